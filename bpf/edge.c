@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The edge: finds the service of a packet from a client, hashes its flow to a
+ * bucket, and sends it on as SRv6 along the bucket's chain of backends.
+ * It keeps no state per flow. Specification: docs/dataplane.md, "Edge".
+ */
+#include "include/nexthop.h"
+#include "include/service.h"
+#include "include/srh.h"
+
+/* ===== Configuration ===== */
+
+/* Which side of the SR domain the interface faces; one program is loaded per side in use. */
+enum side {
+	SIDE_EXTERNAL = 0, /* clients */
+	SIDE_INTERNAL, /* the SR domain */
+	SIDE_MIXED, /* both on one interface: told apart by the source address */
+};
+
+struct edge_settings {
+	struct secret secret;
+	struct prefix block; /* SIDs of the domain, a /32 */
+	struct infrastructure infrastructure;
+	struct address source; /* of the outer header */
+	__u32 buckets; /* per service */
+	__u8 encapsulation; /* enum encapsulation */
+	__u8 hop_limit;
+	__u8 side; /* enum side */
+	__u8 reserved;
+};
+
+const volatile struct edge_settings settings = {};
+
+/* ===== Tables ===== */
+
+/* Who serves a bucket: current candidates first, then past owners, newest first. */
+struct chain {
+	__be16 ids[CHAIN_MAX];
+	__u8 length;
+	__u8 candidates;
+	__u16 reserved;
+};
+
+struct chains {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65537); /* the loader sets the number of buckets */
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct chain));
+};
+
+/* Chains per service. Replacing the inner map replaces all of a service's buckets in one step. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__array(values, struct chains);
+} tables SEC(".maps");
+
+/* SIDs by id. The carrier needs none: there, the id is the SID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct address);
+} sids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__type(value, struct traffic);
+} service_traffic SEC(".maps");
+
+/* By SID id of the first in the chain: whom the packet was offered to first. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 65536);
+	__type(key, __u32);
+	__type(value, struct traffic);
+} backend_traffic SEC(".maps");
+
+/* ===== Steps ===== */
+
+/* RFC 8754 section 5.1: nothing from outside reaches a SID or pretends to be of the domain. */
+static __always_inline bool comes_from_outside(const struct packet *p)
+{
+	return settings.side == SIDE_EXTERNAL ||
+	       (settings.side == SIDE_MIXED && !infrastructure_contains(&settings.infrastructure, &p->flow.source));
+}
+
+static __always_inline int domain_guard(const struct packet *p)
+{
+	if (prefix_contains(&settings.block, &p->flow.destination))
+		return REASON_SRV6_FROM_OUTSIDE;
+	if (prefix_contains(&settings.block, &p->flow.source) ||
+	    infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return REASON_SPOOFED_SOURCE;
+	return REASON_NONE;
+}
+
+static __always_inline int edge_parse_ipv6(struct cursor *c, struct packet *p)
+{
+	bool outside;
+	struct walk walk = {};
+	int reason = ipv6_parse(c, p);
+
+	if (reason)
+		return reason;
+	outside = comes_from_outside(p);
+	if (outside) {
+		reason = domain_guard(p);
+		if (reason)
+			return reason;
+	}
+	walk.next = p->flow.protocol;
+	if (unlikely(is_extension(walk.next))) {
+		reason = walk_extensions(c, &walk, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER);
+		if (reason)
+			return reason;
+		p->flow.protocol = walk.next;
+		p->error = walk.error;
+	}
+	return REASON_NONE;
+}
+
+/* The VIP is known but nobody serves this packet, or it is no VIP at all. */
+static __always_inline int without_service(const struct packet *p, struct service_key *key)
+{
+	bool icmp = p->flow.protocol == (p->flow.ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
+
+	key->port = 0;
+	key->protocol = 0;
+	if (!bpf_map_lookup_elem(&services, key))
+		return pass();
+	if (p->error)
+		return drop(p->error);
+	return icmp ? pass() : drop(REASON_NO_SERVICE);
+}
+
+static __always_inline struct service *service_find(const struct packet *p, struct service_key *key)
+{
+	if (p->error || (p->flow.protocol != IPPROTO_TCP && p->flow.protocol != IPPROTO_UDP))
+		return 0;
+	key->port = p->flow.ports >> 16;
+	key->protocol = p->flow.protocol;
+	return service_by_port(key);
+}
+
+static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
+{
+	__u32 index = service->index;
+	__u32 bucket = flow_bucket(hash, settings.buckets);
+	void *table = bpf_map_lookup_elem(&tables, &index);
+
+	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
+}
+
+/* How many of the chain the packet visits. */
+static __always_inline __u32 chain_visits(const struct chain *chain, const struct packet *p)
+{
+	if (p->flow.protocol != IPPROTO_TCP)
+		return 1;
+	return is_first_syn(p) ? chain->candidates : chain->length;
+}
+
+/* First destination of the path. */
+static __always_inline bool first_segment(const struct chain *chain, __u32 n, struct address *destination)
+{
+	__be16 *word = (__be16 *)destination;
+	__u32 id = bpf_ntohs(chain->ids[0]);
+	struct address *sid;
+
+	if (settings.encapsulation == ENCAPSULATION_CARRIER) {
+		*destination = address_read(&settings.block.address);
+#pragma unroll
+		for (int i = 0; i < CHAIN_MAX; i++)
+			word[2 + i] = i < n ? chain->ids[i] : 0;
+		return true;
+	}
+	sid = bpf_map_lookup_elem(&sids, &id);
+	if (!sid)
+		return false;
+	*destination = *sid;
+	return true;
+}
+
+static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n, __u32 segments, __u8 next)
+{
+	struct srh *srh = pos;
+
+	if (pos + sizeof(*srh) > end)
+		return false;
+	srh->header = (struct routing_header){
+		.next = next,
+		.length = 2 * segments,
+		.type = ROUTING_TYPE_SRH,
+		.segments_left = n - 1,
+		.last_entry = segments - 1,
+	};
+	for (__u32 i = 0; i < CHAIN_MAX; i++) {
+		struct address *slot = srh->segments + i, *sid;
+		__u32 visit = n - 1 - i, id;
+
+		if (i >= segments || visit >= CHAIN_MAX)
+			break;
+		id = bpf_ntohs(chain->ids[visit]);
+		sid = bpf_map_lookup_elem(&sids, &id);
+		if (!sid || (void *)(slot + 1) > end)
+			return false;
+		*slot = *sid;
+	}
+	return true;
+}
+
+/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its l2_before bytes. */
+static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
+				       const struct chain *chain, __u32 n, const struct address *destination, __u64 hash)
+{
+	__u32 segments = srh_segments(settings.encapsulation, n);
+	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
+	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
+	struct address source = address_read(&settings.source);
+	void *data, *end;
+	struct ipv6hdr *ip;
+	__u32 l2 = frame_l2_length(f);
+
+	if (bpf_xdp_adjust_head(ctx, (int)l2_before - (int)(l2 + grow)))
+		return REASON_NO_HEADROOM;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	f->ethertype = bpf_htons(ETH_P_IPV6);
+	if (!frame_write(f, data, end))
+		return REASON_NO_HEADROOM;
+	ip = data + l2;
+	if ((void *)(ip + 1) > end)
+		return REASON_NO_HEADROOM;
+	outer_write(ip, p, &source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
+		    settings.hop_limit, p->length + srh_length(segments));
+	if (segments && !srh_write(ip + 1, end, chain, n, segments, inner_next))
+		return REASON_NO_HEADROOM;
+	return REASON_NONE;
+}
+
+static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+					const struct service *service)
+{
+	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	struct chain *chain = chain_find(service, hash);
+	struct address source = address_read(&settings.source), destination;
+	__u32 n, index, id, length, l2_before = frame_l2_length(f);
+	struct next_hop *hop;
+	int reason;
+
+	if (!chain)
+		return drop(REASON_NO_BACKEND);
+	n = chain_visits(chain, p);
+	if (n == 0 || n > CHAIN_MAX || chain->length == 0 || !first_segment(chain, n, &destination))
+		return drop(REASON_NO_BACKEND);
+
+	id = bpf_ntohs(chain->ids[0]);
+	hop = next_hop_for(ctx, &source, &destination, id, hash);
+	if (!hop || hop->how == NEXT_HOP_NONE)
+		return drop(REASON_NO_ROUTE);
+	length = p->length + sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, n));
+	if (hop->how == NEXT_HOP_SEND) {
+		if (length > hop->mtu)
+			return drop(REASON_PACKET_TOO_BIG);
+		next_hop_apply(ctx, hop, f);
+	}
+	reason = encapsulate(ctx, f, l2_before, p, chain, n, &destination, hash);
+	if (reason)
+		return drop(reason);
+
+	index = service->index;
+	traffic_add(bpf_map_lookup_elem(&service_traffic, &index), p->length);
+	traffic_add(bpf_map_lookup_elem(&backend_traffic, &id), p->length);
+	if (hop->how == NEXT_HOP_SEND)
+		return next_hop_send(ctx, hop);
+	count_in(&outcomes, OUTCOME_HANDED);
+	return XDP_PASS;
+}
+
+/* ===== Program ===== */
+
+SEC("xdp.frags")
+int edge(struct xdp_md *ctx)
+{
+	struct cursor c = {
+		.pos = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+		.left = bpf_xdp_get_buff_len(ctx),
+	};
+	struct service_key key = {};
+	struct service *service;
+	struct packet p = {};
+	struct frame f;
+	int reason = frame_parse(&c, &f);
+
+	if (reason)
+		return drop(reason);
+	if (f.ethertype == bpf_htons(ETH_P_IP))
+		reason = ipv4_parse(&c, &p);
+	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
+		reason = edge_parse_ipv6(&c, &p);
+	else
+		return pass();
+	if (reason)
+		return drop(reason);
+	transport_parse(&c, &p);
+
+	key.vip = p.flow.destination;
+	service = service_find(&p, &key);
+	if (unlikely(!service))
+		return without_service(&p, &key);
+	return edge_forward(ctx, &f, &p, service);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the kernel's UAPI headers of 6.1 (Debian 12) do not have, and the few
+ * kernel structures that are read with CO-RE relocations.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#define AF_INET 2
+#define AF_INET6 10
+
+/* enum tcp states, include/net/tcp_states.h */
+#define TCP_STATE_ESTABLISHED 1
+#define TCP_STATE_CLOSE_WAIT 8
+#define TCP_STATE_LISTEN 10
+#define TCP_STATE_NEW_SYN_RECV 12
+
+/* include/linux/tcp.h: the two initial sequence numbers of a request socket. */
+struct tcp_request_sock {
+	__u32 rcv_isn;
+	__u32 snt_isn;
+} __attribute__((preserve_access_index));
+
+#ifndef likely
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#endif

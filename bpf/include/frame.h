@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Layer 2: Ethernet with up to two VLAN tags, kept aside while the headers
+ * behind it grow or shrink, then written back.
+ */
+#pragma once
+
+#include "compat.h"
+#include "reason.h"
+
+#include <linux/if_ether.h>
+
+#define ETH_ADDRESSES 12
+#define VLAN_TAG 4
+#define VLAN_TAGS_MAX 2
+
+/* A frame's way through the program: where it is, and what was in front of the IP header. */
+struct frame {
+	__u8 addresses[ETH_ADDRESSES]; /* destination, source */
+	__u32 tags[VLAN_TAGS_MAX]; /* TPID and TCI as on the wire */
+	__u32 tags_length; /* 0, 4 or 8 */
+	__be16 ethertype; /* behind the tags */
+};
+
+/* A position in the packet. The frame ends at end; the packet, by its own length, in left bytes. */
+struct cursor {
+	void *pos;
+	void *end;
+	__u32 left;
+};
+
+static __always_inline bool cursor_has(const struct cursor *c, __u32 bytes)
+{
+	return c->left >= bytes && c->pos + bytes <= c->end;
+}
+
+static __always_inline void cursor_skip(struct cursor *c, __u32 bytes)
+{
+	c->pos += bytes;
+	c->left -= bytes;
+}
+
+static __always_inline bool is_vlan(__be16 ethertype)
+{
+	return ethertype == bpf_htons(ETH_P_8021Q) || ethertype == bpf_htons(ETH_P_8021AD);
+}
+
+/* Reads the L2 header and leaves the cursor behind it. Returns 0 or the reason to drop. */
+static __always_inline int frame_parse(struct cursor *c, struct frame *f)
+{
+	struct ethhdr *eth = c->pos;
+
+	if (!cursor_has(c, sizeof(*eth)))
+		return REASON_TRUNCATED;
+	__builtin_memcpy(f->addresses, eth, ETH_ADDRESSES);
+	f->ethertype = eth->h_proto;
+	f->tags_length = 0;
+	cursor_skip(c, sizeof(*eth));
+	if (likely(!is_vlan(f->ethertype)))
+		return REASON_NONE;
+
+	/* The tag's TPID is what was read as the EtherType; its TCI and the next EtherType follow. */
+	for (int i = 0; i < VLAN_TAGS_MAX; i++) {
+		__be16 *tag = c->pos;
+
+		if (!is_vlan(f->ethertype))
+			break;
+		if (!cursor_has(c, VLAN_TAG))
+			return REASON_TRUNCATED;
+		f->tags[i] = (__u32)f->ethertype | (__u32)tag[0] << 16;
+		f->ethertype = tag[1];
+		f->tags_length += VLAN_TAG;
+		cursor_skip(c, VLAN_TAG);
+	}
+	return REASON_NONE;
+}
+
+/* Bytes in front of the IP header. */
+static __always_inline __u32 frame_l2_length(const struct frame *f)
+{
+	return sizeof(struct ethhdr) + f->tags_length;
+}
+
+/* Writes the L2 header at the start of the packet. False if it does not fit, which can't be after parsing. */
+static __always_inline bool frame_write(const struct frame *f, void *data, void *data_end)
+{
+	__u32 *tags = data + ETH_ADDRESSES;
+	__be16 *ethertype = data + ETH_ADDRESSES;
+
+	if (data + sizeof(struct ethhdr) + VLAN_TAGS_MAX * VLAN_TAG > data_end)
+		return false;
+	__builtin_memcpy(data, f->addresses, ETH_ADDRESSES);
+	if (unlikely(f->tags_length)) {
+		tags[0] = f->tags[0];
+		ethertype += 2;
+		if (f->tags_length > VLAN_TAG) {
+			tags[1] = f->tags[1];
+			ethertype += 2;
+		}
+	}
+	*ethertype = f->ethertype;
+	return true;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Layers 3 and 4: IPv4 with options, IPv6 with extension headers, TCP and UDP.
+ * The order of the checks, and the reason for each refusal: docs/dataplane.md.
+ */
+#pragma once
+
+#include "flow.h"
+#include "frame.h"
+
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+
+#define EXTENSIONS_MAX 8
+
+#define ROUTING_TYPE_SRH 4
+
+#define TCP_FLAGS_OFFSET 13
+#define TCP_FLAG_SYN 0x02
+#define TCP_FLAG_RST 0x04
+#define TCP_FLAG_ACK 0x10
+
+#define ECN_MASK 3
+
+/* One IP packet, parsed. */
+struct packet {
+	struct flow flow;
+	void *ip; /* start of the IP header */
+	struct tcphdr *tcp; /* valid if flow.protocol is TCP and error is 0 */
+	__u32 length; /* by the IP header, which it includes */
+	__u8 traffic_class; /* or type of service */
+	__u8 tcp_flags;
+	__u8 error; /* REASON_ROUTING_HEADER, REASON_FRAGMENT or REASON_BAD_TRANSPORT: matters only if the packet is for us */
+};
+
+/* What to do with a routing header of type 4. */
+enum srh_rule {
+	SRH_IS_ROUTING_HEADER, /* like any other routing header */
+	SRH_REFUSED, /* drop: it comes from outside the SR domain */
+	SRH_WANTED, /* remember it; anything wrong drops at once */
+};
+
+/* The walk over IPv6 extension headers: in: next; out: all. */
+struct walk {
+	void *srh; /* 0: none */
+	__u8 next; /* the upper layer at the end */
+	__u8 error; /* REASON_ROUTING_HEADER or REASON_FRAGMENT, the first met */
+};
+
+struct routing_header {
+	__u8 next;
+	__u8 length;
+	__u8 type;
+	__u8 segments_left;
+	__u8 last_entry; /* the SRH's from here on: RFC 8754 section 2 */
+	__u8 flags;
+	__be16 tag;
+};
+
+struct fragment_header {
+	__u8 next;
+	__u8 reserved;
+	__be16 offset;
+	__be32 identification;
+};
+
+static __always_inline bool is_extension(__u8 next)
+{
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_ROUTING || next == IPPROTO_FRAGMENT;
+}
+
+static __always_inline int routing_header_check(const struct routing_header *h, struct walk *w, enum srh_rule rule)
+{
+	if (h->type == ROUTING_TYPE_SRH && rule == SRH_REFUSED)
+		return REASON_SRV6_FROM_OUTSIDE;
+	if (h->type == ROUTING_TYPE_SRH && rule == SRH_WANTED) {
+		if (w->srh || 2 * (h->last_entry + 1) > h->length || h->segments_left > h->last_entry + 1)
+			return REASON_BAD_SRH;
+		w->srh = (void *)h;
+		return REASON_NONE;
+	}
+	if (h->segments_left && !w->error)
+		w->error = REASON_ROUTING_HEADER;
+	return REASON_NONE;
+}
+
+/* Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error. */
+static __always_inline int walk_extensions(struct cursor *c, struct walk *w, enum srh_rule rule)
+{
+	for (int i = 0; i <= EXTENSIONS_MAX; i++) {
+		struct routing_header *h = c->pos;
+		struct fragment_header *fragment = c->pos;
+		__u32 length;
+		int reason;
+
+		if (likely(!is_extension(w->next)))
+			return REASON_NONE;
+		if (i == EXTENSIONS_MAX)
+			return REASON_EXTENSION_CHAIN;
+		if (!cursor_has(c, 8))
+			return REASON_TRUNCATED;
+		length = w->next == IPPROTO_FRAGMENT ? 8 : (h->length + 1) * 8;
+		if (!cursor_has(c, length))
+			return REASON_TRUNCATED;
+		if (w->next == IPPROTO_ROUTING) {
+			reason = routing_header_check(h, w, rule);
+			if (reason)
+				return reason;
+		} else if (w->next == IPPROTO_FRAGMENT && (fragment->offset & bpf_htons(0xfff9))) {
+			if (!w->error)
+				w->error = REASON_FRAGMENT;
+			return REASON_NONE;
+		}
+		if (rule == SRH_WANTED && w->error)
+			return w->error;
+		w->next = h->next;
+		cursor_skip(c, length);
+	}
+	return REASON_NONE;
+}
+
+/* Checks the IPv4 header at the cursor and limits the cursor to the packet, behind the header. */
+static __always_inline int ipv4_parse(struct cursor *c, struct packet *p)
+{
+	struct iphdr *ip = c->pos;
+	__u32 header, total;
+
+	if (!cursor_has(c, sizeof(*ip)))
+		return REASON_TRUNCATED;
+	header = ip->ihl * 4;
+	if (ip->version != 4 || header < sizeof(*ip))
+		return REASON_BAD_IP_HEADER;
+	if (!cursor_has(c, header))
+		return REASON_TRUNCATED;
+	total = bpf_ntohs(ip->tot_len);
+	if (total < header || total > c->left)
+		return REASON_BAD_LENGTH;
+
+	p->ip = ip;
+	p->length = total;
+	p->traffic_class = ip->tos;
+	p->flow.source = address_from_ipv4(ip->saddr);
+	p->flow.destination = address_from_ipv4(ip->daddr);
+	p->flow.protocol = ip->protocol;
+	p->flow.ipv4 = true;
+	if (ip->frag_off & bpf_htons(0x3fff))
+		p->error = REASON_FRAGMENT;
+	c->left = total;
+	cursor_skip(c, header);
+	return REASON_NONE;
+}
+
+/* Checks the IPv6 header at the cursor and limits the cursor to the packet, behind the header. */
+static __always_inline int ipv6_parse(struct cursor *c, struct packet *p)
+{
+	struct ipv6hdr *ip = c->pos;
+	__u32 total;
+
+	if (!cursor_has(c, sizeof(*ip)))
+		return REASON_TRUNCATED;
+	if (ip->version != 6)
+		return REASON_BAD_IP_HEADER;
+	total = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	if (total > c->left)
+		return REASON_BAD_LENGTH;
+
+	p->ip = ip;
+	p->length = total;
+	p->traffic_class = bpf_ntohs(*(__be16 *)ip) >> 4;
+	p->flow.source = address_load(&ip->saddr);
+	p->flow.destination = address_load(&ip->daddr);
+	p->flow.protocol = ip->nexthdr;
+	p->flow.ipv4 = false;
+	c->left = total;
+	cursor_skip(c, sizeof(*ip));
+	return REASON_NONE;
+}
+
+static __always_inline bool tcp_parse(struct cursor *c, struct packet *p)
+{
+	struct tcphdr *tcp = c->pos;
+
+	if (!cursor_has(c, sizeof(*tcp)) || tcp->doff < 5 || tcp->doff * 4 > c->left)
+		return false;
+	p->tcp = tcp;
+	p->tcp_flags = ((__u8 *)tcp)[TCP_FLAGS_OFFSET];
+	p->flow.ports = *(__u32 *)tcp;
+	return true;
+}
+
+static __always_inline bool udp_parse(struct cursor *c, struct packet *p)
+{
+	struct udphdr *udp = c->pos;
+	__u32 length;
+
+	if (!cursor_has(c, sizeof(*udp)))
+		return false;
+	length = bpf_ntohs(udp->len);
+	if (length < sizeof(*udp) || length > c->left)
+		return false;
+	p->flow.ports = *(__u32 *)udp;
+	return true;
+}
+
+/* Reads the ports; a packet that already has an error keeps it, and has no ports. */
+static __always_inline void transport_parse(struct cursor *c, struct packet *p)
+{
+	bool ok = true;
+
+	if (p->error)
+		return;
+	if (likely(p->flow.protocol == IPPROTO_TCP))
+		ok = tcp_parse(c, p);
+	else if (p->flow.protocol == IPPROTO_UDP)
+		ok = udp_parse(c, p);
+	if (!ok)
+		p->error = REASON_BAD_TRANSPORT;
+}
+
+/* A packet that opens a connection. */
+static __always_inline bool is_first_syn(const struct packet *p)
+{
+	return (p->tcp_flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == TCP_FLAG_SYN;
+}
+
+/* Its answer. */
+static __always_inline bool is_syn_ack(const struct packet *p)
+{
+	return (p->tcp_flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == (TCP_FLAG_SYN | TCP_FLAG_ACK);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The next hop of an SRv6 packet: the kernel's FIB, remembered for a moment.
+ *
+ * A FIB look-up costs more than all the rest of the edge. Its answer for a
+ * compressed SID is kept per CPU until it is 100 ms old or the agent has seen a
+ * change of routes or neighbours (fib_epoch). ECMP is preserved: eight answers are
+ * kept per SID, each looked up with a flow label of its own, and a flow's hash
+ * names the one it uses, so a refreshed answer is the same answer.
+ */
+#pragma once
+
+#include "address.h"
+#include "counters.h"
+#include "frame.h"
+
+#include <linux/ipv6.h>
+
+#define NEXT_HOP_CHOICES 8
+#define NEXT_HOP_SIDS 4096 /* by the low bits of the SID's id; others evict */
+#define NEXT_HOP_LIFETIME_MS 100
+#define FLOW_LABEL_STEP 0x1f35b /* spreads the choices over the 20 bits */
+
+enum next_hop_how {
+	NEXT_HOP_SEND, /* interface and addresses are known */
+	NEXT_HOP_HAND, /* the kernel must find out */
+	NEXT_HOP_NONE, /* the routing table refuses */
+};
+
+struct next_hop {
+	__u64 expires; /* jiffies */
+	__u32 epoch;
+	__u32 interface;
+	__u16 id; /* which SID the entry is about, host order */
+	__u16 mtu;
+	__u8 addresses[ETH_ADDRESSES]; /* destination, source */
+	__u32 how; /* enum next_hop_how */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NEXT_HOP_SIDS *NEXT_HOP_CHOICES);
+	__type(key, __u32);
+	__type(value, struct next_hop);
+} next_hops SEC(".maps");
+
+/* Raised by the agent at each change of routes or neighbours. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} fib_epoch SEC(".maps");
+
+/* Interfaces on which frames can be sent without the kernel, by interface index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, 64);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} ports SEC(".maps");
+
+/* Kernel ticks per second, from the loader. */
+const volatile __u32 jiffies_per_second = 250;
+
+static __always_inline __u32 fib_epoch_now(void)
+{
+	__u32 zero = 0;
+	__u32 *epoch = bpf_map_lookup_elem(&fib_epoch, &zero);
+
+	return epoch ? *epoch : 0;
+}
+
+/* Asks the kernel. Only what the answer depends on is given: no ports, no length. */
+static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct address *source,
+					     const struct address *destination, __u8 choice, struct next_hop *hop)
+{
+	struct bpf_fib_lookup fib = {
+		.family = AF_INET6,
+		.tot_len = 1, /* makes the kernel report the path MTU */
+		.ifindex = ctx->ingress_ifindex,
+		.flowinfo = bpf_htonl((choice + 1) * FLOW_LABEL_STEP & 0xfffff),
+	};
+	long verdict;
+
+	address_store(fib.ipv6_src, source);
+	address_store(fib.ipv6_dst, destination);
+	verdict = bpf_fib_lookup(ctx, &fib, sizeof(fib), 0);
+	switch (verdict) {
+	case BPF_FIB_LKUP_RET_SUCCESS:
+		hop->how = NEXT_HOP_SEND;
+		break;
+	case BPF_FIB_LKUP_RET_BLACKHOLE:
+	case BPF_FIB_LKUP_RET_UNREACHABLE:
+	case BPF_FIB_LKUP_RET_PROHIBIT:
+		hop->how = NEXT_HOP_NONE;
+		break;
+	default:
+		hop->how = NEXT_HOP_HAND;
+		break;
+	}
+	hop->interface = fib.ifindex;
+	hop->mtu = verdict == BPF_FIB_LKUP_RET_SUCCESS ? fib.mtu_result : 0;
+	__builtin_memcpy(hop->addresses, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(hop->addresses + ETH_ALEN, fib.smac, ETH_ALEN);
+	/* An interface which no program can send on: the kernel can. */
+	if (hop->how == NEXT_HOP_SEND && hop->interface != ctx->ingress_ifindex &&
+	    !bpf_map_lookup_elem(&ports, &hop->interface))
+		hop->how = NEXT_HOP_HAND;
+}
+
+/*
+ * The next hop towards a compressed SID, from memory if it is fresh. An answer that
+ * can't be used for sending is asked for again each time: that is the slow path anyway.
+ */
+static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const struct address *source,
+						     const struct address *destination, __u16 id, __u8 choice)
+{
+	__u32 index = (id % NEXT_HOP_SIDS) * NEXT_HOP_CHOICES + choice % NEXT_HOP_CHOICES;
+	struct next_hop *hop = bpf_map_lookup_elem(&next_hops, &index);
+	__u64 now = bpf_jiffies64();
+	__u32 epoch = fib_epoch_now();
+
+	if (!hop)
+		return 0;
+	if (likely(hop->id == id && hop->epoch == epoch && now < hop->expires && hop->how == NEXT_HOP_SEND))
+		return hop;
+	next_hop_resolve(ctx, source, destination, choice, hop);
+	hop->id = id;
+	hop->epoch = epoch;
+	hop->expires = now + NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
+	return hop;
+}
+
+/* Puts the next hop's addresses on the frame. Another link has other VLANs: only a frame that turns round keeps its tags. */
+static __always_inline void next_hop_apply(struct xdp_md *ctx, const struct next_hop *hop, struct frame *f)
+{
+	__builtin_memcpy(f->addresses, hop->addresses, ETH_ADDRESSES);
+	if (hop->interface != ctx->ingress_ifindex)
+		f->tags_length = 0;
+}
+
+/* Sends the frame, which carries the next hop's addresses already. */
+static __always_inline int next_hop_send(struct xdp_md *ctx, const struct next_hop *hop)
+{
+	if (hop->interface == ctx->ingress_ifindex) {
+		count_in(&outcomes, OUTCOME_TRANSMITTED);
+		return XDP_TX;
+	}
+	count_in(&outcomes, OUTCOME_REDIRECTED);
+	return bpf_redirect_map(&ports, hop->interface, 0);
+}

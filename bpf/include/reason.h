@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Why a packet was not forwarded or delivered. The one list, for C and Go: the
+ * loader reads the names from the object's type information (BTF), so a reason
+ * that is added here has a name in every output at once.
+ * What each one means, step by step: docs/dataplane.md.
+ */
+#pragma once
+
+enum drop_reason {
+	REASON_NONE = 0, /* not dropped */
+	REASON_TRUNCATED, /* a header does not fit before the end of the frame or packet */
+	REASON_BAD_IP_HEADER, /* wrong version or header length */
+	REASON_BAD_LENGTH, /* the IP length field contradicts the frame */
+	REASON_EXTENSION_CHAIN, /* more IPv6 extension headers than are walked */
+	REASON_ROUTING_HEADER, /* a routing header with segments left, addressed to a VIP or SID that has no use for it */
+	REASON_FRAGMENT, /* a fragment of a packet for a VIP or SID */
+	REASON_BAD_TRANSPORT, /* TCP or UDP header incomplete, or its lengths are wrong */
+	REASON_SRV6_FROM_OUTSIDE, /* SID or SRH from outside the SR domain, RFC 8754 section 5.1 */
+	REASON_SPOOFED_SOURCE, /* source address of the SR domain, from outside of it */
+	REASON_NO_SERVICE, /* the VIP has no service for this protocol and port */
+	REASON_NO_BACKEND, /* the service's bucket has no backend */
+	REASON_NO_ROUTE, /* the routing table refuses the next segment */
+	REASON_PACKET_TOO_BIG, /* does not fit the path after encapsulation */
+	REASON_NO_HEADROOM, /* the driver left no room for the outer header */
+	REASON_OUTSIDE_DOMAIN, /* packet to a local SID whose source is not of the SR domain */
+	REASON_BAD_SRH, /* SRH with impossible fields, or a second SRH */
+	REASON_SEGMENTS_LEFT, /* a decapsulating SID that is not the last segment */
+	REASON_UPPER_LAYER, /* what the SID found behind the SRH is not what it decapsulates */
+	REASON_HOP_LIMIT, /* hop limit used up on the way to the next segment */
+	REASON_ECN, /* congestion marked outside, inner packet can't carry it: RFC 6040 section 4.2 */
+	REASON_COUNT,
+};

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* How a service is named in the maps of edge and host. */
+#pragma once
+
+#include "address.h"
+
+#define SERVICES_MAX 1024
+
+/* Port 0: any port. Port and protocol 0, edge only: the entry that marks the address as a VIP. */
+struct service_key {
+	struct address vip;
+	__be16 port;
+	__u8 protocol;
+	__u8 reserved[5];
+};
+
+struct service {
+	__u32 index; /* of its tables, policy and counters */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4 * SERVICES_MAX);
+	__type(key, struct service_key);
+	__type(value, struct service);
+} services SEC(".maps");
+
+/* By exact port, then by any port. The key is left with the port that was looked up last. */
+static __always_inline struct service *service_by_port(struct service_key *key)
+{
+	struct service *service = bpf_map_lookup_elem(&services, key);
+
+	if (service)
+		return service;
+	key->port = 0;
+	return bpf_map_lookup_elem(&services, key);
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Is the connection of this TCP packet on this host? Asks the kernel's socket
+ * table of the namespace that the interface is in. A listener alone is no
+ * connection, unless its SYN cookie vouches for the packet.
+ */
+#pragma once
+
+#include "ip.h"
+
+static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const struct packet *p)
+{
+	struct bpf_sock_tuple tuple = {};
+
+	if (p->flow.ipv4) {
+		tuple.ipv4.saddr = p->flow.source.word[1] >> 32;
+		tuple.ipv4.daddr = p->flow.destination.word[1] >> 32;
+		tuple.ipv4.sport = p->flow.ports;
+		tuple.ipv4.dport = p->flow.ports >> 16;
+		return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	}
+	address_store(tuple.ipv6.saddr, &p->flow.source);
+	address_store(tuple.ipv6.daddr, &p->flow.destination);
+	tuple.ipv6.sport = p->flow.ports;
+	tuple.ipv6.dport = p->flow.ports >> 16;
+	return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+}
+
+/* An ACK without state: did this host's listener make the cookie that it acknowledges? */
+static __always_inline bool cookie_vouches(struct bpf_sock *listener, const struct packet *p, void *end)
+{
+	if ((p->tcp_flags & (TCP_FLAG_ACK | TCP_FLAG_SYN | TCP_FLAG_RST)) != TCP_FLAG_ACK)
+		return false;
+	if ((void *)(p->tcp + 1) > end)
+		return false;
+	if (p->flow.ipv4) {
+		struct iphdr *ip = p->ip;
+
+		return (void *)(ip + 1) <= end &&
+		       bpf_tcp_check_syncookie(listener, ip, sizeof(*ip), p->tcp, sizeof(*p->tcp)) == 0;
+	} else {
+		struct ipv6hdr *ip = p->ip;
+
+		return (void *)(ip + 1) <= end &&
+		       bpf_tcp_check_syncookie(listener, ip, sizeof(*ip), p->tcp, sizeof(*p->tcp)) == 0;
+	}
+}
+
+/* A half-open connection is here only for packets that continue it: the same client may have been answered by another host. */
+static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p, void *end)
+{
+	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(sk);
+	struct tcphdr *tcp = p->tcp;
+
+	if (!request || (void *)(tcp + 1) > end)
+		return false;
+	if (is_first_syn(p))
+		return true;
+	if (p->tcp_flags & TCP_FLAG_ACK)
+		return bpf_ntohl(tcp->ack_seq) == request->snt_isn + 1;
+	return (p->tcp_flags & TCP_FLAG_RST) && bpf_ntohl(tcp->seq) == request->rcv_isn + 1;
+}
+
+static __always_inline bool connection_is_here(struct xdp_md *ctx, const struct packet *p, void *end)
+{
+	struct bpf_sock *sk = socket_lookup(ctx, p);
+	bool here = true;
+
+	if (!sk)
+		return false;
+	if (sk->state == TCP_STATE_LISTEN)
+		here = cookie_vouches(sk, p, end);
+	else if (sk->state == TCP_STATE_NEW_SYN_RECV)
+		here = request_fits(sk, p, end);
+	bpf_sk_release(sk);
+	return here;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The outer headers of an SRv6 packet: IPv6 with a NEXT-C-SID carrier as its
+ * destination (RFC 9800), or IPv6 with a segment routing header (RFC 8754).
+ */
+#pragma once
+
+#include "ip.h"
+
+#define CHAIN_MAX 6 /* 16-bit ids behind a 32-bit block in one address */
+
+enum encapsulation {
+	ENCAPSULATION_CARRIER = 0,
+	ENCAPSULATION_SRH,
+	ENCAPSULATION_SRH_REDUCED,
+};
+
+struct srh {
+	struct routing_header header;
+	struct address segments[]; /* [0] is the last of the path */
+};
+
+/* Segments in the SRH for a path of n; 0: no SRH. */
+static __always_inline __u32 srh_segments(enum encapsulation e, __u32 n)
+{
+	switch (e) {
+	case ENCAPSULATION_CARRIER:
+		return 0;
+	case ENCAPSULATION_SRH:
+		return n;
+	case ENCAPSULATION_SRH_REDUCED:
+		return n - 1;
+	}
+	return 0;
+}
+
+static __always_inline __u32 srh_length(__u32 segments)
+{
+	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) : 0;
+}
+
+/* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438. */
+static __always_inline void outer_write(struct ipv6hdr *ip, const struct packet *inner, const struct address *source,
+					const struct address *destination, __u32 label, __u8 next, __u8 hop_limit,
+					__u32 payload)
+{
+	*(__be32 *)ip = bpf_htonl(6 << 28 | inner->traffic_class << 20 | label);
+	ip->payload_len = bpf_htons(payload);
+	ip->nexthdr = next;
+	ip->hop_limit = hop_limit;
+	address_store(&ip->saddr, source);
+	address_store(&ip->daddr, destination);
+}
+
+/*
+ * NEXT-C-SID, RFC 9800 section 4.1: the active 16-bit id behind the 32-bit block
+ * goes, the following ids move up, zeros come in.
+ */
+static __always_inline void carrier_shift(struct ipv6hdr *ip)
+{
+	__be16 *word = (__be16 *)&ip->daddr;
+
+#pragma unroll
+	for (int i = 2; i < 7; i++)
+		word[i] = word[i + 1];
+	word[7] = 0;
+}

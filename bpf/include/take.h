@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Decapsulation for the local stack: ECN, MSS, and the outer headers go. */
+#pragma once
+
+#include "counters.h"
+#include "mss.h"
+
+/* RFC 6040 figure 4. Returns the inner field's new value, or -1: drop. */
+static __always_inline int ecn_combine(__u8 inner, __u8 outer)
+{
+	inner &= ECN_MASK;
+	outer &= ECN_MASK;
+	if (outer == 3)
+		return inner == 0 ? -1 : 3;
+	if (outer == 1 && inner == 2)
+		return 1;
+	return inner;
+}
+
+/* Gives the inner header the combined ECN field. */
+static __always_inline int ecn_take(struct packet *inner, __u8 outer_class, void *end)
+{
+	int ecn = ecn_combine(inner->traffic_class, outer_class);
+
+	if (likely(ecn == (inner->traffic_class & ECN_MASK)))
+		return REASON_NONE;
+	if (ecn < 0)
+		return REASON_ECN;
+	if (inner->flow.ipv4) {
+		struct iphdr *ip = inner->ip;
+		__be16 before;
+
+		if ((void *)(ip + 1) > end)
+			return REASON_TRUNCATED;
+		before = *(__be16 *)ip;
+		ip->tos = (ip->tos & ~ECN_MASK) | ecn;
+		ip->check = checksum_replace(ip->check, before, *(__be16 *)ip);
+	} else {
+		__u8 *byte = inner->ip; /* version, class, class, label: the ECN field is in bits 4 and 5 of byte 1 */
+
+		if ((void *)(byte + 2) > end)
+			return REASON_TRUNCATED;
+		byte[1] = (byte[1] & ~(ECN_MASK << 4)) | ecn << 4;
+	}
+	return REASON_NONE;
+}
+
+/* Removes what lies between the L2 header and the inner packet, and gives the frame to the kernel. */
+static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner)
+{
+	void *data = (void *)(long)ctx->data;
+	__u32 outer = inner->ip - data - frame_l2_length(f);
+
+	f->ethertype = inner->flow.ipv4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
+	if (bpf_xdp_adjust_head(ctx, outer))
+		return drop(REASON_TRUNCATED);
+	data = (void *)(long)ctx->data;
+	if (!frame_write(f, data, (void *)(long)ctx->data_end))
+		return drop(REASON_TRUNCATED);
+	count_in(&outcomes, OUTCOME_TAKEN);
+	return XDP_PASS;
+}

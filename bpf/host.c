@@ -71,7 +71,7 @@ struct {
 	__uint(max_entries, SERVICES_MAX);
 	__type(key, __u32);
 	__type(value, struct host_traffic);
-} host_traffic SEC(".maps");
+} served SEC(".maps");
 
 /*
  * SYNs refused lately: the upper half of the flow hash and the time in jiffies, by the lower
@@ -90,11 +90,10 @@ struct {
 
 static __always_inline struct sid *sid_find(const struct address *destination)
 {
-#pragma unroll
-	for (int i = 0; i < SID_LENGTHS_MAX; i++) {
-		struct sid_key key;
-		struct sid *sid;
+	struct sid_key key;
+	struct sid *sid;
 
+	for (int i = 0; i < SID_LENGTHS_MAX; i++) {
 		key.mask = address_read(&settings.sid_masks[i]);
 		if (!key.mask.word[0])
 			break;
@@ -110,6 +109,21 @@ static __always_inline struct sid *sid_find(const struct address *destination)
 static __always_inline bool has_argument(const struct sid *sid, const struct address *destination)
 {
 	return (destination->word[0] & sid->argument_mask.word[0]) || (destination->word[1] & sid->argument_mask.word[1]);
+}
+
+/* The SRH at an offset found by the walk, which has checked it; 0: there is none. */
+static __always_inline struct routing_header *srh_at(struct xdp_md *ctx, __u32 offset)
+{
+	struct routing_header *srh = (void *)(long)ctx->data + (offset & OFFSET_MAX);
+
+	return offset && (void *)(srh + 1) <= (void *)(long)ctx->data_end ? srh : 0;
+}
+
+static __always_inline __u8 segments_left(struct xdp_md *ctx, __u32 srh_offset)
+{
+	struct routing_header *srh = srh_at(ctx, srh_offset);
+
+	return srh ? srh->segments_left : 0;
 }
 
 static __always_inline bool refused_lately(__u64 hash)
@@ -130,7 +144,7 @@ static __always_inline void refusal_remember(__u64 hash)
 		*refusal = (hash >> 32) << 32 | (__u32)bpf_jiffies64();
 }
 
-static __always_inline __u32 service_index(const struct packet *p)
+static __noinline __u32 service_index(const struct packet *p)
 {
 	struct service_key key = {
 		.vip = p->flow.destination,
@@ -143,7 +157,7 @@ static __always_inline __u32 service_index(const struct packet *p)
 }
 
 /* A new connection that has another candidate: SRLB service hunting. */
-static __always_inline bool takes_new_connection(const struct packet *p, __u32 service, struct host_traffic *t)
+static __noinline bool takes_new_connection(const struct packet *p, __u32 service, struct host_traffic *t)
 {
 	__u64 hash;
 	bool accepted;
@@ -176,47 +190,65 @@ static __always_inline bool takes(struct xdp_md *ctx, const struct packet *p, bo
 	}
 	if (p->flow.protocol != IPPROTO_TCP)
 		return false;
-	if (connection_is_here(ctx, p, (void *)(long)ctx->data_end))
+	if (connection_is_here(ctx, p))
 		return true;
 	return opens && takes_new_connection(p, service, t);
 }
 
-/* Moves on to the next segment and sends the packet there. */
-static __always_inline int pass_on(struct xdp_md *ctx, struct frame *f, struct ipv6hdr *ip, struct routing_header *srh,
-				   bool argument)
+/* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
+static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, __u32 srh_offset, bool argument)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct address source, destination;
-	struct next_hop uncached = {}, *hop = &uncached;
-	__u32 shrink = frame_l2_length(f);
+	struct routing_header *srh;
+	struct address *segment;
 
-	if ((void *)(ip + 1) > end)
-		return drop(REASON_TRUNCATED);
 	if (argument) {
 		carrier_shift(ip);
-	} else {
-		struct address *segment;
-
-		if (!srh || (void *)(srh + 1) > end || !srh->segments_left)
-			return drop(REASON_BAD_SRH);
-		srh->segments_left--;
-		segment = (struct address *)(srh + 1) + srh->segments_left;
-		if ((void *)(segment + 1) > end)
-			return drop(REASON_TRUNCATED);
-		address_store(&ip->daddr, segment);
+		return REASON_NONE;
 	}
+	srh = srh_at(ctx, srh_offset);
+	if (!srh || !srh->segments_left)
+		return REASON_BAD_SRH;
+	srh->segments_left--;
+	segment = (struct address *)(srh + 1) + srh->segments_left;
+	if ((void *)(segment + 1) > (void *)(long)ctx->data_end)
+		return REASON_TRUNCATED;
+	*(struct address *)&ip->daddr = *segment;
+	return REASON_NONE;
+}
+
+/* Where the packet goes now. A compressed SID is remembered; any other segment is asked for. */
+static __always_inline struct next_hop *next_candidate(struct xdp_md *ctx, const struct ipv6hdr *ip, bool argument)
+{
+	const struct address *source = (const void *)&ip->saddr, *destination = (const void *)&ip->daddr;
+	__u8 choice = bpf_ntohl(*(__be32 *)ip); /* the flow label's low bits: the edge chose by the same */
+
+	if (argument)
+		return next_hop_for(ctx, source, destination, bpf_ntohs(((__be16 *)&ip->daddr)[2]), choice);
+	return next_hop_uncached(ctx, source, destination, choice);
+}
+
+/* Sends the packet to the next candidate. Not inlined, for the verifier's sake. */
+__noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bool argument)
+{
+	struct next_hop *hop;
+	struct ipv6hdr *ip;
+	__u32 shrink;
+	int reason;
+
+	if (!f)
+		return XDP_ABORTED;
+	shrink = frame_l2_length(f);
+	ip = (void *)(long)ctx->data + (shrink & OFFSET_MAX);
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return drop(REASON_TRUNCATED);
+	reason = next_segment(ctx, ip, srh_offset, argument);
+	if (reason)
+		return drop(reason);
 	if (ip->hop_limit <= 1) {
 		count_in(&drops, REASON_HOP_LIMIT);
 		return XDP_PASS; /* the kernel answers Time Exceeded */
 	}
-
-	source = address_load(&ip->saddr);
-	destination = address_load(&ip->daddr);
-	if (argument)
-		hop = next_hop_for(ctx, &source, &destination, bpf_ntohs(((__be16 *)&ip->daddr)[2]),
-				   bpf_ntohl(*(__be32 *)ip));
-	else
-		next_hop_resolve(ctx, &source, &destination, bpf_ntohl(*(__be32 *)ip), hop);
+	hop = next_candidate(ctx, ip, argument);
 	if (!hop || hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
 	if (hop->how == NEXT_HOP_HAND) {
@@ -230,28 +262,22 @@ static __always_inline int pass_on(struct xdp_md *ctx, struct frame *f, struct i
 	shrink -= frame_l2_length(f);
 	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
 		return drop(REASON_TRUNCATED);
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
-	if (!frame_write(f, data, end))
+	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
 		return drop(REASON_TRUNCATED);
 	return next_hop_send(ctx, hop);
 }
 
-static __always_inline int inner_parse(struct cursor *c, __u8 next, struct packet *inner)
+static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u8 next, struct packet *inner)
 {
-	struct walk walk = {};
 	int reason;
+	__u32 srh;
 
 	if (next == IPPROTO_IPIP) {
 		reason = ipv4_parse(c, inner);
 	} else if (next == IPPROTO_IPV6) {
 		reason = ipv6_parse(c, inner);
-		walk.next = inner->flow.protocol;
-		if (!reason && unlikely(is_extension(walk.next))) {
-			reason = walk_extensions(c, &walk, SRH_IS_ROUTING_HEADER);
-			inner->flow.protocol = walk.next;
-			inner->error = walk.error;
-		}
+		if (!reason && unlikely(is_extension(inner->flow.protocol)))
+			reason = packet_walk(ctx, c, inner, SRH_IS_ROUTING_HEADER, &srh);
 	} else {
 		return REASON_UPPER_LAYER;
 	}
@@ -261,51 +287,54 @@ static __always_inline int inner_parse(struct cursor *c, __u8 next, struct packe
 	return inner->error;
 }
 
-static __always_inline int end_offer(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct packet *outer,
-				     const struct walk *walk, const struct sid *sid)
+/* What remains of the outer headers once they are read. */
+struct outer {
+	__u32 length; /* of all of them */
+	__u32 srh; /* offset; 0: none */
+	__u32 behavior; /* of the SID */
+	__u8 traffic_class;
+	__u8 next; /* the upper layer */
+	bool argument; /* the SID has one */
+};
+
+static __always_inline int end_offer(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct outer *outer,
+				     struct packet *inner)
 {
-	bool argument = has_argument(sid, &outer->flow.destination);
-	struct routing_header *srh = walk->srh;
+	bool candidates_left = outer->argument || segments_left(ctx, outer->srh);
+	int reason = inner_parse(ctx, c, outer->next, inner);
 	struct host_traffic *t;
-	struct packet inner = {};
-	void *end = (void *)(long)ctx->data_end;
-	bool candidates_left = argument;
 	__u32 service;
-	int reason;
 
-	if (srh && (void *)(srh + 1) <= end && srh->segments_left)
-		candidates_left = true;
-	reason = inner_parse(c, walk->next, &inner);
 	if (reason)
 		return drop(reason);
-
-	service = service_index(&inner);
-	t = bpf_map_lookup_elem(&host_traffic, &service);
-	if (!takes(ctx, &inner, candidates_left, service, t)) {
+	service = service_index(inner);
+	t = bpf_map_lookup_elem(&served, &service);
+	if (!takes(ctx, inner, candidates_left, service, t)) {
 		if (t)
-			traffic_add(&t->passed_on, inner.length);
-		return pass_on(ctx, f, outer->ip, srh, argument);
+			traffic_add(&t->passed_on, inner->length);
+		return pass_on(ctx, f, outer->srh, outer->argument);
 	}
-	reason = ecn_take(&inner, outer->traffic_class, end);
+	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
 		return drop(reason);
-	if (inner.flow.protocol == IPPROTO_TCP && is_first_syn(&inner) && (void *)(inner.tcp + 1) <= end)
-		mss_clamp(inner.tcp, end, inner.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
+	if (inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner))
+		mss_clamp(ctx, inner->transport, inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	if (t)
-		traffic_add(&t->taken, inner.length);
-	return decapsulate(ctx, f, &inner);
+		traffic_add(&t->taken, inner->length);
+	return decapsulate(ctx, f, inner, outer->length);
 }
 
 /* The inner header of a decapsulating SID: version and family only, the kernel checks the rest. */
-static __always_inline int inner_header(struct cursor *c, __u8 next, __u32 behavior, struct packet *inner)
+static __always_inline int inner_header(struct cursor *c, const struct outer *outer, struct packet *inner)
 {
-	bool ipv4 = next == IPPROTO_IPIP;
+	bool ipv4 = outer->next == IPPROTO_IPIP;
 
-	if (!(ipv4 && behavior != BEHAVIOR_END_DT6) && !(next == IPPROTO_IPV6 && behavior != BEHAVIOR_END_DT4))
+	if (!(ipv4 && outer->behavior != BEHAVIOR_END_DT6) &&
+	    !(outer->next == IPPROTO_IPV6 && outer->behavior != BEHAVIOR_END_DT4))
 		return REASON_UPPER_LAYER;
 	if (!cursor_has(c, ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)))
 		return REASON_TRUNCATED;
-	inner->ip = c->pos;
+	inner->ip = c->offset;
 	inner->flow.ipv4 = ipv4;
 	if (*(__u8 *)c->pos >> 4 != (ipv4 ? 4 : 6))
 		return REASON_BAD_IP_HEADER;
@@ -313,23 +342,46 @@ static __always_inline int inner_header(struct cursor *c, __u8 next, __u32 behav
 	return REASON_NONE;
 }
 
-static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct packet *outer,
-				  const struct walk *walk, const struct sid *sid)
+static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct outer *outer,
+				  struct packet *inner)
 {
-	struct routing_header *srh = walk->srh;
-	struct packet inner = {};
-	void *end = (void *)(long)ctx->data_end;
 	int reason;
 
-	if (has_argument(sid, &outer->flow.destination) || (srh && (void *)(srh + 1) <= end && srh->segments_left))
+	if (outer->argument || segments_left(ctx, outer->srh))
 		return drop(REASON_SEGMENTS_LEFT);
-	reason = inner_header(c, walk->next, sid->behavior, &inner);
+	reason = inner_header(c, outer, inner);
 	if (reason)
 		return drop(reason);
-	reason = ecn_take(&inner, outer->traffic_class, end);
+	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
 		return drop(reason);
-	return decapsulate(ctx, f, &inner);
+	return decapsulate(ctx, f, inner, outer->length);
+}
+
+/* Reads the outer headers of a packet to a local SID. Returns 0, a reason to drop, or -1: not for us. */
+static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
+{
+	int reason = ipv6_parse(c, p);
+	struct sid *sid;
+
+	if (reason)
+		return reason;
+	sid = sid_find(&p->flow.destination);
+	if (!sid)
+		return -1;
+	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return REASON_OUTSIDE_DOMAIN;
+	if (is_extension(p->flow.protocol)) {
+		reason = packet_walk(ctx, c, p, SRH_WANTED, &outer->srh);
+		if (reason)
+			return reason;
+	}
+	outer->behavior = sid->behavior;
+	outer->argument = has_argument(sid, &p->flow.destination);
+	outer->length = p->length - c->left;
+	outer->traffic_class = p->traffic_class;
+	outer->next = p->flow.protocol;
+	return REASON_NONE;
 }
 
 /* ===== Programs ===== */
@@ -337,39 +389,25 @@ static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct f
 SEC("xdp.frags")
 int host(struct xdp_md *ctx)
 {
-	struct cursor c = {
-		.pos = (void *)(long)ctx->data,
-		.end = (void *)(long)ctx->data_end,
-		.left = bpf_xdp_get_buff_len(ctx),
-	};
-	struct packet outer = {};
-	struct walk walk = {};
+	struct cursor c = cursor_at_start(ctx);
+	struct outer outer = {};
+	struct packet p = {}; /* the outer one, then the inner one: the stack is small */
 	struct frame f;
-	struct sid *sid;
 	int reason = frame_parse(&c, &f);
 
 	if (reason)
 		return drop(reason);
 	if (f.ethertype != bpf_htons(ETH_P_IPV6))
 		return pass();
-	reason = ipv6_parse(&c, &outer);
-	if (reason)
-		return drop(reason);
-	sid = sid_find(&outer.flow.destination);
-	if (!sid)
+	reason = outer_parse(ctx, &c, &p, &outer);
+	if (reason < 0)
 		return pass();
-	if (!infrastructure_contains(&settings.infrastructure, &outer.flow.source))
-		return drop(REASON_OUTSIDE_DOMAIN);
-
-	walk.next = outer.flow.protocol;
-	reason = walk_extensions(&c, &walk, SRH_WANTED);
-	if (!reason)
-		reason = walk.error;
 	if (reason)
 		return drop(reason);
-	if (sid->behavior == BEHAVIOR_END_OFFER)
-		return end_offer(ctx, &c, &f, &outer, &walk, sid);
-	return end_dt(ctx, &c, &f, &outer, &walk, sid);
+	p = (struct packet){};
+	if (outer.behavior == BEHAVIOR_END_OFFER)
+		return end_offer(ctx, &c, &f, &outer, &p);
+	return end_dt(ctx, &c, &f, &outer, &p);
 }
 
 /* Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in (TC egress). */
@@ -400,8 +438,7 @@ int host_leave(struct __sk_buff *skb)
 	key.port = p.flow.ports;
 	key.protocol = IPPROTO_TCP;
 	if (service_by_port(&key))
-		mss_clamp_skb(skb, p.tcp, c.end, frame_l2_length(&f) + p.length - c.left,
-			      p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
+		mss_clamp_skb(skb, p.transport, p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	return TC_ACT_UNSPEC;
 }
 

@@ -27,7 +27,11 @@ struct cursor {
 	void *pos;
 	void *end;
 	__u32 left;
+	__u32 offset; /* of pos from the start of the frame */
 };
+
+/* No header that is looked at starts farther into the frame. */
+#define OFFSET_MAX 0x7fff
 
 static __always_inline bool cursor_has(const struct cursor *c, __u32 bytes)
 {
@@ -38,6 +42,25 @@ static __always_inline void cursor_skip(struct cursor *c, __u32 bytes)
 {
 	c->pos += bytes;
 	c->left -= bytes;
+	c->offset += bytes;
+}
+
+static __always_inline struct cursor cursor_at_start(struct xdp_md *ctx)
+{
+	return (struct cursor){
+		.pos = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+		.left = bpf_xdp_get_buff_len(ctx),
+	};
+}
+
+/* Moves to an offset which the verifier may know nothing about. */
+static __always_inline void cursor_set(struct cursor *c, struct xdp_md *ctx, __u32 offset, __u32 left)
+{
+	c->pos = (void *)(long)ctx->data + (offset & OFFSET_MAX);
+	c->end = (void *)(long)ctx->data_end;
+	c->left = left;
+	c->offset = offset;
 }
 
 static __always_inline bool is_vlan(__be16 ethertype)

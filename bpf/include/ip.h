@@ -25,15 +25,18 @@
 
 #define ECN_MASK 3
 
-/* One IP packet, parsed. */
+/* One IP packet, parsed. It holds no pointers, so that it can be given to functions which the verifier checks by themselves. */
 struct packet {
 	struct flow flow;
-	void *ip; /* start of the IP header */
-	struct tcphdr *tcp; /* valid if flow.protocol is TCP and error is 0 */
+	__u32 ip; /* offset of the IP header from the start of the frame */
+	__u32 transport; /* offset of the TCP or UDP header */
 	__u32 length; /* by the IP header, which it includes */
+	__u32 sequence; /* TCP */
+	__u32 acknowledgement; /* TCP */
 	__u8 traffic_class; /* or type of service */
 	__u8 tcp_flags;
 	__u8 error; /* REASON_ROUTING_HEADER, REASON_FRAGMENT or REASON_BAD_TRANSPORT: matters only if the packet is for us */
+	__u8 reserved;
 };
 
 /* What to do with a routing header of type 4. */
@@ -43,11 +46,15 @@ enum srh_rule {
 	SRH_WANTED, /* remember it; anything wrong drops at once */
 };
 
-/* The walk over IPv6 extension headers: in: next; out: all. */
+/* The walk over IPv6 extension headers: where it starts, and where it ends. Offsets are from the start of the frame. */
 struct walk {
-	void *srh; /* 0: none */
+	__u32 offset; /* of the header that next names */
+	__u32 left; /* bytes of the packet from there */
+	__u32 srh; /* offset of the SRH; 0: none */
 	__u8 next; /* the upper layer at the end */
 	__u8 error; /* REASON_ROUTING_HEADER or REASON_FRAGMENT, the first met */
+	__u8 rule; /* enum srh_rule */
+	__u8 reserved;
 };
 
 struct routing_header {
@@ -67,19 +74,25 @@ struct fragment_header {
 	__be32 identification;
 };
 
+/* A whole packet in one fragment, RFC 6946. */
+static __always_inline bool is_atomic_fragment(const struct fragment_header *h)
+{
+	return !(h->offset & bpf_htons(0xfff9));
+}
+
 static __always_inline bool is_extension(__u8 next)
 {
 	return next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_ROUTING || next == IPPROTO_FRAGMENT;
 }
 
-static __always_inline int routing_header_check(const struct routing_header *h, struct walk *w, enum srh_rule rule)
+static __always_inline int routing_header_check(const struct routing_header *h, struct walk *w)
 {
-	if (h->type == ROUTING_TYPE_SRH && rule == SRH_REFUSED)
+	if (h->type == ROUTING_TYPE_SRH && w->rule == SRH_REFUSED)
 		return REASON_SRV6_FROM_OUTSIDE;
-	if (h->type == ROUTING_TYPE_SRH && rule == SRH_WANTED) {
+	if (h->type == ROUTING_TYPE_SRH && w->rule == SRH_WANTED) {
 		if (w->srh || 2 * (h->last_entry + 1) > h->length || h->segments_left > h->last_entry + 1)
 			return REASON_BAD_SRH;
-		w->srh = (void *)h;
+		w->srh = w->offset;
 		return REASON_NONE;
 	}
 	if (h->segments_left && !w->error)
@@ -87,38 +100,71 @@ static __always_inline int routing_header_check(const struct routing_header *h, 
 	return REASON_NONE;
 }
 
-/* Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error. */
-static __always_inline int walk_extensions(struct cursor *c, struct walk *w, enum srh_rule rule)
+/*
+ * Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error.
+ * A function of its own, not inlined: the verifier looks at its loop once, not once per caller and path.
+ */
+__noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 {
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	if (!w)
+		return REASON_TRUNCATED;
 	for (int i = 0; i <= EXTENSIONS_MAX; i++) {
-		struct routing_header *h = c->pos;
-		struct fragment_header *fragment = c->pos;
+		struct cursor c = { .end = end, .left = w->left };
+		struct routing_header *h;
 		__u32 length;
 		int reason;
 
-		if (likely(!is_extension(w->next)))
+		if (!is_extension(w->next))
 			return REASON_NONE;
 		if (i == EXTENSIONS_MAX)
 			return REASON_EXTENSION_CHAIN;
-		if (!cursor_has(c, 8))
+		if (w->offset > OFFSET_MAX)
+			return REASON_TRUNCATED;
+		h = c.pos = data + w->offset;
+		if (!cursor_has(&c, 8))
 			return REASON_TRUNCATED;
 		length = w->next == IPPROTO_FRAGMENT ? 8 : (h->length + 1) * 8;
-		if (!cursor_has(c, length))
+		if (!cursor_has(&c, length))
 			return REASON_TRUNCATED;
 		if (w->next == IPPROTO_ROUTING) {
-			reason = routing_header_check(h, w, rule);
+			reason = routing_header_check(h, w);
 			if (reason)
 				return reason;
-		} else if (w->next == IPPROTO_FRAGMENT && (fragment->offset & bpf_htons(0xfff9))) {
+		} else if (w->next == IPPROTO_FRAGMENT && !is_atomic_fragment((struct fragment_header *)h)) {
 			if (!w->error)
 				w->error = REASON_FRAGMENT;
 			return REASON_NONE;
 		}
-		if (rule == SRH_WANTED && w->error)
+		if (w->rule == SRH_WANTED && w->error)
 			return w->error;
 		w->next = h->next;
-		cursor_skip(c, length);
+		w->offset += length;
+		w->left -= length;
 	}
+	return REASON_NONE;
+}
+
+/* Walks from the cursor to the upper layer, and puts what was found into the packet. */
+static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, struct packet *p, enum srh_rule rule, __u32 *srh)
+{
+	struct walk w = {
+		.offset = c->offset,
+		.left = c->left,
+		.next = p->flow.protocol,
+		.rule = rule,
+	};
+	int reason = walk_extensions(ctx, &w);
+
+	if (reason)
+		return reason;
+	if (w.offset > OFFSET_MAX)
+		return REASON_TRUNCATED;
+	cursor_set(c, ctx, w.offset, w.left);
+	p->flow.protocol = w.next;
+	p->error = w.error;
+	*srh = w.srh;
 	return REASON_NONE;
 }
 
@@ -139,7 +185,7 @@ static __always_inline int ipv4_parse(struct cursor *c, struct packet *p)
 	if (total < header || total > c->left)
 		return REASON_BAD_LENGTH;
 
-	p->ip = ip;
+	p->ip = c->offset;
 	p->length = total;
 	p->traffic_class = ip->tos;
 	p->flow.source = address_from_ipv4(ip->saddr);
@@ -167,7 +213,7 @@ static __always_inline int ipv6_parse(struct cursor *c, struct packet *p)
 	if (total > c->left)
 		return REASON_BAD_LENGTH;
 
-	p->ip = ip;
+	p->ip = c->offset;
 	p->length = total;
 	p->traffic_class = bpf_ntohs(*(__be16 *)ip) >> 4;
 	p->flow.source = address_load(&ip->saddr);
@@ -185,8 +231,10 @@ static __always_inline bool tcp_parse(struct cursor *c, struct packet *p)
 
 	if (!cursor_has(c, sizeof(*tcp)) || tcp->doff < 5 || tcp->doff * 4 > c->left)
 		return false;
-	p->tcp = tcp;
+	p->transport = c->offset;
 	p->tcp_flags = ((__u8 *)tcp)[TCP_FLAGS_OFFSET];
+	p->sequence = bpf_ntohl(tcp->seq);
+	p->acknowledgement = bpf_ntohl(tcp->ack_seq);
 	p->flow.ports = *(__u32 *)tcp;
 	return true;
 }

@@ -15,41 +15,47 @@
 #define TCP_OPTION_MSS_LENGTH 4
 #define TCP_OPTIONS_MAX 40
 
-/* Where the MSS value stands, and what it is. */
+/* The options of a TCP header, and the search for the MSS in them. */
 struct mss {
-	__u8 *wire; /* 0: no option */
-	__u32 offset; /* from the start of the TCP header */
-	__u16 value;
+	__u8 options[64]; /* 40 at most; a power of two, so that a masked index is in range */
+	__u32 length; /* of the options */
+	__u32 at; /* next option; at the end, the MSS value */
+	__u32 value; /* 0: not found */
 };
 
-/* Finds the option. Options that make no sense end the search: the receiver judges them. */
-static __always_inline struct mss mss_find(struct tcphdr *tcp, void *end)
+/* Looks at one option. Options that make no sense end the search: the receiver judges them. Returns 1 to stop. */
+static long mss_step(__u32 step, struct mss *m)
 {
-	struct mss mss = {};
-	__u32 offset = sizeof(*tcp), length = tcp->doff * 4;
+	__u32 at = m->at;
+	__u8 kind, length;
 
-	for (int i = 0; i < TCP_OPTIONS_MAX; i++) {
-		__u8 *option = (void *)tcp + (offset & 0x3f);
-
-		if (offset >= length || (void *)(option + 1) > end || option[0] == TCP_OPTION_END)
-			break;
-		if (option[0] == TCP_OPTION_NOP) {
-			offset++;
-			continue;
-		}
-		if (offset + 2 > length || (void *)(option + 2) > end || option[1] < 2)
-			break;
-		if (option[0] == TCP_OPTION_MSS) {
-			if (option[1] != TCP_OPTION_MSS_LENGTH || offset + 4 > length || (void *)(option + 4) > end)
-				break;
-			mss.wire = option + 2;
-			mss.offset = offset + 2;
-			mss.value = option[2] << 8 | option[3];
-			break;
-		}
-		offset += option[1];
+	if (at >= m->length)
+		return 1;
+	kind = m->options[at & 63];
+	if (kind == TCP_OPTION_END)
+		return 1;
+	if (kind == TCP_OPTION_NOP) {
+		m->at++;
+		return 0;
 	}
-	return mss;
+	length = m->options[(at + 1) & 63];
+	if (length < 2 || at + length > m->length)
+		return 1;
+	if (kind != TCP_OPTION_MSS) {
+		m->at += length;
+		return 0;
+	}
+	if (length == TCP_OPTION_MSS_LENGTH) {
+		m->at += 2;
+		m->value = m->options[(at + 2) & 63] << 8 | m->options[(at + 3) & 63];
+	}
+	return 1;
+}
+
+static __always_inline bool mss_find(struct mss *m)
+{
+	bpf_loop(TCP_OPTIONS_MAX, mss_step, m, 0);
+	return m->value;
 }
 
 /* RFC 1624, equation 3: a 16-bit word changes from before to after. */
@@ -67,31 +73,42 @@ static __always_inline __be16 checksum_word(const struct mss *mss, __u16 value)
 {
 	__be16 word = bpf_htons(value);
 
-	return mss->offset & 1 ? (__be16)(word << 8 | word >> 8) : word;
+	return mss->at & 1 ? (__be16)(word << 8 | word >> 8) : word;
 }
 
-/* Lowers the MSS of a SYN in the packet's bytes; the checksum follows. */
-static __always_inline void mss_clamp(struct tcphdr *tcp, void *end, __u16 limit)
+/* Lowers the MSS of the SYN whose TCP header is at offset; the checksum follows. Not inlined, for the verifier's sake. */
+__noinline int mss_clamp(struct xdp_md *ctx, __u32 offset, __u32 limit)
 {
-	struct mss mss = mss_find(tcp, end);
-
-	if (!mss.wire || mss.value <= limit || (void *)(mss.wire + 2) > end)
-		return;
-	mss.wire[0] = limit >> 8;
-	mss.wire[1] = limit & 0xff;
-	tcp->check = checksum_replace(tcp->check, checksum_word(&mss, mss.value), checksum_word(&mss, limit));
-}
-
-/* The same on an skb, whose checksum may be left to the device: the helper knows. The TCP header is tcp_offset bytes into the frame. */
-static __always_inline void mss_clamp_skb(struct __sk_buff *skb, struct tcphdr *tcp, void *end, __u32 tcp_offset,
-					  __u16 limit)
-{
-	struct mss mss = mss_find(tcp, end);
+	struct tcphdr *tcp = (void *)(long)ctx->data + (offset & OFFSET_MAX);
 	__be16 wire = bpf_htons(limit);
+	struct mss mss = {};
 
-	if (!mss.wire || mss.value <= limit)
-		return;
-	bpf_l4_csum_replace(skb, tcp_offset + offsetof(struct tcphdr, check), checksum_word(&mss, mss.value),
+	if ((void *)(tcp + 1) > (void *)(long)ctx->data_end || tcp->doff <= 5)
+		return 0;
+	mss.length = (tcp->doff - 5) * 4;
+	if (bpf_xdp_load_bytes(ctx, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) || mss.value <= limit)
+		return 0;
+	bpf_xdp_store_bytes(ctx, offset + sizeof(*tcp) + mss.at, &wire, sizeof(wire));
+	tcp = (void *)(long)ctx->data + (offset & OFFSET_MAX);
+	if ((void *)(tcp + 1) <= (void *)(long)ctx->data_end)
+		tcp->check = checksum_replace(tcp->check, checksum_word(&mss, mss.value), checksum_word(&mss, limit));
+	return 0;
+}
+
+/* The same on an skb, whose checksum may be left to the device: the helper knows. */
+__noinline int mss_clamp_skb(struct __sk_buff *skb, __u32 offset, __u32 limit)
+{
+	struct tcphdr *tcp = (void *)(long)skb->data + (offset & OFFSET_MAX);
+	__be16 wire = bpf_htons(limit);
+	struct mss mss = {};
+
+	if ((void *)(tcp + 1) > (void *)(long)skb->data_end || tcp->doff <= 5)
+		return 0;
+	mss.length = (tcp->doff - 5) * 4;
+	if (bpf_skb_load_bytes(skb, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) || mss.value <= limit)
+		return 0;
+	bpf_l4_csum_replace(skb, offset + offsetof(struct tcphdr, check), checksum_word(&mss, mss.value),
 			    checksum_word(&mss, limit), sizeof(wire));
-	bpf_skb_store_bytes(skb, tcp_offset + mss.offset, &wire, sizeof(wire), 0);
+	bpf_skb_store_bytes(skb, offset + sizeof(*tcp) + mss.at, &wire, sizeof(wire), 0);
+	return 0;
 }

@@ -39,7 +39,7 @@ struct next_hop {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NEXT_HOP_SIDS *NEXT_HOP_CHOICES);
+	__uint(max_entries, NEXT_HOP_SIDS *NEXT_HOP_CHOICES + 1); /* the last: for answers that are not kept */
 	__type(key, __u32);
 	__type(value, struct next_hop);
 } next_hops SEC(".maps");
@@ -129,6 +129,18 @@ static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const s
 	hop->id = id;
 	hop->epoch = epoch;
 	hop->expires = now + NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
+	return hop;
+}
+
+/* The next hop towards any other segment, asked for each time. */
+static __always_inline struct next_hop *next_hop_uncached(struct xdp_md *ctx, const struct address *source,
+							  const struct address *destination, __u8 choice)
+{
+	__u32 index = NEXT_HOP_SIDS * NEXT_HOP_CHOICES;
+	struct next_hop *hop = bpf_map_lookup_elem(&next_hops, &index);
+
+	if (hop)
+		next_hop_resolve(ctx, source, destination, choice % NEXT_HOP_CHOICES, hop);
 	return hop;
 }
 

@@ -27,51 +27,50 @@ static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const 
 }
 
 /* An ACK without state: did this host's listener make the cookie that it acknowledges? */
-static __always_inline bool cookie_vouches(struct bpf_sock *listener, const struct packet *p, void *end)
+static __always_inline bool cookie_vouches(struct xdp_md *ctx, struct bpf_sock *listener, const struct packet *p)
 {
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct tcphdr *tcp = data + (p->transport & OFFSET_MAX);
+	struct ipv6hdr *ip = data + (p->ip & OFFSET_MAX);
+	__u32 ip_length = p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr);
+
 	if ((p->tcp_flags & (TCP_FLAG_ACK | TCP_FLAG_SYN | TCP_FLAG_RST)) != TCP_FLAG_ACK)
 		return false;
-	if ((void *)(p->tcp + 1) > end)
+	/* A TCP header follows the IP header, so an IPv6 header's length is there for IPv4 as well. */
+	if ((void *)(tcp + 1) > end || (void *)(ip + 1) > end)
 		return false;
-	if (p->flow.ipv4) {
-		struct iphdr *ip = p->ip;
-
-		return (void *)(ip + 1) <= end &&
-		       bpf_tcp_check_syncookie(listener, ip, sizeof(*ip), p->tcp, sizeof(*p->tcp)) == 0;
-	} else {
-		struct ipv6hdr *ip = p->ip;
-
-		return (void *)(ip + 1) <= end &&
-		       bpf_tcp_check_syncookie(listener, ip, sizeof(*ip), p->tcp, sizeof(*p->tcp)) == 0;
-	}
+	return bpf_tcp_check_syncookie(listener, ip, ip_length, tcp, sizeof(*tcp)) == 0;
 }
 
 /* A half-open connection is here only for packets that continue it: the same client may have been answered by another host. */
-static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p, void *end)
+static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p)
 {
 	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(sk);
-	struct tcphdr *tcp = p->tcp;
 
-	if (!request || (void *)(tcp + 1) > end)
+	if (!request)
 		return false;
 	if (is_first_syn(p))
 		return true;
 	if (p->tcp_flags & TCP_FLAG_ACK)
-		return bpf_ntohl(tcp->ack_seq) == request->snt_isn + 1;
-	return (p->tcp_flags & TCP_FLAG_RST) && bpf_ntohl(tcp->seq) == request->rcv_isn + 1;
+		return p->acknowledgement == request->snt_isn + 1;
+	return (p->tcp_flags & TCP_FLAG_RST) && p->sequence == request->rcv_isn + 1;
 }
 
-static __always_inline bool connection_is_here(struct xdp_md *ctx, const struct packet *p, void *end)
+/* Not inlined, for the verifier's sake. */
+__noinline int connection_is_here(struct xdp_md *ctx, const struct packet *p)
 {
-	struct bpf_sock *sk = socket_lookup(ctx, p);
+	struct bpf_sock *sk;
 	bool here = true;
 
+	if (!p)
+		return false;
+	sk = socket_lookup(ctx, p);
 	if (!sk)
 		return false;
 	if (sk->state == TCP_STATE_LISTEN)
-		here = cookie_vouches(sk, p, end);
+		here = cookie_vouches(ctx, sk, p);
 	else if (sk->state == TCP_STATE_NEW_SYN_RECV)
-		here = request_fits(sk, p, end);
+		here = request_fits(sk, p);
 	bpf_sk_release(sk);
 	return here;
 }

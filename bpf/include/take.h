@@ -17,45 +17,43 @@ static __always_inline int ecn_combine(__u8 inner, __u8 outer)
 	return inner;
 }
 
-/* Gives the inner header the combined ECN field. */
-static __always_inline int ecn_take(struct packet *inner, __u8 outer_class, void *end)
+/* Gives the inner header the combined ECN field. Not inlined, for the verifier's sake. */
+__noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 outer_class)
 {
-	int ecn = ecn_combine(inner->traffic_class, outer_class);
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct iphdr *ip;
+	int ecn;
 
+	if (!inner)
+		return REASON_TRUNCATED;
+	ecn = ecn_combine(inner->traffic_class, outer_class);
 	if (likely(ecn == (inner->traffic_class & ECN_MASK)))
 		return REASON_NONE;
 	if (ecn < 0)
 		return REASON_ECN;
+	ip = data + (inner->ip & OFFSET_MAX);
+	if ((void *)(ip + 1) > end)
+		return REASON_TRUNCATED;
 	if (inner->flow.ipv4) {
-		struct iphdr *ip = inner->ip;
-		__be16 before;
+		__be16 before = *(__be16 *)ip;
 
-		if ((void *)(ip + 1) > end)
-			return REASON_TRUNCATED;
-		before = *(__be16 *)ip;
 		ip->tos = (ip->tos & ~ECN_MASK) | ecn;
 		ip->check = checksum_replace(ip->check, before, *(__be16 *)ip);
 	} else {
-		__u8 *byte = inner->ip; /* version, class, class, label: the ECN field is in bits 4 and 5 of byte 1 */
+		__u8 *byte = (__u8 *)ip; /* version, class, class, label: the ECN field is in bits 4 and 5 of byte 1 */
 
-		if ((void *)(byte + 2) > end)
-			return REASON_TRUNCATED;
 		byte[1] = (byte[1] & ~(ECN_MASK << 4)) | ecn << 4;
 	}
 	return REASON_NONE;
 }
 
-/* Removes what lies between the L2 header and the inner packet, and gives the frame to the kernel. */
-static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner)
+/* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to the kernel. */
+static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner, __u32 outer_length)
 {
-	void *data = (void *)(long)ctx->data;
-	__u32 outer = inner->ip - data - frame_l2_length(f);
-
 	f->ethertype = inner->flow.ipv4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
-	if (bpf_xdp_adjust_head(ctx, outer))
+	if (bpf_xdp_adjust_head(ctx, outer_length))
 		return drop(REASON_TRUNCATED);
-	data = (void *)(long)ctx->data;
-	if (!frame_write(f, data, (void *)(long)ctx->data_end))
+	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
 		return drop(REASON_TRUNCATED);
 	count_in(&outcomes, OUTCOME_TAKEN);
 	return XDP_PASS;

@@ -1,0 +1,201 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"sextant/kernel"
+)
+
+// Mode is how an XDP program is attached to an interface.
+type Mode uint8
+
+// The modes. Auto takes native where the driver can.
+const (
+	Auto Mode = iota
+	Native
+	Generic
+)
+
+// String returns the name that configuration files use.
+func (m Mode) String() string { return [...]string{"auto", "native", "generic"}[m] }
+
+// Attachment is a program on an interface or cgroup.
+type Attachment struct {
+	Program string // name in the object
+	On      string // interface or cgroup directory
+	Index   int    // of the interface; 0 for a cgroup
+	Mode    Mode   // XDP only
+	Side    Side   // edge only
+	Tag     string // hash of the program's instructions
+	Warning string // what an operator should know; "" mostly
+	link    string // file name of the pinned link
+}
+
+// linkPrefix marks pinned links in an instance's directory.
+const linkPrefix = "link_"
+
+// attachXDP puts the program on the interface: by replacing the one behind a link pinned earlier, or anew.
+func attachXDP(dir, name string, program *ebpf.Program, iface string, mode Mode) (Attachment, error) {
+	device, err := net.InterfaceByName(iface)
+	if err != nil {
+		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
+	}
+	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkPrefix + name + "_xdp_" + iface}
+	if a.Mode = updateXDP(filepath.Join(dir, a.link), program, device.Index, mode); a.Mode == Auto {
+		if a.Mode, err = newXDP(filepath.Join(dir, a.link), program, device.Index, mode); err != nil {
+			return a, explainXDP(err, name, iface, mode)
+		}
+	}
+	if a.Mode == Generic {
+		a.Warning = genericMode(iface, mode)
+	}
+	return a, nil
+}
+
+// updateXDP replaces the program behind a pinned link in one step. Auto: there was no link that serves.
+func updateXDP(path string, program *ebpf.Program, index int, want Mode) Mode {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return Auto
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != index {
+		os.Remove(path)
+		return Auto
+	}
+	has := modeOf(index)
+	if want != Auto && has != want || l.Update(program) != nil {
+		os.Remove(path)
+		return Auto
+	}
+	return has
+}
+
+// newXDP attaches the program and pins the link.
+func newXDP(path string, program *ebpf.Program, index int, want Mode) (Mode, error) {
+	var refusal error
+	for _, try := range []struct {
+		mode Mode
+		flag link.XDPAttachFlags
+	}{{Native, link.XDPDriverMode}, {Generic, link.XDPGenericMode}} {
+		if want != Auto && want != try.mode {
+			continue
+		}
+		l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: index, Flags: try.flag})
+		if err != nil {
+			refusal = errors.Join(refusal, fmt.Errorf("%s mode: %w", try.mode, err))
+			continue
+		}
+		defer l.Close()
+		if err := l.Pin(path); err != nil {
+			return Auto, fmt.Errorf("pin link at %s: %w", path, err)
+		}
+		return try.mode, nil
+	}
+	return Auto, refusal
+}
+
+func explainXDP(err error, name, iface string, mode Mode) error {
+	mend := ""
+	switch {
+	case errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST):
+		mend = "; another XDP program is there: remove it (ip link set dev " + iface + " xdp off), or its owner"
+	case errors.Is(err, unix.EOPNOTSUPP) && mode == Native:
+		mend = "; the driver has no native XDP: use mode auto or generic"
+	case errors.Is(err, unix.EPERM):
+		mend = "; it needs root, or CAP_BPF and CAP_NET_ADMIN"
+	}
+	return fmt.Errorf("attach %s to interface %s: %w%s", name, iface, err, mend)
+}
+
+// modeOf asks how the interface's XDP program is attached; Auto if there is none.
+func modeOf(index int) Mode {
+	l, err := netlink.LinkByIndex(index)
+	if err != nil || l.Attrs().Xdp == nil {
+		return Auto
+	}
+	switch l.Attrs().Xdp.AttachMode {
+	case nl.XDP_ATTACHED_DRV, nl.XDP_ATTACHED_HW:
+		return Native
+	case nl.XDP_ATTACHED_SKB:
+		return Generic
+	}
+	return Auto
+}
+
+// genericMode prepares an interface for the slow path: packets joined by GRO would reach the program as one that is too long.
+func genericMode(iface string, want Mode) string {
+	warning := ""
+	if want == Auto {
+		warning = "no native XDP on this driver, so packets take the slower generic path"
+	}
+	if err := kernel.SetOffload(iface, kernel.GRO, false); err != nil {
+		return strings.TrimPrefix(warning+"; GRO could not be turned off, large packets will be dropped: "+err.Error(), "; ")
+	}
+	return warning
+}
+
+// releaseOthers detaches what an earlier configuration had on interfaces and cgroups that this one does not name.
+func releaseOthers(dir string, keep []Attachment) error {
+	wanted := map[string]bool{}
+	for _, a := range keep {
+		wanted[a.link] = true
+	}
+	links, err := filepath.Glob(filepath.Join(dir, linkPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range links {
+		if wanted[filepath.Base(path)] {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("detach %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// setPorts tells the programs on which interfaces they can send: those that run one, since these have native XDP.
+func (c *collection) setPorts(attachments []Attachment) error {
+	for _, a := range attachments {
+		if a.Mode != Native {
+			continue
+		}
+		if err := c.maps["ports"].Put(uint32(a.Index), uint32(a.Index)); err != nil {
+			return fmt.Errorf("allow sending on interface %s: %w", a.On, err)
+		}
+	}
+	return nil
+}
+
+// Unload detaches all programs of the instance and forgets its tables and counters. Unloading what is not loaded is no error.
+func Unload(dir string) error {
+	if err := removeFilters(dir); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("unload %s: %w", dir, err)
+	}
+	return nil
+}
+
+func tagOf(p *ebpf.Program) string {
+	info, err := p.Info()
+	if err != nil {
+		return ""
+	}
+	return info.Tag
+}

@@ -1,0 +1,152 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// collection is one object in the kernel: its programs, and its maps shared between all copies of a program.
+type collection struct {
+	dir      string // under the bpffs; where maps and links are pinned
+	maps     map[string]*ebpf.Map
+	programs []*ebpf.Program
+}
+
+// newCollection prepares the pin directory.
+func newCollection(dir string) (*collection, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create pin directory %s: %w; is a bpf file system mounted there (mount -t bpf bpf /sys/fs/bpf)?", dir, err)
+	}
+	return &collection{dir: dir, maps: map[string]*ebpf.Map{}}, nil
+}
+
+// load puts spec into the kernel and returns its programs by name. Maps named in keep are taken over from the pin
+// directory if they are there and of the same shape; maps that an earlier load of this collection made are shared.
+func (c *collection) load(spec *ebpf.CollectionSpec, keep ...string) (map[string]*ebpf.Program, error) {
+	opts := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{}}
+	for name, m := range c.maps {
+		opts.MapReplacements[name] = m
+	}
+	for _, name := range keep {
+		if m := c.pinned(spec.Maps[name], name); m != nil && opts.MapReplacements[name] == nil {
+			opts.MapReplacements[name] = m
+			defer m.Close()
+		}
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, opts)
+	if err != nil {
+		return nil, explainLoad(err)
+	}
+	defer coll.Close()
+	for name := range coll.Maps {
+		if c.maps[name] == nil && !isConstant(name) {
+			c.maps[name] = coll.DetachMap(name)
+		}
+	}
+	programs := map[string]*ebpf.Program{}
+	for name := range coll.Programs {
+		programs[name] = coll.DetachProgram(name)
+		c.programs = append(c.programs, programs[name])
+	}
+	return programs, nil
+}
+
+// isConstant tells the maps behind C constants, of which each copy of a program has its own.
+func isConstant(name string) bool { return filepath.Ext(name) != "" }
+
+// pinned opens a map pinned by an earlier agent, nil if there is none that fits.
+func (c *collection) pinned(spec *ebpf.MapSpec, name string) *ebpf.Map {
+	m, err := ebpf.LoadPinnedMap(filepath.Join(c.dir, name), nil)
+	if err != nil {
+		return nil
+	}
+	if spec.Compatible(m) != nil {
+		m.Close()
+		return nil
+	}
+	return m
+}
+
+// pin makes the maps visible in the directory, each replacing its predecessor in one step.
+func (c *collection) pin() error {
+	for name, m := range c.maps {
+		final := filepath.Join(c.dir, name)
+		fresh := final + "~"
+		os.Remove(fresh)
+		clone, err := m.Clone()
+		if err != nil {
+			return fmt.Errorf("pin map %s: %w", name, err)
+		}
+		err = clone.Pin(fresh)
+		clone.Close()
+		if err == nil {
+			err = os.Rename(fresh, final)
+		}
+		if err != nil {
+			return fmt.Errorf("pin map %s at %s: %w", name, final, err)
+		}
+	}
+	return nil
+}
+
+// close forgets the kernel objects; what is attached or pinned stays.
+func (c *collection) close() {
+	for _, p := range c.programs {
+		p.Close()
+	}
+	for _, m := range c.maps {
+		m.Close()
+	}
+	c.programs, c.maps = nil, nil
+}
+
+// explainLoad turns the kernel's refusal into what would mend it.
+func explainLoad(err error) error {
+	var verifier *ebpf.VerifierError
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return fmt.Errorf("load eBPF program: %w; it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", err)
+	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("load eBPF program: %w; Linux 6.1 or newer with BTF (CONFIG_DEBUG_INFO_BTF) is needed", err)
+	case errors.As(err, &verifier):
+		return fmt.Errorf("load eBPF program: the kernel refuses it: %w", err)
+	}
+	return fmt.Errorf("load eBPF program: %w", err)
+}
+
+// MapUse is how full a map is.
+type MapUse struct {
+	Name     string
+	Type     string
+	Entries  int // -1: not counted (arrays are always full)
+	Capacity int
+}
+
+// Maps lists the collection's maps by name.
+func (c *collection) Maps() []MapUse {
+	var uses []MapUse
+	for name, m := range c.maps {
+		use := MapUse{Name: name, Type: m.Type().String(), Entries: -1, Capacity: int(m.MaxEntries())}
+		if m.Type() == ebpf.Hash || m.Type() == ebpf.DevMapHash {
+			use.Entries = countKeys(m)
+		}
+		uses = append(uses, use)
+	}
+	slices.SortFunc(uses, func(a, b MapUse) int { return strings.Compare(a.Name, b.Name) })
+	return uses
+}
+
+func countKeys(m *ebpf.Map) int {
+	n := 0
+	for key, err := m.NextKeyBytes(nil); err == nil && key != nil; key, err = m.NextKeyBytes(key) {
+		n++
+	}
+	return n
+}

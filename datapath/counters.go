@@ -1,0 +1,92 @@
+package datapath
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+)
+
+// Counter is a named number of packets since the programs were first loaded.
+type Counter struct {
+	Name    string
+	Packets uint64
+}
+
+// Drops returns the packets dropped by reason, zeros included, in the order of enum drop_reason.
+func (c *collection) Drops() ([]Counter, error) {
+	return c.readEnum("drops", reasonNames())
+}
+
+// Outcomes returns the packets that were not dropped, by what became of them, in the order of enum outcome.
+func (c *collection) Outcomes() ([]Counter, error) {
+	return c.readEnum("outcomes", outcomeNames())
+}
+
+func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
+	m := c.maps[name]
+	counters := make([]Counter, 0, len(names))
+	for i, label := range names {
+		if label == "" {
+			continue
+		}
+		packets, err := sumPerCPU[uint64](m, uint32(i), func(total *uint64, v uint64) { *total += v })
+		if err != nil {
+			return nil, fmt.Errorf("read counters %s: %w", name, err)
+		}
+		counters = append(counters, Counter{Name: label, Packets: packets})
+	}
+	return counters, nil
+}
+
+// sumPerCPU adds up one entry of a per-CPU array.
+func sumPerCPU[T any](m *ebpf.Map, index uint32, add func(total *T, v T)) (T, error) {
+	var total T
+	var values []T
+	if err := m.Lookup(index, &values); err != nil {
+		return total, err
+	}
+	for _, v := range values {
+		add(&total, v)
+	}
+	return total, nil
+}
+
+func addTraffic(total *Traffic, v Traffic) {
+	total.Packets += v.Packets
+	total.Bytes += v.Bytes
+}
+
+// reasonNames returns the drop reasons' names by number; "" for none.
+var reasonNames = sync.OnceValue(func() []string { return enumNames("drop_reason", "REASON_", "REASON_NONE", "REASON_COUNT") })
+
+// outcomeNames returns the names of enum outcome by number.
+var outcomeNames = sync.OnceValue(func() []string { return enumNames("outcome", "OUTCOME_", "OUTCOME_COUNT") })
+
+// enumNames reads an enum from the object's type information: C holds the one list. Those left out get "".
+func enumNames(name, trim string, leaveOut ...string) []string {
+	var enum *btf.Enum
+	spec, err := loadEdge()
+	if err == nil {
+		err = spec.Types.TypeByName(name, &enum)
+	}
+	if err != nil {
+		panic("datapath: the embedded object has no enum " + name + ": " + err.Error())
+	}
+	names := make([]string, 0, len(enum.Values))
+	for _, v := range enum.Values {
+		label := strings.ToLower(strings.TrimPrefix(v.Name, trim))
+		for _, out := range leaveOut {
+			if v.Name == out {
+				label = ""
+			}
+		}
+		for uint64(len(names)) <= v.Value {
+			names = append(names, "")
+		}
+		names[v.Value] = label
+	}
+	return names
+}

@@ -1,0 +1,206 @@
+package datapath
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/flow"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// Side says what lies behind an edge's interface (enum side).
+type Side uint8
+
+// The sides of an edge's interface.
+const (
+	External Side = iota // clients
+	Internal             // the SR domain
+	Mixed                // both: told apart by the source address
+)
+
+// Encapsulation is how a chain is written into the outer packet (enum encapsulation).
+type Encapsulation uint8
+
+// The encapsulations.
+const (
+	Carrier    Encapsulation = iota // ids in the destination address, RFC 9800
+	SRH                             // all SIDs in a segment routing header, RFC 8754
+	SRHReduced                      // without the first, RFC 8986 section 5.2
+)
+
+// EdgeInterface is an interface that the edge program is attached to.
+type EdgeInterface struct {
+	Name string
+	Side Side
+	Mode Mode
+}
+
+// EdgeConfig is what is compiled into the edge program: a change loads it anew.
+type EdgeConfig struct {
+	Secret         flow.Secret
+	Block          srv6.Block
+	Infrastructure []netip.Prefix // at most 4
+	Source         netip.Addr     // of the outer header
+	Buckets        int            // per service
+	Encapsulation  Encapsulation
+	HopLimit       uint8
+	Interfaces     []EdgeInterface
+}
+
+// ServiceKey names a service: an address, a port (0: any) and an IP protocol.
+type ServiceKey struct {
+	VIP      netip.Addr
+	Port     uint16
+	Protocol uint8
+}
+
+func (k ServiceKey) key() serviceKey {
+	return serviceKey{VIP: addressOf(k.VIP), Port: bigEndian(k.Port), Protocol: k.Protocol}
+}
+
+// Edge is the edge program with its tables. Its methods are for one goroutine.
+type Edge struct {
+	*collection
+	config   EdgeConfig
+	programs map[Side]*ebpf.Program
+}
+
+// edgeState is taken over from the predecessor: counters, which run on.
+var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic"}
+
+// OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the instance's directory
+// on the bpf file system. Fill the tables, then Commit.
+func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
+	c, err := newCollection(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Edge{collection: c, config: config, programs: map[Side]*ebpf.Program{}}
+	for _, i := range config.Interfaces {
+		if err := e.loadSide(i.Side); err != nil {
+			e.close()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *Edge) loadSide(side Side) error {
+	if e.programs[side] != nil {
+		return nil
+	}
+	spec, err := loadEdge()
+	if err != nil {
+		return err
+	}
+	spec.Maps["tables"].InnerMap = tableSpec(e.config.Buckets)
+	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
+		return err
+	}
+	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
+		return err
+	}
+	programs, err := e.load(spec, edgeState...)
+	if err != nil {
+		return err
+	}
+	e.programs[side] = programs["edge"]
+	return nil
+}
+
+func (c EdgeConfig) settings(side Side) edgeSettings {
+	return edgeSettings{
+		Secret:         secretOf(c.Secret),
+		Block:          prefixOf(c.Block.Prefix()),
+		Infrastructure: infrastructureOf(c.Infrastructure),
+		Source:         addressOf(c.Source),
+		Buckets:        uint32(c.Buckets),
+		Encapsulation:  uint8(c.Encapsulation),
+		HopLimit:       c.HopLimit,
+		Side:           uint8(side),
+	}
+}
+
+// SetService points a service's packets at the chains and counters of index, from 0 to MaxServices-1.
+func (e *Edge) SetService(key ServiceKey, index uint32) error {
+	if err := e.maps["services"].Put(key.key(), service{Index: index}); err != nil {
+		return fmt.Errorf("set service %v: %w", key, err)
+	}
+	vip := ServiceKey{VIP: key.VIP}
+	if err := e.maps["services"].Put(vip.key(), service{}); err != nil {
+		return fmt.Errorf("mark %s as a VIP: %w", key.VIP, err)
+	}
+	return nil
+}
+
+// DeleteService stops serving key. The last service of a VIP takes the VIP along.
+func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
+	if lastOfVIP {
+		vip := ServiceKey{VIP: key.VIP}
+		if err := e.maps["services"].Delete(vip.key()); err != nil {
+			return fmt.Errorf("unmark %s as a VIP: %w", key.VIP, err)
+		}
+	}
+	if err := e.maps["services"].Delete(key.key()); err != nil {
+		return fmt.Errorf("delete service %v: %w", key, err)
+	}
+	return nil
+}
+
+// SetSID tells which SID stands behind an id. The carrier encapsulation needs none.
+func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
+	if err := e.maps["sids"].Put(uint32(id), addressOf(sid)); err != nil {
+		return fmt.Errorf("set SID %s: %w", sid, err)
+	}
+	return nil
+}
+
+// SetChains replaces all chains of a service in one step: a packet sees the old ones or the new ones.
+func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
+	table, err := newTable(e.config.Buckets, g)
+	if err != nil {
+		return fmt.Errorf("set chains of service %d: %w", index, err)
+	}
+	defer table.Close()
+	if err := e.maps["tables"].Put(index, table); err != nil {
+		return fmt.Errorf("set chains of service %d: %w", index, err)
+	}
+	return nil
+}
+
+// ServiceTraffic returns what was forwarded for the service of index.
+func (e *Edge) ServiceTraffic(index uint32) (Traffic, error) {
+	return sumPerCPU(e.maps["service_traffic"], index, addTraffic)
+}
+
+// BackendTraffic returns what was offered to the backend of id first.
+func (e *Edge) BackendTraffic(id uint16) (Traffic, error) {
+	return sumPerCPU(e.maps["backend_traffic"], uint32(id), addTraffic)
+}
+
+// Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and pins everything.
+// Interfaces that are no longer configured are released.
+func (e *Edge) Commit() ([]Attachment, error) {
+	var attachments []Attachment
+	for _, i := range e.config.Interfaces {
+		a, err := attachXDP(e.dir, "edge", e.programs[i.Side], i.Name, i.Mode)
+		if err != nil {
+			return attachments, err
+		}
+		a.Side = i.Side
+		attachments = append(attachments, a)
+	}
+	if err := releaseOthers(e.dir, attachments); err != nil {
+		return attachments, err
+	}
+	if err := e.setPorts(attachments); err != nil {
+		return attachments, err
+	}
+	return attachments, e.pin()
+}
+
+// Close lets go of the kernel objects; packets are forwarded on.
+func (e *Edge) Close() { e.close() }

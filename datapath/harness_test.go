@@ -1,0 +1,135 @@
+package datapath
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sextant/flow"
+	"sextant/kernel"
+	"sextant/srv6"
+)
+
+// The world in which the programs are tested: a network namespace with two interfaces, "near" where packets
+// arrive and "far" which leads elsewhere, and a resolved neighbour on each.
+var (
+	nearMAC      = net.HardwareAddr{2, 0, 0, 0, 1, 1}
+	farMAC       = net.HardwareAddr{2, 0, 0, 0, 2, 1}
+	routerMAC    = net.HardwareAddr{2, 0, 0, 0, 1, 2} // neighbour on near
+	farRouterMAC = net.HardwareAddr{2, 0, 0, 0, 2, 2} // neighbour on far
+)
+
+type world struct {
+	dir       string // for pins
+	near, far int    // interface indexes
+}
+
+// newWorld moves the test into a namespace of its own, which ends with the test's thread.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("missing privilege: loading eBPF programs needs root")
+	}
+	runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the test
+	must(t, unix.Unshare(unix.CLONE_NEWNET))
+	bpffs, _, err := kernel.BPFFS()
+	must(t, err)
+	dir, err := os.MkdirTemp(bpffs, "sextant-test-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	w := &world{dir: filepath.Join(dir, "node")}
+	setUp(t, "lo")
+	must(t, kernel.WriteSysctl("net.ipv6.conf.all.forwarding", "1"))
+	w.near = addInterface(t, "near", nearMAC, netip.MustParsePrefix("fd00:5e:1::1/64"), netip.MustParseAddr("fd00:5e:1::2"), routerMAC)
+	w.far = addInterface(t, "far", farMAC, netip.MustParsePrefix("fd00:5e:2::1/64"), netip.MustParseAddr("fd00:5e:2::2"), farRouterMAC)
+	return w
+}
+
+func addInterface(t testing.TB, name string, mac net.HardwareAddr, address netip.Prefix, neighbour netip.Addr, neighbourMAC net.HardwareAddr) int {
+	t.Helper()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.HardwareAddr = name, mac
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "peer"}))
+	setUp(t, name+"peer")
+	link := setUp(t, name)
+	must(t, kernel.WriteSysctl("net.ipv6.conf."+name+".accept_dad", "0"))
+	must(t, netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NODAD}))
+	must(t, netlink.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,
+		IP: neighbour.AsSlice(), HardwareAddr: neighbourMAC,
+	}))
+	return link.Attrs().Index
+}
+
+func setUp(t testing.TB, name string) netlink.Link {
+	t.Helper()
+	link, err := netlink.LinkByName(name)
+	must(t, err)
+	must(t, netlink.LinkSetUp(link))
+	return link
+}
+
+// addRoute sends a prefix via a neighbour, or with gateway "" makes it a route of the given type.
+func addRoute(t testing.TB, to string, via string, kind int) {
+	t.Helper()
+	route := &netlink.Route{Dst: ipNet(netip.MustParsePrefix(to)), Type: kind}
+	if via != "" {
+		route.Gw = netip.MustParseAddr(via).AsSlice()
+	}
+	must(t, netlink.RouteReplace(route))
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func block(t testing.TB) srv6.Block {
+	t.Helper()
+	b, err := srv6.ParseBlock("fcbb:bb00::/32")
+	must(t, err)
+	return b
+}
+
+var testSecret = flow.Secret{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
+
+func edgeConfig(t testing.TB) EdgeConfig {
+	return EdgeConfig{
+		Secret:         testSecret,
+		Block:          block(t),
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		Source:         netip.MustParseAddr("fd00:5e::e1"),
+		Buckets:        1021,
+		HopLimit:       64,
+		Interfaces:     []EdgeInterface{{Name: "near", Side: External}},
+	}
+}
+
+func hostConfig(t testing.TB) HostConfig {
+	root, _, err := kernel.CgroupRoot()
+	must(t, err)
+	return HostConfig{
+		Secret:         testSecret,
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		SIDs: []LocalSID{
+			{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER},
+			{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d46::/64"), Behavior: srv6.EndDT46},
+		},
+		TunnelMTU:  1460,
+		Refusal:    10e9,
+		Cgroup:     root,
+		Interfaces: []HostInterface{{Name: "near"}},
+	}
+}

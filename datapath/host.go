@@ -1,0 +1,252 @@
+package datapath
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/srv6"
+)
+
+// HostInterface is an interface that the host program is attached to.
+type HostInterface struct {
+	Name string
+	Mode Mode
+}
+
+// LocalSID is a SID of this host: packets to the prefix meet the behaviour.
+type LocalSID struct {
+	Prefix   netip.Prefix
+	Behavior srv6.Behavior
+}
+
+// HostConfig is what is compiled into the host programs, or fixed with them: a change loads them anew.
+type HostConfig struct {
+	Secret         flow.Secret
+	Infrastructure []netip.Prefix // at most 4
+	SIDs           []LocalSID     // prefixes of at most 4 different lengths
+	TunnelMTU      int            // bytes of the largest packet of a client that fits the SR domain behind the outer header
+	Refusal        time.Duration  // how long a refused SYN stays refused
+	Cgroup         string         // whose sockets count as busy
+	Interfaces     []HostInterface
+}
+
+// Host is the host's programs with their tables. Its methods are for one goroutine.
+type Host struct {
+	*collection
+	config   HostConfig
+	programs map[string]*ebpf.Program
+}
+
+// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, and what SR_dyn has learnt.
+var hostState = []string{"drops", "outcomes", "served", "busy", "accept_states", "refusals"}
+
+// behaviors maps the behaviours to enum behavior of bpf/host.c.
+var behaviors = map[srv6.Behavior]uint32{
+	srv6.EndOFFER: 1,
+	srv6.EndDT4:   2,
+	srv6.EndDT6:   3,
+	srv6.EndDT46:  4,
+}
+
+// OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's directory on the
+// bpf file system. Set the services, then Commit.
+func OpenHost(dir string, config HostConfig) (*Host, error) {
+	c, err := newCollection(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Host{collection: c, config: config}
+	if err := h.open(); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Host) open() error {
+	spec, err := loadHost()
+	if err != nil {
+		return err
+	}
+	settings, err := h.config.settings()
+	if err != nil {
+		return err
+	}
+	if err := spec.Variables["settings"].Set(settings); err != nil {
+		return err
+	}
+	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
+		return err
+	}
+	if h.programs, err = h.load(spec, hostState...); err != nil {
+		return err
+	}
+	for _, s := range h.config.SIDs {
+		if err := h.setSID(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size leaves out.
+const (
+	tcpHeadersIPv4 = 40
+	tcpHeadersIPv6 = 60
+)
+
+func (c HostConfig) settings() (hostSettings, error) {
+	cookie, err := netnsCookie()
+	if err != nil {
+		return hostSettings{}, err
+	}
+	s := hostSettings{
+		Secret:         secretOf(c.Secret),
+		Infrastructure: infrastructureOf(c.Infrastructure),
+		NetnsCookie:    cookie,
+		RefusalJiffies: uint32(c.Refusal.Seconds() * float64(jiffiesPerSecond())),
+		MSSIPv4:        uint16(c.TunnelMTU - tcpHeadersIPv4),
+		MSSIPv6:        uint16(c.TunnelMTU - tcpHeadersIPv6),
+	}
+	lengths := c.sidLengths()
+	if len(lengths) > sidLengthsMax {
+		return s, fmt.Errorf("local SIDs have prefixes of %d different lengths; at most %d can be used", len(lengths), sidLengthsMax)
+	}
+	for i, bits := range lengths {
+		s.SIDMasks[i] = maskOf(bits)
+	}
+	return s, nil
+}
+
+// sidLengths returns the prefix lengths in use, longest first.
+func (c HostConfig) sidLengths() []int {
+	var lengths []int
+	for _, s := range c.SIDs {
+		if !slices.Contains(lengths, s.Prefix.Bits()) {
+			lengths = append(lengths, s.Prefix.Bits())
+		}
+	}
+	slices.Sort(lengths)
+	slices.Reverse(lengths)
+	return lengths
+}
+
+func (h *Host) setSID(s LocalSID) error {
+	p := prefixOf(s.Prefix)
+	value := sid{Behavior: behaviors[s.Behavior], ArgumentMask: invert(p.Mask)}
+	if value.Behavior == 0 {
+		return fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
+	}
+	if err := h.maps["local_sids"].Put(sidKey{Prefix: p.Address, Mask: p.Mask}, value); err != nil {
+		return fmt.Errorf("set SID %s: %w", s.Prefix, err)
+	}
+	return nil
+}
+
+// SetService makes the host serve key by the policy, with counters of index, from 1 to MaxServices-1. What the policy has learnt
+// under this index is kept if it is dynamic already.
+func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
+	policy := acceptPolicy{
+		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,
+		LowPermille: p.LowPermille, HighPermille: p.HighPermille,
+	}
+	state, err := h.AcceptState(index)
+	if err != nil {
+		return err
+	}
+	if p.Kind == accept.Dynamic && state == (accept.State{}) || state.Threshold > p.Workers {
+		if err := h.setAcceptState(index, p.Initial()); err != nil {
+			return err
+		}
+	}
+	if err := h.maps["accept_policies"].Put(index, policy); err != nil {
+		return fmt.Errorf("set acceptance policy of service %v: %w", key, err)
+	}
+	if err := h.maps["services"].Put(key.key(), service{Index: index}); err != nil {
+		return fmt.Errorf("set service %v: %w", key, err)
+	}
+	return nil
+}
+
+func (h *Host) setAcceptState(index uint32, s accept.State) error {
+	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	if err := h.maps["accept_states"].Put(index, state); err != nil {
+		return fmt.Errorf("set acceptance state %d: %w", index, err)
+	}
+	return nil
+}
+
+// AcceptState returns what the service's policy has learnt.
+func (h *Host) AcceptState(index uint32) (accept.State, error) {
+	var s acceptState
+	if err := h.maps["accept_states"].Lookup(index, &s); err != nil {
+		return accept.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
+	}
+	return accept.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}, nil
+}
+
+// DeleteService stops serving key.
+func (h *Host) DeleteService(key ServiceKey) error {
+	if err := h.maps["services"].Delete(key.key()); err != nil {
+		return fmt.Errorf("delete service %v: %w", key, err)
+	}
+	return nil
+}
+
+// Busy returns the service's open connections.
+func (h *Host) Busy(index uint32) (int, error) {
+	var n int32
+	if err := h.maps["busy"].Lookup(index, &n); err != nil {
+		return 0, fmt.Errorf("read open connections of service %d: %w", index, err)
+	}
+	return int(n), nil
+}
+
+// Traffic returns what was offered for the service; index 0 is what belonged to none.
+func (h *Host) Traffic(index uint32) (HostTraffic, error) {
+	return sumPerCPU(h.maps["served"], index, func(total *HostTraffic, v HostTraffic) {
+		total.Offered += v.Offered
+		total.Accepted += v.Accepted
+		total.Refused += v.Refused
+		total.Forced += v.Forced
+		addTraffic(&total.Taken, v.Taken)
+		addTraffic(&total.PassedOn, v.PassedOn)
+	})
+}
+
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are
+// no longer configured are released.
+func (h *Host) Commit() ([]Attachment, error) {
+	sockets, err := attachSockets(h.dir, h.programs["host_sockets"], h.config.Cgroup)
+	if err != nil {
+		return nil, err
+	}
+	attachments := []Attachment{sockets}
+	for _, i := range h.config.Interfaces {
+		leave, err := attachLeave(h.dir, h.programs["host_leave"], i.Name)
+		if err != nil {
+			return attachments, err
+		}
+		xdp, err := attachXDP(h.dir, "host", h.programs["host"], i.Name, i.Mode)
+		if err != nil {
+			return attachments, err
+		}
+		attachments = append(attachments, leave, xdp)
+	}
+	if err := releaseOthers(h.dir, attachments); err != nil {
+		return attachments, err
+	}
+	if err := h.setPorts(attachments); err != nil {
+		return attachments, err
+	}
+	return attachments, h.pin()
+}
+
+// Close lets go of the kernel objects; packets are taken on.
+func (h *Host) Close() { h.close() }

@@ -1,0 +1,141 @@
+package datapath
+
+import (
+	"net/netip"
+
+	"sextant/flow"
+)
+
+// Go twins of the structures that the programs share with this package, field by field. A test compares
+// them with the type information (BTF) in the compiled objects. Addresses are 16 bytes in network order,
+// IPv4 as ::ffff:a.b.c.d.
+
+const (
+	chainMax              = 6    // CHAIN_MAX
+	servicesMax           = 1024 // SERVICES_MAX
+	infrastructureMax     = 4    // INFRASTRUCTURE_PREFIXES
+	sidLengthsMax         = 4    // SID_LENGTHS_MAX
+	backendIDs            = 1 << 16
+	nextHopLifetimeMillis = 100 // NEXT_HOP_LIFETIME_MS
+)
+
+type address [16]byte
+
+type prefix struct {
+	Address, Mask address
+}
+
+type edgeSettings struct {
+	Secret         [16]byte
+	Block          prefix
+	Infrastructure [infrastructureMax]prefix
+	Source         address
+	Buckets        uint32
+	Encapsulation  uint8
+	HopLimit       uint8
+	Side           uint8
+	Reserved       uint8
+}
+
+type serviceKey struct {
+	VIP      address
+	Port     [2]byte // network order
+	Protocol uint8
+	Reserved [5]uint8
+}
+
+type service struct {
+	Index uint32
+}
+
+type chain struct {
+	IDs        [chainMax][2]byte // network order
+	Length     uint8
+	Candidates uint8
+	Reserved   uint16
+}
+
+type hostSettings struct {
+	Secret         [16]byte
+	Infrastructure [infrastructureMax]prefix
+	SIDMasks       [sidLengthsMax]address
+	NetnsCookie    uint64
+	RefusalJiffies uint32
+	MSSIPv4        uint16
+	MSSIPv6        uint16
+}
+
+type sidKey struct {
+	Prefix, Mask address
+}
+
+type sid struct {
+	Behavior     uint32
+	Reserved     uint32
+	ArgumentMask address
+}
+
+type acceptPolicy struct {
+	Kind                      uint32
+	Threshold                 uint32
+	Window                    uint32
+	Workers                   uint32
+	LowPermille, HighPermille uint32
+}
+
+type acceptState struct {
+	Lock      uint32
+	Threshold uint32
+	Attempts  uint32
+	Accepted  uint32
+}
+
+// Traffic counts IP packets of clients and servers, without encapsulation.
+type Traffic struct {
+	Packets uint64
+	Bytes   uint64
+}
+
+// HostTraffic counts what a host was offered for one service.
+type HostTraffic struct {
+	Offered  uint64 // opening SYNs that had another candidate left
+	Accepted uint64 // of these, taken by the acceptance policy
+	Refused  uint64 // of these, passed on
+	Forced   uint64 // opening SYNs taken as the last candidate
+	Taken    Traffic
+	PassedOn Traffic
+}
+
+func addressOf(a netip.Addr) address { return a.As16() }
+
+// prefixOf returns p as address and mask; the zero prefix matches nothing.
+func prefixOf(p netip.Prefix) prefix {
+	return prefix{Address: addressOf(p.Masked().Addr()), Mask: maskOf(p.Bits())}
+}
+
+func maskOf(bits int) address {
+	var m address
+	for i := range m {
+		n := min(max(bits-8*i, 0), 8)
+		m[i] = byte(uint16(0xff00) >> n)
+	}
+	return m
+}
+
+func invert(a address) address {
+	for i := range a {
+		a[i] = ^a[i]
+	}
+	return a
+}
+
+func infrastructureOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
+	for i, p := range prefixes {
+		out[i] = prefixOf(p)
+	}
+	return out
+}
+
+func bigEndian(v uint16) [2]byte { return [2]byte{byte(v >> 8), byte(v)} }
+
+func secretOf(s flow.Secret) [16]byte { return s }

@@ -1,0 +1,16 @@
+package datapath
+
+import "fmt"
+
+// ForgetNextHops makes the programs ask the kernel for each next hop again: call it when a route or neighbour has changed.
+func (c *collection) ForgetNextHops() error {
+	var epoch uint32
+	m := c.maps["fib_epoch"]
+	if err := m.Lookup(uint32(0), &epoch); err != nil {
+		return fmt.Errorf("forget next hops: %w", err)
+	}
+	if err := m.Put(uint32(0), epoch+1); err != nil {
+		return fmt.Errorf("forget next hops: %w", err)
+	}
+	return nil
+}

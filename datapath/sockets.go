@@ -1,0 +1,69 @@
+package datapath
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// attachSockets puts the connection counter on a cgroup: it sees the sockets of all processes below it.
+func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment, error) {
+	a := Attachment{Program: "host_sockets", On: cgroup, Tag: tagOf(program), link: linkPrefix + "host_sockets"}
+	path := filepath.Join(dir, a.link)
+	id, err := cgroupID(cgroup)
+	if err != nil {
+		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w; name a directory of a cgroup2 file system", cgroup, err)
+	}
+	if l, err := link.LoadPinnedLink(path, nil); err == nil {
+		defer l.Close()
+		if info, err := l.Info(); err == nil && info.Cgroup() != nil && info.Cgroup().CgroupId == id && l.Update(program) == nil {
+			return a, nil
+		}
+		os.Remove(path)
+	}
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: program})
+	if err != nil {
+		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w", cgroup, err)
+	}
+	defer l.Close()
+	if err := l.Pin(path); err != nil {
+		return a, fmt.Errorf("pin link at %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// cgroupID is the number by which the kernel knows a cgroup2 directory: its inode.
+func cgroupID(dir string) (uint64, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(dir, &stat); err != nil {
+		return 0, err
+	}
+	return stat.Ino, nil
+}
+
+// netnsCookie is the number of the network namespace that this thread is in.
+func netnsCookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return 0, fmt.Errorf("read the network namespace's cookie: %w; Linux 5.14 or newer is needed", err)
+	}
+	return cookie, nil
+}
+
+// jiffiesPerSecond reads the kernel's tick from the resolution of its coarse clock.
+func jiffiesPerSecond() uint32 {
+	var resolution unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &resolution); err != nil || resolution.Nano() == 0 {
+		return 250
+	}
+	return uint32(1e9 / resolution.Nano())
+}

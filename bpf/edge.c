@@ -302,6 +302,7 @@ int edge(struct xdp_md *ctx)
 	transport_parse(&c, &p);
 
 	key.vip = p.flow.destination;
+	key.ipv4 = p.flow.ipv4;
 	service = service_find(&p, &key);
 	if (unlikely(!service))
 		return without_service(&p, &key);

@@ -150,6 +150,7 @@ static __noinline __u32 service_index(const struct packet *p)
 		.vip = p->flow.destination,
 		.port = p->flow.ports >> 16,
 		.protocol = p->flow.protocol,
+		.ipv4 = p->flow.ipv4,
 	};
 	struct service *service = service_by_port(&key);
 
@@ -159,14 +160,11 @@ static __noinline __u32 service_index(const struct packet *p)
 /* A new connection that has another candidate: SRLB service hunting. */
 static __noinline bool takes_new_connection(const struct packet *p, __u32 service, struct host_traffic *t)
 {
-	__u64 hash;
-	bool accepted;
+	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	bool refused = refused_lately(hash);
+	bool accepted = !refused && accept_decide(service);
 
-	if (!service)
-		return false;
-	hash = flow_hash(&settings.secret, &p->flow);
-	accepted = !refused_lately(hash) && accept_decide(service);
-	if (!accepted)
+	if (!refused && !accepted)
 		refusal_remember(hash);
 	if (t) {
 		t->offered++;
@@ -192,7 +190,7 @@ static __always_inline bool takes(struct xdp_md *ctx, const struct packet *p, bo
 		return false;
 	if (connection_is_here(ctx, p))
 		return true;
-	return opens && takes_new_connection(p, service, t);
+	return opens && service && takes_new_connection(p, service, t);
 }
 
 /* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
@@ -245,6 +243,7 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 	if (reason)
 		return drop(reason);
 	if (ip->hop_limit <= 1) {
+		ip->hop_limit = 1;
 		count_in(&drops, REASON_HOP_LIMIT);
 		return XDP_PASS; /* the kernel answers Time Exceeded */
 	}
@@ -317,7 +316,7 @@ static __always_inline int end_offer(struct xdp_md *ctx, struct cursor *c, struc
 	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
 		return drop(reason);
-	if (inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner))
+	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport, inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	if (t)
 		traffic_add(&t->taken, inner->length);
@@ -435,6 +434,7 @@ int host_leave(struct __sk_buff *skb)
 	if (reason || p.error || p.flow.protocol != IPPROTO_TCP || !tcp_parse(&c, &p) || !is_syn_ack(&p))
 		return TC_ACT_UNSPEC;
 	key.vip = p.flow.source;
+	key.ipv4 = p.flow.ipv4;
 	key.port = p.flow.ports;
 	key.protocol = IPPROTO_TCP;
 	if (service_by_port(&key))
@@ -453,12 +453,14 @@ static __always_inline __u32 socket_service(struct bpf_sock_ops *ops)
 
 	if (ops->family == AF_INET) {
 		key.vip = address_from_ipv4(ops->local_ip4);
+		key.ipv4 = 1;
 	} else {
 		/* The context is read in 32-bit words: volatile keeps the compiler from joining them. */
 		volatile __u32 *word = ops->local_ip6;
 
 		key.vip.word[0] = (__u64)word[0] | (__u64)word[1] << 32;
 		key.vip.word[1] = (__u64)word[2] | (__u64)word[3] << 32;
+		key.ipv4 = is_ipv4_mapped(&key.vip); /* an IPv6 socket that serves IPv4 */
 	}
 	service = service_by_port(&key);
 	return service ? service->index : 0;

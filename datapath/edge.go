@@ -58,7 +58,11 @@ type ServiceKey struct {
 }
 
 func (k ServiceKey) key() serviceKey {
-	return serviceKey{VIP: addressOf(k.VIP), Port: bigEndian(k.Port), Protocol: k.Protocol}
+	key := serviceKey{VIP: addressOf(k.VIP), Port: bigEndian(k.Port), Protocol: k.Protocol}
+	if k.VIP.Is4() {
+		key.IPv4 = 1
+	}
+	return key
 }
 
 // Edge is the edge program with its tables. Its methods are for one goroutine.

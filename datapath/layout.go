@@ -41,7 +41,8 @@ type serviceKey struct {
 	VIP      address
 	Port     [2]byte // network order
 	Protocol uint8
-	Reserved [5]uint8
+	IPv4     uint8
+	Reserved [4]uint8
 }
 
 type service struct {

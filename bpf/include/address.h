@@ -11,6 +11,11 @@ struct address {
 	__u64 word[2];
 };
 
+static __always_inline bool is_ipv4_mapped(const struct address *a)
+{
+	return a->word[0] == 0 && (__u32)a->word[1] == bpf_htonl(0xffff);
+}
+
 /* A prefix is its address and its mask; mask.word[0] == 0 means "no prefix". */
 struct prefix {
 	struct address address;

@@ -10,6 +10,7 @@
 #include <linux/bpf.h>
 #include <linux/types.h>
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
@@ -27,6 +28,9 @@ struct tcp_request_sock {
 	__u32 rcv_isn;
 	__u32 snt_isn;
 } __attribute__((preserve_access_index));
+
+/* Reads a kernel object as the type of a BTF id: Linux 6.2. */
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym __weak;
 
 #ifndef likely
 #define likely(x) __builtin_expect(!!(x), 1)

@@ -41,14 +41,12 @@ static long mss_step(__u32 step, struct mss *m)
 	length = m->options[(at + 1) & 63];
 	if (length < 2 || at + length > m->length)
 		return 1;
-	if (kind != TCP_OPTION_MSS) {
+	if (kind != TCP_OPTION_MSS || length != TCP_OPTION_MSS_LENGTH) {
 		m->at += length;
 		return 0;
 	}
-	if (length == TCP_OPTION_MSS_LENGTH) {
-		m->at += 2;
-		m->value = m->options[(at + 2) & 63] << 8 | m->options[(at + 3) & 63];
-	}
+	m->at += 2;
+	m->value = m->options[(at + 2) & 63] << 8 | m->options[(at + 3) & 63];
 	return 1;
 }
 

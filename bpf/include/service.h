@@ -11,7 +11,8 @@ struct service_key {
 	struct address vip;
 	__be16 port;
 	__u8 protocol;
-	__u8 reserved[5];
+	__u8 ipv4; /* 1: an IPv4 packet. The mapped address in an IPv6 packet is another one. */
+	__u8 reserved[4];
 };
 
 struct service {

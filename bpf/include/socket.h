@@ -42,14 +42,23 @@ static __always_inline bool cookie_vouches(struct xdp_md *ctx, struct bpf_sock *
 	return bpf_tcp_check_syncookie(listener, ip, ip_length, tcp, sizeof(*tcp)) == 0;
 }
 
+/*
+ * The request socket behind sk. The helper knows those of plain TCP only, and a listener that speaks MPTCP (a Go server
+ * does by default) has others of the same layout.
+ */
+static __always_inline struct tcp_request_sock *request_of(struct bpf_sock *sk)
+{
+	if (bpf_rdonly_cast)
+		return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_request_sock));
+	return bpf_skc_to_tcp_request_sock(sk);
+}
+
 /* A half-open connection is here only for packets that continue it: the same client may have been answered by another host. */
 static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p)
 {
-	struct tcp_request_sock *request = bpf_skc_to_tcp_request_sock(sk);
+	struct tcp_request_sock *request = request_of(sk);
 
-	if (!request)
-		return false;
-	if (is_first_syn(p))
+	if (is_first_syn(p) || !request) /* unknown: it is likelier to be here than elsewhere */
 		return true;
 	if (p->tcp_flags & TCP_FLAG_ACK)
 		return p->acknowledgement == request->snt_isn + 1;

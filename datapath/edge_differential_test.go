@@ -1,0 +1,206 @@
+package datapath
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sextant/forward"
+	"sextant/forward/packetgen"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// frames is how many generated frames the program and the model of each role are compared on.
+var frames = flag.Int("frames", 1_000_000, "frames compared between the eBPF programs and the Go model, per role")
+
+// Backends by what lies on the way to them.
+const (
+	backendNear       = 0x0001 // neighbour on the ingress interface: transmit
+	backendFar        = 0x0002 // neighbour on another: redirect
+	backendUnresolved = 0x0003 // neighbour unknown: to the kernel
+	backendBlackhole  = 0x0004
+	backendNarrow     = 0x0005 // path MTU of 1300
+	backendNear2      = 0x0006
+	narrowMTU         = 1300
+)
+
+func routeBackends(t testing.TB) {
+	addRoute(t, "fcbb:bb00:1::/48", "fd00:5e:1::2", 0)
+	addRoute(t, "fcbb:bb00:2::/48", "fd00:5e:2::2", 0)
+	addRoute(t, "fcbb:bb00:3::/48", "fd00:5e:1::99", 0)
+	addRoute(t, "fcbb:bb00:4::/48", "", unix.RTN_BLACKHOLE)
+	addRoute(t, "fcbb:bb00:6::/48", "fd00:5e:1::2", 0)
+	must(t, netlink.RouteReplace(&netlink.Route{
+		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:5::/48")), Gw: netip.MustParseAddr("fd00:5e:2::2").AsSlice(), MTU: narrowMTU, MTULock: true,
+	}))
+}
+
+// modelNextHop is what routing says in the test's world.
+func (w *world) modelNextHop(dst netip.Addr, _ uint8) forward.NextHop {
+	near := forward.NextHop{Interface: uint32(w.near), SrcMAC: [6]byte(nearMAC), DstMAC: [6]byte(routerMAC), MTU: 1500}
+	far := forward.NextHop{Interface: uint32(w.far), SrcMAC: [6]byte(farMAC), DstMAC: [6]byte(farRouterMAC), MTU: 1500}
+	a := dst.As16()
+	if [4]byte(a[:4]) != [4]byte{0xfc, 0xbb, 0xbb, 0} {
+		return forward.NextHop{Status: forward.NextHopKernel}
+	}
+	switch uint16(a[4])<<8 | uint16(a[5]) {
+	case backendNear, backendNear2:
+		return near
+	case backendFar:
+		return far
+	case backendNarrow:
+		far.MTU = narrowMTU
+		return far
+	case backendBlackhole:
+		return forward.NextHop{Status: forward.NextHopNoRoute}
+	}
+	return forward.NextHop{Status: forward.NextHopKernel}
+}
+
+// edgeServices covers both families and protocols, exact and any port, and a service without backends.
+var edgeServices = []ServiceKey{
+	{VIP: netip.MustParseAddr("2001:db8:80::80"), Port: 80, Protocol: 6},
+	{VIP: netip.MustParseAddr("2001:db8:80::80"), Port: 53, Protocol: 17},
+	{VIP: netip.MustParseAddr("198.51.100.80"), Port: 80, Protocol: 6},
+	{VIP: netip.MustParseAddr("198.51.100.80"), Port: 0, Protocol: 17},
+	{VIP: netip.MustParseAddr("2001:db8:80::81"), Port: 0, Protocol: 6},
+	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 443, Protocol: 6},
+}
+
+const emptyService = 5 // index in edgeServices
+
+func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Generation {
+	backends := make([]pool.Backend, len(ids))
+	for i, id := range ids {
+		backends[i] = pool.Backend{ID: id, Weight: 1}
+	}
+	g, err := pool.New(buckets, candidates, 1, backends)
+	must(t, err)
+	return g
+}
+
+// edgePools gives services chains of one to six backends, some with a past.
+func edgePools(t testing.TB, buckets int) []*pool.Generation {
+	pools := []*pool.Generation{
+		testPool(t, buckets, 2, backendNear, backendFar, backendUnresolved, backendNarrow, backendNear2),
+		testPool(t, buckets, 1, backendNear, backendFar),
+		testPool(t, buckets, 6, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, buckets, 3, backendNear, backendFar, backendBlackhole),
+		testPool(t, buckets, 1, backendNear),
+		testPool(t, buckets, 2),
+	}
+	withPast, err := pools[0].Next([]pool.Backend{
+		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendUnresolved, Weight: 1},
+		{ID: backendNarrow, Weight: 1}, {ID: backendNear2, Weight: 1, State: pool.Draining},
+	})
+	must(t, err)
+	pools[0] = withPast
+	return pools
+}
+
+// twoEdges is the program and its model, on the same tables.
+type twoEdges struct {
+	program *Edge
+	model   *forward.Edge
+}
+
+func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
+	program, err := OpenEdge(w.dir, config)
+	must(t, err)
+	t.Cleanup(program.Close)
+	pools := edgePools(t, config.Buckets)
+	model := &forward.Edge{
+		Sides:          map[uint32]forward.Side{uint32(w.near): forward.Side(config.Interfaces[0].Side), uint32(w.far): forward.Internal},
+		Block:          config.Block,
+		Infrastructure: config.Infrastructure,
+		Services:       map[forward.ServiceKey]uint32{},
+		VIPs:           map[netip.Addr]struct{}{},
+		Buckets:        uint32(config.Buckets),
+		Secret:         config.Secret,
+		Chains:         func(service, bucket uint32) pool.Chain { return pools[service].Chain(int(bucket)) },
+		Encapsulation:  forward.Encapsulation(config.Encapsulation),
+		Source:         config.Source,
+		HopLimit:       config.HopLimit,
+		SID:            func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
+		NextHop:        w.modelNextHop,
+	}
+	for i, key := range edgeServices {
+		must(t, program.SetService(key, uint32(i)))
+		must(t, program.SetChains(uint32(i), pools[i]))
+		model.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
+		model.VIPs[key.VIP] = struct{}{}
+	}
+	for id := uint16(1); id <= 6; id++ {
+		must(t, program.SetSID(id, sidOf(t, config.Block, id)))
+	}
+	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	return twoEdges{program: program, model: model}
+}
+
+func sidOf(t testing.TB, block srv6.Block, id uint16) netip.Addr {
+	sid, err := block.Carrier(srv6.CSID(id))
+	must(t, err)
+	return sid
+}
+
+func edgeGenerator(seed uint64, config EdgeConfig) *packetgen.Generator {
+	world := packetgen.World{
+		Block:          config.Block.Prefix(),
+		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
+		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48")},
+	}
+	for _, key := range edgeServices {
+		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})
+	}
+	return packetgen.New(seed, world)
+}
+
+// TestEdgeAgreesWithModel feeds the same generated frames to the program and to its Go model: same verdict, same
+// bytes, same reasons, for each encapsulation on each side of the domain.
+func TestEdgeAgreesWithModel(t *testing.T) {
+	w := newWorld(t)
+	routeBackends(t)
+	variants := 0
+	for _, encapsulation := range []Encapsulation{Carrier, SRH, SRHReduced} {
+		for _, side := range []Side{External, Internal, Mixed} {
+			config := edgeConfig(t)
+			config.Encapsulation, config.Interfaces[0].Side = encapsulation, side
+			variants++
+			compareEdges(t, w, config, uint64(variants), *frames/9+1)
+		}
+	}
+}
+
+func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int) {
+	name := fmt.Sprintf("encapsulation %d, side %d, seed %d", config.Encapsulation, config.Interfaces[0].Side, seed)
+	edges := newTwoEdges(t, w, config)
+	generator := edgeGenerator(seed, config)
+	run := newRunner(edges.program.programs[config.Interfaces[0].Side], w.near)
+	reasons, forwarded := tally{}, 0
+	for i := range count {
+		frame := generator.Next()
+		if len(frame) < 14 {
+			continue // the kernel's test run refuses frames without an Ethernet header
+		}
+		want := edges.model.Process(uint32(w.near), frame)
+		verdict, after := run.run(t, frame)
+		reasons.add(want)
+		if want.Verdict == forward.Transmit || want.Verdict == forward.Redirect {
+			forwarded++
+		}
+		if !agree(t, frame, verdict, after, want) {
+			t.Fatalf("%s: frame %d", name, i)
+		}
+	}
+	if forwarded < count/5 {
+		t.Errorf("%s: only %d of %d frames were forwarded: the generator misses", name, forwarded, count)
+	}
+	drops, err := edges.program.Drops()
+	must(t, err)
+	reasons.matches(t, drops, nil)
+}

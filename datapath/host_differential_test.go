@@ -1,0 +1,127 @@
+package datapath
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/forward"
+	"sextant/forward/packetgen"
+	"sextant/srv6"
+)
+
+// The services of the host under test, by acceptance policy, and what is busy there.
+var hostServices = []struct {
+	key    ServiceKey
+	policy accept.Policy
+	busy   uint32
+}{
+	{ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, accept.Policy{Kind: accept.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, accept.Policy{Kind: accept.Always}, 9},
+}
+
+// twoHosts is the program and its model, on the same tables and the same kernel sockets.
+type twoHosts struct {
+	program *Host
+	model   *forward.Host
+}
+
+func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) twoHosts {
+	config := hostConfig(t)
+	config.Refusal = time.Hour // the model's clock stands still
+	config.SIDs = append(config.SIDs,
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d400::/64"), Behavior: srv6.EndDT4},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d600::/64"), Behavior: srv6.EndDT6},
+		LocalSID{Prefix: netip.MustParsePrefix("2001:db8:51d::1/128"), Behavior: srv6.EndOFFER})
+	program, err := OpenHost(w.dir, config)
+	must(t, err)
+	t.Cleanup(program.Close)
+	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	model := &forward.Host{
+		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
+		Infrastructure: config.Infrastructure,
+		Services:       map[forward.ServiceKey]*forward.HostService{},
+		Sockets:        func(tuple flow.Tuple) forward.Socket { return sockets[tuple] },
+		NextHop:        w.modelNextHop,
+	}
+	for _, s := range config.SIDs {
+		model.SIDs = append(model.SIDs, forward.LocalSID{Prefix: s.Prefix, Behavior: s.Behavior})
+	}
+	busy := map[forward.ServiceKey]uint32{}
+	for i, s := range hostServices {
+		index := uint32(i + 1)
+		must(t, program.SetService(s.key, index, s.policy))
+		must(t, program.maps["busy"].Put(index, int32(s.busy)))
+		key := forward.ServiceKey{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol}
+		mss := config.TunnelMTU - tcpHeadersIPv6
+		if s.key.VIP.Is4() {
+			mss = config.TunnelMTU - tcpHeadersIPv4
+		}
+		model.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss)}
+		busy[key] = s.busy
+	}
+	model.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
+	return twoHosts{program: program, model: model}
+}
+
+func hostGenerator(seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
+	world := packetgen.World{
+		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
+		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
+		Connections:    connections,
+	}
+	for _, s := range config.SIDs {
+		if s.Behavior == srv6.EndOFFER {
+			world.Offering = append(world.Offering, s.Prefix)
+		} else {
+			world.Decapsulating = append(world.Decapsulating, s.Prefix)
+		}
+	}
+	for _, sid := range []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::", "fcbb:bb00:6::"} {
+		world.Others = append(world.Others, netip.MustParseAddr(sid))
+	}
+	for _, s := range hostServices {
+		world.Services = append(world.Services, packetgen.Service{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol})
+	}
+	return packetgen.New(seed, world)
+}
+
+// TestHostAgreesWithModel feeds the same generated frames to the program and to its Go model, while the kernel holds real
+// sockets in each state.
+func TestHostAgreesWithModel(t *testing.T) {
+	w := newWorld(t)
+	routeBackends(t)
+	sockets, connections := hostSockets(t, w)
+	hosts := newTwoHosts(t, w, sockets)
+	generator := hostGenerator(1, connections, hosts.program.config)
+	run := newRunner(hosts.program.programs["host"], w.near)
+	reasons, offers := tally{}, map[forward.Offer]int{}
+	for i := range *frames {
+		frame := generator.NextHost()
+		if len(frame) < 14 {
+			continue // the kernel's test run refuses frames without an Ethernet header
+		}
+		want := hosts.model.Process(uint32(w.near), 0, frame)
+		verdict, after := run.run(t, frame)
+		reasons.add(want)
+		offers[want.Offer]++
+		if !agree(t, frame, verdict, after, want) {
+			t.Fatalf("frame %d, offer %s, flow %+v", i, want.Offer, want.Flow)
+		}
+	}
+	for _, offer := range []forward.Offer{
+		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferRefusedBefore,
+		forward.OfferNoService, forward.OfferNotHere, forward.OfferNotTCP,
+	} {
+		if offers[offer] < *frames/2000 {
+			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
+		}
+	}
+	drops, err := hosts.program.Drops()
+	must(t, err)
+	reasons.matches(t, drops, nil)
+}

@@ -1,0 +1,172 @@
+package datapath
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sextant/flow"
+	"sextant/forward"
+	"sextant/forward/packetgen"
+)
+
+// Sockets of the host under test, real ones, in the test's namespace.
+
+var (
+	hostVIPv6 = netip.MustParseAddr("2001:db8:80::80")
+	hostVIPv4 = netip.MustParseAddr("198.51.100.80")
+	clientV6  = netip.MustParseAddr("2001:db8:c1::4")
+	clientV4  = netip.MustParseAddr("203.0.113.4")
+)
+
+const hostPort = 80
+
+// addAddresses puts VIPs on lo, and clients too when they are to connect from this namespace.
+func addAddresses(t testing.TB, addrs ...netip.Addr) {
+	t.Helper()
+	lo, err := netlink.LinkByName("lo")
+	must(t, err)
+	for _, a := range addrs {
+		must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen())), Flags: unix.IFA_F_NODAD}))
+	}
+}
+
+func listen(t testing.TB, vip netip.Addr) *net.TCPListener {
+	t.Helper()
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(vip, hostPort)))
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// established opens a connection and keeps it; timeWait opens one that the server closes first.
+func established(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
+	t.Helper()
+	tuple, server, peer := connect(t, l, client)
+	t.Cleanup(func() { server.Close(); peer.Close() })
+	return tuple
+}
+
+func timeWait(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
+	t.Helper()
+	tuple, server, peer := connect(t, l, client)
+	must(t, server.Close())
+	one := make([]byte, 1)
+	peer.Read(one) // returns at the server's FIN
+	must(t, peer.Close())
+	return tuple
+}
+
+func connect(t testing.TB, l *net.TCPListener, client netip.Addr) (flow.Tuple, net.Conn, net.Conn) {
+	t.Helper()
+	peer, err := net.DialTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0)), l.Addr().(*net.TCPAddr))
+	must(t, err)
+	server, err := l.Accept()
+	must(t, err)
+	source := peer.LocalAddr().(*net.TCPAddr).AddrPort()
+	return tupleOf(source.Addr(), l.Addr().(*net.TCPAddr).AddrPort().Addr(), source.Port()), server, peer
+}
+
+func tupleOf(client, vip netip.Addr, port uint16) flow.Tuple {
+	return flow.Tuple{Src: client.Unmap(), Dst: vip.Unmap(), SrcPort: port, DstPort: hostPort, Protocol: 6}
+}
+
+// wire sends frames to the interface "near" and sees what the kernel sends there.
+type wire struct{ fd int }
+
+func openWire(t testing.TB) wire {
+	t.Helper()
+	peer, err := net.InterfaceByName("nearpeer")
+	must(t, err)
+	const allProtocols = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, allProtocols)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(fd) })
+	must(t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: peer.Index}))
+	must(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3}))
+	return wire{fd: fd}
+}
+
+// halfOpen sends a SYN of a client beyond the interface, and returns the sequence number of the SYN-ACK.
+func (w wire) halfOpen(t testing.TB, tuple flow.Tuple, sequence uint32) (synAck uint32) {
+	t.Helper()
+	must(t, unix.Sendto(w.fd, tcpFrame(t, tuple, &layers.TCP{Seq: sequence, SYN: true, Window: 1000}), 0, &unix.SockaddrLinklayer{Ifindex: w.index(t)}))
+	buffer := make([]byte, 2048)
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		must(t, err)
+		packet := gopacket.NewPacket(buffer[:n], layers.LayerTypeEthernet, gopacket.Default)
+		tcp, ok := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)
+		if ok && tcp.SYN && tcp.ACK && uint16(tcp.DstPort) == tuple.SrcPort {
+			return tcp.Seq
+		}
+	}
+	t.Fatal("no SYN-ACK within 3 s")
+	return 0
+}
+
+func (w wire) index(t testing.TB) int {
+	peer, err := net.InterfaceByName("nearpeer")
+	must(t, err)
+	return peer.Index
+}
+
+// tcpFrame builds a client's frame with the independent packet library.
+func tcpFrame(t testing.TB, tuple flow.Tuple, tcp *layers.TCP) []byte {
+	t.Helper()
+	eth := &layers.Ethernet{SrcMAC: routerMAC, DstMAC: nearMAC, EthernetType: layers.EthernetTypeIPv6}
+	var ip gopacket.SerializableLayer = &layers.IPv6{
+		Version: 6, HopLimit: 60, NextHeader: layers.IPProtocolTCP, SrcIP: tuple.Src.AsSlice(), DstIP: tuple.Dst.AsSlice(),
+	}
+	if tuple.Src.Is4() {
+		eth.EthernetType = layers.EthernetTypeIPv4
+		ip = &layers.IPv4{
+			Version: 4, TTL: 60, Protocol: layers.IPProtocolTCP, SrcIP: tuple.Src.AsSlice(), DstIP: tuple.Dst.AsSlice(),
+		}
+	}
+	tcp.SrcPort, tcp.DstPort = layers.TCPPort(tuple.SrcPort), layers.TCPPort(tuple.DstPort)
+	must(t, tcp.SetNetworkLayerForChecksum(ip.(gopacket.NetworkLayer)))
+	buffer := gopacket.NewSerializeBuffer()
+	must(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, tcp))
+	return buffer.Bytes()
+}
+
+// hostSockets makes one socket of each kind per family; the model is told what the kernel has.
+func hostSockets(t testing.TB, w *world) (map[flow.Tuple]forward.Socket, []packetgen.Connection) {
+	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
+	must(t, netlink.AddrAdd(mustLink(t, "near"), &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("192.0.2.1/24"))}))
+	must(t, netlink.NeighSet(&netlink.Neigh{LinkIndex: w.near, IP: net.IPv4(192, 0, 2, 2), State: netlink.NUD_PERMANENT, HardwareAddr: routerMAC}))
+	addRoute(t, "2001:db8:c2::/64", "fd00:5e:1::2", 0)
+	addRoute(t, "203.0.114.0/24", "192.0.2.2", 0)
+	far := map[bool]netip.Addr{true: netip.MustParseAddr("203.0.114.4"), false: netip.MustParseAddr("2001:db8:c2::4")}
+
+	sockets := map[flow.Tuple]forward.Socket{}
+	var connections []packetgen.Connection
+	line := openWire(t)
+	for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6, hostVIPv4: clientV4} {
+		l := listen(t, vip)
+		for _, tuple := range []flow.Tuple{established(t, l, client), timeWait(t, l, client)} {
+			sockets[tuple] = forward.Socket{State: forward.SocketOther}
+			connections = append(connections, packetgen.Connection{Flow: tuple})
+		}
+		half := tupleOf(far[vip.Is4()], vip, 4000)
+		request := forward.Socket{State: forward.SocketNewSynRecv, RcvISN: 1000}
+		request.SndISN = line.halfOpen(t, half, request.RcvISN)
+		sockets[half] = request
+		connections = append(connections, packetgen.Connection{Flow: half, SndISN: request.SndISN, RcvISN: request.RcvISN})
+	}
+	return sockets, connections
+}
+
+func mustLink(t testing.TB, name string) netlink.Link {
+	t.Helper()
+	link, err := netlink.LinkByName(name)
+	must(t, err)
+	return link
+}

@@ -1,0 +1,79 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// State says what a backend may be used for.
+type State uint8
+
+const (
+	// Up takes new connections, in proportion to its weight, and keeps those it has.
+	Up State = iota
+	// Draining takes no new connections and keeps those it has: an operator is taking it out of service.
+	Draining
+	// Down is not reached: it is in no chain, and its connections are given up.
+	Down
+	// Maintenance is to the chains what Draining is: the operator's word that it stays out of service until told otherwise.
+	Maintenance
+)
+
+var stateNames = [...]string{Up: "up", Draining: "draining", Down: "down", Maintenance: "maintenance"}
+
+// String returns the name that configuration files use.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("State(%d)", uint8(s))
+}
+
+// ParseState reads "up", "draining", "down" or "maintenance".
+func ParseState(text string) (State, error) {
+	if i := slices.Index(stateNames[:], text); i >= 0 {
+		return State(i), nil
+	}
+	return 0, fmt.Errorf("unknown backend state %q; use up, draining, down or maintenance", text)
+}
+
+// Backend is one server of the pool.
+type Backend struct {
+	ID     uint16 // not 0, and unique in the pool
+	Weight uint32 // share of new connections in relation to the others; 0 gets none
+	State  State
+}
+
+// validate refuses backends that chains cannot name.
+func validate(backends []Backend) error {
+	var seen idSet
+	for _, b := range backends {
+		switch {
+		case b.ID == 0:
+			return errors.New("pool: backend id 0 stands for nobody; number backends from 1")
+		case seen.has(b.ID):
+			return fmt.Errorf("pool: backend id %d is there twice; give each backend its own", b.ID)
+		case int(b.State) >= len(stateNames):
+			return fmt.Errorf("pool: backend id %d has the unknown state %d", b.ID, b.State)
+		}
+		seen.add(b.ID)
+	}
+	return nil
+}
+
+// idSet is a set of backend ids.
+type idSet [1 << 16 / 64]uint64
+
+func (s *idSet) add(id uint16)      { s[id/64] |= 1 << (id % 64) }
+func (s *idSet) has(id uint16) bool { return s[id/64]&(1<<(id%64)) != 0 }
+
+// within reports whether all ids of s are in other.
+func (s *idSet) within(other *idSet) bool {
+	for i, word := range s {
+		if word&^other[i] != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,104 @@
+package pool_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sextant/pool"
+)
+
+// seed is the one that first uses.
+const seed = 11
+
+// evolved returns a generation with a past, and its backends: the tables are not those that New would make.
+func evolved(t *testing.T, candidates int) (*pool.Generation, []pool.Backend) {
+	t.Helper()
+	g := first(t, 1021, candidates, up(10))
+	for _, backends := range [][]pool.Backend{with(up(10), 4, pool.Draining), up(12), up(9), up(11)} {
+		g = next(t, g, backends)
+	}
+	return g, up(11)
+}
+
+// A process that starts again with what the map holds goes on as if it had never stopped.
+func TestResume(t *testing.T) {
+	g, backends := evolved(t, 2)
+	resumed, err := pool.Resume(chains(g), 2, seed, backends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for bucket, was := range chains(g) {
+		is := resumed.Chain(bucket)
+		if is.IDs[0] != was.IDs[0] {
+			t.Fatalf("bucket %d: first candidate changed: %+v, was %+v", bucket, is, was)
+		}
+		for _, id := range all(was) {
+			if !contains(all(is), id) && is.Length < pool.MaxChain {
+				t.Fatalf("bucket %d: backend %d is lost: %+v after %+v", bucket, id, is, was)
+			}
+		}
+		if is != was {
+			changed++
+		}
+	}
+	// One in eleven second candidates was chosen by the spare table, and may be corrected.
+	if limit := 1021 / 11; changed > limit {
+		t.Errorf("%d of 1021 chains changed, want at most %d", changed, limit)
+	}
+}
+
+// With one candidate nothing changes at all.
+func TestResumeOneCandidate(t *testing.T) {
+	g, backends := evolved(t, 1)
+	resumed, err := pool.Resume(chains(g), 1, seed, backends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(chains(g), chains(resumed)) {
+		t.Error("chains changed")
+	}
+}
+
+// The pool may have changed in between: chains follow the same rules as after Next, also when nobody is up any more.
+func TestResumeWithOtherBackends(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, err := pool.New(rapid.IntRange(1, 60).Draw(t, "buckets"), 2, seed, drawBackends(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, backends := rapid.IntRange(1, pool.MaxChain).Draw(t, "candidates"), drawBackends(t)
+		resumed, err := pool.Resume(chains(g), asked, seed, backends)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSuccession(t, g, resumed, asked, backends)
+	})
+}
+
+func TestResumeRefuses(t *testing.T) {
+	tests := map[string]struct {
+		chain pool.Chain
+		want  string
+	}{
+		"too long":            {pool.Chain{Length: 7}, "bucket 1: 0 candidates of 7 backends; it holds up to 6"},
+		"too many candidates": {pool.Chain{IDs: [6]uint16{1}, Length: 1, Candidates: 2}, "2 candidates of 1 backends"},
+		"id 0":                {pool.Chain{IDs: [6]uint16{1, 0}, Length: 2, Candidates: 2}, "backend id 0 is 0 or there twice"},
+		"id twice":            {pool.Chain{IDs: [6]uint16{1, 1}, Length: 2, Candidates: 2}, "backend id 1 is 0 or there twice"},
+		"behind the end":      {pool.Chain{IDs: [6]uint16{1, 2}, Length: 1, Candidates: 1}, "behind its end"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := pool.Resume([]pool.Chain{{}, test.chain}, 2, seed, up(2))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got error %v, want one with %q", err, test.want)
+			}
+		})
+	}
+	if _, err := pool.Resume(nil, 2, seed, up(2)); err == nil || !strings.Contains(err.Error(), "pool of 0 buckets") {
+		t.Errorf("no chains: error %v", err)
+	}
+}

@@ -117,7 +117,7 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 	}
 	if (likely(!is_extension(p->flow.protocol)))
 		return REASON_NONE;
-	return packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER, &srh);
+	return packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER, false, &srh);
 }
 
 /* The VIP is known but nobody serves this packet, or it is no VIP at all. */
@@ -181,7 +181,8 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n, st
 	return true;
 }
 
-static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n, __u32 segments, __u8 next)
+static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n, __u32 segments,
+				      __u8 next)
 {
 	struct srh *srh = pos;
 
@@ -211,7 +212,8 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 
 /* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its l2_before bytes. */
 static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
-				       const struct chain *chain, __u32 n, const struct address *destination, __u64 hash)
+				       const struct chain *chain, __u32 n, const struct address *destination,
+				       __u64 hash)
 {
 	__u32 segments = srh_segments(settings.encapsulation, n);
 	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);

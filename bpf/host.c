@@ -19,7 +19,8 @@
 struct host_settings {
 	struct secret secret;
 	struct infrastructure infrastructure;
-	struct address sid_masks[SID_LENGTHS_MAX]; /* of the local SIDs' prefixes, longest first; word[0] == 0: unused */
+	struct address
+		sid_masks[SID_LENGTHS_MAX]; /* of the local SIDs' prefixes, longest first; word[0] == 0: unused */
 	__u64 netns_cookie; /* of the sockets that count as busy */
 	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
 	__u16 mss_ipv4;
@@ -108,7 +109,8 @@ static __always_inline struct sid *sid_find(const struct address *destination)
 
 static __always_inline bool has_argument(const struct sid *sid, const struct address *destination)
 {
-	return (destination->word[0] & sid->argument_mask.word[0]) || (destination->word[1] & sid->argument_mask.word[1]);
+	return (destination->word[0] & sid->argument_mask.word[0]) ||
+	       (destination->word[1] & sid->argument_mask.word[1]);
 }
 
 /* The SRH at an offset found by the walk, which has checked it; 0: there is none. */
@@ -276,7 +278,7 @@ static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u
 	} else if (next == IPPROTO_IPV6) {
 		reason = ipv6_parse(c, inner);
 		if (!reason && unlikely(is_extension(inner->flow.protocol)))
-			reason = packet_walk(ctx, c, inner, SRH_IS_ROUTING_HEADER, &srh);
+			reason = packet_walk(ctx, c, inner, SRH_IS_ROUTING_HEADER, true, &srh);
 	} else {
 		return REASON_UPPER_LAYER;
 	}
@@ -371,7 +373,7 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
-		reason = packet_walk(ctx, c, p, SRH_WANTED, &outer->srh);
+		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &outer->srh);
 		if (reason)
 			return reason;
 	}

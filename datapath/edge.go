@@ -3,6 +3,7 @@ package datapath
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -48,6 +49,13 @@ type EdgeConfig struct {
 	Encapsulation  Encapsulation
 	HopLimit       uint8
 	Interfaces     []EdgeInterface
+}
+
+// Equal reports whether both ask for the same program.
+func (c EdgeConfig) Equal(o EdgeConfig) bool {
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) &&
+		c.Source == o.Source && c.Buckets == o.Buckets && c.Encapsulation == o.Encapsulation &&
+		c.HopLimit == o.HopLimit && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.

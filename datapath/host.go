@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -34,6 +35,13 @@ type HostConfig struct {
 	Refusal        time.Duration  // how long a refused SYN stays refused
 	Cgroup         string         // whose sockets count as busy
 	Interfaces     []HostInterface
+}
+
+// Equal reports whether both ask for the same programs.
+func (c HostConfig) Equal(o HostConfig) bool {
+	return c.Secret == o.Secret && slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
+		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
+		slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // Host is the host's programs with their tables. Its methods are for one goroutine.
@@ -189,6 +197,19 @@ func (h *Host) AcceptState(index uint32) (accept.State, error) {
 		return accept.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
 	}
 	return accept.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}, nil
+}
+
+// Clear forgets what was counted and learnt under an index that another service had.
+func (h *Host) Clear(index uint32) error {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		h.maps["served"].Put(index, make([]HostTraffic, cpus)),
+		h.maps["busy"].Put(index, int32(0)),
+		h.setAcceptState(index, accept.State{}),
+	)
 }
 
 // DeleteService stops serving key.

@@ -44,6 +44,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 	model := &forward.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Infrastructure: config.Infrastructure,
+		Secret:         config.Secret,
 		Services:       map[forward.ServiceKey]*forward.HostService{},
 		Sockets:        func(tuple flow.Tuple) forward.Socket { return sockets[tuple] },
 		NextHop:        w.modelNextHop,

@@ -1,7 +1,10 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -62,4 +65,43 @@ func writeChains(table *ebpf.Map, chains []chain) error {
 	}
 	copy(memory, unsafe.Slice((*byte)(unsafe.Pointer(&chains[0])), size))
 	return unix.Munmap(memory)
+}
+
+// PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are none. From them the
+// next agent resumes, so that no bucket moves because of a restart.
+func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
+	tables, err := ebpf.LoadPinnedMap(filepath.Join(dir, "tables"), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open pinned tables in %s: %w", dir, err)
+	}
+	defer tables.Close()
+	var table *ebpf.Map
+	if err := tables.Lookup(index, &table); errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("open pinned chains of service %d in %s: %w", index, dir, err)
+	}
+	defer table.Close()
+	return readChains(table)
+}
+
+func readChains(table *ebpf.Map) ([]pool.Chain, error) {
+	buckets := int(table.MaxEntries())
+	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map table of %d chains into memory: %w", buckets, err)
+	}
+	defer unix.Munmap(memory)
+	wire := unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])), buckets)
+	chains := make([]pool.Chain, buckets)
+	for b, c := range wire {
+		chains[b].Length, chains[b].Candidates = c.Length, c.Candidates
+		for i, id := range c.IDs {
+			chains[b].IDs[i] = uint16(id[0])<<8 | uint16(id[1])
+		}
+	}
+	return chains, nil
 }

@@ -43,7 +43,7 @@ struct packet {
 enum srh_rule {
 	SRH_IS_ROUTING_HEADER, /* like any other routing header */
 	SRH_REFUSED, /* drop: it comes from outside the SR domain */
-	SRH_WANTED, /* remember it; anything wrong drops at once */
+	SRH_WANTED, /* remember it */
 };
 
 /* The walk over IPv6 extension headers: where it starts, and where it ends. Offsets are from the start of the frame. */
@@ -54,7 +54,7 @@ struct walk {
 	__u8 next; /* the upper layer at the end */
 	__u8 error; /* REASON_ROUTING_HEADER or REASON_FRAGMENT, the first met */
 	__u8 rule; /* enum srh_rule */
-	__u8 reserved;
+	bool strict; /* an error drops at once */
 };
 
 struct routing_header {
@@ -82,7 +82,8 @@ static __always_inline bool is_atomic_fragment(const struct fragment_header *h)
 
 static __always_inline bool is_extension(__u8 next)
 {
-	return next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_ROUTING || next == IPPROTO_FRAGMENT;
+	return next == IPPROTO_HOPOPTS || next == IPPROTO_DSTOPTS || next == IPPROTO_ROUTING ||
+	       next == IPPROTO_FRAGMENT;
 }
 
 static __always_inline int routing_header_check(const struct routing_header *h, struct walk *w)
@@ -135,9 +136,9 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 		} else if (w->next == IPPROTO_FRAGMENT && !is_atomic_fragment((struct fragment_header *)h)) {
 			if (!w->error)
 				w->error = REASON_FRAGMENT;
-			return REASON_NONE;
+			return w->strict ? w->error : REASON_NONE;
 		}
-		if (w->rule == SRH_WANTED && w->error)
+		if (w->strict && w->error)
 			return w->error;
 		w->next = h->next;
 		w->offset += length;
@@ -147,13 +148,15 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 }
 
 /* Walks from the cursor to the upper layer, and puts what was found into the packet. */
-static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, struct packet *p, enum srh_rule rule, __u32 *srh)
+static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, struct packet *p, enum srh_rule rule,
+				       bool strict, __u32 *srh)
 {
 	struct walk w = {
 		.offset = c->offset,
 		.left = c->left,
 		.next = p->flow.protocol,
 		.rule = rule,
+		.strict = strict,
 	};
 	int reason = walk_extensions(ctx, &w);
 

@@ -84,7 +84,8 @@ __noinline int mss_clamp(struct xdp_md *ctx, __u32 offset, __u32 limit)
 	if ((void *)(tcp + 1) > (void *)(long)ctx->data_end || tcp->doff <= 5)
 		return 0;
 	mss.length = (tcp->doff - 5) * 4;
-	if (bpf_xdp_load_bytes(ctx, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) || mss.value <= limit)
+	if (bpf_xdp_load_bytes(ctx, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) ||
+	    mss.value <= limit)
 		return 0;
 	bpf_xdp_store_bytes(ctx, offset + sizeof(*tcp) + mss.at, &wire, sizeof(wire));
 	tcp = (void *)(long)ctx->data + (offset & OFFSET_MAX);
@@ -103,7 +104,8 @@ __noinline int mss_clamp_skb(struct __sk_buff *skb, __u32 offset, __u32 limit)
 	if ((void *)(tcp + 1) > (void *)(long)skb->data_end || tcp->doff <= 5)
 		return 0;
 	mss.length = (tcp->doff - 5) * 4;
-	if (bpf_skb_load_bytes(skb, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) || mss.value <= limit)
+	if (bpf_skb_load_bytes(skb, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) ||
+	    mss.value <= limit)
 		return 0;
 	bpf_l4_csum_replace(skb, offset + offsetof(struct tcphdr, check), checksum_word(&mss, mss.value),
 			    checksum_word(&mss, limit), sizeof(wire));

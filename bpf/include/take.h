@@ -48,7 +48,8 @@ __noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 ou
 }
 
 /* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to the kernel. */
-static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner, __u32 outer_length)
+static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
+				       __u32 outer_length)
 {
 	f->ethertype = inner->flow.ipv4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 	if (bpf_xdp_adjust_head(ctx, outer_length))

@@ -1,0 +1,183 @@
+package forward
+
+import (
+	"net/netip"
+
+	"sextant/flow"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// Side says who is behind an interface of the edge.
+type Side uint8
+
+// The sides.
+const (
+	External Side = iota // clients: nothing of the SR domain may come from here
+	Internal             // the SR domain
+	Mixed                // both; who is who is told by the source address
+)
+
+// Edge is a node that spreads flows over backends: its tables, and the questions
+// it asks the world.
+type Edge struct {
+	// Sides holds the edge's interfaces, by index. Frames from another one pass,
+	// as no program would run there.
+	Sides          map[uint32]Side
+	Block          srv6.Block
+	Infrastructure []netip.Prefix // sources that may send SRv6
+
+	Services map[ServiceKey]uint32   // numbers of the services, for Chains
+	VIPs     map[netip.Addr]struct{} // the addresses of Services
+	Buckets  uint32                  // of each service
+	Secret   flow.Secret             // of the flow hash
+	// Chains returns the backends of a bucket.
+	Chains func(service, bucket uint32) pool.Chain
+
+	Encapsulation Encapsulation
+	Source        netip.Addr // of the outer packets
+	HopLimit      uint8      // of the outer packets
+	// SID returns the segment of a backend, the zero Addr for an unknown one. With
+	// EncapsulationCarrier the id is the segment, and SID is not asked.
+	SID func(id uint16) netip.Addr
+	// NextHop asks routing for the way to dst. Of several equal ones, choice (0-7)
+	// selects one that stays the same.
+	NextHop func(dst netip.Addr, choice uint8) NextHop
+}
+
+// Process decides about a frame that came in by an interface.
+func (e *Edge) Process(ingress uint32, data []byte) Result {
+	var r Result
+	side, own := e.Sides[ingress]
+	if !own {
+		return r.pass(data)
+	}
+	f, reason := parseFrame(data)
+	if reason != ReasonNone {
+		return r.drop(reason)
+	}
+	if f.etherType != etherTypeIPv4 && f.etherType != etherTypeIPv6 {
+		return r.pass(data)
+	}
+	p := packet{data: data, start: f.network, ipv6: f.etherType == etherTypeIPv6}
+	if reason := e.parse(&p, side); reason != ReasonNone {
+		return r.drop(reason)
+	}
+	service, ok := e.service(&r, &p)
+	if !ok {
+		return e.notServed(r, &p)
+	}
+	return e.forward(r, &f, &p, ingress, service)
+}
+
+// parse parses the packet, and guards the domain on the way.
+func (e *Edge) parse(p *packet, side Side) Reason {
+	if reason := p.parseHeader(len(p.data)); reason != ReasonNone {
+		return reason
+	}
+	at := insideDomain
+	if p.ipv6 && e.guards(side, p.src) {
+		if reason := e.guard(p); reason != ReasonNone {
+			return reason
+		}
+		at = outsideDomain
+	}
+	return p.parseUpper(at)
+}
+
+// guards reports whether an IPv6 source counts as outside of the SR domain.
+func (e *Edge) guards(side Side, src netip.Addr) bool {
+	return side == External || side == Mixed && !containsAddr(e.Infrastructure, src)
+}
+
+// guard refuses addresses that only the SR domain may use (RFC 8754 section 5.1).
+// The SRH is refused where the extension headers are walked over.
+func (e *Edge) guard(p *packet) Reason {
+	switch {
+	case e.Block.Contains(p.dst):
+		return ReasonSRv6FromOutside
+	case e.Block.Contains(p.src), containsAddr(e.Infrastructure, p.src):
+		return ReasonSpoofedSource
+	}
+	return ReasonNone
+}
+
+// containsAddr reports whether one of the prefixes contains the address.
+func containsAddr(prefixes []netip.Prefix, addr netip.Addr) bool {
+	for _, prefix := range prefixes {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// service finds the packet's service, and notes it and the flow in the result.
+func (e *Edge) service(r *Result, p *packet) (service uint32, ok bool) {
+	if p.problem != ReasonNone || p.protocol != protocolTCP && p.protocol != protocolUDP {
+		return 0, false
+	}
+	r.Flow = p.tuple()
+	key, service, ok := findService(e.Services, p.serviceKey())
+	if ok {
+		r.Service = key
+	}
+	return service, ok
+}
+
+// notServed decides about a packet that is for none of the services. Only on a
+// VIP is that the edge's business: the kernel does not know the ports of a VIP and
+// would answer in the backends' place, except to ping.
+func (e *Edge) notServed(r Result, p *packet) Result {
+	if _, vip := e.VIPs[p.dst]; !vip {
+		return r.pass(p.data)
+	}
+	if p.problem != ReasonNone {
+		return r.drop(p.problem)
+	}
+	if p.protocol == protocolICMP && !p.ipv6 || p.protocol == protocolICMPv6 && p.ipv6 {
+		return r.pass(p.data)
+	}
+	return r.drop(ReasonNoService)
+}
+
+// forward offers the packet to the backends of its flow's bucket.
+func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) Result {
+	r.Hash = e.Secret.Hash(r.Flow)
+	r.Bucket = flow.Bucket(r.Hash, e.Buckets)
+	r.Chain = offered(e.Chains(service, r.Bucket), p)
+	path, ok := e.path(r.Chain)
+	if !ok {
+		return r.drop(ReasonNoBackend)
+	}
+	hop := e.NextHop(path.destination, uint8(r.Hash%pathChoices))
+	out := outgoing{ingress: ingress, frame: f, length: path.headerLength() + p.end - p.start}
+	_, own := e.Sides[hop.Interface]
+	verdict, reason := out.verdict(hop, own)
+	if verdict == Drop {
+		return r.drop(reason)
+	}
+	r.Verdict = verdict
+	if verdict != HandToKernel {
+		r.Interface = hop.Interface
+	}
+	b := make([]byte, 0, f.network+path.headerLength()+len(p.data)-p.start)
+	b = out.appendLinkHeader(b, verdict, hop)
+	b = e.appendOuter(b, &path, p, flow.Label(r.Hash))
+	r.Frame = append(b, p.data[p.start:]...)
+	return r
+}
+
+// offered returns the ids of the chain to which a packet is offered. Only a new
+// connection can be refused by its candidates, only an old one can be with a past
+// owner, and without connections there is nothing to ask for.
+func offered(chain pool.Chain, p *packet) []uint16 {
+	ids := chain.IDs[:min(int(chain.Length), len(chain.IDs))]
+	switch {
+	case p.protocol == protocolUDP:
+		ids = ids[:min(1, len(ids))]
+	case p.transport.opens():
+		ids = ids[:min(int(chain.Candidates), len(ids))]
+	}
+	return append([]uint16(nil), ids...)
+}

@@ -1,0 +1,169 @@
+package forward
+
+import (
+	"net/netip"
+	"time"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/srv6"
+)
+
+// Host is a node that serves flows: its tables, and the questions it asks the world.
+// It remembers what it refused and the states of its policies, so that packets are
+// processed one at a time.
+type Host struct {
+	// Interfaces holds those of the host, by index. Frames from another one pass,
+	// as no program would run there.
+	Interfaces     map[uint32]struct{}
+	SIDs           []LocalSID
+	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
+	Secret         flow.Secret    // of the flow hash
+	Services       map[ServiceKey]*HostService
+
+	// Sockets asks the kernel for the TCP socket of a client's flow.
+	Sockets func(flow.Tuple) Socket
+	// Busy asks how many connections of a service are being served.
+	Busy func(ServiceKey) uint32
+	// NextHop asks routing for the way to dst. Of several equal ones, choice (0-7)
+	// selects one that stays the same.
+	NextHop func(dst netip.Addr, choice uint8) NextHop
+
+	refused refusals
+}
+
+// LocalSID is a SID of a host: what is sent to an address of the prefix meets the
+// behavior. The bits behind the prefix are the SID's argument.
+type LocalSID struct {
+	Prefix   netip.Prefix
+	Behavior srv6.Behavior
+}
+
+// HostService is a service that a host has.
+type HostService struct {
+	// Policy decides whether a new connection is taken that others could take, and
+	// State is what it remembers; it starts as Policy.Initial().
+	Policy accept.Policy
+	State  accept.State
+	// MSS is the greatest TCP segment, in bytes without headers, that reaches the
+	// host encapsulated. 0 leaves the MSS options alone.
+	MSS uint16
+}
+
+// SocketState is as much as a host needs to know about the state of a socket.
+type SocketState uint8
+
+// The states.
+const (
+	SocketNone       SocketState = iota // no socket for this 5-tuple
+	SocketListen                        // a listener
+	SocketNewSynRecv                    // a SYN was answered, its ACK is awaited
+	SocketOther                         // established, closing or in TIME_WAIT
+)
+
+// Socket is what the kernel knows about a client's flow.
+type Socket struct {
+	State SocketState
+	// SndISN is our initial sequence number, RcvISN the client's; NEW_SYN_RECV only.
+	SndISN, RcvISN uint32
+	// CookieOK says that the kernel vouches for the SYN cookie which the packet
+	// acknowledges; LISTEN only.
+	CookieOK bool
+}
+
+// Process decides at the time now about a frame that came in by an interface.
+// Time is measured from any fixed moment, and never goes back.
+func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
+	var r Result
+	if _, own := h.Interfaces[ingress]; !own {
+		return r.pass(data)
+	}
+	f, reason := parseFrame(data)
+	if reason != ReasonNone {
+		return r.drop(reason)
+	}
+	if f.etherType != etherTypeIPv6 {
+		return r.pass(data)
+	}
+	p := packet{data: data, start: f.network, ipv6: true}
+	if reason := p.parseHeader(len(data)); reason != ReasonNone {
+		return r.drop(reason)
+	}
+	sid, ok := h.localSID(p.dst)
+	if !ok {
+		return r.pass(data)
+	}
+	r.SID = sid.Prefix
+	if !containsAddr(h.Infrastructure, p.src) {
+		return r.drop(ReasonOutsideDomain)
+	}
+	if reason := p.walkExtensions(localSID); reason != ReasonNone {
+		return r.drop(reason)
+	}
+	v := visit{host: h, ingress: ingress, now: now, frame: &f, outer: &p, sid: sid}
+	if sid.Behavior == srv6.EndOFFER {
+		return v.offer(r)
+	}
+	return v.decapsulate(r)
+}
+
+// localSID returns the SID with the longest prefix that contains the address.
+func (h *Host) localSID(addr netip.Addr) (LocalSID, bool) {
+	var best LocalSID
+	for _, sid := range h.SIDs {
+		if sid.Prefix.Contains(addr) && (!best.Prefix.IsValid() || sid.Prefix.Bits() > best.Prefix.Bits()) {
+			best = sid
+		}
+	}
+	return best, best.Prefix.IsValid()
+}
+
+// visit is a packet's stay at one of the host's SIDs.
+type visit struct {
+	host    *Host
+	ingress uint32
+	now     time.Duration
+	frame   *frame
+	outer   *packet
+	sid     LocalSID
+}
+
+// argument reports whether the SID's argument is other than 0.
+func (v *visit) argument() bool { return srv6.HasArgument(v.sid.Prefix, v.outer.dst) }
+
+// inner returns the packet within the outer one, not parsed yet. It is false if
+// there is none.
+func (v *visit) inner() (packet, bool) {
+	protocol := v.outer.protocol
+	inner := packet{data: v.outer.data, start: v.outer.upper, ipv6: protocol == protocolIPv6}
+	return inner, protocol == protocolIPv4 || protocol == protocolIPv6
+}
+
+// decapsulate is End.DT4, End.DT6 and End.DT46 (RFC 8986 sections 4.6 to 4.8): the last
+// segment, whatever the packet in it.
+func (v *visit) decapsulate(r Result) Result {
+	if v.argument() || v.outer.segmentsLeft() != 0 {
+		return r.drop(ReasonSegmentsLeft)
+	}
+	inner, ok := v.inner()
+	if !ok || !decapsulates(v.sid.Behavior, inner.ipv6) {
+		return r.drop(ReasonUpperLayer)
+	}
+	if reason := inner.checkVersion(v.outer.end); reason != ReasonNone {
+		return r.drop(reason)
+	}
+	return v.take(r, &inner, 0)
+}
+
+// decapsulates reports whether a behavior is for an inner packet of the family.
+func decapsulates(behavior srv6.Behavior, ipv6 bool) bool {
+	switch behavior {
+	case srv6.EndDT46:
+		return true
+	case srv6.EndDT6:
+		return ipv6
+	case srv6.EndDT4:
+		return !ipv6
+	}
+	return false
+}

@@ -1,0 +1,79 @@
+package forward_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/layers"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/forward"
+	"sextant/srv6"
+)
+
+// The host's SIDs. Those for decapsulation lie within the one for offers.
+var (
+	offerSID   = addr("fcbb:bb00:1::")
+	classicSID = addr("fd00:c0de::1") // whole address: no argument
+	dt4SID     = addr("fcbb:bb00:1:d4::")
+	dt6SID     = addr("fcbb:bb00:1:d6::")
+	dt46SID    = addr("fcbb:bb00:1:d46::")
+)
+
+const hostMSS = 1380
+
+// newHost returns a host with the web services, which refuse, and without a socket. Its
+// routes go by one interface.
+func newHost(egress uint32) *forward.Host {
+	service := &forward.HostService{Policy: accept.Policy{Kind: accept.Static, Threshold: 4}, MSS: hostMSS}
+	return &forward.Host{
+		Interfaces: map[uint32]struct{}{external: {}, internal: {}},
+		SIDs: []forward.LocalSID{
+			{Prefix: netip.PrefixFrom(dt4SID, 64), Behavior: srv6.EndDT4},
+			{Prefix: netip.PrefixFrom(offerSID, 48), Behavior: srv6.EndOFFER},
+			{Prefix: netip.PrefixFrom(dt6SID, 64), Behavior: srv6.EndDT6},
+			{Prefix: netip.PrefixFrom(dt46SID, 64), Behavior: srv6.EndDT46},
+			{Prefix: netip.PrefixFrom(classicSID, 128), Behavior: srv6.EndOFFER},
+		},
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+		Services: map[forward.ServiceKey]*forward.HostService{
+			{Addr: vip4, Port: 80, Protocol: 6}: service,
+			{Addr: vip6, Protocol: 6}:           service, // any port
+		},
+		Sockets: func(flow.Tuple) forward.Socket { return forward.Socket{} },
+		Busy:    func(forward.ServiceKey) uint32 { return 4 },
+		NextHop: func(netip.Addr, uint8) forward.NextHop {
+			return forward.NextHop{
+				Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC), MTU: 9000,
+			}
+		},
+	}
+}
+
+// to returns the outer packet to a SID, without candidates behind it.
+func to(sid netip.Addr) outer {
+	return outer{src: edgeAddr, dst: sid, hopLimit: 60, flowLabel: 0x12345}
+}
+
+// from returns the outer packet with another source.
+func (o outer) from(src string) outer {
+	o.src = addr(src)
+	return o
+}
+
+// with puts extension headers into the outer packet.
+func (o outer) with(first layers.IPProtocol, headers ...[]byte) outer {
+	o.extensions, o.extensionNow = nil, first
+	for _, header := range headers {
+		o.extensions = append(o.extensions, header...)
+	}
+	return o
+}
+
+// processHost gives the host a packet that came in as frames do by default.
+func processHost(t testing.TB, host *forward.Host, ip []byte) forward.Result {
+	t.Helper()
+	return host.Process(external, time.Minute, fromClient().frame(t, ip))
+}

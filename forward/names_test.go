@@ -1,0 +1,44 @@
+package forward_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sextant/forward"
+)
+
+// names returns the names of the values from 0 on, until one is unknown.
+func names[T interface {
+	~uint8
+	fmt.Stringer
+}]() (all []string) {
+	for value := T(0); value.String() != "unknown"; value++ {
+		all = append(all, value.String())
+	}
+	return all
+}
+
+// TestNames pins the names that counters, logs and the command line show.
+func TestNames(t *testing.T) {
+	for _, test := range []struct{ got, want []string }{
+		{names[forward.Verdict](), strings.Fields(`pass transmit redirect hand_to_kernel drop`)},
+		{names[forward.Reason](), strings.Fields(`none truncated bad_ip_header bad_length extension_chain routing_header
+			fragment bad_transport srv6_from_outside spoofed_source no_service no_backend no_route packet_too_big
+			outside_domain bad_srh segments_left upper_layer hop_limit ecn`)},
+		{names[forward.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp`)},
+	} {
+		if diff := cmp.Diff(test.want, test.got); diff != "" {
+			t.Errorf("names (-want +got):\n%s", diff)
+		}
+		if slices.Contains(test.got, "") {
+			t.Errorf("a value without a name in %q", test.got)
+		}
+	}
+	if got := forward.Reason(255).String(); got != "unknown" {
+		t.Errorf("reason 255 is %q", got)
+	}
+}

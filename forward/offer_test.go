@@ -1,0 +1,195 @@
+package forward_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/gopacket/gopacket/layers"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/forward"
+)
+
+// The sockets that a host can have for a flow. The client's number wraps.
+const serverISN, clientISN = 1_000_000, 0xffffffff
+
+var (
+	listening = forward.Socket{State: forward.SocketListen}
+	vouching  = forward.Socket{State: forward.SocketListen, CookieOK: true}
+	requested = forward.Socket{State: forward.SocketNewSynRecv, SndISN: serverISN, RcvISN: clientISN}
+	connected = forward.Socket{State: forward.SocketOther}
+)
+
+// numbered returns the packet with sequence and acknowledgement numbers.
+func (p inner) numbered(seq, ack uint32) inner {
+	p.seq, p.ack = seq, ack
+	return p
+}
+
+// offerCase is an offer, and what the host makes of it.
+type offerCase struct {
+	name   string
+	sid    netip.Addr // a carrier with another candidate unless set
+	packet inner
+	socket forward.Socket
+	busy   uint32 // 4 are too many
+	want   forward.Offer
+}
+
+// runOffers makes each offer to a host.
+func runOffers(t *testing.T, cases []offerCase) {
+	t.Helper()
+	takes := map[forward.Offer]bool{forward.OfferLast: true, forward.OfferHere: true, forward.OfferAccepted: true}
+	for _, test := range cases {
+		t.Run(test.name, func(t *testing.T) {
+			host := newHost(internal)
+			host.Busy = func(forward.ServiceKey) uint32 { return test.busy }
+			host.Sockets = func(asked flow.Tuple) forward.Socket {
+				if asked != test.packet.tuple() {
+					t.Errorf("asked for the socket of %v, want %v", asked, test.packet.tuple())
+				}
+				return test.socket
+			}
+			if !test.sid.IsValid() {
+				test.sid = addr("fcbb:bb00:1:2::")
+			}
+			got := processHost(t, host, to(test.sid).around(t, test.packet.bytes(t)))
+			if got.Offer != test.want || got.Taken != takes[test.want] {
+				t.Errorf("offer %v, taken %v; want %v", got.Offer, got.Taken, test.want)
+			}
+		})
+	}
+}
+
+// TestOfferLast: nobody is left, or nothing is known about the packet.
+func TestOfferLast(t *testing.T) {
+	runOffers(t, []offerCase{
+		{name: "last SYN", sid: offerSID, packet: web4("S"), busy: 9, want: forward.OfferLast},
+		{name: "last ACK", sid: offerSID, packet: web6("A"), want: forward.OfferLast},
+		{name: "last UDP", sid: offerSID, packet: web6("").of(udp), want: forward.OfferLast},
+		{name: "last at a whole address", sid: classicSID, packet: web6("S"), busy: 9, want: forward.OfferLast},
+		{name: "last SYN without a service", sid: offerSID, packet: web4("S").to(vip4, 8080), want: forward.OfferLast},
+		{name: "UDP", packet: web6("").of(udp), want: forward.OfferNotTCP},
+		{name: "ICMP", packet: web6("").of(layers.IPProtocolICMPv6), want: forward.OfferNotTCP},
+	})
+}
+
+// TestOfferSYN: new connections, and packets of such as are established.
+func TestOfferSYN(t *testing.T) {
+	runOffers(t, []offerCase{
+		{name: "SYN, little to do", packet: web4("S"), busy: 3, want: forward.OfferAccepted},
+		{name: "SYN, enough to do", packet: web4("S"), busy: 4, want: forward.OfferRefused},
+		{name: "SYN to any port", packet: web6("S"), busy: 3, want: forward.OfferAccepted},
+		{name: "SYN to a listener", packet: web4("S"), socket: vouching, busy: 4, want: forward.OfferRefused},
+		{name: "SYN without a service", packet: web4("S").to(vip4, 8080), want: forward.OfferNoService},
+		{name: "SYN of a request", packet: web4("S"), socket: requested, busy: 9, want: forward.OfferHere},
+		{name: "SYN of a connection", packet: web4("S"), socket: connected, busy: 9, want: forward.OfferHere},
+		{name: "SYN of a connection without a service", packet: web4("S").to(vip4, 8080), socket: connected, want: forward.OfferHere},
+		{name: "ACK of nothing", packet: web4("A"), want: forward.OfferNotHere},
+		{name: "ACK of a connection", packet: web4("A"), socket: connected, want: forward.OfferHere},
+		{name: "RST of a connection", packet: web4("R"), socket: connected, want: forward.OfferHere},
+		{name: "no flags of a connection", packet: web4(""), socket: connected, want: forward.OfferHere},
+	})
+}
+
+// TestOfferRequest: a connection request takes what fits its sequence numbers.
+func TestOfferRequest(t *testing.T) {
+	runOffers(t, []offerCase{
+		{name: "ACK of a request", packet: web4("A").numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "data of a request", packet: web4("PA").numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "ACK of another request", packet: web4("A").numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
+		{name: "SYN-ACK of a request", packet: web4("SA").numbered(0, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "SYN-ACK of another request", packet: web4("SA").numbered(0, serverISN+2), socket: requested, want: forward.OfferNotHere},
+		{name: "RST of a request", packet: web4("R").numbered(0, 7), socket: requested, want: forward.OfferHere},
+		{name: "RST of another request", packet: web4("R").numbered(clientISN, serverISN+1), socket: requested, want: forward.OfferNotHere},
+		{name: "RST-ACK of a request", packet: web4("RA").numbered(9, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "RST-ACK of another request", packet: web4("RA").numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
+		{name: "SYN-RST of a request", packet: web4("SR").numbered(77, 0), socket: requested, want: forward.OfferHere},
+		{name: "FIN without ACK of a request", packet: web4("F").numbered(0, serverISN+1), socket: requested, want: forward.OfferNotHere},
+	})
+}
+
+// TestOfferCookie: a listener takes the ACK of a SYN cookie.
+func TestOfferCookie(t *testing.T) {
+	runOffers(t, []offerCase{
+		{name: "ACK of a listener", packet: web4("A"), socket: listening, want: forward.OfferNotHere},
+		{name: "ACK of a cookie", packet: web4("A"), socket: vouching, want: forward.OfferHere},
+		{name: "FIN-ACK of a cookie", packet: web4("FA"), socket: vouching, want: forward.OfferHere},
+		{name: "SYN-ACK of a cookie", packet: web4("SA"), socket: vouching, want: forward.OfferNotHere},
+		{name: "RST-ACK of a cookie", packet: web4("RA"), socket: vouching, want: forward.OfferNotHere},
+		{name: "no ACK of a cookie", packet: web4("F"), socket: vouching, want: forward.OfferNotHere},
+	})
+}
+
+// TestOfferRefusedBefore: a SYN that was refused is passed on for ten seconds without
+// asking the policy again.
+func TestOfferRefusedBefore(t *testing.T) {
+	host := newHost(internal)
+	decisions := 0
+	busy := uint32(4)
+	host.Busy = func(key forward.ServiceKey) uint32 {
+		if want := (forward.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}); key != want {
+			t.Errorf("asked about %v, want %v", key, want)
+		}
+		decisions++
+		return busy
+	}
+	syn := func(port uint16, now time.Duration) forward.Offer {
+		packet := web4("S")
+		packet.srcPort = port
+		frame := fromClient().frame(t, to(addr("fcbb:bb00:1:2::")).around(t, packet.bytes(t)))
+		return host.Process(external, now, frame).Offer
+	}
+	start := 5 * time.Second
+	for _, step := range []struct {
+		port      uint16
+		after     time.Duration
+		busy      uint32
+		want      forward.Offer
+		decisions int
+	}{
+		{port: 1, after: 0, busy: 4, want: forward.OfferRefused, decisions: 1},
+		{port: 1, after: time.Second, busy: 0, want: forward.OfferRefusedBefore, decisions: 1},
+		{port: 2, after: time.Second, busy: 0, want: forward.OfferAccepted, decisions: 2},
+		{port: 3, after: 2 * time.Second, busy: 4, want: forward.OfferRefused, decisions: 3},
+		{port: 1, after: 10*time.Second - 1, busy: 0, want: forward.OfferRefusedBefore, decisions: 3},
+		{port: 1, after: 10 * time.Second, busy: 4, want: forward.OfferRefused, decisions: 4},
+		{port: 3, after: 11 * time.Second, busy: 0, want: forward.OfferRefusedBefore, decisions: 4},
+		{port: 3, after: 12 * time.Second, busy: 0, want: forward.OfferAccepted, decisions: 5},
+		{port: 1, after: 19 * time.Second, busy: 0, want: forward.OfferRefusedBefore, decisions: 5},
+		{port: 1, after: 20 * time.Second, busy: 0, want: forward.OfferAccepted, decisions: 6},
+	} {
+		busy = step.busy
+		if got := syn(step.port, start+step.after); got != step.want || decisions != step.decisions {
+			t.Errorf("port %d after %v: %v with %d decisions; want %v with %d",
+				step.port, step.after, got, decisions, step.want, step.decisions)
+		}
+	}
+}
+
+// TestOfferPolicyState: the state of a policy is kept from one offer to the next.
+func TestOfferPolicyState(t *testing.T) {
+	host := newHost(internal)
+	service := host.Services[forward.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]
+	service.Policy = accept.Policy{Kind: accept.Dynamic, Threshold: 1, Window: 50, Workers: 8, LowPermille: 400, HighPermille: 600}
+	service.State = service.Policy.Initial()
+	want := service.State
+	for i := range 300 {
+		busy := uint32(i % 7)
+		host.Busy = func(forward.ServiceKey) uint32 { return busy }
+		packet := web4("S")
+		packet.srcPort = uint16(i)
+		got := processHost(t, host, to(addr("fcbb:bb00:1:2::")).around(t, packet.bytes(t)))
+		var accepted bool
+		accepted, want = service.Policy.Decide(want, busy)
+		if accepted != (got.Offer == forward.OfferAccepted) {
+			t.Fatalf("offer %d: %v, but the policy says %v", i, got.Offer, accepted)
+		}
+		if diff := cmp.Diff(want, service.State); diff != "" {
+			t.Fatalf("state after offer %d (-want +got):\n%s", i, diff)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package forward_test
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sextant/forward"
+)
+
+// passOnCases are outer packets before and after one candidate.
+func passOnCases(t testing.TB, ip []byte) map[string][2]outer {
+	t.Helper()
+	next := innerProtocol(ip)
+	s := addrs("fd00:c0de::d1", "fd00:c0de::d2", "fcbb:bb00:5:6::", "fd00:c0de::d4", "fd00:c0de::d5", "fd00:c0de::d6")
+	step := func(before, after outer, headers func(left uint8) []byte, left uint8) [2]outer {
+		before.extensions, after.extensions = headers(left), headers(left-1)
+		return [2]outer{before, after}
+	}
+	cases := map[string][2]outer{
+		"carrier of 2": {to(addr("fcbb:bb00:1:2::")), to(addr("fcbb:bb00:2::"))},
+		"carrier of 3": {to(addr("fcbb:bb00:1:2:3::")), to(addr("fcbb:bb00:2:3::"))},
+		"carrier of 4": {to(addr("fcbb:bb00:1:2:3:4::")), to(addr("fcbb:bb00:2:3:4::"))},
+		"carrier of 5": {to(addr("fcbb:bb00:1:2:3:4:5::")), to(addr("fcbb:bb00:2:3:4:5::"))},
+		"carrier of 6": {to(addr("fcbb:bb00:1:2:3:4:5:6")), to(addr("fcbb:bb00:2:3:4:5:6:0"))},
+		"last bit":     {to(addr("fcbb:bb00:1::1")), to(addr("fcbb:bb00::1:0"))},
+	}
+	for n := uint8(2); n <= 6; n++ {
+		list := s[:n]
+		cases[fmt.Sprintf("first of %d in an SRH", n)] = step(to(offerSID), to(list[n-2]), func(left uint8) []byte {
+			return srh(next, left, n-1, list...)
+		}, n-1)
+		cases[fmt.Sprintf("first of %d in a reduced SRH", n)] = step(to(classicSID), to(list[n-2]), func(left uint8) []byte {
+			return srh(next, left, n-2, list[:n-1]...)
+		}, n-1)
+	}
+	cases["last but one of 6 in an SRH"] = step(to(classicSID), to(s[0]), func(left uint8) []byte {
+		return srh(next, left, 5, s...)
+	}, 1)
+	cases["SRH behind other headers"] = step(to(offerSID), to(s[1]), func(left uint8) []byte {
+		return append(ext(rout, 2), srh(next, left, 2, s[:3]...)...)
+	}, 2)
+	first := cases["SRH behind other headers"]
+	first[0].extensionNow, first[1].extensionNow = dst, dst
+	cases["SRH behind other headers"] = first
+	// A carrier comes to its end before the next segment's turn.
+	mixture := [2]outer{to(addr("fcbb:bb00:1:2::")), to(addr("fcbb:bb00:2::"))}
+	for i := range mixture {
+		mixture[i].extensions = srh(next, 1, 1, s[:2]...)
+	}
+	cases["carrier in an SRH"] = mixture
+	return cases
+}
+
+// TestPassOn compares the whole frame for both encodings, both families, each way out, and
+// no to two VLAN tags. Only what is at the end of the kernel's way keeps its hop limit.
+func TestPassOn(t *testing.T) {
+	for _, packet := range []inner{web4("A"), web6("A")} {
+		packet.trafficClass, packet.payload = 0x2b, []byte("payload")
+		ip := packet.bytes(t)
+		for name, outers := range passOnCases(t, ip) {
+			t.Run(fmt.Sprintf("%s/%v", name, packet.dst), func(t *testing.T) {
+				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
+					checkPassOn(t, outers[0], outers[1], ip, vlans)
+				}
+			})
+		}
+	}
+}
+
+func checkPassOn(t *testing.T, before, after outer, ip []byte, vlans []uint16) {
+	before.trafficClass, after.trafficClass = 0xb9, 0xb9
+	in := fromClient(vlans...)
+	in.padding = []byte("padding")
+	for _, test := range []struct {
+		verdict  forward.Verdict
+		egress   uint32
+		out      link
+		hopLimit [2]uint8
+		reason   forward.Reason
+		iface    uint32
+	}{
+		{verdict: forward.Transmit, egress: external, out: link{src: egressMAC, dst: gatewayMAC, vlans: vlans, padding: in.padding}, hopLimit: [2]uint8{60, 59}, iface: external},
+		{verdict: forward.Redirect, egress: internal, out: link{src: egressMAC, dst: gatewayMAC, padding: in.padding}, hopLimit: [2]uint8{2, 1}, iface: internal},
+		{verdict: forward.HandToKernel, egress: foreign, out: in, hopLimit: [2]uint8{60, 60}},
+		{verdict: forward.HandToKernel, egress: internal, out: in, hopLimit: [2]uint8{1, 1}, reason: forward.ReasonHopLimit},
+		{verdict: forward.HandToKernel, egress: external, out: in, hopLimit: [2]uint8{0, 1}, reason: forward.ReasonHopLimit},
+	} {
+		before.hopLimit, after.hopLimit = test.hopLimit[0], test.hopLimit[1]
+		host := newHost(test.egress)
+		nextHop := host.NextHop
+		host.NextHop = func(dst netip.Addr, choice uint8) forward.NextHop {
+			if dst != after.dst || choice != 5 { // the label 0x12345 modulo 8
+				t.Errorf("asked for the next hop of %v, %d; want %v, 5", dst, choice, after.dst)
+			}
+			return nextHop(dst, choice)
+		}
+		got := host.Process(external, 0, in.frame(t, before.around(t, ip)))
+		if got.Verdict != test.verdict || got.Reason != test.reason || got.Interface != test.iface || got.Taken {
+			t.Fatalf("got %v, %v by %d, taken %v; want %v, %v by %d", got.Verdict, got.Reason, got.Interface, got.Taken,
+				test.verdict, test.reason, test.iface)
+		}
+		wantFrame(t, got.Frame, test.out.frame(t, after.around(t, ip)))
+	}
+}
+
+// TestPassOnNextHop shows what becomes of a packet that cannot go on.
+func TestPassOnNextHop(t *testing.T) {
+	ip := to(addr("fcbb:bb00:1:2::")).around(t, web4("A").bytes(t)) // 80 bytes
+	for _, test := range []struct {
+		name    string
+		hop     forward.NextHop
+		verdict forward.Verdict
+		reason  forward.Reason
+	}{
+		{name: "no route", hop: forward.NextHop{Status: forward.NextHopNoRoute}, verdict: forward.Drop, reason: forward.ReasonNoRoute},
+		{name: "just fits", hop: forward.NextHop{Interface: internal, MTU: 80}, verdict: forward.Redirect},
+		{name: "too big", hop: forward.NextHop{Interface: internal, MTU: 79}, verdict: forward.Drop, reason: forward.ReasonPacketTooBig},
+		{name: "neighbour not resolved", hop: forward.NextHop{Status: forward.NextHopKernel, Interface: internal}, verdict: forward.HandToKernel},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			host := newHost(internal)
+			host.NextHop = func(netip.Addr, uint8) forward.NextHop { return test.hop }
+			wire := fromClient()
+			wire.padding = make([]byte, 20) // does not count
+			got := host.Process(external, 0, wire.frame(t, ip))
+			if diff := cmp.Diff([]any{test.verdict, test.reason}, []any{got.Verdict, got.Reason}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

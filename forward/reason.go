@@ -1,0 +1,119 @@
+package forward
+
+// Verdict says where a processed frame goes. The zero value is Pass.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Pass gives the frame to the kernel as it came.
+	Pass Verdict = iota
+	// Transmit sends the rewritten frame out of the interface it came in by.
+	Transmit
+	// Redirect sends the rewritten frame out of another interface.
+	Redirect
+	// HandToKernel gives the rewritten frame to the kernel: to route it, to
+	// answer it, or (after a host took it) to deliver it.
+	HandToKernel
+	// Drop ends the packet's life; Reason says why.
+	Drop
+)
+
+var verdictNames = [...]string{
+	Pass:         "pass",
+	Transmit:     "transmit",
+	Redirect:     "redirect",
+	HandToKernel: "hand_to_kernel",
+	Drop:         "drop",
+}
+
+// String returns the verdict in lower snake case.
+func (v Verdict) String() string { return name(verdictNames[:], int(v)) }
+
+// Reason is the counter under which a packet is counted. Packets are dropped
+// for these reasons only; ReasonHopLimit alone counts a packet which lives on,
+// as the kernel still has to answer it.
+type Reason uint8
+
+// The reasons, in the order in which a packet can meet them.
+const (
+	// ReasonNone is that of a packet to which nothing happened.
+	ReasonNone Reason = iota
+	// ReasonTruncated: a header does not fit before the end of the packet.
+	ReasonTruncated
+	// ReasonBadIPHeader: the version is not the EtherType's, or the IPv4 header
+	// is said to be shorter than 20 bytes.
+	ReasonBadIPHeader
+	// ReasonBadLength: the IP header claims more bytes than there are.
+	ReasonBadLength
+	// ReasonExtensionChain: more IPv6 extension headers than are walked.
+	ReasonExtensionChain
+	// ReasonRoutingHeader: a routing header with segments left that is not for
+	// this node.
+	ReasonRoutingHeader
+	// ReasonFragment: a fragment, which has no flow that could be known.
+	ReasonFragment
+	// ReasonBadTransport: a TCP or UDP header that cannot be right.
+	ReasonBadTransport
+	// ReasonSRv6FromOutside: a SID as the destination, or an SRH, from outside of
+	// the SR domain.
+	ReasonSRv6FromOutside
+	// ReasonSpoofedSource: a source of the SR domain from outside of it.
+	ReasonSpoofedSource
+	// ReasonNoService: a VIP, but none of its services.
+	ReasonNoService
+	// ReasonNoBackend: a service without a backend.
+	ReasonNoBackend
+	// ReasonNoRoute: no route to the (next) backend.
+	ReasonNoRoute
+	// ReasonPacketTooBig: the outer packet exceeds the path MTU.
+	ReasonPacketTooBig
+	// ReasonOutsideDomain: SRv6 to a local SID from a source that is not of the
+	// infrastructure.
+	ReasonOutsideDomain
+	// ReasonBadSRH: a segment routing header that contradicts itself, or a
+	// second one.
+	ReasonBadSRH
+	// ReasonSegmentsLeft: a decapsulating SID which is not the last segment.
+	ReasonSegmentsLeft
+	// ReasonUpperLayer: nothing that the SID's behaviour can decapsulate.
+	ReasonUpperLayer
+	// ReasonHopLimit: the hop limit ended here.
+	ReasonHopLimit
+	// ReasonECN: congestion was marked on a packet whose transport does not
+	// understand the mark (RFC 6040 section 4.2).
+	ReasonECN
+)
+
+var reasonNames = [...]string{
+	ReasonNone:            "none",
+	ReasonTruncated:       "truncated",
+	ReasonBadIPHeader:     "bad_ip_header",
+	ReasonBadLength:       "bad_length",
+	ReasonExtensionChain:  "extension_chain",
+	ReasonRoutingHeader:   "routing_header",
+	ReasonFragment:        "fragment",
+	ReasonBadTransport:    "bad_transport",
+	ReasonSRv6FromOutside: "srv6_from_outside",
+	ReasonSpoofedSource:   "spoofed_source",
+	ReasonNoService:       "no_service",
+	ReasonNoBackend:       "no_backend",
+	ReasonNoRoute:         "no_route",
+	ReasonPacketTooBig:    "packet_too_big",
+	ReasonOutsideDomain:   "outside_domain",
+	ReasonBadSRH:          "bad_srh",
+	ReasonSegmentsLeft:    "segments_left",
+	ReasonUpperLayer:      "upper_layer",
+	ReasonHopLimit:        "hop_limit",
+	ReasonECN:             "ecn",
+}
+
+// String returns the reason in lower snake case, as counters and logs show it.
+func (r Reason) String() string { return name(reasonNames[:], int(r)) }
+
+// name returns the name of a value, and "unknown" for one that has none.
+func name(names []string, value int) string {
+	if value >= len(names) {
+		return "unknown"
+	}
+	return names[value]
+}

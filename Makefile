@@ -1,0 +1,64 @@
+# Every target fetches what it needs and says what; `make` alone lists them.
+
+export CGO_ENABLED := 0
+export GOFLAGS ?= -buildvcs=false
+export BPF2GO_CC := clang-19
+export BPF2GO_STRIP := llvm-strip-19
+# Debian keeps asm/types.h in a directory per architecture, where clang does not look when it compiles for BPF.
+export BPF2GO_CFLAGS := -idirafter /usr/include/$(shell uname -m)-linux-gnu
+
+VERSION := $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
+AS_ROOT := $(CURDIR)/scripts/as-root.sh
+
+.NOTPARALLEL:
+.PHONY: help build demo test lint house generate check-generate bench fuzz fmt clean
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
+
+build: ## Build ./sextant, one static binary; needs Go alone
+	@scripts/deps.sh go
+	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o sextant ./cmd/sextant
+
+demo: build ## Random choice against service hunting, on the same load, in network namespaces of this machine
+	@scripts/deps.sh bpffs
+	$(AS_ROOT) ./sextant demo
+
+test: ## Everything that must hold: lint, house rules, generated objects, all tests as root
+	@scripts/deps.sh go generate lint test bpffs
+	@scripts/lint.sh
+	@go test -count=1 ./internal/house
+	@scripts/check-generate.sh
+	@scripts/test.sh
+
+lint: ## gofmt, vet, staticcheck, clang-format, shellcheck
+	@scripts/deps.sh go lint
+	@scripts/lint.sh
+
+house: ## The rules of the house: who imports whom, sizes, documentation, nothing unused or unfinished
+	@scripts/deps.sh go
+	@go test -count=1 ./internal/house
+
+generate: ## Compile bpf/ and write the objects and their Go into datapath/
+	@scripts/deps.sh go generate
+	go generate ./datapath/...
+
+check-generate: ## Compare the committed objects with freshly compiled ones
+	@scripts/deps.sh go generate
+	@scripts/check-generate.sh
+
+bench: ## Net nanoseconds per packet of edge and host, as ratios to a bare encapsulation
+	@scripts/deps.sh go bpffs
+	go test ./datapath -exec $(AS_ROOT) -run TestNothing -bench .
+
+fuzz: ## Each fuzz target for a short time (FUZZTIME=10s)
+	@scripts/deps.sh go
+	@scripts/fuzz.sh
+
+fmt: ## Format Go and C
+	@scripts/deps.sh go lint
+	gofmt -w .
+	find bpf -name '*.[ch]' -exec clang-format-19 -i {} +
+
+clean: ## Remove what was built
+	rm -rf sextant bin results

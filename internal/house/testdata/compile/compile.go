@@ -1,0 +1,4 @@
+// Package compile does not compile.
+package compile
+
+func missing() int { return nowhere }

@@ -1,0 +1,2 @@
+// Package good has its comment in doc.go.
+package good

@@ -1,0 +1,4 @@
+package good
+
+// Documented is documented.
+func Documented() {}

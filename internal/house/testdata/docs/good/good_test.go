@@ -1,0 +1,3 @@
+package good_test
+
+type Helper struct{}

@@ -1,0 +1,2 @@
+// Package accept imports nothing.
+package accept

@@ -1,0 +1,2 @@
+// Package attic has no room in the table.
+package attic

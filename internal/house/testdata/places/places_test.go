@@ -1,0 +1,5 @@
+package places
+
+const scratch = "/tmp/x" // tests may
+
+const host = "pypi.org"

@@ -1,0 +1,217 @@
+#!/bin/sh
+say() { echo "$@"; }
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+say x
+long() {
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+	say x
+}
+
+list=$(
+	long
+)

@@ -1,0 +1,2 @@
+#!/bin/sh
+mktemp -d -t sextant.XXXXXX # XXX

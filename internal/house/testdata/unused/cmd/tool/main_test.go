@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"fixture/lib"
+)
+
+func TestOracle(t *testing.T) { lib.Oracle() }

@@ -1,0 +1,9 @@
+package lib_test
+
+import (
+	"testing"
+
+	"fixture/lib"
+)
+
+func TestTested(t *testing.T) { lib.Tested() }

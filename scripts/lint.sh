@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Formats and static checks of Go, C and shell. Runs all of them before it fails, so that one run shows everything.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+failed=()
+
+# check NAME MEND COMMAND... shows what the command printed, and the mend, if it fails.
+check() {
+	local name=$1 mend=$2 output
+	shift 2
+	if ! output=$("$@" 2>&1); then
+		printf '%s\nlint: %s: %s\n' "$output" "$name" "$mend" >&2
+		failed+=("$name")
+	fi
+}
+
+# gofmt lists what it would change, and is content with itself.
+formatted() {
+	local files
+	files=$(gofmt -l .) || return
+	echo "$files"
+	[ -z "$files" ]
+}
+
+mapfile -t c_files < <(find bpf -name '*.[ch]' | sort)
+mapfile -t shell_files < <(
+	find . -name .git -prune -o -name testdata -prune -o -name '*.sh' -print | sort
+	find .ci -type f
+)
+
+check gofmt 'run make fmt' formatted
+check vet 'see the lines above' go vet ./...
+check staticcheck 'see staticcheck.dev/docs/checks for each code' go tool staticcheck ./...
+check clang-format 'run make fmt' clang-format-19 --dry-run -Werror "${c_files[@]}"
+check shellcheck 'see the lines above' shellcheck "${shell_files[@]}"
+
+if [ ${#failed[@]} -gt 0 ]; then
+	echo "lint: failed: ${failed[*]}" >&2
+	exit 1
+fi
+echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck: clean'

@@ -1,0 +1,81 @@
+# Reads `go test -v` and prints what `go test` would: one line for a package that passed, everything (but the noise of
+# -v) for one that failed. Then what was skipped, with the reason, the time that test.sh tells, and the number of tests.
+
+function test_name(line) {
+	sub(/^ *--- [A-Z]+: /, "", line)
+	sub(/ \([0-9.]+s\)$/, "", line)
+	return line
+}
+
+function close_package(name, i) {
+	for (i = 1; i <= skips_here; i++)
+		skips[++skip_count] = name " " here[i]
+	skips_here = 0
+	held = 0
+	failures_here = 0
+	split("", reason)
+	fflush()
+}
+
+/^=== (RUN|PAUSE|CONT|NAME) / {
+	current = $3
+	next
+}
+
+/^ *--- PASS: / {
+	if ($0 ~ /^---/)
+		passed++
+	next
+}
+
+/^ *--- SKIP: / {
+	if ($0 ~ /^---/)
+		skipped++
+	name = test_name($0)
+	here[++skips_here] = name (name in reason ? ": " reason[name] : "")
+	next
+}
+
+/^--- FAIL: / {
+	failed++
+	failures_here++
+}
+
+/^\?   \t/ {
+	next
+}
+
+/^took [0-9]+ min / {
+	took = $0
+	next
+}
+
+/^ok  \t/ {
+	print
+	close_package($2)
+	next
+}
+
+/^FAIL\t/ {
+	for (i = 1; i <= held; i++)
+		print lines[i]
+	print
+	if (failures_here == 0)
+		failed++ # it did not build, ran out of time, or crashed
+	close_package($2)
+	next
+}
+
+{
+	if ($0 ~ /^ +[a-z0-9_]+_test\.go:[0-9]+: /)
+		reason[current] = substr($0, index($0, ": ") + 2)
+	lines[++held] = $0
+}
+
+END {
+	for (i = 1; i <= skip_count; i++)
+		print "skipped: " skips[i]
+	print took
+	printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+	exit failed > 0
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Runs the Go tests as root: one line per package, all that a failed package printed, and a summary with what was
+# skipped and why. Arguments are packages; the default is all but the house rules, which need no root.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=("$@")
+if [ ${#packages[@]} -eq 0 ]; then
+	mapfile -t packages < <(go list ./... | grep -v '/internal/house$')
+fi
+
+run() {
+	local status=0
+	go test -v -count=1 -timeout "${TEST_TIMEOUT:-20m}" -exec "$PWD/scripts/as-root.sh" "$@" || status=$?
+	echo "took $((SECONDS / 60)) min $((SECONDS % 60)) s"
+	return $status
+}
+
+run "${packages[@]}" | awk -f scripts/summary.awk

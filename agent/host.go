@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"path/filepath"
+	"time"
+
+	"sextant/accept"
+	"sextant/config"
+	"sextant/datapath"
+)
+
+// refusalTime is how long a refused SYN stays refused: beyond the first retransmissions of a client (1, 3 and 7 s).
+const refusalTime = 10 * time.Second
+
+// hostRole is the host as it runs. A nil hostRole is a node without one.
+type hostRole struct {
+	config      datapath.HostConfig
+	program     *datapath.Host
+	services    []hostService
+	numbers     map[string]uint32
+	fresh       map[string]uint32 // services whose number had another owner or none
+	attachments []datapath.Attachment
+}
+
+type hostService struct {
+	config.HostService
+	key    datapath.ServiceKey
+	index  uint32
+	policy accept.Policy
+}
+
+// hostConfig is the part of the configuration that is compiled into the programs.
+func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
+	c := datapath.HostConfig{
+		Secret:         n.Secret,
+		Infrastructure: n.Domain.Infrastructure,
+		TunnelMTU:      n.Domain.MTU - 40,
+		Refusal:        refusalTime,
+		Cgroup:         n.Host.Cgroup,
+	}
+	if c.Cgroup == "" {
+		c.Cgroup = a.cgroup
+	}
+	for _, s := range n.Host.SIDs {
+		c.SIDs = append(c.SIDs, datapath.LocalSID{Prefix: s.Prefix, Behavior: s.Behavior})
+	}
+	for _, i := range n.Host.Interfaces {
+		c.Interfaces = append(c.Interfaces, datapath.HostInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+	}
+	return c
+}
+
+// policyOf translates a configured acceptance policy.
+func policyOf(a config.Accept) accept.Policy {
+	switch a.Policy {
+	case config.Static:
+		return accept.Policy{Kind: accept.Static, Threshold: uint32(a.Threshold)}
+	case config.Dynamic:
+		return accept.Policy{
+			Kind: accept.Dynamic, Threshold: uint32(a.Initial), Window: uint32(a.Window), Workers: uint32(a.Workers),
+			LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille),
+		}
+	}
+	return accept.Policy{Kind: accept.Always}
+}
+
+// preparedHost is a change of the host that is built, but not yet switched to.
+type preparedHost struct {
+	agent     *Agent
+	dir       string
+	old, next *hostRole
+}
+
+func (a *Agent) prepareHost(n *config.Node) (preparedHost, error) {
+	p := preparedHost{agent: a, dir: filepath.Join(a.dir, "host"), old: a.host}
+	if n.Host == nil {
+		return p, nil
+	}
+	next := &hostRole{config: a.hostConfig(n)}
+	if err := a.hostServices(next, n); err != nil {
+		return p, err
+	}
+	p.next = next
+	if p.sameProgram() {
+		next.program, next.attachments = p.old.program, p.old.attachments
+		return p, nil
+	}
+	var err error
+	if next.program, err = datapath.OpenHost(p.dir, next.config); err != nil {
+		return p, err
+	}
+	if err := next.fill(nil); err != nil {
+		next.program.Close()
+		return p, err
+	}
+	return p, nil
+}
+
+func (p preparedHost) sameProgram() bool {
+	return p.old != nil && p.next != nil && p.old.config.Equal(p.next.config)
+}
+
+func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
+	var endpoints []config.Endpoint
+	for _, s := range n.Host.Services {
+		endpoints = append(endpoints, s.Endpoint)
+	}
+	numbers, fresh, err := numberServices(a.store.kept.HostServices, endpoints)
+	if err != nil {
+		return err
+	}
+	next.numbers, next.fresh = numbers, fresh
+	for _, s := range n.Host.Services {
+		next.services = append(next.services, hostService{
+			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()], policy: policyOf(s.Accept),
+		})
+	}
+	return nil
+}
+
+func (h *hostRole) service(endpoint config.Endpoint) *hostService {
+	if h == nil {
+		return nil
+	}
+	for i := range h.services {
+		if h.services[i].Endpoint == endpoint {
+			return &h.services[i]
+		}
+	}
+	return nil
+}
+
+// fill brings the program's tables from the services of before (nil: they are empty) to those of h.
+func (h *hostRole) fill(before *hostRole) error {
+	for _, s := range h.services {
+		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy {
+			continue
+		}
+		if index, ok := h.fresh[s.Endpoint.String()]; ok {
+			if err := h.program.Clear(index); err != nil {
+				return err
+			}
+		}
+		if err := h.program.SetService(s.key, s.index, s.policy); err != nil {
+			return err
+		}
+	}
+	if before == nil {
+		return nil
+	}
+	for _, s := range before.services {
+		if h.service(s.Endpoint) == nil {
+			if err := h.program.DeleteService(s.key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// commit switches to what was prepared.
+func (p preparedHost) commit() (err error) {
+	switch {
+	case p.next == nil && p.old == nil:
+		return nil
+	case p.next == nil:
+		return datapath.Unload(p.dir)
+	case p.sameProgram():
+		return p.next.fill(p.old)
+	}
+	p.next.attachments, err = p.next.program.Commit()
+	return err
+}
+
+// rollBack brings back what ran before.
+func (p preparedHost) rollBack() (err error) {
+	switch {
+	case p.old == nil && p.next == nil:
+		return nil
+	case p.old == nil:
+		return datapath.Unload(p.dir)
+	case p.sameProgram():
+		return p.old.fill(p.next)
+	}
+	p.old.attachments, err = p.old.program.Commit()
+	return err
+}
+
+// discard lets go of what was prepared.
+func (p preparedHost) discard() {
+	if p.next != nil && !p.sameProgram() {
+		p.next.program.Close()
+	}
+}
+
+// finish lets go of what ran before, and returns what runs.
+func (p preparedHost) finish() *hostRole {
+	if p.next != nil {
+		adopt(p.agent.store.kept.HostServices, p.next.numbers)
+	}
+	if p.old != nil && !p.sameProgram() {
+		p.old.program.Close()
+	}
+	return p.next
+}
+
+func (h *hostRole) attached() []datapath.Attachment {
+	if h == nil {
+		return nil
+	}
+	return h.attachments
+}
+
+func (h *hostRole) forgetNextHops() error {
+	if h == nil {
+		return nil
+	}
+	return h.program.ForgetNextHops()
+}

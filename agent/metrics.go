@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when they are asked for.
+type metrics struct {
+	agent    *Agent
+	registry *prometheus.Registry
+	updates  prometheus.Histogram
+	reloadOK prometheus.Gauge
+	reloaded prometheus.Gauge
+}
+
+func newMetrics(a *Agent) *metrics {
+	m := &metrics{
+		agent:    a,
+		registry: prometheus.NewRegistry(),
+		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "sextant_map_update_duration_seconds", Help: "Time from a decided change to the tables that carry it.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
+		}),
+		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sextant_config_last_reload_successful", Help: "Whether the last change of the configuration was carried out.",
+		}),
+		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "sextant_config_last_reload_timestamp_seconds", Help: "When the configuration last changed.",
+		}),
+	}
+	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sextant_build_info", Help: "The binary that runs.",
+		ConstLabels: prometheus.Labels{"version": a.options.Version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 })
+	m.registry.MustRegister(m.updates, m.reloadOK, m.reloaded, build, m)
+	return m
+}
+
+// updated notes a change that was carried out.
+func (m *metrics) updated(took time.Duration) {
+	m.updates.Observe(took.Seconds())
+	m.reloadOK.Set(1)
+	m.reloaded.SetToCurrentTime()
+}
+
+// Metrics is what api.Agent says.
+func (a *Agent) Metrics() http.Handler {
+	return promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})
+}
+
+func description(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("sextant_"+name, help, labels, nil)
+}
+
+var (
+	servicePackets = description("service_packets_total", "IP packets of a service: sent to backends (edge) or taken (host).", "role", "service", "family")
+	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
+	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
+	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
+	backendUp      = description("backend_up", "Whether a backend takes new connections.", "service", "backend")
+	backendWeight  = description("backend_weight", "A backend's share of new connections in relation to the others.", "service", "backend")
+	busyGauge      = description("service_busy_connections", "Open connections of a service on this host.", "service", "family")
+	thresholdGauge = description("accept_threshold", "Below how many open connections this host accepts a new one.", "service", "family")
+	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.", "service", "family", "decision")
+	passedOnTotal  = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.", "service", "family")
+	packetsTotal   = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
+	dropsTotal     = description("drops_total", "Packets dropped, by reason.", "role", "reason")
+	programInfo    = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+)
+
+// Describe is prometheus.Collector. No description: which services there are changes.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// scrapeTimeout bounds how long a scrape waits for the owner goroutine.
+const scrapeTimeout = 5 * time.Second
+
+// Collect is prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	services, err := m.agent.Services(ctx)
+	if err == nil {
+		for _, s := range services {
+			collectService(out, s)
+		}
+	}
+	counters, err := m.agent.Counters(ctx)
+	if err == nil {
+		for _, c := range counters {
+			collectCounters(out, c)
+		}
+	}
+	status, err := m.agent.Status(ctx)
+	if err == nil {
+		for _, p := range status.Programs {
+			gauge(out, programInfo, 1, p.Name, p.Tag, p.Interface+p.Cgroup, string(p.Mode))
+		}
+	}
+}
+
+func counter(out chan<- prometheus.Metric, d *prometheus.Desc, v uint64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+}
+
+func gauge(out chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func family(s api.Service) string {
+	if s.VIP.Is4() {
+		return "ipv4"
+	}
+	return "ipv6"
+}
+
+func collectService(out chan<- prometheus.Metric, s api.Service) {
+	counter(out, servicePackets, s.Packets, string(s.Role), s.Name, family(s))
+	counter(out, serviceBytes, s.Bytes, string(s.Role), s.Name, family(s))
+	if s.Edge != nil {
+		for _, b := range s.Edge.Backends {
+			up := 0.0
+			if b.State == config.Up {
+				up = 1
+			}
+			counter(out, backendPackets, b.Packets, s.Name, b.Name)
+			counter(out, backendBytes, b.Bytes, s.Name, b.Name)
+			gauge(out, backendUp, up, s.Name, b.Name)
+			gauge(out, backendWeight, float64(b.Weight), s.Name, b.Name)
+		}
+	}
+	if h := s.Host; h != nil {
+		gauge(out, busyGauge, float64(h.Busy), s.Name, family(s))
+		gauge(out, thresholdGauge, float64(h.Threshold), s.Name, family(s))
+		counter(out, offersTotal, h.Accepted, s.Name, family(s), "accepted")
+		counter(out, offersTotal, h.Refused, s.Name, family(s), "refused")
+		counter(out, offersTotal, h.Forced, s.Name, family(s), "forced")
+		counter(out, passedOnTotal, h.PassedOnPackets, s.Name, family(s))
+	}
+}
+
+func collectCounters(out chan<- prometheus.Metric, c api.Counters) {
+	role := string(c.Role)
+	counter(out, packetsTotal, c.PassedPackets, role, "passed")
+	counter(out, packetsTotal, c.HandedToKernelPackets, role, "handed_to_kernel")
+	counter(out, packetsTotal, c.TransmittedPackets, role, "transmitted")
+	counter(out, packetsTotal, c.RedirectedPackets, role, "redirected")
+	counter(out, packetsTotal, c.TakenPackets, role, "taken")
+	for _, d := range c.Drops {
+		counter(out, dropsTotal, d.Packets, role, d.Reason)
+	}
+}

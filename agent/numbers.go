@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/srv6"
+)
+
+// numberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or else a free one. Fresh are
+// those whose number was not theirs before. Endpoints that are gone keep theirs until they run out.
+func numberServices(known map[string]uint32, endpoints []config.Endpoint) (numbers, fresh map[string]uint32, err error) {
+	numbers, fresh = map[string]uint32{}, map[string]uint32{}
+	taken := map[uint32]bool{}
+	for _, e := range endpoints {
+		if n, ok := known[e.String()]; ok {
+			numbers[e.String()], taken[n] = n, true
+		}
+	}
+	remembered := map[uint32]bool{}
+	for _, n := range known {
+		remembered[n] = true
+	}
+	for _, e := range endpoints {
+		if _, ok := numbers[e.String()]; ok {
+			continue
+		}
+		n := freeNumber(taken, remembered)
+		if n == 0 {
+			return nil, nil, fmt.Errorf("%d services are more than the %d that a node can have", len(endpoints), datapath.MaxServices-1)
+		}
+		numbers[e.String()], fresh[e.String()], taken[n] = n, n, true
+	}
+	return numbers, fresh, nil
+}
+
+// freeNumber prefers numbers that nobody ever had; 0: all are taken.
+func freeNumber(taken, remembered map[uint32]bool) uint32 {
+	last := uint32(0)
+	for n := uint32(1); n < datapath.MaxServices; n++ {
+		if !taken[n] && !remembered[n] {
+			return n
+		}
+		if !taken[n] && last == 0 {
+			last = n
+		}
+	}
+	return last
+}
+
+// adopt makes numbers the known ones; endpoints whose number went to another are forgotten.
+func adopt(known, numbers map[string]uint32) {
+	owner := map[uint32]string{}
+	for endpoint, n := range numbers {
+		owner[n] = endpoint
+	}
+	for endpoint, n := range known {
+		if o, ok := owner[n]; ok && o != endpoint {
+			delete(known, endpoint)
+		}
+	}
+	for endpoint, n := range numbers {
+		known[endpoint] = n
+	}
+}
+
+// numberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one that stands for a SID of
+// another form.
+func numberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint16, error) {
+	if ids, err := block.CSIDs(sid); err == nil && len(ids) == 1 && ids[0] <= srv6.MaxGlobalCSID {
+		return uint16(ids[0]), nil
+	}
+	if id, ok := known[sid.String()]; ok {
+		return id, nil
+	}
+	taken := map[uint16]bool{}
+	for _, id := range known {
+		taken[id] = true
+	}
+	for id := uint32(srv6.MaxGlobalCSID) + 1; id <= 0xffff; id++ {
+		if !taken[uint16(id)] {
+			known[sid.String()] = uint16(id)
+			return uint16(id), nil
+		}
+	}
+	return 0, fmt.Errorf("more SIDs outside of the block %s than can be numbered", block.Prefix())
+}

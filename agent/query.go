@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"context"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+)
+
+// Services is what api.Agent says.
+func (a *Agent) Services(ctx context.Context) (services []api.Service, err error) {
+	if doErr := a.do(ctx, func() { services, err = a.services() }); doErr != nil {
+		return nil, doErr
+	}
+	return services, err
+}
+
+func (a *Agent) services() ([]api.Service, error) {
+	var services []api.Service
+	if a.edge != nil {
+		for i := range a.edge.services {
+			s, err := a.edgeView(&a.edge.services[i])
+			if err != nil {
+				return nil, err
+			}
+			services = append(services, s)
+		}
+	}
+	if a.host != nil {
+		for i := range a.host.services {
+			s, err := a.host.view(&a.host.services[i])
+			if err != nil {
+				return nil, err
+			}
+			services = append(services, s)
+		}
+	}
+	return services, nil
+}
+
+// edgeView is a service of the edge with its counters.
+func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
+	traffic, err := a.edge.program.ServiceTraffic(s.index)
+	view := api.Service{
+		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+		Packets: traffic.Packets, Bytes: traffic.Bytes,
+		Edge: &api.EdgeService{
+			Candidates: s.Candidates, Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
+			Backends: []api.Backend{},
+		},
+	}
+	if err != nil {
+		return view, err
+	}
+	shares := s.shares()
+	for i, b := range s.Backends {
+		offered, err := a.edge.program.BackendTraffic(s.ids[i])
+		if err != nil {
+			return view, err
+		}
+		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Buckets: shares[s.ids[i]], Packets: offered.Packets, Bytes: offered.Bytes,
+		})
+	}
+	return view, nil
+}
+
+// shares counts the buckets by their first candidate.
+func (s *edgeService) shares() map[uint16]int {
+	shares := map[uint16]int{}
+	for b := range s.generation.Buckets() {
+		if c := s.generation.Chain(b); c.Candidates > 0 {
+			shares[c.IDs[0]]++
+		}
+	}
+	return shares
+}
+
+// view is a service of the host with its counters.
+func (h *hostRole) view(s *hostService) (api.Service, error) {
+	view := api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port}
+	t, err := h.program.Traffic(s.index)
+	if err != nil {
+		return view, err
+	}
+	busy, err := h.program.Busy(s.index)
+	if err != nil {
+		return view, err
+	}
+	threshold := uint32(s.Accept.Threshold)
+	if s.Accept.Policy == config.Dynamic {
+		state, err := h.program.AcceptState(s.index)
+		if err != nil {
+			return view, err
+		}
+		threshold = state.Threshold
+	}
+	view.Packets, view.Bytes = t.Taken.Packets, t.Taken.Bytes
+	view.Host = &api.HostService{
+		Accept: api.AcceptOf(s.Accept), Threshold: threshold, Busy: busy,
+		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
+		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
+	}
+	return view, nil
+}
+
+// Counters is what api.Agent says.
+func (a *Agent) Counters(ctx context.Context) (counters []api.Counters, err error) {
+	if doErr := a.do(ctx, func() { counters, err = a.counters() }); doErr != nil {
+		return nil, doErr
+	}
+	return counters, err
+}
+
+// program is what edge and host have in common.
+type program interface {
+	Drops() ([]datapath.Counter, error)
+	Outcomes() ([]datapath.Counter, error)
+	Maps() []datapath.MapUse
+}
+
+// programs lists the running roles.
+func (a *Agent) programs() map[api.Role]program {
+	programs := map[api.Role]program{}
+	if a.edge != nil {
+		programs[api.Edge] = a.edge.program
+	}
+	if a.host != nil {
+		programs[api.Host] = a.host.program
+	}
+	return programs
+}
+
+var roles = []api.Role{api.Edge, api.Host}
+
+func (a *Agent) counters() ([]api.Counters, error) {
+	var counters []api.Counters
+	programs := a.programs()
+	for _, role := range roles {
+		if programs[role] == nil {
+			continue
+		}
+		c, err := countersOf(role, programs[role])
+		if err != nil {
+			return nil, err
+		}
+		counters = append(counters, c)
+	}
+	return counters, nil
+}
+
+func countersOf(role api.Role, p program) (api.Counters, error) {
+	c := api.Counters{Role: role, Drops: []api.Drop{}}
+	outcomes, err := p.Outcomes()
+	if err != nil {
+		return c, err
+	}
+	for _, o := range outcomes {
+		switch o.Name {
+		case "passed":
+			c.PassedPackets = o.Packets
+		case "handed":
+			c.HandedToKernelPackets = o.Packets
+		case "transmitted":
+			c.TransmittedPackets = o.Packets
+		case "redirected":
+			c.RedirectedPackets = o.Packets
+		case "taken":
+			c.TakenPackets = o.Packets
+		}
+	}
+	drops, err := p.Drops()
+	for _, d := range drops {
+		c.Drops = append(c.Drops, api.Drop{Reason: d.Name, Packets: d.Packets})
+	}
+	return c, err
+}
+
+// Maps is what api.Agent says.
+func (a *Agent) Maps(ctx context.Context) (maps []api.Map, err error) {
+	err = a.do(ctx, func() {
+		programs := a.programs()
+		for _, role := range roles {
+			if programs[role] == nil {
+				continue
+			}
+			for _, use := range programs[role].Maps() {
+				m := api.Map{Name: use.Name, Role: role, Type: use.Type, Capacity: use.Capacity}
+				if use.Entries >= 0 {
+					m.Entries = &use.Entries
+				}
+				maps = append(maps, m)
+			}
+		}
+	})
+	return maps, err
+}
+
+func sideName(s datapath.Side) config.Side {
+	for name, side := range edgeSides {
+		if side == s {
+			return name
+		}
+	}
+	return ""
+}

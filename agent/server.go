@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// servers are where the agent listens.
+type servers struct {
+	running []*http.Server
+	failed  chan error // a server that ended by itself
+}
+
+// listen opens the API socket and, if there is an address for it, the metrics port.
+func (a *Agent) listen() (*servers, error) {
+	s := &servers{failed: make(chan error, 2)}
+	socket, err := listenSocket(a.node.API.Socket)
+	if err != nil {
+		return nil, err
+	}
+	s.serve(socket, api.NewHandler(a))
+	if address := a.node.API.Metrics; address.IsValid() {
+		port, err := net.Listen("tcp", address.String())
+		if err != nil {
+			s.stop()
+			return nil, fmt.Errorf("listen for metrics: %w; choose another api.metrics", err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", a.Metrics())
+		s.serve(port, mux)
+	}
+	return s, nil
+}
+
+// listenSocket replaces a socket that a dead agent left. Only root and its group may connect.
+func listenSocket(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, err)
+	}
+	if peer, err := net.Dial("unix", path); err == nil {
+		peer.Close()
+		return nil, fmt.Errorf("listen on %s: another agent answers there; stop it, or choose another api.socket", path)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("replace socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, err)
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (s *servers) serve(l net.Listener, h http.Handler) {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	s.running = append(s.running, server)
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serve %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// stop gives requests under way a moment to end.
+func (s *servers) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, server := range s.running {
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+}
+
+// Status is what api.Agent says.
+func (a *Agent) Status(ctx context.Context) (status api.Status, err error) {
+	if doErr := a.do(ctx, func() { status, err = a.status() }); doErr != nil {
+		return status, doErr
+	}
+	return status, err
+}
+
+func (a *Agent) status() (api.Status, error) {
+	fingerprint, err := config.Fingerprint(a.node)
+	s := api.Status{
+		Node: a.node.Name, Version: a.options.Version, Roles: a.node.Roles(), StartedAt: a.started,
+		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
+		Programs: []api.Program{},
+	}
+	for _, at := range a.edge.attached() {
+		s.Programs = append(s.Programs, api.Program{
+			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
+		})
+	}
+	for _, at := range a.host.attached() {
+		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag}
+		if at.Index == 0 {
+			p.Interface, p.Cgroup = "", at.On
+		}
+		if at.Mode != 0 {
+			p.Mode = config.Mode(at.Mode.String())
+		}
+		s.Programs = append(s.Programs, p)
+	}
+	return s, err
+}

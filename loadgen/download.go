@@ -1,0 +1,171 @@
+package loadgen
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// DownloadConfig describes a closed-loop load.
+type DownloadConfig struct {
+	URL      string         // http://host[:port]/path
+	Workers  int            // fetch at the same time; 1 if 0
+	Duration time.Duration  // no fetch begins after it; every worker makes one at least
+	Want     []byte         // the content that every body must have; any of the announced length if nil
+	Timeout  time.Duration  // for one fetch; 60 s if 0
+	Sources  []netip.Prefix // addresses to send from, each fetch the next one; any if empty
+}
+
+// DownloadResult is what a closed-loop load has measured.
+type DownloadResult struct {
+	URL              string            `json:"url"`
+	Workers          int               `json:"workers"`
+	ElapsedMs        float64           `json:"elapsedMs"`
+	Done             uint64            `json:"done"`
+	Failed           uint64            `json:"failed"`
+	Failures         Failures          `json:"failures"`
+	FirstErrors      map[string]string `json:"firstErrors,omitempty"` // an example for each kind
+	Bytes            uint64            `json:"bytes"`                 // of all bodies, wrong ones up to their first fault
+	MegabitPerSecond float64           `json:"megabitPerSecond"`
+	Latency          Distribution      `json:"latency"` // of right answers
+	Servers          []Server          `json:"servers"`
+}
+
+func (c DownloadConfig) withDefaults() (DownloadConfig, error) {
+	if c.Workers == 0 {
+		c.Workers = 1
+	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute
+	}
+	if c.Workers < 0 || c.Duration < 0 || c.Timeout < 0 {
+		return c, fmt.Errorf("loadgen: %d workers, duration %v and timeout %v: none may be negative", c.Workers, c.Duration, c.Timeout)
+	}
+	return c, nil
+}
+
+// Download fetches the URL as described and returns what it measured. If ctx
+// ends before, the result is that of the fetches so far, and comes together
+// with the cause.
+func Download(ctx context.Context, c DownloadConfig) (*DownloadResult, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(ctx, c.URL)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := newSources(c.Sources, client.target.Addr())
+	if err != nil {
+		return nil, err
+	}
+	d := &download{config: c, client: client, sources: sources, tally: newTally(), start: time.Now()}
+	var workers sync.WaitGroup
+	for range c.Workers {
+		workers.Go(func() { d.work(ctx) })
+	}
+	workers.Wait()
+	return d.result(), context.Cause(ctx)
+}
+
+// download is a closed loop under way.
+type download struct {
+	config DownloadConfig
+	client *client
+	start  time.Time
+
+	mu      sync.Mutex
+	sources *sources
+	tally   *tally
+	bytes   uint64
+}
+
+func (d *download) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		d.fetch(ctx)
+		if time.Since(d.start) >= d.config.Duration {
+			return
+		}
+	}
+}
+
+func (d *download) fetch(ctx context.Context) {
+	d.mu.Lock()
+	source := d.sources.take()
+	d.mu.Unlock()
+	check := comparison{want: d.config.Want, any: d.config.Want == nil}
+	begin := time.Now()
+	got := d.client.get(ctx, source, d.client.path, begin.Add(d.config.Timeout), &check)
+	if got.err == nil {
+		got.err = check.end()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bytes += uint64(check.offset)
+	switch {
+	case got.err == nil:
+		d.tally.succeed(got.server, got.at.Sub(begin))
+	case ctx.Err() == nil: // else it was us who ended it
+		d.tally.fail(got.err)
+	}
+}
+
+func (d *download) result() *DownloadResult {
+	elapsed := time.Since(d.start)
+	return &DownloadResult{
+		URL:              d.config.URL,
+		Workers:          d.config.Workers,
+		ElapsedMs:        milliseconds(elapsed),
+		Done:             d.tally.done(),
+		Failed:           d.tally.failures.Total(),
+		Failures:         d.tally.failures,
+		FirstErrors:      d.tally.examples,
+		Bytes:            d.bytes,
+		MegabitPerSecond: float64(d.bytes) * 8 / 1e6 / elapsed.Seconds(),
+		Latency:          d.tally.latency.distribution(),
+		Servers:          d.tally.byServer(),
+	}
+}
+
+// comparison is a writer that compares what it is given with what it wants.
+type comparison struct {
+	want   []byte
+	any    bool
+	offset int64
+}
+
+// Write fails at the first byte that is not wanted.
+func (c *comparison) Write(p []byte) (int, error) {
+	if !c.any {
+		want := c.want[min(c.offset, int64(len(c.want))):]
+		if !bytes.HasPrefix(want, p) {
+			return 0, c.difference(want, p)
+		}
+	}
+	c.offset += int64(len(p))
+	return len(p), nil
+}
+
+func (c *comparison) difference(want, got []byte) error {
+	same := 0
+	for same < min(len(want), len(got)) && want[same] == got[same] {
+		same++
+	}
+	c.offset += int64(same)
+	if same == len(want) {
+		return wrongBodyError{c.offset, "goes on"}
+	}
+	return wrongBodyError{c.offset, "differs"}
+}
+
+// end returns an error if something is missing.
+func (c *comparison) end() error {
+	if !c.any && c.offset < int64(len(c.want)) {
+		return wrongBodyError{c.offset, "ends"}
+	}
+	return nil
+}

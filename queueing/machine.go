@@ -1,0 +1,156 @@
+package queueing
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Machine is a computer of C cores and W workers under egalitarian processor
+// sharing, as a pure event machine. A job needs some CPU time. At most W jobs
+// run at once, later ones wait in order of arrival. Each of n running jobs
+// progresses at rate min(1, C/n): one job cannot use two cores, and more jobs
+// than cores share them equally.
+//
+// Time is passed in, as a duration since an origin that the caller chooses,
+// and moves in [Machine.Advance] alone. Every event costs O(log n): all
+// running jobs progress at the same rate, so one number, the CPU time that
+// each of them has received since the machine was last idle (the virtual time
+// of fair queueing), stands for all, and a job ends when that number reaches
+// its value at the start of the job plus the job's demand.
+//
+// J is whatever the caller wants back when a job ends. A Machine is not safe
+// for concurrent use.
+type Machine[J any] struct {
+	cores    float64
+	workers  int
+	now      time.Duration
+	attained float64 // virtual time, in nanoseconds of CPU
+	started  uint64  // jobs that have begun to run, so that ties end in order of start
+	running  runQueue[J]
+	waiting  []task[J]
+	finished []Finished[J]
+}
+
+// Finished is a job that has received all the CPU time that it needs.
+type Finished[J any] struct {
+	Job J
+	At  time.Duration // when, on the caller's time line
+}
+
+type task[J any] struct {
+	job    J
+	demand float64 // CPU time in nanoseconds
+	tag    float64 // virtual time at which the job ends
+	order  uint64
+}
+
+// NewMachine returns an idle machine at time 0. It needs at least one core and
+// one worker.
+func NewMachine[J any](cores, workers int) (*Machine[J], error) {
+	if cores < 1 || workers < 1 {
+		return nil, fmt.Errorf("queueing: machine of %d cores and %d workers: both must be at least 1", cores, workers)
+	}
+	return &Machine[J]{cores: float64(cores), workers: workers}, nil
+}
+
+// Add brings a job that needs demand of CPU time, at the time of the last
+// [Machine.Advance]. It runs at once if a worker is free. A job without demand
+// (or with a negative one) ends as soon as it runs.
+func (m *Machine[J]) Add(job J, demand time.Duration) {
+	t := task[J]{job: job, demand: float64(max(demand, 0))}
+	if len(m.running) < m.workers {
+		m.start(t)
+		return
+	}
+	m.waiting = append(m.waiting, t)
+}
+
+// Next returns when the next job ends if none arrives before, rounded up to
+// the nanosecond, and false if the machine is idle.
+func (m *Machine[J]) Next() (time.Duration, bool) {
+	if len(m.running) == 0 {
+		return 0, false
+	}
+	wait := math.Ceil((m.running[0].tag - m.attained) / m.rate())
+	if wait >= float64(math.MaxInt64-m.now) {
+		return math.MaxInt64, true
+	}
+	return m.now + time.Duration(max(wait, 0)), true
+}
+
+// Advance moves the time to t and returns the jobs that have ended since the
+// last call, in order of their ends. A t before the present time moves nothing.
+// The returned slice is valid until the next call.
+func (m *Machine[J]) Advance(t time.Duration) []Finished[J] {
+	m.finished = m.finished[:0]
+	for {
+		next, ok := m.Next()
+		if !ok || next > max(t, m.now) {
+			break
+		}
+		m.moveTo(next)
+		m.finish()
+	}
+	m.moveTo(t)
+	return m.finished
+}
+
+// rate is the CPU time that each running job receives per unit of time.
+func (m *Machine[J]) rate() float64 {
+	return min(1, m.cores/float64(len(m.running)))
+}
+
+func (m *Machine[J]) moveTo(t time.Duration) {
+	if t <= m.now {
+		return
+	}
+	if len(m.running) > 0 {
+		m.attained += float64(t-m.now) * m.rate()
+	}
+	m.now = t
+}
+
+func (m *Machine[J]) start(t task[J]) {
+	if len(m.running) == 0 {
+		m.attained = 0 // nobody refers to it: begin anew, so that it stays small and exact
+	}
+	t.tag = m.attained + t.demand
+	t.order = m.started
+	m.started++
+	heap.Push(&m.running, &t)
+}
+
+// finish ends the first running job now and gives its worker to the first in line.
+func (m *Machine[J]) finish() {
+	done := heap.Pop(&m.running).(*task[J])
+	m.finished = append(m.finished, Finished[J]{Job: done.job, At: m.now})
+	if len(m.waiting) > 0 {
+		first := m.waiting[0]
+		m.waiting = m.waiting[1:]
+		m.start(first)
+	}
+}
+
+// runQueue is a heap (container/heap) of running jobs by the virtual time of their end.
+type runQueue[J any] []*task[J]
+
+func (q runQueue[J]) Len() int      { return len(q) }
+func (q runQueue[J]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *runQueue[J]) Push(x any)   { *q = append(*q, x.(*task[J])) }
+
+func (q runQueue[J]) Less(i, j int) bool {
+	if q[i].tag != q[j].tag {
+		return q[i].tag < q[j].tag
+	}
+	return q[i].order < q[j].order
+}
+
+func (q *runQueue[J]) Pop() any {
+	last := len(*q) - 1
+	t := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return t
+}

@@ -1,0 +1,60 @@
+package kernel_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"sextant/kernel"
+)
+
+var serial atomic.Int32
+
+// uniqueName is a name that no other test, and no other run of this test, has.
+func uniqueName(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces and cgroups: run with sudo")
+	}
+	return fmt.Sprintf("sxk%d-%d", os.Getpid(), serial.Add(1))
+}
+
+func newNetns(t *testing.T) *kernel.Netns {
+	t.Helper()
+	name := uniqueName(t)
+	ns, err := kernel.CreateNetns(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ns.Close()
+		if err := kernel.DeleteNetns(name); err != nil {
+			t.Error(err)
+		}
+	})
+	return ns
+}
+
+func newCgroup(t *testing.T) *kernel.Cgroup {
+	t.Helper()
+	name := uniqueName(t)
+	root, _, err := kernel.CgroupRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := kernel.CreateCgroup(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := group.Kill(); err != nil {
+			t.Error(err)
+		}
+		if err := group.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return group
+}

@@ -1,0 +1,45 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+)
+
+// claims is what the lab needs to know of a node's Sextant configuration. The
+// rest of it is the agent's business.
+type claims struct {
+	API  struct{ Socket string }
+	Edge *roleClaims
+	Host *roleClaims
+}
+
+type roleClaims struct {
+	Interfaces []struct{ Name string }
+}
+
+// interfaces lists those on which the agent runs its own XDP program.
+func (c claims) interfaces() []string {
+	var names []string
+	for _, role := range []*roleClaims{c.Edge, c.Host} {
+		if role == nil {
+			continue
+		}
+		for _, iface := range role.Interfaces {
+			names = append(names, iface.Name)
+		}
+	}
+	return names
+}
+
+func readClaims(text string) (claims, error) {
+	var c claims
+	err := yaml.Unmarshal([]byte(text), &c)
+	var at located
+	if errors.As(err, &at) {
+		place := placeOf(at.GetToken())
+		err = fmt.Errorf("line %d of it: %s", place.line, at.GetMessage())
+	}
+	return c, err
+}

@@ -7,16 +7,16 @@ import (
 	"log/slog"
 	"time"
 
-	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
 )
 
 // Options are how an agent is started.
 type Options struct {
-	File    string // the node file
-	Version string // of the binary
-	Log     *slog.Logger
+	Node         *config.Node // the node file, with its secret
+	PinDirectory string       // on the bpf file system; "" is PinDirectory of the node's name
+	Version      string       // of the binary
+	Log          *slog.Logger
 }
 
 // Agent is a running node. Its methods may be called at the same time, from any goroutine.
@@ -73,13 +73,11 @@ func Run(ctx context.Context, options Options) error {
 
 // start reads the configuration and puts it into the kernel.
 func (a *Agent) start() error {
-	file, err := api.LoadNode(a.options.File)
-	if err != nil {
-		return err
-	}
+	file := a.options.Node
 	if err := checkMachine(); err != nil {
 		return err
 	}
+	var err error
 	if a.store, err = openStore(file.State, file.Name); err != nil {
 		return err
 	}
@@ -95,6 +93,18 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err != nil {
 		return err
 	}
+	if err := a.prepareMachine(file.Name); err != nil {
+		return err
+	}
+	a.metrics = newMetrics(a)
+	if _, err := a.reconcile(node, false); err != nil {
+		return err
+	}
+	return a.store.save(file, a.node)
+}
+
+// prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
+func (a *Agent) prepareMachine(node string) error {
 	bpffs, mounted, err := kernel.BPFFS()
 	if err != nil {
 		return err
@@ -102,15 +112,14 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if mounted {
 		a.options.Log.Info("mounted a bpf file system for pinned programs", "directory", bpffs)
 	}
-	if a.cgroup, _, err = kernel.CgroupRoot(); err != nil {
-		return err
+	if a.dir = a.options.PinDirectory; a.dir == "" {
+		a.dir = PinDirectory(bpffs, node)
 	}
-	a.dir = PinDirectory(bpffs, file.Name)
-	a.metrics = newMetrics(a)
-	if _, err := a.reconcile(node, false); err != nil {
-		return err
+	a.cgroup, mounted, err = kernel.CgroupRoot()
+	if mounted {
+		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory", a.cgroup)
 	}
-	return a.store.save(file, a.node)
+	return err
 }
 
 // do runs f in the owner goroutine and waits for it.

@@ -12,6 +12,11 @@ import (
 // PinDirectory is where a node's programs, links and maps are pinned.
 func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sextant", node) }
 
+// Unload detaches the programs pinned in a node's directory and removes their tables, counters too.
+func Unload(dir string) error {
+	return errors.Join(datapath.Unload(filepath.Join(dir, "edge")), datapath.Unload(filepath.Join(dir, "host")), datapath.Unload(dir))
+}
+
 // reconcile makes next what runs, and returns what differs from before. If anything fails, or with dryRun, what ran before
 // is what runs after.
 func (a *Agent) reconcile(next *config.Node, dryRun bool) ([]config.Change, error) {

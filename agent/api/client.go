@@ -1,0 +1,248 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Client talks to an agent. A call ends with its context; the client itself has no time limit.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// Put says which service or backend a PUT may meet.
+type Put int
+
+// The kinds of PUT.
+const (
+	Create Put = iota // refused with Conflict if it is there
+	Update            // refused with NotFound if it is not
+)
+
+func (p Put) header() string { return [...]string{"If-None-Match", "If-Match"}[p] }
+
+// Status returns what runs.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return ask[Status](ctx, c, request{path: "/v1/status"})
+}
+
+// Services returns the services of a name and role; "" is all.
+func (c *Client) Services(ctx context.Context, name string, role Role) ([]Service, error) {
+	query := url.Values{"name": {name}, "role": {string(role)}}
+	list, err := ask[List[Service]](ctx, c, request{path: "/v1/services", query: query})
+	return list.Items, err
+}
+
+// Backends returns the backends of a service; "" is all.
+func (c *Client) Backends(ctx context.Context, service string) ([]Backend, error) {
+	list, err := ask[List[Backend]](ctx, c, request{path: "/v1/backends", query: url.Values{"service": {service}}})
+	return list.Items, err
+}
+
+// SIDs returns the local SIDs.
+func (c *Client) SIDs(ctx context.Context) ([]SID, error) {
+	list, err := ask[List[SID]](ctx, c, request{path: "/v1/sids"})
+	return list.Items, err
+}
+
+// Maps returns the tables that the kernel holds.
+func (c *Client) Maps(ctx context.Context) ([]Map, error) {
+	list, err := ask[List[Map]](ctx, c, request{path: "/v1/maps"})
+	return list.Items, err
+}
+
+// Counters returns what became of the packets, by role.
+func (c *Client) Counters(ctx context.Context) ([]Counters, error) {
+	list, err := ask[List[Counters]](ctx, c, request{path: "/v1/counters"})
+	return list.Items, err
+}
+
+// Config returns the running configuration as a node file in YAML.
+func (c *Client) Config(ctx context.Context, secrets bool) ([]byte, error) {
+	response, err := c.send(ctx, request{path: "/v1/config", query: flag("secrets", secrets)})
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return text, c.explain(ctx, err)
+}
+
+// PutService creates or changes a service. The role may be "" on a node that has only one.
+func (c *Client) PutService(ctx context.Context, put Put, name string, role Role, spec ServiceSpec) (Changes, error) {
+	r := request{method: http.MethodPut, path: servicePath(name), query: url.Values{"role": {string(role)}},
+		put: put.header()}
+	return c.write(ctx, r, spec)
+}
+
+// DeleteService deletes a service and its backends.
+func (c *Client) DeleteService(ctx context.Context, name string, role Role) (Changes, error) {
+	r := request{method: http.MethodDelete, path: servicePath(name), query: url.Values{"role": {string(role)}}}
+	return ask[Changes](ctx, c, r)
+}
+
+// PutBackend creates or changes a backend of a service.
+func (c *Client) PutBackend(ctx context.Context, put Put, service, name string, spec BackendSpec) (Changes, error) {
+	return c.write(ctx, request{method: http.MethodPut, path: backendPath(service, name), put: put.header()}, spec)
+}
+
+// DeleteBackend deletes a backend of a service.
+func (c *Client) DeleteBackend(ctx context.Context, service, name string) (Changes, error) {
+	return ask[Changes](ctx, c, request{method: http.MethodDelete, path: backendPath(service, name)})
+}
+
+// Diff returns what applying a node file would change. The file's name is used in errors.
+func (c *Client) Diff(ctx context.Context, file string, text []byte) (Changes, error) {
+	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/diff", query: url.Values{"file": {file}},
+		body: text})
+}
+
+// Apply makes a node file the running configuration. With dryRun it only checks.
+func (c *Client) Apply(ctx context.Context, file string, text []byte, dryRun bool) (Changes, error) {
+	query := flag("dryRun", dryRun)
+	query.Set("file", file)
+	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/apply", query: query, body: text})
+}
+
+// Monitor calls each with one sample now and one per interval, until it returns an error or the context ends.
+func (c *Client) Monitor(ctx context.Context, interval time.Duration, each func(Sample) error) error {
+	query := url.Values{"intervalMs": {strconv.FormatInt(interval.Milliseconds(), 10)}}
+	response, err := c.send(ctx, request{path: "/v1/monitor", query: query})
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewReader(response.Body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("%w any more: it ended the stream; see its log", ErrUnreachable)
+		}
+		if err != nil {
+			return c.explain(ctx, err)
+		}
+		var sample struct {
+			Sample
+			errorBody
+		}
+		if err := json.Unmarshal(line, &sample); err != nil {
+			return fmt.Errorf("read a sample: %w; use the sextant of the agent's version", err)
+		}
+		if sample.Error != nil {
+			return sample.Error
+		}
+		if err := each(sample.Sample); err != nil {
+			return err
+		}
+	}
+}
+
+// request is a call before it is sent.
+type request struct {
+	method string // "": GET
+	path   string // escaped
+	query  url.Values
+	put    string // header that restricts a PUT
+	body   []byte
+}
+
+func servicePath(name string) string { return "/v1/services/" + url.PathEscape(name) }
+
+func backendPath(service, name string) string {
+	return servicePath(service) + "/backends/" + url.PathEscape(name)
+}
+
+func flag(name string, on bool) url.Values {
+	if on {
+		return url.Values{name: {"1"}}
+	}
+	return url.Values{}
+}
+
+func (c *Client) write(ctx context.Context, r request, spec any) (Changes, error) {
+	body, err := json.Marshal(spec)
+	if err != nil {
+		return Changes{}, err
+	}
+	r.body = body
+	return ask[Changes](ctx, c, r)
+}
+
+// ask sends a request and reads the JSON that answers it.
+func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
+	var value T
+	response, err := c.send(ctx, r)
+	if err != nil {
+		return value, err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&value); err != nil {
+		return value, c.explain(ctx, err)
+	}
+	return value, nil
+}
+
+// send returns the response to a request that was not refused.
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	target := "http://agent" + r.path + "?" + r.query.Encode()
+	out, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if r.put != "" {
+		out.Header.Set(r.put, "*")
+	}
+	response, err := c.http.Do(out)
+	if err != nil {
+		return nil, c.explain(ctx, err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	var body errorBody
+	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || body.Error == nil {
+		return nil, fmt.Errorf("the agent answered %s; use the sextant of the agent's version", response.Status)
+	}
+	return nil, body.Error
+}
+
+// explain says why there is no answer and what would bring one.
+func (c *Client) explain(ctx context.Context, err error) error {
+	var operation *net.OpError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("%w: no answer at %s in time; raise --timeout, or see the agent's log", ErrUnreachable,
+			c.socket)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root", ErrUnreachable, c.socket)
+	case errors.As(err, &operation):
+		return fmt.Errorf("%w at %s (%w); start it with: sextant agent -f FILE", ErrUnreachable, c.socket,
+			operation.Err)
+	}
+	return fmt.Errorf("%w at %s: %w; see its log", ErrUnreachable, c.socket, err)
+}

@@ -1,0 +1,28 @@
+// Package api is how programs talk to a running agent: JSON over HTTP/1.1 on
+// a Unix socket. It holds the types on the wire, the client, and the handler,
+// which needs from the agent only what Backend says.
+//
+//	GET    /v1/status
+//	GET    /v1/services                    ?name= ?role=
+//	PUT    /v1/services/{name}             ?role=  body: ServiceSpec
+//	DELETE /v1/services/{name}             ?role=
+//	GET    /v1/backends                    ?service=
+//	PUT    /v1/services/{name}/backends/{backend}  body: BackendSpec
+//	DELETE /v1/services/{name}/backends/{backend}
+//	GET    /v1/sids
+//	GET    /v1/maps
+//	GET    /v1/counters
+//	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
+//	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
+//	POST   /v1/diff                        ?file=  body: node file
+//	POST   /v1/apply                       ?file= ?dryRun=1  body: node file
+//	GET    /metrics                        Prometheus text
+//
+// Every list is an object with "items". Every write answers with the Changes
+// that it made. PUT creates or changes, and what the body leaves out stays as
+// it is; with "If-None-Match: *" it only creates, with "If-Match: *" it only
+// changes. A refused request is answered with an Error.
+//
+// Keys are lowerCamel and end in their unit where there is one; times are RFC
+// 3339; a port of 0 is any port.
+package api

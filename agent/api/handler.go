@@ -1,0 +1,249 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"sextant/config"
+)
+
+// Agent is what the handler needs of the agent. Its errors may be *Error, or
+// wrap one of config.ErrNotFound, config.ErrConflict and config.ErrInvalid;
+// others are internal. All methods may be called at the same time.
+type Agent interface {
+	// Status returns what runs.
+	Status(context.Context) (Status, error)
+	// Services returns all services with their counters: those of the edge in the order of the configuration, then the host's.
+	Services(context.Context) ([]Service, error)
+	// Counters returns one set per role, edge first. All reasons are there, zeros too.
+	Counters(context.Context) ([]Counters, error)
+	// Maps returns what the kernel holds.
+	Maps(context.Context) ([]Map, error)
+	// Config returns the running configuration, which the caller does not change.
+	Config(context.Context) (*config.Node, error)
+	// Change makes the configuration that edit returns the running one and returns what differs. Edit is called once, with
+	// the running configuration, and nothing else changes it meanwhile. With dryRun nothing is changed but all is checked.
+	Change(ctx context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool) ([]config.Change, error)
+	// Metrics serves Prometheus.
+	Metrics() http.Handler
+}
+
+// maxBody bounds what a request may send, in bytes: more than a node file may have.
+const maxBody = 8 << 20
+
+// Bounds and default of the monitor's interval.
+const (
+	minInterval     = 100 * time.Millisecond
+	maxInterval     = time.Minute
+	defaultInterval = time.Second
+)
+
+// NewHandler serves the API of an agent.
+func NewHandler(agent Agent) http.Handler {
+	h := handler{agent}
+	mux := http.NewServeMux()
+	for pattern, answer := range map[string]func(*http.Request) (any, error){
+		"GET /v1/status":                                h.status,
+		"GET /v1/services":                              h.services,
+		"PUT /v1/services/{name}":                       h.putService,
+		"DELETE /v1/services/{name}":                    h.deleteService,
+		"GET /v1/backends":                              h.backends,
+		"PUT /v1/services/{name}/backends/{backend}":    h.putBackend,
+		"DELETE /v1/services/{name}/backends/{backend}": h.deleteBackend,
+		"GET /v1/sids":                                  h.sids,
+		"GET /v1/maps":                                  h.maps,
+		"GET /v1/counters":                              h.counters,
+		"POST /v1/diff":                                 h.diff,
+		"POST /v1/apply":                                h.apply,
+		"/":                                             nowhere,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if value, err := answer(r); err != nil {
+				writeError(w, err)
+			} else {
+				writeJSON(w, http.StatusOK, value)
+			}
+		})
+	}
+	mux.HandleFunc("GET /v1/monitor", h.monitor)
+	mux.HandleFunc("GET /v1/config", h.config)
+	mux.Handle("GET /metrics", agent.Metrics())
+	return mux
+}
+
+type handler struct{ agent Agent }
+
+func (h handler) status(r *http.Request) (any, error) { return h.agent.Status(r.Context()) }
+
+func (h handler) services(r *http.Request) (any, error) {
+	services, err := h.agent.Services(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	name, role := r.FormValue("name"), Role(r.FormValue("role"))
+	list := List[Service]{Items: []Service{}}
+	for _, s := range services {
+		if (name == "" || s.Name == name) && (role == "" || s.Role == role) {
+			list.Items = append(list.Items, s)
+		}
+	}
+	return list, nil
+}
+
+func (h handler) backends(r *http.Request) (any, error) {
+	services, err := h.agent.Services(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	name := r.FormValue("service")
+	list := List[Backend]{Items: []Backend{}}
+	for _, s := range services {
+		if s.Edge != nil && (name == "" || s.Name == name) {
+			list.Items = append(list.Items, s.Edge.Backends...)
+		}
+	}
+	return list, nil
+}
+
+func (h handler) sids(r *http.Request) (any, error) {
+	node, err := h.agent.Config(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	list := List[SID]{Items: []SID{}}
+	if node.Host != nil {
+		for _, s := range node.Host.SIDs {
+			list.Items = append(list.Items, SID{s.Prefix, s.Behavior.String()})
+		}
+	}
+	return list, nil
+}
+
+func (h handler) maps(r *http.Request) (any, error) {
+	maps, err := h.agent.Maps(r.Context())
+	return List[Map]{Items: notNull(maps)}, err
+}
+
+func (h handler) counters(r *http.Request) (any, error) {
+	counters, err := h.agent.Counters(r.Context())
+	return List[Counters]{Items: notNull(counters)}, err
+}
+
+// config answers with the node file, without the secret unless it is asked for.
+func (h handler) config(w http.ResponseWriter, r *http.Request) {
+	node, err := h.agent.Config(r.Context())
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	if r.FormValue("secrets") == "" {
+		node = config.Redact(node)
+	}
+	if r.Header.Get("Accept") == "application/json" {
+		writeJSON(w, http.StatusOK, node)
+		return
+	}
+	text, err := config.Marshal(node)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	// A client that is gone needs no answer.
+	_, _ = w.Write(text)
+}
+
+// monitor sends a sample at once and then one per interval until the client leaves.
+func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
+	interval, err := intervalOf(r.FormValue("intervalMs"))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	sample, err := h.sample(r.Context())
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/jsonl")
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for encoder, flush := json.NewEncoder(w), http.NewResponseController(w); ; {
+		if encoder.Encode(sample) != nil || flush.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ticker.C:
+		}
+		if sample, err = h.sample(r.Context()); err != nil {
+			// The stream has begun; the error is its last line.
+			_ = encoder.Encode(errorBody{errorOf(err)})
+			return
+		}
+	}
+}
+
+func (h handler) sample(ctx context.Context) (Sample, error) {
+	counters, err := h.agent.Counters(ctx)
+	if err != nil {
+		return Sample{}, err
+	}
+	services, err := h.agent.Services(ctx)
+	return Sample{time.Now(), notNull(counters), notNull(services)}, err
+}
+
+func intervalOf(text string) (time.Duration, error) {
+	if text == "" {
+		return defaultInterval, nil
+	}
+	ms, err := strconv.Atoi(text)
+	if interval := time.Duration(ms) * time.Millisecond; err == nil && interval >= minInterval && interval <= maxInterval {
+		return interval, nil
+	}
+	return 0, invalid(fmt.Sprintf("intervalMs %q is out of range; write %d to %d", text, minInterval.Milliseconds(),
+		maxInterval.Milliseconds()))
+}
+
+func nowhere(r *http.Request) (any, error) {
+	return nil, &Error{NotFound,
+		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package agent/api", r.Method, r.URL.Path)}
+}
+
+// readJSON reads a request's body; an empty one is the zero value.
+func readJSON(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+		return invalid(fmt.Sprintf("the body is not the JSON that is wanted here: %v; correct it", err))
+	}
+	return nil
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	// A client that is gone needs no answer.
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	e := errorOf(err)
+	writeJSON(w, httpStatus[e.Code], errorBody{e})
+}
+
+// notNull makes an empty list [] in JSON instead of null.
+func notNull[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"sextant/config"
+)
+
+// ServiceSpec is what a PUT says about a service. What is left out stays as it
+// is, or gets its default in a new service.
+type ServiceSpec struct {
+	VIP        *netip.Addr      `json:"vip,omitempty"`
+	Protocol   *config.Protocol `json:"protocol,omitempty"`
+	Port       *uint16          `json:"port,omitempty"`       // 0: any
+	Candidates *int             `json:"candidates,omitempty"` // edge only
+	Accept     *AcceptSpec      `json:"accept,omitempty"`     // host only
+}
+
+// AcceptSpec is what a PUT says about an acceptance policy.
+type AcceptSpec struct {
+	Policy    *config.Policy `json:"policy,omitempty"`
+	Threshold *int           `json:"threshold,omitempty"`
+	Workers   *int           `json:"workers,omitempty"`
+	Window    *int           `json:"window,omitempty"`
+	Low       *float64       `json:"low,omitempty"`
+	High      *float64       `json:"high,omitempty"`
+	Initial   *int           `json:"initial,omitempty"`
+}
+
+// BackendSpec is what a PUT says about a backend.
+type BackendSpec struct {
+	SID    *netip.Addr          `json:"sid,omitempty"`
+	Weight *int                 `json:"weight,omitempty"`
+	State  *config.BackendState `json:"state,omitempty"`
+}
+
+func (s ServiceSpec) edge() (config.ServiceChange, error) {
+	if s.Accept != nil {
+		return config.ServiceChange{}, invalid("an edge accepts nothing itself; leave accept out, or choose the role host")
+	}
+	return config.ServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Candidates: s.Candidates}, nil
+}
+
+func (s ServiceSpec) host() (config.HostServiceChange, error) {
+	if s.Candidates != nil {
+		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave candidates out, or choose the role edge")
+	}
+	accept, err := s.Accept.change()
+	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept}, err
+}
+
+func (s *AcceptSpec) change() (config.AcceptChange, error) {
+	if s == nil {
+		return config.AcceptChange{}, nil
+	}
+	low, err := permille("low", s.Low)
+	if err != nil {
+		return config.AcceptChange{}, err
+	}
+	high, err := permille("high", s.High)
+	return config.AcceptChange{
+		Policy: s.Policy, Threshold: s.Threshold, Workers: s.Workers, Window: s.Window,
+		LowPermille: low, HighPermille: high, Initial: s.Initial,
+	}, err
+}
+
+// permille makes an integer of a share; the data plane has no fractions.
+func permille(what string, share *float64) (*int, error) {
+	if share == nil {
+		return nil, nil
+	}
+	n := math.Round(*share * 1000)
+	if math.Abs(n-*share*1000) > 1e-6 || n < 0 || n > 1000 {
+		return nil, invalid(fmt.Sprintf("%s %v is not a share; write a number from 0 to 1 with at most three decimals",
+			what, *share))
+	}
+	whole := int(n)
+	return &whole, nil
+}
+
+func (s BackendSpec) change() config.BackendChange {
+	return config.BackendChange{SID: s.SID, Weight: s.Weight, State: s.State}
+}

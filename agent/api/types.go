@@ -1,0 +1,178 @@
+package api
+
+import (
+	"net/netip"
+	"time"
+
+	"sextant/config"
+)
+
+// Role is what a node, a service or a counter is part of.
+type Role string
+
+// The roles of a node.
+const (
+	Edge Role = "edge"
+	Host Role = "host"
+)
+
+// Status says what the agent is and what it runs.
+type Status struct {
+	Node          string    `json:"node"`
+	Version       string    `json:"version"`
+	Roles         []string  `json:"roles"`
+	StartedAt     time.Time `json:"startedAt"`
+	UptimeSeconds int64     `json:"uptimeSeconds"`
+	ConfigHash    string    `json:"configHash"` // config.Fingerprint of what runs
+	Programs      []Program `json:"programs"`
+	Warnings      []string  `json:"warnings"` // what works, but not as well as it could
+}
+
+// Program is an eBPF program at the place where it is attached.
+type Program struct {
+	Name      string      `json:"name"`
+	Interface string      `json:"interface,omitempty"`
+	Cgroup    string      `json:"cgroup,omitempty"` // instead of an interface
+	Mode      config.Mode `json:"mode,omitempty"`   // XDP only: native or generic
+	Side      config.Side `json:"side,omitempty"`   // edge only
+	Tag       string      `json:"tag"`              // hash of the program's instructions
+}
+
+// List is how the API gives several things.
+type List[T any] struct {
+	Items []T `json:"items"`
+}
+
+// Service is a service of the node in one of its roles.
+type Service struct {
+	Name     string          `json:"name"`
+	Role     Role            `json:"role"`
+	VIP      netip.Addr      `json:"vip"`
+	Protocol config.Protocol `json:"protocol"`
+	Port     uint16          `json:"port"`    // 0: any
+	Packets  uint64          `json:"packets"` // edge: sent to backends; host: taken
+	Bytes    uint64          `json:"bytes"`   // of the same, without encapsulation
+	Edge     *EdgeService    `json:"edge,omitempty"`
+	Host     *HostService    `json:"host,omitempty"`
+}
+
+// Endpoint returns what clients connect to.
+func (s Service) Endpoint() config.Endpoint {
+	return config.Endpoint{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port}
+}
+
+// EdgeService is what an edge knows of a service.
+type EdgeService struct {
+	Candidates    int                  `json:"candidates"`
+	Encapsulation config.Encapsulation `json:"encapsulation"`
+	Buckets       int                  `json:"buckets"`
+	Backends      []Backend            `json:"backends"`
+}
+
+// Backend is one server of a service, as an edge sees it.
+type Backend struct {
+	Service string              `json:"service"`
+	Name    string              `json:"name"`
+	SID     netip.Addr          `json:"sid"`
+	Weight  int                 `json:"weight"`
+	State   config.BackendState `json:"state"`
+	Buckets int                 `json:"buckets"` // whose first candidate it is
+	Packets uint64              `json:"packets"` // offered to it first
+	Bytes   uint64              `json:"bytes"`
+}
+
+// HostService is what a host knows of a service.
+type HostService struct {
+	Accept          Accept `json:"accept"`
+	Threshold       uint32 `json:"threshold"` // in use now; of dynamic it moves
+	Busy            int    `json:"busy"`      // open connections
+	Offered         uint64 `json:"offered"`   // opening SYNs that had another candidate left
+	Accepted        uint64 `json:"accepted"`  // of these, taken
+	Refused         uint64 `json:"refused"`   // of these, passed on
+	Forced          uint64 `json:"forced"`    // opening SYNs taken as the last candidate
+	PassedOnPackets uint64 `json:"passedOnPackets"`
+	PassedOnBytes   uint64 `json:"passedOnBytes"`
+}
+
+// Accept is an acceptance policy. Only the parameters of the policy are there.
+type Accept struct {
+	Policy    config.Policy `json:"policy"`
+	Threshold *int          `json:"threshold,omitempty"`
+	Workers   *int          `json:"workers,omitempty"`
+	Window    *int          `json:"window,omitempty"`
+	Low       *float64      `json:"low,omitempty"`
+	High      *float64      `json:"high,omitempty"`
+	Initial   *int          `json:"initial,omitempty"`
+}
+
+// AcceptOf writes a configured policy for the wire.
+func AcceptOf(a config.Accept) Accept {
+	out := Accept{Policy: a.Policy}
+	switch a.Policy {
+	case config.Static:
+		out.Threshold = &a.Threshold
+	case config.Dynamic:
+		low, high := float64(a.LowPermille)/1000, float64(a.HighPermille)/1000
+		out.Workers, out.Window, out.Low, out.High, out.Initial = &a.Workers, &a.Window, &low, &high, &a.Initial
+	}
+	return out
+}
+
+// SID is a local segment identifier of a host.
+type SID struct {
+	Prefix   netip.Prefix `json:"prefix"`
+	Behavior string       `json:"behavior"`
+}
+
+// Map is a table that the kernel holds for the data plane.
+type Map struct {
+	Name     string `json:"name"`
+	Role     Role   `json:"role"`
+	Type     string `json:"type"`
+	Entries  *int   `json:"entries,omitempty"` // arrays, which are always full, have none
+	Capacity int    `json:"capacity"`
+}
+
+// Counters are what became of a role's packets since its programs were first loaded.
+type Counters struct {
+	Role                  Role   `json:"role"`
+	PassedPackets         uint64 `json:"passedPackets"`         // not ours: to the kernel as they came
+	HandedToKernelPackets uint64 `json:"handedToKernelPackets"` // rewritten; the kernel finds the next hop
+	TransmittedPackets    uint64 `json:"transmittedPackets"`    // rewritten and sent where they came from
+	RedirectedPackets     uint64 `json:"redirectedPackets"`     // rewritten and sent by another interface
+	TakenPackets          uint64 `json:"takenPackets"`          // decapsulated for the local stack
+	Drops                 []Drop `json:"drops"`
+}
+
+// ForwardedPackets are those that the role rewrote and sent on, by itself or through the kernel.
+func (c Counters) ForwardedPackets() uint64 {
+	return c.HandedToKernelPackets + c.TransmittedPackets + c.RedirectedPackets
+}
+
+// DroppedPackets is the sum over all reasons.
+func (c Counters) DroppedPackets() uint64 {
+	var sum uint64
+	for _, d := range c.Drops {
+		sum += d.Packets
+	}
+	return sum
+}
+
+// Drop counts packets that were dropped for one reason.
+type Drop struct {
+	Reason  string `json:"reason"`
+	Packets uint64 `json:"packets"`
+}
+
+// Sample is the state of all counters at one moment.
+type Sample struct {
+	Time     time.Time  `json:"time"`
+	Counters []Counters `json:"counters"`
+	Services []Service  `json:"services"`
+}
+
+// Changes are what a write did, or would do.
+type Changes struct {
+	DryRun bool            `json:"dryRun"`
+	Items  []config.Change `json:"items"`
+}

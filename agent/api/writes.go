@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	"sextant/config"
+)
+
+// edit is a change of the configuration.
+type edit func(*config.Node) (*config.Node, error)
+
+func (h handler) change(ctx context.Context, e edit, dryRun bool) (any, error) {
+	changes, err := h.agent.Change(ctx, e, dryRun)
+	return Changes{dryRun, notNull(changes)}, err
+}
+
+func (h handler) putService(r *http.Request) (any, error) {
+	var spec ServiceSpec
+	if err := readJSON(r, &spec); err != nil {
+		return nil, err
+	}
+	name, role := r.PathValue("name"), Role(r.FormValue("role"))
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		return spec.put(n, role, name, conditionOf(r))
+	}, false)
+}
+
+func (s ServiceSpec) put(n *config.Node, role Role, name string, c condition) (*config.Node, error) {
+	role, err := roleOf(n, role)
+	if err != nil {
+		return nil, err
+	}
+	if role == Host {
+		change, err := s.host()
+		if err != nil {
+			return nil, err
+		}
+		exists := slices.ContainsFunc(n.Host.Services, func(s config.HostService) bool { return s.Name == name })
+		if c.adds(exists) {
+			return config.AddHostService(n, name, change)
+		}
+		return config.SetHostService(n, name, change)
+	}
+	change, err := s.edge()
+	if err != nil {
+		return nil, err
+	}
+	if c.adds(hasService(n, name)) {
+		return config.AddService(n, name, change)
+	}
+	return config.SetService(n, name, change)
+}
+
+func (h handler) deleteService(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		role, err := roleOf(n, Role(r.FormValue("role")))
+		switch {
+		case err != nil:
+			return nil, err
+		case role == Host:
+			return config.DeleteHostService(n, name)
+		default:
+			return config.DeleteService(n, name)
+		}
+	}, false)
+}
+
+func (h handler) putBackend(r *http.Request) (any, error) {
+	var spec BackendSpec
+	if err := readJSON(r, &spec); err != nil {
+		return nil, err
+	}
+	service, name := r.PathValue("name"), r.PathValue("backend")
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		if conditionOf(r).adds(hasBackend(n, service, name)) {
+			return config.AddBackend(n, service, name, spec.change())
+		}
+		return config.SetBackend(n, service, name, spec.change())
+	}, false)
+}
+
+func (h handler) deleteBackend(r *http.Request) (any, error) {
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
+	}, false)
+}
+
+func (h handler) diff(r *http.Request) (any, error) {
+	next, err := nodeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	running, err := h.agent.Config(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return Changes{true, notNull(config.Diff(running, next))}, nil
+}
+
+func (h handler) apply(r *http.Request) (any, error) {
+	next, err := nodeOf(r)
+	if err != nil {
+		return nil, err
+	}
+	whole := func(*config.Node) (*config.Node, error) { return next, nil }
+	return h.change(r.Context(), whole, r.FormValue("dryRun") != "")
+}
+
+// nodeOf reads the node file in a request's body, and the secret where that is in a file of its own.
+func nodeOf(r *http.Request) (*config.Node, error) {
+	name := r.URL.Query().Get("file")
+	if name == "" {
+		name = "body"
+	}
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes", err, maxBody))
+	}
+	node, err := config.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := readSecret(node); err != nil {
+		return nil, invalid(err.Error())
+	}
+	return node, nil
+}
+
+// roleOf checks the role that a request names, or finds the only one of the node.
+func roleOf(n *config.Node, role Role) (Role, error) {
+	switch roles := n.Roles(); {
+	case role == "" && len(roles) == 1:
+		return Role(roles[0]), nil
+	case role == "":
+		return "", invalid(fmt.Sprintf("node %q is edge and host; say which role is meant", n.Name))
+	case role != Edge && role != Host:
+		return "", invalid(fmt.Sprintf("unknown role %q; write edge or host", role))
+	case !slices.Contains(roles, string(role)):
+		return "", &Error{Conflict, fmt.Sprintf("node %q is no %s; add %q to its node file and apply it", n.Name, role,
+			string(role)+":")}
+	}
+	return role, nil
+}
+
+// condition is what a PUT demands of the present state (RFC 9110 section 13.1).
+type condition int
+
+const (
+	whatever condition = iota
+	mustBeNew
+	mustExist
+)
+
+func conditionOf(r *http.Request) condition {
+	switch {
+	case r.Header.Get("If-None-Match") == "*":
+		return mustBeNew
+	case r.Header.Get("If-Match") == "*":
+		return mustExist
+	}
+	return whatever
+}
+
+// adds chooses between adding and setting; the one that is wrong here returns the precise error.
+func (c condition) adds(exists bool) bool { return c == mustBeNew || c == whatever && !exists }
+
+func hasService(n *config.Node, name string) bool {
+	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services, func(s config.Service) bool { return s.Name == name })
+}
+
+func hasBackend(n *config.Node, service, name string) bool {
+	if n.Edge == nil {
+		return false
+	}
+	for _, s := range n.Edge.Services {
+		if s.Name == service {
+			return slices.ContainsFunc(s.Backends, func(b config.Backend) bool { return b.Name == name })
+		}
+	}
+	return false
+}

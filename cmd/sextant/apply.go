@@ -1,0 +1,70 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "diff -f FILE", Short: "Show what applying a node file would change",
+		Long: `Show what applying a node file would change in the running agent: lines with + come, with - go, with ~ differ.
+The exit code is 0 if nothing would, 1 if something would.`,
+		Example:     "  sextant lab exec quickstart edge1 -- sextant diff -f edge1.yaml",
+		Annotations: seeAlso("sextant apply", "sextant config show"),
+		Args:        takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := a.readNodeFile(file)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().Diff(ctx, f.name, f.text)
+			if err != nil {
+				return err
+			}
+			if err := a.showChanges(changes); err != nil {
+				return err
+			}
+			if len(changes.Items) > 0 {
+				return silentExit(exitFailed)
+			}
+			return nil
+		},
+	}
+	fileFlag(cmd, &file)
+	return cmd
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var file string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use: "apply -f FILE", Short: "Make a node file the running configuration",
+		Long: `Make a node file the running configuration. All of it is checked before anything changes, and no packet sees half
+of the change. Applying the same file twice changes nothing.`,
+		Example:     "  sextant lab exec quickstart edge1 -- sextant apply -f edge1.yaml --dry-run",
+		Annotations: seeAlso("sextant diff", "sextant check"),
+		Args:        takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := a.readNodeFile(file)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().Apply(ctx, f.name, f.text, dryRun)
+			if err != nil {
+				return err
+			}
+			if len(changes.Items) == 0 && !a.quiet {
+				a.say("nothing to change")
+			}
+			return a.showChanges(changes)
+		},
+	}
+	fileFlag(cmd, &file)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything, change nothing")
+	return cmd
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+func (a *app) backendCommand() *cobra.Command {
+	return noun("backend", "Backends: the servers of an edge's services", seeAlso("sextant service"),
+		a.backendList(), a.backendAdd(), a.backendSet(),
+		a.backendState("drain", config.Draining, "Give a backend no new connections; those it has go on", "undrain"),
+		a.backendState("undrain", config.Up, "Give a backend new connections again", "drain"),
+		a.backendDelete())
+}
+
+func (a *app) backendList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [SERVICE]", Short: "List backends with their share of the buckets and their counters",
+		Example:           "  sextant lab exec quickstart edge1 -- sextant backend list web",
+		Annotations:       seeAlso("sextant service show", "sextant top"),
+		Args:              takes("[SERVICE]"),
+		ValidArgsFunction: a.completeServices,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			service := ""
+			if len(args) > 0 {
+				service = args[0]
+				if _, err := a.findServices(ctx, service, api.Edge); err != nil {
+					return err
+				}
+			}
+			backends, err := a.agent().Backends(ctx, service)
+			if err != nil {
+				return err
+			}
+			v := view{value: api.List[api.Backend]{Items: backends}, tables: tables{backendTable(backends)}}
+			for _, b := range backends {
+				v.names = append(v.names, b.Name)
+			}
+			return a.show(v)
+		},
+	}
+}
+
+func backendTable(backends []api.Backend) table {
+	buckets := map[string]int{}
+	for _, b := range backends {
+		buckets[b.Service] += b.Buckets
+	}
+	t := table{
+		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "SHARE", "PACKETS", "BYTES"},
+		wide:    []string{"BUCKETS"},
+	}
+	for _, b := range backends {
+		t.rows = append(t.rows, []string{
+			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), share(b.Buckets, buckets[b.Service]),
+			count(b.Packets), count(b.Bytes), count(b.Buckets),
+		})
+	}
+	return t
+}
+
+// findBackend returns a backend, or an error that lists those that there are.
+func (a *app) findBackend(ctx context.Context, service, name string) (api.Backend, error) {
+	services, err := a.findServices(ctx, service, api.Edge)
+	if err != nil {
+		return api.Backend{}, err
+	}
+	var names []string
+	for _, b := range services[0].Edge.Backends {
+		if b.Name == name {
+			return b, nil
+		}
+		names = append(names, b.Name)
+	}
+	return api.Backend{}, absent("backend", name, names)
+}
+
+// backendFlags are the values of a backend as the command line gives them.
+type backendFlags struct {
+	sid, state string
+	weight     int
+}
+
+func newBackendFlags(cmd *cobra.Command) *backendFlags {
+	f := &backendFlags{}
+	cmd.Flags().StringVar(&f.sid, "sid", "", "SID at which the backend is offered connections")
+	cmd.Flags().IntVar(&f.weight, "weight", config.DefaultWeight, "share of new connections, 0 to 65535")
+	cmd.Flags().StringVar(&f.state, "state", "up", "up, draining, down or maintenance")
+	complete(cmd, "state", "up", "draining", "down", "maintenance")
+	return f
+}
+
+func (f *backendFlags) spec(cmd *cobra.Command) (api.BackendSpec, error) {
+	given := givenFlags{cmd: cmd}
+	spec := api.BackendSpec{
+		SID:    parsed(&given, "sid", f.sid, config.ParseSID),
+		Weight: value(&given, "weight", f.weight),
+		State:  value(&given, "state", config.BackendState(f.state)),
+	}
+	return spec, given.wrong
+}
+
+func (a *app) backendAdd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add SERVICE NAME --sid SID", Short: "Add a backend to a service",
+		Example:           "  sextant lab exec quickstart edge1 -- sextant backend add web web4 --sid fcbb:bb00:4:: --weight 2",
+		Annotations:       seeAlso("sextant backend set", "sextant backend drain"),
+		Args:              takes("SERVICE", "NAME"),
+		ValidArgsFunction: a.completeServices,
+	}
+	flags := newBackendFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		spec, err := flags.spec(cmd)
+		if err != nil {
+			return err
+		}
+		if spec.SID == nil {
+			return usageErrorf("no SID is given; name one with --sid")
+		}
+		return a.putBackend(cmd, api.Create, args, spec)
+	}
+	return cmd
+}
+
+func (a *app) backendSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set SERVICE NAME", Short: "Change a backend; what is not said stays as it is",
+		Example:           "  sextant lab exec quickstart edge1 -- sextant backend set web web3 --weight 2",
+		Annotations:       seeAlso("sextant backend drain", "sextant backend list"),
+		Args:              takes("SERVICE", "NAME"),
+		ValidArgsFunction: a.completeBackends,
+	}
+	flags := newBackendFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		spec, err := flags.spec(cmd)
+		if err != nil {
+			return err
+		}
+		if spec == (api.BackendSpec{}) {
+			return usageErrorf("nothing to change; say what with --weight, --state or --sid")
+		}
+		return a.putBackend(cmd, api.Update, args, spec)
+	}
+	return cmd
+}
+
+// backendState makes a command that only changes a backend's state.
+func (a *app) backendState(verb string, state config.BackendState, short, opposite string) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " SERVICE NAME", Short: short,
+		Example:           "  sextant lab exec quickstart edge1 -- sextant backend " + verb + " web web1",
+		Annotations:       seeAlso("sextant backend "+opposite, "sextant backend delete"),
+		Args:              takes("SERVICE", "NAME"),
+		ValidArgsFunction: a.completeBackends,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.putBackend(cmd, api.Update, args, api.BackendSpec{State: &state})
+		},
+	}
+}
+
+func (a *app) putBackend(cmd *cobra.Command, put api.Put, args []string, spec api.BackendSpec) error {
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	changes, err := a.agent().PutBackend(ctx, put, args[0], args[1], spec)
+	if err != nil {
+		return err
+	}
+	return a.showChanges(changes)
+}
+
+func (a *app) backendDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete SERVICE NAME", Short: "Delete a backend from a service",
+		Long: `Delete a backend from a service. Drain it first ("sextant backend drain"): connections that it still has are
+broken. A backend that carries traffic is deleted only after a question, or with --yes.`,
+		Example:           "  sextant lab exec quickstart edge1 -- sextant backend delete web web1",
+		Annotations:       seeAlso("sextant backend drain"),
+		Args:              takes("SERVICE", "NAME"),
+		ValidArgsFunction: a.completeBackends,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.confirmBackendDeletion(cmd, args[0], args[1], yes); err != nil {
+				return err
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().DeleteBackend(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return a.showChanges(changes)
+		},
+	}
+	yesFlag(cmd, &yes)
+	return cmd
+}

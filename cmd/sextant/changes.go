@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// agent makes a client for the agent of this machine, or of --socket.
+func (a *app) agent() *api.Client { return a.connect(a.socket) }
+
+// showChanges prints what a write did: lines with +, - and ~.
+func (a *app) showChanges(changes api.Changes) error {
+	switch a.output {
+	case formatJSON, formatYAML:
+		return a.show(view{value: changes})
+	case formatName:
+		for _, c := range changes.Items {
+			fmt.Fprintln(a.stdout, c.Object)
+		}
+		return nil
+	}
+	for _, c := range changes.Items {
+		if !a.quiet || changes.DryRun {
+			fmt.Fprintln(a.stdout, a.colourChange(c))
+		}
+	}
+	return nil
+}
+
+// Colours of a terminal (ECMA-48, SGR).
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+func (a *app) colourChange(c config.Change) string {
+	if !a.coloured() {
+		return c.String()
+	}
+	colour := map[config.Operation]string{config.Add: green, config.Remove: red, config.Modify: yellow}[c.Operation]
+	return colour + c.String() + plain
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got, go test -update rewrites it):\n%s", file, diff)
+	}
+}
+
+// sessions are command lines that follow one another on one machine. Expected
+// output is in testdata/NAME.txt. "$ VARIABLE=value" sets the environment,
+// "< text" is what somebody at a terminal types.
+var sessions = []struct {
+	name  string
+	node  string
+	busy  bool
+	lines []string
+}{
+	{"service-list", fakeNode, false, []string{
+		"service list", "service list -o wide", "service list -o json", "service list -o yaml", "service list -o name",
+		"service list --role host", "service list --role edge -o name",
+	}},
+	{"service-list-empty", fakeEdge, false, []string{"service list", "service list -o json", "service list -o name"}},
+	{"service-show", fakeNode, false, []string{
+		"service show web", "service show api", "service show web -o json", "service show nobody", "service show",
+	}},
+	{"service-add", fakeNode, false, []string{
+		"service add tls --role edge --vip 2001:db8:80::80 --port 443 --candidates 3",
+		"service add tls --role edge --vip 2001:db8:80::80 --port 443",
+		"service add tls2 --role edge --vip 2001:db8:80::80 --port 443",
+		"service add tls2 --role edge --vip 2001:db8:80::80 --port 444 --candidates 9",
+		"service add new --role host --vip 2001:db8:80::82 --port any --policy static --threshold 4 -o json",
+		"service add new2 --role host --vip 2001:db8:80::83 --port 80 --policy static",
+		"service add new2 --vip 2001:db8:80::83 --port 80",
+		"service add new2 --role edge --vip 2001:db8:80::83/64 --port 80",
+		"service add new2 --role edge --vip 2001:db8:80::83 --port 0",
+		"service add new2 --role host --vip 2001:db8:80::83 --port 1 --low 2",
+		"service add",
+		"service add a",
+		"service add a b",
+		"service add a --vipp 1",
+	}},
+	{"service-add-on-edge", fakeEdge, false, []string{
+		"service add web --vip 192.0.2.1 --port 80",
+		"service add web2 --vip 192.0.2.1 --port 81 -q",
+		"service add web3 --role host --vip 192.0.2.1 --port 80",
+		"service list -o name",
+	}},
+	{"service-set", fakeNode, false, []string{
+		"service set web --candidates 4 --role edge", "service set web --role edge", "service set api --role host --window 100 --high 0.75",
+		"service set nobody --role edge --candidates 1",
+		"service set api --role host --policy static",
+	}},
+	{"service-delete", fakeNode, false, []string{
+		"service delete dns --role edge", "service delete dns --role edge", "service delete rest --role host -o json", "service delete api",
+	}},
+	{"service-delete-busy", fakeNode, true, []string{
+		"service delete web --role edge",
+		"< n", "service delete web --role edge",
+		"< yes", "service delete web --role edge",
+		"service delete api --role host --yes",
+	}},
+	{"service-delete-not-a-terminal", fakeNode, true, []string{"service delete api --role host"}},
+	{"backend-list", fakeNode, false, []string{
+		"backend list", "backend list web -o wide", "backend list web -o json", "backend list web -o name", "backend list dns",
+		"backend list nobody",
+	}},
+	{"backend-change", fakeNode, false, []string{
+		"backend add web web4 --sid fcbb:bb00:4:: --weight 3",
+		"backend add web web4 --sid fcbb:bb00:4::",
+		"backend add web web5 --sid fcbb:bb00:4::",
+		"backend add web web5",
+		"backend add web web5 --sid 10.0.0.1",
+		"backend add nobody web5 --sid fcbb:bb00:5::",
+		"backend set web web4 --weight 4 --state maintenance",
+		"backend set web web4 --weight 70000",
+		"backend set web web4",
+		"backend set web web9 --weight 1",
+		"backend drain web web1", "backend drain web web1", "backend undrain web web1",
+		"backend delete web web1", "backend delete web web1", "backend delete web",
+	}},
+	{"backend-delete-busy", fakeNode, true, []string{
+		"backend delete web web1", "backend delete web web1 --yes", "< y", "backend delete web web2",
+	}},
+	{"status", fakeNode, false, []string{"status", "status -o wide", "status -o json", "status -o name",
+		"status --brief"}},
+	{"sid-map-config", fakeNode, false, []string{
+		"sid list", "sid list -o json", "map list", "map list -o yaml", "config show", "config show --secrets -o json",
+	}},
+	{"check", fakeNode, false, []string{
+		"check -f testdata/good.yaml", "check -f testdata/good.yaml -q -o json", "check -f testdata/bad.yaml",
+		"check -f testdata/none.yaml", "check", "check -f testdata/good.yaml -o name -q",
+	}},
+	{"diff-apply", fakeNode, false, []string{
+		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml --dry-run", "diff -f testdata/good.yaml -o json",
+		"apply -f testdata/good.yaml --dry-run -q", "apply -f testdata/good.yaml -o name",
+		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml", "apply -f testdata/bad.yaml", "apply -f testdata/other-socket.yaml",
+	}},
+	{"usage", fakeNode, false, []string{
+		"", "service", "service lst", "servce", "nonsense", "status -o xml", "status --color pink", "status extra", "monitor -o yaml",
+		"$ SEXTANT_OUTPUT=name", "status", "status -o wide --brief", "$ SEXTANT_OUTPUT=xml", "status",
+		"$ SEXTANT_OUTPUT=", "$ SEXTANT_TIMEOUT=soon", "status", "$ SEXTANT_TIMEOUT=", "completion tcsh", "version -o name",
+	}},
+	{"agent", fakeNode, false, []string{
+		"agent -f testdata/good.yaml", "agent -f testdata/good.yaml --bpf /sys/fs/bpf/x -v", "agent -f testdata/bad.yaml",
+		"agent", "agent -f testdata/none.yaml", "agent -f testdata/good.yaml --log-format csv",
+		"unload", "unload -f testdata/good.yaml", "unload --bpf /sys/fs/bpf/x",
+		"unload --bpf /sys/fs/bpf/x --socket /nonexistent", "demo",
+	}},
+	{"try", fakeNode, false, []string{
+		"lab", "lab up testdata/none.yaml", "lab exec no-such-lab", "load http://[::1]/",
+		"load http://[::1]/ --rate 1 --workers 1", "load http://[::1]/ --rate 1 --sources x", "load", "emulate",
+	}},
+}
+
+func TestSessions(t *testing.T) {
+	for _, s := range sessions {
+		t.Run(s.name, func(t *testing.T) {
+			w := newWorld(t, s.node)
+			w.agent.busy = s.busy
+			var text strings.Builder
+			for _, line := range s.lines {
+				text.WriteString(w.line(line))
+			}
+			golden(t, s.name, text.String())
+		})
+	}
+}
+
+func (w *world) line(line string) string {
+	if typed, ok := strings.CutPrefix(line, "< "); ok {
+		w.interactive, w.stdin = true, typed+"\n"
+		return line + "\n"
+	}
+	if setting, ok := strings.CutPrefix(line, "$ "); ok {
+		name, value, _ := strings.Cut(setting, "=")
+		w.environ[name] = value
+		return line + "\n"
+	}
+	out := w.run(strings.Fields(line)...)
+	w.interactive, w.stdin = false, ""
+	return out
+}
+
+func TestStandardInput(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	w.stdin = strings.Replace(fakeNode, "weight: 2", "weight: 5", 1)
+	got := w.run("diff", "-f", "-")
+	w.stdin = "node: [a"
+	golden(t, "stdin", got+w.run("apply", "-f", "-"))
+}
+
+func TestColours(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	w.terminal = true
+	coloured := w.run("backend", "drain", "web", "web1")
+	w.environ["NO_COLOR"] = "1"
+	plain := w.run("backend", "undrain", "web", "web1")
+	always := w.run("backend", "delete", "web", "web1", "--color", "always")
+	if !strings.Contains(coloured, "\x1b[33m~ service") || strings.Contains(plain, "\x1b") || !strings.Contains(always,
+		"\x1b[31m- service") {
+		t.Errorf("colours:\n%s%s%s", coloured, plain, always)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	w.environ["SEXTANT_SOCKET"] = filepath.Join(t.TempDir(), "none")
+	got := strings.ReplaceAll(w.run("status"), w.environ["SEXTANT_SOCKET"], "SOCKET")
+	const want = "$ sextant status\n[stderr]\nsextant: status: the agent is not reachable at SOCKET" +
+		" (connect: no such file or directory); start it with: sextant agent -f FILE\n[exit 5]\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	w.environ["SEXTANT_SOCKET"] = w.socket
+	if got := w.run("status", "--timeout", "1ns"); !strings.Contains(got,
+		"no answer at SOCKET in time; raise --timeout") ||
+		!strings.Contains(got, "[exit 5]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCompletionOfNames(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	var text strings.Builder
+	for _, line := range []string{
+		"__complete service show w", "__complete backend drain web ", "__complete backend drain ", "__complete service add x --policy ",
+		"__complete service show web ", "__complete lab up ",
+	} {
+		words := strings.Split(line, " ")
+		text.WriteString(w.run(words...))
+	}
+	w.environ["SEXTANT_SOCKET"] = "/nonexistent"
+	text.WriteString(w.run("__complete", "service", "show", ""))
+	golden(t, "completion", text.String())
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	return noun("config", "The running configuration", seeAlso("sextant apply"), a.configShow())
+}
+
+func (a *app) configShow() *cobra.Command {
+	var secrets bool
+	cmd := &cobra.Command{
+		Use: "show", Short: "Print the running configuration as a node file",
+		Long: `Print the running configuration as a node file, with the changes that were made since the agent started. A secret
+that is in the file itself is left out unless --secrets is given; without it the file can't be applied.`,
+		Example:           "  sextant lab exec quickstart edge1 -- sextant config show",
+		Annotations:       seeAlso("sextant diff", "sextant apply"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			text, err := a.agent().Config(ctx, secrets)
+			if err != nil {
+				return err
+			}
+			if a.output != formatJSON {
+				_, err := a.stdout.Write(text)
+				return err
+			}
+			asJSON, err := yaml.YAMLToJSON(text)
+			if err != nil {
+				return fmt.Errorf("write JSON: %w", err)
+			}
+			return writeJSON(a.stdout, json.RawMessage(asJSON))
+		},
+	}
+	cmd.Flags().BoolVar(&secrets, "secrets", false, "with the cluster's secret")
+	return cmd
+}

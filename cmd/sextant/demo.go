@@ -1,0 +1,38 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// demoOptions are what the command line says about the demonstration.
+type demoOptions struct {
+	Output   io.Writer         // the result, for people
+	JSON     bool              // the result as JSON instead
+	Progress func(string)      // a line that replaces the one before; nil: nobody looks
+	Say      func(text string) // what happens, for people; nil: -q
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "demo", Short: "Random choice against service hunting, on the same load",
+		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it twice with the same
+requests, once with random choice and once with service hunting, and compare the response times. It takes less
+than a minute, needs root, and leaves nothing behind.`,
+		Example:           "  sextant demo",
+		Annotations:       seeAlso("sextant lab", "sextant load"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := demoOptions{Output: a.stdout, JSON: a.output == formatJSON}
+			if !a.quiet {
+				o.Say = func(text string) { a.say("%s", text) }
+			}
+			if a.progress {
+				o.Progress = a.progressLine
+			}
+			return a.demo(cmd.Context(), o)
+		},
+	}
+}

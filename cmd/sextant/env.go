@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// env is the world as the commands see it. Tests give them another one.
+type env struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	interactive    bool // somebody at a terminal can answer questions
+	terminal       bool // stdout is a terminal
+	progress       bool // stderr is one: a line may be replaced
+	getenv         func(string) string
+	connect        func(socket string) *api.Client
+	sleep          func(context.Context, time.Duration)
+
+	// What runs the daemons and experiments.
+	runAgent func(context.Context, agentOptions) error
+	unload   func(node *config.Node, bpf string) error
+	demo     func(context.Context, demoOptions) error
+}
+
+func processEnv() *env {
+	return &env{
+		args:        os.Args[1:],
+		stdin:       os.Stdin,
+		stdout:      os.Stdout,
+		stderr:      os.Stderr,
+		interactive: isTerminal(os.Stdin) && isTerminal(os.Stderr),
+		terminal:    isTerminal(os.Stdout),
+		progress:    isTerminal(os.Stderr),
+		getenv:      os.Getenv,
+		connect:     api.NewClient,
+		sleep:       sleep,
+	}
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// sleep waits, or ends with the context.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// say writes a line for people, who see it beside the data on stdout.
+func (e *env) say(format string, args ...any) {
+	fmt.Fprintf(e.stderr, format+"\n", args...)
+}
+
+// agrees asks a question at the terminal; only "y" and "yes" agree.
+func (e *env) agrees(format string, args ...any) bool {
+	fmt.Fprintf(e.stderr, format+" [y/N] ", args...)
+	answer, _ := bufio.NewReader(e.stdin).ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}

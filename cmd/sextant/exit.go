@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/lab"
+)
+
+// Exit codes, as scripts know them.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // of diff: there are differences
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitConflict    = 4
+	exitUnreachable = 5
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+func usageErrorf(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// coded is an error with an exit code of its own.
+type coded struct {
+	error
+	code int
+}
+
+func (c coded) Unwrap() error { return c.error }
+
+// silentExit ends with a code when all is said.
+type silentExit int
+
+func (silentExit) Error() string { return "exit" }
+
+// exitCode tells scripts what kind of error it was.
+func exitCode(err error) int {
+	var silent silentExit
+	var special coded
+	var usage usageError
+	var refusal *api.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &special):
+		return special.code
+	case errors.As(err, &silent):
+		return int(silent)
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, api.ErrUnreachable):
+		return exitUnreachable
+	case errors.As(err, &refusal) && refusal.Code == api.NotFound:
+		return exitNotFound
+	case errors.As(err, &refusal) && refusal.Code == api.Conflict:
+		return exitConflict
+	default:
+		return exitFailed
+	}
+}
+
+// report writes an error as "sextant: NOUN VERB NAME: what is wrong; what would mend it".
+func (e *env) report(cmd *cobra.Command, err error) {
+	var silent silentExit
+	if err == nil || errors.As(err, &silent) || errors.Is(err, context.Canceled) {
+		return
+	}
+	var ofNode config.Errors
+	var ofLab lab.Faults
+	if errors.As(err, &ofNode) || errors.As(err, &ofLab) {
+		// The places come first in their lines, for editors.
+		e.say("%s", err)
+		err = errors.New("the file has faults; mend them as said above")
+	}
+	var usage usageError
+	text := err.Error()
+	if errors.As(err, &usage) {
+		text += "; see: " + cmd.CommandPath() + " --help"
+	}
+	e.say("sextant: %s%s", subject(cmd), text)
+}
+
+// subject is the command and the names that it was given.
+func subject(cmd *cobra.Command) string {
+	if !cmd.HasParent() {
+		return ""
+	}
+	words := strings.Fields(cmd.CommandPath())[1:]
+	if !cmd.HasSubCommands() {
+		args := cmd.Flags().Args()
+		words = append(words, args[:min(len(args), 2)]...)
+	}
+	return strings.Join(words, " ") + ": "
+}

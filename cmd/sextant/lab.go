@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/lab"
+)
+
+func (a *app) labCommand() *cobra.Command {
+	return noun("lab", "Networks of namespaces on this machine, to try things in", seeAlso("sextant demo"),
+		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList())
+}
+
+func (a *app) labUp() *cobra.Command {
+	return &cobra.Command{
+		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
+		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
+ready. It needs root.`,
+		Example:           "  sextant lab up examples/quickstart.yaml",
+		Annotations:       seeAlso("sextant lab exec", "sextant lab down"),
+		Args:              takes("FILE"),
+		ValidArgsFunction: completeLabFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := lab.Load(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = lab.Up(cmd.Context(), spec, a.labOptions())
+			return labError(err, "take it down first: sextant lab down "+spec.Name)
+		},
+	}
+}
+
+func (a *app) labRun() *cobra.Command {
+	return &cobra.Command{
+		Use: "run FILE", Short: "Bring a lab up, run the steps of its file, take it down",
+		Long: `Bring a lab up, run the steps that its file lists under "run", and take it down whatever happens. The exit code is 1
+if a step failed.`,
+		Example:           "  sextant lab run examples/quickstart.yaml",
+		Annotations:       seeAlso("sextant lab up"),
+		Args:              takes("FILE"),
+		ValidArgsFunction: completeLabFiles,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := lab.Load(args[0])
+			if err != nil {
+				return err
+			}
+			return labError(lab.Run(cmd.Context(), spec, a.labOptions(), nil),
+				"take it down first: sextant lab down "+spec.Name)
+		},
+	}
+}
+
+func (a *app) labDown() *cobra.Command {
+	return &cobra.Command{
+		Use: "down NAME", Short: "Take a lab down, or what a crash left of it",
+		Long: `Take a lab down, by its name or its file: its processes end, and nothing of it is left. A lab that is not there is
+down.`,
+		Example:           "  sextant lab down quickstart",
+		Annotations:       seeAlso("sextant lab list", "sextant lab up"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeLabs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := labName(args[0])
+			if err != nil {
+				return err
+			}
+			return labError(lab.Down(name, a.labEvents()), "end that process, or wait for it")
+		},
+	}
+}
+
+// labName takes the name out of a lab's file, if it is one.
+func labName(arg string) (string, error) {
+	if ext := filepath.Ext(arg); ext != ".yaml" && ext != ".yml" {
+		return arg, nil
+	}
+	spec, err := lab.Load(arg)
+	if err != nil {
+		return "", err
+	}
+	return spec.Name, nil
+}
+
+func (a *app) labOptions() lab.Options {
+	return lab.Options{
+		CheckNode: func(node string, text []byte) error {
+			_, err := config.Parse(node+".yaml", text)
+			return err
+		},
+		Events: a.labEvents(),
+		Stdout: a.stdout,
+		Stderr: a.stderr,
+	}
+}
+
+// labEvents tells the milestones, or with -v each step.
+func (a *app) labEvents() func(lab.Event) {
+	return func(e lab.Event) {
+		milestone := false
+		switch e.(type) {
+		case lab.LabUp, lab.LabDown, lab.Mounted, lab.LeftoversRemoved:
+			milestone = true
+		}
+		if milestone && !a.quiet || a.verbose > 0 {
+			a.say("%s", e)
+		}
+	}
+}
+
+// labError gives the kinds of a lab's errors their exit codes.
+func labError(err error, mend string) error {
+	if errors.Is(err, lab.ErrRunning) || errors.Is(err, lab.ErrBusy) {
+		return coded{fmt.Errorf("%w; %s", err, mend), exitConflict}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return coded{err, exitNotFound}
+	}
+	return err
+}
+
+func completeLabFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeLabs offers the labs that are there, then the nodes of one.
+func (a *app) completeLabs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	labs, err := lab.List()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, l := range labs {
+		names = append(names, l.Name+"\t"+string(l.Status))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) completeNodes(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.completeLabs(cmd, args, word)
+	}
+	l, err := lab.Open(args[0])
+	if err != nil || len(args) > 1 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var names []string
+	for _, n := range l.Nodes {
+		names = append(names, n.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// labItem is a lab in a list.
+type labItem struct {
+	Name      string     `json:"name"`
+	Status    lab.Status `json:"status"`
+	Nodes     int        `json:"nodes"`
+	Processes int        `json:"processes"` // that run now
+	Created   time.Time  `json:"created"`
+	File      string     `json:"file,omitempty"`
+}
+
+func (a *app) labList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the labs of this machine",
+		Example:           "  sextant lab list",
+		Annotations:       seeAlso("sextant lab down"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			labs, err := lab.List()
+			if err != nil {
+				return err
+			}
+			return a.show(labsView(labs))
+		},
+	}
+}
+
+func labsView(labs []lab.Summary) view {
+	list := api.List[labItem]{Items: []labItem{}}
+	t := table{columns: []string{"NAME", "STATUS", "NODES", "PROCESSES", "CREATED", "FILE"}}
+	v := view{}
+	for _, l := range labs {
+		list.Items = append(list.Items, labItem{l.Name, l.Status, len(l.Nodes), l.Processes, l.Created, l.File})
+		t.rows = append(t.rows, []string{
+			l.Name, string(l.Status), count(len(l.Nodes)), count(l.Processes), l.Created.Format(time.RFC3339), orDash(l.File),
+		})
+		v.names = append(v.names, l.Name)
+	}
+	v.value, v.tables = list, tables{t}
+	return v
+}
+
+// openLab finds a lab, or says which there are.
+func openLab(name string) (*lab.Lab, error) {
+	l, err := lab.Open(name)
+	if !errors.Is(err, os.ErrNotExist) {
+		return l, err
+	}
+	labs, listErr := lab.List()
+	if listErr != nil || len(labs) == 0 {
+		return nil, coded{fmt.Errorf("there is no lab %q; bring one up: sextant lab up FILE", name), exitNotFound}
+	}
+	var names []string
+	for _, l := range labs {
+		names = append(names, l.Name)
+	}
+	return nil, coded{fmt.Errorf("there is no lab %q; known: %s", name, strings.Join(names, ", ")), exitNotFound}
+}
+
+// nodeOf finds a node of a lab.
+func nodeOf(name, node string) (*lab.Lab, *lab.Node, error) {
+	l, err := openLab(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := l.Node(node)
+	if err != nil {
+		return nil, nil, coded{err, exitNotFound}
+	}
+	return l, n, nil
+}

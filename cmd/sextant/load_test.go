@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sextant/emulate"
+	"sextant/loadgen"
+)
+
+// serve runs an emulated server for one test and returns its address.
+func serve(t *testing.T) string {
+	t.Helper()
+	server, err := emulate.Listen(emulate.Config{Name: "web1", Addresses: []string{"127.0.0.1:0"},
+		Service: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return server.Addresses()[0].String()
+}
+
+func TestOpenLoad(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	out := w.run("load", "http://"+serve(t)+"/", "--rate", "200", "--duration", "100ms", "-o", "json")
+	var result loadgen.Result
+	if err := json.Unmarshal(w.stdout.Bytes(), &result); err != nil || !strings.HasSuffix(out, "[exit 0]\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if result.Done == 0 || result.Done+result.Failed != result.Sent || len(result.Servers) != 1 || result.Servers[0].Name != "web1" {
+		t.Errorf("result %+v", result)
+	}
+}
+
+func TestClosedLoad(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	address := serve(t)
+	want := filepath.Join(t.TempDir(), "want")
+	if err := os.WriteFile(want, []byte("000000000000000\n0000"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := w.run("load", "http://"+address+"/?bytes=20", "--workers", "2", "--duration", "1ms", "--want", want)
+	for _, part := range []string{" by 2 workers, ", " 0 failed\n", "\nTIME    COUNT", "\nfetch ",
+		"\nSERVER   ANSWERS   SHARE", "web1 ", "100.0%", "[exit 0]"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("no %q in\n%s", part, out)
+		}
+	}
+	out = w.run("load", "http://"+address+"/?bytes=21", "--workers", "1", "--duration", "1ms", "--want", want)
+	if !strings.Contains(out, "0 right, ") || !strings.Contains(out,
+		"there was no right answer; see the failures above\n[exit 1]") {
+		t.Errorf("wrong answers:\n%s", out)
+	}
+}
+
+func TestEmulate(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code := run(ctx, w.env("emulate", "--name", "web1", "--listen", "127.0.0.1:0"))
+	if code != exitOK || !strings.HasPrefix(w.stderr.String(), "web1: 2 cores, 32 workers, on 127.0.0.1:") {
+		t.Errorf("exit %d, %s", code, w.stderr.String())
+	}
+	if code := run(ctx, w.env("emulate", "--listen", "nowhere")); code != exitFailed {
+		t.Errorf("exit %d for a wrong address, want %d", code, exitFailed)
+	}
+}

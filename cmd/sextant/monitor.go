@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+// errEnough ends a stream when as many samples are there as were wanted.
+var errEnough = errors.New("enough")
+
+// watch are the flags of commands that follow the counters.
+type watch struct {
+	interval time.Duration
+	times    int
+}
+
+func watchFlags(cmd *cobra.Command) *watch {
+	w := &watch{}
+	cmd.Flags().DurationVar(&w.interval, "interval", time.Second, "time between two lines, 100ms to 1m")
+	cmd.Flags().IntVar(&w.times, "count", 0, "end after this many; 0 is never")
+	return w
+}
+
+// streams says whether the output is JSON Lines. A stream has no other format than these and tables.
+func (a *app) streams() (asJSON bool, err error) {
+	if a.output == formatYAML || a.output == formatName {
+		return false, usageErrorf("a stream has no --output %s; write table, wide or json", a.output)
+	}
+	return a.output == formatJSON, nil
+}
+
+// follow calls each for every interval, with the samples at its ends.
+func (a *app) follow(cmd *cobra.Command, w *watch, each func(before, after api.Sample) error) error {
+	var before *api.Sample
+	seen := 0
+	err := a.agent().Monitor(cmd.Context(), w.interval, func(after api.Sample) error {
+		if before != nil {
+			if err := each(*before, after); err != nil {
+				return err
+			}
+			if seen++; seen == w.times {
+				return errEnough
+			}
+		}
+		before = &after
+		return nil
+	})
+	if errors.Is(err, errEnough) || cmd.Context().Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (a *app) monitorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "monitor", Short: "Print packet rates and drops, a line per interval",
+		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops. In JSON it is
+one object per line, with the counters themselves.`,
+		Example:           "  sextant lab exec quickstart edge1 -- sextant monitor --interval 500ms --count 4",
+		Annotations:       seeAlso("sextant top", "sextant status"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	w := watchFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		asJSON, err := a.streams()
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return a.follow(cmd, w, func(_, after api.Sample) error { return json.NewEncoder(a.stdout).Encode(after) })
+		}
+		fmt.Fprintf(a.stdout, monitorLine, "TIME", "ROLE", "FORWARDED/s", "TAKEN/s", "PASSED/s", "DROPPED/s", "REASONS")
+		return a.follow(cmd, w, func(before, after api.Sample) error {
+			for i, c := range after.Counters {
+				if i < len(before.Counters) {
+					fmt.Fprint(a.stdout, monitorText(after.Time, before.Counters[i], c, after.Time.Sub(before.Time)))
+				}
+			}
+			return nil
+		})
+	}
+	return cmd
+}
+
+// monitorLine has fixed columns, for lines that come one by one.
+const monitorLine = "%-8s  %-4s  %11s  %9s  %9s  %9s  %s\n"
+
+func monitorText(at time.Time, before, after api.Counters, interval time.Duration) string {
+	r := func(before, after uint64) string { return rate(before, after, interval) }
+	return fmt.Sprintf(monitorLine, at.Format(time.TimeOnly), after.Role,
+		r(before.ForwardedPackets(), after.ForwardedPackets()), r(before.TakenPackets, after.TakenPackets),
+		r(before.PassedPackets, after.PassedPackets), r(before.DroppedPackets(), after.DroppedPackets()),
+		reasons(before.Drops, after.Drops))
+}
+
+// reasons lists why packets were dropped in an interval.
+func reasons(before, after []api.Drop) string {
+	earlier := map[string]uint64{}
+	for _, d := range before {
+		earlier[d.Reason] = d.Packets
+	}
+	var texts []string
+	for _, d := range after {
+		if n := d.Packets - earlier[d.Reason]; d.Packets > earlier[d.Reason] {
+			texts = append(texts, fmt.Sprintf("%s %d", d.Reason, n))
+		}
+	}
+	if len(texts) == 0 {
+		return "-"
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/goccy/go-yaml"
+)
+
+// The formats of the output.
+const (
+	formatTable = "table"
+	formatWide  = "wide"
+	formatJSON  = "json"
+	formatYAML  = "yaml"
+	formatName  = "name"
+)
+
+var formats = []string{formatTable, formatWide, formatJSON, formatYAML, formatName}
+
+// view is one answer in all formats.
+type view struct {
+	value  any    // for JSON and YAML
+	tables tables // for people
+	prose  string // before the tables
+	names  []string
+}
+
+type tables []table
+
+// table has columns that are always shown and columns that are shown when
+// wide. A row has both, one after the other.
+type table struct {
+	title   string // shown above; "" is none
+	columns []string
+	wide    []string
+	rows    [][]string
+}
+
+// show prints an answer in the format that the user wants.
+func (a *app) show(v view) error {
+	switch a.output {
+	case formatJSON:
+		return writeJSON(a.stdout, v.value)
+	case formatYAML:
+		return writeYAML(a.stdout, v.value)
+	case formatName:
+		for _, name := range v.names {
+			fmt.Fprintln(a.stdout, name)
+		}
+		return nil
+	}
+	fmt.Fprint(a.stdout, v.prose)
+	return v.tables.write(a.stdout, a.output == formatWide)
+}
+
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// writeYAML goes by way of JSON, so that both have the same keys.
+func writeYAML(w io.Writer, value any) error {
+	var text bytes.Buffer
+	if err := json.NewEncoder(&text).Encode(value); err != nil {
+		return err
+	}
+	out, err := yaml.JSONToYAML(text.Bytes())
+	if err != nil {
+		return fmt.Errorf("write YAML: %w", err)
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+func (ts tables) write(w io.Writer, wide bool) error {
+	for i, t := range ts {
+		if i > 0 || t.title != "" {
+			fmt.Fprintln(w)
+		}
+		if t.title != "" {
+			fmt.Fprintln(w, t.title)
+		}
+		if err := t.write(w, wide); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write prints the header even if there is no row. Nothing is cut off.
+func (t table) write(w io.Writer, wide bool) error {
+	var text bytes.Buffer
+	columns := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	header := t.columns
+	if wide {
+		header = append(header[:len(header):len(header)], t.wide...)
+	}
+	for _, row := range append([][]string{header}, t.rows...) {
+		fmt.Fprintln(columns, strings.Join(row[:len(header)], "\t"))
+	}
+	if err := columns.Flush(); err != nil {
+		return err
+	}
+	// tabwriter pads the last column of rows that are not the longest.
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
+	}
+	return nil
+}

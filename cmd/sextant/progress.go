@@ -1,0 +1,8 @@
+package main
+
+import "fmt"
+
+// progressLine replaces the last line of a terminal. The empty text removes it.
+func (a *app) progressLine(text string) {
+	fmt.Fprintf(a.stderr, "\r%s\x1b[K", text)
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"sextant/config"
+)
+
+// globals are the flags that all commands share.
+type globals struct {
+	output  string
+	socket  string
+	timeout time.Duration
+	quiet   bool
+	verbose int
+	color   string
+}
+
+// app is one run of the program.
+type app struct {
+	*env
+	globals
+}
+
+// run executes the command line of an env and returns the exit code.
+func run(ctx context.Context, e *env) int {
+	a := &app{env: e}
+	root := a.root()
+	root.SetArgs(e.args)
+	cmd, err := root.ExecuteContextC(ctx)
+	a.report(cmd, err)
+	return exitCode(err)
+}
+
+const help = `{{with (or .Long .Short)}}{{. | trimTrailingWhitespaces}}
+
+{{end}}{{if or .Runnable .HasSubCommands}}{{.UsageString}}{{end}}{{with index .Annotations "see also"}}
+See also:
+  {{.}}
+{{end}}`
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sextant",
+		Short: "SRv6 load balancer: service hunting in eBPF",
+		Long: `Sextant spreads connections over servers by SRv6 service hunting.
+
+Nouns only read, verbs write: "service list" shows, "service add" changes.
+"sextant demo" shows what it is about, in namespaces of this machine.`,
+		Example:           "  sextant demo\n  sextant lab up examples/quickstart.yaml",
+		Annotations:       seeAlso("sextant lab", "sextant agent", "sextant status"),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Args:              cobra.ArbitraryArgs,
+		RunE:              chooseSubcommand,
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetHelpTemplate(help)
+	root.SuggestionsMinimumDistance = 2
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	a.addGlobals(root.PersistentFlags())
+	root.AddGroup(
+		&cobra.Group{ID: groupNode, Title: "On a node:"},
+		&cobra.Group{ID: groupState, Title: "What runs:"},
+		&cobra.Group{ID: groupTry, Title: "Try and measure:"},
+	)
+	root.AddCommand(a.commands()...)
+	return root
+}
+
+// Groups of commands in the help.
+const (
+	groupNode  = "node"
+	groupState = "state"
+	groupTry   = "try"
+)
+
+func (a *app) commands() []*cobra.Command {
+	commands := slices.Concat(
+		in(groupNode, a.checkCommand(), a.diffCommand(), a.applyCommand()),
+		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.sidCommand(), a.mapCommand(),
+			a.configCommand(), a.monitorCommand(), a.topCommand()),
+		in(groupTry, a.labCommand(), a.loadCommand(), a.emulateCommand()),
+		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
+	if a.runAgent != nil {
+		commands = append(commands, in(groupNode, a.agentCommand(), a.unloadCommand())...)
+	}
+	if a.demo != nil {
+		commands = append(commands, in(groupTry, a.demoCommand())...)
+	}
+	return commands
+}
+
+func in(group string, commands ...*cobra.Command) []*cobra.Command {
+	for _, c := range commands {
+		c.GroupID = group
+	}
+	return commands
+}
+
+func (a *app) addGlobals(flags *pflag.FlagSet) {
+	flags.StringVarP(&a.output, "output", "o", "table", "format of the output: "+strings.Join(formats, ", "))
+	flags.StringVar(&a.socket, "socket", config.DefaultSocket, "Unix socket of the agent")
+	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the agent")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but what was asked for")
+	flags.CountVarP(&a.verbose, "verbose", "v", "say more on stderr")
+	flags.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
+}
+
+// settle lets the environment speak where the command line does not, and checks what both said.
+func (a *app) settle(cmd *cobra.Command) error {
+	var wrong error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		variable := "SEXTANT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value := a.getenv(variable)
+		if cmd.InheritedFlags().Lookup(f.Name) == nil || f.Changed || value == "" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil && wrong == nil {
+			wrong = usageErrorf("environment variable %s: %w", variable, err)
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	if err := oneOf("output", a.output, formats); err != nil {
+		return err
+	}
+	return oneOf("color", a.color, []string{"auto", "always", "never"})
+}
+
+func oneOf(flag, value string, known []string) error {
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return usageErrorf("unknown --%s %q; write %s", flag, value, strings.Join(known, ", "))
+}
+
+// coloured says whether stdout gets colours.
+func (a *app) coloured() bool {
+	return a.color == "always" || a.color == "auto" && a.terminal && a.getenv("NO_COLOR") == ""
+}
+
+// noun makes a command that only groups others.
+func noun(use, short string, also map[string]string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Annotations: also, Args: cobra.ArbitraryArgs, RunE: chooseSubcommand}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// chooseSubcommand answers a command line that ends before the verb, or has an unknown one.
+func chooseSubcommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		if !cmd.HasParent() {
+			return cmd.Help()
+		}
+		return usageErrorf("say what to do: %s", strings.Join(subcommandNames(cmd), ", "))
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usageErrorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return usageErrorf("unknown command %q; known: %s", args[0], strings.Join(subcommandNames(cmd), ", "))
+}
+
+func subcommandNames(cmd *cobra.Command) []string {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// takes checks the number of arguments by their names, those in brackets optional.
+func takes(names ...string) cobra.PositionalArgs {
+	least := 0
+	for _, name := range names {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+	}
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usageErrorf("missing %s", strings.Join(names[len(args):], " "))
+		case len(args) > len(names):
+			return usageErrorf("unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// seeAlso is shown at the end of a command's help.
+func seeAlso(commands ...string) map[string]string {
+	return map[string]string{"see also": strings.Join(commands, ", ")}
+}
+
+// withTimeout bounds a question to the agent.
+func (a *app) withTimeout(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(cmd.Context(), a.timeout)
+}

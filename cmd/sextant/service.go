@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+func (a *app) serviceCommand() *cobra.Command {
+	return noun("service", "Services: what clients connect to", seeAlso("sextant backend"),
+		a.serviceList(), a.serviceShow(), a.serviceAdd(), a.serviceSet(), a.serviceDelete())
+}
+
+func (a *app) serviceList() *cobra.Command {
+	var role string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the services of this node, with their counters",
+		Example:           "  sextant lab exec quickstart edge1 -- sextant service list",
+		Annotations:       seeAlso("sextant service show", "sextant backend list"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			services, err := a.agent().Services(ctx, "", api.Role(role))
+			if err != nil {
+				return err
+			}
+			return a.show(servicesView(services))
+		},
+	}
+	roleFlag(cmd, &role)
+	return cmd
+}
+
+func roleFlag(cmd *cobra.Command, role *string) {
+	cmd.Flags().StringVar(role, "role", "", "edge or host; needed where a node is both")
+	complete(cmd, "role", "edge", "host")
+}
+
+func servicesView(services []api.Service) view {
+	t := table{
+		columns: []string{"NAME", "ROLE", "ENDPOINT", "CANDIDATES", "BACKENDS", "POLICY", "THRESHOLD", "BUSY",
+			"PACKETS", "BYTES"},
+		wide: []string{"ENCAPSULATION", "BUCKETS", "OFFERED", "ACCEPTED", "REFUSED", "FORCED", "PASSED-ON"},
+	}
+	v := view{value: api.List[api.Service]{Items: services}}
+	for _, s := range services {
+		edge, host := edgeColumns(s.Edge), hostColumns(s.Host)
+		t.rows = append(t.rows, []string{
+			s.Name, string(s.Role), s.Endpoint().String(), edge[0], edge[1], host[0], host[1], host[2], count(s.Packets), count(s.Bytes),
+			edge[2], edge[3], host[3], host[4], host[5], host[6], host[7],
+		})
+		v.names = append(v.names, s.Name)
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func edgeColumns(e *api.EdgeService) [4]string {
+	if e == nil {
+		return [4]string{"-", "-", "-", "-"}
+	}
+	return [4]string{count(e.Candidates), count(len(e.Backends)), string(e.Encapsulation), count(e.Buckets)}
+}
+
+func hostColumns(h *api.HostService) [8]string {
+	if h == nil {
+		return [8]string{"-", "-", "-", "-", "-", "-", "-", "-"}
+	}
+	threshold := "-"
+	if h.Accept.Policy != "always" {
+		threshold = count(h.Threshold)
+	}
+	return [8]string{
+		string(h.Accept.Policy), threshold, count(h.Busy),
+		count(h.Offered), count(h.Accepted), count(h.Refused), count(h.Forced), count(h.PassedOnPackets),
+	}
+}
+
+func (a *app) serviceShow() *cobra.Command {
+	var role string
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show a service with its backends or its acceptance policy",
+		Example:           "  sextant lab exec quickstart edge1 -- sextant service show web",
+		Annotations:       seeAlso("sextant service list", "sextant top"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeServices,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			services, err := a.findServices(ctx, args[0], api.Role(role))
+			if err != nil {
+				return err
+			}
+			return a.show(serviceView(services))
+		},
+	}
+	roleFlag(cmd, &role)
+	return cmd
+}
+
+// findServices returns the services of a name, one per role, or an error that lists those that there are.
+func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]api.Service, error) {
+	services, err := a.agent().Services(ctx, "", role)
+	if err != nil {
+		return nil, err
+	}
+	var found []api.Service
+	var names []string
+	for _, s := range services {
+		names = append(names, s.Name)
+		if s.Name == name {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return nil, absent("service", name, names)
+	}
+	return found, nil
+}
+
+func absent(what, name string, known []string) error {
+	mend := "none is configured: add it first"
+	if len(known) > 0 {
+		mend = "known: " + strings.Join(known, ", ")
+	}
+	return &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no %s %q; %s", what, name, mend)}
+}
+
+func serviceView(services []api.Service) view {
+	v := view{value: api.List[api.Service]{Items: services}}
+	var prose strings.Builder
+	for i, s := range services {
+		if i > 0 {
+			prose.WriteString("\n")
+		}
+		describeService(&prose, s)
+		v.names = append(v.names, s.Name)
+		if s.Edge != nil {
+			t := backendTable(s.Edge.Backends)
+			t.title = "Backends:"
+			v.tables = append(v.tables, t)
+		}
+	}
+	v.prose = prose.String()
+	return v
+}
+
+func describeService(w *strings.Builder, s api.Service) {
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(w, "%-14s %s\n", what+":", fmt.Sprintf(format, args...))
+	}
+	line("Name", "%s", s.Name)
+	line("Role", "%s", s.Role)
+	line("Endpoint", "%s", s.Endpoint())
+	line("Traffic", "%d packets, %d bytes", s.Packets, s.Bytes)
+	if e := s.Edge; e != nil {
+		line("Candidates", "%d", e.Candidates)
+		line("Encapsulation", "%s", e.Encapsulation)
+		line("Buckets", "%d", e.Buckets)
+	}
+	if h := s.Host; h != nil {
+		line("Policy", "%s", policyText(h.Accept))
+		line("Threshold", "%d", h.Threshold)
+		line("Busy", "%d connections", h.Busy)
+		line("Offered", "%d connections: %d accepted, %d refused (%s)", h.Offered, h.Accepted, h.Refused,
+			share(h.Refused, h.Offered))
+		line("Forced", "%d connections, taken as the last candidate", h.Forced)
+		line("Passed on", "%d packets, %d bytes", h.PassedOnPackets, h.PassedOnBytes)
+	}
+}
+
+func policyText(p api.Accept) string {
+	text := string(p.Policy)
+	number := func(name string, n *int) {
+		if n != nil {
+			text += fmt.Sprintf(", %s %d", name, *n)
+		}
+	}
+	fraction := func(name string, n *float64) {
+		if n != nil {
+			text += fmt.Sprintf(", %s %g", name, *n)
+		}
+	}
+	number("threshold", p.Threshold)
+	number("workers", p.Workers)
+	number("window", p.Window)
+	fraction("low", p.Low)
+	fraction("high", p.High)
+	number("initial", p.Initial)
+	return text
+}
+
+func (a *app) serviceAdd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add NAME --vip ADDRESS --port PORT", Short: "Add a service",
+		Long: `Add a service to the running agent. The change survives restarts of the agent.
+
+On an edge a service has candidates, on a host an acceptance policy.`,
+		Example: `  sextant lab exec quickstart edge1 -- sextant service add alt --vip 2001:db8:80::80 --port 8080
+  sextant lab exec quickstart web1 -- sextant service add alt --vip 2001:db8:80::80 --port 8080 --policy dynamic --workers 32`,
+		Annotations:       seeAlso("sextant backend add", "sextant service set"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := newServiceFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.putService(cmd, api.Create, args[0], flags) }
+	return cmd
+}
+
+func (a *app) serviceSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "set NAME", Short: "Change a service; what is not said stays as it is",
+		Example: `  sextant lab exec quickstart edge1 -- sextant service set web --candidates 3
+  sextant lab exec quickstart web1 -- sextant service set web --policy static --threshold 4`,
+		Annotations:       seeAlso("sextant service show", "sextant apply"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeServices,
+	}
+	flags := newServiceFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.putService(cmd, api.Update, args[0], flags) }
+	return cmd
+}
+
+func (a *app) putService(cmd *cobra.Command, put api.Put, name string, flags *serviceFlags) error {
+	spec, err := flags.spec(cmd)
+	if err != nil {
+		return err
+	}
+	if put == api.Create && (spec.VIP == nil || spec.Port == nil) {
+		return usageErrorf("a service needs --vip and --port; give both")
+	}
+	if put == api.Update && spec == (api.ServiceSpec{}) {
+		return usageErrorf("nothing to change; say what with a flag, like --candidates")
+	}
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	changes, err := a.agent().PutService(ctx, put, name, api.Role(flags.role), spec)
+	if err != nil {
+		return err
+	}
+	return a.showChanges(changes)
+}
+
+func (a *app) serviceDelete() *cobra.Command {
+	var role string
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "delete NAME", Short: "Delete a service and its backends",
+		Long: `Delete a service and its backends. Drain the backends first ("sextant backend drain"): connections that are
+open when the service goes are broken. A service that carries traffic is deleted only after a question, or with --yes.`,
+		Example:           "  sextant lab exec quickstart edge1 -- sextant service delete alt",
+		Annotations:       seeAlso("sextant backend drain", "sextant backend delete"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeServices,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.confirmServiceDeletion(cmd, args[0], api.Role(role), yes); err != nil {
+				return err
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().DeleteService(ctx, args[0], api.Role(role))
+			if err != nil {
+				return err
+			}
+			return a.showChanges(changes)
+		},
+	}
+	roleFlag(cmd, &role)
+	yesFlag(cmd, &yes)
+	return cmd
+}

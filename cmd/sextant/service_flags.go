@@ -1,0 +1,90 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// serviceFlags are the values of a service as the command line gives them. Only flags that were given count.
+type serviceFlags struct {
+	role, vip, protocol, port                         string
+	candidates, threshold, workers, window, beginning int
+	policy, low, high                                 string
+}
+
+func newServiceFlags(cmd *cobra.Command) *serviceFlags {
+	f := &serviceFlags{}
+	flags := cmd.Flags()
+	flags.StringVar(&f.vip, "vip", "", "address that clients connect to")
+	flags.StringVar(&f.protocol, "protocol", "tcp", "tcp or udp")
+	flags.StringVar(&f.port, "port", "", "port, or any")
+	flags.IntVar(&f.candidates, "candidates", config.DefaultCandidates,
+		"edge: hosts to which a new connection is offered, 1 to 6")
+	flags.StringVar(&f.policy, "policy", "always", "host: acceptance policy: always, static or dynamic")
+	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")
+	flags.IntVar(&f.workers, "workers", 0, "dynamic: connections that the server works on at once")
+	flags.IntVar(&f.window, "window", 50, "dynamic: offers between two adaptations")
+	flags.StringVar(&f.low, "low", "0.4", "dynamic: share of accepted offers below which the threshold rises")
+	flags.StringVar(&f.high, "high", "0.6", "dynamic: share above which it falls")
+	flags.IntVar(&f.beginning, "initial", 1, "dynamic: first threshold")
+	roleFlag(cmd, &f.role)
+	complete(cmd, "protocol", "tcp", "udp")
+	complete(cmd, "policy", "always", "static", "dynamic")
+	complete(cmd, "port", "any")
+	return f
+}
+
+func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
+	given := givenFlags{cmd: cmd}
+	spec := api.ServiceSpec{
+		VIP:        parsed(&given, "vip", f.vip, config.ParseAddress),
+		Port:       parsed(&given, "port", f.port, config.ParsePort),
+		Protocol:   value(&given, "protocol", config.Protocol(f.protocol)),
+		Candidates: value(&given, "candidates", f.candidates),
+	}
+	accept := api.AcceptSpec{
+		Policy:    value(&given, "policy", config.Policy(f.policy)),
+		Threshold: value(&given, "threshold", f.threshold),
+		Workers:   value(&given, "workers", f.workers),
+		Window:    value(&given, "window", f.window),
+		Low:       parsed(&given, "low", f.low, parseShare),
+		High:      parsed(&given, "high", f.high, parseShare),
+		Initial:   value(&given, "initial", f.beginning),
+	}
+	if accept != (api.AcceptSpec{}) {
+		spec.Accept = &accept
+	}
+	return spec, given.wrong
+}
+
+func parseShare(text string) (float64, error) {
+	permille, err := config.ParsePermille(text)
+	return float64(permille) / 1000, err
+}
+
+// givenFlags collects the first flag that can't be read.
+type givenFlags struct {
+	cmd   *cobra.Command
+	wrong error
+}
+
+// value returns a flag's value, or nil if the flag was not given.
+func value[T any](g *givenFlags, flag string, v T) *T {
+	if !g.cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return &v
+}
+
+func parsed[T any](g *givenFlags, flag, text string, parse func(string) (T, error)) *T {
+	if !g.cmd.Flags().Changed(flag) {
+		return nil
+	}
+	v, err := parse(text)
+	if err != nil && g.wrong == nil {
+		g.wrong = usageErrorf("--%s: %w", flag, err)
+	}
+	return &v
+}

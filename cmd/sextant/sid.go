@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+func (a *app) sidCommand() *cobra.Command {
+	return noun("sid", "Local segment identifiers of a host", seeAlso("sextant service"), a.sidList())
+}
+
+func (a *app) sidList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the local SIDs and what they do",
+		Example:           "  sextant lab exec quickstart web1 -- sextant sid list",
+		Annotations:       seeAlso("sextant backend list"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			sids, err := a.agent().SIDs(ctx)
+			if err != nil {
+				return err
+			}
+			t := table{columns: []string{"PREFIX", "BEHAVIOR"}}
+			v := view{value: api.List[api.SID]{Items: sids}}
+			for _, s := range sids {
+				t.rows = append(t.rows, []string{s.Prefix.String(), s.Behavior})
+				v.names = append(v.names, s.Prefix.String())
+			}
+			v.tables = tables{t}
+			return a.show(v)
+		},
+	}
+}

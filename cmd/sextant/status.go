@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+// fullStatus is the status with the counters that belong to it.
+type fullStatus struct {
+	api.Status
+	Counters []api.Counters `json:"counters"`
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var brief bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "Show what the agent runs, its packets and its drops",
+		Example: `  sextant lab exec quickstart edge1 -- sextant status
+  sextant lab exec quickstart edge1 -- sextant status --brief`,
+		Annotations:       seeAlso("sextant service list", "sextant monitor"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			s, err := a.fullStatus(ctx)
+			if err != nil {
+				return err
+			}
+			if brief && (a.output == formatTable || a.output == formatWide) {
+				fmt.Fprintln(a.stdout, briefStatus(s))
+				return nil
+			}
+			return a.show(statusView(s))
+		},
+	}
+	cmd.Flags().BoolVar(&brief, "brief", false, "one line, for probes")
+	return cmd
+}
+
+func (a *app) fullStatus(ctx context.Context) (fullStatus, error) {
+	status, err := a.agent().Status(ctx)
+	if err != nil {
+		return fullStatus{}, err
+	}
+	counters, err := a.agent().Counters(ctx)
+	return fullStatus{status, counters}, err
+}
+
+func briefStatus(s fullStatus) string {
+	health := "ok"
+	if len(s.Warnings) > 0 {
+		health = s.Warnings[0]
+	}
+	return fmt.Sprintf("%s (%s), %d programs, up %s: %s", s.Node, strings.Join(s.Roles, ", "), len(s.Programs),
+		age(s.UptimeSeconds), health)
+}
+
+func statusView(s fullStatus) view {
+	var prose strings.Builder
+	fmt.Fprintf(&prose, "Node:      %s (%s)\n", s.Node, strings.Join(s.Roles, ", "))
+	fmt.Fprintf(&prose, "Version:   %s\n", s.Version)
+	fmt.Fprintf(&prose, "Up:        %s, since %s\n", age(s.UptimeSeconds), s.StartedAt.Format(time.RFC3339))
+	fmt.Fprintf(&prose, "Config:    %s\n", s.ConfigHash)
+	for _, w := range s.Warnings {
+		fmt.Fprintf(&prose, "Warning:   %s\n", w)
+	}
+	return view{
+		value:  s,
+		prose:  prose.String(),
+		tables: tables{programTable(s.Programs), packetTable(s.Counters), dropTable(s.Counters)},
+		names:  []string{s.Node},
+	}
+}
+
+func programTable(programs []api.Program) table {
+	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE"}, wide: []string{"TAG"}}
+	for _, p := range programs {
+		t.rows = append(t.rows, []string{p.Name, orDash(p.Interface + p.Cgroup), orDash(string(p.Mode)),
+			orDash(string(p.Side)), p.Tag})
+	}
+	return t
+}
+
+func packetTable(counters []api.Counters) table {
+	t := table{
+		title:   "Packets:",
+		columns: []string{"ROLE", "FORWARDED", "TAKEN", "PASSED", "DROPPED"},
+		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
+	}
+	for _, c := range counters {
+		t.rows = append(t.rows, []string{
+			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets), count(c.PassedPackets), count(c.DroppedPackets()),
+			count(c.TransmittedPackets), count(c.RedirectedPackets), count(c.HandedToKernelPackets),
+		})
+	}
+	return t
+}
+
+// dropTable leaves reasons out that never happened.
+func dropTable(counters []api.Counters) table {
+	t := table{title: "Drops:", columns: []string{"ROLE", "REASON", "PACKETS"}}
+	for _, c := range counters {
+		for _, d := range c.Drops {
+			if d.Packets > 0 {
+				t.rows = append(t.rows, []string{string(c.Role), d.Reason, count(d.Packets)})
+			}
+		}
+	}
+	return t
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,317 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// ServiceChange is what a run-time change says about a service of the edge. A
+// nil field leaves the value as it is, or at its default in a new service.
+type ServiceChange struct {
+	VIP        *netip.Addr
+	Protocol   *Protocol
+	Port       *uint16
+	Candidates *int
+}
+
+// HostServiceChange is the same for a service of the host.
+type HostServiceChange struct {
+	VIP      *netip.Addr
+	Protocol *Protocol
+	Port     *uint16
+	Accept   AcceptChange
+}
+
+// AcceptChange is the same for an acceptance policy. Another policy begins
+// with its own defaults.
+type AcceptChange struct {
+	Policy                    *Policy
+	Threshold                 *int
+	Workers, Window           *int
+	LowPermille, HighPermille *int
+	Initial                   *int
+}
+
+// BackendChange is the same for a backend.
+type BackendChange struct {
+	SID    *netip.Addr
+	Weight *int
+	State  *BackendState
+}
+
+// The functions below return a changed copy of a node, or a *Problem of the
+// kind ErrNotFound, ErrConflict or ErrInvalid. The node itself stays as it is.
+
+// AddService adds a service to the edge.
+func AddService(n *Node, name string, change ServiceChange) (*Node, error) {
+	return n.changeEdge(func(e *Edge) error {
+		if slices.ContainsFunc(e.Services, func(s Service) bool { return s.Name == name }) {
+			return exists("service", name)
+		}
+		if err := needs(change.VIP != nil, "vip"); err != nil {
+			return err
+		}
+		if err := needs(change.Port != nil, "port"); err != nil {
+			return err
+		}
+		s := newService(name)
+		change.on(&s)
+		e.Services = append(e.Services, s)
+		return nil
+	})
+}
+
+// SetService changes a service of the edge.
+func SetService(n *Node, name string, change ServiceChange) (*Node, error) {
+	return n.changeService(name, func(s *Service) error {
+		change.on(s)
+		return nil
+	})
+}
+
+// DeleteService deletes a service of the edge together with its backends.
+func DeleteService(n *Node, name string) (*Node, error) {
+	return n.changeEdge(func(e *Edge) error {
+		return deleteNamed(&e.Services, "service", name, func(s Service) string { return s.Name })
+	})
+}
+
+// AddHostService adds a service to the host.
+func AddHostService(n *Node, name string, change HostServiceChange) (*Node, error) {
+	return n.changeHost(func(h *Host) error {
+		if slices.ContainsFunc(h.Services, func(s HostService) bool { return s.Name == name }) {
+			return exists("service", name)
+		}
+		if err := needs(change.VIP != nil, "vip"); err != nil {
+			return err
+		}
+		if err := needs(change.Port != nil, "port"); err != nil {
+			return err
+		}
+		s := newHostService(name)
+		h.Services = append(h.Services, s)
+		return change.on(&h.Services[len(h.Services)-1])
+	})
+}
+
+// SetHostService changes a service of the host.
+func SetHostService(n *Node, name string, change HostServiceChange) (*Node, error) {
+	return n.changeHost(func(h *Host) error {
+		i := slices.IndexFunc(h.Services, func(s HostService) bool { return s.Name == name })
+		if i < 0 {
+			return absent("service", name, names(h.Services, func(s HostService) string { return s.Name }))
+		}
+		return change.on(&h.Services[i])
+	})
+}
+
+// DeleteHostService deletes a service of the host.
+func DeleteHostService(n *Node, name string) (*Node, error) {
+	return n.changeHost(func(h *Host) error {
+		return deleteNamed(&h.Services, "service", name, func(s HostService) string { return s.Name })
+	})
+}
+
+// AddBackend adds a backend to a service of the edge.
+func AddBackend(n *Node, service, name string, change BackendChange) (*Node, error) {
+	return n.changeService(service, func(s *Service) error {
+		if slices.ContainsFunc(s.Backends, func(b Backend) bool { return b.Name == name }) {
+			return exists("backend", name)
+		}
+		if err := needs(change.SID != nil, "sid"); err != nil {
+			return err
+		}
+		b := newBackend(name)
+		change.on(&b)
+		s.Backends = append(s.Backends, b)
+		return nil
+	})
+}
+
+// SetBackend changes a backend of a service of the edge.
+func SetBackend(n *Node, service, name string, change BackendChange) (*Node, error) {
+	return n.changeService(service, func(s *Service) error {
+		i := slices.IndexFunc(s.Backends, func(b Backend) bool { return b.Name == name })
+		if i < 0 {
+			return absent("backend", name, names(s.Backends, func(b Backend) string { return b.Name }))
+		}
+		change.on(&s.Backends[i])
+		return nil
+	})
+}
+
+// DeleteBackend deletes a backend from a service of the edge.
+func DeleteBackend(n *Node, service, name string) (*Node, error) {
+	return n.changeService(service, func(s *Service) error {
+		return deleteNamed(&s.Backends, "backend", name, func(b Backend) string { return b.Name })
+	})
+}
+
+func (n *Node) changeService(name string, change func(*Service) error) (*Node, error) {
+	return n.changeEdge(func(e *Edge) error {
+		i := slices.IndexFunc(e.Services, func(s Service) bool { return s.Name == name })
+		if i < 0 {
+			return absent("service", name, names(e.Services, func(s Service) string { return s.Name }))
+		}
+		return change(&e.Services[i])
+	})
+}
+
+func (n *Node) changeEdge(change func(*Edge) error) (*Node, error) {
+	if n.Edge == nil {
+		return nil, roleless(n, "edge")
+	}
+	return n.changed(func(c *Node) error { return change(c.Edge) })
+}
+
+func (n *Node) changeHost(change func(*Host) error) (*Node, error) {
+	if n.Host == nil {
+		return nil, roleless(n, "host")
+	}
+	return n.changed(func(c *Node) error { return change(c.Host) })
+}
+
+// changed applies a change to a copy and checks the result.
+func (n *Node) changed(change func(*Node) error) (*Node, error) {
+	c := n.Clone()
+	if err := change(c); err != nil {
+		return nil, err
+	}
+	if problems := Validate(c); len(problems) > 0 {
+		return nil, problems[0]
+	}
+	return c, nil
+}
+
+func (c ServiceChange) on(s *Service) {
+	set(&s.VIP, c.VIP)
+	set(&s.Protocol, c.Protocol)
+	set(&s.Port, c.Port)
+	set(&s.Candidates, c.Candidates)
+}
+
+func (c HostServiceChange) on(s *HostService) error {
+	set(&s.VIP, c.VIP)
+	set(&s.Protocol, c.Protocol)
+	set(&s.Port, c.Port)
+	accept, problems := c.Accept.on(s.Accept)
+	if len(problems) > 0 {
+		return problems[0]
+	}
+	s.Accept = accept
+	return nil
+}
+
+func (c BackendChange) on(b *Backend) {
+	set(&b.SID, c.SID)
+	set(&b.Weight, c.Weight)
+	set(&b.State, c.State)
+}
+
+// on returns the policy after the change. Values of another policy are
+// problems, and so is the absence of one that has no default; their paths are
+// those of the keys in the node file.
+func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
+	policy := a.Policy
+	set(&policy, c.Policy)
+	if !slices.Contains(policies, policy) {
+		return Accept{Policy: policy}, nil // Validate tells
+	}
+	another := policy != a.Policy
+	if another {
+		a = newAccept(policy)
+	}
+	problems := c.misplaced(policy)
+	if another && policy == Static && c.Threshold == nil {
+		problems = append(problems, lacking("threshold", "below how many busy connections this host accepts"))
+	}
+	if another && policy == Dynamic && c.Workers == nil {
+		problems = append(problems, lacking("workers", "how many connections the server works on at once"))
+	}
+	set(&a.Threshold, c.Threshold)
+	set(&a.Workers, c.Workers)
+	set(&a.Window, c.Window)
+	set(&a.LowPermille, c.LowPermille)
+	set(&a.HighPermille, c.HighPermille)
+	set(&a.Initial, c.Initial)
+	return a, problems
+}
+
+func (c AcceptChange) misplaced(policy Policy) []*Problem {
+	var problems []*Problem
+	for _, f := range []struct {
+		key   string
+		value *int
+		of    Policy
+	}{
+		{"threshold", c.Threshold, Static},
+		{"workers", c.Workers, Dynamic},
+		{"window", c.Window, Dynamic},
+		{"low", c.LowPermille, Dynamic},
+		{"high", c.HighPermille, Dynamic},
+		{"initial", c.Initial, Dynamic},
+	} {
+		if f.value != nil && f.of != policy {
+			p := invalid(fmt.Sprintf("%s does not belong to policy %s", f.key, policy),
+				fmt.Sprintf("leave it out, or choose policy %s", f.of))
+			p.Path, p.about = f.key, []string{"policy"}
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+func lacking(key, meaning string) *Problem {
+	p := invalid(key+" is missing", "say "+meaning)
+	p.Path, p.about = key, []string{"policy"}
+	return p
+}
+
+func set[T any](target, value *T) {
+	if value != nil {
+		*target = *value
+	}
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	all := make([]string, len(list))
+	for i, item := range list {
+		all[i] = name(item)
+	}
+	return all
+}
+
+func deleteNamed[T any](list *[]T, what, name string, nameOf func(T) string) error {
+	i := slices.IndexFunc(*list, func(item T) bool { return nameOf(item) == name })
+	if i < 0 {
+		return absent(what, name, names(*list, nameOf))
+	}
+	*list = slices.Delete(*list, i, i+1)
+	return nil
+}
+
+func needs(given bool, what string) error {
+	if given {
+		return nil
+	}
+	return invalid(what+" is missing", "give one")
+}
+
+func exists(what, name string) *Problem {
+	return &Problem{Kind: ErrConflict, Text: fmt.Sprintf("%s %q is there already", what, name),
+		Mend: "choose another name, or change it with set"}
+}
+
+func absent(what, name string, known []string) *Problem {
+	mend := "none is configured: add it first"
+	if len(known) > 0 {
+		mend = "known: " + enumerate(known)
+	}
+	return &Problem{Kind: ErrNotFound, Text: fmt.Sprintf("there is no %s %q", what, name), Mend: mend}
+}
+
+func roleless(n *Node, role string) *Problem {
+	return &Problem{Kind: ErrConflict, Text: fmt.Sprintf("node %q is no %s", n.Name, role),
+		Mend: fmt.Sprintf("add %q to its node file and apply it", role+":")}
+}

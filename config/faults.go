@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// place is a position in the file, both counted from 1.
+type place struct{ line, column int }
+
+func placeOf(t *token.Token) place {
+	if t == nil || t.Position == nil {
+		return place{1, 1}
+	}
+	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// fault is a problem with its place, before it becomes an Error.
+type fault struct {
+	*Problem
+	place
+}
+
+// decoder collects what Parse learns about a file besides its values.
+type decoder struct {
+	name    string
+	lines   []string
+	places  map[string]place    // by path, of each value that was met
+	broken  []string            // paths of values that could not be read
+	anchors map[string]ast.Node // met so far
+	secret  string              // text that no excerpt may show
+	faults  []fault
+	values  int
+}
+
+func (d *decoder) line(number int) string {
+	if number < 1 || number > len(d.lines) {
+		return ""
+	}
+	return d.lines[number-1]
+}
+
+func (d *decoder) add(p *Problem, at place) { d.faults = append(d.faults, fault{p, at}) }
+
+// judge files a problem that Validate found, unless it rests on a value that could not be read.
+func (d *decoder) judge(p *Problem) {
+	for _, path := range append([]string{p.Path}, p.about...) {
+		for _, broken := range d.broken {
+			if within(broken, path) || within(path, broken) {
+				return
+			}
+		}
+	}
+	d.add(p, d.place(p.Path))
+}
+
+// within says whether path is at or below the other path.
+func within(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || other == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// place finds a path in the file, or the nearest one above it that is there.
+func (d *decoder) place(path string) place {
+	for path != "" {
+		if at, ok := d.places[path]; ok {
+			return at
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+	if at, ok := d.places[""]; ok {
+		return at
+	}
+	return place{1, 1}
+}
+
+func (d *decoder) errors() Errors {
+	sort.SliceStable(d.faults, func(i, j int) bool {
+		a, b := d.faults[i], d.faults[j]
+		return a.line < b.line || a.line == b.line && a.column < b.column
+	})
+	var list Errors
+	for i, f := range d.faults {
+		if i == MaxErrors {
+			list = append(list, fmt.Errorf("%s: faults besides these: %d", d.name, len(d.faults)-i))
+			break
+		}
+		list = append(list, &Error{f.Problem, d.name, f.line, f.column, d.excerpt(f.place)})
+	}
+	return list
+}
+
+func (d *decoder) excerpt(at place) string {
+	line := d.line(at.line)
+	if strings.TrimSpace(line) == "" {
+		return ""
+	}
+	if d.secret != "" {
+		line = strings.ReplaceAll(line, d.secret, strings.Repeat("*", utf8.RuneCountInString(d.secret)))
+	}
+	return excerpt(line, at.line, at.column)
+}

@@ -1,0 +1,245 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"sextant/flow"
+	"sextant/srv6"
+)
+
+// Node is the desired state of one machine.
+type Node struct {
+	Name   string // how the node calls itself in status and logs
+	Domain Domain
+	// Secret keys the flow hash and is the same on all nodes of the cluster.
+	// It is zero as long as SecretFile has not been read.
+	Secret     flow.Secret
+	SecretFile string // absolute path of a file that holds the secret; "" when Secret is in the node file
+	State      string // directory in which run-time changes survive restarts
+	API        API
+	Edge       *Edge // nil: the node is no edge
+	Host       *Host // nil: the node is no host
+}
+
+// Domain describes the SR domain; it is the same on all its nodes.
+type Domain struct {
+	Block          srv6.Block     // the prefix from which all carrier SIDs are taken
+	Infrastructure []netip.Prefix // sources from which SRv6 is accepted (RFC 8754 section 5.1)
+	MTU            int            // bytes of the largest IPv6 packet that the domain carries
+}
+
+// API says where the agent listens.
+type API struct {
+	Socket  string         // path of the Unix socket
+	Metrics netip.AddrPort // Prometheus over TCP; the zero value is none
+}
+
+// Edge is the role that spreads connections over backends.
+type Edge struct {
+	Interfaces    []EdgeInterface
+	Source        netip.Addr // outer source address of encapsulated packets
+	Encapsulation Encapsulation
+	HopLimit      int // of the outer header
+	Buckets       int // slots of each service's table
+	Services      []Service
+}
+
+// EdgeInterface is one interface on which the edge program runs.
+type EdgeInterface struct {
+	Name string
+	Side Side
+	Mode Mode
+}
+
+// Service is a virtual service of an edge.
+type Service struct {
+	Name string
+	Endpoint
+	Candidates int // hosts to which a new connection is offered, in turn
+	Backends   []Backend
+}
+
+// Backend is one server of a service.
+type Backend struct {
+	Name   string
+	SID    netip.Addr
+	Weight int
+	State  BackendState
+}
+
+// Host is the role that accepts offered connections or passes them on.
+type Host struct {
+	Interfaces []HostInterface
+	Cgroup     string // cgroup2 directory whose sockets count as busy; "" is the root
+	SIDs       []SID
+	Services   []HostService
+}
+
+// HostInterface is one interface on which the host program runs.
+type HostInterface struct {
+	Name string
+	Mode Mode
+}
+
+// SID is a local segment identifier: packets to the prefix meet the behaviour.
+type SID struct {
+	Prefix   netip.Prefix
+	Behavior srv6.Behavior
+}
+
+// HostService is a service that this host offers to serve.
+type HostService struct {
+	Name string
+	Endpoint
+	Accept Accept
+}
+
+// Accept is a host's acceptance policy for one service. Only the fields of
+// the policy in use are set; the others are 0.
+type Accept struct {
+	Policy    Policy
+	Threshold int // static: accept while fewer connections are busy
+	Workers   int // dynamic: upper bound of the threshold
+	Window    int // dynamic: offers between two adaptations
+	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as it is.
+	LowPermille, HighPermille int
+	Initial                   int // dynamic: first threshold
+}
+
+// Endpoint is what clients connect to.
+type Endpoint struct {
+	VIP      netip.Addr
+	Protocol Protocol
+	Port     uint16 // AnyPort: all ports that no other service of this VIP and protocol names
+}
+
+// AnyPort as the port of an endpoint stands for all ports.
+const AnyPort uint16 = 0
+
+// String writes the endpoint as "[2001:db8::80]:443/tcp" or "192.0.2.1:any/udp".
+func (e Endpoint) String() string {
+	vip := e.VIP.String()
+	if e.VIP.Is6() {
+		vip = "[" + vip + "]"
+	}
+	return fmt.Sprintf("%s:%s/%s", vip, FormatPort(e.Port), e.Protocol)
+}
+
+// FormatPort writes a port as ParsePort reads it: a number or "any".
+func FormatPort(port uint16) string {
+	if port == AnyPort {
+		return "any"
+	}
+	return strconv.Itoa(int(port))
+}
+
+// Side says what lies behind an interface of the edge.
+type Side string
+
+// The sides of an edge's interface.
+const (
+	External Side = "external" // clients
+	Internal Side = "internal" // the SR domain
+	Mixed    Side = "mixed"    // both
+)
+
+// Mode is how an XDP program is attached.
+type Mode string
+
+// The ways to attach an XDP program.
+const (
+	Auto    Mode = "auto"    // native if the driver can, else generic
+	Native  Mode = "native"  // in the driver
+	Generic Mode = "generic" // behind it, in the kernel's receive path
+)
+
+// Encapsulation is how a chain of candidates is written into the outer packet.
+type Encapsulation string
+
+// The encapsulations.
+const (
+	Carrier    Encapsulation = "carrier"     // compressed SIDs in the destination address (RFC 9800)
+	SRH        Encapsulation = "srh"         // segment routing header with all SIDs (RFC 8754)
+	SRHReduced Encapsulation = "srh-reduced" // without the first SID (RFC 8986 section 5.2)
+)
+
+// Protocol is a transport protocol.
+type Protocol string
+
+// The transport protocols.
+const (
+	TCP Protocol = "tcp"
+	UDP Protocol = "udp"
+)
+
+// Policy is the name of an acceptance policy.
+type Policy string
+
+// The acceptance policies.
+const (
+	Always  Policy = "always"
+	Static  Policy = "static"  // SR_c, SRLB Algorithm 1
+	Dynamic Policy = "dynamic" // SR_dyn, SRLB Algorithm 2
+)
+
+// BackendState says what a backend is given.
+type BackendState string
+
+// The states of a backend.
+const (
+	Up          BackendState = "up"          // new and old connections
+	Draining    BackendState = "draining"    // old connections only
+	Down        BackendState = "down"        // nothing: it is broken
+	Maintenance BackendState = "maintenance" // nothing: an operator took it out
+)
+
+// Roles lists the node's roles, "edge" before "host".
+func (n *Node) Roles() []string {
+	var roles []string
+	if n.Edge != nil {
+		roles = append(roles, "edge")
+	}
+	if n.Host != nil {
+		roles = append(roles, "host")
+	}
+	return roles
+}
+
+// Clone returns a deep copy.
+func (n *Node) Clone() *Node {
+	c := *n
+	c.Domain.Infrastructure = slices.Clone(n.Domain.Infrastructure)
+	if n.Edge != nil {
+		edge := *n.Edge
+		edge.Interfaces = slices.Clone(edge.Interfaces)
+		edge.Services = slices.Clone(edge.Services)
+		for i := range edge.Services {
+			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)
+		}
+		c.Edge = &edge
+	}
+	if n.Host != nil {
+		host := *n.Host
+		host.Interfaces = slices.Clone(host.Interfaces)
+		host.SIDs = slices.Clone(host.SIDs)
+		host.Services = slices.Clone(host.Services)
+		c.Host = &host
+	}
+	return &c
+}
+
+// String writes the policy with its parameters, like "static threshold 4".
+func (a Accept) String() string {
+	switch a.Policy {
+	case Static:
+		return fmt.Sprintf("%s threshold %d", a.Policy, a.Threshold)
+	case Dynamic:
+		return fmt.Sprintf("%s workers %d window %d low %s high %s initial %d", a.Policy,
+			a.Workers, a.Window, FormatPermille(a.LowPermille), FormatPermille(a.HighPermille), a.Initial)
+	default:
+		return string(a.Policy)
+	}
+}

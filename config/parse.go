@@ -1,0 +1,157 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds on foreign bytes: the YAML parser is recursive, and aliases multiply.
+const (
+	maxBytes  = 4 << 20
+	maxValues = 1 << 20 // values read, those behind aliases each time
+	maxNested = 32      // lists and mappings inside one another on one line
+	maxIndent = 256     // columns, and so the depth of block style
+)
+
+// Parse reads a node file. The name is used in errors only. The error is of
+// type Errors and lists all faults that were found.
+func Parse(name string, data []byte) (*Node, error) {
+	d := &decoder{
+		name:    name,
+		lines:   strings.Split(string(data), "\n"),
+		places:  map[string]place{},
+		anchors: map[string]ast.Node{},
+	}
+	if root := d.root(data); root != nil {
+		n := newNode()
+		readNode(value{d: d, node: root}, n)
+		for _, p := range Validate(n) {
+			d.judge(p)
+		}
+		if len(d.faults) == 0 {
+			return n, nil
+		}
+	}
+	return nil, d.errors()
+}
+
+// root returns the file's only document, or nil if it has faults.
+func (d *decoder) root(data []byte) ast.Node {
+	if p, at := unreadable(data); p != nil {
+		d.add(p, at)
+		return nil
+	}
+	tokens := lexer.Tokenize(string(data))
+	if t := tooDeep(tokens); t != nil {
+		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"), placeOf(t))
+		return nil
+	}
+	file, err := parse(tokens)
+	if err != nil {
+		d.syntax(err)
+		return nil
+	}
+	return d.document(file)
+}
+
+// document picks the one document that has content.
+func (d *decoder) document(file *ast.File) ast.Node {
+	var root ast.Node
+	for _, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.DirectiveType || doc.Body.Type() == ast.CommentType {
+			continue
+		}
+		if root != nil {
+			d.add(invalid("a second document starts here", "write one document per file"), placeOf(first(doc.Body)))
+			return nil
+		}
+		root = doc.Body
+	}
+	if root == nil {
+		d.add(invalid("the file is empty", `describe the node, beginning with "node: NAME"`), place{1, 1})
+	}
+	return root
+}
+
+// parse runs the library's parser. It is known to panic on some malformed
+// inputs, which is a syntax error like another.
+func parse(tokens token.Tokens) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the text is not YAML (%v)", r)
+		}
+	}()
+	// Duplicate keys are allowed here because the reader reports them together with all other faults.
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+}
+
+func (d *decoder) syntax(err error) {
+	p, at := invalid("the text is not YAML", "check indentation, brackets and quotes"), place{1, 1}
+	var located yaml.Error
+	if errors.As(err, &located) {
+		p.Text, at = "not YAML: "+located.GetMessage(), placeOf(located.GetToken())
+	}
+	if text := d.line(at.line); strings.HasSuffix(strings.TrimSpace(text), "::") {
+		p.Mend = "put an address that ends with a colon in quotes"
+	}
+	d.add(p, at)
+}
+
+// unreadable finds what no YAML file may be.
+func unreadable(data []byte) (*Problem, place) {
+	if len(data) > maxBytes {
+		return invalid(fmt.Sprintf("the file has %d bytes", len(data)), fmt.Sprintf("a node file has at most %d",
+			maxBytes)), place{1, 1}
+	}
+	if utf8.Valid(data) {
+		return nil, place{}
+	}
+	at := place{1, 1}
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		if r == utf8.RuneError && size == 1 {
+			break
+		}
+		at.column++
+		if r == '\n' {
+			at = place{at.line + 1, 1}
+		}
+		data = data[size:]
+	}
+	return invalid("the text is not UTF-8", "save the file as UTF-8"), at
+}
+
+// tooDeep returns the token at which the text nests deeper than the bounds.
+func tooDeep(tokens token.Tokens) *token.Token {
+	flow, openers, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			line, openers = t.Position.Line, 0
+			if flow == 0 && t.Position.Column > maxIndent {
+				return t
+			}
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			flow++
+		case token.MappingEndType, token.SequenceEndType:
+			flow = max(flow-1, 0)
+		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
+			openers++
+		case token.CollectEntryType:
+			openers = 0
+		}
+		if flow+openers > maxNested {
+			return t
+		}
+	}
+	return nil
+}

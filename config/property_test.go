@@ -1,0 +1,186 @@
+package config_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sextant/config"
+	"sextant/flow"
+	"sextant/srv6"
+)
+
+// drawNode makes a valid node.
+func drawNode(t *rapid.T) *config.Node {
+	block, err := srv6.ParseBlock("fcbb:bb00::/32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &config.Node{
+		Name: rapid.StringMatching(`[0-9A-Za-z][-_.0-9A-Za-z]{0,62}`).Draw(t, "name"),
+		Domain: config.Domain{
+			Block:          block,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+			MTU:            rapid.IntRange(1280, 65535).Draw(t, "mtu"),
+		},
+		State: "/" + rapid.StringMatching(`[-a-z #:"']{0,9}`).Draw(t, "state"),
+		API:   config.API{Socket: "/s"},
+	}
+	if rapid.Bool().Draw(t, "secret in file") {
+		n.SecretFile = "/secret"
+	} else {
+		n.Secret = flow.Secret{rapid.ByteRange(1, 255).Draw(t, "secret")}
+	}
+	if rapid.Bool().Draw(t, "metrics") {
+		n.API.Metrics = netip.MustParseAddrPort("[::1]:9477")
+	}
+	role := rapid.IntRange(1, 3).Draw(t, "roles")
+	if role&1 != 0 {
+		n.Edge = drawEdge(t)
+	}
+	if role&2 != 0 {
+		n.Host = drawHost(t)
+	}
+	return n
+}
+
+func drawEdge(t *rapid.T) *config.Edge {
+	e := &config.Edge{
+		Interfaces: []config.EdgeInterface{{Name: "e0", Side: pick(t, config.External, config.Internal,
+			config.Mixed), Mode: config.Native}},
+		Source:        netip.MustParseAddr("fd00:5e::1"),
+		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
+		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
+		Buckets:       rapid.IntRange(1021, 1<<20).Draw(t, "buckets"),
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
+		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Candidates: rapid.IntRange(1,
+			6).Draw(t, "candidates")}
+		for j := range rapid.IntRange(0, 3).Draw(t, "backends") {
+			s.Backends = append(s.Backends, config.Backend{
+				Name: fmt.Sprintf("%d", j), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", j+1)),
+				Weight: rapid.IntRange(0, 65535).Draw(t, "weight"),
+				State:  pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
+			})
+		}
+		e.Services = append(e.Services, s)
+	}
+	return e
+}
+
+func drawHost(t *rapid.T) *config.Host {
+	h := &config.Host{
+		Interfaces: []config.HostInterface{{Name: "h0", Mode: pick(t, config.Auto, config.Generic)}},
+		Cgroup:     pick(t, "", "/sys/fs/cgroup"),
+		SIDs:       []config.SID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}},
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "host services") {
+		h.Services = append(h.Services, config.HostService{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),
+			Accept: drawAccept(t)})
+	}
+	return h
+}
+
+func drawAccept(t *rapid.T) config.Accept {
+	low := rapid.IntRange(0, 999).Draw(t, "low")
+	workers := rapid.IntRange(1, 65535).Draw(t, "workers")
+	return pick(t,
+		config.Accept{Policy: config.Always},
+		config.Accept{Policy: config.Static, Threshold: rapid.IntRange(0, 65535).Draw(t, "threshold")},
+		config.Accept{Policy: config.Dynamic, Workers: workers, Window: rapid.IntRange(1, 65535).Draw(t, "window"),
+			LowPermille: low, HighPermille: rapid.IntRange(low+1, 1000).Draw(t, "high"), Initial: rapid.IntRange(0,
+				workers).Draw(t, "initial")})
+}
+
+func drawEndpoint(t *rapid.T, i int) config.Endpoint {
+	return config.Endpoint{
+		VIP:      netip.MustParseAddr(fmt.Sprintf(pick(t, "192.0.2.%d", "2001:db8::%d"), i+1)),
+		Protocol: pick(t, config.TCP, config.UDP),
+		Port:     rapid.Uint16().Draw(t, "port"),
+	}
+}
+
+func pick[T any](t *rapid.T, values ...T) T {
+	return values[rapid.IntRange(0, len(values)-1).Draw(t, "pick")]
+}
+
+// A node's canonical text, YAML or JSON, reads back as the same node.
+func TestMarshalThenParse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := drawNode(t)
+		if problems := config.Validate(n); len(problems) > 0 {
+			t.Fatalf("the drawn node is invalid: %v", problems[0])
+		}
+		asYAML, err := config.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := json.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range [][]byte{asYAML, asJSON} {
+			back, err := config.Parse("node.yaml", text)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if d := config.Diff(n, back); len(d) > 0 {
+				t.Fatalf("differences %v after\n%s", d, text)
+			}
+			again, err := config.Marshal(back)
+			if err != nil || string(again) != string(asYAML) {
+				t.Fatalf("the second text differs (error %v):\n%s\n%s", err, asYAML, again)
+			}
+		}
+	})
+}
+
+// A diff is empty exactly between nodes of equal text, and turned round it has as many lines.
+func TestDiffAgreesWithText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawNode(t), drawNode(t)
+		x, errX := config.Fingerprint(a)
+		y, errY := config.Fingerprint(b)
+		if errX != nil || errY != nil {
+			t.Fatal(errX, errY)
+		}
+		forth, back := config.Diff(a, b), config.Diff(b, a)
+		if (len(forth) == 0) != (x == y) || len(forth) != len(back) {
+			t.Fatalf("fingerprints %s and %s, %d changes forth, %d back", x, y, len(forth), len(back))
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, pattern := range []string{"testdata/valid/*.yaml", "testdata/errors/*.yaml"} {
+		for _, file := range corpus(f, pattern) {
+			f.Add(file)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, err := config.Parse("fuzz.yaml", data)
+		if (n == nil) == (err == nil) {
+			t.Fatalf("node %v with error %v", n, err)
+		}
+		if err != nil {
+			if err.Error() == "" {
+				t.Fatal("an error without text")
+			}
+			return
+		}
+		text, err := config.Marshal(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := config.Parse("again.yaml", text)
+		if err != nil {
+			t.Fatalf("the canonical text is refused: %v\n%s", err, text)
+		}
+		if d := config.Diff(n, back); len(d) > 0 {
+			t.Fatalf("differences %v after\n%s", d, text)
+		}
+	})
+}

@@ -1,0 +1,224 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"strings"
+
+	"sextant/srv6"
+)
+
+// Bounds of the node file.
+const (
+	minMTU, maxMTU         = 1280, 65535 // RFC 8200 section 5
+	minBuckets, maxBuckets = 1021, 1 << 20
+	maxCandidates          = srv6.MaxCarrierCSIDs
+	maxWeight              = 65535
+	maxWorkers             = 65535
+	maxWindow              = 65535
+	maxInfrastructure      = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
+	maxSIDLengths          = 4    // SID_LENGTHS_MAX in bpf/host.c
+	maxServices            = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
+	maxName                = 63   // of nodes, services and backends: they are labels of metrics
+	maxInterfaceName       = 15   // IFNAMSIZ - 1
+	maxSocketPath          = 107
+)
+
+var (
+	sides          = []Side{External, Internal, Mixed}
+	modes          = []Mode{Auto, Native, Generic}
+	encapsulations = []Encapsulation{Carrier, SRH, SRHReduced}
+	protocols      = []Protocol{TCP, UDP}
+	policies       = []Policy{Always, Static, Dynamic}
+	states         = []BackendState{Up, Draining, Down, Maintenance}
+)
+
+// Validate checks the rules that hold between the values of a node and
+// returns all breaches, in the order of the file's schema.
+func Validate(n *Node) []*Problem {
+	c := &checker{node: n}
+	c.name("node", "node", n.Name)
+	c.domain()
+	c.secret()
+	c.directory("state", n.State)
+	c.socket("api.socket", n.API.Socket)
+	if n.Edge == nil && n.Host == nil {
+		c.invalid("", "the node has no role", `add "edge:" or "host:" or both`)
+	}
+	if n.Edge != nil {
+		c.edge(n.Edge)
+	}
+	if n.Host != nil {
+		c.host(n.Host)
+	}
+	return c.problems
+}
+
+// checker collects the breaches of one node.
+type checker struct {
+	node     *Node
+	problems []*Problem
+}
+
+func (c *checker) add(kind error, path, text, mend string, about []string) {
+	c.problems = append(c.problems, &Problem{Kind: kind, Path: path, Text: text, Mend: mend, about: about})
+}
+
+func (c *checker) invalid(path, text, mend string, about ...string) {
+	c.add(ErrInvalid, path, text, mend, about)
+}
+
+func (c *checker) conflict(path, text, mend string, about ...string) {
+	c.add(ErrConflict, path, text, mend, about)
+}
+
+// number checks a range, bounds included.
+func (c *checker) number(path, what string, value, low, high int) {
+	if value < low || value > high {
+		c.invalid(path, fmt.Sprintf("%s %d is out of range", what, value), fmt.Sprintf("write %d to %d", low, high))
+	}
+}
+
+// word checks that a value is one of the known ones.
+func word[T ~string](c *checker, path, what string, value T, known []T) {
+	for _, k := range known {
+		if value == k {
+			return
+		}
+	}
+	c.invalid(path, fmt.Sprintf("unknown %s %q", what, value), "write "+alternatives(known))
+}
+
+// name checks a name that is used in addresses of the API and in metrics.
+func (c *checker) name(path, what, name string) {
+	ok := name != "" && len(name) <= maxName && alphanumeric(rune(name[0]))
+	for _, r := range name {
+		ok = ok && (alphanumeric(r) || strings.ContainsRune("-_.", r))
+	}
+	if !ok {
+		c.invalid(path, fmt.Sprintf("%q is no name for a %s", name, what),
+			fmt.Sprintf("use 1 to %d letters, digits, dots, dashes and underscores, a letter or digit first", maxName))
+	}
+}
+
+func alphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+func (c *checker) interfaceName(path, name string) {
+	if name == "" || name == "." || name == ".." || len(name) > maxInterfaceName || strings.ContainsAny(name,
+		"/: \t\n") {
+		c.invalid(path, fmt.Sprintf("%q is no name of a network interface", name),
+			"take one of those that \"ip link\" shows")
+	}
+}
+
+func (c *checker) directory(where, dir string) {
+	if !path.IsAbs(dir) {
+		c.invalid(where, fmt.Sprintf("%q is not an absolute path", dir), "begin it with /")
+	}
+}
+
+func (c *checker) socket(where, socket string) {
+	c.directory(where, socket)
+	if len(socket) > maxSocketPath {
+		c.invalid(where, fmt.Sprintf("the path of the socket has %d bytes", len(socket)),
+			fmt.Sprintf("a Unix socket's path has at most %d", maxSocketPath))
+	}
+}
+
+func (c *checker) domain() {
+	d := c.node.Domain
+	c.number("domain.mtu", "mtu", d.MTU, minMTU, maxMTU)
+	if len(d.Infrastructure) == 0 {
+		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
+			"name the prefix of the addresses that edges send from")
+	}
+	c.count("domain.infrastructure", "infrastructure prefixes", len(d.Infrastructure), maxInfrastructure)
+	for i, p := range d.Infrastructure {
+		if p.IsValid() && p.Bits() == 0 {
+			c.invalid(fmt.Sprintf("domain.infrastructure[%d]", i), "the prefix ::/0 would accept SRv6 from everywhere",
+				"name the prefix of the addresses that edges send from")
+		}
+	}
+}
+
+func (c *checker) secret() {
+	given := c.node.Secret != [16]byte{}
+	switch {
+	case c.node.SecretFile != "":
+		c.directory("secretFile", c.node.SecretFile)
+	case !given:
+		c.invalid("secret", "the cluster's secret is missing",
+			`add "secret: " with 32 hexadecimal digits (openssl rand -hex 16), or "secretFile: " with a path`)
+	}
+}
+
+// endpoint checks an address that clients connect to. Clients are outside the SR domain.
+func (c *checker) endpoint(where string, e Endpoint) {
+	word(c, join(where, "protocol"), "protocol", e.Protocol, protocols)
+	vip := join(where, "vip")
+	if !plainUnicast(e.VIP) {
+		c.invalid(vip, fmt.Sprintf("vip %s is not a plain unicast address", e.VIP),
+			"use an address that clients can connect to")
+		return
+	}
+	if block := c.node.Domain.Block; block.Contains(e.VIP) {
+		c.invalid(vip, fmt.Sprintf("vip %s lies in the SID block %s", e.VIP, block.Prefix()),
+			"use an address outside the SR domain", "domain.block")
+	}
+	if p, ok := c.infrastructure(e.VIP); ok {
+		c.invalid(vip, fmt.Sprintf("vip %s lies in the infrastructure prefix %s", e.VIP, p),
+			"use an address outside the SR domain", "domain.infrastructure")
+	}
+}
+
+// infrastructure finds the prefix of the domain in which an address lies.
+func (c *checker) infrastructure(a netip.Addr) (netip.Prefix, bool) {
+	for _, p := range c.node.Domain.Infrastructure {
+		if p.IsValid() && p.Contains(a) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// plainUnicast leaves out what no distant client can connect to.
+func plainUnicast(a netip.Addr) bool {
+	if !a.IsValid() || a.Zone() != "" || a.Is4In6() {
+		return false
+	}
+	reserved := a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 240)
+	return !reserved && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && !a.IsLinkLocalUnicast()
+}
+
+// count checks the length of a list.
+func (c *checker) count(path, what string, n, limit int) {
+	if n > limit {
+		c.invalid(path, fmt.Sprintf("%d %s are given", n, what), fmt.Sprintf("the data plane holds %d", limit))
+	}
+}
+
+// unique reports the second user of a key, which path names.
+type unique[K comparable] map[K]string
+
+// add returns the earlier owner of the key, if there is one.
+func (u unique[K]) add(key K, owner string) (earlier string, taken bool) {
+	if earlier, taken = u[key]; !taken {
+		u[key] = owner
+	}
+	return earlier, taken
+}
+
+// serviceNames and endpoints are checked the same way for both roles.
+func (c *checker) distinct(where, name string, e Endpoint, names unique[string], endpoints unique[Endpoint]) {
+	if _, taken := names.add(name, name); taken {
+		c.conflict(join(where, "name"), fmt.Sprintf("service %q is given twice", name),
+			"rename or delete one of the two")
+	}
+	if owner, taken := endpoints.add(e, name); taken && e.VIP.IsValid() {
+		c.conflict(join(where, "vip"), fmt.Sprintf("vip %s is used by service %q", e, owner),
+			"choose another port or delete it", join(where, "port"), join(where, "protocol"))
+	}
+}

@@ -1,0 +1,211 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"sextant/srv6"
+)
+
+func (c *checker) edge(e *Edge) {
+	word(c, "edge.encapsulation", "encapsulation", e.Encapsulation, encapsulations)
+	c.number("edge.hopLimit", "hopLimit", e.HopLimit, 1, 255)
+	c.number("edge.buckets", "buckets", e.Buckets, minBuckets, maxBuckets)
+	c.source(e.Source)
+	if len(e.Interfaces) == 0 {
+		c.invalid("edge.interfaces", "the edge has no interface", `add "- {name: eth0, side: mixed}"`)
+	}
+	names := unique[string]{}
+	for i, iface := range e.Interfaces {
+		where := fmt.Sprintf("edge.interfaces[%d]", i)
+		word(c, join(where, "side"), "side", iface.Side, sides)
+		c.iface(where, iface.Name, iface.Mode, names)
+	}
+	c.services(e)
+}
+
+func (c *checker) source(source netip.Addr) {
+	switch _, inside := c.infrastructure(source); {
+	case !source.Is6() || !plainUnicast(source):
+		c.invalid("edge.source", fmt.Sprintf("source %s is not a plain IPv6 address", source),
+			"use an address of this machine that lies inside infrastructure")
+	case !inside:
+		c.invalid("edge.source",
+			fmt.Sprintf("source %s lies in no infrastructure prefix, so hosts would refuse its packets", source),
+			"use an address inside infrastructure, or add its prefix there", "domain.infrastructure")
+	}
+}
+
+func (c *checker) iface(where, name string, mode Mode, names unique[string]) {
+	c.interfaceName(join(where, "name"), name)
+	word(c, join(where, "mode"), "mode", mode, modes)
+	if _, taken := names.add(name, name); taken {
+		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name), "delete one of the two")
+	}
+}
+
+func (c *checker) services(e *Edge) {
+	c.count("edge.services", "services", len(e.Services), maxServices)
+	names, endpoints := unique[string]{}, unique[Endpoint]{}
+	for i, s := range e.Services {
+		where := fmt.Sprintf("edge.services[%d]", i)
+		c.name(join(where, "name"), "service", s.Name)
+		c.endpoint(where, s.Endpoint)
+		c.number(join(where, "candidates"), "candidates", s.Candidates, 1, maxCandidates)
+		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
+		c.backends(where, s, e)
+	}
+}
+
+func (c *checker) backends(where string, s Service, e *Edge) {
+	names, sids := unique[string]{}, unique[netip.Addr]{}
+	for i, b := range s.Backends {
+		at := fmt.Sprintf("%s.backends[%d]", where, i)
+		c.name(join(at, "name"), "backend", b.Name)
+		c.number(join(at, "weight"), "weight", b.Weight, 0, maxWeight)
+		word(c, join(at, "state"), "state", b.State, states)
+		c.backendSID(join(at, "sid"), b.SID, e.Encapsulation)
+		if _, taken := names.add(b.Name, b.Name); taken {
+			c.conflict(join(at, "name"), fmt.Sprintf("backend %q is given twice in service %q", b.Name, s.Name),
+				"rename or delete one of the two")
+		}
+		if owner, taken := sids.add(b.SID, b.Name); taken {
+			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is used by backend %q", b.SID, owner),
+				"give each backend of a service its own SID")
+		}
+	}
+	if len(s.Backends) > e.Buckets {
+		c.invalid(join(where, "backends"), fmt.Sprintf("%d backends do not fit %d buckets", len(s.Backends), e.Buckets),
+			"give the edge more buckets", "edge.buckets")
+	}
+}
+
+func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsulation) {
+	if !sid.Is6() || !plainUnicast(sid) {
+		c.invalid(where, fmt.Sprintf("sid %s is not a plain IPv6 address", sid),
+			"use an address that is routed to the backend")
+		return
+	}
+	if encapsulation != Carrier {
+		return
+	}
+	block := c.node.Domain.Block
+	mend := fmt.Sprintf("write the block, an identifier from 1 to %s and zeros, or choose encapsulation srh",
+		srv6.MaxGlobalCSID)
+	if !block.Contains(sid) {
+		c.invalid(where, fmt.Sprintf("sid %s is not in the SID block %s, so no carrier can hold it", sid,
+			block.Prefix()), mend, "domain.block", "edge.encapsulation")
+		return
+	}
+	if ids, err := block.CSIDs(sid); err != nil || len(ids) != 1 || !ids[0].Global() {
+		c.invalid(where,
+			fmt.Sprintf("sid %s is not one global identifier behind the block %s, so no carrier can hold it", sid,
+				block.Prefix()), mend, "domain.block", "edge.encapsulation")
+	}
+}
+
+func (c *checker) host(h *Host) {
+	if h.Cgroup != "" {
+		c.directory("host.cgroup", h.Cgroup)
+	}
+	c.hostInterfaces(h)
+	c.sids(h.SIDs)
+	c.count("host.services", "services", len(h.Services), maxServices)
+	names, endpoints := unique[string]{}, unique[Endpoint]{}
+	for i, s := range h.Services {
+		where := fmt.Sprintf("host.services[%d]", i)
+		c.name(join(where, "name"), "service", s.Name)
+		c.endpoint(where, s.Endpoint)
+		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
+		c.accept(join(where, "accept"), s.Accept)
+	}
+}
+
+// hostInterfaces also refuses those of the edge: an interface runs one XDP program.
+func (c *checker) hostInterfaces(h *Host) {
+	if len(h.Interfaces) == 0 {
+		c.invalid("host.interfaces", "the host has no interface", `add "- {name: eth0}"`)
+	}
+	names, taken := unique[string]{}, map[string]bool{}
+	if c.node.Edge != nil {
+		for _, iface := range c.node.Edge.Interfaces {
+			taken[iface.Name] = true
+		}
+	}
+	for i, iface := range h.Interfaces {
+		where := fmt.Sprintf("host.interfaces[%d]", i)
+		c.iface(where, iface.Name, iface.Mode, names)
+		if taken[iface.Name] {
+			c.conflict(join(where, "name"), fmt.Sprintf("interface %q is an interface of the edge too", iface.Name),
+				"give each role interfaces of its own")
+		}
+	}
+}
+
+func (c *checker) sids(sids []SID) {
+	if len(sids) == 0 {
+		c.invalid("host.sids", "the host has no SID", `add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
+	}
+	prefixes, lengths := unique[netip.Prefix]{}, map[int]bool{}
+	for i, s := range sids {
+		lengths[s.Prefix.Bits()] = true
+		where := fmt.Sprintf("host.sids[%d].prefix", i)
+		if _, taken := prefixes.add(s.Prefix, ""); taken {
+			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix), "delete one of the two")
+		}
+		c.sid(where, fmt.Sprintf("host.sids[%d].behavior", i), s)
+	}
+	c.count("host.sids", "different prefix lengths", len(lengths), maxSIDLengths)
+}
+
+// sid checks that the bits behind the prefix are what its behaviour takes
+// them for. End.OFFER shifts the 16 bits behind the block away, so its prefix
+// is the block and one identifier, or a whole address, which has no argument.
+func (c *checker) sid(where, behavior string, s SID) {
+	block := c.node.Domain.Block
+	switch {
+	case !s.Prefix.IsValid():
+		c.invalid(where, "the SID has no prefix", `write it like "fcbb:bb00:1::/48"`)
+	case s.Prefix.Overlaps(block.Prefix()) && s.Prefix.Bits() <= block.Prefix().Bits():
+		c.invalid(where, fmt.Sprintf("prefix %s takes the whole SID block", s.Prefix), "write a longer prefix",
+			"domain.block")
+	case s.Behavior != srv6.EndOFFER || s.Prefix.IsSingleIP():
+	case !block.Contains(s.Prefix.Addr()) || s.Prefix.Bits() != block.Prefix().Bits()+16:
+		c.invalid(where, fmt.Sprintf("prefix %s cannot be shifted by End.OFFER", s.Prefix),
+			fmt.Sprintf("write the block %s, an identifier and /48, or a whole address with /128",
+				block.Prefix()), "domain.block", behavior)
+	}
+}
+
+func (c *checker) accept(where string, a Accept) {
+	word(c, join(where, "policy"), "policy", a.Policy, policies)
+	switch a.Policy {
+	case Static:
+		c.number(join(where, "threshold"), "threshold", a.Threshold, 0, maxWorkers)
+	case Dynamic:
+		c.number(join(where, "workers"), "workers", a.Workers, 1, maxWorkers)
+		c.number(join(where, "window"), "window", a.Window, 1, maxWindow)
+		c.bounds(where, a)
+		c.number(join(where, "initial"), "initial", a.Initial, 0, maxWorkers)
+		if a.Initial > a.Workers {
+			c.invalid(join(where, "initial"), fmt.Sprintf("initial %d is more than workers %d", a.Initial, a.Workers),
+				"begin with a threshold that the server can reach", join(where, "workers"))
+		}
+	}
+}
+
+func (c *checker) bounds(where string, a Accept) {
+	low, high := join(where, "low"), join(where, "high")
+	c.share(low, "low", a.LowPermille)
+	c.share(high, "high", a.HighPermille)
+	if a.LowPermille >= a.HighPermille {
+		c.invalid(low, fmt.Sprintf("low %s is not below high %s", FormatPermille(a.LowPermille),
+			FormatPermille(a.HighPermille)), "let low be less than high", high)
+	}
+}
+
+func (c *checker) share(where, what string, permille int) {
+	if permille < 0 || permille > 1000 {
+		c.invalid(where, fmt.Sprintf("%s %s is out of range", what, FormatPermille(permille)), "write 0 to 1")
+	}
+}

@@ -1,0 +1,279 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
+
+// value is a node of the file together with its path. Its methods read it into
+// Go values and file a fault where that fails.
+type value struct {
+	d    *decoder
+	path string
+	node ast.Node
+}
+
+// field is a key of a mapping. A required field says how to mend its absence.
+type field struct {
+	key      string
+	read     func(value)
+	required string
+}
+
+// fail files a fault at the value and remembers that it could not be read.
+func (v value) fail(p *Problem) {
+	v.d.broken = append(v.d.broken, v.path)
+	v.d.add(p, placeOf(first(v.node)))
+}
+
+// resolve looks through anchors and aliases. It returns nil when there is nothing to read.
+func (v value) resolve() ast.Node {
+	if v.d.values++; v.d.values > maxValues {
+		if v.d.values == maxValues+1 {
+			v.fail(invalid("the file is too large", fmt.Sprintf("keep it, aliases written out, under %d values",
+				maxValues)))
+		}
+		return nil
+	}
+	// An anchor may name an anchor or an alias; a chain that does not end is cut.
+	node := v.node
+	for range maxNested {
+		switch n := node.(type) {
+		case *ast.AnchorNode:
+			v.d.anchors[n.Name.GetToken().Value] = n.Value
+			node = n.Value
+		case *ast.AliasNode:
+			target, ok := v.d.anchors[n.Value.GetToken().Value]
+			if !ok {
+				v.fail(invalid(fmt.Sprintf("alias %q has no anchor above it", n.Value.GetToken().Value),
+					"write the value out"))
+				return nil
+			}
+			node = target
+		case *ast.TagNode:
+			v.fail(invalid("a YAML tag stands here", "delete "+strconv.Quote(n.Start.Value)))
+			return nil
+		default:
+			return node
+		}
+	}
+	v.fail(invalid("the alias leads to itself", "write the value out"))
+	return nil
+}
+
+// mapping reads the keys of a mapping. Unknown, doubled and missing keys are faults.
+func (v value) mapping(fields ...field) {
+	entries, ok := v.entries()
+	if !ok {
+		return
+	}
+	seen := map[string]place{}
+	for _, entry := range entries {
+		key, at := keyOf(entry), placeOf(entry.Key.GetToken())
+		if earlier, doubled := seen[key]; doubled {
+			v.d.add(invalid(fmt.Sprintf("%q is given twice", key),
+				fmt.Sprintf("delete one of the two (the other is on line %d)", earlier.line)), at)
+			continue
+		}
+		seen[key] = at
+		f := find(fields, key)
+		if f == nil {
+			v.d.add(invalid(fmt.Sprintf("unknown key %q", key), suggest(key, fields)), at)
+			continue
+		}
+		child := value{v.d, join(v.path, key), entry.Value}
+		v.d.places[child.path] = child.place(at)
+		f.read(child)
+	}
+	v.missing(fields, seen)
+}
+
+func (v value) missing(fields []field, seen map[string]place) {
+	for _, f := range fields {
+		if _, ok := seen[f.key]; f.required != "" && !ok {
+			path := join(v.path, f.key)
+			v.d.broken = append(v.d.broken, path)
+			v.d.add(invalid(f.key+" is missing", "add "+f.required), v.d.place(path))
+		}
+	}
+}
+
+// place of a value: its own if it is a scalar, else that of its key.
+func (v value) place(key place) place {
+	switch v.node.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode:
+		return key
+	}
+	return placeOf(first(v.node))
+}
+
+func (v value) entries() ([]*ast.MappingValueNode, bool) {
+	switch n := v.resolve().(type) {
+	case nil:
+		return nil, false
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	case *ast.NullNode:
+		return nil, true
+	default:
+		v.fail(invalid("keys and values are wanted here, not "+describe(n), `write them as "key: value", indented`))
+		return nil, false
+	}
+}
+
+// each calls read with the items of a list. No value at all is an empty list.
+func (v value) each(read func(value)) {
+	switch n := v.resolve().(type) {
+	case nil, *ast.NullNode:
+	case *ast.SequenceNode:
+		for i, item := range n.Values {
+			child := value{v.d, fmt.Sprintf("%s[%d]", v.path, i), item}
+			v.d.places[child.path] = placeOf(first(item))
+			read(child)
+		}
+	default:
+		v.fail(invalid("a list is wanted here, not "+describe(n),
+			`begin each item with "- " or put the list in [brackets]`))
+	}
+}
+
+// text reads a scalar as it is written.
+func (v value) text() (string, bool) {
+	switch n := v.resolve().(type) {
+	case nil:
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return n.Value.Value, true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return n.GetToken().Value, true
+	case *ast.NullNode:
+		v.fail(invalid(last(v.path)+" has no value", "write one, or delete the key"))
+	default:
+		v.fail(invalid("text is wanted here, not "+describe(n),
+			"write one value, in quotes if it begins with a bracket"))
+	}
+	return "", false
+}
+
+// number reads a whole decimal number.
+func (v value) number() (int, bool) {
+	node := v.resolve()
+	if node == nil {
+		return 0, false
+	}
+	if _, ok := node.(*ast.IntegerNode); ok {
+		text := node.GetToken().Value
+		n, err := strconv.Atoi(text)
+		if err == nil && strconv.Itoa(n) == text {
+			return n, true
+		}
+	}
+	v.fail(invalid(last(v.path)+" is not a whole number", "write it in decimal digits, without quotes"))
+	return 0, false
+}
+
+// into makes a reader that parses a scalar and stores it.
+func into[T any](target *T, parse func(string) (T, error)) func(value) {
+	return func(v value) {
+		text, ok := v.text()
+		if !ok {
+			return
+		}
+		parsed, err := parse(text)
+		if err != nil {
+			v.fail(problemOf(err))
+			return
+		}
+		*target = parsed
+	}
+}
+
+// problemOf returns the problem that an error is, or makes one of "what is wrong; what mends it".
+func problemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	text, mend, _ := strings.Cut(err.Error(), "; ")
+	return invalid(text, mend)
+}
+
+// intoText makes a reader for names and words; Validate judges them.
+func intoText[T ~string](target *T) func(value) {
+	return into(target, func(s string) (T, error) { return T(s), nil })
+}
+
+// intoNumber makes a reader for whole numbers; Validate judges their range.
+func intoNumber(target *int) func(value) {
+	return func(v value) {
+		if n, ok := v.number(); ok {
+			*target = n
+		}
+	}
+}
+
+// intoList makes a reader for a list whose items are read by item.
+func intoList[T any](target *[]T, item func(value) T) func(value) {
+	return func(v value) {
+		v.each(func(child value) { *target = append(*target, item(child)) })
+	}
+}
+
+func find(fields []field, key string) *field {
+	for i := range fields {
+		if fields[i].key == key {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+func keyOf(entry *ast.MappingValueNode) string {
+	if complex, ok := entry.Key.(*ast.MappingKeyNode); ok && complex.Value != nil {
+		return complex.Value.GetToken().Value
+	}
+	return entry.Key.GetToken().Value
+}
+
+// first returns the token with which a node begins: a mapping's own token is its first colon.
+func first(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case nil:
+		return nil
+	case *ast.MappingNode:
+		if !n.IsFlowStyle && len(n.Values) > 0 {
+			return n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		return n.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "keys and values"
+	case *ast.SequenceNode:
+		return "a list"
+	default:
+		return "a single value"
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }

@@ -137,7 +137,9 @@ func (a *Agent) do(ctx context.Context, f func()) error {
 }
 
 // Change is what api.Agent says.
-func (a *Agent) Change(ctx context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool) (changes []config.Change, err error) {
+func (a *Agent) Change(
+	ctx context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool,
+) (changes []config.Change, err error) {
 	if doErr := a.do(ctx, func() { changes, err = a.change(edit, dryRun) }); doErr != nil {
 		return nil, doErr
 	}
@@ -172,7 +174,8 @@ func (a *Agent) change(edit func(*config.Node) (*config.Node, error), dryRun boo
 func (a *Agent) unchangeable(next *config.Node) error {
 	switch {
 	case next.Name != a.node.Name:
-		return fmt.Errorf("node name %q: this agent runs %q; %w, start another agent for another node", next.Name, a.node.Name, config.ErrConflict)
+		return fmt.Errorf("node name %q: this agent runs %q; %w, start another agent for another node",
+			next.Name, a.node.Name, config.ErrConflict)
 	case next.State != a.node.State || next.API != a.node.API:
 		return fmt.Errorf("state and api of node %q change with a restart of the agent only: %w", next.Name, config.ErrConflict)
 	}

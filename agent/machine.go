@@ -17,7 +17,8 @@ func checkMachine() error {
 		return errors.New("run the agent: missing privilege: start it as root, for example with sudo")
 	}
 	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return errors.New("run the agent: the kernel has no type information (BTF); use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are")
+		return errors.New("run the agent: the kernel has no type information (BTF); " +
+			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are")
 	}
 	for _, need := range []struct {
 		what   string
@@ -32,7 +33,8 @@ func checkMachine() error {
 	} {
 		err := features.HaveProgramHelper(need.in, need.helper)
 		if errors.Is(err, ebpf.ErrNotSupported) {
-			return fmt.Errorf("run the agent: this kernel (%s) has no %s, which is there since Linux %s; Sextant needs 6.1 or newer", kernelRelease(), need.what, need.since)
+			return fmt.Errorf("run the agent: this kernel (%s) has no %s, which is there since Linux %s; Sextant needs 6.1 or newer",
+				kernelRelease(), need.what, need.since)
 		}
 	}
 	return nil

@@ -65,7 +65,8 @@ var reasonNames = sync.OnceValue(func() []string { return enumNames("drop_reason
 // outcomeNames returns the names of enum outcome by number.
 var outcomeNames = sync.OnceValue(func() []string { return enumNames("outcome", "OUTCOME_", "OUTCOME_COUNT") })
 
-// enumNames reads an enum from the object's type information: C holds the one list. Those left out get "".
+// enumNames reads an enum from the object's type information: C holds the one list. Those left out get "". It panics if the
+// embedded object has no such enum, which only a mistake in the program can bring about.
 func enumNames(name, trim string, leaveOut ...string) []string {
 	var enum *btf.Enum
 	spec, err := loadEdge()

@@ -11,12 +11,10 @@ import (
 // IPv4 as ::ffff:a.b.c.d.
 
 const (
-	chainMax              = 6    // CHAIN_MAX
-	servicesMax           = 1024 // SERVICES_MAX
-	infrastructureMax     = 4    // INFRASTRUCTURE_PREFIXES
-	sidLengthsMax         = 4    // SID_LENGTHS_MAX
-	backendIDs            = 1 << 16
-	nextHopLifetimeMillis = 100 // NEXT_HOP_LIFETIME_MS
+	chainMax          = 6    // CHAIN_MAX
+	servicesMax       = 1024 // SERVICES_MAX
+	infrastructureMax = 4    // INFRASTRUCTURE_PREFIXES
+	sidLengthsMax     = 4    // SID_LENGTHS_MAX
 )
 
 type address [16]byte

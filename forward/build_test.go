@@ -35,96 +35,96 @@ func serialize(t testing.TB, all ...gopacket.SerializableLayer) []byte {
 
 // link is what surrounds an IP packet on the wire.
 type link struct {
-	src, dst net.HardwareAddr
-	vlans    []uint16
-	padding  []byte
+	Src, Dst net.HardwareAddr
+	VLANs    []uint16
+	Padding  []byte
 }
 
 // fromClient is how frames come in, by default.
 func fromClient(vlans ...uint16) link {
-	return link{src: clientMAC, dst: nodeMAC, vlans: vlans}
+	return link{Src: clientMAC, Dst: nodeMAC, VLANs: vlans}
 }
 
 // frame puts an IP packet on the wire.
-func (l link) frame(t testing.TB, ip []byte) []byte {
+func (l link) Frame(t testing.TB, ip []byte) []byte {
 	t.Helper()
 	etherType := layers.EthernetTypeIPv4
 	if ip[0]>>4 == 6 {
 		etherType = layers.EthernetTypeIPv6
 	}
-	return l.frameOf(t, etherType, ip)
+	return l.FrameOf(t, etherType, ip)
 }
 
 // frameOf puts anything on the wire. The outer one of two tags is an 802.1ad one.
-func (l link) frameOf(t testing.TB, etherType layers.EthernetType, payload []byte) []byte {
+func (l link) FrameOf(t testing.TB, etherType layers.EthernetType, payload []byte) []byte {
 	t.Helper()
 	types := []layers.EthernetType{layers.EthernetTypeDot1Q, layers.EthernetTypeQinQ, layers.EthernetTypeDot1Q}
-	types = append(types[3-len(l.vlans):], etherType)
-	if len(l.vlans) == 1 {
+	types = append(types[3-len(l.VLANs):], etherType)
+	if len(l.VLANs) == 1 {
 		types[0] = layers.EthernetTypeDot1Q
 	}
-	all := []gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: l.src, DstMAC: l.dst, EthernetType: types[0]}}
-	for i, vlan := range l.vlans {
+	all := []gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: l.Src, DstMAC: l.Dst, EthernetType: types[0]}}
+	for i, vlan := range l.VLANs {
 		all = append(all, &layers.Dot1Q{Priority: 5, VLANIdentifier: vlan, Type: types[i+1]})
 	}
-	all = append(all, gopacket.Payload(payload), gopacket.Payload(l.padding))
+	all = append(all, gopacket.Payload(payload), gopacket.Payload(l.Padding))
 	// gopacket pads short frames; what comes in here is what a driver delivers.
-	return serialize(t, all...)[:14+4*len(l.vlans)+len(payload)+len(l.padding)]
+	return serialize(t, all...)[:14+4*len(l.VLANs)+len(payload)+len(l.Padding)]
 }
 
 // inner is a client's packet.
 type inner struct {
-	src, dst         netip.Addr
-	srcPort, dstPort uint16
-	trafficClass     uint8
-	hopLimit         uint8
+	Src, Dst         netip.Addr
+	SrcPort, DstPort uint16
+	TrafficClass     uint8
+	HopLimit         uint8
 
-	protocol   layers.IPProtocol // TCP unless set
-	flags      string            // of TCP: a combination of S, A, F, R, P
-	seq, ack   uint32
-	tcpOptions []layers.TCPOption
-	payload    []byte
+	Protocol   layers.IPProtocol // TCP unless set
+	Flags      string            // of TCP: a combination of S, A, F, R, P
+	Seq, Ack   uint32
+	TCPOptions []layers.TCPOption
+	Payload    []byte
 
-	id           uint16              // IPv4
-	ipv4Options  []layers.IPv4Option // IPv4
-	flowLabel    uint32              // IPv6
-	extensions   []byte              // IPv6: headers that end with the protocol
-	extensionNow layers.IPProtocol   // IPv6: the first of them
+	ID           uint16              // IPv4
+	IPv4Options  []layers.IPv4Option // IPv4
+	FlowLabel    uint32              // IPv6
+	Extensions   []byte              // IPv6: headers that end with the protocol
+	ExtensionNow layers.IPProtocol   // IPv6: the first of them
 }
 
-func (p inner) bytes(t testing.TB) []byte {
+func (p inner) Bytes(t testing.TB) []byte {
 	t.Helper()
-	if p.protocol == 0 {
-		p.protocol = layers.IPProtocolTCP
+	if p.Protocol == 0 {
+		p.Protocol = layers.IPProtocolTCP
 	}
-	if p.hopLimit == 0 {
-		p.hopLimit = 57
+	if p.HopLimit == 0 {
+		p.HopLimit = 57
 	}
 	network := p.network()
-	all := []gopacket.SerializableLayer{network, gopacket.Payload(p.extensions)}
+	all := []gopacket.SerializableLayer{network, gopacket.Payload(p.Extensions)}
 	if upper := p.transport(); upper != nil {
 		if err := upper.SetNetworkLayerForChecksum(network.(gopacket.NetworkLayer)); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, upper)
 	}
-	return serialize(t, append(all, gopacket.Payload(p.payload))...)
+	return serialize(t, append(all, gopacket.Payload(p.Payload))...)
 }
 
 func (p inner) network() gopacket.SerializableLayer {
-	if p.dst.Is4() {
+	if p.Dst.Is4() {
 		return &layers.IPv4{
-			Version: 4, TOS: p.trafficClass, TTL: p.hopLimit, Id: p.id, Protocol: p.protocol,
-			SrcIP: p.src.AsSlice(), DstIP: p.dst.AsSlice(), Options: p.ipv4Options,
+			Version: 4, TOS: p.TrafficClass, TTL: p.HopLimit, Id: p.ID, Protocol: p.Protocol,
+			SrcIP: p.Src.AsSlice(), DstIP: p.Dst.AsSlice(), Options: p.IPv4Options,
 		}
 	}
-	next := p.protocol
-	if len(p.extensions) > 0 {
-		next = p.extensionNow
+	next := p.Protocol
+	if len(p.Extensions) > 0 {
+		next = p.ExtensionNow
 	}
 	return &layers.IPv6{
-		Version: 6, TrafficClass: p.trafficClass, FlowLabel: p.flowLabel, NextHeader: next,
-		HopLimit: p.hopLimit, SrcIP: p.src.AsSlice(), DstIP: p.dst.AsSlice(),
+		Version: 6, TrafficClass: p.TrafficClass, FlowLabel: p.FlowLabel, NextHeader: next,
+		HopLimit: p.HopLimit, SrcIP: p.Src.AsSlice(), DstIP: p.Dst.AsSlice(),
 	}
 }
 
@@ -135,44 +135,44 @@ type checksummed interface {
 }
 
 func (p inner) transport() checksummed {
-	switch p.protocol {
+	switch p.Protocol {
 	case layers.IPProtocolTCP:
-		has := func(flag string) bool { return bytes.Contains([]byte(p.flags), []byte(flag)) }
+		has := func(flag string) bool { return bytes.Contains([]byte(p.Flags), []byte(flag)) }
 		return &layers.TCP{
-			SrcPort: layers.TCPPort(p.srcPort), DstPort: layers.TCPPort(p.dstPort),
-			Seq: p.seq, Ack: p.ack, Window: 64240, Options: p.tcpOptions,
+			SrcPort: layers.TCPPort(p.SrcPort), DstPort: layers.TCPPort(p.DstPort),
+			Seq: p.Seq, Ack: p.Ack, Window: 64240, Options: p.TCPOptions,
 			SYN: has("S"), ACK: has("A"), FIN: has("F"), RST: has("R"), PSH: has("P"),
 		}
 	case layers.IPProtocolUDP:
-		return &layers.UDP{SrcPort: layers.UDPPort(p.srcPort), DstPort: layers.UDPPort(p.dstPort)}
+		return &layers.UDP{SrcPort: layers.UDPPort(p.SrcPort), DstPort: layers.UDPPort(p.DstPort)}
 	}
 	return nil
 }
 
 // outer is the packet that an edge puts around a client's.
 type outer struct {
-	src, dst     netip.Addr
-	trafficClass uint8
-	flowLabel    uint32
-	hopLimit     uint8
-	extensions   []byte            // headers that end with the inner protocol
-	extensionNow layers.IPProtocol // the first of them
+	Src, Dst     netip.Addr
+	TrafficClass uint8
+	FlowLabel    uint32
+	HopLimit     uint8
+	Extensions   []byte            // headers that end with the inner protocol
+	ExtensionNow layers.IPProtocol // the first of them
 }
 
 // around returns the outer packet with the inner one in it.
-func (o outer) around(t testing.TB, ip []byte) []byte {
+func (o outer) Around(t testing.TB, ip []byte) []byte {
 	t.Helper()
 	next := innerProtocol(ip)
-	if len(o.extensions) > 0 {
-		next = o.extensionNow
+	if len(o.Extensions) > 0 {
+		next = o.ExtensionNow
 		if next == 0 {
 			next = layers.IPProtocolIPv6Routing
 		}
 	}
 	return serialize(t, &layers.IPv6{
-		Version: 6, TrafficClass: o.trafficClass, FlowLabel: o.flowLabel, NextHeader: next,
-		HopLimit: o.hopLimit, SrcIP: o.src.AsSlice(), DstIP: o.dst.AsSlice(),
-	}, gopacket.Payload(o.extensions), gopacket.Payload(ip))
+		Version: 6, TrafficClass: o.TrafficClass, FlowLabel: o.FlowLabel, NextHeader: next,
+		HopLimit: o.HopLimit, SrcIP: o.Src.AsSlice(), DstIP: o.Dst.AsSlice(),
+	}, gopacket.Payload(o.Extensions), gopacket.Payload(ip))
 }
 
 // innerProtocol returns the protocol number for an IP packet.
@@ -202,20 +202,20 @@ func addrs(texts ...string) (all []netip.Addr) {
 }
 
 // to returns the packet with another destination.
-func (p inner) to(dst netip.Addr, port uint16) inner {
-	p.dst, p.dstPort = dst, port
+func (p inner) To(dst netip.Addr, port uint16) inner {
+	p.Dst, p.DstPort = dst, port
 	return p
 }
 
 // from returns the packet with another source.
-func (p inner) from(src netip.Addr) inner {
-	p.src = src
+func (p inner) From(src netip.Addr) inner {
+	p.Src = src
 	return p
 }
 
 // of returns the packet with another upper layer.
-func (p inner) of(protocol layers.IPProtocol, payload ...byte) inner {
-	p.protocol, p.payload = protocol, payload
+func (p inner) Of(protocol layers.IPProtocol, payload ...byte) inner {
+	p.Protocol, p.Payload = protocol, payload
 	return p
 }
 

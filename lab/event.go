@@ -53,34 +53,42 @@ type LabDown struct {
 	Took time.Duration
 }
 
+// String says the event in one line.
 func (e Mounted) String() string {
 	return fmt.Sprintf("mounted a %s file system on %s", e.FileSystem, e.Dir)
 }
 
+// String says the event in one line.
 func (e LeftoversRemoved) String() string {
 	return fmt.Sprintf("removed what was left of an earlier lab %s", e.Lab)
 }
 
+// String says the event in one line.
 func (e NetworkBuilt) String() string {
 	return fmt.Sprintf("built %d nodes, %d links, %d routes in %v", e.Nodes, e.Links, e.Routes, rounded(e.Took))
 }
 
+// String says the event in one line.
 func (e CommandDone) String() string {
 	return fmt.Sprintf("%s: ran %s in %v", e.Node, e.Command, rounded(e.Took))
 }
 
+// String says the event in one line.
 func (e ProcessStarted) String() string {
 	return fmt.Sprintf("%s: started %s, process %d", e.Node, e.Process, e.PID)
 }
 
+// String says the event in one line.
 func (e ProcessReady) String() string {
 	return fmt.Sprintf("%s: %s is ready after %v", e.Node, e.Process, rounded(e.Took))
 }
 
+// String says the event in one line.
 func (e LabUp) String() string {
 	return fmt.Sprintf("lab %s is up after %v", e.Lab, rounded(e.Took))
 }
 
+// String says the event in one line.
 func (e LabDown) String() string {
 	return fmt.Sprintf("lab %s is down after %v", e.Lab, rounded(e.Took))
 }

@@ -35,7 +35,7 @@ var rooms = []room{
 	{floor: decisions, path: "pool"},
 	{floor: decisions, path: "accept"},
 	{floor: decisions, path: "queueing"},
-	{floor: decisions, path: "forward"},
+	{floor: decisions, path: "forward", beside: []string{"pool", "accept"}},
 	{floor: decisions, path: "forward/packetgen"},
 
 	{floor: world, path: "kernel"},
@@ -47,7 +47,6 @@ var rooms = []room{
 	{floor: daemons, path: "agent/api"},
 	{floor: daemons, path: "agent", beside: []string{"agent/api"}},
 	{floor: daemons, path: "lab"},
-	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
 
 	{floor: faces, path: "cmd/sextant"},
 	{floor: faces, path: "internal/house"},

@@ -15,7 +15,7 @@ enum side {
 	SIDE_EXTERNAL = 0, /* clients */
 	SIDE_INTERNAL, /* the SR domain */
 	SIDE_MIXED, /* both on one interface: told apart by the source address */
-};
+} __attribute__((packed)); /* one byte */
 
 struct edge_settings {
 	struct secret secret;
@@ -23,9 +23,9 @@ struct edge_settings {
 	struct infrastructure infrastructure;
 	struct address source; /* of the outer header */
 	__u32 buckets; /* per service */
-	__u8 encapsulation; /* enum encapsulation */
+	enum encapsulation encapsulation;
 	__u8 hop_limit;
-	__u8 side; /* enum side */
+	enum side side;
 	__u8 reserved;
 };
 

@@ -39,7 +39,7 @@ enum behavior {
 /* ===== Tables ===== */
 
 struct sid {
-	__u32 behavior; /* enum behavior */
+	enum behavior behavior;
 	__u32 reserved;
 	struct address argument_mask;
 };

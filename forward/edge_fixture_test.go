@@ -100,12 +100,3 @@ func web4(flags string) inner {
 func web6(flags string) inner {
 	return inner{Src: client6, Dst: vip6, SrcPort: 40000, DstPort: 80, Flags: flags}
 }
-
-// tuple returns the flow of a packet.
-func (p inner) Flow() flow.Tuple {
-	protocol := uint8(p.Protocol)
-	if protocol == 0 {
-		protocol = 6
-	}
-	return flow.Tuple{Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort, Protocol: protocol}
-}

@@ -2,7 +2,6 @@ package forward_test
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,53 +9,6 @@ import (
 
 	"sextant/forward"
 	"sextant/pool"
-)
-
-// ext returns an IPv6 extension header of 8 bytes and the units given.
-func ext(next layers.IPProtocol, units int) []byte {
-	b := make([]byte, 8+8*units)
-	b[0], b[1] = byte(next), byte(units)
-	return b
-}
-
-// routing returns a routing header with room for as many addresses.
-func routing(next layers.IPProtocol, kind, left uint8, addresses int) []byte {
-	b := ext(next, 2*addresses)
-	b[2], b[3] = kind, left
-	return b
-}
-
-// fragment returns a fragment header; bits are the offset, two reserved ones, and M.
-func fragment(next layers.IPProtocol, bits uint16) []byte {
-	return []byte{byte(next), 0xff, byte(bits >> 8), byte(bits), 1, 2, 3, 4}
-}
-
-// behind puts extension headers before the packet's transport header.
-func (p inner) Behind(first layers.IPProtocol, headers ...[]byte) inner {
-	p.ExtensionNow, p.Extensions = first, slices.Concat(headers...)
-	return p
-}
-
-// chainOf returns count destination options headers before TCP.
-func chainOf(count int, last layers.IPProtocol) []byte {
-	var b []byte
-	for i := range count {
-		next := layers.IPProtocolIPv6Destination
-		if i == count-1 {
-			next = last
-		}
-		b = append(b, ext(next, i%2)...)
-	}
-	return b
-}
-
-const (
-	tcp  = layers.IPProtocolTCP
-	udp  = layers.IPProtocolUDP
-	dst  = layers.IPProtocolIPv6Destination
-	hop  = layers.IPProtocolIPv6HopByHop
-	rout = layers.IPProtocolIPv6Routing
-	frag = layers.IPProtocolIPv6Fragment
 )
 
 // edgeCase is a frame, and what becomes of it.

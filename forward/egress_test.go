@@ -7,12 +7,6 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// reply returns the packet that goes the other way.
-func (p inner) Reply(flags string) inner {
-	p.Src, p.Dst, p.SrcPort, p.DstPort, p.Flags = p.Dst, p.Src, p.DstPort, p.SrcPort, flags
-	return p
-}
-
 // TestEgress compares the whole frame of SYN-ACKs with all kinds of options.
 func TestEgress(t *testing.T) {
 	for _, test := range mssCases {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopacket/gopacket/layers"
-
 	"sextant/accept"
 	"sextant/flow"
 	"sextant/forward"
@@ -55,21 +53,6 @@ func newHost(egress uint32) *forward.Host {
 // to returns the outer packet to a SID, without candidates behind it.
 func to(sid netip.Addr) outer {
 	return outer{Src: edgeAddr, Dst: sid, HopLimit: 60, FlowLabel: 0x12345}
-}
-
-// from returns the outer packet with another source.
-func (o outer) From(src string) outer {
-	o.Src = addr(src)
-	return o
-}
-
-// with puts extension headers into the outer packet.
-func (o outer) With(first layers.IPProtocol, headers ...[]byte) outer {
-	o.Extensions, o.ExtensionNow = nil, first
-	for _, header := range headers {
-		o.Extensions = append(o.Extensions, header...)
-	}
-	return o
 }
 
 // processHost gives the host a packet that came in as frames do by default.

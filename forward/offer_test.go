@@ -23,12 +23,6 @@ var (
 	connected = forward.Socket{State: forward.SocketOther}
 )
 
-// numbered returns the packet with sequence and acknowledgement numbers.
-func (p inner) Numbered(seq, ack uint32) inner {
-	p.Seq, p.Ack = seq, ack
-	return p
-}
-
 // offerCase is an offer, and what the host makes of it.
 type offerCase struct {
 	name   string

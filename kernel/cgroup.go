@@ -57,13 +57,6 @@ func OpenCgroup(dir string) *Cgroup { return &Cgroup{dir: dir} }
 // Dir returns the cgroup's directory.
 func (c *Cgroup) Dir() string { return c.dir }
 
-// Add moves a process into the cgroup. Its existing children stay where they
-// are.
-func (c *Cgroup) Add(pid int) error {
-	err := os.WriteFile(c.file("cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
-	return Failed(err, "move process %d into cgroup %s", pid, c.dir)
-}
-
 // Processes lists the processes of the cgroup, not of those below it.
 func (c *Cgroup) Processes() ([]int, error) {
 	text, err := os.ReadFile(c.file("cgroup.procs"))

@@ -69,10 +69,7 @@ func TestCgroupKillsTheWholeTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := exec.Command("/bin/sleep", "1000")
-	if err := kernel.Start(other, nil, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := group.Add(other.Process.Pid); err != nil {
+	if err := kernel.Start(other, nil, group); err != nil {
 		t.Fatal(err)
 	}
 	if pids, err := group.Processes(); err != nil || !slices.Equal(pids, []int{other.Process.Pid}) {

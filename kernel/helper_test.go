@@ -21,7 +21,15 @@ func uniqueName(t *testing.T) string {
 	return fmt.Sprintf("sxk%d-%d", os.Getpid(), serial.Add(1))
 }
 
-func newNetns(t *testing.T) *kernel.Netns {
+// netns is an open namespace that knows its name.
+type netns struct {
+	*kernel.Netns
+	name string
+}
+
+func (n netns) Name() string { return n.name }
+
+func newNetns(t *testing.T) netns {
 	t.Helper()
 	name := uniqueName(t)
 	ns, err := kernel.CreateNetns(name)
@@ -34,7 +42,7 @@ func newNetns(t *testing.T) *kernel.Netns {
 			t.Error(err)
 		}
 	})
-	return ns
+	return netns{ns, name}
 }
 
 func newCgroup(t *testing.T) *kernel.Cgroup {

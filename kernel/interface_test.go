@@ -16,7 +16,7 @@ import (
 )
 
 // newVeth makes a namespace with the two ends a and b of a link, both up.
-func newVeth(t *testing.T) *kernel.Netns {
+func newVeth(t *testing.T) netns {
 	t.Helper()
 	ns := newNetns(t)
 	err := ns.Do(func() error {

@@ -104,9 +104,6 @@ func DeleteNetns(name string) error {
 	return nil
 }
 
-// Name returns the name under which the namespace was opened.
-func (n *Netns) Name() string { return n.name }
-
 // FD returns the file descriptor of the namespace, valid until Close.
 func (n *Netns) FD() int { return int(n.file.Fd()) }
 

@@ -119,7 +119,7 @@ func TestStartInNetnsAndCgroup(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "readlink /proc/self/ns/net; cat /proc/self/cgroup")
 	var output strings.Builder
 	cmd.Stdout = &output
-	if err := kernel.Start(cmd, ns, group); err != nil {
+	if err := kernel.Start(cmd, ns.Netns, group); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {

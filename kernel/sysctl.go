@@ -1,9 +1,13 @@
 package kernel
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // ReadSysctl returns the value of a sysctl without its line end. Those under
@@ -25,7 +29,19 @@ func WriteSysctl(name, value string) error {
 	}
 	defer file.Close()
 	_, err = file.WriteString(value)
+	if errors.Is(err, unix.EPERM) {
+		// The file was opened: it is the value that is refused, not the user.
+		return &Error{Tried: fmt.Sprintf("write %q to sysctl %s", value, name), Err: err, Mend: restricted(name)}
+	}
 	return failedWith(err, "the kernel takes no such value", "write %q to sysctl %s", value, name)
+}
+
+func restricted(name string) string {
+	const allowed = "net.ipv4.tcp_allowed_congestion_control"
+	if SysctlPath(name) == SysctlPath("net.ipv4.tcp_congestion_control") {
+		return "write reno, or first allow it to all namespaces by adding it to " + allowed + " of the machine"
+	}
+	return "the kernel takes this value only outside of network namespaces"
 }
 
 const noSysctl = "check the name; this kernel may lack what it belongs to"

@@ -3,6 +3,8 @@ package kernel_test
 import (
 	"errors"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"sextant/kernel"
@@ -36,7 +38,7 @@ func TestSysctlIsOfTheNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
-		ns   *kernel.Netns
+		ns   netns
 		want string
 	}{{a, "7"}, {b, "64"}} {
 		var got string
@@ -79,6 +81,36 @@ func TestSysctlErrors(t *testing.T) {
 		}
 		if test.is != nil && !errors.Is(err, test.is) {
 			t.Errorf("%v does not wrap %v", err, test.is)
+		}
+	}
+}
+
+// TestRestrictedCongestionControl: the kernel lets a namespace choose only
+// what the machine allows to all.
+func TestRestrictedCongestionControl(t *testing.T) {
+	ns := newNetns(t)
+	const name = "net.ipv4.tcp_congestion_control"
+	read := func(name string) (value string) {
+		t.Helper()
+		value, err := kernel.ReadSysctl(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+	allowed := strings.Fields(read("net.ipv4.tcp_allowed_congestion_control"))
+	for _, control := range strings.Fields(read("net.ipv4.tcp_available_congestion_control")) {
+		err := ns.Do(func() error { return kernel.WriteSysctl(name, control) })
+		if slices.Contains(allowed, control) {
+			if err != nil {
+				t.Error(err)
+			}
+			continue
+		}
+		want := "write \"" + control + "\" to sysctl " + name + ": operation not permitted; write reno, or first allow it to " +
+			"all namespaces by adding it to net.ipv4.tcp_allowed_congestion_control of the machine"
+		if err == nil || err.Error() != want {
+			t.Errorf("error = %v\nwant    %s", err, want)
 		}
 	}
 }

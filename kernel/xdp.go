@@ -37,5 +37,6 @@ func AttachXDP(iface string, program *ebpf.Program) error {
 	if err == nil {
 		err = netlink.LinkSetXdpFdWithFlags(link, program.FD(), nl.XDP_FLAGS_DRV_MODE|nl.XDP_FLAGS_UPDATE_IF_NOEXIST)
 	}
-	return failedWith(err, "\"ip link show dev "+iface+"\" tells whether another XDP program is attached", "attach an XDP program to interface %s", iface)
+	mend := "\"ip link show dev " + iface + "\" tells whether another XDP program is attached"
+	return failedWith(err, mend, "attach an XDP program to interface %s", iface)
 }

@@ -7,7 +7,10 @@ import (
 )
 
 // Event is a step of the life of a lab. Its String is a line for people.
-type Event interface{ String() string }
+type Event interface {
+	// String says in one line what happened.
+	String() string
+}
 
 // Mounted tells that a file system was missing and is mounted now. It stays.
 type Mounted struct{ FileSystem, Dir string }

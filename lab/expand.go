@@ -174,7 +174,8 @@ func replicateLink(r *report, place string, doc linkDoc, counts counts) []LinkSp
 func readLink(r *report, place string, doc linkDoc) LinkSpec {
 	link := LinkSpec{MTU: doc.MTU, place: place}
 	if len(doc.Endpoints) != len(link.Ends) {
-		r.add(place+".endpoints", `write both ends: ["client:eth0", "router:client"]`, "a link has two endpoints, not %d", len(doc.Endpoints))
+		r.add(place+".endpoints", `write both ends: ["client:eth0", "router:client"]`,
+			"a link has two endpoints, not %d", len(doc.Endpoints))
 		return link
 	}
 	for i, text := range doc.Endpoints {

@@ -157,9 +157,11 @@ func TestCrash(t *testing.T) {
 		t.Run(test.helper+" at "+test.at, func(t *testing.T) {
 			name := newName(t)
 			startHelper(t, test.helper, writeSpec(t, name), test.at, killed)
-			if summary := listed(t, name); summary == nil || summary.Status != lab.LeftOver {
-				t.Errorf("after the crash List says %+v, want a leftover", summary)
-			}
+			// A child that was being started holds the lock until it has become its program.
+			eventually(t, "List tells of a leftover", func() bool {
+				summary := listed(t, name)
+				return summary != nil && summary.Status == lab.LeftOver
+			})
 			var r recorder
 			if _, err := lab.Up(t.Context(), parse(t, name, small), lab.Options{Events: r.add}); err != nil {
 				t.Fatal(err)

@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"time"
 )
 
 // Run brings a lab up, runs the steps of its file and then body, which may be
 // nil, and takes the lab down whatever happens. Only a machine that stops or a
 // SIGKILL leaves parts of it, which the next Up or Run removes.
 func Run(ctx context.Context, spec *Spec, opts Options, body func(context.Context, *Lab) error) (err error) {
+	began := time.Now()
 	h, err := bringUp(ctx, spec, opts)
 	if err != nil {
 		return err
 	}
 	defer h.lock.release()
 	defer func() { err = errors.Join(err, h.remove()) }()
+	h.reports.event(LabUp{spec.Name, time.Since(began)})
 	for i, step := range spec.Run {
 		if err := h.step(ctx, step); err != nil {
 			return stopped(ctx, fmt.Errorf("run[%d] on node %s: %s: %w", i, step.Node, step.Command, err))

@@ -58,6 +58,7 @@ func (o Options) withDefaults() (Options, error) {
 // The error wraps [ErrRunning] if the lab is up, [ErrBusy] if another process
 // is at work on it, and is of type [Faults] if the Spec is wrong.
 func Up(ctx context.Context, spec *Spec, opts Options) (*Lab, error) {
+	began := time.Now()
 	h, err := bringUp(ctx, spec, opts)
 	if err != nil {
 		return nil, err
@@ -67,6 +68,7 @@ func Up(ctx context.Context, spec *Spec, opts Options) (*Lab, error) {
 	if err := h.lab.write(); err != nil {
 		return nil, errors.Join(err, h.remove())
 	}
+	h.reports.event(LabUp{spec.Name, time.Since(began)})
 	return h.lab, nil
 }
 
@@ -81,7 +83,6 @@ type held struct {
 
 // bringUp does all of Up but to let go of the lab.
 func bringUp(ctx context.Context, spec *Spec, opts Options) (_ *held, err error) {
-	began := time.Now()
 	opts, err = opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -103,7 +104,6 @@ func bringUp(ctx context.Context, spec *Spec, opts Options) (_ *held, err error)
 		h.lock.release()
 		return nil, err
 	}
-	h.reports.event(LabUp{spec.Name, time.Since(began)})
 	return h, nil
 }
 

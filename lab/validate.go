@@ -102,7 +102,8 @@ func (v *validator) link(link *LinkSpec, place string) {
 		v.add(link.place+".endpoints", "join two different nodes", "both ends are on node %s", end.Node)
 	}
 	if link.MTU != 0 && (link.MTU < minMTU || link.MTU > maxMTU) {
-		v.add(link.place+".mtu", fmt.Sprintf("write a number from %d, the least of IPv6, to %d", minMTU, maxMTU), "the MTU can't be %d", link.MTU)
+		v.add(link.place+".mtu", fmt.Sprintf("write a number from %d, the least of IPv6, to %d", minMTU, maxMTU),
+			"the MTU can't be %d", link.MTU)
 	}
 	if link.RateBits == 0 && (link.BurstBytes != 0 || link.Latency != 0) {
 		v.add(link.place, "add a rate", "burst and latency belong to a rate")
@@ -115,7 +116,8 @@ func (v *validator) endpoint(path string, end Endpoint) {
 		v.add(path, "Linux takes at most 15", "the interface name %q has %d characters", end.Interface, len(end.Interface))
 	}
 	if !interfaceRule.MatchString(end.Interface) || slices.Contains([]string{"lo", "all", "default"}, end.Interface) {
-		v.add(path, `write letters, digits, "-", "_" and "."; lo, all and default are taken`, "%q can't be the name of an interface", end.Interface)
+		v.add(path, `write letters, digits, "-", "_" and "."; lo, all and default are taken`,
+			"%q can't be the name of an interface", end.Interface)
 	}
 	if v.interfaces[end] {
 		v.add(path, "give each link of a node its own", "interface %s is used by two links", end)
@@ -136,7 +138,8 @@ func (v *validator) node(node *NodeSpec) {
 	}
 	for _, file := range node.Files {
 		if !filepath.IsLocal(file.Name) || (node.Sextant != "" && filepath.Clean(file.Name) == nodeFile) {
-			v.add(node.place+".files."+file.Name, "write a name inside the node's directory, other than "+nodeFile, "the file can't be %q", file.Name)
+			v.add(node.place+".files."+file.Name, "write a name inside the node's directory, other than "+nodeFile,
+				"the file can't be %q", file.Name)
 		}
 	}
 	for i, command := range node.Exec {
@@ -157,7 +160,8 @@ func (v *validator) address(path string, node *NodeSpec, address netip.Addr) {
 	case taken && v.nodes[owner].place == node.place:
 		v.add(path, "put {i}, the number of the node, into it", "all replicas have the address %s", address)
 	case taken:
-		v.add(path, `give each node its own; "announce" what several nodes answer for`, "%s is the address of node %s too", address, owner)
+		v.add(path, `give each node its own; "announce" what several nodes answer for`,
+			"%s is the address of node %s too", address, owner)
 	}
 	v.owners[address] = node.Name
 }
@@ -202,7 +206,8 @@ func (v *validator) sextant(node *NodeSpec) {
 	}
 	for _, iface := range c.interfaces() {
 		if !v.interfaces[Endpoint{node.Name, iface}] {
-			v.add(at, fmt.Sprintf("add a link with the endpoint %s:%s", node.Name, iface), "node %s has no interface %q", node.Name, iface)
+			v.add(at, fmt.Sprintf("add a link with the endpoint %s:%s", node.Name, iface),
+				"node %s has no interface %q", node.Name, iface)
 		}
 	}
 }

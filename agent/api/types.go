@@ -77,7 +77,7 @@ type Backend struct {
 	Weight  int                 `json:"weight"`
 	State   config.BackendState `json:"state"`
 	Buckets int                 `json:"buckets"` // whose first candidate it is
-	Packets uint64              `json:"packets"` // offered to it first
+	Packets uint64              `json:"packets"` // offered to its SID first, for all services that have it
 	Bytes   uint64              `json:"bytes"`
 }
 

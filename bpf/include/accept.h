@@ -15,7 +15,7 @@ enum accept_kind {
 };
 
 struct accept_policy {
-	__u32 kind; /* enum accept_kind */
+	enum accept_kind kind;
 	__u32 threshold; /* static: c; dynamic: the initial c */
 	__u32 window; /* dynamic: offers between two adjustments */
 	__u32 workers; /* dynamic: upper bound of c */

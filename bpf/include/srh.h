@@ -13,7 +13,7 @@ enum encapsulation {
 	ENCAPSULATION_CARRIER = 0,
 	ENCAPSULATION_SRH,
 	ENCAPSULATION_SRH_REDUCED,
-};
+} __attribute__((packed)); /* one byte */
 
 struct srh {
 	struct routing_header header;

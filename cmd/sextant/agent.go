@@ -87,7 +87,7 @@ func (a *app) unloadCommand() *cobra.Command {
 		Use: "unload -f FILE", Short: "Detach the programs of this node and remove its tables",
 		Long: `Detach the eBPF programs of this node from its interfaces and remove their tables. From then on its packets are the
 kernel's. Stop the agent first: it is what keeps the programs up to date.`,
-		Example:     "  sextant lab exec quickstart edge1 -- sextant unload",
+		Example:     "  sextant unload -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant agent", "sextant status"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -10,7 +10,7 @@ func (a *app) diffCommand() *cobra.Command {
 		Use: "diff -f FILE", Short: "Show what applying a node file would change",
 		Long: `Show what applying a node file would change in the running agent: lines with + come, with - go, with ~ differ.
 The exit code is 0 if nothing would, 1 if something would.`,
-		Example:     "  sextant lab exec quickstart edge1 -- sextant diff -f edge1.yaml",
+		Example:     "  sextant lab exec quickstart edge -- sextant diff -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant apply", "sextant config show"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +44,7 @@ func (a *app) applyCommand() *cobra.Command {
 		Use: "apply -f FILE", Short: "Make a node file the running configuration",
 		Long: `Make a node file the running configuration. All of it is checked before anything changes, and no packet sees half
 of the change. Applying the same file twice changes nothing.`,
-		Example:     "  sextant lab exec quickstart edge1 -- sextant apply -f edge1.yaml --dry-run",
+		Example:     "  sextant lab exec quickstart edge -- sextant apply --dry-run -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant check"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

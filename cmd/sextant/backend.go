@@ -20,7 +20,7 @@ func (a *app) backendCommand() *cobra.Command {
 func (a *app) backendList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list [SERVICE]", Short: "List backends with their share of the buckets and their counters",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant backend list web",
+		Example:           "  sextant lab exec quickstart edge -- sextant backend list web",
 		Annotations:       seeAlso("sextant service show", "sextant top"),
 		Args:              takes("[SERVICE]"),
 		ValidArgsFunction: a.completeServices,
@@ -109,7 +109,7 @@ func (f *backendFlags) spec(cmd *cobra.Command) (api.BackendSpec, error) {
 func (a *app) backendAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add SERVICE NAME --sid SID", Short: "Add a backend to a service",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant backend add web web4 --sid fcbb:bb00:4:: --weight 2",
+		Example:           "  sextant lab exec quickstart edge -- sextant backend add web web4 --sid fcbb:bb00:4:: --weight 2",
 		Annotations:       seeAlso("sextant backend set", "sextant backend drain"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeServices,
@@ -131,7 +131,7 @@ func (a *app) backendAdd() *cobra.Command {
 func (a *app) backendSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set SERVICE NAME", Short: "Change a backend; what is not said stays as it is",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant backend set web web3 --weight 2",
+		Example:           "  sextant lab exec quickstart edge -- sextant backend set web web3 --weight 2",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend list"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,
@@ -154,7 +154,7 @@ func (a *app) backendSet() *cobra.Command {
 func (a *app) backendState(verb string, state config.BackendState, short, opposite string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " SERVICE NAME", Short: short,
-		Example:           "  sextant lab exec quickstart edge1 -- sextant backend " + verb + " web web1",
+		Example:           "  sextant lab exec quickstart edge -- sextant backend " + verb + " web web1",
 		Annotations:       seeAlso("sextant backend "+opposite, "sextant backend delete"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,
@@ -180,7 +180,7 @@ func (a *app) backendDelete() *cobra.Command {
 		Use: "delete SERVICE NAME", Short: "Delete a backend from a service",
 		Long: `Delete a backend from a service. Drain it first ("sextant backend drain"): connections that it still has are
 broken. A backend that carries traffic is deleted only after a question, or with --yes.`,
-		Example:           "  sextant lab exec quickstart edge1 -- sextant backend delete web web1",
+		Example:           "  sextant lab exec quickstart edge -- sextant backend delete web web1",
 		Annotations:       seeAlso("sextant backend drain"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,

@@ -14,7 +14,7 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a node file; no agent is needed",
 		Long:        "Check a node file. All faults are shown, each with its place and the mend; there are none if the exit code is 0.",
-		Example:     "  sextant check -f examples/edge.yaml",
+		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
 		Args:        takes(),
 		RunE: func(*cobra.Command, []string) error {

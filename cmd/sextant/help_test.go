@@ -3,10 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"sextant/lab"
 )
 
 // eachCommand visits all commands of the product.
@@ -51,6 +54,26 @@ func TestHelpIsTrue(t *testing.T) {
 		for _, example := range strings.Split(cmd.Example, "\n") {
 			if words := exampleWords(example); len(words) > 0 {
 				parses(t, cmd, words)
+			}
+		}
+	})
+}
+
+// Examples that run inside the lab name nodes of the lab that the documentation starts with.
+func TestExamplesFitTheLab(t *testing.T) {
+	spec, err := lab.Load("../../examples/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachCommand(t, func(_, cmd *cobra.Command) {
+		for _, example := range strings.Split(cmd.Example, "\n") {
+			words := strings.Fields(example)
+			if len(words) < 5 || words[1] != "lab" || words[2] != "exec" && words[2] != "logs" {
+				continue
+			}
+			there := slices.ContainsFunc(spec.Nodes, func(n lab.NodeSpec) bool { return n.Name == words[4] })
+			if words[3] != spec.Name || !there {
+				t.Errorf("%s: example %q: lab %s has no such node", cmd.CommandPath(), example, spec.Name)
 			}
 		}
 	})

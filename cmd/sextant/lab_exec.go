@@ -17,8 +17,8 @@ func (a *app) labExec() *cobra.Command {
 		Use: "exec LAB NODE [-- COMMAND...]", Short: "Run a command on a node of a lab; a shell if none is given",
 		Long: `Run a command on a node of a lab, with its network, its files and the agent's socket; a shell if no command is given.
 The exit code is that of the command.`,
-		Example: `  sextant lab exec quickstart edge1 -- sextant status
-  sextant lab exec quickstart client -- curl http://[2001:db8:80::80]/`,
+		Example: `  sextant lab exec quickstart edge -- sextant status
+  sextant lab exec quickstart client -- curl "http://[2001:db8:80::80]/"`,
 		Annotations:       seeAlso("sextant lab up", "sextant lab logs"),
 		Args:              atLeast("LAB", "NODE"),
 		ValidArgsFunction: a.completeNodes,
@@ -83,7 +83,7 @@ func exitOf(err error) error {
 func (a *app) labLogs() *cobra.Command {
 	return &cobra.Command{
 		Use: "logs LAB NODE [PROCESS]", Short: "Print what a process of a node has written",
-		Example:           "  sextant lab logs quickstart edge1 agent",
+		Example:           "  sextant lab logs quickstart edge sextant",
 		Annotations:       seeAlso("sextant lab exec"),
 		Args:              takes("LAB", "NODE", "[PROCESS]"),
 		ValidArgsFunction: a.completeNodes,

@@ -33,8 +33,8 @@ meant to be sent. With --workers it is closed: that many workers fetch the docum
 compare every byte.
 
 The exit code is 1 if there was no right answer at all.`,
-		Example: `  sextant lab exec quickstart client -- sextant load http://[2001:db8:80::80]/ --rate 50 --service 20ms --duration 10s
-  sextant lab exec quickstart client -- sextant load http://[2001:db8:80::80]/?bytes=1000000 --workers 4`,
+		Example: `  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
+  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/?bytes=1000000" --workers 4`,
 		Annotations:       seeAlso("sextant emulate", "sextant lab exec"),
 		Args:              takes("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -7,13 +7,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"sextant/agent"
 	"sextant/config"
+	"sextant/experiment"
 	"sextant/kernel"
 )
 
@@ -23,7 +27,7 @@ var version = "unknown"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	e := processEnv()
-	e.runAgent, e.unload = runAgent, unload
+	e.runAgent, e.unload, e.demo = runAgent, unload, demo
 	code := run(ctx, e)
 	stop()
 	os.Exit(code)
@@ -44,3 +48,35 @@ func unload(node *config.Node, dir string) error {
 	}
 	return agent.Unload(filepath.Clean(dir))
 }
+
+// How long the demonstration loads the servers per policy: together with the lab, less than a minute.
+const (
+	demoWarmUp  = 3 * time.Second
+	demoMeasure = 21 * time.Second
+)
+
+func demo(ctx context.Context, o demoOptions) error {
+	h, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
+		WarmUp: demoWarmUp, Measure: demoMeasure, Say: o.Say, Progress: o.Progress,
+	})
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		return json.NewEncoder(o.Output).Encode(h)
+	}
+	if err := h.Write(o.Output); err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(o.Output, demoNext)
+	return err
+}
+
+// demoNext is what to try after the demonstration.
+const demoNext = `
+What to try next:
+  sudo ./sextant lab up examples/quickstart.yaml                                              a small lab that stays
+  sudo ./sextant lab exec quickstart client -- curl -i "http://[2001:db8:80::80]/"            a request through it
+  sudo ./sextant lab exec quickstart edge -- ./sextant top                                    what its edge does
+  sudo ./sextant lab down quickstart
+`

@@ -13,7 +13,7 @@ func (a *app) mapCommand() *cobra.Command {
 func (a *app) mapList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the eBPF maps and how full they are",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant map list",
+		Example:           "  sextant lab exec quickstart edge -- sextant map list",
 		Annotations:       seeAlso("sextant status"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,

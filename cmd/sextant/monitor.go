@@ -63,7 +63,7 @@ func (a *app) monitorCommand() *cobra.Command {
 		Use: "monitor", Short: "Print packet rates and drops, a line per interval",
 		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops. In JSON it is
 one object per line, with the counters themselves.`,
-		Example:           "  sextant lab exec quickstart edge1 -- sextant monitor --interval 500ms --count 4",
+		Example:           "  sextant lab exec quickstart edge -- sextant monitor --interval 500ms --count 4",
 		Annotations:       seeAlso("sextant top", "sextant status"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -86,19 +86,12 @@ const (
 )
 
 func (a *app) commands() []*cobra.Command {
-	commands := slices.Concat(
-		in(groupNode, a.checkCommand(), a.diffCommand(), a.applyCommand()),
+	return slices.Concat(
+		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand()),
 		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.sidCommand(), a.mapCommand(),
 			a.configCommand(), a.monitorCommand(), a.topCommand()),
-		in(groupTry, a.labCommand(), a.loadCommand(), a.emulateCommand()),
+		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
-	if a.runAgent != nil {
-		commands = append(commands, in(groupNode, a.agentCommand(), a.unloadCommand())...)
-	}
-	if a.demo != nil {
-		commands = append(commands, in(groupTry, a.demoCommand())...)
-	}
-	return commands
 }
 
 func in(group string, commands ...*cobra.Command) []*cobra.Command {

@@ -19,7 +19,7 @@ func (a *app) serviceList() *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the services of this node, with their counters",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant service list",
+		Example:           "  sextant lab exec quickstart edge -- sextant service list",
 		Annotations:       seeAlso("sextant service show", "sextant backend list"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -86,7 +86,7 @@ func (a *app) serviceShow() *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show a service with its backends or its acceptance policy",
-		Example:           "  sextant lab exec quickstart edge1 -- sextant service show web",
+		Example:           "  sextant lab exec quickstart edge -- sextant service show web",
 		Annotations:       seeAlso("sextant service list", "sextant top"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeServices,
@@ -202,7 +202,7 @@ func (a *app) serviceAdd() *cobra.Command {
 		Long: `Add a service to the running agent. The change survives restarts of the agent.
 
 On an edge a service has candidates, on a host an acceptance policy.`,
-		Example: `  sextant lab exec quickstart edge1 -- sextant service add alt --vip 2001:db8:80::80 --port 8080
+		Example: `  sextant lab exec quickstart edge -- sextant service add alt --vip 2001:db8:80::80 --port 8080
   sextant lab exec quickstart web1 -- sextant service add alt --vip 2001:db8:80::80 --port 8080 --policy dynamic --workers 32`,
 		Annotations:       seeAlso("sextant backend add", "sextant service set"),
 		Args:              takes("NAME"),
@@ -216,7 +216,7 @@ On an edge a service has candidates, on a host an acceptance policy.`,
 func (a *app) serviceSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set NAME", Short: "Change a service; what is not said stays as it is",
-		Example: `  sextant lab exec quickstart edge1 -- sextant service set web --candidates 3
+		Example: `  sextant lab exec quickstart edge -- sextant service set web --candidates 3
   sextant lab exec quickstart web1 -- sextant service set web --policy static --threshold 4`,
 		Annotations:       seeAlso("sextant service show", "sextant apply"),
 		Args:              takes("NAME"),
@@ -254,7 +254,7 @@ func (a *app) serviceDelete() *cobra.Command {
 		Use: "delete NAME", Short: "Delete a service and its backends",
 		Long: `Delete a service and its backends. Drain the backends first ("sextant backend drain"): connections that are
 open when the service goes are broken. A service that carries traffic is deleted only after a question, or with --yes.`,
-		Example:           "  sextant lab exec quickstart edge1 -- sextant service delete alt",
+		Example:           "  sextant lab exec quickstart edge -- sextant service delete alt",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend delete"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeServices,

@@ -21,8 +21,8 @@ func (a *app) statusCommand() *cobra.Command {
 	var brief bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show what the agent runs, its packets and its drops",
-		Example: `  sextant lab exec quickstart edge1 -- sextant status
-  sextant lab exec quickstart edge1 -- sextant status --brief`,
+		Example: `  sextant lab exec quickstart edge -- sextant status
+  sextant lab exec quickstart edge -- sextant status --brief`,
 		Annotations:       seeAlso("sextant service list", "sextant monitor"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,

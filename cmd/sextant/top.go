@@ -49,7 +49,7 @@ func (a *app) topCommand() *cobra.Command {
 		Use: "top", Short: "Watch the rates of services and backends",
 		Long: `Watch the rates of services and backends, redrawn at each interval; Ctrl-C ends. In JSON, and where the output is
 no terminal, it is one picture after the other.`,
-		Example:           "  sextant lab exec quickstart edge1 -- sextant top --count 5",
+		Example:           "  sextant lab exec quickstart edge -- sextant top --count 5",
 		Annotations:       seeAlso("sextant monitor", "sextant service show"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,

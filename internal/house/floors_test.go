@@ -28,6 +28,7 @@ const (
 
 var rooms = []room{
 	{floor: vocabulary, path: "srv6"},
+	{floor: vocabulary, path: "examples"},
 	{floor: vocabulary, path: "flow", beside: []string{"srv6"}},
 	{floor: vocabulary, path: "consistent", beside: []string{"srv6", "flow"}},
 	{floor: vocabulary, path: "config", beside: []string{"srv6", "flow", "consistent"}},
@@ -37,6 +38,8 @@ var rooms = []room{
 	{floor: decisions, path: "queueing"},
 	{floor: decisions, path: "forward", beside: []string{"pool", "accept"}},
 	{floor: decisions, path: "forward/packetgen"},
+	{floor: decisions, path: "forward/packettest"},
+	{floor: decisions, path: "forward/packettest"},
 
 	{floor: world, path: "kernel"},
 	{floor: world, path: "hrtimer"},
@@ -47,6 +50,7 @@ var rooms = []room{
 	{floor: daemons, path: "agent/api"},
 	{floor: daemons, path: "agent", beside: []string{"agent/api"}},
 	{floor: daemons, path: "lab"},
+	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
 
 	{floor: faces, path: "cmd/sextant"},
 	{floor: faces, path: "internal/house"},

@@ -1,0 +1,268 @@
+package datapath
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/google/go-cmp/cmp"
+
+	"sextant/accept"
+	"sextant/forward"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// The type information (BTF) in the compiled objects says what C made of the structures, and nothing else does.
+
+// specs are the embedded objects by name.
+func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
+	t.Helper()
+	edge, err := loadEdge()
+	must(t, err)
+	host, err := loadHost()
+	must(t, err)
+	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host}
+}
+
+// twins are the structures of layout.go, and the C ones that they stand for, in the objects that have them.
+var twins = []struct {
+	goType  any
+	cName   string
+	objects string
+}{
+	{prefix{}, "prefix", "edge host"},
+	{edgeSettings{}, "edge_settings", "edge"},
+	{hostSettings{}, "host_settings", "host"},
+	{serviceKey{}, "service_key", "edge host"},
+	{service{}, "service", "edge host"},
+	{chain{}, "chain", "edge"},
+	{sidKey{}, "sid_key", "host"},
+	{sid{}, "sid", "host"},
+	{acceptPolicy{}, "accept_policy", "host"},
+	{acceptState{}, "accept_state", "host"},
+	{Traffic{}, "traffic", "edge host"},
+	{HostTraffic{}, "host_traffic", "host"},
+}
+
+// TestLayout compares each structure with its C twin, field by field: order, name, offset and size.
+func TestLayout(t *testing.T) {
+	all := specs(t)
+	for _, twin := range twins {
+		for object := range strings.FieldsSeq(twin.objects) {
+			t.Run(object+"/"+twin.cName, func(t *testing.T) {
+				var c *btf.Struct
+				must(t, all[object].Types.TypeByName(twin.cName, &c))
+				compareType(t, twin.cName, reflect.TypeOf(twin.goType), c)
+			})
+		}
+	}
+}
+
+// compareType compares a Go type with a C type, down to the integers. Bytes in Go may be anything of that size in C:
+// addresses, secrets, numbers in network order.
+func compareType(t *testing.T, path string, g reflect.Type, c btf.Type) {
+	t.Helper()
+	c = btf.UnderlyingType(c)
+	size, err := btf.Sizeof(c)
+	must(t, err)
+	if int(g.Size()) != size {
+		t.Errorf("%s: %d bytes in Go, %d in C", path, g.Size(), size)
+	}
+	switch g.Kind() {
+	case reflect.Struct:
+		structure, ok := c.(*btf.Struct)
+		if !ok {
+			t.Errorf("%s: a structure in Go, %v in C", path, c)
+			return
+		}
+		compareFields(t, path, g, structure)
+	case reflect.Array:
+		if g.Elem().Kind() == reflect.Uint8 {
+			return
+		}
+		array, ok := c.(*btf.Array)
+		if !ok || g.Len() != int(array.Nelems) {
+			t.Errorf("%s: %d elements in Go, %v in C", path, g.Len(), c)
+			return
+		}
+		compareType(t, path+"[]", g.Elem(), array.Type)
+	}
+}
+
+// plain makes names comparable: mss_ipv4 and MSSIPv4.
+func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+
+func compareFields(t *testing.T, path string, g reflect.Type, c *btf.Struct) {
+	t.Helper()
+	var inGo, inC []string
+	for i := range g.NumField() {
+		inGo = append(inGo, fmt.Sprintf("%s at %d", plain(g.Field(i).Name), g.Field(i).Offset))
+	}
+	for _, m := range c.Members {
+		inC = append(inC, fmt.Sprintf("%s at %d", plain(m.Name), m.Offset.Bytes()))
+	}
+	if diff := cmp.Diff(inC, inGo); diff != "" {
+		t.Errorf("fields of %s (-C +Go):\n%s", path, diff)
+		return
+	}
+	for i, m := range c.Members {
+		compareType(t, path+"."+m.Name, g.Field(i).Type, m.Type)
+	}
+}
+
+// TestEveryStructHasATwin finds structures of layout.go that TestLayout forgets.
+func TestEveryStructHasATwin(t *testing.T) {
+	compared := map[string]bool{}
+	for _, twin := range twins {
+		compared[reflect.TypeOf(twin.goType).Name()] = true
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "layout.go", nil, 0)
+	must(t, err)
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		if _, isStruct := spec.Type.(*ast.StructType); isStruct && !compared[spec.Name.Name] {
+			t.Errorf("%s is not compared with C", spec.Name.Name)
+		}
+		return false
+	})
+}
+
+// TestLimits compares the constants with the sizes of the maps and arrays, and with what other packages assume.
+func TestLimits(t *testing.T) {
+	all := specs(t)
+	var ids, prefixes, masks *btf.Array
+	must(t, fieldOf(all["edge"], "chain", "ids", &ids))
+	must(t, fieldOf(all["host"], "infrastructure", "prefixes", &prefixes))
+	must(t, fieldOf(all["host"], "host_settings", "sid_masks", &masks))
+	for _, test := range []struct {
+		name      string
+		got, want int
+	}{
+		{"ids of a chain", chainMax, int(ids.Nelems)},
+		{"ids of a chain in package pool", pool.MaxChain, chainMax},
+		{"ids in a carrier", srv6.MaxCarrierCSIDs, chainMax},
+		{"infrastructure prefixes", infrastructureMax, int(prefixes.Nelems)},
+		{"lengths of SIDs' prefixes", sidLengthsMax, int(masks.Nelems)},
+		{"services", MaxServices, int(all["edge"].Maps["tables"].MaxEntries)},
+		{"services' counters", MaxServices, int(all["edge"].Maps["service_traffic"].MaxEntries)},
+		{"services' policies", MaxServices, int(all["host"].Maps["accept_policies"].MaxEntries)},
+		{"services' learnt states", MaxServices, int(all["host"].Maps["accept_states"].MaxEntries)},
+		{"services' open connections", MaxServices, int(all["host"].Maps["busy"].MaxEntries)},
+		{"services' offers", MaxServices, int(all["host"].Maps["served"].MaxEntries)},
+		{"SIDs by id", 1 << 16, int(all["edge"].Maps["sids"].MaxEntries)},
+		{"backends by id", 1 << 16, int(all["edge"].Maps["backend_traffic"].MaxEntries)},
+		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()), int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
+		{"drop reasons", len(reasonNames()), int(all["edge"].Maps["drops"].MaxEntries)},
+		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},
+	} {
+		if test.got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, test.got, test.want)
+		}
+	}
+	// A VIP is one entry more for each service at worst.
+	if entries := all["edge"].Maps["services"].MaxEntries; entries < 2*MaxServices {
+		t.Errorf("%d entries for %d services and their VIPs", entries, MaxServices)
+	}
+}
+
+// fieldOf finds the type of a structure's field.
+func fieldOf[T btf.Type](spec *ebpf.CollectionSpec, structure, field string, out *T) error {
+	var c *btf.Struct
+	if err := spec.Types.TypeByName(structure, &c); err != nil {
+		return err
+	}
+	for _, m := range c.Members {
+		if found, ok := btf.UnderlyingType(m.Type).(T); ok && m.Name == field {
+			*out = found
+			return nil
+		}
+	}
+	return fmt.Errorf("struct %s has no such field %s", structure, field)
+}
+
+// enumOf lists an enum's values by name.
+func enumOf(t testing.TB, spec *ebpf.CollectionSpec, name string) map[string]uint64 {
+	t.Helper()
+	var enum *btf.Enum
+	must(t, spec.Types.TypeByName(name, &enum))
+	values := map[string]uint64{}
+	for _, v := range enum.Values {
+		values[v.Name] = v.Value
+	}
+	return values
+}
+
+// TestObjectsAgree: what edge and host both have is the same in both, since Go reads it from one of them.
+func TestObjectsAgree(t *testing.T) {
+	all := specs(t)
+	for _, enum := range []string{"drop_reason", "outcome"} {
+		if diff := cmp.Diff(enumOf(t, all["edge"], enum), enumOf(t, all["host"], enum)); diff != "" {
+			t.Errorf("enum %s (-edge +host):\n%s", enum, diff)
+		}
+	}
+	for name, edge := range all["edge"].Maps {
+		host := all["host"].Maps[name]
+		if host == nil || isConstant(name) {
+			continue
+		}
+		shape := func(m *ebpf.MapSpec) string {
+			return fmt.Sprintf("%s of %d entries, %d to %d bytes", m.Type, m.MaxEntries, m.KeySize, m.ValueSize)
+		}
+		if shape(edge) != shape(host) {
+			t.Errorf("map %s is a %s on the edge, a %s on the host", name, shape(edge), shape(host))
+		}
+	}
+}
+
+// TestEnums compares the numbers that Go writes into the maps with the C enums, and those of the model with both.
+func TestEnums(t *testing.T) {
+	all := specs(t)
+	for _, test := range []struct {
+		object, enum string
+		want         map[string]uint64
+	}{
+		{"edge", "side", map[string]uint64{
+			"SIDE_EXTERNAL": uint64(External), "SIDE_INTERNAL": uint64(Internal), "SIDE_MIXED": uint64(Mixed),
+		}},
+		{"edge", "side", map[string]uint64{
+			"SIDE_EXTERNAL": uint64(forward.External), "SIDE_INTERNAL": uint64(forward.Internal), "SIDE_MIXED": uint64(forward.Mixed),
+		}},
+		{"edge", "encapsulation", map[string]uint64{
+			"ENCAPSULATION_CARRIER": uint64(Carrier), "ENCAPSULATION_SRH": uint64(SRH), "ENCAPSULATION_SRH_REDUCED": uint64(SRHReduced),
+		}},
+		{"edge", "encapsulation", map[string]uint64{
+			"ENCAPSULATION_CARRIER": uint64(forward.EncapsulationCarrier), "ENCAPSULATION_SRH": uint64(forward.EncapsulationSRH),
+			"ENCAPSULATION_SRH_REDUCED": uint64(forward.EncapsulationSRHReduced),
+		}},
+		{"host", "accept_kind", map[string]uint64{
+			"ACCEPT_ALWAYS": uint64(accept.Always), "ACCEPT_STATIC": uint64(accept.Static), "ACCEPT_DYNAMIC": uint64(accept.Dynamic),
+		}},
+		{"host", "behavior", map[string]uint64{
+			"BEHAVIOR_END_OFFER": uint64(behaviors[srv6.EndOFFER]), "BEHAVIOR_END_DT4": uint64(behaviors[srv6.EndDT4]),
+			"BEHAVIOR_END_DT6": uint64(behaviors[srv6.EndDT6]), "BEHAVIOR_END_DT46": uint64(behaviors[srv6.EndDT46]),
+		}},
+	} {
+		if diff := cmp.Diff(enumOf(t, all[test.object], test.enum), test.want); diff != "" {
+			t.Errorf("enum %s (-C +Go):\n%s", test.enum, diff)
+		}
+	}
+}
+
+// TestReasonNames: the model calls each reason as C does.
+func TestReasonNames(t *testing.T) {
+	for number, name := range reasonNames() {
+		if name != "" && forward.Reason(number).String() != name {
+			t.Errorf("reason %d is %s in C, %s in the model", number, name, forward.Reason(number))
+		}
+	}
+}

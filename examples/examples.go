@@ -1,0 +1,9 @@
+// Package examples holds lab files that are part of the program: those that its help and its demonstration use.
+package examples
+
+import _ "embed" // for the files
+
+// Hunting is a lab of a client, a router, an edge and twelve servers of two cores each.
+//
+//go:embed hunting.yaml
+var Hunting []byte

@@ -35,7 +35,7 @@ ready. It needs root.`,
 				return err
 			}
 			_, err = lab.Up(cmd.Context(), spec, a.labOptions())
-			return labError(err, "take it down first: sextant lab down "+spec.Name)
+			return labError(err)
 		},
 	}
 }
@@ -54,8 +54,7 @@ if a step failed.`,
 			if err != nil {
 				return err
 			}
-			return labError(lab.Run(cmd.Context(), spec, a.labOptions(), nil),
-				"take it down first: sextant lab down "+spec.Name)
+			return labError(lab.Run(cmd.Context(), spec, a.labOptions(), nil))
 		},
 	}
 }
@@ -74,7 +73,7 @@ down.`,
 			if err != nil {
 				return err
 			}
-			return labError(lab.Down(name, a.labEvents()), "end that process, or wait for it")
+			return labError(lab.Down(name, a.labEvents()))
 		},
 	}
 }
@@ -118,9 +117,9 @@ func (a *app) labEvents() func(lab.Event) {
 }
 
 // labError gives the kinds of a lab's errors their exit codes.
-func labError(err error, mend string) error {
+func labError(err error) error {
 	if errors.Is(err, lab.ErrRunning) || errors.Is(err, lab.ErrBusy) {
-		return coded{fmt.Errorf("%w; %s", err, mend), exitConflict}
+		return coded{err, exitConflict}
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return coded{err, exitNotFound}

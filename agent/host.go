@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -51,17 +52,16 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 }
 
 // policyOf translates a configured acceptance policy.
-func policyOf(a config.Accept) accept.Policy {
-	switch a.Policy {
-	case config.Static:
-		return accept.Policy{Kind: accept.Static, Threshold: uint32(a.Threshold)}
-	case config.Dynamic:
-		return accept.Policy{
-			Kind: accept.Dynamic, Threshold: uint32(a.Initial), Window: uint32(a.Window), Workers: uint32(a.Workers),
-			LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille),
-		}
+func policyOf(a config.Accept) (accept.Policy, error) {
+	kind, err := accept.ParseKind(string(a.Policy))
+	threshold := a.Threshold
+	if kind == accept.Dynamic {
+		threshold = a.Initial
 	}
-	return accept.Policy{Kind: accept.Always}
+	return accept.Policy{
+		Kind: kind, Threshold: uint32(threshold), Window: uint32(a.Window), Workers: uint32(a.Workers),
+		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille),
+	}, err
 }
 
 // preparedHost is a change of the host that is built, but not yet switched to.
@@ -111,8 +111,12 @@ func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
 	}
 	next.numbers, next.fresh = numbers, fresh
 	for _, s := range n.Host.Services {
+		policy, err := policyOf(s.Accept)
+		if err != nil {
+			return fmt.Errorf("service %s: %w", s.Name, err)
+		}
 		next.services = append(next.services, hostService{
-			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()], policy: policyOf(s.Accept),
+			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()], policy: policy,
 		})
 	}
 	return nil

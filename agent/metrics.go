@@ -62,7 +62,8 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	servicePackets = description("service_packets_total", "IP packets of a service: sent to backends (edge) or taken (host).", "role", "service", "family")
+	servicePackets = description("service_packets_total", "IP packets of a service: sent to backends (edge) or taken (host).",
+		"role", "service", "family")
 	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
 	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
 	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
@@ -70,11 +71,13 @@ var (
 	backendWeight  = description("backend_weight", "A backend's share of new connections in relation to the others.", "service", "backend")
 	busyGauge      = description("service_busy_connections", "Open connections of a service on this host.", "service", "family")
 	thresholdGauge = description("accept_threshold", "Below how many open connections this host accepts a new one.", "service", "family")
-	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.", "service", "family", "decision")
-	passedOnTotal  = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.", "service", "family")
-	packetsTotal   = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
-	dropsTotal     = description("drops_total", "Packets dropped, by reason.", "role", "reason")
-	programInfo    = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.",
+		"service", "family", "decision")
+	passedOnTotal = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.",
+		"service", "family")
+	packetsTotal = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
+	dropsTotal   = description("drops_total", "Packets dropped, by reason.", "role", "reason")
+	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
 )
 
 // Describe is prometheus.Collector. No description: which services there are changes.

@@ -105,9 +105,6 @@ func (t *Table) Probe(slot, attempt int) uint16 {
 	return t.owners[g.below(len(t.owners))]
 }
 
-// Slots returns the size of the table.
-func (t *Table) Slots() int { return len(t.owners) }
-
 // normalize returns the members of positive weight by ascending id.
 func normalize(members []Member) ([]Member, error) {
 	sorted := slices.Clone(members)

@@ -114,7 +114,8 @@ func parseDemand(query url.Values, header http.Header) (time.Duration, error) {
 	ms, err := strconv.ParseFloat(text, 64)
 	limit := float64(maxDemand / time.Millisecond)
 	if err != nil || !(ms >= 0 && ms <= limit) {
-		return 0, &refusal{http.StatusBadRequest, fmt.Sprintf("service time %q: it must be a number of milliseconds from 0 to %g", text, limit)}
+		return 0, &refusal{http.StatusBadRequest,
+			fmt.Sprintf("service time %q: it must be a number of milliseconds from 0 to %g", text, limit)}
 	}
 	return time.Duration(math.Round(ms * float64(time.Millisecond))), nil
 }

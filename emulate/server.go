@@ -30,15 +30,6 @@ type Server struct {
 	connections map[*net.TCPConn]struct{}
 }
 
-// Run serves as described until ctx ends: Listen and Server.Run in one.
-func Run(ctx context.Context, c Config) error {
-	s, err := Listen(c)
-	if err != nil {
-		return err
-	}
-	return s.Run(ctx)
-}
-
 // Listen opens the addresses of a server. Connections made from now on wait for Run.
 func Listen(c Config) (*Server, error) {
 	c, err := c.withDefaults()

@@ -366,7 +366,7 @@ func TestListenRefuses(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if err := emulate.Run(context.Background(), test.config); err == nil {
+			if _, err := emulate.Listen(test.config); err == nil {
 				t.Error("Run gives no error")
 			}
 		})

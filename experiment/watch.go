@@ -52,7 +52,8 @@ func (r *huntingRun) show(ctx context.Context, policy string, elapsed time.Durat
 		most = max(most, h.Busy)
 	}
 	left := max(0, r.options.WarmUp+r.options.Measure-elapsed)
-	r.options.Progress(fmt.Sprintf("%-8s %4.0f s left   busy connections per server [%s] most %d", policy, left.Seconds(), picture.String(), most))
+	r.options.Progress(fmt.Sprintf("%-8s %4.0f s left   busy connections per server [%s] most %d",
+		policy, left.Seconds(), picture.String(), most))
 }
 
 // bar has one step for every two connections.

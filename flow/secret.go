@@ -19,7 +19,8 @@ const redacted = "(secret)"
 func ParseSecret(text string) (Secret, error) {
 	var s Secret
 	if len(text) != hex.EncodedLen(len(s)) {
-		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for example from: openssl rand -hex 16", len(text))
+		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for example from: openssl rand -hex 16",
+			len(text))
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
 		return Secret{}, errors.New("secret has a character that is not a hexadecimal digit; write 32 of 0-9 and a-f")

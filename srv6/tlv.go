@@ -16,7 +16,6 @@ const (
 	maxPadValue = 5   // RFC 8754 section 2.1.1.2
 	maxTLVValue = 255 // the length is one octet
 	tlvHeader   = 2   // type and length
-	mutableTLVs = 0x80
 )
 
 // TLV is a type, length, value object of an SRH (RFC 8754 section 2.1). Any type is kept as it is, known or not; padding
@@ -27,9 +26,6 @@ type TLV struct {
 	// DigestLength is for HMAC TLVs only: the length octet counts the digest alone. See HMAC.
 	DigestLength bool
 }
-
-// Mutable reports whether the value may change on the way (RFC 8754 section 2.1: highest bit of the type).
-func (t TLV) Mutable() bool { return t.Type&mutableTLVs != 0 }
 
 // AlignTLVs appends the one Pad1 or PadN that makes the TLVs a multiple of 8 octets, as an SRH needs. It appends nothing if
 // they are.

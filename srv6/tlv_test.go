@@ -34,14 +34,6 @@ func TestAlignTLVs(t *testing.T) {
 	}
 }
 
-func TestMutable(t *testing.T) {
-	for kind, want := range map[uint8]bool{0: false, 5: false, 124: false, 127: false, 128: true, 252: true} {
-		if got := (srv6.TLV{Type: kind}).Mutable(); got != want {
-			t.Errorf("type %d: Mutable is %v", kind, got)
-		}
-	}
-}
-
 // An HMAC survives TLV, header and octets, with its length counted either way.
 func TestHMACRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -4,7 +4,6 @@ import "encoding/binary"
 
 const (
 	routingTypeSRH = 4
-	segmentLength  = 16
 	maxWalked      = 8 // extension headers that the data plane walks over
 )
 

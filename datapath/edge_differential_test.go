@@ -69,10 +69,8 @@ var edgeServices = []ServiceKey{
 	{VIP: netip.MustParseAddr("198.51.100.80"), Port: 80, Protocol: 6},
 	{VIP: netip.MustParseAddr("198.51.100.80"), Port: 0, Protocol: 17},
 	{VIP: netip.MustParseAddr("2001:db8:80::81"), Port: 0, Protocol: 6},
-	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 443, Protocol: 6},
+	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 443, Protocol: 6}, // without backends
 }
-
-const emptyService = 5 // index in edgeServices
 
 func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Generation {
 	backends := make([]pool.Backend, len(ids))

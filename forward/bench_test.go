@@ -13,7 +13,7 @@ func BenchmarkEdge(b *testing.B) {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				edge := newEdge(b, chain(1, 1, 2), internal)
 				edge.Encapsulation = encapsulation
-				frame := fromClient().frame(b, packet.bytes(b))
+				frame := fromClient().Frame(b, packet.Bytes(b))
 				b.ReportAllocs()
 				for b.Loop() {
 					if got := edge.Process(external, frame); got.Verdict != forward.Redirect {
@@ -31,7 +31,7 @@ func BenchmarkHost(b *testing.B) {
 		for kind, packet := range map[string]inner{"IPv4": web4("A"), "IPv6": web6("A")} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				host := newHost(internal)
-				frame := fromClient().frame(b, outer.around(b, packet.bytes(b)))
+				frame := fromClient().Frame(b, outer.Around(b, packet.Bytes(b)))
 				b.ReportAllocs()
 				for b.Loop() {
 					if got := host.Process(external, 0, frame); got.Frame == nil {

@@ -94,18 +94,9 @@ func newEdge(t testing.TB, chain pool.Chain, egress uint32) *forward.Edge {
 
 // web4 and web6 are packets to the web services.
 func web4(flags string) inner {
-	return inner{src: client4, dst: vip4, srcPort: 40000, dstPort: 80, flags: flags}
+	return inner{Src: client4, Dst: vip4, SrcPort: 40000, DstPort: 80, Flags: flags}
 }
 
 func web6(flags string) inner {
-	return inner{src: client6, dst: vip6, srcPort: 40000, dstPort: 80, flags: flags}
-}
-
-// tuple returns the flow of a packet.
-func (p inner) tuple() flow.Tuple {
-	protocol := uint8(p.protocol)
-	if protocol == 0 {
-		protocol = 6
-	}
-	return flow.Tuple{Src: p.src, Dst: p.dst, SrcPort: p.srcPort, DstPort: p.dstPort, Protocol: protocol}
+	return inner{Src: client6, Dst: vip6, SrcPort: 40000, DstPort: 80, Flags: flags}
 }

@@ -2,7 +2,6 @@ package forward_test
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,53 +9,6 @@ import (
 
 	"sextant/forward"
 	"sextant/pool"
-)
-
-// ext returns an IPv6 extension header of 8 bytes and the units given.
-func ext(next layers.IPProtocol, units int) []byte {
-	b := make([]byte, 8+8*units)
-	b[0], b[1] = byte(next), byte(units)
-	return b
-}
-
-// routing returns a routing header with room for as many addresses.
-func routing(next layers.IPProtocol, kind, left uint8, addresses int) []byte {
-	b := ext(next, 2*addresses)
-	b[2], b[3] = kind, left
-	return b
-}
-
-// fragment returns a fragment header; bits are the offset, two reserved ones, and M.
-func fragment(next layers.IPProtocol, bits uint16) []byte {
-	return []byte{byte(next), 0xff, byte(bits >> 8), byte(bits), 1, 2, 3, 4}
-}
-
-// behind puts extension headers before the packet's transport header.
-func (p inner) behind(first layers.IPProtocol, headers ...[]byte) inner {
-	p.extensionNow, p.extensions = first, slices.Concat(headers...)
-	return p
-}
-
-// chainOf returns count destination options headers before TCP.
-func chainOf(count int, last layers.IPProtocol) []byte {
-	var b []byte
-	for i := range count {
-		next := layers.IPProtocolIPv6Destination
-		if i == count-1 {
-			next = last
-		}
-		b = append(b, ext(next, i%2)...)
-	}
-	return b
-}
-
-const (
-	tcp  = layers.IPProtocolTCP
-	udp  = layers.IPProtocolUDP
-	dst  = layers.IPProtocolIPv6Destination
-	hop  = layers.IPProtocolIPv6HopByHop
-	rout = layers.IPProtocolIPv6Routing
-	frag = layers.IPProtocolIPv6Fragment
 )
 
 // edgeCase is a frame, and what becomes of it.
@@ -76,7 +28,7 @@ func runEdge(t *testing.T, cases []edgeCase) {
 		t.Run(test.name, func(t *testing.T) {
 			frame, ingress, egress := test.frame, test.ingress, uint32(internal)
 			if frame == nil {
-				frame = fromClient().frame(t, test.ip)
+				frame = fromClient().Frame(t, test.ip)
 			}
 			switch ingress {
 			case 0:
@@ -94,79 +46,79 @@ func runEdge(t *testing.T, cases []edgeCase) {
 
 // TestEdgeFrame: what is decided before there is an IP packet.
 func TestEdgeFrame(t *testing.T) {
-	syn4, wire := web4("S").bytes(t), fromClient()
+	syn4, wire := web4("S").Bytes(t), fromClient()
 	runEdge(t, []edgeCase{
 		{name: "foreign interface", ingress: foreign, ip: syn4, verdict: forward.Pass},
 		{name: "no Ethernet header", frame: make([]byte, 13), verdict: forward.Drop, reason: forward.ReasonTruncated},
 		{name: "nothing", frame: []byte{}, verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "ARP", frame: wire.frameOf(t, layers.EthernetTypeARP, make([]byte, 28)), verdict: forward.Pass},
-		{name: "tag cut off", frame: fromClient(7).frame(t, syn4)[:17], verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "second tag cut off", frame: fromClient(7, 8).frame(t, syn4)[:21], verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "tagged ARP without its payload", frame: fromClient(7).frameOf(t, layers.EthernetTypeARP, nil), verdict: forward.Pass},
-		{name: "three tags", frame: fromClient(7, 8, 9).frame(t, syn4), verdict: forward.Pass},
-		{name: "no network header", frame: wire.frame(t, syn4)[:14], verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "ARP", frame: wire.FrameOf(t, layers.EthernetTypeARP, make([]byte, 28)), verdict: forward.Pass},
+		{name: "tag cut off", frame: fromClient(7).Frame(t, syn4)[:17], verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "second tag cut off", frame: fromClient(7, 8).Frame(t, syn4)[:21], verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "tagged ARP without its payload", frame: fromClient(7).FrameOf(t, layers.EthernetTypeARP, nil), verdict: forward.Pass},
+		{name: "three tags", frame: fromClient(7, 8, 9).Frame(t, syn4), verdict: forward.Pass},
+		{name: "no network header", frame: wire.Frame(t, syn4)[:14], verdict: forward.Drop, reason: forward.ReasonTruncated},
 	})
 }
 
 // TestEdgeIPv4: IPv4 headers.
 func TestEdgeIPv4(t *testing.T) {
-	syn4, wire := web4("S").bytes(t), fromClient()
+	syn4, wire := web4("S").Bytes(t), fromClient()
 	runEdge(t, []edgeCase{
 		{name: "IPv4", ip: syn4, verdict: forward.Redirect},
-		{name: "IPv4 of version 6", frame: patched(wire.frame(t, syn4), 14, 0x65), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "IHL 4", frame: patched(wire.frame(t, syn4), 14, 0x44), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "IHL behind the frame", frame: patched(wire.frame(t, syn4), 14, 0x4b), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "total length less than the header", frame: patched(wire.frame(t, syn4), 16, 0, 19), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "total length behind the frame", frame: patched(wire.frame(t, syn4), 16, 0, 41), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "no room for TCP", frame: patched(wire.frame(t, syn4), 16, 0, 39), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "IPv4 fragment of a VIP", frame: patched(wire.frame(t, syn4), 20, 0x20), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 last fragment of a VIP", frame: patched(wire.frame(t, syn4), 21, 1), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 fragment with a bad header", frame: patched(patched(wire.frame(t, syn4), 20, 0x20), 46, 0), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 DF and the reserved bit", frame: patched(wire.frame(t, syn4), 20, 0xc0), verdict: forward.Redirect},
-		{name: "IPv4 fragment of another", frame: patched(wire.frame(t, web4("S").to(addr("192.0.2.1"), 80).bytes(t)), 20, 0x20), verdict: forward.Pass},
+		{name: "IPv4 of version 6", frame: patched(wire.Frame(t, syn4), 14, 0x65), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
+		{name: "IHL 4", frame: patched(wire.Frame(t, syn4), 14, 0x44), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
+		{name: "IHL behind the frame", frame: patched(wire.Frame(t, syn4), 14, 0x4b), verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "total length less than the header", frame: patched(wire.Frame(t, syn4), 16, 0, 19), verdict: forward.Drop, reason: forward.ReasonBadLength},
+		{name: "total length behind the frame", frame: patched(wire.Frame(t, syn4), 16, 0, 41), verdict: forward.Drop, reason: forward.ReasonBadLength},
+		{name: "no room for TCP", frame: patched(wire.Frame(t, syn4), 16, 0, 39), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "IPv4 fragment of a VIP", frame: patched(wire.Frame(t, syn4), 20, 0x20), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "IPv4 last fragment of a VIP", frame: patched(wire.Frame(t, syn4), 21, 1), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "IPv4 fragment with a bad header", frame: patched(patched(wire.Frame(t, syn4), 20, 0x20), 46, 0), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "IPv4 DF and the reserved bit", frame: patched(wire.Frame(t, syn4), 20, 0xc0), verdict: forward.Redirect},
+		{name: "IPv4 fragment of another", frame: patched(wire.Frame(t, web4("S").To(addr("192.0.2.1"), 80).Bytes(t)), 20, 0x20), verdict: forward.Pass},
 	})
 }
 
 // TestEdgeIPv6: IPv6 headers and the chains behind them.
 func TestEdgeIPv6(t *testing.T) {
-	syn6, other6, wire := web6("S").bytes(t), addr("2001:db8:99::1"), fromClient()
+	syn6, other6, wire := web6("S").Bytes(t), addr("2001:db8:99::1"), fromClient()
 	runEdge(t, []edgeCase{
 		{name: "IPv6", ip: syn6, verdict: forward.Redirect},
-		{name: "IPv6 of version 4", frame: patched(wire.frame(t, syn6), 14, 0x45), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "payload length behind the frame", frame: patched(wire.frame(t, syn6), 18, 0, 21), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "payload length 0", frame: patched(wire.frame(t, syn6), 18, 0, 0), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "eight extension headers", ip: web6("S").behind(dst, chainOf(8, tcp)).bytes(t), verdict: forward.Redirect},
-		{name: "nine extension headers", ip: web6("S").behind(dst, chainOf(9, tcp)).bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "nine to another destination", ip: web6("S").to(other6, 80).behind(dst, chainOf(9, tcp)).bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "a ninth that is ESP", ip: web6("S").behind(dst, chainOf(8, layers.IPProtocolESP)).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "a ninth that is cut off", ip: inner{src: client6, dst: vip6, protocol: 59}.behind(dst, chainOf(8, hop)).bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "extension header of 7 bytes", ip: inner{src: client6, dst: vip6, protocol: dst, payload: make([]byte, 7)}.bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "extension header behind the packet", ip: inner{src: client6, dst: other6, protocol: dst, payload: patched(make([]byte, 8), 1, 1)}.bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "every kind of extension header", ip: web6("S").behind(hop, ext(dst, 2), ext(rout, 0), routing(rout, 0, 0, 1), routing(rout, 2, 0, 1), routing(frag, 3, 0, 0), fragment(tcp, 0)).bytes(t), verdict: forward.Redirect},
-		{name: "atomic fragment with reserved bits", ip: web6("S").behind(frag, fragment(tcp, 6)).bytes(t), verdict: forward.Redirect},
-		{name: "first fragment", ip: web6("S").behind(frag, fragment(tcp, 1)).bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "last fragment", ip: web6("S").behind(frag, fragment(tcp, 8)).bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "fragment ends the walk", ip: inner{src: client6, dst: vip6, protocol: 59}.behind(frag, fragment(dst, 8), make([]byte, 7)).bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "fragment of another", ip: web6("S").to(other6, 80).behind(frag, fragment(tcp, 8)).bytes(t), verdict: forward.Pass},
-		{name: "routing header with segments left", ip: web6("S").behind(rout, routing(tcp, 0, 1, 1)).bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "routing header of another", ip: web6("S").to(other6, 80).behind(rout, routing(tcp, 3, 1, 1)).bytes(t), verdict: forward.Pass},
-		{name: "routing header before a fragment", ip: web6("S").behind(rout, routing(frag, 2, 1, 1), fragment(tcp, 8)).bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "fragment behind a routing header", ip: web6("S").behind(rout, routing(frag, 2, 0, 1), fragment(tcp, 8)).bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "truncated behind a routing header", ip: inner{src: client6, dst: other6, protocol: 59}.behind(rout, routing(dst, 2, 1, 0), make([]byte, 7)).bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "IPv6 of version 4", frame: patched(wire.Frame(t, syn6), 14, 0x45), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
+		{name: "payload length behind the frame", frame: patched(wire.Frame(t, syn6), 18, 0, 21), verdict: forward.Drop, reason: forward.ReasonBadLength},
+		{name: "payload length 0", frame: patched(wire.Frame(t, syn6), 18, 0, 0), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "eight extension headers", ip: web6("S").Behind(dst, chainOf(8, tcp)).Bytes(t), verdict: forward.Redirect},
+		{name: "nine extension headers", ip: web6("S").Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
+		{name: "nine to another destination", ip: web6("S").To(other6, 80).Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
+		{name: "a ninth that is ESP", ip: web6("S").Behind(dst, chainOf(8, layers.IPProtocolESP)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "a ninth that is cut off", ip: inner{Src: client6, Dst: vip6, Protocol: 59}.Behind(dst, chainOf(8, hop)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
+		{name: "extension header of 7 bytes", ip: inner{Src: client6, Dst: vip6, Protocol: dst, Payload: make([]byte, 7)}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "extension header behind the packet", ip: inner{Src: client6, Dst: other6, Protocol: dst, Payload: patched(make([]byte, 8), 1, 1)}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "every kind of extension header", ip: web6("S").Behind(hop, ext(dst, 2), ext(rout, 0), routing(rout, 0, 0, 1), routing(rout, 2, 0, 1), routing(frag, 3, 0, 0), fragment(tcp, 0)).Bytes(t), verdict: forward.Redirect},
+		{name: "atomic fragment with reserved bits", ip: web6("S").Behind(frag, fragment(tcp, 6)).Bytes(t), verdict: forward.Redirect},
+		{name: "first fragment", ip: web6("S").Behind(frag, fragment(tcp, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "last fragment", ip: web6("S").Behind(frag, fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "fragment ends the walk", ip: inner{Src: client6, Dst: vip6, Protocol: 59}.Behind(frag, fragment(dst, 8), make([]byte, 7)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "fragment of another", ip: web6("S").To(other6, 80).Behind(frag, fragment(tcp, 8)).Bytes(t), verdict: forward.Pass},
+		{name: "routing header with segments left", ip: web6("S").Behind(rout, routing(tcp, 0, 1, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
+		{name: "routing header of another", ip: web6("S").To(other6, 80).Behind(rout, routing(tcp, 3, 1, 1)).Bytes(t), verdict: forward.Pass},
+		{name: "routing header before a fragment", ip: web6("S").Behind(rout, routing(frag, 2, 1, 1), fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
+		{name: "fragment behind a routing header", ip: web6("S").Behind(rout, routing(frag, 2, 0, 1), fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "truncated behind a routing header", ip: inner{Src: client6, Dst: other6, Protocol: 59}.Behind(rout, routing(dst, 2, 1, 0), make([]byte, 7)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
 	})
 }
 
 // TestEdgeTransport: TCP and UDP headers.
 func TestEdgeTransport(t *testing.T) {
-	syn4, syn6, wire := web4("S").bytes(t), web6("S").bytes(t), fromClient()
+	syn4, syn6, wire := web4("S").Bytes(t), web6("S").Bytes(t), fromClient()
 	runEdge(t, []edgeCase{
-		{name: "data offset 4", frame: patched(wire.frame(t, syn4), 46, 0x40), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "data offset behind the packet", frame: patched(wire.frame(t, syn6), 66, 0x60), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "bad TCP of another", frame: patched(wire.frame(t, web4("S").to(addr("192.0.2.1"), 80).bytes(t)), 46, 0x40), verdict: forward.Pass},
-		{name: "UDP length 7", frame: patched(wire.frame(t, web4("").to(vip4, 53).of(udp, 1, 2).bytes(t)), 38, 0, 7), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "UDP length behind the packet", frame: patched(wire.frame(t, web4("").to(vip4, 53).of(udp, 1, 2).bytes(t)), 38, 0, 11), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "UDP length less than the packet", frame: patched(wire.frame(t, web4("").to(vip4, 53).of(udp, 1, 2).bytes(t)), 38, 0, 8), verdict: forward.Redirect},
-		{name: "UDP of 7 bytes", frame: patched(wire.frame(t, web4("").to(vip4, 53).of(udp).bytes(t)), 16, 0, 27), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "data offset 4", frame: patched(wire.Frame(t, syn4), 46, 0x40), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "data offset behind the packet", frame: patched(wire.Frame(t, syn6), 66, 0x60), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "bad TCP of another", frame: patched(wire.Frame(t, web4("S").To(addr("192.0.2.1"), 80).Bytes(t)), 46, 0x40), verdict: forward.Pass},
+		{name: "UDP length 7", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 7), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "UDP length behind the packet", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 11), verdict: forward.Drop, reason: forward.ReasonBadTransport},
+		{name: "UDP length less than the packet", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 8), verdict: forward.Redirect},
+		{name: "UDP of 7 bytes", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp).Bytes(t)), 16, 0, 27), verdict: forward.Drop, reason: forward.ReasonBadTransport},
 	})
 }
 
@@ -174,19 +126,19 @@ func TestEdgeTransport(t *testing.T) {
 func TestEdgeService(t *testing.T) {
 	other6 := addr("2001:db8:99::1")
 	runEdge(t, []edgeCase{
-		{name: "another port", ip: web4("S").to(vip4, 81).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "any port", ip: web6("").to(vip6, 4433).of(udp).bytes(t), verdict: forward.Redirect},
-		{name: "port 0 of any port", ip: web6("").to(vip6, 0).of(udp).bytes(t), verdict: forward.Redirect},
-		{name: "port 0", ip: web6("S").to(vip6, 0).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "TCP to a UDP service", ip: web4("S").to(vip4, 53).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "IPv4 ping", ip: web4("").of(layers.IPProtocolICMPv4, 8, 0).bytes(t), verdict: forward.Pass},
-		{name: "IPv6 ping", ip: web6("").of(layers.IPProtocolICMPv6, 128, 0).bytes(t), verdict: forward.Pass},
-		{name: "ICMPv6 in IPv4", ip: web4("").of(layers.IPProtocolICMPv6, 128, 0).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "ICMPv4 in IPv6", ip: web6("").of(layers.IPProtocolICMPv4, 8, 0).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "fragmented ping", ip: web6("").of(layers.IPProtocolICMPv6, 128, 0).behind(frag, fragment(layers.IPProtocolICMPv6, 1)).bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "AH", ip: web6("").of(layers.IPProtocolAH, make([]byte, 24)...).bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "not a VIP", ip: web6("S").to(other6, 80).bytes(t), verdict: forward.Pass},
-		{name: "an IPv4 VIP mapped to IPv6", ip: web6("S").to(netip.AddrFrom16(vip4.As16()), 80).bytes(t), verdict: forward.Pass},
+		{name: "another port", ip: web4("S").To(vip4, 81).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "any port", ip: web6("").To(vip6, 4433).Of(udp).Bytes(t), verdict: forward.Redirect},
+		{name: "port 0 of any port", ip: web6("").To(vip6, 0).Of(udp).Bytes(t), verdict: forward.Redirect},
+		{name: "port 0", ip: web6("S").To(vip6, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "TCP to a UDP service", ip: web4("S").To(vip4, 53).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "IPv4 ping", ip: web4("").Of(layers.IPProtocolICMPv4, 8, 0).Bytes(t), verdict: forward.Pass},
+		{name: "IPv6 ping", ip: web6("").Of(layers.IPProtocolICMPv6, 128, 0).Bytes(t), verdict: forward.Pass},
+		{name: "ICMPv6 in IPv4", ip: web4("").Of(layers.IPProtocolICMPv6, 128, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "ICMPv4 in IPv6", ip: web6("").Of(layers.IPProtocolICMPv4, 8, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "fragmented ping", ip: web6("").Of(layers.IPProtocolICMPv6, 128, 0).Behind(frag, fragment(layers.IPProtocolICMPv6, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
+		{name: "AH", ip: web6("").Of(layers.IPProtocolAH, make([]byte, 24)...).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
+		{name: "not a VIP", ip: web6("S").To(other6, 80).Bytes(t), verdict: forward.Pass},
+		{name: "an IPv4 VIP mapped to IPv6", ip: web6("S").To(netip.AddrFrom16(vip4.As16()), 80).Bytes(t), verdict: forward.Pass},
 	})
 }
 
@@ -194,25 +146,25 @@ func TestEdgeService(t *testing.T) {
 func TestEdgeGuard(t *testing.T) {
 	other6, segment := addr("2001:db8:99::1"), addr("fcbb:bb00:1::")
 	runEdge(t, []edgeCase{
-		{name: "to a SID from outside", ip: web6("S").to(segment, 80).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "to a SID from an unknown source", ingress: mixed, ip: web6("S").to(segment, 80).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "to a SID from the domain", ingress: mixed, ip: web6("S").from(edgeAddr).to(segment, 80).bytes(t), verdict: forward.Pass},
-		{name: "to a SID from inside", ingress: internal, ip: web6("S").to(segment, 80).bytes(t), verdict: forward.Pass},
-		{name: "from a SID", ip: web6("S").from(segment).bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from a SID, mixed", ingress: mixed, ip: web6("S").from(segment).bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from a SID, inside", ingress: internal, ip: web6("S").from(segment).bytes(t), verdict: forward.Redirect},
-		{name: "from the infrastructure", ip: web6("S").from(edgeAddr).bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from the infrastructure to a SID", ip: web6("S").from(edgeAddr).to(segment, 80).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "from the infrastructure, mixed", ingress: mixed, ip: web6("S").from(edgeAddr).bytes(t), verdict: forward.Redirect},
-		{name: "guard before the walk", ip: web6("S").to(segment, 80).behind(dst, chainOf(9, tcp)).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside", ip: web6("S").to(other6, 80).behind(rout, srh(tcp, 0, 0, segment)).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH without segments from outside", ip: web6("S").behind(rout, srh(tcp, 7, 9)).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside behind a routing header", ip: web6("S").behind(rout, routing(rout, 0, 1, 1), srh(tcp, 0, 0, segment)).bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside, cut off", ip: inner{src: client6, dst: other6, protocol: rout, payload: srh(tcp, 1, 0, segment)[:23]}.bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "SRH as the ninth", ip: web6("S").behind(dst, chainOf(8, rout), srh(tcp, 0, 0, segment)).bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "SRH from inside", ingress: internal, ip: web6("S").behind(rout, srh(tcp, 0, 0, segment)).bytes(t), verdict: forward.Redirect},
-		{name: "SRH from inside with segments left", ingress: internal, ip: web6("S").behind(rout, srh(tcp, 1, 0, segment)).bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "SRH from inside to another", ingress: internal, ip: web6("S").to(other6, 80).behind(rout, srh(tcp, 1, 0, segment)).bytes(t), verdict: forward.Pass},
+		{name: "to a SID from outside", ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "to a SID from an unknown source", ingress: mixed, ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "to a SID from the domain", ingress: mixed, ip: web6("S").From(edgeAddr).To(segment, 80).Bytes(t), verdict: forward.Pass},
+		{name: "to a SID from inside", ingress: internal, ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Pass},
+		{name: "from a SID", ip: web6("S").From(segment).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
+		{name: "from a SID, mixed", ingress: mixed, ip: web6("S").From(segment).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
+		{name: "from a SID, inside", ingress: internal, ip: web6("S").From(segment).Bytes(t), verdict: forward.Redirect},
+		{name: "from the infrastructure", ip: web6("S").From(edgeAddr).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
+		{name: "from the infrastructure to a SID", ip: web6("S").From(edgeAddr).To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "from the infrastructure, mixed", ingress: mixed, ip: web6("S").From(edgeAddr).Bytes(t), verdict: forward.Redirect},
+		{name: "guard before the walk", ip: web6("S").To(segment, 80).Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "SRH from outside", ip: web6("S").To(other6, 80).Behind(rout, srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "SRH without segments from outside", ip: web6("S").Behind(rout, srh(tcp, 7, 9)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "SRH from outside behind a routing header", ip: web6("S").Behind(rout, routing(rout, 0, 1, 1), srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
+		{name: "SRH from outside, cut off", ip: inner{Src: client6, Dst: other6, Protocol: rout, Payload: srh(tcp, 1, 0, segment)[:23]}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
+		{name: "SRH as the ninth", ip: web6("S").Behind(dst, chainOf(8, rout), srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
+		{name: "SRH from inside", ingress: internal, ip: web6("S").Behind(rout, srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Redirect},
+		{name: "SRH from inside with segments left", ingress: internal, ip: web6("S").Behind(rout, srh(tcp, 1, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
+		{name: "SRH from inside to another", ingress: internal, ip: web6("S").To(other6, 80).Behind(rout, srh(tcp, 1, 0, segment)).Bytes(t), verdict: forward.Pass},
 	})
 }
 
@@ -220,7 +172,7 @@ func TestEdgeGuard(t *testing.T) {
 func TestEdgeChain(t *testing.T) {
 	six := chain(2, 11, 12, 13, 14, 15, 16)
 	datagram := web6("")
-	datagram.protocol = udp
+	datagram.Protocol = udp
 	for _, test := range []struct {
 		name   string
 		chain  pool.Chain
@@ -243,7 +195,7 @@ func TestEdgeChain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			edge := newEdge(t, test.chain, internal)
-			got := edge.Process(external, fromClient().frame(t, test.packet.bytes(t)))
+			got := edge.Process(external, fromClient().Frame(t, test.packet.Bytes(t)))
 			if got.Reason != test.reason {
 				t.Errorf("reason %v, want %v", got.Reason, test.reason)
 			}
@@ -258,7 +210,7 @@ func TestEdgeChain(t *testing.T) {
 func TestEdgeAsks(t *testing.T) {
 	edge := newEdge(t, pool.Chain{}, internal)
 	packet := web6("A")
-	hash := edge.Secret.Hash(packet.tuple())
+	hash := edge.Secret.Hash(packet.Flow())
 	var asked, hops []any
 	edge.Chains = func(service, bucket uint32) pool.Chain {
 		asked = append(asked, service, bucket)
@@ -269,7 +221,7 @@ func TestEdgeAsks(t *testing.T) {
 		hops = append(hops, dst, choice)
 		return nextHop(dst, choice)
 	}
-	got := edge.Process(mixed, fromClient().frame(t, packet.bytes(t)))
+	got := edge.Process(mixed, fromClient().Frame(t, packet.Bytes(t)))
 	bucket := uint32((hash >> 32) * 65537 >> 32)
 	if diff := cmp.Diff([]any{uint32(webV6), bucket}, asked); diff != "" {
 		t.Errorf("asked for a chain (-want +got):\n%s", diff)
@@ -278,7 +230,7 @@ func TestEdgeAsks(t *testing.T) {
 		t.Errorf("asked for a next hop (-want +got):\n%s", diff)
 	}
 	want := forward.Result{
-		Verdict: forward.Redirect, Interface: internal, Frame: got.Frame, Flow: packet.tuple(),
+		Verdict: forward.Redirect, Interface: internal, Frame: got.Frame, Flow: packet.Flow(),
 		Service: forward.ServiceKey{Addr: vip6, Port: 80, Protocol: 6},
 		Hash:    hash, Bucket: bucket, Chain: []uint16{5, 6},
 	}
@@ -290,7 +242,7 @@ func TestEdgeAsks(t *testing.T) {
 
 // TestEdgeNextHop shows what becomes of a packet by what routing knows.
 func TestEdgeNextHop(t *testing.T) {
-	ip := web4("S").bytes(t) // 40 bytes, and as many around it
+	ip := web4("S").Bytes(t) // 40 bytes, and as many around it
 	for _, test := range []struct {
 		name    string
 		hop     forward.NextHop
@@ -311,8 +263,8 @@ func TestEdgeNextHop(t *testing.T) {
 			edge := newEdge(t, chain(1, 1), internal)
 			edge.NextHop = func(netip.Addr, uint8) forward.NextHop { return test.hop }
 			wire := fromClient()
-			wire.padding = make([]byte, 20) // does not count
-			got := edge.Process(external, wire.frame(t, ip))
+			wire.Padding = make([]byte, 20) // does not count
+			got := edge.Process(external, wire.Frame(t, ip))
 			if got.Verdict != test.verdict || got.Reason != test.reason || got.Interface != test.egress {
 				t.Errorf("got %v, %v by %d; want %v, %v by %d",
 					got.Verdict, got.Reason, got.Interface, test.verdict, test.reason, test.egress)
@@ -331,10 +283,10 @@ func TestEdgeJumbo(t *testing.T) {
 		{payload: 65535 - 40 - 20 + 1, reason: forward.ReasonPacketTooBig},
 	} {
 		packet := web6("A")
-		packet.payload = make([]byte, test.payload)
+		packet.Payload = make([]byte, test.payload)
 		edge := newEdge(t, chain(1, 1), internal)
 		edge.NextHop = func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Interface: internal} }
-		got := edge.Process(external, fromClient().frame(t, packet.bytes(t)))
+		got := edge.Process(external, fromClient().Frame(t, packet.Bytes(t)))
 		if got.Reason != test.reason {
 			t.Errorf("payload of %d bytes: %v, want %v", test.payload, got.Reason, test.reason)
 		}
@@ -351,7 +303,7 @@ func TestEdgeUnknownBackend(t *testing.T) {
 		}
 		return sid(id)
 	}
-	got := edge.Process(external, fromClient().frame(t, web4("S").bytes(t)))
+	got := edge.Process(external, fromClient().Frame(t, web4("S").Bytes(t)))
 	if got.Verdict != forward.Drop || got.Reason != forward.ReasonNoBackend {
 		t.Errorf("got %v, %v; want a drop for no_backend", got.Verdict, got.Reason)
 	}

@@ -5,28 +5,24 @@ import (
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
-)
 
-// reply returns the packet that goes the other way.
-func (p inner) reply(flags string) inner {
-	p.src, p.dst, p.srcPort, p.dstPort, p.flags = p.dst, p.src, p.dstPort, p.srcPort, flags
-	return p
-}
+	"sextant/forward/packettest"
+)
 
 // TestEgress compares the whole frame of SYN-ACKs with all kinds of options.
 func TestEgress(t *testing.T) {
-	for _, test := range mssCases {
-		t.Run(test.name, func(t *testing.T) {
-			for _, packet := range []inner{web4("").reply("SA"), web6("").reply("SA").behind(dst, ext(tcp, 1))} {
+	for _, test := range packettest.MSSCases(hostMSS) {
+		t.Run(test.Name, func(t *testing.T) {
+			for _, packet := range []inner{web4("").Reply("SA"), web6("").Reply("SA").Behind(dst, ext(tcp, 1))} {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
-					packet.tcpOptions = test.before
+					packet.TCPOptions = test.Before
 					wire := fromClient(vlans...)
-					wire.padding = []byte("padding")
-					frame := wire.frame(t, packet.bytes(t))
+					wire.Padding = []byte("padding")
+					frame := wire.Frame(t, packet.Bytes(t))
 					before := bytes.Clone(frame)
 					got := newHost(internal).Egress(frame)
-					packet.tcpOptions = test.after
-					wantFrame(t, got, wire.frame(t, packet.bytes(t)))
+					packet.TCPOptions = test.After
+					wantFrame(t, got, wire.Frame(t, packet.Bytes(t)))
 					wantFrame(t, frame, before)
 				}
 			}
@@ -36,12 +32,12 @@ func TestEgress(t *testing.T) {
 
 // TestEgressLeft shows which frames leave as they are, broken ones too.
 func TestEgressLeft(t *testing.T) {
-	synAck := web4("").reply("SA")
-	synAck.tcpOptions = []layers.TCPOption{mss(9000)}
+	synAck := web4("").Reply("SA")
+	synAck.TCPOptions = []layers.TCPOption{mss(9000)}
 	with := func(change func(p *inner)) []byte {
 		p := synAck
 		change(&p)
-		return fromClient().frame(t, p.bytes(t))
+		return fromClient().Frame(t, p.Bytes(t))
 	}
 	whole := with(func(*inner) {})
 	spoiled := func(at int, value byte) []byte {
@@ -49,14 +45,14 @@ func TestEgressLeft(t *testing.T) {
 		b[at] = value
 		return b
 	}
-	datagram := with(func(p *inner) { p.protocol = udp })
+	datagram := with(func(p *inner) { p.Protocol = udp })
 	cases := map[string][]byte{
-		"SYN":                   with(func(p *inner) { p.flags = "S" }),
-		"ACK":                   with(func(p *inner) { p.flags = "A" }),
-		"foreign port":          with(func(p *inner) { p.srcPort = 8080 }),
-		"foreign address":       with(func(p *inner) { p.src = addr("192.0.2.1") }),
+		"SYN":                   with(func(p *inner) { p.Flags = "S" }),
+		"ACK":                   with(func(p *inner) { p.Flags = "A" }),
+		"foreign port":          with(func(p *inner) { p.SrcPort = 8080 }),
+		"foreign address":       with(func(p *inner) { p.Src = addr("192.0.2.1") }),
 		"UDP":                   datagram,
-		"ARP":                   fromClient().frameOf(t, layers.EthernetTypeARP, make([]byte, 28)),
+		"ARP":                   fromClient().FrameOf(t, layers.EthernetTypeARP, make([]byte, 28)),
 		"fragment":              spoiled(20, 0x20),
 		"bad IHL":               spoiled(14, 0x44),
 		"data offset too small": spoiled(46, 0x40),

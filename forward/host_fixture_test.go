@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopacket/gopacket/layers"
-
 	"sextant/accept"
 	"sextant/flow"
 	"sextant/forward"
@@ -54,26 +52,11 @@ func newHost(egress uint32) *forward.Host {
 
 // to returns the outer packet to a SID, without candidates behind it.
 func to(sid netip.Addr) outer {
-	return outer{src: edgeAddr, dst: sid, hopLimit: 60, flowLabel: 0x12345}
-}
-
-// from returns the outer packet with another source.
-func (o outer) from(src string) outer {
-	o.src = addr(src)
-	return o
-}
-
-// with puts extension headers into the outer packet.
-func (o outer) with(first layers.IPProtocol, headers ...[]byte) outer {
-	o.extensions, o.extensionNow = nil, first
-	for _, header := range headers {
-		o.extensions = append(o.extensions, header...)
-	}
-	return o
+	return outer{Src: edgeAddr, Dst: sid, HopLimit: 60, FlowLabel: 0x12345}
 }
 
 // processHost gives the host a packet that came in as frames do by default.
 func processHost(t testing.TB, host *forward.Host, ip []byte) forward.Result {
 	t.Helper()
-	return host.Process(external, time.Minute, fromClient().frame(t, ip))
+	return host.Process(external, time.Minute, fromClient().Frame(t, ip))
 }

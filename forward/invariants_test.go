@@ -146,8 +146,8 @@ func world() packetgen.World {
 		Others:         addrs("fcbb:bb00:2::", "fcbb:bb00:3::", "fd00:c0de::2"),
 		Infrastructure: []netip.Addr{edgeAddr},
 		Connections: []packetgen.Connection{
-			{Flow: web4("").tuple(), SndISN: 1000, RcvISN: 0xffffffff},
-			{Flow: web6("").tuple(), SndISN: 0xffffffff, RcvISN: 77},
+			{Flow: web4("").Flow(), SndISN: 1000, RcvISN: 0xffffffff},
+			{Flow: web6("").Flow(), SndISN: 0xffffffff, RcvISN: 77},
 		},
 	}
 }
@@ -157,9 +157,9 @@ func generatedHost(egress uint32) *forward.Host {
 	host := newHost(egress)
 	host.Sockets = func(tuple flow.Tuple) forward.Socket {
 		switch tuple {
-		case web4("").tuple():
+		case web4("").Flow():
 			return forward.Socket{State: forward.SocketNewSynRecv, SndISN: 1000, RcvISN: 0xffffffff}
-		case web6("").tuple():
+		case web6("").Flow():
 			return forward.Socket{State: forward.SocketOther}
 		}
 		return forward.Socket{State: forward.SocketState(tuple.SrcPort % 4), CookieOK: tuple.SrcPort%8 < 4}

@@ -23,12 +23,6 @@ var (
 	connected = forward.Socket{State: forward.SocketOther}
 )
 
-// numbered returns the packet with sequence and acknowledgement numbers.
-func (p inner) numbered(seq, ack uint32) inner {
-	p.seq, p.ack = seq, ack
-	return p
-}
-
 // offerCase is an offer, and what the host makes of it.
 type offerCase struct {
 	name   string
@@ -48,15 +42,15 @@ func runOffers(t *testing.T, cases []offerCase) {
 			host := newHost(internal)
 			host.Busy = func(forward.ServiceKey) uint32 { return test.busy }
 			host.Sockets = func(asked flow.Tuple) forward.Socket {
-				if asked != test.packet.tuple() {
-					t.Errorf("asked for the socket of %v, want %v", asked, test.packet.tuple())
+				if asked != test.packet.Flow() {
+					t.Errorf("asked for the socket of %v, want %v", asked, test.packet.Flow())
 				}
 				return test.socket
 			}
 			if !test.sid.IsValid() {
 				test.sid = addr("fcbb:bb00:1:2::")
 			}
-			got := processHost(t, host, to(test.sid).around(t, test.packet.bytes(t)))
+			got := processHost(t, host, to(test.sid).Around(t, test.packet.Bytes(t)))
 			if got.Offer != test.want || got.Taken != takes[test.want] {
 				t.Errorf("offer %v, taken %v; want %v", got.Offer, got.Taken, test.want)
 			}
@@ -69,11 +63,11 @@ func TestOfferLast(t *testing.T) {
 	runOffers(t, []offerCase{
 		{name: "last SYN", sid: offerSID, packet: web4("S"), busy: 9, want: forward.OfferLast},
 		{name: "last ACK", sid: offerSID, packet: web6("A"), want: forward.OfferLast},
-		{name: "last UDP", sid: offerSID, packet: web6("").of(udp), want: forward.OfferLast},
+		{name: "last UDP", sid: offerSID, packet: web6("").Of(udp), want: forward.OfferLast},
 		{name: "last at a whole address", sid: classicSID, packet: web6("S"), busy: 9, want: forward.OfferLast},
-		{name: "last SYN without a service", sid: offerSID, packet: web4("S").to(vip4, 8080), want: forward.OfferLast},
-		{name: "UDP", packet: web6("").of(udp), want: forward.OfferNotTCP},
-		{name: "ICMP", packet: web6("").of(layers.IPProtocolICMPv6), want: forward.OfferNotTCP},
+		{name: "last SYN without a service", sid: offerSID, packet: web4("S").To(vip4, 8080), want: forward.OfferLast},
+		{name: "UDP", packet: web6("").Of(udp), want: forward.OfferNotTCP},
+		{name: "ICMP", packet: web6("").Of(layers.IPProtocolICMPv6), want: forward.OfferNotTCP},
 	})
 }
 
@@ -84,10 +78,10 @@ func TestOfferSYN(t *testing.T) {
 		{name: "SYN, enough to do", packet: web4("S"), busy: 4, want: forward.OfferRefused},
 		{name: "SYN to any port", packet: web6("S"), busy: 3, want: forward.OfferAccepted},
 		{name: "SYN to a listener", packet: web4("S"), socket: vouching, busy: 4, want: forward.OfferRefused},
-		{name: "SYN without a service", packet: web4("S").to(vip4, 8080), want: forward.OfferNoService},
+		{name: "SYN without a service", packet: web4("S").To(vip4, 8080), want: forward.OfferNoService},
 		{name: "SYN of a request", packet: web4("S"), socket: requested, busy: 9, want: forward.OfferHere},
 		{name: "SYN of a connection", packet: web4("S"), socket: connected, busy: 9, want: forward.OfferHere},
-		{name: "SYN of a connection without a service", packet: web4("S").to(vip4, 8080), socket: connected, want: forward.OfferHere},
+		{name: "SYN of a connection without a service", packet: web4("S").To(vip4, 8080), socket: connected, want: forward.OfferHere},
 		{name: "ACK of nothing", packet: web4("A"), want: forward.OfferNotHere},
 		{name: "ACK of a connection", packet: web4("A"), socket: connected, want: forward.OfferHere},
 		{name: "RST of a connection", packet: web4("R"), socket: connected, want: forward.OfferHere},
@@ -98,17 +92,17 @@ func TestOfferSYN(t *testing.T) {
 // TestOfferRequest: a connection request takes what fits its sequence numbers.
 func TestOfferRequest(t *testing.T) {
 	runOffers(t, []offerCase{
-		{name: "ACK of a request", packet: web4("A").numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
-		{name: "data of a request", packet: web4("PA").numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
-		{name: "ACK of another request", packet: web4("A").numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
-		{name: "SYN-ACK of a request", packet: web4("SA").numbered(0, serverISN+1), socket: requested, want: forward.OfferHere},
-		{name: "SYN-ACK of another request", packet: web4("SA").numbered(0, serverISN+2), socket: requested, want: forward.OfferNotHere},
-		{name: "RST of a request", packet: web4("R").numbered(0, 7), socket: requested, want: forward.OfferHere},
-		{name: "RST of another request", packet: web4("R").numbered(clientISN, serverISN+1), socket: requested, want: forward.OfferNotHere},
-		{name: "RST-ACK of a request", packet: web4("RA").numbered(9, serverISN+1), socket: requested, want: forward.OfferHere},
-		{name: "RST-ACK of another request", packet: web4("RA").numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
-		{name: "SYN-RST of a request", packet: web4("SR").numbered(77, 0), socket: requested, want: forward.OfferHere},
-		{name: "FIN without ACK of a request", packet: web4("F").numbered(0, serverISN+1), socket: requested, want: forward.OfferNotHere},
+		{name: "ACK of a request", packet: web4("A").Numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "data of a request", packet: web4("PA").Numbered(5, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "ACK of another request", packet: web4("A").Numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
+		{name: "SYN-ACK of a request", packet: web4("SA").Numbered(0, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "SYN-ACK of another request", packet: web4("SA").Numbered(0, serverISN+2), socket: requested, want: forward.OfferNotHere},
+		{name: "RST of a request", packet: web4("R").Numbered(0, 7), socket: requested, want: forward.OfferHere},
+		{name: "RST of another request", packet: web4("R").Numbered(clientISN, serverISN+1), socket: requested, want: forward.OfferNotHere},
+		{name: "RST-ACK of a request", packet: web4("RA").Numbered(9, serverISN+1), socket: requested, want: forward.OfferHere},
+		{name: "RST-ACK of another request", packet: web4("RA").Numbered(0, serverISN), socket: requested, want: forward.OfferNotHere},
+		{name: "SYN-RST of a request", packet: web4("SR").Numbered(77, 0), socket: requested, want: forward.OfferHere},
+		{name: "FIN without ACK of a request", packet: web4("F").Numbered(0, serverISN+1), socket: requested, want: forward.OfferNotHere},
 	})
 }
 
@@ -139,8 +133,8 @@ func TestOfferRefusedBefore(t *testing.T) {
 	}
 	syn := func(port uint16, now time.Duration) forward.Offer {
 		packet := web4("S")
-		packet.srcPort = port
-		frame := fromClient().frame(t, to(addr("fcbb:bb00:1:2::")).around(t, packet.bytes(t)))
+		packet.SrcPort = port
+		frame := fromClient().Frame(t, to(addr("fcbb:bb00:1:2::")).Around(t, packet.Bytes(t)))
 		return host.Process(external, now, frame).Offer
 	}
 	start := 5 * time.Second
@@ -181,8 +175,8 @@ func TestOfferPolicyState(t *testing.T) {
 		busy := uint32(i % 7)
 		host.Busy = func(forward.ServiceKey) uint32 { return busy }
 		packet := web4("S")
-		packet.srcPort = uint16(i)
-		got := processHost(t, host, to(addr("fcbb:bb00:1:2::")).around(t, packet.bytes(t)))
+		packet.SrcPort = uint16(i)
+		got := processHost(t, host, to(addr("fcbb:bb00:1:2::")).Around(t, packet.Bytes(t)))
 		var accepted bool
 		accepted, want = service.Policy.Decide(want, busy)
 		if accepted != (got.Offer == forward.OfferAccepted) {

@@ -16,7 +16,7 @@ func passOnCases(t testing.TB, ip []byte) map[string][2]outer {
 	next := innerProtocol(ip)
 	s := addrs("fd00:c0de::d1", "fd00:c0de::d2", "fcbb:bb00:5:6::", "fd00:c0de::d4", "fd00:c0de::d5", "fd00:c0de::d6")
 	step := func(before, after outer, headers func(left uint8) []byte, left uint8) [2]outer {
-		before.extensions, after.extensions = headers(left), headers(left-1)
+		before.Extensions, after.Extensions = headers(left), headers(left-1)
 		return [2]outer{before, after}
 	}
 	cases := map[string][2]outer{
@@ -43,12 +43,12 @@ func passOnCases(t testing.TB, ip []byte) map[string][2]outer {
 		return append(ext(rout, 2), srh(next, left, 2, s[:3]...)...)
 	}, 2)
 	first := cases["SRH behind other headers"]
-	first[0].extensionNow, first[1].extensionNow = dst, dst
+	first[0].ExtensionNow, first[1].ExtensionNow = dst, dst
 	cases["SRH behind other headers"] = first
 	// A carrier comes to its end before the next segment's turn.
 	mixture := [2]outer{to(addr("fcbb:bb00:1:2::")), to(addr("fcbb:bb00:2::"))}
 	for i := range mixture {
-		mixture[i].extensions = srh(next, 1, 1, s[:2]...)
+		mixture[i].Extensions = srh(next, 1, 1, s[:2]...)
 	}
 	cases["carrier in an SRH"] = mixture
 	return cases
@@ -58,10 +58,10 @@ func passOnCases(t testing.TB, ip []byte) map[string][2]outer {
 // no to two VLAN tags. Only what is at the end of the kernel's way keeps its hop limit.
 func TestPassOn(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("A")} {
-		packet.trafficClass, packet.payload = 0x2b, []byte("payload")
-		ip := packet.bytes(t)
+		packet.TrafficClass, packet.Payload = 0x2b, []byte("payload")
+		ip := packet.Bytes(t)
 		for name, outers := range passOnCases(t, ip) {
-			t.Run(fmt.Sprintf("%s/%v", name, packet.dst), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%v", name, packet.Dst), func(t *testing.T) {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					checkPassOn(t, outers[0], outers[1], ip, vlans)
 				}
@@ -71,9 +71,9 @@ func TestPassOn(t *testing.T) {
 }
 
 func checkPassOn(t *testing.T, before, after outer, ip []byte, vlans []uint16) {
-	before.trafficClass, after.trafficClass = 0xb9, 0xb9
+	before.TrafficClass, after.TrafficClass = 0xb9, 0xb9
 	in := fromClient(vlans...)
-	in.padding = []byte("padding")
+	in.Padding = []byte("padding")
 	for _, test := range []struct {
 		verdict  forward.Verdict
 		egress   uint32
@@ -82,33 +82,33 @@ func checkPassOn(t *testing.T, before, after outer, ip []byte, vlans []uint16) {
 		reason   forward.Reason
 		iface    uint32
 	}{
-		{verdict: forward.Transmit, egress: external, out: link{src: egressMAC, dst: gatewayMAC, vlans: vlans, padding: in.padding}, hopLimit: [2]uint8{60, 59}, iface: external},
-		{verdict: forward.Redirect, egress: internal, out: link{src: egressMAC, dst: gatewayMAC, padding: in.padding}, hopLimit: [2]uint8{2, 1}, iface: internal},
+		{verdict: forward.Transmit, egress: external, out: link{Src: egressMAC, Dst: gatewayMAC, VLANs: vlans, Padding: in.Padding}, hopLimit: [2]uint8{60, 59}, iface: external},
+		{verdict: forward.Redirect, egress: internal, out: link{Src: egressMAC, Dst: gatewayMAC, Padding: in.Padding}, hopLimit: [2]uint8{2, 1}, iface: internal},
 		{verdict: forward.HandToKernel, egress: foreign, out: in, hopLimit: [2]uint8{60, 60}},
 		{verdict: forward.HandToKernel, egress: internal, out: in, hopLimit: [2]uint8{1, 1}, reason: forward.ReasonHopLimit},
 		{verdict: forward.HandToKernel, egress: external, out: in, hopLimit: [2]uint8{0, 1}, reason: forward.ReasonHopLimit},
 	} {
-		before.hopLimit, after.hopLimit = test.hopLimit[0], test.hopLimit[1]
+		before.HopLimit, after.HopLimit = test.hopLimit[0], test.hopLimit[1]
 		host := newHost(test.egress)
 		nextHop := host.NextHop
 		host.NextHop = func(dst netip.Addr, choice uint8) forward.NextHop {
-			if dst != after.dst || choice != 5 { // the label 0x12345 modulo 8
-				t.Errorf("asked for the next hop of %v, %d; want %v, 5", dst, choice, after.dst)
+			if dst != after.Dst || choice != 5 { // the label 0x12345 modulo 8
+				t.Errorf("asked for the next hop of %v, %d; want %v, 5", dst, choice, after.Dst)
 			}
 			return nextHop(dst, choice)
 		}
-		got := host.Process(external, 0, in.frame(t, before.around(t, ip)))
+		got := host.Process(external, 0, in.Frame(t, before.Around(t, ip)))
 		if got.Verdict != test.verdict || got.Reason != test.reason || got.Interface != test.iface || got.Taken {
 			t.Fatalf("got %v, %v by %d, taken %v; want %v, %v by %d", got.Verdict, got.Reason, got.Interface, got.Taken,
 				test.verdict, test.reason, test.iface)
 		}
-		wantFrame(t, got.Frame, test.out.frame(t, after.around(t, ip)))
+		wantFrame(t, got.Frame, test.out.Frame(t, after.Around(t, ip)))
 	}
 }
 
 // TestPassOnNextHop shows what becomes of a packet that cannot go on.
 func TestPassOnNextHop(t *testing.T) {
-	ip := to(addr("fcbb:bb00:1:2::")).around(t, web4("A").bytes(t)) // 80 bytes
+	ip := to(addr("fcbb:bb00:1:2::")).Around(t, web4("A").Bytes(t)) // 80 bytes
 	for _, test := range []struct {
 		name    string
 		hop     forward.NextHop
@@ -124,8 +124,8 @@ func TestPassOnNextHop(t *testing.T) {
 			host := newHost(internal)
 			host.NextHop = func(netip.Addr, uint8) forward.NextHop { return test.hop }
 			wire := fromClient()
-			wire.padding = make([]byte, 20) // does not count
-			got := host.Process(external, 0, wire.frame(t, ip))
+			wire.Padding = make([]byte, 20) // does not count
+			got := host.Process(external, 0, wire.Frame(t, ip))
 			if diff := cmp.Diff([]any{test.verdict, test.reason}, []any{got.Verdict, got.Reason}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

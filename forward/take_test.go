@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"sextant/forward"
+	"sextant/forward/packettest"
 )
 
 // TestTakeECN compares the whole frame for all 16 combinations of the inner and the outer
@@ -24,10 +25,10 @@ func TestTakeECN(t *testing.T) {
 	}
 	for _, sid := range []netip.Addr{offerSID, dt46SID} {
 		for _, packet := range []inner{web4("A"), web6("A")} {
-			packet.payload = []byte("payload")
+			packet.Payload = []byte("payload")
 			for in, row := range table {
 				for out, want := range row {
-					t.Run(fmt.Sprintf("%v/%v/%d in %d", sid, packet.dst, in, out), func(t *testing.T) {
+					t.Run(fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out), func(t *testing.T) {
 						checkECN(t, sid, packet, uint8(in), uint8(out), want)
 					})
 				}
@@ -40,11 +41,11 @@ func checkECN(t *testing.T, sid netip.Addr, packet inner, in, out uint8, want in
 	// All DSCPs and many identifications, so that the IPv4 checksum carries in every way.
 	for i := range 256 {
 		dscp := uint8(i << 2)
-		packet.id = uint16(i * 257)
-		packet.trafficClass = dscp | in
+		packet.ID = uint16(i * 257)
+		packet.TrafficClass = dscp | in
 		around := to(sid)
-		around.trafficClass = 0xb8 | out
-		got := processHost(t, newHost(internal), around.around(t, packet.bytes(t)))
+		around.TrafficClass = 0xb8 | out
+		got := processHost(t, newHost(internal), around.Around(t, packet.Bytes(t)))
 		if want < 0 {
 			if got.Verdict != forward.Drop || got.Reason != forward.ReasonECN || got.Frame != nil {
 				t.Fatalf("got %v, %v; want a drop for ecn", got.Verdict, got.Reason)
@@ -55,51 +56,51 @@ func checkECN(t *testing.T, sid netip.Addr, packet inner, in, out uint8, want in
 			t.Fatalf("got %v, %v; want it taken", got.Verdict, got.Reason)
 		}
 		expected := packet
-		expected.trafficClass = dscp | uint8(want)
-		wantFrame(t, got.Frame, fromClient().frame(t, expected.bytes(t)))
+		expected.TrafficClass = dscp | uint8(want)
+		wantFrame(t, got.Frame, fromClient().Frame(t, expected.Bytes(t)))
 	}
 }
 
 // TestTakeECNCarry: a checksum of 0, where one more carries twice.
 func TestTakeECNCarry(t *testing.T) {
 	packet := web4("A")
-	packet.trafficClass = 2
-	ip := packet.bytes(t)
-	packet.id = binary.BigEndian.Uint16(ip[10:])
-	if ip = packet.bytes(t); ip[10] != 0 || ip[11] != 0 {
+	packet.TrafficClass = 2
+	ip := packet.Bytes(t)
+	packet.ID = binary.BigEndian.Uint16(ip[10:])
+	if ip = packet.Bytes(t); ip[10] != 0 || ip[11] != 0 {
 		t.Fatalf("the checksum of %x is not 0", ip[:20])
 	}
 	around := to(offerSID)
-	around.trafficClass = 3
-	got := processHost(t, newHost(internal), around.around(t, ip))
-	packet.trafficClass = 3
-	wantFrame(t, got.Frame, fromClient().frame(t, packet.bytes(t)))
+	around.TrafficClass = 3
+	got := processHost(t, newHost(internal), around.Around(t, ip))
+	packet.TrafficClass = 3
+	wantFrame(t, got.Frame, fromClient().Frame(t, packet.Bytes(t)))
 }
 
 // TestTake compares the whole frame for packets of all kinds behind outer headers of all
 // kinds. What is behind the packets travels along.
 func TestTake(t *testing.T) {
 	other := addr("fcbb:bb00:9::")
-	for kind, packet := range packets() {
+	for kind, packet := range packettest.Kinds(web4("A"), web6("A")) {
 		t.Run(kind, func(t *testing.T) {
-			ip := packet.bytes(t)
+			ip := packet.Bytes(t)
 			next := innerProtocol(ip)
 			for name, around := range map[string]outer{
 				"carrier":        to(offerSID),
 				"whole address":  to(classicSID),
-				"SRH":            to(offerSID).with(rout, srh(next, 0, 2, other, other, other)),
-				"SRH at DT46":    to(dt46SID).with(rout, srh(next, 0, 0, other)),
-				"headers around": to(dt46SID).with(hop, ext(dst, 3), ext(rout, 0), srh(dst, 0, 1, other, other), ext(next, 1)),
+				"SRH":            to(offerSID).With(rout, srh(next, 0, 2, other, other, other)),
+				"SRH at DT46":    to(dt46SID).With(rout, srh(next, 0, 0, other)),
+				"headers around": to(dt46SID).With(hop, ext(dst, 3), ext(rout, 0), srh(dst, 0, 1, other, other), ext(next, 1)),
 			} {
-				around.trafficClass = packet.trafficClass // as the edge made it
+				around.TrafficClass = packet.TrafficClass // as the edge made it
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					wire := fromClient(vlans...)
-					wire.padding = []byte("padding")
-					got := newHost(internal).Process(internal, 0, wire.frame(t, around.around(t, ip)))
+					wire.Padding = []byte("padding")
+					got := newHost(internal).Process(internal, 0, wire.Frame(t, around.Around(t, ip)))
 					if !got.Taken || got.Verdict != forward.HandToKernel || got.Reason != forward.ReasonNone || got.Interface != 0 {
 						t.Fatalf("%s: %v, %v", name, got.Verdict, got.Reason)
 					}
-					wantFrame(t, got.Frame, wire.frame(t, ip))
+					wantFrame(t, got.Frame, wire.Frame(t, ip))
 				}
 			}
 		})
@@ -108,67 +109,22 @@ func TestTake(t *testing.T) {
 
 // TestTakeBetween: bytes between the ends of the inner and the outer packet stay.
 func TestTakeBetween(t *testing.T) {
-	ip := append(web4("A").bytes(t), "trailer"...)
-	got := processHost(t, newHost(internal), to(offerSID).around(t, ip))
-	wantFrame(t, got.Frame, fromClient().frame(t, ip))
-}
-
-// mssCases are the options of a SYN before and after.
-var mssCases = []struct {
-	name          string
-	before, after []layers.TCPOption
-}{
-	{name: "no options"},
-	{name: "higher", before: []layers.TCPOption{mss(1460)}, after: []layers.TCPOption{mss(hostMSS)}},
-	{name: "highest", before: []layers.TCPOption{mss(65535)}, after: []layers.TCPOption{mss(hostMSS)}},
-	{name: "higher by one", before: []layers.TCPOption{mss(hostMSS + 1)}, after: []layers.TCPOption{mss(hostMSS)}},
-	{name: "the limit", before: []layers.TCPOption{mss(hostMSS)}, after: []layers.TCPOption{mss(hostMSS)}},
-	{name: "lower by one", before: []layers.TCPOption{mss(hostMSS - 1)}, after: []layers.TCPOption{mss(hostMSS - 1)}},
-	{name: "lower", before: []layers.TCPOption{mss(536)}, after: []layers.TCPOption{mss(536)}},
-	{name: "absent", before: []layers.TCPOption{option(4), option(3, 7)}, after: []layers.TCPOption{option(4), option(3, 7)}},
-	{
-		name:   "behind others",
-		before: []layers.TCPOption{option(4), option(8, 1, 2, 3, 4, 5, 6, 7, 8), mss(1460), option(3, 7)},
-		after:  []layers.TCPOption{option(4), option(8, 1, 2, 3, 4, 5, 6, 7, 8), mss(hostMSS), option(3, 7)},
-	},
-	{
-		name:   "at an odd offset",
-		before: []layers.TCPOption{{OptionType: 1}, mss(1460), option(3, 7)},
-		after:  []layers.TCPOption{{OptionType: 1}, mss(hostMSS), option(3, 7)},
-	},
-	{
-		name:   "the last four bytes",
-		before: []layers.TCPOption{option(254, make([]byte, 34)...), mss(9000)},
-		after:  []layers.TCPOption{option(254, make([]byte, 34)...), mss(hostMSS)},
-	},
-	{
-		name:   "the first of two",
-		before: []layers.TCPOption{mss(1460), mss(1460)},
-		after:  []layers.TCPOption{mss(hostMSS), mss(1460)},
-	},
-	{
-		name:   "behind one of a wrong length",
-		before: []layers.TCPOption{option(2, 0xff), mss(1460)},
-		after:  []layers.TCPOption{option(2, 0xff), mss(hostMSS)},
-	},
-	{
-		name:   "behind the end of the options",
-		before: []layers.TCPOption{{OptionType: 0}, mss(1460)},
-		after:  []layers.TCPOption{{OptionType: 0}, mss(1460)},
-	},
+	ip := append(web4("A").Bytes(t), "trailer"...)
+	got := processHost(t, newHost(internal), to(offerSID).Around(t, ip))
+	wantFrame(t, got.Frame, fromClient().Frame(t, ip))
 }
 
 // TestTakeMSS compares the whole frame of SYNs with all kinds of options, both families
 // and payloads of even and odd length.
 func TestTakeMSS(t *testing.T) {
-	for _, test := range mssCases {
-		t.Run(test.name, func(t *testing.T) {
-			for _, packet := range []inner{web4("S"), web6("S").behind(dst, ext(tcp, 0)), web6("SA")} {
+	for _, test := range packettest.MSSCases(hostMSS) {
+		t.Run(test.Name, func(t *testing.T) {
+			for _, packet := range []inner{web4("S"), web6("S").Behind(dst, ext(tcp, 0)), web6("SA")} {
 				for _, payload := range []string{"", "odd"} {
-					packet.payload, packet.tcpOptions = []byte(payload), test.before
-					got := processHost(t, newHost(internal), to(offerSID).around(t, packet.bytes(t)))
-					packet.tcpOptions = test.after
-					wantFrame(t, got.Frame, fromClient().frame(t, packet.bytes(t)))
+					packet.Payload, packet.TCPOptions = []byte(payload), test.Before
+					got := processHost(t, newHost(internal), to(offerSID).Around(t, packet.Bytes(t)))
+					packet.TCPOptions = test.After
+					wantFrame(t, got.Frame, fromClient().Frame(t, packet.Bytes(t)))
 				}
 			}
 		})
@@ -178,20 +134,20 @@ func TestTakeMSS(t *testing.T) {
 // TestTakeMSSLeft shows which packets keep a high MSS.
 func TestTakeMSSLeft(t *testing.T) {
 	with := func(packet inner) []byte {
-		packet.tcpOptions = []layers.TCPOption{mss(9000)}
-		return packet.bytes(t)
+		packet.TCPOptions = []layers.TCPOption{mss(9000)}
+		return packet.Bytes(t)
 	}
 	elsewhere := web4("S")
-	elsewhere.dstPort = 8080
+	elsewhere.DstPort = 8080
 	for name, ip := range map[string][]byte{
-		"OFFER of an ACK":             to(offerSID).around(t, with(web4("A"))),
-		"OFFER of a RST":              to(offerSID).around(t, with(web4("R"))),
-		"OFFER of a foreign service":  to(offerSID).around(t, with(elsewhere)),
-		"DT46 of a SYN":               to(dt46SID).around(t, with(web4("S"))),
-		"DT4 of a SYN with a service": to(dt4SID).around(t, with(web4("S"))),
+		"OFFER of an ACK":             to(offerSID).Around(t, with(web4("A"))),
+		"OFFER of a RST":              to(offerSID).Around(t, with(web4("R"))),
+		"OFFER of a foreign service":  to(offerSID).Around(t, with(elsewhere)),
+		"DT46 of a SYN":               to(dt46SID).Around(t, with(web4("S"))),
+		"DT4 of a SYN with a service": to(dt4SID).Around(t, with(web4("S"))),
 	} {
 		got := processHost(t, newHost(internal), ip)
-		if want := fromClient().frame(t, ip[40:]); !got.Taken {
+		if want := fromClient().Frame(t, ip[40:]); !got.Taken {
 			t.Errorf("%s: %v, %v", name, got.Verdict, got.Reason)
 		} else {
 			wantFrame(t, got.Frame, want)
@@ -202,7 +158,7 @@ func TestTakeMSSLeft(t *testing.T) {
 		service.MSS = 0
 	}
 	ip := with(web4("S"))
-	wantFrame(t, processHost(t, host, to(offerSID).around(t, ip)).Frame, fromClient().frame(t, ip))
+	wantFrame(t, processHost(t, host, to(offerSID).Around(t, ip)).Frame, fromClient().Frame(t, ip))
 }
 
 // TestMSSMalformed: options which cannot be right end the search for the MSS, and nothing
@@ -220,12 +176,12 @@ func TestMSSMalformed(t *testing.T) {
 		"MSS as data of another":   {254, 6, 2, 4, 0xff, 0xff, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ip := web6("S").bytes(t)
+			ip := web6("S").Bytes(t)
 			ip[40+12] = byte(5+len(options)/4) << 4
 			ip[5] += byte(len(options))
 			ip = append(ip, options...)
-			got := processHost(t, newHost(internal), to(offerSID).around(t, ip))
-			wantFrame(t, got.Frame, fromClient().frame(t, ip))
+			got := processHost(t, newHost(internal), to(offerSID).Around(t, ip))
+			wantFrame(t, got.Frame, fromClient().Frame(t, ip))
 		})
 	}
 }
@@ -240,8 +196,8 @@ func TestMSSChecksum(t *testing.T) {
 		after := rapid.SliceOfN(rapid.SampledFrom(kinds[:3]), 0, 2).Draw(rt, "options after")
 		size := rapid.Uint16().Draw(rt, "mss")
 		limit := rapid.Uint16Min(1).Draw(rt, "limit")
-		packet.srcPort, packet.seq = rapid.Uint16().Draw(rt, "port"), rapid.Uint32().Draw(rt, "seq")
-		packet.payload = rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "payload")
+		packet.SrcPort, packet.Seq = rapid.Uint16().Draw(rt, "port"), rapid.Uint32().Draw(rt, "seq")
+		packet.Payload = rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "payload")
 		options := func(size uint16) []layers.TCPOption {
 			return append(append(append([]layers.TCPOption{}, before...), mss(size)), after...)
 		}
@@ -249,10 +205,10 @@ func TestMSSChecksum(t *testing.T) {
 		for _, service := range host.Services {
 			service.MSS = limit
 		}
-		packet.tcpOptions = options(size)
-		got := processHost(t, host, to(offerSID).around(t, packet.bytes(t)))
-		packet.tcpOptions = options(min(size, limit))
-		wantFrame(t, got.Frame, fromClient().frame(t, packet.bytes(t)))
+		packet.TCPOptions = options(size)
+		got := processHost(t, host, to(offerSID).Around(t, packet.Bytes(t)))
+		packet.TCPOptions = options(min(size, limit))
+		wantFrame(t, got.Frame, fromClient().Frame(t, packet.Bytes(t)))
 		if t.Failed() {
 			rt.FailNow()
 		}
@@ -263,16 +219,16 @@ func TestMSSChecksum(t *testing.T) {
 // receiver still sees it.
 func TestTakeWrongChecksum(t *testing.T) {
 	packet := web4("S")
-	packet.trafficClass, packet.tcpOptions = 2, []layers.TCPOption{mss(1460)}
-	ip := packet.bytes(t)
+	packet.TrafficClass, packet.TCPOptions = 2, []layers.TCPOption{mss(1460)}
+	ip := packet.Bytes(t)
 	ip[11]++
 	ip[37]++
 	around := to(offerSID)
-	around.trafficClass = 3
-	got := processHost(t, newHost(internal), around.around(t, ip))
-	packet.trafficClass, packet.tcpOptions = 3, []layers.TCPOption{mss(hostMSS)}
-	want := packet.bytes(t)
+	around.TrafficClass = 3
+	got := processHost(t, newHost(internal), around.Around(t, ip))
+	packet.TrafficClass, packet.TCPOptions = 3, []layers.TCPOption{mss(hostMSS)}
+	want := packet.Bytes(t)
 	want[11]++
 	want[37]++
-	wantFrame(t, got.Frame, fromClient().frame(t, want))
+	wantFrame(t, got.Frame, fromClient().Frame(t, want))
 }

@@ -38,6 +38,8 @@ var rooms = []room{
 	{floor: decisions, path: "queueing"},
 	{floor: decisions, path: "forward", beside: []string{"pool", "accept"}},
 	{floor: decisions, path: "forward/packetgen"},
+	{floor: decisions, path: "forward/packettest"},
+	{floor: decisions, path: "forward/packettest"},
 
 	{floor: world, path: "kernel"},
 	{floor: world, path: "hrtimer"},

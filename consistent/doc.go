@@ -12,6 +12,7 @@
 //   - Randomness: which of a member's slots move, and who gets them, is drawn by a generator keyed with the table's seed, so
 //     flows of a lost member spread over all others, and tables with different seeds are independent.
 //
-// The price: two builders agree only if they saw the same sequence of updates. Sextant does not depend on agreement, since a
-// bucket keeps its past owners (package pool); builders that must agree build from the members.
+// The price: two builders agree only if they saw the same sequence of updates. Where they must agree without having done so, there
+// is Ranking: weighted rendezvous hashing, a function of the members alone that moves as few slots, with shares that are right up to
+// chance only.
 package consistent

@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"slices"
 )
 
 // State says what a backend may be used for.
@@ -23,19 +22,12 @@ const (
 var stateNames = [...]string{Up: "up", Draining: "draining", Down: "down", Maintenance: "maintenance"}
 
 // String returns the name that configuration files use.
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
-}
+func (s State) String() string { return name(stateNames[:], int(s), "State") }
 
 // ParseState reads "up", "draining", "down" or "maintenance".
 func ParseState(text string) (State, error) {
-	if i := slices.Index(stateNames[:], text); i >= 0 {
-		return State(i), nil
-	}
-	return 0, fmt.Errorf("unknown backend state %q; use up, draining, down or maintenance", text)
+	i, err := parse(stateNames[:], text, "backend state")
+	return State(i), err
 }
 
 // Backend is one server of the pool.

@@ -10,16 +10,28 @@ import (
 // the zeros that end the list (RFC 9800, NEXT-C-SID).
 const MaxChain = 6
 
-// Chain is what a bucket's packets are offered to, in order: current candidates, then past owners, newest first. No id is
-// there twice; places from Length on are 0. Chains are equal if they compare equal with ==.
+// Chain is what a bucket's packets are offered to, in order: current candidates, then those who may have the connection from
+// before. No id is there twice; places from Length on are 0. Chains are equal if they compare equal with ==.
 type Chain struct {
 	IDs        [MaxChain]uint16
-	Length     uint8 // ids in use
-	Candidates uint8 // of these, the first that are current candidates
+	Length     uint8  // ids in use
+	Candidates uint8  // of these, the first that are current candidates
+	Shadow     uint16 // policy Shadow: the owner before the latest change of the pool; else 0
 }
 
 // ids returns the ids in use.
 func (c *Chain) ids() []uint16 { return c.IDs[:c.Length] }
+
+// has reports whether id is in use.
+func (c *Chain) has(id uint16) bool { return slices.Contains(c.ids(), id) }
+
+// push adds id at the end, if there is room for it below depth and it is not there.
+func (c *Chain) push(id uint16, depth int) {
+	if int(c.Length) < depth && !c.has(id) {
+		c.IDs[c.Length] = id
+		c.Length++
+	}
+}
 
 // candidate returns the current candidate at place, 0 if there is none.
 func (c *Chain) candidate(place int) uint16 {
@@ -45,6 +57,11 @@ func (c *Chain) check() error {
 	return nil
 }
 
+// offers reports whether the candidates of c are those given, in this order.
+func (c *Chain) offers(candidates []uint16) bool {
+	return slices.Equal(c.IDs[:c.Candidates], candidates)
+}
+
 // chainOf returns the chain of candidates without a past.
 func chainOf(candidates []uint16) Chain {
 	c := Chain{Length: uint8(len(candidates)), Candidates: uint8(len(candidates))}
@@ -52,41 +69,43 @@ func chainOf(candidates []uint16) Chain {
 	return c
 }
 
-// succeed returns the chain that follows c when the bucket's candidates become those given: all of c that are alive and not
-// candidates follow, as long as there is room. The candidates of c come first there, so the newest past owners do.
-func (c *Chain) succeed(candidates []uint16, alive *idSet) Chain {
-	next := chainOf(candidates)
-	for _, id := range c.ids() {
-		if next.Length == MaxChain {
-			break
+// bucket is a chain and what made it: candidates, then past owners with the time when each left, then reserves.
+type bucket struct {
+	chain Chain
+	past  uint8            // past owners, behind the candidates
+	left  [MaxChain]uint32 // when the past owner at this place left, in seconds
+}
+
+// pastEnd is the place behind the last past owner.
+func (b *bucket) pastEnd() int { return int(b.chain.Candidates + b.past) }
+
+// succeed returns what follows b when its candidates become those given: they, then the candidates of b, then its past owners,
+// as long as there is room and they are alive and not longer gone than since oldest. Order matters: newest first.
+func (b *bucket) succeed(candidates []uint16, alive *idSet, depth int, now, oldest uint32) bucket {
+	next := bucket{chain: chainOf(candidates)}
+	for place, id := range b.chain.IDs[:b.pastEnd()] {
+		left := now
+		if place >= int(b.chain.Candidates) {
+			left = b.left[place]
 		}
-		if alive.has(id) && !slices.Contains(candidates, id) {
-			next.IDs[next.Length] = id
-			next.Length++
+		if !alive.has(id) || left < oldest {
+			continue
+		}
+		before := next.chain.Length
+		if next.chain.push(id, depth); next.chain.Length > before {
+			next.left[before] = left
+			next.past++
 		}
 	}
 	return next
 }
 
-// offers reports whether the candidates of c are those given, in this order.
-func (c *Chain) offers(candidates []uint16) bool {
-	if int(c.Candidates) != len(candidates) {
-		return false
-	}
-	for i, id := range candidates {
-		if c.IDs[i] != id {
-			return false
+// stale reports whether a past owner of b left before oldest.
+func (b *bucket) stale(oldest uint32) bool {
+	for place := int(b.chain.Candidates); place < b.pastEnd(); place++ {
+		if b.left[place] < oldest {
+			return true
 		}
 	}
-	return true
-}
-
-// within reports whether all of c are alive.
-func (c *Chain) within(alive *idSet) bool {
-	for _, id := range c.ids() {
-		if !alive.has(id) {
-			return false
-		}
-	}
-	return true
+	return false
 }

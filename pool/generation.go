@@ -1,106 +1,217 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"sextant/consistent"
 )
 
-// Generation holds the chains of all buckets at one time. It never changes.
-type Generation struct {
-	selection selection
-	alive     idSet // backends that a chain may name
-	chains    []Chain
+// Spec is what stays the same over all generations of a service.
+type Spec struct {
+	Buckets    int
+	Seed       uint64 // selects one of many equally good ways to spread buckets over backends; edges that should agree share it
+	Policy     Policy
+	Method     Method
+	Candidates int           // of a new connection, with policy Offer; the others have one
+	Depth      int           // of a chain, at most, with policy Offer; 0: MaxChain
+	Drain      time.Duration // how long a past owner stays in a bucket's chain; 0: until its place is needed
 }
 
-// New makes the first generation: chains of candidates backends each, or of as many as are up, without a past. The seed
-// selects one of many equally good ways to spread buckets over backends; edges that should agree share it.
-func New(buckets, candidates int, seed uint64, backends []Backend) (*Generation, error) {
-	if buckets < 1 || buckets > consistent.MaxSlots {
-		return nil, fmt.Errorf("pool of %d buckets; choose 1 to %d", buckets, consistent.MaxSlots)
+// normal returns the spec with its defaults, or says what is wrong with it.
+func (s Spec) normal() (Spec, error) {
+	if s.Policy != Offer {
+		s.Candidates, s.Depth = 1, 1
 	}
-	return Resume(make([]Chain, buckets), candidates, seed, backends)
+	if s.Depth == 0 {
+		s.Depth = MaxChain
+	}
+	switch {
+	case s.Buckets < 1 || s.Buckets > consistent.MaxSlots:
+		return s, fmt.Errorf("pool of %d buckets; choose 1 to %d", s.Buckets, consistent.MaxSlots)
+	case s.Candidates < 1 || s.Candidates > MaxChain:
+		return s, fmt.Errorf("pool: %d candidates per bucket; choose 1 to %d", s.Candidates, MaxChain)
+	case s.Depth < s.Candidates || s.Depth > MaxChain:
+		return s, fmt.Errorf("pool: chains of %d backends for %d candidates; choose %d to %d", s.Depth, s.Candidates, s.Candidates, MaxChain)
+	case s.Drain < 0:
+		return s, fmt.Errorf("pool: negative drain time %v; choose 0 or more", s.Drain)
+	case s.Policy == Offer && s.Method == Modulo:
+		return s, errors.New("pool: policy offer with table modulo, which moves all buckets at each change; choose rendezvous or exact")
+	}
+	return s, nil
+}
+
+// Generation holds the chains of all buckets at one time. It never changes.
+type Generation struct {
+	spec      Spec
+	selection selection
+	backends  []Backend // by ascending id
+	alive     idSet     // backends that a chain may name
+	buckets   []bucket
+	next      uint32 // when the past owner that left first has been gone for the drain time; 0: nobody has
+}
+
+// New makes the first generation: chains without a past. Now is any clock that never goes back, the same for all generations.
+func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) {
+	spec, err := spec.normal()
+	if err != nil {
+		return nil, err
+	}
+	return resume(spec, make([]Chain, spec.Buckets), backends, now)
 }
 
 // Resume makes the generation that follows chains which another process left, in a map of the kernel for example, when nothing else
-// of it is known: as Next does, it keeps the owners of the buckets where it can, and those it can't in their past. With the
-// backends, candidates and seed that the chains were made for, first candidates stay as they are; later ones change in the
-// few buckets where backends had come up twice.
-func Resume(chains []Chain, candidates int, seed uint64, backends []Backend) (*Generation, error) {
-	if candidates < 1 || candidates > MaxChain {
-		return nil, fmt.Errorf("pool: %d candidates per bucket; choose 1 to %d", candidates, MaxChain)
+// of it is known: as Next does, it keeps the owners of the buckets where it can, and those it can't in their past. When past
+// owners left is not known either: the drain time begins anew.
+func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
+	spec, err := spec.normal()
+	if err != nil {
+		return nil, err
 	}
-	g := &Generation{chains: chains}
-	for bucket := range chains {
-		if err := chains[bucket].check(); err != nil {
-			return nil, fmt.Errorf("pool: chain of bucket %d: %w", bucket, err)
+	if len(chains) != spec.Buckets {
+		return nil, fmt.Errorf("pool of %d buckets resumes from %d chains; give it one each", spec.Buckets, len(chains))
+	}
+	return resume(spec, chains, backends, now)
+}
+
+func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
+	g := &Generation{spec: spec, buckets: make([]bucket, len(chains))}
+	at := seconds(now)
+	for i, chain := range chains {
+		if err := chain.check(); err != nil {
+			return nil, fmt.Errorf("pool: chain of bucket %d: %w", i, err)
 		}
-		for _, id := range chains[bucket].ids() {
+		b := bucket{chain: chain, past: chain.Length - chain.Candidates}
+		for place := range b.left {
+			b.left[place] = at
+		}
+		for _, id := range chain.ids() {
 			g.alive.add(id)
 		}
+		g.buckets[i] = b
 	}
 	var err error
-	if g.selection, err = resumeSelection(chains, candidates, seed); err != nil {
+	if g.selection, err = newSelection(spec, chains); err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", len(chains), err)
 	}
 	if err := validate(backends); err != nil {
 		return nil, err
 	}
-	return g.follow(alive(backends), eligible(backends))
+	return g.follow(sorted(backends), at, true)
 }
 
 // Next returns the generation for the backends as they are now; backends that are not listed are gone. A bucket whose
-// candidates change gets the old ones into its past; backends that are down or gone leave all chains; every other chain stays as
-// it is. Next returns g itself if nothing changes.
-func (g *Generation) Next(backends []Backend) (*Generation, error) {
+// candidates change gets the old ones into its past; backends that are down or gone leave all chains, and past owners leave
+// when they have been gone for the drain time; every other chain stays as it is. Next returns g itself if nothing changes.
+func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, error) {
 	if err := validate(backends); err != nil {
 		return nil, err
 	}
-	alive, eligible := alive(backends), eligible(backends)
-	if alive == g.alive && slices.Equal(eligible, g.selection.eligible) {
+	listed, at := sorted(backends), seconds(now)
+	changed := !slices.Equal(listed, g.backends)
+	if !changed && (g.next == 0 || at < g.next) {
 		return g, nil
 	}
-	return g.follow(alive, eligible)
+	return g.follow(listed, at, changed)
 }
 
-// follow returns the generation in which those who are alive may be named, and those who are eligible may be candidates.
-func (g *Generation) follow(alive idSet, eligible []consistent.Member) (*Generation, error) {
-	selection, err := g.selection.update(eligible)
+// follow returns the generation for these backends, who are sorted; changed says that they differ from those of g.
+func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Generation, error) {
+	selection, err := g.selection.update(backends)
 	if err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", g.Buckets(), err)
 	}
-	next := &Generation{selection: selection, alive: alive, chains: slices.Clone(g.chains)}
-	next.advance(!g.alive.within(&next.alive))
+	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends), buckets: slices.Clone(g.buckets)}
+	if g.spec.Policy == Shadow {
+		next.shadow()
+		return next, nil
+	}
+	next.advance(now, transition{
+		changed: changed,
+		lost:    !g.alive.within(&next.alive),
+		joined:  selection.hasReserves() && !next.alive.within(&g.alive),
+	})
 	return next, nil
 }
 
-// advance brings the chains, still those of the generation before, up to date. Lost says that some of the backends they name may
-// be gone.
-func (g *Generation) advance(lost bool) {
+// transition is what differs between a generation and the one before.
+type transition struct {
+	changed bool // some backend, in some way
+	lost    bool // some that the chains name may be gone
+	joined  bool // some may be in reserve that were not
+}
+
+// advance brings the buckets, still those of the generation before, up to date.
+func (g *Generation) advance(now uint32, is transition) {
+	var oldest uint32
+	if drain := seconds(g.spec.Drain); g.spec.Drain > 0 && now > drain {
+		oldest = now - drain
+	}
 	var space [MaxChain]uint16
-	for bucket := range g.chains {
-		chain := &g.chains[bucket]
-		candidates := g.selection.candidates(bucket, &space)
-		if !chain.offers(candidates) || lost && !chain.within(&g.alive) {
-			*chain = chain.succeed(candidates, &g.alive)
+	for i := range g.buckets {
+		b := &g.buckets[i]
+		if stale := b.stale(oldest); is.changed || stale {
+			candidates := g.selection.candidates(i, &space)
+			if stale || is.joined || !b.chain.offers(candidates) || is.lost && !b.within(&g.alive) {
+				*b = b.succeed(candidates, &g.alive, g.spec.Depth, now, oldest)
+				g.selection.reserve(i, &b.chain, &g.alive, g.spec.Depth)
+			}
+		}
+		g.expect(b)
+	}
+}
+
+// shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as their shadow: it is the whole
+// table of before the latest change, as a router's shadow VRF holds the whole previous route.
+func (g *Generation) shadow() {
+	var space [MaxChain]uint16
+	before := make([]uint16, len(g.buckets))
+	moved := false
+	for i := range g.buckets {
+		b := &g.buckets[i]
+		before[i] = b.chain.candidate(0)
+		shadow := b.chain.Shadow
+		b.chain = chainOf(g.selection.candidates(i, &space))
+		b.chain.Shadow = shadow
+		moved = moved || b.chain.candidate(0) != before[i]
+	}
+	for i := range g.buckets {
+		if moved {
+			g.buckets[i].chain.Shadow = before[i]
 		}
 	}
 }
 
-// alive returns the backends that a chain may name.
-func alive(backends []Backend) idSet {
-	var ids idSet
-	for _, b := range backends {
-		if b.State != Down {
-			ids.add(b.ID)
+// within reports whether all whom b names are alive.
+func (b *bucket) within(alive *idSet) bool {
+	return !slices.ContainsFunc(b.chain.ids(), func(id uint16) bool { return !alive.has(id) })
+}
+
+// expect notes when b's past must be looked at again.
+func (g *Generation) expect(b *bucket) {
+	if g.spec.Drain == 0 {
+		return
+	}
+	for place := int(b.chain.Candidates); place < b.pastEnd(); place++ {
+		if at := b.left[place] + seconds(g.spec.Drain) + 1; g.next == 0 || at < g.next {
+			g.next = at
 		}
 	}
-	return ids
+}
+
+// NextAt is when Next is to be called again although no backend changes, on the clock of now, because a past owner's drain time
+// is over then; false if nothing waits for that.
+func (g *Generation) NextAt() (time.Duration, bool) {
+	return time.Duration(g.next) * time.Second, g.next != 0
 }
 
 // Chain returns the chain of bucket, from 0 to Buckets()-1. Its length is 0 if there is nobody to offer a packet to.
-func (g *Generation) Chain(bucket int) Chain { return g.chains[bucket] }
+func (g *Generation) Chain(bucket int) Chain { return g.buckets[bucket].chain }
 
 // Buckets returns the number of buckets.
-func (g *Generation) Buckets() int { return len(g.chains) }
+func (g *Generation) Buckets() int { return len(g.buckets) }
+
+// seconds rounds up, so that no past owner leaves early.
+func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }

@@ -246,13 +246,13 @@ func TestErrors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := pool.New(test.buckets, test.candidates, 1, test.backends)
+			_, err := pool.New(exact(test.buckets, test.candidates), test.backends, 0)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
 			}
 		})
 	}
-	if _, err := first(t, 101, 2, up(2)).Next([]pool.Backend{{ID: 0}}); err == nil {
+	if _, err := first(t, 101, 2, up(2)).Next([]pool.Backend{{ID: 0}}, 0); err == nil {
 		t.Error("Next took a backend with id 0")
 	}
 }

@@ -27,9 +27,19 @@ func with(backends []pool.Backend, id uint16, state pool.State) []pool.Backend {
 	return changed
 }
 
+// exact is the spec of most tests: shares without chance.
+func exact(buckets, candidates int) pool.Spec {
+	return pool.Spec{Buckets: buckets, Seed: seed, Method: pool.Exact, Candidates: candidates}
+}
+
 func first(t testing.TB, buckets, candidates int, backends []pool.Backend) *pool.Generation {
 	t.Helper()
-	g, err := pool.New(buckets, candidates, seed, backends)
+	return begin(t, exact(buckets, candidates), backends)
+}
+
+func begin(t testing.TB, spec pool.Spec, backends []pool.Backend) *pool.Generation {
+	t.Helper()
+	g, err := pool.New(spec, backends, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +48,7 @@ func first(t testing.TB, buckets, candidates int, backends []pool.Backend) *pool
 
 func next(t testing.TB, g *pool.Generation, backends []pool.Backend) *pool.Generation {
 	t.Helper()
-	following, err := g.Next(backends)
+	following, err := g.Next(backends, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

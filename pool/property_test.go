@@ -73,13 +73,15 @@ func checkSuccession(t *rapid.T, before, after *pool.Generation, asked int, back
 func TestChainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked := rapid.IntRange(1, pool.MaxChain).Draw(t, "candidates")
-		g, err := pool.New(rapid.IntRange(1, 60).Draw(t, "buckets"), asked, rapid.Uint64().Draw(t, "seed"), drawBackends(t))
+		g, err := pool.New(pool.Spec{
+			Buckets: rapid.IntRange(1, 60).Draw(t, "buckets"), Seed: rapid.Uint64().Draw(t, "seed"), Method: pool.Exact, Candidates: asked,
+		}, drawBackends(t), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 6).Draw(t, "generations") {
 			backends := drawBackends(t)
-			following, err := g.Next(backends)
+			following, err := g.Next(backends, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,13 +94,16 @@ func TestChainInvariants(t *testing.T) {
 // The order in which backends are listed does not matter.
 func TestDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		seed, one, two := rapid.Uint64().Draw(t, "seed"), drawBackends(t), drawBackends(t)
+		spec := exact(40, 3)
+		spec.Seed = rapid.Uint64().Draw(t, "seed")
+		spec.Method = rapid.SampledFrom([]pool.Method{pool.Exact, pool.Rendezvous}).Draw(t, "table")
+		one, two := drawBackends(t), drawBackends(t)
 		run := func(one, two []pool.Backend) []pool.Chain {
-			g, err := pool.New(40, 3, seed, one)
+			g, err := pool.New(spec, one, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if g, err = g.Next(two); err != nil {
+			if g, err = g.Next(two, 0); err != nil {
 				t.Fatal(err)
 			}
 			return chains(g)

@@ -26,7 +26,7 @@ func evolved(t *testing.T, candidates int) (*pool.Generation, []pool.Backend) {
 // A process that starts again with what the map holds goes on as if it had never stopped.
 func TestResume(t *testing.T) {
 	g, backends := evolved(t, 2)
-	resumed, err := pool.Resume(chains(g), 2, seed, backends)
+	resumed, err := pool.Resume(exact(g.Buckets(), 2), chains(g), backends, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestResume(t *testing.T) {
 // With one candidate nothing changes at all.
 func TestResumeOneCandidate(t *testing.T) {
 	g, backends := evolved(t, 1)
-	resumed, err := pool.Resume(chains(g), 1, seed, backends)
+	resumed, err := pool.Resume(exact(g.Buckets(), 1), chains(g), backends, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,12 +66,12 @@ func TestResumeOneCandidate(t *testing.T) {
 // The pool may have changed in between: chains follow the same rules as after Next, also when nobody is up any more.
 func TestResumeWithOtherBackends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, err := pool.New(rapid.IntRange(1, 60).Draw(t, "buckets"), 2, seed, drawBackends(t))
+		g, err := pool.New(exact(rapid.IntRange(1, 60).Draw(t, "buckets"), 2), drawBackends(t), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		asked, backends := rapid.IntRange(1, pool.MaxChain).Draw(t, "candidates"), drawBackends(t)
-		resumed, err := pool.Resume(chains(g), asked, seed, backends)
+		resumed, err := pool.Resume(exact(g.Buckets(), asked), chains(g), backends, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,13 +92,13 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := pool.Resume([]pool.Chain{{}, test.chain}, 2, seed, up(2))
+			_, err := pool.Resume(exact(2, 2), []pool.Chain{{}, test.chain}, up(2), 0)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got error %v, want one with %q", err, test.want)
 			}
 		})
 	}
-	if _, err := pool.Resume(nil, 2, seed, up(2)); err == nil || !strings.Contains(err.Error(), "pool of 0 buckets") {
+	if _, err := pool.Resume(exact(0, 2), nil, up(2), 0); err == nil || !strings.Contains(err.Error(), "pool of 0 buckets") {
 		t.Errorf("no chains: error %v", err)
 	}
 }

@@ -7,91 +7,31 @@ import (
 	"sextant/consistent"
 )
 
-// selection chooses the candidates of each bucket. There is one consistent table per place in the chain, each with a seed of
-// its own, so the second candidates of one backend's buckets are spread over all others, and a backend that fails hands its load
-// to all others too. The first table alone decides the first candidate; shares of new connections are therefore exact.
-//
-// A later table names a backend that is in the chain already in about one of n buckets. Then the spare table is probed until it
-// names another one.
-type selection struct {
-	tables   []*consistent.Table // one per place
-	spare    *consistent.Table
-	eligible []consistent.Member // who may be a candidate, by ascending id
-	places   int                 // candidates per chain: as asked for, or fewer if there are not as many backends
+// selection chooses the candidates of each bucket. It never changes; update makes the one that follows.
+type selection interface {
+	// update returns the selection for the backends, who are sorted by id.
+	update(backends []Backend) (selection, error)
+	// candidates writes the candidates of a bucket to space, and returns them.
+	candidates(bucket int, space *[MaxChain]uint16) []uint16
+	// hasReserves tells whether reserve may add somebody.
+	hasReserves() bool
+	// reserve adds to the chain who else may have connections of the bucket although no past owner is known.
+	reserve(bucket int, c *Chain, alive *idSet, depth int)
 }
 
-// spareSlots is the size of the spare table. It need not have a slot per bucket, since a probe may hit any of them. The rounding
-// of its quotas shifts the choice by at most one in spareSlots of the buckets: with n backends, one bucket in n asks it, and
-// its shares are off by at most n / spareSlots.
-const spareSlots = 4096
-
-// maxProbes bounds the search in the spare table. One probe fails with a probability of 5/6 at worst (see spareMembers) and of
-// about (candidates-1)/backends as a rule.
-const maxProbes = 32
-
-// seedStep keeps the tables' seeds apart; it is odd and has no short period.
-const seedStep = 0xd1342543de82ef95
-
-// resumeSelection makes the tables as the candidates of the chains say. The spare table has no members yet.
-func resumeSelection(chains []Chain, candidates int, seed uint64) (selection, error) {
-	s := selection{tables: make([]*consistent.Table, candidates)}
-	owners := make([]uint16, len(chains))
-	var err error
-	for place := range s.tables {
-		for bucket := range chains {
-			owners[bucket] = chains[bucket].candidate(place)
-		}
-		if s.tables[place], err = consistent.Resume(owners, seed+uint64(place)*seedStep); err != nil {
-			return selection{}, err
-		}
+// newSelection makes the selection that chose the candidates of the chains, as far as that can be told from them.
+func newSelection(spec Spec, chains []Chain) (selection, error) {
+	switch spec.Method {
+	case Exact:
+		return resumeQuotas(chains, spec.Candidates, spec.Seed)
+	case Modulo:
+		return moduloSelection{}, nil
 	}
-	s.spare, err = consistent.Build(spareSlots, seed+uint64(candidates)*seedStep, nil)
-	return s, err
+	ranking, err := consistent.Rank(spec.Buckets, spec.Seed, nil)
+	return rankedSelection{ranking: ranking, places: spec.Candidates}, err
 }
 
-// update returns the selection among those who may now be candidates, by ascending id. The same ones leave all tables as they are.
-func (s selection) update(eligible []consistent.Member) (selection, error) {
-	next := selection{tables: make([]*consistent.Table, len(s.tables)), eligible: eligible}
-	next.places = min(len(next.tables), len(eligible))
-	var err error
-	for i, table := range s.tables {
-		if next.tables[i], err = table.Update(eligible); err != nil {
-			return selection{}, err
-		}
-	}
-	next.spare, err = s.spare.Update(spareMembers(eligible, next.places))
-	return next, err
-}
-
-// candidates writes the candidates of bucket to space, and returns them.
-func (s *selection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
-	chosen := space[:0]
-	for place := range s.places {
-		id := s.tables[place].Owner(bucket)
-		if place > 0 && slices.Contains(chosen, id) {
-			id = s.another(bucket, chosen)
-		}
-		chosen = append(chosen, id)
-	}
-	return chosen
-}
-
-// another returns a candidate for bucket that is not among those chosen. If the spare table names none in time (a backend
-// with a tiny weight may own no slot in a small table), the next free one in a circle over all of them is taken.
-func (s *selection) another(bucket int, chosen []uint16) uint16 {
-	for attempt := range maxProbes {
-		if id := s.spare.Probe(bucket, attempt); !slices.Contains(chosen, id) {
-			return id
-		}
-	}
-	for i := bucket; ; i++ { // ends: places, and so the chosen and one more, are at most as many as the eligible
-		if id := s.eligible[i%len(s.eligible)].ID; !slices.Contains(chosen, id) {
-			return id
-		}
-	}
-}
-
-// eligible returns who may be a candidate, by ascending id.
+// eligible returns who may be a candidate; backends are sorted by id.
 func eligible(backends []Backend) []consistent.Member {
 	members := make([]consistent.Member, 0, len(backends))
 	for _, b := range backends {
@@ -99,36 +39,20 @@ func eligible(backends []Backend) []consistent.Member {
 			members = append(members, consistent.Member{ID: b.ID, Weight: b.Weight})
 		}
 	}
-	slices.SortFunc(members, func(a, b consistent.Member) int { return cmp.Compare(a.ID, b.ID) })
 	return members
 }
 
-// spareMembers returns the members with the weights that the spare table uses. They are capped, so that the backends chosen
-// already, at most taken = places-1 of them, can't own nearly all of that table: if one backend has 99 % of the weight, it is
-// chosen first nearly always, and the second place must be found among the others, by their weights.
-//
-// Let w be the weight after the taken heaviest, and rest the sum of it and all that follow. With a cap of max(w, rest/taken)
-// the taken ones together weigh at most taken * cap, and a probe finds another one with a probability of at least
-// rest / (rest + taken * cap), which is 1/2, or 1/(taken+1) where few backends are left.
-func spareMembers(members []consistent.Member, places int) []consistent.Member {
-	taken := places - 1
-	if taken < 1 {
-		return members
+// alive returns the backends that a chain may name.
+func alive(backends []Backend) idSet {
+	var ids idSet
+	for _, b := range backends {
+		if b.State != Down {
+			ids.add(b.ID)
+		}
 	}
-	weights := make([]uint32, len(members))
-	for i, m := range members {
-		weights[i] = m.Weight
-	}
-	slices.Sort(weights)
-	slices.Reverse(weights)
-	rest := uint64(0)
-	for _, w := range weights[taken:] {
-		rest += uint64(w)
-	}
-	limit := max(uint64(weights[taken]), rest/uint64(taken))
-	capped := slices.Clone(members)
-	for i := range capped {
-		capped[i].Weight = uint32(min(uint64(capped[i].Weight), limit))
-	}
-	return capped
+	return ids
+}
+
+func sorted(backends []Backend) []Backend {
+	return slices.SortedFunc(slices.Values(backends), func(a, b Backend) int { return cmp.Compare(a.ID, b.ID) })
 }

@@ -1,7 +1,6 @@
 package forward_test
 
 import (
-	"net"
 	"net/netip"
 
 	"github.com/gopacket/gopacket/layers"
@@ -17,16 +16,14 @@ type (
 )
 
 var (
-	ext           = packettest.Extension
-	routing       = packettest.Routing
-	srh           = packettest.SRH
-	fragment      = packettest.Fragment
-	chainOf       = packettest.Extensions
-	option        = packettest.Option
-	mss           = packettest.MSS
-	patched       = packettest.Patched
-	innerProtocol = packettest.ProtocolOf
-	wantFrame     = packettest.WantFrame
+	ext        = packettest.Extension
+	option     = packettest.Option
+	mss        = packettest.MSS
+	wantFrame  = packettest.WantFrame
+	fromClient = packettest.FromClient
+
+	egressMAC  = packettest.EgressMAC
+	gatewayMAC = packettest.GatewayMAC
 )
 
 const (
@@ -37,18 +34,6 @@ const (
 	rout = layers.IPProtocolIPv6Routing
 	frag = layers.IPProtocolIPv6Fragment
 )
-
-var (
-	clientMAC  = net.HardwareAddr{0x02, 0, 0, 0, 0, 0x01}
-	nodeMAC    = net.HardwareAddr{0x02, 0, 0, 0, 0, 0x02}
-	egressMAC  = net.HardwareAddr{0x02, 0, 0, 0, 0, 0x03}
-	gatewayMAC = net.HardwareAddr{0x02, 0, 0, 0, 0, 0x04}
-)
-
-// fromClient is how frames come in, by default.
-func fromClient(vlans ...uint16) link {
-	return link{Src: clientMAC, Dst: nodeMAC, VLANs: vlans}
-}
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }
 

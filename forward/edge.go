@@ -43,6 +43,11 @@ type Edge struct {
 	// NextHop asks routing for the way to dst. Of several equal ones, choice (0-7)
 	// selects one that stays the same.
 	NextHop func(dst netip.Addr, choice uint8) NextHop
+
+	// Shadow is the SID to which hosts send strays (End.SHADOW), the zero Addr for none. LastOffer is the local identifier behind
+	// a backend's SID with which they go on.
+	Shadow    netip.Addr
+	LastOffer srv6.CSID
 }
 
 // Process decides about a frame that came in by an interface.
@@ -60,7 +65,14 @@ func (e *Edge) Process(ingress uint32, data []byte) Result {
 		return r.pass(data)
 	}
 	p := packet{data: data, start: f.network, ipv6: f.etherType == etherTypeIPv6}
-	if reason := e.parse(&p, side); reason != ReasonNone {
+	at, reason := e.parseHeader(&p, side)
+	if reason != ReasonNone {
+		return r.drop(reason)
+	}
+	if at == insideDomain && p.ipv6 && p.dst == e.Shadow {
+		return e.endShadow(r, &f, &p, ingress)
+	}
+	if reason := p.parseUpper(at); reason != ReasonNone {
 		return r.drop(reason)
 	}
 	service, ok := e.service(&r, &p)
@@ -70,19 +82,15 @@ func (e *Edge) Process(ingress uint32, data []byte) Result {
 	return e.forward(r, &f, &p, ingress, service)
 }
 
-// parse parses the packet, and guards the domain on the way.
-func (e *Edge) parse(p *packet, side Side) Reason {
+// parseHeader parses the IP header, and guards the domain on the way.
+func (e *Edge) parseHeader(p *packet, side Side) (place, Reason) {
 	if reason := p.parseHeader(len(p.data)); reason != ReasonNone {
-		return reason
+		return insideDomain, reason
 	}
-	at := insideDomain
 	if p.ipv6 && e.guards(side, p.src) {
-		if reason := e.guard(p); reason != ReasonNone {
-			return reason
-		}
-		at = outsideDomain
+		return outsideDomain, e.guard(p)
 	}
-	return p.parseUpper(at)
+	return insideDomain, ReasonNone
 }
 
 // guards reports whether an IPv6 source counts as outside of the SR domain.
@@ -150,6 +158,11 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
+	return e.send(r, f, p, ingress, &path, e.HopLimit)
+}
+
+// send encapsulates the packet for the path, and sends it to the first segment.
+func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, hopLimit uint8) Result {
 	hop := e.NextHop(path.destination, uint8(r.Hash%pathChoices))
 	out := outgoing{ingress: ingress, frame: f, length: path.headerLength() + p.end - p.start}
 	_, own := e.Sides[hop.Interface]
@@ -163,7 +176,7 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	}
 	b := make([]byte, 0, f.network+path.headerLength()+len(p.data)-p.start)
 	b = out.appendLinkHeader(b, verdict, hop)
-	b = e.appendOuter(b, &path, p, flow.Label(r.Hash))
+	b = e.appendOuter(b, path, p, flow.Label(r.Hash), hopLimit)
 	r.Frame = append(b, p.data[p.start:]...)
 	return r
 }

@@ -6,6 +6,7 @@ import (
 
 	"sextant/flow"
 	"sextant/forward"
+	"sextant/forward/packettest"
 	"sextant/pool"
 	"sextant/srv6"
 )
@@ -26,11 +27,13 @@ const (
 )
 
 var (
-	vip4     = addr("192.0.2.80")
-	vip6     = addr("2001:db8:80::80")
-	client4  = addr("198.51.100.7")
-	client6  = addr("2001:db8:c1::7")
-	edgeAddr = addr("fd00:5e::e1")
+	vip4     = packettest.VIP4
+	vip6     = packettest.VIP6
+	edgeAddr = packettest.EdgeAddr
+
+	web4 = packettest.Web4
+	web6 = packettest.Web6
+	sid  = packettest.SID
 )
 
 func mustSecret(t testing.TB) flow.Secret {
@@ -56,11 +59,6 @@ func chain(candidates int, ids ...uint16) pool.Chain {
 	c := pool.Chain{Length: uint8(len(ids)), Candidates: uint8(candidates)}
 	copy(c.IDs[:], ids)
 	return c
-}
-
-// sid returns the SID of a backend, when SIDs are not compressed.
-func sid(id uint16) netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x00, 2: 0xc0, 3: 0xde, 14: byte(id >> 8), 15: byte(id)})
 }
 
 // newEdge returns an edge whose buckets all have the chain, and whose routes all go
@@ -90,13 +88,4 @@ func newEdge(t testing.TB, chain pool.Chain, egress uint32) *forward.Edge {
 			}
 		},
 	}
-}
-
-// web4 and web6 are packets to the web services.
-func web4(flags string) inner {
-	return inner{Src: client4, Dst: vip4, SrcPort: 40000, DstPort: 80, Flags: flags}
-}
-
-func web6(flags string) inner {
-	return inner{Src: client6, Dst: vip6, SrcPort: 40000, DstPort: 80, Flags: flags}
 }

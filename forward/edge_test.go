@@ -5,167 +5,45 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/gopacket/gopacket/layers"
 
 	"sextant/forward"
+	"sextant/forward/packettest"
 	"sextant/pool"
 )
 
-// edgeCase is a frame, and what becomes of it.
-type edgeCase struct {
-	name    string
-	ingress uint32 // external unless set
-	ip      []byte // in an Ethernet frame
-	frame   []byte // instead of ip
-	verdict forward.Verdict
-	reason  forward.Reason
+// outcome names what became of a frame, as the shared tables do.
+func outcome(r forward.Result) string {
+	switch {
+	case r.Reason != forward.ReasonNone:
+		return r.Reason.String()
+	case r.Taken:
+		return "take"
+	}
+	return r.Verdict.String()
 }
 
-// runEdge gives each frame to an edge with routes by another interface.
-func runEdge(t *testing.T, cases []edgeCase) {
-	t.Helper()
-	for _, test := range cases {
-		t.Run(test.name, func(t *testing.T) {
-			frame, ingress, egress := test.frame, test.ingress, uint32(internal)
-			if frame == nil {
-				frame = fromClient().Frame(t, test.ip)
-			}
-			switch ingress {
-			case 0:
-				ingress = external
-			case internal:
-				egress = external
-			}
-			got := checkEdge(t, newEdge(t, chain(2, 1, 2, 3), egress), ingress, frame)
-			if got.Verdict != test.verdict || got.Reason != test.reason {
-				t.Fatalf("got %v, %v; want %v, %v", got.Verdict, got.Reason, test.verdict, test.reason)
+// TestEdgeCases gives frames of all kinds, broken ones too, to an edge with routes by another interface.
+func TestEdgeCases(t *testing.T) {
+	ways := map[string][2]uint32{
+		packettest.External: {external, internal}, packettest.Mixed: {mixed, internal}, packettest.Internal: {internal, external},
+	}
+	for _, test := range packettest.EdgeCases(t) {
+		t.Run(test.Name, func(t *testing.T) {
+			way := ways[test.Side]
+			got := outcome(checkEdge(t, newEdge(t, chain(2, 1, 2, 3), way[1]), way[0], test.Frame))
+			if got != test.Want {
+				t.Errorf("got %s, want %s", got, test.Want)
 			}
 		})
 	}
 }
 
-// TestEdgeFrame: what is decided before there is an IP packet.
-func TestEdgeFrame(t *testing.T) {
-	syn4, wire := web4("S").Bytes(t), fromClient()
-	runEdge(t, []edgeCase{
-		{name: "foreign interface", ingress: foreign, ip: syn4, verdict: forward.Pass},
-		{name: "no Ethernet header", frame: make([]byte, 13), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "nothing", frame: []byte{}, verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "ARP", frame: wire.FrameOf(t, layers.EthernetTypeARP, make([]byte, 28)), verdict: forward.Pass},
-		{name: "tag cut off", frame: fromClient(7).Frame(t, syn4)[:17], verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "second tag cut off", frame: fromClient(7, 8).Frame(t, syn4)[:21], verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "tagged ARP without its payload", frame: fromClient(7).FrameOf(t, layers.EthernetTypeARP, nil), verdict: forward.Pass},
-		{name: "three tags", frame: fromClient(7, 8, 9).Frame(t, syn4), verdict: forward.Pass},
-		{name: "no network header", frame: wire.Frame(t, syn4)[:14], verdict: forward.Drop, reason: forward.ReasonTruncated},
-	})
-}
-
-// TestEdgeIPv4: IPv4 headers.
-func TestEdgeIPv4(t *testing.T) {
-	syn4, wire := web4("S").Bytes(t), fromClient()
-	runEdge(t, []edgeCase{
-		{name: "IPv4", ip: syn4, verdict: forward.Redirect},
-		{name: "IPv4 of version 6", frame: patched(wire.Frame(t, syn4), 14, 0x65), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "IHL 4", frame: patched(wire.Frame(t, syn4), 14, 0x44), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "IHL behind the frame", frame: patched(wire.Frame(t, syn4), 14, 0x4b), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "total length less than the header", frame: patched(wire.Frame(t, syn4), 16, 0, 19), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "total length behind the frame", frame: patched(wire.Frame(t, syn4), 16, 0, 41), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "no room for TCP", frame: patched(wire.Frame(t, syn4), 16, 0, 39), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "IPv4 fragment of a VIP", frame: patched(wire.Frame(t, syn4), 20, 0x20), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 last fragment of a VIP", frame: patched(wire.Frame(t, syn4), 21, 1), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 fragment with a bad header", frame: patched(patched(wire.Frame(t, syn4), 20, 0x20), 46, 0), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "IPv4 DF and the reserved bit", frame: patched(wire.Frame(t, syn4), 20, 0xc0), verdict: forward.Redirect},
-		{name: "IPv4 fragment of another", frame: patched(wire.Frame(t, web4("S").To(addr("192.0.2.1"), 80).Bytes(t)), 20, 0x20), verdict: forward.Pass},
-	})
-}
-
-// TestEdgeIPv6: IPv6 headers and the chains behind them.
-func TestEdgeIPv6(t *testing.T) {
-	syn6, other6, wire := web6("S").Bytes(t), addr("2001:db8:99::1"), fromClient()
-	runEdge(t, []edgeCase{
-		{name: "IPv6", ip: syn6, verdict: forward.Redirect},
-		{name: "IPv6 of version 4", frame: patched(wire.Frame(t, syn6), 14, 0x45), verdict: forward.Drop, reason: forward.ReasonBadIPHeader},
-		{name: "payload length behind the frame", frame: patched(wire.Frame(t, syn6), 18, 0, 21), verdict: forward.Drop, reason: forward.ReasonBadLength},
-		{name: "payload length 0", frame: patched(wire.Frame(t, syn6), 18, 0, 0), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "eight extension headers", ip: web6("S").Behind(dst, chainOf(8, tcp)).Bytes(t), verdict: forward.Redirect},
-		{name: "nine extension headers", ip: web6("S").Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "nine to another destination", ip: web6("S").To(other6, 80).Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "a ninth that is ESP", ip: web6("S").Behind(dst, chainOf(8, layers.IPProtocolESP)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "a ninth that is cut off", ip: inner{Src: client6, Dst: vip6, Protocol: 59}.Behind(dst, chainOf(8, hop)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "extension header of 7 bytes", ip: inner{Src: client6, Dst: vip6, Protocol: dst, Payload: make([]byte, 7)}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "extension header behind the packet", ip: inner{Src: client6, Dst: other6, Protocol: dst, Payload: patched(make([]byte, 8), 1, 1)}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "every kind of extension header", ip: web6("S").Behind(hop, ext(dst, 2), ext(rout, 0), routing(rout, 0, 0, 1), routing(rout, 2, 0, 1), routing(frag, 3, 0, 0), fragment(tcp, 0)).Bytes(t), verdict: forward.Redirect},
-		{name: "atomic fragment with reserved bits", ip: web6("S").Behind(frag, fragment(tcp, 6)).Bytes(t), verdict: forward.Redirect},
-		{name: "first fragment", ip: web6("S").Behind(frag, fragment(tcp, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "last fragment", ip: web6("S").Behind(frag, fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "fragment ends the walk", ip: inner{Src: client6, Dst: vip6, Protocol: 59}.Behind(frag, fragment(dst, 8), make([]byte, 7)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "fragment of another", ip: web6("S").To(other6, 80).Behind(frag, fragment(tcp, 8)).Bytes(t), verdict: forward.Pass},
-		{name: "routing header with segments left", ip: web6("S").Behind(rout, routing(tcp, 0, 1, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "routing header of another", ip: web6("S").To(other6, 80).Behind(rout, routing(tcp, 3, 1, 1)).Bytes(t), verdict: forward.Pass},
-		{name: "routing header before a fragment", ip: web6("S").Behind(rout, routing(frag, 2, 1, 1), fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "fragment behind a routing header", ip: web6("S").Behind(rout, routing(frag, 2, 0, 1), fragment(tcp, 8)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "truncated behind a routing header", ip: inner{Src: client6, Dst: other6, Protocol: 59}.Behind(rout, routing(dst, 2, 1, 0), make([]byte, 7)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-	})
-}
-
-// TestEdgeTransport: TCP and UDP headers.
-func TestEdgeTransport(t *testing.T) {
-	syn4, syn6, wire := web4("S").Bytes(t), web6("S").Bytes(t), fromClient()
-	runEdge(t, []edgeCase{
-		{name: "data offset 4", frame: patched(wire.Frame(t, syn4), 46, 0x40), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "data offset behind the packet", frame: patched(wire.Frame(t, syn6), 66, 0x60), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "bad TCP of another", frame: patched(wire.Frame(t, web4("S").To(addr("192.0.2.1"), 80).Bytes(t)), 46, 0x40), verdict: forward.Pass},
-		{name: "UDP length 7", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 7), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "UDP length behind the packet", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 11), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-		{name: "UDP length less than the packet", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 8), verdict: forward.Redirect},
-		{name: "UDP of 7 bytes", frame: patched(wire.Frame(t, web4("").To(vip4, 53).Of(udp).Bytes(t)), 16, 0, 27), verdict: forward.Drop, reason: forward.ReasonBadTransport},
-	})
-}
-
-// TestEdgeService: what is addressed to a VIP and what is not.
-func TestEdgeService(t *testing.T) {
-	other6 := addr("2001:db8:99::1")
-	runEdge(t, []edgeCase{
-		{name: "another port", ip: web4("S").To(vip4, 81).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "any port", ip: web6("").To(vip6, 4433).Of(udp).Bytes(t), verdict: forward.Redirect},
-		{name: "port 0 of any port", ip: web6("").To(vip6, 0).Of(udp).Bytes(t), verdict: forward.Redirect},
-		{name: "port 0", ip: web6("S").To(vip6, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "TCP to a UDP service", ip: web4("S").To(vip4, 53).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "IPv4 ping", ip: web4("").Of(layers.IPProtocolICMPv4, 8, 0).Bytes(t), verdict: forward.Pass},
-		{name: "IPv6 ping", ip: web6("").Of(layers.IPProtocolICMPv6, 128, 0).Bytes(t), verdict: forward.Pass},
-		{name: "ICMPv6 in IPv4", ip: web4("").Of(layers.IPProtocolICMPv6, 128, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "ICMPv4 in IPv6", ip: web6("").Of(layers.IPProtocolICMPv4, 8, 0).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "fragmented ping", ip: web6("").Of(layers.IPProtocolICMPv6, 128, 0).Behind(frag, fragment(layers.IPProtocolICMPv6, 1)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonFragment},
-		{name: "AH", ip: web6("").Of(layers.IPProtocolAH, make([]byte, 24)...).Bytes(t), verdict: forward.Drop, reason: forward.ReasonNoService},
-		{name: "not a VIP", ip: web6("S").To(other6, 80).Bytes(t), verdict: forward.Pass},
-		{name: "an IPv4 VIP mapped to IPv6", ip: web6("S").To(netip.AddrFrom16(vip4.As16()), 80).Bytes(t), verdict: forward.Pass},
-	})
-}
-
-// TestEdgeGuard: what may not come from outside of the SR domain (RFC 8754 section 5.1).
-func TestEdgeGuard(t *testing.T) {
-	other6, segment := addr("2001:db8:99::1"), addr("fcbb:bb00:1::")
-	runEdge(t, []edgeCase{
-		{name: "to a SID from outside", ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "to a SID from an unknown source", ingress: mixed, ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "to a SID from the domain", ingress: mixed, ip: web6("S").From(edgeAddr).To(segment, 80).Bytes(t), verdict: forward.Pass},
-		{name: "to a SID from inside", ingress: internal, ip: web6("S").To(segment, 80).Bytes(t), verdict: forward.Pass},
-		{name: "from a SID", ip: web6("S").From(segment).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from a SID, mixed", ingress: mixed, ip: web6("S").From(segment).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from a SID, inside", ingress: internal, ip: web6("S").From(segment).Bytes(t), verdict: forward.Redirect},
-		{name: "from the infrastructure", ip: web6("S").From(edgeAddr).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSpoofedSource},
-		{name: "from the infrastructure to a SID", ip: web6("S").From(edgeAddr).To(segment, 80).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "from the infrastructure, mixed", ingress: mixed, ip: web6("S").From(edgeAddr).Bytes(t), verdict: forward.Redirect},
-		{name: "guard before the walk", ip: web6("S").To(segment, 80).Behind(dst, chainOf(9, tcp)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside", ip: web6("S").To(other6, 80).Behind(rout, srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH without segments from outside", ip: web6("S").Behind(rout, srh(tcp, 7, 9)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside behind a routing header", ip: web6("S").Behind(rout, routing(rout, 0, 1, 1), srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonSRv6FromOutside},
-		{name: "SRH from outside, cut off", ip: inner{Src: client6, Dst: other6, Protocol: rout, Payload: srh(tcp, 1, 0, segment)[:23]}.Bytes(t), verdict: forward.Drop, reason: forward.ReasonTruncated},
-		{name: "SRH as the ninth", ip: web6("S").Behind(dst, chainOf(8, rout), srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonExtensionChain},
-		{name: "SRH from inside", ingress: internal, ip: web6("S").Behind(rout, srh(tcp, 0, 0, segment)).Bytes(t), verdict: forward.Redirect},
-		{name: "SRH from inside with segments left", ingress: internal, ip: web6("S").Behind(rout, srh(tcp, 1, 0, segment)).Bytes(t), verdict: forward.Drop, reason: forward.ReasonRoutingHeader},
-		{name: "SRH from inside to another", ingress: internal, ip: web6("S").To(other6, 80).Behind(rout, srh(tcp, 1, 0, segment)).Bytes(t), verdict: forward.Pass},
-	})
+// TestEdgeForeignInterface: an interface that is not the edge's.
+func TestEdgeForeignInterface(t *testing.T) {
+	got := checkEdge(t, newEdge(t, chain(2, 1, 2, 3), internal), foreign, fromClient().Frame(t, web4("S").Bytes(t)))
+	if got.Verdict != forward.Pass {
+		t.Errorf("got %v, %v; want it to pass", got.Verdict, got.Reason)
+	}
 }
 
 // TestEdgeChain shows to whom of a chain a packet is offered.

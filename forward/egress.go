@@ -13,10 +13,10 @@ func (h *Host) Egress(data []byte) []byte {
 	}
 	p := packet{data: data, start: f.network, ipv6: f.etherType == etherTypeIPv6}
 	// As strict as with an encapsulated packet: what is doubtful is left alone.
-	if p.parseHeader(len(data)) != ReasonNone || p.parseUpper(encapsulated) != ReasonNone {
+	if p.parseHeader(len(data)) != ReasonNone || p.protocol != protocolTCP || p.parseUpper(encapsulated) != ReasonNone {
 		return data
 	}
-	if p.protocol != protocolTCP || !p.transport.has(tcpFlagSYN|tcpFlagACK) {
+	if !p.transport.has(tcpFlagSYN | tcpFlagACK) {
 		return data
 	}
 	key := ServiceKey{Addr: p.src, Port: p.transport.srcPort, Protocol: p.protocol}

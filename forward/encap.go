@@ -74,7 +74,7 @@ func (p *path) headerLength() int { return ipv6HeaderLength + p.srhLength() }
 
 // appendOuter appends the outer header of an inner packet. Its traffic class is
 // the inner one, ECN included (RFC 6040 section 4.1, normal mode).
-func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32) []byte {
+func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32, hopLimit uint8) []byte {
 	protocol := uint8(protocolIPv4)
 	if inner.ipv6 {
 		protocol = protocolIPv6
@@ -85,7 +85,7 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32) []
 	}
 	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(inner.trafficClass)<<20|label)
 	b = binary.BigEndian.AppendUint16(b, uint16(path.srhLength()+inner.end-inner.start))
-	b = append(b, next, e.HopLimit)
+	b = append(b, next, hopLimit)
 	b = appendAddr(b, e.Source)
 	b = appendAddr(b, path.destination)
 	if len(path.list) == 0 {

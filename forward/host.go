@@ -19,6 +19,7 @@ type Host struct {
 	SIDs           []LocalSID
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Secret         flow.Secret    // of the flow hash
+	Source         netip.Addr     // of the outer packets of strays
 	Services       map[ServiceKey]*HostService
 
 	// Sockets asks the kernel for the TCP socket of a client's flow.
@@ -37,6 +38,7 @@ type Host struct {
 type LocalSID struct {
 	Prefix   netip.Prefix
 	Behavior srv6.Behavior
+	Backup   netip.Addr // the SID to which End.DT*.COND sends strays
 }
 
 // HostService is a service that a host has.
@@ -101,8 +103,11 @@ func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
 		return r.drop(reason)
 	}
 	v := visit{host: h, ingress: ingress, now: now, frame: &f, outer: &p, sid: sid}
-	if sid.Behavior == srv6.EndOFFER {
+	switch sid.Behavior {
+	case srv6.EndOFFER:
 		return v.offer(r)
+	case srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND:
+		return v.conditional(r)
 	}
 	return v.decapsulate(r)
 }
@@ -158,11 +163,11 @@ func (v *visit) decapsulate(r Result) Result {
 // decapsulates reports whether a behavior is for an inner packet of the family.
 func decapsulates(behavior srv6.Behavior, ipv6 bool) bool {
 	switch behavior {
-	case srv6.EndDT46:
+	case srv6.EndDT46, srv6.EndDT46COND:
 		return true
-	case srv6.EndDT6:
+	case srv6.EndDT6, srv6.EndDT6COND:
 		return ipv6
-	case srv6.EndDT4:
+	case srv6.EndDT4, srv6.EndDT4COND:
 		return !ipv6
 	}
 	return false

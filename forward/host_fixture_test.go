@@ -8,16 +8,19 @@ import (
 	"sextant/accept"
 	"sextant/flow"
 	"sextant/forward"
+	"sextant/forward/packettest"
 	"sextant/srv6"
 )
 
-// The host's SIDs. Those for decapsulation lie within the one for offers.
+// The host's SIDs.
 var (
-	offerSID   = addr("fcbb:bb00:1::")
-	classicSID = addr("fd00:c0de::1") // whole address: no argument
-	dt4SID     = addr("fcbb:bb00:1:d4::")
-	dt6SID     = addr("fcbb:bb00:1:d6::")
-	dt46SID    = addr("fcbb:bb00:1:d46::")
+	offerSID   = packettest.OfferSID
+	classicSID = packettest.ClassicSID
+	dt4SID     = packettest.DT4SID
+	dt6SID     = packettest.DT6SID
+	dt46SID    = packettest.DT46SID
+
+	to = packettest.To
 )
 
 const hostMSS = 1380
@@ -48,11 +51,6 @@ func newHost(egress uint32) *forward.Host {
 			}
 		},
 	}
-}
-
-// to returns the outer packet to a SID, without candidates behind it.
-func to(sid netip.Addr) outer {
-	return outer{Src: edgeAddr, Dst: sid, HopLimit: 60, FlowLabel: 0x12345}
 }
 
 // processHost gives the host a packet that came in as frames do by default.

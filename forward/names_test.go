@@ -29,7 +29,7 @@ func TestNames(t *testing.T) {
 		{names[forward.Reason](), strings.Fields(`none truncated bad_ip_header bad_length extension_chain routing_header
 			fragment bad_transport srv6_from_outside spoofed_source no_service no_backend no_route packet_too_big
 			outside_domain bad_srh segments_left upper_layer hop_limit ecn`)},
-		{names[forward.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp`)},
+		{names[forward.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp stray`)},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)

@@ -20,6 +20,7 @@ const (
 	OfferNoService                  // passed on: a new connection to a service that is not here
 	OfferNotHere                    // passed on: the connection is not here
 	OfferNotTCP                     // passed on: nothing to be known about it
+	OfferStray                      // sent back to the edge: the connection is not here
 )
 
 var offerNames = [...]string{
@@ -32,6 +33,7 @@ var offerNames = [...]string{
 	OfferNoService:     "no_service",
 	OfferNotHere:       "not_here",
 	OfferNotTCP:        "not_tcp",
+	OfferStray:         "stray",
 }
 
 // String returns the outcome in lower snake case.

@@ -8,51 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sextant/forward"
+	"sextant/forward/packettest"
 )
-
-// passOnCases are outer packets before and after one candidate.
-func passOnCases(t testing.TB, ip []byte) map[string][2]outer {
-	t.Helper()
-	next := innerProtocol(ip)
-	s := addrs("fd00:c0de::d1", "fd00:c0de::d2", "fcbb:bb00:5:6::", "fd00:c0de::d4", "fd00:c0de::d5", "fd00:c0de::d6")
-	step := func(before, after outer, headers func(left uint8) []byte, left uint8) [2]outer {
-		before.Extensions, after.Extensions = headers(left), headers(left-1)
-		return [2]outer{before, after}
-	}
-	cases := map[string][2]outer{
-		"carrier of 2": {to(addr("fcbb:bb00:1:2::")), to(addr("fcbb:bb00:2::"))},
-		"carrier of 3": {to(addr("fcbb:bb00:1:2:3::")), to(addr("fcbb:bb00:2:3::"))},
-		"carrier of 4": {to(addr("fcbb:bb00:1:2:3:4::")), to(addr("fcbb:bb00:2:3:4::"))},
-		"carrier of 5": {to(addr("fcbb:bb00:1:2:3:4:5::")), to(addr("fcbb:bb00:2:3:4:5::"))},
-		"carrier of 6": {to(addr("fcbb:bb00:1:2:3:4:5:6")), to(addr("fcbb:bb00:2:3:4:5:6:0"))},
-		"last bit":     {to(addr("fcbb:bb00:1::1")), to(addr("fcbb:bb00::1:0"))},
-	}
-	for n := uint8(2); n <= 6; n++ {
-		list := s[:n]
-		cases[fmt.Sprintf("first of %d in an SRH", n)] = step(to(offerSID), to(list[n-2]), func(left uint8) []byte {
-			return srh(next, left, n-1, list...)
-		}, n-1)
-		cases[fmt.Sprintf("first of %d in a reduced SRH", n)] = step(to(classicSID), to(list[n-2]), func(left uint8) []byte {
-			return srh(next, left, n-2, list[:n-1]...)
-		}, n-1)
-	}
-	cases["last but one of 6 in an SRH"] = step(to(classicSID), to(s[0]), func(left uint8) []byte {
-		return srh(next, left, 5, s...)
-	}, 1)
-	cases["SRH behind other headers"] = step(to(offerSID), to(s[1]), func(left uint8) []byte {
-		return append(ext(rout, 2), srh(next, left, 2, s[:3]...)...)
-	}, 2)
-	first := cases["SRH behind other headers"]
-	first[0].ExtensionNow, first[1].ExtensionNow = dst, dst
-	cases["SRH behind other headers"] = first
-	// A carrier comes to its end before the next segment's turn.
-	mixture := [2]outer{to(addr("fcbb:bb00:1:2::")), to(addr("fcbb:bb00:2::"))}
-	for i := range mixture {
-		mixture[i].Extensions = srh(next, 1, 1, s[:2]...)
-	}
-	cases["carrier in an SRH"] = mixture
-	return cases
-}
 
 // TestPassOn compares the whole frame for both encodings, both families, each way out, and
 // no to two VLAN tags. Only what is at the end of the kernel's way keeps its hop limit.
@@ -60,7 +17,7 @@ func TestPassOn(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("A")} {
 		packet.TrafficClass, packet.Payload = 0x2b, []byte("payload")
 		ip := packet.Bytes(t)
-		for name, outers := range passOnCases(t, ip) {
+		for name, outers := range packettest.PassOnCases(ip) {
 			t.Run(fmt.Sprintf("%s/%v", name, packet.Dst), func(t *testing.T) {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					checkPassOn(t, outers[0], outers[1], ip, vlans)

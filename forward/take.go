@@ -1,6 +1,9 @@
 package forward
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // The ECN codepoints (RFC 3168 section 5), and a mark for the packet that a CE on
 // the outer header has to end.
@@ -26,22 +29,33 @@ var combinedECN = [4][4]uint8{
 // take gives the inner packet to the local stack. mssLimit is that of a SYN, 0 for
 // none.
 func (v *visit) take(r Result, inner *packet, mssLimit uint16) Result {
-	ecn := combinedECN[inner.ecn()][v.outer.trafficClass&ecnMask]
-	if ecn == ecnDrop {
-		return r.drop(ReasonECN)
+	if reason := inner.combineECN(v.outer.trafficClass); reason != ReasonNone {
+		return r.drop(reason)
 	}
 	b := make([]byte, 0, v.frame.network+len(inner.data)-inner.start)
 	b = v.frame.appendLinkHeader(b, inner.etherType())
 	b = append(b, inner.data[inner.start:]...)
-	if ecn != inner.ecn() {
-		setECN(b[v.frame.network:], inner.ipv6, ecn)
-	}
 	if mssLimit != 0 && inner.transport.has(tcpFlagSYN) {
 		header := b[v.frame.network+inner.upper-inner.start:]
 		clampMSS(header[:inner.transport.headerLength], mssLimit)
 	}
 	r.Verdict, r.Frame, r.Taken = HandToKernel, b, true
 	return r
+}
+
+// combineECN gives the packet the ECN field that leaves the tunnel of the outer traffic class.
+func (p *packet) combineECN(outerClass uint8) Reason {
+	ecn := combinedECN[p.ecn()][outerClass&ecnMask]
+	switch ecn {
+	case ecnDrop:
+		return ReasonECN
+	case p.ecn():
+		return ReasonNone
+	}
+	p.data = slices.Clone(p.data)
+	setECN(p.data[p.start:], p.ipv6, ecn)
+	p.trafficClass = p.trafficClass&^ecnMask | ecn
+	return ReasonNone
 }
 
 // etherType returns the packet's own.

@@ -16,17 +16,10 @@ import (
 // TestTakeECN compares the whole frame for all 16 combinations of the inner and the outer
 // ECN field (RFC 6040 figure 4), both families and both behaviors.
 func TestTakeECN(t *testing.T) {
-	const not, ect1, ect0, ce, drop = 0, 1, 2, 3, -1
-	table := map[int][4]int{ // inner, then by outer: Not-ECT, ECT(1), ECT(0), CE
-		not:  {not, not, not, drop},
-		ect0: {ect0, ect1, ect0, ce},
-		ect1: {ect1, ect1, ect1, ce},
-		ce:   {ce, ce, ce, ce},
-	}
 	for _, sid := range []netip.Addr{offerSID, dt46SID} {
 		for _, packet := range []inner{web4("A"), web6("A")} {
 			packet.Payload = []byte("payload")
-			for in, row := range table {
+			for in, row := range packettest.ECN {
 				for out, want := range row {
 					t.Run(fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out), func(t *testing.T) {
 						checkECN(t, sid, packet, uint8(in), uint8(out), want)
@@ -80,19 +73,10 @@ func TestTakeECNCarry(t *testing.T) {
 // TestTake compares the whole frame for packets of all kinds behind outer headers of all
 // kinds. What is behind the packets travels along.
 func TestTake(t *testing.T) {
-	other := addr("fcbb:bb00:9::")
 	for kind, packet := range packettest.Kinds(web4("A"), web6("A")) {
 		t.Run(kind, func(t *testing.T) {
 			ip := packet.Bytes(t)
-			next := innerProtocol(ip)
-			for name, around := range map[string]outer{
-				"carrier":        to(offerSID),
-				"whole address":  to(classicSID),
-				"SRH":            to(offerSID).With(rout, srh(next, 0, 2, other, other, other)),
-				"SRH at DT46":    to(dt46SID).With(rout, srh(next, 0, 0, other)),
-				"headers around": to(dt46SID).With(hop, ext(dst, 3), ext(rout, 0), srh(dst, 0, 1, other, other), ext(next, 1)),
-			} {
-				around.TrafficClass = packet.TrafficClass // as the edge made it
+			for name, around := range packettest.TakenCases(ip, packet.TrafficClass) {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					wire := fromClient(vlans...)
 					wire.Padding = []byte("padding")
@@ -164,22 +148,8 @@ func TestTakeMSSLeft(t *testing.T) {
 // TestMSSMalformed: options which cannot be right end the search for the MSS, and nothing
 // is written.
 func TestMSSMalformed(t *testing.T) {
-	for name, options := range map[string][]byte{
-		"length 0":                 {3, 0, 0, 0, 2, 4, 0xff, 0xff},
-		"length 1":                 {3, 1, 1, 1, 2, 4, 0xff, 0xff},
-		"length behind the header": {3, 9, 0, 0, 2, 4, 0xff, 0xff},
-		"kind without a length":    {1, 1, 1, 1, 1, 1, 1, 2},
-		"MSS cut off":              {1, 1, 1, 1, 1, 2, 4, 0xff},
-		"MSS of length 0":          {2, 0, 0xff, 0xff},
-		"MSS of length 3":          {2, 3, 0xff, 1},
-		"MSS of length 5":          {2, 5, 0xff, 0xff, 0xff, 0, 0, 0},
-		"MSS as data of another":   {254, 6, 2, 4, 0xff, 0xff, 1, 1},
-	} {
+	for name, ip := range packettest.MSSMalformed(t) {
 		t.Run(name, func(t *testing.T) {
-			ip := web6("S").Bytes(t)
-			ip[40+12] = byte(5+len(options)/4) << 4
-			ip[5] += byte(len(options))
-			ip = append(ip, options...)
 			got := processHost(t, newHost(internal), to(offerSID).Around(t, ip))
 			wantFrame(t, got.Frame, fromClient().Frame(t, ip))
 		})

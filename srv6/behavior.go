@@ -27,6 +27,16 @@ const (
 // to the next SID. The last one takes it.
 const EndOFFER Behavior = 32768
 
+// VRF-shadowing (Hayashi et al., "VRF-Shadowing"; private use here). The conditional ends, its Algorithm 1, decapsulate like those
+// without COND, but send a stray (a TCP packet that opens nothing, of a connection that is not here) to a backup SID. That is
+// an edge's End.SHADOW, which looks the inner packet up in its table of before.
+const (
+	EndDT4COND  Behavior = 32769
+	EndDT6COND  Behavior = 32770
+	EndDT46COND Behavior = 32771
+	EndSHADOW   Behavior = 32772
+)
+
 // opaque is what a router says that does not tell the behaviour of its SID (RFC 9252).
 const opaque Behavior = 65535
 
@@ -61,7 +71,8 @@ var behaviorNames = nameBehaviors([]flavored{
 	63: "End.DT4 with NEXT-CSID", 64: "End.DT46 with NEXT-CSID", 65: "End.DX2 with NEXT-CSID",
 	66: "End.DX2V with NEXT-CSID", 67: "End.DT2U with NEXT-CSID", 68: "End.DT2M with NEXT-CSID",
 	93: "End.B6.Encaps with NEXT-CSID", 94: "End.B6.Encaps.Red with NEXT-CSID",
-	EndOFFER: "End.OFFER", opaque: "Opaque",
+	EndOFFER: "End.OFFER", EndDT4COND: "End.DT4.COND", EndDT6COND: "End.DT6.COND", EndDT46COND: "End.DT46.COND",
+	EndSHADOW: "End.SHADOW", opaque: "Opaque",
 })
 
 func nameBehaviors(runs []flavored, names map[Behavior]string) map[Behavior]string {

@@ -3,6 +3,7 @@ package srv6
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 )
 
 // blockBits, csidBits: the F3216 format of RFC 9800, a 32-bit block and 16-bit compressed SIDs.
@@ -27,6 +28,15 @@ func (c CSID) Global() bool { return c != 0 && c <= MaxGlobalCSID }
 
 // String returns the id as it appears in an address, in hexadecimal.
 func (c CSID) String() string { return fmt.Sprintf("%x", uint16(c)) }
+
+// ParseCSID reads what String writes: 1 to 4 hexadecimal digits, not 0.
+func ParseCSID(text string) (CSID, error) {
+	n, err := strconv.ParseUint(text, 16, 16)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%q is no compressed SID; write 1 to 4 hexadecimal digits, not 0", text)
+	}
+	return CSID(n), nil
+}
 
 // Block is the address block of 32 bits that all SIDs of an SR domain share. The zero Block contains nothing.
 type Block struct{ prefix netip.Prefix }

@@ -96,6 +96,14 @@ func TestCSID(t *testing.T) {
 	if got := srv6.CSID(0xd46).String(); got != "d46" {
 		t.Errorf("String is %q, want d46", got)
 	}
+	if got, err := srv6.ParseCSID("e046"); err != nil || got != 0xe046 {
+		t.Errorf("ParseCSID(e046) = %s, %v", got, err)
+	}
+	for _, text := range []string{"", "0", "10000", "0x1", "g"} {
+		if _, err := srv6.ParseCSID(text); err == nil {
+			t.Errorf("ParseCSID(%q) reads it", text)
+		}
+	}
 }
 
 func TestHasArgument(t *testing.T) {

@@ -1,6 +1,10 @@
 package packettest
 
-import "github.com/gopacket/gopacket/layers"
+import (
+	"testing"
+
+	"github.com/gopacket/gopacket/layers"
+)
 
 // Kinds returns a packet of each kind that is forwarded, made from a TCP packet of each family. UDP goes to the ports 53
 // (IPv4) and 4433 (IPv6).
@@ -66,4 +70,36 @@ func MSSCases(limit uint16) []MSSCase {
 		{"behind one of a wrong length", options(spoiled, MSS(1460)), options(spoiled, MSS(limit))},
 		{"behind the end of the options", options(end, MSS(1460)), options(end, MSS(1460))},
 	}
+}
+
+// MSSMalformed returns SYNs with options which cannot be right, so that the search for the MSS ends, and nothing is written.
+func MSSMalformed(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{
+		"length 0":                 {3, 0, 0, 0, 2, 4, 0xff, 0xff},
+		"length 1":                 {3, 1, 1, 1, 2, 4, 0xff, 0xff},
+		"length behind the header": {3, 9, 0, 0, 2, 4, 0xff, 0xff},
+		"kind without a length":    {1, 1, 1, 1, 1, 1, 1, 2},
+		"MSS cut off":              {1, 1, 1, 1, 1, 2, 4, 0xff},
+		"MSS of length 0":          {2, 0, 0xff, 0xff},
+		"MSS of length 3":          {2, 3, 0xff, 1},
+		"MSS of length 5":          {2, 5, 0xff, 0xff, 0xff, 0, 0, 0},
+		"MSS as data of another":   {254, 6, 2, 4, 0xff, 0xff, 1, 1},
+	}
+	for name, options := range all {
+		ip := Web6("S").Bytes(t)
+		ip[40+12] = byte(5+len(options)/4) << 4
+		ip[5] += byte(len(options))
+		all[name] = append(ip, options...)
+	}
+	return all
+}
+
+// ECN is the ECN field that leaves a tunnel (RFC 6040 figure 4), by the inner field and then the outer one: Not-ECT, ECT(1),
+// ECT(0), CE. -1 drops the packet.
+var ECN = [4][4]int{
+	{0, 0, 0, -1},
+	{1, 1, 1, 3},
+	{2, 1, 2, 3},
+	{3, 3, 3, 3},
 }

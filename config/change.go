@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // ServiceChange is what a run-time change says about a service of the edge. A
@@ -12,7 +13,12 @@ type ServiceChange struct {
 	VIP        *netip.Addr
 	Protocol   *Protocol
 	Port       *uint16
+	Policy     *ServicePolicy
+	Table      *Table
 	Candidates *int
+	Depth      *int
+	DrainTime  *time.Duration
+	SlowStart  *time.Duration
 }
 
 // HostServiceChange is the same for a service of the host.
@@ -188,7 +194,12 @@ func (c ServiceChange) on(s *Service) {
 	set(&s.VIP, c.VIP)
 	set(&s.Protocol, c.Protocol)
 	set(&s.Port, c.Port)
+	set(&s.Policy, c.Policy)
+	set(&s.Table, c.Table)
 	set(&s.Candidates, c.Candidates)
+	set(&s.Depth, c.Depth)
+	set(&s.DrainTime, c.DrainTime)
+	set(&s.SlowStart, c.SlowStart)
 }
 
 func (c HostServiceChange) on(s *HostService) error {

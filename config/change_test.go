@@ -24,7 +24,7 @@ var changes = []struct {
 }{
 	{"add service", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "tls", config.ServiceChange{VIP: address("192.0.2.1"), Port: pointer(uint16(443))})
-	}, nil, "+ service tls (vip 192.0.2.1:443/tcp, candidates 2)"},
+	}, nil, "+ service tls (vip 192.0.2.1:443/tcp, policy offer, table rendezvous, candidates 2)"},
 	{"add service that is there", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "web", config.ServiceChange{})
 	}, config.ErrConflict, `service "web" is there already; choose another name, or change it with set`},
@@ -52,7 +52,7 @@ var changes = []struct {
 	}, config.ErrInvalid, "candidates 7 is out of range; write 1 to 6"},
 	{"delete service", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteService(n, "all")
-	}, nil, "- service all (vip 192.0.2.80:any/udp, candidates 2)\n" +
+	}, nil, "- service all (vip 192.0.2.80:any/udp, policy offer, table rendezvous, candidates 2)\n" +
 		"- service all: backend web1 (sid fcbb:bb00:1::, weight 1, state up)"},
 	{"delete service that is absent", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteService(n, "www")

@@ -1,5 +1,7 @@
 package config
 
+import "sextant/srv6"
+
 // What a node file need not say.
 const (
 	DefaultState      = "/var/lib/sextant"
@@ -10,6 +12,24 @@ const (
 	DefaultCandidates = 2
 	DefaultWeight     = 1
 )
+
+// overheads are the most bytes that an encapsulation puts before a packet: the IPv6 header (RFC 8200 section 3), and a segment
+// routing header of 8 bytes and 16 per segment (RFC 8754 section 2) with the longest chain, or that without its first segment.
+var overheads = map[Encapsulation]int{
+	Carrier:    ipv6HeaderBytes,
+	SRH:        ipv6HeaderBytes + 8 + 16*srv6.MaxCarrierCSIDs,
+	SRHReduced: ipv6HeaderBytes + 8 + 16*(srv6.MaxCarrierCSIDs-1),
+}
+
+const ipv6HeaderBytes = 40
+
+// overheadOf is what an edge's packets need. A node that is none can't know what its domain's edges choose: most are carriers.
+func overheadOf(e *Edge) int {
+	if e == nil {
+		return ipv6HeaderBytes
+	}
+	return max(overheads[e.Encapsulation], ipv6HeaderBytes)
+}
 
 // dynamicDefaults are the parameters of the SRLB paper, section III-C. Only
 // the number of workers, which is a property of the server, has no default.
@@ -30,7 +50,7 @@ func newEdge() *Edge {
 func newEdgeInterface() EdgeInterface { return EdgeInterface{Side: Mixed, Mode: Auto} }
 
 func newService(name string) Service {
-	return Service{Name: name, Endpoint: Endpoint{Protocol: TCP}, Candidates: DefaultCandidates}
+	return Service{Name: name, Endpoint: Endpoint{Protocol: TCP}, Continuity: newContinuity()}
 }
 
 func newBackend(name string) Backend { return Backend{Name: name, Weight: DefaultWeight, State: Up} }

@@ -67,6 +67,7 @@ func Diff(a, b *Node) []Change {
 	d.modify("api", "metrics", listener(a.API), listener(b.API))
 	d.edge(a.Edge, b.Edge)
 	d.host(a.Host, b.Host)
+	d.bgp(a.BGP, b.BGP)
 	return d.changes
 }
 
@@ -127,6 +128,7 @@ func named[T any](d *differ, a, b []T, name func(T) string, object func(T) (titl
 func (d *differ) domain(a, b Domain) {
 	d.modify("domain", "block", a.Block.Prefix().String(), b.Block.Prefix().String())
 	d.number("domain", "mtu", a.MTU, b.MTU)
+	d.number("domain", "overhead", a.Overhead, b.Overhead)
 	named(d, a.Infrastructure, b.Infrastructure, netip.Prefix.String,
 		func(p netip.Prefix) (string, string) { return "domain: infrastructure " + p.String(), "" },
 		func(string, netip.Prefix, netip.Prefix) {})
@@ -152,15 +154,16 @@ func (d *differ) edge(a, b *Edge) {
 		return
 	case a == nil:
 		d.add("edge", edgeSettings(b))
-		a = &Edge{Source: b.Source, Encapsulation: b.Encapsulation, HopLimit: b.HopLimit, Buckets: b.Buckets}
+		a = &Edge{Source: b.Source, Encapsulation: b.Encapsulation, HopLimit: b.HopLimit, Buckets: b.Buckets, Shadow: b.Shadow}
 	case b == nil:
 		d.remove("edge", edgeSettings(a))
-		b = &Edge{Source: a.Source, Encapsulation: a.Encapsulation, HopLimit: a.HopLimit, Buckets: a.Buckets}
+		b = &Edge{Source: a.Source, Encapsulation: a.Encapsulation, HopLimit: a.HopLimit, Buckets: a.Buckets, Shadow: a.Shadow}
 	}
 	d.modify("edge", "source", a.Source.String(), b.Source.String())
 	d.modify("edge", "encapsulation", string(a.Encapsulation), string(b.Encapsulation))
 	d.number("edge", "hopLimit", a.HopLimit, b.HopLimit)
 	d.number("edge", "buckets", a.Buckets, b.Buckets)
+	d.shadow(a.Shadow, b.Shadow)
 	named(d, a.Interfaces, b.Interfaces,
 		func(i EdgeInterface) string { return i.Name },
 		func(i EdgeInterface) (string, string) {
@@ -188,7 +191,7 @@ func (d *differ) services(a, b []Service) {
 		func(a, b Service) {
 			title := "service " + a.Name
 			d.endpoint(title, a.Endpoint, b.Endpoint)
-			d.number(title, "candidates", a.Candidates, b.Candidates)
+			d.continuity(title, a.Continuity, b.Continuity)
 			d.backends(title, a.Backends, b.Backends)
 		},
 		func(s Service) {
@@ -198,7 +201,7 @@ func (d *differ) services(a, b []Service) {
 }
 
 func serviceSettings(s Service) string {
-	return fmt.Sprintf("vip %s, candidates %d", s.Endpoint, s.Candidates)
+	return fmt.Sprintf("vip %s, %s", s.Endpoint, s.Continuity)
 }
 
 func (d *differ) endpoint(title string, a, b Endpoint) {
@@ -226,12 +229,13 @@ func (d *differ) host(a, b *Host) {
 		return
 	case a == nil:
 		d.add("host", "")
-		a = &Host{Cgroup: b.Cgroup}
+		a = &Host{Cgroup: b.Cgroup, Source: b.Source}
 	case b == nil:
 		d.remove("host", "")
-		b = &Host{Cgroup: a.Cgroup}
+		b = &Host{Cgroup: a.Cgroup, Source: a.Source}
 	}
 	d.modify("host", "cgroup", a.Cgroup, b.Cgroup)
+	d.modify("host", "source", addressText(a.Source), addressText(b.Source))
 	named(d, a.Interfaces, b.Interfaces,
 		func(i HostInterface) string { return i.Name },
 		func(i HostInterface) (string, string) { return "host interface " + i.Name, "mode " + string(i.Mode) },
@@ -241,6 +245,7 @@ func (d *differ) host(a, b *Host) {
 		func(s SID) (string, string) { return "sid " + s.Prefix.String(), s.Behavior.String() },
 		func(title string, a, b SID) {
 			d.modify(title, "behavior", a.Behavior.String(), b.Behavior.String())
+			d.modify(title, "backup", addressText(a.Backup), addressText(b.Backup))
 		})
 	named(d, a.Services, b.Services,
 		func(s HostService) string { return s.Name },

@@ -58,12 +58,14 @@ type document struct {
 	API        documentAPI    `yaml:"api" json:"api"`
 	Edge       *documentEdge  `yaml:"edge,omitempty" json:"edge,omitempty"`
 	Host       *documentHost  `yaml:"host,omitempty" json:"host,omitempty"`
+	BGP        *documentBGP   `yaml:"bgp,omitempty" json:"bgp,omitempty"`
 }
 
 type documentDomain struct {
 	Block          string   `yaml:"block" json:"block"`
 	Infrastructure []string `yaml:"infrastructure,flow" json:"infrastructure"`
 	MTU            int      `yaml:"mtu" json:"mtu"`
+	Overhead       int      `yaml:"overhead" json:"overhead"`
 }
 
 type documentAPI struct {
@@ -77,6 +79,7 @@ type documentEdge struct {
 	Encapsulation Encapsulation       `yaml:"encapsulation" json:"encapsulation"`
 	HopLimit      int                 `yaml:"hopLimit" json:"hopLimit"`
 	Buckets       int                 `yaml:"buckets" json:"buckets"`
+	Shadow        *documentShadow     `yaml:"shadow,omitempty" json:"shadow,omitempty"`
 	Services      []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
 
@@ -91,7 +94,12 @@ type documentService struct {
 	VIP        string            `yaml:"vip" json:"vip"`
 	Protocol   Protocol          `yaml:"protocol" json:"protocol"`
 	Port       any               `yaml:"port" json:"port"`
+	Policy     ServicePolicy     `yaml:"policy,omitempty" json:"policy,omitempty"`
+	Table      Table             `yaml:"table,omitempty" json:"table,omitempty"`
 	Candidates int               `yaml:"candidates,omitempty" json:"candidates,omitempty"`
+	Depth      int               `yaml:"depth,omitempty" json:"depth,omitempty"`
+	DrainTime  string            `yaml:"drainTime,omitempty" json:"drainTime,omitempty"`
+	SlowStart  string            `yaml:"slowStart,omitempty" json:"slowStart,omitempty"`
 	Backends   []documentBackend `yaml:"backends,omitempty" json:"backends,omitempty"`
 	Accept     *documentAccept   `yaml:"accept,omitempty" json:"accept,omitempty"`
 }
@@ -106,6 +114,7 @@ type documentBackend struct {
 type documentHost struct {
 	Interfaces []documentInterface `yaml:"interfaces" json:"interfaces"`
 	Cgroup     string              `yaml:"cgroup,omitempty" json:"cgroup,omitempty"`
+	Source     string              `yaml:"source,omitempty" json:"source,omitempty"`
 	SIDs       []documentSID       `yaml:"sids" json:"sids"`
 	Services   []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
@@ -113,6 +122,7 @@ type documentHost struct {
 type documentSID struct {
 	Prefix   string `yaml:"prefix" json:"prefix"`
 	Behavior string `yaml:"behavior" json:"behavior"`
+	Backup   string `yaml:"backup,omitempty" json:"backup,omitempty"`
 }
 
 type documentAccept struct {
@@ -132,6 +142,7 @@ func documentOf(n *Node) document {
 			Block:          n.Domain.Block.Prefix().String(),
 			Infrastructure: each(n.Domain.Infrastructure, netip.Prefix.String),
 			MTU:            n.Domain.MTU,
+			Overhead:       n.Domain.Overhead,
 		},
 		SecretFile: n.SecretFile,
 		State:      n.State,
@@ -149,6 +160,7 @@ func documentOf(n *Node) document {
 	if n.Host != nil {
 		d.Host = hostDocument(n.Host)
 	}
+	d.BGP = bgpDocument(n.BGP)
 	return d
 }
 
@@ -159,9 +171,11 @@ func edgeDocument(e *Edge) *documentEdge {
 		Encapsulation: e.Encapsulation,
 		HopLimit:      e.HopLimit,
 		Buckets:       e.Buckets,
+		Shadow:        shadowDocument(e.Shadow),
 		Services: each(e.Services, func(s Service) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
-			d.Candidates = s.Candidates
+			d.Policy, d.Table, d.Candidates, d.Depth = s.Policy, s.Table, s.Candidates, s.Depth
+			d.DrainTime, d.SlowStart = s.DrainTime.String(), s.SlowStart.String()
 			d.Backends = each(s.Backends, func(b Backend) documentBackend {
 				return documentBackend{b.Name, b.SID.String(), b.Weight, b.State}
 			})
@@ -176,8 +190,9 @@ func hostDocument(h *Host) *documentHost {
 			return documentInterface{Name: i.Name, Mode: i.Mode}
 		}),
 		Cgroup: h.Cgroup,
+		Source: addressText(h.Source),
 		SIDs: each(h.SIDs, func(s SID) documentSID {
-			return documentSID{s.Prefix.String(), s.Behavior.String()}
+			return documentSID{s.Prefix.String(), s.Behavior.String(), addressText(s.Backup)}
 		}),
 		Services: each(h.Services, func(s HostService) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
@@ -185,6 +200,14 @@ func hostDocument(h *Host) *documentHost {
 			return d
 		}),
 	}
+}
+
+// addressText is "" for the zero value, which the file leaves out.
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 func serviceDocument(name string, e Endpoint) documentService {

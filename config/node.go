@@ -22,6 +22,7 @@ type Node struct {
 	API        API
 	Edge       *Edge // nil: the node is no edge
 	Host       *Host // nil: the node is no host
+	BGP        *BGP  // nil: the node speaks no BGP
 }
 
 // Domain describes the SR domain; it is the same on all its nodes.
@@ -29,6 +30,7 @@ type Domain struct {
 	Block          srv6.Block     // the prefix from which all carrier SIDs are taken
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted (RFC 8754 section 5.1)
 	MTU            int            // bytes of the largest IPv6 packet that the domain carries
+	Overhead       int            // of these, bytes left for the encapsulation of the domain's edges
 }
 
 // API says where the agent listens.
@@ -44,6 +46,7 @@ type Edge struct {
 	Encapsulation Encapsulation
 	HopLimit      int // of the outer header
 	Buckets       int // slots of each service's table
+	Shadow        Shadow
 	Services      []Service
 }
 
@@ -58,8 +61,8 @@ type EdgeInterface struct {
 type Service struct {
 	Name string
 	Endpoint
-	Candidates int // hosts to which a new connection is offered, in turn
-	Backends   []Backend
+	Continuity
+	Backends []Backend
 }
 
 // Backend is one server of a service.
@@ -73,7 +76,8 @@ type Backend struct {
 // Host is the role that accepts offered connections or passes them on.
 type Host struct {
 	Interfaces []HostInterface
-	Cgroup     string // cgroup2 directory whose sockets count as busy; "" is the root
+	Cgroup     string     // cgroup2 directory whose sockets count as busy; "" is the root
+	Source     netip.Addr // outer source address of strays; the zero value if no SID has a backup
 	SIDs       []SID
 	Services   []HostService
 }
@@ -88,6 +92,7 @@ type HostInterface struct {
 type SID struct {
 	Prefix   netip.Prefix
 	Behavior srv6.Behavior
+	Backup   netip.Addr // End.DT*.COND: the SID to which strays are sent; else the zero value
 }
 
 // HostService is a service that this host offers to serve.
@@ -228,6 +233,7 @@ func (n *Node) Clone() *Node {
 		host.Services = slices.Clone(host.Services)
 		c.Host = &host
 	}
+	c.BGP = n.BGP.clone()
 	return &c
 }
 

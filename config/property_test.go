@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -25,6 +26,7 @@ func drawNode(t *rapid.T) *config.Node {
 			Block:          block,
 			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 			MTU:            rapid.IntRange(1280, 65535).Draw(t, "mtu"),
+			Overhead:       rapid.IntRange(144, 256).Draw(t, "overhead"),
 		},
 		State: "/" + rapid.StringMatching(`[-a-z #:"']{0,9}`).Draw(t, "state"),
 		API:   config.API{Socket: "/s"},
@@ -44,6 +46,9 @@ func drawNode(t *rapid.T) *config.Node {
 	if role&2 != 0 {
 		n.Host = drawHost(t)
 	}
+	if rapid.Bool().Draw(t, "bgp") {
+		n.BGP = drawBGP(t)
+	}
 	return n
 }
 
@@ -55,10 +60,10 @@ func drawEdge(t *rapid.T) *config.Edge {
 		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
 		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
 		Buckets:       rapid.IntRange(1021, 1<<20).Draw(t, "buckets"),
+		Shadow:        config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"), LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
-		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Candidates: rapid.IntRange(1,
-			6).Draw(t, "candidates")}
+		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t)}
 		for j := range rapid.IntRange(0, 3).Draw(t, "backends") {
 			s.Backends = append(s.Backends, config.Backend{
 				Name: fmt.Sprintf("%d", j), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", j+1)),
@@ -71,11 +76,30 @@ func drawEdge(t *rapid.T) *config.Edge {
 	return e
 }
 
+func drawContinuity(t *rapid.T) config.Continuity {
+	k := config.Continuity{
+		Policy:     pick(t, config.PolicyOffer, config.PolicyShadow, config.PolicyECMP),
+		Table:      pick(t, config.Rendezvous, config.Exact),
+		Candidates: rapid.IntRange(1, 6).Draw(t, "candidates"),
+		DrainTime:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "drain time")) * time.Second,
+		SlowStart:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "slow start")) * time.Millisecond,
+	}
+	k.Depth = rapid.IntRange(k.Candidates, 6).Draw(t, "depth")
+	return k
+}
+
 func drawHost(t *rapid.T) *config.Host {
 	h := &config.Host{
 		Interfaces: []config.HostInterface{{Name: "h0", Mode: pick(t, config.Auto, config.Generic)}},
 		Cgroup:     pick(t, "", "/sys/fs/cgroup"),
 		SIDs:       []config.SID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}},
+	}
+	if rapid.Bool().Draw(t, "conditional") {
+		h.Source = netip.MustParseAddr("fd00:5e::2")
+		h.SIDs = append(h.SIDs, config.SID{
+			Prefix: netip.MustParsePrefix("fcbb:bb00:2::/48"), Behavior: pick(t, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND),
+			Backup: netip.MustParseAddr("fcbb:bb00:f0::"),
+		})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "host services") {
 		h.Services = append(h.Services, config.HostService{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),

@@ -19,9 +19,13 @@ func readNode(v value, n *Node) {
 		field{"api", func(v value) { readAPI(v, &n.API) }, ""},
 		field{"edge", func(v value) { n.Edge = newEdge(); readEdge(v, n.Edge) }, ""},
 		field{"host", func(v value) { n.Host = &Host{}; readHost(v, n.Host) }, ""},
+		field{"bgp", func(v value) { n.BGP = newBGP(); readBGP(v, n.BGP) }, ""},
 	)
 	if _, both := v.d.places["secretFile"]; both && v.d.secret != "" {
 		v.d.add(invalid("both secret and secretFile are given", "delete one of the two"), v.d.place("secretFile"))
+	}
+	if _, given := v.d.places["domain.overhead"]; !given {
+		n.Domain.Overhead = overheadOf(n.Edge)
 	}
 }
 
@@ -31,6 +35,7 @@ func readDomain(v value, d *Domain) {
 		field{"infrastructure", intoList(&d.Infrastructure, readPrefix),
 			`"infrastructure: " and the list of prefixes from which SRv6 is accepted`},
 		field{"mtu", intoNumber(&d.MTU), ""},
+		field{"overhead", intoNumber(&d.Overhead), ""},
 	)
 }
 
@@ -62,6 +67,7 @@ func readEdge(v value, e *Edge) {
 		field{"encapsulation", intoText(&e.Encapsulation), ""},
 		field{"hopLimit", intoNumber(&e.HopLimit), ""},
 		field{"buckets", intoNumber(&e.Buckets), ""},
+		field{"shadow", func(v value) { readShadow(v, &e.Shadow) }, ""},
 		field{"services", intoList(&e.Services, readService), ""},
 	)
 }
@@ -78,10 +84,8 @@ func readEdgeInterface(v value) EdgeInterface {
 
 func readService(v value) Service {
 	s := newService("")
-	v.mapping(append(endpointFields(&s.Name, &s.Endpoint),
-		field{"candidates", intoNumber(&s.Candidates), ""},
-		field{"backends", intoList(&s.Backends, readBackend), ""},
-	)...)
+	fields := append(endpointFields(&s.Name, &s.Endpoint), continuityFields(&s.Continuity)...)
+	v.mapping(append(fields, field{"backends", intoList(&s.Backends, readBackend), ""})...)
 	return s
 }
 
@@ -109,6 +113,7 @@ func readHost(v value, h *Host) {
 	v.mapping(
 		field{"interfaces", intoList(&h.Interfaces, readHostInterface), `"interfaces:" and a list of names`},
 		field{"cgroup", intoText(&h.Cgroup), ""},
+		field{"source", into(&h.Source, ParseAddress), ""},
 		field{"sids", intoList(&h.SIDs, readSID), `"sids:" and a list of prefixes with behavior`},
 		field{"services", intoList(&h.Services, readHostService), ""},
 	)
@@ -127,6 +132,7 @@ func readSID(v value) (s SID) {
 	v.mapping(
 		field{"prefix", into(&s.Prefix, parsePrefix), `"prefix: " and an IPv6 prefix like "fcbb:bb00:1::/48"`},
 		field{"behavior", into(&s.Behavior, parseBehavior), `"behavior: " and ` + alternatives(hostBehaviors)},
+		field{"backup", into(&s.Backup, ParseSID), ""},
 	)
 	return s
 }

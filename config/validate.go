@@ -13,6 +13,7 @@ import (
 const (
 	minMTU, maxMTU         = 1280, 65535 // RFC 8200 section 5
 	minBuckets, maxBuckets = 1021, 1 << 20
+	maxOverhead            = 256 // more than any encapsulation takes, and what it leaves of minMTU is still of use
 	maxCandidates          = srv6.MaxCarrierCSIDs
 	maxWeight              = 65535
 	maxWorkers             = 65535
@@ -51,6 +52,9 @@ func Validate(n *Node) []*Problem {
 	}
 	if n.Host != nil {
 		c.host(n.Host)
+	}
+	if n.BGP != nil {
+		c.bgp(n.BGP)
 	}
 	return c.problems
 }
@@ -131,6 +135,7 @@ func (c *checker) socket(where, socket string) {
 func (c *checker) domain() {
 	d := c.node.Domain
 	c.number("domain.mtu", "mtu", d.MTU, minMTU, maxMTU)
+	c.number("domain.overhead", "overhead", d.Overhead, ipv6HeaderBytes, maxOverhead)
 	if len(d.Infrastructure) == 0 {
 		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
 			"name the prefix of the addresses that edges send from")

@@ -9,9 +9,14 @@ import (
 
 func (c *checker) edge(e *Edge) {
 	word(c, "edge.encapsulation", "encapsulation", e.Encapsulation, encapsulations)
+	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
+		c.invalid("domain.overhead", fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
+			c.node.Domain.Overhead, needed, e.Encapsulation),
+			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier", needed), "edge.encapsulation")
+	}
 	c.number("edge.hopLimit", "hopLimit", e.HopLimit, 1, 255)
 	c.number("edge.buckets", "buckets", e.Buckets, minBuckets, maxBuckets)
-	c.source(e.Source)
+	c.source("edge.source", e.Source)
 	if len(e.Interfaces) == 0 {
 		c.invalid("edge.interfaces", "the edge has no interface", `add "- {name: eth0, side: mixed}"`)
 	}
@@ -21,17 +26,17 @@ func (c *checker) edge(e *Edge) {
 		word(c, join(where, "side"), "side", iface.Side, sides)
 		c.iface(where, iface.Name, iface.Mode, names)
 	}
+	c.shadow(e.Shadow)
 	c.services(e)
 }
 
-func (c *checker) source(source netip.Addr) {
+func (c *checker) source(where string, source netip.Addr) {
 	switch _, inside := c.infrastructure(source); {
 	case !source.Is6() || !plainUnicast(source):
-		c.invalid("edge.source", fmt.Sprintf("source %s is not a plain IPv6 address", source),
+		c.invalid(where, fmt.Sprintf("source %s is not a plain IPv6 address", source),
 			"use an address of this machine that lies inside infrastructure")
 	case !inside:
-		c.invalid("edge.source",
-			fmt.Sprintf("source %s lies in no infrastructure prefix, so hosts would refuse its packets", source),
+		c.invalid(where, fmt.Sprintf("source %s lies in no infrastructure prefix, so nodes would refuse its packets", source),
 			"use an address inside infrastructure, or add its prefix there", "domain.infrastructure")
 	}
 }
@@ -51,7 +56,7 @@ func (c *checker) services(e *Edge) {
 		where := fmt.Sprintf("edge.services[%d]", i)
 		c.name(join(where, "name"), "service", s.Name)
 		c.endpoint(where, s.Endpoint)
-		c.number(join(where, "candidates"), "candidates", s.Candidates, 1, maxCandidates)
+		c.continuity(where, s.Continuity)
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.backends(where, s, e)
 	}
@@ -154,6 +159,7 @@ func (c *checker) sids(sids []SID) {
 			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix), "delete one of the two")
 		}
 		c.sid(where, fmt.Sprintf("host.sids[%d].behavior", i), s)
+		c.backup(fmt.Sprintf("host.sids[%d].backup", i), s)
 	}
 	c.count("host.sids", "different prefix lengths", len(lengths), maxSIDLengths)
 }
@@ -175,6 +181,28 @@ func (c *checker) sid(where, behavior string, s SID) {
 			fmt.Sprintf("write the block %s, an identifier and /48, or a whole address with /128",
 				block.Prefix()), "domain.block", behavior)
 	}
+}
+
+// backup checks where a SID sends strays: End.DT*.COND needs that, and an address to send them from.
+func (c *checker) backup(where string, s SID) {
+	conditional := conditionalBehavior(s.Behavior)
+	switch {
+	case conditional && !s.Backup.IsValid():
+		c.invalid(where, fmt.Sprintf("%s at %s has no backup", s.Behavior, s.Prefix),
+			`add "backup: " and the edge's End.SHADOW SID`)
+	case !conditional && s.Backup.IsValid():
+		c.invalid(where, fmt.Sprintf("%s at %s has a backup, but sends nothing there", s.Behavior, s.Prefix),
+			"delete it, or choose behavior End.DT46.COND")
+	case conditional && !c.node.Host.Source.IsValid():
+		c.invalid("host.source", "the host has no address to send strays from",
+			`add "source: " and an address of this machine that lies inside infrastructure`)
+	case conditional:
+		c.source("host.source", c.node.Host.Source)
+	}
+}
+
+func conditionalBehavior(b srv6.Behavior) bool {
+	return b == srv6.EndDT4COND || b == srv6.EndDT6COND || b == srv6.EndDT46COND
 }
 
 func (c *checker) accept(where string, a Accept) {

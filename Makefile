@@ -49,7 +49,7 @@ check-generate: ## Compare the committed objects with freshly compiled ones
 
 bench: ## Net nanoseconds per packet of edge and host, as ratios to a bare encapsulation
 	@scripts/deps.sh go bpffs
-	go test ./datapath -exec $(AS_ROOT) -run TestNothing -bench .
+	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench Programs -benchtime 1x
 
 fuzz: ## Each fuzz target for a short time (FUZZTIME=10s)
 	@scripts/deps.sh go

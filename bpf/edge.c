@@ -38,7 +38,7 @@ struct chain {
 	__be16 ids[CHAIN_MAX];
 	__u8 length;
 	__u8 candidates;
-	__u16 reserved;
+	__be16 shadow; /* for End.SHADOW: the owner before the latest change; 0: none */
 };
 
 /* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
@@ -74,12 +74,21 @@ struct {
 	__type(value, struct traffic);
 } service_traffic SEC(".maps");
 
-/* By SID id of the first in the chain: whom the packet was offered to first. */
+/*
+ * By SID id of the first in the chain: whom the packet was offered to first. In blocks, as the kernel allocates each
+ * entry of a per-CPU map by itself: 65,536 of them take longer than all else in loading.
+ */
+#define TRAFFIC_BLOCK 256
+
+struct traffic_block {
+	struct traffic backends[TRAFFIC_BLOCK];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 65536);
+	__uint(max_entries, 65536 / TRAFFIC_BLOCK);
 	__type(key, __u32);
-	__type(value, struct traffic);
+	__type(value, struct traffic_block);
 } backend_traffic SEC(".maps");
 
 /* ===== Steps ===== */
@@ -175,7 +184,7 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n, st
 		return true;
 	}
 	sid = bpf_map_lookup_elem(&sids, &id);
-	if (!sid)
+	if (!sid || !sid->word[0]) /* never set */
 		return false;
 	*destination = *sid;
 	return true;
@@ -199,6 +208,7 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 		struct address *slot = srh->segments + i, *sid;
 		__u32 visit = n - 1 - i, id;
 
+		barrier_var(visit); /* or else the compiler counts a pointer down, whose bounds the verifier loses */
 		if (i >= segments || visit >= CHAIN_MAX)
 			break;
 		id = bpf_ntohs(chain->ids[visit]);
@@ -206,6 +216,8 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 		if (!sid || (void *)(slot + 1) > end)
 			return false;
 		*slot = *sid;
+		if (!slot->word[0]) /* never set */
+			return false;
 	}
 	return true;
 }
@@ -236,8 +248,18 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	outer_write(ip, p, &source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
 		    settings.hop_limit, p->length + srh_length(segments));
 	if (segments && !srh_write(ip + 1, end, chain, n, segments, inner_next))
-		return REASON_NO_HEADROOM;
+		return REASON_NO_BACKEND;
 	return REASON_NONE;
+}
+
+static __always_inline void traffic_count(__u32 service, __u16 backend, __u32 bytes)
+{
+	__u32 index = backend / TRAFFIC_BLOCK;
+	struct traffic_block *block = bpf_map_lookup_elem(&backend_traffic, &index);
+
+	if (block)
+		traffic_add(&block->backends[backend % TRAFFIC_BLOCK], bytes);
+	traffic_add(bpf_map_lookup_elem(&service_traffic, &service), bytes);
 }
 
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
@@ -246,7 +268,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
 	struct address source = address_read(&settings.source), destination;
-	__u32 n, index, id, length, l2_before = frame_l2_length(f);
+	__u32 n, id, length, l2_before = frame_l2_length(f);
 	struct next_hop *hop;
 	int reason;
 
@@ -270,9 +292,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (reason)
 		return drop(reason);
 
-	index = service->index;
-	traffic_add(bpf_map_lookup_elem(&service_traffic, &index), p->length);
-	traffic_add(bpf_map_lookup_elem(&backend_traffic, &id), p->length);
+	traffic_count(service->index, id, p->length);
 	if (hop->how == NEXT_HOP_SEND)
 		return next_hop_send(ctx, hop);
 	count_in(&outcomes, OUTCOME_HANDED);

@@ -14,13 +14,26 @@
 
 /* ===== Configuration ===== */
 
-#define SID_LENGTHS_MAX 4
+enum behavior {
+	BEHAVIOR_NONE = 0,
+	BEHAVIOR_END_OFFER,
+	BEHAVIOR_END_DT4,
+	BEHAVIOR_END_DT6,
+	BEHAVIOR_END_DT46,
+};
+
+struct local_sid {
+	struct prefix prefix; /* the bits behind it are the argument */
+	enum behavior behavior; /* none: not a SID, and no more follow */
+	__u32 reserved;
+};
+
+#define SIDS_MAX 16
 
 struct host_settings {
 	struct secret secret;
 	struct infrastructure infrastructure;
-	struct address
-		sid_masks[SID_LENGTHS_MAX]; /* of the local SIDs' prefixes, longest first; word[0] == 0: unused */
+	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
 	__u64 netns_cookie; /* of the sockets that count as busy */
 	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
 	__u16 mss_ipv4;
@@ -29,33 +42,7 @@ struct host_settings {
 
 const volatile struct host_settings settings = {};
 
-enum behavior {
-	BEHAVIOR_END_OFFER = 1,
-	BEHAVIOR_END_DT4,
-	BEHAVIOR_END_DT6,
-	BEHAVIOR_END_DT46,
-};
-
 /* ===== Tables ===== */
-
-struct sid {
-	enum behavior behavior;
-	__u32 reserved;
-	struct address argument_mask;
-};
-
-/* Local SIDs by their prefix's address; tried once per prefix length in use. */
-struct sid_key {
-	struct address prefix;
-	struct address mask;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 256);
-	__type(key, struct sid_key);
-	__type(value, struct sid);
-} local_sids SEC(".maps");
 
 /* Per service; index 0 is for packets without a service of this host. */
 struct host_traffic {
@@ -89,28 +76,17 @@ struct {
 
 /* ===== Steps ===== */
 
-static __always_inline struct sid *sid_find(const struct address *destination)
+static __always_inline const volatile struct local_sid *sid_find(const struct address *destination)
 {
-	struct sid_key key;
-	struct sid *sid;
-
-	for (int i = 0; i < SID_LENGTHS_MAX; i++) {
-		key.mask = address_read(&settings.sid_masks[i]);
-		if (!key.mask.word[0])
-			break;
-		key.prefix.word[0] = destination->word[0] & key.mask.word[0];
-		key.prefix.word[1] = destination->word[1] & key.mask.word[1];
-		sid = bpf_map_lookup_elem(&local_sids, &key);
-		if (sid)
-			return sid;
-	}
+	for (int i = 0; i < SIDS_MAX && settings.sids[i].behavior; i++)
+		if (prefix_contains(&settings.sids[i].prefix, destination))
+			return &settings.sids[i];
 	return 0;
 }
 
-static __always_inline bool has_argument(const struct sid *sid, const struct address *destination)
+static __always_inline bool has_argument(const volatile struct local_sid *sid, const struct address *destination)
 {
-	return (destination->word[0] & sid->argument_mask.word[0]) ||
-	       (destination->word[1] & sid->argument_mask.word[1]);
+	return (destination->word[0] & ~sid->prefix.mask.word[0]) || (destination->word[1] & ~sid->prefix.mask.word[1]);
 }
 
 /* The SRH at an offset found by the walk, which has checked it; 0: there is none. */
@@ -363,7 +339,7 @@ static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct f
 static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
 {
 	int reason = ipv6_parse(c, p);
-	struct sid *sid;
+	const volatile struct local_sid *sid;
 
 	if (reason)
 		return reason;

@@ -71,16 +71,22 @@ func updateXDP(path string, program *ebpf.Program, index int, want Mode) Mode {
 	}
 	defer l.Close()
 	info, err := l.Info()
-	if err != nil || info.XDP() == nil || int(info.XDP().Ifindex) != index {
-		os.Remove(path)
-		return Auto
+	if err == nil && info.XDP() != nil && int(info.XDP().Ifindex) == index {
+		if has := modeOf(index); (want == Auto || has == want) && l.Update(program) == nil {
+			return has
+		}
 	}
-	has := modeOf(index)
-	if want != Auto && has != want || l.Update(program) != nil {
-		os.Remove(path)
-		return Auto
+	_ = detach(path) // if it fails, attaching anew says what is in the way
+	return Auto
+}
+
+// detach takes the program behind a pinned link off at once. If only the pin went, the kernel would do it some time later.
+func detach(path string) error {
+	if l, err := link.LoadPinnedLink(path, nil); err == nil {
+		_ = l.Detach() // it fails if the interface is gone, and the program with it
+		l.Close()
 	}
-	return has
+	return os.Remove(path)
 }
 
 // newXDP attaches the program and pins the link.
@@ -95,7 +101,12 @@ func newXDP(path string, program *ebpf.Program, index int, want Mode) (Mode, err
 		}
 		l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: index, Flags: try.flag})
 		if err != nil {
-			refusal = errors.Join(refusal, fmt.Errorf("%s mode: %w", try.mode, err))
+			err = fmt.Errorf("%s mode: %w", try.mode, err)
+			if refusal == nil {
+				refusal = err
+			} else {
+				refusal = fmt.Errorf("%w, %w", refusal, err)
+			}
 			continue
 		}
 		defer l.Close()
@@ -161,7 +172,7 @@ func releaseOthers(dir string, keep []Attachment) error {
 		if wanted[filepath.Base(path)] {
 			continue
 		}
-		if err := os.Remove(path); err != nil {
+		if err := detach(path); err != nil {
 			return fmt.Errorf("detach %s: %w", path, err)
 		}
 	}
@@ -184,6 +195,9 @@ func (c *collection) setPorts(attachments []Attachment) error {
 // Unload detaches all programs of the instance and forgets its tables and counters. Unloading what is not loaded is no error.
 func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
+		return err
+	}
+	if err := releaseOthers(dir, nil); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {

@@ -19,6 +19,9 @@ type collection struct {
 	programs []*ebpf.Program
 }
 
+// freshSuffix marks a pin that is about to replace another.
+const freshSuffix = "~"
+
 // newCollection prepares the pin directory.
 func newCollection(dir string) (*collection, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,7 +81,7 @@ func (c *collection) pinned(spec *ebpf.MapSpec, name string) *ebpf.Map {
 func (c *collection) pin() error {
 	for name, m := range c.maps {
 		final := filepath.Join(c.dir, name)
-		fresh := final + "~"
+		fresh := final + freshSuffix
 		os.Remove(fresh)
 		clone, err := m.Clone()
 		if err != nil {

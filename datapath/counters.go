@@ -32,7 +32,7 @@ func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
 		if label == "" {
 			continue
 		}
-		packets, err := sumPerCPU[uint64](m, uint32(i), func(total *uint64, v uint64) { *total += v })
+		packets, err := sumPerCPU(m, uint32(i), func(total *uint64, v uint64) { *total += v })
 		if err != nil {
 			return nil, fmt.Errorf("read counters %s: %w", name, err)
 		}
@@ -42,8 +42,8 @@ func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
 }
 
 // sumPerCPU adds up one entry of a per-CPU array.
-func sumPerCPU[T any](m *ebpf.Map, index uint32, add func(total *T, v T)) (T, error) {
-	var total T
+func sumPerCPU[S, T any](m *ebpf.Map, index uint32, add func(total *S, v T)) (S, error) {
+	var total S
 	var values []T
 	if err := m.Lookup(index, &values); err != nil {
 		return total, err

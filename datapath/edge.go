@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -148,15 +149,15 @@ func (e *Edge) SetService(key ServiceKey, index uint32) error {
 	return nil
 }
 
-// DeleteService stops serving key. The last service of a VIP takes the VIP along.
+// DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.
 func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 	if lastOfVIP {
 		vip := ServiceKey{VIP: key.VIP}
-		if err := e.maps["services"].Delete(vip.key()); err != nil {
+		if err := e.maps["services"].Delete(vip.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("unmark %s as a VIP: %w", key.VIP, err)
 		}
 	}
-	if err := e.maps["services"].Delete(key.key()); err != nil {
+	if err := e.maps["services"].Delete(key.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
 	return nil
@@ -190,7 +191,9 @@ func (e *Edge) ServiceTraffic(index uint32) (Traffic, error) {
 
 // BackendTraffic returns what was offered to the backend of id first.
 func (e *Edge) BackendTraffic(id uint16) (Traffic, error) {
-	return sumPerCPU(e.maps["backend_traffic"], uint32(id), addTraffic)
+	return sumPerCPU(e.maps["backend_traffic"], uint32(id)/trafficBlockSize, func(total *Traffic, v trafficBlock) {
+		addTraffic(total, v.Backends[id%trafficBlockSize])
+	})
 }
 
 // Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and pins everything.

@@ -77,7 +77,7 @@ func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Genera
 	for i, id := range ids {
 		backends[i] = pool.Backend{ID: id, Weight: 1}
 	}
-	g, err := pool.New(buckets, candidates, 1, backends)
+	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Method: pool.Exact, Candidates: candidates}, backends, 0)
 	must(t, err)
 	return g
 }
@@ -95,7 +95,7 @@ func edgePools(t testing.TB, buckets int) []*pool.Generation {
 	withPast, err := pools[0].Next([]pool.Backend{
 		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendUnresolved, Weight: 1},
 		{ID: backendNarrow, Weight: 1}, {ID: backendNear2, Weight: 1, State: pool.Draining},
-	})
+	}, 0)
 	must(t, err)
 	pools[0] = withPast
 	return pools

@@ -28,6 +28,16 @@ var (
 type world struct {
 	dir       string // for pins
 	near, far int    // interface indexes
+	netns     int    // file descriptor
+}
+
+// run is t.Run in the world's namespace, where a subtest's own thread is not.
+func (w *world) run(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		runtime.LockOSThread()
+		must(t, unix.Setns(w.netns, unix.CLONE_NEWNET))
+		f(t)
+	})
 }
 
 // newWorld moves the test into a namespace of its own, which ends with the test's thread.
@@ -43,7 +53,10 @@ func newWorld(t testing.TB) *world {
 	dir, err := os.MkdirTemp(bpffs, "sextant-test-")
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	w := &world{dir: filepath.Join(dir, "node")}
+	netns, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	must(t, err)
+	t.Cleanup(func() { unix.Close(netns) })
+	w := &world{dir: filepath.Join(dir, "node"), netns: netns}
 	setUp(t, "lo")
 	must(t, kernel.WriteSysctl("net.ipv6.conf.all.forwarding", "1"))
 	w.near = addInterface(t, "near", nearMAC, netip.MustParsePrefix("fd00:5e:1::1/64"), netip.MustParseAddr("fd00:5e:1::2"), routerMAC)

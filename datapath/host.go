@@ -30,7 +30,7 @@ type LocalSID struct {
 type HostConfig struct {
 	Secret         flow.Secret
 	Infrastructure []netip.Prefix // at most 4
-	SIDs           []LocalSID     // prefixes of at most 4 different lengths
+	SIDs           []LocalSID     // at most 16
 	TunnelMTU      int            // bytes of the largest packet of a client that fits the SR domain behind the outer header
 	Refusal        time.Duration  // how long a refused SYN stays refused
 	Cgroup         string         // whose sockets count as busy
@@ -92,15 +92,8 @@ func (h *Host) open() error {
 	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return err
 	}
-	if h.programs, err = h.load(spec, hostState...); err != nil {
-		return err
-	}
-	for _, s := range h.config.SIDs {
-		if err := h.setSID(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	h.programs, err = h.load(spec, hostState...)
+	return err
 }
 
 // tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size leaves out.
@@ -122,39 +115,23 @@ func (c HostConfig) settings() (hostSettings, error) {
 		MSSIPv4:        uint16(c.TunnelMTU - tcpHeadersIPv4),
 		MSSIPv6:        uint16(c.TunnelMTU - tcpHeadersIPv6),
 	}
-	lengths := c.sidLengths()
-	if len(lengths) > sidLengthsMax {
-		return s, fmt.Errorf("local SIDs have prefixes of %d different lengths; at most %d can be used", len(lengths), sidLengthsMax)
-	}
-	for i, bits := range lengths {
-		s.SIDMasks[i] = maskOf(bits)
-	}
-	return s, nil
+	s.SIDs, err = localSIDs(c.SIDs)
+	return s, err
 }
 
-// sidLengths returns the prefix lengths in use, longest first.
-func (c HostConfig) sidLengths() []int {
-	var lengths []int
-	for _, s := range c.SIDs {
-		if !slices.Contains(lengths, s.Prefix.Bits()) {
-			lengths = append(lengths, s.Prefix.Bits())
+// localSIDs returns the table of a host's SIDs, longest prefix first.
+func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
+	if len(sids) > sidsMax {
+		return table, fmt.Errorf("the host has %d SIDs; at most %d can be used", len(sids), sidsMax)
+	}
+	longestFirst := slices.SortedStableFunc(slices.Values(sids), func(a, b LocalSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
+	for i, s := range longestFirst {
+		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior]}
+		if table[i].Behavior == 0 {
+			return table, fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
 		}
 	}
-	slices.Sort(lengths)
-	slices.Reverse(lengths)
-	return lengths
-}
-
-func (h *Host) setSID(s LocalSID) error {
-	p := prefixOf(s.Prefix)
-	value := sid{Behavior: behaviors[s.Behavior], ArgumentMask: invert(p.Mask)}
-	if value.Behavior == 0 {
-		return fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
-	}
-	if err := h.maps["local_sids"].Put(sidKey{Prefix: p.Address, Mask: p.Mask}, value); err != nil {
-		return fmt.Errorf("set SID %s: %w", s.Prefix, err)
-	}
-	return nil
+	return table, nil
 }
 
 // SetService makes the host serve key by the policy, with counters of index, from 1 to MaxServices-1. What the policy has learnt
@@ -212,9 +189,9 @@ func (h *Host) Clear(index uint32) error {
 	)
 }
 
-// DeleteService stops serving key.
+// DeleteService stops serving key, if it was.
 func (h *Host) DeleteService(key ServiceKey) error {
-	if err := h.maps["services"].Delete(key.key()); err != nil {
+	if err := h.maps["services"].Delete(key.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
 	return nil

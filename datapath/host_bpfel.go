@@ -21,7 +21,6 @@ const (
 	hostMapBusy             = "busy"
 	hostMapDrops            = "drops"
 	hostMapFibEpoch         = "fib_epoch"
-	hostMapLocalSids        = "local_sids"
 	hostMapNextHops         = "next_hops"
 	hostMapOutcomes         = "outcomes"
 	hostMapPorts            = "ports"
@@ -91,7 +90,6 @@ type hostMapSpecs struct {
 	Busy           *ebpf.MapSpec `ebpf:"busy"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
-	LocalSids      *ebpf.MapSpec `ebpf:"local_sids"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
@@ -133,7 +131,6 @@ type hostMaps struct {
 	Busy           *ebpf.Map `ebpf:"busy"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
-	LocalSids      *ebpf.Map `ebpf:"local_sids"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
@@ -149,7 +146,6 @@ func (m *hostMaps) Close() error {
 		m.Busy,
 		m.Drops,
 		m.FibEpoch,
-		m.LocalSids,
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,

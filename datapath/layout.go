@@ -14,7 +14,8 @@ const (
 	chainMax          = 6    // CHAIN_MAX
 	servicesMax       = 1024 // SERVICES_MAX
 	infrastructureMax = 4    // INFRASTRUCTURE_PREFIXES
-	sidLengthsMax     = 4    // SID_LENGTHS_MAX
+	sidsMax           = 16   // SIDS_MAX
+	trafficBlockSize  = 256  // TRAFFIC_BLOCK
 )
 
 type address [16]byte
@@ -51,27 +52,23 @@ type chain struct {
 	IDs        [chainMax][2]byte // network order
 	Length     uint8
 	Candidates uint8
-	Reserved   uint16
+	Shadow     [2]byte // network order
 }
 
 type hostSettings struct {
 	Secret         [16]byte
 	Infrastructure [infrastructureMax]prefix
-	SIDMasks       [sidLengthsMax]address
+	SIDs           [sidsMax]localSID
 	NetnsCookie    uint64
 	RefusalJiffies uint32
 	MSSIPv4        uint16
 	MSSIPv6        uint16
 }
 
-type sidKey struct {
-	Prefix, Mask address
-}
-
-type sid struct {
-	Behavior     uint32
-	Reserved     uint32
-	ArgumentMask address
+type localSID struct {
+	Prefix   prefix
+	Behavior uint32
+	Reserved uint32
 }
 
 type acceptPolicy struct {
@@ -93,6 +90,11 @@ type acceptState struct {
 type Traffic struct {
 	Packets uint64
 	Bytes   uint64
+}
+
+// trafficBlock counts what was offered first to backends of neighbouring ids.
+type trafficBlock struct {
+	Backends [trafficBlockSize]Traffic
 }
 
 // HostTraffic counts what a host was offered for one service.
@@ -121,13 +123,6 @@ func maskOf(bits int) address {
 	return m
 }
 
-func invert(a address) address {
-	for i := range a {
-		a[i] = ^a[i]
-	}
-	return a
-}
-
 func infrastructureOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
 	for i, p := range prefixes {
 		out[i] = prefixOf(p)
@@ -136,5 +131,7 @@ func infrastructureOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
 }
 
 func bigEndian(v uint16) [2]byte { return [2]byte{byte(v >> 8), byte(v)} }
+
+func fromBigEndian(b [2]byte) uint16 { return uint16(b[0])<<8 | uint16(b[1]) }
 
 func secretOf(s flow.Secret) [16]byte { return s }

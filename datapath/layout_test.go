@@ -44,8 +44,8 @@ var twins = []struct {
 	{serviceKey{}, "service_key", "edge host"},
 	{service{}, "service", "edge host"},
 	{chain{}, "chain", "edge"},
-	{sidKey{}, "sid_key", "host"},
-	{sid{}, "sid", "host"},
+	{localSID{}, "local_sid", "host"},
+	{trafficBlock{}, "traffic_block", "edge"},
 	{acceptPolicy{}, "accept_policy", "host"},
 	{acceptState{}, "accept_state", "host"},
 	{Traffic{}, "traffic", "edge host"},
@@ -144,10 +144,11 @@ func TestEveryStructHasATwin(t *testing.T) {
 // TestLimits compares the constants with the sizes of the maps and arrays, and with what other packages assume.
 func TestLimits(t *testing.T) {
 	all := specs(t)
-	var ids, prefixes, masks *btf.Array
+	var ids, prefixes, sids, block *btf.Array
 	must(t, fieldOf(all["edge"], "chain", "ids", &ids))
 	must(t, fieldOf(all["host"], "infrastructure", "prefixes", &prefixes))
-	must(t, fieldOf(all["host"], "host_settings", "sid_masks", &masks))
+	must(t, fieldOf(all["host"], "host_settings", "sids", &sids))
+	must(t, fieldOf(all["edge"], "traffic_block", "backends", &block))
 	for _, test := range []struct {
 		name      string
 		got, want int
@@ -156,7 +157,8 @@ func TestLimits(t *testing.T) {
 		{"ids of a chain in package pool", pool.MaxChain, chainMax},
 		{"ids in a carrier", srv6.MaxCarrierCSIDs, chainMax},
 		{"infrastructure prefixes", infrastructureMax, int(prefixes.Nelems)},
-		{"lengths of SIDs' prefixes", sidLengthsMax, int(masks.Nelems)},
+		{"SIDs of a host", sidsMax, int(sids.Nelems)},
+		{"backends in a block of counters", trafficBlockSize, int(block.Nelems)},
 		{"services", MaxServices, int(all["edge"].Maps["tables"].MaxEntries)},
 		{"services' counters", MaxServices, int(all["edge"].Maps["service_traffic"].MaxEntries)},
 		{"services' policies", MaxServices, int(all["host"].Maps["accept_policies"].MaxEntries)},
@@ -164,7 +166,7 @@ func TestLimits(t *testing.T) {
 		{"services' open connections", MaxServices, int(all["host"].Maps["busy"].MaxEntries)},
 		{"services' offers", MaxServices, int(all["host"].Maps["served"].MaxEntries)},
 		{"SIDs by id", 1 << 16, int(all["edge"].Maps["sids"].MaxEntries)},
-		{"backends by id", 1 << 16, int(all["edge"].Maps["backend_traffic"].MaxEntries)},
+		{"backends by id", 1 << 16, trafficBlockSize * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
 		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()), int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
 		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},
@@ -252,6 +254,7 @@ func TestEnums(t *testing.T) {
 			"ACCEPT_ALWAYS": uint64(accept.Always), "ACCEPT_STATIC": uint64(accept.Static), "ACCEPT_DYNAMIC": uint64(accept.Dynamic),
 		}},
 		{"host", "behavior", map[string]uint64{
+			"BEHAVIOR_NONE":      0,
 			"BEHAVIOR_END_OFFER": uint64(behaviors[srv6.EndOFFER]), "BEHAVIOR_END_DT4": uint64(behaviors[srv6.EndDT4]),
 			"BEHAVIOR_END_DT6": uint64(behaviors[srv6.EndDT6]), "BEHAVIOR_END_DT46": uint64(behaviors[srv6.EndDT46]),
 		}},

@@ -24,26 +24,30 @@ func attachLeave(dir string, program *ebpf.Program, iface string) (Attachment, e
 		return Attachment{}, fmt.Errorf("attach host_leave to interface %s: no such interface here; ip link lists them", iface)
 	}
 	a := Attachment{Program: "host_leave", On: iface, Index: device.Index, Tag: tagOf(program), link: linkPrefix + "host_leave_tc_" + iface}
-	path := filepath.Join(dir, a.link)
+	return a, putLeave(filepath.Join(dir, a.link), program, device.Index, iface)
+}
+
+// putLeave replaces the program behind the link pinned at path, or attaches it anew.
+func putLeave(path string, program *ebpf.Program, index int, iface string) error {
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()
-		if info, err := l.Info(); err == nil && info.TCX() != nil && int(info.TCX().Ifindex) == device.Index && l.Update(program) == nil {
-			return a, nil
+		if info, err := l.Info(); err == nil && info.TCX() != nil && int(info.TCX().Ifindex) == index && l.Update(program) == nil {
+			return nil
 		}
 		os.Remove(path)
 	}
-	l, err := link.AttachTCX(link.TCXOptions{Program: program, Interface: device.Index, Attach: ebpf.AttachTCXEgress})
+	l, err := link.AttachTCX(link.TCXOptions{Program: program, Interface: index, Attach: ebpf.AttachTCXEgress})
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.EINVAL) {
-		return a, attachFilter(path, program, device.Index, iface)
+		return attachFilter(path, program, index, iface)
 	}
 	if err != nil {
-		return a, fmt.Errorf("attach host_leave to interface %s: %w", iface, err)
+		return fmt.Errorf("attach host_leave to interface %s: %w", iface, err)
 	}
 	defer l.Close()
 	if err := l.Pin(path); err != nil {
-		return a, fmt.Errorf("pin link at %s: %w", path, err)
+		return fmt.Errorf("pin link at %s: %w", path, err)
 	}
-	return a, nil
+	return nil
 }
 
 // attachFilter is the way before TCX. The program is pinned where the link would be, so that unloading finds the interface.

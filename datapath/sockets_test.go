@@ -34,6 +34,10 @@ func addAddresses(t testing.TB, addrs ...netip.Addr) {
 	must(t, err)
 	for _, a := range addrs {
 		must(t, netlink.AddrAdd(lo, &netlink.Addr{IPNet: ipNet(netip.PrefixFrom(a, a.BitLen())), Flags: unix.IFA_F_NODAD}))
+		eventually(t, "a local route to "+a.String(), func() bool { // the kernel adds it a moment later
+			routes, err := netlink.RouteGet(a.AsSlice())
+			return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
+		})
 	}
 }
 
@@ -65,7 +69,13 @@ func timeWait(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
 
 func connect(t testing.TB, l *net.TCPListener, client netip.Addr) (flow.Tuple, net.Conn, net.Conn) {
 	t.Helper()
-	peer, err := net.DialTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0)), l.Addr().(*net.TCPAddr))
+	return connectBy(t, &net.Dialer{}, l, client)
+}
+
+func connectBy(t testing.TB, dialer *net.Dialer, l *net.TCPListener, client netip.Addr) (flow.Tuple, net.Conn, net.Conn) {
+	t.Helper()
+	dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))
+	peer, err := dialer.Dial("tcp", l.Addr().String())
 	must(t, err)
 	server, err := l.Accept()
 	must(t, err)
@@ -80,9 +90,11 @@ func tupleOf(client, vip netip.Addr, port uint16) flow.Tuple {
 // wire sends frames to the interface "near" and sees what the kernel sends there.
 type wire struct{ fd int }
 
-func openWire(t testing.TB) wire {
+func openWire(t testing.TB) wire { return openWireOn(t, "nearpeer") }
+
+func openWireOn(t testing.TB, iface string) wire {
 	t.Helper()
-	peer, err := net.InterfaceByName("nearpeer")
+	peer, err := net.InterfaceByName(iface)
 	must(t, err)
 	const allProtocols = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL<<8&0xff00
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, allProtocols)
@@ -137,15 +149,21 @@ func tcpFrame(t testing.TB, tuple flow.Tuple, tcp *layers.TCP) []byte {
 	return buffer.Bytes()
 }
 
-// hostSockets makes one socket of each kind per family; the model is told what the kernel has.
-func hostSockets(t testing.TB, w *world) (map[flow.Tuple]forward.Socket, []packetgen.Connection) {
+// farClients adds the VIPs, clients in this namespace, and routes to clients beyond the interface, whose addresses by "is IPv4"
+// are returned.
+func farClients(t testing.TB, w *world) map[bool]netip.Addr {
+	t.Helper()
 	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
 	must(t, netlink.AddrAdd(mustLink(t, "near"), &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("192.0.2.1/24"))}))
 	must(t, netlink.NeighSet(&netlink.Neigh{LinkIndex: w.near, IP: net.IPv4(192, 0, 2, 2), State: netlink.NUD_PERMANENT, HardwareAddr: routerMAC}))
 	addRoute(t, "2001:db8:c2::/64", "fd00:5e:1::2", 0)
 	addRoute(t, "203.0.114.0/24", "192.0.2.2", 0)
-	far := map[bool]netip.Addr{true: netip.MustParseAddr("203.0.114.4"), false: netip.MustParseAddr("2001:db8:c2::4")}
+	return map[bool]netip.Addr{true: netip.MustParseAddr("203.0.114.4"), false: netip.MustParseAddr("2001:db8:c2::4")}
+}
 
+// hostSockets makes one socket of each kind per family; the model is told what the kernel has.
+func hostSockets(t testing.TB, w *world) (map[flow.Tuple]forward.Socket, []packetgen.Connection) {
+	far := farClients(t, w)
 	sockets := map[flow.Tuple]forward.Socket{}
 	var connections []packetgen.Connection
 	line := openWire(t)

@@ -49,7 +49,7 @@ func encodeChains(g *pool.Generation) []chain {
 	chains := make([]chain, g.Buckets())
 	for b := range chains {
 		c := g.Chain(b)
-		chains[b].Length, chains[b].Candidates = c.Length, c.Candidates
+		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates, bigEndian(c.Shadow)
 		for i, id := range c.IDs[:c.Length] {
 			chains[b].IDs[i] = bigEndian(id)
 		}
@@ -98,9 +98,9 @@ func readChains(table *ebpf.Map) ([]pool.Chain, error) {
 	wire := unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])), buckets)
 	chains := make([]pool.Chain, buckets)
 	for b, c := range wire {
-		chains[b].Length, chains[b].Candidates = c.Length, c.Candidates
+		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates, fromBigEndian(c.Shadow)
 		for i, id := range c.IDs {
-			chains[b].IDs[i] = uint16(id[0])<<8 | uint16(id[1])
+			chains[b].IDs[i] = fromBigEndian(id)
 		}
 	}
 	return chains, nil

@@ -10,13 +10,18 @@
 
 #include <linux/if_ether.h>
 
-#define ETH_ADDRESSES 12
+#define ETH_ADDRESSES sizeof(struct eth_addresses)
 #define VLAN_TAG 4
 #define VLAN_TAGS_MAX 2
 
+/* Destination and source, in words for the same reason as struct address. */
+struct eth_addresses {
+	__u32 word[3];
+};
+
 /* A frame's way through the program: where it is, and what was in front of the IP header. */
 struct frame {
-	__u8 addresses[ETH_ADDRESSES]; /* destination, source */
+	struct eth_addresses addresses;
 	__u32 tags[VLAN_TAGS_MAX]; /* TPID and TCI as on the wire */
 	__u32 tags_length; /* 0, 4 or 8 */
 	__be16 ethertype; /* behind the tags */
@@ -75,8 +80,8 @@ static __always_inline int frame_parse(struct cursor *c, struct frame *f)
 
 	if (!cursor_has(c, sizeof(*eth)))
 		return REASON_TRUNCATED;
-	__builtin_memcpy(f->addresses, eth, ETH_ADDRESSES);
-	f->ethertype = eth->h_proto;
+	f->addresses = *(const struct eth_addresses *)eth;
+	f->ethertype = *(__be16 *)(c->pos + ETH_ADDRESSES); /* a field of the packed struct would be read by bytes */
 	f->tags_length = 0;
 	cursor_skip(c, sizeof(*eth));
 	if (likely(!is_vlan(f->ethertype)))
@@ -112,7 +117,7 @@ static __always_inline bool frame_write(const struct frame *f, void *data, void 
 
 	if (data + sizeof(struct ethhdr) + VLAN_TAGS_MAX * VLAN_TAG > data_end)
 		return false;
-	__builtin_memcpy(data, f->addresses, ETH_ADDRESSES);
+	*(struct eth_addresses *)data = f->addresses;
 	if (unlikely(f->tags_length)) {
 		tags[0] = f->tags[0];
 		ethertype += 2;

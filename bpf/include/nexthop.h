@@ -22,26 +22,34 @@
 #define FLOW_LABEL_STEP 0x1f35b /* spreads the choices over the 20 bits */
 
 enum next_hop_how {
+	NEXT_HOP_UNKNOWN = 0, /* never asked for */
 	NEXT_HOP_SEND, /* interface and addresses are known */
 	NEXT_HOP_HAND, /* the kernel must find out */
 	NEXT_HOP_NONE, /* the routing table refuses */
-};
+} __attribute__((packed)); /* one byte */
 
+/* Half a cache line. */
 struct next_hop {
-	__u64 expires; /* jiffies */
+	__u32 since; /* jiffies */
 	__u32 epoch;
 	__u32 interface;
 	__u16 id; /* which SID the entry is about, host order */
 	__u16 mtu;
-	__u8 addresses[ETH_ADDRESSES]; /* destination, source */
-	__u32 how; /* enum next_hop_how */
+	struct eth_addresses addresses;
+	enum next_hop_how how;
+	__u8 reserved[3];
+};
+
+/* By choice. The kernel allocates each entry of a per-CPU map by itself: many small ones take long to load. */
+struct next_hop_set {
+	struct next_hop choices[NEXT_HOP_CHOICES];
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, NEXT_HOP_SIDS *NEXT_HOP_CHOICES + 1); /* the last: for answers that are not kept */
+	__uint(max_entries, NEXT_HOP_SIDS + 1); /* the last: for answers that are not kept */
 	__type(key, __u32);
-	__type(value, struct next_hop);
+	__type(value, struct next_hop_set);
 } next_hops SEC(".maps");
 
 /* Raised by the agent at each change of routes or neighbours. */
@@ -75,7 +83,7 @@ static __always_inline __u32 fib_epoch_now(void)
 static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct address *source,
 					     const struct address *destination, __u8 choice, struct next_hop *hop)
 {
-	struct bpf_fib_lookup fib = {
+	struct bpf_fib_lookup fib __attribute__((aligned(8))) = {
 		.family = AF_INET6,
 		.tot_len = 1, /* makes the kernel report the path MTU */
 		.ifindex = ctx->ingress_ifindex,
@@ -101,8 +109,8 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 	}
 	hop->interface = fib.ifindex;
 	hop->mtu = verdict == BPF_FIB_LKUP_RET_SUCCESS ? fib.mtu_result : 0;
-	__builtin_memcpy(hop->addresses, fib.dmac, ETH_ALEN);
-	__builtin_memcpy(hop->addresses + ETH_ALEN, fib.smac, ETH_ALEN);
+	__builtin_memcpy(&hop->addresses, fib.dmac, ETH_ALEN);
+	__builtin_memcpy((void *)&hop->addresses + ETH_ALEN, fib.smac, ETH_ALEN);
 	/* An interface which no program can send on: the kernel can. */
 	if (hop->how == NEXT_HOP_SEND && hop->interface != ctx->ingress_ifindex &&
 	    !bpf_map_lookup_elem(&ports, &hop->interface))
@@ -116,19 +124,20 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const struct address *source,
 						     const struct address *destination, __u16 id, __u8 choice)
 {
-	__u32 index = (id % NEXT_HOP_SIDS) * NEXT_HOP_CHOICES + choice % NEXT_HOP_CHOICES;
-	struct next_hop *hop = bpf_map_lookup_elem(&next_hops, &index);
-	__u64 now = bpf_jiffies64();
-	__u32 epoch = fib_epoch_now();
+	__u32 index = id % NEXT_HOP_SIDS, now = bpf_jiffies64(), epoch = fib_epoch_now();
+	struct next_hop_set *set = bpf_map_lookup_elem(&next_hops, &index);
+	struct next_hop *hop;
 
-	if (!hop)
+	if (!set)
 		return 0;
-	if (likely(hop->id == id && hop->epoch == epoch && now < hop->expires && hop->how == NEXT_HOP_SEND))
+	hop = &set->choices[choice % NEXT_HOP_CHOICES];
+	if (likely(hop->id == id && hop->epoch == epoch && hop->how == NEXT_HOP_SEND &&
+		   now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000))
 		return hop;
 	next_hop_resolve(ctx, source, destination, choice, hop);
 	hop->id = id;
 	hop->epoch = epoch;
-	hop->expires = now + NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
+	hop->since = now;
 	return hop;
 }
 
@@ -136,18 +145,19 @@ static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const s
 static __always_inline struct next_hop *next_hop_uncached(struct xdp_md *ctx, const struct address *source,
 							  const struct address *destination, __u8 choice)
 {
-	__u32 index = NEXT_HOP_SIDS * NEXT_HOP_CHOICES;
-	struct next_hop *hop = bpf_map_lookup_elem(&next_hops, &index);
+	__u32 index = NEXT_HOP_SIDS;
+	struct next_hop_set *set = bpf_map_lookup_elem(&next_hops, &index);
 
-	if (hop)
-		next_hop_resolve(ctx, source, destination, choice % NEXT_HOP_CHOICES, hop);
-	return hop;
+	if (!set)
+		return 0;
+	next_hop_resolve(ctx, source, destination, choice % NEXT_HOP_CHOICES, &set->choices[0]);
+	return &set->choices[0];
 }
 
 /* Puts the next hop's addresses on the frame. Another link has other VLANs: only a frame that turns round keeps its tags. */
 static __always_inline void next_hop_apply(struct xdp_md *ctx, const struct next_hop *hop, struct frame *f)
 {
-	__builtin_memcpy(f->addresses, hop->addresses, ETH_ADDRESSES);
+	f->addresses = hop->addresses;
 	if (hop->interface != ctx->ingress_ifindex)
 		f->tags_length = 0;
 }

@@ -10,7 +10,7 @@
 
 static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const struct packet *p)
 {
-	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
 
 	if (p->flow.ipv4) {
 		tuple.ipv4.saddr = p->flow.source.word[1] >> 32;

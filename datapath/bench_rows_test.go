@@ -1,0 +1,233 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
+
+	"sextant/accept"
+	"sextant/forward/packettest"
+	"sextant/kernel"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// The bench's world: one VIP per family, 100 backends behind one router, clients by the million.
+const (
+	ethernetHeader = 14
+	ipv4Header     = 20
+	ipv6Header     = 40
+
+	benchBuckets   = 65537
+	benchBackends  = 100
+	benchFirstPort = 0x4000 // of each client address, which has 4096
+	benchOpen      = 10_000 // connections that are open on the host
+
+	portsPerClient = 4096 // 1 << PORTS_LOG2 of bpf/bench.c
+)
+
+var (
+	benchClientV6   = netip.MustParseAddr("2001:db8:c1::100") // and 255 more
+	benchClientV4   = netip.MustParseAddr("198.18.0.0")
+	benchStrangerV6 = netip.MustParseAddr("2001:db8:c2::100") // has no connection
+
+	benchOptions = []layers.TCPOption{
+		packettest.Option(layers.TCPOptionKindNop), packettest.Option(layers.TCPOptionKindNop),
+		packettest.Option(layers.TCPOptionKindTimestamps, make([]byte, 8)...),
+	}
+	benchSYNOptions = []layers.TCPOption{
+		packettest.MSS(1440), packettest.Option(layers.TCPOptionKindSACKPermitted), packettest.Option(layers.TCPOptionKindTimestamps, make([]byte, 8)...),
+		packettest.Option(layers.TCPOptionKindNop), packettest.Option(layers.TCPOptionKindWindowScale, 7),
+	}
+)
+
+// benchRow is a line of the table: a program, the packets that it gets, and how it has to answer each of them.
+type benchRow struct {
+	name    string
+	program *ebpf.Program
+	frame   benchFrame
+	verdict uint32
+	counted func() uint64 // packets that went the way that is measured, since the program was loaded
+}
+
+// benchPacket is a client's packet, with a payload that makes it end on a word of the driver.
+func benchPacket(t testing.TB, p packettest.Packet) []byte {
+	t.Helper()
+	for len(p.Bytes(t))%8 != 0 {
+		p.Payload = append(p.Payload, 0)
+	}
+	return p.Bytes(t)
+}
+
+func benchACK(client, vip netip.Addr) packettest.Packet {
+	return packettest.Packet{Src: client, Dst: vip, SrcPort: benchFirstPort, DstPort: hostPort, Flags: "A", Seq: 1, Ack: 1, TCPOptions: benchOptions}
+}
+
+func benchSYN(client, vip netip.Addr) packettest.Packet {
+	p := benchACK(client, vip)
+	p.Flags, p.Ack, p.TCPOptions = "S", 0, benchSYNOptions
+	return p
+}
+
+var benchLink = packettest.Link{Src: routerMAC, Dst: nearMAC}
+
+// benchArriving is a packet as it comes from the client.
+func benchArriving(t testing.TB, p packettest.Packet, flows int) benchFrame {
+	t.Helper()
+	header := ipv6Header
+	if p.Src.Is4() {
+		header = ipv4Header
+	}
+	source := map[int]int{ipv4Header: 16, ipv6Header: 24}[header] - 4
+	return benchFrame{
+		octets: benchLink.Frame(t, benchPacket(t, p)), source: ethernetHeader + source, ports: ethernetHeader + header, flows: flows,
+	}
+}
+
+// benchOffered is the packet as the edge sends it to a host, with one more candidate to go.
+func benchOffered(t testing.TB, p packettest.Packet, flows int) benchFrame {
+	t.Helper()
+	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"), Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
+	f := benchArriving(t, p, flows)
+	f.octets = benchLink.Frame(t, outer.Around(t, f.octets[ethernetHeader:]))
+	f.source += ipv6Header
+	f.ports += ipv6Header
+	return f
+}
+
+// newBenchEdge is an edge whose services have full tables of two candidates and some past.
+func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
+	t.Helper()
+	config := edgeConfig(t)
+	config.Buckets, config.Encapsulation = benchBuckets, encapsulation
+	e, err := OpenEdge(w.dir, config)
+	must(t, err)
+	t.Cleanup(e.Close)
+	ids := make([]uint16, benchBackends)
+	var later []pool.Backend
+	for i := range ids {
+		ids[i] = uint16(i + 1)
+		must(t, e.SetSID(ids[i], sidOf(t, config.Block, ids[i])))
+		later = append(later, pool.Backend{ID: ids[i], Weight: 1})
+	}
+	later[0].State = pool.Draining
+	generation, err := testPool(t, benchBuckets, 2, ids...).Next(later, 0)
+	must(t, err)
+	for i, key := range []ServiceKey{
+		{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, {VIP: hostVIPv4, Port: hostPort, Protocol: 6}, {VIP: hostVIPv6, Port: hostPort, Protocol: 17},
+	} {
+		must(t, e.SetService(key, uint32(i)))
+		must(t, e.SetChains(uint32(i), generation))
+	}
+	return e
+}
+
+func edgeRows(t testing.TB, w *world) []benchRow {
+	t.Helper()
+	addRoute(t, "fcbb:bb00::/32", "fd00:5e:1::2", 0)
+	carrier, srh := newBenchEdge(t, w, Carrier), newBenchEdge(t, w, SRHReduced)
+	of := func(name string, e *Edge, p packettest.Packet, flows int) benchRow {
+		return benchRow{name: name, program: e.programs[External], frame: benchArriving(t, p, flows), verdict: xdpTransmit, counted: benchOutcome(t, e.collection, "transmitted")}
+	}
+	udp := packettest.Packet{Src: benchClientV6, Dst: hostVIPv6, SrcPort: benchFirstPort, DstPort: hostPort, Protocol: layers.IPProtocolUDP, Payload: make([]byte, 24)}
+	return []benchRow{
+		of("edge, IPv6, 1 flow", carrier, benchACK(benchClientV6, hostVIPv6), 1),
+		of("edge, IPv6, 16,384 flows", carrier, benchACK(benchClientV6, hostVIPv6), 1<<14),
+		of("edge, IPv6, 131,072 flows", carrier, benchACK(benchClientV6, hostVIPv6), 1<<17),
+		of("edge, IPv6, 1,048,576 flows", carrier, benchACK(benchClientV6, hostVIPv6), 1<<20),
+		of("edge, IPv4, 1 flow", carrier, benchACK(benchClientV4, hostVIPv4), 1),
+		of("edge, IPv4, 16,384 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<14),
+		of("edge, IPv4, 131,072 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<17),
+		of("edge, IPv4, 1,048,576 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<20),
+		of("edge, new flow (SYN, 2 candidates), IPv6", carrier, benchSYN(benchClientV6, hostVIPv6), 1<<20),
+		of("edge, new flow (SYN, 2 candidates), IPv4", carrier, benchSYN(benchClientV4, hostVIPv4), 1<<20),
+		of("edge, SRH, 131,072 flows", srh, benchACK(benchClientV6, hostVIPv6), 1<<17),
+		of("edge, SRH, new flow", srh, benchSYN(benchClientV6, hostVIPv6), 1<<20),
+		of("edge, UDP, 131,072 flows", carrier, udp, 1<<17),
+	}
+}
+
+func hostRows(t testing.TB, w *world) []benchRow {
+	t.Helper()
+	benchConnections(t, benchOpen)
+	config := hostConfig(t)
+	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
+	taking := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
+	refusing := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 0})
+	of := func(name string, h *Host, p packettest.Packet, flows int, verdict uint32, counted func() uint64) benchRow {
+		return benchRow{name: name, program: h.programs["host"], frame: benchOffered(t, p, flows), verdict: verdict, counted: counted}
+	}
+	taken, transmitted := benchOutcome(t, taking.collection, "taken"), benchOutcome(t, taking.collection, "transmitted")
+	return []benchRow{
+		of("host, takes: 1 connection of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1, xdpPass, taken),
+		of("host, takes: 1,000 connections of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1000, xdpPass, taken),
+		of("host, takes: 10,000 connections", taking, benchACK(benchClientV6, hostVIPv6), benchOpen, xdpPass, taken),
+		of("host, passes on a flow of another host", taking, benchACK(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, transmitted),
+		of("host, takes a SYN", taking, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpPass, taken),
+		of("host, passes on a SYN", refusing, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, benchOutcome(t, refusing.collection, "transmitted")),
+	}
+}
+
+func newBenchHost(t testing.TB, w *world, config HostConfig, policy accept.Policy) *Host {
+	t.Helper()
+	h, err := OpenHost(w.dir, config)
+	must(t, err)
+	t.Cleanup(h.Close)
+	must(t, h.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 1, policy))
+	return h
+}
+
+// benchOutcome reads one of a collection's counters.
+func benchOutcome(t testing.TB, c *collection, name string) func() uint64 {
+	return func() uint64 {
+		outcomes, err := c.Outcomes()
+		must(t, err)
+		i := slices.IndexFunc(outcomes, func(o Counter) bool { return o.Name == name })
+		return outcomes[i].Packets
+	}
+}
+
+// benchConnections opens n connections to the VIP, in the order in which the driver visits flows. The clients' ends vanish without
+// a word, as if they were on other machines; the server's stay in the accept queue, as established as any.
+func benchConnections(t testing.TB, n int) {
+	t.Helper()
+	addAddresses(t, hostVIPv6)
+	must(t, kernel.WriteSysctl("net.core.somaxconn", strconv.Itoa(n)))
+	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(hostVIPv6, hostPort)))
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	benchControl(t, listener, func(fd int) error { return unix.Listen(fd, n) })
+	for i := range n {
+		client := benchClient(i / portsPerClient)
+		if i%portsPerClient == 0 {
+			addAddresses(t, client)
+		}
+		source := netip.AddrPortFrom(client, uint16(benchFirstPort+i%portsPerClient))
+		peer, err := net.DialTCP("tcp", net.TCPAddrFromAddrPort(source), listener.Addr().(*net.TCPAddr))
+		must(t, err)
+		benchControl(t, peer, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1) })
+		must(t, peer.Close())
+	}
+}
+
+func benchControl(t testing.TB, conn syscall.Conn, do func(fd int) error) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	must(t, err)
+	must(t, raw.Control(func(fd uintptr) { err = do(int(fd)) }))
+	must(t, err)
+}
+
+func benchClient(i int) netip.Addr {
+	a := benchClientV6.As16()
+	binary.BigEndian.PutUint32(a[12:], binary.BigEndian.Uint32(a[12:])+uint32(i))
+	return netip.AddrFrom16(a)
+}

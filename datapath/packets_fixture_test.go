@@ -1,0 +1,242 @@
+package datapath
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/accept"
+	"sextant/flow"
+	"sextant/forward/packettest"
+	"sextant/srv6"
+)
+
+// The programs on the tables of package packettest, from which the Go model is tested too. The expected packets come from
+// an independent library.
+
+// way is where all routes lead.
+type way struct {
+	gateway string
+	outcome string
+}
+
+var (
+	wayBack      = way{gateway: "fd00:5e:1::2", outcome: "transmitted"}
+	wayElsewhere = way{gateway: "fd00:5e:2::2", outcome: "redirected"}
+	wayUnknown   = way{gateway: "fd00:5e:1::99", outcome: "handed"} // a neighbour that is not resolved
+)
+
+// lead makes all routes to SIDs lead there. The programs are told.
+func (w way) lead(t testing.TB, told ...interface{ ForgetNextHops() error }) {
+	t.Helper()
+	for _, prefix := range []string{"fcbb:bb00::/32", "fd00:c0de::/32"} {
+		addRoute(t, prefix, w.gateway, 0)
+	}
+	for _, p := range told {
+		must(t, p.ForgetNextHops())
+	}
+}
+
+// out is what surrounds a packet that came in as given and leaves this way.
+func (w way) out(in packettest.Link) packettest.Link {
+	switch w {
+	case wayBack:
+		in.Src, in.Dst = nearMAC, routerMAC
+	case wayElsewhere:
+		in.Src, in.Dst, in.VLANs = farMAC, farRouterMAC, nil
+	}
+	return in
+}
+
+// subject is a program whose counters are watched.
+type subject struct {
+	*runner
+	tables *collection
+}
+
+// counts returns all counters of drops and outcomes.
+func (s subject) counts(t testing.TB) map[string]uint64 {
+	t.Helper()
+	drops, err := s.tables.Drops()
+	must(t, err)
+	outcomes, err := s.tables.Outcomes()
+	must(t, err)
+	all := map[string]uint64{}
+	for _, c := range slices.Concat(drops, outcomes) {
+		all[c.Name] = c.Packets
+	}
+	return all
+}
+
+// verdicts are what the program returns with an outcome; with all others it drops.
+var verdicts = map[string]uint32{
+	"passed": xdpPass, "handed": xdpPass, "taken": xdpPass, "hop_limit": xdpPass, "transmitted": xdpTransmit, "redirected": xdpRedirect,
+}
+
+// process runs the program, and returns the one counter that rose, and the frame. It fails if the verdict is not the one of
+// that counter.
+func (s subject) process(t testing.TB, frame []byte) (outcome string, after []byte) {
+	t.Helper()
+	before := s.counts(t)
+	verdict, after := s.run(t, frame)
+	for name, count := range s.counts(t) {
+		switch count - before[name] {
+		case 0:
+			continue
+		case 1:
+			if outcome == "" {
+				outcome = name
+				continue
+			}
+		}
+		t.Errorf("%s counted %d, besides %q\nframe %x", name, count-before[name], outcome, frame)
+	}
+	want, ok := verdicts[outcome]
+	if !ok {
+		want = xdpDrop
+	}
+	if verdict != want {
+		t.Errorf("counted as %q, but the program returned %d\nframe %x", outcome, verdict, frame)
+	}
+	return outcome, after
+}
+
+// tabled are the outcomes that the shared tables name otherwise.
+var tabled = map[string]string{"passed": "pass", "redirected": "redirect", "taken": "take"}
+
+// check processes the frame of a shared table. One that is passed is unchanged, one that is taken has lost what was around
+// it, and one that is redirected has got something around it.
+func (s subject) check(t testing.TB, test packettest.Case) {
+	t.Helper()
+	if len(test.Frame) < 14 {
+		return // the kernel's test run refuses frames without an Ethernet header
+	}
+	outcome, after := s.process(t, test.Frame)
+	if name, ok := tabled[outcome]; ok {
+		outcome = name
+	}
+	if outcome != test.Want {
+		t.Errorf("%s: %s, want %s", test.Name, outcome, test.Want)
+		return
+	}
+	ok := true
+	switch outcome {
+	case "pass":
+		ok = bytes.Equal(after, test.Frame)
+	case "take":
+		ok = bytes.Equal(after[:12], test.Frame[:12]) && bytes.HasSuffix(test.Frame, after[14:])
+	}
+	if !ok {
+		t.Errorf("%s: %s as %x\nframe %x", test.Name, outcome, after, test.Frame)
+	}
+}
+
+const tableBuckets = 64
+
+// tableEdge is an edge with the services of the shared tables, with a program for each side.
+func tableEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
+	t.Helper()
+	e, err := OpenEdge(w.dir, EdgeConfig{
+		Secret:         testSecret,
+		Block:          block(t),
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+		Source:         packettest.EdgeAddr,
+		Buckets:        tableBuckets,
+		Encapsulation:  encapsulation,
+		HopLimit:       63,
+		Interfaces:     []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
+	})
+	must(t, err)
+	t.Cleanup(e.Close)
+	for i, key := range []ServiceKey{
+		{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP6, Protocol: 17}, {VIP: packettest.VIP4, Port: 53, Protocol: 17},
+	} {
+		must(t, e.SetService(key, uint32(i)))
+	}
+	w.openPorts(t, e.collection)
+	return e
+}
+
+func (w *world) openPorts(t testing.TB, c *collection) {
+	t.Helper()
+	must(t, c.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+}
+
+// serveAll gives all buckets of all services one chain, of which the first are current.
+func serveAll(t testing.TB, e *Edge, candidates int, ids ...uint16) {
+	t.Helper()
+	one := chain{Length: uint8(len(ids)), Candidates: uint8(candidates)}
+	for i, id := range ids {
+		one.IDs[i] = bigEndian(id)
+		must(t, e.SetSID(id, packettest.SID(id)))
+	}
+	table, err := ebpf.NewMap(tableSpec(tableBuckets))
+	must(t, err)
+	defer table.Close()
+	must(t, writeChains(table, slices.Repeat([]chain{one}, tableBuckets)))
+	for service := range uint32(4) {
+		must(t, e.maps["tables"].Put(service, table))
+	}
+}
+
+func (w *world) edgeSubject(e *Edge, side Side) subject {
+	return subject{runner: newRunner(e.programs[side], w.near), tables: e.collection}
+}
+
+// The greatest segments that the host of the tables lets through.
+const (
+	tableMTU     = 1440
+	tableMSSIPv4 = tableMTU - tcpHeadersIPv4
+	tableMSSIPv6 = tableMTU - tcpHeadersIPv6
+)
+
+// tableHost is the host of the shared tables: its web services have enough to do.
+func tableHost(t testing.TB, w *world) (*Host, subject) {
+	t.Helper()
+	config := hostConfig(t)
+	config.Infrastructure = []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
+	config.TunnelMTU = tableMTU
+	config.SIDs = []LocalSID{
+		{Prefix: netip.PrefixFrom(packettest.DT4SID, 64), Behavior: srv6.EndDT4},
+		{Prefix: netip.PrefixFrom(packettest.OfferSID, 48), Behavior: srv6.EndOFFER},
+		{Prefix: netip.PrefixFrom(packettest.DT6SID, 64), Behavior: srv6.EndDT6},
+		{Prefix: netip.PrefixFrom(packettest.DT46SID, 64), Behavior: srv6.EndDT46},
+		{Prefix: netip.PrefixFrom(packettest.ClassicSID, 128), Behavior: srv6.EndOFFER},
+	}
+	h, err := OpenHost(w.dir, config)
+	must(t, err)
+	t.Cleanup(h.Close)
+	for i, key := range []ServiceKey{{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Protocol: 6}} {
+		index := uint32(i + 1)
+		must(t, h.SetService(key, index, accept.Policy{Kind: accept.Static, Threshold: 4}))
+		setBusy(t, h, index, 4)
+	}
+	w.openPorts(t, h.collection)
+	return h, subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection}
+}
+
+// setBusy pretends open connections.
+func setBusy(t testing.TB, h *Host, index uint32, connections int32) {
+	t.Helper()
+	must(t, h.maps["busy"].Put(index, connections))
+}
+
+// mssLimit is the host's limit for a packet's family.
+func mssLimit(p packettest.Packet) uint16 {
+	if p.Dst.Is4() {
+		return tableMSSIPv4
+	}
+	return tableMSSIPv6
+}
+
+// label is the flow label that an edge writes.
+func label(tuple flow.Tuple) uint32 {
+	if l := uint32(testSecret.Hash(tuple) & 0xfffff); l != 0 {
+		return l
+	}
+	return 1
+}

@@ -2,11 +2,11 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
 )
@@ -35,17 +35,28 @@ type Agent struct {
 	host     *hostRole    // nil: the node has no host
 	warnings []string
 	metrics  *metrics
+	retry    time.Duration // how long chains wait that could not be brought up to date; 0: they could
 }
 
 // Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended it; forwarding goes on
-// then. An error before that means that nothing was changed.
+// then. If it can't take over, what was pinned before it began is what runs after it.
 func Run(ctx context.Context, options Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	a := &Agent{options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{})}
-	if err := a.start(); err != nil {
+	m, err := thisMachine()
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		return err
+	}
+	if a.store, err = openStore(options.Node.State, options.Node.Name); err != nil {
 		return err
 	}
 	defer a.store.close()
-	servers, err := a.listen()
+	// Whatever can refuse is asked before the data plane is touched.
+	servers, err := listen(options.Node.API)
 	if err != nil {
 		return err
 	}
@@ -54,10 +65,16 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
+	if err := a.takeOver(options.Node); err != nil {
+		return err
+	}
 	defer close(a.done)
+	servers.serve(api.NewHandler(a), a.Metrics())
+	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
 	for {
 		select {
+		case <-a.refreshTime():
+			a.refreshOrWarn()
 		case <-ctx.Done():
 			options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
 			return nil
@@ -71,23 +88,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 }
 
-// start reads the configuration and puts it into the kernel.
-func (a *Agent) start() error {
-	file := a.options.Node
-	if err := checkMachine(); err != nil {
-		return err
-	}
-	var err error
-	if a.store, err = openStore(file.State, file.Name); err != nil {
-		return err
-	}
-	if err := a.takeOver(file); err != nil {
-		a.store.close()
-		return err
-	}
-	return nil
-}
-
+// takeOver puts the configuration into the kernel, in the place of what an earlier agent left there.
 func (a *Agent) takeOver(file *config.Node) error {
 	node, err := a.store.resume(file)
 	if err != nil {
@@ -97,10 +98,9 @@ func (a *Agent) takeOver(file *config.Node) error {
 		return err
 	}
 	a.metrics = newMetrics(a)
-	if _, err := a.reconcile(node, false); err != nil {
-		return err
-	}
-	return a.store.save(file, a.node)
+	_, err = a.reconcile(node, file, false)
+	a.metrics.reload(err)
+	return err
 }
 
 // prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
@@ -122,6 +122,9 @@ func (a *Agent) prepareMachine(node string) error {
 	return err
 }
 
+// errEnding answers those who come too late.
+var errEnding = &api.Error{Code: api.Internal, Message: "the agent is ending; ask again when it runs"}
+
 // do runs f in the owner goroutine and waits for it.
 func (a *Agent) do(ctx context.Context, f func()) error {
 	finished := make(chan struct{})
@@ -132,37 +135,47 @@ func (a *Agent) do(ctx context.Context, f func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-a.done:
-		return errors.New("the agent is ending")
+		return errEnding
 	}
 }
 
 // Change is what api.Agent says.
 func (a *Agent) Change(
-	ctx context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool,
+	ctx context.Context, edit func(*config.Node) (*config.Node, error),
 ) (changes []config.Change, err error) {
-	if doErr := a.do(ctx, func() { changes, err = a.change(edit, dryRun) }); doErr != nil {
+	doErr := a.do(ctx, func() {
+		var next *config.Node
+		if next, err = edit(a.node); err == nil {
+			changes, err = a.change(next, false)
+		}
+	})
+	if doErr != nil {
 		return nil, doErr
 	}
 	return changes, err
 }
 
-func (a *Agent) change(edit func(*config.Node) (*config.Node, error), dryRun bool) ([]config.Change, error) {
-	next, err := edit(a.node)
-	if err != nil {
-		return nil, err
+// Replace is what api.Agent says.
+func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) (changes []config.Change, err error) {
+	next, err := read()
+	if err == nil {
+		if doErr := a.do(ctx, func() { changes, err = a.change(next, dryRun) }); doErr != nil {
+			return nil, doErr
+		}
 	}
+	if !dryRun {
+		a.metrics.reload(err)
+	}
+	return changes, err
+}
+
+func (a *Agent) change(next *config.Node, dryRun bool) ([]config.Change, error) {
 	if err := a.unchangeable(next); err != nil {
 		return nil, err
 	}
-	before := a.node
-	changes, err := a.reconcile(next, dryRun)
-	if err != nil || dryRun || len(changes) == 0 {
+	changes, err := a.reconcile(next, nil, dryRun)
+	if err != nil || dryRun {
 		return changes, err
-	}
-	if err := a.store.save(nil, a.node); err != nil {
-		// What is not on disk would be lost at the next start: take it back.
-		_, back := a.reconcile(before, false)
-		return nil, errors.Join(err, back)
 	}
 	for _, c := range changes {
 		a.options.Log.Info("configuration changed", "change", c.String())
@@ -172,14 +185,29 @@ func (a *Agent) change(edit func(*config.Node) (*config.Node, error), dryRun boo
 
 // unchangeable refuses what only a restart can change.
 func (a *Agent) unchangeable(next *config.Node) error {
-	switch {
-	case next.Name != a.node.Name:
-		return fmt.Errorf("node name %q: this agent runs %q; %w, start another agent for another node",
-			next.Name, a.node.Name, config.ErrConflict)
-	case next.State != a.node.State || next.API != a.node.API:
-		return fmt.Errorf("state and api of node %q change with a restart of the agent only: %w", next.Name, config.ErrConflict)
+	restart := "restart the agent with this file (packets are forwarded on meanwhile), or write "
+	for _, fixed := range []struct{ path, is, wanted, mend string }{
+		{"node", a.node.Name, next.Name, "apply the file of node " + a.node.Name + ", or start another agent for node " + next.Name},
+		{"state", a.node.State, next.State, restart + a.node.State},
+		{"api.socket", a.node.API.Socket, next.API.Socket, restart + a.node.API.Socket},
+		{"api.metrics", listener(a.node.API), listener(next.API), restart + listener(a.node.API)},
+	} {
+		if fixed.is != fixed.wanted {
+			return &config.Problem{
+				Kind: config.ErrConflict, Path: fixed.path, Mend: fixed.mend,
+				Text: fmt.Sprintf("%s can't change from %s to %s while the agent runs", fixed.path, fixed.is, fixed.wanted),
+			}
+		}
 	}
 	return nil
+}
+
+// listener names where metrics are served.
+func listener(a config.API) string {
+	if !a.Metrics.IsValid() {
+		return "none"
+	}
+	return a.Metrics.String()
 }
 
 // Config is what api.Agent says.

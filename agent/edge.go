@@ -2,11 +2,11 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/flow"
 	"sextant/pool"
 )
 
@@ -24,7 +24,7 @@ type edgeService struct {
 	config.Service
 	key        datapath.ServiceKey
 	index      uint32
-	ids        []uint16 // of the backends
+	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
 }
 
@@ -65,11 +65,13 @@ type preparedEdge struct {
 	agent     *Agent
 	dir       string
 	old, next *edgeRole
+	begun     bool               // commit has begun to change what runs
+	before    *datapath.Snapshot // what was pinned then, if programs are replaced
 }
 
 // prepareEdge builds what the configuration wants: only the services that differ if the program stays the same, else all.
-func (a *Agent) prepareEdge(n *config.Node) (preparedEdge, error) {
-	p := preparedEdge{agent: a, dir: filepath.Join(a.dir, "edge"), old: a.edge}
+func (a *Agent) prepareEdge(n *config.Node) (*preparedEdge, error) {
+	p := &preparedEdge{agent: a, dir: filepath.Join(a.dir, "edge"), old: a.edge}
 	if n.Edge == nil {
 		return p, nil
 	}
@@ -83,17 +85,11 @@ func (a *Agent) prepareEdge(n *config.Node) (preparedEdge, error) {
 		return p, nil
 	}
 	var err error
-	if next.program, err = datapath.OpenEdge(p.dir, next.config); err != nil {
-		return p, err
-	}
-	if err := next.fill(nil); err != nil {
-		next.program.Close()
-		return p, err
-	}
-	return p, nil
+	next.program, err = datapath.OpenEdge(p.dir, next.config)
+	return p, err
 }
 
-func (p preparedEdge) sameProgram() bool {
+func (p *preparedEdge) sameProgram() bool {
 	return p.old != nil && p.next != nil && p.old.config.Equal(p.next.config)
 }
 
@@ -116,68 +112,6 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 		next.services = append(next.services, service)
 	}
 	return nil
-}
-
-// chains makes the service's next generation: from the running one, or from what an earlier agent left in the kernel.
-func (a *Agent) chains(s *edgeService, n *config.Node, dir string) error {
-	backends := make([]pool.Backend, len(s.Backends))
-	for i, b := range s.Backends {
-		id, err := numberSID(a.store.kept.SIDs, n.Domain.Block, b.SID)
-		if err != nil {
-			return err
-		}
-		state, err := pool.ParseState(string(b.State))
-		if err != nil {
-			return err
-		}
-		s.ids = append(s.ids, id)
-		backends[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state}
-	}
-	seed := flow.SipHash13(n.Secret, []byte(s.Endpoint.String()))
-	previous, err := a.previousChains(s, n.Edge.Buckets, dir)
-	switch {
-	case err != nil:
-		return err
-	case previous.running != nil:
-		s.generation, err = previous.running.Next(backends)
-	case previous.chains != nil:
-		s.generation, err = pool.Resume(previous.chains, s.Candidates, seed, backends)
-	default:
-		s.generation, err = pool.New(n.Edge.Buckets, s.Candidates, seed, backends)
-	}
-	return err
-}
-
-// previousChains are what a service's chains were before: a generation if it can go on, else the chains alone.
-type previousChains struct {
-	running *pool.Generation
-	chains  []pool.Chain
-}
-
-func (a *Agent) previousChains(s *edgeService, buckets int, dir string) (previousChains, error) {
-	running := a.edge.service(s.Endpoint)
-	if running == nil {
-		if a.node != nil {
-			return previousChains{}, nil // a new service
-		}
-		chains, err := datapath.PinnedChains(dir, s.index)
-		if err != nil || len(chains) != buckets {
-			return previousChains{}, err
-		}
-		return previousChains{chains: chains}, nil
-	}
-	g := running.generation
-	if g.Buckets() != buckets {
-		return previousChains{}, nil
-	}
-	if running.Candidates == s.Candidates {
-		return previousChains{running: g}, nil
-	}
-	chains := make([]pool.Chain, buckets)
-	for b := range chains {
-		chains[b] = g.Chain(b)
-	}
-	return previousChains{chains: chains}, nil
 }
 
 // service finds a running service by endpoint, nil if there is none.
@@ -220,7 +154,7 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 		return nil
 	}
 	for i, b := range s.Backends {
-		if err := e.program.SetSID(s.ids[i], b.SID); err != nil {
+		if err := e.program.SetSID(s.members[i].ID, b.SID); err != nil {
 			return err
 		}
 	}
@@ -239,48 +173,56 @@ func (e *edgeRole) hasVIP(s edgeService) bool {
 	return false
 }
 
-// commit switches to what was prepared.
-func (p preparedEdge) commit() (err error) {
-	switch {
-	case p.next == nil && p.old == nil:
+// commit switches to what was prepared. If it fails, rollBack is to follow.
+func (p *preparedEdge) commit() (err error) {
+	if p.old == nil && p.next == nil && p.agent.node != nil {
 		return nil
-	case p.next == nil:
-		return datapath.Unload(p.dir)
-	case p.sameProgram():
+	}
+	if p.begun = true; p.sameProgram() {
 		return p.next.fill(p.old)
+	}
+	if p.before, err = datapath.TakeSnapshot(p.dir); err != nil {
+		return err
+	}
+	if p.next == nil {
+		return datapath.Unload(p.dir)
+	}
+	if err := p.next.fill(nil); err != nil {
+		return err
 	}
 	p.next.attachments, err = p.next.program.Commit()
 	return err
 }
 
-// rollBack brings back what ran before.
-func (p preparedEdge) rollBack() (err error) {
+// rollBack brings back what ran before, whether this agent or an earlier one had put it there.
+func (p *preparedEdge) rollBack() error {
 	switch {
-	case p.old == nil && p.next == nil:
-		return nil
-	case p.old == nil:
-		return datapath.Unload(p.dir)
-	case p.sameProgram():
+	case p.begun && p.sameProgram():
 		return p.old.fill(p.next)
+	case p.before != nil:
+		return p.before.Restore()
 	}
-	p.old.attachments, err = p.old.program.Commit()
-	return err
+	return nil
 }
 
 // discard lets go of what was prepared.
-func (p preparedEdge) discard() {
-	if p.next != nil && !p.sameProgram() {
+func (p *preparedEdge) discard() {
+	if p.next != nil && p.next.program != nil && !p.sameProgram() {
 		p.next.program.Close()
 	}
+	if p.before != nil {
+		p.before.Close()
+	}
+	os.Remove(p.dir) // if nothing is pinned in it
 }
 
 // finish lets go of what ran before, and returns what runs.
-func (p preparedEdge) finish() *edgeRole {
-	if p.next != nil {
-		adopt(p.agent.store.kept.EdgeServices, p.next.numbers)
-	}
+func (p *preparedEdge) finish() *edgeRole {
 	if p.old != nil && !p.sameProgram() {
 		p.old.program.Close()
+	}
+	if p.before != nil {
+		p.before.Close()
 	}
 	return p.next
 }

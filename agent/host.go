@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -35,7 +36,7 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
 		Secret:         n.Secret,
 		Infrastructure: n.Domain.Infrastructure,
-		TunnelMTU:      n.Domain.MTU - 40,
+		TunnelMTU:      n.Domain.MTU - n.Domain.Overhead,
 		Refusal:        refusalTime,
 		Cgroup:         n.Host.Cgroup,
 	}
@@ -69,10 +70,12 @@ type preparedHost struct {
 	agent     *Agent
 	dir       string
 	old, next *hostRole
+	begun     bool               // commit has begun to change what runs
+	before    *datapath.Snapshot // what was pinned then, if programs are replaced
 }
 
-func (a *Agent) prepareHost(n *config.Node) (preparedHost, error) {
-	p := preparedHost{agent: a, dir: filepath.Join(a.dir, "host"), old: a.host}
+func (a *Agent) prepareHost(n *config.Node) (*preparedHost, error) {
+	p := &preparedHost{agent: a, dir: filepath.Join(a.dir, "host"), old: a.host}
 	if n.Host == nil {
 		return p, nil
 	}
@@ -86,17 +89,11 @@ func (a *Agent) prepareHost(n *config.Node) (preparedHost, error) {
 		return p, nil
 	}
 	var err error
-	if next.program, err = datapath.OpenHost(p.dir, next.config); err != nil {
-		return p, err
-	}
-	if err := next.fill(nil); err != nil {
-		next.program.Close()
-		return p, err
-	}
-	return p, nil
+	next.program, err = datapath.OpenHost(p.dir, next.config)
+	return p, err
 }
 
-func (p preparedHost) sameProgram() bool {
+func (p *preparedHost) sameProgram() bool {
 	return p.old != nil && p.next != nil && p.old.config.Equal(p.next.config)
 }
 
@@ -162,48 +159,59 @@ func (h *hostRole) fill(before *hostRole) error {
 	return nil
 }
 
-// commit switches to what was prepared.
-func (p preparedHost) commit() (err error) {
-	switch {
-	case p.next == nil && p.old == nil:
+// commit switches to what was prepared. If it fails, rollBack is to follow.
+func (p *preparedHost) commit() (err error) {
+	if p.old == nil && p.next == nil && p.agent.node != nil {
 		return nil
-	case p.next == nil:
-		return datapath.Unload(p.dir)
-	case p.sameProgram():
+	}
+	if p.begun = true; p.sameProgram() {
 		return p.next.fill(p.old)
+	}
+	if p.before, err = datapath.TakeSnapshot(p.dir); err != nil {
+		return err
+	}
+	if p.next == nil {
+		return datapath.Unload(p.dir)
+	}
+	if err := p.next.fill(nil); err != nil {
+		return err
 	}
 	p.next.attachments, err = p.next.program.Commit()
 	return err
 }
 
-// rollBack brings back what ran before.
-func (p preparedHost) rollBack() (err error) {
+// rollBack brings back what ran before, whether this agent or an earlier one had put it there.
+func (p *preparedHost) rollBack() error {
 	switch {
-	case p.old == nil && p.next == nil:
-		return nil
-	case p.old == nil:
-		return datapath.Unload(p.dir)
-	case p.sameProgram():
+	case p.begun && p.sameProgram():
 		return p.old.fill(p.next)
+	case p.before != nil:
+		return p.before.Restore()
 	}
-	p.old.attachments, err = p.old.program.Commit()
-	return err
+	return nil
 }
 
 // discard lets go of what was prepared.
-func (p preparedHost) discard() {
-	if p.next != nil && !p.sameProgram() {
+func (p *preparedHost) discard() {
+	if p.next != nil && p.next.program != nil && !p.sameProgram() {
 		p.next.program.Close()
 	}
+	if p.before != nil {
+		p.before.Close()
+	}
+	os.Remove(p.dir) // if nothing is pinned in it
 }
 
 // finish lets go of what ran before, and returns what runs.
-func (p preparedHost) finish() *hostRole {
-	if p.next != nil {
-		adopt(p.agent.store.kept.HostServices, p.next.numbers)
-	}
+func (p *preparedHost) finish() *hostRole {
 	if p.old != nil && !p.sameProgram() {
 		p.old.program.Close()
+	}
+	if p.before != nil {
+		p.before.Close()
+	}
+	if p.next != nil {
+		p.next.fresh = nil // their numbers are theirs now
 	}
 	return p.next
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -11,39 +12,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkMachine refuses a kernel or a user with which the programs can't run, before anything is touched, and says what is missing.
-func checkMachine() error {
-	if os.Geteuid() != 0 {
-		return errors.New("run the agent: missing privilege: start it as root, for example with sudo")
+// machine is what the agent asks about the kernel and about itself.
+type machine struct {
+	btf          string // file of the kernel's type information
+	release      string // of the kernel
+	capabilities uint64 // effective ones of this process, a bit each
+	has          func(in ebpf.ProgramType, helper asm.BuiltinFunc) error
+}
+
+func thisMachine() (machine, error) {
+	m := machine{btf: "/sys/kernel/btf/vmlinux", has: features.HaveProgramHelper}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return m, fmt.Errorf("ask for the kernel's release: %w", err)
 	}
-	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil {
-		return errors.New("run the agent: the kernel has no type information (BTF); " +
-			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are")
+	m.release = unix.ByteSliceToString(name.Release[:])
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var words [2]unix.CapUserData // 32 capabilities each
+	if err := unix.Capget(&header, &words[0]); err != nil {
+		return m, fmt.Errorf("ask for the capabilities of this process: %w", err)
 	}
-	for _, need := range []struct {
-		what   string
-		since  string
-		helper asm.BuiltinFunc
-		in     ebpf.ProgramType
-	}{
-		{"bpf_xdp_load_bytes in XDP programs", "5.18", asm.FnXdpLoadBytes, ebpf.XDP},
-		{"bpf_loop in XDP programs", "5.17", asm.FnLoop, ebpf.XDP},
-		{"bpf_skc_lookup_tcp in XDP programs", "5.2", asm.FnSkcLookupTcp, ebpf.XDP},
-		{"bpf_get_netns_cookie in sockops programs", "5.15", asm.FnGetNetnsCookie, ebpf.SockOps},
-	} {
-		err := features.HaveProgramHelper(need.in, need.helper)
-		if errors.Is(err, ebpf.ErrNotSupported) {
-			return fmt.Errorf("run the agent: this kernel (%s) has no %s, which is there since Linux %s; Sextant needs 6.1 or newer",
-				kernelRelease(), need.what, need.since)
+	m.capabilities = uint64(words[1].Effective)<<32 | uint64(words[0].Effective)
+	return m, nil
+}
+
+// capabilities are what loading and attaching the programs takes.
+var capabilities = []struct {
+	bit  uint
+	name string
+}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+
+// helpers are those functions of the kernel, called by the programs, that came last.
+var helpers = []struct {
+	what   string
+	since  string
+	helper asm.BuiltinFunc
+	in     ebpf.ProgramType
+}{
+	{"bpf_xdp_load_bytes in XDP programs", "5.18", asm.FnXdpLoadBytes, ebpf.XDP},
+	{"bpf_loop in XDP programs", "5.17", asm.FnLoop, ebpf.XDP},
+	{"bpf_skc_lookup_tcp in XDP programs", "5.2", asm.FnSkcLookupTcp, ebpf.XDP},
+	{"bpf_get_netns_cookie in sockops programs", "5.15", asm.FnGetNetnsCookie, ebpf.SockOps},
+}
+
+// check refuses a kernel or a user with which the programs can't run, and says what is missing.
+func (m machine) check() error {
+	var missing []string
+	for _, c := range capabilities {
+		if m.capabilities&(1<<c.bit) == 0 {
+			missing = append(missing, c.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("missing privilege: this process lacks %s; start it as root, for example with sudo",
+			strings.Join(missing, ", "))
+	}
+	if _, err := os.Stat(m.btf); err != nil {
+		return fmt.Errorf("this kernel (%s) has no type information (BTF); "+
+			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are", m.release)
+	}
+	for _, need := range helpers {
+		if err := m.has(need.in, need.helper); errors.Is(err, ebpf.ErrNotSupported) {
+			return fmt.Errorf("this kernel (%s) has no %s, which is there since Linux %s; use Linux 6.1 or newer",
+				m.release, need.what, need.since)
 		}
 	}
 	return nil
-}
-
-func kernelRelease() string {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return "unknown"
-	}
-	return unix.ByteSliceToString(name.Release[:])
 }

@@ -31,10 +31,10 @@ func newMetrics(a *Agent) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
 		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_successful", Help: "Whether the last change of the configuration was carried out.",
+			Name: "sextant_config_last_reload_successful", Help: "Whether the node file last applied is what runs.",
 		}),
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_timestamp_seconds", Help: "When the configuration last changed.",
+			Name: "sextant_config_last_reload_timestamp_seconds", Help: "When a node file was last carried out.",
 		}),
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -45,9 +45,12 @@ func newMetrics(a *Agent) *metrics {
 	return m
 }
 
-// updated notes a change that was carried out.
-func (m *metrics) updated(took time.Duration) {
-	m.updates.Observe(took.Seconds())
+// reload notes whether a node file was carried out.
+func (m *metrics) reload(err error) {
+	if err != nil {
+		m.reloadOK.Set(0)
+		return
+	}
 	m.reloadOK.Set(1)
 	m.reloaded.SetToCurrentTime()
 }
@@ -77,6 +80,8 @@ var (
 		"service", "family")
 	packetsTotal = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
 	dropsTotal   = description("drops_total", "Packets dropped, by reason.", "role", "reason")
+	mapEntries   = description("map_entries", "Entries of a table in the kernel; of an array there is no number.", "role", "map")
+	mapCapacity  = description("map_capacity", "Entries that a table in the kernel can have.", "role", "map")
 	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
 )
 
@@ -100,6 +105,15 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if err == nil {
 		for _, c := range counters {
 			collectCounters(out, c)
+		}
+	}
+	maps, err := m.agent.Maps(ctx)
+	if err == nil {
+		for _, table := range maps {
+			if table.Entries != nil {
+				gauge(out, mapEntries, float64(*table.Entries), string(table.Role), table.Name)
+			}
+			gauge(out, mapCapacity, float64(table.Capacity), string(table.Role), table.Name)
 		}
 	}
 	status, err := m.agent.Status(ctx)

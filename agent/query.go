@@ -46,7 +46,9 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 		Packets: traffic.Packets, Bytes: traffic.Bytes,
 		Edge: &api.EdgeService{
-			Candidates: s.Candidates, Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
+			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
+			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
+			Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
 			Backends: []api.Backend{},
 		},
 	}
@@ -55,13 +57,13 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 	}
 	shares := s.shares()
 	for i, b := range s.Backends {
-		offered, err := a.edge.program.BackendTraffic(s.ids[i])
+		offered, err := a.edge.program.BackendTraffic(s.members[i].ID)
 		if err != nil {
 			return view, err
 		}
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
-			Buckets: shares[s.ids[i]], Packets: offered.Packets, Bytes: offered.Bytes,
+			Buckets: shares[s.members[i].ID], Packets: offered.Packets, Bytes: offered.Bytes,
 		})
 	}
 	return view, nil

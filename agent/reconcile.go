@@ -2,8 +2,12 @@ package agent
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sextant/config"
 	"sextant/datapath"
@@ -12,57 +16,85 @@ import (
 // PinDirectory is where a node's programs, links and maps are pinned.
 func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sextant", node) }
 
-// Unload detaches the programs pinned in a node's directory and removes their tables, counters too.
+// Unload detaches the programs pinned in a node's directory and removes their tables, counters too. Where nothing is pinned
+// there is nothing to do.
 func Unload(dir string) error {
-	return errors.Join(datapath.Unload(filepath.Join(dir, "edge")), datapath.Unload(filepath.Join(dir, "host")), datapath.Unload(dir))
+	for _, remove := range []func() error{
+		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
+		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
+		func() error { return removeEmpty(dir) },
+	} {
+		if err := remove(); errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("%w; unload as root, for example with sudo", err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// reconcile makes next what runs, and returns what differs from before. If anything fails, or with dryRun, what ran before
-// is what runs after.
-func (a *Agent) reconcile(next *config.Node, dryRun bool) ([]config.Change, error) {
-	var changes []config.Change
+// removeEmpty removes a directory in which nothing is, if it is there.
+func removeEmpty(dir string) error {
+	err := os.Remove(dir)
+	if err == nil || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return fmt.Errorf("remove pin directory: %w", err)
+}
+
+// reconcile makes next what runs and what is kept on disk, and returns what differs from before. If anything fails, or with
+// dryRun, what ran before is what runs after. File is the node file that next comes from, nil for a change of what runs.
+func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []config.Change, err error) {
 	if a.node != nil {
 		if changes = config.Diff(a.node, next); len(changes) == 0 {
 			return nil, nil
 		}
 	}
-	begun := time.Now()
+	begun, kept := time.Now(), a.store.kept.clone()
 	edge, err := a.prepareEdge(next)
-	if err != nil {
-		return nil, err
+	var host *preparedHost
+	if err == nil {
+		host, err = a.prepareHost(next)
+	} else {
+		host = &preparedHost{agent: a, dir: filepath.Join(a.dir, "host")}
 	}
-	host, err := a.prepareHost(next)
-	if err != nil {
-		edge.discard()
-		return nil, err
+	if err == nil && !dryRun {
+		err = a.switchTo(next, file, edge, host)
 	}
-	if dryRun {
+	if err != nil || dryRun {
 		edge.discard()
 		host.discard()
-		return changes, nil
+		a.store.kept = kept
+		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
-	if err := a.switchTo(edge, host); err != nil {
-		return nil, err
-	}
-	a.node = next
+	a.edge, a.host, a.node = edge.finish(), host.finish(), next
 	a.collectWarnings()
-	a.metrics.updated(time.Since(begun))
+	a.metrics.updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
 }
 
-// switchTo makes the prepared roles the running ones; if one refuses, both stay what they were.
-func (a *Agent) switchTo(edge preparedEdge, host preparedHost) error {
+// switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state can't be saved, all stays
+// what it was.
+func (a *Agent) switchTo(next, file *config.Node, edge *preparedEdge, host *preparedHost) error {
 	err := edge.commit()
 	if err == nil {
 		err = host.commit()
 	}
+	if err == nil {
+		if edge.next != nil {
+			adopt(a.store.kept.EdgeServices, edge.next.numbers)
+		}
+		if host.next != nil {
+			adopt(a.store.kept.HostServices, host.next.numbers)
+		}
+		err = a.store.save(file, next)
+	}
 	if err != nil {
-		err = errors.Join(err, edge.rollBack(), host.rollBack())
-		edge.discard()
-		host.discard()
+		if failed := errors.Join(edge.rollBack(), host.rollBack()); failed != nil {
+			return fmt.Errorf("%w; and what ran before could not be brought back whole: %w", err, failed)
+		}
 		return err
 	}
-	a.edge, a.host = edge.finish(), host.finish()
 	return nil
 }
 

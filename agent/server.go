@@ -16,35 +16,47 @@ import (
 
 // servers are where the agent listens.
 type servers struct {
-	running []*http.Server
-	failed  chan error // a server that ended by itself
+	socket, metrics net.Listener // metrics is nil if there is no address for it
+	running         []*http.Server
+	failed          chan error // a server that ended by itself
 }
 
-// listen opens the API socket and, if there is an address for it, the metrics port.
-func (a *Agent) listen() (*servers, error) {
+// listen opens the API socket and, if there is an address for it, the metrics port. Who connects waits for serve.
+func listen(at config.API) (*servers, error) {
 	s := &servers{failed: make(chan error, 2)}
-	socket, err := listenSocket(a.node.API.Socket)
-	if err != nil {
+	var err error
+	if s.socket, err = listenSocket(at.Socket); err != nil {
 		return nil, err
 	}
-	s.serve(socket, api.NewHandler(a))
-	if address := a.node.API.Metrics; address.IsValid() {
-		port, err := net.Listen("tcp", address.String())
-		if err != nil {
+	if at.Metrics.IsValid() {
+		if s.metrics, err = net.Listen("tcp", at.Metrics.String()); err != nil {
 			s.stop()
-			return nil, fmt.Errorf("listen for metrics: %w; choose another api.metrics", err)
+			return nil, fmt.Errorf("listen for metrics on %s: %w; choose another api.metrics", at.Metrics, cause(err))
 		}
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", a.Metrics())
-		s.serve(port, mux)
 	}
 	return s, nil
+}
+
+// cause leaves out of a network or file error what the message names itself.
+func cause(err error) error {
+	var call *os.SyscallError
+	var operation *net.OpError
+	var path *os.PathError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &operation):
+		return operation.Err
+	case errors.As(err, &path):
+		return path.Err
+	}
+	return err
 }
 
 // listenSocket replaces a socket that a dead agent left. Only root and its group may connect.
 func listenSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, err)
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, cause(err))
 	}
 	if peer, err := net.Dial("unix", path); err == nil {
 		peer.Close()
@@ -55,7 +67,7 @@ func listenSocket(path string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, err)
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, cause(err))
 	}
 	if err := os.Chmod(path, 0o660); err != nil {
 		l.Close()
@@ -64,7 +76,17 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-func (s *servers) serve(l net.Listener, h http.Handler) {
+// serve answers.
+func (s *servers) serve(requests, metrics http.Handler) {
+	s.start(s.socket, requests)
+	if s.metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", metrics)
+		s.start(s.metrics, mux)
+	}
+}
+
+func (s *servers) start(l net.Listener, h http.Handler) {
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	s.running = append(s.running, server)
 	go func() {
@@ -82,6 +104,10 @@ func (s *servers) stop() {
 		if server.Shutdown(ctx) != nil {
 			server.Close()
 		}
+	}
+	s.socket.Close()
+	if s.metrics != nil {
+		s.metrics.Close()
 	}
 }
 

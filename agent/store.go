@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -29,6 +30,11 @@ type kept struct {
 	EdgeServices map[string]uint32 `json:"edgeServices"`
 	HostServices map[string]uint32 `json:"hostServices"`
 	SIDs         map[string]uint16 `json:"sids"`
+}
+
+func (k kept) clone() kept {
+	k.EdgeServices, k.HostServices, k.SIDs = maps.Clone(k.EdgeServices), maps.Clone(k.HostServices), maps.Clone(k.SIDs)
+	return k
 }
 
 // openStore locks the node's state against a second agent, and reads it.

@@ -12,7 +12,11 @@ import (
 // watchRoutes reports changes of routes and of neighbours. Reports that nobody has read yet are one.
 func watchRoutes(ctx context.Context, log *slog.Logger) (<-chan struct{}, error) {
 	routes, neighbours := make(chan netlink.RouteUpdate, 64), make(chan netlink.NeighUpdate, 64)
-	failed := func(err error) { log.Warn("messages from the kernel about routes were lost", "error", err) }
+	failed := func(err error) {
+		if ctx.Err() == nil { // else it is the end of the watch
+			log.Warn("messages from the kernel about routes were lost; next hops may be out of date for 100 ms", "error", err)
+		}
+	}
 	if err := netlink.RouteSubscribeWithOptions(routes, ctx.Done(), netlink.RouteSubscribeOptions{ErrorCallback: failed}); err != nil {
 		return nil, fmt.Errorf("watch routes: %w", err)
 	}

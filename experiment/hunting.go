@@ -29,36 +29,44 @@ const (
 	seed        = 1
 )
 
+// The names of the policies.
+const (
+	random  = "random"
+	hunting = "hunting"
+)
+
 // HuntingOptions say how long the comparison takes and who is told about it.
 type HuntingOptions struct {
-	WarmUp, Measure time.Duration     // per policy
-	Say             func(text string) // what happens; nil: nobody listens
-	Progress        func(line string) // a line that replaces the one before, "" removes it; nil: nobody looks
-	Events          func(lab.Event)   // of the lab; nil: nobody listens
+	WarmUp   time.Duration     // before each measurement
+	Random   time.Duration     // measured with random choice, whose mean scatters most
+	Hunting  time.Duration     // measured with each number of candidates
+	Say      func(text string) // what happens; nil: nobody listens
+	Progress func(line string) // a line that replaces the one before, "" removes it; nil: nobody looks
+	Events   func(lab.Event)   // of the lab; nil: nobody listens
 }
 
-// Hunting is the outcome: random choice and service hunting under the same requests.
+// Hunting is the outcome: random choice and service hunting under the same stream of requests.
 type Hunting struct {
 	Utilization float64           `json:"utilization"`
 	ServiceMs   float64           `json:"serviceMs"`
-	TheoryMs    float64           `json:"theoryMs"`    // mean response of random choice, M/M/2 per server
-	RandomMs    queueing.Interval `json:"randomMs"`    // measured, over servers
-	Confidence  float64           `json:"confidence"`  // level of the interval
-	Agrees      bool              `json:"agrees"`      // theory lies within the interval
-	Improvement float64           `json:"improvement"` // mean of random by mean of hunting
-	Policies    []PolicyResult    `json:"policies"`
+	TheoryMs    float64           `json:"theoryMs"`   // mean response of random choice, M/M/2 per server
+	RandomMs    queueing.Interval `json:"randomMs"`   // measured, over servers
+	Confidence  float64           `json:"confidence"` // level of the interval
+	Agrees      bool              `json:"agrees"`     // theory lies within the interval
+	Policies    []PolicyResult    `json:"policies"`   // random choice first
 }
 
 // PolicyResult is what one policy made of the load.
 type PolicyResult struct {
 	Policy       string          `json:"policy"` // random or hunting
 	Candidates   int             `json:"candidates"`
+	Improvement  float64         `json:"improvement"`  // mean response of random choice by that of this policy
 	SecondChoice float64         `json:"secondChoice"` // share of connections that the first candidate passed on
 	Load         *loadgen.Result `json:"load"`
 }
 
-// RunHunting builds the lab, loads it with one candidate per connection (random choice) and then with two (service hunting), and
-// takes it down again, whatever happens.
+// RunHunting builds the lab, loads it with one candidate per connection (random choice) and then with two and three (service
+// hunting), and takes it down again, whatever happens. If ctx ends before, the error wraps its cause.
 func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	spec, err := lab.Parse("hunting.yaml", examples.Hunting)
 	if err != nil {
@@ -69,6 +77,9 @@ func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	err = lab.Run(ctx, spec, lab.Options{Events: o.Events}, func(ctx context.Context, l *lab.Lab) error {
 		run := &huntingRun{lab: l, options: o}
 		h, err = run.compare(ctx)
+		if ctx.Err() != nil { // whatever error that led to
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
 		return err
 	})
 	return h, err
@@ -80,56 +91,70 @@ type huntingRun struct {
 	options HuntingOptions
 }
 
-func (r *huntingRun) compare(ctx context.Context) (*Hunting, error) {
-	random, err := r.measure(ctx, "random", 1)
-	if err != nil {
-		return nil, err
-	}
-	hunting, err := r.measure(ctx, "hunting", 2)
-	if err != nil {
-		return nil, err
-	}
-	return judge(random, hunting)
+// phase is a part of the comparison.
+type phase struct {
+	policy     string
+	candidates int
+	measure    time.Duration
 }
 
-// judge compares the two, and random choice with what queueing theory says of it.
-func judge(random, hunting PolicyResult) (*Hunting, error) {
+func (r *huntingRun) compare(ctx context.Context) (*Hunting, error) {
+	var results []PolicyResult
+	for _, p := range []phase{
+		{random, 1, r.options.Random},
+		{hunting, 2, r.options.Hunting},
+		{hunting, 3, r.options.Hunting},
+	} {
+		result, err := r.measure(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return judge(results)
+}
+
+// judge compares the policies with random choice, the first of them, and that with what queueing theory says of it.
+func judge(results []PolicyResult) (*Hunting, error) {
 	theory, err := queueing.MeanResponse(cores, utilization, service)
 	if err != nil {
 		return nil, err
 	}
-	replicates := make([]queueing.Replicate, len(random.Load.Servers))
-	for i, s := range random.Load.Servers {
+	first := results[0].Load
+	replicates := make([]queueing.Replicate, len(first.Servers))
+	for i, s := range first.Servers {
 		replicates[i] = queueing.Replicate{Count: s.Count, Mean: s.MeanMs}
 	}
 	interval, err := queueing.MeanInterval(level, replicates)
 	if err != nil {
 		return nil, err
 	}
+	for i := range results {
+		results[i].Improvement = first.Latency.MeanMs / results[i].Load.Latency.MeanMs
+	}
 	theoryMs := milliseconds(theory)
 	return &Hunting{
 		Utilization: utilization, ServiceMs: milliseconds(service), TheoryMs: theoryMs,
 		RandomMs: interval, Confidence: level, Agrees: interval.Contains(theoryMs),
-		Improvement: random.Load.Latency.MeanMs / hunting.Load.Latency.MeanMs,
-		Policies:    []PolicyResult{random, hunting},
+		Policies: results,
 	}, nil
 }
 
 func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
 
 // measure loads the servers with a number of candidates per connection.
-func (r *huntingRun) measure(ctx context.Context, policy string, candidates int) (PolicyResult, error) {
-	result := PolicyResult{Policy: policy, Candidates: candidates}
-	if err := r.setCandidates(ctx, candidates); err != nil {
+func (r *huntingRun) measure(ctx context.Context, p phase) (PolicyResult, error) {
+	result := PolicyResult{Policy: p.policy, Candidates: p.candidates}
+	if err := r.setCandidates(ctx, p.candidates); err != nil {
 		return result, err
 	}
-	r.say("%s: %d candidate(s) per connection, %s", policy, candidates, r.options.WarmUp+r.options.Measure)
+	r.say("%s: %d candidate(s) per connection, %s", p.policy, p.candidates, r.options.WarmUp+p.measure)
 	before, err := r.decisions(ctx)
 	if err != nil {
 		return result, err
 	}
-	stop := r.watch(ctx, policy)
-	result.Load, err = r.load(ctx)
+	stop := r.watch(ctx, p)
+	result.Load, err = r.load(ctx, p.measure)
 	stop()
 	if err != nil {
 		return result, err
@@ -138,9 +163,7 @@ func (r *huntingRun) measure(ctx context.Context, policy string, candidates int)
 	if err != nil {
 		return result, err
 	}
-	if candidates > 1 {
-		result.SecondChoice = after.minus(before).secondChoice()
-	}
+	result.SecondChoice = after.minus(before).secondChoice(p.candidates)
 	return result, nil
 }
 
@@ -155,7 +178,7 @@ func (r *huntingRun) setCandidates(ctx context.Context, candidates int) error {
 	if err != nil {
 		return err
 	}
-	_, err = edge.PutService(ctx, api.Update, "web", api.Edge, api.ServiceSpec{Candidates: &candidates})
+	_, err = edge.PutService(ctx, api.Update, "web", api.Edge, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: &candidates}})
 	return err
 }
 
@@ -167,17 +190,21 @@ func (r *huntingRun) client(node string) (*api.Client, error) {
 	return api.NewClient(n.Socket), nil
 }
 
+// realtime starts its arguments in the scheduling class SCHED_RR where that is allowed: on a busy machine an ordinary process
+// waits for milliseconds, and the response times would be those of the machine.
+const realtime = `chrt -r 1 true 2>/dev/null && set -- chrt -r 1 "$@"; exec "$@"`
+
 // load runs the generator on the client node.
-func (r *huntingRun) load(ctx context.Context) (*loadgen.Result, error) {
+func (r *huntingRun) load(ctx context.Context, measure time.Duration) (*loadgen.Result, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	rate := utilization * servers * cores / service.Seconds()
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, "load", "http://[2001:db8:80::80]/", "-o", "json",
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", realtime, "sh", self, "load", "http://[2001:db8:80::80]/", "-o", "json",
 		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--service", service.String(), "--seed", strconv.Itoa(seed),
-		"--warm-up", r.options.WarmUp.String(), "--duration", r.options.Measure.String(), "--sources", "2001:db8:c::/112")
+		"--warm-up", r.options.WarmUp.String(), "--duration", measure.String(), "--sources", "2001:db8:c::/112")
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := r.lab.Exec("client", cmd); err != nil {
 		return nil, fmt.Errorf("load the servers: %w: %s", err, strings.TrimSpace(stderr.String()))
@@ -190,23 +217,27 @@ func (r *huntingRun) load(ctx context.Context) (*loadgen.Result, error) {
 }
 
 // decisions are what the servers did with new connections.
-type decisions struct{ accepted, forced uint64 }
+type decisions struct{ accepted, refused, forced uint64 }
 
 func (d decisions) minus(o decisions) decisions {
-	return decisions{d.accepted - o.accepted, d.forced - o.forced}
+	return decisions{d.accepted - o.accepted, d.refused - o.refused, d.forced - o.forced}
 }
 
-func (d decisions) secondChoice() float64 {
-	if d.accepted+d.forced == 0 {
+// secondChoice is the share of connections that the first of two or three candidates passed on. Of three, the second passed on
+// those that the third was forced to take.
+func (d decisions) secondChoice(candidates int) float64 {
+	connections := d.accepted + d.forced
+	if candidates < 2 || connections == 0 {
 		return 0
 	}
-	return float64(d.forced) / float64(d.accepted+d.forced)
+	return (float64(d.refused) - float64(candidates-2)*float64(d.forced)) / float64(connections)
 }
 
 func (r *huntingRun) decisions(ctx context.Context) (sum decisions, err error) {
 	services, err := r.hosts(ctx)
 	for _, s := range services {
 		sum.accepted += s.Accepted
+		sum.refused += s.Refused
 		sum.forced += s.Forced
 	}
 	return sum, err

@@ -15,7 +15,7 @@ const watchInterval = 500 * time.Millisecond
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
 // watch shows how busy each server is until stop is called.
-func (r *huntingRun) watch(ctx context.Context, policy string) (stop func()) {
+func (r *huntingRun) watch(ctx context.Context, p phase) (stop func()) {
 	if r.options.Progress == nil {
 		return func() {}
 	}
@@ -26,7 +26,7 @@ func (r *huntingRun) watch(ctx context.Context, policy string) (stop func()) {
 		defer wait.Done()
 		begun := time.Now()
 		for ctx.Err() == nil {
-			r.show(ctx, policy, time.Since(begun))
+			r.show(ctx, p, time.Since(begun))
 			select {
 			case <-ctx.Done():
 			case <-time.After(watchInterval):
@@ -40,7 +40,7 @@ func (r *huntingRun) watch(ctx context.Context, policy string) (stop func()) {
 	}
 }
 
-func (r *huntingRun) show(ctx context.Context, policy string, elapsed time.Duration) {
+func (r *huntingRun) show(ctx context.Context, p phase, elapsed time.Duration) {
 	hosts, err := r.hosts(ctx)
 	if err != nil {
 		return // the load itself will tell
@@ -51,9 +51,9 @@ func (r *huntingRun) show(ctx context.Context, policy string, elapsed time.Durat
 		picture.WriteRune(bar(h.Busy))
 		most = max(most, h.Busy)
 	}
-	left := max(0, r.options.WarmUp+r.options.Measure-elapsed)
-	r.options.Progress(fmt.Sprintf("%-8s %4.0f s left   busy connections per server [%s] most %d",
-		policy, left.Seconds(), picture.String(), most))
+	left := max(0, r.options.WarmUp+p.measure-elapsed)
+	r.options.Progress(fmt.Sprintf("%-7s of %d %4.0f s left   busy connections per server [%s] most %d",
+		p.policy, p.candidates, left.Seconds(), picture.String(), most))
 }
 
 // bar has one step for every two connections.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -75,6 +76,8 @@ func (s *starter) probe(ctx context.Context, ready Ready) error {
 		return s.probeTCP(ready.Target)
 	case ReadyUnix:
 		return closed(net.DialTimeout("unix", ready.Target, probeTime))
+	case ReadyHTTP:
+		return probeHTTP(ready.Target)
 	case ReadyFile:
 		path := ready.Target
 		if !filepath.IsAbs(path) {
@@ -97,6 +100,21 @@ func (s *starter) probeTCP(target string) error {
 	}
 	defer ns.Close()
 	return ns.Do(func() error { return closed(net.DialTimeout("tcp", target, probeTime)) })
+}
+
+// probeHTTP asks at a Unix socket for anything. Any answer will do.
+func probeHTTP(path string) error {
+	conn, err := net.DialTimeout("unix", path, probeTime)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(probeTime)); err != nil {
+		return err
+	}
+	_, _ = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n") // who does not read it may still answer
+	_, err = conn.Read(make([]byte, 1))
+	return err
 }
 
 func closed(conn net.Conn, err error) error {

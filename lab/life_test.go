@@ -74,7 +74,7 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 		{"process ends before it is ready", `processes: [{name: p, command: "exit 0", ready: "file:never"}]`, []string{"node a: process p: it ended before it was ready (file:never): exit status 0; it wrote nothing"}},
 		{"process is never ready", `processes: [{name: p, command: "exec sleep 1000", ready: "tcp://[fd00::1]:80"}]`, []string{"node a: process p: it is not ready (tcp://[fd00::1]:80) after 300ms: ", "connection refused"}},
 		{"sysctl is unknown", `sysctls: {net.ipv4.no_such: 1}`, []string{"node a: write sysctl net.ipv4.no_such: no such file or directory; check the name"}},
-		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`, []string{"node a: process sextant: it is not ready (unix:", "after 300ms"}},
+		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`, []string{"node a: process sextant: it is not ready (http:", "after 300ms"}},
 		{"socket path is too long", `sextant: {api: {socket: "{dir}/` + strings.Repeat("s", 100) + `"}}`, []string{"the API socket of node a is /run/", "and Linux takes 107"}},
 	}
 	for _, test := range tests {

@@ -23,9 +23,10 @@ const (
 	ReadyUnix   ReadyKind = "unix" // a connection to the Unix socket succeeds
 	ReadyFile   ReadyKind = "file" // the file exists
 	ReadyExec   ReadyKind = "exec" // the shell command succeeds
+	ReadyHTTP   ReadyKind = "http" // HTTP over the Unix socket is answered; an agent listens before its programs are in place
 )
 
-var errReady = errors.New("write tcp://[ADDRESS]:PORT, unix:PATH, file:PATH or exec:COMMAND")
+var errReady = errors.New("write tcp://[ADDRESS]:PORT, unix:PATH, http:PATH, file:PATH or exec:COMMAND")
 
 // parseReady reads a ready condition as it stands in a file. An empty one is
 // ReadyAtOnce.
@@ -41,7 +42,7 @@ func parseReady(text string) (Ready, error) {
 		if _, err := netip.ParseAddrPort(ready.Target); err != nil {
 			return Ready{}, errReady
 		}
-	case ReadyUnix, ReadyFile, ReadyExec:
+	case ReadyUnix, ReadyHTTP, ReadyFile, ReadyExec:
 		if ready.Target == "" {
 			return Ready{}, errReady
 		}

@@ -72,7 +72,7 @@ func settleAgent(node *Node, spec *NodeSpec, opts Options, words func(string) st
 	agent := ProcessSpec{
 		Name:    agentProcess,
 		Command: Command{Args: rewriteAll(opts.Agent, words)},
-		Ready:   Ready{ReadyUnix, node.Socket},
+		Ready:   Ready{ReadyHTTP, node.Socket},
 	}
 	spec.Processes = append([]ProcessSpec{agent}, spec.Processes...)
 	spec.Files = append(spec.Files, File{nodeFile, spec.Sextant})

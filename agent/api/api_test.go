@@ -49,7 +49,7 @@ func (m *memory) Services(context.Context) ([]api.Service, error) {
 	defer m.mu.Unlock()
 	var list []api.Service
 	for _, s := range m.node.Edge.Services {
-		edge := &api.EdgeService{Candidates: s.Candidates, Backends: []api.Backend{}}
+		edge := &api.EdgeService{Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Backends: []api.Backend{}}
 		for _, b := range s.Backends {
 			edge.Backends = append(edge.Backends, api.Backend{Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State})
 		}
@@ -76,9 +76,7 @@ func (m *memory) Config(context.Context) (*config.Node, error) {
 	return m.node, m.fail
 }
 
-func (m *memory) Change(
-	_ context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool,
-) ([]config.Change, error) {
+func (m *memory) Change(_ context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next, err := edit(m.node)
@@ -86,10 +84,19 @@ func (m *memory) Change(
 		return nil, err
 	}
 	changes := config.Diff(m.node, next)
-	if !dryRun {
-		m.node = next
-	}
+	m.node = next
 	return changes, m.fail
+}
+
+func (m *memory) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error) {
+	next, err := read()
+	if err != nil {
+		return nil, err
+	}
+	if dryRun {
+		return config.Diff(m.node, next), m.fail
+	}
+	return m.Change(ctx, func(*config.Node) (*config.Node, error) { return next, nil })
 }
 
 func (m *memory) Metrics() http.Handler {
@@ -155,22 +162,22 @@ func TestWrites(t *testing.T) {
 		}, api.Invalid, `unknown role "router"; write edge or host`},
 		{"create", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Create, "tls", api.Edge, api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
-		}, "", "+ service tls (vip 198.51.100.1:443/tcp, candidates 2)"},
+		}, "", "+ service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, candidates 2)"},
 		{"create again", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Create, "tls", api.Edge, api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
 		}, api.Conflict, `service "tls" is there already; choose another name, or change it with set`},
 		{"update", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{Candidates: pointer(3)})
+			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(3)}})
 		}, "", "~ service tls: candidates 2 -> 3"},
 		{"update what is absent", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "ssh", api.Edge, api.ServiceSpec{})
 		}, api.NotFound, `there is no service "ssh"; known: web, dns, tls`},
 		{"update an edge with a host's parameter", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{Accept: &api.AcceptSpec{}})
-		}, api.Invalid, "an edge accepts nothing itself; leave accept out, or choose the role host"},
+		}, api.Invalid, "an edge has no acceptance policy; leave it and its parameters out, or choose the role host"},
 		{"update a host with an edge's parameter", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{Candidates: pointer(2)})
-		}, api.Invalid, "a host chooses no candidates; leave candidates out, or choose the role edge"},
+			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(2)}})
+		}, api.Invalid, "a host chooses no candidates; leave policy, table, candidates, depth, drain time and slow start out, or choose the role edge"},
 		{"update a host", func() (api.Changes, error) {
 			accept := &api.AcceptSpec{Policy: pointer(config.Dynamic), Workers: pointer(8), Low: pointer(0.25)}
 			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{Accept: accept})
@@ -194,7 +201,7 @@ func TestWrites(t *testing.T) {
 			return client.DeleteBackend(ctx, "web", "web3")
 		}, "", "- service web: backend web3 (sid fcbb:bb00:3::, weight 1, state draining)"},
 		{"delete service", func() (api.Changes, error) { return client.DeleteService(ctx, "tls", api.Edge) },
-			"", "- service tls (vip 198.51.100.1:443/tcp, candidates 3)"},
+			"", "- service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, candidates 3)"},
 		{"delete host service", func() (api.Changes, error) { return client.DeleteService(ctx, "all", api.Host) },
 			"", "- host service all (vip 198.51.100.1:any/tcp, accept always)"},
 		{"delete without role", func() (api.Changes, error) { return client.DeleteService(ctx, "web", "") },
@@ -272,7 +279,7 @@ func TestReads(t *testing.T) {
 			`the paths are in the documentation of package agent/api"}}`,
 		"/v1/monitor?intervalMs=1": `{"error":{"code":"invalid","message":"intervalMs \"1\" is out of range; write 100 to 60000"}}`,
 		"/v1/services?name=dns": `{"items":[{"name":"dns","role":"edge","vip":"192.0.2.53","protocol":"udp","port":0,` +
-			`"packets":0,"bytes":0,"edge":{"candidates":2,"encapsulation":"","buckets":0,"backends":[]}}]}`,
+			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"encapsulation":"","buckets":0,"backends":[]}}]}`,
 		"/v1/services?role=host": `{"items":[{"name":"web","role":"host","vip":"192.0.2.80","protocol":"tcp","port":80,` +
 			`"packets":0,"bytes":0,"host":{"accept":{"policy":"static","threshold":4},"threshold":0,"busy":0,"offered":0,` +
 			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0}}]}`,

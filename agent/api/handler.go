@@ -28,8 +28,11 @@ type Agent interface {
 	// Config returns the running configuration, which the caller does not change.
 	Config(context.Context) (*config.Node, error)
 	// Change makes the configuration that edit returns the running one and returns what differs. Edit is called once, with
-	// the running configuration, and nothing else changes it meanwhile. With dryRun nothing is changed but all is checked.
-	Change(ctx context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool) ([]config.Change, error)
+	// the running configuration, and nothing else changes it meanwhile.
+	Change(ctx context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error)
+	// Replace makes the node that read returns the running one, as Change does; where it can't, metrics say that the last
+	// reload failed. With dryRun all is checked, but nothing is changed.
+	Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error)
 	// Metrics serves Prometheus.
 	Metrics() http.Handler
 }

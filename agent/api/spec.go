@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"time"
 
 	"sextant/config"
 )
@@ -11,11 +12,21 @@ import (
 // ServiceSpec is what a PUT says about a service. What is left out stays as it
 // is, or gets its default in a new service.
 type ServiceSpec struct {
-	VIP        *netip.Addr      `json:"vip,omitempty"`
-	Protocol   *config.Protocol `json:"protocol,omitempty"`
-	Port       *uint16          `json:"port,omitempty"`       // 0: any
-	Candidates *int             `json:"candidates,omitempty"` // edge only
-	Accept     *AcceptSpec      `json:"accept,omitempty"`     // host only
+	VIP      *netip.Addr      `json:"vip,omitempty"`
+	Protocol *config.Protocol `json:"protocol,omitempty"`
+	Port     *uint16          `json:"port,omitempty"` // 0: any
+	ContinuitySpec
+	Accept *AcceptSpec `json:"accept,omitempty"` // host only
+}
+
+// ContinuitySpec is what a PUT says about how connections of an edge's service survive changes.
+type ContinuitySpec struct {
+	Policy           *config.ServicePolicy `json:"policy,omitempty"`
+	Table            *config.Table         `json:"table,omitempty"`
+	Candidates       *int                  `json:"candidates,omitempty"`
+	Depth            *int                  `json:"depth,omitempty"`
+	DrainTimeSeconds *float64              `json:"drainTimeSeconds,omitempty"`
+	SlowStartSeconds *float64              `json:"slowStartSeconds,omitempty"`
 }
 
 // AcceptSpec is what a PUT says about an acceptance policy.
@@ -38,14 +49,19 @@ type BackendSpec struct {
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {
 	if s.Accept != nil {
-		return config.ServiceChange{}, invalid("an edge accepts nothing itself; leave accept out, or choose the role host")
+		return config.ServiceChange{}, invalid("an edge has no acceptance policy; leave it and its parameters out, or choose the role host")
 	}
-	return config.ServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Candidates: s.Candidates}, nil
+	return config.ServiceChange{
+		VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
+		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds),
+	}, nil
 }
 
 func (s ServiceSpec) host() (config.HostServiceChange, error) {
-	if s.Candidates != nil {
-		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave candidates out, or choose the role edge")
+	if s.ContinuitySpec != (ContinuitySpec{}) {
+		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, table, candidates, depth, drain time and " +
+			"slow start out, or choose the role edge")
 	}
 	accept, err := s.Accept.change()
 	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept}, err
@@ -64,6 +80,15 @@ func (s *AcceptSpec) change() (config.AcceptChange, error) {
 		Policy: s.Policy, Threshold: s.Threshold, Workers: s.Workers, Window: s.Window,
 		LowPermille: low, HighPermille: high, Initial: s.Initial,
 	}, err
+}
+
+// duration makes a time of seconds.
+func duration(seconds *float64) *time.Duration {
+	if seconds == nil {
+		return nil
+	}
+	d := time.Duration(*seconds * float64(time.Second))
+	return &d
 }
 
 // permille makes an integer of a share; the data plane has no fractions.

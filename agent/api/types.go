@@ -63,7 +63,12 @@ func (s Service) Endpoint() config.Endpoint {
 
 // EdgeService is what an edge knows of a service.
 type EdgeService struct {
+	Policy        config.ServicePolicy `json:"policy"`
+	Table         config.Table         `json:"table"`
 	Candidates    int                  `json:"candidates"`
+	Depth         int                  `json:"depth"`            // backends of a chain, at most
+	DrainSeconds  float64              `json:"drainTimeSeconds"` // how long past owners stay; 0: until their place is needed
+	SlowSeconds   float64              `json:"slowStartSeconds"`
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 	Buckets       int                  `json:"buckets"`
 	Backends      []Backend            `json:"backends"`

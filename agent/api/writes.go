@@ -13,9 +13,9 @@ import (
 // edit is a change of the configuration.
 type edit func(*config.Node) (*config.Node, error)
 
-func (h handler) change(ctx context.Context, e edit, dryRun bool) (any, error) {
-	changes, err := h.agent.Change(ctx, e, dryRun)
-	return Changes{dryRun, notNull(changes)}, err
+func (h handler) change(ctx context.Context, e edit) (any, error) {
+	changes, err := h.agent.Change(ctx, e)
+	return Changes{false, notNull(changes)}, err
 }
 
 func (h handler) putService(r *http.Request) (any, error) {
@@ -26,7 +26,7 @@ func (h handler) putService(r *http.Request) (any, error) {
 	name, role := r.PathValue("name"), Role(r.FormValue("role"))
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		return spec.put(n, role, name, conditionOf(r))
-	}, false)
+	})
 }
 
 func (s ServiceSpec) put(n *config.Node, role Role, name string, c condition) (*config.Node, error) {
@@ -67,7 +67,7 @@ func (h handler) deleteService(r *http.Request) (any, error) {
 		default:
 			return config.DeleteService(n, name)
 		}
-	}, false)
+	})
 }
 
 func (h handler) putBackend(r *http.Request) (any, error) {
@@ -81,13 +81,13 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 			return config.AddBackend(n, service, name, spec.change())
 		}
 		return config.SetBackend(n, service, name, spec.change())
-	}, false)
+	})
 }
 
 func (h handler) deleteBackend(r *http.Request) (any, error) {
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
-	}, false)
+	})
 }
 
 func (h handler) diff(r *http.Request) (any, error) {
@@ -103,12 +103,9 @@ func (h handler) diff(r *http.Request) (any, error) {
 }
 
 func (h handler) apply(r *http.Request) (any, error) {
-	next, err := nodeOf(r)
-	if err != nil {
-		return nil, err
-	}
-	whole := func(*config.Node) (*config.Node, error) { return next, nil }
-	return h.change(r.Context(), whole, r.FormValue("dryRun") != "")
+	dryRun := r.URL.Query().Get("dryRun") != ""
+	changes, err := h.agent.Replace(r.Context(), func() (*config.Node, error) { return nodeOf(r) }, dryRun)
+	return Changes{dryRun, notNull(changes)}, err
 }
 
 // nodeOf reads the node file in a request's body, and the secret where that is in a file of its own.

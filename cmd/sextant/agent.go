@@ -23,8 +23,11 @@ func (a *app) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "agent -f FILE", Short: "Run the agent of this node: an edge, a host, or both",
 		Long: `Run the agent of this node. It loads the eBPF programs, takes over from an agent that ran before without losing a
-packet, and then serves its API on a Unix socket. Packets are forwarded on when it ends, whatever ended it: only
-"sextant unload" detaches the programs.`,
+packet, and then serves its API on a Unix socket. If it can't run it says why in one line, and changes nothing.
+Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.
+
+Changes made while it runs are kept in the node file's state directory. They hold after a restart as long as the node file
+is the same; another node file begins anew. It needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant check", "sextant status", "sextant unload"),
 		Args:        takes(),
@@ -35,6 +38,9 @@ packet, and then serves its API on a Unix socket. Packets are forwarded on when 
 			}
 			if file == "" {
 				return usageErrorf("no node file is given; name one with -f FILE")
+			}
+			if file == "-" {
+				file = "/dev/stdin"
 			}
 			node, err := api.LoadNode(file)
 			if err != nil {
@@ -86,7 +92,8 @@ func (a *app) unloadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "unload -f FILE", Short: "Detach the programs of this node and remove its tables",
 		Long: `Detach the eBPF programs of this node from its interfaces and remove their tables. From then on its packets are the
-kernel's. Stop the agent first: it is what keeps the programs up to date.`,
+kernel's, and open connections through this node break. Stop the agent first. A node that has nothing loaded is
+unloaded already.`,
 		Example:     "  sextant unload -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant agent", "sextant status"),
 		Args:        takes(),

@@ -48,14 +48,18 @@ of the change. Applying the same file twice changes nothing.`,
 		Annotations: seeAlso("sextant diff", "sextant check"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f, err := a.readNodeFile(file)
-			if err != nil {
-				return err
+			f, faults := a.readNodeFile(file)
+			if faults != nil && f.text == nil {
+				return faults
 			}
+			// The agent is sent a file with faults too, so that its metrics tell of the failed reload.
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
 			changes, err := a.agent().Apply(ctx, f.name, f.text, dryRun)
-			if err != nil {
+			switch {
+			case err != nil && faults != nil:
+				return faults
+			case err != nil:
 				return err
 			}
 			if len(changes.Items) == 0 && !a.quiet {

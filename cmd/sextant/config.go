@@ -16,7 +16,7 @@ func (a *app) configShow() *cobra.Command {
 	var secrets bool
 	cmd := &cobra.Command{
 		Use: "show", Short: "Print the running configuration as a node file",
-		Long: `Print the running configuration as a node file, with the changes that were made since the agent started. A secret
+		Long: `Print the running configuration as a node file, with the changes that were made while it ran. A secret
 that is in the file itself is left out unless --secrets is given; without it the file can't be applied.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant config show",
 		Annotations:       seeAlso("sextant diff", "sextant apply"),

@@ -17,9 +17,9 @@ type demoOptions struct {
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "demo", Short: "Random choice against service hunting, on the same load",
-		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it twice with the same
-requests, once with random choice and once with service hunting, and compare the response times. It takes less
-than a minute, needs root, and leaves nothing behind.`,
+		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it with the same stream of
+requests first by random choice, then by service hunting over two and over three candidates, and compare the response
+times. It takes less than a minute, needs root, and leaves nothing behind.`,
 		Example:           "  sextant demo",
 		Annotations:       seeAlso("sextant lab", "sextant load"),
 		Args:              takes(),
@@ -32,7 +32,7 @@ than a minute, needs root, and leaves nothing behind.`,
 			if a.progress {
 				o.Progress = a.progressLine
 			}
-			return a.demo(cmd.Context(), o)
+			return labError(a.demo(cmd.Context(), o))
 		},
 	}
 }

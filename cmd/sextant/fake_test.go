@@ -92,7 +92,7 @@ func (f *fakeAgent) Services(context.Context) ([]api.Service, error) {
 
 func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 	edge := &api.EdgeService{
-		Candidates: s.Candidates, Encapsulation: f.node.Edge.Encapsulation, Buckets: f.node.Edge.Buckets, Backends: []api.Backend{},
+		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth, Encapsulation: f.node.Edge.Encapsulation, Buckets: f.node.Edge.Buckets, Backends: []api.Backend{},
 	}
 	for j, b := range s.Backends {
 		packets := uint64(1000*(j+1)) + f.look
@@ -147,23 +147,30 @@ func (f *fakeAgent) Config(context.Context) (*config.Node, error) {
 	return f.node, nil
 }
 
-func (f *fakeAgent) Change(
-	_ context.Context, edit func(*config.Node) (*config.Node, error), dryRun bool,
-) ([]config.Change, error) {
+func (f *fakeAgent) Change(_ context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next, err := edit(f.node)
 	if err != nil {
 		return nil, err
 	}
+	changes := config.Diff(f.node, next)
+	f.node = next
+	return changes, nil
+}
+
+func (f *fakeAgent) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error) {
+	next, err := read()
+	if err != nil {
+		return nil, err
+	}
 	if next.API.Socket != f.node.API.Socket {
 		return nil, errors.New("api.socket can't change while the agent runs; restart the agent")
 	}
-	changes := config.Diff(f.node, next)
-	if !dryRun {
-		f.node = next
+	if dryRun {
+		return config.Diff(f.node, next), nil
 	}
-	return changes, nil
+	return f.Change(ctx, func(*config.Node) (*config.Node, error) { return next, nil })
 }
 
 func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }

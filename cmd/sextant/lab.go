@@ -32,7 +32,7 @@ ready. It needs root.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := lab.Load(args[0])
 			if err != nil {
-				return err
+				return labError(err)
 			}
 			_, err = lab.Up(cmd.Context(), spec, a.labOptions())
 			return labError(err)
@@ -52,7 +52,7 @@ if a step failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := lab.Load(args[0])
 			if err != nil {
-				return err
+				return labError(err)
 			}
 			return labError(lab.Run(cmd.Context(), spec, a.labOptions(), nil))
 		},
@@ -72,6 +72,9 @@ down.`,
 			name, err := labName(args[0])
 			if err != nil {
 				return err
+			}
+			if _, err := lab.Open(name); errors.Is(err, os.ErrNotExist) && !a.quiet {
+				a.say("there is no lab %q; what a crash may have left of it is removed", name)
 			}
 			return labError(lab.Down(name, a.labEvents()))
 		},

@@ -9,10 +9,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"sextant/agent"
@@ -49,15 +51,16 @@ func unload(node *config.Node, dir string) error {
 	return agent.Unload(filepath.Clean(dir))
 }
 
-// How long the demonstration loads the servers per policy: together with the lab, less than a minute.
+// How long the demonstration loads the servers: together with the lab, less than a minute.
 const (
-	demoWarmUp  = 3 * time.Second
-	demoMeasure = 21 * time.Second
+	demoWarmUp  = 2 * time.Second
+	demoRandom  = 22 * time.Second
+	demoHunting = 10 * time.Second
 )
 
 func demo(ctx context.Context, o demoOptions) error {
 	h, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
-		WarmUp: demoWarmUp, Measure: demoMeasure, Say: o.Say, Progress: o.Progress,
+		WarmUp: demoWarmUp, Random: demoRandom, Hunting: demoHunting, Say: o.Say, Progress: o.Progress,
 	})
 	if err != nil {
 		return err
@@ -68,15 +71,28 @@ func demo(ctx context.Context, o demoOptions) error {
 	if err := h.Write(o.Output); err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(o.Output, demoNext)
-	return err
+	return writeNext(o.Output, typed(os.Args[0], os.Getenv("SUDO_UID") != ""))
 }
 
-// demoNext is what to try after the demonstration.
-const demoNext = `
-What to try next:
-  sudo ./sextant lab up examples/quickstart.yaml                                              a small lab that stays
-  sudo ./sextant lab exec quickstart client -- curl -i "http://[2001:db8:80::80]/"            a request through it
-  sudo ./sextant lab exec quickstart edge -- ./sextant top                                    what its edge does
-  sudo ./sextant lab down quickstart
-`
+// typed is how this program was called, so that its hints can be typed too.
+func typed(program string, sudo bool) string {
+	if sudo {
+		return "sudo " + program
+	}
+	return program
+}
+
+// writeNext says what to try after the demonstration.
+func writeNext(w io.Writer, program string) error {
+	fmt.Fprint(w, "\nWhat to try next:\n")
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, hint := range [][2]string{
+		{"lab up examples/quickstart.yaml", "a small lab that stays"},
+		{`lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 200 --service 10ms`, "load through it"},
+		{"lab exec quickstart edge -- sextant service list", "what its edge has done"},
+		{"lab down quickstart", "nothing of it is left"},
+	} {
+		fmt.Fprintf(t, "  %s %s\t%s\n", program, hint[0], hint[1])
+	}
+	return t.Flush()
+}

@@ -77,8 +77,12 @@ one object per line, with the counters themselves.`,
 		if asJSON {
 			return a.follow(cmd, w, func(_, after api.Sample) error { return json.NewEncoder(a.stdout).Encode(after) })
 		}
-		fmt.Fprintf(a.stdout, monitorLine, "TIME", "ROLE", "FORWARDED/s", "TAKEN/s", "PASSED/s", "DROPPED/s", "REASONS")
+		headed := false
 		return a.follow(cmd, w, func(before, after api.Sample) error {
+			if !headed {
+				fmt.Fprintf(a.stdout, monitorLine, "TIME", "ROLE", "FORWARDED/s", "TAKEN/s", "PASSED/s", "DROPPED/s", "REASONS")
+				headed = true
+			}
 			for i, c := range after.Counters {
 				if i < len(before.Counters) {
 					fmt.Fprint(a.stdout, monitorText(after.Time, before.Counters[i], c, after.Time.Sub(before.Time)))

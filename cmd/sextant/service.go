@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -160,7 +161,12 @@ func describeService(w *strings.Builder, s api.Service) {
 	line("Endpoint", "%s", s.Endpoint())
 	line("Traffic", "%d packets, %d bytes", s.Packets, s.Bytes)
 	if e := s.Edge; e != nil {
+		line("Policy", "%s", e.Policy)
+		line("Table", "%s", e.Table)
 		line("Candidates", "%d", e.Candidates)
+		line("Depth", "%d backends in a chain", e.Depth)
+		line("Drain time", "%s", waitText(e.DrainSeconds, "until its place is needed"))
+		line("Slow start", "%s", waitText(e.SlowSeconds, "none"))
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
 	}
@@ -173,6 +179,14 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Forced", "%d connections, taken as the last candidate", h.Forced)
 		line("Passed on", "%d packets, %d bytes", h.PassedOnPackets, h.PassedOnBytes)
 	}
+}
+
+// waitText writes a time in seconds, or what 0 means.
+func waitText(seconds float64, zero string) string {
+	if seconds == 0 {
+		return zero
+	}
+	return time.Duration(seconds * float64(time.Second)).String()
 }
 
 func policyText(p api.Accept) string {

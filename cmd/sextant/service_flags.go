@@ -9,9 +9,11 @@ import (
 
 // serviceFlags are the values of a service as the command line gives them. Only flags that were given count.
 type serviceFlags struct {
-	role, vip, protocol, port                         string
-	candidates, threshold, workers, window, beginning int
-	policy, low, high                                 string
+	role, vip, protocol, port             string
+	candidates, depth                     int
+	threshold, workers, window, beginning int
+	policy, low, high                     string
+	table, drainTime, slowStart           string
 }
 
 func newServiceFlags(cmd *cobra.Command) *serviceFlags {
@@ -22,7 +24,11 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	flags.StringVar(&f.port, "port", "", "port, or any")
 	flags.IntVar(&f.candidates, "candidates", config.DefaultCandidates,
 		"edge: hosts to which a new connection is offered, 1 to 6")
-	flags.StringVar(&f.policy, "policy", "always", "host: acceptance policy: always, static or dynamic")
+	flags.StringVar(&f.table, "table", "rendezvous", "edge: how buckets are given to backends: rendezvous, exact or modulo")
+	flags.IntVar(&f.depth, "depth", config.DefaultDepth, "edge: backends that a packet is offered to at most, past owners included")
+	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets, like 1h; 0: until its place is needed")
+	flags.StringVar(&f.slowStart, "slow-start", "0", "edge: time in which a backend that comes up gets its share, like 30s")
+	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: always (default), static or dynamic")
 	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")
 	flags.IntVar(&f.workers, "workers", 0, "dynamic: connections that the server works on at once")
 	flags.IntVar(&f.window, "window", 50, "dynamic: offers between two adaptations")
@@ -31,7 +37,8 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	flags.IntVar(&f.beginning, "initial", 1, "dynamic: first threshold")
 	roleFlag(cmd, &f.role)
 	complete(cmd, "protocol", "tcp", "udp")
-	complete(cmd, "policy", "always", "static", "dynamic")
+	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic")
+	complete(cmd, "table", "rendezvous", "exact", "modulo")
 	complete(cmd, "port", "any")
 	return f
 }
@@ -39,19 +46,30 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 	given := givenFlags{cmd: cmd}
 	spec := api.ServiceSpec{
-		VIP:        parsed(&given, "vip", f.vip, config.ParseAddress),
-		Port:       parsed(&given, "port", f.port, config.ParsePort),
-		Protocol:   value(&given, "protocol", config.Protocol(f.protocol)),
-		Candidates: value(&given, "candidates", f.candidates),
+		VIP:      parsed(&given, "vip", f.vip, config.ParseAddress),
+		Port:     parsed(&given, "port", f.port, config.ParsePort),
+		Protocol: value(&given, "protocol", config.Protocol(f.protocol)),
+		ContinuitySpec: api.ContinuitySpec{
+			Table:            value(&given, "table", config.Table(f.table)),
+			Candidates:       value(&given, "candidates", f.candidates),
+			Depth:            value(&given, "depth", f.depth),
+			DrainTimeSeconds: parsed(&given, "drain-time", f.drainTime, parseSeconds),
+			SlowStartSeconds: parsed(&given, "slow-start", f.slowStart, parseSeconds),
+		},
 	}
 	accept := api.AcceptSpec{
-		Policy:    value(&given, "policy", config.Policy(f.policy)),
 		Threshold: value(&given, "threshold", f.threshold),
 		Workers:   value(&given, "workers", f.workers),
 		Window:    value(&given, "window", f.window),
 		Low:       parsed(&given, "low", f.low, parseShare),
 		High:      parsed(&given, "high", f.high, parseShare),
 		Initial:   value(&given, "initial", f.beginning),
+	}
+	switch config.ServicePolicy(f.policy) {
+	case config.PolicyOffer, config.PolicyShadow, config.PolicyECMP:
+		spec.Policy = value(&given, "policy", config.ServicePolicy(f.policy))
+	default:
+		accept.Policy = value(&given, "policy", config.Policy(f.policy))
 	}
 	if accept != (api.AcceptSpec{}) {
 		spec.Accept = &accept
@@ -62,6 +80,11 @@ func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 func parseShare(text string) (float64, error) {
 	permille, err := config.ParsePermille(text)
 	return float64(permille) / 1000, err
+}
+
+func parseSeconds(text string) (float64, error) {
+	d, err := config.ParseWait(text)
+	return d.Seconds(), err
 }
 
 // givenFlags collects the first flag that can't be read.

@@ -58,7 +58,7 @@ func briefStatus(s fullStatus) string {
 	if len(s.Warnings) > 0 {
 		health = s.Warnings[0]
 	}
-	return fmt.Sprintf("%s (%s), %d programs, up %s: %s", s.Node, strings.Join(s.Roles, ", "), len(s.Programs),
+	return fmt.Sprintf("%s (%s), %s, up %s: %s", s.Node, strings.Join(s.Roles, ", "), plural(uint64(len(s.Programs)), "program"),
 		age(s.UptimeSeconds), health)
 }
 

@@ -39,7 +39,6 @@ var rooms = []room{
 	{floor: decisions, path: "forward", beside: []string{"pool", "accept"}},
 	{floor: decisions, path: "forward/packetgen"},
 	{floor: decisions, path: "forward/packettest"},
-	{floor: decisions, path: "forward/packettest"},
 
 	{floor: world, path: "kernel"},
 	{floor: world, path: "hrtimer"},
@@ -53,6 +52,7 @@ var rooms = []room{
 	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
 
 	{floor: faces, path: "cmd/sextant"},
+	{floor: faces, path: "internal/endtoend"},
 	{floor: faces, path: "internal/house"},
 }
 

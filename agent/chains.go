@@ -1,0 +1,170 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/flow"
+	"sextant/pool"
+)
+
+var poolPolicies = map[config.ServicePolicy]pool.Policy{
+	config.PolicyOffer: pool.Offer, config.PolicyShadow: pool.Shadow, config.PolicyECMP: pool.ECMP,
+}
+
+var poolMethods = map[config.Table]pool.Method{
+	config.Rendezvous: pool.Rendezvous, config.Exact: pool.Exact, config.Modulo: pool.Modulo,
+}
+
+// poolSpec is what stays the same as long as the service's settings do. The seed is a function of the cluster's secret and the
+// endpoint, so all edges have the same.
+func poolSpec(s *edgeService, n *config.Node) pool.Spec {
+	return pool.Spec{
+		Buckets:    n.Edge.Buckets,
+		Seed:       flow.SipHash13(n.Secret, []byte(s.Endpoint.String())),
+		Policy:     poolPolicies[s.Policy],
+		Method:     poolMethods[s.Table],
+		Candidates: s.Candidates,
+		Depth:      max(s.Depth, s.Candidates),
+		Drain:      s.DrainTime,
+	}
+}
+
+// chains makes the service's next generation: from the running one, or from what an earlier agent left in the kernel.
+func (a *Agent) chains(s *edgeService, n *config.Node, dir string) error {
+	members, err := a.members(&s.Service, n)
+	if err != nil {
+		return err
+	}
+	s.members = members
+	spec := poolSpec(s, n)
+	previous, err := a.previousChains(s, n.Edge.Buckets, dir)
+	switch {
+	case err != nil:
+		return err
+	case previous.running != nil:
+		s.generation, err = previous.running.Next(members, a.now())
+	case previous.chains != nil:
+		s.generation, err = pool.Resume(spec, previous.chains, members, a.now())
+	default:
+		s.generation, err = pool.New(spec, members, a.now())
+	}
+	return err
+}
+
+// members are the service's backends as the pool knows them.
+func (a *Agent) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
+	members := make([]pool.Backend, len(s.Backends))
+	for i, b := range s.Backends {
+		id, err := numberSID(a.store.kept.SIDs, n.Domain.Block, b.SID)
+		if err != nil {
+			return nil, err
+		}
+		state, err := pool.ParseState(string(b.State))
+		if err != nil {
+			return nil, err
+		}
+		members[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state}
+	}
+	return members, nil
+}
+
+// now is the clock of the pools.
+func (a *Agent) now() time.Duration { return time.Since(a.started) }
+
+// previousChains are what a service's chains were before: a generation if it can go on, else the chains alone.
+type previousChains struct {
+	running *pool.Generation
+	chains  []pool.Chain
+}
+
+func (a *Agent) previousChains(s *edgeService, buckets int, dir string) (previousChains, error) {
+	running := a.edge.service(s.Endpoint)
+	if running == nil {
+		if a.node != nil {
+			return previousChains{}, nil // a new service
+		}
+		chains, err := datapath.PinnedChains(dir, s.index)
+		if err != nil || len(chains) != buckets {
+			return previousChains{}, err
+		}
+		return previousChains{chains: chains}, nil
+	}
+	g := running.generation
+	if g.Buckets() != buckets {
+		return previousChains{}, nil
+	}
+	if running.Continuity == s.Continuity {
+		return previousChains{running: g}, nil
+	}
+	chains := make([]pool.Chain, buckets)
+	for b := range chains {
+		chains[b] = g.Chain(b)
+	}
+	return previousChains{chains: chains}, nil
+}
+
+// refresh brings the chains of the running services up to date: with what is known of the backends, and with the time.
+func (a *Agent) refresh() error {
+	if a.edge == nil {
+		return nil
+	}
+	for i := range a.edge.services {
+		if err := a.refreshService(&a.edge.services[i]); err != nil {
+			return fmt.Errorf("service %s: bring its chains up to date: %w", a.edge.services[i].Name, err)
+		}
+	}
+	return nil
+}
+
+func (a *Agent) refreshService(s *edgeService) error {
+	members, err := a.members(&s.Service, a.node)
+	if err != nil {
+		return err
+	}
+	next, err := s.generation.Next(members, a.now())
+	if err != nil || next == s.generation {
+		return err
+	}
+	if err := a.edge.program.SetChains(s.index, next); err != nil {
+		return err
+	}
+	s.members, s.generation = members, next
+	return nil
+}
+
+// refreshRetry is when chains are brought up to date again that could not be.
+const refreshRetry = time.Second
+
+func (a *Agent) refreshOrWarn() {
+	a.retry = 0
+	if err := a.refresh(); err != nil {
+		a.retry = refreshRetry
+		a.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after", refreshRetry)
+	}
+}
+
+// refreshTime reports when refresh is due because of the time alone; never if nothing waits for that.
+func (a *Agent) refreshTime() <-chan time.Time {
+	wait, waits := a.nextRefresh()
+	if !waits {
+		return nil
+	}
+	return time.After(max(wait, a.retry))
+}
+
+// nextRefresh is the time until the first past owner's drain time is over; false if nobody's ends.
+func (a *Agent) nextRefresh() (time.Duration, bool) {
+	first, waits := time.Duration(0), false
+	if a.edge == nil {
+		return 0, false
+	}
+	for i := range a.edge.services {
+		if at, ok := a.edge.services[i].generation.NextAt(); ok && (!waits || at < first) {
+			first, waits = at, true
+		}
+	}
+	return max(0, first-a.now()), waits
+}

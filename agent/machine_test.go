@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"os"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	btf := t.TempDir()
+	all := uint64(1<<unix.CAP_BPF | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_PERFMON)
+	without := func(gone asm.BuiltinFunc) func(ebpf.ProgramType, asm.BuiltinFunc) error {
+		return func(_ ebpf.ProgramType, helper asm.BuiltinFunc) error {
+			if helper == gone {
+				return ebpf.ErrNotSupported
+			}
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		machine machine
+		want    string
+	}{
+		{machine{btf: btf, capabilities: 1 << unix.CAP_NET_ADMIN, has: without(0)},
+			"missing privilege: this process lacks CAP_BPF, CAP_PERFMON; start it as root, for example with sudo"},
+		{machine{btf: btf + "/none", release: "6.1", capabilities: all, has: without(0)},
+			"this kernel (6.1) has no type information (BTF); use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are"},
+		{machine{btf: btf, release: "5.10", capabilities: all, has: without(asm.FnLoop)},
+			"this kernel (5.10) has no bpf_loop in XDP programs, which is there since Linux 5.17; use Linux 6.1 or newer"},
+		{machine{btf: btf, capabilities: all, has: without(0)}, ""},
+	} {
+		got := ""
+		if err := c.machine.check(); err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("error %q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestThisMachineWillDo(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to ask the kernel for its helpers: run with sudo")
+	}
+	m, err := thisMachine()
+	if err == nil {
+		err = m.check()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}

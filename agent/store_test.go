@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sextant/config"
+)
+
+const storedNode = `
+node: web1
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+host:
+  interfaces: [{name: eth0}]
+  sids: [{prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}]
+`
+
+func parseNode(text string) (*config.Node, error) { return config.Parse("node.yaml", []byte(text)) }
+
+// saveForEver saves one of two states after the other, and says so. They differ in length, so that a mixture is no state.
+func saveForEver(dir string) error {
+	file, err := parseNode(storedNode)
+	if err != nil {
+		return err
+	}
+	s, err := openStore(dir, file.Name)
+	if err != nil {
+		return err
+	}
+	long := file.Clone()
+	for i := range 200 {
+		long.Host.Services = append(long.Host.Services, config.HostService{
+			Name: fmt.Sprintf("s%d", i), Accept: config.Accept{Policy: config.Always},
+			Endpoint: config.Endpoint{VIP: long.Domain.Infrastructure[0].Addr().Next(), Protocol: config.TCP, Port: uint16(i + 1)},
+		})
+	}
+	for n := uint32(1); ; n++ {
+		s.kept.HostServices["generation"] = n
+		if err := s.save(file, []*config.Node{file, long}[n%2]); err != nil {
+			return err
+		}
+		fmt.Println(n)
+	}
+}
+
+// Whenever a process that saves is killed, what it leaves is one of its states, whole, and not older than the last that it told of.
+func TestStateSurvivesKill(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 20 {
+		cmd := exec.Command(os.Args[0], "helper", "save", dir)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		told := uint32(0)
+		for lines := bufio.NewScanner(out); told < uint32(round+1) && lines.Scan(); {
+			fmt.Sscan(lines.Text(), &told)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		text, err := os.ReadFile(filepath.Join(dir, "web1.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := openStore(dir, "web1")
+		if err != nil {
+			t.Fatalf("round %d: %v\n%s", round, err, text)
+		}
+		if got := s.kept.HostServices["generation"]; told == 0 || got < told {
+			t.Errorf("round %d: generation %d is kept, %d was told", round, got, told)
+		}
+		if want := []int{0, 200}[s.kept.HostServices["generation"]%2]; strings.Count(s.kept.Node, "- name: s") != want {
+			t.Errorf("round %d: %d services are kept, want %d", round, strings.Count(s.kept.Node, "- name: s"), want)
+		}
+		s.close()
+	}
+}
+
+// What was changed at run time outlives a restart as long as the node file is the same.
+func TestResume(t *testing.T) {
+	dir := t.TempDir()
+	file, err := parseNode(storedNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := file.Clone()
+	changed.Domain.MTU = 9000
+	s, err := openStore(dir, file.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.save(file, changed); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openStore(dir, file.Name); err == nil || !strings.Contains(err.Error(), "another agent of this node runs; stop it first") {
+		t.Errorf("the state was opened twice: error %v", err)
+	}
+	s.close()
+	s, err = openStore(dir, file.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if resumed, err := s.resume(file); err != nil || resumed.Domain.MTU != 9000 || resumed.Secret != file.Secret {
+		t.Errorf("resumed %+v, error %v; want the change", resumed, err)
+	}
+	other := file.Clone()
+	other.Domain.MTU = 4000
+	if resumed, err := s.resume(other); err != nil || resumed.Domain.MTU != 4000 {
+		t.Errorf("resumed %+v, error %v; want the new file", resumed, err)
+	}
+}
+
+func TestBrokenState(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "web1.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := openStore(dir, "web1")
+	if err == nil || !strings.Contains(err.Error(), "remove the file to begin with the node file alone") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNumberServices(t *testing.T) {
+	endpoint := func(port uint16) config.Endpoint { return config.Endpoint{Protocol: config.TCP, Port: port} }
+	known := map[string]uint32{endpoint(1).String(): 1, endpoint(2).String(): 2}
+	numbers, fresh, err := numberServices(known, []config.Endpoint{endpoint(3), endpoint(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if numbers[endpoint(2).String()] != 2 || numbers[endpoint(3).String()] != 3 || len(numbers) != 2 || len(fresh) != 1 {
+		t.Errorf("numbers %v, fresh %v; want the old number, and one that nobody had", numbers, fresh)
+	}
+	all := make([]config.Endpoint, 1024)
+	for i := range all {
+		all[i] = endpoint(uint16(i + 1))
+	}
+	if numbers, _, err = numberServices(known, all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if n := numbers[all[1023].String()]; n != 1 {
+		t.Errorf("the last service has number %d, want 1, which endpoint 1 no longer needs", n)
+	}
+	adopt(known, numbers)
+	if _, remembered := known[all[0].String()]; remembered {
+		t.Error("two endpoints have number 1")
+	}
+	if _, _, err := numberServices(known, all); err == nil {
+		t.Error("1024 services have numbers")
+	}
+}
+
+func TestNumberSID(t *testing.T) {
+	file, err := parseNode(storedNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]uint16{}
+	var ids []uint16
+	for _, text := range []string{"fcbb:bb00:7::", "2001:db8::1", "2001:db8::2", "2001:db8::1"} {
+		sid, err := config.ParseSID(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := numberSID(known, file.Domain.Block, sid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if want := []uint16{7, 0xe000, 0xe001, 0xe000}; !slices.Equal(ids, want) {
+		t.Errorf("ids %#x, want %#x", ids, want)
+	}
+}

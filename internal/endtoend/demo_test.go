@@ -1,0 +1,103 @@
+package endtoend_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sextant/experiment"
+	"sextant/kernel"
+	"sextant/lab"
+)
+
+// The demonstration, cut short: all requests are answered, and hunting really hunts.
+func TestDemo(t *testing.T) {
+	needsRoot(t)
+	h, err := experiment.RunHunting(t.Context(), experiment.HuntingOptions{Random: time.Second, Hunting: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t)
+	for i, p := range h.Policies {
+		if p.Candidates != i+1 || p.Load.Done == 0 || p.Load.Failed != 0 || p.Load.Done != p.Load.Sent || len(p.Load.Servers) != 12 {
+			t.Errorf("%s with %d candidates: %+v, want all requests answered, by all 12 servers", p.Policy, p.Candidates, p.Load)
+		}
+		if hunts := p.SecondChoice > 0 && p.SecondChoice < 1; hunts != (p.Candidates > 1) {
+			t.Errorf("%s with %d candidates: the first passed on a share of %g", p.Policy, p.Candidates, p.SecondChoice)
+		}
+	}
+	var text bytes.Buffer
+	if err := h.Write(&text); err != nil || strings.Count(text.String(), "hunting ") != 2 {
+		t.Errorf("error %v, text\n%s", err, &text)
+	}
+}
+
+// Whenever the demonstration is stopped, nothing of it is left.
+func TestDemoStopped(t *testing.T) {
+	needsRoot(t)
+	// By the number of things that have happened in the lab: the network is the first; at the latest when the lab is up.
+	for _, events := range []int{1, 2, 5, 13, 26, 40, 1000} {
+		ctx, cancel := context.WithCancel(t.Context())
+		seen := 0
+		_, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
+			Random: time.Minute, Hunting: time.Minute,
+			Events: func(e lab.Event) {
+				_, up := e.(lab.LabUp)
+				if seen++; seen == events || up {
+					cancel()
+				}
+			},
+		})
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped at event %d: error %v, want that it was stopped", events, err)
+		}
+		nothingLeft(t)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
+		Random: time.Minute, Hunting: time.Minute,
+		Progress: func(string) { cancel() }, // the servers are loaded
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped under load: error %v, want that it was stopped", err)
+	}
+	nothingLeft(t)
+}
+
+// needsRoot skips where no lab can be.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces: run with sudo")
+	}
+}
+
+// nothingLeft looks for what a demonstration can leave behind.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	cgroups, _, err := kernel.CgroupRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{
+		filepath.Join(kernel.NetnsDir, "sx-demo-*"),
+		filepath.Join(lab.StateDir, "demo"),
+		filepath.Join(cgroups, "sextant-demo"),
+		"/sys/fs/bpf/sextant/demo-*",
+	} {
+		left, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}

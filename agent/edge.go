@@ -53,6 +53,8 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		Buckets:        n.Edge.Buckets,
 		Encapsulation:  encapsulations[n.Edge.Encapsulation],
 		HopLimit:       uint8(n.Edge.HopLimit),
+		Shadow:         n.Edge.Shadow.SID,
+		LastOffer:      n.Edge.Shadow.LastOffer,
 	}
 	for _, i := range n.Edge.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name, Side: edgeSides[i.Side], Mode: attachModes[i.Mode]})
@@ -105,7 +107,7 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 	}
 	next.numbers = numbers
 	for _, s := range n.Edge.Services {
-		service := edgeService{Service: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()]}
+		service := edgeService{Service: a.withLearned(s), key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()]}
 		if err := a.chains(&service, n, dir); err != nil {
 			return fmt.Errorf("service %s: %w", s.Name, err)
 		}

@@ -36,6 +36,7 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
 		Secret:         n.Secret,
 		Infrastructure: n.Domain.Infrastructure,
+		Source:         n.Host.Source,
 		TunnelMTU:      n.Domain.MTU - n.Domain.Overhead,
 		Refusal:        refusalTime,
 		Cgroup:         n.Host.Cgroup,
@@ -44,7 +45,7 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 		c.Cgroup = a.cgroup
 	}
 	for _, s := range n.Host.SIDs {
-		c.SIDs = append(c.SIDs, datapath.LocalSID{Prefix: s.Prefix, Behavior: s.Behavior})
+		c.SIDs = append(c.SIDs, datapath.LocalSID(s))
 	}
 	for _, i := range n.Host.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.HostInterface{Name: i.Name, Mode: attachModes[i.Mode]})

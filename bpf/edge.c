@@ -4,9 +4,11 @@
  * bucket, and sends it on as SRv6 along the bucket's chain of backends.
  * It keeps no state per flow. Specification: docs/dataplane.md, "Edge".
  */
+#include "include/inner.h"
 #include "include/nexthop.h"
 #include "include/service.h"
 #include "include/srh.h"
+#include "include/take.h"
 
 /* ===== Configuration ===== */
 
@@ -22,11 +24,13 @@ struct edge_settings {
 	struct prefix block; /* SIDs of the domain, a /32 */
 	struct infrastructure infrastructure;
 	struct address source; /* of the outer header */
+	struct address shadow; /* the SID to which hosts send strays; 0: none */
 	__u32 buckets; /* per service */
+	__be16 last_offer; /* behind a backend's SID: deliver, whatever you know */
 	enum encapsulation encapsulation;
 	__u8 hop_limit;
 	enum side side;
-	__u8 reserved;
+	__u8 reserved[7];
 };
 
 const volatile struct edge_settings settings = {};
@@ -110,7 +114,13 @@ static __always_inline int domain_guard(const struct packet *p)
 	return REASON_NONE;
 }
 
-static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+static __always_inline bool is_shadow(const struct address *destination)
+{
+	return settings.shadow.word[0] && destination->word[0] == settings.shadow.word[0] &&
+	       destination->word[1] == settings.shadow.word[1];
+}
+
+static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p, bool *stray)
 {
 	bool outside;
 	__u32 srh;
@@ -123,6 +133,9 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 		reason = domain_guard(p);
 		if (reason)
 			return reason;
+	} else if (unlikely(is_shadow(&p->flow.destination))) {
+		*stray = true;
+		return REASON_NONE;
 	}
 	if (likely(!is_extension(p->flow.protocol)))
 		return REASON_NONE;
@@ -299,6 +312,102 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	return XDP_PASS;
 }
 
+/* The SID at which a backend delivers, whatever it knows: where a stray ends that comes back. */
+static __always_inline bool last_offer(const struct chain *chain, struct address *destination, __u32 *id)
+{
+	struct chain owner = {};
+
+	owner.ids[0] = chain->shadow ? chain->shadow : chain->ids[0];
+	*id = bpf_ntohs(owner.ids[0]);
+	if (!*id || !first_segment(&owner, 1, destination))
+		return false;
+	((__be16 *)destination)[3] = settings.last_offer;
+	return true;
+}
+
+/* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the owner of before. */
+static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+					  const struct service *service, __u32 outer_length, __u8 hop_limit)
+{
+	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	struct chain *chain = chain_find(service, hash);
+	struct address source = address_read(&settings.source), destination;
+	__u32 id, l2, shrink = frame_l2_length(f) + outer_length - sizeof(struct ipv6hdr);
+	struct next_hop *hop;
+	struct ipv6hdr *ip;
+
+	if (!chain || !last_offer(chain, &destination, &id))
+		return drop(REASON_NO_BACKEND);
+	hop = next_hop_uncached(ctx, &source, &destination, hash);
+	if (!hop || hop->how == NEXT_HOP_NONE)
+		return drop(REASON_NO_ROUTE);
+	if (hop->how == NEXT_HOP_SEND) {
+		if (p->length + sizeof(struct ipv6hdr) > hop->mtu)
+			return drop(REASON_PACKET_TOO_BIG);
+		next_hop_apply(ctx, hop, f);
+	}
+	l2 = frame_l2_length(f);
+	shrink -= l2;
+	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
+		return drop(REASON_TRUNCATED);
+	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return drop(REASON_TRUNCATED);
+	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return drop(REASON_TRUNCATED);
+	outer_write(ip, p, &source, &destination, flow_label(hash), p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,
+		    hop_limit, p->length);
+	traffic_count(service->index, id, p->length);
+	if (hop->how == NEXT_HOP_SEND)
+		return next_hop_send(ctx, hop);
+	count_in(&outcomes, OUTCOME_HANDED);
+	return XDP_PASS;
+}
+
+/*
+ * End.SHADOW: a stray that a host sent back goes to the owner that its bucket had before the latest change, as the
+ * last offer. Inlined, for it takes the place of edge_forward on the stack.
+ */
+static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+{
+	struct ipv6hdr *outer = (void *)(long)ctx->data + (frame_l2_length(f) & OFFSET_MAX);
+	__u32 srh = 0, length, traffic_class = p->traffic_class;
+	struct service_key key = {};
+	struct service *service;
+	__u8 hop_limit, next;
+	int reason = REASON_NONE;
+
+	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return drop(REASON_OUTSIDE_DOMAIN);
+	if ((void *)(outer + 1) > (void *)(long)ctx->data_end)
+		return drop(REASON_TRUNCATED);
+	hop_limit = outer->hop_limit;
+	if (is_extension(p->flow.protocol))
+		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &srh);
+	if (!reason && segments_left(ctx, srh))
+		reason = REASON_SEGMENTS_LEFT;
+	if (reason)
+		return drop(reason);
+	next = p->flow.protocol;
+	length = p->length - c->left;
+	*p = (struct packet){};
+	reason = inner_parse(ctx, c, next, p);
+	if (reason)
+		return drop(reason);
+	key.vip = p->flow.destination;
+	key.ipv4 = p->flow.ipv4;
+	service = service_find(p, &key);
+	if (!service)
+		return drop(REASON_NO_SERVICE);
+	reason = ecn_take(ctx, p, traffic_class);
+	if (reason)
+		return drop(reason);
+	p->traffic_class = (p->traffic_class & ~ECN_MASK) | ecn_combine(p->traffic_class, traffic_class);
+	if (hop_limit <= 1)
+		return drop(REASON_HOP_LIMIT);
+	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
+}
+
 /* ===== Program ===== */
 
 SEC("xdp.frags")
@@ -309,6 +418,7 @@ int edge(struct xdp_md *ctx)
 	struct service *service;
 	struct packet p = {};
 	struct frame f;
+	bool stray = false;
 	int reason = frame_parse(&c, &f);
 
 	if (reason)
@@ -316,11 +426,13 @@ int edge(struct xdp_md *ctx)
 	if (f.ethertype == bpf_htons(ETH_P_IP))
 		reason = ipv4_parse(&c, &p);
 	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
-		reason = edge_parse_ipv6(ctx, &c, &p);
+		reason = edge_parse_ipv6(ctx, &c, &p, &stray);
 	else
 		return pass();
 	if (reason)
 		return drop(reason);
+	if (unlikely(stray))
+		return end_shadow(ctx, &c, &f, &p);
 	transport_parse(&c, &p);
 
 	key.vip = p.flow.destination;

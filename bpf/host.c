@@ -5,6 +5,7 @@
  * a new connection, by the acceptance policy. Specification: docs/dataplane.md, "Host".
  */
 #include "include/accept.h"
+#include "include/inner.h"
 #include "include/nexthop.h"
 #include "include/socket.h"
 #include "include/srh.h"
@@ -20,12 +21,16 @@ enum behavior {
 	BEHAVIOR_END_DT4,
 	BEHAVIOR_END_DT6,
 	BEHAVIOR_END_DT46,
+	BEHAVIOR_END_DT4_COND,
+	BEHAVIOR_END_DT6_COND,
+	BEHAVIOR_END_DT46_COND,
 };
 
 struct local_sid {
 	struct prefix prefix; /* the bits behind it are the argument */
 	enum behavior behavior; /* none: not a SID, and no more follow */
 	__u32 reserved;
+	struct address backup; /* of the conditional ends: where strays are sent */
 };
 
 #define SIDS_MAX 16
@@ -34,6 +39,7 @@ struct host_settings {
 	struct secret secret;
 	struct infrastructure infrastructure;
 	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
+	struct address source; /* of the outer header of strays */
 	__u64 netns_cookie; /* of the sockets that count as busy */
 	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
 	__u16 mss_ipv4;
@@ -76,32 +82,18 @@ struct {
 
 /* ===== Steps ===== */
 
-static __always_inline const volatile struct local_sid *sid_find(const struct address *destination)
+/* The number of the SID that the destination is, or SIDS_MAX: none. */
+static __always_inline __u32 sid_find(const struct address *destination)
 {
-	for (int i = 0; i < SIDS_MAX && settings.sids[i].behavior; i++)
+	for (__u32 i = 0; i < SIDS_MAX && settings.sids[i].behavior; i++)
 		if (prefix_contains(&settings.sids[i].prefix, destination))
-			return &settings.sids[i];
-	return 0;
+			return i;
+	return SIDS_MAX;
 }
 
 static __always_inline bool has_argument(const volatile struct local_sid *sid, const struct address *destination)
 {
 	return (destination->word[0] & ~sid->prefix.mask.word[0]) || (destination->word[1] & ~sid->prefix.mask.word[1]);
-}
-
-/* The SRH at an offset found by the walk, which has checked it; 0: there is none. */
-static __always_inline struct routing_header *srh_at(struct xdp_md *ctx, __u32 offset)
-{
-	struct routing_header *srh = (void *)(long)ctx->data + (offset & OFFSET_MAX);
-
-	return offset && (void *)(srh + 1) <= (void *)(long)ctx->data_end ? srh : 0;
-}
-
-static __always_inline __u8 segments_left(struct xdp_md *ctx, __u32 srh_offset)
-{
-	struct routing_header *srh = srh_at(ctx, srh_offset);
-
-	return srh ? srh->segments_left : 0;
 }
 
 static __always_inline bool refused_lately(__u64 hash)
@@ -244,52 +236,105 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 	return next_hop_send(ctx, hop);
 }
 
-static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u8 next, struct packet *inner)
-{
-	int reason;
-	__u32 srh;
-
-	if (next == IPPROTO_IPIP) {
-		reason = ipv4_parse(c, inner);
-	} else if (next == IPPROTO_IPV6) {
-		reason = ipv6_parse(c, inner);
-		if (!reason && unlikely(is_extension(inner->flow.protocol)))
-			reason = packet_walk(ctx, c, inner, SRH_IS_ROUTING_HEADER, true, &srh);
-	} else {
-		return REASON_UPPER_LAYER;
-	}
-	if (reason)
-		return reason;
-	transport_parse(c, inner);
-	return inner->error;
-}
-
 /* What remains of the outer headers once they are read. */
 struct outer {
 	__u32 length; /* of all of them */
 	__u32 srh; /* offset; 0: none */
+	__u32 sid; /* number of the SID */
 	__u32 behavior; /* of the SID */
 	__u8 traffic_class;
 	__u8 next; /* the upper layer */
 	bool argument; /* the SID has one */
 };
 
-static __always_inline int end_offer(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct outer *outer,
-				     struct packet *inner)
+/* Whether a decapsulating SID is for what is behind the outer headers. */
+static __always_inline bool decapsulates(const struct outer *outer)
 {
-	bool candidates_left = outer->argument || segments_left(ctx, outer->srh);
-	int reason = inner_parse(ctx, c, outer->next, inner);
+	if (outer->next == IPPROTO_IPIP)
+		return outer->behavior != BEHAVIOR_END_DT6 && outer->behavior != BEHAVIOR_END_DT6_COND;
+	if (outer->next == IPPROTO_IPV6)
+		return outer->behavior != BEHAVIOR_END_DT4 && outer->behavior != BEHAVIOR_END_DT4_COND;
+	return false;
+}
+
+/* VRF-shadowing, Algorithm 1: a packet of a connection that is not here. */
+static __always_inline bool is_stray(struct xdp_md *ctx, const struct packet *p)
+{
+	return p->flow.protocol == IPPROTO_TCP && !(p->tcp_flags & TCP_FLAG_SYN) && !connection_is_here(ctx, p);
+}
+
+/* Replaces all outer headers by one to the SID's backup, and sends it there. Not inlined, for the verifier's sake. */
+static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struct outer *outer, __u32 length)
+{
+	struct address source = address_read(&settings.source);
+	struct address backup = address_read(&settings.sids[outer->sid % SIDS_MAX].backup);
+	__u32 l2 = frame_l2_length(f), shrink = l2 + outer->length - sizeof(struct ipv6hdr);
+	struct ipv6hdr *ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
+	struct next_hop *hop;
+	__be32 first; /* version, traffic class, flow label */
+	__u8 hop_limit;
+
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return drop(REASON_TRUNCATED);
+	hop_limit = ip->hop_limit;
+	first = *(__be32 *)ip;
+	if (hop_limit <= 1)
+		return drop(REASON_HOP_LIMIT);
+	hop = next_hop_uncached(ctx, &source, &backup, bpf_ntohl(first));
+	if (!hop || hop->how == NEXT_HOP_NONE)
+		return drop(REASON_NO_ROUTE);
+	if (hop->how == NEXT_HOP_SEND) {
+		if (sizeof(*ip) + length > hop->mtu)
+			return drop(REASON_PACKET_TOO_BIG);
+		next_hop_apply(ctx, hop, f);
+	}
+	l2 = frame_l2_length(f);
+	shrink -= l2;
+	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
+		return drop(REASON_TRUNCATED);
+	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return drop(REASON_TRUNCATED);
+	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return drop(REASON_TRUNCATED);
+	*(__be32 *)ip = first;
+	ip->payload_len = bpf_htons(length);
+	ip->nexthdr = outer->next;
+	ip->hop_limit = hop_limit - 1;
+	address_store(&ip->saddr, &source);
+	address_store(&ip->daddr, &backup);
+	if (hop->how == NEXT_HOP_SEND)
+		return next_hop_send(ctx, hop);
+	count_in(&outcomes, OUTCOME_HANDED);
+	return XDP_PASS;
+}
+
+/*
+ * The ends that ask whose connection it is: End.OFFER, which passes on what it does not take, and
+ * End.DT4.COND, End.DT6.COND, End.DT46.COND, which send strays back.
+ */
+static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *c, struct frame *f,
+					     const struct outer *outer, struct packet *inner)
+{
+	bool offer = outer->behavior == BEHAVIOR_END_OFFER;
+	bool left = outer->argument || segments_left(ctx, outer->srh);
 	struct host_traffic *t;
 	__u32 service;
+	int reason;
 
+	if (!offer && left)
+		return drop(REASON_SEGMENTS_LEFT);
+	if (!decapsulates(outer))
+		return drop(REASON_UPPER_LAYER);
+	reason = inner_parse(ctx, c, outer->next, inner);
 	if (reason)
 		return drop(reason);
 	service = service_index(inner);
 	t = bpf_map_lookup_elem(&served, &service);
-	if (!takes(ctx, inner, candidates_left, service, t)) {
+	if (offer ? !takes(ctx, inner, left, service, t) : is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
-		return pass_on(ctx, f, outer->srh, outer->argument);
+		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner->length);
 	}
 	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
@@ -306,8 +351,7 @@ static __always_inline int inner_header(struct cursor *c, const struct outer *ou
 {
 	bool ipv4 = outer->next == IPPROTO_IPIP;
 
-	if (!(ipv4 && outer->behavior != BEHAVIOR_END_DT6) &&
-	    !(outer->next == IPPROTO_IPV6 && outer->behavior != BEHAVIOR_END_DT4))
+	if (!decapsulates(outer))
 		return REASON_UPPER_LAYER;
 	if (!cursor_has(c, ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)))
 		return REASON_TRUNCATED;
@@ -339,12 +383,12 @@ static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct f
 static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
 {
 	int reason = ipv6_parse(c, p);
-	const volatile struct local_sid *sid;
+	__u32 sid;
 
 	if (reason)
 		return reason;
 	sid = sid_find(&p->flow.destination);
-	if (!sid)
+	if (sid >= SIDS_MAX)
 		return -1;
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
@@ -353,8 +397,9 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 		if (reason)
 			return reason;
 	}
-	outer->behavior = sid->behavior;
-	outer->argument = has_argument(sid, &p->flow.destination);
+	outer->sid = sid;
+	outer->behavior = settings.sids[sid].behavior;
+	outer->argument = has_argument(&settings.sids[sid], &p->flow.destination);
 	outer->length = p->length - c->left;
 	outer->traffic_class = p->traffic_class;
 	outer->next = p->flow.protocol;
@@ -382,8 +427,8 @@ int host(struct xdp_md *ctx)
 	if (reason)
 		return drop(reason);
 	p = (struct packet){};
-	if (outer.behavior == BEHAVIOR_END_OFFER)
-		return end_offer(ctx, &c, &f, &outer, &p);
+	if (outer.behavior == BEHAVIOR_END_OFFER || outer.behavior >= BEHAVIOR_END_DT4_COND)
+		return end_by_connection(ctx, &c, &f, &outer, &p);
 	return end_dt(ctx, &c, &f, &outer, &p);
 }
 

@@ -49,6 +49,8 @@ type EdgeConfig struct {
 	Buckets        int            // per service
 	Encapsulation  Encapsulation
 	HopLimit       uint8
+	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
+	LastOffer      srv6.CSID  // behind a backend's SID, where the backend delivers whatever it knows
 	Interfaces     []EdgeInterface
 }
 
@@ -56,7 +58,7 @@ type EdgeConfig struct {
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) &&
 		c.Source == o.Source && c.Buckets == o.Buckets && c.Encapsulation == o.Encapsulation &&
-		c.HopLimit == o.HopLimit && slices.Equal(c.Interfaces, o.Interfaces)
+		c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -133,6 +135,8 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 		Buckets:        uint32(c.Buckets),
 		Encapsulation:  uint8(c.Encapsulation),
 		HopLimit:       c.HopLimit,
+		Shadow:         optionalAddress(c.Shadow),
+		LastOffer:      bigEndian(uint16(c.LastOffer)),
 		Side:           uint8(side),
 	}
 }

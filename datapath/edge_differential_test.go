@@ -98,7 +98,18 @@ func edgePools(t testing.TB, buckets int) []*pool.Generation {
 	}, 0)
 	must(t, err)
 	pools[0] = withPast
+	pools[3] = shadowPool(t, buckets)
 	return pools
+}
+
+// shadowPool has a table of before.
+func shadowPool(t testing.TB, buckets int) *pool.Generation {
+	before := []pool.Backend{{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendNarrow, Weight: 1}}
+	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Policy: pool.Shadow, Method: pool.Modulo}, before, 0)
+	must(t, err)
+	g, err = g.Next(append(before, pool.Backend{ID: backendBlackhole, Weight: 1}), 0)
+	must(t, err)
+	return g
 }
 
 // twoEdges is the program and its model, on the same tables.
@@ -124,6 +135,8 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		Encapsulation:  forward.Encapsulation(config.Encapsulation),
 		Source:         config.Source,
 		HopLimit:       config.HopLimit,
+		Shadow:         config.Shadow,
+		LastOffer:      config.LastOffer,
 		SID:            func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
 		NextHop:        w.modelNextHop,
 	}
@@ -151,6 +164,7 @@ func edgeGenerator(seed uint64, config EdgeConfig) *packetgen.Generator {
 		Block:          config.Block.Prefix(),
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
 		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48")},
+		Decapsulating:  []netip.Prefix{netip.PrefixFrom(config.Shadow, 128)},
 	}
 	for _, key := range edgeServices {
 		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})

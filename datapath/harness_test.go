@@ -126,6 +126,8 @@ func edgeConfig(t testing.TB) EdgeConfig {
 		Source:         netip.MustParseAddr("fd00:5e::e1"),
 		Buckets:        1021,
 		HopLimit:       64,
+		Shadow:         netip.MustParseAddr("fcbb:bb00:d0::"),
+		LastOffer:      0xe046,
 		Interfaces:     []EdgeInterface{{Name: "near", Side: External}},
 	}
 }

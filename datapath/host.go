@@ -24,6 +24,7 @@ type HostInterface struct {
 type LocalSID struct {
 	Prefix   netip.Prefix
 	Behavior srv6.Behavior
+	Backup   netip.Addr // End.DT*.COND: the SID to which strays are sent
 }
 
 // HostConfig is what is compiled into the host programs, or fixed with them: a change loads them anew.
@@ -31,6 +32,7 @@ type HostConfig struct {
 	Secret         flow.Secret
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []LocalSID     // at most 16
+	Source         netip.Addr     // of the outer header of strays; the zero value if no SID has a backup
 	TunnelMTU      int            // bytes of the largest packet of a client that fits the SR domain behind the outer header
 	Refusal        time.Duration  // how long a refused SYN stays refused
 	Cgroup         string         // whose sockets count as busy
@@ -40,6 +42,7 @@ type HostConfig struct {
 // Equal reports whether both ask for the same programs.
 func (c HostConfig) Equal(o HostConfig) bool {
 	return c.Secret == o.Secret && slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
+		c.Source == o.Source &&
 		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
 		slices.Equal(c.Interfaces, o.Interfaces)
 }
@@ -60,6 +63,10 @@ var behaviors = map[srv6.Behavior]uint32{
 	srv6.EndDT4:   2,
 	srv6.EndDT6:   3,
 	srv6.EndDT46:  4,
+
+	srv6.EndDT4COND:  5,
+	srv6.EndDT6COND:  6,
+	srv6.EndDT46COND: 7,
 }
 
 // OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's directory on the
@@ -110,6 +117,7 @@ func (c HostConfig) settings() (hostSettings, error) {
 	s := hostSettings{
 		Secret:         secretOf(c.Secret),
 		Infrastructure: infrastructureOf(c.Infrastructure),
+		Source:         optionalAddress(c.Source),
 		NetnsCookie:    cookie,
 		RefusalJiffies: uint32(c.Refusal.Seconds() * float64(jiffiesPerSecond())),
 		MSSIPv4:        uint16(c.TunnelMTU - tcpHeadersIPv4),
@@ -126,7 +134,7 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 	}
 	longestFirst := slices.SortedStableFunc(slices.Values(sids), func(a, b LocalSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
 	for i, s := range longestFirst {
-		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior]}
+		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior], Backup: optionalAddress(s.Backup)}
 		if table[i].Behavior == 0 {
 			return table, fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
 		}

@@ -33,10 +33,15 @@ type twoHosts struct {
 func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) twoHosts {
 	config := hostConfig(t)
 	config.Refusal = time.Hour // the model's clock stands still
+	config.Source = netip.MustParseAddr("fd00:5e::51")
+	backup := netip.MustParseAddr("fcbb:bb00:2::")
 	config.SIDs = append(config.SIDs,
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d400::/64"), Behavior: srv6.EndDT4},
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d600::/64"), Behavior: srv6.EndDT6},
-		LocalSID{Prefix: netip.MustParsePrefix("2001:db8:51d::1/128"), Behavior: srv6.EndOFFER})
+		LocalSID{Prefix: netip.MustParsePrefix("2001:db8:51d::1/128"), Behavior: srv6.EndOFFER},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c4::/48"), Behavior: srv6.EndDT4COND, Backup: backup},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c6::/48"), Behavior: srv6.EndDT6COND, Backup: backup},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c46::/48"), Behavior: srv6.EndDT46COND, Backup: backup})
 	program, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
@@ -45,12 +50,13 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Infrastructure: config.Infrastructure,
 		Secret:         config.Secret,
+		Source:         config.Source,
 		Services:       map[forward.ServiceKey]*forward.HostService{},
 		Sockets:        func(tuple flow.Tuple) forward.Socket { return sockets[tuple] },
 		NextHop:        w.modelNextHop,
 	}
 	for _, s := range config.SIDs {
-		model.SIDs = append(model.SIDs, forward.LocalSID{Prefix: s.Prefix, Behavior: s.Behavior})
+		model.SIDs = append(model.SIDs, forward.LocalSID(s))
 	}
 	busy := map[forward.ServiceKey]uint32{}
 	for i, s := range hostServices {
@@ -116,7 +122,7 @@ func TestHostAgreesWithModel(t *testing.T) {
 	}
 	for _, offer := range []forward.Offer{
 		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferRefusedBefore,
-		forward.OfferNoService, forward.OfferNotHere, forward.OfferNotTCP,
+		forward.OfferNoService, forward.OfferNotHere, forward.OfferNotTCP, forward.OfferStray,
 	} {
 		if offers[offer] < *frames/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)

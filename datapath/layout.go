@@ -29,11 +29,13 @@ type edgeSettings struct {
 	Block          prefix
 	Infrastructure [infrastructureMax]prefix
 	Source         address
+	Shadow         address
 	Buckets        uint32
+	LastOffer      [2]byte // network order
 	Encapsulation  uint8
 	HopLimit       uint8
 	Side           uint8
-	Reserved       uint8
+	Reserved       [7]uint8
 }
 
 type serviceKey struct {
@@ -59,6 +61,7 @@ type hostSettings struct {
 	Secret         [16]byte
 	Infrastructure [infrastructureMax]prefix
 	SIDs           [sidsMax]localSID
+	Source         address
 	NetnsCookie    uint64
 	RefusalJiffies uint32
 	MSSIPv4        uint16
@@ -69,6 +72,7 @@ type localSID struct {
 	Prefix   prefix
 	Behavior uint32
 	Reserved uint32
+	Backup   address
 }
 
 type acceptPolicy struct {
@@ -108,6 +112,14 @@ type HostTraffic struct {
 }
 
 func addressOf(a netip.Addr) address { return a.As16() }
+
+// optionalAddress is zero for the zero value.
+func optionalAddress(a netip.Addr) (out address) {
+	if a.IsValid() {
+		out = addressOf(a)
+	}
+	return out
+}
 
 // prefixOf returns p as address and mask; the zero prefix matches nothing.
 func prefixOf(p netip.Prefix) prefix {

@@ -257,6 +257,8 @@ func TestEnums(t *testing.T) {
 			"BEHAVIOR_NONE":      0,
 			"BEHAVIOR_END_OFFER": uint64(behaviors[srv6.EndOFFER]), "BEHAVIOR_END_DT4": uint64(behaviors[srv6.EndDT4]),
 			"BEHAVIOR_END_DT6": uint64(behaviors[srv6.EndDT6]), "BEHAVIOR_END_DT46": uint64(behaviors[srv6.EndDT46]),
+			"BEHAVIOR_END_DT4_COND": uint64(behaviors[srv6.EndDT4COND]), "BEHAVIOR_END_DT6_COND": uint64(behaviors[srv6.EndDT6COND]),
+			"BEHAVIOR_END_DT46_COND": uint64(behaviors[srv6.EndDT46COND]),
 		}},
 	} {
 		if diff := cmp.Diff(enumOf(t, all[test.object], test.enum), test.want); diff != "" {

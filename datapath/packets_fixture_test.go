@@ -147,6 +147,8 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
 		Buckets:        tableBuckets,
 		Encapsulation:  encapsulation,
 		HopLimit:       63,
+		Shadow:         packettest.ShadowSID,
+		LastOffer:      0xe046,
 		Interfaces:     []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
 	})
 	must(t, err)
@@ -169,7 +171,16 @@ func (w *world) openPorts(t testing.TB, c *collection) {
 // serveAll gives all buckets of all services one chain, of which the first are current.
 func serveAll(t testing.TB, e *Edge, candidates int, ids ...uint16) {
 	t.Helper()
-	one := chain{Length: uint8(len(ids)), Candidates: uint8(candidates)}
+	serveAllWithShadow(t, e, 0, candidates, ids...)
+}
+
+// serveAllWithShadow is serveAll with an owner of before.
+func serveAllWithShadow(t testing.TB, e *Edge, shadow uint16, candidates int, ids ...uint16) {
+	t.Helper()
+	one := chain{Length: uint8(len(ids)), Candidates: uint8(candidates), Shadow: bigEndian(shadow)}
+	if shadow != 0 {
+		must(t, e.SetSID(shadow, packettest.SID(shadow)))
+	}
 	for i, id := range ids {
 		one.IDs[i] = bigEndian(id)
 		must(t, e.SetSID(id, packettest.SID(id)))
@@ -206,7 +217,9 @@ func tableHost(t testing.TB, w *world) (*Host, subject) {
 		{Prefix: netip.PrefixFrom(packettest.DT6SID, 64), Behavior: srv6.EndDT6},
 		{Prefix: netip.PrefixFrom(packettest.DT46SID, 64), Behavior: srv6.EndDT46},
 		{Prefix: netip.PrefixFrom(packettest.ClassicSID, 128), Behavior: srv6.EndOFFER},
+		{Prefix: netip.PrefixFrom(packettest.CondSID, 48), Behavior: srv6.EndDT46COND, Backup: packettest.ShadowSID},
 	}
+	config.Source = packettest.HostAddr
 	h, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(h.Close)

@@ -36,7 +36,7 @@ type World struct {
 	Services []Service
 	// Block is the SID block.
 	Block netip.Prefix
-	// Offering and Decapsulating are SIDs of the host under test: those whose argument
+	// Offering and Decapsulating are SIDs of the node under test: those whose argument
 	// and SRH hold further candidates, and those which are always last.
 	Offering, Decapsulating []netip.Prefix
 	// Others are SIDs of other hosts: the further candidates. In a carrier, the 16 bits
@@ -96,8 +96,12 @@ func New(seed uint64, world World) *Generator {
 	return g
 }
 
-// Next returns a frame for an edge. It is valid until the next call of a method.
+// Next returns a frame for an edge: from a client, or, if the edge has a decapsulating SID, for that. It is valid until
+// the next call of a method.
 func (g *Generator) Next() []byte {
+	if len(g.world.Decapsulating) > 0 && g.oneIn(4) {
+		return g.next(g.hostPacket)
+	}
 	return g.next(g.edgePacket)
 }
 

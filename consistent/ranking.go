@@ -1,6 +1,7 @@
 package consistent
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"sync"
@@ -20,10 +21,24 @@ const (
 // members has the same order. It never changes.
 type Ranking struct {
 	seed    uint64
-	members []Member // of positive weight, by ascending id
-	ranked  []uint16 // rankingDepth ids per slot, best first
-	known   []uint8  // how many of them are in use
+	members []Member   // of positive weight, by ascending id
+	ranked  []uint16   // rankingDepth ids per slot, best first
+	known   []uint8    // how many of them are in use
+	bounds  []standing // per slot: whoever is not known stands behind this
 }
+
+// standing is a member's place in the order of a slot: by score, and by id where scores are equal.
+type standing struct {
+	score float64
+	id    uint16
+}
+
+func (a standing) before(b standing) bool {
+	return a.score < b.score || a.score == b.score && a.id < b.id
+}
+
+// everybody is the bound of a slot of which all members are known.
+var everybody = standing{score: math.Inf(1)}
 
 // Rank makes the orders of slots slots for the members. Members of weight 0 are left out.
 func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
@@ -34,7 +49,7 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Ranking{seed: seed, members: sorted, ranked: make([]uint16, slots*rankingDepth), known: make([]uint8, slots)}
+	r := &Ranking{seed: seed, members: sorted, ranked: make([]uint16, slots*rankingDepth), known: make([]uint8, slots), bounds: make([]standing, slots)}
 	s := newScorer(seed, sorted)
 	for slot := range slots {
 		r.fill(slot, s)
@@ -53,16 +68,14 @@ func (r *Ranking) Update(members []Member) (*Ranking, error) {
 		return r, nil
 	}
 	left, joined := difference(r.members, sorted)
-	if len(joined) > len(sorted)/4 {
+	if len(joined) > len(sorted)/4 { // it would be as much work
 		return Rank(r.Slots(), r.seed, sorted)
 	}
-	next := &Ranking{seed: r.seed, members: sorted, ranked: slices.Clone(r.ranked), known: slices.Clone(r.known)}
-	next.remove(left, len(r.members))
-	s := newScorer(r.seed, sorted)
-	stayed := len(sorted) - len(joined)
+	next := &Ranking{seed: r.seed, members: sorted, ranked: slices.Clone(r.ranked), known: slices.Clone(r.known), bounds: slices.Clone(r.bounds)}
+	scorer := newScorer(r.seed, sorted)
+	next.remove(left, scorer)
 	for _, m := range joined {
-		next.insert(m, s, stayed)
-		stayed++
+		next.insert(m, scorer)
 	}
 	return next, nil
 }
@@ -98,22 +111,15 @@ func (r *Ranking) First(slot int) []uint16 {
 // All returns all members in the slot's order. It looks at each of them: First is for every day.
 func (r *Ranking) All(slot int) []uint16 {
 	s := newScorer(r.seed, r.members)
-	type scored struct {
-		id    uint16
-		score float64
-	}
-	all := make([]scored, len(r.members))
+	all := make([]standing, len(r.members))
 	for i, m := range r.members {
-		all[i] = scored{m.ID, s.score(slot, m.ID)}
+		all[i] = s.standing(slot, m.ID)
 	}
-	slices.SortStableFunc(all, func(a, b scored) int {
-		switch {
-		case a.score < b.score:
+	slices.SortFunc(all, func(a, b standing) int {
+		if a.before(b) {
 			return -1
-		case a.score > b.score:
-			return 1
 		}
-		return 0
+		return 1
 	})
 	ids := make([]uint16, len(all))
 	for i := range all {
@@ -124,27 +130,34 @@ func (r *Ranking) All(slot int) []uint16 {
 
 // fill finds the best members of a slot among all.
 func (r *Ranking) fill(slot int, s *scorer) {
-	var scores [rankingDepth]float64
+	var best [rankingDepth]standing // members come by ascending id, so equal scores keep their order
 	order := r.ranked[slot*rankingDepth:][:rankingDepth]
-	known := 0
+	known, bound := 0, everybody
 	for _, m := range r.members {
-		score := s.score(slot, m.ID)
-		if known == rankingDepth && score >= scores[known-1] {
-			continue
+		here := s.standing(slot, m.ID)
+		if known == rankingDepth {
+			if !here.before(best[known-1]) {
+				if here.before(bound) {
+					bound = here
+				}
+				continue
+			}
+			if best[known-1].before(bound) {
+				bound = best[known-1]
+			}
 		}
 		known = min(known+1, rankingDepth)
 		i := known - 1
-		for ; i > 0 && score < scores[i-1]; i-- {
-			scores[i], order[i] = scores[i-1], order[i-1]
+		for ; i > 0 && here.before(best[i-1]); i-- {
+			best[i], order[i] = best[i-1], order[i-1]
 		}
-		scores[i], order[i] = score, m.ID
+		best[i], order[i] = here, m.ID
 	}
-	r.known[slot] = uint8(known)
+	r.known[slot], r.bounds[slot] = uint8(known), bound
 }
 
-// remove takes the members who left out of all slots. Slots of which too little is known then are filled anew, from those who
-// stayed: r.members may have others already, who are inserted later and are found again.
-func (r *Ranking) remove(left []Member, members int) {
+// remove takes the members who left out of all slots. Slots of which too little is known then are filled anew.
+func (r *Ranking) remove(left []Member, s *scorer) {
 	if len(left) == 0 {
 		return
 	}
@@ -152,7 +165,6 @@ func (r *Ranking) remove(left []Member, members int) {
 	for _, m := range left {
 		gone[m.ID/64] |= 1 << (m.ID % 64)
 	}
-	var s *scorer
 	for slot := range r.known {
 		order := r.First(slot)
 		kept := 0
@@ -163,50 +175,55 @@ func (r *Ranking) remove(left []Member, members int) {
 			}
 		}
 		r.known[slot] = uint8(kept)
-		if kept < min(rankingKeep, members-len(left)) {
-			if s == nil {
-				s = newScorer(r.seed, r.members)
-			}
+		if kept < rankingKeep && r.bounds[slot] != everybody {
 			r.fill(slot, s)
 		}
 	}
 }
 
-// insert puts m into all slots. Before, the ranking had this many members.
-func (r *Ranking) insert(m Member, s *scorer, members int) {
+// insert puts m into all slots.
+func (r *Ranking) insert(m Member, s *scorer) {
 	for slot := range r.known {
+		here := s.standing(slot, m.ID)
+		if !here.before(r.bounds[slot]) {
+			continue // behind those that are known
+		}
 		order := r.First(slot)
 		if slices.Contains(order, m.ID) {
 			continue // filled anew
 		}
-		score := s.score(slot, m.ID)
-		known := len(order)
-		if known < members && known > 0 && !s.better(slot, score, m.ID, order[known-1]) {
-			continue // behind those that are known
-		}
-		place := known
-		for place > 0 && s.better(slot, score, m.ID, order[place-1]) {
+		place := len(order)
+		for place > 0 && here.before(s.standing(slot, order[place-1])) {
 			place--
 		}
-		if place == rankingDepth {
-			continue
-		}
-		known = min(known+1, rankingDepth)
-		r.known[slot] = uint8(known)
-		order = r.First(slot)
-		copy(order[place+1:], order[place:known-1])
-		order[place] = m.ID
+		r.insertAt(slot, place, here, s)
 	}
+}
+
+func (r *Ranking) insertAt(slot, place int, here standing, s *scorer) {
+	if place == rankingDepth {
+		r.bounds[slot] = here
+		return
+	}
+	if r.known[slot] == rankingDepth {
+		r.bounds[slot] = s.standing(slot, r.ranked[slot*rankingDepth+rankingDepth-1])
+	} else {
+		r.known[slot]++
+	}
+	order := r.First(slot)
+	copy(order[place+1:], order[place:])
+	order[place] = here.id
 }
 
 // scorer gives each member its score in a slot; the lowest is the best.
 type scorer struct {
 	seed    uint64
 	inverse []float64 // by id: 1 / weight
+	logs    *[1<<logBits + 1]uint32
 }
 
 func newScorer(seed uint64, members []Member) *scorer {
-	s := &scorer{seed: mix(seed)}
+	s := &scorer{seed: mix(seed), logs: logTable()}
 	if len(members) > 0 {
 		s.inverse = make([]float64, int(members[len(members)-1].ID)+1)
 	}
@@ -216,17 +233,11 @@ func newScorer(seed uint64, members []Member) *scorer {
 	return s
 }
 
-// score is exponentially distributed with the member's weight as its rate, so the lowest score of several is a member's with a
+// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest score of several is a member's with a
 // probability in proportion to its weight. It is computed so that every machine gets the same number.
-func (s *scorer) score(slot int, id uint16) float64 {
+func (s *scorer) standing(slot int, id uint16) standing {
 	u := mix(s.seed ^ mix(uint64(slot)<<16|uint64(id)))
-	return float64(negativeLog2(u)) * s.inverse[id]
-}
-
-// better tells whether a score of id stands before other in a slot. Equal scores stand by ascending id.
-func (s *scorer) better(slot int, score float64, id, other uint16) bool {
-	o := s.score(slot, other)
-	return score < o || score == o && id < other
+	return standing{float64(negativeLog2(u, s.logs)) * s.inverse[id], id}
 }
 
 // logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation; logScale that of the result.
@@ -236,13 +247,12 @@ const (
 )
 
 // negativeLog2 returns -log2((u+1) / 2^64) in units of 2^-26, from 0 to 64 * 2^26.
-func negativeLog2(u uint64) uint64 {
+func negativeLog2(u uint64, logs *[1<<logBits + 1]uint32) uint64 {
 	zeros := bits.LeadingZeros64(u | 1)
 	mantissa := (u | 1) << zeros << 1 // the bits behind the leading one
 	index := mantissa >> (64 - logBits)
 	rest := mantissa << logBits >> (64 - logScale)
-	table := logTable()
-	low, high := uint64(table[index]), uint64(table[index+1])
+	low, high := uint64(logs[index]), uint64(logs[index+1])
 	return uint64(zeros+1)<<logScale - (low + (high-low)*rest>>logScale)
 }
 

@@ -69,3 +69,15 @@ func (s *idSet) within(other *idSet) bool {
 	}
 	return true
 }
+
+// without returns the ids of s that are not in other, nil if there are none.
+func (s *idSet) without(other *idSet) *idSet {
+	if s.within(other) {
+		return nil
+	}
+	var rest idSet
+	for i, word := range s {
+		rest[i] = word &^ other[i]
+	}
+	return &rest
+}

@@ -57,6 +57,16 @@ func (c *Chain) check() error {
 	return nil
 }
 
+// within reports whether all of c are alive.
+func (c *Chain) within(alive *idSet) bool {
+	for _, id := range c.ids() {
+		if !alive.has(id) {
+			return false
+		}
+	}
+	return true
+}
+
 // offers reports whether the candidates of c are those given, in this order.
 func (c *Chain) offers(candidates []uint16) bool {
 	return slices.Equal(c.IDs[:c.Candidates], candidates)
@@ -69,43 +79,42 @@ func chainOf(candidates []uint16) Chain {
 	return c
 }
 
-// bucket is a chain and what made it: candidates, then past owners with the time when each left, then reserves.
-type bucket struct {
-	chain Chain
-	past  uint8            // past owners, behind the candidates
-	left  [MaxChain]uint32 // when the past owner at this place left, in seconds
+// past is what a generation remembers of a bucket beside its chain, which holds the candidates, then past owners, then reserves.
+type past struct {
+	owners uint8            // past owners, behind the candidates
+	left   [MaxChain]uint32 // when the past owner at this place left, in seconds
 }
 
-// pastEnd is the place behind the last past owner.
-func (b *bucket) pastEnd() int { return int(b.chain.Candidates + b.past) }
+// end is the place behind the last past owner.
+func (p *past) end(c *Chain) int { return int(c.Candidates + p.owners) }
 
-// succeed returns what follows b when its candidates become those given: they, then the candidates of b, then its past owners,
-// as long as there is room and they are alive and not longer gone than since oldest. Order matters: newest first.
-func (b *bucket) succeed(candidates []uint16, alive *idSet, depth int, now, oldest uint32) bucket {
-	next := bucket{chain: chainOf(candidates)}
-	for place, id := range b.chain.IDs[:b.pastEnd()] {
+// succeed returns what follows a chain when its candidates become those given: they, then the candidates of before, then past
+// owners, as long as there is room and they are alive and did not leave before oldest. Order matters: newest first.
+func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, now, oldest uint32) (Chain, past) {
+	chain, remembered := chainOf(candidates), past{}
+	for place, id := range c.IDs[:p.end(c)] {
 		left := now
-		if place >= int(b.chain.Candidates) {
-			left = b.left[place]
+		if place >= int(c.Candidates) {
+			left = p.left[place]
 		}
 		if !alive.has(id) || left < oldest {
 			continue
 		}
-		before := next.chain.Length
-		if next.chain.push(id, depth); next.chain.Length > before {
-			next.left[before] = left
-			next.past++
+		before := chain.Length
+		if chain.push(id, depth); chain.Length > before {
+			remembered.left[before] = left
+			remembered.owners++
 		}
 	}
-	return next
+	return chain, remembered
 }
 
-// stale reports whether a past owner of b left before oldest.
-func (b *bucket) stale(oldest uint32) bool {
-	for place := int(b.chain.Candidates); place < b.pastEnd(); place++ {
-		if b.left[place] < oldest {
-			return true
+// oldestLeft is when the past owner left that left first; false if there is none.
+func (p *past) oldestLeft(c *Chain) (at uint32, ok bool) {
+	for place := int(c.Candidates); place < p.end(c); place++ {
+		if !ok || p.left[place] < at {
+			at, ok = p.left[place], true
 		}
 	}
-	return false
+	return at, ok
 }

@@ -49,7 +49,8 @@ type Generation struct {
 	selection selection
 	backends  []Backend // by ascending id
 	alive     idSet     // backends that a chain may name
-	buckets   []bucket
+	chains    []Chain
+	pasts     []past
 	next      uint32 // when the past owner that left first has been gone for the drain time; 0: nobody has
 }
 
@@ -73,24 +74,23 @@ func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 	if len(chains) != spec.Buckets {
 		return nil, fmt.Errorf("pool of %d buckets resumes from %d chains; give it one each", spec.Buckets, len(chains))
 	}
-	return resume(spec, chains, backends, now)
+	return resume(spec, slices.Clone(chains), backends, now)
 }
 
 func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
-	g := &Generation{spec: spec, buckets: make([]bucket, len(chains))}
+	g := &Generation{spec: spec, chains: chains, pasts: make([]past, len(chains))}
 	at := seconds(now)
-	for i, chain := range chains {
-		if err := chain.check(); err != nil {
+	for i := range chains {
+		if err := chains[i].check(); err != nil {
 			return nil, fmt.Errorf("pool: chain of bucket %d: %w", i, err)
 		}
-		b := bucket{chain: chain, past: chain.Length - chain.Candidates}
-		for place := range b.left {
-			b.left[place] = at
+		g.pasts[i].owners = chains[i].Length - chains[i].Candidates
+		for place := range g.pasts[i].left {
+			g.pasts[i].left[place] = at
 		}
-		for _, id := range chain.ids() {
+		for _, id := range chains[i].ids() {
 			g.alive.add(id)
 		}
-		g.buckets[i] = b
 	}
 	var err error
 	if g.selection, err = newSelection(spec, chains); err != nil {
@@ -123,43 +123,52 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	if err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", g.Buckets(), err)
 	}
-	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends), buckets: slices.Clone(g.buckets)}
+	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends), chains: slices.Clone(g.chains)}
 	if g.spec.Policy == Shadow {
 		next.shadow()
 		return next, nil
 	}
+	next.pasts = slices.Clone(g.pasts)
 	next.advance(now, transition{
 		changed: changed,
 		lost:    !g.alive.within(&next.alive),
-		joined:  selection.hasReserves() && !next.alive.within(&g.alive),
+		joined:  next.alive.without(&g.alive),
 	})
 	return next, nil
 }
 
 // transition is what differs between a generation and the one before.
 type transition struct {
-	changed bool // some backend, in some way
-	lost    bool // some that the chains name may be gone
-	joined  bool // some may be in reserve that were not
+	changed bool   // some backend, in some way
+	lost    bool   // some that the chains name may be gone
+	joined  *idSet // who was not alive before; nil: nobody
 }
 
 // advance brings the buckets, still those of the generation before, up to date.
 func (g *Generation) advance(now uint32, is transition) {
 	var oldest uint32
-	if drain := seconds(g.spec.Drain); g.spec.Drain > 0 && now > drain {
+	drain := seconds(g.spec.Drain)
+	if drain > 0 && now > drain {
 		oldest = now - drain
 	}
 	var space [MaxChain]uint16
-	for i := range g.buckets {
-		b := &g.buckets[i]
-		if stale := b.stale(oldest); is.changed || stale {
+	for i := range g.chains {
+		c := &g.chains[i]
+		stale := false
+		if oldest > 0 {
+			left, ok := g.pasts[i].oldestLeft(c)
+			stale = ok && left < oldest
+		}
+		if is.changed || stale {
 			candidates := g.selection.candidates(i, &space)
-			if stale || is.joined || !b.chain.offers(candidates) || is.lost && !b.within(&g.alive) {
-				*b = b.succeed(candidates, &g.alive, g.spec.Depth, now, oldest)
-				g.selection.reserve(i, &b.chain, &g.alive, g.spec.Depth)
+			if stale || !c.offers(candidates) || g.selection.reserves(i, is.joined) || is.lost && !c.within(&g.alive) {
+				*c, g.pasts[i] = succeed(c, &g.pasts[i], candidates, &g.alive, g.spec.Depth, now, oldest)
+				g.selection.reserve(i, c, &g.alive, g.spec.Depth)
 			}
 		}
-		g.expect(b)
+		if drain > 0 {
+			g.expect(i, drain)
+		}
 	}
 }
 
@@ -167,37 +176,27 @@ func (g *Generation) advance(now uint32, is transition) {
 // table of before the latest change, as a router's shadow VRF holds the whole previous route.
 func (g *Generation) shadow() {
 	var space [MaxChain]uint16
-	before := make([]uint16, len(g.buckets))
+	before := make([]uint16, len(g.chains))
 	moved := false
-	for i := range g.buckets {
-		b := &g.buckets[i]
-		before[i] = b.chain.candidate(0)
-		shadow := b.chain.Shadow
-		b.chain = chainOf(g.selection.candidates(i, &space))
-		b.chain.Shadow = shadow
-		moved = moved || b.chain.candidate(0) != before[i]
+	for i := range g.chains {
+		c := &g.chains[i]
+		before[i] = c.candidate(0)
+		shadow := c.Shadow
+		*c = chainOf(g.selection.candidates(i, &space))
+		c.Shadow = shadow
+		moved = moved || c.candidate(0) != before[i]
 	}
-	for i := range g.buckets {
+	for i := range g.chains {
 		if moved {
-			g.buckets[i].chain.Shadow = before[i]
+			g.chains[i].Shadow = before[i]
 		}
 	}
 }
 
-// within reports whether all whom b names are alive.
-func (b *bucket) within(alive *idSet) bool {
-	return !slices.ContainsFunc(b.chain.ids(), func(id uint16) bool { return !alive.has(id) })
-}
-
-// expect notes when b's past must be looked at again.
-func (g *Generation) expect(b *bucket) {
-	if g.spec.Drain == 0 {
-		return
-	}
-	for place := int(b.chain.Candidates); place < b.pastEnd(); place++ {
-		if at := b.left[place] + seconds(g.spec.Drain) + 1; g.next == 0 || at < g.next {
-			g.next = at
-		}
+// expect notes when a bucket's past must be looked at again.
+func (g *Generation) expect(bucket int, drain uint32) {
+	if left, ok := g.pasts[bucket].oldestLeft(&g.chains[bucket]); ok && (g.next == 0 || left+drain+1 < g.next) {
+		g.next = left + drain + 1
 	}
 }
 
@@ -208,10 +207,10 @@ func (g *Generation) NextAt() (time.Duration, bool) {
 }
 
 // Chain returns the chain of bucket, from 0 to Buckets()-1. Its length is 0 if there is nobody to offer a packet to.
-func (g *Generation) Chain(bucket int) Chain { return g.buckets[bucket].chain }
+func (g *Generation) Chain(bucket int) Chain { return g.chains[bucket] }
 
 // Buckets returns the number of buckets.
-func (g *Generation) Buckets() int { return len(g.buckets) }
+func (g *Generation) Buckets() int { return len(g.chains) }
 
 // seconds rounds up, so that no past owner leaves early.
 func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }

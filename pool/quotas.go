@@ -80,7 +80,7 @@ func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) []uint1
 }
 
 // A table that knows the past needs nobody in reserve.
-func (s *quotaSelection) hasReserves() bool                { return false }
+func (s *quotaSelection) reserves(int, *idSet) bool        { return false }
 func (s *quotaSelection) reserve(int, *Chain, *idSet, int) {}
 
 // another returns a candidate for bucket that is not among those chosen. If the spare table names none in time (a backend

@@ -16,8 +16,8 @@ type rankedSelection struct {
 	places   int // candidates asked for
 }
 
-func (s rankedSelection) update(backends []Backend) (selection, error) {
-	next := rankedSelection{places: s.places}
+func (s *rankedSelection) update(backends []Backend) (selection, error) {
+	next := &rankedSelection{places: s.places}
 	listed := make([]consistent.Member, len(backends))
 	for i, b := range backends {
 		listed[i] = consistent.Member{ID: b.ID, Weight: b.Weight}
@@ -31,7 +31,7 @@ func (s rankedSelection) update(backends []Backend) (selection, error) {
 	return next, err
 }
 
-func (s rankedSelection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
+func (s *rankedSelection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
 	want := min(s.places, s.count)
 	chosen := s.choose(s.ranking.First(bucket), want, space)
 	if len(chosen) < want { // all that come first in this bucket are out of service
@@ -40,7 +40,7 @@ func (s rankedSelection) candidates(bucket int, space *[MaxChain]uint16) []uint1
 	return chosen
 }
 
-func (s rankedSelection) choose(order []uint16, want int, space *[MaxChain]uint16) []uint16 {
+func (s *rankedSelection) choose(order []uint16, want int, space *[MaxChain]uint16) []uint16 {
 	chosen := space[:0]
 	for _, id := range order {
 		if len(chosen) == want {
@@ -53,11 +53,13 @@ func (s rankedSelection) choose(order []uint16, want int, space *[MaxChain]uint1
 	return chosen
 }
 
-func (s rankedSelection) hasReserves() bool { return true }
+func (s *rankedSelection) reserves(bucket int, ids *idSet) bool {
+	return ids != nil && slices.ContainsFunc(s.ranking.First(bucket), ids.has)
+}
 
 // reserve fills the chain up with the best of the bucket's order who are alive: those before the candidates have had the bucket
 // while they were up, those behind while the candidates were not.
-func (s rankedSelection) reserve(bucket int, c *Chain, alive *idSet, depth int) {
+func (s *rankedSelection) reserve(bucket int, c *Chain, alive *idSet, depth int) {
 	for _, id := range s.ranking.First(bucket) {
 		if alive.has(id) {
 			c.push(id, depth)
@@ -112,5 +114,5 @@ func (s moduloSelection) candidates(bucket int, space *[MaxChain]uint16) []uint1
 	return space[:1]
 }
 
-func (s moduloSelection) hasReserves() bool                { return false }
+func (s moduloSelection) reserves(int, *idSet) bool        { return false }
 func (s moduloSelection) reserve(int, *Chain, *idSet, int) {}

@@ -13,8 +13,8 @@ type selection interface {
 	update(backends []Backend) (selection, error)
 	// candidates writes the candidates of a bucket to space, and returns them.
 	candidates(bucket int, space *[MaxChain]uint16) []uint16
-	// hasReserves tells whether reserve may add somebody.
-	hasReserves() bool
+	// reserves tells whether reserve may add one of these to the bucket's chain; nil stands for nobody.
+	reserves(bucket int, ids *idSet) bool
 	// reserve adds to the chain who else may have connections of the bucket although no past owner is known.
 	reserve(bucket int, c *Chain, alive *idSet, depth int)
 }
@@ -28,7 +28,7 @@ func newSelection(spec Spec, chains []Chain) (selection, error) {
 		return moduloSelection{}, nil
 	}
 	ranking, err := consistent.Rank(spec.Buckets, spec.Seed, nil)
-	return rankedSelection{ranking: ranking, places: spec.Candidates}, err
+	return &rankedSelection{ranking: ranking, places: spec.Candidates}, err
 }
 
 // eligible returns who may be a candidate; backends are sorted by id.

@@ -1,0 +1,36 @@
+package pool
+
+import "time"
+
+// Role is why a backend is in a chain.
+type Role string
+
+// The roles.
+const (
+	Candidate Role = "candidate" // new connections are offered to it
+	PastOwner Role = "past"      // it was a candidate before, and may have connections from then
+	Reserve   Role = "reserve"   // it would be a candidate if others were up or down, and may have connections of another edge's past
+)
+
+// Place is a backend in a chain.
+type Place struct {
+	ID   uint16
+	Role Role
+	Left time.Duration // PastOwner: when it left, on the clock of Next, to the second
+}
+
+// Places explains the chain of a bucket.
+func (g *Generation) Places(bucket int) []Place {
+	c := g.chains[bucket]
+	places := make([]Place, c.Length)
+	for i, id := range c.ids() {
+		places[i] = Place{ID: id, Role: Reserve}
+		switch {
+		case i < int(c.Candidates):
+			places[i].Role = Candidate
+		case g.pasts != nil && i < g.pasts[bucket].end(&c):
+			places[i].Role, places[i].Left = PastOwner, time.Duration(g.pasts[bucket].left[i])*time.Second
+		}
+	}
+	return places
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+	"sextant/membership"
+)
+
+// BGPPeers is what api.Agent says.
+func (a *Agent) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
+	err = a.askSpeaker(ctx, func(s *speaker) error {
+		peers, err := s.Peers()
+		for _, p := range peers {
+			peer := api.BGPPeer{
+				Address: p.Address, ASN: p.ASN, State: p.State, Session: p.Session.String(), BFD: p.BFD, Reason: p.Reason,
+				ReceivedRoutes: p.Received, AdvertisedRoutes: p.Advertised,
+			}
+			if !p.Since.IsZero() {
+				peer.Since = &p.Since
+			}
+			list = append(list, peer)
+		}
+		return err
+	})
+	return list, err
+}
+
+// BGPRoutes is what api.Agent says.
+func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) {
+	err = a.askSpeaker(ctx, func(s *speaker) error {
+		for _, r := range s.Announced() {
+			route := api.BGPRoute{Direction: api.Announced, VIP: r.VIP, Weight: r.Weight, Draining: r.Draining, Services: r.Services}
+			if r.SID.Prefix.IsValid() {
+				sid := r.SID.Prefix.Addr()
+				route.SID, route.Behavior = &sid, r.SID.Behavior.String()
+			}
+			list = append(list, route)
+		}
+		routes, malformed, err := s.Routes()
+		if err != nil {
+			return err
+		}
+		for _, r := range routes {
+			if !r.Peer.IsValid() {
+				continue // this node's own, which it announces
+			}
+			reason := s.reason(r)
+			list = append(list, learnedRoute(r, reason))
+		}
+		for _, r := range malformed {
+			list = append(list, learnedRoute(r.Route, r.Reason))
+		}
+		slices.SortStableFunc(list, func(a, b api.BGPRoute) int {
+			return cmp.Or(cmp.Compare(a.Direction, b.Direction), a.VIP.Compare(b.VIP), sidOf(a).Compare(sidOf(b)),
+				cmp.Compare(a.Distinguisher, b.Distinguisher))
+		})
+		return nil
+	})
+	return list, err
+}
+
+func sidOf(r api.BGPRoute) netip.Addr {
+	if r.SID == nil {
+		return netip.Addr{}
+	}
+	return *r.SID
+}
+
+// reason is why a route is ignored by one service at least; "" if it is by none.
+func (s *speaker) reason(r membership.Route) membership.Reason {
+	for key := range s.refused {
+		if key.peer == r.Peer && key.prefix == r.Prefix && key.distinguisher == r.Distinguisher {
+			return key.reason
+		}
+	}
+	return ""
+}
+
+func learnedRoute(r membership.Route, reason membership.Reason) api.BGPRoute {
+	route := api.BGPRoute{
+		Direction: api.Learned, VIP: r.Prefix.Addr(), Weight: r.Weight, Draining: r.Draining, Services: r.Services,
+		Peer: &r.Peer, Distinguisher: r.Distinguisher, Ignored: reason,
+	}
+	if r.SID.IsValid() {
+		route.SID, route.Behavior = &r.SID, r.Behavior.String()
+	}
+	return route
+}
+
+// collectBGP adds what the speaker counts.
+func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) {
+	err := m.agent.askSpeaker(ctx, func(s *speaker) error {
+		peers, err := s.Peers()
+		for _, p := range peers {
+			up := 0.0
+			if p.Up() {
+				up = 1
+			}
+			gauge(out, bgpUp, up, p.Address.String())
+		}
+		for reason, n := range s.ignored {
+			counter(out, bgpIgnored, n, string(reason))
+		}
+		for handling, n := range s.Faults() {
+			counter(out, bgpFaults, n, handling)
+		}
+		return err
+	})
+	if err != nil {
+		m.agent.options.Log.Warn("BGP sessions are missing in the metrics", "error", err)
+	}
+}

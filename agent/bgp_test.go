@@ -1,0 +1,167 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/membership"
+	"sextant/rib"
+	"sextant/srv6"
+)
+
+// patience is when a test that waits gives up.
+const patience = 60 * time.Second
+
+const (
+	bgpEdge, bgpHost = "127.9.3.1", "127.9.3.2" // of the machine's own loopback: a speaker's goroutines are in no namespace of a test
+	bgpText          = nodeText + `
+bgp:
+  asn: 64512
+  routerID: 127.9.3.1
+  listen: 127.9.3.1:17901
+  gracefulRestart: 60s
+  onStop: keep
+  neighbors: [{address: 127.9.3.2, asn: 64512, port: 17901, local: 127.9.3.1, passive: true}]
+`
+)
+
+// openHost is a host that serves the machine's service web.
+func openHost(t *testing.T) *rib.Speaker {
+	t.Helper()
+	s, err := rib.Open(rib.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BGP: &config.BGP{
+		ASN: 64512, RouterID: netip.MustParseAddr(bgpHost), Listen: netip.MustParseAddrPort(bgpHost + ":17901"),
+		RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
+		Neighbors: []config.Neighbor{{
+			Address: netip.MustParseAddr(bgpEdge), Local: netip.MustParseAddr(bgpHost), ASN: 64512, Port: 17901, HoldTime: patience,
+			Families: []config.Family{config.IPv6Unicast, config.IPv4Unicast, config.VPNv4, config.VPNv6},
+		}},
+	}})
+	must(t, err)
+	t.Cleanup(func() { s.Close(false) })
+	return s
+}
+
+// serving is what the host with a global id says of the service web.
+func serving(id int, draining bool) rib.Announcement {
+	return rib.Announcement{
+		VIP: netip.MustParseAddr("2001:db8:80::80"), Weight: 5, Draining: draining,
+		SID:      config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", id)), Behavior: srv6.EndOFFER},
+		Services: []membership.Port{{Protocol: config.TCP, Port: 80}},
+	}
+}
+
+// backends lists the backends of the service web with their states, those that BGP told of only.
+func (r *running) learned() string {
+	r.t.Helper()
+	list, err := r.Backends(r.t.Context(), "web")
+	must(r.t, err)
+	var texts []string
+	for _, b := range list {
+		if strings.HasPrefix(b.Name, "bgp-") {
+			texts = append(texts, fmt.Sprintf("%s %d %s buckets:%t", b.Name, b.Weight, b.State, b.Buckets > 0))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (r *running) awaitLearned(want string) {
+	r.t.Helper()
+	for end := time.Now().Add(patience); r.learned() != want; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			peers, err := r.BGPPeers(context.Background())
+			routes, _ := r.BGPRoutes(context.Background())
+			r.t.Fatalf("backends that were learned: %q, want %q; peers %+v, routes %+v, error %v", r.learned(), want, peers, routes, err)
+		}
+	}
+}
+
+// A host that announces itself is a backend; drain and withdrawal make it a draining one; it outlives a restart of the agent; with
+// its session it is gone.
+func TestBackendsFromBGP(t *testing.T) {
+	m := newMachine(t)
+	a := m.start(bgpText)
+	host := openHost(t)
+	must(t, host.Announce([]rib.Announcement{serving(0x77, false), {VIP: netip.MustParseAddr("2001:db8:80::99"),
+		SID: config.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:77::/48"), Behavior: srv6.EndOFFER}}}))
+	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
+	for _, want := range []struct{ name, value string }{
+		{`sextant_bgp_session_up{peer="127.9.3.2"}`, "1"},
+		{`sextant_bgp_ignored_routes_total{reason="no_service"}`, "1"},
+		{`sextant_bgp_malformed_updates_total{handling="session_reset"}`, "0"},
+		{`sextant_backend_weight{backend="bgp-fcbb-bb00-77",service="web"}`, "5"},
+	} {
+		if got := a.metric(want.name); got != want.value {
+			t.Errorf("%s is %q, want %s", want.name, got, want.value)
+		}
+	}
+	must(t, host.Announce([]rib.Announcement{serving(0x77, true)}))
+	a.awaitLearned("bgp-fcbb-bb00-77 5 draining buckets:false")
+	must(t, host.Announce([]rib.Announcement{serving(0x77, false)}))
+	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
+
+	a.stop()
+	a = m.start(bgpText)
+	if got, want := a.learned(), "bgp-fcbb-bb00-77 5 up buckets:true"; got != want {
+		t.Errorf("right after a restart: %q, want %q", got, want)
+	}
+	for {
+		peers, err := a.BGPPeers(t.Context())
+		must(t, err)
+		if got, want := a.learned(), "bgp-fcbb-bb00-77 5 up buckets:true"; got != want {
+			t.Fatalf("while the session comes back: %q, want %q", got, want)
+		}
+		if peers[0].Session == membership.Standing.String() {
+			break
+		}
+	}
+	must(t, host.Announce(nil))
+	a.awaitLearned("bgp-fcbb-bb00-77 5 draining buckets:false")
+	host.Close(false)
+	a.awaitLearned("")
+	a.stop()
+}
+
+// Neighbors come and go while the agent runs; what all sessions share needs a restart.
+func TestApplyBGP(t *testing.T) {
+	m := newMachine(t)
+	a := m.start(bgpText)
+	defer a.stop()
+	more := strings.Replace(bgpText, "neighbors: [", "neighbors: [{address: 127.9.3.9, asn: 64512, families: [vpnv6]}, ", 1)
+	_, err := a.apply(m.text(more), false)
+	must(t, err)
+	peers, err := a.BGPPeers(t.Context())
+	must(t, err)
+	if len(peers) != 2 {
+		t.Errorf("%d neighbors, want 2: %+v", len(peers), peers)
+	}
+	_, err = a.apply(m.text(strings.Replace(more, "families: [vpnv6]", "passwordFile: DIR/none", 1)), false)
+	if err == nil || !strings.Contains(err.Error(), "neighbor 127.9.3.9: read the password") {
+		t.Errorf("a neighbor with an unreadable password: %v", err)
+	}
+	_, err = a.apply(m.text(strings.Replace(bgpText, "routerID: 127.9.3.1", "routerID: 127.9.3.7", 1)), false)
+	if err == nil || !strings.Contains(err.Error(), "restart the agent with this file") {
+		t.Errorf("another router ID: %v", err)
+	}
+	_, err = a.apply(m.text(bgpText), false)
+	must(t, err)
+	routes, err := a.BGPRoutes(t.Context())
+	must(t, err)
+	var announced []string
+	for _, r := range routes {
+		if r.Direction == api.Announced {
+			announced = append(announced, strings.TrimSpace(r.VIP.String()+" "+r.Behavior))
+		}
+	}
+	want := []string{"192.0.2.53", "2001:db8:80::80", "2001:db8:80::81 End.OFFER"}
+	if !slices.Equal(announced, want) {
+		t.Errorf("announced %v, want %v", announced, want)
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/membership"
+)
+
+func (a *app) bgpCommand() *cobra.Command {
+	return noun("bgp", "Sessions and routes of the node's BGP speaker", seeAlso("sextant backend list", "sextant config show"),
+		a.bgpPeers(), a.bgpRoutes(), a.bgpAnnounce())
+}
+
+func (a *app) bgpPeers() *cobra.Command {
+	return &cobra.Command{
+		Use: "peers", Short: "List the BGP neighbors and their sessions",
+		Long: `List the BGP neighbors and their sessions.
+
+WORD tells what the neighbor's word is worth: of a standing session, what is not announced is withdrawn; while one is
+settling (a graceful restart, or a session that has not yet told all), what was announced before holds; of a lost one, the hosts
+that only it told of are given up.`,
+		Example:           "  sextant bgp peers -o wide",
+		Annotations:       seeAlso("sextant bgp routes"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			peers, err := a.agent().BGPPeers(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(bgpPeersView(peers))
+		},
+	}
+}
+
+func bgpPeersView(peers []api.BGPPeer) view {
+	t := table{
+		columns: []string{"NEIGHBOR", "ASN", "STATE", "WORD", "BFD", "RECEIVED", "ADVERTISED"},
+		wide:    []string{"SINCE", "REASON"},
+	}
+	v := view{value: api.List[api.BGPPeer]{Items: peers}}
+	for _, p := range peers {
+		since := "-"
+		if p.Since != nil {
+			since = p.Since.Format(time.RFC3339)
+		}
+		t.rows = append(t.rows, []string{
+			p.Address.String(), count(p.ASN), p.State, p.Session, cmp.Or(p.BFD, "-"),
+			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), since, cmp.Or(p.Reason, "-"),
+		})
+		v.names = append(v.names, p.Address.String())
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func (a *app) bgpRoutes() *cobra.Command {
+	return &cobra.Command{
+		Use: "routes", Short: "List the routes to VIPs that are announced and learned",
+		Example:           "  sextant bgp routes -o json",
+		Annotations:       seeAlso("sextant bgp peers", "sextant backend list"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			routes, err := a.agent().BGPRoutes(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(bgpRoutesView(routes))
+		},
+	}
+}
+
+func bgpRoutesView(routes []api.BGPRoute) view {
+	t := table{
+		columns: []string{"DIRECTION", "VIP", "SERVICES", "SID", "WEIGHT", "STATE", "NEIGHBOR", "IGNORED"},
+		wide:    []string{"BEHAVIOR", "DISTINGUISHER"},
+	}
+	v := view{value: api.List[api.BGPRoute]{Items: routes}}
+	for _, r := range routes {
+		weight, state := count(r.Weight), config.Up
+		if r.SID == nil {
+			weight = "-"
+		}
+		if r.Draining {
+			state = config.Draining
+		}
+		t.rows = append(t.rows, []string{
+			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID), weight, string(state), addressOrDash(r.Peer),
+			cmp.Or(string(r.Ignored), "-"), cmp.Or(r.Behavior, "-"), cmp.Or(r.Distinguisher, "-"),
+		})
+		v.names = append(v.names, r.VIP.String())
+	}
+	v.tables = tables{t}
+	return v
+}
+
+// portsText writes "80/tcp,any/udp", or "all".
+func portsText(ports []membership.Port) string {
+	if len(ports) == 0 {
+		return "all"
+	}
+	texts := make([]string, len(ports))
+	for i, p := range ports {
+		texts[i] = fmt.Sprintf("%s/%s", config.FormatPort(p.Port), p.Protocol)
+	}
+	return strings.Join(texts, ",")
+}
+
+func addressOrDash(a *netip.Addr) string {
+	if a == nil {
+		return "-"
+	}
+	return a.String()
+}
+
+func (a *app) bgpAnnounce() *cobra.Command {
+	words := []string{string(config.AnnounceUp), string(config.AnnounceDraining), string(config.AnnounceNothing)}
+	return &cobra.Command{
+		Use: "announce WHAT", Short: "Say by BGP what this host does: up, draining or nothing",
+		Long: `Say by BGP what this host does: up (give me connections), draining (no new ones; those it has go on) or nothing (its
+routes are withdrawn, which edges take for draining too).`,
+		Example:     "  sextant bgp announce draining",
+		Annotations: seeAlso("sextant bgp routes", "sextant service list"),
+		Args:        takes("WHAT"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return words, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(words, args[0]) {
+				return usageErrorf("unknown word %q; write %s", args[0], strings.Join(words, ", "))
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().Announce(ctx, config.Announce(args[0]))
+			if err != nil {
+				return err
+			}
+			return a.showChanges(changes)
+		},
+	}
+}

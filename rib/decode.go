@@ -1,0 +1,184 @@
+package rib
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"net/netip"
+
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"sextant/config"
+	"sextant/membership"
+	"sextant/srv6"
+)
+
+// The reasons for which the speaker ignores a route, before package membership looks at it.
+const (
+	noSID           membership.Reason = "no_sid"           // no SRv6 L3 service, or one that was malformed
+	malformedSID    membership.Reason = "malformed_sid"    // its structure contradicts itself (RFC 9252 sections 3.2.1 and 7)
+	unknownArgument membership.Reason = "unknown_argument" // a SID with an argument, of a behaviour that is not known
+	badWeight       membership.Reason = "weight"           // the link bandwidth is no number
+)
+
+// maxWeight is the most that a backend can weigh.
+const maxWeight = 65535
+
+// decode reads a VPN route. Ours is false for what is not meant for this cluster: another kind of route, or another route target.
+func (s speech) decode(p *apiutil.Path) (r membership.Route, reason membership.Reason, ours bool) {
+	nlri, ok := p.Nlri.(*bgp.LabeledVPNIPAddrPrefix)
+	if !ok || nlri.RD == nil {
+		return r, "", false
+	}
+	r = membership.Route{
+		Peer: p.PeerAddress, Distinguisher: nlri.RD.String(), Prefix: nlri.Prefix, Weight: config.DefaultWeight,
+	}
+	reason = noSID
+	var large []*bgp.LargeCommunity
+	origin := s.asn
+	for _, attribute := range p.Attrs {
+		switch a := attribute.(type) {
+		case *bgp.PathAttributeExtendedCommunities:
+			var problem membership.Reason
+			if ours, problem = s.extended(a, &r); problem != "" {
+				defer func() { reason = problem }()
+			}
+		case *bgp.PathAttributeCommunities:
+			for _, c := range a.Value {
+				r.Draining = r.Draining || c == uint32(bgp.COMMUNITY_PLANNED_SHUT)
+			}
+		case *bgp.PathAttributeLargeCommunities:
+			large = a.Values
+		case *bgp.PathAttributeAsPath:
+			origin = originOf(a, origin)
+		case *bgp.PathAttributePrefixSID:
+			r.SID, r.Behavior, reason = sidOf(a, nlri.Labels)
+		}
+	}
+	r.Services = servicesOf(large, origin)
+	return r, reason, ours
+}
+
+// extended reads the weight, and reports whether the route target is ours.
+func (s speech) extended(a *bgp.PathAttributeExtendedCommunities, r *membership.Route) (ours bool, reason membership.Reason) {
+	for _, c := range a.Value {
+		if c == nil {
+			continue
+		}
+		if c.String() == s.target.String() && sameKind(c, s.target) {
+			ours = true
+		}
+		bandwidth, ok := c.(*bgp.LinkBandwidthExtended)
+		if !ok {
+			continue
+		}
+		if b := float64(bandwidth.Bandwidth); math.IsNaN(b) || b < 0 {
+			reason = badWeight
+		} else {
+			r.Weight = int(math.Round(min(b, maxWeight)))
+		}
+	}
+	return ours, reason
+}
+
+func sameKind(a, b bgp.ExtendedCommunityInterface) bool {
+	aType, aSubtype := a.GetTypes()
+	bType, bSubtype := b.GetTypes()
+	return aType == bType && aSubtype == bSubtype
+}
+
+// originOf is the autonomous system that the route began in, whose large communities are meant.
+func originOf(a *bgp.PathAttributeAsPath, own uint32) uint32 {
+	for i := len(a.Value) - 1; i >= 0; i-- {
+		if list := a.Value[i].GetAS(); len(list) > 0 {
+			return list[len(list)-1]
+		}
+	}
+	return own
+}
+
+func servicesOf(communities []*bgp.LargeCommunity, origin uint32) (services []membership.Port) {
+	for _, c := range communities {
+		for protocol, number := range protocolNumbers {
+			if c != nil && c.ASN == origin && c.LocalData1 == number && c.LocalData2 <= math.MaxUint16 {
+				services = append(services, membership.Port{Protocol: protocol, Port: uint16(c.LocalData2)})
+			}
+		}
+	}
+	return services
+}
+
+// sidOf takes the first SID of the first L3 service (RFC 9252 section 3.1).
+func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack) (netip.Addr, srv6.Behavior, membership.Reason) {
+	for _, tlv := range a.TLVs {
+		service, ok := tlv.(*bgp.SRv6ServiceTLV)
+		if !ok || service.Type != bgp.TLVTypeSRv6L3Service {
+			continue
+		}
+		for _, sub := range service.SubTLVs {
+			if information, ok := sub.(*bgp.SRv6InformationSubTLV); ok && len(information.SID) == net16 {
+				return informationOf(information, labels)
+			}
+		}
+		break // a second L3 service is ignored
+	}
+	return netip.Addr{}, 0, noSID
+}
+
+const net16 = 16 // octets of an IPv6 address
+
+func informationOf(i *bgp.SRv6InformationSubTLV, labels bgp.MPLSLabelStack) (netip.Addr, srv6.Behavior, membership.Reason) {
+	sid, behavior := [16]byte(i.SID), srv6.Behavior(i.EndpointBehavior)
+	for _, sub := range i.SubSubTLVs {
+		s, ok := sub.(*bgp.SRv6SIDStructureSubSubTLV)
+		if !ok {
+			continue
+		}
+		if !sane(s) {
+			return netip.Addr{}, behavior, malformedSID
+		}
+		if s.ArgumentLength > 0 && !knownBehavior(behavior) {
+			return netip.Addr{}, behavior, unknownArgument
+		}
+		if s.TranspositionLength > 0 {
+			if len(labels.Labels) == 0 {
+				return netip.Addr{}, behavior, malformedSID
+			}
+			transpose(&sid, labels.Labels[0], int(s.TranspositionLength), int(s.TranspositionOffset))
+		}
+		break
+	}
+	return netip.AddrFrom16(sid), behavior, ""
+}
+
+// sane checks the rules of RFC 9252 sections 3.2.1 (with erratum 7817) and 4: the parts fit an address, and the bits that the
+// label carries are within them.
+func sane(s *bgp.SRv6SIDStructureSubSubTLV) bool {
+	length := int(s.LocatorBlockLength) + int(s.LocatorNodeLength) + int(s.FunctionLength) + int(s.ArgumentLength)
+	moved, offset := int(s.TranspositionLength), int(s.TranspositionOffset)
+	return length <= srv6Bits && length >= moved+offset && moved <= min(20, int(s.FunctionLength)) && (moved != 0 || offset == 0)
+}
+
+// transpose puts the bits that travelled at the top of the label of 20 bits back into the SID (RFC 9252 section 4).
+func transpose(sid *[16]byte, label uint32, length, offset int) {
+	high, low := binary.BigEndian.Uint64(sid[:8]), binary.BigEndian.Uint64(sid[8:])
+	value := uint64(label>>(20-length)) & (1<<length - 1)
+	shift := srv6Bits - offset - length
+	if shift >= 64 {
+		high |= value << (shift - 64)
+	} else {
+		low |= value << shift
+		if over := shift + bits.Len64(value); over > 64 {
+			high |= value >> (64 - shift)
+		}
+	}
+	binary.BigEndian.PutUint64(sid[:8], high)
+	binary.BigEndian.PutUint64(sid[8:], low)
+}
+
+// knownBehavior reports whether the registry, or this product, gives the code point a name; opaque is one.
+func knownBehavior(b srv6.Behavior) bool {
+	_, err := srv6.ParseBehavior(b.String())
+	return err == nil
+}

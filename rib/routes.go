@@ -1,0 +1,50 @@
+package rib
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"sextant/membership"
+)
+
+// Routes lists the routes of hosts that are here now, this node's own among them, and those that are meant for this cluster but
+// can't be used.
+func (s *Speaker) Routes() ([]membership.Route, []membership.Refusal, error) {
+	var routes []membership.Route
+	var refused []membership.Refusal
+	for _, family := range []bgp.Family{bgp.RF_IPv4_VPN, bgp.RF_IPv6_VPN} {
+		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: family}
+		err := s.server.ListPath(request, func(_ bgp.NLRI, paths []*apiutil.Path) {
+			for _, p := range paths {
+				route, reason, ours := s.speech.decode(p)
+				switch {
+				case !ours:
+				case reason != "":
+					refused = append(refused, membership.Refusal{Route: route, Reason: reason})
+				default:
+					routes = append(routes, route)
+				}
+			}
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("bgp: list %s routes: %w", family, err)
+		}
+	}
+	return routes, refused, nil
+}
+
+// Sessions says what each neighbor's word is worth.
+func Sessions(peers []Peer) map[netip.Addr]membership.Session {
+	sessions := make(map[netip.Addr]membership.Session, len(peers))
+	for _, p := range peers {
+		sessions[p.Address] = p.Session
+	}
+	return sessions
+}
+
+// Faults counts updates that broke the rules of their bytes, since the speaker was opened, by what became of them.
+func (s *Speaker) Faults() map[string]uint64 { return s.faults.counts() }

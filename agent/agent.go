@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
+	"sextant/pool"
 )
 
 // Options are how an agent is started.
@@ -35,6 +37,12 @@ type Agent struct {
 	host     *hostRole    // nil: the node has no host
 	warnings []string
 	metrics  *metrics
+	journal  *journal
+	noted    map[config.Endpoint]*pool.Generation // what the journal was told last
+	speaker  *speaker                             // nil: the node speaks no BGP
+	learned  map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
+	checks   checks
+	events   []api.Event   // the latest
 	retry    time.Duration // how long chains wait that could not be brought up to date; 0: they could
 }
 
@@ -55,6 +63,10 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer a.store.close()
+	if a.journal, err = openJournal(options.Node.State, options.Node.Name, options.Log); err != nil {
+		return err
+	}
+	defer a.journal.close()
 	// Whatever can refuse is asked before the data plane is touched.
 	servers, err := listen(options.Node.API)
 	if err != nil {
@@ -65,16 +77,28 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	defer func() { a.speaker.close(a.node) }()
+	a.checks = newChecks(ctx)
+	defer a.checks.monitor.Stop()
 	if err := a.takeOver(options.Node); err != nil {
 		return err
 	}
 	defer close(a.done)
-	servers.serve(api.NewHandler(a), a.Metrics())
+	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), a.chainsHandler())
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
+	routing := time.NewTicker(learnInterval)
+	defer routing.Stop()
 	for {
+		a.noteChains()
 		select {
 		case <-a.refreshTime():
 			a.refreshOrWarn()
+		case r := <-a.checks.monitor.Results():
+			a.checkEnded(r)
+		case <-a.speaker.changes():
+			a.learnOrWarn()
+		case <-routing.C:
+			a.learnOrWarn()
 		case <-ctx.Done():
 			options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
 			return nil
@@ -98,9 +122,16 @@ func (a *Agent) takeOver(file *config.Node) error {
 		return err
 	}
 	a.metrics = newMetrics(a)
+	if err := a.openSpeaker(node); err != nil {
+		return err
+	}
 	_, err = a.reconcile(node, file, false)
 	a.metrics.reload(err)
-	return err
+	if err != nil {
+		return err
+	}
+	a.learnOrWarn()
+	return nil
 }
 
 // prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
@@ -173,10 +204,19 @@ func (a *Agent) change(next *config.Node, dryRun bool) ([]config.Change, error) 
 	if err := a.unchangeable(next); err != nil {
 		return nil, err
 	}
+	if !dryRun {
+		if err := a.speaker.speakTo(next); err != nil {
+			return nil, fmt.Errorf("bgp: %w", err)
+		}
+	}
 	changes, err := a.reconcile(next, nil, dryRun)
-	if err != nil || dryRun {
+	if dryRun {
 		return changes, err
 	}
+	if err != nil {
+		return changes, errors.Join(err, a.speaker.speakTo(a.node))
+	}
+	a.learnOrWarn()
 	for _, c := range changes {
 		a.options.Log.Info("configuration changed", "change", c.String())
 	}
@@ -199,7 +239,7 @@ func (a *Agent) unchangeable(next *config.Node) error {
 			}
 		}
 	}
-	return nil
+	return unchangeableBGP(a.node.BGP, next.BGP)
 }
 
 // listener names where metrics are served.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sextant/config"
@@ -38,9 +39,11 @@ func (a *Agent) chains(s *edgeService, n *config.Node, dir string) error {
 	if err != nil {
 		return err
 	}
+	s.effect = a.effect(&s.Service, a.edge.service(s.Endpoint), members)
+	members = s.effect.Backends
 	s.members = members
 	spec := poolSpec(s, n)
-	previous, err := a.previousChains(s, n.Edge.Buckets, dir)
+	previous, err := a.previousChains(s, n, dir)
 	switch {
 	case err != nil:
 		return err
@@ -80,26 +83,29 @@ type previousChains struct {
 	chains  []pool.Chain
 }
 
-func (a *Agent) previousChains(s *edgeService, buckets int, dir string) (previousChains, error) {
+func (a *Agent) previousChains(s *edgeService, n *config.Node, dir string) (previousChains, error) {
 	running := a.edge.service(s.Endpoint)
 	if running == nil {
 		if a.node != nil {
 			return previousChains{}, nil // a new service
 		}
 		chains, err := datapath.PinnedChains(dir, s.index)
-		if err != nil || len(chains) != buckets {
+		if err == nil && chains == nil {
+			chains = a.chainsFromBefore(n, s.Endpoint)
+		}
+		if err != nil || len(chains) != n.Edge.Buckets {
 			return previousChains{}, err
 		}
 		return previousChains{chains: chains}, nil
 	}
 	g := running.generation
-	if g.Buckets() != buckets {
+	if g.Buckets() != n.Edge.Buckets {
 		return previousChains{}, nil
 	}
 	if running.Continuity == s.Continuity {
 		return previousChains{running: g}, nil
 	}
-	chains := make([]pool.Chain, buckets)
+	chains := make([]pool.Chain, g.Buckets())
 	for b := range chains {
 		chains[b] = g.Chain(b)
 	}
@@ -112,26 +118,42 @@ func (a *Agent) refresh() error {
 		return nil
 	}
 	for i := range a.edge.services {
-		if err := a.refreshService(&a.edge.services[i]); err != nil {
+		if err := a.refreshService(&a.edge.services[i], a.node.Edge.Services[i]); err != nil {
 			return fmt.Errorf("service %s: bring its chains up to date: %w", a.edge.services[i].Name, err)
 		}
 	}
+	if a.checks.stale {
+		a.check()
+	}
+	a.notePanics()
 	return nil
 }
 
-func (a *Agent) refreshService(s *edgeService) error {
-	members, err := a.members(&s.Service, a.node)
+// refreshService takes the service as the configuration has it.
+func (a *Agent) refreshService(s *edgeService, configured config.Service) error {
+	service := a.withLearned(configured)
+	members, err := a.members(&service, a.node)
 	if err != nil {
 		return err
 	}
+	effect := a.effect(&service, s, members)
+	members = effect.Backends
 	next, err := s.generation.Next(members, a.now())
-	if err != nil || next == s.generation {
+	if err != nil {
 		return err
 	}
-	if err := a.edge.program.SetChains(s.index, next); err != nil {
-		return err
+	if next != s.generation {
+		for i, b := range service.Backends {
+			if err := a.edge.program.SetSID(members[i].ID, b.SID); err != nil {
+				return err
+			}
+		}
+		if err := a.edge.program.SetChains(s.index, next); err != nil {
+			return err
+		}
 	}
-	s.members, s.generation = members, next
+	a.checks.stale = a.checks.stale || !slices.Equal(s.Backends, service.Backends)
+	s.Service, s.members, s.generation, s.effect = service, members, next, effect
 	return nil
 }
 
@@ -155,7 +177,7 @@ func (a *Agent) refreshTime() <-chan time.Time {
 	return time.After(max(wait, a.retry))
 }
 
-// nextRefresh is the time until the first past owner's drain time is over; false if nobody's ends.
+// nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false if nobody waits for that.
 func (a *Agent) nextRefresh() (time.Duration, bool) {
 	first, waits := time.Duration(0), false
 	if a.edge == nil {
@@ -165,6 +187,9 @@ func (a *Agent) nextRefresh() (time.Duration, bool) {
 		if at, ok := a.edge.services[i].generation.NextAt(); ok && (!waits || at < first) {
 			first, waits = at, true
 		}
+	}
+	if at, ok := a.edge.nextStep(); ok && (!waits || at < first) {
+		first, waits = at, true
 	}
 	return max(0, first-a.now()), waits
 }

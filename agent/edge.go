@@ -7,6 +7,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/health"
 	"sextant/pool"
 )
 
@@ -26,6 +27,7 @@ type edgeService struct {
 	index      uint32
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
+	effect     health.Effect // how the members came about
 }
 
 // protocolNumbers are the IP protocol numbers of the transports.

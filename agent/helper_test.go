@@ -281,3 +281,27 @@ func same(t *testing.T, what string, before, after []string) {
 		t.Errorf("%s:\n%s\nwas before:\n%s", what, strings.Join(after, "\n"), strings.Join(before, "\n"))
 	}
 }
+
+func upLoopback() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
+}
+
+// get asks by HTTP in the machine's namespace.
+func (m *machine) get(t *testing.T, url string) (response *http.Response, body string) {
+	t.Helper()
+	dial := func(_ context.Context, network, address string) (c net.Conn, err error) {
+		doErr := m.ns.Do(func() error { c, err = net.Dial(network, address); return nil })
+		return c, errors.Join(doErr, err)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	response, err := client.Get(url)
+	must(t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response, string(text)
+}

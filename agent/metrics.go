@@ -11,6 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/health"
 )
 
 // metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when they are asked for.
@@ -70,6 +71,10 @@ var (
 	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
 	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
 	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
+	checkSeconds   = description("backend_check_duration_seconds", "How long the latest health check of a backend took.", "service", "backend")
+	checksTotal    = description("backend_checks_total", "Health checks of a backend.", "service", "backend", "result")
+	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.", "service", "backend")
+	servicePanic   = description("service_panic", "Whether too few backends are healthy, so that all that should be up are used.", "service")
 	backendUp      = description("backend_up", "Whether a backend takes new connections.", "service", "backend")
 	backendWeight  = description("backend_weight", "A backend's share of new connections in relation to the others.", "service", "backend")
 	busyGauge      = description("service_busy_connections", "Open connections of a service on this host.", "service", "family")
@@ -82,6 +87,9 @@ var (
 	dropsTotal   = description("drops_total", "Packets dropped, by reason.", "role", "reason")
 	mapEntries   = description("map_entries", "Entries of a table in the kernel; of an array there is no number.", "role", "map")
 	mapCapacity  = description("map_capacity", "Entries that a table in the kernel can have.", "role", "map")
+	bgpUp        = description("bgp_session_up", "Whether the BGP session to a neighbor is established.", "peer")
+	bgpIgnored   = description("bgp_ignored_routes_total", "Routes of hosts that were of no use, by reason.", "reason")
+	bgpFaults    = description("bgp_malformed_updates_total", "BGP messages that broke the rules, by what became of them.", "handling")
 	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
 )
 
@@ -116,6 +124,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			gauge(out, mapCapacity, float64(table.Capacity), string(table.Role), table.Name)
 		}
 	}
+	m.collectBGP(ctx, out)
 	status, err := m.agent.Status(ctx)
 	if err == nil {
 		for _, p := range status.Programs {
@@ -143,14 +152,14 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 	counter(out, servicePackets, s.Packets, string(s.Role), s.Name, family(s))
 	counter(out, serviceBytes, s.Bytes, string(s.Role), s.Name, family(s))
 	if s.Edge != nil {
+		if s.Edge.Check != "" {
+			gauge(out, servicePanic, oneIf(s.Edge.Panic), s.Name)
+		}
 		for _, b := range s.Edge.Backends {
-			up := 0.0
-			if b.State == config.Up {
-				up = 1
-			}
 			counter(out, backendPackets, b.Packets, s.Name, b.Name)
 			counter(out, backendBytes, b.Bytes, s.Name, b.Name)
-			gauge(out, backendUp, up, s.Name, b.Name)
+			gauge(out, backendUp, oneIf(b.Effective == config.Up), s.Name, b.Name)
+			collectHealth(out, s.Name, b)
 			gauge(out, backendWeight, float64(b.Weight), s.Name, b.Name)
 		}
 	}
@@ -162,6 +171,24 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 		counter(out, offersTotal, h.Forced, s.Name, family(s), "forced")
 		counter(out, passedOnTotal, h.PassedOnPackets, s.Name, family(s))
 	}
+}
+
+func collectHealth(out chan<- prometheus.Metric, service string, b api.Backend) {
+	h := b.Health
+	if h == nil {
+		return
+	}
+	gauge(out, checkSeconds, h.LastDurationSeconds, service, b.Name)
+	gauge(out, backendHealthy, oneIf(h.Status == health.Healthy.String()), service, b.Name)
+	counter(out, checksTotal, h.SucceededChecks, service, b.Name, "success")
+	counter(out, checksTotal, h.FailedChecks, service, b.Name, "failure")
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func collectCounters(out chan<- prometheus.Metric, c api.Counters) {

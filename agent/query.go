@@ -49,7 +49,7 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
 			Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
-			Backends: []api.Backend{},
+			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
 		},
 	}
 	if err != nil {
@@ -62,7 +62,8 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 			return view, err
 		}
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
-			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Agent: b.Agent,
+			Effective: config.BackendState(s.members[i].State.String()), Health: a.healthView(s, b.Name),
 			Buckets: shares[s.members[i].ID], Packets: offered.Packets, Bytes: offered.Bytes,
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/health"
 )
 
 // PinDirectory is where a node's programs, links and maps are pinned.
@@ -20,6 +21,7 @@ func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sext
 // there is nothing to do.
 func Unload(dir string) error {
 	for _, remove := range []func() error{
+		func() error { return removePaths(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
 		func() error { return removeEmpty(dir) },
@@ -31,6 +33,14 @@ func Unload(dir string) error {
 		}
 	}
 	return nil
+}
+
+// removePaths removes the routes of health checks if an edge is there whose checks they are.
+func removePaths(edge string) error {
+	if _, err := os.Stat(edge); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return health.RemovePaths()
 }
 
 // removeEmpty removes a directory in which nothing is, if it is there.
@@ -68,6 +78,7 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
 	a.edge, a.host, a.node = edge.finish(), host.finish(), next
+	a.check()
 	a.collectWarnings()
 	a.metrics.updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
@@ -100,6 +111,9 @@ func (a *Agent) switchTo(next, file *config.Node, edge *preparedEdge, host *prep
 
 func (a *Agent) collectWarnings() {
 	a.warnings = nil
+	if a.checks.warning != "" {
+		a.warnings = append(a.warnings, a.checks.warning)
+	}
 	for _, at := range append(a.edge.attached(), a.host.attached()...) {
 		if at.Warning != "" {
 			a.warnings = append(a.warnings, at.On+": "+at.Warning)

@@ -77,11 +77,13 @@ func listenSocket(path string) (net.Listener, error) {
 }
 
 // serve answers.
-func (s *servers) serve(requests, metrics http.Handler) {
+func (s *servers) serve(requests, metrics, connections, chains http.Handler) {
 	s.start(s.socket, requests)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
+		mux.Handle("GET /v1/connections", connections)
+		mux.Handle("GET "+chainsPath, chains)
 		s.start(s.metrics, mux)
 	}
 }

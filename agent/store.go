@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/config"
+	"sextant/health"
+	"sextant/membership"
 )
 
 // store keeps on disk what a restart must find again: the configuration with the changes made at run time, and the numbers
@@ -30,6 +32,10 @@ type kept struct {
 	EdgeServices map[string]uint32 `json:"edgeServices"`
 	HostServices map[string]uint32 `json:"hostServices"`
 	SIDs         map[string]uint16 `json:"sids"`
+	// Learned are the backends that BGP told of, who hold until it can tell again.
+	Learned []membership.Member `json:"learned,omitempty"`
+	// Failing are the backends whose health checks failed last.
+	Failing []health.Key `json:"failing,omitempty"`
 }
 
 func (k kept) clone() kept {
@@ -109,6 +115,11 @@ func (s *store) save(file, node *config.Node) error {
 		return err
 	}
 	s.kept.Node = string(text)
+	return s.write()
+}
+
+// write writes the state as it is.
+func (s *store) write() error {
 	data, err := json.MarshalIndent(s.kept, "", "  ")
 	if err != nil {
 		return err

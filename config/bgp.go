@@ -94,8 +94,17 @@ var (
 func newBGP() *BGP {
 	return &BGP{
 		Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), defaultBGPPort), GracefulRestart: defaultGracefulRestart,
-		OnStop: Withdraw, Announce: AnnounceUp, Weight: DefaultWeight,
+		Announce: AnnounceUp, Weight: DefaultWeight,
 	}
+}
+
+// onStopOf is what a node does that does not say. An edge that stops is to get no more packets; a host's connections go on, so its
+// edges are to keep it.
+func onStopOf(n *Node) OnStop {
+	if n.Edge == nil && n.BGP.GracefulRestart > 0 {
+		return Keep
+	}
+	return Withdraw
 }
 
 func newNeighbor() Neighbor { return Neighbor{Port: defaultBGPPort, HoldTime: defaultHoldTime} }

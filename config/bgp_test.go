@@ -1,8 +1,10 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,33 @@ func TestBGPDefaults(t *testing.T) {
 	}
 }
 
+// A host's connections go on when its agent stops, so its edges keep it, unless the file says otherwise.
+func TestOnStopDefault(t *testing.T) {
+	const text = `
+node: host1
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+host: {interfaces: [{name: eth0}], sids: [{prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}]}
+bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 64512}], gracefulRestart: 9s}
+`
+	for _, test := range []struct {
+		from, to string
+		want     config.OnStop
+	}{
+		{"", "", config.Keep},
+		{"9s", "0", config.Withdraw},
+		{"9s", "9s, onStop: withdraw", config.Withdraw},
+	} {
+		n, err := config.Parse("host.yaml", []byte(strings.Replace(text, test.from, test.to, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.BGP.OnStop != test.want {
+			t.Errorf("with %s in the place of %s, onStop is %s, want %s", test.to, test.from, n.BGP.OnStop, test.want)
+		}
+	}
+}
+
 func TestDiffBGP(t *testing.T) {
 	a := load(t, "bgp")
 	b := a.Clone()
@@ -68,4 +97,22 @@ func diffText(a, b *config.Node) (text string) {
 		text += c.String() + "\n"
 	}
 	return text
+}
+
+func TestSetAnnounce(t *testing.T) {
+	edge, host := load(t, "bgp"), load(t, "host")
+	if _, err := config.SetAnnounce(edge, config.AnnounceDraining); !errors.Is(err, config.ErrNotFound) {
+		t.Errorf("on an edge: %v", err)
+	}
+	if _, err := config.SetAnnounce(host, config.AnnounceDraining); !errors.Is(err, config.ErrNotFound) {
+		t.Errorf("without bgp: %v", err)
+	}
+	host.BGP = edge.BGP
+	if _, err := config.SetAnnounce(host, "loudly"); !errors.Is(err, config.ErrInvalid) {
+		t.Errorf("an unknown word: %v", err)
+	}
+	next, err := config.SetAnnounce(host, config.AnnounceDraining)
+	if err != nil || next.BGP.Announce != config.AnnounceDraining || host.BGP.Announce != config.AnnounceUp {
+		t.Errorf("announces %v, %v; the node itself %s", next, err, host.BGP.Announce)
+	}
 }

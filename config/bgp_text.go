@@ -66,7 +66,8 @@ func (n Neighbor) settings() string {
 	if n.BFD != (BFD{}) {
 		words = append(words, fmt.Sprintf("bfd %v x %d", n.BFD.Interval, n.BFD.Multiplier))
 	}
-	words = append(words, fmt.Sprintf("holdTime %v", n.HoldTime), strings.Join(each(n.Families, func(f Family) string { return string(f) }), " "))
+	names := each(n.Families, func(f Family) string { return string(f) })
+	words = append(words, fmt.Sprintf("holdTime %v", n.HoldTime), strings.Join(names, " "))
 	return strings.Join(words, ", ")
 }
 

@@ -44,6 +44,7 @@ type BackendChange struct {
 	SID    *netip.Addr
 	Weight *int
 	State  *BackendState
+	Agent  *netip.AddrPort
 }
 
 // The functions below return a changed copy of a node, or a *Problem of the
@@ -218,6 +219,7 @@ func (c BackendChange) on(b *Backend) {
 	set(&b.SID, c.SID)
 	set(&b.Weight, c.Weight)
 	set(&b.State, c.State)
+	set(&b.Agent, c.Agent)
 }
 
 // on returns the policy after the change. Values of another policy are

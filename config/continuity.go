@@ -75,6 +75,11 @@ func continuityFields(k *Continuity) []field {
 	}
 }
 
+func readListener(v value) (a netip.AddrPort) {
+	into(&a, ParseListener)(v)
+	return a
+}
+
 func readShadow(v value, s *Shadow) {
 	s.LastOffer = DefaultLastOffer
 	v.mapping(
@@ -118,6 +123,19 @@ func (c *checker) continuity(where string, k Continuity) {
 	}
 }
 
+// maxPeers bounds whom an edge asks when it starts.
+const maxPeers = 16
+
+func (c *checker) peers(peers []netip.AddrPort) {
+	c.count("edge.peers", "peers", len(peers), maxPeers)
+	seen := unique[netip.AddrPort]{}
+	for i, p := range peers {
+		if _, taken := seen.add(p, ""); taken {
+			c.conflict(fmt.Sprintf("edge.peers[%d]", i), fmt.Sprintf("peer %s is given twice", p), "delete one of the two")
+		}
+	}
+}
+
 func (c *checker) shadow(s Shadow) {
 	if !s.SID.IsValid() {
 		return
@@ -153,6 +171,12 @@ func (k Continuity) String() string {
 		return fmt.Sprintf("policy %s, table %s", k.Policy, k.Table)
 	}
 	return fmt.Sprintf("policy %s, table %s, candidates %d", k.Policy, k.Table, k.Candidates)
+}
+
+func (d *differ) peers(a, b []netip.AddrPort) {
+	named(d, a, b, netip.AddrPort.String,
+		func(p netip.AddrPort) (string, string) { return "edge: peer " + p.String(), "" },
+		func(string, netip.AddrPort, netip.AddrPort) {})
 }
 
 func (d *differ) shadow(a, b Shadow) {

@@ -164,6 +164,7 @@ func (d *differ) edge(a, b *Edge) {
 	d.number("edge", "hopLimit", a.HopLimit, b.HopLimit)
 	d.number("edge", "buckets", a.Buckets, b.Buckets)
 	d.shadow(a.Shadow, b.Shadow)
+	d.peers(a.Peers, b.Peers)
 	named(d, a.Interfaces, b.Interfaces,
 		func(i EdgeInterface) string { return i.Name },
 		func(i EdgeInterface) (string, string) {
@@ -192,6 +193,7 @@ func (d *differ) services(a, b []Service) {
 			title := "service " + a.Name
 			d.endpoint(title, a.Endpoint, b.Endpoint)
 			d.continuity(title, a.Continuity, b.Continuity)
+			d.modify(title, "check", a.Check.String(), b.Check.String())
 			d.backends(title, a.Backends, b.Backends)
 		},
 		func(s Service) {
@@ -220,6 +222,7 @@ func (d *differ) backends(service string, a, b []Backend) {
 			d.modify(title, "sid", a.SID.String(), b.SID.String())
 			d.number(title, "weight", a.Weight, b.Weight)
 			d.modify(title, "state", string(a.State), string(b.State))
+			d.modify(title, "agent", agentText(a), agentText(b))
 		})
 }
 

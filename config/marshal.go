@@ -79,6 +79,7 @@ type documentEdge struct {
 	Encapsulation Encapsulation       `yaml:"encapsulation" json:"encapsulation"`
 	HopLimit      int                 `yaml:"hopLimit" json:"hopLimit"`
 	Buckets       int                 `yaml:"buckets" json:"buckets"`
+	Peers         []string            `yaml:"peers,flow,omitempty" json:"peers,omitempty"`
 	Shadow        *documentShadow     `yaml:"shadow,omitempty" json:"shadow,omitempty"`
 	Services      []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
@@ -100,6 +101,7 @@ type documentService struct {
 	Depth      int               `yaml:"depth,omitempty" json:"depth,omitempty"`
 	DrainTime  string            `yaml:"drainTime,omitempty" json:"drainTime,omitempty"`
 	SlowStart  string            `yaml:"slowStart,omitempty" json:"slowStart,omitempty"`
+	Check      *documentCheck    `yaml:"check,omitempty" json:"check,omitempty"`
 	Backends   []documentBackend `yaml:"backends,omitempty" json:"backends,omitempty"`
 	Accept     *documentAccept   `yaml:"accept,omitempty" json:"accept,omitempty"`
 }
@@ -109,6 +111,7 @@ type documentBackend struct {
 	SID    string       `yaml:"sid" json:"sid"`
 	Weight int          `yaml:"weight" json:"weight"`
 	State  BackendState `yaml:"state" json:"state"`
+	Agent  string       `yaml:"agent,omitempty" json:"agent,omitempty"`
 }
 
 type documentHost struct {
@@ -171,13 +174,15 @@ func edgeDocument(e *Edge) *documentEdge {
 		Encapsulation: e.Encapsulation,
 		HopLimit:      e.HopLimit,
 		Buckets:       e.Buckets,
+		Peers:         each(e.Peers, netip.AddrPort.String),
 		Shadow:        shadowDocument(e.Shadow),
 		Services: each(e.Services, func(s Service) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
 			d.Policy, d.Table, d.Candidates, d.Depth = s.Policy, s.Table, s.Candidates, s.Depth
 			d.DrainTime, d.SlowStart = s.DrainTime.String(), s.SlowStart.String()
+			d.Check = checkDocument(s.Check)
 			d.Backends = each(s.Backends, func(b Backend) documentBackend {
-				return documentBackend{b.Name, b.SID.String(), b.Weight, b.State}
+				return documentBackend{b.Name, b.SID.String(), b.Weight, b.State, agentText(b)}
 			})
 			return d
 		}),
@@ -208,6 +213,14 @@ func addressText(a netip.Addr) string {
 		return ""
 	}
 	return a.String()
+}
+
+// agentText is "" where no agent is known.
+func agentText(b Backend) string {
+	if !b.Agent.IsValid() {
+		return ""
+	}
+	return b.Agent.String()
 }
 
 func serviceDocument(name string, e Endpoint) documentService {

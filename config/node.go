@@ -47,6 +47,7 @@ type Edge struct {
 	HopLimit      int // of the outer header
 	Buckets       int // slots of each service's table
 	Shadow        Shadow
+	Peers         []netip.AddrPort // api.metrics of other edges, who know what happened before this one started
 	Services      []Service
 }
 
@@ -62,6 +63,7 @@ type Service struct {
 	Name string
 	Endpoint
 	Continuity
+	Check    *Check // nil: backends are what the configuration says
 	Backends []Backend
 }
 
@@ -71,6 +73,7 @@ type Backend struct {
 	SID    netip.Addr
 	Weight int
 	State  BackendState
+	Agent  netip.AddrPort // where the host's agent serves metrics, and tells its connections; the zero value: not known
 }
 
 // Host is the role that accepts offered connections or passes them on.
@@ -220,9 +223,11 @@ func (n *Node) Clone() *Node {
 	if n.Edge != nil {
 		edge := *n.Edge
 		edge.Interfaces = slices.Clone(edge.Interfaces)
+		edge.Peers = slices.Clone(edge.Peers)
 		edge.Services = slices.Clone(edge.Services)
 		for i := range edge.Services {
 			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)
+			edge.Services[i].Check = edge.Services[i].Check.clone()
 		}
 		c.Edge = &edge
 	}

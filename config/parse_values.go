@@ -94,7 +94,8 @@ func parseBehavior(s string) (srv6.Behavior, error) {
 	return 0, invalid(fmt.Sprintf("unknown behavior %q", s), "write "+alternatives(hostBehaviors))
 }
 
-func parseListener(s string) (netip.AddrPort, error) {
+// ParseListener reads an address and port on which a program listens.
+func ParseListener(s string) (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(s)
 	if err != nil || a.Port() == 0 {
 		return netip.AddrPort{}, invalid(fmt.Sprintf("%q is not an address and port", s),

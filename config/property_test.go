@@ -62,13 +62,20 @@ func drawEdge(t *rapid.T) *config.Edge {
 		Buckets:       rapid.IntRange(1021, 1<<20).Draw(t, "buckets"),
 		Shadow:        config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"), LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
 	}
+	if rapid.Bool().Draw(t, "peers") {
+		e.Peers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:5e::e2]:9477"), netip.MustParseAddrPort("[fd00:5e::e3]:9477")}
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
-		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t)}
+		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t), Check: drawCheck(t)}
+		if s.Check != nil {
+			s.Check.Port = rapid.Uint16Range(1, 65535).Draw(t, "check port")
+		}
 		for j := range rapid.IntRange(0, 3).Draw(t, "backends") {
 			s.Backends = append(s.Backends, config.Backend{
 				Name: fmt.Sprintf("%d", j), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", j+1)),
 				Weight: rapid.IntRange(0, 65535).Draw(t, "weight"),
 				State:  pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
+				Agent:  pick(t, netip.AddrPort{}, netip.MustParseAddrPort("[fd00:5e::51]:9477")),
 			})
 		}
 		e.Services = append(e.Services, s)
@@ -86,6 +93,34 @@ func drawContinuity(t *rapid.T) config.Continuity {
 	}
 	k.Depth = rapid.IntRange(k.Candidates, 6).Draw(t, "depth")
 	return k
+}
+
+// drawCheck makes a check of any kind, or none.
+func drawCheck(t *rapid.T) *config.Check {
+	c := &config.Check{
+		Kind:           pick(t, "", config.CheckTCP, config.CheckHTTP, config.CheckHTTPS, config.CheckGRPC, config.CheckExec),
+		Interval:       time.Duration(rapid.IntRange(1000, 10000).Draw(t, "interval")) * time.Millisecond,
+		Timeout:        time.Duration(rapid.IntRange(10, 1000).Draw(t, "timeout")) * time.Millisecond,
+		Rise:           rapid.IntRange(1, 10).Draw(t, "rise"),
+		Fall:           rapid.IntRange(1, 10).Draw(t, "fall"),
+		JitterPermille: rapid.IntRange(0, 1000).Draw(t, "jitter"),
+		Startup:        pick(t, config.StartUp, config.StartDown),
+		PanicPermille:  rapid.IntRange(0, 1000).Draw(t, "panic"),
+		Function:       pick(t, 0, config.DefaultLastOffer),
+	}
+	text := rapid.StringMatching(`[a-z "#:{]{0,9}`)
+	switch c.Kind {
+	case "":
+		return nil
+	case config.CheckHTTP, config.CheckHTTPS:
+		c.Path, c.Host, c.Status = "/"+rapid.StringMatching(`[a-z?"#:{]{0,9}`).Draw(t, "path"), pick(t, "", "web.example"), config.StatusRange{First: 200, Last: pick(t, 200, 299)}
+		c.Body, c.Insecure = text.Draw(t, "body"), c.Kind == config.CheckHTTPS && rapid.Bool().Draw(t, "insecure")
+	case config.CheckGRPC:
+		c.Service = text.Draw(t, "service")
+	case config.CheckExec:
+		c.Command = append([]string{"/bin/true"}, rapid.SliceOfN(text, 0, 2).Draw(t, "arguments")...)
+	}
+	return c
 }
 
 func drawHost(t *rapid.T) *config.Host {

@@ -27,6 +27,9 @@ func readNode(v value, n *Node) {
 	if _, given := v.d.places["domain.overhead"]; !given {
 		n.Domain.Overhead = overheadOf(n.Edge)
 	}
+	if _, given := v.d.places["bgp.onStop"]; !given && n.BGP != nil {
+		n.BGP.OnStop = onStopOf(n)
+	}
 }
 
 func readDomain(v value, d *Domain) {
@@ -55,7 +58,7 @@ func readSecret(v value, n *Node) {
 func readAPI(v value, a *API) {
 	v.mapping(
 		field{"socket", intoText(&a.Socket), ""},
-		field{"metrics", into(&a.Metrics, parseListener), ""},
+		field{"metrics", into(&a.Metrics, ParseListener), ""},
 	)
 }
 
@@ -67,6 +70,7 @@ func readEdge(v value, e *Edge) {
 		field{"encapsulation", intoText(&e.Encapsulation), ""},
 		field{"hopLimit", intoNumber(&e.HopLimit), ""},
 		field{"buckets", intoNumber(&e.Buckets), ""},
+		field{"peers", intoList(&e.Peers, readListener), ""},
 		field{"shadow", func(v value) { readShadow(v, &e.Shadow) }, ""},
 		field{"services", intoList(&e.Services, readService), ""},
 	)
@@ -85,7 +89,10 @@ func readEdgeInterface(v value) EdgeInterface {
 func readService(v value) Service {
 	s := newService("")
 	fields := append(endpointFields(&s.Name, &s.Endpoint), continuityFields(&s.Continuity)...)
-	v.mapping(append(fields, field{"backends", intoList(&s.Backends, readBackend), ""})...)
+	v.mapping(append(fields,
+		field{"check", func(v value) { s.Check = newCheck(); readCheck(v, s.Check) }, ""},
+		field{"backends", intoList(&s.Backends, readBackend), ""},
+	)...)
 	return s
 }
 
@@ -105,6 +112,7 @@ func readBackend(v value) Backend {
 		field{"sid", into(&b.SID, ParseSID), `"sid: " and the SID at which the backend is offered connections`},
 		field{"weight", intoNumber(&b.Weight), ""},
 		field{"state", intoText(&b.State), ""},
+		field{"agent", into(&b.Agent, ParseListener), ""},
 	)
 	return b
 }

@@ -27,6 +27,7 @@ func (c *checker) edge(e *Edge) {
 		c.iface(where, iface.Name, iface.Mode, names)
 	}
 	c.shadow(e.Shadow)
+	c.peers(e.Peers)
 	c.services(e)
 }
 
@@ -57,6 +58,7 @@ func (c *checker) services(e *Edge) {
 		c.name(join(where, "name"), "service", s.Name)
 		c.endpoint(where, s.Endpoint)
 		c.continuity(where, s.Continuity)
+		c.check(where, s)
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.backends(where, s, e)
 	}

@@ -38,6 +38,8 @@ type memory struct {
 	mu   sync.Mutex
 	node *config.Node
 	fail error
+	// events are numbered from 1.
+	events []api.Event
 }
 
 func (m *memory) Status(context.Context) (api.Status, error) {
@@ -70,6 +72,16 @@ func (m *memory) Counters(context.Context) ([]api.Counters, error) {
 
 func (m *memory) Maps(context.Context) ([]api.Map, error) { return nil, m.fail }
 
+func (m *memory) Trace(_ context.Context, f api.Flow) (api.Trace, error) {
+	return api.Trace{Flow: f, Service: "web", Chain: []api.Place{}, Opening: []netip.Addr{}, Following: []netip.Addr{}}, m.fail
+}
+
+func (m *memory) BGPPeers(context.Context) ([]api.BGPPeer, error) {
+	return []api.BGPPeer{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64512, State: "active", Session: "lost"}}, m.fail
+}
+
+func (m *memory) BGPRoutes(context.Context) ([]api.BGPRoute, error) { return nil, m.fail }
+
 func (m *memory) Config(context.Context) (*config.Node, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,6 +109,12 @@ func (m *memory) Replace(ctx context.Context, read func() (*config.Node, error),
 		return config.Diff(m.node, next), m.fail
 	}
 	return m.Change(ctx, func(*config.Node) (*config.Node, error) { return next, nil })
+}
+
+func (m *memory) Events(_ context.Context, after uint64) ([]api.Event, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.events[min(after, uint64(len(m.events))):], m.fail
 }
 
 func (m *memory) Metrics() http.Handler {
@@ -279,7 +297,7 @@ func TestReads(t *testing.T) {
 			`the paths are in the documentation of package agent/api"}}`,
 		"/v1/monitor?intervalMs=1": `{"error":{"code":"invalid","message":"intervalMs \"1\" is out of range; write 100 to 60000"}}`,
 		"/v1/services?name=dns": `{"items":[{"name":"dns","role":"edge","vip":"192.0.2.53","protocol":"udp","port":0,` +
-			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"encapsulation":"","buckets":0,"backends":[]}}]}`,
+			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"encapsulation":"","buckets":0,"panic":false,"backends":[]}}]}`,
 		"/v1/services?role=host": `{"items":[{"name":"web","role":"host","vip":"192.0.2.80","protocol":"tcp","port":80,` +
 			`"packets":0,"bytes":0,"host":{"accept":{"policy":"static","threshold":4},"threshold":0,"busy":0,"offered":0,` +
 			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0}}]}`,

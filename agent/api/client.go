@@ -59,6 +59,11 @@ func (c *Client) Backends(ctx context.Context, service string) ([]Backend, error
 	return list.Items, err
 }
 
+// Connections returns the open connections that a backend still has, as its host's agent tells.
+func (c *Client) Connections(ctx context.Context, service, backend string) (BackendConnections, error) {
+	return ask[BackendConnections](ctx, c, request{path: backendPath(service, backend) + "/connections"})
+}
+
 // SIDs returns the local SIDs.
 func (c *Client) SIDs(ctx context.Context) ([]SID, error) {
 	list, err := ask[List[SID]](ctx, c, request{path: "/v1/sids"})

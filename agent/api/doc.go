@@ -9,9 +9,13 @@
 //	GET    /v1/backends                    ?service=
 //	PUT    /v1/services/{name}/backends/{backend}  body: BackendSpec
 //	DELETE /v1/services/{name}/backends/{backend}
+//	GET    /v1/services/{name}/backends/{backend}/connections  asks the backend's host
 //	GET    /v1/sids
 //	GET    /v1/maps
 //	GET    /v1/counters
+//	PUT    /v1/bgp                         body: BGPSpec
+//	GET    /v1/bgp/peers
+//	GET    /v1/bgp/routes
 //	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file

@@ -33,6 +33,14 @@ type Agent interface {
 	// Replace makes the node that read returns the running one, as Change does; where it can't, metrics say that the last
 	// reload failed. With dryRun all is checked, but nothing is changed.
 	Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error)
+	// Trace tells what an edge does with a flow.
+	Trace(context.Context, Flow) (Trace, error)
+	// BGPPeers returns the BGP neighbors in the order of their addresses; none on a node that speaks no BGP.
+	BGPPeers(context.Context) ([]BGPPeer, error)
+	// BGPRoutes returns the routes to VIPs, those that the node announces first.
+	BGPRoutes(context.Context) ([]BGPRoute, error)
+	// Events returns what has happened to services and backends after the event of a number, 0: all that is remembered.
+	Events(ctx context.Context, after uint64) ([]Event, error)
 	// Metrics serves Prometheus.
 	Metrics() http.Handler
 }
@@ -52,19 +60,24 @@ func NewHandler(agent Agent) http.Handler {
 	h := handler{agent}
 	mux := http.NewServeMux()
 	for pattern, answer := range map[string]func(*http.Request) (any, error){
-		"GET /v1/status":                                h.status,
-		"GET /v1/services":                              h.services,
-		"PUT /v1/services/{name}":                       h.putService,
-		"DELETE /v1/services/{name}":                    h.deleteService,
-		"GET /v1/backends":                              h.backends,
-		"PUT /v1/services/{name}/backends/{backend}":    h.putBackend,
-		"DELETE /v1/services/{name}/backends/{backend}": h.deleteBackend,
-		"GET /v1/sids":                                  h.sids,
-		"GET /v1/maps":                                  h.maps,
-		"GET /v1/counters":                              h.counters,
-		"POST /v1/diff":                                 h.diff,
-		"POST /v1/apply":                                h.apply,
-		"/":                                             nowhere,
+		"GET /v1/status":                                         h.status,
+		"GET /v1/services":                                       h.services,
+		"PUT /v1/services/{name}":                                h.putService,
+		"DELETE /v1/services/{name}":                             h.deleteService,
+		"GET /v1/backends":                                       h.backends,
+		"PUT /v1/services/{name}/backends/{backend}":             h.putBackend,
+		"DELETE /v1/services/{name}/backends/{backend}":          h.deleteBackend,
+		"GET /v1/services/{name}/backends/{backend}/connections": h.connections,
+		"GET /v1/trace":                                          h.trace,
+		"GET /v1/sids":                                           h.sids,
+		"GET /v1/maps":                                           h.maps,
+		"GET /v1/counters":                                       h.counters,
+		"PUT /v1/bgp":                                            h.putBGP,
+		"GET /v1/bgp/peers":                                      h.bgpPeers,
+		"GET /v1/bgp/routes":                                     h.bgpRoutes,
+		"POST /v1/diff":                                          h.diff,
+		"POST /v1/apply":                                         h.apply,
+		"/":                                                      nowhere,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -170,7 +183,12 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	sample, err := h.sample(r.Context())
+	seen, err := h.lastEvent(r.Context())
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	sample, err := h.sample(r.Context(), &seen)
 	if err != nil {
 		writeError(w, err)
 		return
@@ -187,7 +205,7 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 			return
 		case <-ticker.C:
 		}
-		if sample, err = h.sample(r.Context()); err != nil {
+		if sample, err = h.sample(r.Context(), &seen); err != nil {
 			// The stream has begun; the error is its last line.
 			_ = encoder.Encode(errorBody{errorOf(err)})
 			return
@@ -195,13 +213,30 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h handler) sample(ctx context.Context) (Sample, error) {
+// sample also moves seen, the number of the last event that the client was told of.
+func (h handler) sample(ctx context.Context, seen *uint64) (Sample, error) {
 	counters, err := h.agent.Counters(ctx)
 	if err != nil {
 		return Sample{}, err
 	}
 	services, err := h.agent.Services(ctx)
-	return Sample{time.Now(), notNull(counters), notNull(services)}, err
+	if err != nil {
+		return Sample{}, err
+	}
+	events, err := h.agent.Events(ctx, *seen)
+	if len(events) > 0 {
+		*seen = events[len(events)-1].Number
+	}
+	return Sample{time.Now(), notNull(counters), notNull(services), events}, err
+}
+
+// lastEvent is the number of the latest event; 0: there is none.
+func (h handler) lastEvent(ctx context.Context) (uint64, error) {
+	events, err := h.agent.Events(ctx, 0)
+	if err != nil || len(events) == 0 {
+		return 0, err
+	}
+	return events[len(events)-1].Number, nil
 }
 
 func intervalOf(text string) (time.Duration, error) {

@@ -45,6 +45,7 @@ type BackendSpec struct {
 	SID    *netip.Addr          `json:"sid,omitempty"`
 	Weight *int                 `json:"weight,omitempty"`
 	State  *config.BackendState `json:"state,omitempty"`
+	Agent  *netip.AddrPort      `json:"agent,omitempty"` // of the backend's host
 }
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {
@@ -106,5 +107,5 @@ func permille(what string, share *float64) (*int, error) {
 }
 
 func (s BackendSpec) change() config.BackendChange {
-	return config.BackendChange{SID: s.SID, Weight: s.Weight, State: s.State}
+	return config.BackendChange{SID: s.SID, Weight: s.Weight, State: s.State, Agent: s.Agent}
 }

@@ -71,6 +71,8 @@ type EdgeService struct {
 	SlowSeconds   float64              `json:"slowStartSeconds"`
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 	Buckets       int                  `json:"buckets"`
+	Check         string               `json:"check,omitempty"` // the health check with its settings
+	Panic         bool                 `json:"panic"`           // too few backends are healthy: all that should be up are used
 	Backends      []Backend            `json:"backends"`
 }
 
@@ -81,9 +83,13 @@ type Backend struct {
 	SID     netip.Addr          `json:"sid"`
 	Weight  int                 `json:"weight"`
 	State   config.BackendState `json:"state"`
-	Buckets int                 `json:"buckets"` // whose first candidate it is
-	Packets uint64              `json:"packets"` // offered to its SID first, for all services that have it
-	Bytes   uint64              `json:"bytes"`
+	// Effective is the state that is used: down although it should be up if it fails its checks.
+	Effective config.BackendState `json:"effective"`
+	Health    *Health             `json:"health,omitempty"` // only of a service that has a check
+	Agent     netip.AddrPort      `json:"agent,omitzero"`   // of the backend's host
+	Buckets   int                 `json:"buckets"`          // whose first candidate it is
+	Packets   uint64              `json:"packets"`          // offered to its SID first, for all services that have it
+	Bytes     uint64              `json:"bytes"`
 }
 
 // HostService is what a host knows of a service.
@@ -174,6 +180,7 @@ type Sample struct {
 	Time     time.Time  `json:"time"`
 	Counters []Counters `json:"counters"`
 	Services []Service  `json:"services"`
+	Events   []Event    `json:"events,omitempty"` // since the sample before
 }
 
 // Changes are what a write did, or would do.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ import (
 func (a *app) backendCommand() *cobra.Command {
 	return noun("backend", "Backends: the servers of an edge's services", seeAlso("sextant service"),
 		a.backendList(), a.backendAdd(), a.backendSet(),
-		a.backendState("drain", config.Draining, "Give a backend no new connections; those it has go on", "undrain"),
+		a.backendDrain(),
 		a.backendState("undrain", config.Up, "Give a backend new connections again", "drain"),
 		a.backendDelete())
 }
@@ -53,16 +54,41 @@ func backendTable(backends []api.Backend) table {
 		buckets[b.Service] += b.Buckets
 	}
 	t := table{
-		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "SHARE", "PACKETS", "BYTES"},
-		wide:    []string{"BUCKETS"},
+		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS", "BYTES"},
+		wide:    []string{"BUCKETS", "USED-AS", "CHECKED-SINCE", "LAST-ERROR"},
 	}
 	for _, b := range backends {
 		t.rows = append(t.rows, []string{
-			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), share(b.Buckets, buckets[b.Service]),
-			count(b.Packets), count(b.Bytes), count(b.Buckets),
+			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), healthText(b), share(b.Buckets, buckets[b.Service]),
+			count(b.Packets), count(b.Bytes), count(b.Buckets), string(b.Effective), healthSince(b), lastError(b),
 		})
 	}
 	return t
+}
+
+// healthText says what the checks say, and what is wrong if something is.
+func healthText(b api.Backend) string {
+	switch {
+	case b.Health == nil:
+		return "-"
+	case b.Health.Status != "healthy" && b.State == config.Up && b.Effective == config.Up:
+		return b.Health.Status + ", used"
+	}
+	return b.Health.Status
+}
+
+func healthSince(b api.Backend) string {
+	if b.Health == nil {
+		return "-"
+	}
+	return b.Health.Since.Format(time.RFC3339)
+}
+
+func lastError(b api.Backend) string {
+	if b.Health == nil {
+		return "-"
+	}
+	return orDash(b.Health.LastError)
 }
 
 // findBackend returns a backend, or an error that lists those that there are.
@@ -83,8 +109,8 @@ func (a *app) findBackend(ctx context.Context, service, name string) (api.Backen
 
 // backendFlags are the values of a backend as the command line gives them.
 type backendFlags struct {
-	sid, state string
-	weight     int
+	sid, state, agent string
+	weight            int
 }
 
 func newBackendFlags(cmd *cobra.Command) *backendFlags {
@@ -93,6 +119,7 @@ func newBackendFlags(cmd *cobra.Command) *backendFlags {
 	cmd.Flags().IntVar(&f.weight, "weight", config.DefaultWeight, "share of new connections, 0 to 65535")
 	cmd.Flags().StringVar(&f.state, "state", "up", "up, draining, down or maintenance")
 	complete(cmd, "state", "up", "draining", "down", "maintenance")
+	cmd.Flags().StringVar(&f.agent, "agent", "", "where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it")
 	return f
 }
 
@@ -102,6 +129,7 @@ func (f *backendFlags) spec(cmd *cobra.Command) (api.BackendSpec, error) {
 		SID:    parsed(&given, "sid", f.sid, config.ParseSID),
 		Weight: value(&given, "weight", f.weight),
 		State:  value(&given, "state", config.BackendState(f.state)),
+		Agent:  parsed(&given, "agent", f.agent, config.ParseListener),
 	}
 	return spec, given.wrong
 }
@@ -143,7 +171,7 @@ func (a *app) backendSet() *cobra.Command {
 			return err
 		}
 		if spec == (api.BackendSpec{}) {
-			return usageErrorf("nothing to change; say what with --weight, --state or --sid")
+			return usageErrorf("nothing to change; say what with --weight, --state, --sid or --agent")
 		}
 		return a.putBackend(cmd, api.Update, args, spec)
 	}

@@ -43,6 +43,18 @@ var sessions = []struct {
 		"service list", "service list -o wide", "service list -o json", "service list -o yaml", "service list -o name",
 		"service list --role host", "service list --role edge -o name",
 	}},
+	{"flow-trace", fakeNode, false, []string{
+		"flow trace 203.0.113.7:40000 198.51.100.80:80", "flow trace [2001:db8::7]:40000 [2001:db8:80::80]:80 -o json",
+		"flow trace 203.0.113.7 198.51.100.80:80", "flow trace 203.0.113.7:1 [2001:db8:80::80]:80", "flow trace 203.0.113.7:1 192.0.2.1:1 --protocol sctp",
+		"flow trace 203.0.113.7:1 198.51.100.80:80 -o name", "flow",
+	}},
+	{"bgp", fakeNode, false, []string{
+		"bgp peers", "bgp peers -o wide", "bgp peers -o json", "bgp routes", "bgp routes -o wide", "bgp routes -o yaml", "bgp routes -o name", "bgp",
+	}},
+	{"bgp-announce", fakeNode + "bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 64512}]}\n", false, []string{
+		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json", "bgp announce down", "bgp announce",
+	}},
+	{"bgp-none", fakeEdge, false, []string{"bgp announce up", "bgp peers", "bgp routes -o json"}},
 	{"service-list-empty", fakeEdge, false, []string{"service list", "service list -o json", "service list -o name"}},
 	{"service-show", fakeNode, false, []string{
 		"service show web", "service show api", "service show web -o json", "service show nobody", "service show",

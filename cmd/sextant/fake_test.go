@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/membership"
 )
 
 const fakeNode = `
@@ -97,7 +99,8 @@ func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 	for j, b := range s.Backends {
 		packets := uint64(1000*(j+1)) + f.look
 		edge.Backends = append(edge.Backends, api.Backend{
-			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Effective: b.State, Agent: b.Agent,
+			Health: fakeHealth(b.Name),
 			Buckets: 100 * b.Weight, Packets: packets, Bytes: 100 * packets,
 		})
 	}
@@ -106,6 +109,19 @@ func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 		Packets: packets, Bytes: 100 * packets, Edge: edge,
 	}
+}
+
+// fakeHealth is that of two backends; nobody checks the others.
+func fakeHealth(backend string) *api.Health {
+	since := time.Date(2026, 11, 5, 11, 0, 0, 0, time.UTC)
+	switch backend {
+	case "web1":
+		return &api.Health{Status: "healthy", Since: since, LastCheck: &since, LastDurationSeconds: 0.001, SucceededChecks: 9}
+	case "web2":
+		return &api.Health{Status: "failing", Since: since, LastCheck: &since, LastDurationSeconds: 1, FailedChecks: 3,
+			LastError: "get /health: status 503, not 200-399"}
+	}
+	return nil
 }
 
 func (f *fakeAgent) hostService(s config.HostService) api.Service {
@@ -141,6 +157,45 @@ func (f *fakeAgent) Maps(context.Context) ([]api.Map, error) {
 	}, nil
 }
 
+func (f *fakeAgent) Trace(_ context.Context, flow api.Flow) (api.Trace, error) {
+	left := 12.3
+	return api.Trace{
+		Flow: flow, Service: "web", Policy: config.PolicyOffer, Table: config.Rendezvous, Bucket: 4711, Buckets: 65537, FlowLabel: 0x1a2b3,
+		Chain: []api.Place{
+			{Backend: "web1", SID: netip.MustParseAddr("fcbb:bb00:1::"), Role: "candidate", State: config.Up},
+			{Backend: "web2", SID: netip.MustParseAddr("fcbb:bb00:2::"), Role: "past", State: config.Draining, LeftSeconds: &left},
+		},
+		Opening:   []netip.Addr{netip.MustParseAddr("fcbb:bb00:1::")},
+		Following: []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
+	}, nil
+}
+
+func (f *fakeAgent) BGPPeers(context.Context) ([]api.BGPPeer, error) {
+	if f.node.Host == nil {
+		return nil, nil
+	}
+	since := time.Date(2026, 11, 5, 11, 0, 0, 0, time.UTC)
+	return []api.BGPPeer{
+		{Address: netip.MustParseAddr("192.0.2.1"), ASN: 64512, State: "established", Session: "standing", BFD: "up", Since: &since,
+			ReceivedRoutes: 3, AdvertisedRoutes: 1},
+		{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64513, State: "active", Session: "lost", Since: &since, Reason: "hold timer expired"},
+	}, nil
+}
+
+func (f *fakeAgent) BGPRoutes(context.Context) ([]api.BGPRoute, error) {
+	if f.node.Host == nil {
+		return nil, nil
+	}
+	vip, peer, sid := netip.MustParseAddr("2001:db8:80::80"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fcbb:bb00:7::")
+	return []api.BGPRoute{
+		{Direction: api.Announced, VIP: vip},
+		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 2, Peer: &peer, Distinguisher: "192.0.2.7:1",
+			Services: []membership.Port{{Protocol: config.TCP, Port: 80}, {Protocol: config.UDP}}},
+		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 1, Draining: true, Peer: &peer,
+			Distinguisher: "192.0.2.8:1", Ignored: membership.SIDConflict},
+	}, nil
+}
+
 func (f *fakeAgent) Config(context.Context) (*config.Node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,6 +226,19 @@ func (f *fakeAgent) Replace(ctx context.Context, read func() (*config.Node, erro
 		return config.Diff(f.node, next), nil
 	}
 	return f.Change(ctx, func(*config.Node) (*config.Node, error) { return next, nil })
+}
+
+// Events happen one at each look while the agent is busy.
+func (f *fakeAgent) Events(_ context.Context, after uint64) ([]api.Event, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.look <= after {
+		return nil, nil
+	}
+	return []api.Event{{
+		Number: f.look, Time: time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC), Service: "web", Backend: "web2", Status: "failing",
+		Reason: "connect to [2001:db8:80::80]:80 at fcbb:bb00:2::: connection refused",
+	}}, nil
 }
 
 func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }

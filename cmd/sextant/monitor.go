@@ -61,8 +61,8 @@ func (a *app) follow(cmd *cobra.Command, w *watch, each func(before, after api.S
 func (a *app) monitorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "monitor", Short: "Print packet rates and drops, a line per interval",
-		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops. In JSON it is
-one object per line, with the counters themselves.`,
+		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops, and a line for
+each event, as when a backend fails. In JSON it is one object per line, with the counters themselves.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant monitor --interval 500ms --count 4",
 		Annotations:       seeAlso("sextant top", "sextant status"),
 		Args:              takes(),
@@ -87,6 +87,9 @@ one object per line, with the counters themselves.`,
 				if i < len(before.Counters) {
 					fmt.Fprint(a.stdout, monitorText(after.Time, before.Counters[i], c, after.Time.Sub(before.Time)))
 				}
+			}
+			for _, e := range after.Events {
+				fmt.Fprintf(a.stdout, "%s  %s\n", e.Time.Format(time.TimeOnly), e)
 			}
 			return nil
 		})

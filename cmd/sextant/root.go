@@ -72,6 +72,7 @@ Nouns only read, verbs write: "service list" shows, "service add" changes.
 	root.AddGroup(
 		&cobra.Group{ID: groupNode, Title: "On a node:"},
 		&cobra.Group{ID: groupState, Title: "What runs:"},
+		&cobra.Group{ID: groupPlan, Title: "Networks and paths:"},
 		&cobra.Group{ID: groupTry, Title: "Try and measure:"},
 	)
 	root.AddCommand(a.commands()...)
@@ -82,15 +83,17 @@ Nouns only read, verbs write: "service list" shows, "service add" changes.
 const (
 	groupNode  = "node"
 	groupState = "state"
+	groupPlan  = "plan"
 	groupTry   = "try"
 )
 
 func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
 		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand()),
-		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.sidCommand(), a.mapCommand(),
+		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(), a.bgpCommand(), a.mapCommand(),
 			a.configCommand(), a.monitorCommand(), a.topCommand()),
-		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand()),
+		in(groupPlan, a.topologyCommand(), a.pathCommand()),
+		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
 }
 

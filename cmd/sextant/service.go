@@ -169,6 +169,12 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Slow start", "%s", waitText(e.SlowSeconds, "none"))
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
+		if e.Check != "" {
+			line("Check", "%s", e.Check)
+		}
+		if e.Panic {
+			line("Panic", "too few backends are healthy, so all that should be up are used")
+		}
 	}
 	if h := s.Host; h != nil {
 		line("Policy", "%s", policyText(h.Accept))

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"sextant/config"
+)
+
+// HostConnections are the open connections of a service on a host.
+type HostConnections struct {
+	Service     string          `json:"service"`
+	VIP         netip.Addr      `json:"vip"`
+	Protocol    config.Protocol `json:"protocol"`
+	Port        uint16          `json:"port"` // 0: any
+	Connections int             `json:"connections"`
+}
+
+// BackendConnections are the open connections that a backend's host has for a service.
+type BackendConnections struct {
+	Service     string         `json:"service"`
+	Backend     string         `json:"backend"`
+	Agent       netip.AddrPort `json:"agent"` // of the host, which was asked
+	Connections int            `json:"connections"`
+}
+
+// askTimeout bounds how long an edge waits for a host's agent.
+const askTimeout = 3 * time.Second
+
+// ConnectionsHandler tells edges how many connections this host has. It only reads.
+func ConnectionsHandler(agent Agent) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		services, err := agent.Services(r.Context())
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		list := List[HostConnections]{Items: []HostConnections{}}
+		for _, s := range services {
+			if s.Host != nil {
+				list.Items = append(list.Items, HostConnections{s.Name, s.VIP, s.Protocol, s.Port, s.Host.Busy})
+			}
+		}
+		writeJSON(w, http.StatusOK, list)
+	})
+}
+
+// connections answers for a backend by asking its host.
+func (h handler) connections(r *http.Request) (any, error) {
+	services, err := h.agent.Services(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	service, backend, err := findBackend(services, r.PathValue("name"), r.PathValue("backend"))
+	if err != nil {
+		return nil, err
+	}
+	if !backend.Agent.IsValid() {
+		return nil, &Error{Conflict, fmt.Sprintf("who asks for connections of backend %q must know its agent; "+
+			"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: sextant backend set %s %s --agent [ADDRESS]:9477",
+			backend.Name, service.Name, backend.Name)}
+	}
+	n, err := askHost(r.Context(), backend.Agent, service.Endpoint())
+	return BackendConnections{service.Name, backend.Name, backend.Agent, n}, err
+}
+
+func findBackend(services []Service, service, backend string) (Service, Backend, error) {
+	for _, s := range services {
+		if s.Edge == nil || s.Name != service {
+			continue
+		}
+		for _, b := range s.Edge.Backends {
+			if b.Name == backend {
+				return s, b, nil
+			}
+		}
+		return s, Backend{}, &Error{NotFound, fmt.Sprintf("there is no backend %q in service %q; sextant backend list shows those that there are",
+			backend, service)}
+	}
+	return Service{}, Backend{}, &Error{NotFound, fmt.Sprintf("there is no service %q; sextant service list shows those that there are", service)}
+}
+
+// askHost asks a host's agent for the open connections of an endpoint.
+func askHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint) (int, error) {
+	failed := func(err error) error {
+		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; see that it runs with api.metrics at this address",
+			agent, err)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+"/v1/connections", nil)
+	if err != nil {
+		return 0, failed(err)
+	}
+	transport := &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return 0, failed(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return 0, failed(fmt.Errorf("it answers %s", response.Status))
+	}
+	var list List[HostConnections]
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&list); err != nil {
+		return 0, failed(err)
+	}
+	n, found := connectionsOf(list.Items, endpoint)
+	if !found {
+		return 0, failed(fmt.Errorf("it has no service at %s", endpoint))
+	}
+	return n, nil
+}
+
+// connectionsOf prefers the endpoint itself to all other ports of its VIP.
+func connectionsOf(list []HostConnections, e config.Endpoint) (connections int, found bool) {
+	for _, c := range list {
+		exact := c.Port == e.Port
+		if c.VIP == e.VIP && c.Protocol == e.Protocol && (exact || c.Port == config.AnyPort && !found) {
+			connections, found = c.Connections, true
+			if exact {
+				return connections, true
+			}
+		}
+	}
+	return connections, found
+}

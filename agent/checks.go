@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/flow"
+	"sextant/health"
+)
+
+// checks is what the edge knows from checking its backends.
+type checks struct {
+	paths    *health.Paths // nil: there never was a check
+	monitor  *health.Monitor
+	backends map[health.Key]*checked
+	panics   map[string]bool // services whose checks are not believed
+	stale    bool            // backends have come or gone since check
+	warning  string          // why nobody is checked; "": they are
+}
+
+// checked is a backend and the history of its checks.
+type checked struct {
+	check           *config.Check
+	state           health.State
+	since           time.Time // of the status
+	last            health.Result
+	succeeded, fell uint64 // checks
+}
+
+func newChecks(ctx context.Context) checks {
+	return checks{monitor: health.NewMonitor(ctx), backends: map[health.Key]*checked{}, panics: map[string]bool{}}
+}
+
+func rulesOf(c *config.Check) health.Rules {
+	return health.Rules{Rise: c.Rise, Fall: c.Fall, StartDown: c.Startup == config.StartDown}
+}
+
+// usable says whether the checks let a backend be used. What an earlier agent found failing is so until a check says otherwise.
+func (a *Agent) usable(s *config.Service, b config.Backend) bool {
+	if s.Check == nil {
+		return true
+	}
+	return a.health(s, b.Name).Usable(rulesOf(s.Check))
+}
+
+// health is what is known of a backend of a service that has a check.
+func (a *Agent) health(s *config.Service, backend string) health.State {
+	key := health.Key{Service: s.Name, Backend: backend}
+	if c := a.checks.backends[key]; c != nil {
+		return c.state
+	}
+	if slices.Contains(a.store.kept.Failing, key) {
+		return health.State{Status: health.Failing}
+	}
+	return health.State{}
+}
+
+// check makes the backends of the running services those that are checked. A failure is no reason to stop: a check that does not
+// run finds nobody failing.
+func (a *Agent) check() {
+	var jobs []health.Job
+	var ways []health.Path
+	if a.edge != nil {
+		for i := range a.edge.services {
+			for _, j := range a.jobs(&a.edge.services[i].Service) {
+				jobs = append(jobs, j)
+				ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
+			}
+		}
+	}
+	a.checks.warning, a.checks.stale = "", false
+	if err := a.setPaths(ways); err != nil {
+		a.checks.warning = "backends are not checked: " + err.Error()
+		a.options.Log.Warn("backends are not checked", "error", err)
+		jobs = nil
+	}
+	a.watchJobs(jobs)
+	a.notePanics()
+}
+
+func (a *Agent) setPaths(ways []health.Path) (err error) {
+	if a.checks.paths == nil {
+		if a.checks.paths, err = health.OpenPaths(); err != nil {
+			a.checks.paths = nil
+			return err
+		}
+	}
+	device := ""
+	if len(ways) > 0 {
+		device = checkDevice(a.node.Edge.Interfaces)
+	}
+	return a.checks.paths.Set(device, ways)
+}
+
+// checkDevice prefers an interface that leads into the domain.
+func checkDevice(interfaces []config.EdgeInterface) string {
+	for _, i := range interfaces {
+		if i.Side != config.External {
+			return i.Name
+		}
+	}
+	return interfaces[0].Name
+}
+
+// jobs are the checks of a service.
+func (a *Agent) jobs(s *config.Service) []health.Job {
+	if s.Check == nil {
+		return nil
+	}
+	source := s.Check.Source
+	if !source.IsValid() && s.VIP.Is6() {
+		source = a.node.Edge.Source
+	}
+	jobs := make([]health.Job, len(s.Backends))
+	for i, b := range s.Backends {
+		jobs[i] = health.Job{
+			Check: s.Check,
+			Seed:  flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name+" "+b.Name)),
+			Target: health.Target{
+				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint), SID: s.Check.SID(b.SID), Source: source,
+			},
+		}
+	}
+	return jobs
+}
+
+// watchJobs starts and ends checks, and forgets backends that are no longer checked.
+func (a *Agent) watchJobs(jobs []health.Job) {
+	known := a.checks.backends
+	a.checks.backends = map[health.Key]*checked{}
+	for i := range jobs {
+		j := &jobs[i]
+		j.Target.Mark = a.checks.paths.Mark(j.Target.SID)
+		key := health.Key{Service: j.Target.Service, Backend: j.Target.Backend}
+		c := known[key]
+		if c == nil {
+			c = &checked{since: time.Now()}
+			if slices.Contains(a.store.kept.Failing, key) {
+				c.state.Status = health.Failing
+			}
+		}
+		c.check = j.Check
+		a.checks.backends[key] = c
+	}
+	a.checks.monitor.Set(jobs)
+}
+
+// checkEnded takes one result.
+func (a *Agent) checkEnded(r health.Result) {
+	c := a.checks.backends[r.Key]
+	if c == nil {
+		return // of a check that is over
+	}
+	if c.last = r; r.Err == nil {
+		c.succeeded++
+	} else {
+		c.fell++
+	}
+	before := c.state.Status
+	if c.state = c.state.After(r.Err == nil, rulesOf(c.check)); c.state.Status == before {
+		return
+	}
+	c.since = r.At
+	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(), Reason: reasonOf(r.Err)})
+	a.refreshOrWarn()
+	a.keepFailing()
+}
+
+func reasonOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// keepFailing writes down who fails, so that an agent that follows does not send anybody there.
+func (a *Agent) keepFailing() {
+	var failing []health.Key
+	for key, c := range a.checks.backends {
+		if c.state.Status == health.Failing {
+			failing = append(failing, key)
+		}
+	}
+	slices.SortFunc(failing, health.Key.Compare)
+	if slices.Equal(failing, a.store.kept.Failing) {
+		return
+	}
+	a.store.kept.Failing = failing
+	if err := a.store.write(); err != nil {
+		a.options.Log.Warn("a restarted agent will not know which backends fail", "error", err)
+	}
+}
+
+// healthView is what the API tells of a backend's checks; nil if it has none.
+func (a *Agent) healthView(s *edgeService, backend string) *api.Health {
+	c := a.checks.backends[health.Key{Service: s.Name, Backend: backend}]
+	if s.Check == nil || c == nil {
+		return nil
+	}
+	view := &api.Health{
+		Status: c.state.Status.String(), Since: c.since,
+		SucceededChecks: c.succeeded, FailedChecks: c.fell, LastError: reasonOf(c.last.Err),
+	}
+	if !c.last.At.IsZero() {
+		view.LastCheck, view.LastDurationSeconds = &c.last.At, c.last.Took.Seconds()
+	}
+	return view
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/health"
+	"sextant/pool"
+)
+
+// effect decides what a service's backends are now, from the operator's word, their checks and the time. Before is the service as it
+// runs, nil if it does not.
+func (a *Agent) effect(s *config.Service, before *edgeService, configured []pool.Backend) health.Effect {
+	members := make([]health.Member, len(configured))
+	for i, b := range configured {
+		members[i] = health.Member{Backend: b, Usable: a.usable(s, s.Backends[i])}
+	}
+	usage := health.Usage{SlowStart: s.SlowStart}
+	if s.Check != nil {
+		usage.PanicPermille = s.Check.PanicPermille
+	}
+	var earlier health.Effect
+	if before != nil {
+		earlier = before.effect
+	}
+	return usage.Apply(members, earlier, a.now())
+}
+
+// notePanics tells of services whose checks stop being believed, or are again.
+func (a *Agent) notePanics() {
+	panics := map[string]bool{}
+	if a.edge != nil {
+		for i := range a.edge.services {
+			if s := &a.edge.services[i]; s.effect.Panic {
+				panics[s.Name] = true
+			}
+		}
+	}
+	for name := range panics {
+		if !a.checks.panics[name] {
+			a.tell(api.Event{Service: name, Status: "panic", Reason: "too few backends are healthy, so all that should be up are used"})
+		}
+	}
+	for name := range a.checks.panics {
+		if !panics[name] {
+			a.tell(api.Event{Service: name, Status: "panic over", Reason: "enough backends are healthy, so those that fail are not used"})
+		}
+	}
+	a.checks.panics = panics
+}
+
+// nextStep is when the first weight of a service that starts slowly grows; false if none does.
+func (e *edgeRole) nextStep() (first time.Duration, waits bool) {
+	for i := range e.services {
+		if effect := e.services[i].effect; effect.Waits && (!waits || effect.Next < first) {
+			first, waits = effect.Next, true
+		}
+	}
+	return first, waits
+}

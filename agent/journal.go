@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"sextant/config"
+	"sextant/pool"
+)
+
+// journal keeps the chains of each service on disk, for the day on which the machine loses its memory: after a mere restart of the
+// agent they are still in the kernel. A record is written within the second, whole or not at all; so a power failure costs the
+// last change at most. One goroutine writes, the owner only hands over.
+type journal struct {
+	dir     string
+	log     *slog.Logger
+	waiting chan map[config.Endpoint]*pool.Generation // what is to be written, nil: removed; never more than one waits
+	done    chan struct{}
+}
+
+// openJournal makes the directory, and begins to write.
+func openJournal(state, node string, log *slog.Logger) (*journal, error) {
+	j := &journal{dir: filepath.Join(state, node+".chains"), log: log, waiting: make(chan map[config.Endpoint]*pool.Generation, 1), done: make(chan struct{})}
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory for the journal of chains: %w; name another one as state in the node file", err)
+	}
+	go j.run()
+	return j, nil
+}
+
+func (j *journal) run() {
+	defer close(j.done)
+	for generations := range j.waiting {
+		for endpoint, g := range generations {
+			if err := j.keep(endpoint, g); err != nil {
+				j.log.Warn("chains are not on disk: a power failure would lose who may have old connections", "error", err)
+			}
+		}
+	}
+}
+
+func (j *journal) keep(e config.Endpoint, g *pool.Generation) error {
+	if g != nil {
+		return writeFile(j.path(e), g.Record())
+	}
+	if err := os.Remove(j.path(e)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// close ends when all is written.
+func (j *journal) close() {
+	close(j.waiting)
+	<-j.done
+}
+
+// path is the file of a service. The escaped name holds no slash.
+func (j *journal) path(e config.Endpoint) string {
+	return filepath.Join(j.dir, url.PathEscape(e.String()))
+}
+
+// write takes the chains of services, nil for those that are gone. What waits for the disk already is replaced by what is newer.
+func (j *journal) write(generations map[config.Endpoint]*pool.Generation) {
+	select {
+	case waiting := <-j.waiting:
+		maps.Copy(waiting, generations)
+		generations = waiting
+	default:
+	}
+	j.waiting <- generations
+}
+
+// read returns the chains of a service as they were; nil if there are none. What can't be read is as good as nothing.
+func (j *journal) read(e config.Endpoint) []pool.Chain {
+	record, err := os.ReadFile(j.path(e))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	var chains []pool.Chain
+	if err == nil {
+		chains, err = pool.ParseRecord(record)
+	}
+	if err != nil {
+		j.log.Warn("chains from before are lost: connections in buckets that moved may break", "file", j.path(e), "error", err)
+		return nil
+	}
+	return chains
+}
+
+// noteChains hands to the journal what has changed since.
+func (a *Agent) noteChains() {
+	changed, now := map[config.Endpoint]*pool.Generation{}, map[config.Endpoint]*pool.Generation{}
+	if a.edge != nil {
+		for i := range a.edge.services {
+			now[a.edge.services[i].Endpoint] = a.edge.services[i].generation
+		}
+	}
+	for endpoint, g := range now {
+		if a.noted[endpoint] != g {
+			changed[endpoint] = g
+		}
+	}
+	for endpoint := range a.noted {
+		if now[endpoint] == nil {
+			changed[endpoint] = nil
+		}
+	}
+	if len(changed) > 0 {
+		a.journal.write(changed)
+	}
+	a.noted = now
+}

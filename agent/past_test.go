@@ -1,0 +1,182 @@
+package agent_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/pool"
+)
+
+// who returns the backends that some flows are offered to, in order.
+func (r *running) who() (chains []string) {
+	r.t.Helper()
+	for port := range uint16(40) {
+		trace, err := r.Trace(r.t.Context(), api.Flow{
+			Source:      netip.AddrPortFrom(netip.MustParseAddr("2001:db8:c::1"), 40000+port),
+			Destination: netip.MustParseAddrPort("[2001:db8:80::80]:80"), Protocol: config.TCP,
+		})
+		must(r.t, err)
+		names := make([]string, len(trace.Chain))
+		for i, p := range trace.Chain {
+			names[i] = p.Backend
+		}
+		chains = append(chains, strings.Join(names, " "))
+	}
+	return chains
+}
+
+func drain(r *running, backend string, state config.BackendState) {
+	r.t.Helper()
+	_, err := r.PutBackend(r.t.Context(), api.Update, "web", backend, api.BackendSpec{State: &state})
+	must(r.t, err)
+}
+
+// exactText has a table that depends on its past, so that a lost past would show.
+var exactText = strings.Replace(nodeText, "      port: 80\n", "      port: 80\n      table: exact\n      candidates: 1\n", 1)
+
+// After a power failure nothing is pinned any more, and who had which bucket comes from the disk.
+func TestPowerFailure(t *testing.T) {
+	m := newMachine(t)
+	r := m.start(exactText)
+	fresh := r.who()
+	drain(r, "web2", config.Draining)
+	drain(r, "web2", config.Up)
+	drain(r, "web1", config.Draining)
+	before := r.who()
+	if cmp.Equal(fresh, before) {
+		t.Fatal("changes of the pool left no trace")
+	}
+	r.stop()
+	must(t, m.unload())
+	r = m.start(exactText)
+	if diff := cmp.Diff(before, r.who()); diff != "" {
+		t.Errorf("chains before and after the power failure (-before +after):\n%s", diff)
+	}
+	r.stop()
+}
+
+// A journal that can't be read is as good as none.
+func TestBrokenJournal(t *testing.T) {
+	m := newMachine(t)
+	r := m.start(exactText)
+	fresh := r.who()
+	drain(r, "web2", config.Draining)
+	r.stop()
+	must(t, m.unload())
+	files, err := filepath.Glob(filepath.Join(m.dir, "state", "both1.chains", "*"))
+	must(t, err)
+	if len(files) != 2 {
+		t.Fatalf("the journal has the files %v, want one per service", files)
+	}
+	for _, file := range files {
+		must(t, os.Truncate(file, 1000))
+	}
+	must(t, os.Remove(filepath.Join(m.dir, "state", "both1.json"))) // with the drained backend
+	r = m.start(exactText)
+	if diff := cmp.Diff(fresh, r.who()); diff != "" {
+		t.Errorf("(-fresh +now):\n%s", diff)
+	}
+	r.stop()
+}
+
+// peer is another edge that has seen a backend more in each bucket of the web service. It answers with a secret.
+func peer(t *testing.T, secret []byte, buckets int) netip.AddrPort {
+	t.Helper()
+	g, err := pool.New(pool.Spec{Buckets: buckets, Candidates: 1}, []pool.Backend{{ID: 3, Weight: 1}}, 0)
+	must(t, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/chains" || r.FormValue("endpoint") != "[2001:db8:80::80]:80/tcp" {
+			http.NotFound(w, r)
+			return
+		}
+		mac := hmac.New(sha256.New, secret)
+		fmt.Fprintf(mac, "%s\n%s\n", r.FormValue("endpoint"), r.FormValue("nonce"))
+		mac.Write(g.Record())
+		w.Header().Set("Sextant-Signature", hex.EncodeToString(mac.Sum(nil)))
+		w.Write(g.Record())
+	}))
+	t.Cleanup(server.Close)
+	return netip.MustParseAddrPort(server.Listener.Addr().String())
+}
+
+// An edge that starts without memory has the past of its peers. Who does not know the secret, has another number of buckets or does
+// not answer is not believed, and not waited for long.
+func TestPeersTellThePast(t *testing.T) {
+	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
+	must(t, err)
+	silent := netip.MustParseAddrPort("127.0.0.1:1")
+	for name, test := range map[string]struct {
+		peer  netip.AddrPort
+		knows bool
+	}{
+		"a peer":                {peer(t, secret, 65537), true},
+		"with another secret":   {peer(t, make([]byte, 16), 65537), false},
+		"with other buckets":    {peer(t, secret, 1021), false},
+		"who does not answer":   {silent, false},
+		"who has no such chain": {netip.MustParseAddrPort(httptestNotFound(t)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			begun := time.Now()
+			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", test.peer), 1))
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("it took %v to start", took)
+			}
+			for i, chain := range r.who() {
+				if knows := strings.Contains(chain, "web3"); test.knows && !knows {
+					t.Fatalf("flow %d is offered to %s; its owner at the peer was web3", i, chain)
+				}
+				if !test.knows && strings.Contains(chain, " ") {
+					t.Fatalf("flow %d is offered to %s; the past of a stranger was believed", i, chain)
+				}
+			}
+			r.stop()
+		})
+	}
+}
+
+func httptestNotFound(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// What an edge tells its peers is signed, over the nonce that they chose.
+func TestEdgeTellsPeers(t *testing.T) {
+	m := newMachine(t)
+	text := strings.Replace(exactText, "agent.sock}", "agent.sock, metrics: \"127.0.0.1:9477\"}", 1)
+	must(t, m.ns.Do(func() error { return upLoopback() }))
+	r := m.start(text)
+	ask := func(query string) (*http.Response, string) { return m.get(t, "http://127.0.0.1:9477/v1/chains?"+query) }
+	response, record := ask("endpoint=%5B2001:db8:80::80%5D:80/tcp&nonce=abc")
+	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
+	must(t, err)
+	mac := hmac.New(sha256.New, secret)
+	fmt.Fprintf(mac, "[2001:db8:80::80]:80/tcp\nabc\n%s", record)
+	if got, want := response.Header.Get("Sextant-Signature"), hex.EncodeToString(mac.Sum(nil)); got != want {
+		t.Errorf("signed %s, want %s", got, want)
+	}
+	chains, err := pool.ParseRecord([]byte(record))
+	if err != nil || len(chains) != 65537 || chains[0].Length == 0 {
+		t.Errorf("told %d chains, %v", len(chains), err)
+	}
+	if response, _ := ask("endpoint=other"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("for another service: %s", response.Status)
+	}
+	r.stop()
+}

@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/flow"
+	"sextant/pool"
+)
+
+// An edge that starts without memory asks the other edges for the chains of its services, because theirs name who had a bucket before.
+// They answer on the port of their metrics, signed with the cluster's secret over the asker's nonce: nobody else can tell an
+// edge where old connections are.
+
+const (
+	chainsPath      = "/v1/chains"
+	signatureHeader = "Sextant-Signature"
+	peersTimeout    = 2 * time.Second // for all of them together; an edge must not wait longer to forward
+	maxRecord       = 64 << 20
+)
+
+// signature is HMAC-SHA-256 over what was asked and what is answered.
+func signature(secret flow.Secret, endpoint, nonce string, record []byte) string {
+	mac := hmac.New(sha256.New, secret[:])
+	fmt.Fprintf(mac, "%s\n%s\n", endpoint, nonce)
+	mac.Write(record)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// chainsHandler answers peers.
+func (a *Agent) chainsHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		endpoint, nonce := r.FormValue("endpoint"), r.FormValue("nonce")
+		var generation *pool.Generation
+		var secret flow.Secret
+		err := a.do(r.Context(), func() {
+			if a.edge == nil {
+				return
+			}
+			secret = a.node.Secret
+			for i := range a.edge.services {
+				if a.edge.services[i].Endpoint.String() == endpoint {
+					generation = a.edge.services[i].generation
+				}
+			}
+		})
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		if generation == nil {
+			http.Error(w, fmt.Sprintf("no service %s on this edge", endpoint), http.StatusNotFound)
+			return
+		}
+		record := generation.Record()
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.Header().Set(signatureHeader, signature(secret, endpoint, nonce, record))
+		w.Write(record)
+	})
+}
+
+// askPeers returns the chains of a service as the peers have them, in the order of the configuration; those that do not answer in time,
+// or wrongly, are left out with a warning.
+func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
+	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
+	defer cancel()
+	answers := make([]chan []pool.Chain, len(n.Edge.Peers))
+	for i, peer := range n.Edge.Peers {
+		answers[i] = make(chan []pool.Chain, 1)
+		go func() {
+			chains, err := askPeer(ctx, n.Secret, peer, e.String())
+			if err != nil {
+				a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e, "error", err)
+			}
+			answers[i] <- chains
+		}()
+	}
+	var all [][]pool.Chain
+	for _, answer := range answers {
+		if chains := <-answer; chains != nil {
+			all = append(all, chains)
+		}
+	}
+	return all
+}
+
+func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpoint string) ([]pool.Chain, error) {
+	nonce := rand.Text()
+	query := url.Values{"endpoint": {endpoint}, "nonce": {nonce}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+peer.String()+chainsPath+"?"+query.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, cause(err)
+	}
+	defer response.Body.Close()
+	record, err := io.ReadAll(io.LimitReader(response.Body, maxRecord))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, &api.Error{Code: api.NotFound, Message: fmt.Sprintf("%s: %.200s", response.Status, record)}
+	}
+	signed := response.Header.Get(signatureHeader)
+	if !hmac.Equal([]byte(signed), []byte(signature(secret, endpoint, nonce, record))) {
+		return nil, fmt.Errorf("its answer is not signed with this cluster's secret; give all edges the same secret")
+	}
+	return pool.ParseRecord(record)
+}
+
+// chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else this machine's disk. Only chains of
+// as many buckets count; nil if there are none.
+func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain {
+	known := a.askPeers(n, e)
+	if own := a.journal.read(e); own != nil {
+		known = append(known, own)
+	}
+	var chains []pool.Chain
+	for _, more := range known {
+		if len(more) != n.Edge.Buckets {
+			continue
+		}
+		if chains == nil {
+			chains = more
+			continue
+		}
+		if merged, err := pool.Merge(chains, more); err == nil {
+			chains = merged
+		}
+	}
+	return chains
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/flow"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// Trace is what api.Agent says.
+func (a *Agent) Trace(ctx context.Context, f api.Flow) (trace api.Trace, err error) {
+	doErr := a.do(ctx, func() { trace, err = a.trace(f) })
+	if doErr != nil {
+		return api.Trace{}, doErr
+	}
+	return trace, err
+}
+
+func (a *Agent) trace(f api.Flow) (api.Trace, error) {
+	s := a.edge.serviceOf(f)
+	if s == nil {
+		return api.Trace{}, &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
+			"no service of this node's edge has %s over %s; see sextant service list", f.Destination, f.Protocol)}
+	}
+	hash := a.node.Secret.Hash(flow.Tuple{
+		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(), DstPort: f.Destination.Port(),
+		Protocol: protocolNumbers[f.Protocol],
+	})
+	bucket := int(flow.Bucket(hash, uint32(s.generation.Buckets())))
+	chain := s.generation.Chain(bucket)
+	trace := api.Trace{
+		Flow: f, Service: s.Name, Policy: s.Policy, Table: s.Table,
+		Bucket: bucket, Buckets: s.generation.Buckets(), FlowLabel: flow.Label(hash), Chain: []api.Place{},
+	}
+	for _, p := range s.generation.Places(bucket) {
+		trace.Chain = append(trace.Chain, a.place(s, p))
+	}
+	opening, following := chain.IDs[:chain.Candidates], chain.IDs[:chain.Length]
+	if f.Protocol == config.UDP {
+		opening, following = chain.IDs[:min(1, chain.Length)], chain.IDs[:min(1, chain.Length)]
+	}
+	trace.Opening, trace.Following = a.segments(s, opening), a.segments(s, following)
+	if chain.Shadow != 0 {
+		trace.Shadow = a.place(s, pool.Place{ID: chain.Shadow}).Backend
+	}
+	return trace, nil
+}
+
+// serviceOf finds the service as the program does: by the port, else that of any port.
+func (e *edgeRole) serviceOf(f api.Flow) *edgeService {
+	for _, port := range []uint16{f.Destination.Port(), config.AnyPort} {
+		if s := e.service(config.Endpoint{VIP: f.Destination.Addr(), Protocol: f.Protocol, Port: port}); s != nil {
+			return s
+		}
+	}
+	return nil
+}
+
+// place tells who is at a place of a chain.
+func (a *Agent) place(s *edgeService, p pool.Place) api.Place {
+	place := api.Place{Role: string(p.Role)}
+	if p.Role == pool.PastOwner {
+		ago := (a.now() - p.Left).Seconds()
+		place.LeftSeconds = &ago
+	}
+	for i, m := range s.members {
+		if m.ID == p.ID {
+			b := s.Backends[i]
+			place.Backend, place.SID, place.State = b.Name, b.SID, config.BackendState(m.State.String())
+		}
+	}
+	return place
+}
+
+// segments are the destinations that the packets of a chain travel to: the carrier of all, or their SIDs.
+func (a *Agent) segments(s *edgeService, ids []uint16) []netip.Addr {
+	segments := []netip.Addr{}
+	if len(ids) == 0 {
+		return segments
+	}
+	if a.node.Edge.Encapsulation == config.Carrier {
+		csids := make([]srv6.CSID, len(ids))
+		for i, id := range ids {
+			csids[i] = srv6.CSID(id)
+		}
+		if carrier, err := a.node.Domain.Block.Carrier(csids...); err == nil {
+			segments = append(segments, carrier)
+		}
+		return segments
+	}
+	for _, id := range ids {
+		segments = append(segments, a.place(s, pool.Place{ID: id}).SID)
+	}
+	return segments
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sextant/srv6"
+)
+
+// Check says how the edge finds out whether a service's backends serve it.
+type Check struct {
+	Kind     CheckKind
+	Interval time.Duration // from one check of a backend to its next
+	Timeout  time.Duration // after which a check has failed
+	Rise     int           // checks in a row that must succeed for a failing backend to be healthy
+	Fall     int           // checks in a row that must fail for a healthy backend to be failing
+	// JitterPermille is the share of the interval by which checks come earlier or later, so that they don't march in step.
+	JitterPermille int
+	Startup        CheckStartup
+	PanicPermille  int        // with a smaller share of healthy backends than this, checks are not believed
+	Function       srv6.CSID  // local identifier behind the backend's SID that is checked; 0: the SID itself
+	Source         netip.Addr // from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice for IPv4
+	Port           uint16     // that is checked; 0: the service's
+
+	Path     string      // http, https
+	Host     string      // http, https: Host header and TLS server name; "": the VIP
+	Status   StatusRange // http, https: what a healthy backend answers
+	Body     string      // http, https: what is in a healthy backend's answer; "": anything
+	Insecure bool        // https: any certificate will do
+	Service  string      // grpc: which service is asked for; "": the server as a whole
+	Command  []string    // exec
+}
+
+// CheckKind is what a check does.
+type CheckKind string
+
+// The kinds of checks.
+const (
+	CheckTCP   CheckKind = "tcp"   // connects
+	CheckHTTP  CheckKind = "http"  // gets a page
+	CheckHTTPS CheckKind = "https" // the same behind TLS
+	CheckGRPC  CheckKind = "grpc"  // calls grpc.health.v1.Health/Check
+	CheckExec  CheckKind = "exec"  // runs a command, which succeeds with exit code 0
+)
+
+// CheckStartup is what is thought of a backend that nobody has checked yet.
+type CheckStartup string
+
+// The opinions of backends that are not checked yet.
+const (
+	StartUp   CheckStartup = "up"   // healthy until it fails
+	StartDown CheckStartup = "down" // failing until it succeeds
+)
+
+// StatusRange are HTTP status codes, both ends included.
+type StatusRange struct{ First, Last int }
+
+// ofHTTP says whether the kind speaks HTTP with pages.
+func (k CheckKind) ofHTTP() bool { return k == CheckHTTP || k == CheckHTTPS }
+
+// SID is the one at which a backend is checked: packets to it must reach the backend's sockets whatever the host thinks.
+func (c Check) SID(backend netip.Addr) netip.Addr {
+	if c.Function == 0 {
+		return backend
+	}
+	octets := backend.As16()
+	octets[6], octets[7] = byte(c.Function>>8), byte(c.Function)
+	return netip.AddrFrom16(octets)
+}
+
+// Target is what is connected to for a service at an endpoint.
+func (c Check) Target(e Endpoint) netip.AddrPort {
+	if c.Port != 0 {
+		return netip.AddrPortFrom(e.VIP, c.Port)
+	}
+	return netip.AddrPortFrom(e.VIP, e.Port)
+}
+
+// String writes the code, or the codes as "200-399".
+func (r StatusRange) String() string {
+	if r.First == r.Last {
+		return fmt.Sprint(r.First)
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// String writes all settings that the kind has, beginning with it.
+func (c *Check) String() string {
+	if c == nil {
+		return ""
+	}
+	text := []string{fmt.Sprintf("%s interval %v timeout %v rise %d fall %d jitter %s startup %s panic %s", c.Kind, c.Interval, c.Timeout,
+		c.Rise, c.Fall, FormatPermille(c.JitterPermille), c.Startup, FormatPermille(c.PanicPermille))}
+	add := func(given bool, format string, value any) {
+		if given {
+			text = append(text, fmt.Sprintf(format, value))
+		}
+	}
+	add(c.Function != 0, "function %s", c.Function)
+	add(c.Source.IsValid(), "source %s", c.Source)
+	add(c.Port != 0, "port %d", c.Port)
+	add(c.Path != "", "path %q", c.Path)
+	add(c.Host != "", "host %q", c.Host)
+	add(c.Kind.ofHTTP(), "status %s", c.Status)
+	add(c.Body != "", "body %q", c.Body)
+	add(c.Insecure, "insecure %v", c.Insecure)
+	add(c.Service != "", "service %q", c.Service)
+	add(len(c.Command) > 0, "command %q", c.Command)
+	return strings.Join(text, " ")
+}
+
+// Equal says whether both are the same check, or none.
+func (c *Check) Equal(o *Check) bool { return c.String() == o.String() }
+
+func (c *Check) clone() *Check {
+	if c == nil {
+		return nil
+	}
+	copied := *c
+	copied.Command = slices.Clone(c.Command)
+	return &copied
+}

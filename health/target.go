@@ -1,0 +1,75 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Target is where a check connects to, and which way.
+type Target struct {
+	Service, Backend string
+	Address          netip.AddrPort // the VIP and a port
+	SID              netip.Addr     // of the backend
+	Source           netip.Addr     // of the connection; the zero value: the kernel's choice
+	Mark             uint32         // by which the kernel routes the connection to the SID; 0: as any other
+}
+
+// connect opens a TCP connection. Closing it resets it, for all checks of a service share its VIP's port, and connections that wait
+// for the end of TIME_WAIT would use up the edge's ports.
+func (t Target) connect(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{Control: t.mark, KeepAliveConfig: net.KeepAliveConfig{Enable: false}, KeepAlive: -1}
+	if t.Source.IsValid() {
+		dialer.LocalAddr = &net.TCPAddr{IP: t.Source.AsSlice()}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", t.Address.String())
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s at %s: %w", t.Address, t.SID, cause(err))
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		if err := tcp.SetLinger(0); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+func (t Target) mark(_, _ string, socket syscall.RawConn) error {
+	if t.Mark == 0 {
+		return nil
+	}
+	var err error
+	if failed := socket.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MARK, int(t.Mark))
+	}); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("mark a check's socket: %w; run the agent with CAP_NET_ADMIN", err)
+	}
+	return nil
+}
+
+// cause leaves out what the message names itself.
+func cause(err error) error {
+	var call *os.SyscallError
+	var operation *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return errTimeout
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &operation):
+		return operation.Err
+	}
+	return err
+}
+
+var errTimeout = errors.New("no answer in time")

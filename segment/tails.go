@@ -1,0 +1,128 @@
+package segment
+
+import (
+	"sextant/spf"
+	"sextant/topology"
+)
+
+// tails are the ends of paths: for each node, what it costs to get from there to the destination when one SID says to go to
+// that node, or to cross one of its links, and one more to go to the destination.
+type tails struct {
+	known  bool
+	cost   []uint64        // by node, without what it costs to get to the node
+	link   []topology.Edge // the link to cross, or NoEdge
+	queue  spf.Heap        // of nodes by the least cost of a path through their tail: those not in order yet
+	sorted []spf.Item
+	legs   []leg // to the nodes in order
+	begun  int   // how many of the legs are of this search
+}
+
+// worthMeeting tells whether the rows that are still to be had for meet are not more than the states expanded so far.
+func (s *states) worthMeeting() bool {
+	if !s.tails.known {
+		s.findTails()
+	}
+	t := &s.tails
+	if s.limit == spf.Unreachable { // all may be of use
+		return len(t.sorted)+len(t.queue)-t.begun <= s.expanded
+	}
+	for len(t.queue) > 0 && t.queue[0].Cost < s.limit {
+		t.sorted = append(t.sorted, t.queue.Pop())
+	}
+	useful := len(t.sorted)
+	for useful > 0 && t.sorted[useful-1].Cost >= s.limit {
+		useful--
+	}
+	return useful-t.begun <= s.expanded
+}
+
+// meet ends paths from a state with two SIDs left, by all tails that can be of use.
+func (s *states) meet(index int32, at state) {
+	free := s.latency.To(s.query.To).Dist
+	for i := 0; ; i++ {
+		if i == len(s.tails.sorted) {
+			if len(s.tails.queue) == 0 {
+				return
+			}
+			s.tails.sorted = append(s.tails.sorted, s.tails.queue.Pop())
+		}
+		it := s.tails.sorted[i]
+		if it.Cost >= s.limit {
+			return
+		}
+		// From the state to the tail it costs at least what the two differ in their distance from either end.
+		c := it.Node
+		cost := at.cost + s.tails.cost[c] + 2*sidCost
+		if cost+max(beyond(free[at.node], free[c]), beyond(s.ahead[c], s.ahead[at.node])) >= s.limit {
+			continue
+		}
+		between := s.legTo(i).cost(at.node)
+		if between == spf.Unreachable || cost+between >= s.limit {
+			continue
+		}
+		s.limit, s.chosen, s.through, s.link = cost+between, index, c, s.tails.link[c]
+		if s.link != topology.NoEdge {
+			s.through = s.ends[s.link].to
+		}
+	}
+}
+
+// beyond is how much more a is than b, if it is.
+func beyond(a, b uint64) uint64 {
+	if a == spf.Unreachable || a < b {
+		return 0
+	}
+	return a - b
+}
+
+// legTo is the leg to the i-th node in order, made when first needed.
+func (s *states) legTo(i int) *leg {
+	t := &s.tails
+	for t.begun <= i {
+		if t.begun == len(t.legs) {
+			t.legs = append(t.legs, newLeg(s.Engine, &s.used))
+		}
+		t.legs[t.begun].row = nil
+		t.begun++
+	}
+	l := &t.legs[i]
+	if l.row == nil {
+		l.start(s.igp.To(t.sorted[i].Node), s.query.Model.layer(), true)
+	}
+	return l
+}
+
+// findTails works out the tails that a path better than the limit can have.
+func (s *states) findTails() {
+	t := &s.tails
+	if t.cost == nil {
+		t.cost, t.link = make([]uint64, s.graph.Nodes()), make([]topology.Edge, s.graph.Nodes())
+	}
+	t.known, t.begun, t.queue, t.sorted = true, 0, t.queue[:0], t.sorted[:0]
+	for v := range topology.Node(s.graph.Nodes()) {
+		ahead := s.ahead[v]
+		if ahead >= s.limit || s.bounds[v] >= s.limit || ahead+s.bounds[v]+3*sidCost >= s.limit {
+			continue
+		}
+		t.cost[v], t.link[v] = s.last.cost(v), topology.NoEdge
+		if s.query.Model == ForcedAdjacency {
+			s.crossTail(v)
+		}
+		if t.cost[v] != spf.Unreachable && ahead+t.cost[v]+3*sidCost < s.limit {
+			t.queue.Push(spf.Item{Cost: ahead + t.cost[v] + 3*sidCost, Node: v})
+		}
+	}
+}
+
+// crossTail looks for a link of v that makes a better tail.
+func (s *states) crossTail(v topology.Node) {
+	t := &s.tails
+	for _, a := range s.igp.Out(v) {
+		if a.Cost == 0 || s.used.has(a.Edge) || s.last.layer.Latency[a.Node] >= t.cost[v] {
+			continue
+		}
+		if last := s.last.cost(a.Node); last != spf.Unreachable && last+s.Engine.cost(a.Edge) < t.cost[v] {
+			t.cost[v], t.link[v] = last+s.Engine.cost(a.Edge), a.Edge
+		}
+	}
+}

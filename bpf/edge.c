@@ -332,7 +332,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
 	struct address source = address_read(&settings.source), destination;
-	__u32 id, l2, shrink = frame_l2_length(f) + outer_length - sizeof(struct ipv6hdr);
+	__u32 id, before = frame_l2_length(f) + outer_length;
 	struct next_hop *hop;
 	struct ipv6hdr *ip;
 
@@ -346,14 +346,8 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 			return drop(REASON_PACKET_TOO_BIG);
 		next_hop_apply(ctx, hop, f);
 	}
-	l2 = frame_l2_length(f);
-	shrink -= l2;
-	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
-		return drop(REASON_TRUNCATED);
-	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
-		return drop(REASON_TRUNCATED);
-	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
-	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+	ip = outer_room(ctx, f, before);
+	if (!ip)
 		return drop(REASON_TRUNCATED);
 	outer_write(ip, p, &source, &destination, flow_label(hash), p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,
 		    hop_limit, p->length);

@@ -268,7 +268,7 @@ static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struc
 {
 	struct address source = address_read(&settings.source);
 	struct address backup = address_read(&settings.sids[outer->sid % SIDS_MAX].backup);
-	__u32 l2 = frame_l2_length(f), shrink = l2 + outer->length - sizeof(struct ipv6hdr);
+	__u32 l2 = frame_l2_length(f), before = l2 + outer->length;
 	struct ipv6hdr *ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
 	struct next_hop *hop;
 	__be32 first; /* version, traffic class, flow label */
@@ -288,14 +288,8 @@ static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struc
 			return drop(REASON_PACKET_TOO_BIG);
 		next_hop_apply(ctx, hop, f);
 	}
-	l2 = frame_l2_length(f);
-	shrink -= l2;
-	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
-		return drop(REASON_TRUNCATED);
-	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
-		return drop(REASON_TRUNCATED);
-	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
-	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+	ip = outer_room(ctx, f, before);
+	if (!ip)
 		return drop(REASON_TRUNCATED);
 	*(__be32 *)ip = first;
 	ip->payload_len = bpf_htons(length);

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"sextant/config"
@@ -64,18 +63,9 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	return c
 }
 
-// preparedEdge is a change of the edge that is built, but not yet switched to.
-type preparedEdge struct {
-	agent     *Agent
-	dir       string
-	old, next *edgeRole
-	begun     bool               // commit has begun to change what runs
-	before    *datapath.Snapshot // what was pinned then, if programs are replaced
-}
-
 // prepareEdge builds what the configuration wants: only the services that differ if the program stays the same, else all.
-func (a *Agent) prepareEdge(n *config.Node) (*preparedEdge, error) {
-	p := &preparedEdge{agent: a, dir: filepath.Join(a.dir, "edge"), old: a.edge}
+func (a *Agent) prepareEdge(n *config.Node) (*prepared[*edgeRole], error) {
+	p := &prepared[*edgeRole]{dir: filepath.Join(a.dir, "edge"), start: a.node == nil, old: a.edge}
 	if n.Edge == nil {
 		return p, nil
 	}
@@ -93,9 +83,16 @@ func (a *Agent) prepareEdge(n *config.Node) (*preparedEdge, error) {
 	return p, err
 }
 
-func (p *preparedEdge) sameProgram() bool {
-	return p.old != nil && p.next != nil && p.old.config.Equal(p.next.config)
+func (e *edgeRole) same(other *edgeRole) bool { return e.config.Equal(other.config) }
+
+func (e *edgeRole) loaded() pinnable {
+	if e.program == nil {
+		return nil
+	}
+	return e.program
 }
+
+func (e *edgeRole) runsAt(attachments []datapath.Attachment) { e.attachments = attachments }
 
 // edgeServices computes the chains of all services.
 func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
@@ -175,60 +172,6 @@ func (e *edgeRole) hasVIP(s edgeService) bool {
 		}
 	}
 	return false
-}
-
-// commit switches to what was prepared. If it fails, rollBack is to follow.
-func (p *preparedEdge) commit() (err error) {
-	if p.old == nil && p.next == nil && p.agent.node != nil {
-		return nil
-	}
-	if p.begun = true; p.sameProgram() {
-		return p.next.fill(p.old)
-	}
-	if p.before, err = datapath.TakeSnapshot(p.dir); err != nil {
-		return err
-	}
-	if p.next == nil {
-		return datapath.Unload(p.dir)
-	}
-	if err := p.next.fill(nil); err != nil {
-		return err
-	}
-	p.next.attachments, err = p.next.program.Commit()
-	return err
-}
-
-// rollBack brings back what ran before, whether this agent or an earlier one had put it there.
-func (p *preparedEdge) rollBack() error {
-	switch {
-	case p.begun && p.sameProgram():
-		return p.old.fill(p.next)
-	case p.before != nil:
-		return p.before.Restore()
-	}
-	return nil
-}
-
-// discard lets go of what was prepared.
-func (p *preparedEdge) discard() {
-	if p.next != nil && p.next.program != nil && !p.sameProgram() {
-		p.next.program.Close()
-	}
-	if p.before != nil {
-		p.before.Close()
-	}
-	os.Remove(p.dir) // if nothing is pinned in it
-}
-
-// finish lets go of what ran before, and returns what runs.
-func (p *preparedEdge) finish() *edgeRole {
-	if p.old != nil && !p.sameProgram() {
-		p.old.program.Close()
-	}
-	if p.before != nil {
-		p.before.Close()
-	}
-	return p.next
 }
 
 func (e *edgeRole) attached() []datapath.Attachment {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -66,17 +65,9 @@ func policyOf(a config.Accept) (accept.Policy, error) {
 	}, err
 }
 
-// preparedHost is a change of the host that is built, but not yet switched to.
-type preparedHost struct {
-	agent     *Agent
-	dir       string
-	old, next *hostRole
-	begun     bool               // commit has begun to change what runs
-	before    *datapath.Snapshot // what was pinned then, if programs are replaced
-}
-
-func (a *Agent) prepareHost(n *config.Node) (*preparedHost, error) {
-	p := &preparedHost{agent: a, dir: filepath.Join(a.dir, "host"), old: a.host}
+// prepareHost builds what the configuration wants.
+func (a *Agent) prepareHost(n *config.Node) (*prepared[*hostRole], error) {
+	p := &prepared[*hostRole]{dir: filepath.Join(a.dir, "host"), start: a.node == nil, old: a.host}
 	if n.Host == nil {
 		return p, nil
 	}
@@ -94,9 +85,16 @@ func (a *Agent) prepareHost(n *config.Node) (*preparedHost, error) {
 	return p, err
 }
 
-func (p *preparedHost) sameProgram() bool {
-	return p.old != nil && p.next != nil && p.old.config.Equal(p.next.config)
+func (h *hostRole) same(other *hostRole) bool { return h.config.Equal(other.config) }
+
+func (h *hostRole) loaded() pinnable {
+	if h.program == nil {
+		return nil
+	}
+	return h.program
 }
+
+func (h *hostRole) runsAt(attachments []datapath.Attachment) { h.attachments = attachments }
 
 func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
 	var endpoints []config.Endpoint
@@ -158,63 +156,6 @@ func (h *hostRole) fill(before *hostRole) error {
 		}
 	}
 	return nil
-}
-
-// commit switches to what was prepared. If it fails, rollBack is to follow.
-func (p *preparedHost) commit() (err error) {
-	if p.old == nil && p.next == nil && p.agent.node != nil {
-		return nil
-	}
-	if p.begun = true; p.sameProgram() {
-		return p.next.fill(p.old)
-	}
-	if p.before, err = datapath.TakeSnapshot(p.dir); err != nil {
-		return err
-	}
-	if p.next == nil {
-		return datapath.Unload(p.dir)
-	}
-	if err := p.next.fill(nil); err != nil {
-		return err
-	}
-	p.next.attachments, err = p.next.program.Commit()
-	return err
-}
-
-// rollBack brings back what ran before, whether this agent or an earlier one had put it there.
-func (p *preparedHost) rollBack() error {
-	switch {
-	case p.begun && p.sameProgram():
-		return p.old.fill(p.next)
-	case p.before != nil:
-		return p.before.Restore()
-	}
-	return nil
-}
-
-// discard lets go of what was prepared.
-func (p *preparedHost) discard() {
-	if p.next != nil && p.next.program != nil && !p.sameProgram() {
-		p.next.program.Close()
-	}
-	if p.before != nil {
-		p.before.Close()
-	}
-	os.Remove(p.dir) // if nothing is pinned in it
-}
-
-// finish lets go of what ran before, and returns what runs.
-func (p *preparedHost) finish() *hostRole {
-	if p.old != nil && !p.sameProgram() {
-		p.old.program.Close()
-	}
-	if p.before != nil {
-		p.before.Close()
-	}
-	if p.next != nil {
-		p.next.fresh = nil // their numbers are theirs now
-	}
-	return p.next
 }
 
 func (h *hostRole) attached() []datapath.Attachment {

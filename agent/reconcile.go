@@ -62,11 +62,11 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 	}
 	begun, kept := time.Now(), a.store.kept.clone()
 	edge, err := a.prepareEdge(next)
-	var host *preparedHost
+	var host *prepared[*hostRole]
 	if err == nil {
 		host, err = a.prepareHost(next)
 	} else {
-		host = &preparedHost{agent: a, dir: filepath.Join(a.dir, "host")}
+		host = &prepared[*hostRole]{dir: filepath.Join(a.dir, "host")}
 	}
 	if err == nil && !dryRun {
 		err = a.switchTo(next, file, edge, host)
@@ -78,6 +78,9 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
 	a.edge, a.host, a.node = edge.finish(), host.finish(), next
+	if a.host != nil {
+		a.host.fresh = nil // their numbers are theirs now
+	}
 	a.check()
 	a.collectWarnings()
 	a.metrics.updates.Observe(time.Since(begun).Seconds())
@@ -86,7 +89,7 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 
 // switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state can't be saved, all stays
 // what it was.
-func (a *Agent) switchTo(next, file *config.Node, edge *preparedEdge, host *preparedHost) error {
+func (a *Agent) switchTo(next, file *config.Node, edge *prepared[*edgeRole], host *prepared[*hostRole]) error {
 	err := edge.commit()
 	if err == nil {
 		err = host.commit()

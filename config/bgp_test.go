@@ -101,7 +101,7 @@ func diffText(a, b *config.Node) (text string) {
 
 func TestSetAnnounce(t *testing.T) {
 	edge, host := load(t, "bgp"), load(t, "host")
-	if _, err := config.SetAnnounce(edge, config.AnnounceDraining); !errors.Is(err, config.ErrNotFound) {
+	if _, err := config.SetAnnounce(edge, config.AnnounceDraining); !errors.Is(err, config.ErrConflict) {
 		t.Errorf("on an edge: %v", err)
 	}
 	if _, err := config.SetAnnounce(host, config.AnnounceDraining); !errors.Is(err, config.ErrNotFound) {

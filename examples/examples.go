@@ -7,3 +7,8 @@ import _ "embed" // for the files
 //
 //go:embed hunting.yaml
 var Hunting []byte
+
+// Churn is a lab of a client, a router, an edge and eight servers that every policy serves, a VIP for each.
+//
+//go:embed churn.yaml
+var Churn []byte

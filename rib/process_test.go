@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"sextant/config"
 	"sextant/kernel"
@@ -63,6 +65,8 @@ func speak(text string) {
 		out.Encode(report{Failure: err.Error()})
 		return
 	}
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, unix.SIGTERM)
 	last := ""
 	for again := time.Tick(20 * time.Millisecond); ; {
 		now := look(s)
@@ -71,6 +75,9 @@ func speak(text string) {
 			out.Encode(now)
 		}
 		select {
+		case <-ended:
+			s.Close(false)
+			return
 		case <-s.Changes():
 		case <-again:
 		}

@@ -128,3 +128,17 @@ func TestSetNeighbors(t *testing.T) {
 	must(t, edge.SetNeighbors(all.Neighbors[1:]))
 	await(t, edge, "the other route", func() bool { return len(routesOf(t, edge)) == 1 })
 }
+
+// A speaker that is back tells its routes although one of its neighbors is not there to tell its own.
+func TestRestartWithoutANeighbor(t *testing.T) {
+	a, b := settings(13, 14, 15), settings(14, 13)
+	a.GracefulRestart, b.GracefulRestart = patience, patience
+	a.Neighbors[1].Families = vpn // another reason to wait: it never comes
+	edge := open(t, rib.Options{BGP: b})
+	host := open(t, rib.Options{BGP: a, Restarting: true})
+	announce(t, host, offer(13, "2001:db8:80::80"))
+	await(t, edge, "the route", func() bool { return len(routesOf(t, edge)) == 1 })
+	announce(t, host, offer(13, "2001:db8:80::80"), offer(13, "2001:db8:80::81"))
+	await(t, edge, "another route", func() bool { return len(routesOf(t, edge)) == 2 })
+	await(t, edge, "the end of what it tells", func() bool { return peerOf(t, edge, 13).Session == membership.Standing })
+}

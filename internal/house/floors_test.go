@@ -66,6 +66,7 @@ var rooms = []room{
 	{floor: daemons, path: "lab"},
 	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
 	{floor: daemons, path: "experiment/disjoint", beside: []string{"experiment"}},
+	{floor: daemons, path: "experiment/churn", beside: []string{"experiment", "lab", "agent/api"}},
 
 	{floor: faces, path: "cmd/sextant"},
 	{floor: faces, path: "internal/endtoend"},

@@ -119,7 +119,7 @@ func (a *Agent) refresh() error {
 	}
 	for i := range a.edge.services {
 		if err := a.refreshService(&a.edge.services[i], a.node.Edge.Services[i]); err != nil {
-			return fmt.Errorf("service %s: bring its chains up to date: %w", a.edge.services[i].Name, err)
+			return err
 		}
 	}
 	if a.checks.stale {
@@ -130,7 +130,12 @@ func (a *Agent) refresh() error {
 }
 
 // refreshService takes the service as the configuration has it.
-func (a *Agent) refreshService(s *edgeService, configured config.Service) error {
+func (a *Agent) refreshService(s *edgeService, configured config.Service) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("service %s: bring its chains up to date: %w", s.Name, err)
+		}
+	}()
 	service := a.withLearned(configured)
 	members, err := a.members(&service, a.node)
 	if err != nil {
@@ -161,9 +166,14 @@ func (a *Agent) refreshService(s *edgeService, configured config.Service) error 
 const refreshRetry = time.Second
 
 func (a *Agent) refreshOrWarn() {
-	a.retry = 0
-	if err := a.refresh(); err != nil {
-		a.retry = refreshRetry
+	a.retryAt = 0
+	a.retryLater(a.refresh())
+}
+
+// retryLater has all chains brought up to date again soon if there is an error.
+func (a *Agent) retryLater(err error) {
+	if err != nil {
+		a.retryAt = a.now() + refreshRetry
 		a.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after", refreshRetry)
 	}
 }
@@ -171,10 +181,13 @@ func (a *Agent) refreshOrWarn() {
 // refreshTime reports when refresh is due because of the time alone; never if nothing waits for that.
 func (a *Agent) refreshTime() <-chan time.Time {
 	wait, waits := a.nextRefresh()
+	if a.retryAt != 0 {
+		wait, waits = a.retryAt-a.now(), true
+	}
 	if !waits {
 		return nil
 	}
-	return time.After(max(wait, a.retry))
+	return time.After(wait)
 }
 
 // nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false if nobody waits for that.

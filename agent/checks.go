@@ -151,8 +151,8 @@ func (a *Agent) watchJobs(jobs []health.Job) {
 // checkEnded takes one result.
 func (a *Agent) checkEnded(r health.Result) {
 	c := a.checks.backends[r.Key]
-	if c == nil {
-		return // of a check that is over
+	if c == nil || !a.checks.monitor.Current(r) {
+		return
 	}
 	if c.last = r; r.Err == nil {
 		c.succeeded++
@@ -165,8 +165,18 @@ func (a *Agent) checkEnded(r health.Result) {
 	}
 	c.since = r.At
 	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(), Reason: reasonOf(r.Err)})
-	a.refreshOrWarn()
+	a.refreshNamed(r.Service)
 	a.keepFailing()
+}
+
+// refreshNamed brings the chains of one service up to date: a host that dies makes each of its services ask for it.
+func (a *Agent) refreshNamed(service string) {
+	for i := range a.edge.services {
+		if s := &a.edge.services[i]; s.Name == service {
+			a.retryLater(a.refreshService(s, a.node.Edge.Services[i]))
+		}
+	}
+	a.notePanics()
 }
 
 func reasonOf(err error) string {

@@ -40,6 +40,7 @@ type Result struct {
 	Err  error // nil: the backend serves
 	At   time.Time
 	Took time.Duration
+	run  int // of the monitor's jobs
 }
 
 // Monitor runs checks, each in its own goroutine. Its methods are for one goroutine.
@@ -47,11 +48,13 @@ type Monitor struct {
 	ctx     context.Context
 	results chan Result
 	running map[Key]runningJob
+	runs    int // jobs that have begun
 	ended   sync.WaitGroup
 }
 
 type runningJob struct {
 	Job
+	run    int
 	cancel context.CancelFunc
 }
 
@@ -80,10 +83,15 @@ func (m *Monitor) Set(jobs []Job) {
 			continue
 		}
 		ctx, cancel := context.WithCancel(m.ctx)
-		m.running[key] = runningJob{j, cancel}
-		m.ended.Go(func() { m.run(ctx, j) })
+		m.runs++
+		run := m.runs
+		m.running[key] = runningJob{j, run, cancel}
+		m.ended.Go(func() { m.run(ctx, j, run) })
 	}
 }
+
+// Current says whether a result is of a job that goes on, not of one that Set has just ended.
+func (m *Monitor) Current(r Result) bool { return m.running[r.Key].run == r.run }
 
 // Stop ends all jobs and waits for them.
 func (m *Monitor) Stop() {
@@ -92,7 +100,7 @@ func (m *Monitor) Stop() {
 }
 
 // run checks one backend until ctx ends.
-func (m *Monitor) run(ctx context.Context, j Job) {
+func (m *Monitor) run(ctx context.Context, j Job, run int) {
 	timer := time.NewTimer(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, -1))
 	defer timer.Stop()
 	for n := 0; ; n++ {
@@ -103,6 +111,7 @@ func (m *Monitor) run(ctx context.Context, j Job) {
 		}
 		timer.Reset(Wait(j.Check.Interval, j.Check.JitterPermille, j.Seed, n))
 		result := m.once(ctx, j)
+		result.run = run
 		if ctx.Err() != nil {
 			return
 		}

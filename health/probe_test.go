@@ -201,12 +201,13 @@ func TestMonitor(t *testing.T) {
 	}
 	// The bad one gets another address, the good one goes.
 	monitor.Set([]health.Job{of("bad", listener.Addr().String())})
-	for good := 0; good < 3; {
+	for current := 0; current < 3; {
 		r := <-monitor.Results()
-		if r.Backend == "bad" && r.Err == nil {
-			good++
-		} else if good > 0 {
-			t.Fatalf("result %+v of a job that is over", r)
+		if !monitor.Current(r) {
+			continue // of a job that is over
+		}
+		if current++; r.Backend != "bad" || r.Err != nil {
+			t.Fatalf("result %+v", r)
 		}
 	}
 	monitor.Stop()

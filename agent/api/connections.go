@@ -63,8 +63,8 @@ func (h handler) connections(r *http.Request) (any, error) {
 	}
 	if !backend.Agent.IsValid() {
 		return nil, &Error{Conflict, fmt.Sprintf("who asks for connections of backend %q must know its agent; "+
-			"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: sextant backend set %s %s --agent [ADDRESS]:9477",
-			backend.Name, service.Name, backend.Name)}
+			"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: "+
+			"sextant backend set %s %s --agent [ADDRESS]:9477", backend.Name, service.Name, backend.Name)}
 	}
 	n, err := askHost(r.Context(), backend.Agent, service.Endpoint())
 	return BackendConnections{service.Name, backend.Name, backend.Agent, n}, err
@@ -80,17 +80,17 @@ func findBackend(services []Service, service, backend string) (Service, Backend,
 				return s, b, nil
 			}
 		}
-		return s, Backend{}, &Error{NotFound, fmt.Sprintf("there is no backend %q in service %q; sextant backend list shows those that there are",
+		return s, Backend{}, &Error{NotFound, fmt.Sprintf("there is no backend %q in service %q; see: sextant backend list",
 			backend, service)}
 	}
-	return Service{}, Backend{}, &Error{NotFound, fmt.Sprintf("there is no service %q; sextant service list shows those that there are", service)}
+	return Service{}, Backend{}, &Error{NotFound, fmt.Sprintf("there is no service %q; see: sextant service list", service)}
 }
 
 // askHost asks a host's agent for the open connections of an endpoint.
 func askHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint) (int, error) {
 	failed := func(err error) error {
-		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; see that it runs with api.metrics at this address",
-			agent, err)}
+		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; "+
+			"see that it runs with api.metrics at this address", agent, err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

@@ -100,7 +100,7 @@ func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 		packets := uint64(1000*(j+1)) + f.look
 		edge.Backends = append(edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Effective: b.State, Agent: b.Agent,
-			Health: fakeHealth(b.Name),
+			Health:  fakeHealth(b.Name),
 			Buckets: 100 * b.Weight, Packets: packets, Bytes: 100 * packets,
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,15 +25,21 @@ type agents struct {
 // upWithAgents brings the lab of takeover.yaml up until the end of the test.
 func upWithAgents(t *testing.T) *agents {
 	t.Helper()
+	return upFile(t, "takeover.yaml")
+}
+
+// upFile brings the lab of a file in testdata up until the end of the test.
+func upFile(t *testing.T, file string) *agents {
+	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make network namespaces: run with sudo")
 	}
-	text, err := os.ReadFile("testdata/takeover.yaml")
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("t%d", os.Getpid())
-	spec, err := lab.Parse("takeover.yaml", []byte(strings.ReplaceAll(string(text), "NAME", name)))
+	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(string(text), "NAME", name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +53,21 @@ func upWithAgents(t *testing.T) *agents {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		a.end()
 		if err := lab.Down(name, nil); err != nil {
 			t.Error(err)
 		}
 	})
 	return a
+}
+
+// end ends those agents too that the lab does not know of, for it did not start them.
+func (a *agents) end() {
+	for _, process := range a.processes {
+		if process.Kill() == nil {
+			process.Wait()
+		}
+	}
 }
 
 // start starts all agents again.

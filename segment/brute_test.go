@@ -207,10 +207,16 @@ func (b *brute) conflicts(q segment.Query, taken []topology.Edge, e topology.Edg
 	})
 }
 
+// networksPerCheck networks are drawn from each seed, so that a test sees thousands.
+const networksPerCheck = 20
+
+func seeded(t *rapid.T) *rand.Rand {
+	return rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+}
+
 // multigraph draws a network with parallel and one-way links, shared-risk groups, and few different weights and delays. It is
 // drawn evenly from a seed, as a shrinker's love of small numbers makes dull networks.
-func multigraph(t *rapid.T) (*topology.Graph, *rand.Rand) {
-	rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+func multigraph(t *rapid.T, rnd *rand.Rand) *topology.Graph {
 	b := topology.NewBuilder("drawn", 0)
 	nodes := 3 + rnd.IntN(4)
 	for v := range nodes {
@@ -242,7 +248,7 @@ func multigraph(t *rapid.T) (*topology.Graph, *rand.Rand) {
 			add(to, from, weight, delay, groups)
 		}
 	}
-	return b.Build(), rnd
+	return b.Build()
 }
 
 func query(g *topology.Graph, rnd *rand.Rand) segment.Query {
@@ -268,9 +274,11 @@ func engine(t testing.TB, v topology.View) *segment.Engine {
 // with there being none.
 func TestPathsAreBest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		g, rnd := multigraph(r)
-		q := query(g, rnd)
-		checkAnswer(r, engine(t, g.All()), newBrute(g.All()), q)
+		rnd := seeded(r)
+		for range networksPerCheck {
+			g := multigraph(r, rnd)
+			checkAnswer(r, engine(t, g.All()), newBrute(g.All()), query(g, rnd))
+		}
 	})
 }
 
@@ -324,7 +332,7 @@ func checkVerdict(t *rapid.T, e *segment.Engine, q segment.Query, p segment.Path
 // TestListsAreMinimal segments every simple path of a network.
 func TestListsAreMinimal(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		g, _ := multigraph(r)
+		g := multigraph(r, seeded(r))
 		e, b := engine(t, g.All()), newBrute(g.All())
 		for _, p := range b.simple(0, 1, func(topology.Edge) bool { return true }) {
 			for _, m := range []segment.Model{segment.Paper, segment.Forced, segment.ForcedAdjacency} {

@@ -29,7 +29,8 @@ func change(g *topology.Graph, rnd *rand.Rand) []segment.Change {
 // with those of an engine that never knew another state.
 func TestChangesAreApplied(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		g, rnd := multigraph(r)
+		rnd := seeded(r)
+		g := multigraph(r, rnd)
 		e := engine(t, g.All())
 		weights := make([]uint32, g.Edges())
 		for edge := range weights {
@@ -73,7 +74,8 @@ func TestChangesAreApplied(t *testing.T) {
 func TestAffectedPoliciesAreFound(t *testing.T) {
 	affected, all := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
-		g, rnd := multigraph(r)
+		rnd := seeded(r)
+		g := multigraph(r, rnd)
 		e := engine(t, g.All())
 		var w segment.Watch
 		var answers []segment.Answer

@@ -1,5 +1,11 @@
 package segment
 
+import (
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
 // Disjoint finds paths from one node to another that share nothing of the kind asked for, one after the other, each the best
 // over what the ones before have left. Finding none is not an error; the answer says why.
 func (e *Engine) Disjoint(q Query) (Answer, error) {
@@ -10,4 +16,26 @@ func (e *Engine) Disjoint(q Query) (Answer, error) {
 	s := e.searches.Get().(*search)
 	defer e.searches.Put(s)
 	return s.run(q), nil
+}
+
+// Batch answers many queries with so many workers, at least one. Answers are in the order of the queries.
+func (e *Engine) Batch(queries []Query, workers int) ([]Answer, error) {
+	answers := make([]Answer, len(queries))
+	var next atomic.Int64
+	var group errgroup.Group
+	for range max(1, workers) {
+		group.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(queries) {
+					return nil
+				}
+				var err error
+				if answers[i], err = e.Disjoint(queries[i]); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return answers, group.Wait()
 }

@@ -24,9 +24,6 @@ const (
 	maxSIDs = hopCost - 1
 )
 
-// latencyOf is the latency in a cost, in units of the graph's delay.
-func latencyOf(cost uint64) int64 { return int64(cost / latencyUnit) }
-
 // Engine answers queries about one network in one state. Queries may run in many goroutines at once; Apply must be alone.
 type Engine struct {
 	graph    *topology.Graph

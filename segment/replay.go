@@ -26,7 +26,8 @@ func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 	for i, sid := range sids {
 		row := e.igp.From(from)
 		if row.Dist[sid.Node] == spf.Unreachable {
-			return Replay{}, fmt.Errorf("SID %d: %w: %s does not reach %s", i+1, ErrBroken, e.graph.Node(from).Name, e.graph.Node(sid.Node).Name)
+			return Replay{}, fmt.Errorf("SID %d: %w: %s does not reach %s",
+				i+1, ErrBroken, e.graph.Node(from).Name, e.graph.Node(sid.Node).Name)
 		}
 		r.add(e, row, sid.Node)
 		if sid.Link != topology.NoEdge {

@@ -58,7 +58,7 @@ func (s *states) improve(limit uint64) bool {
 	kind := s.query.Model.layer()
 	s.last.start(s.igp.To(s.query.To), kind, true)
 	s.finish(0, s.query.From, topology.NoEdge, 0)
-	if s.limit <= s.least+2*sidCost {
+	if s.limit <= s.quick.least+2*sidCost {
 		return s.chosen >= 0 // one SID is the only thing better than two, at the least cost of all
 	}
 	free := s.latency.To(s.query.To).Dist

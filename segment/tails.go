@@ -53,7 +53,7 @@ func (s *states) meet(index int32, at state) {
 		// From the state to the tail it costs at least what the two differ in their distance from either end.
 		c := it.Node
 		cost := at.cost + s.tails.cost[c] + 2*sidCost
-		if cost+max(beyond(free[at.node], free[c]), beyond(s.ahead[c], s.ahead[at.node])) >= s.limit {
+		if cost+max(beyond(free[at.node], free[c]), beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
 			continue
 		}
 		between := s.legTo(i).cost(at.node)
@@ -100,7 +100,7 @@ func (s *states) findTails() {
 	}
 	t.known, t.begun, t.queue, t.sorted = true, 0, t.queue[:0], t.sorted[:0]
 	for v := range topology.Node(s.graph.Nodes()) {
-		ahead := s.ahead[v]
+		ahead := s.quick.ahead[v]
 		if ahead >= s.limit || s.bounds[v] >= s.limit || ahead+s.bounds[v]+3*sidCost >= s.limit {
 			continue
 		}

@@ -11,7 +11,7 @@ VERSION := $(shell git -c safe.directory='*' describe --tags --always --dirty 2>
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test lint house generate check-generate bench fuzz fmt clean
+.PHONY: help build demo test lint house generate check-generate bench bench-paths fuzz fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -20,7 +20,7 @@ build: ## Build ./sextant, one static binary; needs Go alone
 	@scripts/deps.sh go
 	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o sextant ./cmd/sextant
 
-demo: build ## Random choice against service hunting, on the same load, in network namespaces of this machine
+demo: build ## Service hunting against random choice, and downloads while servers leave, in network namespaces of this machine
 	@scripts/deps.sh bpffs
 	$(AS_ROOT) ./sextant demo
 
@@ -47,9 +47,13 @@ check-generate: ## Compare the committed objects with freshly compiled ones
 	@scripts/deps.sh go generate
 	@scripts/check-generate.sh
 
-bench: ## Net nanoseconds per packet of edge and host, as ratios to a bare encapsulation
+bench: bench-paths ## Net nanoseconds per packet of edge and host, as ratios to a bare encapsulation
 	@scripts/deps.sh go bpffs
 	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench Programs -benchtime 1x
+
+bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it
+	@scripts/deps.sh go
+	go test ./segment ./segment/proof -count=1 -run '^$$' -bench .
 
 fuzz: ## Each fuzz target for a short time (FUZZTIME=10s)
 	@scripts/deps.sh go

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/experiment"
+	"sextant/experiment/churn"
+	"sextant/experiment/disjoint"
+)
+
+func (a *app) experimentCommand() *cobra.Command {
+	return noun("experiment", "Experiments of the literature, run again", seeAlso("sextant demo", "sextant path"),
+		a.experimentList(), a.experimentRun(), a.experimentReport())
+}
+
+// experiments are all that there are, in the order of the list.
+func experiments() []experiment.Experiment { return slices.Concat(disjoint.All(), churn.All()) }
+
+func (a *app) experimentList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the experiments, and how long they take",
+		Example:           "  sextant experiment list\n  sextant experiment list -o wide",
+		Annotations:       seeAlso("sextant experiment run"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			return a.show(experimentsView())
+		},
+	}
+}
+
+// experimentItem is an experiment in JSON.
+type experimentItem struct {
+	Name   string `json:"name"`
+	Title  string `json:"title"`
+	Source string `json:"source"`
+	Shows  string `json:"shows"`
+	Lasts  string `json:"lasts"`
+}
+
+func experimentsView() view {
+	var items struct {
+		Items []experimentItem `json:"items"`
+	}
+	t := table{columns: []string{"NAME", "LASTS", "TITLE"}, wide: []string{"SOURCE"}}
+	v := view{}
+	for _, e := range experiments() {
+		items.Items = append(items.Items, experimentItem{e.Name, e.Title, e.Source, e.Shows, e.Lasts})
+		t.rows = append(t.rows, []string{e.Name, e.Lasts, e.Title, e.Source})
+		v.names = append(v.names, e.Name)
+	}
+	v.value, v.tables = items, tables{t}
+	return v
+}
+
+func (a *app) experimentRun() *cobra.Command {
+	var o experiment.Options
+	var all bool
+	cmd := &cobra.Command{
+		Use: "run NAME...", Short: "Run experiments and write reports with the source's numbers beside ours",
+		Long: `Run experiments. Each writes a folder: report.md, result.json, and its tables and charts as CSV and SVG. A run that is
+interrupted resumes where it was; --fresh begins anew.`,
+		Example:           "  sextant experiment run disjoint-fig8\n  sextant experiment run --all --quick --folder results-quick",
+		Annotations:       seeAlso("sextant experiment list", "sextant experiment report"),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeExperiments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && !all {
+				return usageErrorf("missing NAME, or --all; known: %s", strings.Join(experimentNames(), ", "))
+			}
+			o.Version = version
+			if a.progress {
+				o.Progress = a.progressLine
+			}
+			return a.runExperiments(cmd.Context(), o, args)
+		},
+	}
+	folderFlag(cmd, &o.Folder)
+	cmd.Flags().BoolVar(&all, "all", false, "run all experiments")
+	cmd.Flags().BoolVar(&o.Quick, "quick", false, "take fewer cases, to see that it runs")
+	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "begin anew instead of resuming")
+	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "how many processors to use; results do not depend on it, times do")
+	return cmd
+}
+
+func folderFlag(cmd *cobra.Command, folder *string) {
+	cmd.Flags().StringVar(folder, "folder", "results", "where the folders of results are")
+}
+
+func completeExperiments(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return experimentNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+func experimentNames() []string {
+	var names []string
+	for _, e := range experiments() {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// chosen are the experiments of these names, all without a name.
+func chosen(names []string) ([]experiment.Experiment, error) {
+	if len(names) == 0 {
+		return experiments(), nil
+	}
+	var found []experiment.Experiment
+	for _, name := range names {
+		i := slices.IndexFunc(experiments(), func(e experiment.Experiment) bool { return e.Name == name })
+		if i < 0 {
+			return nil, coded{fmt.Errorf("there is no experiment %q; known: %s", name, strings.Join(experimentNames(), ", ")),
+				exitNotFound}
+		}
+		found = append(found, experiments()[i])
+	}
+	return found, nil
+}
+
+func (a *app) runExperiments(ctx context.Context, o experiment.Options, names []string) error {
+	selected, err := chosen(names)
+	if err != nil {
+		return err
+	}
+	for _, e := range selected {
+		if !a.quiet {
+			a.say("%s: %s (lasts about %s)", e.Name, e.Title, e.Lasts)
+		}
+		report, err := experiment.Conduct(ctx, e, o)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.stdout, report)
+	}
+	return nil
+}
+
+func (a *app) experimentReport() *cobra.Command {
+	var folder string
+	cmd := &cobra.Command{
+		Use: "report [NAME...]", Short: "Print the reports of experiments that were run",
+		Example:           "  sextant experiment report disjoint-fig8\n  sextant experiment report > report.md",
+		Annotations:       seeAlso("sextant experiment run"),
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeExperiments,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.reportExperiments(folder, args)
+		},
+	}
+	folderFlag(cmd, &folder)
+	return cmd
+}
+
+// reportExperiments prints the reports of the named experiments, or of all that were run.
+func (a *app) reportExperiments(folder string, names []string) error {
+	selected, err := chosen(names)
+	if err != nil {
+		return err
+	}
+	printed := 0
+	for _, e := range selected {
+		text, err := os.ReadFile(filepath.Join(folder, e.Name, experiment.ReportFile))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && len(names) == 0:
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return coded{fmt.Errorf("%s has no report in %s; run it first: sextant experiment run %s", e.Name, folder, e.Name),
+				exitNotFound}
+		case err != nil:
+			return fmt.Errorf("read the report of %s: %w", e.Name, withoutPath(err))
+		}
+		if printed > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		fmt.Fprint(a.stdout, string(text))
+		printed++
+	}
+	if printed == 0 {
+		return coded{fmt.Errorf("no experiment has a report in %s; run one first: sextant experiment run NAME", folder), exitNotFound}
+	}
+	return nil
+}

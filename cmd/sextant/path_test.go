@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPathSessions(t *testing.T) {
+	for _, s := range []struct {
+		name  string
+		lines []string
+	}{
+		{"path-disjoint", []string{
+			"path disjoint zoo/Abilene Seattle New_York", "path disjoint zoo/Abilene Seattle New_York -o wide",
+			"path disjoint zoo/Abilene Seattle New_York --paths 2", "path disjoint zoo/Abilene Seattle New_York --paths 2 --objective worst -o yaml",
+			"path disjoint zoo/Abilene Seattle New_York --model paper", "path disjoint zoo/Abilene Seattle New_York -o name",
+			"path disjoint zoo/Abilene Seattle New_York --no-proof --disjoint node",
+			"path disjoint zoo/Abilene Seattle New_York --down Seattle>Denver", "path disjoint zoo/Abilene Seattle New_York --avoid 10 --sids 1",
+			"path disjoint zoo-unary/Geant2012 _PT _GR --disjoint srlg --model ecmp",
+			"path disjoint testdata/triangle.edges a c -o json",
+		}},
+		{"path-wrong", []string{
+			"path disjoint zoo/Abilene Seattle", "path disjoint zoo/Abilene Seattle Paris", "path disjoint zoo/Abilene Seattle 3_Seattle",
+			"path disjoint zoo/Abilene S New_York", "path disjoint zoo/Nowhere a b", "path disjoint zoo/Abilene Seattle New_York --model best",
+			"path disjoint zoo/Abilene Seattle New_York --sids 0", "path disjoint zoo/Abilene Seattle New_York --disjoint all",
+			"path disjoint zoo/Abilene Seattle New_York --down Seattle", "path disjoint zoo/Abilene Seattle New_York --avoid Seattle>New_York",
+			"path disjoint zoo/Abilene Seattle New_York --avoid 1000", "path disjoint zoo/Abilene Seattle New_York --objective most",
+			"path disjoint zoo/Abilene Seattle New_York --paths -1", "path",
+		}},
+		{"path-explain", []string{
+			"path explain zoo/Abilene Seattle New_York", "path explain zoo/Abilene Atlanta Seattle",
+			"path explain paper-table3/AS3967 Jose,+CA471 Clara,+CA444 --sids 2",
+			"path explain zoo/Abilene Seattle New_York --disjoint node --down Seattle>Denver -o json",
+		}},
+		{"path-segment", []string{
+			"path segment zoo/Abilene Seattle Denver Kansas Houston", "path segment zoo/Abilene Seattle Denver Kansas Houston -o json",
+			"path segment zoo/Abilene Seattle 10 Denver", "path segment zoo/Abilene Seattle 11 Denver", "path segment zoo/Abilene Seattle",
+			"path segment zoo/Abilene Seattle New_York", "path segment zoo/Abilene Seattle Denver --model other",
+		}},
+		{"path-spf", []string{
+			"path spf zoo/Abilene Seattle", "path spf zoo/Abilene Seattle New_York", "path spf zoo/Abilene Seattle New_York -o json",
+			"path spf zoo/Abilene Seattle -o name", "path spf zoo/Abilene Seattle --down Seattle>Denver --down Seattle>Sunnyvale",
+			"path spf zoo/Abilene Seattle Denver --down Seattle>Denver --down Seattle>Sunnyvale",
+		}},
+		{"path-matrix", []string{
+			"path matrix zoo/Abilene zoo-unary/Abilene --paths 2", "path matrix zoo/Abilene --model paper --sids 1 --paths 0",
+			"path matrix --set nonesuch", "path matrix zoo/Nowhere", "path matrix --model x", "path matrix zoo/Abilene --sids 0",
+			"path matrix --set paper-table3 --largest 60 --model adjacency -o name",
+		}},
+		{"path-diversity", []string{
+			"path diversity zoo-unary/Abilene", "path diversity zoo-unary/Abilene --between 1 -o json",
+			"path diversity zoo-unary/Abilene --between 1 --through 3", "path diversity zoo-unary/Abilene --between x",
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			w := newWorld(t, fakeNode)
+			var text strings.Builder
+			for _, line := range s.lines {
+				text.WriteString(w.line(line))
+			}
+			golden(t, s.name, text.String())
+		})
+	}
+}
+
+// The drawing is XML and names both paths.
+func TestPathDrawing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "paths.svg")
+	newWorld(t, fakeNode).line("path disjoint zoo/Abilene Seattle New_York --draw " + file)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := xml.NewDecoder(strings.NewReader(string(text)))
+	for {
+		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("not XML: %v", err)
+		}
+	}
+	for _, part := range []string{"path 1: 7805, 0_New_York", "path 2: 10314"} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("the drawing does not have %q", part)
+		}
+	}
+}
+
+// Whatever the number of workers, the sums are the same.
+func TestMatrixIsDeterministic(t *testing.T) {
+	var sums []string
+	for _, workers := range []string{"1", "3"} {
+		out := newWorld(t, fakeNode).line("path matrix zoo/Geant2012 --paths 0 -o json --workers " + workers)
+		var result matrixResult
+		if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):strings.LastIndex(out, "}")+1]), &result); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, item := range result.Items {
+			item.Seconds = 0
+			line, err := json.Marshal(item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += string(line) + "\n"
+		}
+		sums = append(sums, text)
+	}
+	if sums[0] != sums[1] || !strings.Contains(sums[0], `"pairs":1560`) {
+		t.Errorf("one worker:\n%sthree:\n%s", sums[0], sums[1])
+	}
+}
+
+func TestExperimentNames(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	for line, want := range map[string]string{
+		"experiment list":                                   "disjoint-fig8 ",
+		"experiment list -o json":                           `"name": "disjoint-fig8"`,
+		"experiment list -o name":                           "\ndisjoint-fig8\n",
+		"experiment run":                                    "missing NAME, or --all; known: disjoint-table3, ",
+		"experiment run nothing":                            `there is no experiment "nothing"; known: disjoint-table3, `,
+		"experiment report disjoint-fig8 --folder testdata": "run it first: sextant experiment run disjoint-fig8",
+		"experiment report --folder " + t.TempDir():         "run one first",
+	} {
+		if out := w.line(line); !strings.Contains(out, want) {
+			t.Errorf("%s\n%s\nhas no %q", line, out, want)
+		}
+	}
+}
+
+// A quick experiment leaves a report, which is printed later.
+func TestExperimentRun(t *testing.T) {
+	folder := t.TempDir()
+	w := newWorld(t, fakeNode)
+	if out := w.line("experiment run disjoint-table3 disjoint-pairs --quick -q --folder " + folder); !strings.Contains(out, "[exit 0]") {
+		t.Fatal(out)
+	}
+	out := w.line("experiment report --folder " + folder)
+	for _, part := range []string{"# disjoint-table3", "| AS3967 | adjacency | 4 |", "identical"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("the report does not have %q:\n%s", part, out)
+		}
+	}
+	for _, file := range []string{"disjoint-table3/table3.csv", "disjoint-table3/result.json", "disjoint-pairs/pairs.csv"} {
+		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,42 @@
+package churn
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// toggle lets one server of up, taken at random, leave or return. The last one that is up stays.
+func toggle(random *rand.Rand, up []bool) {
+	left := 0
+	for _, is := range up {
+		if is {
+			left++
+		}
+	}
+	i := random.IntN(len(up))
+	for up[i] && left == 1 {
+		i = random.IntN(len(up))
+	}
+	up[i] = !up[i]
+}
+
+// flap toggles a server at every interval until ctx ends, and returns how often.
+func flap(ctx context.Context, m members, interval time.Duration, seed uint64) (changes int, err error) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	up := all(servers)
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return changes, nil
+		case <-ticker.C:
+		}
+		toggle(random, up)
+		if err := m.set(context.WithoutCancel(ctx), up); err != nil {
+			return changes, err
+		}
+		changes++
+	}
+}

@@ -1,0 +1,184 @@
+package churn
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sextant/loadgen"
+)
+
+// downloads is a load: workers fetch a document again and again while servers leave and return.
+type downloads struct {
+	bytes    int
+	workers  int
+	duration time.Duration // no download begins after it
+	timeout  time.Duration // for one
+	interval time.Duration // between changes; 0: none
+	seed     uint64        // of the changes: which servers leave and return
+	progress func(done, failed int, left time.Duration)
+}
+
+// outcome is what became of a load. It survives JSON, to be kept.
+type outcome struct {
+	Policy     string            `json:"policy"`
+	Requests   int               `json:"requests"`
+	Failed     int               `json:"failed"`
+	Failures   loadgen.Failures  `json:"failures"`
+	Example    map[string]string `json:"example,omitempty"` // an error of each kind
+	Changes    int               `json:"changes"`           // servers that left or returned
+	Redirected float64           `json:"redirected"`        // share of the packets that servers received and sent on
+	Resets     uint64            `json:"resets"`            // that servers sent
+	Mbps       float64           `json:"megabitPerSecond"`
+	Ms         []float64         `json:"ms,omitempty"` // how long good downloads took
+}
+
+// rate is the share of downloads that failed.
+func (o outcome) rate() float64 { return float64(o.Failed) / float64(max(1, o.Requests)) }
+
+// download runs the load against a policy's VIP, from all servers up.
+func (a *arena) download(ctx context.Context, p policy, d downloads) (outcome, error) {
+	m, err := a.members(ctx, p)
+	if err != nil {
+		return outcome{}, err
+	}
+	before, err := a.traffic(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	result, changes, err := a.loadAndFlap(ctx, p, m, d)
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := m.set(ctx, all(servers)); err != nil {
+		return outcome{}, err
+	}
+	after, err := a.traffic(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	passed := after.minus(before)
+	result.Policy, result.Changes, result.Redirected, result.Resets = p.name, changes, passed.share(), passed.resets
+	return result, nil
+}
+
+// loadAndFlap changes the members at every interval as long as downloads begin.
+func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d downloads) (o outcome, changes int, err error) {
+	if d.interval == 0 {
+		o, err = a.load(ctx, p, d)
+		return o, 0, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	flapping, stop := context.WithTimeout(ctx, d.duration-d.interval/2) // so that each run has as many changes
+	defer stop()
+	var failure error
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		if changes, failure = flap(flapping, m, d.interval, d.seed); failure != nil {
+			cancel(failure)
+		}
+	})
+	o, err = a.load(ctx, p, d)
+	stop()
+	wait.Wait()
+	if failure != nil {
+		return o, changes, fmt.Errorf("change the servers of policy %s: %w", p.name, failure)
+	}
+	return o, changes, err
+}
+
+func (a *arena) load(ctx context.Context, p policy, d downloads) (o outcome, err error) {
+	var done, failed atomic.Int64
+	watched := d.watch(&done, &failed)
+	result, err := a.fetches(ctx, p, d, func(f loadgen.Fetch) {
+		if f.Failure != "" {
+			failed.Add(1)
+			return
+		}
+		done.Add(1)
+		o.Ms = append(o.Ms, f.Ms)
+	})
+	watched()
+	if err != nil {
+		return outcome{}, err
+	}
+	o.Requests, o.Failed, o.Failures = int(result.Done+result.Failed), int(result.Failed), result.Failures
+	o.Example, o.Mbps = result.FirstErrors, result.MegabitPerSecond
+	return o, nil
+}
+
+// fetches runs the generator on the client node.
+func (a *arena) fetches(ctx context.Context, p policy, d downloads, each func(loadgen.Fetch)) (*loadgen.DownloadResult, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	reader, writer := io.Pipe()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, self, "load", fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip, d.bytes), "--each",
+		"--workers", strconv.Itoa(d.workers), "--duration", d.duration.String(), "--deadline", d.timeout.String(),
+		"--sources", clientRange)
+	cmd.Stdout, cmd.Stderr = writer, &stderr
+	ended := make(chan error, 1)
+	go func() {
+		err := a.lab.Exec("client", cmd)
+		writer.Close()
+		ended <- err
+	}()
+	result, unread := fetched(reader, each)
+	reader.CloseWithError(unread) // nothing waits for us to read
+	if err := <-ended; err != nil {
+		return nil, fmt.Errorf("download: %w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return result, unread
+}
+
+// fetched reads what the generator writes.
+func fetched(r io.Reader, each func(loadgen.Fetch)) (*loadgen.DownloadResult, error) {
+	for lines := json.NewDecoder(r); ; {
+		var line loadgen.Line
+		if err := lines.Decode(&line); err != nil {
+			return nil, fmt.Errorf("read what the downloads tell: %w", err)
+		}
+		switch {
+		case line.Result != nil:
+			return line.Result, nil
+		case line.Fetch != nil:
+			each(*line.Fetch)
+		}
+	}
+}
+
+// watchInterval is how often somebody is told how far a load is.
+const watchInterval = 250 * time.Millisecond
+
+func (d downloads) watch(done, failed *atomic.Int64) (stop func()) {
+	if d.progress == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	begun := time.Now()
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for ctx.Err() == nil {
+			d.progress(int(done.Load()), int(failed.Load()), max(0, d.duration-time.Since(begun)))
+			select {
+			case <-ctx.Done():
+			case <-time.After(watchInterval):
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wait.Wait()
+	}
+}

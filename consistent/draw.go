@@ -6,8 +6,8 @@ import "math/bits"
 // here because tables must be the same in every release, which the methods of math/rand do not promise.
 type generator struct{ state uint64 }
 
-func newGenerator(seed, round uint64) *generator {
-	return &generator{state: mix(seed ^ mix(round))}
+func newGenerator(seed, digest uint64) *generator {
+	return &generator{state: mix(seed ^ mix(digest))}
 }
 
 // golden is 2^64 divided by the golden ratio, the step of SplitMix64.

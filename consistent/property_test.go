@@ -184,3 +184,28 @@ func TestOneChangeTouchesOneMember(t *testing.T) {
 		}
 	})
 }
+
+// Who resumes from a table's owners gets the same tables from then on: edges still agree when one of them has started again.
+func TestResumedTableFollowsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		table, err := consistent.Build(rapid.IntRange(1, 300).Draw(t, "slots"), seed, drawMembers(t, "first members"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "updates before") {
+			table = mustUpdate(t, table, drawMembers(t, "members before"))
+		}
+		resumed, err := consistent.Resume(owners(table), seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "updates after") {
+			members := drawMembers(t, "members after")
+			table, resumed = mustUpdate(t, table, members), mustUpdate(t, resumed, members)
+			if diff := cmp.Diff(owners(table), owners(resumed)); diff != "" {
+				t.Fatalf("owners (-table +resumed):\n%s", diff)
+			}
+		}
+	})
+}

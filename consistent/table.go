@@ -19,8 +19,9 @@ type Member struct {
 type Table struct {
 	owners []uint16
 	seed   uint64
-	// round counts the updates that moved slots, so that each one draws other slots than the one before.
-	round uint64
+	// digest of the owners: what an update draws follows from it, so tables with the same owners have the same future, however they
+	// came about.
+	digest uint64
 	// quotas is the number of slots of each id that owns any, by ascending id. Id 0 holds what nobody owns.
 	quotas []quota
 }
@@ -41,18 +42,18 @@ func Build(slots int, seed uint64, members []Member) (*Table, error) {
 	return empty.Update(members)
 }
 
-// Resume makes a table from the owners of its slots, such as another process left them; 0 is nobody. They need not be in
-// proportion to anything: the next Update brings them there, and keeps what it can.
+// Resume makes a table from the owners of its slots, such as another process left them; 0 is nobody. Its updates are those of
+// the table that had these owners. They need not be in proportion to anything: the next Update brings them there, and keeps
+// what it can.
 func Resume(owners []uint16, seed uint64) (*Table, error) {
 	if err := checkSlots(len(owners)); err != nil {
 		return nil, err
 	}
 	t := &Table{owners: slices.Clone(owners), seed: seed}
 	var owned [1 << 16]int
-	for _, id := range owners {
+	for slot, id := range owners {
 		owned[id]++
-		// Rounds seen before are not known. A digest of the owners is as good: it is not the one of an earlier table.
-		t.round = mix(t.round ^ uint64(id))
+		t.digest += digestOf(int32(slot), id)
 	}
 	for id, n := range owned {
 		if n > 0 {
@@ -81,8 +82,8 @@ func (t *Table) Update(members []Member) (*Table, error) {
 	if len(gains) == 0 {
 		return t, nil
 	}
-	next := &Table{owners: slices.Clone(t.owners), seed: t.seed, round: t.round + 1, quotas: changes.quotas()}
-	random := newGenerator(next.seed, next.round)
+	next := &Table{owners: slices.Clone(t.owners), seed: t.seed, digest: t.digest, quotas: changes.quotas()}
+	random := newGenerator(t.seed, t.digest)
 	next.hand(random.draw(next.owners, losses), random.shuffled(gains))
 	return next, nil
 }
@@ -90,8 +91,17 @@ func (t *Table) Update(members []Member) (*Table, error) {
 // hand gives the slots away: slots[i] to heirs[i].
 func (t *Table) hand(slots []int32, heirs []uint16) {
 	for i, slot := range slots {
+		t.digest += digestOf(slot, heirs[i]) - digestOf(slot, t.owners[slot])
 		t.owners[slot] = heirs[i]
 	}
+}
+
+// digestOf is what a slot adds to the digest: nothing if nobody owns it.
+func digestOf(slot int32, id uint16) uint64 {
+	if id == 0 {
+		return 0
+	}
+	return mix(uint64(slot)<<16 | uint64(id))
 }
 
 // Owner returns the id that owns slot, from 0 to Slots()-1; 0 if nobody does.

@@ -51,7 +51,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// With one candidate nothing changes at all.
+// With one candidate nothing changes at all, and what follows is the same too: edges still agree when one of them has started again.
 func TestResumeOneCandidate(t *testing.T) {
 	g, backends := evolved(t, 1)
 	resumed, err := pool.Resume(exact(g.Buckets(), 1), chains(g), backends, 0)
@@ -60,6 +60,11 @@ func TestResumeOneCandidate(t *testing.T) {
 	}
 	if !slices.Equal(chains(g), chains(resumed)) {
 		t.Error("chains changed")
+	}
+	for _, backends := range [][]pool.Backend{with(up(11), 2, pool.Draining), up(11), up(8)} {
+		if g, resumed = next(t, g, backends), next(t, resumed, backends); !slices.Equal(chains(g), chains(resumed)) {
+			t.Errorf("with %v, who resumed has other chains", backends)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"sextant/agent/api"
@@ -38,12 +39,14 @@ type Agent struct {
 	warnings []string
 	metrics  *metrics
 	journal  *journal
+	etcd     *archivist                           // nil: the node file names none
 	noted    map[config.Endpoint]*pool.Generation // what the journal was told last
+	silent   map[netip.AddrPort]bool              // peers that did not answer in time
 	speaker  *speaker                             // nil: the node speaks no BGP
 	learned  map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
 	checks   checks
 	events   []api.Event   // the latest
-	retry    time.Duration // how long chains wait that could not be brought up to date; 0: they could
+	retryAt  time.Duration // on the clock of now: when chains are tried again that could not be brought up to date; 0: they could
 }
 
 // Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended it; forwarding goes on
@@ -51,7 +54,9 @@ type Agent struct {
 func Run(ctx context.Context, options Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &Agent{options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{})}
+	a := &Agent{
+		options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{}), silent: map[netip.AddrPort]bool{},
+	}
 	m, err := thisMachine()
 	if err == nil {
 		err = m.check()
@@ -67,6 +72,8 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer a.journal.close()
+	a.etcd = openArchivist(options.Node, options.Log)
+	defer a.etcd.close()
 	// Whatever can refuse is asked before the data plane is touched.
 	servers, err := listen(options.Node.API)
 	if err != nil {
@@ -230,6 +237,7 @@ func (a *Agent) unchangeable(next *config.Node) error {
 		{"node", a.node.Name, next.Name, "apply the file of node " + a.node.Name + ", or start another agent for node " + next.Name},
 		{"state", a.node.State, next.State, restart + a.node.State},
 		{"api.socket", a.node.API.Socket, next.API.Socket, restart + a.node.API.Socket},
+		{"edge.etcd", etcdText(a.node), etcdText(next), restart + etcdText(a.node)},
 		{"api.metrics", listener(a.node.API), listener(next.API), restart + listener(a.node.API)},
 	} {
 		if fixed.is != fixed.wanted {
@@ -240,6 +248,14 @@ func (a *Agent) unchangeable(next *config.Node) error {
 		}
 	}
 	return unchangeableBGP(a.node.BGP, next.BGP)
+}
+
+// etcdText says how etcd is reached.
+func etcdText(n *config.Node) string {
+	if n.Edge == nil || n.Edge.Etcd == nil {
+		return "none"
+	}
+	return n.Edge.Etcd.String()
 }
 
 // listener names where metrics are served.

@@ -25,7 +25,10 @@ type journal struct {
 
 // openJournal makes the directory, and begins to write.
 func openJournal(state, node string, log *slog.Logger) (*journal, error) {
-	j := &journal{dir: filepath.Join(state, node+".chains"), log: log, waiting: make(chan map[config.Endpoint]*pool.Generation, 1), done: make(chan struct{})}
+	j := &journal{
+		dir: filepath.Join(state, node+".chains"), log: log,
+		waiting: make(chan map[config.Endpoint]*pool.Generation, 1), done: make(chan struct{}),
+	}
 	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create directory for the journal of chains: %w; name another one as state in the node file", err)
 	}
@@ -93,7 +96,7 @@ func (j *journal) read(e config.Endpoint) []pool.Chain {
 	return chains
 }
 
-// noteChains hands to the journal what has changed since.
+// noteChains hands to the journal and to the archivist what has changed since.
 func (a *Agent) noteChains() {
 	changed, now := map[config.Endpoint]*pool.Generation{}, map[config.Endpoint]*pool.Generation{}
 	if a.edge != nil {
@@ -112,6 +115,7 @@ func (a *Agent) noteChains() {
 		}
 	}
 	if len(changed) > 0 {
+		a.etcd.write(a.node.Secret, maps.Clone(changed))
 		a.journal.write(changed)
 	}
 	a.noted = now

@@ -71,10 +71,10 @@ var (
 	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
 	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
 	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
-	checkSeconds   = description("backend_check_duration_seconds", "How long the latest health check of a backend took.", "service", "backend")
+	checkSeconds   = description("backend_check_duration_seconds", "Duration of the latest health check of a backend.", "service", "backend")
 	checksTotal    = description("backend_checks_total", "Health checks of a backend.", "service", "backend", "result")
 	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.", "service", "backend")
-	servicePanic   = description("service_panic", "Whether too few backends are healthy, so that all that should be up are used.", "service")
+	servicePanic   = description("service_panic", "Whether so few backends are healthy that all that should be up are used.", "service")
 	backendUp      = description("backend_up", "Whether a backend takes new connections.", "service", "backend")
 	backendWeight  = description("backend_weight", "A backend's share of new connections in relation to the others.", "service", "backend")
 	busyGauge      = description("service_busy_connections", "Open connections of a service on this host.", "service", "family")
@@ -90,6 +90,8 @@ var (
 	bgpUp        = description("bgp_session_up", "Whether the BGP session to a neighbor is established.", "peer")
 	bgpIgnored   = description("bgp_ignored_routes_total", "Routes of hosts that were of no use, by reason.", "reason")
 	bgpFaults    = description("bgp_malformed_updates_total", "BGP messages that broke the rules, by what became of them.", "handling")
+	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
+	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
 	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
 )
 
@@ -125,6 +127,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	m.collectBGP(ctx, out)
+	m.agent.etcd.collect(out)
 	status, err := m.agent.Status(ctx)
 	if err == nil {
 		for _, p := range status.Programs {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,4 +180,24 @@ func TestEdgeTellsPeers(t *testing.T) {
 		t.Errorf("for another service: %s", response.Status)
 	}
 	r.stop()
+}
+
+// A peer that takes a connection and says nothing is asked once, not again for each service.
+func TestSilentPeerIsAskedOnce(t *testing.T) {
+	var asked atomic.Int32
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	}))
+	t.Cleanup(func() { close(over); server.Close() })
+	m := newMachine(t)
+	r := m.start(strings.Replace(nodeText, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", server.Listener.Addr()), 1))
+	r.stop()
+	if asked.Load() != 1 {
+		t.Errorf("it was asked %d times, want once", asked.Load())
+	}
 }

@@ -71,28 +71,42 @@ func (a *Agent) chainsHandler() http.Handler {
 }
 
 // askPeers returns the chains of a service as the peers have them, in the order of the configuration; those that do not answer in time,
-// or wrongly, are left out with a warning.
+// or wrongly, are left out with a warning. Who took all the time is not asked about further services: an edge that is off would
+// cost each of them as much.
 func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
 	defer cancel()
-	answers := make([]chan []pool.Chain, len(n.Edge.Peers))
+	answers := make([]chan told, len(n.Edge.Peers))
 	for i, peer := range n.Edge.Peers {
-		answers[i] = make(chan []pool.Chain, 1)
+		answers[i] = make(chan told, 1)
+		if a.silent[peer] {
+			answers[i] <- told{}
+			continue
+		}
 		go func() {
 			chains, err := askPeer(ctx, n.Secret, peer, e.String())
-			if err != nil {
-				a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e, "error", err)
-			}
-			answers[i] <- chains
+			answers[i] <- told{chains, err, ctx.Err() != nil}
 		}()
 	}
 	var all [][]pool.Chain
-	for _, answer := range answers {
-		if chains := <-answer; chains != nil {
-			all = append(all, chains)
+	for i, peer := range n.Edge.Peers {
+		answer := <-answers[i]
+		if answer.err != nil {
+			a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e, "error", answer.err)
+			a.silent[peer] = answer.late
+		}
+		if answer.chains != nil {
+			all = append(all, answer.chains)
 		}
 	}
 	return all
+}
+
+// told is what a peer has answered.
+type told struct {
+	chains []pool.Chain
+	err    error
+	late   bool
 }
 
 func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpoint string) ([]pool.Chain, error) {
@@ -102,7 +116,7 @@ func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpo
 	if err != nil {
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: peersTimeout}).Do(request)
 	if err != nil {
 		return nil, cause(err)
 	}
@@ -121,10 +135,10 @@ func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpo
 	return pool.ParseRecord(record)
 }
 
-// chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else this machine's disk. Only chains of
-// as many buckets count; nil if there are none.
+// chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else etcd, or else this
+// machine's disk. Only chains of as many buckets count; nil if there are none.
 func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain {
-	known := a.askPeers(n, e)
+	known := append(a.askPeers(n, e), a.etcd.read(n.Secret, e)...)
 	if own := a.journal.read(e); own != nil {
 		known = append(known, own)
 	}

@@ -9,6 +9,10 @@ import (
 // role is *edgeRole or *hostRole. The zero value is a node without the role.
 type role[R any] interface {
 	comparable
+	roleMethods[R]
+}
+
+type roleMethods[R any] interface {
 	// same says whether both, which are there, run by the same program.
 	same(R) bool
 	// fill brings the program's tables from the services of before (zero: they are empty) to its own.
@@ -18,6 +22,11 @@ type role[R any] interface {
 	// runsAt notes where the program runs.
 	runsAt([]datapath.Attachment)
 }
+
+var (
+	_ roleMethods[*edgeRole] = (*edgeRole)(nil)
+	_ roleMethods[*hostRole] = (*hostRole)(nil)
+)
 
 // pinnable is what package datapath loads.
 type pinnable interface {

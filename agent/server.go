@@ -128,6 +128,9 @@ func (a *Agent) status() (api.Status, error) {
 		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
 		Programs: []api.Program{},
 	}
+	if warning := a.etcd.warning(); warning != "" {
+		s.Warnings = append(s.Warnings, warning)
+	}
 	for _, at := range a.edge.attached() {
 		s.Programs = append(s.Programs, api.Program{
 			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,

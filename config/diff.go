@@ -154,10 +154,10 @@ func (d *differ) edge(a, b *Edge) {
 		return
 	case a == nil:
 		d.add("edge", edgeSettings(b))
-		a = &Edge{Source: b.Source, Encapsulation: b.Encapsulation, HopLimit: b.HopLimit, Buckets: b.Buckets, Shadow: b.Shadow}
+		a = edgeAlone(b)
 	case b == nil:
 		d.remove("edge", edgeSettings(a))
-		b = &Edge{Source: a.Source, Encapsulation: a.Encapsulation, HopLimit: a.HopLimit, Buckets: a.Buckets, Shadow: a.Shadow}
+		b = edgeAlone(a)
 	}
 	d.modify("edge", "source", a.Source.String(), b.Source.String())
 	d.modify("edge", "encapsulation", string(a.Encapsulation), string(b.Encapsulation))
@@ -165,6 +165,7 @@ func (d *differ) edge(a, b *Edge) {
 	d.number("edge", "buckets", a.Buckets, b.Buckets)
 	d.shadow(a.Shadow, b.Shadow)
 	d.peers(a.Peers, b.Peers)
+	d.modify("edge", "etcd", a.Etcd.String(), b.Etcd.String())
 	named(d, a.Interfaces, b.Interfaces,
 		func(i EdgeInterface) string { return i.Name },
 		func(i EdgeInterface) (string, string) {
@@ -175,6 +176,13 @@ func (d *differ) edge(a, b *Edge) {
 			d.modify(title, "mode", string(a.Mode), string(b.Mode))
 		})
 	d.services(a.Services, b.Services)
+}
+
+// edgeAlone is an edge without what is compared one by one.
+func edgeAlone(e *Edge) *Edge {
+	alone := *e
+	alone.Interfaces, alone.Peers, alone.Services = nil, nil, nil
+	return &alone
 }
 
 func edgeSettings(e *Edge) string {

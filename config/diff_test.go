@@ -18,6 +18,7 @@ func TestDiffOfEverything(t *testing.T) {
 	b.State = "/srv"
 	b.API = config.API{Socket: "/run/s.sock"}
 	b.Edge.HopLimit = 32
+	b.Edge.Etcd = &config.Etcd{Endpoints: []string{"http://[fd00:5e::3]:2379", "http://[fd00:5e::4]:2379"}, Prefix: "/sextant"}
 	b.Edge.Encapsulation = config.SRH
 	b.Edge.Interfaces = []config.EdgeInterface{{Name: "eth0", Side: config.External, Mode: config.Auto},
 		{Name: "eth1", Side: config.Internal, Mode: config.Native}}

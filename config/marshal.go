@@ -80,6 +80,7 @@ type documentEdge struct {
 	HopLimit      int                 `yaml:"hopLimit" json:"hopLimit"`
 	Buckets       int                 `yaml:"buckets" json:"buckets"`
 	Peers         []string            `yaml:"peers,flow,omitempty" json:"peers,omitempty"`
+	Etcd          *documentEtcd       `yaml:"etcd,omitempty" json:"etcd,omitempty"`
 	Shadow        *documentShadow     `yaml:"shadow,omitempty" json:"shadow,omitempty"`
 	Services      []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
@@ -175,6 +176,7 @@ func edgeDocument(e *Edge) *documentEdge {
 		HopLimit:      e.HopLimit,
 		Buckets:       e.Buckets,
 		Peers:         each(e.Peers, netip.AddrPort.String),
+		Etcd:          etcdDocument(e.Etcd),
 		Shadow:        shadowDocument(e.Shadow),
 		Services: each(e.Services, func(s Service) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)

@@ -48,6 +48,7 @@ type Edge struct {
 	Buckets       int // slots of each service's table
 	Shadow        Shadow
 	Peers         []netip.AddrPort // api.metrics of other edges, who know what happened before this one started
+	Etcd          *Etcd            // nil: none
 	Services      []Service
 }
 
@@ -224,6 +225,7 @@ func (n *Node) Clone() *Node {
 		edge := *n.Edge
 		edge.Interfaces = slices.Clone(edge.Interfaces)
 		edge.Peers = slices.Clone(edge.Peers)
+		edge.Etcd = edge.Etcd.clone()
 		edge.Services = slices.Clone(edge.Services)
 		for i := range edge.Services {
 			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)

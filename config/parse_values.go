@@ -105,7 +105,9 @@ func ParseListener(s string) (netip.AddrPort, error) {
 }
 
 // hostBehaviors are what bpf/host.c does at a local SID.
-var hostBehaviors = []srv6.Behavior{srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND}
+var hostBehaviors = []srv6.Behavior{
+	srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND,
+}
 
 // alternatives writes "a, b or c".
 func alternatives[T any](known []T) string {

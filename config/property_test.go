@@ -65,6 +65,9 @@ func drawEdge(t *rapid.T) *config.Edge {
 	if rapid.Bool().Draw(t, "peers") {
 		e.Peers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:5e::e2]:9477"), netip.MustParseAddrPort("[fd00:5e::e3]:9477")}
 	}
+	if rapid.Bool().Draw(t, "etcd") {
+		e.Etcd = drawEtcd(t)
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
 		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t), Check: drawCheck(t)}
 		if s.Check != nil {
@@ -79,6 +82,21 @@ func drawEdge(t *rapid.T) *config.Edge {
 			})
 		}
 		e.Services = append(e.Services, s)
+	}
+	return e
+}
+
+func drawEtcd(t *rapid.T) *config.Etcd {
+	e := &config.Etcd{
+		Endpoints: pick(t, []string{"https://[fd00:5e::3]:2379"}, []string{"https://etcd1.example:2379", "https://192.0.2.3:65535"}),
+		Prefix:    "/" + rapid.StringMatching(`[-_./a-z]{0,9}[A-Z]`).Draw(t, "prefix"),
+		TLS:       config.EtcdTLS{CA: pick(t, "", "/ca.pem")},
+	}
+	if rapid.Bool().Draw(t, "user") {
+		e.Username, e.PasswordFile = rapid.StringMatching(`[a-z "#:{]{0,9}[a-z]`).Draw(t, "username"), "/password"
+	}
+	if rapid.Bool().Draw(t, "certificate") {
+		e.TLS.Certificate, e.TLS.Key = "/edge.pem", "/edge.key"
 	}
 	return e
 }

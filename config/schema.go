@@ -71,6 +71,7 @@ func readEdge(v value, e *Edge) {
 		field{"hopLimit", intoNumber(&e.HopLimit), ""},
 		field{"buckets", intoNumber(&e.Buckets), ""},
 		field{"peers", intoList(&e.Peers, readListener), ""},
+		field{"etcd", func(v value) { e.Etcd = &Etcd{}; readEtcd(v, e.Etcd) }, ""},
 		field{"shadow", func(v value) { readShadow(v, &e.Shadow) }, ""},
 		field{"services", intoList(&e.Services, readService), ""},
 	)

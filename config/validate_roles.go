@@ -28,6 +28,7 @@ func (c *checker) edge(e *Edge) {
 	}
 	c.shadow(e.Shadow)
 	c.peers(e.Peers)
+	c.etcd(e.Etcd)
 	c.services(e)
 }
 

@@ -49,7 +49,10 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Ranking{seed: seed, members: sorted, ranked: make([]uint16, slots*rankingDepth), known: make([]uint8, slots), bounds: make([]standing, slots)}
+	r := &Ranking{
+		seed: seed, members: sorted,
+		ranked: make([]uint16, slots*rankingDepth), known: make([]uint8, slots), bounds: make([]standing, slots),
+	}
 	s := newScorer(seed, sorted)
 	for slot := range slots {
 		r.fill(slot, s)
@@ -71,7 +74,10 @@ func (r *Ranking) Update(members []Member) (*Ranking, error) {
 	if len(joined) > len(sorted)/4 { // it would be as much work
 		return Rank(r.Slots(), r.seed, sorted)
 	}
-	next := &Ranking{seed: r.seed, members: sorted, ranked: slices.Clone(r.ranked), known: slices.Clone(r.known), bounds: slices.Clone(r.bounds)}
+	next := &Ranking{
+		seed: r.seed, members: sorted,
+		ranked: slices.Clone(r.ranked), known: slices.Clone(r.known), bounds: slices.Clone(r.bounds),
+	}
 	scorer := newScorer(r.seed, sorted)
 	next.remove(left, scorer)
 	for _, m := range joined {
@@ -233,8 +239,8 @@ func newScorer(seed uint64, members []Member) *scorer {
 	return s
 }
 
-// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest score of several is a member's with a
-// probability in proportion to its weight. It is computed so that every machine gets the same number.
+// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest
+// score of several is a member's with a probability in proportion to its weight. Every machine gets the same number.
 func (s *scorer) standing(slot int, id uint16) standing {
 	u := mix(s.seed ^ mix(uint64(slot)<<16|uint64(id)))
 	return standing{float64(negativeLog2(u, s.logs)) * s.inverse[id], id}

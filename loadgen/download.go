@@ -17,6 +17,19 @@ type DownloadConfig struct {
 	Want     []byte         // the content that every body must have; any of the announced length if nil
 	Timeout  time.Duration  // for one fetch; 60 s if 0
 	Sources  []netip.Prefix // addresses to send from, each fetch the next one; any if empty
+	Each     func(Fetch)    // called after each fetch, one at a time, if not nil
+}
+
+// Fetch is what became of one fetch of a closed loop.
+type Fetch struct {
+	Ms      float64 `json:"ms"`                // until its end, good or bad
+	Failure string  `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
+}
+
+// Line is a line of a closed loop's report in JSON Lines: a fetch, or at the end the result.
+type Line struct {
+	Fetch  *Fetch          `json:"fetch,omitempty"`
+	Result *DownloadResult `json:"result,omitempty"`
 }
 
 // DownloadResult is what a closed-loop load has measured.
@@ -109,8 +122,15 @@ func (d *download) fetch(ctx context.Context) {
 	switch {
 	case got.err == nil:
 		d.tally.succeed(got.server, got.at.Sub(begin))
+		d.tell(Fetch{Ms: milliseconds(got.at.Sub(begin))})
 	case ctx.Err() == nil: // else it was us who ended it
-		d.tally.fail(got.err)
+		d.tell(Fetch{Ms: milliseconds(time.Since(begin)), Failure: d.tally.fail(got.err)})
+	}
+}
+
+func (d *download) tell(f Fetch) {
+	if d.config.Each != nil {
+		d.config.Each(f)
 	}
 }
 

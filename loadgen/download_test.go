@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,34 @@ func TestDownloadEndsWithItsContext(t *testing.T) {
 	result, err := loadgen.Download(ctx, loadgen.DownloadConfig{URL: url, Workers: 2, Duration: time.Hour})
 	if err != context.Canceled || result == nil || result.Failed != 0 {
 		t.Errorf("result %+v, error %v, want no failure and the cause", result, err)
+	}
+}
+
+// Each is told of every fetch.
+func TestDownloadTellsEach(t *testing.T) {
+	answers := 0
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if answers++; answers == 2 {
+			http.NotFound(w, r)
+			return
+		}
+		io.WriteString(w, "right")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []string
+	_, err := loadgen.Download(ctx, loadgen.DownloadConfig{
+		URL: url, Duration: time.Hour,
+		Each: func(f loadgen.Fetch) {
+			if f.Ms <= 0 {
+				t.Errorf("fetch %+v took no time", f)
+			}
+			if told = append(told, f.Failure); len(told) == 3 {
+				cancel()
+			}
+		},
+	})
+	if err != context.Canceled || !slices.Equal(told, []string{"", "status", ""}) {
+		t.Errorf("told of %q, error %v; want a failure of kind status as the second of three", told, err)
 	}
 }
 

@@ -86,11 +86,12 @@ func newTally() *tally {
 	return &tally{latency: newSample(), examples: make(map[string]string), servers: make(map[string]*serverTally)}
 }
 
-func (t *tally) fail(err error) {
-	kind := t.failures.count(err)
+func (t *tally) fail(err error) (kind string) {
+	kind = t.failures.count(err)
 	if _, known := t.examples[kind]; !known {
 		t.examples[kind] = err.Error()
 	}
+	return kind
 }
 
 func (t *tally) succeed(server string, latency time.Duration) {

@@ -34,7 +34,8 @@ func (s Spec) normal() (Spec, error) {
 	case s.Candidates < 1 || s.Candidates > MaxChain:
 		return s, fmt.Errorf("pool: %d candidates per bucket; choose 1 to %d", s.Candidates, MaxChain)
 	case s.Depth < s.Candidates || s.Depth > MaxChain:
-		return s, fmt.Errorf("pool: chains of %d backends for %d candidates; choose %d to %d", s.Depth, s.Candidates, s.Candidates, MaxChain)
+		return s, fmt.Errorf("pool: chains of %d backends for %d candidates; choose %d to %d",
+			s.Depth, s.Candidates, s.Candidates, MaxChain)
 	case s.Drain < 0:
 		return s, fmt.Errorf("pool: negative drain time %v; choose 0 or more", s.Drain)
 	case s.Policy == Offer && s.Method == Modulo:

@@ -16,10 +16,12 @@ type demoOptions struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "demo", Short: "Random choice against service hunting, on the same load",
+		Use: "demo", Short: "Service hunting against random choice, and downloads that survive while servers leave",
 		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it with the same stream of
 requests first by random choice, then by service hunting over two and over three candidates, and compare the response
-times. It takes less than a minute, needs root, and leaves nothing behind.`,
+times. Then let a server leave or return every second under downloads, by a router's equal-cost multipath, by
+VRF-shadowing and by offer, and count those that fail. It takes less than a minute and a half, needs root, and leaves
+nothing behind.`,
 		Example:           "  sextant demo",
 		Annotations:       seeAlso("sextant lab", "sextant load"),
 		Args:              takes(),

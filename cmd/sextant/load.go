@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ type loadFlags struct {
 	closed  loadgen.DownloadConfig
 	sources string
 	want    string
+	each    bool
 }
 
 func (a *app) loadCommand() *cobra.Command {
@@ -51,9 +53,13 @@ The exit code is 1 if there was no right answer at all.`,
 	flags.IntVar(&f.open.MaxInFlight, "max-in-flight", 0,
 		"open: requests beyond are not sent, and counted (default 10000)")
 	flags.StringVar(&f.want, "want", "", "closed: file with the content that every answer must have")
+	flags.BoolVar(&f.each, "each", false, "closed: write a line of JSON when a fetch ends, and the result as the last one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.settle(args[0]); err != nil {
 			return err
+		}
+		if f.each && f.closed.Workers > 0 {
+			return a.eachLoad(cmd.Context(), f.closed)
 		}
 		if f.closed.Workers > 0 {
 			return a.closedLoad(cmd.Context(), f.closed)
@@ -123,6 +129,24 @@ func (a *app) closedLoad(ctx context.Context, c loadgen.DownloadConfig) error {
 			result.Done, result.Failed, failureText(result.Failures)),
 		tables: tables{timingTable(timing{"fetch", result.Latency}), serverTable(result.Servers, result.Done)},
 	})
+}
+
+// eachLoad is a closed load for programs that want to know how it goes.
+func (a *app) eachLoad(ctx context.Context, c loadgen.DownloadConfig) error {
+	lines := json.NewEncoder(a.stdout)
+	var deaf error // who listened is gone
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	c.Each = func(f loadgen.Fetch) {
+		if deaf = lines.Encode(loadgen.Line{Fetch: &f}); deaf != nil {
+			stop(deaf)
+		}
+	}
+	result, err := loadgen.Download(ctx, c)
+	if result == nil || deaf != nil {
+		return err
+	}
+	return errors.Join(lines.Encode(loadgen.Line{Result: result}), err)
 }
 
 // showLoad prints what was measured, also when the run was cut short.

@@ -20,6 +20,7 @@ import (
 	"sextant/agent"
 	"sextant/config"
 	"sextant/experiment"
+	"sextant/experiment/churn"
 	"sextant/kernel"
 )
 
@@ -51,13 +52,21 @@ func unload(node *config.Node, dir string) error {
 	return agent.Unload(filepath.Clean(dir))
 }
 
-// How long the demonstration loads the servers: together with the lab, less than a minute.
+// How long the demonstration loads the servers: together with the labs, less than a minute and a half.
 const (
 	demoWarmUp  = 2 * time.Second
 	demoRandom  = 22 * time.Second
 	demoHunting = 10 * time.Second
+	demoChurn   = 6 * time.Second // for each policy
 )
 
+// demonstrated is the demonstration in JSON.
+type demonstrated struct {
+	Hunting *experiment.Hunting  `json:"hunting"`
+	Churn   *churn.Demonstration `json:"churn"`
+}
+
+// demo has two acts: random choice against service hunting, and servers that leave and return under downloads.
 func demo(ctx context.Context, o demoOptions) error {
 	h, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
 		WarmUp: demoWarmUp, Random: demoRandom, Hunting: demoHunting, Say: o.Say, Progress: o.Progress,
@@ -65,10 +74,20 @@ func demo(ctx context.Context, o demoOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return json.NewEncoder(o.Output).Encode(h)
+	if !o.JSON { // what is known is shown
+		if err := h.Write(o.Output); err != nil {
+			return err
+		}
+		fmt.Fprintln(o.Output)
 	}
-	if err := h.Write(o.Output); err != nil {
+	c, err := churn.Demonstrate(ctx, churn.DemonstrationOptions{Duration: demoChurn, Say: o.Say, Progress: o.Progress})
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		return json.NewEncoder(o.Output).Encode(demonstrated{h, c})
+	}
+	if err := c.Write(o.Output); err != nil {
 		return err
 	}
 	return writeNext(o.Output, typed(os.Args[0], os.Getenv("SUDO_UID") != ""))

@@ -17,7 +17,7 @@ import (
 
 func (a *app) pathCommand() *cobra.Command {
 	return noun("path", "Paths through a topology: segment lists, disjoint ones, and proofs", seeAlso("sextant service"),
-		a.pathDisjoint(), a.pathExplain(), a.pathSegment(), a.pathSPF(), a.pathMatrix(), a.pathDiversity())
+		a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathMatrix(), a.pathDiversity())
 }
 
 // pathFlags are what most of the path commands take.

@@ -90,10 +90,10 @@ const (
 func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
 		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand()),
-		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(), a.bgpCommand(), a.mapCommand(),
-			a.configCommand(), a.monitorCommand(), a.topCommand()),
+		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(), a.bgpCommand(),
+			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand()),
 		in(groupPlan, a.topologyCommand(), a.pathCommand()),
-		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand()),
+		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand(), a.simCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
 }
 

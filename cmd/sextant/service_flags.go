@@ -26,7 +26,7 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 		"edge: hosts to which a new connection is offered, 1 to 6")
 	flags.StringVar(&f.table, "table", "rendezvous", "edge: how buckets are given to backends: rendezvous, exact or modulo")
 	flags.IntVar(&f.depth, "depth", config.DefaultDepth, "edge: backends that a packet is offered to at most, past owners included")
-	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets, like 1h; 0: until its place is needed")
+	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets; 0: until its place is needed")
 	flags.StringVar(&f.slowStart, "slow-start", "0", "edge: time in which a backend that comes up gets its share, like 30s")
 	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: always (default), static or dynamic")
 	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")

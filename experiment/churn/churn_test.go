@@ -4,22 +4,28 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sextant/loadgen"
 )
 
-// Each change is of one server, and one is always up.
+// Each change is of one server, and as many as must are always up.
 func TestToggle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
-	up := all(2)
+	up := all(4)
 	left, returned := 0, 0
 	for range 1000 {
 		before := slices.Clone(up)
-		toggle(random, up)
-		changed := 0
+		toggle(random, up, 2)
+		changed, now := 0, 0
 		for i := range up {
+			if up[i] {
+				now++
+			}
 			if up[i] != before[i] {
 				changed++
 				if up[i] {
@@ -29,8 +35,8 @@ func TestToggle(t *testing.T) {
 				}
 			}
 		}
-		if changed != 1 || !slices.Contains(up, true) {
-			t.Fatalf("%v became %v, want one change and one server up", before, up)
+		if changed != 1 || now < 2 {
+			t.Fatalf("%v became %v, want one change and two servers up", before, up)
 		}
 	}
 	if left == 0 || returned == 0 {
@@ -130,6 +136,21 @@ func TestSays(t *testing.T) {
 	} {
 		if got := says(test.policy, test.outcome); got != test.want {
 			t.Errorf("%s with %+v: %q, want %q", test.policy.name, test.outcome, got, test.want)
+		}
+	}
+}
+
+func TestFetched(t *testing.T) {
+	var told []loadgen.Fetch
+	each := func(f loadgen.Fetch) { told = append(told, f) }
+	text := `{"fetch":{"ms":12.5}}` + "\n" + `{"fetch":{"ms":3,"failure":"reset"}}` + "\n"
+	result, err := fetched(strings.NewReader(text+`{"result":{"done":1,"failed":1}}`), each)
+	if want := []loadgen.Fetch{{Ms: 12.5}, {Ms: 3, Failure: "reset"}}; err != nil || result.Done != 1 || !slices.Equal(told, want) {
+		t.Errorf("result %+v, told of %v, error %v, want %v and a result", result, told, err, want)
+	}
+	for _, cut := range []string{"", text, text + "nonsense"} {
+		if result, err := fetched(strings.NewReader(cut), each); err == nil {
+			t.Errorf("what ends without a result gives %+v", result)
 		}
 	}
 }

@@ -57,7 +57,9 @@ func runFigures9To12(ctx context.Context, r *experiment.Recorder) error {
 	if r.Quick() {
 		f.sweep = quickSweep
 	}
-	err := within(ctx, setting{name: "shadow-fig9", client: true}, func(ctx context.Context, a *arena) error { return f.measure(ctx, r, a) })
+	err := within(ctx, setting{name: "shadow-fig9", client: true}, func(ctx context.Context, a *arena) error {
+		return f.measure(ctx, r, a)
+	})
 	if err != nil {
 		return err
 	}
@@ -117,8 +119,8 @@ func follow(r *experiment.Recorder, format string, args ...any) func(done, faile
 
 func (f *figures) report(r *experiment.Recorder) error {
 	scaleNote(r)
-	r.Note("In the paper the client is the bottleneck. Here its link has %d Mbit/s, so that as many downloads of 5 MB as there take longer "+
-		"than 2 s: how long a download lasts is how many changes it meets.", clientRate/1_000_000)
+	r.Note("In the paper the client is the bottleneck. Here its link has %d Mbit/s, so that as many downloads of 5 MB as there take "+
+		"longer than 2 s: how long a download lasts is how many changes it meets.", clientRate/1_000_000)
 	r.Note("A failed download ends early and a new one begins, as in the paper, so there are more downloads where more fail.")
 	for _, size := range f.sweep.sizes {
 		if err := f.failures(r, size); err != nil {
@@ -173,7 +175,7 @@ func says(p policy, o outcome) string {
 	case p == shadow, p == remembered:
 		return "two changes within a download can break it"
 	case p == resilient:
-		return "connections of a server that leaves are broken"
+		return "buckets that pause for a second move, with their connections"
 	default:
 		return "each change breaks connections"
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// toggle lets one server of up, taken at random, leave or return. The last one that is up stays.
-func toggle(random *rand.Rand, up []bool) {
+// toggle lets one server of up, taken at random, leave or return. At least so many stay.
+func toggle(random *rand.Rand, up []bool, stay int) {
 	left := 0
 	for _, is := range up {
 		if is {
@@ -15,17 +15,17 @@ func toggle(random *rand.Rand, up []bool) {
 		}
 	}
 	i := random.IntN(len(up))
-	for up[i] && left == 1 {
+	for up[i] && left <= stay {
 		i = random.IntN(len(up))
 	}
 	up[i] = !up[i]
 }
 
 // flap toggles a server at every interval until ctx ends, and returns how often.
-func flap(ctx context.Context, m members, interval time.Duration, seed uint64) (changes int, err error) {
-	random := rand.New(rand.NewPCG(seed, 0))
+func flap(ctx context.Context, m members, d downloads) (changes int, err error) {
+	random := rand.New(rand.NewPCG(d.seed, 0))
 	up := all(servers)
-	ticker := time.NewTicker(interval)
+	ticker := time.NewTicker(d.interval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -33,7 +33,7 @@ func flap(ctx context.Context, m members, interval time.Duration, seed uint64) (
 			return changes, nil
 		case <-ticker.C:
 		}
-		toggle(random, up)
+		toggle(random, up, max(1, d.stay))
 		if err := m.set(context.WithoutCancel(ctx), up); err != nil {
 			return changes, err
 		}

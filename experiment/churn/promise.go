@@ -22,6 +22,7 @@ const (
 	promised     = 100_000
 	promiseBytes = 60_000
 	promiseMany  = 600
+	promiseStay  = 3                // so five are away at most: as many past owners as a chain has beside one candidate
 	promiseTurn  = 30 * time.Second // a part that is kept when the run is interrupted
 )
 
@@ -37,7 +38,7 @@ func runPromise(ctx context.Context, r *experiment.Recorder) error {
 		for part := 0; whole.Requests < goal; part++ {
 			o, err := experiment.Part(r, fmt.Sprintf("part-%d", part), func() (outcome, error) {
 				return a.download(ctx, offer, downloads{bytes: promiseBytes, workers: promiseMany, duration: turn, timeout: patience,
-					interval: time.Second, seed: uint64(part), progress: follow(r, "%d of %d", whole.Requests, goal)})
+					interval: time.Second, seed: uint64(part), stay: promiseStay, progress: follow(r, "%d of %d", whole.Requests, goal)})
 			})
 			if err != nil {
 				return err
@@ -54,6 +55,7 @@ func runPromise(ctx context.Context, r *experiment.Recorder) error {
 		return err
 	}
 	scaleNote(r)
+	r.Note("At most five servers are away at a time, which is what offer promises with one candidate and chains of six (docs/continuity.md).")
 	r.Compare(experiment.Comparison{
 		What: "offer: failed downloads, a change every second", Source: "-", Ours: ofRequests(whole), Says: says(offer, whole),
 	})

@@ -24,6 +24,7 @@ type downloads struct {
 	timeout  time.Duration // for one
 	interval time.Duration // between changes; 0: none
 	seed     uint64        // of the changes: which servers leave and return
+	stay     int           // servers that are up at any time, at least; one if 0
 	progress func(done, failed int, left time.Duration)
 }
 
@@ -83,7 +84,7 @@ func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d download
 	var failure error
 	var wait sync.WaitGroup
 	wait.Go(func() {
-		if changes, failure = flap(flapping, m, d.interval, d.seed); failure != nil {
+		if changes, failure = flap(flapping, m, d); failure != nil {
 			cancel(failure)
 		}
 	})

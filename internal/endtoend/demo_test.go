@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sextant/experiment"
+	"sextant/experiment/churn"
 	"sextant/kernel"
 	"sextant/lab"
 )
@@ -67,6 +68,39 @@ func TestDemoStopped(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped under load: error %v, want that it was stopped", err)
+	}
+	nothingLeft(t)
+}
+
+// The second act, cut short: servers leave and return, and offer loses nothing.
+func TestChurn(t *testing.T) {
+	needsRoot(t)
+	d, err := churn.Demonstrate(t.Context(), churn.DemonstrationOptions{Duration: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t)
+	for _, p := range d.Policies {
+		if p.Requests == 0 || p.Changes != 2 {
+			t.Errorf("%s: %+v, want downloads and two changes", p.Policy, p)
+		}
+		if p.Policy == "offer" && (p.Failed != 0 || p.Resets != 0 || p.Redirected == 0) {
+			t.Errorf("offer: %+v, want no failure, no reset, and packets that are sent on", p)
+		}
+	}
+}
+
+// Whenever the second act is stopped, nothing of it is left.
+func TestChurnStopped(t *testing.T) {
+	needsRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := churn.Demonstrate(ctx, churn.DemonstrationOptions{
+		Duration: time.Minute,
+		Progress: func(string) { cancel() }, // downloads are under way
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that it was stopped", err)
 	}
 	nothingLeft(t)
 }

@@ -55,6 +55,7 @@ func runEmulate(ctx context.Context, args []string) error {
 	flags.StringVar(&c.Name, "name", "", "")
 	flags.IntVar(&c.Cores, "cores", 0, "")
 	flags.IntVar(&c.Workers, "workers", 0, "")
+	flags.IntVar(&c.Backlog, "backlog", 0, "")
 	listen := flags.String("listen", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -76,6 +77,10 @@ func runLoad(ctx context.Context, args []string) error {
 	flags.Uint64Var(&c.Seed, "seed", 0, "")
 	flags.DurationVar(&c.WarmUp, "warm-up", 0, "")
 	flags.DurationVar(&c.Duration, "duration", time.Second, "")
+	closed := loadgen.DownloadConfig{URL: args[0]}
+	flags.Bool("each", false, "")
+	flags.IntVar(&closed.Workers, "workers", 0, "")
+	flags.DurationVar(&closed.Timeout, "deadline", 0, "")
 	sources := flags.String("sources", "", "")
 	err := flags.Parse(args[1:])
 	if err != nil {
@@ -84,9 +89,23 @@ func runLoad(ctx context.Context, args []string) error {
 	if c.Sources, err = loadgen.ParseSources(*sources); err != nil {
 		return err
 	}
+	if closed.Workers > 0 {
+		closed.Duration, closed.Sources = c.Duration, c.Sources
+		return runDownload(ctx, closed)
+	}
 	result, err := loadgen.Run(ctx, c)
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(result)
+}
+
+func runDownload(ctx context.Context, c loadgen.DownloadConfig) error {
+	lines := json.NewEncoder(os.Stdout)
+	c.Each = func(f loadgen.Fetch) { lines.Encode(loadgen.Line{Fetch: &f}) }
+	result, err := loadgen.Download(ctx, c)
+	if err != nil {
+		return err
+	}
+	return lines.Encode(loadgen.Line{Result: result})
 }

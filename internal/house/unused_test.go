@@ -56,6 +56,9 @@ func newUseGraph(r *repository) *useGraph {
 	seen := map[*types.Package]bool{}
 	for _, p := range r.packages {
 		g.addInterfaces(p.Types, seen)
+		for _, instance := range p.TypesInfo.Instances {
+			g.addInterface(instance.Type)
+		}
 	}
 	for _, p := range ownPackages(r) {
 		for _, file := range p.Syntax {

@@ -71,7 +71,7 @@ var (
 	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
 	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
 	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
-	checkSeconds   = description("backend_check_duration_seconds", "Duration of the latest health check of a backend.", "service", "backend")
+	checkSeconds   = description("backend_check_duration_seconds", "Duration of a backend's latest health check.", "service", "backend")
 	checksTotal    = description("backend_checks_total", "Health checks of a backend.", "service", "backend", "result")
 	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.", "service", "backend")
 	servicePanic   = description("service_panic", "Whether so few backends are healthy that all that should be up are used.", "service")

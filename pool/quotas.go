@@ -7,8 +7,9 @@ import (
 )
 
 // quotaSelection gives each backend its exact share (Method Exact). There is one consistent table per place in the chain, each
-// with a seed of its own, so the second candidates of one backend's buckets are spread over all others, and a backend that fails hands its load
-// to all others too. The first table alone decides the first candidate; shares of new connections are therefore exact.
+// with a seed of its own, so the second candidates of one backend's buckets are spread over all others, and a backend that
+// fails hands its load to all others too. The first table alone decides the first candidate; shares of new connections are
+// therefore exact.
 //
 // A later table names a backend that is in the chain already in about one of n buckets. Then the spare table is probed until it
 // names another one.

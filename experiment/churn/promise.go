@@ -55,7 +55,7 @@ func runPromise(ctx context.Context, r *experiment.Recorder) error {
 		return err
 	}
 	scaleNote(r)
-	r.Note("At most five servers are away at a time, which is what offer promises with one candidate and chains of six (docs/continuity.md).")
+	r.Note("At most five servers are away at a time: what offer promises for one candidate and chains of six (docs/continuity.md).")
 	r.Compare(experiment.Comparison{
 		What: "offer: failed downloads, a change every second", Source: "-", Ours: ofRequests(whole), Says: says(offer, whole),
 	})

@@ -19,7 +19,7 @@ const (
 	maxWorkers             = 65535
 	maxWindow              = 65535
 	maxInfrastructure      = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
-	maxSIDLengths          = 4    // SID_LENGTHS_MAX in bpf/host.c
+	maxSIDs                = 16   // SIDS_MAX in bpf/host.c
 	maxServices            = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
 	maxName                = 63   // of nodes, services and backends: they are labels of metrics
 	maxInterfaceName       = 15   // IFNAMSIZ - 1

@@ -154,9 +154,8 @@ func (c *checker) sids(sids []SID) {
 	if len(sids) == 0 {
 		c.invalid("host.sids", "the host has no SID", `add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
 	}
-	prefixes, lengths := unique[netip.Prefix]{}, map[int]bool{}
+	prefixes := unique[netip.Prefix]{}
 	for i, s := range sids {
-		lengths[s.Prefix.Bits()] = true
 		where := fmt.Sprintf("host.sids[%d].prefix", i)
 		if _, taken := prefixes.add(s.Prefix, ""); taken {
 			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix), "delete one of the two")
@@ -164,7 +163,7 @@ func (c *checker) sids(sids []SID) {
 		c.sid(where, fmt.Sprintf("host.sids[%d].behavior", i), s)
 		c.backup(fmt.Sprintf("host.sids[%d].backup", i), s)
 	}
-	c.count("host.sids", "different prefix lengths", len(lengths), maxSIDLengths)
+	c.count("host.sids", "SIDs", len(sids), maxSIDs)
 }
 
 // sid checks that the bits behind the prefix are what its behaviour takes

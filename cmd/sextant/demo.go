@@ -20,7 +20,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it with the same stream of
 requests first by random choice, then by service hunting over two and over three candidates, and compare the response
 times. Then let a server leave or return every second under downloads, by a router's equal-cost multipath, by
-VRF-shadowing and by offer, and count those that fail. It takes less than a minute and a half, needs root, and leaves
+VRF-shadowing and by offer, and count those that fail. It takes less than a minute, needs root, and leaves
 nothing behind.`,
 		Example:           "  sextant demo",
 		Annotations:       seeAlso("sextant lab", "sextant load"),

@@ -52,12 +52,12 @@ func unload(node *config.Node, dir string) error {
 	return agent.Unload(filepath.Clean(dir))
 }
 
-// How long the demonstration loads the servers: together with the labs, less than a minute and a half.
+// How long the demonstration loads the servers: together with the labs, less than a minute.
 const (
 	demoWarmUp  = 2 * time.Second
-	demoRandom  = 22 * time.Second
-	demoHunting = 10 * time.Second
-	demoChurn   = 6 * time.Second // for each policy
+	demoRandom  = 16 * time.Second
+	demoHunting = 6 * time.Second
+	demoChurn   = 5 * time.Second // for each policy
 )
 
 // demonstrated is the demonstration in JSON.

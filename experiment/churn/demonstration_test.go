@@ -11,9 +11,9 @@ func shown() *Demonstration {
 	return &Demonstration{
 		Servers: servers, Parallel: parallel, Bytes: large, IntervalSeconds: 1,
 		Policies: []outcome{
-			{Policy: "ecmp", Requests: 512, Failed: 235, Resets: 1165},
-			{Policy: "shadow", Requests: 455, Failed: 33, Resets: 99, Redirected: 0.193},
-			{Policy: "offer", Requests: 439, Redirected: 0.048},
+			{Policy: "ecmp", Requests: 465, Failed: 210, Resets: 847},
+			{Policy: "shadow", Requests: 401, Failed: 20, Resets: 57, Redirected: 0.167},
+			{Policy: "offer", Requests: 389, Redirected: 0.052},
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -56,8 +55,8 @@ func bgpPeersView(peers []api.BGPPeer) view {
 			since = p.Since.Format(time.RFC3339)
 		}
 		t.rows = append(t.rows, []string{
-			p.Address.String(), count(p.ASN), p.State, p.Session, cmp.Or(p.BFD, "-"),
-			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), since, cmp.Or(p.Reason, "-"),
+			p.Address.String(), count(p.ASN), p.State, p.Session, orDash(p.BFD),
+			count(int(p.ReceivedRoutes)), count(int(p.AdvertisedRoutes)), since, orDash(p.Reason),
 		})
 		v.names = append(v.names, p.Address.String())
 	}
@@ -100,7 +99,7 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 		}
 		t.rows = append(t.rows, []string{
 			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID), weight, string(state), addressOrDash(r.Peer),
-			cmp.Or(string(r.Ignored), "-"), cmp.Or(r.Behavior, "-"), cmp.Or(r.Distinguisher, "-"),
+			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher),
 		})
 		v.names = append(v.names, r.VIP.String())
 	}

@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// settleTime is how long a process without a ready condition must live.
-	settleTime = 50 * time.Millisecond
 	// pollTime is the wait between two looks at a ready condition.
 	pollTime = 10 * time.Millisecond
 	// probeTime bounds one look.
@@ -26,7 +24,7 @@ const (
 // process ends before.
 func (s *starter) awaitReady(ctx context.Context, ready Ready, ended <-chan error) error {
 	if ready.Kind == ReadyAtOnce {
-		return settleDown(ctx, ended)
+		return s.settleDown(ctx, ended)
 	}
 	timeout := time.After(s.patience)
 	for {
@@ -48,7 +46,7 @@ func (s *starter) awaitReady(ctx context.Context, ready Ready, ended <-chan erro
 
 // settleDown fails if the process fails within a moment, as one does whose
 // program is missing. A process that ends well may have gone to the background.
-func settleDown(ctx context.Context, ended <-chan error) error {
+func (s *starter) settleDown(ctx context.Context, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -57,7 +55,7 @@ func settleDown(ctx context.Context, ended <-chan error) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(settleTime):
+	case <-time.After(s.settle):
 		return nil
 	}
 }

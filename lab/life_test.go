@@ -84,6 +84,7 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 			_, err := lab.Up(t.Context(), spec, lab.Options{
 				Agent:        []string{"/bin/sleep", "1000"},
 				ReadyTimeout: 300 * time.Millisecond,
+				SettleTime:   time.Minute, // no process here lives that long
 			})
 			wantError(t, err, nil, test.want...)
 			nothingLeft(t, name)

@@ -18,6 +18,7 @@ type starter struct {
 	node     *Node
 	reports  *reporter
 	patience time.Duration // until a process must be ready
+	settle   time.Duration // that a process without a ready condition must live
 }
 
 // start writes the node's files, runs its commands and starts its processes,

@@ -27,11 +27,16 @@ type Options struct {
 	Events func(Event)
 	// ReadyTimeout is how long a process may take to be ready. Optional: 10 seconds.
 	ReadyTimeout time.Duration
+	// SettleTime is how long a process without a ready condition must live. Optional: 50 milliseconds.
+	SettleTime time.Duration
 	// Stdout and Stderr take the output of the steps of [Run]. Optional: it is discarded.
 	Stdout, Stderr io.Writer
 }
 
-const defaultReadyTimeout = 10 * time.Second
+const (
+	defaultReadyTimeout = 10 * time.Second
+	defaultSettleTime   = 50 * time.Millisecond
+)
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Self == "" {
@@ -46,6 +51,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ReadyTimeout == 0 {
 		o.ReadyTimeout = defaultReadyTimeout
+	}
+	if o.SettleTime == 0 {
+		o.SettleTime = defaultSettleTime
 	}
 	return o, nil
 }
@@ -207,7 +215,7 @@ func (h *held) make(ctx context.Context, nodes []NodeSpec, f *fabric) error {
 	}
 	h.reports.event(NetworkBuilt{len(f.nodes), len(f.links), routes, time.Since(began)})
 	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
-		s := starter{lab: h.lab, node: &h.lab.Nodes[i], reports: h.reports, patience: h.opts.ReadyTimeout}
+		s := starter{lab: h.lab, node: &h.lab.Nodes[i], reports: h.reports, patience: h.opts.ReadyTimeout, settle: h.opts.SettleTime}
 		if err := s.start(ctx, nodes[i]); err != nil {
 			return fmt.Errorf("node %s: %w", nodes[i].Name, err)
 		}

@@ -13,7 +13,7 @@ readonly generate='clang-19=clang-19 llvm-19=llvm-strip-19
 	libbpf-dev=/usr/include/bpf/bpf_helpers.h linux-libc-dev=/usr/include/linux/bpf.h'
 readonly lint='clang-format-19=clang-format-19 shellcheck=shellcheck'
 readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputils-ping=ping
-	nginx-light=nginx apache2=apache2 wrk=wrk curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
+	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	etcd-server=etcd'
 # Packages that Debian starts, and enables at boot, when it installs them.
 readonly services='nginx-light:nginx apache2:apache2 frr:frr bird2:bird etcd-server:etcd'

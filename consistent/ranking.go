@@ -1,11 +1,6 @@
 package consistent
 
-import (
-	"math"
-	"math/bits"
-	"slices"
-	"sync"
-)
+import "slices"
 
 // rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how many it is content with before
 // it looks at all members again, so that a member that leaves costs one pass over its slots and rarely more.
@@ -21,24 +16,27 @@ const (
 // members has the same order. It never changes.
 type Ranking struct {
 	seed    uint64
-	members []Member   // of positive weight, by ascending id
-	ranked  []uint16   // rankingDepth ids per slot, best first
-	known   []uint8    // how many of them are in use
-	bounds  []standing // per slot: whoever is not known stands behind this
+	slots   int
+	members []Member     // of positive weight, by ascending id
+	scorer  *scorer      // of the members
+	pages   []*orderPage // shared with the ranking before, where nothing differs
+	reach   float64      // no slot's bound has a higher score
+	index   *slotIndex
 }
 
-// standing is a member's place in the order of a slot: by score, and by id where scores are equal.
-type standing struct {
-	score float64
-	id    uint16
+// orderPage holds the orders of neighbouring slots.
+type orderPage [pageSlots]order
+
+const pageSlots = 16
+
+// order is what is known of a slot.
+type order struct {
+	bound standing // whoever is not known stands behind this, and whoever is known before it
+	ids   [rankingDepth]uint16
+	known uint8 // ids in use, best first
 }
 
-func (a standing) before(b standing) bool {
-	return a.score < b.score || a.score == b.score && a.id < b.id
-}
-
-// everybody is the bound of a slot of which all members are known.
-var everybody = standing{score: math.Inf(1)}
+func (o *order) first() []uint16 { return o.ids[:o.known] }
 
 // Rank makes the orders of slots slots for the members. Members of weight 0 are left out.
 func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
@@ -49,77 +47,131 @@ func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Ranking{
-		seed: seed, members: sorted,
-		ranked: make([]uint16, slots*rankingDepth), known: make([]uint8, slots), bounds: make([]standing, slots),
+	r := &Ranking{seed: seed, slots: slots, members: sorted, scorer: newScorer(seed, sorted)}
+	all := make([]orderPage, (slots+pageSlots-1)/pageSlots)
+	for i := range all {
+		r.pages = append(r.pages, &all[i])
 	}
-	s := newScorer(seed, sorted)
 	for slot := range slots {
-		r.fill(slot, s)
+		r.fill(slot, r.at(slot))
 	}
+	r.index = newSlotIndex(r)
 	return r, nil
 }
 
+// at returns the order of a slot, for reading.
+func (r *Ranking) at(slot int) *order { return &r.pages[slot/pageSlots][slot%pageSlots] }
+
+// own returns the order of a slot for writing. Before is the ranking that r was copied from.
+func (r *Ranking) own(slot int, before *Ranking) *order {
+	if page := slot / pageSlots; r.pages[page] == before.pages[page] {
+		copied := *before.pages[page]
+		r.pages[page] = &copied
+	}
+	return r.at(slot)
+}
+
+// manyChanges is how many members may differ so that it is worth looking for the slots of each.
+const manyChanges = 16
+
 // Update returns the ranking of the members: the same that Rank would make, in less time if few members changed. It returns r
-// itself if none did.
-func (r *Ranking) Update(members []Member) (*Ranking, error) {
+// itself if none did. Changed are the slots whose order may differ, some perhaps twice; nil if that is any.
+func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err error) {
 	sorted, err := normalize(members)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if slices.Equal(sorted, r.members) {
-		return r, nil
+		return r, []int32{}, nil
 	}
 	left, joined := difference(r.members, sorted)
-	if len(joined) > len(sorted)/4 { // it would be as much work
-		return Rank(r.Slots(), r.seed, sorted)
+	if len(joined) > max(len(sorted)/4, 1) { // it would be as much work
+		next, err = Rank(r.slots, r.seed, sorted)
+		return next, nil, err
 	}
-	next := &Ranking{
-		seed: r.seed, members: sorted,
-		ranked: slices.Clone(r.ranked), known: slices.Clone(r.known), bounds: slices.Clone(r.bounds),
+	next = &Ranking{
+		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted), pages: slices.Clone(r.pages), reach: r.reach,
+		index: r.index.following(joined),
 	}
-	scorer := newScorer(r.seed, sorted)
-	next.remove(left, scorer)
+	defer func() { next.index.renew(next) }()
+	changed = []int32{}
+	many := len(left)+len(joined) > manyChanges
+	switch {
+	case many:
+		next.removeAll(left, r)
+	case len(left) == 1 && len(joined) == 1 && left[0].ID == joined[0].ID:
+		return next, next.reweigh(left[0].ID, r), nil
+	default:
+		for _, m := range left {
+			changed = next.remove(m.ID, r, changed)
+		}
+	}
 	for _, m := range joined {
-		next.insert(m, scorer)
+		changed = next.insert(m.ID, r, changed)
 	}
-	return next, nil
+	if many {
+		changed = nil
+	}
+	return next, changed, nil
 }
 
 // difference returns who of before is not in after with the same weight, and who of after is not in before so. Both are
 // sorted by id.
 func difference(before, after []Member) (left, joined []Member) {
-	for _, m := range before {
-		if i, ok := search(after, m.ID); !ok || after[i] != m {
-			left = append(left, m)
-		}
-	}
-	for _, m := range after {
-		if i, ok := search(before, m.ID); !ok || before[i] != m {
-			joined = append(joined, m)
+	for i, j := 0, 0; i < len(before) || j < len(after); {
+		switch {
+		case j == len(after) || i < len(before) && before[i].ID < after[j].ID:
+			left = append(left, before[i])
+			i++
+		case i == len(before) || after[j].ID < before[i].ID:
+			joined = append(joined, after[j])
+			j++
+		default:
+			if before[i] != after[j] {
+				left, joined = append(left, before[i]), append(joined, after[j])
+			}
+			i, j = i+1, j+1
 		}
 	}
 	return left, joined
 }
 
-func search(members []Member, id uint16) (int, bool) {
-	return slices.BinarySearchFunc(members, id, func(m Member, id uint16) int { return int(m.ID) - int(id) })
+// First returns the best members of a slot, best first: all, or at least 8. The caller must not change the slice.
+func (r *Ranking) First(slot int) []uint16 { return r.at(slot).first() }
+
+// Has says whether there is a member of positive weight with this id.
+func (r *Ranking) Has(id uint16) bool {
+	_, ok := slices.BinarySearchFunc(r.members, id, func(m Member, id uint16) int { return int(m.ID) - int(id) })
+	return ok
 }
 
-// Slots returns the number of slots.
-func (r *Ranking) Slots() int { return len(r.known) }
-
-// First returns the best members of a slot, best first: all, or at least 8. The caller must not change the slice.
-func (r *Ranking) First(slot int) []uint16 {
-	return r.ranked[slot*rankingDepth:][:r.known[slot]]
+// Holding returns the slots in whose First a member is, in ascending order; nil if it is none.
+func (r *Ranking) Holding(id uint16) (slots []int32) {
+	if !r.Has(id) {
+		return nil
+	}
+	if known, ok := r.index.lookUp(id); ok {
+		for _, slot := range known {
+			if slices.Contains(r.at(int(slot)).first(), id) {
+				slots = append(slots, slot)
+			}
+		}
+		return slots
+	}
+	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	for slot := range r.slots {
+		if u := drawOf(seed, slot, id); u >= least && r.scorer.standingOf(u, id).before(r.at(slot).bound) {
+			slots = append(slots, int32(slot))
+		}
+	}
+	return slots
 }
 
 // All returns all members in the slot's order. It looks at each of them: First is for every day.
 func (r *Ranking) All(slot int) []uint16 {
-	s := newScorer(r.seed, r.members)
 	all := make([]standing, len(r.members))
 	for i, m := range r.members {
-		all[i] = s.standing(slot, m.ID)
+		all[i] = r.scorer.standing(slot, m.ID)
 	}
 	slices.SortFunc(all, func(a, b standing) int {
 		if a.before(b) {
@@ -135,12 +187,11 @@ func (r *Ranking) All(slot int) []uint16 {
 }
 
 // fill finds the best members of a slot among all.
-func (r *Ranking) fill(slot int, s *scorer) {
+func (r *Ranking) fill(slot int, o *order) {
 	var best [rankingDepth]standing // members come by ascending id, so equal scores keep their order
-	order := r.ranked[slot*rankingDepth:][:rankingDepth]
 	known, bound := 0, everybody
 	for _, m := range r.members {
-		here := s.standing(slot, m.ID)
+		here := r.scorer.standing(slot, m.ID)
 		if known == rankingDepth {
 			if !here.before(best[known-1]) {
 				if here.before(bound) {
@@ -155,134 +206,120 @@ func (r *Ranking) fill(slot int, s *scorer) {
 		known = min(known+1, rankingDepth)
 		i := known - 1
 		for ; i > 0 && here.before(best[i-1]); i-- {
-			best[i], order[i] = best[i-1], order[i-1]
+			best[i], o.ids[i] = best[i-1], o.ids[i-1]
 		}
-		best[i], order[i] = here, m.ID
+		best[i], o.ids[i] = here, m.ID
 	}
-	r.known[slot], r.bounds[slot] = uint8(known), bound
+	o.known, o.bound = uint8(known), bound
+	r.reach = max(r.reach, bound.score)
 }
 
-// remove takes the members who left out of all slots. Slots of which too little is known then are filled anew.
-func (r *Ranking) remove(left []Member, s *scorer) {
-	if len(left) == 0 {
-		return
+// remove takes a member of the ranking before out of all slots. Slots of which too little is known then are filled anew.
+func (r *Ranking) remove(id uint16, before *Ranking, changed []int32) []int32 {
+	slots := before.Holding(id)
+	for _, slot := range slots {
+		r.removeFrom(int(slot), id, before)
 	}
-	var gone [1 << 16 / 64]uint64
-	for _, m := range left {
-		gone[m.ID/64] |= 1 << (m.ID % 64)
-	}
-	for slot := range r.known {
-		order := r.First(slot)
-		kept := 0
-		for _, id := range order {
-			if gone[id/64]&(1<<(id%64)) == 0 {
-				order[kept] = id
-				kept++
-			}
-		}
-		r.known[slot] = uint8(kept)
-		if kept < rankingKeep && r.bounds[slot] != everybody {
-			r.fill(slot, s)
-		}
-	}
+	return append(changed, slots...)
 }
 
-// insert puts m into all slots.
-func (r *Ranking) insert(m Member, s *scorer) {
-	for slot := range r.known {
-		here := s.standing(slot, m.ID)
-		if !here.before(r.bounds[slot]) {
-			continue // behind those that are known
-		}
-		order := r.First(slot)
-		if slices.Contains(order, m.ID) {
-			continue // filled anew
-		}
-		place := len(order)
-		for place > 0 && here.before(s.standing(slot, order[place-1])) {
-			place--
-		}
-		r.insertAt(slot, place, here, s)
+func (r *Ranking) removeFrom(slot int, id uint16, before *Ranking) {
+	o := r.own(slot, before)
+	place := slices.Index(o.first(), id)
+	if place < 0 {
+		return // filled anew
+	}
+	copy(o.ids[place:], o.ids[place+1:o.known])
+	o.known--
+	if o.known < rankingKeep && o.bound != everybody {
+		r.fill(slot, o)
+		r.index.refilled = append(r.index.refilled, int32(slot))
 	}
 }
 
-func (r *Ranking) insertAt(slot, place int, here standing, s *scorer) {
-	if place == rankingDepth {
-		r.bounds[slot] = here
-		return
-	}
-	if r.known[slot] == rankingDepth {
-		r.bounds[slot] = s.standing(slot, r.ranked[slot*rankingDepth+rankingDepth-1])
-	} else {
-		r.known[slot]++
-	}
-	order := r.First(slot)
-	copy(order[place+1:], order[place:])
-	order[place] = here.id
-}
-
-// scorer gives each member its score in a slot; the lowest is the best.
-type scorer struct {
-	seed    uint64
-	inverse []float64 // by id: 1 / weight
-	logs    *[1<<logBits + 1]uint32
-}
-
-func newScorer(seed uint64, members []Member) *scorer {
-	s := &scorer{seed: mix(seed), logs: logTable()}
-	if len(members) > 0 {
-		s.inverse = make([]float64, int(members[len(members)-1].ID)+1)
-	}
-	for _, m := range members {
-		s.inverse[m.ID] = 1 / float64(m.Weight)
-	}
-	return s
-}
-
-// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest
-// score of several is a member's with a probability in proportion to its weight. Every machine gets the same number.
-func (s *scorer) standing(slot int, id uint16) standing {
-	u := mix(s.seed ^ mix(uint64(slot)<<16|uint64(id)))
-	return standing{float64(negativeLog2(u, s.logs)) * s.inverse[id], id}
-}
-
-// logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation; logScale that of the result.
-const (
-	logBits  = 12
-	logScale = 26
-)
-
-// negativeLog2 returns -log2((u+1) / 2^64) in units of 2^-26, from 0 to 64 * 2^26.
-func negativeLog2(u uint64, logs *[1<<logBits + 1]uint32) uint64 {
-	zeros := bits.LeadingZeros64(u | 1)
-	mantissa := (u | 1) << zeros << 1 // the bits behind the leading one
-	index := mantissa >> (64 - logBits)
-	rest := mantissa << logBits >> (64 - logScale)
-	low, high := uint64(logs[index]), uint64(logs[index+1])
-	return uint64(zeros+1)<<logScale - (low + (high-low)*rest>>logScale)
-}
-
-// logTable holds log2(1 + i/4096) in units of 2^-26. It is found by squaring, in integers, because the logarithms of the
-// standard library need not agree in the last bit on all machines.
-var logTable = sync.OnceValue(func() *[1<<logBits + 1]uint32 {
-	var table [1<<logBits + 1]uint32
-	for i := range table {
-		x := uint64(1)<<62 + uint64(i)<<(62-logBits) // 1 + i/4096, as a fraction of 2^62
-		var y uint32
-		if i == 1<<logBits {
-			table[i] = 1 << logScale
+// reweigh gives the only member whose weight differs its new places, in one pass.
+func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
+	seed := r.scorer.seed
+	least := min(r.scorer.least(id, r.reach), before.scorer.least(id, before.reach))
+	for slot := range r.slots {
+		u := drawOf(seed, slot, id)
+		if u < least {
 			continue
 		}
-		for range logScale {
-			high, low := bits.Mul64(x, x)
-			x = high<<2 | low>>62
-			y <<= 1
-			if x >= 1<<63 {
-				x >>= 1
-				y |= 1
-			}
+		bound := r.at(slot).bound
+		was, is := before.scorer.standingOf(u, id).before(bound), r.scorer.standingOf(u, id).before(bound)
+		if was {
+			r.removeFrom(slot, id, before)
 		}
-		table[i] = y
+		if is {
+			r.insertInto(slot, r.scorer.standingOf(u, id), before)
+		}
+		if was || is {
+			changed = append(changed, int32(slot))
+		}
 	}
-	return &table
-})
+	return changed
+}
+
+// removeAll takes many members out of all slots in one pass.
+func (r *Ranking) removeAll(left []Member, before *Ranking) {
+	var gone [1 << 16]bool
+	for _, m := range left {
+		gone[m.ID] = true
+	}
+	for slot := range r.slots {
+		if !slices.ContainsFunc(r.at(slot).first(), func(id uint16) bool { return gone[id] }) {
+			continue
+		}
+		o := r.own(slot, before)
+		o.known = uint8(len(slices.DeleteFunc(o.first(), func(id uint16) bool { return gone[id] })))
+		if o.known < rankingKeep && o.bound != everybody {
+			r.fill(slot, o)
+			r.index.refilled = append(r.index.refilled, int32(slot))
+		}
+	}
+}
+
+// insert puts a member into all slots.
+func (r *Ranking) insert(id uint16, before *Ranking, changed []int32) []int32 {
+	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	for slot := range r.slots {
+		u := drawOf(seed, slot, id)
+		if u < least {
+			continue
+		}
+		here := r.scorer.standingOf(u, id)
+		if !here.before(r.at(slot).bound) {
+			continue // behind those that are known
+		}
+		changed = append(changed, int32(slot))
+		r.insertInto(slot, here, before)
+	}
+	return changed
+}
+
+func (r *Ranking) insertInto(slot int, here standing, before *Ranking) {
+	o := r.own(slot, before)
+	if slices.Contains(o.first(), here.id) {
+		return // filled anew
+	}
+	place := int(o.known)
+	for place > 0 && here.before(r.scorer.standing(slot, o.ids[place-1])) {
+		place--
+	}
+	r.insertAt(slot, o, place, here)
+}
+
+func (r *Ranking) insertAt(slot int, o *order, place int, here standing) {
+	if place == rankingDepth {
+		o.bound = here
+		return
+	}
+	if o.known == rankingDepth {
+		o.bound = r.scorer.standing(slot, o.ids[rankingDepth-1])
+	} else {
+		o.known++
+	}
+	copy(o.ids[place+1:o.known], o.ids[place:])
+	o.ids[place] = here.id
+}

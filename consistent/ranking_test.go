@@ -31,8 +31,23 @@ func TestRankingForgetsThePast(t *testing.T) {
 		var members []consistent.Member
 		for range rapid.IntRange(1, 5).Draw(t, "updates") {
 			members = drawMembers(t, "members")
-			if r, err = r.Update(members); err != nil {
+			before := r
+			var changed []int32
+			if r, changed, err = r.Update(members); err != nil {
 				t.Fatal(err)
+			}
+			for slot := int32(0); changed != nil && slot < int32(slots); slot++ {
+				if !slices.Contains(changed, slot) && !slices.Equal(before.First(int(slot)), r.First(int(slot))) {
+					t.Fatalf("slot %d changed from %v to %v, untold", slot, before.First(int(slot)), r.First(int(slot)))
+				}
+			}
+		}
+		for _, m := range members {
+			holding := r.Holding(m.ID)
+			for slot := range slots {
+				if slices.Contains(holding, int32(slot)) != slices.Contains(r.First(slot), m.ID) {
+					t.Fatalf("slot %d has %v, but member %d is held by %v", slot, r.First(slot), m.ID, holding)
+				}
 			}
 		}
 		fresh, err := consistent.Rank(slots, seed, members)
@@ -112,7 +127,7 @@ func BenchmarkRankingUpdate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			r := rank(b, benchSlots, 1, equalMembers(benchMembers))
 			for b.Loop() {
-				if _, err := r.Update(members); err != nil {
+				if _, _, err := r.Update(members); err != nil {
 					b.Fatal(err)
 				}
 			}

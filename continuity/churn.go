@@ -16,6 +16,7 @@ type Churn struct {
 	MinUp   int           // how many servers are up at least, 1 or more: with fewer, none leaves
 	Leave   pool.State    // of servers that left: Draining (they withdraw, and keep their connections) or Down (they lose them)
 	Hold    time.Duration // how long a server that comes back is still draining, at least
+	Circle  bool          // policy Shadow: strays of nobody go round until their hop limit ends; else they end in a RST
 	Refuse  float64       // the part of the offers that a candidate refuses, if another one follows it
 	Rate    float64       // new flows per second, Poisson
 	Life    Life
@@ -57,6 +58,7 @@ type Result struct {
 	Cut      uint64 `json:"cut"`      // ended by a RST although the server was alive and had the connection
 	Died     uint64 `json:"died"`     // ended by the death of the server
 	Unopened uint64 `json:"unopened"` // the SYN found nobody, or went to a server that was down
+	Late     uint64 `json:"late"`     // opened at a server that was leaving: the edge did not know yet, or the chain was full
 	Changes  uint64 `json:"changes"`  // of the pool
 	Restarts uint64 `json:"restarts"` // of edges
 	// Hops[n] is the time in which packets visited n hosts before the one that has the connection took them; Hops[0] is the time

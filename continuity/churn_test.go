@@ -43,6 +43,10 @@ func TestOfferCutsNothing(t *testing.T) {
 		"five edges":     func(c *Churn) { c.Edges, c.Lag, c.Restart, c.Peer = 5, 300*time.Millisecond, 2*time.Second, true },
 		"drain time":     func(c *Churn) { c.Spec.Drain = 21 * time.Second },
 		"servers die":    func(c *Churn) { c.Leave = pool.Down },
+		"one is enough":  func(c *Churn) { c.MinUp = 1 },
+		"two candidates, 20 s, one is enough": func(c *Churn) {
+			c.MinUp, c.Spec.Candidates, c.Refuse, c.Life = 1, 2, 0.3, Life{median: 20 * time.Second, max: 20 * time.Second}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
@@ -86,6 +90,20 @@ func TestOthersCut(t *testing.T) {
 	}
 }
 
+// Where strays of nobody go round, as the paper has it word for word, connections pause and are not cut.
+func TestCirclingStraysCutNothing(t *testing.T) {
+	for _, method := range []pool.Method{pool.Modulo, pool.Rendezvous} {
+		c := paperChurn(t, 8, pool.Shadow, method)
+		marked := play(t, c)
+		c.Circle = true
+		circling := play(t, c)
+		if marked.Cut == 0 || marked.Hops[0] != 0 || circling.Cut != 0 || circling.Hops[0] == 0 {
+			t.Errorf("%v: %d cut and %v of packets lost; circling %d cut, %v lost",
+				method, marked.Cut, marked.Hops[0], circling.Cut, circling.Hops[0])
+		}
+	}
+}
+
 // A packet whose connection is nowhere visits no more hosts than the chain holds; with a shadow two, else one.
 func TestNoAmplification(t *testing.T) {
 	for _, c := range []struct {
@@ -109,17 +127,32 @@ func TestNoAmplification(t *testing.T) {
 	}
 }
 
-// Longer chains cut less, and what is longer than the changes cuts nothing.
+// Longer chains cut less, where they forget the oldest owner for a new one, as those of exact tables do.
 func TestLongerChainsCutLess(t *testing.T) {
 	before := 1.0
 	for depth := 1; depth <= pool.MaxChain; depth++ {
-		c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
+		c := paperChurn(t, 8, pool.Offer, pool.Exact)
 		c.Spec.Depth = depth
 		share := cutShare(play(t, c))
 		if share >= before {
 			t.Errorf("chains of %d cut %.5f, those shorter by one %.5f", depth, share, before)
 		}
 		before = share
+	}
+}
+
+// However many servers are away, chains of rendezvous that have no room left take no new owner, and cut nothing. The longer they are, the
+// fewer flows go to servers that are leaving.
+func TestFullChainsCutNothing(t *testing.T) {
+	before := Result{Late: 1 << 62}
+	for depth := 2; depth <= pool.MaxChain; depth++ {
+		c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
+		c.Spec.Depth = depth
+		r := play(t, c)
+		if r.Cut != 0 || r.Late >= before.Late || r.Late == 0 || r.Unopened != 0 {
+			t.Errorf("chains of %d: %d cut, %d late, %d not opened; those shorter by one: %d late", depth, r.Cut, r.Late, r.Unopened, before.Late)
+		}
+		before = r
 	}
 }
 

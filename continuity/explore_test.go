@@ -65,9 +65,9 @@ func (c *checker) mayReturn(w *world, h int, to pool.State) bool {
 	}
 	if w.hosts[h] == pool.Down {
 		pending := slices.ContainsFunc(w.log[:w.logged], func(l change) bool { return int(l.host) == h })
-		return !pending && !slices.Contains(w.packet.ids[:], uint16(h+1)) && (to == pool.Draining || c.comeback == "known")
+		return !pending && !slices.Contains(w.packet.ids[:], uint16(h+1)) && (to == pool.Draining || c.comeback != "announced")
 	}
-	if c.comeback == "known" || w.hosts[h] != pool.Draining || to != pool.Up {
+	if c.comeback != "announced" || w.hosts[h] != pool.Draining || to != pool.Up {
 		return true
 	}
 	return !slices.ContainsFunc(w.edges[:c.edges], func(v view) bool { return v.up && v.hosts[h] == pool.Down })
@@ -80,6 +80,7 @@ func (c *checker) edgeSteps(w world, do func(step, world, bool)) {
 			c.startSteps(w, e, do)
 			continue
 		}
+		c.holdSteps(w, e, do)
 		for i, l := range w.log[:w.logged] {
 			if w.edges[e].seen[i] {
 				continue
@@ -97,7 +98,7 @@ func (c *checker) edgeSteps(w world, do func(step, world, bool)) {
 			if c.restart != "own" {
 				next.edges[e] = view{}
 			}
-			next.edges[e].seen = [changesMax]bool{}
+			next.edges[e].seen, next.edges[e].awaits = [changesMax]bool{}, [changesMax]bool{}
 			if next.through == int8(e) {
 				next.through = nobody
 			}
@@ -116,9 +117,28 @@ func (c *checker) learn(w *world, e, i int) {
 			v.seen[j] = true
 		}
 	}
-	v.hosts[w.log[i].host] = w.log[i].to
-	v.generation = c.generation(onward, v.generation, v.hosts)
+	h, to := w.log[i].host, w.log[i].to
+	if c.comeback == "held" {
+		v.held[h] = to != pool.Down && (v.held[h] || v.hosts[h] == pool.Down)
+	}
+	v.hosts[h] = to
+	v.generation = c.generation(onward, v.generation, c.use(v))
 	c.forget(w)
+}
+
+// holdSteps let an edge end its hold of a host. It is longer than news take to reach all edges.
+func (c *checker) holdSteps(w world, e int, do func(step, world, bool)) {
+	for h := range c.hosts {
+		pending := slices.ContainsFunc(w.log[:w.logged], func(l change) bool { return int(l.host) == h })
+		if !w.edges[e].held[h] || pending {
+			continue
+		}
+		next := w
+		v := &next.edges[e]
+		v.held[h] = false
+		v.generation = c.generation(onward, v.generation, c.use(v))
+		do(step{what: holdEnds, edge: int8(e), host: int8(h)}, next, false)
+	}
 }
 
 // startSteps bring an edge back.
@@ -141,6 +161,7 @@ func (c *checker) startSteps(w world, e int, do func(step, world, bool)) {
 		v.hosts = w.hosts
 		for i := range w.logged {
 			v.seen[i] = true
+			v.awaits[i] = c.comeback == "held"
 		}
 	}
 	v.up = true
@@ -156,7 +177,7 @@ func (c *checker) sendSteps(w world, do func(step, world, bool)) {
 		do(step{what: flowEnds}, next, false)
 	}
 	for e := range c.edges {
-		if !w.edges[e].up || w.flow == established && !c.mayMove(&w, e) {
+		if !w.edges[e].serves() || w.flow == established && !c.mayMove(&w, e) {
 			continue
 		}
 		chain := c.chain(&w.edges[e])
@@ -207,11 +228,11 @@ func (c *checker) arrivalSteps(w world, do func(step, world, bool)) {
 func (c *checker) straySteps(w world, do func(step, world, bool)) {
 	next := w
 	next.stray = false
-	if !slices.ContainsFunc(w.edges[:c.edges], func(v view) bool { return v.up }) {
+	if !slices.ContainsFunc(w.edges[:c.edges], func(v view) bool { return v.serves() }) {
 		do(step{what: packetLost}, next, false)
 	}
 	for e := range c.edges {
-		if !w.edges[e].up || !c.mayMove(&w, e) {
+		if !w.edges[e].serves() || !c.mayMove(&w, e) {
 			continue
 		}
 		chain := c.chain(&w.edges[e])

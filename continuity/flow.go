@@ -3,6 +3,8 @@ package continuity
 import (
 	"slices"
 	"time"
+
+	"sextant/pool"
 )
 
 // flow is a connection that has not ended yet, or has since its bucket was looked at.
@@ -30,7 +32,11 @@ func (s *simulation) arrivals(until time.Duration) {
 			s.result.Unopened++
 			continue
 		}
-		f.lives = s.servers[f.owner].lives
+		owner := s.servers[f.owner]
+		f.lives = owner.lives
+		if owner.state == pool.Draining {
+			s.result.Late++
+		}
 		f.hops = deliver(s.Spec.Policy, &s.edges[f.edge].chains[bucket], f.owner, s.reachable).hops
 		if flows := s.flows[bucket]; len(flows) == cap(flows) {
 			s.flows[bucket] = slices.DeleteFunc(flows, s.ended)
@@ -84,6 +90,9 @@ func (s *simulation) survives(bucket int, f *flow) bool {
 		owner = 0
 	}
 	end := deliver(s.Spec.Policy, &s.edges[f.edge].chains[bucket], owner, s.reachable)
+	if s.Circle && s.Spec.Policy == pool.Shadow && end.verdict == reset && owner != 0 {
+		end.verdict = lost // until its server is one of the two that the edge knows again
+	}
 	s.result.Hops[f.hops] += s.now - f.since
 	f.since = s.now
 	f.hops = end.hops

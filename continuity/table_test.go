@@ -131,7 +131,7 @@ func readRow(t *testing.T, columns, cells []string) setup {
 		candidates: number("candidates", pool.MaxChain), depth: number("chain", pool.MaxChain),
 		hosts: number("hosts", hostsMax), away: number("away", hostsMax), changes: number("changes", changesMax),
 		edges: number("edges", edgesMax), order: word("order", "any", "shared"),
-		restart: word("restart", "never", "empty", "own", "peer"), comeback: word("return", "any", "known", "announced"),
+		restart: word("restart", "never", "empty", "own", "peer"), comeback: word("return", "any", "known", "announced", "held"),
 		moves: word("moves", "any", "settled"), holds: word("holds", "yes", "no") == "yes",
 	}
 }

@@ -28,7 +28,7 @@ type setup struct {
 	edges      int
 	order      string // in which edges learn of changes: any, shared
 	restart    string // of an edge, once: never, empty, own, peer
-	comeback   string // of hosts that were down: any, known, announced
+	comeback   string // of hosts that were down: any, known, announced, held
 	moves      string // of the flow to another edge: any, settled
 	holds      bool
 }
@@ -59,6 +59,27 @@ type view struct {
 	generation int32
 	hosts      [hostsMax]pool.State
 	seen       [changesMax]bool // of the log
+	// If hosts are held when they return:
+	held   [hostsMax]bool   // it was down, and gets no new connections yet
+	awaits [changesMax]bool // of the log: what others did not know when this edge started; until then it gets no packets
+}
+
+// serves tells whether packets come to the edge.
+func (v *view) serves() bool { return v.up && v.awaits == [changesMax]bool{} }
+
+// use is what an edge uses the hosts as, given what it heard of them: who returned is draining, unless nobody else is up.
+func (c *checker) use(v *view) [hostsMax]pool.State {
+	used, up := v.hosts, false
+	for h := range c.hosts {
+		up = up || v.hosts[h] == pool.Up && !v.held[h]
+	}
+	for h := range c.hosts {
+		if v.held[h] && up && v.hosts[h] == pool.Up {
+			used[h] = pool.Draining
+		}
+		v.held[h] = v.held[h] && up
+	}
+	return used
 }
 
 type phase uint8
@@ -122,8 +143,8 @@ func (s *setup) backends(hosts [hostsMax]pool.State) []pool.Backend {
 	return backends
 }
 
-// generation makes a generation, or finds the one that was made so before. Those with the same chains for the same hosts are one,
-// since all that follows from them is the same; only exact tables with several candidates hold more than the chains show.
+// generation makes a generation, or finds the one that was made so before. Those with the same chains, for the same reasons, for the
+// same hosts are one, since all that follows from them is the same; only exact tables with several candidates hold more than the chains show.
 func (c *checker) generation(how origin, from int32, hosts [hostsMax]pool.State) int32 {
 	key := making{how, from, hosts}
 	n, ok := c.following[key]
@@ -152,7 +173,7 @@ func (c *checker) make(m making) *pool.Generation {
 }
 
 func (c *checker) intern(g *pool.Generation, hosts [hostsMax]pool.State) int32 {
-	key := fmt.Sprint(chainsOf(g), hosts)
+	key := fmt.Sprint(chainsOf(g), g.Places(c.bucket), hosts)
 	if c.method == pool.Exact && c.candidates > 1 {
 		key = fmt.Sprint(len(c.generations))
 	}
@@ -190,6 +211,8 @@ func (c *checker) forget(w *world) {
 		for e := range w.edges {
 			copy(w.edges[e].seen[i:], w.edges[e].seen[i+1:])
 			w.edges[e].seen[last] = false
+			copy(w.edges[e].awaits[i:], w.edges[e].awaits[i+1:])
+			w.edges[e].awaits[last] = false
 		}
 		w.logged--
 	}
@@ -210,6 +233,7 @@ type action uint8
 const (
 	hostChanges action = iota
 	edgeLearns
+	holdEnds
 	edgeDies
 	edgeStarts
 	synSent
@@ -228,6 +252,8 @@ func (s step) String() string {
 		return fmt.Sprintf("host %d goes %v", s.host+1, s.to)
 	case edgeLearns:
 		return fmt.Sprintf("edge %d learns that host %d is %v", s.edge+1, s.host+1, s.to)
+	case holdEnds:
+		return fmt.Sprintf("edge %d holds host %d no longer", s.edge+1, s.host+1)
 	case edgeDies:
 		return fmt.Sprintf("edge %d dies", s.edge+1)
 	case edgeStarts:

@@ -3,6 +3,8 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"math/bits"
 )
 
 // State says what a backend may be used for.
@@ -60,24 +62,40 @@ type idSet [1 << 16 / 64]uint64
 func (s *idSet) add(id uint16)      { s[id/64] |= 1 << (id % 64) }
 func (s *idSet) has(id uint16) bool { return s[id/64]&(1<<(id%64)) != 0 }
 
-// within reports whether all ids of s are in other.
-func (s *idSet) within(other *idSet) bool {
-	for i, word := range s {
-		if word&^other[i] != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // without returns the ids of s that are not in other, nil if there are none.
 func (s *idSet) without(other *idSet) *idSet {
-	if s.within(other) {
-		return nil
-	}
-	var rest idSet
+	var rest *idSet
 	for i, word := range s {
-		rest[i] = word &^ other[i]
+		if word &^= other[i]; word == 0 {
+			continue
+		}
+		if rest == nil {
+			rest = new(idSet)
+		}
+		rest[i] = word
 	}
-	return &rest
+	return rest
+}
+
+// all yields the ids in ascending order; nil has none.
+func (s *idSet) all() iter.Seq[uint16] {
+	return func(yield func(uint16) bool) {
+		if s == nil {
+			return
+		}
+		for i, word := range s {
+			for ; word != 0; word &= word - 1 {
+				if !yield(uint16(i*64 + bits.TrailingZeros64(word))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *idSet) count() (n int) {
+	for range s.all() {
+		n++
+	}
+	return n
 }

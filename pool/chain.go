@@ -82,6 +82,8 @@ func chainOf(candidates []uint16) Chain {
 // past is what a generation remembers of a bucket beside its chain, which holds the candidates, then past owners, then reserves.
 type past struct {
 	owners uint8            // past owners, behind the candidates
+	seen   uint8            // of these, the first whose leaving was seen, and not found in chains to resume from
+	full   bool             // a candidate waits until there is room for it
 	left   [MaxChain]uint32 // when the past owner at this place left, in seconds
 }
 
@@ -104,6 +106,9 @@ func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, no
 		if chain.push(id, depth); chain.Length > before {
 			remembered.left[before] = left
 			remembered.owners++
+			if place < int(c.Candidates+p.seen) {
+				remembered.seen++
+			}
 		}
 	}
 	return chain, remembered

@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -50,9 +51,9 @@ type Generation struct {
 	selection selection
 	backends  []Backend // by ascending id
 	alive     idSet     // backends that a chain may name
-	chains    []Chain
-	pasts     []past
-	next      uint32 // when the past owner that left first has been gone for the drain time; 0: nobody has
+	buckets   table
+	watched   []int32 // buckets that any change may change: they look beyond the best of their order, or a candidate waits
+	next      uint32  // when somebody has been gone for the drain time, or a candidate has waited long enough; 0: never
 }
 
 // New makes the first generation: chains without a past. Now is any clock that never goes back, the same for all generations.
@@ -75,19 +76,21 @@ func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 	if len(chains) != spec.Buckets {
 		return nil, fmt.Errorf("pool of %d buckets resumes from %d chains; give it one each", spec.Buckets, len(chains))
 	}
-	return resume(spec, slices.Clone(chains), backends, now)
+	return resume(spec, chains, backends, now)
 }
 
 func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
-	g := &Generation{spec: spec, chains: chains, pasts: make([]past, len(chains))}
+	g := &Generation{spec: spec, buckets: newTable(len(chains))}
 	at := seconds(now)
 	for i := range chains {
 		if err := chains[i].check(); err != nil {
 			return nil, fmt.Errorf("pool: chain of bucket %d: %w", i, err)
 		}
-		g.pasts[i].owners = chains[i].Length - chains[i].Candidates
-		for place := range g.pasts[i].left {
-			g.pasts[i].left[place] = at
+		c, p := g.buckets.own(i)
+		*c = chains[i]
+		p.owners = c.Length - c.Candidates
+		for place := range p.left {
+			p.left[place] = at
 		}
 		for _, id := range chains[i].ids() {
 			g.alive.add(id)
@@ -106,6 +109,10 @@ func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 // Next returns the generation for the backends as they are now; backends that are not listed are gone. A bucket whose
 // candidates change gets the old ones into its past; backends that are down or gone leave all chains, and past owners leave
 // when they have been gone for the drain time; every other chain stays as it is. Next returns g itself if nothing changes.
+//
+// With table Rendezvous a chain that is full of those who had the bucket within the drain time, or a minute if there is none, takes
+// nobody else: a new candidate waits, and the last ones go on, even if they drain, until a place is free. So a backend that
+// withdraws cuts no connection, however many do.
 func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, error) {
 	if err := validate(backends); err != nil {
 		return nil, err
@@ -120,98 +127,171 @@ func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, e
 
 // follow returns the generation for these backends, who are sorted; changed says that they differ from those of g.
 func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Generation, error) {
-	selection, err := g.selection.update(backends)
+	selection, buckets, err := g.selection.update(backends)
 	if err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", g.Buckets(), err)
 	}
-	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends), chains: slices.Clone(g.chains)}
+	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends)}
 	if g.spec.Policy == Shadow {
+		next.buckets = g.buckets.copied()
 		next.shadow()
 		return next, nil
 	}
-	next.pasts = slices.Clone(g.pasts)
-	next.advance(now, transition{
-		changed: changed,
-		lost:    !g.alive.within(&next.alive),
-		joined:  next.alive.without(&g.alive),
-	})
+	is := transition{
+		changed: changed, lost: g.alive.without(&next.alive), joined: next.alive.without(&g.alive), space: new([MaxChain]uint16),
+	}
+	is.times(g, now)
+	if buckets, some := g.affected(selection, buckets, is); some {
+		next.buckets, next.next = g.buckets.shared(), g.next
+		for _, bucket := range buckets {
+			next.advance(int(bucket), is)
+		}
+		return next, nil
+	}
+	next.buckets = g.buckets.copied()
+	for bucket := range g.Buckets() {
+		next.advance(bucket, is)
+	}
 	return next, nil
 }
 
 // transition is what differs between a generation and the one before.
 type transition struct {
 	changed bool   // some backend, in some way
-	lost    bool   // some that the chains name may be gone
+	lost    *idSet // who was alive before; nil: nobody
 	joined  *idSet // who was not alive before; nil: nobody
+	now     uint32
+	drain   uint32 // how long a past owner stays; 0: until its place is needed
+	wait    uint32 // how long a candidate waits for a place at most
+	oldest  uint32 // who left before has left the chain; 0: nobody has
+	admits  bool   // candidates may have to wait
+	space   *[MaxChain]uint16
 }
 
-// advance brings the buckets, still those of the generation before, up to date.
-func (g *Generation) advance(now uint32, is transition) {
-	var oldest uint32
-	drain := seconds(g.spec.Drain)
-	if drain > 0 && now > drain {
-		oldest = now - drain
+func (is *transition) times(g *Generation, now uint32) {
+	is.now, is.drain, is.wait, is.admits = now, seconds(g.spec.Drain), seconds(patience), g.admits()
+	if is.drain > 0 {
+		is.oldest, is.wait = now-min(now, is.drain), is.drain
 	}
-	var space [MaxChain]uint16
-	for i := range g.chains {
-		c := &g.chains[i]
-		stale := false
-		if oldest > 0 {
-			left, ok := g.pasts[i].oldestLeft(c)
-			stale = ok && left < oldest
-		}
-		if is.changed || stale {
-			candidates := g.selection.candidates(i, &space)
-			if stale || !c.offers(candidates) || g.selection.reserves(i, is.joined) || is.lost && !c.within(&g.alive) {
-				*c, g.pasts[i] = succeed(c, &g.pasts[i], candidates, &g.alive, g.spec.Depth, now, oldest)
-				g.selection.reserve(i, c, &g.alive, g.spec.Depth)
-			}
-		}
-		if drain > 0 {
-			g.expect(i, drain)
-		}
+}
+
+// advance brings a bucket, still that of the generation before, up to date.
+func (g *Generation) advance(bucket int, is transition) {
+	c, p := g.buckets.at(bucket)
+	stale := false
+	if is.oldest > 0 {
+		left, ok := p.oldestLeft(c)
+		stale = ok && left < is.oldest
 	}
+	if is.changed || stale || p.full {
+		c, p = g.renew(bucket, stale, is)
+	}
+	if is.drain > 0 {
+		left, ok := p.oldestLeft(c)
+		g.expect(left+is.drain, ok)
+	} else if p.full {
+		left, ok := p.firstSeen(c)
+		g.expect(left+is.wait, ok)
+	}
+}
+
+// renew gives a bucket its candidates.
+func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past) {
+	c, p := g.buckets.at(bucket)
+	candidates, scarce := g.selection.candidates(bucket, is.space)
+	waits := false
+	if is.admits && !c.offers(candidates) {
+		candidates, waits = admit(c, p, candidates, &g.alive, g.spec.Depth, is.now-min(is.now, is.wait))
+	}
+	if scarce || waits {
+		g.watched = append(g.watched, int32(bucket))
+	}
+	if stale || !c.offers(candidates) || g.selection.reserves(bucket, is.joined) || is.lost != nil && !c.within(&g.alive) {
+		chain, past := succeed(c, p, candidates, &g.alive, g.spec.Depth, is.now, is.oldest)
+		g.selection.reserve(bucket, &chain, &g.alive, g.spec.Depth)
+		c, p = g.buckets.own(bucket)
+		*c, *p = chain, past
+	}
+	if p.full != waits {
+		c, p = g.buckets.own(bucket)
+		p.full = waits
+	}
+	return c, p
+}
+
+// manyChanges is for how many backends that change it is worth looking for the buckets of each.
+const manyChanges = 8
+
+// affected adds to the buckets whose candidates may differ those whose chains may for another reason; false: all may.
+func (g *Generation) affected(s selection, buckets []int32, is transition) ([]int32, bool) {
+	if buckets == nil || !is.changed || g.next != 0 && is.now >= g.next || is.joined.count()+is.lost.count() > manyChanges {
+		return nil, false
+	}
+	buckets = append(buckets, g.watched...)
+	for id := range is.joined.all() {
+		buckets = append(buckets, s.holding(id)...)
+	}
+	for id := range is.lost.all() {
+		buckets = g.buckets.naming(id, buckets)
+	}
+	slices.Sort(buckets)
+	return slices.Compact(buckets), true
 }
 
 // shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as their shadow: it is the whole
 // table of before the latest change, as a router's shadow VRF holds the whole previous route.
 func (g *Generation) shadow() {
 	var space [MaxChain]uint16
-	before := make([]uint16, len(g.chains))
+	before := make([]uint16, g.Buckets())
 	moved := false
-	for i := range g.chains {
-		c := &g.chains[i]
+	for i := range before {
+		c, _ := g.buckets.own(i)
 		before[i] = c.candidate(0)
 		shadow := c.Shadow
-		*c = chainOf(g.selection.candidates(i, &space))
+		candidates, _ := g.selection.candidates(i, &space)
+		*c = chainOf(candidates)
 		c.Shadow = shadow
 		moved = moved || c.candidate(0) != before[i]
 	}
-	for i := range g.chains {
-		if moved {
-			g.chains[i].Shadow = before[i]
-		}
+	for i := 0; moved && i < len(before); i++ {
+		c, _ := g.buckets.own(i)
+		c.Shadow = before[i]
 	}
 }
 
-// expect notes when a bucket's past must be looked at again.
-func (g *Generation) expect(bucket int, drain uint32) {
-	if left, ok := g.pasts[bucket].oldestLeft(&g.chains[bucket]); ok && (g.next == 0 || left+drain+1 < g.next) {
-		g.next = left + drain + 1
+// expect notes, if ok, that a bucket's past must be looked at again when a time is over.
+func (g *Generation) expect(at uint32, ok bool) {
+	if ok && (g.next == 0 || at+1 < g.next) {
+		g.next = at + 1
 	}
 }
 
 // NextAt is when Next is to be called again although no backend changes, on the clock of now, because a past owner's drain time
-// is over then; false if nothing waits for that.
+// is over then, or there is room for a candidate; false if nothing waits for that.
 func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
 }
 
 // Chain returns the chain of bucket, from 0 to Buckets()-1. Its length is 0 if there is nobody to offer a packet to.
-func (g *Generation) Chain(bucket int) Chain { return g.chains[bucket] }
+func (g *Generation) Chain(bucket int) Chain {
+	c, _ := g.buckets.at(bucket)
+	return *c
+}
 
 // Buckets returns the number of buckets.
-func (g *Generation) Buckets() int { return len(g.chains) }
+func (g *Generation) Buckets() int { return g.spec.Buckets }
+
+// Differing yields ranges of buckets, from first to before last, outside of which the chains are those of other, a generation of as many
+// buckets. It takes no time where generations have what did not change in common.
+func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
+	return func(yield func(first, last int) bool) {
+		for i, page := range g.buckets.chains {
+			if page != other.buckets.chains[i] && !yield(i*pageBuckets, min((i+1)*pageBuckets, g.Buckets())) {
+				return
+			}
+		}
+	}
+}
 
 // seconds rounds up, so that no past owner leaves early.
 func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }

@@ -21,15 +21,15 @@ type Place struct {
 
 // Places explains the chain of a bucket.
 func (g *Generation) Places(bucket int) []Place {
-	c := g.chains[bucket]
+	c, p := g.buckets.at(bucket)
 	places := make([]Place, c.Length)
 	for i, id := range c.ids() {
 		places[i] = Place{ID: id, Role: Reserve}
 		switch {
 		case i < int(c.Candidates):
 			places[i].Role = Candidate
-		case g.pasts != nil && i < g.pasts[bucket].end(&c):
-			places[i].Role, places[i].Left = PastOwner, time.Duration(g.pasts[bucket].left[i])*time.Second
+		case i < p.end(c):
+			places[i].Role, places[i].Left = PastOwner, time.Duration(p.left[i])*time.Second
 		}
 	}
 	return places

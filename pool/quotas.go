@@ -50,25 +50,25 @@ func resumeQuotas(chains []Chain, candidates int, seed uint64) (selection, error
 }
 
 // update leaves all tables as they are if the same backends may be candidates.
-func (s *quotaSelection) update(backends []Backend) (selection, error) {
+func (s *quotaSelection) update(backends []Backend) (selection, []int32, error) {
 	eligible := eligible(backends)
 	if s.places > 0 && slices.Equal(eligible, s.eligible) {
-		return s, nil
+		return s, []int32{}, nil
 	}
 	next := &quotaSelection{tables: make([]*consistent.Table, len(s.tables)), eligible: eligible}
 	next.places = min(len(next.tables), len(eligible))
 	var err error
 	for i, table := range s.tables {
 		if next.tables[i], err = table.Update(eligible); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	next.spare, err = s.spare.Update(spareMembers(eligible, next.places))
-	return next, err
+	return next, nil, err
 }
 
 // candidates writes the candidates of bucket to space, and returns them.
-func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
+func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) ([]uint16, bool) {
 	chosen := space[:0]
 	for place := range s.places {
 		id := s.tables[place].Owner(bucket)
@@ -77,11 +77,12 @@ func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) []uint1
 		}
 		chosen = append(chosen, id)
 	}
-	return chosen
+	return chosen, false
 }
 
 // A table that knows the past needs nobody in reserve.
 func (s *quotaSelection) reserves(int, *idSet) bool        { return false }
+func (s *quotaSelection) holding(uint16) []int32           { return nil }
 func (s *quotaSelection) reserve(int, *Chain, *idSet, int) {}
 
 // another returns a candidate for bucket that is not among those chosen. If the spare table names none in time (a backend

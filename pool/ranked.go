@@ -16,7 +16,7 @@ type rankedSelection struct {
 	places   int // candidates asked for
 }
 
-func (s *rankedSelection) update(backends []Backend) (selection, error) {
+func (s *rankedSelection) update(backends []Backend) (selection, []int32, error) {
 	next := &rankedSelection{places: s.places}
 	listed := make([]consistent.Member, len(backends))
 	for i, b := range backends {
@@ -26,18 +26,33 @@ func (s *rankedSelection) update(backends []Backend) (selection, error) {
 		next.eligible.add(m.ID)
 		next.count++
 	}
-	var err error
-	next.ranking, err = s.ranking.Update(listed)
-	return next, err
+	ranking, changed, err := s.ranking.Update(listed)
+	if err != nil {
+		return nil, nil, err
+	}
+	next.ranking = ranking
+	came, went := next.eligible.without(&s.eligible), s.eligible.without(&next.eligible)
+	if changed == nil || min(next.places, next.count) != min(s.places, s.count) || came.count()+went.count() > manyChanges {
+		return next, nil, nil
+	}
+	for id := range came.all() {
+		if s.ranking.Has(id) {
+			changed = append(changed, ranking.Holding(id)...)
+		} // else the ranking has told
+	}
+	for id := range went.all() {
+		changed = append(changed, ranking.Holding(id)...)
+	}
+	return next, changed, nil
 }
 
-func (s *rankedSelection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
+func (s *rankedSelection) candidates(bucket int, space *[MaxChain]uint16) (chosen []uint16, scarce bool) {
 	want := min(s.places, s.count)
-	chosen := s.choose(s.ranking.First(bucket), want, space)
+	chosen = s.choose(s.ranking.First(bucket), want, space)
 	if len(chosen) < want { // all that come first in this bucket are out of service
-		chosen = s.choose(s.ranking.All(bucket), want, space)
+		return s.choose(s.ranking.All(bucket), want, space), true
 	}
-	return chosen
+	return chosen, false
 }
 
 func (s *rankedSelection) choose(order []uint16, want int, space *[MaxChain]uint16) []uint16 {
@@ -51,6 +66,13 @@ func (s *rankedSelection) choose(order []uint16, want int, space *[MaxChain]uint
 		}
 	}
 	return chosen
+}
+
+func (s *rankedSelection) holding(id uint16) []int32 {
+	if s.eligible.has(id) {
+		return nil // update has told
+	}
+	return s.ranking.Holding(id)
 }
 
 func (s *rankedSelection) reserves(bucket int, ids *idSet) bool {
@@ -76,7 +98,7 @@ type moduloSelection struct {
 // maxTurns bounds the list of turns. Weights that need more are scaled down, to 1 at least.
 const maxTurns = 4096
 
-func (s moduloSelection) update(backends []Backend) (selection, error) {
+func (s moduloSelection) update(backends []Backend) (selection, []int32, error) {
 	members := eligible(backends)
 	total := uint64(0)
 	for _, m := range members {
@@ -90,7 +112,7 @@ func (s moduloSelection) update(backends []Backend) (selection, error) {
 	for _, m := range members {
 		next.turns = append(next.turns, slices.Repeat([]uint16{m.ID}, int(max(1, uint64(m.Weight)/divisor)))...)
 	}
-	return next, nil
+	return next, nil, nil
 }
 
 // common is the greatest common divisor of the weights, 1 without any.
@@ -106,13 +128,14 @@ func common(members []consistent.Member) uint64 {
 	return max(1, g)
 }
 
-func (s moduloSelection) candidates(bucket int, space *[MaxChain]uint16) []uint16 {
+func (s moduloSelection) candidates(bucket int, space *[MaxChain]uint16) ([]uint16, bool) {
 	if len(s.turns) == 0 {
-		return nil
+		return nil, false
 	}
 	space[0] = s.turns[bucket%len(s.turns)]
-	return space[:1]
+	return space[:1], false
 }
 
 func (s moduloSelection) reserves(int, *idSet) bool        { return false }
+func (s moduloSelection) holding(uint16) []int32           { return nil }
 func (s moduloSelection) reserve(int, *Chain, *idSet, int) {}

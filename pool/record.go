@@ -26,12 +26,12 @@ const (
 
 // Record returns the chains as bytes.
 func (g *Generation) Record() []byte {
-	b := make([]byte, 0, recordHeader+len(g.chains)*(recordChain+2*MaxChain))
+	b := make([]byte, 0, recordHeader+g.Buckets()*(recordChain+2*MaxChain))
 	b = append(b, recordMagic...)
 	b = append(b, recordVersion, 0, 0, 0)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(g.chains)))
-	for i := range g.chains {
-		c := &g.chains[i]
+	b = binary.BigEndian.AppendUint32(b, uint32(g.Buckets()))
+	for i := range g.Buckets() {
+		c, _ := g.buckets.at(i)
 		b = append(b, c.Length, c.Candidates)
 		b = binary.BigEndian.AppendUint16(b, c.Shadow)
 		for _, id := range c.ids() {
@@ -77,6 +77,32 @@ func (c *Chain) parse(b []byte) ([]byte, error) {
 		c.IDs[i] = binary.BigEndian.Uint16(b[2*i:])
 	}
 	return b[2*int(c.Length):], c.check()
+}
+
+// Retain takes out of the chains whoever is not to be kept, and returns in how many places that was. The chains are changed.
+func Retain(chains []Chain, keep func(id uint16) bool) (dropped int) {
+	for i := range chains {
+		c := &chains[i]
+		kept := Chain{}
+		for place, id := range c.ids() {
+			if !keep(id) {
+				dropped++
+				continue
+			}
+			kept.IDs[kept.Length] = id
+			kept.Length++
+			if place < int(c.Candidates) {
+				kept.Candidates++
+			}
+		}
+		if c.Shadow != 0 && keep(c.Shadow) {
+			kept.Shadow = c.Shadow
+		} else if c.Shadow != 0 {
+			dropped++
+		}
+		*c = kept
+	}
+	return dropped
 }
 
 // Merge adds to each chain, behind its own, those of another edge's chain that are not in it, as long as there is room: an edge

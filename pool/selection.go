@@ -9,10 +9,13 @@ import (
 
 // selection chooses the candidates of each bucket. It never changes; update makes the one that follows.
 type selection interface {
-	// update returns the selection for the backends, who are sorted by id.
-	update(backends []Backend) (selection, error)
-	// candidates writes the candidates of a bucket to space, and returns them.
-	candidates(bucket int, space *[MaxChain]uint16) []uint16
+	// update returns the selection for the backends, who are sorted by id, and the buckets of which it may say something else; nil: of any.
+	update(backends []Backend) (selection, []int32, error)
+	// candidates writes the candidates of a bucket to space, and returns them. Scarce says that they depend on backends besides those
+	// for whom holding names the bucket.
+	candidates(bucket int, space *[MaxChain]uint16) (chosen []uint16, scarce bool)
+	// holding returns the buckets in which reserve may add a backend that is no candidate.
+	holding(id uint16) []int32
 	// reserves tells whether reserve may add one of these to the bucket's chain; nil stands for nobody.
 	reserves(bucket int, ids *idSet) bool
 	// reserve adds to the chain who else may have connections of the bucket although no past owner is known.

@@ -33,8 +33,9 @@ those that the edge would have; packets follow them as docs/dataplane.md says. A
 with a RST although its server is alive; flows of servers that die (--leave down) are counted apart. All policies and tables
 see the same flows and the same changes. Policy offer is not combined with table modulo.
 
-REDIRECTED is the part of the packets that visit more than one host. RST HOPS is how many hosts at most a packet visits whose
-connection is nowhere.`,
+LATE is how many flows were opened at a server that was leaving, because the chain of their bucket had no room for another one.
+REDIRECTED is the part of the packets that visit more than one host, LOST that of those which reach nobody. RST HOPS is how many
+hosts at most a packet visits whose connection is nowhere.`,
 		Example: `  sextant sim churn --servers 8 --flap 1s --policy offer,shadow,ecmp --table rendezvous,exact,modulo --flows 10000000
   sextant sim churn --servers 8 --min-up 3 --life 20s --policy offer
   sextant sim churn --servers 100 --edges 4 --lag 200ms --restart 2s --policy offer -o json`,
@@ -58,6 +59,7 @@ connection is nowhere.`,
 	flags.IntVar(&c.Spec.Candidates, "candidates", 1, "offer: candidates of a new connection")
 	flags.IntVar(&c.Spec.Depth, "depth", pool.MaxChain, "offer: length of a chain")
 	flags.DurationVar(&c.Spec.Drain, "drain", 0, "offer: how long a past owner stays in a chain; 0 is until its place is needed")
+	flags.BoolVar(&c.Circle, "circle", false, "shadow: what no server knows goes round, as in the paper, and its connection pauses")
 	flags.Float64Var(&c.Refuse, "refuse", 0, "offer: the part of the offers that a candidate refuses, if another follows it")
 	flags.IntVar(&c.Edges, "edges", 1, "edges behind a router that spreads flows by their hash")
 	flags.DurationVar(&c.Lag, "lag", 0, "how much later an edge learns of a change, at most")
@@ -155,8 +157,9 @@ func (a *app) churnProgress(ctx context.Context, c continuity.Churn) func(uint64
 
 func (r churnReport) view() view {
 	t := table{
-		columns: []string{"POLICY", "TABLE", "FLOWS", "CUT", "SHARE", "DIED", "REDIRECTED", "RST HOPS", "CHANGES", "RESTARTS"},
-		wide:    []string{"UNOPENED", "HOPS 0/1/2/...", "SECONDS"},
+		columns: []string{"POLICY", "TABLE", "FLOWS", "CUT", "SHARE", "DIED", "LATE", "REDIRECTED", "RST HOPS", "LOST", "CHANGES",
+			"RESTARTS"},
+		wide: []string{"UNOPENED", "HOPS 0/1/2/...", "SECONDS"},
 	}
 	v := view{value: r}
 	for _, i := range r.Items {
@@ -169,8 +172,9 @@ func (r churnReport) view() view {
 			hops = append(hops, fmt.Sprintf("%.4g", float64(d)/float64(all)))
 		}
 		t.rows = append(t.rows, []string{i.Policy, i.Table, count(i.Flows), count(i.Cut),
-			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died), fmt.Sprintf("%.2f%%", 100*i.Redirected),
-			count(i.MaxResetHops), count(i.Changes), count(i.Restarts),
+			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died), count(i.Late),
+			fmt.Sprintf("%.2f%%", 100*i.Redirected), count(i.MaxResetHops),
+			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes), count(i.Restarts),
 			count(i.Unopened), strings.Join(hops, "/"), fmt.Sprintf("%.1f", i.Seconds)})
 		v.names = append(v.names, i.Policy+"/"+i.Table)
 	}

@@ -1,0 +1,16 @@
+package pool
+
+// whole is a selection that does not say what it changes.
+type whole struct{ selection }
+
+func (w whole) update(backends []Backend) (selection, []int32, error) {
+	s, _, err := w.selection.update(backends)
+	return whole{s}, nil, err
+}
+
+// Whole returns a generation like g whose successors look at each bucket at each change.
+func Whole(g *Generation) *Generation {
+	copied := *g
+	copied.selection = whole{g.selection}
+	return &copied
+}

@@ -28,6 +28,7 @@ type arena struct {
 	lab    *lab.Lab
 	client *kernel.Netns
 	hosts  []*kernel.Netns
+	agents map[string]*api.Client // by node: each keeps its connections, so there is one
 }
 
 // The paper's client cannot take all that eight servers send, and 8 % of its downloads of 5 MB take longer than 2 s. So do those
@@ -62,7 +63,7 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 		}
 	}
 	return lab.Run(ctx, spec, lab.Options{Events: s.observer}, func(ctx context.Context, l *lab.Lab) error {
-		a := &arena{lab: l}
+		a := &arena{lab: l, agents: map[string]*api.Client{}}
 		defer a.close()
 		err := a.open()
 		if err == nil {
@@ -79,13 +80,29 @@ func (a *arena) open() (err error) {
 	if a.client, err = a.namespace("client"); err != nil {
 		return err
 	}
+	if err := a.know("edge1"); err != nil {
+		return err
+	}
 	for i := range servers {
+		if err := a.know(server(i)); err != nil {
+			return err
+		}
 		host, err := a.namespace(server(i))
 		if err != nil {
 			return err
 		}
 		a.hosts = append(a.hosts, host)
 	}
+	return nil
+}
+
+// know makes the client of a node's agent.
+func (a *arena) know(node string) error {
+	n, err := a.lab.Node(node)
+	if err != nil {
+		return err
+	}
+	a.agents[node] = api.NewClient(n.Socket)
 	return nil
 }
 
@@ -106,23 +123,16 @@ func (a *arena) namespace(node string) (*kernel.Netns, error) {
 	return kernel.OpenNetns(n.Namespace)
 }
 
-func (a *arena) agent(node string) (*api.Client, error) {
-	n, err := a.lab.Node(node)
-	if err != nil {
-		return nil, err
-	}
-	return api.NewClient(n.Socket), nil
-}
-
 // traffic is what servers have done so far.
 type traffic struct {
 	redirected uint64 // packets of connections that were elsewhere, sent on
 	taken      uint64 // packets for the server's own stack
 	resets     uint64 // TCP segments with RST
+	givenUp    uint64 // connections whose client was not heard of any more
 }
 
 func (t traffic) minus(o traffic) traffic {
-	return traffic{t.redirected - o.redirected, t.taken - o.taken, t.resets - o.resets}
+	return traffic{t.redirected - o.redirected, t.taken - o.taken, t.resets - o.resets, t.givenUp - o.givenUp}
 }
 
 // share is that of redirected packets in all that arrived.
@@ -140,16 +150,13 @@ func (a *arena) traffic(ctx context.Context) (sum traffic, err error) {
 		sum.redirected += one.redirected
 		sum.taken += one.taken
 		sum.resets += one.resets
+		sum.givenUp += one.givenUp
 	}
 	return sum, nil
 }
 
 func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
-	client, err := a.agent(server(i))
-	if err != nil {
-		return t, err
-	}
-	counters, err := client.Counters(ctx)
+	counters, err := a.agents[server(i)].Counters(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -157,28 +164,39 @@ func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
 		t.redirected += c.ForwardedPackets()
 		t.taken += c.TakenPackets
 	}
-	t.resets, err = resets(a.hosts[i])
+	if t.resets, err = resetsSent.read(a.hosts[i]); err != nil {
+		return t, err
+	}
+	t.givenUp, err = givenUp.read(a.hosts[i])
 	return t, err
 }
 
-// resets reads how many segments with RST a namespace has sent: OutRsts in /proc/net/snmp, which counts IPv6 too.
-func resets(ns *kernel.Netns) (count uint64, err error) {
+// kernelCounter is one of those in a namespace's /proc/net.
+type kernelCounter struct{ file, group, name string }
+
+var (
+	resetsSent = kernelCounter{"snmp", "Tcp:", "OutRsts"}                 // segments with RST, of IPv6 too
+	givenUp    = kernelCounter{"netstat", "TcpExt:", "TCPAbortOnTimeout"} // connections ended because nothing was heard for too long
+)
+
+// read reads the counter of a namespace.
+func (k kernelCounter) read(ns *kernel.Netns) (count uint64, err error) {
 	var text []byte
 	err = ns.Do(func() (err error) {
-		text, err = os.ReadFile("/proc/thread-self/net/snmp")
+		text, err = os.ReadFile("/proc/thread-self/net/" + k.file)
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	return parseResets(string(text))
+	return k.find(string(text))
 }
 
-// parseResets finds OutRsts among two lines that begin with "Tcp:", the first with names and the second with values.
-func parseResets(text string) (uint64, error) {
+// find finds the counter among pairs of lines that begin with its group, the first with names and the second with values.
+func (k kernelCounter) find(text string) (uint64, error) {
 	var names []string
 	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, "Tcp:") {
+		if !strings.HasPrefix(line, k.group) {
 			continue
 		}
 		fields := strings.Fields(line)
@@ -187,12 +205,12 @@ func parseResets(text string) (uint64, error) {
 			continue
 		}
 		for i, name := range names {
-			if name == "OutRsts" && i < len(fields) {
+			if name == k.name && i < len(fields) {
 				return strconv.ParseUint(fields[i], 10, 64)
 			}
 		}
 	}
-	return 0, fmt.Errorf("/proc/net/snmp has no OutRsts; this needs a Linux kernel with procfs mounted")
+	return 0, fmt.Errorf("/proc/net/%s has no %s; this needs a Linux kernel with procfs mounted", k.file, k.name)
 }
 
 // sentBytes reads what a server's interface has sent.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,14 +14,14 @@ import (
 	"sextant/loadgen"
 )
 
-// Each change is of one server, and as many as must are always up.
+// Each change is of one server, and one is always up.
 func TestToggle(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	up := all(4)
 	left, returned := 0, 0
 	for range 1000 {
 		before := slices.Clone(up)
-		toggle(random, up, 2)
+		toggle(random, up)
 		changed, now := 0, 0
 		for i := range up {
 			if up[i] {
@@ -35,8 +36,8 @@ func TestToggle(t *testing.T) {
 				}
 			}
 		}
-		if changed != 1 || now < 2 {
-			t.Fatalf("%v became %v, want one change and two servers up", before, up)
+		if changed != 1 || now < 1 {
+			t.Fatalf("%v became %v, want one change and a server up", before, up)
 		}
 	}
 	if left == 0 || returned == 0 {
@@ -55,22 +56,25 @@ func TestTimetable(t *testing.T) {
 	}
 }
 
-func TestParseResets(t *testing.T) {
+func TestKernelCounter(t *testing.T) {
 	text := "Ip: Forwarding DefaultTTL\nIp: 1 64\nTcp: RtoAlgorithm OutSegs RetransSegs InErrs OutRsts InCsumErrors\nTcp: 1 900 4 0 17 0\n"
-	if got, err := parseResets(text); got != 17 || err != nil {
-		t.Errorf("parseResets = %d, %v, want 17", got, err)
+	if got, err := resetsSent.find(text); got != 17 || err != nil {
+		t.Errorf("resets: %d, %v, want 17", got, err)
+	}
+	if got, err := givenUp.find("TcpExt: SyncookiesSent TCPAbortOnTimeout\nTcpExt: 3 18\nIpExt: InOctets\nIpExt: 9\n"); got != 18 || err != nil {
+		t.Errorf("given up: %d, %v, want 18", got, err)
 	}
 	for _, wrong := range []string{"", "Tcp: OutRsts\n", "Tcp: OutSegs\nTcp: 1\n", "Tcp: OutRsts\nTcp: many\n"} {
-		if got, err := parseResets(wrong); err == nil {
-			t.Errorf("parseResets(%q) = %d, want an error", wrong, got)
+		if got, err := resetsSent.find(wrong); err == nil {
+			t.Errorf("found %d in %q, want an error", got, wrong)
 		}
 	}
 }
 
 func TestTraffic(t *testing.T) {
-	before, after := traffic{10, 100, 1}, traffic{30, 180, 4}
+	before, after := traffic{10, 100, 1, 2}, traffic{30, 180, 4, 7}
 	passed := after.minus(before)
-	if passed != (traffic{20, 80, 3}) || passed.share() != 0.2 {
+	if passed != (traffic{20, 80, 3, 5}) || passed.share() != 0.2 {
 		t.Errorf("between %v and %v: %v, share %g, want a fifth sent on", before, after, passed, passed.share())
 	}
 	if share := (traffic{}).share(); share != 0 {
@@ -122,6 +126,25 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// A loss explains itself: its kind is counted, its time and error kept, and an example of each kind.
+func TestOutcomeTakes(t *testing.T) {
+	var o outcome
+	o.take(loadgen.Fetch{Ms: 700}, time.Second)
+	for i := range 60 {
+		o.take(loadgen.Fetch{Ms: 30_000, Failure: "timeout", Error: strconv.Itoa(i)}, 2*time.Second)
+	}
+	o.take(loadgen.Fetch{Ms: 5, Failure: "reset", Error: "by peer"}, 3*time.Second)
+	if o.Requests != 62 || o.Failed != 61 || len(o.Ms) != 1 || o.Failures.String() != "reset 1, timeout 60" {
+		t.Errorf("%d of %d failed (%v), %d good ones", o.Failed, o.Requests, o.Failures, len(o.Ms))
+	}
+	if len(o.Losses) != lossesKept || o.Losses[1].Error != "1" || o.Losses[1].Second != 2 || o.Example["reset"] != "by peer" || o.Example["timeout"] != "0" {
+		t.Errorf("losses %+v, examples %v", o.Losses, o.Example)
+	}
+	if whole := sum([]outcome{o, o}); whole.Failures.String() != "reset 2, timeout 120" || len(whole.Losses) != 2*lossesKept {
+		t.Errorf("sum of two: %v, %d losses", whole.Failures, len(whole.Losses))
+	}
+}
+
 // What an outcome is said to mean is what it means.
 func TestSays(t *testing.T) {
 	for _, test := range []struct {
@@ -133,6 +156,8 @@ func TestSays(t *testing.T) {
 		{offer, outcome{Requests: 9, Failed: 1}, "connections were broken that should not be"},
 		{offer, outcome{Requests: 9, Resets: 1}, "connections were broken that should not be"},
 		{ecmp, outcome{Requests: 9, Failed: 7}, "each change breaks connections"},
+		{shadow, outcome{Requests: 9, Failed: 2}, "two changes within a download can break it"},
+		{circling, outcome{Requests: 9}, "a connection pauses until its server is one of the last two again"},
 	} {
 		if got := says(test.policy, test.outcome); got != test.want {
 			t.Errorf("%s with %+v: %q, want %q", test.policy.name, test.outcome, got, test.want)
@@ -144,13 +169,13 @@ func TestFetched(t *testing.T) {
 	var told []loadgen.Fetch
 	each := func(f loadgen.Fetch) { told = append(told, f) }
 	text := `{"fetch":{"ms":12.5}}` + "\n" + `{"fetch":{"ms":3,"failure":"reset"}}` + "\n"
-	result, err := fetched(strings.NewReader(text+`{"result":{"done":1,"failed":1}}`), each)
-	if want := []loadgen.Fetch{{Ms: 12.5}, {Ms: 3, Failure: "reset"}}; err != nil || result.Done != 1 || !slices.Equal(told, want) {
-		t.Errorf("result %+v, told of %v, error %v, want %v and a result", result, told, err, want)
+	err := fetched(strings.NewReader(text+`{"result":{"done":1,"failed":1}}`), each)
+	if want := []loadgen.Fetch{{Ms: 12.5}, {Ms: 3, Failure: "reset"}}; err != nil || !slices.Equal(told, want) {
+		t.Errorf("told of %v, error %v, want %v", told, err, want)
 	}
 	for _, cut := range []string{"", text, text + "nonsense"} {
-		if result, err := fetched(strings.NewReader(cut), each); err == nil {
-			t.Errorf("what ends without a result gives %+v", result)
+		if err := fetched(strings.NewReader(cut), each); err == nil {
+			t.Errorf("%q ends without a result, and nobody says so", cut)
 		}
 	}
 }

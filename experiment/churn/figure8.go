@@ -15,7 +15,7 @@ var figure8 = experiment.Experiment{
 	Source: source + ", section VI-B, figure 8",
 	Shows: "64 clients download from four servers. Two of them leave (drain), one after the other, and return. Shows what each " +
 		"server sends, and what servers send on because the connection is elsewhere. Counts failed downloads.",
-	Lasts: "nine minutes",
+	Lasts: "twelve minutes",
 	Run:   runFigure8,
 }
 
@@ -93,7 +93,7 @@ func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, 
 	after, err := a.traffic(ctx)
 	passed := after.minus(before)
 	t.Outcome.Policy, t.Outcome.Changes, t.Outcome.Ms = p.name, len(steps)-1, nil
-	t.Outcome.Redirected, t.Outcome.Resets = passed.share(), passed.resets
+	t.Outcome.Redirected, t.Outcome.Resets, t.Outcome.GivenUp = passed.share(), passed.resets, passed.givenUp
 	return t, err
 }
 
@@ -204,11 +204,12 @@ func reportFigure8(r *experiment.Recorder, runs []transition) error {
 	published := map[string]string{"ecmp": "9.8 % (381 of 3902)", "shadow": "0 % (0 of 3819)"}
 	t := experiment.Table{
 		Name: "failures", Title: "Failed downloads",
-		Columns: []string{"Policy", "Downloads", "Failed", "Failed, %", "Resets sent by servers", "Packets sent on, %", "Mbit/s"},
+		Columns: []string{"Policy", "Downloads", "Failed", "Failed, %", "How they failed", "Resets sent by servers", "Packets sent on, %",
+			"Mbit/s"},
 	}
 	for i, run := range runs {
 		o, p := run.Outcome, policies[i]
-		t.Rows = append(t.Rows, cells(o.Policy, o.Requests, o.Failed, 100*o.rate(), o.Resets, 100*o.Redirected, o.Mbps))
+		t.Rows = append(t.Rows, cells(o.Policy, o.Requests, o.Failed, 100*o.rate(), o.Failures, o.Resets, 100*o.Redirected, o.Mbps))
 		paper := published[o.Policy]
 		if paper == "" {
 			paper = "-"

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// toggle lets one server of up, taken at random, leave or return. At least so many stay.
-func toggle(random *rand.Rand, up []bool, stay int) {
+// toggle lets one server of up, taken at random, leave or return. The last one stays.
+func toggle(random *rand.Rand, up []bool) {
 	left := 0
 	for _, is := range up {
 		if is {
@@ -15,7 +15,7 @@ func toggle(random *rand.Rand, up []bool, stay int) {
 		}
 	}
 	i := random.IntN(len(up))
-	for up[i] && left <= stay {
+	for up[i] && left == 1 {
 		i = random.IntN(len(up))
 	}
 	up[i] = !up[i]
@@ -33,7 +33,7 @@ func flap(ctx context.Context, m members, d downloads) (changes int, err error) 
 			return changes, nil
 		case <-ticker.C:
 		}
-		toggle(random, up, max(1, d.stay))
+		toggle(random, up)
 		if err := m.set(context.WithoutCancel(ctx), up); err != nil {
 			return changes, err
 		}

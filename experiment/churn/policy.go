@@ -26,16 +26,19 @@ var (
 	offer      = policy{name: "offer", vip: "2001:db8:80::4"}
 	resilient  = policy{name: "resilient", vip: "2001:db8:80::5", stock: true}
 	remembered = policy{name: "shadow-consistent", vip: "2001:db8:80::6"}
+	circling   = policy{name: "shadow-circling", vip: "2001:db8:80::7"}
 )
 
 // policies are all of them, the paper's two first.
-var policies = []policy{ecmp, shadow, consistent, remembered, resilient, offer}
+var policies = []policy{ecmp, shadow, circling, consistent, remembered, resilient, offer}
 
 // legend explains the names.
 const legend = "ecmp: the flow's bucket modulo the number of servers, as a router, no memory. shadow: the same table with " +
-	"VRF-shadowing. consistent: rendezvous hashing, no memory. shadow-consistent: that with VRF-shadowing. resilient: a resilient " +
-	"next-hop group of the Linux kernel with seg6 encapsulation and an idle timer of a second, no eBPF at the edge. offer: rendezvous " +
-	"hashing, and each packet carries the bucket's past owners."
+	"VRF-shadowing, where what the edge sends on is marked as the last offer. shadow-circling: that without the mark, the paper word " +
+	"for word: a packet of nobody goes round until its hop limit is used up, and nobody answers it with a reset. consistent: " +
+	"rendezvous hashing, no memory. shadow-consistent: that with VRF-shadowing. resilient: a resilient next-hop group of the Linux " +
+	"kernel with seg6 encapsulation and an idle timer of a second, no eBPF at the edge. offer: rendezvous hashing, and each packet " +
+	"carries the bucket's past owners."
 
 // members decides which servers of a service are up. The others drain: they get no new connections.
 type members interface {
@@ -47,11 +50,7 @@ func (a *arena) members(ctx context.Context, p policy) (members, error) {
 	if p.stock {
 		return a.newGroup(ctx)
 	}
-	client, err := a.agent("edge1")
-	if err != nil {
-		return nil, err
-	}
-	b := &backends{client: client, service: p.name, up: make([]bool, servers)}
+	b := &backends{client: a.agents["edge1"], service: p.name, up: make([]bool, servers)}
 	return b, b.set(ctx, all(servers))
 }
 

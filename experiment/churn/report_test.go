@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sextant/experiment"
+	"sextant/loadgen"
 )
 
 // report conducts an experiment that only reports, and returns the text of the report.
@@ -43,12 +44,12 @@ func TestReportOfFigure8(t *testing.T) {
 			Readings: []reading{{Second: 1, Mbps: make([]float64, servers)}},
 		})
 	}
-	runs[0].Outcome.Failed, runs[0].Outcome.Resets = 390, 400
+	runs[0].Outcome.Failed, runs[0].Outcome.Failures.Reset, runs[0].Outcome.Resets = 390, 390, 400
 	text := report(t, func(r *experiment.Recorder) error { return reportFigure8(r, runs) })
 	has(t, text,
 		"| ecmp: failed downloads | 9.8 % (381 of 3902) | 10.00 % (390 of 3900) | each change breaks connections |",
 		"| offer: failed downloads | - | 0.00 % (0 of 3900) | no connection broken, no reset sent |",
-		"| ecmp | 3900 | 390 | 10.00 | 400 | 0.00 | 75.00 |",
+		"| ecmp | 3900 | 390 | 10.00 | reset 390 | 400 | 0.00 | 75.00 |",
 		"![fig8-strays](fig8-strays.svg)")
 }
 
@@ -62,15 +63,18 @@ func TestReportOfFigures9To12(t *testing.T) {
 			f.results[cell{size, time.Second, p.name}] = []outcome{{Requests: 1000}, {Requests: 1000, Redirected: 0.2}}
 		}
 	}
-	f.results[cell{large, time.Second, "ecmp"}] = []outcome{{Requests: 1000, Failed: 600}, {Requests: 1000, Failed: 800}}
+	f.results[cell{large, time.Second, "ecmp"}] = []outcome{
+		{Requests: 1000, Failed: 600, Failures: loadgen.Failures{Reset: 600}},
+		{Requests: 1000, Failed: 800, Failures: loadgen.Failures{Reset: 800}},
+	}
 	f.results[cell{large, time.Second, "offer"}][1].Resets = 1
 	has(t, report(t, f.report),
 		"| ecmp: failed downloads of 10 MB, a change every second | 77 % | 70.00 % (1400 of 2000) | each change breaks connections |",
 		"| shadow: failed downloads of 5 MB, a change every second | 0.4 % | 0.00 % (0 of 2000) | two changes within a download can break it |",
 		"| offer: failed downloads of 10 MB, a change every second | - | 0.00 % (0 of 2000) | connections were broken that should not be |",
 		"| downloads of 5 MB that take longer than 2 s | 8 % | 25.00 % | the client's link is chosen for that; the paper's longest took 11.8 s |",
-		"| 250000 | 1.00 | ecmp | 2 | 0 | 2000 | 1400 | 70.00 | 14.14 | 0 | 0.00 | 0.00 |",
-		"| 250000 | 1.00 | shadow | 2 | 0 | 2000 | 0 | 0.00 | 0.00 | 0 | 10.00 | 0.00 |")
+		"| 250000 | 1.00 | ecmp | 2 | 0 | 2000 | 1400 | 70.00 | 14.14 | reset 1400 | 0 | 0.00 | 0.00 |",
+		"| 250000 | 1.00 | shadow | 2 | 0 | 2000 | 0 | 0.00 | 0.00 | none | 0 | 10.00 | 0.00 |")
 }
 
 func TestReportOfFigure13(t *testing.T) {

@@ -24,7 +24,7 @@ type downloads struct {
 	timeout  time.Duration // for one
 	interval time.Duration // between changes; 0: none
 	seed     uint64        // of the changes: which servers leave and return
-	stay     int           // servers that are up at any time, at least; one if 0
+	stops    bool          // what is under way at the end does not count, as with the paper's ab
 	progress func(done, failed int, left time.Duration)
 }
 
@@ -34,13 +34,24 @@ type outcome struct {
 	Requests   int               `json:"requests"`
 	Failed     int               `json:"failed"`
 	Failures   loadgen.Failures  `json:"failures"`
+	Losses     []loss            `json:"losses,omitempty"`  // the first failed downloads
 	Example    map[string]string `json:"example,omitempty"` // an error of each kind
 	Changes    int               `json:"changes"`           // servers that left or returned
 	Redirected float64           `json:"redirected"`        // share of the packets that servers received and sent on
 	Resets     uint64            `json:"resets"`            // that servers sent
+	GivenUp    uint64            `json:"givenUp"`           // connections that servers ended because nothing was heard of the client
 	Mbps       float64           `json:"megabitPerSecond"`
 	Ms         []float64         `json:"ms,omitempty"` // how long good downloads took
 }
+
+// loss is a failed download, and when that was, in seconds since the load began.
+type loss struct {
+	Second float64 `json:"second"`
+	loadgen.Fetch
+}
+
+// lossesKept is how many are told in detail: enough to see which belong together.
+const lossesKept = 50
 
 // rate is the share of downloads that failed.
 func (o outcome) rate() float64 { return float64(o.Failed) / float64(max(1, o.Requests)) }
@@ -67,7 +78,8 @@ func (a *arena) download(ctx context.Context, p policy, d downloads) (outcome, e
 		return outcome{}, err
 	}
 	passed := after.minus(before)
-	result.Policy, result.Changes, result.Redirected, result.Resets = p.name, changes, passed.share(), passed.resets
+	result.Policy, result.Changes, result.Redirected = p.name, changes, passed.share()
+	result.Resets, result.GivenUp = passed.resets, passed.givenUp
 	return result, nil
 }
 
@@ -100,28 +112,52 @@ func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d download
 func (a *arena) load(ctx context.Context, p policy, d downloads) (o outcome, err error) {
 	var done, failed atomic.Int64
 	watched := d.watch(&done, &failed)
-	result, err := a.fetches(ctx, p, d, func(f loadgen.Fetch) {
-		if f.Failure != "" {
+	begun := time.Now()
+	loading, cancel := ctx, func() {}
+	if d.stops {
+		loading, cancel = context.WithTimeout(ctx, d.duration)
+	}
+	defer cancel()
+	err = a.fetches(loading, p, d, func(f loadgen.Fetch) {
+		if o.take(f, time.Since(begun)); f.Failure == "" {
+			done.Add(1)
+		} else {
 			failed.Add(1)
-			return
 		}
-		done.Add(1)
-		o.Ms = append(o.Ms, f.Ms)
 	})
 	watched()
-	if err != nil {
+	if err != nil && (ctx.Err() != nil || loading.Err() == nil) {
 		return outcome{}, err
 	}
-	o.Requests, o.Failed, o.Failures = int(result.Done+result.Failed), int(result.Failed), result.Failures
-	o.Example, o.Mbps = result.FirstErrors, result.MegabitPerSecond
+	o.Mbps = float64(len(o.Ms)*d.bytes) * 8 / 1e6 / time.Since(begun).Seconds()
 	return o, nil
 }
 
+// take counts a download.
+func (o *outcome) take(f loadgen.Fetch, at time.Duration) {
+	o.Requests++
+	if f.Failure == "" {
+		o.Ms = append(o.Ms, f.Ms)
+		return
+	}
+	o.Failed++
+	o.Failures.Add(f.Failure)
+	if len(o.Losses) < lossesKept {
+		o.Losses = append(o.Losses, loss{at.Seconds(), f})
+	}
+	if o.Example[f.Failure] == "" {
+		if o.Example == nil {
+			o.Example = map[string]string{}
+		}
+		o.Example[f.Failure] = f.Error
+	}
+}
+
 // fetches runs the generator on the client node.
-func (a *arena) fetches(ctx context.Context, p policy, d downloads, each func(loadgen.Fetch)) (*loadgen.DownloadResult, error) {
+func (a *arena) fetches(ctx context.Context, p policy, d downloads, each func(loadgen.Fetch)) error {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	reader, writer := io.Pipe()
 	var stderr strings.Builder
@@ -135,24 +171,24 @@ func (a *arena) fetches(ctx context.Context, p policy, d downloads, each func(lo
 		writer.Close()
 		ended <- err
 	}()
-	result, unread := fetched(reader, each)
+	unread := fetched(reader, each)
 	reader.CloseWithError(unread) // nothing waits for us to read
 	if err := <-ended; err != nil {
-		return nil, fmt.Errorf("download: %w: %s", err, strings.TrimSpace(stderr.String()))
+		return fmt.Errorf("download: %w: %s", err, strings.TrimSpace(stderr.String()))
 	}
-	return result, unread
+	return unread
 }
 
-// fetched reads what the generator writes.
-func fetched(r io.Reader, each func(loadgen.Fetch)) (*loadgen.DownloadResult, error) {
+// fetched reads what the generator writes, until its result, which says that this was all.
+func fetched(r io.Reader, each func(loadgen.Fetch)) error {
 	for lines := json.NewDecoder(r); ; {
 		var line loadgen.Line
 		if err := lines.Decode(&line); err != nil {
-			return nil, fmt.Errorf("read what the downloads tell: %w", err)
+			return fmt.Errorf("read what the downloads tell: %w", err)
 		}
 		switch {
 		case line.Result != nil:
-			return line.Result, nil
+			return nil
 		case line.Fetch != nil:
 			each(*line.Fetch)
 		}

@@ -23,7 +23,11 @@ type BGP struct {
 	OnStop             OnStop
 	Announce           Announce // what a host says of its services
 	Weight             int      // that a host announces
-	Neighbors          []Neighbor
+	// Startup is how long an edge that starts waits for its neighbors to tell all they know: until then it forgets nothing that it
+	// was told of the past, and an edge that has forwarded nothing before announces no VIP.
+	Startup      time.Duration
+	AnnounceVIPs AnnounceVIPs // when an edge announces a VIP
+	Neighbors    []Neighbor
 }
 
 // Neighbor is a BGP peer of the node.
@@ -76,10 +80,20 @@ const (
 	AnnounceNothing  Announce = "nothing"
 )
 
+// AnnounceVIPs is when an edge announces a VIP.
+type AnnounceVIPs string
+
+// When VIPs are announced.
+const (
+	WhileAny     AnnounceVIPs = "any"     // as long as one backend is not down
+	WhileHealthy AnnounceVIPs = "healthy" // as long as one backend is healthy: a panic does not count
+)
+
 // What the bgp section need not say.
 const (
 	defaultBGPPort         = 179
 	defaultGracefulRestart = 2 * time.Minute
+	defaultStartup         = 30 * time.Second
 	defaultHoldTime        = 90 * time.Second
 	defaultBFDInterval     = 300 * time.Millisecond
 	defaultBFDMultiplier   = 3
@@ -89,12 +103,13 @@ var (
 	families  = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6}
 	stops     = []OnStop{Withdraw, Keep}
 	announces = []Announce{AnnounceUp, AnnounceDraining, AnnounceNothing}
+	vipWhiles = []AnnounceVIPs{WhileAny, WhileHealthy}
 )
 
 func newBGP() *BGP {
 	return &BGP{
 		Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), defaultBGPPort), GracefulRestart: defaultGracefulRestart,
-		Announce: AnnounceUp, Weight: DefaultWeight,
+		Announce: AnnounceUp, Weight: DefaultWeight, Startup: defaultStartup, AnnounceVIPs: WhileAny,
 	}
 }
 
@@ -120,6 +135,8 @@ func readBGP(v value, b *BGP) {
 		field{"onStop", intoText(&b.OnStop), ""},
 		field{"announce", intoText(&b.Announce), ""},
 		field{"weight", intoNumber(&b.Weight), ""},
+		field{"startup", into(&b.Startup, ParseWait), ""},
+		field{"announceVIPs", intoText(&b.AnnounceVIPs), ""},
 		field{"neighbors", intoList(&b.Neighbors, readNeighbor), `"neighbors:" and a list of addresses with asn`},
 	)
 	if b.RouteTarget == "" {

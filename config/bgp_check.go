@@ -30,6 +30,7 @@ func (c *checker) bgp(b *BGP) {
 	}
 	word(c, "bgp.announce", "announce", b.Announce, announces)
 	c.number("bgp.weight", "weight", b.Weight, 0, maxWeight)
+	word(c, "bgp.announceVIPs", "announceVIPs", b.AnnounceVIPs, vipWhiles)
 	if len(b.Neighbors) == 0 {
 		c.invalid("bgp.neighbors", "the speaker has no neighbor", `add "- {address: 2001:db8::1, asn: 64512}"`)
 	}

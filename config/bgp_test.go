@@ -22,6 +22,8 @@ func drawBGP(t *rapid.T) *config.BGP {
 		OnStop:          pick(t, config.Withdraw, config.Keep),
 		Announce:        pick(t, config.AnnounceUp, config.AnnounceDraining, config.AnnounceNothing),
 		Weight:          rapid.IntRange(0, 65535).Draw(t, "weight"),
+		Startup:         time.Duration(rapid.IntRange(0, 600).Draw(t, "startup")) * time.Second,
+		AnnounceVIPs:    pick(t, config.WhileAny, config.WhileHealthy),
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "neighbors") {
 		n := config.Neighbor{

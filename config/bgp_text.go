@@ -41,6 +41,8 @@ func (d *differ) bgp(a, b *BGP) {
 	d.modify("bgp", "onStop", string(a.OnStop), string(b.OnStop))
 	d.modify("bgp", "announce", string(a.Announce), string(b.Announce))
 	d.number("bgp", "weight", a.Weight, b.Weight)
+	d.modify("bgp", "startup", a.Startup.String(), b.Startup.String())
+	d.modify("bgp", "announceVIPs", string(a.AnnounceVIPs), string(b.AnnounceVIPs))
 	named(d, a.Neighbors, b.Neighbors,
 		func(n Neighbor) string { return n.Address.String() },
 		func(n Neighbor) (string, string) { return "bgp neighbor " + n.Address.String(), n.settings() },
@@ -82,6 +84,8 @@ type documentBGP struct {
 	OnStop             OnStop             `yaml:"onStop" json:"onStop"`
 	Announce           Announce           `yaml:"announce" json:"announce"`
 	Weight             int                `yaml:"weight" json:"weight"`
+	Startup            string             `yaml:"startup" json:"startup"`
+	AnnounceVIPs       AnnounceVIPs       `yaml:"announceVIPs" json:"announceVIPs"`
 	Neighbors          []documentNeighbor `yaml:"neighbors" json:"neighbors"`
 }
 
@@ -110,7 +114,8 @@ func bgpDocument(b *BGP) *documentBGP {
 	return &documentBGP{
 		ASN: b.ASN, RouterID: b.RouterID.String(), Listen: b.Listen.String(), RouteTarget: b.RouteTarget,
 		RouteDistinguisher: b.RouteDistinguisher, GracefulRestart: b.GracefulRestart.String(), OnStop: b.OnStop,
-		Announce: b.Announce, Weight: b.Weight, Neighbors: each(b.Neighbors, neighborDocument),
+		Announce: b.Announce, Weight: b.Weight, Startup: b.Startup.String(), AnnounceVIPs: b.AnnounceVIPs,
+		Neighbors: each(b.Neighbors, neighborDocument),
 	}
 }
 

@@ -16,6 +16,9 @@ type Continuity struct {
 	Depth      int           // offer: backends that a packet is offered to at most, candidates and past owners
 	DrainTime  time.Duration // offer: how long a past owner is offered packets; 0: until its place is needed
 	SlowStart  time.Duration // a backend that comes up gets its share little by little; 0: at once
+	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so that all edges know of it before one
+	// of them gives it a connection.
+	ReturnHold time.Duration
 }
 
 // ServicePolicy is what an edge does for connections whose bucket has moved.
@@ -48,8 +51,10 @@ type Shadow struct {
 
 // What a service or an edge need not say.
 const (
-	DefaultDepth     = srv6.MaxCarrierCSIDs
-	DefaultLastOffer = srv6.CSID(0xe046)
+	DefaultDepth = srv6.MaxCarrierCSIDs
+	// DefaultReturnHold is longer than the default checks of two edges can differ: rise x interval, jitter, and a timeout.
+	DefaultReturnHold = 6 * time.Second
+	DefaultLastOffer  = srv6.CSID(0xe046)
 )
 
 var (
@@ -58,7 +63,8 @@ var (
 )
 
 func newContinuity() Continuity {
-	return Continuity{Policy: PolicyOffer, Table: Rendezvous, Candidates: DefaultCandidates, Depth: DefaultDepth}
+	return Continuity{Policy: PolicyOffer, Table: Rendezvous, Candidates: DefaultCandidates, Depth: DefaultDepth,
+		ReturnHold: DefaultReturnHold}
 }
 
 // maxWait bounds times that an operator waits for.
@@ -72,6 +78,7 @@ func continuityFields(k *Continuity) []field {
 		{"depth", intoNumber(&k.Depth), ""},
 		{"drainTime", into(&k.DrainTime, ParseWait), ""},
 		{"slowStart", into(&k.SlowStart, ParseWait), ""},
+		{"returnHold", into(&k.ReturnHold, ParseWait), ""},
 	}
 }
 
@@ -117,6 +124,11 @@ func (c *checker) continuity(where string, k Continuity) {
 	case k.Policy == PolicyOffer && k.Table == Modulo:
 		c.conflict(join(where, "table"), "table modulo moves nearly all buckets at each change, more than policy offer can keep",
 			"write table: rendezvous, or policy: ecmp or shadow", join(where, "policy"))
+	case k.Table == Exact && k.Candidates > 1 && c.node.Edge != nil && (len(c.node.Edge.Peers) > 0 || c.node.Edge.Etcd != nil):
+		c.conflict(join(where, "candidates"), fmt.Sprintf("with table exact an edge that starts from chains of other edges "+
+			"can't choose the second of %d candidates as they do", k.Candidates),
+			"write candidates: 1, or table: rendezvous, or delete edge.peers and edge.etcd if this is the only edge",
+			join(where, "table"), "edge.peers", "edge.etcd")
 	case k.Policy == PolicyShadow && c.node.Edge != nil && !c.node.Edge.Shadow.SID.IsValid():
 		c.invalid(join(where, "policy"), "policy shadow needs a SID to which hosts send strays",
 			"add shadow with a sid like fcbb:bb00:d000:: to edge, and the same SID as backup to the hosts' SIDs")
@@ -163,6 +175,7 @@ func (d *differ) continuity(title string, a, b Continuity) {
 	d.number(title, "depth", a.Depth, b.Depth)
 	d.modify(title, "drainTime", a.DrainTime.String(), b.DrainTime.String())
 	d.modify(title, "slowStart", a.SlowStart.String(), b.SlowStart.String())
+	d.modify(title, "returnHold", a.ReturnHold.String(), b.ReturnHold.String())
 }
 
 // String writes what a person wants to know first.

@@ -10,27 +10,28 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// place is a position in the file, both counted from 1.
-type place struct{ line, column int }
+// Place is a position in a YAML file, both counted from 1.
+type Place struct{ Line, Column int }
 
-func placeOf(t *token.Token) place {
+// PlaceOf is where a token of the file begins; without one, where the file does.
+func PlaceOf(t *token.Token) Place {
 	if t == nil || t.Position == nil {
-		return place{1, 1}
+		return Place{1, 1}
 	}
-	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+	return Place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
 // fault is a problem with its place, before it becomes an Error.
 type fault struct {
 	*Problem
-	place
+	Place
 }
 
 // decoder collects what Parse learns about a file besides its values.
 type decoder struct {
 	name    string
 	lines   []string
-	places  map[string]place    // by path, of each value that was met
+	places  map[string]Place    // by path, of each value that was met
 	broken  []string            // paths of values that could not be read
 	anchors map[string]ast.Node // met so far
 	secret  string              // text that no excerpt may show
@@ -45,7 +46,7 @@ func (d *decoder) line(number int) string {
 	return d.lines[number-1]
 }
 
-func (d *decoder) add(p *Problem, at place) { d.faults = append(d.faults, fault{p, at}) }
+func (d *decoder) add(p *Problem, at Place) { d.faults = append(d.faults, fault{p, at}) }
 
 // judge files a problem that Validate found, unless it rests on a value that could not be read.
 func (d *decoder) judge(p *Problem) {
@@ -66,7 +67,7 @@ func within(path, other string) bool {
 }
 
 // place finds a path in the file, or the nearest one above it that is there.
-func (d *decoder) place(path string) place {
+func (d *decoder) place(path string) Place {
 	for path != "" {
 		if at, ok := d.places[path]; ok {
 			return at
@@ -76,13 +77,13 @@ func (d *decoder) place(path string) place {
 	if at, ok := d.places[""]; ok {
 		return at
 	}
-	return place{1, 1}
+	return Place{1, 1}
 }
 
 func (d *decoder) errors() Errors {
 	sort.SliceStable(d.faults, func(i, j int) bool {
 		a, b := d.faults[i], d.faults[j]
-		return a.line < b.line || a.line == b.line && a.column < b.column
+		return a.Line < b.Line || a.Line == b.Line && a.Column < b.Column
 	})
 	var list Errors
 	for i, f := range d.faults {
@@ -90,18 +91,18 @@ func (d *decoder) errors() Errors {
 			list = append(list, fmt.Errorf("%s: faults besides these: %d", d.name, len(d.faults)-i))
 			break
 		}
-		list = append(list, &Error{f.Problem, d.name, f.line, f.column, d.excerpt(f.place)})
+		list = append(list, &Error{f.Problem, d.name, f.Line, f.Column, d.excerpt(f.Place)})
 	}
 	return list
 }
 
-func (d *decoder) excerpt(at place) string {
-	line := d.line(at.line)
+func (d *decoder) excerpt(at Place) string {
+	line := d.line(at.Line)
 	if strings.TrimSpace(line) == "" {
 		return ""
 	}
 	if d.secret != "" {
 		line = strings.ReplaceAll(line, d.secret, strings.Repeat("*", utf8.RuneCountInString(d.secret)))
 	}
-	return excerpt(line, at.line, at.column)
+	return excerpt(line, at.Line, at.Column)
 }

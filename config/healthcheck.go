@@ -32,6 +32,8 @@ type Check struct {
 	Insecure bool        // https: any certificate will do
 	Service  string      // grpc: which service is asked for; "": the server as a whole
 	Command  []string    // exec
+
+	Passive *Passive // nil: what clients meet with does not count
 }
 
 // CheckKind is what a check does.
@@ -69,6 +71,12 @@ func (c Check) SID(backend netip.Addr) netip.Addr {
 	octets := backend.As16()
 	octets[6], octets[7] = byte(c.Function>>8), byte(c.Function)
 	return netip.AddrFrom16(octets)
+}
+
+// Notice is how long it takes at most until a backend that works counts as healthy.
+func (c Check) Notice() time.Duration {
+	jitter := c.Interval / 1000 * time.Duration(c.JitterPermille)
+	return time.Duration(c.Rise)*(c.Interval+jitter) + c.Timeout
 }
 
 // Target is what is connected to for a service at an endpoint.
@@ -109,6 +117,7 @@ func (c *Check) String() string {
 	add(c.Insecure, "insecure %v", c.Insecure)
 	add(c.Service != "", "service %q", c.Service)
 	add(len(c.Command) > 0, "command %q", c.Command)
+	add(c.Passive != nil, "passive %s", c.Passive)
 	return strings.Join(text, " ")
 }
 
@@ -121,5 +130,9 @@ func (c *Check) clone() *Check {
 	}
 	copied := *c
 	copied.Command = slices.Clone(c.Command)
+	if c.Passive != nil {
+		passive := *c.Passive
+		copied.Passive = &passive
+	}
 	return &copied
 }

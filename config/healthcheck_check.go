@@ -29,6 +29,21 @@ func (c *checker) check(where string, s Service) {
 	}
 	c.checkPath(where, s)
 	where = join(where, "check")
+	c.checkSettings(where, k)
+	if k.Passive != nil {
+		c.passive(join(where, "passive"), s)
+	}
+	for _, b := range s.Backends {
+		if k.Function != 0 && b.SID.Is6() && k.SID(b.SID) != b.SID && !singleLocator(c.node.Domain.Block, b) {
+			c.invalid(join(where, "function"), fmt.Sprintf("sid %s of backend %q has no room for a function behind it", b.SID, b.Name),
+				"leave function out, so that the SID itself is checked", "edge.encapsulation")
+			return
+		}
+	}
+}
+
+// checkSettings checks what checks of edges and of hosts have in common.
+func (c *checker) checkSettings(where string, k *Check) {
 	word(c, join(where, "kind"), "kind", k.Kind, checkKinds)
 	word(c, join(where, "startup"), "startup", k.Startup, checkStartups)
 	c.number(join(where, "rise"), "rise", k.Rise, 1, maxCheckRun)
@@ -37,13 +52,6 @@ func (c *checker) check(where string, s Service) {
 	c.share(join(where, "panic"), "panic", k.PanicPermille)
 	c.checkTimes(where, k)
 	c.checkKind(where, k)
-	for _, b := range s.Backends {
-		if k.Function != 0 && b.SID.Is6() && k.SID(b.SID) != b.SID && !singleLocator(c.node.Domain.Block, b) {
-			c.invalid(join(where, "function"), fmt.Sprintf("sid %s of backend %q has no room for a function behind it", b.SID, b.Name),
-				"leave function out, so that the SID itself is checked", "edge.encapsulation")
-			return
-		}
-	}
 }
 
 // singleLocator says whether the backend's SID is the block and one identifier.
@@ -67,13 +75,17 @@ func (c *checker) checkTimes(where string, k *Check) {
 func (c *checker) checkPath(service string, s Service) {
 	where := join(service, "check")
 	k := s.Check
-	if k.Port == 0 && k.Kind != CheckExec && (s.Port == AnyPort || s.Protocol == UDP) {
-		c.invalid(where, fmt.Sprintf("service %q has no TCP port to check", s.Name),
-			"add a port to check, or choose kind exec", join(where, "kind"))
-	}
+	c.checkPort(where, s.Name, s.Endpoint, k)
 	if k.Source.IsValid() && k.Source.Is4() != s.VIP.Is4() {
 		c.invalid(join(where, "source"), fmt.Sprintf("source %s is not of the vip's address family", k.Source),
 			"write an address of this machine to which hosts can answer", join(service, "vip"))
+	}
+}
+
+func (c *checker) checkPort(where, service string, e Endpoint, k *Check) {
+	if k.Port == 0 && k.Kind != CheckExec && (e.Port == AnyPort || e.Protocol == UDP) {
+		c.invalid(where, fmt.Sprintf("service %q has no TCP port to check", service),
+			"add a port to check, or choose kind exec", join(where, "kind"))
 	}
 }
 

@@ -34,6 +34,7 @@ func readCheck(v value, c *Check) {
 		field{"insecure", into(&c.Insecure, parseBool), ""},
 		field{"service", intoText(&c.Service), ""},
 		field{"command", intoList(&c.Command, readText), ""},
+		field{"passive", func(v value) { c.Passive = newPassive(); readPassive(v, c.Passive) }, ""},
 	)
 	if c.Kind.ofHTTP() && c.Path == "" {
 		c.Path = "/"
@@ -100,6 +101,8 @@ type documentCheck struct {
 	Insecure bool         `yaml:"insecure,omitempty" json:"insecure,omitempty"`
 	Service  string       `yaml:"service,omitempty" json:"service,omitempty"`
 	Command  []string     `yaml:"command,omitempty" json:"command,omitempty"`
+
+	Passive *documentPassive `yaml:"passive,omitempty" json:"passive,omitempty"`
 }
 
 func checkDocument(c *Check) *documentCheck {
@@ -110,7 +113,7 @@ func checkDocument(c *Check) *documentCheck {
 		Kind: c.Kind, Interval: c.Interval.String(), Timeout: c.Timeout.String(), Rise: c.Rise, Fall: c.Fall,
 		Jitter: float64(c.JitterPermille) / 1000, Startup: c.Startup, Panic: float64(c.PanicPermille) / 1000,
 		Source: addressText(c.Source), Port: c.Port, Path: c.Path, Host: c.Host, Body: c.Body, Insecure: c.Insecure,
-		Service: c.Service, Command: c.Command,
+		Service: c.Service, Command: c.Command, Passive: passiveDocument(c.Passive),
 	}
 	if c.Function != 0 {
 		d.Function = c.Function.String()

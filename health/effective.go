@@ -1,6 +1,8 @@
 package health
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"sextant/pool"
@@ -16,15 +18,36 @@ type Member struct {
 type Usage struct {
 	PanicPermille int           // of the backends that should be up: with a smaller share of usable ones, all of them are used
 	SlowStart     time.Duration // in which a backend that comes up grows to its whole weight; 0: at once
+	ReturnHold    time.Duration // in which a backend that was down, or was not there, is draining before it is up
 }
 
 // Effect is what a service's backends are now, and what must be remembered to decide on the next change.
 type Effect struct {
 	Backends []pool.Backend // in the order of the members
 	Panic    bool           // checks are not believed: too few backends would be left
-	Next     time.Duration  // when a weight takes its next step; meaningful if Waits
+	Next     time.Duration  // when a weight takes its next step, or a hold ends; meaningful if Waits
 	Waits    bool
 	since    map[uint16]time.Duration // backends in use, with the time when they came up; nil: nothing was in use before
+	held     map[uint16]time.Duration // backends that returned a moment ago, with the time until which they are not up
+}
+
+// Earlier is the decision of a process that is gone, of which is known who was away.
+func Earlier(configured []pool.Backend, away func(i int) bool) Effect {
+	e := Effect{Backends: slices.Clone(configured), since: map[uint16]time.Duration{}}
+	for i, b := range e.Backends {
+		if away(i) {
+			e.Backends[i].State = pool.Down
+		} else if b.State == pool.Up {
+			e.since[b.ID] = math.MinInt64 / 2
+		}
+	}
+	return e
+}
+
+// Away says whether a backend of the effect is down, or held.
+func (e Effect) Away(b pool.Backend) bool {
+	_, held := e.held[b.ID]
+	return held || b.State == pool.Down
 }
 
 // steps is how many steps a weight takes to grow. With slow start all weights are multiplied by it, always, so that a step
@@ -32,15 +55,20 @@ type Effect struct {
 const steps = 16
 
 // Apply decides what the backends are at the time now, after the decision before (the zero Effect at first). The operator's word
-// counts for more than the checks: they only turn up into down. A backend that comes up begins with 1/steps of its weight;
-// not so those that are there at first, and those whom a panic puts back into use.
+// counts for more than the checks: they only turn up into down. A backend that returns is held; one that comes up begins with 1/steps
+// of its weight; not so those that are there at first, and those whom a panic puts back into use.
 func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect {
 	e := Effect{Backends: make([]pool.Backend, len(members)), Panic: u.panics(members), since: map[uint16]time.Duration{}}
 	for i, m := range members {
-		b := m.Backend
-		if b.State == pool.Up && !m.Usable && !e.Panic {
-			b.State = pool.Down
+		e.Backends[i] = m.Backend
+		if m.State == pool.Up && !m.Usable && !e.Panic {
+			e.Backends[i].State = pool.Down
 		}
+	}
+	if before.since != nil && !e.Panic {
+		e.hold(u.ReturnHold, before, now)
+	}
+	for i, b := range e.Backends {
 		step := uint32(steps)
 		if b.State == pool.Up {
 			step = e.step(b.ID, u.SlowStart, before, now)
@@ -51,6 +79,43 @@ func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect 
 		e.Backends[i] = b
 	}
 	return e
+}
+
+// hold keeps backends that return from getting new connections for a while: an edge that has not heard yet that they are back would
+// break those that it meets. If nobody else is up, they are.
+func (e *Effect) hold(length time.Duration, before Effect, now time.Duration) {
+	away := make(map[uint16]bool, len(before.Backends))
+	for _, b := range before.Backends {
+		away[b.ID] = b.State == pool.Down
+	}
+	held, up := map[uint16]time.Duration{}, false
+	for _, b := range e.Backends {
+		until := before.held[b.ID]
+		if down, known := away[b.ID]; down || !known {
+			until = now + length
+		}
+		if b.State != pool.Down && until > now {
+			held[b.ID] = until
+		} else if b.State == pool.Up && b.Weight > 0 {
+			up = true
+		}
+	}
+	if !up {
+		return
+	}
+	for i, b := range e.Backends {
+		until, ok := held[b.ID]
+		if !ok {
+			continue
+		}
+		if b.State == pool.Up {
+			e.Backends[i].State = pool.Draining
+		}
+		if !e.Waits || until < e.Next {
+			e.Next, e.Waits = until, true
+		}
+	}
+	e.held = held
 }
 
 // panics says whether too few of those that should be up are usable.

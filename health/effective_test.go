@@ -199,3 +199,56 @@ func TestWait(t *testing.T) {
 		t.Errorf("the start without jitter waits %v", wait)
 	}
 }
+
+// Who was down, or is new, is draining for a while before it is up; not so those who were draining, and nobody if nobody else is up.
+func TestReturnHold(t *testing.T) {
+	usage := health.Usage{PanicPermille: 300, ReturnHold: 5 * time.Second}
+	var effect health.Effect
+	for _, step := range []struct {
+		second  int
+		members string
+		states  string
+		next    int // second at which a hold ends; -1: nobody waits
+	}{
+		{0, "up+ up+ up-", "up up down", -1},                               // at first nobody is held
+		{10, "up+ up- up+", "up down draining", 15},                        // back: held
+		{12, "up+ up+ up+", "up draining draining", 15},                    //
+		{13, "up+ up+ up-", "up draining down", 17},                        // down again
+		{14, "up+ up+ up+ up+", "up draining draining draining", 17},       // the fourth is new
+		{16, "up+ draining+ up+ up+", "up draining draining draining", 17}, // the operator's word
+		{17, "up+ up+ up+ up+", "up up draining draining", 19},             // its hold is over all the same
+		{18, "draining+ draining+ up+ up+", "draining draining up up", -1}, // nobody else is up
+		{19, "up+ up+ down+ down+", "up up down down", -1},                 // draining is no reason to be held
+		{20, "up- up- up- up-", "up up up up panic", -1},                   // a panic uses all
+		{21, "up+ up+ up+ up+", "up up up up", -1},                         // and holds nobody after
+		{22, "up+ down+ maintenance+ up+", "up down maintenance up", -1},   //
+		{23, "up+ maintenance+ up+ up+", "up maintenance up up", 28},       // from down by way of maintenance: no short cut
+		{24, "up+ up+ up+ up+", "up draining up up", 28},                   //
+		{28, "up+ up+ up+ up+", "up up up up", -1},                         //
+	} {
+		effect = usage.Apply(members(step.members), effect, time.Duration(step.second)*time.Second)
+		next := -1
+		if effect.Waits {
+			next = int(effect.Next / time.Second)
+		}
+		if got := states(effect); got != step.states || next != step.next {
+			t.Errorf("second %d, %s: %s until %d, want %s until %d", step.second, step.members, got, next, step.states, step.next)
+		}
+	}
+}
+
+// A process that follows knows who was away: they are held when they are back, and nobody else is.
+func TestReturnHoldOutlivesTheProcess(t *testing.T) {
+	usage := health.Usage{ReturnHold: 5 * time.Second, SlowStart: time.Minute}
+	effect := usage.Apply(members("up+ up+ up-"), health.Effect{}, 0)
+	effect = usage.Apply(members("up+ up- up+"), effect, time.Second)
+	var backends []pool.Backend
+	for _, m := range members("up+ up+ up+") {
+		backends = append(backends, m.Backend)
+	}
+	earlier := health.Earlier(backends, func(i int) bool { return effect.Away(effect.Backends[i]) })
+	after := usage.Apply(members("up+ up+ up+"), earlier, 0)
+	if got := states(after); got != "up draining draining" || after.Backends[0].Weight != 16 {
+		t.Errorf("%s, the first with weight %d of 16", got, after.Backends[0].Weight)
+	}
+}

@@ -50,6 +50,7 @@ type Monitor struct {
 	running map[Key]runningJob
 	runs    int // jobs that have begun
 	ended   sync.WaitGroup
+	probe   func(context.Context, Job) error
 }
 
 type runningJob struct {
@@ -60,7 +61,12 @@ type runningJob struct {
 
 // NewMonitor makes a monitor without jobs. It ends with ctx.
 func NewMonitor(ctx context.Context) *Monitor {
-	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]runningJob{}}
+	return NewMonitorOf(ctx, func(ctx context.Context, j Job) error { return Probe(ctx, j.Check, j.Target) })
+}
+
+// NewMonitorOf makes a monitor whose jobs run another probe, which returns nil if nothing speaks against the backend.
+func NewMonitorOf(ctx context.Context, probe func(context.Context, Job) error) *Monitor {
+	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]runningJob{}, probe: probe}
 }
 
 // Results is where the monitor tells how checks ended. Nobody is checked again before his result has been received.
@@ -127,6 +133,6 @@ func (m *Monitor) once(ctx context.Context, j Job) Result {
 	ctx, cancel := context.WithTimeout(ctx, j.Check.Timeout)
 	defer cancel()
 	begun := time.Now()
-	err := Probe(ctx, j.Check, j.Target)
+	err := m.probe(ctx, j)
 	return Result{Key: j.key(), Err: err, At: begun, Took: time.Since(begun)}
 }

@@ -10,15 +10,19 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"sextant/config"
 )
 
 // Target is where a check connects to, and which way.
 type Target struct {
 	Service, Backend string
-	Address          netip.AddrPort // the VIP and a port
-	SID              netip.Addr     // of the backend
-	Source           netip.Addr     // of the connection; the zero value: the kernel's choice
-	Mark             uint32         // by which the kernel routes the connection to the SID; 0: as any other
+	Address          netip.AddrPort  // the VIP and a port
+	SID              netip.Addr      // of the backend
+	Source           netip.Addr      // of the connection; the zero value: the kernel's choice
+	Agent            netip.AddrPort  // of the backend's host, who is asked for passive signals; the zero value: nobody
+	Endpoint         config.Endpoint // of the service, by which he is asked
+	Mark             uint32          // by which the kernel routes the connection to the SID; 0: as any other
 }
 
 // connect opens a TCP connection. Closing it resets it, for all checks of a service share its VIP's port, and connections that wait

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Learned is what an operator says, at this edge, of a backend that BGP tells of: its host knows nothing of it. Of the state and what
+// the host says the more careful word counts.
+type Learned struct {
+	SID   netip.Addr
+	State BackendState   // Up: what the host says
+	Agent netip.AddrPort // as of Backend
+}
+
+func readLearned(v value) Learned {
+	l := Learned{State: Up}
+	v.mapping(
+		field{"sid", into(&l.SID, ParseSID), `"sid: " and the SID of a backend that BGP tells of`},
+		field{"state", intoText(&l.State), ""},
+		field{"agent", into(&l.Agent, ParseListener), ""},
+	)
+	return l
+}
+
+func (c *checker) learned(where string, s Service) {
+	seen := unique[netip.Addr]{}
+	for i, l := range s.Learned {
+		at := fmt.Sprintf("%s.learned[%d]", where, i)
+		word(c, join(at, "state"), "state", l.State, states)
+		if _, taken := seen.add(l.SID, at); taken {
+			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is given twice", l.SID), "delete one of the two")
+		}
+		if slices.ContainsFunc(s.Backends, func(b Backend) bool { return b.SID == l.SID }) {
+			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is that of a backend of this file", l.SID), "say it there",
+				join(where, "backends"))
+		}
+	}
+}
+
+// SetLearned changes what is said of a backend with a SID that BGP tells of. Weight and SID are its host's to say.
+func SetLearned(n *Node, service, name string, sid netip.Addr, change BackendChange) (*Node, error) {
+	if change.SID != nil || change.Weight != nil {
+		return nil, &Problem{
+			Kind: ErrConflict, Text: fmt.Sprintf("backend %q was learned by BGP: its SID and weight are what its host says", name),
+			Mend: "change host.sids or bgp.weight in the host's node file, or here only state and agent",
+		}
+	}
+	return n.changeService(service, func(s *Service) error {
+		i := slices.IndexFunc(s.Learned, func(l Learned) bool { return l.SID == sid })
+		if i < 0 {
+			i = len(s.Learned)
+			s.Learned = append(s.Learned, Learned{SID: sid, State: Up})
+		}
+		l := &s.Learned[i]
+		set(&l.State, change.State)
+		set(&l.Agent, change.Agent)
+		if *l == (Learned{SID: sid, State: Up}) {
+			s.Learned = slices.Delete(s.Learned, i, i+1)
+		}
+		return nil
+	})
+}
+
+func (d *differ) learned(service string, a, b []Learned) {
+	named(d, a, b,
+		func(l Learned) string { return l.SID.String() },
+		func(l Learned) (string, string) {
+			return service + ": learned " + l.SID.String(), "state " + string(l.State)
+		},
+		func(title string, a, b Learned) {
+			d.modify(title, "state", string(a.State), string(b.State))
+			d.modify(title, "agent", agentText(a.Agent), agentText(b.Agent))
+		})
+}
+
+// documentLearned is the shape of what is said of a learned backend in the file.
+type documentLearned struct {
+	SID   string       `yaml:"sid" json:"sid"`
+	State BackendState `yaml:"state" json:"state"`
+	Agent string       `yaml:"agent,omitempty" json:"agent,omitempty"`
+}
+
+func learnedDocument(l Learned) documentLearned {
+	return documentLearned{l.SID.String(), l.State, agentText(l.Agent)}
+}

@@ -9,9 +9,10 @@ import (
 )
 
 // TestShareOfPairsWithTwoPaths counts, on the paper's four networks, the ordered pairs with two or more edge-disjoint paths.
-// The shares wanted are those of an independent implementation of the greedy search, which breaks ties in another way and so
-// differs by up to .3 %; no share may exceed what max flow over all links allows, whatever the lists. Model adjacency with
-// K = 4 reaches that. Lists are replayed, of larger networks those of every eighth source.
+// Those of an independent implementation, which takes paths one after the other, must be reached: it finds no pair that we miss,
+// however ties are broken. (For forced lists of four SIDs on AS3967 it states .931; the proofs in segment/proof allow .9305.) No
+// share may exceed what max flow over all links allows, whatever the lists; model adjacency with K = 4 reaches that. All lists
+// are replayed.
 func TestShareOfPairsWithTwoPaths(t *testing.T) {
 	networks := []string{"AS3967", "AS1755", "AS3257", "AS1239"}
 	maxFlow := []float64{.9649, .8833, .9235, .9739}
@@ -23,26 +24,19 @@ func TestShareOfPairsWithTwoPaths(t *testing.T) {
 		{segment.Paper, 3, []float64{.965, .882, .923, .974}},
 		{segment.Paper, 4, []float64{.965, .883, .924, .974}},
 		{segment.Forced, 3, []float64{.918, .822, .861, .949}},
-		{segment.Forced, 4, []float64{.931, .879, .904, .973}},
+		{segment.Forced, 4, []float64{.930, .879, .904, .973}},
 		{segment.ForcedAdjacency, 3, []float64{.963, .872, .915, .973}},
 		{segment.ForcedAdjacency, 4, []float64{.9649, .8833, .9235, .9739}},
 		{segment.ECMP, 3, []float64{.918, .784, .870, .942}},
 		{segment.ECMP, 4, []float64{.919, .802, .895, .944}},
 	} {
 		for i, as := range networks {
-			if as == "AS1239" && (test.model != segment.ForcedAdjacency || test.sids != 4) {
-				continue // it takes as long as the three others together
-			}
 			t.Run(fmt.Sprintf("%s/%d/%s", test.model, test.sids, as), func(t *testing.T) {
 				g := open(t, "paper-table3/"+as)
 				q := segment.Query{Model: test.model, MaxSIDs: test.sids, Disjoint: segment.EdgeDisjoint}
 				c := countPairs(t, g, q)
 				t.Logf("two or more %.4f, paths %d, loose %d, pairs that overlap %d", c.share(), c.paths, c.loose, c.overlapping)
-				slack := .003
-				if test.model == segment.ForcedAdjacency && test.sids == 4 {
-					slack = .00005
-				}
-				if c.share() < test.want[i]-slack || c.share() > maxFlow[i]+.00005 {
+				if c.share() < test.want[i]-.0006 || c.share() > maxFlow[i]+.00005 {
 					t.Errorf("share of pairs with two paths: %.4f, want %.4f, at most %.4f", c.share(), test.want[i], maxFlow[i])
 				}
 				if test.model != segment.Paper && (c.strays > 0 || c.overlapping > 0) {
@@ -69,9 +63,6 @@ func countPairs(t *testing.T, g *topology.Graph, q segment.Query) (c counts) {
 			c.paths += len(a.Paths)
 			if len(a.Paths) >= 2 {
 				c.two++
-			}
-			if g.Nodes() > 100 && int(from)%8 != 0 {
-				continue
 			}
 			for _, p := range a.Paths {
 				v, err := e.Verify(from, p)

@@ -198,13 +198,17 @@ func (b *brute) conflicts(q segment.Query, taken []topology.Edge, e topology.Edg
 		if sameLink {
 			return true
 		}
-		for _, group := range b.g.Edge(t).SRLGs {
-			if slices.Contains(b.g.Edge(e).SRLGs, group) || b.g.Reverse(e) != topology.NoEdge && slices.Contains(b.g.Edge(b.g.Reverse(e)).SRLGs, group) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(b.risks(t), func(group uint32) bool { return slices.Contains(b.risks(e), group) })
 	})
+}
+
+// risks are the groups of a link, whichever direction they were given to.
+func (b *brute) risks(e topology.Edge) []uint32 {
+	groups := slices.Clone(b.g.Edge(e).SRLGs)
+	if back := b.g.Reverse(e); back != topology.NoEdge {
+		groups = append(groups, b.g.Edge(back).SRLGs...)
+	}
+	return groups
 }
 
 // networksPerCheck networks are drawn from each seed, so that a test sees thousands.
@@ -287,6 +291,13 @@ func checkAnswer(t *rapid.T, e *segment.Engine, b *brute, q segment.Query) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if a.Rearranged {
+		checkRearranged(t, e, a)
+		q.Greedy = true
+		if a, err = e.Disjoint(q); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var taken []topology.Edge
 	free := func(edge topology.Edge) bool { return !b.conflicts(q, taken, edge) }
 	for i, p := range a.Paths {
@@ -310,6 +321,27 @@ func checkAnswer(t *rapid.T, e *segment.Engine, b *brute, q segment.Query) {
 	overlaps, err := e.Overlaps(a)
 	if err != nil || len(overlaps) > 0 && q.Model != segment.Paper {
 		t.Fatalf("%v: %v overlap at %v, %v", q, a.Paths, overlaps, err)
+	}
+}
+
+// checkRearranged checks an answer whose first path is not the best: with it alone there would be one path.
+func checkRearranged(t *rapid.T, e *segment.Engine, a segment.Answer) {
+	overlaps, err := e.Overlaps(a)
+	if err != nil || len(overlaps) > 0 && a.Query.Model != segment.Paper {
+		t.Fatalf("%v: %v overlap at %v, %v", a.Query, a.Paths, overlaps, err)
+	}
+	for i, p := range a.Paths {
+		checkVerdict(t, e, a.Query, p)
+		for _, other := range a.Paths[:i] {
+			if len(p.SIDs) > a.Query.MaxSIDs || slices.ContainsFunc(p.Edges, func(edge topology.Edge) bool { return slices.Contains(other.Edges, edge) }) {
+				t.Fatalf("%v: %+v is too long, or meets %+v", a.Query, p, other)
+			}
+		}
+	}
+	greedy := a.Query
+	greedy.Greedy = true
+	if one, err := e.Disjoint(greedy); err != nil || len(one.Paths) != 1 || one.Paths[0].Latency != a.Least || len(a.Paths) < 2 {
+		t.Fatalf("%v: rearranged to %v from %v, %v", a.Query, a.Paths, one.Paths, err)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 )
 
 // Disjoint finds paths from one node to another that share nothing of the kind asked for, one after the other, each the best
-// over what the ones before have left. Finding none is not an error; the answer says why.
+// over what the ones before have left. Where the best leaves no second, two others are sought that are disjoint, unless the query
+// is Greedy. Finding none is not an error; the answer says why.
 func (e *Engine) Disjoint(q Query) (Answer, error) {
 	q, err := e.normalise(q)
 	if err != nil {

@@ -30,6 +30,7 @@ type Engine struct {
 	igp      *spf.Table // by IGP weight
 	latency  *spf.Table // by delay and hops
 	searches sync.Pool
+	walkers  sync.Pool
 	costs    []uint64                   // of each edge, whether it is up or not
 	ends     []edgeEnds                 // of each edge; the graph keeps them among much else
 	groups   map[uint32][]topology.Edge // the edges of each shared-risk group
@@ -54,6 +55,7 @@ func New(view topology.View) (*Engine, error) {
 	}
 	e.igp = spf.New(view, func(edge topology.Edge) uint64 { return uint64(view.Weight(edge)) }, e.cost)
 	e.latency = spf.New(view, e.cost, e.cost)
+	e.walkers.New = func() any { return newWalker(view.Nodes()) }
 	e.searches.New = func() any { return newSearch(e) }
 	for edge := range topology.Edge(view.Edges()) {
 		for _, group := range view.Edge(edge).SRLGs {

@@ -13,7 +13,7 @@ type guided struct {
 	used    *edgeSet
 	from    topology.Node
 	to      topology.Node
-	heap    spf.Heap
+	queue   spf.Queue
 	level   []topology.Node // nodes that wait at the cost that the search has come to
 	round   uint32
 	reached []uint32 // == round: dist holds a cost to the destination
@@ -43,17 +43,18 @@ func (g *guided) find(from, to topology.Node) bool {
 	if g.ahead[g.to] == spf.Unreachable {
 		return false
 	}
-	g.heap, g.level = g.heap[:0], g.level[:0]
+	g.queue.Reset()
+	g.level = g.level[:0]
 	if !g.leaves(g.from) {
 		return false
 	}
 	g.open(g.to, 0, g.ahead[g.to])
 	for at := g.ahead[g.to]; at <= g.least; {
 		if len(g.level) == 0 {
-			if len(g.heap) == 0 {
+			if g.queue.Len() == 0 {
 				break
 			}
-			it := g.heap.Pop()
+			it := g.queue.Pop()
 			at = it.Cost
 			g.level = append(g.level, it.Node)
 			continue
@@ -97,7 +98,7 @@ func (g *guided) open(v topology.Node, cost, at uint64) {
 	if total := cost + g.ahead[v]; total <= at {
 		g.level = append(g.level, v)
 	} else if total < g.least {
-		g.heap.Push(spf.Item{Cost: total, Node: v})
+		g.queue.Push(spf.Item{Cost: total, Node: v})
 	}
 }
 

@@ -76,10 +76,10 @@ func (l *leg) find(v topology.Node) uint64 {
 		return spf.Unreachable
 	}
 	best := spf.Unreachable
-	for _, a := range l.row.Back(v) {
-		if l.row.TightBack(v, a) && !l.used.has(a.Edge) {
+	for _, a := range l.row.Dag(v) {
+		if !l.used.has(a.Edge) {
 			if c := l.cost(a.Node); c != spf.Unreachable {
-				best = min(best, c+l.engine.cost(a.Edge))
+				best = min(best, c+a.Cost)
 			}
 		}
 	}
@@ -87,8 +87,8 @@ func (l *leg) find(v topology.Node) uint64 {
 }
 
 func (l *leg) allFree(v topology.Node) bool {
-	return !slices.ContainsFunc(l.row.Back(v), func(a spf.Arc) bool {
-		return l.row.TightBack(v, a) && (l.used.has(a.Edge) || l.cost(a.Node) == spf.Unreachable)
+	return !slices.ContainsFunc(l.row.Dag(v), func(a spf.Arc) bool {
+		return l.used.has(a.Edge) || l.cost(a.Node) == spf.Unreachable
 	})
 }
 
@@ -127,9 +127,9 @@ func (l *leg) step(v topology.Node) topology.Edge {
 		return l.row.Via[v]
 	}
 	best := topology.NoEdge
-	for _, a := range l.row.Back(v) {
-		if (best == topology.NoEdge || a.Edge < best) && l.row.TightBack(v, a) && !l.used.has(a.Edge) {
-			if c := l.cost(a.Node); c != spf.Unreachable && c+l.engine.cost(a.Edge) == l.cost(v) {
+	for _, a := range l.row.Dag(v) {
+		if (best == topology.NoEdge || a.Edge < best) && !l.used.has(a.Edge) {
+			if c := l.cost(a.Node); c != spf.Unreachable && c+a.Cost == l.cost(v) {
 				best = a.Edge
 			}
 		}

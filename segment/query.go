@@ -18,6 +18,7 @@ type Query struct {
 	MaxSIDs  int             // 0: DefaultMaxSIDs
 	Paths    int             // how many are wanted; 0: all there are
 	Avoid    []topology.Edge // edges that no path may use, although the IGP does
+	Greedy   bool            // one path after the other, as in the paper, although the best may leave no second where two exist
 }
 
 // normalise fills in the defaults and refuses what makes no sense.
@@ -81,8 +82,12 @@ const (
 // Answer is what a query found.
 type Answer struct {
 	Query Query  // with the defaults filled in
-	Paths []Path // in the order in which they were found, by latency; those beyond what is used are spares
+	Paths []Path // by latency; those beyond what is used are spares
 	Stop  Stop
+	// Least is the latency of the best path, also where others were taken for the sake of a second one.
+	Least int64
+	// Rearranged tells that the best path alone would have left no second one: the first two were found instead.
+	Rearranged bool
 	// Needs, where Stop is ListTooLong, is how many SIDs the quickest way left would take; 0 if no number would do, as it
 	// crosses a link that no SID of the model can select.
 	Needs int

@@ -22,6 +22,8 @@ type Replay struct {
 // Replay follows a list as routers do, over all equal-cost paths. It knows nothing of how lists are found: it walks back from
 // each SID over the edges whose weights add up. The error wraps ErrBroken when a SID cannot be reached or its link is down.
 func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
+	w := e.walkers.Get().(*walker)
+	defer e.walkers.Put(w)
 	r := Replay{Forced: true}
 	for i, sid := range sids {
 		row := e.igp.From(from)
@@ -29,7 +31,7 @@ func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 			return Replay{}, fmt.Errorf("SID %d: %w: %s does not reach %s",
 				i+1, ErrBroken, e.graph.Node(from).Name, e.graph.Node(sid.Node).Name)
 		}
-		r.add(e, row, sid.Node)
+		w.follow(&r, e, row, sid.Node)
 		if sid.Link != topology.NoEdge {
 			if e.igp.Cost(sid.Link) == 0 {
 				return Replay{}, fmt.Errorf("SID %d: %w: %s is down", i+1, ErrBroken, e.edgeName(sid.Link))
@@ -44,17 +46,26 @@ func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 	return r, nil
 }
 
-// add walks over all shortest paths of the row to one node, from the far end, so that each node comes after those behind it.
-func (r *Replay) add(e *Engine, row *spf.Row, to topology.Node) {
-	behind := map[topology.Node]int64{to: 0} // the worst latency from a node to the end
-	queue := spf.Heap{{Cost: 0, Node: to}}
-	done := map[topology.Node]bool{}
-	for len(queue) > 0 {
-		v := queue.Pop().Node
-		if done[v] {
-			continue
-		}
-		done[v] = true
+// walker walks back over shortest paths. One goroutine uses it at a time.
+type walker struct {
+	queue  spf.Heap
+	round  uint64
+	seen   []uint64 // == round: the node is on the way
+	behind []int64  // of a node that was seen: the worst latency from it to the end
+}
+
+func newWalker(nodes int) *walker {
+	return &walker{seen: make([]uint64, nodes), behind: make([]int64, nodes)}
+}
+
+// follow adds what all shortest paths of the row to one node cross. It begins at the far end and takes the nodes by their
+// distance from there, so that each comes after those behind it; a node joins the queue when it is first seen.
+func (w *walker) follow(r *Replay, e *Engine, row *spf.Row, to topology.Node) {
+	w.round++
+	w.queue = w.queue[:0]
+	w.see(to, 0, 0)
+	for len(w.queue) > 0 {
+		v := w.queue.Pop().Node
 		branches := 0
 		for _, a := range e.igp.In(v) {
 			if a.Cost == 0 || row.Dist[a.Node] == spf.Unreachable || row.Dist[a.Node]+a.Cost != row.Dist[v] {
@@ -62,14 +73,23 @@ func (r *Replay) add(e *Engine, row *spf.Row, to topology.Node) {
 			}
 			branches++
 			r.Edges = append(r.Edges, a.Edge)
-			behind[a.Node] = max(behind[a.Node], behind[v]+e.graph.Delay(a.Edge))
-			queue.Push(spf.Item{Cost: row.Dist[to] - row.Dist[a.Node], Node: a.Node})
+			w.see(a.Node, row.Dist[to]-row.Dist[a.Node], w.behind[v]+e.graph.Delay(a.Edge))
 		}
 		if branches > 1 {
 			r.Forced = false
 		}
 	}
-	r.Latency += behind[row.Root]
+	r.Latency += w.behind[row.Root]
+}
+
+// see takes note of a node at a distance from the end, and of a latency to it.
+func (w *walker) see(v topology.Node, distance uint64, latency int64) {
+	if w.seen[v] == w.round {
+		w.behind[v] = max(w.behind[v], latency)
+		return
+	}
+	w.seen[v], w.behind[v] = w.round, latency
+	w.queue.Push(spf.Item{Cost: distance, Node: v})
 }
 
 // Verdict is what comparing a path with its replay showed.

@@ -21,28 +21,43 @@ type search struct {
 	quick  guided // the quickest way
 	plain  guided // the way of least IGP weight
 	states states
+	again  rearranger
 }
 
 func newSearch(e *Engine) *search {
 	s := &search{Engine: e, used: newEdgeSet(e.graph.Edges())}
 	s.quick, s.plain = newGuided(e.latency, &s.used), newGuided(e.igp, &s.used)
-	s.states = newStates(s)
+	s.states, s.again = newStates(s), newRearranger(s)
 	return s
+}
+
+// begin puts the edges in use that no path may have.
+func (s *search) begin() {
+	s.used.clear()
+	for _, e := range s.query.Avoid {
+		s.used.add(e)
+	}
 }
 
 // run finds one path after the other.
 func (s *search) run(q Query) Answer {
 	s.query = q
-	s.used.clear()
-	for _, e := range q.Avoid {
-		s.used.add(e)
-	}
+	s.begin()
 	answer := Answer{Query: q, Stop: Enough}
 	for q.Paths == 0 || len(answer.Paths) < q.Paths {
 		path, stop, needs := s.next()
+		if stop != "" && len(answer.Paths) == 1 && !q.Greedy && !answer.Rearranged {
+			if pair := s.again.rearrange(answer.Paths[0]); pair != nil {
+				answer.Paths, answer.Rearranged = pair, true
+				continue
+			}
+		}
 		if stop != "" {
 			answer.Stop, answer.Needs = stop, needs
 			break
+		}
+		if len(answer.Paths) == 0 {
+			answer.Least = path.Latency
 		}
 		answer.Paths = append(answer.Paths, path)
 		s.take(&s.used, q.Disjoint, q.From, q.To, path.Edges)

@@ -18,9 +18,9 @@ import (
 type states struct {
 	*search
 	list     []state
-	queue    spf.Heap   // of indices into list
-	best     [][]uint64 // by SIDs used and node, the least cost of a state
-	dirty    []mark     // what to reset in best
+	queue    spf.Heap        // of indices into list
+	best     [][]uint64      // by SIDs and node, the least cost to get there with at most so many
+	dirty    []topology.Node // what to reset in best
 	bounds   []uint64
 	leg      leg // from the state at hand
 	last     leg // to the destination
@@ -40,11 +40,6 @@ type state struct {
 	link   topology.Edge // of the End.X that led here, or NoEdge
 }
 
-type mark struct {
-	sids int32
-	node topology.Node
-}
-
 func newStates(s *search) states {
 	return states{
 		search: s, bounds: make([]uint64, s.graph.Nodes()), leg: newLeg(s.Engine, &s.used), last: newLeg(s.Engine, &s.used),
@@ -62,8 +57,8 @@ func (s *states) improve(limit uint64) bool {
 		return s.chosen >= 0 // one SID is the only thing better than two, at the least cost of all
 	}
 	free := s.latency.To(s.query.To).Dist
-	for v := range s.bounds {
-		s.bounds[v] = s.bound(topology.Node(v), free)
+	for v := range topology.Node(len(s.bounds)) {
+		s.bounds[v] = s.bound(v, free)
 	}
 	s.list = append(s.list, state{node: s.query.From, before: -1, link: topology.NoEdge})
 	s.queue.Push(spf.Item{Cost: 0, Node: 0})
@@ -87,8 +82,10 @@ func (s *states) improve(limit uint64) bool {
 }
 
 func (s *states) reset() {
-	for _, m := range s.dirty {
-		s.best[m.sids][m.node] = spf.Unreachable
+	for _, v := range s.dirty {
+		for _, best := range s.best {
+			best[v] = spf.Unreachable
+		}
 	}
 	s.dirty, s.list, s.queue = s.dirty[:0], s.list[:0], s.queue[:0]
 	s.tails.known, s.expanded = false, 0
@@ -108,13 +105,14 @@ func (s *states) expand(index int32, at state) {
 		return
 	}
 	adjacency := s.query.Model == ForcedAdjacency
+	best := s.best[at.sids+1]
 	for v, static := range s.leg.layer.Latency {
 		v := topology.Node(v)
 		// A path through v costs at least the static cost, what is left to go, this SID and one more.
 		if static >= s.limit-at.cost || s.bounds[v] >= s.limit || at.cost+static+s.bounds[v]+2*sidCost >= s.limit {
 			continue
 		}
-		if v != at.node && s.useful(at.cost+static+sidCost, v, left) {
+		if there := at.cost + static + sidCost; v != at.node && there < best[v] && s.useful(there, v, left) {
 			if cost := s.leg.cost(v); cost != spf.Unreachable {
 				s.arrive(index, v, topology.NoEdge, at.cost+cost+sidCost, left)
 			}
@@ -127,16 +125,17 @@ func (s *states) expand(index int32, at state) {
 
 // cross goes on by End.X of the links of v.
 func (s *states) cross(index int32, at state, v topology.Node, left int) {
-	cost := s.leg.cost(v)
-	if cost == spf.Unreachable {
-		return
-	}
-	for _, a := range s.igp.Out(v) {
+	least, best := at.cost+s.leg.layer.Latency[v]+sidCost, s.best[at.sids+1]
+	for _, a := range s.latency.Out(v) { // an arc costs the latency of its link
 		// On the forced tree, the node SID of the other end does the same.
-		if a.Cost == 0 || s.used.has(a.Edge) || s.leg.row.Via[a.Node] == a.Edge {
+		if a.Cost == 0 || least+a.Cost >= best[a.Node] || s.used.has(a.Edge) || s.leg.row.Via[a.Node] == a.Edge {
 			continue
 		}
-		if there := at.cost + cost + s.Engine.cost(a.Edge) + sidCost; s.useful(there, a.Node, left) {
+		cost := s.leg.cost(v)
+		if cost == spf.Unreachable {
+			return
+		}
+		if there := at.cost + cost + a.Cost + sidCost; s.useful(there, a.Node, left) {
 			s.arrive(index, a.Node, a.Edge, there, left)
 		}
 	}
@@ -156,21 +155,18 @@ func (s *states) useful(cost uint64, v topology.Node, left int) bool {
 
 // arrive ends a path by one segment from v, and keeps v as a state if it may also be worth two or more.
 func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost uint64, left int) {
-	if cost >= s.limit {
+	sids := s.list[index].sids + 1
+	if cost >= s.limit || cost >= s.best[sids][v] {
 		return
 	}
+	for k := int(sids); k < s.query.MaxSIDs && cost < s.best[k][v]; k++ {
+		s.best[k][v] = cost
+	}
+	s.dirty = append(s.dirty, v)
 	s.finish(index, v, link, cost)
 	if left < 2 || s.bounds[v] >= s.limit || cost+s.bounds[v]+2*sidCost >= s.limit {
 		return
 	}
-	sids := s.list[index].sids + 1
-	for k := range sids + 1 {
-		if s.best[k][v] <= cost {
-			return
-		}
-	}
-	s.best[sids][v] = cost
-	s.dirty = append(s.dirty, mark{sids, v})
 	s.queue.Push(spf.Item{Cost: cost + s.bounds[v] + 2*sidCost, Node: topology.Node(len(s.list))})
 	s.list = append(s.list, state{node: v, sids: sids, cost: cost, before: index, link: link})
 }

@@ -38,12 +38,20 @@ func (e *Engine) take(s *edgeSet, kind Disjointness, from, to topology.Node, edg
 			e.takeNode(s, from, to, e.graph.To(edge))
 		case SRLGDisjoint:
 			s.add(e.graph.Reverse(edge))
-			for _, group := range e.graph.Edge(edge).SRLGs {
-				for _, other := range e.groups[group] {
-					s.add(other)
-					s.add(e.graph.Reverse(other))
-				}
+			e.takeGroups(s, edge)
+			if back := e.graph.Reverse(edge); back != topology.NoEdge {
+				e.takeGroups(s, back)
 			}
+		}
+	}
+}
+
+// takeGroups adds the links that share a risk with an edge. Both directions of a link share the risks of either.
+func (e *Engine) takeGroups(s *edgeSet, edge topology.Edge) {
+	for _, group := range e.graph.Edge(edge).SRLGs {
+		for _, other := range e.groups[group] {
+			s.add(other)
+			s.add(e.graph.Reverse(other))
 		}
 	}
 }

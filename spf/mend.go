@@ -39,7 +39,8 @@ func (m *mender) begin() {
 		clear(m.changed)
 		m.round = 1
 	}
-	m.heap, m.nodes, m.touched, m.fresh = m.heap[:0], m.nodes[:0], m.touched[:0], m.fresh[:0]
+	m.queue.Reset()
+	m.nodes, m.touched, m.fresh = m.nodes[:0], m.touched[:0], m.fresh[:0]
 }
 
 // set changes the distance of v and keeps the old one.
@@ -57,12 +58,12 @@ func (m *mender) set(v topology.Node, dist uint64) {
 func (m *mender) raise(edges []topology.Edge) {
 	for _, e := range edges {
 		if near, far := m.ends(e); m.tight(near, far, m.table.was[e]) {
-			m.heap.Push(Item{m.Dist[far], far})
+			m.queue.Push(Item{m.Dist[far], far})
 		}
 	}
 	var lost []topology.Node
-	for len(m.heap) > 0 {
-		v := m.heap.Pop().Node
+	for m.queue.Len() > 0 {
+		v := m.queue.Pop().Node
 		if m.seen[v] == m.round {
 			continue
 		}
@@ -74,10 +75,11 @@ func (m *mender) raise(edges []topology.Edge) {
 		lost = append(lost, v)
 		for _, a := range m.ahead.of(v) {
 			if m.tight(v, a.Node, a.Cost) {
-				m.heap.Push(Item{m.Dist[a.Node], a.Node})
+				m.queue.Push(Item{m.Dist[a.Node], a.Node})
 			}
 		}
 	}
+	m.queue.Reset()
 	for _, v := range lost {
 		m.set(v, Unreachable)
 	}
@@ -88,7 +90,7 @@ func (m *mender) raise(edges []topology.Edge) {
 			}
 		}
 		if m.Dist[v] != Unreachable {
-			m.heap.Push(Item{m.Dist[v], v})
+			m.queue.Push(Item{m.Dist[v], v})
 		}
 	}
 	m.spread()
@@ -110,7 +112,7 @@ func (m *mender) lower(edges []topology.Edge) {
 		}
 		if dist := m.Dist[near] + m.table.cost[e]; dist < m.Dist[far] {
 			m.set(far, dist)
-			m.heap.Push(Item{dist, far})
+			m.queue.Push(Item{dist, far})
 		}
 	}
 	m.spread()
@@ -118,15 +120,15 @@ func (m *mender) lower(edges []topology.Edge) {
 
 // spread is the rest of Dijkstra's algorithm.
 func (m *mender) spread() {
-	for len(m.heap) > 0 {
-		it := m.heap.Pop()
+	for m.queue.Len() > 0 {
+		it := m.queue.Pop()
 		if it.Cost != m.Dist[it.Node] {
 			continue
 		}
 		for _, a := range m.ahead.of(it.Node) {
 			if dist := it.Cost + a.Cost; a.Cost != 0 && dist < m.Dist[a.Node] {
 				m.set(a.Node, dist)
-				m.heap.Push(Item{dist, a.Node})
+				m.queue.Push(Item{dist, a.Node})
 			}
 		}
 	}
@@ -146,6 +148,7 @@ func (m *mender) finish(edges []topology.Edge) {
 			}
 		}
 	}
+	m.queue.Reset()
 	// The nodes that were looked at in raise are not of interest any more.
 	m.round++
 	for i := range m.nodes {
@@ -158,21 +161,22 @@ func (m *mender) finish(edges []topology.Edge) {
 		m.seen[v] = m.round
 		if m.differs(v) {
 			m.touched = append(m.touched, v)
-			m.heap.Push(Item{m.Dist[v], v})
+			m.queue.Push(Item{m.Dist[v], v})
 		}
 	}
 	if len(m.touched) > 0 {
 		for kind := range m.layers {
 			m.layers[kind].Store(nil)
 		}
+		m.dag.Store(nil)
 	}
 	m.plant()
 }
 
 // plant settles Via, nearest first, from the touched nodes on as far as anything changes.
 func (m *mender) plant() {
-	for len(m.heap) > 0 {
-		it := m.heap.Pop()
+	for m.queue.Len() > 0 {
+		it := m.queue.Pop()
 		via := m.via(it.Node)
 		if via == m.Via[it.Node] {
 			continue
@@ -180,7 +184,7 @@ func (m *mender) plant() {
 		m.Via[it.Node] = via
 		for _, a := range m.ahead.of(it.Node) {
 			if m.tight(it.Node, a.Node, a.Cost) {
-				m.heap.Push(Item{m.Dist[a.Node], a.Node})
+				m.queue.Push(Item{m.Dist[a.Node], a.Node})
 			}
 		}
 	}

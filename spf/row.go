@@ -22,6 +22,7 @@ type Row struct {
 	table       *Table
 	back, ahead *arcs // the arcs toward the root and away from it
 	layers      [layerKinds]atomic.Pointer[Layer]
+	dag         atomic.Pointer[arcs]
 }
 
 // Paths is how many shortest paths there are between the root and v: 0, 1, or 2 for two and more.
@@ -56,9 +57,33 @@ func (r *Row) Back(v topology.Node) []Arc { return r.back.of(v) }
 // TightBack tells whether an arc of Back(v) lies on a shortest path.
 func (r *Row) TightBack(v topology.Node, a Arc) bool { return r.tight(a.Node, v, a.Cost) }
 
+// Dag lists, for each node, the arcs toward the root that lie on a shortest path, with their latency for a cost. It is worked out
+// when first asked for: who walks a row to and fro spares looking at all arcs each time.
+func (r *Row) Dag(v topology.Node) []Arc {
+	dag := r.dag.Load()
+	if dag == nil {
+		dag = r.tightArcs()
+		r.dag.Store(dag) // of two that are made at once, both are right
+	}
+	return dag.of(v)
+}
+
+func (r *Row) tightArcs() *arcs {
+	dag := &arcs{first: make([]int32, len(r.Dist)+1), list: make([]Arc, 0, len(r.Dist))}
+	for v := range topology.Node(len(r.Dist)) {
+		for _, a := range r.back.of(v) {
+			if r.tight(a.Node, v, a.Cost) {
+				dag.list = append(dag.list, Arc{Cost: r.table.latency[a.Edge], Node: a.Node, Edge: a.Edge})
+			}
+		}
+		dag.first[v+1] = int32(len(dag.list))
+	}
+	return dag
+}
+
 // work is what one computation needs beside the row.
 type work struct {
-	heap    Heap
+	queue   Queue
 	round   uint32
 	stamp   []uint32 // == round: the node is among those that this phase found affected
 	seen    []uint32 // == round: the node has been looked at
@@ -88,11 +113,12 @@ func (t *Table) compute(root topology.Node, toward bool) *Row {
 	}
 	w := t.scratch.Get().(*work)
 	defer t.scratch.Put(w)
-	heap := w.heap[:0]
+	queue := &w.queue
+	queue.Reset()
 	r.Dist[root] = 0
-	heap.Push(Item{0, root})
-	for len(heap) > 0 {
-		it := heap.Pop()
+	queue.Push(Item{0, root})
+	for queue.Len() > 0 {
+		it := queue.Pop()
 		if it.Cost != r.Dist[it.Node] {
 			continue
 		}
@@ -109,12 +135,11 @@ func (t *Table) compute(root topology.Node, toward bool) *Row {
 				if several {
 					r.Via[a.Node] = Several
 				}
-				heap.Push(Item{far, a.Node})
+				queue.Push(Item{far, a.Node})
 			case far == r.Dist[a.Node]:
 				r.Via[a.Node] = Several
 			}
 		}
 	}
-	w.heap = heap
 	return r
 }

@@ -3,6 +3,7 @@ package spf_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -293,6 +294,34 @@ func TestManyRowsMendAlike(t *testing.T) {
 	if diff := cmp.Diff(rowsOf(single), rowsOf(batch)); diff != "" {
 		t.Errorf("(-one at a time +all at once):\n%s", diff)
 	}
+}
+
+// TestQueueIsOrdered pushes costs that do not fall below the last one popped, and wants them in order.
+func TestQueueIsOrdered(t *testing.T) {
+	var q spf.Queue
+	rapid.Check(t, func(t *rapid.T) {
+		q.Reset()
+		var waiting []uint64
+		last := uint64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "push") || len(waiting) == 0 {
+				cost := last + rapid.Uint64Range(0, 1<<rapid.IntRange(0, 60).Draw(t, "bits")).Draw(t, "more")
+				q.Push(spf.Item{Cost: cost})
+				waiting = append(waiting, cost)
+				continue
+			}
+			least := slices.Min(waiting)
+			if got := q.Pop().Cost; got != least {
+				t.Fatalf("popped %d, want %d of %v", got, least, waiting)
+			}
+			last = least
+			i := slices.Index(waiting, least)
+			waiting = slices.Delete(waiting, i, i+1)
+		}
+		if q.Len() != len(waiting) {
+			t.Fatalf("%d items, want %d", q.Len(), len(waiting))
+		}
+	})
 }
 
 func TestForgottenRowIsComputedAgain(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	"sextant/segment"
 	"sextant/topology"
-	"sextant/topology/dataset"
 	"sextant/topology/draw"
 )
 
@@ -77,6 +76,16 @@ func (f *pathFlags) openNetwork(arg string) (*network, error) {
 	}
 	n.engine, err = segment.New(n.view)
 	return n, err
+}
+
+// open reads the topology that the first argument names, and makes a query of the flags and the ends that follow.
+func (f *pathFlags) open(args []string) (*network, segment.Query, error) {
+	n, err := f.openNetwork(args[0])
+	if err != nil {
+		return nil, segment.Query{}, err
+	}
+	q, err := f.query(n, args[1], args[2])
+	return n, q, err
 }
 
 // query checks the flags and the names of the ends.
@@ -237,10 +246,10 @@ func (a *app) drawPaths(file, title string, n *network, paths []segment.Path) er
 	return nil
 }
 
-// completeTopologies offers the topologies of the data sets, and files.
-func completeTopologies(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeEnds offers topologies, then the nodes of the one that was chosen.
+func completeEnds(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return dataset.Names(), cobra.ShellCompDirectiveDefault
+		return completeTopologies(cmd, args, word)
 	}
 	g, err := readTopology(args[0])
 	if err != nil {

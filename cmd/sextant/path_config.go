@@ -37,13 +37,13 @@ says whether its list is forced: packets take this path and no other.`,
 			"  sextant path config zoo/Abilene Seattle New_York --for srh --decap e046",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path failure"),
 		Args:              takes("TOPOLOGY", "FROM", "TO"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.showConfig(o, args) },
 	}
 	o.add(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&o.paths, "paths", 2, "how many paths at most; 0 means all there are")
-	flags.StringVar(&o.target, "for", "linux", "linux (ip route), frr (staticd) or srh (the header's bytes)")
+	flags.StringVar(&o.target, "for", "linux", "linux (ip route), frr (staticd of FRRouting 9.1 or later) or srh (the header's bytes)")
 	flags.StringVar(&o.block, "block", "fcbb:bb00::/32", "SID block of the locator plan")
 	flags.StringVar(&o.decap, "decap", "", "function at the destination that decapsulates, like e046; none: its node SID")
 	flags.StringVar(&o.prefix, "prefix", "2001:db8::/32", "what is to be sent over the paths")
@@ -66,15 +66,11 @@ func (a *app) showConfig(o configOptions, args []string) error {
 	if err != nil {
 		return usageErrorf("--prefix: %q is not a prefix; write it like 2001:db8:7::/48", o.prefix)
 	}
-	n, err := o.openNetwork(args[0])
+	n, q, err := o.open(args)
 	if err != nil {
 		return err
 	}
 	plan, err := o.plan(n)
-	if err != nil {
-		return err
-	}
-	q, err := o.query(n, args[1], args[2])
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ means this path and no other, loose means that equal-cost paths carry them elsew
 			"  sextant path disjoint zoo/Geant2012 _PT _GR --disjoint node --down 12 -o json",
 		Annotations:       seeAlso("sextant path explain", "sextant path matrix"),
 		Args:              takes("TOPOLOGY", "FROM", "TO"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.showDisjoint(o, args)
 		},
@@ -59,6 +59,7 @@ type disjointResult struct {
 	Proof *proofJSON  `json:"proof,omitempty"`
 	Pair  *pairJSON   `json:"pair,omitempty"`
 	Stop  string      `json:"stop,omitempty"`
+	Moved bool        `json:"rearranged"` // the quickest path is not among them, as it would leave no second
 	Meet  []meetsJSON `json:"overlaps"`
 }
 
@@ -92,20 +93,16 @@ func (a *app) showDisjoint(o disjointOptions, args []string) error {
 	if err := oneOf("objective", o.objective, []string{string(proof.LeastTotal), string(proof.LeastWorst)}); err != nil {
 		return err
 	}
-	n, err := o.openNetwork(args[0])
+	n, q, err := o.open(args)
 	if err != nil {
 		return err
 	}
-	q, err := o.query(n, args[1], args[2])
-	if err != nil {
-		return err
-	}
-	q.Paths = o.paths
+	q.Paths, q.Greedy = o.paths, o.noProof
 	answer, err := n.engine.Disjoint(q)
 	if err != nil {
 		return err
 	}
-	result := disjointResult{Query: n.queryJSON(q), Stop: string(answer.Stop)}
+	result := disjointResult{Query: n.queryJSON(q), Stop: string(answer.Stop), Moved: answer.Rearranged}
 	var said strings.Builder
 	if !o.noProof && n.Nodes()*n.Edges() <= provable {
 		result.Stop = ""

@@ -22,7 +22,7 @@ never listed. With --through, packets first go to one of some nodes, whichever, 
 			"  sextant path diversity zoo-unary/Geant2012\n  sextant path diversity paper-table3/AS1239 --between SanJose",
 		Annotations:       seeAlso("sextant path spf", "sextant path matrix"),
 		Args:              takes("TOPOLOGY"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var f pathFlags
 			n, err := f.openNetwork(args[0])

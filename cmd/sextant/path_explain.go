@@ -21,13 +21,9 @@ the length of lists.`,
 			"  sextant path explain paper-table3/AS3967 'San+Jose,+CA471' 'Santa+Clara,+CA444' --sids 3 -o json",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:              takes("TOPOLOGY", "FROM", "TO"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
-			n, err := f.openNetwork(args[0])
-			if err != nil {
-				return err
-			}
-			q, err := f.query(n, args[1], args[2])
+			n, q, err := f.open(args)
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ SPARE have a path left to switch to at once, FOUND get one by computing anew, LO
 			"  sextant path failure paper-table3/AS1755 London,+UnitedKingdom208 --link 0 -o json",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path explain"),
 		Args:              takes("TOPOLOGY", "FROM"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.showFailures(f, links, nodes, args)
 		},
@@ -84,15 +84,15 @@ func policies(n int) string {
 	return fmt.Sprintf("%d policies", n)
 }
 
-// protection is the policies from one node, and how they are watched.
-type protection struct {
+// shielded is the policies from one node, and how they are watched.
+type shielded struct {
 	*network
 	answers []segment.Answer
 	watch   segment.Watch
 }
 
 // protect computes the policies.
-func (f pathFlags) protect(n *network, from string) (*protection, error) {
+func (f pathFlags) protect(n *network, from string) (*shielded, error) {
 	var queries []segment.Query
 	for v := range topology.Node(n.Nodes()) {
 		name := n.name(v)
@@ -111,7 +111,7 @@ func (f pathFlags) protect(n *network, from string) (*protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &protection{network: n, answers: answers}
+	p := &shielded{network: n, answers: answers}
 	for i, answer := range answers {
 		if err := p.watch.Add(i, n.engine, active(answer)); err != nil {
 			return nil, err
@@ -127,7 +127,7 @@ func active(a segment.Answer) segment.Answer {
 }
 
 // each applies the failures named, or that of each link in turn.
-func (p *protection) each(links, nodes []string) ([]failure, error) {
+func (p *shielded) each(links, nodes []string) ([]failure, error) {
 	var failures []failure
 	add := func(name string, changes []segment.Change) error {
 		f, err := p.fail(name, changes)
@@ -169,7 +169,7 @@ func (p *protection) each(links, nodes []string) ([]failure, error) {
 }
 
 // fail applies a failure, looks at the policies that it affects, and undoes it.
-func (p *protection) fail(name string, changes []segment.Change) (failure, error) {
+func (p *shielded) fail(name string, changes []segment.Change) (failure, error) {
 	update, err := p.engine.Apply(changes...)
 	if err != nil {
 		return failure{}, err

@@ -40,8 +40,8 @@ Without a topology, it takes all that the program carries, up to --largest nodes
 			"  sextant path matrix --set paper-table3 --set zoo --model adjacency --model paper -o json\n  sextant path matrix -o json",
 		Annotations: seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:        cobra.ArbitraryArgs,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return dataset.Names(), cobra.ShellCompDirectiveDefault
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+			return completeTopologies(cmd, nil, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.showMatrix(cmd.Context(), o, args)
@@ -184,7 +184,7 @@ func matrixOf(ctx context.Context, g *topology.Graph, q segment.Query, workers i
 	begun := time.Now()
 	err = engine.Sources(q, sources, workers, func(_ topology.Node, answers []segment.Answer) error {
 		for _, answer := range answers {
-			item.add(answer.Paths)
+			item.add(answer)
 		}
 		return ctx.Err()
 	})
@@ -192,15 +192,15 @@ func matrixOf(ctx context.Context, g *topology.Graph, q segment.Query, workers i
 	return item, err
 }
 
-func (m *matrixItem) add(paths []segment.Path) {
+func (m *matrixItem) add(a segment.Answer) {
 	m.Pairs++
-	m.Paths += len(paths)
-	if len(paths) == 0 {
+	m.Paths += len(a.Paths)
+	if len(a.Paths) == 0 {
 		m.Unreachable++
 		return
 	}
-	m.SumMinLatency += paths[0].Latency
-	if len(paths) > 1 {
+	m.SumMinLatency += a.Least
+	if len(a.Paths) > 1 {
 		m.TwoDisjoint++
 	}
 }

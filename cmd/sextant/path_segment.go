@@ -19,7 +19,7 @@ a link is chosen by its number: FROM 17 TO. The list is replayed, so that EFFECT
 			"  sextant path segment zoo/Abilene Seattle Sunnyvale Los_Angeles Houston --model paper -o json",
 		Annotations:       seeAlso("sextant path spf", "sextant path disjoint"),
 		Args:              cobra.MinimumNArgs(0),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) < 3 {
 				return usageErrorf("missing %s", []string{"TOPOLOGY NODE NODE", "NODE NODE", "NODE"}[len(args)])

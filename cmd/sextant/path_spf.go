@@ -21,7 +21,7 @@ least and worst delay among the equal-cost paths. With TO, show that node alone,
 		Example:           "  sextant path spf zoo/Abilene Seattle\n  sextant path spf zoo-unary/Geant2012 _PT _GR --draw spf.svg",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:              takes("TOPOLOGY", "FROM", "[TO]"),
-		ValidArgsFunction: completeTopologies,
+		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			n, err := f.openNetwork(args[0])
 			if err != nil {

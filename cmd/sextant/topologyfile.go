@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func (t *topologySource) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&t.delayUnit, "delay-unit", "", "unit of the file's delays if it states none: ns, us, ms or s")
 	complete(cmd, "from", strings.Split(formatNames(), ", ")...)
 	complete(cmd, "delay-unit", "ns", "us", "ms", "s")
-	cmd.ValidArgsFunction = completeTopologyNames
+	cmd.ValidArgsFunction = completeTopologies
 }
 
 func formatNames() string {
@@ -135,13 +136,11 @@ func readText(name string) (format.File, error) {
 	return format.File{Name: name, Text: text}, nil
 }
 
-// completeTopologyNames offers the data sets, and files.
-func completeTopologyNames(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	for _, name := range dataset.Names() {
-		if len(args) == 0 && strings.HasPrefix(name, word) {
-			names = append(names, name)
-		}
+// completeTopologies offers the data sets, and files, for the first argument; files after it.
+func completeTopologies(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return names, cobra.ShellCompDirectiveDefault
+	others := func(name string) bool { return !strings.HasPrefix(name, word) }
+	return slices.DeleteFunc(dataset.Names(), others), cobra.ShellCompDirectiveDefault
 }

@@ -3,9 +3,13 @@ package disjoint
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"sextant/experiment"
 	"sextant/segment"
+	"sextant/segment/proof"
 	"sextant/topology"
 	"sextant/topology/dataset"
 )
@@ -94,6 +98,36 @@ func eachSource(
 		return ctx.Err()
 	})
 }
+
+// proveSources proves something of each source with a prover of its own, and returns what it found in the order of the sources, so
+// that sums do not depend on the number of workers; and how many seconds it took.
+func proveSources[T any](
+	ctx context.Context, r *experiment.Recorder, g *topology.Graph, q segment.Query,
+	from func(context.Context, *segment.Engine, *proof.Prover, segment.Query, topology.Node) (T, error),
+) (parts []T, seconds float64, err error) {
+	engine, err := segment.New(g.All())
+	if err != nil {
+		return nil, 0, err
+	}
+	begun := time.Now()
+	prover := proof.New(g.All(), q, proof.Effort{Seed: 1, Splits: splits})
+	parts = make([]T, g.Nodes())
+	var group errgroup.Group
+	group.SetLimit(r.Workers())
+	for s := range topology.Node(g.Nodes()) {
+		group.Go(func() error {
+			r.Progress("%s, %s: source %d of %d", g.Name(), q.Model, s+1, g.Nodes())
+			var err error
+			parts[s], err = from(ctx, engine, prover.Clone(), q, s)
+			return err
+		})
+	}
+	err = group.Wait()
+	return parts, time.Since(begun).Seconds(), err
+}
+
+// splits is the budget of the search for a pair, small enough for the few pairs of large networks on which it is spent in vain.
+const splits = 500
 
 // atLeast turns numbers of cases by value, the last one standing for more, into shares of cases with at least that value.
 func atLeast(tally []int) []float64 {

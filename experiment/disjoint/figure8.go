@@ -39,7 +39,7 @@ type method struct {
 }
 
 var methods = []method{
-	{name: "paper, K = 3", query: segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs}},
+	{name: "paper, K = 3", query: segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: true}},
 	{name: "forced with End.X, 4 SIDs", query: segment.Query{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: 4}},
 	{name: "maximum flow", bound: true},
 }

@@ -71,7 +71,7 @@ func runFigure9(ctx context.Context, r *experiment.Recorder) error {
 func differences(ctx context.Context, r *experiment.Recorder, g *topology.Graph) (slowness, error) {
 	var s slowness
 	table := igp(g)
-	q := segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 3}
+	q := segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 3, Greedy: true}
 	err := eachSource(ctx, r, g, q, func(_ *segment.Engine, a segment.Answer) error {
 		base := int64(table.From(a.Query.From).Layer(spf.Least).Latency[a.Query.To])
 		if len(a.Paths) >= 2 {

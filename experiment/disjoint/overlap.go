@@ -37,7 +37,7 @@ func runOverlap(ctx context.Context, r *experiment.Recorder) error {
 			return err
 		}
 		for _, model := range segment.Models() {
-			q := segment.Query{Model: model, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs}
+			q := segment.Query{Model: model, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: model == segment.Paper}
 			if model == segment.ForcedAdjacency {
 				q.MaxSIDs = segment.DefaultMaxSIDs
 			}

@@ -3,9 +3,6 @@ package disjoint
 import (
 	"context"
 	"path"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"sextant/experiment"
 	"sextant/segment"
@@ -75,32 +72,15 @@ func runPairs(ctx context.Context, r *experiment.Recorder) error {
 }
 
 func pairAll(ctx context.Context, r *experiment.Recorder, g *topology.Graph, q segment.Query) (best, error) {
-	engine, err := segment.New(g.All())
+	parts, seconds, err := proveSources(ctx, r, g, q, pairFrom)
 	if err != nil {
 		return best{}, err
 	}
-	begun := time.Now()
-	prover := proof.New(g.All(), q, proof.Effort{Seed: 1, Splits: splits})
-	parts := make([]best, g.Nodes())
-	var group errgroup.Group
-	group.SetLimit(r.Workers())
-	for s := range topology.Node(g.Nodes()) {
-		group.Go(func() error {
-			r.Progress("%s, %s: source %d of %d", g.Name(), q.Model, s+1, g.Nodes())
-			var err error
-			parts[s], err = pairFrom(ctx, engine, prover.Clone(), q, s)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return best{}, err
-	}
-	var sum best
+	sum := best{Seconds: seconds}
 	for _, p := range parts {
 		sum.Pairs, sum.Proven, sum.Suurballe = sum.Pairs+p.Pairs, sum.Proven+p.Proven, sum.Suurballe+p.Suurballe
 		sum.Heuristic, sum.Found, sum.Least = sum.Heuristic+p.Heuristic, sum.Found+p.Found, sum.Least+p.Least
 	}
-	sum.Seconds = time.Since(begun).Seconds()
 	return sum, nil
 }
 
@@ -110,7 +90,7 @@ func pairFrom(ctx context.Context, e *segment.Engine, p *proof.Prover, q segment
 		if s == t || ctx.Err() != nil {
 			continue
 		}
-		q.From, q.To = s, t
+		q.From, q.To, q.Greedy = s, t, true
 		found, err := e.Disjoint(q)
 		if err != nil {
 			return sum, err

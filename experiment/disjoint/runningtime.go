@@ -33,7 +33,7 @@ func runTime(ctx context.Context, r *experiment.Recorder) error {
 			return err
 		}
 		for _, q := range []segment.Query{
-			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs},
+			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: true},
 			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: segment.DefaultMaxSIDs},
 		} {
 			for _, workers := range distinct(1, r.Workers()) {

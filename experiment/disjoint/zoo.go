@@ -32,7 +32,7 @@ func runZoo(ctx context.Context, r *experiment.Recorder) error {
 	}
 	for _, set := range []string{"zoo", "zoo-unary", "caida-2024-08"} {
 		for _, q := range []segment.Query{
-			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 2},
+			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 2, Greedy: true},
 			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: segment.DefaultMaxSIDs, Paths: 2},
 		} {
 			s, err := experiment.Part(r, set+"-"+string(q.Model), func() (sums, error) { return sumUp(ctx, r, set, q) })

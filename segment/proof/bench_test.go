@@ -85,7 +85,7 @@ func eachPair(g *topology.Graph, visit func(s, t topology.Node)) {
 	}
 }
 
-// BenchmarkOutside puts numbers beside those of BenchmarkAllPairs: one shortest path, without segments or disjointness, and one
+// BenchmarkOutside puts numbers beside those of BenchmarkG1AllPairs: one shortest path, without segments or disjointness, and one
 // maximum flow, between two routers of AS1239, by gonum; ours of the latter; and what the paper reports for all disjoint
 // paths of a pair, on another machine and network.
 func BenchmarkOutside(b *testing.B) {

@@ -34,7 +34,7 @@ type walker struct {
 	lower []int64 // the least cost from each node to the target, whatever a SID can express
 	toEnd []int64 // the cost from each node to the target by the target's node SID
 	sweep sweep
-	heap  spf.Heap
+	queue spf.Queue
 	cost  []int64
 	off   []bool
 }
@@ -120,10 +120,10 @@ func (w *walker) bound(t topology.Node) {
 		w.lower[v] = never
 	}
 	w.lower[t] = 0
-	w.heap = w.heap[:0]
-	w.heap.Push(spf.Item{Node: t})
-	for len(w.heap) > 0 {
-		it := w.heap.Pop()
+	w.queue.Reset()
+	w.queue.Push(spf.Item{Node: t})
+	for w.queue.Len() > 0 {
+		it := w.queue.Pop()
 		if int64(it.Cost) != w.lower[it.Node] {
 			continue
 		}
@@ -134,7 +134,7 @@ func (w *walker) bound(t topology.Node) {
 			u, through := w.view.From(e), int64(it.Cost)+w.cost[e]
 			if through < w.lower[u] {
 				w.lower[u] = through
-				w.heap.Push(spf.Item{Cost: uint64(through), Node: u})
+				w.queue.Push(spf.Item{Cost: uint64(through), Node: u})
 			}
 		}
 	}

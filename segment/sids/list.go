@@ -106,7 +106,7 @@ func (l List) Route(dst netip.Prefix, device string) string {
 	return fmt.Sprintf("ip -6 route add %s encap seg6 mode encap segs %s dev %s  # %s", dst, join(l.travel(), ","), device, l)
 }
 
-// FRR is the static route for FRRouting's staticd that does the same.
+// FRR is the static route for FRRouting's staticd that does the same. FRRouting 9.1 was the first to know segments there.
 func (l List) FRR(dst netip.Prefix, device string) string {
 	return fmt.Sprintf("! %s\nipv6 route %s %s segments %s", l, dst, device, join(l.travel(), "/"))
 }

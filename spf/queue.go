@@ -1,0 +1,61 @@
+package spf
+
+import "math/bits"
+
+// Queue is a priority queue for costs that never fall below the one popped last, as in Dijkstra's algorithm (Ahuja, Mehlhorn, Orlin
+// and Tarjan, "Faster algorithms for the shortest path problem", 1990): bucket i holds what differs from that cost in bit i-1 and
+// perhaps lower ones. Items of equal cost come in any order, which must not matter to the caller.
+// The zero Queue is empty. Where it serves, it takes half the time of a Heap or less.
+type Queue struct {
+	last    uint64
+	size    int
+	buckets [65][]Item
+}
+
+// Reset empties the queue and keeps its memory; any cost may follow.
+func (q *Queue) Reset() {
+	for i := range q.buckets {
+		q.buckets[i] = q.buckets[i][:0]
+	}
+	q.last, q.size = 0, 0
+}
+
+// Len is how many items there are.
+func (q *Queue) Len() int { return q.size }
+
+// Push adds an item.
+func (q *Queue) Push(it Item) {
+	i := bits.Len64(it.Cost ^ q.last)
+	q.buckets[i] = append(q.buckets[i], it)
+	q.size++
+}
+
+// Pop removes an item of the least cost. The queue must not be empty.
+func (q *Queue) Pop() Item {
+	if len(q.buckets[0]) == 0 {
+		q.share()
+	}
+	q.size--
+	first := q.buckets[0]
+	it := first[len(first)-1]
+	q.buckets[0] = first[:len(first)-1]
+	return it
+}
+
+// share moves to the least cost there is, and what was in its bucket into lower ones.
+func (q *Queue) share() {
+	i := 1
+	for len(q.buckets[i]) == 0 {
+		i++
+	}
+	items := q.buckets[i]
+	q.last = items[0].Cost
+	for _, it := range items[1:] {
+		q.last = min(q.last, it.Cost)
+	}
+	for _, it := range items {
+		to := bits.Len64(it.Cost ^ q.last)
+		q.buckets[to] = append(q.buckets[to], it)
+	}
+	q.buckets[i] = items[:0]
+}

@@ -37,6 +37,10 @@ const (
 	EndSHADOW   Behavior = 32772
 )
 
+// EndMERGE is Sextant's own: it decapsulates the first copy of each numbered packet and drops the others. Packets without a number
+// are decapsulated as by End.DT46.
+const EndMERGE Behavior = 32773
+
 // opaque is what a router says that does not tell the behaviour of its SID (RFC 9252).
 const opaque Behavior = 65535
 
@@ -72,7 +76,7 @@ var behaviorNames = nameBehaviors([]flavored{
 	66: "End.DX2V with NEXT-CSID", 67: "End.DT2U with NEXT-CSID", 68: "End.DT2M with NEXT-CSID",
 	93: "End.B6.Encaps with NEXT-CSID", 94: "End.B6.Encaps.Red with NEXT-CSID",
 	EndOFFER: "End.OFFER", EndDT4COND: "End.DT4.COND", EndDT6COND: "End.DT6.COND", EndDT46COND: "End.DT46.COND",
-	EndSHADOW: "End.SHADOW", opaque: "Opaque",
+	EndSHADOW: "End.SHADOW", EndMERGE: "End.MERGE", opaque: "Opaque",
 })
 
 func nameBehaviors(runs []flavored, names map[Behavior]string) map[Behavior]string {

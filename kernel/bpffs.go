@@ -10,11 +10,12 @@ const bpfDir = "/sys/fs/bpf"
 // is true so that the user can be told. A bpf file system mounted elsewhere is
 // another one, with other pins: it is never taken instead.
 func BPFFS() (dir string, mounted bool, err error) {
-	standard := func(dirs []string) string {
-		if slices.Contains(dirs, bpfDir) {
-			return bpfDir
-		}
-		return ""
+	return mountOf("bpf", standardBPFFS, bpfDir)
+}
+
+func standardBPFFS(dirs []string) string {
+	if slices.Contains(dirs, bpfDir) {
+		return bpfDir
 	}
-	return mountOf("bpf", standard, bpfDir)
+	return ""
 }

@@ -27,14 +27,15 @@ const killPatience = 5 * time.Second
 // nowhere it is mounted on /run/sextant/cgroup2, and mounted is true so that
 // the user can be told.
 func CgroupRoot() (dir string, mounted bool, err error) {
-	// All mounts show the same hierarchy: any will do.
-	first := func(dirs []string) string {
-		if len(dirs) == 0 {
-			return ""
-		}
-		return dirs[0]
+	return mountOf("cgroup2", firstMount, cgroupDir)
+}
+
+// firstMount: all mounts show the same hierarchy, so any will do.
+func firstMount(dirs []string) string {
+	if len(dirs) == 0 {
+		return ""
 	}
-	return mountOf("cgroup2", first, cgroupDir)
+	return dirs[0]
 }
 
 // Cgroup is a control group of version 2: processes that can be told apart and

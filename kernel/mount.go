@@ -48,7 +48,7 @@ func lockDir(dir string) (unlock func(), err error) {
 }
 
 func findMount(fsType string, choose func(dirs []string) string) (string, error) {
-	const path = "/proc/self/mountinfo"
+	const path = "/proc/thread-self/mountinfo"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", Failed(err, "read %s", path)

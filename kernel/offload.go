@@ -40,6 +40,13 @@ func SetOffload(iface string, offload Offload, on bool) error {
 	return Failed(err, "turn offload %s %s on interface %s", offload, word, iface)
 }
 
+// hasOffload asks whether an offload is on. The command to get it is the one below that to set it.
+func hasOffload(iface string, offload Offload) (on bool, err error) {
+	value := struct{ command, data uint32 }{command: uint32(offload) - 1}
+	err = ethtool(iface, unsafe.Pointer(&value))
+	return value.data != 0, err
+}
+
 // ethtool sends one SIOCETHTOOL request.
 func ethtool(iface string, value unsafe.Pointer) error {
 	if len(iface) >= unix.IFNAMSIZ {

@@ -1,0 +1,94 @@
+package doctor
+
+import "net/netip"
+
+// Facts are what is known about a machine. The zero value of a field that is a pointer, a map or a slice means that nothing is
+// known, and no diagnosis follows from it.
+type Facts struct {
+	Kernel     Kernel                `json:"kernel"`
+	Interfaces map[string]Interface  `json:"interfaces"` // those of the node file that exist, by name
+	Local      map[netip.Addr]bool   `json:"local"`      // whether packets to a VIP are delivered on this machine
+	Listeners  []Listener            `json:"listeners"`  // sockets that wait for packets; nil: not asked
+	Routes     map[netip.Addr]Route  `json:"routes"`     // to the SIDs of backends
+	Returns    map[string]netip.Addr `json:"returns"`    // by interface: a client who can't be answered on the way it came
+	Agents     []Agent               `json:"agents"`     // processes in this network namespace
+	Pins       []Pin                 `json:"pins"`       // of the node's directory
+	Running    *Running              `json:"running"`    // what the agent says; nil: none answers
+}
+
+// Kernel is what all nodes of a machine share.
+type Kernel struct {
+	Release      string   `json:"release"`
+	Missing      []string `json:"missing"`      // features that the programs need, with the version that brought them
+	Capabilities []string `json:"capabilities"` // that this process lacks
+	BPFFS        bool     `json:"bpffs"`        // a bpf file system is on /sys/fs/bpf
+	Cgroup2      bool     `json:"cgroup2"`      // a cgroup2 file system is mounted
+	ClockSource  string   `json:"clockSource"`  // that the kernel reads the time from; "" if it is not known
+}
+
+// Interface is a network interface.
+type Interface struct {
+	Up         bool     `json:"up"`
+	MTU        int      `json:"mtu"`
+	Driver     string   `json:"driver"`          // kind of a virtual device ("veth", "bond"), else "device"
+	XDP        string   `json:"xdp"`             // "native" or "generic" while a program is attached, else ""
+	XDPProgram uint32   `json:"xdpProgramId"`    // number of the attached program
+	Features   Features `json:"features"`        // of the driver for XDP
+	TxChecksum bool     `json:"txChecksum"`      // checksums of sent packets are left to the device
+	GRO        bool     `json:"gro"`             // received segments are joined
+	Forwarding bool     `json:"forwarding"`      // IPv6 packets that arrive here are forwarded
+	RPFilter   int      `json:"rpFilter"`        // that is in force: 0 off, 1 strict, 2 loose
+	Seg6       bool     `json:"seg6"`            // the kernel's own segment routing takes SRHs here
+	Seg6HMAC   int      `json:"seg6RequireHmac"` // 1: it takes only those with an HMAC
+}
+
+// Features are what a driver can do for XDP.
+type Features struct {
+	Known  bool `json:"known"`  // Linux 6.3 and newer tell
+	Native bool `json:"native"` // programs run in the driver
+	Send   bool `json:"send"`   // frames of other interfaces' programs can be sent
+}
+
+// Listener is a socket that waits for connections or datagrams.
+type Listener struct {
+	UDP     bool           `json:"udp"`
+	Address netip.AddrPort `json:"address"` // unspecified: all addresses; :: stands for IPv4 too
+}
+
+// Route is the kernel's way to an address.
+type Route struct {
+	Reachable bool   `json:"reachable"` // there is a route, and it does not refuse
+	Interface string `json:"interface"` // by which it leaves
+	Neighbour string `json:"neighbour"` // state of the next hop: "", reachable, failed, ...
+	MTU       int    `json:"mtu"`       // of the path in bytes, 0: that of the interface
+}
+
+// Agent is a process that runs an agent.
+type Agent struct {
+	PID  int    `json:"pid"`
+	Node string `json:"node"` // that its node file names; "" if it can't be read
+}
+
+// Pin is a program or table in the node's directory on the bpf file system that does not fit this version of Sextant.
+type Pin struct {
+	Path string `json:"path"`
+	What string `json:"what"` // how it differs
+}
+
+// Running is what an agent says about itself.
+type Running struct {
+	Node       string            `json:"node"`
+	Version    string            `json:"version"`
+	Warnings   []string          `json:"warnings"`
+	Drops      map[string]uint64 `json:"drops"`      // by role and reason: "edge no_route"
+	Taken      uint64            `json:"taken"`      // packets that came to a SID of the host and stayed
+	SIDPackets uint64            `json:"sidPackets"` // all packets that came to one
+	Failing    []Failing         `json:"failing"`    // backends that fail their health check
+}
+
+// Failing is a backend that fails its health check.
+type Failing struct {
+	Service string `json:"service"`
+	Backend string `json:"backend"`
+	Error   string `json:"error"`
+}

@@ -1,0 +1,91 @@
+package kernel
+
+import (
+	"net/netip"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/doctor"
+)
+
+// Query says what facts about the machine are wanted.
+type Query struct {
+	Interfaces []string
+	VIPs       []netip.Addr // are they delivered here?
+	SIDs       []netip.Addr // how are they reached?
+	Slow       bool         // sockets and processes too, which takes longer on large machines
+}
+
+// sampleClient stands for the clients of IPv4 services, whom the reverse path filter may shut out.
+var sampleClient = netip.MustParseAddr("203.0.113.1")
+
+// Facts gathers what package doctor wants to know, of the machine and of the current network namespace. What can't be found
+// out stays unknown. Nothing is changed.
+func Facts(q Query) doctor.Facts {
+	f := doctor.Facts{
+		Kernel: kernelFacts(), Interfaces: map[string]doctor.Interface{}, Local: map[netip.Addr]bool{},
+		Routes: map[netip.Addr]doctor.Route{}, Returns: map[string]netip.Addr{},
+	}
+	for _, name := range q.Interfaces {
+		if i, exists := interfaceFacts(name); exists {
+			f.Interfaces[name] = i
+			if !comesBack(name, i.RPFilter) {
+				f.Returns[name] = sampleClient
+			}
+		}
+	}
+	for _, vip := range q.VIPs {
+		f.Local[vip] = isLocal(vip)
+	}
+	for _, sid := range q.SIDs {
+		f.Routes[sid] = routeTo(sid)
+	}
+	if q.Slow {
+		f.Listeners, f.Agents = listeners(), agents()
+	}
+	return f
+}
+
+const clockSourceFile = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+
+func kernelFacts() doctor.Kernel {
+	var k doctor.Kernel
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		k.Release = unix.ByteSliceToString(name.Release[:])
+	}
+	bpffs, err := findMount("bpf", standardBPFFS)
+	k.BPFFS = bpffs != "" || err != nil
+	cgroup, err := findMount("cgroup2", firstMount)
+	k.Cgroup2 = cgroup != "" || err != nil
+	if text, err := os.ReadFile(clockSourceFile); err == nil {
+		k.ClockSource = strings.TrimSpace(string(text))
+	}
+	return k
+}
+
+// sysctlNumber is 0 where there is no such sysctl.
+func sysctlNumber(name string) int {
+	text, err := ReadSysctl(name)
+	number := 0
+	for _, digit := range text {
+		if err != nil || digit < '0' || digit > '9' {
+			return 0
+		}
+		number = number*10 + int(digit-'0')
+	}
+	return number
+}
+
+func sysctls(iface string, i *doctor.Interface) {
+	of := func(family, name string) int {
+		return max(sysctlNumber("net/"+family+"/conf/all/"+name), sysctlNumber("net/"+family+"/conf/"+iface+"/"+name))
+	}
+	own := func(name string) int { return sysctlNumber("net/ipv6/conf/" + iface + "/" + name) }
+	i.Forwarding = own("forwarding") != 0
+	i.RPFilter = of("ipv4", "rp_filter")
+	i.Seg6 = own("seg6_enabled") != 0 && sysctlNumber("net/ipv6/conf/all/seg6_enabled") != 0
+	i.Seg6HMAC = own("seg6_require_hmac")
+}

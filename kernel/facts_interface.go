@@ -1,0 +1,81 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"sextant/doctor"
+)
+
+func interfaceFacts(name string) (i doctor.Interface, exists bool) {
+	device, err := netlink.LinkByName(name)
+	if err != nil {
+		return i, false
+	}
+	attrs := device.Attrs()
+	i = doctor.Interface{Up: attrs.Flags&unix.IFF_UP != 0, MTU: attrs.MTU, Driver: device.Type()}
+	if xdp := attrs.Xdp; xdp != nil && xdp.Attached {
+		i.XDP, i.XDPProgram = "native", xdp.ProgId
+		if xdp.AttachMode == nl.XDP_ATTACHED_SKB {
+			i.XDP = "generic"
+		}
+	}
+	i.Features = xdpFeatures(attrs.Index)
+	// A device that can't be asked has neither.
+	i.TxChecksum, _ = hasOffload(name, TxChecksum)
+	i.GRO, _ = hasOffload(name, GRO)
+	sysctls(name, &i)
+	return i, true
+}
+
+// What the generic netlink family "netdev" (Linux 6.3) knows, linux/netdev.h.
+const (
+	netdevCmdDevGet      = 1
+	netdevAttrIfindex    = 1
+	netdevAttrFeatures   = 3
+	netdevXDPBasic       = 1 << 0 // programs with XDP_DROP, XDP_PASS, XDP_TX and XDP_ABORTED run
+	netdevXDPRedirect    = 1 << 1
+	netdevXDPNdoXmit     = 1 << 2 // frames that others redirect can be sent
+	genericHeaderVersion = 1
+)
+
+// xdpFeatures asks a driver what it can do for XDP; an older kernel does not tell.
+func xdpFeatures(index int) doctor.Features {
+	value, err := askXDPFeatures(index)
+	if err != nil {
+		return doctor.Features{}
+	}
+	const native = netdevXDPBasic | netdevXDPRedirect
+	return doctor.Features{Known: true, Native: value&native == native, Send: value&netdevXDPNdoXmit != 0}
+}
+
+func askXDPFeatures(index int) (uint64, error) {
+	family, err := netlink.GenlFamilyGet("netdev")
+	if err != nil {
+		return 0, err
+	}
+	request := nl.NewNetlinkRequest(int(family.ID), 0)
+	// The library's generic header leaves its reserved bytes to chance, which the kernel refuses.
+	request.AddRawData([]byte{netdevCmdDevGet, genericHeaderVersion, 0, 0})
+	request.AddRawData(nl.NewRtAttr(netdevAttrIfindex, nl.Uint32Attr(uint32(index))).Serialize())
+	answers, err := request.Execute(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, answer := range answers {
+		attributes, err := nl.ParseRouteAttr(answer[nl.SizeofGenlmsg:])
+		if err != nil {
+			return 0, err
+		}
+		for _, a := range attributes {
+			if a.Attr.Type == netdevAttrFeatures && len(a.Value) >= 8 {
+				return binary.NativeEndian.Uint64(a.Value), nil
+			}
+		}
+	}
+	return 0, errors.New("the kernel did not tell the features")
+}

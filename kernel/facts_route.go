@@ -1,0 +1,61 @@
+package kernel
+
+import (
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sextant/doctor"
+)
+
+// isLocal reports whether packets to an address are delivered on this machine.
+func isLocal(a netip.Addr) bool {
+	routes, err := netlink.RouteGet(a.AsSlice())
+	return err == nil && len(routes) > 0 && routes[0].Type == unix.RTN_LOCAL
+}
+
+// neighbourStates are those that doctor can use.
+var neighbourStates = map[int]string{
+	netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "reachable", netlink.NUD_DELAY: "reachable", netlink.NUD_PROBE: "reachable",
+	netlink.NUD_PERMANENT: "reachable", netlink.NUD_NOARP: "reachable", netlink.NUD_FAILED: "failed", netlink.NUD_INCOMPLETE: "failed",
+}
+
+// routeTo asks the kernel for the way to an address.
+func routeTo(a netip.Addr) doctor.Route {
+	routes, err := netlink.RouteGet(a.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return doctor.Route{} // none, or one that refuses
+	}
+	route := doctor.Route{Reachable: routes[0].Type != unix.RTN_BLACKHOLE, MTU: routes[0].MTU}
+	device, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	if err != nil {
+		return route
+	}
+	route.Interface = device.Attrs().Name
+	next := a
+	if gateway, ok := netip.AddrFromSlice(routes[0].Gw); ok {
+		next = gateway
+	}
+	neighbours, err := netlink.NeighList(routes[0].LinkIndex, netlink.FAMILY_V6)
+	for _, n := range neighbours {
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && err == nil && ip == next {
+			route.Neighbour = neighbourStates[n.State]
+		}
+	}
+	return route
+}
+
+// comesBack reports whether the reverse path filter lets packets of clients in by an interface.
+func comesBack(iface string, filter int) bool {
+	if filter == 0 {
+		return true
+	}
+	routes, err := netlink.RouteGet(sampleClient.AsSlice())
+	if err != nil || len(routes) == 0 {
+		return false
+	}
+	device, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	const loose = 2
+	return filter == loose || err == nil && device.Attrs().Name == iface
+}

@@ -5,14 +5,18 @@ import (
 	"fmt"
 
 	"github.com/goccy/go-yaml"
+
+	"sextant/config"
 )
 
 // claims is what the lab needs to know of a node's Sextant configuration. The
 // rest of it is the agent's business.
 type claims struct {
-	API  struct{ Socket string }
-	Edge *roleClaims
-	Host *roleClaims
+	API     struct{ Socket string }
+	Edge    *roleClaims
+	Host    *roleClaims
+	Headend *roleClaims
+	Merge   *roleClaims
 }
 
 type roleClaims struct {
@@ -22,7 +26,7 @@ type roleClaims struct {
 // interfaces lists those on which the agent runs its own XDP program.
 func (c claims) interfaces() []string {
 	var names []string
-	for _, role := range []*roleClaims{c.Edge, c.Host} {
+	for _, role := range []*roleClaims{c.Edge, c.Host, c.Headend, c.Merge} {
 		if role == nil {
 			continue
 		}
@@ -38,8 +42,8 @@ func readClaims(text string) (claims, error) {
 	err := yaml.Unmarshal([]byte(text), &c)
 	var at located
 	if errors.As(err, &at) {
-		place := placeOf(at.GetToken())
-		err = fmt.Errorf("line %d of it: %s", place.line, at.GetMessage())
+		place := config.PlaceOf(at.GetToken())
+		err = fmt.Errorf("line %d of it: %s", place.Line, at.GetMessage())
 	}
 	return c, err
 }

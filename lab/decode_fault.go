@@ -6,6 +6,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+
+	"sextant/config"
 )
 
 // located is an error that knows its place in a YAML text.
@@ -28,7 +30,7 @@ func (s *source) decodeFault(r *report, err error) {
 		return
 	}
 	fault.Text = "not YAML: " + at.GetMessage()
-	s.put(fault, placeOf(at.GetToken()))
+	s.put(fault, config.PlaceOf(at.GetToken()))
 
 	var wrong *valueError
 	var mismatch *yaml.TypeError

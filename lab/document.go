@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"sextant/config"
 )
 
 // document is a lab file as it is written.
@@ -57,6 +59,34 @@ type linkDoc struct {
 	Burst     string   `yaml:"burst"`
 	Latency   string   `yaml:"latency"`
 	MTU       int      `yaml:"mtu"`
+	Weight    *uint32  `yaml:"weight"`
+
+	Delay     string `yaml:"delay"`
+	Jitter    string `yaml:"jitter"`
+	Loss      string `yaml:"loss"`
+	LossBurst string `yaml:"lossBurst"`
+	Duplicate string `yaml:"duplicate"`
+	Reorder   string `yaml:"reorder"`
+	Queue     string `yaml:"queue"`
+	Seed      uint64 `yaml:"seed"`
+	Wire      string `yaml:"wire"`
+
+	Forward directionDoc `yaml:"forward"`
+	Back    directionDoc `yaml:"back"`
+}
+
+// directionDoc says what one direction of a link has of its own.
+type directionDoc struct {
+	Weight    *uint32 `yaml:"weight"`
+	Delay     string  `yaml:"delay"`
+	Jitter    string  `yaml:"jitter"`
+	Loss      string  `yaml:"loss"`
+	LossBurst string  `yaml:"lossBurst"`
+	Duplicate string  `yaml:"duplicate"`
+	Reorder   string  `yaml:"reorder"`
+	Rate      string  `yaml:"rate"`
+	Burst     string  `yaml:"burst"`
+	Queue     string  `yaml:"queue"`
 }
 
 type stepDoc struct {
@@ -125,7 +155,7 @@ func (s *source) root(r *report, data []byte) ast.Node {
 		switch {
 		case doc.Body == nil:
 		case root != nil:
-			s.places["second"] = placeOf(first(doc.Body))
+			s.places["second"] = config.PlaceOf(first(doc.Body))
 			r.add("second", "write one lab per file", "a second document starts here")
 		default:
 			root = doc.Body

@@ -61,7 +61,7 @@ func (l *Lab) removeParts() error {
 	}
 	group := kernel.OpenCgroup(l.Cgroup)
 	errs := []error{group.Kill()}
-	for _, node := range l.Nodes {
+	for _, node := range l.places() {
 		errs = append(errs,
 			kernel.Failed(os.RemoveAll(node.BPF), "remove the pins in %s", node.BPF),
 			kernel.DeleteNetns(node.Namespace),

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 )
 
 // maxReplicas bounds how often a node is replicated; a namespace costs the
@@ -55,7 +54,7 @@ func expand(r *report, src *source, doc *document) *Spec {
 func namesInOrder(src *source, nodes map[string]*nodeDoc) []string {
 	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 		x, y := src.at(join("topology.nodes", a)), src.at(join("topology.nodes", b))
-		return cmp.Or(cmp.Compare(x.line, y.line), cmp.Compare(x.column, y.column), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(a, b))
 	})
 }
 
@@ -169,31 +168,4 @@ func replicateLink(r *report, place string, doc linkDoc, counts counts) []LinkSp
 		links[i] = readLink(r, place, replica)
 	}
 	return links
-}
-
-func readLink(r *report, place string, doc linkDoc) LinkSpec {
-	link := LinkSpec{MTU: doc.MTU, place: place}
-	if len(doc.Endpoints) != len(link.Ends) {
-		r.add(place+".endpoints", `write both ends: ["client:eth0", "router:client"]`,
-			"a link has two endpoints, not %d", len(doc.Endpoints))
-		return link
-	}
-	for i, text := range doc.Endpoints {
-		node, iface, ok := strings.Cut(text, ":")
-		if !ok || node == "" || iface == "" {
-			r.add(fmt.Sprintf("%s.endpoints[%d]", place, i), `write NODE:INTERFACE, like "client:eth0"`, "%q is no endpoint", text)
-		}
-		link.Ends[i] = Endpoint{node, iface}
-	}
-	var err error
-	if link.RateBits, err = parseRate(doc.Rate); doc.Rate != "" && err != nil {
-		r.add(place+".rate", err.Error(), "%q is no rate", doc.Rate)
-	}
-	if link.BurstBytes, err = parseSize(doc.Burst); doc.Burst != "" && err != nil {
-		r.add(place+".burst", err.Error(), "%q is no size", doc.Burst)
-	}
-	if link.Latency, err = time.ParseDuration(doc.Latency); doc.Latency != "" && (err != nil || link.Latency <= 0) {
-		r.add(place+".latency", "write a time above zero, like 50ms", "%q is no latency", doc.Latency)
-	}
-	return link
 }

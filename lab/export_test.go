@@ -3,6 +3,10 @@ package lab
 import (
 	"fmt"
 	"strings"
+
+	"github.com/vishvananda/netlink"
+
+	"sextant/impair"
 )
 
 // RouteText writes the routes of all nodes of a Spec, for golden files: one
@@ -51,8 +55,6 @@ func Hops(spec *Spec) (map[string]map[string][]string, error) {
 
 // The pure readers of single values.
 var (
-	ParseRate  = parseRate
-	ParseSize  = parseSize
 	ParseReady = parseReady
 	WithIndex  = withIndex
 )
@@ -72,4 +74,26 @@ func NodeFiles(spec *Spec) (map[string]string, error) {
 		}
 	}
 	return files, nil
+}
+
+// ChosenWires says what impairs each link of a Spec, on a kernel with or without netem.
+func ChosenWires(spec *Spec, preference WireKind, netem bool) ([]WireKind, error) {
+	f, err := newFabric(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := chooseWires(f, preference, func() (bool, error) { return netem, nil }); err != nil {
+		return nil, err
+	}
+	kinds := make([]WireKind, len(f.links))
+	for i, link := range f.links {
+		kinds[i] = link.wire
+	}
+	return kinds, nil
+}
+
+// Netem is the queueing discipline of a kernel wire, and the profile that is read back from it.
+func Netem(p impair.Profile) (*netlink.Netem, impair.Profile) {
+	q := netem(1, p)
+	return q, profileOfNetem(q)
 }

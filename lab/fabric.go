@@ -3,6 +3,8 @@ package lab
 import (
 	"net"
 	"net/netip"
+
+	"sextant/impair"
 )
 
 // fabric is the network of a Spec worked out: which node has which ports, with
@@ -26,6 +28,9 @@ type port struct {
 	claimed   bool // the node's agent runs an XDP program on it
 	peer      portID
 	link      *LinkSpec
+	side      int            // which end of the link it is
+	wire      WireKind       // what impairs the link, "" for nothing
+	profile   impair.Profile // of what the port sends, if something does
 }
 
 // portID finds a port: by the index of its node and its index there.
@@ -33,7 +38,9 @@ type portID struct{ node, port int }
 
 type fabricLink struct {
 	*LinkSpec
-	ends [2]portID
+	ends   [2]portID
+	wire   WireKind // never auto
+	number int      // of a user-space wire
 }
 
 func (f *fabric) port(id portID) *port { return &f.nodes[id.node].ports[id.port] }
@@ -59,6 +66,7 @@ func newFabric(spec *Spec) (*fabric, error) {
 		link := fabricLink{LinkSpec: &spec.Links[i]}
 		for side, end := range link.Ends {
 			link.ends[side] = f.addPort(index[end.Node], end.Interface, link.LinkSpec, claimed[end])
+			f.port(link.ends[side]).side = side
 		}
 		f.port(link.ends[0]).peer = link.ends[1]
 		f.port(link.ends[1]).peer = link.ends[0]

@@ -16,6 +16,7 @@ type network struct {
 	*fabric
 	lab     *Lab
 	members []*member
+	wire    *member       // where the user-space wires are; nil if there are none
 	pass    *ebpf.Program // for ports without a program of the agent
 }
 
@@ -36,13 +37,8 @@ func buildNetwork(ctx context.Context, l *Lab, f *fabric) (routes int, err error
 	if err := each(ctx, len(f.nodes), n.makeNode); err != nil {
 		return 0, err
 	}
-	for _, link := range f.links {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if err := n.makeLink(link); err != nil {
-			return 0, err
-		}
+	if err := n.makeLinks(ctx); err != nil {
+		return 0, err
 	}
 	if err := each(ctx, len(f.nodes), n.makePorts); err != nil {
 		return 0, err
@@ -55,7 +51,7 @@ func buildNetwork(ctx context.Context, l *Lab, f *fabric) (routes int, err error
 }
 
 func (n *network) close() {
-	for _, m := range n.members {
+	for _, m := range append(n.members, n.wire) {
 		if m != nil {
 			m.handle.Close()
 			m.ns.Close()
@@ -83,6 +79,27 @@ func (n *network) makeNode(_ context.Context, i int) error {
 	}
 	if err := setUpLoopback(handle, node); err != nil {
 		return fmt.Errorf("node %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+func (n *network) makeLinks(ctx context.Context) error {
+	if n.lab.Wire != nil {
+		if err := n.makeWire(); err != nil {
+			return err
+		}
+	}
+	for _, link := range n.links {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		make := n.makeLink
+		if link.wire == WireUser {
+			make = n.makeWiredLink
+		}
+		if err := make(link); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -121,6 +138,9 @@ func (n *network) makeRoutes(ctx context.Context, i int, routes []route) error {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	if err := addRoutes(handle, node, routes); err != nil {
+		return fmt.Errorf("node %s: %w", node.Name, err)
+	}
+	if err := n.addNeighbours(handle, node); err != nil {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	if err := waitForAddresses(ctx, handle, node); err != nil {

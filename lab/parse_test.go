@@ -186,29 +186,6 @@ func TestIndexWords(t *testing.T) {
 	}
 }
 
-func TestUnits(t *testing.T) {
-	for text, want := range map[string]uint64{"8bit": 8, "1kbit": 1000, "2.5mbit": 2_500_000, "100gbit": 100_000_000_000} {
-		if got, err := lab.ParseRate(text); got != want || err != nil {
-			t.Errorf("ParseRate(%q) = %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "1", "bit", "1Gbit", "-1kbit", "1e999bit", "NaNbit", "infbit", "7bit", "101gbit", "1mb"} {
-		if got, err := lab.ParseRate(text); err == nil {
-			t.Errorf("ParseRate(%q) = %d, want an error", text, got)
-		}
-	}
-	for text, want := range map[string]uint32{"1b": 1, "1500b": 1500, "64kb": 65536, "1.5mb": 1572864} {
-		if got, err := lab.ParseSize(text); got != want || err != nil {
-			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "1", "0b", "kb", "4096mb", "-1b"} {
-		if got, err := lab.ParseSize(text); err == nil {
-			t.Errorf("ParseSize(%q) = %d, want an error", text, got)
-		}
-	}
-}
-
 func TestReadyText(t *testing.T) {
 	for _, text := range []string{"tcp://[fd00::1]:80", "tcp://192.0.2.1:80", "unix:/run/x.sock", "file:{dir}/up", "exec:test -e x && true"} {
 		ready, err := lab.ParseReady(text)

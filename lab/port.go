@@ -130,10 +130,14 @@ func setUpPort(handle *netlink.Handle, node *fabricNode, p *port, pass *ebpf.Pro
 	if err != nil {
 		return kernel.Failed(err, "find it")
 	}
-	if p.link.RateBits > 0 {
-		if err := kernel.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate"); err != nil {
-			return err
-		}
+	switch {
+	case p.wire == WireKernel:
+		err = kernel.Failed(handle.QdiscAdd(netem(link.Attrs().Index, p.profile)), "impair what it sends")
+	case p.wire == "" && p.link.RateBits > 0:
+		err = kernel.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate")
+	}
+	if err != nil {
+		return err
 	}
 	if err := addAddress(handle, link, netip.PrefixFrom(p.linkLocal, 64)); err != nil {
 		return err

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+
+	"sextant/spf"
+	"sextant/topology"
 )
 
 // route is what a node does with a prefix: it takes one of the hops, all of
@@ -21,8 +24,8 @@ type hop struct {
 	gateway netip.Addr
 }
 
-// routesOf returns the routes of each node: to each prefix along all paths with
-// the fewest links to the nearest node that announces it. A node has no route
+// routesOf returns the routes of each node: to each prefix along all paths of
+// the least weight, that is with the fewest links where none is given, to the nearest node that announces it. A node has no route
 // to what it announces itself, nor to what it can't reach.
 func routesOf(f *fabric) [][]route {
 	routes := make([][]route, len(f.nodes))
@@ -76,30 +79,34 @@ func comparePrefixes(a, b netip.Prefix) int {
 
 const unreachable = -1
 
-// distances counts the links from every node to the nearest of some nodes, by
-// breadth-first search from these.
-func distances(f *fabric, from []int) []int {
+// distances sums the weights of the links from every node to the nearest of
+// some nodes, by Dijkstra's algorithm from these.
+func distances(f *fabric, to []int) []int {
 	distance := slices.Repeat([]int{unreachable}, len(f.nodes))
-	for _, node := range from {
-		distance[node] = 0
+	var queue spf.Heap
+	for _, node := range to {
+		queue.Push(spf.Item{Node: topology.Node(node)})
 	}
-	for queue := slices.Clone(from); len(queue) > 0; queue = queue[1:] {
-		node := queue[0]
-		for _, port := range f.nodes[node].ports {
-			if next := port.peer.node; distance[next] == unreachable {
-				distance[next] = distance[node] + 1
-				queue = append(queue, next)
-			}
+	for len(queue) > 0 {
+		next := queue.Pop()
+		if distance[next.Node] != unreachable {
+			continue
+		}
+		distance[next.Node] = int(next.Cost)
+		for _, port := range f.nodes[next.Node].ports {
+			from := f.port(port.peer)
+			cost := next.Cost + uint64(from.link.weight(from.side))
+			queue.Push(spf.Item{Cost: cost, Node: topology.Node(port.peer.node)})
 		}
 	}
 	return distance
 }
 
-// hopsFrom lists the neighbours of a node that are one link nearer.
+// hopsFrom lists the neighbours of a node that are nearer by the link's weight.
 func hopsFrom(f *fabric, distance []int, node int) []hop {
 	var hops []hop
 	for i, port := range f.nodes[node].ports {
-		if distance[node] > 0 && distance[port.peer.node] == distance[node]-1 {
+		if distance[node] > 0 && distance[port.peer.node] == distance[node]-port.link.weight(port.side) {
 			hops = append(hops, hop{i, f.port(port.peer).linkLocal})
 		}
 	}

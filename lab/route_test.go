@@ -47,10 +47,13 @@ func TestRoutesAreAllShortestPaths(t *testing.T) {
 				continue
 			}
 			iface := fmt.Sprint("l", l)
-			spec.Links = append(spec.Links, lab.LinkSpec{Ends: [2]lab.Endpoint{
+			weight := rapid.Uint32Range(0, 4) // 0 is 1
+			weights := [2]uint32{weight.Draw(t, "weight"), weight.Draw(t, "weight back")}
+			spec.Links = append(spec.Links, lab.LinkSpec{Weights: weights, Ends: [2]lab.Endpoint{
 				{Node: spec.Nodes[a].Name, Interface: iface}, {Node: spec.Nodes[b].Name, Interface: iface},
 			}})
-			distance[a][b], distance[b][a] = 1, 1
+			distance[a][b] = min(distance[a][b], max(1, int(weights[0])))
+			distance[b][a] = min(distance[b][a], max(1, int(weights[1])))
 		}
 		shortest(distance)
 		prefix := netip.MustParsePrefix("2001:db8::/32")
@@ -90,7 +93,7 @@ func shortest(distance [][]int) {
 	}
 }
 
-// wantedHops lists the neighbours that are one link nearer, one for each link.
+// wantedHops lists the neighbours that are nearer by the weight of a link, one for each link.
 func wantedHops(spec *lab.Spec, node int, nearest func(int) int) []string {
 	var want []string
 	if nearest(node) == 0 || nearest(node) >= 1000 {
@@ -99,7 +102,7 @@ func wantedHops(spec *lab.Spec, node int, nearest func(int) int) []string {
 	for _, link := range spec.Links {
 		for side, end := range link.Ends {
 			peer := slices.IndexFunc(spec.Nodes, func(n lab.NodeSpec) bool { return n.Name == link.Ends[1-side].Node })
-			if end.Node == spec.Nodes[node].Name && nearest(peer) == nearest(node)-1 {
+			if end.Node == spec.Nodes[node].Name && nearest(peer) == nearest(node)-max(1, int(link.Weights[side])) {
 				want = append(want, spec.Nodes[peer].Name)
 			}
 		}

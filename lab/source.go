@@ -9,39 +9,31 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"sextant/config"
 )
-
-// place is a position in a file, line and column from 1.
-type place struct{ line, column int }
-
-func placeOf(t *token.Token) place {
-	if t == nil || t.Position == nil {
-		return place{1, 1}
-	}
-	return place{max(t.Position.Line, 1), max(t.Position.Column, 1)}
-}
 
 // source knows where in the file each value stands.
 type source struct {
 	file   string
 	lines  []string
-	places map[string]place // by path
+	places map[string]config.Place // by path
 }
 
 func newSource(file string, data []byte) *source {
-	return &source{file: file, lines: strings.Split(string(data), "\n"), places: map[string]place{}}
+	return &source{file: file, lines: strings.Split(string(data), "\n"), places: map[string]config.Place{}}
 }
 
 // at returns the place of a path, or of the nearest one above it that is in
 // the file.
-func (s *source) at(path string) place {
+func (s *source) at(path string) config.Place {
 	for path != "" {
 		if at, ok := s.places[path]; ok {
 			return at
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-	return place{1, 1}
+	return config.Place{Line: 1, Column: 1}
 }
 
 // locate puts a fault at the place of its path. A source of nil, which a Spec
@@ -53,14 +45,14 @@ func (s *source) locate(f *Fault) {
 }
 
 // put puts a fault at a place and shows the line there.
-func (s *source) put(f *Fault, at place) {
-	f.File, f.Line, f.Column = s.file, at.line, at.column
-	if at.line > len(s.lines) || strings.TrimSpace(s.lines[at.line-1]) == "" {
+func (s *source) put(f *Fault, at config.Place) {
+	f.File, f.Line, f.Column = s.file, at.Line, at.Column
+	if at.Line > len(s.lines) || strings.TrimSpace(s.lines[at.Line-1]) == "" {
 		return
 	}
-	line := strings.TrimRight(s.lines[at.line-1], "\r")
-	gutter := fmt.Sprintf("%5d | ", at.line)
-	f.Excerpt = fmt.Sprintf("%s%s\n%s| %s^", gutter, line, strings.Repeat(" ", len(gutter)-2), blanks(line, at.column-1))
+	line := strings.TrimRight(s.lines[at.Line-1], "\r")
+	gutter := fmt.Sprintf("%5d | ", at.Line)
+	f.Excerpt = fmt.Sprintf("%s%s\n%s| %s^", gutter, line, strings.Repeat(" ", len(gutter)-2), blanks(line, at.Column-1))
 }
 
 // blanks is as wide as the first characters of a line; tabs stay tabs.
@@ -97,7 +89,7 @@ func (s *source) survey(r *report, path string, node ast.Node, t reflect.Type) {
 			key := entry.Key.GetToken().Value
 			if seen[key] {
 				child := join(path, key)
-				s.places[child] = placeOf(entry.Key.GetToken())
+				s.places[child] = config.PlaceOf(entry.Key.GetToken())
 				r.add(child, "delete one of the two", "%q is given twice", key)
 			}
 			seen[key] = true
@@ -105,7 +97,7 @@ func (s *source) survey(r *report, path string, node ast.Node, t reflect.Type) {
 	case *ast.SequenceNode:
 		for i, item := range n.Values {
 			child := fmt.Sprintf("%s[%d]", path, i)
-			s.places[child] = placeOf(first(item))
+			s.places[child] = config.PlaceOf(first(item))
 			s.survey(r, child, item, elementOf(t))
 		}
 	}
@@ -114,9 +106,9 @@ func (s *source) survey(r *report, path string, node ast.Node, t reflect.Type) {
 func (s *source) surveyEntry(r *report, path string, entry *ast.MappingValueNode, t reflect.Type) {
 	key := entry.Key.GetToken().Value
 	child := join(path, key)
-	s.places[child] = placeOf(entry.Key.GetToken())
+	s.places[child] = config.PlaceOf(entry.Key.GetToken())
 	if scalar(entry.Value) {
-		s.places[child] = placeOf(entry.Value.GetToken())
+		s.places[child] = config.PlaceOf(entry.Value.GetToken())
 	}
 	below := elementOf(t)
 	if t.Kind() == reflect.Struct {
@@ -138,7 +130,7 @@ func join(path, key string) string {
 }
 
 func (s *source) unknown(r *report, path, key string, entry *ast.MappingValueNode, t reflect.Type) {
-	s.places[path] = placeOf(entry.Key.GetToken())
+	s.places[path] = config.PlaceOf(entry.Key.GetToken())
 	r.add(path, "known here: "+strings.Join(keysOf(t), ", "), "unknown key %q", key)
 }
 

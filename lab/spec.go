@@ -3,6 +3,8 @@ package lab
 import (
 	"net/netip"
 	"time"
+
+	"sextant/impair"
 )
 
 // Spec describes a lab: what is to be there. [Parse] makes it from a file, with
@@ -49,6 +51,13 @@ type LinkSpec struct {
 	BurstBytes uint32        // size of the bucket
 	Latency    time.Duration // longest wait in the queue, which decides its length
 	MTU        int           // bytes; 0 is the kernel's 1500
+
+	// Weights are the costs of the link for routes, of what each end sends; 0 is 1.
+	Weights [2]uint32
+	// Impair says what happens to the packets that each end sends; rate, burst and queue only where they differ from those above.
+	Impair [2]impair.Profile
+	Seed   uint64   // of all chance; 0 is 1
+	Wire   WireKind // what impairs the packets; the link has none if this is "" and nothing is to be impaired
 
 	place string
 }

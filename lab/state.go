@@ -26,6 +26,15 @@ type Lab struct {
 	Created  time.Time `json:"created"`
 	Complete bool      `json:"complete"` // it is up and needs no process to hold it
 	Nodes    []Node    `json:"nodes"`
+	Links    []Link    `json:"links,omitempty"`
+	Wire     *Node     `json:"wire,omitempty"` // where the user-space wires are; nil if there are none
+}
+
+// Link is a link of a lab that is up.
+type Link struct {
+	Ends   [2]string `json:"ends"`           // like "edge1:eth0"
+	Wire   WireKind  `json:"wire,omitempty"` // what impairs it; "" for nothing
+	Number int       `json:"number"`         // among the user-space wires
 }
 
 // Node is a node of a lab that is up.
@@ -50,15 +59,28 @@ func newLab(spec *Spec, cgroupRoot, bpfRoot string) *Lab {
 		Created: time.Now().UTC().Truncate(time.Second),
 	}
 	for _, s := range spec.Nodes {
-		l.Nodes = append(l.Nodes, Node{
-			Name:      s.Name,
-			Namespace: fmt.Sprintf("sx-%s-%s", spec.Name, s.Name),
-			Dir:       filepath.Join(l.Dir, "nodes", s.Name),
-			BPF:       filepath.Join(bpfRoot, "sextant", spec.Name+"-"+s.Name),
-			Cgroup:    filepath.Join(l.Cgroup, s.Name),
-		})
+		l.Nodes = append(l.Nodes, *l.newNode(s.Name, bpfRoot))
 	}
 	return l
+}
+
+func (l *Lab) newNode(name, bpfRoot string) *Node {
+	return &Node{
+		Name:      name,
+		Namespace: fmt.Sprintf("sx-%s-%s", l.Name, name),
+		Dir:       filepath.Join(l.Dir, "nodes", name),
+		BPF:       filepath.Join(bpfRoot, "sextant", l.Name+"-"+name),
+		Cgroup:    filepath.Join(l.Cgroup, name),
+	}
+}
+
+// places are all that has a namespace: the nodes, and the wires.
+func (l *Lab) places() []Node {
+	places := slices.Clone(l.Nodes)
+	if l.Wire != nil {
+		places = append(places, *l.Wire)
+	}
+	return places
 }
 
 // Node returns a node by its name. An unknown one is an error that lists those
@@ -96,7 +118,7 @@ func Open(name string) (*Lab, error) {
 // restart of the machine, or when somebody removed parts by hand.
 func (l *Lab) alive() (bool, error) {
 	wantsProcesses := false
-	for _, node := range l.Nodes {
+	for _, node := range l.places() {
 		if !kernel.NetnsExists(node.Namespace) {
 			return false, nil
 		}

@@ -63,6 +63,29 @@ func kernelRoute(node *fabricNode, r route, index []int) *netlink.Route {
 	return result
 }
 
+// addNeighbours tells a node the Ethernet addresses at the other ends of impaired links, for good. A link that loses one packet in
+// ten would lose some of the questions for them too, each for a second of silence that is not the loss that was asked for.
+func (f *fabric) addNeighbours(handle *netlink.Handle, node *fabricNode) error {
+	for _, p := range node.ports {
+		if p.wire == "" {
+			continue
+		}
+		link, err := handle.LinkByName(p.name)
+		if err != nil {
+			return kernel.Failed(err, "find interface %s", p.name)
+		}
+		peer := f.port(p.peer)
+		err = handle.NeighSet(&netlink.Neigh{
+			LinkIndex: link.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,
+			IP: peer.linkLocal.AsSlice(), HardwareAddr: peer.mac,
+		})
+		if err != nil {
+			return kernel.Failed(err, "tell %s the neighbour %s", p.name, peer.linkLocal)
+		}
+	}
+	return nil
+}
+
 // addLocalRanges makes every address of the node's local prefixes its own, as
 // "ip route add local PREFIX dev lo" does.
 func addLocalRanges(handle *netlink.Handle, node *fabricNode) error {

@@ -23,6 +23,11 @@ type Options struct {
 	Agent []string
 	// CheckNode says what is wrong with a node's Sextant configuration, before anything is built. Optional.
 	CheckNode func(node string, config []byte) error
+	// Wire is what impairs links that don't say it themselves. Optional: WireAuto.
+	Wire WireKind
+	// WireProcess carries the packets of user-space wires; the words of [Spec] are written out. Optional: {self} lab wire
+	// {dir}/wire.json.
+	WireProcess []string
 	// Events is told of each step, never twice at the same time. Optional.
 	Events func(Event)
 	// ReadyTimeout is how long a process may take to be ready. Optional: 10 seconds.
@@ -48,6 +53,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Agent == nil {
 		o.Agent = []string{"{self}", "agent", "-f", "{dir}/" + nodeFile}
+	}
+	if o.WireProcess == nil {
+		o.WireProcess = []string{"{self}", "lab", "wire", "{dir}/" + wireFile}
 	}
 	if o.ReadyTimeout == 0 {
 		o.ReadyTimeout = defaultReadyTimeout
@@ -137,6 +145,9 @@ func (h *held) plan() ([]NodeSpec, *fabric, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := chooseWires(fabric, h.opts.Wire, kernelHasNetem()); err != nil {
+		return nil, nil, err
+	}
 	cgroups, err := h.mounted("cgroup2", kernel.CgroupRoot)
 	if err != nil {
 		return nil, nil, err
@@ -146,6 +157,7 @@ func (h *held) plan() ([]NodeSpec, *fabric, error) {
 		return nil, nil, err
 	}
 	h.lab = newLab(h.spec, cgroups, bpf)
+	h.lab.addWire(fabric, bpf)
 	nodes := make([]NodeSpec, len(h.spec.Nodes))
 	for i, node := range h.spec.Nodes {
 		if nodes[i], err = settle(h.lab, &h.lab.Nodes[i], node, h.opts); err != nil {
@@ -175,7 +187,7 @@ func (h *held) claim() error {
 			return err
 		}
 	}
-	for _, node := range h.lab.Nodes {
+	for _, node := range h.lab.places() {
 		if kernel.NetnsExists(node.Namespace) {
 			return fmt.Errorf("network namespace %s is there, but no lab %s is; if nothing needs it, delete it with \"ip netns del %s\"",
 				node.Namespace, h.lab.Name, node.Namespace)
@@ -214,6 +226,9 @@ func (h *held) make(ctx context.Context, nodes []NodeSpec, f *fabric) error {
 		return err
 	}
 	h.reports.event(NetworkBuilt{len(f.nodes), len(f.links), routes, time.Since(began)})
+	if err := h.startWire(ctx, f); err != nil {
+		return err
+	}
 	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
 		s := starter{lab: h.lab, node: &h.lab.Nodes[i], reports: h.reports, patience: h.opts.ReadyTimeout, settle: h.opts.SettleTime}
 		if err := s.start(ctx, nodes[i]); err != nil {
@@ -227,7 +242,7 @@ func (h *held) make(ctx context.Context, nodes []NodeSpec, f *fabric) error {
 // cgroups.
 func (h *held) makeDirs() error {
 	dirs := []string{h.lab.logDir()}
-	for _, node := range h.lab.Nodes {
+	for _, node := range h.lab.places() {
 		dirs = append(dirs, node.Dir)
 		if _, err := kernel.CreateCgroup(node.Cgroup); err != nil {
 			return err

@@ -105,8 +105,17 @@ func (v *validator) link(link *LinkSpec, place string) {
 		v.add(link.place+".mtu", fmt.Sprintf("write a number from %d, the least of IPv6, to %d", minMTU, maxMTU),
 			"the MTU can't be %d", link.MTU)
 	}
-	if link.RateBits == 0 && (link.BurstBytes != 0 || link.Latency != 0) {
+	profiles := link.profiles()
+	if profiles[0].RateBits == 0 && profiles[1].RateBits == 0 && (link.BurstBytes != 0 || link.Latency != 0) {
 		v.add(link.place, "add a rate", "burst and latency belong to a rate")
+	}
+	for _, profile := range profiles {
+		if text, mend := profile.Fault(); text != "" {
+			v.add(link.place, mend, "%s", text)
+		}
+	}
+	if !link.Wire.Known() {
+		v.add(link.place+".wire", "write auto, kernel or user", "%q is no wire", link.Wire)
 	}
 }
 

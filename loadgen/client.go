@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sextant/workload"
 )
 
 const lingerTimeout = time.Second // for the server to close a connection that has served
@@ -28,6 +30,16 @@ type client struct {
 	path    string // with its query, if any
 	query   string // what begins a further query parameter: "?" or "&"
 	readers sync.Pool
+}
+
+// newSender makes what sends the requests of a load: a client of the target, and addresses to send from.
+func newSender(ctx context.Context, target string, prefixes []netip.Prefix) (*client, *sources, error) {
+	c, err := newClient(ctx, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newSources(prefixes, c.target.Addr())
+	return c, s, err
 }
 
 // newClient resolves the host of an http URL, once.
@@ -67,8 +79,18 @@ func resolve(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addresses[0].Unmap(), uint16(port)), nil
 }
 
-// pathWith returns the path of a request that asks for some CPU time, in the
-// notation of package emulate.
+// pathOf returns the path of a request: its own, or that of the URL, with the CPU time that it asks for in the notation of package
+// emulate.
+func (c *client) pathOf(r workload.Request) string {
+	if r.Path != "" {
+		return r.Path
+	}
+	if r.Service == 0 {
+		return c.path
+	}
+	return c.pathWith(r.Service)
+}
+
 func (c *client) pathWith(service time.Duration) string {
 	ms := strconv.FormatFloat(float64(service)/float64(time.Millisecond), 'f', -1, 64)
 	return c.path + c.query + "ms=" + ms
@@ -92,10 +114,19 @@ func (c *client) get(ctx context.Context, source netip.Addr, path string, deadli
 	conn.SetDeadline(deadline)
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
 	request := "GET " + path + " HTTP/1.1\r\nHost: " + c.host + "\r\nUser-Agent: sextant\r\nAccept: */*\r\nConnection: close\r\n\r\n"
-	if _, err := io.WriteString(conn, request); err != nil {
-		return answer{err: err}
+	if _, err = io.WriteString(conn, request); err != nil {
+		return answer{err: from(conn, err)}
 	}
-	return c.receive(conn, sink)
+	got := c.receive(conn, sink)
+	if got.err != nil {
+		got.err = from(conn, got.err)
+	}
+	return got
+}
+
+// from says which connection an error is of, so that it can be found in captured packets.
+func from(conn net.Conn, err error) error {
+	return fmt.Errorf("from %s: %w", conn.LocalAddr(), err)
 }
 
 func (c *client) receive(conn net.Conn, sink io.Writer) answer {

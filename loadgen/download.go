@@ -24,12 +24,15 @@ type DownloadConfig struct {
 type Fetch struct {
 	Ms      float64 `json:"ms"`                // until its end, good or bad
 	Failure string  `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
+	Error   string  `json:"error,omitempty"`   // of a failure, with the client's address and port once there is a connection
 }
 
-// Line is a line of a closed loop's report in JSON Lines: a fetch, or at the end the result.
+// Line is a line of a load's report in JSON Lines: a fetch of a closed loop or a response of an open one, or at the end the result.
 type Line struct {
-	Fetch  *Fetch          `json:"fetch,omitempty"`
-	Result *DownloadResult `json:"result,omitempty"`
+	Fetch    *Fetch          `json:"fetch,omitempty"`
+	Result   *DownloadResult `json:"result,omitempty"`
+	Response *Response       `json:"response,omitempty"`
+	Open     *Result         `json:"open,omitempty"` // result of an open loop
 }
 
 // DownloadResult is what a closed-loop load has measured.
@@ -68,11 +71,7 @@ func Download(ctx context.Context, c DownloadConfig) (*DownloadResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(ctx, c.URL)
-	if err != nil {
-		return nil, err
-	}
-	sources, err := newSources(c.Sources, client.target.Addr())
+	client, sources, err := newSender(ctx, c.URL, c.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +123,7 @@ func (d *download) fetch(ctx context.Context) {
 		d.tally.succeed(got.server, got.at.Sub(begin))
 		d.tell(Fetch{Ms: milliseconds(got.at.Sub(begin))})
 	case ctx.Err() == nil: // else it was us who ended it
-		d.tell(Fetch{Ms: milliseconds(time.Since(begin)), Failure: d.tally.fail(got.err)})
+		d.tell(Fetch{Ms: milliseconds(time.Since(begin)), Failure: d.tally.fail(got.err), Error: got.err.Error()})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -24,7 +25,56 @@ type Failures struct {
 
 // Total returns the number of failures of all kinds.
 func (f Failures) Total() uint64 {
-	return f.Refused + f.Reset + f.Timeout + f.Status + f.ShortBody + f.WrongBody + f.Overflow + f.Other
+	total := uint64(0)
+	for _, c := range f.counters() {
+		total += *c.number
+	}
+	return total
+}
+
+// counter is one of the numbers of Failures, with its name in JSON.
+type counter struct {
+	kind   string
+	number *uint64
+}
+
+func (f *Failures) counters() []counter {
+	return []counter{
+		{"refused", &f.Refused}, {"reset", &f.Reset}, {"timeout", &f.Timeout}, {"status", &f.Status}, {"shortBody", &f.ShortBody},
+		{"wrongBody", &f.WrongBody}, {"overflow", &f.Overflow}, {"other", &f.Other},
+	}
+}
+
+// String names the kinds that there are, with their numbers: "reset 2, timeout 1", or "none".
+func (f Failures) String() string {
+	var parts []string
+	for _, c := range f.counters() {
+		if *c.number > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", c.kind, *c.number))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Plus returns the sums, kind by kind.
+func (f Failures) Plus(o Failures) Failures {
+	others := o.counters()
+	for i, c := range f.counters() {
+		*c.number += *others[i].number
+	}
+	return f
+}
+
+// Add counts a failure of a kind, as a Fetch names it.
+func (f *Failures) Add(kind string) {
+	for _, c := range f.counters() {
+		if c.kind == kind {
+			*c.number++
+		}
+	}
 }
 
 // count adds a failure and returns the name of its kind, as in JSON.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sextant/hrtimer"
+	"sextant/workload"
 )
 
 const progressInterval = 200 * time.Millisecond
@@ -25,6 +26,18 @@ type Config struct {
 	Sources     []netip.Prefix // addresses to send from, each request the next one; any if empty
 	MaxInFlight int            // requests beyond are counted as overflow and not sent; 10,000 if 0
 	Progress    func(Progress) // called some times per second, if not nil
+	Each        func(Response) // called after each measured request, one at a time, if not nil
+	// Requests is another load than a Poisson stream of Rate, Service and Seed; it ends after WarmUp and Duration at the latest.
+	Requests workload.Stream
+}
+
+// Response is what became of one request of an open loop.
+type Response struct {
+	AtMs    float64        `json:"atMs"` // when it was meant to be sent, since the start
+	Ms      float64        `json:"ms"`   // from then until its end, good or bad
+	Class   workload.Class `json:"class"`
+	Server  string         `json:"server,omitempty"` // who answered, by its X-Server header
+	Failure string         `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
 }
 
 // Progress is how far a run has come. Counts include the warm-up.
@@ -65,7 +78,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.MaxInFlight = 10_000
 	}
 	switch {
-	case !(c.Rate > 0 && c.Rate <= 1e6):
+	case c.Requests == nil && !(c.Rate > 0 && c.Rate <= 1e6):
 		return c, fmt.Errorf("loadgen: rate of %g requests per second must be above 0 and at most a million", c.Rate)
 	case c.Duration <= 0 || c.WarmUp < 0 || c.Service < 0 || c.Timeout < 0:
 		return c, fmt.Errorf("loadgen: duration %v must be above 0, warm-up %v, service %v and timeout %v at least 0",
@@ -84,11 +97,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := newClient(ctx, c.URL)
-	if err != nil {
-		return nil, err
-	}
-	sources, err := newSources(c.Sources, client.target.Addr())
+	client, sources, err := newSender(ctx, c.URL, c.Sources)
 	if err != nil {
 		return nil, err
 	}
@@ -127,9 +136,12 @@ func (r *run) play(ctx context.Context) error {
 	defer r.reportProgress()()
 	var requests sync.WaitGroup
 	defer requests.Wait()
-	schedule := NewSchedule(r.config.Rate, r.config.Service, r.config.Seed)
+	stream := r.config.Requests
+	if stream == nil {
+		stream = workload.NewPoisson(r.config.Rate, r.config.Service, r.config.Seed)
+	}
 	total := r.config.WarmUp + r.config.Duration
-	for next := schedule.Next(); next.At < total; next = schedule.Next() {
+	for next, ok := stream.Next(); ok && next.At < total; next, ok = stream.Next() {
 		intended := r.start.Add(next.At)
 		if err := r.waitUntil(intended); err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -158,7 +170,7 @@ func (r *run) waitUntil(intended time.Time) error {
 }
 
 // begin counts a request and reports whether it may be sent.
-func (r *run) begin(a Arrival, late time.Duration) bool {
+func (r *run) begin(a workload.Request, late time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.isWarmUp(a) {
@@ -168,35 +180,39 @@ func (r *run) begin(a Arrival, late time.Duration) bool {
 		r.lateness.add(late)
 	}
 	if r.inFlight >= r.config.MaxInFlight {
-		r.tallyOf(a).fail(errOverflow)
+		r.tell(a, Response{Ms: milliseconds(late), Failure: r.tallyOf(a).fail(errOverflow)})
 		return false
 	}
 	r.inFlight++
 	return true
 }
 
-func (r *run) request(ctx context.Context, source netip.Addr, a Arrival, intended time.Time) {
-	path := r.client.path
-	if r.config.Service > 0 {
-		path = r.client.pathWith(a.Service)
-	}
-	got := r.client.get(ctx, source, path, intended.Add(r.config.Timeout), io.Discard)
+func (r *run) request(ctx context.Context, source netip.Addr, a workload.Request, intended time.Time) {
+	got := r.client.get(ctx, source, r.client.pathOf(a), intended.Add(r.config.Timeout), io.Discard)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inFlight--
 	switch {
 	case got.err == nil:
 		r.tallyOf(a).succeed(got.server, got.at.Sub(intended))
+		r.tell(a, Response{Ms: milliseconds(got.at.Sub(intended)), Server: got.server})
 	case ctx.Err() == nil: // else it was us who ended it
-		r.tallyOf(a).fail(got.err)
+		r.tell(a, Response{Ms: milliseconds(time.Since(intended)), Failure: r.tallyOf(a).fail(got.err)})
 	}
 }
 
-func (r *run) isWarmUp(a Arrival) bool {
+func (r *run) tell(a workload.Request, what Response) {
+	if r.config.Each != nil && !r.isWarmUp(a) {
+		what.AtMs, what.Class = milliseconds(a.At), a.Class
+		r.config.Each(what)
+	}
+}
+
+func (r *run) isWarmUp(a workload.Request) bool {
 	return a.At < r.config.WarmUp
 }
 
-func (r *run) tallyOf(a Arrival) *tally {
+func (r *run) tallyOf(a workload.Request) *tally {
 	if r.isWarmUp(a) {
 		return r.warmUp
 	}

@@ -1,6 +1,7 @@
 package loadgen_test
 
 import (
+	cmp2 "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sextant/loadgen"
+	"sextant/workload"
 )
 
 // load is a short one, for tests that count.
@@ -98,8 +100,8 @@ func TestRunSendsTheSchedule(t *testing.T) {
 
 	var want []string
 	var measured uint64
-	schedule := loadgen.NewSchedule(config.Rate, config.Service, config.Seed)
-	for a := schedule.Next(); a.At < config.WarmUp+config.Duration; a = schedule.Next() {
+	schedule := workload.NewPoisson(config.Rate, config.Service, config.Seed)
+	for a, _ := schedule.Next(); a.At < config.WarmUp+config.Duration; a, _ = schedule.Next() {
 		ms := strconv.FormatFloat(float64(a.Service)/1e6, 'f', -1, 64)
 		want = append(want, "/page?bytes=10&ms="+ms)
 		if a.At >= config.WarmUp {
@@ -157,9 +159,10 @@ func TestRunLatencyCoversTheServiceTime(t *testing.T) {
 	config.Service = 5 * time.Millisecond
 	result := run(t, config)
 	var demand time.Duration
-	schedule := loadgen.NewSchedule(config.Rate, config.Service, config.Seed)
+	schedule := workload.NewPoisson(config.Rate, config.Service, config.Seed)
 	for range result.Done {
-		demand += schedule.Next().Service
+		next, _ := schedule.Next()
+		demand += next.Service
 	}
 	if least := demand.Seconds() * 1000 / float64(result.Done); result.Latency.MeanMs < least {
 		t.Errorf("mean %g ms is below the mean service time %g ms", result.Latency.MeanMs, least)
@@ -167,6 +170,52 @@ func TestRunLatencyCoversTheServiceTime(t *testing.T) {
 	d := result.Latency
 	if !slices.IsSorted([]float64{d.P50Ms, d.P90Ms, d.P99Ms, d.P999Ms}) || d.MinMs > d.MeanMs || d.MeanMs > d.MaxMs {
 		t.Errorf("distribution is out of order: %+v", d)
+	}
+}
+
+// list is a stream of some requests.
+type list []workload.Request
+
+func (l *list) Next() (workload.Request, bool) {
+	if len(*l) == 0 {
+		return workload.Request{}, false
+	}
+	next := (*l)[0]
+	*l = (*l)[1:]
+	return next, true
+}
+
+// A stream of one's own is sent as it is, and Each is told of every response behind the warm-up.
+func TestRunSendsAnyStream(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.URL.String())
+		if r.URL.Path == "/missing" {
+			http.NotFound(w, r)
+		}
+	})
+	requests := list{
+		{At: 0, Path: "/early"}, {At: 30 * time.Millisecond, Path: "/page?x=1"},
+		{At: 60 * time.Millisecond, Service: 2 * time.Millisecond, Class: workload.Static}, {At: 90 * time.Millisecond, Path: "/missing"},
+	}
+	var told []loadgen.Response
+	result := run(t, loadgen.Config{
+		URL: url + "/base", Requests: &requests, WarmUp: 20 * time.Millisecond, Duration: time.Hour,
+		Each: func(r loadgen.Response) { told = append(told, r) },
+	})
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"/base?ms=2", "/early", "/missing", "/page?x=1"}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	slices.SortFunc(told, func(a, b loadgen.Response) int { return cmp2.Compare(a.AtMs, b.AtMs) })
+	if len(told) != 3 || result.Done != 2 || result.Failed != 1 {
+		t.Fatalf("told %+v; %d right and %d failed, want 2 and 1", told, result.Done, result.Failed)
+	}
+	if told[0].AtMs != 30 || told[1].Class != workload.Static || told[2].Failure != "status" || told[0].Ms <= 0 {
+		t.Errorf("told %+v", told)
 	}
 }
 

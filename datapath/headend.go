@@ -1,0 +1,268 @@
+package datapath
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/flow"
+	"sextant/steer"
+)
+
+// HeadendInterface is an interface that traffic for SR policies comes in by.
+type HeadendInterface struct {
+	Name string
+	Mode Mode
+}
+
+// HeadendConfig is what is compiled into the head-end's programs: a change loads them anew.
+type HeadendConfig struct {
+	Secret     flow.Secret        // of the flow hash
+	Source     netip.Addr         // of the outer headers
+	HopLimit   uint8              // of the outer headers
+	Epoch      uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
+	TooBigRate int                // Packet Too Big per second and CPU at most; 0: 1000
+	Interfaces []HeadendInterface // by which forwarded traffic comes in
+	Uplinks    []string           // interfaces with another role's XDP program, or none, on which packets may be sent
+	Local      []string           // interfaces by which packets of this machine itself leave that policies are to choose from
+}
+
+// Equal reports whether both ask for the same programs.
+func (c HeadendConfig) Equal(o HeadendConfig) bool {
+	return c.Secret == o.Secret && c.Source == o.Source && c.HopLimit == o.HopLimit && c.Epoch == o.Epoch && c.TooBigRate == o.TooBigRate &&
+		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) && slices.Equal(c.Local, o.Local)
+}
+
+// Headend is the head-end's programs with their tables. Its methods are for one goroutine.
+type Headend struct {
+	*collection
+	config  HeadendConfig
+	spec    *ebpf.CollectionSpec
+	loop    loop
+	hasMade bool // the loop was not there before
+	program *ebpf.Program
+	divert  *ebpf.Program
+	hops    map[netip.Addr]uint16 // numbers of first segments
+	epoch   uint8
+}
+
+// headendState is taken over from the predecessor: counters and numbers, which run on.
+var headendState = []string{"drops", "outcomes", "sequences", "policy_traffic"}
+
+// loopSource is the Ethernet address from which the kernel gets what comes out of the loop.
+var loopSource = net.HardwareAddr{2, 0x53, 0x52, 0x76, 0x36, 1}
+
+// OpenHeadend loads the head-end's programs and an empty table, beside whatever is running. It makes the loop, a pair of
+// interfaces of its own. Dir is the instance's directory on the bpf file system. Set the table, then Commit.
+func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
+	c, err := newCollection(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Headend{collection: c, config: config, hops: map[netip.Addr]uint16{}}
+	if err := h.open(); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *Headend) open() (err error) {
+	if h.spec, err = loadSteer(); err != nil {
+		return err
+	}
+	if _, err := net.InterfaceByName(loopOuter); err != nil {
+		h.hasMade = true
+	}
+	if h.loop, err = openLoop(loopOuter); err != nil {
+		return err
+	}
+	spec, err := loadSteer()
+	if err != nil {
+		return err
+	}
+	if err := spec.Variables["settings"].Set(h.settings()); err != nil {
+		return err
+	}
+	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
+		return err
+	}
+	rate := cmp.Or(h.config.TooBigRate, defaultTooBigRate)
+	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
+		return err
+	}
+	programs, err := h.load(spec, headendState...)
+	if err != nil {
+		return err
+	}
+	h.program, h.divert = programs["headend"], programs["headend_divert"]
+	for n := 1; n <= steer.MaxLists; n++ {
+		if err := h.setBroadcast(n); err != nil {
+			return fmt.Errorf("prepare %d copies: %w", n, err)
+		}
+	}
+	return h.openEpoch()
+}
+
+func (h *Headend) settings() headendSettings {
+	s := headendSettings{
+		Secret: secretOf(h.config.Secret), Source: addressOf(h.config.Source),
+		LoopInner: uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer),
+	}
+	copy(s.LoopAddresses[:], h.loop.address)
+	copy(s.LoopAddresses[len(h.loop.address):], loopSource)
+	return s
+}
+
+// setBroadcast makes the map by which a packet is sent into the loop n times.
+func (h *Headend) setBroadcast(n int) error {
+	inner, err := ebpf.NewMap(h.spec.Maps["broadcasts"].InnerMap)
+	if err != nil {
+		return err
+	}
+	defer inner.Close()
+	for i := range n {
+		if err := inner.Put(uint32(i), uint32(h.loop.outer)); err != nil {
+			return err
+		}
+	}
+	return h.maps["broadcasts"].Put(uint32(n), inner)
+}
+
+// openEpoch finds the epoch of the numbers that run on, or begins one.
+func (h *Headend) openEpoch() error {
+	var first sequence
+	if err := h.maps["sequences"].Lookup(uint32(0), &first); err != nil {
+		return fmt.Errorf("read sequence numbers: %w", err)
+	}
+	if first.Epoch == 0 {
+		first.Epoch = uint32(h.config.Epoch) + 1
+		if err := h.maps["sequences"].Put(uint32(0), first); err != nil {
+			return fmt.Errorf("begin sequence numbers: %w", err)
+		}
+	}
+	h.epoch = uint8(first.Epoch - 1)
+	return nil
+}
+
+// Source returns what steer.Compile has to put into the outer headers.
+func (h *Headend) Source() steer.Source {
+	return steer.Source{Addr: h.config.Source, HopLimit: h.config.HopLimit, Epoch: h.epoch}
+}
+
+// SetTable replaces all rules, policies and segment lists in one step: a packet sees the old table or the new one.
+func (h *Headend) SetTable(t steer.Table) error {
+	if len(t) > steer.MaxRules {
+		return fmt.Errorf("set steering table: %d rules; at most %d fit", len(t), steer.MaxRules)
+	}
+	rules, err := ebpf.NewMap(h.spec.Maps["steering"].InnerMap)
+	if err != nil {
+		return fmt.Errorf("set steering table: %w", err)
+	}
+	defer rules.Close()
+	for i, entry := range t {
+		if err := rules.Put(uint32(i), ruleOf(entry, h.hop)); err != nil {
+			return fmt.Errorf("set rule %d: %w", i+1, err)
+		}
+	}
+	if err := h.maps["steering"].Put(uint32(0), rules); err != nil {
+		return fmt.Errorf("set steering table: %w", err)
+	}
+	return nil
+}
+
+// hop numbers first segments, so that programs can remember their next hops.
+func (h *Headend) hop(header steer.Header) uint16 {
+	first := header.Destination()
+	number, known := h.hops[first]
+	if !known {
+		number = uint16(len(h.hops) + 1)
+		h.hops[first] = number
+	}
+	return number
+}
+
+// ListTraffic returns what was sent along each list of the policy of index, in the order of its active path.
+func (h *Headend) ListTraffic(index uint32) ([]Traffic, error) {
+	total, err := sumPerCPU(h.maps["policy_traffic"], index, func(total *policyTraffic, v policyTraffic) {
+		for i := range total.Lists {
+			addTraffic(&total.Lists[i], v.Lists[i])
+		}
+	})
+	return total.Lists[:], err
+}
+
+// Numbered returns how many packets of the policy of index were numbered.
+func (h *Headend) Numbered(index uint32) (uint64, error) {
+	var s sequence
+	if err := h.maps["sequences"].Lookup(index, &s); err != nil {
+		return 0, fmt.Errorf("read sequence of policy %d: %w", index, err)
+	}
+	return s.Next, nil
+}
+
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are no longer
+// configured are released.
+func (h *Headend) Commit() ([]Attachment, error) {
+	inner, err := attachXDP(h.dir, "headend", h.program, loopInner, Native)
+	if err != nil {
+		return nil, err
+	}
+	attachments := []Attachment{inner}
+	for _, i := range h.config.Interfaces {
+		a, err := attachXDP(h.dir, "headend", h.program, i.Name, i.Mode)
+		if err != nil {
+			return attachments, err
+		}
+		attachments = append(attachments, a)
+	}
+	for _, name := range h.config.Local {
+		a, err := attachTC(h.dir, "headend_divert", h.divert, name, leaving)
+		if err != nil {
+			return attachments, err
+		}
+		attachments = append(attachments, a)
+	}
+	if err := releaseOthers(h.dir, attachments); err != nil {
+		return attachments, err
+	}
+	if err := errors.Join(h.setPorts(attachments), h.setUplinks()); err != nil {
+		return attachments, err
+	}
+	return attachments, h.pin()
+}
+
+// setUplinks allows sending on interfaces that run no program of ours.
+func (h *Headend) setUplinks() error {
+	for _, name := range h.config.Uplinks {
+		device, err := net.InterfaceByName(name)
+		if err != nil {
+			return fmt.Errorf("send on interface %s: no such interface here; ip link lists them", name)
+		}
+		if err := h.maps["ports"].Put(uint32(device.Index), uint32(device.Index)); err != nil {
+			return fmt.Errorf("allow sending on interface %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for it.
+func (h *Headend) Abandon() error {
+	h.close()
+	if !h.hasMade {
+		return nil
+	}
+	return removeLoop(loopOuter)
+}
+
+// Close lets go of the kernel objects; packets are steered on.
+func (h *Headend) Close() { h.close() }
+
+// EpochOf returns an epoch for a sender that begins at the time: the next one after 4 seconds.
+func EpochOf(start time.Time) uint8 { return uint8(start.Unix() / 4) }

@@ -1,0 +1,87 @@
+package datapath
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+
+	"sextant/kernel"
+)
+
+// The loop is a pair of interfaces of one node. What is sent into the outer end comes out of the inner one as it would be on a
+// wire: segmented, with its checksums. There packets of this machine meet XDP, and so does each copy of a packet.
+const (
+	loopOuter   = "srv6loop"
+	loopInner   = loopOuter + innerSuffix
+	innerSuffix = "-in"
+
+	// loopMTU is the most that native XDP takes on a veth with programs that expect a packet in one piece.
+	loopMTU = 3400
+)
+
+// loop holds the indexes of the two ends, and the Ethernet address of the inner one.
+type loop struct {
+	outer, inner int
+	address      net.HardwareAddr
+}
+
+// openLoop returns a loop, which is made if there is none of this name.
+func openLoop(name string) (loop, error) {
+	loopOuter, loopInner := name, name+innerSuffix
+	if _, err := netlink.LinkByName(loopOuter); err != nil {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name, attrs.MTU = loopOuter, loopMTU
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: loopInner, PeerMTU: loopMTU}); err != nil {
+			return loop{}, fmt.Errorf("make the loop interfaces %s and %s: %w; it needs CAP_NET_ADMIN", loopOuter, loopInner, err)
+		}
+	}
+	for name, value := range map[string]string{
+		"net.ipv6.conf." + loopOuter + ".disable_ipv6": "1", // nobody is there to speak with
+		"net.ipv6.conf." + loopInner + ".accept_ra":    "0",
+		"net.ipv6.conf." + loopInner + ".forwarding":   "1",
+		"net.ipv4.conf." + loopInner + ".forwarding":   "1",
+		"net.ipv4.conf." + loopInner + ".rp_filter":    "0",
+	} {
+		if err := kernel.WriteSysctl(name, value); err != nil {
+			return loop{}, fmt.Errorf("set up the loop: %w", err)
+		}
+	}
+	// A checksum that is left to a device would never be computed.
+	if err := kernel.SetOffload(loopOuter, kernel.TxChecksum, false); err != nil {
+		return loop{}, fmt.Errorf("set up the loop: %w", err)
+	}
+	outer, err := loopEnd(loopOuter)
+	if err != nil {
+		return loop{}, err
+	}
+	inner, err := loopEnd(loopInner)
+	if err != nil {
+		return loop{}, err
+	}
+	return loop{outer: outer.Index, inner: inner.Index, address: inner.HardwareAddr}, nil
+}
+
+// loopEnd brings an end up.
+func loopEnd(name string) (*netlink.LinkAttrs, error) {
+	end, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkSetUp(end)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("bring the loop's end %s up: %w", name, err)
+	}
+	return end.Attrs(), nil
+}
+
+// removeLoop removes a loop, if there is one.
+func removeLoop(name string) error {
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil
+	}
+	if err := netlink.LinkDel(l); err != nil {
+		return fmt.Errorf("remove the loop %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/forward"
+	"sextant/forward/packetgen"
+	"sextant/steer"
+)
+
+// twoHeadends is the program and its model, on the same table.
+type twoHeadends struct {
+	program *Headend
+	model   *forward.Headend
+}
+
+// steerPolicies are of all actions and forms, on the way to all kinds of next hops.
+func steerPolicies() []steer.Policy {
+	sid := func(text string) netip.Addr { return netip.MustParseAddr(text) }
+	near, far := []netip.Addr{sid("fcbb:bb00:1:e::"), sid("fcbb:bb00:6:f::")}, []netip.Addr{sid("fcbb:bb00:2:e::"), sid("fcbb:bb00:6:f::")}
+	unresolved, narrow := []netip.Addr{sid("fcbb:bb00:3::"), near[1]}, []netip.Addr{sid("fcbb:bb00:5::"), near[1]}
+	blackhole := []netip.Addr{sid("fcbb:bb00:4::")}
+	path := func(action steer.Action, lists ...steer.List) []steer.CandidatePath {
+		return []steer.CandidatePath{{Name: "only", Action: action, Lists: lists}}
+	}
+	long := slices.Repeat(near[:1], 8)
+	return []steer.Policy{
+		{Name: "one", Index: 0, Paths: path(steer.Path, steer.List{Segments: near}), MTU: 1400},
+		{Name: "reduced", Index: 1, Paths: path(steer.Path, steer.List{Segments: far[:1], Reduced: true})},
+		{Name: "flows", Index: 2, Paths: path(steer.SplitFlow, steer.List{Segments: near, Weight: 3}, steer.List{Segments: far, Reduced: true},
+			steer.List{Segments: narrow, Weight: 2, Redundancy: steer.TLV, Flow: 77})},
+		{Name: "packets", Index: 3, Paths: path(steer.SplitPacket, steer.List{Segments: near, Weight: 3}, steer.List{Segments: unresolved, Weight: 2},
+			steer.List{Segments: blackhole, Reduced: true})},
+		{Name: "tlv", Index: 4, Paths: path(steer.Mirror, steer.List{Segments: near, Redundancy: steer.TLV, Flow: 1},
+			steer.List{Segments: far, Reduced: true, Redundancy: steer.TLV, Flow: 2}, steer.List{Segments: long, Redundancy: steer.TLV, Flow: 3})},
+		{Name: "sid", Index: 255, Paths: path(steer.Mirror, steer.List{Segments: near, Redundancy: steer.SID, Flow: 1},
+			steer.List{Segments: far[1:], Redundancy: steer.SID, Flow: 2}, steer.List{Segments: far[1:], Reduced: true, Redundancy: steer.SID, Flow: 3},
+			steer.List{Segments: unresolved, Reduced: true, Redundancy: steer.SID, Flow: 0xfffff})},
+		{Name: "plain", Index: 5, Paths: path(steer.Mirror, steer.List{Segments: narrow}, steer.List{Segments: blackhole, Reduced: true})},
+		{Name: "none", Index: 6, DropIfInvalid: true},
+	}
+}
+
+// steerRules choose by all that rules can look at.
+func steerRules() []steer.Rule {
+	prefix := netip.MustParsePrefix
+	return []steer.Rule{
+		{Match: steer.Match{DSCP: 46, ByDSCP: true}, Policy: "one"},
+		{Match: steer.Match{Destination: prefix("2001:db8:80::80/128"), Protocol: 6, DestinationPorts: steer.Ports{First: 80, Last: 80}}, Policy: "tlv"},
+		{Match: steer.Match{Destination: prefix("2001:db8:80::/64"), Protocol: 17, DestinationPorts: steer.Ports{First: 50, Last: 60}}, Policy: "flows"},
+		{Match: steer.Match{Destination: prefix("198.51.100.80/32"), Protocol: 6, SourcePorts: steer.Ports{First: 0, Last: 40000}}, Policy: "sid"},
+		{Match: steer.Match{Destination: prefix("198.51.100.80/32"), Protocol: 6}, Policy: "packets"},
+		{Match: steer.Match{Destination: prefix("198.51.100.80/32"), Protocol: 17}, Policy: "plain"},
+		{Match: steer.Match{Destination: prefix("2001:db8:80::81/128"), Protocol: 6}, Policy: "reduced"},
+		{Match: steer.Match{Source: prefix("fd00:5e::/32")}, Policy: "one"},
+		{Match: steer.Match{Destination: prefix("198.51.100.81/32"), Source: prefix("0.0.0.0/0")}, Policy: "none"},
+		{Match: steer.Match{Destination: prefix("2001:db8:80::/48")}, Policy: "flows"},
+	}
+}
+
+func newTwoHeadends(t testing.TB, w *world) twoHeadends {
+	t.Helper()
+	program, err := OpenHeadend(w.dir, HeadendConfig{
+		Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9, TooBigRate: 1e9,
+		Interfaces: []HeadendInterface{{Name: "near"}, {Name: "far"}},
+	})
+	must(t, err)
+	t.Cleanup(program.Close)
+	table, err := steer.Compile(steerRules(), steerPolicies(), program.Source(), nil)
+	must(t, err)
+	must(t, program.SetTable(table))
+	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	model := &forward.Headend{
+		Interfaces: map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}}, Table: table, Secret: testSecret,
+		HopLimit: 64, NextHop: w.modelNextHop,
+	}
+	copy(model.LoopLink[:], append(slices.Clone(program.loop.address), loopSource...))
+	return twoHeadends{program: program, model: model}
+}
+
+// TestHeadendAgreesWithModel feeds the same generated frames to the program and to its Go model: same verdict, same bytes, same reasons,
+// and of a mirrored packet the same for each copy that comes out of the loop.
+func TestHeadendAgreesWithModel(t *testing.T) {
+	w := newWorld(t)
+	routeBackends(t)
+	ends := newTwoHeadends(t, w)
+	world := packetgen.World{Block: netip.MustParsePrefix("fcbb:bb00::/32"), Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")}}
+	for _, key := range edgeServices {
+		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})
+	}
+	generator := packetgen.New(3, world)
+	arrival, loop := newRunner(ends.program.program, w.near), newRunner(ends.program.program, ends.program.loop.inner)
+	reasons, entries := tally{}, map[int]int{}
+	for i := range *frames {
+		frame := generator.Next()
+		if len(frame) < ethernetHeader {
+			continue // the kernel's test run refuses frames without an Ethernet header
+		}
+		want := ends.model.Process(uint32(w.near), 0, frame)
+		entries[want.Entry]++
+		verdict, after := arrival.run(t, frame)
+		for _, r := range want.Results {
+			reasons.add(r)
+		}
+		if len(want.Results) > 1 {
+			reasons[forward.ReasonNoPath.String()]++ // the copy too many
+		}
+		if !steeredAlike(t, frame, verdict, after, want, ends.model, loop) {
+			t.Fatalf("frame %d, entry %d, lists %v", i, want.Entry, want.Lists)
+		}
+	}
+	for entry := range ends.model.Table {
+		if entries[entry] < *frames/1000 {
+			t.Errorf("only %d frames met rule %d: the generator misses", entries[entry], entry+1)
+		}
+	}
+	drops, err := ends.program.Drops()
+	must(t, err)
+	reasons.matches(t, drops, nil)
+}
+
+// steeredAlike compares the program with the model. Of a mirrored packet, the program leaves what goes into the loop; it is given what
+// comes out as often as there are copies.
+func steeredAlike(t *testing.T, frame []byte, verdict uint32, after []byte, want forward.Steering, model *forward.Headend, loop *runner) bool {
+	t.Helper()
+	if want.Entry < 0 || model.Table[want.Entry].Action != steer.Mirror || want.Lists == nil {
+		return agree(t, frame, verdict, after, timed(t, want, 0, model, after))
+	}
+	if verdict != xdpRedirect {
+		t.Errorf("program returned %d for a packet to be copied", verdict)
+		return false
+	}
+	inside := slices.Clone(after)
+	for list := range want.Results {
+		verdict, after := loop.run(t, inside)
+		if !agree(t, frame, verdict, after, timed(t, want, list, model, after)) {
+			return false
+		}
+	}
+	verdict, _ = loop.run(t, inside) // one copy too many
+	if verdict != xdpDrop {
+		t.Errorf("a copy without a list was not dropped, but %d", verdict)
+		return false
+	}
+	return true
+}
+
+// timed returns a result of the model with the time at which the program numbered the packet, which must be now.
+func timed(t *testing.T, s forward.Steering, result int, model *forward.Headend, after []byte) forward.Result {
+	t.Helper()
+	r := s.Results[result]
+	if s.Lists == nil || r.Frame == nil {
+		return r
+	}
+	header := model.Table[s.Entry].Lists[s.Lists[result]]
+	at := ethernetHeader // of the outer packet, behind up to two tags
+	for at < len(r.Frame) && r.Frame[at-2] != 0x86 {
+		at += 4
+	}
+	at += header.NumberAt[0] + 4
+	if header.Redundancy != steer.TLV || at+4 > len(after) || at+4 > len(r.Frame) {
+		return r
+	}
+	var now unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_TAI, &now))
+	ago := uint32(now.Nano()/1000) - binary.BigEndian.Uint32(after[at:])
+	if ago > 10_000_000 {
+		t.Errorf("numbered %d us ago", ago)
+	}
+	r.Frame = slices.Clone(r.Frame)
+	copy(r.Frame[at:at+4], after[at:])
+	return r
+}

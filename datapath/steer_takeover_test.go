@@ -1,0 +1,167 @@
+package datapath
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"sextant/steer"
+)
+
+// TestHeadendTakeover: a head-end that takes over goes on numbering where the last one stopped, in the same epoch; after Unload the next one
+// begins anew, and nothing is left behind.
+func TestHeadendTakeover(t *testing.T) {
+	w := newWorld(t)
+	routeBackends(t)
+	config := HeadendConfig{
+		Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9,
+		Interfaces: []HeadendInterface{{Name: "near"}}, Uplinks: []string{"far"}, Local: []string{"far"},
+	}
+	open := func(epoch uint8) *Headend {
+		t.Helper()
+		config.Epoch = epoch
+		h, err := OpenHeadend(w.dir, config)
+		must(t, err)
+		t.Cleanup(h.Close)
+		table, err := steer.Compile(steerRules(), steerPolicies(), h.Source(), nil)
+		must(t, err)
+		must(t, h.SetTable(table))
+		attachments, err := h.Commit()
+		must(t, err)
+		if len(attachments) != 3 {
+			t.Errorf("attached %v, want the loop, near, and far's egress", attachments)
+		}
+		return h
+	}
+	numbered := func(h *Headend) uint64 {
+		t.Helper()
+		n, err := h.Numbered(255)
+		must(t, err)
+		return n
+	}
+	first := open(250)
+	must(t, first.maps["sequences"].Put(uint32(255), sequence{Next: 4711}))
+	second := open(251)
+	if numbered(second) != 4711 || second.Source().Epoch != 250 {
+		t.Errorf("taken over at number %d of epoch %d, want 4711 of 250", numbered(second), second.Source().Epoch)
+	}
+	must(t, Unload(w.dir))
+	if _, err := netlink.LinkByName(loopOuter); err == nil {
+		t.Error("the loop is still there")
+	}
+	third := open(251)
+	if numbered(third) != 0 || third.Source().Epoch != 251 {
+		t.Errorf("after Unload: number %d of epoch %d, want 0 of 251", numbered(third), third.Source().Epoch)
+	}
+	must(t, Unload(w.dir))
+}
+
+// TestMergeTakeover: an egress that takes over remembers what came, so that no copy passes twice; a deleted instance remembers nothing.
+func TestMergeTakeover(t *testing.T) {
+	w := newWorld(t)
+	s := newSender(t, rand.New(rand.NewPCG(3, 3)), steer.TLV, mergeInstances[0])
+	frame := s.next()
+	pass := func(m *Merge) uint32 {
+		t.Helper()
+		verdict, _ := newRunner(m.programs["merge"], w.near).run(t, frame)
+		return verdict
+	}
+	first := newTwoMerges(t, w).program
+	_, err := first.Commit()
+	must(t, err)
+	if verdict := pass(first); verdict != xdpPass {
+		t.Errorf("the first copy: %d", verdict)
+	}
+	second := newTwoMerges(t, w).program
+	if verdict := pass(second); verdict != xdpDrop {
+		t.Errorf("a copy after the takeover: %d", verdict)
+	}
+	must(t, second.DeleteInstance(0))
+	if verdict := pass(second); verdict != xdpDrop {
+		t.Errorf("a copy of no instance: %d", verdict)
+	}
+	must(t, second.SetInstance(0, mergeInstances[0]))
+	if verdict := pass(second); verdict != xdpPass {
+		t.Errorf("the first copy of a new instance: %d", verdict)
+	}
+	stats, err := second.Stats(0, 3)
+	must(t, err)
+	if stats.Passed != 1 || stats.Duplicate != 0 || len(stats.Paths) != 3 {
+		t.Errorf("a new instance counts %+v", stats)
+	}
+	must(t, Unload(w.dir))
+}
+
+func TestInstanceRefused(t *testing.T) {
+	w := newWorld(t)
+	m := newTwoMerges(t, w).program
+	good := mergeInstances[0]
+	for name, spoil := range map[string]func(*Instance){
+		"another node's SID": func(i *Instance) { i.SID = netip.MustParsePrefix("fcbb:0:9::/48") },
+		"no path":            func(i *Instance) { i.Flows = nil },
+		"nine paths":         func(i *Instance) { i.Flows = make([]uint32, 9) },
+		"short history":      func(i *Instance) { i.Rules.HistoryLog2 = 3 },
+	} {
+		bad := good
+		spoil(&bad)
+		if err := m.SetInstance(5, bad); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// TestCopiesSurviveTheTable: copies that are in the loop when the table is replaced take the policy's new lists, wherever its rule is now;
+// those of a policy that is gone are dropped.
+func TestCopiesSurviveTheTable(t *testing.T) {
+	w := newWorld(t)
+	routeBackends(t)
+	h := newTwoHeadends(t, w).program
+	lists := func(segments ...string) (all []steer.List) {
+		for _, s := range segments {
+			all = append(all, steer.List{Segments: []netip.Addr{netip.MustParseAddr(s)}, Reduced: true})
+		}
+		return all
+	}
+	policy := func(name string, index uint32, segments ...string) steer.Policy {
+		paths := []steer.CandidatePath{{Action: steer.Mirror, Lists: lists(segments...)}}
+		return steer.Policy{Name: name, Index: index, Paths: paths}
+	}
+	set := func(rules []steer.Rule, policies ...steer.Policy) {
+		t.Helper()
+		table, err := steer.Compile(rules, policies, h.Source(), nil)
+		must(t, err)
+		must(t, h.SetTable(table))
+	}
+	all, web := steer.Rule{Policy: "all"}, steer.Rule{Policy: "web", Match: steer.Match{Protocol: 6}}
+	other := policy("web", 9, "fcbb:bb00:1::", "fcbb:bb00:1:1::")
+	frame := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1).octets
+	arrival, inside := newRunner(h.program, w.near), newRunner(h.program, h.loop.inner)
+	for _, test := range []struct {
+		name    string
+		replace func()
+		want    []uint32
+	}{
+		{"the same table", func() {}, []uint32{xdpRedirect, xdpRedirect, xdpDrop}},
+		{"another rule in front", func() { set([]steer.Rule{web, all}, other, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::")) },
+			[]uint32{xdpRedirect, xdpRedirect, xdpDrop}},
+		{"a list more", func() { set([]steer.Rule{all}, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::", "fcbb:bb00:6::")) },
+			[]uint32{xdpRedirect, xdpRedirect, xdpRedirect}},
+		{"another policy", func() { set([]steer.Rule{web}, other) }, []uint32{xdpDrop, xdpDrop, xdpDrop}},
+	} {
+		set([]steer.Rule{all}, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::"))
+		verdict, note := arrival.run(t, frame)
+		if verdict != xdpRedirect {
+			t.Fatalf("%s: the packet was not copied: %d", test.name, verdict)
+		}
+		note = slices.Clone(note)
+		test.replace()
+		for i, want := range test.want {
+			if got, _ := inside.run(t, note); got != want {
+				t.Errorf("%s: copy %d: verdict %d, want %d", test.name, i, got, want)
+			}
+		}
+	}
+}

@@ -4,11 +4,16 @@
  * bucket, and sends it on as SRv6 along the bucket's chain of backends.
  * It keeps no state per flow. Specification: docs/dataplane.md, "Edge".
  */
+#define CAPTURES
+
+#include "include/fragment.h"
 #include "include/inner.h"
+#include "include/limit.h"
 #include "include/nexthop.h"
 #include "include/service.h"
 #include "include/srh.h"
 #include "include/take.h"
+#include "include/translate.h"
 
 /* ===== Configuration ===== */
 
@@ -62,6 +67,19 @@ struct {
 	__type(key, __u32);
 	__array(values, struct chains);
 } tables SEC(".maps");
+
+/* How many new connections a service may get, and when the next one is due. Without an interval: as many as come. */
+struct new_connections {
+	struct limit limit;
+	__u64 due;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__type(value, struct new_connections);
+} new_connections SEC(".maps");
 
 /* SIDs by id. The carrier needs none: there, the id is the SID. */
 struct {
@@ -120,7 +138,17 @@ static __always_inline bool is_shadow(const struct address *destination)
 	       destination->word[1] == settings.shadow.word[1];
 }
 
-static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p, bool *stray)
+/* What is for the edge itself: a stray that a host sent back, and what routers of the SR domain say about outer packets. */
+static __always_inline bool is_for_edge(const struct packet *p)
+{
+	struct address source = address_read(&settings.source);
+
+	return is_shadow(&p->flow.destination) ||
+	       (p->flow.destination.word[0] == source.word[0] && p->flow.destination.word[1] == source.word[1] &&
+		p->flow.protocol == IPPROTO_ICMPV6);
+}
+
+static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p, bool *for_edge)
 {
 	bool outside;
 	__u32 srh;
@@ -133,8 +161,8 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 		reason = domain_guard(p);
 		if (reason)
 			return reason;
-	} else if (unlikely(is_shadow(&p->flow.destination))) {
-		*stray = true;
+	} else if (unlikely(is_for_edge(p))) {
+		*for_edge = true;
 		return REASON_NONE;
 	}
 	if (likely(!is_extension(p->flow.protocol)))
@@ -143,26 +171,38 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 }
 
 /* The VIP is known but nobody serves this packet, or it is no VIP at all. */
-static __always_inline int without_service(const struct packet *p, struct service_key *key)
+static __always_inline int without_service(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+					   struct service_key *key)
 {
-	bool icmp = p->flow.protocol == (p->flow.ipv4 ? IPPROTO_ICMP : IPPROTO_ICMPV6);
-
 	key->port = 0;
 	key->protocol = 0;
 	if (!bpf_map_lookup_elem(&services, key))
 		return pass();
 	if (p->error)
 		return drop(p->error);
-	return icmp ? pass() : drop(REASON_NO_SERVICE);
+	if (!is_icmp(p))
+		return drop(REASON_NO_SERVICE);
+	/* Without options or extension headers, which a reply would have to reverse. */
+	if (p->icmp == ICMP_ECHO &&
+	    p->transport - p->ip == (p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)))
+		return echo_reply(ctx, f, p, settings.hop_limit);
+	return pass();
 }
 
-static __always_inline struct service *service_find(const struct packet *p, struct service_key *key)
+static __always_inline struct service *service_find(struct packet *p, struct service_key *key)
 {
+	struct service *service;
+
+	if (unlikely(p->fragment == FRAGMENT_LATER) && !p->error)
+		p->error = fragment_recall(p);
 	if (p->error || (p->flow.protocol != IPPROTO_TCP && p->flow.protocol != IPPROTO_UDP))
 		return 0;
 	key->port = p->flow.ports >> 16;
 	key->protocol = p->flow.protocol;
-	return service_by_port(key);
+	service = service_by_port(key);
+	if (unlikely(p->fragment == FRAGMENT_FIRST) && service)
+		fragment_remember(p);
+	return service;
 }
 
 static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
@@ -172,6 +212,13 @@ static __always_inline struct chain *chain_find(const struct service *service, _
 	void *table = bpf_map_lookup_elem(&tables, &index);
 
 	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
+}
+
+static __always_inline bool may_open(__u32 service)
+{
+	struct new_connections *n = bpf_map_lookup_elem(&new_connections, &service);
+
+	return !n || !n->limit.interval_ns || limit_allows_shared(&n->limit, &n->due, bpf_ktime_get_ns());
 }
 
 /* How many of the chain the packet visits. */
@@ -281,10 +328,12 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
 	struct address source = address_read(&settings.source), destination;
-	__u32 n, id, length, l2_before = frame_l2_length(f);
+	__u32 n, id, overhead, l2_before = frame_l2_length(f);
 	struct next_hop *hop;
 	int reason;
 
+	if (p->flow.protocol == IPPROTO_TCP && is_first_syn(p) && !may_open(service->index))
+		return drop(REASON_NEW_CONNECTIONS);
 	if (!chain)
 		return drop(REASON_NO_BACKEND);
 	n = chain_visits(chain, p);
@@ -295,12 +344,11 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	hop = next_hop_for(ctx, &source, &destination, id, hash);
 	if (!hop || hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
-	length = p->length + sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, n));
-	if (hop->how == NEXT_HOP_SEND) {
-		if (length > hop->mtu)
-			return drop(REASON_PACKET_TOO_BIG);
+	overhead = sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, n));
+	if (unlikely(p->length + overhead > hop->mtu && hop->mtu))
+		return too_big_answer(ctx, f, p, hop->mtu - overhead, settings.hop_limit);
+	if (hop->how == NEXT_HOP_SEND)
 		next_hop_apply(ctx, hop, f);
-	}
 	reason = encapsulate(ctx, f, l2_before, p, chain, n, &destination, hash);
 	if (reason)
 		return drop(reason);
@@ -392,7 +440,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	key.ipv4 = p->flow.ipv4;
 	service = service_find(p, &key);
 	if (!service)
-		return drop(REASON_NO_SERVICE);
+		return drop(p->error ? p->error : REASON_NO_SERVICE);
 	reason = ecn_take(ctx, p, traffic_class);
 	if (reason)
 		return drop(reason);
@@ -402,17 +450,34 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
 }
 
+/* A packet of the SR domain to the edge itself. */
+static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+{
+	struct answering *a;
+	int verdict;
+
+	if (is_shadow(&p->flow.destination))
+		return end_shadow(ctx, c, f, p);
+	a = answering_here();
+	if (!a)
+		return pass();
+	a->frame = *f;
+	a->about.vip = p->flow.destination;
+	a->about.hop_limit = settings.hop_limit;
+	verdict = too_big_translate(ctx, c->offset, c->left);
+	return verdict < 0 ? pass() : verdict;
+}
+
 /* ===== Program ===== */
 
-SEC("xdp.frags")
-int edge(struct xdp_md *ctx)
+static __always_inline int edge_process(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
 	struct service_key key = {};
 	struct service *service;
 	struct packet p = {};
 	struct frame f;
-	bool stray = false;
+	bool for_edge = false;
 	int reason = frame_parse(&c, &f);
 
 	if (reason)
@@ -420,21 +485,27 @@ int edge(struct xdp_md *ctx)
 	if (f.ethertype == bpf_htons(ETH_P_IP))
 		reason = ipv4_parse(&c, &p);
 	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
-		reason = edge_parse_ipv6(ctx, &c, &p, &stray);
+		reason = edge_parse_ipv6(ctx, &c, &p, &for_edge);
 	else
 		return pass();
 	if (reason)
 		return drop(reason);
-	if (unlikely(stray))
-		return end_shadow(ctx, &c, &f, &p);
-	transport_parse(&c, &p);
+	if (unlikely(for_edge))
+		return edge_itself(ctx, &c, &f, &p);
+	transport_parse(ctx, &c, &p);
 
 	key.vip = p.flow.destination;
 	key.ipv4 = p.flow.ipv4;
 	service = service_find(&p, &key);
 	if (unlikely(!service))
-		return without_service(&p, &key);
+		return without_service(ctx, &f, &p, &key);
 	return edge_forward(ctx, &f, &p, service);
+}
+
+SEC("xdp.frags")
+int edge(struct xdp_md *ctx)
+{
+	return CAPTURED(ctx, edge_process);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -4,9 +4,14 @@
  * candidate. Whether it is taken is decided by the kernel's socket table and, for
  * a new connection, by the acceptance policy. Specification: docs/dataplane.md, "Host".
  */
+#define CAPTURES
+
 #include "include/accept.h"
+#include "include/backlog.h"
 #include "include/inner.h"
 #include "include/nexthop.h"
+#include "include/refusal.h"
+#include "include/signals.h"
 #include "include/socket.h"
 #include "include/srh.h"
 #include "include/take.h"
@@ -37,6 +42,7 @@ struct local_sid {
 
 struct host_settings {
 	struct secret secret;
+	struct prefix block; /* SIDs of the domain */
 	struct infrastructure infrastructure;
 	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
 	struct address source; /* of the outer header of strays */
@@ -67,19 +73,6 @@ struct {
 	__type(value, struct host_traffic);
 } served SEC(".maps");
 
-/*
- * SYNs refused lately: the upper half of the flow hash and the time in jiffies, by the lower
- * half. One slot per hash: a newer refusal overwrites an older one, which may then be decided anew.
- */
-#define REFUSALS 65536
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, REFUSALS);
-	__type(key, __u32);
-	__type(value, __u64);
-} refusals SEC(".maps");
-
 /* ===== Steps ===== */
 
 /* The number of the SID that the destination is, or SIDS_MAX: none. */
@@ -96,24 +89,6 @@ static __always_inline bool has_argument(const volatile struct local_sid *sid, c
 	return (destination->word[0] & ~sid->prefix.mask.word[0]) || (destination->word[1] & ~sid->prefix.mask.word[1]);
 }
 
-static __always_inline bool refused_lately(__u64 hash)
-{
-	__u32 slot = hash % REFUSALS;
-	__u64 *refusal = bpf_map_lookup_elem(&refusals, &slot);
-	__u32 now = bpf_jiffies64();
-
-	return refusal && *refusal && *refusal >> 32 == hash >> 32 && now - (__u32)*refusal < settings.refusal_jiffies;
-}
-
-static __always_inline void refusal_remember(__u64 hash)
-{
-	__u32 slot = hash % REFUSALS;
-	__u64 *refusal = bpf_map_lookup_elem(&refusals, &slot);
-
-	if (refusal)
-		*refusal = (hash >> 32) << 32 | (__u32)bpf_jiffies64();
-}
-
 static __noinline __u32 service_index(const struct packet *p)
 {
 	struct service_key key = {
@@ -127,40 +102,111 @@ static __noinline __u32 service_index(const struct packet *p)
 	return service ? service->index : 0;
 }
 
-/* A new connection that has another candidate: SRLB service hunting. */
-static __noinline bool takes_new_connection(const struct packet *p, __u32 service, struct host_traffic *t)
-{
-	__u64 hash = flow_hash(&settings.secret, &p->flow);
-	bool refused = refused_lately(hash);
-	bool accepted = !refused && accept_decide(service);
+/* What remains of the outer headers once they are read. */
+struct outer {
+	__u32 length; /* of all of them */
+	__u32 srh; /* offset; 0: none */
+	__u32 sid; /* number of the SID */
+	__u32 behavior; /* of the SID */
+	__u8 traffic_class;
+	__u8 next; /* the upper layer */
+	bool argument; /* the SID has one */
+};
 
-	if (!refused && !accepted)
-		refusal_remember(hash);
-	if (t) {
-		t->offered++;
-		if (accepted)
-			t->accepted++;
-		else
-			t->refused++;
-	}
-	return accepted;
+/* How many candidates a carrier names after this host: ids in the SID's argument. */
+static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
+{
+	const volatile struct local_sid *sid = &settings.sids[outer->sid % SIDS_MAX];
+	const struct address *destination = (const void *)&ip->daddr;
+	__u32 count = 0;
+
+	for (int word = 0; word < 2; word++)
+		for (int shift = 0; shift < 64; shift += 16)
+			count += (destination->word[word] & ~sid->prefix.mask.word[word] & 0xffffULL << shift) != 0;
+	return count;
 }
 
-static __always_inline bool takes(struct xdp_md *ctx, const struct packet *p, bool candidates_left, __u32 service,
-				  struct host_traffic *t)
+/*
+ * The outer flow label is the flow hash's, but for a note of the candidate before in its upper 12 bits.
+ * Its lower 8 bits stay: they choose among equal paths.
+ */
+#define NOTE_LABEL_SHIFT 8
+
+static __always_inline __u32 label_of(__u64 hash)
+{
+	__u32 label = hash & 0xfffff;
+
+	return label ? label : 1;
+}
+
+/*
+ * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that the verifier looks at it
+ * once, and not for each way in which a packet can have come here.
+ */
+__noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
+				    const struct packet *p, __u32 service)
+{
+	struct host_traffic *t;
+	struct offer offer = {};
+	struct ipv6hdr *ip;
+	__u32 difference, answer = 0;
+	bool refused;
+	__u64 hash;
+
+	if (!f || !outer || !p)
+		return false;
+	t = bpf_map_lookup_elem(&served, &service);
+	offer.left = segments_left(ctx, outer->srh);
+	ip = (void *)(long)ctx->data + (frame_l2_length(f) & OFFSET_MAX);
+	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
+		return false;
+	offer.left += argument_ids(outer, ip);
+	if (!t)
+		return !offer.left;
+	if (!offer.left) {
+		t->forced++;
+		if (!accept_learns(service))
+			return true;
+	}
+	hash = flow_hash(&settings.secret, &p->flow);
+	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
+	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
+		offer.told = difference >> NOTE_LABEL_SHIFT;
+	refused = offer.left && refused_lately(hash, settings.refusal_jiffies);
+	if (!refused) {
+		backlog_report(ctx, p, service);
+		answer = accept_decide(service, &offer);
+	}
+	if (!offer.left)
+		return true;
+	t->offered++;
+	if (answer == ACCEPTED) {
+		t->accepted++;
+		return true;
+	}
+	t->refused++;
+	if (!refused)
+		refusal_remember(hash);
+	if (answer) /* replaces the note of the candidate before */
+		*(__be32 *)ip ^= bpf_htonl((answer ^ offer.told) << NOTE_LABEL_SHIFT);
+	return false;
+}
+
+static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
+				  const struct packet *p, bool candidates_left, __u32 service)
 {
 	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 
 	if (!candidates_left) {
-		if (opens && t)
-			t->forced++;
+		if (opens)
+			takes_new_connection(ctx, f, outer, p, service);
 		return true;
 	}
 	if (p->flow.protocol != IPPROTO_TCP)
 		return false;
 	if (connection_is_here(ctx, p))
 		return true;
-	return opens && service && takes_new_connection(p, service, t);
+	return opens && service && takes_new_connection(ctx, f, outer, p, service);
 }
 
 /* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
@@ -220,12 +266,14 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 	hop = next_candidate(ctx, ip, argument);
 	if (!hop || hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
+	if (sizeof(*ip) + bpf_ntohs(ip->payload_len) > hop->mtu && hop->mtu) {
+		count_in(&drops, REASON_PACKET_TOO_BIG);
+		return XDP_PASS; /* the kernel answers Packet Too Big */
+	}
 	if (hop->how == NEXT_HOP_HAND) {
 		count_in(&outcomes, OUTCOME_HANDED);
 		return XDP_PASS;
 	}
-	if (sizeof(*ip) + bpf_ntohs(ip->payload_len) > hop->mtu)
-		return drop(REASON_PACKET_TOO_BIG);
 	ip->hop_limit--;
 	next_hop_apply(ctx, hop, f);
 	shrink -= frame_l2_length(f);
@@ -235,17 +283,6 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 		return drop(REASON_TRUNCATED);
 	return next_hop_send(ctx, hop);
 }
-
-/* What remains of the outer headers once they are read. */
-struct outer {
-	__u32 length; /* of all of them */
-	__u32 srh; /* offset; 0: none */
-	__u32 sid; /* number of the SID */
-	__u32 behavior; /* of the SID */
-	__u8 traffic_class;
-	__u8 next; /* the upper layer */
-	bool argument; /* the SID has one */
-};
 
 /* Whether a decapsulating SID is for what is behind the outer headers. */
 static __always_inline bool decapsulates(const struct outer *outer)
@@ -325,7 +362,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(reason);
 	service = service_index(inner);
 	t = bpf_map_lookup_elem(&served, &service);
-	if (offer ? !takes(ctx, inner, left, service, t) : is_stray(ctx, inner)) {
+	if (offer ? !takes(ctx, f, outer, inner, left, service) : is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
 		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner->length);
@@ -333,6 +370,8 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
 		return drop(reason);
+	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
+		fragment_remember(inner);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport, inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	if (t)
@@ -382,10 +421,12 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 	if (reason)
 		return reason;
 	sid = sid_find(&p->flow.destination);
-	if (sid >= SIDS_MAX)
+	if (sid >= SIDS_MAX && !prefix_contains(&settings.block, &p->flow.destination))
 		return -1;
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
-		return REASON_OUTSIDE_DOMAIN;
+		return REASON_OUTSIDE_DOMAIN; /* also to other hosts' SIDs, to which the kernel would forward it: RFC 8754 section 5.1 */
+	if (sid >= SIDS_MAX)
+		return -1;
 	if (is_extension(p->flow.protocol)) {
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &outer->srh);
 		if (reason)
@@ -402,8 +443,7 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 
 /* ===== Programs ===== */
 
-SEC("xdp.frags")
-int host(struct xdp_md *ctx)
+static __always_inline int host_process(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
 	struct outer outer = {};
@@ -426,7 +466,13 @@ int host(struct xdp_md *ctx)
 	return end_dt(ctx, &c, &f, &outer, &p);
 }
 
-/* Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in (TC egress). */
+SEC("xdp.frags")
+int host(struct xdp_md *ctx)
+{
+	return CAPTURED(ctx, host_process);
+}
+
+/* Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and RSTs are counted (TC egress). */
 SEC("tc")
 int host_leave(struct __sk_buff *skb)
 {
@@ -437,6 +483,8 @@ int host_leave(struct __sk_buff *skb)
 	};
 	struct packet p = {};
 	struct service_key key = {};
+	struct host_signals *s;
+	struct service *service;
 	struct frame f;
 	int reason = frame_parse(&c, &f);
 
@@ -448,14 +496,23 @@ int host_leave(struct __sk_buff *skb)
 		reason = ipv6_parse(&c, &p);
 	else
 		return TC_ACT_UNSPEC;
-	if (reason || p.error || p.flow.protocol != IPPROTO_TCP || !tcp_parse(&c, &p) || !is_syn_ack(&p))
+	if (reason || p.fragment || p.flow.protocol != IPPROTO_TCP || !tcp_parse(&c, &p) ||
+	    !(is_syn_ack(&p) || p.tcp_flags & TCP_FLAG_RST))
 		return TC_ACT_UNSPEC;
 	key.vip = p.flow.source;
 	key.ipv4 = p.flow.ipv4;
 	key.port = p.flow.ports;
 	key.protocol = IPPROTO_TCP;
-	if (service_by_port(&key))
+	service = service_by_port(&key);
+	if (!service)
+		return TC_ACT_UNSPEC;
+	if (is_syn_ack(&p)) {
 		mss_clamp_skb(skb, p.transport, p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
+		return TC_ACT_UNSPEC;
+	}
+	s = bpf_map_lookup_elem(&signals, &service->index);
+	if (s)
+		s->resets++;
 	return TC_ACT_UNSPEC;
 }
 
@@ -493,12 +550,20 @@ SEC("sockops")
 int host_sockets(struct bpf_sock_ops *ops)
 {
 	bool before, after;
+	struct host_signals *s;
 	__u32 service;
 	__s32 *connections;
 
 	if (ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
-		if (bpf_get_netns_cookie(ops) == settings.netns_cookie && socket_service(ops))
-			bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+		if (bpf_get_netns_cookie(ops) != settings.netns_cookie)
+			return 1;
+		service = socket_service(ops);
+		if (!service)
+			return 1;
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+		s = bpf_map_lookup_elem(&signals, &service);
+		if (s)
+			s->established++;
 		return 1;
 	}
 	if (ops->op != BPF_SOCK_OPS_STATE_CB)

@@ -197,13 +197,24 @@ func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
 		return err
 	}
+	_, err := os.Stat(filepath.Join(dir, linkPrefix+"headend_xdp_"+loopInner))
+	hasLoop := err == nil
+	_, err = os.Stat(filepath.Join(dir, "order_port"))
+	hasOrder := err == nil
+	err = nil
 	if err := releaseOthers(dir, nil); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("unload %s: %w", dir, err)
 	}
-	return nil
+	if hasLoop {
+		err = removeLoop(loopOuter)
+	}
+	if hasOrder {
+		err = errors.Join(err, removeLoop(orderLoop))
+	}
+	return err
 }
 
 func tagOf(p *ebpf.Program) string {

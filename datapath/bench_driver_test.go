@@ -16,6 +16,7 @@ type benchFrame struct {
 	source int // offset of the last four octets of the client's address
 	ports  int // offset of the client's port
 	flows  int
+	order  bool // one after the other, as sequence numbers are
 }
 
 // driverSettings is struct driver of bpf/bench.c.
@@ -37,6 +38,9 @@ func (f benchFrame) settings() driverSettings {
 	s := driverSettings{
 		Count: uint32(len(f.octets)-ethernetHeader) / 8, Source: uint32(f.source-ethernetHeader) / 8,
 		Ports: uint32(f.ports), Flows: uint32(f.flows), Stride: coprime(f.flows),
+	}
+	if f.order {
+		s.Stride = 1
 	}
 	copy(s.L2[:], f.octets[:ethernetHeader])
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.Words)), unsafe.Sizeof(s.Words)), f.octets[ethernetHeader:])

@@ -103,6 +103,47 @@ func benchOffered(t testing.TB, p packettest.Packet, flows int) benchFrame {
 	return f
 }
 
+// benchError is what a router says about a packet of the flow's server.
+func benchError(t testing.TB, flows int) benchFrame {
+	t.Helper()
+	about := packettest.Packet{Src: hostVIPv6, Dst: benchClientV6, SrcPort: hostPort, DstPort: benchFirstPort, Flags: "A", Payload: make([]byte, 4)}
+	quote := ethernetHeader + ipv6Header + 8
+	return benchFrame{
+		octets: benchLink.Frame(t, packettest.Unreachable(t, about.Bytes(t), 1280)),
+		source: quote + ipv6Header - 4, ports: quote + ipv6Header + 2, flows: flows,
+	}
+}
+
+// benchFragment is a later fragment of a packet whose first the edge has seen. Its identification stands in for a port.
+func benchFragment(t testing.TB, w *world, e *Edge) benchFrame {
+	t.Helper()
+	packet := benchACK(benchClientV6, hostVIPv6)
+	packet.Payload = make([]byte, 96)
+	ip := packet.Bytes(t)
+	newRunner(e.programs[External], w.near).run(t, benchLink.Frame(t, packettest.Part(ip, 7, 0, 64)))
+	return benchFrame{
+		octets: benchLink.Frame(t, packettest.Part(ip, 7, 64, 112)), source: ethernetHeader + 20, ports: ethernetHeader + ipv6Header + 6, flows: 1,
+	}
+}
+
+// benchEcho is an echo request. It has no port: a byte of its content stands in for one.
+func benchEcho(t testing.TB) benchFrame {
+	t.Helper()
+	request := packettest.ICMP(t, benchClientV6, hostVIPv6, 128, 0, 1, make([]byte, 56))
+	return benchFrame{octets: benchLink.Frame(t, request), source: ethernetHeader + 20, ports: ethernetHeader + ipv6Header + 8, flows: 1}
+}
+
+// benchOfferedError is the same as the edge sends it to a host, with one more candidate to go.
+func benchOfferedError(t testing.TB, flows int) benchFrame {
+	t.Helper()
+	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"), Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
+	f := benchError(t, flows)
+	f.octets = benchLink.Frame(t, outer.Around(t, f.octets[ethernetHeader:]))
+	f.source += ipv6Header
+	f.ports += ipv6Header
+	return f
+}
+
 // newBenchEdge is an edge whose services have full tables of two candidates and some past.
 func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
 	t.Helper()
@@ -152,6 +193,18 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 		of("edge, SRH, 131,072 flows", srh, benchACK(benchClientV6, hostVIPv6), 1<<17),
 		of("edge, SRH, new flow", srh, benchSYN(benchClientV6, hostVIPv6), 1<<20),
 		of("edge, UDP, 131,072 flows", carrier, udp, 1<<17),
+		{
+			name: "edge, ICMP error about a flow, 131,072 flows", program: carrier.programs[External], frame: benchError(t, 1<<17),
+			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "transmitted"),
+		},
+		{
+			name: "edge, later fragment", program: carrier.programs[External], frame: benchFragment(t, w, carrier),
+			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "transmitted"),
+		},
+		{
+			name: "edge, echo request", program: carrier.programs[External], frame: benchEcho(t),
+			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "echoed"),
+		},
 	}
 }
 
@@ -171,6 +224,10 @@ func hostRows(t testing.TB, w *world) []benchRow {
 		of("host, takes: 1,000 connections of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1000, xdpPass, taken),
 		of("host, takes: 10,000 connections", taking, benchACK(benchClientV6, hostVIPv6), benchOpen, xdpPass, taken),
 		of("host, passes on a flow of another host", taking, benchACK(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, transmitted),
+		{
+			name: "host, takes an ICMP error about 1 connection of 10,000", program: taking.programs["host"],
+			frame: benchOfferedError(t, 1), verdict: xdpPass, counted: taken,
+		},
 		of("host, takes a SYN", taking, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpPass, taken),
 		of("host, passes on a SYN", refusing, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, benchOutcome(t, refusing.collection, "transmitted")),
 	}

@@ -33,7 +33,7 @@ func wantBusy(t *testing.T, h *Host, what string, ipv4, ipv6 int) {
 	eventually(t, fmt.Sprintf("%s: %d and %d connections", what, ipv4, ipv6), func() bool {
 		for i := range got {
 			var err error
-			got[i], err = h.Busy(uint32(i + 1))
+			got[i], err = h.Busy(uint32(i+1), accept.Policy{})
 			must(t, err)
 		}
 		return got == [2]int{ipv4, ipv6}
@@ -71,6 +71,11 @@ func TestBusy(t *testing.T) {
 		wantBusy(t, h, name+": IPv6, closed by the server", 0, 0)
 		must(t, peer6.Close())
 		must(t, l.Close())
+	}
+	for index := range uint32(2) {
+		if signals, err := h.Signals(index + 1); err != nil || signals != (HostSignals{Established: 4}) {
+			t.Errorf("service %d: %+v, %v; 4 connections came about", index+1, signals, err)
+		}
 	}
 }
 
@@ -163,4 +168,21 @@ func TestBusyOfNoService(t *testing.T) {
 	defer server.Close()
 	echo(t, server, peer)
 	wantBusy(t, h, "a foreign port", 0, 0)
+}
+
+// A service whose load is reported counts that as busy, and not its connections.
+func TestReportedLoad(t *testing.T) {
+	w := newWorld(t)
+	h, err := OpenHost(w.dir, hostConfig(t))
+	must(t, err)
+	t.Cleanup(h.Close)
+	reported := accept.Policy{Kind: accept.Static, Threshold: 4, Reported: true}
+	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, reported))
+	must(t, h.maps["busy"].Put(uint32(1), int32(9)))
+	must(t, h.Report(1, 3))
+	for policy, want := range map[accept.Policy]int{reported: 3, {}: 9} {
+		if got, err := h.Busy(1, policy); err != nil || got != want {
+			t.Errorf("reported is %v: busy %d, %v, want %d", policy.Reported, got, err, want)
+		}
+	}
 }

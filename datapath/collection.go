@@ -137,7 +137,7 @@ func (c *collection) Maps() []MapUse {
 	var uses []MapUse
 	for name, m := range c.maps {
 		use := MapUse{Name: name, Type: m.Type().String(), Entries: -1, Capacity: int(m.MaxEntries())}
-		if m.Type() == ebpf.Hash || m.Type() == ebpf.DevMapHash {
+		if m.Type() == ebpf.Hash || m.Type() == ebpf.LRUHash || m.Type() == ebpf.DevMapHash {
 			use.Entries = countKeys(m)
 		}
 		uses = append(uses, use)

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -40,6 +41,10 @@ type EdgeInterface struct {
 	Mode Mode
 }
 
+// defaultTooBigRate is how many Packet Too Big messages an edge sends per second and CPU at most, 50 of them at once. Clients remember
+// what they are told for minutes.
+const defaultTooBigRate = 1000
+
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
 	Secret         flow.Secret
@@ -51,6 +56,7 @@ type EdgeConfig struct {
 	HopLimit       uint8
 	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
 	LastOffer      srv6.CSID  // behind a backend's SID, where the backend delivers whatever it knows
+	TooBigRate     int        // Packet Too Big messages per second and CPU; 0: as many as clients need
 	Interfaces     []EdgeInterface
 }
 
@@ -58,7 +64,8 @@ type EdgeConfig struct {
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) &&
 		c.Source == o.Source && c.Buckets == o.Buckets && c.Encapsulation == o.Encapsulation &&
-		c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer && slices.Equal(c.Interfaces, o.Interfaces)
+		c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer && c.TooBigRate == o.TooBigRate &&
+		slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -81,10 +88,12 @@ type Edge struct {
 	*collection
 	config   EdgeConfig
 	programs map[Side]*ebpf.Program
+	chains   map[uint32]*tablePair // by the service's index
+	sids     map[uint16]netip.Addr // as the program knows them
 }
 
 // edgeState is taken over from the predecessor: counters, which run on.
-var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic"}
+var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "fragments"}
 
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the instance's directory
 // on the bpf file system. Fill the tables, then Commit.
@@ -93,7 +102,9 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Edge{collection: c, config: config, programs: map[Side]*ebpf.Program{}}
+	e := &Edge{
+		collection: c, config: config, programs: map[Side]*ebpf.Program{}, chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
+	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
 			e.close()
@@ -107,15 +118,8 @@ func (e *Edge) loadSide(side Side) error {
 	if e.programs[side] != nil {
 		return nil
 	}
-	spec, err := loadEdge()
+	spec, err := e.spec(side)
 	if err != nil {
-		return err
-	}
-	spec.Maps["tables"].InnerMap = tableSpec(e.config.Buckets)
-	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
-		return err
-	}
-	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return err
 	}
 	programs, err := e.load(spec, edgeState...)
@@ -124,6 +128,23 @@ func (e *Edge) loadSide(side Side) error {
 	}
 	e.programs[side] = programs["edge"]
 	return nil
+}
+
+// spec is the object with the settings of a side.
+func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
+	spec, err := loadEdge()
+	if err != nil {
+		return nil, err
+	}
+	rate := cmp.Or(e.config.TooBigRate, defaultTooBigRate)
+	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
+		return nil, err
+	}
+	spec.Maps["tables"].InnerMap = tableSpec(e.config.Buckets)
+	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
+		return nil, err
+	}
+	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
 }
 
 func (c EdgeConfig) settings(side Side) edgeSettings {
@@ -153,6 +174,19 @@ func (e *Edge) SetService(key ServiceKey, index uint32) error {
 	return nil
 }
 
+// LimitNewConnections lets at most rate new TCP connections per second to the service of index, and burst at once. A rate of 0 lets
+// as many as come.
+func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
+	var n newConnections
+	if rate > 0 {
+		n.Limit = limitOf(rate, burst)
+	}
+	if err := e.maps["new_connections"].Put(index, n); err != nil {
+		return fmt.Errorf("limit new connections of service %d: %w", index, err)
+	}
+	return nil
+}
+
 // DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.
 func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 	if lastOfVIP {
@@ -169,20 +203,23 @@ func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 
 // SetSID tells which SID stands behind an id. The carrier encapsulation needs none.
 func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
+	if e.sids[id] == sid {
+		return nil
+	}
 	if err := e.maps["sids"].Put(uint32(id), addressOf(sid)); err != nil {
 		return fmt.Errorf("set SID %s: %w", sid, err)
 	}
+	e.sids[id] = sid
 	return nil
 }
 
 // SetChains replaces all chains of a service in one step: a packet sees the old ones or the new ones.
 func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
-	table, err := newTable(e.config.Buckets, g)
-	if err != nil {
-		return fmt.Errorf("set chains of service %d: %w", index, err)
+	if e.chains[index] == nil {
+		e.chains[index] = &tablePair{}
 	}
-	defer table.Close()
-	if err := e.maps["tables"].Put(index, table); err != nil {
+	err := e.chains[index].set(e.config.Buckets, g, func(inner *ebpf.Map) error { return e.maps["tables"].Put(index, inner) })
+	if err != nil {
 		return fmt.Errorf("set chains of service %d: %w", index, err)
 	}
 	return nil
@@ -222,4 +259,10 @@ func (e *Edge) Commit() ([]Attachment, error) {
 }
 
 // Close lets go of the kernel objects; packets are forwarded on.
-func (e *Edge) Close() { e.close() }
+func (e *Edge) Close() {
+	for _, pair := range e.chains {
+		pair.close()
+	}
+	e.chains = nil
+	e.close()
+}

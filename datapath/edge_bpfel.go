@@ -16,9 +16,14 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	edgeMapAnswers          = "answers"
 	edgeMapBackendTraffic   = "backend_traffic"
+	edgeMapCaptureScratch   = "capture_scratch"
+	edgeMapCaptured         = "captured"
 	edgeMapDrops            = "drops"
 	edgeMapFibEpoch         = "fib_epoch"
+	edgeMapFragments        = "fragments"
+	edgeMapNewConnections   = "new_connections"
 	edgeMapNextHops         = "next_hops"
 	edgeMapOutcomes         = "outcomes"
 	edgeMapPorts            = "ports"
@@ -27,9 +32,11 @@ const (
 	edgeMapSids             = "sids"
 	edgeMapTables           = "tables"
 	edgeProgEdge            = "edge"
+	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarSettings         = "settings"
+	edgeVarTooBigLimit      = "too_big_limit"
 )
 
 // loadEdge returns the embedded CollectionSpec for edge.
@@ -81,9 +88,14 @@ type edgeProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeMapSpecs struct {
+	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	BackendTraffic *ebpf.MapSpec `ebpf:"backend_traffic"`
+	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
+	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
+	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
+	NewConnections *ebpf.MapSpec `ebpf:"new_connections"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
@@ -97,9 +109,11 @@ type edgeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeVariableSpecs struct {
+	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
+	TooBigLimit      *ebpf.VariableSpec `ebpf:"too_big_limit"`
 }
 
 // edgeObjects contains all objects after they have been loaded into the kernel.
@@ -122,9 +136,14 @@ func (o *edgeObjects) Close() error {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeMaps struct {
+	Answers        *ebpf.Map `ebpf:"answers"`
 	BackendTraffic *ebpf.Map `ebpf:"backend_traffic"`
+	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
+	Captured       *ebpf.Map `ebpf:"captured"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
+	Fragments      *ebpf.Map `ebpf:"fragments"`
+	NewConnections *ebpf.Map `ebpf:"new_connections"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
@@ -136,9 +155,14 @@ type edgeMaps struct {
 
 func (m *edgeMaps) Close() error {
 	return _EdgeClose(
+		m.Answers,
 		m.BackendTraffic,
+		m.CaptureScratch,
+		m.Captured,
 		m.Drops,
 		m.FibEpoch,
+		m.Fragments,
+		m.NewConnections,
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,
@@ -153,9 +177,11 @@ func (m *edgeMaps) Close() error {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeVariables struct {
+	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
+	TooBigLimit      *ebpf.Variable `ebpf:"too_big_limit"`
 }
 
 // edgePrograms contains all programs after they have been loaded into the kernel.

@@ -72,6 +72,12 @@ var edgeServices = []ServiceKey{
 	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 443, Protocol: 6}, // without backends
 }
 
+// limitedService is which of the edge's services may get few new connections.
+const (
+	limitedService = 2
+	limitedTokens  = 30
+)
+
 func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Generation {
 	backends := make([]pool.Backend, len(ids))
 	for i, id := range ids {
@@ -146,6 +152,16 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		model.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
 		model.VIPs[key.VIP] = struct{}{}
 	}
+	// One service has as many tokens as it gets while the test runs.
+	tokens := limitedTokens
+	must(t, program.maps["new_connections"].Put(uint32(limitedService), newConnections{Limit: limit{IntervalNs: 1e12, ToleranceNs: 1e12 * uint64(tokens-1)}}))
+	model.NewConnections = func(service uint32) bool {
+		if service != limitedService {
+			return true
+		}
+		tokens--
+		return tokens >= 0
+	}
 	for id := uint16(1); id <= 6; id++ {
 		must(t, program.SetSID(id, sidOf(t, config.Block, id)))
 	}
@@ -162,6 +178,7 @@ func sidOf(t testing.TB, block srv6.Block, id uint16) netip.Addr {
 func edgeGenerator(seed uint64, config EdgeConfig) *packetgen.Generator {
 	world := packetgen.World{
 		Block:          config.Block.Prefix(),
+		Edge:           config.Source,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
 		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48")},
 		Decapsulating:  []netip.Prefix{netip.PrefixFrom(config.Shadow, 128)},

@@ -165,7 +165,7 @@ func TestEdgeMTU(t *testing.T) {
 		checkEncapsulation(t, w.edgeSubject(e, External), name, packet, []uint16{1, 2, 3}, wayElsewhere)
 		packet.Payload = append(packet.Payload, 0)
 		outcome, _ := w.edgeSubject(e, External).process(t, packettest.FromClient().Frame(t, packet.Bytes(t)))
-		if outcome != "packet_too_big" {
+		if outcome != "too_big_answered" {
 			t.Errorf("%s: a packet of 1501 bytes: %s", name, outcome)
 		}
 	}

@@ -128,6 +128,7 @@ func edgeConfig(t testing.TB) EdgeConfig {
 		HopLimit:       64,
 		Shadow:         netip.MustParseAddr("fcbb:bb00:d0::"),
 		LastOffer:      0xe046,
+		TooBigRate:     1e9, // each is answered
 		Interfaces:     []EdgeInterface{{Name: "near", Side: External}},
 	}
 }
@@ -137,6 +138,7 @@ func hostConfig(t testing.TB) HostConfig {
 	must(t, err)
 	return HostConfig{
 		Secret:         testSecret,
+		Block:          block(t),
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
 		SIDs: []LocalSID{
 			{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER},

@@ -32,6 +32,17 @@ func wantOffer(t testing.TB, host subject, name string, tuple flow.Tuple, flags 
 	}
 }
 
+// wantQuote offers an ICMP error about a packet of the server's: "taken" or "redirected".
+func wantQuote(t testing.TB, host subject, name string, tuple flow.Tuple, seq uint32, want string) {
+	t.Helper()
+	about := packettest.Packet{Src: tuple.Dst, Dst: tuple.Src, SrcPort: tuple.DstPort, DstPort: tuple.SrcPort, Flags: "A", Seq: seq}
+	ip := packettest.Unreachable(t, about.Bytes(t), 1280)
+	frame := packettest.FromClient().Frame(t, packettest.To(netip.MustParseAddr("fcbb:bb00:1:2::")).Around(t, ip))
+	if got, _ := host.process(t, frame); got != want {
+		t.Errorf("error about a packet %s: %s, want %s", name, got, want)
+	}
+}
+
 // TestHere: established, half-open and past connections, and SYN cookies, of listeners with and without MPTCP.
 func TestHere(t *testing.T) {
 	w := newWorld(t)
@@ -49,10 +60,11 @@ func TestHere(t *testing.T) {
 				checkConnections(t, host, l, client, mptcp)
 				must(t, kernel.WriteSysctl("net.ipv4.tcp_syncookies", "0"))
 				checkRequest(t, host, line, tupleOf(stranger, vip, port+1))
+				checkRequestQuotes(t, host, line, tupleOf(stranger, vip, port+2))
 				must(t, kernel.WriteSysctl("net.ipv4.tcp_syncookies", "2"))
-				checkCookie(t, host, line, tupleOf(stranger, vip, port+2))
+				checkCookie(t, host, line, tupleOf(stranger, vip, port+3))
 			})
-			port += 2
+			port += 3
 		}
 	}
 }
@@ -73,6 +85,7 @@ func checkListener(t *testing.T, host subject, unknown flow.Tuple) {
 	for _, flags := range []string{"A", "PA", "FA", "R", "RA", "SA", "F", ""} {
 		wantOffer(t, host, "to a listener: "+flags, unknown, flags, 5, 7, "redirected")
 	}
+	wantQuote(t, host, "of a listener", unknown, 7, "redirected")
 }
 
 func checkConnections(t *testing.T, host subject, l *net.TCPListener, client netip.Addr, mptcp bool) {
@@ -87,7 +100,10 @@ func checkConnections(t *testing.T, host subject, l *net.TCPListener, client net
 	other := tuple
 	other.SrcPort ^= 1
 	wantOffer(t, host, "beside an established connection", other, "A", 5, 7, "redirected")
+	wantQuote(t, host, "of an established connection", tuple, 7, "taken")
+	wantQuote(t, host, "beside an established connection", other, 7, "redirected")
 	past := timeWait(t, l, client)
+	wantQuote(t, host, "of a connection in TIME_WAIT", past, 7, "taken")
 	for _, flags := range []string{"A", "S"} {
 		wantOffer(t, host, "to a connection in TIME_WAIT: "+flags, past, flags, 5, 7, "taken")
 	}
@@ -118,6 +134,14 @@ func checkRequest(t *testing.T, host subject, line wire, tuple flow.Tuple) {
 		name := fmt.Sprintf("to a request: %s %d %d", test.flags, test.seq-client, test.ack-ours)
 		wantOffer(t, host, name, tuple, test.flags, test.seq, test.ack, test.want)
 	}
+}
+
+// checkRequestQuotes: of a half-open connection, only the SYN-ACK can have met an error.
+func checkRequestQuotes(t *testing.T, host subject, line wire, tuple flow.Tuple) {
+	t.Helper()
+	ours := line.halfOpen(t, tuple, 500)
+	wantQuote(t, host, "of a request", tuple, ours, "taken")
+	wantQuote(t, host, "of another request", tuple, ours+1, "redirected")
 }
 
 // checkCookie: the kernel keeps nothing of the SYN, but vouches for the ACK that repeats its cookie.

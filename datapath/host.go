@@ -30,6 +30,7 @@ type LocalSID struct {
 // HostConfig is what is compiled into the host programs, or fixed with them: a change loads them anew.
 type HostConfig struct {
 	Secret         flow.Secret
+	Block          srv6.Block     // SIDs of the domain
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []LocalSID     // at most 16
 	Source         netip.Addr     // of the outer header of strays; the zero value if no SID has a backup
@@ -41,7 +42,7 @@ type HostConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c HostConfig) Equal(o HostConfig) bool {
-	return c.Secret == o.Secret && slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
 		c.Source == o.Source &&
 		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
 		slices.Equal(c.Interfaces, o.Interfaces)
@@ -54,8 +55,8 @@ type Host struct {
 	programs map[string]*ebpf.Program
 }
 
-// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, and what SR_dyn has learnt.
-var hostState = []string{"drops", "outcomes", "served", "busy", "accept_states", "refusals"}
+// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, and what SR_dyn has learnt.
+var hostState = []string{"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments"}
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
 var behaviors = map[srv6.Behavior]uint32{
@@ -85,22 +86,28 @@ func OpenHost(dir string, config HostConfig) (*Host, error) {
 }
 
 func (h *Host) open() error {
-	spec, err := loadHost()
+	spec, err := h.spec()
 	if err != nil {
-		return err
-	}
-	settings, err := h.config.settings()
-	if err != nil {
-		return err
-	}
-	if err := spec.Variables["settings"].Set(settings); err != nil {
-		return err
-	}
-	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return err
 	}
 	h.programs, err = h.load(spec, hostState...)
 	return err
+}
+
+// spec is the object with the host's settings.
+func (h *Host) spec() (*ebpf.CollectionSpec, error) {
+	spec, err := loadHost()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := h.config.settings()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["settings"].Set(settings); err != nil {
+		return nil, err
+	}
+	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
 }
 
 // tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size leaves out.
@@ -116,6 +123,7 @@ func (c HostConfig) settings() (hostSettings, error) {
 	}
 	s := hostSettings{
 		Secret:         secretOf(c.Secret),
+		Block:          prefixOf(c.Block.Prefix()),
 		Infrastructure: infrastructureOf(c.Infrastructure),
 		Source:         optionalAddress(c.Source),
 		NetnsCookie:    cookie,
@@ -147,13 +155,19 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
 	policy := acceptPolicy{
 		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,
-		LowPermille: p.LowPermille, HighPermille: p.HighPermille,
+		LowPermille: p.LowPermille, HighPermille: p.HighPermille, Cores: p.Cores,
+	}
+	switch {
+	case p.Queue:
+		policy.Reported = loadAcceptQueue
+	case p.Reported:
+		policy.Reported = loadReported
 	}
 	state, err := h.AcceptState(index)
 	if err != nil {
 		return err
 	}
-	if p.Kind == accept.Dynamic && state == (accept.State{}) || state.Threshold > p.Workers {
+	if p.Kind == accept.Dynamic && state.Threshold == 0 && state.Attempts == 0 || state.Threshold > p.Workers {
 		if err := h.setAcceptState(index, p.Initial()); err != nil {
 			return err
 		}
@@ -169,6 +183,9 @@ func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
 
 func (h *Host) setAcceptState(index uint32, s accept.State) error {
 	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	for i, level := range s.Levels {
+		state.Levels[i] = uint32(level)
+	}
 	if err := h.maps["accept_states"].Put(index, state); err != nil {
 		return fmt.Errorf("set acceptance state %d: %w", index, err)
 	}
@@ -181,7 +198,19 @@ func (h *Host) AcceptState(index uint32) (accept.State, error) {
 	if err := h.maps["accept_states"].Lookup(index, &s); err != nil {
 		return accept.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
 	}
-	return accept.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}, nil
+	out := accept.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	for i, level := range s.Levels {
+		out.Levels[i] = accept.Level(level)
+	}
+	return out, nil
+}
+
+// Report says how busy a service is; only a service whose policy wants that looks at it.
+func (h *Host) Report(index uint32, busy int) error {
+	if err := h.maps["reported"].Put(index, int32(busy)); err != nil {
+		return fmt.Errorf("report how busy service %d is: %w", index, err)
+	}
+	return nil
 }
 
 // Clear forgets what was counted and learnt under an index that another service had.
@@ -192,7 +221,9 @@ func (h *Host) Clear(index uint32) error {
 	}
 	return errors.Join(
 		h.maps["served"].Put(index, make([]HostTraffic, cpus)),
+		h.maps["signals"].Put(index, make([]HostSignals, cpus)),
 		h.maps["busy"].Put(index, int32(0)),
+		h.maps["reported"].Put(index, int32(0)),
 		h.setAcceptState(index, accept.State{}),
 	)
 }
@@ -205,18 +236,34 @@ func (h *Host) DeleteService(key ServiceKey) error {
 	return nil
 }
 
-// Busy returns the service's open connections.
-func (h *Host) Busy(index uint32) (int, error) {
+// Busy returns how busy a service is for its policy: its open connections, or what was reported.
+func (h *Host) Busy(index uint32, p accept.Policy) (int, error) {
+	name := "busy"
+	if p.Reported {
+		name = "reported"
+	}
 	var n int32
-	if err := h.maps["busy"].Lookup(index, &n); err != nil {
-		return 0, fmt.Errorf("read open connections of service %d: %w", index, err)
+	if err := h.maps[name].Lookup(index, &n); err != nil {
+		return 0, fmt.Errorf("read how busy service %d is: %w", index, err)
 	}
 	return int(n), nil
 }
 
+// Signals returns what clients of the service of index met with.
+func (h *Host) Signals(index uint32) (HostSignals, error) {
+	return sumPerCPU(h.maps["signals"], index, func(total *HostSignals, v HostSignals) {
+		total.Resets += v.Resets
+		total.Established += v.Established
+	})
+}
+
 // Traffic returns what was offered for the service; index 0 is what belonged to none.
 func (h *Host) Traffic(index uint32) (HostTraffic, error) {
-	return sumPerCPU(h.maps["served"], index, func(total *HostTraffic, v HostTraffic) {
+	return hostTraffic(h.maps["served"], index)
+}
+
+func hostTraffic(served *ebpf.Map, index uint32) (HostTraffic, error) {
+	return sumPerCPU(served, index, func(total *HostTraffic, v HostTraffic) {
 		total.Offered += v.Offered
 		total.Accepted += v.Accepted
 		total.Refused += v.Refused

@@ -19,17 +19,23 @@ const (
 	hostMapAcceptPolicies   = "accept_policies"
 	hostMapAcceptStates     = "accept_states"
 	hostMapBusy             = "busy"
+	hostMapCaptureScratch   = "capture_scratch"
+	hostMapCaptured         = "captured"
 	hostMapDrops            = "drops"
 	hostMapFibEpoch         = "fib_epoch"
+	hostMapFragments        = "fragments"
 	hostMapNextHops         = "next_hops"
 	hostMapOutcomes         = "outcomes"
 	hostMapPorts            = "ports"
 	hostMapRefusals         = "refusals"
+	hostMapReported         = "reported"
 	hostMapServed           = "served"
 	hostMapServices         = "services"
+	hostMapSignals          = "signals"
 	hostProgHost            = "host"
 	hostProgHostLeave       = "host_leave"
 	hostProgHostSockets     = "host_sockets"
+	hostVarCaptureBytes     = "capture_bytes"
 	hostVarJiffiesPerSecond = "jiffies_per_second"
 	hostVarSettings         = "settings"
 )
@@ -88,20 +94,26 @@ type hostMapSpecs struct {
 	AcceptPolicies *ebpf.MapSpec `ebpf:"accept_policies"`
 	AcceptStates   *ebpf.MapSpec `ebpf:"accept_states"`
 	Busy           *ebpf.MapSpec `ebpf:"busy"`
+	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
+	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
+	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
 	Refusals       *ebpf.MapSpec `ebpf:"refusals"`
+	Reported       *ebpf.MapSpec `ebpf:"reported"`
 	Served         *ebpf.MapSpec `ebpf:"served"`
 	Services       *ebpf.MapSpec `ebpf:"services"`
+	Signals        *ebpf.MapSpec `ebpf:"signals"`
 }
 
 // hostVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hostVariableSpecs struct {
+	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
@@ -129,14 +141,19 @@ type hostMaps struct {
 	AcceptPolicies *ebpf.Map `ebpf:"accept_policies"`
 	AcceptStates   *ebpf.Map `ebpf:"accept_states"`
 	Busy           *ebpf.Map `ebpf:"busy"`
+	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
+	Captured       *ebpf.Map `ebpf:"captured"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
+	Fragments      *ebpf.Map `ebpf:"fragments"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
 	Refusals       *ebpf.Map `ebpf:"refusals"`
+	Reported       *ebpf.Map `ebpf:"reported"`
 	Served         *ebpf.Map `ebpf:"served"`
 	Services       *ebpf.Map `ebpf:"services"`
+	Signals        *ebpf.Map `ebpf:"signals"`
 }
 
 func (m *hostMaps) Close() error {
@@ -144,14 +161,19 @@ func (m *hostMaps) Close() error {
 		m.AcceptPolicies,
 		m.AcceptStates,
 		m.Busy,
+		m.CaptureScratch,
+		m.Captured,
 		m.Drops,
 		m.FibEpoch,
+		m.Fragments,
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,
 		m.Refusals,
+		m.Reported,
 		m.Served,
 		m.Services,
+		m.Signals,
 	)
 }
 
@@ -159,6 +181,7 @@ func (m *hostMaps) Close() error {
 //
 // It can be passed to loadHostObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hostVariables struct {
+	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -22,12 +23,30 @@ var hostServices = []struct {
 	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
 	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
 	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, accept.Policy{Kind: accept.Always}, 9},
+	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, accept.Policy{Kind: accept.Average, Cores: 2}, 7},
+	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, 2},
 }
 
 // twoHosts is the program and its model, on the same tables and the same kernel sockets.
 type twoHosts struct {
 	program *Host
 	model   *forward.Host
+	scout   forward.Host // knows the SIDs alone, and so the flow of a packet
+}
+
+// tell writes into the outer flow label of every other frame what the candidate before has told, as it would.
+func (h *twoHosts) tell(number int, near uint32, frame []byte) {
+	seen := h.scout.Process(near, 0, frame)
+	if number%2 == 0 || !seen.Flow.Src.IsValid() {
+		return
+	}
+	at := 12
+	for frame[at] == 0x81 || frame[at] == 0x88 {
+		at += 4
+	}
+	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(accept.NoteMax)+1))<<8
+	word := binary.BigEndian.Uint32(frame[at+2:])
+	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
 }
 
 func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) twoHosts {
@@ -48,6 +67,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
 	model := &forward.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
+		Block:          config.Block,
 		Infrastructure: config.Infrastructure,
 		Secret:         config.Secret,
 		Source:         config.Source,
@@ -62,7 +82,11 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 	for i, s := range hostServices {
 		index := uint32(i + 1)
 		must(t, program.SetService(s.key, index, s.policy))
-		must(t, program.maps["busy"].Put(index, int32(s.busy)))
+		if s.policy.Reported {
+			must(t, program.Report(index, int(s.busy)))
+		} else {
+			must(t, program.maps["busy"].Put(index, int32(s.busy)))
+		}
 		key := forward.ServiceKey{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol}
 		mss := config.TunnelMTU - tcpHeadersIPv6
 		if s.key.VIP.Is4() {
@@ -72,7 +96,9 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 		busy[key] = s.busy
 	}
 	model.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
-	return twoHosts{program: program, model: model}
+	scout := *model
+	scout.Services = nil
+	return twoHosts{program: program, model: model, scout: scout}
 }
 
 func hostGenerator(seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
@@ -112,6 +138,7 @@ func TestHostAgreesWithModel(t *testing.T) {
 		if len(frame) < 14 {
 			continue // the kernel's test run refuses frames without an Ethernet header
 		}
+		hosts.tell(i, uint32(w.near), frame)
 		want := hosts.model.Process(uint32(w.near), 0, frame)
 		verdict, after := run.run(t, frame)
 		reasons.add(want)
@@ -126,6 +153,17 @@ func TestHostAgreesWithModel(t *testing.T) {
 	} {
 		if offers[offer] < *frames/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
+		}
+	}
+	for i, own := range hostServices {
+		if own.policy.Kind != accept.Dynamic && own.policy.Kind != accept.Average {
+			continue // learns nothing
+		}
+		learnt, err := hosts.program.AcceptState(uint32(i + 1))
+		must(t, err)
+		key := forward.ServiceKey{Addr: own.key.VIP, Port: own.key.Port, Protocol: own.key.Protocol}
+		if want := hosts.model.Services[key].State; learnt != want {
+			t.Errorf("service %d, policy %s, has learnt %+v, the model %+v", i+1, own.policy.Kind, learnt, want)
 		}
 	}
 	drops, err := hosts.program.Drops()

@@ -2,7 +2,9 @@ package datapath
 
 import (
 	"net/netip"
+	"time"
 
+	"sextant/accept"
 	"sextant/flow"
 )
 
@@ -16,6 +18,9 @@ const (
 	infrastructureMax = 4    // INFRASTRUCTURE_PREFIXES
 	sidsMax           = 16   // SIDS_MAX
 	trafficBlockSize  = 256  // TRAFFIC_BLOCK
+	nextHopSIDs       = 4096 // NEXT_HOP_SIDS
+	nextHopChoices    = 8    // NEXT_HOP_CHOICES
+	captureMax        = 4096 // CAPTURE_MAX
 )
 
 type address [16]byte
@@ -59,6 +64,7 @@ type chain struct {
 
 type hostSettings struct {
 	Secret         [16]byte
+	Block          prefix
 	Infrastructure [infrastructureMax]prefix
 	SIDs           [sidsMax]localSID
 	Source         address
@@ -66,6 +72,24 @@ type hostSettings struct {
 	RefusalJiffies uint32
 	MSSIPv4        uint16
 	MSSIPv6        uint16
+}
+
+// limit is a token bucket.
+type limit struct {
+	IntervalNs  uint64 // between two at the permitted rate
+	ToleranceNs uint64 // how far ahead of that rate
+}
+
+// newConnections is how many of them a service may get.
+type newConnections struct {
+	Limit limit
+	Due   uint64
+}
+
+// limitOf returns the bucket of a rate per second, which fills up to burst.
+func limitOf(rate, burst int) limit {
+	interval := uint64(time.Second) / uint64(rate)
+	return limit{IntervalNs: interval, ToleranceNs: interval * uint64(burst-1)}
 }
 
 type localSID struct {
@@ -81,6 +105,8 @@ type acceptPolicy struct {
 	Window                    uint32
 	Workers                   uint32
 	LowPermille, HighPermille uint32
+	Cores                     uint32
+	Reported                  uint32
 }
 
 type acceptState struct {
@@ -88,6 +114,44 @@ type acceptState struct {
 	Threshold uint32
 	Attempts  uint32
 	Accepted  uint32
+	Levels    [accept.MaxLevels]uint32
+}
+
+// Where a service's load is known from, enum load_source.
+const (
+	loadReported    = 1
+	loadAcceptQueue = 2
+)
+
+// nextHopSend is NEXT_HOP_SEND of enum next_hop_how.
+const nextHopSend = 1
+
+type nextHop struct {
+	Since, Epoch uint32
+	Interface    uint32
+	ID           uint16
+	MTU          uint16
+	Addresses    [12]byte // destination, source
+	How          uint8
+	Reserved     [3]uint8
+}
+
+// nextHopSet are the answers for one SID, by choice.
+type nextHopSet struct {
+	Choices [nextHopChoices]nextHop
+}
+
+// capture is a frame as it arrived, of which only the first Kept bytes are there, and what became of it.
+type capture struct {
+	Time      uint64
+	Interface uint32
+	Length    uint32
+	Kept      uint32
+	Verdict   uint32
+	Reason    uint32
+	Outcome   uint32
+	Lost      uint64
+	Bytes     [captureMax]uint8
 }
 
 // Traffic counts IP packets of clients and servers, without encapsulation.
@@ -109,6 +173,12 @@ type HostTraffic struct {
 	Forced   uint64 // opening SYNs taken as the last candidate
 	Taken    Traffic
 	PassedOn Traffic
+}
+
+// HostSignals counts what clients of a service met with on a host.
+type HostSignals struct {
+	Resets      uint64 // RSTs that left
+	Established uint64 // connections that were opened as a whole
 }
 
 func addressOf(a netip.Addr) address { return a.As16() }

@@ -18,6 +18,7 @@ import (
 	"sextant/forward"
 	"sextant/pool"
 	"sextant/srv6"
+	"sextant/steer"
 )
 
 // The type information (BTF) in the compiled objects says what C made of the structures, and nothing else does.
@@ -29,7 +30,11 @@ func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
 	must(t, err)
 	host, err := loadHost()
 	must(t, err)
-	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host}
+	headend, err := loadSteer()
+	must(t, err)
+	merge, err := loadMerge()
+	must(t, err)
+	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "steer": headend, "merge": merge}
 }
 
 // twins are the structures of layout.go, and the C ones that they stand for, in the objects that have them.
@@ -46,10 +51,31 @@ var twins = []struct {
 	{chain{}, "chain", "edge"},
 	{localSID{}, "local_sid", "host"},
 	{trafficBlock{}, "traffic_block", "edge"},
+	{newConnections{}, "new_connections", "edge"},
+	{limit{}, "limit", "edge"},
 	{acceptPolicy{}, "accept_policy", "host"},
 	{acceptState{}, "accept_state", "host"},
 	{Traffic{}, "traffic", "edge host"},
 	{HostTraffic{}, "host_traffic", "host"},
+	{HostSignals{}, "host_signals", "host"},
+	{nextHop{}, "next_hop", "edge host"},
+	{nextHopSet{}, "next_hop_set", "edge host"},
+	{capture{}, "capture", "edge host"},
+
+	{headendSettings{}, "headend_settings", "steer"},
+	{match{}, "match", "steer"},
+	{list{}, "list", "steer"},
+	{rule{}, "rule", "steer"},
+	{sequence{}, "sequence", "steer"},
+	{policyTraffic{}, "policy_traffic", "steer"},
+	{limit{}, "limit", "steer"},
+	{mergeSettings{}, "merge_settings", "merge"},
+	{memberKey{}, "member_key", "merge"},
+	{member{}, "member", "merge"},
+	{recoverySettings{}, "recovery_settings", "merge"},
+	{recoverySlot{}, "recovery_slot", "merge"},
+	{orderNote{}, "order_note", "merge"},
+	{instanceCounters{}, "instance_counters", "merge"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.
@@ -259,6 +285,13 @@ func TestEnums(t *testing.T) {
 			"BEHAVIOR_END_DT6": uint64(behaviors[srv6.EndDT6]), "BEHAVIOR_END_DT46": uint64(behaviors[srv6.EndDT46]),
 			"BEHAVIOR_END_DT4_COND": uint64(behaviors[srv6.EndDT4COND]), "BEHAVIOR_END_DT6_COND": uint64(behaviors[srv6.EndDT6COND]),
 			"BEHAVIOR_END_DT46_COND": uint64(behaviors[srv6.EndDT46COND]),
+		}},
+		{"steer", "action", map[string]uint64{
+			"ACTION_NONE": 0, "ACTION_PATH": uint64(steer.Path), "ACTION_SPLIT_FLOW": uint64(steer.SplitFlow),
+			"ACTION_SPLIT_PACKET": uint64(steer.SplitPacket), "ACTION_MIRROR": uint64(steer.Mirror), "ACTION_DROP": uint64(steer.Drop),
+		}},
+		{"steer", "redundancy", map[string]uint64{
+			"REDUNDANCY_NONE": uint64(steer.None), "REDUNDANCY_TLV": uint64(steer.TLV), "REDUNDANCY_SID": uint64(steer.SID),
 		}},
 	} {
 		if diff := cmp.Diff(enumOf(t, all[test.object], test.enum), test.want); diff != "" {

@@ -9,18 +9,8 @@ import (
 	"sextant/forward"
 )
 
-// What XDP programs return, enum xdp_action.
-const (
-	xdpDrop     = 1
-	xdpPass     = 2
-	xdpTransmit = 3
-	xdpRedirect = 4
-)
-
-// xdpContext is struct xdp_md.
-type xdpContext struct {
-	Data, DataEnd, DataMeta, Ingress, Queue, Egress uint32
-}
+// xdpDrop is XDP_DROP. The product takes all that is no other verdict for it.
+const xdpDrop = 1
 
 // runner runs one program on frames that arrive on an interface.
 type runner struct {

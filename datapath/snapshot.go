@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -81,7 +80,8 @@ func (s *Snapshot) holdLink(name, path string) error {
 		}
 	case info.TCX() != nil && info.TCX().Ifindex != 0:
 		index := int(info.TCX().Ifindex)
-		s.attach[name] = func(path string) error { return putLeave(path, program, index, strconv.Itoa(index)) }
+		at := hookOf(info.TCX())
+		s.attach[name] = func(path string) error { return putTC(path, program, index, at) }
 	case info.Cgroup() != nil:
 		id := info.Cgroup().CgroupId
 		s.attach[name] = func(string) error { return s.attachSockets(program, id) }
@@ -96,12 +96,12 @@ func (s *Snapshot) holdFilter(name, path string) error {
 		return err
 	}
 	s.programs = append(s.programs, program)
-	iface := strings.TrimPrefix(name, linkPrefix+"host_leave_tc_")
+	_, iface, at, _ := pinnedTC(name)
 	device, err := net.InterfaceByName(iface)
 	if err != nil {
 		return nil // its interface is gone, and the filter with it
 	}
-	s.attach[name] = func(path string) error { return attachFilter(path, program, device.Index, iface) }
+	s.attach[name] = func(path string) error { return attachFilter(path, program, device.Index, at) }
 	return nil
 }
 

@@ -29,42 +29,98 @@ func tableSpec(buckets int) *ebpf.MapSpec {
 	}
 }
 
+// chainTable is an inner map, mapped into memory for as long as it may be written.
+type chainTable struct {
+	inner  *ebpf.Map
+	memory []byte
+	holds  *pool.Generation
+}
+
 // newTable makes a map of the generation's chains.
-func newTable(buckets int, g *pool.Generation) (*ebpf.Map, error) {
+func newTable(buckets int, g *pool.Generation) (*chainTable, error) {
 	if g.Buckets() != buckets {
 		return nil, fmt.Errorf("table has %d buckets, the program %d", g.Buckets(), buckets)
 	}
-	table, err := ebpf.NewMap(tableSpec(buckets))
+	inner, err := ebpf.NewMap(tableSpec(buckets))
 	if err != nil {
 		return nil, err
 	}
-	if err := writeChains(table, encodeChains(g)); err != nil {
-		table.Close()
+	memory, err := mapChains(inner, unix.PROT_READ|unix.PROT_WRITE)
+	if err != nil {
+		inner.Close()
 		return nil, err
 	}
-	return table, nil
+	t := &chainTable{inner: inner, memory: memory, holds: g}
+	t.encode(g, 0, buckets)
+	return t, nil
 }
 
-func encodeChains(g *pool.Generation) []chain {
-	chains := make([]chain, g.Buckets())
-	for b := range chains {
+// hold makes the chains those of a generation, of as many buckets. Only where it differs from the one before is anything written.
+func (t *chainTable) hold(g *pool.Generation) {
+	for first, last := range g.Differing(t.holds) {
+		t.encode(g, first, last)
+	}
+	t.holds = g
+}
+
+func (t *chainTable) encode(g *pool.Generation, first, last int) {
+	wire := chainsIn(t.memory)
+	for b := first; b < last; b++ {
 		c := g.Chain(b)
-		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates, bigEndian(c.Shadow)
+		w := chain{Length: c.Length, Candidates: c.Candidates, Shadow: bigEndian(c.Shadow)}
 		for i, id := range c.IDs[:c.Length] {
-			chains[b].IDs[i] = bigEndian(id)
+			w.IDs[i] = bigEndian(id)
 		}
+		wire[b] = w
 	}
-	return chains
 }
 
-func writeChains(table *ebpf.Map, chains []chain) error {
-	size := len(chains) * int(unsafe.Sizeof(chain{}))
-	memory, err := unix.Mmap(table.FD(), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return fmt.Errorf("map table of %d chains into memory: %w", len(chains), err)
+func (t *chainTable) close() {
+	if t != nil {
+		unix.Munmap(t.memory)
+		t.inner.Close()
 	}
-	copy(memory, unsafe.Slice((*byte)(unsafe.Pointer(&chains[0])), size))
-	return unix.Munmap(memory)
+}
+
+// mapChains maps a table into memory.
+func mapChains(table *ebpf.Map, protection int) ([]byte, error) {
+	buckets := int(table.MaxEntries())
+	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), protection, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map table of %d chains into memory: %w", buckets, err)
+	}
+	return memory, nil
+}
+
+// chainsIn is mapped memory as what lies there.
+func chainsIn(memory []byte) []chain {
+	return unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])), len(memory)/int(unsafe.Sizeof(chain{})))
+}
+
+// tablePair are the tables of a service: one that packets are forwarded by, and one that is written meanwhile, which was the other one a
+// change ago. So a change writes what differs since then, and no map is made for it.
+type tablePair struct{ live, spare *chainTable }
+
+// set makes the generation live, by putting the table that holds it where the program looks.
+func (p *tablePair) set(buckets int, g *pool.Generation, put func(*ebpf.Map) error) (err error) {
+	if p.spare != nil && g.Buckets() == buckets {
+		p.spare.hold(g)
+	} else if p.spare, err = newTable(buckets, g); err != nil {
+		return err
+	}
+	// When put returns, no packet is forwarded by the table of before any more: the kernel waits for those that were.
+	if err := put(p.spare.inner); err != nil {
+		return err
+	}
+	if p.live, p.spare = p.spare, p.live; p.spare == nil {
+		p.spare, err = newTable(buckets, g) // ahead of the next change
+	}
+	return err
+}
+
+func (p *tablePair) close() {
+	p.live.close()
+	p.spare.close()
 }
 
 // PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are none. From them the
@@ -89,14 +145,13 @@ func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
 }
 
 func readChains(table *ebpf.Map) ([]pool.Chain, error) {
-	buckets := int(table.MaxEntries())
-	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), unix.PROT_READ, unix.MAP_SHARED)
+	memory, err := mapChains(table, unix.PROT_READ)
 	if err != nil {
-		return nil, fmt.Errorf("map table of %d chains into memory: %w", buckets, err)
+		return nil, err
 	}
 	defer unix.Munmap(memory)
-	wire := unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])), buckets)
-	chains := make([]pool.Chain, buckets)
+	wire := chainsIn(memory)
+	chains := make([]pool.Chain, len(wire))
 	for b, c := range wire {
 		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates, fromBigEndian(c.Shadow)
 		for i, id := range c.IDs {

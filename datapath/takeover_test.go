@@ -252,7 +252,7 @@ func TestHostTakeOver(t *testing.T) {
 		return nil
 	}, func() { c.send(t, around) })
 	t.Cleanup(h.Close)
-	if busy, err := h.Busy(1); err != nil || busy != 7 {
+	if busy, err := h.Busy(1, accept.Policy{}); err != nil || busy != 7 {
 		t.Errorf("%d open connections, %v; want 7", busy, err)
 	}
 	traffic, err := h.Traffic(1)

@@ -19,7 +19,8 @@ const (
 )
 
 // Edge is a node that spreads flows over backends: its tables, and the questions
-// it asks the world.
+// it asks the world. It remembers first fragments, so that packets are processed one
+// at a time.
 type Edge struct {
 	// Sides holds the edge's interfaces, by index. Frames from another one pass,
 	// as no program would run there.
@@ -31,6 +32,8 @@ type Edge struct {
 	VIPs     map[netip.Addr]struct{} // the addresses of Services
 	Buckets  uint32                  // of each service
 	Secret   flow.Secret             // of the flow hash
+	// NewConnections takes a service's token for a new connection, if there is one; nil: services get as many as come.
+	NewConnections func(service uint32) bool
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
 
@@ -48,6 +51,8 @@ type Edge struct {
 	// a backend's SID with which they go on.
 	Shadow    netip.Addr
 	LastOffer srv6.CSID
+
+	fragments fragments // first ones that were forwarded
 }
 
 // Process decides about a frame that came in by an interface.
@@ -72,12 +77,18 @@ func (e *Edge) Process(ingress uint32, data []byte) Result {
 	if at == insideDomain && p.ipv6 && p.dst == e.Shadow {
 		return e.endShadow(r, &f, &p, ingress)
 	}
+	if at == insideDomain && p.dst == e.Source && p.protocol == protocolICMPv6 {
+		if translated, ok := e.translateTooBig(r, &f, &p); ok {
+			return translated
+		}
+		return r.pass(data)
+	}
 	if reason := p.parseUpper(at); reason != ReasonNone {
 		return r.drop(reason)
 	}
 	service, ok := e.service(&r, &p)
 	if !ok {
-		return e.notServed(r, &p)
+		return e.notServed(r, &f, &p, ingress)
 	}
 	return e.forward(r, &f, &p, ingress, service)
 }
@@ -122,6 +133,9 @@ func containsAddr(prefixes []netip.Prefix, addr netip.Addr) bool {
 
 // service finds the packet's service, and notes it and the flow in the result.
 func (e *Edge) service(r *Result, p *packet) (service uint32, ok bool) {
+	if p.problem == ReasonNone && p.fragment.kind == fragmentLater {
+		e.fragments.recall(p)
+	}
 	if p.problem != ReasonNone || p.protocol != protocolTCP && p.protocol != protocolUDP {
 		return 0, false
 	}
@@ -129,41 +143,54 @@ func (e *Edge) service(r *Result, p *packet) (service uint32, ok bool) {
 	key, service, ok := findService(e.Services, p.serviceKey())
 	if ok {
 		r.Service = key
+		if p.fragment.kind == fragmentFirst {
+			e.fragments.remember(p)
+		}
 	}
 	return service, ok
 }
 
 // notServed decides about a packet that is for none of the services. Only on a
 // VIP is that the edge's business: the kernel does not know the ports of a VIP and
-// would answer in the backends' place, except to ping.
-func (e *Edge) notServed(r Result, p *packet) Result {
+// would answer in the backends' place.
+func (e *Edge) notServed(r Result, f *frame, p *packet, ingress uint32) Result {
 	if _, vip := e.VIPs[p.dst]; !vip {
 		return r.pass(p.data)
 	}
 	if p.problem != ReasonNone {
 		return r.drop(p.problem)
 	}
-	if p.protocol == protocolICMP && !p.ipv6 || p.protocol == protocolICMPv6 && p.ipv6 {
-		return r.pass(p.data)
+	if !p.isICMP() {
+		return r.drop(ReasonNoService)
 	}
-	return r.drop(ReasonNoService)
+	// Without options or extension headers, which a reply would have to reverse.
+	if header := p.upper - p.start; p.icmp == icmpEcho && (p.ipv6 && header == ipv6HeaderLength || !p.ipv6 && header == ipv4HeaderLength) {
+		return e.echo(r, f, p, ingress)
+	}
+	return r.pass(p.data)
 }
 
 // forward offers the packet to the backends of its flow's bucket.
 func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) Result {
 	r.Hash = e.Secret.Hash(r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets)
+	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() && !e.NewConnections(service) {
+		return r.drop(ReasonNewConnections)
+	}
 	r.Chain = offered(e.Chains(service, r.Bucket), p)
 	path, ok := e.path(r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
-	return e.send(r, f, p, ingress, &path, e.HopLimit)
+	hop := e.nextHop(&r, &path)
+	if hop.Status != NextHopNoRoute && hop.MTU > 0 && path.headerLength()+p.end-p.start > hop.MTU {
+		return e.tooBig(r, f, p, ingress, hop.MTU-path.headerLength())
+	}
+	return e.send(r, f, p, ingress, &path, hop, e.HopLimit)
 }
 
 // send encapsulates the packet for the path, and sends it to the first segment.
-func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, hopLimit uint8) Result {
-	hop := e.NextHop(path.destination, uint8(r.Hash%pathChoices))
+func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, hop NextHop, hopLimit uint8) Result {
 	out := outgoing{ingress: ingress, frame: f, length: path.headerLength() + p.end - p.start}
 	_, own := e.Sides[hop.Interface]
 	verdict, reason := out.verdict(hop, own)
@@ -179,6 +206,11 @@ func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, h
 	b = e.appendOuter(b, path, p, flow.Label(r.Hash), hopLimit)
 	r.Frame = append(b, p.data[p.start:]...)
 	return r
+}
+
+// nextHop asks for the way to the first segment.
+func (e *Edge) nextHop(r *Result, path *path) NextHop {
+	return e.NextHop(path.destination, uint8(r.Hash%pathChoices))
 }
 
 // offered returns the ids of the chain to which a packet is offered. Only a new

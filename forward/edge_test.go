@@ -18,6 +18,8 @@ func outcome(r forward.Result) string {
 		return r.Reason.String()
 	case r.Taken:
 		return "take"
+	case r.Answer != forward.AnswerNone:
+		return r.Answer.String()
 	}
 	return r.Verdict.String()
 }
@@ -134,8 +136,8 @@ func TestEdgeNextHop(t *testing.T) {
 		{name: "neighbour not resolved", hop: forward.NextHop{Status: forward.NextHopKernel, Interface: internal}, verdict: forward.HandToKernel},
 		{name: "no route", hop: forward.NextHop{Status: forward.NextHopNoRoute, MTU: 20}, verdict: forward.Drop, reason: forward.ReasonNoRoute},
 		{name: "just fits", hop: forward.NextHop{Interface: internal, MTU: 80}, verdict: forward.Redirect, egress: internal},
-		{name: "too big", hop: forward.NextHop{Interface: internal, MTU: 79}, verdict: forward.Drop, reason: forward.ReasonPacketTooBig},
-		{name: "too big for the kernel's way", hop: forward.NextHop{Status: forward.NextHopKernel, MTU: 79}, verdict: forward.Drop, reason: forward.ReasonPacketTooBig},
+		{name: "too big", hop: forward.NextHop{Interface: internal, MTU: 79}, verdict: forward.Transmit, egress: external},
+		{name: "too big for the kernel's way", hop: forward.NextHop{Status: forward.NextHopKernel, MTU: 79}, verdict: forward.Transmit, egress: external},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			edge := newEdge(t, chain(1, 1), internal)

@@ -16,7 +16,7 @@ func (h *Host) Egress(data []byte) []byte {
 	if p.parseHeader(len(data)) != ReasonNone || p.protocol != protocolTCP || p.parseUpper(encapsulated) != ReasonNone {
 		return data
 	}
-	if !p.transport.has(tcpFlagSYN | tcpFlagACK) {
+	if p.fragment.kind != fragmentNone || !p.transport.has(tcpFlagSYN|tcpFlagACK) {
 		return data
 	}
 	key := ServiceKey{Addr: p.src, Port: p.transport.srcPort, Protocol: p.protocol}

@@ -39,6 +39,16 @@ func parseFrame(data []byte) (frame, Reason) {
 	return f, ReasonNone
 }
 
+// appendTurned is appendLinkHeader for a frame that goes back to where this one came from.
+func (f *frame) appendTurned(b []byte, etherType uint16) []byte {
+	const address = 6
+	start := len(b)
+	b = f.appendLinkHeader(b, etherType)
+	copy(b[start:], f.data[address:2*address])
+	copy(b[start+address:], f.data[:address])
+	return b
+}
+
 func isVLAN(etherType uint16) bool {
 	return etherType == etherTypeVLAN || etherType == etherTypeQinQ
 }

@@ -17,6 +17,7 @@ type Host struct {
 	// as no program would run there.
 	Interfaces     map[uint32]struct{}
 	SIDs           []LocalSID
+	Block          srv6.Block     // SIDs of the domain; the zero value: only its own are guarded
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Secret         flow.Secret    // of the flow hash
 	Source         netip.Addr     // of the outer packets of strays
@@ -30,7 +31,8 @@ type Host struct {
 	// selects one that stays the same.
 	NextHop func(dst netip.Addr, choice uint8) NextHop
 
-	refused refusals
+	refused   refusals
+	fragments fragments // first ones that were taken
 }
 
 // LocalSID is a SID of a host: what is sent to an address of the prefix meets the
@@ -92,12 +94,16 @@ func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
 		return r.drop(reason)
 	}
 	sid, ok := h.localSID(p.dst)
-	if !ok {
+	if !ok && !h.Block.Contains(p.dst) {
 		return r.pass(data)
 	}
 	r.SID = sid.Prefix
+	// Nor to other hosts' SIDs, to which the kernel would forward it (RFC 8754 section 5.1).
 	if !containsAddr(h.Infrastructure, p.src) {
 		return r.drop(ReasonOutsideDomain)
+	}
+	if !ok {
+		return r.pass(data)
 	}
 	if reason := p.walkExtensions(localSID); reason != ReasonNone {
 		return r.drop(reason)
@@ -131,6 +137,7 @@ type visit struct {
 	frame   *frame
 	outer   *packet
 	sid     LocalSID
+	tell    uint32 // what is to change in the outer flow label for the next candidate
 }
 
 // argument reports whether the SID's argument is other than 0.

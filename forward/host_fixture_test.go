@@ -29,6 +29,10 @@ const hostMSS = 1380
 // routes go by one interface.
 func newHost(egress uint32) *forward.Host {
 	service := &forward.HostService{Policy: accept.Policy{Kind: accept.Static, Threshold: 4}, MSS: hostMSS}
+	block, err := srv6.ParseBlock("fcbb:bb00::/32")
+	if err != nil {
+		panic(err)
+	}
 	return &forward.Host{
 		Interfaces: map[uint32]struct{}{external: {}, internal: {}},
 		SIDs: []forward.LocalSID{
@@ -38,6 +42,7 @@ func newHost(egress uint32) *forward.Host {
 			{Prefix: netip.PrefixFrom(dt46SID, 64), Behavior: srv6.EndDT46},
 			{Prefix: netip.PrefixFrom(classicSID, 128), Behavior: srv6.EndOFFER},
 		},
+		Block:          block,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 		Services: map[forward.ServiceKey]*forward.HostService{
 			{Addr: vip4, Port: 80, Protocol: 6}: service,

@@ -10,6 +10,7 @@ import (
 	"sextant/flow"
 	"sextant/forward"
 	"sextant/forward/packetgen"
+	"sextant/forward/packettest"
 )
 
 // What holds for every frame, whatever is in it.
@@ -66,6 +67,10 @@ func checkEdge(t *testing.T, edge *forward.Edge, ingress uint32, frame []byte) f
 		return got
 	}
 	in, out := frame[networkOffset(frame):], got.Frame[networkOffset(got.Frame):]
+	if got.Answer != forward.AnswerNone {
+		checkAnswer(t, in, out, got)
+		return got
+	}
 	header := len(out) - len(in)
 	if !bytes.HasSuffix(out, in) || header < 40 || (header-40)%8 != 0 {
 		t.Fatalf("%x forwarded as %x", in, out)
@@ -84,6 +89,26 @@ func checkEdge(t *testing.T, edge *forward.Edge, ingress uint32, frame []byte) f
 		t.Errorf("%x forwarded for %v to %v", in, got.Reason, got.Chain)
 	}
 	return got
+}
+
+// checkAnswer: an answer goes from the VIP to the client, is not longer than the question, and its sums are right if those of the
+// question are.
+func checkAnswer(t *testing.T, in, out []byte, got forward.Result) {
+	t.Helper()
+	if got.Reason != forward.ReasonNone || got.Answer == forward.AnswerEcho && len(in) != len(out) || got.Answer == forward.AnswerTooBig && len(out) > len(in)+48 {
+		t.Errorf("%x answered by %v, %x", in, got.Answer, out)
+	}
+	from, to := 12, 16
+	size := 4
+	if out[0]>>4 == 6 {
+		from, to, size = 8, 24, 16
+	}
+	if got.Answer != forward.AnswerTranslated && (!bytes.Equal(in[from:][:size], out[to:][:size]) || !bytes.Equal(in[to:][:size], out[from:][:size])) {
+		t.Errorf("%x answered with the addresses of %x", in, out)
+	}
+	if got.Answer != forward.AnswerEcho && !packettest.SumsRight(out) {
+		t.Errorf("%x answered with wrong checksums by %x", in, out)
+	}
 }
 
 // checkHost gives the host a frame: it passes unchanged, is dropped for a reason, is taken
@@ -144,6 +169,7 @@ func world() packetgen.World {
 		Offering:       []netip.Prefix{netip.PrefixFrom(offerSID, 48), netip.PrefixFrom(classicSID, 128)},
 		Decapsulating:  []netip.Prefix{netip.PrefixFrom(dt4SID, 64), netip.PrefixFrom(dt6SID, 64), netip.PrefixFrom(dt46SID, 64)},
 		Others:         addrs("fcbb:bb00:2::", "fcbb:bb00:3::", "fd00:c0de::2"),
+		Edge:           edgeAddr,
 		Infrastructure: []netip.Addr{edgeAddr},
 		Connections: []packetgen.Connection{
 			{Flow: web4("").Flow(), SndISN: 1000, RcvISN: 0xffffffff},

@@ -37,8 +37,9 @@ func (p *packet) parseIPv4Header(limit int) Reason {
 	p.protocol = b[9]
 	p.src = netip.AddrFrom4([4]byte(b[12:]))
 	p.dst = netip.AddrFrom4([4]byte(b[16:]))
-	if binary.BigEndian.Uint16(b[6:])&ipv4MoreAndOffset != 0 {
-		p.note(ReasonFragment)
+	if field := binary.BigEndian.Uint16(b[6:]); field&ipv4MoreAndOffset != 0 {
+		const units = 3 // of 8 bytes, behind three flags
+		p.fragment = fragmentOf(field<<units, uint32(binary.BigEndian.Uint16(b[4:])), total-headerLength)
 	}
 	return ReasonNone
 }

@@ -29,6 +29,7 @@ const (
 	outsideDomain              // on the edge, from anybody else
 	localSID                   // on a host, addressed to a SID of it
 	encapsulated               // on a host, within the outer packet
+	quotedOuter                // on the edge, an outer packet of its own that came back in an ICMP error
 )
 
 // strict reports whether a problem ends a packet at once, as there is no other
@@ -75,14 +76,29 @@ func (p *packet) walkExtensions(at place) Reason {
 		}
 		header, reason := p.extension()
 		if reason != ReasonNone {
-			return reason
+			return p.cutOff(at, reason)
 		}
 		ends, reason := p.visitExtension(header, at)
-		if ends || reason != ReasonNone {
+		if reason != ReasonNone {
 			return reason
+		}
+		if ends {
+			return ReasonNone
 		}
 		p.protocol = header[0]
 		p.upper += len(header)
+	}
+	return ReasonNone
+}
+
+// cutOff judges a packet that ends within its extension headers. A first fragment should have them all (RFC 7112).
+func (p *packet) cutOff(at place, reason Reason) Reason {
+	if p.fragment.kind != fragmentFirst {
+		return reason
+	}
+	p.note(ReasonTinyFragment)
+	if at.strict() {
+		return p.problem
 	}
 	return ReasonNone
 }
@@ -112,14 +128,28 @@ func (p *packet) visitExtension(header []byte, at place) (ends bool, reason Reas
 	case protocolFragment:
 		// An atomic fragment is a whole packet (RFC 6946).
 		if binary.BigEndian.Uint16(header[2:])&fragmentMoreOffset != 0 {
-			p.note(ReasonFragment)
-			ends = true
+			ends = p.visitFragment(header, at)
 		}
 	}
 	if reason == ReasonNone && at.strict() {
 		reason = p.problem
 	}
 	return ends, reason
+}
+
+// visitFragment reads the header of a packet that is not whole. It reports whether the walk ends: what follows the header need not be
+// the start of an upper layer.
+func (p *packet) visitFragment(header []byte, at place) bool {
+	if at == localSID || at == quotedOuter || p.fragment.kind != fragmentNone {
+		p.note(ReasonFragment)
+		return true
+	}
+	id := binary.BigEndian.Uint32(header[4:])
+	p.fragment = fragmentOf(binary.BigEndian.Uint16(header[2:]), id, p.end-p.upper-len(header))
+	if p.fragment.kind == fragmentLater {
+		p.protocol = header[0] // the first of the first fragment's headers
+	}
+	return p.fragment.kind == fragmentLater
 }
 
 // visitRouting judges a routing header: the SRH by the place, and any other one
@@ -129,7 +159,7 @@ func (p *packet) visitRouting(header []byte, at place) Reason {
 		switch at {
 		case outsideDomain:
 			return ReasonSRv6FromOutside
-		case localSID:
+		case localSID, quotedOuter:
 			return p.visitSRH(header)
 		}
 	}

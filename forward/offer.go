@@ -1,8 +1,11 @@
 package forward
 
 import (
+	"encoding/binary"
 	"net/netip"
 
+	"sextant/accept"
+	"sextant/flow"
 	"sextant/srv6"
 )
 
@@ -77,10 +80,13 @@ func (v *visit) offer(r Result) Result {
 func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	switch {
 	case !v.argument() && v.outer.segmentsLeft() == 0:
+		if service != nil && inner.protocol == protocolTCP && inner.transport.opens() {
+			v.decide(r, service)
+		}
 		return OfferLast
 	case inner.protocol != protocolTCP:
 		return OfferNotTCP
-	case v.host.Sockets(r.Flow).here(&inner.transport):
+	case v.here(r, inner):
 		return OfferHere
 	case !inner.transport.opens():
 		return OfferNotHere
@@ -91,9 +97,7 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	if v.host.refused.recent(hash, v.now) {
 		return OfferRefusedBefore
 	}
-	accepted, next := service.Policy.Decide(service.State, v.host.Busy(r.Service))
-	service.State = next
-	if accepted {
+	if v.decide(r, service) {
 		return OfferAccepted
 	}
 	// The SYN goes to another host now. Were its retransmission accepted here, there
@@ -102,13 +106,58 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	return OfferRefused
 }
 
+// decide asks the service's policy about a new connection. A note for the next candidate is left in the outer flow label.
+func (v *visit) decide(r *Result, service *HostService) bool {
+	told := v.note(r.Flow)
+	answer, next := service.Policy.Decide(service.State, accept.Offer{
+		Busy: v.host.Busy(r.Service), Left: uint32(v.argumentIDs() + v.outer.segmentsLeft()), Told: told,
+	})
+	service.State = next
+	if !answer.Accept && answer.Tell != 0 {
+		v.tell = uint32(answer.Tell^told) << noteLabelShift
+	}
+	return answer.Accept
+}
+
+// noteLabelShift is where a note begins in the outer flow label. The bits below choose among equal paths, and stay.
+const noteLabelShift = 8
+
+// note reads what the candidate before has told: by how much the outer flow label differs from that of the flow.
+func (v *visit) note(t flow.Tuple) accept.Note {
+	difference := v.outer.flowLabel() ^ flow.Label(v.host.Secret.Hash(t))
+	if difference&(1<<noteLabelShift-1) != 0 {
+		return 0 // the label is of another making
+	}
+	return accept.Note(difference >> noteLabelShift)
+}
+
+// argumentIDs counts the candidates that a carrier names after this host.
+func (v *visit) argumentIDs() (count int) {
+	address, own := v.outer.dst.As16(), v.sid.Prefix.Masked().Addr().As16()
+	for i := 0; i < len(address); i += 2 {
+		if address[i] != own[i] || address[i+1] != own[i+1] {
+			count++
+		}
+	}
+	return count
+}
+
+// here reports whether the connection of a TCP packet is on this host. Of a later fragment, that is known if the first was taken.
+func (v *visit) here(r *Result, inner *packet) bool {
+	if inner.fragment.kind == fragmentLater {
+		return v.host.fragments.knows(inner)
+	}
+	return v.host.Sockets(r.Flow).here(inner)
+}
+
 // here reports whether the connection of a TCP packet is that of the socket.
-func (s Socket) here(t *transport) bool {
+func (s Socket) here(p *packet) bool {
+	t := &p.transport
 	switch s.State {
 	case SocketOther:
 		return true
 	case SocketNewSynRecv:
-		return s.fitsRequest(t)
+		return s.fitsRequest(t, p.icmp == icmpQuotes)
 	case SocketListen:
 		return t.has(tcpFlagACK) && !t.has(tcpFlagSYN) && !t.has(tcpFlagRST) && s.CookieOK
 	}
@@ -117,8 +166,10 @@ func (s Socket) here(t *transport) bool {
 
 // fitsRequest reports whether a packet belongs to a connection request. Another
 // host may hold one for the same flow, with another sequence number of ours.
-func (s Socket) fitsRequest(t *transport) bool {
+func (s Socket) fitsRequest(t *transport, quoted bool) bool {
 	switch {
+	case quoted:
+		return t.seq == s.SndISN // of our SYN-ACK
 	case t.has(tcpFlagACK):
 		return t.ack == s.SndISN+1
 	case t.has(tcpFlagSYN):
@@ -142,6 +193,9 @@ func (v *visit) passOn(r Result) Result {
 	out := outgoing{ingress: v.ingress, frame: v.frame, length: v.outer.end - v.outer.start}
 	_, own := v.host.Interfaces[hop.Interface]
 	verdict, reason := out.verdict(hop, own)
+	if reason == ReasonPacketTooBig { // the kernel says so
+		verdict, r.Reason = HandToKernel, reason
+	}
 	if verdict == Drop {
 		return r.drop(reason)
 	}
@@ -174,6 +228,7 @@ func (v *visit) rewrite(b []byte, destination netip.Addr, left int, hopLimit uin
 	b = append(b, v.outer.data[v.outer.start:]...)
 	header := b[start:]
 	header[ipv6HopLimitOffset] = hopLimit
+	binary.BigEndian.PutUint32(header, binary.BigEndian.Uint32(header)^v.tell)
 	address := destination.As16()
 	copy(header[ipv6AddressOffset:], address[:])
 	if v.outer.srh != 0 {

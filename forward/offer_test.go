@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"sextant/accept"
 	"sextant/flow"
 	"sextant/forward"
+	"sextant/forward/packettest"
 )
 
 // The sockets that a host can have for a flow. The client's number wraps.
@@ -67,7 +69,7 @@ func TestOfferLast(t *testing.T) {
 		{name: "last at a whole address", sid: classicSID, packet: web6("S"), busy: 9, want: forward.OfferLast},
 		{name: "last SYN without a service", sid: offerSID, packet: web4("S").To(vip4, 8080), want: forward.OfferLast},
 		{name: "UDP", packet: web6("").Of(udp), want: forward.OfferNotTCP},
-		{name: "ICMP", packet: web6("").Of(layers.IPProtocolICMPv6), want: forward.OfferNotTCP},
+		{name: "ICMP", packet: web6("").Of(layers.IPProtocolICMPv6, make([]byte, 8)...), want: forward.OfferNotTCP},
 	})
 }
 
@@ -177,13 +179,51 @@ func TestOfferPolicyState(t *testing.T) {
 		packet := web4("S")
 		packet.SrcPort = uint16(i)
 		got := processHost(t, host, to(addr("fcbb:bb00:1:2::")).Around(t, packet.Bytes(t)))
-		var accepted bool
-		accepted, want = service.Policy.Decide(want, busy)
-		if accepted != (got.Offer == forward.OfferAccepted) {
-			t.Fatalf("offer %d: %v, but the policy says %v", i, got.Offer, accepted)
+		var answer accept.Answer
+		answer, want = service.Policy.Decide(want, accept.Offer{Busy: busy, Left: 1})
+		if answer.Accept != (got.Offer == forward.OfferAccepted) {
+			t.Fatalf("offer %d: %v, but the policy says %v", i, got.Offer, answer.Accept)
 		}
 		if diff := cmp.Diff(want, service.State); diff != "" {
 			t.Fatalf("state after offer %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestOfferNote: what a host tells the next one is in the upper bits of the outer flow label, and the next one finds it there.
+func TestOfferNote(t *testing.T) {
+	host := newHost(internal)
+	service := host.Services[forward.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]
+	service.Policy = accept.Policy{Kind: accept.Average, Cores: 1}
+	host.Busy = func(forward.ServiceKey) uint32 { return 9 }
+	service.State.Levels = [accept.MaxLevels]accept.Level{1 << 16, 1 << 16, 1 << 16}
+	packet := web4("S")
+	label := flow.Label(host.Secret.Hash(packet.Flow()))
+	offered := func(destination string) packettest.Outer {
+		outer := to(addr(destination))
+		outer.FlowLabel = label
+		return outer
+	}
+	passed := processHost(t, host, offered("fcbb:bb00:1:2:3::").Around(t, packet.Bytes(t)))
+	if passed.Offer != forward.OfferRefused {
+		t.Fatalf("nine connections where one is usual: %v", passed.Offer)
+	}
+	changed := binary.BigEndian.Uint32(passed.Frame[14:])&0xfffff ^ label
+	told := accept.Note(changed >> 8)
+	if changed&0xff != 0 || told != accept.NoteOf(service.State.Levels[0]) {
+		t.Errorf("the flow label has changed by %#x, want the note %#x above 8 bits", changed, accept.NoteOf(service.State.Levels[0]))
+	}
+	next := newHost(internal)
+	receiver := next.Services[forward.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]
+	receiver.Policy = service.Policy
+	next.Busy = func(forward.ServiceKey) uint32 { return 0 }
+	outer := offered("fcbb:bb00:1::")
+	outer.FlowLabel ^= uint32(told) << 8
+	if got := processHost(t, next, outer.Around(t, packet.Bytes(t))); got.Offer != forward.OfferLast {
+		t.Fatalf("the last candidate: %v", got.Offer)
+	}
+	_, want := service.Policy.Decide(accept.State{}, accept.Offer{Told: told})
+	if receiver.State != want {
+		t.Errorf("the last candidate has learnt %+v, want %+v", receiver.State, want)
 	}
 }

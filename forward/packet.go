@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"sextant/flow"
@@ -36,11 +37,17 @@ type packet struct {
 	srh      int   // offset of the segment routing header, 0 without one; outer packets of a host only
 
 	// problem is the first error met, of those that are judged after the parse:
-	// ReasonRoutingHeader, ReasonFragment, ReasonBadTransport.
+	// ReasonRoutingHeader, ReasonFragment, ReasonBadTransport, ReasonICMPQuote.
 	problem Reason
+	icmp    icmpKind
+
+	fragment fragment
 
 	transport transport
 }
+
+// flowLabel returns the label of an IPv6 packet.
+func (p *packet) flowLabel() uint32 { return binary.BigEndian.Uint32(p.data[p.start:]) & 0xfffff }
 
 // note keeps the first problem met.
 func (p *packet) note(problem Reason) {

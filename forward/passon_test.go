@@ -74,7 +74,7 @@ func TestPassOnNextHop(t *testing.T) {
 	}{
 		{name: "no route", hop: forward.NextHop{Status: forward.NextHopNoRoute}, verdict: forward.Drop, reason: forward.ReasonNoRoute},
 		{name: "just fits", hop: forward.NextHop{Interface: internal, MTU: 80}, verdict: forward.Redirect},
-		{name: "too big", hop: forward.NextHop{Interface: internal, MTU: 79}, verdict: forward.Drop, reason: forward.ReasonPacketTooBig},
+		{name: "too big", hop: forward.NextHop{Interface: internal, MTU: 79}, verdict: forward.HandToKernel, reason: forward.ReasonPacketTooBig},
 		{name: "neighbour not resolved", hop: forward.NextHop{Status: forward.NextHopKernel, Interface: internal}, verdict: forward.HandToKernel},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -30,8 +30,8 @@ var verdictNames = [...]string{
 func (v Verdict) String() string { return name(verdictNames[:], int(v)) }
 
 // Reason is the counter under which a packet is counted. Packets are dropped
-// for these reasons only; ReasonHopLimit alone counts a packet which lives on,
-// as the kernel still has to answer it.
+// for these reasons only; ReasonHopLimit, and ReasonPacketTooBig on a host which passes a packet on, count one
+// which lives on, as the kernel still has to answer it.
 type Reason uint8
 
 // The reasons, in the order in which a packet can meet them.
@@ -50,10 +50,18 @@ const (
 	// ReasonRoutingHeader: a routing header with segments left that is not for
 	// this node.
 	ReasonRoutingHeader
-	// ReasonFragment: a fragment, which has no flow that could be known.
+	// ReasonFragment: a fragment of an outer packet, or of one for a VIP that is neither TCP nor UDP.
 	ReasonFragment
+	// ReasonTinyFragment: a first fragment without the whole transport header, or a later one that reaches into it.
+	ReasonTinyFragment
+	// ReasonOverlappingFragment: a later fragment of what the first has brought already.
+	ReasonOverlappingFragment
+	// ReasonFragmentWithoutFirst: a later fragment that came before the first, or when that was forgotten.
+	ReasonFragmentWithoutFirst
 	// ReasonBadTransport: a TCP or UDP header that cannot be right.
 	ReasonBadTransport
+	// ReasonICMPQuote: an ICMP error which quotes no flow to the address that it came to.
+	ReasonICMPQuote
 	// ReasonSRv6FromOutside: a SID as the destination, or an SRH, from outside of
 	// the SR domain.
 	ReasonSRv6FromOutside
@@ -61,11 +69,14 @@ const (
 	ReasonSpoofedSource
 	// ReasonNoService: a VIP, but none of its services.
 	ReasonNoService
+	// ReasonNewConnections: more new connections than the service may get.
+	ReasonNewConnections
 	// ReasonNoBackend: a service without a backend.
 	ReasonNoBackend
 	// ReasonNoRoute: no route to the (next) backend.
 	ReasonNoRoute
-	// ReasonPacketTooBig: the outer packet exceeds the path MTU.
+	// ReasonPacketTooBig: the outer packet exceeds the path MTU, and the edge could not say so; on a host that passes it on, the
+	// kernel says it.
 	ReasonPacketTooBig
 	// ReasonOutsideDomain: SRv6 to a local SID from a source that is not of the
 	// infrastructure.
@@ -82,29 +93,49 @@ const (
 	// ReasonECN: congestion was marked on a packet whose transport does not
 	// understand the mark (RFC 6040 section 4.2).
 	ReasonECN
+	// ReasonNoPath: the SR policy has no valid candidate path, or lost it while the packet was copied.
+	ReasonNoPath
+	// ReasonUnknownFlow: a number of a flow that End.MERGE was not told of.
+	ReasonUnknownFlow
+	// ReasonDuplicate: another copy of the packet came first.
+	ReasonDuplicate
+	// ReasonRogue: a number too far from those that End.MERGE remembers.
+	ReasonRogue
+	// ReasonOldEpoch: a number of the sender's earlier life.
+	ReasonOldEpoch
 )
 
 var reasonNames = [...]string{
-	ReasonNone:            "none",
-	ReasonTruncated:       "truncated",
-	ReasonBadIPHeader:     "bad_ip_header",
-	ReasonBadLength:       "bad_length",
-	ReasonExtensionChain:  "extension_chain",
-	ReasonRoutingHeader:   "routing_header",
-	ReasonFragment:        "fragment",
-	ReasonBadTransport:    "bad_transport",
-	ReasonSRv6FromOutside: "srv6_from_outside",
-	ReasonSpoofedSource:   "spoofed_source",
-	ReasonNoService:       "no_service",
-	ReasonNoBackend:       "no_backend",
-	ReasonNoRoute:         "no_route",
-	ReasonPacketTooBig:    "packet_too_big",
-	ReasonOutsideDomain:   "outside_domain",
-	ReasonBadSRH:          "bad_srh",
-	ReasonSegmentsLeft:    "segments_left",
-	ReasonUpperLayer:      "upper_layer",
-	ReasonHopLimit:        "hop_limit",
-	ReasonECN:             "ecn",
+	ReasonNone:                 "none",
+	ReasonTruncated:            "truncated",
+	ReasonBadIPHeader:          "bad_ip_header",
+	ReasonBadLength:            "bad_length",
+	ReasonExtensionChain:       "extension_chain",
+	ReasonRoutingHeader:        "routing_header",
+	ReasonFragment:             "fragment",
+	ReasonTinyFragment:         "tiny_fragment",
+	ReasonOverlappingFragment:  "overlapping_fragment",
+	ReasonFragmentWithoutFirst: "fragment_without_first",
+	ReasonBadTransport:         "bad_transport",
+	ReasonICMPQuote:            "icmp_quote",
+	ReasonSRv6FromOutside:      "srv6_from_outside",
+	ReasonSpoofedSource:        "spoofed_source",
+	ReasonNoService:            "no_service",
+	ReasonNewConnections:       "new_connections",
+	ReasonNoBackend:            "no_backend",
+	ReasonNoRoute:              "no_route",
+	ReasonPacketTooBig:         "packet_too_big",
+	ReasonOutsideDomain:        "outside_domain",
+	ReasonBadSRH:               "bad_srh",
+	ReasonSegmentsLeft:         "segments_left",
+	ReasonUpperLayer:           "upper_layer",
+	ReasonHopLimit:             "hop_limit",
+	ReasonECN:                  "ecn",
+	ReasonNoPath:               "no_path",
+	ReasonUnknownFlow:          "unknown_flow",
+	ReasonDuplicate:            "duplicate",
+	ReasonRogue:                "rogue",
+	ReasonOldEpoch:             "old_epoch",
 }
 
 // String returns the reason in lower snake case, as counters and logs show it.

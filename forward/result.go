@@ -31,6 +31,8 @@ type Result struct {
 	Bucket  uint32     // edge: bucket of the hash
 	Chain   []uint16   // edge: ids of the backends to which the packet is offered, in order
 
+	Answer Answer // edge: what it says itself, instead of forwarding
+
 	SID   netip.Prefix // host: the local SID that the packet came to
 	Offer Offer        // host: what End.OFFER made of it
 	Taken bool         // host: the inner packet goes to the local stack

@@ -27,6 +27,9 @@ func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Resu
 		return r.drop(reason)
 	}
 	service, ok := e.service(&r, &inner)
+	if !ok && inner.problem != ReasonNone {
+		return r.drop(inner.problem)
+	}
 	if !ok {
 		return r.drop(ReasonNoService)
 	}
@@ -41,7 +44,7 @@ func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Resu
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
-	return e.send(r, f, &inner, ingress, &path, hopLimit-1)
+	return e.send(r, f, &inner, ingress, &path, e.nextHop(&r, &path), hopLimit-1)
 }
 
 // lastOffer returns the path to the owner of before, or to the present one if there was none.
@@ -103,7 +106,7 @@ func (v *visit) conditional(r Result) Result {
 	if key, service, ok := findService(v.host.Services, inner.serviceKey()); ok && inner.protocol == protocolTCP {
 		r.Service, mssLimit = key, service.MSS
 	}
-	if inner.protocol == protocolTCP && !inner.transport.has(tcpFlagSYN) && !v.host.Sockets(r.Flow).here(&inner.transport) {
+	if inner.protocol == protocolTCP && !inner.transport.has(tcpFlagSYN) && !v.here(&r, &inner) {
 		r.Offer = OfferStray
 		return v.sendBack(r, &inner)
 	}

@@ -93,11 +93,11 @@ func TestConditionalRefuses(t *testing.T) {
 		ip    []byte
 		want  forward.Reason
 	}{
-		"argument":      {to(addr("fcbb:bb00:c:1::")), ip, forward.ReasonSegmentsLeft},
-		"segments left": {to(condSID).With(rout, packettest.SRH(4, 1, 1, condSID, condSID)), ip, forward.ReasonSegmentsLeft},
-		"not IP":        {to(condSID).With(hop, ext(59, 0)), nil, forward.ReasonUpperLayer},
-		"a fragment":    {to(condSID), packettest.Patched(ip, 6, 0x20), forward.ReasonFragment},
-		"last hop":      {dying, ip, forward.ReasonHopLimit},
+		"argument":           {to(addr("fcbb:bb00:c:1::")), ip, forward.ReasonSegmentsLeft},
+		"segments left":      {to(condSID).With(rout, packettest.SRH(4, 1, 1, condSID, condSID)), ip, forward.ReasonSegmentsLeft},
+		"not IP":             {to(condSID).With(hop, ext(59, 0)), nil, forward.ReasonUpperLayer},
+		"a fragment of ICMP": {to(condSID), packettest.Patched(packettest.Patched(ip, 6, 0x20), 9, 1), forward.ReasonFragment},
+		"last hop":           {dying, ip, forward.ReasonHopLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.ip == nil {
@@ -175,7 +175,8 @@ func TestEndShadowRefuses(t *testing.T) {
 		"not IP":              {internal, to(shadowSID).With(hop, ext(59, 0)), make([]byte, 40), forward.ReasonUpperLayer},
 		"no service":          {internal, to(shadowSID), web4("A").To(packettest.VIP4, 81).Bytes(t), forward.ReasonNoService},
 		"no VIP":              {internal, to(shadowSID), web4("A").To(packettest.Client4, 80).Bytes(t), forward.ReasonNoService},
-		"a fragment":          {internal, to(shadowSID), packettest.Patched(ip, 6, 0x20), forward.ReasonFragment},
+		"a fragment of ICMP":  {internal, to(shadowSID), packettest.Patched(packettest.Patched(ip, 6, 0x20), 9, 1), forward.ReasonFragment},
+		"a later fragment":    {internal, to(shadowSID), packettest.Patched(ip, 6, 0x20, 8), forward.ReasonFragmentWithoutFirst},
 		"cut off":             {internal, to(shadowSID), ip[:39], forward.ReasonBadLength},
 		"congestion":          {internal, marked, ip, forward.ReasonECN},
 		"last hop":            {internal, dying, ip, forward.ReasonHopLimit},

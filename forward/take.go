@@ -32,6 +32,9 @@ func (v *visit) take(r Result, inner *packet, mssLimit uint16) Result {
 	if reason := inner.combineECN(v.outer.trafficClass); reason != ReasonNone {
 		return r.drop(reason)
 	}
+	if inner.fragment.kind == fragmentFirst && inner.protocol == protocolTCP {
+		v.host.fragments.remember(inner)
+	}
 	b := make([]byte, 0, v.frame.network+len(inner.data)-inner.start)
 	b = v.frame.appendLinkHeader(b, inner.etherType())
 	b = append(b, inner.data[inner.start:]...)

@@ -20,9 +20,17 @@ type transport struct {
 	headerLength     int    // TCP, options included
 }
 
-// parseTransport parses the TCP or UDP header at p.upper; a header that cannot be
+// parseTransport parses the TCP, UDP or ICMP header at p.upper; a header that cannot be
 // right is a problem of the packet.
 func (p *packet) parseTransport() {
+	if p.fragment.kind != fragmentNone {
+		p.parseFragment()
+		return
+	}
+	if p.isICMP() {
+		p.parseICMP()
+		return
+	}
 	b := p.data[p.upper:p.end]
 	ok := true
 	switch p.protocol {

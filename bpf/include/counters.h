@@ -7,6 +7,13 @@
 
 #include <linux/if_ether.h>
 
+#ifdef CAPTURES /* the programs of which "sextant capture" copies packets */
+#include "capture.h"
+#else
+#define capture_bytes 0
+#define capture_note(reason, outcome)
+#endif
+
 struct traffic {
 	__u64 packets;
 	__u64 bytes; /* of the IP packet of the client or server, without encapsulation */
@@ -19,6 +26,10 @@ enum outcome {
 	OUTCOME_TRANSMITTED, /* sent by the program on the interface it came from */
 	OUTCOME_REDIRECTED, /* sent by the program on another interface */
 	OUTCOME_TAKEN, /* decapsulated for the local stack */
+	OUTCOME_ECHOED, /* an echo request, answered for the VIP */
+	OUTCOME_TOO_BIG_ANSWERED, /* too big for the path: thrown away, and its sender told by a Packet Too Big */
+	OUTCOME_TRANSLATED, /* a Packet Too Big of the SR domain, given to the kernel as one for the client */
+	OUTCOME_COPIED, /* numbered, and sent along several segment lists */
 	OUTCOME_COUNT,
 };
 
@@ -42,6 +53,8 @@ static __always_inline void count_in(void *map, __u32 index)
 
 	if (counter)
 		(*counter)++;
+	if (capture_bytes)
+		capture_note(map == &drops ? index : 0, map == &outcomes ? index + 1 : 0);
 }
 
 /* Not inlined: there are many of them, and none is in a hurry. */

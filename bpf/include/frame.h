@@ -129,3 +129,18 @@ static __always_inline bool frame_write(const struct frame *f, void *data, void 
 	*ethertype = f->ethertype;
 	return true;
 }
+
+/* Makes back the L2 of a frame that goes back to where f came from. */
+static __always_inline void frame_turn(struct frame *back, const struct frame *f)
+{
+	const __u32 *word = f->addresses.word;
+
+	/* Tags that are not there were never written, and Linux 6.1 refuses to read them. */
+	for (int i = 0; i < VLAN_TAGS_MAX; i++)
+		back->tags[i] = f->tags_length > i * VLAN_TAG ? f->tags[i] : 0;
+	back->tags_length = f->tags_length;
+	back->ethertype = f->ethertype;
+	back->addresses.word[0] = word[1] >> 16 | word[2] << 16;
+	back->addresses.word[1] = word[2] >> 16 | word[0] << 16;
+	back->addresses.word[2] = word[0] >> 16 | word[1] << 16;
+}

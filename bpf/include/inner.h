@@ -2,7 +2,7 @@
 /* The end of an SRv6 path: the segment routing header that led there, and the packet behind it. */
 #pragma once
 
-#include "ip.h"
+#include "transport.h"
 
 /* The SRH at an offset found by the walk, which has checked it; 0: there is none. */
 static __always_inline struct routing_header *srh_at(struct xdp_md *ctx, __u32 offset)
@@ -53,6 +53,6 @@ static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u
 	}
 	if (reason)
 		return reason;
-	transport_parse(c, inner);
+	transport_parse(ctx, c, inner);
 	return inner->error;
 }

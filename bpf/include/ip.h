@@ -25,17 +25,35 @@
 
 #define ECN_MASK 3
 
+/* What an ICMP packet is, of the IP header's own family. */
+enum icmp_kind {
+	ICMP_NONE = 0, /* not ICMP */
+	ICMP_QUOTES, /* an error: the flow is the one that it quotes, seen from the client */
+	ICMP_ECHO, /* an echo request */
+	ICMP_OTHER,
+} __attribute__((packed)); /* one byte */
+
+enum fragment_kind {
+	FRAGMENT_NONE = 0, /* a whole packet */
+	FRAGMENT_FIRST,
+	FRAGMENT_LATER, /* without a transport header */
+} __attribute__((packed)); /* one byte */
+
 /* One IP packet, parsed. It holds no pointers, so that it can be given to functions which the verifier checks by themselves. */
 struct packet {
 	struct flow flow;
 	__u32 ip; /* offset of the IP header from the start of the frame */
-	__u32 transport; /* offset of the TCP or UDP header */
+	__u32 transport; /* offset of the TCP or ICMP header */
 	__u32 length; /* by the IP header, which it includes */
 	__u32 sequence; /* TCP */
 	__u32 acknowledgement; /* TCP */
 	__u8 traffic_class; /* or type of service */
 	__u8 tcp_flags;
-	__u8 error; /* REASON_ROUTING_HEADER, REASON_FRAGMENT or REASON_BAD_TRANSPORT: matters only if the packet is for us */
+	__u8 error; /* a reason that matters only if the packet is for us: see docs/dataplane.md, "Edge" */
+	enum icmp_kind icmp;
+	__u32 fragment_id;
+	__u16 fragment_bytes; /* of data: how many the first fragment has, or how many are before a later one */
+	enum fragment_kind fragment;
 	__u8 reserved;
 };
 
@@ -55,6 +73,10 @@ struct walk {
 	__u8 error; /* REASON_ROUTING_HEADER or REASON_FRAGMENT, the first met */
 	__u8 rule; /* enum srh_rule */
 	bool strict; /* an error drops at once */
+	bool fragments; /* one of a packet is no error */
+	enum fragment_kind fragment; /* what was met, as in struct packet */
+	__u16 fragment_bytes;
+	__u32 fragment_id;
 };
 
 struct routing_header {
@@ -101,6 +123,34 @@ static __always_inline int routing_header_check(const struct routing_header *h, 
 	return REASON_NONE;
 }
 
+/* The packet ends within its extension headers: a first fragment should have them all, RFC 7112. */
+static __always_inline int walk_cut_off(struct walk *w)
+{
+	if (w->fragment != FRAGMENT_FIRST)
+		return REASON_TRUNCATED;
+	if (!w->error)
+		w->error = REASON_TINY_FRAGMENT;
+	return w->strict ? w->error : REASON_NONE;
+}
+
+/* A fragment header of a packet that is not whole. Returns whether the walk goes on behind it. */
+static __always_inline bool fragment_visit(const struct fragment_header *h, struct walk *w)
+{
+	__u16 before = bpf_ntohs(h->offset) & 0xfff8;
+
+	if (!w->fragments || w->fragment) {
+		if (!w->error)
+			w->error = REASON_FRAGMENT;
+		return false;
+	}
+	w->fragment = before ? FRAGMENT_LATER : FRAGMENT_FIRST;
+	w->fragment_bytes = before ? before : w->left - sizeof(*h);
+	w->fragment_id = h->identification;
+	if (before)
+		w->next = h->next; /* of the first fragment's headers, as a rule */
+	return !before;
+}
+
 /*
  * Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error.
  * A function of its own, not inlined: the verifier looks at its loop once, not once per caller and path.
@@ -111,6 +161,8 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 
 	if (!w)
 		return REASON_TRUNCATED;
+	/* Unrolled: Linux 6.1 refuses a loop that it is fallen back into, and how clang lays one out is its own affair. */
+#pragma clang loop unroll(full)
 	for (int i = 0; i <= EXTENSIONS_MAX; i++) {
 		struct cursor c = { .end = end, .left = w->left };
 		struct routing_header *h;
@@ -125,17 +177,16 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 			return REASON_TRUNCATED;
 		h = c.pos = data + w->offset;
 		if (!cursor_has(&c, 8))
-			return REASON_TRUNCATED;
+			return walk_cut_off(w);
 		length = w->next == IPPROTO_FRAGMENT ? 8 : (h->length + 1) * 8;
 		if (!cursor_has(&c, length))
-			return REASON_TRUNCATED;
+			return walk_cut_off(w);
 		if (w->next == IPPROTO_ROUTING) {
 			reason = routing_header_check(h, w);
 			if (reason)
 				return reason;
-		} else if (w->next == IPPROTO_FRAGMENT && !is_atomic_fragment((struct fragment_header *)h)) {
-			if (!w->error)
-				w->error = REASON_FRAGMENT;
+		} else if (w->next == IPPROTO_FRAGMENT && !is_atomic_fragment((struct fragment_header *)h) &&
+			   !fragment_visit((struct fragment_header *)h, w)) {
 			return w->strict ? w->error : REASON_NONE;
 		}
 		if (w->strict && w->error)
@@ -157,6 +208,7 @@ static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, str
 		.next = p->flow.protocol,
 		.rule = rule,
 		.strict = strict,
+		.fragments = rule != SRH_WANTED,
 	};
 	int reason = walk_extensions(ctx, &w);
 
@@ -167,6 +219,9 @@ static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, str
 	cursor_set(c, ctx, w.offset, w.left);
 	p->flow.protocol = w.next;
 	p->error = w.error;
+	p->fragment = w.fragment;
+	p->fragment_bytes = w.fragment_bytes;
+	p->fragment_id = w.fragment_id;
 	*srh = w.srh;
 	return REASON_NONE;
 }
@@ -195,8 +250,13 @@ static __always_inline int ipv4_parse(struct cursor *c, struct packet *p)
 	p->flow.destination = address_from_ipv4(ip->daddr);
 	p->flow.protocol = ip->protocol;
 	p->flow.ipv4 = true;
-	if (ip->frag_off & bpf_htons(0x3fff))
-		p->error = REASON_FRAGMENT;
+	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
+		__u16 before = bpf_ntohs(ip->frag_off) << 3; /* in units of 8 bytes behind three flags */
+
+		p->fragment = before ? FRAGMENT_LATER : FRAGMENT_FIRST;
+		p->fragment_bytes = before ? before : total - header;
+		p->fragment_id = ip->id;
+	}
 	c->left = total;
 	cursor_skip(c, header);
 	return REASON_NONE;
@@ -254,21 +314,6 @@ static __always_inline bool udp_parse(struct cursor *c, struct packet *p)
 		return false;
 	p->flow.ports = *(__u32 *)udp;
 	return true;
-}
-
-/* Reads the ports; a packet that already has an error keeps it, and has no ports. */
-static __always_inline void transport_parse(struct cursor *c, struct packet *p)
-{
-	bool ok = true;
-
-	if (p->error)
-		return;
-	if (likely(p->flow.protocol == IPPROTO_TCP))
-		ok = tcp_parse(c, p);
-	else if (p->flow.protocol == IPPROTO_UDP)
-		ok = udp_parse(c, p);
-	if (!ok)
-		p->error = REASON_BAD_TRANSPORT;
 }
 
 /* A packet that opens a connection. */

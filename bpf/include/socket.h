@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "ip.h"
+#include "fragment.h"
 
 static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const struct packet *p)
 {
@@ -58,6 +58,8 @@ static __always_inline bool request_fits(struct bpf_sock *sk, const struct packe
 {
 	struct tcp_request_sock *request = request_of(sk);
 
+	if (p->icmp == ICMP_QUOTES && request) /* of our SYN-ACK */
+		return p->sequence == request->snt_isn;
 	if (is_first_syn(p) || !request) /* unknown: it is likelier to be here than elsewhere */
 		return true;
 	if (p->tcp_flags & TCP_FLAG_ACK)
@@ -73,6 +75,8 @@ __noinline int connection_is_here(struct xdp_md *ctx, const struct packet *p)
 
 	if (!p)
 		return false;
+	if (p->fragment == FRAGMENT_LATER)
+		return fragment_is_known(p);
 	sk = socket_lookup(ctx, p);
 	if (!sk)
 		return false;

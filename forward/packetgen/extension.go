@@ -107,11 +107,13 @@ func (g *Generator) appendSRH(segments, left int) {
 func (g *Generator) appendFragment() {
 	g.link(protocolFragment)
 	b := g.appendZeros(8)
-	binary.BigEndian.PutUint32(b[4:], g.random.Uint32())
+	binary.BigEndian.PutUint32(b[4:], uint32(g.below(fragmentIDs)))
 	b[1] = uint8(g.random.Uint32()) // reserved, not a length
-	switch g.below(6) {
-	case 0:
+	switch g.below(8) {
+	case 0, 3:
 		b[3] = 1 // the first of several
+	case 4, 5:
+		binary.BigEndian.PutUint16(b[2:], uint16(g.laterOffset()|g.below(2)))
 	case 1:
 		binary.BigEndian.PutUint16(b[2:], uint16(g.random.Uint32()))
 	case 2:

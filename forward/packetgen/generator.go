@@ -42,6 +42,8 @@ type World struct {
 	// Others are SIDs of other hosts: the further candidates. In a carrier, the 16 bits
 	// behind the first 32 stand for a candidate.
 	Others []netip.Addr
+	// Edge is the source of outer packets, to which routers of the SR domain send what they say about them.
+	Edge netip.Addr
 	// Infrastructure are sources inside of the SR domain.
 	Infrastructure []netip.Addr
 	// Connections are those of the host under test.
@@ -101,6 +103,9 @@ func New(seed uint64, world World) *Generator {
 func (g *Generator) Next() []byte {
 	if len(g.world.Decapsulating) > 0 && g.oneIn(4) {
 		return g.next(g.hostPacket)
+	}
+	if g.world.Edge.IsValid() && g.oneIn(32) {
+		return g.next(g.routerPacket)
 	}
 	return g.next(g.edgePacket)
 }

@@ -35,6 +35,7 @@ func world() packetgen.World {
 		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48"), netip.MustParsePrefix("fd00:c0de::1/128")},
 		Decapsulating:  []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:d46::/64")},
 		Others:         []netip.Addr{netip.MustParseAddr("fcbb:bb00:2::"), netip.MustParseAddr("fcbb:bb00:3::")},
+		Edge:           netip.MustParseAddr("fd00:5e::e1"),
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
 		Connections:    []packetgen.Connection{{Flow: here, SndISN: 1000, RcvISN: 2000}},
 	}
@@ -55,6 +56,7 @@ func edge(t *testing.T) *forward.Edge {
 			{Addr: vip4, Port: 80, Protocol: 6}: 1, {Addr: vip6, Port: 443, Protocol: 6}: 2, {Addr: vip6, Protocol: 17}: 3,
 		},
 		VIPs:    map[netip.Addr]struct{}{vip4: {}, vip6: {}},
+		Source:  netip.MustParseAddr("fd00:5e::e1"),
 		Buckets: 1021,
 		Chains: func(service, bucket uint32) pool.Chain {
 			if bucket%64 == 0 {
@@ -109,14 +111,15 @@ var (
 	commonReasons = []forward.Reason{
 		forward.ReasonNone, forward.ReasonTruncated, forward.ReasonBadIPHeader, forward.ReasonBadLength,
 		forward.ReasonExtensionChain, forward.ReasonRoutingHeader, forward.ReasonFragment, forward.ReasonBadTransport,
-		forward.ReasonNoRoute, forward.ReasonPacketTooBig,
+		forward.ReasonICMPQuote, forward.ReasonNoRoute, forward.ReasonTinyFragment,
 	}
 	edgeReasons = append([]forward.Reason{
 		forward.ReasonSRv6FromOutside, forward.ReasonSpoofedSource, forward.ReasonNoService, forward.ReasonNoBackend,
+		forward.ReasonOverlappingFragment, forward.ReasonFragmentWithoutFirst,
 	}, commonReasons...)
 	hostReasons = append([]forward.Reason{
 		forward.ReasonOutsideDomain, forward.ReasonBadSRH, forward.ReasonSegmentsLeft, forward.ReasonUpperLayer,
-		forward.ReasonHopLimit, forward.ReasonECN,
+		forward.ReasonHopLimit, forward.ReasonECN, forward.ReasonPacketTooBig,
 	}, commonReasons...)
 )
 
@@ -125,17 +128,23 @@ var (
 func TestEdgeFramesHit(t *testing.T) {
 	edge, generator := edge(t), packetgen.New(1, world())
 	for ingress := uint32(1); ingress <= 3; ingress++ {
-		reasons, forwarded := map[forward.Reason]int{}, 0
+		reasons, answers, forwarded := map[forward.Reason]int{}, map[forward.Answer]int{}, 0
 		for range frames {
 			got := edge.Process(ingress, generator.Next())
 			reasons[got.Reason]++
+			answers[got.Answer]++
 			if got.Verdict != forward.Pass && got.Verdict != forward.Drop {
 				forwarded++
 			}
 		}
-		t.Logf("side %v: %d of %d forwarded; %v", edge.Sides[ingress], forwarded, frames, reasons)
+		t.Logf("side %v: %d of %d forwarded; %v; %v", edge.Sides[ingress], forwarded, frames, reasons, answers)
 		if forwarded < frames*3/10 {
 			t.Errorf("side %v: %d of %d frames forwarded", edge.Sides[ingress], forwarded, frames)
+		}
+		for answer := forward.AnswerEcho; answer <= forward.AnswerTranslated; answer++ {
+			if answers[answer] < 50 && !(answer == forward.AnswerTranslated && edge.Sides[ingress] == forward.External) {
+				t.Errorf("side %v: %d frames are answered as %v", edge.Sides[ingress], answers[answer], answer)
+			}
 		}
 		for _, reason := range edgeReasons {
 			guards := reason == forward.ReasonSRv6FromOutside || reason == forward.ReasonSpoofedSource

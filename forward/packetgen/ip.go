@@ -93,6 +93,12 @@ func (g *Generator) hopLimit() uint8 {
 	return uint8(4 + g.below(252))
 }
 
+// fragmentIDs is how many packets of a flow can be told apart by their fragments: few, so that they meet.
+const fragmentIDs = 4
+
+// laterOffset returns one of which some lie within the first fragment.
+func (g *Generator) laterOffset() int { return 8 * (1 + g.below(24)) }
+
 // appendIPv4Header appends a header, with options in one of five.
 func (g *Generator) appendIPv4Header(src, dst netip.Addr) {
 	words := 5
@@ -103,11 +109,13 @@ func (g *Generator) appendIPv4Header(src, dst netip.Addr) {
 	b := g.appendZeros(ipv4HeaderLength)
 	b[0] = 4<<4 | uint8(words)
 	b[1] = g.trafficClass()
-	binary.BigEndian.PutUint16(b[4:], uint16(g.random.Uint32()))
+	binary.BigEndian.PutUint16(b[4:], uint16(g.below(fragmentIDs)))
 	switch g.below(24) {
 	case 0:
 		binary.BigEndian.PutUint16(b[6:], uint16(g.random.Uint32())) // any fragment
 	case 1:
+		binary.BigEndian.PutUint16(b[6:], uint16(g.laterOffset()/8))
+	case 2:
 		b[6] = 0x20 // the first fragment
 	default:
 		b[6] = uint8(g.below(2)) << 6 // DF or not

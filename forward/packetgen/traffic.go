@@ -56,6 +56,8 @@ func (g *Generator) flags() uint8 {
 func (g *Generator) edgeSegment() segment {
 	s := g.toService()
 	switch g.below(16) {
+	case 4:
+		s.Protocol = icmpOf(s.Dst.Is6())
 	case 0: // a VIP, but perhaps not a service
 		s.DstPort = uint16(g.random.Uint32())
 	case 1: // a VIP, but perhaps not a service's protocol
@@ -78,6 +80,9 @@ func (g *Generator) hostSegment() segment {
 		if g.oneIn(10) {
 			s.DstPort = uint16(g.random.Uint32())
 		}
+		if g.oneIn(20) {
+			s.Protocol = icmpOf(s.Dst.Is6())
+		}
 		return s
 	}
 	c := pick(g, g.world.Connections)
@@ -87,6 +92,12 @@ func (g *Generator) hostSegment() segment {
 	}
 	if g.percent(60) {
 		s.seq = c.RcvISN + uint32(g.below(3))
+	}
+	if g.oneIn(8) {
+		s.Protocol = icmpOf(s.Dst.Is6()) // about the connection
+		if g.oneIn(2) {
+			s.seq = c.SndISN
+		}
 	}
 	return s
 }

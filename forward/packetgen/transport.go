@@ -25,6 +25,8 @@ func (g *Generator) appendTransport(s segment) {
 		g.appendNoise(g.payloadLength())
 	case protocolUDP:
 		g.appendUDP(s)
+	case protocolICMP, protocolICMPv6:
+		g.appendICMP(s, s.Dst.Is6())
 	default:
 		g.appendNoise(g.payloadLength())
 	}
@@ -109,9 +111,14 @@ func (g *Generator) appendUDP(s segment) {
 	}
 }
 
-// sumTransport makes the TCP checksum right in most packets. Nothing looks at that of UDP.
+// sumTransport makes the checksum of TCP and ICMP right in most packets. Nothing looks at that of UDP.
 func (g *Generator) sumTransport(header ipHeader) {
-	if g.protocol != protocolTCP {
+	at := 2
+	switch g.protocol {
+	case protocolTCP:
+		at = 16
+	case protocolICMP, protocolICMPv6:
+	default:
 		return
 	}
 	addresses := g.frame[header.at+12 : header.at+20]
@@ -119,6 +126,9 @@ func (g *Generator) sumTransport(header ipHeader) {
 		addresses = g.frame[header.at+8 : header.at+40]
 	}
 	b := g.frame[g.transport:]
-	pseudo := sum(addresses, protocolTCP+uint32(len(b)))
-	binary.BigEndian.PutUint16(b[16:], g.checksum(sum(b, pseudo)))
+	pseudo := sum(addresses, uint32(g.protocol)+uint32(len(b)))
+	if g.protocol == protocolICMP {
+		pseudo = 0
+	}
+	binary.BigEndian.PutUint16(b[at:], g.checksum(sum(b, pseudo)))
 }

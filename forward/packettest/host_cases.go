@@ -26,7 +26,8 @@ func hostFrames(t testing.TB) []Case {
 		{"IPv6 behind the frame", Patched(on(syn6), 18, 1), "bad_length"},
 		{"not a SID", on(syn6), "pass"},
 		{"not a SID, with a long chain", on(Web6("S").Behind(dst, Extensions(9, tcp)).Bytes(t)), "pass"},
-		{"SID of another", on(To(other).From("2001:db8::1").Around(t, syn4)), "pass"},
+		{"SID of another", on(To(other).Around(t, syn4)), "pass"},
+		{"SID of another from outside of the domain", on(To(other).From("2001:db8::1").Around(t, syn4)), "outside_domain"},
 		{"from outside of the domain", on(To(OfferSID).From("2001:db8::1").Around(t, syn4)), "outside_domain"},
 		{"from a SID", on(To(DT46SID).From("fcbb:bb00:2::").Around(t, syn4)), "outside_domain"},
 		{"guard before the walk", on(To(OfferSID).From("2001:db8::1").With(dst, Extensions(9, ip4)).Around(t, syn4)), "outside_domain"},
@@ -122,7 +123,7 @@ func offersMalformed(t testing.TB) []Case {
 		{"OFFER of IHL 4", on(To(carrier).Around(t, Patched(syn4, 0, 0x44))), "bad_ip_header"},
 		{"OFFER of more than the outer packet", on(To(OfferSID).Around(t, Patched(syn4, 3, 41))), "bad_length"},
 		{"OFFER of less than the outer packet", on(To(OfferSID).Around(t, append(bytes.Clone(syn4), 1, 2))), "take"},
-		{"OFFER of a fragment", on(To(carrier).Around(t, Patched(syn4, 6, 0x20))), "fragment"},
+		{"OFFER of a fragment of ICMP", on(To(carrier).Around(t, Patched(Patched(syn4, 6, 0x20), 9, 1))), "fragment"},
 		{"OFFER of bad TCP", on(To(OfferSID).Around(t, Patched(syn4, 32, 0x40))), "bad_transport"},
 		{
 			"OFFER of nine extension headers",

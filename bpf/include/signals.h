@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Passive signals: what clients of a host's services met with, for edges that ask the host's agent.
+ */
+#pragma once
+
+#include "compat.h"
+#include "service.h"
+
+/* What clients met with, per service: signs that the server does not work. */
+struct host_signals {
+	__u64 resets; /* RSTs that left */
+	__u64 established; /* connections that were opened as a whole */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SERVICES_MAX);
+	__type(key, __u32);
+	__type(value, struct host_signals);
+} signals SEC(".maps");

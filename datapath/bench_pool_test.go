@@ -1,0 +1,100 @@
+package datapath
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"sextant/pool"
+)
+
+// BenchmarkPoolChange is how long it takes from a decided change of the pool (1,000 backends, 65,537 buckets, 2 candidates) until packets
+// are forwarded by it: the next generation, the spare table, and the switch. "live" ends there; "returned" is when the kernel has
+// seen the last packet of the table before off.
+func BenchmarkPoolChange(b *testing.B) {
+	const backends, buckets, middle = 1000, 65537, 500
+	b.Logf("%-10s %-10s %10s %10s %10s %12s", "table", "change", "live, us", "lowest", "highest", "returned, us")
+	up := make([]pool.Backend, backends)
+	for i := range up {
+		up[i] = pool.Backend{ID: uint16(i + 1), Weight: 16}
+	}
+	with := func(edit func(*pool.Backend)) []pool.Backend {
+		changed := slices.Clone(up)
+		edit(&changed[middle])
+		return changed
+	}
+	draining := with(func(m *pool.Backend) { m.State = pool.Draining })
+	down := with(func(m *pool.Backend) { m.State = pool.Down })
+	for _, method := range []pool.Method{pool.Rendezvous, pool.Exact} {
+		for _, c := range []struct {
+			name          string
+			before, after []pool.Backend
+		}{
+			{"drain", up, draining},
+			{"undrain", draining, up},
+			{"down", up, down},
+			{"back", down, up},
+			{"weight", up, with(func(m *pool.Backend) { m.Weight = 8 })},
+			{"new", up, append(slices.Clone(up), pool.Backend{ID: backends + 1, Weight: 16})},
+		} {
+			b.Run(fmt.Sprintf("%v/%s", method, c.name), func(b *testing.B) {
+				spec := pool.Spec{Buckets: buckets, Seed: 1, Method: method, Candidates: 2}
+				measurePoolChange(b, spec, method, c.name, c.before, c.after)
+			})
+		}
+	}
+}
+
+// poolChanges is how often each change is made, after a few that are not counted.
+const poolChanges, poolWarmUp = 31, 4
+
+func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name string, before, after []pool.Backend) {
+	w := newWorld(b)
+	config := edgeConfig(b)
+	config.Buckets = spec.Buckets
+	e, err := OpenEdge(w.dir, config)
+	must(b, err)
+	defer e.Close()
+	at, err := pool.New(spec, before, 0)
+	must(b, err)
+	var live, returned []time.Duration
+	for b.Loop() {
+		for round := range poolChanges + poolWarmUp {
+			must(b, e.SetChains(1, at))
+			seen := watchTable(b, e)
+			begun := time.Now()
+			next, err := at.Next(after, time.Minute)
+			must(b, err)
+			must(b, e.SetChains(1, next))
+			end := time.Since(begun)
+			if switched := (<-seen).Sub(begun); round >= poolWarmUp {
+				live, returned = append(live, switched), append(returned, end)
+			}
+		}
+	}
+	slices.Sort(live)
+	slices.Sort(returned)
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	b.Logf("%-10v %-10s %10.0f %10.0f %10.0f %12.0f", method, name, us(live[len(live)/2]), us(live[0]), us(live[len(live)-1]), us(returned[len(returned)/2]))
+}
+
+// watchTable looks all the time which table the service has, and tells when that becomes another one. It needs a processor of its own.
+func watchTable(b *testing.B, e *Edge) <-chan time.Time {
+	b.Helper()
+	tables := e.maps["tables"]
+	var first uint32
+	must(b, tables.Lookup(uint32(1), &first))
+	seen, watching := make(chan time.Time, 1), make(chan struct{})
+	go func() {
+		close(watching)
+		for id := first; ; {
+			if err := tables.Lookup(uint32(1), &id); err != nil || id != first {
+				seen <- time.Now()
+				return
+			}
+		}
+	}()
+	<-watching
+	return seen
+}

@@ -1,0 +1,103 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Pinned is something in a node's directory on the bpf file system.
+type Pinned struct {
+	Path    string `json:"path"`
+	Kind    string `json:"kind"` // link, map
+	ID      uint32 `json:"id"`
+	Type    string `json:"type"`
+	Problem string `json:"problem,omitempty"` // why it can't be told
+
+	// Links.
+	Program   string `json:"program,omitempty"`
+	ProgramID uint32 `json:"programId,omitempty"`
+	Tag       string `json:"tag,omitempty"`
+	Interface uint32 `json:"interfaceIndex,omitempty"`
+
+	// Maps.
+	KeySize    uint32 `json:"keyBytes,omitempty"`
+	ValueSize  uint32 `json:"valueBytes,omitempty"`
+	MaxEntries uint32 `json:"maxEntries,omitempty"`
+	Memory     uint64 `json:"memoryBytes,omitempty"`
+}
+
+// DescribePins lists what is pinned for a node, without the content of the maps. No directory: no pins.
+func DescribePins(node string) ([]Pinned, error) {
+	list := []Pinned{}
+	for _, role := range []string{"edge", "host"} {
+		pins, err := os.ReadDir(filepath.Join(node, role))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("describe pins: %w", err)
+		}
+		for _, pin := range pins {
+			p := Pinned{Path: filepath.Join(node, role, pin.Name())}
+			if err := p.describe(strings.HasPrefix(pin.Name(), linkPrefix)); err != nil {
+				p.Problem = err.Error()
+			}
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+func (p *Pinned) describe(isLink bool) error {
+	if isLink {
+		return p.describeLink()
+	}
+	p.Kind = "map"
+	m, err := ebpf.LoadPinnedMap(p.Path, nil)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	info, err := m.Info()
+	if err != nil {
+		return err
+	}
+	id, _ := info.ID()
+	p.Memory, _ = info.Memlock()
+	p.ID, p.Type, p.KeySize, p.ValueSize, p.MaxEntries = uint32(id), m.Type().String(), m.KeySize(), m.ValueSize(), m.MaxEntries()
+	return nil
+}
+
+func (p *Pinned) describeLink() error {
+	p.Kind = "link"
+	l, err := link.LoadPinnedLink(p.Path, nil)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return err
+	}
+	p.ID, p.ProgramID = uint32(info.ID), uint32(info.Program)
+	if xdp := info.XDP(); xdp != nil {
+		p.Interface = xdp.Ifindex
+	}
+	if tcx := info.TCX(); tcx != nil {
+		p.Interface = tcx.Ifindex
+	}
+	program, err := ebpf.NewProgramFromID(info.Program)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	details, err := program.Info()
+	if err != nil {
+		return err
+	}
+	p.Program, p.Tag, p.Type = details.Name, details.Tag, program.Type().String()
+	return nil
+}

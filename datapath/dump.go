@@ -1,0 +1,226 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+)
+
+// Entry is one of a map, in words: structures are maps by field name, addresses and numbers in network order are readable.
+type Entry struct {
+	Key   any `json:"key"`
+	Value any `json:"value"`
+	CPU   int `json:"cpu"` // whose copy it is; -1: there is one for all
+}
+
+// ErrNoMap says that there is no map of a name.
+var ErrNoMap = errors.New("no such map")
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of the chains ("tables"), the key is
+// service and bucket.
+func (e *Edge) Dump(name string, limit int) ([]Entry, error) { return e.dump(loadEdge, name, limit) }
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (h *Host) Dump(name string, limit int) ([]Entry, error) { return h.dump(loadHost, name, limit) }
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (h *Headend) Dump(name string, limit int) ([]Entry, error) {
+	return h.dump(loadSteer, name, limit)
+}
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (m *Merge) Dump(name string, limit int) ([]Entry, error) { return m.dump(loadMerge, name, limit) }
+
+func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string, limit int) ([]Entry, error) {
+	spec, err := load()
+	if err != nil {
+		return nil, err
+	}
+	m, known := c.maps[name]
+	shape := spec.Maps[name]
+	if !known || shape == nil {
+		return nil, fmt.Errorf("dump %s: %w", name, ErrNoMap)
+	}
+	d := dumper{limit: limit, key: shape.Key, value: shape.Value}
+	switch {
+	case m.Type() == ebpf.ArrayOfMaps && name != "tables":
+		return nil, fmt.Errorf("dump %s: it holds maps: %w", name, ErrNoMap)
+	case m.Type() == ebpf.RingBuf:
+		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)
+	case m.Type() == ebpf.ArrayOfMaps:
+		err = d.tables(m, spec)
+	default:
+		err = d.entries(m, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dump %s: %w", name, err)
+	}
+	return d.list, nil
+}
+
+// dumper reads entries until there are enough.
+type dumper struct {
+	limit      int
+	key, value btf.Type
+	list       []Entry
+}
+
+// entries reads those of a map. Service, if there is one, is a part of the key.
+func (d *dumper) entries(m *ebpf.Map, service *uint32) error {
+	array := m.Type() == ebpf.Array || m.Type() == ebpf.PerCPUArray
+	key, raw := []byte(nil), make([]byte, m.ValueSize())
+	var values [][]byte
+	var target any = &raw
+	if perCPU(m.Type()) {
+		target = &values
+	}
+	for entries := m.Iterate(); len(d.list) < d.limit; {
+		if !entries.Next(&key, target) {
+			return entries.Err()
+		}
+		copies := values
+		if !perCPU(m.Type()) {
+			copies = [][]byte{raw}
+		}
+		for cpu, value := range copies {
+			if array && isZero(value) || len(d.list) == d.limit {
+				continue
+			}
+			e := Entry{Key: inWords(d.key, key), Value: inWords(d.value, value), CPU: cpu}
+			if !perCPU(m.Type()) {
+				e.CPU = -1
+			}
+			if service != nil {
+				e.Key = map[string]any{"service": *service, "bucket": e.Key}
+			}
+			d.list = append(d.list, e)
+		}
+	}
+	return nil
+}
+
+// tables reads the chains of all services.
+func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec) error {
+	var chain *btf.Struct
+	if err := spec.Types.TypeByName("chain", &chain); err != nil {
+		return err
+	}
+	d.value = chain
+	for service := range m.MaxEntries() {
+		var table *ebpf.Map
+		err := m.Lookup(service, &table)
+		if errors.Is(err, ebpf.ErrKeyNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = d.entries(table, &service)
+		table.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isZero(value []byte) bool {
+	for _, b := range value {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// inWords reads bytes by their C type. What has no type is hexadecimal, or a number if it could be one.
+func inWords(t btf.Type, raw []byte) any {
+	if t == nil {
+		if len(raw) == 4 {
+			return binary.NativeEndian.Uint32(raw)
+		}
+		return hex.EncodeToString(raw)
+	}
+	if named, ok := t.(*btf.Typedef); ok && strings.HasPrefix(named.Name, "__be") {
+		return bigEndianNumber(raw)
+	}
+	switch u := btf.UnderlyingType(t).(type) {
+	case *btf.Int:
+		return numberOf(u, raw)
+	case *btf.Enum:
+		return enumWord(u, raw)
+	case *btf.Array:
+		return arrayOf(u, raw)
+	case *btf.Struct:
+		if u.Name == "address" && len(raw) == 16 {
+			return netip.AddrFrom16([16]byte(raw)).Unmap().String()
+		}
+		fields := map[string]any{}
+		for _, m := range u.Members {
+			size, err := btf.Sizeof(m.Type)
+			at := int(m.Offset.Bytes())
+			if err == nil && m.BitfieldSize == 0 && at+size <= len(raw) && m.Name != "reserved" {
+				fields[m.Name] = inWords(m.Type, raw[at:at+size])
+			}
+		}
+		return fields
+	}
+	return hex.EncodeToString(raw)
+}
+
+func bigEndianNumber(raw []byte) uint64 {
+	var n uint64
+	for _, b := range raw {
+		n = n<<8 | uint64(b)
+	}
+	return n
+}
+
+func numberOf(t *btf.Int, raw []byte) any {
+	var n uint64
+	switch len(raw) {
+	case 1:
+		n = uint64(raw[0])
+	case 2:
+		n = uint64(binary.NativeEndian.Uint16(raw))
+	case 4:
+		n = uint64(binary.NativeEndian.Uint32(raw))
+	case 8:
+		n = binary.NativeEndian.Uint64(raw)
+	default:
+		return hex.EncodeToString(raw)
+	}
+	if t.Encoding == btf.Signed {
+		shift := 64 - 8*len(raw)
+		return int64(n<<shift) >> shift
+	}
+	return n
+}
+
+func enumWord(t *btf.Enum, raw []byte) any {
+	n := numberOf(&btf.Int{Size: t.Size}, raw)
+	for _, v := range t.Values {
+		if v.Value == n {
+			return v.Name
+		}
+	}
+	return n
+}
+
+func arrayOf(t *btf.Array, raw []byte) any {
+	size, err := btf.Sizeof(t.Type)
+	if err != nil || size == 0 || size == 1 {
+		return hex.EncodeToString(raw)
+	}
+	list := []any{}
+	for at := 0; at+size <= len(raw); at += size {
+		list = append(list, inWords(t.Type, raw[at:at+size]))
+	}
+	return list
+}

@@ -1,0 +1,299 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/forward"
+)
+
+// Explainer runs a program on given frames, as the kernel would on frames that arrive, and disturbs nothing: it is the loaded
+// program a second time (the same tag), on the same tables, with counters and memories of its own. Those memories that
+// decide about packets are copied when it is opened; frames that are run one after the other then meet what the ones
+// before left, as packets do. Its methods are for one goroutine, in the network namespace of the node.
+type Explainer struct {
+	*collection
+	program  *ebpf.Program
+	live     *ebpf.Program
+	counters [2][]uint64 // drops and outcomes so far
+	out      []byte
+}
+
+// Explained is what the program did with a frame.
+type Explained struct {
+	Verdict   forward.Verdict
+	Outcome   string // under which it was counted (enum outcome); "" when dropped
+	Taken     bool   // HandToKernel: decapsulated for the local stack
+	Reason    string // why it was dropped; "" if it was not. hop_limit also of a packet that the kernel is to answer
+	Frame     []byte // after processing; nil when dropped. Valid until the next run
+	Interface uint32 // by which Transmit and Redirect send
+}
+
+// A memory is how an explainer treats a map.
+type memory uint8
+
+const (
+	copied memory = iota // decides about packets and is written by the program
+	shared               // only Go and other programs write it
+	fresh                // counters, and what can be looked up again
+)
+
+// memories names the maps of both programs that are not copied.
+var memories = map[string]memory{
+	"services": shared, "tables": shared, "sids": shared, "ports": shared, "fib_epoch": shared, "accept_policies": shared, "busy": shared,
+	"reported": shared, "signals": shared,
+	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh, "served": fresh, "next_hops": fresh,
+	"captured": fresh, "capture_scratch": fresh,
+	"answers": fresh,
+}
+
+// Explainer opens one for the program that runs on the interfaces of a side. Close it.
+func (e *Edge) Explainer(side Side) (*Explainer, error) {
+	spec, err := e.spec(side)
+	if err != nil {
+		return nil, err
+	}
+	if e.programs[side] == nil {
+		return nil, fmt.Errorf("explain packets: no interface of this edge is %s", [...]string{"external", "internal", "mixed"}[side])
+	}
+	return newExplainer(e.collection, spec, "edge", e.programs[side])
+}
+
+// Explainer opens one for the program that runs on the host's interfaces. Close it.
+func (h *Host) Explainer() (*Explainer, error) {
+	spec, err := h.spec()
+	if err != nil {
+		return nil, err
+	}
+	return newExplainer(h.collection, spec, "host", h.programs["host"])
+}
+
+func newExplainer(running *collection, spec *ebpf.CollectionSpec, name string, live *ebpf.Program) (*Explainer, error) {
+	for other := range spec.Programs {
+		if other != name {
+			delete(spec.Programs, other)
+		}
+	}
+	x := &Explainer{collection: &collection{maps: map[string]*ebpf.Map{}}, live: live, out: make([]byte, explainFrameMax)}
+	if err := x.open(running, spec, name); err != nil {
+		x.Close()
+		return nil, fmt.Errorf("explain packets: %w", err)
+	}
+	return x, nil
+}
+
+// explainFrameMax bounds a frame after processing, in bytes: what an IP length field can say, and headers.
+const explainFrameMax = 1 << 17
+
+func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name string) error {
+	for table, m := range running.maps {
+		var own *ebpf.Map
+		var err error
+		switch memories[table] {
+		case shared:
+			own, err = m.Clone()
+		case copied:
+			own, err = copyMap(spec.Maps[table], m)
+		case fresh:
+			continue // made with the program
+		}
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", table, err)
+		}
+		x.maps[table] = own
+	}
+	programs, err := x.load(spec)
+	if err != nil {
+		return err
+	}
+	x.program = programs[name]
+	if got, want := x.Tag(), tagOf(x.live); got != want {
+		return fmt.Errorf("the program that runs (tag %s) is not the one of this agent (tag %s); restart the agent", want, got)
+	}
+	for i, counters := range x.enums() {
+		x.counters[i] = make([]uint64, x.maps[counters.table].MaxEntries())
+	}
+	return nil
+}
+
+// copyMap makes a map with the same entries.
+func copyMap(spec *ebpf.MapSpec, from *ebpf.Map) (*ebpf.Map, error) {
+	to, err := ebpf.NewMap(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := copyEntries(to, from); err != nil {
+		to.Close()
+		return nil, err
+	}
+	return to, nil
+}
+
+// copyEntries reads what the kernel gives, entry by entry: of a map that changes meanwhile, an entry may be missing.
+func copyEntries(to, from *ebpf.Map) error {
+	key, value := []byte(nil), any(nil)
+	entries := from.Iterate()
+	if perCPU(from.Type()) {
+		var values [][]byte
+		for entries.Next(&key, &values) {
+			if err := to.Put(key, values); err != nil {
+				return err
+			}
+		}
+		return entries.Err()
+	}
+	value = make([]byte, from.ValueSize())
+	for entries.Next(&key, value) {
+		if err := to.Put(key, value); err != nil {
+			return err
+		}
+	}
+	return entries.Err()
+}
+
+func perCPU(t ebpf.MapType) bool {
+	return slices.Contains([]ebpf.MapType{ebpf.PerCPUArray, ebpf.PerCPUHash, ebpf.LRUCPUHash}, t)
+}
+
+// Tag is the hash of the program's instructions, which both copies of it have.
+func (x *Explainer) Tag() string { return tagOf(x.program) }
+
+// xdpContext is struct xdp_md.
+type xdpContext struct {
+	Data, DataEnd, DataMeta, Ingress, Queue, Egress uint32
+}
+
+// What XDP programs return, enum xdp_action.
+const (
+	xdpPass     = 2
+	xdpTransmit = 3
+	xdpRedirect = 4
+)
+
+// minFrame is the least that the kernel runs a program on, in bytes: an Ethernet header.
+const minFrame = 14
+
+// Run gives the program a frame that arrives on the interface of an index.
+func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
+	if len(frame) < minFrame {
+		return Explained{}, fmt.Errorf("explain a frame of %d bytes: it has no whole Ethernet header; give %d bytes or more",
+			len(frame), minFrame)
+	}
+	options := ebpf.RunOptions{
+		Data: frame, DataOut: x.out, Context: xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(ingress)},
+	}
+	code, err := x.program.Run(&options)
+	if err != nil {
+		return Explained{}, fmt.Errorf("run the program on a frame of %d bytes: %w; the longest that fits is about 60 KiB", len(frame), err)
+	}
+	counted, err := x.counted()
+	if err != nil {
+		return Explained{}, err
+	}
+	e := Explained{Reason: counted[0], Outcome: counted[1], Frame: options.DataOut, Taken: counted[1] == "taken"}
+	switch e.Verdict = verdictOf(code, e.Outcome); e.Verdict {
+	case forward.Transmit:
+		e.Interface = uint32(ingress)
+	case forward.Redirect:
+		e.Interface, err = x.interfaceOf(options.DataOut)
+	case forward.Drop:
+		e.Frame = nil
+	}
+	return e, err
+}
+
+// An enumeration of counters.
+type enumeration struct {
+	table string
+	names []string
+}
+
+func (x *Explainer) enums() [2]enumeration {
+	return [2]enumeration{{"drops", reasonNames()}, {"outcomes", outcomeNames()}}
+}
+
+// counted names the reason and the outcome that the last run has counted; "" for none.
+func (x *Explainer) counted() (names [2]string, err error) {
+	for i, enum := range x.enums() {
+		totals, err := totalsOf(x.maps[enum.table])
+		if err != nil {
+			return names, fmt.Errorf("read what %s has counted: %w", enum.table, err)
+		}
+		for number, total := range totals {
+			if total != x.counters[i][number] {
+				names[i], x.counters[i][number] = nameOf(enum.names, number), total
+			}
+		}
+	}
+	return names, nil
+}
+
+// totalsOf adds up all entries of an array of counters per CPU, in one request.
+func totalsOf(m *ebpf.Map) ([]uint64, error) {
+	entries := int(m.MaxEntries())
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, err
+	}
+	var cursor ebpf.MapBatchCursor
+	values := make([]uint64, entries*cpus)
+	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, err
+	}
+	totals := make([]uint64, entries)
+	for i, v := range values {
+		totals[i/cpus] += v
+	}
+	return totals, nil
+}
+
+// interfaceOf finds the interface by which a redirected frame leaves: the kernel does not tell, but the program notes each
+// next hop that it asks for, with the addresses that the frame has now. It is at the place of the SID's id and the flow's
+// choice, or at that of answers that are not kept; a SID that is not of the block can be anywhere. 0: it is not known.
+func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
+	type place struct{ set, choice int }
+	places := []place{{nextHopSIDs, 0}}
+	if ip := frame[minFrame:]; len(ip) >= outerLength {
+		id := int(ip[ipv6Destination+4])<<8 | int(ip[ipv6Destination+5])
+		places = append(places, place{id % nextHopSIDs, int(ip[3]) % nextHopChoices})
+	}
+	for set := range nextHopSIDs {
+		for choice := range nextHopChoices {
+			places = append(places, place{set, choice})
+		}
+	}
+	for _, at := range places {
+		var sets []nextHopSet
+		if err := x.maps["next_hops"].Lookup(uint32(at.set), &sets); err != nil {
+			return 0, fmt.Errorf("read next hops: %w", err)
+		}
+		for _, set := range sets {
+			if hop := set.Choices[at.choice]; hop.How == nextHopSend && hop.Addresses == [12]byte(frame) {
+				return hop.Interface, nil
+			}
+		}
+	}
+	return 0, nil
+}
+
+const (
+	outerLength     = 40 // bytes of an IPv6 header
+	ipv6Destination = 24 // offset in it
+)
+
+// Served returns what the explained packets have counted for the service of index; index 0 is what belonged to none. Host only.
+func (x *Explainer) Served(index uint32) (HostTraffic, error) {
+	return hostTraffic(x.maps["served"], index)
+}
+
+// Refusal returns what the slot of a flow's hash remembers of a refused SYN: it changes when the flow is refused anew. Host only.
+func (x *Explainer) Refusal(hash uint64) (memory uint64, err error) {
+	err = x.maps["refusals"].Lookup(uint32(hash)%x.maps["refusals"].MaxEntries(), &memory)
+	return memory, err
+}
+
+// Close lets go of the copy.
+func (x *Explainer) Close() { x.close() }

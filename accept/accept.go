@@ -1,8 +1,3 @@
-// Package accept decides whether a server takes a connection that it may still refuse.
-//
-// With service hunting (Desmouceaux et al., "SRLB: The Power of Choices in Load Balancing with Segment Routing", 2017) a SYN
-// visits its candidate servers in turn. Each but the last asks its policy; the last must accept. The policies here are the
-// paper's Algorithms 1 and 2 over integers, because the eBPF program that runs the same function has no floating point.
 package accept
 
 import "fmt"
@@ -17,9 +12,11 @@ const (
 	Static
 	// Dynamic adapts that number so that about half of the offers are accepted (SR_dyn, Algorithm 2).
 	Dynamic
+	// Average accepts unless the server is busier than the servers are in the mean, as far as it has learnt.
+	Average
 )
 
-var kindNames = [...]string{Always: "always", Static: "static", Dynamic: "dynamic"}
+var kindNames = [...]string{Always: "always", Static: "static", Dynamic: "dynamic", Average: "average"}
 
 // String returns the name that configuration files use.
 func (k Kind) String() string {
@@ -29,14 +26,14 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// ParseKind reads "always", "static" or "dynamic".
+// ParseKind reads the name of a policy.
 func ParseKind(text string) (Kind, error) {
 	for k, name := range kindNames {
 		if text == name {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static or dynamic", text)
+	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static, dynamic or average", text)
 }
 
 // Policy is a policy with its parameters. Fields that its Kind does not mention are ignored.
@@ -52,13 +49,34 @@ type Policy struct {
 	// LowPermille and HighPermille bound the share of accepted offers, in thousandths, that Dynamic leaves alone; the paper
 	// uses 400 and 600.
 	LowPermille, HighPermille uint32
+	// Cores is what Average divides the busy connections by, so that servers of different sizes can compare themselves; 0 is 1.
+	Cores uint32
+	// Reported says that Offer.Busy is what a load source reports of the server, and not the number of its connections. No policy
+	// asks; the host has to know where to look.
+	Reported bool
+	// Queue says that what is reported is the listener's accept queue, which the data plane reads itself.
+	Queue bool
 }
 
-// State is what Dynamic remembers between offers. The other policies leave it as it is.
+// State is what Dynamic and Average remember between offers. The other policies leave it as it is.
 type State struct {
-	Threshold uint32 // current c
-	Attempts  uint32 // offers seen in this window
-	Accepted  uint32 // of these, accepted
+	Threshold uint32           // Dynamic: current c
+	Attempts  uint32           // Dynamic: offers seen in this window
+	Accepted  uint32           // Dynamic: of these, accepted
+	Levels    [MaxLevels]Level // Average: the load that a connection meets with 0, 1, 2 candidates left; 0: not known yet
+}
+
+// Offer is a new connection that a server is offered.
+type Offer struct {
+	Busy uint32 // connections that the server has
+	Left uint32 // candidates after this one; 0: it must accept
+	Told Note   // what the candidate before has said
+}
+
+// Answer is what a server does with an offer.
+type Answer struct {
+	Accept bool
+	Tell   Note // what the next candidate is told, if the server does not accept
 }
 
 // Initial returns the state before the first offer.
@@ -66,15 +84,37 @@ func (p Policy) Initial() State {
 	return State{Threshold: p.Threshold}
 }
 
-// Decide answers one offer while busy connections are being served, and returns the state for the next one.
-func (p Policy) Decide(s State, busy uint32) (accept bool, next State) {
+// ThresholdIn returns how many busy connections are too many for an offer that one more candidate could take; 0 also of Always,
+// which has no such number.
+func (p Policy) ThresholdIn(s State) uint32 {
 	switch p.Kind {
 	case Static:
-		return busy < p.Threshold, s
+		return p.Threshold
 	case Dynamic:
-		return p.decideDynamic(s, busy)
+		return s.Threshold
+	case Average:
+		return p.averageThreshold(s.Levels[0])
 	default:
-		return true, s
+		return 0
+	}
+}
+
+// Decide answers one offer, and returns the state for the next one.
+func (p Policy) Decide(s State, o Offer) (Answer, State) {
+	if p.Kind == Average {
+		return p.decideAverage(s, o)
+	}
+	if o.Left == 0 {
+		return Answer{Accept: true}, s
+	}
+	switch p.Kind {
+	case Static:
+		return Answer{Accept: o.Busy < p.Threshold}, s
+	case Dynamic:
+		accept, next := p.decideDynamic(s, o.Busy)
+		return Answer{Accept: accept}, next
+	default:
+		return Answer{Accept: true}, s
 	}
 }
 

@@ -13,6 +13,12 @@ import (
 // paper is Dynamic with the parameters of the paper's experiments, for 32 workers.
 var paper = accept.Policy{Kind: accept.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}
 
+// decide offers a connection that another candidate could take.
+func decide(p accept.Policy, s accept.State, busy uint32) (bool, accept.State) {
+	answer, next := p.Decide(s, accept.Offer{Busy: busy, Left: 1})
+	return answer.Accept, next
+}
+
 func TestInitial(t *testing.T) {
 	if got, want := (accept.Policy{Threshold: 7}).Initial(), (accept.State{Threshold: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -22,7 +28,7 @@ func TestInitial(t *testing.T) {
 func TestAlways(t *testing.T) {
 	p := accept.Policy{Kind: accept.Always}
 	for _, busy := range []uint32{0, 1, math.MaxUint32} {
-		if ok, next := p.Decide(p.Initial(), busy); !ok || next != p.Initial() {
+		if ok, next := decide(p, p.Initial(), busy); !ok || next != p.Initial() {
 			t.Errorf("%d busy: accept is %v, state %+v", busy, ok, next)
 		}
 	}
@@ -45,43 +51,56 @@ func TestStatic(t *testing.T) {
 	}
 	for _, test := range tests {
 		p := accept.Policy{Kind: accept.Static, Threshold: test.threshold}
-		if got, next := p.Decide(p.Initial(), test.busy); got != test.want || next != p.Initial() {
+		if got, next := decide(p, p.Initial(), test.busy); got != test.want || next != p.Initial() {
 			t.Errorf("threshold %d, %d busy: accept is %v, want %v; state %+v", test.threshold, test.busy, got, test.want, next)
+		}
+	}
+}
+
+// The last candidate must accept, whatever its policy, and the paper's policies learn nothing from that.
+func TestLastCandidateAccepts(t *testing.T) {
+	for _, kind := range []accept.Kind{accept.Always, accept.Static, accept.Dynamic, accept.Average} {
+		p := accept.Policy{Kind: kind, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}
+		answer, next := p.Decide(p.Initial(), accept.Offer{Busy: 1000})
+		if !answer.Accept || kind != accept.Average && next != p.Initial() {
+			t.Errorf("%v: accept is %v, state %+v", kind, answer.Accept, next)
 		}
 	}
 }
 
 // Algorithm 2, one step: the state before, the busy connections, the answer and the state after.
 func TestDynamicStep(t *testing.T) {
-	type state = accept.State
+	dynamicState := func(threshold, attempts, accepted uint32) accept.State {
+		return accept.State{Threshold: threshold, Attempts: attempts, Accepted: accepted}
+	}
 	tests := map[string]struct {
 		policy accept.Policy
-		before state
+		before accept.State
 		busy   uint32
 		want   bool
-		after  state
+		after  accept.State
 	}{
-		"accepted within a window": {paper, state{4, 10, 5}, 3, true, state{4, 11, 6}},
-		"refused within a window":  {paper, state{4, 10, 5}, 4, false, state{4, 11, 5}},
+		"accepted within a window": {paper, dynamicState(4, 10, 5), 3, true, dynamicState(4, 11, 6)},
+		"refused within a window":  {paper, dynamicState(4, 10, 5), 4, false, dynamicState(4, 11, 5)},
 		"end of window, few accepted: up; decided with the new threshold, counted in the new window": {
-			paper, state{4, 49, 19}, 4, true, state{5, 0, 1}},
-		"end of window, refused with the new threshold": {paper, state{4, 49, 19}, 5, false, state{5, 0, 0}},
-		"end of window, many accepted: down":            {paper, state{4, 49, 31}, 3, false, state{3, 0, 0}},
-		"just 0.4 is not below":                         {paper, state{4, 49, 20}, 3, true, state{4, 0, 1}},
-		"just 0.6 is not above":                         {paper, state{4, 49, 30}, 3, true, state{4, 0, 1}},
-		"not above the number of workers":               {paper, state{32, 49, 0}, 32, false, state{32, 0, 0}},
-		"not below 0":                                   {paper, state{0, 49, 49}, 0, false, state{0, 0, 0}},
-		"workers 0: never up":                           {accept.Policy{Kind: accept.Dynamic, Window: 1, LowPermille: 400, HighPermille: 600}, state{0, 0, 0}, 0, false, state{0, 0, 0}},
-		"window 0: never adapts":                        {accept.Policy{Kind: accept.Dynamic, Workers: 9, LowPermille: 400, HighPermille: 600}, state{2, 49, 0}, 2, false, state{2, 50, 0}},
-		"window 1: adapts at each offer":                {accept.Policy{Kind: accept.Dynamic, Window: 1, Workers: 9, LowPermille: 400, HighPermille: 600}, state{2, 0, 1}, 0, true, state{1, 0, 1}},
+			paper, dynamicState(4, 49, 19), 4, true, dynamicState(5, 0, 1)},
+		"end of window, refused with the new threshold": {paper, dynamicState(4, 49, 19), 5, false, dynamicState(5, 0, 0)},
+		"end of window, many accepted: down":            {paper, dynamicState(4, 49, 31), 3, false, dynamicState(3, 0, 0)},
+		"just 0.4 is not below":                         {paper, dynamicState(4, 49, 20), 3, true, dynamicState(4, 0, 1)},
+		"just 0.6 is not above":                         {paper, dynamicState(4, 49, 30), 3, true, dynamicState(4, 0, 1)},
+		"not above the number of workers":               {paper, dynamicState(32, 49, 0), 32, false, dynamicState(32, 0, 0)},
+		"not below 0":                                   {paper, dynamicState(0, 49, 49), 0, false, dynamicState(0, 0, 0)},
+		"workers 0: never up":                           {accept.Policy{Kind: accept.Dynamic, Window: 1, LowPermille: 400, HighPermille: 600}, dynamicState(0, 0, 0), 0, false, dynamicState(0, 0, 0)},
+		"window 0: never adapts":                        {accept.Policy{Kind: accept.Dynamic, Workers: 9, LowPermille: 400, HighPermille: 600}, dynamicState(2, 49, 0), 2, false, dynamicState(2, 50, 0)},
+		"window 1: adapts at each offer":                {accept.Policy{Kind: accept.Dynamic, Window: 1, Workers: 9, LowPermille: 400, HighPermille: 600}, dynamicState(2, 0, 1), 0, true, dynamicState(1, 0, 1)},
 		"products beyond 32 bits: 0.5 of the longest window": {
 			accept.Policy{Kind: accept.Dynamic, Window: math.MaxUint32, Workers: 9, LowPermille: 400, HighPermille: 600},
-			state{2, math.MaxUint32 - 1, math.MaxUint32 / 2}, 0, true, state{2, 0, 1}},
-		"a threshold above the workers, from before they were lowered, comes down": {paper, state{40, 49, 49}, 0, true, state{39, 0, 1}},
+			dynamicState(2, math.MaxUint32-1, math.MaxUint32/2), 0, true, dynamicState(2, 0, 1)},
+		"a threshold above the workers, from before they were lowered, comes down": {paper, dynamicState(40, 49, 49), 0, true, dynamicState(39, 0, 1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, after := test.policy.Decide(test.before, test.busy)
+			got, after := decide(test.policy, test.before, test.busy)
 			if got != test.want || after != test.after {
 				t.Errorf("accept is %v, state %+v; want %v, %+v", got, after, test.want, test.after)
 			}
@@ -123,7 +142,7 @@ func TestDynamicConverges(t *testing.T) {
 		for window := range 40 {
 			accepted = 0
 			for _, busy := range offers {
-				ok, next := p.Decide(s, busy)
+				ok, next := decide(p, s, busy)
 				if distance := int64(next.Threshold) - int64(s.Threshold); distance < -1 || distance > 1 {
 					t.Fatalf("start %d, window %d: threshold went from %d to %d", initial, window, s.Threshold, next.Threshold)
 				}
@@ -148,7 +167,7 @@ func TestDynamicInvariants(t *testing.T) {
 		p.Threshold = rapid.Uint32Range(0, p.Workers).Draw(t, "threshold")
 		s := p.Initial()
 		for _, busy := range rapid.SliceOfN(rapid.Uint32Range(0, 50), 0, 300).Draw(t, "busy") {
-			ok, next := p.Decide(s, busy)
+			ok, next := decide(p, s, busy)
 			if ok != (busy < next.Threshold) {
 				t.Fatalf("accept is %v with %d busy and the threshold %d", ok, busy, next.Threshold)
 			}
@@ -161,7 +180,7 @@ func TestDynamicInvariants(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for kind, name := range map[accept.Kind]string{accept.Always: "always", accept.Static: "static", accept.Dynamic: "dynamic"} {
+	for kind, name := range map[accept.Kind]string{accept.Always: "always", accept.Static: "static", accept.Dynamic: "dynamic", accept.Average: "average"} {
 		if kind.String() != name {
 			t.Errorf("String of kind %d is %q, want %q", kind, kind, name)
 		}
@@ -172,7 +191,7 @@ func TestKinds(t *testing.T) {
 	if got := accept.Kind(9).String(); got != "Kind(9)" {
 		t.Errorf("String of an unknown kind is %q", got)
 	}
-	if _, err := accept.ParseKind("sometimes"); err == nil || !strings.Contains(err.Error(), `"sometimes"; use always, static or dynamic`) {
+	if _, err := accept.ParseKind("sometimes"); err == nil || !strings.Contains(err.Error(), `"sometimes"; use always, static, dynamic or average`) {
 		t.Errorf("ParseKind(sometimes): error %v", err)
 	}
 }

@@ -23,6 +23,7 @@ type Experiment struct {
 type Options struct {
 	Folder   string            // results go into a folder below, named after the experiment
 	Quick    bool              // fewer cases: shows that it runs, not what the source shows
+	Requests int               // of experiments that make requests, in each setting; 0: as many as the source, or fewer if Quick
 	Fresh    bool              // do not resume a run that did not finish
 	Workers  int               // how many processors may be used
 	Version  string            // of the program, for the report
@@ -106,6 +107,18 @@ type Table struct {
 
 // Quick tells whether fewer cases will do.
 func (r *Recorder) Quick() bool { return r.options.Quick }
+
+// Requests is how many requests to make in each setting, where the source has made so many.
+func (r *Recorder) Requests(source int) int {
+	const quick = 20
+	switch {
+	case r.options.Requests > 0:
+		return r.options.Requests
+	case r.options.Quick:
+		return min(source, quick)
+	}
+	return source
+}
 
 // Workers is how many processors may be used.
 func (r *Recorder) Workers() int { return max(1, r.options.Workers) }

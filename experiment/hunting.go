@@ -1,14 +1,9 @@
 package experiment
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	"sextant/agent/api"
@@ -190,30 +185,12 @@ func (r *huntingRun) client(node string) (*api.Client, error) {
 	return api.NewClient(n.Socket), nil
 }
 
-// realtime starts its arguments in the scheduling class SCHED_RR where that is allowed: on a busy machine an ordinary process
-// waits for milliseconds, and the response times would be those of the machine.
-const realtime = `chrt -r 1 true 2>/dev/null && set -- chrt -r 1 "$@"; exec "$@"`
-
 // load runs the generator on the client node.
 func (r *huntingRun) load(ctx context.Context, measure time.Duration) (*loadgen.Result, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	rate := utilization * servers * cores / service.Seconds()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", realtime, "sh", self, "load", "http://[2001:db8:80::80]/", "-o", "json",
+	return Load(ctx, r.lab, "client", nil, "http://[2001:db8:80::80]/",
 		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--service", service.String(), "--seed", strconv.Itoa(seed),
 		"--warm-up", r.options.WarmUp.String(), "--duration", measure.String(), "--sources", "2001:db8:c::/112")
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := r.lab.Exec("client", cmd); err != nil {
-		return nil, fmt.Errorf("load the servers: %w: %s", err, strings.TrimSpace(stderr.String()))
-	}
-	var result loadgen.Result
-	if err := json.Unmarshal(stdout.Bytes(), &result); err != nil {
-		return nil, fmt.Errorf("load the servers: read the result: %w", err)
-	}
-	return &result, nil
 }
 
 // decisions are what the servers did with new connections.

@@ -1,7 +1,6 @@
 package queueing
 
 import (
-	"container/heap"
 	"fmt"
 	"math"
 	"time"
@@ -28,8 +27,9 @@ type Machine[J any] struct {
 	now      time.Duration
 	attained float64 // virtual time, in nanoseconds of CPU
 	started  uint64  // jobs that have begun to run, so that ties end in order of start
-	running  runQueue[J]
-	waiting  []task[J]
+	running  []task[J] // a binary heap by the end of the jobs
+	waiting  []task[J] // in order of arrival, from first on
+	first    int
 	finished []Finished[J]
 }
 
@@ -119,38 +119,71 @@ func (m *Machine[J]) start(t task[J]) {
 	t.tag = m.attained + t.demand
 	t.order = m.started
 	m.started++
-	heap.Push(&m.running, &t)
+	m.push(t)
 }
 
 // finish ends the first running job now and gives its worker to the first in line.
 func (m *Machine[J]) finish() {
-	done := heap.Pop(&m.running).(*task[J])
-	m.finished = append(m.finished, Finished[J]{Job: done.job, At: m.now})
-	if len(m.waiting) > 0 {
-		first := m.waiting[0]
-		m.waiting = m.waiting[1:]
-		m.start(first)
+	m.finished = append(m.finished, Finished[J]{Job: m.running[0].job, At: m.now})
+	m.pop()
+	if m.first == len(m.waiting) {
+		return
 	}
+	next := m.waiting[m.first]
+	m.waiting[m.first] = task[J]{} // forget the job
+	m.first++
+	if m.first == len(m.waiting) {
+		m.waiting, m.first = m.waiting[:0], 0
+	}
+	m.start(next)
 }
 
-// runQueue is a heap (container/heap) of running jobs by the virtual time of their end.
-type runQueue[J any] []*task[J]
-
-func (q runQueue[J]) Len() int      { return len(q) }
-func (q runQueue[J]) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *runQueue[J]) Push(x any)   { *q = append(*q, x.(*task[J])) }
-
-func (q runQueue[J]) Less(i, j int) bool {
-	if q[i].tag != q[j].tag {
-		return q[i].tag < q[j].tag
+// before orders jobs by the virtual time of their end, and those that end together by their start.
+func (t *task[J]) before(o *task[J]) bool {
+	if t.tag != o.tag {
+		return t.tag < o.tag
 	}
-	return q[i].order < q[j].order
+	return t.order < o.order
 }
 
-func (q *runQueue[J]) Pop() any {
-	last := len(*q) - 1
-	t := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return t
+// push adds a job to the heap. Package container/heap would take three times as long, for its calls through an interface.
+func (m *Machine[J]) push(t task[J]) {
+	m.running = append(m.running, t)
+	q, i := m.running, len(m.running)-1
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !t.before(&q[parent]) {
+			break
+		}
+		q[i] = q[parent]
+		i = parent
+	}
+	q[i] = t
+}
+
+// pop removes the first job from the heap.
+func (m *Machine[J]) pop() {
+	last := len(m.running) - 1
+	t := m.running[last]
+	m.running[last] = task[J]{} // forget the job
+	m.running = m.running[:last]
+	if last == 0 {
+		return
+	}
+	q, i := m.running, 0
+	for {
+		child := 2*i + 1
+		if child >= last {
+			break
+		}
+		if right := child + 1; right < last && q[right].before(&q[child]) {
+			child = right
+		}
+		if !q[child].before(&t) {
+			break
+		}
+		q[i] = q[child]
+		i = child
+	}
+	q[i] = t
 }

@@ -1,0 +1,143 @@
+package srlb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"sextant/accept"
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/examples"
+	"sextant/experiment"
+	"sextant/hunting"
+	"sextant/lab"
+	"sextant/loadgen"
+)
+
+// Of examples/hunting.yaml.
+const (
+	vip         = "http://[2001:db8:80::80]/"
+	clientRange = "2001:db8:c::/112"
+)
+
+// arena is a lab while it is up: that of examples/hunting.yaml or of examples/apache.yaml.
+type arena struct {
+	lab   *lab.Lab
+	cores int // of a server
+}
+
+// setting is a lab's file, and how many cores its servers have.
+type setting struct {
+	name, file string
+	text       []byte
+	cores      int
+}
+
+var (
+	emulated = setting{"srlb", "hunting.yaml", examples.Hunting, cores}
+	apaches  = setting{"srlb-apache", "apache.yaml", examples.Apache, 1}
+)
+
+// within builds the lab, calls body and takes the lab down again, whatever happens. If ctx ends before, the error wraps its cause.
+func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
+	spec, err := lab.Parse(s.file, s.text)
+	if err != nil {
+		return err
+	}
+	spec.Name = s.name
+	return lab.Run(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
+		err := body(ctx, &arena{lab: l, cores: s.cores})
+		if ctx.Err() != nil { // whatever error that led to
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		return err
+	})
+}
+
+// use gives the edge and all servers a policy.
+func (a *arena) use(ctx context.Context, p policy) error {
+	scheme, err := hunting.ParseScheme(p.scheme)
+	if err != nil {
+		return err
+	}
+	edge := api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: &scheme.Candidates}}
+	if err := a.put(ctx, "edge1", api.Edge, edge); err != nil {
+		return err
+	}
+	for i := range servers {
+		spec := api.ServiceSpec{Accept: acceptSpec(scheme.Policy, a.cores)}
+		if err := a.put(ctx, "web"+strconv.Itoa(i+1), api.Host, spec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *arena) put(ctx context.Context, node string, role api.Role, spec api.ServiceSpec) error {
+	n, err := a.lab.Node(node)
+	if err != nil {
+		return err
+	}
+	if _, err := api.NewClient(n.Socket).PutService(ctx, api.Update, "web", role, spec); err != nil {
+		return fmt.Errorf("set the policy of %s: %w", node, err)
+	}
+	return nil
+}
+
+// acceptSpec is a policy as the agents read it.
+func acceptSpec(p accept.Policy, cores int) *api.AcceptSpec {
+	name := config.Policy(p.Kind.String())
+	spec := &api.AcceptSpec{Policy: &name}
+	number := func(n int) *int { return &n }
+	switch p.Kind {
+	case accept.Static:
+		spec.Threshold = number(int(p.Threshold))
+	case accept.Dynamic:
+		spec.Workers = number(workers)
+	case accept.Average:
+		spec.Cores = number(cores)
+	}
+	return spec
+}
+
+// stream is a load of the lab.
+type stream struct {
+	url      string  // the emulated servers' if ""
+	rate     float64 // per second
+	service  time.Duration
+	warmUp   time.Duration
+	duration time.Duration
+	day      bool
+}
+
+func (s stream) arguments() []string {
+	arguments := []string{cmp.Or(s.url, vip), "--rate", strconv.FormatFloat(s.rate, 'f', -1, 64), "--service", s.service.String(),
+		"--seed", strconv.Itoa(seed), "--warm-up", s.warmUp.String(), "--duration", s.duration.String(), "--sources", clientRange}
+	if s.day {
+		arguments = append(arguments, "--day")
+	}
+	return arguments
+}
+
+// seed is of all loads: every policy meets the same requests.
+const seed = 1
+
+// load sends a stream and collects the responses.
+func (a *arena) load(ctx context.Context, s stream) (*loadgen.Result, []loadgen.Response, error) {
+	var responses []loadgen.Response
+	result, err := experiment.Load(ctx, a.lab, "client", func(r loadgen.Response) { responses = append(responses, r) }, s.arguments()...)
+	return result, responses, err
+}
+
+// overhead is the mean response time in ms of a request that needs no CPU time, on an idle lab.
+func (a *arena) overhead(ctx context.Context) (float64, error) {
+	result, err := experiment.Load(ctx, a.lab, "client", nil, vip+"?ms=0", "--rate", "200", "--warm-up", "1s", "--duration", "4s",
+		"--sources", clientRange)
+	if err != nil {
+		return 0, err
+	}
+	return result.Latency.MeanMs, nil
+}

@@ -1,0 +1,162 @@
+package srlb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sextant/experiment"
+)
+
+// labLoads are the loads at which the lab measures, and how many requests: response times scatter less at light load.
+func labLoads(quick bool) map[float64]int {
+	if quick {
+		return map[float64]int{0.61: 3000, 0.88: 4000}
+	}
+	return map[float64]int{0.2: 8000, 0.4: 12000, 0.61: 20000, 0.76: 20000, 0.88: 20000, 0.94: 20000}
+}
+
+// ordered are the loads from light to heavy.
+var ordered = []float64{0.2, 0.4, 0.61, 0.76, 0.88, 0.94}
+
+// randomFactor is how many more requests random choice gets: its response times scatter most.
+const randomFactor = 3
+
+// watched is the load of figures 3 and 4.
+const watched = 0.88
+
+// rateOf is that of a load.
+func rateOf(load float64) float64 { return load * servers * cores / service.Seconds() }
+
+// streamOf is the lab's stream for a policy at a load.
+func streamOf(p policy, load float64, quick bool) stream {
+	requests := float64(labLoads(quick)[load])
+	if p == rr && load > 0.7 && !quick {
+		requests *= randomFactor
+	}
+	duration := time.Duration(requests / rateOf(load) * float64(time.Second)).Round(time.Millisecond)
+	return stream{rate: rateOf(load), service: service, warmUp: time.Second, duration: duration}
+}
+
+// labWork is a measurement in the lab with how long it takes.
+type labWork struct {
+	name  string
+	lasts time.Duration
+	run   func(context.Context, *arena) error
+}
+
+// inLab measures the Poisson stream and the day. One lab serves both; it is only built if something is left to be measured.
+func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
+	l := &labQueue{recorder: r, setting: emulated}
+	addPart(l, "overhead", 5*time.Second, func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
+		func(ms float64) { f.overheadMs = ms })
+	for _, load := range ordered {
+		if labLoads(r.Quick())[load] == 0 {
+			continue
+		}
+		for _, p := range contenders {
+			s := streamOf(p, load, r.Quick())
+			addPart(l, fmt.Sprintf("lab-%s-%g", p.scheme, load), s.warmUp+s.duration, func(ctx context.Context, a *arena) (point, error) {
+				return a.point(ctx, p, load, s)
+			}, func(found point) { f.lab = append(f.lab, found) })
+		}
+	}
+	for _, p := range dayPolicies {
+		c := dayOf(r.Quick())
+		addPart(l, "lab-day-"+p.scheme, c.Length, func(ctx context.Context, a *arena) (dayResult, error) {
+			return a.day(ctx, p, r.Quick())
+		}, func(found dayResult) { f.day = append(f.day, found) })
+	}
+	return l.run(ctx)
+}
+
+// point loads the servers under a policy.
+func (a *arena) point(ctx context.Context, p policy, load float64, s stream) (point, error) {
+	if err := a.use(ctx, p); err != nil {
+		return point{}, err
+	}
+	result, responses, err := a.load(ctx, s)
+	if err != nil {
+		return point{}, err
+	}
+	found := measured(p.name, load, result, responses)
+	if load == watched {
+		found.Ages = loadsOf(responses)
+	}
+	return found, nil
+}
+
+// labQueue is what there is to be measured in the lab.
+type labQueue struct {
+	recorder *experiment.Recorder
+	setting  setting
+	work     []labWork
+}
+
+// addPart adds a measurement that is kept when it is done.
+func addPart[T any](l *labQueue, name string, lasts time.Duration, measure func(context.Context, *arena) (T, error), found func(T)) {
+	l.work = append(l.work, labWork{name, lasts, func(ctx context.Context, a *arena) error {
+		value, err := experiment.Part(l.recorder, fileName(name), func() (T, error) {
+			if a == nil {
+				var none T
+				return none, errNoLab
+			}
+			return measure(ctx, a)
+		})
+		if err == nil {
+			found(value)
+		}
+		return err
+	}})
+}
+
+// run does the work, with a lab as soon as one is needed.
+func (l *labQueue) run(ctx context.Context) error {
+	for len(l.work) > 0 {
+		err := l.work[0].run(ctx, nil)
+		if err != nil {
+			break
+		}
+		l.work = l.work[1:]
+	}
+	if len(l.work) == 0 {
+		return nil
+	}
+	return within(ctx, l.setting, func(ctx context.Context, a *arena) error {
+		for i, w := range l.work {
+			l.recorder.Progress("lab: %s, %d of %d, about %s left", w.name, i+1, len(l.work), l.left(i))
+			if err := w.run(ctx, a); err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// pause is about how long a measurement takes besides what it lasts.
+const pause = 700 * time.Millisecond
+
+func (l *labQueue) left(from int) time.Duration {
+	var sum time.Duration
+	for _, w := range l.work[from:] {
+		sum += w.lasts + pause
+	}
+	return sum.Round(time.Second)
+}
+
+// fileName is the name of a part without what a file name must not have.
+func fileName(name string) string {
+	out := []rune(name)
+	for i, c := range out {
+		if c == '/' || c == '=' {
+			out[i] = '_'
+		}
+	}
+	return string(out)
+}
+
+// difference is that of a point of the lab to its twin, relative to that, and how far off it may be by chance: by who is a candidate
+// of which request.
+func difference(p, twin point) (share, chance float64) {
+	return p.MeanMs/twin.MeanMs - 1, twin.HalfWidth / twin.MeanMs
+}

@@ -1,0 +1,117 @@
+package srlb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"sextant/experiment"
+	"sextant/hunting"
+	"sextant/workload"
+)
+
+// errNoLab says that a measurement needs a lab.
+var errNoLab = errors.New("no lab is up")
+
+// trial is one run of the simulator.
+type trial struct {
+	policy    policy
+	load      float64
+	name      string // of the servers
+	servers   []hunting.Server
+	requests  float64
+	handshake time.Duration
+	warmUp    time.Duration // 0: long enough for all policies
+	watch     bool          // keep the loads over time
+	seed      uint64        // of the requests
+	turn      uint64        // another one has other candidates for the same requests
+}
+
+// twelve are the servers of the paper.
+func twelve() []hunting.Server { return alike(servers) }
+
+// alike are n of the paper's servers.
+func alike(n int) []hunting.Server {
+	return slices.Repeat([]hunting.Server{{Cores: cores, Workers: workers, Backlog: backlog, Weight: 1}}, n)
+}
+
+// run simulates.
+func (t trial) run(ctx context.Context) (point, error) {
+	scheme, err := hunting.ParseScheme(t.policy.scheme)
+	if err != nil {
+		return point{}, err
+	}
+	all := 0
+	for _, s := range t.servers {
+		all += s.Cores
+	}
+	rate := t.load * float64(all) / service.Seconds()
+	warmUp := cmp.Or(t.warmUp, warmUpOf(t.load))
+	until := warmUp + time.Duration(t.requests/rate*float64(time.Second))
+	p := point{Policy: t.policy.name, Load: t.load, Case: t.name}
+	c := hunting.Config{
+		Servers: t.servers, Scheme: scheme, Buckets: max(buckets, 16*len(t.servers)), Seed: t.seed + t.turn, Handshake: t.handshake,
+		Requests: workload.NewPoisson(rate, service, t.seed), Until: until, WarmUp: warmUp,
+		Progress: func(time.Duration) error { return ctx.Err() },
+	}
+	if t.watch {
+		c.Interval, c.Loads = instantStep, func(now time.Duration, connections []float64) {
+			if now >= warmUp && now < until {
+				p.Ages.add((now - warmUp).Seconds(), connections)
+			}
+		}
+	}
+	r, err := hunting.Run(c)
+	if err != nil {
+		return point{}, err
+	}
+	p.Requests, p.Failed, p.MeanMs, p.HalfWidth = r.Requests, r.Overflow, r.Pages.MeanMs, r.Mean.HalfWidth
+	for i := 1; i <= quantileSteps; i++ {
+		p.Quantiles = append(p.Quantiles, r.Pages.QuantileMs(float64(i)/quantileSteps))
+	}
+	return p, nil
+}
+
+// warmUpOf is long enough for an empty pool to fill: some relaxation times of M/M/1 at that load.
+func warmUpOf(load float64) time.Duration {
+	idle := max(1-load, 0.02)
+	return min(time.Duration(20*float64(service)/(idle*idle)), 20*time.Second)
+}
+
+// simulated runs trials, some at a time, and keeps each when it is done.
+func simulated(ctx context.Context, r *experiment.Recorder, what string, trials []trial) ([]point, error) {
+	points, errs := make([]point, len(trials)), make([]error, len(trials))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var mu sync.Mutex
+	done, begun := 0, time.Now()
+	next := make(chan int)
+	var pool sync.WaitGroup
+	for range r.Workers() {
+		pool.Go(func() {
+			for i := range next {
+				t := trials[i]
+				name := fileName(fmt.Sprintf("%s-%s-%g-%s-%d", what, t.policy.scheme, t.load, t.name, t.turn))
+				points[i], errs[i] = experiment.Part(r, name, func() (point, error) { return t.run(ctx) })
+				if errs[i] != nil {
+					cancel()
+				}
+				mu.Lock()
+				done++
+				left := time.Duration(float64(time.Since(begun)) / float64(done) * float64(len(trials)-done))
+				r.Progress("simulator: %s, %d of %d runs, about %s left", what, done, len(trials), left.Round(time.Second))
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range trials {
+		next <- i
+	}
+	close(next)
+	pool.Wait()
+	return points, errors.Join(errs...)
+}

@@ -1,0 +1,55 @@
+package workload
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Class tells kinds of requests apart.
+type Class uint8
+
+// The classes.
+const (
+	Page   Class = iota // costs CPU time
+	Static              // a file: costs next to none
+)
+
+// Request is one request of a load.
+type Request struct {
+	At      time.Duration // when it is sent, since the start
+	Service time.Duration // CPU time that it needs; of a log, whose requests need what they need, 0
+	Class   Class
+	Path    string // of a log; "" otherwise
+}
+
+// Stream yields requests in the order of their times.
+type Stream interface {
+	// Next returns the next request, false after the last.
+	Next() (Request, bool)
+}
+
+// Poisson is a stream without end whose gaps and service times have exponential distributions. Both come from generators of
+// their own, so that neither changes when the other's mean does.
+type Poisson struct {
+	gap      float64 // mean time between requests, in nanoseconds
+	service  float64 // mean service time, in nanoseconds
+	at       float64
+	arrivals *rand.Rand
+	services *rand.Rand
+}
+
+// NewPoisson returns the stream of that many requests per second (more than 0) and that mean service time.
+func NewPoisson(rate float64, service time.Duration, seed uint64) *Poisson {
+	return &Poisson{
+		gap:      float64(time.Second) / rate,
+		service:  float64(service),
+		arrivals: rand.New(rand.NewPCG(seed, 1)),
+		services: rand.New(rand.NewPCG(seed, 2)),
+	}
+}
+
+// Next returns the next request; there always is one.
+func (s *Poisson) Next() (Request, bool) {
+	s.at += s.arrivals.ExpFloat64() * s.gap
+	return Request{At: time.Duration(s.at), Service: time.Duration(s.services.ExpFloat64() * s.service)}, true
+}

@@ -1,0 +1,116 @@
+package protection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"sextant/examples"
+	"sextant/kernel"
+	"sextant/lab"
+)
+
+// Of examples/protection.yaml.
+const (
+	clientAddress = "2001:db8:a::1"
+	serverAddress = "2001:db8:b::1"
+	documentBytes = 102_400
+)
+
+// paths are the names of the routers in the middle, by path, and what the others call their links there.
+var paths = [2]struct{ router, link, sid string }{{"p1", "l1", "fcbb:bb00:11::"}, {"p2", "l2", "fcbb:bb00:12::"}}
+
+// setting is a network and what its routers do.
+type setting struct {
+	Mode       mode
+	Congestion string           // algorithm of TCP
+	Delay      [2]time.Duration // of each path, in each direction
+	Loss       [2]float64       // of each path, in each direction
+	Seed       uint64           // of the losses
+}
+
+// arena is the lab while it is up.
+type arena struct {
+	lab   *lab.Lab
+	nodes map[string]*kernel.Netns
+}
+
+// within builds the lab, calls body and takes the lab down again, whatever happens. If ctx ends before, the error wraps its cause.
+func within(ctx context.Context, name string, s setting, body func(context.Context, *arena) error) error {
+	spec, err := s.spec(name)
+	if err != nil {
+		return err
+	}
+	return lab.Run(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
+		a := &arena{lab: l, nodes: map[string]*kernel.Netns{}}
+		defer a.close()
+		err := a.open()
+		if err == nil {
+			err = a.steer(s, func() error { return body(ctx, a) })
+		}
+		if ctx.Err() != nil { // whatever error that led to
+			return fmt.Errorf("stopped: %w", context.Cause(ctx))
+		}
+		return err
+	})
+}
+
+// spec is the lab of a setting.
+func (s setting) spec(name string) (*lab.Spec, error) {
+	spec, err := lab.Parse("protection.yaml", examples.Protection)
+	if err != nil {
+		return nil, err
+	}
+	spec.Name, spec.Run = name, nil
+	for i := range spec.Links {
+		link := &spec.Links[i]
+		for path, p := range paths {
+			if link.Ends[0].Interface != p.link || link.Wire == "" {
+				continue
+			}
+			link.Seed = s.Seed
+			for side := range link.Impair {
+				link.Impair[side].Delay, link.Impair[side].Loss = s.Delay[path], s.Loss[path]
+			}
+		}
+	}
+	for i := range spec.Nodes {
+		s.prepare(&spec.Nodes[i])
+	}
+	return spec, nil
+}
+
+// prepare makes a node's commands those of the setting.
+func (s setting) prepare(node *lab.NodeSpec) {
+	if s.Mode == onL2 && (node.Name == edges[0].name || node.Name == edges[1].name) {
+		other := strings.NewReplacer(paths[0].sid, paths[1].sid, "dev "+paths[0].link, "dev "+paths[1].link)
+		for i := range node.Exec {
+			node.Exec[i].Shell = other.Replace(node.Exec[i].Shell)
+		}
+	}
+	for name, peer := range map[string]string{"hosta": serverAddress, "hostb": clientAddress} {
+		if node.Name == name && s.Congestion != "" {
+			// The algorithm of a route, since a namespace may not choose that of all its connections.
+			route := fmt.Sprintf("ip -6 route replace $(ip -6 route show %s) congctl %s", peer, s.Congestion)
+			node.Exec = append(node.Exec, lab.Command{Shell: route})
+		}
+	}
+}
+
+func (a *arena) open() error {
+	for _, n := range a.lab.Nodes {
+		ns, err := kernel.OpenNetns(n.Namespace)
+		if err != nil {
+			return err
+		}
+		a.nodes[n.Name] = ns
+	}
+	return nil
+}
+
+func (a *arena) close() {
+	for _, ns := range a.nodes {
+		ns.Close()
+	}
+}

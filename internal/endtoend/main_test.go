@@ -16,11 +16,13 @@ import (
 	"sextant/agent/api"
 	"sextant/emulate"
 	"sextant/loadgen"
+	"sextant/wire"
 )
 
-// TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE", "emulate ..." and "load URL ...".
+// TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE", "emulate ...", "load URL ..." and
+// "lab wire FILE".
 func TestMain(m *testing.M) {
-	programs := map[string]func(context.Context, []string) error{"agent": runAgent, "emulate": runEmulate, "load": runLoad}
+	programs := map[string]func(context.Context, []string) error{"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		os.Exit(m.Run())
 	}
@@ -49,6 +51,8 @@ func runAgent(ctx context.Context, args []string) error {
 	})
 }
 
+func runWire(ctx context.Context, args []string) error { return wire.Run(ctx, args[1]) }
+
 func runEmulate(ctx context.Context, args []string) error {
 	var c emulate.Config
 	flags := flag.NewFlagSet("emulate", flag.ContinueOnError)
@@ -71,7 +75,6 @@ func runEmulate(ctx context.Context, args []string) error {
 func runLoad(ctx context.Context, args []string) error {
 	c := loadgen.Config{URL: args[0]}
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
-	flags.String("o", "", "")
 	flags.Float64Var(&c.Rate, "rate", 0, "")
 	flags.DurationVar(&c.Service, "service", 0, "")
 	flags.Uint64Var(&c.Seed, "seed", 0, "")
@@ -97,7 +100,7 @@ func runLoad(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(result)
+	return json.NewEncoder(os.Stdout).Encode(loadgen.Line{Open: result})
 }
 
 func runDownload(ctx context.Context, c loadgen.DownloadConfig) error {

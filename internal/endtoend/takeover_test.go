@@ -38,8 +38,14 @@ func upFile(t *testing.T, file string) *agents {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return upText(t, file, string(text))
+}
+
+// upText brings the lab up that a text describes in which the lab's name is NAME.
+func upText(t *testing.T, file, text string) *agents {
+	t.Helper()
 	name := fmt.Sprintf("t%d", os.Getpid())
-	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(string(text), "NAME", name)))
+	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(text, "NAME", name)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,17 +8,20 @@ export BPF2GO_STRIP := llvm-strip-19
 export BPF2GO_CFLAGS := -idirafter /usr/include/$(shell uname -m)-linux-gnu
 
 VERSION := $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
+# A commit without a tag before it is a version before the first.
+DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g' | grep . || \
+	git -c safe.directory='*' log -1 --date=format:%Y%m%d --format='0~git%cd.%h' 2>/dev/null)
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test lint house generate check-generate bench bench-paths fuzz fmt clean
+.PHONY: help build demo test lint house generate check-generate bench bench-paths deb fuzz fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build ./sextant, one static binary; needs Go alone
 	@scripts/deps.sh go
-	go build -trimpath -ldflags '-X main.version=$(VERSION)' -o sextant ./cmd/sextant
+	go build -trimpath -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o sextant ./cmd/sextant
 
 demo: build ## Service hunting against random choice, and downloads while servers leave, in network namespaces of this machine
 	@scripts/deps.sh bpffs
@@ -47,13 +50,18 @@ check-generate: ## Compare the committed objects with freshly compiled ones
 	@scripts/deps.sh go generate
 	@scripts/check-generate.sh
 
-bench: bench-paths ## Net nanoseconds per packet of edge and host, as ratios to a bare encapsulation
+bench: bench-paths ## Net nanoseconds per packet of the programs, as ratios to a bare encapsulation
 	@scripts/deps.sh go bpffs
-	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench Programs -benchtime 1x
+	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench 'Programs|Steer' -benchtime 1x
 
 bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it
 	@scripts/deps.sh go
 	go test ./segment ./segment/proof -count=1 -run '^$$' -bench .
+
+deb: LDFLAGS := -s -w
+deb: build ## A Debian package in dist/, checked by lintian
+	@scripts/deps.sh go deb
+	@scripts/deb.sh "$(DEB_VERSION)" dist
 
 fuzz: ## Each fuzz target for a short time (FUZZTIME=10s)
 	@scripts/deps.sh go

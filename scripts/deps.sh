@@ -13,10 +13,13 @@ readonly generate='clang-19=clang-19 llvm-19=llvm-strip-19
 	libbpf-dev=/usr/include/bpf/bpf_helpers.h linux-libc-dev=/usr/include/linux/bpf.h'
 readonly lint='clang-format-19=clang-format-19 shellcheck=shellcheck'
 readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputils-ping=ping
-	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
-	etcd-server=etcd'
+	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
+	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
+	lighttpd=lighttpd etcd-server=etcd
+	python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 # Packages that Debian starts, and enables at boot, when it installs them.
-readonly services='nginx-light:nginx apache2:apache2 frr:frr bird2:bird etcd-server:etcd'
+readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd'
 
 say() { echo "deps: $*"; }
 
@@ -141,8 +144,9 @@ for group in "$@"; do
 	generate) needs+=" $generate" ;;
 	lint) needs+=" $lint" ;;
 	test) needs+=" $test" ;;
+	deb) needs+=" $deb" ;;
 	bpffs) bpffs=true ;;
-	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, bpffs" ;;
+	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, deb, bpffs" ;;
 	esac
 done
 # shellcheck disable=SC2086 # a list of words

@@ -15,13 +15,17 @@ type versionInfo struct {
 }
 
 func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version",
-		Example:           "  sextant version",
+	var sbom bool
+	cmd := &cobra.Command{
+		Use: "version", Short: "Print the version, or what this program is made of",
+		Example:           "  sextant version\n  sextant version --sbom",
 		Annotations:       seeAlso("sextant status"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
+			if sbom {
+				return writeBill(a.stdout, version)
+			}
 			v := versionInfo{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			return a.show(view{
 				value: v,
@@ -30,4 +34,6 @@ func (a *app) versionCommand() *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&sbom, "sbom", false, "print the software bill of materials: CycloneDX, JSON")
+	return cmd
 }

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Builds the Debian package from ./sextant: the binary, its unit, man pages, completions, examples, documentation and bill of materials.
+# The same commit gives the same bytes.
+#
+#   scripts/deb.sh VERSION FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly version=$1 folder=$2
+architecture=$(dpkg --print-architecture)
+readonly architecture package=sextant
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory='*' log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+chmod 0755 "$stage"
+
+put() { install -D -m 0644 "$1" "$stage/$2"; }
+
+program() {
+	install -D -m 0755 sextant "$stage/usr/bin/sextant"
+	put packaging/sextant.service usr/lib/systemd/system/sextant.service
+	put packaging/debian/default etc/default/sextant
+	install -d -m 0755 "$stage/etc/sextant"
+}
+
+completions() {
+	install -d "$stage"/usr/share/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d}
+	./sextant completion bash >"$stage/usr/share/bash-completion/completions/sextant"
+	./sextant completion zsh >"$stage/usr/share/zsh/vendor-completions/_sextant"
+	./sextant completion fish >"$stage/usr/share/fish/vendor_completions.d/sextant.fish"
+}
+
+# Section 8 is the commands' help; sections 5 and 7 are pages of docs/.
+manual() {
+	local man=$stage/usr/share/man
+	install -d "$man/man5" "$man/man7"
+	./sextant man "$man/man8"
+	page docs/node-file.md sextant-node 5 >"$man/man5/sextant-node.5"
+	page docs/concepts.md sextant 7 >"$man/man7/sextant.7"
+	find "$man" -type f -exec gzip -9n {} +
+}
+
+# page FILE NAME SECTION writes a page of docs/ as a man page: its title is what the page is about.
+page() {
+	{
+		echo "# $2 $3 \"\" Sextant"
+		printf '\n# NAME\n%s - %s\n' "$2" "$(sed -n '1s/^# //p' "$1")"
+		sed 1d "$1"
+	} | go tool go-md2man
+}
+
+documents() {
+	local share=$stage/usr/share/doc/$package page
+	for page in README.md ARCHITECTURE.md docs/*.md; do
+		put "$page" "usr/share/doc/$package/${page#docs/}"
+	done
+	for page in examples/*.yaml; do
+		put "$page" "usr/share/doc/$package/$page"
+	done
+	put packaging/debian/copyright "usr/share/doc/$package/copyright"
+	./sextant version --sbom >"$share/sbom.cdx.json"
+	{
+		echo "$package ($version) stable; urgency=medium"
+		printf '\n  * The changes are in the log of the repository.\n\n'
+		echo " -- Sextant <sextant@example.org>  $(date --utc --date="@$SOURCE_DATE_EPOCH" --rfc-email)"
+	} | gzip -9n >"$share/changelog.gz"
+}
+
+control() {
+	install -d "$stage/DEBIAN"
+	sed "s/@VERSION@/$version/; s/@ARCHITECTURE@/$architecture/; s/@SIZE@/$(du -sk "$stage" | cut -f1)/" \
+		packaging/debian/control >"$stage/DEBIAN/control"
+	echo /etc/default/sextant >"$stage/DEBIAN/conffiles"
+	install -m 0755 packaging/debian/{postinst,prerm,postrm} "$stage/DEBIAN/"
+	(cd "$stage" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$stage/DEBIAN/md5sums"
+}
+
+program
+completions
+manual
+documents
+control
+mkdir -p "$folder"
+find "$stage" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+readonly deb=$folder/${package}_${version}_$architecture.deb
+dpkg-deb --build --root-owner-group -Zxz "$stage" "$deb"
+# What Debian's policy asks of its own packages and does not fit here is named in the file.
+lintian --fail-on error --suppress-tags-from-file packaging/debian/lintian-suppressed "$deb"

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Boots a kernel in QEMU, with software emulation, and runs a folder's run.sh in it. What that prints is printed; its exit status is this one's.
+#
+#   scripts/vm/run.sh KERNEL FOLDER
+#
+# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+readonly kernel=$1 job=$2
+readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-540}
+
+folder=$(scripts/vm/root.sh "$kernel")
+readonly folder
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Archives one behind the other are one to the kernel.
+mkdir "$work/guest"
+cp -r "$job" "$work/guest/job"
+install -m 0755 scripts/vm/init "$work/guest/init"
+{ cat "$folder/root.cpio" && (cd "$work/guest" && find . -print0 | cpio --null --create --format newc --quiet --owner 0:0); } >"$work/all.cpio"
+
+timeout "$timeout_s" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory_mib" \
+	-nic none -display none -monitor none -serial "file:$work/console" -no-reboot \
+	-kernel "$folder/vmlinuz" -initrd "$work/all.cpio" -append 'console=ttyS0 panic=-1 quiet' &
+readonly machine=$!
+
+# The console is followed while the machine runs, and to its end.
+touch "$work/console"
+tail --pid="$machine" -n +1 -f "$work/console" | tr -d '\r' | sed -u -n '/^vm: Linux/,$p'
+wait "$machine" || { echo "vm: $kernel did not end within $timeout_s s" >&2 && exit 1; }
+status=$(sed -n 's/^vm: exit status \([0-9]*\).*/\1/p' <(tr -d '\r' <"$work/console") | tail -n 1)
+exit "${status:-1}"

@@ -14,7 +14,7 @@ DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --match 'v[0-9]
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test lint house generate check-generate bench bench-paths deb fuzz fmt clean
+.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb fuzz fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,10 @@ test: ## Everything that must hold: lint, house rules, generated objects, all te
 	@go test -count=1 ./internal/house
 	@scripts/check-generate.sh
 	@scripts/test.sh
+
+test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes
+	@scripts/deps.sh go vm
+	@$(AS_ROOT) scripts/vm/test.sh
 
 lint: ## gofmt, vet, staticcheck, clang-format, shellcheck
 	@scripts/deps.sh go lint

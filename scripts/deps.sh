@@ -17,6 +17,7 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	lighttpd=lighttpd etcd-server=etcd
 	python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 # Packages that Debian starts, and enables at boot, when it installs them.
 readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd'
@@ -144,9 +145,10 @@ for group in "$@"; do
 	generate) needs+=" $generate" ;;
 	lint) needs+=" $lint" ;;
 	test) needs+=" $test" ;;
+	vm) needs+=" $vm" ;;
 	deb) needs+=" $deb" ;;
 	bpffs) bpffs=true ;;
-	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, deb, bpffs" ;;
+	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, bpffs" ;;
 	esac
 done
 # shellcheck disable=SC2086 # a list of words

@@ -2,63 +2,87 @@
 # Makes what a virtual machine boots from, out of Debian's packages alone: a kernel, and a root file system as a cpio archive that the
 # kernel unpacks into memory. Kept in .cache/vm, since that takes minutes; boots take seconds.
 #
-#   scripts/vm/root.sh KERNEL        prints the folder: vmlinuz and root.cpio are in it
+#   scripts/vm/root.sh SUITE        prints the folder of the suite's newest kernel: vmlinuz and root.cpio are in it
 #
-# KERNEL is a Debian package, like linux-image-6.1.0-50-amd64, or SUITE/PACKAGE. What a suite calls its newest is asked of latest.sh.
+# SUITE is bookworm (Linux 6.1) or bookworm-backports (the newest that Debian 12 can run).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+PATH=$PATH:/usr/sbin:/sbin
 
-readonly suite=bookworm mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
-# What the tests in the machine call; frr brings the routing daemons of the paper's set-up.
+readonly suite=$1 release=bookworm mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# What the tests in the machine call; frr brings the routing daemons.
 readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,procps,kmod,netbase
 # Of the kernel's modules, those about networks.
-readonly modules='net lib crypto arch drivers/net/vrf.ko drivers/net/veth.ko drivers/net/dummy.ko drivers/net/tun.ko drivers/net/macvlan.ko drivers/net/ifb.ko'
-
-readonly kernel=$1
+readonly modules='net lib crypto arch drivers/net/vrf.ko* drivers/net/veth.ko* drivers/net/dummy.ko* drivers/net/tun.ko*
+	drivers/net/macvlan.ko* drivers/net/ifb.ko*'
 readonly cache=$PWD/.cache/vm
-readonly folder=$cache/$kernel
 
 say() { echo "vm: $*" >&2; }
+
+# apt COMMAND... with lists of its own, so that this machine's are as they were, and have the suite.
+apt() {
+	local program=$1 state=$cache/apt
+	shift
+	mkdir -p "$state"/{lists,cache,etc/sources.list.d,etc/preferences.d}
+	printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s main\n' \
+		"$mirror" "$release" "$mirror" "$release-backports" >"$state/etc/sources.list"
+	"$program" -o "Dir::State::lists=$state/lists" -o "Dir::Cache=$state/cache" -o "Dir::Etc::sourcelist=$state/etc/sources.list" \
+		-o "Dir::Etc::sourceparts=$state/etc/sources.list.d" -o "Dir::Etc::preferencesparts=$state/etc/preferences.d" \
+		-o APT::Sandbox::User=root -qq "$@"
+}
 
 # A base of Debian with the packages, without what nobody reads in a virtual machine.
 make_base() {
 	[ -e "$cache/base/.made" ] && return
-	say "fetching Debian $suite into .cache/vm, once"
+	say "fetching Debian $release, once"
 	rm -rf "$cache/base"
-	debootstrap --variant=minbase --include="$packages" "$suite" "$cache/base" "$mirror" >"$cache/debootstrap.log" 2>&1 ||
+	debootstrap --variant=minbase --include="$packages" "$release" "$cache/base" "$mirror" >"$cache/debootstrap.log" 2>&1 ||
 		{ tail -n 5 "$cache/debootstrap.log" >&2 && return 1; }
 	rm -rf "$cache/base"/usr/share/{doc,man,locale,info,i18n} "$cache/base"/var/cache/apt/* "$cache/base"/var/lib/apt/lists/*
 	touch "$cache/base/.made"
 }
 
-# Unpacks the kernel's package beside the base, and takes of it what a virtual machine needs.
+# The package that the suite's linux-image-amd64 stands for.
+newest_kernel() {
+	apt apt-get update
+	apt apt-cache depends "linux-image-$(dpkg --print-architecture)=$(apt apt-cache madison "linux-image-$(dpkg --print-architecture)" |
+		awk -v suite="$suite/main" '$0 ~ suite { print $3; exit }')" | awk '/Depends: linux-image-/ { print $2; exit }'
+}
+
+# take_kernel PACKAGE FOLDER unpacks the kernel, and keeps of it what a virtual machine needs.
 take_kernel() {
-	local unpacked=$folder/unpacked release module
-	say "fetching $kernel"
-	mkdir -p "$folder" "$unpacked"
-	(cd "$folder" && apt-get download -qq "$kernel" 2>"$folder/apt.log") || { cat "$folder/apt.log" >&2 && return 1; }
-	dpkg-deb -x "$folder"/linux-image-*.deb "$unpacked"
-	release=$(basename "$unpacked"/lib/modules/*)
-	cp "$unpacked/boot/vmlinuz-$release" "$folder/vmlinuz"
-	mkdir -p "$folder/modules/lib/modules/$release/kernel"
+	local unpacked=$2/unpacked version module
+	say "fetching $1"
+	mkdir -p "$unpacked"
+	(cd "$2" && apt apt-get download "$1/$suite")
+	dpkg-deb -x "$2"/linux-image-*.deb "$unpacked"
+	version=$(basename "$unpacked"/lib/modules/*)
+	cp "$unpacked/boot/vmlinuz-$version" "$2/vmlinuz"
+	mkdir -p "$2/modules/lib/modules/$version/kernel"
 	(
-		cd "$unpacked/lib/modules/$release"
-		cp modules.builtin modules.builtin.modinfo modules.order "$folder/modules/lib/modules/$release/"
+		cd "$unpacked/lib/modules/$version"
+		cp modules.builtin modules.builtin.modinfo modules.order "$2/modules/lib/modules/$version/"
 		cd kernel
 		for module in $modules; do
-			cp -r --parents "$module" "$folder/modules/lib/modules/$release/kernel/"
+			cp -r --parents "$module" "$2/modules/lib/modules/$version/kernel/"
 		done
 	)
-	depmod -b "$folder/modules" "$release"
-	rm -rf "$unpacked" "$folder"/linux-image-*.deb
+	depmod -b "$2/modules" "$version"
+	# The base has /lib as a link to /usr/lib, which a folder in the archive would replace.
+	mkdir "$2/modules/usr" && mv "$2/modules/lib" "$2/modules/usr/lib"
+	rm -rf "$unpacked" "$2"/linux-image-*.deb
 }
 
 archive() { (cd "$1" && find . -xdev -print0 | cpio --null --create --format newc --quiet --owner 0:0); }
 
 mkdir -p "$cache"
 make_base
+kernel=$(newest_kernel)
+[ -n "$kernel" ] || { say "the mirror $mirror has no linux-image in $suite" && exit 1; }
+readonly kernel folder=$cache/$kernel
 if [ ! -e "$folder/root.cpio" ]; then
-	take_kernel
+	rm -rf "$folder"
+	take_kernel "$kernel" "$folder"
 	{ archive "$cache/base" && archive "$folder/modules"; } >"$folder/root.cpio.new"
 	mv "$folder/root.cpio.new" "$folder/root.cpio"
 fi

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Boots a kernel in QEMU, with software emulation, and runs a folder's run.sh in it. What that prints is printed; its exit status is this one's.
 #
-#   scripts/vm/run.sh KERNEL FOLDER
+#   scripts/vm/run.sh SUITE FOLDER
 #
 # The machine has the folder as /job, two processors, no network, and nothing of this machine's disk.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-readonly kernel=$1 job=$2
+readonly suite=$1 job=$2
 readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-540}
 
-folder=$(scripts/vm/root.sh "$kernel")
+folder=$(scripts/vm/root.sh "$suite")
 readonly folder
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -29,6 +29,7 @@ readonly machine=$!
 # The console is followed while the machine runs, and to its end.
 touch "$work/console"
 tail --pid="$machine" -n +1 -f "$work/console" | tr -d '\r' | sed -u -n '/^vm: Linux/,$p'
-wait "$machine" || { echo "vm: $kernel did not end within $timeout_s s" >&2 && exit 1; }
+grep -q '^vm: Linux' "$work/console" || tail -n 20 "$work/console" >&2
+wait "$machine" || { echo "vm: the machine did not end within $timeout_s s" >&2 && exit 1; }
 status=$(sed -n 's/^vm: exit status \([0-9]*\).*/\1/p' <(tr -d '\r' <"$work/console") | tail -n 1)
 exit "${status:-1}"

@@ -9,7 +9,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
 
-readonly suite=$1 release=bookworm mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+readonly suite=$1 release=bookworm
+# The mirror is the one that this machine has, unless DEBIAN_MIRROR names another.
+# shellcheck disable=SC2016 # apt's variable
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | head -n 1)}
+readonly mirror
 # What the tests in the machine call; frr brings the routing daemons.
 readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,procps,kmod,netbase
 # Of the kernel's modules, those about networks.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Boots a kernel in QEMU, with software emulation, and runs a folder's run.sh in it. What that prints is printed; its exit status is this one's.
+# Boots a kernel in QEMU, with software emulation, and runs a folder's run.sh in it. What that prints is printed; its exit status is
+# this one's.
 #
 #   scripts/vm/run.sh SUITE FOLDER
 #
@@ -19,7 +20,10 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/guest"
 cp -r "$job" "$work/guest/job"
 install -m 0755 scripts/vm/init "$work/guest/init"
-{ cat "$folder/root.cpio" && (cd "$work/guest" && find . -print0 | cpio --null --create --format newc --quiet --owner 0:0); } >"$work/all.cpio"
+{
+	cat "$folder/root.cpio"
+	(cd "$work/guest" && find . -print0 | cpio --null --create --format newc --quiet --owner 0:0)
+} >"$work/all.cpio"
 
 timeout "$timeout_s" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory_mib" \
 	-nic none -display none -monitor none -serial "file:$work/console" -no-reboot \

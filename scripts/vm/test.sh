@@ -20,20 +20,22 @@ go build -trimpath -o "$job/sextant" ./cmd/sextant
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
 cat >"$job/run.sh" <<'EOF'
 failed=0
+log=$(mktemp)
 run() {
 	package=$1
 	shift
 	cd "/job/src/$package"
-	if "/job/$package.test" -test.count=1 "$@" >/tmp/log 2>&1; then
+	if "/job/$package.test" -test.count=1 "$@" >"$log" 2>&1; then
 		echo "ok	$package	$(uname -r)"
 	else
-		cat /tmp/log
+		cat "$log"
 		failed=1
 	fi
 }
 # Linux 6.3 and newer tell which XDP features an interface has.
 run kernel -test.skip 'TestFaultsAreNamed/(no_native_XDP|generic_mode$|fewer_receive_queues|peer_without_XDP)'
-run datapath -frames 10000 -flood 2000 -test.run 'Loads|EdgeAgrees|HeadendAgrees|MergeAgrees|Attach|TakeOver|Takes|Leaves|Shadow|Capture|Loops'
+run datapath -frames 10000 -flood 2000 \
+	-test.run 'Loads|EdgeAgrees|HeadendAgrees|MergeAgrees|Attach|TakeOver|Takes|Leaves|Shadow|Capture|Loops'
 if /job/sextant lab up /job/src/examples/quickstart.yaml &&
 	/job/sextant lab exec quickstart client -- curl -sf --max-time 10 "http://[2001:db8:80::80]/" &&
 	/job/sextant lab down quickstart; then

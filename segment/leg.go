@@ -8,15 +8,15 @@ import (
 )
 
 // leg is what segments from a row's root (or to it) cost when some edges are in use. It works out only what is asked for:
-// while nothing on the way is in use, the row's layer is right as it is.
+// while nothing on the way is in use, the row's layer is right as it is. What forced segments cost, a sprout tells.
 type leg struct {
 	engine *Engine
 	used   *edgeSet
 	row    *spf.Row
 	kind   spf.LayerKind
-	layer  *spf.Layer
-	toward bool // the row's root is where segments end
-	clean  bool // no edge in use is on any segment that the layer takes
+	layer  *spf.Layer // nil for Forced
+	toward bool       // the row's root is where segments end
+	clean  bool       // no edge in use is on any segment that the layer takes
 	round  uint32
 	stamp  []uint32
 	value  []uint64
@@ -27,7 +27,11 @@ func newLeg(e *Engine, used *edgeSet) leg {
 }
 
 func (l *leg) start(row *spf.Row, kind spf.LayerKind, toward bool) {
-	l.row, l.kind, l.layer, l.toward = row, kind, row.Layer(kind), toward
+	l.row, l.kind, l.toward = row, kind, toward
+	if kind == spf.Forced {
+		return
+	}
+	l.layer = row.Layer(kind)
 	l.round++
 	if l.round == 0 { // after 2^32 rounds old stamps would look new
 		clear(l.stamp)
@@ -71,9 +75,6 @@ func (l *leg) find(v topology.Node) uint64 {
 	via := l.layer.Via[v]
 	if near := l.near(via); !l.used.has(via) && l.cost(near) == l.layer.Latency[near] {
 		return static
-	}
-	if l.kind == spf.Forced {
-		return spf.Unreachable
 	}
 	best := spf.Unreachable
 	for _, a := range l.row.Dag(v) {

@@ -67,7 +67,7 @@ func (e *Engine) reach(path []topology.Edge, at int, model Model) int {
 	if at == len(path) {
 		return at
 	}
-	row := e.igp.From(e.graph.From(path[at]))
+	row := e.igp.Passing(e.graph.From(path[at]), false)
 	for at < len(path) && along(row, e.graph.To(path[at]), path[at], model) {
 		at++
 	}

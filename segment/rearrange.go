@@ -13,10 +13,10 @@ import (
 type rearranger struct {
 	*search
 	round uint32
-	seen  []uint32 // by place: == round if reached
-	from  []step   // by place: how
-	queue []int32  // of places
-	into  map[topology.Node]topology.Edge
+	seen  []uint32        // by place: == round if reached
+	from  []step          // by place: how
+	queue []int32         // of places
+	into  []topology.Edge // by node: the edge of the path that leads there, or NoEdge
 }
 
 // step is how a place was reached. A place is a node twice: 2v for one on the path that was entered by a link that is not, and can
@@ -31,7 +31,8 @@ const rearrangements = 24
 
 func newRearranger(s *search) rearranger {
 	places := 2 * s.graph.Nodes()
-	return rearranger{search: s, seen: make([]uint32, places), from: make([]step, places), into: map[topology.Node]topology.Edge{}}
+	into := slices.Repeat([]topology.Edge{topology.NoEdge}, s.graph.Nodes())
+	return rearranger{search: s, seen: make([]uint32, places), from: make([]step, places), into: into}
 }
 
 // rearrange returns two disjoint paths, the quicker first, and leaves what they take in use; or none.
@@ -108,10 +109,14 @@ func (r *rearranger) second(way []topology.Edge) (unused []topology.Edge, exists
 		clear(r.seen)
 		r.round = 1
 	}
-	clear(r.into)
 	for _, e := range way {
 		r.into[r.ends[e].to] = e
 	}
+	defer func() {
+		for _, e := range way {
+			r.into[r.ends[e].to] = topology.NoEdge
+		}
+	}()
 	r.queue = r.queue[:0]
 	end := 2*int32(r.query.To) + 1
 	r.reach(2*int32(r.query.From)+1, step{place: -1})
@@ -139,7 +144,8 @@ func (r *rearranger) reach(place int32, by step) {
 // leave goes on from a place.
 func (r *rearranger) leave(place int32) {
 	v := topology.Node(place / 2)
-	along, on := r.into[v]
+	along := r.into[v]
+	on := along != topology.NoEdge
 	if on && v != r.query.To {
 		r.reach(2*int32(r.ends[along].from)+1, step{place, along})
 	}
@@ -148,7 +154,7 @@ func (r *rearranger) leave(place int32) {
 	}
 	for _, a := range r.igp.Out(v) {
 		taken := r.into[a.Node]
-		_, onPath := r.into[a.Node]
+		onPath := taken != topology.NoEdge
 		switch {
 		case a.Cost == 0 || r.used.has(a.Edge) || onPath && taken == a.Edge:
 		case on && r.query.Disjoint != EdgeDisjoint && r.query.Disjoint != NodeDisjoint && r.graph.Reverse(along) == a.Edge:

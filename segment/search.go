@@ -12,7 +12,8 @@ import (
 // Finding a path takes three steps. First the path of least cost over the edges that are free, whatever segments it takes
 // (guided.go). If there is none, there is no segmentable one. If there is one and its minimal list is short enough, no other
 // path is better, except for those of the same cost and fewer SIDs. Only where there may be some, or the list is too long, does
-// the third step go through the states of Algorithm 3 (states.go), with what the first step found as bounds.
+// the third step go through the states of Algorithm 3 (states.go), with what the first step found as bounds; at first for paths
+// that cost little more than the first step's, then for others, as the effort grows with that.
 type search struct {
 	*Engine
 	query Query
@@ -77,28 +78,47 @@ func (s *search) next() (path Path, stop Stop, needs int) {
 	if fits && (unique || needs == 1) {
 		return s.path(edges, sids), "", 0
 	}
-	if !fits {
-		// The way of least weight, as the IGP itself would choose it without the edges in use, tends to have a short list.
-		// It is seldom the best, but a bound.
-		s.plain.find(s.query.From, s.query.To)
-		edges, _ = s.plain.path()
-		sids, stuck = s.minimal(edges, s.query.Model)
-		fits = stuck == topology.NoEdge && len(sids) <= s.query.MaxSIDs
-	}
-	limit := spf.Unreachable
 	if fits {
-		limit = uint64(len(sids)) * sidCost
-		for _, e := range edges {
-			limit += s.cost(e)
+		if s.states.improve(s.costOf(edges, sids)) {
+			return s.states.path(), "", 0
+		}
+		return s.path(edges, sids), "", 0
+	}
+	// Rows of layers hold all they tell, and are soon made in the networks that such models suit: there, one go is the quickest.
+	staged := s.query.Model.layer() == spf.Forced
+	slack := s.quick.least / 64 // more than half of those that exist cost less than this
+	if staged && s.states.improve(s.quick.least+slack) {
+		return s.states.path(), "", 0
+	}
+	// The way of least weight, as the IGP itself would choose it without the edges in use, tends to have a short list.
+	// It is seldom the best, but a bound.
+	s.plain.find(s.query.From, s.query.To)
+	edges, _ = s.plain.path()
+	limit := spf.Unreachable
+	if sids, stuck = s.minimal(edges, s.query.Model); stuck == topology.NoEdge && len(sids) <= s.query.MaxSIDs {
+		limit = s.costOf(edges, sids)
+	}
+	for slack *= 4; staged && s.quick.least+slack < min(limit, 2*s.quick.least); slack *= 4 {
+		if s.states.improve(s.quick.least + slack) {
+			return s.states.path(), "", 0
 		}
 	}
 	switch {
 	case s.states.improve(limit):
 		return s.states.path(), "", 0
-	case fits:
+	case limit != spf.Unreachable:
 		return s.path(edges, sids), "", 0
 	}
 	return Path{}, ListTooLong, needs
+}
+
+// costOf is what a path costs with its list.
+func (s *search) costOf(edges []topology.Edge, sids []SID) uint64 {
+	cost := uint64(len(sids)) * sidCost
+	for _, e := range edges {
+		cost += s.cost(e)
+	}
+	return cost
 }
 
 // path is one with a list that forces it, or, for the paper's model, is held to.
@@ -111,15 +131,4 @@ func (s *search) path(edges []topology.Edge, sids []SID) Path {
 		slices.Sort(edges)
 	}
 	return Path{Edges: edges, SIDs: sids, Latency: latency, Forced: s.forced(s.query.From, sids)}
-}
-
-// bound is at most what it costs to get from v to the destination over free edges.
-func (s *search) bound(v topology.Node, free []uint64) uint64 {
-	switch {
-	case s.quick.settled[v] == s.quick.round:
-		return s.quick.dist[v]
-	case s.quick.ahead[v] >= s.quick.least: // a node that costs more to get to than the whole path
-		return free[v]
-	}
-	return max(free[v], s.quick.least-s.quick.ahead[v])
 }

@@ -15,15 +15,23 @@ import (
 // takes the rows to all nodes from which one last SID leads on to the destination: one set of rows for all such states. As
 // often few nodes are in question on one side and thousands on the other, it meets from behind as soon as that takes no more
 // rows than it has taken already; so it takes at most about twice as many as the better of the two.
+//
+// With End.X, a list that goes as far as possible with each SID is as short as any (minimal.go): each SID but the last one follows
+// a forced tree and crosses a link that is not on it. So only what an End.X leads to is a state. By the same argument from the far
+// end, a tail crosses a link, unless that is no better than the forced tree.
 type states struct {
 	*search
 	list     []state
 	queue    spf.Heap        // of indices into list
 	best     [][]uint64      // by SIDs and node, the least cost to get there with at most so many
 	dirty    []topology.Node // what to reset in best
-	bounds   []uint64
-	leg      leg // from the state at hand
-	last     leg // to the destination
+	leg      leg             // from the state at hand
+	bounds   *guided         // of what it costs to get to the destination
+	ended    guided
+	last     leg    // to the destination
+	home     sprout // the same for Forced
+	branches []branch
+	forced   bool
 	tails    tails
 	expanded int // how many states
 	limit    uint64
@@ -42,7 +50,8 @@ type state struct {
 
 func newStates(s *search) states {
 	return states{
-		search: s, bounds: make([]uint64, s.graph.Nodes()), leg: newLeg(s.Engine, &s.used), last: newLeg(s.Engine, &s.used),
+		search: s, leg: newLeg(s.Engine, &s.used), last: newLeg(s.Engine, &s.used), ended: newGuided(s.latency, &s.used),
+		home: newSprout(s.Engine, &s.used),
 	}
 }
 
@@ -51,14 +60,23 @@ func (s *states) improve(limit uint64) bool {
 	s.reset()
 	s.limit, s.chosen = limit, -1
 	kind := s.query.Model.layer()
-	s.last.start(s.igp.To(s.query.To), kind, true)
+	if s.forced = kind == spf.Forced; s.forced {
+		s.home.grow(s.query.To, true, func(v topology.Node, cost uint64) bool {
+			ahead := s.quick.ahead[v]
+			return ahead < s.limit && ahead+cost+sidCost < s.limit
+		})
+	} else {
+		s.last.start(s.igp.To(s.query.To), kind, true)
+	}
 	s.finish(0, s.query.From, topology.NoEdge, 0)
 	if s.limit <= s.quick.least+2*sidCost {
 		return s.chosen >= 0 // one SID is the only thing better than two, at the least cost of all
 	}
-	free := s.latency.To(s.query.To).Dist
-	for v := range topology.Node(len(s.bounds)) {
-		s.bounds[v] = s.bound(v, free)
+	s.bounds = &s.quick
+	if s.forced {
+		s.quick.extend(s.limit)
+	} else {
+		s.quick.guess(s.latency.To(s.query.To).Dist)
 	}
 	s.list = append(s.list, state{node: s.query.From, before: -1, link: topology.NoEdge})
 	s.queue.Push(spf.Item{Cost: 0, Node: 0})
@@ -73,8 +91,12 @@ func (s *states) improve(limit uint64) bool {
 		case it.Node > 0 && int(at.sids) == s.query.MaxSIDs-2 && s.worthMeeting():
 			s.meet(int32(it.Node), at)
 		default:
-			s.expanded++
-			s.leg.start(s.igp.From(at.node), kind, false)
+			if s.expanded++; s.forced && s.expanded == patience {
+				s.tighten()
+			}
+			if bound := s.bounds.bound(at.node); bound >= s.limit || at.cost+bound+2*sidCost >= s.limit {
+				continue
+			}
 			s.expand(int32(it.Node), at)
 		}
 	}
@@ -89,6 +111,8 @@ func (s *states) reset() {
 	}
 	s.dirty, s.list, s.queue = s.dirty[:0], s.list[:0], s.queue[:0]
 	s.tails.known, s.expanded = false, 0
+	clear(s.tails.rows) // the rows may go
+	s.tails.rows = s.tails.rows[:0]
 	for len(s.best) < s.query.MaxSIDs {
 		row := make([]uint64, s.graph.Nodes())
 		for v := range row {
@@ -98,45 +122,80 @@ func (s *states) reset() {
 	}
 }
 
+// patience is how many states are expanded before it pays to tighten the bounds.
+const patience = 8
+
+// tighten replaces the bounds by greater ones: of ways that end with a segment to the destination, whatever they do before.
+func (s *states) tighten() {
+	if !s.tails.known {
+		s.findTails()
+	}
+	s.ended.begin(s.query.From, s.query.To)
+	s.ended.within = s.limit
+	for _, v := range s.quick.order {
+		if cost := s.tails.cost[v]; s.quick.bound(v) < s.limit && cost < s.limit {
+			s.ended.open(v, cost)
+		}
+	}
+	s.ended.extend(s.limit)
+	s.bounds = &s.ended
+}
+
 // expand goes on from a state by one more SID, to each node that can still be on a better path.
 func (s *states) expand(index int32, at state) {
 	left := s.query.MaxSIDs - int(at.sids) - 1 // after this SID
 	if left < 1 {
 		return
 	}
-	adjacency := s.query.Model == ForcedAdjacency
-	best := s.best[at.sids+1]
-	for v, static := range s.leg.layer.Latency {
-		v := topology.Node(v)
-		// A path through v costs at least the static cost, what is left to go, this SID and one more.
-		if static >= s.limit-at.cost || s.bounds[v] >= s.limit || at.cost+static+s.bounds[v]+2*sidCost >= s.limit {
+	if s.forced {
+		s.climb(index, at, left)
+		return
+	}
+	s.leg.start(s.igp.From(at.node), s.query.Model.layer(), false)
+	for _, v := range s.quick.order {
+		// A path through v costs at least what the leg does, what is left to go, this SID and one more.
+		least := s.leg.layer.Latency[v]
+		if v == at.node || least >= s.limit-at.cost || at.cost+least+s.bounds.bound(v)+2*sidCost >= s.limit {
 			continue
 		}
-		if there := at.cost + static + sidCost; v != at.node && there < best[v] && s.useful(there, v, left) {
+		if there := at.cost + least + sidCost; there < s.best[at.sids+1][v] && s.useful(there, v, left) {
 			if cost := s.leg.cost(v); cost != spf.Unreachable {
 				s.arrive(index, v, topology.NoEdge, at.cost+cost+sidCost, left)
 			}
 		}
-		if adjacency {
-			s.cross(index, at, v, left)
-		}
 	}
 }
 
-// cross goes on by End.X of the links of v.
-func (s *states) cross(index int32, at state, v topology.Node, left int) {
-	least, best := at.cost+s.leg.layer.Latency[v]+sidCost, s.best[at.sids+1]
-	for _, a := range s.latency.Out(v) { // an arc costs the latency of its link
-		// On the forced tree, the node SID of the other end does the same.
-		if a.Cost == 0 || least+a.Cost >= best[a.Node] || s.used.has(a.Edge) || s.leg.row.Via[a.Node] == a.Edge {
+// branch is a node of a forced tree, and the cost of the segment from its root.
+type branch struct {
+	node topology.Node
+	cost uint64
+}
+
+// climb goes on to the nodes of the forced tree of the state's node, and by End.X from there. What a path costs at least does not
+// fall on the way up; so it leaves a branch where that is too much.
+func (s *states) climb(index int32, at state, left int) {
+	row, best := s.igp.Passing(at.node, false), s.best[at.sids+1]
+	s.branches = append(s.branches[:0], branch{at.node, 0})
+	for len(s.branches) > 0 {
+		b := s.branches[len(s.branches)-1]
+		s.branches = s.branches[:len(s.branches)-1]
+		bound := s.bounds.bound(b.node)
+		if bound >= s.limit || at.cost+b.cost+bound+2*sidCost >= s.limit {
 			continue
 		}
-		cost := s.leg.cost(v)
-		if cost == spf.Unreachable {
-			return
+		there := at.cost + b.cost + sidCost
+		if b.node != at.node && there < best[b.node] && s.useful(there, b.node, left) {
+			s.arrive(index, b.node, topology.NoEdge, there, left)
 		}
-		if there := at.cost + cost + a.Cost + sidCost; s.useful(there, a.Node, left) {
-			s.arrive(index, a.Node, a.Edge, there, left)
+		for _, a := range s.latency.Out(b.node) { // an arc costs the latency of its link
+			switch {
+			case a.Cost == 0 || s.used.has(a.Edge):
+			case row.Via[a.Node] == a.Edge: // the node SID of the other end does the same as an End.X
+				s.branches = append(s.branches, branch{a.Node, b.cost + a.Cost})
+			case s.query.Model == ForcedAdjacency && there+a.Cost < best[a.Node] && s.useful(there+a.Cost, a.Node, left):
+				s.arrive(index, a.Node, a.Edge, there+a.Cost, left)
+			}
 		}
 	}
 }
@@ -147,10 +206,14 @@ func (s *states) useful(cost uint64, v topology.Node, left int) bool {
 		return false
 	}
 	rest := s.limit - cost
-	if s.last.layer.Latency[v] < rest-sidCost && s.last.cost(v) < rest-sidCost {
+	bound := s.bounds.bound(v)
+	if bound >= rest-sidCost {
+		return false
+	}
+	if s.lastBound(v) < rest-sidCost && s.lastCost(v) < rest-sidCost {
 		return true
 	}
-	return left >= 2 && rest > 2*sidCost && s.bounds[v] < rest-2*sidCost
+	return left >= 2 && rest > 2*sidCost && bound < rest-2*sidCost
 }
 
 // arrive ends a path by one segment from v, and keeps v as a state if it may also be worth two or more.
@@ -164,22 +227,41 @@ func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost u
 	}
 	s.dirty = append(s.dirty, v)
 	s.finish(index, v, link, cost)
-	if left < 2 || s.bounds[v] >= s.limit || cost+s.bounds[v]+2*sidCost >= s.limit {
+	if link == topology.NoEdge && s.query.Model == ForcedAdjacency {
+		return // see the comment on states
+	}
+	bound := s.bounds.bound(v)
+	if left < 2 || bound >= s.limit || cost+bound+2*sidCost >= s.limit {
 		return
 	}
-	s.queue.Push(spf.Item{Cost: cost + s.bounds[v] + 2*sidCost, Node: topology.Node(len(s.list))})
+	s.queue.Push(spf.Item{Cost: cost + bound + 2*sidCost, Node: topology.Node(len(s.list))})
 	s.list = append(s.list, state{node: v, sids: sids, cost: cost, before: index, link: link})
 }
 
 // finish ends a path by one segment from v, which was reached from a state by its node SID or by an End.X; or from the source.
 func (s *states) finish(index int32, v topology.Node, link topology.Edge, cost uint64) {
-	static := s.last.layer.Latency[v]
-	if static >= s.limit-cost || static+sidCost >= s.limit-cost {
+	if least := s.lastBound(v); least >= s.limit-cost || least+sidCost >= s.limit-cost {
 		return
 	}
-	if last := s.last.cost(v); last != spf.Unreachable && cost+last+sidCost < s.limit {
+	if last := s.lastCost(v); last != spf.Unreachable && cost+last+sidCost < s.limit {
 		s.limit, s.chosen, s.through, s.link = cost+last+sidCost, index, v, link
 	}
+}
+
+// lastCost is that of a segment from v to the destination; spf.Unreachable if there is none that is free.
+func (s *states) lastCost(v topology.Node) uint64 {
+	if s.forced {
+		return s.home.to(v)
+	}
+	return s.last.cost(v)
+}
+
+// lastBound is at most that, and quicker to tell.
+func (s *states) lastBound(v topology.Node) uint64 {
+	if s.forced {
+		return s.home.to(v)
+	}
+	return s.last.layer.Latency[v]
 }
 
 // stop is the end of a segment.
@@ -205,7 +287,12 @@ func (s *states) path() Path {
 		}
 		from = st.node
 	}
-	edges = s.last.appendPath(edges, from)
+	if s.forced {
+		s.leg.start(s.igp.From(from), spf.Forced, false)
+		edges = s.leg.appendPath(edges, s.query.To)
+	} else {
+		edges = s.last.appendPath(edges, from)
+	}
 	sids, _ := s.minimal(edges, s.query.Model)
 	return s.search.path(edges, sids)
 }

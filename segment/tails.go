@@ -13,8 +13,9 @@ type tails struct {
 	link   []topology.Edge // the link to cross, or NoEdge
 	queue  spf.Heap        // of nodes by the least cost of a path through their tail: those not in order yet
 	sorted []spf.Item
-	legs   []leg // to the nodes in order
-	begun  int   // how many of the legs are of this search
+	legs   []leg      // along these rows, but for Forced
+	begun  int        // how many nodes in order were looked at
+	rows   []*spf.Row // to the nodes in order, where they were needed
 }
 
 // worthMeeting tells whether the rows that are still to be had for meet are not more than the states expanded so far.
@@ -38,7 +39,6 @@ func (s *states) worthMeeting() bool {
 
 // meet ends paths from a state with two SIDs left, by all tails that can be of use.
 func (s *states) meet(index int32, at state) {
-	free := s.latency.To(s.query.To).Dist
 	for i := 0; ; i++ {
 		if i == len(s.tails.sorted) {
 			if len(s.tails.queue) == 0 {
@@ -53,10 +53,10 @@ func (s *states) meet(index int32, at state) {
 		// From the state to the tail it costs at least what the two differ in their distance from either end.
 		c := it.Node
 		cost := at.cost + s.tails.cost[c] + 2*sidCost
-		if cost+max(beyond(free[at.node], free[c]), beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
+		if cost+max(beyond(s.bounds.bound(at.node), s.bounds.bound(c)), beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
 			continue
 		}
-		between := s.legTo(i).cost(at.node)
+		between := s.between(at.node, i)
 		if between == spf.Unreachable || cost+between >= s.limit {
 			continue
 		}
@@ -75,21 +75,40 @@ func beyond(a, b uint64) uint64 {
 	return a - b
 }
 
-// legTo is the leg to the i-th node in order, made when first needed.
-func (s *states) legTo(i int) *leg {
+// between is the cost of a segment from v to the i-th node in order.
+func (s *states) between(v topology.Node, i int) uint64 {
 	t := &s.tails
-	for t.begun <= i {
-		if t.begun == len(t.legs) {
+	for ; t.begun <= i; t.begun++ {
+		t.rows = append(t.rows, nil)
+		if !s.forced && t.begun == len(t.legs) {
 			t.legs = append(t.legs, newLeg(s.Engine, &s.used))
 		}
-		t.legs[t.begun].row = nil
-		t.begun++
 	}
-	l := &t.legs[i]
-	if l.row == nil {
-		l.start(s.igp.To(t.sorted[i].Node), s.query.Model.layer(), true)
+	first := t.rows[i] == nil
+	switch root := t.sorted[i].Node; {
+	case s.forced && first:
+		t.rows[i] = s.igp.Passing(root, true)
+	case first:
+		t.rows[i] = s.igp.To(root)
+		t.legs[i].start(t.rows[i], s.query.Model.layer(), true)
 	}
-	return l
+	if s.forced {
+		return s.forcedCost(v, t.rows[i])
+	}
+	return t.legs[i].cost(v)
+}
+
+// forcedCost is the cost of the forced segment from v to the root of a row; spf.Unreachable if there is none that is free.
+func (s *states) forcedCost(v topology.Node, row *spf.Row) (cost uint64) {
+	for v != row.Root {
+		via := row.Via[v]
+		if via < 0 || s.used.has(via) { // none, or several
+			return spf.Unreachable
+		}
+		cost += s.cost(via)
+		v = s.ends[via].to
+	}
+	return cost
 }
 
 // findTails works out the tails that a path better than the limit can have.
@@ -99,14 +118,18 @@ func (s *states) findTails() {
 		t.cost, t.link = make([]uint64, s.graph.Nodes()), make([]topology.Edge, s.graph.Nodes())
 	}
 	t.known, t.begun, t.queue, t.sorted = true, 0, t.queue[:0], t.sorted[:0]
-	for v := range topology.Node(s.graph.Nodes()) {
+	for _, v := range s.quick.order {
 		ahead := s.quick.ahead[v]
-		if ahead >= s.limit || s.bounds[v] >= s.limit || ahead+s.bounds[v]+3*sidCost >= s.limit {
+		t.cost[v], t.link[v] = spf.Unreachable, topology.NoEdge
+		if bound := s.bounds.bound(v); bound >= s.limit || ahead+bound+2*sidCost >= s.limit {
 			continue
 		}
-		t.cost[v], t.link[v] = s.last.cost(v), topology.NoEdge
+		t.cost[v] = s.lastCost(v)
 		if s.query.Model == ForcedAdjacency {
 			s.crossTail(v)
+		}
+		if s.query.Model == ForcedAdjacency && t.link[v] == topology.NoEdge {
+			continue
 		}
 		if t.cost[v] != spf.Unreachable && ahead+t.cost[v]+3*sidCost < s.limit {
 			t.queue.Push(spf.Item{Cost: ahead + t.cost[v] + 3*sidCost, Node: v})
@@ -118,10 +141,10 @@ func (s *states) findTails() {
 func (s *states) crossTail(v topology.Node) {
 	t := &s.tails
 	for _, a := range s.igp.Out(v) {
-		if a.Cost == 0 || s.used.has(a.Edge) || s.last.layer.Latency[a.Node] >= t.cost[v] {
+		if a.Cost == 0 || s.used.has(a.Edge) || s.lastBound(a.Node) >= t.cost[v] {
 			continue
 		}
-		if last := s.last.cost(a.Node); last != spf.Unreachable && last+s.Engine.cost(a.Edge) < t.cost[v] {
+		if last := s.lastCost(a.Node); last != spf.Unreachable && last+s.Engine.cost(a.Edge) < t.cost[v] {
 			t.cost[v], t.link[v] = last+s.Engine.cost(a.Edge), a.Edge
 		}
 	}

@@ -2,6 +2,7 @@ package spf
 
 import (
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,6 +32,7 @@ func (t *Table) Apply(changes ...Change) []Effect {
 	final := map[topology.Edge]uint64{}
 	for _, c := range changes {
 		final[c.Edge] = c.Cost
+		t.most = max(t.most, c.Cost)
 	}
 	var higher, lower []topology.Edge
 	for _, c := range changes {
@@ -56,19 +58,21 @@ func (t *Table) Apply(changes ...Change) []Effect {
 	return effects
 }
 
-// rows lists the rows that exist.
+// rows lists the rows that exist, and drops those that have passed.
 func (t *Table) rows() []*Row {
 	var rows []*Row
-	for i := range t.from {
-		if r := t.from[i].Load(); r != nil {
-			rows = append(rows, r)
+	for _, slots := range [][]atomic.Pointer[Row]{t.from, t.to} {
+		for i := range slots {
+			switch r := slots[i].Load(); {
+			case r == nil:
+			case !r.held.Load() && r.asked.Load() != t.change:
+				t.drop(&slots[i])
+			default:
+				rows = append(rows, r)
+			}
 		}
 	}
-	for i := range t.to {
-		if r := t.to[i].Load(); r != nil {
-			rows = append(rows, r)
-		}
-	}
+	t.change++
 	return rows
 }
 

@@ -23,6 +23,8 @@ type Row struct {
 	back, ahead *arcs // the arcs toward the root and away from it
 	layers      [layerKinds]atomic.Pointer[Layer]
 	dag         atomic.Pointer[arcs]
+	held        atomic.Bool   // whether it is more than passing
+	asked       atomic.Uint32 // if not, after which change it was asked for last
 }
 
 // Paths is how many shortest paths there are between the root and v: 0, 1, or 2 for two and more.
@@ -114,7 +116,7 @@ func (t *Table) compute(root topology.Node, toward bool) *Row {
 	w := t.scratch.Get().(*work)
 	defer t.scratch.Put(w)
 	queue := &w.queue
-	queue.Reset()
+	queue.ResetWithin(t.most)
 	r.Dist[root] = 0
 	queue.Push(Item{0, root})
 	for queue.Len() > 0 {

@@ -300,12 +300,16 @@ func TestManyRowsMendAlike(t *testing.T) {
 func TestQueueIsOrdered(t *testing.T) {
 	var q spf.Queue
 	rapid.Check(t, func(t *rapid.T) {
-		q.Reset()
+		most, bits := uint64(1)<<60, 60
+		if q.Reset(); rapid.Bool().Draw(t, "ring") {
+			most, bits = 1000, 10
+			q.ResetWithin(most)
+		}
 		var waiting []uint64
 		last := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "push") || len(waiting) == 0 {
-				cost := last + rapid.Uint64Range(0, 1<<rapid.IntRange(0, 60).Draw(t, "bits")).Draw(t, "more")
+				cost := last + min(most, rapid.Uint64Range(0, 1<<rapid.IntRange(0, bits).Draw(t, "bits")).Draw(t, "more"))
 				q.Push(spf.Item{Cost: cost})
 				waiting = append(waiting, cost)
 				continue
@@ -334,6 +338,31 @@ func TestForgottenRowIsComputedAgain(t *testing.T) {
 	table.Apply(spf.Change{Edge: 1})
 	if d := table.From(0).Dist[2]; d != 5 {
 		t.Errorf("distance %d after the edge went off, want 5", d)
+	}
+}
+
+// TestPassingRowsGo asks for rows for a moment and for good, and sees which of them changes mend.
+func TestPassingRowsGo(t *testing.T) {
+	g := network(t, 3, [][4]int{{0, 1, 1, 1}, {1, 2, 1, 1}, {0, 2, 5, 1}})
+	table := tableOf(g.All())
+	held, toward := table.From(0), table.To(2)
+	passing := table.Passing(1, false)
+	if table.Passing(0, false) != held || table.Passing(2, true) != toward || table.Passing(1, false) != passing {
+		t.Error("rows that exist are computed again")
+	}
+	table.Apply(spf.Change{Edge: 1})
+	if passing.Dist[2] != spf.Unreachable || table.Passing(1, false) != passing {
+		t.Error("a row that was asked for since the last change was not mended")
+	}
+	for _, cost := range []uint64{7, 9} {
+		table.Apply(spf.Change{Edge: 1, Cost: cost})
+	}
+	again := table.Passing(1, false)
+	if again == passing || again.Dist[2] != 9 {
+		t.Errorf("a row that nobody asked for is held, or wrong: distance %d, want 9", again.Dist[2])
+	}
+	if table.From(0) != held || table.To(2) != toward || held.Dist[2] != 5 {
+		t.Error("rows that are held were not mended")
 	}
 }
 

@@ -24,9 +24,12 @@ type Table struct {
 	latency  []uint64 // per edge: what layers add up
 	cost     []uint64 // per edge, 0 when off
 	was      []uint64 // while Apply runs: cost before
+	most     uint64   // no edge costs more
 	out, in  arcs
 	from, to []atomic.Pointer[Row]
 	scratch  sync.Pool
+	passing  atomic.Int64 // how many rows are held that only Passing returned
+	change   uint32       // how often Apply has run
 }
 
 // arcs lists the arcs of node v in list[first[v]:first[v+1]].
@@ -52,6 +55,7 @@ func New(view topology.View, cost, latency func(topology.Edge) uint64) *Table {
 		t.latency[e] = latency(e)
 		if view.Up(e) {
 			t.cost[e] = cost(e)
+			t.most = max(t.most, t.cost[e])
 		}
 	}
 	t.was = append([]uint64(nil), t.cost...)
@@ -81,28 +85,63 @@ func (t *Table) Graph() *topology.Graph { return t.graph }
 // Cost is what edge e costs, 0 when it is off.
 func (t *Table) Cost(e topology.Edge) uint64 { return t.cost[e] }
 
+// Most is a cost that no edge exceeds.
+func (t *Table) Most() uint64 { return t.most }
+
 // Out lists the arcs that leave v, those that are off among them. The caller must not change them.
 func (t *Table) Out(v topology.Node) []Arc { return t.out.of(v) }
 
 // In lists the arcs that enter v, those that are off among them. The caller must not change them.
 func (t *Table) In(v topology.Node) []Arc { return t.in.of(v) }
 
-// From is the row of the shortest paths that begin at root.
-func (t *Table) From(root topology.Node) *Row { return t.row(&t.from[root], root, false) }
+// From is the row of the shortest paths that begin at root. It is held from then on.
+func (t *Table) From(root topology.Node) *Row { return t.hold(t.row(&t.from[root], root, false, true)) }
 
-// To is the row of the shortest paths that end at root.
-func (t *Table) To(root topology.Node) *Row { return t.row(&t.to[root], root, true) }
+// To is the row of the shortest paths that end at root. It is held from then on.
+func (t *Table) To(root topology.Node) *Row { return t.hold(t.row(&t.to[root], root, true, true)) }
+
+// Passing is From, or To if toward is set, for a row that the caller needs for a moment. Such rows are held while there is room
+// for them, and until an Apply finds that they were not asked for since the one before.
+func (t *Table) Passing(root topology.Node, toward bool) *Row {
+	slot := &t.from[root]
+	if toward {
+		slot = &t.to[root]
+	}
+	r := t.row(slot, root, toward, t.passing.Load()*int64(t.graph.Nodes()) < passingNodes)
+	r.asked.Store(t.change)
+	return r
+}
+
+// passingNodes is how many nodes the passing rows of a table may have together: 12 bytes each.
+const passingNodes = 20_000_000
+
+func (t *Table) hold(r *Row) *Row {
+	if !r.held.Load() && r.held.CompareAndSwap(false, true) {
+		t.passing.Add(-1)
+	}
+	return r
+}
 
 // Forget drops the row from root, for callers that walk over many roots and need each once.
-func (t *Table) Forget(root topology.Node) { t.from[root].Store(nil) }
+func (t *Table) Forget(root topology.Node) { t.drop(&t.from[root]) }
 
-func (t *Table) row(slot *atomic.Pointer[Row], root topology.Node, toward bool) *Row {
+func (t *Table) drop(slot *atomic.Pointer[Row]) {
+	if r := slot.Swap(nil); r != nil && !r.held.Load() {
+		t.passing.Add(-1)
+	}
+}
+
+func (t *Table) row(slot *atomic.Pointer[Row], root topology.Node, toward, store bool) *Row {
 	if r := slot.Load(); r != nil {
 		return r
 	}
 	// Two goroutines may compute the same row; both get the same numbers, and the first one's row is kept.
 	r := t.compute(root, toward)
+	if !store {
+		return r
+	}
 	if slot.CompareAndSwap(nil, r) {
+		t.passing.Add(1)
 		return r
 	}
 	return slot.Load()

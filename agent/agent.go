@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
+	"sextant/load"
 	"sextant/pool"
 )
 
@@ -28,6 +30,7 @@ type Agent struct {
 	started time.Time
 	work    chan func() // for the owner goroutine
 	done    chan struct{}
+	adding  sync.Mutex // of protections
 
 	// Only the owner goroutine touches what follows.
 	store    *store
@@ -36,6 +39,9 @@ type Agent struct {
 	cgroup   string       // root of the cgroup2 file system
 	edge     *edgeRole    // nil: the node has no edge
 	host     *hostRole    // nil: the node has no host
+	headend  *headendRole // nil: the node has no head-end
+	merge    *mergeRole   // nil: the node has no egress of protected traffic
+	ordering *ordering    // nil: no protected flow is put in order
 	warnings []string
 	metrics  *metrics
 	journal  *journal
@@ -44,9 +50,18 @@ type Agent struct {
 	silent   map[netip.AddrPort]bool              // peers that did not answer in time
 	speaker  *speaker                             // nil: the node speaks no BGP
 	learned  map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
-	checks   checks
-	events   []api.Event   // the latest
-	retryAt  time.Duration // on the clock of now: when chains are tried again that could not be brought up to date; 0: they could
+	startup  startup
+	// Decisions on what backends are, so far and when it was last written down who is away.
+	effects, awayNoted uint64
+	strays             string // why the kernel may answer for VIPs; "": it does not
+	ignored            uint64 // places in chains of the past that named nobody this node can know
+	checks             checks
+	captures           *capturing    // nil: nobody captures
+	own                *selfChecks   // by which a host finds out whether it serves
+	loads              *load.Monitor // of services whose load is not that of their connections
+	protections        protections
+	events             []api.Event   // the latest
+	retryAt            time.Duration // on the clock of now: when chains are tried again that could not be brought up to date; 0: they could
 }
 
 // Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended it; forwarding goes on
@@ -75,6 +90,10 @@ func Run(ctx context.Context, options Options) error {
 	a.etcd = openArchivist(options.Node, options.Log)
 	defer a.etcd.close()
 	// Whatever can refuse is asked before the data plane is touched.
+	manager, err := newSupervisor(options.Log)
+	if err != nil {
+		return err
+	}
 	servers, err := listen(options.Node.API)
 	if err != nil {
 		return err
@@ -87,26 +106,51 @@ func Run(ctx context.Context, options Options) error {
 	defer func() { a.speaker.close(a.node) }()
 	a.checks = newChecks(ctx)
 	defer a.checks.monitor.Stop()
+	defer a.checks.signals.Stop()
+	a.own = newSelfChecks(ctx)
+	defer a.own.monitor.Stop()
+	a.loads = load.NewMonitor(ctx)
+	defer a.loads.Stop()
+	a.protections.life = ctx
+	defer func() { a.protections.end(a) }()
+	defer func() { a.ordering.end() }()
 	if err := a.takeOver(options.Node); err != nil {
 		return err
 	}
 	defer close(a.done)
-	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), a.chainsHandler())
+	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), api.MergeHandler(a), a.chainsHandler())
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
+	manager.ready(a.node.Name)
+	defer manager.stop()
 	routing := time.NewTicker(learnInterval)
 	defer routing.Stop()
+	watching := time.NewTicker(watchInterval)
+	defer watching.Stop()
 	for {
 		a.noteChains()
+		a.noteAway()
 		select {
 		case <-a.refreshTime():
 			a.refreshOrWarn()
 		case r := <-a.checks.monitor.Results():
 			a.checkEnded(r)
+		case r := <-a.checks.signals.Results():
+			a.signalEnded(r)
+		case r := <-a.own.monitor.Results():
+			a.selfCheckEnded(r)
+		case r := <-a.loads.Results():
+			a.loadTold(r)
 		case <-a.speaker.changes():
 			a.learnOrWarn()
+			a.topologyMayHaveChanged()
 		case <-routing.C:
 			a.learnOrWarn()
+		case <-watching.C:
+			a.watchMerges()
+		case <-manager.signDue():
+			manager.alive()
 		case <-ctx.Done():
+			a.noteAway()
 			options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
 			return nil
 		case f := <-a.work:
@@ -274,7 +318,9 @@ func (a *Agent) Config(ctx context.Context) (node *config.Node, err error) {
 
 // forgetNextHops makes the programs look at routes and neighbours again.
 func (a *Agent) forgetNextHops() {
-	for _, forget := range []func() error{a.edge.forgetNextHops, a.host.forgetNextHops} {
+	for _, forget := range []func() error{
+		a.edge.forgetNextHops, a.host.forgetNextHops, a.headend.forgetNextHops,
+	} {
 		if err := forget(); err != nil {
 			a.options.Log.Warn("next hops stay remembered for up to 100 ms", "error", err)
 		}

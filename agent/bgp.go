@@ -12,9 +12,7 @@ import (
 
 	"sextant/config"
 	"sextant/membership"
-	"sextant/pool"
 	"sextant/rib"
-	"sextant/srv6"
 )
 
 // speaker is the node's part in BGP. A nil speaker is a node without one.
@@ -38,6 +36,7 @@ const learnInterval = time.Second
 
 // openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until routing says otherwise.
 func (a *Agent) openSpeaker(n *config.Node) error {
+	a.startup.settled = true
 	if n.BGP == nil {
 		a.setLearned(nil)
 		return nil
@@ -48,6 +47,7 @@ func (a *Agent) openSpeaker(n *config.Node) error {
 	if err != nil {
 		return err
 	}
+	a.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: n.Edge == nil || !settling(n.BGP, nil)}
 	a.speaker = &speaker{Speaker: s, ignored: map[membership.Reason]uint64{}, refused: map[refusal]bool{}}
 	return nil
 }
@@ -99,28 +99,40 @@ func (a *Agent) learn() error {
 	if a.speaker == nil {
 		return nil
 	}
-	before := a.store.kept.Learned
 	if a.node.Edge != nil {
-		after, err := a.decideMembers()
-		if err != nil {
+		if err := a.learnMembers(); err != nil {
 			return err
 		}
-		if !slices.EqualFunc(before, after, membership.Member.Equal) {
-			a.setLearned(after)
-			a.logMembers(before, after)
-			if err := errors.Join(a.refresh(), a.store.write()); err != nil {
-				return err
-			}
-		}
 	}
-	return a.speaker.Announce(announcements(a.node, a.edge))
+	return a.speaker.Announce(append(a.edgeAnnouncements(time.Now()), a.hostAnnouncements()...))
 }
 
-func (a *Agent) decideMembers() ([]membership.Member, error) {
+func (a *Agent) learnMembers() error {
 	peers, err := a.speaker.Peers()
 	if err != nil {
-		return nil, err
+		return err
 	}
+	before := a.store.kept.Learned
+	after, err := a.decideMembers(peers)
+	if err != nil {
+		return err
+	}
+	changed := !slices.EqualFunc(before, after, membership.Member.Equal)
+	if changed {
+		a.setLearned(after)
+		a.logMembers(before, after)
+		// Whom neighbors tell of before they have told all was there before this edge: it is not held.
+		if err := errors.Join(a.refresh(), a.store.write()); err != nil {
+			return err
+		}
+	}
+	if a.noteSettled(peers, time.Now()) {
+		return a.refresh()
+	}
+	return nil
+}
+
+func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
 	routes, malformed, err := a.speaker.Routes()
 	if err != nil {
 		return nil, err
@@ -186,9 +198,21 @@ func (a *Agent) setLearned(members []membership.Member) {
 	}
 }
 
-// withLearned is a service with the backends of the node file and those that BGP told of.
+// withLearned is a service with the backends of the node file and those that BGP told of. If their hosts want them up, the operator's word
+// counts.
 func (a *Agent) withLearned(s config.Service) config.Service {
 	s.Backends = append(slices.Clone(s.Backends), a.learned[s.Endpoint]...)
+	for _, l := range s.Learned {
+		i := slices.IndexFunc(s.Backends, func(b config.Backend) bool { return b.SID == l.SID })
+		if i < 0 {
+			continue // nobody tells of it now
+		}
+		b := &s.Backends[i]
+		b.Agent = l.Agent
+		if b.State == config.Up || l.State == config.Down {
+			b.State = l.State
+		}
+	}
 	return s
 }
 
@@ -197,50 +221,6 @@ func (a *Agent) learnOrWarn() {
 	if err := a.learn(); err != nil {
 		a.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err, "after", learnInterval)
 	}
-}
-
-// announcements are the routes that the node originates: the VIPs that the edge can serve, and what the host serves at which SID.
-func announcements(n *config.Node, e *edgeRole) []rib.Announcement {
-	var list []rib.Announcement
-	if e != nil {
-		vips := map[netip.Addr]bool{}
-		for _, s := range e.services {
-			if !vips[s.VIP] && slices.ContainsFunc(s.members, func(b pool.Backend) bool { return b.State != pool.Down }) {
-				vips[s.VIP] = true
-				list = append(list, rib.Announcement{VIP: s.VIP})
-			}
-		}
-	}
-	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing {
-		return list
-	}
-	ports := map[netip.Addr][]membership.Port{}
-	for _, s := range n.Host.Services {
-		ports[s.VIP] = append(ports[s.VIP], membership.Port{Protocol: s.Protocol, Port: s.Port})
-	}
-	for _, vip := range slices.SortedFunc(maps.Keys(ports), netip.Addr.Compare) {
-		if sid, ok := sidFor(n.Host.SIDs, vip); ok {
-			list = append(list, rib.Announcement{
-				VIP: vip, SID: sid, Services: ports[vip], Weight: n.BGP.Weight, Draining: n.BGP.Announce == config.AnnounceDraining,
-			})
-		}
-	}
-	return list
-}
-
-// sidFor chooses the SID at which a host is offered connections to a VIP: End.OFFER, else what sends strays back, else what
-// takes everything.
-func sidFor(sids []config.SID, vip netip.Addr) (config.SID, bool) {
-	wanted := []srv6.Behavior{srv6.EndOFFER, srv6.EndDT46COND, srv6.EndDT6COND, srv6.EndDT46, srv6.EndDT6}
-	if vip.Is4() {
-		wanted = []srv6.Behavior{srv6.EndOFFER, srv6.EndDT46COND, srv6.EndDT4COND, srv6.EndDT46, srv6.EndDT4}
-	}
-	for _, behavior := range wanted {
-		if i := slices.IndexFunc(sids, func(s config.SID) bool { return s.Behavior == behavior }); i >= 0 {
-			return sids[i], true
-		}
-	}
-	return config.SID{}, false
 }
 
 // askSpeaker runs f in the owner goroutine, if there is a speaker.

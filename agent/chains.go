@@ -48,9 +48,13 @@ func (a *Agent) chains(s *edgeService, n *config.Node, dir string) error {
 	case err != nil:
 		return err
 	case previous.running != nil:
-		s.generation, err = previous.running.Next(members, a.now())
+		s.generation, s.past = previous.running, a.edge.service(s.Endpoint).past
+		s.generation, err = a.follow(s, spec, n, members)
 	case previous.chains != nil:
-		s.generation, err = pool.Resume(spec, previous.chains, members, a.now())
+		if !a.startup.settled {
+			s.past = previous.chains
+		}
+		s.generation, err = a.resume(s, spec, n, previous.chains, members)
 	default:
 		s.generation, err = pool.New(spec, members, a.now())
 	}
@@ -105,11 +109,7 @@ func (a *Agent) previousChains(s *edgeService, n *config.Node, dir string) (prev
 	if running.Continuity == s.Continuity {
 		return previousChains{running: g}, nil
 	}
-	chains := make([]pool.Chain, g.Buckets())
-	for b := range chains {
-		chains[b] = g.Chain(b)
-	}
-	return previousChains{chains: chains}, nil
+	return previousChains{chains: chainsOf(g)}, nil
 }
 
 // refresh brings the chains of the running services up to date: with what is known of the backends, and with the time.
@@ -143,15 +143,13 @@ func (a *Agent) refreshService(s *edgeService, configured config.Service) (err e
 	}
 	effect := a.effect(&service, s, members)
 	members = effect.Backends
-	next, err := s.generation.Next(members, a.now())
+	next, err := a.follow(s, poolSpec(s, a.node), a.node, members)
 	if err != nil {
 		return err
 	}
 	if next != s.generation {
-		for i, b := range service.Backends {
-			if err := a.edge.program.SetSID(members[i].ID, b.SID); err != nil {
-				return err
-			}
+		if err := a.edge.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
+			return err
 		}
 		if err := a.edge.program.SetChains(s.index, next); err != nil {
 			return err

@@ -15,6 +15,7 @@ import (
 type checks struct {
 	paths    *health.Paths // nil: there never was a check
 	monitor  *health.Monitor
+	signals  *health.Monitor // passive ones
 	backends map[health.Key]*checked
 	panics   map[string]bool // services whose checks are not believed
 	stale    bool            // backends have come or gone since check
@@ -27,11 +28,13 @@ type checked struct {
 	state           health.State
 	since           time.Time // of the status
 	last            health.Result
-	succeeded, fell uint64 // checks
+	passive         health.State // what the host's own counters say
+	complaint       error        // the latest of these; nil: none
+	succeeded, fell uint64       // checks
 }
 
 func newChecks(ctx context.Context) checks {
-	return checks{monitor: health.NewMonitor(ctx), backends: map[health.Key]*checked{}, panics: map[string]bool{}}
+	return checks{monitor: health.NewMonitor(ctx), signals: newSignals(ctx), backends: map[health.Key]*checked{}, panics: map[string]bool{}}
 }
 
 func rulesOf(c *config.Check) health.Rules {
@@ -43,7 +46,8 @@ func (a *Agent) usable(s *config.Service, b config.Backend) bool {
 	if s.Check == nil {
 		return true
 	}
-	return a.health(s, b.Name).Usable(rulesOf(s.Check))
+	c := a.checks.backends[health.Key{Service: s.Name, Backend: b.Name}]
+	return a.health(s, b.Name).Usable(rulesOf(s.Check)) && (c == nil || c.passive.Status != health.Failing)
 }
 
 // health is what is known of a backend of a service that has a check.
@@ -61,12 +65,16 @@ func (a *Agent) health(s *config.Service, backend string) health.State {
 // check makes the backends of the running services those that are checked. A failure is no reason to stop: a check that does not
 // run finds nobody failing.
 func (a *Agent) check() {
-	var jobs []health.Job
+	var jobs, asked []health.Job
 	var ways []health.Path
 	if a.edge != nil {
 		for i := range a.edge.services {
-			for _, j := range a.jobs(&a.edge.services[i].Service) {
+			s := &a.edge.services[i].Service
+			for k, j := range a.jobs(s) {
 				jobs = append(jobs, j)
+				if passive, wanted := passiveJob(s, s.Backends[k], j); wanted {
+					asked = append(asked, passive)
+				}
 				ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
 			}
 		}
@@ -78,6 +86,7 @@ func (a *Agent) check() {
 		jobs = nil
 	}
 	a.watchJobs(jobs)
+	a.checks.signals.Set(asked)
 	a.notePanics()
 }
 
@@ -142,7 +151,9 @@ func (a *Agent) watchJobs(jobs []health.Job) {
 				c.state.Status = health.Failing
 			}
 		}
-		c.check = j.Check
+		if c.check = j.Check; c.check.Passive == nil {
+			c.passive, c.complaint = health.State{}, nil
+		}
 		a.checks.backends[key] = c
 	}
 	a.checks.monitor.Set(jobs)
@@ -154,19 +165,27 @@ func (a *Agent) checkEnded(r health.Result) {
 	if c == nil || !a.checks.monitor.Current(r) {
 		return
 	}
+	if !c.take(r) {
+		return
+	}
+	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.status().String(), Reason: reasonOf(r.Err)})
+	a.refreshNamed(r.Service)
+	a.keepFailing()
+}
+
+// take notes a result, and reports whether it changes the status.
+func (c *checked) take(r health.Result) bool {
 	if c.last = r; r.Err == nil {
 		c.succeeded++
 	} else {
 		c.fell++
 	}
-	before := c.state.Status
-	if c.state = c.state.After(r.Err == nil, rulesOf(c.check)); c.state.Status == before {
-		return
+	before := c.status()
+	if c.state = c.state.After(r.Err == nil, rulesOf(c.check)); c.status() == before {
+		return false
 	}
 	c.since = r.At
-	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(), Reason: reasonOf(r.Err)})
-	a.refreshNamed(r.Service)
-	a.keepFailing()
+	return true
 }
 
 // refreshNamed brings the chains of one service up to date: a host that dies makes each of its services ask for it.
@@ -190,10 +209,11 @@ func reasonOf(err error) string {
 func (a *Agent) keepFailing() {
 	var failing []health.Key
 	for key, c := range a.checks.backends {
-		if c.state.Status == health.Failing {
+		if c.status() == health.Failing {
 			failing = append(failing, key)
 		}
 	}
+	failing = a.own.failing(failing)
 	slices.SortFunc(failing, health.Key.Compare)
 	if slices.Equal(failing, a.store.kept.Failing) {
 		return
@@ -210,9 +230,16 @@ func (a *Agent) healthView(s *edgeService, backend string) *api.Health {
 	if s.Check == nil || c == nil {
 		return nil
 	}
+	return c.view()
+}
+
+func (c *checked) view() *api.Health {
 	view := &api.Health{
-		Status: c.state.Status.String(), Since: c.since,
+		Status: c.status().String(), Since: c.since,
 		SucceededChecks: c.succeeded, FailedChecks: c.fell, LastError: reasonOf(c.last.Err),
+	}
+	if c.passive.Status == health.Failing && c.complaint != nil {
+		view.LastError = c.complaint.Error()
 	}
 	if !c.last.At.IsZero() {
 		view.LastCheck, view.LastDurationSeconds = &c.last.At, c.last.Took.Seconds()

@@ -2,12 +2,16 @@ package agent
 
 import (
 	"fmt"
+	"maps"
+	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/health"
 	"sextant/pool"
+	"sextant/quiclb"
 )
 
 // edgeRole is the edge as it runs. A nil edgeRole is a node without one.
@@ -26,7 +30,9 @@ type edgeService struct {
 	index      uint32
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
-	effect     health.Effect // how the members came about
+	effect     health.Effect         // how the members came about
+	past       []pool.Chain          // as long as it is not known who of it is still there; else nil
+	pastSIDs   map[uint16]netip.Addr // of those of the past who are no members
 }
 
 // protocolNumbers are the IP protocol numbers of the transports.
@@ -142,6 +148,9 @@ func (e *edgeRole) fill(before *edgeRole) error {
 		if e.service(s.Endpoint) != nil {
 			continue
 		}
+		if err := e.program.SetQUIC(s.index, nil, nil); err != nil {
+			return err
+		}
 		if err := e.program.DeleteService(s.key, !e.hasVIP(s)); err != nil {
 			return err
 		}
@@ -151,18 +160,70 @@ func (e *edgeRole) fill(before *edgeRole) error {
 
 // fillService sets chains before the service that leads to them, so that no packet meets a service without chains.
 func (e *edgeRole) fillService(s, before *edgeService) error {
-	if before != nil && before.generation == s.generation {
-		return nil
-	}
-	for i, b := range s.Backends {
-		if err := e.program.SetSID(s.members[i].ID, b.SID); err != nil {
+	if before == nil || before.NewConnections != s.NewConnections {
+		if err := e.program.LimitNewConnections(s.index, s.NewConnections.Rate, s.NewConnections.Burst); err != nil {
 			return err
 		}
+	}
+	same := before != nil && before.generation == s.generation
+	if same && slices.Equal(before.QUIC, s.QUIC) {
+		return nil
+	}
+	if err := e.setQUIC(s); err != nil {
+		return err
+	}
+	if same {
+		return e.program.SetService(s.key, s.index)
+	}
+	if err := e.setSIDs(s.Backends, s.members, s.pastSIDs); err != nil {
+		return err
 	}
 	if err := e.program.SetChains(s.index, s.generation); err != nil {
 		return err
 	}
 	return e.program.SetService(s.key, s.index)
+}
+
+// setQUIC tells the program by which connection IDs the service's backends are found.
+func (e *edgeRole) setQUIC(s *edgeService) error {
+	var configs []quiclb.Config
+	for _, q := range s.QUIC {
+		configs = append(configs, q.Config())
+	}
+	if configs == nil {
+		return e.program.SetQUIC(s.index, nil, nil)
+	}
+	return e.program.SetQUIC(s.index, configs, slices.Sorted(maps.Keys(s.quicBackends())))
+}
+
+// quicBackends are the ids of those who may have connections.
+func (s *edgeService) quicBackends() map[uint16]struct{} {
+	ids := map[uint16]struct{}{}
+	for _, m := range s.members {
+		ids[m.ID] = struct{}{}
+	}
+	for b := range s.generation.Buckets() {
+		c := s.generation.Chain(b)
+		for _, id := range c.IDs[:c.Length] {
+			ids[id] = struct{}{}
+		}
+	}
+	return ids
+}
+
+// setSIDs tells the program the SIDs of backends, and of others whom chains name.
+func (e *edgeRole) setSIDs(backends []config.Backend, members []pool.Backend, others map[uint16]netip.Addr) error {
+	for i, b := range backends {
+		if err := e.program.SetSID(members[i].ID, b.SID); err != nil {
+			return err
+		}
+	}
+	for id, sid := range others {
+		if err := e.program.SetSID(id, sid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *edgeRole) hasVIP(s edgeService) bool {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -17,14 +18,48 @@ func (a *Agent) effect(s *config.Service, before *edgeService, configured []pool
 		members[i] = health.Member{Backend: b, Usable: a.usable(s, s.Backends[i])}
 	}
 	usage := health.Usage{SlowStart: s.SlowStart}
+	if a.startup.settled {
+		usage.ReturnHold = s.ReturnHold
+	}
 	if s.Check != nil {
 		usage.PanicPermille = s.Check.PanicPermille
 	}
 	var earlier health.Effect
-	if before != nil {
+	switch {
+	case before != nil:
 		earlier = before.effect
+	case a.node == nil && len(a.store.kept.Away) > 0: // an earlier agent knew who was away
+		earlier = health.Earlier(configured, func(i int) bool {
+			return slices.Contains(a.store.kept.Away, health.Key{Service: s.Name, Backend: s.Backends[i].Name})
+		})
 	}
+	a.effects++
 	return usage.Apply(members, earlier, a.now())
+}
+
+// noteAway writes down who is down or held, so that an agent that follows holds them too.
+func (a *Agent) noteAway() {
+	if a.effects == a.awayNoted || a.edge == nil {
+		return
+	}
+	a.awayNoted = a.effects
+	var away []health.Key
+	for i := range a.edge.services {
+		s := &a.edge.services[i]
+		for j, b := range s.effect.Backends {
+			if s.effect.Away(b) {
+				away = append(away, health.Key{Service: s.Name, Backend: s.Backends[j].Name})
+			}
+		}
+	}
+	slices.SortFunc(away, health.Key.Compare)
+	if slices.Equal(away, a.store.kept.Away) {
+		return
+	}
+	a.store.kept.Away = away
+	if err := a.store.write(); err != nil {
+		a.options.Log.Warn("a restarted agent will not know which backends were away", "error", err)
+	}
 }
 
 // notePanics tells of services whose checks stop being believed, or are again.

@@ -118,6 +118,7 @@ func (m *machine) parse(text string) *config.Node {
 	m.t.Helper()
 	node, err := config.Parse("node.yaml", []byte(m.text(text)))
 	must(m.t, err)
+	must(m.t, api.ReadQUICKeys(node))
 	return node
 }
 
@@ -211,7 +212,7 @@ func (m *machine) state() []string {
 	m.t.Helper()
 	var state []string
 	must(m.t, m.ns.Do(func() error {
-		for _, role := range []string{"edge", "host"} {
+		for _, role := range []string{"edge", "host", "headend", "merge"} {
 			pins, err := os.ReadDir(filepath.Join(m.pins, role))
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"sextant/accept"
@@ -34,6 +36,7 @@ type hostService struct {
 func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
 		Secret:         n.Secret,
+		Block:          n.Domain.Block,
 		Infrastructure: n.Domain.Infrastructure,
 		Source:         n.Host.Source,
 		TunnelMTU:      n.Domain.MTU - n.Domain.Overhead,
@@ -61,7 +64,7 @@ func policyOf(a config.Accept) (accept.Policy, error) {
 	}
 	return accept.Policy{
 		Kind: kind, Threshold: uint32(threshold), Window: uint32(a.Window), Workers: uint32(a.Workers),
-		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille),
+		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille), Cores: uint32(cmp.Or(a.Cores, runtime.NumCPU())),
 	}, err
 }
 
@@ -111,6 +114,8 @@ func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
 		if err != nil {
 			return fmt.Errorf("service %s: %w", s.Name, err)
 		}
+		policy.Reported = s.Load.Kind != config.LoadConnections
+		policy.Queue = s.Load.Kind == config.LoadQueue
 		next.services = append(next.services, hostService{
 			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()], policy: policy,
 		})
@@ -133,7 +138,7 @@ func (h *hostRole) service(endpoint config.Endpoint) *hostService {
 // fill brings the program's tables from the services of before (nil: they are empty) to those of h.
 func (h *hostRole) fill(before *hostRole) error {
 	for _, s := range h.services {
-		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy {
+		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy && old.QUIC == s.QUIC {
 			continue
 		}
 		if index, ok := h.fresh[s.Endpoint.String()]; ok {
@@ -141,6 +146,7 @@ func (h *hostRole) fill(before *hostRole) error {
 				return err
 			}
 		}
+		h.program.SetQUIC(s.key, s.QUIC)
 		if err := h.program.SetService(s.key, s.index, s.policy); err != nil {
 			return err
 		}

@@ -55,15 +55,41 @@ var helpers = []struct {
 	{"bpf_get_netns_cookie in sockops programs", "5.15", asm.FnGetNetnsCookie, ebpf.SockOps},
 }
 
-// check refuses a kernel or a user with which the programs can't run, and says what is missing.
-func (m machine) check() error {
+// Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of this process.
+func Lacking() (features, capabilities []string, err error) {
+	m, err := thisMachine()
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.lacksFeatures(), m.lacksCapabilities(), nil
+}
+
+func (m machine) lacksCapabilities() []string {
 	var missing []string
 	for _, c := range capabilities {
 		if m.capabilities&(1<<c.bit) == 0 {
 			missing = append(missing, c.name)
 		}
 	}
-	if len(missing) > 0 {
+	return missing
+}
+
+func (m machine) lacksFeatures() []string {
+	var missing []string
+	if _, err := os.Stat(m.btf); err != nil {
+		missing = append(missing, "type information (BTF)")
+	}
+	for _, need := range helpers {
+		if err := m.has(need.in, need.helper); errors.Is(err, ebpf.ErrNotSupported) {
+			missing = append(missing, need.what+", which is there since Linux "+need.since)
+		}
+	}
+	return missing
+}
+
+// check refuses a kernel or a user with which the programs can't run, and says what is missing.
+func (m machine) check() error {
+	if missing := m.lacksCapabilities(); len(missing) > 0 {
 		return fmt.Errorf("missing privilege: this process lacks %s; start it as root, for example with sudo",
 			strings.Join(missing, ", "))
 	}
@@ -71,11 +97,8 @@ func (m machine) check() error {
 		return fmt.Errorf("this kernel (%s) has no type information (BTF); "+
 			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are", m.release)
 	}
-	for _, need := range helpers {
-		if err := m.has(need.in, need.helper); errors.Is(err, ebpf.ErrNotSupported) {
-			return fmt.Errorf("this kernel (%s) has no %s, which is there since Linux %s; use Linux 6.1 or newer",
-				m.release, need.what, need.since)
-		}
+	if missing := m.lacksFeatures(); len(missing) > 0 {
+		return fmt.Errorf("this kernel (%s) has no %s; use Linux 6.1 or newer", m.release, missing[0])
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"os"
+	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
@@ -39,6 +41,30 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		if got != c.want {
 			t.Errorf("error %q, want %q", got, c.want)
 		}
+	}
+}
+
+// TestLackingFeature hides the kernel's type information from a thread.
+func TestLackingFeature(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a mount namespace: run with sudo")
+	}
+	features, capabilities, err := Lacking()
+	if err != nil || len(features)+len(capabilities) > 0 {
+		t.Errorf("this machine lacks %v, %v, %v", features, capabilities, err)
+	}
+	runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the test
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS))
+	must(unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
+	must(unix.Mount(t.TempDir(), "/sys/kernel/btf", "", unix.MS_BIND, ""))
+	features, _, err = Lacking()
+	if err != nil || !slices.Equal(features, []string{"type information (BTF)"}) {
+		t.Errorf("without BTF it lacks %v, %v", features, err)
 	}
 }
 

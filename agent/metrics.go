@@ -81,6 +81,9 @@ var (
 	thresholdGauge = description("accept_threshold", "Below how many open connections this host accepts a new one.", "service", "family")
 	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.",
 		"service", "family", "decision")
+	establishedTotal = description("established_connections_total", "Connections of a service that came about on this host.",
+		"service", "family")
+	resetsTotal   = description("resets_total", "TCP resets that this host sent for a service.", "service", "family")
 	passedOnTotal = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.",
 		"service", "family")
 	packetsTotal = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
@@ -90,6 +93,7 @@ var (
 	bgpUp        = description("bgp_session_up", "Whether the BGP session to a neighbor is established.", "peer")
 	bgpIgnored   = description("bgp_ignored_routes_total", "Routes of hosts that were of no use, by reason.", "reason")
 	bgpFaults    = description("bgp_malformed_updates_total", "BGP messages that broke the rules, by what became of them.", "handling")
+	pastIgnored  = description("past_ignored_places_total", "Places in chains of peers, etcd or the disk that name nobody known here.")
 	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
 	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
 	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
@@ -127,7 +131,12 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	m.collectBGP(ctx, out)
+	m.collectPolicies(ctx, out)
+	m.collectMerges(ctx, out)
 	m.agent.etcd.collect(out)
+	if err := m.agent.do(ctx, func() { counter(out, pastIgnored, m.agent.ignored) }); err != nil {
+		return
+	}
 	status, err := m.agent.Status(ctx)
 	if err == nil {
 		for _, p := range status.Programs {
@@ -172,6 +181,8 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 		counter(out, offersTotal, h.Accepted, s.Name, family(s), "accepted")
 		counter(out, offersTotal, h.Refused, s.Name, family(s), "refused")
 		counter(out, offersTotal, h.Forced, s.Name, family(s), "forced")
+		counter(out, establishedTotal, h.Established, s.Name, family(s))
+		counter(out, resetsTotal, h.Resets, s.Name, family(s))
 		counter(out, passedOnTotal, h.PassedOnPackets, s.Name, family(s))
 	}
 }
@@ -201,6 +212,10 @@ func collectCounters(out chan<- prometheus.Metric, c api.Counters) {
 	counter(out, packetsTotal, c.TransmittedPackets, role, "transmitted")
 	counter(out, packetsTotal, c.RedirectedPackets, role, "redirected")
 	counter(out, packetsTotal, c.TakenPackets, role, "taken")
+	counter(out, packetsTotal, c.EchoedPackets, role, "echoed")
+	counter(out, packetsTotal, c.TooBigAnsweredPackets, role, "too_big_answered")
+	counter(out, packetsTotal, c.TranslatedPackets, role, "translated")
+	counter(out, packetsTotal, c.CopiedPackets, role, "copied")
 	for _, d := range c.Drops {
 		counter(out, dropsTotal, d.Packets, role, d.Reason)
 	}

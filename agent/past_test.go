@@ -97,7 +97,13 @@ func TestBrokenJournal(t *testing.T) {
 // peer is another edge that has seen a backend more in each bucket of the web service. It answers with a secret.
 func peer(t *testing.T, secret []byte, buckets int) netip.AddrPort {
 	t.Helper()
-	g, err := pool.New(pool.Spec{Buckets: buckets, Candidates: 1}, []pool.Backend{{ID: 3, Weight: 1}}, 0)
+	return peerOf(t, secret, buckets, 3)
+}
+
+// peerOf is another edge at which one backend had each bucket.
+func peerOf(t *testing.T, secret []byte, buckets int, id uint16) netip.AddrPort {
+	t.Helper()
+	g, err := pool.New(pool.Spec{Buckets: buckets, Candidates: 1}, []pool.Backend{{ID: id, Weight: 1}}, 0)
 	must(t, err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/chains" || r.FormValue("endpoint") != "[2001:db8:80::80]:80/tcp" {

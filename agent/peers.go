@@ -8,15 +8,18 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/flow"
 	"sextant/pool"
+	"sextant/srv6"
 )
 
 // An edge that starts without memory asks the other edges for the chains of its services, because theirs name who had a bucket before.
@@ -79,7 +82,7 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	answers := make([]chan told, len(n.Edge.Peers))
 	for i, peer := range n.Edge.Peers {
 		answers[i] = make(chan told, 1)
-		if a.silent[peer] {
+		if a.silent[peer] || isSelf(n.API.Metrics, peer) {
 			answers[i] <- told{}
 			continue
 		}
@@ -100,6 +103,18 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 		}
 	}
 	return all
+}
+
+// isSelf says whether a peer is this edge: one list of peers may be given to all edges. It would not answer while it starts.
+func isSelf(own, peer netip.AddrPort) bool {
+	if own == peer || own.Port() != peer.Port() || !own.Addr().IsUnspecified() {
+		return own == peer
+	}
+	addresses, _ := net.InterfaceAddrs() // an error costs the time that peers have to answer
+	return slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		prefix, ok := a.(*net.IPNet)
+		return ok && prefix.IP.Equal(peer.Addr().AsSlice())
+	})
 }
 
 // told is what a peer has answered.
@@ -135,11 +150,25 @@ func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpo
 	return pool.ParseRecord(record)
 }
 
+// ignore takes out of chains whom this node can't know: ids that are not compressed SIDs are each node's own numbers, which mean
+// somebody else here, or nobody.
+func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
+	if dropped := pool.Retain(chains, known); dropped > 0 {
+		a.ignored += uint64(dropped)
+		a.options.Log.Warn("chains of the past name backends by numbers of another node; they are left out",
+			"service", e, "places", dropped)
+	}
+}
+
 // chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else etcd, or else this
 // machine's disk. Only chains of as many buckets count; nil if there are none.
 func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain {
 	known := append(a.askPeers(n, e), a.etcd.read(n.Secret, e)...)
+	for _, chains := range known {
+		a.ignore(e, chains, func(id uint16) bool { return srv6.CSID(id).Global() })
+	}
 	if own := a.journal.read(e); own != nil {
+		a.ignore(e, own, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
 		known = append(known, own)
 	}
 	var chains []pool.Chain

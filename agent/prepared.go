@@ -6,7 +6,7 @@ import (
 	"sextant/datapath"
 )
 
-// role is *edgeRole or *hostRole. The zero value is a node without the role.
+// role is *edgeRole, *hostRole, *headendRole or *mergeRole. The zero value is a node without the role.
 type role[R any] interface {
 	comparable
 	roleMethods[R]
@@ -24,8 +24,10 @@ type roleMethods[R any] interface {
 }
 
 var (
-	_ roleMethods[*edgeRole] = (*edgeRole)(nil)
-	_ roleMethods[*hostRole] = (*hostRole)(nil)
+	_ roleMethods[*edgeRole]    = (*edgeRole)(nil)
+	_ roleMethods[*hostRole]    = (*hostRole)(nil)
+	_ roleMethods[*headendRole] = (*headendRole)(nil)
+	_ roleMethods[*mergeRole]   = (*mergeRole)(nil)
 )
 
 // pinnable is what package datapath loads.
@@ -85,13 +87,25 @@ func (p *prepared[R]) rollBack() error {
 // discard lets go of what was prepared.
 func (p *prepared[R]) discard() {
 	var none R
+	if p == nil {
+		return
+	}
 	if p.next != none && p.next.loaded() != nil && !p.sameProgram() {
-		p.next.loaded().Close()
+		abandon(p.next.loaded())
 	}
 	if p.before != nil {
 		p.before.Close()
 	}
 	os.Remove(p.dir) // if nothing is pinned in it
+}
+
+// abandon lets go of what was loaded, and of what was made for it.
+func abandon(p pinnable) {
+	if a, makes := p.(interface{ Abandon() error }); makes {
+		_ = a.Abandon() // what it leaves serves the next one
+		return
+	}
+	p.Close()
 }
 
 // finish lets go of what ran before, and returns what runs.

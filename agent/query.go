@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"net/netip"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -33,6 +34,7 @@ func (a *Agent) services() ([]api.Service, error) {
 			if err != nil {
 				return nil, err
 			}
+			s.Host.Health = a.own.view(s.Name)
 			services = append(services, s)
 		}
 	}
@@ -47,7 +49,7 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		Packets: traffic.Packets, Bytes: traffic.Bytes,
 		Edge: &api.EdgeService{
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
-			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
+			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(), HoldSeconds: s.ReturnHold.Seconds(),
 			Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
 			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
 		},
@@ -55,7 +57,10 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
-	shares := s.shares()
+	shares, learned := s.shares(), map[netip.Addr]bool{}
+	for _, b := range a.learned[s.Endpoint] {
+		learned[b.SID] = true
+	}
 	for i, b := range s.Backends {
 		offered, err := a.edge.program.BackendTraffic(s.members[i].ID)
 		if err != nil {
@@ -64,7 +69,7 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Agent: b.Agent,
 			Effective: config.BackendState(s.members[i].State.String()), Health: a.healthView(s, b.Name),
-			Buckets: shares[s.members[i].ID], Packets: offered.Packets, Bytes: offered.Bytes,
+			Learned: learned[b.SID], Buckets: shares[s.members[i].ID], Packets: offered.Packets, Bytes: offered.Bytes,
 		})
 	}
 	return view, nil
@@ -88,23 +93,24 @@ func (h *hostRole) view(s *hostService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
-	busy, err := h.program.Busy(s.index)
+	busy, err := h.program.Busy(s.index, s.policy)
 	if err != nil {
 		return view, err
 	}
-	threshold := uint32(s.Accept.Threshold)
-	if s.Accept.Policy == config.Dynamic {
-		state, err := h.program.AcceptState(s.index)
-		if err != nil {
-			return view, err
-		}
-		threshold = state.Threshold
+	state, err := h.program.AcceptState(s.index)
+	if err != nil {
+		return view, err
+	}
+	signals, err := h.program.Signals(s.index)
+	if err != nil {
+		return view, err
 	}
 	view.Packets, view.Bytes = t.Taken.Packets, t.Taken.Bytes
 	view.Host = &api.HostService{
-		Accept: api.AcceptOf(s.Accept), Threshold: threshold, Busy: busy,
+		Accept: api.AcceptOf(s.Accept), Threshold: s.policy.ThresholdIn(state), Busy: busy,
 		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
 		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
+		Established: signals.Established, Resets: signals.Resets,
 	}
 	return view, nil
 }
@@ -122,6 +128,7 @@ type program interface {
 	Drops() ([]datapath.Counter, error)
 	Outcomes() ([]datapath.Counter, error)
 	Maps() []datapath.MapUse
+	Dump(name string, limit int) ([]datapath.Entry, error)
 }
 
 // programs lists the running roles.
@@ -133,10 +140,16 @@ func (a *Agent) programs() map[api.Role]program {
 	if a.host != nil {
 		programs[api.Host] = a.host.program
 	}
+	if a.headend != nil {
+		programs[api.Headend] = a.headend.program
+	}
+	if a.merge != nil {
+		programs[api.Merge] = a.merge.program
+	}
 	return programs
 }
 
-var roles = []api.Role{api.Edge, api.Host}
+var roles = []api.Role{api.Edge, api.Host, api.Headend, api.Merge}
 
 func (a *Agent) counters() ([]api.Counters, error) {
 	var counters []api.Counters
@@ -172,6 +185,14 @@ func countersOf(role api.Role, p program) (api.Counters, error) {
 			c.RedirectedPackets = o.Packets
 		case "taken":
 			c.TakenPackets = o.Packets
+		case "echoed":
+			c.EchoedPackets = o.Packets
+		case "too_big_answered":
+			c.TooBigAnsweredPackets = o.Packets
+		case "translated":
+			c.TranslatedPackets = o.Packets
+		case "copied":
+			c.CopiedPackets = o.Packets
 		}
 	}
 	drops, err := p.Drops()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +23,11 @@ func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sext
 func Unload(dir string) error {
 	for _, remove := range []func() error{
 		func() error { return removePaths(filepath.Join(dir, "edge")) },
+		func() error { return removeBlackholes(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
+		func() error { return datapath.Unload(filepath.Join(dir, "headend")) },
+		func() error { return datapath.Unload(filepath.Join(dir, "merge")) },
 		func() error { return removeEmpty(dir) },
 	} {
 		if err := remove(); errors.Is(err, os.ErrPermission) {
@@ -61,27 +65,31 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 		}
 	}
 	begun, kept := time.Now(), a.store.kept.clone()
-	edge, err := a.prepareEdge(next)
-	var host *prepared[*hostRole]
-	if err == nil {
-		host, err = a.prepareHost(next)
-	} else {
-		host = &prepared[*hostRole]{dir: filepath.Join(a.dir, "host")}
-	}
+	var p preparedRoles
+	err = p.prepare(a, next)
 	if err == nil && !dryRun {
-		err = a.switchTo(next, file, edge, host)
+		err = a.switchTo(next, file, &p)
 	}
 	if err != nil || dryRun {
-		edge.discard()
-		host.discard()
+		p.discard()
+		a.tidyMerge(p.merge)
+		kept.Epoch = a.store.kept.Epoch // numbers may have been given in it
 		a.store.kept = kept
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
-	a.edge, a.host, a.node = edge.finish(), host.finish(), next
-	if a.host != nil {
-		a.host.fresh = nil // their numbers are theirs now
+	if !p.merge.sameProgram() {
+		a.ordering.end()
 	}
+	p.finish(a)
+	a.node = next
+	a.tidyMerge(nil)
+	a.orderMerges()
+	a.noteSteered()
 	a.check()
+	a.checkSelf()
+	a.askLoads()
+	a.dropStrays()
+	a.reprotect()
 	a.collectWarnings()
 	a.metrics.updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
@@ -89,22 +97,17 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 
 // switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state can't be saved, all stays
 // what it was.
-func (a *Agent) switchTo(next, file *config.Node, edge *prepared[*edgeRole], host *prepared[*hostRole]) error {
-	err := edge.commit()
+func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
+	err := a.raiseEpoch(p.headend.next)
 	if err == nil {
-		err = host.commit()
+		err = p.commit()
 	}
 	if err == nil {
-		if edge.next != nil {
-			adopt(a.store.kept.EdgeServices, edge.next.numbers)
-		}
-		if host.next != nil {
-			adopt(a.store.kept.HostServices, host.next.numbers)
-		}
+		p.adopt(&a.store.kept)
 		err = a.store.save(file, next)
 	}
 	if err != nil {
-		if failed := errors.Join(edge.rollBack(), host.rollBack()); failed != nil {
+		if failed := p.rollBack(); failed != nil {
 			return fmt.Errorf("%w; and what ran before could not be brought back whole: %w", err, failed)
 		}
 		return err
@@ -114,10 +117,12 @@ func (a *Agent) switchTo(next, file *config.Node, edge *prepared[*edgeRole], hos
 
 func (a *Agent) collectWarnings() {
 	a.warnings = nil
-	if a.checks.warning != "" {
-		a.warnings = append(a.warnings, a.checks.warning)
+	for _, warning := range append([]string{a.checks.warning, a.strays}, a.shortHolds()...) {
+		if warning != "" {
+			a.warnings = append(a.warnings, warning)
+		}
 	}
-	for _, at := range append(a.edge.attached(), a.host.attached()...) {
+	for _, at := range slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(), a.merge.attached()) {
 		if at.Warning != "" {
 			a.warnings = append(a.warnings, at.On+": "+at.Warning)
 			a.options.Log.Warn(at.Warning, "interface", at.On)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -77,12 +78,13 @@ func listenSocket(path string) (net.Listener, error) {
 }
 
 // serve answers.
-func (s *servers) serve(requests, metrics, connections, chains http.Handler) {
+func (s *servers) serve(requests, metrics, connections, merge, chains http.Handler) {
 	s.start(s.socket, requests)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
 		mux.Handle("GET /v1/connections", connections)
+		mux.Handle("GET /v1/merge", merge)
 		mux.Handle("GET "+chainsPath, chains)
 		s.start(s.metrics, mux)
 	}
@@ -131,12 +133,14 @@ func (a *Agent) status() (api.Status, error) {
 	if warning := a.etcd.warning(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}
+	s.Warnings = append(s.Warnings, a.policyWarnings()...)
+	s.Warnings = append(s.Warnings, a.mergeWarnings()...)
 	for _, at := range a.edge.attached() {
 		s.Programs = append(s.Programs, api.Program{
 			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
 		})
 	}
-	for _, at := range a.host.attached() {
+	for _, at := range slices.Concat(a.host.attached(), a.headend.attached(), a.merge.attached()) {
 		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag}
 		if at.Index == 0 {
 			p.Interface, p.Cgroup = "", at.On

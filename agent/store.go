@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/health"
 	"sextant/membership"
@@ -36,6 +37,20 @@ type kept struct {
 	Learned []membership.Member `json:"learned,omitempty"`
 	// Failing are the backends whose health checks failed last.
 	Failing []health.Key `json:"failing,omitempty"`
+	// Policies are the numbers of SR policies and of their segment lists, by name.
+	Policies map[string]policyNumbers `json:"policies,omitempty"`
+	// Steered is what traffic policies had, by name.
+	Steered map[string]*steered `json:"steered,omitempty"`
+	// Computed are the policies that no file has.
+	Computed computed `json:"computed,omitzero"`
+	// ListsDown are the segment lists that were found not to carry packets.
+	ListsDown []listKey `json:"listsDown,omitempty"`
+	// Epoch of the numbers that the head-end gave last; nil: it gave none yet.
+	Epoch *uint8 `json:"epoch,omitempty"`
+	// Merges are the numbers of protected flows in the tables of the egress.
+	Merges []mergeNumber `json:"merges,omitempty"`
+	// Away are the backends that are down, or back a moment ago and held.
+	Away []health.Key `json:"away,omitempty"`
 }
 
 func (k kept) clone() kept {
@@ -91,6 +106,7 @@ func (s *store) resume(file *config.Node) (*config.Node, error) {
 		return nil, err
 	}
 	if fingerprint != s.kept.File {
+		s.kept.Computed, s.kept.ListsDown = computed{}, nil
 		return file, nil
 	}
 	node, err := config.Parse(s.path, []byte(s.kept.Node))
@@ -98,7 +114,7 @@ func (s *store) resume(file *config.Node) (*config.Node, error) {
 		return nil, fmt.Errorf("state of node %s: %w; remove %s to begin with the node file alone", file.Name, err, s.path)
 	}
 	node.Secret = file.Secret
-	return node, nil
+	return node, api.ReadQUICKeys(node)
 }
 
 // save writes the state in one step. File is the node file that runs, nil for a change made to what runs.

@@ -31,6 +31,11 @@ func (a *Agent) trace(f api.Flow) (api.Trace, error) {
 		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(), DstPort: f.Destination.Port(),
 		Protocol: protocolNumbers[f.Protocol],
 	})
+	return a.traceOf(s, f, hash), nil
+}
+
+// traceOf tells what the tables say about a flow of a hash.
+func (a *Agent) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 	bucket := int(flow.Bucket(hash, uint32(s.generation.Buckets())))
 	chain := s.generation.Chain(bucket)
 	trace := api.Trace{
@@ -48,7 +53,7 @@ func (a *Agent) trace(f api.Flow) (api.Trace, error) {
 	if chain.Shadow != 0 {
 		trace.Shadow = a.place(s, pool.Place{ID: chain.Shadow}).Backend
 	}
-	return trace, nil
+	return trace
 }
 
 // serviceOf finds the service as the program does: by the port, else that of any port.

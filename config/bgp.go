@@ -59,6 +59,8 @@ const (
 	IPv6Unicast Family = "ipv6-unicast"
 	VPNv4       Family = "vpnv4"
 	VPNv6       Family = "vpnv6"
+	// LinkState is the topology (BGP-LS, RFC 9552). It is spoken where a neighbor's families name it.
+	LinkState Family = "link-state"
 )
 
 // OnStop is what becomes of announced routes when the agent is stopped in an orderly way.
@@ -100,7 +102,7 @@ const (
 )
 
 var (
-	families  = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6}
+	families  = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState}
 	stops     = []OnStop{Withdraw, Keep}
 	announces = []Announce{AnnounceUp, AnnounceDraining, AnnounceNothing}
 	vipWhiles = []AnnounceVIPs{WhileAny, WhileHealthy}
@@ -162,7 +164,7 @@ func readNeighbor(v value) Neighbor {
 		field{"bfd", func(v value) { n.BFD = BFD{defaultBFDInterval, defaultBFDMultiplier}; readBFD(v, &n.BFD) }, ""},
 	)
 	if n.Families == nil {
-		n.Families = slices.Clone(families)
+		n.Families = slices.Clone(families[:len(families)-1]) // all but link-state
 	}
 	return n
 }

@@ -19,6 +19,7 @@ type ServiceChange struct {
 	Depth      *int
 	DrainTime  *time.Duration
 	SlowStart  *time.Duration
+	ReturnHold *time.Duration
 }
 
 // HostServiceChange is the same for a service of the host.
@@ -37,6 +38,7 @@ type AcceptChange struct {
 	Workers, Window           *int
 	LowPermille, HighPermille *int
 	Initial                   *int
+	Cores                     *int
 }
 
 // BackendChange is the same for a backend.
@@ -201,6 +203,7 @@ func (c ServiceChange) on(s *Service) {
 	set(&s.Depth, c.Depth)
 	set(&s.DrainTime, c.DrainTime)
 	set(&s.SlowStart, c.SlowStart)
+	set(&s.ReturnHold, c.ReturnHold)
 }
 
 func (c HostServiceChange) on(s *HostService) error {
@@ -248,6 +251,7 @@ func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
 	set(&a.LowPermille, c.LowPermille)
 	set(&a.HighPermille, c.HighPermille)
 	set(&a.Initial, c.Initial)
+	set(&a.Cores, c.Cores)
 	return a, problems
 }
 
@@ -264,6 +268,7 @@ func (c AcceptChange) misplaced(policy Policy) []*Problem {
 		{"low", c.LowPermille, Dynamic},
 		{"high", c.HighPermille, Dynamic},
 		{"initial", c.Initial, Dynamic},
+		{"cores", c.Cores, Average},
 	} {
 		if f.value != nil && f.of != policy {
 			p := invalid(fmt.Sprintf("%s does not belong to policy %s", f.key, policy),

@@ -134,7 +134,7 @@ var changes = []struct {
 	{"set host service, unknown policy", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "dns",
 			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(config.Policy("coin"))}})
-	}, config.ErrInvalid, `unknown policy "coin"; write always, static or dynamic`},
+	}, config.ErrInvalid, `unknown policy "coin"; write always, static, dynamic or average`},
 	{"set host service that is absent", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "www", config.HostServiceChange{})
 	}, config.ErrNotFound, `there is no service "www"; known: web, tls, dns, rest`},

@@ -58,7 +58,7 @@ func newBackend(name string) Backend { return Backend{Name: name, Weight: Defaul
 func newHostInterface() HostInterface { return HostInterface{Mode: Auto} }
 
 func newHostService(name string) HostService {
-	return HostService{Name: name, Endpoint: Endpoint{Protocol: TCP}, Accept: newAccept(Always)}
+	return HostService{Name: name, Endpoint: Endpoint{Protocol: TCP}, Accept: newAccept(Average)}
 }
 
 func newAccept(p Policy) Accept {

@@ -67,6 +67,9 @@ func Diff(a, b *Node) []Change {
 	d.modify("api", "metrics", listener(a.API), listener(b.API))
 	d.edge(a.Edge, b.Edge)
 	d.host(a.Host, b.Host)
+	d.headend(a.Headend, b.Headend)
+	d.merge(a.Merge, b.Merge)
+	d.protect(a.Protect, b.Protect)
 	d.bgp(a.BGP, b.BGP)
 	return d.changes
 }
@@ -196,17 +199,22 @@ func (d *differ) services(a, b []Service) {
 		func(s Service) {
 			d.remove("service "+s.Name, serviceSettings(s))
 			d.backends("service "+s.Name, s.Backends, nil)
+			d.learned("service "+s.Name, s.Learned, nil)
 		},
 		func(a, b Service) {
 			title := "service " + a.Name
 			d.endpoint(title, a.Endpoint, b.Endpoint)
 			d.continuity(title, a.Continuity, b.Continuity)
+			d.modify(title, "quic", quicText(a.QUIC), quicText(b.QUIC))
+			d.modify(title, "newConnections", a.NewConnections.String(), b.NewConnections.String())
 			d.modify(title, "check", a.Check.String(), b.Check.String())
 			d.backends(title, a.Backends, b.Backends)
+			d.learned(title, a.Learned, b.Learned)
 		},
 		func(s Service) {
 			d.add("service "+s.Name, serviceSettings(s))
 			d.backends("service "+s.Name, nil, s.Backends)
+			d.learned("service "+s.Name, nil, s.Learned)
 		})
 }
 
@@ -230,7 +238,7 @@ func (d *differ) backends(service string, a, b []Backend) {
 			d.modify(title, "sid", a.SID.String(), b.SID.String())
 			d.number(title, "weight", a.Weight, b.Weight)
 			d.modify(title, "state", string(a.State), string(b.State))
-			d.modify(title, "agent", agentText(a), agentText(b))
+			d.modify(title, "agent", agentText(a.Agent), agentText(b.Agent))
 		})
 }
 
@@ -266,5 +274,8 @@ func (d *differ) host(a, b *Host) {
 		func(title string, a, b HostService) {
 			d.endpoint(title, a.Endpoint, b.Endpoint)
 			d.modify(title, "accept", a.Accept.String(), b.Accept.String())
+			d.modify(title, "load", a.Load.String(), b.Load.String())
+			d.modify(title, "quic", strconv.FormatBool(a.QUIC), strconv.FormatBool(b.QUIC))
+			d.modify(title, "check", a.Check.String(), b.Check.String())
 		})
 }

@@ -43,6 +43,13 @@ func Fingerprint(n *Node) (string, error) {
 	if n.SecretFile != "" {
 		text = append(text, n.Secret[:]...)
 	}
+	if n.Edge != nil {
+		for _, s := range n.Edge.Services {
+			for _, q := range s.QUIC {
+				text = append(text, q.Key...)
+			}
+		}
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), nil
 }
@@ -50,15 +57,18 @@ func Fingerprint(n *Node) (string, error) {
 // The types below are the file's shape, key by key.
 
 type document struct {
-	Node       string         `yaml:"node" json:"node"`
-	Domain     documentDomain `yaml:"domain" json:"domain"`
-	Secret     string         `yaml:"secret,omitempty" json:"secret,omitempty"`
-	SecretFile string         `yaml:"secretFile,omitempty" json:"secretFile,omitempty"`
-	State      string         `yaml:"state" json:"state"`
-	API        documentAPI    `yaml:"api" json:"api"`
-	Edge       *documentEdge  `yaml:"edge,omitempty" json:"edge,omitempty"`
-	Host       *documentHost  `yaml:"host,omitempty" json:"host,omitempty"`
-	BGP        *documentBGP   `yaml:"bgp,omitempty" json:"bgp,omitempty"`
+	Node       string           `yaml:"node" json:"node"`
+	Domain     documentDomain   `yaml:"domain" json:"domain"`
+	Secret     string           `yaml:"secret,omitempty" json:"secret,omitempty"`
+	SecretFile string           `yaml:"secretFile,omitempty" json:"secretFile,omitempty"`
+	State      string           `yaml:"state" json:"state"`
+	API        documentAPI      `yaml:"api" json:"api"`
+	Edge       *documentEdge    `yaml:"edge,omitempty" json:"edge,omitempty"`
+	Host       *documentHost    `yaml:"host,omitempty" json:"host,omitempty"`
+	Headend    *documentHeadend `yaml:"headend,omitempty" json:"headend,omitempty"`
+	Merge      *documentMerge   `yaml:"merge,omitempty" json:"merge,omitempty"`
+	Protect    *documentProtect `yaml:"protect,omitempty" json:"protect,omitempty"`
+	BGP        *documentBGP     `yaml:"bgp,omitempty" json:"bgp,omitempty"`
 }
 
 type documentDomain struct {
@@ -92,19 +102,24 @@ type documentInterface struct {
 }
 
 type documentService struct {
-	Name       string            `yaml:"name" json:"name"`
-	VIP        string            `yaml:"vip" json:"vip"`
-	Protocol   Protocol          `yaml:"protocol" json:"protocol"`
-	Port       any               `yaml:"port" json:"port"`
-	Policy     ServicePolicy     `yaml:"policy,omitempty" json:"policy,omitempty"`
-	Table      Table             `yaml:"table,omitempty" json:"table,omitempty"`
-	Candidates int               `yaml:"candidates,omitempty" json:"candidates,omitempty"`
-	Depth      int               `yaml:"depth,omitempty" json:"depth,omitempty"`
-	DrainTime  string            `yaml:"drainTime,omitempty" json:"drainTime,omitempty"`
-	SlowStart  string            `yaml:"slowStart,omitempty" json:"slowStart,omitempty"`
-	Check      *documentCheck    `yaml:"check,omitempty" json:"check,omitempty"`
-	Backends   []documentBackend `yaml:"backends,omitempty" json:"backends,omitempty"`
-	Accept     *documentAccept   `yaml:"accept,omitempty" json:"accept,omitempty"`
+	Name           string                  `yaml:"name" json:"name"`
+	VIP            string                  `yaml:"vip" json:"vip"`
+	Protocol       Protocol                `yaml:"protocol" json:"protocol"`
+	Port           any                     `yaml:"port" json:"port"`
+	Policy         ServicePolicy           `yaml:"policy,omitempty" json:"policy,omitempty"`
+	Table          Table                   `yaml:"table,omitempty" json:"table,omitempty"`
+	Candidates     int                     `yaml:"candidates,omitempty" json:"candidates,omitempty"`
+	Depth          int                     `yaml:"depth,omitempty" json:"depth,omitempty"`
+	DrainTime      string                  `yaml:"drainTime,omitempty" json:"drainTime,omitempty"`
+	SlowStart      string                  `yaml:"slowStart,omitempty" json:"slowStart,omitempty"`
+	ReturnHold     string                  `yaml:"returnHold,omitempty" json:"returnHold,omitempty"`
+	NewConnections *documentNewConnections `yaml:"newConnections,omitempty" json:"newConnections,omitempty"`
+	QUIC           any                     `yaml:"quic,omitempty" json:"quic,omitempty"`
+	Check          *documentCheck          `yaml:"check,omitempty" json:"check,omitempty"`
+	Backends       []documentBackend       `yaml:"backends,omitempty" json:"backends,omitempty"`
+	Learned        []documentLearned       `yaml:"learned,omitempty" json:"learned,omitempty"`
+	Accept         *documentAccept         `yaml:"accept,omitempty" json:"accept,omitempty"`
+	Load           string                  `yaml:"load,omitempty" json:"load,omitempty"`
 }
 
 type documentBackend struct {
@@ -137,6 +152,7 @@ type documentAccept struct {
 	Low       *float64 `yaml:"low,omitempty" json:"low,omitempty"`
 	High      *float64 `yaml:"high,omitempty" json:"high,omitempty"`
 	Initial   *int     `yaml:"initial,omitempty" json:"initial,omitempty"`
+	Cores     *int     `yaml:"cores,omitempty" json:"cores,omitempty"`
 }
 
 func documentOf(n *Node) document {
@@ -164,6 +180,8 @@ func documentOf(n *Node) document {
 	if n.Host != nil {
 		d.Host = hostDocument(n.Host)
 	}
+	d.Headend, d.Merge = headendDocument(n.Headend), mergeDocument(n.Merge)
+	d.Protect = protectDocument(n.Protect)
 	d.BGP = bgpDocument(n.BGP)
 	return d
 }
@@ -181,11 +199,13 @@ func edgeDocument(e *Edge) *documentEdge {
 		Services: each(e.Services, func(s Service) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
 			d.Policy, d.Table, d.Candidates, d.Depth = s.Policy, s.Table, s.Candidates, s.Depth
-			d.DrainTime, d.SlowStart = s.DrainTime.String(), s.SlowStart.String()
-			d.Check = checkDocument(s.Check)
+			d.DrainTime, d.SlowStart, d.ReturnHold = s.DrainTime.String(), s.SlowStart.String(), s.ReturnHold.String()
+			d.NewConnections, d.Check = newConnectionsDocument(s.NewConnections), checkDocument(s.Check)
+			d.QUIC = quicDocument(s.QUIC)
 			d.Backends = each(s.Backends, func(b Backend) documentBackend {
-				return documentBackend{b.Name, b.SID.String(), b.Weight, b.State, agentText(b)}
+				return documentBackend{b.Name, b.SID.String(), b.Weight, b.State, agentText(b.Agent)}
 			})
+			d.Learned = each(s.Learned, learnedDocument)
 			return d
 		}),
 	}
@@ -203,7 +223,13 @@ func hostDocument(h *Host) *documentHost {
 		}),
 		Services: each(h.Services, func(s HostService) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
-			d.Accept = acceptDocument(s.Accept)
+			d.Accept, d.Check = acceptDocument(s.Accept), checkDocument(s.Check)
+			if s.QUIC {
+				d.QUIC = true
+			}
+			if s.Load.Kind != LoadConnections {
+				d.Load = s.Load.String()
+			}
 			return d
 		}),
 	}
@@ -218,11 +244,11 @@ func addressText(a netip.Addr) string {
 }
 
 // agentText is "" where no agent is known.
-func agentText(b Backend) string {
-	if !b.Agent.IsValid() {
+func agentText(agent netip.AddrPort) string {
+	if !agent.IsValid() {
 		return ""
 	}
-	return b.Agent.String()
+	return agent.String()
 }
 
 func serviceDocument(name string, e Endpoint) documentService {
@@ -241,6 +267,10 @@ func acceptDocument(a Accept) *documentAccept {
 	case Dynamic:
 		low, high := float64(a.LowPermille)/1000, float64(a.HighPermille)/1000
 		d.Workers, d.Window, d.Low, d.High, d.Initial = &a.Workers, &a.Window, &low, &high, &a.Initial
+	case Average:
+		if a.Cores > 0 {
+			d.Cores = &a.Cores
+		}
 	}
 	return d
 }

@@ -20,9 +20,12 @@ type Node struct {
 	SecretFile string // absolute path of a file that holds the secret; "" when Secret is in the node file
 	State      string // directory in which run-time changes survive restarts
 	API        API
-	Edge       *Edge // nil: the node is no edge
-	Host       *Host // nil: the node is no host
-	BGP        *BGP  // nil: the node speaks no BGP
+	Edge       *Edge    // nil: the node is no edge
+	Host       *Host    // nil: the node is no host
+	Headend    *Headend // nil: the node is no head-end of SR policies
+	Merge      *Merge   // nil: the node is no egress of protected traffic
+	Protect    *Protect // nil: the node computes no paths
+	BGP        *BGP     // nil: the node speaks no BGP
 }
 
 // Domain describes the SR domain; it is the same on all its nodes.
@@ -64,8 +67,11 @@ type Service struct {
 	Name string
 	Endpoint
 	Continuity
-	Check    *Check // nil: backends are what the configuration says
-	Backends []Backend
+	NewConnections NewConnections
+	QUIC           []QUIC // without one, UDP is not looked into
+	Check          *Check // nil: backends are what the configuration says
+	Backends       []Backend
+	Learned        []Learned // what an operator says of backends that BGP tells of
 }
 
 // Backend is one server of a service.
@@ -104,6 +110,9 @@ type HostService struct {
 	Name string
 	Endpoint
 	Accept Accept
+	Load   Load   // what Accept calls busy
+	QUIC   bool   // UDP whose first packets are offered as SYNs are
+	Check  *Check // by which the host finds out whether it serves, before it says so by BGP; nil: it does
 }
 
 // Accept is a host's acceptance policy for one service. Only the fields of
@@ -116,6 +125,7 @@ type Accept struct {
 	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as it is.
 	LowPermille, HighPermille int
 	Initial                   int // dynamic: first threshold
+	Cores                     int // average: of the server, which busy connections share; 0: as many as the machine has
 }
 
 // Endpoint is what clients connect to.
@@ -192,6 +202,7 @@ const (
 	Always  Policy = "always"
 	Static  Policy = "static"  // SR_c, SRLB Algorithm 1
 	Dynamic Policy = "dynamic" // SR_dyn, SRLB Algorithm 2
+	Average Policy = "average" // unless busier than hosts are in the mean
 )
 
 // BackendState says what a backend is given.
@@ -205,7 +216,7 @@ const (
 	Maintenance BackendState = "maintenance" // nothing: an operator took it out
 )
 
-// Roles lists the node's roles, "edge" before "host".
+// Roles lists the node's roles: edge, host, headend, merge, in this order.
 func (n *Node) Roles() []string {
 	var roles []string
 	if n.Edge != nil {
@@ -213,6 +224,12 @@ func (n *Node) Roles() []string {
 	}
 	if n.Host != nil {
 		roles = append(roles, "host")
+	}
+	if n.Headend != nil {
+		roles = append(roles, "headend")
+	}
+	if n.Merge != nil {
+		roles = append(roles, "merge")
 	}
 	return roles
 }
@@ -230,6 +247,8 @@ func (n *Node) Clone() *Node {
 		for i := range edge.Services {
 			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)
 			edge.Services[i].Check = edge.Services[i].Check.clone()
+			edge.Services[i].QUIC = slices.Clone(edge.Services[i].QUIC)
+			edge.Services[i].Learned = slices.Clone(edge.Services[i].Learned)
 		}
 		c.Edge = &edge
 	}
@@ -238,8 +257,13 @@ func (n *Node) Clone() *Node {
 		host.Interfaces = slices.Clone(host.Interfaces)
 		host.SIDs = slices.Clone(host.SIDs)
 		host.Services = slices.Clone(host.Services)
+		for i := range host.Services {
+			host.Services[i].Check = host.Services[i].Check.clone()
+		}
 		c.Host = &host
 	}
+	c.Headend, c.Merge = n.Headend.clone(), n.Merge.clone()
+	c.Protect = n.Protect.clone()
 	c.BGP = n.BGP.clone()
 	return &c
 }
@@ -252,6 +276,11 @@ func (a Accept) String() string {
 	case Dynamic:
 		return fmt.Sprintf("%s workers %d window %d low %s high %s initial %d", a.Policy,
 			a.Workers, a.Window, FormatPermille(a.LowPermille), FormatPermille(a.HighPermille), a.Initial)
+	case Average:
+		if a.Cores > 0 {
+			return fmt.Sprintf("%s cores %d", a.Policy, a.Cores)
+		}
+		return string(a.Policy)
 	default:
 		return string(a.Policy)
 	}

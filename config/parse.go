@@ -27,7 +27,7 @@ func Parse(name string, data []byte) (*Node, error) {
 	d := &decoder{
 		name:    name,
 		lines:   strings.Split(string(data), "\n"),
-		places:  map[string]place{},
+		places:  map[string]Place{},
 		anchors: map[string]ast.Node{},
 	}
 	if root := d.root(data); root != nil {
@@ -51,7 +51,7 @@ func (d *decoder) root(data []byte) ast.Node {
 	}
 	tokens := lexer.Tokenize(string(data))
 	if t := tooDeep(tokens); t != nil {
-		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"), placeOf(t))
+		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"), PlaceOf(t))
 		return nil
 	}
 	file, err := parse(tokens)
@@ -70,13 +70,13 @@ func (d *decoder) document(file *ast.File) ast.Node {
 			continue
 		}
 		if root != nil {
-			d.add(invalid("a second document starts here", "write one document per file"), placeOf(first(doc.Body)))
+			d.add(invalid("a second document starts here", "write one document per file"), PlaceOf(first(doc.Body)))
 			return nil
 		}
 		root = doc.Body
 	}
 	if root == nil {
-		d.add(invalid("the file is empty", `describe the node, beginning with "node: NAME"`), place{1, 1})
+		d.add(invalid("the file is empty", `describe the node, beginning with "node: NAME"`), Place{1, 1})
 	}
 	return root
 }
@@ -94,35 +94,35 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 }
 
 func (d *decoder) syntax(err error) {
-	p, at := invalid("the text is not YAML", "check indentation, brackets and quotes"), place{1, 1}
+	p, at := invalid("the text is not YAML", "check indentation, brackets and quotes"), Place{1, 1}
 	var located yaml.Error
 	if errors.As(err, &located) {
-		p.Text, at = "not YAML: "+located.GetMessage(), placeOf(located.GetToken())
+		p.Text, at = "not YAML: "+located.GetMessage(), PlaceOf(located.GetToken())
 	}
-	if text := d.line(at.line); strings.HasSuffix(strings.TrimSpace(text), "::") {
+	if text := d.line(at.Line); strings.HasSuffix(strings.TrimSpace(text), "::") {
 		p.Mend = "put an address that ends with a colon in quotes"
 	}
 	d.add(p, at)
 }
 
 // unreadable finds what no YAML file may be.
-func unreadable(data []byte) (*Problem, place) {
+func unreadable(data []byte) (*Problem, Place) {
 	if len(data) > maxBytes {
 		return invalid(fmt.Sprintf("the file has %d bytes", len(data)), fmt.Sprintf("a node file has at most %d",
-			maxBytes)), place{1, 1}
+			maxBytes)), Place{1, 1}
 	}
 	if utf8.Valid(data) {
-		return nil, place{}
+		return nil, Place{}
 	}
-	at := place{1, 1}
+	at := Place{1, 1}
 	for len(data) > 0 {
 		r, size := utf8.DecodeRune(data)
 		if r == utf8.RuneError && size == 1 {
 			break
 		}
-		at.column++
+		at.Column++
 		if r == '\n' {
-			at = place{at.line + 1, 1}
+			at = Place{at.Line + 1, 1}
 		}
 		data = data[size:]
 	}

@@ -39,15 +39,25 @@ func drawNode(t *rapid.T) *config.Node {
 	if rapid.Bool().Draw(t, "metrics") {
 		n.API.Metrics = netip.MustParseAddrPort("[::1]:9477")
 	}
-	role := rapid.IntRange(1, 3).Draw(t, "roles")
+	role := rapid.IntRange(1, 15).Draw(t, "roles")
 	if role&1 != 0 {
 		n.Edge = drawEdge(t)
 	}
 	if role&2 != 0 {
 		n.Host = drawHost(t)
 	}
+	if role&4 != 0 {
+		n.Headend = drawHeadend(t)
+		n.Domain.MTU = max(n.Domain.MTU, 1500) // lists need room
+	}
+	if role&8 != 0 {
+		n.Merge = drawMerge(t)
+	}
 	if rapid.Bool().Draw(t, "bgp") {
 		n.BGP = drawBGP(t)
+		for i := 0; n.Host != nil && i < len(n.Host.Services); i++ {
+			n.Host.Services[i].Check = drawHostCheck(t)
+		}
 	}
 	return n
 }
@@ -72,6 +82,27 @@ func drawEdge(t *rapid.T) *config.Edge {
 		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t), Check: drawCheck(t)}
 		if s.Check != nil {
 			s.Check.Port = rapid.Uint16Range(1, 65535).Draw(t, "check port")
+		}
+		if e.Peers != nil || e.Etcd != nil {
+			s.Table = config.Rendezvous
+		}
+		if s.Check != nil && s.Protocol == config.TCP && rapid.Bool().Draw(t, "passive") {
+			s.Check.Passive = &config.Passive{ResetsPermille: rapid.IntRange(0, 1000).Draw(t, "resets"), TimeoutsPermille: 300, Minimum: 7}
+		}
+		if s.Protocol == config.TCP && rapid.Bool().Draw(t, "new connections") {
+			s.NewConnections = config.NewConnections{Rate: rapid.IntRange(1, 1e9).Draw(t, "rate"), Burst: rapid.IntRange(1, 1e9).Draw(t, "burst")}
+		}
+		if s.Protocol == config.UDP && rapid.Bool().Draw(t, "quic") {
+			s.QUIC = []config.QUIC{{
+				Rotation: rapid.IntRange(0, 6).Draw(t, "rotation"), ServerIDLength: rapid.IntRange(2, 15).Draw(t, "server ID"), NonceLength: 4,
+				KeyFile: pick(t, "", "/etc/quic.key"),
+			}}
+		}
+		if rapid.Bool().Draw(t, "learned") {
+			s.Learned = []config.Learned{{
+				SID: netip.MustParseAddr("fcbb:bb00:77::"), State: pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
+				Agent: pick(t, netip.AddrPort{}, netip.MustParseAddrPort("[fd00:5e::51]:9477")),
+			}}
 		}
 		for j := range rapid.IntRange(0, 3).Draw(t, "backends") {
 			s.Backends = append(s.Backends, config.Backend{
@@ -108,6 +139,7 @@ func drawContinuity(t *rapid.T) config.Continuity {
 		Candidates: rapid.IntRange(1, 6).Draw(t, "candidates"),
 		DrainTime:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "drain time")) * time.Second,
 		SlowStart:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "slow start")) * time.Millisecond,
+		ReturnHold: time.Duration(rapid.IntRange(0, 3600).Draw(t, "return hold")) * time.Millisecond,
 	}
 	k.Depth = rapid.IntRange(k.Candidates, 6).Draw(t, "depth")
 	return k
@@ -141,6 +173,15 @@ func drawCheck(t *rapid.T) *config.Check {
 	return c
 }
 
+// drawHostCheck makes a check that a host can make of itself, or none.
+func drawHostCheck(t *rapid.T) *config.Check {
+	c := drawCheck(t)
+	if c != nil {
+		c.Function, c.Port = 0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
+	}
+	return c
+}
+
 func drawHost(t *rapid.T) *config.Host {
 	h := &config.Host{
 		Interfaces: []config.HostInterface{{Name: "h0", Mode: pick(t, config.Auto, config.Generic)}},
@@ -157,6 +198,7 @@ func drawHost(t *rapid.T) *config.Host {
 	for i := range rapid.IntRange(0, 3).Draw(t, "host services") {
 		h.Services = append(h.Services, config.HostService{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),
 			Accept: drawAccept(t)})
+		h.Services[i].QUIC = h.Services[i].Protocol == config.UDP && rapid.Bool().Draw(t, "quic")
 	}
 	return h
 }

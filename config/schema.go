@@ -9,7 +9,7 @@ import (
 // The functions of this file are the schema: one table of keys per object.
 
 func readNode(v value, n *Node) {
-	v.d.places[""] = placeOf(first(v.node))
+	v.d.places[""] = PlaceOf(first(v.node))
 	v.mapping(
 		field{"node", intoText(&n.Name), `"node: NAME"`},
 		field{"domain", func(v value) { readDomain(v, &n.Domain) }, `"domain:" with block and infrastructure`},
@@ -19,6 +19,9 @@ func readNode(v value, n *Node) {
 		field{"api", func(v value) { readAPI(v, &n.API) }, ""},
 		field{"edge", func(v value) { n.Edge = newEdge(); readEdge(v, n.Edge) }, ""},
 		field{"host", func(v value) { n.Host = &Host{}; readHost(v, n.Host) }, ""},
+		field{"headend", func(v value) { n.Headend = newHeadend(); readHeadend(v, n.Headend) }, ""},
+		field{"merge", func(v value) { n.Merge = &Merge{}; readMerge(v, n.Merge) }, ""},
+		field{"protect", func(v value) { n.Protect = newProtect(); readProtect(v, n.Protect) }, ""},
 		field{"bgp", func(v value) { n.BGP = newBGP(); readBGP(v, n.BGP) }, ""},
 	)
 	if _, both := v.d.places["secretFile"]; both && v.d.secret != "" {
@@ -92,7 +95,10 @@ func readService(v value) Service {
 	fields := append(endpointFields(&s.Name, &s.Endpoint), continuityFields(&s.Continuity)...)
 	v.mapping(append(fields,
 		field{"check", func(v value) { s.Check = newCheck(); readCheck(v, s.Check) }, ""},
+		field{"quic", func(v value) { readQUIC(v, &s.QUIC) }, ""},
+		field{"newConnections", func(v value) { readNewConnections(v, &s.NewConnections) }, ""},
 		field{"backends", intoList(&s.Backends, readBackend), ""},
+		field{"learned", intoList(&s.Learned, readLearned), ""},
 	)...)
 	return s
 }
@@ -150,6 +156,9 @@ func readHostService(v value) HostService {
 	s := newHostService("")
 	v.mapping(append(endpointFields(&s.Name, &s.Endpoint),
 		field{"accept", func(v value) { readAccept(v, &s.Accept) }, ""},
+		field{"load", into(&s.Load, ParseLoad), ""},
+		field{"quic", into(&s.QUIC, parseBool), ""},
+		field{"check", func(v value) { s.Check = newHostCheck(); readCheck(v, s.Check) }, ""},
 	)...)
 	return s
 }
@@ -164,8 +173,9 @@ func readAccept(v value, a *Accept) {
 		field{"low", optional(&c.LowPermille, intoPermille), ""},
 		field{"high", optional(&c.HighPermille, intoPermille), ""},
 		field{"initial", optional(&c.Initial, intoNumber), ""},
+		field{"cores", optional(&c.Cores, intoNumber), ""},
 	)
-	accept, problems := c.on(newAccept(Always))
+	accept, problems := c.on(newAccept(Average))
 	*a = accept
 	for _, p := range problems {
 		p.Path = join(v.path, p.Path)

@@ -17,6 +17,7 @@ const (
 	maxCandidates          = srv6.MaxCarrierCSIDs
 	maxWeight              = 65535
 	maxWorkers             = 65535
+	maxCores               = 1024
 	maxWindow              = 65535
 	maxInfrastructure      = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
 	maxSIDs                = 16   // SIDS_MAX in bpf/host.c
@@ -31,7 +32,7 @@ var (
 	modes          = []Mode{Auto, Native, Generic}
 	encapsulations = []Encapsulation{Carrier, SRH, SRHReduced}
 	protocols      = []Protocol{TCP, UDP}
-	policies       = []Policy{Always, Static, Dynamic}
+	policies       = []Policy{Always, Static, Dynamic, Average}
 	states         = []BackendState{Up, Draining, Down, Maintenance}
 )
 
@@ -44,14 +45,23 @@ func Validate(n *Node) []*Problem {
 	c.secret()
 	c.directory("state", n.State)
 	c.socket("api.socket", n.API.Socket)
-	if n.Edge == nil && n.Host == nil {
-		c.invalid("", "the node has no role", `add "edge:" or "host:" or both`)
+	if len(n.Roles()) == 0 {
+		c.invalid("", "the node has no role", `add "edge:", "host:", "headend:" or "merge:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
 	}
 	if n.Host != nil {
 		c.host(n.Host)
+	}
+	if n.Headend != nil {
+		c.headend(n.Headend)
+	}
+	if n.Merge != nil {
+		c.merge(n.Merge)
+	}
+	if n.Protect != nil {
+		c.protect(n.Protect)
 	}
 	if n.BGP != nil {
 		c.bgp(n.BGP)
@@ -62,6 +72,7 @@ func Validate(n *Node) []*Problem {
 // checker collects the breaches of one node.
 type checker struct {
 	node     *Node
+	owners   unique[string] // roles of interfaces
 	problems []*Problem
 }
 

@@ -25,6 +25,7 @@ func (c *checker) edge(e *Edge) {
 		where := fmt.Sprintf("edge.interfaces[%d]", i)
 		word(c, join(where, "side"), "side", iface.Side, sides)
 		c.iface(where, iface.Name, iface.Mode, names)
+		c.oneRole(join(where, "name"), "edge", iface.Name)
 	}
 	c.shadow(e.Shadow)
 	c.peers(e.Peers)
@@ -59,9 +60,12 @@ func (c *checker) services(e *Edge) {
 		c.name(join(where, "name"), "service", s.Name)
 		c.endpoint(where, s.Endpoint)
 		c.continuity(where, s.Continuity)
+		c.newConnections(where, s)
+		c.quic(where, s)
 		c.check(where, s)
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.backends(where, s, e)
+		c.learned(where, s)
 	}
 }
 
@@ -126,6 +130,8 @@ func (c *checker) host(h *Host) {
 		c.endpoint(where, s.Endpoint)
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.accept(join(where, "accept"), s.Accept)
+		c.hostCheck(where, s)
+		c.hostQUIC(where, s)
 	}
 }
 
@@ -134,19 +140,11 @@ func (c *checker) hostInterfaces(h *Host) {
 	if len(h.Interfaces) == 0 {
 		c.invalid("host.interfaces", "the host has no interface", `add "- {name: eth0}"`)
 	}
-	names, taken := unique[string]{}, map[string]bool{}
-	if c.node.Edge != nil {
-		for _, iface := range c.node.Edge.Interfaces {
-			taken[iface.Name] = true
-		}
-	}
+	names := unique[string]{}
 	for i, iface := range h.Interfaces {
 		where := fmt.Sprintf("host.interfaces[%d]", i)
 		c.iface(where, iface.Name, iface.Mode, names)
-		if taken[iface.Name] {
-			c.conflict(join(where, "name"), fmt.Sprintf("interface %q is an interface of the edge too", iface.Name),
-				"give each role interfaces of its own")
-		}
+		c.oneRole(join(where, "name"), "host", iface.Name)
 	}
 }
 
@@ -221,6 +219,8 @@ func (c *checker) accept(where string, a Accept) {
 			c.invalid(join(where, "initial"), fmt.Sprintf("initial %d is more than workers %d", a.Initial, a.Workers),
 				"begin with a threshold that the server can reach", join(where, "workers"))
 		}
+	case Average:
+		c.number(join(where, "cores"), "cores", a.Cores, 0, maxCores)
 	}
 }
 

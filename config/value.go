@@ -28,7 +28,7 @@ type field struct {
 // fail files a fault at the value and remembers that it could not be read.
 func (v value) fail(p *Problem) {
 	v.d.broken = append(v.d.broken, v.path)
-	v.d.add(p, placeOf(first(v.node)))
+	v.d.add(p, PlaceOf(first(v.node)))
 }
 
 // resolve looks through anchors and aliases. It returns nil when there is nothing to read.
@@ -72,12 +72,12 @@ func (v value) mapping(fields ...field) {
 	if !ok {
 		return
 	}
-	seen := map[string]place{}
+	seen := map[string]Place{}
 	for _, entry := range entries {
-		key, at := keyOf(entry), placeOf(entry.Key.GetToken())
+		key, at := keyOf(entry), PlaceOf(entry.Key.GetToken())
 		if earlier, doubled := seen[key]; doubled {
 			v.d.add(invalid(fmt.Sprintf("%q is given twice", key),
-				fmt.Sprintf("delete one of the two (the other is on line %d)", earlier.line)), at)
+				fmt.Sprintf("delete one of the two (the other is on line %d)", earlier.Line)), at)
 			continue
 		}
 		seen[key] = at
@@ -93,7 +93,7 @@ func (v value) mapping(fields ...field) {
 	v.missing(fields, seen)
 }
 
-func (v value) missing(fields []field, seen map[string]place) {
+func (v value) missing(fields []field, seen map[string]Place) {
 	for _, f := range fields {
 		if _, ok := seen[f.key]; f.required != "" && !ok {
 			path := join(v.path, f.key)
@@ -104,12 +104,12 @@ func (v value) missing(fields []field, seen map[string]place) {
 }
 
 // place of a value: its own if it is a scalar, else that of its key.
-func (v value) place(key place) place {
+func (v value) place(key Place) Place {
 	switch v.node.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode:
 		return key
 	}
-	return placeOf(first(v.node))
+	return PlaceOf(first(v.node))
 }
 
 func (v value) entries() ([]*ast.MappingValueNode, bool) {
@@ -135,7 +135,7 @@ func (v value) each(read func(value)) {
 	case *ast.SequenceNode:
 		for i, item := range n.Values {
 			child := value{v.d, fmt.Sprintf("%s[%d]", v.path, i), item}
-			v.d.places[child.path] = placeOf(first(item))
+			v.d.places[child.path] = PlaceOf(first(item))
 			read(child)
 		}
 	default:

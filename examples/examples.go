@@ -8,7 +8,17 @@ import _ "embed" // for the files
 //go:embed hunting.yaml
 var Hunting []byte
 
+// Apache is a lab of twelve Apache servers of a tenth of a core each, whose scoreboards feed the acceptance policy.
+//
+//go:embed apache.yaml
+var Apache []byte
+
 // Churn is a lab of a client, a router, an edge and eight servers that every policy serves, a VIP for each.
 //
 //go:embed churn.yaml
 var Churn []byte
+
+// Protection is a lab of two hosts, a router in front of each, and two paths between the routers that delay and lose packets.
+//
+//go:embed protection.yaml
+var Protection []byte

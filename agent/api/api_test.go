@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -74,6 +76,40 @@ func (m *memory) Maps(context.Context) ([]api.Map, error) { return nil, m.fail }
 
 func (m *memory) Trace(_ context.Context, f api.Flow) (api.Trace, error) {
 	return api.Trace{Flow: f, Service: "web", Chain: []api.Place{}, Opening: []netip.Addr{}, Following: []netip.Addr{}}, m.fail
+}
+
+func (m *memory) DumpMap(_ context.Context, role api.Role, name string, limit int) ([]api.MapEntry, error) {
+	return []api.MapEntry{{Key: string(role) + name, Value: limit}}, m.fail
+}
+
+func (m *memory) Explain(_ context.Context, q api.Question) ([]api.Explanation, error) {
+	return []api.Explanation{{Number: 1, Flow: q.Flow, Bytes: len(q.Frames)}}, m.fail
+}
+
+func (m *memory) Capture(_ context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error) error {
+	if m.fail != nil {
+		return m.fail
+	}
+	e := api.Explanation{Number: 1, Interface: want.Interface, Service: want.Service, Verdict: want.Verdict}
+	if err := begin(); err != nil {
+		return err
+	}
+	if err := each([]api.CapturedPacket{{Time: time.Unix(7, 0), Frame: api.Frame{1, 2}, Explanation: e}}); err != nil {
+		return err
+	}
+	return errors.New("the interface is gone")
+}
+
+func (m *memory) Policies(context.Context) ([]api.Policy, error) {
+	return []api.Policy{{Name: "protected", Computed: true}}, m.fail
+}
+
+func (m *memory) MarkList(_ context.Context, policy, list string, down bool) ([]config.Change, error) {
+	return []config.Change{{Operation: config.Modify, Object: policy + "/" + list, To: fmt.Sprint(down)}}, nil
+}
+
+func (m *memory) Merge(context.Context) ([]api.MergedFlow, error) {
+	return []api.MergedFlow{{Flows: []uint32{1, 2}, PassedPackets: 7}}, m.fail
 }
 
 func (m *memory) BGPPeers(context.Context) ([]api.BGPPeer, error) {
@@ -195,7 +231,7 @@ func TestWrites(t *testing.T) {
 		}, api.Invalid, "an edge has no acceptance policy; leave it and its parameters out, or choose the role host"},
 		{"update a host with an edge's parameter", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(2)}})
-		}, api.Invalid, "a host chooses no candidates; leave policy, table, candidates, depth, drain time and slow start out, or choose the role edge"},
+		}, api.Invalid, "a host chooses no candidates; leave policy, table, candidates, depth, drain time, slow start and return hold out, or choose the role edge"},
 		{"update a host", func() (api.Changes, error) {
 			accept := &api.AcceptSpec{Policy: pointer(config.Dynamic), Workers: pointer(8), Low: pointer(0.25)}
 			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{Accept: accept})
@@ -205,7 +241,7 @@ func TestWrites(t *testing.T) {
 		}, api.Invalid, "high 0.60005 is not a share; write a number from 0 to 1 with at most three decimals"},
 		{"create in a host", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Create, "all", api.Host, api.ServiceSpec{VIP: vip, Port: pointer(config.AnyPort)})
-		}, "", "+ host service all (vip 198.51.100.1:any/tcp, accept always)"},
+		}, "", "+ host service all (vip 198.51.100.1:any/tcp, accept average)"},
 		{"add backend", func() (api.Changes, error) {
 			return client.PutBackend(ctx, api.Create, "web", "web3", api.BackendSpec{SID: pointer(netip.MustParseAddr("fcbb:bb00:3::"))})
 		}, "", "+ service web: backend web3 (sid fcbb:bb00:3::, weight 1, state up)"},
@@ -221,7 +257,7 @@ func TestWrites(t *testing.T) {
 		{"delete service", func() (api.Changes, error) { return client.DeleteService(ctx, "tls", api.Edge) },
 			"", "- service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, candidates 3)"},
 		{"delete host service", func() (api.Changes, error) { return client.DeleteService(ctx, "all", api.Host) },
-			"", "- host service all (vip 198.51.100.1:any/tcp, accept always)"},
+			"", "- host service all (vip 198.51.100.1:any/tcp, accept average)"},
 		{"delete without role", func() (api.Changes, error) { return client.DeleteService(ctx, "web", "") },
 			api.Invalid, `node "both1" is edge and host; say which role is meant`},
 	}
@@ -297,10 +333,10 @@ func TestReads(t *testing.T) {
 			`the paths are in the documentation of package agent/api"}}`,
 		"/v1/monitor?intervalMs=1": `{"error":{"code":"invalid","message":"intervalMs \"1\" is out of range; write 100 to 60000"}}`,
 		"/v1/services?name=dns": `{"items":[{"name":"dns","role":"edge","vip":"192.0.2.53","protocol":"udp","port":0,` +
-			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"encapsulation":"","buckets":0,"panic":false,"backends":[]}}]}`,
+			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"returnHoldSeconds":0,"encapsulation":"","buckets":0,"panic":false,"backends":[]}}]}`,
 		"/v1/services?role=host": `{"items":[{"name":"web","role":"host","vip":"192.0.2.80","protocol":"tcp","port":80,` +
 			`"packets":0,"bytes":0,"host":{"accept":{"policy":"static","threshold":4},"threshold":0,"busy":0,"offered":0,` +
-			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0}}]}`,
+			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0,"established":0,"resets":0}}]}`,
 	} {
 		response, err := plain.Get("http://agent" + path)
 		if err != nil {
@@ -424,11 +460,20 @@ func TestLoadNode(t *testing.T) {
 	if err != nil || n.Secret[0] != 0x00 || n.Secret[15] != 0xff {
 		t.Errorf("LoadNode with a secret file: %v", err)
 	}
+	withKey := func(name, keyFile string) string {
+		return write(name, strings.Replace(nodeFile, "protocol: udp", "protocol: udp, quic: {configs: [{rotation: 0, serverIDLength: 2, nonceLength: 4, keyFile: "+keyFile+"}]}", 1))
+	}
+	n, err = api.LoadNode(withKey("quic.yaml", good))
+	if err != nil || n.Edge.Services[1].QUIC[0].Key != string(n.Secret[:]) || n.Edge.Services[1].QUIC[0].Config().Check() != nil {
+		t.Errorf("LoadNode with a key file: %v", err)
+	}
 	for file, want := range map[string]string{
-		filepath.Join(dir, "none.yaml"):                  "none.yaml: no such file or directory; give the path",
-		write("wrong.yaml", "node: 1 2"):                 "wrong.yaml:1:1: domain is missing",
-		withFile("lost.yaml", "/no/secret"):              "read secretFile /no/secret: no such file or directory; make it",
-		withFile("bad.yaml", write("bad", "0011223344")): "secret has 10 characters",
+		withKey("nokey.yaml", "/no/key"):                            "service dns: read keyFile /no/key: no such file or directory; make it",
+		withKey("badkey.yaml", write("badkey", "00112233445566gg")): "the key is not 32 hexadecimal digits",
+		filepath.Join(dir, "none.yaml"):                             "none.yaml: no such file or directory; give the path",
+		write("wrong.yaml", "node: 1 2"):                            "wrong.yaml:1:1: domain is missing",
+		withFile("lost.yaml", "/no/secret"):                         "read secretFile /no/secret: no such file or directory; make it",
+		withFile("bad.yaml", write("bad", "0011223344")):            "secret has 10 characters",
 	} {
 		if _, err := api.LoadNode(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("LoadNode(%s) = %v, want it to tell %q", file, err, want)

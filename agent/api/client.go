@@ -93,6 +93,17 @@ func (c *Client) Config(ctx context.Context, secrets bool) ([]byte, error) {
 	return text, c.explain(ctx, err)
 }
 
+// MetricsText returns the metrics as Prometheus reads them.
+func (c *Client) MetricsText(ctx context.Context) ([]byte, error) {
+	response, err := c.send(ctx, request{path: "/metrics"})
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return text, c.explain(ctx, err)
+}
+
 // PutService creates or changes a service. The role may be "" on a node that has only one.
 func (c *Client) PutService(ctx context.Context, put Put, name string, role Role, spec ServiceSpec) (Changes, error) {
 	r := request{method: http.MethodPut, path: servicePath(name), query: url.Values{"role": {string(role)}},

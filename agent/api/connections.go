@@ -20,6 +20,10 @@ type HostConnections struct {
 	Protocol    config.Protocol `json:"protocol"`
 	Port        uint16          `json:"port"` // 0: any
 	Connections int             `json:"connections"`
+	// Since the programs were first loaded:
+	Opened      uint64 `json:"opened"`      // SYNs that were taken
+	Established uint64 `json:"established"` // connections that came about
+	Resets      uint64 `json:"resets"`      // RSTs that were sent
 }
 
 // BackendConnections are the open connections that a backend's host has for a service.
@@ -44,7 +48,10 @@ func ConnectionsHandler(agent Agent) http.Handler {
 		list := List[HostConnections]{Items: []HostConnections{}}
 		for _, s := range services {
 			if s.Host != nil {
-				list.Items = append(list.Items, HostConnections{s.Name, s.VIP, s.Protocol, s.Port, s.Host.Busy})
+				list.Items = append(list.Items, HostConnections{
+					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Connections: s.Host.Busy,
+					Opened: s.Host.Accepted + s.Host.Forced, Established: s.Host.Established, Resets: s.Host.Resets,
+				})
 			}
 		}
 		writeJSON(w, http.StatusOK, list)
@@ -66,8 +73,8 @@ func (h handler) connections(r *http.Request) (any, error) {
 			"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: "+
 			"sextant backend set %s %s --agent [ADDRESS]:9477", backend.Name, service.Name, backend.Name)}
 	}
-	n, err := askHost(r.Context(), backend.Agent, service.Endpoint())
-	return BackendConnections{service.Name, backend.Name, backend.Agent, n}, err
+	c, err := AskHost(r.Context(), backend.Agent, service.Endpoint())
+	return BackendConnections{service.Name, backend.Name, backend.Agent, c.Connections}, err
 }
 
 func findBackend(services []Service, service, backend string) (Service, Backend, error) {
@@ -86,44 +93,49 @@ func findBackend(services []Service, service, backend string) (Service, Backend,
 	return Service{}, Backend{}, &Error{NotFound, fmt.Sprintf("there is no service %q; see: sextant service list", service)}
 }
 
-// askHost asks a host's agent for the open connections of an endpoint.
-func askHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint) (int, error) {
+// AskHost asks a host's agent for its connections of an endpoint.
+func AskHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint) (c HostConnections, err error) {
 	failed := func(err error) error {
 		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; "+
 			"see that it runs with api.metrics at this address", agent, err)}
 	}
+	list, err := askAgent[List[HostConnections]](ctx, agent, "/v1/connections")
+	if err != nil {
+		return c, failed(err)
+	}
+	c, found := connectionsOf(list.Items, endpoint)
+	if !found {
+		return c, failed(fmt.Errorf("it has no service at %s", endpoint))
+	}
+	return c, nil
+}
+
+// askAgent reads what an agent serves beside its metrics.
+func askAgent[T any](ctx context.Context, agent netip.AddrPort, path string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+"/v1/connections", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+path, nil)
 	if err != nil {
-		return 0, failed(err)
+		return value, err
 	}
 	transport := &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return 0, failed(err)
+		return value, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, failed(fmt.Errorf("it answers %s", response.Status))
+		return value, fmt.Errorf("it answers %s", response.Status)
 	}
-	var list List[HostConnections]
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&list); err != nil {
-		return 0, failed(err)
-	}
-	n, found := connectionsOf(list.Items, endpoint)
-	if !found {
-		return 0, failed(fmt.Errorf("it has no service at %s", endpoint))
-	}
-	return n, nil
+	return value, json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&value)
 }
 
 // connectionsOf prefers the endpoint itself to all other ports of its VIP.
-func connectionsOf(list []HostConnections, e config.Endpoint) (connections int, found bool) {
+func connectionsOf(list []HostConnections, e config.Endpoint) (connections HostConnections, found bool) {
 	for _, c := range list {
 		exact := c.Port == e.Port
 		if c.VIP == e.VIP && c.Protocol == e.Protocol && (exact || c.Port == config.AnyPort && !found) {
-			connections, found = c.Connections, true
+			connections, found = c, true
 			if exact {
 				return connections, true
 			}

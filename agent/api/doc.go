@@ -13,6 +13,13 @@
 //	GET    /v1/sids
 //	GET    /v1/maps
 //	GET    /v1/counters
+//	GET    /v1/policies
+//	PUT    /v1/policies/{name}/lists/{list}  body: ListSpec
+//	GET    /v1/merge
+//	GET    /v1/protections
+//	PUT    /v1/protections/{name}            body: ProtectionSpec; dryRun=1: nothing is changed
+//	DELETE /v1/protections/{name}
+//	GET    /v1/topology
 //	PUT    /v1/bgp                         body: BGPSpec
 //	GET    /v1/bgp/peers
 //	GET    /v1/bgp/routes

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"sextant/config"
+	"sextant/srv6"
 )
 
 // Agent is what the handler needs of the agent. Its errors may be *Error, or
@@ -25,6 +27,14 @@ type Agent interface {
 	Counters(context.Context) ([]Counters, error)
 	// Maps returns what the kernel holds.
 	Maps(context.Context) ([]Map, error)
+	// DumpMap returns at most limit entries of a map of a role, "": of the first that has one of that name.
+	DumpMap(ctx context.Context, role Role, name string, limit int) ([]MapEntry, error)
+	// Policies returns the SR policies of a head-end, those of the node file first; none on a node that is no head-end.
+	Policies(context.Context) ([]Policy, error)
+	// MarkList takes a segment list of a policy that no node file has out of use, or back into it, and returns what changed.
+	MarkList(ctx context.Context, policy, list string, down bool) ([]config.Change, error)
+	// Merge returns the protected flows whose egress the node is, in the order of the configuration.
+	Merge(context.Context) ([]MergedFlow, error)
 	// Config returns the running configuration, which the caller does not change.
 	Config(context.Context) (*config.Node, error)
 	// Change makes the configuration that edit returns the running one and returns what differs. Edit is called once, with
@@ -35,10 +45,21 @@ type Agent interface {
 	Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error)
 	// Trace tells what an edge does with a flow.
 	Trace(context.Context, Flow) (Trace, error)
+	// Explain tells what the data plane does with packets, by running the loaded program on them.
+	Explain(context.Context, Question) ([]Explanation, error)
+	// Capture copies packets while it runs: it calls begin when it has begun, then each with those that are wanted, and ends with
+	// the context or an error of theirs.
+	Capture(ctx context.Context, want Capture, begin func() error, each func([]CapturedPacket) error) error
 	// BGPPeers returns the BGP neighbors in the order of their addresses; none on a node that speaks no BGP.
 	BGPPeers(context.Context) ([]BGPPeer, error)
 	// BGPRoutes returns the routes to VIPs, those that the node announces first.
 	BGPRoutes(context.Context) ([]BGPRoute, error)
+	// Protections returns all protections, in the order of the configuration.
+	Protections(context.Context) ([]Protection, error)
+	// Protect adds a protection, if the topology has paths for it; with dryRun it only says what it would be.
+	Protect(ctx context.Context, name string, spec ProtectionSpec, dryRun bool) (Protection, error)
+	// Topology returns the network that protections are computed on.
+	Topology(context.Context) (Topology, error)
 	// Events returns what has happened to services and backends after the event of a number, 0: all that is remembered.
 	Events(ctx context.Context, after uint64) ([]Event, error)
 	// Metrics serves Prometheus.
@@ -69,14 +90,23 @@ func NewHandler(agent Agent) http.Handler {
 		"DELETE /v1/services/{name}/backends/{backend}":          h.deleteBackend,
 		"GET /v1/services/{name}/backends/{backend}/connections": h.connections,
 		"GET /v1/trace":                                          h.trace,
+		"POST /v1/explain":                                       h.explain,
 		"GET /v1/sids":                                           h.sids,
 		"GET /v1/maps":                                           h.maps,
+		"GET /v1/maps/{name}":                                    h.dumpMap,
 		"GET /v1/counters":                                       h.counters,
+		"GET /v1/policies":                                       h.policies,
+		"PUT /v1/policies/{name}/lists/{list}":                   h.putList,
+		"GET /v1/merge":                                          h.merge,
 		"PUT /v1/bgp":                                            h.putBGP,
 		"GET /v1/bgp/peers":                                      h.bgpPeers,
 		"GET /v1/bgp/routes":                                     h.bgpRoutes,
 		"POST /v1/diff":                                          h.diff,
 		"POST /v1/apply":                                         h.apply,
+		"GET /v1/protections":                                    h.protections,
+		"PUT /v1/protections/{name}":                             h.putProtection,
+		"DELETE /v1/protections/{name}":                          h.deleteProtection,
+		"GET /v1/topology":                                       h.topology,
 		"/":                                                      nowhere,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -89,6 +119,7 @@ func NewHandler(agent Agent) http.Handler {
 		})
 	}
 	mux.HandleFunc("GET /v1/monitor", h.monitor)
+	mux.HandleFunc("GET /v1/capture", h.capture)
 	mux.HandleFunc("GET /v1/config", h.config)
 	mux.Handle("GET /metrics", agent.Metrics())
 	return mux
@@ -137,6 +168,13 @@ func (h handler) sids(r *http.Request) (any, error) {
 	if node.Host != nil {
 		for _, s := range node.Host.SIDs {
 			list.Items = append(list.Items, SID{s.Prefix, s.Behavior.String()})
+		}
+	}
+	if node.Merge != nil {
+		for _, s := range node.Merge.SIDs {
+			if sid := (SID{s.Prefix, srv6.EndMERGE.String()}); !slices.Contains(list.Items, sid) {
+				list.Items = append(list.Items, sid)
+			}
 		}
 	}
 	return list, nil

@@ -21,8 +21,11 @@ func LoadNode(file string) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return node, readSecret(node)
+	return node, readSecrets(node)
 }
+
+// readSecrets fills in what a node file keeps in files of their own.
+func readSecrets(n *config.Node) error { return errors.Join(readSecret(n), ReadQUICKeys(n)) }
 
 // readSecret fills in the secret of a node whose file points to another one.
 func readSecret(n *config.Node) error {
@@ -38,6 +41,35 @@ func readSecret(n *config.Node) error {
 		return fmt.Errorf("secretFile %s: %w", n.SecretFile, err)
 	}
 	n.Secret = secret
+	return nil
+}
+
+// ReadQUICKeys fills in the keys of QUIC services, from their files.
+func ReadQUICKeys(n *config.Node) error {
+	if n.Edge == nil {
+		return nil
+	}
+	for _, s := range n.Edge.Services {
+		for i := range s.QUIC {
+			if err := readQUICKey(&s.QUIC[i]); err != nil {
+				return fmt.Errorf("service %s: %w", s.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+func readQUICKey(q *config.QUIC) error {
+	if q.KeyFile == "" {
+		return nil
+	}
+	text, err := os.ReadFile(q.KeyFile)
+	if err != nil {
+		return fmt.Errorf("read keyFile %s: %w; make it with: openssl rand -hex 16", q.KeyFile, cause(err))
+	}
+	if q.Key, err = config.ParseQUICKey(string(text)); err != nil {
+		return fmt.Errorf("keyFile %s: %w", q.KeyFile, err)
+	}
 	return nil
 }
 

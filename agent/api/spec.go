@@ -21,12 +21,13 @@ type ServiceSpec struct {
 
 // ContinuitySpec is what a PUT says about how connections of an edge's service survive changes.
 type ContinuitySpec struct {
-	Policy           *config.ServicePolicy `json:"policy,omitempty"`
-	Table            *config.Table         `json:"table,omitempty"`
-	Candidates       *int                  `json:"candidates,omitempty"`
-	Depth            *int                  `json:"depth,omitempty"`
-	DrainTimeSeconds *float64              `json:"drainTimeSeconds,omitempty"`
-	SlowStartSeconds *float64              `json:"slowStartSeconds,omitempty"`
+	Policy            *config.ServicePolicy `json:"policy,omitempty"`
+	Table             *config.Table         `json:"table,omitempty"`
+	Candidates        *int                  `json:"candidates,omitempty"`
+	Depth             *int                  `json:"depth,omitempty"`
+	DrainTimeSeconds  *float64              `json:"drainTimeSeconds,omitempty"`
+	SlowStartSeconds  *float64              `json:"slowStartSeconds,omitempty"`
+	ReturnHoldSeconds *float64              `json:"returnHoldSeconds,omitempty"`
 }
 
 // AcceptSpec is what a PUT says about an acceptance policy.
@@ -38,6 +39,7 @@ type AcceptSpec struct {
 	Low       *float64       `json:"low,omitempty"`
 	High      *float64       `json:"high,omitempty"`
 	Initial   *int           `json:"initial,omitempty"`
+	Cores     *int           `json:"cores,omitempty"`
 }
 
 // BackendSpec is what a PUT says about a backend.
@@ -55,14 +57,14 @@ func (s ServiceSpec) edge() (config.ServiceChange, error) {
 	return config.ServiceChange{
 		VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
-		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds),
+		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds), ReturnHold: duration(s.ReturnHoldSeconds),
 	}, nil
 }
 
 func (s ServiceSpec) host() (config.HostServiceChange, error) {
 	if s.ContinuitySpec != (ContinuitySpec{}) {
-		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, table, candidates, depth, drain time and " +
-			"slow start out, or choose the role edge")
+		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, table, candidates, depth, drain time, " +
+			"slow start and return hold out, or choose the role edge")
 	}
 	accept, err := s.Accept.change()
 	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept}, err
@@ -79,7 +81,7 @@ func (s *AcceptSpec) change() (config.AcceptChange, error) {
 	high, err := permille("high", s.High)
 	return config.AcceptChange{
 		Policy: s.Policy, Threshold: s.Threshold, Workers: s.Workers, Window: s.Window,
-		LowPermille: low, HighPermille: high, Initial: s.Initial,
+		LowPermille: low, HighPermille: high, Initial: s.Initial, Cores: s.Cores,
 	}, err
 }
 

@@ -53,9 +53,6 @@ func (c *Client) Trace(ctx context.Context, f Flow) (Trace, error) {
 
 func (h handler) trace(r *http.Request) (any, error) {
 	f := Flow{Protocol: config.Protocol(r.FormValue("protocol"))}
-	if f.Protocol == "" {
-		f.Protocol = config.TCP
-	}
 	for name, target := range map[string]*netip.AddrPort{"source": &f.Source, "destination": &f.Destination} {
 		a, err := netip.ParseAddrPort(r.FormValue(name))
 		if err != nil {
@@ -64,11 +61,8 @@ func (h handler) trace(r *http.Request) (any, error) {
 		}
 		*target = a
 	}
-	if f.Source.Addr().Is4() != f.Destination.Addr().Is4() {
-		return nil, invalid(fmt.Sprintf("source %s and destination %s are of different families", f.Source, f.Destination))
-	}
-	if f.Protocol != config.TCP && f.Protocol != config.UDP {
-		return nil, invalid(fmt.Sprintf("unknown protocol %q; write tcp or udp", f.Protocol))
+	if err := f.check(); err != nil {
+		return nil, err
 	}
 	return h.agent.Trace(r.Context(), f)
 }

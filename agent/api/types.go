@@ -12,8 +12,10 @@ type Role string
 
 // The roles of a node.
 const (
-	Edge Role = "edge"
-	Host Role = "host"
+	Edge    Role = "edge"
+	Host    Role = "host"
+	Headend Role = "headend" // of SR policies
+	Merge   Role = "merge"   // egress of protected traffic
 )
 
 // Status says what the agent is and what it runs.
@@ -69,6 +71,7 @@ type EdgeService struct {
 	Depth         int                  `json:"depth"`            // backends of a chain, at most
 	DrainSeconds  float64              `json:"drainTimeSeconds"` // how long past owners stay; 0: until their place is needed
 	SlowSeconds   float64              `json:"slowStartSeconds"`
+	HoldSeconds   float64              `json:"returnHoldSeconds"` // how long a backend that was down is draining before it is up
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 	Buckets       int                  `json:"buckets"`
 	Check         string               `json:"check,omitempty"` // the health check with its settings
@@ -87,6 +90,7 @@ type Backend struct {
 	Effective config.BackendState `json:"effective"`
 	Health    *Health             `json:"health,omitempty"` // only of a service that has a check
 	Agent     netip.AddrPort      `json:"agent,omitzero"`   // of the backend's host
+	Learned   bool                `json:"learned"`          // BGP told of it
 	Buckets   int                 `json:"buckets"`          // whose first candidate it is
 	Packets   uint64              `json:"packets"`          // offered to its SID first, for all services that have it
 	Bytes     uint64              `json:"bytes"`
@@ -103,6 +107,10 @@ type HostService struct {
 	Forced          uint64 `json:"forced"`    // opening SYNs taken as the last candidate
 	PassedOnPackets uint64 `json:"passedOnPackets"`
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
+	Established     uint64 `json:"established"` // connections that came about
+	Resets          uint64 `json:"resets"`      // RSTs sent to clients
+	// Health is what the host's own check says; nil if there is none.
+	Health *Health `json:"health,omitempty"`
 }
 
 // Accept is an acceptance policy. Only the parameters of the policy are there.
@@ -114,6 +122,7 @@ type Accept struct {
 	Low       *float64      `json:"low,omitempty"`
 	High      *float64      `json:"high,omitempty"`
 	Initial   *int          `json:"initial,omitempty"`
+	Cores     *int          `json:"cores,omitempty"`
 }
 
 // AcceptOf writes a configured policy for the wire.
@@ -125,11 +134,15 @@ func AcceptOf(a config.Accept) Accept {
 	case config.Dynamic:
 		low, high := float64(a.LowPermille)/1000, float64(a.HighPermille)/1000
 		out.Workers, out.Window, out.Low, out.High, out.Initial = &a.Workers, &a.Window, &low, &high, &a.Initial
+	case config.Average:
+		if a.Cores > 0 {
+			out.Cores = &a.Cores
+		}
 	}
 	return out
 }
 
-// SID is a local segment identifier of a host.
+// SID is a local segment identifier of a host or of an egress of protected traffic.
 type SID struct {
 	Prefix   netip.Prefix `json:"prefix"`
 	Behavior string       `json:"behavior"`
@@ -152,6 +165,10 @@ type Counters struct {
 	TransmittedPackets    uint64 `json:"transmittedPackets"`    // rewritten and sent where they came from
 	RedirectedPackets     uint64 `json:"redirectedPackets"`     // rewritten and sent by another interface
 	TakenPackets          uint64 `json:"takenPackets"`          // decapsulated for the local stack
+	EchoedPackets         uint64 `json:"echoedPackets"`         // echo requests, answered for a VIP
+	TooBigAnsweredPackets uint64 `json:"tooBigAnsweredPackets"` // did not fit the path, and their senders were told
+	TranslatedPackets     uint64 `json:"translatedPackets"`     // Packet Too Big of the SR domain, translated for the client
+	CopiedPackets         uint64 `json:"copiedPackets"`         // sent along several segment lists at once
 	Drops                 []Drop `json:"drops"`
 }
 

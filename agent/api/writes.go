@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"sextant/config"
@@ -76,7 +77,14 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 		return nil, err
 	}
 	service, name := r.PathValue("name"), r.PathValue("backend")
+	learned, err := h.learned(r.Context(), service, name)
+	if err != nil {
+		return nil, err
+	}
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		if learned.IsValid() && conditionOf(r) != mustBeNew {
+			return config.SetLearned(n, service, name, learned, spec.change())
+		}
 		if conditionOf(r).adds(hasBackend(n, service, name)) {
 			return config.AddBackend(n, service, name, spec.change())
 		}
@@ -84,7 +92,32 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 	})
 }
 
+// learned returns the SID of a backend that BGP told of; the zero value if it is none of these.
+func (h handler) learned(ctx context.Context, service, name string) (netip.Addr, error) {
+	n, err := h.agent.Config(ctx)
+	if err != nil || hasBackend(n, service, name) {
+		return netip.Addr{}, err
+	}
+	services, err := h.agent.Services(ctx)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if _, b, err := findBackend(services, service, name); err == nil && b.Learned {
+		return b.SID, nil
+	}
+	return netip.Addr{}, nil
+}
+
 func (h handler) deleteBackend(r *http.Request) (any, error) {
+	service, name := r.PathValue("name"), r.PathValue("backend")
+	learned, err := h.learned(r.Context(), service, name)
+	if err != nil {
+		return nil, err
+	}
+	if learned.IsValid() {
+		return nil, &Error{Conflict, fmt.Sprintf("backend %q was learned by BGP and is there as long as its host says so; "+
+			"withdraw it there (sextant bgp announce nothing), or drain it here", name)}
+	}
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
 	})
@@ -122,7 +155,7 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := readSecret(node); err != nil {
+	if err := readSecrets(node); err != nil {
 		return nil, invalid(err.Error())
 	}
 	return node, nil
@@ -130,7 +163,8 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 
 // roleOf checks the role that a request names, or finds the only one of the node.
 func roleOf(n *config.Node, role Role) (Role, error) {
-	switch roles := n.Roles(); {
+	roles := slices.DeleteFunc(n.Roles(), func(r string) bool { return Role(r) != Edge && Role(r) != Host }) // those with services
+	switch {
 	case role == "" && len(roles) == 1:
 		return Role(roles[0]), nil
 	case role == "":

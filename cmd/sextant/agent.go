@@ -21,7 +21,7 @@ type agentOptions struct {
 func (a *app) agentCommand() *cobra.Command {
 	var file, bpf, format string
 	cmd := &cobra.Command{
-		Use: "agent -f FILE", Short: "Run the agent of this node: an edge, a host, or both",
+		Use: "agent -f FILE", Short: "Run the agent of this node, in all its roles",
 		Long: `Run the agent of this node. It loads the eBPF programs, takes over from an agent that ran before without losing a
 packet, and then serves its API on a Unix socket. If it can't run it says why in one line, and changes nothing.
 Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.

@@ -48,6 +48,29 @@ var sessions = []struct {
 		"flow trace 203.0.113.7 198.51.100.80:80", "flow trace 203.0.113.7:1 [2001:db8:80::80]:80", "flow trace 203.0.113.7:1 192.0.2.1:1 --protocol sctp",
 		"flow trace 203.0.113.7:1 198.51.100.80:80 -o name", "flow",
 	}},
+	{"explain", fakeNode, false, []string{
+		"explain 203.0.113.7:40000 198.51.100.80:80", "explain 203.0.113.7:40000 198.51.100.80:80 -o wide", "explain -r testdata/two.pcap", "explain -r testdata/two.pcap -o wide --limit 1",
+		"explain -r testdata/two.pcap -o json --limit 1", "explain", "explain 203.0.113.7:40000", "explain -r testdata/none.pcap", "explain -r testdata/bad.yaml",
+		"explain 203.0.113.7:40000 198.51.100.80:80 -r testdata/two.pcap", "explain --role router 203.0.113.7:40000 198.51.100.80:80",
+	}},
+	{"capture", fakeNode, false, []string{
+		"capture --count 2", "capture --count 1 -o json -q", "capture", "capture --verdict drop --count 1", "capture --service web --source 203.0.113.7:0 --count 1 -q",
+		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7", "capture --protocol sctp", "capture -o yaml",
+	}},
+	{"ipvsadm", fakeEdge, false, []string{
+		"ipvsadm -A -t 192.0.2.80:80 -s wlc", "ipvsadm -A -u [2001:db8::53]:53 -s mh -p 300", "ipvsadm -E -t 192.0.2.80:80 -s rr", "ipvsadm -D -t 192.0.2.80:80",
+		"ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -g -w 2", "ipvsadm -e -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 0", "ipvsadm -d -t 192.0.2.80:80 -r fcbb:bb00:1::",
+		"ipvsadm -Ln", "ipvsadm -L -n --rate", "ipvsadm -C", "ipvsadm -S -n", "ipvsadm -Z",
+		"ipvsadm -a -t 192.0.2.80:80 -r 10.0.0.1:80", "ipvsadm -a -t 192.0.2.80:80", "ipvsadm -A", "ipvsadm -A -D -t 192.0.2.80:80", "ipvsadm -A -f 1", "ipvsadm -Q",
+		"ipvsadm --nonsense", "ipvsadm add", "ipvsadm -A -t web", "ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -w many", "ipvsadm -t 192.0.2.80:80", "ipvsadm -A -t",
+	}},
+	{"map-dump", fakeNode, false, []string{
+		"map dump services", "map dump services --limit 1 -o json", "map dump drops", "map dump drops -o name", "map dump nothing", "map dump", "map dump services --limit -1",
+	}},
+	{"doctor", fakeNode, false, []string{
+		"doctor", "doctor -o json --quick", "doctor --node testdata/good.yaml --bpf /sys/fs/bpf/x -o name", "doctor --node testdata/bad.yaml", "doctor --socket /nonexistent",
+		"doctor --socket /nonexistent --node testdata/good.yaml",
+	}},
 	{"bgp", fakeNode, false, []string{
 		"bgp peers", "bgp peers -o wide", "bgp peers -o json", "bgp routes", "bgp routes -o wide", "bgp routes -o yaml", "bgp routes -o name", "bgp",
 	}},

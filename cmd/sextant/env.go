@@ -13,6 +13,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/doctor"
 )
 
 // env is the world as the commands see it. Tests give them another one.
@@ -31,6 +32,8 @@ type env struct {
 	runAgent func(context.Context, agentOptions) error
 	unload   func(node *config.Node, bpf string) error
 	demo     func(context.Context, demoOptions) error
+	examine  func(examination) (doctor.Facts, error)
+	machine  func(examination) []part
 }
 
 func processEnv() *env {

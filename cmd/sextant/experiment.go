@@ -16,6 +16,8 @@ import (
 	"sextant/experiment"
 	"sextant/experiment/churn"
 	"sextant/experiment/disjoint"
+	duplication "sextant/experiment/protection"
+	"sextant/experiment/srlb"
 )
 
 func (a *app) experimentCommand() *cobra.Command {
@@ -24,7 +26,9 @@ func (a *app) experimentCommand() *cobra.Command {
 }
 
 // experiments are all that there are, in the order of the list.
-func experiments() []experiment.Experiment { return slices.Concat(disjoint.All(), churn.All()) }
+func experiments() []experiment.Experiment {
+	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All())
+}
 
 func (a *app) experimentList() *cobra.Command {
 	return &cobra.Command{
@@ -89,6 +93,8 @@ interrupted resumes where it was; --fresh begins anew.`,
 	cmd.Flags().BoolVar(&all, "all", false, "run all experiments")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "take fewer cases, to see that it runs")
 	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "begin anew instead of resuming")
+	cmd.Flags().IntVar(&o.Requests, "requests", 0,
+		"of experiments that make requests: how many in each setting, instead of the source's number")
 	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "how many processors to use; results do not depend on it, times do")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/doctor"
 	"sextant/membership"
 )
 
@@ -81,8 +82,10 @@ func (f *fakeAgent) Services(context.Context) ([]api.Service, error) {
 		f.look++
 	}
 	var list []api.Service
-	for i, s := range f.node.Edge.Services {
-		list = append(list, f.edgeService(uint64(i), s))
+	if f.node.Edge != nil {
+		for i, s := range f.node.Edge.Services {
+			list = append(list, f.edgeService(uint64(i), s))
+		}
 	}
 	if f.node.Host != nil {
 		for _, s := range f.node.Host.Services {
@@ -170,6 +173,78 @@ func (f *fakeAgent) Trace(_ context.Context, flow api.Flow) (api.Trace, error) {
 	}, nil
 }
 
+// DumpMap has a map of services, and one with a copy per CPU.
+func (f *fakeAgent) DumpMap(_ context.Context, _ api.Role, name string, limit int) ([]api.MapEntry, error) {
+	zero, one := 0, 1
+	lists := map[string][]api.MapEntry{
+		"services": {
+			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 80, "protocol": 6}, Value: map[string]any{"index": 1}},
+			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 443, "protocol": 6}, Value: map[string]any{"index": 2}},
+		},
+		"drops": {{Key: "REASON_FRAGMENT", Value: 3, CPU: &zero}, {Key: "REASON_FRAGMENT", Value: 4, CPU: &one}},
+	}
+	list, known := lists[name]
+	if !known {
+		return nil, &api.Error{Code: api.NotFound, Message: "there is no map " + name + "; see: sextant map list"}
+	}
+	if limit > 0 {
+		list = list[:min(limit, len(list))]
+	}
+	return list, nil
+}
+
+// Explain knows flows to 198.51.100.80 and all to port 80; of frames, it drops those of one byte.
+func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanation, error) {
+	trace := func(flow api.Flow) *api.Trace { t, _ := f.Trace(ctx, flow); return &t }
+	e := api.Explanation{
+		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74, Verdict: "transmit", Outcome: "transmitted",
+		Why: "offered to web1, then web2: the first that accepts or has the connection takes it, the last must", Service: "web",
+		OfferedTo: []string{"web1", "web2"}, Path: []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
+		NextHop: &api.NextHop{Interface: "eth0", Source: "02:00:00:00:00:02", Destination: "02:00:00:00:00:03"},
+		Frame:   strings.Repeat("5e", 114),
+	}
+	if q.Flow != nil {
+		e.Packet, e.Flow, e.Trace = "opening", q.Flow, trace(*q.Flow)
+		following := e
+		following.Number, following.Packet, following.Bytes = 2, "following", 60
+		return []api.Explanation{e, following}, nil
+	}
+	flow := api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"), Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
+	var list []api.Explanation
+	for i, frame := range q.Frames {
+		known := e
+		known.Number, known.Packet, known.Flow, known.Trace, known.Bytes = i+1, "frame", &flow, trace(flow), len(frame)
+		if len(frame) < 20 {
+			known = api.Explanation{Number: i + 1, Packet: "frame", Role: api.Edge, Interface: "eth0", Program: e.Program, Bytes: len(frame), Verdict: "drop",
+				Reason: "truncated", Why: "dropped: a header does not fit before the end of the packet"}
+		}
+		list = append(list, known)
+	}
+	return list, nil
+}
+
+// Capture sees two packets, of which the second is dropped, and then the interface is gone.
+func (f *fakeAgent) Capture(ctx context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error) error {
+	if err := begin(); err != nil {
+		return err
+	}
+	at := time.Date(2026, 11, 5, 12, 0, 0, 250000, time.UTC)
+	list, err := f.Explain(ctx, api.Question{Frames: []api.Frame{make([]byte, 60), make([]byte, 14)}})
+	if err != nil {
+		return err
+	}
+	for i, e := range list {
+		e.Trace, e.NextHop, e.Path, e.Frame = nil, nil, nil, ""
+		if want.Matches(&e) {
+			p := api.CapturedPacket{Time: at.Add(time.Duration(i) * time.Millisecond), Frame: make([]byte, e.Bytes), Lost: 3, Explanation: e}
+			if err := each([]api.CapturedPacket{p}); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.New("the interface is gone")
+}
+
 func (f *fakeAgent) BGPPeers(context.Context) ([]api.BGPPeer, error) {
 	if f.node.Host == nil {
 		return nil, nil
@@ -251,9 +326,22 @@ type world struct {
 	stdin       string
 	interactive bool
 	terminal    bool
+	facts       doctor.Facts
+	parts       []part
 	environ     map[string]string
 	stdout      bytes.Buffer
 	stderr      bytes.Buffer
+}
+
+// fakeFacts are those of a machine whose one fault is that nothing listens.
+func fakeFacts() doctor.Facts {
+	device := doctor.Interface{Up: true, MTU: 1500, Driver: "device", XDP: "native", Forwarding: true, Seg6: true}
+	return doctor.Facts{
+		Kernel:     doctor.Kernel{Release: "6.12.1", BPFFS: true, Cgroup2: true, ClockSource: "tsc"},
+		Interfaces: map[string]doctor.Interface{"eth0": device, "eth1": device},
+		Local:      map[netip.Addr]bool{netip.MustParseAddr("2001:db8:80::81"): true},
+		Listeners:  []doctor.Listener{},
+	}
 }
 
 func newWorld(t *testing.T, nodeFile string) *world {
@@ -262,7 +350,7 @@ func newWorld(t *testing.T, nodeFile string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, agent: &fakeAgent{node: node}, socket: filepath.Join(t.TempDir(), "s"),
+	w := &world{t: t, agent: &fakeAgent{node: node}, facts: fakeFacts(), socket: filepath.Join(t.TempDir(), "s"),
 		environ: map[string]string{}}
 	listener, err := net.Listen("unix", w.socket)
 	if err != nil {
@@ -292,6 +380,11 @@ func (w *world) env(args ...string) *env {
 			_, err := io.WriteString(o.Output, "demo\n")
 			return err
 		},
+		examine: func(x examination) (doctor.Facts, error) {
+			fmt.Fprintf(&w.stderr, "examine node %s bpf %q quick %v\n", x.Node.Name, x.BPF, x.Quick)
+			return w.facts, nil
+		},
+		machine: func(examination) []part { return w.parts },
 	}
 }
 

@@ -17,11 +17,12 @@ import (
 
 func (a *app) labCommand() *cobra.Command {
 	return noun("lab", "Networks of namespaces on this machine, to try things in", seeAlso("sextant demo"),
-		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList())
+		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(), a.labLink(), a.labWire())
 }
 
 func (a *app) labUp() *cobra.Command {
-	return &cobra.Command{
+	var wire string
+	cmd := &cobra.Command{
 		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
 		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
 ready. It needs root.`,
@@ -34,14 +35,26 @@ ready. It needs root.`,
 			if err != nil {
 				return labError(err)
 			}
-			_, err = lab.Up(cmd.Context(), spec, a.labOptions())
+			options, err := a.labOptionsWith(wire)
+			if err != nil {
+				return err
+			}
+			_, err = lab.Up(cmd.Context(), spec, options)
 			return labError(err)
 		},
 	}
+	wireFlag(cmd, &wire)
+	return cmd
+}
+
+func wireFlag(cmd *cobra.Command, wire *string) {
+	cmd.Flags().StringVar(wire, "wire", string(lab.WireAuto),
+		"what delays and loses the packets of links that don't say it: kernel (netem), user (a process), or auto")
 }
 
 func (a *app) labRun() *cobra.Command {
-	return &cobra.Command{
+	var wire string
+	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Bring a lab up, run the steps of its file, take it down",
 		Long: `Bring a lab up, run the steps that its file lists under "run", and take it down whatever happens. The exit code is 1
 if a step failed.`,
@@ -54,9 +67,15 @@ if a step failed.`,
 			if err != nil {
 				return labError(err)
 			}
-			return labError(lab.Run(cmd.Context(), spec, a.labOptions(), nil))
+			options, err := a.labOptionsWith(wire)
+			if err != nil {
+				return err
+			}
+			return labError(lab.Run(cmd.Context(), spec, options, nil))
 		},
 	}
+	wireFlag(cmd, &wire)
+	return cmd
 }
 
 func (a *app) labDown() *cobra.Command {
@@ -103,6 +122,15 @@ func (a *app) labOptions() lab.Options {
 		Stdout: a.stdout,
 		Stderr: a.stderr,
 	}
+}
+
+func (a *app) labOptionsWith(wire string) (lab.Options, error) {
+	o := a.labOptions()
+	o.Wire = lab.WireKind(wire)
+	if !o.Wire.Known() {
+		return o, usageErrorf("%q is no wire; write auto, kernel or user", wire)
+	}
+	return o, nil
 }
 
 // labEvents tells the milestones, or with -v each step.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/loadgen"
+	"sextant/workload"
 )
 
 // loadFlags are those of both kinds of load.
@@ -21,6 +22,10 @@ type loadFlags struct {
 	sources string
 	want    string
 	each    bool
+	replay  string
+	speed   float64
+	whole   bool // no duration is given: all of the log
+	day     bool
 }
 
 func (a *app) loadCommand() *cobra.Command {
@@ -31,12 +36,15 @@ func (a *app) loadCommand() *cobra.Command {
 
 With --rate the load is open: requests are sent at the times of a Poisson stream, each on a connection of its own,
 whether or not earlier ones have been answered, and a response time counts from the time at which the request was
-meant to be sent. With --workers it is closed: that many workers fetch the document again and again, and with --want
-compare every byte.
+meant to be sent. --day makes it a synthetic day of a wiki: --rate pages per second at the busiest hour, one static file
+of a millisecond for each, and the 24 hours compressed into --duration. --replay sends the GET requests of an access log
+(common or combined log format), --speed times as fast as they came. With --workers it is closed: that many workers fetch
+the document again and again, and with --want compare every byte.
 
 The exit code is 1 if there was no right answer at all.`,
 		Example: `  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
-  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/?bytes=1000000" --workers 4`,
+  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/?bytes=1000000" --workers 4
+  sextant load http://web.example/ --replay access.log --speed 10 --duration 5m`,
 		Annotations:       seeAlso("sextant emulate", "sextant lab exec"),
 		Args:              takes("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -53,29 +61,41 @@ The exit code is 1 if there was no right answer at all.`,
 	flags.IntVar(&f.open.MaxInFlight, "max-in-flight", 0,
 		"open: requests beyond are not sent, and counted (default 10000)")
 	flags.StringVar(&f.want, "want", "", "closed: file with the content that every answer must have")
-	flags.BoolVar(&f.each, "each", false, "closed: write a line of JSON when a fetch ends, and the result as the last one")
+	flags.BoolVar(&f.each, "each", false, "write a line of JSON when a request ends, and the result as the last one")
+	flags.BoolVar(&f.day, "day", false, "open: a synthetic day of a wiki, with --rate at its busiest hour, in --duration")
+	flags.StringVar(&f.replay, "replay", "", "open: access log whose requests are sent, for --duration if that is given")
+	flags.Float64Var(&f.speed, "speed", 1, "with --replay: how much faster than they came")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.whole = !cmd.Flags().Changed("duration")
 		if err := f.settle(args[0]); err != nil {
 			return err
 		}
-		if f.each && f.closed.Workers > 0 {
-			return a.eachLoad(cmd.Context(), f.closed)
-		}
-		if f.closed.Workers > 0 {
+		switch closed := f.closed.Workers > 0; {
+		case closed && f.each:
+			return a.eachFetch(cmd.Context(), f.closed)
+		case closed:
 			return a.closedLoad(cmd.Context(), f.closed)
+		case f.each:
+			return a.eachResponse(cmd.Context(), f.open)
+		default:
+			return a.openLoad(cmd.Context(), f.open)
 		}
-		return a.openLoad(cmd.Context(), f.open)
 	}
 	return cmd
 }
 
 // settle reads what the flags name and copies what both kinds share.
 func (f *loadFlags) settle(url string) error {
-	if f.open.Rate > 0 && f.closed.Workers > 0 {
-		return usageErrorf("both kinds of load are given; choose --rate (open) or --workers (closed)")
+	switch open := f.open.Rate > 0 || f.replay != ""; {
+	case open && f.closed.Workers > 0:
+		return usageErrorf("both kinds of load are given; choose --rate or --replay (open), or --workers (closed)")
+	case !open && f.closed.Workers <= 0:
+		return usageErrorf("how much load is not said; give --rate or --replay (open), or --workers (closed)")
+	case f.replay != "" && (f.open.Rate > 0 || f.day):
+		return usageErrorf("a log has its own rate; give --replay, or --rate with or without --day")
 	}
-	if f.open.Rate <= 0 && f.closed.Workers <= 0 {
-		return usageErrorf("how much load is not said; give --rate (open) or --workers (closed)")
+	if err := f.stream(); err != nil {
+		return err
 	}
 	if f.sources != "" {
 		sources, err := loadgen.ParseSources(f.sources)
@@ -93,6 +113,37 @@ func (f *loadFlags) settle(url string) error {
 	}
 	f.open.URL, f.closed.URL = url, url
 	f.closed.Duration, f.closed.Timeout = f.open.Duration, f.open.Timeout
+	return nil
+}
+
+// dayFiles and dayStatic are the static files per page, and what one costs.
+const (
+	dayFiles  = 1
+	dayStatic = time.Millisecond
+)
+
+// stream makes the requests of an open load that are no Poisson stream.
+func (f *loadFlags) stream() error {
+	if f.day {
+		f.open.Requests = workload.NewDay(workload.DayConfig{Length: f.open.WarmUp + f.open.Duration, Peak: f.open.Rate,
+			Service: f.open.Service, Static: dayStatic, Files: dayFiles, Seed: f.open.Seed})
+	}
+	if f.replay == "" {
+		return nil
+	}
+	file, err := os.Open(f.replay)
+	if err != nil {
+		return fmt.Errorf("read --replay %s: %w; name a file that this user can read", f.replay, withoutPath(err))
+	}
+	defer file.Close()
+	log, err := workload.ReadLog(file, f.speed, f.open.Seed)
+	if err != nil {
+		return fmt.Errorf("--replay %s: %w", f.replay, err)
+	}
+	if f.open.Requests = log; f.whole {
+		f.open.Duration = log.Length() + time.Nanosecond
+	}
+	f.open.Rate = float64(log.Requests()) / max(log.Length().Seconds(), 1)
 	return nil
 }
 
@@ -131,22 +182,53 @@ func (a *app) closedLoad(ctx context.Context, c loadgen.DownloadConfig) error {
 	})
 }
 
-// eachLoad is a closed load for programs that want to know how it goes.
-func (a *app) eachLoad(ctx context.Context, c loadgen.DownloadConfig) error {
-	lines := json.NewEncoder(a.stdout)
-	var deaf error // who listened is gone
+// lineWriter writes lines of JSON for a program that wants to know how a load goes, and stops the load when it is gone.
+type lineWriter struct {
+	lines *json.Encoder
+	stop  context.CancelCauseFunc
+	deaf  error
+}
+
+func (a *app) lineWriter(ctx context.Context) (context.Context, *lineWriter) {
 	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	c.Each = func(f loadgen.Fetch) {
-		if deaf = lines.Encode(loadgen.Line{Fetch: &f}); deaf != nil {
-			stop(deaf)
-		}
+	return ctx, &lineWriter{lines: json.NewEncoder(a.stdout), stop: stop}
+}
+
+func (w *lineWriter) write(l loadgen.Line) {
+	if w.deaf = w.lines.Encode(l); w.deaf != nil {
+		w.stop(w.deaf)
 	}
-	result, err := loadgen.Download(ctx, c)
-	if result == nil || deaf != nil {
+}
+
+// end writes the result, of a load that ended with err.
+func (w *lineWriter) end(result loadgen.Line, err error) error {
+	defer w.stop(nil)
+	if w.deaf != nil {
 		return err
 	}
-	return errors.Join(lines.Encode(loadgen.Line{Result: result}), err)
+	return errors.Join(w.lines.Encode(result), err)
+}
+
+// eachFetch is a closed load for programs that want to know how it goes.
+func (a *app) eachFetch(ctx context.Context, c loadgen.DownloadConfig) error {
+	ctx, w := a.lineWriter(ctx)
+	c.Each = func(f loadgen.Fetch) { w.write(loadgen.Line{Fetch: &f}) }
+	result, err := loadgen.Download(ctx, c)
+	if result == nil {
+		return err
+	}
+	return w.end(loadgen.Line{Result: result}, err)
+}
+
+// eachResponse is the same of an open load.
+func (a *app) eachResponse(ctx context.Context, c loadgen.Config) error {
+	ctx, w := a.lineWriter(ctx)
+	c.Each = func(r loadgen.Response) { w.write(loadgen.Line{Response: &r}) }
+	result, err := loadgen.Run(ctx, c)
+	if result == nil {
+		return err
+	}
+	return w.end(loadgen.Line{Open: result}, err)
 }
 
 // showLoad prints what was measured, also when the run was cut short.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,5 +77,33 @@ func TestEmulate(t *testing.T) {
 	}
 	if code := run(ctx, w.env("emulate", "--listen", "nowhere")); code != exitFailed {
 		t.Errorf("exit %d for a wrong address, want %d", code, exitFailed)
+	}
+}
+
+func TestReplayedLoad(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	log := filepath.Join(t.TempDir(), "access.log")
+	line := `192.0.2.7 - - [19/Sep/2007:08:00:0%d +0000] "GET /page?ms=0 HTTP/1.1" 200 12` + "\n"
+	text := fmt.Sprintf(line, 0) + fmt.Sprintf(line, 1) + "not a request\n" + fmt.Sprintf(line, 9)
+	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := w.run("load", "http://"+serve(t)+"/", "--replay", log, "--speed", "100", "--each")
+	lines := strings.Split(strings.TrimSpace(w.stdout.String()), "\n")
+	var last loadgen.Line
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Open == nil || !strings.HasSuffix(out, "[exit 0]\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if len(lines) != 4 || last.Open.Done != 3 {
+		t.Errorf("want three responses and their result:\n%s", out)
+	}
+}
+
+func TestDayOfLoad(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	out := w.run("load", "http://"+serve(t)+"/", "--day", "--rate", "200", "--service", "100us", "--duration", "200ms", "-o", "json")
+	var result loadgen.Result
+	if err := json.Unmarshal(w.stdout.Bytes(), &result); err != nil || result.Done == 0 || result.Failed != 0 {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }

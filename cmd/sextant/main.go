@@ -30,7 +30,7 @@ var version = "unknown"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	e := processEnv()
-	e.runAgent, e.unload, e.demo = runAgent, unload, demo
+	e.runAgent, e.unload, e.demo, e.examine, e.machine = runAgent, unload, demo, examine, machine
 	code := run(ctx, e)
 	stop()
 	os.Exit(code)

@@ -1,20 +1,23 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
 )
 
 func (a *app) mapCommand() *cobra.Command {
-	return noun("map", "Tables that the kernel holds for the data plane", seeAlso("sextant status"), a.mapList())
+	return noun("map", "Tables that the kernel holds for the data plane", seeAlso("sextant status"), a.mapList(), a.mapDump())
 }
 
 func (a *app) mapList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the eBPF maps and how full they are",
 		Example:           "  sextant lab exec quickstart edge -- sextant map list",
-		Annotations:       seeAlso("sextant status"),
+		Annotations:       seeAlso("sextant map dump", "sextant status"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,4 +45,74 @@ func mapsView(maps []api.Map) view {
 	}
 	v.tables = tables{t}
 	return v
+}
+
+func (a *app) mapDump() *cobra.Command {
+	var role string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "dump NAME", Short: "Print the entries of an eBPF map, as the kernel holds them",
+		Long: `Print the entries of an eBPF map, as the kernel holds them, with fields by their names in C, addresses and numbers readable.
+Entries of arrays that are all zero are left out. The chains of all services are "tables", by service number and bucket.`,
+		Example: `  sextant lab exec quickstart edge -- sextant map dump services
+  sextant lab exec quickstart edge -- sextant map dump tables --limit 10 -o json`,
+		Annotations:       seeAlso("sextant map list", "sextant explain"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeMaps,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			entries, err := a.agent().DumpMap(ctx, api.Role(role), args[0], limit)
+			if err != nil {
+				return err
+			}
+			return a.show(dumpView(entries))
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 1000, "at most so many entries, up to 100000")
+	roleFlag(cmd, &role)
+	return cmd
+}
+
+// completeMaps offers the names of maps.
+func (a *app) completeMaps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.ask(cmd, func(ctx context.Context, agent *api.Client) ([]string, error) {
+		maps, err := agent.Maps(ctx)
+		var names []string
+		for _, m := range maps {
+			names = append(names, m.Name+"\t"+string(m.Role)+" "+m.Type)
+		}
+		return names, err
+	})
+}
+
+func dumpView(entries []api.MapEntry) view {
+	t := table{columns: []string{"KEY", "VALUE", "CPU"}}
+	v := view{value: api.List[api.MapEntry]{Items: entries}}
+	for _, e := range entries {
+		cpu := "-"
+		if e.CPU != nil {
+			cpu = count(uint64(*e.CPU))
+		}
+		key := jsonText(e.Key)
+		t.rows = append(t.rows, []string{key, jsonText(e.Value), cpu})
+		v.names = append(v.names, key)
+	}
+	v.tables = tables{t}
+	return v
+}
+
+// jsonText writes a value that came as JSON on one line; text without quotes.
+func jsonText(value any) string {
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error() // what came as JSON can be written as JSON
+	}
+	return string(text)
 }

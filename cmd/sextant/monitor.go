@@ -98,7 +98,7 @@ each event, as when a backend fails. In JSON it is one object per line, with the
 }
 
 // monitorLine has fixed columns, for lines that come one by one.
-const monitorLine = "%-8s  %-4s  %11s  %9s  %9s  %9s  %s\n"
+const monitorLine = "%-8s  %-7s  %11s  %9s  %9s  %9s  %s\n"
 
 func monitorText(at time.Time, before, after api.Counters, interval time.Duration) string {
 	r := func(before, after uint64) string { return rate(before, after, interval) }

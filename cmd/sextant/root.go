@@ -89,10 +89,13 @@ const (
 
 func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
-		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand()),
-		in(groupState, a.statusCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(), a.bgpCommand(),
-			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand()),
-		in(groupPlan, a.topologyCommand(), a.pathCommand()),
+		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand(), a.doctorCommand(),
+			a.supportBundleCommand()),
+		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(),
+			a.policyCommand(), a.mergeCommand(),
+			a.bgpCommand(),
+			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(), a.captureCommand(), a.ipvsadmCommand()),
+		in(groupPlan, a.topologyCommand(), a.pathCommand(), a.protectCommand()),
 		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand(), a.simCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
 }

@@ -167,6 +167,7 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Depth", "%d backends in a chain", e.Depth)
 		line("Drain time", "%s", waitText(e.DrainSeconds, "until its place is needed"))
 		line("Slow start", "%s", waitText(e.SlowSeconds, "none"))
+		line("Return hold", "%s", waitText(e.HoldSeconds, "none"))
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
 		if e.Check != "" {
@@ -213,6 +214,7 @@ func policyText(p api.Accept) string {
 	fraction("low", p.Low)
 	fraction("high", p.High)
 	number("initial", p.Initial)
+	number("cores", p.Cores)
 	return text
 }
 

@@ -12,8 +12,9 @@ type serviceFlags struct {
 	role, vip, protocol, port             string
 	candidates, depth                     int
 	threshold, workers, window, beginning int
+	cores                                 int
 	policy, low, high                     string
-	table, drainTime, slowStart           string
+	table, drainTime, slowStart, hold     string
 }
 
 func newServiceFlags(cmd *cobra.Command) *serviceFlags {
@@ -27,17 +28,19 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	flags.StringVar(&f.table, "table", "rendezvous", "edge: how buckets are given to backends: rendezvous, exact or modulo")
 	flags.IntVar(&f.depth, "depth", config.DefaultDepth, "edge: backends that a packet is offered to at most, past owners included")
 	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets; 0: until its place is needed")
+	flags.StringVar(&f.hold, "return-hold", "6s", "edge: time in which a backend that was down, or is new, gets no new connections")
 	flags.StringVar(&f.slowStart, "slow-start", "0", "edge: time in which a backend that comes up gets its share, like 30s")
-	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: always (default), static or dynamic")
+	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: average (default), always, static or dynamic")
 	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")
 	flags.IntVar(&f.workers, "workers", 0, "dynamic: connections that the server works on at once")
 	flags.IntVar(&f.window, "window", 50, "dynamic: offers between two adaptations")
 	flags.StringVar(&f.low, "low", "0.4", "dynamic: share of accepted offers below which the threshold rises")
 	flags.StringVar(&f.high, "high", "0.6", "dynamic: share above which it falls")
 	flags.IntVar(&f.beginning, "initial", 1, "dynamic: first threshold")
+	flags.IntVar(&f.cores, "cores", 0, "average: of the server; 0: as many as the machine has")
 	roleFlag(cmd, &f.role)
 	complete(cmd, "protocol", "tcp", "udp")
-	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic")
+	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic", "average")
 	complete(cmd, "table", "rendezvous", "exact", "modulo")
 	complete(cmd, "port", "any")
 	return f
@@ -50,11 +53,12 @@ func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 		Port:     parsed(&given, "port", f.port, config.ParsePort),
 		Protocol: value(&given, "protocol", config.Protocol(f.protocol)),
 		ContinuitySpec: api.ContinuitySpec{
-			Table:            value(&given, "table", config.Table(f.table)),
-			Candidates:       value(&given, "candidates", f.candidates),
-			Depth:            value(&given, "depth", f.depth),
-			DrainTimeSeconds: parsed(&given, "drain-time", f.drainTime, parseSeconds),
-			SlowStartSeconds: parsed(&given, "slow-start", f.slowStart, parseSeconds),
+			Table:             value(&given, "table", config.Table(f.table)),
+			Candidates:        value(&given, "candidates", f.candidates),
+			Depth:             value(&given, "depth", f.depth),
+			DrainTimeSeconds:  parsed(&given, "drain-time", f.drainTime, parseSeconds),
+			SlowStartSeconds:  parsed(&given, "slow-start", f.slowStart, parseSeconds),
+			ReturnHoldSeconds: parsed(&given, "return-hold", f.hold, parseSeconds),
 		},
 	}
 	accept := api.AcceptSpec{
@@ -64,6 +68,7 @@ func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 		Low:       parsed(&given, "low", f.low, parseShare),
 		High:      parsed(&given, "high", f.high, parseShare),
 		Initial:   value(&given, "initial", f.beginning),
+		Cores:     value(&given, "cores", f.cores),
 	}
 	switch config.ServicePolicy(f.policy) {
 	case config.PolicyOffer, config.PolicyShadow, config.PolicyECMP:

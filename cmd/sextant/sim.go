@@ -4,5 +4,5 @@ import "github.com/spf13/cobra"
 
 func (a *app) simCommand() *cobra.Command {
 	return noun("sim", "Simulations: what becomes of connections, without a network", seeAlso("sextant experiment", "sextant demo"),
-		a.simChurn())
+		a.simChurn(), a.simHunting())
 }

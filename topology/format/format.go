@@ -42,7 +42,7 @@ var codecs = []codec{
 	{SNDlibXML, ".xml", readSNDlibXML, writeSNDlibXML, attributes{capacity: true, place: true, edgeName: true}},
 	{NodeLink, ".json", readNodeLink, writeNodeLink, everything},
 	{Edges, ".edges", readEdges, writeEdges, everything},
-	{Lab, ".yaml", readLab, writeLab, attributes{capacity: true}},
+	{Lab, ".yaml", readLab, writeLab, attributes{weight: true, capacity: true}},
 }
 
 // All lists the formats.

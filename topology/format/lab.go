@@ -23,7 +23,7 @@ const (
 )
 
 // readLab reads nodes and links of a lab file, with replicated nodes spelled out: a node with "count: 3" is NAME1 to NAME3. A
-// link's capacity is its rate; a lab knows no weights (all are 1) and no delays.
+// link's capacity is its rate. Delays are not read: they are a link's quality in the lab, with jitter, rather than its length.
 func readLab(s *source) (*topology.Graph, error) {
 	root, err := s.yaml()
 	if err != nil {
@@ -223,6 +223,10 @@ func (r *labReader) link(item ast.Node) error {
 	if err != nil {
 		return r.errorf(lineOf(doc["rate"]), "%w", err)
 	}
+	weights, err := r.weights(doc)
+	if err != nil {
+		return err
+	}
 	ends := [2]string{r.text(endpoints.Values[0]), r.text(endpoints.Values[1])}
 	replicas := 0
 	for _, end := range ends {
@@ -232,14 +236,32 @@ func (r *labReader) link(item ast.Node) error {
 		}
 	}
 	if replicas == 0 {
-		return r.addLink(line, ends, kbps)
+		return r.addLink(line, ends, kbps, weights)
 	}
 	for i := range replicas {
-		if err := r.addLink(line, [2]string{withIndex(ends[0], i+1), withIndex(ends[1], i+1)}, kbps); err != nil {
+		if err := r.addLink(line, [2]string{withIndex(ends[0], i+1), withIndex(ends[1], i+1)}, kbps, weights); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// weights are those of the two directions of a link.
+func (r *labReader) weights(doc map[string]ast.Node) (weights [2]uint32, err error) {
+	forward, back := r.mapping(doc["forward"])["weight"], r.mapping(doc["back"])["weight"]
+	for side, own := range []ast.Node{forward, back} {
+		if own == nil {
+			own = doc["weight"]
+		}
+		weights[side] = 1
+		if own == nil {
+			continue
+		}
+		if weights[side], err = parseWeight(r.text(own)); err != nil {
+			return weights, r.errorf(lineOf(own), "%w", err)
+		}
+	}
+	return weights, nil
 }
 
 var indexWord = regexp.MustCompile(`\{i(?::(0?[0-9]{0,2}[dxX])?)?\}`)
@@ -255,8 +277,8 @@ func withIndex(text string, i int) string {
 	})
 }
 
-func (r *labReader) addLink(line int, ends [2]string, kbps int64) error {
-	e := topology.EdgeSpec{Weight: 1, CapacityKbps: kbps}
+func (r *labReader) addLink(line int, ends [2]string, kbps int64, weights [2]uint32) error {
+	e := topology.EdgeSpec{Weight: weights[0], CapacityKbps: kbps}
 	for i, end := range []*topology.Node{&e.From, &e.To} {
 		name, _, _ := strings.Cut(ends[i], ":")
 		v, ok := r.builder.Lookup(name)
@@ -265,7 +287,11 @@ func (r *labReader) addLink(line int, ends [2]string, kbps int64) error {
 		}
 		*end = v
 	}
-	return r.builder.link(line, e, true)
+	if err := r.builder.edge(line, e); err != nil {
+		return err
+	}
+	e.From, e.To, e.Weight = e.To, e.From, weights[1]
+	return r.builder.edge(line, e)
 }
 
 // labRate reads a rate as tc(8) writes it: "100mbit".
@@ -277,7 +303,7 @@ func labRate(text string) (int64, error) {
 		name string
 		bits float64
 	}{{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}, {"bit", 1}} {
-		if number, ok := strings.CutSuffix(text, u.name); ok {
+		if number, ok := strings.CutSuffix(strings.ToLower(text), u.name); ok {
 			return kbpsFrom(number, u.bits)
 		}
 	}
@@ -287,10 +313,10 @@ func labRate(text string) (int64, error) {
 // The most that a lab's link can be told to carry.
 const labKbpsMost = 100e6
 
-// writeLab writes a lab of routers without processes, that "sextant lab up" brings up: each has an address.
+// writeLab writes a lab of routers without processes, that "sextant lab up" brings up: each has an address, and its routes follow the
+// weights.
 func writeLab(g *topology.Graph) ([]byte, error) {
-	links, err := bothWays(g)
-	if err != nil {
+	if _, err := bothWays(g); err != nil {
 		return nil, err
 	}
 	if g.Nodes() > labNodes {
@@ -308,10 +334,17 @@ func writeLab(g *topology.Graph) ([]byte, error) {
 		next[v]++
 		return fmt.Sprintf("%s:eth%d", names[v], next[v]-1)
 	}
-	for _, e := range links {
+	for i, r := range g.Links() {
+		e, back := g.Edge(i), g.Edge(r).Weight
 		fmt.Fprintf(&out, "    - {endpoints: [%q, %q]", end(e.From), end(e.To))
 		if e.CapacityKbps > 0 && e.CapacityKbps <= labKbpsMost {
 			fmt.Fprintf(&out, ", rate: %dkbit", e.CapacityKbps)
+		}
+		if e.Weight != 1 {
+			fmt.Fprintf(&out, ", weight: %d", e.Weight)
+		}
+		if back != e.Weight {
+			fmt.Fprintf(&out, ", back: {weight: %d}", back)
 		}
 		out.WriteString("}\n")
 	}

@@ -178,7 +178,7 @@ func TestLost(t *testing.T) {
 		Repetita:   "the unit of delays, shared-risk groups, SIDs",
 		Rocketfuel: "capacities, coordinates, names of edges, shared-risk groups, SIDs",
 		SNDlib:     "weights, delays, shared-risk groups, SIDs",
-		Lab:        "weights, delays, coordinates, names of edges, shared-risk groups, SIDs",
+		Lab:        "delays, coordinates, names of edges, shared-risk groups, SIDs",
 	} {
 		if got := strings.Join(Lost(g, format), ", "); got != want {
 			t.Errorf("%s loses %q, not %q", format, got, want)

@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/membership"
+	"sextant/pool"
+	"sextant/rib"
+	"sextant/srv6"
+)
+
+// edgeAnnouncements are the VIPs that the edge can serve.
+func (a *Agent) edgeAnnouncements(now time.Time) (list []rib.Announcement) {
+	if a.edge == nil || !a.mayAnnounce(now) {
+		return nil
+	}
+	vips := map[netip.Addr]bool{}
+	for i := range a.edge.services {
+		if s := &a.edge.services[i]; !vips[s.VIP] && a.canServe(s) {
+			vips[s.VIP] = true
+			list = append(list, rib.Announcement{VIP: s.VIP})
+		}
+	}
+	return list
+}
+
+// canServe says whether a service has a backend that is reason enough to announce its VIP.
+func (a *Agent) canServe(s *edgeService) bool {
+	for i, m := range s.members {
+		if m.State != pool.Down && (a.node.BGP.AnnounceVIPs == config.WhileAny || a.usable(&s.Service, s.Backends[i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// hostAnnouncements say which services the host serves at which SID: those that its own checks find to work.
+func (a *Agent) hostAnnouncements() (list []rib.Announcement) {
+	n := a.node
+	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing {
+		return nil
+	}
+	ports := map[netip.Addr][]membership.Port{}
+	for _, s := range n.Host.Services {
+		if a.own.serves(s) {
+			ports[s.VIP] = append(ports[s.VIP], membership.Port{Protocol: s.Protocol, Port: s.Port})
+		}
+	}
+	for _, vip := range slices.SortedFunc(maps.Keys(ports), netip.Addr.Compare) {
+		if sid, ok := sidFor(n.Host.SIDs, vip); ok {
+			list = append(list, rib.Announcement{
+				VIP: vip, SID: sid, Services: ports[vip], Weight: n.BGP.Weight, Draining: n.BGP.Announce == config.AnnounceDraining,
+			})
+		}
+	}
+	return list
+}
+
+// sidFor chooses the SID at which a host is offered connections to a VIP: End.OFFER, else what sends strays back, else what
+// takes everything.
+func sidFor(sids []config.SID, vip netip.Addr) (config.SID, bool) {
+	wanted := []srv6.Behavior{srv6.EndOFFER, srv6.EndDT46COND, srv6.EndDT6COND, srv6.EndDT46, srv6.EndDT6}
+	if vip.Is4() {
+		wanted = []srv6.Behavior{srv6.EndOFFER, srv6.EndDT46COND, srv6.EndDT4COND, srv6.EndDT46, srv6.EndDT4}
+	}
+	for _, behavior := range wanted {
+		if i := slices.IndexFunc(sids, func(s config.SID) bool { return s.Behavior == behavior }); i >= 0 {
+			return sids[i], true
+		}
+	}
+	return config.SID{}, false
+}

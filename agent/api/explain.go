@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"sextant/config"
+	"sextant/forward"
+)
+
+// ExplainMax is how many frames one question may have.
+const ExplainMax = 1024
+
+// Question asks what the data plane does with packets: with those of a flow, or with given frames. The packets meet the running
+// tables one after the other, and nothing that runs is disturbed.
+type Question struct {
+	Role      Role    `json:"role,omitempty"`      // whose program is asked; "": the edge's where there is one
+	Interface string  `json:"interface,omitempty"` // where the packets arrive; "": the first that faces clients, or the first
+	Flow      *Flow   `json:"flow,omitempty"`
+	Frames    []Frame `json:"frames,omitempty"`
+}
+
+// Frame is an Ethernet frame with its header, base64 in JSON.
+type Frame []byte
+
+// Explanation says what the data plane does with one packet, and why.
+type Explanation struct {
+	Number    int    `json:"number"` // of the packet in the question, from 1
+	Packet    string `json:"packet"` // of a flow: opening or following; else frame
+	Role      Role   `json:"role"`
+	Interface string `json:"interface"` // where it arrives
+	Program   string `json:"program"`   // tag of the program that was run
+	Flow      *Flow  `json:"flow,omitempty"`
+	Bytes     int    `json:"bytes"` // of the frame as it arrives
+
+	Verdict string `json:"verdict"`          // pass, transmit, redirect, hand_to_kernel or drop
+	Outcome string `json:"outcome"`          // under which it would be counted; "" when dropped
+	Reason  string `json:"reason,omitempty"` // why it is dropped
+	Why     string `json:"why"`              // one sentence
+
+	Service   string   `json:"service,omitempty"`
+	Trace     *Trace   `json:"trace,omitempty"`     // edge: the flow's bucket and chain
+	OfferedTo []string `json:"offeredTo,omitempty"` // edge: the backends that this packet visits, in order
+	SID       *SID     `json:"sid,omitempty"`       // host: the local SID that it comes to
+	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer
+
+	Path    []netip.Addr `json:"path,omitempty"`    // segments that it visits next, in the order of travel
+	NextHop *NextHop     `json:"nextHop,omitempty"` // transmit and redirect
+	Frame   string       `json:"frame,omitempty"`   // as it leaves, in hexadecimal; not if it is dropped, or passes unchanged
+}
+
+// NextHop is where a frame is sent.
+type NextHop struct {
+	Interface   string `json:"interface"` // "" if it is not known
+	Source      string `json:"source"`    // Ethernet address
+	Destination string `json:"destination"`
+}
+
+// Explain asks what becomes of packets.
+func (c *Client) Explain(ctx context.Context, q Question) ([]Explanation, error) {
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	list, err := ask[List[Explanation]](ctx, c, request{method: http.MethodPost, path: "/v1/explain", body: body})
+	return list.Items, err
+}
+
+func (h handler) explain(r *http.Request) (any, error) {
+	var q Question
+	if err := readJSON(r, &q); err != nil {
+		return nil, err
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	list, err := h.agent.Explain(r.Context(), q)
+	return List[Explanation]{Items: notNull(list)}, err
+}
+
+func (q *Question) check() error {
+	switch {
+	case q.Role != "" && q.Role != Edge && q.Role != Host:
+		return invalid(fmt.Sprintf("unknown role %q; write edge or host", q.Role))
+	case (q.Flow == nil) == (len(q.Frames) == 0):
+		return invalid("what is to be explained is not clear; give a flow or frames")
+	case len(q.Frames) > ExplainMax:
+		return invalid(fmt.Sprintf("%d frames are too many at once; ask for %d at most, then for the rest", len(q.Frames), ExplainMax))
+	case q.Flow != nil:
+		return q.Flow.check()
+	}
+	return nil
+}
+
+// check refuses what can't be a flow, and completes the protocol.
+func (f *Flow) check() error {
+	if !f.Source.IsValid() || !f.Destination.IsValid() {
+		return invalid("a flow needs source and destination; write them like [2001:db8::1]:443 or 192.0.2.1:443")
+	}
+	if f.Source.Addr().Is4() != f.Destination.Addr().Is4() {
+		return invalid(fmt.Sprintf("source %s and destination %s are of different families", f.Source, f.Destination))
+	}
+	if f.Protocol == "" {
+		f.Protocol = config.TCP
+	}
+	if f.Protocol != config.TCP && f.Protocol != config.UDP {
+		return invalid(fmt.Sprintf("unknown protocol %q; write tcp or udp", f.Protocol))
+	}
+	return nil
+}
+
+// Dropped reports whether the packet ends here.
+func (e Explanation) Dropped() bool { return e.Verdict == forward.Drop.String() }

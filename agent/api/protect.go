@@ -1,0 +1,248 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"sextant/config"
+)
+
+// Traffic chooses packets; what is left out matches any.
+type Traffic struct {
+	Source           string `json:"source,omitempty"`      // a prefix
+	Destination      string `json:"destination,omitempty"` // a prefix
+	Protocol         string `json:"protocol,omitempty"`    // a name like udp, or a number
+	SourcePorts      string `json:"sourcePorts,omitempty"` // like 80, or 5000-5010
+	DestinationPorts string `json:"destinationPorts,omitempty"`
+	DSCP             *int   `json:"dscp,omitempty"`
+}
+
+// ProtectionSpec is what a protection promises. Zero values stand for defaults, but for To, Egress and Match.
+type ProtectionSpec struct {
+	From          string         `json:"from,omitempty"` // the node's own name in the topology, if it is given
+	To            string         `json:"to"`
+	Egress        netip.Addr     `json:"egress"`
+	ProbeSID      netip.Addr     `json:"probeSID,omitzero"`
+	Agent         netip.AddrPort `json:"agent,omitzero"` // the egress's api.metrics
+	Match         []Traffic      `json:"match"`
+	Copies        int            `json:"copies,omitempty"`
+	Spares        int            `json:"spares,omitempty"`
+	Disjoint      string         `json:"disjoint,omitempty"`
+	SIDs          int            `json:"sids,omitempty"`
+	Model         string         `json:"model,omitempty"`
+	RateKbps      int            `json:"rateKbps,omitempty"`
+	Redundancy    string         `json:"redundancy,omitempty"`
+	Flow          int            `json:"flow,omitempty"`
+	DropIfInvalid bool           `json:"dropIfInvalid,omitempty"`
+}
+
+// ProtectionState is how a protection fares.
+type ProtectionState string
+
+// The states of a protection.
+const (
+	Protected   ProtectionState = "protected"   // each copy has a path that is not known to be broken
+	Degraded    ProtectionState = "degraded"    // fewer copies travel than are wanted
+	Unprotected ProtectionState = "unprotected" // no path is up
+	Suspended   ProtectionState = "suspended"   // probes of all paths are lost: their way back is suspected, and nothing is switched off
+	Planning    ProtectionState = "planning"    // no paths have been computed yet
+)
+
+// Protection is a protection as it runs.
+type Protection struct {
+	Name     string          `json:"name"`
+	From     string          `json:"from"`
+	To       string          `json:"to"`
+	Egress   netip.Addr      `json:"egress"`
+	Match    string          `json:"match"`
+	Copies   int             `json:"copies"`
+	Spares   int             `json:"spares"`
+	Disjoint string          `json:"disjoint"`
+	SIDs     int             `json:"sids"`
+	Model    string          `json:"model"`
+	RateKbps int             `json:"rateKbps"`
+	Flows    []int           `json:"flows"` // by which the egress has to know the paths
+	State    ProtectionState `json:"state"`
+	Reason   string          `json:"reason"` // why it is not protected, or has fewer spares than are wanted; "": it has all
+	Proof    string          `json:"proof"`  // what is proven of the paths
+	Changed  time.Time       `json:"changed"`
+	Paths    []ProtectedPath `json:"paths"`
+}
+
+// PathRole is what a path of a protection is for now.
+type PathRole string
+
+// The roles of paths.
+const (
+	Carries PathRole = "carries"
+	Spare   PathRole = "spare"   // takes over when one that carries fails
+	Trial   PathRole = "trial"   // a replacement that has not answered yet
+	Broken  PathRole = "down"    // of the plan, but silent, or over a link that is down
+	Watched PathRole = "watched" // no more of the plan; it is looked at until it answers
+)
+
+// ProtectedPath is a way of a protection's packets.
+type ProtectedPath struct {
+	List      string       `json:"list"` // its name in the policy
+	Role      PathRole     `json:"role"`
+	Links     []string     `json:"links"`
+	Segments  []string     `json:"segments"` // what the SIDs say
+	SIDs      []netip.Addr `json:"sids"`     // as they are in the header
+	Flow      int          `json:"flow"`
+	Delay     int64        `json:"delay"`     // by the topology
+	DelayUnit string       `json:"delayUnit"` // of it; none: not known
+	Probes    string       `json:"probes"`    // answers, silent or unknown
+	Fault     string       `json:"fault"`     // why the network can't carry it
+	RTTMs     float64      `json:"rttMs"`     // of probes, over the path and back; 0: not measured
+	Loss      float64      `json:"loss"`      // share of probes that did not come back
+	Packets   uint64       `json:"packets"`   // that the head-end sent over it
+	// What the egress's agent says of copies that came by this path in the latest seconds; nil: it was not asked, none came, or paths
+	// changed meanwhile.
+	CopyLoss    *float64 `json:"copyLoss"`    // share that did not come, by their numbers
+	CopyDelayMs *float64 `json:"copyDelayMs"` // one-way, as right as both machines' clocks
+}
+
+// Topology is the network that protections are computed on.
+type Topology struct {
+	Source   string `json:"source"`
+	Problem  string `json:"problem"`  // why it can't be read anew; "": it can
+	NodeLink string `json:"nodeLink"` // the network as networkx's node-link JSON
+}
+
+// Config makes the spec a protection of the configuration.
+func (s ProtectionSpec) Config(name string) (config.Protection, error) {
+	p := config.NewProtection(name, s.To, s.Egress)
+	p.Agent = s.Agent
+	p.ProbeSID, p.Spares, p.RateKbps, p.Flow, p.DropIfInvalid = s.ProbeSID, s.Spares, s.RateKbps, s.Flow, s.DropIfInvalid
+	if s.Copies != 0 {
+		p.Copies = s.Copies
+	}
+	if s.Disjoint != "" {
+		p.Disjoint = s.Disjoint
+	}
+	if s.SIDs != 0 {
+		p.SIDs = s.SIDs
+	}
+	if s.Model != "" {
+		p.Model = s.Model
+	}
+	if s.Redundancy != "" {
+		p.Redundancy = config.Redundancy(s.Redundancy)
+	}
+	for _, m := range s.Match {
+		rule, err := m.rule()
+		if err != nil {
+			return p, err
+		}
+		p.Matches = append(p.Matches, rule)
+	}
+	return p, nil
+}
+
+func (t Traffic) rule() (config.SteeringRule, error) {
+	r := config.SteeringRule{DSCP: config.AnyDSCP}
+	if t.DSCP != nil {
+		r.DSCP = *t.DSCP
+	}
+	var failed error
+	read := func(text string, into func(string) error) {
+		if text != "" && failed == nil {
+			failed = into(text)
+		}
+	}
+	read(t.Source, func(s string) (err error) { r.Source, err = config.ParseAnyPrefix(s); return err })
+	read(t.Destination, func(s string) (err error) { r.Destination, err = config.ParseAnyPrefix(s); return err })
+	read(t.Protocol, func(s string) (err error) { r.Protocol, err = config.ParseIPProtocol(s); return err })
+	read(t.SourcePorts, func(s string) (err error) { r.SourcePorts, err = config.ParsePortRange(s); return err })
+	read(t.DestinationPorts, func(s string) (err error) { r.DestinationPorts, err = config.ParsePortRange(s); return err })
+	return r, failed
+}
+
+func (h handler) protections(r *http.Request) (any, error) {
+	protections, err := h.agent.Protections(r.Context())
+	return List[Protection]{Items: notNull(protections)}, err
+}
+
+func (h handler) putProtection(r *http.Request) (any, error) {
+	var spec ProtectionSpec
+	if err := readJSON(r, &spec); err != nil {
+		return nil, err
+	}
+	return h.agent.Protect(r.Context(), r.PathValue("name"), spec, r.FormValue("dryRun") != "")
+}
+
+func (h handler) deleteProtection(r *http.Request) (any, error) {
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		return config.DeleteProtection(n, r.PathValue("name"))
+	})
+}
+
+func (h handler) topology(r *http.Request) (any, error) { return h.agent.Topology(r.Context()) }
+
+// MergeHandler tells head-ends what came by each path of protected traffic to this egress. It only reads.
+func MergeHandler(agent Agent) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flows, err := agent.Merge(r.Context())
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, List[MergedFlow]{Items: notNull(flows)})
+	})
+}
+
+// AskEgress asks an egress's agent what came by each path.
+func AskEgress(ctx context.Context, agent netip.AddrPort) ([]MergedFlow, error) {
+	list, err := askAgent[List[MergedFlow]](ctx, agent, "/v1/merge")
+	if err != nil {
+		return nil, &Error{Conflict, fmt.Sprintf("ask the egress's agent at %s for its paths: %v; "+
+			"see that it runs with api.metrics at this address", agent, err)}
+	}
+	return list.Items, nil
+}
+
+func protectionPath(name string) string { return "/v1/protections/" + url.PathEscape(name) }
+
+// Protections returns the protections of a head-end.
+func (c *Client) Protections(ctx context.Context) ([]Protection, error) {
+	list, err := ask[List[Protection]](ctx, c, request{path: "/v1/protections"})
+	return list.Items, err
+}
+
+// Protection returns one of them.
+func (c *Client) Protection(ctx context.Context, name string) (Protection, error) {
+	protections, err := c.Protections(ctx)
+	if err != nil {
+		return Protection{}, err
+	}
+	for _, p := range protections {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Protection{}, &Error{NotFound, fmt.Sprintf("there is no protection %q; see: sextant protect list", name)}
+}
+
+// Protect adds a protection. With dryRun it only says what it would be.
+func (c *Client) Protect(ctx context.Context, name string, spec ProtectionSpec, dryRun bool) (Protection, error) {
+	body, err := json.Marshal(spec)
+	if err != nil {
+		return Protection{}, err
+	}
+	return ask[Protection](ctx, c, request{method: http.MethodPut, path: protectionPath(name), query: flag("dryRun", dryRun), body: body})
+}
+
+// DeleteProtection ends a protection.
+func (c *Client) DeleteProtection(ctx context.Context, name string) (Changes, error) {
+	return ask[Changes](ctx, c, request{method: http.MethodDelete, path: protectionPath(name)})
+}
+
+// Topology returns the network that protections are computed on.
+func (c *Client) Topology(ctx context.Context) (Topology, error) {
+	return ask[Topology](ctx, c, request{path: "/v1/topology"})
+}

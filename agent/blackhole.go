@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// What the edge program does not take of a VIP's packets goes on to the kernel, and so does everything in the moments in which the program
+// is not attached. The kernel would send it back to the router that it came from, which sends it here again, or answer "no route",
+// which ends connections that are being opened. A route that drops it is there for both. It is the last resort of its prefix: any other
+// route to the same address, and the address itself on an interface, come first.
+
+const (
+	blackholeMetric   = 0x7fffffff // the highest is the last
+	blackholeProtocol = 94         // who made the route, as with health checks
+)
+
+// dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes the edge does its work.
+func (a *Agent) dropStrays() {
+	wanted := map[netip.Addr]bool{}
+	if a.node.Edge != nil {
+		for _, s := range a.node.Edge.Services {
+			wanted[s.VIP] = true
+		}
+	}
+	a.strays = ""
+	if err := setBlackholes(wanted); err != nil {
+		a.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between this edge and its router: %v; "+
+			"give each VIP a blackhole route (ip route add blackhole VIP)", err)
+		a.options.Log.Warn(a.strays)
+	}
+}
+
+func setBlackholes(wanted map[netip.Addr]bool) error {
+	there, err := blackholes()
+	if err != nil {
+		return err
+	}
+	for vip, route := range there {
+		if !wanted[vip] {
+			if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("remove blackhole route to %s: %w", vip, err)
+			}
+		}
+	}
+	for vip := range wanted {
+		if _, ok := there[vip]; ok {
+			continue
+		}
+		if err := netlink.RouteAdd(blackholeTo(vip)); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add blackhole route to %s: %w", vip, err)
+		}
+	}
+	return nil
+}
+
+func blackholeTo(vip netip.Addr) *netlink.Route {
+	return &netlink.Route{
+		Dst:  &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(vip.BitLen(), vip.BitLen())},
+		Type: unix.RTN_BLACKHOLE, Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol, Priority: blackholeMetric,
+	}
+}
+
+// blackholes lists those that this agent or an earlier one made.
+func blackholes() (map[netip.Addr]netlink.Route, error) {
+	list := map[netip.Addr]netlink.Route{}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol, Type: unix.RTN_BLACKHOLE}
+		routes, err := netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TYPE)
+		if err != nil {
+			return nil, fmt.Errorf("list blackhole routes: %w", err)
+		}
+		for _, r := range routes {
+			if r.Priority == blackholeMetric && r.Dst != nil {
+				if vip, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+					list[vip.Unmap()] = r
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// removeBlackholes removes them if an edge is there whose VIPs they are for.
+func removeBlackholes(edge string) error {
+	if _, err := os.Stat(edge); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return setBlackholes(nil)
+}
+
+// shortHolds warns of services whose backends get connections of one edge before the checks of another one must have noticed that
+// they are back.
+func (a *Agent) shortHolds() (warnings []string) {
+	if a.node.Edge == nil || len(a.node.Edge.Peers) == 0 && a.node.BGP == nil {
+		return nil // there may be other edges, but nothing here says so
+	}
+	for _, s := range a.node.Edge.Services {
+		if s.Check == nil {
+			continue
+		}
+		if need := s.Check.Notice(); s.ReturnHold < need {
+			warnings = append(warnings, fmt.Sprintf("service %s: returnHold %v is less than the %v in which the checks of another edge "+
+				"notice that a backend is back: connections may break that come by both; write returnHold: %v",
+				s.Name, s.ReturnHold, need, need))
+		}
+	}
+	return warnings
+}

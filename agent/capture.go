@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/agent/api"
+	"sextant/datapath"
+	"sextant/forward"
+)
+
+// Bounds of a capture's steps.
+const (
+	captureBatch = 256                    // packets that are explained at once
+	capturePause = 100 * time.Millisecond // that a packet waits for others
+)
+
+// Capture is what api.Agent says.
+func (a *Agent) Capture(
+	ctx context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error,
+) (err error) {
+	var c *capturing
+	if doErr := a.do(ctx, func() { c, err = a.beginCapture(want) }); doErr != nil {
+		return doErr
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.end()) }()
+	if err := begin(); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		packets, err := c.next(ctx)
+		if err == nil && len(packets) > 0 {
+			err = each(packets)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// capturing is a capture that goes on.
+type capturing struct {
+	agent *Agent
+	want  api.Capture
+	role  api.Role
+	taps  *datapath.Capture
+	epoch time.Time      // of the monotonic clock by which packets are stamped
+	names map[int]string // of interfaces, by index
+}
+
+func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
+	if a.captures != nil {
+		return nil, &api.Error{Code: api.Conflict, Message: "somebody captures on this node already; wait until that ends"}
+	}
+	epoch, err := monotonicEpoch()
+	if err != nil {
+		return nil, err
+	}
+	c := &capturing{agent: a, want: want, role: want.Role, epoch: epoch, names: map[int]string{}}
+	if c.role == "" {
+		c.role = api.Host
+		if a.edge != nil {
+			c.role = api.Edge
+		}
+	}
+	var interfaces []string
+	if want.Interface != "" {
+		interfaces = []string{want.Interface}
+	}
+	bytes := want.Bytes
+	if bytes == 0 {
+		bytes = datapath.CaptureMax
+	}
+	switch {
+	case c.role == api.Edge && a.edge != nil:
+		c.taps, err = a.edge.program.Capture(bytes, interfaces...)
+	case c.role == api.Host && a.host != nil:
+		c.taps, err = a.host.program.Capture(bytes, interfaces...)
+	default:
+		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", c.role)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.captures = c
+	a.options.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
+	return c, nil
+}
+
+// end puts the plain programs back. An agent that has ended has no owner any more who could meddle.
+func (c *capturing) end() (err error) {
+	close := func() {
+		c.agent.captures = nil
+		err = c.taps.Close()
+	}
+	if doErr := c.agent.do(context.Background(), close); doErr != nil {
+		close()
+	}
+	return err
+}
+
+// next collects packets for a moment, and explains them by the configuration of now.
+func (c *capturing) next(ctx context.Context) ([]api.CapturedPacket, error) {
+	var batch []datapath.Captured
+	for until := time.Now().Add(capturePause); len(batch) < captureBatch; {
+		captured, err := c.taps.Next(until)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read captured packets: %w", err)
+		}
+		batch = append(batch, captured)
+	}
+	lost, err := c.taps.Lost()
+	if err != nil {
+		return nil, err
+	}
+	var packets []api.CapturedPacket
+	err = c.agent.do(ctx, func() { packets = c.explain(batch, lost) })
+	return packets, err
+}
+
+// explain names what the packets met, and leaves out those that are not wanted.
+func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.CapturedPacket {
+	x := &explaining{agent: c.agent, role: c.role}
+	switch {
+	case c.role == api.Edge && c.agent.edge != nil:
+		x.edge = c.agent.edge.model(c.agent.node)
+	case c.role == api.Host && c.agent.host != nil:
+		x.host = c.agent.host.model()
+	default:
+		return nil // the role is gone
+	}
+	var packets []api.CapturedPacket
+	for _, got := range batch {
+		e := api.Explanation{
+			Packet: "frame", Role: c.role, Interface: c.nameOf(got.Interface), Bytes: got.Length,
+			Verdict: got.Verdict.String(), Outcome: got.Outcome, Reason: got.Reason,
+		}
+		x.at.Index = got.Interface
+		x.captured(&e, got)
+		if c.want.Matches(&e) {
+			packets = append(packets, api.CapturedPacket{Time: c.epoch.Add(got.Time), Frame: got.Frame, Lost: lost, Explanation: e})
+		}
+	}
+	return packets
+}
+
+// captured completes an explanation from a frame of which the end may be missing.
+func (x *explaining) captured(e *api.Explanation, got datapath.Captured) {
+	frame := append(got.Frame, make([]byte, got.Length-len(got.Frame))...)
+	if x.edge != nil {
+		x.accountEdge(e, frame)
+	} else if r := x.accountHost(e, frame); got.Verdict != forward.Drop {
+		if offer := capturedOffer(r.Offer, got.Taken); offer != forward.OfferNone {
+			e.Offer = offer.String()
+		}
+	}
+	e.Why = why(e)
+	e.Trace = nil // the chain is told by OfferedTo; all of it would be most of the line
+}
+
+// capturedOffer is what became of an offer, as far as the verdict tells.
+func capturedOffer(model forward.Offer, taken bool) forward.Offer {
+	refused := model == forward.OfferRefused || model == forward.OfferRefusedBefore
+	switch {
+	case refused && taken:
+		return forward.OfferAccepted
+	case taken && model != forward.OfferNone && model != forward.OfferLast:
+		return forward.OfferHere
+	case refused:
+		return forward.OfferRefused
+	}
+	return model
+}
+
+func (c *capturing) nameOf(index int) string {
+	name, known := c.names[index]
+	if !known {
+		if device, err := net.InterfaceByIndex(index); err == nil {
+			name = device.Name
+		}
+		c.names[index] = name
+	}
+	return name
+}
+
+// monotonicEpoch is the time at which the monotonic clock began, by the wall clock of now.
+func monotonicEpoch() (time.Time, error) {
+	var monotonic unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &monotonic); err != nil {
+		return time.Time{}, fmt.Errorf("read the clock: %w", err)
+	}
+	return time.Now().Add(-time.Duration(monotonic.Nano())), nil
+}

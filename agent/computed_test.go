@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+
+	"sextant/config"
+	"sextant/kernel"
+	"sextant/load"
+	"sextant/steer"
+)
+
+const headendText = `
+node: pe1
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+state: DIR
+api: {socket: DIR/agent.sock}
+headend:
+  interfaces: [{name: p0}]
+  source: fd00:5e::1
+  policies: [{name: web, paths: [{name: one, action: path, lists: [{name: a, segments: ["fcbb:bb00:2:d6::"]}]}]}]
+  rules: [{policy: web, destination: 2001:db8:b::/64}]
+`
+
+// inNamespace runs f on a machine with the interface p0.
+func inNamespace(t *testing.T, f func(pins string)) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to load programs into the kernel: run with sudo")
+	}
+	name := fmt.Sprintf("sextant-computed-%d", os.Getpid())
+	bpffs, _, err := kernel.BPFFS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := kernel.CreateNetns(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.DeleteNetns(name)
+	defer ns.Close()
+	err = ns.Do(func() error {
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p0"}, PeerName: "p1"}
+		if err := netlink.LinkAdd(veth); err != nil {
+			return err
+		}
+		pins := filepath.Join(bpffs, name)
+		f(pins)
+		return Unload(pins)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// takenOver is an agent that has taken over and answers nobody: the test is its owner.
+func takenOver(t *testing.T, pins, text string) *Agent {
+	t.Helper()
+	node, err := config.Parse("node.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	a := &Agent{
+		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()), own: newSelfChecks(t.Context()),
+		loads: load.NewMonitor(t.Context()),
+	}
+	if a.store, err = openStore(node.State, node.Name); err == nil {
+		err = a.takeOver(node)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a *Agent) leave() {
+	a.headend.program.Close()
+	a.store.close()
+}
+
+// pair are two lists of which one is enough.
+func pair() computed {
+	segments := func(via string) []netip.Addr {
+		return []netip.Addr{netip.MustParseAddr(via), netip.MustParseAddr("fcbb:bb00:2:f::")}
+	}
+	lists := []steer.List{
+		{Name: "north", Segments: segments("fcbb:bb00:11::"), Redundancy: steer.TLV},
+		{Name: "south", Segments: segments("fcbb:bb00:12::"), Redundancy: steer.TLV},
+	}
+	return computed{
+		Rules: []steer.Rule{{Policy: "protected", Match: steer.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
+		Policies: []steer.Policy{{Name: "protected", Paths: []steer.CandidatePath{
+			{Name: "both", Action: steer.Mirror, Lists: lists, LeastLists: 2}, {Name: "one", Preference: 50, Action: steer.Mirror, Lists: lists},
+		}}},
+	}
+}
+
+// protected says how the computed policy does: its active path, flows, and which lists are used.
+func (a *Agent) protected(t *testing.T) string {
+	t.Helper()
+	views, err := a.policyViews()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range views {
+		if v.Name != "protected" {
+			continue
+		}
+		text := fmt.Sprintf("computed %v, index %d, path %s:", v.Computed, v.Index, v.ActivePath)
+		for _, path := range v.Paths {
+			for _, l := range path.Lists {
+				if l.Used {
+					text += fmt.Sprintf(" %s flow %d", l.Name, l.Flow)
+				}
+			}
+		}
+		return text
+	}
+	return "none"
+}
+
+// Computed policies run beside those of the file, survive a restart with their flows and marks, and end with another file.
+func TestComputedPolicies(t *testing.T) {
+	text := strings.ReplaceAll(headendText, "DIR", t.TempDir())
+	const both, south = "computed true, index 1, path both: north flow 65 south flow 66", "computed true, index 1, path one: south flow 66"
+	inNamespace(t, func(pins string) {
+		a := takenOver(t, pins, text)
+		expect := func(want string) {
+			t.Helper()
+			if got := a.protected(t); got != want {
+				t.Errorf("%s; want %s", got, want)
+			}
+		}
+		try := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		expect("none")
+		try(a.setComputed(pair()))
+		expect(both)
+		clash := pair()
+		clash.Policies[0].Name = "web"
+		if err := a.setComputed(clash); err == nil || !strings.Contains(err.Error(), `two policies "web"`) {
+			t.Errorf("error %v", err)
+		}
+		if err := a.markLists(map[listKey]bool{{"protected", "north"}: true, {"protected", "west"}: true}); err == nil {
+			t.Error("a list that is not there goes down")
+		}
+		expect(both)
+		try(a.markLists(map[listKey]bool{{"protected", "north"}: true}))
+		expect(south)
+		before := a.computedNow()
+		a.leave()
+
+		a = takenOver(t, pins, text)
+		expect(south)
+		if diff := cmp.Diff(before, a.computedNow(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+			cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+			t.Errorf("after a restart the computed policies are others (-before +after):\n%s", diff)
+		}
+		try(a.markLists(map[listKey]bool{{"protected", "north"}: false}))
+		expect(both)
+		last := a.events[len(a.events)-1].String()
+		if last != "policy protected: path both: active (over north, south)" {
+			t.Errorf("the last event is %q", last)
+		}
+		a.leave()
+
+		a = takenOver(t, pins, strings.Replace(text, "headend:\n", "headend:\n  hopLimit: 63\n", 1))
+		defer a.leave()
+		expect("none")
+	})
+}

@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sextant/agent/api"
+	"sextant/datapath"
+)
+
+// DumpMap is what api.Agent says.
+func (a *Agent) DumpMap(ctx context.Context, role api.Role, name string, limit int) (entries []api.MapEntry, err error) {
+	doErr := a.do(ctx, func() { entries, err = a.dumpMap(role, name, limit) })
+	if doErr != nil {
+		return nil, doErr
+	}
+	return entries, err
+}
+
+func (a *Agent) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, error) {
+	for _, r := range roles {
+		program := a.programs()[r]
+		if program == nil || role != "" && role != r {
+			continue
+		}
+		list, err := program.Dump(name, limit)
+		if errors.Is(err, datapath.ErrNoMap) {
+			continue // the other role may have one
+		}
+		entries := []api.MapEntry{}
+		for _, e := range list {
+			entry := api.MapEntry{Key: e.Key, Value: e.Value}
+			if e.CPU >= 0 {
+				entry.CPU = &e.CPU
+			}
+			entries = append(entries, entry)
+		}
+		return entries, err
+	}
+	return nil, &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no map %q with entries here; see: sextant map list", name)}
+}

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/flow"
+	"sextant/forward"
+	"sextant/pool"
+	"sextant/quiclb"
+	"sextant/srv6"
+)
+
+// Explain is what api.Agent says.
+func (a *Agent) Explain(ctx context.Context, q api.Question) (list []api.Explanation, err error) {
+	doErr := a.do(ctx, func() { list, err = a.explain(q) })
+	if doErr != nil {
+		return nil, doErr
+	}
+	return list, err
+}
+
+func (a *Agent) explain(q api.Question) ([]api.Explanation, error) {
+	x, err := a.openExplaining(q)
+	if err != nil {
+		return nil, err
+	}
+	defer x.program.Close()
+	packets, err := x.packets(q)
+	if err != nil {
+		return nil, err
+	}
+	var list []api.Explanation
+	for i, p := range packets {
+		e, err := x.packet(p.frame)
+		if err != nil {
+			return nil, &api.Error{Code: api.Invalid, Message: fmt.Sprintf("packet %d: %v", i+1, err)}
+		}
+		e.Number, e.Packet = i+1, p.what
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+// explaining is a question being answered: the program's twin decides, and the model names what it decided by.
+type explaining struct {
+	agent   *Agent
+	role    api.Role
+	at      datapath.Attachment // where packets arrive
+	program *datapath.Explainer
+	edge    *forward.Edge // of the edge
+	host    *forward.Host // of the host
+}
+
+func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
+	x := &explaining{agent: a, role: q.Role}
+	if x.role == "" {
+		x.role = api.Host
+		if a.edge != nil {
+			x.role = api.Edge
+		}
+	}
+	var err error
+	switch {
+	case x.role == api.Edge && a.edge != nil:
+		if x.at, err = arrival(a.edge.attached(), "edge", q.Interface); err == nil {
+			x.edge = a.edge.model(a.node)
+			x.program, err = a.edge.program.Explainer(x.at.Side)
+		}
+	case x.role == api.Host && a.host != nil:
+		if x.at, err = arrival(a.host.attached(), "host", q.Interface); err == nil {
+			x.host = a.host.model()
+			x.program, err = a.host.program.Explainer()
+		}
+	default:
+		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
+	}
+	return x, err
+}
+
+// arrival chooses the interface: the one that is named, else the first that faces clients, else the first.
+func arrival(attachments []datapath.Attachment, program, name string) (datapath.Attachment, error) {
+	var first *datapath.Attachment
+	for i, at := range attachments {
+		switch {
+		case at.Program != program || name != "" && at.On != name:
+		case name != "" || at.Side != datapath.Internal:
+			return at, nil
+		case first == nil:
+			first = &attachments[i]
+		}
+	}
+	if first == nil {
+		return datapath.Attachment{}, &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
+			"the %s runs on no interface %q; see the names with: sextant status", program, name)}
+	}
+	return *first, nil
+}
+
+// model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a packet has.
+func (e *edgeRole) model(n *config.Node) *forward.Edge {
+	m := &forward.Edge{
+		Sides: map[uint32]forward.Side{}, Block: e.config.Block, Infrastructure: e.config.Infrastructure,
+		Services: map[forward.ServiceKey]uint32{}, QUIC: map[uint32]*forward.QUIC{}, VIPs: map[netip.Addr]struct{}{},
+		Buckets: uint32(e.config.Buckets), Secret: e.config.Secret,
+		Encapsulation: forward.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
+		Shadow: e.config.Shadow, LastOffer: e.config.LastOffer,
+		SID:     func(uint16) netip.Addr { return e.config.Source }, // any that is one
+		NextHop: func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Status: forward.NextHopKernel} },
+	}
+	for _, at := range e.attachments {
+		m.Sides[uint32(at.Index)] = forward.Side(at.Side)
+	}
+	for i, s := range e.services {
+		m.Services[modelKey(s.key)] = uint32(i)
+		m.VIPs[s.VIP] = struct{}{}
+		if quic := s.quicModel(); quic != nil {
+			m.QUIC[uint32(i)] = quic
+		}
+	}
+	m.Chains = func(service, bucket uint32) pool.Chain { return e.services[service].generation.Chain(int(bucket)) }
+	return m
+}
+
+// quicModel is how the service's connection IDs are read, nil if it is not QUIC.
+func (s *edgeService) quicModel() *forward.QUIC {
+	if len(s.QUIC) == 0 {
+		return nil
+	}
+	quic := &forward.QUIC{Backends: s.quicBackends()}
+	for _, c := range s.QUIC {
+		if codec, err := quiclb.New(c.Config()); err == nil { // as the program's are, or it would not run
+			quic.Codecs = append(quic.Codecs, codec)
+		}
+	}
+	return quic
+}
+
+func modelKey(k datapath.ServiceKey) forward.ServiceKey {
+	return forward.ServiceKey{Addr: k.VIP, Port: k.Port, Protocol: k.Protocol}
+}
+
+// packet gives one frame to the program and to the model.
+func (x *explaining) packet(frame []byte) (api.Explanation, error) {
+	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(), Bytes: len(frame)}
+	var got datapath.Explained
+	var err error
+	if x.host != nil {
+		got, err = x.onHost(&e, frame)
+	} else {
+		got, err = x.onEdge(&e, frame)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.Verdict, e.Outcome, e.Reason = got.Verdict.String(), got.Outcome, got.Reason
+	x.leaves(&e, got)
+	e.Why = why(&e)
+	return e, nil
+}
+
+func (x *explaining) onEdge(e *api.Explanation, frame []byte) (datapath.Explained, error) {
+	x.accountEdge(e, frame)
+	return x.program.Run(x.at.Index, frame)
+}
+
+// accountEdge names the packet's flow, service, bucket and chain.
+func (x *explaining) accountEdge(e *api.Explanation, frame []byte) {
+	r := x.edge.Process(uint32(x.at.Index), frame)
+	e.Flow = flowOf(r.Flow)
+	index, ok := x.edge.Services[r.Service]
+	if !ok || e.Flow == nil {
+		return
+	}
+	s := &x.agent.edge.services[index]
+	trace := x.agent.traceOf(s, *e.Flow, r.Hash)
+	e.Service, e.Trace = s.Name, &trace
+	for _, id := range r.Chain {
+		e.OfferedTo = append(e.OfferedTo, x.agent.place(s, pool.Place{ID: id}).Backend)
+	}
+}
+
+// flowOf is nil for what is neither TCP nor UDP.
+func flowOf(t flow.Tuple) *api.Flow {
+	for protocol, number := range protocolNumbers {
+		if number == t.Protocol && t.Src.IsValid() {
+			return &api.Flow{
+				Source: netip.AddrPortFrom(t.Src, t.SrcPort), Destination: netip.AddrPortFrom(t.Dst, t.DstPort), Protocol: protocol,
+			}
+		}
+	}
+	return nil
+}
+
+// leaves tells how the frame is after processing, and where it goes.
+func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
+	if got.Verdict == forward.Drop || got.Verdict == forward.Pass {
+		return
+	}
+	e.Frame = hex.EncodeToString(got.Frame)
+	if !got.Taken {
+		e.Path = segmentsOf(got.Frame)
+	}
+	if got.Verdict == forward.HandToKernel || len(got.Frame) < ethernetHeader {
+		return
+	}
+	e.NextHop = &api.NextHop{
+		Destination: net.HardwareAddr(got.Frame[:6]).String(), Source: net.HardwareAddr(got.Frame[6:12]).String(),
+	}
+	if device, err := net.InterfaceByIndex(int(got.Interface)); err == nil {
+		e.NextHop.Interface = device.Name
+	}
+}
+
+// Lengths in bytes, and offsets in an IPv6 header.
+const (
+	ethernetHeader  = 14
+	ipv6Header      = 40
+	ipv6Destination = 24
+	ipv6Next        = 6
+	routingHeader   = 43 // protocol number
+)
+
+// isVLAN reports whether an EtherType announces a VLAN tag.
+func isVLAN(etherType uint16) bool { return etherType == 0x8100 || etherType == 0x88a8 }
+
+// segmentsOf reads what a frame's IPv6 packet visits: its destination, then the segments left of its SRH.
+func segmentsOf(frame []byte) []netip.Addr {
+	at := ethernetHeader
+	for tags := 0; tags < 2 && len(frame) > at+4 && isVLAN(binary.BigEndian.Uint16(frame[at-2:])); tags++ {
+		at += 4
+	}
+	if len(frame) < at+ipv6Header || frame[at]>>4 != 6 {
+		return nil
+	}
+	ip := frame[at:]
+	path := []netip.Addr{netip.AddrFrom16([16]byte(ip[ipv6Destination:ipv6Header]))}
+	if ip[ipv6Next] != routingHeader {
+		return path
+	}
+	header, _, err := srv6.ParseSRH(ip[ipv6Header:])
+	for left := int(header.SegmentsLeft) - 1; err == nil && left >= 0 && left < len(header.Segments); left-- {
+		path = append(path, header.Segments[left])
+	}
+	return path
+}

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"strings"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/forward"
+	"sextant/pool"
+)
+
+// why says in one sentence what an explanation says in fields.
+func why(e *api.Explanation) string {
+	switch {
+	case e.Dropped():
+		return "dropped: " + forward.Meaning(e.Reason)
+	case e.Reason != "":
+		return "given to the kernel, which answers: " + forward.Meaning(e.Reason)
+	case e.Verdict == forward.Pass.String():
+		return passedWhy(e)
+	case e.Role == api.Host:
+		return hostWhy(e)
+	}
+	text := edgeWhy(e)
+	if e.Verdict == forward.HandToKernel.String() {
+		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its interface runs no native XDP program here"
+	}
+	return text
+}
+
+func passedWhy(e *api.Explanation) string {
+	if e.Role == api.Host {
+		return "passed to the kernel as it came: its destination is no SID of this host"
+	}
+	return "passed to the kernel as it came: its destination is no VIP of this edge, or it is not the edge's to answer"
+}
+
+// edgeWhy names those to whom the packet is offered.
+func edgeWhy(e *api.Explanation) string {
+	switch len(e.OfferedTo) {
+	case 0:
+		return "answered or rewritten by the edge (" + e.Outcome + ")"
+	case 1:
+		return "sent to " + described(e, e.OfferedTo[0]) + ", the only one that it is offered to"
+	}
+	var names []string
+	for _, name := range e.OfferedTo {
+		names = append(names, described(e, name))
+	}
+	return "offered to " + strings.Join(names, ", then ") + ": the first that accepts or has the connection takes it, the last must"
+}
+
+// described adds to a backend's name what is special about it.
+func described(e *api.Explanation, name string) string {
+	if e.Trace == nil {
+		return name
+	}
+	for _, p := range e.Trace.Chain {
+		switch {
+		case p.Backend != name:
+		case p.Role == string(pool.PastOwner):
+			return name + " (owned the bucket before)"
+		case p.State != config.Up:
+			return name + " (" + string(p.State) + ")"
+		}
+	}
+	return name
+}
+
+// offers say what a host made of an offer.
+var offers = map[forward.Offer]string{
+	forward.OfferLast:          "taken: nobody is left to pass it on to",
+	forward.OfferHere:          "taken: the connection is here",
+	forward.OfferAccepted:      "taken: a new connection, and the acceptance policy accepts it",
+	forward.OfferRefused:       "passed on: the acceptance policy refuses it",
+	forward.OfferRefusedBefore: "passed on: it was refused a moment ago",
+	forward.OfferNoService:     "passed on: a new connection to a service that is not on this host",
+	forward.OfferNotHere:       "passed on: the connection is not here",
+	forward.OfferNotTCP:        "passed on: nothing is known about it, and others are left",
+	forward.OfferStray:         "sent back to the edge: the connection is not here",
+}
+
+func hostWhy(e *api.Explanation) string {
+	for offer, text := range offers {
+		if offer.String() == e.Offer {
+			return text
+		}
+	}
+	return "taken: decapsulated for the local stack"
+}

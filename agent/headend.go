@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/steer"
+)
+
+// headendRole is the head-end as it runs. A nil headendRole is a node without one.
+type headendRole struct {
+	config      datapath.HeadendConfig
+	program     *datapath.Headend
+	steering    steering
+	table       steer.Table
+	attachments []datapath.Attachment
+}
+
+// headendConfig is the part of the configuration that is compiled into the programs, but for the epoch.
+func headendConfig(n *config.Node) datapath.HeadendConfig {
+	c := datapath.HeadendConfig{
+		Secret: n.Secret, Source: n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit), Uplinks: n.Headend.Uplinks, Local: n.Headend.Local,
+	}
+	for _, i := range n.Headend.Interfaces {
+		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+	}
+	return c
+}
+
+// prepareHeadend builds what the configuration wants: only the table if the programs stay the same.
+func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) {
+	p := &prepared[*headendRole]{dir: filepath.Join(a.dir, "headend"), start: a.node == nil, old: a.headend}
+	if n.Headend == nil {
+		return p, nil
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "policy_traffic")); errors.Is(err, os.ErrNotExist) {
+		a.store.kept.Steered = nil // the kernel begins to count
+	}
+	wanted, err := a.steering(n, a.store.kept.Computed, a.store.kept.downSet())
+	if err != nil {
+		return p, err
+	}
+	next := &headendRole{config: headendConfig(n), steering: wanted}
+	next.config.Epoch = a.nextEpoch()
+	p.next = next
+	if p.sameProgram() {
+		next.program, next.attachments = p.old.program, p.old.attachments
+	} else if next.program, err = datapath.OpenHeadend(p.dir, next.config); err != nil {
+		return p, err
+	}
+	next.table, err = wanted.compile(next.program.Source(), a.store.kept.activePaths())
+	return p, err
+}
+
+// nextEpoch is the epoch of numbers that begin afresh: another than all that a merge may still remember.
+func (a *Agent) nextEpoch() uint8 {
+	switch last := a.store.kept.Epoch; {
+	case a.headend != nil:
+		return a.headend.config.Epoch
+	case last != nil:
+		return *last + 1
+	}
+	return datapath.EpochOf(time.Now())
+}
+
+// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is.
+func (a *Agent) raiseEpoch(next *headendRole) error {
+	if next == nil {
+		return nil
+	}
+	epoch := next.program.Source().Epoch
+	if last := a.store.kept.Epoch; last != nil && *last == epoch {
+		return nil
+	}
+	a.store.kept.Epoch = &epoch
+	return a.store.write()
+}
+
+func (h *headendRole) same(other *headendRole) bool { return h.config.Equal(other.config) }
+
+func (h *headendRole) loaded() pinnable {
+	if h.program == nil {
+		return nil
+	}
+	return h.program
+}
+
+func (h *headendRole) runsAt(attachments []datapath.Attachment) { h.attachments = attachments }
+
+// fill replaces all rules, policies and lists in one step.
+func (h *headendRole) fill(*headendRole) error { return h.program.SetTable(h.table) }
+
+func (h *headendRole) attached() []datapath.Attachment {
+	if h == nil {
+		return nil
+	}
+	return h.attachments
+}
+
+func (h *headendRole) forgetNextHops() error {
+	if h == nil {
+		return nil
+	}
+	return h.program.ForgetNextHops()
+}
+
+// policyWarnings tells of policies that do less than they are for.
+func (a *Agent) policyWarnings() []string {
+	var warnings []string
+	if a.headend == nil {
+		return nil
+	}
+	for _, p := range a.headend.steering.policies {
+		if _, ok := p.Active(""); ok {
+			continue
+		}
+		fate := "is forwarded as if there were no policy"
+		if p.DropIfInvalid {
+			fate = "is dropped"
+		}
+		warnings = append(warnings, fmt.Sprintf("policy %s has no valid path: its traffic %s; see: sextant policy show %s", p.Name, fate,
+			p.Name))
+	}
+	return warnings
+}

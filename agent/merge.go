@@ -1,0 +1,192 @@
+package agent
+
+import (
+	"path/filepath"
+	"slices"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/replicate"
+)
+
+// mergeRole is the egress of protected traffic as it runs. A nil mergeRole is a node without one.
+type mergeRole struct {
+	config      datapath.MergeConfig
+	program     *datapath.Merge
+	instances   []mergeInstance
+	ended       []mergeNumber // of the configuration before, as long as the kernel has them
+	attachments []datapath.Attachment
+	watches     map[uint32]*mergeWatch // by index
+}
+
+// mergeInstance is a protected flow.
+type mergeInstance struct {
+	config.MergeSID
+	mergeNumber
+}
+
+// mergeNumber is what the kernel's tables know of a protected flow. A flow with other rules or paths is another one, but for paths
+// that come behind those that were there.
+type mergeNumber struct {
+	Index    uint32            `json:"index"`
+	Instance datapath.Instance `json:"instance"`
+}
+
+// mergeConfig is the part of the configuration that is compiled into the programs.
+func mergeConfig(n *config.Node) datapath.MergeConfig {
+	c := datapath.MergeConfig{Infrastructure: n.Domain.Infrastructure}
+	for _, i := range n.Merge.Interfaces {
+		c.Interfaces = append(c.Interfaces, datapath.MergeInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+	}
+	for _, s := range n.Merge.SIDs {
+		sid := datapath.MergeSID{Prefix: s.Prefix, Mark: uint32(s.Mark)}
+		if !slices.Contains(c.SIDs, sid) {
+			c.SIDs = append(c.SIDs, sid)
+		}
+	}
+	return c
+}
+
+// prepareMerge builds what the configuration wants.
+func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
+	p := &prepared[*mergeRole]{dir: filepath.Join(a.dir, "merge"), start: a.node == nil, old: a.merge}
+	if n.Merge == nil {
+		return p, nil
+	}
+	next := &mergeRole{config: mergeConfig(n)}
+	for _, s := range n.Merge.SIDs {
+		instance, err := instanceOf(s)
+		if err != nil {
+			return p, err
+		}
+		next.instances = append(next.instances, mergeInstance{s, mergeNumber{Instance: instance}})
+	}
+	if a.merge != nil {
+		next.watches = a.merge.watches
+	}
+	next.ended = a.store.kept.Merges
+	next.number(next.ended)
+	p.next = next
+	if p.sameProgram() {
+		next.program, next.attachments = p.old.program, p.old.attachments
+		return p, nil
+	}
+	var err error
+	next.program, err = datapath.OpenMerge(p.dir, next.config)
+	return p, err
+}
+
+// instanceOf translates a configured protected flow.
+func instanceOf(s config.MergeSID) (datapath.Instance, error) {
+	i := datapath.Instance{SID: s.Prefix, Order: s.Ordered, Rules: replicate.Settings{HistoryLog2: s.History, Bits: replicate.BitsTLV,
+		Reset: s.Reset}}
+	if s.Form == config.NumberedInSID {
+		i.Rules.Bits = replicate.BitsSID
+	}
+	for _, f := range s.Flows {
+		i.Flows = append(i.Flows, uint32(f))
+	}
+	var err error
+	if s.History == 0 {
+		i.Rules.HistoryLog2, err = replicate.HistoryFor(float64(s.Rate), s.Skew)
+	}
+	return i, err
+}
+
+// number gives the instances their indexes: what the kernel knows already keeps its own, and what is new gets one that nobody has, so
+// that what runs is not touched before all is settled.
+func (m *mergeRole) number(known []mergeNumber) {
+	taken := map[uint32]bool{}
+	for _, k := range known {
+		taken[k.Index] = true
+	}
+	var fresh []*mergeInstance
+	used := map[uint32]bool{}
+	for i := range m.instances {
+		instance := &m.instances[i]
+		at := slices.IndexFunc(known, func(k mergeNumber) bool { return !used[k.Index] && k.goesOnAs(instance.Instance) })
+		if at < 0 {
+			fresh = append(fresh, instance)
+			continue
+		}
+		instance.Index = known[at].Index
+		used[instance.Index] = true
+	}
+	for _, instance := range fresh {
+		index, free := freeIndex(datapath.MaxInstances, taken, nil)
+		if !free { // as many as can be are gone or changed at once
+			index, _ = freeIndex(datapath.MaxInstances, used, nil)
+		}
+		instance.Index, taken[index], used[index] = index, true, true
+	}
+}
+
+// goesOnAs says whether the instance is the known one, with perhaps more paths.
+func (k mergeNumber) goesOnAs(i datapath.Instance) bool {
+	n := len(k.Instance.Flows)
+	return k.Instance.SID == i.SID && k.Instance.Rules == i.Rules && k.Instance.Order == i.Order && n <= len(i.Flows) &&
+		slices.Equal(k.Instance.Flows, i.Flows[:n])
+}
+
+func (m *mergeRole) numbers() []mergeNumber {
+	var numbers []mergeNumber
+	for _, i := range m.instances {
+		numbers = append(numbers, i.mergeNumber)
+	}
+	return numbers
+}
+
+func (m *mergeRole) same(other *mergeRole) bool { return m.config.Equal(other.config) }
+
+func (m *mergeRole) loaded() pinnable {
+	if m.program == nil {
+		return nil
+	}
+	return m.program
+}
+
+func (m *mergeRole) runsAt(attachments []datapath.Attachment) { m.attachments = attachments }
+
+// fill sets the instances that before does not have. Those that are gone go when all is settled: tidyMerge.
+func (m *mergeRole) fill(before *mergeRole) error {
+	for _, i := range m.instances {
+		if before != nil && slices.ContainsFunc(before.instances, i.isSame) {
+			continue
+		}
+		if err := m.program.SetInstance(i.Index, i.Instance); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i mergeInstance) isSame(o mergeInstance) bool {
+	return i.Index == o.Index && o.goesOnAs(i.Instance) && len(i.Instance.Flows) == len(o.Instance.Flows)
+}
+
+// tidyMerge ends instances of an earlier configuration, or of one that was refused, which are not to run.
+func (a *Agent) tidyMerge(refused *prepared[*mergeRole]) {
+	if a.merge == nil {
+		return
+	}
+	ended := slices.Clone(a.merge.ended)
+	if refused != nil && refused.begun && refused.next != nil && refused.sameProgram() {
+		ended = refused.next.numbers()
+	}
+	for _, k := range ended {
+		if slices.ContainsFunc(a.merge.instances, func(i mergeInstance) bool { return i.Index == k.Index }) {
+			continue
+		}
+		if err := a.merge.program.DeleteInstance(k.Index); err != nil {
+			a.options.Log.Warn("a protected flow that is no longer configured is still told apart", "sid", k.Instance.SID, "error", err)
+		}
+	}
+	a.merge.ended = nil
+}
+
+func (m *mergeRole) attached() []datapath.Attachment {
+	if m == nil {
+		return nil
+	}
+	return m.attachments
+}

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/datapath"
+	"sextant/replicate"
+)
+
+// Elimination hides faults: with one path dead all packets still arrive. So the paths are watched (IEEE 802.1CB-2017 section 7.4.4).
+
+const (
+	// watchInterval is how often the counters of paths are looked at.
+	watchInterval = 250 * time.Millisecond
+	// leastPatience is how long a path is silent before that is said, at least; a path that is later than others by design gets more.
+	leastPatience = time.Second
+	// recentSpan is the time over which the present loss and delay are measured.
+	recentSpan = 10 * time.Second
+)
+
+// mergeWatch is what is known of an instance beside its counters.
+type mergeWatch struct {
+	watch    *replicate.Watch
+	findings []replicate.Finding
+	recent   []mergeSample // of recentSpan, oldest first
+}
+
+// mergeSample are the counters at one moment.
+type mergeSample struct {
+	at    time.Duration
+	stats datapath.InstanceStats
+}
+
+// watchMerges looks at all protected flows once, and tells of paths that have fallen silent or come back.
+func (a *Agent) watchMerges() {
+	if a.merge == nil {
+		return
+	}
+	watches := map[uint32]*mergeWatch{}
+	for _, i := range a.merge.instances {
+		w := a.merge.watches[i.Index]
+		if w == nil {
+			w = &mergeWatch{watch: replicate.NewWatch(max(leastPatience, 4*i.Skew))}
+		}
+		watches[i.Index] = w
+		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
+		if err != nil {
+			a.options.Log.Warn("the paths of a protected flow can't be watched", "sid", i.Prefix, "error", err)
+			continue
+		}
+		found := w.watch.Observe(a.now(), sampleOf(stats))
+		a.tellFindings(i, w.findings, found)
+		w.findings = found
+		w.remember(mergeSample{a.now(), stats})
+	}
+	a.merge.watches = watches
+}
+
+func sampleOf(s datapath.InstanceStats) replicate.Sample {
+	sample := replicate.Sample{Passed: s.Passed, Discarded: s.Duplicate + s.Rogue + s.OldEpoch}
+	for _, p := range s.Paths {
+		sample.Paths = append(sample.Paths, p.Packets)
+	}
+	return sample
+}
+
+// remember keeps the samples of recentSpan.
+func (w *mergeWatch) remember(s mergeSample) {
+	w.recent = append(w.recent, s)
+	for len(w.recent) > 1 && s.at-w.recent[0].at > recentSpan {
+		w.recent = w.recent[1:]
+	}
+}
+
+// tellFindings tells what is new and what is over.
+func (a *Agent) tellFindings(i mergeInstance, before, now []replicate.Finding) {
+	for _, f := range now {
+		if !finds(before, f.Path) {
+			a.tell(findingEvent(i, f, false))
+		}
+	}
+	for _, f := range before {
+		if !finds(now, f.Path) {
+			a.tell(findingEvent(i, f, true))
+		}
+	}
+}
+
+func finds(list []replicate.Finding, path int) bool {
+	for _, f := range list {
+		if f.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+func findingEvent(i mergeInstance, f replicate.Finding, over bool) api.Event {
+	e := api.Event{SID: i.Prefix}
+	switch {
+	case f.Path < 0 && over:
+		e.Status, e.Reason = "excess over", "there are no more copies than paths"
+	case f.Path < 0:
+		e.Status, e.Reason = "excess", f.String()
+	case over:
+		e.Flow, e.Status, e.Reason = uint32(i.Flows[f.Path]), "back", "packets come by this path again"
+	default:
+		e.Flow, e.Status = uint32(i.Flows[f.Path]), "silent"
+		e.Reason = fmt.Sprintf("nothing has come by this path for %s, though packets came by another", f.Silent.Round(100*time.Millisecond))
+	}
+	return e
+}
+
+// mergeWarnings tells of what elimination hides.
+func (a *Agent) mergeWarnings() []string {
+	var warnings []string
+	if a.merge == nil {
+		return nil
+	}
+	if warning := a.ordering.warning(); warning != "" {
+		warnings = append(warnings, warning)
+	}
+	for _, i := range a.merge.instances {
+		w := a.merge.watches[i.Index]
+		if w == nil {
+			continue
+		}
+		for _, f := range w.findings {
+			if f.Path < 0 {
+				warnings = append(warnings, fmt.Sprintf("sid %s: %s", i.Prefix, f))
+				continue
+			}
+			warnings = append(warnings, fmt.Sprintf("sid %s: the path of flow %d has been silent for %s: packets of the others have no "+
+				"copy there any more; see: sextant merge list", i.Prefix, i.Flows[f.Path], f.Silent.Round(100*time.Millisecond)))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"sextant/protect"
+	"sextant/segment"
+	"sextant/srv6"
+	"sextant/topology"
+)
+
+// network is a topology that was read. It does not change.
+type network struct {
+	graph *topology.Graph
+	text  []byte // by which a change is known
+}
+
+// view is the network without links that are down.
+func (n *network) view(block srv6.Block, down []protect.Link) protect.Network {
+	var edges []topology.Edge
+	for _, l := range down {
+		for _, direction := range []protect.Link{l, l.Reverse()} {
+			if e, ok := protect.EdgeOf(n.graph, direction); ok {
+				edges = append(edges, e)
+			}
+		}
+	}
+	return protect.Network{View: n.graph.All().Without(edges...), Block: block}
+}
+
+// task is a protection as a computation sees it.
+type task struct {
+	name    string
+	intent  protect.Intent
+	paths   []protect.Path // lists that are known
+	planned []protect.Path // of the plan that runs
+	around  []protect.Link
+}
+
+// planned is what came of a task.
+type planned struct {
+	task
+	plan   protect.Plan
+	err    error
+	faults map[string]string // by path, why it can't carry; those that can are in it, too
+}
+
+// plan asks for new paths. What is asked for while a computation runs, the next one does.
+func (a *Agent) plan() {
+	switch p := &a.protections; {
+	case p.config == nil || p.network == nil:
+	case p.planning:
+		p.again = true
+	default:
+		a.beginPlan(false)
+	}
+}
+
+// beginPlan computes paths for the protections in a goroutine of its own: first quickly, as a failure may wait for them, then with
+// proofs.
+func (a *Agent) beginPlan(prove bool) {
+	p := &a.protections
+	p.planning, p.again = true, false
+	n := p.network.view(a.node.Domain.Block, p.downLinks())
+	var tasks []task
+	for _, x := range p.running {
+		tasks = append(tasks, x.task())
+	}
+	began := time.Now()
+	go func() {
+		results := compute(n, tasks, prove)
+		_ = a.do(a.protections.life, func() { a.planReady(results, prove, time.Since(began)) }) // else the agent ends
+	}()
+}
+
+func (x *protection) task() task {
+	t := task{name: x.Name, intent: x.intent, around: x.state.Avoid(), planned: x.plan.Paths}
+	for _, s := range x.state.Slots {
+		if s.Used {
+			t.paths = append(t.paths, s.Path)
+		}
+	}
+	return t
+}
+
+// compute answers tasks in their order. A protection's paths leave out links that those of the others would overload.
+func compute(n protect.Network, tasks []task, prove bool) []planned {
+	results := make([]planned, len(tasks))
+	engine, err := segment.New(n.View)
+	for i, t := range tasks {
+		results[i] = planned{task: t, err: err, faults: map[string]string{}}
+		if err != nil {
+			continue
+		}
+		loads := protect.Loads{}
+		for j, other := range tasks {
+			if j != i {
+				loads.Add(other.planned, other.intent)
+			}
+		}
+		r := &results[i]
+		if r.plan, r.err = n.Compute(t.intent, protect.Question{Avoid: t.around, Loads: loads, Prove: prove}); r.err == nil {
+			tasks[i].planned = r.plan.Paths
+		}
+		for _, path := range t.paths {
+			r.faults[pathKey(path)] = n.Fault(engine, t.intent, path)
+		}
+	}
+	return results
+}
+
+func pathKey(p protect.Path) string {
+	var b strings.Builder
+	for _, l := range p.Links {
+		b.WriteString(l.String() + " ")
+	}
+	for _, s := range p.SIDs {
+		b.WriteString(s.String() + " ")
+	}
+	return b.String()
+}
+
+// planReady puts plans to use.
+func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
+	p := &a.protections
+	p.planning = false
+	if p.config == nil {
+		return
+	}
+	down := p.downLinks()
+	before := p.carrying()
+	for _, r := range results {
+		x := p.find(r.name)
+		if x == nil || x.intent != r.intent {
+			p.again = true // it came, went or changed meanwhile
+			continue
+		}
+		x.adopt(r, proven, func(path protect.Path) string {
+			if fault := crossesDown(path, down); fault != "" {
+				return fault
+			}
+			return r.faults[pathKey(path)]
+		})
+	}
+	a.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven, "took", took)
+	a.installProtections()
+	for name, now := range p.carrying() {
+		if !slices.Equal(before[name], now) {
+			p.find(name).changed = time.Now()
+		}
+	}
+	if p.again || !proven {
+		a.beginPlan(!p.again)
+		return
+	}
+	a.keepPolicies() // nothing waits now
+}
+
+// carrying are the slots that carry, by protection.
+func (p *protections) carrying() map[string][]int {
+	slots := map[string][]int{}
+	for _, x := range p.running {
+		slots[x.Name] = x.state.Carrying()
+	}
+	return slots
+}
+
+func (x *protection) adopt(r planned, proven bool, fault func(protect.Path) string) {
+	if x.problem = ""; r.err != nil {
+		x.problem, x.proven = r.err.Error(), false
+		return
+	}
+	if !proven && r.plan.Proof == "" && slices.EqualFunc(r.plan.Paths, x.plan.Paths, protect.Path.Same) {
+		r.plan.Proof = x.plan.Proof // of the same paths
+	}
+	x.plan, x.proven = r.plan, proven
+	if !x.known {
+		x.begin(r.plan)
+		x.state = x.state.Checked(fault)
+		return
+	}
+	x.state = x.state.Checked(fault).Adopt(r.plan, r.around).Checked(fault)
+}

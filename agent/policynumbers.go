@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	"sextant/config"
+	"sextant/steer"
+)
+
+// policyNumbers are the index of a policy in the kernel's tables, and the numbers of its segment lists, by name. They stay for as long
+// as the names do, over restarts too: packets are numbered and counted under them, and the egress knows paths by them.
+type policyNumbers struct {
+	Index uint32            `json:"index"`
+	Lists map[string]uint32 `json:"lists"`
+}
+
+// flow is the flow id of a list that says none.
+func (p policyNumbers) flow(list string) uint32 {
+	return p.Index*config.MaxPolicyLists + p.Lists[list] + 1
+}
+
+// numberPolicies numbers policies and their lists: those that are known as before, others with free numbers, if possible such that
+// nobody had. What is gone stays known until its number goes to another.
+func numberPolicies(known map[string]policyNumbers, policies []steer.Policy) (map[string]policyNumbers, error) {
+	numbers, taken, remembered := map[string]policyNumbers{}, map[uint32]bool{}, map[uint32]bool{}
+	for _, p := range known {
+		remembered[p.Index] = true
+	}
+	for _, p := range policies {
+		if before, ok := known[p.Name]; ok {
+			numbers[p.Name], taken[before.Index] = policyNumbers{before.Index, maps.Clone(before.Lists)}, true
+		}
+	}
+	for _, p := range policies {
+		n, ok := numbers[p.Name]
+		if !ok {
+			index, free := freeIndex(steer.MaxPolicies, taken, remembered)
+			if !free {
+				return nil, fmt.Errorf("%d policies are more than the %d that a head-end can have", len(policies), steer.MaxPolicies)
+			}
+			n, taken[index] = policyNumbers{index, map[string]uint32{}}, true
+		}
+		if err := n.numberLists(p); err != nil {
+			return nil, err
+		}
+		numbers[p.Name] = n
+	}
+	for name, n := range known {
+		if _, ok := numbers[name]; !ok && !taken[n.Index] {
+			numbers[name] = n
+		}
+	}
+	return numbers, nil
+}
+
+// numberLists gives the lists that have none a number.
+func (p policyNumbers) numberLists(policy steer.Policy) error {
+	present := map[string]bool{}
+	for _, path := range policy.Paths {
+		for _, l := range path.Lists {
+			present[l.Name] = true
+		}
+	}
+	taken, remembered := map[uint32]bool{}, map[uint32]bool{}
+	for name, n := range p.Lists {
+		taken[n], remembered[n] = taken[n] || present[name], true
+	}
+	for _, path := range policy.Paths {
+		for _, l := range path.Lists {
+			if _, ok := p.Lists[l.Name]; ok {
+				continue
+			}
+			n, free := freeIndex(config.MaxPolicyLists, taken, remembered)
+			if !free {
+				return fmt.Errorf("policy %s has more than %d different segment lists", policy.Name, config.MaxPolicyLists)
+			}
+			maps.DeleteFunc(p.Lists, func(_ string, other uint32) bool { return other == n })
+			p.Lists[l.Name], taken[n] = n, true
+		}
+	}
+	return nil
+}
+
+// freeIndex prefers numbers that nobody ever had.
+func freeIndex(limit uint32, taken, remembered map[uint32]bool) (uint32, bool) {
+	for _, avoided := range []map[uint32]bool{remembered, nil} {
+		for n := range limit {
+			if !taken[n] && !avoided[n] {
+				return n, true
+			}
+		}
+	}
+	return 0, false
+}
+
+func (k listKey) compare(o listKey) int {
+	return cmp.Or(cmp.Compare(k.Policy, o.Policy), cmp.Compare(k.List, o.List))
+}

@@ -1,0 +1,129 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/replicate"
+	"sextant/steer"
+)
+
+func policyOfLists(name string, lists ...string) steer.Policy {
+	p := steer.Policy{Name: name, Paths: []steer.CandidatePath{{Name: "only"}}}
+	for _, l := range lists {
+		p.Paths[0].Lists = append(p.Paths[0].Lists, steer.List{Name: l})
+	}
+	return p
+}
+
+// Policies and lists keep their numbers whatever comes and goes beside them; what returns has its own again as long as nobody else needed it.
+func TestPolicyNumbersStay(t *testing.T) {
+	number := func(known map[string]policyNumbers, policies ...steer.Policy) map[string]policyNumbers {
+		t.Helper()
+		numbers, err := numberPolicies(known, policies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return numbers
+	}
+	first := number(nil, policyOfLists("a", "x", "y"), policyOfLists("b", "x"))
+	second := number(first, policyOfLists("c", "x"), policyOfLists("b", "z", "x"))
+	third := number(second, policyOfLists("a", "y"), policyOfLists("c", "x"))
+	for _, want := range []struct {
+		numbers      map[string]policyNumbers
+		policy, list string
+		flow         uint32
+	}{
+		{first, "a", "x", 1}, {first, "a", "y", 2}, {first, "b", "x", 65},
+		{second, "b", "x", 65}, {second, "b", "z", 66}, {second, "c", "x", 129},
+		{third, "a", "y", 2}, {third, "c", "x", 129},
+	} {
+		if got := want.numbers[want.policy].flow(want.list); got != want.flow {
+			t.Errorf("policy %s list %s: flow %d, want %d", want.policy, want.list, got, want.flow)
+		}
+	}
+}
+
+func TestPolicyNumbersRunOut(t *testing.T) {
+	var many, others []steer.Policy
+	for i := range config.MaxPolicies {
+		many = append(many, policyOfLists(fmt.Sprintf("m%d", i), "x"))
+		others = append(others, policyOfLists(fmt.Sprintf("o%d", i), "x"))
+	}
+	known, err := numberPolicies(nil, many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := numberPolicies(known, others)
+	if err != nil || len(next) != config.MaxPolicies {
+		t.Errorf("%d numbers, error %v: those that are gone do not give theirs away", len(next), err)
+	}
+	if _, err := numberPolicies(known, append(many, others[0])); err == nil {
+		t.Error("more policies than there are numbers are numbered")
+	}
+}
+
+// What the node file may say is what the data plane can do.
+func TestLimitsOfConfiguration(t *testing.T) {
+	for name, pair := range map[string][2]int{
+		"policies":        {config.MaxPolicies, steer.MaxPolicies},
+		"rules":           {config.MaxRules, steer.MaxRules},
+		"lists":           {config.MaxLists, steer.MaxLists},
+		"header":          {config.MaxHeaderBytes, steer.MaxHeader},
+		"protected flows": {config.MaxMerges, datapath.MaxInstances},
+		"paths of one":    {config.MaxMergePaths, datapath.MaxPaths},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: the configuration allows %d, the data plane %d", name, pair[0], pair[1])
+		}
+	}
+	if config.DefaultMergeReset != replicate.DefaultReset {
+		t.Errorf("reset after %v by default, want %v", config.DefaultMergeReset, replicate.DefaultReset)
+	}
+	n, err := config.Parse("merge.yaml", []byte(`
+node: m
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+merge: {interfaces: [{name: e0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [1]}, {prefix: "fcbb:bb00:2:f::/80", flows: [2], form: sid, rate: 10000, skew: 1s},
+  {prefix: "fcbb:bb00:2:f::/80", flows: [3], history: 17}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{13, 14, 17} {
+		instance, err := instanceOf(n.Merge.SIDs[i])
+		if err != nil || instance.Rules.HistoryLog2 != want || instance.Rules.Check() != nil {
+			t.Errorf("%s: rules %+v, error %v; want a history of 2^%d", n.Merge.SIDs[i], instance.Rules, err, want)
+		}
+	}
+}
+
+// A protected flow keeps its place as long as its rules and first paths stay; a changed one gets a place that nothing uses.
+func TestMergeNumbers(t *testing.T) {
+	rules := replicate.Settings{HistoryLog2: 10, Bits: replicate.BitsTLV, Reset: replicate.DefaultReset}
+	instance := func(flows ...uint32) datapath.Instance { return datapath.Instance{Flows: flows, Rules: rules} }
+	other := instance(1, 2)
+	other.Rules.HistoryLog2 = 11
+	known := []mergeNumber{{0, instance(1, 2)}, {1, instance(5)}}
+	for _, c := range []struct {
+		wanted []datapath.Instance
+		want   []uint32
+	}{
+		{[]datapath.Instance{instance(5), instance(1, 2)}, []uint32{1, 0}},
+		{[]datapath.Instance{instance(1, 2, 3), instance(5, 6)}, []uint32{0, 1}},
+		{[]datapath.Instance{instance(1), instance(2, 1), other}, []uint32{2, 3, 4}},
+	} {
+		m := &mergeRole{}
+		for _, i := range c.wanted {
+			m.instances = append(m.instances, mergeInstance{mergeNumber: mergeNumber{Instance: i}})
+		}
+		m.number(known)
+		for i, n := range m.numbers() {
+			if n.Index != c.want[i] {
+				t.Errorf("%+v: place %d, want %d", c.wanted[i], n.Index, c.want[i])
+			}
+		}
+	}
+}

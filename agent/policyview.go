@@ -1,0 +1,169 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/steer"
+)
+
+// Policies is what api.Agent says.
+func (a *Agent) Policies(ctx context.Context) (policies []api.Policy, err error) {
+	if doErr := a.do(ctx, func() { policies, err = a.policyViews() }); doErr != nil {
+		return nil, doErr
+	}
+	return policies, err
+}
+
+// MarkList is what api.Agent says.
+func (a *Agent) MarkList(ctx context.Context, policy, list string, down bool) (changes []config.Change, err error) {
+	key := listKey{policy, list}
+	doErr := a.do(ctx, func() {
+		if was := a.headend != nil && a.headend.steering.down[key]; was != down {
+			if err = a.markLists(map[listKey]bool{key: down}); err == nil {
+				changes = []config.Change{{
+					Operation: config.Modify, Object: "policy " + policy + ": list " + list, Field: "state",
+					From: string(listState(was)), To: string(listState(down)),
+				}}
+			}
+		}
+	})
+	if doErr != nil {
+		return nil, doErr
+	}
+	return changes, err
+}
+
+func listState(down bool) config.ListState {
+	if down {
+		return config.ListDown
+	}
+	return config.ListUp
+}
+
+// policyViews are the policies that run with their counters, those of the node file first.
+func (a *Agent) policyViews() ([]api.Policy, error) {
+	if a.headend == nil {
+		return nil, nil
+	}
+	a.settleTraffic()
+	var views []api.Policy
+	for i, p := range a.headend.steering.policies {
+		numbered, err := a.headend.program.Numbered(p.Index)
+		if err != nil {
+			return nil, err
+		}
+		v := api.Policy{
+			Name: p.Name, Index: p.Index, Computed: i >= a.headend.steering.own, Color: p.Color, Endpoint: p.Endpoint,
+			DropIfInvalid: p.DropIfInvalid, MTU: int(p.MTU), NumberedPackets: numbered, Rules: []string{}, Paths: []api.PolicyPath{},
+		}
+		for _, r := range a.headend.steering.rules {
+			if r.Policy == p.Name {
+				v.Rules = append(v.Rules, matchText(r.Match))
+			}
+		}
+		a.store.kept.Steered[p.Name].addTo(&v, p)
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// addTo adds the paths.
+func (s *steered) addTo(v *api.Policy, p steer.Policy) {
+	v.ActivePath = s.Path
+	for _, path := range p.Paths {
+		view := api.PolicyPath{
+			Name: path.Name, Preference: path.Preference, Action: config.SteeringAction(path.Action.String()),
+			LeastLists: max(1, path.LeastLists), Active: path.Name == s.Path, Lists: []api.PolicyList{},
+		}
+		view.Why = whyActive(p, path, s.Path)
+		shares := sharesOf(path)
+		for i, l := range path.Lists {
+			counted := datapath.Traffic{}
+			if c := s.Counted[path.Name][l.Name]; c != nil {
+				counted = *c
+			}
+			view.Lists = append(view.Lists, api.PolicyList{
+				Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Weight: max(1, l.Weight),
+				Redundancy: config.Redundancy(l.Redundancy.String()), Flow: l.Flow, State: listState(l.Down),
+				Used: view.Active && slices.Contains(s.Lists, l.Name), HeaderBytes: headerBytes(l),
+				Share: shares[i], Packets: counted.Packets, Bytes: counted.Bytes,
+			})
+			v.Packets += counted.Packets
+			v.Bytes += counted.Bytes
+		}
+		v.Paths = append(v.Paths, view)
+	}
+}
+
+// whyActive says what decided about a path.
+func whyActive(p steer.Policy, path steer.CandidatePath, active string) string {
+	up, down := 0, []string(nil)
+	for _, l := range path.Lists {
+		if l.Down {
+			down = append(down, l.Name)
+		} else {
+			up++
+		}
+	}
+	least := max(1, path.LeastLists)
+	switch {
+	case up < least:
+		return fmt.Sprintf("not valid: %d of its lists up, it needs %d; down: %s", up, least, strings.Join(down, ", "))
+	case path.Name != active:
+		return fmt.Sprintf("valid, but path %s is preferred", active)
+	case len(down) > 0:
+		return fmt.Sprintf("the preferred of the valid paths, without %s", strings.Join(down, ", "))
+	case len(p.Paths) == 1:
+		return "the only path"
+	}
+	return "the preferred of the valid paths"
+}
+
+// sharesOf are how much of a path's traffic takes each of its lists, if the path is active.
+func sharesOf(p steer.CandidatePath) []float64 {
+	shares := make([]float64, len(p.Lists))
+	total, first := 0.0, true
+	for _, l := range p.Lists {
+		if !l.Down {
+			total += float64(max(1, l.Weight))
+		}
+	}
+	for i, l := range p.Lists {
+		switch {
+		case l.Down:
+		case p.Action == steer.Mirror, p.Action == steer.Path && first:
+			shares[i], first = 1, false
+		case p.Action == steer.SplitFlow, p.Action == steer.SplitPacket:
+			shares[i] = float64(max(1, l.Weight)) / total
+		}
+	}
+	return shares
+}
+
+// headerBytes is the length of a list's outer headers.
+func headerBytes(l steer.List) int {
+	return config.SegmentList{
+		Segments: l.Segments, Reduced: l.Reduced, Redundancy: config.Redundancy(l.Redundancy.String()),
+	}.HeaderBytes()
+}
+
+// matchText writes what a rule chooses as the node file does.
+func matchText(m steer.Match) string {
+	r := config.SteeringRule{
+		Source: m.Source, Destination: m.Destination, Protocol: int(m.Protocol), SourcePorts: config.PortRange(m.SourcePorts),
+		DestinationPorts: config.PortRange(m.DestinationPorts), DSCP: config.AnyDSCP,
+	}
+	if m.ByDSCP {
+		r.DSCP = int(m.DSCP)
+	}
+	if text := r.Match(); text != "" {
+		return text
+	}
+	return "all packets"
+}

@@ -1,0 +1,332 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/probe"
+	"sextant/protect"
+	"sextant/segment"
+	"sextant/steer"
+)
+
+// protections is how the head-end keeps what protections promise. Probes, links and the topology are watched by goroutines that
+// call back into the owner's; paths are computed in one of their own (plan.go).
+type protections struct {
+	life     context.Context // ends with the agent
+	config   *config.Protect // that runs; nil: none
+	network  *network        // as it was read last; nil: not yet
+	problem  string          // why the topology can't be read
+	down     map[string]bool // interfaces that are down
+	running  []*protection   // in the order of the configuration
+	offered  map[string]protect.Plan
+	prober   *probe.Prober
+	stop     context.CancelFunc // of the watches
+	nudge    chan struct{}      // the topology may have changed
+	planning bool               // a computation runs
+	again    bool               // and another one is wanted then
+}
+
+// protection is one as it runs.
+type protection struct {
+	config.Protection
+	intent  protect.Intent
+	known   bool // a plan was there once
+	state   protect.State
+	plan    protect.Plan
+	proven  bool   // the plan's paths are those of the prover
+	problem string // why there is no plan
+	changed time.Time
+	came    map[uint32]api.MergedPath // what the egress said last, by flow
+}
+
+func intentOf(p config.Protection, s *config.Protect) protect.Intent {
+	return protect.Intent{
+		From: s.Node, To: p.To, Copies: p.Copies, Spares: p.Spares, Disjoint: segment.Disjointness(p.Disjoint), MaxSIDs: p.SIDs,
+		Model: segment.Model(p.Model), RateKbps: int64(p.RateKbps), BoundPermille: s.BoundPermille,
+	}
+}
+
+// reprotect brings protections from what ran to the configuration.
+func (a *Agent) reprotect() {
+	p := &a.protections
+	next := a.node.Protect
+	if len(config.Diff(&config.Node{Protect: p.config}, &config.Node{Protect: next})) == 0 {
+		return
+	}
+	before := p.config
+	p.config = next
+	if next == nil {
+		p.end(a)
+		p.running, p.network, p.problem = nil, nil, ""
+		a.installProtections()
+		a.keepPolicies()
+		return
+	}
+	earlier := p.running
+	p.running = nil
+	for _, c := range next.Protections {
+		i := slices.IndexFunc(earlier, func(e *protection) bool { return e.Name == c.Name })
+		intent := intentOf(c, next)
+		switch {
+		case i >= 0 && earlier[i].intent == intent:
+			earlier[i].Protection = c
+			p.running = append(p.running, earlier[i])
+		case i >= 0: // what it did is done until a plan for the new intent is there
+			e := *earlier[i]
+			e.Protection, e.intent, e.proven = c, intent, false
+			e.state.Intent = intent
+			p.running = append(p.running, &e)
+		default:
+			p.running = append(p.running, &protection{Protection: c, intent: intent})
+		}
+	}
+	p.acceptOffers()
+	if before == nil || before.Topology != next.Topology || before.Node != next.Node || before.Probe != next.Probe ||
+		!slices.Equal(before.Links, next.Links) {
+		p.end(a)
+		p.network = nil
+		a.watchProtections()
+	}
+	a.installProtections()
+	a.keepPolicies()
+	a.plan()
+}
+
+// acceptOffers takes plans that were computed before their protections came to be.
+func (p *protections) acceptOffers() {
+	for _, x := range p.running {
+		if plan, ok := p.offered[x.Name]; ok && !x.known {
+			x.begin(plan)
+			x.proven = true
+		}
+	}
+	p.offered = nil
+}
+
+func (x *protection) begin(plan protect.Plan) {
+	x.plan, x.known, x.problem, x.changed = plan, true, "", time.Now()
+	x.state = protect.New(x.intent, plan)
+}
+
+// end stops what watches.
+func (p *protections) end(a *Agent) {
+	if p.stop != nil {
+		p.stop()
+		p.stop = nil
+	}
+	if p.prober != nil {
+		if err := p.prober.Close(); err != nil {
+			a.options.Log.Warn("the prober did not end in order", "error", err)
+		}
+		p.prober = nil
+	}
+}
+
+// find returns a protection that runs, nil if there is none.
+func (p *protections) find(name string) *protection {
+	if i := slices.IndexFunc(p.running, func(x *protection) bool { return x.Name == name }); i >= 0 {
+		return p.running[i]
+	}
+	return nil
+}
+
+// installProtections makes the head-end and the prober do what the protections' states say.
+func (a *Agent) installProtections() {
+	if a.headend == nil {
+		return
+	}
+	var next computed
+	for _, x := range a.protections.running {
+		if !x.known {
+			next = next.keeping(x.Name, a.computedNow())
+			continue
+		}
+		next.Policies = append(next.Policies, x.policy(a.node))
+		for _, m := range x.Matches {
+			m.Policy = x.Name
+			next.Rules = append(next.Rules, steerRule(m))
+		}
+	}
+	if !next.same(a.computedNow()) {
+		if err := a.setComputed(next); err != nil {
+			a.options.Log.Error("protections can't be installed; what ran before goes on", "error", err)
+		}
+	}
+	a.setProbes()
+}
+
+// same tells that the head-end would do the same for both.
+func (c computed) same(o computed) bool {
+	return slices.Equal(c.Rules, o.Rules) && slices.EqualFunc(c.Policies, o.Policies, func(a, b steer.Policy) bool {
+		return a.Name == b.Name && a.DropIfInvalid == b.DropIfInvalid && a.MTU == b.MTU && slices.EqualFunc(a.Paths, b.Paths, samePath)
+	})
+}
+
+func samePath(a, b steer.CandidatePath) bool {
+	return a.Action == b.Action && slices.EqualFunc(a.Lists, b.Lists, func(a, b steer.List) bool {
+		return a.Name == b.Name && a.Redundancy == b.Redundancy && a.Flow == b.Flow && slices.Equal(a.Segments, b.Segments)
+	})
+}
+
+// keeping takes over what an earlier agent did for a protection, until there is a plan.
+func (c computed) keeping(name string, now computed) computed {
+	for _, p := range now.Policies {
+		if p.Name == name {
+			c.Policies = append(c.Policies, p)
+		}
+	}
+	for _, r := range now.Rules {
+		if r.Policy == name {
+			c.Rules = append(c.Rules, r)
+		}
+	}
+	return c
+}
+
+// policy is what the head-end does for a protection now.
+func (x *protection) policy(n *config.Node) steer.Policy {
+	form, _ := steer.ParseRedundancy(string(x.Redundancy)) // checked when it was read
+	policy := x.state.Policy(protect.Installation{Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form})
+	policy.DropIfInvalid = x.DropIfInvalid
+	policy.MTU = uint16(x.InnerMTU(n.Domain))
+	return policy
+}
+
+// setProbes probes all lists that are known.
+func (a *Agent) setProbes() {
+	p := &a.protections
+	if p.prober == nil {
+		return
+	}
+	var lists []probe.List
+	for _, x := range p.running {
+		sid := x.Egress
+		if x.ProbeSID.IsValid() {
+			sid = x.ProbeSID
+		}
+		for i, slot := range x.state.Slots {
+			if slot.Used {
+				lists = append(lists, probe.List{Key: probe.Key{Name: x.Name, Slot: i}, Segments: slot.Path.Segments(sid)})
+			}
+		}
+	}
+	if err := p.prober.Set(lists); err != nil {
+		a.options.Log.Error("lists can't be probed", "error", err)
+	}
+}
+
+// listsProbed takes in what the prober found. What fell silent together is looked at together: if that is all there is, it is the way
+// back, or this machine was busy.
+func (a *Agent) listsProbed(changes []probe.Change) {
+	for _, x := range a.protections.running {
+		next := x.state
+		for _, c := range changes {
+			if c.Name != x.Name {
+				continue
+			}
+			status := "silent"
+			if c.Answers {
+				status = "answers"
+			}
+			a.tell(api.Event{Policy: x.Name, List: protect.ListName(c.Slot), Status: status, Reason: "probes from the head-end"})
+			next = next.Probed(c.Slot, c.Answers)
+		}
+		if next.ReturnSuspected() && !x.state.ReturnSuspected() {
+			a.tell(api.Event{
+				Policy: x.Name, Status: "all silent", Reason: "the way back of probes is suspected, and no path is switched off",
+			})
+		}
+		a.changeState(x, next)
+	}
+}
+
+// changeState makes a state the protection's. A list that is to take over does so at once; that one is to be left out has time until
+// paths are computed, which takes less than to tell the kernel twice.
+func (a *Agent) changeState(x *protection, next protect.State) {
+	before, now := x.state.Carrying(), next.Carrying()
+	if x.state = next; next.Due() {
+		a.plan()
+		takesOver := slices.ContainsFunc(now, func(slot int) bool { return !slices.Contains(before, slot) })
+		if a.protections.planning && !takesOver {
+			return
+		}
+	}
+	a.installProtections()
+	if !slices.Equal(before, now) {
+		x.changed = time.Now()
+	}
+}
+
+// interfaceChanged takes in that a local link is up or down.
+func (a *Agent) interfaceChanged(name string, up bool) {
+	p := &a.protections
+	i := slices.IndexFunc(p.config.Links, func(l config.LocalLink) bool { return l.Interface == name })
+	if i < 0 || p.down[name] == !up {
+		return
+	}
+	if p.down = maps.Clone(p.down); p.down == nil {
+		p.down = map[string]bool{}
+	}
+	if p.down[name] = !up; up {
+		delete(p.down, name)
+	}
+	a.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link, "up", up)
+	a.networkChanged()
+}
+
+// networkChanged looks at once at what can be told without computing: whether links are known to be down.
+func (a *Agent) networkChanged() {
+	down := a.protections.downLinks()
+	for _, x := range a.protections.running {
+		if x.known {
+			a.changeState(x, x.state.Checked(func(path protect.Path) string { return crossesDown(path, down) }))
+		}
+	}
+	a.plan()
+}
+
+func crossesDown(path protect.Path, down []protect.Link) string {
+	for _, l := range down {
+		if path.Crosses(l) {
+			return "link " + l.String() + " is down"
+		}
+	}
+	return ""
+}
+
+// downLinks are those of the local interfaces that are down.
+func (p *protections) downLinks() []protect.Link {
+	var links []protect.Link
+	for _, l := range p.config.Links {
+		if p.down[l.Interface] {
+			links = append(links, parseLink(l.Link))
+		}
+	}
+	return links
+}
+
+// parseLink reads what protect.Link.String writes; the node file was checked.
+func parseLink(text string) (l protect.Link) {
+	from, to, _ := cutLast(text, ">")
+	l.From, l.To = from, to
+	if name, number, ok := cutLast(to, "#"); ok {
+		if _, err := fmt.Sscanf(number, "%d", &l.Number); err == nil {
+			l.To = name
+		}
+	}
+	return l
+}
+
+// errNoTopology is why nothing can be computed yet.
+var errNoTopology = errors.New("the topology has not been read yet")
+
+// probeAddress is the address from which, and to which, probes travel.
+func probeAddress(n *config.Node) netip.Addr { return n.Headend.Source }

@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/probe"
+	"sextant/protect"
+	"sextant/topology/format"
+)
+
+// Protections is what api.Agent says.
+func (a *Agent) Protections(ctx context.Context) (list []api.Protection, err error) {
+	err = a.do(ctx, func() {
+		a.settleTraffic()
+		for _, x := range a.protections.running {
+			list = append(list, a.protectionView(x))
+		}
+	})
+	return list, err
+}
+
+// Topology is what api.Agent says.
+func (a *Agent) Topology(ctx context.Context) (t api.Topology, err error) {
+	var n *network
+	err = a.do(ctx, func() {
+		n = a.protections.network
+		t.Problem = a.protections.problem
+		if a.node.Protect != nil {
+			t.Source = a.node.Protect.Topology
+		}
+	})
+	if err != nil || n == nil {
+		return t, err
+	}
+	text, err := format.Write(n.graph, format.NodeLink)
+	t.NodeLink = string(text)
+	return t, err
+}
+
+// Protect is what api.Agent says. Additions come one after the other, so that each is told of the loads of those before; paths are
+// computed in the caller's goroutine.
+func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpec, dryRun bool) (view api.Protection, err error) {
+	c, err := spec.Config(name)
+	if err != nil {
+		return view, err
+	}
+	a.adding.Lock()
+	defer a.adding.Unlock()
+	x, err := a.admit(ctx, c, spec.From)
+	if err != nil {
+		return view, err
+	}
+	if !dryRun {
+		if _, err = a.Change(ctx, func(n *config.Node) (*config.Node, error) {
+			next, err := config.AddProtection(n, x.Protection)
+			if err == nil {
+				a.protections.offered = map[string]protect.Plan{name: x.plan}
+			}
+			return next, err
+		}); err != nil {
+			return view, err
+		}
+	}
+	err = a.do(ctx, func() {
+		if now := a.protections.find(name); !dryRun && now != nil {
+			x = now
+		}
+		view = a.protectionView(x)
+	})
+	return view, err
+}
+
+// admit computes what a protection would be, and refuses it if there are fewer paths than copies, or links would be loaded beyond
+// the bound.
+func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*protection, error) {
+	var n protect.Network
+	loads := protect.Loads{}
+	x := &protection{}
+	var failed error
+	err := a.do(ctx, func() {
+		p := &a.protections
+		next, err := config.AddProtection(a.node, c)
+		switch {
+		case err != nil:
+			failed = err
+			return
+		case from != "" && from != p.config.Node:
+			failed = &api.Error{Code: api.Conflict, Message: fmt.Sprintf("traffic enters at node %q of the topology, not at %q; "+
+				"ask the agent of that node", p.config.Node, from)}
+			return
+		case p.network == nil:
+			message := firstOf(p.problem, errNoTopology.Error()) + "; see protect.topology in the node file"
+			failed = &api.Error{Code: api.Conflict, Message: message}
+			return
+		}
+		x.Protection = next.Protect.Protections[len(next.Protect.Protections)-1]
+		x.intent = intentOf(x.Protection, next.Protect)
+		n = p.network.view(a.node.Domain.Block, p.downLinks())
+		for _, other := range p.running {
+			loads.Add(other.plan.Paths, other.intent)
+		}
+	})
+	if err != nil || failed != nil {
+		return nil, firstError(err, failed)
+	}
+	plan, err := n.Compute(x.intent, protect.Question{Loads: loads, Prove: true})
+	if err != nil {
+		return nil, &api.Error{Code: api.Invalid, Message: err.Error()}
+	}
+	if err := plan.Refusal(x.intent); err != nil {
+		return nil, &api.Error{Code: api.Conflict, Message: err.Error()}
+	}
+	x.begin(plan)
+	x.proven = true
+	return x, nil
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// protectionView is a protection for people and programs.
+func (a *Agent) protectionView(x *protection) api.Protection {
+	v := api.Protection{
+		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(), Copies: x.Copies, Spares: x.Spares,
+		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(), Proof: x.plan.Proof,
+		Changed: x.changed.Round(time.Microsecond), Paths: []api.ProtectedPath{},
+	}
+	v.State, v.Reason = x.standing(a.protections.problem)
+	carrying := map[int]bool{}
+	for _, i := range x.state.Carrying() {
+		carrying[i] = true
+		v.Paths = append(v.Paths, a.pathView(x, i, api.Carries))
+	}
+	for i, s := range x.state.Slots {
+		if s.Used && !carrying[i] {
+			v.Paths = append(v.Paths, a.pathView(x, i, roleOf(s)))
+		}
+	}
+	return v
+}
+
+// standing is how the protection fares, and what is missing.
+func (x *protection) standing(topologyProblem string) (api.ProtectionState, string) {
+	carrying := len(x.state.Carrying())
+	short := firstOf(x.problem, x.plan.Short)
+	switch {
+	case !x.known:
+		return api.Planning, firstOf(x.problem, topologyProblem, errNoTopology.Error())
+	case x.state.ReturnSuspected():
+		return api.Suspended, "no probe of any path comes back; check the route from " + x.To + " to this node"
+	case carrying == 0:
+		return api.Unprotected, firstOf(short, "all paths are down")
+	case carrying < x.Copies:
+		return api.Degraded, firstOf(short, "paths are down, and no others are known yet")
+	}
+	return api.Protected, short
+}
+
+func roleOf(s protect.Slot) api.PathRole {
+	switch {
+	case s.Rank == protect.NoRank:
+		return api.Watched
+	case s.Fault != "" || s.Answer == protect.Silent:
+		return api.Broken
+	case s.Trial:
+		return api.Trial
+	}
+	return api.Spare
+}
+
+var answerNames = map[protect.Answer]string{protect.Unknown: "unknown", protect.Answers: "answers", protect.Silent: "silent"}
+
+func (a *Agent) pathView(x *protection, slot int, role api.PathRole) api.ProtectedPath {
+	s := x.state.Slots[slot]
+	v := api.ProtectedPath{
+		List: protect.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),
+		Flow:  x.Flow + slot,
+		Delay: s.Path.Delay, Probes: answerNames[s.Answer], Fault: s.Fault, DelayUnit: "none",
+	}
+	for _, l := range s.Path.Links {
+		v.Links = append(v.Links, l.String())
+	}
+	if n := a.protections.network; n != nil {
+		v.DelayUnit = format.DelayUnitName(n.graph.DelayUnit())
+	}
+	if p := a.protections.prober; p != nil {
+		if stats, ok := p.Stats(probe.Key{Name: x.Name, Slot: slot}); ok {
+			v.RTTMs = float64(stats.RTT.Microseconds()) / 1000
+			v.Loss = float64(stats.LossPermille) / 1000
+		}
+	}
+	if p, told := x.came[uint32(v.Flow)]; told && role == api.Carries {
+		if time.Since(x.changed) > recentSpan+egressInterval { // before, packets that went other ways are taken for lost
+			v.CopyLoss = p.RecentLoss
+		}
+		if p.RecentDelaySeconds != nil {
+			ms := *p.RecentDelaySeconds * 1000
+			v.CopyDelayMs = &ms
+		}
+	}
+	if policy := a.store.kept.Steered[x.Name]; policy != nil {
+		for _, lists := range policy.Counted {
+			if t := lists[v.List]; t != nil {
+				v.Packets += t.Packets
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"sextant/config"
+	"sextant/linkstate"
+	"sextant/probe"
+	"sextant/rib"
+	"sextant/topology"
+	"sextant/topology/format"
+)
+
+const (
+	// topologyInterval is how often a topology's file is looked at.
+	topologyInterval = time.Second
+	// BGP tells a topology piece by piece: it is read when nothing came for settleQuiet, or settleMost after the first piece.
+	settleQuiet = 100 * time.Millisecond
+	settleMost  = time.Second
+)
+
+// watchProtections begins to watch the topology, local links, and paths.
+func (a *Agent) watchProtections() {
+	p := &a.protections
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(p.life)
+	p.nudge = make(chan struct{}, 1)
+	var speaker *rib.Speaker
+	if a.speaker != nil {
+		speaker = a.speaker.Speaker
+	}
+	go a.watchTopology(ctx, p.config.Topology, speaker, p.nudge)
+	go a.watchEgresses(ctx)
+	if err := a.watchLinks(ctx); err != nil {
+		a.options.Log.Warn("local links are not watched", "error", err)
+	}
+	if p.config.Probe.Interval > 0 {
+		if err := a.openProber(ctx); err != nil {
+			a.options.Log.Error("paths are not probed: a failure is noticed when the topology changes", "error", err)
+		}
+	}
+}
+
+func (a *Agent) openProber(ctx context.Context) error {
+	p := &a.protections
+	c := p.config.Probe
+	prober, err := probe.Open(probe.Options{
+		Own: probeAddress(a.node), Settings: probe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
+	})
+	if err != nil {
+		return err
+	}
+	p.prober = prober
+	go func() {
+		for {
+			select {
+			case c := <-prober.Changes():
+				_ = a.do(ctx, func() { // else it is the end of the watch
+					if p.prober == prober {
+						a.listsProbed(c)
+					}
+				})
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// watchTopology reads the topology when it begins, and when it has changed.
+func (a *Agent) watchTopology(ctx context.Context, source string, speaker *rib.Speaker, nudge <-chan struct{}) {
+	var due <-chan time.Time
+	if source != config.FromBGP {
+		tick := time.NewTicker(topologyInterval)
+		defer tick.Stop()
+		due = tick.C
+	}
+	var last []byte
+	problem := ""
+	for {
+		n, err := readNetwork(source, speaker)
+		switch {
+		case err != nil && err.Error() != problem:
+			problem = err.Error()
+			_ = a.do(ctx, func() { a.topologyFailed(err) })
+		case err == nil && (problem != "" || !bytes.Equal(n.text, last)):
+			last, problem = n.text, ""
+			_ = a.do(ctx, func() { a.topologyRead(n) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-nudge:
+			settle(ctx, nudge)
+		case <-due:
+		}
+	}
+}
+
+// settle waits until no more news comes.
+func settle(ctx context.Context, news <-chan struct{}) {
+	most := time.After(settleMost)
+	for {
+		select {
+		case <-news:
+		case <-time.After(settleQuiet):
+			return
+		case <-most:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readNetwork reads a file, or what BGP has told so far.
+func readNetwork(source string, speaker *rib.Speaker) (*network, error) {
+	if source != config.FromBGP {
+		text, err := os.ReadFile(source)
+		if err != nil {
+			return nil, fmt.Errorf("read the topology: %w", err)
+		}
+		g, err := format.Read(format.File{Name: filepath.Base(source), Text: text}, format.Options{})
+		return &network{g, text}, err
+	}
+	if speaker == nil {
+		return nil, fmt.Errorf("read the topology: the node speaks no BGP; restart the agent if bgp is new in its node file")
+	}
+	routes, err := speaker.LinkState()
+	if err != nil {
+		return nil, err
+	}
+	g, _, err := linkstate.Graph("bgp", routes)
+	if err != nil {
+		return nil, err
+	}
+	if g.Nodes() == 0 {
+		return nil, fmt.Errorf("no neighbor has told of a node by BGP-LS; let the families of one include link-state")
+	}
+	return &network{g, []byte(fingerprint(g))}, nil
+}
+
+// fingerprint is all that a graph holds.
+func fingerprint(g *topology.Graph) string {
+	var b strings.Builder
+	for v := range topology.Node(g.Nodes()) {
+		fmt.Fprintln(&b, g.Node(v))
+	}
+	for e := range topology.Edge(g.Edges()) {
+		fmt.Fprintln(&b, g.Edge(e))
+	}
+	return b.String()
+}
+
+func (a *Agent) topologyRead(n *network) {
+	p := &a.protections
+	if p.config == nil {
+		return
+	}
+	p.network, p.problem = n, ""
+	a.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges", n.graph.Edges())
+	a.networkChanged()
+}
+
+// topologyFailed keeps what was read before.
+func (a *Agent) topologyFailed(err error) {
+	a.protections.problem = err.Error()
+	a.options.Log.Warn("the topology can't be read; paths are computed on what was read before, if anything", "error", err)
+}
+
+// topologyMayHaveChanged is told when BGP has news.
+func (a *Agent) topologyMayHaveChanged() {
+	if a.protections.nudge != nil {
+		notify(a.protections.nudge)
+	}
+}
+
+// watchLinks follows the interfaces that the node file gives links of the topology.
+func (a *Agent) watchLinks(ctx context.Context) error {
+	links := a.protections.config.Links
+	if len(links) == 0 {
+		return nil
+	}
+	updates := make(chan netlink.LinkUpdate, 64)
+	if err := netlink.LinkSubscribe(updates, ctx.Done()); err != nil {
+		return err
+	}
+	now, err := netlink.LinkList()
+	if err != nil {
+		return err
+	}
+	a.protections.down = nil
+	for _, l := range links {
+		i := slices.IndexFunc(now, func(n netlink.Link) bool { return n.Attrs().Name == l.Interface })
+		if i < 0 || !runs(now[i].Attrs()) {
+			a.interfaceChanged(l.Interface, false)
+		}
+	}
+	go func() {
+		for u := range updates {
+			_ = a.do(ctx, func() { // else it is the end of the watch
+				if a.protections.config != nil {
+					a.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK && runs(u.Attrs()))
+				}
+			})
+		}
+	}()
+	return nil
+}
+
+// runs tells that an interface is up and so is what it is connected to.
+func runs(l *netlink.LinkAttrs) bool {
+	return l.RawFlags&unix.IFF_UP != 0 && l.RawFlags&unix.IFF_RUNNING != 0
+}
+
+// cutLast cuts around the last occurrence.
+func cutLast(text, by string) (before, after string, ok bool) {
+	i := strings.LastIndex(text, by)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(by):], true
+}

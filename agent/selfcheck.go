@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/flow"
+	"sextant/health"
+)
+
+// selfChecks are a host's checks of the services that it serves itself: to the VIP on this machine, as its own sockets reach it.
+type selfChecks struct {
+	monitor  *health.Monitor
+	services map[string]*checked
+}
+
+func newSelfChecks(ctx context.Context) *selfChecks {
+	return &selfChecks{monitor: health.NewMonitor(ctx), services: map[string]*checked{}}
+}
+
+// selfKey is how the state file names a service of the host among failing backends.
+func selfKey(service string) health.Key { return health.Key{Service: service} }
+
+// checkSelf makes the host's services those that are checked. What an earlier agent found to fail fails; if packets were forwarded on
+// while no agent ran, all else is taken to work, so that a restart withdraws nothing.
+func (a *Agent) checkSelf() {
+	known := a.own.services
+	a.own.services = map[string]*checked{}
+	var jobs []health.Job
+	if a.node.Host != nil {
+		for _, s := range a.node.Host.Services {
+			if s.Check == nil {
+				continue
+			}
+			c := known[s.Name]
+			if c == nil {
+				c = &checked{since: time.Now()}
+				switch {
+				case slices.Contains(a.store.kept.Failing, selfKey(s.Name)):
+					c.state.Status = health.Failing
+				case !a.startup.fresh:
+					c.state.Status = health.Healthy
+				}
+			}
+			c.check = s.Check
+			a.own.services[s.Name] = c
+			jobs = append(jobs, health.Job{
+				Check: s.Check, Seed: flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name)),
+				Target: health.Target{Service: s.Name, Backend: a.node.Name, Address: s.Check.Target(s.Endpoint), SID: a.ownSID(s.VIP)},
+			})
+		}
+	}
+	a.own.monitor.Set(jobs)
+}
+
+// ownSID is at which SID the host serves a VIP.
+func (a *Agent) ownSID(vip netip.Addr) netip.Addr {
+	sid, ok := sidFor(a.node.Host.SIDs, vip)
+	if !ok {
+		return vip
+	}
+	return sid.Prefix.Addr()
+}
+
+// serves says whether the host's own checks let it announce a service.
+func (k *selfChecks) serves(s config.HostService) bool {
+	c := k.services[s.Name]
+	return s.Check == nil || c == nil || c.state.Usable(rulesOf(s.Check))
+}
+
+// selfCheckEnded takes one result; routing hears of it at once.
+func (a *Agent) selfCheckEnded(r health.Result) {
+	c := a.own.services[r.Service]
+	if c == nil || !a.own.monitor.Current(r) || !c.take(r) {
+		return
+	}
+	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(), Reason: reasonOf(r.Err)})
+	a.keepFailing()
+	a.learnOrWarn()
+}
+
+// view is what the API tells of the host's check of a service; nil if it has none.
+func (k *selfChecks) view(service string) *api.Health {
+	if c := k.services[service]; c != nil {
+		return c.view()
+	}
+	return nil
+}
+
+// failing adds the services that fail to the failing backends.
+func (k *selfChecks) failing(list []health.Key) []health.Key {
+	for name, c := range k.services {
+		if c.state.Status == health.Failing {
+			list = append(list, selfKey(name))
+		}
+	}
+	return list
+}

@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/membership"
+	"sextant/pool"
+	"sextant/rib"
+	"sextant/srv6"
+)
+
+// An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told all they know, whoever is named by
+// chains of the past (the kernel's, of peers, of etcd, of the journal) may still be there, and is kept as if it were draining.
+
+// startup is how far an edge has come since it began.
+type startup struct {
+	fresh   bool      // nothing was pinned: no packets are forwarded on, and no neighbor keeps routes
+	began   time.Time // the zero value is long ago
+	settled bool      // the neighbors have told all, or the time for it is over; so it is without BGP
+}
+
+// settling reports whether a neighbor that tells of hosts has not yet told all it knows.
+func settling(n *config.BGP, peers []rib.Peer) bool {
+	return slices.ContainsFunc(n.Neighbors, func(neighbor config.Neighbor) bool {
+		tells := slices.Contains(neighbor.Families, config.VPNv4) || slices.Contains(neighbor.Families, config.VPNv6)
+		i := slices.IndexFunc(peers, func(p rib.Peer) bool { return p.Address == neighbor.Address })
+		return tells && (i < 0 || peers[i].Session == membership.Settling)
+	})
+}
+
+// noteSettled notes when the neighbors have told all, and reports whether that is now.
+func (a *Agent) noteSettled(peers []rib.Peer, now time.Time) bool {
+	if a.startup.settled || now.Sub(a.startup.began) < a.node.BGP.Startup && settling(a.node.BGP, peers) {
+		return false
+	}
+	a.startup.settled = true
+	a.options.Log.Info("BGP: all that neighbors knew at the start is told", "after", now.Sub(a.startup.began).Round(time.Millisecond))
+	return true
+}
+
+// mayAnnounce says whether packets may come to this edge. To one that starts afresh they come when it knows the hosts, and when the
+// other edges know what it knew.
+func (a *Agent) mayAnnounce(now time.Time) bool {
+	if !a.startup.fresh || a.node.Edge == nil {
+		return true
+	}
+	hold := time.Duration(0)
+	for _, s := range a.node.Edge.Services {
+		hold = max(hold, s.ReturnHold)
+	}
+	return a.startup.settled && now.Sub(a.startup.began) >= hold
+}
+
+// follow returns the generation that follows the service's running one. As long as the edge does not know all hosts, that is one of
+// the past once more, with who joined since.
+func (a *Agent) follow(s *edgeService, spec pool.Spec, n *config.Node, members []pool.Backend) (*pool.Generation, error) {
+	if s.past == nil {
+		return s.generation.Next(members, a.now())
+	}
+	chains, err := pool.Merge(s.past, chainsOf(s.generation))
+	if err != nil {
+		return nil, err
+	}
+	if a.startup.settled {
+		s.past = nil
+	}
+	return a.resume(s, spec, n, chains, members)
+}
+
+// resume makes a generation of chains of the past.
+func (a *Agent) resume(
+	s *edgeService, spec pool.Spec, n *config.Node, chains []pool.Chain, members []pool.Backend,
+) (*pool.Generation, error) {
+	s.pastSIDs = nil
+	if s.past != nil {
+		s.pastSIDs = a.remembered(n, chains, members)
+		for id := range s.pastSIDs {
+			members = append(members[:len(members):len(members)], pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
+		}
+	}
+	return pool.Resume(spec, chains, members, a.now())
+}
+
+// remembered are those whom chains name although they are not among the members.
+func (a *Agent) remembered(n *config.Node, chains []pool.Chain, members []pool.Backend) map[uint16]netip.Addr {
+	others, known := map[uint16]netip.Addr{}, map[uint16]bool{}
+	for _, m := range members {
+		known[m.ID] = true
+	}
+	for i := range chains {
+		for _, id := range chains[i].IDs[:chains[i].Length] {
+			if known[id] {
+				continue
+			}
+			known[id] = true
+			if sid := a.sidOf(n, id); sid.IsValid() {
+				others[id] = sid
+			}
+		}
+	}
+	return others
+}
+
+// sidOf is the SID behind an id, as numberSID gave it; the zero value: none is known.
+func (a *Agent) sidOf(n *config.Node, id uint16) netip.Addr {
+	if id <= uint16(srv6.MaxGlobalCSID) {
+		sid, err := n.Domain.Block.Carrier(srv6.CSID(id))
+		if err != nil {
+			return netip.Addr{}
+		}
+		return sid
+	}
+	for text, known := range a.store.kept.SIDs {
+		if known == id {
+			sid, _ := netip.ParseAddr(text) // the zero value if the file was tampered with
+			return sid
+		}
+	}
+	return netip.Addr{}
+}
+
+func chainsOf(g *pool.Generation) []pool.Chain {
+	chains := make([]pool.Chain, g.Buckets())
+	for b := range chains {
+		chains[b] = g.Chain(b)
+	}
+	return chains
+}

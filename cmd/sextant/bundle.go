@@ -1,0 +1,234 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/config"
+	"sextant/doctor"
+)
+
+// part is one file of a support bundle, or why it is missing.
+type part struct {
+	Name string
+	Text []byte
+	Err  error
+}
+
+func (a *app) supportBundleCommand() *cobra.Command {
+	var file, node, bpf string
+	cmd := &cobra.Command{
+		Use: "support-bundle", Short: "Write what support needs to know of this node into one archive",
+		Long: `Write what support needs to know of this node into one archive: versions, configuration, status, counters, tables in
+outline, programs, kernel features, links, addresses, routes, the doctor's findings, and the agent's log if systemd keeps it.
+
+Secrets are left out: the configuration comes without them, and whatever else holds the cluster's secret or a password that the
+node file names gets "REDACTED" in its place. Addresses of servers, routers and clients are in it; of traffic, only counters.
+The archive is listed on stderr.`,
+		Example: `  sextant support-bundle
+  sextant support-bundle --node /etc/sextant/node.yaml -f bundle.tar.gz`,
+		Annotations:       seeAlso("sextant doctor", "sextant status"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.supportBundle(cmd, file, node, bpf)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "archive to write, or - for standard output; named after node and time if none is named")
+	cmd.Flags().StringVar(&node, "node", "", "node file; that of the running agent if none is named")
+	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
+	bpfFlag(cmd, &bpf)
+	return cmd
+}
+
+func (a *app) supportBundle(cmd *cobra.Command, file, nodeFile, bpf string) error {
+	node, running, err := a.patient(cmd, nodeFile)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	x := examination{Node: node, BPF: a.bpf(bpf)}
+	facts, factsErr := a.examine(x)
+	facts.Running = running
+	parts := []part{
+		{Name: "version.txt", Text: []byte("sextant " + version + "\n")},
+		jsonPart("doctor.json", doctor.Diagnose(node, facts, version), factsErr),
+		jsonPart("facts.json", facts, factsErr),
+		configPart(node),
+	}
+	if running != nil {
+		parts = append(parts, a.agentParts(ctx)...)
+	}
+	parts = append(parts, a.machine(x)...)
+	secrets, err := secretsOf(node)
+	if err != nil {
+		return err
+	}
+	stamp := time.Now().UTC()
+	name := fmt.Sprintf("sextant-%s-%s", node.Name, stamp.Format("20060102T150405Z"))
+	return a.writeBundle(cmp.Or(file, name+".tar.gz"), name, stamp, scrub(parts, secrets))
+}
+
+func jsonPart(name string, value any, err error) part {
+	text, encodeErr := json.MarshalIndent(value, "", "  ")
+	return part{name, append(text, '\n'), errors.Join(err, encodeErr)}
+}
+
+func configPart(node *config.Node) part {
+	text, err := config.Marshal(config.Redact(node))
+	return part{"config.yaml", text, err}
+}
+
+// agentParts are what the agent tells.
+func (a *app) agentParts(ctx context.Context) []part {
+	agent := a.agent()
+	status, statusErr := agent.Status(ctx)
+	services, servicesErr := agent.Services(ctx, "", "")
+	counters, countersErr := agent.Counters(ctx)
+	maps, mapsErr := agent.Maps(ctx)
+	sids, sidsErr := agent.SIDs(ctx)
+	peers, peersErr := agent.BGPPeers(ctx)
+	routes, routesErr := agent.BGPRoutes(ctx)
+	policies, policiesErr := agent.Policies(ctx)
+	merged, mergedErr := agent.Merge(ctx)
+	metrics, metricsErr := agent.MetricsText(ctx)
+	return []part{
+		jsonPart("status.json", status, statusErr),
+		jsonPart("services.json", services, servicesErr),
+		jsonPart("counters.json", counters, countersErr),
+		jsonPart("maps.json", maps, mapsErr),
+		jsonPart("sids.json", sids, sidsErr),
+		jsonPart("bgp-peers.json", peers, peersErr),
+		jsonPart("bgp-routes.json", routes, routesErr),
+		jsonPart("policies.json", policies, policiesErr),
+		jsonPart("merge.json", merged, mergedErr),
+		{"metrics.txt", metrics, metricsErr},
+	}
+}
+
+// secretsOf are the texts that no bundle may hold: the cluster's secret in the ways in which it can be written, and passwords.
+func secretsOf(node *config.Node) ([][]byte, error) {
+	var secrets [][]byte
+	add := func(raw []byte) {
+		if len(raw) > 0 {
+			secrets = append(secrets, raw, []byte(hex.EncodeToString(raw)), []byte(base64.StdEncoding.EncodeToString(raw)))
+		}
+	}
+	var files []string
+	if node.SecretFile != "" {
+		files = append(files, node.SecretFile)
+	} else {
+		add(node.Secret[:])
+	}
+	if node.Edge != nil && node.Edge.Etcd != nil && node.Edge.Etcd.PasswordFile != "" {
+		files = append(files, node.Edge.Etcd.PasswordFile)
+	}
+	if node.BGP != nil {
+		for _, n := range node.BGP.Neighbors {
+			if n.PasswordFile != "" {
+				files = append(files, n.PasswordFile)
+			}
+		}
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read %s, so that its content stays out of the bundle: %w; run as root", file, withoutPath(err))
+		}
+		word := bytes.TrimSpace(text)
+		add(word)
+		if raw, err := hex.DecodeString(string(word)); err == nil {
+			add(raw)
+		}
+	}
+	return secrets, nil
+}
+
+// redacted stands where a secret was.
+const redacted = "REDACTED"
+
+// scrub takes secrets out of all parts, and out of the reasons why parts are missing.
+func scrub(parts []part, secrets [][]byte) []part {
+	clean := func(text []byte) []byte {
+		for _, secret := range secrets {
+			text = bytes.ReplaceAll(text, secret, []byte(redacted))
+			text = bytes.ReplaceAll(text, bytes.ToUpper(secret), []byte(redacted))
+		}
+		return text
+	}
+	var list []part
+	for _, p := range parts {
+		if p.Err != nil {
+			p.Err = errors.New(string(clean([]byte(p.Err.Error()))))
+		}
+		list = append(list, part{p.Name, clean(p.Text), p.Err})
+	}
+	slices.SortFunc(list, func(x, y part) int { return cmp.Compare(x.Name, y.Name) })
+	return list
+}
+
+// writeBundle writes the archive, with a list of its content at its beginning.
+func (a *app) writeBundle(file, dir string, stamp time.Time, parts []part) error {
+	var manifest strings.Builder
+	for _, p := range parts {
+		what := plural(uint64(len(p.Text)), "byte")
+		if p.Err != nil {
+			what = "missing or in part: " + p.Err.Error()
+		}
+		fmt.Fprintf(&manifest, "%-28s %s\n", p.Name, what)
+	}
+	out := a.stdout
+	if file == "-" && a.terminal {
+		return usageErrorf("an archive would garble the terminal; write it to a file, or into a pipe")
+	}
+	if file != "-" {
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("write the bundle to %s: %w", file, withoutPath(err))
+		}
+		defer f.Close()
+		out = f
+	}
+	parts = append([]part{{Name: "manifest.txt", Text: []byte(manifest.String())}}, parts...)
+	if err := writeArchive(out, dir, stamp, parts); err != nil {
+		return fmt.Errorf("write the bundle to %s: %w", file, err)
+	}
+	if !a.quiet {
+		fmt.Fprint(a.stderr, manifest.String())
+	}
+	if file != "-" {
+		a.say("written to %s", file)
+	}
+	return nil
+}
+
+func writeArchive(out io.Writer, dir string, stamp time.Time, parts []part) error {
+	compressed := gzip.NewWriter(out)
+	archive := tar.NewWriter(compressed)
+	for _, p := range parts {
+		header := &tar.Header{Name: dir + "/" + p.Name, Mode: 0o600, Size: int64(len(p.Text)), ModTime: stamp}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		if _, err := archive.Write(p.Text); err != nil {
+			return err
+		}
+	}
+	return errors.Join(archive.Close(), compressed.Close())
+}

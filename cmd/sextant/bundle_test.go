@@ -1,0 +1,129 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// unpacked reads an archive.
+func unpacked(t *testing.T, file string) map[string]string {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	compressed, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := map[string]string{}
+	for archive := tar.NewReader(compressed); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return content
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(header.Name, "/")
+		content[name] = string(text)
+	}
+}
+
+// A bundle has what it says, and no secret in whatever way somebody wrote it.
+func TestSupportBundle(t *testing.T) {
+	dir := t.TempDir()
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte("hunter2-of-the-bgp\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const secret = "00112233445566778899aabbccddeeff"
+	w := newWorld(t, fakeNode+fmt.Sprintf("bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 64512, passwordFile: %s}]}\n", password))
+	w.parts = []part{
+		{Name: "agent.log", Text: []byte("secret is " + secret + " or " + strings.ToUpper(secret) + "; password hunter2-of-the-bgp")},
+		{Name: "raw.bin", Text: w.agent.node.Secret[:]},
+		{Name: "encoded.txt", Text: []byte("ABEiM0RVZneImaq7zN3u/w==")},
+		{Name: "broken.txt", Err: errors.New("the secret " + secret + " is in the way")},
+	}
+	file := filepath.Join(dir, "bundle.tar.gz")
+	text := w.run("support-bundle", "-f", file)
+	content := unpacked(t, file)
+	for name, got := range content {
+		for _, hidden := range []string{secret, strings.ToUpper(secret), "hunter2", string(w.agent.node.Secret[:]), "ABEiM0RVZneImaq7zN3u"} {
+			if strings.Contains(got, hidden) {
+				t.Errorf("%s holds the secret as %q:\n%s", name, hidden, got)
+			}
+		}
+		if name != "manifest.txt" && (!strings.Contains(text, "\n"+name+" ") && !strings.Contains(text, "]\n"+name) || !strings.Contains(content["manifest.txt"], name)) {
+			t.Errorf("%s is not listed:\n%s", name, text)
+		}
+	}
+	for name, want := range map[string]string{
+		"agent.log": "secret is REDACTED or REDACTED; password REDACTED", "config.yaml": "node: both1", "doctor.json": `"listener_missing"`,
+		"status.json": `"version": "v1.2.3"`, "services.json": `"name": "web"`, "version.txt": "sextant ", "facts.json": `"release": "6.12.1"`,
+		"manifest.txt": "missing or in part: the secret REDACTED is in the way",
+	} {
+		if !strings.Contains(content[name], want) {
+			t.Errorf("%s is\n%s\nwant %q in it", name, content[name], want)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the archive is readable by others: %v, %v", info.Mode(), err)
+	}
+}
+
+// Without an agent, the node file is enough; secrets of its files are known from there.
+func TestSupportBundleWithoutAgent(t *testing.T) {
+	w := newWorld(t, fakeNode)
+	dir := t.TempDir()
+	secretFile, nodeFile, file := filepath.Join(dir, "secret"), filepath.Join(dir, "node.yaml"), filepath.Join(dir, "bundle.tar.gz")
+	const secret = "ffeeddccbbaa99887766554433221100"
+	node := strings.Replace(fakeNode, "secret: 00112233445566778899aabbccddeeff", "secretFile: "+secretFile, 1)
+	for name, text := range map[string]string{secretFile: secret + "\n", nodeFile: node} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.parts = []part{{Name: "agent.log", Text: []byte("secret " + secret)}}
+	if text := w.run("support-bundle", "-f", file, "--node", nodeFile, "--socket", "/nonexistent"); !strings.HasSuffix(text, "[exit 0]\n") {
+		t.Fatal(text)
+	}
+	content := unpacked(t, file)
+	if content["agent.log"] != "secret REDACTED" {
+		t.Errorf("the log is %q", content["agent.log"])
+	}
+	if _, there := content["status.json"]; there {
+		t.Error("nobody answers, and there is a status")
+	}
+	w.stdout.Reset()
+	w.terminal = true
+	if text := w.run("support-bundle", "-f", "-"); !strings.Contains(text, "would garble the terminal") || !strings.HasSuffix(text, "[exit 2]\n") {
+		t.Error(text)
+	}
+}
+
+// What is written is sorted, so that two bundles can be compared.
+func TestBundleIsSorted(t *testing.T) {
+	parts := scrub([]part{{Name: "b"}, {Name: "a"}, {Name: "c", Text: []byte("xyx")}}, [][]byte{[]byte("y")})
+	names := []string{}
+	for _, p := range parts {
+		names = append(names, p.Name)
+	}
+	if !slices.IsSorted(names) || !bytes.Equal(parts[2].Text, []byte("xREDACTEDx")) {
+		t.Errorf("scrubbed %+v", parts)
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/doctor"
+)
+
+// examination says what facts a diagnosis needs.
+type examination struct {
+	Node  *config.Node
+	BPF   string // directory of pins; "" is the agent's choice
+	Quick bool   // no program is loaded, and no process looked at
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var file, bpf string
+	var quick bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Say what is wrong with this node's set-up, and what mends it",
+		Long: `Say what is wrong with this node's set-up, why, and what mends it.
+
+The node is that of the running agent, or of the file given with --node; with both, the file counts, and the agent is asked what
+it sees. Nothing is changed. Run it where the agent runs: in its network namespace, as root.
+
+It ends with 0 if nothing needs mending, with 1 if something does. What is only worth knowing does not count.`,
+		Example: `  sextant lab exec quickstart edge -- sextant doctor
+  sextant doctor --node /etc/sextant/node.yaml -o json`,
+		Annotations:       seeAlso("sextant check", "sextant status", "sextant support-bundle"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := a.diagnose(cmd, file, bpf, quick)
+			if err != nil {
+				return err
+			}
+			if err := a.show(findingsView(findings)); err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.Sick() {
+					return silentExit(exitFailed)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&file, "node", "", "node file; that of the running agent if none is named")
+	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
+	bpfFlag(cmd, &bpf)
+	cmd.Flags().BoolVar(&quick, "quick", false, "leave out what takes longer: sockets, processes, the versions of pinned programs")
+	return cmd
+}
+
+func (a *app) diagnose(cmd *cobra.Command, file, bpf string, quick bool) ([]doctor.Finding, error) {
+	node, running, err := a.patient(cmd, file)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := a.examine(examination{Node: node, BPF: a.bpf(bpf), Quick: quick})
+	facts.Running = running
+	return doctor.Diagnose(node, facts, version), err
+}
+
+// patient finds the node that is meant, and asks its agent if one answers.
+func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *doctor.Running, error) {
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	var node *config.Node
+	if file != "" {
+		f, err := a.readNodeFile(file)
+		if err != nil {
+			return nil, nil, err
+		}
+		node = f.node
+		if !cmd.Flags().Changed("socket") {
+			a.socket = node.API.Socket
+		}
+	}
+	running, err := a.running(ctx)
+	if errors.Is(err, api.ErrUnreachable) && node != nil {
+		return node, nil, nil
+	}
+	if err == nil && node == nil {
+		node, err = a.runningNode(ctx)
+	}
+	if errors.Is(err, api.ErrUnreachable) {
+		err = fmt.Errorf("%w, or name the node file: sextant doctor --node FILE", err)
+	}
+	return node, running, err
+}
+
+// runningNode is the configuration that runs; its secret is replaced, for no diagnosis needs it.
+func (a *app) runningNode(ctx context.Context) (*config.Node, error) {
+	text, err := a.agent().Config(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return config.Parse("the running configuration", text)
+}
+
+// running asks the agent what it sees.
+func (a *app) running(ctx context.Context) (*doctor.Running, error) {
+	status, err := a.fullStatus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	services, err := a.agent().Services(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	r := &doctor.Running{Node: status.Node, Version: status.Version, Warnings: status.Warnings, Drops: map[string]uint64{}}
+	for _, c := range status.Counters {
+		for _, d := range c.Drops {
+			r.Drops[string(c.Role)+" "+d.Reason] = d.Packets
+		}
+		if c.Role == api.Host {
+			r.SIDPackets = c.TakenPackets + c.ForwardedPackets() + c.DroppedPackets()
+		}
+	}
+	for _, s := range services {
+		if s.Edge == nil {
+			continue
+		}
+		for _, b := range s.Edge.Backends {
+			if b.Health != nil && b.Health.Status == "failing" {
+				r.Failing = append(r.Failing, doctor.Failing{Service: s.Name, Backend: b.Name, Error: b.Health.LastError})
+			}
+		}
+	}
+	return r, nil
+}
+
+func findingsView(findings []doctor.Finding) view {
+	v := view{value: api.List[doctor.Finding]{Items: findings}}
+	t := table{columns: []string{"SEVERITY", "CODE", "ON"}}
+	if len(findings) == 0 {
+		v.prose = "Nothing is wrong with what could be seen.\n"
+		return v
+	}
+	for _, f := range findings {
+		v.names = append(v.names, f.Code)
+		t.rows = append(t.rows, []string{string(f.Severity), f.Code, f.On})
+		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  mend: %s\n", f.Severity, f.On, f.What, f.Cause, f.Mend)
+	}
+	v.prose += "\n"
+	v.tables = tables{t}
+	return v
+}

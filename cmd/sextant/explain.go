@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+const explainLong = `Say what the data plane does with packets, and why: bucket, chain, the host that gets it, next hop and bytes, or why
+it is dropped.
+
+Give a flow, SOURCE and DESTINATION with their ports, or packets from a capture file with -r. The answer comes from the loaded
+program itself, run in the kernel's test mode on the tables that it forwards by, with counters and memories of its own: no packet
+is sent, nothing is counted, no acceptance policy learns. Packets of a file meet these tables one after the other, as if they
+came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left.
+
+The chain tells the flow's history: current candidates, then those who owned the flow's bucket before (past, with the time since
+they left), then those who would own it if others were up or down (reserve). With --write, the packets that leave are written to
+a file, which the next node can explain.`
+
+// explainFlags are what explain is given besides the flow.
+type explainFlags struct {
+	protocol, role, iface string
+	read, write           string
+	limit                 int
+}
+
+func (a *app) explainCommand() *cobra.Command {
+	var flags explainFlags
+	cmd := &cobra.Command{
+		Use: "explain [SOURCE DESTINATION]", Short: "Say what becomes of a flow or of captured packets, and why",
+		Long: explainLong,
+		Example: `  sextant lab exec quickstart edge -- sextant explain [2001:db8:c::1]:40000 [2001:db8:80::80]:80
+  sextant lab exec quickstart web1 -- sextant explain 203.0.113.7:40000 198.51.100.80:80
+  sextant explain -r capture.pcapng -o wide`,
+		Annotations:       seeAlso("sextant capture", "sextant service show", "sextant backend list"),
+		Args:              takes("[SOURCE", "[DESTINATION"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args, flags) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&flags.read, "read", "r", "", "explain the packets of a pcap or pcapng file, or - for standard input")
+	f.StringVarP(&flags.write, "write", "w", "", "write the packets that leave to a pcapng file, or - for standard output")
+	f.IntVar(&flags.limit, "limit", 1000, "how many packets of the file are explained")
+	f.StringVar(&flags.iface, "interface", "", "where the packets arrive; the first that faces clients if none is named")
+	flags.ofFlow(cmd)
+	roleFlag(cmd, &flags.role)
+	return cmd
+}
+
+func (f *explainFlags) ofFlow(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.protocol, "protocol", "tcp", "tcp or udp")
+	complete(cmd, "protocol", "tcp", "udp")
+}
+
+func (a *app) explain(cmd *cobra.Command, args []string, flags explainFlags) error {
+	question := api.Question{Role: api.Role(flags.role), Interface: flags.iface}
+	frames, err := a.toExplain(&question, args, flags)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	list, err := a.explainAll(ctx, question, frames)
+	if err != nil {
+		return err
+	}
+	if flags.write != "" {
+		if err := a.writeLeaving(flags.write, list); err != nil || flags.write == "-" {
+			return err
+		}
+	}
+	return a.show(a.explanationView(list, question.Flow))
+}
+
+// toExplain reads what the command line names: a flow, which goes into the question, or frames.
+func (a *app) toExplain(question *api.Question, args []string, flags explainFlags) ([]api.Frame, error) {
+	if flags.read != "" {
+		if len(args) > 0 {
+			return nil, usageErrorf("both a flow and a file are given; leave one out")
+		}
+		return a.readFrames(flags.read, flags.limit)
+	}
+	if len(args) < 2 {
+		return nil, usageErrorf("what is to be explained is not said; give SOURCE and DESTINATION, or a file with -r")
+	}
+	question.Flow = &api.Flow{Protocol: config.Protocol(flags.protocol)}
+	for i, target := range []*netip.AddrPort{&question.Flow.Source, &question.Flow.Destination} {
+		var err error
+		if *target, err = netip.ParseAddrPort(args[i]); err != nil {
+			return nil, usageErrorf("%q is not an address and port; write it like [2001:db8::1]:443 or 192.0.2.1:443", args[i])
+		}
+	}
+	return nil, nil
+}
+
+// explainAll asks in as many questions as it takes.
+func (a *app) explainAll(ctx context.Context, question api.Question, frames []api.Frame) ([]api.Explanation, error) {
+	agent := a.agent()
+	if question.Flow != nil {
+		return agent.Explain(ctx, question)
+	}
+	list := []api.Explanation{}
+	for some := range slices.Chunk(frames, api.ExplainMax) {
+		question.Frames = some
+		explained, err := agent.Explain(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		for i := range explained {
+			explained[i].Number += len(list)
+		}
+		list = append(list, explained...)
+	}
+	return list, nil
+}
+
+// writeLeaving writes the frames that leave the node.
+func (a *app) writeLeaving(name string, list []api.Explanation) error {
+	return a.writePackets(name, func(w io.Writer) error {
+		iface := "any"
+		if len(list) > 0 {
+			iface = list[0].Interface
+		}
+		file, err := newPacketFile(w, "sextant explain", iface)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			frame, err := hex.DecodeString(e.Frame)
+			if err != nil || len(frame) == 0 {
+				continue // it was dropped, or went to the kernel as it came
+			}
+			if err := file.write(packet{Time: time.Unix(0, 0), Interface: e.Interface, Frame: frame, Comment: e.Why}); err != nil {
+				return err
+			}
+		}
+		return file.flush()
+	})
+}
+
+func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
+	v := view{value: api.List[api.Explanation]{Items: list}}
+	for _, e := range list {
+		v.names = append(v.names, e.Verdict)
+	}
+	if flow != nil && len(list) > 0 {
+		v.prose = flowProse(list, a.output == formatWide)
+		if trace := list[0].Trace; trace != nil {
+			v.tables = tables{chainTable(*trace)}
+		}
+		return v
+	}
+	t := table{
+		columns: []string{"PACKET", "FLOW", "SERVICE", "VERDICT", "REASON", "OFFER", "NEXT-HOP"},
+		wide:    []string{"BYTES", "BUCKET", "PATH", "WHY"},
+	}
+	for _, e := range list {
+		bucket := "-"
+		if e.Trace != nil {
+			bucket = count(e.Trace.Bucket)
+		}
+		t.rows = append(t.rows, []string{
+			count(e.Number), flowText(e.Flow), orDash(e.Service), e.Verdict, orDash(e.Reason), orDash(offerText(e)), hopText(e),
+			count(e.Bytes), bucket, segmentsText(e.Path), e.Why,
+		})
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func flowText(f *api.Flow) string {
+	if f == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%s %s -> %s", f.Protocol, f.Source, f.Destination)
+}
+
+// offerText is who gets an edge's packet, or what a host made of the offer.
+func offerText(e api.Explanation) string {
+	if e.Offer != "" {
+		return e.Offer
+	}
+	return strings.Join(e.OfferedTo, ",")
+}
+
+func hopText(e api.Explanation) string {
+	if e.NextHop == nil {
+		return "-"
+	}
+	return e.NextHop.Destination + "%" + orDash(e.NextHop.Interface)
+}
+
+// flowProse explains the packets of one flow; wide, with the bytes that leave.
+func flowProse(list []api.Explanation, wide bool) string {
+	var prose strings.Builder
+	line := func(what, format string, args ...any) {
+		fmt.Fprintf(&prose, "%-14s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	first := list[0]
+	line("Flow:", "%s", flowText(first.Flow))
+	if t := first.Trace; t != nil {
+		line("Service:", "%s, policy %s, table %s", t.Service, t.Policy, t.Table)
+		line("Bucket:", "%d of %d", t.Bucket, t.Buckets)
+		line("Flow label:", "0x%05x", t.FlowLabel)
+		if t.Shadow != "" {
+			line("Strays:", "to %s, the owner before the latest change", t.Shadow)
+		}
+	} else if first.Service != "" {
+		line("Service:", "%s", first.Service)
+	}
+	if first.SID != nil {
+		line("SID:", "%s, %s", first.SID.Prefix, first.SID.Behavior)
+	}
+	line("Arrives at:", "%s, the %s's program %s", first.Interface, first.Role, first.Program)
+	for _, e := range list {
+		line(strings.ToUpper(e.Packet[:1])+e.Packet[1:]+":", "%s", e.Why)
+		if len(e.Path) > 0 {
+			line("  path", "%s", segmentsText(e.Path))
+		}
+		if e.NextHop != nil {
+			line("  next hop", "%s, by %s", e.NextHop.Destination, orDash(e.NextHop.Interface))
+		}
+		if e.Frame != "" {
+			line("  leaves", "with %d bytes, came with %d", len(e.Frame)/2, e.Bytes)
+		}
+		if wide && e.Frame != "" {
+			line("  bytes", "%s", e.Frame)
+		}
+	}
+	return prose.String()
+}
+
+func chainTable(t api.Trace) table {
+	rows := table{title: "Chain:", columns: []string{"PLACE", "BACKEND", "SID", "ROLE", "STATE", "LEFT"}}
+	for i, p := range t.Chain {
+		left := "-"
+		if p.LeftSeconds != nil {
+			left = time.Duration(*p.LeftSeconds*float64(time.Second)).Round(time.Second).String() + " ago"
+		}
+		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role, string(p.State), left})
+	}
+	return rows
+}
+
+// segmentsText writes segments in the order of travel.
+func segmentsText(segments []netip.Addr) string {
+	if len(segments) == 0 {
+		return "-"
+	}
+	texts := make([]string, len(segments))
+	for i, s := range segments {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+func (a *app) mergeCommand() *cobra.Command {
+	return noun("merge", "Protected traffic at its egress: of the copies of a packet one passes", seeAlso("sextant policy"), a.mergeList())
+}
+
+func (a *app) mergeList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List protected flows: what passed, what was a copy, what is missing, and how each path does",
+		Long: `List the protected flows whose egress this node is, and their paths.
+
+A packet is missing if no copy of it has come; it is lost on a path if none came there. Both count packets on their way too. First are
+those packets of a path that came before their copies. RECENT-LOSS and RECENT-DELAY are those of the latest 10 seconds; delays are one-way,
+as right as the clocks of the two machines, and there are none in the SID form.`,
+		Example:           "  sextant lab exec policies egress -- sextant merge list",
+		Annotations:       seeAlso("sextant policy show", "sextant sid list"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			flows, err := a.agent().Merge(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(mergeView(flows))
+		},
+	}
+}
+
+func mergeView(flows []api.MergedFlow) view {
+	all := table{
+		columns: []string{"SID", "FLOWS", "PASSED", "DUPLICATE", "MISSING", "ROGUE", "OLD-EPOCH"},
+		wide:    []string{"FORM", "MARK", "HISTORY", "OUT-OF-ORDER", "RESETS"},
+	}
+	paths := table{
+		title:   "Paths:",
+		columns: []string{"SID", "FLOW", "PACKETS", "FIRST", "LOST", "RECENT-LOSS", "DELAY", "RECENT-DELAY", "LATEST", "STATE"},
+		wide:    []string{"BYTES", "LEAST", "MOST"},
+	}
+	v := view{value: api.List[api.MergedFlow]{Items: flows}}
+	for _, f := range flows {
+		name := f.SID.String()
+		ids := config.FormatFlows(f.Flows)
+		all.rows = append(all.rows, []string{
+			name, ids, count(f.PassedPackets), count(f.DuplicatePackets), count(f.MissingPackets), count(f.RoguePackets),
+			count(f.OldEpochPackets),
+			string(f.Form), orDash(unlessZero(int(f.Mark))), count(f.HistoryPackets), count(f.OutOfOrderPackets), count(f.Resets),
+		})
+		for _, p := range f.Paths {
+			paths.rows = append(paths.rows, []string{
+				name, count(p.Flow), count(p.Packets), count(p.FirstPackets), count(p.LostPackets), lossText(p.RecentLoss),
+				oneWay(p.DelaySeconds),
+				oneWay(p.RecentDelaySeconds), latestText(p.SilentSeconds), pathState(p),
+				count(p.Bytes), oneWay(p.DelayLeastSeconds), oneWay(p.DelayMostSeconds),
+			})
+		}
+		v.names = append(v.names, name+" "+ids)
+	}
+	v.tables = tables{all, paths}
+	return v
+}
+
+func lossText(share *float64) string {
+	if share == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100**share)
+}
+
+// oneWay writes a delay to the microsecond.
+func oneWay(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3fms", 1000**seconds)
+}
+
+// latestText says how long ago the latest packet came.
+func latestText(seconds *float64) string {
+	if seconds == nil {
+		return "never"
+	}
+	return time.Duration(*seconds*float64(time.Second)).Round(100*time.Millisecond).String() + " ago"
+}
+
+func pathState(p api.MergedPath) string {
+	switch {
+	case p.Silent:
+		return "silent"
+	case p.SilentSeconds == nil:
+		return "unused"
+	}
+	return "ok"
+}

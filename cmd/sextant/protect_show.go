@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+	"sextant/protect"
+	"sextant/topology"
+	"sextant/topology/draw"
+	"sextant/topology/format"
+)
+
+func (a *app) protectShow() *cobra.Command {
+	var svg string
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show over which links a protection's packets travel, with delay and loss of each path",
+		Long: `Show over which links a protection's packets travel, with delay and loss of each path.
+
+RTT and LOSS are those of probes that the head-end sends to itself over the path, and back by the egress's routes. COPIES LOST and
+ONE WAY are measured at the egress, from the numbers and timestamps of copies, if --egress-agent was given: in the latest seconds,
+and as right as both machines' clocks. DELAY (-o wide) is that of the topology.`,
+		Example: "  sextant lab exec protect r1 -- sextant protect show video\n" +
+			"  sextant lab exec protect r1 -- sextant protect show video --svg video.svg",
+		Annotations:       seeAlso("sextant protect list", "sextant policy show", "sextant merge"),
+		Args:              takes("NAME"),
+		ValidArgsFunction: a.completeProtections,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			p, err := a.agent().Protection(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.show(protectionView(p)); err != nil || svg == "" {
+				return err
+			}
+			return a.drawProtection(ctx, p, svg)
+		},
+	}
+	cmd.Flags().StringVar(&svg, "svg", "", "draw the paths over the topology into this file")
+	return cmd
+}
+
+// protectionView is one protection with its paths.
+func protectionView(p api.Protection) view {
+	var prose strings.Builder
+	fmt.Fprintf(&prose, "%s: %s\n\n", p.Name, p.State)
+	for _, line := range [][2]string{
+		{"Traffic", p.Match},
+		{"Way", fmt.Sprintf("from %s to %s, SID %s", p.From, p.To, p.Egress)},
+		{"Promise", fmt.Sprintf("%s, %s, %s-disjoint", copiesText(p.Copies), plural(uint64(p.Spares), "spare"), p.Disjoint)},
+		{"Flows", flowsText(p.Flows) + " in the egress's merge section"},
+		{"Proof", p.Proof},
+		{"Reason", p.Reason},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(&prose, "  %-8s %s\n", line[0], line[1])
+		}
+	}
+	prose.WriteString("\n")
+	t := table{
+		columns: []string{"PATH", "ROLE", "PROBES", "RTT", "LOSS", "PACKETS", "COPIES LOST", "ONE WAY", "WAY"},
+		wide:    []string{"DELAY", "FLOW", "SEGMENTS", "SIDS", "FAULT"},
+	}
+	for _, path := range p.Paths {
+		t.rows = append(t.rows, []string{
+			path.List, string(path.Role), path.Probes, textIf(path.RTTMs > 0, fmt.Sprintf("%.2f ms", path.RTTMs)),
+			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), count(path.Packets), measured(path.CopyLoss, 100, "%.2f %%"),
+			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path), count(path.Flow),
+			strings.Join(path.Segments, " "), sidsText(path), textIf(path.Fault != "", path.Fault),
+		})
+	}
+	return view{value: p, prose: prose.String(), tables: tables{t}, names: []string{p.Name}}
+}
+
+// measured writes what may not be known.
+func measured(value *float64, times float64, format string) string {
+	if value == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *value*times)
+}
+
+func delayOf(path api.ProtectedPath) string {
+	unit, err := format.ParseDelayUnit(path.DelayUnit)
+	if err != nil {
+		unit = 0
+	}
+	return delayText(path.Delay, unit)
+}
+
+func sidsText(path api.ProtectedPath) string {
+	var texts []string
+	for _, s := range path.SIDs {
+		texts = append(texts, s.String())
+	}
+	return strings.Join(texts, " ")
+}
+
+// wayOf joins links that follow each other: "R1>R2>R7".
+func wayOf(links []string) string {
+	var way strings.Builder
+	for i, l := range links {
+		_, to, _ := strings.Cut(l, ">")
+		if i == 0 {
+			way.WriteString(l)
+			continue
+		}
+		way.WriteString(">" + to)
+	}
+	return way.String()
+}
+
+// drawProtection writes the topology with the paths over it.
+func (a *app) drawProtection(ctx context.Context, p api.Protection, file string) error {
+	t, err := a.agent().Topology(ctx)
+	if err != nil {
+		return err
+	}
+	if t.NodeLink == "" {
+		return &api.Error{Code: api.Conflict, Message: "the agent has no topology to draw: " + t.Problem}
+	}
+	g, err := format.Read(format.File{Name: t.Source, Text: []byte(t.NodeLink)}, format.Options{Format: format.NodeLink})
+	if err != nil {
+		return fmt.Errorf("the agent's topology: %w", err)
+	}
+	options := draw.Options{Title: fmt.Sprintf("%s: %s to %s, %s", p.Name, p.From, p.To, p.State)}
+	for _, path := range p.Paths {
+		drawn := draw.Path{Label: fmt.Sprintf("%s %s: %s", path.List, path.Role, strings.Join(path.Segments, ", "))}
+		for e := range topology.Edge(g.Edges()) {
+			if slices.Contains(path.Links, protect.LinkOf(g, e).String()) {
+				drawn.Edges = append(drawn.Edges, e)
+			}
+		}
+		options.Paths = append(options.Paths, drawn)
+	}
+	if err := os.WriteFile(file, draw.SVG(g, options), 0o644); err != nil {
+		return fmt.Errorf("draw the paths: %w; name a file that this user can write", err)
+	}
+	if !a.quiet {
+		a.say("drew %s", file)
+	}
+	return nil
+}
+
+func copiesText(n int) string {
+	if n == 1 {
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
+}

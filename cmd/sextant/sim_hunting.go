@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/config"
+	"sextant/hunting"
+	"sextant/workload"
+)
+
+// huntingOptions are the flags of sim hunting.
+type huntingOptions struct {
+	servers, cores, workers, backlog int
+	buckets                          int
+	policies                         []string
+	loads                            []float64
+	requests                         uint64
+	service, handshake               time.Duration
+	seed                             uint64
+}
+
+func (a *app) simHunting() *cobra.Command {
+	var o huntingOptions
+	cmd := &cobra.Command{
+		Use: "hunting", Short: "Let servers hunt for requests, and compare how long these take",
+		Long: `Let servers hunt for requests, and compare how long these take.
+
+Requests come as a Poisson stream and need an exponentially distributed time of a core. A server shares its cores equally
+among its workers; further connections wait in its backlog. The candidates of a request are those that the edge would
+choose, and servers decide as hosts do. All policies see the same requests.
+
+Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two ideals that know all loads:
+jsq/D (the least loaded of D candidates) and jsq (of all). Behind a policy, /D is the number of candidates, as in average/3.
+
+A load is the part of the cores' time that the requests need. FASTER compares mean response times with those of the
+first policy at the same load.`,
+		Example: `  sextant sim hunting --load 0.61,0.88 --policy random,static=4,static=8,dynamic,average/3,jsq/2,jsq
+  sextant sim hunting --servers 10000 --policy average/3 --requests 10000000 -o json`,
+		Annotations:       seeAlso("sextant experiment", "sextant demo"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runHunting(cmd.Context(), o) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.policies, "policy", []string{"random", "static=4", "dynamic", "average/3", "jsq/2", "jsq"},
+		"how servers are chosen")
+	flags.Float64SliceVar(&o.loads, "load", []float64{0.61, 0.88}, "loads, above 0")
+	flags.IntVar(&o.servers, "servers", 12, "servers of the pool")
+	flags.IntVar(&o.cores, "cores", 2, "cores of a server")
+	flags.IntVar(&o.workers, "workers", 32, "connections that a server works on at once")
+	flags.IntVar(&o.backlog, "backlog", 128, "connections that wait beyond those; more are refused")
+	flags.IntVar(&o.buckets, "buckets", config.DefaultBuckets, "buckets of the service")
+	flags.Uint64Var(&o.requests, "requests", 1_000_000, "requests of each run; a tenth more come before and are not measured")
+	flags.DurationVar(&o.service, "service", 10*time.Millisecond, "mean time of a core that a request needs")
+	flags.DurationVar(&o.handshake, "handshake", 0, "time from the choice of a server until the connection counts there")
+	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
+	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq")
+	return cmd
+}
+
+// huntingItem is the result of one policy at one load.
+type huntingItem struct {
+	Policy          string    `json:"policy"`
+	Load            float64   `json:"load"`
+	Requests        uint64    `json:"requests"`
+	Overflow        uint64    `json:"overflow"` // refused, because a server's queue was full
+	MeanMs          float64   `json:"meanMs"`
+	MeanHalfWidthMs float64   `json:"meanHalfWidthMs"` // of the confidence interval at 0.95
+	P50Ms           float64   `json:"p50Ms"`
+	P75Ms           float64   `json:"p75Ms"`
+	P90Ms           float64   `json:"p90Ms"`
+	P99Ms           float64   `json:"p99Ms"`
+	Faster          float64   `json:"faster"` // mean of the first policy at this load by that of this one
+	Places          []float64 `json:"places"` // share of the requests that the first, second, ... candidate took; of policies alone
+	Seconds         float64   `json:"seconds"`
+}
+
+// huntingReport is what sim hunting answers.
+type huntingReport struct {
+	Servers   int           `json:"servers"`
+	Cores     int           `json:"cores"`
+	ServiceMs float64       `json:"serviceMs"`
+	Items     []huntingItem `json:"items"`
+}
+
+func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
+	report := huntingReport{Servers: o.servers, Cores: o.cores, ServiceMs: o.service.Seconds() * 1000}
+	if a.progress {
+		defer a.progressLine("")
+	}
+	for _, load := range o.loads {
+		if !(load > 0) || o.service <= 0 || o.servers < 1 || o.cores < 1 || o.requests < 1 {
+			return usageErrorf("--load, --service, --servers, --cores and --requests must be above 0")
+		}
+		first := 0.0
+		for _, policy := range o.policies {
+			item, err := a.hunt(ctx, o, load, policy)
+			if err != nil {
+				return err
+			}
+			if first == 0 {
+				first = item.MeanMs
+			}
+			item.Faster = first / item.MeanMs
+			report.Items = append(report.Items, item)
+		}
+	}
+	return a.show(report.view())
+}
+
+// hunt simulates one policy at one load.
+func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy string) (huntingItem, error) {
+	item := huntingItem{Policy: policy, Load: load}
+	scheme, err := hunting.ParseScheme(policy)
+	if err != nil {
+		return item, usageErrorf("--policy: %w", err)
+	}
+	rate := load * float64(o.servers*o.cores) / o.service.Seconds()
+	until := time.Duration(1.1 * float64(o.requests) / rate * float64(time.Second))
+	c := hunting.Config{
+		Servers: make([]hunting.Server, o.servers), Scheme: scheme, Buckets: o.buckets, Seed: o.seed,
+		Requests: workload.NewPoisson(rate, o.service, o.seed), Until: until, WarmUp: until / 11, Handshake: o.handshake,
+	}
+	for i := range c.Servers {
+		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog, Weight: 1}
+	}
+	c.Progress = func(now time.Duration) error {
+		if a.progress {
+			a.progressLine(fmt.Sprintf("policy %s, load %g: %.0f %% of the requests", policy, load, 100*now.Seconds()/until.Seconds()))
+		}
+		return ctx.Err()
+	}
+	begun := time.Now()
+	r, err := hunting.Run(c)
+	if err != nil {
+		return item, fmt.Errorf("policy %s, load %g: %w", policy, load, err)
+	}
+	item.fill(r)
+	item.Seconds = time.Since(begun).Seconds()
+	return item, nil
+}
+
+func (i *huntingItem) fill(r *hunting.Result) {
+	i.Requests, i.Overflow = r.Requests, r.Overflow
+	i.MeanMs, i.MeanHalfWidthMs = r.Pages.MeanMs, r.Mean.HalfWidth
+	i.P50Ms, i.P75Ms = r.Pages.QuantileMs(0.5), r.Pages.QuantileMs(0.75)
+	i.P90Ms, i.P99Ms = r.Pages.QuantileMs(0.9), r.Pages.QuantileMs(0.99)
+	i.Places = r.Shares()
+}
+
+func (r huntingReport) view() view {
+	t := table{
+		columns: []string{"LOAD", "POLICY", "REQUESTS", "REFUSED", "MEAN", "±", "P50", "P90", "P99", "FASTER"},
+		wide:    []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
+	}
+	v := view{value: r}
+	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
+	for _, i := range r.Items {
+		t.rows = append(t.rows, []string{fmt.Sprint(i.Load), i.Policy, count(i.Requests), count(i.Overflow), ms(i.MeanMs),
+			fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms), fmt.Sprintf("%.2f times", i.Faster),
+			placesText(i.Places), fmt.Sprintf("%.1f", i.Seconds)})
+		v.names = append(v.names, fmt.Sprintf("%g/%s", i.Load, i.Policy))
+	}
+	v.tables = tables{t}
+	return v
+}
+
+// placesText writes the shares of the candidates.
+func placesText(shares []float64) string {
+	text := ""
+	for i, s := range shares {
+		if i > 0 {
+			text += "/"
+		}
+		text += fmt.Sprintf("%.0f%%", 100*s)
+	}
+	return orDash(text)
+}

@@ -1,0 +1,227 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sextant/srv6"
+)
+
+// Headend is the role that sends traffic along segment lists: the SR policies of RFC 9256 at their head-end.
+type Headend struct {
+	Interfaces []XDPInterface // by which forwarded traffic comes in
+	Uplinks    []string       // other interfaces on which the programs may send
+	Local      []string       // interfaces by which packets of this machine itself leave that rules are to choose from
+	Source     netip.Addr     // outer source address
+	HopLimit   int            // of the outer header
+	Policies   []SRPolicy
+	Rules      []SteeringRule // the first that matches decides
+}
+
+// XDPInterface is an interface on which the program of a head-end or an egress runs.
+type XDPInterface struct {
+	Name string
+	Mode Mode
+}
+
+// SRPolicy is a way for traffic, or several of which the best valid one is taken.
+type SRPolicy struct {
+	Name     string
+	Color    int        // with Endpoint the policy's identity towards other systems; 0: none
+	Endpoint netip.Addr // the zero value: none is said
+	// DropIfInvalid drops traffic while no path is valid; else it is forwarded as if no rule had chosen it.
+	DropIfInvalid bool
+	MTU           int // bytes of the largest inner packet that all lists carry; 0: what the domain's MTU leaves
+	Paths         []CandidatePath
+}
+
+// CandidatePath is one way to do what a policy is for.
+type CandidatePath struct {
+	Name       string
+	Preference int // the valid path of the highest one is active
+	Action     SteeringAction
+	LeastLists int // with fewer lists that are up the path is not valid
+	Lists      []SegmentList
+}
+
+// SteeringAction is what a candidate path does with its segment lists.
+type SteeringAction string
+
+// The actions.
+const (
+	ActionPath        SteeringAction = "path"         // all packets take the first list that is up
+	ActionSplitFlow   SteeringAction = "split-flow"   // each flow takes one, by weight
+	ActionSplitPacket SteeringAction = "split-packet" // packets take them in turn, by weight
+	ActionMirror      SteeringAction = "mirror"       // each packet takes all of them
+)
+
+// Redundancy is how packets are numbered, so that their copies can be told at the egress.
+type Redundancy string
+
+// The forms.
+const (
+	NotNumbered   Redundancy = "none"
+	NumberedInTLV Redundancy = "tlv" // in a TLV of the segment routing header
+	NumberedInSID Redundancy = "sid" // in the argument of the last segment
+)
+
+// SegmentList is a way through the network. Lists of one name in one policy are one list, and say the same but for their weight.
+type SegmentList struct {
+	Name       string
+	Segments   []netip.Addr // in the order of travel; the last decapsulates
+	Reduced    bool         // without the first segment in the header
+	Weight     int
+	Redundancy Redundancy
+	Flow       int // by which the egress knows the path; 0: a number that the agent chooses and keeps
+	State      ListState
+}
+
+// ListState says whether a segment list is used.
+type ListState string
+
+// The states of a list.
+const (
+	ListUp   ListState = "up"
+	ListDown ListState = "down" // an operator took it out
+)
+
+// SteeringRule gives traffic to a policy.
+type SteeringRule struct {
+	Policy              string
+	Source, Destination netip.Prefix // the zero prefix: any
+	Protocol            int          // IP protocol number; 0: any
+	SourcePorts         PortRange
+	DestinationPorts    PortRange
+	DSCP                int // AnyDSCP: not looked at
+}
+
+// AnyDSCP as the DSCP of a rule stands for all.
+const AnyDSCP = -1
+
+// PortRange is a range of ports, both ends included. The zero value is all of them.
+type PortRange struct{ First, Last uint16 }
+
+// Merge is the role that takes protected traffic out of the SR domain: of the copies of a packet it lets one pass.
+type Merge struct {
+	Interfaces []XDPInterface
+	SIDs       []MergeSID
+}
+
+// MergeSID is a SID with behaviour End.MERGE, and a protected flow that comes to it. One SID can be given several times, for
+// several flows.
+type MergeSID struct {
+	Prefix netip.Prefix
+	Mark   int // fwmark of decapsulated packets; 0: none
+	Form   Redundancy
+	Flows  []int // ids of the paths
+	// How far back copies are told apart: for so many packets per second of which copies come so much later than others, or as the
+	// binary logarithm of a number of packets.
+	Rate    int
+	Skew    time.Duration
+	History int
+	Reset   time.Duration // without a packet for so long, all is forgotten
+	Ordered bool          // packets that overtook others by another path wait for these
+}
+
+// String names the SID and the flows, like "fcbb:bb00:2:f::/80 flows 1,2".
+func (s MergeSID) String() string { return fmt.Sprintf("%s flows %s", s.Prefix, FormatFlows(s.Flows)) }
+
+// FormatFlows writes flow ids as "1,2".
+func FormatFlows[T int | uint32](flows []T) string {
+	return strings.Join(each(flows, func(f T) string { return fmt.Sprint(f) }), ",")
+}
+
+// HeaderBytes is the length of the outer headers that lead along the list.
+func (l SegmentList) HeaderBytes() int {
+	inHeader := len(l.Segments)
+	var tlvs []srv6.TLV
+	if l.Redundancy == NumberedInTLV {
+		tlvs = []srv6.TLV{srv6.Redundancy{}.TLV()}
+	}
+	// A header with a TLV and one segment is not reduced: erratum 7081 of RFC 8754.
+	if l.Reduced && (inHeader > 1 || tlvs == nil) {
+		inHeader--
+	}
+	if inHeader == 0 {
+		return ipv6HeaderBytes
+	}
+	return ipv6HeaderBytes + srv6.SRH{Segments: make([]netip.Addr, inHeader), TLVs: tlvs}.Size()
+}
+
+// InnerMTU is the length of the largest packet that all lists of the policy carry through a domain, in bytes.
+func (p SRPolicy) InnerMTU(d Domain) int {
+	if p.MTU != 0 {
+		return p.MTU
+	}
+	header := 0
+	for _, path := range p.Paths {
+		for _, l := range path.Lists {
+			header = max(header, l.HeaderBytes())
+		}
+	}
+	return d.MTU - header
+}
+
+func (h *Headend) clone() *Headend {
+	if h == nil {
+		return nil
+	}
+	c := *h
+	c.Interfaces, c.Uplinks, c.Local = slices.Clone(h.Interfaces), slices.Clone(h.Uplinks), slices.Clone(h.Local)
+	c.Rules, c.Policies = slices.Clone(h.Rules), slices.Clone(h.Policies)
+	for i := range c.Policies {
+		paths := slices.Clone(c.Policies[i].Paths)
+		for j := range paths {
+			paths[j].Lists = slices.Clone(paths[j].Lists)
+			for k := range paths[j].Lists {
+				paths[j].Lists[k].Segments = slices.Clone(paths[j].Lists[k].Segments)
+			}
+		}
+		c.Policies[i].Paths = paths
+	}
+	return &c
+}
+
+func (m *Merge) clone() *Merge {
+	if m == nil {
+		return nil
+	}
+	c := *m
+	c.Interfaces, c.SIDs = slices.Clone(m.Interfaces), slices.Clone(m.SIDs)
+	for i := range c.SIDs {
+		c.SIDs[i].Flows = slices.Clone(c.SIDs[i].Flows)
+	}
+	return &c
+}
+
+// SetListState takes a segment list of a policy out of use, or back into it, in all paths that have it. It returns a changed copy
+// of the node, or a *Problem; the node itself stays as it is.
+func SetListState(n *Node, policy, list string, state ListState) (*Node, error) {
+	if n.Headend == nil {
+		return nil, roleless(n, "headend")
+	}
+	return n.changed(func(c *Node) error {
+		i := slices.IndexFunc(c.Headend.Policies, func(p SRPolicy) bool { return p.Name == policy })
+		if i < 0 {
+			return absent("policy", policy, names(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
+		}
+		found, known := false, []string(nil)
+		for _, path := range c.Headend.Policies[i].Paths {
+			for j := range path.Lists {
+				l := &path.Lists[j]
+				if l.Name == list {
+					l.State, found = state, true
+				}
+				known = append(known, l.Name)
+			}
+		}
+		if !found {
+			slices.Sort(known)
+			return absent("segment list", list, slices.Compact(known))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,41 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"sextant/config"
+)
+
+func TestParseLoad(t *testing.T) {
+	for text, want := range map[string]config.Load{
+		"connections":               {},
+		"accept-queue":              {Kind: config.LoadQueue},
+		"pressure":                  {Kind: config.LoadPressure},
+		"pressure:/sys/fs/cgroup/x": {Kind: config.LoadPressure, Target: "/sys/fs/cgroup/x"},
+		"memory:/dev/shm/web.load":  {Kind: config.LoadMemory, Target: "/dev/shm/web.load"},
+		"apache:http://[::1]:8080/server-status?auto": {Kind: config.LoadApache, Target: "http://[::1]:8080/server-status?auto"},
+	} {
+		got, err := config.ParseLoad(text)
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %+v, %v, written as %s", text, got, err, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                     "unknown load",
+		"nginx:http://x/":      "unknown load",
+		"connections:":         "unknown load",
+		"accept-queue:":        "unknown load",
+		"memory":               "write memory:",
+		"memory:web.load":      "write memory:",
+		"pressure:":            "write pressure",
+		"pressure:cpu":         "write pressure",
+		"apache":               "write apache:http://",
+		"apache:/etc/passwd":   "write apache:http://",
+		"apache:https://[::1]": "write apache:http://",
+	} {
+		if _, err := config.ParseLoad(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q in it", text, err, want)
+		}
+	}
+}

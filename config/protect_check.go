@@ -1,0 +1,112 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+)
+
+// Bounds of the protect section.
+const (
+	maxProtections      = 128
+	maxProtectionPaths  = 6 // protect.MaxPaths
+	maxProtectionSIDs   = 7
+	maxRateKbps         = 1_000_000_000
+	maxLocalLinks       = 256
+	minProbe, maxProbe  = time.Millisecond, 10 * time.Second
+	maxMissed           = 1000
+	maxProtectionFlow   = 1<<20 - ProtectionFlows
+	mostProtectionMatch = 16
+)
+
+var (
+	disjointnesses = []string{"edge", "link", "node", "srlg"}
+	pathModels     = []string{"adjacency", "forced"}
+)
+
+func (c *checker) protect(p *Protect) {
+	if c.node.Headend == nil {
+		c.conflict("protect", "the node is no head-end, so nothing can be protected here", `add "headend:" with interfaces and source`)
+	}
+	switch {
+	case p.Topology == FromBGP && c.node.BGP == nil:
+		c.conflict("protect.topology", "the topology is to come by BGP, which this node does not speak",
+			`add "bgp:" with a neighbor whose families include link-state, or name a file`)
+	case p.Topology != FromBGP && !path.IsAbs(p.Topology):
+		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology), "write it from / on, or bgp")
+	}
+	if p.Probe.Interval != 0 {
+		c.wait("protect.probe.interval", p.Probe.Interval, minProbe, maxProbe, ", or 0 for no probes")
+		c.number("protect.probe.missed", "missed", p.Probe.Missed, 1, maxMissed)
+		c.number("protect.probe.good", "good", p.Probe.Good, 1, maxMissed)
+	}
+	c.number("protect.bound", "bound in permille", p.BoundPermille, 1, 1000)
+	c.count("protect.links", "links", len(p.Links), maxLocalLinks)
+	interfaces := unique[string]{}
+	for i, l := range p.Links {
+		where := fmt.Sprintf("protect.links[%d]", i)
+		c.interfaceName(join(where, "interface"), l.Interface)
+		if _, taken := interfaces.add(l.Interface, l.Link); taken {
+			c.conflict(join(where, "interface"), fmt.Sprintf("interface %q is given twice", l.Interface), "delete one of the two")
+		}
+		if from, to, ok := strings.Cut(l.Link, ">"); !ok || from == "" || to == "" {
+			c.invalid(join(where, "link"), fmt.Sprintf("%q is no link", l.Link),
+				`write it like "R1>R2", or "R1>R2#1" for the second of parallel ones`)
+		}
+	}
+	c.count("protect.protections", "protections", len(p.Protections), maxProtections)
+	names, flows := unique[string]{}, unique[int]{}
+	for i, protection := range p.Protections {
+		where := fmt.Sprintf("protect.protections[%d]", i)
+		if _, taken := names.add(protection.Name, protection.Name); taken {
+			c.conflict(join(where, "name"), fmt.Sprintf("protection %q is given twice", protection.Name), "rename or delete one of the two")
+		}
+		c.protection(where, protection)
+		for _, f := range protection.Flows() {
+			if owner, taken := flows.add(f, protection.Name); taken {
+				c.conflict(join(where, "flow"), fmt.Sprintf("flow %d is that of protection %q, too", f, owner),
+					fmt.Sprintf("leave %d flows to each, or write none", ProtectionFlows))
+				break
+			}
+		}
+	}
+}
+
+func (c *checker) protection(where string, p Protection) {
+	c.name(join(where, "name"), "protection", p.Name)
+	if p.To == c.node.Protect.Node {
+		c.invalid(join(where, "to"), fmt.Sprintf("the traffic leaves at %q, where it enters", p.To), "name another node of the topology")
+	}
+	c.number(join(where, "copies"), "copies", p.Copies, 1, maxProtectionPaths)
+	c.number(join(where, "spares"), "spares", p.Spares, 0, maxProtectionPaths)
+	if p.Copies+p.Spares > maxProtectionPaths {
+		c.invalid(join(where, "spares"), fmt.Sprintf("%d copies and %d spares are more than a protection has", p.Copies, p.Spares),
+			fmt.Sprintf("ask for at most %d paths together", maxProtectionPaths), join(where, "copies"))
+	}
+	word(c, join(where, "disjoint"), "disjointness", p.Disjoint, disjointnesses)
+	word(c, join(where, "model"), "model", p.Model, pathModels)
+	word(c, join(where, "redundancy"), "redundancy", p.Redundancy, redundancies)
+	c.number(join(where, "sids"), "sids", p.SIDs, 1, maxProtectionSIDs)
+	c.number(join(where, "flow"), "flow", p.Flow, 1, maxProtectionFlow)
+	if mtu := p.InnerMTU(c.node.Domain); p.SIDs <= maxProtectionSIDs && mtu < minInnerMTU {
+		c.invalid(join(where, "sids"), fmt.Sprintf("lists of %d SIDs leave %d of the %d bytes that the domain carries, less than "+
+			"IPv6 needs", p.SIDs, mtu, c.node.Domain.MTU), "write domain.mtu if links carry more, or fewer sids", "domain.mtu")
+	}
+	if c.node.Headend != nil {
+		for _, policy := range c.node.Headend.Policies {
+			if policy.Name == p.Name {
+				c.conflict(join(where, "name"), fmt.Sprintf("a policy is called %q, too", p.Name), "rename one of the two",
+					"headend.policies")
+			}
+		}
+	}
+	if len(p.Matches) == 0 || len(p.Matches) > mostProtectionMatch {
+		c.invalid(join(where, "match"), fmt.Sprintf("%d matches choose the traffic", len(p.Matches)),
+			fmt.Sprintf(`write 1 to %d, like "- {destination: 2001:db8:7::/48, protocol: udp}"`, mostProtectionMatch))
+	}
+	for i, m := range p.Matches {
+		m.Policy = p.Name
+		c.rule(fmt.Sprintf("%s.match[%d]", where, i), m, unique[string]{p.Name: p.Name})
+	}
+}

@@ -32,6 +32,7 @@ var familyNumbers = map[config.Family]*api.Family{
 	config.IPv6Unicast: {Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_UNICAST},
 	config.VPNv4:       {Afi: api.Family_AFI_IP, Safi: api.Family_SAFI_MPLS_VPN},
 	config.VPNv6:       {Afi: api.Family_AFI_IP6, Safi: api.Family_SAFI_MPLS_VPN},
+	config.LinkState:   {Afi: api.Family_AFI_LS, Safi: api.Family_SAFI_LS},
 }
 
 // peer is the session of a neighbor as GoBGP configures it.

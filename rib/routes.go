@@ -37,6 +37,24 @@ func (s *Speaker) Routes() ([]membership.Route, []membership.Refusal, error) {
 	return routes, refused, nil
 }
 
+// LinkState lists the routes of family link-state that are here now, for package linkstate to read: the best of each.
+func (s *Speaker) LinkState() ([]*apiutil.Path, error) {
+	var routes []*apiutil.Path
+	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: bgp.RF_LS}
+	err := s.server.ListPath(request, func(_ bgp.NLRI, paths []*apiutil.Path) {
+		for _, p := range paths {
+			if p.Best {
+				routes = append(routes, p)
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bgp: list link-state routes: %w", err)
+	}
+	return routes, nil
+}
+
 // Sessions says what each neighbor's word is worth.
 func Sessions(peers []Peer) map[netip.Addr]membership.Session {
 	sessions := make(map[netip.Addr]membership.Session, len(peers))

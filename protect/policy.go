@@ -1,0 +1,45 @@
+package protect
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"sextant/steer"
+)
+
+// Installation says how a protection is known to the data plane.
+type Installation struct {
+	Name      string
+	FirstFlow uint32           // by which the egress knows packets of the first slot; each that follows has one more
+	Egress    netip.Addr       // the SID at the egress that merges copies, or decapsulates
+	Form      steer.Redundancy // how copies are numbered
+}
+
+// ListName is how the list in a slot is called.
+func ListName(slot int) string { return fmt.Sprintf("path%d", slot+1) }
+
+// Segments are what packets over a path are sent to, one after the other: the last SID is the egress's function instead of its node
+// SID.
+func (p Path) Segments(egress netip.Addr) []netip.Addr {
+	if len(p.SIDs) == 0 {
+		return []netip.Addr{egress}
+	}
+	return append(slices.Clone(p.SIDs[:len(p.SIDs)-1]), egress)
+}
+
+// Policy is what the head-end does now. Without a list that carries it has no valid path.
+func (s State) Policy(n Installation) steer.Policy {
+	path := steer.CandidatePath{Name: "carrying", Action: steer.Mirror, LeastLists: 1}
+	if s.Intent.Copies == 1 {
+		path.Action = steer.Path
+	}
+	for _, i := range s.Carrying() {
+		l := steer.List{Name: ListName(i), Segments: s.Slots[i].Path.Segments(n.Egress), Reduced: true, Redundancy: n.Form}
+		if n.Form != steer.None {
+			l.Flow = n.FirstFlow + uint32(i)
+		}
+		path.Lists = append(path.Lists, l)
+	}
+	return steer.Policy{Name: n.Name, Paths: []steer.CandidatePath{path}}
+}

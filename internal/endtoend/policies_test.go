@@ -2,6 +2,7 @@ package endtoend_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"sextant/agent"
 	"sextant/agent/api"
 	"sextant/config"
 )
@@ -141,6 +143,7 @@ func upPolicies(t *testing.T) *agents {
 		t.Fatal(err)
 	}
 	plain := regexp.MustCompile(`, wire: user, delay: \dms`).ReplaceAllString(string(text), "")
+	plain = strings.ReplaceAll(plain, "skew: 50ms}", "skew: 50ms, reset: 1h}") // nothing is forgotten for mere silence
 	return upText(t, "policies.yaml", strings.Replace(plain, "name: policies", "name: NAME", 1))
 }
 
@@ -243,5 +246,93 @@ func TestStreamsOverCutPaths(t *testing.T) {
 		if m.DuplicatePackets == 0 || m.Paths[0].Packets != 0 || m.PassedPackets+m.MissingPackets != m.ExpectedPackets || m.RoguePackets != 0 {
 			t.Errorf("at the %s: %+v", node, m)
 		}
+	}
+}
+
+// A head-end whose tables were unloaded begins its numbers afresh, in another epoch: the egress takes them at once, and drops none for the
+// numbers that it remembers.
+func TestNumbersBeginAfresh(t *testing.T) {
+	a := upPolicies(t)
+	const count = 100
+	send := func() {
+		t.Helper()
+		s := a.startStream()
+		for s.sent.Load() < count {
+			time.Sleep(streamInterval)
+		}
+		if lost, doubled := s.stop(); lost != 0 || doubled != 0 {
+			t.Errorf("%d datagrams are lost and %d came twice", lost, doubled)
+		}
+	}
+	send()
+	before := a.mergedAt("egress")
+	a.kill()
+	n, err := a.lab.Node("ingress")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside(t, a.lab, "ingress", func() error { return agent.Unload(n.BPF) })
+	a.start()
+	a.ready()
+	send()
+	after := a.mergedAt("egress")
+	if after.PassedPackets < before.PassedPackets+count || after.Resets <= before.Resets || after.OldEpochPackets != 0 || after.RoguePackets != 0 {
+		t.Errorf("before the head-end began afresh %+v, after it %+v", before, after)
+	}
+}
+
+// A dead path, which costs no packet, is told as a warning, an event and a metric; so is its return.
+func TestSilentPathIsTold(t *testing.T) {
+	a := upPolicies(t)
+	s := a.startStream()
+	var events []string
+	watched, end := context.WithCancel(t.Context())
+	told := make(chan error, 1)
+	go func() {
+		told <- a.client("egress").Monitor(watched, 100*time.Millisecond, func(sample api.Sample) error {
+			for _, e := range sample.Events {
+				events = append(events, e.String())
+			}
+			return nil
+		})
+	}()
+	warned := func(want bool) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+			status, err := a.client("egress").Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := strings.Contains(strings.Join(status.Warnings, "\n"), "the path of flow 1 has been silent for"); is == want {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("warnings %q", status.Warnings)
+			}
+		}
+	}
+	metric := func(want string) {
+		t.Helper()
+		text, err := a.client("egress").MetricsText(t.Context())
+		if line := `sextant_merge_path_silent{flow="1",sid="fcbb:bb00:2:f::/80"} ` + want; err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("no line %q in the metrics, error %v", line, err)
+		}
+	}
+	warned(false)
+	a.cut("p1", true)
+	warned(true)
+	metric("1")
+	a.cut("p1", false)
+	warned(false)
+	metric("0")
+	if lost, doubled := s.stop(); lost != 0 || doubled != 0 {
+		t.Errorf("%d datagrams are lost and %d came twice", lost, doubled)
+	}
+	time.Sleep(stageTime) // for the last event to come
+	end()
+	<-told
+	text := strings.Join(events, "\n")
+	if !strings.Contains(text, "sid fcbb:bb00:2:f::/80: flow 1: silent (nothing has come by this path for") || !strings.Contains(text, "flow 1: back") {
+		t.Errorf("events:\n%s", text)
 	}
 }

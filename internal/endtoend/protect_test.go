@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,7 +19,6 @@ import (
 	"sextant/agent/api"
 	"sextant/impair"
 	"sextant/lab"
-	"sextant/topology"
 	"sextant/topology/format"
 )
 
@@ -27,42 +28,15 @@ const (
 	packetInterval   = time.Millisecond
 )
 
-// protected is the lab of protect.yaml with its head-end r1 and its egress r7.
+// protected is the lab of examples/protect.yaml with its head-end r1 and its egress r7.
 type protected struct {
+	*agents
 	t        *testing.T
-	lab      *lab.Lab
 	headend  *api.Client
 	sent     atomic.Uint64
 	arrived  map[uint64]int // by number, how often
 	stop     context.CancelFunc
 	finished chan struct{}
-}
-
-// ladderGraph is what the head-end knows of the network: four paths of three links. The first ones are quicker.
-func ladderGraph(t *testing.T) string {
-	t.Helper()
-	b := topology.NewBuilder("ladder", time.Microsecond)
-	node := func(name, sid string) topology.Node {
-		v, err := b.AddNode(topology.NodeSpec{Name: name, SID: netip.PrefixFrom(netip.MustParseAddr(sid), 128)})
-		must(t, err)
-		return v
-	}
-	link := func(u, v topology.Node, delay int64) {
-		for _, ends := range [][2]topology.Node{{u, v}, {v, u}} {
-			_, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1], Weight: 10, Delay: delay, CapacityKbps: 10_000})
-			must(t, err)
-		}
-	}
-	r1, r7 := node("r1", "fcbb:bb00:1::"), node("r7", "fcbb:bb00:7::")
-	for i := 1; i <= 4; i++ {
-		near, far := node(fmt.Sprintf("b%d", i), fmt.Sprintf("fcbb:bb00:b%d::", i)), node(fmt.Sprintf("c%d", i), fmt.Sprintf("fcbb:bb00:c%d::", i))
-		link(r1, near, 10)
-		link(near, far, 1000+int64(i))
-		link(far, r7, 10)
-	}
-	text, err := format.Write(b.Build(), format.Edges)
-	must(t, err)
-	return string(text)
 }
 
 func must(t *testing.T, err error) {
@@ -74,33 +48,45 @@ func must(t *testing.T, err error) {
 
 func newProtected(t *testing.T) *protected {
 	t.Helper()
+	return newProtectedBy(t, func(*lab.Spec) {})
+}
+
+// newProtectedBy brings the lab up as it is after a change.
+func newProtectedBy(t *testing.T, change func(*lab.Spec)) *protected {
+	t.Helper()
 	needsRoot(t)
-	text, err := os.ReadFile("testdata/protect.yaml")
+	text, err := os.ReadFile("../../examples/protect.yaml")
 	must(t, err)
-	name := fmt.Sprintf("p%d", os.Getpid())
-	edges := strings.ReplaceAll(strings.TrimSpace(ladderGraph(t)), "\n", "\n          ")
-	spec, err := lab.Parse("protect.yaml", []byte(strings.NewReplacer("NAME", name, "EDGES", edges).Replace(string(text))))
+	spec, err := lab.Parse("protect.yaml", text)
 	must(t, err)
-	l, err := lab.Up(t.Context(), spec, lab.Options{})
+	spec.Name = fmt.Sprintf("p%d", os.Getpid())
+	change(spec)
+	p := &protected{
+		agents: &agents{t: t, processes: map[string]*os.Process{}}, t: t, arrived: map[uint64]int{}, finished: make(chan struct{}),
+	}
+	p.lab, err = lab.Up(t.Context(), spec, lab.Options{Events: func(e lab.Event) {
+		if started, ok := e.(lab.ProcessStarted); ok && started.Process == "sextant" {
+			p.processes[started.Node], _ = os.FindProcess(started.PID)
+		}
+	}})
 	must(t, err)
-	p := &protected{t: t, lab: l, arrived: map[uint64]int{}, finished: make(chan struct{})}
 	t.Cleanup(func() {
 		if t.Failed() {
-			log, _ := os.ReadFile(l.Log("r1", "sextant"))
+			log, _ := os.ReadFile(p.lab.Log("r1", "sextant"))
 			t.Logf("r1:\n%s", log)
 		}
-		must(t, lab.Down(name, nil))
+		p.agents.end()
+		must(t, lab.Down(spec.Name, nil))
 	})
-	r1, err := l.Node("r1")
-	must(t, err)
-	p.headend = api.NewClient(filepath.Join(r1.Dir, "agent.sock"))
+	p.headend = p.client("r1")
+	p.awaitTopology()
 	return p
 }
 
 func spec(copies, spares int) api.ProtectionSpec {
 	return api.ProtectionSpec{
 		From: "r1", To: "r7", Egress: netip.MustParseAddr("fcbb:bb00:7:f::"), Copies: copies, Spares: spares, RateKbps: 2000,
-		Match: []api.Traffic{{Destination: "2001:db8:b::/64", Protocol: "udp"}},
+		Match: []api.Traffic{{Destination: "2001:db8:b::/64", Protocol: "udp"}}, Agent: netip.MustParseAddrPort("[fd00:5e::7]:9477"),
 	}
 }
 
@@ -182,8 +168,8 @@ func (p *protected) begin() {
 	}()
 }
 
-// end stops the stream and counts what did not arrive, and what arrived twice.
-func (p *protected) end() (sent, lost, twice uint64) {
+// finish stops the stream and counts what did not arrive, and what arrived twice.
+func (p *protected) finish() (sent, lost, twice uint64) {
 	p.stop()
 	<-p.finished
 	sent = p.sent.Load()
@@ -198,10 +184,19 @@ func (p *protected) end() (sent, lost, twice uint64) {
 	return sent, lost, twice
 }
 
+// lostNothing ends the stream, of which every packet must have come once.
+func (p *protected) lostNothing() {
+	p.t.Helper()
+	sent, lost, twice := p.finish()
+	p.t.Logf("%d packets, %d lost, %d twice", sent, lost, twice)
+	if lost != 0 || twice != 0 || sent < 50 {
+		p.t.Errorf("of %d packets %d were lost and %d came twice", sent, lost, twice)
+	}
+}
+
 // A path is cut under a stream of 1,000 packets per second: with two copies no packet is lost, and a replacement is installed.
 func TestCutUnderTwoCopies(t *testing.T) {
 	p := newProtected(t)
-	p.await2()
 	view, err := p.headend.Protect(t.Context(), "video", spec(2, 0), false)
 	must(t, err)
 	if view.Proof == "" || len(view.Paths) != 2 {
@@ -210,6 +205,9 @@ func TestCutUnderTwoCopies(t *testing.T) {
 	p.await("both paths answer", answered(2))
 	p.begin()
 	time.Sleep(300 * time.Millisecond)
+	p.await("the egress has told of copies", func(x api.Protection) bool {
+		return x.Paths[0].CopyDelayMs != nil && *x.Paths[0].CopyDelayMs > 0 && x.Paths[1].CopyDelayMs != nil
+	})
 	began := time.Now()
 	p.cut("1", true)
 	after := p.await("a replacement carries", func(x api.Protection) bool { return routers(x) == "23" && answered(2)(x) })
@@ -217,19 +215,19 @@ func TestCutUnderTwoCopies(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	p.cut("1", false)
 	p.await("the quicker path carries again", func(x api.Protection) bool { return routers(x) == "12" && answered(2)(x) })
-	sent, lost, twice := p.end()
-	t.Logf("%d packets, %d lost, %d twice", sent, lost, twice)
-	if lost != 0 || twice != 0 || sent < 500 {
-		t.Errorf("of %d packets %d were lost and %d came twice", sent, lost, twice)
-	}
+	p.lostNothing()
 }
 
-// await2 waits until the head-end has read its topology.
-func (p *protected) await2() {
+// awaitTopology waits until the head-end has read its topology.
+func (p *protected) awaitTopology() {
 	p.t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if topology, err := p.headend.Topology(p.t.Context()); err == nil && topology.NodeLink != "" {
-			return
+			g, err := format.Read(format.File{Name: "network", Text: []byte(topology.NodeLink)}, format.Options{Format: format.NodeLink})
+			must(p.t, err)
+			if g.Nodes() == 10 && g.Edges() == 24 {
+				return
+			}
 		}
 		if time.Now().After(deadline) {
 			p.t.Fatal("the head-end has read no topology")
@@ -252,7 +250,6 @@ func answered(paths int) func(api.Protection) bool {
 // With three copies any two paths may be cut at once.
 func TestAnyTwoCutsUnderThreeCopies(t *testing.T) {
 	p := newProtected(t)
-	p.await2()
 	_, err := p.headend.Protect(t.Context(), "video", spec(3, 0), false)
 	must(t, err)
 	p.await("all paths answer", answered(3))
@@ -271,9 +268,129 @@ func TestAnyTwoCutsUnderThreeCopies(t *testing.T) {
 		}
 	}
 	p.await("three paths carry", func(x api.Protection) bool { return routers(x) == "123" && answered(3)(x) })
-	sent, lost, twice := p.end()
-	t.Logf("%d packets, %d lost, %d twice", sent, lost, twice)
-	if lost != 0 || twice != 0 {
-		t.Errorf("of %d packets %d were lost and %d came twice", sent, lost, twice)
+	p.lostNothing()
+}
+
+// What the topology's file says, and a local link that goes down, move paths without a packet lost; and what can't be promised is
+// refused with the reason.
+func TestProtectionFollowsTheTopology(t *testing.T) {
+	p := newProtected(t)
+	_, err := p.headend.Protect(t.Context(), "video", spec(2, 1), false)
+	must(t, err)
+	p.await("all paths answer", func(x api.Protection) bool { return routers(x) == "12" && answered(2)(x) && len(x.Paths) == 3 })
+	p.begin()
+	r1, err := p.lab.Node("r1")
+	must(t, err)
+	file := filepath.Join(r1.Dir, "network.edges")
+	whole, err := os.ReadFile(file)
+	must(t, err)
+	var less []string
+	for line := range strings.Lines(string(whole)) {
+		if !strings.Contains(line, "b2 -- c2 ") {
+			less = append(less, line)
+		}
 	}
+	replace := func(text string) {
+		must(t, os.WriteFile(file+"~", []byte(text), 0o644))
+		must(t, os.Rename(file+"~", file))
+	}
+	replace(strings.Join(less, ""))
+	p.await("paths leave the link that is gone", func(x api.Protection) bool { return routers(x) == "13" && answered(2)(x) })
+	began := time.Now()
+	ip := func(command string) { must(t, p.lab.Exec("r1", exec.Command("ip", strings.Fields(command)...))) }
+	ip("link set b1 down")
+	after := p.await("paths leave the local link that is down, and there is no spare", func(x api.Protection) bool {
+		return routers(x) == "34" && answered(2)(x) && x.Reason != ""
+	})
+	t.Logf("a local link went down: the spare took over %v later", after.Changed.Sub(began).Round(time.Millisecond/10))
+	replace(string(whole))
+	p.await("the link that came back is used", func(x api.Protection) bool { return routers(x) == "23" && answered(2)(x) })
+	p.lostNothing()
+	for want, change := range map[string]func(*api.ProtectionSpec){
+		"5 copies from r1 to r7: there are 3 link-disjoint paths only: the ends are parted by links": func(s *api.ProtectionSpec) { s.Copies = 5 },
+		"link b2>c2 would carry 9.001 Mbit/s, and 80.0 % of its 10 Mbit/s is the bound":              func(s *api.ProtectionSpec) { s.RateKbps = 7001 },
+		"traffic enters at node \"r1\" of the topology, not at \"b1\"":                               func(s *api.ProtectionSpec) { s.From = "b1" },
+		"topology network has no node \"r9\"":                                                        func(s *api.ProtectionSpec) { s.To = "r9" },
+	} {
+		other := spec(2, 0)
+		other.Match[0].Destination = "2001:db8:c::/64"
+		change(&other)
+		if _, err := p.headend.Protect(t.Context(), "other", other, true); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("refused with %v; want %s", err, want)
+		}
+	}
+}
+
+// An agent that is killed leaves the paths as they are, and the one that follows goes on with what it was asked for.
+func TestProtectionOutlivesItsAgent(t *testing.T) {
+	p := newProtected(t)
+	_, err := p.headend.Protect(t.Context(), "video", spec(2, 1), false)
+	must(t, err)
+	p.await("all paths answer", func(x api.Protection) bool { return answered(2)(x) && len(x.Paths) == 3 })
+	p.begin()
+	time.Sleep(100 * time.Millisecond)
+	p.kill()
+	time.Sleep(100 * time.Millisecond)
+	p.start()
+	p.ready()
+	p.await("all paths answer again", func(x api.Protection) bool { return routers(x) == "12" && answered(2)(x) && len(x.Paths) == 3 })
+	p.cut("1", true)
+	p.await("the spare carries", func(x api.Protection) bool { return routers(x) == "23" && answered(2)(x) })
+	p.lostNothing()
+	_, err = p.headend.DeleteProtection(t.Context(), "video")
+	must(t, err)
+	if left, err := p.headend.Protections(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("after it was deleted: %+v, %v", left, err)
+	}
+}
+
+// If no probe comes back over any path, their way back is suspected, and nothing is switched off: traffic goes on.
+func TestLostWayBackSwitchesNothingOff(t *testing.T) {
+	p := newProtected(t)
+	_, err := p.headend.Protect(t.Context(), "video", spec(2, 1), false)
+	must(t, err)
+	p.await("all paths answer", func(x api.Protection) bool { return answered(2)(x) && len(x.Paths) == 3 })
+	p.begin()
+	must(t, p.lab.Exec("r7", exec.Command("ip", "link", "set", "back", "down")))
+	silent := p.await("the way back is suspected", func(x api.Protection) bool { return x.State == api.Suspended })
+	if routers(silent) != "12" || !strings.Contains(silent.Reason, "r7") {
+		t.Errorf("while the way back is lost: %+v", silent)
+	}
+	time.Sleep(200 * time.Millisecond)
+	p.lostNothing()
+}
+
+// The topology comes by BGP-LS from a router, with the SIDs of its nodes, and so do its changes.
+func TestProtectionOnATopologyByBGP(t *testing.T) {
+	p := newProtectedBy(t, func(s *lab.Spec) {
+		for i := range s.Nodes {
+			switch n := &s.Nodes[i]; n.Name {
+			case "r1":
+				n.Sextant = regexp.MustCompile(`topology: .*`).ReplaceAllString(n.Sextant, "topology: bgp") + `
+bgp:
+  asn: 64512
+  routerID: 192.0.2.1
+  listen: "[fd00:5e::1]:179"
+  neighbors: [{address: "fd00:5e::7", asn: 64512, local: "fd00:5e::1", families: [link-state]}]
+`
+			case "r7":
+				n.Processes = append(n.Processes, lab.ProcessSpec{
+					Name: "bgp", Command: lab.Command{Args: []string{"{self}", "linkstate", "fd00:5e::7", "fd00:5e::1", "{dir}/without"}},
+				})
+			}
+		}
+	})
+	view, err := p.headend.Protect(t.Context(), "video", spec(2, 0), false)
+	must(t, err)
+	if got := routers(view); got != "12" || view.Paths[0].DelayUnit != "us" || view.Paths[0].Delay != 1021 {
+		t.Errorf("over %s: %+v", got, view.Paths)
+	}
+	p.await("all paths answer", answered(2))
+	p.begin()
+	r7, err := p.lab.Node("r7")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(r7.Dir, "without"), []byte("1"), 0o644))
+	p.await("paths leave a link that is withdrawn", func(x api.Protection) bool { return routers(x) == "23" && answered(2)(x) })
+	time.Sleep(100 * time.Millisecond)
+	p.lostNothing()
 }

@@ -33,7 +33,6 @@ type walker struct {
 	offset       []asm.RawInstructionOffset
 	function     map[string]int // where a function begins
 	state        []int
-	source       string // the latest line of C
 	faults       []string
 }
 

@@ -36,7 +36,7 @@ type Response struct {
 	AtMs    float64        `json:"atMs"` // when it was meant to be sent, since the start
 	Ms      float64        `json:"ms"`   // from then until its end, good or bad
 	Class   workload.Class `json:"class"`
-	Server  string         `json:"server,omitempty"` // who answered, by its X-Server header
+	Server  string         `json:"server,omitempty"`  // who answered, by its X-Server header
 	Failure string         `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
 }
 

@@ -25,8 +25,8 @@ type Machine[J any] struct {
 	cores    float64
 	workers  int
 	now      time.Duration
-	attained float64 // virtual time, in nanoseconds of CPU
-	started  uint64  // jobs that have begun to run, so that ties end in order of start
+	attained float64   // virtual time, in nanoseconds of CPU
+	started  uint64    // jobs that have begun to run, so that ties end in order of start
 	running  []task[J] // a binary heap by the end of the jobs
 	waiting  []task[J] // in order of arrival, from first on
 	first    int

@@ -25,7 +25,7 @@ formatted() {
 
 mapfile -t c_files < <(find bpf -name '*.[ch]' | sort)
 mapfile -t shell_files < <(
-	find . -name .git -prune -o -name testdata -prune -o -name '*.sh' -print | sort
+	find . -name .git -prune -o -name .cache -prune -o -name testdata -prune -o -name '*.sh' -print | sort
 	find .ci -type f
 )
 

@@ -213,7 +213,7 @@ func (p *ipvs) sid() (netip.Addr, error) {
 	sid, err := config.ParseSID(strings.Trim(text, "[]"))
 	if err != nil {
 		return sid, fmt.Errorf("real server %s: a backend is named by the SID of its host (see there: sextant sid list); "+
-			"write -r fcbb:bb00:1::", p.server)
+			"write -r and the SID, like -r fcbb:bb00:1:: -w 1", p.server)
 	}
 	return sid, nil
 }

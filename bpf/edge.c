@@ -10,6 +10,7 @@
 #include "include/inner.h"
 #include "include/limit.h"
 #include "include/nexthop.h"
+#include "include/quiclb.h"
 #include "include/service.h"
 #include "include/srh.h"
 #include "include/take.h"
@@ -229,6 +230,39 @@ static __always_inline __u32 chain_visits(const struct chain *chain, const struc
 	return is_first_syn(p) ? chain->candidates : chain->length;
 }
 
+/* A chain of one: the backend that a QUIC connection ID names. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct chain);
+} owners SEC(".maps");
+
+/*
+ * The chain of a packet of a QUIC service, and how many of it the packet visits. A connection ID that a server gave out leads to
+ * that server alone, which takes it. Others are the client's own: they go along the bucket's chain, as TCP does.
+ */
+static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct packet *p, __u32 service,
+						struct chain *chain, __u32 *visits)
+{
+	__u32 zero = 0, backend = 0;
+	struct chain *owner;
+
+	if (p->fragment)
+		return chain;
+	if (!p->icmp)
+		backend = quic_owner(ctx, p, service);
+	owner = backend ? bpf_map_lookup_elem(&owners, &zero) : 0;
+	if (!owner) {
+		*visits = quic_opens(ctx, p) ? chain->candidates : chain->length;
+		return chain;
+	}
+	owner->ids[0] = bpf_htons(backend);
+	owner->length = 1;
+	*visits = 1;
+	return owner;
+}
+
 /* First destination of the path. */
 static __always_inline bool first_segment(const struct chain *chain, __u32 n, struct address *destination)
 {
@@ -337,6 +371,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (!chain)
 		return drop(REASON_NO_BACKEND);
 	n = chain_visits(chain, p);
+	if (p->flow.protocol != IPPROTO_TCP && service->quic)
+		chain = quic_chain(ctx, p, service->index, chain, &n);
 	if (n == 0 || n > CHAIN_MAX || chain->length == 0 || !first_segment(chain, n, &destination))
 		return drop(REASON_NO_BACKEND);
 

@@ -10,9 +10,11 @@
 #include "include/backlog.h"
 #include "include/inner.h"
 #include "include/nexthop.h"
+#include "include/quicflow.h"
 #include "include/refusal.h"
 #include "include/signals.h"
 #include "include/socket.h"
+#include "include/sockops.h"
 #include "include/srh.h"
 #include "include/take.h"
 
@@ -89,6 +91,9 @@ static __always_inline bool has_argument(const volatile struct local_sid *sid, c
 	return (destination->word[0] & ~sid->prefix.mask.word[0]) || (destination->word[1] & ~sid->prefix.mask.word[1]);
 }
 
+#define SERVICE_QUIC 0x80000000
+
+/* With SERVICE_QUIC for one of QUIC. */
 static __noinline __u32 service_index(const struct packet *p)
 {
 	struct service_key key = {
@@ -99,7 +104,9 @@ static __noinline __u32 service_index(const struct packet *p)
 	};
 	struct service *service = service_by_port(&key);
 
-	return service ? service->index : 0;
+	if (!service)
+		return 0;
+	return service->quic ? service->index | SERVICE_QUIC : service->index;
 }
 
 /* What remains of the outer headers once they are read. */
@@ -192,11 +199,40 @@ __noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f, c
 	return false;
 }
 
+/*
+ * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are for whoever has taken that. What comes
+ * here alone, because its connection ID says so, is taken.
+ */
+__noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer, const struct packet *p,
+			  __u32 service)
+{
+	bool left;
+	__u64 hash;
+
+	if (!f || !outer || !p)
+		return false;
+	left = outer->argument || segments_left(ctx, outer->srh);
+	hash = flow_hash(&settings.secret, &p->flow);
+	if (!quic_is_here(hash, settings.refusal_jiffies)) {
+		if (!quic_opens(ctx, p))
+			return !left;
+		if (left && !quic_has_server(ctx, p))
+			return false;
+		if (!takes_new_connection(ctx, f, outer, p, service))
+			return false;
+	}
+	if (!p->icmp)
+		quic_remember(hash);
+	return true;
+}
+
 static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
-				  const struct packet *p, bool candidates_left, __u32 service)
+				  const struct packet *p, bool candidates_left, __u32 service, bool quic)
 {
 	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 
+	if (unlikely(quic))
+		return takes_quic(ctx, f, outer, p, service);
 	if (!candidates_left) {
 		if (opens)
 			takes_new_connection(ctx, f, outer, p, service);
@@ -351,6 +387,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	bool left = outer->argument || segments_left(ctx, outer->srh);
 	struct host_traffic *t;
 	__u32 service;
+	bool quic;
 	int reason;
 
 	if (!offer && left)
@@ -361,8 +398,10 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	if (reason)
 		return drop(reason);
 	service = service_index(inner);
+	quic = service & SERVICE_QUIC;
+	service &= ~SERVICE_QUIC;
 	t = bpf_map_lookup_elem(&served, &service);
-	if (offer ? !takes(ctx, f, outer, inner, left, service) : is_stray(ctx, inner)) {
+	if (offer ? !takes(ctx, f, outer, inner, left, service, quic) : is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
 		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner->length);
@@ -514,35 +553,6 @@ int host_leave(struct __sk_buff *skb)
 	if (s)
 		s->resets++;
 	return TC_ACT_UNSPEC;
-}
-
-/* The service of a local socket, 0: none. */
-static __always_inline __u32 socket_service(struct bpf_sock_ops *ops)
-{
-	struct service_key key = {
-		.port = bpf_htons(ops->local_port),
-		.protocol = IPPROTO_TCP,
-	};
-	struct service *service;
-
-	if (ops->family == AF_INET) {
-		key.vip = address_from_ipv4(ops->local_ip4);
-		key.ipv4 = 1;
-	} else {
-		/* The context is read in 32-bit words: volatile keeps the compiler from joining them. */
-		volatile __u32 *word = ops->local_ip6;
-
-		key.vip.word[0] = (__u64)word[0] | (__u64)word[1] << 32;
-		key.vip.word[1] = (__u64)word[2] | (__u64)word[3] << 32;
-		key.ipv4 = is_ipv4_mapped(&key.vip); /* an IPv6 socket that serves IPv4 */
-	}
-	service = service_by_port(&key);
-	return service ? service->index : 0;
-}
-
-static __always_inline bool is_busy_state(__u32 state)
-{
-	return state == TCP_STATE_ESTABLISHED || state == TCP_STATE_CLOSE_WAIT;
 }
 
 /* Busy connections: counted from when they are established until the server closes (sockops, cgroup). */

@@ -17,6 +17,7 @@ import (
 	"sextant/forward/packettest"
 	"sextant/kernel"
 	"sextant/pool"
+	"sextant/quiclb"
 	"sextant/srv6"
 )
 
@@ -30,6 +31,7 @@ const (
 	benchBackends  = 100
 	benchFirstPort = 0x4000 // of each client address, which has 4096
 	benchOpen      = 10_000 // connections that are open on the host
+	benchQUIC      = 3      // the first service of QUIC
 
 	portsPerClient = 4096 // 1 << PORTS_LOG2 of bpf/bench.c
 )
@@ -162,6 +164,9 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
 	later[0].State = pool.Draining
 	generation, err := testPool(t, benchBuckets, 2, ids...).Next(later, 0)
 	must(t, err)
+	for i := range uint32(3) {
+		must(t, e.SetChains(benchQUIC+i, generation))
+	}
 	for i, key := range []ServiceKey{
 		{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, {VIP: hostVIPv4, Port: hostPort, Protocol: 6}, {VIP: hostVIPv6, Port: hostPort, Protocol: 17},
 	} {
@@ -179,6 +184,15 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 		return benchRow{name: name, program: e.programs[External], frame: benchArriving(t, p, flows), verdict: xdpTransmit, counted: benchOutcome(t, e.collection, "transmitted")}
 	}
 	udp := packettest.Packet{Src: benchClientV6, Dst: hostVIPv6, SrcPort: benchFirstPort, DstPort: hostPort, Protocol: layers.IPProtocolUDP, Payload: make([]byte, 24)}
+	quic := func(name string, c quiclb.Config) benchRow {
+		must(t, carrier.SetQUIC(benchQUIC+uint32(c.Rotation), []quiclb.Config{c}, []uint16{1}))
+		key := ServiceKey{VIP: hostVIPv6, Port: quicPort + uint16(c.Rotation), Protocol: 17}
+		must(t, carrier.SetService(key, benchQUIC+uint32(c.Rotation)))
+		p := udp
+		p.DstPort, p.Payload = key.Port, packettest.QUICShort(packettest.ServerConnectionID(t, c, 1))
+		return of("edge, QUIC, connection ID "+name+", 131,072 flows", carrier, p, 1<<17)
+	}
+	key := make([]byte, quiclb.KeyLength)
 	return []benchRow{
 		of("edge, IPv6, 1 flow", carrier, benchACK(benchClientV6, hostVIPv6), 1),
 		of("edge, IPv6, 16,384 flows", carrier, benchACK(benchClientV6, hostVIPv6), 1<<14),
@@ -193,6 +207,9 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 		of("edge, SRH, 131,072 flows", srh, benchACK(benchClientV6, hostVIPv6), 1<<17),
 		of("edge, SRH, new flow", srh, benchSYN(benchClientV6, hostVIPv6), 1<<20),
 		of("edge, UDP, 131,072 flows", carrier, udp, 1<<17),
+		quic("in clear", quiclb.Config{Rotation: 0, ServerIDLength: 2, NonceLength: 6}),
+		quic("in a single pass", quiclb.Config{Rotation: 1, ServerIDLength: 4, NonceLength: 12, Key: key}),
+		quic("in four passes", quiclb.Config{Rotation: 2, ServerIDLength: 2, NonceLength: 6, Key: key}),
 		{
 			name: "edge, ICMP error about a flow, 131,072 flows", program: carrier.programs[External], frame: benchError(t, 1<<17),
 			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "transmitted"),

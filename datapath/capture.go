@@ -18,6 +18,9 @@ import (
 // CaptureMax is how many bytes of a frame can be captured.
 const CaptureMax = captureMax
 
+// captureMin is the shortest piece of a frame that is kept: an Ethernet header.
+const captureMin = 14
+
 // captureRoom is the size of the ring buffer in bytes, a power of two: some 30,000 small frames.
 const captureRoom = 8 << 20
 
@@ -102,7 +105,7 @@ func newCapture(running *collection) *Capture {
 // add loads a program that captures, for an interface; it does not run yet.
 func (c *Capture) add(spec *ebpf.CollectionSpec, name string, plain *ebpf.Program, dir, iface string, bytes int) error {
 	spec.Maps["captured"].MaxEntries = captureRoom
-	if err := spec.Variables["capture_bytes"].Set(uint32(min(max(bytes, 1), CaptureMax))); err != nil {
+	if err := spec.Variables["capture_bytes"].Set(uint32(min(max(bytes, captureMin), CaptureMax))); err != nil {
 		return err
 	}
 	programs, err := c.load(spec)

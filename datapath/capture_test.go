@@ -57,7 +57,7 @@ func TestCaptureEqualsProgram(t *testing.T) {
 	if linkedProgram(t, w, "edge", "near") == plain {
 		t.Error("the plain program runs while packets are captured")
 	}
-	generator := edgeGenerator(200, config)
+	generator := edgeGenerator(t, 200, config)
 	run := newRunner(capture.swaps[0].captures, w.near)
 	reasons, before := tally{}, drops(t, edges.program.collection)
 	for i := range min(*frames, 20_000) {

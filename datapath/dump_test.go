@@ -38,7 +38,7 @@ func TestDump(t *testing.T) {
 	for name, want := range map[string]string{
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
-		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"index":3},"cpu":-1}`,
+		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"index":3,"quic":0},"cpu":-1}`,
 	} {
 		entries, err := edge.Dump(name, 10)
 		if got := words(t, entries, err); !strings.Contains(got, want) {
@@ -52,7 +52,7 @@ func TestDump(t *testing.T) {
 	if chain := tables[0].Value.(map[string]any)["ids"].([]any); fmt.Sprint(chain[:2]) != "[1 2]" && fmt.Sprint(chain[:2]) != "[2 1]" {
 		t.Errorf("a chain has the ids %v", chain)
 	}
-	for _, none := range []string{"nonsense", "captured", ".rodata"} {
+	for _, none := range []string{"nonsense", "captured", ".rodata", "quic_configs"} {
 		if _, err := edge.Dump(none, 1); !errors.Is(err, ErrNoMap) {
 			t.Errorf("%s: %v", none, err)
 		}

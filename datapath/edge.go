@@ -90,6 +90,7 @@ type Edge struct {
 	programs map[Side]*ebpf.Program
 	chains   map[uint32]*tablePair // by the service's index
 	sids     map[uint16]netip.Addr // as the program knows them
+	quic     map[uint32]quicTables // by the service's index
 }
 
 // edgeState is taken over from the predecessor: counters, which run on.
@@ -104,6 +105,7 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 	}
 	e := &Edge{
 		collection: c, config: config, programs: map[Side]*ebpf.Program{}, chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
+		quic: map[uint32]quicTables{},
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -140,6 +142,9 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
 		return nil, err
 	}
+	if err := spec.Variables["aes_tables"].Set(newAESTables()); err != nil {
+		return nil, err
+	}
 	spec.Maps["tables"].InnerMap = tableSpec(e.config.Buckets)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
@@ -164,7 +169,7 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 
 // SetService points a service's packets at the chains and counters of index, from 0 to MaxServices-1.
 func (e *Edge) SetService(key ServiceKey, index uint32) error {
-	if err := e.maps["services"].Put(key.key(), service{Index: index}); err != nil {
+	if err := e.maps["services"].Put(key.key(), service{Index: index, QUIC: truth(len(e.quic[index].configs) > 0)}); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
 	vip := ServiceKey{VIP: key.VIP}

@@ -26,12 +26,17 @@ const (
 	edgeMapNewConnections   = "new_connections"
 	edgeMapNextHops         = "next_hops"
 	edgeMapOutcomes         = "outcomes"
+	edgeMapOwners           = "owners"
 	edgeMapPorts            = "ports"
+	edgeMapQuicConfigs      = "quic_configs"
+	edgeMapQuicScratches    = "quic_scratches"
+	edgeMapQuicServers      = "quic_servers"
 	edgeMapServiceTraffic   = "service_traffic"
 	edgeMapServices         = "services"
 	edgeMapSids             = "sids"
 	edgeMapTables           = "tables"
 	edgeProgEdge            = "edge"
+	edgeVarAesTables        = "aes_tables"
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
@@ -98,7 +103,11 @@ type edgeMapSpecs struct {
 	NewConnections *ebpf.MapSpec `ebpf:"new_connections"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
+	Owners         *ebpf.MapSpec `ebpf:"owners"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
+	QuicConfigs    *ebpf.MapSpec `ebpf:"quic_configs"`
+	QuicScratches  *ebpf.MapSpec `ebpf:"quic_scratches"`
+	QuicServers    *ebpf.MapSpec `ebpf:"quic_servers"`
 	ServiceTraffic *ebpf.MapSpec `ebpf:"service_traffic"`
 	Services       *ebpf.MapSpec `ebpf:"services"`
 	Sids           *ebpf.MapSpec `ebpf:"sids"`
@@ -109,6 +118,7 @@ type edgeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeVariableSpecs struct {
+	AesTables        *ebpf.VariableSpec `ebpf:"aes_tables"`
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
@@ -146,7 +156,11 @@ type edgeMaps struct {
 	NewConnections *ebpf.Map `ebpf:"new_connections"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
+	Owners         *ebpf.Map `ebpf:"owners"`
 	Ports          *ebpf.Map `ebpf:"ports"`
+	QuicConfigs    *ebpf.Map `ebpf:"quic_configs"`
+	QuicScratches  *ebpf.Map `ebpf:"quic_scratches"`
+	QuicServers    *ebpf.Map `ebpf:"quic_servers"`
 	ServiceTraffic *ebpf.Map `ebpf:"service_traffic"`
 	Services       *ebpf.Map `ebpf:"services"`
 	Sids           *ebpf.Map `ebpf:"sids"`
@@ -165,7 +179,11 @@ func (m *edgeMaps) Close() error {
 		m.NewConnections,
 		m.NextHops,
 		m.Outcomes,
+		m.Owners,
 		m.Ports,
+		m.QuicConfigs,
+		m.QuicScratches,
+		m.QuicServers,
 		m.ServiceTraffic,
 		m.Services,
 		m.Sids,
@@ -177,6 +195,7 @@ func (m *edgeMaps) Close() error {
 //
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeVariables struct {
+	AesTables        *ebpf.Variable `ebpf:"aes_tables"`
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`

@@ -11,7 +11,9 @@ import (
 
 	"sextant/forward"
 	"sextant/forward/packetgen"
+	"sextant/forward/packettest"
 	"sextant/pool"
+	"sextant/quiclb"
 	"sextant/srv6"
 )
 
@@ -70,6 +72,29 @@ var edgeServices = []ServiceKey{
 	{VIP: netip.MustParseAddr("198.51.100.80"), Port: 0, Protocol: 17},
 	{VIP: netip.MustParseAddr("2001:db8:80::81"), Port: 0, Protocol: 6},
 	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 443, Protocol: 6}, // without backends
+	{VIP: netip.MustParseAddr("2001:db8:80::81"), Port: 443, Protocol: 17},
+	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 4433, Protocol: 17},
+}
+
+// quicServices are those of the edge's services that are QUIC, and the backends which their connection IDs can name: also some that no chain has.
+var quicServices = map[uint32][]uint16{6: {backendNear, backendFar, backendNarrow, backendNear2}, 7: {backendNear2, backendBlackhole}}
+
+// quicCodecs are those of the shared configurations.
+func quicCodecs(t testing.TB) (codecs []*quiclb.Codec) {
+	for _, c := range packettest.QUICConfigs() {
+		codecs = append(codecs, packettest.QUICCodec(t, c))
+	}
+	return codecs
+}
+
+// connectionIDs are of all configurations and backends, and some that name nobody.
+func connectionIDs(t testing.TB) (all [][]byte) {
+	for _, c := range packettest.QUICConfigs() {
+		for id := uint16(1); id <= 8; id++ {
+			all = append(all, packettest.ServerConnectionID(t, c, id))
+		}
+	}
+	return append(all, []byte{0xff, 1, 2, 3, 4, 5, 6, 7, 8}, []byte{0xbf, 1, 2, 3})
 }
 
 // limitedService is which of the edge's services may get few new connections.
@@ -97,6 +122,8 @@ func edgePools(t testing.TB, buckets int) []*pool.Generation {
 		testPool(t, buckets, 3, backendNear, backendFar, backendBlackhole),
 		testPool(t, buckets, 1, backendNear),
 		testPool(t, buckets, 2),
+		testPool(t, buckets, 2, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, buckets, 2, backendNear, backendFar, backendNear2),
 	}
 	withPast, err := pools[0].Next([]pool.Backend{
 		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendUnresolved, Weight: 1},
@@ -146,6 +173,14 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		SID:            func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
 		NextHop:        w.modelNextHop,
 	}
+	model.QUIC = map[uint32]*forward.QUIC{}
+	for service, backends := range quicServices {
+		must(t, program.SetQUIC(service, packettest.QUICConfigs(), backends))
+		model.QUIC[service] = &forward.QUIC{Codecs: quicCodecs(t), Backends: map[uint16]struct{}{}}
+		for _, id := range backends {
+			model.QUIC[service].Backends[id] = struct{}{}
+		}
+	}
 	for i, key := range edgeServices {
 		must(t, program.SetService(key, uint32(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
@@ -175,8 +210,9 @@ func sidOf(t testing.TB, block srv6.Block, id uint16) netip.Addr {
 	return sid
 }
 
-func edgeGenerator(seed uint64, config EdgeConfig) *packetgen.Generator {
+func edgeGenerator(t testing.TB, seed uint64, config EdgeConfig) *packetgen.Generator {
 	world := packetgen.World{
+		ConnectionIDs:  connectionIDs(t),
 		Block:          config.Block.Prefix(),
 		Edge:           config.Source,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
@@ -208,9 +244,9 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int) {
 	name := fmt.Sprintf("encapsulation %d, side %d, seed %d", config.Encapsulation, config.Interfaces[0].Side, seed)
 	edges := newTwoEdges(t, w, config)
-	generator := edgeGenerator(seed, config)
+	generator := edgeGenerator(t, seed, config)
 	run := newRunner(edges.program.programs[config.Interfaces[0].Side], w.near)
-	reasons, forwarded := tally{}, 0
+	reasons, forwarded, owned := tally{}, 0, 0
 	for i := range count {
 		frame := generator.Next()
 		if len(frame) < 14 {
@@ -222,9 +258,15 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 		if want.Verdict == forward.Transmit || want.Verdict == forward.Redirect {
 			forwarded++
 		}
+		if len(want.Chain) == 1 && quicServices[edges.model.Services[want.Service]] != nil {
+			owned++
+		}
 		if !agree(t, frame, verdict, after, want) {
 			t.Fatalf("%s: frame %d", name, i)
 		}
+	}
+	if owned < count/100 {
+		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator misses", name, owned, count)
 	}
 	if forwarded < count/5 {
 		t.Errorf("%s: only %d of %d frames were forwarded: the generator misses", name, forwarded, count)

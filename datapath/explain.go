@@ -47,7 +47,8 @@ var memories = map[string]memory{
 	"reported": shared, "signals": shared,
 	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh, "served": fresh, "next_hops": fresh,
 	"captured": fresh, "capture_scratch": fresh,
-	"answers": fresh,
+	"answers":      fresh,
+	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 }
 
 // Explainer opens one for the program that runs on the interfaces of a side. Close it.

@@ -17,7 +17,7 @@ import (
 
 // TestEveryMapHasAMemory: for each map of the programs somebody has thought about what explaining packets does with it.
 func TestEveryMapHasAMemory(t *testing.T) {
-	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections"}
+	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows"}
 	for object, spec := range specs(t) {
 		if object != "edge" && object != "host" {
 			continue // not explained
@@ -47,7 +47,7 @@ func TestExplainEqualsProgram(t *testing.T) {
 			must(t, err)
 			defer x.Close()
 			model := func(frame []byte) forward.Result { return edges.model.Process(uint32(w.near), frame) }
-			generator := edgeGenerator(uint64(i)+100, config)
+			generator := edgeGenerator(t, uint64(i)+100, config)
 			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near), edges.program.collection, explainedFrames()/3+1, generator.Next, model)
 		})
 	}
@@ -58,7 +58,7 @@ func TestExplainEqualsProgram(t *testing.T) {
 		must(t, err)
 		defer x.Close()
 		model := func(frame []byte) forward.Result { return hosts.model.Process(uint32(w.near), 0, frame) }
-		generator := hostGenerator(100, connections, hosts.program.config)
+		generator := hostGenerator(t, 100, connections, hosts.program.config)
 		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection, explainedFrames(), generator.NextHost, model)
 	})
 }

@@ -53,10 +53,14 @@ type Host struct {
 	*collection
 	config   HostConfig
 	programs map[string]*ebpf.Program
+	quic     map[ServiceKey]bool
 }
 
-// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, and what SR_dyn has learnt.
-var hostState = []string{"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments"}
+// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, QUIC flows, and
+// what SR_dyn has learnt.
+var hostState = []string{
+	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments", "quic_flows",
+}
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
 var behaviors = map[srv6.Behavior]uint32{
@@ -77,7 +81,7 @@ func OpenHost(dir string, config HostConfig) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{collection: c, config: config}
+	h := &Host{collection: c, config: config, quic: map[ServiceKey]bool{}}
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err
@@ -175,7 +179,7 @@ func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
 	if err := h.maps["accept_policies"].Put(index, policy); err != nil {
 		return fmt.Errorf("set acceptance policy of service %v: %w", key, err)
 	}
-	if err := h.maps["services"].Put(key.key(), service{Index: index}); err != nil {
+	if err := h.maps["services"].Put(key.key(), service{Index: index, QUIC: truth(h.quic[key])}); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
 	return nil

@@ -27,6 +27,7 @@ const (
 	hostMapNextHops         = "next_hops"
 	hostMapOutcomes         = "outcomes"
 	hostMapPorts            = "ports"
+	hostMapQuicFlows        = "quic_flows"
 	hostMapRefusals         = "refusals"
 	hostMapReported         = "reported"
 	hostMapServed           = "served"
@@ -102,6 +103,7 @@ type hostMapSpecs struct {
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
+	QuicFlows      *ebpf.MapSpec `ebpf:"quic_flows"`
 	Refusals       *ebpf.MapSpec `ebpf:"refusals"`
 	Reported       *ebpf.MapSpec `ebpf:"reported"`
 	Served         *ebpf.MapSpec `ebpf:"served"`
@@ -149,6 +151,7 @@ type hostMaps struct {
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
+	QuicFlows      *ebpf.Map `ebpf:"quic_flows"`
 	Refusals       *ebpf.Map `ebpf:"refusals"`
 	Reported       *ebpf.Map `ebpf:"reported"`
 	Served         *ebpf.Map `ebpf:"served"`
@@ -169,6 +172,7 @@ func (m *hostMaps) Close() error {
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,
+		m.QuicFlows,
 		m.Refusals,
 		m.Reported,
 		m.Served,

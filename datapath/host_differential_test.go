@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"encoding/binary"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -25,7 +26,13 @@ var hostServices = []struct {
 	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, accept.Policy{Kind: accept.Always}, 9},
 	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, accept.Policy{Kind: accept.Average, Cores: 2}, 7},
 	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, 2},
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17}, accept.Policy{Kind: accept.Always}, 0}, // without a server
 }
+
+// quicPort is where a socket of UDP is bound.
+const quicPort = 8443
 
 // twoHosts is the program and its model, on the same tables and the same kernel sockets.
 type twoHosts struct {
@@ -81,6 +88,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 	busy := map[forward.ServiceKey]uint32{}
 	for i, s := range hostServices {
 		index := uint32(i + 1)
+		program.SetQUIC(s.key, s.key.Protocol == 17)
 		must(t, program.SetService(s.key, index, s.policy))
 		if s.policy.Reported {
 			must(t, program.Report(index, int(s.busy)))
@@ -92,20 +100,25 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 		if s.key.VIP.Is4() {
 			mss = config.TunnelMTU - tcpHeadersIPv4
 		}
-		model.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss)}
+		model.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
 		busy[key] = s.busy
 	}
+	server, err := net.ListenUDP("udp", &net.UDPAddr{Port: quicPort})
+	must(t, err)
+	t.Cleanup(func() { server.Close() })
+	model.HasServer = func(tuple flow.Tuple) bool { return tuple.DstPort == quicPort }
 	model.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
 	scout := *model
 	scout.Services = nil
 	return twoHosts{program: program, model: model, scout: scout}
 }
 
-func hostGenerator(seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
+func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
 	world := packetgen.World{
 		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
 		Connections:    connections,
+		ConnectionIDs:  connectionIDs(t),
 	}
 	for _, s := range config.SIDs {
 		if s.Behavior == srv6.EndOFFER {
@@ -130,9 +143,9 @@ func TestHostAgreesWithModel(t *testing.T) {
 	routeBackends(t)
 	sockets, connections := hostSockets(t, w)
 	hosts := newTwoHosts(t, w, sockets)
-	generator := hostGenerator(1, connections, hosts.program.config)
+	generator := hostGenerator(t, 1, connections, hosts.program.config)
 	run := newRunner(hosts.program.programs["host"], w.near)
-	reasons, offers := tally{}, map[forward.Offer]int{}
+	reasons, offers, ofQUIC := tally{}, map[forward.Offer]int{}, map[forward.Offer]int{}
 	for i := range *frames {
 		frame := generator.NextHost()
 		if len(frame) < 14 {
@@ -143,6 +156,9 @@ func TestHostAgreesWithModel(t *testing.T) {
 		verdict, after := run.run(t, frame)
 		reasons.add(want)
 		offers[want.Offer]++
+		if want.Service.Protocol == 17 {
+			ofQUIC[want.Offer]++
+		}
 		if !agree(t, frame, verdict, after, want) {
 			t.Fatalf("frame %d, offer %s, flow %+v", i, want.Offer, want.Flow)
 		}
@@ -153,6 +169,13 @@ func TestHostAgreesWithModel(t *testing.T) {
 	} {
 		if offers[offer] < *frames/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
+		}
+	}
+	for _, offer := range []forward.Offer{
+		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferNoService, forward.OfferNotHere,
+	} {
+		if ofQUIC[offer] < *frames/10000 {
+			t.Errorf("only %d of %d frames were QUIC with the outcome %s: the generator misses", ofQUIC[offer], *frames, offer)
 		}
 	}
 	for i, own := range hostServices {

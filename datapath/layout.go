@@ -53,6 +53,7 @@ type serviceKey struct {
 
 type service struct {
 	Index uint32
+	QUIC  uint32
 }
 
 type chain struct {

@@ -53,6 +53,10 @@ var twins = []struct {
 	{trafficBlock{}, "traffic_block", "edge"},
 	{newConnections{}, "new_connections", "edge"},
 	{limit{}, "limit", "edge"},
+	{aesTables{}, "aes_tables", "edge"},
+	{aesKey{}, "aes_key", "edge"},
+	{quicConfig{}, "quic_config", "edge"},
+	{quicServer{}, "quic_server", "edge"},
 	{acceptPolicy{}, "accept_policy", "host"},
 	{acceptState{}, "accept_state", "host"},
 	{Traffic{}, "traffic", "edge host"},
@@ -278,6 +282,7 @@ func TestEnums(t *testing.T) {
 		}},
 		{"host", "accept_kind", map[string]uint64{
 			"ACCEPT_ALWAYS": uint64(accept.Always), "ACCEPT_STATIC": uint64(accept.Static), "ACCEPT_DYNAMIC": uint64(accept.Dynamic),
+			"ACCEPT_AVERAGE": uint64(accept.Average),
 		}},
 		{"host", "behavior", map[string]uint64{
 			"BEHAVIOR_NONE":      0,

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 	"unsafe"
@@ -84,7 +85,7 @@ func (o *Order) Run(stop <-chan struct{}) error {
 	for {
 		select {
 		case <-stop:
-			return nil
+			return o.drain()
 		default:
 		}
 		now, err := monotonic()
@@ -106,6 +107,18 @@ func (o *Order) Run(stop <-chan struct{}) error {
 			return err
 		}
 	}
+}
+
+// drain makes packets pass as they come, and gives on what waits for others.
+func (o *Order) drain() error {
+	if err := o.merge.maps["order_alive"].Put(uint32(0), uint64(0)); err != nil {
+		return fmt.Errorf("end ordering: %w", err)
+	}
+	err := o.receive(orderHeartbeat / 10) // those that were on their way
+	for _, queue := range o.queues {
+		o.send(queue.Expire(math.MaxInt64))
+	}
+	return err
 }
 
 // receive waits for packets, and takes all there are.
@@ -161,5 +174,5 @@ func (o *Order) send(packets [][]byte) {
 	}
 }
 
-// Close ends ordering; packets pass as they come half a second later.
+// Close ends ordering. Without a Run that has returned, packets pass as they come half a second later.
 func (o *Order) Close() error { return errors.Join(unix.Close(o.in), unix.Close(o.out)) }

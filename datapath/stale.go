@@ -16,7 +16,9 @@ import (
 // programs with other instructions. To know the latter, it loads its own programs for a moment. No directory: no pins.
 func StalePins(node string) ([]doctor.Pin, error) {
 	var stale []doctor.Pin
-	for role, load := range map[string]func() (*ebpf.CollectionSpec, error){"edge": loadEdge, "host": loadHost} {
+	for role, load := range map[string]func() (*ebpf.CollectionSpec, error){
+		"edge": loadEdge, "host": loadHost, "headend": loadSteer, "merge": loadMerge,
+	} {
 		dir := filepath.Join(node, role)
 		pins, err := os.ReadDir(dir)
 		if os.IsNotExist(err) {

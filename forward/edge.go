@@ -34,6 +34,8 @@ type Edge struct {
 	Secret   flow.Secret             // of the flow hash
 	// NewConnections takes a service's token for a new connection, if there is one; nil: services get as many as come.
 	NewConnections func(service uint32) bool
+	// QUIC is about the services that are QUIC.
+	QUIC map[uint32]*QUIC
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
 
@@ -177,7 +179,7 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() && !e.NewConnections(service) {
 		return r.drop(ReasonNewConnections)
 	}
-	r.Chain = offered(e.Chains(service, r.Bucket), p)
+	r.Chain = e.offered(service, e.Chains(service, r.Bucket), p)
 	path, ok := e.path(r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)
@@ -216,13 +218,20 @@ func (e *Edge) nextHop(r *Result, path *path) NextHop {
 // offered returns the ids of the chain to which a packet is offered. Only a new
 // connection can be refused by its candidates, only an old one can be with a past
 // owner, and without connections there is nothing to ask for.
-func offered(chain pool.Chain, p *packet) []uint16 {
-	ids := chain.IDs[:min(int(chain.Length), len(chain.IDs))]
+func (e *Edge) offered(service uint32, chain pool.Chain, p *packet) []uint16 {
+	if quic, ok := e.QUIC[service]; ok {
+		return quic.offered(chain, p)
+	}
 	switch {
 	case p.protocol == protocolUDP:
-		ids = ids[:min(1, len(ids))]
+		return visits(chain, 1)
 	case p.transport.opens():
-		ids = ids[:min(int(chain.Candidates), len(ids))]
+		return visits(chain, chain.Candidates)
 	}
-	return append([]uint16(nil), ids...)
+	return visits(chain, chain.Length)
+}
+
+// visits returns the first ids of a chain.
+func visits(chain pool.Chain, count uint8) []uint16 {
+	return append([]uint16(nil), chain.IDs[:min(int(chain.Length), int(count), len(chain.IDs))]...)
 }

@@ -25,6 +25,8 @@ type Host struct {
 
 	// Sockets asks the kernel for the TCP socket of a client's flow.
 	Sockets func(flow.Tuple) Socket
+	// HasServer asks the kernel whether a UDP socket is bound to where a client's flow goes; only services of QUIC need it.
+	HasServer func(flow.Tuple) bool
 	// Busy asks how many connections of a service are being served.
 	Busy func(ServiceKey) uint32
 	// NextHop asks routing for the way to dst. Of several equal ones, choice (0-7)
@@ -32,6 +34,7 @@ type Host struct {
 	NextHop func(dst netip.Addr, choice uint8) NextHop
 
 	refused   refusals
+	quicFlows refusals  // taken lately: remembered in the same way
 	fragments fragments // first ones that were taken
 }
 
@@ -52,6 +55,8 @@ type HostService struct {
 	// MSS is the greatest TCP segment, in bytes without headers, that reaches the
 	// host encapsulated. 0 leaves the MSS options alone.
 	MSS uint16
+	// QUIC says that a service of UDP is QUIC.
+	QUIC bool
 }
 
 // SocketState is as much as a host needs to know about the state of a socket.

@@ -60,7 +60,7 @@ func (v *visit) offer(r Result) Result {
 	}
 	r.Flow = inner.tuple()
 	var service *HostService
-	if inner.protocol == protocolTCP {
+	if inner.protocol == protocolTCP || inner.protocol == protocolUDP {
 		key, found, ok := findService(v.host.Services, inner.serviceKey())
 		if ok {
 			r.Service, service = key, found
@@ -79,6 +79,8 @@ func (v *visit) offer(r Result) Result {
 // consider decides about the offer.
 func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	switch {
+	case service != nil && service.QUIC:
+		return v.considerQUIC(r, inner, service)
 	case !v.argument() && v.outer.segmentsLeft() == 0:
 		if service != nil && inner.protocol == protocolTCP && inner.transport.opens() {
 			v.decide(r, service)

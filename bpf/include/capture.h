@@ -61,12 +61,20 @@ static __noinline int capture_begin(struct xdp_md *ctx)
 	c->length = bpf_xdp_get_buff_len(ctx);
 	c->reason = 0;
 	c->outcome = 0;
+	c->kept = 0;
 	kept = c->length < capture_bytes ? c->length : capture_bytes;
 	if (kept > CAPTURE_MAX)
 		kept = CAPTURE_MAX;
-	if (kept == 0 || bpf_xdp_load_bytes(ctx, 0, c->bytes, kept))
-		kept = 0;
-	c->kept = kept;
+	/*
+	 * Two comparisons of the same register, right here: Linux 6.1 forgets the bounds of a number that was put aside,
+	 * and learns nothing from one that is not zero. No frame is shorter than its header.
+	 */
+	barrier_var(kept);
+	if (kept > CAPTURE_MAX)
+		return 0;
+	barrier_var(kept);
+	if (kept >= ETH_HLEN && !bpf_xdp_load_bytes(ctx, 0, c->bytes, kept))
+		c->kept = kept;
 	return 0;
 }
 

@@ -62,7 +62,11 @@ static __always_inline struct cursor cursor_at_start(struct xdp_md *ctx)
 /* Moves to an offset which the verifier may know nothing about. */
 static __always_inline void cursor_set(struct cursor *c, struct xdp_md *ctx, __u32 offset, __u32 left)
 {
-	c->pos = (void *)(long)ctx->data + (offset & OFFSET_MAX);
+	__u64 masked = offset;
+
+	/* The compiler may know that the mask changes nothing; Linux 6.1 forgets the bounds of a number that was put aside. */
+	barrier_var(masked);
+	c->pos = (void *)(long)ctx->data + (masked & OFFSET_MAX);
 	c->end = (void *)(long)ctx->data_end;
 	c->left = left;
 	c->offset = offset;

@@ -43,7 +43,7 @@ enum fragment_kind {
 struct packet {
 	struct flow flow;
 	__u32 ip; /* offset of the IP header from the start of the frame */
-	__u32 transport; /* offset of the TCP or ICMP header */
+	__u32 transport; /* offset of the TCP, UDP or ICMP header */
 	__u32 length; /* by the IP header, which it includes */
 	__u32 sequence; /* TCP */
 	__u32 acknowledgement; /* TCP */
@@ -312,6 +312,7 @@ static __always_inline bool udp_parse(struct cursor *c, struct packet *p)
 	length = bpf_ntohs(udp->len);
 	if (length < sizeof(*udp) || length > c->left)
 		return false;
+	p->transport = c->offset;
 	p->flow.ports = *(__u32 *)udp;
 	return true;
 }

@@ -17,6 +17,7 @@ struct service_key {
 
 struct service {
 	__u32 index; /* of its tables, policy and counters */
+	__u32 quic; /* UDP that is QUIC */
 };
 
 struct {

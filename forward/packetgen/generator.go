@@ -46,6 +46,8 @@ type World struct {
 	Edge netip.Addr
 	// Infrastructure are sources inside of the SR domain.
 	Infrastructure []netip.Addr
+	// ConnectionIDs are those that QUIC packets carry; without one, there is no QUIC in UDP.
+	ConnectionIDs [][]byte
 	// Connections are those of the host under test.
 	Connections []Connection
 }

@@ -100,12 +100,16 @@ func (g *Generator) appendTCPOption(room int) {
 // appendUDP appends a UDP packet. The UDP length may be less than what the IP header
 // leaves.
 func (g *Generator) appendUDP(s segment) {
-	length := udpHeaderLength + g.payloadLength()
+	at := len(g.frame)
 	b := g.appendZeros(udpHeaderLength)
 	binary.BigEndian.PutUint16(b, s.SrcPort)
 	binary.BigEndian.PutUint16(b[2:], s.DstPort)
-	binary.BigEndian.PutUint16(b[4:], uint16(length))
-	g.appendNoise(length - udpHeaderLength)
+	if len(g.world.ConnectionIDs) > 0 && !g.oneIn(4) {
+		g.appendQUIC()
+	} else {
+		g.appendNoise(g.payloadLength())
+	}
+	binary.BigEndian.PutUint16(b[4:], uint16(len(g.frame)-at))
 	if g.oneIn(16) {
 		g.appendNoise(g.below(8))
 	}

@@ -1,0 +1,138 @@
+package datapath
+
+import (
+	"crypto/aes"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/quiclb"
+)
+
+const quicRotations = 8 // QUIC_ROTATIONS
+
+// How the text of a connection ID is encrypted, enum quic_cipher.
+const (
+	quicClear      = 0
+	quicSinglePass = 1
+	quicFourPass   = 2
+)
+
+// quicConfig is how the connection IDs of one rotation of a service are read.
+type quicConfig struct {
+	Key      aesKey
+	Left     [16]byte
+	Right    [16]byte
+	ID       [16]byte
+	Length   uint8
+	RightAt  uint8
+	Cipher   uint8
+	IDInLeft uint8
+	Reserved uint32
+}
+
+// quicServer names a backend by the server ID in its connection IDs.
+type quicServer struct {
+	ID       [16]byte
+	Config   uint32
+	Reserved uint32
+}
+
+// ones returns a mask of so many bytes.
+func ones(n int) (mask [16]byte) {
+	for i := range n {
+		mask[i] = 0xff
+	}
+	return mask
+}
+
+func quicConfigOf(c quiclb.Config) quicConfig {
+	length := c.PlaintextLength()
+	half := (length + 1) / 2
+	out := quicConfig{
+		Left: ones(half), Right: ones(half), ID: ones(c.ServerIDLength),
+		Length: uint8(length), RightAt: uint8(length - half),
+	}
+	if length%2 == 1 { // the halves share the byte in the middle
+		out.Left[half-1], out.Right[0] = 0xf0, 0x0f
+	}
+	if 2*c.ServerIDLength <= length {
+		out.IDInLeft = 1
+	}
+	switch {
+	case c.Key == nil:
+		out.Cipher = quicClear
+	case length == aes.BlockSize:
+		out.Cipher, out.Key = quicSinglePass, decryptionKey(c.Key)
+	default:
+		out.Cipher, out.Key = quicFourPass, encryptionKey(c.Key)
+	}
+	return out
+}
+
+// SetQUIC makes the service of index one of QUIC, whose connection IDs of the configurations name the given backends. Without a
+// configuration it is not QUIC any more. SetService comes behind it.
+func (e *Edge) SetQUIC(index uint32, configs []quiclb.Config, backends []uint16) error {
+	servers, known := map[quicServer]uint32{}, map[uint32]quicConfig{}
+	for _, c := range configs {
+		if err := c.Check(); err != nil {
+			return fmt.Errorf("set QUIC of service %d: %w", index, err)
+		}
+		key := index*quicRotations + uint32(c.Rotation)
+		known[key] = quicConfigOf(c)
+		for _, id := range backends {
+			server := quicServer{Config: key}
+			copy(server.ID[:], c.ServerID(id))
+			servers[server] = uint32(id)
+		}
+	}
+	before := e.quic[index]
+	e.quic[index] = quicTables{known, servers}
+	err := errors.Join(
+		replace(e.maps["quic_servers"], before.servers, servers),
+		replace(e.maps["quic_configs"], before.configs, known),
+	)
+	if err != nil {
+		return fmt.Errorf("set QUIC of service %d: %w", index, err)
+	}
+	return nil
+}
+
+// quicTables is what the program knows about a service.
+type quicTables struct {
+	configs map[uint32]quicConfig
+	servers map[quicServer]uint32
+}
+
+// replace makes what a map holds after what it held before.
+func replace[K, V comparable](m *ebpf.Map, before, after map[K]V) error {
+	for key, value := range after {
+		if old, ok := before[key]; ok && old == value {
+			continue
+		}
+		if err := m.Put(key, value); err != nil {
+			return err
+		}
+	}
+	for key := range before {
+		if _, ok := after[key]; ok {
+			continue
+		}
+		if err := m.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetQUIC says whether a service of UDP is QUIC: then first packets are offered as SYNs are. SetService comes behind it.
+func (h *Host) SetQUIC(key ServiceKey, quic bool) { h.quic[key] = quic }
+
+// truth is one as the programs read it.
+func truth(set bool) uint32 {
+	if set {
+		return 1
+	}
+	return 0
+}

@@ -105,8 +105,8 @@ func (l *line) roundTrip(message, answer []byte) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// manyLines are enough that a server has some of them.
-const manyLines = 32
+// manyLines are enough that each of eight servers has one of them but for once in millions of times.
+const manyLines = 128
 
 // lines opens connections to a policy, lets a server leave, and returns one connection whose packets are sent on since, and one
 // whose packets are not. Policies without memory have none of the first kind.

@@ -137,6 +137,9 @@ func (a *arena) lines(ctx context.Context, p policy, port int) (straight, chaine
 		return nil, nil, err
 	}
 	for _, l := range all {
+		if chained != nil && straight != nil {
+			break
+		}
 		if l.chained, err = a.isChained(ctx, l); err != nil {
 			return nil, nil, err
 		}

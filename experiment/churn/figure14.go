@@ -17,7 +17,7 @@ var figure14 = experiment.Experiment{
 	Source: source + ", section VI-D, figure 14",
 	Shows: "One TCP connection sends as fast as it can, to a server and from a server: where the host takes whatever comes, where " +
 		"it looks for the connection first, and while another server sends the packets on.",
-	Lasts: "six minutes",
+	Lasts: "ten minutes",
 	Run:   runFigure14,
 }
 

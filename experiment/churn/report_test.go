@@ -1,40 +1,13 @@
 package churn
 
 import (
-	"context"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"sextant/experiment"
+	"sextant/experiment/experimenttest"
 	"sextant/loadgen"
 )
-
-// report conducts an experiment that only reports, and returns the text of the report.
-func report(t *testing.T, write func(*experiment.Recorder) error) string {
-	t.Helper()
-	e := experiment.Experiment{Name: "test", Run: func(_ context.Context, r *experiment.Recorder) error { return write(r) }}
-	file, err := experiment.Conduct(t.Context(), e, experiment.Options{Folder: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// has wants all lines in a report.
-func has(t *testing.T, text string, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("the report lacks %q:\n%s", line, text)
-		}
-	}
-}
 
 func TestReportOfFigure8(t *testing.T) {
 	var runs []transition
@@ -45,8 +18,8 @@ func TestReportOfFigure8(t *testing.T) {
 		})
 	}
 	runs[0].Outcome.Failed, runs[0].Outcome.Failures.Reset, runs[0].Outcome.Resets = 390, 390, 400
-	text := report(t, func(r *experiment.Recorder) error { return reportFigure8(r, runs) })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { return reportFigure8(r, runs) })
+	experimenttest.Has(t, text,
 		"| ecmp: failed downloads | 9.8 % (381 of 3902) | 10.00 % (390 of 3900) | each change breaks connections |",
 		"| offer: failed downloads | - | 0.00 % (0 of 3900) | no connection broken, no reset sent |",
 		"| ecmp | 3900 | 390 | 10.00 | reset 390 | 400 | 0.00 | 75.00 |",
@@ -68,7 +41,7 @@ func TestReportOfFigures9To12(t *testing.T) {
 		{Requests: 1000, Failed: 800, Failures: loadgen.Failures{Reset: 800}},
 	}
 	f.results[cell{large, time.Second, "offer"}][1].Resets = 1
-	has(t, report(t, f.report),
+	experimenttest.Has(t, experimenttest.Report(t, f.report),
 		"| ecmp: failed downloads of 10 MB, a change every second | 77 % | 70.00 % (1400 of 2000) | each change breaks connections |",
 		"| shadow: failed downloads of 5 MB, a change every second | 0.4 % | 0.00 % (0 of 2000) | two changes within a download can break it |",
 		"| offer: failed downloads of 10 MB, a change every second | - | 0.00 % (0 of 2000) | connections were broken that should not be |",
@@ -79,8 +52,8 @@ func TestReportOfFigures9To12(t *testing.T) {
 
 func TestReportOfFigure13(t *testing.T) {
 	one := latencies{{8, 8, 8}, {9, 9, 9}, {11, 11, 11}, {9, 9, 9}, {59, 59, 59}}
-	text := report(t, func(r *experiment.Recorder) error { return reportFigure13(r, []latencies{one, one}) })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { return reportFigure13(r, []latencies{one, one}) })
+	experimenttest.Has(t, text,
 		"| shadow, sent back, 1 bytes: median added by the way round | 15 to 34 us | 2.0 us | below 40 us |",
 		"| offer, passed on, 1460 bytes: median added by the way round | 15 to 34 us | 50.0 us | 40 us or more; was the machine busy? |",
 		"| 1 | offer, passed on | 3 | 59.00 | 59.00 | 59.00 | 59.00 | 51.00 | 50.00 |")

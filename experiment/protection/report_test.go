@@ -1,39 +1,12 @@
 package protection
 
 import (
-	"context"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"sextant/experiment"
+	"sextant/experiment/experimenttest"
 )
-
-// report conducts an experiment that only reports, and returns the text of the report.
-func report(t *testing.T, write func(*experiment.Recorder) error) string {
-	t.Helper()
-	e := experiment.Experiment{Name: "test", Run: func(_ context.Context, r *experiment.Recorder) error { return write(r) }}
-	file, err := experiment.Conduct(t.Context(), e, experiment.Options{Folder: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// has wants all lines in a report.
-func has(t *testing.T, text string, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if !strings.Contains(text, line+"\n") {
-			t.Errorf("the report lacks %q:\n%s", line, text)
-		}
-	}
-}
 
 const ms = time.Millisecond
 
@@ -49,8 +22,8 @@ func TestReportOfFigure4(t *testing.T) {
 		}
 	}
 	outcomes[4].TCP = counters{Duplicates: 70, Retransmissions: 3}
-	text := report(t, func(r *experiment.Recorder) error { return reportFigure4(r, cells, outcomes) })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { return reportFigure4(r, cells, outcomes) })
+	experimenttest.Has(t, text,
 		"| cubic: both paths at once | a shorter response time than over either link | median 200.00 ms duplicated, 100.00 ms eliminated; "+
 			"400.00 ms over L1, 300.00 ms over L2 | shorter than over either path |",
 		"| duplicated: segments that the client's TCP had already | - | 70, with 3 retransmissions | each packet that comes twice is one |",
@@ -66,8 +39,8 @@ func TestReportOfTables(t *testing.T) {
 	through := both(eliminated, "cubic", 5*ms, 6*ms, 0)
 	cells := []cell{{"a", alone}, {"b", fast}, {"c", slow}, {"d", through}}
 	outcomes := []requests{{Ms: []float64{54}}, {Ms: []float64{55}}, {Ms: []float64{90}}, {Ms: []float64{55}, TCP: counters{Duplicates: 1}}}
-	text := report(t, func(r *experiment.Recorder) error { return reportTables(r, cells, outcomes) })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { return reportTables(r, cells, outcomes) })
+	experimenttest.Has(t, text,
 		"| cubic, L1 5ms, L2 11ms: request time, mean and standard deviation | 70.37 ms, 5.79 ms: 7.0 round trips of L1 | "+
 			"55.00 ms, 0.00 ms; median 55.00 ms: 5.5 round trips of L1; over L1 alone, median 54.00 ms | the time of the fastest link alone |",
 		"| cubic, L1 5ms, L2 15ms: request time, mean and standard deviation | 70.01 ms, 0.31 ms: 7.0 round trips of L1 | "+
@@ -85,8 +58,8 @@ func TestReportOfFigure5(t *testing.T) {
 			outcomes = append(outcomes, requests{Ms: []float64{100, 100 + 10*float64(i+1)}})
 		}
 	}
-	text := report(t, func(r *experiment.Recorder) error { return reportFigure5(r, cells, outcomes) })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { return reportFigure5(r, cells, outcomes) })
+	experimenttest.Has(t, text,
 		"| bbr, L2 40ms slower: from the 10th to the 90th percentile, at losses of 1, 5 and 10 % | the spread clearly grows | "+
 			"10.00, 50.00, 60.00 ms duplicated; 10.00, 50.00, 60.00 ms eliminated | - |",
 		"| 10 | 50 | bbr | duplicated | 10 | 2 | 0 | 100.00 | 130.00 | 30.00 | 100.00 | 160.00 | 160.00 | 160.00 | 0 | 0 | 0 |",
@@ -96,8 +69,8 @@ func TestReportOfFigure5(t *testing.T) {
 func TestReportOfTelemetry(t *testing.T) {
 	all := []trial{{"one", setting{Mode: onL1}, true}, {"two", setting{Mode: eliminated}, true}}
 	streams := []stream{{Sent: 100, Lost: 50, LongestGap: 50, Ms: []float64{1, 2}}, {Sent: 100, Reordered: 3, Ms: []float64{1}}}
-	text := report(t, func(r *experiment.Recorder) error { reportTelemetry(r, all, streams); return nil })
-	has(t, text,
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { reportTelemetry(r, all, streams); return nil })
+	experimenttest.Has(t, text,
 		"| a path is cut under the stream: lost, twice | - | 0, 0 of 100 | no packet lost, none twice |",
 		"| one | L1 | 100 | 50 | 50.00 | 50 | 0 | 0 | 1.00 | 2.00 | 0 |")
 }

@@ -82,6 +82,7 @@ var rooms = []room{
 	{floor: daemons, path: "agent", beside: []string{"agent/api"}},
 	{floor: daemons, path: "lab"},
 	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
+	{floor: daemons, path: "experiment/experimenttest", beside: []string{"experiment"}},
 	{floor: daemons, path: "experiment/disjoint", beside: []string{"experiment"}},
 	{floor: daemons, path: "experiment/protection", beside: []string{"experiment", "lab"}},
 	{floor: daemons, path: "experiment/srlb", beside: []string{"experiment", "lab", "agent/api"}},

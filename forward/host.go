@@ -83,20 +83,9 @@ type Socket struct {
 // Process decides at the time now about a frame that came in by an interface.
 // Time is measured from any fixed moment, and never goes back.
 func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
-	var r Result
-	if _, own := h.Interfaces[ingress]; !own {
-		return r.pass(data)
-	}
-	f, reason := parseFrame(data)
-	if reason != ReasonNone {
-		return r.drop(reason)
-	}
-	if f.etherType != etherTypeIPv6 {
-		return r.pass(data)
-	}
-	p := packet{data: data, start: f.network, ipv6: true}
-	if reason := p.parseHeader(len(data)); reason != ReasonNone {
-		return r.drop(reason)
+	f, p, r, ok := outerIPv6(h.Interfaces, ingress, data)
+	if !ok {
+		return r
 	}
 	sid, ok := h.localSID(p.dst)
 	if !ok && !h.Block.Contains(p.dst) {
@@ -183,4 +172,23 @@ func decapsulates(behavior srv6.Behavior, ipv6 bool) bool {
 		return !ipv6
 	}
 	return false
+}
+
+// outerIPv6 reads the header to which a frame's SID belongs. If it is not ok there is none, and the result is what becomes of the frame.
+func outerIPv6(own map[uint32]struct{}, ingress uint32, data []byte) (f frame, p packet, r Result, ok bool) {
+	if _, ours := own[ingress]; !ours {
+		return f, p, r.pass(data), false
+	}
+	f, reason := parseFrame(data)
+	if reason != ReasonNone {
+		return f, p, r.drop(reason), false
+	}
+	if f.etherType != etherTypeIPv6 {
+		return f, p, r.pass(data), false
+	}
+	p = packet{data: data, start: f.network, ipv6: true}
+	if reason := p.parseHeader(len(data)); reason != ReasonNone {
+		return f, p, r.drop(reason), false
+	}
+	return f, p, r, true
 }

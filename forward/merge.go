@@ -25,20 +25,9 @@ type Member struct {
 
 // Process decides at the time now about a frame that came in by an interface. Time is measured from any fixed moment, and never goes back.
 func (m *Merge) Process(ingress uint32, now time.Duration, data []byte) Result {
-	var r Result
-	if _, own := m.Interfaces[ingress]; !own {
-		return r.pass(data)
-	}
-	f, reason := parseFrame(data)
-	if reason != ReasonNone {
-		return r.drop(reason)
-	}
-	if f.etherType != etherTypeIPv6 {
-		return r.pass(data)
-	}
-	p := packet{data: data, start: f.network, ipv6: true}
-	if reason := p.parseHeader(len(data)); reason != ReasonNone {
-		return r.drop(reason)
+	f, p, r, ok := outerIPv6(m.Interfaces, ingress, data)
+	if !ok {
+		return r
 	}
 	sid, ok := m.sid(p.dst)
 	if !ok {

@@ -41,8 +41,9 @@ func (p Policy) decideAverage(s State, o Offer) (Answer, State) {
 
 // averageThreshold is the least number of connections whose load is above a level.
 func (p Policy) averageThreshold(l Level) uint32 {
-	connections := (uint64(l+p.equal())*uint64(max(p.Cores, 1))>>(levelOne-1) + 1) / 2
-	return uint32(min(connections, busyMax))
+	above := uint64(l) + uint64(p.equal()) + 1 // loads are whole numbers, rounded down
+	halves := (above*uint64(max(p.Cores, 1)) - 1) >> (levelOne - 1)
+	return uint32(min((halves+1)/2, busyMax))
 }
 
 // equal is by how much loads may differ that count as equal.

@@ -66,10 +66,15 @@ func TestTopologyOverBGP(t *testing.T) {
 		must(t, err)
 		return g
 	}
-	await(t, speaker, "three nodes and three links", func() bool { return graph().Nodes() == 3 && graph().Edges() == 6 })
-	if v, ok := graph().Lookup("R2"); !ok || graph().Node(v).SID.Addr().String() != "fcbb:bb00:2::" {
-		t.Errorf("R2 has SID %v", graph().Node(v).SID)
-	}
+	await(t, speaker, "three nodes with their SIDs, and three links", func() bool {
+		g := graph()
+		for name, sid := range map[string]string{"R1": "fcbb:bb00:1::", "R2": "fcbb:bb00:2::", "R3": "fcbb:bb00:3::"} {
+			if v, ok := g.Lookup(name); !ok || g.Node(v).SID.Addr().String() != sid {
+				return false
+			}
+		}
+		return g.Nodes() == 3 && g.Edges() == 6
+	})
 	weight := func(from, to string) uint32 {
 		if e, ok := protect.EdgeOf(graph(), protect.Link{From: from, To: to}); ok {
 			return graph().Weight(e)

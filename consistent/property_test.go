@@ -42,7 +42,7 @@ func drawTable(t *rapid.T) *consistent.Table {
 }
 
 func mustUpdate(t *rapid.T, table *consistent.Table, members []consistent.Member) *consistent.Table {
-	next, err := table.Update(members)
+	next, _, err := table.Update(members)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,8 @@ func Build(slots int, seed uint64, members []Member) (*Table, error) {
 		return nil, err
 	}
 	empty := &Table{owners: make([]uint16, slots), seed: seed, quotas: []quota{{id: 0, slots: slots}}}
-	return empty.Update(members)
+	t, _, err := empty.Update(members)
+	return t, err
 }
 
 // Resume makes a table from the owners of its slots, such as another process left them; 0 is nobody. Its updates are those of
@@ -70,22 +71,23 @@ func checkSlots(slots int) error {
 	return nil
 }
 
-// Update returns the table for the members, made from t by moving as few slots as possible. It returns t itself when none has
-// to move.
-func (t *Table) Update(members []Member) (*Table, error) {
+// Update returns the table for the members, made from t by moving as few slots as possible, and which moved, in ascending order.
+// It returns t itself when none has to move.
+func (t *Table) Update(members []Member) (next *Table, moved []int32, err error) {
 	sorted, err := normalize(members)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	changes := t.plan(sorted)
 	gains, losses := changes.split()
 	if len(gains) == 0 {
-		return t, nil
+		return t, nil, nil
 	}
-	next := &Table{owners: slices.Clone(t.owners), seed: t.seed, digest: t.digest, quotas: changes.quotas()}
+	next = &Table{owners: slices.Clone(t.owners), seed: t.seed, digest: t.digest, quotas: changes.quotas()}
 	random := newGenerator(t.seed, t.digest)
-	next.hand(random.draw(next.owners, losses), random.shuffled(gains))
-	return next, nil
+	moved = random.draw(next.owners, losses)
+	next.hand(moved, random.shuffled(gains))
+	return next, moved, nil
 }
 
 // hand gives the slots away: slots[i] to heirs[i].

@@ -30,7 +30,7 @@ func build(t testing.TB, slots int, seed uint64, members []consistent.Member) *c
 
 func update(t testing.TB, table *consistent.Table, members []consistent.Member) *consistent.Table {
 	t.Helper()
-	next, err := table.Update(members)
+	next, _, err := table.Update(members)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,11 +37,8 @@ type chainTable struct {
 }
 
 // newTable makes a map of the generation's chains.
-func newTable(buckets int, g *pool.Generation) (*chainTable, error) {
-	if g.Buckets() != buckets {
-		return nil, fmt.Errorf("table has %d buckets, the program %d", g.Buckets(), buckets)
-	}
-	inner, err := ebpf.NewMap(tableSpec(buckets))
+func newTable(g *pool.Generation) (*chainTable, error) {
+	inner, err := ebpf.NewMap(tableSpec(g.Buckets()))
 	if err != nil {
 		return nil, err
 	}
@@ -51,28 +48,33 @@ func newTable(buckets int, g *pool.Generation) (*chainTable, error) {
 		return nil, err
 	}
 	t := &chainTable{inner: inner, memory: memory, holds: g}
-	t.encode(g, 0, buckets)
+	wire := chainsIn(memory)
+	for b := range wire {
+		wire[b] = chainOf(g.Chain(b))
+	}
 	return t, nil
 }
 
 // hold makes the chains those of a generation, of as many buckets. Only where it differs from the one before is anything written.
 func (t *chainTable) hold(g *pool.Generation) {
+	wire := chainsIn(t.memory)
 	for first, last := range g.Differing(t.holds) {
-		t.encode(g, first, last)
+		for b := first; b < last; b++ {
+			if c := g.Chain(b); c != t.holds.Chain(b) {
+				wire[b] = chainOf(c)
+			}
+		}
 	}
 	t.holds = g
 }
 
-func (t *chainTable) encode(g *pool.Generation, first, last int) {
-	wire := chainsIn(t.memory)
-	for b := first; b < last; b++ {
-		c := g.Chain(b)
-		w := chain{Length: c.Length, Candidates: c.Candidates, Shadow: bigEndian(c.Shadow)}
-		for i, id := range c.IDs[:c.Length] {
-			w.IDs[i] = bigEndian(id)
-		}
-		wire[b] = w
+// chainOf is a chain as the programs read it.
+func chainOf(c pool.Chain) chain {
+	w := chain{Length: c.Length, Candidates: c.Candidates, Shadow: bigEndian(c.Shadow)}
+	for i, id := range c.IDs[:c.Length] {
+		w.IDs[i] = bigEndian(id)
 	}
+	return w
 }
 
 func (t *chainTable) close() {
@@ -98,24 +100,33 @@ func chainsIn(memory []byte) []chain {
 }
 
 // tablePair are the tables of a service: one that packets are forwarded by, and one that is written meanwhile, which was the other one a
-// change ago. So a change writes what differs since then, and no map is made for it.
+// change ago and has caught up since. So a change writes what it changes, and no map is made for it.
 type tablePair struct{ live, spare *chainTable }
 
 // set makes the generation live, by putting the table that holds it where the program looks.
 func (p *tablePair) set(buckets int, g *pool.Generation, put func(*ebpf.Map) error) (err error) {
-	if p.spare != nil && g.Buckets() == buckets {
-		p.spare.hold(g)
-	} else if p.spare, err = newTable(buckets, g); err != nil {
+	if err := p.prepare(buckets, g); err != nil {
 		return err
 	}
 	// When put returns, no packet is forwarded by the table of before any more: the kernel waits for those that were.
 	if err := put(p.spare.inner); err != nil {
 		return err
 	}
-	if p.live, p.spare = p.spare, p.live; p.spare == nil {
-		p.spare, err = newTable(buckets, g) // ahead of the next change
+	p.live, p.spare = p.spare, p.live
+	return p.prepare(buckets, g) // ahead of the next change
+}
+
+// prepare makes the spare table hold the generation.
+func (p *tablePair) prepare(buckets int, g *pool.Generation) (err error) {
+	switch {
+	case g.Buckets() != buckets:
+		return fmt.Errorf("table has %d buckets, the program %d", g.Buckets(), buckets)
+	case p.spare == nil:
+		p.spare, err = newTable(g)
+		return err
 	}
-	return err
+	p.spare.hold(g)
+	return nil
 }
 
 func (p *tablePair) close() {

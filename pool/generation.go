@@ -152,6 +152,9 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	for bucket := range g.Buckets() {
 		next.advance(bucket, is)
 	}
+	if !changed { // who was not looked at is watched as before
+		next.watched = slices.Compact(slices.Sorted(slices.Values(append(next.watched, g.watched...))))
+	}
 	return next, nil
 }
 

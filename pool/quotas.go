@@ -57,27 +57,33 @@ func (s *quotaSelection) update(backends []Backend) (selection, []int32, error) 
 	}
 	next := &quotaSelection{tables: make([]*consistent.Table, len(s.tables)), eligible: eligible}
 	next.places = min(len(next.tables), len(eligible))
-	var err error
+	changed := []int32{}
 	for i, table := range s.tables {
-		if next.tables[i], err = table.Update(eligible); err != nil {
+		following, moved, err := table.Update(eligible)
+		if err != nil {
 			return nil, nil, err
 		}
+		next.tables[i], changed = following, append(changed, moved...)
 	}
-	next.spare, err = s.spare.Update(spareMembers(eligible, next.places))
-	return next, nil, err
+	if next.places != s.places {
+		changed = nil
+	}
+	var err error
+	next.spare, _, err = s.spare.Update(spareMembers(eligible, next.places))
+	return next, changed, err
 }
 
-// candidates writes the candidates of bucket to space, and returns them.
-func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) ([]uint16, bool) {
-	chosen := space[:0]
+// candidates writes the candidates of bucket to space, and returns them. Those for which the spare table was asked depend on any backend.
+func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) (chosen []uint16, spared bool) {
+	chosen = space[:0]
 	for place := range s.places {
 		id := s.tables[place].Owner(bucket)
 		if place > 0 && slices.Contains(chosen, id) {
-			id = s.another(bucket, chosen)
+			id, spared = s.another(bucket, chosen), true
 		}
 		chosen = append(chosen, id)
 	}
-	return chosen, false
+	return chosen, spared
 }
 
 // A table that knows the past needs nobody in reserve.

@@ -10,7 +10,7 @@ type table struct {
 	shares []uint64 // a bit per page: it is another generation's too, and must not be written; nil: none is
 }
 
-const pageBuckets = 16
+const pageBuckets = 8
 
 type (
 	chainPage [pageBuckets]Chain

@@ -101,7 +101,7 @@ func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) 
 	if !r.does(s) {
 		return BadBehavior
 	}
-	if reason := ofNodeFile(s, r.SID); reason != "" {
+	if reason := ofNodeFile(s, SourceOf(r.Peer), r.SID); reason != "" {
 		return reason
 	}
 	owner, known := told[r.SID]
@@ -117,12 +117,12 @@ func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) 
 }
 
 // ofNodeFile says whether the node file has a backend with this SID, or with the name that it would get.
-func ofNodeFile(s config.Service, sid netip.Addr) Reason {
+func ofNodeFile(s config.Service, source Source, sid netip.Addr) Reason {
 	for _, b := range s.Backends {
 		switch {
 		case b.SID == sid:
 			return StaticSID
-		case b.Name == Name(sid):
+		case b.Name == Name(source, sid):
 			return NameConflict
 		}
 	}
@@ -162,7 +162,7 @@ func (d *decision) remembered(s config.Service, m *Member) bool {
 		}
 	}
 	switch {
-	case best == Lost || ofNodeFile(s, m.SID) != "" || !d.view.Domain.holds(m.SID):
+	case best == Lost || ofNodeFile(s, m.Source(), m.SID) != "" || !d.view.Domain.holds(m.SID):
 		return false
 	case best == Settling:
 		return true

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -29,16 +30,28 @@ func (m Member) Equal(other Member) bool {
 
 // Backend is the member as a backend of its service.
 func (m Member) Backend() config.Backend {
-	b := config.Backend{Name: Name(m.SID), SID: m.SID, Weight: m.Weight, State: config.Up}
+	b := config.Backend{Name: Name(m.Source(), m.SID), SID: m.SID, Weight: m.Weight, State: config.Up}
 	if m.Draining {
 		b.State = config.Draining
 	}
 	return b
 }
 
-// Name is what a learned backend is called: "bgp-" and its SID with dashes for colons, so that it can be a label and part of a path.
-func Name(sid netip.Addr) string {
-	return "bgp-" + strings.TrimRight(strings.ReplaceAll(sid.String(), ":", "-"), "-")
+// Source says by which way routing told of the member; if by several, it is the first by name.
+func (m Member) Source() Source {
+	source := Source("")
+	for _, p := range m.Peers {
+		if s := SourceOf(p); source == "" || s < source {
+			source = s
+		}
+	}
+	return cmp.Or(source, BGP)
+}
+
+// Name is what a learned backend is called: where it was learned from and its SID with dashes for colons, like bgp-fcbb-bb00-1, so that
+// it can be a label and part of a path.
+func Name(source Source, sid netip.Addr) string {
+	return string(source) + "-" + strings.TrimRight(strings.ReplaceAll(sid.String(), ":", "-"), "-")
 }
 
 // Session is what a peer's word is worth.

@@ -10,7 +10,7 @@ import (
 
 // Route is what one peer says of a host: it serves a VIP at a SID (RFC 9252).
 type Route struct {
-	Peer          netip.Addr // who told; the zero value: this node itself
+	Peer          netip.Addr // who told: a BGP peer, ViaFPM or ViaKernel; the zero value: this node itself
 	Distinguisher string     // of the host, whoever told
 	Prefix        netip.Prefix
 	SID           netip.Addr
@@ -24,6 +24,33 @@ type Route struct {
 type Port struct {
 	Protocol config.Protocol `json:"protocol"`
 	Port     uint16          `json:"port"` // config.AnyPort: any
+}
+
+// Who told, where no BGP peer did. They are no addresses of peers, because these have no zone of such a name.
+var (
+	ViaFPM    = netip.IPv6Unspecified().WithZone("fpm")    // routing software, to this node's forwarding plane manager
+	ViaKernel = netip.IPv6Unspecified().WithZone("kernel") // a routing table of the kernel
+)
+
+// Source says by which way routing told of something.
+type Source string
+
+// The sources.
+const (
+	BGP    Source = "bgp"
+	FPM    Source = "fpm"
+	Kernel Source = "kernel"
+)
+
+// SourceOf is the way by which a peer told.
+func SourceOf(peer netip.Addr) Source {
+	switch peer {
+	case ViaFPM:
+		return FPM
+	case ViaKernel:
+		return Kernel
+	}
+	return BGP
 }
 
 // serves reports whether the route is for the endpoint.
@@ -41,6 +68,7 @@ const (
 	BadBehavior  Reason = "behavior"      // what the host does at the SID is not what the service's policy needs
 	StaticSID    Reason = "static_sid"    // the node file has a backend with this SID
 	SIDConflict  Reason = "sid_conflict"  // two hosts claim the same SID
+	Segments     Reason = "segments"      // the next hop has several segments, or the route is for more than one address
 	NameConflict Reason = "name_conflict" // the node file has another backend of this name
 	TooMany      Reason = "too_many"      // the service can't have more backends
 )
@@ -83,6 +111,9 @@ const opaque srv6.Behavior = 65535
 // does reports whether the host does at the SID what the service needs. Where the behaviour got lost, a route that names its services
 // is one of our own hosts', who announce nothing else.
 func (r Route) does(s config.Service) bool {
+	if SourceOf(r.Peer) != BGP {
+		return true // tables of routes do not say: whoever had them used here knows
+	}
 	return slices.Contains(behaviors(s), r.Behavior) || r.Behavior == opaque && r.Services != nil
 }
 

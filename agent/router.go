@@ -1,0 +1,294 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/fib"
+	"sextant/kernel"
+	"sextant/membership"
+	"sextant/routetable"
+	"sextant/rtnetlink"
+	"sextant/shadow"
+)
+
+// router is the VRFs by which the kernel forwards. A nil router is a node without one.
+type router struct {
+	forwarder *routetable.Forwarder
+	vrfs      []*vrf
+	problem   string // why the tables are not what they are to be; "": they are
+	changed   bool   // since next hops that nothing uses were removed
+}
+
+// vrf is a table with its shadow.
+type vrf struct {
+	config.VRF
+	table shadow.Table
+	drawn map[fib.Set]fib.Set // sets with their buckets drawn
+	moved uint64              // routes that were changed, each after its shadow
+}
+
+// hashing is what the kernel is told so that a packet that comes back from a host is hashed as it was the first time: by addresses,
+// protocol and ports of the packet itself, whatever a network card or a socket thinks of it.
+var hashing = [][2]string{
+	{"net.ipv4.fib_multipath_hash_fields", "55"}, {"net.ipv6.fib_multipath_hash_fields", "55"}, // 0x37
+	{"net.ipv4.fib_multipath_hash_policy", "3"}, {"net.ipv6.fib_multipath_hash_policy", "3"},
+}
+
+// openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for VRFs that the node file no longer has
+// goes.
+func (a *Agent) openRouter(n *config.Node) (*router, error) {
+	wanted := n.Routing.KernelVRFs()
+	if len(wanted) == 0 {
+		if len(a.store.kept.Tables) == 0 {
+			return nil, nil
+		}
+		if err := routetable.Remove(); err != nil {
+			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
+		}
+		a.store.kept.Tables = nil
+		return nil, a.store.write()
+	}
+	for _, setting := range hashing {
+		is, err := kernel.ReadSysctl(setting[0])
+		if err == nil && is != setting[1] {
+			err = kernel.WriteSysctl(setting[0], setting[1])
+			a.options.Log.Info("sysctl is set, so that strays go where their connections are",
+				"sysctl", setting[0], "from", is, "to", setting[1])
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	forwarder, err := routetable.OpenForwarder()
+	if err != nil {
+		return nil, err
+	}
+	r := &router{forwarder: forwarder, changed: true}
+	if err := a.takeTables(r, wanted); err != nil {
+		forwarder.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
+	now := time.Now()
+	var leads []routetable.VRF
+	var tables []int
+	for _, v := range wanted {
+		x := &vrf{VRF: v, drawn: map[fib.Set]fib.Set{}}
+		x.table.Keep = v.Shadow.Keep
+		originals, err := r.forwarder.Read(uint32(v.Install))
+		if err != nil {
+			return err
+		}
+		shadows, err := r.forwarder.Read(uint32(v.Shadow.Table))
+		if err != nil {
+			return err
+		}
+		for prefix, set := range originals {
+			x.table.Adopt(prefix, set, shadows[prefix], now)
+			delete(shadows, prefix)
+		}
+		for prefix, set := range shadows {
+			x.table.Adopt(prefix, fib.Set{}, set, now)
+		}
+		r.vrfs = append(r.vrfs, x)
+		tables = append(tables, v.Install, v.Shadow.Table)
+		leads = append(leads, routetable.VRF{
+			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID, Interfaces: v.Interfaces,
+		})
+	}
+	if err := r.forwarder.Lead(leads); err != nil {
+		return err
+	}
+	for _, old := range a.store.kept.Tables {
+		if slices.Contains(tables, old) {
+			continue
+		}
+		if err := r.forwarder.Clear(uint32(old)); err != nil {
+			return err
+		}
+	}
+	a.store.kept.Tables = tables
+	return a.store.write()
+}
+
+// want says what a source wants a route to be.
+func (r *router) want(source config.RouteSource, c fib.Change) {
+	if r == nil {
+		return
+	}
+	for _, v := range r.vrfs {
+		if v.Source == source && uint32(v.Table) == c.Table {
+			v.table.Want(c.Prefix, v.draw(c.Set))
+		}
+	}
+}
+
+// maxDrawn bounds what is remembered to save time.
+const maxDrawn = 1 << 12
+
+// draw gives a set its buckets, and those of each to one of its hops.
+func (v *vrf) draw(set fib.Set) fib.Set {
+	if v.Buckets > 0 {
+		set = set.WithBuckets(v.Buckets)
+	}
+	if set.Buckets() == 0 {
+		return set
+	}
+	drawn, known := v.drawn[set]
+	if !known {
+		if len(v.drawn) >= maxDrawn {
+			clear(v.drawn)
+		}
+		drawn = set.Draw()
+		v.drawn[set] = drawn
+	}
+	return drawn
+}
+
+// dropUntold gives up the routes of an earlier agent of which a source, which has now told all, did not tell.
+func (r *router) dropUntold(source config.RouteSource, told map[fib.Destination]fib.Set) {
+	if r == nil {
+		return
+	}
+	for _, v := range r.vrfs {
+		if v.Source != source {
+			continue
+		}
+		for _, row := range v.table.Entries() {
+			if _, there := told[fib.Destination{Table: uint32(v.Table), Prefix: row.Prefix}]; !there {
+				v.table.Want(row.Prefix, fib.Set{})
+			}
+		}
+	}
+}
+
+// forwardRoutes makes the kernel's tables what they are to be. What fails is tried again at the next tick.
+func (a *Agent) forwardRoutes() {
+	r := a.routing.router
+	if r == nil {
+		return
+	}
+	problem, begun, moved := "", time.Now(), uint64(0)
+	for _, v := range r.vrfs {
+		if !v.table.Due(begun) {
+			continue
+		}
+		n, err := r.forward(v, begun)
+		if moved += n; err != nil {
+			problem = fmt.Sprintf("vrf %s: %v", v.Name, err)
+		}
+	}
+	if moved > 0 {
+		a.metrics.updates.Observe(time.Since(begun).Seconds())
+		a.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took", time.Since(begun))
+	}
+	if problem != "" && problem != r.problem {
+		a.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
+			"problem", problem, "after", learnInterval)
+	}
+	if r.problem != problem {
+		r.problem = problem
+		a.collectWarnings()
+	}
+}
+
+// forward carries out what is due: shadows first. A route whose shadow could not be written stays what it is.
+func (r *router) forward(v *vrf, now time.Time) (moved uint64, err error) {
+	copies, changes, removals := v.table.Plan(now)
+	r.changed = true
+	blocked := map[netip.Prefix]bool{}
+	for stage, ops := range [][]shadow.Op{copies, changes, removals} {
+		ops = slices.DeleteFunc(ops, func(op shadow.Op) bool { return blocked[op.Prefix] })
+		failed, refused := r.forwarder.Apply(uint32(v.Install), uint32(v.Shadow.Table), ops)
+		if refused != nil {
+			return moved, refused
+		}
+		for i, op := range ops {
+			if why := failed[i]; why != nil {
+				blocked[op.Prefix] = true
+				err = fmt.Errorf("route %s to %s: %w", op.Prefix, op.Set, why)
+				continue
+			}
+			v.table.Done(op, now)
+			if stage == 1 {
+				moved++
+			}
+		}
+	}
+	v.moved += moved
+	return moved, err
+}
+
+// tidy removes next hops that no route has any more.
+func (r *router) tidy() error {
+	if r == nil || !r.changed {
+		return nil
+	}
+	inUse := map[fib.Set]bool{}
+	for _, v := range r.vrfs {
+		for set := range v.table.Sets() {
+			inUse[set] = true
+		}
+	}
+	r.changed = false
+	return r.forwarder.Collect(inUse)
+}
+
+// tickRoutes does what is due by time: it asks BGP again, and does what failed, what was kept long enough, next
+// hops that are of no use any more.
+func (a *Agent) tickRoutes() {
+	a.learnOrWarn()
+	a.forwardRoutes()
+	if err := a.routing.router.tidy(); err != nil {
+		a.options.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)
+	}
+}
+
+// routesOfBGP tells the VRFs of BGP what the speaker knows.
+func (a *Agent) routesOfBGP() error {
+	told := a.routing.tables[config.SourceBGP]
+	if told == nil || a.speaker == nil {
+		return nil
+	}
+	routes, _, err := a.speaker.Routes()
+	if err != nil {
+		return err
+	}
+	hops := map[fib.Destination][]rtnetlink.Hop{}
+	for _, r := range routes {
+		if r.Draining || r.Weight == 0 || !r.Peer.IsValid() || !plainSID(r) {
+			continue
+		}
+		to := fib.Destination{Prefix: r.Prefix}
+		hop := rtnetlink.Hop{Weight: min(r.Weight, maxHopWeight), Mode: rtnetlink.Encap, Segments: []netip.Addr{r.SID}}
+		if !slices.ContainsFunc(hops[to], func(h rtnetlink.Hop) bool { return h.Segments[0] == r.SID }) { // two peers may tell of one host
+			hops[to] = append(hops[to], hop)
+		}
+	}
+	var changes []fib.Change
+	for to := range told.routes {
+		if hops[to] == nil {
+			changes = append(changes, fib.Change{Destination: to})
+		}
+	}
+	for to, list := range hops {
+		if set, ok := fib.NewSet(list, 0); ok && told.routes[to] != set {
+			changes = append(changes, fib.Change{Destination: to, Set: set})
+		}
+	}
+	a.routesTold(config.SourceBGP, changes, a.startup.settled)
+	a.forwardRoutes()
+	return nil
+}
+
+// maxHopWeight is what a next hop can have at most, in kernels before 6.12.
+const maxHopWeight = 256
+
+func plainSID(r membership.Route) bool { return r.SID.Is6() && r.SID.IsGlobalUnicast() }

@@ -1,0 +1,227 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/fib"
+	"sextant/fpm"
+	"sextant/membership"
+	"sextant/routetable"
+	"sextant/srv6"
+)
+
+// routing is what other routing software tells this node. The zero value is a node that listens to none.
+type routing struct {
+	fpm    *fpm.Server        // nil: none is open
+	kernel *routetable.Source // nil: none is open
+	tables map[config.RouteSource]*toldTable
+	router *router // nil: the kernel forwards by no VRF
+	// due is when news is taken in: a moment after it came, so that what changes and changes back is seen as one.
+	due     <-chan time.Time
+	refused map[refusal]bool  // routes that are of no use to the edge now
+	ignored map[source]uint64 // routes that were, since the agent began
+}
+
+// source is why routes that came by a way were of no use.
+type source struct {
+	way    membership.Source
+	reason membership.Reason
+}
+
+// toldTable is what a source told.
+type toldTable struct {
+	routes   map[fib.Destination]fib.Set
+	complete bool // what is not in it is not there
+}
+
+// gather is how long news is gathered before it is taken in.
+const gather = 10 * time.Millisecond
+
+// openRouting begins to listen, if the node file wants it. What the kernel's tables hold of an earlier agent stays until all is told.
+func (a *Agent) openRouting(n *config.Node) error {
+	r := &a.routing
+	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{}, ignored: map[source]uint64{}}
+	var err error
+	if r.router, err = a.openRouter(n); err != nil {
+		return fmt.Errorf("routing: %w", err)
+	}
+	for _, source := range []config.RouteSource{config.SourceFPM, config.SourceKernel, config.SourceBGP} {
+		tables := n.Routing.Tables(source)
+		if len(tables) == 0 {
+			continue
+		}
+		r.tables[source] = &toldTable{routes: map[fib.Destination]fib.Set{}}
+		switch source {
+		case config.SourceFPM:
+			r.fpm, err = fpm.Listen(a.protections.life, fpm.Options{
+				Listen: n.Routing.FPM.Listen, Settle: n.Routing.FPM.Settle, Log: a.options.Log,
+				Tables: func(table uint32) bool { return slices.Contains(tables, table) },
+			})
+		case config.SourceKernel:
+			r.kernel, err = routetable.Watch(tables, a.options.Log)
+		}
+		if err != nil {
+			return fmt.Errorf("routing: %w", err)
+		}
+	}
+	return nil
+}
+
+// endListening ends all sessions with routing software.
+func (a *Agent) endListening() {
+	a.routing.close()
+	a.speaker.close(a.node)
+}
+
+// close stops to listen. What was written stays.
+func (r *routing) close() {
+	if r.fpm != nil {
+		r.fpm.Close()
+	}
+	if r.kernel != nil {
+		r.kernel.Close()
+	}
+	if r.router != nil {
+		r.router.forwarder.Close()
+	}
+}
+
+func (r *routing) fpmChanges() <-chan struct{} {
+	if r.fpm == nil {
+		return nil
+	}
+	return r.fpm.Changes()
+}
+
+func (r *routing) kernelChanges() <-chan struct{} {
+	if r.kernel == nil {
+		return nil
+	}
+	return r.kernel.Changes()
+}
+
+// news notes that a source has something to say.
+func (r *routing) news() {
+	if r.due == nil {
+		r.due = time.After(gather)
+	}
+}
+
+// takeRoutes takes in what the sources told since it was called last.
+func (a *Agent) takeRoutes() {
+	r := &a.routing
+	r.due = nil
+	if r.fpm != nil {
+		changes, complete := r.fpm.Take()
+		a.routesTold(config.SourceFPM, changes, complete)
+	}
+	if r.kernel != nil {
+		changes, complete := r.kernel.Take()
+		a.routesTold(config.SourceKernel, changes, complete)
+	}
+	a.forwardRoutes()
+	if a.node.Edge != nil && r.teaches() {
+		a.learnOrWarn()
+	}
+}
+
+// routesTold notes what a source told, and tells the VRFs that have their routes from it.
+func (a *Agent) routesTold(source config.RouteSource, changes []fib.Change, complete bool) {
+	told := a.routing.tables[source]
+	for _, c := range changes {
+		if c.Set == (fib.Set{}) {
+			delete(told.routes, c.Destination)
+		} else {
+			told.routes[c.Destination] = c.Set
+		}
+		a.routing.router.want(source, c)
+	}
+	if complete && !told.complete {
+		told.complete = true
+		a.options.Log.Info("routing: all routes are told", "source", source, "routes", len(told.routes))
+		a.routing.router.dropUntold(source, told.routes)
+	}
+}
+
+// teaches reports whether backends are learned from a source other than BGP.
+func (r *routing) teaches() bool {
+	return r.tables[config.SourceFPM] != nil || r.tables[config.SourceKernel] != nil
+}
+
+// peers are the sources as those who tell of backends.
+var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: membership.ViaFPM, config.SourceKernel: membership.ViaKernel}
+
+// sessions adds what the word of the sources is worth.
+func (r *routing) sessions(sessions map[netip.Addr]membership.Session) {
+	for source, told := range r.tables {
+		if peer, teaches := peersOf[source]; teaches {
+			if sessions[peer] = membership.Settling; told.complete {
+				sessions[peer] = membership.Standing
+			}
+		}
+	}
+}
+
+// settling reports whether a source has not yet told all it knows.
+func (r *routing) settling() bool {
+	for source, told := range r.tables {
+		if _, teaches := peersOf[source]; teaches && !told.complete {
+			return true
+		}
+	}
+	return false
+}
+
+// backendRoutes are the routes of VRFs of the edge: one for each next hop.
+func (r *routing) backendRoutes(n *config.Node) (routes []membership.Route, refused []membership.Refusal) {
+	if n.Routing == nil {
+		return nil, nil
+	}
+	for _, v := range n.Routing.VRFs {
+		peer, teaches := peersOf[v.Source]
+		if v.Datapath != config.WithEBPF || !teaches {
+			continue
+		}
+		vips := map[netip.Prefix]bool{}
+		for _, s := range n.Edge.Services {
+			vips[netip.PrefixFrom(s.VIP, s.VIP.BitLen())] = true
+		}
+		for vip := range vips { // not all routes: there may be a hundred thousand of others
+			set := r.tables[v.Source].routes[fib.Destination{Table: uint32(v.Table), Prefix: vip}]
+			for _, hop := range set.Members() {
+				route := membership.Route{
+					Peer: peer, Distinguisher: v.Name, Prefix: vip, SID: hop.Segments[0], Weight: hop.Weight, Behavior: srv6.End,
+				}
+				if len(hop.Segments) > 1 {
+					refused = append(refused, membership.Refusal{Route: route, Reason: membership.Segments})
+					continue
+				}
+				routes = append(routes, route)
+			}
+		}
+	}
+	return routes, refused
+}
+
+// warning says what is wrong; "" if nothing is.
+func (r *routing) warning() string {
+	if r.router == nil {
+		return ""
+	}
+	return r.router.problem
+}
+
+// unchangeableRouting refuses what only a restart can change.
+func unchangeableRouting(is, wanted *config.Routing) error {
+	if is.Equal(wanted) {
+		return nil
+	}
+	return &config.Problem{
+		Kind: config.ErrConflict, Path: "routing", Text: "routing can't change while the agent runs",
+		Mend: "restart the agent with this file (packets are forwarded on meanwhile)",
+	}
+}

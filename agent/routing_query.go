@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/fib"
+	"sextant/membership"
+)
+
+// Routes is what api.Agent says.
+func (a *Agent) Routes(ctx context.Context) (list []api.Route, err error) {
+	err = a.do(ctx, func() {
+		if a.node.Routing == nil {
+			return
+		}
+		for _, v := range a.node.Routing.VRFs {
+			if v.Datapath == config.WithEBPF {
+				list = append(list, a.routing.edgeRoutes(v)...)
+			} else {
+				list = append(list, a.routing.router.routes(v.Name)...)
+			}
+		}
+	})
+	return list, err
+}
+
+// edgeRoutes are those of a VRF whose next hops are backends.
+func (r *routing) edgeRoutes(v config.VRF) (list []api.Route) {
+	reasons := map[netip.Prefix]membership.Reason{}
+	for key := range r.refused {
+		if key.peer == peersOf[v.Source] && key.distinguisher == v.Name {
+			reasons[key.prefix] = key.reason
+		}
+	}
+	for to, set := range r.tables[v.Source].routes {
+		if to.Table == uint32(v.Table) {
+			list = append(list, api.Route{
+				VRF: v.Name, Prefix: to.Prefix, Datapath: v.Datapath, NextHops: hopsView(set), Ignored: reasons[to.Prefix],
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b api.Route) int { return a.Prefix.Compare(b.Prefix) })
+	return list
+}
+
+// routes are those of a VRF by which the kernel forwards.
+func (r *router) routes(name string) (list []api.Route) {
+	for _, v := range r.vrfs {
+		if v.Name != name {
+			continue
+		}
+		for _, row := range v.table.Entries() {
+			list = append(list, api.Route{
+				VRF: v.Name, Prefix: row.Prefix, Datapath: v.Datapath, NextHops: hopsView(row.Original), Shadow: hopsView(row.Shadow),
+				Pending: row.Original != row.Wanted,
+			})
+		}
+	}
+	return list
+}
+
+func hopsView(set fib.Set) []api.RouteHop {
+	hops := []api.RouteHop{}
+	for _, h := range set.Members() {
+		hops = append(hops, api.RouteHop{Segments: h.Segments, Weight: h.Weight})
+	}
+	return hops
+}
+
+// RouteSources is what api.Agent says.
+func (a *Agent) RouteSources(ctx context.Context) (list []api.RouteSource, err error) {
+	err = a.do(ctx, func() { list = a.routing.sources() })
+	return list, err
+}
+
+func (r *routing) sources() (list []api.RouteSource) {
+	for _, source := range []config.RouteSource{config.SourceBGP, config.SourceFPM, config.SourceKernel} {
+		told := r.tables[source]
+		if told == nil {
+			continue
+		}
+		view := api.RouteSource{Source: source, Complete: told.complete, Routes: len(told.routes)}
+		switch source {
+		case config.SourceFPM:
+			s := r.fpm.State()
+			if s.Client.IsValid() {
+				view.Client = &s.Client
+			}
+			view.Messages, view.Sessions, view.Malformed, view.Reason = s.Messages, s.Sessions, s.Malformed, s.LastReason
+		case config.SourceKernel:
+			view.Resyncs = r.kernel.Resyncs()
+		}
+		list = append(list, view)
+	}
+	return list
+}
+
+// sourcesOf says who told of the backends of a service, by SID.
+func (a *Agent) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
+	sources := map[netip.Addr]string{}
+	for _, m := range a.store.kept.Learned {
+		if m.Endpoint == endpoint {
+			sources[m.SID] = string(m.Source())
+		}
+	}
+	return sources
+}
+
+// collectRouting adds what is known of routes.
+func (m *metrics) collectRouting(ctx context.Context, out chan<- prometheus.Metric) {
+	err := m.agent.do(ctx, func() {
+		r := &m.agent.routing
+		for _, s := range r.sources() {
+			source := string(s.Source)
+			gauge(out, sourceRoutes, float64(s.Routes), source)
+			gauge(out, sourceComplete, oneIf(s.Complete), source)
+			switch s.Source {
+			case config.SourceFPM:
+				gauge(out, fpmUp, oneIf(s.Client != nil))
+				counter(out, fpmMessages, s.Messages)
+				counter(out, fpmMalformed, s.Malformed)
+			case config.SourceKernel:
+				counter(out, kernelResyncs, s.Resyncs)
+			}
+		}
+		for cause, n := range r.ignored {
+			if cause.way != membership.BGP {
+				counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
+			}
+		}
+		if r.router == nil {
+			return
+		}
+		for _, v := range r.router.vrfs {
+			counter(out, vrfChanges, v.moved, v.Name)
+			gauge(out, vrfProblem, oneIf(r.router.problem != ""), v.Name)
+		}
+	})
+	if err != nil {
+		m.agent.options.Log.Warn("routes are missing in the metrics", "error", err)
+	}
+}
+
+var (
+	sourceRoutes   = description("route_source_routes", "Routes over SRv6 that a source has told.", "source")
+	sourceComplete = description("route_source_complete", "Whether a source has told all there is.", "source")
+	fpmUp          = description("fpm_session_up", "Whether zebra is connected.")
+	fpmMessages    = description("fpm_messages_total", "Changes of routes and next hops that zebra told.")
+	fpmMalformed   = description("fpm_malformed_sessions_total", "Sessions of FPM that ended because of what was sent.")
+	kernelResyncs  = description("kernel_routes_resyncs_total",
+		"How often routing tables were read anew, after lost messages or because a link went up or down.")
+	routesIgnored = description("routes_ignored_total", "Routes over SRv6 that were of no use to the edge, by reason.", "source", "reason")
+	vrfChanges    = description("vrf_route_changes_total", "Routes of a VRF that were changed in the kernel, each after its shadow.", "vrf")
+	vrfProblem    = description("vrf_failing", "Whether the kernel refuses what routing told.", "vrf")
+)

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+func (a *app) routeCommand() *cobra.Command {
+	return noun("route", "Routes over SRv6 that other routing software tells this node",
+		seeAlso("sextant backend list", "sextant bgp routes"),
+		a.routeList(), a.routeSources())
+}
+
+func (a *app) routeList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list [VRF]", Short: "List the routes of VRFs with their shadows",
+		Long: `List the routes of VRFs with their shadows.
+
+NEXT-HOPS are those by which packets go; where flows are told apart by buckets, a weight is how many of them a next hop has. SHADOW
+are the next hops before the last change, by which packets go that hosts sent back because they do not know their connections. STATE
+is pending as long as the kernel has not taken a change, and says why an edge has no use for a route.`,
+		Example:           "  sextant route list blue -o json",
+		Annotations:       seeAlso("sextant route sources", "sextant backend list"),
+		Args:              takes("[VRF]"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			routes, err := a.agent().Routes(ctx)
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				if routes, err = routesOf(routes, args[0]); err != nil {
+					return err
+				}
+			}
+			return a.show(routesView(routes))
+		},
+	}
+}
+
+// routesOf picks the routes of a VRF, or says which there are.
+func routesOf(routes []api.Route, vrf string) (list []api.Route, err error) {
+	var names []string
+	for _, r := range routes {
+		if r.VRF == vrf {
+			list = append(list, r)
+		}
+		if len(names) == 0 || names[len(names)-1] != r.VRF {
+			names = append(names, r.VRF)
+		}
+	}
+	if len(list) == 0 {
+		return nil, absent("VRF with routes", vrf, names)
+	}
+	return list, nil
+}
+
+func routesView(routes []api.Route) view {
+	t := table{columns: []string{"VRF", "PREFIX", "NEXT-HOPS", "SHADOW", "STATE"}, wide: []string{"DATAPATH"}}
+	v := view{value: api.List[api.Route]{Items: routes}}
+	for _, r := range routes {
+		state := "-"
+		switch {
+		case r.Pending:
+			state = "pending"
+		case r.Ignored != "":
+			state = string(r.Ignored)
+		}
+		t.rows = append(t.rows, []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops), hopsText(r.Shadow), state, string(r.Datapath)})
+		v.names = append(v.names, r.Prefix.String())
+	}
+	v.tables = tables{t}
+	return v
+}
+
+// hopsText writes "fcbb:bb00:1::,fcbb:bb00:2:: fcbb:bb00:3:: weight 2": segments of a hop with commas, hops with spaces.
+func hopsText(hops []api.RouteHop) string {
+	words := make([]string, len(hops))
+	for i, h := range hops {
+		segments := make([]string, len(h.Segments))
+		for j, s := range h.Segments {
+			segments[j] = s.String()
+		}
+		if words[i] = strings.Join(segments, ","); h.Weight != 1 {
+			words[i] += fmt.Sprintf(" weight %d", h.Weight)
+		}
+	}
+	return orDash(strings.Join(words, " "))
+}
+
+func (a *app) routeSources() *cobra.Command {
+	return &cobra.Command{
+		Use: "sources", Short: "List who tells this node of routes",
+		Long: `List who tells this node of routes: fpm is FRRouting's zebra, kernel the routing tables of the kernel, bgp the node's own
+speaker.
+As long as one is not COMPLETE, what was known before holds.`,
+		Example:           "  sextant route sources -o wide",
+		Annotations:       seeAlso("sextant route list", "sextant bgp peers"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			sources, err := a.agent().RouteSources(ctx)
+			if err != nil {
+				return err
+			}
+			t := table{
+				columns: []string{"SOURCE", "CLIENT", "COMPLETE", "ROUTES", "MESSAGES", "SESSIONS", "MALFORMED"},
+				wide:    []string{"RESYNCS", "REASON"},
+			}
+			v := view{value: api.List[api.RouteSource]{Items: sources}}
+			for _, s := range sources {
+				client, complete := "-", "no"
+				if s.Client != nil {
+					client = s.Client.String()
+				}
+				if s.Complete {
+					complete = "yes"
+				}
+				t.rows = append(t.rows, []string{
+					string(s.Source), client, complete, count(s.Routes), count(s.Messages), count(s.Sessions), count(s.Malformed),
+					count(s.Resyncs), orDash(s.Reason),
+				})
+				v.names = append(v.names, string(s.Source))
+			}
+			v.tables = tables{t}
+			return a.show(v)
+		},
+	}
+}

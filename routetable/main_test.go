@@ -1,0 +1,69 @@
+package routetable_test
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"sextant/fib"
+	"sextant/kernel"
+	"sextant/rtnetlink"
+)
+
+var serial atomic.Int32
+
+// newNetns is a namespace of the test's own, whose loopback interface is up.
+func newNetns(t testing.TB) *kernel.Netns {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces: run with sudo")
+	}
+	name := fmt.Sprintf("sxt%d-%d", os.Getpid(), serial.Add(1))
+	ns, err := kernel.CreateNetns(name)
+	must(t, err)
+	t.Cleanup(func() {
+		ns.Close()
+		must(t, kernel.DeleteNetns(name))
+	})
+	must(t, ns.Do(func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(lo)
+	}))
+	return ns
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sid(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", n)) }
+
+func hops(ids ...int) (list []rtnetlink.Hop) {
+	for _, n := range ids {
+		list = append(list, rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap, Segments: []netip.Addr{sid(n)}})
+	}
+	return list
+}
+
+func set(t testing.TB, buckets int, ids ...int) fib.Set {
+	t.Helper()
+	s, ok := fib.NewSet(hops(ids...), buckets)
+	if !ok {
+		t.Fatal("no set")
+	}
+	return s.Draw()
+}
+
+func prefix(n int) netip.Prefix {
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0x80, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}), 128)
+}

@@ -18,7 +18,7 @@ readonly mirror
 readonly packages=frr,iproute2,curl,ethtool,iputils-ping,tcpdump,nginx-light,procps,kmod,netbase
 # Of the kernel's modules, those about networks.
 readonly modules='net lib crypto arch drivers/net/vrf.ko* drivers/net/veth.ko* drivers/net/dummy.ko* drivers/net/tun.ko*
-	drivers/net/macvlan.ko* drivers/net/ifb.ko*'
+	drivers/net/macvlan.ko* drivers/net/ifb.ko* drivers/net/bonding'
 readonly cache=$PWD/.cache/vm
 
 say() { echo "vm: $*" >&2; }

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+)
+
+// straysRole takes strays away beside a router. A nil straysRole is a node without it.
+type straysRole struct {
+	config      datapath.StraysConfig
+	program     *datapath.Strays
+	attachments []datapath.Attachment
+	fault       string // why the strays of some VRF are not taken away; "": all are
+}
+
+func straysConfig(n *config.Node) datapath.StraysConfig {
+	c := datapath.StraysConfig{Infrastructure: n.Domain.Infrastructure}
+	for _, i := range n.Strays.Interfaces {
+		c.Interfaces = append(c.Interfaces, datapath.StrayInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+	}
+	for _, v := range n.Strays.VRFs {
+		c.VRFs = append(c.VRFs, datapath.StrayVRF{Device: v.VRF, Namespace: v.Namespace, SIDs: v.SIDs, Except: v.Except, Backup: v.Backup})
+	}
+	return c
+}
+
+// prepareStrays builds what the configuration wants.
+func (a *Agent) prepareStrays(n *config.Node) (*prepared[*straysRole], error) {
+	p := &prepared[*straysRole]{dir: filepath.Join(a.dir, "strays"), start: a.node == nil, old: a.strayRole}
+	if n.Strays == nil {
+		return p, nil
+	}
+	next := &straysRole{config: straysConfig(n)}
+	p.next = next
+	if p.sameProgram() {
+		next.program, next.attachments, next.fault = p.old.program, p.old.attachments, p.old.fault
+		return p, nil
+	}
+	var err error
+	next.program, err = datapath.OpenStrays(p.dir, next.config)
+	return p, err
+}
+
+func (s *straysRole) same(other *straysRole) bool { return s.config.Equal(other.config) }
+
+func (s *straysRole) loaded() pinnable {
+	if s.program == nil {
+		return nil
+	}
+	return s.program
+}
+
+func (s *straysRole) runsAt(attachments []datapath.Attachment) { s.attachments = attachments }
+
+// fill has nothing to do: what a program needs to know, it finds out.
+func (s *straysRole) fill(*straysRole) error { return nil }
+
+func (s *straysRole) attached() []datapath.Attachment {
+	if s == nil {
+		return nil
+	}
+	return s.attachments
+}
+
+// followRouter makes the programs know what the router has changed: SIDs, VRFs, devices. Each of these changes routes too.
+func (a *Agent) followRouter() {
+	s := a.strayRole
+	if s == nil || !a.routesMoved && s.fault == "" {
+		return
+	}
+	a.routesMoved = false
+	fault := ""
+	if err := s.program.Follow(); err != nil {
+		fault = err.Error()
+	}
+	if fault == s.fault {
+		return
+	}
+	if s.fault = fault; fault != "" {
+		a.options.Log.Warn("strays are left to the kernel until this is mended", "error", fault)
+	} else {
+		a.options.Log.Info("the strays of all VRFs are taken away")
+	}
+	a.collectWarnings()
+}
+
+// vrfTraffic is what came for each VRF.
+func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
+	for number, v := range s.config.VRFs {
+		t, err := s.program.Traffic(number)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, api.VRFTraffic{
+			VRF: v.Name(), Backup: v.Backup, HerePackets: t.Here, HereBytes: t.HereBytes, StrayPackets: t.Strays, StrayBytes: t.StrayBytes,
+		})
+	}
+	return list, nil
+}
+
+var (
+	continuingPackets = prometheus.NewDesc("sextant_vrf_packets_total",
+		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray).", []string{"vrf", "connection"}, nil)
+	continuingBytes = prometheus.NewDesc("sextant_vrf_bytes_total",
+		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or not (stray).",
+		[]string{"vrf", "connection"}, nil)
+)
+
+func collectVRFs(out chan<- prometheus.Metric, list []api.VRFTraffic) {
+	for _, v := range list {
+		counter(out, continuingPackets, v.HerePackets, v.VRF, "here")
+		counter(out, continuingPackets, v.StrayPackets, v.VRF, "stray")
+		counter(out, continuingBytes, v.HereBytes, v.VRF, "here")
+		counter(out, continuingBytes, v.StrayBytes, v.VRF, "stray")
+	}
+}

@@ -1,0 +1,177 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Strays is the role that takes strays away beside a router that owns the machine's SIDs: VRF-shadowing (Algorithm 1) for SIDs which the
+// kernel decapsulates.
+type Strays struct {
+	Interfaces []XDPInterface
+	VRFs       []StrayVRF
+}
+
+// StrayVRF is a VRF with servers: a VRF device, or a network namespace.
+type StrayVRF struct {
+	VRF       string         // name of the device; its SIDs are those of the kernel's End.DT4, End.DT6 and End.DT46 routes
+	Namespace string         // path of a namespace, instead of a device
+	SIDs      []netip.Prefix // whose packets the kernel leads into the namespace
+	Except    []netip.Prefix // SIDs of the device at which strays stay, like a stray's last offer
+	Backup    string         // the device on which strays are received
+}
+
+// Name names the VRF: its device or the path of its namespace.
+func (v StrayVRF) Name() string { return v.VRF + v.Namespace }
+
+// Limits of the data plane: STRAY_VRFS_MAX, and SIDs that leave room for those of devices.
+const (
+	maxStrayVRFs = 16
+	maxStraySIDs = 128
+)
+
+func (s *Strays) clone() *Strays {
+	if s == nil {
+		return nil
+	}
+	c := Strays{Interfaces: slices.Clone(s.Interfaces), VRFs: slices.Clone(s.VRFs)}
+	for i := range c.VRFs {
+		c.VRFs[i].SIDs, c.VRFs[i].Except = slices.Clone(c.VRFs[i].SIDs), slices.Clone(c.VRFs[i].Except)
+	}
+	return &c
+}
+
+const backupWanted = `"backup: " and the device on which strays are received, like a VRF with a route to the shadow`
+
+func readStrays(v value, s *Strays) {
+	v.mapping(
+		field{"interfaces", intoList(&s.Interfaces, readXDPInterface), `"interfaces:" and a list of names`},
+		field{"vrfs", intoList(&s.VRFs, readStrayVRF), `"vrfs:" and a list of vrf and backup`},
+	)
+}
+
+func readStrayVRF(v value) (s StrayVRF) {
+	v.mapping(
+		field{"vrf", intoText(&s.VRF), ""},
+		field{"namespace", intoText(&s.Namespace), ""},
+		field{"sids", intoList(&s.SIDs, readPrefix), ""},
+		field{"except", intoList(&s.Except, readPrefix), ""},
+		field{"backup", intoText(&s.Backup), backupWanted},
+	)
+	return s
+}
+
+func (c *checker) strays(s *Strays) {
+	if len(s.Interfaces) == 0 {
+		c.invalid("strays.interfaces", "there is no interface on which strays arrive", `add "- {name: eth0}"`)
+	}
+	c.xdpInterfaces("strays", s.Interfaces)
+	if len(s.VRFs) == 0 {
+		c.invalid("strays.vrfs", "there is no VRF whose strays are taken away", `add "- {vrf: blue, backup: green}"`)
+	}
+	c.count("strays.vrfs", "VRFs", len(s.VRFs), maxStrayVRFs)
+	names, sids := unique[string]{}, unique[netip.Prefix]{}
+	for i, v := range s.VRFs {
+		where := fmt.Sprintf("strays.vrfs[%d]", i)
+		c.strayVRF(where, v)
+		if _, taken := names.add(v.Name(), ""); taken {
+			c.conflict(where, fmt.Sprintf("VRF %q is given twice", v.Name()), "delete one of the two")
+		}
+		for j, sid := range v.SIDs {
+			at := fmt.Sprintf("%s.sids[%d]", where, j)
+			if sid.IsValid() && !sid.Addr().Is6() {
+				c.invalid(at, fmt.Sprintf("%s is not of IPv6", sid), `write it like "fcbb:bb00:1:46::/64"`)
+			}
+			if owner, taken := sids.add(sid, v.Name()); taken {
+				c.conflict(at, fmt.Sprintf("SID %s is one of VRF %s already", sid, owner), "delete one of the two")
+			}
+		}
+	}
+	c.count("strays.vrfs", "SIDs", len(sids), maxStraySIDs)
+}
+
+func (c *checker) strayVRF(where string, v StrayVRF) {
+	c.interfaceName(join(where, "backup"), v.Backup)
+	switch {
+	case (v.VRF == "") == (v.Namespace == ""):
+		c.invalid(where, "a VRF is one device or one network namespace", `write "vrf: blue" or "namespace: /run/netns/web"`)
+	case v.VRF != "":
+		c.interfaceName(join(where, "vrf"), v.VRF)
+		if v.VRF == v.Backup {
+			c.conflict(join(where, "backup"), "strays would stay in the VRF", "name another device, whose routes lead to the shadow",
+				join(where, "vrf"))
+		}
+		if len(v.SIDs) > 0 {
+			c.conflict(join(where, "sids"), "the SIDs of a VRF device are those of the kernel's routes", "delete sids", join(where, "vrf"))
+		}
+	default:
+		if !path.IsAbs(v.Namespace) {
+			c.invalid(join(where, "namespace"), fmt.Sprintf("%q is not an absolute path", v.Namespace), "write it like /run/netns/web")
+		}
+		if len(v.Except) > 0 {
+			c.conflict(join(where, "except"), "a namespace has no SIDs but those of its list", "delete except, and the SID from sids",
+				join(where, "sids"))
+		}
+		if len(v.SIDs) == 0 {
+			c.invalid(where, "the namespace has no SID", `add "sids:" and the SIDs whose packets the kernel leads into it`)
+		}
+	}
+}
+
+type documentStrays struct {
+	Interfaces []documentInterface `yaml:"interfaces" json:"interfaces"`
+	VRFs       []documentStrayVRF  `yaml:"vrfs" json:"vrfs"`
+}
+
+type documentStrayVRF struct {
+	VRF       string   `yaml:"vrf,omitempty" json:"vrf,omitempty"`
+	Namespace string   `yaml:"namespace,omitempty" json:"namespace,omitempty"`
+	SIDs      []string `yaml:"sids,omitempty,flow" json:"sids,omitempty"`
+	Except    []string `yaml:"except,omitempty,flow" json:"except,omitempty"`
+	Backup    string   `yaml:"backup" json:"backup"`
+}
+
+func straysDocument(s *Strays) *documentStrays {
+	if s == nil {
+		return nil
+	}
+	return &documentStrays{
+		Interfaces: each(s.Interfaces, xdpDocument),
+		VRFs: each(s.VRFs, func(v StrayVRF) documentStrayVRF {
+			return documentStrayVRF{
+				v.VRF, v.Namespace, each(v.SIDs, netip.Prefix.String), each(v.Except, netip.Prefix.String), v.Backup,
+			}
+		}),
+	}
+}
+
+func (d *differ) strays(a, b *Strays) {
+	switch {
+	case a == nil && b == nil:
+		return
+	case a == nil:
+		d.add("strays", "")
+		a = &Strays{}
+	case b == nil:
+		d.remove("strays", "")
+		b = &Strays{}
+	}
+	d.xdpInterfaces("strays", a.Interfaces, b.Interfaces)
+	named(d, a.VRFs, b.VRFs, StrayVRF.Name,
+		func(v StrayVRF) (string, string) { return "strays of VRF " + v.Name(), v.settings() },
+		func(title string, a, b StrayVRF) { d.modify(title, "settings", a.settings(), b.settings()) })
+}
+
+func (v StrayVRF) settings() string {
+	words := []string{"backup " + v.Backup}
+	if len(v.SIDs) > 0 {
+		words = append(words, "sids "+strings.Join(each(v.SIDs, netip.Prefix.String), " "))
+	}
+	if len(v.Except) > 0 {
+		words = append(words, "except "+strings.Join(each(v.Except, netip.Prefix.String), " "))
+	}
+	return strings.Join(words, ", ")
+}

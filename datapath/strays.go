@@ -1,0 +1,239 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// StrayInterface is an interface of the SR domain, on which strays arrive.
+type StrayInterface struct {
+	Name string
+	Mode Mode
+}
+
+// StrayVRF is a VRF whose strays are taken away. What it is made of may come, go and come back as another device of the same name.
+type StrayVRF struct {
+	Device    string         // the VRF device; "": Namespace is the VRF
+	Namespace string         // path of a network namespace, like /run/netns/web
+	SIDs      []netip.Prefix // that lead into the namespace, at the kernel's hand; those of a VRF device are found
+	Except    []netip.Prefix // SIDs of the device at which strays stay, like a stray's last offer
+	Backup    string         // the device on which strays are received
+}
+
+// Name names the VRF as its configuration does.
+func (v StrayVRF) Name() string {
+	if v.Device != "" {
+		return v.Device
+	}
+	return v.Namespace
+}
+
+func (v StrayVRF) equal(o StrayVRF) bool {
+	return v.Device == o.Device && v.Namespace == o.Namespace && slices.Equal(v.SIDs, o.SIDs) &&
+		slices.Equal(v.Except, o.Except) && v.Backup == o.Backup
+}
+
+// StraysConfig is what the programs that take strays away are loaded for: a change loads them anew.
+type StraysConfig struct {
+	Infrastructure []netip.Prefix // at most 4
+	Interfaces     []StrayInterface
+	VRFs           []StrayVRF // at most 16
+}
+
+// Equal reports whether both ask for the same programs.
+func (c StraysConfig) Equal(o StraysConfig) bool {
+	return slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.Interfaces, o.Interfaces) &&
+		slices.EqualFunc(c.VRFs, o.VRFs, StrayVRF.equal)
+}
+
+// Strays is the programs that take strays away, with their tables. Its methods are for one goroutine.
+type Strays struct {
+	*collection
+	config   StraysConfig
+	programs map[string]*ebpf.Program
+	asked    map[string]Attachment // where vrf_ask runs, by VRF device
+	sids     map[netip.Prefix]straySID
+}
+
+// straysState is taken over from the predecessor.
+var straysState = []string{"drops", "outcomes", "fragments"}
+
+// OpenStrays loads the programs and empty tables, beside whatever is running. Dir is the instance's directory on the bpf file system.
+func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
+	if len(config.VRFs) > strayVRFsMax {
+		return nil, fmt.Errorf("%d VRFs; at most %d can be used", len(config.VRFs), strayVRFsMax)
+	}
+	c, err := newCollection(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Strays{collection: c, config: config, asked: map[string]Attachment{}, sids: map[netip.Prefix]straySID{}}
+	if err := s.open(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Strays) open() error {
+	spec, err := loadStray()
+	if err != nil {
+		return err
+	}
+	settings := straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)}
+	if err := spec.Variables["settings"].Set(settings); err != nil {
+		return err
+	}
+	state := straysState
+	if s.numbersStand() {
+		state = append(slices.Clone(state), "stray_traffic")
+	}
+	if s.programs, err = s.load(spec, state...); err != nil {
+		return err
+	}
+	if spec, err = loadVrf(); err != nil {
+		return err
+	}
+	in, err := s.load(spec)
+	if err != nil {
+		return err
+	}
+	s.programs["vrf_ask"] = in["vrf_ask"]
+	return nil
+}
+
+// numbersStand says whether the pinned counters are of the same VRFs.
+func (s *Strays) numbersStand() bool {
+	spec := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: uint32(binary.Size(strayVRF{})), MaxEntries: strayVRFsMax}
+	m := s.pinned(spec, "stray_vrfs")
+	if m == nil {
+		return false
+	}
+	defer m.Close()
+	for number := range strayVRFsMax {
+		var v strayVRF
+		want := ""
+		if number < len(s.config.VRFs) {
+			want = s.config.VRFs[number].Name()
+		}
+		if m.Lookup(uint32(number), &v) != nil || v.Name != strayName(want) {
+			return false
+		}
+	}
+	return true
+}
+
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. What is no longer configured is
+// released.
+func (s *Strays) Commit() ([]Attachment, error) {
+	attachments, err := s.follow()
+	if err != nil {
+		return attachments, err
+	}
+	for _, i := range s.config.Interfaces {
+		led, err := attachTC(s.dir, "stray_lead", s.programs["stray_lead"], i.Name, arriving)
+		if err != nil {
+			return attachments, err
+		}
+		xdp, err := attachXDP(s.dir, "stray", s.programs["stray"], i.Name, i.Mode)
+		if err != nil {
+			return attachments, err
+		}
+		attachments = append(attachments, led, xdp)
+	}
+	if err := releaseOthers(s.dir, attachments); err != nil {
+		return attachments, err
+	}
+	return attachments, s.pin()
+}
+
+// Follow makes the tables what the machine's devices, namespaces and routes are now. A VRF with a fault is left to the kernel until that is
+// mended: its strays are not taken away.
+func (s *Strays) Follow() error {
+	_, err := s.follow()
+	return err
+}
+
+func (s *Strays) follow() ([]Attachment, error) {
+	var attachments []Attachment
+	var faults []error
+	sids := map[netip.Prefix]straySID{}
+	local, err := localRoutes()
+	if err != nil {
+		return nil, err
+	}
+	for number, v := range s.config.VRFs {
+		entry, at, err := s.find(v)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("strays of VRF %s: %w", v.Name(), err))
+		}
+		entry.Name = strayName(v.Name())
+		if err := s.maps["stray_vrfs"].Put(uint32(number), entry.strayVRF); err != nil {
+			return attachments, fmt.Errorf("set VRF %s: %w", v.Name(), err)
+		}
+		attachments = append(attachments, at...)
+		for _, prefix := range v.SIDs {
+			sids[prefix] = straySID{VRF: uint32(number), Families: strayIPv4 | strayIPv6}
+		}
+		for prefix, route := range local {
+			if v.Device != "" && route.table == entry.table && !slices.Contains(v.Except, prefix) {
+				sids[prefix] = straySID{VRF: uint32(number), Families: route.families}
+			}
+		}
+	}
+	if err := s.setSIDs(sids); err != nil {
+		return attachments, err
+	}
+	return attachments, errors.Join(faults...)
+}
+
+// setSIDs makes the table of SIDs what is given.
+func (s *Strays) setSIDs(sids map[netip.Prefix]straySID) error {
+	for prefix, sid := range sids {
+		if before, known := s.sids[prefix]; known && before == sid {
+			continue
+		}
+		if err := s.maps["stray_sids"].Put(straySIDKeyOf(prefix), sid); err != nil {
+			return fmt.Errorf("set SID %s: %w; at most %d can be used", prefix, err, straySIDsMax)
+		}
+	}
+	for prefix := range s.sids {
+		if _, stays := sids[prefix]; stays {
+			continue
+		}
+		if err := s.maps["stray_sids"].Delete(straySIDKeyOf(prefix)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("delete SID %s: %w", prefix, err)
+		}
+	}
+	s.sids = sids
+	return nil
+}
+
+// StrayTraffic counts packets that continue a TCP connection, and came for a VRF.
+type StrayTraffic struct {
+	Here       uint64 // packets whose connection is in the VRF
+	HereBytes  uint64 // of inner packets
+	Strays     uint64 // packets whose connection is not: they were received on the backup device
+	StrayBytes uint64
+}
+
+// Traffic returns what came for the VRF of a place in the configuration.
+func (s *Strays) Traffic(number int) (StrayTraffic, error) {
+	return sumPerCPU(s.maps["stray_traffic"], uint32(number), func(total *StrayTraffic, v StrayTraffic) {
+		total.Here += v.Here
+		total.HereBytes += v.HereBytes
+		total.Strays += v.Strays
+		total.StrayBytes += v.StrayBytes
+	})
+}
+
+// Close lets go of the kernel objects; strays are taken away on.
+func (s *Strays) Close() { s.close() }
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (s *Strays) Dump(name string, limit int) ([]Entry, error) { return s.dump(loadStray, name, limit) }

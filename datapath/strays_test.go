@@ -1,0 +1,328 @@
+package datapath
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/forward/packettest"
+	"sextant/kernel"
+)
+
+// A router beside which strays are taken away: its VRF has a web service that a client reaches by a SID of the kernel, and strays leave by the
+// routes of its backup device, as one of FRRouting's has them.
+const (
+	strayVIP4, strayVIP6       = "10.80.0.1", "2001:db8:80::1"
+	strayClient4, strayClient6 = "10.9.9.1", "2001:db8:9::1"
+	strayShadow                = "fcbb:bb00:d000::"
+)
+
+const vrfCommands = `
+link set blue up
+link add green type vrf table 20
+link set green up
+addr add 10.80.0.1/32 dev blue
+addr add 2001:db8:80::1/128 dev blue nodad
+route add 10.9.9.0/24 dev near table 10
+-6 route add 2001:db8:9::/64 via fd00:5e:1::2 dev near table 10
+-6 route add fcbb:bb00:1:46::/128 encap seg6local action End.DT46 vrftable 10 dev blue
+route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
+-6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
+`
+
+const namespaceCommands = `
+link add toweb type veth peer name eth0 netns WEB
+link set toweb up
+addr add 10.99.0.1/30 dev toweb
+addr add fd99::1/64 dev toweb nodad
+link add back type veth peer name backpeer
+link set back up
+link set backpeer up
+-4 rule add iif back lookup 20 priority 100
+-6 rule add iif back lookup 20 priority 100
+-6 route add fcbb:bb00:1:4::/128 encap seg6local action End.DX4 nh4 10.99.0.2 dev toweb
+-6 route add fcbb:bb00:1:6::/128 encap seg6local action End.DX6 nh6 fd99::2 dev toweb
+route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
+-6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
+`
+
+const insideCommands = `
+link set lo up
+link set eth0 up
+addr add 10.99.0.2/30 dev eth0
+addr add fd99::2/64 dev eth0 nodad
+addr add 10.80.0.1/32 dev lo
+addr add 2001:db8:80::1/128 dev lo nodad
+-4 route add default via 10.99.0.1
+-6 route add default via fd99::1
+`
+
+// strayRouter is the machine under test, in the test's namespace, with a client behind the interface near.
+type strayRouter struct {
+	*world
+	client  *kernel.Netns
+	web     *kernel.Netns // the VRF, if it is a namespace
+	program *Strays
+	wire    wire // of the client
+}
+
+// ip runs commands of ip, one a line, in a namespace; "" is the test's.
+func ip(t testing.TB, namespace, commands string) {
+	t.Helper()
+	for line := range strings.Lines(commands) {
+		args := strings.Fields(line)
+		if len(args) == 0 {
+			continue
+		}
+		if namespace != "" {
+			args = append([]string{"-n", namespace}, args...)
+		}
+		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// namespace makes one that goes with the test.
+func namespace(t testing.TB, role string) (*kernel.Netns, string) {
+	t.Helper()
+	name := fmt.Sprintf("sextant-test-%s-%d", role, os.Getpid())
+	ns, err := kernel.CreateNetns(name)
+	must(t, err)
+	t.Cleanup(func() {
+		ns.Close()
+		must(t, kernel.DeleteNetns(name))
+	})
+	return ns, name
+}
+
+func newStrayRouter(t testing.TB) *strayRouter {
+	t.Helper()
+	r := &strayRouter{world: newWorld(t)}
+	for _, sysctl := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.seg6_enabled", "net.ipv6.conf.near.seg6_enabled"} {
+		must(t, kernel.WriteSysctl(sysctl, "1"))
+	}
+	var client string
+	r.client, client = namespace(t, "client")
+	ip(t, "", `
+		addr add 10.9.9.254/24 dev near
+		-6 addr add 2001:db8:9::fe/64 dev near nodad
+		-6 route add fcbb:bb00:d000::/48 via fd00:5e:2::2
+		-6 rule add to fcbb:bb00::/32 lookup main priority 90
+		link set nearpeer netns `+client)
+	ip(t, client, `
+		link set lo up
+		link set nearpeer address `+routerMAC.String()+`
+		link set nearpeer up
+		addr add 10.9.9.1/24 dev nearpeer
+		-6 addr add 2001:db8:9::1/64 dev nearpeer nodad
+		-6 addr add fd00:5e:1::2/64 dev nearpeer nodad
+		-6 route add fcbb:bb00:1::/48 via fd00:5e:1::1`)
+	must(t, r.client.Do(func() error { r.wire = openWire(t); return nil }))
+	return r
+}
+
+// reach gives the client a route to a VIP by a SID.
+func (r *strayRouter) reach(t testing.TB, vip, sid string) {
+	t.Helper()
+	must(t, r.client.Do(func() error {
+		ip(t, "", "route replace "+vip+" encap seg6 mode encap segs "+sid+" dev nearpeer")
+		return nil
+	}))
+}
+
+// ofDevice makes the VRF a device.
+func ofDevice(t testing.TB, r *strayRouter) StrayVRF {
+	t.Helper()
+	if out, err := exec.Command("ip", "link", "add", "blue", "type", "vrf", "table", "10").CombinedOutput(); err != nil {
+		t.Skipf("missing kernel feature: VRF devices: %s", bytes.TrimSpace(out))
+	}
+	must(t, kernel.WriteSysctl("net.vrf.strict_mode", "1")) // else the kernel refuses End.DT46: a table must be one VRF's
+	ip(t, "", vrfCommands)
+	for _, vip := range []string{strayVIP4, strayVIP6} {
+		r.reach(t, vip, "fcbb:bb00:1:46::")
+	}
+	return StrayVRF{Device: "blue", Backup: "green"}
+}
+
+// ofNamespace makes the VRF a network namespace.
+func ofNamespace(t testing.TB, r *strayRouter) StrayVRF {
+	t.Helper()
+	var web string
+	r.web, web = namespace(t, "web")
+	ip(t, "", strings.ReplaceAll(namespaceCommands, "WEB", web))
+	ip(t, web, insideCommands)
+	r.reach(t, strayVIP4, "fcbb:bb00:1:4::")
+	r.reach(t, strayVIP6, "fcbb:bb00:1:6::")
+	return StrayVRF{
+		Namespace: kernel.NetnsPath(web), Backup: "back",
+		SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:4::/64"), netip.MustParsePrefix("fcbb:bb00:1:6::/64")},
+	}
+}
+
+// start takes strays away.
+func (r *strayRouter) start(t testing.TB, vrf StrayVRF) {
+	t.Helper()
+	program, err := OpenStrays(r.dir, StraysConfig{
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		Interfaces:     []StrayInterface{{Name: "near"}}, VRFs: []StrayVRF{vrf},
+	})
+	must(t, err)
+	t.Cleanup(program.Close)
+	attachments, err := program.Commit()
+	must(t, err)
+	t.Log(attachments)
+	r.program = program
+}
+
+// serve runs an echo server at an address of the VRF.
+func (r *strayRouter) serve(t testing.TB, address string, device string) {
+	t.Helper()
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if device != "" {
+			c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), device) })
+		}
+		return err
+	}}
+	listen := func() error {
+		l, err := config.Listen(context.Background(), "tcp", address)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					io.Copy(c, c)
+				}()
+			}
+		}()
+		return nil
+	}
+	if r.web != nil {
+		must(t, r.web.Do(listen))
+		return
+	}
+	must(t, listen())
+}
+
+// TestStrays: a connection to a VRF lives, packets of others leave by the backup, and openings are the kernel's.
+func TestStrays(t *testing.T) {
+	for name, of := range map[string]func(testing.TB, *strayRouter) StrayVRF{"VRF device": ofDevice, "namespace": ofNamespace} {
+		t.Run(name, func(t *testing.T) {
+			r := newStrayRouter(t)
+			vrf := of(t, r)
+			r.start(t, vrf)
+			for _, vip := range []string{strayVIP4, strayVIP6} {
+				r.serve(t, net.JoinHostPort(vip, "80"), vrf.Device)
+				r.checkConnection(t, vip)
+			}
+			r.checkStrays(t)
+		})
+	}
+}
+
+// checkConnection echoes a megabyte.
+func (r *strayRouter) checkConnection(t *testing.T, vip string) {
+	t.Helper()
+	before, err := r.program.Traffic(0)
+	must(t, err)
+	sent := bytes.Repeat([]byte("stray"), 200_000)
+	got, after := make([]byte, len(sent)), StrayTraffic{}
+	must(t, r.client.Do(func() error {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(vip, "80"), 5*time.Second)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		go c.Write(sent)
+		if _, err := io.ReadFull(c, got); err != nil {
+			return err
+		}
+		after, err = r.program.Traffic(0) // as long as the connection is there: what comes after its end is astray
+		return err
+	}))
+	if !bytes.Equal(got, sent) {
+		t.Errorf("%s: other bytes came back than were sent", vip)
+	}
+	if after.HereBytes-before.HereBytes < uint64(len(sent)) || after.Strays != before.Strays {
+		t.Errorf("%s: counted %+v after %+v, want a megabyte here and no stray", vip, after, before)
+	}
+}
+
+// checkStrays sends packets of connections that are nowhere, and looks at what leaves.
+func (r *strayRouter) checkStrays(t *testing.T) {
+	t.Helper()
+	far := openWireOn(t, "farpeer")
+	for _, stray := range []packettest.Packet{
+		{Src: netip.MustParseAddr(strayClient4), Dst: netip.MustParseAddr(strayVIP4)},
+		{Src: netip.MustParseAddr(strayClient6), Dst: netip.MustParseAddr(strayVIP6)},
+	} {
+		for _, flags := range []string{"A", "PA", "FA", "R"} {
+			stray.SrcPort, stray.DstPort, stray.Flags, stray.Payload = 4711, 80, flags, []byte("astray "+flags)
+			before, err := r.program.Traffic(0)
+			must(t, err)
+			r.wire.send(t, packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t, packettest.To(r.sid(stray.Dst)).Around(t, stray.Bytes(t))))
+			if !far.sees(netip.MustParseAddr(strayShadow), stray.Payload) {
+				t.Errorf("%v %s: not sent to the shadow", stray.Dst, flags)
+			}
+			after, err := r.program.Traffic(0)
+			must(t, err)
+			if after.Strays != before.Strays+1 || after.Here != before.Here {
+				t.Errorf("%v %s: counted %+v after %+v, want one stray more", stray.Dst, flags, after, before)
+			}
+		}
+	}
+}
+
+// sid is by which the client reaches a VIP.
+func (r *strayRouter) sid(vip netip.Addr) netip.Addr {
+	switch {
+	case r.web == nil:
+		return netip.MustParseAddr("fcbb:bb00:1:46::")
+	case vip.Is4():
+		return netip.MustParseAddr("fcbb:bb00:1:4::")
+	}
+	return netip.MustParseAddr("fcbb:bb00:1:6::")
+}
+
+// sees waits for a packet to a SID that ends with the payload.
+func (w wire) sees(sid netip.Addr, payload []byte) bool {
+	buffer := make([]byte, 4096)
+	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
+		if err != nil {
+			return false
+		}
+		frame := buffer[:n]
+		const destination = 14 + 24
+		if n > destination+16 && netip.AddrFrom16([16]byte(frame[destination:])) == sid && bytes.HasSuffix(frame, payload) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w wire) send(t testing.TB, frame []byte) {
+	t.Helper()
+	_, err := unix.Write(w.fd, frame)
+	must(t, err)
+}

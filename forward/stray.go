@@ -1,0 +1,85 @@
+package forward
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"slices"
+
+	"sextant/flow"
+)
+
+// Strays is a machine beside whose router strays are taken away: Algorithm 1 of VRF-shadowing for SIDs that the kernel decapsulates. It
+// remembers fragments, so that packets are processed one at a time.
+type Strays struct {
+	// Interfaces holds those on which strays are looked for, by index.
+	Interfaces     map[uint32]struct{}
+	SIDs           []StraySID
+	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
+	// Sockets asks the kernel for the TCP socket of a client's flow in the VRF of a SID.
+	Sockets func(sid netip.Prefix, tuple flow.Tuple) Socket
+
+	fragments fragments // first ones that are here
+}
+
+// StraySID is a SID that the kernel decapsulates into a VRF.
+type StraySID struct {
+	Prefix     netip.Prefix
+	IPv4, IPv6 bool // what it decapsulates
+	// Device says that the VRF is a device: whether a packet is astray is asked where it is received.
+	Device bool
+}
+
+// Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd in any way, passes as it is. Else the
+// packet is taken out of its outer headers and received on the VRF's device (Taken), or on the backup device (Taken, OfferStray).
+func (s *Strays) Process(ingress uint32, data []byte) Result {
+	untouched := Result{}.pass(data)
+	_, p, r, ok := outerIPv6(s.Interfaces, ingress, data)
+	if !ok {
+		return untouched
+	}
+	sid, ok := s.sid(p.dst)
+	if !ok || !containsAddr(s.Infrastructure, p.src) || p.walkExtensions(localSID) != ReasonNone {
+		return untouched
+	}
+	inner, reason := p.last()
+	if reason != ReasonNone || inner.ipv6 && !sid.IPv6 || !inner.ipv6 && !sid.IPv4 || inner.parseWhole(p.end) != ReasonNone {
+		return untouched
+	}
+	if inner.protocol != protocolTCP || inner.transport.has(tcpFlagSYN) {
+		return untouched
+	}
+	r.Flow = inner.tuple()
+	if !sid.Device {
+		if s.here(sid, &r, &inner) {
+			if inner.fragment.kind == fragmentFirst {
+				s.fragments.remember(&inner)
+			}
+			return untouched
+		}
+		r.Offer = OfferStray
+	}
+	if inner.combineECN(p.trafficClass) != ReasonNone {
+		return untouched
+	}
+	const addresses = 12 // bytes in front of the EtherType; VLAN tags do not belong to the packet any more
+	b := binary.BigEndian.AppendUint16(slices.Clone(data[:addresses]), inner.etherType())
+	r.Verdict, r.Frame, r.Taken, r.SID = HandToKernel, append(b, inner.data[inner.start:]...), true, sid.Prefix
+	return r
+}
+
+func (s *Strays) here(sid StraySID, r *Result, inner *packet) bool {
+	if inner.fragment.kind == fragmentLater {
+		return s.fragments.knows(inner)
+	}
+	return s.Sockets(sid.Prefix, r.Flow).here(inner)
+}
+
+// sid returns the SID with the longest prefix that contains the address.
+func (s *Strays) sid(addr netip.Addr) (best StraySID, ok bool) {
+	for _, sid := range s.SIDs {
+		if sid.Prefix.Contains(addr) && (!ok || sid.Prefix.Bits() > best.Prefix.Bits()) {
+			best, ok = sid, true
+		}
+	}
+	return best, ok
+}

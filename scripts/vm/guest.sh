@@ -1,0 +1,49 @@
+#!/bin/sh
+# shellcheck disable=SC2317 # functions are commands of step
+# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr (all).
+failed=0
+log=$(mktemp)
+PATH=$PATH:/job
+
+# step NAME COMMAND... says one line, or all that a failed command printed.
+step() {
+	name=$1
+	shift
+	case " ${VM_TESTS:-kernel datapath lab frr} " in *" $name "*) ;; *) return ;; esac
+	began=$(cut -d . -f 1 /proc/uptime)
+	if "$@" >"$log" 2>&1; then
+		grep '^frr: \|^    --- SKIP' "$log"
+		echo "ok	$name	$(uname -r)	$(($(cut -d . -f 1 /proc/uptime) - began)) s"
+	else
+		cat "$log"
+		echo "FAIL	$name	$(uname -r)"
+		failed=1
+	fi
+}
+
+package() {
+	cd "/job/src/$1" || exit 1
+	shift
+	"$@"
+}
+
+# The same file as on any machine.
+quickstart() {
+	sextant lab up --ready-within 4m /job/src/examples/quickstart.yaml &&
+		sextant lab exec quickstart client -- curl -sf --max-time 30 "http://[2001:db8:80::80]/" &&
+		sextant lab exec quickstart client -- curl -sf --max-time 30 "http://198.51.100.80/" &&
+		sextant lab down quickstart
+}
+
+# Linux 6.3 and newer tell which XDP features an interface has.
+step kernel package kernel /job/kernel.test -test.count=1 \
+	-test.skip 'TestFaultsAreNamed/(no_native_XDP|generic_mode$|fewer_receive_queues|peer_without_XDP)'
+# Not HostAgrees and StraysAgree: Linux 6.1 does not tell request sockets of MPTCP listeners apart.
+# Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
+met='Loads|EdgeAgrees|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees|Attach|TakeOver|Takes|Leaves|Shadow|Capture|Loops'
+met="$met|Strays\$|StraySockets|Bond|VLAN"
+step datapath package datapath /job/datapath.test -test.count=1 -frames 10000 -flood 2000 -test.v \
+	-test.run "$met"
+step lab quickstart
+step frr sh /job/src/scripts/vm/frr.sh
+exit $failed

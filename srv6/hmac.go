@@ -13,7 +13,7 @@ const (
 	reducedFlag = 1 << 15
 )
 
-// HMAC is the content of an HMAC TLV (RFC 8754 section 2.1.2). The digest is neither computed nor verified here.
+// HMAC is the content of an HMAC TLV (RFC 8754 section 2.1.2). HMACKey computes and VerifyHMAC verifies the digest.
 //
 // The RFC defines Length as that of "the variable-length data". Linux counts everything behind the length octet, as all other
 // TLVs do; tcpdump reads it as the digest's length. The first is 6 more than a multiple of 8 and the second a multiple of 8, so

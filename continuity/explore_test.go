@@ -190,7 +190,20 @@ func (c *checker) sendSteps(w world, do func(step, world, bool)) {
 		if next.packet.length > 0 { // else the edge drops it
 			do(step{what: what, edge: int8(e)}, next, false)
 		}
+		for _, id := range c.cached(&w, &chain) {
+			moved, _ := chain.WithFront(id)
+			next.packet = ongoing(c.policy, &moved)
+			do(step{what: what, edge: int8(e)}, next, false)
+		}
 	}
+}
+
+// cached are the hosts that the edge's flow cache can name: if there is one, any, rightly or not.
+func (c *checker) cached(w *world, chain *pool.Chain) []uint16 {
+	if !c.cache || w.flow != established {
+		return nil
+	}
+	return chain.IDs[:chain.Length]
 }
 
 // mayMove tells whether a packet of the flow may go through an edge.

@@ -30,6 +30,25 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
+// What edges believe to know about flows breaks no connection, even if it is all wrong: where chains keep connections, chains with anybody
+// in front keep them too.
+func TestWrongCacheBreaksNothing(t *testing.T) {
+	for _, s := range readTable(t, readDocument(t)) {
+		if !s.holds || s.policy != pool.Offer {
+			continue
+		}
+		s.cache, s.changes = true, min(s.changes, 3) // or else it takes minutes
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			found := s.explore()
+			t.Logf("%d states", found.states)
+			for i, line := range found.trace {
+				t.Errorf("%2d. %s", i+1, line)
+			}
+		})
+	}
+}
+
 // The document shows how VRF-shadowing loses a connection by two changes, as the checker found it.
 func TestShadowBreaks(t *testing.T) {
 	document := readDocument(t)

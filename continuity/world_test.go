@@ -31,6 +31,7 @@ type setup struct {
 	comeback   string // of hosts that were down: any, known, announced, held
 	moves      string // of the flow to another edge: any, settled
 	holds      bool
+	cache      bool // edges have a flow cache, in which anything may stand
 }
 
 // world is a state of the small world. It is compared with ==.

@@ -1,6 +1,9 @@
 package accept
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Kind names a policy.
 type Kind uint8
@@ -99,8 +102,14 @@ func (p Policy) ThresholdIn(s State) uint32 {
 	}
 }
 
+// Full is what a server reports as Offer.Busy if it wants no new connections, whatever its policy.
+const Full = math.MaxInt32
+
 // Decide answers one offer, and returns the state for the next one.
 func (p Policy) Decide(s State, o Offer) (Answer, State) {
+	if p.Reported && o.Busy == Full {
+		return Answer{Accept: o.Left == 0}, s
+	}
 	if p.Kind == Average {
 		return p.decideAverage(s, o)
 	}

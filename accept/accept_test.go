@@ -57,6 +57,23 @@ func TestStatic(t *testing.T) {
 	}
 }
 
+// A server that reports that it is full gets what nobody else may take, whatever its policy, and that teaches the policy nothing.
+func TestFull(t *testing.T) {
+	for _, kind := range []accept.Kind{accept.Always, accept.Static, accept.Dynamic, accept.Average} {
+		p := accept.Policy{Kind: kind, Threshold: math.MaxUint32, Window: 1, Workers: math.MaxUint32, Reported: true}
+		state := accept.State{Threshold: math.MaxUint32, Levels: [accept.MaxLevels]accept.Level{math.MaxUint32 >> 1, math.MaxUint32 >> 1, math.MaxUint32 >> 1}}
+		for left := range uint32(3) {
+			answer, next := p.Decide(state, accept.Offer{Busy: accept.Full, Left: left, Told: 7})
+			if answer != (accept.Answer{Accept: left == 0}) || next != state {
+				t.Errorf("%s, full, %d left: %+v, state %+v", kind, left, answer, next)
+			}
+		}
+		if answer, _ := p.Decide(state, accept.Offer{Busy: 1, Left: 1}); !answer.Accept {
+			t.Errorf("%s refuses though it is not full", kind)
+		}
+	}
+}
+
 // The last candidate must accept, whatever its policy, and the paper's policies learn nothing from that.
 func TestLastCandidateAccepts(t *testing.T) {
 	for _, kind := range []accept.Kind{accept.Always, accept.Static, accept.Dynamic, accept.Average} {

@@ -159,3 +159,37 @@ func TestNothingIsMadeUp(t *testing.T) {
 		t.Errorf("diagnosed %v, want %v", codes, want)
 	}
 }
+
+// SIDs of all roles are looked at, each is named once, and those in the block or in a locator are not.
+func TestUnguardedSIDs(t *testing.T) {
+	text := strings.NewReplacer("source: fd00:5e::e1\n", "source: fd00:5e::e1\n  encapsulation: srh\n", `"fcbb:bb00:2::"`, `"fd00:c0de::2"`,
+		"mtu: 1600", "mtu: 1600, overhead: 144", `"fcbb:bb00:9::/48"`, `"fd00:c0df::9/128"`).Replace(nodeText) + `
+headend:
+  interfaces: [{name: eth3}]
+  source: fd00:5e::e1
+  policies: [{name: p, paths: [{name: a, action: path, lists: [{name: l, segments: ["fd00:c0de::2", "fd00:c0e0::1", "fcbb:bb00:3::"]}]}]}]
+merge:
+  interfaces: [{name: eth4}]
+  sids: [{prefix: "fd00:c0e1::/80", flows: [1]}]
+`
+	for locators, want := range map[string]string{
+		"":                                 "fd00:c0de::2 fd00:c0df::9 fd00:c0e0::1 fd00:c0e1::",
+		`locators: ["fd00:c0de::/31"], `:   "fd00:c0e0::1 fd00:c0e1::",
+		`locators: ["fd00:c000::/24"], `:   "",
+		`locators: ["fd00:c0e0::1/128"], `: "fd00:c0de::2 fd00:c0df::9 fd00:c0e1::",
+	} {
+		node, err := config.Parse("node.yaml", []byte(strings.Replace(text, "infrastructure:", locators+"infrastructure:", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, f := range doctor.Diagnose(node, healthy(), "v1") {
+			if f.Code == "sid_unguarded" {
+				got = f.On
+			}
+		}
+		if got != want {
+			t.Errorf("%q: unguarded %q, want %q", locators, got, want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ type diagnosis func(n *config.Node, f *Facts, version string) []Finding
 // diagnoses are all kinds, in the order in which they should be mended: what comes first can cause what follows.
 var diagnoses = []diagnosis{
 	kernelFeatures, fileSystems, clockSource, interfaces, nativeXDP, vethPeer, checksumOffload, genericGRO, mtu, pathMTU,
-	forwarding, segmentRouting, reversePath, vips, listeners, sidRoutes, twoAgents, stalePins, agentState, silentHost,
+	forwarding, segmentRouting, reversePath, vips, listeners, sidRoutes, unguarded, twoAgents, stalePins, agentState, silentHost,
 }
 
 // Diagnose lists what is wrong with a node, the worst first. Version is that of Sextant.

@@ -25,10 +25,11 @@ func segmentRouting(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
 		switch {
 		case i.Seg6HMAC > 0 && i.Seg6:
-			return []Finding{{"sysctl_seg6_hmac", Risk, at.name, "the kernel takes only segment routing headers with an HMAC here",
+			return []Finding{{"sysctl_seg6_hmac", Risk, at.name,
+				"the kernel takes only segment routing headers with an HMAC here",
 				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are dropped without one; " +
-					"Sextant's SIDs are not concerned",
-				"sysctl -w net.ipv6.conf." + at.name + ".seg6_require_hmac=0, unless that is wanted"}}
+					"Sextant's SIDs are not concerned, for which host.hmac says the same",
+				"sysctl -w net.ipv6.conf." + at.name + ".seg6_require_hmac=0, unless it is wanted; edges sign for Linux with form: linux"}}
 		case at.role == "host" && !i.Seg6:
 			return []Finding{{"sysctl_seg6", Notable, at.name,
 				"the kernel takes no segment routing headers to this machine's plain addresses here",

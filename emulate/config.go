@@ -33,6 +33,7 @@ type Config struct {
 	Service   time.Duration // mean CPU time of a request that does not state its own
 	Seed      uint64        // of the distribution of such CPU times
 	KeepAlive bool          // serve several requests per connection; else the server closes first
+	Tell      func(int)     // is told how many workers have a connection, when that changes; nil: nobody
 }
 
 // withDefaults returns c with its zeros filled, or why it cannot be served.

@@ -147,12 +147,21 @@ func (s *Server) register(connection *net.TCPConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.connections[connection] = struct{}{}
+	s.tell()
 }
 
 func (s *Server) unregister(connection *net.TCPConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.connections, connection)
+	s.tell()
+}
+
+// tell says how busy the server is. In order: its caller holds mu.
+func (s *Server) tell() {
+	if s.config.Tell != nil {
+		s.config.Tell(len(s.connections))
+	}
 }
 
 // mayRead gives the client time to send a request. A server that is stopping

@@ -386,3 +386,25 @@ func BenchmarkResponse(b *testing.B) {
 	}
 	b.ReportMetric(float64(extra.Microseconds())/float64(b.N), "µs-extra/op")
 }
+
+// TestTell: who wants to know hears of each worker that gets a connection, and of each that loses one.
+func TestTell(t *testing.T) {
+	told := make(chan int, 10)
+	address, stop := start(t, emulate.Config{Workers: 2, KeepAlive: true, Tell: func(busy int) { told <- busy }})
+	first := connect(t, address)
+	if busy := <-told; busy != 1 {
+		t.Errorf("with one connection %d workers are busy", busy)
+	}
+	connect(t, address)
+	if busy := <-told; busy != 2 {
+		t.Errorf("with two connections %d workers are busy", busy)
+	}
+	first.Close()
+	if busy := <-told; busy != 1 {
+		t.Errorf("after one was closed %d workers are busy", busy)
+	}
+	stop()
+	if busy := <-told; busy != 0 {
+		t.Errorf("after the end %d workers are busy", busy)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sextant/accept"
 	"sextant/config"
 )
 
@@ -38,6 +39,8 @@ func TestMemoryExamples(t *testing.T) {
 			func(source, program string) *exec.Cmd {
 				return exec.Command("cc", "-Wall", "-Werror", "-o", program, source)
 			}},
+		{"go", "go", "\nfunc main() { busy, err := openLoad(os.Args[1]); if err != nil { panic(err) }; busy.Store(4710); busy.Add(1) }\n",
+			func(source, program string) *exec.Cmd { return exec.Command("go", "build", "-o", program, source) }},
 	} {
 		t.Run(test.language, func(t *testing.T) {
 			tool, err := exec.LookPath(test.tool)
@@ -63,6 +66,36 @@ func TestMemoryExamples(t *testing.T) {
 				t.Errorf("%d busy, %v; want 4711", n, err)
 			}
 		})
+	}
+}
+
+// What a gauge says is what is read, up to the number that stands for full; a new gauge on the file begins at 0.
+func TestGauge(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "load")
+	for range 2 {
+		gauge, err := OpenGauge(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(want int) {
+			t.Helper()
+			if n, err := (memory{file}).busy(t.Context()); n != want || err != nil {
+				t.Errorf("%d busy, %v; want %d", n, err, want)
+			}
+		}
+		check(0)
+		for said, want := range map[int]int{-1: 0, 7: 7, accept.Full: accept.Full, accept.Full + 1: accept.Full} {
+			gauge.Set(said)
+			check(want)
+		}
+		gauge.Set(3)
+		if err := gauge.Close(); err != nil {
+			t.Error(err)
+		}
+		check(3)
+	}
+	if _, err := OpenGauge(filepath.Join(file, "below")); err == nil {
+		t.Error("a gauge is opened below a file")
 	}
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The border of the SR domain, RFC 8754 section 5.1: nothing from outside reaches a
+ * SID, has a segment routing header, or pretends to come from inside.
+ */
+#pragma once
+
+#include "ip.h"
+
+/* What an interface faces; one program is loaded per side in use. */
+enum side {
+	SIDE_EXTERNAL = 0, /* clients */
+	SIDE_INTERNAL, /* the SR domain */
+	SIDE_MIXED, /* both on one interface: told apart by the source address */
+} __attribute__((packed)); /* one byte */
+
+#define LOCATORS_MAX 4
+
+/* Where SIDs of the domain are, besides its block. */
+struct locators {
+	struct prefix prefixes[LOCATORS_MAX]; /* none behind the first that is no prefix */
+};
+
+static __always_inline bool is_sid_of_domain(const volatile struct prefix *block,
+					     const volatile struct locators *locators, const struct address *a)
+{
+	if (prefix_contains(block, a))
+		return true;
+#pragma unroll
+	for (int i = 0; i < LOCATORS_MAX; i++) {
+		if (!locators->prefixes[i].mask.word[0])
+			break;
+		if (prefix_contains(&locators->prefixes[i], a))
+			return true;
+	}
+	return false;
+}
+
+/* Whether an IPv6 source counts as outside, by what the interface faces. */
+static __always_inline bool is_outside(enum side side, const volatile struct infrastructure *infrastructure,
+				       const struct address *source)
+{
+	return side == SIDE_EXTERNAL || (side == SIDE_MIXED && !infrastructure_contains(infrastructure, source));
+}
+
+/* Judges the addresses of an IPv6 packet from outside. Its segment routing header is found when extension headers are walked. */
+static __always_inline int guard_addresses(const volatile struct prefix *block,
+					   const volatile struct locators *locators,
+					   const volatile struct infrastructure *infrastructure, const struct packet *p)
+{
+	if (is_sid_of_domain(block, locators, &p->flow.destination))
+		return REASON_SRV6_FROM_OUTSIDE;
+	if (is_sid_of_domain(block, locators, &p->flow.source) ||
+	    infrastructure_contains(infrastructure, &p->flow.source))
+		return REASON_SPOOFED_SOURCE;
+	return REASON_NONE;
+}
+
+/*
+ * Whether a packet, of whose headers next is the one at offset, has a segment routing header. What else is wrong with it is not
+ * said: it is the kernel's business. Not static, so that the verifier looks at it once.
+ */
+__noinline int has_srh(struct xdp_md *ctx, __u32 offset, __u32 left, __u8 next)
+{
+	struct walk w = { .offset = offset, .left = left, .next = next, .rule = SRH_REFUSED, .fragments = true };
+
+	return walk_extensions(ctx, &w) == REASON_SRV6_FROM_OUTSIDE;
+}
+
+/*
+ * A packet that is for no SID of this node, on an interface inside the domain: a reason to drop it, or -1. The kernel would forward
+ * it to another node's SID, or follow its segment routing header, if this node has the address.
+ */
+static __always_inline int guard_transit(struct xdp_md *ctx, const struct cursor *c, const struct packet *p,
+					 const volatile struct prefix *block, const volatile struct locators *locators,
+					 const volatile struct infrastructure *infrastructure)
+{
+	bool sid = is_sid_of_domain(block, locators, &p->flow.destination);
+
+	if (likely(!sid && !is_extension(p->flow.protocol)))
+		return -1;
+	if (infrastructure_contains(infrastructure, &p->flow.source))
+		return -1;
+	if (sid)
+		return REASON_OUTSIDE_DOMAIN;
+	return has_srh(ctx, c->offset, c->left, p->flow.protocol) ? REASON_SRV6_FROM_OUTSIDE : -1;
+}

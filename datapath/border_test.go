@@ -1,0 +1,49 @@
+package datapath
+
+import (
+	"net/netip"
+	"testing"
+
+	"sextant/forward/packettest"
+	"sextant/steer"
+)
+
+// TestHeadendCases: frames of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.
+func TestHeadendCases(t *testing.T) {
+	w := newWorld(t)
+	wayElsewhere.lead(t)
+	h, err := OpenHeadend(w.dir, HeadendConfig{
+		Secret: testSecret, Block: block(t), Locators: testLocators, Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+		Source: packettest.EdgeAddr, HopLimit: 61, Interfaces: []HeadendInterface{{Side: External}, {Side: Mixed}},
+	})
+	must(t, err)
+	t.Cleanup(h.Close)
+	list := steer.List{Segments: []netip.Addr{packettest.MergeSID}, Reduced: true}
+	policy := steer.Policy{Name: "all", Paths: []steer.CandidatePath{{Name: "only", Action: steer.Path, Lists: []steer.List{list}}}}
+	table, err := steer.Compile([]steer.Rule{{Policy: "all"}}, []steer.Policy{policy}, h.Source(), nil)
+	must(t, err)
+	must(t, h.SetTable(table))
+	w.openPorts(t, h.collection)
+	sides := map[string]Side{packettest.External: External, packettest.Internal: Internal, packettest.Mixed: Mixed}
+	for _, test := range packettest.HeadendCases(t) {
+		w.run(t, test.Side+"/"+test.Name, func(t *testing.T) {
+			subject{runner: newRunner(h.programs[sides[test.Side]], w.near), tables: h.collection}.check(t, test)
+		})
+	}
+}
+
+// TestMergeCases is the same for an egress.
+func TestMergeCases(t *testing.T) {
+	w := newWorld(t)
+	m, err := OpenMerge(w.dir, MergeConfig{
+		Block: block(t), Locators: testLocators, Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+		SIDs: []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}}, Interfaces: []MergeInterface{{Name: "near"}},
+	})
+	must(t, err)
+	t.Cleanup(m.Close)
+	for _, test := range packettest.MergeCases(t) {
+		w.run(t, test.Name, func(t *testing.T) {
+			subject{runner: newRunner(m.programs["merge"], w.near), tables: m.collection}.check(t, test)
+		})
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
 	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
+	"sextant/segment/sids"
 	"sextant/topology"
 )
 
@@ -28,6 +29,14 @@ func Graph(name string, paths []*apiutil.Path) (g *topology.Graph, ignored []str
 	}
 	g, alone, err := d.build(name)
 	slices.Sort(ignored)
+	return g, append(ignored, alone...), err
+}
+
+// built gives routers their SIDs, and builds.
+func (d *domain) built(name string, l *locators) (*topology.Graph, []string, error) {
+	ignored := l.give(d)
+	slices.Sort(ignored)
+	g, alone, err := d.build(name)
 	return g, append(ignored, alone...), err
 }
 
@@ -195,12 +204,13 @@ func kbps(bandwidth float32) int64 {
 // build makes the graph: nodes by name, links by the ends' names.
 func (d *domain) build(name string) (*topology.Graph, []string, error) {
 	d.dissolveLANs()
-	b := topology.NewBuilder(name, time.Microsecond)
+	links, alone := d.paired()
+	b := topology.NewBuilder(name, delays(links))
 	numbers := map[string]topology.Node{}
 	d.nameApart()
 	ids := slices.SortedFunc(maps.Keys(d.nodes), func(x, y string) int { return strings.Compare(d.nodes[x].name, d.nodes[y].name) })
 	for _, id := range ids {
-		spec := topology.NodeSpec{Name: d.nodes[id].name}
+		spec := topology.NodeSpec{Name: d.nodes[id].name, SID: netip.PrefixFrom(sids.Unknown, sids.Unknown.BitLen())}
 		if sid := d.nodes[id].sid; sid.IsValid() {
 			spec.SID = netip.PrefixFrom(sid, sid.BitLen())
 		}
@@ -210,14 +220,26 @@ func (d *domain) build(name string) (*topology.Graph, []string, error) {
 		}
 		numbers[id] = v
 	}
-	links, alone := d.paired()
 	for _, l := range links {
-		l.From, l.To = numbers[l.from], numbers[l.to]
+		if l.From, l.To = numbers[l.from], numbers[l.to]; !l.SID.IsValid() {
+			l.SID = sids.Unknown
+		}
 		if _, err := b.AddEdge(l.EdgeSpec); err != nil {
 			return nil, nil, fmt.Errorf("link from %s to %s: %w", l.from, l.to, err)
 		}
 	}
 	return b.Build(), alone, nil
+}
+
+// delays lets metrics stand for delays, unless all links tell of theirs. It returns the unit.
+func delays(links []link) time.Duration {
+	if !slices.ContainsFunc(links, func(l link) bool { return l.Delay == 0 }) {
+		return time.Microsecond
+	}
+	for i := range links {
+		links[i].Delay = int64(links[i].Weight)
+	}
+	return 0
 }
 
 // nameApart gives nodes of one name their router ids besides.

@@ -14,6 +14,7 @@ type Installation struct {
 	FirstFlow uint32           // by which the egress knows packets of the first slot; each that follows has one more
 	Egress    netip.Addr       // the SID at the egress that merges copies, or decapsulates
 	Form      steer.Redundancy // how copies are numbered
+	Places    []string         // names of the lists as they are installed now
 }
 
 // ListName is how the list in a slot is called.
@@ -41,5 +42,30 @@ func (s State) Policy(n Installation) steer.Policy {
 		}
 		path.Lists = append(path.Lists, l)
 	}
+	path.Lists = inPlace(path.Lists, n.Places)
 	return steer.Policy{Name: n.Name, Paths: []steer.CandidatePath{path}}
+}
+
+// inPlace leaves lists that stay where they are among those installed, and gives new ones the places of those that go. Copies of a packet
+// take the lists by their places, one after the other, and the table may be replaced between two of them: so it is the copy on a list
+// that goes which is sent along a new one, and never the other one as well.
+func inPlace(lists []steer.List, places []string) []steer.List {
+	if len(lists) == 0 {
+		return lists
+	}
+	ordered, used := make([]steer.List, len(lists)), make([]bool, len(lists))
+	var rest []steer.List
+	for _, l := range lists {
+		if i := slices.Index(places, l.Name); i >= 0 && i < len(lists) {
+			ordered[i], used[i] = l, true
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	for i := range ordered {
+		if !used[i] {
+			ordered[i], rest = rest[0], rest[1:]
+		}
+	}
+	return ordered
 }

@@ -13,7 +13,7 @@ const source = "F. Aubry, D. Lebrun, Y. Deville, O. Bonaventure, Traffic duplica
 
 // All lists the experiments.
 func All() []experiment.Experiment {
-	return []experiment.Experiment{figure4, tables1And2, figure5, telemetry}
+	return []experiment.Experiment{figure4, tables1And2, figure5, telemetry, cut}
 }
 
 // paperRequests are made in each setting.

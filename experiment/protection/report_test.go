@@ -74,3 +74,14 @@ func TestReportOfTelemetry(t *testing.T) {
 		"| a path is cut under the stream: lost, twice | - | 0, 0 of 100 | no packet lost, none twice |",
 		"| one | L1 | 100 | 50 | 50.00 | 50 | 0 | 0 | 1.00 | 2.00 | 0 |")
 }
+
+func TestReportOfCuts(t *testing.T) {
+	outcomes := []aftermath{{Sent: 1000, Ms: []float64{40, 42}}, {Sent: 1000, Ms: []float64{41}}, {Sent: 1000, Lost: 1, Ms: []float64{45}}}
+	text := experimenttest.Report(t, func(r *experiment.Recorder) error { reportCut(r, outcomes); return nil })
+	experimenttest.Has(t, text,
+		"| 2 copies, 1 cut at once: lost, twice; replaced after | 0, 0; under 50 ms | 0, 0 of 1000; median 40.00 ms, at most 42.00 ms | "+
+			"no packet lost, none twice |",
+		"| 3 copies, 2 cut at once: lost, twice; replaced after | 0, 0; under 50 ms | 1, 0 of 1000; median 45.00 ms, at most 45.00 ms | "+
+			"packets were lost or came twice |",
+		"| 3 | 2 | 1 | 1000 | 1 | 0 | 45.00 | 45.00 | 45.00 | 45.00 | 0 |")
+}

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+)
+
+var (
+	protectionCopies = description("protection_copies", "Copies of each packet that a protection asks for.", "protection")
+	protectionPaths  = description("protection_carrying_paths", "Paths that carry copies of a protection now.", "protection")
+	protectionState  = description("protection_state", "Whether a protection is in the state.", "protection", "state")
+	protectionMoves  = description("protection_replacements_total", "How often other paths than before came to carry a protection.",
+		"protection")
+	protectionCarries = description("protection_path_carries", "Whether a path of a protection carries.", "protection", "list")
+	protectionRTT     = description("protection_path_rtt_seconds", "Round-trip time of probes over a path and back.", "protection", "list")
+	protectionLoss    = description("protection_path_probe_loss_ratio", "Share of the latest probes over a path that did not come back.",
+		"protection", "list")
+	protectionCopyLoss = description("protection_path_copy_loss_ratio",
+		"Share of the latest copies on a path that did not come, as the egress says.", "protection", "list")
+	protectionDelay = description("protection_path_copy_delay_seconds", "One-way delay of the latest copies on a path, as the egress says.",
+		"protection", "list")
+)
+
+var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded, api.Unprotected, api.Suspended}
+
+func (m *metrics) collectProtections(ctx context.Context, out chan<- prometheus.Metric) {
+	protections, err := m.agent.Protections(ctx)
+	if err != nil {
+		return
+	}
+	for _, p := range protections {
+		carrying := 0
+		for _, path := range p.Paths {
+			if path.Role == api.Carries {
+				carrying++
+			}
+			collectProtectedPath(out, p.Name, path)
+		}
+		gauge(out, protectionCopies, float64(p.Copies), p.Name)
+		gauge(out, protectionPaths, float64(carrying), p.Name)
+		counter(out, protectionMoves, p.Replacements, p.Name)
+		for _, state := range protectionStates {
+			gauge(out, protectionState, oneIf(p.State == state), p.Name, string(state))
+		}
+	}
+}
+
+func collectProtectedPath(out chan<- prometheus.Metric, name string, p api.ProtectedPath) {
+	gauge(out, protectionCarries, oneIf(p.Role == api.Carries), name, p.List)
+	if p.RTTMs > 0 {
+		gauge(out, protectionRTT, p.RTTMs/1000, name, p.List)
+		gauge(out, protectionLoss, p.Loss, name, p.List)
+	}
+	if p.CopyLoss != nil {
+		gauge(out, protectionCopyLoss, *p.CopyLoss, name, p.List)
+	}
+	if p.CopyDelayMs != nil {
+		gauge(out, protectionDelay, *p.CopyDelayMs/1000, name, p.List)
+	}
+}

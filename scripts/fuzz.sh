@@ -1,18 +1,51 @@
 #!/usr/bin/env bash
-# Runs each fuzz target of the repository for a short time (FUZZTIME, 10s by default). A target that finds something
-# leaves its input in the package's testdata/fuzz, where it is a test from then on.
+# Runs each fuzz target of the repository, as root: some give their input to programs in the kernel. A target that finds
+# something leaves its input in the package's testdata/fuzz, where it is a test from then on.
+#
+#   scripts/fuzz.sh           with coverage guidance, each for FUZZTIME (10s, or a number of inputs like 5000x)
+#   scripts/fuzz.sh --brief   each a fixed number of inputs, without guidance, which spares compiling all anew: for "make test"
+#
+# PACKAGE=./forward runs the targets of one package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t targets < <(grep -rno --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' . |
+mapfile -t targets < <(grep -rno --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' "${PACKAGE:-.}" |
 	sed -E 's|^(.*)/[^/]*:[0-9]+:func (.*)$|\1 \2|' | sort)
-
+root=$PWD/scripts/as-root.sh
 failed=()
-for target in "${targets[@]}"; do
-	read -r package name <<<"$target"
-	echo "fuzz: $package $name"
-	go test -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" "$package" || failed+=("$name")
-done
+# An input that covers something new is made smaller first, by default for up to a minute, in which nothing else is tried; and a
+# target whose time ends meanwhile counts as failed.
+smaller=100x
+
+# A package's targets are in one test program.
+brief() {
+	local package name last='' dir
+	dir=$(mktemp -d)
+	# shellcheck disable=SC2064 # now
+	trap "rm -rf '$dir'" EXIT
+	for target in "${targets[@]}"; do
+		read -r package name <<<"$target"
+		[ "$package" = "$last" ] || go test -c -o "$dir/test" "$package"
+		last=$package
+		(cd "$package" && "$root" "$dir/test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${FUZZTIME:-2000x}" -test.parallel 1 \
+			-test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/$name" >"$dir/log" 2>&1) || {
+			failed+=("$name")
+			cat "$dir/log"
+		}
+	done
+}
+
+guided() {
+	local package name
+	for target in "${targets[@]}"; do
+		read -r package name <<<"$target"
+		echo "fuzz: $package $name"
+		go test -exec "$root" -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" \
+			-fuzzminimizetime "$smaller" "$package" || failed+=("$name")
+	done
+}
+
+if [ "${1:-}" = --brief ]; then brief; else guided; fi
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "fuzz: ${#failed[@]} of ${#targets[@]} targets failed: ${failed[*]}" >&2
 	exit 1

@@ -1,0 +1,59 @@
+package soak
+
+import "encoding/binary"
+
+// Headers without checksums: the programs look at none, and no packet gets farther.
+const (
+	ethernetHeader = 14
+	ethernetIPv4   = 0x0800
+	ethernetIPv6   = 0x86dd
+	tcpHeader      = 20
+	udpHeader      = 8
+	protocolTCP    = 6
+	protocolUDP    = 17
+
+	flagFIN = 0x01
+	flagSYN = 0x02
+	flagACK = 0x10
+
+	// Clients have addresses by the number of the flow, 2^24 of them, and ports by the rest.
+	clientBits = 24
+)
+
+// begin begins a frame of a flow, with Ethernet and IP headers of a packet of so many bytes behind them.
+func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length int) {
+	client := uint32(number) & (1<<clientBits - 1)
+	t.out = append(t.out[:0], 2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2)
+	t.out = binary.BigEndian.AppendUint16(t.out, ethertype)
+	if ethertype == ethernetIPv4 {
+		t.out = append(t.out, 0x45, 0)
+		t.out = binary.BigEndian.AppendUint16(t.out, uint16(20+length))
+		t.out = append(t.out, 0, 0, 0, 0, 64, protocol, 0, 0)
+		t.out = binary.BigEndian.AppendUint32(t.out, 100<<24|client) // 100.0.0.0/8, of which nobody is in the lab
+		t.out = append(t.out, vip4.AsSlice()...)
+		return
+	}
+	t.out = append(t.out, 0x60, 0, 0, 0)
+	t.out = binary.BigEndian.AppendUint16(t.out, uint16(length))
+	t.out = append(t.out, protocol, 64, 0x20, 0x01, 0x0d, 0xb8, 0, 0xc1, 0, 0, 0, 0, 0, 0)
+	t.out = binary.BigEndian.AppendUint32(t.out, client)
+	t.out = append(t.out, vip6.AsSlice()...)
+}
+
+// port is the client's.
+func port(number uint64) uint16 { return 1024 + uint16(number>>clientBits) }
+
+func (t *traffic) tcp(number uint64, flags byte, payload int) {
+	t.out = binary.BigEndian.AppendUint16(t.out, port(number))
+	t.out = binary.BigEndian.AppendUint16(t.out, webPort)
+	t.out = binary.BigEndian.AppendUint64(t.out, number) // sequence and acknowledgement
+	t.out = append(t.out, 5<<4, flags, 0xff, 0xff, 0, 0, 0, 0)
+	t.out = append(t.out, make([]byte, payload)...)
+}
+
+func (t *traffic) udp(number uint64, destination uint16, payload int) {
+	t.out = binary.BigEndian.AppendUint16(t.out, port(number))
+	t.out = binary.BigEndian.AppendUint16(t.out, destination)
+	t.out = binary.BigEndian.AppendUint16(t.out, uint16(udpHeader+payload))
+	t.out = append(t.out, 0, 0)
+}

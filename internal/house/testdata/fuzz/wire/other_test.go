@@ -1,0 +1,5 @@
+package wire
+
+import "testing"
+
+func TestTrailer(t *testing.T) { ParseTrailer(nil) }

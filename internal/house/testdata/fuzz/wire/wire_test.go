@@ -1,0 +1,7 @@
+package wire
+
+import "testing"
+
+func FuzzFrame(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) { ParseFrame(b) })
+}

@@ -7,32 +7,35 @@ export BPF2GO_STRIP := llvm-strip-19
 # Debian keeps asm/types.h in a directory per architecture, where clang does not look when it compiles for BPF.
 export BPF2GO_CFLAGS := -idirafter /usr/include/$(shell uname -m)-linux-gnu
 
-VERSION := $(shell git -c safe.directory='*' describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell git -c safe.directory='*' describe --tags --always --abbrev=12 --dirty 2>/dev/null || echo unknown)
 # A commit without a tag before it is a version before the first.
-DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g' | grep . || \
-	git -c safe.directory='*' log -1 --date=format:%Y%m%d --format='0~git%cd.%h' 2>/dev/null)
+DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --abbrev=12 --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g' | grep . || \
+	git -c safe.directory='*' log -1 --abbrev=12 --date=format:%Y%m%d --format='0~git%cd.%h' 2>/dev/null)
+# What Debian's policy asks of its own packages and does not fit here is named in the file.
+LINTIAN := --allow-root --fail-on error,warning --suppress-tags-from-file packaging/debian/lintian-suppressed
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb fuzz fmt clean
+.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
 
 build: ## Build ./sextant, one static binary; needs Go alone
 	@scripts/deps.sh go
-	go build -trimpath -ldflags '$(LDFLAGS) -X main.version=$(VERSION)' -o sextant ./cmd/sextant
+	go build -trimpath -ldflags '$(LDFLAGS) -buildid= -X main.version=$(VERSION)' -o sextant ./cmd/sextant
 
 demo: build ## Service hunting against random choice, and downloads while servers leave, in network namespaces of this machine
 	@scripts/deps.sh bpffs
 	$(AS_ROOT) ./sextant demo
 
-test: ## Everything that must hold: lint, house rules, generated objects, all tests as root
+test: ## Everything that must hold: lint, house rules, generated objects, all tests as root, 2000 inputs for each fuzz target
 	@scripts/deps.sh go generate lint test bpffs
 	@scripts/lint.sh
 	@go test -count=1 ./internal/house
 	@scripts/check-generate.sh
 	@scripts/test.sh
+	@scripts/fuzz.sh --brief
 
 test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes
 	@scripts/deps.sh go vm
@@ -66,9 +69,14 @@ deb: LDFLAGS := -s -w
 deb: build ## A Debian package in dist/, checked by lintian
 	@scripts/deps.sh go deb
 	@scripts/deb.sh "$(DEB_VERSION)" dist
+	@lintian $(LINTIAN) dist/sextant_$(DEB_VERSION)_*.deb
 
-fuzz: ## Each fuzz target for a short time (FUZZTIME=10s)
-	@scripts/deps.sh go
+test-deb: ## Packages: contents, life on machines with systemd, the guide's commands, and the same bytes when built twice; about 15 minutes
+	@scripts/deps.sh go test deb machines bpffs
+	@scripts/test-deb.sh
+
+fuzz: ## Each fuzz target for a short time (FUZZTIME=10s), with coverage guidance
+	@scripts/deps.sh go bpffs
 	@scripts/fuzz.sh
 
 fmt: ## Format Go and C
@@ -77,4 +85,4 @@ fmt: ## Format Go and C
 	find bpf -name '*.[ch]' -exec clang-format-19 -i {} +
 
 clean: ## Remove what was built
-	rm -rf sextant bin results
+	rm -rf sextant bin dist results

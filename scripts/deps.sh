@@ -16,9 +16,10 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	lighttpd=lighttpd etcd-server=etcd
-	python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+	tshark=tshark python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
+readonly machines='systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
 # Packages that Debian starts, and enables at boot, when it installs them.
 readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd'
 
@@ -147,8 +148,9 @@ for group in "$@"; do
 	test) needs+=" $test" ;;
 	vm) needs+=" $vm" ;;
 	deb) needs+=" $deb" ;;
+	machines) needs+=" $machines" ;;
 	bpffs) bpffs=true ;;
-	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, bpffs" ;;
+	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, machines, bpffs" ;;
 	esac
 done
 # shellcheck disable=SC2086 # a list of words

@@ -2,6 +2,18 @@ package hunting
 
 import "sextant/accept"
 
+// next is the server of a request: the given one, or one that is chosen.
+func (s *simulation) next(measured bool) int {
+	if len(s.given) > 0 {
+		i := int(s.given[0])
+		s.given = s.given[1:]
+		if i < len(s.servers) {
+			return i
+		}
+	}
+	return s.choose(measured)
+}
+
 // choose selects the server of a request.
 func (s *simulation) choose(measured bool) int {
 	if s.crowd != nil {

@@ -46,6 +46,9 @@ type Config struct {
 	WarmUp    time.Duration // requests before it are not measured
 	Handshake time.Duration // from the choice of a server until the connection counts there and its request has come
 	Seed      uint64        // of who is a candidate of which request
+	// Given are the servers that took the first requests in some other run, by their places in Servers, if that run is to be played
+	// again. A place that does not exist leaves the choice to the Scheme, and so do requests beyond.
+	Given []uint8
 
 	Progress func(now time.Duration) error                  // called from time to time, if not nil; an error ends the run
 	Interval time.Duration                                  // of Loads

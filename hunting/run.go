@@ -47,6 +47,7 @@ type simulation struct {
 	changes    []Change
 	openings   []opening // by time
 	crowd      *crowd    // LeastOfAll
+	given      []uint8   // what is left of Config.Given
 	nextLoads  time.Duration
 	loads      []float64
 	result     *recorder
@@ -70,7 +71,8 @@ func newSimulation(c Config) (*simulation, error) {
 	}
 	s := &simulation{
 		config: c, servers: make([]server, len(c.Servers)), ends: newTournament(len(c.Servers)),
-		random: rand.New(rand.NewPCG(c.Seed, 3)), changes: c.Changes, loads: make([]float64, len(c.Servers)), result: newRecorder(),
+		random: rand.New(rand.NewPCG(c.Seed, 3)), changes: c.Changes,
+		given: c.Given, loads: make([]float64, len(c.Servers)), result: newRecorder(),
 	}
 	for i, spec := range c.Servers {
 		machine, err := queueing.NewMachine[job](spec.Cores, spec.Workers)
@@ -173,7 +175,7 @@ func (s *simulation) show(at time.Duration) {
 // arrive gives a request to a server.
 func (s *simulation) arrive(r workload.Request) {
 	j := job{at: r.At, class: r.Class, measured: r.At >= s.config.WarmUp}
-	i := s.choose(j.measured)
+	i := s.next(j.measured)
 	if s.config.Handshake == 0 {
 		s.serve(i, j, r.Service, r.At)
 		return

@@ -211,3 +211,43 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// A run that is played again gives each request to the server that took it; what is not known, the scheme chooses.
+func TestGivenServersTake(t *testing.T) {
+	var seen [2]float64
+	c := config(alike(2, 2), 0.4, 2000)
+	c.Interval, c.Loads = 10*time.Millisecond, func(_ time.Duration, connections []float64) {
+		seen[0] += connections[0]
+		seen[1] += connections[1]
+	}
+	c.Given = slices.Repeat([]uint8{1}, 10_000)
+	run(t, c)
+	if seen[0] != 0 || seen[1] == 0 {
+		t.Errorf("all requests were given to the second server, and connections seen are %v", seen)
+	}
+	c.Requests, c.Given = workload.NewPoisson(160, service, 1), slices.Repeat([]uint8{2}, 10_000) // there is no third
+	run(t, c)
+	if seen[0] == 0 {
+		t.Error("nobody is given, and nothing came to the first server")
+	}
+}
+
+// At heavy load a server's queue drains slower than the paper's window passes, and its threshold follows it; a longer window mends that.
+func TestLongerWindowMendsDynamic(t *testing.T) {
+	load := func() hunting.Config {
+		c := config(alike(12, 2), 0.98, 400_000)
+		for i := range c.Servers {
+			c.Servers[i].Workers, c.Servers[i].Backlog = 32, 128
+		}
+		return c
+	}
+	best := hunts(t, load(), 2, accept.Policy{Kind: accept.Static, Threshold: 8})
+	paper := hunts(t, load(), 2, dynamic)
+	patient := dynamic
+	patient.Window = 500
+	longer := hunts(t, load(), 2, patient)
+	t.Logf("SR_8 %.1f ms, SR_dyn %.1f, with a window of 500 %.1f", best, paper, longer)
+	if paper < 1.1*best || longer > 1.1*best {
+		t.Error("want SR_dyn more than 10 % behind SR_8, and less with the longer window")
+	}
+}

@@ -15,14 +15,24 @@ import (
 // Of examples/apache.yaml and its load.
 const (
 	apacheBurn    = 8 * time.Millisecond  // mean CPU time of the CGI itself
-	apacheLoad    = 0.6                   // of what the servers can do while this machine has nothing else to do
 	apacheRounds  = 3                     // in which the policies take turns, so that they meet the same machine
 	apacheDemand  = "demand of a request" // name of the part
 	calibrateRate = 24.                   // requests per second of all servers, when the demand is measured
 )
 
+// apacheLoads are parts of what the servers can do while this machine has nothing else to do.
+func apacheLoads(quick bool) []float64 {
+	if quick {
+		return []float64{0.6}
+	}
+	return []float64{0.6, 0.85}
+}
+
 // apacheWarmUp comes before each measurement.
 const apacheWarmUp = 3 * time.Second
+
+// calibrateWarmUp comes before the demand is measured.
+const calibrateWarmUp = 2 * time.Second
 
 // apachePolicies are compared on Apache.
 var apachePolicies = []policy{rr, sr4, dynamic, average}
@@ -30,18 +40,19 @@ var apachePolicies = []policy{rr, sr4, dynamic, average}
 // apacheResult is what Apache servers made of the load under one policy.
 type apacheResult struct {
 	Policy string
+	Load   float64
 	Times  []float64 // response times in ms
 	Failed uint64
 	Resets uint64 // of these, connections that a full backlog refused
 }
 
-// apachePoint joins the rounds of a policy.
-func apachePoint(p policy, rounds []apacheResult) (point, uint64) {
-	out, resets := point{Policy: p.name, Load: apacheLoad}, uint64(0)
+// apachePoint joins the rounds of a policy at a load.
+func apachePoint(p policy, load float64, rounds []apacheResult) (point, uint64) {
+	out, resets := point{Policy: p.name, Load: load}, uint64(0)
 	var times []float64
 	var replicates []queueing.Replicate
 	for _, r := range rounds {
-		if r.Policy != p.name {
+		if r.Policy != p.name || r.Load != load {
 			continue
 		}
 		times = append(times, r.Times...)
@@ -69,24 +80,32 @@ func inApache(ctx context.Context, r *experiment.Recorder, f *findings) error {
 		f.noApache = true
 		return nil
 	}
-	duration, rounds := 12*time.Second, apacheRounds
-	f.apachePolicies = apachePolicies
-	if r.Quick() {
-		duration, rounds, f.apachePolicies = 8*time.Second, 1, []policy{rr, average}
-	}
 	defer removeGroups()
+	return apacheQueue(r, f).run(ctx)
+}
+
+// apacheQueue is what is measured on Apache.
+func apacheQueue(r *experiment.Recorder, f *findings) *labQueue {
+	duration, rounds, calibrated := 12*time.Second, apacheRounds, 10*time.Second
+	f.apachePolicies, f.apacheLoads = apachePolicies, apacheLoads(r.Quick())
+	if r.Quick() {
+		duration, rounds, calibrated, f.apachePolicies = 7*time.Second, 1, 5*time.Second, []policy{rr, average}
+	}
 	l := &labQueue{recorder: r, setting: apaches}
-	addPart(l, apacheDemand, 12*time.Second, func(ctx context.Context, a *arena) (calibration, error) { return a.calibrate(ctx) },
-		func(found calibration) { f.calibration = found })
-	for round := range rounds {
-		for _, p := range f.apachePolicies {
-			name := fmt.Sprintf("apache-%s-%d", p.scheme, round+1)
-			addPart(l, name, apacheWarmUp+duration, func(ctx context.Context, a *arena) (apacheResult, error) {
-				return a.apache(ctx, p, f.calibration, duration)
-			}, func(found apacheResult) { f.apache = append(f.apache, found) })
+	addPart(l, apacheDemand, calibrateWarmUp+calibrated, func(ctx context.Context, a *arena) (calibration, error) {
+		return a.calibrate(ctx, calibrated)
+	}, func(found calibration) { f.calibration = found })
+	for _, load := range f.apacheLoads {
+		for round := range rounds {
+			for _, p := range f.apachePolicies {
+				name := fmt.Sprintf("apache-%s-%g-%d", p.scheme, load, round+1)
+				addPart(l, name, apacheWarmUp+duration, func(ctx context.Context, a *arena) (apacheResult, error) {
+					return a.apache(ctx, p, load, f.calibration, duration)
+				}, func(found apacheResult) { f.apache = append(f.apache, found) })
+			}
 		}
 	}
-	return l.run(ctx)
+	return l
 }
 
 // removeGroups removes the control groups that examples/apache.yaml makes where version 1 is in use.
@@ -101,7 +120,7 @@ func removeGroups() {
 func burnURL(loops int) string { return fmt.Sprintf("%sburn?loops=%d", vip, loops) }
 
 // calibrate measures how fast the CGI burns on this machine, and what a mean request takes.
-func (a *arena) calibrate(ctx context.Context) (c calibration, err error) {
+func (a *arena) calibrate(ctx context.Context, duration time.Duration) (c calibration, err error) {
 	if c.Loops, err = loopsPerMillisecond(ctx); err != nil {
 		return c, err
 	}
@@ -109,7 +128,7 @@ func (a *arena) calibrate(ctx context.Context) (c calibration, err error) {
 		return c, err
 	}
 	url := fmt.Sprintf("%s&ms=%g", burnURL(c.Loops), apacheBurn.Seconds()*1000)
-	result, _, err := a.load(ctx, stream{url: url, rate: calibrateRate, warmUp: 2 * time.Second, duration: 10 * time.Second})
+	result, _, err := a.load(ctx, stream{url: url, rate: calibrateRate, warmUp: calibrateWarmUp, duration: duration})
 	if err != nil {
 		return c, err
 	}
@@ -131,17 +150,17 @@ func loopsPerMillisecond(ctx context.Context) (int, error) {
 }
 
 // apache loads the servers under a policy.
-func (a *arena) apache(ctx context.Context, p policy, c calibration, duration time.Duration) (apacheResult, error) {
+func (a *arena) apache(ctx context.Context, p policy, load float64, c calibration, duration time.Duration) (apacheResult, error) {
 	if err := a.use(ctx, p); err != nil {
 		return apacheResult{}, err
 	}
-	rate := apacheLoad * servers / c.DemandMs * 1000
+	rate := load * servers / c.DemandMs * 1000
 	s := stream{url: burnURL(c.Loops), rate: rate, service: apacheBurn, warmUp: apacheWarmUp, duration: duration}
 	result, responses, err := a.load(ctx, s)
 	if err != nil {
 		return apacheResult{}, err
 	}
-	found := apacheResult{Policy: p.name, Failed: result.Failed, Resets: result.Failures.Reset}
+	found := apacheResult{Policy: p.name, Load: load, Failed: result.Failed, Resets: result.Failures.Reset}
 	for _, r := range responses {
 		if r.Failure == "" {
 			found.Times = append(found.Times, r.Ms)
@@ -155,32 +174,38 @@ func (f *findings) compareApache(r *experiment.Recorder) {
 		r.Note("The experiment on Apache was left out: apache2 is not installed.")
 		return
 	}
-	random, _ := apachePoint(rr, f.apache)
-	for _, p := range f.apachePolicies[1:] {
-		found, _ := apachePoint(p, f.apache)
-		r.Compare(experiment.Comparison{
-			What:   fmt.Sprintf("Apache, fed by its scoreboard: %s faster than RR, in the mean", p.name),
-			Source: "-",
-			Ours:   fmt.Sprintf("%.2f times", random.MeanMs/found.MeanMs),
-			Says:   fmt.Sprintf("third quartile: %.2f times", random.quantile(0.75)/found.quantile(0.75)),
-		})
+	for _, load := range f.apacheLoads {
+		random, _ := apachePoint(rr, load, f.apache)
+		for _, p := range f.apachePolicies[1:] {
+			found, _ := apachePoint(p, load, f.apache)
+			r.Compare(experiment.Comparison{
+				What:   fmt.Sprintf("Apache, fed by its scoreboard: %s faster than RR at %g, in the mean", p.name, load),
+				Source: "-",
+				Ours:   fmt.Sprintf("%.2f times", random.MeanMs/found.MeanMs),
+				Says:   fmt.Sprintf("third quartile: %.2f times", random.quantile(0.75)/found.quantile(0.75)),
+			})
+		}
 	}
 	r.Note("Each Apache server has a tenth of a core, by the CPU controller of control groups; a shell script as CGI burns %v of CPU "+
-		"in the mean, and with fork, exec and Apache's own part a request takes %.0f ms on an idle server. The load, %g of "+
+		"in the mean, and with fork, exec and Apache's own part a request takes %.0f ms on an idle server. The load, a part of "+
 		"that, is heavier when the machine is busy with other things. Policies take turns. The agent asks each server's status page "+
 		"ten times per second, which costs the server as well.",
-		apacheBurn, f.calibration.DemandMs, apacheLoad)
+		apacheBurn, f.calibration.DemandMs)
 }
 
 func (f *findings) apacheTable() experiment.Table {
 	t := experiment.Table{
 		Name: "apache", Title: "Apache mpm_prefork with a CPU-burning CGI, policies fed by its scoreboard, times in ms",
-		Columns: []string{"Policy", "Requests", "Failed", "Reset", "Mean", "±", "First quartile", "Median", "Third quartile", "P90", "P99"},
+		Columns: []string{"Load", "Policy", "Requests", "Failed", "Reset", "Mean", "±", "First quartile", "Median", "Third quartile",
+			"P90", "P99"},
 	}
-	for _, own := range f.apachePolicies {
-		p, resets := apachePoint(own, f.apache)
-		t.Rows = append(t.Rows, []string{p.Policy, fmt.Sprint(p.Requests), fmt.Sprint(p.Failed), fmt.Sprint(resets), ms(p.MeanMs),
-			ms(p.HalfWidth), ms(p.quantile(0.25)), ms(p.quantile(0.5)), ms(p.quantile(0.75)), ms(p.quantile(0.9)), ms(p.quantile(0.99))})
+	for _, load := range f.apacheLoads {
+		for _, own := range f.apachePolicies {
+			p, resets := apachePoint(own, load, f.apache)
+			t.Rows = append(t.Rows, []string{fmt.Sprintf("%g", load), p.Policy, fmt.Sprint(p.Requests), fmt.Sprint(p.Failed),
+				fmt.Sprint(resets), ms(p.MeanMs), ms(p.HalfWidth), ms(p.quantile(0.25)), ms(p.quantile(0.5)), ms(p.quantile(0.75)),
+				ms(p.quantile(0.9)), ms(p.quantile(0.99))})
+		}
 	}
 	return t
 }

@@ -26,7 +26,7 @@ const (
 func dayOf(quick bool) workload.DayConfig {
 	length := 72 * time.Second
 	if quick {
-		length = 10 * time.Second
+		length = 8 * time.Second
 	}
 	perPage := pageService + filesPerPage*staticService
 	return workload.DayConfig{

@@ -21,7 +21,7 @@ var whole = experiment.Experiment{
 		"simulator, which runs the same code. Then real Apache servers whose scoreboard feeds the policies. The simulator goes " +
 		"on where the lab ends: all 24 loads, 10 to 10,000 servers, servers of unequal size, and the distance to " +
 		"join-the-shortest-queue.",
-	Lasts: "half an hour",
+	Lasts: "25 minutes",
 	Run:   run,
 }
 
@@ -48,6 +48,7 @@ var (
 	sr8     = policy{"SR_8", "static=8"}
 	sr16    = policy{"SR_16", "static=16"}
 	dynamic = policy{"SR_dyn", "dynamic"}
+	patient = policy{"SR_dyn, window 500", "dynamic=500"} // ten times the paper's window
 	average = policy{"average", "average/3"}
 	pair    = policy{"average, 2 candidates", "average"}
 	jsq2    = policy{"JSQ(2)", "jsq/2"}
@@ -55,7 +56,7 @@ var (
 
 	contenders = []policy{rr, sr4, sr8, sr16, dynamic, average}
 	static     = []policy{sr4, sr8, sr16}
-	all        = []policy{rr, sr4, sr8, sr16, dynamic, pair, average, jsq2, jsq}
+	all        = []policy{rr, sr4, sr8, sr16, dynamic, patient, pair, average, jsq2, jsq}
 )
 
 // steps are the parts of the experiment. Those in the lab come first: what takes long and can fail.
@@ -80,8 +81,10 @@ type findings struct {
 	noApache   bool
 	// Of Apache: what was compared, and what is known of the machine.
 	apachePolicies []policy
+	apacheLoads    []float64
 	calibration    calibration
-	twins          []point // the lab's points in the simulator
+	replays        []point // the lab's points in the simulator, with the servers of the lab
+	twins          []point // the same with servers that the simulator finds; of random choice, replays
 	sweep          []point // all loads in the simulator
 	simulated      []dayResult
 	sizes          []point

@@ -24,6 +24,8 @@ type point struct {
 	Quantiles []float64 // of the response time in ms, at i/quantileSteps from 1 on
 	Ages      instants
 	LateMs    float64 // mean lateness of the generator
+	// Took are the places of the servers that took the requests, those of the warm-up first; in the lab.
+	Took []uint8
 }
 
 // quantileSteps is how finely a distribution is kept.

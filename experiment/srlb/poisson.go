@@ -1,19 +1,24 @@
 package srlb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"sextant/experiment"
+	"sextant/loadgen"
 )
 
 // labLoads are the loads at which the lab measures, and how many requests: response times scatter less at light load.
 func labLoads(quick bool) map[float64]int {
 	if quick {
-		return map[float64]int{0.61: 3000, 0.88: 4000}
+		return map[float64]int{0.61: 2000, 0.88: 3000}
 	}
-	return map[float64]int{0.2: 8000, 0.4: 12000, 0.61: 20000, 0.76: 20000, 0.88: 20000, 0.94: 20000}
+	return map[float64]int{0.2: 5000, 0.4: 8000, 0.61: 20000, 0.76: 20000, 0.88: 20000, 0.94: 40000}
 }
 
 // ordered are the loads from light to heavy.
@@ -47,6 +52,11 @@ type labWork struct {
 
 // inLab measures the Poisson stream and the day. One lab serves both; it is only built if something is left to be measured.
 func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
+	return emulatedQueue(r, f).run(ctx)
+}
+
+// emulatedQueue is what is measured on emulated servers.
+func emulatedQueue(r *experiment.Recorder, f *findings) *labQueue {
 	l := &labQueue{recorder: r, setting: emulated}
 	addPart(l, "overhead", 5*time.Second, func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
 		func(ms float64) { f.overheadMs = ms })
@@ -67,7 +77,7 @@ func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
 			return a.day(ctx, p, r.Quick())
 		}, func(found dayResult) { f.day = append(f.day, found) })
 	}
-	return l.run(ctx)
+	return l
 }
 
 // point loads the servers under a policy.
@@ -75,15 +85,48 @@ func (a *arena) point(ctx context.Context, p policy, load float64, s stream) (po
 	if err := a.use(ctx, p); err != nil {
 		return point{}, err
 	}
+	warmUp := s.warmUp
+	s.duration, s.warmUp = s.warmUp+s.duration, 0 // who took what is of interest from the first request on
 	result, responses, err := a.load(ctx, s)
 	if err != nil {
 		return point{}, err
 	}
+	took := whoTook(responses)
+	result, responses = after(warmUp, result, responses)
 	found := measured(p.name, load, result, responses)
+	found.Took = took
 	if load == watched {
 		found.Ages = loadsOf(responses)
 	}
 	return found, nil
+}
+
+// whoTook is the place of the server that took each request, in the order of their times.
+func whoTook(responses []loadgen.Response) (took []uint8) {
+	slices.SortFunc(responses, func(a, b loadgen.Response) int { return cmp.Compare(a.AtMs, b.AtMs) })
+	for _, r := range responses {
+		place := uint8(servers) // nobody's
+		if n, err := strconv.Atoi(strings.TrimPrefix(r.Server, "web")); err == nil && n >= 1 && n <= servers {
+			place = uint8(n - 1)
+		}
+		took = append(took, place)
+	}
+	return took
+}
+
+// after leaves out what was sent before the warm-up was over.
+func after(warmUp time.Duration, all *loadgen.Result, responses []loadgen.Response) (*loadgen.Result, []loadgen.Response) {
+	kept := slices.DeleteFunc(slices.Clone(responses), func(r loadgen.Response) bool { return r.AtMs < float64(warmUp.Milliseconds()) })
+	result := &loadgen.Result{Sent: uint64(len(kept)), Lateness: all.Lateness}
+	var times []float64
+	for _, r := range kept {
+		if r.Failure == "" {
+			times = append(times, r.Ms)
+		}
+	}
+	result.Done, result.Latency.MeanMs = uint64(len(times)), mean(times)
+	result.Failed = result.Sent - result.Done
+	return result, kept
 }
 
 // labQueue is what there is to be measured in the lab.

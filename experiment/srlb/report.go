@@ -137,6 +137,8 @@ func (f *findings) compareIdeals(r *experiment.Recorder) {
 	}{
 		{"simulator: SR_dyn against the best of SR_4, SR_8, SR_16, loads to 0.96", "close to the best static policy",
 			against(upTo(f.sweep, paperMost), dynamic, static...), 1.1},
+		{"simulator: SR_dyn with a window of 500 offers against the best of SR_4, SR_8, SR_16, all loads", "-",
+			against(f.sweep, patient, static...), 1.1},
 		{"simulator: average against the best of SR_4, SR_8, SR_16, all loads", "-", against(f.sweep, average, static...), 1},
 		{"simulator: average against SR_dyn, all loads", "-", against(f.sweep, average, dynamic), 1},
 		{"simulator: average with the paper's 2 candidates against SR_dyn, all loads", "-", against(f.sweep, pair, dynamic), 1},

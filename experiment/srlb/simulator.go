@@ -29,6 +29,7 @@ type trial struct {
 	watch     bool          // keep the loads over time
 	seed      uint64        // of the requests
 	turn      uint64        // another one has other candidates for the same requests
+	given     []uint8       // who took which request, if that is known
 }
 
 // twelve are the servers of the paper.
@@ -57,6 +58,7 @@ func (t trial) run(ctx context.Context) (point, error) {
 		Servers: t.servers, Scheme: scheme, Buckets: max(buckets, 16*len(t.servers)), Seed: t.seed + t.turn, Handshake: t.handshake,
 		Requests: workload.NewPoisson(rate, service, t.seed), Until: until, WarmUp: warmUp,
 		Progress: func(time.Duration) error { return ctx.Err() },
+		Given:    t.given,
 	}
 	if t.watch {
 		c.Interval, c.Loads = instantStep, func(now time.Duration, connections []float64) {

@@ -30,17 +30,21 @@ func (f *findings) labTable() experiment.Table {
 	t := experiment.Table{
 		Name: "lab", Title: "Poisson stream in the lab, and the same in the simulator, times in ms",
 		Columns: []string{"Load", "Policy", "Requests", "Failed", "Mean", "±", "Median", "P90", "P99", "Fairness", "Simulator",
-			"Difference, %", "by chance, %"},
+			"Difference, %", "by chance, %", "Replayed, %"},
 	}
 	for _, p := range f.lab {
 		row := []string{fmt.Sprintf("%g", p.Load), p.Policy, fmt.Sprint(p.Requests), fmt.Sprint(p.Failed), ms(p.MeanMs), ms(p.HalfWidth),
-			ms(p.quantile(0.5)), ms(p.quantile(0.9)), ms(p.quantile(0.99)), "-", "-", "-", "-"}
+			ms(p.quantile(0.5)), ms(p.quantile(0.9)), ms(p.quantile(0.99)), "-", "-", "-", "-", "-"}
 		if len(p.Ages.Jain) > 0 {
 			row[9] = ms(mean(p.Ages.Jain))
 		}
 		if twin, ok := at(f.twins, policy{name: p.Policy}, p.Load); ok {
 			share, chance := difference(p, twin)
 			row[10], row[11], row[12] = ms(twin.MeanMs), fmt.Sprintf("%+.1f", 100*share), fmt.Sprintf("%.1f", 100*chance)
+		}
+		if replay, ok := at(f.replays, policy{name: p.Policy}, p.Load); ok {
+			share, _ := difference(p, replay)
+			row[13] = fmt.Sprintf("%+.1f", 100*share)
 		}
 		t.Rows = append(t.Rows, row)
 	}

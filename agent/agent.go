@@ -51,6 +51,7 @@ type Agent struct {
 	speaker  *speaker                             // nil: the node speaks no BGP
 	learned  map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
 	startup  startup
+	routing  routing
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not
@@ -60,6 +61,8 @@ type Agent struct {
 	own                *selfChecks   // by which a host finds out whether it serves
 	loads              *load.Monitor // of services whose load is not that of their connections
 	protections        protections
+	strayRole          *straysRole   // nil: no strays are taken away beside a router
+	routesMoved        bool          // since strayRole has looked
 	events             []api.Event   // the latest
 	retryAt            time.Duration // on the clock of now: when chains are tried again that could not be brought up to date; 0: they could
 }
@@ -72,10 +75,7 @@ func Run(ctx context.Context, options Options) error {
 	a := &Agent{
 		options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{}), silent: map[netip.AddrPort]bool{},
 	}
-	m, err := thisMachine()
-	if err == nil {
-		err = m.check()
-	}
+	err := checkMachine(options.Node)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { a.speaker.close(a.node) }()
+	defer a.endListening()
 	a.checks = newChecks(ctx)
 	defer a.checks.monitor.Stop()
 	defer a.checks.signals.Stop()
@@ -112,8 +112,7 @@ func Run(ctx context.Context, options Options) error {
 	a.loads = load.NewMonitor(ctx)
 	defer a.loads.Stop()
 	a.protections.life = ctx
-	defer func() { a.protections.end(a) }()
-	defer func() { a.ordering.end() }()
+	defer func() { a.ordering.end(); a.protections.end(a) }()
 	if err := a.takeOver(options.Node); err != nil {
 		return err
 	}
@@ -122,6 +121,11 @@ func Run(ctx context.Context, options Options) error {
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
 	manager.ready(a.node.Name)
 	defer manager.stop()
+	return a.live(ctx, manager, servers, changes)
+}
+
+// live does what comes up, one thing at a time, until ctx ends: the state belongs to this goroutine.
+func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers, changes <-chan struct{}) error {
 	routing := time.NewTicker(learnInterval)
 	defer routing.Stop()
 	watching := time.NewTicker(watchInterval)
@@ -143,19 +147,27 @@ func Run(ctx context.Context, options Options) error {
 		case <-a.speaker.changes():
 			a.learnOrWarn()
 			a.topologyMayHaveChanged()
+		case <-a.routing.fpmChanges():
+			a.routing.news()
+		case <-a.routing.kernelChanges():
+			a.routing.news()
+		case <-a.routing.due:
+			a.takeRoutes()
 		case <-routing.C:
-			a.learnOrWarn()
+			a.followRouter()
+			a.tickRoutes()
 		case <-watching.C:
 			a.watchMerges()
 		case <-manager.signDue():
 			manager.alive()
 		case <-ctx.Done():
 			a.noteAway()
-			options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
+			a.options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
 			return nil
 		case f := <-a.work:
 			f()
 		case <-changes:
+			a.routesMoved = true
 			a.forgetNextHops()
 		case err := <-servers.failed:
 			return err
@@ -169,11 +181,14 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err != nil {
 		return err
 	}
-	if err := a.prepareMachine(file.Name); err != nil {
+	if err := a.prepareMachine(file); err != nil {
 		return err
 	}
 	a.metrics = newMetrics(a)
 	if err := a.openSpeaker(node); err != nil {
+		return err
+	}
+	if err := a.openRouting(node); err != nil {
 		return err
 	}
 	_, err = a.reconcile(node, file, false)
@@ -186,20 +201,23 @@ func (a *Agent) takeOver(file *config.Node) error {
 }
 
 // prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
-func (a *Agent) prepareMachine(node string) error {
+func (a *Agent) prepareMachine(n *config.Node) error {
 	bpffs, mounted, err := kernel.BPFFS()
-	if err != nil {
+	if err != nil && loadsPrograms(n) {
 		return err
 	}
 	if mounted {
 		a.options.Log.Info("mounted a bpf file system for pinned programs", "directory", bpffs)
 	}
 	if a.dir = a.options.PinDirectory; a.dir == "" {
-		a.dir = PinDirectory(bpffs, node)
+		a.dir = PinDirectory(bpffs, n.Name)
 	}
 	a.cgroup, mounted, err = kernel.CgroupRoot()
 	if mounted {
 		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory", a.cgroup)
+	}
+	if err != nil && !loadsPrograms(n) {
+		return nil
 	}
 	return err
 }
@@ -290,6 +308,9 @@ func (a *Agent) unchangeable(next *config.Node) error {
 				Text: fmt.Sprintf("%s can't change from %s to %s while the agent runs", fixed.path, fixed.is, fixed.wanted),
 			}
 		}
+	}
+	if err := unchangeableRouting(a.node.Routing, next.Routing); err != nil {
+		return err
 	}
 	return unchangeableBGP(a.node.BGP, next.BGP)
 }

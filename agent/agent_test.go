@@ -200,7 +200,7 @@ func TestWithoutPrivileges(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "helper", "powerless", file)
 	cmd.Stderr = &stderr
 	must(t, m.ns.Do(cmd.Start))
-	const want = "missing privilege: this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON; start it as root, for example with sudo\n"
+	const want = "missing privilege: this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN; start it as root, for example with sudo\n"
 	if err := cmd.Wait(); err == nil || stderr.String() != want {
 		t.Errorf("it ended with %v and said %q, want %q", err, stderr.String(), want)
 	}

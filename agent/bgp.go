@@ -18,8 +18,6 @@ import (
 // speaker is the node's part in BGP. A nil speaker is a node without one.
 type speaker struct {
 	*rib.Speaker
-	ignored map[membership.Reason]uint64 // routes that were ignored, since the agent began
-	refused map[refusal]bool             // those that are ignored now
 }
 
 // refusal is what makes an ignored route another one.
@@ -37,18 +35,22 @@ const learnInterval = time.Second
 // openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until routing says otherwise.
 func (a *Agent) openSpeaker(n *config.Node) error {
 	a.startup.settled = true
-	if n.BGP == nil {
+	if n.BGP == nil && n.Routing == nil {
 		a.setLearned(nil)
 		return nil
 	}
 	a.setLearned(a.store.kept.Learned)
 	entries, _ := os.ReadDir(a.dir) // an error is a directory that is not there
+	a.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: false}
+	if n.BGP == nil {
+		return nil
+	}
 	s, err := rib.Open(rib.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: a.options.Log})
 	if err != nil {
 		return err
 	}
-	a.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: n.Edge == nil || !settling(n.BGP, nil)}
-	a.speaker = &speaker{Speaker: s, ignored: map[membership.Reason]uint64{}, refused: map[refusal]bool{}}
+	a.startup.settled = n.Routing == nil && (n.Edge == nil || !settling(n.BGP, nil))
+	a.speaker = &speaker{Speaker: s}
 	return nil
 }
 
@@ -96,22 +98,41 @@ func unchangeableBGP(is, wanted *config.BGP) error {
 
 // learn takes in what routing says now.
 func (a *Agent) learn() error {
+	if a.speaker == nil && !a.routing.teaches() {
+		return nil
+	}
+	peers, err := a.speaker.peers()
+	if err != nil {
+		return err
+	}
+	if a.node.Edge != nil {
+		if err := a.learnMembers(peers); err != nil {
+			return err
+		}
+	}
+	if a.noteSettled(peers, time.Now()) {
+		if err := a.refresh(); err != nil {
+			return err
+		}
+	}
 	if a.speaker == nil {
 		return nil
 	}
-	if a.node.Edge != nil {
-		if err := a.learnMembers(); err != nil {
-			return err
-		}
+	if err := a.routesOfBGP(); err != nil {
+		return err
 	}
 	return a.speaker.Announce(append(a.edgeAnnouncements(time.Now()), a.hostAnnouncements()...))
 }
 
-func (a *Agent) learnMembers() error {
-	peers, err := a.speaker.Peers()
-	if err != nil {
-		return err
+// peers lists the neighbors; a node without a speaker has none.
+func (s *speaker) peers() ([]rib.Peer, error) {
+	if s == nil {
+		return nil, nil
 	}
+	return s.Peers()
+}
+
+func (a *Agent) learnMembers(peers []rib.Peer) error {
 	before := a.store.kept.Learned
 	after, err := a.decideMembers(peers)
 	if err != nil {
@@ -126,42 +147,46 @@ func (a *Agent) learnMembers() error {
 			return err
 		}
 	}
-	if a.noteSettled(peers, time.Now()) {
-		return a.refresh()
-	}
 	return nil
 }
 
 func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
-	routes, malformed, err := a.speaker.Routes()
-	if err != nil {
-		return nil, err
+	routes, malformed := a.routing.backendRoutes(a.node)
+	sessions := rib.Sessions(peers)
+	a.routing.sessions(sessions)
+	if a.speaker != nil {
+		announced, broken, err := a.speaker.Routes()
+		if err != nil {
+			return nil, err
+		}
+		routes, malformed = append(routes, announced...), append(malformed, broken...)
 	}
 	v := membership.View{
 		Domain:   membership.Domain{Block: a.node.Domain.Block, Carrier: a.node.Edge.Encapsulation == config.Carrier},
-		Sessions: rib.Sessions(peers), Routes: routes, Now: time.Now(),
+		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
 	for _, s := range a.node.Edge.Services {
 		v.Services = append(v.Services, membership.Service{Service: s, Limit: a.node.Edge.Buckets})
 	}
 	members, refused := membership.Decide(a.store.kept.Learned, v)
-	a.speaker.note(append(malformed, refused...))
+	a.note(append(malformed, refused...))
 	return members, nil
 }
 
 // note counts the routes that are ignored now, and were not a moment ago.
-func (s *speaker) note(list []membership.Refusal) {
+func (a *Agent) note(list []membership.Refusal) {
+	r := &a.routing
 	refused := map[refusal]bool{}
-	for _, r := range list {
-		if !r.Route.Peer.IsValid() {
+	for _, x := range list {
+		if !x.Route.Peer.IsValid() {
 			continue // this node's own, for other edges
 		}
-		key := refusal{r.Route.Peer, r.Route.Prefix, r.Route.Distinguisher, r.Service, r.Reason}
-		if refused[key] = true; !s.refused[key] {
-			s.ignored[r.Reason]++
+		key := refusal{x.Route.Peer, x.Route.Prefix, x.Route.Distinguisher, x.Service, x.Reason}
+		if refused[key] = true; !r.refused[key] {
+			r.ignored[source{membership.SourceOf(x.Route.Peer), x.Reason}]++
 		}
 	}
-	s.refused = refused
+	r.refused = refused
 }
 
 func (a *Agent) logMembers(before, after []membership.Member) {
@@ -180,17 +205,17 @@ func (a *Agent) logMembers(before, after []membership.Member) {
 	was, is := text(before), text(after)
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if was[name] != is[name] {
-			a.options.Log.Info("BGP: backend", "backend", name, "now", is[name])
+			a.options.Log.Info("routing: backend", "backend", name, "now", is[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if is[name] == "" {
-			a.options.Log.Info("BGP: backend is gone", "backend", name)
+			a.options.Log.Info("routing: backend is gone", "backend", name)
 		}
 	}
 }
 
-// setLearned makes the members those that BGP told of.
+// setLearned makes the members those that routing told of.
 func (a *Agent) setLearned(members []membership.Member) {
 	a.store.kept.Learned, a.learned = members, map[config.Endpoint][]config.Backend{}
 	for _, m := range members {

@@ -50,7 +50,7 @@ func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) 
 			if !r.Peer.IsValid() {
 				continue // this node's own, which it announces
 			}
-			reason := s.reason(r)
+			reason := a.routing.reason(r)
 			list = append(list, learnedRoute(r, reason))
 		}
 		for _, r := range malformed {
@@ -73,9 +73,9 @@ func sidOf(r api.BGPRoute) netip.Addr {
 }
 
 // reason is why a route is ignored by one service at least; "" if it is by none.
-func (s *speaker) reason(r membership.Route) membership.Reason {
-	for key := range s.refused {
-		if key.peer == r.Peer && key.prefix == r.Prefix && key.distinguisher == r.Distinguisher {
+func (r *routing) reason(route membership.Route) membership.Reason {
+	for key := range r.refused {
+		if key.peer == route.Peer && key.prefix == route.Prefix && key.distinguisher == route.Distinguisher {
 			return key.reason
 		}
 	}
@@ -104,8 +104,10 @@ func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) 
 			}
 			gauge(out, bgpUp, up, p.Address.String())
 		}
-		for reason, n := range s.ignored {
-			counter(out, bgpIgnored, n, string(reason))
+		for cause, n := range m.agent.routing.ignored {
+			if cause.way == membership.BGP {
+				counter(out, bgpIgnored, n, string(cause.reason))
+			}
 		}
 		for handling, n := range s.Faults() {
 			counter(out, bgpFaults, n, handling)

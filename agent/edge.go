@@ -12,6 +12,7 @@ import (
 	"sextant/health"
 	"sextant/pool"
 	"sextant/quiclb"
+	"sextant/srv6"
 )
 
 // edgeRole is the edge as it runs. A nil edgeRole is a node without one.
@@ -20,6 +21,7 @@ type edgeRole struct {
 	program     *datapath.Edge
 	services    []edgeService
 	numbers     map[string]uint32
+	hmac        srv6.HMACKey // the zero value: SRHs are not signed
 	attachments []datapath.Attachment
 }
 
@@ -42,7 +44,7 @@ func serviceKey(e config.Endpoint) datapath.ServiceKey {
 	return datapath.ServiceKey{VIP: e.VIP, Port: e.Port, Protocol: protocolNumbers[e.Protocol]}
 }
 
-var edgeSides = map[config.Side]datapath.Side{
+var attachSides = map[config.Side]datapath.Side{
 	config.External: datapath.External, config.Internal: datapath.Internal, config.Mixed: datapath.Mixed,
 }
 
@@ -55,16 +57,19 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	c := datapath.EdgeConfig{
 		Secret:         n.Secret,
 		Block:          n.Domain.Block,
+		Locators:       n.Domain.Locators,
 		Infrastructure: n.Domain.Infrastructure,
 		Source:         n.Edge.Source,
 		Buckets:        n.Edge.Buckets,
 		Encapsulation:  encapsulations[n.Edge.Encapsulation],
+		Signs:          n.Edge.HMAC != nil,
 		HopLimit:       uint8(n.Edge.HopLimit),
 		Shadow:         n.Edge.Shadow.SID,
 		LastOffer:      n.Edge.Shadow.LastOffer,
+		FlowCache:      datapath.FlowCache{SID: n.Edge.FlowCache.SID, Entries: n.Edge.FlowCache.Entries},
 	}
 	for _, i := range n.Edge.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name, Side: edgeSides[i.Side], Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name, Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
 	}
 	return c
 }
@@ -76,6 +81,9 @@ func (a *Agent) prepareEdge(n *config.Node) (*prepared[*edgeRole], error) {
 		return p, nil
 	}
 	next := &edgeRole{config: edgeConfig(n)}
+	if n.Edge.HMAC != nil {
+		next.hmac = n.Edge.HMAC.Key()
+	}
 	if err := a.edgeServices(next, n, p.dir); err != nil {
 		return p, err
 	}
@@ -136,6 +144,9 @@ func (e *edgeRole) service(endpoint config.Endpoint) *edgeService {
 
 // fill brings the program's tables from the services of before (nil: they are empty) to those of e.
 func (e *edgeRole) fill(before *edgeRole) error {
+	if err := e.fillHMAC(before); err != nil {
+		return err
+	}
 	for i := range e.services {
 		if err := e.fillService(&e.services[i], before.service(e.services[i].Endpoint)); err != nil {
 			return err

@@ -57,15 +57,14 @@ type explaining struct {
 	program *datapath.Explainer
 	edge    *forward.Edge // of the edge
 	host    *forward.Host // of the host
+	headend *forward.Headend
+	merge   *forward.Merge
 }
 
 func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
 	x := &explaining{agent: a, role: q.Role}
 	if x.role == "" {
-		x.role = api.Host
-		if a.edge != nil {
-			x.role = api.Edge
-		}
+		x.role = a.explainedRole()
 	}
 	var err error
 	switch {
@@ -73,11 +72,22 @@ func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
 		if x.at, err = arrival(a.edge.attached(), "edge", q.Interface); err == nil {
 			x.edge = a.edge.model(a.node)
 			x.program, err = a.edge.program.Explainer(x.at.Side)
+			x.edge.Learning = a.edge.learning(x.program)
 		}
 	case x.role == api.Host && a.host != nil:
 		if x.at, err = arrival(a.host.attached(), "host", q.Interface); err == nil {
 			x.host = a.host.model()
 			x.program, err = a.host.program.Explainer()
+		}
+	case x.role == api.Headend && a.headend != nil:
+		if x.at, err = arrival(a.headend.entrances(), "headend", q.Interface); err == nil {
+			x.headend = a.headend.model(a.node)
+			x.program, err = a.headend.program.Explainer(x.at.Side)
+		}
+	case x.role == api.Merge && a.merge != nil:
+		if x.at, err = arrival(a.merge.attached(), "merge", q.Interface); err == nil {
+			x.merge = a.merge.model()
+			x.program, err = a.merge.program.Explainer()
 		}
 	default:
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
@@ -107,7 +117,7 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 // model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a packet has.
 func (e *edgeRole) model(n *config.Node) *forward.Edge {
 	m := &forward.Edge{
-		Sides: map[uint32]forward.Side{}, Block: e.config.Block, Infrastructure: e.config.Infrastructure,
+		Sides: map[uint32]forward.Side{}, Block: e.config.Block, Locators: e.config.Locators, Infrastructure: e.config.Infrastructure,
 		Services: map[forward.ServiceKey]uint32{}, QUIC: map[uint32]*forward.QUIC{}, VIPs: map[netip.Addr]struct{}{},
 		Buckets: uint32(e.config.Buckets), Secret: e.config.Secret,
 		Encapsulation: forward.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
@@ -127,6 +137,24 @@ func (e *edgeRole) model(n *config.Node) *forward.Edge {
 	}
 	m.Chains = func(service, bucket uint32) pool.Chain { return e.services[service].generation.Chain(int(bucket)) }
 	return m
+}
+
+// learning is the flow cache of what explains packets, nil without one: each packet meets what the ones before left there.
+func (e *edgeRole) learning(program *datapath.Explainer) *forward.Learning {
+	if e.config.FlowCache.Entries == 0 {
+		return nil
+	}
+	return &forward.Learning{
+		SID: e.config.FlowCache.SID,
+		Owner: func(hash uint64) uint16 {
+			owner, err := program.CachedOwner(hash)
+			if err != nil {
+				return 0 // as the program does that can't look
+			}
+			return owner
+		},
+		Remember: func(uint64, uint16) {}, // the program does
+	}
 }
 
 // quicModel is how the service's connection IDs are read, nil if it is not QUIC.
@@ -152,9 +180,14 @@ func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(), Bytes: len(frame)}
 	var got datapath.Explained
 	var err error
-	if x.host != nil {
+	switch {
+	case x.host != nil:
 		got, err = x.onHost(&e, frame)
-	} else {
+	case x.headend != nil:
+		got, err = x.onHeadend(&e, frame)
+	case x.merge != nil:
+		got, err = x.onMerge(&e, frame)
+	default:
 		got, err = x.onEdge(&e, frame)
 	}
 	if err != nil {
@@ -181,7 +214,7 @@ func (x *explaining) accountEdge(e *api.Explanation, frame []byte) {
 	}
 	s := &x.agent.edge.services[index]
 	trace := x.agent.traceOf(s, *e.Flow, r.Hash)
-	e.Service, e.Trace = s.Name, &trace
+	e.Service, e.Trace, e.FlowCache = s.Name, &trace, r.Cache.String()
 	for _, id := range r.Chain {
 		e.OfferedTo = append(e.OfferedTo, x.agent.place(s, pool.Place{ID: id}).Backend)
 	}
@@ -204,6 +237,9 @@ func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
 	if got.Verdict == forward.Drop || got.Verdict == forward.Pass {
 		return
 	}
+	if len(e.Copies) > 1 {
+		return // each has its own
+	}
 	e.Frame = hex.EncodeToString(got.Frame)
 	if !got.Taken {
 		e.Path = segmentsOf(got.Frame)
@@ -211,12 +247,15 @@ func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
 	if got.Verdict == forward.HandToKernel || len(got.Frame) < ethernetHeader {
 		return
 	}
-	e.NextHop = &api.NextHop{
-		Destination: net.HardwareAddr(got.Frame[:6]).String(), Source: net.HardwareAddr(got.Frame[6:12]).String(),
-	}
+	e.NextHop = nextHopOf(got)
+}
+
+func nextHopOf(got datapath.Explained) *api.NextHop {
+	hop := &api.NextHop{Destination: net.HardwareAddr(got.Frame[:6]).String(), Source: net.HardwareAddr(got.Frame[6:12]).String()}
 	if device, err := net.InterfaceByIndex(int(got.Interface)); err == nil {
-		e.NextHop.Interface = device.Name
+		hop.Interface = device.Name
 	}
+	return hop
 }
 
 // Lengths in bytes, and offsets in an IPv6 header.

@@ -15,7 +15,8 @@ import (
 // and the program, whether it is taken.
 func (h *hostRole) model() *forward.Host {
 	m := &forward.Host{
-		Interfaces: map[uint32]struct{}{}, Block: h.config.Block, Infrastructure: h.config.Infrastructure, Secret: h.config.Secret,
+		Interfaces: map[uint32]struct{}{}, Block: h.config.Block, Locators: h.config.Locators,
+		Infrastructure: h.config.Infrastructure, Secret: h.config.Secret,
 		Source:    h.config.Source,
 		Services:  map[forward.ServiceKey]*forward.HostService{},
 		Sockets:   func(flow.Tuple) forward.Socket { return forward.Socket{} },

@@ -28,6 +28,9 @@ func (x *explaining) packets(q api.Question) ([]framed, error) {
 	if q.Flow == nil {
 		return list, nil
 	}
+	if x.merge != nil {
+		return x.copiesOf(*q.Flow)
+	}
 	kinds := []string{"opening", "following"}
 	if q.Flow.Protocol == config.UDP {
 		kinds = []string{"datagram"}

@@ -11,6 +11,9 @@ import (
 
 // why says in one sentence what an explanation says in fields.
 func why(e *api.Explanation) string {
+	if text := steeredWhy(e); text != "" {
+		return text
+	}
 	switch {
 	case e.Dropped():
 		return "dropped: " + forward.Meaning(e.Reason)
@@ -29,8 +32,13 @@ func why(e *api.Explanation) string {
 }
 
 func passedWhy(e *api.Explanation) string {
-	if e.Role == api.Host {
+	switch e.Role {
+	case api.Host:
 		return "passed to the kernel as it came: its destination is no SID of this host"
+	case api.Headend:
+		return "passed to the kernel as it came: no rule chooses it"
+	case api.Merge:
+		return "passed to the kernel as it came: its destination is no SID of this egress"
 	}
 	return "passed to the kernel as it came: its destination is no VIP of this edge, or it is not the edge's to answer"
 }
@@ -39,6 +47,9 @@ func passedWhy(e *api.Explanation) string {
 func edgeWhy(e *api.Explanation) string {
 	switch len(e.OfferedTo) {
 	case 0:
+		if e.FlowCache != "" {
+			return "a SYN-ACK on its way through End.LEARN, given to the kernel to be routed: " + cacheTexts[e.FlowCache]
+		}
 		return "answered or rewritten by the edge (" + e.Outcome + ")"
 	case 1:
 		return "sent to " + described(e, e.OfferedTo[0]) + ", the only one that it is offered to"
@@ -47,7 +58,21 @@ func edgeWhy(e *api.Explanation) string {
 	for _, name := range e.OfferedTo {
 		names = append(names, described(e, name))
 	}
-	return "offered to " + strings.Join(names, ", then ") + ": the first that accepts or has the connection takes it, the last must"
+	text := "offered to " + strings.Join(names, ", then ") + ": the first that accepts or has the connection takes it, the last must"
+	if e.FlowCache != "" {
+		text += "; " + cacheTexts[e.FlowCache]
+	}
+	return text
+}
+
+// cacheTexts say what the flow cache did, by event.
+var cacheTexts = map[string]string{
+	forward.CacheHit.String():             "the flow cache has named the first",
+	forward.CacheMiss.String():            "the flow cache knows nothing about it",
+	forward.CacheStale.String():           "the flow cache names a backend that is not in the chain any more, and is not believed",
+	forward.CacheStored.String():          "the flow cache has noted its owner",
+	forward.CacheRefusedUnnamed.String():  "it names no owner, so the flow cache has noted nothing",
+	forward.CacheRefusedStranger.String(): "the owner that it names is not in the flow's chain, so the flow cache has noted nothing",
 }
 
 // described adds to a backend's name what is special about it.

@@ -24,10 +24,11 @@ type headendRole struct {
 // headendConfig is the part of the configuration that is compiled into the programs, but for the epoch.
 func headendConfig(n *config.Node) datapath.HeadendConfig {
 	c := datapath.HeadendConfig{
-		Secret: n.Secret, Source: n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit), Uplinks: n.Headend.Uplinks, Local: n.Headend.Local,
+		Secret: n.Secret, Block: n.Domain.Block, Locators: n.Domain.Locators, Infrastructure: n.Domain.Infrastructure,
+		Source: n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit), Uplinks: n.Headend.Uplinks, Local: n.Headend.Local,
 	}
 	for _, i := range n.Headend.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name, Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
 	}
 	return c
 }

@@ -118,7 +118,7 @@ func (m *machine) parse(text string) *config.Node {
 	m.t.Helper()
 	node, err := config.Parse("node.yaml", []byte(m.text(text)))
 	must(m.t, err)
-	must(m.t, api.ReadQUICKeys(node))
+	must(m.t, api.ReadKeys(node))
 	return node
 }
 

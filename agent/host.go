@@ -10,6 +10,7 @@ import (
 	"sextant/accept"
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/srv6"
 )
 
 // refusalTime is how long a refused SYN stays refused: beyond the first retransmissions of a client (1, 3 and 7 s).
@@ -21,6 +22,7 @@ type hostRole struct {
 	program     *datapath.Host
 	services    []hostService
 	numbers     map[string]uint32
+	hmac        []srv6.HMACKey
 	fresh       map[string]uint32 // services whose number had another owner or none
 	attachments []datapath.Attachment
 }
@@ -37,8 +39,11 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
 		Secret:         n.Secret,
 		Block:          n.Domain.Block,
+		Locators:       n.Domain.Locators,
 		Infrastructure: n.Domain.Infrastructure,
 		Source:         n.Host.Source,
+		Learners:       n.Host.Learners,
+		HMAC:           hmacRule(n.Host.HMAC),
 		TunnelMTU:      n.Domain.MTU - n.Domain.Overhead,
 		Refusal:        refusalTime,
 		Cgroup:         n.Host.Cgroup,
@@ -74,7 +79,7 @@ func (a *Agent) prepareHost(n *config.Node) (*prepared[*hostRole], error) {
 	if n.Host == nil {
 		return p, nil
 	}
-	next := &hostRole{config: a.hostConfig(n)}
+	next := &hostRole{config: a.hostConfig(n), hmac: hmacKeys(n.Host.HMAC)}
 	if err := a.hostServices(next, n); err != nil {
 		return p, err
 	}
@@ -137,6 +142,9 @@ func (h *hostRole) service(endpoint config.Endpoint) *hostService {
 
 // fill brings the program's tables from the services of before (nil: they are empty) to those of h.
 func (h *hostRole) fill(before *hostRole) error {
+	if err := h.fillHMAC(before); err != nil {
+		return err
+	}
 	for _, s := range h.services {
 		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy && old.QUIC == s.QUIC {
 			continue

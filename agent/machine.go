@@ -10,6 +10,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
+
+	"sextant/config"
 )
 
 // machine is what the agent asks about the kernel and about itself.
@@ -36,11 +38,15 @@ func thisMachine() (machine, error) {
 	return m, nil
 }
 
-// capabilities are what loading and attaching the programs takes.
+// capabilities are what loading and attaching the programs takes, and taking over from an agent before: the kernel wants CAP_SYS_ADMIN of
+// who opens a program or a map by its number.
 var capabilities = []struct {
 	bit  uint
 	name string
-}{{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+}{
+	{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_PERFMON, "CAP_PERFMON"},
+	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
+}
 
 // helpers are those functions of the kernel, called by the programs, that came last.
 var helpers = []struct {
@@ -53,6 +59,23 @@ var helpers = []struct {
 	{"bpf_loop in XDP programs", "5.17", asm.FnLoop, ebpf.XDP},
 	{"bpf_skc_lookup_tcp in XDP programs", "5.2", asm.FnSkcLookupTcp, ebpf.XDP},
 	{"bpf_get_netns_cookie in sockops programs", "5.15", asm.FnGetNetnsCookie, ebpf.SockOps},
+}
+
+// checkMachine refuses a machine on which the roles of a node can't run.
+func checkMachine(n *config.Node) error {
+	if !loadsPrograms(n) {
+		return nil
+	}
+	m, err := thisMachine()
+	if err != nil {
+		return err
+	}
+	return m.check()
+}
+
+// loadsPrograms reports whether a node has a role that eBPF programs carry out.
+func loadsPrograms(n *config.Node) bool {
+	return n.Edge != nil || n.Host != nil || n.Headend != nil || n.Merge != nil
 }
 
 // Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of this process.

@@ -13,7 +13,7 @@ import (
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	btf := t.TempDir()
-	all := uint64(1<<unix.CAP_BPF | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_PERFMON)
+	all := uint64(1<<unix.CAP_BPF | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN)
 	without := func(gone asm.BuiltinFunc) func(ebpf.ProgramType, asm.BuiltinFunc) error {
 		return func(_ ebpf.ProgramType, helper asm.BuiltinFunc) error {
 			if helper == gone {
@@ -27,7 +27,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		want    string
 	}{
 		{machine{btf: btf, capabilities: 1 << unix.CAP_NET_ADMIN, has: without(0)},
-			"missing privilege: this process lacks CAP_BPF, CAP_PERFMON; start it as root, for example with sudo"},
+			"missing privilege: this process lacks CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN; start it as root, for example with sudo"},
 		{machine{btf: btf + "/none", release: "6.1", capabilities: all, has: without(0)},
 			"this kernel (6.1) has no type information (BTF); use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are"},
 		{machine{btf: btf, release: "5.10", capabilities: all, has: without(asm.FnLoop)},

@@ -6,6 +6,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
+	"sextant/replicate"
 )
 
 // Merge is what api.Agent says.
@@ -31,14 +32,15 @@ func (a *Agent) mergeViews() ([]api.MergedFlow, error) {
 			w = &mergeWatch{}
 		}
 		v := api.MergedFlow{
-			SID: i.Prefix, Flows: i.Instance.Flows, Form: i.Form, Mark: uint32(i.Mark), HistoryPackets: i.Instance.Rules.History(),
-			PassedPackets: stats.Passed, DuplicatePackets: stats.Duplicate, RoguePackets: stats.Rogue, OldEpochPackets: stats.OldEpoch,
+			SID: i.Prefix, Flows: i.Instance.Flows, Copies: i.Copies, Form: i.Form, Mark: uint32(i.Mark),
+			HistoryPackets: i.Instance.Rules.History(),
+			PassedPackets:  stats.Passed, DuplicatePackets: stats.Duplicate, RoguePackets: stats.Rogue, OldEpochPackets: stats.OldEpoch,
 			OutOfOrderPackets: stats.OutOfOrder, ExpectedPackets: stats.Expected, MissingPackets: missing(stats.Expected, stats.Passed),
 			Resets: stats.Resets,
 		}
 		for n, p := range stats.Paths {
 			path := pathView(i.Instance.Flows[n], p, stats.Expected)
-			path.Silent = finds(w.findings, n)
+			path.Silent = finds(w.findings, replicate.Finding{Path: n})
 			w.addRecent(&path, n, stats)
 			v.Paths = append(v.Paths, path)
 		}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"sextant/agent/api"
@@ -23,6 +24,7 @@ const (
 // mergeWatch is what is known of an instance beside its counters.
 type mergeWatch struct {
 	watch    *replicate.Watch
+	copies   int // that it expects
 	findings []replicate.Finding
 	recent   []mergeSample // of recentSpan, oldest first
 }
@@ -41,8 +43,8 @@ func (a *Agent) watchMerges() {
 	watches := map[uint32]*mergeWatch{}
 	for _, i := range a.merge.instances {
 		w := a.merge.watches[i.Index]
-		if w == nil {
-			w = &mergeWatch{watch: replicate.NewWatch(max(leastPatience, 4*i.Skew))}
+		if w == nil || w.copies != i.Copies {
+			w = &mergeWatch{watch: replicate.NewWatch(max(leastPatience, 4*i.Skew), i.Copies), copies: i.Copies}
 		}
 		watches[i.Index] = w
 		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
@@ -77,29 +79,31 @@ func (w *mergeWatch) remember(s mergeSample) {
 // tellFindings tells what is new and what is over.
 func (a *Agent) tellFindings(i mergeInstance, before, now []replicate.Finding) {
 	for _, f := range now {
-		if !finds(before, f.Path) {
+		if !finds(before, f) {
 			a.tell(findingEvent(i, f, false))
 		}
 	}
 	for _, f := range before {
-		if !finds(now, f.Path) {
+		if !finds(now, f) {
 			a.tell(findingEvent(i, f, true))
 		}
 	}
 }
 
-func finds(list []replicate.Finding, path int) bool {
-	for _, f := range list {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
+// finds reports whether the fault is in the list, for however long, and however many copies.
+func finds(list []replicate.Finding, fault replicate.Finding) bool {
+	return slices.ContainsFunc(list, func(f replicate.Finding) bool {
+		return f.Path == fault.Path && (f.Excess > 0) == (fault.Excess > 0)
+	})
 }
 
 func findingEvent(i mergeInstance, f replicate.Finding, over bool) api.Event {
 	e := api.Event{SID: i.Prefix}
 	switch {
+	case f.Short > 0 && over:
+		e.Status, e.Reason = "paths complete", "packets come by as many paths as there are copies"
+	case f.Short > 0:
+		e.Status, e.Reason = "paths short", f.String()
 	case f.Path < 0 && over:
 		e.Status, e.Reason = "excess over", "there are no more copies than paths"
 	case f.Path < 0:

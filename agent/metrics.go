@@ -81,12 +81,19 @@ var (
 	thresholdGauge = description("accept_threshold", "Below how many open connections this host accepts a new one.", "service", "family")
 	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.",
 		"service", "family", "decision")
+	newConnectionRate = description("new_connections_limit", "How many TCP connections may be opened to a service per second at this edge.",
+		"service")
+	newConnectionsSeen = description("new_connections_total", "SYNs to a service with such a limit, by what became of them.",
+		"service", "decision")
 	establishedTotal = description("established_connections_total", "Connections of a service that came about on this host.",
 		"service", "family")
-	resetsTotal   = description("resets_total", "TCP resets that this host sent for a service.", "service", "family")
+	resetsTotal  = description("resets_total", "TCP resets that this host sent for a service.", "service", "family")
+	synAcksTotal = description("learning_syn_acks_total", "SYN-ACKs that edges with a flow cache asked for, by the way that they took.",
+		"service", "family", "way")
 	passedOnTotal = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.",
 		"service", "family")
 	packetsTotal = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
+	cacheTotal   = description("flow_cache_packets_total", "Packets for which the edge's flow cache did something, by what.", "event")
 	dropsTotal   = description("drops_total", "Packets dropped, by reason.", "role", "reason")
 	mapEntries   = description("map_entries", "Entries of a table in the kernel; of an array there is no number.", "role", "map")
 	mapCapacity  = description("map_capacity", "Entries that a table in the kernel can have.", "role", "map")
@@ -131,8 +138,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	m.collectBGP(ctx, out)
+	m.collectRouting(ctx, out)
 	m.collectPolicies(ctx, out)
 	m.collectMerges(ctx, out)
+	m.collectProtections(ctx, out)
 	m.agent.etcd.collect(out)
 	if err := m.agent.do(ctx, func() { counter(out, pastIgnored, m.agent.ignored) }); err != nil {
 		return
@@ -167,6 +176,11 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 		if s.Edge.Check != "" {
 			gauge(out, servicePanic, oneIf(s.Edge.Panic), s.Name)
 		}
+		if n := s.Edge.NewConnections; n != nil {
+			gauge(out, newConnectionRate, float64(n.Rate), s.Name)
+			counter(out, newConnectionsSeen, n.Taken, s.Name, "taken")
+			counter(out, newConnectionsSeen, n.Refused, s.Name, "refused")
+		}
 		for _, b := range s.Edge.Backends {
 			counter(out, backendPackets, b.Packets, s.Name, b.Name)
 			counter(out, backendBytes, b.Bytes, s.Name, b.Name)
@@ -183,6 +197,8 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 		counter(out, offersTotal, h.Forced, s.Name, family(s), "forced")
 		counter(out, establishedTotal, h.Established, s.Name, family(s))
 		counter(out, resetsTotal, h.Resets, s.Name, family(s))
+		counter(out, synAcksTotal, h.ByEdge, s.Name, family(s), "by_edge")
+		counter(out, synAcksTotal, h.NotRouted, s.Name, family(s), "not_routed")
 		counter(out, passedOnTotal, h.PassedOnPackets, s.Name, family(s))
 	}
 }
@@ -207,6 +223,7 @@ func oneIf(is bool) float64 {
 
 func collectCounters(out chan<- prometheus.Metric, c api.Counters) {
 	role := string(c.Role)
+	collectVRFs(out, c.VRFs)
 	counter(out, packetsTotal, c.PassedPackets, role, "passed")
 	counter(out, packetsTotal, c.HandedToKernelPackets, role, "handed_to_kernel")
 	counter(out, packetsTotal, c.TransmittedPackets, role, "transmitted")
@@ -216,6 +233,10 @@ func collectCounters(out chan<- prometheus.Metric, c api.Counters) {
 	counter(out, packetsTotal, c.TooBigAnsweredPackets, role, "too_big_answered")
 	counter(out, packetsTotal, c.TranslatedPackets, role, "translated")
 	counter(out, packetsTotal, c.CopiedPackets, role, "copied")
+	counter(out, packetsTotal, c.LearnedPackets, role, "learned")
+	for _, e := range c.FlowCache {
+		counter(out, cacheTotal, e.Packets, e.Event)
+	}
 	for _, d := range c.Drops {
 		counter(out, dropsTotal, d.Packets, role, d.Reason)
 	}

@@ -148,7 +148,7 @@ func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
 	a.installProtections()
 	for name, now := range p.carrying() {
 		if !slices.Equal(before[name], now) {
-			p.find(name).changed = time.Now()
+			p.find(name).moved()
 		}
 	}
 	if p.again || !proven {

@@ -6,7 +6,7 @@ import (
 	"sextant/datapath"
 )
 
-// role is *edgeRole, *hostRole, *headendRole or *mergeRole. The zero value is a node without the role.
+// role is *edgeRole, *hostRole, *headendRole, *mergeRole or *straysRole. The zero value is a node without the role.
 type role[R any] interface {
 	comparable
 	roleMethods[R]
@@ -28,6 +28,7 @@ var (
 	_ roleMethods[*hostRole]    = (*hostRole)(nil)
 	_ roleMethods[*headendRole] = (*headendRole)(nil)
 	_ roleMethods[*mergeRole]   = (*mergeRole)(nil)
+	_ roleMethods[*straysRole]  = (*straysRole)(nil)
 )
 
 // pinnable is what package datapath loads.

@@ -44,6 +44,7 @@ type protection struct {
 	proven  bool   // the plan's paths are those of the prover
 	problem string // why there is no plan
 	changed time.Time
+	moves   uint64                    // how often other paths came to carry
 	came    map[uint32]api.MergedPath // what the egress said last, by flow
 }
 
@@ -89,7 +90,8 @@ func (a *Agent) reprotect() {
 		}
 	}
 	p.acceptOffers()
-	if before == nil || before.Topology != next.Topology || before.Node != next.Node || before.Probe != next.Probe ||
+	if before == nil || before.Topology != next.Topology || before.FRR != next.FRR || before.Node != next.Node ||
+		before.Probe != next.Probe ||
 		!slices.Equal(before.Links, next.Links) {
 		p.end(a)
 		p.network = nil
@@ -149,7 +151,7 @@ func (a *Agent) installProtections() {
 			next = next.keeping(x.Name, a.computedNow())
 			continue
 		}
-		next.Policies = append(next.Policies, x.policy(a.node))
+		next.Policies = append(next.Policies, x.policy(a.node, a.computedNow()))
 		for _, m := range x.Matches {
 			m.Policy = x.Name
 			next.Rules = append(next.Rules, steerRule(m))
@@ -192,12 +194,26 @@ func (c computed) keeping(name string, now computed) computed {
 }
 
 // policy is what the head-end does for a protection now.
-func (x *protection) policy(n *config.Node) steer.Policy {
+func (x *protection) policy(n *config.Node, now computed) steer.Policy {
 	form, _ := steer.ParseRedundancy(string(x.Redundancy)) // checked when it was read
-	policy := x.state.Policy(protect.Installation{Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form})
+	policy := x.state.Policy(protect.Installation{
+		Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form, Places: now.places(x.Name),
+	})
 	policy.DropIfInvalid = x.DropIfInvalid
 	policy.MTU = uint16(x.InnerMTU(n.Domain))
 	return policy
+}
+
+// places are the names of a policy's lists, in their order.
+func (c computed) places(policy string) (names []string) {
+	for _, p := range c.Policies {
+		if p.Name == policy && len(p.Paths) == 1 {
+			for _, l := range p.Paths[0].Lists {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	return names
 }
 
 // setProbes probes all lists that are known.
@@ -261,8 +277,14 @@ func (a *Agent) changeState(x *protection, next protect.State) {
 	}
 	a.installProtections()
 	if !slices.Equal(before, now) {
-		x.changed = time.Now()
+		x.moved()
 	}
+}
+
+// moved notes that other paths carry.
+func (x *protection) moved() {
+	x.changed = time.Now()
+	x.moves++
 }
 
 // interfaceChanged takes in that a local link is up or down.

@@ -142,7 +142,7 @@ func (a *Agent) protectionView(x *protection) api.Protection {
 	v := api.Protection{
 		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(), Copies: x.Copies, Spares: x.Spares,
 		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(), Proof: x.plan.Proof,
-		Changed: x.changed.Round(time.Microsecond), Paths: []api.ProtectedPath{},
+		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Paths: []api.ProtectedPath{},
 	}
 	v.State, v.Reason = x.standing(a.protections.problem)
 	carrying := map[int]bool{}

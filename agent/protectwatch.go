@@ -39,7 +39,9 @@ func (a *Agent) watchProtections() {
 	if a.speaker != nil {
 		speaker = a.speaker.Speaker
 	}
-	go a.watchTopology(ctx, p.config.Topology, speaker, p.nudge)
+	go a.watchTopology(ctx, topologySource{
+		name: p.config.Topology, speaker: speaker, frr: linkstate.FRR{Directory: p.config.FRR, Block: a.node.Domain.Block},
+	}, p.nudge)
 	go a.watchEgresses(ctx)
 	if err := a.watchLinks(ctx); err != nil {
 		a.options.Log.Warn("local links are not watched", "error", err)
@@ -78,10 +80,17 @@ func (a *Agent) openProber(ctx context.Context) error {
 	return nil
 }
 
+// topologySource is where the topology comes from.
+type topologySource struct {
+	name    string // as in the node file
+	speaker *rib.Speaker
+	frr     linkstate.FRR
+}
+
 // watchTopology reads the topology when it begins, and when it has changed.
-func (a *Agent) watchTopology(ctx context.Context, source string, speaker *rib.Speaker, nudge <-chan struct{}) {
+func (a *Agent) watchTopology(ctx context.Context, source topologySource, nudge <-chan struct{}) {
 	var due <-chan time.Time
-	if source != config.FromBGP {
+	if source.name != config.FromBGP {
 		tick := time.NewTicker(topologyInterval)
 		defer tick.Stop()
 		due = tick.C
@@ -89,7 +98,7 @@ func (a *Agent) watchTopology(ctx context.Context, source string, speaker *rib.S
 	var last []byte
 	problem := ""
 	for {
-		n, err := readNetwork(source, speaker)
+		n, err := source.read(ctx)
 		switch {
 		case err != nil && err.Error() != problem:
 			problem = err.Error()
@@ -124,31 +133,51 @@ func settle(ctx context.Context, news <-chan struct{}) {
 	}
 }
 
-// readNetwork reads a file, or what BGP has told so far.
-func readNetwork(source string, speaker *rib.Speaker) (*network, error) {
-	if source != config.FromBGP {
-		text, err := os.ReadFile(source)
-		if err != nil {
-			return nil, fmt.Errorf("read the topology: %w", err)
-		}
-		g, err := format.Read(format.File{Name: filepath.Base(source), Text: text}, format.Options{})
-		return &network{g, text}, err
+// read reads a file, or what routers have told so far.
+func (s topologySource) read(ctx context.Context) (*network, error) {
+	var g *topology.Graph
+	var err error
+	switch s.name {
+	case config.FromBGP:
+		g, err = s.readBGP()
+	case config.FromOSPF6:
+		g, _, err = s.frr.OSPF6(ctx)
+	case config.FromISIS:
+		g, _, err = s.frr.ISIS(ctx)
+	default:
+		return readNetworkFile(s.name)
 	}
-	if speaker == nil {
-		return nil, fmt.Errorf("read the topology: the node speaks no BGP; restart the agent if bgp is new in its node file")
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the topology: %w", err)
+	case g.Nodes() == 0:
+		return nil, fmt.Errorf("no router has told of itself by %s yet", s.name)
 	}
-	routes, err := speaker.LinkState()
+	return &network{g, []byte(fingerprint(g))}, nil
+}
+
+func readNetworkFile(path string) (*network, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the topology: %w", err)
+	}
+	g, err := format.Read(format.File{Name: filepath.Base(path), Text: text}, format.Options{})
+	return &network{g, text}, err
+}
+
+func (s topologySource) readBGP() (*topology.Graph, error) {
+	if s.speaker == nil {
+		return nil, fmt.Errorf("the node speaks no BGP; restart the agent if bgp is new in its node file")
+	}
+	routes, err := s.speaker.LinkState()
 	if err != nil {
 		return nil, err
 	}
 	g, _, err := linkstate.Graph("bgp", routes)
-	if err != nil {
-		return nil, err
+	if err == nil && g.Nodes() == 0 {
+		err = fmt.Errorf("no neighbor has told of a node by BGP-LS; let the families of one include link-state")
 	}
-	if g.Nodes() == 0 {
-		return nil, fmt.Errorf("no neighbor has told of a node by BGP-LS; let the families of one include link-state")
-	}
-	return &network{g, []byte(fingerprint(g))}, nil
+	return g, err
 }
 
 // fingerprint is all that a graph holds.

@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"cmp"
 	"context"
-	"net/netip"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -57,10 +57,14 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
-	shares, learned := s.shares(), map[netip.Addr]bool{}
-	for _, b := range a.learned[s.Endpoint] {
-		learned[b.SID] = true
+	if n := s.NewConnections; n != (config.NewConnections{}) {
+		count, err := a.edge.program.Openings(s.index)
+		if err != nil {
+			return view, err
+		}
+		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst, Taken: count.Taken, Refused: count.Refused}
 	}
+	shares, sources := s.shares(), a.sourcesOf(s.Endpoint)
 	for i, b := range s.Backends {
 		offered, err := a.edge.program.BackendTraffic(s.members[i].ID)
 		if err != nil {
@@ -69,7 +73,8 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Agent: b.Agent,
 			Effective: config.BackendState(s.members[i].State.String()), Health: a.healthView(s, b.Name),
-			Learned: learned[b.SID], Buckets: shares[s.members[i].ID], Packets: offered.Packets, Bytes: offered.Bytes,
+			Learned: sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"), Buckets: shares[s.members[i].ID],
+			Packets: offered.Packets, Bytes: offered.Bytes,
 		})
 	}
 	return view, nil
@@ -111,6 +116,7 @@ func (h *hostRole) view(s *hostService) (api.Service, error) {
 		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
 		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
 		Established: signals.Established, Resets: signals.Resets,
+		ByEdge: signals.ByEdge, NotRouted: signals.NotRouted,
 	}
 	return view, nil
 }
@@ -146,10 +152,13 @@ func (a *Agent) programs() map[api.Role]program {
 	if a.merge != nil {
 		programs[api.Merge] = a.merge.program
 	}
+	if a.strayRole != nil {
+		programs[api.Strays] = a.strayRole.program
+	}
 	return programs
 }
 
-var roles = []api.Role{api.Edge, api.Host, api.Headend, api.Merge}
+var roles = []api.Role{api.Edge, api.Host, api.Headend, api.Merge, api.Strays}
 
 func (a *Agent) counters() ([]api.Counters, error) {
 	var counters []api.Counters
@@ -161,6 +170,20 @@ func (a *Agent) counters() ([]api.Counters, error) {
 		c, err := countersOf(role, programs[role])
 		if err != nil {
 			return nil, err
+		}
+		if role == api.Edge {
+			events, err := a.edge.program.CacheEvents()
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range events {
+				c.FlowCache = append(c.FlowCache, api.CacheEvent{Event: e.Name, Packets: e.Packets})
+			}
+		}
+		if role == api.Strays {
+			if c.VRFs, err = a.strayRole.vrfTraffic(); err != nil {
+				return nil, err
+			}
 		}
 		counters = append(counters, c)
 	}
@@ -193,6 +216,8 @@ func countersOf(role api.Role, p program) (api.Counters, error) {
 			c.TranslatedPackets = o.Packets
 		case "copied":
 			c.CopiedPackets = o.Packets
+		case "learned":
+			c.LearnedPackets = o.Packets
 		}
 	}
 	drops, err := p.Drops()
@@ -223,7 +248,7 @@ func (a *Agent) Maps(ctx context.Context) (maps []api.Map, err error) {
 }
 
 func sideName(s datapath.Side) config.Side {
-	for name, side := range edgeSides {
+	for name, side := range attachSides {
 		if side == s {
 			return name
 		}

@@ -13,6 +13,7 @@ import (
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/health"
+	"sextant/routetable"
 )
 
 // PinDirectory is where a node's programs, links and maps are pinned.
@@ -24,10 +25,12 @@ func Unload(dir string) error {
 	for _, remove := range []func() error{
 		func() error { return removePaths(filepath.Join(dir, "edge")) },
 		func() error { return removeBlackholes(filepath.Join(dir, "edge")) },
+		routetable.Remove,
 		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "headend")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "merge")) },
+		func() error { return datapath.Unload(filepath.Join(dir, "strays")) },
 		func() error { return removeEmpty(dir) },
 	} {
 		if err := remove(); errors.Is(err, os.ErrPermission) {
@@ -117,12 +120,16 @@ func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 
 func (a *Agent) collectWarnings() {
 	a.warnings = nil
-	for _, warning := range append([]string{a.checks.warning, a.strays}, a.shortHolds()...) {
+	for _, warning := range append([]string{a.checks.warning, a.strays, a.routing.warning()}, a.shortHolds()...) {
 		if warning != "" {
 			a.warnings = append(a.warnings, warning)
 		}
 	}
-	for _, at := range slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(), a.merge.attached()) {
+	if a.strayRole != nil && a.strayRole.fault != "" {
+		a.warnings = append(a.warnings, a.strayRole.fault)
+	}
+	attached := slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(), a.merge.attached(), a.strayRole.attached())
+	for _, at := range attached {
 		if at.Warning != "" {
 			a.warnings = append(a.warnings, at.On+": "+at.Warning)
 			a.options.Log.Warn(at.Warning, "interface", at.On)

@@ -13,6 +13,7 @@ type preparedRoles struct {
 	host    *prepared[*hostRole]
 	merge   *prepared[*mergeRole]
 	headend *prepared[*headendRole]
+	strays  *prepared[*straysRole]
 }
 
 func (p *preparedRoles) prepare(a *Agent, next *config.Node) (err error) {
@@ -25,7 +26,10 @@ func (p *preparedRoles) prepare(a *Agent, next *config.Node) (err error) {
 	if p.merge, err = a.prepareMerge(next); err != nil {
 		return err
 	}
-	p.headend, err = a.prepareHeadend(next)
+	if p.headend, err = a.prepareHeadend(next); err != nil {
+		return err
+	}
+	p.strays, err = a.prepareStrays(next)
 	return err
 }
 
@@ -43,6 +47,7 @@ func (p *preparedRoles) steps() []step {
 		{p.host.commit, p.host.rollBack, p.host.next == nil},
 		{p.merge.commit, p.merge.rollBack, p.merge.next == nil},
 		{p.headend.commit, p.headend.rollBack, p.headend.next == nil},
+		{p.strays.commit, p.strays.rollBack, p.strays.next == nil},
 	}
 	slices.SortStableFunc(steps, func(a, b step) int {
 		switch {
@@ -80,6 +85,7 @@ func (p *preparedRoles) discard() {
 	p.host.discard()
 	p.merge.discard()
 	p.headend.discard()
+	p.strays.discard()
 }
 
 // adopt keeps the numbers under which the kernel's tables know things.
@@ -102,6 +108,7 @@ func (p *preparedRoles) adopt(k *kept) {
 // finish makes the roles the agent's.
 func (p *preparedRoles) finish(a *Agent) {
 	a.edge, a.host, a.merge, a.headend = p.edge.finish(), p.host.finish(), p.merge.finish(), p.headend.finish()
+	a.strayRole = p.strays.finish()
 	if a.host != nil {
 		a.host.fresh = nil // their numbers are theirs now
 	}

@@ -140,7 +140,7 @@ func (a *Agent) status() (api.Status, error) {
 			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
 		})
 	}
-	for _, at := range slices.Concat(a.host.attached(), a.headend.attached(), a.merge.attached()) {
+	for _, at := range slices.Concat(a.host.attached(), a.headend.attached(), a.merge.attached(), a.strayRole.attached()) {
 		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag}
 		if at.Index == 0 {
 			p.Interface, p.Cgroup = "", at.On

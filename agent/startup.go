@@ -33,11 +33,21 @@ func settling(n *config.BGP, peers []rib.Peer) bool {
 
 // noteSettled notes when the neighbors have told all, and reports whether that is now.
 func (a *Agent) noteSettled(peers []rib.Peer, now time.Time) bool {
-	if a.startup.settled || now.Sub(a.startup.began) < a.node.BGP.Startup && settling(a.node.BGP, peers) {
+	if a.startup.settled {
+		return false
+	}
+	wait, unsettled := time.Duration(0), a.routing.settling()
+	if b := a.node.BGP; b != nil {
+		wait, unsettled = b.Startup, unsettled || settling(b, peers)
+	}
+	if r := a.node.Routing; r != nil && r.FPM != nil {
+		wait = max(wait, 2*r.FPM.Settle) // zebra may have to start first
+	}
+	if unsettled && now.Sub(a.startup.began) < wait {
 		return false
 	}
 	a.startup.settled = true
-	a.options.Log.Info("BGP: all that neighbors knew at the start is told", "after", now.Sub(a.startup.began).Round(time.Millisecond))
+	a.options.Log.Info("routing: all that neighbors knew at the start is told", "after", now.Sub(a.startup.began).Round(time.Millisecond))
 	return true
 }
 

@@ -49,6 +49,8 @@ type kept struct {
 	Epoch *uint8 `json:"epoch,omitempty"`
 	// Merges are the numbers of protected flows in the tables of the egress.
 	Merges []mergeNumber `json:"merges,omitempty"`
+	// Tables are those of the kernel that were written.
+	Tables []int `json:"tables,omitempty"`
 	// Away are the backends that are down, or back a moment ago and held.
 	Away []health.Key `json:"away,omitempty"`
 }
@@ -114,7 +116,7 @@ func (s *store) resume(file *config.Node) (*config.Node, error) {
 		return nil, fmt.Errorf("state of node %s: %w; remove %s to begin with the node file alone", file.Name, err, s.path)
 	}
 	node.Secret = file.Secret
-	return node, api.ReadQUICKeys(node)
+	return node, api.ReadKeys(node)
 }
 
 // save writes the state in one step. File is the node file that runs, nil for a change made to what runs.

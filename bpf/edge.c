@@ -6,28 +6,25 @@
  */
 #define CAPTURES
 
+#include "include/chain.h"
+#include "include/flowcache.h"
 #include "include/fragment.h"
+#include "include/guard.h"
+#include "include/hmac.h"
 #include "include/inner.h"
-#include "include/limit.h"
 #include "include/nexthop.h"
+#include "include/opening.h"
 #include "include/quiclb.h"
 #include "include/service.h"
-#include "include/srh.h"
 #include "include/take.h"
 #include "include/translate.h"
 
 /* ===== Configuration ===== */
 
-/* Which side of the SR domain the interface faces; one program is loaded per side in use. */
-enum side {
-	SIDE_EXTERNAL = 0, /* clients */
-	SIDE_INTERNAL, /* the SR domain */
-	SIDE_MIXED, /* both on one interface: told apart by the source address */
-} __attribute__((packed)); /* one byte */
-
 struct edge_settings {
 	struct secret secret;
 	struct prefix block; /* SIDs of the domain, a /32 */
+	struct locators locators;
 	struct infrastructure infrastructure;
 	struct address source; /* of the outer header */
 	struct address shadow; /* the SID to which hosts send strays; 0: none */
@@ -43,95 +40,7 @@ const volatile struct edge_settings settings = {};
 
 /* ===== Tables ===== */
 
-/* Who serves a bucket: current candidates first, then past owners, newest first. */
-struct chain {
-	__be16 ids[CHAIN_MAX];
-	__u8 length;
-	__u8 candidates;
-	__be16 shadow; /* for End.SHADOW: the owner before the latest change; 0: none */
-};
-
-/* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
-const struct chain *chain_type __attribute__((unused));
-
-struct chains {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 65537); /* the loader sets the number of buckets */
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct chain));
-};
-
-/* Chains per service. Replacing the inner map replaces all of a service's buckets in one step. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SERVICES_MAX);
-	__type(key, __u32);
-	__array(values, struct chains);
-} tables SEC(".maps");
-
-/* How many new connections a service may get, and when the next one is due. Without an interval: as many as come. */
-struct new_connections {
-	struct limit limit;
-	__u64 due;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SERVICES_MAX);
-	__type(key, __u32);
-	__type(value, struct new_connections);
-} new_connections SEC(".maps");
-
-/* SIDs by id. The carrier needs none: there, the id is the SID. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 65536);
-	__type(key, __u32);
-	__type(value, struct address);
-} sids SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SERVICES_MAX);
-	__type(key, __u32);
-	__type(value, struct traffic);
-} service_traffic SEC(".maps");
-
-/*
- * By SID id of the first in the chain: whom the packet was offered to first. In blocks, as the kernel allocates each
- * entry of a per-CPU map by itself: 65,536 of them take longer than all else in loading.
- */
-#define TRAFFIC_BLOCK 256
-
-struct traffic_block {
-	struct traffic backends[TRAFFIC_BLOCK];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 65536 / TRAFFIC_BLOCK);
-	__type(key, __u32);
-	__type(value, struct traffic_block);
-} backend_traffic SEC(".maps");
-
 /* ===== Steps ===== */
-
-/* RFC 8754 section 5.1: nothing from outside reaches a SID or pretends to be of the domain. */
-static __always_inline bool comes_from_outside(const struct packet *p)
-{
-	return settings.side == SIDE_EXTERNAL ||
-	       (settings.side == SIDE_MIXED && !infrastructure_contains(&settings.infrastructure, &p->flow.source));
-}
-
-static __always_inline int domain_guard(const struct packet *p)
-{
-	if (prefix_contains(&settings.block, &p->flow.destination))
-		return REASON_SRV6_FROM_OUTSIDE;
-	if (prefix_contains(&settings.block, &p->flow.source) ||
-	    infrastructure_contains(&settings.infrastructure, &p->flow.source))
-		return REASON_SPOOFED_SOURCE;
-	return REASON_NONE;
-}
 
 static __always_inline bool is_shadow(const struct address *destination)
 {
@@ -139,12 +48,12 @@ static __always_inline bool is_shadow(const struct address *destination)
 	       destination->word[1] == settings.shadow.word[1];
 }
 
-/* What is for the edge itself: a stray that a host sent back, and what routers of the SR domain say about outer packets. */
+/* What is for the edge itself: a stray or a SYN-ACK that a host sent back, and what routers of the SR domain say about outer packets. */
 static __always_inline bool is_for_edge(const struct packet *p)
 {
 	struct address source = address_read(&settings.source);
 
-	return is_shadow(&p->flow.destination) ||
+	return is_shadow(&p->flow.destination) || is_learn(&p->flow.destination) ||
 	       (p->flow.destination.word[0] == source.word[0] && p->flow.destination.word[1] == source.word[1] &&
 		p->flow.protocol == IPPROTO_ICMPV6);
 }
@@ -157,9 +66,9 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 
 	if (reason)
 		return reason;
-	outside = comes_from_outside(p);
+	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
 	if (outside) {
-		reason = domain_guard(p);
+		reason = guard_addresses(&settings.block, &settings.locators, &settings.infrastructure, p);
 		if (reason)
 			return reason;
 	} else if (unlikely(is_for_edge(p))) {
@@ -206,22 +115,6 @@ static __always_inline struct service *service_find(struct packet *p, struct ser
 	return service;
 }
 
-static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
-{
-	__u32 index = service->index;
-	__u32 bucket = flow_bucket(hash, settings.buckets);
-	void *table = bpf_map_lookup_elem(&tables, &index);
-
-	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
-}
-
-static __always_inline bool may_open(__u32 service)
-{
-	struct new_connections *n = bpf_map_lookup_elem(&new_connections, &service);
-
-	return !n || !n->limit.interval_ns || limit_allows_shared(&n->limit, &n->due, bpf_ktime_get_ns());
-}
-
 /* How many of the chain the packet visits. */
 static __always_inline __u32 chain_visits(const struct chain *chain, const struct packet *p)
 {
@@ -229,14 +122,6 @@ static __always_inline __u32 chain_visits(const struct chain *chain, const struc
 		return 1;
 	return is_first_syn(p) ? chain->candidates : chain->length;
 }
-
-/* A chain of one: the backend that a QUIC connection ID names. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct chain);
-} owners SEC(".maps");
 
 /*
  * The chain of a packet of a QUIC service, and how many of it the packet visits. A connection ID that a server gave out leads to
@@ -293,7 +178,7 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 		return false;
 	srh->header = (struct routing_header){
 		.next = next,
-		.length = 2 * segments,
+		.length = srh_length(segments) / 8 - 1,
 		.type = ROUTING_TYPE_SRH,
 		.segments_left = n - 1,
 		.last_entry = segments - 1,
@@ -324,7 +209,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	__u32 segments = srh_segments(settings.encapsulation, n);
 	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
 	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
-	struct address source = address_read(&settings.source);
+	struct address source = outer_source(p, &settings.source);
 	void *data, *end;
 	struct ipv6hdr *ip;
 	__u32 l2 = frame_l2_length(f);
@@ -336,31 +221,21 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	f->ethertype = bpf_htons(ETH_P_IPV6);
 	if (!frame_write(f, data, end))
 		return REASON_NO_HEADROOM;
-	ip = data + l2;
+	ip = data + (l2 & OFFSET_MAX);
 	if ((void *)(ip + 1) > end)
 		return REASON_NO_HEADROOM;
 	outer_write(ip, p, &source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
 		    settings.hop_limit, p->length + srh_length(segments));
 	if (segments && !srh_write(ip + 1, end, chain, n, segments, inner_next))
 		return REASON_NO_BACKEND;
-	return REASON_NONE;
-}
-
-static __always_inline void traffic_count(__u32 service, __u16 backend, __u32 bytes)
-{
-	__u32 index = backend / TRAFFIC_BLOCK;
-	struct traffic_block *block = bpf_map_lookup_elem(&backend_traffic, &index);
-
-	if (block)
-		traffic_add(&block->backends[backend % TRAFFIC_BLOCK], bytes);
-	traffic_add(bpf_map_lookup_elem(&service_traffic, &service), bytes);
+	return segments && hmac_rule ? hmac_sign(ctx, l2 + sizeof(*ip)) : REASON_NONE;
 }
 
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
 					const struct service *service)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash);
+	struct chain *chain = chain_find(service, hash, settings.buckets);
 	struct address source = address_read(&settings.source), destination;
 	__u32 n, id, overhead, l2_before = frame_l2_length(f);
 	struct next_hop *hop;
@@ -373,6 +248,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	n = chain_visits(chain, p);
 	if (p->flow.protocol != IPPROTO_TCP && service->quic)
 		chain = quic_chain(ctx, p, service->index, chain, &n);
+	else if (flow_cache.sets && n > 1 && p->flow.protocol == IPPROTO_TCP && !is_first_syn(p))
+		chain = cached_chain(chain, n, hash);
 	if (n == 0 || n > CHAIN_MAX || chain->length == 0 || !first_segment(chain, n, &destination))
 		return drop(REASON_NO_BACKEND);
 
@@ -414,7 +291,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 					  const struct service *service, __u32 outer_length, __u8 hop_limit)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash);
+	struct chain *chain = chain_find(service, hash, settings.buckets);
 	struct address source = address_read(&settings.source), destination;
 	__u32 id, before = frame_l2_length(f) + outer_length;
 	struct next_hop *hop;
@@ -442,6 +319,27 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 	return XDP_PASS;
 }
 
+/* The outer headers of a packet that ends at a SID of the edge's, before length bytes of which the inner one is: p from then on. */
+static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, struct packet *p, __u32 *length,
+					__u32 *srh)
+{
+	int reason = REASON_NONE;
+	__u8 next;
+
+	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return REASON_OUTSIDE_DOMAIN;
+	if (is_extension(p->flow.protocol))
+		reason = packet_walk(ctx, c, p, SRH_WANTED, true, srh);
+	if (!reason && segments_left(ctx, *srh))
+		reason = REASON_SEGMENTS_LEFT;
+	if (reason)
+		return reason;
+	next = p->flow.protocol;
+	*length = p->length - c->left;
+	*p = (struct packet){};
+	return inner_parse(ctx, c, next, p);
+}
+
 /*
  * End.SHADOW: a stray that a host sent back goes to the owner that its bucket had before the latest change, as the
  * last offer. Inlined, for it takes the place of edge_forward on the stack.
@@ -452,24 +350,13 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	__u32 srh = 0, length, traffic_class = p->traffic_class;
 	struct service_key key = {};
 	struct service *service;
-	__u8 hop_limit, next;
-	int reason = REASON_NONE;
+	__u8 hop_limit;
+	int reason;
 
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
-		return drop(REASON_OUTSIDE_DOMAIN);
 	if ((void *)(outer + 1) > (void *)(long)ctx->data_end)
 		return drop(REASON_TRUNCATED);
 	hop_limit = outer->hop_limit;
-	if (is_extension(p->flow.protocol))
-		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &srh);
-	if (!reason && segments_left(ctx, srh))
-		reason = REASON_SEGMENTS_LEFT;
-	if (reason)
-		return drop(reason);
-	next = p->flow.protocol;
-	length = p->length - c->left;
-	*p = (struct packet){};
-	reason = inner_parse(ctx, c, next, p);
+	reason = last_segment(ctx, c, p, &length, &srh);
 	if (reason)
 		return drop(reason);
 	key.vip = p->flow.destination;
@@ -486,6 +373,72 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
 }
 
+/* The backend of a chain that has the SID which the SRH names as the first of its path, 0: none. */
+static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain *chain, __u32 srh_offset)
+{
+	struct routing_header *srh = srh_at(ctx, srh_offset);
+	struct address owner, segment;
+
+	/* [1] is there: the walk has seen as many segments as the last entry says. */
+	if (!srh || !srh->last_entry ||
+	    bpf_xdp_load_bytes(ctx, srh_offset + sizeof(*srh) + sizeof(owner), &owner, sizeof(owner))) {
+		cache_count(CACHE_REFUSED_UNNAMED);
+		return 0;
+	}
+#pragma unroll
+	for (int i = 0; i < CHAIN_MAX; i++) {
+		struct chain one = { .ids = { chain->ids[i] } };
+
+		if (i < chain->length && first_segment(&one, 1, &segment) && segment.word[0] == owner.word[0] &&
+		    segment.word[1] == owner.word[1])
+			return bpf_ntohs(chain->ids[i]);
+	}
+	cache_count(CACHE_REFUSED_STRANGER);
+	return 0;
+}
+
+/* Notes who sent a SYN-ACK. Whatever it says, it goes on to its client. */
+static __always_inline void learn(struct xdp_md *ctx, const struct packet *p, const struct service *service,
+				  __u32 srh_offset)
+{
+	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	struct chain *chain = chain_find(service, hash, settings.buckets);
+	__u32 owner;
+
+	if (!chain)
+		return;
+	owner = owner_named(ctx, chain, srh_offset);
+	if (!owner)
+		return;
+	flow_remember(hash, owner);
+	cache_count(CACHE_STORED);
+}
+
+/* End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to its client. */
+static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+{
+	__u32 srh = 0, length, traffic_class = p->traffic_class;
+	struct service_key key = {};
+	struct service *service;
+	int reason = last_segment(ctx, c, p, &length, &srh);
+
+	if (!reason && (p->flow.protocol != IPPROTO_TCP || p->icmp || p->fragment || !is_syn_ack(p)))
+		reason = REASON_UPPER_LAYER;
+	if (reason)
+		return drop(reason);
+	flow_turn(&p->flow);
+	key.vip = p->flow.destination;
+	key.ipv4 = p->flow.ipv4;
+	service = service_find(p, &key);
+	if (!service)
+		return drop(REASON_NO_SERVICE);
+	reason = ecn_take(ctx, p, traffic_class);
+	if (reason)
+		return drop(reason);
+	learn(ctx, p, service, srh);
+	return decapsulate_as(ctx, f, p, length, OUTCOME_LEARNED);
+}
+
 /* A packet of the SR domain to the edge itself. */
 static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
 {
@@ -494,10 +447,12 @@ static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, str
 
 	if (is_shadow(&p->flow.destination))
 		return end_shadow(ctx, c, f, p);
+	if (is_learn(&p->flow.destination))
+		return end_learn(ctx, c, f, p);
 	a = answering_here();
 	if (!a)
 		return pass();
-	a->frame = *f;
+	frame_copy(&a->frame, f);
 	a->about.vip = p->flow.destination;
 	a->about.hop_limit = settings.hop_limit;
 	verdict = too_big_translate(ctx, c->offset, c->left);

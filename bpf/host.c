@@ -8,17 +8,17 @@
 
 #include "include/accept.h"
 #include "include/backlog.h"
+#include "include/guard.h"
+#include "include/hmac.h"
 #include "include/inner.h"
+#include "include/learn.h"
 #include "include/nexthop.h"
 #include "include/quicflow.h"
 #include "include/refusal.h"
 #include "include/signals.h"
 #include "include/socket.h"
 #include "include/sockops.h"
-#include "include/srh.h"
 #include "include/take.h"
-
-#include <linux/pkt_cls.h>
 
 /* ===== Configuration ===== */
 
@@ -45,6 +45,7 @@ struct local_sid {
 struct host_settings {
 	struct secret secret;
 	struct prefix block; /* SIDs of the domain */
+	struct locators locators;
 	struct infrastructure infrastructure;
 	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
 	struct address source; /* of the outer header of strays */
@@ -411,6 +412,9 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(reason);
 	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
 		fragment_remember(inner);
+	if (somebody_learns() && offer && service && inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner))
+		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow), outer->sid,
+			       settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport, inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	if (t)
@@ -460,14 +464,17 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 	if (reason)
 		return reason;
 	sid = sid_find(&p->flow.destination);
-	if (sid >= SIDS_MAX && !prefix_contains(&settings.block, &p->flow.destination))
-		return -1;
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
-		return REASON_OUTSIDE_DOMAIN; /* also to other hosts' SIDs, to which the kernel would forward it: RFC 8754 section 5.1 */
 	if (sid >= SIDS_MAX)
-		return -1;
+		return guard_transit(ctx, c, p, &settings.block, &settings.locators, &settings.infrastructure);
+	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &outer->srh);
+		if (reason)
+			return reason;
+	}
+	if (hmac_rule) {
+		reason = hmac_check(ctx, p, outer->srh);
 		if (reason)
 			return reason;
 	}
@@ -511,7 +518,33 @@ int host(struct xdp_md *ctx)
 	return CAPTURED(ctx, host_process);
 }
 
-/* Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and RSTs are counted (TC egress). */
+/* A SYN-ACK of a service goes by way of the edge that asked for it. */
+static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u32 service)
+{
+	struct host_signals *s = bpf_map_lookup_elem(&signals, &service);
+	struct address source = address_read(&settings.source), owner;
+	struct asker *asker;
+	__u64 hash;
+	int verdict;
+
+	flow_turn(&p->flow);
+	hash = flow_hash(&settings.secret, &p->flow);
+	asker = asker_find(skb, hash);
+	if (!asker || !s)
+		return TC_ACT_UNSPEC;
+	owner = address_read(&settings.sids[asker->sid % SIDS_MAX].prefix.address);
+	verdict = learn_send(skb, p, asker, hash, &source, &owner);
+	if (verdict == TC_ACT_UNSPEC)
+		s->not_routed++;
+	else
+		s->by_edge++;
+	return verdict;
+}
+
+/*
+ * Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and go by way of the edge if that wants it;
+ * RSTs are counted (TC egress).
+ */
 SEC("tc")
 int host_leave(struct __sk_buff *skb)
 {
@@ -547,7 +580,7 @@ int host_leave(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (is_syn_ack(&p)) {
 		mss_clamp_skb(skb, p.transport, p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
-		return TC_ACT_UNSPEC;
+		return somebody_learns() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
 	}
 	s = bpf_map_lookup_elem(&signals, &service->index);
 	if (s)
@@ -559,34 +592,7 @@ int host_leave(struct __sk_buff *skb)
 SEC("sockops")
 int host_sockets(struct bpf_sock_ops *ops)
 {
-	bool before, after;
-	struct host_signals *s;
-	__u32 service;
-	__s32 *connections;
-
-	if (ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
-		if (bpf_get_netns_cookie(ops) != settings.netns_cookie)
-			return 1;
-		service = socket_service(ops);
-		if (!service)
-			return 1;
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
-		s = bpf_map_lookup_elem(&signals, &service);
-		if (s)
-			s->established++;
-		return 1;
-	}
-	if (ops->op != BPF_SOCK_OPS_STATE_CB)
-		return 1;
-	before = is_busy_state(ops->args[0]);
-	after = is_busy_state(ops->args[1]);
-	if (before == after || bpf_get_netns_cookie(ops) != settings.netns_cookie)
-		return 1;
-	service = socket_service(ops);
-	connections = service ? bpf_map_lookup_elem(&busy, &service) : 0;
-	if (connections)
-		__sync_fetch_and_add(connections, after ? 1 : -1);
-	return 1;
+	return socket_count(ops, settings.netns_cookie);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -4,6 +4,7 @@
  * packet and drops the others. It decides first and strips after, so that a
  * duplicate costs little. Specification: docs/dataplane.md, "Egress".
  */
+#include "include/guard.h"
 #include "include/inner.h"
 #include "include/recovery.h"
 #include "include/take.h"
@@ -24,6 +25,8 @@ struct merge_sid {
 };
 
 struct merge_settings {
+	struct prefix block; /* SIDs of the domain */
+	struct locators locators;
 	struct infrastructure infrastructure;
 	struct merge_sid sids[MERGE_SIDS_MAX]; /* longest prefix first */
 };
@@ -242,7 +245,7 @@ static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	outer->sid = merge_sid_find(&p->flow.destination);
 	if (outer->sid >= MERGE_SIDS_MAX)
-		return -1;
+		return guard_transit(ctx, c, p, &settings.block, &settings.locators, &settings.infrastructure);
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {

@@ -7,6 +7,7 @@
  * the loop, for that. Specification: docs/dataplane.md, "Head-end".
  */
 #include "include/answer.h"
+#include "include/guard.h"
 #include "include/nexthop.h"
 #include "include/policy.h"
 
@@ -16,11 +17,15 @@
 
 struct headend_settings {
 	struct secret secret;
+	struct prefix block; /* SIDs of the domain */
+	struct locators locators;
+	struct infrastructure infrastructure;
 	struct address source; /* of the outer headers */
 	struct eth_addresses loop_addresses; /* with which the kernel takes in what comes out of the loop */
 	__u32 loop_inner; /* interface index of the loop's end where frames come out */
 	__u32 loop_outer; /* of the end that frames are sent into */
-	__u32 reserved;
+	enum side side; /* of the interface */
+	__u8 reserved[3];
 };
 
 const volatile struct headend_settings settings = {};
@@ -436,21 +441,37 @@ static __always_inline bool is_copy(struct xdp_md *ctx)
 	       note->ethertype == bpf_htons(ETH_P_COPY);
 }
 
+static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+{
+	int reason = ipv6_parse(c, p);
+	bool outside;
+	__u32 srh;
+
+	if (reason)
+		return reason;
+	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
+	if (outside) {
+		reason = guard_addresses(&settings.block, &settings.locators, &settings.infrastructure, p);
+		if (reason)
+			return reason;
+	}
+	if (!is_extension(p->flow.protocol))
+		return REASON_NONE;
+	return packet_walk(ctx, c, p, outside ? SRH_REFUSED : SRH_IS_ROUTING_HEADER, false, &srh);
+}
+
 /* Reads a frame. Returns 0, a reason to drop, or -1: no IP. Not inlined, to spare the stack. */
 static __noinline int packet_read(struct xdp_md *ctx, struct frame *f, struct packet *p)
 {
 	struct cursor c = cursor_at_start(ctx);
 	int reason = frame_parse(&c, f);
-	__u32 srh;
 
 	if (reason)
 		return reason;
 	if (f->ethertype == bpf_htons(ETH_P_IP)) {
 		reason = ipv4_parse(&c, p);
 	} else if (f->ethertype == bpf_htons(ETH_P_IPV6)) {
-		reason = ipv6_parse(&c, p);
-		if (!reason && is_extension(p->flow.protocol))
-			reason = packet_walk(ctx, &c, p, SRH_IS_ROUTING_HEADER, false, &srh);
+		reason = headend_parse_ipv6(ctx, &c, p);
 	} else {
 		return -1;
 	}

@@ -20,6 +20,8 @@ type ServiceChange struct {
 	DrainTime  *time.Duration
 	SlowStart  *time.Duration
 	ReturnHold *time.Duration
+	// NewConnections replaces the limit; the zero value takes it away.
+	NewConnections *NewConnections
 }
 
 // HostServiceChange is the same for a service of the host.
@@ -204,6 +206,7 @@ func (c ServiceChange) on(s *Service) {
 	set(&s.DrainTime, c.DrainTime)
 	set(&s.SlowStart, c.SlowStart)
 	set(&s.ReturnHold, c.ReturnHold)
+	set(&s.NewConnections, c.NewConnections)
 }
 
 func (c HostServiceChange) on(s *HostService) error {

@@ -21,14 +21,21 @@ var overheads = map[Encapsulation]int{
 	SRHReduced: ipv6HeaderBytes + 8 + 16*(srv6.MaxCarrierCSIDs-1),
 }
 
-const ipv6HeaderBytes = 40
+const (
+	ipv6HeaderBytes = 40
+	hmacBytes       = 40 // of the TLV
+)
 
 // overheadOf is what an edge's packets need. A node that is none can't know what its domain's edges choose: most are carriers.
 func overheadOf(e *Edge) int {
 	if e == nil {
 		return ipv6HeaderBytes
 	}
-	return max(overheads[e.Encapsulation], ipv6HeaderBytes)
+	overhead := max(overheads[e.Encapsulation], ipv6HeaderBytes)
+	if e.HMAC == nil || e.Encapsulation == Carrier {
+		return overhead
+	}
+	return overhead + hmacBytes
 }
 
 // dynamicDefaults are the parameters of the SRLB paper, section III-C. Only

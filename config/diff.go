@@ -69,8 +69,10 @@ func Diff(a, b *Node) []Change {
 	d.host(a.Host, b.Host)
 	d.headend(a.Headend, b.Headend)
 	d.merge(a.Merge, b.Merge)
+	d.strays(a.Strays, b.Strays)
 	d.protect(a.Protect, b.Protect)
 	d.bgp(a.BGP, b.BGP)
+	d.routing(a.Routing, b.Routing)
 	return d.changes
 }
 
@@ -132,6 +134,9 @@ func (d *differ) domain(a, b Domain) {
 	d.modify("domain", "block", a.Block.Prefix().String(), b.Block.Prefix().String())
 	d.number("domain", "mtu", a.MTU, b.MTU)
 	d.number("domain", "overhead", a.Overhead, b.Overhead)
+	named(d, a.Locators, b.Locators, netip.Prefix.String,
+		func(p netip.Prefix) (string, string) { return "domain: locator " + p.String(), "" },
+		func(string, netip.Prefix, netip.Prefix) {})
 	named(d, a.Infrastructure, b.Infrastructure, netip.Prefix.String,
 		func(p netip.Prefix) (string, string) { return "domain: infrastructure " + p.String(), "" },
 		func(string, netip.Prefix, netip.Prefix) {})
@@ -164,8 +169,10 @@ func (d *differ) edge(a, b *Edge) {
 	}
 	d.modify("edge", "source", a.Source.String(), b.Source.String())
 	d.modify("edge", "encapsulation", string(a.Encapsulation), string(b.Encapsulation))
+	d.edgeHMAC(a.HMAC, b.HMAC)
 	d.number("edge", "hopLimit", a.HopLimit, b.HopLimit)
 	d.number("edge", "buckets", a.Buckets, b.Buckets)
+	d.flowCache(a.FlowCache, b.FlowCache)
 	d.shadow(a.Shadow, b.Shadow)
 	d.peers(a.Peers, b.Peers)
 	d.modify("edge", "etcd", a.Etcd.String(), b.Etcd.String())
@@ -255,6 +262,8 @@ func (d *differ) host(a, b *Host) {
 	}
 	d.modify("host", "cgroup", a.Cgroup, b.Cgroup)
 	d.modify("host", "source", addressText(a.Source), addressText(b.Source))
+	d.learners(a.Learners, b.Learners)
+	d.hostHMAC(a.HMAC, b.HMAC)
 	named(d, a.Interfaces, b.Interfaces,
 		func(i HostInterface) string { return i.Name },
 		func(i HostInterface) (string, string) { return "host interface " + i.Name, "mode " + string(i.Mode) },

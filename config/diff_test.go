@@ -14,6 +14,7 @@ func TestDiffOfEverything(t *testing.T) {
 	b.Name = "edge2"
 	b.Domain.MTU = 9000
 	b.Domain.Infrastructure = []netip.Prefix{netip.MustParsePrefix("fd00:5f::/48")}
+	b.Domain.Locators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
 	b.Secret = flow.Secret{1}
 	b.State = "/srv"
 	b.API = config.API{Socket: "/run/s.sock"}

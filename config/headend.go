@@ -24,6 +24,7 @@ type Headend struct {
 // XDPInterface is an interface on which the program of a head-end or an egress runs.
 type XDPInterface struct {
 	Name string
+	Side Side // of a head-end's; those of an egress face the SR domain, and have none
 	Mode Mode
 }
 
@@ -117,6 +118,7 @@ type MergeSID struct {
 	Mark   int // fwmark of decapsulated packets; 0: none
 	Form   Redundancy
 	Flows  []int // ids of the paths
+	Copies int   // of each packet, so that the other paths are spares, of which nothing is expected; 0: one by each path
 	// How far back copies are told apart: for so many packets per second of which copies come so much later than others, or as the
 	// binary logarithm of a number of packets.
 	Rate    int

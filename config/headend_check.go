@@ -47,6 +47,9 @@ func (c *checker) headend(h *Headend) {
 			`name interfaces ("- {name: eth0}"), or as local those by which this machine's own packets leave`, "headend.local")
 	}
 	c.xdpInterfaces("headend", h.Interfaces)
+	for i, iface := range h.Interfaces {
+		word(c, fmt.Sprintf("headend.interfaces[%d].side", i), "side", iface.Side, sides)
+	}
 	c.deviceNames("headend.uplinks", h.Uplinks, h.Interfaces)
 	c.deviceNames("headend.local", h.Local, nil)
 	c.count("headend.policies", "policies", len(h.Policies), MaxPolicies)

@@ -20,9 +20,11 @@ func newHeadend() *Headend { return &Headend{HopLimit: DefaultHopLimit} }
 
 func newXDPInterface() XDPInterface { return XDPInterface{Mode: Auto} }
 
+func newHeadendInterface() XDPInterface { return XDPInterface{Side: Mixed, Mode: Auto} }
+
 func readHeadend(v value, h *Headend) {
 	v.mapping(
-		field{"interfaces", intoList(&h.Interfaces, readXDPInterface), ""},
+		field{"interfaces", intoList(&h.Interfaces, readHeadendInterface), ""},
 		field{"uplinks", intoList(&h.Uplinks, readText), ""},
 		field{"local", intoList(&h.Local, readText), ""},
 		field{"source", into(&h.Source, ParseAddress), `"source: " and an address of this machine that lies inside infrastructure`},
@@ -30,6 +32,16 @@ func readHeadend(v value, h *Headend) {
 		field{"policies", intoList(&h.Policies, readSRPolicy), ""},
 		field{"rules", intoList(&h.Rules, readSteeringRule), ""},
 	)
+}
+
+func readHeadendInterface(v value) XDPInterface {
+	i := newHeadendInterface()
+	v.mapping(
+		field{"name", intoText(&i.Name), `"name: " and the name of a network interface`},
+		field{"side", intoText(&i.Side), ""},
+		field{"mode", intoText(&i.Mode), ""},
+	)
+	return i
 }
 
 func readXDPInterface(v value) XDPInterface {
@@ -139,6 +151,7 @@ func readMergeSID(v value) MergeSID {
 		field{"form", intoText(&m.Form), ""},
 		field{"flows", intoList(&m.Flows, readFlow),
 			`"flows: " and the flow ids of the paths, which "sextant policy show" tells at the head-end`},
+		field{"copies", intoNumber(&m.Copies), ""},
 		field{"rate", intoNumber(&m.Rate), ""},
 		field{"skew", into(&m.Skew, ParseWait), ""},
 		field{"history", intoNumber(&m.History), ""},

@@ -14,7 +14,7 @@ import (
 
 func drawHeadend(t *rapid.T) *config.Headend {
 	h := &config.Headend{
-		Interfaces: []config.XDPInterface{{Name: "p0", Mode: pick(t, config.Auto, config.Native)}},
+		Interfaces: []config.XDPInterface{{Name: "p0", Side: pick(t, config.External, config.Internal, config.Mixed), Mode: pick(t, config.Auto, config.Native)}},
 		Source:     netip.MustParseAddr("fd00:5e::3"), HopLimit: rapid.IntRange(1, 255).Draw(t, "outer hop limit"),
 	}
 	if rapid.Bool().Draw(t, "uplinks") {
@@ -74,7 +74,7 @@ func drawMerge(t *rapid.T) *config.Merge {
 		s := config.MergeSID{
 			Prefix: netip.MustParsePrefix("fcbb:bb00:2:f::/80"), Mark: mark, Form: pick(t, config.NumberedInTLV, config.NumberedInSID),
 			Flows: []int{2*i + 1, 2*i + 2}, Reset: time.Duration(rapid.IntRange(10, 10000).Draw(t, "reset")) * time.Millisecond,
-			Ordered: mark == 0 && rapid.Bool().Draw(t, "ordered"),
+			Copies: rapid.IntRange(0, 2).Draw(t, "copies"), Ordered: mark == 0 && rapid.Bool().Draw(t, "ordered"),
 		}
 		if rapid.Bool().Draw(t, "history") {
 			s.History = rapid.IntRange(10, 14).Draw(t, "log2")

@@ -65,6 +65,7 @@ type documentMergeSID struct {
 	Mark    int        `yaml:"mark,omitempty" json:"mark,omitempty"`
 	Form    Redundancy `yaml:"form" json:"form"`
 	Flows   []int      `yaml:"flows,flow" json:"flows"`
+	Copies  int        `yaml:"copies,omitempty" json:"copies,omitempty"`
 	Rate    int        `yaml:"rate,omitempty" json:"rate,omitempty"`
 	Skew    string     `yaml:"skew,omitempty" json:"skew,omitempty"`
 	History int        `yaml:"history,omitempty" json:"history,omitempty"`
@@ -86,7 +87,7 @@ func headendDocument(h *Headend) *documentHeadend {
 }
 
 func xdpDocument(i XDPInterface) documentInterface {
-	return documentInterface{Name: i.Name, Mode: i.Mode}
+	return documentInterface(i)
 }
 
 func pathDocument(p CandidatePath) documentPath {
@@ -122,7 +123,7 @@ func mergeDocument(m *Merge) *documentMerge {
 		Interfaces: each(m.Interfaces, xdpDocument),
 		SIDs: each(m.SIDs, func(s MergeSID) documentMergeSID {
 			d := documentMergeSID{
-				Prefix: s.Prefix.String(), Mark: s.Mark, Form: s.Form, Flows: s.Flows, Rate: s.Rate, History: s.History,
+				Prefix: s.Prefix.String(), Mark: s.Mark, Form: s.Form, Flows: s.Flows, Copies: s.Copies, Rate: s.Rate, History: s.History,
 				Reset:   s.Reset.String(),
 				Ordered: s.Ordered,
 			}
@@ -181,8 +182,16 @@ func (d *differ) headend(a, b *Headend) {
 func (d *differ) xdpInterfaces(role string, a, b []XDPInterface) {
 	named(d, a, b,
 		func(i XDPInterface) string { return i.Name },
-		func(i XDPInterface) (string, string) { return role + " interface " + i.Name, "mode " + string(i.Mode) },
-		func(title string, a, b XDPInterface) { d.modify(title, "mode", string(a.Mode), string(b.Mode)) })
+		func(i XDPInterface) (string, string) {
+			if i.Side == "" {
+				return role + " interface " + i.Name, "mode " + string(i.Mode)
+			}
+			return role + " interface " + i.Name, fmt.Sprintf("side %s, mode %s", i.Side, i.Mode)
+		},
+		func(title string, a, b XDPInterface) {
+			d.modify(title, "side", string(a.Side), string(b.Side))
+			d.modify(title, "mode", string(a.Mode), string(b.Mode))
+		})
 }
 
 func (d *differ) policies(a, b []SRPolicy) {
@@ -295,6 +304,9 @@ func (s MergeSID) settings() string {
 	words := []string{"form " + string(s.Form)}
 	if s.Mark != 0 {
 		words = append(words, fmt.Sprintf("mark %d", s.Mark))
+	}
+	if s.Copies != 0 {
+		words = append(words, fmt.Sprintf("copies %d", s.Copies))
 	}
 	if s.History != 0 {
 		words = append(words, fmt.Sprintf("history %d", s.History))

@@ -50,6 +50,9 @@ func Fingerprint(n *Node) (string, error) {
 			}
 		}
 	}
+	for _, k := range n.HMACKeys() {
+		text = append(text, k.Secret.Octets()...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), nil
 }
@@ -67,12 +70,15 @@ type document struct {
 	Host       *documentHost    `yaml:"host,omitempty" json:"host,omitempty"`
 	Headend    *documentHeadend `yaml:"headend,omitempty" json:"headend,omitempty"`
 	Merge      *documentMerge   `yaml:"merge,omitempty" json:"merge,omitempty"`
+	Strays     *documentStrays  `yaml:"strays,omitempty" json:"strays,omitempty"`
 	Protect    *documentProtect `yaml:"protect,omitempty" json:"protect,omitempty"`
 	BGP        *documentBGP     `yaml:"bgp,omitempty" json:"bgp,omitempty"`
+	Routing    *documentRouting `yaml:"routing,omitempty" json:"routing,omitempty"`
 }
 
 type documentDomain struct {
 	Block          string   `yaml:"block" json:"block"`
+	Locators       []string `yaml:"locators,flow,omitempty" json:"locators,omitempty"`
 	Infrastructure []string `yaml:"infrastructure,flow" json:"infrastructure"`
 	MTU            int      `yaml:"mtu" json:"mtu"`
 	Overhead       int      `yaml:"overhead" json:"overhead"`
@@ -87,10 +93,12 @@ type documentEdge struct {
 	Interfaces    []documentInterface `yaml:"interfaces" json:"interfaces"`
 	Source        string              `yaml:"source" json:"source"`
 	Encapsulation Encapsulation       `yaml:"encapsulation" json:"encapsulation"`
+	HMAC          *documentHMACKey    `yaml:"hmac,omitempty" json:"hmac,omitempty"`
 	HopLimit      int                 `yaml:"hopLimit" json:"hopLimit"`
 	Buckets       int                 `yaml:"buckets" json:"buckets"`
 	Peers         []string            `yaml:"peers,flow,omitempty" json:"peers,omitempty"`
 	Etcd          *documentEtcd       `yaml:"etcd,omitempty" json:"etcd,omitempty"`
+	FlowCache     *documentFlowCache  `yaml:"flowCache,omitempty" json:"flowCache,omitempty"`
 	Shadow        *documentShadow     `yaml:"shadow,omitempty" json:"shadow,omitempty"`
 	Services      []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
@@ -134,6 +142,8 @@ type documentHost struct {
 	Interfaces []documentInterface `yaml:"interfaces" json:"interfaces"`
 	Cgroup     string              `yaml:"cgroup,omitempty" json:"cgroup,omitempty"`
 	Source     string              `yaml:"source,omitempty" json:"source,omitempty"`
+	Learners   []string            `yaml:"learners,flow,omitempty" json:"learners,omitempty"`
+	HMAC       *documentHMAC       `yaml:"hmac,omitempty" json:"hmac,omitempty"`
 	SIDs       []documentSID       `yaml:"sids" json:"sids"`
 	Services   []documentService   `yaml:"services,omitempty" json:"services,omitempty"`
 }
@@ -160,6 +170,7 @@ func documentOf(n *Node) document {
 		Node: n.Name,
 		Domain: documentDomain{
 			Block:          n.Domain.Block.Prefix().String(),
+			Locators:       each(n.Domain.Locators, netip.Prefix.String),
 			Infrastructure: each(n.Domain.Infrastructure, netip.Prefix.String),
 			MTU:            n.Domain.MTU,
 			Overhead:       n.Domain.Overhead,
@@ -181,8 +192,10 @@ func documentOf(n *Node) document {
 		d.Host = hostDocument(n.Host)
 	}
 	d.Headend, d.Merge = headendDocument(n.Headend), mergeDocument(n.Merge)
+	d.Strays = straysDocument(n.Strays)
 	d.Protect = protectDocument(n.Protect)
 	d.BGP = bgpDocument(n.BGP)
+	d.Routing = routingDocument(n.Routing)
 	return d
 }
 
@@ -191,10 +204,12 @@ func edgeDocument(e *Edge) *documentEdge {
 		Interfaces:    each(e.Interfaces, func(i EdgeInterface) documentInterface { return documentInterface(i) }),
 		Source:        e.Source.String(),
 		Encapsulation: e.Encapsulation,
+		HMAC:          hmacKeyDocument(e.HMAC),
 		HopLimit:      e.HopLimit,
 		Buckets:       e.Buckets,
 		Peers:         each(e.Peers, netip.AddrPort.String),
 		Etcd:          etcdDocument(e.Etcd),
+		FlowCache:     flowCacheDocument(e.FlowCache),
 		Shadow:        shadowDocument(e.Shadow),
 		Services: each(e.Services, func(s Service) documentService {
 			d := serviceDocument(s.Name, s.Endpoint)
@@ -216,8 +231,10 @@ func hostDocument(h *Host) *documentHost {
 		Interfaces: each(h.Interfaces, func(i HostInterface) documentInterface {
 			return documentInterface{Name: i.Name, Mode: i.Mode}
 		}),
-		Cgroup: h.Cgroup,
-		Source: addressText(h.Source),
+		Cgroup:   h.Cgroup,
+		Source:   addressText(h.Source),
+		Learners: each(h.Learners, netip.Prefix.String),
+		HMAC:     hmacDocument(h.HMAC),
 		SIDs: each(h.SIDs, func(s SID) documentSID {
 			return documentSID{s.Prefix.String(), s.Behavior.String(), addressText(s.Backup)}
 		}),

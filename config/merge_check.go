@@ -86,6 +86,10 @@ func (c *checker) mergeFlows(where string, s MergeSID, flows unique[memberFlow])
 		c.invalid(at, "no flow is given", `write the flow ids of the paths, which "sextant policy show" tells at the head-end`)
 	}
 	c.count(at, "flows", len(s.Flows), MaxMergePaths)
+	if s.Copies < 0 || s.Copies > len(s.Flows) {
+		c.invalid(join(where, "copies"), fmt.Sprintf("%d copies of a packet on %d paths", s.Copies, len(s.Flows)),
+			"write how many of the paths carry at a time, or nothing if all do", at)
+	}
 	for i, f := range s.Flows {
 		item := fmt.Sprintf("%s[%d]", at, i)
 		c.number(item, "flow", f, 1, most)

@@ -24,13 +24,16 @@ type Node struct {
 	Host       *Host    // nil: the node is no host
 	Headend    *Headend // nil: the node is no head-end of SR policies
 	Merge      *Merge   // nil: the node is no egress of protected traffic
+	Strays     *Strays  // nil: the node takes no strays away beside a router
 	Protect    *Protect // nil: the node computes no paths
 	BGP        *BGP     // nil: the node speaks no BGP
+	Routing    *Routing // nil: no routes of other routing software count
 }
 
 // Domain describes the SR domain; it is the same on all its nodes.
 type Domain struct {
 	Block          srv6.Block     // the prefix from which all carrier SIDs are taken
+	Locators       []netip.Prefix // prefixes of the domain's other SIDs: no packet from outside may go there
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted (RFC 8754 section 5.1)
 	MTU            int            // bytes of the largest IPv6 packet that the domain carries
 	Overhead       int            // of these, bytes left for the encapsulation of the domain's edges
@@ -47,9 +50,11 @@ type Edge struct {
 	Interfaces    []EdgeInterface
 	Source        netip.Addr // outer source address of encapsulated packets
 	Encapsulation Encapsulation
-	HopLimit      int // of the outer header
-	Buckets       int // slots of each service's table
+	HMAC          *HMACKey // with which segment routing headers are signed; nil: they are not
+	HopLimit      int      // of the outer header
+	Buckets       int      // slots of each service's table
 	Shadow        Shadow
+	FlowCache     FlowCache
 	Peers         []netip.AddrPort // api.metrics of other edges, who know what happened before this one started
 	Etcd          *Etcd            // nil: none
 	Services      []Service
@@ -86,8 +91,10 @@ type Backend struct {
 // Host is the role that accepts offered connections or passes them on.
 type Host struct {
 	Interfaces []HostInterface
-	Cgroup     string     // cgroup2 directory whose sockets count as busy; "" is the root
-	Source     netip.Addr // outer source address of strays; the zero value if no SID has a backup
+	Cgroup     string         // cgroup2 directory whose sockets count as busy; "" is the root
+	Source     netip.Addr     // outer source address of strays and SYN-ACKs; the zero value if there are none
+	Learners   []netip.Prefix // of the End.LEARN SIDs of edges; SYN-ACKs go by way of those whose SYN came from there
+	HMAC       *HMAC          // nil: HMACs are not looked at
 	SIDs       []SID
 	Services   []HostService
 }
@@ -155,10 +162,10 @@ func FormatPort(port uint16) string {
 	return strconv.Itoa(int(port))
 }
 
-// Side says what lies behind an interface of the edge.
+// Side says what lies behind an interface of an edge or a head-end.
 type Side string
 
-// The sides of an edge's interface.
+// The sides of an interface.
 const (
 	External Side = "external" // clients
 	Internal Side = "internal" // the SR domain
@@ -216,7 +223,7 @@ const (
 	Maintenance BackendState = "maintenance" // nothing: an operator took it out
 )
 
-// Roles lists the node's roles: edge, host, headend, merge, in this order.
+// Roles lists the node's roles: edge, host, headend, merge, strays, router, in this order.
 func (n *Node) Roles() []string {
 	var roles []string
 	if n.Edge != nil {
@@ -231,6 +238,12 @@ func (n *Node) Roles() []string {
 	if n.Merge != nil {
 		roles = append(roles, "merge")
 	}
+	if n.Strays != nil {
+		roles = append(roles, "strays")
+	}
+	if len(n.Routing.KernelVRFs()) > 0 {
+		roles = append(roles, "router")
+	}
 	return roles
 }
 
@@ -238,11 +251,16 @@ func (n *Node) Roles() []string {
 func (n *Node) Clone() *Node {
 	c := *n
 	c.Domain.Infrastructure = slices.Clone(n.Domain.Infrastructure)
+	c.Domain.Locators = slices.Clone(n.Domain.Locators)
 	if n.Edge != nil {
 		edge := *n.Edge
 		edge.Interfaces = slices.Clone(edge.Interfaces)
 		edge.Peers = slices.Clone(edge.Peers)
 		edge.Etcd = edge.Etcd.clone()
+		if edge.HMAC != nil {
+			key := *edge.HMAC
+			edge.HMAC = &key
+		}
 		edge.Services = slices.Clone(edge.Services)
 		for i := range edge.Services {
 			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)
@@ -256,6 +274,8 @@ func (n *Node) Clone() *Node {
 		host := *n.Host
 		host.Interfaces = slices.Clone(host.Interfaces)
 		host.SIDs = slices.Clone(host.SIDs)
+		host.Learners = slices.Clone(host.Learners)
+		host.HMAC = host.HMAC.clone()
 		host.Services = slices.Clone(host.Services)
 		for i := range host.Services {
 			host.Services[i].Check = host.Services[i].Check.clone()
@@ -263,8 +283,10 @@ func (n *Node) Clone() *Node {
 		c.Host = &host
 	}
 	c.Headend, c.Merge = n.Headend.clone(), n.Merge.clone()
+	c.Strays = n.Strays.clone()
 	c.Protect = n.Protect.clone()
 	c.BGP = n.BGP.clone()
+	c.Routing = n.Routing.clone()
 	return &c
 }
 

@@ -26,7 +26,7 @@ func drawNode(t *rapid.T) *config.Node {
 			Block:          block,
 			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 			MTU:            rapid.IntRange(1280, 65535).Draw(t, "mtu"),
-			Overhead:       rapid.IntRange(144, 256).Draw(t, "overhead"),
+			Overhead:       rapid.IntRange(184, 256).Draw(t, "overhead"),
 		},
 		State: "/" + rapid.StringMatching(`[-a-z #:"']{0,9}`).Draw(t, "state"),
 		API:   config.API{Socket: "/s"},
@@ -36,10 +36,13 @@ func drawNode(t *rapid.T) *config.Node {
 	} else {
 		n.Secret = flow.Secret{rapid.ByteRange(1, 255).Draw(t, "secret")}
 	}
+	if rapid.Bool().Draw(t, "locators") {
+		n.Domain.Locators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
+	}
 	if rapid.Bool().Draw(t, "metrics") {
 		n.API.Metrics = netip.MustParseAddrPort("[::1]:9477")
 	}
-	role := rapid.IntRange(1, 15).Draw(t, "roles")
+	role := rapid.IntRange(1, 31).Draw(t, "roles")
 	if role&1 != 0 {
 		n.Edge = drawEdge(t)
 	}
@@ -52,6 +55,9 @@ func drawNode(t *rapid.T) *config.Node {
 	}
 	if role&8 != 0 {
 		n.Merge = drawMerge(t)
+	}
+	if role&16 != 0 {
+		n.Strays = drawStrays(t)
 	}
 	if rapid.Bool().Draw(t, "bgp") {
 		n.BGP = drawBGP(t)
@@ -71,6 +77,13 @@ func drawEdge(t *rapid.T) *config.Edge {
 		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
 		Buckets:       rapid.IntRange(1021, 1<<20).Draw(t, "buckets"),
 		Shadow:        config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"), LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
+	}
+	if e.Encapsulation != config.Carrier && rapid.Bool().Draw(t, "signs") {
+		key := drawHMACKey(t)
+		e.HMAC = &key
+	}
+	if rapid.Bool().Draw(t, "flow cache") {
+		e.FlowCache = config.FlowCache{SID: netip.MustParseAddr("fd00:5e::1ea"), Entries: rapid.IntRange(64, 1<<28).Draw(t, "flows")}
 	}
 	if rapid.Bool().Draw(t, "peers") {
 		e.Peers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:5e::e2]:9477"), netip.MustParseAddrPort("[fd00:5e::e3]:9477")}
@@ -188,6 +201,13 @@ func drawHost(t *rapid.T) *config.Host {
 		Cgroup:     pick(t, "", "/sys/fs/cgroup"),
 		SIDs:       []config.SID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}},
 	}
+	if rapid.Bool().Draw(t, "verifies") {
+		h.HMAC = &config.HMAC{Require: pick(t, config.HMACRequireNone, config.HMACRequireSRH, config.HMACRequireAll)}
+		h.HMAC.Keys = rapid.SliceOfNDistinct(rapid.Custom(drawHMACKey), 1, 3, func(k config.HMACKey) int { return k.ID }).Draw(t, "keys")
+	}
+	if rapid.Bool().Draw(t, "learners") {
+		h.Source, h.Learners = netip.MustParseAddr("fd00:5e::2"), []netip.Prefix{netip.MustParsePrefix("fd00:5e:0:1ea::/64")}
+	}
 	if rapid.Bool().Draw(t, "conditional") {
 		h.Source = netip.MustParseAddr("fd00:5e::2")
 		h.SIDs = append(h.SIDs, config.SID{
@@ -201,6 +221,13 @@ func drawHost(t *rapid.T) *config.Host {
 		h.Services[i].QUIC = h.Services[i].Protocol == config.UDP && rapid.Bool().Draw(t, "quic")
 	}
 	return h
+}
+
+func drawHMACKey(t *rapid.T) config.HMACKey {
+	return config.HMACKey{
+		ID: rapid.IntRange(1, 1<<32-1).Draw(t, "key"), KeyFile: pick(t, "/etc/sextant/hmac.1", "/run/key"),
+		Form: pick(t, config.HMACStandard, config.HMACLinux),
+	}
 }
 
 func drawAccept(t *rapid.T) config.Accept {

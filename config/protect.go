@@ -11,7 +11,8 @@ import (
 // Protect is what a head-end needs to find paths for protections, and the protections themselves: traffic that is to travel over
 // paths that share nothing.
 type Protect struct {
-	Topology      string // absolute path of a topology's file, read again when it changes; "bgp": what neighbors tell by BGP-LS
+	Topology      string // absolute path of a topology's file, read again when it changes, or one of the sources below
+	FRR           string // directory of the sockets of FRRouting's daemons, for those that it is the source of
 	Node          string // this node's name in the topology
 	Probe         Probe
 	Links         []LocalLink // by which this machine knows at once that a link is down
@@ -19,8 +20,15 @@ type Protect struct {
 	Protections   []Protection
 }
 
-// FromBGP as a topology stands for what neighbors tell by BGP-LS.
-const FromBGP = "bgp"
+// What stands for a topology that is no file.
+const (
+	FromBGP   = "bgp"   // what neighbors tell by BGP-LS
+	FromOSPF6 = "ospf6" // what FRRouting's ospf6d on this machine knows by OSPFv3
+	FromISIS  = "isis"  // what its isisd knows by IS-IS
+)
+
+// defaultFRR is where Debian's FRRouting has its sockets.
+const defaultFRR = "/run/frr"
 
 // Probe says how paths are probed from the head-end. An interval of 0 is not at all.
 type Probe struct {
@@ -75,7 +83,7 @@ func (p Protection) InnerMTU(d Domain) int {
 }
 
 func newProtect() *Protect {
-	return &Protect{Probe: Probe{Interval: 10 * time.Millisecond, Missed: 3, Good: 10}, BoundPermille: 800}
+	return &Protect{FRR: defaultFRR, Probe: Probe{Interval: 10 * time.Millisecond, Missed: 3, Good: 10}, BoundPermille: 800}
 }
 
 // NewProtection is a protection with defaults.
@@ -91,7 +99,8 @@ func newProtection() Protection {
 
 func readProtect(v value, p *Protect) {
 	v.mapping(
-		field{"topology", intoText(&p.Topology), `"topology: " and the absolute path of a topology's file, or bgp`},
+		field{"topology", intoText(&p.Topology), `"topology: " and the absolute path of a topology's file, or bgp, ospf6 or isis`},
+		field{"frr", intoText(&p.FRR), ""},
 		field{"node", intoText(&p.Node), `"node: " and this node's name in the topology`},
 		field{"probe", func(v value) { readProbe(v, &p.Probe) }, ""},
 		field{"links", intoList(&p.Links, readLocalLink), ""},

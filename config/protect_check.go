@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,8 +34,12 @@ func (c *checker) protect(p *Protect) {
 	case p.Topology == FromBGP && c.node.BGP == nil:
 		c.conflict("protect.topology", "the topology is to come by BGP, which this node does not speak",
 			`add "bgp:" with a neighbor whose families include link-state, or name a file`)
-	case p.Topology != FromBGP && !path.IsAbs(p.Topology):
-		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology), "write it from / on, or bgp")
+	case !slices.Contains([]string{FromBGP, FromOSPF6, FromISIS}, p.Topology) && !path.IsAbs(p.Topology):
+		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology), "write it from / on, or bgp, ospf6 or isis")
+	}
+	if !path.IsAbs(p.FRR) {
+		c.invalid("protect.frr", fmt.Sprintf("%q is not an absolute path", p.FRR),
+			"write that of the directory with isisd.vty or ospf6d.vty")
 	}
 	if p.Probe.Interval != 0 {
 		c.wait("protect.probe.interval", p.Probe.Interval, minProbe, maxProbe, ", or 0 for no probes")

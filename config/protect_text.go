@@ -9,6 +9,7 @@ import (
 
 type documentProtect struct {
 	Topology    string               `yaml:"topology" json:"topology"`
+	FRR         string               `yaml:"frr" json:"frr"`
 	Node        string               `yaml:"node" json:"node"`
 	Probe       documentProbe        `yaml:"probe" json:"probe"`
 	Links       []documentLocalLink  `yaml:"links,omitempty" json:"links,omitempty"`
@@ -50,7 +51,7 @@ func protectDocument(p *Protect) *documentProtect {
 		return nil
 	}
 	return &documentProtect{
-		Topology: p.Topology, Node: p.Node, Probe: documentProbe{p.Probe.Interval.String(), p.Probe.Missed, p.Probe.Good},
+		Topology: p.Topology, FRR: p.FRR, Node: p.Node, Probe: documentProbe{p.Probe.Interval.String(), p.Probe.Missed, p.Probe.Good},
 		Links: each(p.Links, func(l LocalLink) documentLocalLink { return documentLocalLink(l) }),
 		Bound: float64(p.BoundPermille) / 1000, Protections: each(p.Protections, protectionDocument),
 	}
@@ -106,12 +107,13 @@ func (d *differ) protect(a, b *Protect) {
 		return
 	case a == nil:
 		d.add("protect", b.settings())
-		a = &Protect{Topology: b.Topology, Node: b.Node, Probe: b.Probe, BoundPermille: b.BoundPermille}
+		a = &Protect{Topology: b.Topology, FRR: b.FRR, Node: b.Node, Probe: b.Probe, BoundPermille: b.BoundPermille}
 	case b == nil:
 		d.remove("protect", a.settings())
-		b = &Protect{Topology: a.Topology, Node: a.Node, Probe: a.Probe, BoundPermille: a.BoundPermille}
+		b = &Protect{Topology: a.Topology, FRR: a.FRR, Node: a.Node, Probe: a.Probe, BoundPermille: a.BoundPermille}
 	}
 	d.modify("protect", "topology", a.Topology, b.Topology)
+	d.modify("protect", "frr", a.FRR, b.FRR)
 	d.modify("protect", "node", a.Node, b.Node)
 	d.modify("protect", "probe", a.Probe.String(), b.Probe.String())
 	d.modify("protect", "bound", FormatPermille(a.BoundPermille), FormatPermille(b.BoundPermille))

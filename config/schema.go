@@ -21,8 +21,10 @@ func readNode(v value, n *Node) {
 		field{"host", func(v value) { n.Host = &Host{}; readHost(v, n.Host) }, ""},
 		field{"headend", func(v value) { n.Headend = newHeadend(); readHeadend(v, n.Headend) }, ""},
 		field{"merge", func(v value) { n.Merge = &Merge{}; readMerge(v, n.Merge) }, ""},
+		field{"strays", func(v value) { n.Strays = &Strays{}; readStrays(v, n.Strays) }, ""},
 		field{"protect", func(v value) { n.Protect = newProtect(); readProtect(v, n.Protect) }, ""},
 		field{"bgp", func(v value) { n.BGP = newBGP(); readBGP(v, n.BGP) }, ""},
+		field{"routing", func(v value) { n.Routing = &Routing{}; readRouting(v, n.Routing) }, ""},
 	)
 	if _, both := v.d.places["secretFile"]; both && v.d.secret != "" {
 		v.d.add(invalid("both secret and secretFile are given", "delete one of the two"), v.d.place("secretFile"))
@@ -33,11 +35,13 @@ func readNode(v value, n *Node) {
 	if _, given := v.d.places["bgp.onStop"]; !given && n.BGP != nil {
 		n.BGP.OnStop = onStopOf(n)
 	}
+	n.Routing.setDatapaths(n, v.d.places)
 }
 
 func readDomain(v value, d *Domain) {
 	v.mapping(
 		field{"block", into(&d.Block, parseBlock), `"block: " and the SID block, like fcbb:bb00::/32`},
+		field{"locators", intoList(&d.Locators, readPrefix), ""},
 		field{"infrastructure", intoList(&d.Infrastructure, readPrefix),
 			`"infrastructure: " and the list of prefixes from which SRv6 is accepted`},
 		field{"mtu", intoNumber(&d.MTU), ""},
@@ -71,10 +75,12 @@ func readEdge(v value, e *Edge) {
 		field{"source", into(&e.Source, ParseAddress),
 			`"source: " and an address of this machine that lies inside infrastructure`},
 		field{"encapsulation", intoText(&e.Encapsulation), ""},
+		field{"hmac", func(v value) { key := readHMACKey(v); e.HMAC = &key }, ""},
 		field{"hopLimit", intoNumber(&e.HopLimit), ""},
 		field{"buckets", intoNumber(&e.Buckets), ""},
 		field{"peers", intoList(&e.Peers, readListener), ""},
 		field{"etcd", func(v value) { e.Etcd = &Etcd{}; readEtcd(v, e.Etcd) }, ""},
+		field{"flowCache", func(v value) { readFlowCache(v, &e.FlowCache) }, ""},
 		field{"shadow", func(v value) { readShadow(v, &e.Shadow) }, ""},
 		field{"services", intoList(&e.Services, readService), ""},
 	)
@@ -129,6 +135,8 @@ func readHost(v value, h *Host) {
 		field{"interfaces", intoList(&h.Interfaces, readHostInterface), `"interfaces:" and a list of names`},
 		field{"cgroup", intoText(&h.Cgroup), ""},
 		field{"source", into(&h.Source, ParseAddress), ""},
+		field{"learners", intoList(&h.Learners, readPrefix), ""},
+		field{"hmac", func(v value) { h.HMAC = &HMAC{}; readHMAC(v, h.HMAC) }, ""},
 		field{"sids", intoList(&h.SIDs, readSID), `"sids:" and a list of prefixes with behavior`},
 		field{"services", intoList(&h.Services, readHostService), ""},
 	)

@@ -20,6 +20,7 @@ const (
 	maxCores               = 1024
 	maxWindow              = 65535
 	maxInfrastructure      = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
+	maxLocators            = 4    // LOCATORS_MAX in bpf/include/guard.h
 	maxSIDs                = 16   // SIDS_MAX in bpf/host.c
 	maxServices            = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
 	maxName                = 63   // of nodes, services and backends: they are labels of metrics
@@ -45,8 +46,8 @@ func Validate(n *Node) []*Problem {
 	c.secret()
 	c.directory("state", n.State)
 	c.socket("api.socket", n.API.Socket)
-	if len(n.Roles()) == 0 {
-		c.invalid("", "the node has no role", `add "edge:", "host:", "headend:" or "merge:"`)
+	if len(n.Roles()) == 0 && n.Routing == nil {
+		c.invalid("", "the node has no role", `add "edge:", "host:", "headend:", "merge:", "strays:" or "routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -60,11 +61,17 @@ func Validate(n *Node) []*Problem {
 	if n.Merge != nil {
 		c.merge(n.Merge)
 	}
+	if n.Strays != nil {
+		c.strays(n.Strays)
+	}
 	if n.Protect != nil {
 		c.protect(n.Protect)
 	}
 	if n.BGP != nil {
 		c.bgp(n.BGP)
+	}
+	if n.Routing != nil {
+		c.routing(n.Routing)
 	}
 	return c.problems
 }
@@ -158,6 +165,34 @@ func (c *checker) domain() {
 				"name the prefix of the addresses that edges send from")
 		}
 	}
+	c.locators(d)
+}
+
+// locators checks that what is guarded as SIDs is not what others have to reach.
+func (c *checker) locators(d Domain) {
+	c.count("domain.locators", "locators", len(d.Locators), maxLocators)
+	for i, l := range d.Locators {
+		where := fmt.Sprintf("domain.locators[%d]", i)
+		if l.IsValid() && l.Bits() == 0 {
+			c.invalid(where, "the prefix ::/0 would refuse all IPv6 from outside", "name the prefixes of SIDs that lie outside the block")
+		}
+		for _, p := range d.Infrastructure {
+			if l.IsValid() && p.IsValid() && l.Bits() > 0 && l.Overlaps(p) {
+				c.conflict(where, fmt.Sprintf("locator %s overlaps the infrastructure prefix %s", l, p),
+					"take SIDs from a prefix of their own", "domain.infrastructure")
+			}
+		}
+	}
+}
+
+// locator finds the one in which an address lies.
+func (c *checker) locator(a netip.Addr) (netip.Prefix, bool) {
+	for _, p := range c.node.Domain.Locators {
+		if p.IsValid() && p.Contains(a) {
+			return p, true
+		}
+	}
+	return netip.Prefix{}, false
 }
 
 func (c *checker) secret() {
@@ -183,6 +218,9 @@ func (c *checker) endpoint(where string, e Endpoint) {
 	if block := c.node.Domain.Block; block.Contains(e.VIP) {
 		c.invalid(vip, fmt.Sprintf("vip %s lies in the SID block %s", e.VIP, block.Prefix()),
 			"use an address outside the SR domain", "domain.block")
+	}
+	if p, ok := c.locator(e.VIP); ok {
+		c.invalid(vip, fmt.Sprintf("vip %s lies in the locator %s", e.VIP, p), "use an address outside the SR domain", "domain.locators")
 	}
 	if p, ok := c.infrastructure(e.VIP); ok {
 		c.invalid(vip, fmt.Sprintf("vip %s lies in the infrastructure prefix %s", e.VIP, p),

@@ -14,6 +14,7 @@ func (c *checker) edge(e *Edge) {
 			c.node.Domain.Overhead, needed, e.Encapsulation),
 			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier", needed), "edge.encapsulation")
 	}
+	c.edgeHMAC(e)
 	c.number("edge.hopLimit", "hopLimit", e.HopLimit, 1, 255)
 	c.number("edge.buckets", "buckets", e.Buckets, minBuckets, maxBuckets)
 	c.source("edge.source", e.Source)
@@ -28,6 +29,7 @@ func (c *checker) edge(e *Edge) {
 		c.oneRole(join(where, "name"), "edge", iface.Name)
 	}
 	c.shadow(e.Shadow)
+	c.flowCache(e)
 	c.peers(e.Peers)
 	c.etcd(e.Etcd)
 	c.services(e)
@@ -121,7 +123,9 @@ func (c *checker) host(h *Host) {
 		c.directory("host.cgroup", h.Cgroup)
 	}
 	c.hostInterfaces(h)
+	c.hostHMAC(h.HMAC)
 	c.sids(h.SIDs)
+	c.learners(h)
 	c.count("host.services", "services", len(h.Services), maxServices)
 	names, endpoints := unique[string]{}, unique[Endpoint]{}
 	for i, s := range h.Services {

@@ -147,10 +147,13 @@ func benchOfferedError(t testing.TB, flows int) benchFrame {
 }
 
 // newBenchEdge is an edge whose services have full tables of two candidates and some past.
-func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
+func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := edgeConfig(t)
 	config.Buckets, config.Encapsulation = benchBuckets, encapsulation
+	for _, change := range changes {
+		change(&config)
+	}
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(e.Close)

@@ -87,12 +87,12 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	}
 	arriving := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1<<14)
 	of := func(name string, h *Headend, verdict uint32, counted string) benchRow {
-		return benchRow{name: name, program: h.program, frame: arriving, verdict: verdict, counted: benchOutcome(t, h.collection, counted)}
+		return benchRow{name: name, program: h.programs[Internal], frame: arriving, verdict: verdict, counted: benchOutcome(t, h.collection, counted)}
 	}
 	plain, numbered := open(steer.Path, 1, steer.None), open(steer.Path, 1, steer.TLV)
 	two, three := open(steer.Mirror, 2, steer.TLV), open(steer.Mirror, 3, steer.TLV)
 	copied := of(rowCopy, two, xdpRedirect, "redirected")
-	copied.frame = benchCopy(t, two.program, w, arriving)
+	copied.frame = benchCopy(t, two.programs[Internal], w, arriving)
 	return []benchRow{
 		of("encapsulate (2 SIDs)", plain, xdpTransmit, "transmitted"),
 		of("encapsulate (2 SIDs, TLV)", numbered, xdpTransmit, "transmitted"),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"testing"
 	"text/tabwriter"
@@ -13,7 +14,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-var benchPasses = flag.Int("passes", 9, "passes of the bench over all its rows")
+var (
+	benchPasses = flag.Int("passes", 9, "passes of the bench over all its rows")
+	benchOnly   = flag.String("rows", "", "regular expression of the rows that are measured besides the yardstick; all without one")
+)
 
 const (
 	benchRepeat = 1 << 18 // packets per row and pass; more if the row has more flows
@@ -25,10 +29,10 @@ const (
 func BenchmarkPrograms(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)
-	rows := append(edgeRows(b, w), hostRows(b, w)...)
+	rows := slices.Concat(edgeRows(b, w), cacheRows(b, w), rareRows(b, w), hostRows(b, w), rareHostRows(b, w), hmacRows(b, w))
 	driver := newBenchDriver(b, w.near)
 	bare := benchRow{name: "bare encapsulation", program: driver.Programs[benchProgBare], frame: rows[0].frame, verdict: xdpTransmit}
-	rows = append([]benchRow{bare}, rows...)
+	rows = append([]benchRow{bare}, chosenRows(b, rows)...)
 	costs := make([][]cost, len(rows))
 	for range *benchPasses {
 		for i, r := range rows {
@@ -37,6 +41,13 @@ func BenchmarkPrograms(b *testing.B) {
 	}
 	printRows(rows, costs)
 	printLoads(b, w)
+}
+
+func chosenRows(t testing.TB, rows []benchRow) []benchRow {
+	t.Helper()
+	only, err := regexp.Compile(*benchOnly)
+	must(t, err)
+	return slices.DeleteFunc(rows, func(r benchRow) bool { return !only.MatchString(r.name) })
 }
 
 // cost is what one packet took, in ns.
@@ -120,6 +131,9 @@ func printLoad(t testing.TB, out io.Writer, name string, read func() (*ebpf.Coll
 		start = time.Now()
 		spec, err := read()
 		must(t, err)
+		for name, m := range c.maps { // of the sizes that were asked for
+			spec.Maps[name].MaxEntries = m.MaxEntries()
+		}
 		_, err = c.load(spec)
 		must(t, err)
 		all, maps = append(all, first), append(maps, first-milliseconds(start))

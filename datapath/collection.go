@@ -35,7 +35,9 @@ func newCollection(dir string) (*collection, error) {
 func (c *collection) load(spec *ebpf.CollectionSpec, keep ...string) (map[string]*ebpf.Program, error) {
 	opts := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{}}
 	for name, m := range c.maps {
-		opts.MapReplacements[name] = m
+		if spec.Maps[name] != nil {
+			opts.MapReplacements[name] = m
+		}
 	}
 	for _, name := range keep {
 		if m := c.pinned(spec.Maps[name], name); m != nil && opts.MapReplacements[name] == nil {

@@ -51,7 +51,7 @@ func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string
 	switch {
 	case m.Type() == ebpf.ArrayOfMaps && name != "tables":
 		return nil, fmt.Errorf("dump %s: it holds maps: %w", name, ErrNoMap)
-	case name == "quic_configs":
+	case name == "quic_configs", name == "hmac_keys", name == "hmac_scratches":
 		return nil, fmt.Errorf("dump %s: it holds keys, which are secret: %w", name, ErrNoMap)
 	case m.Type() == ebpf.RingBuf:
 		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)

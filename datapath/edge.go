@@ -14,10 +14,10 @@ import (
 	"sextant/srv6"
 )
 
-// Side says what lies behind an edge's interface (enum side).
+// Side says what lies behind an interface of an edge or a head-end (enum side).
 type Side uint8
 
-// The sides of an edge's interface.
+// The sides of an interface.
 const (
 	External Side = iota // clients
 	Internal             // the SR domain
@@ -49,6 +49,7 @@ const defaultTooBigRate = 1000
 type EdgeConfig struct {
 	Secret         flow.Secret
 	Block          srv6.Block
+	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	Source         netip.Addr     // of the outer header
 	Buckets        int            // per service
@@ -56,16 +57,18 @@ type EdgeConfig struct {
 	HopLimit       uint8
 	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
 	LastOffer      srv6.CSID  // behind a backend's SID, where the backend delivers whatever it knows
+	Signs          bool       // each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
 	TooBigRate     int        // Packet Too Big messages per second and CPU; 0: as many as clients need
+	FlowCache      FlowCache
 	Interfaces     []EdgeInterface
 }
 
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) &&
-		c.Source == o.Source && c.Buckets == o.Buckets && c.Encapsulation == o.Encapsulation &&
-		c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer && c.TooBigRate == o.TooBigRate &&
-		slices.Equal(c.Interfaces, o.Interfaces)
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.Buckets == o.Buckets &&
+		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer &&
+		c.Signs == o.Signs && c.TooBigRate == o.TooBigRate && c.FlowCache == o.FlowCache && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -93,8 +96,8 @@ type Edge struct {
 	quic     map[uint32]quicTables // by the service's index
 }
 
-// edgeState is taken over from the predecessor: counters, which run on.
-var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "fragments"}
+// edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow cache if it is as large.
+var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "openings", "fragments", "flows", "cache_events"}
 
 // OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the instance's directory
 // on the bpf file system. Fill the tables, then Commit.
@@ -142,6 +145,12 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
 		return nil, err
 	}
+	if err := e.config.FlowCache.into(spec); err != nil {
+		return nil, err
+	}
+	if err := setHMACRule(spec, HMACRule(truth(e.config.Signs))); err != nil {
+		return nil, err
+	}
 	if err := spec.Variables["aes_tables"].Set(newAESTables()); err != nil {
 		return nil, err
 	}
@@ -156,6 +165,7 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 	return edgeSettings{
 		Secret:         secretOf(c.Secret),
 		Block:          prefixOf(c.Block.Prefix()),
+		Locators:       locatorsOf(c.Locators),
 		Infrastructure: infrastructureOf(c.Infrastructure),
 		Source:         addressOf(c.Source),
 		Buckets:        uint32(c.Buckets),
@@ -190,6 +200,15 @@ func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 		return fmt.Errorf("limit new connections of service %d: %w", index, err)
 	}
 	return nil
+}
+
+// Openings returns how many new connections of the service of index its limit let through, and how many not. Without a limit nothing is
+// counted.
+func (e *Edge) Openings(index uint32) (Openings, error) {
+	return sumPerCPU(e.maps["openings"], index, func(total *Openings, v Openings) {
+		total.Taken += v.Taken
+		total.Refused += v.Refused
+	})
 }
 
 // DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.

@@ -18,13 +18,19 @@ import (
 const (
 	edgeMapAnswers          = "answers"
 	edgeMapBackendTraffic   = "backend_traffic"
+	edgeMapCacheEvents      = "cache_events"
 	edgeMapCaptureScratch   = "capture_scratch"
 	edgeMapCaptured         = "captured"
 	edgeMapDrops            = "drops"
 	edgeMapFibEpoch         = "fib_epoch"
+	edgeMapFlows            = "flows"
 	edgeMapFragments        = "fragments"
+	edgeMapHmacKeys         = "hmac_keys"
+	edgeMapHmacKnown        = "hmac_known"
+	edgeMapHmacScratches    = "hmac_scratches"
 	edgeMapNewConnections   = "new_connections"
 	edgeMapNextHops         = "next_hops"
+	edgeMapOpenings         = "openings"
 	edgeMapOutcomes         = "outcomes"
 	edgeMapOwners           = "owners"
 	edgeMapPorts            = "ports"
@@ -39,6 +45,8 @@ const (
 	edgeVarAesTables        = "aes_tables"
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
+	edgeVarFlowCache        = "flow_cache"
+	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarSettings         = "settings"
 	edgeVarTooBigLimit      = "too_big_limit"
@@ -95,13 +103,19 @@ type edgeProgramSpecs struct {
 type edgeMapSpecs struct {
 	Answers        *ebpf.MapSpec `ebpf:"answers"`
 	BackendTraffic *ebpf.MapSpec `ebpf:"backend_traffic"`
+	CacheEvents    *ebpf.MapSpec `ebpf:"cache_events"`
 	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
 	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
+	Flows          *ebpf.MapSpec `ebpf:"flows"`
 	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
+	HmacKeys       *ebpf.MapSpec `ebpf:"hmac_keys"`
+	HmacKnown      *ebpf.MapSpec `ebpf:"hmac_known"`
+	HmacScratches  *ebpf.MapSpec `ebpf:"hmac_scratches"`
 	NewConnections *ebpf.MapSpec `ebpf:"new_connections"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
+	Openings       *ebpf.MapSpec `ebpf:"openings"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Owners         *ebpf.MapSpec `ebpf:"owners"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
@@ -121,6 +135,8 @@ type edgeVariableSpecs struct {
 	AesTables        *ebpf.VariableSpec `ebpf:"aes_tables"`
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
+	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
+	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 	TooBigLimit      *ebpf.VariableSpec `ebpf:"too_big_limit"`
@@ -148,13 +164,19 @@ func (o *edgeObjects) Close() error {
 type edgeMaps struct {
 	Answers        *ebpf.Map `ebpf:"answers"`
 	BackendTraffic *ebpf.Map `ebpf:"backend_traffic"`
+	CacheEvents    *ebpf.Map `ebpf:"cache_events"`
 	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
 	Captured       *ebpf.Map `ebpf:"captured"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
+	Flows          *ebpf.Map `ebpf:"flows"`
 	Fragments      *ebpf.Map `ebpf:"fragments"`
+	HmacKeys       *ebpf.Map `ebpf:"hmac_keys"`
+	HmacKnown      *ebpf.Map `ebpf:"hmac_known"`
+	HmacScratches  *ebpf.Map `ebpf:"hmac_scratches"`
 	NewConnections *ebpf.Map `ebpf:"new_connections"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
+	Openings       *ebpf.Map `ebpf:"openings"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Owners         *ebpf.Map `ebpf:"owners"`
 	Ports          *ebpf.Map `ebpf:"ports"`
@@ -171,13 +193,19 @@ func (m *edgeMaps) Close() error {
 	return _EdgeClose(
 		m.Answers,
 		m.BackendTraffic,
+		m.CacheEvents,
 		m.CaptureScratch,
 		m.Captured,
 		m.Drops,
 		m.FibEpoch,
+		m.Flows,
 		m.Fragments,
+		m.HmacKeys,
+		m.HmacKnown,
+		m.HmacScratches,
 		m.NewConnections,
 		m.NextHops,
+		m.Openings,
 		m.Outcomes,
 		m.Owners,
 		m.Ports,
@@ -198,6 +226,8 @@ type edgeVariables struct {
 	AesTables        *ebpf.Variable `ebpf:"aes_tables"`
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
+	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
+	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 	TooBigLimit      *ebpf.Variable `ebpf:"too_big_limit"`

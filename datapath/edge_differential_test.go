@@ -159,6 +159,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	model := &forward.Edge{
 		Sides:          map[uint32]forward.Side{uint32(w.near): forward.Side(config.Interfaces[0].Side), uint32(w.far): forward.Internal},
 		Block:          config.Block,
+		Locators:       config.Locators,
 		Infrastructure: config.Infrastructure,
 		Services:       map[forward.ServiceKey]uint32{},
 		VIPs:           map[netip.Addr]struct{}{},
@@ -172,6 +173,10 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		LastOffer:      config.LastOffer,
 		SID:            func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
 		NextHop:        w.modelNextHop,
+	}
+	if c := config.FlowCache; c.Entries > 0 {
+		memory := forward.NewFlowCache(int(c.sets()), func() uint16 { return 0 }) // nothing rests while the test runs
+		model.Learning = &forward.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
 	}
 	model.QUIC = map[uint32]*forward.QUIC{}
 	for service, backends := range quicServices {
@@ -214,10 +219,17 @@ func edgeGenerator(t testing.TB, seed uint64, config EdgeConfig) *packetgen.Gene
 	world := packetgen.World{
 		ConnectionIDs:  connectionIDs(t),
 		Block:          config.Block.Prefix(),
+		Locators:       config.Locators,
 		Edge:           config.Source,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
 		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48")},
 		Decapsulating:  []netip.Prefix{netip.PrefixFrom(config.Shadow, 128)},
+	}
+	if config.FlowCache.Entries > 0 {
+		world.Learning = config.FlowCache.SID
+		for id := uint16(1); id <= 7; id++ {
+			world.Owners = append(world.Owners, sidOf(t, config.Block, id))
+		}
 	}
 	for _, key := range edgeServices {
 		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})
@@ -241,9 +253,12 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 	}
 }
 
-func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int) {
+func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int, changes ...func(*twoEdges)) {
 	name := fmt.Sprintf("encapsulation %d, side %d, seed %d", config.Encapsulation, config.Interfaces[0].Side, seed)
 	edges := newTwoEdges(t, w, config)
+	for _, change := range changes {
+		change(&edges)
+	}
 	generator := edgeGenerator(t, seed, config)
 	run := newRunner(edges.program.programs[config.Interfaces[0].Side], w.near)
 	reasons, forwarded, owned := tally{}, 0, 0

@@ -20,6 +20,8 @@ type Explainer struct {
 	live     *ebpf.Program
 	counters [2][]uint64 // drops and outcomes so far
 	out      []byte
+	loop     int // head-end: index of the interface by which copies come in
+	hops     int // head-end: first segments are numbered up to it
 }
 
 // Explained is what the program did with a frame.
@@ -36,20 +38,28 @@ type Explained struct {
 type memory uint8
 
 const (
-	copied memory = iota // decides about packets and is written by the program
-	shared               // only Go and other programs write it
-	fresh                // counters, and what can be looked up again
+	copied       memory = iota // decides about packets and is written by the program
+	shared                     // only Go and other programs write it
+	fresh                      // counters, and what can be looked up again
+	copiedWithin               // as copied, a map of maps with what is in these
 )
 
-// memories names the maps of both programs that are not copied.
+// memories names the maps of all programs that are not copied.
 var memories = map[string]memory{
 	"services": shared, "tables": shared, "sids": shared, "ports": shared, "fib_epoch": shared, "accept_policies": shared, "busy": shared,
 	"reported": shared, "signals": shared,
-	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh, "served": fresh, "next_hops": fresh,
+	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh, "openings": fresh,
+	"served": fresh, "next_hops": fresh,
 	"captured": fresh, "capture_scratch": fresh,
-	"answers":      fresh,
+	"answers":   fresh,
+	"hmac_keys": shared, "hmac_scratches": fresh, "hmac_known": fresh,
+	"cache_events": fresh,
+	"steering":     shared, "broadcasts": shared, "members": shared, "instances": shared, "order_port": shared, "order_alive": shared,
+	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 }
+
+var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}
 
 // Explainer opens one for the program that runs on the interfaces of a side. Close it.
 func (e *Edge) Explainer(side Side) (*Explainer, error) {
@@ -58,7 +68,7 @@ func (e *Edge) Explainer(side Side) (*Explainer, error) {
 		return nil, err
 	}
 	if e.programs[side] == nil {
-		return nil, fmt.Errorf("explain packets: no interface of this edge is %s", [...]string{"external", "internal", "mixed"}[side])
+		return nil, fmt.Errorf("explain packets: no interface of this edge is %s", sideNames[side])
 	}
 	return newExplainer(e.collection, spec, "edge", e.programs[side])
 }
@@ -98,6 +108,8 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 			own, err = m.Clone()
 		case copied:
 			own, err = copyMap(spec.Maps[table], m)
+		case copiedWithin:
+			own, err = copyHistories(spec.Maps[table], m)
 		case fresh:
 			continue // made with the program
 		}
@@ -135,6 +147,9 @@ func copyMap(spec *ebpf.MapSpec, from *ebpf.Map) (*ebpf.Map, error) {
 
 // copyEntries reads what the kernel gives, entry by entry: of a map that changes meanwhile, an entry may be missing.
 func copyEntries(to, from *ebpf.Map) error {
+	if from.Type() == ebpf.Array && from.ValueSize() == flowSetSize { // the large ones
+		return copySets(to, from)
+	}
 	key, value := []byte(nil), any(nil)
 	entries := from.Iterate()
 	if perCPU(from.Type()) {
@@ -183,8 +198,9 @@ func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
 		return Explained{}, fmt.Errorf("explain a frame of %d bytes: it has no whole Ethernet header; give %d bytes or more",
 			len(frame), minFrame)
 	}
+	var after xdpContext
 	options := ebpf.RunOptions{
-		Data: frame, DataOut: x.out, Context: xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(ingress)},
+		Data: frame, DataOut: x.out, Context: xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(ingress)}, ContextOut: &after,
 	}
 	code, err := x.program.Run(&options)
 	if err != nil {
@@ -194,12 +210,13 @@ func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
 	if err != nil {
 		return Explained{}, err
 	}
-	e := Explained{Reason: counted[0], Outcome: counted[1], Frame: options.DataOut, Taken: counted[1] == "taken"}
+	out := options.DataOut[min(int(after.Data), len(options.DataOut)):] // without what a program has put in front for another
+	e := Explained{Reason: counted[0], Outcome: counted[1], Frame: out, Taken: counted[1] == "taken"}
 	switch e.Verdict = verdictOf(code, e.Outcome); e.Verdict {
 	case forward.Transmit:
 		e.Interface = uint32(ingress)
 	case forward.Redirect:
-		e.Interface, err = x.interfaceOf(options.DataOut)
+		e.Interface, err = x.interfaceOf(e.Frame)
 	case forward.Drop:
 		e.Frame = nil
 	}
@@ -260,6 +277,11 @@ func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
 	if ip := frame[minFrame:]; len(ip) >= outerLength {
 		id := int(ip[ipv6Destination+4])<<8 | int(ip[ipv6Destination+5])
 		places = append(places, place{id % nextHopSIDs, int(ip[3]) % nextHopChoices})
+	}
+	for set := range x.hops {
+		for choice := range nextHopChoices {
+			places = append(places, place{set + 1, choice})
+		}
 	}
 	for set := range nextHopSIDs {
 		for choice := range nextHopChoices {

@@ -17,9 +17,9 @@ import (
 
 // TestEveryMapHasAMemory: for each map of the programs somebody has thought about what explaining packets does with it.
 func TestEveryMapHasAMemory(t *testing.T) {
-	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows"}
+	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows", "flows", "askers", "sequences", "claims", "recoveries"}
 	for object, spec := range specs(t) {
-		if object != "edge" && object != "host" {
+		if !slices.Contains([]string{"edge", "host", "steer", "merge"}, object) {
 			continue // not explained
 		}
 		for name := range spec.Maps {
@@ -42,6 +42,9 @@ func TestExplainEqualsProgram(t *testing.T) {
 		w.run(t, fmt.Sprintf("edge, encapsulation %d", encapsulation), func(t *testing.T) {
 			config := edgeConfig(t)
 			config.Encapsulation, config.Interfaces[0].Side = encapsulation, Mixed
+			if encapsulation == Carrier {
+				config.FlowCache = testFlowCache
+			}
 			edges := newTwoEdges(t, w, config)
 			x, err := edges.program.Explainer(Mixed)
 			must(t, err)

@@ -113,9 +113,17 @@ func TestEdgeNewConnections(t *testing.T) {
 	if !limited {
 		t.Error("no SYN was one too many")
 	}
+	count, err := e.Openings(0)
+	must(t, err)
+	if count.Taken < burst || count.Refused == 0 || count.Taken+count.Refused != 3*burst {
+		t.Errorf("of %d SYNs, %+v are counted", 3*burst, count)
+	}
 	must(t, e.LimitNewConnections(0, 0, 0))
 	if got := send(packettest.Web4("S")); got != "redirected" {
 		t.Errorf("without a limit: %s", got)
+	}
+	if after, err := e.Openings(0); err != nil || after != count {
+		t.Errorf("without a limit, counted %+v after %+v, error %v", after, count, err)
 	}
 }
 

@@ -118,10 +118,13 @@ func block(t testing.TB) srv6.Block {
 
 var testSecret = flow.Secret{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}
 
+var testLocators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
+
 func edgeConfig(t testing.TB) EdgeConfig {
 	return EdgeConfig{
 		Secret:         testSecret,
 		Block:          block(t),
+		Locators:       testLocators,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
 		Source:         netip.MustParseAddr("fd00:5e::e1"),
 		Buckets:        1021,
@@ -139,6 +142,7 @@ func hostConfig(t testing.TB) HostConfig {
 	return HostConfig{
 		Secret:         testSecret,
 		Block:          block(t),
+		Locators:       testLocators,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
 		SIDs: []LocalSID{
 			{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER},

@@ -12,44 +12,51 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sextant/flow"
+	"sextant/srv6"
 	"sextant/steer"
 )
 
 // HeadendInterface is an interface that traffic for SR policies comes in by.
 type HeadendInterface struct {
 	Name string
+	Side Side
 	Mode Mode
 }
 
 // HeadendConfig is what is compiled into the head-end's programs: a change loads them anew.
 type HeadendConfig struct {
-	Secret     flow.Secret        // of the flow hash
-	Source     netip.Addr         // of the outer headers
-	HopLimit   uint8              // of the outer headers
-	Epoch      uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
-	TooBigRate int                // Packet Too Big per second and CPU at most; 0: 1000
-	Interfaces []HeadendInterface // by which forwarded traffic comes in
-	Uplinks    []string           // interfaces with another role's XDP program, or none, on which packets may be sent
-	Local      []string           // interfaces by which packets of this machine itself leave that policies are to choose from
+	Secret         flow.Secret        // of the flow hash
+	Block          srv6.Block         // of the domain's SIDs
+	Locators       []netip.Prefix     // at most 4: where SIDs are besides the block
+	Infrastructure []netip.Prefix     // at most 4: sources of the domain
+	Source         netip.Addr         // of the outer headers
+	HopLimit       uint8              // of the outer headers
+	Epoch          uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
+	TooBigRate     int                // Packet Too Big per second and CPU at most; 0: 1000
+	Interfaces     []HeadendInterface // by which forwarded traffic comes in
+	Uplinks        []string           // interfaces with another role's XDP program, or none, on which packets may be sent
+	Local          []string           // interfaces by which packets of this machine itself leave that policies are to choose from
 }
 
 // Equal reports whether both ask for the same programs.
 func (c HeadendConfig) Equal(o HeadendConfig) bool {
-	return c.Secret == o.Secret && c.Source == o.Source && c.HopLimit == o.HopLimit && c.Epoch == o.Epoch && c.TooBigRate == o.TooBigRate &&
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
+		c.TooBigRate == o.TooBigRate &&
 		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) && slices.Equal(c.Local, o.Local)
 }
 
 // Headend is the head-end's programs with their tables. Its methods are for one goroutine.
 type Headend struct {
 	*collection
-	config  HeadendConfig
-	spec    *ebpf.CollectionSpec
-	loop    loop
-	hasMade bool // the loop was not there before
-	program *ebpf.Program
-	divert  *ebpf.Program
-	hops    map[netip.Addr]uint16 // numbers of first segments
-	epoch   uint8
+	config   HeadendConfig
+	spec     *ebpf.CollectionSpec
+	loop     loop
+	hasMade  bool // the loop was not there before
+	programs map[Side]*ebpf.Program
+	divert   *ebpf.Program
+	hops     hopNumbers
+	epoch    uint8
 }
 
 // headendState is taken over from the predecessor: counters and numbers, which run on.
@@ -65,7 +72,7 @@ func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Headend{collection: c, config: config, hops: map[netip.Addr]uint16{}}
+	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{}, hops: hopNumbers{of: map[netip.Addr]uint16{}}}
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err
@@ -83,25 +90,14 @@ func (h *Headend) open() (err error) {
 	if h.loop, err = openLoop(loopOuter); err != nil {
 		return err
 	}
-	spec, err := loadSteer()
-	if err != nil {
+	if err := h.loadSide(Internal); err != nil { // what comes out of the loop was judged when it came in
 		return err
 	}
-	if err := spec.Variables["settings"].Set(h.settings()); err != nil {
-		return err
+	for _, i := range h.config.Interfaces {
+		if err := h.loadSide(i.Side); err != nil {
+			return err
+		}
 	}
-	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
-		return err
-	}
-	rate := cmp.Or(h.config.TooBigRate, defaultTooBigRate)
-	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
-		return err
-	}
-	programs, err := h.load(spec, headendState...)
-	if err != nil {
-		return err
-	}
-	h.program, h.divert = programs["headend"], programs["headend_divert"]
 	for n := 1; n <= steer.MaxLists; n++ {
 		if err := h.setBroadcast(n); err != nil {
 			return fmt.Errorf("prepare %d copies: %w", n, err)
@@ -110,10 +106,46 @@ func (h *Headend) open() (err error) {
 	return h.openEpoch()
 }
 
-func (h *Headend) settings() headendSettings {
+func (h *Headend) loadSide(side Side) error {
+	if h.programs[side] != nil {
+		return nil
+	}
+	spec, err := h.sideSpec(side)
+	if err != nil {
+		return err
+	}
+	programs, err := h.load(spec, headendState...)
+	if err != nil {
+		return err
+	}
+	h.programs[side] = programs["headend"]
+	if side == Internal {
+		h.divert = programs["headend_divert"]
+	}
+	return nil
+}
+
+// sideSpec is the object with this head-end's settings, for interfaces of a side.
+func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
+	spec, err := loadSteer()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["settings"].Set(h.settings(side)); err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
+		return nil, err
+	}
+	rate := cmp.Or(h.config.TooBigRate, defaultTooBigRate)
+	return spec, spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20)))
+}
+
+func (h *Headend) settings(side Side) headendSettings {
 	s := headendSettings{
-		Secret: secretOf(h.config.Secret), Source: addressOf(h.config.Source),
-		LoopInner: uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer),
+		Secret: secretOf(h.config.Secret), Block: prefixOf(h.config.Block.Prefix()), Locators: locatorsOf(h.config.Locators),
+		Infrastructure: infrastructureOf(h.config.Infrastructure), Source: addressOf(h.config.Source),
+		LoopInner: uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer), Side: uint8(side),
 	}
 	copy(s.LoopAddresses[:], h.loop.address)
 	copy(s.LoopAddresses[len(h.loop.address):], loopSource)
@@ -166,26 +198,21 @@ func (h *Headend) SetTable(t steer.Table) error {
 		return fmt.Errorf("set steering table: %w", err)
 	}
 	defer rules.Close()
+	if h.hops.give(t) {
+		if err := h.ForgetNextHops(); err != nil {
+			return fmt.Errorf("set steering table: %w", err)
+		}
+	}
 	for i, entry := range t {
-		if err := rules.Put(uint32(i), ruleOf(entry, h.hop)); err != nil {
+		if err := rules.Put(uint32(i), ruleOf(entry, h.hops.number)); err != nil {
 			return fmt.Errorf("set rule %d: %w", i+1, err)
 		}
 	}
 	if err := h.maps["steering"].Put(uint32(0), rules); err != nil {
 		return fmt.Errorf("set steering table: %w", err)
 	}
+	h.hops.keep(t)
 	return nil
-}
-
-// hop numbers first segments, so that programs can remember their next hops.
-func (h *Headend) hop(header steer.Header) uint16 {
-	first := header.Destination()
-	number, known := h.hops[first]
-	if !known {
-		number = uint16(len(h.hops) + 1)
-		h.hops[first] = number
-	}
-	return number
 }
 
 // ListTraffic returns what was sent along each list of the policy of index, in the order of its active path.
@@ -210,16 +237,17 @@ func (h *Headend) Numbered(index uint32) (uint64, error) {
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are no longer
 // configured are released.
 func (h *Headend) Commit() ([]Attachment, error) {
-	inner, err := attachXDP(h.dir, "headend", h.program, loopInner, Native)
+	inner, err := attachXDP(h.dir, "headend", h.programs[Internal], loopInner, Native)
 	if err != nil {
 		return nil, err
 	}
 	attachments := []Attachment{inner}
 	for _, i := range h.config.Interfaces {
-		a, err := attachXDP(h.dir, "headend", h.program, i.Name, i.Mode)
+		a, err := attachXDP(h.dir, "headend", h.programs[i.Side], i.Name, i.Mode)
 		if err != nil {
 			return attachments, err
 		}
+		a.Side = i.Side
 		attachments = append(attachments, a)
 	}
 	for _, name := range h.config.Local {

@@ -31,9 +31,12 @@ type LocalSID struct {
 type HostConfig struct {
 	Secret         flow.Secret
 	Block          srv6.Block     // SIDs of the domain
+	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []LocalSID     // at most 16
-	Source         netip.Addr     // of the outer header of strays; the zero value if no SID has a backup
+	Source         netip.Addr     // of the outer header of strays and SYN-ACKs; the zero value if there are none
+	Learners       []netip.Prefix // at most 4: of the edges' End.LEARN SIDs, by whose edges SYN-ACKs go
+	HMAC           HMACRule       // the keys come by SetHMACKeys
 	TunnelMTU      int            // bytes of the largest packet of a client that fits the SR domain behind the outer header
 	Refusal        time.Duration  // how long a refused SYN stays refused
 	Cgroup         string         // whose sockets count as busy
@@ -42,8 +45,9 @@ type HostConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c HostConfig) Equal(o HostConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
-		c.Source == o.Source &&
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) && c.Source == o.Source &&
+		slices.Equal(c.Learners, o.Learners) && c.HMAC == o.HMAC &&
 		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
 		slices.Equal(c.Interfaces, o.Interfaces)
 }
@@ -54,12 +58,13 @@ type Host struct {
 	config   HostConfig
 	programs map[string]*ebpf.Program
 	quic     map[ServiceKey]bool
+	hmacKeys map[uint32]hmacKey // by id
 }
 
-// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, QUIC flows, and
-// what SR_dyn has learnt.
+// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, QUIC flows, who sent
+// SYNs, and what SR_dyn has learnt.
 var hostState = []string{
-	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments", "quic_flows",
+	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments", "quic_flows", "askers",
 }
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
@@ -108,6 +113,12 @@ func (h *Host) spec() (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := spec.Variables["learners"].Set(infrastructureOf(h.config.Learners)); err != nil {
+		return nil, err
+	}
+	if err := setHMACRule(spec, h.config.HMAC); err != nil {
+		return nil, err
+	}
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return nil, err
 	}
@@ -128,6 +139,7 @@ func (c HostConfig) settings() (hostSettings, error) {
 	s := hostSettings{
 		Secret:         secretOf(c.Secret),
 		Block:          prefixOf(c.Block.Prefix()),
+		Locators:       locatorsOf(c.Locators),
 		Infrastructure: infrastructureOf(c.Infrastructure),
 		Source:         optionalAddress(c.Source),
 		NetnsCookie:    cookie,
@@ -258,6 +270,8 @@ func (h *Host) Signals(index uint32) (HostSignals, error) {
 	return sumPerCPU(h.maps["signals"], index, func(total *HostSignals, v HostSignals) {
 		total.Resets += v.Resets
 		total.Established += v.Established
+		total.ByEdge += v.ByEdge
+		total.NotRouted += v.NotRouted
 	})
 }
 

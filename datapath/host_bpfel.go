@@ -18,12 +18,16 @@ import (
 const (
 	hostMapAcceptPolicies   = "accept_policies"
 	hostMapAcceptStates     = "accept_states"
+	hostMapAskers           = "askers"
 	hostMapBusy             = "busy"
 	hostMapCaptureScratch   = "capture_scratch"
 	hostMapCaptured         = "captured"
 	hostMapDrops            = "drops"
 	hostMapFibEpoch         = "fib_epoch"
 	hostMapFragments        = "fragments"
+	hostMapHmacKeys         = "hmac_keys"
+	hostMapHmacKnown        = "hmac_known"
+	hostMapHmacScratches    = "hmac_scratches"
 	hostMapNextHops         = "next_hops"
 	hostMapOutcomes         = "outcomes"
 	hostMapPorts            = "ports"
@@ -37,7 +41,9 @@ const (
 	hostProgHostLeave       = "host_leave"
 	hostProgHostSockets     = "host_sockets"
 	hostVarCaptureBytes     = "capture_bytes"
+	hostVarHmacRule         = "hmac_rule"
 	hostVarJiffiesPerSecond = "jiffies_per_second"
+	hostVarLearners         = "learners"
 	hostVarSettings         = "settings"
 )
 
@@ -94,12 +100,16 @@ type hostProgramSpecs struct {
 type hostMapSpecs struct {
 	AcceptPolicies *ebpf.MapSpec `ebpf:"accept_policies"`
 	AcceptStates   *ebpf.MapSpec `ebpf:"accept_states"`
+	Askers         *ebpf.MapSpec `ebpf:"askers"`
 	Busy           *ebpf.MapSpec `ebpf:"busy"`
 	CaptureScratch *ebpf.MapSpec `ebpf:"capture_scratch"`
 	Captured       *ebpf.MapSpec `ebpf:"captured"`
 	Drops          *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch       *ebpf.MapSpec `ebpf:"fib_epoch"`
 	Fragments      *ebpf.MapSpec `ebpf:"fragments"`
+	HmacKeys       *ebpf.MapSpec `ebpf:"hmac_keys"`
+	HmacKnown      *ebpf.MapSpec `ebpf:"hmac_known"`
+	HmacScratches  *ebpf.MapSpec `ebpf:"hmac_scratches"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
@@ -116,7 +126,9 @@ type hostMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type hostVariableSpecs struct {
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
+	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	Learners         *ebpf.VariableSpec `ebpf:"learners"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
 
@@ -142,12 +154,16 @@ func (o *hostObjects) Close() error {
 type hostMaps struct {
 	AcceptPolicies *ebpf.Map `ebpf:"accept_policies"`
 	AcceptStates   *ebpf.Map `ebpf:"accept_states"`
+	Askers         *ebpf.Map `ebpf:"askers"`
 	Busy           *ebpf.Map `ebpf:"busy"`
 	CaptureScratch *ebpf.Map `ebpf:"capture_scratch"`
 	Captured       *ebpf.Map `ebpf:"captured"`
 	Drops          *ebpf.Map `ebpf:"drops"`
 	FibEpoch       *ebpf.Map `ebpf:"fib_epoch"`
 	Fragments      *ebpf.Map `ebpf:"fragments"`
+	HmacKeys       *ebpf.Map `ebpf:"hmac_keys"`
+	HmacKnown      *ebpf.Map `ebpf:"hmac_known"`
+	HmacScratches  *ebpf.Map `ebpf:"hmac_scratches"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Ports          *ebpf.Map `ebpf:"ports"`
@@ -163,12 +179,16 @@ func (m *hostMaps) Close() error {
 	return _HostClose(
 		m.AcceptPolicies,
 		m.AcceptStates,
+		m.Askers,
 		m.Busy,
 		m.CaptureScratch,
 		m.Captured,
 		m.Drops,
 		m.FibEpoch,
 		m.Fragments,
+		m.HmacKeys,
+		m.HmacKnown,
+		m.HmacScratches,
 		m.NextHops,
 		m.Outcomes,
 		m.Ports,
@@ -186,7 +206,9 @@ func (m *hostMaps) Close() error {
 // It can be passed to loadHostObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hostVariables struct {
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
+	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
+	Learners         *ebpf.Variable `ebpf:"learners"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }
 

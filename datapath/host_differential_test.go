@@ -27,6 +27,8 @@ var hostServices = []struct {
 	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, accept.Policy{Kind: accept.Average, Cores: 2}, 7},
 	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, 2},
 	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8083, Protocol: 6}, accept.Policy{Kind: accept.Always, Reported: true}, accept.Full},
+	{ServiceKey{VIP: hostVIPv6, Port: 8084, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, accept.Full},
 	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
 	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17}, accept.Policy{Kind: accept.Always}, 0}, // without a server
 }
@@ -56,10 +58,11 @@ func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
 }
 
-func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) twoHosts {
+func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, changes ...func(*HostConfig)) twoHosts {
 	config := hostConfig(t)
 	config.Refusal = time.Hour // the model's clock stands still
 	config.Source = netip.MustParseAddr("fd00:5e::51")
+	config.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e::e0/124")} // the one that sends SYNs
 	backup := netip.MustParseAddr("fcbb:bb00:2::")
 	config.SIDs = append(config.SIDs,
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d400::/64"), Behavior: srv6.EndDT4},
@@ -68,6 +71,9 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c4::/48"), Behavior: srv6.EndDT4COND, Backup: backup},
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c6::/48"), Behavior: srv6.EndDT6COND, Backup: backup},
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c46::/48"), Behavior: srv6.EndDT46COND, Backup: backup})
+	for _, change := range changes {
+		change(&config)
+	}
 	program, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
@@ -75,9 +81,12 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 	model := &forward.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Block:          config.Block,
+		Locators:       config.Locators,
 		Infrastructure: config.Infrastructure,
 		Secret:         config.Secret,
 		Source:         config.Source,
+		Learners:       config.Learners,
+		Routed:         func(edge netip.Addr) bool { return edge == learningEdge },
 		Services:       map[forward.ServiceKey]*forward.HostService{},
 		Sockets:        func(tuple flow.Tuple) forward.Socket { return sockets[tuple] },
 		NextHop:        w.modelNextHop,
@@ -116,9 +125,13 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket) 
 func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
 	world := packetgen.World{
 		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
+		Locators:       config.Locators,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
 		Connections:    connections,
 		ConnectionIDs:  connectionIDs(t),
+	}
+	if config.HMAC != HMACNone {
+		world.HMACKeys = hmacKeysOnWire(t)
 	}
 	for _, s := range config.SIDs {
 		if s.Behavior == srv6.EndOFFER {

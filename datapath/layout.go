@@ -16,6 +16,7 @@ const (
 	chainMax          = 6    // CHAIN_MAX
 	servicesMax       = 1024 // SERVICES_MAX
 	infrastructureMax = 4    // INFRASTRUCTURE_PREFIXES
+	locatorsMax       = 4    // LOCATORS_MAX
 	sidsMax           = 16   // SIDS_MAX
 	trafficBlockSize  = 256  // TRAFFIC_BLOCK
 	nextHopSIDs       = 4096 // NEXT_HOP_SIDS
@@ -32,6 +33,7 @@ type prefix struct {
 type edgeSettings struct {
 	Secret         [16]byte
 	Block          prefix
+	Locators       [locatorsMax]prefix
 	Infrastructure [infrastructureMax]prefix
 	Source         address
 	Shadow         address
@@ -66,6 +68,7 @@ type chain struct {
 type hostSettings struct {
 	Secret         [16]byte
 	Block          prefix
+	Locators       [locatorsMax]prefix
 	Infrastructure [infrastructureMax]prefix
 	SIDs           [sidsMax]localSID
 	Source         address
@@ -85,6 +88,12 @@ type limit struct {
 type newConnections struct {
 	Limit limit
 	Due   uint64
+}
+
+// Openings are SYNs to a service that has a limit.
+type Openings struct {
+	Taken   uint64
+	Refused uint64
 }
 
 // limitOf returns the bucket of a rate per second, which fills up to burst.
@@ -176,10 +185,24 @@ type HostTraffic struct {
 	PassedOn Traffic
 }
 
+// flowCacheSettings is struct flow_cache_settings.
+type flowCacheSettings struct {
+	SID       address
+	Sets      uint32
+	RestShift uint32
+}
+
+// flowSet is four words of the flow cache: 32 bits of the flow hash, 16 of the backend's id, 16 of the time.
+type flowSet struct {
+	Ways [flowWays]uint64
+}
+
 // HostSignals counts what clients of a service met with on a host.
 type HostSignals struct {
 	Resets      uint64 // RSTs that left
 	Established uint64 // connections that were opened as a whole
+	ByEdge      uint64 // SYN-ACKs that went by way of the edge that asked for them
+	NotRouted   uint64 // SYN-ACKs that an edge asked for to which there is no route
 }
 
 func addressOf(a netip.Addr) address { return a.As16() }
@@ -207,6 +230,14 @@ func maskOf(bits int) address {
 }
 
 func infrastructureOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
+	for i, p := range prefixes {
+		out[i] = prefixOf(p)
+	}
+	return out
+}
+
+// locatorsOf returns the table of further prefixes of SIDs.
+func locatorsOf(prefixes []netip.Prefix) (out [locatorsMax]prefix) {
 	for i, p := range prefixes {
 		out[i] = prefixOf(p)
 	}

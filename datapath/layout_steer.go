@@ -20,12 +20,16 @@ const (
 )
 
 type headendSettings struct {
-	Secret        [16]byte
-	Source        address
-	LoopAddresses [12]byte
-	LoopInner     uint32
-	LoopOuter     uint32
-	Reserved      uint32
+	Secret         [16]byte
+	Block          prefix
+	Locators       [locatorsMax]prefix
+	Infrastructure [infrastructureMax]prefix
+	Source         address
+	LoopAddresses  [12]byte
+	LoopInner      uint32
+	LoopOuter      uint32
+	Side           uint8
+	Reserved       [3]uint8
 }
 
 type match struct {
@@ -73,6 +77,8 @@ type policyTraffic struct {
 }
 
 type mergeSettings struct {
+	Block          prefix
+	Locators       [locatorsMax]prefix
 	Infrastructure [infrastructureMax]prefix
 	SIDs           [mergeSIDs]mergeSID
 }

@@ -34,7 +34,11 @@ func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
 	must(t, err)
 	merge, err := loadMerge()
 	must(t, err)
-	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "steer": headend, "merge": merge}
+	stray, err := loadStray()
+	must(t, err)
+	vrf, err := loadVrf()
+	must(t, err)
+	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "steer": headend, "merge": merge, "stray": stray, "vrf": vrf}
 }
 
 // twins are the structures of layout.go, and the C ones that they stand for, in the objects that have them.
@@ -51,11 +55,15 @@ var twins = []struct {
 	{chain{}, "chain", "edge"},
 	{localSID{}, "local_sid", "host"},
 	{trafficBlock{}, "traffic_block", "edge"},
+	{flowCacheSettings{}, "flow_cache_settings", "edge"},
+	{flowSet{}, "flow_set", "edge"},
 	{newConnections{}, "new_connections", "edge"},
+	{Openings{}, "openings", "edge"},
 	{limit{}, "limit", "edge"},
 	{aesTables{}, "aes_tables", "edge"},
 	{aesKey{}, "aes_key", "edge"},
 	{quicConfig{}, "quic_config", "edge"},
+	{hmacKey{}, "hmac_key", "edge host"},
 	{quicServer{}, "quic_server", "edge"},
 	{acceptPolicy{}, "accept_policy", "host"},
 	{acceptState{}, "accept_state", "host"},
@@ -80,6 +88,11 @@ var twins = []struct {
 	{recoverySlot{}, "recovery_slot", "merge"},
 	{orderNote{}, "order_note", "merge"},
 	{instanceCounters{}, "instance_counters", "merge"},
+	{straySettings{}, "stray_settings", "stray"},
+	{strayVRF{}, "stray_vrf", "stray vrf"},
+	{StrayTraffic{}, "stray_traffic", "stray vrf"},
+	{straySIDKey{}, "stray_sid_key", "stray"},
+	{straySID{}, "stray_sid", "stray"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.
@@ -174,9 +187,10 @@ func TestEveryStructHasATwin(t *testing.T) {
 // TestLimits compares the constants with the sizes of the maps and arrays, and with what other packages assume.
 func TestLimits(t *testing.T) {
 	all := specs(t)
-	var ids, prefixes, sids, block *btf.Array
+	var ids, prefixes, locators, sids, block *btf.Array
 	must(t, fieldOf(all["edge"], "chain", "ids", &ids))
 	must(t, fieldOf(all["host"], "infrastructure", "prefixes", &prefixes))
+	must(t, fieldOf(all["host"], "locators", "prefixes", &locators))
 	must(t, fieldOf(all["host"], "host_settings", "sids", &sids))
 	must(t, fieldOf(all["edge"], "traffic_block", "backends", &block))
 	for _, test := range []struct {
@@ -187,6 +201,7 @@ func TestLimits(t *testing.T) {
 		{"ids of a chain in package pool", pool.MaxChain, chainMax},
 		{"ids in a carrier", srv6.MaxCarrierCSIDs, chainMax},
 		{"infrastructure prefixes", infrastructureMax, int(prefixes.Nelems)},
+		{"locators", locatorsMax, int(locators.Nelems)},
 		{"SIDs of a host", sidsMax, int(sids.Nelems)},
 		{"backends in a block of counters", trafficBlockSize, int(block.Nelems)},
 		{"services", MaxServices, int(all["edge"].Maps["tables"].MaxEntries)},

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/replicate"
+	"sextant/srv6"
 )
 
 // MergeInterface is an interface that the merge program is attached to.
@@ -27,6 +28,8 @@ type MergeSID struct {
 
 // MergeConfig is what is compiled into the merge programs: a change loads them anew.
 type MergeConfig struct {
+	Block          srv6.Block     // of the domain's SIDs; the zero value: only this node's own are guarded
+	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []MergeSID     // at most 16
 	Interfaces     []MergeInterface
@@ -34,7 +37,8 @@ type MergeConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c MergeConfig) Equal(o MergeConfig) bool {
-	return slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Interfaces, o.Interfaces)
+	return c.Block == o.Block && slices.Equal(c.Locators, o.Locators) && slices.Equal(c.Infrastructure, o.Infrastructure) &&
+		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // Limits of the merge program.
@@ -78,24 +82,33 @@ func OpenMerge(dir string, config MergeConfig) (*Merge, error) {
 }
 
 func (m *Merge) open() error {
-	spec, err := loadMerge()
-	if err != nil {
-		return err
-	}
 	m.sids = slices.SortedStableFunc(slices.Values(m.config.SIDs), func(a, b MergeSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
-	settings, err := m.settings()
+	spec, err := m.spec()
 	if err != nil {
-		return err
-	}
-	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return err
 	}
 	m.programs, err = m.load(spec, mergeState...)
 	return err
 }
 
+// spec is the object with this egress's settings.
+func (m *Merge) spec() (*ebpf.CollectionSpec, error) {
+	spec, err := loadMerge()
+	if err != nil {
+		return nil, err
+	}
+	settings, err := m.settings()
+	if err != nil {
+		return nil, err
+	}
+	return spec, spec.Variables["settings"].Set(settings)
+}
+
 func (m *Merge) settings() (mergeSettings, error) {
-	s := mergeSettings{Infrastructure: infrastructureOf(m.config.Infrastructure)}
+	s := mergeSettings{
+		Block: prefixOf(m.config.Block.Prefix()), Locators: locatorsOf(m.config.Locators),
+		Infrastructure: infrastructureOf(m.config.Infrastructure),
+	}
 	if len(m.sids) > mergeSIDs {
 		return s, fmt.Errorf("the node has %d SIDs with End.MERGE; at most %d can be used", len(m.sids), mergeSIDs)
 	}

@@ -33,13 +33,14 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 	t.Helper()
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}
 	program, err := OpenMerge(w.dir, MergeConfig{
-		Infrastructure: infrastructure, SIDs: []MergeSID{{Prefix: mergeSID1}, {Prefix: mergeSID2}}, Interfaces: []MergeInterface{{Name: "near"}},
+		Block: block(t), Locators: testLocators, Infrastructure: infrastructure, SIDs: []MergeSID{{Prefix: mergeSID1}, {Prefix: mergeSID2}}, Interfaces: []MergeInterface{{Name: "near"}},
 	})
 	must(t, err)
 	t.Cleanup(program.Close)
 	model := &forward.Merge{
-		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, SIDs: []netip.Prefix{mergeSID1, mergeSID2}, Infrastructure: infrastructure,
-		Members: map[forward.Member]*replicate.Recovery{},
+		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, SIDs: []netip.Prefix{mergeSID1, mergeSID2}, Block: block(t), Locators: testLocators,
+		Infrastructure: infrastructure,
+		Members:        map[forward.Member]*replicate.Recovery{},
 	}
 	for i, instance := range mergeInstances {
 		must(t, program.SetInstance(uint32(i), instance))
@@ -130,7 +131,7 @@ func TestMergeAgreesWithModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	senders := []*sender{newSender(t, random, steer.TLV, mergeInstances[0]), newSender(t, random, steer.SID, mergeInstances[1])}
 	generator := packetgen.New(5, packetgen.World{
-		Block: netip.MustParsePrefix("fcbb::/16"), Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
+		Block: netip.MustParsePrefix("fcbb::/16"), Locators: testLocators, Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
 		Decapsulating: []netip.Prefix{netip.PrefixFrom(mergeSID1.Addr(), 128), netip.PrefixFrom(mergeSID2.Addr(), 128)},
 	})
 	run := newRunner(merges.program.programs["merge"], w.near)
@@ -140,6 +141,8 @@ func TestMergeAgreesWithModel(t *testing.T) {
 		switch which := random.IntN(10); {
 		case which == 0:
 			frame = generator.NextHost()
+		case which == 1 && i%4 == 0:
+			frame = generator.Next() // for nobody here
 		default:
 			frame = senders[which%2].next()
 		}

@@ -74,7 +74,7 @@ func (s subject) counts(t testing.TB) map[string]uint64 {
 
 // verdicts are what the program returns with an outcome; with all others it drops.
 var verdicts = map[string]uint32{
-	"passed": xdpPass, "handed": xdpPass, "taken": xdpPass, "hop_limit": xdpPass, "translated": xdpPass,
+	"passed": xdpPass, "handed": xdpPass, "taken": xdpPass, "hop_limit": xdpPass, "translated": xdpPass, "learned": xdpPass,
 	"echoed": xdpTransmit, "too_big_answered": xdpTransmit, "transmitted": xdpTransmit, "redirected": xdpRedirect,
 }
 
@@ -141,11 +141,12 @@ func (s subject) check(t testing.TB, test packettest.Case) {
 const tableBuckets = 64
 
 // tableEdge is an edge with the services of the shared tables, with a program for each side.
-func tableEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
+func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
-	e, err := OpenEdge(w.dir, EdgeConfig{
+	config := EdgeConfig{
 		Secret:         testSecret,
 		Block:          block(t),
+		Locators:       testLocators,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 		Source:         packettest.EdgeAddr,
 		Buckets:        tableBuckets,
@@ -155,7 +156,11 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation) *Edge {
 		LastOffer:      0xe046,
 		TooBigRate:     1e9, // each is answered
 		Interfaces:     []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
-	})
+	}
+	for _, change := range changes {
+		change(&config)
+	}
+	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(e.Close)
 	for i, key := range []ServiceKey{
@@ -211,7 +216,7 @@ const (
 )
 
 // tableHost is the host of the shared tables: its web services have enough to do.
-func tableHost(t testing.TB, w *world) (*Host, subject) {
+func tableHost(t testing.TB, w *world, changes ...func(*HostConfig)) (*Host, subject) {
 	t.Helper()
 	config := hostConfig(t)
 	config.Infrastructure = []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
@@ -225,6 +230,9 @@ func tableHost(t testing.TB, w *world) (*Host, subject) {
 		{Prefix: netip.PrefixFrom(packettest.CondSID, 48), Behavior: srv6.EndDT46COND, Backup: packettest.ShadowSID},
 	}
 	config.Source = packettest.HostAddr
+	for _, change := range changes {
+		change(&config)
+	}
 	h, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(h.Close)

@@ -19,11 +19,15 @@ import (
 type Snapshot struct {
 	collection                                    // the pinned maps, and the programs behind the links
 	attach     map[string]func(path string) error // again, by the link's file name
+	xdp        map[int]*ebpf.Program              // by the index of the interface
 }
 
 // TakeSnapshot holds what is pinned in the instance's directory; nothing, if that does not exist.
 func TakeSnapshot(dir string) (*Snapshot, error) {
-	s := &Snapshot{collection: collection{dir: dir, maps: map[string]*ebpf.Map{}}, attach: map[string]func(string) error{}}
+	s := &Snapshot{
+		collection: collection{dir: dir, maps: map[string]*ebpf.Map{}},
+		attach:     map[string]func(string) error{}, xdp: map[int]*ebpf.Program{},
+	}
 	pins, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look at what runs: %w", err)
@@ -71,6 +75,7 @@ func (s *Snapshot) holdLink(name, path string) error {
 	case info.XDP() != nil && info.XDP().Ifindex != 0:
 		index := int(info.XDP().Ifindex)
 		mode := modeOf(index)
+		s.xdp[index] = program
 		s.attach[name] = func(path string) error {
 			if updateXDP(path, program, index, mode) != Auto {
 				return nil

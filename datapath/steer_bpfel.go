@@ -30,6 +30,7 @@ const (
 	steerMapSteering         = "steering"
 	steerProgHeadend         = "headend"
 	steerProgHeadendDivert   = "headend_divert"
+	steerVarHmacRule         = "hmac_rule"
 	steerVarJiffiesPerSecond = "jiffies_per_second"
 	steerVarRuleType         = "rule_type"
 	steerVarSettings         = "settings"
@@ -104,6 +105,7 @@ type steerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerVariableSpecs struct {
+	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.VariableSpec `ebpf:"rule_type"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
@@ -165,6 +167,7 @@ func (m *steerMaps) Close() error {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerVariables struct {
+	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.Variable `ebpf:"rule_type"`
 	Settings         *ebpf.Variable `ebpf:"settings"`

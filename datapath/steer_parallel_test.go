@@ -43,14 +43,14 @@ func (w *world) onTwoCPUs(t *testing.T, f func(worker int)) {
 func TestTwoCPUsNumberOneFlow(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
-	ends := newTwoHeadends(t, w)
+	ends := newTwoHeadends(t, w, Internal)
 	frame := packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t, packettest.Packet{
 		Src: netip.MustParseAddr("2001:db8:c1::7"), Dst: netip.MustParseAddr("2001:db8:80::80"), SrcPort: 4000, DstPort: 80, Flags: "A",
 	}.Bytes(t))
 	const each = 20_000
 	var numbers [2][]uint64
 	w.onTwoCPUs(t, func(worker int) {
-		run := newRunner(ends.program.program, w.near)
+		run := newRunner(ends.program.programs[Internal], w.near)
 		for range each {
 			verdict, after := run.run(t, frame)
 			if verdict != xdpRedirect {

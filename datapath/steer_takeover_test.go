@@ -118,7 +118,7 @@ func TestInstanceRefused(t *testing.T) {
 func TestCopiesSurviveTheTable(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
-	h := newTwoHeadends(t, w).program
+	h := newTwoHeadends(t, w, Internal).program
 	lists := func(segments ...string) (all []steer.List) {
 		for _, s := range segments {
 			all = append(all, steer.List{Segments: []netip.Addr{netip.MustParseAddr(s)}, Reduced: true})
@@ -138,7 +138,7 @@ func TestCopiesSurviveTheTable(t *testing.T) {
 	all, web := steer.Rule{Policy: "all"}, steer.Rule{Policy: "web", Match: steer.Match{Protocol: 6}}
 	other := policy("web", 9, "fcbb:bb00:1::", "fcbb:bb00:1:1::")
 	frame := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1).octets
-	arrival, inside := newRunner(h.program, w.near), newRunner(h.program, h.loop.inner)
+	arrival, inside := newRunner(h.programs[Internal], w.near), newRunner(h.programs[Internal], h.loop.inner)
 	for _, test := range []struct {
 		name    string
 		replace func()

@@ -22,3 +22,13 @@ var Churn []byte
 //
 //go:embed protection.yaml
 var Protection []byte
+
+// Soak is a lab of a client, a router, an edge and four servers, for churn that goes on for long.
+//
+//go:embed soak.yaml
+var Soak []byte
+
+// Protect is a lab of four ways of three links between two routers, the first of which protects traffic.
+//
+//go:embed protect.yaml
+var Protect []byte

@@ -26,6 +26,7 @@ type Edge struct {
 	// as no program would run there.
 	Sides          map[uint32]Side
 	Block          srv6.Block
+	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources that may send SRv6
 
 	Services map[ServiceKey]uint32   // numbers of the services, for Chains
@@ -40,8 +41,9 @@ type Edge struct {
 	Chains func(service, bucket uint32) pool.Chain
 
 	Encapsulation Encapsulation
-	Source        netip.Addr // of the outer packets
-	HopLimit      uint8      // of the outer packets
+	HMAC          *srv6.HMACKey // signs each SRH; nil: none does
+	Source        netip.Addr    // of the outer packets
+	HopLimit      uint8         // of the outer packets
 	// SID returns the segment of a backend, the zero Addr for an unknown one. With
 	// EncapsulationCarrier the id is the segment, and SID is not asked.
 	SID func(id uint16) netip.Addr
@@ -53,6 +55,8 @@ type Edge struct {
 	// a backend's SID with which they go on.
 	Shadow    netip.Addr
 	LastOffer srv6.CSID
+
+	Learning *Learning // the flow cache; nil: none
 
 	fragments fragments // first ones that were forwarded
 }
@@ -79,6 +83,9 @@ func (e *Edge) Process(ingress uint32, data []byte) Result {
 	if at == insideDomain && p.ipv6 && p.dst == e.Shadow {
 		return e.endShadow(r, &f, &p, ingress)
 	}
+	if at == insideDomain && p.ipv6 && e.Learning != nil && p.dst == e.Learning.SID {
+		return e.endLearn(r, &f, &p)
+	}
 	if at == insideDomain && p.dst == e.Source && p.protocol == protocolICMPv6 {
 		if translated, ok := e.translateTooBig(r, &f, &p); ok {
 			return translated
@@ -100,37 +107,11 @@ func (e *Edge) parseHeader(p *packet, side Side) (place, Reason) {
 	if reason := p.parseHeader(len(p.data)); reason != ReasonNone {
 		return insideDomain, reason
 	}
-	if p.ipv6 && e.guards(side, p.src) {
-		return outsideDomain, e.guard(p)
+	border := border{e.Block, e.Locators, e.Infrastructure}
+	if p.ipv6 && border.isOutside(side, p.src) {
+		return outsideDomain, border.judge(p)
 	}
 	return insideDomain, ReasonNone
-}
-
-// guards reports whether an IPv6 source counts as outside of the SR domain.
-func (e *Edge) guards(side Side, src netip.Addr) bool {
-	return side == External || side == Mixed && !containsAddr(e.Infrastructure, src)
-}
-
-// guard refuses addresses that only the SR domain may use (RFC 8754 section 5.1).
-// The SRH is refused where the extension headers are walked over.
-func (e *Edge) guard(p *packet) Reason {
-	switch {
-	case e.Block.Contains(p.dst):
-		return ReasonSRv6FromOutside
-	case e.Block.Contains(p.src), containsAddr(e.Infrastructure, p.src):
-		return ReasonSpoofedSource
-	}
-	return ReasonNone
-}
-
-// containsAddr reports whether one of the prefixes contains the address.
-func containsAddr(prefixes []netip.Prefix, addr netip.Addr) bool {
-	for _, prefix := range prefixes {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
 }
 
 // service finds the packet's service, and notes it and the flow in the result.
@@ -179,11 +160,12 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() && !e.NewConnections(service) {
 		return r.drop(ReasonNewConnections)
 	}
-	r.Chain = e.offered(service, e.Chains(service, r.Bucket), p)
+	r.Chain = e.offered(service, e.cached(&r, e.Chains(service, r.Bucket), p), p)
 	path, ok := e.path(r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
+	path.source = e.outerSource(p)
 	hop := e.nextHop(&r, &path)
 	if hop.Status != NextHopNoRoute && hop.MTU > 0 && path.headerLength()+p.end-p.start > hop.MTU {
 		return e.tooBig(r, f, p, ingress, hop.MTU-path.headerLength())

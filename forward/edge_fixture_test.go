@@ -68,6 +68,7 @@ func newEdge(t testing.TB, chain pool.Chain, egress uint32) *forward.Edge {
 	return &forward.Edge{
 		Sides:          map[uint32]forward.Side{external: forward.External, internal: forward.Internal, mixed: forward.Mixed},
 		Block:          mustBlock(t),
+		Locators:       []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 		Services: map[forward.ServiceKey]uint32{
 			{Addr: vip4, Port: 80, Protocol: 6}:  webV4,

@@ -20,7 +20,7 @@ func TestEgress(t *testing.T) {
 					wire.Padding = []byte("padding")
 					frame := wire.Frame(t, packet.Bytes(t))
 					before := bytes.Clone(frame)
-					got := newHost(internal).Egress(frame)
+					got := newHost(internal).Egress(frame, false)
 					packet.TCPOptions = test.After
 					wantFrame(t, got, wire.Frame(t, packet.Bytes(t)))
 					wantFrame(t, frame, before)
@@ -61,15 +61,15 @@ func TestEgressLeft(t *testing.T) {
 	}
 	for name, frame := range cases {
 		t.Run(name, func(t *testing.T) {
-			wantFrame(t, newHost(internal).Egress(frame), bytes.Clone(frame))
+			wantFrame(t, newHost(internal).Egress(frame, false), bytes.Clone(frame))
 		})
 	}
 	for n := range len(whole) {
-		wantFrame(t, newHost(internal).Egress(whole[:n]), bytes.Clone(whole[:n]))
+		wantFrame(t, newHost(internal).Egress(whole[:n], false), bytes.Clone(whole[:n]))
 	}
 	host := newHost(internal)
 	for _, service := range host.Services {
 		service.MSS = 0
 	}
-	wantFrame(t, host.Egress(whole), whole)
+	wantFrame(t, host.Egress(whole, false), whole)
 }

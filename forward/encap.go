@@ -25,6 +25,8 @@ type path struct {
 	destination netip.Addr   // the first segment, or the carrier of all
 	list        []netip.Addr // segments of the SRH in the order of travel; none: no SRH
 	left        int          // segments left
+	source      netip.Addr   // of the outer packet; the zero value: that of the edge
+	signed      bool         // the SRH has an HMAC TLV
 }
 
 // path returns the segments of the backends ids. It is false if there is no
@@ -43,8 +45,8 @@ func (e *Edge) path(ids []uint16) (path, bool) {
 			return path{}, false
 		}
 	}
-	p := path{destination: sids[0], list: sids, left: len(sids) - 1}
-	if e.Encapsulation == EncapsulationSRHReduced {
+	p := path{destination: sids[0], list: sids, left: len(sids) - 1, signed: e.HMAC != nil}
+	if e.Encapsulation == EncapsulationSRHReduced && !(p.signed && len(sids) == 1) {
 		p.list = sids[1:]
 	}
 	return p, true
@@ -66,7 +68,11 @@ func (p *path) srhLength() int {
 	if len(p.list) == 0 {
 		return 0
 	}
-	return srhFixedLength + segmentLength*len(p.list)
+	length := srhFixedLength + segmentLength*len(p.list)
+	if p.signed {
+		length += hmacTLVBytes
+	}
+	return length
 }
 
 // headerLength returns the length of all that is put before the inner packet.
@@ -83,15 +89,26 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32, ho
 	if len(path.list) > 0 {
 		next = protocolRouting
 	}
-	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(inner.trafficClass)<<20|label)
-	b = binary.BigEndian.AppendUint16(b, uint16(path.srhLength()+inner.end-inner.start))
-	b = append(b, next, hopLimit)
-	b = appendAddr(b, e.Source)
-	b = appendAddr(b, path.destination)
+	source := path.source
+	if !source.IsValid() {
+		source = e.Source
+	}
+	b = appendIPv6(b, inner.trafficClass, label, path.srhLength()+inner.end-inner.start, next, hopLimit, source, path.destination)
 	if len(path.list) == 0 {
 		return b
 	}
-	return appendSRH(b, protocol, path.list, path.left)
+	b = appendSRH(b, protocol, path.list, path.left)
+	if path.signed {
+		b = e.appendHMAC(b, e.outerSource(inner), path)
+	}
+	return b
+}
+
+func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src, dst netip.Addr) []byte {
+	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(class)<<20|label)
+	b = binary.BigEndian.AppendUint16(b, uint16(payload))
+	b = append(b, next, hopLimit)
+	return appendAddr(appendAddr(b, src), dst)
 }
 
 // appendSRH appends a segment routing header with the segments given in the order

@@ -5,17 +5,21 @@ import (
 	"slices"
 
 	"sextant/flow"
+	"sextant/srv6"
 	"sextant/steer"
 )
 
 // Headend is a node where SR policies choose traffic: its table, and the questions it asks the world. It remembers what it numbered, so
 // that packets are processed one at a time.
 type Headend struct {
-	// Interfaces holds those of the head-end, by index; on others it can't send.
-	Interfaces map[uint32]struct{}
-	Table      steer.Table
-	Secret     flow.Secret // of the flow hash
-	HopLimit   uint8       // of answers
+	// Sides holds the head-end's interfaces, by index; on others it can't send.
+	Sides          map[uint32]Side
+	Block          srv6.Block
+	Locators       []netip.Prefix // where SIDs are besides the block
+	Infrastructure []netip.Prefix // sources that may send SRv6
+	Table          steer.Table
+	Secret         flow.Secret // of the flow hash
+	HopLimit       uint8       // of answers
 	// LoopLink are the Ethernet addresses with which the kernel gets a copy that only it can send.
 	LoopLink [2 * 6]byte
 	// NextHop asks routing for the way to dst, as for an [Edge].
@@ -36,7 +40,7 @@ type Steering struct {
 
 // Process decides about a frame that came in by an interface. Timestamp is the time: TAI in microseconds, the low 32 bits.
 func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steering {
-	f, p, reason := parseForSteering(data)
+	f, p, reason := h.parse(h.Sides[ingress], data)
 	var r Result
 	switch {
 	case reason != ReasonNone:
@@ -56,8 +60,8 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 	return s.act(Steering{Entry: entry})
 }
 
-// parseForSteering parses as much of a frame as rules look at; p is nil if it is not an IP packet.
-func parseForSteering(data []byte) (f frame, p *packet, reason Reason) {
+// parse parses as much of a frame as rules look at, and guards the domain on the way; p is nil if it is not an IP packet.
+func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reason) {
 	if f, reason = parseFrame(data); reason != ReasonNone {
 		return f, nil, reason
 	}
@@ -69,7 +73,14 @@ func parseForSteering(data []byte) (f frame, p *packet, reason Reason) {
 		return f, nil, reason
 	}
 	if p.ipv6 {
-		if reason := p.walkExtensions(insideDomain); reason != ReasonNone {
+		at, border := insideDomain, border{h.Block, h.Locators, h.Infrastructure}
+		if border.isOutside(side, p.src) {
+			at, reason = outsideDomain, border.judge(p)
+		}
+		if reason == ReasonNone {
+			reason = p.walkExtensions(at)
+		}
+		if reason != ReasonNone {
 			return f, nil, reason
 		}
 	}
@@ -189,7 +200,7 @@ func (s *steered) choice() uint8 { return uint8(flow.Label(s.result.Hash) % path
 
 // owns reports whether a next hop is reached by an interface on which the head-end sends itself.
 func (s *steered) owns(hop NextHop) bool {
-	_, own := s.Interfaces[hop.Interface]
+	_, own := s.Sides[hop.Interface]
 	return own
 }
 

@@ -30,7 +30,9 @@ func newHeadend(t testing.TB, egress uint32, action steer.Action, mtu uint16, li
 		t.Fatal(err)
 	}
 	return &forward.Headend{
-		Interfaces: map[uint32]struct{}{external: {}, internal: {}}, Table: table, Secret: mustSecret(t), HopLimit: 64,
+		Sides: map[uint32]forward.Side{external: forward.External, internal: forward.Internal, mixed: forward.Mixed},
+		Block: mustBlock(t), Locators: []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}, Table: table, Secret: mustSecret(t), HopLimit: 64,
 		LoopLink: [12]byte{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2},
 		NextHop: func(netip.Addr, uint8) forward.NextHop {
 			return forward.NextHop{Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC), MTU: 1500}
@@ -178,7 +180,7 @@ func TestMergeTakesTheFirst(t *testing.T) {
 			ip := packet.Bytes(t)
 			recovery := replicate.NewRecovery(replicate.Settings{HistoryLog2: 10, Bits: replicate.BitsSID, Reset: time.Second})
 			m := &forward.Merge{
-				Interfaces: map[uint32]struct{}{internal: {}}, SIDs: []netip.Prefix{sid},
+				Interfaces: map[uint32]struct{}{internal: {}}, Block: mustBlock(t), SIDs: []netip.Prefix{sid},
 				Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 				Members:        map[forward.Member]*replicate.Recovery{{SID: sid, Flow: l.Flow}: recovery},
 			}

@@ -18,10 +18,18 @@ type Host struct {
 	Interfaces     map[uint32]struct{}
 	SIDs           []LocalSID
 	Block          srv6.Block     // SIDs of the domain; the zero value: only its own are guarded
+	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Secret         flow.Secret    // of the flow hash
-	Source         netip.Addr     // of the outer packets of strays
+	HMAC           HMACRule
+	HMACKeys       map[uint32]srv6.HMACKey
+	Source         netip.Addr // of the outer packets of strays
 	Services       map[ServiceKey]*HostService
+
+	// Learners are the prefixes of edges' End.LEARN SIDs: SYN-ACKs go by way of the edge whose SYN came from there. Routed asks
+	// whether there is a route to an edge.
+	Learners []netip.Prefix
+	Routed   func(dst netip.Addr) bool
 
 	// Sockets asks the kernel for the TCP socket of a client's flow.
 	Sockets func(flow.Tuple) Socket
@@ -36,6 +44,7 @@ type Host struct {
 	refused   refusals
 	quicFlows refusals  // taken lately: remembered in the same way
 	fragments fragments // first ones that were taken
+	askers    askers
 }
 
 // LocalSID is a SID of a host: what is sent to an address of the prefix meets the
@@ -88,18 +97,17 @@ func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
 		return r
 	}
 	sid, ok := h.localSID(p.dst)
-	if !ok && !h.Block.Contains(p.dst) {
-		return r.pass(data)
+	if !ok {
+		return r.transit(border{h.Block, h.Locators, h.Infrastructure}, &p)
 	}
 	r.SID = sid.Prefix
-	// Nor to other hosts' SIDs, to which the kernel would forward it (RFC 8754 section 5.1).
 	if !containsAddr(h.Infrastructure, p.src) {
 		return r.drop(ReasonOutsideDomain)
 	}
-	if !ok {
-		return r.pass(data)
-	}
 	if reason := p.walkExtensions(localSID); reason != ReasonNone {
+		return r.drop(reason)
+	}
+	if reason := h.checkHMAC(&p); reason != ReasonNone {
 		return r.drop(reason)
 	}
 	v := visit{host: h, ingress: ingress, now: now, frame: &f, outer: &p, sid: sid}

@@ -43,6 +43,7 @@ func newHost(egress uint32) *forward.Host {
 			{Prefix: netip.PrefixFrom(classicSID, 128), Behavior: srv6.EndOFFER},
 		},
 		Block:          block,
+		Locators:       []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 		Services: map[forward.ServiceKey]*forward.HostService{
 			{Addr: vip4, Port: 80, Protocol: 6}: service,

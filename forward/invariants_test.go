@@ -228,7 +228,7 @@ func TestEgressInvariants(t *testing.T) {
 	for range generatedFrames {
 		frame := generator.Next()
 		before := bytes.Clone(frame)
-		got := host.Egress(frame)
+		got := host.Egress(frame, false)
 		if !bytes.Equal(frame, before) || len(got) != len(frame) || differences(frame, got) > 4 {
 			t.Fatalf("%x left as %x", before, got)
 		}
@@ -258,7 +258,7 @@ func FuzzHost(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind byte, frame []byte) {
 		host := generatedHost(1 + uint32(kind%4))
 		checkHost(t, host, 1+uint32(kind>>2%2), 0, frame)
-		if got := host.Egress(frame); len(got) != len(frame) {
+		if got := host.Egress(frame, false); len(got) != len(frame) {
 			t.Errorf("%x left as %x", frame, got)
 		}
 	})

@@ -27,15 +27,19 @@ var meanings = map[string]string{
 	"no_headroom":    "the driver leaves no room for the outer header in front of the packet",
 	"outside_domain": "a packet to a SID whose source is not in domain.infrastructure",
 	"bad_srh":        "a segment routing header with impossible fields, or a second one",
-	"segments_left":  "a decapsulating SID that is not the last segment",
-	"upper_layer":    "behind the outer headers there is not what the SID decapsulates",
-	"hop_limit":      "the hop limit is used up on the way to the next segment",
-	"ecn":            "congestion was marked outside, and the inner packet can't carry the mark (RFC 6040)",
-	"no_path":        "the SR policy has no valid candidate path; see: sextant protect show",
-	"unknown_flow":   "a numbered packet to End.MERGE of a flow that it was not told of; both ends need the same flow ids",
-	"duplicate":      "another copy of the packet came first; this is what protection costs",
-	"rogue":          "the copy came too late for the egress's history; a larger one tells paths of more different delay apart",
-	"old_epoch":      "numbered by the sender before it was restarted",
+	"hmac_missing":   "a packet to a SID without the HMAC that host.hmac.require wants; does its edge sign, and is every source an edge?",
+	"hmac_key":       "an HMAC of a key that is not among host.hmac.keys; give hosts a new key before edges sign with it",
+	"hmac_wrong": "an HMAC that does not fit: another secret or form under the same id, changed segments, " +
+		"or a destination that is not the current segment",
+	"segments_left": "a decapsulating SID that is not the last segment",
+	"upper_layer":   "behind the outer headers there is not what the SID decapsulates",
+	"hop_limit":     "the hop limit is used up on the way to the next segment",
+	"ecn":           "congestion was marked outside, and the inner packet can't carry the mark (RFC 6040)",
+	"no_path":       "the SR policy has no valid candidate path; see: sextant protect show",
+	"unknown_flow":  "a numbered packet to End.MERGE of a flow that it was not told of; both ends need the same flow ids",
+	"duplicate":     "another copy of the packet came first; this is what protection costs",
+	"rogue":         "the copy came too late for the egress's history; a larger one tells paths of more different delay apart",
+	"old_epoch":     "numbered by the sender before it was restarted",
 }
 
 // Meaning explains the name of a drop reason in a few words; the name itself if it is not known.

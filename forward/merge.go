@@ -13,6 +13,8 @@ type Merge struct {
 	// Interfaces holds those of the node, by index. Frames from another one pass, as no program would run there.
 	Interfaces     map[uint32]struct{}
 	SIDs           []netip.Prefix // with behaviour End.MERGE
+	Block          srv6.Block     // SIDs of the domain; the zero value: only the node's own are guarded
+	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Members        map[Member]*replicate.Recovery
 }
@@ -31,7 +33,7 @@ func (m *Merge) Process(ingress uint32, now time.Duration, data []byte) Result {
 	}
 	sid, ok := m.sid(p.dst)
 	if !ok {
-		return r.pass(data)
+		return r.transit(border{m.Block, m.Locators, m.Infrastructure}, &p)
 	}
 	r.SID = sid
 	if !containsAddr(m.Infrastructure, p.src) {
@@ -67,6 +69,7 @@ func (m *Merge) merge(r Result, v *visit, now time.Duration) Result {
 		return r.drop(reason)
 	}
 	if number, numbered := v.outer.number(r.SID); numbered {
+		r.Number = &number
 		if reason := m.eliminate(number, r.SID, now); reason != ReasonNone {
 			return r.drop(reason)
 		}

@@ -73,7 +73,11 @@ func (v *visit) offer(r Result) Result {
 	if service == nil {
 		return v.take(r, &inner, 0)
 	}
-	return v.take(r, &inner, service.MSS)
+	taken := v.take(r, &inner, service.MSS)
+	if taken.Taken && len(v.host.Learners) > 0 && inner.protocol == protocolTCP && inner.transport.opens() {
+		v.ask(&taken)
+	}
+	return taken
 }
 
 // consider decides about the offer.

@@ -84,6 +84,12 @@ const (
 	// ReasonBadSRH: a segment routing header that contradicts itself, or a
 	// second one.
 	ReasonBadSRH
+	// ReasonHMACMissing: no HMAC TLV where one has to be.
+	ReasonHMACMissing
+	// ReasonHMACKey: an HMAC of a key that is not known.
+	ReasonHMACKey
+	// ReasonHMACWrong: an HMAC that does not fit the source, the segments and the key, or a destination that is not the current segment.
+	ReasonHMACWrong
 	// ReasonSegmentsLeft: a decapsulating SID which is not the last segment.
 	ReasonSegmentsLeft
 	// ReasonUpperLayer: nothing that the SID's behaviour can decapsulate.
@@ -127,6 +133,9 @@ var reasonNames = [...]string{
 	ReasonPacketTooBig:         "packet_too_big",
 	ReasonOutsideDomain:        "outside_domain",
 	ReasonBadSRH:               "bad_srh",
+	ReasonHMACMissing:          "hmac_missing",
+	ReasonHMACKey:              "hmac_key",
+	ReasonHMACWrong:            "hmac_wrong",
 	ReasonSegmentsLeft:         "segments_left",
 	ReasonUpperLayer:           "upper_layer",
 	ReasonHopLimit:             "hop_limit",

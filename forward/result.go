@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"sextant/flow"
+	"sextant/srv6"
 )
 
 // ServiceKey names a service as packets do: by VIP, protocol and port. Port 0
@@ -31,11 +32,14 @@ type Result struct {
 	Bucket  uint32     // edge: bucket of the hash
 	Chain   []uint16   // edge: ids of the backends to which the packet is offered, in order
 
-	Answer Answer // edge: what it says itself, instead of forwarding
+	Cache  CacheEvent // edge: what the flow cache did
+	Answer Answer     // edge: what it says itself, instead of forwarding
 
 	SID   netip.Prefix // host: the local SID that the packet came to
 	Offer Offer        // host: what End.OFFER made of it
 	Taken bool         // host: the inner packet goes to the local stack
+
+	Number *srv6.Redundancy // egress: the number that the packet carries; nil if it has none
 }
 
 // drop ends the packet for the reason given.

@@ -43,9 +43,10 @@ host:
 
 // patient is a namespace of its own, in which this test's thread is, set up so that nothing is wrong.
 type patient struct {
-	t    *testing.T
-	node *config.Node
-	near netlink.Link
+	t        *testing.T
+	node     *config.Node
+	near     netlink.Link
+	headroom bool // is looked at
 }
 
 func newPatient(t *testing.T) *patient {
@@ -150,7 +151,8 @@ func (p *patient) codes() []string {
 	}
 	codes := []string{}
 	for _, f := range doctor.Diagnose(p.node, kernel.Facts(query), "test") {
-		if f.Code != "agent_down" && f.Code != "mtu_headroom" { // no agent runs here, and headroom is worth knowing on all Ethernets
+		// No agent runs here, and headroom is worth knowing on all Ethernets.
+		if f.Code != "agent_down" && (f.Code != "mtu_headroom" || p.headroom) {
 			codes = append(codes, f.Code)
 		}
 	}
@@ -207,6 +209,15 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"MTU", func(*patient) error {
 			return link("near", func(l netlink.Link) error { return netlink.LinkSetMTU(l, 1400) })
 		}, []string{"mtu"}},
+		{"MTU headroom", func(p *patient) error {
+			p.node.Edge.Interfaces[0].Side, p.headroom = config.External, true
+			return nil
+		}, []string{"mtu_headroom"}},
+		{"MTU headroom that a larger domain has", func(p *patient) error {
+			p.node.Edge.Interfaces[0].Side, p.headroom, p.node.Domain.MTU = config.External, true, 1540
+			return errors.Join(link("far", func(l netlink.Link) error { return netlink.LinkSetMTU(l, 1540) }),
+				netlink.RouteReplace(&netlink.Route{Dst: ipNet("fcbb:bb00::/32"), Gw: net.ParseIP("fd00:5e::1"), MTU: 1540}))
+		}, nil},
 		{"path MTU", func(*patient) error {
 			return netlink.RouteReplace(&netlink.Route{Dst: ipNet("fcbb:bb00::/32"), Gw: net.ParseIP("fd00:5e::1"), MTU: 1300})
 		}, []string{"path_mtu"}},
@@ -233,6 +244,16 @@ func TestFaultsAreNamed(t *testing.T) {
 			})
 		}, []string{"sid_neighbour"}},
 		{"no bpf file system", func(*patient) error { return unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) }, []string{"bpffs"}},
+		{"no cgroup2 file system", func(*patient) error { return unmountAll("cgroup2") }, []string{"cgroup2"}},
+		{"SIDs outside the block", func(p *patient) error {
+			p.node.Host.SIDs[0].Prefix = netip.MustParsePrefix("fd00:c0de::9/128")
+			return nil
+		}, []string{"sid_unguarded"}},
+		{"SIDs in a locator", func(p *patient) error {
+			p.node.Host.SIDs[0].Prefix = netip.MustParsePrefix("fd00:c0de::9/128")
+			p.node.Domain.Locators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
+			return nil
+		}, nil},
 		{"slow clock", func(p *patient) error {
 			return errors.Join(unix.Unmount(clockSource, 0), over(p.t, clockSource, "acpi_pm\n"))
 		}, []string{"clock"}},
@@ -247,6 +268,20 @@ func TestFaultsAreNamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unmountAll hides the file systems of a kind from this thread.
+func unmountAll(kind string) error {
+	text, err := os.ReadFile("/proc/thread-self/mounts")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); fields[2] == kind {
+			err = errors.Join(err, unix.Unmount(fields[1], unix.MNT_DETACH))
+		}
+	}
+	return err
 }
 
 // generic attaches a program in generic mode.

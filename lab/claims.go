@@ -17,6 +17,7 @@ type claims struct {
 	Host    *roleClaims
 	Headend *roleClaims
 	Merge   *roleClaims
+	Strays  *roleClaims
 }
 
 type roleClaims struct {
@@ -26,7 +27,7 @@ type roleClaims struct {
 // interfaces lists those on which the agent runs its own XDP program.
 func (c claims) interfaces() []string {
 	var names []string
-	for _, role := range []*roleClaims{c.Edge, c.Host, c.Headend, c.Merge} {
+	for _, role := range []*roleClaims{c.Edge, c.Host, c.Headend, c.Merge, c.Strays} {
 		if role == nil {
 			continue
 		}

@@ -25,6 +25,20 @@ type member struct {
 	handle *netlink.Handle
 }
 
+// newMember makes a namespace.
+func newMember(name string) (*member, error) {
+	ns, err := kernel.CreateNetns(name)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := ns.Netlink()
+	if err != nil {
+		ns.Close()
+		return nil, err
+	}
+	return &member{ns, handle}, nil
+}
+
 // buildNetwork makes namespaces, links, addresses and routes. On an error some
 // of them are there; the caller removes them by the lab's state.
 func buildNetwork(ctx context.Context, l *Lab, f *fabric) (routes int, err error) {
@@ -63,21 +77,16 @@ func (n *network) close() {
 // and the addresses there.
 func (n *network) makeNode(_ context.Context, i int) error {
 	node := &n.nodes[i]
-	ns, err := kernel.CreateNetns(n.lab.Nodes[i].Namespace)
+	m, err := newMember(n.lab.Nodes[i].Namespace)
 	if err != nil {
 		return err
 	}
-	handle, err := ns.Netlink()
-	if err != nil {
-		ns.Close()
-		return err
-	}
-	n.members[i] = &member{ns, handle}
-	err = ns.Do(func() error { return writeSysctls(nodeSysctls(node)) })
+	n.members[i] = m
+	err = m.ns.Do(func() error { return writeSysctls(nodeSysctls(node)) })
 	if err != nil {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
-	if err := setUpLoopback(handle, node); err != nil {
+	if err := setUpLoopback(m.handle, node); err != nil {
 		return fmt.Errorf("node %s: %w", node.Name, err)
 	}
 	return nil

@@ -32,18 +32,13 @@ func (l *Lab) addWire(f *fabric, bpfRoot string) {
 
 // makeWire makes the namespace of the user-space wires.
 func (n *network) makeWire() error {
-	ns, err := kernel.CreateNetns(n.lab.Wire.Namespace)
+	m, err := newMember(n.lab.Wire.Namespace)
 	if err != nil {
 		return err
 	}
-	handle, err := ns.Netlink()
-	if err != nil {
-		ns.Close()
-		return err
-	}
-	n.wire = &member{ns, handle}
+	n.wire = m
 	// The namespace only carries frames: it has no addresses and says nothing of its own.
-	return ns.Do(func() error {
+	return m.ns.Do(func() error {
 		return writeSysctls([]Sysctl{{"net.ipv6.conf.all.disable_ipv6", "1"}, {"net.ipv6.conf.default.disable_ipv6", "1"}})
 	})
 }

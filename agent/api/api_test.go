@@ -116,6 +116,10 @@ func (m *memory) BGPPeers(context.Context) ([]api.BGPPeer, error) {
 	return []api.BGPPeer{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64512, State: "active", Session: "lost"}}, m.fail
 }
 
+func (m *memory) Routes(context.Context) ([]api.Route, error) { return nil, m.fail }
+
+func (m *memory) RouteSources(context.Context) ([]api.RouteSource, error) { return nil, m.fail }
+
 func (m *memory) BGPRoutes(context.Context) ([]api.BGPRoute, error) { return nil, m.fail }
 
 func (m *memory) Config(context.Context) (*config.Node, error) {
@@ -223,6 +227,18 @@ func TestWrites(t *testing.T) {
 		{"update", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(3)}})
 		}, "", "~ service tls: candidates 2 -> 3"},
+		{"limit new connections", func() (api.Changes, error) {
+			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000, Burst: 50}})
+		}, "", "~ service tls: newConnections none -> 1000 per second, 50 at once"},
+		{"limit new connections to none", func() (api.Changes, error) {
+			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000}})
+		}, api.Invalid, "burst 0 is out of range; write 1 to 1000000000"},
+		{"limit new connections no more", func() (api.Changes, error) {
+			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
+		}, "", "~ service tls: newConnections 1000 per second, 50 at once -> none"},
+		{"limit new connections at a host", func() (api.Changes, error) {
+			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
+		}, api.Invalid, "a host limits no new connections; leave newConnections out, or choose the role edge"},
 		{"update what is absent", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "ssh", api.Edge, api.ServiceSpec{})
 		}, api.NotFound, `there is no service "ssh"; known: web, dns, tls`},
@@ -336,7 +352,7 @@ func TestReads(t *testing.T) {
 			`"packets":0,"bytes":0,"edge":{"policy":"offer","table":"rendezvous","candidates":2,"depth":0,"drainTimeSeconds":0,"slowStartSeconds":0,"returnHoldSeconds":0,"encapsulation":"","buckets":0,"panic":false,"backends":[]}}]}`,
 		"/v1/services?role=host": `{"items":[{"name":"web","role":"host","vip":"192.0.2.80","protocol":"tcp","port":80,` +
 			`"packets":0,"bytes":0,"host":{"accept":{"policy":"static","threshold":4},"threshold":0,"busy":0,"offered":0,` +
-			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0,"established":0,"resets":0}}]}`,
+			`"accepted":0,"refused":0,"forced":0,"passedOnPackets":0,"passedOnBytes":0,"established":0,"resets":0,"byEdge":0,"notRouted":0}}]}`,
 	} {
 		response, err := plain.Get("http://agent" + path)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"sextant/config"
 	"sextant/forward"
@@ -44,12 +45,45 @@ type Explanation struct {
 	Service   string   `json:"service,omitempty"`
 	Trace     *Trace   `json:"trace,omitempty"`     // edge: the flow's bucket and chain
 	OfferedTo []string `json:"offeredTo,omitempty"` // edge: the backends that this packet visits, in order
+	FlowCache string   `json:"flowCache,omitempty"` // edge: what the flow cache did: hit, miss, stale, stored or why it refused
 	SID       *SID     `json:"sid,omitempty"`       // host: the local SID that it comes to
 	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer
+
+	Policy *PolicyChoice   `json:"policy,omitempty"` // head-end: which policy, and what its active path does
+	Copies []ExplainedList `json:"copies,omitempty"` // head-end: the segment lists that the packet takes; a copy on each
+	Copy   *ExplainedCopy  `json:"copy,omitempty"`   // egress: which of the copies of its packet this one is
 
 	Path    []netip.Addr `json:"path,omitempty"`    // segments that it visits next, in the order of travel
 	NextHop *NextHop     `json:"nextHop,omitempty"` // transmit and redirect
 	Frame   string       `json:"frame,omitempty"`   // as it leaves, in hexadecimal; not if it is dropped, or passes unchanged
+}
+
+// PolicyChoice is how a head-end came to what it does.
+type PolicyChoice struct {
+	Name   string                `json:"name"`
+	Rule   string                `json:"rule"` // which traffic it chooses
+	Path   string                `json:"path"` // the active candidate path; "": none is valid
+	Action config.SteeringAction `json:"action"`
+}
+
+// ExplainedList is what becomes of a packet, or of a copy, on a segment list.
+type ExplainedList struct {
+	List     string       `json:"list"`
+	Segments []netip.Addr `json:"segments,omitempty"` // those that it visits, in the order of travel
+	Flow     uint32       `json:"flow,omitempty"`     // by which the egress knows the list, if packets have numbers
+	Verdict  string       `json:"verdict"`
+	Reason   string       `json:"reason,omitempty"`
+	NextHop  *NextHop     `json:"nextHop,omitempty"`
+	Frame    string       `json:"frame,omitempty"`
+}
+
+// ExplainedCopy is what an egress reads in a numbered packet.
+type ExplainedCopy struct {
+	Flow   uint32 `json:"flow"`
+	Number uint32 `json:"number"`
+	Epoch  uint8  `json:"epoch"`
+	First  bool   `json:"first"`           // it goes on; else the reason says why not
+	Waits  bool   `json:"waits,omitempty"` // for its turn
 }
 
 // NextHop is where a frame is sent.
@@ -83,8 +117,8 @@ func (h handler) explain(r *http.Request) (any, error) {
 
 func (q *Question) check() error {
 	switch {
-	case q.Role != "" && q.Role != Edge && q.Role != Host:
-		return invalid(fmt.Sprintf("unknown role %q; write edge or host", q.Role))
+	case q.Role != "" && !slices.Contains([]Role{Edge, Host, Headend, Merge}, q.Role):
+		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend or merge", q.Role))
 	case (q.Flow == nil) == (len(q.Frames) == 0):
 		return invalid("what is to be explained is not clear; give a flow or frames")
 	case len(q.Frames) > ExplainMax:

@@ -60,6 +60,10 @@ type Agent interface {
 	Protect(ctx context.Context, name string, spec ProtectionSpec, dryRun bool) (Protection, error)
 	// Topology returns the network that protections are computed on.
 	Topology(context.Context) (Topology, error)
+	// Routes returns the routes of VRFs, in the order of the configuration and of their prefixes.
+	Routes(context.Context) ([]Route, error)
+	// RouteSources returns who tells of them.
+	RouteSources(context.Context) ([]RouteSource, error)
 	// Events returns what has happened to services and backends after the event of a number, 0: all that is remembered.
 	Events(ctx context.Context, after uint64) ([]Event, error)
 	// Metrics serves Prometheus.
@@ -107,6 +111,8 @@ func NewHandler(agent Agent) http.Handler {
 		"PUT /v1/protections/{name}":                             h.putProtection,
 		"DELETE /v1/protections/{name}":                          h.deleteProtection,
 		"GET /v1/topology":                                       h.topology,
+		"GET /v1/routes":                                         h.routes,
+		"GET /v1/routes/sources":                                 h.routeSources,
 		"/":                                                      nowhere,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

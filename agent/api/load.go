@@ -8,6 +8,7 @@ import (
 
 	"sextant/config"
 	"sextant/flow"
+	"sextant/srv6"
 )
 
 // LoadNode reads a node file, and its secret where that is in a file of its own.
@@ -25,7 +26,7 @@ func LoadNode(file string) (*config.Node, error) {
 }
 
 // readSecrets fills in what a node file keeps in files of their own.
-func readSecrets(n *config.Node) error { return errors.Join(readSecret(n), ReadQUICKeys(n)) }
+func readSecrets(n *config.Node) error { return errors.Join(readSecret(n), ReadKeys(n)) }
 
 // readSecret fills in the secret of a node whose file points to another one.
 func readSecret(n *config.Node) error {
@@ -44,8 +45,23 @@ func readSecret(n *config.Node) error {
 	return nil
 }
 
-// ReadQUICKeys fills in the keys of QUIC services, from their files.
-func ReadQUICKeys(n *config.Node) error {
+// ReadKeys fills in the keys of QUIC services and of HMACs, from their files.
+func ReadKeys(n *config.Node) error { return errors.Join(readQUICKeys(n), readHMACKeys(n)) }
+
+func readHMACKeys(n *config.Node) error {
+	for _, k := range n.HMACKeys() {
+		text, err := os.ReadFile(k.KeyFile)
+		if err != nil {
+			return fmt.Errorf("HMAC key %d: read keyFile %s: %w; make it with: openssl rand -hex 32", k.ID, k.KeyFile, cause(err))
+		}
+		if k.Secret, err = srv6.ParseHMACSecret(strings.TrimSpace(string(text))); err != nil {
+			return fmt.Errorf("HMAC key %d: keyFile %s: %w", k.ID, k.KeyFile, err)
+		}
+	}
+	return nil
+}
+
+func readQUICKeys(n *config.Node) error {
 	if n.Edge == nil {
 		return nil
 	}

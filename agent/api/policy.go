@@ -58,7 +58,8 @@ type PolicyList struct {
 // MergedFlow is a protected flow at its egress.
 type MergedFlow struct {
 	SID               netip.Prefix      `json:"sid"`
-	Flows             []uint32          `json:"flows"` // ids of its paths
+	Flows             []uint32          `json:"flows"`            // ids of its paths
+	Copies            int               `json:"copies,omitempty"` // that are expected of a packet; 0: one by each path
 	Form              config.Redundancy `json:"form"`
 	Mark              uint32            `json:"mark,omitempty"`
 	HistoryPackets    int               `json:"historyPackets"` // so far back copies are told apart

@@ -71,7 +71,9 @@ type Protection struct {
 	Reason   string          `json:"reason"` // why it is not protected, or has fewer spares than are wanted; "": it has all
 	Proof    string          `json:"proof"`  // what is proven of the paths
 	Changed  time.Time       `json:"changed"`
-	Paths    []ProtectedPath `json:"paths"`
+	// Replacements is how often other paths came to carry since the agent began.
+	Replacements uint64          `json:"replacements"`
+	Paths        []ProtectedPath `json:"paths"`
 }
 
 // PathRole is what a path of a protection is for now.

@@ -16,7 +16,14 @@ type ServiceSpec struct {
 	Protocol *config.Protocol `json:"protocol,omitempty"`
 	Port     *uint16          `json:"port,omitempty"` // 0: any
 	ContinuitySpec
-	Accept *AcceptSpec `json:"accept,omitempty"` // host only
+	NewConnections *NewConnectionsSpec `json:"newConnections,omitempty"` // edge only
+	Accept         *AcceptSpec         `json:"accept,omitempty"`         // host only
+}
+
+// NewConnectionsSpec is what a PUT says about the limit of new connections: both, per second and at once. Zeros take the limit away.
+type NewConnectionsSpec struct {
+	Rate  int `json:"rate"`
+	Burst int `json:"burst"`
 }
 
 // ContinuitySpec is what a PUT says about how connections of an edge's service survive changes.
@@ -55,13 +62,16 @@ func (s ServiceSpec) edge() (config.ServiceChange, error) {
 		return config.ServiceChange{}, invalid("an edge has no acceptance policy; leave it and its parameters out, or choose the role host")
 	}
 	return config.ServiceChange{
-		VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+		NewConnections: (*config.NewConnections)(s.NewConnections), VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds), ReturnHold: duration(s.ReturnHoldSeconds),
 	}, nil
 }
 
 func (s ServiceSpec) host() (config.HostServiceChange, error) {
+	if s.NewConnections != nil {
+		return config.HostServiceChange{}, invalid("a host limits no new connections; leave newConnections out, or choose the role edge")
+	}
 	if s.ContinuitySpec != (ContinuitySpec{}) {
 		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, table, candidates, depth, drain time, " +
 			"slow start and return hold out, or choose the role edge")

@@ -16,6 +16,7 @@ const (
 	Host    Role = "host"
 	Headend Role = "headend" // of SR policies
 	Merge   Role = "merge"   // egress of protected traffic
+	Strays  Role = "strays"  // takes strays away beside a router
 )
 
 // Status says what the agent is and what it runs.
@@ -74,9 +75,19 @@ type EdgeService struct {
 	HoldSeconds   float64              `json:"returnHoldSeconds"` // how long a backend that was down is draining before it is up
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 	Buckets       int                  `json:"buckets"`
-	Check         string               `json:"check,omitempty"` // the health check with its settings
-	Panic         bool                 `json:"panic"`           // too few backends are healthy: all that should be up are used
-	Backends      []Backend            `json:"backends"`
+	// NewConnections is the limit of new connections; nil: as many as come.
+	NewConnections *NewConnections `json:"newConnections,omitempty"`
+	Check          string          `json:"check,omitempty"` // the health check with its settings
+	Panic          bool            `json:"panic"`           // too few backends are healthy: all that should be up are used
+	Backends       []Backend       `json:"backends"`
+}
+
+// NewConnections is how many TCP connections may be opened to a service at an edge, and how many were.
+type NewConnections struct {
+	Rate    int    `json:"rate"`    // per second
+	Burst   int    `json:"burst"`   // at once
+	Taken   uint64 `json:"taken"`   // SYNs that the limit let through
+	Refused uint64 `json:"refused"` // SYNs that it dropped
 }
 
 // Backend is one server of a service, as an edge sees it.
@@ -90,7 +101,8 @@ type Backend struct {
 	Effective config.BackendState `json:"effective"`
 	Health    *Health             `json:"health,omitempty"` // only of a service that has a check
 	Agent     netip.AddrPort      `json:"agent,omitzero"`   // of the backend's host
-	Learned   bool                `json:"learned"`          // BGP told of it
+	Learned   bool                `json:"learned"`          // routing told of it
+	Source    string              `json:"source"`           // config, or who told: bgp, fpm (FRRouting's zebra), kernel (a routing table)
 	Buckets   int                 `json:"buckets"`          // whose first candidate it is
 	Packets   uint64              `json:"packets"`          // offered to its SID first, for all services that have it
 	Bytes     uint64              `json:"bytes"`
@@ -109,6 +121,8 @@ type HostService struct {
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
 	Established     uint64 `json:"established"` // connections that came about
 	Resets          uint64 `json:"resets"`      // RSTs sent to clients
+	ByEdge          uint64 `json:"byEdge"`      // SYN-ACKs that went by way of the edge that asked for them
+	NotRouted       uint64 `json:"notRouted"`   // of those that an edge asked for: went straight, as there is no route to the edge
 	// Health is what the host's own check says; nil if there is none.
 	Health *Health `json:"health,omitempty"`
 }
@@ -169,7 +183,22 @@ type Counters struct {
 	TooBigAnsweredPackets uint64 `json:"tooBigAnsweredPackets"` // did not fit the path, and their senders were told
 	TranslatedPackets     uint64 `json:"translatedPackets"`     // Packet Too Big of the SR domain, translated for the client
 	CopiedPackets         uint64 `json:"copiedPackets"`         // sent along several segment lists at once
-	Drops                 []Drop `json:"drops"`
+	LearnedPackets        uint64 `json:"learnedPackets"`        // SYN-ACKs that hosts sent by way of the edge
+	// FlowCache is what the edge's flow cache did, by event: hit, miss, stale, stored, refused_unnamed, refused_stranger.
+	FlowCache []CacheEvent `json:"flowCache,omitempty"`
+	Drops     []Drop       `json:"drops"`
+
+	VRFs []VRFTraffic `json:"vrfs,omitempty"` // strays only
+}
+
+// VRFTraffic counts packets that continue a TCP connection, and came for a VRF.
+type VRFTraffic struct {
+	VRF          string `json:"vrf"`
+	Backup       string `json:"backup"`      // the device on which strays are received
+	HerePackets  uint64 `json:"herePackets"` // whose connection is in the VRF
+	HereBytes    uint64 `json:"hereBytes"`
+	StrayPackets uint64 `json:"strayPackets"` // whose connection is not
+	StrayBytes   uint64 `json:"strayBytes"`
 }
 
 // ForwardedPackets are those that the role rewrote and sent on, by itself or through the kernel.
@@ -189,6 +218,12 @@ func (c Counters) DroppedPackets() uint64 {
 // Drop counts packets that were dropped for one reason.
 type Drop struct {
 	Reason  string `json:"reason"`
+	Packets uint64 `json:"packets"`
+}
+
+// CacheEvent counts packets for which the flow cache did something.
+type CacheEvent struct {
+	Event   string `json:"event"`
 	Packets uint64 `json:"packets"`
 }
 

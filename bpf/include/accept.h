@@ -77,6 +77,9 @@ struct {
 	__type(value, __s32);
 } reported SEC(".maps");
 
+/* Reported by a server that wants no new connections, whatever the policy. */
+#define REPORTED_FULL 0x7fffffff
+
 static __always_inline bool accept_dynamic(struct accept_state *s, const struct accept_policy *p, __s32 connections)
 {
 	bool accepted;
@@ -223,6 +226,8 @@ static __always_inline __u32 accept_decide(__u32 service, const struct offer *o)
 					 bpf_map_lookup_elem(&busy, &service);
 	if (!connections)
 		return ACCEPTED;
+	if (policy->reported && *connections == REPORTED_FULL)
+		return o->left ? 0 : ACCEPTED;
 	if (policy->kind == ACCEPT_AVERAGE)
 		return accept_average(state, policy, *connections > 0 ? *connections : 0, o);
 	switch (o->left ? policy->kind : ACCEPT_ALWAYS) {

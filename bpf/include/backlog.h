@@ -30,7 +30,7 @@ static __noinline int backlog_report(struct xdp_md *ctx, const struct packet *p,
 
 	if (!policy || !depth || policy->reported != LOAD_ACCEPT_QUEUE)
 		return 0;
-	sk = socket_lookup(ctx, p);
+	sk = socket_lookup(ctx, p, BPF_F_CURRENT_NETNS);
 	if (!sk)
 		return 0;
 	tcp = bpf_skc_to_tcp_sock(sk);

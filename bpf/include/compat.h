@@ -14,6 +14,15 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+/* The headers of this folder serve programs of XDP, and one of TC that says so. Both are given data and data_end. */
+#ifdef FOR_TC
+#define CONTEXT struct __sk_buff
+#define frame_bytes(ctx) ((ctx)->len)
+#else
+#define CONTEXT struct xdp_md
+#define frame_bytes(ctx) bpf_xdp_get_buff_len(ctx)
+#endif
+
 #define AF_INET 2
 #define AF_INET6 10
 

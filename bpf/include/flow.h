@@ -93,3 +93,13 @@ static __always_inline __u32 flow_label(__u64 hash)
 
 	return label ? label : 1;
 }
+
+/* Turns the flow of a server's packet into its client's. */
+static __always_inline void flow_turn(struct flow *f)
+{
+	struct address server = f->source;
+
+	f->source = f->destination;
+	f->destination = server;
+	f->ports = f->ports >> 16 | f->ports << 16;
+}

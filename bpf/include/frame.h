@@ -50,17 +50,17 @@ static __always_inline void cursor_skip(struct cursor *c, __u32 bytes)
 	c->offset += bytes;
 }
 
-static __always_inline struct cursor cursor_at_start(struct xdp_md *ctx)
+static __always_inline struct cursor cursor_at_start(CONTEXT *ctx)
 {
 	return (struct cursor){
 		.pos = (void *)(long)ctx->data,
 		.end = (void *)(long)ctx->data_end,
-		.left = bpf_xdp_get_buff_len(ctx),
+		.left = frame_bytes(ctx),
 	};
 }
 
 /* Moves to an offset which the verifier may know nothing about. */
-static __always_inline void cursor_set(struct cursor *c, struct xdp_md *ctx, __u32 offset, __u32 left)
+static __always_inline void cursor_set(struct cursor *c, CONTEXT *ctx, __u32 offset, __u32 left)
 {
 	__u64 masked = offset;
 
@@ -134,16 +134,22 @@ static __always_inline bool frame_write(const struct frame *f, void *data, void 
 	return true;
 }
 
+/* Copies a frame's L2. Tags that are not there were never written, and Linux 6.1 refuses to read them. */
+static __always_inline void frame_copy(struct frame *to, const struct frame *f)
+{
+	to->addresses = f->addresses;
+	for (int i = 0; i < VLAN_TAGS_MAX; i++)
+		to->tags[i] = f->tags_length > i * VLAN_TAG ? f->tags[i] : 0;
+	to->tags_length = f->tags_length;
+	to->ethertype = f->ethertype;
+}
+
 /* Makes back the L2 of a frame that goes back to where f came from. */
 static __always_inline void frame_turn(struct frame *back, const struct frame *f)
 {
 	const __u32 *word = f->addresses.word;
 
-	/* Tags that are not there were never written, and Linux 6.1 refuses to read them. */
-	for (int i = 0; i < VLAN_TAGS_MAX; i++)
-		back->tags[i] = f->tags_length > i * VLAN_TAG ? f->tags[i] : 0;
-	back->tags_length = f->tags_length;
-	back->ethertype = f->ethertype;
+	frame_copy(back, f);
 	back->addresses.word[0] = word[1] >> 16 | word[2] << 16;
 	back->addresses.word[1] = word[2] >> 16 | word[0] << 16;
 	back->addresses.word[2] = word[0] >> 16 | word[1] << 16;

@@ -18,6 +18,13 @@
 
 #define ROUTING_TYPE_SRH 4
 
+/* TLVs of an SRH. */
+#define TLV_PAD1 0 /* has no length */
+#define TLV_PADN 4
+#define PADN_MAX 5
+#define TLV_HMAC 5
+#define TLV_HMAC_LENGTH 38 /* of a digest of 32 bytes */
+
 #define TCP_FLAGS_OFFSET 13
 #define TCP_FLAG_SYN 0x02
 #define TCP_FLAG_RST 0x04
@@ -155,7 +162,7 @@ static __always_inline bool fragment_visit(const struct fragment_header *h, stru
  * Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error.
  * A function of its own, not inlined: the verifier looks at its loop once, not once per caller and path.
  */
-__noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
+__noinline int walk_extensions(CONTEXT *ctx, struct walk *w)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
@@ -199,7 +206,7 @@ __noinline int walk_extensions(struct xdp_md *ctx, struct walk *w)
 }
 
 /* Walks from the cursor to the upper layer, and puts what was found into the packet. */
-static __always_inline int packet_walk(struct xdp_md *ctx, struct cursor *c, struct packet *p, enum srh_rule rule,
+static __always_inline int packet_walk(CONTEXT *ctx, struct cursor *c, struct packet *p, enum srh_rule rule,
 				       bool strict, __u32 *srh)
 {
 	struct walk w = {

@@ -30,6 +30,9 @@ enum drop_reason {
 	REASON_NO_HEADROOM, /* the driver left no room for the outer header */
 	REASON_OUTSIDE_DOMAIN, /* packet to a local SID whose source is not of the SR domain */
 	REASON_BAD_SRH, /* SRH with impossible fields, or a second SRH */
+	REASON_HMAC_MISSING, /* no HMAC TLV where one has to be */
+	REASON_HMAC_KEY, /* an HMAC of a key that is not known */
+	REASON_HMAC_WRONG, /* an HMAC that does not fit source, segments and key, or a destination that is not the segment */
 	REASON_SEGMENTS_LEFT, /* a decapsulating SID that is not the last segment */
 	REASON_UPPER_LAYER, /* what the SID found behind the SRH is not what it decapsulates */
 	REASON_HOP_LIMIT, /* hop limit used up on the way to the next segment */

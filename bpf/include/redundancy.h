@@ -15,7 +15,6 @@ enum redundancy {
 
 #define TLV_REDUNDANCY 124
 #define TLV_REDUNDANCY_LENGTH 14
-#define TLV_PAD1 0
 #define TLVS_MAX 8 /* looked at before the redundancy TLV is found */
 
 struct redundancy_tlv {

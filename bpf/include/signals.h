@@ -11,6 +11,8 @@
 struct host_signals {
 	__u64 resets; /* RSTs that left */
 	__u64 established; /* connections that were opened as a whole */
+	__u64 by_edge; /* SYN-ACKs that went by way of the edge that asked for them */
+	__u64 not_routed; /* SYN-ACKs that an edge asked for, but to which there is no route */
 };
 
 struct {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Is the connection of this TCP packet on this host? Asks the kernel's socket
- * table of the namespace that the interface is in. A listener alone is no
- * connection, unless its SYN cookie vouches for the packet.
+ * table of a namespace: BPF_F_CURRENT_NETNS is the one that the interface is in.
+ * A listener alone is no connection, unless its SYN cookie vouches for the packet.
  */
 #pragma once
 
 #include "fragment.h"
 
-static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const struct packet *p)
+static __always_inline struct bpf_sock *socket_lookup(CONTEXT *ctx, const struct packet *p, __s64 netns)
 {
 	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
 
@@ -17,17 +17,17 @@ static __always_inline struct bpf_sock *socket_lookup(struct xdp_md *ctx, const 
 		tuple.ipv4.daddr = p->flow.destination.word[1] >> 32;
 		tuple.ipv4.sport = p->flow.ports;
 		tuple.ipv4.dport = p->flow.ports >> 16;
-		return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+		return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), netns, 0);
 	}
 	address_store(tuple.ipv6.saddr, &p->flow.source);
 	address_store(tuple.ipv6.daddr, &p->flow.destination);
 	tuple.ipv6.sport = p->flow.ports;
 	tuple.ipv6.dport = p->flow.ports >> 16;
-	return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	return bpf_skc_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), netns, 0);
 }
 
 /* An ACK without state: did this host's listener make the cookie that it acknowledges? */
-static __always_inline bool cookie_vouches(struct xdp_md *ctx, struct bpf_sock *listener, const struct packet *p)
+static __always_inline bool cookie_vouches(CONTEXT *ctx, struct bpf_sock *listener, const struct packet *p)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct tcphdr *tcp = data + (p->transport & OFFSET_MAX);
@@ -68,7 +68,7 @@ static __always_inline bool request_fits(struct bpf_sock *sk, const struct packe
 }
 
 /* Not inlined, for the verifier's sake. */
-__noinline int connection_is_here(struct xdp_md *ctx, const struct packet *p)
+__noinline int connection_is_in(CONTEXT *ctx, const struct packet *p, __s64 netns)
 {
 	struct bpf_sock *sk;
 	bool here = true;
@@ -77,7 +77,7 @@ __noinline int connection_is_here(struct xdp_md *ctx, const struct packet *p)
 		return false;
 	if (p->fragment == FRAGMENT_LATER)
 		return fragment_is_known(p);
-	sk = socket_lookup(ctx, p);
+	sk = socket_lookup(ctx, p, netns);
 	if (!sk)
 		return false;
 	if (sk->state == TCP_STATE_LISTEN)
@@ -86,4 +86,9 @@ __noinline int connection_is_here(struct xdp_md *ctx, const struct packet *p)
 		here = request_fits(sk, p);
 	bpf_sk_release(sk);
 	return here;
+}
+
+static __always_inline bool connection_is_here(CONTEXT *ctx, const struct packet *p)
+{
+	return connection_is_in(ctx, p, BPF_F_CURRENT_NETNS);
 }

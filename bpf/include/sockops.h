@@ -2,7 +2,9 @@
 /* What a sockops program tells about a TCP socket: its service, and whether it is busy. */
 #pragma once
 
+#include "accept.h"
 #include "service.h"
+#include "signals.h"
 
 /* The service of a local socket, 0: none. */
 static __always_inline __u32 socket_service(struct bpf_sock_ops *ops)
@@ -31,4 +33,37 @@ static __always_inline __u32 socket_service(struct bpf_sock_ops *ops)
 static __always_inline bool is_busy_state(__u32 state)
 {
 	return state == TCP_STATE_ESTABLISHED || state == TCP_STATE_CLOSE_WAIT;
+}
+
+/* Counts what happens to the sockets of a namespace: connections that are opened, and those that are busy. */
+static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_cookie)
+{
+	bool before, after;
+	struct host_signals *s;
+	__u32 service;
+	__s32 *connections;
+
+	if (ops->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		if (bpf_get_netns_cookie(ops) != netns_cookie)
+			return 1;
+		service = socket_service(ops);
+		if (!service)
+			return 1;
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+		s = bpf_map_lookup_elem(&signals, &service);
+		if (s)
+			s->established++;
+		return 1;
+	}
+	if (ops->op != BPF_SOCK_OPS_STATE_CB)
+		return 1;
+	before = is_busy_state(ops->args[0]);
+	after = is_busy_state(ops->args[1]);
+	if (before == after || bpf_get_netns_cookie(ops) != netns_cookie)
+		return 1;
+	service = socket_service(ops);
+	connections = service ? bpf_map_lookup_elem(&busy, &service) : 0;
+	if (connections)
+		__sync_fetch_and_add(connections, after ? 1 : -1);
+	return 1;
 }

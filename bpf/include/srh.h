@@ -20,7 +20,19 @@ struct srh {
 	struct address segments[]; /* [0] is the last of the path */
 };
 
-/* Segments in the SRH for a path of n; 0: no SRH. */
+/* Which packets have to have an HMAC TLV. On the edge: anything but none has it sign. Off, all about it goes from the program. */
+enum hmac_rule {
+	HMAC_RULE_NONE = 0, /* HMAC TLVs are not looked at */
+	HMAC_RULE_PRESENT, /* those that are there have to be right */
+	HMAC_RULE_SRH, /* all with an SRH */
+	HMAC_RULE_ALL, /* all, and so all have an SRH */
+};
+
+const volatile enum hmac_rule hmac_rule = HMAC_RULE_NONE;
+
+#define HMAC_TLV_LENGTH 40 /* with its first two bytes */
+
+/* Segments in the SRH for a path of n; 0: no SRH. One that is signed is never left out. */
 static __always_inline __u32 srh_segments(enum encapsulation e, __u32 n)
 {
 	switch (e) {
@@ -29,14 +41,16 @@ static __always_inline __u32 srh_segments(enum encapsulation e, __u32 n)
 	case ENCAPSULATION_SRH:
 		return n;
 	case ENCAPSULATION_SRH_REDUCED:
-		return n - 1;
+		return n == 1 && hmac_rule ? 1 : n - 1;
 	}
 	return 0;
 }
 
 static __always_inline __u32 srh_length(__u32 segments)
 {
-	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) : 0;
+	__u32 tlvs = hmac_rule ? HMAC_TLV_LENGTH : 0;
+
+	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) + tlvs : 0;
 }
 
 /* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438. */

@@ -48,14 +48,21 @@ __noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 ou
 }
 
 /* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to the kernel. */
-static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
-				       __u32 outer_length)
+static __always_inline int decapsulate_as(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
+					  __u32 outer_length, enum outcome outcome)
 {
 	f->ethertype = inner->flow.ipv4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 	if (bpf_xdp_adjust_head(ctx, outer_length))
 		return drop(REASON_TRUNCATED);
 	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
 		return drop(REASON_TRUNCATED);
-	count_in(&outcomes, OUTCOME_TAKEN);
+	count_in(&outcomes, outcome);
 	return XDP_PASS;
+}
+
+/* The same for the local stack. */
+static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
+				       __u32 outer_length)
+{
+	return decapsulate_as(ctx, f, inner, outer_length, OUTCOME_TAKEN);
 }

@@ -58,7 +58,7 @@ static __always_inline bool quoted_ipv4(struct cursor *c, struct flow *quoted)
 }
 
 /* The quoted IPv6 header with its extension headers. */
-static __always_inline bool quoted_ipv6(struct xdp_md *ctx, struct cursor *c, struct flow *quoted)
+static __always_inline bool quoted_ipv6(CONTEXT *ctx, struct cursor *c, struct flow *quoted)
 {
 	struct ipv6hdr *ip = c->pos;
 	struct walk w = { .rule = SRH_IS_ROUTING_HEADER, .strict = true, .fragments = true };
@@ -82,7 +82,7 @@ static __always_inline bool quoted_ipv6(struct xdp_md *ctx, struct cursor *c, st
 }
 
 /* Makes the packet, an ICMP error whose quotation is at offset, one of the quoted flow. Not inlined, for the verifier's sake. */
-__noinline int quote_parse(struct xdp_md *ctx, struct packet *p, __u32 offset, __u32 left)
+__noinline int quote_parse(CONTEXT *ctx, struct packet *p, __u32 offset, __u32 left)
 {
 	struct quoted_transport *transport;
 	struct flow quoted = {};
@@ -106,7 +106,7 @@ __noinline int quote_parse(struct xdp_md *ctx, struct packet *p, __u32 offset, _
 	return REASON_NONE;
 }
 
-static __always_inline int icmp_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+static __always_inline int icmp_parse(CONTEXT *ctx, struct cursor *c, struct packet *p)
 {
 	__u8 *header = c->pos, request = p->flow.ipv4 ? ICMP_ECHO_REQUEST : ICMPV6_ECHO_REQUEST;
 
@@ -151,7 +151,7 @@ static __always_inline int fragment_parse(struct cursor *c, struct packet *p)
 }
 
 /* Reads the ports, also those that an ICMP error quotes. A packet that already has an error keeps it, and has no ports. */
-static __always_inline void transport_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+static __always_inline void transport_parse(CONTEXT *ctx, struct cursor *c, struct packet *p)
 {
 	if (p->error)
 		return;

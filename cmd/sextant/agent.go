@@ -27,7 +27,8 @@ packet, and then serves its API on a Unix socket. If it can't run it says why in
 Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.
 
 Changes made while it runs are kept in the node file's state directory. They hold after a restart as long as the node file
-is the same; another node file begins anew. It needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON.`,
+is the same; another node file begins anew. It needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, to take
+over, CAP_SYS_ADMIN.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant check", "sextant status", "sextant unload"),
 		Args:        takes(),

@@ -54,13 +54,13 @@ func backendTable(backends []api.Backend) table {
 		buckets[b.Service] += b.Buckets
 	}
 	t := table{
-		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS", "BYTES"},
+		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS", "BYTES", "SOURCE"},
 		wide:    []string{"BUCKETS", "USED-AS", "CHECKED-SINCE", "LAST-ERROR"},
 	}
 	for _, b := range backends {
 		t.rows = append(t.rows, []string{
 			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), healthText(b), share(b.Buckets, buckets[b.Service]),
-			count(b.Packets), count(b.Bytes), count(b.Buckets), string(b.Effective), healthSince(b), lastError(b),
+			count(b.Packets), count(b.Bytes), b.Source, count(b.Buckets), string(b.Effective), healthSince(b), lastError(b),
 		})
 	}
 	return t

@@ -122,7 +122,7 @@ func (a *app) agentParts(ctx context.Context) []part {
 	}
 }
 
-// secretsOf are the texts that no bundle may hold: the cluster's secret in the ways in which it can be written, and passwords.
+// secretsOf are the texts that no bundle may hold: the cluster's secret in the ways in which it can be written, passwords and keys.
 func secretsOf(node *config.Node) ([][]byte, error) {
 	var secrets [][]byte
 	add := func(raw []byte) {
@@ -146,7 +146,7 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 			}
 		}
 	}
-	for _, file := range files {
+	for _, file := range append(files, keyFiles(node)...) {
 		text, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read %s, so that its content stays out of the bundle: %w; run as root", file, withoutPath(err))
@@ -158,6 +158,24 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 		}
 	}
 	return secrets, nil
+}
+
+// keyFiles hold the keys of HMACs and of connection IDs.
+func keyFiles(node *config.Node) (files []string) {
+	for _, k := range node.HMACKeys() {
+		files = append(files, k.KeyFile)
+	}
+	if node.Edge == nil {
+		return files
+	}
+	for _, s := range node.Edge.Services {
+		for _, q := range s.QUIC {
+			if q.KeyFile != "" {
+				files = append(files, q.KeyFile)
+			}
+		}
+	}
+	return files
 }
 
 // redacted stands where a secret was.

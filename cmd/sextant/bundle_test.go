@@ -92,18 +92,20 @@ func TestSupportBundleWithoutAgent(t *testing.T) {
 	dir := t.TempDir()
 	secretFile, nodeFile, file := filepath.Join(dir, "secret"), filepath.Join(dir, "node.yaml"), filepath.Join(dir, "bundle.tar.gz")
 	const secret = "ffeeddccbbaa99887766554433221100"
+	hmacFile, hmacKey := filepath.Join(dir, "hmac"), strings.Repeat("c3", 32)
 	node := strings.Replace(fakeNode, "secret: 00112233445566778899aabbccddeeff", "secretFile: "+secretFile, 1)
-	for name, text := range map[string]string{secretFile: secret + "\n", nodeFile: node} {
+	node = strings.Replace(node, "host:\n", "host:\n  hmac: {keys: [{id: 7, keyFile: "+hmacFile+"}]}\n", 1)
+	for name, text := range map[string]string{secretFile: secret + "\n", nodeFile: node, hmacFile: hmacKey} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.parts = []part{{Name: "agent.log", Text: []byte("secret " + secret)}}
+	w.parts = []part{{Name: "agent.log", Text: []byte("secret " + secret + ", key " + strings.Repeat("\xc3", 32) + " or " + hmacKey)}}
 	if text := w.run("support-bundle", "-f", file, "--node", nodeFile, "--socket", "/nonexistent"); !strings.HasSuffix(text, "[exit 0]\n") {
 		t.Fatal(text)
 	}
 	content := unpacked(t, file)
-	if content["agent.log"] != "secret REDACTED" {
+	if content["agent.log"] != "secret REDACTED, key REDACTED or REDACTED" {
 		t.Errorf("the log is %q", content["agent.log"])
 	}
 	if _, there := content["status.json"]; there {

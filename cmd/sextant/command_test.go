@@ -77,6 +77,10 @@ var sessions = []struct {
 	{"bgp-announce", fakeNode + "bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 64512}]}\n", false, []string{
 		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json", "bgp announce down", "bgp announce",
 	}},
+	{"route", fakeNode, false, []string{
+		"route list", "route list blue -o wide", "route list red -o json", "route list green", "route list -o name", "route sources", "route sources -o wide",
+		"route sources -o yaml", "route",
+	}},
 	{"bgp-none", fakeEdge, false, []string{"bgp announce up", "bgp peers", "bgp routes -o json"}},
 	{"service-list-empty", fakeEdge, false, []string{"service list", "service list -o json", "service list -o name"}},
 	{"service-show", fakeNode, false, []string{
@@ -107,6 +111,8 @@ var sessions = []struct {
 	{"service-set", fakeNode, false, []string{
 		"service set web --candidates 4 --role edge", "service set web --role edge", "service set api --role host --window 100 --high 0.75",
 		"service set nobody --role edge --candidates 1",
+		"service set web --role edge --new-connections 1000,50", "service set web --role edge --new-connections none",
+		"service set web --role edge --new-connections fast",
 		"service set api --role host --policy static",
 	}},
 	{"service-delete", fakeNode, false, []string{
@@ -176,13 +182,19 @@ func TestSessions(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			w := newWorld(t, s.node)
 			w.agent.busy = s.busy
-			var text strings.Builder
-			for _, line := range s.lines {
-				text.WriteString(w.line(line))
-			}
-			golden(t, s.name, text.String())
+			w.script(s.name, s.lines)
 		})
 	}
+}
+
+// script types lines, and compares all that came of it with the golden file of the name.
+func (w *world) script(name string, lines []string) {
+	w.t.Helper()
+	var text strings.Builder
+	for _, line := range lines {
+		text.WriteString(w.line(line))
+	}
+	golden(w.t, name, text.String())
 }
 
 func (w *world) line(line string) string {

@@ -8,10 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/emulate"
+	"sextant/load"
 )
 
 func (a *app) emulateCommand() *cobra.Command {
-	c := emulate.Config{}
+	c, loadFile := emulate.Config{}, ""
 	cmd := &cobra.Command{
 		Use: "emulate --listen ADDRESS", Short: "Run a web server that is as slow as a machine of some cores and workers",
 		Long: `Run a web server that answers as slowly as a machine of C cores and W workers would, without using the CPU:
@@ -28,6 +29,14 @@ header X-Server.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(c.Addresses) == 0 {
 				return usageErrorf("no address is given; name one with --listen, like --listen [::]:8080")
+			}
+			if loadFile != "" {
+				gauge, err := load.OpenGauge(loadFile)
+				if err != nil {
+					return err
+				}
+				defer gauge.Close()
+				c.Tell = gauge.Set
 			}
 			server, err := emulate.Listen(c)
 			if err != nil {
@@ -47,6 +56,7 @@ header X-Server.`,
 	flags.IntVar(&c.Backlog, "backlog", 128, "connections that wait beyond those")
 	flags.DurationVar(&c.Service, "service", 100*time.Millisecond, "mean CPU time of a request that states none")
 	flags.Uint64Var(&c.Seed, "seed", 1, "of the distribution of such times")
+	flags.StringVar(&loadFile, "load-file", "", "write how many workers are busy into the file, for load: memory:FILE")
 	flags.BoolVar(&c.KeepAlive, "keep-alive", false, "serve several requests per connection")
 	return cmd
 }

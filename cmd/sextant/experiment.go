@@ -17,6 +17,7 @@ import (
 	"sextant/experiment/churn"
 	"sextant/experiment/disjoint"
 	duplication "sextant/experiment/protection"
+	"sextant/experiment/soak"
 	"sextant/experiment/srlb"
 )
 
@@ -27,7 +28,7 @@ func (a *app) experimentCommand() *cobra.Command {
 
 // experiments are all that there are, in the order of the list.
 func experiments() []experiment.Experiment {
-	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All())
+	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All(), soak.All())
 }
 
 func (a *app) experimentList() *cobra.Command {

@@ -22,7 +22,9 @@ it is dropped.
 Give a flow, SOURCE and DESTINATION with their ports, or packets from a capture file with -r. The answer comes from the loaded
 program itself, run in the kernel's test mode on the tables that it forwards by, with counters and memories of its own: no packet
 is sent, nothing is counted, no acceptance policy learns. Packets of a file meet these tables one after the other, as if they
-came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left.
+came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left. A head-end tells the
+policy, its active path and the segment lists, with each copy as it leaves. An egress tells which copy of a packet goes on; a
+flow is explained there as the copies of its next packet to the first protected flow.
 
 The chain tells the flow's history: current candidates, then those who owned the flow's bucket before (past, with the time since
 they left), then those who would own it if others were up or down (reserve). With --write, the packets that leave are written to
@@ -54,7 +56,8 @@ func (a *app) explainCommand() *cobra.Command {
 	f.IntVar(&flags.limit, "limit", 1000, "how many packets of the file are explained")
 	f.StringVar(&flags.iface, "interface", "", "where the packets arrive; the first that faces clients if none is named")
 	flags.ofFlow(cmd)
-	roleFlag(cmd, &flags.role)
+	f.StringVar(&flags.role, "role", "", "edge, host, headend or merge; the first of these that the node is")
+	complete(cmd, "role", "edge", "host", "headend", "merge")
 	return cmd
 }
 
@@ -137,16 +140,30 @@ func (a *app) writeLeaving(name string, list []api.Explanation) error {
 			return err
 		}
 		for _, e := range list {
-			frame, err := hex.DecodeString(e.Frame)
-			if err != nil || len(frame) == 0 {
-				continue // it was dropped, or went to the kernel as it came
-			}
-			if err := file.write(packet{Time: time.Unix(0, 0), Interface: e.Interface, Frame: frame, Comment: e.Why}); err != nil {
-				return err
+			for _, text := range leavingFrames(e) {
+				frame, err := hex.DecodeString(text)
+				if err != nil || len(frame) == 0 {
+					continue // it was dropped, or went to the kernel as it came
+				}
+				if err := file.write(packet{Time: time.Unix(0, 0), Interface: e.Interface, Frame: frame, Comment: e.Why}); err != nil {
+					return err
+				}
 			}
 		}
 		return file.flush()
 	})
+}
+
+// leavingFrames are the frames of a packet, in hexadecimal: one, or one a copy.
+func leavingFrames(e api.Explanation) []string {
+	if len(e.Copies) < 2 {
+		return []string{e.Frame}
+	}
+	var frames []string
+	for _, c := range e.Copies {
+		frames = append(frames, c.Frame)
+	}
+	return frames
 }
 
 func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
@@ -171,7 +188,7 @@ func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
 			bucket = count(e.Trace.Bucket)
 		}
 		t.rows = append(t.rows, []string{
-			count(e.Number), flowText(e.Flow), orDash(e.Service), e.Verdict, orDash(e.Reason), orDash(offerText(e)), hopText(e),
+			count(e.Number), flowText(e.Flow), orDash(serviceText(e)), e.Verdict, orDash(e.Reason), orDash(offerText(e)), hopText(e),
 			count(e.Bytes), bucket, segmentsText(e.Path), e.Why,
 		})
 	}
@@ -186,10 +203,31 @@ func flowText(f *api.Flow) string {
 	return fmt.Sprintf("%s %s -> %s", f.Protocol, f.Source, f.Destination)
 }
 
-// offerText is who gets an edge's packet, or what a host made of the offer.
+// serviceText is the service of a packet, or what it has instead: a policy, or a SID.
+func serviceText(e api.Explanation) string {
+	switch {
+	case e.Policy != nil:
+		return e.Policy.Name
+	case e.Role == api.Merge && e.SID != nil:
+		return e.SID.Prefix.String()
+	}
+	return e.Service
+}
+
+// offerText is who gets an edge's packet, what a host made of the offer, the segment lists that a head-end's packet takes, or which copy
+// came to an egress.
 func offerText(e api.Explanation) string {
-	if e.Offer != "" {
+	switch {
+	case e.Offer != "":
 		return e.Offer
+	case e.Copy != nil:
+		return fmt.Sprintf("flow %d number %d", e.Copy.Flow, e.Copy.Number)
+	case len(e.Copies) > 0:
+		var lists []string
+		for _, c := range e.Copies {
+			lists = append(lists, c.List)
+		}
+		return strings.Join(lists, ",")
 	}
 	return strings.Join(e.OfferedTo, ",")
 }
@@ -222,9 +260,16 @@ func flowProse(list []api.Explanation, wide bool) string {
 	if first.SID != nil {
 		line("SID:", "%s, %s", first.SID.Prefix, first.SID.Behavior)
 	}
+	if p := first.Policy; p != nil {
+		line("Policy:", "%s, for %s", p.Name, p.Rule)
+		line("Active path:", "%s, action %s", orDash(p.Path), p.Action)
+	}
 	line("Arrives at:", "%s, the %s's program %s", first.Interface, first.Role, first.Program)
 	for _, e := range list {
 		line(strings.ToUpper(e.Packet[:1])+e.Packet[1:]+":", "%s", e.Why)
+		for _, c := range e.Copies {
+			line("  list "+c.List, "%s; %s%s", segmentsText(c.Segments), c.Verdict, copyHopText(c))
+		}
 		if len(e.Path) > 0 {
 			line("  path", "%s", segmentsText(e.Path))
 		}
@@ -239,6 +284,17 @@ func flowProse(list []api.Explanation, wide bool) string {
 		}
 	}
 	return prose.String()
+}
+
+// copyHopText is where a copy goes.
+func copyHopText(c api.ExplainedList) string {
+	switch {
+	case c.Reason != "":
+		return " (" + c.Reason + ")"
+	case c.NextHop != nil:
+		return fmt.Sprintf(" to %s, by %s, with %d bytes", c.NextHop.Destination, orDash(c.NextHop.Interface), len(c.Frame)/2)
+	}
+	return ""
 }
 
 func chainTable(t api.Trace) table {

@@ -102,7 +102,7 @@ func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 	for j, b := range s.Backends {
 		packets := uint64(1000*(j+1)) + f.look
 		edge.Backends = append(edge.Backends, api.Backend{
-			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Effective: b.State, Agent: b.Agent,
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Effective: b.State, Agent: b.Agent, Source: "config",
 			Health:  fakeHealth(b.Name),
 			Buckets: 100 * b.Weight, Packets: packets, Bytes: 100 * packets,
 		})
@@ -143,6 +143,7 @@ func (f *fakeAgent) hostService(s config.HostService) api.Service {
 func (f *fakeAgent) Counters(context.Context) ([]api.Counters, error) {
 	list := []api.Counters{{
 		Role: api.Edge, PassedPackets: 5, HandedToKernelPackets: 1, TransmittedPackets: 20, RedirectedPackets: 300,
+		LearnedPackets: 4, FlowCache: []api.CacheEvent{{Event: "hit", Packets: 300}, {Event: "miss", Packets: 7}},
 		Drops: []api.Drop{{Reason: "no_service", Packets: 2}, {Reason: "fragment"}},
 	}}
 	if f.node.Host != nil {
@@ -254,6 +255,38 @@ func (f *fakeAgent) BGPPeers(context.Context) ([]api.BGPPeer, error) {
 		{Address: netip.MustParseAddr("192.0.2.1"), ASN: 64512, State: "established", Session: "standing", BFD: "up", Since: &since,
 			ReceivedRoutes: 3, AdvertisedRoutes: 1},
 		{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64513, State: "active", Session: "lost", Since: &since, Reason: "hold timer expired"},
+	}, nil
+}
+
+func (f *fakeAgent) Routes(context.Context) ([]api.Route, error) {
+	if f.node.Host == nil {
+		return nil, nil
+	}
+	hop := func(weight int, sids ...string) api.RouteHop {
+		h := api.RouteHop{Weight: weight}
+		for _, s := range sids {
+			h.Segments = append(h.Segments, netip.MustParseAddr(s))
+		}
+		return h
+	}
+	return []api.Route{
+		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::80/128"), Datapath: config.WithKernel,
+			NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::"), hop(2, "fcbb:bb00:7::", "fcbb:bb00:2::")}, Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
+		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::81/128"), Datapath: config.WithKernel, NextHops: []api.RouteHop{}, Pending: true,
+			Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
+		{VRF: "red", Prefix: netip.MustParsePrefix("192.0.2.80/32"), Datapath: config.WithEBPF, NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::")},
+			Ignored: membership.NoService},
+	}, nil
+}
+
+func (f *fakeAgent) RouteSources(context.Context) ([]api.RouteSource, error) {
+	if f.node.Host == nil {
+		return nil, nil
+	}
+	client := netip.MustParseAddrPort("[::1]:40000")
+	return []api.RouteSource{
+		{Source: config.SourceFPM, Client: &client, Complete: true, Routes: 3, Messages: 17, Sessions: 2, Reason: "the client left"},
+		{Source: config.SourceKernel, Routes: 1, Resyncs: 4},
 	}, nil
 }
 

@@ -21,7 +21,7 @@ func (a *app) labCommand() *cobra.Command {
 }
 
 func (a *app) labUp() *cobra.Command {
-	var wire string
+	var f labFlags
 	cmd := &cobra.Command{
 		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
 		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
@@ -35,7 +35,7 @@ ready. It needs root.`,
 			if err != nil {
 				return labError(err)
 			}
-			options, err := a.labOptionsWith(wire)
+			options, err := a.labOptionsWith(f)
 			if err != nil {
 				return err
 			}
@@ -43,17 +43,25 @@ ready. It needs root.`,
 			return labError(err)
 		},
 	}
-	wireFlag(cmd, &wire)
+	f.add(cmd)
 	return cmd
 }
 
-func wireFlag(cmd *cobra.Command, wire *string) {
-	cmd.Flags().StringVar(wire, "wire", string(lab.WireAuto),
+// labFlags are how a lab is brought up.
+type labFlags struct {
+	wire        string
+	readyWithin time.Duration
+}
+
+func (f *labFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.wire, "wire", string(lab.WireAuto),
 		"what delays and loses the packets of links that don't say it: kernel (netem), user (a process), or auto")
+	cmd.Flags().DurationVar(&f.readyWithin, "ready-within", 10*time.Second,
+		"how long a process may take to be ready; emulated processors are slow")
 }
 
 func (a *app) labRun() *cobra.Command {
-	var wire string
+	var f labFlags
 	cmd := &cobra.Command{
 		Use: "run FILE", Short: "Bring a lab up, run the steps of its file, take it down",
 		Long: `Bring a lab up, run the steps that its file lists under "run", and take it down whatever happens. The exit code is 1
@@ -67,14 +75,14 @@ if a step failed.`,
 			if err != nil {
 				return labError(err)
 			}
-			options, err := a.labOptionsWith(wire)
+			options, err := a.labOptionsWith(f)
 			if err != nil {
 				return err
 			}
 			return labError(lab.Run(cmd.Context(), spec, options, nil))
 		},
 	}
-	wireFlag(cmd, &wire)
+	f.add(cmd)
 	return cmd
 }
 
@@ -124,11 +132,14 @@ func (a *app) labOptions() lab.Options {
 	}
 }
 
-func (a *app) labOptionsWith(wire string) (lab.Options, error) {
+func (a *app) labOptionsWith(f labFlags) (lab.Options, error) {
 	o := a.labOptions()
-	o.Wire = lab.WireKind(wire)
+	o.Wire, o.ReadyTimeout = lab.WireKind(f.wire), f.readyWithin
 	if !o.Wire.Known() {
-		return o, usageErrorf("%q is no wire; write auto, kernel or user", wire)
+		return o, usageErrorf("%q is no wire; write auto, kernel or user", f.wire)
+	}
+	if f.readyWithin <= 0 {
+		return o, usageErrorf("%v is no time; write --ready-within 10s or more", f.readyWithin)
 	}
 	return o, nil
 }

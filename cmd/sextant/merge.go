@@ -94,12 +94,17 @@ func latestText(seconds *float64) string {
 	return time.Duration(*seconds*float64(time.Second)).Round(100*time.Millisecond).String() + " ago"
 }
 
+// idleSeconds is after how long without a packet a path that none is expected of is no longer called ok.
+const idleSeconds = 10
+
 func pathState(p api.MergedPath) string {
 	switch {
 	case p.Silent:
 		return "silent"
 	case p.SilentSeconds == nil:
 		return "unused"
+	case *p.SilentSeconds >= idleSeconds:
+		return "idle"
 	}
 	return "ok"
 }

@@ -59,12 +59,7 @@ func TestPathSessions(t *testing.T) {
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			w := newWorld(t, fakeNode)
-			var text strings.Builder
-			for _, line := range s.lines {
-				text.WriteString(w.line(line))
-			}
-			golden(t, s.name, text.String())
+			newWorld(t, fakeNode).script(s.name, s.lines)
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (a *app) commands() []*cobra.Command {
 			a.supportBundleCommand()),
 		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(),
 			a.policyCommand(), a.mergeCommand(),
-			a.bgpCommand(),
+			a.bgpCommand(), a.routeCommand(),
 			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(), a.captureCommand(), a.ipvsadmCommand()),
 		in(groupPlan, a.topologyCommand(), a.pathCommand(), a.protectCommand()),
 		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand(), a.simCommand()),

@@ -170,6 +170,9 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Return hold", "%s", waitText(e.HoldSeconds, "none"))
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
+		if n := e.NewConnections; n != nil {
+			line("Limit", "%d new connections per second, %d at once: %d taken, %d refused", n.Rate, n.Burst, n.Taken, n.Refused)
+		}
 		if e.Check != "" {
 			line("Check", "%s", e.Check)
 		}

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
@@ -15,6 +19,7 @@ type serviceFlags struct {
 	cores                                 int
 	policy, low, high                     string
 	table, drainTime, slowStart, hold     string
+	newConnections                        string
 }
 
 func newServiceFlags(cmd *cobra.Command) *serviceFlags {
@@ -30,6 +35,8 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets; 0: until its place is needed")
 	flags.StringVar(&f.hold, "return-hold", "6s", "edge: time in which a backend that was down, or is new, gets no new connections")
 	flags.StringVar(&f.slowStart, "slow-start", "0", "edge: time in which a backend that comes up gets its share, like 30s")
+	flags.StringVar(&f.newConnections, "new-connections", "none",
+		"edge: how many may be opened per second, and at once, like 1000,200; none: as many as come")
 	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: average (default), always, static or dynamic")
 	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")
 	flags.IntVar(&f.workers, "workers", 0, "dynamic: connections that the server works on at once")
@@ -43,6 +50,7 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	complete(cmd, "policy", "offer", "shadow", "ecmp", "always", "static", "dynamic", "average")
 	complete(cmd, "table", "rendezvous", "exact", "modulo")
 	complete(cmd, "port", "any")
+	complete(cmd, "new-connections", "none")
 	return f
 }
 
@@ -60,6 +68,7 @@ func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 			SlowStartSeconds:  parsed(&given, "slow-start", f.slowStart, parseSeconds),
 			ReturnHoldSeconds: parsed(&given, "return-hold", f.hold, parseSeconds),
 		},
+		NewConnections: parsed(&given, "new-connections", f.newConnections, parseNewConnections),
 	}
 	accept := api.AcceptSpec{
 		Threshold: value(&given, "threshold", f.threshold),
@@ -80,6 +89,22 @@ func (f *serviceFlags) spec(cmd *cobra.Command) (api.ServiceSpec, error) {
 		spec.Accept = &accept
 	}
 	return spec, given.wrong
+}
+
+// parseNewConnections reads "none", or a rate per second and how many at once, like "1000,200".
+func parseNewConnections(text string) (api.NewConnectionsSpec, error) {
+	var spec api.NewConnectionsSpec
+	if text == "none" {
+		return spec, nil
+	}
+	rate, burst, both := strings.Cut(text, ",")
+	var wrong [2]error
+	spec.Rate, wrong[0] = strconv.Atoi(rate)
+	spec.Burst, wrong[1] = strconv.Atoi(burst)
+	if !both || wrong != [2]error{} {
+		return spec, fmt.Errorf("%q is no limit; write none, or how many per second and how many at once, like 1000,200", text)
+	}
+	return spec, nil
 }
 
 func parseShare(text string) (float64, error) {

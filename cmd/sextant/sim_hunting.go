@@ -35,6 +35,7 @@ choose, and servers decide as hosts do. All policies see the same requests.
 
 Policies: random, static=C and dynamic (SR_c and SR_dyn of the SRLB paper), average, and two ideals that know all loads:
 jsq/D (the least loaded of D candidates) and jsq (of all). Behind a policy, /D is the number of candidates, as in average/3.
+dynamic=WINDOW:LOW-HIGH looks back over other than 50 offers, and wants other than 40 to 60 % of them accepted.
 
 A load is the part of the cores' time that the requests need. FASTER compares mean response times with those of the
 first policy at the same load.`,

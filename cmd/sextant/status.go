@@ -72,10 +72,12 @@ func statusView(s fullStatus) view {
 		fmt.Fprintf(&prose, "Warning:   %s\n", w)
 	}
 	return view{
-		value:  s,
-		prose:  prose.String(),
-		tables: tables{programTable(s.Programs), packetTable(s.Counters), dropTable(s.Counters)},
-		names:  []string{s.Node},
+		value: s,
+		prose: prose.String(),
+		tables: tables{
+			programTable(s.Programs), packetTable(s.Counters), cacheTable(s.Counters), dropTable(s.Counters), vrfTable(s.Counters),
+		},
+		names: []string{s.Node},
 	}
 }
 
@@ -103,6 +105,17 @@ func packetTable(counters []api.Counters) table {
 	return t
 }
 
+// cacheTable is empty if no edge has a flow cache.
+func cacheTable(counters []api.Counters) table {
+	t := table{title: "Flow cache:", columns: []string{"EVENT", "PACKETS"}}
+	for _, c := range counters {
+		for _, e := range c.FlowCache {
+			t.rows = append(t.rows, []string{e.Event, count(e.Packets)})
+		}
+	}
+	return t
+}
+
 // dropTable leaves reasons out that never happened.
 func dropTable(counters []api.Counters) table {
 	t := table{title: "Drops:", columns: []string{"ROLE", "REASON", "PACKETS"}}
@@ -111,6 +124,21 @@ func dropTable(counters []api.Counters) table {
 			if d.Packets > 0 {
 				t.rows = append(t.rows, []string{string(c.Role), d.Reason, count(d.Packets)})
 			}
+		}
+	}
+	return t
+}
+
+// vrfTable says what came for VRFs beside a router.
+func vrfTable(counters []api.Counters) table {
+	t := table{
+		title: "VRFs:", columns: []string{"VRF", "BACKUP", "HERE", "STRAYS"}, wide: []string{"HERE-BYTES", "STRAY-BYTES"},
+	}
+	for _, c := range counters {
+		for _, v := range c.VRFs {
+			t.rows = append(t.rows, []string{
+				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets), count(v.HereBytes), count(v.StrayBytes),
+			})
 		}
 	}
 	return t

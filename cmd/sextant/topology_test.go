@@ -46,12 +46,7 @@ func TestTopologySessions(t *testing.T) {
 		{"topology-draw", []string{"topology draw testdata/triangle.edges", "topology draw zoo/Abilene --label colour"}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
-			w := newWorld(t, fakeNode)
-			var text strings.Builder
-			for _, line := range s.lines {
-				text.WriteString(w.line(line))
-			}
-			golden(t, s.name, text.String())
+			newWorld(t, fakeNode).script(s.name, s.lines)
 		})
 	}
 }

@@ -93,13 +93,17 @@ func (g *Generator) appendSRH(segments, left int) {
 		}
 		g.frame = append(g.frame, other.AsSlice()...)
 	}
-	if g.oneIn(6) {
+	signed := len(g.world.HMACKeys) > 0 && !g.oneIn(5)
+	if !signed && g.oneIn(6) {
 		g.appendNoise(8 * (1 + g.below(3)))
 	}
 	b := g.frame[at:]
 	b[1], b[2], b[3], b[4] = uint8(len(b)/8-1), routingTypeSRH, uint8(left), uint8(segments-1)
 	if g.oneIn(4) {
 		binary.BigEndian.PutUint16(b[6:], uint16(g.random.Uint32())) // tag
+	}
+	if signed {
+		g.appendHMAC(at)
 	}
 }
 

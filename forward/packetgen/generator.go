@@ -4,7 +4,7 @@
 //
 // The frames depend on the seed and the World only, so that a failure is reproduced by
 // its seed and the number of the frame. Making one costs less than a microsecond and no
-// allocation.
+// allocation, without HMACs.
 package packetgen
 
 import (
@@ -12,6 +12,7 @@ import (
 	"net/netip"
 
 	"sextant/flow"
+	"sextant/srv6"
 )
 
 // Service is one that packets can hit. Port 0 stands for any port.
@@ -36,6 +37,8 @@ type World struct {
 	Services []Service
 	// Block is the SID block.
 	Block netip.Prefix
+	// Locators are prefixes of other SIDs.
+	Locators []netip.Prefix
 	// Offering and Decapsulating are SIDs of the node under test: those whose argument
 	// and SRH hold further candidates, and those which are always last.
 	Offering, Decapsulating []netip.Prefix
@@ -44,10 +47,15 @@ type World struct {
 	Others []netip.Addr
 	// Edge is the source of outer packets, to which routers of the SR domain send what they say about them.
 	Edge netip.Addr
+	// Learning is the edge's End.LEARN, and Owners are the SIDs which answers on the way there name.
+	Learning netip.Addr
+	Owners   []netip.Addr
 	// Infrastructure are sources inside of the SR domain.
 	Infrastructure []netip.Addr
 	// ConnectionIDs are those that QUIC packets carry; without one, there is no QUIC in UDP.
 	ConnectionIDs [][]byte
+	// HMACKeys are those with which SRHs are signed, also some that the node under test does not know; without one, none is.
+	HMACKeys []srv6.HMACKey
 	// Connections are those of the host under test.
 	Connections []Connection
 }
@@ -108,6 +116,9 @@ func (g *Generator) Next() []byte {
 	}
 	if g.world.Edge.IsValid() && g.oneIn(32) {
 		return g.next(g.routerPacket)
+	}
+	if g.world.Learning.IsValid() && g.oneIn(8) {
+		return g.next(g.learnPacket)
 	}
 	return g.next(g.edgePacket)
 }

@@ -46,6 +46,9 @@ func (g *Generator) appendOuter() {
 	if len(g.world.Decapsulating) > 0 && g.percent(30) {
 		g.appendIPv6Header(src, g.decapsulating())
 		g.appendExtensions(g.chainLength())
+		if len(g.world.HMACKeys) > 0 && g.percent(50) {
+			g.appendSRH(1+g.below(6), 0)
+		}
 	} else {
 		g.appendIPv6Header(src, g.offering())
 		g.appendOfferExtensions()
@@ -62,6 +65,9 @@ func (g *Generator) appendOfferExtensions() {
 	}
 	if g.percent(50) {
 		segments := 1 + g.below(6)
+		if len(g.world.HMACKeys) > 0 && g.oneIn(6) {
+			segments += g.below(9)
+		}
 		g.appendSRH(segments, g.below(segments+1))
 	}
 	if g.oneIn(8) {

@@ -169,12 +169,16 @@ func (g *Generator) unusualAddr(usual netip.Addr) netip.Addr {
 	return pick(g, g.world.Services).Addr
 }
 
-// inBlock returns a random address of the SID block.
+// inBlock returns a random address of the SID block, or of another prefix of SIDs.
 func (g *Generator) inBlock() netip.Addr {
 	a := g.anyAddr(true).As16()
-	if g.world.Block.IsValid() {
-		block := g.world.Block.Addr().As16()
-		copy(a[:g.world.Block.Bits()/8], block[:])
+	of := g.world.Block
+	if len(g.world.Locators) > 0 && g.oneIn(2) {
+		of = pick(g, g.world.Locators)
+	}
+	if of.IsValid() {
+		block := of.Addr().As16()
+		copy(a[:of.Bits()/8], block[:])
 	}
 	return netip.AddrFrom16(a)
 }

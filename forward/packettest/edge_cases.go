@@ -149,6 +149,8 @@ func edgeGuard(t testing.TB) []Case {
 	segment, other6, on := addr("fcbb:bb00:1::"), addr("2001:db8:99::1"), FromClient().onto(t)
 	return slices.Concat(from(External, []row{
 		{"to a SID from outside", on(Web6("S").To(segment, 80).Bytes(t)), "srv6_from_outside"},
+		{"to a SID outside the block", on(Web6("S").To(SID(2), 80).Bytes(t)), "srv6_from_outside"},
+		{"from a SID outside the block", on(Web6("S").From(SID(2)).Bytes(t)), "spoofed_source"},
 		{"from a SID", on(Web6("S").From(segment).Bytes(t)), "spoofed_source"},
 		{"from the infrastructure", on(Web6("S").From(EdgeAddr).Bytes(t)), "spoofed_source"},
 		{"from the infrastructure to a SID", on(Web6("S").From(EdgeAddr).To(segment, 80).Bytes(t)), "srv6_from_outside"},
@@ -168,6 +170,8 @@ func edgeGuard(t testing.TB) []Case {
 		{"SRH as the ninth", on(Web6("S").Behind(dst, Extensions(8, rout), SRH(tcp, 0, 0, segment)).Bytes(t)), "extension_chain"},
 	}), from(Mixed, []row{
 		{"to a SID from an unknown source", on(Web6("S").To(segment, 80).Bytes(t)), "srv6_from_outside"},
+		{"to a SID outside the block from an unknown source", on(Web6("S").To(SID(2), 80).Bytes(t)), "srv6_from_outside"},
+		{"to a SID outside the block from the domain", on(Web6("S").From(EdgeAddr).To(SID(2), 80).Bytes(t)), "pass"},
 		{"to a SID from the domain", on(Web6("S").From(EdgeAddr).To(segment, 80).Bytes(t)), "pass"},
 		{"from a SID, mixed", on(Web6("S").From(segment).Bytes(t)), "spoofed_source"},
 		{"from the infrastructure, mixed", on(Web6("S").From(EdgeAddr).Bytes(t)), "redirect"},

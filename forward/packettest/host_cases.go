@@ -16,6 +16,7 @@ func HostCases(t testing.TB) []Case {
 func hostFrames(t testing.TB) []Case {
 	t.Helper()
 	syn4, syn6, other, on := Web4("S").Bytes(t), Web6("S").Bytes(t), addr("fcbb:bb00:2::"), FromClient().onto(t)
+	path := SRH(tcp, 1, 0, other)
 	return from(External, []row{
 		{"no Ethernet header", make([]byte, 13), "truncated"},
 		{"IPv4", on(syn4), "pass"},
@@ -28,6 +29,16 @@ func hostFrames(t testing.TB) []Case {
 		{"not a SID, with a long chain", on(Web6("S").Behind(dst, Extensions(9, tcp)).Bytes(t)), "pass"},
 		{"SID of another", on(To(other).Around(t, syn4)), "pass"},
 		{"SID of another from outside of the domain", on(To(other).From("2001:db8::1").Around(t, syn4)), "outside_domain"},
+		{"SID of another outside the block", on(To(SID(2)).Around(t, syn4)), "pass"},
+		{"SID of another outside the block, from outside", on(To(SID(2)).From("2001:db8::1").Around(t, syn4)), "outside_domain"},
+		{"SRH of nobody", on(Web6("S").Behind(rout, SRH(tcp, 1, 0, other)).Bytes(t)), "srv6_from_outside"},
+		{"SRH of nobody that is done", on(Web6("S").Behind(rout, SRH(tcp, 0, 0, other)).Bytes(t)), "srv6_from_outside"},
+		{"SRH of nobody behind options", on(Web6("S").Behind(dst, Extension(rout, 0), path).Bytes(t)), "srv6_from_outside"},
+		{"SRH of the domain to another", on(Web6("S").From(EdgeAddr).Behind(rout, SRH(tcp, 1, 0, other)).Bytes(t)), "pass"},
+		{"SRH of nobody, cut off", on(Packet{Src: Client6, Dst: VIP6, Protocol: rout, Payload: path[:23]}.Bytes(t)), "pass"},
+		{"SRH of nobody as the ninth", on(Web6("S").Behind(dst, Extensions(8, rout), SRH(tcp, 0, 0, other)).Bytes(t)), "pass"},
+		{"a fragment of nobody", on(Web6("S").Behind(frag, Fragment(tcp, 1)).Bytes(t)), "pass"},
+		{"a foreign routing header of nobody", on(Web6("S").Behind(rout, Routing(tcp, 0, 1, 1)).Bytes(t)), "pass"},
 		{"from outside of the domain", on(To(OfferSID).From("2001:db8::1").Around(t, syn4)), "outside_domain"},
 		{"from a SID", on(To(DT46SID).From("fcbb:bb00:2::").Around(t, syn4)), "outside_domain"},
 		{"guard before the walk", on(To(OfferSID).From("2001:db8::1").With(dst, Extensions(9, ip4)).Around(t, syn4)), "outside_domain"},

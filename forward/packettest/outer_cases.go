@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+
+	"github.com/gopacket/gopacket/layers"
 )
 
 // The encapsulations, by the names that configurations use.
@@ -16,8 +18,13 @@ const (
 // Encapsulated returns the Outer packet around ip, for a chain of ids.
 func Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32, class uint8, ip []byte) []byte {
 	t.Helper()
+	return outerOf(encapsulation, ids, label, class, ProtocolOf(ip)).Around(t, ip)
+}
+
+// outerOf returns it without what is in it.
+func outerOf(encapsulation string, ids []uint16, label uint32, class uint8, next layers.IPProtocol) Outer {
 	o := Outer{Src: EdgeAddr, FlowLabel: label, TrafficClass: class, HopLimit: 63}
-	next, n := ProtocolOf(ip), len(ids)
+	n := len(ids)
 	var wire []netip.Addr // last segment first
 	for i := n - 1; i >= 0; i-- {
 		wire = append(wire, SID(ids[i]))
@@ -38,7 +45,7 @@ func Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32
 			o.Extensions = SRH(next, uint8(n-1), uint8(n-2), wire[:n-1]...)
 		}
 	}
-	return o.Around(t, ip)
+	return o
 }
 
 // PassOnCases are outer packets around ip, before and after one candidate.

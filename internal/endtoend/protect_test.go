@@ -190,7 +190,13 @@ func (p *protected) lostNothing() {
 	sent, lost, twice := p.finish()
 	p.t.Logf("%d packets, %d lost, %d twice", sent, lost, twice)
 	if lost != 0 || twice != 0 || sent < 50 {
-		p.t.Errorf("of %d packets %d were lost and %d came twice", sent, lost, twice)
+		var which []uint64
+		for n := uint64(1); n <= sent && len(which) < 20; n++ {
+			if p.arrived[n] != 1 {
+				which = append(which, n)
+			}
+		}
+		p.t.Errorf("of %d packets %d were lost and %d came twice: %v", sent, lost, twice, which)
 	}
 }
 
@@ -221,7 +227,8 @@ func TestCutUnderTwoCopies(t *testing.T) {
 // awaitTopology waits until the head-end has read its topology.
 func (p *protected) awaitTopology() {
 	p.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	const convergence = time.Minute // of an IGP
+	for deadline := time.Now().Add(patience + convergence); ; time.Sleep(5 * time.Millisecond) {
 		if topology, err := p.headend.Topology(p.t.Context()); err == nil && topology.NodeLink != "" {
 			g, err := format.Read(format.File{Name: "network", Text: []byte(topology.NodeLink)}, format.Options{Format: format.NodeLink})
 			must(p.t, err)

@@ -32,6 +32,7 @@ var rooms = []room{
 	{floor: vocabulary, path: "flow", beside: []string{"srv6"}},
 	{floor: vocabulary, path: "consistent", beside: []string{"srv6", "flow"}},
 	{floor: vocabulary, path: "quiclb"},
+	{floor: vocabulary, path: "rtnetlink"},
 	{floor: vocabulary, path: "config", beside: []string{"srv6", "flow", "consistent", "quiclb"}},
 	{floor: vocabulary, path: "topology"},
 	{floor: vocabulary, path: "topology/format", beside: []string{"topology"}},
@@ -40,6 +41,8 @@ var rooms = []room{
 
 	{floor: decisions, path: "pool"},
 	{floor: decisions, path: "membership"},
+	{floor: decisions, path: "fib"},
+	{floor: decisions, path: "shadow", beside: []string{"fib"}},
 	{floor: decisions, path: "accept"},
 	{floor: decisions, path: "continuity", beside: []string{"pool"}},
 	{floor: decisions, path: "queueing"},
@@ -70,6 +73,8 @@ var rooms = []room{
 	{floor: world, path: "probe"},
 	{floor: world, path: "linkstate"},
 	{floor: world, path: "linkstate/linkstatetest"},
+	{floor: world, path: "fpm"},
+	{floor: world, path: "routetable"},
 	{floor: world, path: "archive"},
 	{floor: world, path: "archive/archivetest", beside: []string{"archive"}},
 	{floor: world, path: "datapath", beside: []string{"kernel"}},
@@ -84,12 +89,14 @@ var rooms = []room{
 	{floor: daemons, path: "experiment", beside: []string{"lab", "agent/api"}},
 	{floor: daemons, path: "experiment/experimenttest", beside: []string{"experiment"}},
 	{floor: daemons, path: "experiment/disjoint", beside: []string{"experiment"}},
-	{floor: daemons, path: "experiment/protection", beside: []string{"experiment", "lab"}},
+	{floor: daemons, path: "experiment/protection", beside: []string{"agent/api", "experiment", "lab"}},
 	{floor: daemons, path: "experiment/srlb", beside: []string{"experiment", "lab", "agent/api"}},
+	{floor: daemons, path: "experiment/soak", beside: []string{"experiment", "lab", "agent/api"}},
 	{floor: daemons, path: "experiment/churn", beside: []string{"experiment", "lab", "agent/api"}},
 
 	{floor: faces, path: "cmd/sextant"},
 	{floor: faces, path: "internal/endtoend"},
+	{floor: faces, path: "internal/packaging"},
 	{floor: faces, path: "internal/house"},
 }
 

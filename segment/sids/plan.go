@@ -44,9 +44,14 @@ func (p Plan) link(e topology.Edge) (srv6.CSID, error) {
 	return 0, fmt.Errorf("link %d is number %d of its node: %w; give the graph SIDs of its own", e, i, ErrNoNumber)
 }
 
+// Unknown stands in a graph for the SID of what has one that nobody told: what the plan would say is not to be taken for it.
+var Unknown = netip.IPv6Unspecified()
+
 // Node is the SID of a node (End).
 func (p Plan) Node(v topology.Node) (netip.Addr, error) {
-	if own := p.Graph.Node(v).SID; own.IsValid() {
+	if own := p.Graph.Node(v).SID; own.IsValid() && own.Addr() == Unknown {
+		return Unknown, fmt.Errorf("node %s tells of no SID of its own; let it announce its locator", p.Graph.Node(v).Name)
+	} else if own.IsValid() {
 		return own.Addr(), nil
 	}
 	id, err := p.node(v)
@@ -58,7 +63,10 @@ func (p Plan) Node(v topology.Node) (netip.Addr, error) {
 
 // Link is the SID of a link (End.X) at the node it leaves.
 func (p Plan) Link(e topology.Edge) (netip.Addr, error) {
-	if own := p.Graph.Edge(e).SID; own.IsValid() {
+	if own := p.Graph.Edge(e).SID; own == Unknown {
+		from, to := p.Graph.Node(p.Graph.From(e)).Name, p.Graph.Node(p.Graph.To(e)).Name
+		return own, fmt.Errorf("node %s tells of no SID for its link to %s; take paths without one (--model forced)", from, to)
+	} else if own.IsValid() {
 		return own, nil
 	}
 	id, err := p.link(e)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -158,5 +159,25 @@ func TestTooManyNodes(t *testing.T) {
 	}
 	if _, _, err := (sids.List{}).SRH(41, false); err == nil {
 		t.Error("a header without segments was made")
+	}
+}
+
+// For a node or a link of which somebody said that its SID is not known, none is made up.
+func TestUnknownSIDs(t *testing.T) {
+	b := topology.NewBuilder("told", 0)
+	for _, name := range []string{"a", "b"} {
+		if _, err := b.AddNode(topology.NodeSpec{Name: name, SID: netip.PrefixFrom(sids.Unknown, 128)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := b.AddEdge(topology.EdgeSpec{From: 0, To: 1, Weight: 1, SID: sids.Unknown}); err != nil {
+		t.Fatal(err)
+	}
+	p := plan(t, b.Build())
+	if sid, err := p.Node(1); err == nil || !strings.Contains(err.Error(), "node b tells of no SID") {
+		t.Errorf("of a node: %s, %v", sid, err)
+	}
+	if sid, err := p.Link(0); err == nil || !strings.Contains(err.Error(), "node a tells of no SID for its link to b") {
+		t.Errorf("of a link: %s, %v", sid, err)
 	}
 }

@@ -21,7 +21,6 @@ type Explainer struct {
 	counters [2][]uint64 // drops and outcomes so far
 	out      []byte
 	loop     int // head-end: index of the interface by which copies come in
-	hops     int // head-end: first segments are numbered up to it
 }
 
 // Explained is what the program did with a frame.
@@ -272,34 +271,47 @@ func totalsOf(m *ebpf.Map) ([]uint64, error) {
 // next hop that it asks for, with the addresses that the frame has now. It is at the place of the SID's id and the flow's
 // choice, or at that of answers that are not kept; a SID that is not of the block can be anywhere. 0: it is not known.
 func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
-	type place struct{ set, choice int }
-	places := []place{{nextHopSIDs, 0}}
+	sends := func(hop nextHop) bool { return hop.How == nextHopSend && hop.Addresses == [12]byte(frame) }
+	likely := []int{nextHopSIDs}
 	if ip := frame[minFrame:]; len(ip) >= outerLength {
-		id := int(ip[ipv6Destination+4])<<8 | int(ip[ipv6Destination+5])
-		places = append(places, place{id % nextHopSIDs, int(ip[3]) % nextHopChoices})
+		likely = append(likely, (int(ip[ipv6Destination+4])<<8|int(ip[ipv6Destination+5]))%nextHopSIDs)
 	}
-	for set := range x.hops {
-		for choice := range nextHopChoices {
-			places = append(places, place{set + 1, choice})
-		}
-	}
-	for set := range nextHopSIDs {
-		for choice := range nextHopChoices {
-			places = append(places, place{set, choice})
-		}
-	}
-	for _, at := range places {
+	for _, number := range likely {
 		var sets []nextHopSet
-		if err := x.maps["next_hops"].Lookup(uint32(at.set), &sets); err != nil {
+		if err := x.maps["next_hops"].Lookup(uint32(number), &sets); err != nil {
 			return 0, fmt.Errorf("read next hops: %w", err)
 		}
 		for _, set := range sets {
-			if hop := set.Choices[at.choice]; hop.How == nextHopSend && hop.Addresses == [12]byte(frame) {
-				return hop.Interface, nil
+			if at := slices.IndexFunc(set.Choices[:], sends); at >= 0 {
+				return set.Choices[at].Interface, nil
 			}
 		}
 	}
+	all, err := allNextHops(x.maps["next_hops"])
+	if err != nil {
+		return 0, err
+	}
+	for _, set := range all {
+		if at := slices.IndexFunc(set.Choices[:], sends); at >= 0 {
+			return set.Choices[at].Interface, nil
+		}
+	}
 	return 0, nil
+}
+
+// allNextHops reads the next hops of all SIDs and CPUs at once.
+func allNextHops(m *ebpf.Map) ([]nextHopSet, error) {
+	cpus, err := ebpf.PossibleCPU()
+	if err != nil {
+		return nil, err
+	}
+	var cursor ebpf.MapBatchCursor
+	entries := int(m.MaxEntries())
+	sets := make([]nextHopSet, entries*cpus)
+	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), sets, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, fmt.Errorf("read next hops: %w", err)
+	}
+	return sets, nil
 }
 
 const (

@@ -20,7 +20,7 @@ func (h *Headend) Explainer(side Side) (*Explainer, error) {
 	}
 	x, err := newExplainer(h.collection, spec, "headend", h.programs[side])
 	if err == nil {
-		x.loop, x.hops = h.loop.inner, int(h.hops.most)
+		x.loop = h.loop.inner
 	}
 	return x, err
 }

@@ -77,14 +77,21 @@ func staleness(path string, spec *ebpf.CollectionSpec, tags map[string]string) s
 		return fmt.Sprintf("it can't be opened as a table: %v", err)
 	}
 	defer m.Close()
-	switch known := spec.Maps[name]; {
-	case known == nil:
+	known := spec.Maps[name]
+	if known == nil {
 		return "this version has no table " + name
-	case known.Compatible(m) != nil:
+	}
+	if known = known.Copy(); sizedBySettings[name] {
+		known.MaxEntries = m.MaxEntries()
+	}
+	if known.Compatible(m) != nil {
 		return "the table " + name + " has another shape in this version"
 	}
 	return ""
 }
+
+// sizedBySettings are the tables whose size follows from the configuration.
+var sizedBySettings = map[string]bool{"hmac_known": true, "flows": true, "captured": true}
 
 // staleLink compares the program behind a pinned link, whose file name begins with the program's.
 func staleLink(path, name string, tags map[string]string) string {

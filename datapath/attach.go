@@ -45,13 +45,22 @@ type Attachment struct {
 // linkPrefix marks pinned links in an instance's directory.
 const linkPrefix = "link_"
 
+// xdpHook is what the file names of links to XDP have between program and interface.
+const xdpHook = "_xdp_"
+
+// linkName is the file name of a link. The bpf file system takes no dots, which names of VLAN devices have; colons are in no
+// interface's name.
+func linkName(program, hook, iface string) string {
+	return linkPrefix + program + hook + strings.ReplaceAll(iface, ".", ":")
+}
+
 // attachXDP puts the program on the interface: by replacing the one behind a link pinned earlier, or anew.
 func attachXDP(dir, name string, program *ebpf.Program, iface string, mode Mode) (Attachment, error) {
 	device, err := net.InterfaceByName(iface)
 	if err != nil {
 		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
-	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkPrefix + name + "_xdp_" + iface}
+	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkName(name, xdpHook, iface)}
 	if a.Mode = updateXDP(filepath.Join(dir, a.link), program, device.Index, mode); a.Mode == Auto {
 		if a.Mode, err = newXDP(filepath.Join(dir, a.link), program, device.Index, mode); err != nil {
 			return a, explainXDP(err, name, iface, mode)
@@ -197,7 +206,7 @@ func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
 		return err
 	}
-	_, err := os.Stat(filepath.Join(dir, linkPrefix+"headend_xdp_"+loopInner))
+	_, err := os.Stat(filepath.Join(dir, linkName("headend", xdpHook, loopInner)))
 	hasLoop := err == nil
 	_, err = os.Stat(filepath.Join(dir, "order_port"))
 	hasOrder := err == nil

@@ -117,7 +117,7 @@ func (c *Capture) add(spec *ebpf.CollectionSpec, name string, plain *ebpf.Progra
 		return fmt.Errorf("capture packets: %w", err)
 	}
 	c.collection.programs = append(c.collection.programs, kept)
-	c.swaps = append(c.swaps, swap{filepath.Join(dir, linkPrefix+name+"_xdp_"+iface), kept, programs[name]})
+	c.swaps = append(c.swaps, swap{filepath.Join(dir, linkName(name, xdpHook, iface)), kept, programs[name]})
 	return nil
 }
 

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"errors"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -162,5 +163,40 @@ func TestVLANDevice(t *testing.T) {
 	t.Cleanup(func() { must(t, Unload(w.dir)) })
 	if len(attachments) != 1 || attachments[0].Mode != Generic || attachments[0].Warning == "" {
 		t.Errorf("attached as %+v", attachments)
+	}
+}
+
+// TestNameWithADot: interfaces whose names have a dot, as those of VLANs do, are attached to, taken over and released as others are.
+func TestNameWithADot(t *testing.T) {
+	w := newWorld(t)
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "uplink.7"
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "uplinkpeer"}))
+	setUp(t, "uplink.7")
+	index := mustLink(t, "uplink.7").Attrs().Index
+	t.Cleanup(func() { must(t, Unload(w.dir)) })
+	attach := func(edgeOn, hostOn string) {
+		t.Helper()
+		config := edgeConfig(t)
+		config.Interfaces = []EdgeInterface{{Name: edgeOn, Side: External}}
+		e, err := OpenEdge(filepath.Join(w.dir, "edge"), config)
+		must(t, err)
+		defer e.Close()
+		must(t, commit(e))
+		h, err := OpenHost(filepath.Join(w.dir, "host"), hostConfigOn(t, hostOn))
+		must(t, err)
+		defer h.Close()
+		_, err = h.Commit()
+		must(t, err)
+	}
+	attach("uplink.7", "uplinkpeer")
+	attach("uplink.7", "uplinkpeer")
+	if modeOf(index) == Auto {
+		t.Error("the edge is not attached")
+	}
+	attach("near", "uplink.7")
+	attach("near", "nearpeer")
+	if got := modeOf(index); got != Auto {
+		t.Errorf("not released: attached in mode %v", got)
 	}
 }

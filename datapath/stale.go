@@ -96,7 +96,7 @@ var sizedBySettings = map[string]bool{"hmac_known": true, "flows": true, "captur
 // staleLink compares the program behind a pinned link, whose file name begins with the program's.
 func staleLink(path, name string, tags map[string]string) string {
 	program := name
-	for _, hook := range []string{"_xdp_", "_tc_"} {
+	for _, hook := range []string{xdpHook, leaving.name, arriving.name} {
 		program, _, _ = strings.Cut(program, hook)
 	}
 	l, err := link.LoadPinnedLink(path, nil)

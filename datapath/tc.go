@@ -40,7 +40,7 @@ func attachTC(dir, name string, program *ebpf.Program, iface string, at hook) (A
 	if err != nil {
 		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
-	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkPrefix + name + at.name + iface}
+	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkName(name, at.name, iface)}
 	return a, putTC(filepath.Join(dir, a.link), program, device.Index, at)
 }
 
@@ -72,7 +72,7 @@ func pinnedTC(name string) (program, iface string, at hook, ok bool) {
 	for _, at := range []hook{leaving, arriving} {
 		program, iface, ok := strings.Cut(strings.TrimPrefix(name, linkPrefix), at.name)
 		if ok {
-			return program, iface, at, true
+			return program, strings.ReplaceAll(iface, ":", "."), at, true
 		}
 	}
 	return "", "", hook{}, false

@@ -64,13 +64,15 @@ func syn(port uint16, destinationPort byte) []byte {
 }
 
 // captureOne captures until a packet comes, while send sends again and again: the first may come before the capture has begun.
-func (r *running) captureOne(want api.Capture, send func()) api.CapturedPacket {
+// What is to be tried meanwhile is, when one has come and the capture has not ended.
+func (r *running) captureOne(want api.Capture, send func(), meanwhile ...func()) api.CapturedPacket {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	defer func() { close(stop); <-stopped }()
 	go func() {
+		defer close(stopped)
 		for {
 			select {
 			case <-stop:
@@ -81,7 +83,13 @@ func (r *running) captureOne(want api.Capture, send func()) api.CapturedPacket {
 		}
 	}()
 	var got api.CapturedPacket
-	err := r.Capture(ctx, want, func(p api.CapturedPacket) error { got = p; return errSeen })
+	err := r.Capture(ctx, want, func(p api.CapturedPacket) error {
+		got = p
+		for _, try := range meanwhile {
+			try()
+		}
+		return errSeen
+	})
 	if !errors.Is(err, errSeen) {
 		r.t.Fatalf("capture: %v", err)
 	}
@@ -108,8 +116,7 @@ func TestCaptureAtEdge(t *testing.T) {
 		t.Errorf("captured %+v", p)
 	}
 	m.await(func() bool { return slices.Equal(m.state(), before) })
-	p = a.captureOne(api.Capture{Verdict: "drop", Interface: "edge0"}, func() {
-		both()
+	p = a.captureOne(api.Capture{Verdict: "drop", Interface: "edge0"}, both, func() {
 		err := a.Capture(t.Context(), api.Capture{}, func(api.CapturedPacket) error { return nil })
 		var refusal *api.Error
 		if !errors.As(err, &refusal) || refusal.Code != api.Conflict {

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name st
 	for b.Loop() {
 		for round := range poolChanges + poolWarmUp {
 			must(b, e.SetChains(1, at))
+			runtime.GC() // a pool changes seldom: what the round before left is not this change's
 			seen := watchTable(b, e)
 			begun := time.Now()
 			next, err := at.Next(after, time.Minute)

@@ -14,7 +14,8 @@ func rendezvous(buckets, candidates int) pool.Spec {
 	return pool.Spec{Buckets: buckets, Seed: seed, Candidates: candidates}
 }
 
-// Edges that know the same backends choose the same candidates, whatever they saw before.
+// Edges that know the same backends choose the same candidates, whatever they saw before: once those who wait for a place in a full
+// chain have got it.
 func TestRendezvousEdgesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rendezvous(30, rapid.IntRange(1, 3).Draw(t, "candidates"))
@@ -28,6 +29,9 @@ func TestRendezvousEdgesAgree(t *testing.T) {
 			if old, err = old.Next(backends, 0); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if old, err = old.Next(backends, 2*time.Minute); err != nil {
+			t.Fatal(err)
 		}
 		fresh, err := pool.New(spec, backends, 0)
 		if err != nil {

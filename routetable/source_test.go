@@ -137,7 +137,8 @@ func TestSourceFollows(t *testing.T) {
 	changes, complete := fresh.Take()
 	for !complete {
 		<-fresh.Changes()
-		changes, complete = fresh.Take()
+		more, whole := fresh.Take()
+		changes, complete = append(changes, more...), whole
 	}
 	want := map[string]string{}
 	for _, c := range changes {

@@ -67,12 +67,15 @@ func TestHostFlood(t *testing.T) {
 	h := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
 	host := subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection, host: true}
 	driver := newBenchDriver(t, w.near)
-	memory := entries(t, h.collection)
-	for busy, verdict := range map[int32]uint32{0: xdpPass, 4: xdpTransmit} {
-		setBusy(t, h, 1, busy)
-		syn := benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), *flood/2)
-		if _, got := driver.run(t, h.programs["host"], syn, *flood/2); got != verdict {
-			t.Fatalf("a SYN of the flood: verdict %d, want %d", got, verdict)
+	memory, count := entries(t, h.collection), *flood/2
+	for _, flood := range []struct {
+		busy    int32
+		verdict uint32
+	}{{0, xdpPass}, {4, xdpTransmit}} { // in this order: who was refused is refused again for a while
+		setBusy(t, h, 1, flood.busy)
+		syn := benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), count)
+		if _, got := driver.run(t, h.programs["host"], syn, count); got != flood.verdict {
+			t.Fatalf("a SYN of the flood: verdict %d, want %d", got, flood.verdict)
 		}
 		wantOffer(t, host, "to an established connection", tuple, "A", 5, 7, "taken")
 		other := tuple

@@ -21,7 +21,7 @@ var whole = experiment.Experiment{
 		"simulator, which runs the same code. Then real Apache servers whose scoreboard feeds the policies. The simulator goes " +
 		"on where the lab ends: all 24 loads, 10 to 10,000 servers, servers of unequal size, and the distance to " +
 		"join-the-shortest-queue.",
-	Lasts: "25 minutes",
+	Lasts: "20 minutes",
 	Run:   run,
 }
 

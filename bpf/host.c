@@ -515,7 +515,7 @@ static __always_inline int host_process(struct xdp_md *ctx)
 SEC("xdp.frags")
 int host(struct xdp_md *ctx)
 {
-	return CAPTURED(ctx, host_process);
+	return CAPTURED(ctx, host_process(ctx));
 }
 
 /* A SYN-ACK of a service goes by way of the edge that asked for it. */

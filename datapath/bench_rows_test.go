@@ -150,7 +150,7 @@ func benchOfferedError(t testing.TB, flows int) benchFrame {
 func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := edgeConfig(t)
-	config.Buckets, config.Encapsulation = benchBuckets, encapsulation
+	config.Buckets, config.Encapsulation, config.Locators = benchBuckets, encapsulation, nil
 	for _, change := range changes {
 		change(&config)
 	}

@@ -245,16 +245,18 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 	variants := 0
 	for _, encapsulation := range []Encapsulation{Carrier, SRH, SRHReduced} {
 		for _, side := range []Side{External, Internal, Mixed} {
-			config := edgeConfig(t)
-			config.Encapsulation, config.Interfaces[0].Side = encapsulation, side
-			variants++
-			compareEdges(t, w, config, uint64(variants), *frames/9+1)
+			for _, locators := range [][]netip.Prefix{testLocators, nil} { // without them, plain packets have a way of their own
+				config := edgeConfig(t)
+				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation, side, locators
+				variants++
+				compareEdges(t, w, config, uint64(variants), *frames/18+1)
+			}
 		}
 	}
 }
 
 func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int, changes ...func(*twoEdges)) {
-	name := fmt.Sprintf("encapsulation %d, side %d, seed %d", config.Encapsulation, config.Interfaces[0].Side, seed)
+	name := fmt.Sprintf("encapsulation %d, side %d, %d locators, seed %d", config.Encapsulation, config.Interfaces[0].Side, len(config.Locators), seed)
 	edges := newTwoEdges(t, w, config)
 	for _, change := range changes {
 		change(&edges)

@@ -107,13 +107,13 @@ static __noinline int capture_end(__u32 verdict)
 	return 0;
 }
 
-/* A program's entry: what it does, between the two. */
-#define CAPTURED(ctx, process)                 \
+/* A program's entry: its verdict, judged between the two. */
+#define CAPTURED(ctx, judged)                  \
 	({                                     \
 		int verdict_;                  \
 		if (capture_bytes)             \
 			capture_begin(ctx);    \
-		verdict_ = process(ctx);       \
+		verdict_ = judged;             \
 		if (capture_bytes)             \
 			capture_end(verdict_); \
 		verdict_;                      \

@@ -59,6 +59,14 @@ static __always_inline struct cursor cursor_at_start(CONTEXT *ctx)
 	};
 }
 
+/* The same without a question to the kernel: of a frame in several pieces, the first alone. */
+static __always_inline struct cursor cursor_at_first_piece(CONTEXT *ctx)
+{
+	void *pos = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	return (struct cursor){ .pos = pos, .end = end, .left = end - pos };
+}
+
 /* Moves to an offset which the verifier may know nothing about. */
 static __always_inline void cursor_set(struct cursor *c, CONTEXT *ctx, __u32 offset, __u32 left)
 {

@@ -32,6 +32,8 @@
 
 #define ECN_MASK 3
 
+#define IPV4_WITHOUT_OPTIONS 0x45 /* version and header length */
+
 /* What an ICMP packet is, of the IP header's own family. */
 enum icmp_kind {
 	ICMP_NONE = 0, /* not ICMP */

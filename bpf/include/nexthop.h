@@ -117,6 +117,29 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 		hop->how = NEXT_HOP_HAND;
 }
 
+/* Where the next hop towards a compressed SID is remembered. */
+static __always_inline struct next_hop *next_hop_place(__u16 id, __u8 choice)
+{
+	__u32 index = id % NEXT_HOP_SIDS;
+	struct next_hop_set *set = bpf_map_lookup_elem(&next_hops, &index);
+
+	return set ? &set->choices[choice % NEXT_HOP_CHOICES] : 0;
+}
+
+static __always_inline bool next_hop_is_fresh(const struct next_hop *hop, __u16 id, __u32 epoch, __u32 now)
+{
+	return hop->id == id && hop->epoch == epoch && hop->how == NEXT_HOP_SEND &&
+	       now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
+}
+
+/* The next hop towards a compressed SID if it is remembered and fresh, else 0. */
+static __always_inline struct next_hop *next_hop_remembered(__u16 id, __u8 choice)
+{
+	struct next_hop *hop = next_hop_place(id, choice);
+
+	return hop && next_hop_is_fresh(hop, id, fib_epoch_now(), bpf_jiffies64()) ? hop : 0;
+}
+
 /*
  * The next hop towards a compressed SID, from memory if it is fresh. An answer that
  * can't be used for sending is asked for again each time: that is the slow path anyway.
@@ -124,15 +147,10 @@ static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct ad
 static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const struct address *source,
 						     const struct address *destination, __u16 id, __u8 choice)
 {
-	__u32 index = id % NEXT_HOP_SIDS, now = bpf_jiffies64(), epoch = fib_epoch_now();
-	struct next_hop_set *set = bpf_map_lookup_elem(&next_hops, &index);
-	struct next_hop *hop;
+	__u32 now = bpf_jiffies64(), epoch = fib_epoch_now();
+	struct next_hop *hop = next_hop_place(id, choice);
 
-	if (!set)
-		return 0;
-	hop = &set->choices[choice % NEXT_HOP_CHOICES];
-	if (likely(hop->id == id && hop->epoch == epoch && hop->how == NEXT_HOP_SEND &&
-		   now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000))
+	if (!hop || likely(next_hop_is_fresh(hop, id, epoch, now)))
 		return hop;
 	next_hop_resolve(ctx, source, destination, choice, hop);
 	hop->id = id;

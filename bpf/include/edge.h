@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What the edge is told by its configuration. */
+#pragma once
+
+#include "guard.h"
+#include "srh.h"
+
+struct edge_settings {
+	struct secret secret;
+	struct prefix block; /* SIDs of the domain, a /32 */
+	struct locators locators;
+	struct infrastructure infrastructure;
+	struct address source; /* of the outer header */
+	struct address shadow; /* the SID to which hosts send strays; 0: none */
+	__u32 buckets; /* per service */
+	__be16 last_offer; /* behind a backend's SID: deliver, whatever you know */
+	enum encapsulation encapsulation;
+	__u8 hop_limit;
+	enum side side;
+	__u8 reserved[7];
+};
+
+const volatile struct edge_settings settings = {};

@@ -7,6 +7,7 @@ import (
 
 	"sextant/accept"
 	"sextant/flow"
+	"sextant/forward/packettest"
 	"sextant/srv6"
 )
 
@@ -40,6 +41,27 @@ func cacheRows(t testing.TB, w *world) []benchRow {
 			name: "host, takes a SYN of an edge with a flow cache", program: h.programs["host"],
 			frame: benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), 1<<17), verdict: xdpPass, counted: benchOutcome(t, h.collection, "taken"),
 		},
+		learnRow(t, w),
+	}
+}
+
+// learnRow is a SYN-ACK on its way through the edge, always of the same flow: its owner has to be one of its bucket's.
+func learnRow(t testing.TB, w *world) benchRow {
+	t.Helper()
+	e := newBenchEdge(t, w, Carrier, func(c *EdgeConfig) {
+		c.FlowCache = FlowCache{SID: packettest.LearnSID, Entries: 1 << 20}
+		c.Interfaces = append(c.Interfaces, EdgeInterface{Name: "far", Side: Internal})
+	})
+	packet := benchACK(benchClient(0), hostVIPv6)
+	_, after := newRunner(e.programs[External], w.near).run(t, benchLink.Frame(t, benchPacket(t, packet)))
+	owner := fromBigEndian([2]byte(after[ethernetHeader+ipv6Destination+4:]))
+	answer := benchPacket(t, packet.Reply("SA"))
+	outer := packettest.Learn(answer, ownerSID(t, Carrier, owner)).Around(t, answer)
+	client := ethernetHeader + len(outer) - len(answer) + ipv6Destination + 12
+	return benchRow{
+		name: "edge, End.LEARN: a SYN-ACK", program: e.programs[Internal], verdict: xdpPass,
+		frame:   benchFrame{octets: benchLink.Frame(t, outer), source: client, ports: client + 4 + 2, flows: 1},
+		counted: func() uint64 { return nowEvents(t, e)["stored"] },
 	}
 }
 

@@ -42,29 +42,46 @@ static __always_inline bool cookie_vouches(CONTEXT *ctx, struct bpf_sock *listen
 	return bpf_tcp_check_syncookie(listener, ip, ip_length, tcp, sizeof(*tcp)) == 0;
 }
 
+/* The initial sequence numbers of a half-open connection. */
+struct initial_numbers {
+	__u32 received;
+	__u32 sent;
+};
+
 /*
- * The request socket behind sk. The helper knows those of plain TCP only, and a listener that speaks MPTCP (a Go server
- * does by default) has others of the same layout.
+ * Those of a request socket. bpf_skc_to_tcp_request_sock knows requests of plain TCP only, and a listener that speaks MPTCP
+ * (a Go server does by default) has others of the same layout.
  */
-static __always_inline struct tcp_request_sock *request_of(struct bpf_sock *sk)
+static __always_inline bool numbers_of_request(struct bpf_sock *sk, struct initial_numbers *numbers)
 {
-	if (bpf_rdonly_cast)
-		return bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_request_sock));
-	return bpf_skc_to_tcp_request_sock(sk);
+	struct tcp_request_sock *request;
+
+	if (bpf_rdonly_cast) {
+		request = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_request_sock));
+		numbers->received = request->rcv_isn;
+		numbers->sent = request->snt_isn;
+		return true;
+	}
+	/* Linux 6.1: a pointer to a socket takes no offset. Read from the stack, it is a number, which does. */
+	return !bpf_probe_read_kernel(&request, sizeof(request), &sk) &&
+	       !bpf_core_read(&numbers->received, sizeof(numbers->received), &request->rcv_isn) &&
+	       !bpf_core_read(&numbers->sent, sizeof(numbers->sent), &request->snt_isn);
 }
 
 /* A half-open connection is here only for packets that continue it: the same client may have been answered by another host. */
 static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p)
 {
-	struct tcp_request_sock *request = request_of(sk);
+	struct initial_numbers numbers = {};
 
-	if (p->icmp == ICMP_QUOTES && request) /* of our SYN-ACK */
-		return p->sequence == request->snt_isn;
-	if (is_first_syn(p) || !request) /* unknown: it is likelier to be here than elsewhere */
+	if (!numbers_of_request(sk, &numbers))
+		return true; /* unknown: it is likelier to be here than elsewhere */
+	if (p->icmp == ICMP_QUOTES) /* of our SYN-ACK */
+		return p->sequence == numbers.sent;
+	if (is_first_syn(p))
 		return true;
 	if (p->tcp_flags & TCP_FLAG_ACK)
-		return p->acknowledgement == request->snt_isn + 1;
-	return (p->tcp_flags & TCP_FLAG_RST) && p->sequence == request->rcv_isn + 1;
+		return p->acknowledgement == numbers.sent + 1;
+	return (p->tcp_flags & TCP_FLAG_RST) && p->sequence == numbers.received + 1;
 }
 
 /* Not inlined, for the verifier's sake. */

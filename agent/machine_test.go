@@ -9,6 +9,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
+
+	"sextant/config"
 )
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
@@ -40,6 +42,22 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("error %q, want %q", got, c.want)
+		}
+	}
+}
+
+// A node that only takes strays away needs the machine for it too.
+func TestRolesThatLoadPrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		node *config.Node
+		want bool
+	}{
+		"edge": {&config.Node{Edge: &config.Edge{}}, true}, "host": {&config.Node{Host: &config.Host{}}, true},
+		"headend": {&config.Node{Headend: &config.Headend{}}, true}, "merge": {&config.Node{Merge: &config.Merge{}}, true},
+		"strays": {&config.Node{Strays: &config.Strays{}}, true}, "routes alone": {&config.Node{Routing: &config.Routing{}}, false},
+	} {
+		if got := loadsPrograms(c.node); got != c.want {
+			t.Errorf("%s: loads programs: %v, want %v", name, got, c.want)
 		}
 	}
 }

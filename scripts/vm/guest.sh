@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr (all).
+# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr router (all).
 failed=0
 log=$(mktemp)
 PATH=$PATH:/job
@@ -9,7 +9,7 @@ PATH=$PATH:/job
 step() {
 	name=$1
 	shift
-	case " ${VM_TESTS:-kernel datapath lab frr} " in *" $name "*) ;; *) return ;; esac
+	case " ${VM_TESTS:-kernel datapath lab frr router} " in *" $name "*) ;; *) return ;; esac
 	began=$(cut -d . -f 1 /proc/uptime)
 	if "$@" >"$log" 2>&1; then
 		grep '^frr: \|^    --- SKIP' "$log"
@@ -38,12 +38,12 @@ quickstart() {
 # Linux 6.3 and newer tell which XDP features an interface has.
 step kernel package kernel /job/kernel.test -test.count=1 \
 	-test.skip 'TestFaultsAreNamed/(no_native_XDP|generic_mode$|fewer_receive_queues|peer_without_XDP)'
-# Not HostAgrees and StraysAgree: Linux 6.1 does not tell request sockets of MPTCP listeners apart.
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
-met='Loads|EdgeAgrees|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees|Attach|TakeOver|Takes|Leaves|Shadow|Capture|Loops'
-met="$met|Strays\$|StraySockets|Bond|VLAN"
-step datapath package datapath /job/datapath.test -test.count=1 -frames 10000 -flood 2000 -test.v \
+met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
+met="$met|Attach|TakeOver|Takes|Leaves|Shadow|TestCapture|Loops|TestHere\$|Strays\$|StraySockets|Bond|VLAN"
+step datapath package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
 	-test.run "$met"
 step lab quickstart
 step frr sh /job/src/scripts/vm/frr.sh
+step router sh /job/src/scripts/vm/frr.sh kernel
 exit $failed

@@ -5,7 +5,7 @@
 #
 #   scripts/vm/test.sh [SUITE...]     the default is the oldest and the newest: bookworm bookworm-backports
 #
-# VM_TESTS names the parts: kernel datapath lab frr.
+# VM_TESTS names the parts: kernel datapath lab frr router.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -20,7 +20,9 @@ for package in kernel datapath; do
 	go test -c -o "$job/$package.test" "./$package"
 done
 go build -trimpath -o "$job/sextant" ./cmd/sextant
-printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "${VM_TESTS:-kernel datapath lab frr}" >"$job/run.sh"
+printf 'VM_TESTS="%s" exec sh /job/src/scripts/vm/guest.sh\n' "${VM_TESTS:-kernel datapath lab frr router}" >"$job/run.sh"
+status=0
 for suite in "${suites[@]}"; do
-	scripts/vm/run.sh "$suite" "$job"
+	scripts/vm/run.sh "$suite" "$job" || status=1
 done
+exit $status

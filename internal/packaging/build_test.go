@@ -34,14 +34,25 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// pack builds the package of a version; versions differ in nothing else.
+// packages are those that were packed, by version.
+var packages = map[string]string{}
+
+// pack is the package of a version; versions differ in nothing else.
 func pack(t *testing.T, version string) (file string) {
+	t.Helper()
+	if packages[version] == "" {
+		packages[version] = packInto(t, filepath.Join(built, version), version)
+	}
+	return packages[version]
+}
+
+// packInto builds the package in a folder.
+func packInto(t *testing.T, folder, version string) (file string) {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := t.TempDir()
 	cmd := exec.Command("../../scripts/deb.sh", version, folder, program)
 	cmd.Env = append(os.Environ(), "LEVEL=0", "SOURCE_DATE_EPOCH=1700000000")
 	if output, err := cmd.CombinedOutput(); err != nil {

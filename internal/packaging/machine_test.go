@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"sextant/kernel"
 )
 
 // machine is a Debian of its own: this machine's disk with changes that are forgotten, a systemd, no network but a loopback.
@@ -179,7 +181,7 @@ func (m *machine) give(from, to string) {
 	}
 }
 
-// connect makes a cable between two interfaces. Checksums are written, as on a cable; and both ends take frames that XDP sends.
+// connect makes a cable between two interfaces. Checksums are written, as on a cable.
 func connect(t *testing.T, a *machine, nameA string, b *machine, nameB string) {
 	t.Helper()
 	cmd := exec.Command("ip", "link", "add", nameA, "netns", strconv.Itoa(a.init.Pid), "type", "veth",
@@ -187,8 +189,23 @@ func connect(t *testing.T, a *machine, nameA string, b *machine, nameB string) {
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, output)
 	}
-	for _, script := range []string{"ip link set %s up", "ethtool -K %s tx off gro on >/dev/null"} { // both ends up before GRO, or it is not seen
-		a.run(fmt.Sprintf(script, nameA))
-		b.run(fmt.Sprintf(script, nameB))
+	a.run(fmt.Sprintf("ip link set %[1]s up && ethtool -K %[1]s tx off >/dev/null", nameA))
+	b.run(fmt.Sprintf("ip link set %[1]s up && ethtool -K %[1]s tx off >/dev/null", nameB))
+}
+
+// receive makes an interface of a machine without Sextant receive as a network card does. Of what a program at the other end of a veth sends
+// back (XDP_TX), Linux tells an end with a program of its own alone; with GRO, frames lie there until another kind of frame comes.
+func (m *machine) receive(name string) {
+	m.t.Helper()
+	program, err := kernel.LoadXDPPass()
+	if err != nil {
+		m.t.Fatal(err)
 	}
+	defer program.Close()
+	info, err := program.Info()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	id, _ := info.ID()
+	m.run(fmt.Sprintf("bpftool net attach xdpdrv id %d dev %s", id, name))
 }

@@ -81,7 +81,7 @@ func TestPackageIsReproducible(t *testing.T) {
 	}
 	t.Setenv("TZ", "Asia/Tokyo")
 	t.Setenv("LC_ALL", "C.UTF-8")
-	second, err := os.ReadFile(pack(t, "1"))
+	second, err := os.ReadFile(packInto(t, t.TempDir(), "1"))
 	if err != nil {
 		t.Fatal(err)
 	}

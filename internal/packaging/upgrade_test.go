@@ -43,6 +43,7 @@ func network(t *testing.T, deb string) (client, edge, server *machine) {
 	machines := boot(t, "client", "edge", "server")
 	client, edge, server = machines["client"], machines["edge"], machines["server"]
 	connect(t, client, "eth0", edge, "eth0")
+	client.receive("eth0")
 	connect(t, edge, "eth1", server, "eth0")
 	client.run(clientSetUp)
 	edge.run(edgeSetUp)
@@ -65,8 +66,8 @@ func network(t *testing.T, deb string) (client, edge, server *machine) {
 func traffic(client *machine) (wait func()) {
 	t := client.t
 	var said bytes.Buffer
-	cmd := client.command(t.Context(), `ping -i 0.01 -w 120 2001:db8:80::80 > ping.txt & ping=$!
-sextant load 'http://[2001:db8:80::80]/' --rate 100 --service 1ms --duration 100s & load=$!
+	cmd := client.command(t.Context(), `ping -i 0.01 -w 600 2001:db8:80::80 > ping.txt & ping=$!
+sextant load 'http://[2001:db8:80::80]/' --rate 100 --service 1ms --duration 10m & load=$!
 while [ ! -e stop ]; do sleep 0.1; done
 kill -INT $load; wait $load; kill -INT $ping; wait $ping; rm stop`)
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -68,10 +68,7 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	}
 	c := &capturing{agent: a, want: want, role: want.Role, epoch: epoch, names: map[int]string{}}
 	if c.role == "" {
-		c.role = api.Host
-		if a.edge != nil {
-			c.role = api.Edge
-		}
+		c.role = a.capturedRole()
 	}
 	var interfaces []string
 	if want.Interface != "" {
@@ -86,6 +83,8 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 		c.taps, err = a.edge.program.Capture(bytes, interfaces...)
 	case c.role == api.Host && a.host != nil:
 		c.taps, err = a.host.program.Capture(bytes, interfaces...)
+	case c.role == api.Strays && a.strayRole != nil:
+		err = a.strayRole.uncaptured()
 	default:
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", c.role)}
 	}
@@ -95,6 +94,17 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	a.captures = c
 	a.options.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
 	return c, nil
+}
+
+// capturedRole is whose packets are captured if the question does not say.
+func (a *Agent) capturedRole() api.Role {
+	switch {
+	case a.edge != nil:
+		return api.Edge
+	case a.host == nil && a.strayRole != nil:
+		return api.Strays
+	}
+	return api.Host
 }
 
 // end puts the plain programs back. An agent that has ended has no owner any more who could meddle.

@@ -59,6 +59,8 @@ type explaining struct {
 	host    *forward.Host // of the host
 	headend *forward.Headend
 	merge   *forward.Merge
+	strays  *forward.Strays
+	astray  *datapath.StrayExplainer // program is a part of it
 }
 
 func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
@@ -89,10 +91,34 @@ func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
 			x.merge = a.merge.model()
 			x.program, err = a.merge.program.Explainer()
 		}
+	case x.role == api.Strays && a.strayRole != nil:
+		if x.at, err = arrival(a.strayRole.attached(), "stray", q.Interface); err == nil {
+			x.strays = a.strayRole.model()
+			if x.astray, err = a.strayRole.program.Explainer(); err == nil {
+				x.program = x.astray.Explainer
+			}
+		}
 	default:
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
 	}
 	return x, err
+}
+
+// explainedRole is whose program is asked if the question does not say.
+func (a *Agent) explainedRole() api.Role {
+	switch {
+	case a.edge != nil:
+		return api.Edge
+	case a.host != nil:
+		return api.Host
+	case a.headend != nil:
+		return api.Headend
+	case a.merge != nil:
+		return api.Merge
+	case a.strayRole != nil:
+		return api.Strays
+	}
+	return api.Host
 }
 
 // arrival chooses the interface: the one that is named, else the first that faces clients, else the first.
@@ -187,6 +213,8 @@ func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 		got, err = x.onHeadend(&e, frame)
 	case x.merge != nil:
 		got, err = x.onMerge(&e, frame)
+	case x.strays != nil:
+		got, err = x.onStrays(&e, frame)
 	default:
 		got, err = x.onEdge(&e, frame)
 	}

@@ -35,6 +35,9 @@ func (x *explaining) packets(q api.Question) ([]framed, error) {
 	if q.Flow.Protocol == config.UDP {
 		kinds = []string{"datagram"}
 	}
+	if x.strays != nil {
+		return x.toVRFs(*q.Flow, kinds)
+	}
 	for _, kind := range kinds {
 		frame, err := x.frameOf(*q.Flow, kind)
 		if err != nil {
@@ -50,17 +53,25 @@ var anybody = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 
 // frameOf makes a packet of a flow as it reaches this node: plain at an edge; at a host, offered to it with one candidate left.
 func (x *explaining) frameOf(f api.Flow, kind string) ([]byte, error) {
+	if x.host == nil {
+		return x.frame(f, kind, nil)
+	}
+	outer, err := x.outer(f)
+	if err != nil {
+		return nil, err
+	}
+	return x.frame(f, kind, outer)
+}
+
+// frame makes a packet of a flow behind an outer header, if there is one.
+func (x *explaining) frame(f api.Flow, kind string, outer *layers.IPv6) ([]byte, error) {
 	ethernet := &layers.Ethernet{SrcMAC: anybody, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}
 	if device, err := net.InterfaceByIndex(x.at.Index); err == nil && len(device.HardwareAddr) == 6 {
 		ethernet.DstMAC = device.HardwareAddr
 	}
 	inner := layersOf(f, kind)
 	stack := []gopacket.SerializableLayer{ethernet}
-	if x.host != nil {
-		outer, err := x.outer(f)
-		if err != nil {
-			return nil, err
-		}
+	if outer != nil {
 		stack = append(stack, outer)
 	} else if f.Source.Addr().Is4() {
 		ethernet.EthernetType = layers.EthernetTypeIPv4
@@ -104,14 +115,16 @@ func (x *explaining) outer(f api.Flow) (*layers.IPv6, error) {
 	if err != nil {
 		return nil, err
 	}
+	return outerTo(sid, x.host.Infrastructure, f), nil
+}
+
+// outerTo is the header with which somebody of the SR domain sends a packet of a flow to a SID.
+func outerTo(sid netip.Addr, infrastructure []netip.Prefix, f api.Flow) *layers.IPv6 {
 	next := layers.IPProtocolIPv6
 	if f.Source.Addr().Is4() {
 		next = layers.IPProtocolIPv4
 	}
-	return &layers.IPv6{
-		Version: 6, HopLimit: 64, NextHeader: next, DstIP: sid.AsSlice(),
-		SrcIP: x.host.Infrastructure[0].Addr().AsSlice(),
-	}, nil
+	return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: next, DstIP: sid.AsSlice(), SrcIP: infrastructure[0].Addr().AsSlice()}
 }
 
 // someoneElse is the id of the candidate that is left in made-up offers.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 
 	"sextant/agent/api"
@@ -13,6 +14,9 @@ import (
 func why(e *api.Explanation) string {
 	if text := steeredWhy(e); text != "" {
 		return text
+	}
+	if e.Role == api.Strays {
+		return straysWhy(e)
 	}
 	switch {
 	case e.Dropped():
@@ -29,6 +33,44 @@ func why(e *api.Explanation) string {
 		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its interface runs no native XDP program here"
 	}
 	return text
+}
+
+// steeredWhy says what a policy or an egress did; "" if neither did anything.
+func steeredWhy(e *api.Explanation) string {
+	switch {
+	case e.Policy != nil && len(e.Copies) > 0:
+		return policyWhy(e)
+	case e.Policy != nil && e.Dropped():
+		return fmt.Sprintf("dropped: %s (policy %s)", forward.Meaning(e.Reason), e.Policy.Name)
+	case e.Policy != nil:
+		return fmt.Sprintf("policy %s: answered (%s)", e.Policy.Name, e.Outcome)
+	case e.Copy != nil && e.Copy.First && e.Copy.Waits:
+		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, and put in order with the others",
+			e.Copy.Number, e.Copy.Flow)
+	case e.Copy != nil && e.Copy.First:
+		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, for the kernel to route", e.Copy.Number, e.Copy.Flow)
+	case e.Copy != nil:
+		return fmt.Sprintf("packet %d by flow %d is dropped: %s", e.Copy.Number, e.Copy.Flow, forward.Meaning(e.Reason))
+	case e.Role == api.Merge && e.SID != nil && !e.Dropped():
+		return "decapsulated, for the kernel to route; it has no number, so copies are not told apart"
+	}
+	return ""
+}
+
+func policyWhy(e *api.Explanation) string {
+	var lists []string
+	for _, c := range e.Copies {
+		text := c.List
+		if c.Reason != "" {
+			text += " (dropped: " + c.Reason + ")"
+		}
+		lists = append(lists, text)
+	}
+	how := map[config.SteeringAction]string{
+		"path": "its only list", "split-flow": "its flow's list", "split-packet": "the list whose turn it is",
+		"mirror": "a copy by each list",
+	}[e.Policy.Action]
+	return fmt.Sprintf("policy %s, path %s: %s, %s", e.Policy.Name, e.Policy.Path, how, strings.Join(lists, ", "))
 }
 
 func passedWhy(e *api.Explanation) string {

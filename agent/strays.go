@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -87,6 +90,22 @@ func (a *Agent) followRouter() {
 		a.options.Log.Info("the strays of all VRFs are taken away")
 	}
 	a.collectWarnings()
+}
+
+// uncaptured says where to look instead of capturing: tcpdump sees all, for these programs neither drop nor send in XDP.
+func (s *straysRole) uncaptured() error {
+	var arrivals, backups []string
+	for _, i := range s.config.Interfaces {
+		arrivals = append(arrivals, "-i "+i.Name)
+	}
+	for _, v := range s.config.VRFs {
+		if device := "-i " + v.Backup; !slices.Contains(backups, device) {
+			backups = append(backups, device)
+		}
+	}
+	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the programs of role strays copy no packets, and hide none from tcpdump: "+
+		"strays are seen with tcpdump -n %s, all that arrives with %s (without outer headers what continues a connection); "+
+		"what becomes of a flow says sextant explain SOURCE DESTINATION", strings.Join(backups, " or "), strings.Join(arrivals, " or "))}
 }
 
 // vrfTraffic is what came for each VRF.

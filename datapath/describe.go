@@ -3,8 +3,10 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -14,7 +16,7 @@ import (
 // Pinned is something in a node's directory on the bpf file system.
 type Pinned struct {
 	Path    string `json:"path"`
-	Kind    string `json:"kind"` // link, map
+	Kind    string `json:"kind"` // link, map; filter: a program in the place of a link, where the kernel has none for TC
 	ID      uint32 `json:"id"`
 	Type    string `json:"type"`
 	Problem string `json:"problem,omitempty"` // why it can't be told
@@ -35,7 +37,7 @@ type Pinned struct {
 // DescribePins lists what is pinned for a node, without the content of the maps. No directory: no pins.
 func DescribePins(node string) ([]Pinned, error) {
 	list := []Pinned{}
-	for _, role := range []string{"edge", "host"} {
+	for _, role := range slices.Sorted(maps.Keys(objects)) {
 		pins, err := os.ReadDir(filepath.Join(node, role))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("describe pins: %w", err)
@@ -72,17 +74,17 @@ func (p *Pinned) describe(isLink bool) error {
 }
 
 func (p *Pinned) describeLink() error {
-	p.Kind = "link"
 	l, err := link.LoadPinnedLink(p.Path, nil)
 	if err != nil {
-		return err
+		return p.describeFilter()
 	}
 	defer l.Close()
+	p.Kind = "link"
 	info, err := l.Info()
 	if err != nil {
 		return err
 	}
-	p.ID, p.ProgramID = uint32(info.ID), uint32(info.Program)
+	p.ID = uint32(info.ID)
 	if xdp := info.XDP(); xdp != nil {
 		p.Interface = xdp.Ifindex
 	}
@@ -94,10 +96,25 @@ func (p *Pinned) describeLink() error {
 		return err
 	}
 	defer program.Close()
+	return p.describeProgram(program)
+}
+
+func (p *Pinned) describeFilter() error {
+	p.Kind = "filter"
+	program, err := ebpf.LoadPinnedProgram(p.Path, nil)
+	if err != nil {
+		return err
+	}
+	defer program.Close()
+	return p.describeProgram(program)
+}
+
+func (p *Pinned) describeProgram(program *ebpf.Program) error {
 	details, err := program.Info()
 	if err != nil {
 		return err
 	}
-	p.Program, p.Tag, p.Type = details.Name, details.Tag, program.Type().String()
+	id, _ := details.ID()
+	p.Program, p.ProgramID, p.Tag, p.Type = details.Name, uint32(id), details.Tag, program.Type().String()
 	return nil
 }

@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -31,6 +30,7 @@ type Explained struct {
 	Reason    string // why it was dropped; "" if it was not. hop_limit also of a packet that the kernel is to answer
 	Frame     []byte // after processing; nil when dropped. Valid until the next run
 	Interface uint32 // by which Transmit and Redirect send
+	note      []byte // what the program has put in front of the frame for another
 }
 
 // A memory is how an explainer treats a map.
@@ -53,7 +53,8 @@ var memories = map[string]memory{
 	"answers":   fresh,
 	"hmac_keys": shared, "hmac_scratches": fresh, "hmac_known": fresh,
 	"cache_events": fresh,
-	"steering":     shared, "broadcasts": shared, "members": shared, "instances": shared, "order_port": shared, "order_alive": shared,
+	"stray_sids":   shared, "stray_vrfs": shared, "stray_traffic": fresh,
+	"steering": shared, "broadcasts": shared, "members": shared, "instances": shared, "order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 }
@@ -106,9 +107,9 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 		case shared:
 			own, err = m.Clone()
 		case copied:
-			own, err = copyMap(spec.Maps[table], m)
+			own, err = copyMap(spec.Maps[table], m, copyEntries)
 		case copiedWithin:
-			own, err = copyHistories(spec.Maps[table], m)
+			own, err = copyMap(spec.Maps[table], m, copyHistories)
 		case fresh:
 			continue // made with the program
 		}
@@ -131,13 +132,13 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 	return nil
 }
 
-// copyMap makes a map with the same entries.
-func copyMap(spec *ebpf.MapSpec, from *ebpf.Map) (*ebpf.Map, error) {
+// copyMap makes a map with the same entries, which fill copies.
+func copyMap(spec *ebpf.MapSpec, from *ebpf.Map, fill func(to, from *ebpf.Map) error) (*ebpf.Map, error) {
 	to, err := ebpf.NewMap(spec)
 	if err != nil {
 		return nil, err
 	}
-	if err := copyEntries(to, from); err != nil {
+	if err := fill(to, from); err != nil {
 		to.Close()
 		return nil, err
 	}
@@ -167,10 +168,6 @@ func copyEntries(to, from *ebpf.Map) error {
 		}
 	}
 	return entries.Err()
-}
-
-func perCPU(t ebpf.MapType) bool {
-	return slices.Contains([]ebpf.MapType{ebpf.PerCPUArray, ebpf.PerCPUHash, ebpf.LRUCPUHash}, t)
 }
 
 // Tag is the hash of the program's instructions, which both copies of it have.
@@ -209,8 +206,11 @@ func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
 	if err != nil {
 		return Explained{}, err
 	}
-	out := options.DataOut[min(int(after.Data), len(options.DataOut)):] // without what a program has put in front for another
-	e := Explained{Reason: counted[0], Outcome: counted[1], Frame: out, Taken: counted[1] == "taken"}
+	start := min(int(after.Data), len(options.DataOut))
+	e := Explained{
+		Reason: counted[0], Outcome: counted[1], Taken: counted[1] == "taken",
+		Frame: options.DataOut[start:], note: options.DataOut[:start],
+	}
 	switch e.Verdict = verdictOf(code, e.Outcome); e.Verdict {
 	case forward.Transmit:
 		e.Interface = uint32(ingress)
@@ -248,19 +248,14 @@ func (x *Explainer) counted() (names [2]string, err error) {
 	return names, nil
 }
 
-// totalsOf adds up all entries of an array of counters per CPU, in one request.
+// totalsOf adds up the entries of an array of counters per CPU.
 func totalsOf(m *ebpf.Map) ([]uint64, error) {
-	entries := int(m.MaxEntries())
-	cpus, err := ebpf.PossibleCPU()
+	values, err := allPerCPU[uint64](m)
 	if err != nil {
 		return nil, err
 	}
-	var cursor ebpf.MapBatchCursor
-	values := make([]uint64, entries*cpus)
-	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil, err
-	}
-	totals := make([]uint64, entries)
+	totals := make([]uint64, m.MaxEntries())
+	cpus := len(values) / len(totals)
 	for i, v := range values {
 		totals[i/cpus] += v
 	}
@@ -287,9 +282,9 @@ func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
 			}
 		}
 	}
-	all, err := allNextHops(x.maps["next_hops"])
+	all, err := allPerCPU[nextHopSet](x.maps["next_hops"])
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("read next hops: %w", err)
 	}
 	for _, set := range all {
 		if at := slices.IndexFunc(set.Choices[:], sends); at >= 0 {
@@ -297,21 +292,6 @@ func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
 		}
 	}
 	return 0, nil
-}
-
-// allNextHops reads the next hops of all SIDs and CPUs at once.
-func allNextHops(m *ebpf.Map) ([]nextHopSet, error) {
-	cpus, err := ebpf.PossibleCPU()
-	if err != nil {
-		return nil, err
-	}
-	var cursor ebpf.MapBatchCursor
-	entries := int(m.MaxEntries())
-	sets := make([]nextHopSet, entries*cpus)
-	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), sets, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-		return nil, fmt.Errorf("read next hops: %w", err)
-	}
-	return sets, nil
 }
 
 const (

@@ -19,7 +19,7 @@ import (
 func TestEveryMapHasAMemory(t *testing.T) {
 	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows", "flows", "askers", "sequences", "claims", "recoveries"}
 	for object, spec := range specs(t) {
-		if !slices.Contains([]string{"edge", "host", "steer", "merge"}, object) {
+		if !slices.Contains([]string{"edge", "host", "steer", "merge", "stray", "vrf"}, object) {
 			continue // not explained
 		}
 		for name := range spec.Maps {
@@ -55,12 +55,15 @@ func TestExplainEqualsProgram(t *testing.T) {
 		})
 	}
 	w.run(t, "host", func(t *testing.T) {
-		sockets, connections := hostSockets(t, w)
+		sockets, connections, keep := hostSockets(t, w)
 		hosts := newTwoHosts(t, w, sockets)
 		x, err := hosts.program.Explainer()
 		must(t, err)
 		defer x.Close()
-		model := func(frame []byte) forward.Result { return hosts.model.Process(uint32(w.near), 0, frame) }
+		model := func(frame []byte) forward.Result {
+			keep(t)
+			return hosts.model.Process(uint32(w.near), 0, frame)
+		}
 		generator := hostGenerator(t, 100, connections, hosts.program.config)
 		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection, explainedFrames(), generator.NextHost, model)
 	})
@@ -170,7 +173,7 @@ func TestExplainerCopiesAllKinds(t *testing.T) {
 				}
 				want[key] = values
 			}
-			twin, err := copyMap(spec, m)
+			twin, err := copyMap(spec, m, copyEntries)
 			must(t, err)
 			defer twin.Close()
 			for _, key := range slices.Sorted(maps.Keys(want)) {

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,13 +13,16 @@ import (
 	"sextant/doctor"
 )
 
+// objects are what is loaded for each role of a node, in whose directory it is pinned.
+var objects = map[string][]func() (*ebpf.CollectionSpec, error){
+	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadSteer}, "merge": {loadMerge}, "strays": {loadStray, loadVrf},
+}
+
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant: tables of another shape, and
 // programs with other instructions. To know the latter, it loads its own programs for a moment. No directory: no pins.
 func StalePins(node string) ([]doctor.Pin, error) {
 	var stale []doctor.Pin
-	for role, load := range map[string]func() (*ebpf.CollectionSpec, error){
-		"edge": loadEdge, "host": loadHost, "headend": loadSteer, "merge": loadMerge,
-	} {
+	for role, loaders := range objects {
 		dir := filepath.Join(node, role)
 		pins, err := os.ReadDir(dir)
 		if os.IsNotExist(err) {
@@ -27,22 +31,41 @@ func StalePins(node string) ([]doctor.Pin, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at pins: %w", err)
 		}
-		spec, err := load()
-		if err != nil {
-			return nil, err
-		}
-		tags, err := tagsOf(spec)
+		now, err := versionOf(loaders)
 		if err != nil {
 			return nil, err
 		}
 		for _, pin := range pins {
 			path := filepath.Join(dir, pin.Name())
-			if what := staleness(path, spec, tags); what != "" {
+			if what := now.staleness(path); what != "" {
 				stale = append(stale, doctor.Pin{Path: path, What: what})
 			}
 		}
 	}
 	return stale, nil
+}
+
+// roleVersion is what this version of Sextant pins for a role.
+type roleVersion struct {
+	maps map[string]*ebpf.MapSpec
+	tags map[string]string // of its programs, by name
+}
+
+func versionOf(loaders []func() (*ebpf.CollectionSpec, error)) (roleVersion, error) {
+	v := roleVersion{map[string]*ebpf.MapSpec{}, map[string]string{}}
+	for _, load := range loaders {
+		spec, err := load()
+		if err != nil {
+			return v, err
+		}
+		tags, err := tagsOf(spec)
+		if err != nil {
+			return v, err
+		}
+		maps.Copy(v.maps, spec.Maps)
+		maps.Copy(v.tags, tags)
+	}
+	return v, nil
 }
 
 // tagsOf loads the programs of an object for a moment. Their settings are no part of a tag.
@@ -64,20 +87,20 @@ func tagsOf(spec *ebpf.CollectionSpec) (map[string]string, error) {
 }
 
 // staleness says how a pin differs from what this version pins; "" if it does not.
-func staleness(path string, spec *ebpf.CollectionSpec, tags map[string]string) string {
+func (v roleVersion) staleness(path string) string {
 	name := filepath.Base(path)
 	if strings.HasSuffix(name, freshSuffix) {
 		return "it was left by an agent that was killed while it pinned"
 	}
 	if rest, isLink := strings.CutPrefix(name, linkPrefix); isLink {
-		return staleLink(path, rest, tags)
+		return staleLink(path, rest, v.tags)
 	}
 	m, err := ebpf.LoadPinnedMap(path, nil)
 	if err != nil {
 		return fmt.Sprintf("it can't be opened as a table: %v", err)
 	}
 	defer m.Close()
-	known := spec.Maps[name]
+	known := v.maps[name]
 	if known == nil {
 		return "this version has no table " + name
 	}
@@ -99,16 +122,7 @@ func staleLink(path, name string, tags map[string]string) string {
 	for _, hook := range []string{xdpHook, leaving.name, arriving.name} {
 		program, _, _ = strings.Cut(program, hook)
 	}
-	l, err := link.LoadPinnedLink(path, nil)
-	if err != nil {
-		return "" // a filter on a kernel without links for its place
-	}
-	defer l.Close()
-	info, err := l.Info()
-	if err != nil {
-		return fmt.Sprintf("the link can't be read: %v", err)
-	}
-	p, err := ebpf.NewProgramFromID(info.Program)
+	p, err := pinnedProgram(path)
 	if err != nil {
 		return fmt.Sprintf("its program can't be read: %v", err)
 	}
@@ -117,4 +131,18 @@ func staleLink(path, name string, tags map[string]string) string {
 		return fmt.Sprintf("the program %s that runs has the tag %s, that of this version %s", program, got, want)
 	}
 	return ""
+}
+
+// pinnedProgram is the one behind a pinned link; or the one that is pinned in its place, on a kernel without links for where it runs.
+func pinnedProgram(path string) (*ebpf.Program, error) {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return ebpf.LoadPinnedProgram(path, nil)
+	}
+	defer l.Close()
+	info, err := l.Info()
+	if err != nil {
+		return nil, err
+	}
+	return ebpf.NewProgramFromID(info.Program)
 }

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,14 @@ func TestStalePins(t *testing.T) {
 	defer host.Close()
 	_, err = host.Commit()
 	must(t, err)
+	strays, err := OpenStrays(filepath.Join(w.dir, "strays"), StraysConfig{
+		Infrastructure: config.Infrastructure, Interfaces: []StrayInterface{{Name: "farpeer"}},
+		VRFs: []StrayVRF{{Namespace: "/proc/thread-self/ns/net", SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:c46::/48")}, Backup: "far"}},
+	})
+	must(t, err)
+	defer strays.Close()
+	_, err = strays.Commit()
+	must(t, err)
 	if stale := stalePins(t, w.dir); len(stale) != 0 {
 		t.Errorf("just pinned, and stale: %v", stale)
 	}
@@ -43,15 +52,24 @@ func TestStalePins(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	must(t, l.Update(host.programs["host"]))
+	must(t, os.Remove(filepath.Join(w.dir, "strays/stray_vrfs")))
+	pinMap(t, filepath.Join(w.dir, "strays/stray_vrfs"), &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 16})
+	led := filepath.Join(w.dir, "strays/link_stray_lead_tcin_farpeer") // as on a kernel without links for TC programs
+	must(t, os.Remove(led))
+	pinProgram(t, led, strays.programs["vrf_ask"])
+	if p := described(t, w)["/strays/link_stray_lead_tcin_farpeer"]; p.Kind != "filter" || p.Program != "vrf_ask" || p.Problem != "" {
+		t.Errorf("a program in the place of a link is described as %+v", p)
+	}
 	stale := stalePins(t, w.dir)
 	for pin, want := range map[string]string{
+		"strays/stray_vrfs": "another shape", "strays/link_stray_lead_tcin_farpeer": "has the tag " + tagOf(strays.programs["vrf_ask"]),
 		"edge/services": "another shape", "edge/forgotten": "has no table forgotten", "edge/sids~": "was killed", "edge/link_edge_xdp_far": "has the tag " + tagOf(host.programs["host"]),
 	} {
 		if !strings.Contains(stale[pin], want) {
 			t.Errorf("%s: %q, want %q", pin, stale[pin], want)
 		}
 	}
-	if len(stale) != 4 {
+	if len(stale) != 6 {
 		t.Errorf("stale: %v", stale)
 	}
 	if none := stalePins(t, filepath.Join(w.dir, "nobody")); len(none) != 0 {
@@ -59,20 +77,32 @@ func TestStalePins(t *testing.T) {
 	}
 }
 
-// checkDescribed looks for a link and a map among what is pinned.
-func checkDescribed(t *testing.T, w *world) {
+// described is what is pinned, by its path within the node's directory.
+func described(t *testing.T, w *world) map[string]Pinned {
 	t.Helper()
 	pins, err := DescribePins(w.dir)
 	must(t, err)
 	seen := map[string]Pinned{}
 	for _, p := range pins {
+		seen[strings.TrimPrefix(p.Path, w.dir)] = p
+	}
+	return seen
+}
+
+// checkDescribed looks for links and a map among what is pinned.
+func checkDescribed(t *testing.T, w *world) {
+	t.Helper()
+	seen := described(t, w)
+	for _, p := range seen {
 		if p.Problem != "" {
 			t.Errorf("%s: %s", p.Path, p.Problem)
 		}
-		seen[strings.TrimPrefix(p.Path, w.dir)] = p
 	}
 	if l := seen["/edge/link_edge_xdp_far"]; l.Program != "edge" || l.Kind != "link" || int(l.Interface) != w.far || l.Tag == "" {
 		t.Errorf("the link is described as %+v", l)
+	}
+	if l := seen["/strays/link_stray_xdp_farpeer"]; l.Program != "stray" || l.Tag == "" {
+		t.Errorf("the link of the role strays is described as %+v", l)
 	}
 	if m := seen["/host/busy"]; m.Kind != "map" || m.Type != "Array" || m.MaxEntries != MaxServices || m.ValueSize != 4 {
 		t.Errorf("the map is described as %+v", m)
@@ -96,6 +126,14 @@ func pinMap(t *testing.T, path string, spec *ebpf.MapSpec) {
 	must(t, err)
 	defer m.Close()
 	must(t, m.Pin(path))
+}
+
+func pinProgram(t *testing.T, path string, program *ebpf.Program) {
+	t.Helper()
+	clone, err := program.Clone()
+	must(t, err)
+	defer clone.Close()
+	must(t, clone.Pin(path))
 }
 
 func stalePins(t *testing.T, dir string) map[string]string {

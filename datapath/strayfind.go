@@ -2,12 +2,11 @@ package datapath
 
 import (
 	"fmt"
-	"net/netip"
 	"os"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
-	"golang.org/x/sys/unix"
+
+	"sextant/srv6"
 )
 
 // vrfEntry is what a VRF is made of now; without a backup it is left alone.
@@ -80,44 +79,13 @@ func namespaceID(path string) (int, error) {
 	return id, nil
 }
 
-// endDT46 is SEG6_LOCAL_ACTION_END_DT46 of Linux 5.14.
-const endDT46 = 16
-
-// localRoute is a SID of the kernel that looks inner packets up in a table.
-type localRoute struct {
-	table    int
-	families uint32
-}
-
-// localRoutes are the kernel's End.DT4, End.DT6 and End.DT46, whoever installed them.
-func localRoutes() (map[netip.Prefix]localRoute, error) {
-	routes, err := netlink.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
+// familiesOf are those that a SID of the kernel decapsulates.
+func familiesOf(b srv6.Behavior) uint32 {
+	switch b {
+	case srv6.EndDT4:
+		return strayIPv4
+	case srv6.EndDT6:
+		return strayIPv6
 	}
-	local := map[netip.Prefix]localRoute{}
-	for _, r := range routes {
-		encap, ok := r.Encap.(*netlink.SEG6LocalEncap)
-		if !ok || r.Dst == nil {
-			continue
-		}
-		l := localRoute{table: encap.Table}
-		if encap.Flags[nl.SEG6_LOCAL_VRFTABLE] {
-			l.table = encap.VrfTable
-		}
-		switch encap.Action {
-		case nl.SEG6_LOCAL_ACTION_END_DT4:
-			l.families = strayIPv4
-		case nl.SEG6_LOCAL_ACTION_END_DT6:
-			l.families = strayIPv6
-		case endDT46:
-			l.families = strayIPv4 | strayIPv6
-		}
-		address, ok := netip.AddrFromSlice(r.Dst.IP)
-		bits, _ := r.Dst.Mask.Size()
-		if ok && l.families != 0 && l.table != 0 {
-			local[netip.PrefixFrom(address, bits)] = l
-		}
-	}
-	return local, nil
+	return strayIPv4 | strayIPv6
 }

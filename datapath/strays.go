@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"sextant/kernel"
 )
 
 // StrayInterface is an interface of the SR domain, on which strays arrive.
@@ -56,8 +58,8 @@ type Strays struct {
 	*collection
 	config   StraysConfig
 	programs map[string]*ebpf.Program
-	asked    map[string]Attachment // where vrf_ask runs, by VRF device
-	sids     map[netip.Prefix]straySID
+	asked    map[string]Attachment    // where vrf_ask runs, by VRF device
+	sids     map[straySIDKey]straySID // as the program knows them
 }
 
 // straysState is taken over from the predecessor.
@@ -72,7 +74,7 @@ func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Strays{collection: c, config: config, asked: map[string]Attachment{}, sids: map[netip.Prefix]straySID{}}
+	s := &Strays{collection: c, config: config, asked: map[string]Attachment{}, sids: map[straySIDKey]straySID{}}
 	if err := s.open(); err != nil {
 		s.close()
 		return nil, err
@@ -80,13 +82,18 @@ func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 	return s, nil
 }
 
-func (s *Strays) open() error {
+// spec is the program on the interfaces, with the settings.
+func (s *Strays) spec() (*ebpf.CollectionSpec, error) {
 	spec, err := loadStray()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	settings := straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)}
-	if err := spec.Variables["settings"].Set(settings); err != nil {
+	return spec, spec.Variables["settings"].Set(straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)})
+}
+
+func (s *Strays) open() error {
+	spec, err := s.spec()
+	if err != nil {
 		return err
 	}
 	state := straysState
@@ -162,8 +169,8 @@ func (s *Strays) Follow() error {
 func (s *Strays) follow() ([]Attachment, error) {
 	var attachments []Attachment
 	var faults []error
-	sids := map[netip.Prefix]straySID{}
-	local, err := localRoutes()
+	sids := map[straySIDKey]straySID{}
+	local, err := kernel.LocalSIDs()
 	if err != nil {
 		return nil, err
 	}
@@ -178,40 +185,19 @@ func (s *Strays) follow() ([]Attachment, error) {
 		}
 		attachments = append(attachments, at...)
 		for _, prefix := range v.SIDs {
-			sids[prefix] = straySID{VRF: uint32(number), Families: strayIPv4 | strayIPv6}
+			sids[straySIDKeyOf(prefix)] = straySID{VRF: uint32(number), Families: strayIPv4 | strayIPv6}
 		}
-		for prefix, route := range local {
-			if v.Device != "" && route.table == entry.table && !slices.Contains(v.Except, prefix) {
-				sids[prefix] = straySID{VRF: uint32(number), Families: route.families}
+		for _, sid := range local {
+			if v.Device != "" && sid.Table == entry.table && !slices.Contains(v.Except, sid.Prefix) {
+				sids[straySIDKeyOf(sid.Prefix)] = straySID{VRF: uint32(number), Families: familiesOf(sid.Behavior)}
 			}
 		}
 	}
-	if err := s.setSIDs(sids); err != nil {
-		return attachments, err
-	}
-	return attachments, errors.Join(faults...)
-}
-
-// setSIDs makes the table of SIDs what is given.
-func (s *Strays) setSIDs(sids map[netip.Prefix]straySID) error {
-	for prefix, sid := range sids {
-		if before, known := s.sids[prefix]; known && before == sid {
-			continue
-		}
-		if err := s.maps["stray_sids"].Put(straySIDKeyOf(prefix), sid); err != nil {
-			return fmt.Errorf("set SID %s: %w; at most %d can be used", prefix, err, straySIDsMax)
-		}
-	}
-	for prefix := range s.sids {
-		if _, stays := sids[prefix]; stays {
-			continue
-		}
-		if err := s.maps["stray_sids"].Delete(straySIDKeyOf(prefix)); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return fmt.Errorf("delete SID %s: %w", prefix, err)
-		}
+	if err := replace(s.maps["stray_sids"], s.sids, sids); err != nil {
+		return attachments, fmt.Errorf("set the SIDs of VRFs: %w; at most %d can be used", err, straySIDsMax)
 	}
 	s.sids = sids
-	return nil
+	return attachments, errors.Join(faults...)
 }
 
 // StrayTraffic counts packets that continue a TCP connection, and came for a VRF.

@@ -9,10 +9,10 @@ import (
 )
 
 // unguarded names SIDs which no border of the domain guards: they are neither in the block nor in a locator of the node file.
-func unguarded(n *config.Node, _ *Facts, _ string) []Finding {
+func unguarded(n *config.Node, f *Facts, _ string) []Finding {
 	seen := map[netip.Addr]bool{}
 	var outside []string
-	for _, sid := range configuredSIDs(n) {
+	for _, sid := range append(configuredSIDs(n), vrfSIDsOf(n, f)...) {
 		if !sid.IsValid() || seen[sid] || n.Domain.Block.Contains(sid) || inLocator(n, sid) {
 			continue
 		}
@@ -63,6 +63,19 @@ func configuredSIDs(n *config.Node) (sids []netip.Addr) {
 	}
 	if n.Merge != nil {
 		for _, s := range n.Merge.SIDs {
+			sids = append(sids, s.Prefix.Addr())
+		}
+	}
+	return sids
+}
+
+// vrfSIDsOf are those of the node's VRFs, whoever has set them up.
+func vrfSIDsOf(n *config.Node, f *Facts) (sids []netip.Addr) {
+	if n.Strays == nil {
+		return nil
+	}
+	for _, v := range n.Strays.VRFs {
+		for _, s := range f.VRFs[v.Name()].SIDs {
 			sids = append(sids, s.Prefix.Addr())
 		}
 	}

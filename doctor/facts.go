@@ -13,6 +13,9 @@ type Facts struct {
 	Returns    map[string]netip.Addr `json:"returns"`    // by interface: a client who can't be answered on the way it came
 	Agents     []Agent               `json:"agents"`     // processes in this network namespace
 	Pins       []Pin                 `json:"pins"`       // of the node's directory
+	VRFs       map[string]VRF        `json:"vrfs"`       // whose strays are taken away, by name
+	StrictVRF  *bool                 `json:"strictVrf"`  // a table can be of one VRF only; nil: the kernel has no VRF devices
+	Answers    []Answer              `json:"answers"`    // SYN-ACKs that come by way of an edge with a flow cache
 	Running    *Running              `json:"running"`    // what the agent says; nil: none answers
 }
 
@@ -84,6 +87,9 @@ type Running struct {
 	Taken      uint64            `json:"taken"`      // packets that came to a SID of the host and stayed
 	SIDPackets uint64            `json:"sidPackets"` // all packets that came to one
 	Failing    []Failing         `json:"failing"`    // backends that fail their health check
+	VRFs       []VRFTraffic      `json:"vrfs"`       // of the role strays
+	FlowCache  map[string]uint64 `json:"flowCache"`  // edge: packets by what the flow cache did; nil: it has none
+	Learning   Learning          `json:"learning"`   // host: SYN-ACKs that edges could learn from
 }
 
 // Failing is a backend that fails its health check.
@@ -91,4 +97,18 @@ type Failing struct {
 	Service string `json:"service"`
 	Backend string `json:"backend"`
 	Error   string `json:"error"`
+}
+
+// VRFTraffic counts packets that continue a TCP connection, and came for a VRF.
+type VRFTraffic struct {
+	VRF    string `json:"vrf"`
+	Here   uint64 `json:"here"`   // whose connection is in the VRF
+	Strays uint64 `json:"strays"` // whose connection is not
+}
+
+// Learning counts what a host's SYN-ACKs told edges with a flow cache.
+type Learning struct {
+	Opened    uint64 `json:"opened"`    // connections that came about
+	ByEdge    uint64 `json:"byEdge"`    // SYN-ACKs that went by way of the edge which asked for them
+	NotRouted uint64 `json:"notRouted"` // of those that were asked for, went straight for want of a route to the edge
 }

@@ -36,7 +36,8 @@ type diagnosis func(n *config.Node, f *Facts, version string) []Finding
 // diagnoses are all kinds, in the order in which they should be mended: what comes first can cause what follows.
 var diagnoses = []diagnosis{
 	kernelFeatures, fileSystems, clockSource, interfaces, nativeXDP, vethPeer, checksumOffload, genericGRO, mtu, pathMTU,
-	forwarding, segmentRouting, reversePath, vips, listeners, sidRoutes, unguarded, twoAgents, stalePins, agentState, silentHost,
+	forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices, vrfSIDs, vrfAddresses, strayPassages, sidRoutes,
+	cacheAnswers, learners, unguarded, twoAgents, stalePins, agentState, silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
 
 // Diagnose lists what is wrong with a node, the worst first. Version is that of Sextant.
@@ -45,6 +46,7 @@ func Diagnose(n *config.Node, f Facts, version string) []Finding {
 	for _, d := range diagnoses {
 		findings = append(findings, d(n, &f, version)...)
 	}
+	findings = once(findings)
 	rank := map[Severity]int{Broken: 0, Risk: 1, Notable: 2}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
 	return findings
@@ -72,5 +74,20 @@ func faces(n *config.Node) []face {
 			list = append(list, face{i.Name, "host", i.Mode, true, false})
 		}
 	}
+	if n.Strays != nil {
+		for _, i := range n.Strays.Interfaces {
+			list = append(list, face{i.Name, "strays", i.Mode, true, false})
+		}
+	}
 	return list
+}
+
+// once leaves out what was said before: what several VRFs share.
+func once(list []Finding) []Finding {
+	seen := map[Finding]bool{}
+	return slices.DeleteFunc(list, func(f Finding) bool {
+		before := seen[f]
+		seen[f] = true
+		return before
+	})
 }

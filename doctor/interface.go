@@ -69,8 +69,8 @@ func nativeXDP(n *config.Node, f *Facts, _ string) []Finding {
 
 func vethPeer(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if i.Driver != "veth" || !i.Features.Known || !i.Features.Native || i.Features.Send || i.XDP == "generic" {
-			return nil
+		if at.role == "strays" || i.Driver != "veth" || !i.Features.Known || !i.Features.Native || i.Features.Send || i.XDP == "generic" {
+			return nil // the role strays sends nothing from XDP
 		}
 		return []Finding{{"veth_peer", Broken, at.name, "frames that the program sends by this veth are lost",
 			"a veth receives frames of XDP only if it runs an XDP program itself, or has GRO on (then it gets redirected ones)",

@@ -12,8 +12,8 @@ import (
 
 func forwarding(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if i.Forwarding {
-			return nil
+		if i.Forwarding || at.role == "strays" {
+			return nil // of the role strays the kernel is asked: strayPassages
 		}
 		return []Finding{{"sysctl_forwarding", Broken, at.name, "IPv6 forwarding is off for packets from this interface",
 			"the kernel finds no next hop for them, and drops those that the program gives it to send",
@@ -30,10 +30,10 @@ func segmentRouting(n *config.Node, f *Facts, _ string) []Finding {
 				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are dropped without one; " +
 					"Sextant's SIDs are not concerned, for which host.hmac says the same",
 				"sysctl -w net.ipv6.conf." + at.name + ".seg6_require_hmac=0, unless it is wanted; edges sign for Linux with form: linux"}}
-		case at.role == "host" && !i.Seg6:
+		case at.role != "edge" && !i.Seg6:
 			return []Finding{{"sysctl_seg6", Notable, at.name,
 				"the kernel takes no segment routing headers to this machine's plain addresses here",
-				"segment lists that name a plain address of this host end here; Sextant's SIDs are not concerned",
+				"segment lists that name a plain address of this host end here; Sextant's SIDs and the kernel's are not concerned",
 				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf." + at.name + ".seg6_enabled=1, if such lists are used"}}
 		}
 		return nil

@@ -29,7 +29,8 @@ type StraySID struct {
 	Device bool
 }
 
-// Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd in any way, passes as it is. Else the
+// Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd in any way, passes as it is; the result
+// then says how far it got: the SID, the reason why it is left alone, the flow, and OfferHere if the connection is in the VRF. Else the
 // packet is taken out of its outer headers and received on the VRF's device (Taken), or on the backup device (Taken, OfferStray).
 func (s *Strays) Process(ingress uint32, data []byte) Result {
 	untouched := Result{}.pass(data)
@@ -38,33 +39,56 @@ func (s *Strays) Process(ingress uint32, data []byte) Result {
 		return untouched
 	}
 	sid, ok := s.sid(p.dst)
-	if !ok || !containsAddr(s.Infrastructure, p.src) || p.walkExtensions(localSID) != ReasonNone {
+	if !ok {
 		return untouched
 	}
-	inner, reason := p.last()
-	if reason != ReasonNone || inner.ipv6 && !sid.IPv6 || !inner.ipv6 && !sid.IPv4 || inner.parseWhole(p.end) != ReasonNone {
+	untouched.SID = sid.Prefix
+	inner, reason := s.inner(sid, &p)
+	if reason != ReasonNone {
+		untouched.Reason = reason
 		return untouched
 	}
+	untouched.Flow = inner.tuple()
 	if inner.protocol != protocolTCP || inner.transport.has(tcpFlagSYN) {
 		return untouched
 	}
-	r.Flow = inner.tuple()
+	r.Flow = untouched.Flow
 	if !sid.Device {
 		if s.here(sid, &r, &inner) {
 			if inner.fragment.kind == fragmentFirst {
 				s.fragments.remember(&inner)
 			}
+			untouched.Offer = OfferHere
 			return untouched
 		}
 		r.Offer = OfferStray
 	}
-	if inner.combineECN(p.trafficClass) != ReasonNone {
+	if reason := inner.combineECN(p.trafficClass); reason != ReasonNone {
+		untouched.Reason = reason
 		return untouched
 	}
 	const addresses = 12 // bytes in front of the EtherType; VLAN tags do not belong to the packet any more
 	b := binary.BigEndian.AppendUint16(slices.Clone(data[:addresses]), inner.etherType())
 	r.Verdict, r.Frame, r.Taken, r.SID = HandToKernel, append(b, inner.data[inner.start:]...), true, sid.Prefix
 	return r
+}
+
+// inner is the packet inside of one to a SID, or why that is left to the kernel.
+func (s *Strays) inner(sid StraySID, p *packet) (packet, Reason) {
+	if !containsAddr(s.Infrastructure, p.src) {
+		return packet{}, ReasonOutsideDomain
+	}
+	if reason := p.walkExtensions(localSID); reason != ReasonNone {
+		return packet{}, reason
+	}
+	inner, reason := p.last()
+	switch {
+	case reason != ReasonNone:
+		return packet{}, reason
+	case inner.ipv6 && !sid.IPv6 || !inner.ipv6 && !sid.IPv4:
+		return packet{}, ReasonUpperLayer
+	}
+	return inner, inner.parseWhole(p.end)
 }
 
 func (s *Strays) here(sid StraySID, r *Result, inner *packet) bool {

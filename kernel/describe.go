@@ -124,7 +124,8 @@ var told = []string{
 	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/seg6_enabled", "net/ipv6/conf/*/seg6_require_hmac", "net/ipv6/conf/*/disable_ipv6",
 	"net/ipv4/conf/*/rp_filter", "net/ipv4/conf/*/forwarding", "net/ipv4/ip_forward", "net/ipv6/fib_multipath_hash_policy",
 	"net/ipv4/fib_multipath_hash_policy", "net/ipv6/seg6_flowlabel", "net/ipv4/tcp_syncookies", "net/ipv4/tcp_max_syn_backlog",
-	"net/core/somaxconn", "net/core/bpf_jit_enable", "kernel/unprivileged_bpf_disabled", "net/core/netdev_max_backlog",
+	"net/vrf/strict_mode", "net/core/somaxconn", "net/core/bpf_jit_enable", "kernel/unprivileged_bpf_disabled",
+	"net/core/netdev_max_backlog",
 }
 
 func describeSysctls() (string, error) {

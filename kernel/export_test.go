@@ -1,4 +1,7 @@
 package kernel
 
-// MountPoints is the pure part of finding a file system.
-var MountPoints = mountPoints
+// The pure parts of finding a file system, and of reading counters.
+var (
+	MountPoints = mountPoints
+	AddCounters = addCounters
+)

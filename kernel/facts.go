@@ -7,19 +7,34 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/config"
 	"sextant/doctor"
 )
 
 // Query says what facts about the machine are wanted.
 type Query struct {
 	Interfaces []string
-	VIPs       []netip.Addr // are they delivered here?
-	SIDs       []netip.Addr // how are they reached?
-	Slow       bool         // sockets and processes too, which takes longer on large machines
+	VIPs       []netip.Addr      // are they delivered here?
+	SIDs       []netip.Addr      // how are they reached?
+	VRFs       []config.StrayVRF // what has the kernel of them?
+	Learns     []string          // interfaces by which SYN-ACKs come to an edge with a flow cache,
+	Learnt     []netip.Addr      // from these VIPs
+	Slow       bool              // sockets and processes too, which takes longer on large machines
 }
 
-// sampleClient stands for the clients of IPv4 services, whom the reverse path filter may shut out.
-var sampleClient = netip.MustParseAddr("203.0.113.1")
+// Those who stand for clients, whom the reverse path filter may shut out, or to whom there may be no route.
+var (
+	sampleClient  = netip.MustParseAddr("203.0.113.1")
+	sampleClient6 = netip.MustParseAddr("2001:db8:cb00:7100::1")
+)
+
+// clientLike is a client of the family of an address.
+func clientLike(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return sampleClient
+	}
+	return sampleClient6
+}
 
 // Facts gathers what package doctor wants to know, of the machine and of the current network namespace. What can't be found
 // out stays unknown. Nothing is changed.
@@ -31,7 +46,7 @@ func Facts(q Query) doctor.Facts {
 	for _, name := range q.Interfaces {
 		if i, exists := interfaceFacts(name); exists {
 			f.Interfaces[name] = i
-			if !comesBack(name, i.RPFilter) {
+			if !comesBack(name, sampleClient, i.RPFilter) {
 				f.Returns[name] = sampleClient
 			}
 		}
@@ -41,6 +56,15 @@ func Facts(q Query) doctor.Facts {
 	}
 	for _, sid := range q.SIDs {
 		f.Routes[sid] = routeTo(sid)
+	}
+	for _, iface := range q.Learns {
+		for _, vip := range q.Learnt {
+			client := clientLike(vip)
+			f.Answers = append(f.Answers, doctor.Answer{Interface: iface, VIP: vip, Client: client, Passage: Passage(iface, vip, client)})
+		}
+	}
+	if len(q.VRFs) > 0 {
+		f.VRFs, f.StrictVRF = vrfs(q.VRFs), strictVRF()
 	}
 	if q.Slow {
 		f.Listeners, f.Agents = listeners(), agents()
@@ -80,12 +104,14 @@ func sysctlNumber(name string) int {
 }
 
 func sysctls(iface string, i *doctor.Interface) {
-	of := func(family, name string) int {
-		return max(sysctlNumber("net/"+family+"/conf/all/"+name), sysctlNumber("net/"+family+"/conf/"+iface+"/"+name))
-	}
 	own := func(name string) int { return sysctlNumber("net/ipv6/conf/" + iface + "/" + name) }
 	i.Forwarding = own("forwarding") != 0
-	i.RPFilter = of("ipv4", "rp_filter")
+	i.RPFilter = reversePathFilter(iface)
 	i.Seg6 = own("seg6_enabled") != 0 && sysctlNumber("net/ipv6/conf/all/seg6_enabled") != 0
 	i.Seg6HMAC = own("seg6_require_hmac")
+}
+
+// reversePathFilter is the one in force: 0 off, 1 strict, 2 loose.
+func reversePathFilter(iface string) int {
+	return max(sysctlNumber("net/ipv4/conf/all/rp_filter"), sysctlNumber("net/ipv4/conf/"+iface+"/rp_filter"))
 }

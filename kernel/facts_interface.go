@@ -54,28 +54,12 @@ func xdpFeatures(index int) doctor.Features {
 }
 
 func askXDPFeatures(index int) (uint64, error) {
-	family, err := netlink.GenlFamilyGet("netdev")
+	value, err := askGeneric("netdev", netdevCmdDevGet, netdevAttrFeatures, nl.NewRtAttr(netdevAttrIfindex, nl.Uint32Attr(uint32(index))))
+	if err == nil && len(value) < 8 {
+		err = errors.New("the kernel tells the features in an unknown form")
+	}
 	if err != nil {
 		return 0, err
 	}
-	request := nl.NewNetlinkRequest(int(family.ID), 0)
-	// The library's generic header leaves its reserved bytes to chance, which the kernel refuses.
-	request.AddRawData([]byte{netdevCmdDevGet, genericHeaderVersion, 0, 0})
-	request.AddRawData(nl.NewRtAttr(netdevAttrIfindex, nl.Uint32Attr(uint32(index))).Serialize())
-	answers, err := request.Execute(unix.NETLINK_GENERIC, 0)
-	if err != nil {
-		return 0, err
-	}
-	for _, answer := range answers {
-		attributes, err := nl.ParseRouteAttr(answer[nl.SizeofGenlmsg:])
-		if err != nil {
-			return 0, err
-		}
-		for _, a := range attributes {
-			if a.Attr.Type == netdevAttrFeatures && len(a.Value) >= 8 {
-				return binary.NativeEndian.Uint64(a.Value), nil
-			}
-		}
-	}
-	return 0, errors.New("the kernel did not tell the features")
+	return binary.NativeEndian.Uint64(value), nil
 }

@@ -46,16 +46,30 @@ func routeTo(a netip.Addr) doctor.Route {
 	return route
 }
 
-// comesBack reports whether the reverse path filter lets packets of clients in by an interface.
-func comesBack(iface string, filter int) bool {
+// comesBack reports whether the reverse path filter lets packets of a source in by an interface, as the kernel's fib_validate_source
+// decides: a route of the main table, or of the VRF that the interface is, leads back by it; in loose mode by any, if it has an address.
+func comesBack(iface string, source netip.Addr, filter int) bool {
 	if filter == 0 {
 		return true
 	}
-	routes, err := netlink.RouteGet(sampleClient.AsSlice())
-	if err != nil || len(routes) == 0 {
+	in, err := netlink.LinkByName(iface)
+	if err != nil {
 		return false
 	}
-	device, err := netlink.LinkByIndex(routes[0].LinkIndex)
+	options := &netlink.RouteGetOptions{}
+	if in.Type() == "vrf" {
+		options.VrfName = iface
+	}
+	routes, err := netlink.RouteGetWithOptions(source.AsSlice(), options)
+	switch {
+	case err != nil || len(routes) == 0:
+		return false
+	case routes[0].Type == unix.RTN_LOCAL: // not the filter's business
+		return true
+	case routes[0].LinkIndex == in.Attrs().Index:
+		return true
+	}
 	const loose = 2
-	return filter == loose || err == nil && device.Attrs().Name == iface
+	addresses, err := netlink.AddrList(in, netlink.FAMILY_V4)
+	return filter == loose && err == nil && len(addresses) > 0
 }

@@ -49,10 +49,11 @@ type patient struct {
 	headroom bool // is looked at
 }
 
-func newPatient(t *testing.T) *patient {
+// newMachine makes a namespace with two interfaces that face each other, and where nothing is wrong but that it has no addresses.
+func newMachine(t *testing.T, text string) *patient {
 	t.Helper()
 	uniqueName(t) // needs root
-	node, err := config.Parse("node.yaml", []byte(patientText))
+	node, err := config.Parse("node.yaml", []byte(text))
 	must(t, err)
 	runtime.LockOSThread() // never unlocked: the thread, and with it the namespaces, end with the test
 	must(t, unix.Unshare(unix.CLONE_NEWNET|unix.CLONE_NEWNS|unix.CLONE_FS))
@@ -65,9 +66,7 @@ func newPatient(t *testing.T) *patient {
 	} {
 		must(t, kernel.WriteSysctl(name, value))
 	}
-	lo, err := netlink.LinkByName("lo")
-	must(t, err)
-	must(t, netlink.LinkSetUp(lo))
+	must(t, link("lo", netlink.LinkSetUp))
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "near", MTU: 1500}, PeerName: "far"}))
 	pass, err := kernel.LoadXDPPass()
 	must(t, err)
@@ -75,22 +74,26 @@ func newPatient(t *testing.T) *patient {
 	for _, name := range []string{"near", "far"} {
 		must(t, kernel.SetOffload(name, kernel.TxChecksum, false))
 		must(t, kernel.AttachXDP(name, pass))
-		link, err := netlink.LinkByName(name)
-		must(t, err)
-		must(t, netlink.LinkSetUp(link))
+		must(t, link(name, netlink.LinkSetUp))
 	}
 	p.near, err = netlink.LinkByName("near")
 	must(t, err)
+	must(t, over(t, clockSource, "tsc\n")) // a virtual machine may have another
+	return p
+}
+
+func newPatient(t *testing.T) *patient {
+	t.Helper()
+	p := newMachine(t, patientText)
 	p.address(p.near, "fd00:5e::e1/64")
 	far, err := netlink.LinkByName("far")
 	must(t, err)
 	p.address(far, "10.0.0.1/24")
+	lo, err := netlink.LinkByName("lo")
+	must(t, err)
 	p.address(lo, "2001:db8:80::81/128")
 	p.address(lo, "192.0.2.81/32")
-	must(t, netlink.NeighSet(&netlink.Neigh{
-		LinkIndex: p.near.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,
-		IP: net.ParseIP("fd00:5e::1"), HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 0, 9},
-	}))
+	p.neighbour("fd00:5e::1", netlink.NUD_PERMANENT)
 	for !kernel.Facts(kernel.Query{VIPs: []netip.Addr{netip.MustParseAddr("2001:db8:80::81")}}).Local[netip.MustParseAddr("2001:db8:80::81")] {
 		runtime.Gosched() // the kernel makes the route of an IPv6 address a moment later
 	}
@@ -99,8 +102,17 @@ func newPatient(t *testing.T) *patient {
 	p.listen("tcp", "[2001:db8:80::81]:8443")
 	p.listen("tcp", ":8444")
 	p.listen("udp", "192.0.2.81:8453")
-	must(t, over(t, clockSource, "tsc\n")) // a virtual machine may have another
 	return p
+}
+
+// neighbour sets the state of a neighbour on the interface near.
+func (p *patient) neighbour(address string, state int) {
+	p.t.Helper()
+	n := &netlink.Neigh{LinkIndex: p.near.Attrs().Index, Family: unix.AF_INET6, State: state, IP: net.ParseIP(address)}
+	if state != netlink.NUD_FAILED {
+		n.HardwareAddr = net.HardwareAddr{2, 0, 0, 0, 0, 9}
+	}
+	must(p.t, netlink.NeighSet(n))
 }
 
 const clockSource = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -145,18 +157,39 @@ func (p *patient) listen(network, address string) {
 
 // codes examines the machine, and lists what is wrong.
 func (p *patient) codes() []string {
-	query := kernel.Query{Interfaces: []string{p.node.Edge.Interfaces[0].Name, "far"}, SIDs: []netip.Addr{netip.MustParseAddr("fcbb:bb00:1::")}, Slow: true}
-	for _, s := range p.node.Host.Services {
-		query.VIPs = append(query.VIPs, s.VIP)
-	}
 	codes := []string{}
-	for _, f := range doctor.Diagnose(p.node, kernel.Facts(query), "test") {
+	for _, f := range doctor.Diagnose(p.node, kernel.Facts(p.query()), "test") {
 		// No agent runs here, and headroom is worth knowing on all Ethernets.
 		if f.Code != "agent_down" && (f.Code != "mtu_headroom" || p.headroom) {
 			codes = append(codes, f.Code)
 		}
 	}
 	return codes
+}
+
+// query asks for all that the node is made of.
+func (p *patient) query() kernel.Query {
+	query := kernel.Query{Slow: true}
+	if e := p.node.Edge; e != nil {
+		query.Interfaces = append(query.Interfaces, e.Interfaces[0].Name)
+		query.SIDs = []netip.Addr{e.Services[0].Backends[0].SID}
+		if e.FlowCache.Entries > 0 {
+			query.Learns = []string{e.Interfaces[0].Name}
+			for _, s := range e.Services {
+				query.Learnt = append(query.Learnt, s.VIP)
+			}
+		}
+	}
+	if h := p.node.Host; h != nil {
+		query.Interfaces = append(query.Interfaces, h.Interfaces[0].Name)
+		for _, s := range h.Services {
+			query.VIPs = append(query.VIPs, s.VIP)
+		}
+	}
+	if s := p.node.Strays; s != nil {
+		query.Interfaces, query.VRFs = append(query.Interfaces, s.Interfaces[0].Name), s.VRFs
+	}
+	return query
 }
 
 func link(name string, change func(netlink.Link) error) error {
@@ -238,11 +271,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"locator in a black hole", func(*patient) error {
 			return netlink.RouteReplace(&netlink.Route{Dst: ipNet("fcbb:bb00::/32"), Type: unix.RTN_BLACKHOLE})
 		}, []string{"sid_route"}},
-		{"gateway dead", func(p *patient) error {
-			return netlink.NeighSet(&netlink.Neigh{
-				LinkIndex: p.near.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_FAILED, IP: net.ParseIP("fd00:5e::1"),
-			})
-		}, []string{"sid_neighbour"}},
+		{"gateway dead", func(p *patient) error { p.neighbour("fd00:5e::1", netlink.NUD_FAILED); return nil }, []string{"sid_neighbour"}},
 		{"no bpf file system", func(*patient) error { return unix.Unmount("/sys/fs/bpf", unix.MNT_DETACH) }, []string{"bpffs"}},
 		{"no cgroup2 file system", func(*patient) error { return unmountAll("cgroup2") }, []string{"cgroup2"}},
 		{"SIDs outside the block", func(p *patient) error {

@@ -46,8 +46,10 @@ type Explanation struct {
 	Trace     *Trace   `json:"trace,omitempty"`     // edge: the flow's bucket and chain
 	OfferedTo []string `json:"offeredTo,omitempty"` // edge: the backends that this packet visits, in order
 	FlowCache string   `json:"flowCache,omitempty"` // edge: what the flow cache did: hit, miss, stale, stored or why it refused
-	SID       *SID     `json:"sid,omitempty"`       // host: the local SID that it comes to
-	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer
+	SID       *SID     `json:"sid,omitempty"`       // host, strays: the local SID that it comes to
+	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer; strays: here or stray
+
+	VRF *ExplainedVRF `json:"vrf,omitempty"` // strays: that the SID leads into
 
 	Policy *PolicyChoice   `json:"policy,omitempty"` // head-end: which policy, and what its active path does
 	Copies []ExplainedList `json:"copies,omitempty"` // head-end: the segment lists that the packet takes; a copy on each
@@ -86,6 +88,23 @@ type ExplainedCopy struct {
 	Waits  bool   `json:"waits,omitempty"` // for its turn
 }
 
+// ExplainedVRF is a VRF to which a packet came.
+type ExplainedVRF struct {
+	Name   string `json:"name"`
+	Backup string `json:"backup"` // the device on which strays are received
+	// Left is why the packet is left to the kernel as it came, without asking for its connection: continues_nothing (it opens one, or is
+	// no TCP), vrf_gone (the VRF or its backup device is not there), or what is odd about it, by the name of a drop reason.
+	Left   string    `json:"left,omitempty"`
+	Leaves *StrayWay `json:"leaves,omitempty"` // of a stray: what the kernel does with it on the backup device
+}
+
+// StrayWay is where the kernel's routes lead a stray that the backup device receives.
+type StrayWay struct {
+	Fate      string       `json:"fate"`                // doctor.Fate
+	Interface string       `json:"interface,omitempty"` // by which it leaves
+	Segments  []netip.Addr `json:"segments,omitempty"`  // of the route's encapsulation, in the order of travel
+}
+
 // NextHop is where a frame is sent.
 type NextHop struct {
 	Interface   string `json:"interface"` // "" if it is not known
@@ -117,8 +136,8 @@ func (h handler) explain(r *http.Request) (any, error) {
 
 func (q *Question) check() error {
 	switch {
-	case q.Role != "" && !slices.Contains([]Role{Edge, Host, Headend, Merge}, q.Role):
-		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend or merge", q.Role))
+	case q.Role != "" && !slices.Contains([]Role{Edge, Host, Headend, Merge, Strays}, q.Role):
+		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend, merge or strays", q.Role))
 	case (q.Flow == nil) == (len(q.Frames) == 0):
 		return invalid("what is to be explained is not clear; give a flow or frames")
 	case len(q.Frames) > ExplainMax:

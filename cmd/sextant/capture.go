@@ -36,7 +36,8 @@ it was offered to. With -w they are written as pcapng, with that as the comment 
 While it runs, programs that copy packets stand in the place of the plain ones, by a link update, on the same tables and with the
 same counters; no packet is lost when they come and go, and without a capture there is no cost. tcpdump on this machine does not
 see what XDP drops, sends or redirects; this does. Filters are applied behind the copying: on a busy node, some of the packets
-may come too fast, and how many is said at the end. One capture can run at a time.`,
+may come too fast, and how many is said at the end. One capture can run at a time. Packets of an edge and of a host can be captured;
+those of a node with the role strays alone are all seen by tcpdump.`,
 		Example: `  sextant lab exec quickstart edge -- sextant capture --count 10
   sextant capture --service web --verdict drop -w drops.pcapng
   sextant capture --source [2001:db8:c::1]:0 --duration 10s`,

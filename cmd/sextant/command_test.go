@@ -53,6 +53,9 @@ var sessions = []struct {
 		"explain -r testdata/two.pcap -o json --limit 1", "explain", "explain 203.0.113.7:40000", "explain -r testdata/none.pcap", "explain -r testdata/bad.yaml",
 		"explain 203.0.113.7:40000 198.51.100.80:80 -r testdata/two.pcap", "explain --role router 203.0.113.7:40000 198.51.100.80:80",
 	}},
+	{"explain-strays", fakeBeside, false, []string{
+		"explain 203.0.113.7:40000 198.51.100.80:80", "explain -r testdata/two.pcap", "explain --role strays 203.0.113.7:40000 198.51.100.80:80 -o json",
+	}},
 	{"capture", fakeNode, false, []string{
 		"capture --count 2", "capture --count 1 -o json -q", "capture", "capture --verdict drop --count 1", "capture --service web --source 203.0.113.7:0 --count 1 -q",
 		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7", "capture --protocol sctp", "capture -o yaml",

@@ -120,11 +120,25 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 		for _, d := range c.Drops {
 			r.Drops[string(c.Role)+" "+d.Reason] = d.Packets
 		}
-		if c.Role == api.Host {
+		switch c.Role {
+		case api.Host:
 			r.SIDPackets = c.TakenPackets + c.ForwardedPackets() + c.DroppedPackets()
+		case api.Edge:
+			r.FlowCache = map[string]uint64{}
+			for _, e := range c.FlowCache {
+				r.FlowCache[e.Event] = e.Packets
+			}
+		}
+		for _, v := range c.VRFs {
+			r.VRFs = append(r.VRFs, doctor.VRFTraffic{VRF: v.VRF, Here: v.HerePackets, Strays: v.StrayPackets})
 		}
 	}
 	for _, s := range services {
+		if h := s.Host; h != nil {
+			r.Learning.Opened += h.Established
+			r.Learning.ByEdge += h.ByEdge
+			r.Learning.NotRouted += h.NotRouted
+		}
 		if s.Edge == nil {
 			continue
 		}

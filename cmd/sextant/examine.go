@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"sextant/agent"
+	"sextant/config"
 	"sextant/datapath"
 	"sextant/doctor"
 	"sextant/kernel"
@@ -39,6 +40,15 @@ func examine(x examination) (doctor.Facts, error) {
 		}
 	}
 	query.SIDs = compact(query.SIDs)
+	if n.Strays != nil {
+		for _, i := range n.Strays.Interfaces {
+			query.Interfaces = append(query.Interfaces, i.Name)
+		}
+		query.VRFs = n.Strays.VRFs
+	}
+	if n.Edge != nil && n.Edge.FlowCache.Entries > 0 {
+		query.Learns, query.Learnt = learns(n.Edge)
+	}
 	facts := kernel.Facts(query)
 	features, capabilities, err := agent.Lacking()
 	facts.Kernel.Missing, facts.Kernel.Capabilities = features, capabilities
@@ -52,6 +62,23 @@ func examine(x examination) (doctor.Facts, error) {
 	pins, pinErr := datapath.StalePins(filepath.Clean(dir))
 	facts.Pins = pins
 	return facts, errors.Join(err, pinErr)
+}
+
+// learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of each family.
+func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
+	for _, i := range e.Interfaces {
+		if i.Side != config.External {
+			interfaces = append(interfaces, i.Name)
+		}
+	}
+	seen := map[bool]bool{}
+	for _, s := range e.Services {
+		if !seen[s.VIP.Is4()] && s.Protocol == config.TCP {
+			vips = append(vips, s.VIP)
+			seen[s.VIP.Is4()] = true
+		}
+	}
+	return interfaces, vips
 }
 
 // compact leaves each address once.

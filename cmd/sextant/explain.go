@@ -24,7 +24,9 @@ program itself, run in the kernel's test mode on the tables that it forwards by,
 is sent, nothing is counted, no acceptance policy learns. Packets of a file meet these tables one after the other, as if they
 came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left. A head-end tells the
 policy, its active path and the segment lists, with each copy as it leaves. An egress tells which copy of a packet goes on; a
-flow is explained there as the copies of its next packet to the first protected flow.
+flow is explained there as the copies of its next packet to the first protected flow. Beside a router (role strays), a flow is
+explained for each VRF, at its first SID: what the VRF is asked for, whether the connection is here or the packet is a stray, and where the
+kernel's routes send it from the backup device; the rest is left to the kernel, and why.
 
 The chain tells the flow's history: current candidates, then those who owned the flow's bucket before (past, with the time since
 they left), then those who would own it if others were up or down (reserve). With --write, the packets that leave are written to
@@ -56,8 +58,8 @@ func (a *app) explainCommand() *cobra.Command {
 	f.IntVar(&flags.limit, "limit", 1000, "how many packets of the file are explained")
 	f.StringVar(&flags.iface, "interface", "", "where the packets arrive; the first that faces clients if none is named")
 	flags.ofFlow(cmd)
-	f.StringVar(&flags.role, "role", "", "edge, host, headend or merge; the first of these that the node is")
-	complete(cmd, "role", "edge", "host", "headend", "merge")
+	f.StringVar(&flags.role, "role", "", "edge, host, headend, merge or strays; the first of these that the node is")
+	complete(cmd, "role", "edge", "host", "headend", "merge", "strays")
 	return cmd
 }
 
@@ -203,13 +205,15 @@ func flowText(f *api.Flow) string {
 	return fmt.Sprintf("%s %s -> %s", f.Protocol, f.Source, f.Destination)
 }
 
-// serviceText is the service of a packet, or what it has instead: a policy, or a SID.
+// serviceText is the service of a packet, or what it has instead: a policy, a SID, or a VRF.
 func serviceText(e api.Explanation) string {
 	switch {
 	case e.Policy != nil:
 		return e.Policy.Name
 	case e.Role == api.Merge && e.SID != nil:
 		return e.SID.Prefix.String()
+	case e.VRF != nil:
+		return e.VRF.Name
 	}
 	return e.Service
 }
@@ -257,16 +261,23 @@ func flowProse(list []api.Explanation, wide bool) string {
 	} else if first.Service != "" {
 		line("Service:", "%s", first.Service)
 	}
-	if first.SID != nil {
+	if first.SID != nil && first.VRF == nil {
 		line("SID:", "%s, %s", first.SID.Prefix, first.SID.Behavior)
 	}
 	if p := first.Policy; p != nil {
 		line("Policy:", "%s, for %s", p.Name, p.Rule)
 		line("Active path:", "%s, action %s", orDash(p.Path), p.Action)
 	}
-	line("Arrives at:", "%s, the %s's program %s", first.Interface, first.Role, first.Program)
+	owner := "the " + string(first.Role) + "'s"
+	if first.Role == api.Strays {
+		owner = "the role strays'"
+	}
+	line("Arrives at:", "%s, %s program %s", first.Interface, owner, first.Program)
 	for _, e := range list {
 		line(strings.ToUpper(e.Packet[:1])+e.Packet[1:]+":", "%s", e.Why)
+		if e.VRF != nil && e.SID != nil {
+			line("  at SID", "%s, %s, into VRF %s; its strays are received on %s", e.SID.Prefix, e.SID.Behavior, e.VRF.Name, e.VRF.Backup)
+		}
 		for _, c := range e.Copies {
 			line("  list "+c.List, "%s; %s%s", segmentsText(c.Segments), c.Verdict, copyHopText(c))
 		}
@@ -310,13 +321,4 @@ func chainTable(t api.Trace) table {
 }
 
 // segmentsText writes segments in the order of travel.
-func segmentsText(segments []netip.Addr) string {
-	if len(segments) == 0 {
-		return "-"
-	}
-	texts := make([]string, len(segments))
-	for i, s := range segments {
-		texts[i] = s.String()
-	}
-	return strings.Join(texts, ", ")
-}
+func segmentsText(segments []netip.Addr) string { return orDash(joined(segments, ", ")) }

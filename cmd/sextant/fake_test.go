@@ -53,6 +53,14 @@ secret: 00112233445566778899aabbccddeeff
 edge: {interfaces: [{name: eth0}], source: fd00:5e::e1}
 `
 
+// fakeBeside is a node beside whose router strays are taken away.
+const fakeBeside = `
+node: web1
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+strays: {interfaces: [{name: eth0}], vrfs: [{vrf: blue, backup: green}]}
+`
+
 // fakeAgent keeps a configuration and makes numbers up. While it is busy, each look finds more packets.
 type fakeAgent struct {
 	mu   sync.Mutex
@@ -196,6 +204,9 @@ func (f *fakeAgent) DumpMap(_ context.Context, _ api.Role, name string, limit in
 
 // Explain knows flows to 198.51.100.80 and all to port 80; of frames, it drops those of one byte.
 func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanation, error) {
+	if f.node.Strays != nil {
+		return explainedStrays(q), nil
+	}
 	trace := func(flow api.Flow) *api.Trace { t, _ := f.Trace(ctx, flow); return &t }
 	e := api.Explanation{
 		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74, Verdict: "transmit", Outcome: "transmitted",
@@ -222,6 +233,27 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 		list = append(list, known)
 	}
 	return list, nil
+}
+
+// explainedStrays are a packet that opens a connection to a VRF, and a stray.
+func explainedStrays(q api.Question) []api.Explanation {
+	flow := q.Flow
+	if flow == nil {
+		flow = &api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"), Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
+	}
+	opening := api.Explanation{
+		Number: 1, Packet: "opening", Role: api.Strays, Interface: "eth0", Program: "00aa11bb22cc33dd", Flow: flow, Bytes: 94, Verdict: "pass", Outcome: "passed",
+		SID: &api.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:46::/128"), Behavior: "End.DT46"},
+		VRF: &api.ExplainedVRF{Name: "blue", Backup: "green", Left: "continues_nothing"},
+		Why: "passed to the kernel as it came, which decapsulates it into VRF blue: only a packet that continues a TCP connection can be astray",
+	}
+	stray := opening
+	stray.Number, stray.Packet, stray.Verdict, stray.Outcome, stray.Offer = 2, "following", "hand_to_kernel", "taken", "stray"
+	shadow := []netip.Addr{netip.MustParseAddr("fcbb:bb00:d0::")}
+	stray.VRF = &api.ExplainedVRF{Name: "blue", Backup: "green", Leaves: &api.StrayWay{Fate: "forwarded", Interface: "eth0", Segments: shadow}}
+	stray.Frame = strings.Repeat("5e", 54)
+	stray.Why = "a stray: VRF blue has no such connection; decapsulated, and received on green, from where the kernel's routes send it by eth0 to fcbb:bb00:d0::"
+	return []api.Explanation{opening, stray}
 }
 
 // Capture sees two packets, of which the second is dropped, and then the interface is gone.

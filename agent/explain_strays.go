@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"sextant/agent/api"
+	"sextant/datapath"
+	"sextant/doctor"
+	"sextant/flow"
+	"sextant/forward"
+	"sextant/kernel"
+	"sextant/srv6"
+)
+
+// model is what takes strays away, in Go and without the kernel's sockets: how far a packet gets, and at which SID.
+func (s *straysRole) model() *forward.Strays {
+	m := &forward.Strays{
+		Interfaces: map[uint32]struct{}{}, Infrastructure: s.config.Infrastructure,
+		Sockets: func(netip.Prefix, flow.Tuple) forward.Socket { return forward.Socket{} },
+	}
+	for _, at := range s.attachments {
+		m.Interfaces[uint32(at.Index)] = struct{}{}
+	}
+	for _, sid := range s.program.SIDs() {
+		m.SIDs = append(m.SIDs, forward.StraySID{
+			Prefix: sid.Prefix, IPv4: sid.IPv4, IPv6: sid.IPv6, Device: s.config.VRFs[sid.VRF].Device != "",
+		})
+	}
+	return m
+}
+
+// behaviorOf is what the kernel does at a SID of a VRF device; of a namespace that is not known.
+func (s *straysRole) behaviorOf(sid datapath.StraySID) string {
+	switch {
+	case s.config.VRFs[sid.VRF].Device == "":
+		return "the kernel's"
+	case !sid.IPv6:
+		return srv6.EndDT4.String()
+	case !sid.IPv4:
+		return srv6.EndDT6.String()
+	}
+	return srv6.EndDT46.String()
+}
+
+func (x *explaining) onStrays(e *api.Explanation, frame []byte) (datapath.Explained, error) {
+	r := x.strays.Process(uint32(x.at.Index), frame)
+	e.Flow = flowOf(r.Flow)
+	got, err := x.astray.Run(x.at.Index, frame)
+	if err != nil {
+		return got.Explained, err
+	}
+	role := x.agent.strayRole
+	for _, sid := range role.program.SIDs() {
+		if sid.Prefix == r.SID {
+			vrf := role.config.VRFs[sid.VRF]
+			e.SID = &api.SID{Prefix: sid.Prefix, Behavior: role.behaviorOf(sid)}
+			e.VRF = &api.ExplainedVRF{Name: vrf.Name(), Backup: vrf.Backup}
+		}
+	}
+	switch {
+	case e.VRF == nil:
+	case got.Here:
+		e.Offer = forward.OfferHere.String()
+	case got.Stray:
+		e.Offer = forward.OfferStray.String()
+		e.VRF.Leaves = leavesOf(kernel.Passage(e.VRF.Backup, r.Flow.Src, r.Flow.Dst))
+	case got.Taken: // vrf_ask did not judge it
+	case r.Reason != forward.ReasonNone:
+		e.VRF.Left = r.Reason.String()
+	case r.Taken:
+		e.VRF.Left = leftGone
+	default:
+		e.VRF.Left = leftOpening
+	}
+	return got.Explained, nil
+}
+
+// Why a packet to a SID of a VRF is left to the kernel, besides the reasons of package forward.
+const (
+	leftGone    = "vrf_gone"
+	leftOpening = "continues_nothing"
+)
+
+func leavesOf(p doctor.Passage) *api.StrayWay {
+	return &api.StrayWay{Fate: string(p.Fate), Interface: p.Interface, Segments: p.Segments}
+}
+
+// straysWhy says what the programs do, and what is the kernel's to decide.
+func straysWhy(e *api.Explanation) string {
+	const asItCame = "passed to the kernel as it came"
+	if e.VRF == nil {
+		return asItCame + ": its destination is no SID of a VRF"
+	}
+	vrf := "VRF " + e.VRF.Name
+	switch {
+	case e.Offer == forward.OfferHere.String() && e.Verdict == forward.Pass.String():
+		return fmt.Sprintf("%s, which decapsulates it: the connection is in %s", asItCame, vrf)
+	case e.Offer == forward.OfferHere.String():
+		return fmt.Sprintf("the connection is in %s: decapsulated, and received there, where the kernel delivers it", vrf)
+	case e.Offer == forward.OfferStray.String():
+		return fmt.Sprintf("a stray: %s has no such connection; decapsulated, and received on %s, %s",
+			vrf, e.VRF.Backup, wayText(e.VRF.Leaves))
+	case e.Verdict != forward.Pass.String():
+		return fmt.Sprintf("decapsulated, and received by %s, where the kernel decides", vrf)
+	case e.VRF.Left == leftGone:
+		return fmt.Sprintf("%s: %s or its backup device %s is not there now; see sextant doctor", asItCame, vrf, e.VRF.Backup)
+	case e.VRF.Left == leftOpening:
+		return fmt.Sprintf("%s, which decapsulates it into %s: only a packet that continues a TCP connection can be astray", asItCame, vrf)
+	}
+	return fmt.Sprintf("%s, to decide by itself: %s", asItCame, forward.Meaning(e.VRF.Left))
+}
+
+// wayText is where the kernel's routes lead a stray.
+func wayText(w *api.StrayWay) string {
+	switch doctor.Fate(w.Fate) {
+	case doctor.Forwarded:
+		text := "from where the kernel's routes send it by " + w.Interface
+		if len(w.Segments) == 0 {
+			return text + " as it is"
+		}
+		var segments []string
+		for _, s := range w.Segments {
+			segments = append(segments, s.String())
+		}
+		return text + " to " + strings.Join(segments, ", ")
+	case doctor.Delivered:
+		return "where the kernel delivers it on this machine, and answers with a RST"
+	case "":
+		return "where the kernel's routes decide"
+	}
+	return "where it ends (" + w.Fate + "); see sextant doctor"
+}
+
+// toVRFs are the packets of a flow as they come to each VRF that takes its family.
+func (x *explaining) toVRFs(f api.Flow, kinds []string) ([]framed, error) {
+	var list []framed
+	asked := map[int]bool{}
+	for _, sid := range x.agent.strayRole.program.SIDs() {
+		if ipv4 := f.Source.Addr().Is4(); asked[sid.VRF] || ipv4 && !sid.IPv4 || !ipv4 && !sid.IPv6 {
+			continue
+		}
+		asked[sid.VRF] = true
+		for _, kind := range kinds {
+			frame, err := x.frame(f, kind, outerTo(sid.Prefix.Addr(), x.strays.Infrastructure, f))
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, framed{kind, frame})
+		}
+	}
+	if len(list) == 0 {
+		return nil, &api.Error{Code: api.Conflict, Message: "no SID leads packets of the flow's family into a VRF now; " +
+			"see sextant doctor, or give packets instead: sextant explain -r FILE"}
+	}
+	return list, nil
+}

@@ -183,7 +183,7 @@ func (a *Agent) note(list []membership.Refusal) {
 		}
 		key := refusal{x.Route.Peer, x.Route.Prefix, x.Route.Distinguisher, x.Service, x.Reason}
 		if refused[key] = true; !r.refused[key] {
-			r.ignored[source{membership.SourceOf(x.Route.Peer), x.Reason}]++
+			r.ignored[ignoredBy{membership.SourceOf(x.Route.Peer), x.Reason}]++
 		}
 	}
 	r.refused = refused

@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"sextant/config"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/load"
 	"sextant/steer"
 )
@@ -35,20 +35,11 @@ headend:
 // inNamespace runs f on a machine with the interface p0.
 func inNamespace(t *testing.T, f func(pins string)) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to load programs into the kernel: run with sudo")
-	}
-	name := fmt.Sprintf("sextant-computed-%d", os.Getpid())
+	ns, name := kerneltest.Netns(t)
 	bpffs, _, err := kernel.BPFFS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := kernel.CreateNetns(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kernel.DeleteNetns(name)
-	defer ns.Close()
 	err = ns.Do(func() error {
 		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "p0"}, PeerName: "p1"}
 		if err := netlink.LinkAdd(veth); err != nil {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
 
 // nodeText is an edge and host; words in capitals stand for what differs from test to test.
@@ -54,8 +54,6 @@ host:
     - {name: rest, vip: 2001:db8:80::81, port: any}
 `
 
-var serial atomic.Int32
-
 // machine is a network namespace with two interfaces, and room for one node's state and pins.
 type machine struct {
 	t      *testing.T
@@ -67,24 +65,17 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to load programs into the kernel: run with sudo")
-	}
-	name := fmt.Sprintf("sextant-agent-%d-%d", os.Getpid(), serial.Add(1))
+	ns, name := kerneltest.Netns(t)
 	bpffs, _, err := kernel.BPFFS()
 	must(t, err)
 	cgroups, _, err := kernel.CgroupRoot()
 	must(t, err)
-	m := &machine{t: t, dir: t.TempDir(), pins: filepath.Join(bpffs, name), cgroup: filepath.Join(cgroups, name)}
+	m := &machine{t: t, ns: ns, dir: t.TempDir(), pins: filepath.Join(bpffs, name), cgroup: filepath.Join(cgroups, name)}
 	group, err := kernel.CreateCgroup(m.cgroup)
 	must(t, err)
 	t.Cleanup(func() { must(t, group.Remove()) })
-	m.ns, err = kernel.CreateNetns(name)
-	must(t, err)
 	t.Cleanup(func() {
 		must(t, m.unload())
-		m.ns.Close()
-		must(t, kernel.DeleteNetns(name))
 		if _, err := os.Stat(m.pins); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("after unloading, %s is there", m.pins)
 		}
@@ -126,7 +117,6 @@ func (m *machine) parse(text string) *config.Node {
 type running struct {
 	*api.Client
 	t      *testing.T
-	socket string
 	cancel context.CancelFunc
 	ended  chan error
 }
@@ -145,7 +135,7 @@ func (m *machine) start(text string) *running {
 	m.t.Helper()
 	node := m.parse(text)
 	ctx, cancel := context.WithCancel(m.t.Context())
-	r := &running{api.NewClient(node.API.Socket), m.t, node.API.Socket, cancel, make(chan error, 1)}
+	r := &running{api.NewClient(node.API.Socket), m.t, cancel, make(chan error, 1)}
 	go func() { r.ended <- m.run(ctx, node) }()
 	for {
 		if _, err := r.Status(ctx); err == nil {
@@ -196,13 +186,7 @@ func (r *running) metric(name string) string {
 
 func (r *running) metrics() string {
 	r.t.Helper()
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", r.socket)
-	}
-	response, err := (&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}).Get("http://agent/metrics")
-	must(r.t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
+	text, err := r.MetricsText(r.t.Context())
 	must(r.t, err)
 	return string(text)
 }

@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -329,26 +326,10 @@ func (p *protections) downLinks() []protect.Link {
 	var links []protect.Link
 	for _, l := range p.config.Links {
 		if p.down[l.Interface] {
-			links = append(links, parseLink(l.Link))
+			if link, ok := protect.ParseLink(l.Link); ok {
+				links = append(links, link)
+			}
 		}
 	}
 	return links
 }
-
-// parseLink reads what protect.Link.String writes; the node file was checked.
-func parseLink(text string) (l protect.Link) {
-	from, to, _ := cutLast(text, ">")
-	l.From, l.To = from, to
-	if name, number, ok := cutLast(to, "#"); ok {
-		if _, err := fmt.Sscanf(number, "%d", &l.Number); err == nil {
-			l.To = name
-		}
-	}
-	return l
-}
-
-// errNoTopology is why nothing can be computed yet.
-var errNoTopology = errors.New("the topology has not been read yet")
-
-// probeAddress is the address from which, and to which, probes travel.
-func probeAddress(n *config.Node) netip.Addr { return n.Headend.Source }

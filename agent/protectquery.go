@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -22,6 +23,9 @@ func (a *Agent) Protections(ctx context.Context) (list []api.Protection, err err
 	})
 	return list, err
 }
+
+// noTopology is why nothing can be computed yet.
+const noTopology = "the topology has not been read yet"
 
 // Topology is what api.Agent says.
 func (a *Agent) Topology(ctx context.Context) (t api.Topology, err error) {
@@ -93,7 +97,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*p
 				"ask the agent of that node", p.config.Node, from)}
 			return
 		case p.network == nil:
-			message := firstOf(p.problem, errNoTopology.Error()) + "; see protect.topology in the node file"
+			message := cmp.Or(p.problem, noTopology) + "; see protect.topology in the node file"
 			failed = &api.Error{Code: api.Conflict, Message: message}
 			return
 		}
@@ -105,7 +109,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*p
 		}
 	})
 	if err != nil || failed != nil {
-		return nil, firstError(err, failed)
+		return nil, cmp.Or(err, failed)
 	}
 	plan, err := n.Compute(x.intent, protect.Question{Loads: loads, Prove: true})
 	if err != nil {
@@ -117,24 +121,6 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*p
 	x.begin(plan)
 	x.proven = true
 	return x, nil
-}
-
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // protectionView is a protection for people and programs.
@@ -161,16 +147,16 @@ func (a *Agent) protectionView(x *protection) api.Protection {
 // standing is how the protection fares, and what is missing.
 func (x *protection) standing(topologyProblem string) (api.ProtectionState, string) {
 	carrying := len(x.state.Carrying())
-	short := firstOf(x.problem, x.plan.Short)
+	short := cmp.Or(x.problem, x.plan.Short)
 	switch {
 	case !x.known:
-		return api.Planning, firstOf(x.problem, topologyProblem, errNoTopology.Error())
+		return api.Planning, cmp.Or(x.problem, topologyProblem, noTopology)
 	case x.state.ReturnSuspected():
 		return api.Suspended, "no probe of any path comes back; check the route from " + x.To + " to this node"
 	case carrying == 0:
-		return api.Unprotected, firstOf(short, "all paths are down")
+		return api.Unprotected, cmp.Or(short, "all paths are down")
 	case carrying < x.Copies:
-		return api.Degraded, firstOf(short, "paths are down, and no others are known yet")
+		return api.Degraded, cmp.Or(short, "paths are down, and no others are known yet")
 	}
 	return api.Protected, short
 }

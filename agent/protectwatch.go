@@ -57,7 +57,7 @@ func (a *Agent) openProber(ctx context.Context) error {
 	p := &a.protections
 	c := p.config.Probe
 	prober, err := probe.Open(probe.Options{
-		Own: probeAddress(a.node), Settings: probe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
+		Own: a.node.Headend.Source, Settings: probe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
 	})
 	if err != nil {
 		return err
@@ -251,13 +251,4 @@ func (a *Agent) watchLinks(ctx context.Context) error {
 // runs tells that an interface is up and so is what it is connected to.
 func runs(l *netlink.LinkAttrs) bool {
 	return l.RawFlags&unix.IFF_UP != 0 && l.RawFlags&unix.IFF_RUNNING != 0
-}
-
-// cutLast cuts around the last occurrence.
-func cutLast(text, by string) (before, after string, ok bool) {
-	i := strings.LastIndex(text, by)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(by):], true
 }

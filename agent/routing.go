@@ -22,12 +22,12 @@ type routing struct {
 	router *router // nil: the kernel forwards by no VRF
 	// due is when news is taken in: a moment after it came, so that what changes and changes back is seen as one.
 	due     <-chan time.Time
-	refused map[refusal]bool  // routes that are of no use to the edge now
-	ignored map[source]uint64 // routes that were, since the agent began
+	refused map[refusal]bool     // routes that are of no use to the edge now
+	ignored map[ignoredBy]uint64 // routes that were, since the agent began
 }
 
-// source is why routes that came by a way were of no use.
-type source struct {
+// ignoredBy is what routes of no use are counted by: the way on which they came, and why.
+type ignoredBy struct {
 	way    membership.Source
 	reason membership.Reason
 }
@@ -44,7 +44,7 @@ const gather = 10 * time.Millisecond
 // openRouting begins to listen, if the node file wants it. What the kernel's tables hold of an earlier agent stays until all is told.
 func (a *Agent) openRouting(n *config.Node) error {
 	r := &a.routing
-	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{}, ignored: map[source]uint64{}}
+	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{}, ignored: map[ignoredBy]uint64{}}
 	var err error
 	if r.router, err = a.openRouter(n); err != nil {
 		return fmt.Errorf("routing: %w", err)
@@ -152,7 +152,7 @@ func (r *routing) teaches() bool {
 	return r.tables[config.SourceFPM] != nil || r.tables[config.SourceKernel] != nil
 }
 
-// peers are the sources as those who tell of backends.
+// peersOf are the sources as those who tell of backends.
 var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: membership.ViaFPM, config.SourceKernel: membership.ViaKernel}
 
 // sessions adds what the word of the sources is worth.

@@ -20,17 +20,13 @@ func (b *BGP) clone() *BGP {
 }
 
 func (d *differ) bgp(a, b *BGP) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "bgp", a, b, (*BGP).settings, func(of *BGP) *BGP {
+		alone := of.clone()
+		alone.Neighbors = nil
+		return alone
+	})
+	if a == nil {
 		return
-	case a == nil:
-		d.add("bgp", b.settings())
-		a = b.clone()
-		a.Neighbors = nil
-	case b == nil:
-		d.remove("bgp", a.settings())
-		b = a.clone()
-		b.Neighbors = nil
 	}
 	d.number("bgp", "asn", a.ASN, b.ASN)
 	d.modify("bgp", "routerID", a.RouterID.String(), b.RouterID.String())

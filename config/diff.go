@@ -130,6 +130,25 @@ func named[T any](d *differ, a, b []T, name func(T) string, object func(T) (titl
 		func(item T) { d.add(object(item)) })
 }
 
+// role says of a role that only one of the nodes has that it comes or goes, and returns both to compare part by part:
+// the missing one is the other's alone, without the parts that come or go with it. Both are nil if no node has the role.
+func role[T any](d *differ, title string, a, b *T, settings func(*T) string, alone func(*T) *T) (*T, *T) {
+	switch {
+	case a == nil && b == nil:
+		return nil, nil
+	case a == nil:
+		d.add(title, settings(b))
+		return alone(b), b
+	case b == nil:
+		d.remove(title, settings(a))
+		return a, alone(a)
+	}
+	return a, b
+}
+
+// unsaid are the settings of a role that its parts say.
+func unsaid[T any](*T) string { return "" }
+
 func (d *differ) domain(a, b Domain) {
 	d.modify("domain", "block", a.Block.Prefix().String(), b.Block.Prefix().String())
 	d.number("domain", "mtu", a.MTU, b.MTU)
@@ -157,15 +176,9 @@ func listener(a API) string {
 }
 
 func (d *differ) edge(a, b *Edge) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "edge", a, b, edgeSettings, edgeAlone)
+	if a == nil {
 		return
-	case a == nil:
-		d.add("edge", edgeSettings(b))
-		a = edgeAlone(b)
-	case b == nil:
-		d.remove("edge", edgeSettings(a))
-		b = edgeAlone(a)
 	}
 	d.modify("edge", "source", a.Source.String(), b.Source.String())
 	d.modify("edge", "encapsulation", string(a.Encapsulation), string(b.Encapsulation))
@@ -250,15 +263,10 @@ func (d *differ) backends(service string, a, b []Backend) {
 }
 
 func (d *differ) host(a, b *Host) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "host", a, b, unsaid[Host],
+		func(h *Host) *Host { return &Host{Cgroup: h.Cgroup, Source: h.Source} })
+	if a == nil {
 		return
-	case a == nil:
-		d.add("host", "")
-		a = &Host{Cgroup: b.Cgroup, Source: b.Source}
-	case b == nil:
-		d.remove("host", "")
-		b = &Host{Cgroup: a.Cgroup, Source: a.Source}
 	}
 	d.modify("host", "cgroup", a.Cgroup, b.Cgroup)
 	d.modify("host", "source", addressText(a.Source), addressText(b.Source))

@@ -160,15 +160,13 @@ func (r SteeringRule) Match() string {
 }
 
 func (d *differ) headend(a, b *Headend) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "headend", a, b,
+		func(h *Headend) string { return fmt.Sprintf("source %s", h.Source) },
+		func(h *Headend) *Headend {
+			return &Headend{Source: h.Source, HopLimit: h.HopLimit, Uplinks: h.Uplinks, Local: h.Local}
+		})
+	if a == nil {
 		return
-	case a == nil:
-		d.add("headend", fmt.Sprintf("source %s", b.Source))
-		a = &Headend{Source: b.Source, HopLimit: b.HopLimit, Uplinks: b.Uplinks, Local: b.Local}
-	case b == nil:
-		d.remove("headend", fmt.Sprintf("source %s", a.Source))
-		b = &Headend{Source: a.Source, HopLimit: a.HopLimit, Uplinks: a.Uplinks, Local: a.Local}
 	}
 	d.xdpInterfaces("headend", a.Interfaces, b.Interfaces)
 	d.modify("headend", "uplinks", strings.Join(a.Uplinks, " "), strings.Join(b.Uplinks, " "))
@@ -284,15 +282,9 @@ func (d *differ) rules(a, b []SteeringRule) {
 }
 
 func (d *differ) merge(a, b *Merge) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "merge", a, b, unsaid[Merge], func(*Merge) *Merge { return &Merge{} })
+	if a == nil {
 		return
-	case a == nil:
-		d.add("merge", "")
-		a = &Merge{}
-	case b == nil:
-		d.remove("merge", "")
-		b = &Merge{}
 	}
 	d.xdpInterfaces("merge", a.Interfaces, b.Interfaces)
 	named(d, a.SIDs, b.SIDs, MergeSID.String,

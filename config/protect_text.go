@@ -102,15 +102,11 @@ func (p Protection) MatchText() string {
 }
 
 func (d *differ) protect(a, b *Protect) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "protect", a, b, (*Protect).settings, func(p *Protect) *Protect {
+		return &Protect{Topology: p.Topology, FRR: p.FRR, Node: p.Node, Probe: p.Probe, BoundPermille: p.BoundPermille}
+	})
+	if a == nil {
 		return
-	case a == nil:
-		d.add("protect", b.settings())
-		a = &Protect{Topology: b.Topology, FRR: b.FRR, Node: b.Node, Probe: b.Probe, BoundPermille: b.BoundPermille}
-	case b == nil:
-		d.remove("protect", a.settings())
-		b = &Protect{Topology: a.Topology, FRR: a.FRR, Node: a.Node, Probe: a.Probe, BoundPermille: a.BoundPermille}
 	}
 	d.modify("protect", "topology", a.Topology, b.Topology)
 	d.modify("protect", "frr", a.FRR, b.FRR)

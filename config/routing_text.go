@@ -33,15 +33,9 @@ func (r *Routing) Equal(other *Routing) bool {
 }
 
 func (d *differ) routing(a, b *Routing) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "routing", a, b, unsaid[Routing], func(*Routing) *Routing { return &Routing{} })
+	if a == nil {
 		return
-	case a == nil:
-		d.add("routing", "")
-		a = &Routing{}
-	case b == nil:
-		d.remove("routing", "")
-		b = &Routing{}
 	}
 	d.modify("routing", "fpm", a.FPM.String(), b.FPM.String())
 	named(d, a.VRFs, b.VRFs,

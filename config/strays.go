@@ -149,15 +149,9 @@ func straysDocument(s *Strays) *documentStrays {
 }
 
 func (d *differ) strays(a, b *Strays) {
-	switch {
-	case a == nil && b == nil:
+	a, b = role(d, "strays", a, b, unsaid[Strays], func(*Strays) *Strays { return &Strays{} })
+	if a == nil {
 		return
-	case a == nil:
-		d.add("strays", "")
-		a = &Strays{}
-	case b == nil:
-		d.remove("strays", "")
-		b = &Strays{}
 	}
 	d.xdpInterfaces("strays", a.Interfaces, b.Interfaces)
 	named(d, a.VRFs, b.VRFs, StrayVRF.Name,

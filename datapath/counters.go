@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 )
 
@@ -39,19 +38,6 @@ func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
 		counters = append(counters, Counter{Name: label, Packets: packets})
 	}
 	return counters, nil
-}
-
-// sumPerCPU adds up one entry of a per-CPU array.
-func sumPerCPU[S, T any](m *ebpf.Map, index uint32, add func(total *S, v T)) (S, error) {
-	var total S
-	var values []T
-	if err := m.Lookup(index, &values); err != nil {
-		return total, err
-	}
-	for _, v := range values {
-		add(&total, v)
-	}
-	return total, nil
 }
 
 func addTraffic(total *Traffic, v Traffic) {

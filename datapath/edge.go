@@ -41,9 +41,15 @@ type EdgeInterface struct {
 	Mode Mode
 }
 
-// defaultTooBigRate is how many Packet Too Big messages an edge sends per second and CPU at most, 50 of them at once. Clients remember
-// what they are told for minutes.
+// defaultTooBigRate is how many Packet Too Big messages an edge or a head-end sends per second and CPU at most, 50 of them at once.
+// Clients remember what they are told for minutes.
 const defaultTooBigRate = 1000
+
+// setTooBigRate puts a rate per second and CPU into an object, 0: the default; a twentieth of it may come at once.
+func setTooBigRate(spec *ebpf.CollectionSpec, rate int) error {
+	rate = cmp.Or(rate, defaultTooBigRate)
+	return spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20)))
+}
 
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
@@ -141,8 +147,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	rate := cmp.Or(e.config.TooBigRate, defaultTooBigRate)
-	if err := spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20))); err != nil {
+	if err := setTooBigRate(spec, e.config.TooBigRate); err != nil {
 		return nil, err
 	}
 	if err := e.config.FlowCache.into(spec); err != nil {

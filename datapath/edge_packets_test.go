@@ -69,13 +69,18 @@ func checkEncapsulation(t *testing.T, edge subject, encapsulation string, packet
 	if packet.Flow().Protocol == 17 {
 		ids = ids[:1]
 	}
-	ip := packet.Bytes(t)
-	want := packettest.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, ip)
+	want := packettest.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, packet.Bytes(t))
+	checkEncapsulated(t, edge, packet, want, out)
+}
+
+// checkEncapsulated sends a packet under no to two VLAN tags, with and without padding, and compares the whole frame.
+func checkEncapsulated(t *testing.T, edge subject, packet packettest.Packet, want []byte, out way) {
+	t.Helper()
 	for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 		for _, padding := range []string{"", "padding"} {
 			in := packettest.FromClient(vlans...)
 			in.Padding = []byte(padding)
-			outcome, after := edge.process(t, in.Frame(t, ip))
+			outcome, after := edge.process(t, in.Frame(t, packet.Bytes(t)))
 			if outcome != out.outcome {
 				t.Fatalf("%s, want %s", outcome, out.outcome)
 			}

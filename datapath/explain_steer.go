@@ -43,7 +43,7 @@ type ListCopy struct {
 // Steer gives the head-end's program a frame. Which lists the packet took is what the program counted for its policy; if it is sent into
 // the loop to be copied, the copies that come out are given to the program, too, as many as there are lists.
 func (x *Explainer) Steer(ingress int, frame []byte, policy uint32, lists int) (Explained, []ListCopy, error) {
-	before, err := x.listTraffic(policy)
+	before, err := listTraffic(x.maps["policy_traffic"], policy)
 	if err != nil {
 		return Explained{}, nil, err
 	}
@@ -76,21 +76,9 @@ func (x *Explainer) Steer(ingress int, frame []byte, policy uint32, lists int) (
 	return got, copies, nil
 }
 
-func (x *Explainer) listTraffic(policy uint32) (policyTraffic, error) {
-	total, err := sumPerCPU(x.maps["policy_traffic"], policy, func(total *policyTraffic, v policyTraffic) {
-		for i := range total.Lists {
-			addTraffic(&total.Lists[i], v.Lists[i])
-		}
-	})
-	if err != nil {
-		return total, fmt.Errorf("read what policy %d has counted: %w", policy, err)
-	}
-	return total, nil
-}
-
 // tookList is the list that was counted since; -1: none was.
 func (x *Explainer) tookList(policy uint32, before *policyTraffic) (int, error) {
-	now, err := x.listTraffic(policy)
+	now, err := listTraffic(x.maps["policy_traffic"], policy)
 	if err != nil {
 		return -1, err
 	}
@@ -127,20 +115,8 @@ func (x *Explainer) NextNumber(instance uint32) (number uint32, epoch uint8, ok 
 // Lengths in bytes of what programs put in front of a frame on its way through a pair of interfaces: struct copy_note, struct order_note.
 const copyNoteLength, orderNoteLength = 48, 24
 
-// copyHistories makes the histories of all instances once more.
-func copyHistories(spec *ebpf.MapSpec, from *ebpf.Map) (*ebpf.Map, error) {
-	to, err := ebpf.NewMap(spec)
-	if err != nil {
-		return nil, err
-	}
-	if err := copyInner(to, from); err != nil {
-		to.Close()
-		return nil, err
-	}
-	return to, nil
-}
-
-func copyInner(to, from *ebpf.Map) error {
+// copyHistories copies the histories of all instances.
+func copyHistories(to, from *ebpf.Map) error {
 	for index := range from.MaxEntries() {
 		var inner *ebpf.Map
 		if err := from.Lookup(index, &inner); err != nil || inner == nil {
@@ -150,7 +126,7 @@ func copyInner(to, from *ebpf.Map) error {
 			Name: "history", Type: inner.Type(), KeySize: inner.KeySize(), ValueSize: inner.ValueSize(), MaxEntries: inner.MaxEntries(),
 			Flags: inner.Flags(),
 		}
-		own, err := copyMap(&info, inner)
+		own, err := copyMap(&info, inner, copyEntries)
 		inner.Close()
 		if err != nil {
 			return err

@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -69,24 +68,6 @@ func (x *Explainer) CachedOwner(hash uint64) (uint16, error) {
 }
 
 func ownerOf(word uint64) uint16 { return uint16(word >> 16) }
-
-// batchSize is how many entries of an array are read in one request.
-const batchSize = 4096
-
-// eachBatch reads all entries of an array, many at once.
-func eachBatch[T any](m *ebpf.Map, do func(keys []uint32, values []T) error) error {
-	var cursor ebpf.MapBatchCursor
-	keys, values := make([]uint32, batchSize), make([]T, batchSize)
-	for {
-		n, err := m.BatchLookup(&cursor, keys, values, nil)
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return err
-		}
-		if doErr := do(keys[:n], values[:n]); doErr != nil || err != nil {
-			return doErr
-		}
-	}
-}
 
 // copySets copies an array of as long values as a set of flows.
 func copySets(to, from *ebpf.Map) error {

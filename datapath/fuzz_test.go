@@ -189,7 +189,7 @@ func FuzzEdgeDomain(f *testing.F) { fuzzEdges(f, Internal, Mixed) }
 func FuzzHost(f *testing.F) {
 	w := newWorld(f)
 	routeBackends(f)
-	sockets, connections := hostSockets(f, w)
+	sockets, connections, keep := hostSockets(f, w)
 	hosts := newTwoHosts(f, w, sockets)
 	z := newFuzzer(f, w, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection)
 	pristine := *hosts.model
@@ -203,6 +203,7 @@ func FuzzHost(f *testing.F) {
 			hosts.program.forget(t, "fragments", "refusals", "quic_flows")
 			*hosts.model = pristine
 		}
+		keep(t)
 		frame = bytes.Clone(frame)
 		hosts.tell(int(told), uint32(w.near), frame)
 		want := hosts.model.Process(uint32(w.near), 0, frame)

@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -137,8 +136,7 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return nil, err
 	}
-	rate := cmp.Or(h.config.TooBigRate, defaultTooBigRate)
-	return spec, spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20)))
+	return spec, setTooBigRate(spec, h.config.TooBigRate)
 }
 
 func (h *Headend) settings(side Side) headendSettings {
@@ -217,12 +215,20 @@ func (h *Headend) SetTable(t steer.Table) error {
 
 // ListTraffic returns what was sent along each list of the policy of index, in the order of its active path.
 func (h *Headend) ListTraffic(index uint32) ([]Traffic, error) {
-	total, err := sumPerCPU(h.maps["policy_traffic"], index, func(total *policyTraffic, v policyTraffic) {
+	total, err := listTraffic(h.maps["policy_traffic"], index)
+	return total.Lists[:], err
+}
+
+func listTraffic(traffic *ebpf.Map, policy uint32) (policyTraffic, error) {
+	total, err := sumPerCPU(traffic, policy, func(total *policyTraffic, v policyTraffic) {
 		for i := range total.Lists {
 			addTraffic(&total.Lists[i], v.Lists[i])
 		}
 	})
-	return total.Lists[:], err
+	if err != nil {
+		return total, fmt.Errorf("read what policy %d has counted: %w", policy, err)
+	}
+	return total, nil
 }
 
 // Numbered returns how many packets of the policy of index were numbered.

@@ -55,19 +55,8 @@ func checkSigned(t *testing.T, edge subject, signing packettest.Signing, encapsu
 	if packet.Flow().Protocol == 17 {
 		ids = ids[:1]
 	}
-	ip := packet.Bytes(t)
-	want := signing.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, ip)
-	for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
-		for _, padding := range []string{"", "padding"} {
-			in := packettest.FromClient(vlans...)
-			in.Padding = []byte(padding)
-			outcome, after := edge.process(t, in.Frame(t, ip))
-			if outcome != out.outcome {
-				t.Fatalf("%s, want %s", outcome, out.outcome)
-			}
-			packettest.WantFrame(t, after, out.out(in).Frame(t, want))
-		}
-	}
+	want := signing.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, packet.Bytes(t))
+	checkEncapsulated(t, edge, packet, want, out)
 }
 
 // TestHMACMTU: the TLV counts, to the byte.

@@ -154,12 +154,13 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 func TestHostAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
-	sockets, connections := hostSockets(t, w)
+	sockets, connections, keep := hostSockets(t, w)
 	hosts := newTwoHosts(t, w, sockets)
 	generator := hostGenerator(t, 1, connections, hosts.program.config)
 	run := newRunner(hosts.program.programs["host"], w.near)
 	reasons, offers, ofQUIC := tally{}, map[forward.Offer]int{}, map[forward.Offer]int{}
 	for i := range *frames {
+		keep(t)
 		frame := generator.NextHost()
 		if len(frame) < 14 {
 			continue // the kernel's test run refuses frames without an Ethernet header

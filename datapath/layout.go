@@ -244,6 +244,14 @@ func locatorsOf(prefixes []netip.Prefix) (out [locatorsMax]prefix) {
 	return out
 }
 
+// truth is a bool as the programs read it.
+func truth(set bool) uint32 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 func bigEndian(v uint16) [2]byte { return [2]byte{byte(v >> 8), byte(v)} }
 
 func fromBigEndian(b [2]byte) uint16 { return uint16(b[0])<<8 | uint16(b[1]) }

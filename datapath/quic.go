@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cilium/ebpf"
-
 	"sextant/quiclb"
 )
 
@@ -105,34 +103,5 @@ type quicTables struct {
 	servers map[quicServer]uint32
 }
 
-// replace makes what a map holds after what it held before.
-func replace[K, V comparable](m *ebpf.Map, before, after map[K]V) error {
-	for key, value := range after {
-		if old, ok := before[key]; ok && old == value {
-			continue
-		}
-		if err := m.Put(key, value); err != nil {
-			return err
-		}
-	}
-	for key := range before {
-		if _, ok := after[key]; ok {
-			continue
-		}
-		if err := m.Delete(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // SetQUIC says whether a service of UDP is QUIC: then first packets are offered as SYNs are. SetService comes behind it.
 func (h *Host) SetQUIC(key ServiceKey, quic bool) { h.quic[key] = quic }
-
-// truth is one as the programs read it.
-func truth(set bool) uint32 {
-	if set {
-		return 1
-	}
-	return 0
-}

@@ -14,6 +14,7 @@ import (
 	"sextant/flow"
 	"sextant/forward"
 	"sextant/forward/packetgen"
+	"sextant/kernel"
 )
 
 // Sockets of the host under test, real ones, in the test's namespace.
@@ -59,7 +60,12 @@ func established(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple
 
 func timeWait(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
 	t.Helper()
-	tuple, server, peer := connect(t, l, client)
+	return timeWaitBy(t, &net.Dialer{}, l, client)
+}
+
+func timeWaitBy(t testing.TB, dialer *net.Dialer, l *net.TCPListener, client netip.Addr) flow.Tuple {
+	t.Helper()
+	tuple, server, peer := connectBy(t, dialer, l, client)
 	must(t, server.Close())
 	one := make([]byte, 1)
 	peer.Read(one) // returns at the server's FIN
@@ -74,7 +80,9 @@ func connect(t testing.TB, l *net.TCPListener, client netip.Addr) (flow.Tuple, n
 
 func connectBy(t testing.TB, dialer *net.Dialer, l *net.TCPListener, client netip.Addr) (flow.Tuple, net.Conn, net.Conn) {
 	t.Helper()
-	dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))
+	if dialer.LocalAddr == nil {
+		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))
+	}
 	peer, err := dialer.Dial("tcp", l.Addr().String())
 	must(t, err)
 	server, err := l.Accept()
@@ -161,15 +169,25 @@ func farClients(t testing.TB, w *world) map[bool]netip.Addr {
 	return map[bool]netip.Addr{true: netip.MustParseAddr("203.0.114.4"), false: netip.MustParseAddr("2001:db8:c2::4")}
 }
 
-// hostSockets makes one socket of each kind per family; the model is told what the kernel has.
-func hostSockets(t testing.TB, w *world) (map[flow.Tuple]forward.Socket, []packetgen.Connection) {
+// timeWaitLasts is well below the minute for which the kernel remembers a connection in TIME_WAIT.
+const timeWaitLasts = 20 * time.Second
+
+// hostSockets makes one socket of each kind per family; the model is told what the kernel has. Whoever uses them for long calls
+// keep before each frame, which makes anew in time what the kernel is about to forget.
+func hostSockets(t testing.TB, w *world) (sockets map[flow.Tuple]forward.Socket, connections []packetgen.Connection, keep func(testing.TB)) {
+	must(t, kernel.WriteSysctl("net.ipv4.tcp_synack_retries", "100")) // 5 would keep a half-open connection for a minute
 	far := farClients(t, w)
-	sockets := map[flow.Tuple]forward.Socket{}
-	var connections []packetgen.Connection
+	sockets = map[flow.Tuple]forward.Socket{}
 	line := openWire(t)
+	made, again := time.Now(), []func(testing.TB){}
 	for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6, hostVIPv4: clientV4} {
 		l := listen(t, vip)
-		for _, tuple := range []flow.Tuple{established(t, l, client), timeWait(t, l, client)} {
+		past := timeWait(t, l, client)
+		again = append(again, func(t testing.TB) {
+			from := net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, past.SrcPort))
+			timeWaitBy(t, &net.Dialer{LocalAddr: from}, l, client)
+		})
+		for _, tuple := range []flow.Tuple{established(t, l, client), past} {
 			sockets[tuple] = forward.Socket{State: forward.SocketOther}
 			connections = append(connections, packetgen.Connection{Flow: tuple})
 		}
@@ -179,7 +197,15 @@ func hostSockets(t testing.TB, w *world) (map[flow.Tuple]forward.Socket, []packe
 		sockets[half] = request
 		connections = append(connections, packetgen.Connection{Flow: half, SndISN: request.SndISN, RcvISN: request.RcvISN})
 	}
-	return sockets, connections
+	return sockets, connections, func(t testing.TB) {
+		if time.Since(made) < timeWaitLasts {
+			return
+		}
+		for _, renew := range again {
+			renew(t)
+		}
+		made = time.Now()
+	}
 }
 
 func mustLink(t testing.TB, name string) netlink.Link {

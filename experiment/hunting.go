@@ -69,12 +69,9 @@ func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	}
 	spec.Name = "demo"
 	var h *Hunting
-	err = lab.Run(ctx, spec, lab.Options{Events: o.Events}, func(ctx context.Context, l *lab.Lab) error {
+	err = InLab(ctx, spec, lab.Options{Events: o.Events}, func(ctx context.Context, l *lab.Lab) error {
 		run := &huntingRun{lab: l, options: o}
 		h, err = run.compare(ctx)
-		if ctx.Err() != nil { // whatever error that led to
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
-		}
 		return err
 	})
 	return h, err

@@ -67,16 +67,7 @@ func (e *Edge) outerSource(p *packet) netip.Addr {
 
 // endLearn is End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to its client, for the kernel to route.
 func (e *Edge) endLearn(r Result, f *frame, outer *packet) Result {
-	if !containsAddr(e.Infrastructure, outer.src) {
-		return r.drop(ReasonOutsideDomain)
-	}
-	if reason := outer.walkExtensions(localSID); reason != ReasonNone {
-		return r.drop(reason)
-	}
-	inner, reason := outer.last()
-	if reason == ReasonNone {
-		reason = inner.parseWhole(outer.end)
-	}
+	inner, reason := e.ofDomain(outer)
 	if reason == ReasonNone && !inner.isSYNACK() {
 		reason = ReasonUpperLayer
 	}

@@ -13,16 +13,7 @@ import (
 // endShadow sends a stray to the owner that its bucket had before the latest change, marked as the last offer: the owner's
 // SID is followed by LastOffer, where the owner decapsulates without asking. So a stray visits one more host at most.
 func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Result {
-	if !containsAddr(e.Infrastructure, outer.src) {
-		return r.drop(ReasonOutsideDomain)
-	}
-	if reason := outer.walkExtensions(localSID); reason != ReasonNone {
-		return r.drop(reason)
-	}
-	inner, reason := outer.last()
-	if reason == ReasonNone {
-		reason = inner.parseWhole(outer.end)
-	}
+	inner, reason := e.ofDomain(outer)
 	if reason != ReasonNone {
 		return r.drop(reason)
 	}
@@ -45,6 +36,20 @@ func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Resu
 		return r.drop(ReasonNoBackend)
 	}
 	return e.send(r, f, &inner, ingress, &path, e.nextHop(&r, &path), hopLimit-1)
+}
+
+// ofDomain is the packet inside one that a node of the infrastructure sent to a SID of this edge.
+func (e *Edge) ofDomain(outer *packet) (inner packet, reason Reason) {
+	if !containsAddr(e.Infrastructure, outer.src) {
+		return packet{}, ReasonOutsideDomain
+	}
+	if reason := outer.walkExtensions(localSID); reason != ReasonNone {
+		return packet{}, reason
+	}
+	if inner, reason = outer.last(); reason == ReasonNone {
+		reason = inner.parseWhole(outer.end)
+	}
+	return inner, reason
 }
 
 // lastOffer returns the path to the owner of before, or to the present one if there was none.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,6 +20,7 @@ import (
 	"sextant/config"
 	"sextant/health"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
 
 const (
@@ -28,8 +28,6 @@ const (
 	edge6      = "fd00:5e::e1"
 	edge4      = "192.0.2.225"
 )
-
-var serial atomic.Int32
 
 // world is an edge and two hosts, each behind a link of its own; the hosts decapsulate by the kernel's own seg6local routes.
 type world struct {
@@ -40,9 +38,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
 	w := &world{t: t, edge: newNamespace(t)}
 	must(t, w.edge.Do(func() error { return up("lo", edge6+"/128", edge4+"/32") }))
 	for i := range 2 {
@@ -64,13 +59,7 @@ func newWorld(t *testing.T) *world {
 
 func newNamespace(t *testing.T) *kernel.Netns {
 	t.Helper()
-	name := fmt.Sprintf("sextant-health-%d-%d", os.Getpid(), serial.Add(1))
-	ns, err := kernel.CreateNetns(name)
-	must(t, err)
-	t.Cleanup(func() {
-		ns.Close()
-		must(t, kernel.DeleteNetns(name))
-	})
+	ns, _ := kerneltest.Netns(t)
 	// Addresses are of use at once, link-local ones too.
 	must(t, ns.Do(func() error { return kernel.WriteSysctl("net.ipv6.conf.default.accept_dad", "0") }))
 	return ns

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
 
 var serial atomic.Int32
@@ -31,17 +32,7 @@ func (n netns) Name() string { return n.name }
 
 func newNetns(t *testing.T) netns {
 	t.Helper()
-	name := uniqueName(t)
-	ns, err := kernel.CreateNetns(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ns.Close()
-		if err := kernel.DeleteNetns(name); err != nil {
-			t.Error(err)
-		}
-	})
+	ns, name := kerneltest.Netns(t)
 	return netns{ns, name}
 }
 

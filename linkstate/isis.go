@@ -54,18 +54,18 @@ type told struct {
 }
 
 var (
-	lspLine = regexp.MustCompile(`^(\S+)\.([0-9a-f]{2})-[0-9a-f]{2}\s.*?\s(\(?\d+\)?)\s+\d/\d/(\d)$`)
-	reach   = regexp.MustCompile(`^  (MT |Extended )Reachability: ((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\.([0-9a-f]{2}) ` +
+	lspLine   = regexp.MustCompile(`^(\S+)\.([0-9a-f]{2})-[0-9a-f]{2}\s.*?\s(\(?\d+\)?)\s+\d/\d/(\d)$`)
+	reachLine = regexp.MustCompile(`^  (MT |Extended )Reachability: ((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\.([0-9a-f]{2}) ` +
 		`\(Metric: (\d+)\)(?: (\S+))?`)
-	reach6 = regexp.MustCompile(`^  (?:MT )?IPv6 Reachability: (\S+) \(Metric: \d+\)`)
-	value  = regexp.MustCompile(`^    (?:\S+ )?(Maximum Bandwidth|Average Link Delay): (\S+) `)
-	host   = regexp.MustCompile(`(?m)^\s*(?:\d|\*)\s+([0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})\s+(\S+)\s*$`)
-	system = regexp.MustCompile(`^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$`)
+	prefixLine = regexp.MustCompile(`^  (?:MT )?IPv6 Reachability: (\S+) \(Metric: \d+\)`)
+	valueLine  = regexp.MustCompile(`^    (?:\S+ )?(Maximum Bandwidth|Average Link Delay): (\S+) `)
+	hostLine   = regexp.MustCompile(`(?m)^\s*(?:\d|\*)\s+([0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})\s+(\S+)\s*$`)
+	systemID   = regexp.MustCompile(`^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$`)
 )
 
 func hostsOf(text []byte) map[string]string {
 	hosts := map[string]string{}
-	for _, match := range host.FindAllStringSubmatch(string(text), -1) {
+	for _, match := range hostLine.FindAllStringSubmatch(string(text), -1) {
 		hosts[match[1]] = match[2]
 	}
 	return hosts
@@ -83,7 +83,7 @@ func (r *isisReader) line(text string) {
 	if r.router == nil {
 		return
 	}
-	switch match := reach.FindStringSubmatch(text); {
+	switch match := reachLine.FindStringSubmatch(text); {
 	case match != nil:
 		r.reach(match[1], match[2], match[3], match[4], match[5])
 	case strings.HasPrefix(text, "  MT Router Info: "):
@@ -127,7 +127,7 @@ const hostLetters = 14
 
 // routerOf finds the system id of the router whose LSP has a name.
 func (r *isisReader) routerOf(name string) (id string, ok bool) {
-	if system.MatchString(name) {
+	if systemID.MatchString(name) {
 		return name, true
 	}
 	for router, host := range r.hosts {
@@ -165,13 +165,13 @@ func (r *isisReader) reach(kind, router, pseudonode, metric, of string) {
 
 // about takes what is said of the last link, and prefixes.
 func (r *isisReader) about(text string) {
-	if match := reach6.FindStringSubmatch(text); match != nil {
+	if match := prefixLine.FindStringSubmatch(text); match != nil {
 		if p, err := netip.ParsePrefix(match[1]); err == nil {
 			r.prefixes.add(r.router.router, p)
 		}
 		return
 	}
-	match := value.FindStringSubmatch(text)
+	match := valueLine.FindStringSubmatch(text)
 	if r.last == nil || match == nil {
 		return
 	}

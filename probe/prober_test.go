@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/probe"
 )
 
@@ -25,30 +25,21 @@ const patience = 30 * time.Second
 type world struct {
 	t     *testing.T
 	nodes map[string]*kernel.Netns
+	names map[string]string // of their namespaces
 }
-
-func name(node string) string { return fmt.Sprintf("sxprobe%d-%s", os.Getpid(), node) }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("missing privilege: network namespaces need root")
-	}
-	w := &world{t: t, nodes: map[string]*kernel.Netns{}}
+	w := &world{t: t, nodes: map[string]*kernel.Netns{}, names: map[string]string{}}
 	for i, node := range []string{"a", "b", "c", "z"} {
-		ns, err := kernel.CreateNetns(name(node))
-		must(t, err)
-		w.nodes[node] = ns
-		t.Cleanup(func() {
-			ns.Close()
-			_ = kernel.DeleteNetns(name(node))
-		})
+		ns, name := kerneltest.Netns(t)
+		w.nodes[node], w.names[node] = ns, name
 		must(t, ns.Do(func() error { return kernel.WriteSysctl("net.ipv6.conf.all.forwarding", "1") }))
 		w.ip(node, "link set lo up", fmt.Sprintf("addr add fd00:5e::%d/128 dev lo", i+1))
 	}
 	for i, pair := range []string{"ab", "ac", "bz", "cz"} {
 		a, b := pair[:1], pair[1:]
-		w.ip(a, fmt.Sprintf("link add to-%s type veth peer name to-%s netns %s", b, a, name(b)))
+		w.ip(a, fmt.Sprintf("link add to-%s type veth peer name to-%s netns %s", b, a, w.names[b]))
 		w.ip(a, fmt.Sprintf("addr add fd00:%d::1/64 dev to-%s nodad", i, b), "link set to-"+b+" up")
 		w.ip(b, fmt.Sprintf("addr add fd00:%d::2/64 dev to-%s nodad", i, a), "link set to-"+a+" up")
 	}
@@ -65,7 +56,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) ip(node string, commands ...string) {
 	w.t.Helper()
 	for _, c := range commands {
-		if out, err := exec.Command("ip", append([]string{"-6", "-n", name(node)}, strings.Fields(c)...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ip", append([]string{"-6", "-n", w.names[node]}, strings.Fields(c)...)...).CombinedOutput(); err != nil {
 			w.t.Fatalf("%s: ip %s: %v\n%s", node, c, err, out)
 		}
 	}

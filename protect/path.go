@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	"sextant/segment"
 	"sextant/topology"
@@ -21,6 +23,21 @@ func (l Link) String() string {
 		return l.From + ">" + l.To
 	}
 	return fmt.Sprintf("%s>%s#%d", l.From, l.To, l.Number)
+}
+
+// ParseLink reads what String writes; ok is false if it is no link.
+func ParseLink(text string) (l Link, ok bool) {
+	at := strings.LastIndex(text, ">")
+	if at < 0 {
+		return l, false
+	}
+	l.From, l.To = text[:at], text[at+1:]
+	if hash := strings.LastIndex(l.To, "#"); hash >= 0 {
+		if number, err := strconv.Atoi(l.To[hash+1:]); err == nil && number >= 0 {
+			l.To, l.Number = l.To[:hash], number
+		}
+	}
+	return l, l.From != "" && l.To != ""
 }
 
 // Reverse is the other direction.

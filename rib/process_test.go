@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 
 	"sextant/config"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/rib"
 )
 
@@ -173,8 +173,6 @@ func (p *speakerProcess) await(what string, fits func(report) bool) report {
 	}
 }
 
-var serial atomic.Int32
-
 // link is two namespaces with a cable between them.
 type link struct {
 	near, far *kernel.Netns
@@ -188,10 +186,9 @@ var (
 
 func newLink(t *testing.T) link {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
-	l := link{newNetns(t), newNetns(t), "bgp0"}
+	l := link{device: "bgp0"}
+	l.near, _ = kerneltest.Netns(t)
+	l.far, _ = kerneltest.Netns(t)
 	must(t, l.near.Do(func() error {
 		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: l.device}, PeerName: l.device, PeerNamespace: netlink.NsFd(l.far.FD())}
 		return netlink.LinkAdd(pair)
@@ -199,18 +196,6 @@ func newLink(t *testing.T) link {
 	must(t, l.near.Do(func() error { return setUp(l.device, nearAddress, nearAddress6) }))
 	must(t, l.far.Do(func() error { return setUp(l.device, farAddress, farAddress6) }))
 	return l
-}
-
-func newNetns(t *testing.T) *kernel.Netns {
-	t.Helper()
-	name := fmt.Sprintf("sxr%d-%d", os.Getpid(), serial.Add(1))
-	ns, err := kernel.CreateNetns(name)
-	must(t, err)
-	t.Cleanup(func() {
-		ns.Close()
-		must(t, kernel.DeleteNetns(name))
-	})
-	return ns
 }
 
 func setUp(device string, v4, v6 netip.Addr) error {

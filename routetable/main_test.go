@@ -3,32 +3,20 @@ package routetable_test
 import (
 	"fmt"
 	"net/netip"
-	"os"
-	"sync/atomic"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
 	"sextant/fib"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/rtnetlink"
 )
-
-var serial atomic.Int32
 
 // newNetns is a namespace of the test's own, whose loopback interface is up.
 func newNetns(t testing.TB) *kernel.Netns {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
-	name := fmt.Sprintf("sxt%d-%d", os.Getpid(), serial.Add(1))
-	ns, err := kernel.CreateNetns(name)
-	must(t, err)
-	t.Cleanup(func() {
-		ns.Close()
-		must(t, kernel.DeleteNetns(name))
-	})
+	ns, _ := kerneltest.Netns(t)
 	must(t, ns.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {

@@ -1,7 +1,6 @@
 package routetable
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -10,9 +9,6 @@ import (
 
 	"sextant/rtnetlink"
 )
-
-func nativeUint32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
-func nativeUint16(b []byte) uint16 { return binary.NativeEndian.Uint16(b) }
 
 // chunk bounds the bytes of requests that are sent at once. The kernel works through them in their order, and its answers must fit its
 // receive buffer.
@@ -55,7 +51,7 @@ func (b *batch) flush() error {
 		return nil
 	}
 	last := b.socket.seq
-	b.bytes = appendNothing(b.bytes, last+1)
+	b.bytes = rtnetlink.AppendNothing(b.bytes, last+1)
 	b.socket.seq++
 	if err := b.socket.send(b.bytes); err != nil {
 		return fmt.Errorf("send %d requests to the kernel: %w", b.count-b.begun, err)
@@ -85,15 +81,6 @@ func (b *batch) flush() error {
 	}
 	b.bytes, b.begun, b.first = b.bytes[:0], b.count, b.socket.seq+1
 	return nil
-}
-
-// appendNothing writes a request that does nothing but be answered (NLMSG_NOOP).
-func appendNothing(b []byte, seq uint32) []byte {
-	b = binary.NativeEndian.AppendUint32(b, unix.NLMSG_HDRLEN)
-	b = binary.NativeEndian.AppendUint16(b, unix.NLMSG_NOOP)
-	b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST|unix.NLM_F_ACK)
-	b = binary.NativeEndian.AppendUint32(b, seq)
-	return binary.NativeEndian.AppendUint32(b, 0)
 }
 
 // dump asks for all that a request is for, and calls f with each message.
@@ -138,28 +125,12 @@ func noTable(err error) error {
 
 // routesOf asks for the routes of a table.
 func (s *socket) routesOf(family uint8, table uint32) []byte {
-	b := s.request(unix.RTM_GETROUTE)
-	b = append(b, family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	b = binary.NativeEndian.AppendUint16(b, 8)
-	b = binary.NativeEndian.AppendUint16(b, unix.RTA_TABLE)
-	return finish(binary.NativeEndian.AppendUint32(b, table))
+	s.seq++
+	return rtnetlink.AppendRouteDump(nil, s.seq, family, table)
 }
 
 // nextHops asks for all next hop objects.
 func (s *socket) nextHops() []byte {
-	return finish(append(s.request(unix.RTM_GETNEXTHOP), 0, 0, 0, 0, 0, 0, 0, 0))
-}
-
-func (s *socket) request(kind uint16) []byte {
 	s.seq++
-	b := binary.NativeEndian.AppendUint32(nil, 0)
-	b = binary.NativeEndian.AppendUint16(b, kind)
-	b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
-	b = binary.NativeEndian.AppendUint32(b, s.seq)
-	return binary.NativeEndian.AppendUint32(b, 0)
-}
-
-func finish(b []byte) []byte {
-	binary.NativeEndian.PutUint32(b, uint32(len(b)))
-	return b
+	return rtnetlink.AppendNextHopDump(nil, s.seq)
 }

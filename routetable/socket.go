@@ -87,35 +87,12 @@ const patience = 30 * time.Second
 
 // refusal is what the kernel says of a request; nil: it was done. ok is false if the message is of another kind.
 func refusal(h rtnetlink.Header, body []byte) (ok bool, err error) {
-	if h.Type != unix.NLMSG_ERROR && h.Type != unix.NLMSG_DONE || len(body) < 4 {
-		return false, nil
+	answer, ok := rtnetlink.AnswerIn(h, body)
+	switch {
+	case !ok || answer.Errno == 0:
+		return ok, nil
+	case answer.Text == "":
+		return true, unix.Errno(answer.Errno)
 	}
-	code := int32(nativeUint32(body))
-	if code == 0 {
-		return true, nil
-	}
-	err = unix.Errno(-code)
-	if text := explanation(h, body); text != "" {
-		err = fmt.Errorf("%w (%s)", err, text)
-	}
-	return true, err
-}
-
-// explanation is the kernel's own text about an error (NLMSGERR_ATTR_MSG), "" if it gives none.
-func explanation(h rtnetlink.Header, body []byte) string {
-	const attributes = 4 + unix.NLMSG_HDRLEN // behind the code and the header of the request
-	if h.Type != unix.NLMSG_ERROR || h.Flags&unix.NLM_F_ACK_TLVS == 0 {
-		return ""
-	}
-	for b := body[min(attributes, len(body)):]; len(b) >= unix.SizeofRtAttr; {
-		length, kind := int(nativeUint16(b)), nativeUint16(b[2:])
-		if length < unix.SizeofRtAttr || length > len(b) {
-			break
-		}
-		if kind == unix.NLMSGERR_ATTR_MSG {
-			return unix.ByteSliceToString(b[unix.SizeofRtAttr:length])
-		}
-		b = b[min((length+3)&^3, len(b)):]
-	}
-	return ""
+	return true, fmt.Errorf("%w (%s)", unix.Errno(answer.Errno), answer.Text)
 }

@@ -26,9 +26,9 @@ type Source struct {
 
 	// Only the goroutine that reads touches these.
 	decoder rtnetlink.Decoder
-	asked   [][]byte // dumps that are still to be asked for
-	asking  uint32   // number of the one that is answered; 0: none is
-	again   bool     // all is to be read anew when the dumps that run are done
+	asked   []func() []byte // make the dumps that are still to be asked for
+	asking  uint32          // number of the one that is answered; 0: none is
+	again   bool            // all is to be read anew when the dumps that run are done
 	up      map[uint32]bool
 	dumped  map[routeKey]bool        // routes that the running dump has told
 	several map[fib.Destination]bool // with several routes of one metric
@@ -89,13 +89,12 @@ func (s *Source) resync() error {
 	s.mu.Lock()
 	s.model.Restart()
 	s.mu.Unlock()
-	s.asked, s.dumped, s.several = nil, map[routeKey]bool{}, map[fib.Destination]bool{}
+	s.asked, s.dumped, s.several = []func() []byte{s.socket.nextHops}, map[routeKey]bool{}, map[fib.Destination]bool{}
 	for _, table := range s.tables {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-			s.asked = append(s.asked, s.socket.routesOf(family, table))
+			s.asked = append(s.asked, func() []byte { return s.socket.routesOf(family, table) })
 		}
 	}
-	s.asked = append([][]byte{s.socket.nextHops()}, s.asked...)
 	return s.ask()
 }
 
@@ -110,8 +109,8 @@ func (s *Source) ask() error {
 		s.signal()
 		return nil
 	}
-	request := s.asked[0]
-	s.asked, s.asking = s.asked[1:], nativeUint32(request[8:])
+	request := s.asked[0]()
+	s.asked, s.asking = s.asked[1:], s.socket.seq
 	return s.socket.send(request)
 }
 
@@ -180,8 +179,8 @@ func (s *Source) take(b []byte) error {
 }
 
 func (s *Source) message(h rtnetlink.Header, body []byte) error {
-	if h.Type == unix.RTM_NEWLINK || h.Type == unix.RTM_DELLINK {
-		s.link(h, body)
+	if l, ok := rtnetlink.LinkIn(h, body); ok {
+		s.link(l)
 		return nil
 	}
 	m, ok, err := s.decoder.Decode(h, body)
@@ -217,14 +216,10 @@ func (s *Source) plain(h rtnetlink.Header, m rtnetlink.Message) bool {
 }
 
 // link notes that a link went up or down: with it go routes and next hops, and the kernel does not tell of all.
-func (s *Source) link(h rtnetlink.Header, body []byte) {
-	if len(body) < unix.SizeofIfInfomsg {
+func (s *Source) link(l rtnetlink.Link) {
+	if was, known := s.up[l.Index]; known && was == l.Up {
 		return
 	}
-	index, up := nativeUint32(body[4:]), nativeUint32(body[8:])&unix.IFF_UP != 0 && h.Type == unix.RTM_NEWLINK
-	if was, known := s.up[index]; known && was == up {
-		return
-	}
-	s.up[index] = up
+	s.up[l.Index] = l.Up
 	s.again = true
 }

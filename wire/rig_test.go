@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,9 +14,8 @@ import (
 
 	"sextant/impair"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
-
-var serial atomic.Int32
 
 // rig is a wire between two interfaces in namespaces of their own.
 type rig struct {
@@ -30,9 +28,6 @@ const rigMTU = 1500
 // newRig runs a wire until the end of the test.
 func newRig(t testing.TB, profiles [2]impair.Profile) rig {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
 	r := rig{near: newNamespace(t), far: newNamespace(t)}
 	middle := newNamespace(t)
 	addPair(t, r.near, middle, "w0a")
@@ -92,18 +87,8 @@ func TestMain(m *testing.M) {
 
 func newNamespace(t testing.TB) *kernel.Netns {
 	t.Helper()
-	name := fmt.Sprintf("wire-%d-%d", os.Getpid(), serial.Add(1))
-	ns, err := kernel.CreateNetns(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ns.Close()
-		if err := kernel.DeleteNetns(name); err != nil {
-			t.Error(err)
-		}
-	})
-	err = ns.Do(func() error { return kernel.WriteSysctl("net.ipv6.conf.default.disable_ipv6", "1") }) // so that only tests speak
+	ns, _ := kerneltest.Netns(t)
+	err := ns.Do(func() error { return kernel.WriteSysctl("net.ipv6.conf.default.disable_ipv6", "1") }) // so that only tests speak
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -458,9 +458,10 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestLoadNode(t *testing.T) {
+// files writes files into a directory of the test.
+func files(t *testing.T) (write func(name, text string) string) {
 	dir := t.TempDir()
-	write := func(name, text string) string {
+	return func(name, text string) string {
 		t.Helper()
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -468,6 +469,10 @@ func TestLoadNode(t *testing.T) {
 		}
 		return file
 	}
+}
+
+func TestLoadNode(t *testing.T) {
+	write := files(t)
 	withFile := func(name, secretFile string) string {
 		return write(name, strings.Replace(nodeFile, "secret: 00112233445566778899aabbccddeeff", "secretFile: "+secretFile, 1))
 	}
@@ -486,7 +491,7 @@ func TestLoadNode(t *testing.T) {
 	for file, want := range map[string]string{
 		withKey("nokey.yaml", "/no/key"):                            "service dns: read keyFile /no/key: no such file or directory; make it",
 		withKey("badkey.yaml", write("badkey", "00112233445566gg")): "the key is not 32 hexadecimal digits",
-		filepath.Join(dir, "none.yaml"):                             "none.yaml: no such file or directory; give the path",
+		filepath.Join(t.TempDir(), "none.yaml"):                     "none.yaml: no such file or directory; give the path",
 		write("wrong.yaml", "node: 1 2"):                            "wrong.yaml:1:1: domain is missing",
 		withFile("lost.yaml", "/no/secret"):                         "read secretFile /no/secret: no such file or directory; make it",
 		withFile("bad.yaml", write("bad", "0011223344")):            "secret has 10 characters",

@@ -1,6 +1,6 @@
 // Package api is how programs talk to a running agent: JSON over HTTP/1.1 on
 // a Unix socket. It holds the types on the wire, the client, and the handler,
-// which needs from the agent only what Backend says.
+// which needs from the agent only what Agent says.
 //
 //	GET    /v1/status
 //	GET    /v1/services                    ?name= ?role=
@@ -10,8 +10,12 @@
 //	PUT    /v1/services/{name}/backends/{backend}  body: BackendSpec
 //	DELETE /v1/services/{name}/backends/{backend}
 //	GET    /v1/services/{name}/backends/{backend}/connections  asks the backend's host
+//	GET    /v1/trace                       ?source= ?destination= ?protocol=
+//	POST   /v1/explain                     body: Question
+//	GET    /v1/capture                     ?service=, and what else Capture has  JSON Lines of CapturedPacket; the first is empty
 //	GET    /v1/sids
 //	GET    /v1/maps
+//	GET    /v1/maps/{name}                 ?role= ?limit=
 //	GET    /v1/counters
 //	GET    /v1/policies
 //	PUT    /v1/policies/{name}/lists/{list}  body: ListSpec
@@ -23,6 +27,8 @@
 //	PUT    /v1/bgp                         body: BGPSpec
 //	GET    /v1/bgp/peers
 //	GET    /v1/bgp/routes
+//	GET    /v1/routes
+//	GET    /v1/routes/sources
 //	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file
@@ -30,9 +36,10 @@
 //	GET    /metrics                        Prometheus text
 //
 // Every list is an object with "items". Every write answers with the Changes
-// that it made. PUT creates or changes, and what the body leaves out stays as
-// it is; with "If-None-Match: *" it only creates, with "If-Match: *" it only
-// changes. A refused request is answered with an Error.
+// that it made, but a PUT of a protection with the protection. PUT creates or
+// changes, and what the body leaves out stays as it is; with
+// "If-None-Match: *" it only creates, with "If-Match: *" it only changes. A
+// refused request is answered with an Error.
 //
 // Keys are lowerCamel and end in their unit where there is one; times are RFC
 // 3339; a port of 0 is any port.

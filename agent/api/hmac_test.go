@@ -1,8 +1,6 @@
 package api_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,15 +9,7 @@ import (
 
 // Keys of HMACs are read from their files; what is wrong with one is said without its content.
 func TestLoadNodeWithHMACKeys(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		t.Helper()
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
+	write := files(t)
 	node := func(name, edgeKey, hostKey string) string {
 		text := strings.Replace(nodeFile, "  source: fd00:5e::e1\n",
 			"  source: fd00:5e::e1\n  encapsulation: srh\n  hmac: {id: 7, keyFile: "+edgeKey+"}\n", 1)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +41,7 @@ header X-Server.`,
 				return err
 			}
 			if !a.quiet {
-				a.say("%s: %d cores, %d workers, on %s", c.Name, c.Cores, c.Workers, addressList(server.Addresses()))
+				a.say("%s: %d cores, %d workers, on %s", c.Name, c.Cores, c.Workers, joined(server.Addresses(), ", "))
 			}
 			return server.Run(cmd.Context())
 		},
@@ -59,12 +57,4 @@ header X-Server.`,
 	flags.StringVar(&loadFile, "load-file", "", "write how many workers are busy into the file, for load: memory:FILE")
 	flags.BoolVar(&c.KeepAlive, "keep-alive", false, "serve several requests per connection")
 	return cmd
-}
-
-func addressList(addresses []net.Addr) string {
-	texts := make([]string, len(addresses))
-	for i, address := range addresses {
-		texts[i] = address.String()
-	}
-	return strings.Join(texts, ", ")
 }

@@ -54,8 +54,8 @@ func policiesView(policies []api.Policy) view {
 		}
 		t.rows = append(t.rows, []string{
 			p.Name, orDash(p.ActivePath), action, lists, count(p.Packets), count(p.Bytes),
-			count(p.NumberedPackets), orDash(unlessZero(p.MTU)), orDash(unlessZero(int(p.Color))), endpointText(p.Endpoint), madeBy(p),
-			count(p.Index),
+			count(p.NumberedPackets), orDash(unlessZero(p.MTU)), orDash(unlessZero(int(p.Color))),
+			textIf(p.Endpoint.IsValid(), p.Endpoint.String()), madeBy(p), count(p.Index),
 		})
 		v.names = append(v.names, p.Name)
 	}
@@ -79,13 +79,6 @@ func madeBy(p api.Policy) string {
 		return "agent"
 	}
 	return "file"
-}
-
-func endpointText(a netip.Addr) string {
-	if !a.IsValid() {
-		return "-"
-	}
-	return a.String()
 }
 
 // unlessZero is "" for 0.
@@ -204,13 +197,9 @@ func listTable(path api.PolicyPath) table {
 		wide:    []string{"WEIGHT", "REDUNDANCY", "REDUCED"},
 	}
 	for _, l := range path.Lists {
-		var segments []string
-		for _, s := range l.Segments {
-			segments = append(segments, s.String())
-		}
 		t.rows = append(t.rows, []string{
 			l.Name, string(l.State), fmt.Sprintf("%.0f%%", 100*l.Share), count(l.Packets), count(l.Bytes), count(l.HeaderBytes),
-			orDash(unlessZero(int(l.Flow))), strings.Join(segments, " "), count(l.Weight), string(l.Redundancy), fmt.Sprint(l.Reduced),
+			orDash(unlessZero(int(l.Flow))), joined(l.Segments, " "), count(l.Weight), string(l.Redundancy), fmt.Sprint(l.Reduced),
 		})
 	}
 	return t

@@ -57,20 +57,12 @@ func protectionsView(protections []api.Protection) view {
 		t.rows = append(t.rows, []string{
 			p.Name, p.From, p.To, string(p.State), fmt.Sprintf("%d/%d", carry, p.Copies), fmt.Sprintf("%d/%d", spare, p.Spares),
 			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress.String(), flowsText(p.Flows), p.Disjoint,
-			textIf(p.Reason != "", p.Reason),
+			orDash(p.Reason),
 		})
 		v.names = append(v.names, p.Name)
 	}
 	v.tables = tables{t}
 	return v
-}
-
-// textIf is the text where there is something to say, else a dash.
-func textIf(there bool, text string) string {
-	if !there {
-		return "-"
-	}
-	return text
 }
 
 func flowsText(flows []int) string {

@@ -73,7 +73,7 @@ func protectionView(p api.Protection) view {
 			path.List, string(path.Role), path.Probes, textIf(path.RTTMs > 0, fmt.Sprintf("%.2f ms", path.RTTMs)),
 			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), count(path.Packets), measured(path.CopyLoss, 100, "%.2f %%"),
 			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path), count(path.Flow),
-			strings.Join(path.Segments, " "), sidsText(path), textIf(path.Fault != "", path.Fault),
+			strings.Join(path.Segments, " "), joined(path.SIDs, " "), orDash(path.Fault),
 		})
 	}
 	return view{value: p, prose: prose.String(), tables: tables{t}, names: []string{p.Name}}
@@ -93,14 +93,6 @@ func delayOf(path api.ProtectedPath) string {
 		unit = 0
 	}
 	return delayText(path.Delay, unit)
-}
-
-func sidsText(path api.ProtectedPath) string {
-	var texts []string
-	for _, s := range path.SIDs {
-		texts = append(texts, s.String())
-	}
-	return strings.Join(texts, " ")
 }
 
 // wayOf joins links that follow each other: "R1>R2>R7".

@@ -83,11 +83,7 @@ func routesView(routes []api.Route) view {
 func hopsText(hops []api.RouteHop) string {
 	words := make([]string, len(hops))
 	for i, h := range hops {
-		segments := make([]string, len(h.Segments))
-		for j, s := range h.Segments {
-			segments[j] = s.String()
-		}
-		if words[i] = strings.Join(segments, ","); h.Weight != 1 {
+		if words[i] = joined(h.Segments, ","); h.Weight != 1 {
 			words[i] += fmt.Sprintf(" weight %d", h.Weight)
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,11 +75,18 @@ func statusView(s fullStatus) view {
 	return view{
 		value: s,
 		prose: prose.String(),
-		tables: tables{
-			programTable(s.Programs), packetTable(s.Counters), cacheTable(s.Counters), dropTable(s.Counters), vrfTable(s.Counters),
-		},
+		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)}, filled(cacheTable(s.Counters)),
+			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters))),
 		names: []string{s.Node},
 	}
+}
+
+// filled leaves a table out that has no rows, as the node does nothing of the kind.
+func filled(t table) tables {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	return tables{t}
 }
 
 func programTable(programs []api.Program) table {
@@ -142,11 +150,4 @@ func vrfTable(counters []api.Counters) table {
 		}
 	}
 	return t
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

@@ -2,14 +2,12 @@ package churn
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/examples"
+	"sextant/experiment"
 	"sextant/kernel"
 	"sextant/lab"
 )
@@ -46,7 +44,7 @@ type setting struct {
 	observer func(lab.Event)
 }
 
-// within builds the lab, calls body and takes the lab down again, whatever happens. If ctx ends before, the error wraps its cause.
+// within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
 	spec, err := lab.Parse("churn.yaml", examples.Churn)
 	if err != nil {
@@ -62,17 +60,13 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 			link.RateBits, link.Latency = clientRate, clientQueue
 		}
 	}
-	return lab.Run(ctx, spec, lab.Options{Events: s.observer}, func(ctx context.Context, l *lab.Lab) error {
+	return experiment.InLab(ctx, spec, lab.Options{Events: s.observer}, func(ctx context.Context, l *lab.Lab) error {
 		a := &arena{lab: l, agents: map[string]*api.Client{}}
 		defer a.close()
-		err := a.open()
-		if err == nil {
-			err = body(ctx, a)
+		if err := a.open(); err != nil {
+			return err
 		}
-		if ctx.Err() != nil { // whatever error that led to
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
-		}
-		return err
+		return body(ctx, a)
 	})
 }
 
@@ -164,53 +158,9 @@ func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
 		t.redirected += c.ForwardedPackets()
 		t.taken += c.TakenPackets
 	}
-	if t.resets, err = resetsSent.read(a.hosts[i]); err != nil {
-		return t, err
-	}
-	t.givenUp, err = givenUp.read(a.hosts[i])
+	tcp, err := a.hosts[i].TCPCounters()
+	t.resets, t.givenUp = tcp["OutRsts"], tcp["TCPAbortOnTimeout"]
 	return t, err
-}
-
-// kernelCounter is one of those in a namespace's /proc/net.
-type kernelCounter struct{ file, group, name string }
-
-var (
-	resetsSent = kernelCounter{"snmp", "Tcp:", "OutRsts"}                 // segments with RST, of IPv6 too
-	givenUp    = kernelCounter{"netstat", "TcpExt:", "TCPAbortOnTimeout"} // connections ended because nothing was heard for too long
-)
-
-// read reads the counter of a namespace.
-func (k kernelCounter) read(ns *kernel.Netns) (count uint64, err error) {
-	var text []byte
-	err = ns.Do(func() (err error) {
-		text, err = os.ReadFile("/proc/thread-self/net/" + k.file)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return k.find(string(text))
-}
-
-// find finds the counter among pairs of lines that begin with its group, the first with names and the second with values.
-func (k kernelCounter) find(text string) (uint64, error) {
-	var names []string
-	for line := range strings.Lines(text) {
-		if !strings.HasPrefix(line, k.group) {
-			continue
-		}
-		fields := strings.Fields(line)
-		if names == nil {
-			names = fields
-			continue
-		}
-		for i, name := range names {
-			if name == k.name && i < len(fields) {
-				return strconv.ParseUint(fields[i], 10, 64)
-			}
-		}
-	}
-	return 0, fmt.Errorf("/proc/net/%s has no %s; this needs a Linux kernel with procfs mounted", k.file, k.name)
 }
 
 // sentBytes reads what a server's interface has sent.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sextant/examples"
+	"sextant/experiment"
 	"sextant/kernel"
 	"sextant/lab"
 )
@@ -36,23 +37,19 @@ type arena struct {
 	nodes map[string]*kernel.Netns
 }
 
-// within builds the lab, calls body and takes the lab down again, whatever happens. If ctx ends before, the error wraps its cause.
+// within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, name string, s setting, body func(context.Context, *arena) error) error {
 	spec, err := s.spec(name)
 	if err != nil {
 		return err
 	}
-	return lab.Run(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
+	return experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
 		a := &arena{lab: l, nodes: map[string]*kernel.Netns{}}
 		defer a.close()
-		err := a.open()
-		if err == nil {
-			err = a.steer(s, func() error { return body(ctx, a) })
+		if err := a.open(); err != nil {
+			return err
 		}
-		if ctx.Err() != nil { // whatever error that led to
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
-		}
-		return err
+		return a.steer(s, func() error { return body(ctx, a) })
 	})
 }
 

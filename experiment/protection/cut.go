@@ -55,7 +55,7 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 	}
 	spec.Name = "protection-cut"
 	outcomes := make([]aftermath, len(blows))
-	err = lab.Run(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
+	err = experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
 		c := cutting{arena: &arena{lab: l, nodes: map[string]*kernel.Netns{}}}
 		defer c.close()
 		if err := c.open(); err != nil {

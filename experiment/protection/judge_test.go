@@ -31,22 +31,6 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-func TestParseCounters(t *testing.T) {
-	const text = "TcpExt: A B C\nTcpExt: 1 2 3\nIpExt: A\nIpExt: 9\nTcp: M R\nTcp: -1 7\n"
-	values := map[string]uint64{}
-	for _, group := range []string{"TcpExt:", "Tcp:"} {
-		if err := parseCounters(text, group, values); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(map[string]uint64{"A": 1, "B": 2, "C": 3, "R": 7}, values); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if err := parseCounters(text, "Udp:", values); err == nil {
-		t.Error("no error for counters that are not there")
-	}
-}
-
 func TestSettingOfTheLab(t *testing.T) {
 	s := both(onL2, "bbr", 5*time.Millisecond, 6*time.Millisecond, 0.02)
 	s.Seed = 9

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"sextant/examples"
@@ -54,14 +53,10 @@ func run(ctx context.Context, r *experiment.Recorder) error {
 	}
 	spec.Name = "soak-run"
 	options := lab.Options{Agent: []string{"/bin/sh", "-c", restartLoop, "sh", "{self}", "agent", "-f", "{dir}/node.yaml"}}
-	return lab.Run(ctx, spec, options, func(ctx context.Context, l *lab.Lab) error {
+	return experiment.InLab(ctx, spec, options, func(ctx context.Context, l *lab.Lab) error {
 		a := &arena{lab: l, size: s, traffic: newTraffic(1), recorder: r}
 		defer a.close()
-		err := a.soak(ctx)
-		if ctx.Err() != nil { // whatever error that led to
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
-		}
-		if err != nil {
+		if err := a.soak(ctx); err != nil {
 			return err
 		}
 		return a.report()

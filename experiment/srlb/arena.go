@@ -41,19 +41,15 @@ var (
 	apaches  = setting{"srlb-apache", "apache.yaml", examples.Apache, 1}
 )
 
-// within builds the lab, calls body and takes the lab down again, whatever happens. If ctx ends before, the error wraps its cause.
+// within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, s setting, body func(context.Context, *arena) error) error {
 	spec, err := lab.Parse(s.file, s.text)
 	if err != nil {
 		return err
 	}
 	spec.Name = s.name
-	return lab.Run(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		err := body(ctx, &arena{lab: l, cores: s.cores})
-		if ctx.Err() != nil { // whatever error that led to
-			return fmt.Errorf("stopped: %w", context.Cause(ctx))
-		}
-		return err
+	return experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
+		return body(ctx, &arena{lab: l, cores: s.cores})
 	})
 }
 

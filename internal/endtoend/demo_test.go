@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -103,14 +102,6 @@ func TestChurnStopped(t *testing.T) {
 		t.Errorf("error %v, want that it was stopped", err)
 	}
 	nothingLeft(t)
-}
-
-// needsRoot skips where no lab can be.
-func needsRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
 }
 
 // nothingLeft looks for what a demonstration can leave behind.

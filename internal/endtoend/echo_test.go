@@ -11,51 +11,21 @@ import (
 	"testing"
 	"time"
 
-	"sextant/kernel"
 	"sextant/lab"
 )
 
 const echoAddress = "[2001:db8:80::80]:7"
 
-// inside calls f inside a node's network namespace. Sockets that f opens stay there.
-func inside(t *testing.T, l *lab.Lab, node string, f func() error) {
-	t.Helper()
-	n, err := l.Node(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := kernel.OpenNetns(n.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := ns.Do(f); err != nil {
-		t.Fatalf("on node %s: %v", node, err)
-	}
-}
-
 // serveEcho answers on a node until the end of the test.
 func serveEcho(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	var listener net.Listener
+	serveWords(t, l, node, echoAddress, nil)
 	var datagrams net.PacketConn
 	inside(t, l, node, func() (err error) {
-		if listener, err = net.Listen("tcp", echoAddress); err != nil {
-			return err
-		}
 		datagrams, err = net.ListenPacket("udp", echoAddress)
 		return err
 	})
-	t.Cleanup(func() { listener.Close(); datagrams.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer conn.Close(); io.Copy(conn, conn) }()
-		}
-	}()
+	t.Cleanup(func() { datagrams.Close() })
 	go func() {
 		for buffer := make([]byte, 2000); ; {
 			n, from, err := datagrams.ReadFrom(buffer)
@@ -63,6 +33,29 @@ func serveEcho(t *testing.T, l *lab.Lab, node string) {
 				return
 			}
 			datagrams.WriteTo(buffer[:n], from)
+		}
+	}()
+}
+
+// serveWords sends back what connections to an address of a node say, until the end of the test.
+func serveWords(t *testing.T, l *lab.Lab, node, address string, accepted func(net.Conn)) {
+	t.Helper()
+	var listener net.Listener
+	inside(t, l, node, func() (err error) {
+		listener, err = net.Listen("tcp", address)
+		return err
+	})
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if accepted != nil {
+				accepted(conn)
+			}
+			go func() { defer conn.Close(); io.Copy(conn, conn) }()
 		}
 	}()
 }

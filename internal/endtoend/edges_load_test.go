@@ -229,23 +229,3 @@ func (e *edges) trace(err error) string {
 	}
 	return text.String()
 }
-
-// serveWords answers at port 7 of a server until the end of the test.
-func (e *edges) serveWords(server string) {
-	e.t.Helper()
-	var listener net.Listener
-	inside(e.t, e.lab, server, func() (err error) {
-		listener, err = net.Listen("tcp", "[::]:7")
-		return err
-	})
-	e.t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer conn.Close(); io.Copy(conn, conn) }()
-		}
-	}()
-}

@@ -76,17 +76,9 @@ func upEdges(t *testing.T, name string, peers bool) *edges {
 		t: t, processes: map[string]*os.Process{}, networks: map[string]network{}, hops: map[string]*netlink.NexthopInfo{},
 		off: map[string]bool{}, states: map[string]config.BackendState{}, random: rand.New(rand.NewPCG(3, uint64(len(name)))),
 	}
-	e.lab, err = lab.Up(t.Context(), spec, lab.Options{Events: func(event lab.Event) {
+	e.lab = bringUp(t, spec, func(event lab.Event) {
 		if started, ok := event.(lab.ProcessStarted); ok && slices.Contains(edgeNames, started.Node) {
 			e.processes[started.Node], _ = os.FindProcess(started.PID)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Down(name, nil); err != nil {
-			t.Error(err)
 		}
 	})
 	e.learnHops()

@@ -34,7 +34,7 @@ func TestEdgesDieUnderLoad(t *testing.T) {
 		t.Run(setup.name, func(t *testing.T) {
 			e := upEdges(t, setup.name, setup.peers)
 			for _, server := range edgesServers {
-				e.serveWords(server)
+				serveWords(e.t, e.lab, server, "[::]:7", nil)
 			}
 			loads := map[string]*load{}
 			for _, service := range edgesServices {

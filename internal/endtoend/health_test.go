@@ -1,12 +1,10 @@
 package endtoend_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -45,24 +43,11 @@ func server(i int) string { return fmt.Sprintf("web%d", i) }
 // serve answers at an address of a server until the end of the test.
 func (c *checkedLab) serve(i int, address string) {
 	c.t.Helper()
-	var listener net.Listener
-	inside(c.t, c.lab, server(i), func() (err error) {
-		listener, err = net.Listen("tcp", address)
-		return err
-	})
-	c.t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			if conn.RemoteAddr().(*net.TCPAddr).IP.Equal(net.ParseIP("2001:db8:c::1")) {
-				c.accepted[i].Add(1)
-			}
-			go func() { defer conn.Close(); io.Copy(conn, conn) }()
+	serveWords(c.t, c.lab, server(i), address, func(conn net.Conn) {
+		if conn.RemoteAddr().(*net.TCPAddr).IP.Equal(net.ParseIP("2001:db8:c::1")) {
+			c.accepted[i].Add(1)
 		}
-	}()
+	})
 }
 
 // await waits until all backends of all services are as they should be.
@@ -87,28 +72,6 @@ func (c *checkedLab) await(what string, as func(api.Backend) bool) {
 			c.t.Fatalf("%s: not so: %+v, health %+v\n%s", what, b, b.Health, log)
 		}
 	}
-}
-
-// metrics are those of the edge.
-func (c *checkedLab) metrics() string {
-	c.t.Helper()
-	node, err := c.lab.Node("edge")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", node.Dir+"/agent.sock")
-	}}
-	response, err := (&http.Client{Transport: transport}).Get("http://agent/metrics")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return string(text)
 }
 
 // power makes a server unreachable, as a dead one is, or brings it back.
@@ -172,7 +135,7 @@ func TestDeadHostLeaves(t *testing.T) {
 		`sextant_backend_up{backend="web3",service="tcp"}`: "0", `sextant_backend_up{backend="web2",service="tcp"}`: "1",
 		`sextant_backend_healthy{backend="web3",service="tcp"}`: "0", `sextant_service_panic{service="tcp"}`: "0",
 	} {
-		if text := c.metrics(); !strings.Contains(text, metric+" "+want+"\n") {
+		if text := c.metrics("edge"); !strings.Contains(text, metric+" "+want+"\n") {
 			t.Errorf("metric %s is not %s in\n%s", metric, want, text)
 		}
 	}

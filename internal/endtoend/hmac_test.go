@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sextant/agent/api"
 )
 
 // signing is the lab of hmac.yaml, whose nodes get keys while traffic runs.
@@ -114,13 +116,7 @@ func (s *signing) host(require string, keys ...string) {
 func (s *signing) drops(reason string) (sum uint64) {
 	s.t.Helper()
 	for _, node := range s.hosts {
-		counters, err := s.client(node).Counters(s.t.Context())
-		must(s.t, err)
-		for _, d := range counters[0].Drops {
-			if d.Reason == reason {
-				sum += d.Packets
-			}
-		}
+		sum += s.dropped(node, api.Host, reason)
 	}
 	return sum
 }

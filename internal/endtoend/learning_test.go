@@ -1,15 +1,20 @@
 package endtoend_test
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"os/exec"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"sextant/agent"
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/kernel"
 )
 
 // learning is the lab of learning.yaml.
@@ -34,6 +39,7 @@ func TestLearning(t *testing.T) {
 	t.Run("straight to the owner", func(t *testing.T) { open = l.straight(t) })
 	t.Run("a server is drained", func(t *testing.T) { l.drain(t, open) })
 	t.Run("the cache is lost", func(t *testing.T) { l.lose(t, open) })
+	t.Run("the doctor", func(t *testing.T) { l.doctor(t) })
 	t.Run("an owner is down", func(t *testing.T) { l.down(t, open) })
 	t.Run("switched off", func(t *testing.T) { l.off(t) })
 }
@@ -42,21 +48,7 @@ func TestLearning(t *testing.T) {
 func (l *learning) serve(server string) {
 	l.t.Helper()
 	for _, vip := range []string{"[2001:db8:80::80]:7", "198.51.100.80:7"} {
-		var listener net.Listener
-		inside(l.t, l.lab, server, func() (err error) {
-			listener, err = net.Listen("tcp", vip)
-			return err
-		})
-		l.t.Cleanup(func() { listener.Close() })
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go func() { defer conn.Close(); io.Copy(conn, conn) }()
-			}
-		}()
+		serveWords(l.t, l.lab, server, vip, nil)
 	}
 }
 
@@ -210,6 +202,43 @@ func (l *learning) lose(t *testing.T, open []net.Conn) {
 	if now.events["hit"] != 0 || now.events["miss"] == 0 || now.passedOn <= before.passedOn {
 		t.Errorf("%+v became %+v; want misses alone, and packets on detours", before, now)
 	}
+}
+
+// doctor looks at nodes whose tables are new: SYN-ACKs have no route to the edges, then they have, and then an edge does not forward them.
+func (l *learning) doctor(t *testing.T) {
+	o := newOperator(t, l.agents)
+	finds := func(node, code string, want bool) {
+		t.Helper()
+		if found := strings.Fields(string(o.run(node, "doctor --quick -o name"))); slices.Contains(found, code) != want {
+			t.Errorf("%s: the doctor finds %v; want %s among them: %v", node, found, code, want)
+		}
+	}
+	route := func(verb string) {
+		for _, server := range l.servers {
+			for i := range l.edges {
+				sid := fmt.Sprintf("fd00:5e:0:1ea::%d", i+1)
+				inside(t, l.lab, server, func() error {
+					return exec.Command("ip", "-6", "route", verb, "unreachable", sid, "metric", "1").Run()
+				})
+			}
+		}
+	}
+	before := l.count(t)
+	route("add")
+	l.talks(t, l.dial(t))
+	if now := l.count(t); now.notRouted == before.notRouted || now.events["stored"] != 0 {
+		t.Fatalf("%+v became %+v; want SYN-ACKs that have no route to an edge", before, now)
+	}
+	finds("web2", "learner_unrouted", true)
+	finds("edge1", "cache_silent", true)
+	finds("edge1", "sysctl_forwarding", false)
+	route("del")
+	l.talks(t, l.dial(t))
+	finds("edge1", "cache_silent", false)
+	inside(t, l.lab, "edge1", func() error { return kernel.WriteSysctl("net.ipv4.ip_forward", "0") })
+	finds("edge1", "sysctl_forwarding", true)
+	inside(t, l.lab, "edge1", func() error { return kernel.WriteSysctl("net.ipv4.ip_forward", "1") })
+	finds("edge1", "sysctl_forwarding", false)
 }
 
 // down takes an owner out: what the caches say of it is not believed any more, and connections of the others live.

@@ -61,16 +61,7 @@ func upMTU(t *testing.T, name string, mtus *strings.Replacer) *lab.Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := lab.Up(t.Context(), spec, lab.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Down(name, nil); err != nil {
-			t.Error(err)
-		}
-	})
-	return l
+	return bringUp(t, spec, nil)
 }
 
 // serveTransfers has all servers send some content, and then read as much and answer with its checksum.

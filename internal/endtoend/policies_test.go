@@ -135,13 +135,9 @@ func (a *agents) numbered() uint64 {
 // upPolicies brings the lab of examples/policies.yaml up, with wires that impair nothing.
 func upPolicies(t *testing.T) *agents {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to make network namespaces: run with sudo")
-	}
+	needsRoot(t)
 	text, err := os.ReadFile("../../examples/policies.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plain := regexp.MustCompile(`, wire: user, delay: \dms`).ReplaceAllString(string(text), "")
 	plain = strings.ReplaceAll(plain, "skew: 50ms}", "skew: 50ms, reset: 1h}") // nothing is forgotten for mere silence
 	return upText(t, "policies.yaml", strings.Replace(plain, "name: policies", "name: NAME", 1))

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,17 +101,9 @@ func newProvider(t *testing.T, graph *topology.Graph) *provider {
 		t.Fatal(err)
 	}
 	spec.Name = fmt.Sprintf("as%d", os.Getpid())
-	t.Cleanup(func() {
-		if err := lab.Down(spec.Name, nil); err != nil {
-			t.Error(err)
-		}
-	})
 	p.prepare(spec)
 	began := time.Now()
-	l, err := lab.Up(t.Context(), spec, lab.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := bringUp(t, spec, nil)
 	t.Logf("%d routers and %d links are up after %v", len(spec.Nodes), len(spec.Links), time.Since(began).Round(time.Millisecond))
 	p.lab = l
 	for _, node := range l.Nodes {
@@ -222,7 +213,7 @@ func (p *provider) check(from, to topology.Node, number int, path segment.Path) 
 	defer in.Close()
 	list.Carriers = nil // the routers know whole SIDs
 	route := list.Route(netip.PrefixFrom(target, 128), "eth0")
-	p.run(from, route)
+	on(p.t, p.lab, p.names[from], "/bin/sh", "-c", route)
 	through := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		failure := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), proberPort(int(from))) })
 		return errors.Join(failure, err)
@@ -291,12 +282,4 @@ func (p *provider) sent() map[topology.Edge]int {
 		sent[e] = counters[p.graph.From(e)][port.Interface]
 	}
 	return sent
-}
-
-// run runs a command of iproute2 on a node.
-func (p *provider) run(v topology.Node, command string) {
-	p.t.Helper()
-	if err := p.lab.Exec(p.names[v], exec.Command("/bin/sh", "-c", command)); err != nil {
-		p.t.Fatalf("on %s: %s: %v", p.names[v], command, err)
-	}
 }

@@ -39,18 +39,6 @@ func upRouted(t *testing.T, source, table string, buckets int) *routed {
 	return &routed{upText(t, "router.yaml", words.Replace(string(text)))}
 }
 
-// on runs a command on a node.
-func (r *routed) on(node string, argv ...string) []byte {
-	r.t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(r.t.Context(), argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := r.lab.Exec(node, cmd); err != nil {
-		r.t.Fatalf("on %s: %s: %v\n%s", node, strings.Join(argv, " "), err, &stderr)
-	}
-	return stdout.Bytes()
-}
-
 // webSID is the SID of a web server.
 func webSID(n int) string { return fmt.Sprintf("fcbb:bb00:1%x::", n) }
 

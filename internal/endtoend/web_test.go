@@ -1,7 +1,6 @@
 package endtoend_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -109,27 +108,7 @@ func (w *web) up(encapsulation string, overhead int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.lab, err = lab.Up(t.Context(), spec, lab.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := lab.Down(name, nil); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// on runs a command on a node and returns what it printed.
-func (w *web) on(node string, argv ...string) []byte {
-	w.t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(w.t.Context(), argv[0], argv[1:]...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := w.lab.Exec(node, cmd); err != nil {
-		w.t.Fatalf("on %s: %s: %v\n%s", node, strings.Join(argv, " "), err, &stderr)
-	}
-	return stdout.Bytes()
+	w.lab = bringUp(t, spec, nil)
 }
 
 // fetch gets each document several times, each time on a connection of its own.
@@ -137,7 +116,7 @@ func (w *web) fetch(url string) {
 	w.t.Helper()
 	for name, want := range w.sums {
 		for range 2 * servers {
-			got := w.on("client", "curl", "-sSf", "--max-time", "20", url+"/"+name)
+			got := on(w.t, w.lab, "client", "curl", "-sSf", "--max-time", "20", url+"/"+name)
 			if sum(got) != want {
 				w.t.Errorf("%s/%s: %d bytes with other content than the server's", url, name, len(got))
 			}
@@ -150,7 +129,7 @@ func (w *web) upload(service, url string) {
 	w.t.Helper()
 	for i := range servers {
 		name := fmt.Sprintf("%s-%d", service, i)
-		w.on("client", "curl", "-sSf", "--max-time", "20", "-T", filepath.Join(w.documents, "large"), url+"/upload/"+name)
+		on(w.t, w.lab, "client", "curl", "-sSf", "--max-time", "20", "-T", filepath.Join(w.documents, "large"), url+"/upload/"+name)
 		var found []string
 		for _, node := range w.lab.Nodes {
 			content, err := os.ReadFile(filepath.Join(node.Dir, "upload", name))
@@ -172,7 +151,7 @@ func (w *web) upload(service, url string) {
 func (w *web) load(url string, flags ...string) {
 	w.t.Helper()
 	argv := append([]string{"wrk", "--threads", "1", "--connections", "8", "--duration", "1s", "--timeout", "20s"}, flags...)
-	report := string(w.on("client", append(argv, url)...))
+	report := string(on(w.t, w.lab, "client", append(argv, url)...))
 	if strings.Contains(report, "Socket errors") || strings.Contains(report, "Non-2xx") {
 		w.t.Errorf("%s:\n%s", url, report)
 	}
@@ -185,7 +164,7 @@ func (w *web) load(url string, flags ...string) {
 func (w *web) noneAborted() {
 	w.t.Helper()
 	for _, counter := range []string{"EstabResets", "AttemptFails"} {
-		if n := tcpCounter(w.t, w.on("client", "cat", "/proc/net/snmp"), counter); n != 0 {
+		if n := tcpCounter(w.t, w.lab, "client", counter); n != 0 {
 			w.t.Errorf("client: %s is %d, want 0", counter, n)
 		}
 	}
@@ -193,49 +172,24 @@ func (w *web) noneAborted() {
 
 // resets asks all nodes but the client, whose wrk aborts connections, how many resets they have sent. Some have by the time
 // the lab is up: to those who asked whether a server is ready.
-func (w *web) resets() map[string]int {
+func (w *web) resets() map[string]uint64 {
 	w.t.Helper()
-	sent := map[string]int{}
+	sent := map[string]uint64{}
 	for _, node := range w.lab.Nodes {
 		if node.Name != "client" {
-			sent[node.Name] = tcpCounter(w.t, w.on(node.Name, "cat", "/proc/net/snmp"), "OutRsts")
+			sent[node.Name] = tcpCounter(w.t, w.lab, node.Name, "OutRsts")
 		}
 	}
 	return sent
 }
 
-func (w *web) noResetsSince(before map[string]int) {
+func (w *web) noResetsSince(before map[string]uint64) {
 	w.t.Helper()
 	for node, sent := range w.resets() {
 		if sent != before[node] {
 			w.t.Errorf("%s has sent %d resets, want none", node, sent-before[node])
 		}
 	}
-}
-
-// tcpCounter reads a counter of a namespace's TCP.
-func tcpCounter(t *testing.T, snmp []byte, name string) (value int) {
-	t.Helper()
-	var names []string
-	for line := range strings.Lines(string(snmp)) {
-		words := strings.Fields(line)
-		switch {
-		case words[0] != "Tcp:":
-		case names == nil:
-			names = words
-		default:
-			for i, n := range names {
-				if n == name {
-					if _, err := fmt.Sscan(words[i], &value); err != nil {
-						t.Fatal(err)
-					}
-					return value
-				}
-			}
-		}
-	}
-	t.Fatalf("there is no TCP counter %s", name)
-	return 0
 }
 
 // spreadAndHunted asks the hosts what they did with the connections.

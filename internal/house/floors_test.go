@@ -67,6 +67,7 @@ var rooms = []room{
 	{floor: decisions, path: "forward/packettest"},
 
 	{floor: world, path: "kernel"},
+	{floor: world, path: "kernel/kerneltest", beside: []string{"kernel"}},
 	{floor: world, path: "hrtimer"},
 	{floor: world, path: "wire"},
 	{floor: world, path: "rib"},

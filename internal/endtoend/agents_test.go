@@ -1,0 +1,153 @@
+package endtoend_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/lab"
+)
+
+// agents are those of a lab's nodes.
+type agents struct {
+	t         *testing.T
+	lab       *lab.Lab
+	processes map[string]*os.Process // by node
+}
+
+// upWithAgents brings the lab of takeover.yaml up until the end of the test.
+func upWithAgents(t *testing.T) *agents {
+	t.Helper()
+	return upFile(t, "takeover.yaml")
+}
+
+// upFile brings the lab of a file in testdata up until the end of the test.
+func upFile(t *testing.T, file string) *agents {
+	t.Helper()
+	needsRoot(t)
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	must(t, err)
+	return upText(t, file, string(text))
+}
+
+// upText brings the lab up that a text describes in which the lab's name is NAME.
+func upText(t *testing.T, file, text string) *agents {
+	t.Helper()
+	spec, err := lab.Parse(file, []byte(strings.ReplaceAll(text, "NAME", fmt.Sprintf("t%d", os.Getpid()))))
+	must(t, err)
+	return upSpec(t, spec)
+}
+
+// upSpec brings a lab up until the end of the test.
+func upSpec(t *testing.T, spec *lab.Spec) *agents {
+	t.Helper()
+	a := &agents{t: t, processes: map[string]*os.Process{}}
+	a.lab = bringUp(t, spec, func(e lab.Event) {
+		if started, ok := e.(lab.ProcessStarted); ok && started.Process == "sextant" {
+			a.processes[started.Node], _ = os.FindProcess(started.PID)
+		}
+	})
+	t.Cleanup(a.end)
+	return a
+}
+
+// end ends those agents too that the lab does not know of, for it did not start them.
+func (a *agents) end() {
+	for _, process := range a.processes {
+		if process.Kill() == nil {
+			process.Wait()
+		}
+	}
+}
+
+// start starts all agents again.
+func (a *agents) start() {
+	a.t.Helper()
+	for node := range a.processes {
+		n, err := a.lab.Node(node)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0], "agent", "-f", n.Dir+"/node.yaml")
+		log, err := os.OpenFile(a.lab.Log(node, "sextant"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		cmd.Stdout, cmd.Stderr = log, log
+		cmd.Env = append(os.Environ(), "SEXTANT_BPF="+n.BPF)
+		inside(a.t, a.lab, node, cmd.Start)
+		log.Close()
+		a.processes[node] = cmd.Process
+	}
+}
+
+// ready waits until all agents answer.
+func (a *agents) ready() {
+	a.t.Helper()
+	for node := range a.processes {
+		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+			_, err := a.client(node).Status(a.t.Context())
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				log, _ := os.ReadFile(a.lab.Log(node, "sextant"))
+				a.t.Fatalf("node %s: %v\n%s", node, err, log)
+			}
+		}
+	}
+}
+
+// kill ends all agents as nobody can prevent.
+func (a *agents) kill() {
+	a.t.Helper()
+	var gone sync.WaitGroup
+	for _, process := range a.processes {
+		if err := process.Kill(); err != nil {
+			a.t.Fatal(err)
+		}
+		gone.Go(func() { process.Wait() })
+	}
+	gone.Wait()
+}
+
+func (a *agents) client(node string) *api.Client {
+	n, err := a.lab.Node(node)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return api.NewClient(n.Dir + "/agent.sock")
+}
+
+// on runs a command on a node and returns what it printed.
+func (a *agents) on(node string, argv ...string) []byte {
+	a.t.Helper()
+	return on(a.t, a.lab, node, argv...)
+}
+
+// metrics are those of a node's agent.
+func (a *agents) metrics(node string) string {
+	a.t.Helper()
+	text, err := a.client(node).MetricsText(a.t.Context())
+	must(a.t, err)
+	return string(text)
+}
+
+// packets are those that the edge has counted for all services.
+func (a *agents) packets() (sum uint64) {
+	a.t.Helper()
+	services, err := a.client("edge").Services(a.t.Context(), "", "")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, s := range services {
+		sum += s.Packets
+	}
+	return sum
+}

@@ -73,8 +73,8 @@ func vethPeer(n *config.Node, f *Facts, _ string) []Finding {
 			return nil // the role strays sends nothing from XDP
 		}
 		return []Finding{{"veth_peer", Broken, at.name, "frames that the program sends by this veth are lost",
-			"a veth receives frames of XDP only if it runs an XDP program itself, or has GRO on (then it gets redirected ones)",
-			"attach a program that passes all to the other end, or: ethtool -K PEER gro on"}}
+			"a veth receives frames of XDP only if it runs an XDP program; with GRO alone, those that turn round come late",
+			"attach a program that passes all to the other end"}}
 	})
 }
 

@@ -18,7 +18,7 @@ var figure5 = experiment.Experiment{
 	Source: source + ", figure 5",
 	Shows: "Duplicated requests of 100 KB, both paths lose 1 to 10 % of the packets; L2 is 0, 10, 40 or 90 ms slower. 1,000 requests " +
 		"in each setting.",
-	Lasts: "2 hours",
+	Lasts: "50 minutes",
 	Run:   runFigure5,
 }
 

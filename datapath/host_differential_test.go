@@ -178,12 +178,16 @@ func TestHostAgreesWithModel(t *testing.T) {
 		}
 	}
 	for _, offer := range []forward.Offer{
-		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferRefusedBefore,
+		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused,
 		forward.OfferNoService, forward.OfferNotHere, forward.OfferNotTCP, forward.OfferStray,
 	} {
 		if offers[offer] < *frames/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
 		}
+	}
+	// Refused before: the same SYN once more while that is remembered, so how often depends on how fast the machine is.
+	if n := offers[forward.OfferRefusedBefore]; n < *frames/10000 {
+		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames, forward.OfferRefusedBefore)
 	}
 	for _, offer := range []forward.Offer{
 		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferNoService, forward.OfferNotHere,

@@ -33,7 +33,7 @@ readonly machine=$!
 
 # The console is followed while the machine runs, and to its end.
 touch "$work/console"
-tail --pid="$machine" -n +1 -f "$work/console" | sed -u -n 's/\r//g; /^vm: Linux/,$p'
+tail --pid="$machine" -n +1 -f "$work/console" | sed -u -n 's/\r//g; /^vm: Linux/,/^vm: exit status/p'
 grep -q '^vm: Linux' "$work/console" || tail -n 20 "$work/console" >&2
 wait "$machine" || { echo "vm: the machine did not end within $timeout_s s" >&2 && exit 1; }
 status=$(sed -n 's/^vm: exit status \([0-9]*\).*/\1/p' <(tr -d '\r' <"$work/console") | tail -n 1)

@@ -60,8 +60,9 @@ func TestSecretDoesNotPrint(t *testing.T) {
 		fmt.Fprintf(&out, verb+" "+verb+" "+verb+"\n", secret, &secret, node{secret})
 	}
 	fmt.Fprintln(&out, secret.String())
-	slog.New(slog.NewTextHandler(&out, nil)).Info("text", "secret", secret, "node", node{secret})
-	slog.New(slog.NewJSONHandler(&out, nil)).Info("json", "secret", secret, "node", node{secret})
+	options := &slog.HandlerOptions{ReplaceAttr: withoutTime}
+	slog.New(slog.NewTextHandler(&out, options)).Info("text", "secret", secret, "node", node{secret})
+	slog.New(slog.NewJSONHandler(&out, options)).Info("json", "secret", secret, "node", node{secret})
 	if err := json.NewEncoder(&out).Encode(map[string]any{"secret": secret, "node": node{secret}}); err != nil {
 		t.Fatal(err)
 	}
@@ -71,4 +72,12 @@ func TestSecretDoesNotPrint(t *testing.T) {
 			t.Errorf("output shows the secret (%q):\n%s", leak, out.String())
 		}
 	}
+}
+
+// withoutTime leaves the time out of a log line: its digits may be those that the test looks for.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
 }

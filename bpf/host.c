@@ -362,7 +362,7 @@ static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struc
 			return drop(REASON_PACKET_TOO_BIG);
 		next_hop_apply(ctx, hop, f);
 	}
-	ip = outer_room(ctx, f, before);
+	ip = outer_room(ctx, f, before, sizeof(*ip));
 	if (!ip)
 		return drop(REASON_TRUNCATED);
 	*(__be32 *)ip = first;

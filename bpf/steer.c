@@ -10,6 +10,7 @@
 #include "include/guard.h"
 #include "include/nexthop.h"
 #include "include/policy.h"
+#include "include/srh.h"
 
 #include <linux/pkt_cls.h>
 
@@ -142,19 +143,17 @@ static __always_inline bool number_write(__u64 *words, void *end, const struct l
 static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __u32 cut, const struct list *list,
 					 const struct load *load)
 {
-	__u32 l2 = frame_l2_length(f), grow = list->words * sizeof(__u64);
-	void *data, *end, *next;
+	__u32 grow = list->words * sizeof(__u64);
+	void *end, *next;
 	struct ipv6hdr *ip;
 	__u64 *word;
 
-	if (bpf_xdp_adjust_head(ctx, (int)cut - (int)(l2 + grow)))
-		return REASON_NO_HEADROOM;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
 	f->ethertype = bpf_htons(ETH_P_IPV6);
-	if (!frame_write(f, data, end))
+	ip = outer_room(ctx, f, cut, grow);
+	if (!ip)
 		return REASON_NO_HEADROOM;
-	word = data + (l2 & OFFSET_MAX);
+	end = (void *)(long)ctx->data_end;
+	word = (void *)ip;
 	for (int i = 0; i < HEADER_WORDS; i++) {
 		if (i >= list->words)
 			break;
@@ -162,9 +161,8 @@ static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __
 			return REASON_NO_HEADROOM;
 		word[i] = list->header[i];
 	}
-	ip = (void *)word;
-	next = (void *)word + (list->next & 63);
-	if ((void *)(ip + 1) > end || next + 1 > end)
+	next = (void *)ip + (list->next & 63);
+	if (next + 1 > end)
 		return REASON_NO_HEADROOM;
 	*(__be32 *)ip = bpf_htonl(6 << 28 | load->traffic_class << 20 | load->label);
 	ip->payload_len = bpf_htons(load->length + grow - sizeof(*ip));

@@ -19,23 +19,6 @@ static __always_inline __u8 segments_left(struct xdp_md *ctx, __u32 srh_offset)
 	return srh ? srh->segments_left : 0;
 }
 
-/*
- * Makes what is in front of the inner packet, before bytes with the L2 header, an L2 header as f holds it and room for one
- * IPv6 header. Returns that, or 0.
- */
-static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const struct frame *f, __u32 before)
-{
-	__u32 l2 = frame_l2_length(f), shrink = before - l2 - sizeof(struct ipv6hdr);
-	struct ipv6hdr *ip;
-
-	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
-		return 0;
-	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
-		return 0;
-	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
-	return (void *)(ip + 1) <= (void *)(long)ctx->data_end ? ip : 0;
-}
-
 /* The packet behind the outer headers, up to its transport header. The first error ends it. */
 static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u8 next, struct packet *inner)
 {

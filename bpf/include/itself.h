@@ -60,7 +60,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 			return drop(REASON_PACKET_TOO_BIG);
 		next_hop_apply(ctx, hop, f);
 	}
-	ip = outer_room(ctx, f, before);
+	ip = outer_room(ctx, f, before, sizeof(*ip));
 	if (!ip)
 		return drop(REASON_TRUNCATED);
 	outer_write(ip, p, &source, &destination, flow_label(hash), p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,

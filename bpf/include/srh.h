@@ -53,6 +53,24 @@ static __always_inline __u32 srh_length(__u32 segments)
 	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) + tlvs : 0;
 }
 
+/*
+ * Room for outer headers of that length behind the L2 header that f holds, in the place of the frame's first bytes, of which there
+ * are before. Returns the outer IPv6 header; 0: there is no room.
+ */
+static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const struct frame *f, __u32 before, __u32 length)
+{
+	__u32 l2 = frame_l2_length(f);
+	int shrink = (int)before - (int)(l2 + length);
+	struct ipv6hdr *ip;
+
+	if (shrink && bpf_xdp_adjust_head(ctx, shrink))
+		return 0;
+	if (!frame_write(f, (void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return 0;
+	ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
+	return (void *)(ip + 1) <= (void *)(long)ctx->data_end ? ip : 0;
+}
+
 /* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438. */
 static __always_inline void outer_write(struct ipv6hdr *ip, const struct packet *inner, const struct address *source,
 					const struct address *destination, __u32 label, __u8 next, __u8 hop_limit,

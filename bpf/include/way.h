@@ -98,25 +98,17 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	__u32 segments = srh_segments(settings.encapsulation, n);
 	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
 	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
-	void *data, *end;
 	struct ipv6hdr *ip;
-	__u32 l2 = frame_l2_length(f);
 
-	if (bpf_xdp_adjust_head(ctx, (int)l2_before - (int)(l2 + grow)))
-		return REASON_NO_HEADROOM;
-	data = (void *)(long)ctx->data;
-	end = (void *)(long)ctx->data_end;
 	f->ethertype = bpf_htons(ETH_P_IPV6);
-	if (!frame_write(f, data, end))
-		return REASON_NO_HEADROOM;
-	ip = data + (l2 & OFFSET_MAX);
-	if ((void *)(ip + 1) > end)
+	ip = outer_room(ctx, f, l2_before, grow);
+	if (!ip)
 		return REASON_NO_HEADROOM;
 	outer_write(ip, p, source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
 		    settings.hop_limit, p->length + srh_length(segments));
-	if (segments && !srh_write(ip + 1, end, chain, n, segments, inner_next))
+	if (segments && !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))
 		return REASON_NO_BACKEND;
-	return segments && hmac_rule ? hmac_sign(ctx, l2 + sizeof(*ip)) : REASON_NONE;
+	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) : REASON_NONE;
 }
 
 /* How a packet goes on: from which service, along how many of which chain, and over which next hop. */

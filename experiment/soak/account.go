@@ -17,6 +17,7 @@ type account struct {
 	In       uint64            `json:"in"`       // given to the program, and arrived at its interface
 	Outcomes map[string]uint64 `json:"outcomes"` // sextant_packets_total
 	Drops    map[string]uint64 `json:"drops"`    // sextant_drops_total
+	Cache    map[string]uint64 `json:"cache"`    // sextant_flow_cache_packets_total, which are among the others
 }
 
 // counted is how many packets have any counter.
@@ -35,31 +36,38 @@ func (a account) dropped() (sum uint64) {
 }
 
 func (a account) minus(o account) account {
-	d := account{In: a.In - o.In, Outcomes: map[string]uint64{}, Drops: map[string]uint64{}}
-	for name, n := range a.Outcomes {
-		d.Outcomes[name] = n - o.Outcomes[name]
+	return account{
+		In:       a.In - o.In,
+		Outcomes: difference(a.Outcomes, o.Outcomes), Drops: difference(a.Drops, o.Drops), Cache: difference(a.Cache, o.Cache),
 	}
-	for name, n := range a.Drops {
-		d.Drops[name] = n - o.Drops[name]
+}
+
+func difference(a, b map[string]uint64) map[string]uint64 {
+	d := map[string]uint64{}
+	for name, n := range a {
+		d[name] = n - b[name]
 	}
 	return d
 }
 
-// readMetrics adds up the samples of both metrics for a role.
+// readMetrics adds up the samples for a role. The flow cache is the edge's, and has no label for that.
 func readMetrics(text []byte, role string) (account, error) {
-	a := account{Outcomes: map[string]uint64{}, Drops: map[string]uint64{}}
+	a := account{Outcomes: map[string]uint64{}, Drops: map[string]uint64{}, Cache: map[string]uint64{}}
+	metrics := map[string]map[string]uint64{
+		"sextant_packets_total": a.Outcomes, "sextant_drops_total": a.Drops, "sextant_flow_cache_packets_total": a.Cache,
+	}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		name, rest, ok := strings.Cut(lines.Text(), "{")
-		into := map[string]map[string]uint64{"sextant_packets_total": a.Outcomes, "sextant_drops_total": a.Drops}[name]
+		into := metrics[name]
 		labels, value, closed := strings.Cut(rest, "} ")
-		if !ok || into == nil || !strings.Contains(labels, `role="`+role+`"`) {
+		if of := label(labels, "role"); !ok || into == nil || of != role && of != "" {
 			continue
 		}
 		n, err := strconv.ParseFloat(value, 64)
 		if err != nil || !closed {
 			return a, fmt.Errorf("read the metric %q: it has no number", lines.Text())
 		}
-		into[label(labels, "outcome")+label(labels, "reason")] += uint64(n)
+		into[label(labels, "outcome")+label(labels, "reason")+label(labels, "event")] += uint64(n)
 	}
 	if len(a.Outcomes) == 0 || len(a.Drops) == 0 {
 		return a, fmt.Errorf("the agent exports no sextant_packets_total or no sextant_drops_total of the role %s", role)

@@ -12,11 +12,13 @@ sextant_packets_total{outcome="taken",role="host"} 7
 sextant_service_packets_total{role="edge",service="web"} 99
 sextant_drops_total{reason="truncated",role="edge"} 3
 sextant_drops_total{reason="ecn",role="host"} 11
+sextant_flow_cache_packets_total{event="hit"} 8
 `
 
 func TestReadMetrics(t *testing.T) {
 	a, err := readMetrics([]byte(metricsText), "edge")
-	if err != nil || a.counted() != 1_500_008 || a.dropped() != 3 || a.Outcomes["transmitted"] != 1_500_000 || a.Drops["truncated"] != 3 {
+	if err != nil || a.counted() != 1_500_008 || a.dropped() != 3 || a.Outcomes["transmitted"] != 1_500_000 || a.Drops["truncated"] != 3 ||
+		a.Cache["hit"] != 8 {
 		t.Errorf("read %+v, %v", a, err)
 	}
 	host, err := readMetrics([]byte(metricsText), "host")
@@ -36,8 +38,9 @@ func TestAccountMinus(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.In = 1_500_010
-	before := account{In: 4, Outcomes: map[string]uint64{"passed": 2}, Drops: map[string]uint64{"truncated": 1}}
-	if d := now.minus(before); d.In != 1_500_006 || d.counted() != 1_500_005 || d.all()["dropped: truncated"] != 2 || d.all()["passed"] != 3 {
+	before := account{In: 4, Outcomes: map[string]uint64{"passed": 2}, Drops: map[string]uint64{"truncated": 1}, Cache: map[string]uint64{"hit": 2}}
+	if d := now.minus(before); d.In != 1_500_006 || d.counted() != 1_500_005 || d.all()["dropped: truncated"] != 2 || d.all()["passed"] != 3 ||
+		d.all()["flow cache: hit"] != 6 {
 		t.Errorf("difference %+v", d)
 	}
 }

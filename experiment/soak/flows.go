@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"bytes"
 	"encoding/binary"
 	"net/netip"
 
@@ -12,6 +13,8 @@ var (
 	vip6  = netip.MustParseAddr("2001:db8:80::80")
 	vip4  = netip.MustParseAddr("198.51.100.80")
 	block = netip.MustParsePrefix("fcbb:bb00::/32")
+
+	learning = netip.MustParseAddr("fd00:5e:0:1ea::1") // the edge's End.LEARN
 )
 
 const (
@@ -36,12 +39,14 @@ func newTraffic(seed uint64) *traffic {
 		Block:          block,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
 		Edge:           netip.MustParseAddr("fd00:5e::e1"),
+		Learning:       learning,
 	}
 	for host := range uint16(hosts) {
 		sid := block.Addr().As16()
 		binary.BigEndian.PutUint16(sid[4:], host+1)
 		world.Offering = append(world.Offering, netip.PrefixFrom(netip.AddrFrom16(sid), 48))
 		world.Others = append(world.Others, netip.AddrFrom16(sid))
+		world.Owners = world.Others
 		world.ConnectionIDs = append(world.ConnectionIDs, connectionID(uint64(host)))
 		binary.BigEndian.PutUint16(sid[6:], 0xd46)
 		world.Decapsulating = append(world.Decapsulating, netip.PrefixFrom(netip.AddrFrom16(sid), 64))
@@ -61,7 +66,7 @@ func connectionID(flow uint64) []byte {
 // The kinds of flows, of which there are eight in a round.
 const kinds = 8
 
-// packets makes the packets of the flow of a number: three to five, and one that is wild. A frame is valid until the next one.
+// packets makes the packets of the flow of a number: two to four, and one that is wild. A frame is valid until the next one.
 func (t *traffic) packets(number uint64, each func(frame []byte)) {
 	switch number % kinds {
 	case 0, 1, 2, 3:
@@ -76,7 +81,7 @@ func (t *traffic) packets(number uint64, each func(frame []byte)) {
 	each(t.wild.Next())
 }
 
-// connection is SYN, data and FIN.
+// connection is SYN, its answer by way of the edge, data and FIN.
 func (t *traffic) connection(number uint64, ethertype uint16, each func([]byte)) {
 	for _, step := range []struct {
 		flags   byte
@@ -85,7 +90,22 @@ func (t *traffic) connection(number uint64, ethertype uint16, each func([]byte))
 		t.begin(number, ethertype, protocolTCP, tcpHeader+step.payload)
 		t.tcp(number, step.flags, step.payload)
 		each(t.out)
+		if step.flags == flagSYN {
+			t.answer(number, ethertype)
+			each(t.out)
+		}
 	}
+}
+
+// answer is the SYN-ACK that a host sends by way of the edge. All hosts take their turns, candidates or not.
+func (t *traffic) answer(number uint64, ethertype uint16) {
+	t.begin(number, ethertype, protocolTCP, tcpHeader)
+	t.tcp(number, flagSYN|flagACK, 0)
+	inner := bytes.Clone(t.out[ethernetHeader:])
+	turn(inner)
+	t.link(ethernetIPv6)
+	t.byEdge(byte(number/kinds%hosts)+1, len(inner), ethertype)
+	t.out = append(t.out, inner...)
 }
 
 // quic is an Initial and a packet of the handshake with the client's own connection ID, and one with the server's.

@@ -27,7 +27,10 @@ func soakedEdge(t *testing.T) *forward.Edge {
 			{Addr: vip6, Port: webPort, Protocol: protocolTCP}: 0, {Addr: vip4, Port: webPort, Protocol: protocolTCP}: 1,
 			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}: 2, {Addr: vip6, Port: quicPort, Protocol: protocolUDP}: 3,
 		},
-		VIPs:   map[netip.Addr]struct{}{vip4: {}, vip6: {}},
+		VIPs: map[netip.Addr]struct{}{vip4: {}, vip6: {}},
+		Learning: &forward.Learning{
+			SID: learning, Owner: func(uint64) uint16 { return 0 }, Remember: func(uint64, uint16) {},
+		},
 		Chains: func(_, _ uint32) pool.Chain { return chain }, Source: netip.MustParseAddr("fd00:5e::e1"), HopLimit: 64,
 		NextHop: func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Interface: 1, MTU: 1500} },
 	}
@@ -39,12 +42,12 @@ func TestTraffic(t *testing.T) {
 	traffic, edge := newTraffic(1), soakedEdge(t)
 	seen := map[flow.Tuple]bool{}
 	const flows = 16 * kinds
-	lost := 0
+	lost, learned := 0, map[forward.CacheEvent]int{}
 	for number := range uint64(flows) {
 		var packets [][]byte
 		traffic.packets(number, func(frame []byte) { packets = append(packets, bytes.Clone(frame)) })
 		own := packets[:len(packets)-1] // without the wild one
-		if len(own) < 2 || len(own) > 3 {
+		if len(own) < 2 || len(own) > 4 {
 			t.Errorf("flow %d has %d packets", number, len(own))
 		}
 		tuples := map[flow.Tuple]bool{}
@@ -52,6 +55,11 @@ func TestTraffic(t *testing.T) {
 			got := edge.Process(1, frame)
 			if got.Reason == forward.ReasonFragmentWithoutFirst && number%kinds == 7 && number/kinds%16 == 0 {
 				lost++
+				continue
+			}
+			if answers := number%kinds < 6 && i == 1; answers {
+				learned[got.Cache]++
+				tuples[got.Flow] = true
 				continue
 			}
 			if got.Verdict != forward.Transmit {
@@ -68,6 +76,9 @@ func TestTraffic(t *testing.T) {
 			}
 			seen[tuple] = true
 		}
+	}
+	if stored, refused := learned[forward.CacheStored], learned[forward.CacheRefusedStranger]; stored != 24 || refused != 72 {
+		t.Errorf("of %v answers, %d were stored and %d refused; want 24, those of the second host, and 72", learned, stored, refused)
 	}
 	if len(seen) != flows || lost != 1 {
 		t.Errorf("%d flows, %d of them lost a fragment; want %d and 1", len(seen), lost, flows)

@@ -42,7 +42,9 @@ func (a *arena) report() error {
 		"edge sends goes to the program of the host that it is sent to. Real connections come through the interfaces meanwhile.")
 	r.Note("Packets in: those given, and those that eth0 counts as received. Packets counted: the agents' metrics, " +
 		"sextant_packets_total of all outcomes and sextant_drops_total of all reasons. A packet that a host can't pass on, because its " +
-		"hop limit ends or it is too big, is a drop there, though the kernel answers it.")
+		"hop limit ends or it is too big, is a drop there, though the kernel answers it. What the flow cache did is no outcome of its own.")
+	r.Note("Each TCP flow of the given ones has an answer by way of the edge, in which one of the hosts says that it is the owner: one that is " +
+		"a candidate is stored, another one refused.")
 	return a.charts()
 }
 
@@ -137,7 +139,7 @@ func (a *arena) balances(last reading) experiment.Table {
 	return t
 }
 
-// all are the counters by a name that tells outcomes and drops apart.
+// all are the counters by a name that tells outcomes, drops and the flow cache apart.
 func (a account) all() map[string]uint64 {
 	all := map[string]uint64{}
 	for name, n := range a.Outcomes {
@@ -145,6 +147,9 @@ func (a account) all() map[string]uint64 {
 	}
 	for name, n := range a.Drops {
 		all["dropped: "+name] = n
+	}
+	for name, n := range a.Cache {
+		all["flow cache: "+name] = n
 	}
 	return all
 }

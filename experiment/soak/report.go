@@ -43,8 +43,8 @@ func (a *arena) report() error {
 	r.Note("Packets in: those given, and those that eth0 counts as received. Packets counted: the agents' metrics, " +
 		"sextant_packets_total of all outcomes and sextant_drops_total of all reasons. A packet that a host can't pass on, because its " +
 		"hop limit ends or it is too big, is a drop there, though the kernel answers it. What the flow cache did is no outcome of its own.")
-	r.Note("Each TCP flow of the given ones has an answer by way of the edge, in which one of the hosts says that it is the owner: one that is " +
-		"a candidate is stored, another one refused.")
+	r.Note("Each TCP flow of the given ones has an answer by way of the edge, in which one of the hosts says that it is the owner: " +
+		"one that is in the flow's chain is stored, another one refused.")
 	return a.charts()
 }
 

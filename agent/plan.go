@@ -148,12 +148,15 @@ func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
 	a.installProtections()
 	for name, now := range p.carrying() {
 		if !slices.Equal(before[name], now) {
-			p.find(name).moved()
+			p.moved(p.find(name))
 		}
 	}
 	if p.again || !proven {
 		a.beginPlan(!p.again)
 		return
+	}
+	for _, x := range p.running {
+		x.cause = nil // it was nothing to move for
 	}
 	a.keepPolicies() // nothing waits now
 }

@@ -17,18 +17,21 @@ import (
 // protections is how the head-end keeps what protections promise. Probes, links and the topology are watched by goroutines that
 // call back into the owner's; paths are computed in one of their own (plan.go).
 type protections struct {
-	life     context.Context // ends with the agent
-	config   *config.Protect // that runs; nil: none
-	network  *network        // as it was read last; nil: not yet
-	problem  string          // why the topology can't be read
-	down     map[string]bool // interfaces that are down
-	running  []*protection   // in the order of the configuration
-	offered  map[string]protect.Plan
-	prober   *probe.Prober
-	stop     context.CancelFunc // of the watches
-	nudge    chan struct{}      // the topology may have changed
-	planning bool               // a computation runs
-	again    bool               // and another one is wanted then
+	life      context.Context // ends with the agent
+	config    *config.Protect // that runs; nil: none
+	network   *network        // as it was read last; nil: not yet
+	problem   string          // why the topology can't be read
+	down      map[string]bool // interfaces that are down
+	running   []*protection   // in the order of the configuration
+	offered   map[string]protect.Plan
+	prober    *probe.Prober
+	stop      context.CancelFunc // of the watches
+	nudge     chan struct{}      // the topology may have changed
+	planning  bool               // a computation runs
+	decided   time.Time          // when the latest table for the head-end was begun,
+	installed time.Time          // and when it was installed
+	again     bool               // and another one is wanted then
+	seed      uint64             // of the times between trials of silent lists
 }
 
 // protection is one as it runs.
@@ -41,6 +44,8 @@ type protection struct {
 	proven  bool   // the plan's paths are those of the prover
 	problem string // why there is no plan
 	changed time.Time
+	cause   *api.Replacement          // news that other paths may have to carry for; nil: there are none
+	latest  *api.Replacement          // of the replacements; nil: there was none
 	moves   uint64                    // how often other paths came to carry
 	came    map[uint32]api.MergedPath // what the egress said last, by flow
 }
@@ -154,11 +159,13 @@ func (a *Agent) installProtections() {
 			next.Rules = append(next.Rules, steerRule(m))
 		}
 	}
+	a.protections.decided = time.Now()
 	if !next.same(a.computedNow()) {
 		if err := a.setComputed(next); err != nil {
 			a.options.Log.Error("protections can't be installed; what ran before goes on", "error", err)
 		}
 	}
+	a.protections.installed = time.Now()
 	a.setProbes()
 }
 
@@ -250,6 +257,9 @@ func (a *Agent) listsProbed(changes []probe.Change) {
 				status = "answers"
 			}
 			a.tell(api.Event{Policy: x.Name, List: protect.ListName(c.Slot), Status: status, Reason: "probes from the head-end"})
+			if after := next.Probed(c.Slot, c.Answers); !slices.Equal(after.Carrying(), next.Carrying()) || after.Due() && !next.Due() {
+				x.noticed(api.Replacement{Because: protect.ListName(c.Slot) + " " + status, Heard: c.Heard, Noticed: c.Noticed})
+			}
 			next = next.Probed(c.Slot, c.Answers)
 		}
 		if next.ReturnSuspected() && !x.state.ReturnSuspected() {
@@ -274,14 +284,21 @@ func (a *Agent) changeState(x *protection, next protect.State) {
 	}
 	a.installProtections()
 	if !slices.Equal(before, now) {
-		x.moved()
+		a.protections.moved(x)
 	}
 }
 
-// moved notes that other paths carry.
-func (x *protection) moved() {
-	x.changed = time.Now()
+// noticed keeps the latest news that other paths may have to carry for.
+func (x *protection) noticed(news api.Replacement) { x.cause = &news }
+
+// moved notes that other paths carry, as was just installed.
+func (p *protections) moved(x *protection) {
+	x.changed = p.installed
 	x.moves++
+	if x.cause != nil {
+		x.latest, x.cause = x.cause, nil
+		x.latest.Decided, x.latest.Installed = p.decided, p.installed
+	}
 }
 
 // interfaceChanged takes in that a local link is up or down.
@@ -298,13 +315,18 @@ func (a *Agent) interfaceChanged(name string, up bool) {
 		delete(p.down, name)
 	}
 	a.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link, "up", up)
-	a.networkChanged()
+	what := "down"
+	if up {
+		what = "up"
+	}
+	a.networkChanged("interface " + name + " " + what)
 }
 
 // networkChanged looks at once at what can be told without computing: whether links are known to be down.
-func (a *Agent) networkChanged() {
+func (a *Agent) networkChanged(because string) {
 	down := a.protections.downLinks()
 	for _, x := range a.protections.running {
+		x.noticed(api.Replacement{Because: because, Noticed: time.Now()})
 		if x.known {
 			a.changeState(x, x.state.Checked(func(path protect.Path) string { return crossesDown(path, down) }))
 		}

@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 
 	"sextant/agent/api"
+	"sextant/protect"
 )
 
 // egressInterval is how often egresses are asked what came by each path.
@@ -63,15 +65,66 @@ func (a *Agent) egressTold(agent netip.AddrPort, flows []api.MergedFlow) {
 			continue
 		}
 		x.came = paths
-		if a.protections.prober != nil {
-			continue
+		if a.protections.prober == nil && len(paths) > 0 {
+			a.believeEgress(x, paths, a.now())
 		}
-		next := x.state
-		for _, slot := range x.state.Carrying() {
-			if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
-				next = next.Probed(slot, !p.Silent)
+	}
+}
+
+// How lists that fell silent are tried again where nothing probes them.
+const (
+	firstTrial = 5 * time.Second
+	mostTrial  = 5 * time.Minute
+	trialLasts = 3 * egressInterval
+)
+
+// believeEgress takes a protection's lists for silent by which nothing comes, and tries those again. Now is on the agent's clock.
+func (a *Agent) believeEgress(x *protection, paths map[uint32]api.MergedPath, now time.Duration) {
+	next := x.state
+	for _, slot := range x.state.Carrying() {
+		if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
+			if next = next.Probed(slot, !p.Silent); p.Silent {
+				x.noticed(api.Replacement{Because: protect.ListName(slot) + " silent, as the egress says", Noticed: time.Now()})
 			}
 		}
-		a.changeState(x, next)
+	}
+	var came [protect.MaxSlots]uint64
+	for slot := range came {
+		came[slot] = paths[uint32(x.Flow+slot)].Packets
+	}
+	p := &a.protections
+	retry := protect.Retry{First: firstTrial, Most: mostTrial, Lasts: trialLasts, Seed: p.seed}
+	next = next.Counted(now, came, retry, func(path protect.Path) bool { return p.hasRoom(x.intent, path) })
+	a.tellTrials(x, next, now)
+	a.changeState(x, next)
+}
+
+// hasRoom tells that the links of a path can take one copy more.
+func (p *protections) hasRoom(i protect.Intent, path protect.Path) bool {
+	if p.network == nil {
+		return true
+	}
+	loads := protect.Loads{}
+	for _, x := range p.running {
+		loads.Add(x.plan.Paths, x.intent)
+	}
+	_, full := loads.Full(p.network.graph, path, i)
+	return !full
+}
+
+// tellTrials tells of trials that begin and end.
+func (a *Agent) tellTrials(x *protection, next protect.State, now time.Duration) {
+	before, wasTried := x.state.Tried()
+	after, isTried := next.Tried()
+	if wasTried && (!isTried || after != before) {
+		event := api.Event{Policy: x.Name, List: protect.ListName(before), Status: "answers", Reason: "copies came by it in a trial"}
+		if at, held := next.HeldUntil(before); held {
+			event.Status = "silent"
+			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v", (at - now).Round(time.Second))
+		}
+		a.tell(event)
+	}
+	if isTried && (!wasTried || after != before) {
+		a.tell(api.Event{Policy: x.Name, List: protect.ListName(after), Status: "trial", Reason: "it was silent, and is sent copies again"})
 	}
 }

@@ -128,7 +128,7 @@ func (a *Agent) protectionView(x *protection) api.Protection {
 	v := api.Protection{
 		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(), Copies: x.Copies, Spares: x.Spares,
 		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(), Proof: x.plan.Proof,
-		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Paths: []api.ProtectedPath{},
+		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Replaced: x.latest, Paths: []api.ProtectedPath{},
 	}
 	v.State, v.Reason = x.standing(a.protections.problem)
 	carrying := map[int]bool{}
@@ -138,7 +138,7 @@ func (a *Agent) protectionView(x *protection) api.Protection {
 	}
 	for i, s := range x.state.Slots {
 		if s.Used && !carrying[i] {
-			v.Paths = append(v.Paths, a.pathView(x, i, roleOf(s)))
+			v.Paths = append(v.Paths, a.pathView(x, i, x.roleOf(i)))
 		}
 	}
 	return v
@@ -161,8 +161,13 @@ func (x *protection) standing(topologyProblem string) (api.ProtectionState, stri
 	return api.Protected, short
 }
 
-func roleOf(s protect.Slot) api.PathRole {
+// roleOf is what a list that does not carry is for.
+func (x *protection) roleOf(slot int) api.PathRole {
+	s := x.state.Slots[slot]
+	tried, any := x.state.Tried()
 	switch {
+	case any && tried == slot:
+		return api.Trial
 	case s.Rank == protect.NoRank:
 		return api.Watched
 	case s.Fault != "" || s.Answer == protect.Silent:
@@ -181,6 +186,10 @@ func (a *Agent) pathView(x *protection, slot int, role api.PathRole) api.Protect
 		List: protect.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),
 		Flow:  x.Flow + slot,
 		Delay: s.Path.Delay, Probes: answerNames[s.Answer], Fault: s.Fault, DelayUnit: "none",
+	}
+	if at, held := x.state.HeldUntil(slot); held {
+		next := a.started.Add(at).Round(time.Second)
+		v.NextTrial, v.TrialsInVain = &next, s.Trials.Vain
 	}
 	for _, l := range s.Path.Links {
 		v.Links = append(v.Links, l.String())

@@ -34,7 +34,7 @@ func (a *Agent) watchProtections() {
 	p := &a.protections
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(p.life)
-	p.nudge = make(chan struct{}, 1)
+	p.nudge, p.seed = make(chan struct{}, 1), uint64(time.Now().UnixNano())
 	var speaker *rib.Speaker
 	if a.speaker != nil {
 		speaker = a.speaker.Speaker
@@ -199,7 +199,7 @@ func (a *Agent) topologyRead(n *network) {
 	}
 	p.network, p.problem = n, ""
 	a.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges", n.graph.Edges())
-	a.networkChanged()
+	a.networkChanged("another topology")
 }
 
 // topologyFailed keeps what was read before.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"sextant/srv6"
 )
@@ -15,7 +14,7 @@ const Port = 7475
 const (
 	ipv6Header  = 40
 	udpHeader   = 8
-	payloadSize = 32
+	payloadSize = 24
 	hopLimit    = 64
 	protocolUDP = 17
 	inIPv6      = 41 // IPv6 in IPv6
@@ -27,7 +26,6 @@ type payload struct {
 	cookie uint64
 	list   uint32
 	number uint32
-	left   time.Duration // on the prober's own clock
 }
 
 var magic = [8]byte{'s', 'e', 'x', 't', 'a', 'n', 't', 'P'}
@@ -36,8 +34,7 @@ func (p payload) append(b []byte) []byte {
 	b = append(b, magic[:]...)
 	b = binary.BigEndian.AppendUint64(b, p.cookie)
 	b = binary.BigEndian.AppendUint32(b, p.list)
-	b = binary.BigEndian.AppendUint32(b, p.number)
-	return binary.BigEndian.AppendUint64(b, uint64(p.left))
+	return binary.BigEndian.AppendUint32(b, p.number)
 }
 
 func parsePayload(b []byte) (p payload, ok bool) {
@@ -46,7 +43,6 @@ func parsePayload(b []byte) (p payload, ok bool) {
 	}
 	return payload{
 		cookie: binary.BigEndian.Uint64(b[8:]), list: binary.BigEndian.Uint32(b[16:]), number: binary.BigEndian.Uint32(b[20:]),
-		left: time.Duration(binary.BigEndian.Uint64(b[24:])),
 	}, true
 }
 

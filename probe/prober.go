@@ -7,9 +7,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Key names a list: a protection, and the slot in it.
@@ -22,6 +25,8 @@ type Key struct {
 type Change struct {
 	Key
 	Answers bool
+	Heard   time.Time // when a probe came back over it for the last time; the zero value: never
+	Noticed time.Time // when that was known
 }
 
 // List is what is probed.
@@ -49,14 +54,18 @@ type Prober struct {
 
 	mu      sync.Mutex
 	targets map[uint32]*target // by number
+	order   []uint32           // the numbers, ascending
+	groups  [][]*tracker       // of lists of one name, in this order
 	numbers uint32
 	refused bool // the last probe could not be sent, which was logged
+	buffer  [2 * payloadSize]byte
 }
 
 // target is a list with its judge.
 type target struct {
 	List
 	outer []byte
+	heard time.Time // when a probe came back for the last time
 	tracker
 }
 
@@ -74,9 +83,7 @@ func Open(o Options) (*Prober, error) {
 	if p.socket, err = openSocket(o.Own); err != nil {
 		return nil, err
 	}
-	p.running.Add(2)
-	go p.sendAll()
-	go p.receiveAll()
+	p.running.Go(p.run)
 	return p, nil
 }
 
@@ -87,20 +94,27 @@ func (p *Prober) Changes() <-chan []Change { return p.changes }
 func (p *Prober) Set(lists []List) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wanted := map[uint32]*target{}
+	wanted, names, groups := map[uint32]*target{}, []string{}, map[string][]*tracker{}
 	for _, l := range lists {
-		if number, t := p.find(l.Key); t != nil && slices.Equal(t.Segments, l.Segments) {
-			wanted[number] = t
-			continue
+		number, t := p.find(l.Key)
+		if t == nil || !slices.Equal(t.Segments, l.Segments) {
+			outer, err := headers(p.options.Own, l.Segments)
+			if err != nil {
+				return fmt.Errorf("probe %s, list %d: %w", l.Name, l.Slot, err)
+			}
+			p.numbers++
+			number, t = p.numbers, &target{List: l, outer: outer, tracker: tracker{settings: p.options.Settings}}
 		}
-		outer, err := headers(p.options.Own, l.Segments)
-		if err != nil {
-			return fmt.Errorf("probe %s, list %d: %w", l.Name, l.Slot, err)
+		wanted[number] = t
+		if groups[l.Name] == nil {
+			names = append(names, l.Name)
 		}
-		p.numbers++
-		wanted[p.numbers] = &target{List: l, outer: outer, tracker: tracker{settings: p.options.Settings}}
+		groups[l.Name] = append(groups[l.Name], &t.tracker)
 	}
-	p.targets = wanted
+	p.targets, p.order, p.groups = wanted, slices.Sorted(maps.Keys(wanted)), nil
+	for _, name := range names {
+		p.groups = append(p.groups, groups[name])
+	}
 	return nil
 }
 
@@ -126,43 +140,61 @@ func (p *Prober) Stats(key Key) (Stats, bool) {
 // Close ends all probing.
 func (p *Prober) Close() error {
 	close(p.done)
-	err := p.socket.close()
+	if err := p.socket.interrupt(); err != nil {
+		return fmt.Errorf("end probing: %w", err)
+	}
 	p.running.Wait()
-	return err
+	return p.socket.close()
 }
 
-// sendAll sends each interval, and judges half an interval later.
-func (p *Prober) sendAll() {
-	defer p.running.Done()
-	tick := time.NewTicker(p.options.Interval / 2)
-	defer tick.Stop()
-	for turn := 0; ; turn++ {
+// leastNice is the best that a thread can ask for without real-time priority, under which the Go runtime could stand still.
+const leastNice = -20
+
+// run sends and judges by the clock: what is late is not made up for, and moves nothing that follows. What has come is read before
+// anything is judged, so that a thread that had to wait for a processor does not take for lost what waits for it.
+func (p *Prober) run() {
+	// Never unlocked: the thread, with its priority, ends with the goroutine. What is refused costs time on a busy machine only.
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), leastNice)
+	half := p.options.Interval / 2
+	due := p.now()
+	for turn := 0; ; {
+		if err := p.socket.wait(due - p.now()); err != nil {
+			p.options.Log.Error("paths are not probed any more", "error", err)
+			return
+		}
 		select {
 		case <-p.done:
 			return
-		case <-tick.C:
+		default:
 		}
-		if turn%2 == 0 {
-			p.round()
+		p.tell(p.read())
+		now := p.now()
+		if now < due {
 			continue
 		}
-		if changes := p.judge(); len(changes) > 0 {
-			p.tell(changes)
+		p.tell(p.judge(now))
+		p.round(turn%2 == 0)
+		turn++
+		if due += half; due < now {
+			due = now + half
 		}
 	}
 }
 
-// inOrder returns the numbers of all lists, ascending.
-func (p *Prober) inOrder() []uint32 { return slices.Sorted(maps.Keys(p.targets)) }
+func (p *Prober) now() time.Duration { return time.Since(p.started) }
 
-// round sends a probe over each list.
-func (p *Prober) round() {
+// round sends a probe over each list; between two intervals, only if one is missing.
+func (p *Prober) round(regular bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, number := range p.inOrder() {
+	now := p.now()
+	if !regular && !slices.ContainsFunc(p.order, func(number uint32) bool { return p.targets[number].doubted(now) }) {
+		return
+	}
+	for _, number := range p.order {
 		t := p.targets[number]
-		mark := payload{cookie: p.cookie, list: number, number: t.sent(), left: time.Since(p.started)}
-		err := p.socket.send(packet(t.outer, p.options.Own, mark))
+		err := p.socket.send(packet(t.outer, p.options.Own, payload{cookie: p.cookie, list: number, number: t.sent(now, regular)}))
 		if err != nil && !p.refused {
 			p.options.Log.Warn("probes can't be sent", "list", t.Key, "error", err)
 		}
@@ -171,45 +203,51 @@ func (p *Prober) round() {
 }
 
 // judge lists who fell silent.
-func (p *Prober) judge() (changes []Change) {
+func (p *Prober) judge(now time.Duration) (changes []Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, number := range p.inOrder() {
-		if t := p.targets[number]; t.judge() {
-			changes = append(changes, Change{t.Key, false})
+	fallen := map[*tracker]bool{}
+	for _, group := range p.groups {
+		for _, t := range silenced(group, now) {
+			fallen[t] = true
+		}
+	}
+	if len(fallen) == 0 {
+		return nil
+	}
+	for _, number := range p.order {
+		if t := p.targets[number]; fallen[&t.tracker] {
+			changes = append(changes, Change{t.Key, false, t.heard, time.Now()})
 		}
 	}
 	return changes
 }
 
-func (p *Prober) receiveAll() {
-	defer p.running.Done()
-	buffer := make([]byte, 2*payloadSize)
+// read takes in all that has come back, and lists who answers now.
+func (p *Prober) read() (changes []Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for {
-		n, err := p.socket.receive(buffer)
-		select {
-		case <-p.done:
-			return
-		default:
+		n, came := p.socket.receive(p.buffer[:])
+		if !came {
+			return changes
 		}
-		if err != nil {
-			continue // an ICMP error for a probe; silence says the same
-		}
-		mark, ok := parsePayload(buffer[:n])
-		if !ok || mark.cookie != p.cookie {
+		mark, ok := parsePayload(p.buffer[:n])
+		t, known := p.targets[mark.list]
+		if !ok || mark.cookie != p.cookie || !known {
 			continue
 		}
-		p.mu.Lock()
-		t, known := p.targets[mark.list]
-		changed := known && t.came(mark.number, time.Since(p.started)-mark.left)
-		p.mu.Unlock()
-		if changed {
-			p.tell([]Change{{t.Key, true}})
+		t.heard = time.Now()
+		if t.came(mark.number, p.now()) {
+			changes = append(changes, Change{t.Key, true, t.heard, t.heard})
 		}
 	}
 }
 
 func (p *Prober) tell(c []Change) {
+	if len(c) == 0 {
+		return
+	}
 	select {
 	case p.changes <- c:
 	case <-p.done:

@@ -3,9 +3,9 @@ package probe
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -15,31 +15,43 @@ import (
 // kernel does not execute its own SIDs on packets that it makes itself.
 const interfaceName = "srv6probe"
 
-// socket sends and receives probes. The interface goes with the process.
+// socket sends and receives probes. The interface goes with the process. One thread waits at it and reads; wake and send may be called
+// from others.
 type socket struct {
-	tun  *os.File
-	back *net.UDPConn
+	tun  int // probes are written to it
+	back int // and come back to it
+	wake int // an eventfd
 }
 
-func openSocket(own netip.Addr) (*socket, error) {
-	tun, err := openTun()
-	if err != nil {
-		return nil, err
+func openSocket(own netip.Addr) (s *socket, err error) {
+	s = &socket{tun: -1, back: -1, wake: -1}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.tun, err = openTun(); err != nil {
+		return s, err
 	}
-	back, err := net.ListenUDP("udp6", net.UDPAddrFromAddrPort(netip.AddrPortFrom(own, Port)))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen for probes: %w; is %s an address of this machine, and not listened on by another?",
-			err, netip.AddrPortFrom(own, Port)), tun.Close())
+	if s.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return s, fmt.Errorf("make an eventfd: %w", err)
 	}
-	return &socket{tun: tun, back: back}, nil
+	if s.back, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err == nil {
+		err = unix.Bind(s.back, &unix.SockaddrInet6{Addr: own.As16(), Port: Port})
+	}
+	if err != nil {
+		err = fmt.Errorf("listen for probes: %w; is %s an address of this machine, and not listened on by another?", err,
+			netip.AddrPortFrom(own, Port))
+	}
+	return s, err
 }
 
 // openTun makes the interface.
-func openTun() (*os.File, error) {
+func openTun() (fd int, err error) {
 	const device = "/dev/net/tun"
-	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err = unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w; probes need it: load the module tun, and run as root", device, err)
+		return -1, fmt.Errorf("open %s: %w; probes need it: load the module tun, and run as root", device, err)
 	}
 	request, err := unix.NewIfreq(interfaceName)
 	if err == nil {
@@ -51,9 +63,9 @@ func openTun() (*os.File, error) {
 	}
 	if err != nil {
 		err = fmt.Errorf("make interface %s: %w; is another prober running in this network namespace?", interfaceName, err)
-		return nil, errors.Join(err, unix.Close(fd))
+		return -1, errors.Join(err, unix.Close(fd))
 	}
-	return os.NewFile(uintptr(fd), device), nil
+	return fd, nil
 }
 
 func setUp() error {
@@ -69,13 +81,37 @@ func setUp() error {
 }
 
 func (s *socket) send(packet []byte) error {
-	_, err := s.tun.Write(packet)
+	_, err := unix.Write(s.tun, packet)
 	return err
 }
 
-func (s *socket) receive(buffer []byte) (int, error) {
-	n, _, err := s.back.ReadFromUDPAddrPort(buffer)
-	return n, err
+// wait returns when something came, after so long, or when it is interrupted.
+func (s *socket) wait(most time.Duration) error {
+	timeout := unix.NsecToTimespec(int64(max(most, 0)))
+	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.back), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}, &timeout, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("wait for probes: %w", err)
+	}
+	return nil
 }
 
-func (s *socket) close() error { return errors.Join(s.back.Close(), s.tun.Close()) }
+// receive reads what has come; false if there is nothing more, or an ICMP error for a probe, of which silence says the same.
+func (s *socket) receive(buffer []byte) (n int, came bool) {
+	n, _, err := unix.Recvfrom(s.back, buffer, 0)
+	return n, err == nil
+}
+
+// interrupt ends wait, now and for ever.
+func (s *socket) interrupt() error {
+	_, err := unix.Write(s.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	return err
+}
+
+func (s *socket) close() (err error) {
+	for _, fd := range []int{s.back, s.wake, s.tun} {
+		if fd >= 0 {
+			err = errors.Join(err, unix.Close(fd))
+		}
+	}
+	return err
+}

@@ -20,6 +20,18 @@ func (l Loads) Add(paths []Path, i Intent) {
 	}
 }
 
+// Full is the first link of a path that can't take one copy more; false: all can.
+func (l Loads) Full(g *topology.Graph, p Path, i Intent) (Overload, bool) {
+	for _, link := range p.Links {
+		if e, ok := EdgeOf(g, link); ok && i.RateKbps > 0 {
+			if o, over := l.over(g, e, i); over {
+				return o, true
+			}
+		}
+	}
+	return Overload{}, false
+}
+
 // Overload is a link that a protection would load beyond its bound.
 type Overload struct {
 	Link         Link

@@ -29,13 +29,18 @@ func (p Path) Segments(egress netip.Addr) []netip.Addr {
 	return append(slices.Clone(p.SIDs[:len(p.SIDs)-1]), egress)
 }
 
-// Policy is what the head-end does now. Without a list that carries it has no valid path.
+// Policy is what the head-end does now: packets travel along the lists that carry, and along one that is tried. Without a list that
+// carries it has no valid path.
 func (s State) Policy(n Installation) steer.Policy {
 	path := steer.CandidatePath{Name: "carrying", Action: steer.Mirror, LeastLists: 1}
 	if s.Intent.Copies == 1 {
 		path.Action = steer.Path
 	}
-	for _, i := range s.Carrying() {
+	lists := s.Carrying()
+	if i, ok := s.Tried(); ok && !slices.Contains(lists, i) {
+		lists = append(lists, i)
+	}
+	for _, i := range lists {
 		l := steer.List{Name: ListName(i), Segments: s.Slots[i].Path.Segments(n.Egress), Reduced: true, Redundancy: n.Form}
 		if n.Form != steer.None {
 			l.Flow = n.FirstFlow + uint32(i)

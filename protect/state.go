@@ -28,6 +28,7 @@ type Slot struct {
 	Answer Answer
 	Trial  bool   // it came as a replacement and has not answered yet
 	Fault  string // why the network says that it can't carry; "": it does not say so
+	Trials Trials // while it is silent
 }
 
 // NoRank is the rank of a list that the plan does no longer have: it carries until those of the plan do, or is watched as long

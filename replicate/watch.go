@@ -77,12 +77,22 @@ func (w *Watch) Observe(now time.Duration, s Sample) []Finding {
 	}
 	findings := w.silent(now, s)
 	passed, discarded := s.Passed-w.before.Passed, s.Discarded-w.before.Discarded
-	most := passed * uint64(w.expected()-1)
+	most := passed * uint64(max(w.expected(), w.bringing(now))-1)
 	if discarded > most+uint64(excessShare*float64(passed))+1 {
 		findings = append(findings, Finding{Path: -1, Excess: discarded - most})
 	}
 	w.before = s
 	return findings
+}
+
+// bringing is how many paths have just brought packets: a silent path that is tried again is one more than expected.
+func (w *Watch) bringing(now time.Duration) (count int) {
+	for _, p := range w.paths {
+		if p.heard == now && p.missed < 0 {
+			count++
+		}
+	}
+	return count
 }
 
 // begin takes a sample to compare later ones with.

@@ -80,7 +80,8 @@ func TestWatchOfSpares(t *testing.T) {
 		{5 * second, Sample{500, 300, []uint64{300, 500, 0, 0}}, []Finding{{Path: 0, Silent: second}}},
 		{6 * second, Sample{600, 350, []uint64{300, 600, 50, 0}}, nil},
 		{9 * second, Sample{900, 650, []uint64{300, 900, 350, 0}}, nil},
-		{10 * second, Sample{1000, 850, []uint64{400, 1000, 450, 0}}, []Finding{{Path: -1, Excess: 100}}},
+		{10 * second, Sample{1000, 850, []uint64{400, 1000, 450, 0}}, nil}, // the first one is tried again
+		{11 * second, Sample{1100, 1250, []uint64{600, 1100, 650, 0}}, []Finding{{Path: -1, Excess: 200}}},
 	})
 	observe(t, NewWatch(second, 2), []observation{ // a second path never carried at all
 		{0, Sample{0, 0, []uint64{0, 0, 0}}, nil},

@@ -32,7 +32,7 @@ type Event struct {
 	SID  netip.Prefix `json:"sid,omitzero"`
 	Flow uint32       `json:"flow,omitempty"`
 	// Status is, of a backend, healthy or failing; of a service, panic or panic over; of a policy, active (on a path) or invalid; of a
-	// path of protected traffic, silent, back, excess or excess over.
+	// path of protected traffic, at the egress silent, back, excess or excess over, at the head-end silent, trial or answers.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -73,7 +73,17 @@ type Protection struct {
 	Changed  time.Time       `json:"changed"`
 	// Replacements is how often other paths came to carry since the agent began.
 	Replacements uint64          `json:"replacements"`
+	Replaced     *Replacement    `json:"replaced"` // the latest of them; nil: there was none
 	Paths        []ProtectedPath `json:"paths"`
+}
+
+// Replacement is how other paths came to carry, step by step.
+type Replacement struct {
+	Because   string    `json:"because"`        // what was noticed, like "path1 is silent"
+	Heard     time.Time `json:"heard,omitzero"` // when the last probe came back over the path that failed; the zero value: not known
+	Noticed   time.Time `json:"noticed"`        // when that was known
+	Decided   time.Time `json:"decided"`        // when it was known which paths carry instead
+	Installed time.Time `json:"installed"`      // when no processor read the table before any more: packets take the new one earlier
 }
 
 // PathRole is what a path of a protection is for now.
@@ -83,7 +93,7 @@ type PathRole string
 const (
 	Carries PathRole = "carries"
 	Spare   PathRole = "spare"   // takes over when one that carries fails
-	Trial   PathRole = "trial"   // a replacement that has not answered yet
+	Trial   PathRole = "trial"   // a replacement that has not answered yet, or a silent path that is sent copies again
 	Broken  PathRole = "down"    // of the plan, but silent, or over a link that is down
 	Watched PathRole = "watched" // no more of the plan; it is looked at until it answers
 )
@@ -100,9 +110,12 @@ type ProtectedPath struct {
 	DelayUnit string       `json:"delayUnit"` // of it; none: not known
 	Probes    string       `json:"probes"`    // answers, silent or unknown
 	Fault     string       `json:"fault"`     // why the network can't carry it
-	RTTMs     float64      `json:"rttMs"`     // of probes, over the path and back; 0: not measured
-	Loss      float64      `json:"loss"`      // share of probes that did not come back
-	Packets   uint64       `json:"packets"`   // that the head-end sent over it
+	// NextTrial is when a silent path that is not probed is tried again, or as soon after as its links have room; nil: it is not put aside.
+	NextTrial    *time.Time `json:"nextTrial"`
+	TrialsInVain int        `json:"trialsInVain"` // in a row
+	RTTMs        float64    `json:"rttMs"`        // of probes, over the path and back; 0: not measured
+	Loss         float64    `json:"loss"`         // share of probes that did not come back
+	Packets      uint64     `json:"packets"`      // that the head-end sent over it
 	// What the egress's agent says of copies that came by this path in the latest seconds; nil: it was not asked, none came, or paths
 	// changed meanwhile.
 	CopyLoss    *float64 `json:"copyLoss"`    // share that did not come, by their numbers

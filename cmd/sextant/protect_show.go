@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,8 @@ func (a *app) protectShow() *cobra.Command {
 
 RTT and LOSS are those of probes that the head-end sends to itself over the path, and back by the egress's routes. COPIES LOST and
 ONE WAY are measured at the egress, from the numbers and timestamps of copies, if --egress-agent was given: in the latest seconds,
-and as right as both machines' clocks. DELAY (-o wide) is that of the topology.`,
+and as right as both machines' clocks. A path of role trial fell silent and is sent copies again, to see whether the egress gets
+them; Trials says when the next silent path is. DELAY (-o wide) is that of the topology.`,
 		Example: "  sextant lab exec protect r1 -- sextant protect show video\n" +
 			"  sextant lab exec protect r1 -- sextant protect show video --svg video.svg",
 		Annotations:       seeAlso("sextant protect list", "sextant policy show", "sextant merge"),
@@ -58,6 +60,8 @@ func protectionView(p api.Protection) view {
 		{"Flows", flowsText(p.Flows) + " in the egress's merge section"},
 		{"Proof", p.Proof},
 		{"Reason", p.Reason},
+		{"Replaced", replacedText(p.Replaced)},
+		{"Trials", trialsText(p.Paths)},
 	} {
 		if line[1] != "" {
 			fmt.Fprintf(&prose, "  %-8s %s\n", line[0], line[1])
@@ -77,6 +81,32 @@ func protectionView(p api.Protection) view {
 		})
 	}
 	return view{value: p, prose: prose.String(), tables: tables{t}, names: []string{p.Name}}
+}
+
+// replacedText says how other paths came to carry the last time, step by step.
+func replacedText(r *api.Replacement) string {
+	if r == nil {
+		return ""
+	}
+	ms := func(from, to time.Time) string { return fmt.Sprintf("%.1f ms", to.Sub(from).Seconds()*1e3) }
+	noticed := "noticed"
+	if !r.Heard.IsZero() {
+		noticed = "noticed " + ms(r.Heard, r.Noticed) + " after its last answer"
+	}
+	return fmt.Sprintf("%s: %s, decided %s later, installed %s after that, at %s", r.Because, noticed, ms(r.Noticed, r.Decided),
+		ms(r.Decided, r.Installed), r.Installed.Format(time.RFC3339))
+}
+
+// trialsText says when silent paths are tried again.
+func trialsText(paths []api.ProtectedPath) string {
+	var texts []string
+	for _, p := range paths {
+		if p.NextTrial != nil {
+			texts = append(texts, fmt.Sprintf("%s is sent copies again at %s; %d in vain so far", p.List, p.NextTrial.Format(time.RFC3339),
+				p.TrialsInVain))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // measured writes what may not be known.

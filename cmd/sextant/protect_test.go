@@ -47,6 +47,12 @@ func (f *fakeAgent) Protections(context.Context) (list []api.Protection, err err
 		if i == 0 {
 			view.State, view.Reason = api.Degraded, "there is 1 path only"
 			view.Paths[0].Role, view.Paths[0].Probes, view.Paths[0].Fault = api.Broken, "silent", "link Seattle>Denver is down"
+			next := view.Changed.Add(40 * time.Second)
+			view.Paths[0].NextTrial, view.Paths[0].TrialsInVain = &next, 3
+			view.Replaced = &api.Replacement{
+				Because: "path1 silent", Heard: view.Changed.Add(-30 * time.Millisecond), Noticed: view.Changed.Add(-9 * time.Millisecond),
+				Decided: view.Changed.Add(-8600 * time.Microsecond), Installed: view.Changed,
+			}
 		}
 		list = append(list, view)
 	}

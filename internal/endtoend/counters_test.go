@@ -1,6 +1,7 @@
 package endtoend_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,12 +43,23 @@ func TestEgressCountersReplaceAPath(t *testing.T) {
 			t.Fatalf("after the replacement, silent are %v", p.silentFlows())
 		}
 	}
+	aside := p.await("it is known when the silent path is tried again", func(x api.Protection) bool {
+		return slices.ContainsFunc(x.Paths, func(path api.ProtectedPath) bool { return path.NextTrial != nil })
+	})
+	p.cut("1", false)
+	mended := time.Now()
+	p.await("it is tried", func(x api.Protection) bool {
+		return slices.ContainsFunc(x.Paths, func(path api.ProtectedPath) bool { return path.Role == api.Trial })
+	})
+	back := p.await("copies came by it, and it carries again", func(x api.Protection) bool { return routers(x) == "12" })
+	t.Logf("mended, it carried again after %v; it was replaced because of: %s", back.Changed.Sub(mended).Round(10*time.Millisecond),
+		aside.Replaced.Because)
 	p.lostNothing()
 	metrics := p.metrics("r1")
 	for _, line := range []string{
 		`sextant_protection_copies{protection="video"} 2`, `sextant_protection_carrying_paths{protection="video"} 2`,
 		`sextant_protection_state{protection="video",state="protected"} 1`, `sextant_protection_replacements_total{protection="video"} `,
-		`sextant_protection_path_copy_delay_seconds{list="path2",protection="video"} 0.00`, `sextant_policy_packets_total{list="path2",`,
+		`sextant_protection_path_copy_delay_seconds{list="path2",protection="video"} 0.`, `sextant_policy_packets_total{list="path2",`,
 	} {
 		if !strings.Contains(metrics, "\n"+line) {
 			t.Errorf("no metric %s", line)

@@ -16,11 +16,12 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	benchMapTarget   = "target"
-	benchProgBare    = "bare"
-	benchProgDrive   = "drive"
-	benchProgNothing = "nothing"
-	benchVarDriver   = "driver"
+	benchMapTarget      = "target"
+	benchProgBare       = "bare"
+	benchProgDrive      = "drive"
+	benchProgNothing    = "nothing"
+	benchVarDriver      = "driver"
+	benchVarLeavesNotes = "leaves_notes"
 )
 
 // loadBench returns the embedded CollectionSpec for bench.
@@ -81,7 +82,8 @@ type benchMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type benchVariableSpecs struct {
-	Driver *ebpf.VariableSpec `ebpf:"driver"`
+	Driver      *ebpf.VariableSpec `ebpf:"driver"`
+	LeavesNotes *ebpf.VariableSpec `ebpf:"leaves_notes"`
 }
 
 // benchObjects contains all objects after they have been loaded into the kernel.
@@ -117,7 +119,8 @@ func (m *benchMaps) Close() error {
 //
 // It can be passed to loadBenchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type benchVariables struct {
-	Driver *ebpf.Variable `ebpf:"driver"`
+	Driver      *ebpf.Variable `ebpf:"driver"`
+	LeavesNotes *ebpf.Variable `ebpf:"leaves_notes"`
 }
 
 // benchPrograms contains all programs after they have been loaded into the kernel.

@@ -88,7 +88,7 @@ func (d *benchDriver) run(t testing.TB, program *ebpf.Program, frame benchFrame,
 	start := threadTime(t)
 	verdict, err := d.Programs[benchProgDrive].Run(&ebpf.RunOptions{
 		Data:    frame.octets,
-		Context: xdpContext{DataEnd: uint32(len(frame.octets)), Ingress: uint32(d.ingress)},
+		Context: runContext(program.Type(), len(frame.octets), d.ingress),
 		Repeat:  uint32(repeat),
 	})
 	must(t, err)
@@ -113,8 +113,8 @@ func threadTime(t testing.TB) float64 {
 	return float64(now.Nano())
 }
 
-// oneCPU keeps the measuring thread where its caches and per-CPU tables are.
-func oneCPU(t testing.TB) {
+// oneCPU keeps the measuring thread where its caches and per-CPU tables are, on the processor that it returns.
+func oneCPU(t testing.TB) int {
 	t.Helper()
 	var now unix.CPUSet
 	must(t, unix.SchedGetaffinity(0, &now))
@@ -123,7 +123,9 @@ func oneCPU(t testing.TB) {
 			var one unix.CPUSet
 			one.Set(cpu)
 			must(t, unix.SchedSetaffinity(0, &one))
-			return
+			return cpu
 		}
 	}
+	t.Fatal("no processor is allowed")
+	return 0
 }

@@ -46,9 +46,9 @@ func benchNarrowService(t testing.TB, e *Edge, key ServiceKey, index uint32) {
 // benchLimited adds a service with a limit of new connections.
 func benchLimited(t testing.TB, e *Edge, key ServiceKey, index uint32, rate, burst int) {
 	t.Helper()
+	must(t, e.LimitNewConnections(index, rate, burst))
 	must(t, e.SetService(key, index))
 	must(t, e.SetChains(index, testPool(t, benchBuckets, 2, 1, 2, 3)))
-	must(t, e.LimitNewConnections(index, rate, burst))
 }
 
 // benchFirst is a first fragment. Its identification stands in for a port.

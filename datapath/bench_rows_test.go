@@ -230,7 +230,7 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 
 func hostRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
-	benchConnections(t, benchOpen)
+	benchConnections(t, benchOpen, "")
 	config := hostConfig(t)
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
 	taking := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
@@ -273,24 +273,24 @@ func benchOutcome(t testing.TB, c *collection, name string) func() uint64 {
 }
 
 // benchConnections opens n connections to the VIP, in the order in which the driver visits flows. The clients' ends vanish without
-// a word, as if they were on other machines; the server's stay in the accept queue, as established as any.
-func benchConnections(t testing.TB, n int) {
+// a word, as if they were on other machines; the server's stay in the accept queue, as established as any. All are bound to the VRF device, if
+// there is one.
+func benchConnections(t testing.TB, n int, vrf string) {
 	t.Helper()
-	addAddresses(t, hostVIPv6)
+	benchAddress(t, vrf, hostVIPv6)
 	must(t, kernel.WriteSysctl("net.core.somaxconn", strconv.Itoa(n)))
-	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(hostVIPv6, hostPort)))
-	must(t, err)
-	t.Cleanup(func() { listener.Close() })
+	listener := benchListen(t, vrf)
 	benchControl(t, listener, func(fd int) error { return unix.Listen(fd, n) })
 	for i := range n {
 		client := benchClient(i / portsPerClient)
 		if i%portsPerClient == 0 {
-			addAddresses(t, client)
+			benchAddress(t, vrf, client)
 		}
 		source := netip.AddrPortFrom(client, uint16(benchFirstPort+i%portsPerClient))
-		peer, err := net.DialTCP("tcp", net.TCPAddrFromAddrPort(source), listener.Addr().(*net.TCPAddr))
+		dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(source), Control: boundTo(vrf)}
+		peer, err := dialer.Dial("tcp", listener.Addr().String())
 		must(t, err)
-		benchControl(t, peer, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1) })
+		benchControl(t, peer.(*net.TCPConn), func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1) })
 		must(t, peer.Close())
 	}
 }

@@ -16,13 +16,11 @@ import (
 
 var (
 	benchPasses = flag.Int("passes", 9, "passes of the bench over all its rows")
+	benchRepeat = flag.Int("repeat", 1<<18, "packets per row and pass of the bench; more if the row has more flows")
 	benchOnly   = flag.String("rows", "", "regular expression of the rows that are measured besides the yardstick; all without one")
 )
 
-const (
-	benchRepeat = 1 << 18 // packets per row and pass; more if the row has more flows
-	benchLoads  = 9
-)
+const benchLoads = 9
 
 // BenchmarkPrograms prints what a packet costs in the programs: net of the driver and gross, and the ratio to a bare
 // encapsulation in the same pass. Method and figures: docs/benchmarks.md.
@@ -60,7 +58,7 @@ func (c cost) net() float64 { return c.gross - c.driver }
 
 func (d *benchDriver) measure(t testing.TB, r benchRow) cost {
 	t.Helper()
-	repeat := max(benchRepeat, r.frame.flows)
+	repeat := max(*benchRepeat, r.frame.flows)
 	alone, _ := d.run(t, d.Programs[benchProgNothing], r.frame, repeat)
 	before := r.count()
 	gross, verdict := d.run(t, r.program, r.frame, repeat)

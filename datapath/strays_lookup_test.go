@@ -51,17 +51,19 @@ func lookupProgram(t testing.TB, kind ebpf.ProgramType, client, server netip.Add
 func finds(t testing.TB, program *ebpf.Program, index int) bool {
 	t.Helper()
 	frame := bytes.Repeat([]byte{0}, 64)
-	options := &ebpf.RunOptions{Data: frame}
-	if program.Type() == ebpf.XDP {
-		options.Context = xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(index)}
-	} else {
-		context := make([]byte, 192) // struct __sk_buff
-		binary.NativeEndian.PutUint32(context[40:], uint32(index))
-		options.Context = context
-	}
-	verdict, err := program.Run(options)
+	verdict, err := program.Run(&ebpf.RunOptions{Data: frame, Context: runContext(program.Type(), len(frame), index)})
 	must(t, err)
 	return verdict == 1
+}
+
+// runContext says that a frame of so many bytes came by an interface.
+func runContext(kind ebpf.ProgramType, length, index int) any {
+	if kind == ebpf.XDP {
+		return xdpContext{DataEnd: uint32(length), Ingress: uint32(index)}
+	}
+	context := make([]byte, 192) // struct __sk_buff
+	binary.NativeEndian.PutUint32(context[40:], uint32(index))
+	return context
 }
 
 // TestStraySockets: from which device a look-up finds the connection of a server that is bound to a VRF.

@@ -53,14 +53,13 @@ servers() {
 # downloads, that would be a change more than the shadow remembers.
 ready() { servers | grep -v ' 0\.0%' | grep -o 'fcbb:bb00:[123]:[0-9a-f:]*' | sort -u | wc -l; }
 
-# strays prints how many packets each server has sent to the shadow.
-strays() {
+# counted WHICH prints how many packets the servers have counted so: strayPackets were sent to the shadow, and returnedPackets came from it
+# to a server that has not got their connection either.
+counted() {
 	for web in web1 web2 web3; do
-		on $web sextant status -o json | grep -o '"strayPackets": *[0-9]*' | grep -o '[0-9]*'
-	done
+		on $web sextant status -o json | grep -o "\"$1\": *[0-9]*" | grep -o '[0-9]*$'
+	done | awk '{ s += $1 } END { print s + 0 }'
 }
-
-sum() { awk '{ s += $1 } END { print s + 0 }'; }
 
 # note WHAT keeps when something was done, on the clock of the packets.
 note() { echo "$(date -u +%T.%N) $*" >>"$work/times"; }
@@ -101,7 +100,7 @@ servers
 on client curl -sf --max-time 20 http://198.51.100.80/ >/dev/null
 
 on client timeout 300 tcpdump -lnni eth0 'src host 198.51.100.80 and tcp[tcpflags] & tcp-rst != 0' >"$work/resets" 2>/dev/null &
-before=$(strays | sum)
+before=$(counted strayPackets)
 # A download takes seconds, so that each change meets some.
 on client sextant load "http://198.51.100.80/?ms=0&bytes=200000" --workers 12 --duration 40s --deadline 2m -o json >"$work/loaded" &
 load=$!
@@ -114,11 +113,12 @@ note "web3 returns"
 on web3 sh "$nodes/web3/return.sh"
 wait $load
 note "downloads have ended"
-after=$(strays | sum)
+after=$(counted strayPackets)
+returned=$(counted returnedPackets)
 failed=$(grep -o '"failed": *[0-9]*' "$work/loaded" | head -n 1 | grep -o '[0-9]*')
 finished=$(grep -o '"done": *[0-9]*' "$work/loaded" | head -n 1 | grep -o '[0-9]*')
 for web in web1 web2 web3; do on $web sextant status | sed -n '/^VRFs/,$p'; done
-echo "frr: $finished downloads, $failed failed; $((after - before)) strays were taken away"
+echo "frr: $finished downloads, $failed failed; $((after - before)) strays were taken away; $returned packets belonged to nobody"
 if [ "$failed" != 0 ] || [ "$finished" = 0 ] || [ "$after" -le "$before" ]; then
 	cat "$work/loaded"
 	exit 1

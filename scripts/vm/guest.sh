@@ -1,6 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr router (all).
+# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr router (all), and bench, which is asked for
+# by name.
 failed=0
 log=$(mktemp)
 PATH=$PATH:/job
@@ -46,4 +47,9 @@ step datapath package datapath /job/datapath.test -test.count=1 -frames 20000 -f
 step lab quickstart
 step frr sh /job/src/scripts/vm/frr.sh
 step router sh /job/src/scripts/vm/frr.sh kernel
+# With VM_COUNT=1, nanoseconds are instructions.
+case " ${VM_TESTS:-} " in *" bench "*)
+	package datapath /job/datapath.test -test.run '^$' -test.bench VRFSockets -test.benchtime 1x -passes 3 -repeat 4096 || failed=1
+	;;
+esac
 exit $failed

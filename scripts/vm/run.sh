@@ -4,12 +4,17 @@
 #
 #   scripts/vm/run.sh SUITE FOLDER
 #
-# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk.
+# The machine has the folder as /job, two processors, no network, and nothing of this machine's disk. With VM_COUNT=1 it has one, and its
+# clock is the count of instructions: a nanosecond each, whatever else this machine has to do.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly suite=$1 job=$2
 readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-540}
+
+processors=(-accel 'tcg,thread=multi' -smp 2)
+[ -z "${VM_COUNT:-}" ] || processors=(-accel 'tcg,thread=single' -smp 1 -icount 'shift=0,sleep=off')
+readonly processors
 
 folder=$(scripts/vm/root.sh "$suite")
 readonly folder
@@ -26,7 +31,7 @@ install -m 0755 scripts/vm/init "$work/guest/init"
 } >"$work/all.cpio"
 
 # no_timer_check: on a busy machine the emulated timer ticks late, and the kernel would give up.
-timeout "$timeout_s" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory_mib" \
+timeout "$timeout_s" qemu-system-x86_64 -M q35 "${processors[@]}" -cpu max -m "$memory_mib" \
 	-nic none -display none -monitor none -serial "file:$work/console" -no-reboot \
 	-kernel "$folder/vmlinuz" -initrd "$work/all.cpio" -append 'console=ttyS0 panic=-1 quiet no_timer_check' &
 readonly machine=$!

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the drivers of the bench share: the frame that is written anew at each repeat of BPF_PROG_TEST_RUN, with the next
+ * flow's source, and the program under test. Method: docs/benchmarks.md.
+ */
+#pragma once
+
+#include "frame.h"
+
+#define FRAME_WORDS 30 /* behind the L2 header */
+#define PORTS_LOG2 12 /* flows that differ in the port alone; then the address changes */
+
+/*
+ * The frame, in words of 8 bytes behind its Ethernet header. Stores of this size and place forward to any load of
+ * an address or a port: others would stall the program under test as no packet from a network card does.
+ */
+struct driver {
+	__u64 words[FRAME_WORDS];
+	struct eth_addresses addresses;
+	__be16 ethertype;
+	__u16 reserved;
+	__u32 count; /* of words */
+	__u32 source; /* the word whose upper half is the end of the source address */
+	__u32 ports; /* offset of the source port in the frame */
+	__u32 flows; /* visited in turn, stride apart */
+	__u32 stride;
+	__u32 flow; /* the next one */
+};
+
+struct driver driver = {};
+
+/* The program under test. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} target SEC(".maps");
+
+static __always_inline __u32 next_flow(void)
+{
+	__u32 flow = driver.flow, next = flow + driver.stride;
+
+	driver.flow = next < driver.flows ? next : next - driver.flows;
+	return flow;
+}
+
+static __always_inline void ethernet_write(void *data, const struct eth_addresses *addresses, __be16 ethertype)
+{
+	*(struct eth_addresses *)data = *addresses;
+	*(__be16 *)(data + ETH_ADDRESSES) = ethertype;
+}
+
+/* The whole frame anew, from the flow of this number. */
+static __always_inline bool frame_renew(CONTEXT *ctx, __u32 flow)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__be16 *port = data + (driver.ports & 0xff);
+	__u64 *word = data + ETH_HLEN;
+	__u32 source = driver.source;
+
+	if (data + ETH_HLEN > end)
+		return false;
+	ethernet_write(data, &driver.addresses, driver.ethertype);
+	for (int i = 0; i < FRAME_WORDS; i++) {
+		if (i >= driver.count || (void *)(word + i + 1) > end)
+			break;
+		word[i] = driver.words[i];
+	}
+	if (source >= FRAME_WORDS || (void *)(word + source + 1) > end || (void *)(port + 1) > end)
+		return false;
+	word[source] = driver.words[source] + ((__u64)bpf_htonl(flow >> PORTS_LOG2) << 32);
+	*port += bpf_htons(flow & ((1 << PORTS_LOG2) - 1));
+	return true;
+}

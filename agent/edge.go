@@ -177,7 +177,7 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 		}
 	}
 	same := before != nil && before.generation == s.generation
-	if same && slices.Equal(before.QUIC, s.QUIC) {
+	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC, s.QUIC, config.QUIC.Equal) {
 		return nil
 	}
 	if err := e.setQUIC(s); err != nil {

@@ -63,6 +63,8 @@ func (x *explaining) onStrays(e *api.Explanation, frame []byte) (datapath.Explai
 	case e.VRF == nil:
 	case got.Here:
 		e.Offer = forward.OfferHere.String()
+	case got.Returned:
+		e.Offer = forward.OfferReturned.String()
 	case got.Stray:
 		e.Offer = forward.OfferStray.String()
 		e.VRF.Leaves = leavesOf(kernel.Passage(e.VRF.Backup, r.Flow.Src, r.Flow.Dst))
@@ -99,6 +101,9 @@ func straysWhy(e *api.Explanation) string {
 		return fmt.Sprintf("%s, which decapsulates it: the connection is in %s", asItCame, vrf)
 	case e.Offer == forward.OfferHere.String():
 		return fmt.Sprintf("the connection is in %s: decapsulated, and received there, where the kernel delivers it", vrf)
+	case e.Offer == forward.OfferReturned.String():
+		return fmt.Sprintf("left to the kernel: a stray that was one before, as its hop limit says, and %s has no such connection; "+
+			"it goes round no more, and is answered with a RST", vrf)
 	case e.Offer == forward.OfferStray.String():
 		return fmt.Sprintf("a stray: %s has no such connection; decapsulated, and received on %s, %s",
 			vrf, e.VRF.Backup, wayText(e.VRF.Leaves))

@@ -117,6 +117,7 @@ func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
 		}
 		list = append(list, api.VRFTraffic{
 			VRF: v.Name(), Backup: v.Backup, HerePackets: t.Here, HereBytes: t.HereBytes, StrayPackets: t.Strays, StrayBytes: t.StrayBytes,
+			ReturnedPackets: t.Returned, ReturnedBytes: t.ReturnedBytes,
 		})
 	}
 	return list, nil
@@ -124,9 +125,10 @@ func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
 
 var (
 	continuingPackets = prometheus.NewDesc("sextant_vrf_packets_total",
-		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray).", []string{"vrf", "connection"}, nil)
+		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if it was a stray before).",
+		[]string{"vrf", "connection"}, nil)
 	continuingBytes = prometheus.NewDesc("sextant_vrf_bytes_total",
-		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or not (stray).",
+		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if a stray before).",
 		[]string{"vrf", "connection"}, nil)
 )
 
@@ -134,7 +136,9 @@ func collectVRFs(out chan<- prometheus.Metric, list []api.VRFTraffic) {
 	for _, v := range list {
 		counter(out, continuingPackets, v.HerePackets, v.VRF, "here")
 		counter(out, continuingPackets, v.StrayPackets, v.VRF, "stray")
+		counter(out, continuingPackets, v.ReturnedPackets, v.VRF, "returned")
 		counter(out, continuingBytes, v.HereBytes, v.VRF, "here")
 		counter(out, continuingBytes, v.StrayBytes, v.VRF, "stray")
+		counter(out, continuingBytes, v.ReturnedBytes, v.VRF, "returned")
 	}
 }

@@ -86,7 +86,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	__u32 l2_before = frame_l2_length(f);
 
 	w.chain = chain_find(service, w.hash, settings.buckets);
-	if (!admitted && !may_begin(p, service))
+	if (!admitted && !is_admitted(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
 		return drop(REASON_NO_BACKEND);
@@ -163,7 +163,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	service = service_by_port(&key);
 	if (!service || service->quic)
 		return NOT_PLAIN;
-	if (!may_begin(&p, service))
+	if (!is_admitted(&p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	*admitted = true;
 	w.service = service;

@@ -8,73 +8,18 @@
 
 #include "include/accept.h"
 #include "include/backlog.h"
+#include "include/cond.h"
 #include "include/guard.h"
 #include "include/hmac.h"
+#include "include/host.h"
 #include "include/inner.h"
 #include "include/learn.h"
-#include "include/nexthop.h"
 #include "include/quicflow.h"
 #include "include/refusal.h"
 #include "include/signals.h"
 #include "include/socket.h"
 #include "include/sockops.h"
 #include "include/take.h"
-
-/* ===== Configuration ===== */
-
-enum behavior {
-	BEHAVIOR_NONE = 0,
-	BEHAVIOR_END_OFFER,
-	BEHAVIOR_END_DT4,
-	BEHAVIOR_END_DT6,
-	BEHAVIOR_END_DT46,
-	BEHAVIOR_END_DT4_COND,
-	BEHAVIOR_END_DT6_COND,
-	BEHAVIOR_END_DT46_COND,
-};
-
-struct local_sid {
-	struct prefix prefix; /* the bits behind it are the argument */
-	enum behavior behavior; /* none: not a SID, and no more follow */
-	__u32 reserved;
-	struct address backup; /* of the conditional ends: where strays are sent */
-};
-
-#define SIDS_MAX 16
-
-struct host_settings {
-	struct secret secret;
-	struct prefix block; /* SIDs of the domain */
-	struct locators locators;
-	struct infrastructure infrastructure;
-	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
-	struct address source; /* of the outer header of strays */
-	__u64 netns_cookie; /* of the sockets that count as busy */
-	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
-	__u16 mss_ipv4;
-	__u16 mss_ipv6;
-};
-
-const volatile struct host_settings settings = {};
-
-/* ===== Tables ===== */
-
-/* Per service; index 0 is for packets without a service of this host. */
-struct host_traffic {
-	__u64 offered; /* first SYNs that arrived with candidates left */
-	__u64 accepted; /* of these, taken by the policy */
-	__u64 refused; /* of these, passed on by the policy or because they were refused before */
-	__u64 forced; /* first SYNs taken as the last candidate */
-	struct traffic taken;
-	struct traffic passed_on;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SERVICES_MAX);
-	__type(key, __u32);
-	__type(value, struct host_traffic);
-} served SEC(".maps");
 
 /* ===== Steps ===== */
 
@@ -109,17 +54,6 @@ static __noinline __u32 service_index(const struct packet *p)
 		return 0;
 	return service->quic ? service->index | SERVICE_QUIC : service->index;
 }
-
-/* What remains of the outer headers once they are read. */
-struct outer {
-	__u32 length; /* of all of them */
-	__u32 srh; /* offset; 0: none */
-	__u32 sid; /* number of the SID */
-	__u32 behavior; /* of the SID */
-	__u8 traffic_class;
-	__u8 next; /* the upper layer */
-	bool argument; /* the SID has one */
-};
 
 /* How many candidates a carrier names after this host: ids in the SID's argument. */
 static __always_inline __u32 argument_ids(const struct outer *outer, const struct ipv6hdr *ip)
@@ -307,10 +241,8 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 		count_in(&drops, REASON_PACKET_TOO_BIG);
 		return XDP_PASS; /* the kernel answers Packet Too Big */
 	}
-	if (hop->how == NEXT_HOP_HAND) {
-		count_in(&outcomes, OUTCOME_HANDED);
-		return XDP_PASS;
-	}
+	if (hop->how == NEXT_HOP_HAND)
+		return next_hop_leave(ctx, hop);
 	ip->hop_limit--;
 	next_hop_apply(ctx, hop, f);
 	shrink -= frame_l2_length(f);
@@ -329,52 +261,6 @@ static __always_inline bool decapsulates(const struct outer *outer)
 	if (outer->next == IPPROTO_IPV6)
 		return outer->behavior != BEHAVIOR_END_DT4 && outer->behavior != BEHAVIOR_END_DT4_COND;
 	return false;
-}
-
-/* VRF-shadowing, Algorithm 1: a packet of a connection that is not here. */
-static __always_inline bool is_stray(struct xdp_md *ctx, const struct packet *p)
-{
-	return p->flow.protocol == IPPROTO_TCP && !(p->tcp_flags & TCP_FLAG_SYN) && !connection_is_here(ctx, p);
-}
-
-/* Replaces all outer headers by one to the SID's backup, and sends it there. Not inlined, for the verifier's sake. */
-static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struct outer *outer, __u32 length)
-{
-	struct address source = address_read(&settings.source);
-	struct address backup = address_read(&settings.sids[outer->sid % SIDS_MAX].backup);
-	__u32 l2 = frame_l2_length(f), before = l2 + outer->length;
-	struct ipv6hdr *ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);
-	struct next_hop *hop;
-	__be32 first; /* version, traffic class, flow label */
-	__u8 hop_limit;
-
-	if ((void *)(ip + 1) > (void *)(long)ctx->data_end)
-		return drop(REASON_TRUNCATED);
-	hop_limit = ip->hop_limit;
-	first = *(__be32 *)ip;
-	if (hop_limit <= 1)
-		return drop(REASON_HOP_LIMIT);
-	hop = next_hop_uncached(ctx, &source, &backup, bpf_ntohl(first));
-	if (!hop || hop->how == NEXT_HOP_NONE)
-		return drop(REASON_NO_ROUTE);
-	if (hop->how == NEXT_HOP_SEND) {
-		if (sizeof(*ip) + length > hop->mtu)
-			return drop(REASON_PACKET_TOO_BIG);
-		next_hop_apply(ctx, hop, f);
-	}
-	ip = outer_room(ctx, f, before, sizeof(*ip));
-	if (!ip)
-		return drop(REASON_TRUNCATED);
-	*(__be32 *)ip = first;
-	ip->payload_len = bpf_htons(length);
-	ip->nexthdr = outer->next;
-	ip->hop_limit = hop_limit - 1;
-	address_store(&ip->saddr, &source);
-	address_store(&ip->daddr, &backup);
-	if (hop->how == NEXT_HOP_SEND)
-		return next_hop_send(ctx, hop);
-	count_in(&outcomes, OUTCOME_HANDED);
-	return XDP_PASS;
 }
 
 /*
@@ -405,7 +291,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	if (offer ? !takes(ctx, f, outer, inner, left, service, quic) : is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
-		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner->length);
+		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner);
 	}
 	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)

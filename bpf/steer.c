@@ -251,10 +251,7 @@ static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut, 
 	reason = headers_write(ctx, f, cut, list, load);
 	if (reason)
 		return drop(reason);
-	if (hop->how == NEXT_HOP_SEND)
-		return next_hop_send(ctx, hop);
-	count_in(&outcomes, OUTCOME_HANDED);
-	return XDP_PASS;
+	return next_hop_leave(ctx, hop);
 }
 
 /* What of an outer packet fits the way to a list's first segment, without the list's headers; 0: not known. */

@@ -116,8 +116,10 @@ static __always_inline int lead(struct xdp_md *ctx, struct frame *f, const struc
 		bpf_xdp_adjust_meta(ctx, sizeof(*note));
 		return pass();
 	}
-	if (stray)
-		stray_count(outer->vrf, false, 1, inner->length);
+	if (stray) {
+		hops_write(ctx, inner, STRAY_HOPS - 1);
+		stray_count(outer->vrf, STRAY_AWAY, 1, inner->length);
+	}
 	f->tags_length = 0; /* a VRF has no VLANs */
 	return decapsulate(ctx, f, inner, outer->length + tags);
 }
@@ -130,6 +132,7 @@ int stray(struct xdp_md *ctx)
 	struct cursor c = cursor_at_start(ctx);
 	struct outer outer = {};
 	struct packet p = {}; /* the outer one, then the inner one: the stack is small */
+	enum stray_verdict verdict = STRAY_HERE;
 	struct stray_vrf *vrf;
 	struct frame f;
 
@@ -143,10 +146,13 @@ int stray(struct xdp_md *ctx)
 		return pass();
 	if (vrf->interface) /* whose sockets can be asked for only there */
 		return lead(ctx, &f, &outer, &p, false);
-	if (!connection_is_in(ctx, &p, vrf->netns))
-		return lead(ctx, &f, &outer, &p, true);
-	stray_count(outer.vrf, true, 1, p.length);
-	if (unlikely(p.fragment == FRAGMENT_FIRST))
+	if (!connection_is_in(ctx, &p, vrf->netns)) {
+		if (hops_read(ctx, &p) >= STRAY_HOPS)
+			return lead(ctx, &f, &outer, &p, true);
+		verdict = STRAY_RETURNED;
+	}
+	stray_count(outer.vrf, verdict, 1, p.length);
+	if (verdict == STRAY_HERE && unlikely(p.fragment == FRAGMENT_FIRST))
 		fragment_remember(&p);
 	return pass();
 }

@@ -42,8 +42,8 @@ int vrf_ask(struct __sk_buff *skb)
 {
 	__u32 number = skb->tc_index - 1, packets = skb->gso_segs;
 	struct packet p = {};
+	enum stray_verdict verdict;
 	struct stray_vrf *vrf;
-	bool here;
 
 	if (!skb->tc_index)
 		return TC_ACT_UNSPEC; /* not from stray_lead */
@@ -55,13 +55,16 @@ int vrf_ask(struct __sk_buff *skb)
 		bpf_skb_pull_data(skb, skb->len < HEADERS_MAX ? skb->len : HEADERS_MAX);
 	if (!skb_parse(skb, &p))
 		return TC_ACT_UNSPEC;
-	here = connection_is_here(skb, &p);
-	stray_count(number, here, packets ? packets : 1, p.length);
-	if (here) {
-		if (unlikely(p.fragment == FRAGMENT_FIRST))
-			fragment_remember(&p);
+	if (connection_is_here(skb, &p))
+		verdict = STRAY_HERE;
+	else
+		verdict = hops_read(skb, &p) < STRAY_HOPS ? STRAY_RETURNED : STRAY_AWAY;
+	stray_count(number, verdict, packets ? packets : 1, p.length);
+	if (verdict == STRAY_HERE && unlikely(p.fragment == FRAGMENT_FIRST))
+		fragment_remember(&p);
+	if (verdict != STRAY_AWAY)
 		return TC_ACT_UNSPEC;
-	}
+	hops_write(skb, &p, STRAY_HOPS - 1);
 	if (bpf_skb_store_bytes(skb, 0, vrf->backup_address, ETH_ALEN, 0))
 		return TC_ACT_SHOT;
 	return bpf_redirect(vrf->backup, BPF_F_INGRESS);

@@ -38,7 +38,7 @@ func TestDump(t *testing.T) {
 	for name, want := range map[string]string{
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
-		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"index":3,"quic":0},"cpu":-1}`,
+		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"index":3,"limited":0,"quic":0},"cpu":-1}`,
 	} {
 		entries, err := edge.Dump(name, 10)
 		if got := words(t, entries, err); !strings.Contains(got, want) {

@@ -100,6 +100,7 @@ type Edge struct {
 	chains   map[uint32]*tablePair // by the service's index
 	sids     map[uint16]netip.Addr // as the program knows them
 	quic     map[uint32]quicTables // by the service's index
+	limited  map[uint32]bool       // likewise: new connections
 }
 
 // edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow cache if it is as large.
@@ -114,7 +115,7 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 	}
 	e := &Edge{
 		collection: c, config: config, programs: map[Side]*ebpf.Program{}, chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
-		quic: map[uint32]quicTables{},
+		quic: map[uint32]quicTables{}, limited: map[uint32]bool{},
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -182,9 +183,11 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 	}
 }
 
-// SetService points a service's packets at the chains and counters of index, from 0 to MaxServices-1.
+// SetService points a service's packets at the chains and counters of index, from 0 to MaxServices-1, and brings into force what
+// [Edge.SetQUIC] and [Edge.LimitNewConnections] say about that index.
 func (e *Edge) SetService(key ServiceKey, index uint32) error {
-	if err := e.maps["services"].Put(key.key(), service{Index: index, QUIC: truth(len(e.quic[index].configs) > 0)}); err != nil {
+	s := service{Index: index, QUIC: truth(len(e.quic[index].configs) > 0), Limited: truth(e.limited[index])}
+	if err := e.maps["services"].Put(key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
 	vip := ServiceKey{VIP: key.VIP}
@@ -194,14 +197,14 @@ func (e *Edge) SetService(key ServiceKey, index uint32) error {
 	return nil
 }
 
-// LimitNewConnections lets at most rate new TCP connections per second to the service of index, and burst at once. A rate of 0 lets
-// as many as come.
+// LimitNewConnections lets at most rate new TCP connections per second to the service of index, and burst at once, from the next
+// [Edge.SetService] on. A rate of 0 lets as many as come.
 func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
-	var n newConnections
-	if rate > 0 {
-		n.Limit = limitOf(rate, burst)
+	e.limited[index] = rate > 0
+	if rate <= 0 {
+		return nil
 	}
-	if err := e.maps["new_connections"].Put(index, n); err != nil {
+	if err := e.maps["new_connections"].Put(index, newConnections{Limit: limitOf(rate, burst)}); err != nil {
 		return fmt.Errorf("limit new connections of service %d: %w", index, err)
 	}
 	return nil

@@ -187,6 +187,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		}
 	}
 	for i, key := range edgeServices {
+		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
 		model.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)

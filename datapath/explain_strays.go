@@ -23,6 +23,7 @@ type StrayExplained struct {
 	Explained      // Taken: it was taken out of its outer headers
 	Here      bool // its connection is in the VRF
 	Stray     bool // its connection is not
+	Returned  bool // its connection is not, and it has been a stray before
 }
 
 // Explainer opens one for the programs that run. Close it.
@@ -84,7 +85,9 @@ func (x *StrayExplainer) Run(ingress int, frame []byte) (StrayExplained, error) 
 		return StrayExplained{}, err
 	}
 	after, err := x.continued()
-	return StrayExplained{Explained: got, Here: after.Here > before.Here, Stray: after.Strays > before.Strays}, err
+	return StrayExplained{
+		Explained: got, Here: after.Here > before.Here, Stray: after.Strays > before.Strays, Returned: after.Returned > before.Returned,
+	}, err
 }
 
 // continued is what has been counted for all VRFs.
@@ -96,6 +99,7 @@ func (x *StrayExplainer) continued() (total StrayTraffic, err error) {
 	for _, v := range values {
 		total.Here += v.Here
 		total.Strays += v.Strays
+		total.Returned += v.Returned
 	}
 	return total, nil
 }

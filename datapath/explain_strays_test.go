@@ -28,21 +28,21 @@ func TestExplainEqualsStrays(t *testing.T) {
 		must(t, err)
 		want, offer := w.decides(frame)
 		if got.Verdict != want.Verdict || got.Taken != want.Taken || !bytes.Equal(got.Frame, want.Frame) ||
-			got.Here != (offer == forward.OfferHere) || got.Stray != (offer == forward.OfferStray) {
-			t.Fatalf("frame %d, %x\nexplained %v, here %v, stray %v: %x\nthe model %v, %v: %x", i, frame,
-				got.Verdict, got.Here, got.Stray, got.Frame, want.Verdict, offer, want.Frame)
+			got.Here != (offer == forward.OfferHere) || got.Stray != (offer == forward.OfferStray) || got.Returned != (offer == forward.OfferReturned) {
+			t.Fatalf("frame %d, %x\nexplained %v, here %v, stray %v, returned %v: %x\nthe model %v, %v: %x", i, frame,
+				got.Verdict, got.Here, got.Stray, got.Returned, got.Frame, want.Verdict, offer, want.Frame)
 		}
-		if got.Here || got.Stray {
-			outcomes[fmt.Sprintf("here %v, asked %v", got.Here, w.model.SIDs[w.device].Prefix == want.SID)]++
+		if offer != forward.OfferNone {
+			outcomes[fmt.Sprintf("%v, asked %v", offer, w.model.SIDs[w.device].Prefix == want.SID)]++
 		}
 	}
 	if diff := cmp.Diff(before, contents(t, w.program.collection)); diff != "" {
 		t.Errorf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
 	}
 	t.Log(outcomes)
-	for _, here := range []bool{true, false} {
+	for _, offer := range []forward.Offer{forward.OfferHere, forward.OfferStray, forward.OfferReturned} {
 		for _, asked := range []bool{true, false} {
-			if name := fmt.Sprintf("here %v, asked %v", here, asked); outcomes[name] < count/1000 {
+			if name := fmt.Sprintf("%v, asked %v", offer, asked); outcomes[name] < count/4000 {
 				t.Errorf("only %d of %d frames were %s: the generator misses", outcomes[name], count, name)
 			}
 		}

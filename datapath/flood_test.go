@@ -94,7 +94,11 @@ func TestEdgeNewConnections(t *testing.T) {
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 1)
 	const burst = 5
-	must(t, e.LimitNewConnections(0, 1, burst))
+	limit := func(rate, burst int) {
+		must(t, e.LimitNewConnections(0, rate, burst))
+		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0))
+	}
+	limit(1, burst)
 	edge := w.edgeSubject(e, External)
 	send := func(p packettest.Packet) string {
 		outcome, _ := edge.process(t, packettest.FromClient().Frame(t, p.Bytes(t)))
@@ -121,7 +125,7 @@ func TestEdgeNewConnections(t *testing.T) {
 	if count.Taken < burst || count.Refused == 0 || count.Taken+count.Refused != 3*burst {
 		t.Errorf("of %d SYNs, %+v are counted", 3*burst, count)
 	}
-	must(t, e.LimitNewConnections(0, 0, 0))
+	limit(0, 0)
 	if got := send(packettest.Web4("S")); got != "redirected" {
 		t.Errorf("without a limit: %s", got)
 	}
@@ -137,6 +141,7 @@ func TestEdgeNewConnectionRate(t *testing.T) {
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 1)
 	must(t, e.LimitNewConnections(0, 1, 2))
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0))
 	edge := w.edgeSubject(e, External)
 	passed := 0
 	for range 10 {

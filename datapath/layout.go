@@ -54,8 +54,9 @@ type serviceKey struct {
 }
 
 type service struct {
-	Index uint32
-	QUIC  uint32
+	Index   uint32
+	QUIC    uint16
+	Limited uint16
 }
 
 type chain struct {
@@ -245,7 +246,7 @@ func locatorsOf(prefixes []netip.Prefix) (out [locatorsMax]prefix) {
 }
 
 // truth is a bool as the programs read it.
-func truth(set bool) uint32 {
+func truth(set bool) uint16 {
 	if set {
 		return 1
 	}

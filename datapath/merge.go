@@ -147,7 +147,8 @@ func (m *Merge) SetInstance(index uint32, i Instance) error {
 func (m *Merge) prepare(index uint32, i Instance) error {
 	s := i.Rules
 	settings := recoverySettings{
-		ResetNs: uint64(s.Reset), History: uint32(s.History()), Blocks: uint32(s.Blocks()), Bits: uint32(s.Bits), Ordered: truth(i.Order),
+		ResetNs: uint64(s.Reset), History: uint32(s.History()), Blocks: uint32(s.Blocks()), Bits: uint32(s.Bits),
+		Ordered: uint32(truth(i.Order)),
 	}
 	var before recoverySettings
 	if err := m.maps["instances"].Lookup(index, &before); err != nil {

@@ -206,6 +206,9 @@ type StrayTraffic struct {
 	HereBytes  uint64 // of inner packets
 	Strays     uint64 // packets whose connection is not: they were received on the backup device
 	StrayBytes uint64
+	// Returned counts packets whose connection is not, and that had been strays before: they were left to the kernel.
+	Returned      uint64
+	ReturnedBytes uint64
 }
 
 // Traffic returns what came for the VRF of a place in the configuration.
@@ -215,6 +218,8 @@ func (s *Strays) Traffic(number int) (StrayTraffic, error) {
 		total.HereBytes += v.HereBytes
 		total.Strays += v.Strays
 		total.StrayBytes += v.StrayBytes
+		total.Returned += v.Returned
+		total.ReturnedBytes += v.ReturnedBytes
 	})
 }
 

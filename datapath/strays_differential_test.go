@@ -95,20 +95,22 @@ func TestStraysAgreeWithModel(t *testing.T) {
 			outcomes["asked"]++
 		case want.Offer == forward.OfferHere:
 			outcomes["here"]++
+		case want.Offer == forward.OfferReturned:
+			outcomes["returned"]++
 		}
 		if verdict != xdpPass || !bytes.Equal(after, wanted) {
 			t.Fatalf("frame %d, flow %v: verdict %d\n%x became\n%x, want\n%x", i, want.Flow, verdict, frame, after, wanted)
 		}
 	}
 	t.Log(outcomes)
-	for _, outcome := range []string{"stray", "asked"} {
-		if outcomes[outcome] < *frames/200 {
+	for _, outcome := range []string{"stray", "asked", "returned"} {
+		if outcomes[outcome] < *frames/2000 {
 			t.Errorf("only %d of %d frames were %s: the generator misses", outcomes[outcome], *frames, outcome)
 		}
 	}
 	traffic, err := w.program.Traffic(0)
 	must(t, err)
-	if traffic.Here == 0 || traffic.Strays != uint64(outcomes["stray"]) {
-		t.Errorf("counted %+v, want %d strays and some that are here", traffic, outcomes["stray"])
+	if traffic.Here == 0 || traffic.Strays != uint64(outcomes["stray"]) || traffic.Returned != uint64(outcomes["returned"]) {
+		t.Errorf("counted %+v, want %d strays, %d returned and some that are here", traffic, outcomes["stray"], outcomes["returned"])
 	}
 }

@@ -3,11 +3,9 @@ package datapath
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -18,6 +16,7 @@ import (
 
 	"sextant/forward/packettest"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
 
 // A router beside which strays are taken away: its VRF has a web service that a client reaches by a SID of the kernel, and strays leave by the
@@ -37,35 +36,12 @@ addr add 2001:db8:80::1/128 dev blue nodad
 route add 10.9.9.0/24 dev near table 10
 -6 route add 2001:db8:9::/64 via fd00:5e:1::2 dev near table 10
 -6 route add fcbb:bb00:1:46::/128 encap seg6local action End.DT46 vrftable 10 dev blue
+` + backupCommands
+
+// backupCommands lead strays to the shadow.
+const backupCommands = `
 route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
 -6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
-`
-
-const namespaceCommands = `
-link add toweb type veth peer name eth0 netns WEB
-link set toweb up
-addr add 10.99.0.1/30 dev toweb
-addr add fd99::1/64 dev toweb nodad
-link add back type veth peer name backpeer
-link set back up
-link set backpeer up
--4 rule add iif back lookup 20 priority 100
--6 rule add iif back lookup 20 priority 100
--6 route add fcbb:bb00:1:4::/128 encap seg6local action End.DX4 nh4 10.99.0.2 dev toweb
--6 route add fcbb:bb00:1:6::/128 encap seg6local action End.DX6 nh6 fd99::2 dev toweb
-route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
--6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
-`
-
-const insideCommands = `
-link set lo up
-link set eth0 up
-addr add 10.99.0.2/30 dev eth0
-addr add fd99::2/64 dev eth0 nodad
-addr add 10.80.0.1/32 dev lo
-addr add 2001:db8:80::1/128 dev lo nodad
--4 route add default via 10.99.0.1
--6 route add default via fd99::1
 `
 
 // strayRouter is the machine under test, in the test's namespace, with a client behind the interface near.
@@ -80,31 +56,10 @@ type strayRouter struct {
 // ip runs commands of ip, one a line, in a namespace; "" is the test's.
 func ip(t testing.TB, namespace, commands string) {
 	t.Helper()
-	for line := range strings.Lines(commands) {
-		args := strings.Fields(line)
-		if len(args) == 0 {
-			continue
-		}
-		if namespace != "" {
-			args = append([]string{"-n", namespace}, args...)
-		}
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %s: %v: %s", strings.Join(args, " "), err, out)
-		}
+	if namespace != "" {
+		commands = strings.ReplaceAll("\n"+commands, "\n", "\n-n "+namespace+" ")
 	}
-}
-
-// namespace makes one that goes with the test.
-func namespace(t testing.TB, role string) (*kernel.Netns, string) {
-	t.Helper()
-	name := fmt.Sprintf("sextant-test-%s-%d", role, os.Getpid())
-	ns, err := kernel.CreateNetns(name)
-	must(t, err)
-	t.Cleanup(func() {
-		ns.Close()
-		must(t, kernel.DeleteNetns(name))
-	})
-	return ns, name
+	must(t, kerneltest.IP(commands))
 }
 
 func newStrayRouter(t testing.TB) *strayRouter {
@@ -114,7 +69,7 @@ func newStrayRouter(t testing.TB) *strayRouter {
 		must(t, kernel.WriteSysctl(sysctl, "1"))
 	}
 	var client string
-	r.client, client = namespace(t, "client")
+	r.client, client = kerneltest.Netns(t)
 	ip(t, "", `
 		addr add 10.9.9.254/24 dev near
 		-6 addr add 2001:db8:9::fe/64 dev near nodad
@@ -160,9 +115,9 @@ func ofDevice(t testing.TB, r *strayRouter) StrayVRF {
 func ofNamespace(t testing.TB, r *strayRouter) StrayVRF {
 	t.Helper()
 	var web string
-	r.web, web = namespace(t, "web")
-	ip(t, "", strings.ReplaceAll(namespaceCommands, "WEB", web))
-	ip(t, web, insideCommands)
+	r.web, web = kerneltest.Netns(t)
+	must(t, kerneltest.NamespaceVRF(web))
+	ip(t, "", backupCommands)
 	r.reach(t, strayVIP4, "fcbb:bb00:1:4::")
 	r.reach(t, strayVIP6, "fcbb:bb00:1:6::")
 	return StrayVRF{
@@ -171,13 +126,14 @@ func ofNamespace(t testing.TB, r *strayRouter) StrayVRF {
 	}
 }
 
-// start takes strays away.
-func (r *strayRouter) start(t testing.TB, vrf StrayVRF) {
+// start takes strays away that come by these interfaces.
+func (r *strayRouter) start(t testing.TB, vrf StrayVRF, interfaces ...string) {
 	t.Helper()
-	program, err := OpenStrays(r.dir, StraysConfig{
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
-		Interfaces:     []StrayInterface{{Name: "near"}}, VRFs: []StrayVRF{vrf},
-	})
+	config := StraysConfig{Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}, VRFs: []StrayVRF{vrf}}
+	for _, name := range interfaces {
+		config.Interfaces = append(config.Interfaces, StrayInterface{Name: name})
+	}
+	program, err := OpenStrays(r.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
 	attachments, err := program.Commit()
@@ -229,7 +185,7 @@ func TestStrays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newStrayRouter(t)
 			vrf := of(t, r)
-			r.start(t, vrf)
+			r.start(t, vrf, "near")
 			for _, vip := range []string{strayVIP4, strayVIP6} {
 				r.serve(t, net.JoinHostPort(vip, "80"), vrf.Device)
 				r.checkConnection(t, vip)
@@ -247,17 +203,23 @@ func (r *strayRouter) checkConnection(t *testing.T, vip string) {
 	sent := bytes.Repeat([]byte("stray"), 200_000)
 	got, after := make([]byte, len(sent)), StrayTraffic{}
 	must(t, r.client.Do(func() error {
-		c, err := net.DialTimeout("tcp", net.JoinHostPort(vip, "80"), 5*time.Second)
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(vip, "80"), wirePatience)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(wirePatience))
 		go c.Write(sent)
 		if _, err := io.ReadFull(c, got); err != nil {
 			return err
 		}
-		after, err = r.program.Traffic(0) // as long as the connection is there: what comes after its end is astray
+		if after, err = r.program.Traffic(0); err != nil { // as long as the connection is there: what comes after its end is astray
+			return err
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, c) // until the server has ended it too: nothing of it comes later
 		return err
 	}))
 	if !bytes.Equal(got, sent) {
@@ -307,7 +269,7 @@ func (r *strayRouter) sid(vip netip.Addr) netip.Addr {
 // sees waits for a packet to a SID that ends with the payload.
 func (w wire) sees(sid netip.Addr, payload []byte) bool {
 	buffer := make([]byte, 4096)
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
 		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
 		if err != nil {
 			return false

@@ -8,6 +8,7 @@ import (
 const (
 	ipv4HeaderLength   = 20
 	ipv4MinIHL         = 5
+	ipv4TTLOffset      = 8
 	ipv4ChecksumOffset = 10
 	ipv4MoreAndOffset  = 0x3fff // MF and the offset, in the 16 bits at offset 6
 )

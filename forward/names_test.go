@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 			fragment tiny_fragment overlapping_fragment fragment_without_first bad_transport icmp_quote srv6_from_outside spoofed_source no_service new_connections no_backend no_route packet_too_big
 			outside_domain bad_srh hmac_missing hmac_key hmac_wrong segments_left upper_layer hop_limit ecn no_path unknown_flow duplicate rogue old_epoch`)},
 		{names[forward.Answer](), strings.Fields(`none echoed too_big_answered translated`)},
-		{names[forward.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp stray`)},
+		{names[forward.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp stray returned`)},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)

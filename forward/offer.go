@@ -24,6 +24,7 @@ const (
 	OfferNotHere                    // passed on: the connection is not here
 	OfferNotTCP                     // passed on: nothing to be known about it
 	OfferStray                      // sent back to the edge: the connection is not here
+	OfferReturned                   // left to the kernel: the connection is not here, and the packet was sent back before
 )
 
 var offerNames = [...]string{
@@ -37,6 +38,7 @@ var offerNames = [...]string{
 	OfferNotHere:       "not_here",
 	OfferNotTCP:        "not_tcp",
 	OfferStray:         "stray",
+	OfferReturned:      "returned",
 }
 
 // String returns the outcome in lower snake case.

@@ -118,12 +118,14 @@ func (v *visit) conditional(r Result) Result {
 	return v.take(r, &inner, mssLimit)
 }
 
-// sendBack encapsulates a stray for the backup SID. The outer traffic class and flow label stay; the hop limit goes on falling.
+// sendBack encapsulates a stray for the backup SID. The outer traffic class and flow label stay; the hop limit goes on falling, and that of
+// the packet inside with it: a kernel that decapsulates and encapsulates it counts no hop, and it would go round without end.
 func (v *visit) sendBack(r Result, inner *packet) Result {
 	p := v.outer
-	if p.data[p.start+ipv6HopLimitOffset] <= 1 {
+	if p.data[p.start+ipv6HopLimitOffset] <= 1 || inner.hops() <= 1 {
 		return r.drop(ReasonHopLimit)
 	}
+	inner.setHops(inner.hops() - 1)
 	choice := p.data[p.start+flowLabelEnd] % pathChoices
 	hop := v.host.NextHop(v.sid.Backup, choice)
 	length := inner.end - inner.start

@@ -31,6 +31,8 @@ func TestStrayGoesBack(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("PA"), web4("R"), web6("FA")} {
 		packet.TrafficClass, packet.Payload = 0x2b, []byte("payload")
 		ip := packet.Bytes(t)
+		packet.HopLimit = 56 // one less
+		left := packet.Bytes(t)
 		for name, outers := range packettest.StrayCases(ip) {
 			for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 				t.Run(fmt.Sprintf("%s/%v %s/%d tags", name, packet.Dst, packet.Flags, len(vlans)), func(t *testing.T) {
@@ -46,7 +48,7 @@ func TestStrayGoesBack(t *testing.T) {
 						if got.Offer != forward.OfferStray || got.Taken {
 							t.Fatalf("got %v, %v, %v", got.Verdict, got.Reason, got.Offer)
 						}
-						wantFrame(t, got.Frame, want.Frame(t, outers[1].Around(t, ip)))
+						wantFrame(t, got.Frame, want.Frame(t, outers[1].Around(t, left)))
 					}
 				})
 			}
@@ -98,6 +100,7 @@ func TestConditionalRefuses(t *testing.T) {
 		"not IP":             {to(condSID).With(hop, ext(59, 0)), nil, forward.ReasonUpperLayer},
 		"a fragment of ICMP": {to(condSID), packettest.Patched(packettest.Patched(ip, 6, 0x20), 9, 1), forward.ReasonFragment},
 		"last hop":           {dying, ip, forward.ReasonHopLimit},
+		"last hop inside":    {to(condSID), packettest.WithHopLimit(ip, 1), forward.ReasonHopLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.ip == nil {

@@ -29,9 +29,13 @@ type StraySID struct {
 	Device bool
 }
 
+// strayHops tells strays apart: one leaves with one hop less, so what comes with less has been a stray before, and goes round no more.
+const strayHops = 16
+
 // Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd in any way, passes as it is; the result
-// then says how far it got: the SID, the reason why it is left alone, the flow, and OfferHere if the connection is in the VRF. Else the
-// packet is taken out of its outer headers and received on the VRF's device (Taken), or on the backup device (Taken, OfferStray).
+// then says how far it got: the SID, the reason why it is left alone, the flow, and OfferHere if the connection is in the VRF, or
+// OfferReturned if it is not and the packet was a stray before. Else the packet is taken out of its outer headers and received on the VRF's
+// device (Taken), or on the backup device (Taken, OfferStray).
 func (s *Strays) Process(ingress uint32, data []byte) Result {
 	untouched := Result{}.pass(data)
 	_, p, r, ok := outerIPv6(s.Interfaces, ingress, data)
@@ -61,11 +65,18 @@ func (s *Strays) Process(ingress uint32, data []byte) Result {
 			untouched.Offer = OfferHere
 			return untouched
 		}
+		if inner.hops() < strayHops {
+			untouched.Offer = OfferReturned
+			return untouched
+		}
 		r.Offer = OfferStray
 	}
 	if reason := inner.combineECN(p.trafficClass); reason != ReasonNone {
 		untouched.Reason = reason
 		return untouched
+	}
+	if r.Offer == OfferStray {
+		inner.setHops(strayHops - 1)
 	}
 	const addresses = 12 // bytes in front of the EtherType; VLAN tags do not belong to the packet any more
 	b := binary.BigEndian.AppendUint16(slices.Clone(data[:addresses]), inner.etherType())
@@ -106,4 +117,25 @@ func (s *Strays) sid(addr netip.Addr) (best StraySID, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// hops is the packet's hop limit, or time to live.
+func (p *packet) hops() uint8 {
+	if p.ipv6 {
+		return p.data[p.start+ipv6HopLimitOffset]
+	}
+	return p.data[p.start+ipv4TTLOffset]
+}
+
+// setHops changes it in a copy of the packet.
+func (p *packet) setHops(hops uint8) {
+	p.data = slices.Clone(p.data)
+	header := p.data[p.start:]
+	if p.ipv6 {
+		header[ipv6HopLimitOffset] = hops
+		return
+	}
+	before := binary.BigEndian.Uint16(header[ipv4TTLOffset:])
+	header[ipv4TTLOffset] = hops
+	updateChecksum(header[ipv4ChecksumOffset:], before, binary.BigEndian.Uint16(header[ipv4TTLOffset:]))
 }

@@ -2,9 +2,8 @@ package kernel_test
 
 import (
 	"errors"
-	"fmt"
+	"maps"
 	"net/netip"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"sextant/config"
 	"sextant/doctor"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 )
 
 // straysText is a node beside whose router strays are taken away; VRFS stands for the VRFs.
@@ -37,25 +37,6 @@ route add default encap seg6 mode encap segs fcbb:bb00:d0:: dev near table 20
 -6 route add default encap seg6 mode encap segs fcbb:bb00:d0:: dev near table 20
 `
 
-const besideNamespace = `
-link add toweb type veth peer name eth0 netns WEB
-link set toweb up
-addr add 10.99.0.1/30 dev toweb
-addr add fd99::1/64 dev toweb nodad
-link add back type veth peer name backpeer
-link set back up
-link set backpeer up
-rule add iif back lookup 20 priority 100
--6 rule add iif back lookup 20 priority 100
--6 route add fcbb:bb00:1:4::/128 encap seg6local action End.DX4 nh4 10.99.0.2 dev toweb
--6 route add fcbb:bb00:1:6::/128 encap seg6local action End.DX6 nh6 fd99::2 dev toweb
--n WEB link set lo up
--n WEB link set eth0 up
--n WEB addr add 10.99.0.2/30 dev eth0
--n WEB addr add 10.80.0.1/32 dev lo
--n WEB addr add 2001:db8:80::1/128 dev lo nodad
-`
-
 const besideDevice = `
 link add green type vrf table 20
 link set blue up
@@ -68,49 +49,11 @@ route add 203.0.113.0/24 via 10.1.0.2 dev near onlink table 10
 -6 route add fcbb:bb00:1:e046::/128 encap seg6local action End.DT46 vrftable 10 dev blue
 `
 
-// ip runs commands of ip, one a line, in the machine's namespace. Those with the same options that follow each other are one process.
-func (p *patient) ip(commands string) error {
-	var options []string
-	var batch strings.Builder
-	run := func() error {
-		if batch.Len() == 0 {
-			return nil
-		}
-		cmd := exec.Command("ip", append(options, "-batch", "-")...)
-		cmd.Stdin = strings.NewReader(batch.String())
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("ip %s: %w: %s\n%s", options, err, out, &batch)
-		}
-		batch.Reset()
-		return nil
-	}
-	for line := range strings.Lines(commands) {
-		words := strings.Fields(line)
-		count := 0
-		for count < len(words) && words[count][0] == '-' {
-			count++
-			if words[count-1] == "-n" {
-				count++
-			}
-		}
-		if len(words) > 0 && !slices.Equal(words[:count], options) {
-			if err := run(); err != nil {
-				return err
-			}
-			options = slices.Clone(words[:count])
-		}
-		if len(words) > 0 {
-			fmt.Fprintln(&batch, strings.Join(words[count:], " "))
-		}
-	}
-	return run()
-}
-
 func newBeside(t *testing.T, vrfs string) *patient {
 	t.Helper()
 	p := newMachine(t, strings.Replace(straysText, "VRFS", vrfs, 1))
 	must(t, kernel.WriteSysctl("net.ipv4.ip_forward", "1"))
-	must(t, p.ip(beside))
+	must(t, kerneltest.IP(beside))
 	p.neighbour("fd00:5e::1", netlink.NUD_PERMANENT)
 	return p
 }
@@ -120,7 +63,7 @@ func newBesideNamespace(t *testing.T) *patient {
 	t.Helper()
 	web := newNetns(t).Name() // before the test leaves for a mount namespace of its own, in which it stays
 	p := newBeside(t, `{namespace: `+kernel.NetnsPath(web)+`, sids: ["fcbb:bb00:1:4::/64", "fcbb:bb00:1:6::/64"], backup: back}`)
-	must(t, p.ip(strings.ReplaceAll(besideNamespace, "WEB", web)))
+	must(t, kerneltest.NamespaceVRF(web))
 	p.settled()
 	return p
 }
@@ -129,56 +72,29 @@ func newBesideNamespace(t *testing.T) *patient {
 func newBesideDevice(t *testing.T) *patient {
 	t.Helper()
 	p := newBeside(t, `{vrf: blue, backup: green, except: ["fcbb:bb00:1:e046::/128"]}`)
-	if err := p.ip("link add blue type vrf table 10"); err != nil {
+	if err := kerneltest.IP("link add blue type vrf table 10"); err != nil {
 		t.Skipf("missing kernel feature: VRF devices: %v", err)
 	}
 	must(t, kernel.WriteSysctl("net.vrf.strict_mode", "1"))
-	must(t, p.ip(besideDevice))
+	must(t, kerneltest.IP(besideDevice))
 	p.settled()
 	return p
 }
 
-// settled waits until the kernel has made the routes of the IPv6 addresses, a moment after these.
+// settled waits for the routes of the VRF's IPv6 addresses.
 func (p *patient) settled() {
 	p.t.Helper()
-	for {
-		for _, v := range kernel.Facts(p.query()).VRFs {
-			if slices.Contains(v.Addresses, netip.MustParseAddr("2001:db8:80::1")) {
-				return
-			}
-		}
-	}
+	p.await("the VRF has no IPv6 address", func(f doctor.Facts) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(f.VRFs)), func(v doctor.VRF) bool {
+			return slices.Contains(v.Addresses, netip.MustParseAddr("2001:db8:80::1"))
+		})
+	})
 }
 
 // inside runs commands of ip in the namespace that is the VRF.
 func (p *patient) inside(command string) error {
 	name := strings.TrimPrefix(p.node.Strays.VRFs[0].Namespace, kernel.NetnsDir+"/")
-	return p.ip("-n " + name + " " + command)
-}
-
-// A fault is caused on a machine where nothing is wrong.
-type fault struct {
-	name  string
-	cause func(p *patient) error
-	want  []string
-}
-
-func (f fault) isNamed(t *testing.T, machine func(*testing.T) *patient) {
-	t.Run(f.name, func(t *testing.T) {
-		p := machine(t)
-		must(t, f.cause(p))
-		if got := p.codes(); !slices.Equal(got, f.want) && len(got)+len(f.want) > 0 {
-			t.Errorf("diagnosed %v (-want +got):\n%s\n%+v", got, cmp.Diff(f.want, got), kernel.Facts(p.query()).VRFs)
-		}
-	})
-}
-
-func does(commands string) func(*patient) error {
-	return func(p *patient) error { return p.ip(commands) }
-}
-
-func sets(name, value string) func(*patient) error {
-	return func(*patient) error { return kernel.WriteSysctl(name, value) }
+	return kerneltest.IP("-n " + name + " " + command)
 }
 
 // Faults of a machine whose VRF is a namespace.
@@ -194,7 +110,7 @@ func TestFaultsBesideRouterAreNamed(t *testing.T) {
 		}, []string{"interface_missing"}},
 		{"no VRF but a bridge", func(p *patient) error {
 			p.node.Strays.VRFs[0] = config.StrayVRF{VRF: "blue", Backup: "back"}
-			return p.ip("link add blue type bridge\nlink set blue up")
+			return kerneltest.IP("link add blue type bridge\nlink set blue up")
 		}, []string{"vrf_kind"}},
 		{"backup device missing", does("link del back"), []string{"interface_missing"}},
 		{"backup device down", does("link set back down"), []string{"interface_down"}},
@@ -204,17 +120,17 @@ func TestFaultsBesideRouterAreNamed(t *testing.T) {
 		{"an unreachable route for strays", does("-6 route del default table 20\n-6 route add unreachable default table 20"), []string{"backup_route"}},
 		{"strays are delivered", does("addr add 10.80.0.1/32 dev lo"), []string{"backup_route"}},
 		{"one address that is not shadowed", func(p *patient) error {
-			return errors.Join(p.inside("addr add 10.80.0.2/32 dev lo"), p.ip("route add blackhole 10.80.0.2/32 table 20"))
+			return errors.Join(p.inside("addr add 10.80.0.2/32 dev lo"), kerneltest.IP("route add blackhole 10.80.0.2/32 table 20"))
 		}, nil},
 		{"IPv4 is not forwarded", sets("net.ipv4.ip_forward", "0"), []string{"sysctl_forwarding"}},
 		{"IPv6 is not forwarded", sets("net.ipv6.conf.all.forwarding", "0"), []string{"sysctl_forwarding"}},
 		{"strict reverse path filter", sets("net.ipv4.conf.back.rp_filter", "1"), []string{"rp_filter"}},
 		{"loose reverse path filter, without a route back", sets("net.ipv4.conf.all.rp_filter", "2"), []string{"rp_filter"}},
 		{"loose reverse path filter, with one, but no address of the backup device", func(p *patient) error {
-			return errors.Join(sets("net.ipv4.conf.all.rp_filter", "2")(p), p.ip("route add default via 10.99.0.2"))
+			return errors.Join(sets("net.ipv4.conf.all.rp_filter", "2")(p), kerneltest.IP("route add default via 10.99.0.2"))
 		}, []string{"rp_filter"}},
 		{"loose reverse path filter, with both", func(p *patient) error {
-			return errors.Join(sets("net.ipv4.conf.all.rp_filter", "2")(p), p.ip("route add default via 10.99.0.2\naddr add 10.99.9.1/32 dev back"))
+			return errors.Join(sets("net.ipv4.conf.all.rp_filter", "2")(p), kerneltest.IP("route add default via 10.99.0.2\naddr add 10.99.9.1/32 dev back"))
 		}, nil},
 		{"SID missing", does("-6 route del fcbb:bb00:1:4::/128"), []string{"vrf_sid"}},
 		{"SID missing, behind the router's blackhole", does("-6 route add blackhole fcbb:bb00:1::/48\n-6 route del fcbb:bb00:1:6::/128"), []string{"vrf_sid"}},
@@ -263,7 +179,7 @@ func TestFaultsOfFlowCacheAreNamed(t *testing.T) {
 		e.Services[1].VIP = netip.MustParseAddr("192.0.2.80")
 		p.node.Host.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e:0:1ea::/64")}
 		must(t, kernel.WriteSysctl("net.ipv4.ip_forward", "1"))
-		must(t, p.ip("-6 route add default via fd00:5e::1"))
+		must(t, kerneltest.IP("-6 route add default via fd00:5e::1"))
 		return p
 	}
 	for _, f := range []fault{
@@ -272,7 +188,7 @@ func TestFaultsOfFlowCacheAreNamed(t *testing.T) {
 		{"IPv6 is not forwarded", sets("net.ipv6.conf.all.forwarding", "0"), []string{"sysctl_forwarding", "sysctl_forwarding", "sysctl_forwarding"}},
 		{"strict reverse path filter", sets("net.ipv4.conf.near.rp_filter", "1"), []string{"rp_filter"}},
 		{"loose reverse path filter, where VIPs end in a black hole", func(p *patient) error {
-			return errors.Join(sets("net.ipv4.conf.near.rp_filter", "2")(p), p.ip("route add blackhole 192.0.2.80/32"))
+			return errors.Join(sets("net.ipv4.conf.near.rp_filter", "2")(p), kerneltest.IP("route add blackhole 192.0.2.80/32"))
 		}, []string{"rp_filter"}},
 		{"no route to IPv4 clients", does("route del default"), []string{"client_route"}},
 		{"no route to IPv6 clients", does("-6 route del default"), []string{"client_route"}},
@@ -285,7 +201,7 @@ func TestFaultsOfFlowCacheAreNamed(t *testing.T) {
 
 // What the kernel does with a stray is what it says that it would do.
 func TestPassage(t *testing.T) {
-	p := newBesideNamespace(t)
+	newBesideNamespace(t)
 	client, vip := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("10.80.0.1")
 	want := doctor.Passage{
 		Fate: doctor.Forwarded, Interface: "near", Segments: []netip.Addr{netip.MustParseAddr("fcbb:bb00:d0::")}, Source: netip.MustParseAddr("fd00:5e::51"),
@@ -293,7 +209,7 @@ func TestPassage(t *testing.T) {
 	if got := kernel.Passage("back", client, vip); !cmp.Equal(got, want, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })) {
 		t.Errorf("a stray: %+v, want %+v", got, want)
 	}
-	must(t, p.ip("route replace default encap seg6 mode encap segs fcbb:bb00:d1::,fcbb:bb00:d0:: dev near table 20"))
+	must(t, kerneltest.IP("route replace default encap seg6 mode encap segs fcbb:bb00:d1::,fcbb:bb00:d0:: dev near table 20"))
 	if got := kernel.Passage("back", client, vip); len(got.Segments) != 2 || got.Segments[0] != netip.MustParseAddr("fcbb:bb00:d1::") {
 		t.Errorf("a stray by two segments: %+v", got)
 	}

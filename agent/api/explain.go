@@ -30,7 +30,7 @@ type Frame []byte
 // Explanation says what the data plane does with one packet, and why.
 type Explanation struct {
 	Number    int    `json:"number"` // of the packet in the question, from 1
-	Packet    string `json:"packet"` // of a flow: opening or following; else frame
+	Packet    string `json:"packet"` // of a flow: opening or following, at an egress by flow N; else frame
 	Role      Role   `json:"role"`
 	Interface string `json:"interface"` // where it arrives
 	Program   string `json:"program"`   // tag of the program that was run
@@ -47,7 +47,7 @@ type Explanation struct {
 	OfferedTo []string `json:"offeredTo,omitempty"` // edge: the backends that this packet visits, in order
 	FlowCache string   `json:"flowCache,omitempty"` // edge: what the flow cache did: hit, miss, stale, stored or why it refused
 	SID       *SID     `json:"sid,omitempty"`       // host, strays: the local SID that it comes to
-	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer; strays: here or stray
+	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer; strays: here, stray or returned
 
 	VRF *ExplainedVRF `json:"vrf,omitempty"` // strays: that the SID leads into
 
@@ -81,11 +81,12 @@ type ExplainedList struct {
 
 // ExplainedCopy is what an egress reads in a numbered packet.
 type ExplainedCopy struct {
-	Flow   uint32 `json:"flow"`
-	Number uint32 `json:"number"`
-	Epoch  uint8  `json:"epoch"`
-	First  bool   `json:"first"`           // it goes on; else the reason says why not
-	Waits  bool   `json:"waits,omitempty"` // for its turn
+	Flow   uint32   `json:"flow"`            // id of the path by which it came
+	Flows  []uint32 `json:"flows,omitempty"` // of all paths of the protected flow; none: no protected flow of the SID has this path
+	Number uint32   `json:"number"`
+	Epoch  uint8    `json:"epoch"`
+	First  bool     `json:"first"`           // it goes on; else the reason says why not
+	Waits  bool     `json:"waits,omitempty"` // for its turn
 }
 
 // ExplainedVRF is a VRF to which a packet came.

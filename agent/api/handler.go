@@ -207,7 +207,12 @@ func (h handler) config(w http.ResponseWriter, r *http.Request) {
 		node = config.Redact(node)
 	}
 	if r.Header.Get("Accept") == "application/json" {
-		writeJSON(w, http.StatusOK, node)
+		text, err := config.MarshalAsJSON(node)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, json.RawMessage(text))
 		return
 	}
 	text, err := config.Marshal(node)

@@ -199,6 +199,9 @@ type VRFTraffic struct {
 	HereBytes    uint64 `json:"hereBytes"`
 	StrayPackets uint64 `json:"strayPackets"` // whose connection is not
 	StrayBytes   uint64 `json:"strayBytes"`
+	// ReturnedPackets are those whose connection is not in the VRF either, and that have been strays before: left to the kernel.
+	ReturnedPackets uint64 `json:"returnedPackets"`
+	ReturnedBytes   uint64 `json:"returnedBytes"`
 }
 
 // ForwardedPackets are those that the role rewrote and sent on, by itself or through the kernel.

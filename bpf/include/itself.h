@@ -66,10 +66,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 	outer_write(ip, p, &source, &destination, flow_label(hash), p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,
 		    hop_limit, p->length);
 	traffic_count(service->index, id, p->length);
-	if (hop->how == NEXT_HOP_SEND)
-		return next_hop_send(ctx, hop);
-	count_in(&outcomes, OUTCOME_HANDED);
-	return XDP_PASS;
+	return next_hop_leave(ctx, hop);
 }
 
 /* The outer headers of a packet that ends at a SID of the edge's, before length bytes of which the inner one is: p from then on. */

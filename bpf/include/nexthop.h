@@ -190,3 +190,12 @@ static __always_inline int next_hop_send(struct xdp_md *ctx, const struct next_h
 	count_in(&outcomes, OUTCOME_REDIRECTED);
 	return bpf_redirect_map(&ports, hop->interface, 0);
 }
+
+/* The end of a frame that was rewritten for the next hop: it is sent, or the kernel sends it. */
+static __always_inline int next_hop_leave(struct xdp_md *ctx, const struct next_hop *hop)
+{
+	if (hop->how == NEXT_HOP_SEND)
+		return next_hop_send(ctx, hop);
+	count_in(&outcomes, OUTCOME_HANDED);
+	return XDP_PASS;
+}

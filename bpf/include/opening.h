@@ -5,7 +5,7 @@
 #include "limit.h"
 #include "service.h"
 
-/* Of one service, and when the next one is due. Without an interval: as many as come. */
+/* Of one service that is limited, and when the next one is due. */
 struct new_connections {
 	struct limit limit;
 	__u64 due;
@@ -18,7 +18,7 @@ struct {
 	__type(value, struct new_connections);
 } new_connections SEC(".maps");
 
-/* SYNs to a service that has a limit. */
+/* SYNs to a service that is limited. */
 struct openings {
 	__u64 taken;
 	__u64 refused;
@@ -37,7 +37,7 @@ static __always_inline bool may_open(__u32 service)
 	struct openings *o;
 	bool may;
 
-	if (!n || !n->limit.interval_ns)
+	if (!n)
 		return true;
 	may = limit_allows_shared(&n->limit, &n->due, bpf_ktime_get_ns());
 	o = bpf_map_lookup_elem(&openings, &service);

@@ -17,7 +17,8 @@ struct service_key {
 
 struct service {
 	__u32 index; /* of its tables, policy and counters */
-	__u32 quic; /* UDP that is QUIC */
+	__u16 quic; /* UDP that is QUIC */
+	__u16 limited; /* edge: how many new connections it may get */
 };
 
 struct {

@@ -5,9 +5,16 @@
  */
 #pragma once
 
+#include "hops.h"
 #include "socket.h"
 
 #define STRAY_VRFS_MAX 16
+
+/*
+ * A stray leaves with one hop less than this. What comes with less has been astray before, and does not leave again.
+ * No hop limit would end that otherwise: kernels that encapsulate do not count down that of the packet inside.
+ */
+#define STRAY_HOPS 16
 
 /* Where the sockets of a VRF are, and where its strays go. Written by the agent, which follows changes. */
 struct stray_vrf {
@@ -32,6 +39,8 @@ struct stray_traffic {
 	__u64 here_bytes; /* of inner packets */
 	__u64 strays; /* packets whose connection is not */
 	__u64 stray_bytes;
+	__u64 returned; /* strays that have been strays before: left to the kernel */
+	__u64 returned_bytes;
 };
 
 struct {
@@ -41,16 +50,25 @@ struct {
 	__type(value, struct stray_traffic);
 } stray_traffic SEC(".maps");
 
+enum stray_verdict {
+	STRAY_HERE,
+	STRAY_AWAY,
+	STRAY_RETURNED,
+};
+
 /* Counts packets that are one after GRO. */
-static __always_inline void stray_count(__u32 vrf, bool here, __u32 packets, __u32 bytes)
+static __always_inline void stray_count(__u32 vrf, enum stray_verdict verdict, __u32 packets, __u32 bytes)
 {
 	struct stray_traffic *t = bpf_map_lookup_elem(&stray_traffic, &vrf);
 
 	if (!t)
 		return;
-	if (here) {
+	if (verdict == STRAY_HERE) {
 		t->here += packets;
 		t->here_bytes += bytes;
+	} else if (verdict == STRAY_RETURNED) {
+		t->returned += packets;
+		t->returned_bytes += bytes;
 	} else {
 		t->strays += packets;
 		t->stray_bytes += bytes;

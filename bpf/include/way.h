@@ -121,9 +121,10 @@ struct way {
 	struct next_hop *hop;
 };
 
-static __always_inline bool may_begin(const struct packet *p, const struct service *service)
+/* Whether the limit of new connections lets the packet through. */
+static __always_inline bool is_admitted(const struct packet *p, const struct service *service)
 {
-	return p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) || may_open(service->index);
+	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) || may_open(service->index);
 }
 
 /* Finds the first destination of the way. Returns whether the chain has one. */
@@ -133,11 +134,13 @@ static __always_inline bool way_begins(struct way *w)
 	       first_segment(w->chain, w->visits, &w->destination);
 }
 
+/* How many bytes longer the packet becomes. */
 static __always_inline __u32 way_overhead(const struct way *w)
 {
 	return sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, w->visits));
 }
 
+/* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop, looks at that. */
 static __always_inline bool way_fits(const struct way *w, const struct packet *p)
 {
 	return p->length + way_overhead(w) <= w->hop->mtu || !w->hop->mtu;
@@ -152,8 +155,5 @@ static __always_inline int way_take(struct xdp_md *ctx, struct frame *f, __u32 l
 	if (reason)
 		return drop(reason);
 	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);
-	if (w->hop->how == NEXT_HOP_SEND)
-		return next_hop_send(ctx, w->hop);
-	count_in(&outcomes, OUTCOME_HANDED);
-	return XDP_PASS;
+	return next_hop_leave(ctx, w->hop);
 }

@@ -140,12 +140,14 @@ func dropTable(counters []api.Counters) table {
 // vrfTable says what came for VRFs beside a router.
 func vrfTable(counters []api.Counters) table {
 	t := table{
-		title: "VRFs:", columns: []string{"VRF", "BACKUP", "HERE", "STRAYS"}, wide: []string{"HERE-BYTES", "STRAY-BYTES"},
+		title: "VRFs:", columns: []string{"VRF", "BACKUP", "HERE", "STRAYS", "RETURNED"},
+		wide: []string{"HERE-BYTES", "STRAY-BYTES", "RETURNED-BYTES"},
 	}
 	for _, c := range counters {
 		for _, v := range c.VRFs {
 			t.rows = append(t.rows, []string{
-				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets), count(v.HereBytes), count(v.StrayBytes),
+				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets), count(v.ReturnedPackets),
+				count(v.HereBytes), count(v.StrayBytes), count(v.ReturnedBytes),
 			})
 		}
 	}

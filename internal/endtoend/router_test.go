@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/forward/packettest"
 	"sextant/loadgen"
 )
 
@@ -20,7 +21,7 @@ import (
 type routed struct{ *agents }
 
 // routingPatience is for daemons that try again only after ten seconds.
-const routingPatience = time.Minute
+const routingPatience = 2 * time.Minute
 
 const routedURL = "http://[2001:db8:80::80]/?ms=0&bytes=250000"
 
@@ -32,7 +33,7 @@ func upRouted(t *testing.T, source, table string, buckets int) *routed {
 	must(t, err)
 	fpm, bgp := "", ""
 	if source == "fpm" {
-		fpm = `          fpm: {listen: "[::1]:2620", settle: 15s}`
+		fpm = `          fpm: {listen: "[::1]:2620", settle: 30s}` // daemons try again after ten
 		bgp = `        bgp: {asn: 64512, routerID: "192.0.2.{i}", neighbors: [{address: "fd00:5e::e1", asn: 64512, families: [vpnv6]}]}`
 	}
 	words := strings.NewReplacer("FPM\n", fpm+"\n", "BGP\n", bgp+"\n", "SOURCE", source, "TABLE", table, "BUCKETS", fmt.Sprint(buckets))
@@ -147,5 +148,32 @@ func TestKernelKeepsConnections(t *testing.T) {
 				t.Error("no packet went astray: the test shows nothing")
 			}
 		})
+	}
+}
+
+// A packet of a connection that nobody has goes back and forth between servers and shadow until its own hop limit is used up: of its hops, the
+// router's kernel counts none.
+func TestKernelStraysEnd(t *testing.T) {
+	r := upRouted(t, "kernel", "10", 0)
+	r.route(1, 2)
+	r.await([]int{1, 2}, nil)
+	r.route(1)
+	r.await([]int{1}, []int{1, 2})
+	packet := packettest.Web6("A")
+	packet.HopLimit = 60
+	sendRaw(t, r.lab, "client", packet.Bytes(t))
+	const still = 25 // times that it is counted and has not been sent back since
+	end := time.Now().Add(routingPatience)
+	for last, same := uint64(0), 0; same < still; time.Sleep(20 * time.Millisecond) {
+		switch strays := r.strays(); {
+		case strays >= uint64(packet.HopLimit):
+			t.Fatalf("a packet with a hop limit of %d was sent back %d times", packet.HopLimit, strays)
+		case time.Now().After(end):
+			t.Fatalf("the packet was sent back %d times; want more than once, and an end", strays)
+		case strays < 2 || strays != last:
+			last, same = strays, 0
+		default:
+			same++
+		}
 	}
 }

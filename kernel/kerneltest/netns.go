@@ -1,4 +1,3 @@
-// Package kerneltest makes network namespaces for tests.
 package kerneltest
 
 import (

@@ -86,7 +86,8 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	case c.role == api.Strays && a.strayRole != nil:
 		err = a.strayRole.uncaptured()
 	default:
-		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", c.role)}
+		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
+			"this node has no %s that copies packets; an edge and a host do, and sextant status says what this node is", c.role)}
 	}
 	if err != nil {
 		return nil, err

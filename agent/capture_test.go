@@ -132,7 +132,7 @@ func TestCaptureAtEdge(t *testing.T) {
 // await waits until something holds that follows from what was done.
 func (m *machine) await(holds func() bool) {
 	m.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			m.t.Fatal("it does not come about")
 		}

@@ -98,13 +98,15 @@ func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
 				x.program = x.astray.Explainer
 			}
 		}
+	case q.Role == "":
+		err = &api.Error{Code: api.NotFound, Message: "this node has no role whose program could be asked; sextant status says what it is"}
 	default:
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
 	}
 	return x, err
 }
 
-// explainedRole is whose program is asked if the question does not say.
+// explainedRole is whose program is asked if the question does not say; "" if the node has none.
 func (a *Agent) explainedRole() api.Role {
 	switch {
 	case a.edge != nil:
@@ -118,7 +120,7 @@ func (a *Agent) explainedRole() api.Role {
 	case a.strayRole != nil:
 		return api.Strays
 	}
-	return api.Host
+	return ""
 }
 
 // arrival chooses the interface: the one that is named, else the first that faces clients, else the first.

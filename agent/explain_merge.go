@@ -2,9 +2,12 @@ package agent
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/gopacket/gopacket/layers"
 
 	"sextant/agent/api"
 	"sextant/config"
@@ -39,13 +42,24 @@ func (x *explaining) onMerge(e *api.Explanation, frame []byte) (datapath.Explain
 	}
 	if r.Number != nil {
 		e.Copy = &api.ExplainedCopy{
-			Flow: r.Number.Flow, Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != forward.Drop, Waits: waits,
+			Flow: r.Number.Flow, Flows: x.agent.merge.flowsBeside(r.SID, r.Number.Flow),
+			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != forward.Drop, Waits: waits,
 		}
 	}
 	if got.Verdict == forward.HandToKernel {
 		e.Flow = flowWithin(got.Frame)
 	}
 	return got, nil
+}
+
+// flowsBeside are the paths of the protected flow to which one of them belongs; nil if none does.
+func (m *mergeRole) flowsBeside(sid netip.Prefix, flow uint32) []uint32 {
+	for _, i := range m.instances {
+		if i.Prefix == sid && slices.Contains(i.Instance.Flows, flow) {
+			return i.Instance.Flows
+		}
+	}
+	return nil
 }
 
 // flowWithin reads the flow of a decapsulated packet.
@@ -58,7 +72,8 @@ func flowWithin(frame []byte) *api.Flow {
 	return nil
 }
 
-// copiesOf are the copies of a flow's next packet, one by each path of the first protected flow.
+// copiesOf are the copies of a flow's next packet, one by each path of every protected flow: an egress does not know which of them the
+// rules of a head-end choose for a packet.
 func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
 	m := x.agent.merge
 	if len(m.instances) == 0 || len(x.merge.Infrastructure) == 0 {
@@ -66,12 +81,24 @@ func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
 			Code: api.Conflict, Message: "this egress has no protected flow; give packets instead: sextant explain -r FILE",
 		}
 	}
-	i := m.instances[0]
-	number, epoch, _, err := x.program.NextNumber(i.Index)
+	inner, err := x.frameOf(f, "following")
 	if err != nil {
 		return nil, err
 	}
-	inner, err := x.frameOf(f, "following")
+	var copies []framed
+	for _, i := range m.instances {
+		some, err := x.copiesTo(i, f, inner)
+		if err != nil {
+			return nil, err
+		}
+		copies = append(copies, some...)
+	}
+	return copies, nil
+}
+
+// copiesTo are the copies of a packet that come to one protected flow.
+func (x *explaining) copiesTo(i mergeInstance, f api.Flow, inner []byte) ([]framed, error) {
+	number, epoch, _, err := x.program.NextNumber(i.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -79,24 +106,21 @@ func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
 	if i.Form == config.NumberedInSID {
 		form = steer.SID
 	}
-	protocol := uint8(41)
-	if f.Source.Addr().Is4() {
-		protocol = 4
-	}
 	var copies []framed
 	for _, flow := range i.Instance.Flows {
 		policy := steer.Policy{Name: "p", Paths: []steer.CandidatePath{{Action: steer.Path, Lists: []steer.List{{
 			Name: "l", Segments: []netip.Addr{i.Prefix.Addr()}, Redundancy: form, Flow: flow, Reduced: true,
 		}}}}}
-		source := steer.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: 64, Epoch: epoch}
+		source := steer.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit, Epoch: epoch}
 		table, err := steer.Compile([]steer.Rule{{Policy: "p"}}, []steer.Policy{policy}, source, nil)
 		if err != nil {
 			return nil, fmt.Errorf("make a copy of the flow %s -> %s: %w", f.Source, f.Destination, err)
 		}
 		header := table[0].Lists[0]
 		octets := bytes.Clone(header.Octets)
-		header.Fill(octets, len(inner)-ethernetHeader, protocol, 0, 0, number, 0)
-		frame := slices.Concat(inner[:ethernetHeader-2], []byte{0x86, 0xdd}, octets, inner[ethernetHeader:])
+		header.Fill(octets, len(inner)-ethernetHeader, uint8(innerProtocol(f)), 0, 0, number, 0)
+		link := binary.BigEndian.AppendUint16(bytes.Clone(inner[:ethernetHeader-2]), uint16(layers.EthernetTypeIPv6))
+		frame := slices.Concat(link, octets, inner[ethernetHeader:])
 		copies = append(copies, framed{fmt.Sprintf("by flow %d", flow), frame})
 	}
 	return copies, nil

@@ -51,6 +51,9 @@ func (x *explaining) packets(q api.Question) ([]framed, error) {
 // anybody is the Ethernet source of made-up frames.
 var anybody = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 
+// madeUpHopLimit is that of made-up packets.
+const madeUpHopLimit = 64
+
 // frameOf makes a packet of a flow as it reaches this node: plain at an edge; at a host, offered to it with one candidate left.
 func (x *explaining) frameOf(f api.Flow, kind string) ([]byte, error) {
 	if x.host == nil {
@@ -92,9 +95,11 @@ func layersOf(f api.Flow, kind string) []gopacket.SerializableLayer {
 	}
 	protocol := layers.IPProtocol(protocolNumbers[f.Protocol])
 	if source, destination := f.Source.Addr(), f.Destination.Addr(); source.Is4() {
-		network = &layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
+		network = &layers.IPv4{Version: 4, TTL: madeUpHopLimit, Protocol: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
 	} else {
-		network = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
+		network = &layers.IPv6{
+			Version: 6, HopLimit: madeUpHopLimit, NextHeader: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice(),
+		}
 	}
 	if f.Protocol == config.UDP {
 		udp := &layers.UDP{SrcPort: layers.UDPPort(f.Source.Port()), DstPort: layers.UDPPort(f.Destination.Port())}
@@ -120,11 +125,17 @@ func (x *explaining) outer(f api.Flow) (*layers.IPv6, error) {
 
 // outerTo is the header with which somebody of the SR domain sends a packet of a flow to a SID.
 func outerTo(sid netip.Addr, infrastructure []netip.Prefix, f api.Flow) *layers.IPv6 {
-	next := layers.IPProtocolIPv6
-	if f.Source.Addr().Is4() {
-		next = layers.IPProtocolIPv4
+	return &layers.IPv6{
+		Version: 6, HopLimit: madeUpHopLimit, NextHeader: innerProtocol(f), DstIP: sid.AsSlice(), SrcIP: infrastructure[0].Addr().AsSlice(),
 	}
-	return &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: next, DstIP: sid.AsSlice(), SrcIP: infrastructure[0].Addr().AsSlice()}
+}
+
+// innerProtocol is the upper layer of an outer header around a packet of a flow.
+func innerProtocol(f api.Flow) layers.IPProtocol {
+	if f.Source.Addr().Is4() {
+		return layers.IPProtocolIPv4
+	}
+	return layers.IPProtocolIPv6
 }
 
 // someoneElse is the id of the candidate that is left in made-up offers.

@@ -30,7 +30,7 @@ func TestQUIC(t *testing.T) {
 	text = strings.Replace(text, `{name: rest, vip: 2001:db8:80::81, port: any}`, `{name: h3, vip: 2001:db8:80::80, protocol: udp, port: 443, quic: true}`, 1)
 	secret, err := config.ParseQUICKey(key)
 	must(t, err)
-	codec := quiclb.Config{Rotation: 1, ServerIDLength: 3, NonceLength: 6, Key: []byte(secret)}
+	codec := quiclb.Config{Rotation: 1, ServerIDLength: 3, NonceLength: 6, Key: secret}
 	a := m.start(text)
 	check := func(when string) {
 		t.Helper()

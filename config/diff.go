@@ -225,7 +225,7 @@ func (d *differ) services(a, b []Service) {
 			title := "service " + a.Name
 			d.endpoint(title, a.Endpoint, b.Endpoint)
 			d.continuity(title, a.Continuity, b.Continuity)
-			d.modify(title, "quic", quicText(a.QUIC), quicText(b.QUIC))
+			d.quic(title, a.QUIC, b.QUIC)
 			d.modify(title, "newConnections", a.NewConnections.String(), b.NewConnections.String())
 			d.modify(title, "check", a.Check.String(), b.Check.String())
 			d.backends(title, a.Backends, b.Backends)

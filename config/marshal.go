@@ -23,8 +23,17 @@ func Marshal(n *Node) ([]byte, error) {
 	return text, nil
 }
 
-// MarshalJSON writes the same document as JSON, which Parse reads as well.
-func (n *Node) MarshalJSON() ([]byte, error) { return json.Marshal(documentOf(n)) }
+// MarshalAsJSON writes the same document as JSON, which Parse reads as well, the secret too.
+func MarshalAsJSON(n *Node) ([]byte, error) {
+	text, err := json.Marshal(documentOf(n))
+	if err != nil {
+		return nil, fmt.Errorf("write node %q as JSON: %w", n.Name, err)
+	}
+	return text, nil
+}
+
+// MarshalJSON writes the document without the secret: a node that is a part of a log line or of an answer does not show it.
+func (n *Node) MarshalJSON() ([]byte, error) { return json.Marshal(documentOf(Redact(n))) }
 
 // Redact returns a copy without the secret.
 func Redact(n *Node) *Node {

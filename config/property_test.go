@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -264,7 +263,7 @@ func TestMarshalThenParse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asJSON, err := json.Marshal(n)
+		asJSON, err := config.MarshalAsJSON(n)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sextant/quiclb"
@@ -11,30 +13,36 @@ import (
 // QUIC is how the servers of a service put their server ID into connection IDs: one configuration of
 // draft-ietf-quic-load-balancers. The server ID is the 16-bit identifier of the backend's SID.
 type QUIC struct {
-	Rotation       int    // 0 to 6
-	ServerIDLength int    // bytes
-	NonceLength    int    // bytes
-	KeyFile        string // absolute path of a file with the key; "": server IDs are in clear
-	Key            string // what KeyFile holds, 16 bytes; "" as long as it has not been read
+	Rotation       int        // 0 to 6
+	ServerIDLength int        // bytes
+	NonceLength    int        // bytes
+	KeyFile        string     // absolute path of a file with the key; "": server IDs are in clear
+	Key            quiclb.Key // what KeyFile holds; nil as long as it has not been read
+}
+
+// Equal compares without telling by its time where keys differ.
+func (q QUIC) Equal(o QUIC) bool {
+	return subtle.ConstantTimeCompare(q.Key, o.Key) == 1 && q.Rotation == o.Rotation && q.ServerIDLength == o.ServerIDLength &&
+		q.NonceLength == o.NonceLength && q.KeyFile == o.KeyFile
 }
 
 const minServerID = 2 // bytes, for the identifier of a SID
 
-// ParseQUICKey reads what a keyFile holds: 32 hexadecimal digits.
-func ParseQUICKey(text string) (key string, err error) {
+// ParseQUICKey reads what a keyFile holds: 32 hexadecimal digits. The error never repeats the text.
+func ParseQUICKey(text string) (key quiclb.Key, err error) {
 	b, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(b) != quiclb.KeyLength {
-		return "", fmt.Errorf("the key is not %d hexadecimal digits; make it with: openssl rand -hex %d",
+		return nil, fmt.Errorf("the key is not %d hexadecimal digits; make it with: openssl rand -hex %d",
 			2*quiclb.KeyLength, quiclb.KeyLength)
 	}
-	return string(b), nil
+	return b, nil
 }
 
 // Config is the configuration of the codec. It is a wrong one as long as the key has not been read.
 func (q QUIC) Config() quiclb.Config {
 	c := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength, NonceLength: q.NonceLength}
 	if q.KeyFile != "" {
-		c.Key = []byte(q.Key)
+		c.Key = append(quiclb.Key{}, q.Key...)
 	}
 	return c
 }
@@ -121,5 +129,16 @@ func (c *checker) hostQUIC(where string, s HostService) {
 	if s.QUIC && s.Protocol != UDP {
 		c.conflict(join(where, "quic"), fmt.Sprintf("service %q of protocol %s can't be QUIC", s.Name, s.Protocol),
 			"write protocol: udp, or delete quic", join(where, "protocol"))
+	}
+}
+
+// quic compares how connection IDs are read; a key that was changed within its file is named, never shown.
+func (d *differ) quic(title string, a, b []QUIC) {
+	d.modify(title, "quic", quicText(a), quicText(b))
+	for _, q := range b {
+		i := slices.IndexFunc(a, func(other QUIC) bool { return other.Rotation == q.Rotation && other.KeyFile == q.KeyFile })
+		if i >= 0 && subtle.ConstantTimeCompare(a[i].Key, q.Key) == 0 {
+			d.modify(title, fmt.Sprintf("key of quic rotation %d", q.Rotation), "(not shown)", "(another, not shown)")
+		}
 	}
 }

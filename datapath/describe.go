@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+
+	"sextant/doctor"
 )
 
 // Pinned is something in a node's directory on the bpf file system.
@@ -51,6 +54,32 @@ func DescribePins(node string) ([]Pinned, error) {
 		}
 	}
 	return list, nil
+}
+
+// Programs lists the XDP programs that links pinned for a node attach to interfaces of this network namespace. No directory: none.
+func Programs(node string) ([]doctor.Program, error) {
+	programs := []doctor.Program{}
+	for role := range objects {
+		pins, err := filepath.Glob(filepath.Join(node, role, linkPrefix+"*"))
+		if err != nil {
+			return nil, fmt.Errorf("look for programs: %w", err)
+		}
+		for _, path := range pins {
+			p := Pinned{Path: path}
+			err := p.describe(true)
+			if errors.Is(err, os.ErrNotExist) {
+				continue // its agent has just taken it away
+			}
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w; run as root", path, err)
+			}
+			device, err := net.InterfaceByIndex(int(p.Interface))
+			if p.Kind == "link" && p.Type == ebpf.XDP.String() && err == nil { // else the interface is gone
+				programs = append(programs, doctor.Program{Interface: device.Name, ID: p.ProgramID})
+			}
+		}
+	}
+	return programs, nil
 }
 
 func (p *Pinned) describe(isLink bool) error {

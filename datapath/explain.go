@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -263,10 +262,12 @@ func totalsOf(m *ebpf.Map) ([]uint64, error) {
 }
 
 // interfaceOf finds the interface by which a redirected frame leaves: the kernel does not tell, but the program notes each
-// next hop that it asks for, with the addresses that the frame has now. It is at the place of the SID's id and the flow's
-// choice, or at that of answers that are not kept; a SID that is not of the block can be anywhere. 0: it is not known.
+// next hop that it asks for, with the addresses that the frame has now. It is in the set of the SID's id, or in that of answers
+// that are not kept; one of a SID that is not of the block can be in any. 0: it is not known.
 func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
-	sends := func(hop nextHop) bool { return hop.How == nextHopSend && hop.Addresses == [12]byte(frame) }
+	if x.maps["next_hops"] == nil {
+		return 0, nil // of an egress, which sends into its own pair of interfaces only
+	}
 	likely := []int{nextHopSIDs}
 	if ip := frame[minFrame:]; len(ip) >= outerLength {
 		likely = append(likely, (int(ip[ipv6Destination+4])<<8|int(ip[ipv6Destination+5]))%nextHopSIDs)
@@ -276,22 +277,27 @@ func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
 		if err := x.maps["next_hops"].Lookup(uint32(number), &sets); err != nil {
 			return 0, fmt.Errorf("read next hops: %w", err)
 		}
-		for _, set := range sets {
-			if at := slices.IndexFunc(set.Choices[:], sends); at >= 0 {
-				return set.Choices[at].Interface, nil
-			}
+		if leaves := interfaceIn(sets, frame); leaves != 0 {
+			return leaves, nil
 		}
 	}
 	all, err := allPerCPU[nextHopSet](x.maps["next_hops"])
 	if err != nil {
 		return 0, fmt.Errorf("read next hops: %w", err)
 	}
-	for _, set := range all {
-		if at := slices.IndexFunc(set.Choices[:], sends); at >= 0 {
-			return set.Choices[at].Interface, nil
+	return interfaceIn(all, frame), nil
+}
+
+// interfaceIn is that of the first next hop whose addresses the frame has; 0: there is none.
+func interfaceIn(sets []nextHopSet, frame []byte) uint32 {
+	for _, set := range sets {
+		for _, hop := range set.Choices {
+			if hop.How == nextHopSend && hop.Addresses == [12]byte(frame) {
+				return hop.Interface
+			}
 		}
 	}
-	return 0, nil
+	return 0
 }
 
 const (

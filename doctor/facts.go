@@ -13,6 +13,7 @@ type Facts struct {
 	Returns    map[string]netip.Addr `json:"returns"`    // by interface: a client who can't be answered on the way it came
 	Agents     []Agent               `json:"agents"`     // processes in this network namespace
 	Pins       []Pin                 `json:"pins"`       // of the node's directory
+	Programs   []Program             `json:"programs"`   // that the node's agent has attached to interfaces; nil: not known
 	VRFs       map[string]VRF        `json:"vrfs"`       // whose strays are taken away, by name
 	StrictVRF  *bool                 `json:"strictVrf"`  // a table can be of one VRF only; nil: the kernel has no VRF devices
 	Answers    []Answer              `json:"answers"`    // SYN-ACKs that come by way of an edge with a flow cache
@@ -76,6 +77,12 @@ type Agent struct {
 type Pin struct {
 	Path string `json:"path"`
 	What string `json:"what"` // how it differs
+}
+
+// Program is an XDP program that is pinned in the node's directory, with its place on an interface.
+type Program struct {
+	Interface string `json:"interface"`
+	ID        uint32 `json:"id"` // number by which the kernel knows it
 }
 
 // Running is what an agent says about itself.

@@ -35,9 +35,9 @@ type diagnosis func(n *config.Node, f *Facts, version string) []Finding
 
 // diagnoses are all kinds, in the order in which they should be mended: what comes first can cause what follows.
 var diagnoses = []diagnosis{
-	kernelFeatures, fileSystems, clockSource, interfaces, nativeXDP, vethPeer, checksumOffload, genericGRO, mtu, pathMTU,
-	forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices, vrfSIDs, vrfAddresses, strayPassages, sidRoutes,
-	cacheAnswers, learners, unguarded, twoAgents, stalePins, agentState, silentHost, vrfTraffic, cacheTraffic, learningTraffic,
+	kernelFeatures, fileSystems, clockSource, interfaces, programs, nativeXDP, vethPeer, uplinks, checksumOffload, genericGRO, mtu,
+	headendRoom, pathMTU, forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices, vrfSIDs, vrfAddresses, strayPassages,
+	sidRoutes, cacheAnswers, learners, unguarded, twoAgents, stalePins, agentState, silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
 
 // Diagnose lists what is wrong with a node, the worst first. Version is that of Sextant.
@@ -50,36 +50,6 @@ func Diagnose(n *config.Node, f Facts, version string) []Finding {
 	rank := map[Severity]int{Broken: 0, Risk: 1, Notable: 2}
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
 	return findings
-}
-
-// face is an interface of the node file, with what its role expects of it.
-type face struct {
-	name    string
-	role    string
-	mode    config.Mode
-	domain  bool // it leads to the SR domain
-	clients bool // packets come from clients
-}
-
-// faces are the interfaces of the node file, each once per role.
-func faces(n *config.Node) []face {
-	var list []face
-	if n.Edge != nil {
-		for _, i := range n.Edge.Interfaces {
-			list = append(list, face{i.Name, "edge", i.Mode, i.Side != config.External, i.Side != config.Internal})
-		}
-	}
-	if n.Host != nil {
-		for _, i := range n.Host.Interfaces {
-			list = append(list, face{i.Name, "host", i.Mode, true, false})
-		}
-	}
-	if n.Strays != nil {
-		for _, i := range n.Strays.Interfaces {
-			list = append(list, face{i.Name, "strays", i.Mode, true, false})
-		}
-	}
-	return list
 }
 
 // once leaves out what was said before: what several VRFs share.

@@ -6,17 +6,6 @@ import (
 	"sextant/config"
 )
 
-// eachInterface visits those of the node file that exist. An interface has one role.
-func eachInterface(n *config.Node, f *Facts, visit func(face, Interface) []Finding) []Finding {
-	var list []Finding
-	for _, at := range faces(n) {
-		if i, exists := f.Interfaces[at.name]; exists {
-			list = append(list, visit(at, i)...)
-		}
-	}
-	return list
-}
-
 func interfaces(n *config.Node, f *Facts, _ string) []Finding {
 	if f.Interfaces == nil {
 		return nil
@@ -26,7 +15,7 @@ func interfaces(n *config.Node, f *Facts, _ string) []Finding {
 		if i, exists := f.Interfaces[at.name]; !exists {
 			list = append(list, Finding{"interface_missing", Broken, at.name,
 				"there is no interface " + at.name + " in this network namespace",
-				"the " + at.role + " of the node file runs on it", "correct the name in the node file, or create it; ip link lists them"})
+				"the " + at.role + " of the node file names it", "correct the name in the node file, or create it; ip link lists them"})
 		} else if !i.Up {
 			list = append(list, Finding{"interface_down", Broken, at.name, "the interface is down", "no packet arrives or leaves",
 				"ip link set dev " + at.name + " up"})
@@ -38,7 +27,7 @@ func interfaces(n *config.Node, f *Facts, _ string) []Finding {
 func nativeXDP(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
 		unable := i.Features.Known && !i.Features.Native
-		if at.mode == config.Generic || i.XDP == "native" || i.XDP == "" && !unable {
+		if at.plain || at.mode == config.Generic || i.XDP == "native" || i.XDP == "" && !unable {
 			return nil
 		}
 		finding := Finding{"generic_xdp", Risk, at.name, "packets take the generic path", "", ""}
@@ -69,8 +58,8 @@ func nativeXDP(n *config.Node, f *Facts, _ string) []Finding {
 
 func vethPeer(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if at.role == "strays" || i.Driver != "veth" || !i.Features.Known || !i.Features.Native || i.Features.Send || i.XDP == "generic" {
-			return nil // the role strays sends nothing from XDP
+		if !at.sends || i.Driver != "veth" || !i.Features.Known || !i.Features.Native || i.Features.Send || i.XDP == "generic" {
+			return nil
 		}
 		return []Finding{{"veth_peer", Broken, at.name, "frames that the program sends by this veth are lost",
 			"a veth receives frames of XDP only if it runs an XDP program; with GRO alone, those that turn round come late",
@@ -80,8 +69,8 @@ func vethPeer(n *config.Node, f *Facts, _ string) []Finding {
 
 func checksumOffload(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if i.Driver != "veth" || !i.TxChecksum {
-			return nil
+		if i.Driver != "veth" || !i.TxChecksum || at.plain && !at.domain {
+			return nil // what leaves by an interface of headend.local goes through the loop, which computes them
 		}
 		return []Finding{{"checksum_offload", Risk, at.name,
 			"checksums of what this machine sends are left to the veth, which never computes them",
@@ -92,7 +81,7 @@ func checksumOffload(n *config.Node, f *Facts, _ string) []Finding {
 
 func genericGRO(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if i.XDP != "generic" || !i.GRO {
+		if at.plain || i.XDP != "generic" || !i.GRO {
 			return nil
 		}
 		return []Finding{{"generic_gro", Broken, at.name, "GRO is on while the program runs in generic mode",
@@ -101,15 +90,26 @@ func genericGRO(n *config.Node, f *Facts, _ string) []Finding {
 	})
 }
 
+// leads reports whether the kernel's routes to destinations leave by an interface: a head-end's interfaces are mixed unless the node file
+// says otherwise, also those that face nothing but hosts.
+func leads(f *Facts, name string) bool {
+	for _, r := range f.Routes {
+		if r.Interface == name {
+			return true
+		}
+	}
+	return false
+}
+
 func mtu(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
 		switch {
-		case at.domain && i.MTU < n.Domain.MTU:
+		case at.domain && i.MTU < n.Domain.MTU && !(at.role == "headend" && at.clients && !leads(f, at.name)):
 			return []Finding{{"mtu", Broken, at.name,
 				fmt.Sprintf("its MTU is %d bytes, and domain.mtu says that the domain carries %d", i.MTU, n.Domain.MTU),
-				"encapsulated packets between the two are dropped, and TCP's segment size is clamped for the larger one",
+				"encapsulated packets between the two are dropped; the sizes that edges and head-ends tell senders are for the larger one",
 				fmt.Sprintf("ip link set dev %s mtu %d, or lower domain.mtu on all nodes", at.name, n.Domain.MTU)}}
-		case at.clients && i.MTU > n.Domain.MTU-n.Domain.Overhead:
+		case at.role == "edge" && at.clients && i.MTU > n.Domain.MTU-n.Domain.Overhead:
 			return []Finding{{"mtu_headroom", Notable, at.name,
 				fmt.Sprintf("packets of more than %d bytes can arrive, and do not fit behind %d bytes of encapsulation",
 					n.Domain.MTU-n.Domain.Overhead, n.Domain.Overhead),

@@ -6,13 +6,14 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"sextant/config"
 )
 
 func forwarding(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		if i.Forwarding || at.role == "strays" {
+		if i.Forwarding || at.plain || at.role == "strays" {
 			return nil // of the role strays the kernel is asked: strayPassages
 		}
 		return []Finding{{"sysctl_forwarding", Broken, at.name, "IPv6 forwarding is off for packets from this interface",
@@ -24,13 +25,15 @@ func forwarding(n *config.Node, f *Facts, _ string) []Finding {
 func segmentRouting(n *config.Node, f *Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
 		switch {
+		case at.plain: // nothing that comes in by it is the role's
+			return nil
 		case i.Seg6HMAC > 0 && i.Seg6:
 			return []Finding{{"sysctl_seg6_hmac", Risk, at.name,
 				"the kernel takes only segment routing headers with an HMAC here",
 				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are dropped without one; " +
 					"Sextant's SIDs are not concerned, for which host.hmac says the same",
 				"sysctl -w net.ipv6.conf." + at.name + ".seg6_require_hmac=0, unless it is wanted; edges sign for Linux with form: linux"}}
-		case at.role != "edge" && !i.Seg6:
+		case at.role != "edge" && at.role != "headend" && !i.Seg6:
 			return []Finding{{"sysctl_seg6", Notable, at.name,
 				"the kernel takes no segment routing headers to this machine's plain addresses here",
 				"segment lists that name a plain address of this host end here; Sextant's SIDs and the kernel's are not concerned",
@@ -40,19 +43,23 @@ func segmentRouting(n *config.Node, f *Facts, _ string) []Finding {
 	})
 }
 
+// reversePath tells where the kernel drops what comes out of the encapsulation. Of a host's VIPs it is known whether they are of IPv4; what
+// an egress takes out may be of any source.
 func reversePath(n *config.Node, f *Facts, _ string) []Finding {
-	if n.Host == nil || !slices.ContainsFunc(n.Host.Services, func(s config.HostService) bool { return s.VIP.Is4() }) {
-		return nil
-	}
+	serves := n.Host != nil && slices.ContainsFunc(n.Host.Services, func(s config.HostService) bool { return s.VIP.Is4() })
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
 		client, astray := f.Returns[at.name]
-		if i.RPFilter == 0 || !astray || at.role != "host" {
+		if i.RPFilter == 0 || !astray || at.role != "merge" && !(at.role == "host" && serves) {
 			return nil
 		}
-		return []Finding{{"rp_filter", Broken, at.name, "the reverse path filter drops IPv4 packets of clients",
+		finding := Finding{"rp_filter", Broken, at.name, "the reverse path filter drops IPv4 packets of clients",
 			fmt.Sprintf("they come out of the encapsulation on this interface, and the way back to clients (tried: %s) is another or none",
 				client),
-			"sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf." + at.name + ".rp_filter=0, or a route back by " + at.name}}
+			"sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf." + at.name + ".rp_filter=0, or a route back by " + at.name}
+		if at.role == "merge" {
+			finding.Severity, finding.What = Risk, "the reverse path filter drops IPv4 packets whose way back is not by this interface"
+		}
+		return []Finding{finding}
 	})
 }
 
@@ -98,33 +105,63 @@ func (l Listener) serves(e config.Endpoint) bool {
 	return a == e.VIP || a.IsUnspecified() && (a.Is6() || e.VIP.Is4())
 }
 
-// backends are those of all services, each SID once.
-func backends(n *config.Node) []config.Backend {
-	bySID := map[netip.Addr]config.Backend{}
+// destination is where packets are sent to by a SID.
+type destination struct {
+	sid  netip.Addr
+	on   string // what has the SID
+	what string // the SID is of it
+	lost string // what becomes of packets without a route
+}
+
+// destinations are those of all services and segment lists, each SID once.
+func destinations(n *config.Node) []destination {
+	bySID := map[netip.Addr]destination{}
+	if n.Headend != nil {
+		for sid, lists := range firstSegments(n.Headend) {
+			bySID[sid] = destination{sid, strings.Join(lists, ", "), "first segment", "packets that take the list are dropped as no_route"}
+		}
+	}
 	if n.Edge != nil {
 		for _, s := range n.Edge.Services {
 			for _, b := range s.Backends {
-				bySID[b.SID] = b
+				bySID[b.SID] = destination{b.SID, b.Name, "SID", "packets that are offered to it are dropped as no_route"}
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Values(bySID), func(a, b config.Backend) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), a.SID.Compare(b.SID))
+	return slices.SortedFunc(maps.Values(bySID), func(a, b destination) int {
+		return cmp.Or(cmp.Compare(a.on, b.on), a.sid.Compare(b.sid))
 	})
+}
+
+// firstSegments are the first segments of the lists that are up, with the lists, named "policy/list".
+func firstSegments(h *config.Headend) map[netip.Addr][]string {
+	lists := map[netip.Addr][]string{}
+	for _, p := range h.Policies {
+		for _, path := range p.Paths {
+			for _, l := range path.Lists {
+				name := p.Name + "/" + l.Name
+				if l.State != config.ListDown && len(l.Segments) > 0 && !slices.Contains(lists[l.Segments[0]], name) {
+					lists[l.Segments[0]] = append(lists[l.Segments[0]], name)
+				}
+			}
+		}
+	}
+	return lists
 }
 
 func sidRoutes(n *config.Node, f *Facts, _ string) []Finding {
 	var list []Finding
-	for _, b := range backends(n) {
-		route, asked := f.Routes[b.SID]
+	for _, to := range destinations(n) {
+		route, asked := f.Routes[to.sid]
 		switch {
 		case !asked:
 		case !route.Reachable:
-			list = append(list, Finding{"sid_route", Broken, b.Name, "there is no route to its SID " + b.SID.String(),
-				"packets that are offered to it are dropped as no_route",
-				"route its locator to it: on this node, or by the routing protocol of the domain; see: ip -6 route get " + b.SID.String()})
+			list = append(list, Finding{"sid_route", Broken, to.on, "there is no route to its " + to.what + " " + to.sid.String(),
+				to.lost,
+				"route its locator to it: on this node, or by the routing protocol of the domain; see: ip -6 route get " + to.sid.String()})
 		case route.Neighbour == "failed":
-			list = append(list, Finding{"sid_neighbour", Broken, b.Name, "the next hop to its SID " + b.SID.String() + " does not answer",
+			list = append(list, Finding{"sid_neighbour", Broken, to.on,
+				"the next hop to its " + to.what + " " + to.sid.String() + " does not answer",
 				"the route is there, and its gateway is not, on interface " + route.Interface,
 				"see that the gateway is up: ip -6 neigh show dev " + route.Interface})
 		}
@@ -134,10 +171,10 @@ func sidRoutes(n *config.Node, f *Facts, _ string) []Finding {
 
 func pathMTU(n *config.Node, f *Facts, _ string) []Finding {
 	var list []Finding
-	for _, b := range backends(n) {
-		if route := f.Routes[b.SID]; route.Reachable && route.MTU > 0 && route.MTU < n.Domain.MTU {
-			list = append(list, Finding{"path_mtu", Broken, b.Name,
-				fmt.Sprintf("the path to its SID carries %d bytes, and domain.mtu says %d", route.MTU, n.Domain.MTU),
+	for _, to := range destinations(n) {
+		if route := f.Routes[to.sid]; route.Reachable && route.MTU > 0 && route.MTU < n.Domain.MTU {
+			list = append(list, Finding{"path_mtu", Broken, to.on,
+				fmt.Sprintf("the path to its %s carries %d bytes, and domain.mtu says %d", to.what, route.MTU, n.Domain.MTU),
 				"encapsulated packets between the two are lost on the way", "raise the path's MTU, or lower domain.mtu on all nodes"})
 		}
 	}

@@ -20,6 +20,8 @@ var telling = map[string][2]string{
 	"no_route":       {"the routing table has no way to a segment", "see: ip -6 route get SID, for the SIDs of sextant backend list"},
 	"packet_too_big": {"packets do not fit the path with the outer header", "raise the MTU of the domain's links, or lower domain.mtu"},
 	"no_headroom":    {"the driver leaves no room for the outer header", "use mode: generic for the interface, or another driver"},
+	"unknown_flow": {"numbered packets come with flow ids that merge.sids does not name for their SID",
+		"give both ends the same ids: sextant policy show at the head-end, sextant merge list here"},
 	"segments_left": {"a decapsulating SID is offered packets with candidates left",
 		"let backends of services with candidates above 1 have End.OFFER"},
 }

@@ -34,13 +34,12 @@ func interfaceFacts(name string) (i doctor.Interface, exists bool) {
 
 // What the generic netlink family "netdev" (Linux 6.3) knows, linux/netdev.h.
 const (
-	netdevCmdDevGet      = 1
-	netdevAttrIfindex    = 1
-	netdevAttrFeatures   = 3
-	netdevXDPBasic       = 1 << 0 // programs with XDP_DROP, XDP_PASS, XDP_TX and XDP_ABORTED run
-	netdevXDPRedirect    = 1 << 1
-	netdevXDPNdoXmit     = 1 << 2 // frames that others redirect can be sent
-	genericHeaderVersion = 1
+	netdevCmdDevGet    = 1
+	netdevAttrIfindex  = 1
+	netdevAttrFeatures = 3
+	netdevXDPBasic     = 1 << 0 // programs with XDP_DROP, XDP_PASS, XDP_TX and XDP_ABORTED run
+	netdevXDPRedirect  = 1 << 1
+	netdevXDPNdoXmit   = 1 << 2 // frames that others redirect can be sent
 )
 
 // xdpFeatures asks a driver what it can do for XDP; an older kernel does not tell.

@@ -29,7 +29,7 @@ func vrfs(wanted []config.StrayVRF) map[string]doctor.VRF {
 }
 
 func vrfFacts(v config.StrayVRF, sids []LocalSID) doctor.VRF {
-	known := doctor.VRF{}
+	var known doctor.VRF
 	if v.VRF != "" {
 		known = vrfDevice(v, sids)
 	} else {

@@ -111,7 +111,7 @@ func retrySend(sender, capture int, to unix.Sockaddr) ([]byte, error) {
 		return nil, err
 	}
 	packet := make([]byte, 2048)
-	for range 50 {
+	for range 500 {
 		if err := unix.Sendto(sender, []byte("sextant"), 0, to); err != nil {
 			time.Sleep(100 * time.Millisecond)
 			continue

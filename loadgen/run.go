@@ -56,8 +56,9 @@ type Progress struct {
 type Result struct {
 	URL           string            `json:"url"`
 	RatePerSecond float64           `json:"ratePerSecond"` // as asked for
-	DurationMs    float64           `json:"durationMs"`
-	WarmUpMs      float64           `json:"warmUpMs"`
+	SentPerSecond float64           `json:"sentPerSecond"` // in the measured part
+	DurationMs    float64           `json:"durationMs"`    // of the measured part, shorter than asked for if the run was cut short
+	WarmUpMs      float64           `json:"warmUpMs"`      // the same of the warm-up
 	Seed          uint64            `json:"seed"`
 	ServiceMs     float64           `json:"serviceMs"` // mean asked for
 	Sent          uint64            `json:"sent"`
@@ -121,6 +122,8 @@ type run struct {
 	timer   *hrtimer.Timer
 	start   time.Time
 
+	cut *time.Duration // since the start, when the loop was ended before its time; nil: it was not
+
 	mu       sync.Mutex
 	inFlight int
 	prelude  uint64 // requests of the warm-up whose time has come
@@ -143,7 +146,9 @@ func (r *run) play(ctx context.Context) error {
 	total := r.config.WarmUp + r.config.Duration
 	for next, ok := stream.Next(); ok && next.At < total; next, ok = stream.Next() {
 		intended := r.start.Add(next.At)
-		if err := r.waitUntil(intended); err != nil {
+		if err := r.waitUntil(intended); err != nil || ctx.Err() != nil {
+			elapsed := time.Since(r.start)
+			r.cut = &elapsed
 			if cause := context.Cause(ctx); cause != nil {
 				return cause
 			}
@@ -219,14 +224,29 @@ func (r *run) tallyOf(a workload.Request) *tally {
 	return r.measured
 }
 
+// lengths of the warm-up and of the measured part, as far as the run went through them.
+func (r *run) lengths() (warmUp, measured time.Duration) {
+	warmUp, measured = r.config.WarmUp, r.config.Duration
+	if r.cut != nil {
+		warmUp, measured = min(warmUp, *r.cut), min(measured, max(*r.cut-warmUp, 0))
+	}
+	return warmUp, measured
+}
+
 func (r *run) result() *Result {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	warmUp, duration := r.lengths()
+	sentPerSecond := 0.
+	if duration > 0 {
+		sentPerSecond = float64(r.sent) / duration.Seconds()
+	}
 	return &Result{
 		URL:           r.config.URL,
 		RatePerSecond: r.config.Rate,
-		DurationMs:    milliseconds(r.config.Duration),
-		WarmUpMs:      milliseconds(r.config.WarmUp),
+		SentPerSecond: sentPerSecond,
+		DurationMs:    milliseconds(duration),
+		WarmUpMs:      milliseconds(warmUp),
 		Seed:          r.config.Seed,
 		ServiceMs:     milliseconds(r.config.Service),
 		Sent:          r.sent,

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"sextant/loadgen"
 	"sextant/workload"
@@ -40,6 +41,9 @@ func run(t *testing.T, config loadgen.Config) *loadgen.Result {
 	}
 	if result.Done != result.Latency.Count || result.Failed != result.Failures.Total() {
 		t.Errorf("counts disagree: %+v", result)
+	}
+	if want := float64(result.Sent) / config.Duration.Seconds(); result.DurationMs != float64(config.Duration)/1e6 || result.SentPerSecond != want {
+		t.Errorf("%v ms and %v per second, want %v of a run that was not cut short", result.DurationMs, result.SentPerSecond, want)
 	}
 	return result
 }
@@ -220,11 +224,6 @@ func TestRunSendsAnyStream(t *testing.T) {
 }
 
 func TestRunCountsFailures(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
 	answer := func(text string) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
 			readRequest(conn)
@@ -236,7 +235,7 @@ func TestRunCountsFailures(t *testing.T) {
 		url   string
 		count func(loadgen.Failures) uint64
 	}{
-		{"refused", "http://" + closed.Addr().String(), func(f loadgen.Failures) uint64 { return f.Refused }},
+		{"refused", "http://" + closedPort(t), func(f loadgen.Failures) uint64 { return f.Refused }},
 		{"reset", serveRaw(t, func(conn *net.TCPConn) {
 			readRequest(conn)
 			conn.SetLinger(0)
@@ -264,6 +263,24 @@ func TestRunCountsFailures(t *testing.T) {
 	}
 }
 
+// closedPort is one at which nobody listens until the end of the test: it is taken.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	address, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", address.(*unix.SockaddrInet4).Port)
+}
+
 func TestRunTimeout(t *testing.T) {
 	end := make(chan struct{})
 	url := serveRaw(t, func(conn *net.TCPConn) { <-end })
@@ -279,16 +296,25 @@ func TestRunTimeout(t *testing.T) {
 // A server that never answers does not slow the generator down; what it may
 // not send any more is counted.
 func TestRunBoundsRequestsInFlight(t *testing.T) {
-	t.Parallel()
 	end := make(chan struct{})
 	url := serveRaw(t, func(conn *net.TCPConn) { <-end })
-	defer close(end)
 	config := load(url)
 	config.MaxInFlight = 7
-	config.Timeout = 2 * time.Second // longer than the load, so that none ends within it
+	requests := 0
+	for s := workload.NewPoisson(config.Rate, config.Service, config.Seed); ; requests++ {
+		if next, _ := s.Next(); next.At >= config.Duration {
+			break
+		}
+	}
+	told := 0
+	config.Each = func(loadgen.Response) { // one at a time
+		if told++; told == requests-7 {
+			close(end) // those that were sent end when all others have overflowed
+		}
+	}
 	result := run(t, config)
-	if result.Failures.Timeout != 7 || result.Failures.Overflow != result.Sent-7 {
-		t.Errorf("failures %+v of %d sent, want 7 timeouts, the rest overflow", result.Failures, result.Sent)
+	if overflow := result.Failures.Overflow; overflow != result.Sent-7 || result.Failed != result.Sent || result.Sent != uint64(requests) {
+		t.Errorf("failures %+v of %d sent, want that all but 7 of %d are overflow", result.Failures, result.Sent, requests)
 	}
 }
 
@@ -321,16 +347,18 @@ func TestRunTakesSourcesInTurn(t *testing.T) {
 }
 
 func TestRunReportsProgress(t *testing.T) {
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {})
+	told := make(chan struct{})
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { <-told }) // the run does not end before
 	config := load(url)
 	config.WarmUp = 500 * time.Millisecond
 	config.Duration = 500 * time.Millisecond
 	var reports []loadgen.Progress
-	config.Progress = func(p loadgen.Progress) { reports = append(reports, p) }
-	run(t, config)
-	if len(reports) == 0 {
-		t.Fatal("no progress")
+	config.Progress = func(p loadgen.Progress) {
+		if reports = append(reports, p); len(reports) == 1 {
+			close(told)
+		}
 	}
+	run(t, config)
 	last := loadgen.Progress{}
 	for _, p := range reports {
 		if p.Total != time.Second || p.Sent < last.Sent || p.Done < last.Done || p.Elapsed <= last.Elapsed || p.Done > p.Sent {
@@ -356,14 +384,51 @@ func TestRunEndsWithItsContext(t *testing.T) {
 			cancel(stop)
 		}
 	}
+	begin := time.Now()
 	result, err := loadgen.Run(ctx, config)
+	passed := time.Since(begin).Seconds()
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want the cause %q", err, stop)
 	}
 	if result == nil || result.Sent == 0 || result.Failed != 0 {
-		t.Errorf("result %+v, want requests sent and none failed", result)
+		t.Fatalf("result %+v, want requests sent and none failed", result)
+	}
+	if seconds := result.DurationMs / 1000; seconds <= 0 || seconds > passed || math.Abs(result.SentPerSecond*seconds-float64(result.Sent)) > 1e-6 {
+		t.Errorf("%d requests in %v s are %v per second, after %v s", result.Sent, seconds, result.SentPerSecond, passed)
 	}
 }
+
+// A run that ends in its warm-up has measured for no time at all.
+func TestRunEndsInItsWarmUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	url := serve(t, func(http.ResponseWriter, *http.Request) { cancel() })
+	config := load(url)
+	config.WarmUp = time.Hour
+	begin := time.Now()
+	result, err := loadgen.Run(ctx, config)
+	if !errors.Is(err, context.Canceled) || result == nil {
+		t.Fatalf("result %+v, error %v", result, err)
+	}
+	if result.DurationMs != 0 || result.SentPerSecond != 0 || result.WarmUpMs <= 0 || result.WarmUpMs > time.Since(begin).Seconds()*1000 {
+		t.Errorf("result %+v", result)
+	}
+}
+
+// A loop that is late, and so waits for nothing, ends with its context as well.
+func TestLateRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	config := load(serve(t, func(http.ResponseWriter, *http.Request) {}))
+	config.Requests = endless{}
+	if result, err := loadgen.Run(ctx, config); !errors.Is(err, context.Canceled) || result == nil || result.Sent != 0 {
+		t.Errorf("result %+v, error %v", result, err)
+	}
+}
+
+// endless has requests that are all due at once.
+type endless struct{}
+
+func (endless) Next() (workload.Request, bool) { return workload.Request{}, true }
 
 func TestRunRefuses(t *testing.T) {
 	good := load("http://127.0.0.1:9/")
@@ -413,7 +478,7 @@ func TestResultJSON(t *testing.T) {
 	}
 	slices.Sort(keys)
 	want := []string{"done", "durationMs", "failed", "failures", "latency", "lateness", "ratePerSecond",
-		"seed", "sent", "servers", "serviceMs", "url", "warmUpMs"}
+		"seed", "sent", "sentPerSecond", "servers", "serviceMs", "url", "warmUpMs"}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}

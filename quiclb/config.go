@@ -26,10 +26,10 @@ var ErrUnroutable = errors.New("connection ID is not of this configuration")
 
 // Config is what servers and load balancers agree on. Which of several is meant, the first three bits of a connection ID say.
 type Config struct {
-	Rotation       int    // 0 to 6
-	ServerIDLength int    // bytes, 1 to 15
-	NonceLength    int    // bytes, at least 4; with the server ID at most 19
-	Key            []byte // of AES-128; nil: server IDs are in clear
+	Rotation       int // 0 to 6
+	ServerIDLength int // bytes, 1 to 15
+	NonceLength    int // bytes, at least 4; with the server ID at most 19
+	Key            Key // nil: server IDs are in clear
 }
 
 // Check says what is wrong with the configuration.
@@ -54,7 +54,7 @@ func (c Config) PlaintextLength() int { return c.ServerIDLength + c.NonceLength 
 
 // Codec reads and writes the connection IDs of one configuration. It may be used concurrently.
 type Codec struct {
-	config Config
+	config Config       // without the key: what is not exported, fmt prints as it is
 	block  cipher.Block // nil: in clear
 }
 
@@ -71,7 +71,7 @@ func New(c Config) (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("QUIC-LB configuration: %w", err)
 	}
-	codec.block = block
+	codec.block, codec.config.Key = block, nil
 	return codec, nil
 }
 

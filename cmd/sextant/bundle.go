@@ -35,10 +35,11 @@ func (a *app) supportBundleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "support-bundle", Short: "Write what support needs to know of this node into one archive",
 		Long: `Write what support needs to know of this node into one archive: versions, configuration, status, counters, tables in
-outline, programs, kernel features, links, addresses, routes, the doctor's findings, and the agent's log if systemd keeps it.
+outline, policies and protections with their topology, what BGP and other routing told, programs, kernel features, links,
+addresses, routes with their shadows and those of the kernel, the doctor's findings, and the agent's log if systemd keeps it.
 
-Secrets are left out: the configuration comes without them, and whatever else holds the cluster's secret or a password that the
-node file names gets "REDACTED" in its place. Addresses of servers, routers and clients are in it; of traffic, only counters.
+Secrets are left out: the configuration comes without them, and whatever else holds the cluster's secret, or a password or key that
+the node file names, gets "REDACTED" in its place. Addresses of servers, routers and clients are in it; of traffic, only counters.
 The archive is listed on stderr.`,
 		Example: `  sextant support-bundle
   sextant support-bundle --node /etc/sextant/node.yaml -f bundle.tar.gz`,
@@ -104,7 +105,11 @@ func (a *app) agentParts(ctx context.Context) []part {
 	maps, mapsErr := agent.Maps(ctx)
 	sids, sidsErr := agent.SIDs(ctx)
 	peers, peersErr := agent.BGPPeers(ctx)
-	routes, routesErr := agent.BGPRoutes(ctx)
+	learned, learnedErr := agent.BGPRoutes(ctx)
+	routes, routesErr := agent.Routes(ctx)
+	sources, sourcesErr := agent.RouteSources(ctx)
+	protections, protectionsErr := agent.Protections(ctx)
+	network, networkErr := agent.Topology(ctx)
 	policies, policiesErr := agent.Policies(ctx)
 	merged, mergedErr := agent.Merge(ctx)
 	metrics, metricsErr := agent.MetricsText(ctx)
@@ -115,7 +120,11 @@ func (a *app) agentParts(ctx context.Context) []part {
 		jsonPart("maps.json", maps, mapsErr),
 		jsonPart("sids.json", sids, sidsErr),
 		jsonPart("bgp-peers.json", peers, peersErr),
-		jsonPart("bgp-routes.json", routes, routesErr),
+		jsonPart("bgp-routes.json", learned, learnedErr),
+		jsonPart("routes.json", routes, routesErr),
+		jsonPart("route-sources.json", sources, sourcesErr),
+		jsonPart("protections.json", protections, protectionsErr),
+		jsonPart("topology.json", network, networkErr),
 		jsonPart("policies.json", policies, policiesErr),
 		jsonPart("merge.json", merged, mergedErr),
 		{"metrics.txt", metrics, metricsErr},
@@ -136,17 +145,7 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 	} else {
 		add(node.Secret[:])
 	}
-	if node.Edge != nil && node.Edge.Etcd != nil && node.Edge.Etcd.PasswordFile != "" {
-		files = append(files, node.Edge.Etcd.PasswordFile)
-	}
-	if node.BGP != nil {
-		for _, n := range node.BGP.Neighbors {
-			if n.PasswordFile != "" {
-				files = append(files, n.PasswordFile)
-			}
-		}
-	}
-	for _, file := range append(files, keyFiles(node)...) {
+	for _, file := range slices.Concat(files, passwordFiles(node), keyFiles(node)) {
 		text, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read %s, so that its content stays out of the bundle: %w; run as root", file, withoutPath(err))
@@ -156,8 +155,30 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 		if raw, err := hex.DecodeString(string(word)); err == nil {
 			add(raw)
 		}
+		for line := range bytes.Lines(word) { // a key in PEM may come with its line ends written in another way
+			line = bytes.TrimSpace(line)
+			if len(line) >= minSecretLine && len(line) < len(word) && !bytes.HasPrefix(line, []byte("-----")) {
+				add(line)
+			}
+		}
 	}
 	return secrets, nil
+}
+
+// minSecretLine is how many characters a line of a file of several must have to be looked for on its own: shorter ones are anything.
+const minSecretLine = 16
+
+// passwordFiles hold what this node tells others to be let in.
+func passwordFiles(node *config.Node) (files []string) {
+	if node.Edge != nil && node.Edge.Etcd != nil {
+		files = append(files, node.Edge.Etcd.PasswordFile, node.Edge.Etcd.TLS.Key)
+	}
+	if node.BGP != nil {
+		for _, n := range node.BGP.Neighbors {
+			files = append(files, n.PasswordFile)
+		}
+	}
+	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
 // keyFiles hold the keys of HMACs and of connection IDs.

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // unpacked reads an archive.
@@ -86,6 +89,39 @@ func TestSupportBundle(t *testing.T) {
 	}
 }
 
+// What was computed, learned and installed is in a bundle as the commands of these tell it, of a head-end with protections and of a node
+// with routes of other routing software.
+func TestSupportBundleHasPathsAndRoutes(t *testing.T) {
+	for _, test := range []struct {
+		node  string
+		files map[string]string // name to command
+	}{
+		{fakeHeadend, map[string]string{"protections.json": "protect list", "policies.json": "policy list"}},
+		{fakeNode, map[string]string{"routes.json": "route list", "route-sources.json": "route sources", "bgp-routes.json": "bgp routes", "bgp-peers.json": "bgp peers"}},
+	} {
+		w := newWorld(t, test.node)
+		file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+		if text := w.run("support-bundle", "-f", file); !strings.HasSuffix(text, "[exit 0]\n") {
+			t.Fatal(text)
+		}
+		content := unpacked(t, file)
+		for name, command := range test.files {
+			w.run(append(strings.Fields(command), "-o", "json")...)
+			var want struct{ Items []any }
+			var got []any
+			if err := errors.Join(json.Unmarshal(w.stdout.Bytes(), &want), json.Unmarshal([]byte(content[name]), &got)); err != nil {
+				t.Fatalf("%s: %v\n%s", name, err, content[name])
+			}
+			if diff := cmp.Diff(want.Items, got); diff != "" || len(got) == 0 {
+				t.Errorf("%s has %d items, and differs from sextant %s (-want +got):\n%s", name, len(got), command, diff)
+			}
+		}
+		if name := "topology.json"; !strings.Contains(content[name], "/etc/sextant/abilene.graph") || !strings.Contains(content[name], "Seattle") {
+			t.Errorf("%s is %s", name, content[name])
+		}
+	}
+}
+
 // Without an agent, the node file is enough; secrets of its files are known from there.
 func TestSupportBundleWithoutAgent(t *testing.T) {
 	w := newWorld(t, fakeNode)
@@ -93,20 +129,34 @@ func TestSupportBundleWithoutAgent(t *testing.T) {
 	secretFile, nodeFile, file := filepath.Join(dir, "secret"), filepath.Join(dir, "node.yaml"), filepath.Join(dir, "bundle.tar.gz")
 	const secret = "ffeeddccbbaa99887766554433221100"
 	hmacFile, hmacKey := filepath.Join(dir, "hmac"), strings.Repeat("c3", 32)
+	quicFile, quicKey := filepath.Join(dir, "quic"), strings.Repeat("d4", 16)
+	tlsFile, tlsLine := filepath.Join(dir, "tls"), "MHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04f"
+	tlsKey := "-----BEGIN EC PRIVATE KEY-----\n" + tlsLine + "\nAwEH\n-----END EC PRIVATE KEY-----\n"
+	passwordFile, password := filepath.Join(dir, "password"), "hunter2-of-etcd"
 	node := strings.Replace(fakeNode, "secret: 00112233445566778899aabbccddeeff", "secretFile: "+secretFile, 1)
 	node = strings.Replace(node, "host:\n", "host:\n  hmac: {keys: [{id: 7, keyFile: "+hmacFile+"}]}\n", 1)
-	for name, text := range map[string]string{secretFile: secret + "\n", nodeFile: node, hmacFile: hmacKey} {
+	node = strings.Replace(node, "  services:\n", fmt.Sprintf(`  etcd: {endpoints: ["https://[fd00:5e::3]:2379"], username: edge, passwordFile: %s, tls: {certificate: /cert, key: %s}}
+  services:
+    - {name: h3, vip: 2001:db8:80::83, port: 443, protocol: udp, quic: {configs: [{rotation: 3, serverIDLength: 2, nonceLength: 6, keyFile: %s}]}}
+`, passwordFile, tlsFile, quicFile), 1)
+	for name, text := range map[string]string{
+		secretFile: secret + "\n", nodeFile: node, hmacFile: hmacKey, quicFile: quicKey + "\n", tlsFile: tlsKey, passwordFile: password + "\n",
+	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.parts = []part{{Name: "agent.log", Text: []byte("secret " + secret + ", key " + strings.Repeat("\xc3", 32) + " or " + hmacKey)}}
+	w.parts = []part{{Name: "agent.log", Text: []byte("secret " + secret + ", key " + strings.Repeat("\xc3", 32) + " or " + hmacKey)},
+		{Name: "node.log", Text: fmt.Appendf(nil, "%x %s %+v %q %s", strings.Repeat("\xd4", 16), strings.Repeat("\xd4", 16), tlsLine, tlsKey, password)}}
 	if text := w.run("support-bundle", "-f", file, "--node", nodeFile, "--socket", "/nonexistent"); !strings.HasSuffix(text, "[exit 0]\n") {
 		t.Fatal(text)
 	}
 	content := unpacked(t, file)
 	if content["agent.log"] != "secret REDACTED, key REDACTED or REDACTED" {
 		t.Errorf("the log is %q", content["agent.log"])
+	}
+	if want := `REDACTED REDACTED REDACTED "-----BEGIN EC PRIVATE KEY-----\nREDACTED\nAwEH\n-----END EC PRIVATE KEY-----\n" REDACTED`; content["node.log"] != want {
+		t.Errorf("other secrets: %q, want %q", content["node.log"], want)
 	}
 	if _, there := content["status.json"]; there {
 		t.Error("nobody answers, and there is a status")

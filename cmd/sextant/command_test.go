@@ -56,6 +56,9 @@ var sessions = []struct {
 	{"explain-strays", fakeBeside, false, []string{
 		"explain 203.0.113.7:40000 198.51.100.80:80", "explain -r testdata/two.pcap", "explain --role strays 203.0.113.7:40000 198.51.100.80:80 -o json",
 	}},
+	{"explain-egress", fakeEgress, false, []string{
+		"explain [2001:db8:a::1]:4000 [2001:db8:b::1]:5005", "explain --role merge [2001:db8:a::1]:4000 [2001:db8:b::1]:5005 -o json",
+	}},
 	{"capture", fakeNode, false, []string{
 		"capture --count 2", "capture --count 1 -o json -q", "capture", "capture --verdict drop --count 1", "capture --service web --source 203.0.113.7:0 --count 1 -q",
 		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7", "capture --protocol sctp", "capture -o yaml",

@@ -20,30 +20,13 @@ const bpffsDir = "/sys/fs/bpf"
 // examine gathers facts about this machine, in the network namespace of this process. It changes nothing.
 func examine(x examination) (doctor.Facts, error) {
 	n := x.Node
-	query := kernel.Query{Slow: !x.Quick}
-	if n.Edge != nil {
-		for _, i := range n.Edge.Interfaces {
-			query.Interfaces = append(query.Interfaces, i.Name)
-		}
-		for _, s := range n.Edge.Services {
-			for _, b := range s.Backends {
-				query.SIDs = append(query.SIDs, b.SID)
-			}
-		}
-	}
+	query := kernel.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n), SIDs: doctor.Destinations(n)}
 	if n.Host != nil {
-		for _, i := range n.Host.Interfaces {
-			query.Interfaces = append(query.Interfaces, i.Name)
-		}
 		for _, s := range n.Host.Services {
 			query.VIPs = append(query.VIPs, s.VIP)
 		}
 	}
-	query.SIDs = compact(query.SIDs)
 	if n.Strays != nil {
-		for _, i := range n.Strays.Interfaces {
-			query.Interfaces = append(query.Interfaces, i.Name)
-		}
 		query.VRFs = n.Strays.VRFs
 	}
 	if n.Edge != nil && n.Edge.FlowCache.Entries > 0 {
@@ -52,16 +35,19 @@ func examine(x examination) (doctor.Facts, error) {
 	facts := kernel.Facts(query)
 	features, capabilities, err := agent.Lacking()
 	facts.Kernel.Missing, facts.Kernel.Capabilities = features, capabilities
-	if x.Quick || len(capabilities) > 0 || len(features) > 0 {
+	if len(capabilities) > 0 || len(features) > 0 {
 		return facts, err
 	}
 	dir := x.BPF
 	if dir == "" {
 		dir = agent.PinDirectory(bpffsDir, n.Name)
 	}
-	pins, pinErr := datapath.StalePins(filepath.Clean(dir))
-	facts.Pins = pins
-	return facts, errors.Join(err, pinErr)
+	var programErr, pinErr error
+	facts.Programs, programErr = datapath.Programs(filepath.Clean(dir))
+	if !x.Quick {
+		facts.Pins, pinErr = datapath.StalePins(filepath.Clean(dir))
+	}
+	return facts, errors.Join(err, programErr, pinErr)
 }
 
 // learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of each family.
@@ -79,19 +65,6 @@ func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
 		}
 	}
 	return interfaces, vips
-}
-
-// compact leaves each address once.
-func compact(list []netip.Addr) []netip.Addr {
-	var once []netip.Addr
-	seen := map[netip.Addr]bool{}
-	for _, a := range list {
-		if !seen[a] {
-			once = append(once, a)
-		}
-		seen[a] = true
-	}
-	return once
 }
 
 // machine describes this machine for support.

@@ -24,9 +24,10 @@ program itself, run in the kernel's test mode on the tables that it forwards by,
 is sent, nothing is counted, no acceptance policy learns. Packets of a file meet these tables one after the other, as if they
 came now. On a host, a flow is explained as an offer to its first End.OFFER SID with one candidate left. A head-end tells the
 policy, its active path and the segment lists, with each copy as it leaves. An egress tells which copy of a packet goes on; a
-flow is explained there as the copies of its next packet to the first protected flow. Beside a router (role strays), a flow is
-explained for each VRF, at its first SID: what the VRF is asked for, whether the connection is here or the packet is a stray, and where the
-kernel's routes send it from the backup device; the rest is left to the kernel, and why.
+flow is explained there for every protected flow, as the copies of its next packet by each path: which of them it takes, a
+head-end's rules say. Beside a router (role strays), a flow is explained for each VRF, at its first SID: what the VRF is asked
+for, whether the connection is here or the packet is a stray, and where the kernel's routes send it from the backup device; the
+rest is left to the kernel, and why.
 
 The chain tells the flow's history: current candidates, then those who owned the flow's bucket before (past, with the time since
 they left), then those who would own it if others were up or down (reserve). With --write, the packets that leave are written to
@@ -261,7 +262,7 @@ func flowProse(list []api.Explanation, wide bool) string {
 	} else if first.Service != "" {
 		line("Service:", "%s", first.Service)
 	}
-	if first.SID != nil && first.VRF == nil {
+	if first.SID != nil && first.VRF == nil && first.Copy == nil {
 		line("SID:", "%s, %s", first.SID.Prefix, first.SID.Behavior)
 	}
 	if p := first.Policy; p != nil {
@@ -273,7 +274,12 @@ func flowProse(list []api.Explanation, wide bool) string {
 		owner = "the role strays'"
 	}
 	line("Arrives at:", "%s, %s program %s", first.Interface, owner, first.Program)
+	protected := ""
 	for _, e := range list {
+		if at := protectedFlow(e); at != protected {
+			protected = at
+			line("Protected:", "%s", at)
+		}
 		line(strings.ToUpper(e.Packet[:1])+e.Packet[1:]+":", "%s", e.Why)
 		if e.VRF != nil && e.SID != nil {
 			line("  at SID", "%s, %s, into VRF %s; its strays are received on %s", e.SID.Prefix, e.SID.Behavior, e.VRF.Name, e.VRF.Backup)
@@ -295,6 +301,14 @@ func flowProse(list []api.Explanation, wide bool) string {
 		}
 	}
 	return prose.String()
+}
+
+// protectedFlow is that of an egress to which a copy belongs.
+func protectedFlow(e api.Explanation) string {
+	if e.Copy == nil || e.SID == nil {
+		return ""
+	}
+	return fmt.Sprintf("flows %s at %s, %s", orDash(config.FormatFlows(e.Copy.Flows)), e.SID.Prefix, e.SID.Behavior)
 }
 
 // copyHopText is where a copy goes.

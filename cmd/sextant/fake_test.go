@@ -61,6 +61,14 @@ secret: 00112233445566778899aabbccddeeff
 strays: {interfaces: [{name: eth0}], vrfs: [{vrf: blue, backup: green}]}
 `
 
+// fakeEgress is a node with two protected flows.
+const fakeEgress = `
+node: egress
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+merge: {interfaces: [{name: eth0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [1, 2]}, {prefix: "fcbb:bb00:2:e::/80", flows: [7], form: sid, ordered: true}]}
+`
+
 // fakeAgent keeps a configuration and makes numbers up. While it is busy, each look finds more packets.
 type fakeAgent struct {
 	mu   sync.Mutex
@@ -207,6 +215,9 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 	if f.node.Strays != nil {
 		return explainedStrays(q), nil
 	}
+	if f.node.Merge != nil {
+		return explainedCopies(f.node.Merge, q), nil
+	}
 	trace := func(flow api.Flow) *api.Trace { t, _ := f.Trace(ctx, flow); return &t }
 	e := api.Explanation{
 		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74, Verdict: "transmit", Outcome: "transmitted",
@@ -254,6 +265,29 @@ func explainedStrays(q api.Question) []api.Explanation {
 	stray.Frame = strings.Repeat("5e", 54)
 	stray.Why = "a stray: VRF blue has no such connection; decapsulated, and received on green, from where the kernel's routes send it by eth0 to fcbb:bb00:d0::"
 	return []api.Explanation{opening, stray}
+}
+
+// explainedCopies are those of a flow's next packet to each protected flow.
+func explainedCopies(m *config.Merge, q api.Question) (list []api.Explanation) {
+	for _, s := range m.SIDs {
+		var flows []uint32
+		for _, flow := range s.Flows {
+			flows = append(flows, uint32(flow))
+		}
+		for i, flow := range flows {
+			e := api.Explanation{
+				Number: len(list) + 1, Packet: fmt.Sprintf("by flow %d", flow), Role: api.Merge, Interface: "eth0", Program: "00aa11bb22cc33dd",
+				SID: &api.SID{Prefix: s.Prefix, Behavior: "End.MERGE"}, Copy: &api.ExplainedCopy{Flow: flow, Flows: flows, Number: 1, First: i == 0, Waits: s.Ordered},
+				Bytes: 126, Verdict: "drop", Reason: "duplicate", Why: fmt.Sprintf("packet 1 by flow %d is dropped: another copy has come", flow),
+			}
+			if i == 0 {
+				e.Flow, e.Verdict, e.Outcome, e.Reason, e.Frame = q.Flow, "hand_to_kernel", "taken", "", strings.Repeat("5e", 62)
+				e.Why = fmt.Sprintf("the first copy of packet 1, by flow %d: decapsulated, for the kernel to route", flow)
+			}
+			list = append(list, e)
+		}
+	}
+	return list
 }
 
 // Capture sees two packets, of which the second is dropped, and then the interface is gone.

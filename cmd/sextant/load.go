@@ -41,7 +41,8 @@ of a millisecond for each, and the 24 hours compressed into --duration. --replay
 (common or combined log format), --speed times as fast as they came. With --workers it is closed: that many workers fetch
 the document again and again, and with --want compare every byte.
 
-The exit code is 1 if there was no right answer at all.`,
+Interrupted, it prints what it has measured until then, with the time that has passed. The exit code is 1 if there was no
+right answer at all.`,
 		Example: `  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
   sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/?bytes=1000000" --workers 4
   sextant load http://web.example/ --replay access.log --speed 10 --duration 5m`,
@@ -158,8 +159,8 @@ func (a *app) openLoad(ctx context.Context, c loadgen.Config) error {
 	}
 	return a.showLoad(err, result.Done, view{
 		value: result,
-		prose: fmt.Sprintf("%d requests in %s, %g per second: %d right, %d failed%s\n",
-			result.Sent, milliseconds(result.DurationMs), result.RatePerSecond,
+		prose: fmt.Sprintf("%d requests in %s, %.1f per second: %d right, %d failed%s\n",
+			result.Sent, milliseconds(result.DurationMs), result.SentPerSecond,
 			result.Done, result.Failed, failureText(result.Failures)),
 		tables: tables{
 			timingTable(timing{"response", result.Latency}, timing{"lateness", result.Lateness}),

@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +67,46 @@ func TestClosedLoad(t *testing.T) {
 	if !strings.Contains(out, "0 right, ") || !strings.Contains(out,
 		"there was no right answer; see the failures above\n[exit 1]") {
 		t.Errorf("wrong answers:\n%s", out)
+	}
+}
+
+// An interrupted load tells how long it went, as text and as JSON, and not for how long it was meant to.
+func TestInterruptedLoad(t *testing.T) {
+	for _, output := range []string{"table", "json"} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		var answered atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if answered.Add(1) == 3 {
+				interrupt()
+			}
+		}))
+		server.Config.SetKeepAlivesEnabled(false)
+		w := newWorld(t, fakeNode)
+		begin := time.Now()
+		code := run(ctx, w.env("load", server.URL, "--rate", "50", "--duration", "1h", "-o", output))
+		passed := time.Since(begin)
+		server.Close()
+		out := w.stdout.String()
+		if code != exitFailed {
+			t.Errorf("exit %d:\n%s%s", code, out, w.stderr.String())
+		}
+		if output == "json" {
+			var result loadgen.Result
+			if err := json.Unmarshal([]byte(out), &result); err != nil || result.DurationMs <= 0 || result.DurationMs > passed.Seconds()*1000 {
+				t.Errorf("%v after %v:\n%s", err, passed, out)
+			}
+			continue
+		}
+		var sent int
+		var length string
+		var rate float64
+		if _, err := fmt.Sscanf(out, "%d requests in %s %f per second:", &sent, &length, &rate); err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		took, err := time.ParseDuration(strings.TrimSuffix(length, ","))
+		if err != nil || sent < 2 || took > passed+10*time.Millisecond || took < 10*time.Millisecond {
+			t.Errorf("%v after %v:\n%s", err, passed, out)
+		}
 	}
 }
 

@@ -1,0 +1,41 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+
+	"sextant/config"
+)
+
+// programs compares what is attached to interfaces with what the agent has attached, and pinned.
+func programs(n *config.Node, f *Facts, _ string) []Finding {
+	if f.Programs == nil {
+		return nil
+	}
+	return eachInterface(n, f, func(at face, i Interface) []Finding {
+		ours := slices.ContainsFunc(f.Programs, func(p Program) bool { return p.Interface == at.name && p.ID == i.XDPProgram })
+		switch {
+		case at.plain || ours:
+			return nil
+		case i.XDP != "":
+			return []Finding{{"program_foreign", Broken, at.name,
+				fmt.Sprintf("the XDP program %d runs on it, which is not of this node", i.XDPProgram),
+				"an interface has one XDP program: the " + at.role + " sees no packet here, and its agent can't attach anything",
+				fmt.Sprintf("see whose it is: bpftool prog show id %d; take it off: ip link set dev %s %s off; then restart the agent",
+					i.XDPProgram, at.name, attachment(i))}}
+		case f.Running != nil || len(f.Programs) > 0:
+			return []Finding{{"program_missing", Broken, at.name, "no XDP program runs on it, while others of this node do, or its agent",
+				"the interface was made anew, or the program was taken off: the " + at.role + " sees no packet here",
+				"restart the agent, which attaches it"}}
+		}
+		return nil
+	})
+}
+
+// attachment is what ip calls the way in which a program is attached.
+func attachment(i Interface) string {
+	if i.XDP == "generic" {
+		return "xdpgeneric"
+	}
+	return "xdpdrv"
+}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -138,11 +137,7 @@ func TestPeersTellThePast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			begun := time.Now()
 			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", test.peer), 1))
-			if took := time.Since(begun); took > 20*time.Second {
-				t.Errorf("it took %v to start", took)
-			}
 			for i, chain := range r.who() {
 				if knows := strings.Contains(chain, "web3"); test.knows && !knows {
 					t.Fatalf("flow %d is offered to %s; its owner at the peer was web3", i, chain)

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"sextant/kernel/kerneltest"
 )
 
 // routedText is an edge that has backends from FRRouting and from a table of the kernel.
@@ -46,12 +47,7 @@ func backendsText(t *testing.T, r *running) string {
 
 func (m *machine) ip(words string) {
 	m.t.Helper()
-	must(m.t, m.ns.Do(func() error {
-		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
-			return fmt.Errorf("ip %s: %w: %s", words, err, out)
-		}
-		return nil
-	}))
+	must(m.t, m.ns.Do(func() error { return kerneltest.IP(words) }))
 }
 
 // Next hops over SRv6 of a routing table become backends beside those of the node file; one that leaves drains, one that has several segments is
@@ -118,7 +114,7 @@ func (m *machine) hostile() {
 func await(t *testing.T, want string, look func() string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if got = look(); got == want {
 			return
 		}

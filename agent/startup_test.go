@@ -123,7 +123,7 @@ func TestHostAnnouncesWhatWorks(t *testing.T) {
 	m := newMachine(t)
 	works := filepath.Join(m.dir, "works")
 	text := strings.Replace(bgpText, "accept: {policy: dynamic, workers: 32}}",
-		"accept: {policy: dynamic, workers: 32}, check: {kind: exec, command: [/usr/bin/test, -e, DIR/works], interval: 1s, timeout: 1s, rise: 1, fall: 1}}", 1)
+		"accept: {policy: dynamic, workers: 32}, check: {kind: exec, command: [/usr/bin/test, -e, DIR/works], interval: 1s, timeout: 1s, rise: 1, fall: 3}}", 1)
 	text = strings.Replace(text, "  onStop: keep", "  startup: 10m\n  onStop: keep", 1)
 	r := m.start(text)
 	const rest = "2001:db8:80::81 End.OFFER 1"

@@ -127,7 +127,7 @@ func TestCaptureOnTheWire(t *testing.T) {
 	for size := range 5 {
 		sendFrame(t, "nearpeer", append([]byte{2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 0x86, 0xdd, 0x60}, make([]byte, 50+size)...))
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(wirePatience)
 	for size := 0; size < 5; {
 		got, err := capture.Next(deadline)
 		must(t, err)

@@ -240,10 +240,10 @@ func TestForced(t *testing.T) {
 // eventually waits for what another thread or the kernel does in its own time.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Errorf("not within 10 s: %s", what)
+	t.Errorf("not within %v: %s", wirePatience, what)
 }

@@ -77,7 +77,7 @@ func (e *signedEncap) Encode() ([]byte, error) {
 func (w wire) next(t *testing.T) (frame []byte, header srv6.SRH) {
 	t.Helper()
 	buffer := make([]byte, 2048)
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
 		n, from, err := unix.Recvfrom(w.fd, buffer, 0)
 		must(t, err)
 		link, ok := from.(*unix.SockaddrLinklayer)
@@ -88,7 +88,7 @@ func (w wire) next(t *testing.T) (frame []byte, header srv6.SRH) {
 		must(t, err)
 		return buffer[:n], header
 	}
-	t.Fatal("no packet with a segment routing header within 3 s")
+	t.Fatalf("no packet with a segment routing header within %v", wirePatience)
 	return nil, srv6.SRH{}
 }
 

@@ -22,12 +22,15 @@ func TestOrder(t *testing.T) {
 	must(t, m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2}, Rules: tlvSettings, Order: true}))
 	var order *Order
 	n.do("pe2", func() (err error) {
-		order, err = m.OpenOrder(50 * time.Millisecond)
+		order, err = m.OpenOrder(time.Second) // which number 18 is waited for, and which others may be late on a busy machine
 		return err
 	})
 	stop, done := make(chan struct{}), make(chan error)
 	go func() { done <- order.Run(stop) }()
-	time.Sleep(20 * time.Millisecond) // until the program knows of it
+	eventually(t, "the program knows of the process", func() bool {
+		var since uint64
+		return m.maps["order_alive"].Lookup(uint32(0), &since) == nil && since > 0
+	})
 
 	var receiver net.PacketConn
 	n.do("h2", func() (err error) {
@@ -42,7 +45,7 @@ func TestOrder(t *testing.T) {
 	var got []uint32
 	buffer := make([]byte, 64)
 	for len(got) < 15 {
-		must(t, receiver.SetReadDeadline(time.Now().Add(2*time.Second)))
+		must(t, receiver.SetReadDeadline(time.Now().Add(wirePatience)))
 		size, _, err := receiver.ReadFrom(buffer)
 		if err != nil {
 			t.Fatalf("%v, after %v", err, got)

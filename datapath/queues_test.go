@@ -51,7 +51,7 @@ func TestQueues(t *testing.T) {
 
 	var perCPU []uint64
 	reason := uint32(slices.Index(reasonNames(), "no_service"))
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(wirePatience); ; time.Sleep(time.Millisecond) {
 		must(t, e.maps["drops"].Lookup(reason, &perCPU))
 		if total := sum(perCPU); total >= uint64(sent) || time.Now().After(deadline) {
 			break

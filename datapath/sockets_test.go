@@ -95,6 +95,9 @@ func tupleOf(client, vip netip.Addr, port uint16) flow.Tuple {
 	return flow.Tuple{Src: client.Unmap(), Dst: vip.Unmap(), SrcPort: port, DstPort: hostPort, Protocol: 6}
 }
 
+// wirePatience is when a test that waits for the kernel gives up.
+const wirePatience = 30 * time.Second
+
 // wire sends frames to the interface "near" and sees what the kernel sends there.
 type wire struct{ fd int }
 
@@ -109,7 +112,7 @@ func openWireOn(t testing.TB, iface string) wire {
 	must(t, err)
 	t.Cleanup(func() { unix.Close(fd) })
 	must(t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: peer.Index}))
-	must(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 3}))
+	must(t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(wirePatience / time.Second)}))
 	return wire{fd: fd}
 }
 
@@ -118,7 +121,7 @@ func (w wire) halfOpen(t testing.TB, tuple flow.Tuple, sequence uint32) (synAck 
 	t.Helper()
 	must(t, unix.Sendto(w.fd, tcpFrame(t, tuple, &layers.TCP{Seq: sequence, SYN: true, Window: 1000}), 0, &unix.SockaddrLinklayer{Ifindex: w.index(t)}))
 	buffer := make([]byte, 2048)
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
 		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
 		must(t, err)
 		packet := gopacket.NewPacket(buffer[:n], layers.LayerTypeEthernet, gopacket.Default)
@@ -127,7 +130,7 @@ func (w wire) halfOpen(t testing.TB, tuple flow.Tuple, sequence uint32) (synAck 
 			return tcp.Seq
 		}
 	}
-	t.Fatal("no SYN-ACK within 3 s")
+	t.Fatalf("no SYN-ACK within %v", wirePatience)
 	return 0
 }
 

@@ -108,11 +108,10 @@ func TestTwoCPUsEliminate(t *testing.T) {
 
 // waitFor returns when both workers have had all packets up to a number.
 func waitFor(m *Merge, number uint64) {
-	for range 10_000 {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
 		if stats, err := m.Stats(0, 3); err != nil || stats.Passed+stats.Duplicate >= 2*number {
 			return
 		}
-		time.Sleep(100 * time.Microsecond)
 	}
 }
 

@@ -56,8 +56,7 @@ func mirrorAndMerge(t *testing.T, mode Mode) {
 			mdrops, _ := m.Drops()
 			t.Errorf("%s: %d of %d datagrams arrived\nhead-end %v %v\nmerge %v", to, got, datagrams, drops, outcomes, mdrops)
 		}
-		stats, err := m.Stats(0, 2)
-		must(t, err)
+		stats := settled(t, m, 2)
 		if stats.Passed != uint64(datagrams*(i+1)) || stats.Duplicate != stats.Passed || stats.Missing() != 0 {
 			drops, _ := h.Drops()
 			outcomes, _ := h.Outcomes()
@@ -65,7 +64,7 @@ func mirrorAndMerge(t *testing.T, mode Mode) {
 			t.Errorf("%s: %+v\nhead-end %v %v %v", to, stats, drops, outcomes, traffic)
 		}
 		for path, p := range stats.Paths {
-			if p.Packets != stats.Passed || p.Delays != p.Packets || p.DelayLeast < 0 || p.DelayMost > time.Second {
+			if p.Packets != stats.Passed || p.Delays != p.Packets || p.DelayLeast < 0 || p.DelayMost > wirePatience {
 				t.Errorf("path %d: %+v", path, p)
 			}
 		}
@@ -102,7 +101,11 @@ func (n *network) paced(to string, count int, meanwhile func(sent int)) int {
 	arrived := 0
 	buffer := make([]byte, 64)
 	for {
-		must(n.t, receiver.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+		wait := wirePatience
+		if arrived >= count {
+			wait = 300 * time.Millisecond // for one that comes twice
+		}
+		must(n.t, receiver.SetReadDeadline(time.Now().Add(wait)))
 		if _, _, err := receiver.ReadFrom(buffer); err != nil {
 			return arrived
 		}
@@ -132,17 +135,21 @@ func TestLocalTrafficIsNumberedAfterSegmentation(t *testing.T) {
 	}
 }
 
-// settled are an instance's counters when no copy is under way any more: they are read until they stay the same.
+// settled are an instance's counters when no copy is under way any more: they are read until they stay the same for a while.
 func settled(t *testing.T, m *Merge, paths int) InstanceStats {
 	t.Helper()
-	for last := uint64(0); ; time.Sleep(50 * time.Millisecond) {
+	const steady = 10
+	same := 0
+	for last := uint64(0); ; time.Sleep(20 * time.Millisecond) {
 		stats, err := m.Stats(0, paths)
 		must(t, err)
 		now := stats.Passed + stats.Duplicate
-		if now == last {
+		if same++; now != last {
+			same, last = 0, now
+		}
+		if same == steady {
 			return stats
 		}
-		last = now
 	}
 }
 
@@ -167,16 +174,16 @@ func (n *network) stream(from, to string, size int64) int64 {
 			return
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(2 * wirePatience))
 		count, _ := io.Copy(io.Discard, c)
 		arrived <- count
 	}()
 	var c net.Conn
 	n.do(from, func() (err error) {
-		c, err = net.DialTimeout("tcp", to, 5*time.Second)
+		c, err = net.DialTimeout("tcp", to, wirePatience)
 		return err
 	})
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(2 * wirePatience))
 	must(n.t, c.(*net.TCPConn).SetWriteBuffer(inFlight))
 	if _, err := c.Write(make([]byte, size)); err != nil {
 		n.t.Errorf("send: %v", err)

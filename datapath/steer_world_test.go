@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/replicate"
 	"sextant/steer"
 )
@@ -131,16 +131,15 @@ func (n *network) do(node string, f func() error) {
 
 func (n *network) ip(node string, commands ...string) {
 	n.t.Helper()
+	var lines strings.Builder
 	for _, command := range commands {
 		family := "-6"
 		if strings.Contains(command, " 192.0.") {
 			family = "-4"
 		}
-		arguments := append([]string{family, "-n", n.name(node)}, strings.Fields(command)...)
-		if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
-			n.t.Fatalf("ip %s: %v\n%s", strings.Join(arguments, " "), err, out)
-		}
+		fmt.Fprintln(&lines, family, "-n", n.name(node), command)
 	}
+	must(n.t, kerneltest.IP(lines.String()))
 }
 
 var mergeSID1 = netip.MustParsePrefix("fcbb:0:4:0:f::/80")

@@ -65,6 +65,7 @@ func pages() http.Handler {
 }
 
 func TestProbeHTTP(t *testing.T) {
+	t.Parallel()
 	plain, secure := httptest.NewServer(pages()), httptest.NewTLSServer(pages())
 	defer plain.Close()
 	defer secure.Close()
@@ -81,7 +82,7 @@ func TestProbeHTTP(t *testing.T) {
 		{"ill is wanted", config.CheckHTTP, func(c *config.Check) { c.Path, c.Status = "/ill", config.StatusRange{First: 503, Last: 503} }, "ok"},
 		{"redirections are answers", config.CheckHTTP, func(c *config.Check) { c.Path = "/moved" }, "ok"},
 		{"too slow", config.CheckHTTP, func(c *config.Check) { c.Path, c.Timeout = "/slow", 50*time.Millisecond }, "get /slow: no answer in time"},
-		{"stuck in the body", config.CheckHTTP, func(c *config.Check) { c.Path, c.Body, c.Timeout = "/stuck", "well", 50*time.Millisecond },
+		{"stuck in the body", config.CheckHTTP, func(c *config.Check) { c.Path, c.Body, c.Timeout = "/stuck", "well", 3*time.Second },
 			"read /stuck: no answer in time"},
 		{"TLS", config.CheckHTTPS, func(c *config.Check) { c.Insecure = true }, "ok"},
 		{"TLS that nobody vouches for", config.CheckHTTPS, func(c *config.Check) { c.Host = "example.com" },
@@ -140,6 +141,7 @@ func TestProbeGRPC(t *testing.T) {
 }
 
 func TestProbeExec(t *testing.T) {
+	t.Parallel()
 	shell := func(script string) *config.Check {
 		k := check(config.CheckExec)
 		k.Command = []string{"/bin/sh", "-c", script}
@@ -162,7 +164,7 @@ func TestProbeExec(t *testing.T) {
 	// A child that would go on for ever ends with the check.
 	pid := t.TempDir() + "/pid"
 	k = shell("sleep 1000 & echo $! >" + pid + "; wait")
-	k.Timeout = 500 * time.Millisecond
+	k.Timeout = 5 * time.Second // in which the child begins
 	if got := probe(t, k, "127.0.0.1:80"); got != "run /bin/sh: no answer in time" {
 		t.Error(got)
 	}

@@ -72,9 +72,9 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 		{"exec is missing", `exec: [[no-such-program]]`, []string{"node a: no-such-program: start no-such-program: executable file not found in $PATH; install it or give its whole path"}},
 		{"process fails at once", `processes: [{name: p, command: ["{self}", helper, fail, now]}]`, []string{"node a: process p: it ended at once: exit status 1; it wrote:\n  failing: now"}},
 		{"process ends before it is ready", `processes: [{name: p, command: "exit 0", ready: "file:never"}]`, []string{"node a: process p: it ended before it was ready (file:never): exit status 0; it wrote nothing"}},
-		{"process is never ready", `processes: [{name: p, command: "exec sleep 1000", ready: "tcp://[fd00::1]:80"}]`, []string{"node a: process p: it is not ready (tcp://[fd00::1]:80) after 300ms: ", "connection refused"}},
+		{"process is never ready", `processes: [{name: p, command: "exec sleep 1000", ready: "tcp://[fd00::1]:80"}]`, []string{"node a: process p: it is not ready (tcp://[fd00::1]:80) after 3s: ", "connection refused"}},
 		{"sysctl is unknown", `sysctls: {net.ipv4.no_such: 1}`, []string{"node a: write sysctl net.ipv4.no_such: no such file or directory; check the name"}},
-		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`, []string{"node a: process sextant: it is not ready (http:", "after 300ms"}},
+		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`, []string{"node a: process sextant: it is not ready (http:", "after 3s"}},
 		{"socket path is too long", `sextant: {api: {socket: "{dir}/` + strings.Repeat("s", 100) + `"}}`, []string{"the API socket of node a is /run/", "and Linux takes 107"}},
 	}
 	for _, test := range tests {
@@ -83,8 +83,8 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 			spec := parse(t, name, "name: NAME\ntopology:\n  nodes:\n    a:\n      addresses: ['fd00::1']\n      "+test.node+"\n")
 			_, err := lab.Up(t.Context(), spec, lab.Options{
 				Agent:        []string{"/bin/sleep", "1000"},
-				ReadyTimeout: 300 * time.Millisecond,
-				SettleTime:   time.Minute, // no process here lives that long
+				ReadyTimeout: 3 * time.Second, // in which a process that ends has ended
+				SettleTime:   time.Minute,     // no process here lives that long
 			})
 			wantError(t, err, nil, test.want...)
 			nothingLeft(t, name)

@@ -52,10 +52,11 @@ topology:
 	if diff := cmp.Diff(wantEvents, r.events); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	pids, err := kernel.OpenCgroup(node.Cgroup).Processes()
-	if err != nil || len(pids) != 6 {
-		t.Errorf("processes of the node: %v (%v), want 6", pids, err)
-	}
+	var pids []int
+	eventually(t, "6 processes run", func() bool { // one forks in its own time
+		pids, err = kernel.OpenCgroup(node.Cgroup).Processes()
+		return err == nil && len(pids) == 6
+	})
 	if err := lab.Down(name, r.add); err != nil {
 		t.Fatal(err)
 	}

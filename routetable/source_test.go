@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"sextant/fib"
 	"sextant/kernel"
+	"sextant/kernel/kerneltest"
 	"sextant/routetable"
 )
 
@@ -38,7 +38,7 @@ func watch(t *testing.T, ns *kernel.Netns, tables ...uint32) *watched {
 func (w *watched) await(want map[string]string) {
 	w.t.Helper()
 	diff := ""
-	for end := time.After(10 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		changes, complete := w.Take()
 		for _, c := range changes {
 			key := fmt.Sprintf("%d %s", c.Table, c.Prefix)
@@ -60,14 +60,7 @@ func (w *watched) await(want map[string]string) {
 // ip runs lines of ip(8) in a namespace.
 func ip(t *testing.T, ns *kernel.Netns, lines ...string) {
 	t.Helper()
-	must(t, ns.Do(func() error {
-		for _, line := range lines {
-			if out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-				return fmt.Errorf("ip %s: %w: %s", line, err, out)
-			}
-		}
-		return nil
-	}))
+	must(t, ns.Do(func() error { return kerneltest.IP(strings.Join(lines, "\n")) }))
 }
 
 const seg6 = " encap seg6 mode encap segs "
@@ -131,7 +124,7 @@ func TestSourceFollows(t *testing.T) {
 			family + "route replace " + to + metric + hop, family + "route append " + to + metric + hop, family + "route del " + to + metric,
 			fmt.Sprintf("nexthop replace id 9 group %s", []string{"1", "2", "1/2"}[random.IntN(3)]),
 		}[random.IntN(4)]
-		must(t, ns.Do(func() error { _ = exec.Command("ip", strings.Fields(line)...).Run(); return nil })) // some are refused
+		must(t, ns.Do(func() error { _ = kerneltest.IP(line); return nil })) // some are refused
 	}
 	fresh := watch(t, ns, 10)
 	changes, complete := fresh.Take()

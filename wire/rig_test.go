@@ -25,6 +25,9 @@ type rig struct {
 
 const rigMTU = 1500
 
+// patience is when a test that waits gives up.
+const patience = 30 * time.Second
+
 // newRig runs a wire until the end of the test.
 func newRig(t testing.TB, profiles [2]impair.Profile) rig {
 	t.Helper()
@@ -42,7 +45,7 @@ func newRig(t testing.TB, profiles [2]impair.Profile) rig {
 	}
 	runWire(t, middle, file)
 	r.client = NewClient(config.Socket)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		_, err := r.client.Links(t.Context())
 		if err == nil {
 			return r

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -47,9 +48,15 @@ func Start(t *testing.T, etcd config.Etcd, flags ...string) *Server {
 	return s
 }
 
+// Loopback is the address of this process's servers. No other process has it, so that a port stays free while a server is away.
+func Loopback() net.IP {
+	id := os.Getpid() // of 22 bits at most
+	return net.IPv4(127, 64|byte(id>>16), byte(id>>8), byte(id))
+}
+
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", net.JoinHostPort(Loopback().String(), "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +92,7 @@ func (s *Server) Restart() {
 	}
 	a := archive.New(s.Etcd())
 	defer a.Close()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	if err := a.Ping(ctx); err != nil {
 		s.Kill()

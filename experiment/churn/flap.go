@@ -21,13 +21,14 @@ func toggle(random *rand.Rand, up []bool) {
 	up[i] = !up[i]
 }
 
-// flap toggles a server at every interval until ctx ends, and returns how often.
+// flap toggles a server at every interval as long as downloads begin, and returns how often: as often in each run, however busy the machine
+// is, unless ctx ends.
 func flap(ctx context.Context, m members, d downloads) (changes int, err error) {
 	random := rand.New(rand.NewPCG(d.seed, 0))
 	up := all(servers)
 	ticker := time.NewTicker(d.interval)
 	defer ticker.Stop()
-	for {
+	for range int((d.duration - d.interval/2) / d.interval) {
 		select {
 		case <-ctx.Done():
 			return changes, nil
@@ -39,4 +40,5 @@ func flap(ctx context.Context, m members, d downloads) (changes int, err error) 
 		}
 		changes++
 	}
+	return changes, nil
 }

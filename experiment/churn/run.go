@@ -91,7 +91,7 @@ func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d download
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	flapping, stop := context.WithTimeout(ctx, d.duration-d.interval/2) // so that each run has as many changes
+	flapping, stop := context.WithCancel(ctx)
 	defer stop()
 	var failure error
 	var wait sync.WaitGroup
@@ -100,8 +100,9 @@ func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d download
 			cancel(failure)
 		}
 	})
-	o, err = a.load(ctx, p, d)
-	stop()
+	if o, err = a.load(ctx, p, d); err != nil {
+		stop()
+	}
 	wait.Wait()
 	if failure != nil {
 		return o, changes, fmt.Errorf("change the servers of policy %s: %w", p.name, failure)

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"sextant/agent"
 	"sextant/agent/api"
+	"sextant/kernel"
 	"sextant/lab"
 )
 
@@ -70,20 +72,7 @@ func (a *agents) end() {
 func (a *agents) start() {
 	a.t.Helper()
 	for node := range a.processes {
-		n, err := a.lab.Node(node)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		cmd := exec.Command(os.Args[0], "agent", "-f", n.Dir+"/node.yaml")
-		log, err := os.OpenFile(a.lab.Log(node, "sextant"), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		cmd.Stdout, cmd.Stderr = log, log
-		cmd.Env = append(os.Environ(), "SEXTANT_BPF="+n.BPF)
-		inside(a.t, a.lab, node, cmd.Start)
-		log.Close()
-		a.processes[node] = cmd.Process
+		a.processes[node] = startAgent(a.t, a.lab, node)
 	}
 }
 
@@ -91,15 +80,38 @@ func (a *agents) start() {
 func (a *agents) ready() {
 	a.t.Helper()
 	for node := range a.processes {
-		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-			_, err := a.client(node).Status(a.t.Context())
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				log, _ := os.ReadFile(a.lab.Log(node, "sextant"))
-				a.t.Fatalf("node %s: %v\n%s", node, err, log)
-			}
+		awaitAgent(a.t, a.lab, node, patience)
+	}
+}
+
+// startAgent starts a node's agent as the lab does. Who calls it waits for its end.
+func startAgent(t *testing.T, l *lab.Lab, node string) *os.Process {
+	t.Helper()
+	n := nodeOf(t, l, node)
+	log, err := os.OpenFile(l.Log(node, "sextant"), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	defer log.Close()
+	cmd := exec.Command(os.Args[0], "agent", "-f", filepath.Join(n.Dir, "node.yaml"))
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(os.Environ(), "SEXTANT_BPF="+n.BPF)
+	ns := namespaceOf(t, l, node)
+	defer ns.Close()
+	must(t, kernel.Start(cmd, ns, kernel.OpenCgroup(n.Cgroup)))
+	return cmd.Process
+}
+
+// awaitAgent waits until a node's agent answers.
+func awaitAgent(t *testing.T, l *lab.Lab, node string, within time.Duration) {
+	t.Helper()
+	client := api.NewClient(nodeOf(t, l, node).Socket)
+	for deadline := time.Now().Add(within); ; time.Sleep(5 * time.Millisecond) {
+		_, err := client.Status(t.Context())
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			log, _ := os.ReadFile(l.Log(node, "sextant"))
+			t.Fatalf("node %s: %v\n%s", node, err, log)
 		}
 	}
 }
@@ -118,11 +130,15 @@ func (a *agents) kill() {
 }
 
 func (a *agents) client(node string) *api.Client {
-	n, err := a.lab.Node(node)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return api.NewClient(n.Dir + "/agent.sock")
+	a.t.Helper()
+	return api.NewClient(nodeOf(a.t, a.lab, node).Socket)
+}
+
+// unload takes programs and tables of a node away.
+func (a *agents) unload(node string) {
+	a.t.Helper()
+	bpf := nodeOf(a.t, a.lab, node).BPF
+	inside(a.t, a.lab, node, func() error { return agent.Unload(bpf) })
 }
 
 // on runs a command on a node and returns what it printed.

@@ -119,16 +119,13 @@ func newOperator(t *testing.T, a *agents) *operator {
 // run returns what a command prints on a node.
 func (o *operator) run(node, line string) []byte {
 	o.t.Helper()
-	n, err := o.a.lab.Node(node)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	n := nodeOf(o.t, o.a.lab, node)
 	line = strings.NewReplacer("CAPTURE", filepath.Join(o.dir, node+".pcapng"), "BUNDLE", filepath.Join(o.dir, node+".tar.gz"),
 		"NODE", filepath.Join(n.Dir, "node.yaml")).Replace(line)
 	var out, errs bytes.Buffer
 	inside(o.t, o.a.lab, node, func() error {
 		cmd := exec.Command(o.program, strings.Fields(line)...)
-		cmd.Env = append(os.Environ(), "SEXTANT_SOCKET="+n.Dir+"/agent.sock", "SEXTANT_BPF="+n.BPF, "SEXTANT_TIMEOUT=1m")
+		cmd.Env = append(os.Environ(), "SEXTANT_SOCKET="+n.Socket, "SEXTANT_BPF="+n.BPF, "SEXTANT_TIMEOUT=1m")
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		err := cmd.Run()
 		finds := strings.HasPrefix(line, "doctor") || strings.HasPrefix(line, "diff")

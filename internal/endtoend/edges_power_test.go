@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/kernel"
 	"sextant/lab"
 )
 
@@ -85,24 +83,15 @@ func upEdges(t *testing.T, name string, peers bool) *edges {
 	for _, edge := range edgeNames {
 		e.blackHole(edge)
 	}
-	client, err := kernel.OpenNetns(e.node("client").Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := namespaceOf(t, e.lab, "client")
 	t.Cleanup(func() { client.Close() })
 	e.inClient = client.Do
 	return e
 }
 
-func (e *edges) node(name string) *lab.Node {
-	n, err := e.lab.Node(name)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	return n
+func (e *edges) client(edge string) *api.Client {
+	return api.NewClient(nodeOf(e.t, e.lab, edge).Socket)
 }
-
-func (e *edges) client(edge string) *api.Client { return api.NewClient(e.node(edge).Socket) }
 
 // vipRoutes are the router's.
 func vipRoutes() (routes []netlink.Route, err error) {
@@ -196,34 +185,8 @@ func (e *edges) kill(edge string) {
 // start starts an edge's agent and waits until it answers.
 func (e *edges) start(edge string) {
 	e.t.Helper()
-	n := e.node(edge)
-	log, err := os.OpenFile(e.lab.Log(edge, "sextant"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer log.Close()
-	cmd := exec.Command(os.Args[0], "agent", "-f", filepath.Join(n.Dir, "node.yaml"))
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "SEXTANT_BPF="+n.BPF)
-	ns, err := kernel.OpenNetns(n.Namespace)
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	defer ns.Close()
-	if err := kernel.Start(cmd, ns, kernel.OpenCgroup(n.Cgroup)); err != nil {
-		e.t.Fatal(err)
-	}
-	e.processes[edge] = cmd.Process
-	for deadline := time.Now().Add(edgesPatience); ; time.Sleep(5 * time.Millisecond) {
-		_, err := e.client(edge).Status(e.t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			text, _ := os.ReadFile(log.Name())
-			e.t.Fatalf("%s: %v\n%s", edge, err, text)
-		}
-	}
+	e.processes[edge] = startAgent(e.t, e.lab, edge)
+	awaitAgent(e.t, e.lab, edge, edgesPatience)
 }
 
 // powerOff takes an edge off the network, with all that it knew. The router notices later.
@@ -248,7 +211,7 @@ func (e *edges) powerOff(edge string) {
 	time.Sleep(unnoticed)
 	e.announce(edge, false)
 	e.kill(edge)
-	n := e.node(edge)
+	n := nodeOf(e.t, e.lab, edge)
 	for _, memory := range []string{n.BPF, filepath.Join(n.Dir, "state")} {
 		if err := os.RemoveAll(memory); err != nil {
 			e.t.Fatal(err)
@@ -286,7 +249,7 @@ func (e *edges) powerOn(edge string) {
 
 func (e *edges) writeNodeFile(edge string) {
 	e.t.Helper()
-	path := filepath.Join(e.node(edge).Dir, "node.yaml")
+	path := filepath.Join(nodeOf(e.t, e.lab, edge).Dir, "node.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		e.t.Fatal(err)

@@ -111,7 +111,7 @@ func (e *edges) agree(period int, service string) {
 	e.t.Helper()
 	var first []pool.Chain
 	for _, edge := range edgeNames {
-		chains, err := datapath.PinnedChains(filepath.Join(e.node(edge).BPF, "edge"), uint32(1+slices.Index(edgesServices, service)))
+		chains, err := datapath.PinnedChains(filepath.Join(nodeOf(e.t, e.lab, edge).BPF, "edge"), uint32(1+slices.Index(edgesServices, service)))
 		if err != nil || len(chains) == 0 {
 			e.t.Fatalf("%s has %d chains for service %s, error %v", edge, len(chains), service, err)
 		}

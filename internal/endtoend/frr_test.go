@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func (f *frr) ask(command string) string {
 func TestFRRKeepsConnections(t *testing.T) {
 	r := upRouted(t, "fpm", "main", 0)
 	f := r.startFRR("edge1")
-	r.await([]int{1, 2, 3, 4}, nil)
+	r.awaitHops(1, 2, 3, 4)
 	r.awaitSource(func(s api.RouteSource) bool { return s.Complete })
 	result := r.download(func() {
 		_, err := r.client("web2").Announce(t.Context(), config.AnnounceNothing)
@@ -131,13 +132,30 @@ func TestFRRKeepsConnections(t *testing.T) {
 		f.startZebra()
 		f.bgpd = f.start("bgpd")
 		r.awaitSource(func(s api.RouteSource) bool { return s.Client != nil && s.Sessions == 2 })
-		before := r.source().Messages
-		r.awaitSource(func(s api.RouteSource) bool { return s.Messages > before+4 }) // bgpd's routes
+		for end := time.Now().Add(routingPatience); !strings.Contains(f.ask("show ipv6 route bgp"), "2001:db8:80::80/128"); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("bgpd's routes do not come back:\n%s", f.ask("show bgp ipv6 vpn"))
+			}
+		}
 	})
 	if result.Failed > 0 {
 		t.Errorf("while FRRouting died and came back: %d downloads failed, %v", result.Failed, result.FirstErrors)
 	}
 	r.await([]int{1, 3, 4}, []int{1, 2, 3, 4})
+}
+
+// awaitHops waits until the VIP's next hops are these servers. A session that was late has left a shadow.
+func (r *routed) awaitHops(servers ...int) {
+	r.t.Helper()
+	var last []api.Route
+	for end := time.Now().Add(2 * routingPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		routes, err := r.client("edge1").Routes(r.t.Context())
+		must(r.t, err)
+		if last = routes; len(routes) == 1 && slices.Equal(serversOf(routes[0].NextHops), servers) {
+			return
+		}
+	}
+	r.t.Fatalf("the next hops are never %v; they are %+v", servers, last)
 }
 
 // source is FPM as it is.

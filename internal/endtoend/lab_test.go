@@ -2,10 +2,15 @@ package endtoend_test
 
 import (
 	"bytes"
+	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"sextant/kernel"
 	"sextant/lab"
@@ -39,22 +44,36 @@ func bringUp(t *testing.T, spec *lab.Spec, events func(lab.Event)) *lab.Lab {
 	return l
 }
 
+func nodeOf(t *testing.T, l *lab.Lab, name string) *lab.Node {
+	t.Helper()
+	n, err := l.Node(name)
+	must(t, err)
+	return n
+}
+
+// namespaceOf opens a node's network namespace. Close it.
+func namespaceOf(t *testing.T, l *lab.Lab, node string) *kernel.Netns {
+	t.Helper()
+	ns, err := kernel.OpenNetns(nodeOf(t, l, node).Namespace)
+	must(t, err)
+	return ns
+}
+
 // inside calls f inside a node's network namespace. Sockets that f opens stay there.
 func inside(t *testing.T, l *lab.Lab, node string, f func() error) {
 	t.Helper()
-	n, err := l.Node(node)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := kernel.OpenNetns(n.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := namespaceOf(t, l, node)
 	defer ns.Close()
 	if err := ns.Do(f); err != nil {
 		t.Fatalf("on node %s: %v", node, err)
 	}
 }
+
+// roomy makes sockets with memory for what comes while their reader does not run.
+var roomy = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+	failure := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) })
+	return errors.Join(failure, err)
+}}
 
 // on runs a command on a node and returns what it printed.
 func on(t *testing.T, l *lab.Lab, node string, argv ...string) []byte {
@@ -71,10 +90,7 @@ func on(t *testing.T, l *lab.Lab, node string, argv ...string) []byte {
 // tcpCounter is one of a node's TCP.
 func tcpCounter(t *testing.T, l *lab.Lab, node, name string) uint64 {
 	t.Helper()
-	n, err := l.Node(node)
-	must(t, err)
-	ns, err := kernel.OpenNetns(n.Namespace)
-	must(t, err)
+	ns := namespaceOf(t, l, node)
 	defer ns.Close()
 	counters, err := ns.TCPCounters()
 	must(t, err)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"sextant/agent"
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/kernel"
@@ -136,16 +135,26 @@ func (l *learning) count(t *testing.T) seen {
 	return s
 }
 
+// sentAgain is how many segments TCP has sent more than once: on a busy machine one may take longer than TCP waits.
+func (l *learning) sentAgain(t *testing.T) (sum uint64) {
+	t.Helper()
+	for _, node := range append([]string{"client"}, l.servers...) {
+		sum += tcpCounter(t, l.lab, node, "RetransSegs")
+	}
+	return sum
+}
+
 // straight opens connections: all SYN-ACKs go by way of the edges, and all that follows goes to the owner at once.
 func (l *learning) straight(t *testing.T) []net.Conn {
 	open := l.dial(t)
 	l.talks(t, open)
-	now := l.count(t)
-	if want := uint64(len(open)); now.byEdge != want || now.learned != want || now.events["stored"] != want {
+	now, again := l.count(t), l.sentAgain(t)
+	right := func(got, want uint64) bool { return got >= want && got <= want+again }
+	if want := uint64(len(open)); !right(now.byEdge, want) || !right(now.learned, want) || !right(now.events["stored"], want) {
 		t.Errorf("%d SYN-ACKs went by way of the edges, of which %d came there and %d were noted; want %d: %+v",
 			now.byEdge, now.learned, now.events["stored"], want, now)
 	}
-	if now.refused != uint64(len(open)) || now.passedOn != now.refused {
+	if !right(now.refused, uint64(len(open))) || !right(now.passedOn, now.refused) {
 		t.Errorf("hosts passed on %d packets, of which %d were SYNs that they refused; want the SYN of each connection and nothing else", now.passedOn, now.refused)
 	}
 	if now.events["miss"] != 0 || now.events["stale"] != 0 || now.events["hit"] < 4*uint64(len(open)) {
@@ -185,11 +194,7 @@ func (l *learning) setState(t *testing.T, backend string, state config.BackendSt
 func (l *learning) lose(t *testing.T, open []net.Conn) {
 	l.kill()
 	for _, edge := range l.edges {
-		n, err := l.lab.Node(edge)
-		if err != nil {
-			t.Fatal(err)
-		}
-		inside(t, l.lab, edge, func() error { return agent.Unload(n.BPF) })
+		l.unload(edge)
 	}
 	l.start()
 	l.ready()

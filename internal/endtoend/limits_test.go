@@ -3,11 +3,10 @@ package endtoend_test
 import (
 	"net"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	"sextant/agent/api"
-	"sextant/kernel"
 )
 
 // A service gets no more new connections than its limit allows: who comes too early comes again, and nobody is turned away for good.
@@ -28,27 +27,27 @@ func TestNewConnections(t *testing.T) {
 	limit(8, 4)
 	const newcomers = 16
 	var dialing sync.WaitGroup
-	client, err := a.lab.Node("client")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := kernel.OpenNetns(client.Namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := namespaceOf(t, a.lab, "client")
 	defer ns.Close()
-	dial := func(timeout time.Duration) error {
+	dial := func(dialer net.Dialer) error {
 		return ns.Do(func() error {
-			conn, err := net.DialTimeout("tcp", echoAddress, timeout)
+			conn, err := dialer.Dial("tcp", echoAddress)
 			if err == nil {
 				conn.Close()
 			}
 			return err
 		})
 	}
+	var ready sync.WaitGroup
+	ready.Add(newcomers)
+	together := func(string, string, syscall.RawConn) error { // at once, however slow the machine is
+		ready.Done()
+		ready.Wait()
+		return nil
+	}
 	for i := range newcomers {
 		dialing.Go(func() {
-			if err := dial(3 * patience); err != nil {
+			if err := dial(net.Dialer{Timeout: 3 * patience, Control: together}); err != nil {
 				t.Errorf("connection %d: %v", i, err)
 			}
 		})
@@ -66,7 +65,7 @@ func TestNewConnections(t *testing.T) {
 	limit(0, 0)
 	refused := a.dropped("edge", api.Edge, "new_connections")
 	for range newcomers {
-		if err := dial(time.Second / 2); err != nil { // sooner than a SYN is sent again
+		if err := dial(net.Dialer{Timeout: patience}); err != nil {
 			t.Error(err)
 		}
 	}

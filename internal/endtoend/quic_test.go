@@ -29,6 +29,9 @@ import (
 
 const quicConnections = 12
 
+// patient is for a machine that others use too: a connection waits while the others have their turns.
+var patient = &quic.Config{MaxIdleTimeout: 10 * time.Minute, HandshakeIdleTimeout: patience}
+
 var quicAddress = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("[2001:db8:80::80]:443"))
 
 // Connections of a QUIC library go on while the client's address changes, and the pool, and both: the connection IDs lead to their
@@ -131,7 +134,7 @@ func serveQUIC(t *testing.T, l *lab.Lab, number int, c quiclb.Config) {
 		return err
 	})
 	transport := &quic.Transport{Conn: socket, ConnectionIDGenerator: routable{codec, c.ServerID(uint16(number)), c.NonceLength}}
-	listener, err := transport.Listen(&tls.Config{Certificates: []tls.Certificate{selfSigned(t)}, NextProtos: []string{"echo"}}, nil)
+	listener, err := transport.Listen(&tls.Config{Certificates: []tls.Certificate{selfSigned(t)}, NextProtos: []string{"echo"}}, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +200,7 @@ func dialQUIC(t *testing.T, l *lab.Lab, number int) *quicClient {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := clientTransport(t, l, "2001:db8:c::1").Dial(ctx, quicAddress, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"echo"}}, nil)
+	conn, err := clientTransport(t, l, "2001:db8:c::1").Dial(ctx, quicAddress, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"echo"}}, patient)
 	if err != nil {
 		t.Fatalf("connection %d: %v", number, err)
 	}

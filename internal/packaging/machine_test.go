@@ -28,7 +28,7 @@ type machine struct {
 }
 
 // patience is how long a machine may take for one command.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // boot starts machines, which end with the test.
 func boot(t *testing.T, names ...string) map[string]*machine {

@@ -118,8 +118,11 @@ func reportBusy(r *experiment.Recorder, c calmness) {
 		}},
 	})
 	says := "no path is taken for silent that is not"
-	if c.Replacements > 0 || c.Silent > 0 {
+	switch {
+	case c.Replacements > 0:
 		says = "paths were replaced that had not failed"
+	case c.Silent > 0:
+		says = "no probe was heard at a look, and nothing replaced for that"
 	}
 	r.Compare(experiment.Comparison{
 		What: fmt.Sprintf("nothing is cut for %.0f s on a busy machine: replacements", c.Lasts.Seconds()), Source: "0",

@@ -8,8 +8,8 @@ import (
 )
 
 // TCPCounters reads the counters of the namespace's TCP by their names, like "OutRsts" or "TCPTimeouts": the groups Tcp and TcpExt of
-// proc_net(5). They count since the namespace was made.
-func (n *Netns) TCPCounters() (map[string]uint64, error) {
+// proc_net(5). They count since the namespace was made. One that is named and not there is an error; all others that there are come along.
+func (n *Netns) TCPCounters(names ...string) (map[string]uint64, error) {
 	values := map[string]uint64{}
 	for file, group := range map[string]string{"snmp": "Tcp:", "netstat": "TcpExt:"} {
 		path := "/proc/thread-self/net/" + file
@@ -23,6 +23,11 @@ func (n *Netns) TCPCounters() (map[string]uint64, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	for _, name := range names {
+		if _, ok := values[name]; !ok {
+			return nil, fmt.Errorf("read TCP's counters: this kernel has none that is called %s", name)
 		}
 	}
 	return values, nil

@@ -158,7 +158,7 @@ func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
 		t.redirected += c.ForwardedPackets()
 		t.taken += c.TakenPackets
 	}
-	tcp, err := a.hosts[i].TCPCounters()
+	tcp, err := a.hosts[i].TCPCounters("OutRsts", "TCPAbortOnTimeout")
 	t.resets, t.givenUp = tcp["OutRsts"], tcp["TCPAbortOnTimeout"]
 	return t, err
 }

@@ -122,7 +122,7 @@ func reportBusy(r *experiment.Recorder, c calmness) {
 	case c.Replacements > 0:
 		says = "paths were replaced that had not failed"
 	case c.Silent > 0:
-		says = "no probe was heard at a look, and nothing replaced for that"
+		says = "a path counted as silent at a look, and nothing followed"
 	}
 	r.Compare(experiment.Comparison{
 		What: fmt.Sprintf("nothing is cut for %.0f s on a busy machine: replacements", c.Lasts.Seconds()), Source: "0",

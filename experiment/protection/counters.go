@@ -17,11 +17,12 @@ func (c counters) plus(o counters) counters {
 }
 
 func (a *arena) counters() (counters, error) {
-	client, err := a.nodes["hosta"].TCPCounters()
+	client, err := a.nodes["hosta"].TCPCounters("TCPDSACKOldSent", "TCPDSACKOfoSent")
 	if err != nil {
 		return counters{}, err
 	}
-	server, err := a.nodes["hostb"].TCPCounters()
+	server, err := a.nodes["hostb"].TCPCounters("RetransSegs", "TCPTimeouts", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo",
+		"TCPLossUndo")
 	if err != nil {
 		return counters{}, err
 	}

@@ -17,7 +17,7 @@ var tables1And2 = experiment.Experiment{
 	Source: source + ", tables I and II",
 	Shows: "1,000 duplicated requests of 100 KB; L1 has a delay of 5 or 10 ms, L2 one that is 2 to 10 ms longer. " +
 		"The fastest link decides how long a request takes.",
-	Lasts: "10 minutes",
+	Lasts: "15 minutes",
 	Run:   runTables,
 }
 

@@ -124,12 +124,12 @@ func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
 }
 
 var (
-	continuingPackets = prometheus.NewDesc("sextant_vrf_packets_total",
+	continuingPackets = description("vrf_packets_total",
 		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if it was a stray before).",
-		[]string{"vrf", "connection"}, nil)
-	continuingBytes = prometheus.NewDesc("sextant_vrf_bytes_total",
+		"vrf", "connection")
+	continuingBytes = description("vrf_bytes_total",
 		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if a stray before).",
-		[]string{"vrf", "connection"}, nil)
+		"vrf", "connection")
 )
 
 func collectVRFs(out chan<- prometheus.Metric, list []api.VRFTraffic) {

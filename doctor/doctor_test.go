@@ -27,15 +27,6 @@ host:
   services: [{name: api, vip: 192.0.2.81, port: 443}, {name: rest, vip: 192.0.2.81, port: any}]
 `
 
-func parse(t *testing.T) *config.Node {
-	t.Helper()
-	node, err := config.Parse("node.yaml", []byte(nodeText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
-}
-
 func device() doctor.Interface {
 	return doctor.Interface{
 		Up: true, MTU: 1600, Driver: "device", XDP: "native", Features: doctor.Features{Known: true, Native: true, Send: true}, Forwarding: true, Seg6: true,
@@ -133,7 +124,7 @@ func TestDiagnose(t *testing.T) {
 			facts := healthy()
 			test.edit(&facts)
 			var got []string
-			for _, f := range doctor.Diagnose(parse(t), facts, "v1") {
+			for _, f := range doctor.Diagnose(parseText(t, nodeText), facts, "v1") {
 				got = append(got, strings.Join([]string{string(f.Severity), f.Code, f.On}, " "))
 				if f.What == "" || f.Cause == "" || f.Mend == "" {
 					t.Errorf("%s does not say all: %+v", f.Code, f)
@@ -152,7 +143,7 @@ func TestDiagnose(t *testing.T) {
 // Where nothing is known, nothing is said but that no agent answers and what was looked for and is not there.
 func TestNothingIsMadeUp(t *testing.T) {
 	var codes []string
-	for _, f := range doctor.Diagnose(parse(t), doctor.Facts{}, "v1") {
+	for _, f := range doctor.Diagnose(parseText(t, nodeText), doctor.Facts{}, "v1") {
 		codes = append(codes, f.Code)
 	}
 	if want := []string{"bpffs", "cgroup2", "agent_down"}; !slices.Equal(codes, want) {

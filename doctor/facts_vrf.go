@@ -1,6 +1,10 @@
 package doctor
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sextant/srv6"
+)
 
 // VRF is what the kernel has of a VRF whose strays are taken away.
 type VRF struct {
@@ -28,7 +32,7 @@ type VRFSID struct {
 
 // takes reports whether inner packets of a family are decapsulated.
 func (s VRFSID) takes(ipv4 bool) bool {
-	return s.Behavior != "End.DT6" && ipv4 || s.Behavior != "End.DT4" && !ipv4
+	return s.Behavior != srv6.EndDT6.String() && ipv4 || s.Behavior != srv6.EndDT4.String() && !ipv4
 }
 
 // Fate is what the kernel does with a packet that an interface receives.

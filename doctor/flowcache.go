@@ -18,10 +18,10 @@ func cacheAnswers(_ *config.Node, f *Facts, _ string) []Finding {
 		case NotForwarding:
 			list = append(list, Finding{"sysctl_forwarding", Broken, a.Interface,
 				what + " are not forwarded: " + a.Passage.Off + " is 0", lost,
-				"sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"})
+				forwardBoth})
 		case ReversePath:
 			list = append(list, Finding{"rp_filter", Broken, a.Interface, "the reverse path filter drops " + what, lost,
-				"sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf." + a.Interface + ".rp_filter=0"})
+				withoutReversePath(a.Interface)})
 		case NoRoute:
 			list = append(list, Finding{"client_route", Notable, a.VIP.String(),
 				fmt.Sprintf("%s have no route to clients (tried: %s)", what, a.Client), lost,
@@ -30,7 +30,7 @@ func cacheAnswers(_ *config.Node, f *Facts, _ string) []Finding {
 			list = append(list, Finding{"client_route", Risk, a.VIP.String(),
 				fmt.Sprintf("the kernel refuses %s to clients (tried: %s)", what, a.Client),
 				lost + "; it refuses them by a blackhole or its like, and IPv4 packets from an address that is this machine's own",
-				"correct the route; where this machine has the VIP: sysctl -w net.ipv4.conf." + a.Interface + ".accept_local=1"})
+				"correct the route; where this machine has the VIP: sysctl -w " + perInterface("ipv4", a.Interface, "accept_local") + "=1"})
 		}
 	}
 	return list

@@ -66,3 +66,16 @@ func TestDiagnoseFlowCache(t *testing.T) {
 		})
 	}
 }
+
+// What mends an interface whose name has a dot, as that of a VLAN, is a command that sysctl(8) understands.
+func TestMendsOfInterfaceWithDot(t *testing.T) {
+	facts := healthy()
+	facts.Answers = []doctor.Answer{{
+		Interface: "eth1.100", VIP: netip.MustParseAddr("192.0.2.80"), Passage: doctor.Passage{Fate: doctor.ReversePath},
+	}}
+	const want = "sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.eth1/100.rp_filter=0"
+	found := doctor.Diagnose(parseText(t, learningText), facts, "v1")
+	if len(found) != 1 || found[0].Mend != want {
+		t.Errorf("found %+v, want one with the mend %q", found, want)
+	}
+}

@@ -32,15 +32,30 @@ func segmentRouting(n *config.Node, f *Facts, _ string) []Finding {
 				"the kernel takes only segment routing headers with an HMAC here",
 				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are dropped without one; " +
 					"Sextant's SIDs are not concerned, for which host.hmac says the same",
-				"sysctl -w net.ipv6.conf." + at.name + ".seg6_require_hmac=0, unless it is wanted; edges sign for Linux with form: linux"}}
+				"sysctl -w " + perInterface("ipv6", at.name, "seg6_require_hmac") +
+					"=0, unless it is wanted; edges sign for Linux with form: linux"}}
 		case at.role != "edge" && at.role != "headend" && !i.Seg6:
 			return []Finding{{"sysctl_seg6", Notable, at.name,
 				"the kernel takes no segment routing headers to this machine's plain addresses here",
 				"segment lists that name a plain address of this host end here; Sextant's SIDs and the kernel's are not concerned",
-				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 net.ipv6.conf." + at.name + ".seg6_enabled=1, if such lists are used"}}
+				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 " + perInterface("ipv6", at.name, "seg6_enabled") +
+					"=1, if such lists are used"}}
 		}
 		return nil
 	})
+}
+
+// forwardBoth has the kernel forward both families.
+const forwardBoth = "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
+
+// withoutReversePath takes the reverse path filter off an interface: of its own setting and that of all, the stricter one counts.
+func withoutReversePath(name string) string {
+	return "sysctl -w net.ipv4.conf.all.rp_filter=0 " + perInterface("ipv4", name, "rp_filter") + "=0"
+}
+
+// perInterface names an interface's setting as sysctl(8) reads it: a dot in the interface's name, as of a VLAN, is a slash there.
+func perInterface(family, name, key string) string {
+	return "net." + family + ".conf." + strings.ReplaceAll(name, ".", "/") + "." + key
 }
 
 // reversePath tells where the kernel drops what comes out of the encapsulation. Of a host's VIPs it is known whether they are of IPv4; what
@@ -55,7 +70,7 @@ func reversePath(n *config.Node, f *Facts, _ string) []Finding {
 		finding := Finding{"rp_filter", Broken, at.name, "the reverse path filter drops IPv4 packets of clients",
 			fmt.Sprintf("they come out of the encapsulation on this interface, and the way back to clients (tried: %s) is another or none",
 				client),
-			"sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf." + at.name + ".rp_filter=0, or a route back by " + at.name}
+			withoutReversePath(at.name) + ", or a route back by " + at.name}
 		if at.role == "merge" {
 			finding.Severity, finding.What = Risk, "the reverse path filter drops IPv4 packets whose way back is not by this interface"
 		}

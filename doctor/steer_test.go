@@ -187,7 +187,7 @@ func TestWhatIsAsked(t *testing.T) {
 		t.Errorf("interfaces (-want +got):\n%s", diff)
 	}
 	var sids []string
-	for _, n := range []*config.Node{node, parse(t)} {
+	for _, n := range []*config.Node{node, parseText(t, nodeText)} {
 		for _, sid := range doctor.Destinations(n) {
 			sids = append(sids, sid.String())
 		}
@@ -195,7 +195,7 @@ func TestWhatIsAsked(t *testing.T) {
 	if diff := cmp.Diff([]string{"fcbb:bb00:11::", "fcbb:bb00:1::", "fcbb:bb00:2::"}, sids); diff != "" {
 		t.Errorf("SIDs (-want +got):\n%s", diff)
 	}
-	if got := doctor.Interfaces(parse(t)); len(got) != 3 {
+	if got := doctor.Interfaces(parseText(t, nodeText)); len(got) != 3 {
 		t.Errorf("interfaces %v of an edge and a host", got)
 	}
 }

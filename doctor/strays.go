@@ -156,7 +156,7 @@ func worst(passages map[netip.Addr]Passage, addresses []netip.Addr, ipv4 bool, s
 func filtered(device, what string) Finding {
 	return Finding{"rp_filter", Broken, device, "the reverse path filter drops " + what,
 		"they are received on this device, and the way back to clients is another or none",
-		"sysctl -w net.ipv4.conf.all.rp_filter=0 net.ipv4.conf." + device + ".rp_filter=0"}
+		withoutReversePath(device)}
 }
 
 // strayPassage judges the way of a stray to an address of a VRF.
@@ -180,7 +180,7 @@ func strayPassage(n *config.Node, v config.StrayVRF, to netip.Addr, p Passage) [
 	case NotForwarding:
 		return []Finding{{"sysctl_forwarding", Broken, v.Backup, "strays are not forwarded: " + p.Off + " is 0",
 			"they are received on this device, for the kernel to send them to the shadow",
-			"sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"}}
+			forwardBoth}}
 	case Forwarded:
 		if p.Source.IsValid() && !slices.ContainsFunc(n.Domain.Infrastructure, func(i netip.Prefix) bool { return i.Contains(p.Source) }) {
 			return []Finding{{"stray_source", Broken, p.Source.String(),

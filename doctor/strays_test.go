@@ -2,12 +2,10 @@ package doctor_test
 
 import (
 	"net/netip"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/config"
 	"sextant/doctor"
 )
 
@@ -69,27 +67,6 @@ func passes(p doctor.Passage, destinations ...string) func(*doctor.Facts) {
 			v.Strays[netip.MustParseAddr(to)] = p
 		}
 	})
-}
-
-// diagnosed lists severity, code and place of each finding; all of them say all that they should.
-func diagnosed(t *testing.T, node *config.Node, facts doctor.Facts) (list []string) {
-	t.Helper()
-	for _, f := range doctor.Diagnose(node, facts, "v1") {
-		list = append(list, strings.Join([]string{string(f.Severity), f.Code, f.On}, " "))
-		if f.What == "" || f.Cause == "" || f.Mend == "" {
-			t.Errorf("%s does not say all: %+v", f.Code, f)
-		}
-	}
-	return list
-}
-
-func parseText(t *testing.T, text string) *config.Node {
-	t.Helper()
-	node, err := config.Parse("node.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return node
 }
 
 // Each fact that differs from those of a machine where strays are taken away well has its name, and where it is.

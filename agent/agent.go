@@ -31,6 +31,7 @@ type Agent struct {
 	work    chan func() // for the owner goroutine
 	done    chan struct{}
 	adding  sync.Mutex // of protections
+	servers *servers   // set before anybody is served
 
 	// Only the owner goroutine touches what follows.
 	store    *store
@@ -94,11 +95,12 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	servers, err := listen(options.Node.API)
+	servers, err := listen(options.Node.API, options.Log)
 	if err != nil {
 		return err
 	}
 	defer servers.stop()
+	a.servers = servers
 	changes, err := watchRoutes(ctx, options.Log)
 	if err != nil {
 		return err

@@ -14,9 +14,10 @@ import (
 	"sextant/agent/api"
 )
 
-// TestMain lets the test program be a process that a test kills or lacks privileges: "helper KIND FILE".
+// TestMain lets the test program be a process that a test kills or lacks privileges: "helper KIND
+// FILE-OR-ADDRESS".
 func TestMain(m *testing.M) {
-	helpers := map[string]func(file string) error{"save": saveForEver, "powerless": runPowerless}
+	helpers := map[string]func(file string) error{"save": saveForEver, "powerless": runPowerless, "hostile": runHostileClients}
 	if len(os.Args) == 4 && os.Args[1] == "helper" {
 		if err := helpers[os.Args[2]](os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

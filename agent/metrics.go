@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"runtime"
 	"time"
@@ -21,6 +22,7 @@ type metrics struct {
 	updates  prometheus.Histogram
 	reloadOK prometheus.Gauge
 	reloaded prometheus.Gauge
+	handler  http.Handler
 }
 
 func newMetrics(a *Agent) *metrics {
@@ -43,6 +45,7 @@ func newMetrics(a *Agent) *metrics {
 		ConstLabels: prometheus.Labels{"version": a.options.Version, "goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(m.updates, m.reloadOK, m.reloaded, build, m)
+	m.handler = sharedMetrics(m.registry, time.Now)
 	return m
 }
 
@@ -57,8 +60,31 @@ func (m *metrics) reload(err error) {
 }
 
 // Metrics is what api.Agent says.
-func (a *Agent) Metrics() http.Handler {
-	return promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{})
+func (a *Agent) Metrics() http.Handler { return a.metrics.handler }
+
+// scrape is what two requests must have in common to get one answer.
+type scrape struct {
+	second        int64 // when they came: none gets an older answer
+	accept, query string
+}
+
+// sharedMetrics serves the metrics; all scrapes of the same second that are under way share one
+// compressed copy.
+func sharedMetrics(registry *prometheus.Registry, now func() time.Time) http.Handler {
+	var shared sharedCopies[scrape]
+	plain := promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key := scrape{now().Unix(), r.Header.Get("Accept"), r.URL.RawQuery}
+		answer, release, err := shared.take(key, func(h http.Header, out io.Writer) error {
+			return recordAnswer(plain, r, h, out)
+		})
+		if err != nil {
+			unanswered(w, err)
+			return
+		}
+		defer release()
+		answer.send(w, r)
+	})
 }
 
 func description(name, help string, labels ...string) *prometheus.Desc {
@@ -103,7 +129,11 @@ var (
 	pastIgnored  = description("past_ignored_places_total", "Places in chains of peers, etcd or the disk that name nobody known here.")
 	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
 	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
-	programInfo  = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+	listenerOpen = description("listener_connections", "Open connections to a listener of the agent.", "listener")
+	listenerMost = description("listener_connections_limit", "Connections that a listener of the agent can have.", "listener")
+	refusedTotal = description("listener_refused_connections_total",
+		"Connections that were closed at once because there were too many, in all or from one source.", "listener", "limit")
+	programInfo = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
 )
 
 // Describe is prometheus.Collector. No description: which services there are changes.
@@ -143,6 +173,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectMerges(ctx, out)
 	m.collectProtections(ctx, out)
 	m.agent.etcd.collect(out)
+	m.agent.servers.collect(out)
 	if err := m.agent.do(ctx, func() { counter(out, pastIgnored, m.agent.ignored) }); err != nil {
 		return
 	}

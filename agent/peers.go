@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"net"
 	"net/http"
@@ -35,14 +36,21 @@ const (
 
 // signature is HMAC-SHA-256 over what was asked and what is answered.
 func signature(secret flow.Secret, endpoint, nonce string, record []byte) string {
-	mac := hmac.New(sha256.New, secret[:])
-	fmt.Fprintf(mac, "%s\n%s\n", endpoint, nonce)
+	mac := signer(secret, endpoint, nonce)
 	mac.Write(record)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// chainsHandler answers peers.
+// signer makes the same of an answer that is written to it.
+func signer(secret flow.Secret, endpoint, nonce string) hash.Hash {
+	mac := hmac.New(sha256.New, secret[:])
+	fmt.Fprintf(mac, "%s\n%s\n", endpoint, nonce)
+	return mac
+}
+
+// chainsHandler answers peers. All that ask for the same chains share one compressed copy.
 func (a *Agent) chainsHandler() http.Handler {
+	var shared sharedCopies[*pool.Generation]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint, nonce := r.FormValue("endpoint"), r.FormValue("nonce")
 		var generation *pool.Generation
@@ -66,10 +74,23 @@ func (a *Agent) chainsHandler() http.Handler {
 			http.Error(w, fmt.Sprintf("no service %s on this edge", endpoint), http.StatusNotFound)
 			return
 		}
-		record := generation.Record()
-		w.Header().Set("Content-Type", "application/octet-stream")
-		w.Header().Set(signatureHeader, signature(secret, endpoint, nonce, record))
-		w.Write(record)
+		record, release, err := shared.take(generation, func(h http.Header, out io.Writer) error {
+			h.Set("Content-Type", "application/octet-stream")
+			_, err := out.Write(generation.Record())
+			return err
+		})
+		if err != nil {
+			unanswered(w, err)
+			return
+		}
+		defer release()
+		mac := signer(secret, endpoint, nonce)
+		if _, err := io.Copy(mac, record.reader()); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set(signatureHeader, hex.EncodeToString(mac.Sum(nil)))
+		record.send(w, r)
 	})
 }
 

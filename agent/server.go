@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,23 +18,29 @@ import (
 
 // servers are where the agent listens.
 type servers struct {
-	socket, metrics net.Listener // metrics is nil if there is no address for it
+	socket, metrics *boundedListener // metrics is nil if there is no address for it
 	running         []*http.Server
 	failed          chan error // a server that ended by itself
 }
 
-// listen opens the API socket and, if there is an address for it, the metrics port. Who connects waits for serve.
-func listen(at config.API) (*servers, error) {
+// listen opens the API socket and, if there is an address for it, the metrics port. Connections
+// wait for serve.
+func listen(at config.API, log *slog.Logger) (*servers, error) {
 	s := &servers{failed: make(chan error, 2)}
-	var err error
-	if s.socket, err = listenSocket(at.Socket); err != nil {
+	socket, err := listenSocket(at.Socket)
+	if err != nil {
 		return nil, err
 	}
+	s.socket = newListener(socket, bounds{name: "socket", total: maxSocketConnections, stall: stallTimeout}, log)
 	if at.Metrics.IsValid() {
-		if s.metrics, err = net.Listen("tcp", at.Metrics.String()); err != nil {
+		port, err := net.Listen("tcp", at.Metrics.String())
+		if err != nil {
 			s.stop()
 			return nil, fmt.Errorf("listen for metrics on %s: %w; choose another api.metrics", at.Metrics, cause(err))
 		}
+		s.metrics = newListener(port, bounds{
+			name: "metrics", total: maxMetricsConnections, perSource: maxSourceConnections,
+		}, log)
 	}
 	return s, nil
 }
@@ -79,19 +86,22 @@ func listenSocket(path string) (net.Listener, error) {
 
 // serve answers.
 func (s *servers) serve(requests, metrics, connections, merge, chains http.Handler) {
-	s.start(s.socket, requests)
+	s.start(s.socket, requests, 0) // some answers are streams without end; each write of theirs is bounded
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
 		mux.Handle("GET /v1/connections", connections)
 		mux.Handle("GET /v1/merge", merge)
 		mux.Handle("GET "+chainsPath, chains)
-		s.start(s.metrics, mux)
+		s.start(s.metrics, mux, answerTimeout)
 	}
 }
 
-func (s *servers) start(l net.Listener, h http.Handler) {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+func (s *servers) start(l *boundedListener, h http.Handler, answer time.Duration) {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: answer,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
 	s.running = append(s.running, server)
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -34,25 +34,26 @@ type Agent struct {
 	servers *servers   // set before anybody is served
 
 	// Only the owner goroutine touches what follows.
-	store    *store
-	node     *config.Node // what runs
-	dir      string       // of pins
-	cgroup   string       // root of the cgroup2 file system
-	edge     *edgeRole    // nil: the node has no edge
-	host     *hostRole    // nil: the node has no host
-	headend  *headendRole // nil: the node has no head-end
-	merge    *mergeRole   // nil: the node has no egress of protected traffic
-	ordering *ordering    // nil: no protected flow is put in order
-	warnings []string
-	metrics  *metrics
-	journal  *journal
-	etcd     *archivist                           // nil: the node file names none
-	noted    map[config.Endpoint]*pool.Generation // what the journal was told last
-	silent   map[netip.AddrPort]bool              // peers that did not answer in time
-	speaker  *speaker                             // nil: the node speaks no BGP
-	learned  map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
-	startup  startup
-	routing  routing
+	store     *store
+	node      *config.Node // what runs
+	dir       string       // of pins
+	cgroup    string       // root of the cgroup2 file system
+	edge      *edgeRole    // nil: the node has no edge
+	host      *hostRole    // nil: the node has no host
+	headend   *headendRole // nil: the node has no head-end
+	merge     *mergeRole   // nil: the node has no egress of protected traffic
+	ordering  *ordering    // nil: no protected flow is put in order
+	warnings  []string
+	metrics   *metrics
+	journal   *journal
+	etcd      *archivist                           // nil: the node file names none
+	noted     map[config.Endpoint]*pool.Generation // what the journal was told last
+	silent    map[netip.AddrPort]bool              // peers that did not answer in time
+	speaker   *speaker                             // nil: the node speaks no BGP
+	withdrawn map[learnedKey]bool                  // of these, whom nobody tells of any more
+	learned   map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
+	startup   startup
+	routing   routing
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not

@@ -31,7 +31,11 @@ func (a *Agent) edgeAnnouncements(now time.Time) (list []rib.Announcement) {
 // canServe says whether a service has a backend that is reason enough to announce its VIP.
 func (a *Agent) canServe(s *edgeService) bool {
 	for i, m := range s.members {
-		if m.State != pool.Down && (a.node.BGP.AnnounceVIPs == config.WhileAny || a.usable(&s.Service, s.Backends[i])) {
+		if m.State == pool.Down {
+			continue
+		}
+		usable, _ := a.opinion(&s.Service, s.Backends[i])
+		if usable || a.node.BGP.AnnounceVIPs == config.WhileAny {
 			return true
 		}
 	}

@@ -215,10 +215,18 @@ func (a *Agent) logMembers(before, after []membership.Member) {
 	}
 }
 
+// learnedKey is a backend that routing told of.
+type learnedKey struct {
+	endpoint config.Endpoint
+	sid      netip.Addr
+}
+
 // setLearned makes the members those that routing told of.
 func (a *Agent) setLearned(members []membership.Member) {
 	a.store.kept.Learned, a.learned = members, map[config.Endpoint][]config.Backend{}
+	a.withdrawn = map[learnedKey]bool{}
 	for _, m := range members {
+		a.withdrawn[learnedKey{m.Endpoint, m.SID}] = !m.Withdrawn.IsZero()
 		a.learned[m.Endpoint] = append(a.learned[m.Endpoint], m.Backend())
 	}
 }

@@ -123,6 +123,18 @@ func TestBackendsFromBGP(t *testing.T) {
 	must(t, host.Announce(nil))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 draining buckets:false")
 	host.Close(false)
+	for {
+		peers, err := a.BGPPeers(t.Context())
+		must(t, err)
+		if peers[0].Session == membership.Lost.String() {
+			break
+		}
+	}
+	if got, want := a.learned(), "bgp-fcbb-bb00-77 5 draining buckets:false"; got != want {
+		t.Errorf("the session is lost: %q, want %q", got, want)
+	}
+	_, err := a.apply(m.text(strings.Replace(bgpText, "address: 127.9.3.2", "address: 127.9.3.8", 1)), false)
+	must(t, err)
 	a.awaitLearned("")
 	a.stop()
 }

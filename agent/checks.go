@@ -41,13 +41,22 @@ func rulesOf(c *config.Check) health.Rules {
 	return health.Rules{Rise: c.Rise, Fall: c.Fall, StartDown: c.Startup == config.StartDown}
 }
 
-// usable says whether the checks let a backend be used. What an earlier agent found failing is so until a check says otherwise.
-func (a *Agent) usable(s *config.Service, b config.Backend) bool {
+// opinion says whether the checks let a backend be used, and whether the latest result speaks
+// against that. What an earlier agent found failing is so until a check says otherwise.
+func (a *Agent) opinion(s *config.Service, b config.Backend) (usable, wavers bool) {
 	if s.Check == nil {
-		return true
+		return true, false
 	}
+	usable = a.health(s, b.Name).Usable(rulesOf(s.Check))
 	c := a.checks.backends[health.Key{Service: s.Name, Backend: b.Name}]
-	return a.health(s, b.Name).Usable(rulesOf(s.Check)) && (c == nil || c.passive.Status != health.Failing)
+	if c == nil {
+		return usable, false
+	}
+	passes := c.passive.Status != health.Failing
+	if usable && passes {
+		return true, c.state.Run > 0 || c.passive.Run > 0
+	}
+	return false, (usable || c.state.Run > 0) && (passes || c.passive.Run > 0)
 }
 
 // health is what is known of a backend of a service that has a check.
@@ -165,12 +174,34 @@ func (a *Agent) checkEnded(r health.Result) {
 	if c == nil || !a.checks.monitor.Current(r) {
 		return
 	}
-	if !c.take(r) {
-		return
+	before := c.opinion()
+	c.take(r)
+	a.reconsider(r, c, before)
+}
+
+// reconsider brings the service's chains up to date if a result has changed what is thought of a
+// backend.
+func (a *Agent) reconsider(r health.Result, c *checked, before opinion) {
+	now := c.opinion()
+	if now.status != before.status {
+		a.tell(api.Event{
+			Service: r.Service, Backend: r.Backend, Status: now.status.String(), Reason: reasonOf(r.Err),
+		})
+		a.keepFailing()
 	}
-	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.status().String(), Reason: reasonOf(r.Err)})
-	a.refreshNamed(r.Service)
-	a.keepFailing()
+	if now != before {
+		a.refreshNamed(r.Service)
+	}
+}
+
+// opinion is what is thought of a backend, and whether the latest results speak against it.
+type opinion struct {
+	status          health.Status
+	wavers, signals bool
+}
+
+func (c *checked) opinion() opinion {
+	return opinion{c.status(), c.state.Run > 0, c.passive.Run > 0}
 }
 
 // take notes a result, and reports whether it changes the status.

@@ -15,14 +15,19 @@ import (
 func (a *Agent) effect(s *config.Service, before *edgeService, configured []pool.Backend) health.Effect {
 	members := make([]health.Member, len(configured))
 	for i, b := range configured {
-		members[i] = health.Member{Backend: b, Usable: a.usable(s, s.Backends[i])}
+		usable, wavers := a.opinion(s, s.Backends[i])
+		members[i] = health.Member{Backend: b, Usable: usable, Wavers: wavers}
+	}
+	for i, b := range s.Backends {
+		members[i].Suspect = a.withdrawn[learnedKey{s.Endpoint, b.SID}]
 	}
 	usage := health.Usage{SlowStart: s.SlowStart}
 	if a.startup.settled {
 		usage.ReturnHold = s.ReturnHold
 	}
 	if s.Check != nil {
-		usage.PanicPermille = s.Check.PanicPermille
+		usage.PanicPermille, usage.Kills = s.Check.PanicPermille, s.Check.OnFail == config.FailDown
+		usage.Round, usage.Settle = s.Check.Round(), s.Check.Notice()
 	}
 	var earlier health.Effect
 	switch {
@@ -79,7 +84,9 @@ func (a *Agent) notePanics() {
 	}
 	for name := range a.checks.panics {
 		if !panics[name] {
-			a.tell(api.Event{Service: name, Status: "panic over", Reason: "enough backends are healthy, so those that fail are not used"})
+			a.tell(api.Event{
+				Service: name, Status: "panic over", Reason: "those that fail get no new connections",
+			})
 		}
 	}
 	a.checks.panics = panics

@@ -78,15 +78,12 @@ func (a *Agent) signalEnded(r health.Result) {
 	if c == nil || !a.checks.signals.Current(r) {
 		return
 	}
-	before := c.status()
+	before := c.opinion()
 	c.passive = c.passive.After(r.Err == nil, health.Rules{Rise: c.check.Rise, Fall: c.check.Fall})
-	if c.complaint = r.Err; c.status() == before {
-		return
+	if c.complaint = r.Err; c.status() != before.status {
+		c.since = r.At
 	}
-	c.since = r.At
-	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.status().String(), Reason: reasonOf(r.Err)})
-	a.refreshNamed(r.Service)
-	a.keepFailing()
+	a.reconsider(r, c, before)
 }
 
 // status is what checks and passive signals say together.

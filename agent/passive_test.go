@@ -63,7 +63,7 @@ func TestPassiveSignals(t *testing.T) {
 	out := func(i int, why string) func([]api.Backend) bool {
 		return func(list []api.Backend) bool {
 			for j, b := range list {
-				if (j == i) != (b.Effective == config.Down) {
+				if (j == i) != (b.Effective == config.Draining) {
 					return false
 				}
 			}

@@ -20,6 +20,7 @@ type Check struct {
 	// JitterPermille is the share of the interval by which checks come earlier or later, so that they don't march in step.
 	JitterPermille int
 	Startup        CheckStartup
+	OnFail         CheckFailure
 	PanicPermille  int        // with a smaller share of healthy backends than this, checks are not believed
 	Function       srv6.CSID  // local identifier behind the backend's SID that is checked; 0: the SID itself
 	Source         netip.Addr // from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice for IPv4
@@ -57,6 +58,15 @@ const (
 	StartDown CheckStartup = "down" // failing until it succeeds
 )
 
+// CheckFailure is what becomes of a backend whose checks fail.
+type CheckFailure string
+
+// The consequences of failing checks. None of them applies in a panic.
+const (
+	FailDrain CheckFailure = "drain" // no new connections; those that it has go on, if it lives
+	FailDown  CheckFailure = "down"  // after a round of checks its connections are given up
+)
+
 // StatusRange are HTTP status codes, both ends included.
 type StatusRange struct{ First, Last int }
 
@@ -71,6 +81,11 @@ func (c Check) SID(backend netip.Addr) netip.Addr {
 	octets := backend.As16()
 	octets[6], octets[7] = byte(c.Function>>8), byte(c.Function)
 	return netip.AddrFrom16(octets)
+}
+
+// Round is how long it takes at most until each backend of a service has been checked once more.
+func (c Check) Round() time.Duration {
+	return c.Interval + c.Interval/1000*time.Duration(c.JitterPermille) + c.Timeout
 }
 
 // Notice is how long it takes at most until a backend that works counts as healthy.
@@ -107,6 +122,7 @@ func (c *Check) String() string {
 			text = append(text, fmt.Sprintf(format, value))
 		}
 	}
+	add(c.OnFail == FailDown, "onFail %s", c.OnFail)
 	add(c.Function != 0, "function %s", c.Function)
 	add(c.Source.IsValid(), "source %s", c.Source)
 	add(c.Port != 0, "port %d", c.Port)

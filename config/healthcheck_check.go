@@ -12,6 +12,7 @@ import (
 var (
 	checkKinds    = []CheckKind{CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec}
 	checkStartups = []CheckStartup{StartUp, StartDown}
+	checkFailures = []CheckFailure{FailDrain, FailDown}
 )
 
 // Bounds of checks.
@@ -46,6 +47,7 @@ func (c *checker) check(where string, s Service) {
 func (c *checker) checkSettings(where string, k *Check) {
 	word(c, join(where, "kind"), "kind", k.Kind, checkKinds)
 	word(c, join(where, "startup"), "startup", k.Startup, checkStartups)
+	word(c, join(where, "onFail"), "onFail", k.OnFail, checkFailures)
 	c.number(join(where, "rise"), "rise", k.Rise, 1, maxCheckRun)
 	c.number(join(where, "fall"), "fall", k.Fall, 1, maxCheckRun)
 	c.share(join(where, "jitter"), "jitter", k.JitterPermille)

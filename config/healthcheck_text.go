@@ -10,7 +10,7 @@ import (
 func newCheck() *Check {
 	return &Check{
 		Interval: 2 * time.Second, Timeout: time.Second, Rise: 2, Fall: 3, JitterPermille: 100,
-		Startup: StartUp, PanicPermille: 500,
+		Startup: StartUp, OnFail: FailDrain, PanicPermille: 500,
 	}
 }
 
@@ -23,6 +23,7 @@ func readCheck(v value, c *Check) {
 		field{"fall", intoNumber(&c.Fall), ""},
 		field{"jitter", intoPermille(&c.JitterPermille), ""},
 		field{"startup", intoText(&c.Startup), ""},
+		field{"onFail", intoText(&c.OnFail), ""},
 		field{"panic", intoPermille(&c.PanicPermille), ""},
 		field{"function", into(&c.Function, parseLocalCSID), ""},
 		field{"source", into(&c.Source, ParseAddress), ""},
@@ -90,6 +91,7 @@ type documentCheck struct {
 	Fall     int          `yaml:"fall" json:"fall"`
 	Jitter   float64      `yaml:"jitter" json:"jitter"`
 	Startup  CheckStartup `yaml:"startup" json:"startup"`
+	OnFail   CheckFailure `yaml:"onFail" json:"onFail"`
 	Panic    float64      `yaml:"panic" json:"panic"`
 	Function string       `yaml:"function,omitempty" json:"function,omitempty"`
 	Source   string       `yaml:"source,omitempty" json:"source,omitempty"`
@@ -111,7 +113,8 @@ func checkDocument(c *Check) *documentCheck {
 	}
 	d := &documentCheck{
 		Kind: c.Kind, Interval: c.Interval.String(), Timeout: c.Timeout.String(), Rise: c.Rise, Fall: c.Fall,
-		Jitter: float64(c.JitterPermille) / 1000, Startup: c.Startup, Panic: float64(c.PanicPermille) / 1000,
+		Jitter: float64(c.JitterPermille) / 1000, Startup: c.Startup, OnFail: c.OnFail,
+		Panic:  float64(c.PanicPermille) / 1000,
 		Source: addressText(c.Source), Port: c.Port, Path: c.Path, Host: c.Host, Body: c.Body, Insecure: c.Insecure,
 		Service: c.Service, Command: c.Command, Passive: passiveDocument(c.Passive),
 	}

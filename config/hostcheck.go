@@ -22,7 +22,8 @@ func (c *checker) hostCheck(service string, s HostService) {
 	for _, f := range []struct {
 		key   string
 		given bool
-	}{{"function", k.Function != 0}, {"source", k.Source.IsValid()}, {"passive", k.Passive != nil}} {
+	}{{"function", k.Function != 0}, {"source", k.Source.IsValid()}, {"passive", k.Passive != nil},
+		{"onFail", k.OnFail == FailDown}} {
 		if f.given {
 			c.invalid(join(where, f.key), f.key+" does not belong to a host's check of itself", "delete it")
 		}

@@ -167,6 +167,7 @@ func drawCheck(t *rapid.T) *config.Check {
 		Fall:           rapid.IntRange(1, 10).Draw(t, "fall"),
 		JitterPermille: rapid.IntRange(0, 1000).Draw(t, "jitter"),
 		Startup:        pick(t, config.StartUp, config.StartDown),
+		OnFail:         pick(t, config.FailDrain, config.FailDown),
 		PanicPermille:  rapid.IntRange(0, 1000).Draw(t, "panic"),
 		Function:       pick(t, 0, config.DefaultLastOffer),
 	}
@@ -189,7 +190,7 @@ func drawCheck(t *rapid.T) *config.Check {
 func drawHostCheck(t *rapid.T) *config.Check {
 	c := drawCheck(t)
 	if c != nil {
-		c.Function, c.Port = 0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
+		c.OnFail, c.Function, c.Port = config.FailDrain, 0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -8,16 +9,20 @@ import (
 	"sextant/pool"
 )
 
-// Member is a backend as the operator wants it, and whether its checks let it be used.
+// Member is a backend as the operator wants it, and what its checks say.
 type Member struct {
 	pool.Backend
-	Usable bool
+	Usable bool // it counts as healthy
+	Wavers bool // the latest result speaks against Usable, but not yet often enough
 }
 
 // Usage is how a service uses what is known of its backends.
 type Usage struct {
 	PanicPermille int           // of the backends that should be up: with a smaller share of usable ones, all of them are used
 	SlowStart     time.Duration // in which a backend that comes up grows to its whole weight; 0: at once
+	Kills         bool          // a backend that fails is down a round later; else it drains
+	Round         time.Duration // in which each backend is checked once
+	Settle        time.Duration // in which a backend that lives rises once checks get through
 	ReturnHold    time.Duration // in which a backend that was down, or was not there, is draining before it is up
 }
 
@@ -29,6 +34,9 @@ type Effect struct {
 	Waits    bool
 	since    map[uint16]time.Duration // backends in use, with the time when they came up; nil: nothing was in use before
 	held     map[uint16]time.Duration // backends that returned a moment ago, with the time until which they are not up
+	failed   map[uint16]time.Duration // backends that fail, with the time since when
+	failing  map[uint16]bool          // the same backends, and whether they waver
+	changed  time.Duration            // when these became others
 }
 
 // Earlier is the decision of a process that is gone, of which is known who was away.
@@ -55,14 +63,21 @@ func (e Effect) Away(b pool.Backend) bool {
 const steps = 16
 
 // Apply decides what the backends are at the time now, after the decision before (the zero Effect at first). The operator's word
-// counts for more than the checks: they only turn up into down. A backend that returns is held; one that comes up begins with 1/steps
-// of its weight; not so those that are there at first, and those whom a panic puts back into use.
+// counts for more than the checks: they only turn up into draining, or down. Whoever fails is a
+// suspect besides. A backend that returns is held; one that comes up begins with 1/steps of its
+// weight; not so those that are there at first, and those whom a panic puts back into use.
 func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect {
-	e := Effect{Backends: make([]pool.Backend, len(members)), Panic: u.panics(members), since: map[uint16]time.Duration{}}
+	e := Effect{
+		Backends: make([]pool.Backend, len(members)),
+		since:    map[uint16]time.Duration{}, failed: map[uint16]time.Duration{},
+	}
+	e.note(members, before, now)
+	e.Panic = u.panics(&e, members, before, now)
 	for i, m := range members {
 		e.Backends[i] = m.Backend
-		if m.State == pool.Up && !m.Usable && !e.Panic {
-			e.Backends[i].State = pool.Down
+		e.Backends[i].Suspect = (m.Suspect || !m.Usable) && m.State != pool.Down
+		if !m.Usable && m.State == pool.Up {
+			e.Backends[i].State = u.fails(&e, m.ID, before, now)
 		}
 	}
 	if before.since != nil && !e.Panic {
@@ -111,25 +126,109 @@ func (e *Effect) hold(length time.Duration, before Effect, now time.Duration) {
 		if b.State == pool.Up {
 			e.Backends[i].State = pool.Draining
 		}
-		if !e.Waits || until < e.Next {
-			e.Next, e.Waits = until, true
-		}
+		e.wait(until)
 	}
 	e.held = held
 }
 
-// panics says whether too few of those that should be up are usable.
-func (u Usage) panics(members []Member) bool {
-	wanted, usable := 0, 0
+// note remembers who fails.
+func (e *Effect) note(members []Member, before Effect, now time.Duration) {
+	e.failing, e.changed = map[uint16]bool{}, before.changed
 	for _, m := range members {
-		if m.State == pool.Up {
-			wanted++
-			if m.Usable {
-				usable++
+		if m.State == pool.Up && !m.Usable {
+			e.failing[m.ID] = m.Wavers
+		}
+	}
+	if !maps.Equal(e.failing, before.failing) {
+		e.changed = now
+	}
+}
+
+// fails returns the state of a backend that should be up and fails. Only after a round in which
+// each of the others was checked too is one given up: until then it may turn out that many fail,
+// and so the way of the checks.
+func (u Usage) fails(e *Effect, id uint16, before Effect, now time.Duration) pool.State {
+	if e.Panic {
+		return pool.Up
+	}
+	since, known := before.failed[id]
+	if !known || before.Panic {
+		since = now
+	}
+	e.failed[id] = since
+	given := before.givenUp(id) || now-since >= u.Round
+	switch {
+	case !u.Kills:
+		return pool.Draining
+	case given:
+		return pool.Down
+	}
+	e.wait(since + u.Round)
+	return pool.Draining
+}
+
+// givenUp says whether a backend was down.
+func (e *Effect) givenUp(id uint16) bool {
+	return slices.ContainsFunc(e.Backends, func(b pool.Backend) bool {
+		return b.ID == id && b.State == pool.Down
+	})
+}
+
+// panics says whether the checks are not believed. That begins when too few backends would be
+// left: of those that should be up, less those that fail, and in the round in which one more fails
+// also less those whose latest check failed. It ends when all have risen; or when enough have, and
+// the rest, which would have risen since if only the way of the checks had failed, has not.
+func (u Usage) panics(e *Effect, members []Member, before Effect, now time.Duration) bool {
+	c := u.census(members, before, now)
+	few := c.left*1000 < c.wanted*u.PanicPermille
+	switch {
+	case len(e.failing) == 0:
+		return false
+	case !before.Panic || few:
+		return few
+	case c.rising > 0:
+		return true
+	case now < e.changed+u.Settle:
+		e.wait(e.changed + u.Settle)
+		return true
+	}
+	return false
+}
+
+// census counts the backends that should be up: all, those that would be left, and those that fail
+// but not in their latest check.
+type census struct{ wanted, left, rising int }
+
+func (u Usage) census(members []Member, before Effect, now time.Duration) (c census) {
+	doubted, fresh := 0, false
+	for _, m := range members {
+		if m.State != pool.Up {
+			continue
+		}
+		c.wanted++
+		switch since, known := before.failed[m.ID]; {
+		case m.Usable && m.Wavers:
+			doubted++
+		case m.Usable:
+			c.left++
+		default:
+			fresh = fresh || !known || now-since < u.Round
+			if m.Wavers {
+				c.rising++
 			}
 		}
 	}
-	return usable*1000 < wanted*u.PanicPermille
+	if !fresh || before.Panic {
+		c.left += doubted
+	}
+	return c
+}
+
+// wait has the next decision at a time, or earlier.
+func (e *Effect) wait(at time.Duration) {
+	if !e.Waits || at < e.Next {
+		e.Next, e.Waits = at, true
+	}
 }
 
 // step is how far the weight of a backend that is in use has grown.
@@ -149,8 +248,6 @@ func (e *Effect) step(id uint16, slowStart time.Duration, before Effect, now tim
 	}
 	// Step k begins at the age (k-1)/(steps-1) of the whole.
 	step := 1 + age*(steps-1)/slowStart
-	if next := since + (step*slowStart+steps-2)/(steps-1); !e.Waits || next < e.Next {
-		e.Next, e.Waits = next, true
-	}
+	e.wait(since + (step*slowStart+steps-2)/(steps-1))
 	return uint32(step)
 }

@@ -52,12 +52,12 @@ func TestApply(t *testing.T) {
 		{"down- draining-", "down draining"},                                 // nobody is wanted: no panic
 		{"", ""},
 	} {
-		e := health.Usage{PanicPermille: 500}.Apply(members(c.members), health.Effect{}, 0)
+		e := health.Usage{PanicPermille: 500, Kills: true}.Apply(members(c.members), health.Effect{}, 0)
 		if got := states(e); got != c.want || e.Waits {
 			t.Errorf("%s: %s, waits %v; want %s", c.members, got, e.Waits, c.want)
 		}
 	}
-	if e := (health.Usage{}).Apply(members("up- up-"), health.Effect{}, 0); states(e) != "down down" {
+	if e := (health.Usage{Kills: true}).Apply(members("up- up-"), health.Effect{}, 0); states(e) != "down down" {
 		t.Errorf("without a panic threshold: %s", states(e))
 	}
 }
@@ -109,6 +109,7 @@ func drawMembers(t *rapid.T, n int) []health.Member {
 		list[i] = health.Member{
 			Backend: pool.Backend{ID: uint16(i + 1), Weight: uint32(i), State: pool.State(rapid.IntRange(0, 3).Draw(t, "state"))},
 			Usable:  rapid.Bool().Draw(t, "usable"),
+			Wavers:  rapid.Bool().Draw(t, "wavers"),
 		}
 	}
 	return list
@@ -120,6 +121,9 @@ func TestApplyInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usage := health.Usage{
 			PanicPermille: rapid.IntRange(0, 1000).Draw(t, "panic"),
+			Kills:         rapid.Bool().Draw(t, "kills"),
+			Round:         time.Duration(rapid.IntRange(0, 10).Draw(t, "round")) * time.Second,
+			Settle:        time.Duration(rapid.IntRange(0, 10).Draw(t, "settle")) * time.Second,
 			SlowStart:     time.Duration(rapid.IntRange(0, 100).Draw(t, "slow start")) * time.Second / 7,
 		}
 		n := rapid.IntRange(0, 5).Draw(t, "members")
@@ -134,9 +138,12 @@ func TestApplyInvariants(t *testing.T) {
 			}
 			for i, m := range list {
 				b := e.Backends[i]
-				down := m.State == pool.Up && !m.Usable && !e.Panic
+				out := m.State == pool.Up && !m.Usable && !e.Panic
+				given := b.State == pool.Down && usage.Kills
 				switch {
-				case b.ID != m.ID || b.State != m.State && !down || down && b.State != pool.Down:
+				case b.ID != m.ID || b.State != m.State && !out || out && b.State != pool.Draining && !given:
+					fallthrough
+				case b.Suspect != (!m.Usable && m.State != pool.Down):
 					t.Fatalf("member %+v became %+v, panic %v", m, b, e.Panic)
 				case b.Weight < m.Weight || b.Weight > m.Weight*scale:
 					t.Fatalf("weight %d became %d, scale %d", m.Weight, b.Weight, scale)
@@ -202,7 +209,7 @@ func TestWait(t *testing.T) {
 
 // Who was down, or is new, is draining for a while before it is up; not so those who were draining, and nobody if nobody else is up.
 func TestReturnHold(t *testing.T) {
-	usage := health.Usage{PanicPermille: 300, ReturnHold: 5 * time.Second}
+	usage := health.Usage{PanicPermille: 300, Kills: true, ReturnHold: 5 * time.Second}
 	var effect health.Effect
 	for _, step := range []struct {
 		second  int
@@ -239,7 +246,7 @@ func TestReturnHold(t *testing.T) {
 
 // A process that follows knows who was away: they are held when they are back, and nobody else is.
 func TestReturnHoldOutlivesTheProcess(t *testing.T) {
-	usage := health.Usage{ReturnHold: 5 * time.Second, SlowStart: time.Minute}
+	usage := health.Usage{Kills: true, ReturnHold: 5 * time.Second, SlowStart: time.Minute}
 	effect := usage.Apply(members("up+ up+ up-"), health.Effect{}, 0)
 	effect = usage.Apply(members("up+ up- up+"), effect, time.Second)
 	var backends []pool.Backend

@@ -14,7 +14,7 @@ import (
 type View struct {
 	Domain   Domain
 	Services []Service
-	Sessions map[netip.Addr]Session // a peer that is not in it is lost
+	Sessions map[netip.Addr]Session // of all peers; what others told is forgotten
 	Routes   []Route
 	Now      time.Time
 }
@@ -153,16 +153,17 @@ func joined(m Member, endpoint config.Endpoint, r Route) Member {
 
 // remembered judges a member that nobody tells of any more, and reports whether it stays.
 func (d *decision) remembered(s config.Service, m *Member) bool {
-	best := Lost
+	best, known := Lost, false
 	for _, p := range m.Peers {
-		best = max(best, d.session(p))
-		if d.session(p) == Settling {
+		session, is := d.session(p)
+		best, known = max(best, session), known || is
+		if session == Settling {
 			best = Settling
 			break
 		}
 	}
 	switch {
-	case best == Lost || ofNodeFile(s, m.Source(), m.SID) != "" || !d.view.Domain.holds(m.SID):
+	case !known || ofNodeFile(s, m.Source(), m.SID) != "" || !d.view.Domain.holds(m.SID):
 		return false
 	case best == Settling:
 		return true
@@ -170,14 +171,25 @@ func (d *decision) remembered(s config.Service, m *Member) bool {
 	if m.Draining = true; m.Withdrawn.IsZero() {
 		m.Withdrawn = d.view.Now
 	}
-	return s.DrainTime == 0 || d.view.Now.Sub(m.Withdrawn) < s.DrainTime
+	stays := s.DrainTime
+	if stays == 0 && best == Lost {
+		stays = lostStays
+	}
+	return stays == 0 || d.view.Now.Sub(m.Withdrawn) < stays
 }
 
-func (d *decision) session(peer netip.Addr) Session {
+// lostStays is how long a host of which a lost peer told keeps its connections if no drain time is
+// set. That a session ended says little about the host; if it is dead, no packet of others'
+// connections ends there, since chains name it last.
+const lostStays = time.Hour
+
+// session is what a peer's word is worth, and whether it is a peer at all.
+func (d *decision) session(peer netip.Addr) (Session, bool) {
 	if !peer.IsValid() {
-		return Standing // this node itself
+		return Standing, true // this node itself
 	}
-	return d.view.Sessions[peer]
+	session, known := d.view.Sessions[peer]
+	return session, known
 }
 
 // admit takes as many members as the service can have: first those who have been there, then in the order of their SIDs.

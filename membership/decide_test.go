@@ -96,6 +96,8 @@ func TestDecide(t *testing.T) {
 	both := []membership.Member{{Endpoint: web, SID: sid(1), Distinguisher: "10.0.0.1:1", Peers: []netip.Addr{peer1, peer2}, Weight: 3}}
 	long := slices.Clone(before)
 	long[0].Draining, long[0].Withdrawn = true, noon.Add(-time.Minute)
+	anHour := slices.Clone(long)
+	anHour[0].Withdrawn = noon.Add(-time.Hour)
 	for name, test := range map[string]struct {
 		before   []membership.Member
 		services []membership.Service
@@ -111,7 +113,9 @@ func TestDecide(t *testing.T) {
 		"withdrawn longer than the drain time": {long, one, sessions{peer1: membership.Standing}, nil, ""},
 		"back again": {long, one, sessions{peer1: membership.Standing}, []membership.Route{route(peer1, 1)},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"session lost":                {before, one, sessions{peer1: membership.Lost}, nil, ""},
+		"session lost":                {before, one, sessions{peer1: membership.Lost}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
+		"session lost long ago":       {anHour, one, sessions{peer1: membership.Lost}, nil, ""},
+		"both of two reflectors lost": {both, one, sessions{peer1: membership.Lost, peer2: membership.Lost}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
 		"neighbor deleted":            {before, one, nil, nil, ""},
 		"session restarts":            {before, one, sessions{peer1: membership.Settling}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 up\n"},
 		"one of two reflectors lost":  {both, one, sessions{peer2: membership.Standing}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},

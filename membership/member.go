@@ -58,7 +58,7 @@ func Name(source Source, sid netip.Addr) string {
 type Session uint8
 
 const (
-	// Lost: the peer is gone, and what only it told of with it.
+	// Lost: the peer is gone, and of whom only it told drains.
 	Lost Session = iota
 	// Settling: the session restarts gracefully, or the peer has not yet told all it knows. What it told before holds.
 	Settling

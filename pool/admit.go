@@ -17,8 +17,11 @@ func (g *Generation) admits() bool {
 
 // admit returns those of the wanted candidates for whom the chain has room, and whether one must wait. Whoever had the bucket a moment
 // ago, since the time given, keeps its place in the chain, or its connections would be cut. If nobody else has room, new
-// connections stay with those who had the bucket last, although they are to leave. Wanted has the capacity for them.
-func admit(c *Chain, p *past, wanted []uint16, alive *idSet, depth int, since uint32) (candidates []uint16, waits bool) {
+// connections stay with those who had the bucket last, although they are to leave, and best with
+// no suspect. Wanted has the capacity for them.
+func admit(
+	c *Chain, p *past, wanted []uint16, alive, suspects *idSet, depth int, since uint32,
+) (candidates []uint16, waits bool) {
 	var space [MaxChain]uint16
 	owners, present := space[:0], 0
 	for place, id := range c.IDs[:c.Candidates+p.seen] {
@@ -43,9 +46,24 @@ func admit(c *Chain, p *past, wanted []uint16, alive *idSet, depth int, since ui
 		candidates = append(candidates, id)
 	}
 	if waits && len(candidates) == 0 {
-		candidates = append(candidates, owners[:max(1, present)]...)
+		candidates = append(candidates, stayers(owners, present, suspects)...)
 	}
 	return candidates, waits
+}
+
+// stayers returns who goes on with new connections where nobody else has room: the present
+// candidates, or the latest owner.
+func stayers(owners []uint16, present int, suspects *idSet) []uint16 {
+	if suspects == nil {
+		return owners[:max(1, present)]
+	}
+	for _, count := range []int{present, len(owners)} {
+		sound := slices.DeleteFunc(slices.Clone(owners[:count]), suspects.has)
+		if len(sound) > 0 {
+			return sound[:max(1, min(present, len(sound)))]
+		}
+	}
+	return owners[:max(1, present)]
 }
 
 // firstSeen is when the one left who left first of those that admit looks at; false if there is none.

@@ -37,6 +37,41 @@ type Backend struct {
 	ID     uint16 // not 0, and unique in the pool
 	Weight uint32 // share of new connections in relation to the others; 0 gets none
 	State  State
+	// Suspect says that the backend may be dead: chains name it behind all others who can have the
+	// bucket's connections, so that packets of these do not end at it, and those of its own still
+	// reach it if it lives.
+	Suspect bool
+}
+
+// suspects returns the backends that may be dead, nil if there are none.
+func suspects(backends []Backend) *idSet {
+	var ids *idSet
+	for _, b := range backends {
+		if b.Suspect {
+			if ids == nil {
+				ids = new(idSet)
+			}
+			ids.add(b.ID)
+		}
+	}
+	return ids
+}
+
+// differing returns the ids that are in one of two sets alone, nil if there are none; a nil set is
+// empty.
+func differing(a, b *idSet) *idSet {
+	var ids *idSet
+	for _, pair := range [][2]*idSet{{a, b}, {b, a}} {
+		for id := range pair[0].all() {
+			if pair[1] == nil || !pair[1].has(id) {
+				if ids == nil {
+					ids = new(idSet)
+				}
+				ids.add(id)
+			}
+		}
+	}
+	return ids
 }
 
 // validate refuses backends that chains cannot name.

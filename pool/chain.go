@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,6 +72,27 @@ func (c *Chain) within(alive *idSet) bool {
 func (c *Chain) offers(candidates []uint16) bool {
 	return slices.Equal(c.IDs[:c.Candidates], candidates)
 }
+
+// last moves the suspects behind all others; candidates stay where they are.
+func (c *Chain) last(suspects *idSet) {
+	if suspects == nil {
+		return
+	}
+	behind := c.IDs[c.Candidates:c.Length]
+	slices.SortStableFunc(behind, func(a, b uint16) int {
+		return cmp.Compare(order(suspects.has(a)), order(suspects.has(b)))
+	})
+}
+
+func order(last bool) int {
+	if last {
+		return 1
+	}
+	return 0
+}
+
+// names reports whether one of the ids is in use.
+func (c *Chain) names(ids *idSet) bool { return slices.ContainsFunc(c.ids(), ids.has) }
 
 // chainOf returns the chain of candidates without a past.
 func chainOf(candidates []uint16) Chain {

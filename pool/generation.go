@@ -51,6 +51,7 @@ type Generation struct {
 	selection selection
 	backends  []Backend // by ascending id
 	alive     idSet     // backends that a chain may name
+	suspects  *idSet    // of these, the ones that may be dead; nil: none
 	buckets   table
 	watched   []int32 // buckets that any change may change: they look beyond the best of their order, or a candidate waits
 	next      uint32  // when somebody has been gone for the drain time, or a candidate has waited long enough; 0: never
@@ -131,7 +132,10 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	if err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", g.Buckets(), err)
 	}
-	next := &Generation{spec: g.spec, selection: selection, backends: backends, alive: alive(backends)}
+	next := &Generation{
+		spec: g.spec, selection: selection, backends: backends,
+		alive: alive(backends), suspects: suspects(backends),
+	}
 	if g.spec.Policy == Shadow {
 		next.buckets = g.buckets.copied()
 		next.shadow()
@@ -204,7 +208,8 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 	candidates, scarce := g.selection.candidates(bucket, is.space)
 	waits := false
 	if is.admits && !c.offers(candidates) {
-		candidates, waits = admit(c, p, candidates, &g.alive, g.spec.Depth, is.now-min(is.now, is.wait))
+		candidates, waits = admit(c, p, candidates, &g.alive, g.suspects,
+			g.spec.Depth, is.now-min(is.now, is.wait))
 	}
 	if scarce || waits {
 		g.watched = append(g.watched, int32(bucket))
@@ -275,10 +280,13 @@ func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
 }
 
-// Chain returns the chain of bucket, from 0 to Buckets()-1. Its length is 0 if there is nobody to offer a packet to.
+// Chain returns the chain of bucket, from 0 to Buckets()-1: candidates, then the others, suspects
+// last. Its length is 0 if there is nobody to offer a packet to.
 func (g *Generation) Chain(bucket int) Chain {
 	c, _ := g.buckets.at(bucket)
-	return *c
+	chain := *c
+	chain.last(g.suspects)
+	return chain
 }
 
 // Buckets returns the number of buckets.
@@ -288,8 +296,10 @@ func (g *Generation) Buckets() int { return g.spec.Buckets }
 // buckets. It takes no time where generations have what did not change in common.
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
+		moved := differing(g.suspects, other.suspects)
 		for i, page := range g.buckets.chains {
-			if page != other.buckets.chains[i] && !yield(i*pageBuckets, min((i+1)*pageBuckets, g.Buckets())) {
+			same := page == other.buckets.chains[i] && !page.names(moved)
+			if !same && !yield(i*pageBuckets, min((i+1)*pageBuckets, g.Buckets())) {
 				return
 			}
 		}

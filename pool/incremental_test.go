@@ -38,6 +38,7 @@ func TestSomeBucketsAreEnough(t *testing.T) {
 					backends = slices.Delete(backends, i, i+1)
 				default:
 					backends[i].State = rapid.SampledFrom([]pool.State{pool.Up, pool.Up, pool.Draining, pool.Down}).Draw(t, "state")
+					backends[i].Suspect = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
 					backends[i].Weight = rapid.SampledFrom([]uint32{1, 1, 1, 2, 0}).Draw(t, "weight")
 				}
 			}

@@ -1,6 +1,10 @@
 package pool
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Role is why a backend is in a chain.
 type Role string
@@ -19,7 +23,7 @@ type Place struct {
 	Left time.Duration // PastOwner: when it left, on the clock of Next, to the second
 }
 
-// Places explains the chain of a bucket.
+// Places explains the chain of a bucket, in the order of Chain.
 func (g *Generation) Places(bucket int) []Place {
 	c, p := g.buckets.at(bucket)
 	places := make([]Place, c.Length)
@@ -31,6 +35,11 @@ func (g *Generation) Places(bucket int) []Place {
 		case i < p.end(c):
 			places[i].Role, places[i].Left = PastOwner, time.Duration(p.left[i])*time.Second
 		}
+	}
+	if g.suspects != nil {
+		slices.SortStableFunc(places[c.Candidates:], func(a, b Place) int {
+			return cmp.Compare(order(g.suspects.has(a.ID)), order(g.suspects.has(b.ID)))
+		})
 	}
 	return places
 }

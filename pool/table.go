@@ -62,6 +62,11 @@ func (t *table) own(bucket int) (*Chain, *past) {
 	return t.at(bucket)
 }
 
+// names reports whether a chain of the page names one of the ids; nil stands for none.
+func (page *chainPage) names(ids *idSet) bool {
+	return ids != nil && slices.ContainsFunc(page[:], func(c Chain) bool { return c.names(ids) })
+}
+
 // naming adds the buckets whose chains name an id.
 func (t *table) naming(id uint16, buckets []int32) []int32 {
 	for i, page := range t.chains {

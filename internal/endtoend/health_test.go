@@ -126,7 +126,7 @@ func TestDeadHostLeaves(t *testing.T) {
 	began := time.Now()
 	c.await("web3 fails, the others do not", func(b api.Backend) bool {
 		if b.Name == server(3) {
-			return b.Health.Status == "failing" && b.Effective == config.Down && b.State == config.Up && b.Buckets == 0 && b.Health.LastError != ""
+			return b.Health.Status == "failing" && b.Effective == config.Draining && b.State == config.Up && b.Buckets == 0 && b.Health.LastError != ""
 		}
 		return b.Health.Status == "healthy" && b.Effective == config.Up && b.Buckets > 0
 	})
@@ -159,7 +159,7 @@ func TestDeadHostLeaves(t *testing.T) {
 	c.kill()
 	c.start()
 	c.ready()
-	c.await("the next agent knows from the beginning", func(b api.Backend) bool { return b.Name != server(3) || b.Effective == config.Down })
+	c.await("the next agent knows from the beginning", func(b api.Backend) bool { return b.Name != server(3) || b.Effective == config.Draining })
 	c.power(3, true)
 	c.await("web3 is back, and grows to its whole share", func(b api.Backend) bool {
 		return b.Health.Status == "healthy" && b.Effective == config.Up && b.Buckets > config.DefaultBuckets/5
@@ -217,7 +217,7 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the service says no panic: %+v, %v", services, err)
 	}
 	c.power(1, true)
-	c.await("no panic", func(b api.Backend) bool { return b.Name != server(2) || b.Effective == config.Down })
+	c.await("no panic", func(b api.Backend) bool { return b.Name != server(2) || b.Effective == config.Draining })
 }
 
 // A draining backend tells what is left; whoever asks again when all have gone hears 0.

@@ -43,7 +43,8 @@ func wantQuote(t testing.TB, host subject, name string, tuple flow.Tuple, seq ui
 	}
 }
 
-// TestHere: established, half-open and past connections, and SYN cookies, of listeners with and without MPTCP.
+// TestHere: established and half-open connections, and SYN cookies, of listeners with and without
+// MPTCP.
 func TestHere(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -102,11 +103,6 @@ func checkConnections(t *testing.T, host subject, l *net.TCPListener, client net
 	wantOffer(t, host, "beside an established connection", other, "A", 5, 7, "redirected")
 	wantQuote(t, host, "of an established connection", tuple, 7, "taken")
 	wantQuote(t, host, "beside an established connection", other, 7, "redirected")
-	past := timeWait(t, l, client)
-	wantQuote(t, host, "of a connection in TIME_WAIT", past, 7, "taken")
-	for _, flags := range []string{"A", "S"} {
-		wantOffer(t, host, "to a connection in TIME_WAIT: "+flags, past, flags, 5, 7, "taken")
-	}
 }
 
 // checkRequest: of a half-open connection, only what fits its sequence numbers is here.

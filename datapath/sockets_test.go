@@ -50,26 +50,11 @@ func listen(t testing.TB, vip netip.Addr) *net.TCPListener {
 	return l
 }
 
-// established opens a connection and keeps it; timeWait opens one that the server closes first.
+// established opens a connection and keeps it.
 func established(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
 	t.Helper()
 	tuple, server, peer := connect(t, l, client)
 	t.Cleanup(func() { server.Close(); peer.Close() })
-	return tuple
-}
-
-func timeWait(t testing.TB, l *net.TCPListener, client netip.Addr) flow.Tuple {
-	t.Helper()
-	return timeWaitBy(t, &net.Dialer{}, l, client)
-}
-
-func timeWaitBy(t testing.TB, dialer *net.Dialer, l *net.TCPListener, client netip.Addr) flow.Tuple {
-	t.Helper()
-	tuple, server, peer := connectBy(t, dialer, l, client)
-	must(t, server.Close())
-	one := make([]byte, 1)
-	peer.Read(one) // returns at the server's FIN
-	must(t, peer.Close())
 	return tuple
 }
 
@@ -119,19 +104,27 @@ func openWireOn(t testing.TB, iface string) wire {
 // halfOpen sends a SYN of a client beyond the interface, and returns the sequence number of the SYN-ACK.
 func (w wire) halfOpen(t testing.TB, tuple flow.Tuple, sequence uint32) (synAck uint32) {
 	t.Helper()
-	must(t, unix.Sendto(w.fd, tcpFrame(t, tuple, &layers.TCP{Seq: sequence, SYN: true, Window: 1000}), 0, &unix.SockaddrLinklayer{Ifindex: w.index(t)}))
+	w.send(t, tcpFrame(t, tuple, &layers.TCP{Seq: sequence, SYN: true, Window: 1000}))
+	return w.hear(t, func(tcp *layers.TCP) bool {
+		return tcp.SYN && tcp.ACK && uint16(tcp.DstPort) == tuple.SrcPort
+	}).Seq
+}
+
+// hear waits for a TCP segment of the kernel's.
+func (w wire) hear(t testing.TB, what func(*layers.TCP) bool) *layers.TCP {
+	t.Helper()
 	buffer := make([]byte, 2048)
 	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); {
 		n, _, err := unix.Recvfrom(w.fd, buffer, 0)
 		must(t, err)
 		packet := gopacket.NewPacket(buffer[:n], layers.LayerTypeEthernet, gopacket.Default)
 		tcp, ok := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)
-		if ok && tcp.SYN && tcp.ACK && uint16(tcp.DstPort) == tuple.SrcPort {
-			return tcp.Seq
+		if ok && what(tcp) {
+			return tcp
 		}
 	}
-	t.Fatalf("no SYN-ACK within %v", wirePatience)
-	return 0
+	t.Fatalf("not what was waited for within %v", wirePatience)
+	return nil
 }
 
 func (w wire) index(t testing.TB) int {
@@ -141,7 +134,7 @@ func (w wire) index(t testing.TB) int {
 }
 
 // tcpFrame builds a client's frame with the independent packet library.
-func tcpFrame(t testing.TB, tuple flow.Tuple, tcp *layers.TCP) []byte {
+func tcpFrame(t testing.TB, tuple flow.Tuple, tcp *layers.TCP, data ...byte) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: routerMAC, DstMAC: nearMAC, EthernetType: layers.EthernetTypeIPv6}
 	var ip gopacket.SerializableLayer = &layers.IPv6{
@@ -156,7 +149,8 @@ func tcpFrame(t testing.TB, tuple flow.Tuple, tcp *layers.TCP) []byte {
 	tcp.SrcPort, tcp.DstPort = layers.TCPPort(tuple.SrcPort), layers.TCPPort(tuple.DstPort)
 	must(t, tcp.SetNetworkLayerForChecksum(ip.(gopacket.NetworkLayer)))
 	buffer := gopacket.NewSerializeBuffer()
-	must(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, tcp))
+	must(t, gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+		eth, ip, tcp, gopacket.Payload(data)))
 	return buffer.Bytes()
 }
 
@@ -176,36 +170,35 @@ func farClients(t testing.TB, w *world) map[bool]netip.Addr {
 const timeWaitLasts = 20 * time.Second
 
 // hostSockets makes one socket of each kind per family; the model is told what the kernel has. Whoever uses them for long calls
-// keep before each frame, which makes anew in time what the kernel is about to forget.
+// keep before each frame, which reminds the kernel in time of what it is about to forget.
 func hostSockets(t testing.TB, w *world) (sockets map[flow.Tuple]forward.Socket, connections []packetgen.Connection, keep func(testing.TB)) {
 	must(t, kernel.WriteSysctl("net.ipv4.tcp_synack_retries", "100")) // 5 would keep a half-open connection for a minute
 	far := farClients(t, w)
 	sockets = map[flow.Tuple]forward.Socket{}
 	line := openWire(t)
 	made, again := time.Now(), []func(testing.TB){}
+	remember := func(tuple flow.Tuple, socket forward.Socket, sent, received uint32) {
+		sockets[tuple] = socket
+		connections = append(connections, packetgen.Connection{Flow: tuple, SndISN: sent, RcvISN: received})
+	}
 	for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6, hostVIPv4: clientV4} {
 		l := listen(t, vip)
-		past := timeWait(t, l, client)
-		again = append(again, func(t testing.TB) {
-			from := net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, past.SrcPort))
-			timeWaitBy(t, &net.Dialer{LocalAddr: from}, l, client)
-		})
-		for _, tuple := range []flow.Tuple{established(t, l, client), past} {
-			sockets[tuple] = forward.Socket{State: forward.SocketOther}
-			connections = append(connections, packetgen.Connection{Flow: tuple})
-		}
+		remember(established(t, l, client), forward.Socket{State: forward.SocketOther}, 0, 0)
+		first := rawClient{tuple: tupleOf(far[vip.Is4()], vip, 4001), next: 0xfffffffe} // its number wraps
+		past := lastAck(t, line, l, first)
+		remember(past.tuple, past.socket(), past.acked-1, past.next-1)
+		again = append(again, past.again)
 		half := tupleOf(far[vip.Is4()], vip, 4000)
 		request := forward.Socket{State: forward.SocketNewSynRecv, RcvISN: 1000}
 		request.SndISN = line.halfOpen(t, half, request.RcvISN)
-		sockets[half] = request
-		connections = append(connections, packetgen.Connection{Flow: half, SndISN: request.SndISN, RcvISN: request.RcvISN})
+		remember(half, request, request.SndISN, request.RcvISN)
 	}
 	return sockets, connections, func(t testing.TB) {
 		if time.Since(made) < timeWaitLasts {
 			return
 		}
-		for _, renew := range again {
-			renew(t)
+		for _, remind := range again {
+			remind(t)
 		}
 		made = time.Now()
 	}

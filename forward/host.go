@@ -76,7 +76,8 @@ const (
 	SocketNone       SocketState = iota // no socket for this 5-tuple
 	SocketListen                        // a listener
 	SocketNewSynRecv                    // a SYN was answered, its ACK is awaited
-	SocketOther                         // established, closing or in TIME_WAIT
+	SocketTimeWait                      // TIME_WAIT, also the kernel's of orphans in FIN_WAIT_2
+	SocketOther                         // any other: established or closing
 )
 
 // Socket is what the kernel knows about a client's flow.
@@ -84,6 +85,9 @@ type Socket struct {
 	State SocketState
 	// SndISN is our initial sequence number, RcvISN the client's; NEW_SYN_RECV only.
 	SndISN, RcvISN uint32
+	// RcvNxt is what the client sends next, within RcvWnd bytes; SndNxt is what we would send
+	// next. TIME_WAIT only.
+	RcvNxt, RcvWnd, SndNxt uint32
 	// CookieOK says that the kernel vouches for the SYN cookie which the packet
 	// acknowledges; LISTEN only.
 	CookieOK bool

@@ -188,7 +188,7 @@ func generatedHost(egress uint32) *forward.Host {
 		case web6("").Flow():
 			return forward.Socket{State: forward.SocketOther}
 		}
-		return forward.Socket{State: forward.SocketState(tuple.SrcPort % 4), CookieOK: tuple.SrcPort%8 < 4}
+		return forward.Socket{State: forward.SocketState(tuple.SrcPort % 5), CookieOK: tuple.SrcPort%8 < 4}
 	}
 	return host
 }

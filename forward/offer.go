@@ -166,6 +166,8 @@ func (s Socket) here(p *packet) bool {
 		return true
 	case SocketNewSynRecv:
 		return s.fitsRequest(t, p.icmp == icmpQuotes)
+	case SocketTimeWait:
+		return p.icmp != icmpQuotes && s.fitsTimeWait(t)
 	case SocketListen:
 		return t.has(tcpFlagACK) && !t.has(tcpFlagSYN) && !t.has(tcpFlagRST) && s.CookieOK
 	}
@@ -184,6 +186,22 @@ func (s Socket) fitsRequest(t *transport, quoted bool) bool {
 		return true
 	case t.has(tcpFlagRST):
 		return t.seq == s.RcvISN+1
+	}
+	return false
+}
+
+// fitsTimeWait reports whether a segment is one that the peer of a socket in TIME_WAIT can still
+// send. The port may be in use again, by a connection of another host. Our FIN has been
+// acknowledged, so each segment with ACK acknowledges just that; a FIN may be one beyond the
+// window. A SYN opens another connection (RFC 6191).
+func (s Socket) fitsTimeWait(t *transport) bool {
+	switch {
+	case t.has(tcpFlagSYN):
+		return false
+	case t.has(tcpFlagRST) && t.seq == s.RcvNxt: // RFC 5961 section 3.2
+		return true
+	case t.has(tcpFlagACK):
+		return t.ack == s.SndNxt && int32(t.seq-(s.RcvNxt+s.RcvWnd)) <= 1
 	}
 	return false
 }

@@ -23,6 +23,8 @@ var (
 	vouching  = forward.Socket{State: forward.SocketListen, CookieOK: true}
 	requested = forward.Socket{State: forward.SocketNewSynRecv, SndISN: serverISN, RcvISN: clientISN}
 	connected = forward.Socket{State: forward.SocketOther}
+	// Both numbers wrap: behind the server's FIN, and within the window.
+	lingering = forward.Socket{State: forward.SocketTimeWait, RcvNxt: 0xffffff00, RcvWnd: 1000}
 )
 
 // offerCase is an offer, and what the host makes of it.
@@ -117,6 +119,49 @@ func TestOfferCookie(t *testing.T) {
 		{name: "SYN-ACK of a cookie", packet: web4("SA"), socket: vouching, want: forward.OfferNotHere},
 		{name: "RST-ACK of a cookie", packet: web4("RA"), socket: vouching, want: forward.OfferNotHere},
 		{name: "no ACK of a cookie", packet: web4("F"), socket: vouching, want: forward.OfferNotHere},
+	})
+}
+
+// TestOfferTimeWait: a socket in TIME_WAIT takes what its own peer can still send.
+func TestOfferTimeWait(t *testing.T) {
+	fin, next, edge := uint32(0xfffffeff), uint32(0xffffff00), uint32(744) // of the client
+	segment := func(name, flags string, seq, ack uint32, want forward.Offer) offerCase {
+		packet := web4(flags).Numbered(seq, ack)
+		return offerCase{name: name, packet: packet, socket: lingering, want: want}
+	}
+	here, elsewhere := forward.OfferHere, forward.OfferNotHere
+	runOffers(t, []offerCase{
+		segment("FIN again", "FA", fin, 0, here),
+		segment("data and FIN again", "FPA", fin-1400, 0, here),
+		segment("ACK of the FIN again", "A", next, 0, here),
+		segment("keep-alive", "A", next-1, 0, here),
+		segment("window probe", "A", next-1, 0, here),
+		segment("data in FIN_WAIT_2", "PA", next+500, 0, here),
+		segment("the last byte of the window", "PA", edge, 0, here),
+		segment("ACK behind a FIN beyond the window", "A", edge+1, 0, here),
+		segment("behind the window", "PA", edge+2, 0, elsewhere),
+		segment("RST at the next number", "R", next, 77, here),
+		segment("RST-ACK at the next number", "RA", next, 77, here),
+		segment("RST-ACK of an abort in FIN_WAIT_2", "RA", next+500, 0, here),
+		segment("RST in the window", "R", next+1, 77, elsewhere),
+		segment("RST before the window", "R", fin, 77, elsewhere),
+		segment("another connection's ACK", "A", next, 1, elsewhere),
+		segment("another connection's ACK before", "A", fin, 0xffffffff, elsewhere),
+		segment("another connection's data", "PA", 4711, 815, elsewhere),
+		segment("another connection's FIN", "FA", 4711, 815, elsewhere),
+		segment("another connection's RST", "R", 4711, 0, elsewhere),
+		segment("another connection's RST-ACK", "RA", 4711, 815, elsewhere),
+		segment("SYN-ACK", "SA", next, 0, elsewhere),
+		segment("FIN without ACK", "F", fin, 0, elsewhere),
+		segment("no flags", "", next, 0, elsewhere),
+		segment("SYN", "S", 4711, 0, forward.OfferAccepted),
+		segment("old SYN", "S", fin-5000, 0, forward.OfferAccepted),
+		segment("SYN at the next number", "S", next, 0, forward.OfferAccepted),
+		{name: "SYN, enough to do", packet: web4("S"), socket: lingering, busy: 4, want: forward.OfferRefused},
+		{
+			name: "SYN, no service", packet: web4("S").To(vip4, 8080), socket: lingering,
+			want: forward.OfferNoService,
+		},
 	})
 }
 

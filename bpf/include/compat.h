@@ -28,6 +28,7 @@
 
 /* enum tcp states, include/net/tcp_states.h */
 #define TCP_STATE_ESTABLISHED 1
+#define TCP_STATE_TIME_WAIT 6
 #define TCP_STATE_CLOSE_WAIT 8
 #define TCP_STATE_LISTEN 10
 #define TCP_STATE_NEW_SYN_RECV 12
@@ -36,6 +37,16 @@
 struct tcp_request_sock {
 	__u32 rcv_isn;
 	__u32 snt_isn;
+} __attribute__((preserve_access_index));
+
+/* include/net/sock.h, include/linux/tcp.h: the numbers of a socket in TIME-WAIT. */
+struct sock_common {
+	__u32 skc_tw_rcv_nxt;
+	__u32 skc_tw_snd_nxt;
+} __attribute__((preserve_access_index));
+
+struct tcp_timewait_sock {
+	__u32 tw_rcv_wnd;
 } __attribute__((preserve_access_index));
 
 /* Reads a kernel object as the type of a BTF id: Linux 6.2. */

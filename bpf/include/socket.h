@@ -84,6 +84,56 @@ static __always_inline bool request_fits(struct bpf_sock *sk, const struct packe
 	return (p->tcp_flags & TCP_FLAG_RST) && p->sequence == numbers.received + 1;
 }
 
+/* What a socket in TIME-WAIT still expects: tcp_timewait_sock. */
+struct final_numbers {
+	__u32 received_next;
+	__u32 window; /* advertised behind it, in bytes */
+	__u32 sent_next; /* the peer has acknowledged all before it */
+};
+
+static __always_inline bool numbers_of_timewait(struct bpf_sock *sk, struct final_numbers *numbers)
+{
+	struct tcp_timewait_sock *tw;
+	struct sock_common *common;
+
+	if (bpf_rdonly_cast) {
+		tw = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_timewait_sock));
+		common = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct sock_common));
+		numbers->received_next = common->skc_tw_rcv_nxt;
+		numbers->sent_next = common->skc_tw_snd_nxt;
+		numbers->window = tw->tw_rcv_wnd;
+		return true;
+	}
+	/* Linux 6.1, as for requests. */
+	if (bpf_probe_read_kernel(&tw, sizeof(tw), &sk))
+		return false;
+	common = (void *)tw; /* the first member of each socket */
+	return !bpf_core_read(&numbers->received_next, sizeof(__u32), &common->skc_tw_rcv_nxt) &&
+	       !bpf_core_read(&numbers->sent_next, sizeof(__u32), &common->skc_tw_snd_nxt) &&
+	       !bpf_core_read(&numbers->window, sizeof(__u32), &tw->tw_rcv_wnd);
+}
+
+/*
+ * A socket in TIME-WAIT (the kernel keeps orphans in FIN-WAIT-2 as such, too) takes what its own
+ * peer can still send: the port may be in use again, by a connection of another host. Its FIN has
+ * been acknowledged, so each segment of the peer acknowledges just that; a FIN may be one beyond
+ * the window. A SYN opens another connection (RFC 6191), and ICMP errors are ignored.
+ */
+static __always_inline bool timewait_fits(struct bpf_sock *sk, const struct packet *p)
+{
+	struct final_numbers numbers = {};
+
+	if (p->icmp == ICMP_QUOTES || (p->tcp_flags & TCP_FLAG_SYN))
+		return false;
+	if (!numbers_of_timewait(sk, &numbers))
+		return false;
+	/* RFC 5961 section 3.2. An answer to a segment of ours acknowledges nothing. */
+	if ((p->tcp_flags & TCP_FLAG_RST) && p->sequence == numbers.received_next)
+		return true;
+	return (p->tcp_flags & TCP_FLAG_ACK) && p->acknowledgement == numbers.sent_next &&
+	       (__s32)(p->sequence - (numbers.received_next + numbers.window)) <= 1;
+}
+
 /* Not inlined, for the verifier's sake. */
 __noinline int connection_is_in(CONTEXT *ctx, const struct packet *p, __s64 netns)
 {
@@ -101,6 +151,8 @@ __noinline int connection_is_in(CONTEXT *ctx, const struct packet *p, __s64 netn
 		here = cookie_vouches(ctx, sk, p);
 	else if (sk->state == TCP_STATE_NEW_SYN_RECV)
 		here = request_fits(sk, p);
+	else if (sk->state == TCP_STATE_TIME_WAIT)
+		here = timewait_fits(sk, p);
 	bpf_sk_release(sk);
 	return here;
 }

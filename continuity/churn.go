@@ -20,12 +20,15 @@ type Churn struct {
 	Refuse  float64       // the part of the offers that a candidate refuses, if another one follows it
 	Rate    float64       // new flows per second, Poisson
 	Life    Life
+	Reuse   float64 // the part of the new flows from a port whose connection the server closed lately
 	Flows   uint64
 	Edges   int           // behind a router that takes the flow's hash modulo the number of edges
 	Lag     time.Duration // between a change and its arrival at an edge, at most; uniform
 	Restart time.Duration // between restarts of an edge, one after the other; 0: they don't; each is away for half that time
 	Peer    bool          // a restarted edge takes over the chains of another one; else it knows the servers only
 	Seed    uint64
+
+	matching matching // of sockets in TIME-WAIT
 }
 
 func (c *Churn) check() error {
@@ -44,6 +47,8 @@ func (c *Churn) check() error {
 		return fmt.Errorf("%v new flows per second; choose more than 0", c.Rate)
 	case !(c.Refuse >= 0 && c.Refuse <= 1):
 		return fmt.Errorf("%v of the offers refused; choose 0 to 1", c.Refuse)
+	case !(c.Reuse >= 0 && c.Reuse <= 1):
+		return fmt.Errorf("%v of the flows from used ports; choose 0 to 1", c.Reuse)
 	case c.Restart > 0 && c.Edges < 2:
 		return errors.New("the only edge restarts; choose two edges or more")
 	case c.Life.median <= 0:
@@ -57,6 +62,8 @@ type Result struct {
 	Flows    uint64 `json:"flows"`
 	Cut      uint64 `json:"cut"`      // ended by a RST although the server was alive and had the connection
 	Died     uint64 `json:"died"`     // ended by the death of the server
+	Reused   uint64 `json:"reused"`   // came from a port that another server had in TIME-WAIT
+	Hung     uint64 `json:"hung"`     // sent packets that such a server took
 	Unopened uint64 `json:"unopened"` // the SYN found nobody, or went to a server that was down
 	Late     uint64 `json:"late"`     // opened at a server that was leaving: the edge did not know yet, or the chain was full
 	Changes  uint64 `json:"changes"`  // of the pool

@@ -248,3 +248,28 @@ func BenchmarkChurn(b *testing.B) {
 		}
 	}
 }
+
+// Clients use their ports again while servers have the connection before in TIME-WAIT. Nothing
+// hangs, as these look at sequence numbers; if they took each packet of their ports, flows would.
+func TestReusedPorts(t *testing.T) {
+	for name, change := range map[string]func(*Churn){
+		"offer":          func(*Churn) {},
+		"two candidates": func(c *Churn) { c.Spec.Candidates, c.Refuse = 2, 0.3 },
+		"two edges":      func(c *Churn) { c.Edges, c.Lag, c.Restart = 2, 300*time.Millisecond, 2*time.Second },
+		"servers die":    func(c *Churn) { c.Leave = pool.Down },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
+			c.MinUp, c.Reuse, c.Flows = 3, 0.5, 100_000
+			change(&c)
+			r := play(t, c)
+			if r.Cut != 0 || r.Hung != 0 || r.Reused < c.Flows/20 {
+				t.Errorf("by numbers: %d cut, %d hung of %d on used ports", r.Cut, r.Hung, r.Reused)
+			}
+			c.matching = byPorts
+			if r := play(t, c); r.Hung < r.Reused/1000 {
+				t.Errorf("by ports: %d hung of %d on used ports: the test does nothing", r.Hung, r.Reused)
+			}
+		})
+	}
+}

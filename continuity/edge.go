@@ -93,7 +93,7 @@ func (s *simulation) route(hash uint32) uint8 {
 // reroute sends all flows where the router does now.
 func (s *simulation) reroute() {
 	for bucket := range s.flows {
-		s.flows[bucket] = slices.DeleteFunc(s.flows[bucket], s.ended)
+		s.forget(bucket)
 		for i := range s.flows[bucket] {
 			s.flows[bucket][i].edge = s.route(s.flows[bucket][i].hash)
 		}

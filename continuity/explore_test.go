@@ -19,11 +19,13 @@ func (c *checker) steps(w world, do func(step, world, bool)) {
 		c.arrivalSteps(w, do)
 	case w.flow == unopened:
 		c.sendSteps(w, do)
+		c.synAckSteps(w, do)
 	}
 	c.edgeSteps(w, do)
 	c.hostSteps(w, do)
-	if w.flow == established && w.packet.length == 0 && !w.stray {
+	if w.ongoing() && w.packet.length == 0 && !w.stray {
 		c.sendSteps(w, do)
+		c.closeSteps(w, do)
 	}
 }
 
@@ -49,8 +51,8 @@ func (c *checker) hostSteps(w world, do func(step, world, bool)) {
 			next.logged++
 			next.changes++
 			c.forget(&next) // if there is no edge
-			if to == pool.Down && w.flow == established && int(w.owner) == h {
-				next.flow = over // and its connections with it
+			if to == pool.Down {
+				c.lose(&next, h)
 			}
 			do(step{what: hostChanges, host: int8(h), to: to}, next, false)
 		}
@@ -177,7 +179,7 @@ func (c *checker) sendSteps(w world, do func(step, world, bool)) {
 		do(step{what: flowEnds}, next, false)
 	}
 	for e := range c.edges {
-		if !w.edges[e].serves() || w.flow == established && !c.mayMove(&w, e) {
+		if !w.edges[e].serves() || w.begun() && !c.mayMove(&w, e) {
 			continue
 		}
 		chain := c.chain(&w.edges[e])
@@ -224,16 +226,27 @@ func (c *checker) arrivalSteps(w world, do func(step, world, bool)) {
 		do(step{what: packetLost}, next, false)
 	case w.flow == opened:
 		next.flow, next.owner = established, uint8(h)
+		next.timeWait[h], next.halfOpen[h] = false, false
 		do(step{what: synAccepted, host: h}, next, false)
-		if w.packet.length > 1 {
+		c.synAnsweredSteps(w, h, do)
+		if w.packet.length > 1 && !c.matching.takes(false, w.timeWait[h]) {
 			next = w
 			next.packet = w.packet.rest()
 			do(step{what: synPassed, host: h}, next, false)
 		}
 	default:
-		on, verdict := w.packet.arrive(int(w.owner) == int(h))
+		own := int(w.owner) == int(h)
+		if !own && c.matching.takes(own, w.timeWait[h]) {
+			do(step{what: dataSwallowed, host: h}, next, true)
+			return
+		}
+		on, verdict := w.packet.arrive(own)
 		next.packet, next.stray = on, verdict == returned
 		do(step{what: dataArrives, host: h}, next, verdict == reset)
+		if w.flow == closing && verdict == taken {
+			c.reuse(&next)
+			do(step{what: finArrives, host: h}, next, false)
+		}
 	}
 }
 
@@ -289,7 +302,7 @@ func (c *checker) explore() finding {
 				trace = append(trace, c.describe(queue[at].step, &queue[at].world))
 			}
 			slices.Reverse(trace)
-			return finding{len(visited), append(trace, "it does not know the connection and answers with a RST: broken")}
+			return finding{len(visited), append(trace, queue[len(queue)-1].step.breaks())}
 		}
 	}
 	return finding{states: len(visited)}

@@ -18,6 +18,7 @@ const (
 	passed                  // on to the next of the path
 	returned                // to an edge's End.SHADOW
 	lost                    // the host is not there, or nobody was named
+	hung                    // taken for a connection of the same ports that is over
 )
 
 func pathOf(ids []uint16) path {
@@ -73,12 +74,16 @@ type fate struct {
 }
 
 // deliver follows a packet of a connection from the edge with this chain to its end. A stray returns to the same edge. The host
-// named owner has the connection, 0 is nobody; reachable tells which hosts are there.
-func deliver(policy pool.Policy, c *pool.Chain, owner uint16, reachable func(id uint16) bool) fate {
+// that owns it is in sockets; reachable tells which hosts are there.
+func deliver(policy pool.Policy, c *pool.Chain, s sockets, reachable func(id uint16) bool) fate {
 	p, hops := ongoing(policy, c), uint8(0)
 	for p.length > 0 && reachable(p.host()) {
 		hops++
-		next, v := p.arrive(p.host() == owner)
+		here, hangs := s.take(p.host())
+		if hangs {
+			return fate{hung, hops}
+		}
+		next, v := p.arrive(here)
 		switch v {
 		case taken, reset:
 			return fate{v, hops}

@@ -21,6 +21,7 @@ type simulation struct {
 	edges   []edge
 	live    []int // edges that are there
 	flows   [][]flow
+	past    []past // connections that their servers have in TIME-WAIT, in any order
 	result  Result
 }
 
@@ -148,10 +149,8 @@ func (s *simulation) reachable(id uint16) bool { return s.servers[id].state != p
 
 // finish counts the flows that nothing has happened to since they ended.
 func (s *simulation) finish() {
-	for _, flows := range s.flows {
-		for _, f := range flows {
-			s.ended(f)
-		}
+	for bucket := range s.flows {
+		s.forget(bucket)
 	}
 }
 

@@ -32,6 +32,8 @@ type setup struct {
 	moves      string // of the flow to another edge: any, settled
 	holds      bool
 	cache      bool // edges have a flow cache, in which anything may stand
+	reuses     int  // of the flow's ports after the server has closed, at most
+	matching   matching
 }
 
 // world is a state of the small world. It is compared with ==.
@@ -47,6 +49,9 @@ type world struct {
 	through  int8  // edge of the latest packet
 	packet   path  // in flight, empty if none
 	stray    bool  // it is on its way back to an edge
+	reuses   uint8
+	timeWait [hostsMax]bool // of a connection before or, while it closes, of this one
+	halfOpen [hostsMax]bool // the host has answered a SYN: it has a request, or gave a cookie
 }
 
 type change struct {
@@ -89,7 +94,8 @@ const (
 	unopened phase = iota
 	opened         // the SYN is in flight
 	established
-	over // it ended, or its host died
+	closing // the server is in FIN-WAIT-2 or TIME-WAIT, the client sends on, or its FIN
+	over    // it ended, or its host died
 )
 
 // checker explores a set-up for the flows of one bucket.
@@ -245,6 +251,12 @@ const (
 	strayArrives
 	packetLost
 	flowEnds
+	synAckLost
+	synAckArrives
+	synAnsweredOld
+	serverCloses
+	finArrives
+	dataSwallowed
 )
 
 func (s step) String() string {
@@ -273,6 +285,18 @@ func (s step) String() string {
 		return fmt.Sprintf("the stray arrives at edge %d", s.edge+1)
 	case packetLost:
 		return "the packet is lost: its host is down"
+	case synAckLost:
+		return fmt.Sprintf("host %d accepts the connection, and its SYN-ACK is lost", s.host+1)
+	case synAckArrives:
+		return fmt.Sprintf("the SYN-ACK of host %d arrives", s.host+1)
+	case synAnsweredOld:
+		return fmt.Sprintf("host %d answers for a connection before", s.host+1)
+	case serverCloses:
+		return fmt.Sprintf("host %d closes the connection", s.host+1)
+	case finArrives:
+		return fmt.Sprintf("the FIN arrives at host %d; the client uses the port again", s.host+1)
+	case dataSwallowed:
+		return fmt.Sprintf("data arrives at host %d, which has a socket of the connection before", s.host+1)
 	}
 	return "the flow ends"
 }

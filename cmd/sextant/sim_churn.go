@@ -35,7 +35,9 @@ see the same flows and the same changes. Policy offer is not combined with table
 
 LATE is how many flows were opened at a server that was leaving, because the chain of their bucket had no room for another one.
 REDIRECTED is the part of the packets that visit more than one host, LOST that of those which reach nobody. RST HOPS is how many
-hosts at most a packet visits whose connection is nowhere.`,
+hosts at most a packet visits whose connection is nowhere. With --reuse, REUSED is how many
+flows came from a port while another server had its last connection in TIME-WAIT, HUNG how many such a
+server took packets of.`,
 		Example: `  sextant sim churn --servers 8 --flap 1s --policy offer,shadow,ecmp --table rendezvous,exact,modulo --flows 10000000
   sextant sim churn --servers 8 --min-up 3 --life 20s --policy offer
   sextant sim churn --servers 100 --edges 4 --lag 200ms --restart 2s --policy offer -o json`,
@@ -65,6 +67,7 @@ hosts at most a packet visits whose connection is nowhere.`,
 	flags.DurationVar(&c.Lag, "lag", 0, "how much later an edge learns of a change, at most")
 	flags.DurationVar(&c.Restart, "restart", 0, "time between restarts of the edges, in turn; each is away for half of it")
 	flags.BoolVar(&c.Peer, "peer", false, "a restarted edge takes over the chains of another one")
+	flags.Float64Var(&c.Reuse, "reuse", 0, "the part of new flows from a port that was closed lately")
 	flags.Uint64Var(&c.Seed, "seed", 1, "of all that is random")
 	complete(cmd, "policy", "offer", "shadow", "ecmp")
 	complete(cmd, "table", "rendezvous", "exact", "modulo")
@@ -159,7 +162,7 @@ func (r churnReport) view() view {
 	t := table{
 		columns: []string{"POLICY", "TABLE", "FLOWS", "CUT", "SHARE", "DIED", "LATE", "REDIRECTED", "RST HOPS", "LOST", "CHANGES",
 			"RESTARTS"},
-		wide: []string{"UNOPENED", "HOPS 0/1/2/...", "SECONDS"},
+		wide: []string{"UNOPENED", "REUSED", "HUNG", "HOPS 0/1/2/...", "SECONDS"},
 	}
 	v := view{value: r}
 	for _, i := range r.Items {
@@ -175,7 +178,8 @@ func (r churnReport) view() view {
 			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died), count(i.Late),
 			fmt.Sprintf("%.2f%%", 100*i.Redirected), count(i.MaxResetHops),
 			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes), count(i.Restarts),
-			count(i.Unopened), strings.Join(hops, "/"), fmt.Sprintf("%.1f", i.Seconds)})
+			count(i.Unopened), count(i.Reused), count(i.Hung), strings.Join(hops, "/"),
+			fmt.Sprintf("%.1f", i.Seconds)})
 		v.names = append(v.names, i.Policy+"/"+i.Table)
 	}
 	v.tables = tables{t}

@@ -138,7 +138,7 @@ struct order_note {
 	__u16 instance;
 	__u32 number;
 	__u16 l2; /* length of the frame's L2 header */
-	__u16 reserved;
+	__u16 generation; /* in which the number was given: another one's numbers are of no order with it */
 };
 
 #define ETH_P_ORDER 0x88b6 /* IEEE 802: local experimental EtherType 2 */
@@ -280,6 +280,11 @@ static __always_inline int merge_inner(struct cursor *c, const struct outer *out
 	return REASON_NONE;
 }
 
+static __always_inline __u32 mark_of(const struct outer *outer)
+{
+	return settings.sids[outer->sid % MERGE_SIDS_MAX].mark;
+}
+
 /* The kernel routes what is decapsulated by this mark, once merge_mark has put it on. */
 static __always_inline int mark_write(struct xdp_md *ctx, __u32 mark)
 {
@@ -296,6 +301,17 @@ static __always_inline int mark_write(struct xdp_md *ctx, __u32 mark)
 	return REASON_NONE;
 }
 
+/*
+ * All that can still end a packet, before its number is entered: else its other copies would be dropped
+ * as duplicates of one that did not pass.
+ */
+static __always_inline int merge_check(struct xdp_md *ctx, const struct outer *outer, const struct packet *inner)
+{
+	if (ecn_combine(inner->traffic_class, outer->traffic_class) < 0)
+		return REASON_ECN;
+	return mark_write(ctx, mark_of(outer));
+}
+
 static __always_inline bool order_is_alive(void)
 {
 	__u32 zero = 0;
@@ -305,10 +321,14 @@ static __always_inline bool order_is_alive(void)
 }
 
 /* Gives a decapsulated packet to the process that puts packets in order. */
-static __always_inline int order_send(struct xdp_md *ctx, const struct frame *f, const struct number *number)
+static __always_inline int order_send(struct xdp_md *ctx, const struct frame *f, const struct outer *outer)
 {
+	const struct number *number = &outer->number;
 	struct order_note *note;
 
+	/* The process has no use for a mark. What was in front of the outer headers is room enough. */
+	if (mark_of(outer) && bpf_xdp_adjust_meta(ctx, sizeof(__u32)))
+		return drop(REASON_NO_HEADROOM);
 	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(*note)))
 		return drop(REASON_NO_HEADROOM);
 	note = (void *)(long)ctx->data;
@@ -319,6 +339,7 @@ static __always_inline int order_send(struct xdp_md *ctx, const struct frame *f,
 		.instance = number->ordered - 1,
 		.number = number->number,
 		.l2 = frame_l2_length(f),
+		.generation = number->generation,
 	};
 	return bpf_redirect_map(&order_port, 0, 0);
 }
@@ -345,6 +366,8 @@ int merge(struct xdp_md *ctx)
 		return drop(reason);
 	p = (struct packet){};
 	reason = merge_inner(&c, &outer, &p);
+	if (!reason)
+		reason = merge_check(ctx, &outer, &p);
 	if (!reason && outer.number.form != REDUNDANCY_NONE)
 		reason = eliminate(&outer.number, outer.sid, p.length);
 	if (!reason)
@@ -353,9 +376,7 @@ int merge(struct xdp_md *ctx)
 		return drop(reason);
 	verdict = decapsulate(ctx, &f, &p, outer.length);
 	if (verdict == XDP_PASS && outer.number.ordered && order_is_alive())
-		return order_send(ctx, &f, &outer.number);
-	if (verdict == XDP_PASS && mark_write(ctx, settings.sids[outer.sid % MERGE_SIDS_MAX].mark))
-		return drop(REASON_NO_HEADROOM);
+		return order_send(ctx, &f, &outer);
 	return verdict;
 }
 

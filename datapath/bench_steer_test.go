@@ -113,7 +113,7 @@ func benchCopy(t testing.TB, program *ebpf.Program, w *world, arriving benchFram
 func mergeRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	merges := newTwoMerges(t, w)
-	settings := recoverySettings{ResetNs: 1 << 62, History: 1024, Blocks: uint32(replicate.Settings{HistoryLog2: 10}.Blocks()), Bits: benchBits}
+	settings := recoverySettingsOf(Instance{Rules: replicate.Settings{HistoryLog2: 10, Bits: benchBits, Reset: 1 << 62}})
 	must(t, merges.program.maps["instances"].Put(uint32(0), settings))
 	numbered := func(form string, flows int) benchFrame {
 		for _, l := range packettest.SteeredLists() {

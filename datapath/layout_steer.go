@@ -106,6 +106,9 @@ type recoverySettings struct {
 	Blocks  uint32
 	Bits    uint32
 	Ordered uint32
+	// Which round of the ring a number is of.
+	RoundShift uint32
+	RoundMask  uint32
 }
 
 type orderNote struct {
@@ -114,14 +117,14 @@ type orderNote struct {
 	Instance  uint16
 	Number    uint32
 	L2        uint16
-	Reserved  uint16
+	// In which the number was given: another one's numbers are of no order with it.
+	Generation uint16
 }
 
 type recovery struct {
-	State      uint64
-	AcceptedNs uint64
-	First      uint32
-	Reserved   uint32
+	State    uint64
+	Accepted uint64
+	First    uint64
 }
 
 type recoverySlot struct {

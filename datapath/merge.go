@@ -145,11 +145,7 @@ func (m *Merge) SetInstance(index uint32, i Instance) error {
 
 // prepare gives the instance its settings and a history, which is the one it has if that fits.
 func (m *Merge) prepare(index uint32, i Instance) error {
-	s := i.Rules
-	settings := recoverySettings{
-		ResetNs: uint64(s.Reset), History: uint32(s.History()), Blocks: uint32(s.Blocks()), Bits: uint32(s.Bits),
-		Ordered: uint32(truth(i.Order)),
-	}
+	settings := recoverySettingsOf(i)
 	var before recoverySettings
 	if err := m.maps["instances"].Lookup(index, &before); err != nil {
 		return err
@@ -167,6 +163,15 @@ func (m *Merge) prepare(index uint32, i Instance) error {
 		}
 	}
 	return m.maps["instances"].Put(index, settings)
+}
+
+func recoverySettingsOf(i Instance) recoverySettings {
+	s := i.Rules
+	return recoverySettings{
+		ResetNs: uint64(s.Reset), History: uint32(s.History()), Blocks: uint32(s.Blocks()),
+		Bits: uint32(s.Bits), Ordered: uint32(truth(i.Order)),
+		RoundShift: uint32(s.RoundShift()), RoundMask: uint32(s.RoundMask()),
+	}
 }
 
 // hasHistory reports whether the instance has a ring of so many blocks already.

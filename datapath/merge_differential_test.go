@@ -182,7 +182,10 @@ func TestMergeAgreesWithModel(t *testing.T) {
 func TestMergeResetsAfterSilence(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
-	s := newSender(t, rand.New(rand.NewPCG(1, 1)), steer.TLV, mergeInstances[0])
+	instance := mergeInstances[0]
+	instance.Rules.Reset = longReset
+	must(t, merges.program.SetInstance(0, instance))
+	s := newSender(t, rand.New(rand.NewPCG(1, 1)), steer.TLV, instance)
 	run := newRunner(merges.program.programs["merge"], w.near)
 	frame := func(number uint32) []byte {
 		f := s.next()
@@ -193,14 +196,12 @@ func TestMergeResetsAfterSilence(t *testing.T) {
 		number uint32
 		silent time.Duration
 		want   uint32
-	}{{1000, 0, xdpPass}, {1_000_000, 0, xdpDrop}, {1_000_000, time.Hour - time.Minute, xdpDrop}, {1_000_000, time.Hour + time.Second, xdpPass}, {1000, 0, xdpDrop}, {1_000_001, 0, xdpPass}} {
+	}{
+		{1000, 0, xdpPass}, {1_000_000, 0, xdpDrop}, {1_000_000, longReset / 2, xdpDrop},
+		{1_000_000, longReset + time.Second, xdpPass}, {1000, 0, xdpDrop}, {1_000_001, 0, xdpPass},
+	} {
 		if step.silent > 0 {
-			var slot recoverySlot
-			must(t, merges.program.maps["recoveries"].Lookup(uint32(0), &slot))
-			now, err := monotonic()
-			must(t, err)
-			slot.Recovery.AcceptedNs = now - uint64(step.silent)
-			must(t, merges.program.maps["recoveries"].Put(uint32(0), slot))
+			merges.program.pause(t, 0, step.silent)
 		}
 		if verdict, _ := run.run(t, frame(step.number)); verdict != step.want {
 			t.Errorf("number %d after %s: verdict %d, want %d", step.number, step.silent, verdict, step.want)

@@ -34,8 +34,15 @@ type Order struct {
 	in     int // packet socket with packets to order
 	out    int // packet socket for those in order
 	inner  net.HardwareAddr
-	queues map[uint16]*replicate.Orderer[[]byte]
+	queues map[uint16]*orderQueue
 	buffer []byte
+}
+
+// orderQueue holds the packets of an instance. Numbers of two generations are of no order with each
+// other: after a reset the sender may have begun anew.
+type orderQueue struct {
+	*replicate.Orderer[[]byte]
+	generation uint16
 }
 
 // OpenOrder prepares to put packets in order, none of which is held longer than bound. It is to be called in the network namespace of
@@ -51,7 +58,7 @@ func (m *Merge) OpenOrder(bound time.Duration) (*Order, error) {
 	}
 	o := &Order{
 		merge: m, bound: bound, inner: pair.address,
-		queues: map[uint16]*replicate.Orderer[[]byte]{}, buffer: make([]byte, orderFrame),
+		queues: map[uint16]*orderQueue{}, buffer: make([]byte, orderFrame),
 	}
 	if o.in, err = packetSocket(pair.inner, orderEtherType); err != nil {
 		return nil, err
@@ -161,8 +168,12 @@ func (o *Order) push(frame []byte, now time.Duration) {
 	packet = append(append(packet, loopSource...), frame[l2-2:]...)
 	queue := o.queues[header.Instance]
 	if queue == nil {
-		queue = replicate.NewOrderer[[]byte](o.bound, orderSilence)
+		queue = &orderQueue{replicate.NewOrderer[[]byte](o.bound, orderSilence), header.Generation}
 		o.queues[header.Instance] = queue
+	}
+	if header.Generation != queue.generation {
+		o.send(queue.Restart())
+		queue.generation = header.Generation
 	}
 	o.send(queue.Push(header.Number, packet, now))
 }

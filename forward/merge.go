@@ -59,7 +59,8 @@ func (m *Merge) sid(addr netip.Addr) (best netip.Prefix, ok bool) {
 	return best, ok
 }
 
-// merge decides about a packet at its last segment: first, before anything is stripped.
+// merge decides about a packet at its last segment, before anything is stripped. The number is entered
+// when all else was checked: else the other copies would be dropped as duplicates of one that did not pass.
 func (m *Merge) merge(r Result, v *visit, now time.Duration) Result {
 	inner, ok := v.inner()
 	if !ok {
@@ -67,6 +68,9 @@ func (m *Merge) merge(r Result, v *visit, now time.Duration) Result {
 	}
 	if reason := inner.checkVersion(v.outer.end); reason != ReasonNone {
 		return r.drop(reason)
+	}
+	if combinedECN[inner.ecn()][v.outer.ecn()] == ecnDrop {
+		return r.drop(ReasonECN)
 	}
 	if number, numbered := v.outer.number(r.SID); numbered {
 		r.Number = &number

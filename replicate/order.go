@@ -47,6 +47,12 @@ func (o *Orderer[T]) Push(number uint32, packet T, now time.Duration) []T {
 	return append(ready, o.release(o.inTurn())...)
 }
 
+// Restart returns the packets that are held, in order, and takes any number for the next.
+func (o *Orderer[T]) Restart() []T {
+	o.begun = false
+	return o.release(len(o.held))
+}
+
 // Expire returns the packets whose time is up at the time now, with those before them and what follows without a gap.
 func (o *Orderer[T]) Expire(now time.Duration) []T {
 	due := 0

@@ -25,31 +25,31 @@ type Counters struct {
 }
 
 // Missing returns how many packets the sender has numbered of which no copy has come, or not yet.
-func (c Counters) Missing() uint64 { return c.Expected - c.Passed }
+// Counters of several CPUs are not read in one moment: what seems to have passed unexpectedly is 0.
+func (c Counters) Missing() uint64 { return max(c.Expected, c.Passed) - c.Passed }
 
-// Recovery eliminates duplicates of one flow. It is not safe for concurrent use; its twin in the data plane is.
+// Recovery eliminates duplicates of one flow. It is not safe for concurrent use; its twin in the
+// data plane is.
 type Recovery struct {
 	settings Settings
 	history  int32
 	ring     []word
 
 	valid      bool
-	generation uint8 // of blocks; a reset begins another
+	generation uint16 // of words; a reset begins another
 	epoch      uint8
 	highest    uint32
-	first      uint32 // accepted after the latest reset
+	first      uint32 // the least number of the generation that is expected
 	accepted   time.Duration
 	counters   Counters
 }
 
-// word is a block of the ring.
+// word is a block of the ring. The tag says which one: its generation, and its round of the ring.
 type word struct {
-	generation uint8
-	block      uint32 // its number, 24 bits of it
-	seen       uint32 // which of its numbers; 0: never used
+	generation uint16
+	round      uint16
+	seen       uint32 // which of its numbers
 }
-
-const blockMask = 1<<24 - 1
 
 // NewRecovery returns a recovery that accepts whatever comes first.
 func NewRecovery(s Settings) *Recovery { return newRecovery(s, s.History()) }
@@ -61,12 +61,14 @@ func newRecovery(s Settings, history int) *Recovery {
 // Counters returns what was counted so far.
 func (r *Recovery) Counters() Counters { return r.counters }
 
-// Receive decides at the time now about a packet with a number of an epoch. Time is measured from any fixed moment.
+// Receive decides at the time now about a packet with a number of an epoch. Time is measured from
+// any fixed moment.
 func (r *Recovery) Receive(number uint32, epoch uint8, now time.Duration) Verdict {
-	if r.isOver(epoch, now) {
-		r.reset(number, epoch, now)
+	began := r.isOver(number, epoch, now)
+	if began {
+		r.reset(number, epoch)
 	}
-	if int8(epoch-r.epoch) < 0 {
+	if epoch != r.epoch {
 		r.counters.OldEpoch++
 		return OldEpoch
 	}
@@ -76,30 +78,57 @@ func (r *Recovery) Receive(number uint32, epoch uint8, now time.Duration) Verdic
 		return Rogue
 	}
 	number = r.highest + uint32(ahead)
-	switch verdict := r.enter(number); verdict {
-	case Duplicate:
+	r.raise(ahead)
+	if !r.enter(number) {
 		r.counters.Duplicate++
-		return verdict
-	case Rogue:
-		r.counters.Rogue++
-		return verdict
+		return Duplicate
 	}
 	r.counters.Passed++
 	r.accepted = now
-	r.advance(number, ahead)
+	if began {
+		return Pass
+	}
+	if ahead != 1 {
+		r.counters.OutOfOrder++
+	}
+	if earlier := int32(r.first - number); earlier > 0 { // those between were used, too
+		r.counters.Expected += uint64(earlier)
+		r.first = number
+	}
 	return Pass
 }
 
-// isOver reports whether all is forgotten before a packet is looked at.
-func (r *Recovery) isOver(epoch uint8, now time.Duration) bool {
-	return !r.valid || int8(epoch-r.epoch) > 0 || now-r.accepted > r.settings.Reset
+// isOver reports whether the sender has begun anew, or has paused and gone on elsewhere. A number
+// that follows within the history is the same sender's, however long it paused.
+func (r *Recovery) isOver(number uint32, epoch uint8, now time.Duration) bool {
+	epochs := int8(epoch - r.epoch)
+	if !r.valid || epochs > 0 {
+		return true
+	}
+	if now-r.accepted <= r.settings.Reset {
+		return false
+	}
+	ahead := distance(r.highest, number, r.settings.Bits)
+	return epochs != 0 || ahead <= 0 || ahead > r.history
 }
 
-func (r *Recovery) reset(number uint32, epoch uint8, now time.Duration) {
-	r.valid, r.epoch, r.highest, r.first, r.accepted = true, epoch, number, number, now
+// reset begins a generation with a number. What the sender has used since the highest one, or since
+// it was restarted, is expected.
+func (r *Recovery) reset(number uint32, epoch uint8) {
+	ahead := distance(r.highest, number, r.settings.Bits)
+	first, expected := number, uint32(1)
+	switch epochs := int8(epoch - r.epoch); {
+	case r.valid && epochs == 0 && ahead > 0:
+		number = r.highest + uint32(ahead)
+		first, expected = number-uint32(r.history), uint32(ahead)
+	case r.valid && epochs > 0 && number < uint32(r.history):
+		first, expected = 0, number+1 // a sender begins an epoch with 0
+	}
+	r.valid, r.epoch, r.highest, r.first = true, epoch, number, first
 	r.generation++
 	r.counters.Resets++
-	r.counters.Expected++
+	r.counters.Expected += uint64(expected)
+	r.sweep(int(r.generation))
 }
 
 // distance returns how far it is from one number to another in the circle of numbers of so many bits.
@@ -108,48 +137,50 @@ func distance(from, to uint32, bits int) int32 {
 	return int32((to-from)<<unused) >> unused
 }
 
-// enter puts a number into the history: Pass if it is the first of its kind, Rogue if its block has been replaced by a later one.
-func (r *Recovery) enter(number uint32) Verdict {
-	block, bit := number/blockNumbers, uint32(1)<<(number%blockNumbers)
-	w := &r.ring[int(block)%len(r.ring)]
-	fresh := word{generation: r.generation, block: block & blockMask, seen: bit}
-	switch {
-	case w.seen != 0 && w.generation == fresh.generation && w.block == fresh.block:
-		if w.seen&bit != 0 {
-			return Duplicate
-		}
-		w.seen |= bit
-	case w.seen != 0 && w.isLater(fresh):
-		return Rogue
-	default:
-		*w = fresh
-	}
-	return Pass
-}
+// firstBehind bounds how far the least number expected is behind the highest, so that their
+// distance does not wrap.
+const firstBehind = 1 << 30
 
-// isLater reports whether the block is later than another.
-func (w *word) isLater(other word) bool {
-	if generations := int8(w.generation - other.generation); generations != 0 {
-		return generations > 0
-	}
-	return int32((w.block-other.block)<<8) > 0
-}
-
-// advance counts a passed number, which was so far ahead of the highest.
-func (r *Recovery) advance(number uint32, ahead int32) {
-	if ahead > 0 {
-		if ahead != 1 {
-			r.counters.OutOfOrder++
-		}
-		r.counters.Expected += uint64(ahead)
-		r.highest = number
+// raise moves the highest number, if a packet is ahead of it.
+func (r *Recovery) raise(ahead int32) {
+	if ahead <= 0 {
 		return
 	}
-	if number == r.first {
+	r.highest += uint32(ahead)
+	r.counters.Expected += uint64(ahead)
+	if r.highest-r.first >= firstBehind {
+		r.first = r.highest - firstBehind/2
+	}
+}
+
+// enter puts a number into the history. It reports whether it is the first of its kind. A word with
+// another tag is of numbers that are no longer told apart: it is replaced.
+func (r *Recovery) enter(number uint32) bool {
+	bit, round := uint32(1)<<(number%blockNumbers), r.round(number)
+	w := &r.ring[int(number/blockNumbers)%len(r.ring)]
+	if w.generation != r.generation || w.round != round {
+		*w = word{generation: r.generation, round: round, seen: bit}
+		r.sweep(int(round))
+		return true
+	}
+	if w.seen&bit != 0 {
+		return false
+	}
+	w.seen |= bit
+	return true
+}
+
+// round returns which round of the ring a number is of, as far as a tag says it.
+func (r *Recovery) round(number uint32) uint16 {
+	return uint16(number>>roundShift(len(r.ring))) & roundMask(len(r.ring))
+}
+
+// sweep empties the word of a slot if it is of an earlier generation, or of a round before the last
+// one: before its tag comes again.
+func (r *Recovery) sweep(slot int) {
+	w := &r.ring[slot%len(r.ring)]
+	if w.generation == r.generation && (r.round(r.highest)-w.round)&roundMask(len(r.ring)) <= 1 {
 		return
 	}
-	r.counters.OutOfOrder++
-	if int32(number-r.first) < 0 {
-		r.counters.Expected++ // it was numbered before the first one that came
-	}
+	*w = word{}
 }

@@ -69,24 +69,29 @@ func run(r *Recovery, numbers []uint32) string {
 	return string(verdicts)
 }
 
-// compare checks what was counted against the standard's counters. What the standard calls lost is what is missing, less what is
-// missing but still in the history, and, after a reset, places of the history that left it before any packet filled them.
+// compare checks what was counted against the standard's counters. What the standard calls lost is
+// what is missing, less what is missing but still in the history, and, after a reset, places of the
+// history from before the earliest number that came.
 func compare(t interface{ Errorf(string, ...any) }, r *Recovery, s *standard, numbers []uint32, verdicts string) {
 	c := r.Counters()
 	if c.Passed != s.passed || c.Duplicate+c.Rogue != s.discarded || c.Rogue != s.rogue || c.OutOfOrder != s.outOfOrder {
 		t.Errorf("counted %+v, the standard %+v", c, *s)
 	}
-	shifts, length := int32(r.highest-r.first), int32(len(s.history))
-	phantoms := min(shifts, length-1)
+	if len(numbers) == 0 {
+		return
+	}
+	begun := numbers[0] // the first one always passes
+	shifts, length := distance(begun, r.highest, s.bits), int32(len(s.history))
+	earliest := int32(0) // before the first that came: right as long as the stream does not go round the circle
 	for i, number := range numbers {
-		early := distance(r.first, number, s.bits) // right as long as the stream does not go round the circle
-		if verdicts[i] == '1' && early < 0 && shifts-early >= length {
-			phantoms-- // filled by a packet that came later than the first, but was numbered earlier
+		if verdicts[i] == '1' {
+			earliest = max(earliest, distance(number, begun, s.bits))
 		}
 	}
+	phantoms := max(0, length-1-max(earliest, length-1-shifts))
 	still := int32(0)
 	for back, seen := range s.history {
-		if !seen && int32(back) < shifts {
+		if !seen && int32(back) < shifts+earliest {
 			still++
 		}
 	}

@@ -70,3 +70,13 @@ func blocks(history int) int {
 	need := (history-1)/blockNumbers + 2 // the history can begin and end within a block
 	return 1 << bits.Len(uint(need-1))
 }
+
+// RoundShift returns by how many bits a number is shifted to get its round of the ring.
+func (s Settings) RoundShift() int { return roundShift(s.Blocks()) }
+
+// RoundMask returns the bits of a round that a word's tag has: 16, or as many as a number has.
+func (s Settings) RoundMask() uint16 { return roundMask(s.Blocks()) }
+
+func roundShift(blocks int) int { return bits.TrailingZeros(uint(blocks * blockNumbers)) }
+
+func roundMask(blocks int) uint16 { return uint16(min(1<<(32-roundShift(blocks))-1, 0xffff)) }

@@ -35,6 +35,8 @@ struct number {
 	__u8 epoch;
 	enum redundancy form;
 	__u16 ordered; /* once it is decided: the instance plus 1, if its packets are put in order; else 0 */
+	__u16 generation; /* of the numbers, once it is decided */
+	__u16 reserved;
 };
 
 /* The argument of a redundancy SID: flow 20 bits, number 16, reserved 12, in the last 48 bits of the address. */

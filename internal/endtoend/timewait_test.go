@@ -24,33 +24,55 @@ const reusedPorts = 12
 func TestPortsUsedAgain(t *testing.T) {
 	needsRoot(t)
 	a := upFile(t, "flood.yaml")
+	p := &ports{a, a.client("edge")}
 	servers := []string{"web1", "web2", "web3"}
 	for _, server := range servers {
 		serveNamed(t, a.lab, server)
 	}
-	for former := range len(servers) { // with so many servers in TIME-WAIT
-		var open []*named
-		for i := range reusedPorts {
-			open = append(open, a.useAgain(40000+100*former+i, former))
+	for cookies, first := range map[string]int{"1": 40000, "2": 41000} { // 2: always, as in a flood
+		for _, server := range servers {
+			a.on(server, "sysctl", "-qw", "net.ipv4.tcp_syncookies="+cookies)
 		}
-		hung := 0
-		deadline := time.Now().Add(patience)
-		for _, c := range open {
-			if err := c.say("and on", deadline); err != nil {
-				hung++
-				t.Logf("port %d, %s: %v", c.port, c.server, err)
-			}
-			c.conn.Close()
+		for former := range len(servers) {
+			p.goOn(cookies, first+100*former, former)
 		}
-		if hung > 0 {
-			t.Errorf("%d former servers in TIME-WAIT: %d of %d connections hang", former, hung, len(open))
+	}
+	if sumOf(t, a.lab, "SyncookiesRecv") < 3*reusedPorts {
+		t.Error("few connections were opened by a SYN cookie")
+	}
+}
+
+// ports are those of a client that uses them again.
+type ports struct {
+	*agents
+	edge *api.Client // one: an agent has room for few connections of its API
+}
+
+// goOn talks over connections from used ports that so many former servers have in TIME-WAIT.
+func (a *ports) goOn(cookies string, first, former int) {
+	a.t.Helper()
+	var open []*named
+	for i := range reusedPorts {
+		open = append(open, a.useAgain(first+i, former))
+	}
+	hung := 0
+	deadline := time.Now().Add(patience)
+	for _, c := range open {
+		if err := c.say("and on", deadline); err != nil {
+			hung++
+			a.t.Logf("port %d, %s: %v", c.port, c.server, err)
 		}
+		c.conn.Close()
+	}
+	if hung > 0 {
+		a.t.Errorf("%d former servers in TIME-WAIT, SYN cookies %s: %d of %d connections hang",
+			former, cookies, hung, len(open))
 	}
 }
 
 // useAgain opens and closes connections from a port until so many servers have it in TIME-WAIT,
 // and opens one more; no former server drains then.
-func (a *agents) useAgain(port, former int) *named {
+func (a *ports) useAgain(port, former int) *named {
 	a.t.Helper()
 	var servers []string
 	c := a.dialNamed(port)
@@ -69,11 +91,11 @@ func (a *agents) useAgain(port, former int) *named {
 	return c
 }
 
-func (a *agents) turn(state config.BackendState, servers []string) {
+func (a *ports) turn(state config.BackendState, servers []string) {
 	a.t.Helper()
 	for _, server := range servers {
 		spec := api.BackendSpec{State: &state}
-		_, err := a.client("edge").PutBackend(a.t.Context(), api.Update, "tcp", server, spec)
+		_, err := a.edge.PutBackend(a.t.Context(), api.Update, "tcp", server, spec)
 		must(a.t, err)
 	}
 }

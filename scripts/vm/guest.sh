@@ -46,7 +46,7 @@ esac
 step kernel package kernel /job/kernel.test -test.count=1 -test.skip "$unknown"
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
 met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
-met="$met|Attach|TakeOver|Takes|Leaves|Shadow|TestCapture|Loops|TestHere\$|Strays\$|StraySockets|Bond|VLAN"
+met="$met|Attach|TakeOver|Takes|Leaves|Shadow|TestCapture|Loops|TestHere\$|TimeWait|Strays\$|StraySockets|Bond|VLAN"
 step datapath package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
 	-test.run "$met"
 step lab quickstart

@@ -22,6 +22,9 @@ type Options struct {
 	PinDirectory string       // on the bpf file system; "" is PinDirectory of the node's name
 	Version      string       // of the binary
 	Log          *slog.Logger
+	// BreakConnections lets the node file differ from what ran before in a way that ends
+	// connections.
+	BreakConnections bool
 }
 
 // Agent is a running node. Its methods may be called at the same time, from any goroutine.
@@ -194,7 +197,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err := a.openRouting(node); err != nil {
 		return err
 	}
-	_, err = a.reconcile(node, file, false)
+	_, err = a.reconcile(node, file, terms{breaks: a.options.BreakConnections})
 	a.metrics.reload(err)
 	if err != nil {
 		return err
@@ -249,22 +252,24 @@ func (a *Agent) Change(
 	doErr := a.do(ctx, func() {
 		var next *config.Node
 		if next, err = edit(a.node); err == nil {
-			changes, err = a.change(next, false)
+			changes, err = a.change(next, terms{breaks: api.MayBreakConnections(ctx)})
 		}
 	})
 	if doErr != nil {
 		return nil, doErr
 	}
-	return changes, err
+	return changes, a.counted(ctx, err)
 }
 
 // Replace is what api.Agent says.
 func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) (changes []config.Change, err error) {
 	next, err := read()
 	if err == nil {
-		if doErr := a.do(ctx, func() { changes, err = a.change(next, dryRun) }); doErr != nil {
+		on := terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx)}
+		if doErr := a.do(ctx, func() { changes, err = a.change(next, on) }); doErr != nil {
 			return nil, doErr
 		}
+		err = a.counted(ctx, err)
 	}
 	if !dryRun {
 		a.metrics.reload(err)
@@ -272,17 +277,23 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error), 
 	return changes, err
 }
 
-func (a *Agent) change(next *config.Node, dryRun bool) ([]config.Change, error) {
+// terms are on what a change is asked for.
+type terms struct {
+	dryRun bool // all is checked, nothing changed
+	breaks bool // connections may end
+}
+
+func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 	if err := a.unchangeable(next); err != nil {
 		return nil, err
 	}
-	if !dryRun {
+	if !on.dryRun {
 		if err := a.speaker.speakTo(next); err != nil {
 			return nil, fmt.Errorf("bgp: %w", err)
 		}
 	}
-	changes, err := a.reconcile(next, nil, dryRun)
-	if dryRun {
+	changes, err := a.reconcile(next, nil, on)
+	if on.dryRun {
 		return changes, err
 	}
 	if err != nil {

@@ -119,6 +119,7 @@ func (m *machine) links() []string {
 func TestRoleGoesWithTheFile(t *testing.T) {
 	m := newMachine(t)
 	m.start(nodeText).stop()
+	m.breaks = true
 	i, j := strings.Index(nodeText, "edge:\n"), strings.Index(nodeText, "host:\n")
 	a := m.start(nodeText[:i] + nodeText[j:])
 	defer a.stop()
@@ -175,6 +176,7 @@ func TestRefusedStart(t *testing.T) {
 					c.prepare(m)
 				}
 				was := m.state()
+				m.breaks = true // that is not what is refused here
 				got := m.fails(m.text(nodeText, c.pairs...))
 				if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
 					t.Errorf("error %q, want one line with %q", got, c.want)

@@ -97,19 +97,28 @@ func (a *Agent) previousChains(s *edgeService, n *config.Node, dir string) (prev
 		if err == nil && chains == nil {
 			chains = a.chainsFromBefore(n, s.Endpoint)
 		}
-		if err != nil || len(chains) != n.Edge.Buckets {
+		if err != nil || a.rehashes(n) {
 			return previousChains{}, err
 		}
-		return previousChains{chains: chains}, nil
+		return previousChains{chains: pool.Rebucket(chains, n.Edge.Buckets)}, nil
 	}
 	g := running.generation
-	if g.Buckets() != n.Edge.Buckets {
+	switch {
+	case a.rehashes(n):
 		return previousChains{}, nil
-	}
-	if running.Continuity == s.Continuity {
+	case g.Buckets() == n.Edge.Buckets && running.Continuity == s.Continuity:
 		return previousChains{running: g}, nil
 	}
-	return previousChains{chains: chainsOf(g)}, nil
+	return previousChains{chains: pool.Rebucket(chainsOf(g), n.Edge.Buckets)}, nil
+}
+
+// rehashes says whether flows are in other buckets by this node than by what ran before, so that
+// chains of before say nothing.
+func (a *Agent) rehashes(n *config.Node) bool {
+	if a.node != nil {
+		return a.node.Secret != n.Secret
+	}
+	return a.store.kept.Secret != "" && a.store.kept.Secret != secretMark(n.Secret)
 }
 
 // refresh brings the chains of the running services up to date: with what is known of the backends, and with the time.

@@ -61,6 +61,7 @@ type machine struct {
 	dir    string // of files
 	pins   string
 	cgroup string
+	breaks bool // agents start with node files that end connections
 }
 
 func newMachine(t *testing.T) *machine {
@@ -126,6 +127,7 @@ func (m *machine) run(ctx context.Context, node *config.Node) error {
 	return m.ns.Do(func() error {
 		return agent.Run(ctx, agent.Options{
 			Node: node, PinDirectory: m.pins, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			BreakConnections: m.breaks,
 		})
 	})
 }
@@ -169,7 +171,7 @@ func (m *machine) fails(text string) string {
 }
 
 func (r *running) apply(text string, dryRun bool) ([]config.Change, error) {
-	changes, err := r.Apply(r.t.Context(), "node.yaml", []byte(text), dryRun)
+	changes, err := r.BreakingConnections().Apply(r.t.Context(), "node.yaml", []byte(text), dryRun)
 	return changes.Items, err
 }
 

@@ -182,7 +182,7 @@ func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uin
 }
 
 // chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else etcd, or else this
-// machine's disk. Only chains of as many buckets count; nil if there are none.
+// machine's disk. Of other nodes only chains of as many buckets count; nil if there are none.
 func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain {
 	known := append(a.askPeers(n, e), a.etcd.read(n.Secret, e)...)
 	for _, chains := range known {
@@ -190,7 +190,7 @@ func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain
 	}
 	if own := a.journal.read(e); own != nil {
 		a.ignore(e, own, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
-		known = append(known, own)
+		known = append(known, pool.Rebucket(own, n.Edge.Buckets))
 	}
 	var chains []pool.Chain
 	for _, more := range known {

@@ -60,8 +60,9 @@ func removeEmpty(dir string) error {
 }
 
 // reconcile makes next what runs and what is kept on disk, and returns what differs from before. If anything fails, or with
-// dryRun, what ran before is what runs after. File is the node file that next comes from, nil for a change of what runs.
-func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []config.Change, err error) {
+// a dry run, what ran before is what runs after. File is the node file that next comes from, nil
+// for a change of what runs.
+func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
 	if a.node != nil {
 		if changes = config.Diff(a.node, next); len(changes) == 0 {
 			return nil, nil
@@ -70,10 +71,13 @@ func (a *Agent) reconcile(next, file *config.Node, dryRun bool) (changes []confi
 	begun, kept := time.Now(), a.store.kept.clone()
 	var p preparedRoles
 	err = p.prepare(a, next)
-	if err == nil && !dryRun {
+	if err == nil && !on.breaks {
+		err = a.guard(next, p.edge)
+	}
+	if err == nil && !on.dryRun {
 		err = a.switchTo(next, file, &p)
 	}
-	if err != nil || dryRun {
+	if err != nil || on.dryRun {
 		p.discard()
 		a.tidyMerge(p.merge)
 		kept.Epoch = a.store.kept.Epoch // numbers may have been given in it

@@ -12,6 +12,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/flow"
 	"sextant/health"
 	"sextant/membership"
 )
@@ -29,6 +30,8 @@ type kept struct {
 	// File is the fingerprint of the node file that Node began with: as long as the file stays the same, Node is what runs.
 	File string `json:"file"`
 	Node string `json:"node"` // YAML
+	// Secret is a mark by which another secret is known, and nothing else.
+	Secret string `json:"secret,omitempty"`
 	// Numbers of services in the tables of edge and host, by endpoint, and ids of SIDs that have none of their own.
 	EdgeServices map[string]uint32 `json:"edgeServices"`
 	HostServices map[string]uint32 `json:"hostServices"`
@@ -132,8 +135,25 @@ func (s *store) save(file, node *config.Node) error {
 	if err != nil {
 		return err
 	}
-	s.kept.Node = string(text)
+	s.kept.Node, s.kept.Secret = string(text), secretMark(node.Secret)
 	return s.write()
+}
+
+// secretMark is the same for the same secret. The secret does not follow from it.
+func secretMark(secret flow.Secret) string {
+	return fmt.Sprintf("%016x", flow.SipHash13(secret, []byte("mark of the secret")))
+}
+
+// earlier returns the node that an earlier agent ran, nil if there is none that can be read.
+func (s *store) earlier() *config.Node {
+	if s.kept.Node == "" {
+		return nil
+	}
+	node, err := config.Parse(s.path, []byte(s.kept.Node))
+	if err != nil {
+		return nil
+	}
+	return node
 }
 
 // write writes the state as it is.

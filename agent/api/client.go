@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +21,7 @@ import (
 type Client struct {
 	socket string
 	http   *http.Client
+	breaks bool // writes may end connections
 }
 
 // NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
@@ -27,7 +29,8 @@ func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	return &Client{socket, &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	transport := &http.Transport{DialContext: dial}
+	return &Client{socket: socket, http: &http.Client{Transport: transport}}
 }
 
 // Put says which service or backend a PUT may meet.
@@ -133,6 +136,13 @@ func (c *Client) Diff(ctx context.Context, file string, text []byte) (Changes, e
 		body: text})
 }
 
+// BreakingConnections returns a client of the same agent whose writes may end connections.
+func (c *Client) BreakingConnections() *Client {
+	breaking := *c
+	breaking.breaks = true
+	return &breaking
+}
+
 // Apply makes a node file the running configuration. With dryRun it only checks.
 func (c *Client) Apply(ctx context.Context, file string, text []byte, dryRun bool) (Changes, error) {
 	query := flag("dryRun", dryRun)
@@ -220,6 +230,11 @@ func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
 
 // send returns the response to a request that was not refused.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	if c.breaks && r.method != "" {
+		query := url.Values{breakFlag: {"1"}}
+		maps.Copy(query, r.query)
+		r.query = query
+	}
 	target := "http://agent" + r.path + "?" + r.query.Encode()
 	out, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
 	if err != nil {

@@ -39,7 +39,9 @@
 // that it made, but a PUT of a protection with the protection. PUT creates or
 // changes, and what the body leaves out stays as it is; with
 // "If-None-Match: *" it only creates, with "If-Match: *" it only changes. A
-// refused request is answered with an Error.
+// refused request is answered with an Error. A write that would end connections
+// is refused (Conflict), unless it has ?breakConnections=1; DELETE, and a PUT of
+// the state "down", say that themselves.
 //
 // Keys are lowerCamel and end in their unit where there is one; times are RFC
 // 3339; a port of 0 is any port.

@@ -70,6 +70,19 @@ type Agent interface {
 	Metrics() http.Handler
 }
 
+// breakFlag is the parameter of a write by which connections may end.
+const breakFlag = "breakConnections"
+
+type breakKey struct{}
+
+// breaking is a request by which connections may end.
+func breaking(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), breakKey{}, true))
+}
+
+// MayBreakConnections says whether whoever asks for a change has said that connections may end.
+func MayBreakConnections(ctx context.Context) bool { return ctx.Value(breakKey{}) != nil }
+
 // maxBody bounds what a request may send, in bytes: more than a node file may have.
 const maxBody = 8 << 20
 
@@ -117,6 +130,9 @@ func NewHandler(agent Agent) http.Handler {
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			if r.URL.Query().Get(breakFlag) != "" {
+				r = breaking(r)
+			}
 			if value, err := answer(r); err != nil {
 				writeError(w, err)
 			} else {

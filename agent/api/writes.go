@@ -57,7 +57,7 @@ func (s ServiceSpec) put(n *config.Node, role Role, name string, c condition) (*
 }
 
 func (h handler) deleteService(r *http.Request) (any, error) {
-	name := r.PathValue("name")
+	name, r := r.PathValue("name"), breaking(r) // whoever deletes it by name means that
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		role, err := roleOf(n, Role(r.FormValue("role")))
 		switch {
@@ -80,6 +80,9 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 	learned, err := h.learned(r.Context(), service, name)
 	if err != nil {
 		return nil, err
+	}
+	if spec.State != nil && *spec.State == config.Down {
+		r = breaking(r) // the word for giving its connections up
 	}
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		if learned.IsValid() && conditionOf(r) != mustBeNew {
@@ -118,7 +121,7 @@ func (h handler) deleteBackend(r *http.Request) (any, error) {
 		return nil, &Error{Conflict, fmt.Sprintf("backend %q was learned by BGP and is there as long as its host says so; "+
 			"withdraw it there (sextant bgp announce nothing), or drain it here", name)}
 	}
-	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+	return h.change(breaking(r).Context(), func(n *config.Node) (*config.Node, error) {
 		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
 	})
 }

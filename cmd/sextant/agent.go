@@ -16,6 +16,9 @@ type agentOptions struct {
 	BPF     string // directory on the bpf file system for what is pinned; "" is the agent's choice
 	Version string
 	Log     *slog.Logger
+	// BreakConnections lets the node file differ from what ran before in a way that ends
+	// connections.
+	BreakConnections bool
 }
 
 func (a *app) agentCommand() *cobra.Command {
@@ -27,7 +30,8 @@ packet, and then serves its API on a Unix socket. If it can't run it says why in
 Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.
 
 Changes made while it runs are kept in the node file's state directory. They hold after a restart as long as the node file
-is the same; another node file begins anew. It needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, to take
+is the same; another node file begins anew. One that would end connections of the programs that forward on is refused;
+with --break-connections it is not. It needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, to take
 over, CAP_SYS_ADMIN.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
 		Annotations: seeAlso("sextant check", "sextant status", "sextant unload"),
@@ -47,11 +51,14 @@ over, CAP_SYS_ADMIN.`,
 			if err != nil {
 				return err
 			}
-			return a.runAgent(cmd.Context(), agentOptions{Node: node, BPF: a.bpf(bpf), Version: version, Log: log})
+			return a.runAgent(cmd.Context(), agentOptions{
+				Node: node, BPF: a.bpf(bpf), Version: version, Log: log, BreakConnections: a.breaks,
+			})
 		},
 	}
 	fileFlag(cmd, &file)
 	bpfFlag(cmd, &bpf)
+	breakFlag(cmd, &a.breaks)
 	cmd.Flags().StringVar(&format, "log-format", "text", "text for people, json for programs")
 	complete(cmd, "log-format", "text", "json")
 	return cmd

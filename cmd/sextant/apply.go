@@ -43,7 +43,10 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "apply -f FILE", Short: "Make a node file the running configuration",
 		Long: `Make a node file the running configuration. All of it is checked before anything changes, and no packet sees half
-of the change. Applying the same file twice changes nothing.`,
+of the change. Applying the same file twice changes nothing.
+
+A change that would end connections is refused, with how many those are: another number of buckets, another secret, a
+backend that goes without having been drained. Name it with --break-connections if they may end.`,
 		Example:     "  sextant lab exec quickstart edge -- sextant apply --dry-run -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant check"),
 		Args:        takes(),
@@ -70,5 +73,6 @@ of the change. Applying the same file twice changes nothing.`,
 	}
 	fileFlag(cmd, &file)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "check everything, change nothing")
+	breakFlag(cmd, &a.breaks)
 	return cmd
 }

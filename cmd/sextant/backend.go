@@ -165,6 +165,7 @@ func (a *app) backendSet() *cobra.Command {
 		ValidArgsFunction: a.completeBackends,
 	}
 	flags := newBackendFlags(cmd)
+	breakFlag(cmd, &a.breaks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		spec, err := flags.spec(cmd)
 		if err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/spf13/cobra"
+
 	"fmt"
 
 	"sextant/agent/api"
@@ -8,7 +10,18 @@ import (
 )
 
 // agent makes a client for the agent of this machine, or of --socket.
-func (a *app) agent() *api.Client { return a.connect(a.socket) }
+func (a *app) agent() *api.Client {
+	if a.breaks {
+		return a.connect(a.socket).BreakingConnections()
+	}
+	return a.connect(a.socket)
+}
+
+// breakFlag lets a command end connections.
+func breakFlag(cmd *cobra.Command, breaks *bool) {
+	cmd.Flags().BoolVar(breaks, "break-connections", false,
+		"go on although connections end, which is refused else")
+}
 
 // showChanges prints what a write did: lines with +, - and ~.
 func (a *app) showChanges(changes api.Changes) error {

@@ -37,7 +37,10 @@ func main() {
 }
 
 func runAgent(ctx context.Context, o agentOptions) error {
-	return agent.Run(ctx, agent.Options{Node: o.Node, PinDirectory: o.BPF, Version: o.Version, Log: o.Log})
+	return agent.Run(ctx, agent.Options{
+		Node: o.Node, PinDirectory: o.BPF, Version: o.Version, Log: o.Log,
+		BreakConnections: o.BreakConnections,
+	})
 }
 
 // unload detaches what is pinned in the directory, or where the node's agent pins if none is named.

@@ -16,6 +16,7 @@ import (
 type globals struct {
 	output  string
 	socket  string
+	breaks  bool // connections may end
 	timeout time.Duration
 	quiet   bool
 	verbose int

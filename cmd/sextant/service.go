@@ -248,6 +248,7 @@ func (a *app) serviceSet() *cobra.Command {
 		ValidArgsFunction: a.completeServices,
 	}
 	flags := newServiceFlags(cmd)
+	breakFlag(cmd, &a.breaks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.putService(cmd, api.Update, args[0], flags) }
 	return cmd
 }

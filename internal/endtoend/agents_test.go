@@ -21,6 +21,7 @@ type agents struct {
 	t         *testing.T
 	lab       *lab.Lab
 	processes map[string]*os.Process // by node
+	clients   sync.Map               // by node
 }
 
 // upWithAgents brings the lab of takeover.yaml up until the end of the test.
@@ -129,9 +130,14 @@ func (a *agents) kill() {
 	gone.Wait()
 }
 
+// client is the one of a node: an agent serves so many at a time, and each keeps a connection.
 func (a *agents) client(node string) *api.Client {
 	a.t.Helper()
-	return api.NewClient(nodeOf(a.t, a.lab, node).Socket)
+	if known, ok := a.clients.Load(node); ok {
+		return known.(*api.Client)
+	}
+	known, _ := a.clients.LoadOrStore(node, api.NewClient(nodeOf(a.t, a.lab, node).Socket))
+	return known.(*api.Client)
 }
 
 // unload takes programs and tables of a node away.

@@ -44,17 +44,21 @@ func talk(t *testing.T, conns []net.Conn) *talkers {
 	k := &talkers{t: t, rounds: make([]atomic.Int64, len(conns)), end: make(chan struct{})}
 	for i, conn := range conns {
 		k.running.Go(func() {
-			for pause := time.NewTicker(10 * time.Millisecond); ; {
+			pause := time.NewTicker(10 * time.Millisecond)
+			defer pause.Stop()
+			for last := false; ; {
 				if err := echo(conn); err != nil {
 					k.first.CompareAndSwap(nil, &err)
 					k.broken.Add(1)
 					return
 				}
 				k.rounds[i].Add(1)
+				if last {
+					return
+				}
 				select {
 				case <-k.end:
-					pause.Stop()
-					return
+					last = true
 				case <-pause.C:
 				}
 			}

@@ -56,7 +56,8 @@ func (c *checkedLab) await(what string, as func(api.Backend) bool) {
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		backends, err := c.client("edge").Backends(c.t.Context(), "")
 		if err != nil {
-			c.t.Fatal(err)
+			log, _ := os.ReadFile(c.lab.Log("edge", "sextant"))
+			c.t.Fatalf("%v\n%s", err, log)
 		}
 		wrong := -1
 		for i, b := range backends {

@@ -1,0 +1,144 @@
+package config
+
+import (
+	"slices"
+	"strings"
+)
+
+// Effect is what a change of a running node does to connections.
+type Effect uint8
+
+const (
+	// Keeps: none ends.
+	Keeps Effect = iota
+	// Moves: those end whose server the edge's chains do not name any more. How many that are
+	// follows from the chains of before and after.
+	Moves
+	// Ends: those end that need what is changed.
+	Ends
+)
+
+// Consequence is a line of the table of what changes do to connections. Docs and messages come
+// from it.
+type Consequence struct {
+	Object string // of the Change, with * for a name; "policy **" is all that begins with policy
+	Field  string // of the Change; "": of a role or object that is added or removed; *: any
+	Effect Effect
+	Text   string // what happens
+}
+
+// Consequences are looked through from the first to the last.
+var Consequences = []Consequence{
+	{"edge", "buckets", Moves, "flows are in other buckets"},
+	{"node", "secret", Moves, "flows are in other buckets, and buckets have other backends"},
+	{"service *", "table", Moves, "others are candidates; policy offer keeps owners of before"},
+	{"service *", "policy", Moves, "ecmp reaches a bucket's owner, shadow also the one before"},
+	{"service *", "candidates", Moves, "others are candidates; policy offer keeps owners of before"},
+	{"service *", "depth", Moves, "shorter chains name fewer owners of before"},
+	{"service *", "vip", Moves, "the old address is served no more"},
+	{"service *", "protocol", Moves, "the old protocol is served no more"},
+	{"service *", "port", Moves, "the old port is served no more"},
+	{"service *", "quic", Ends, "connection IDs of configurations that are gone name no server"},
+	{"service *", "*", Keeps, "what comes later is treated in the new way"},
+	{"service *: backend *", "weight", Moves, "buckets move; policy offer keeps owners of before"},
+	{"service *: backend *", "sid", Moves, "packets go to the new SID alone"},
+	{"service *: backend *", "state", Moves, "down gives connections up, no other state does"},
+	{"service *: backend *", "", Moves, "it is reached no more: drain it first"},
+	{"service *: learned *", "state", Moves, "as the state of a backend"},
+	{"service *: **", "*", Keeps, "where a host's agent is asked"},
+	{"service *", "", Moves, "a service that is removed is reached no more"},
+	{"edge", "", Moves, "without its edge no service is reached by this node"},
+	{"edge", "*", Keeps, "later packets have other outer headers"},
+	{"edge interface *", "*", Keeps, "who is believed; clients stay on their side"},
+	{"edge interface *", "", Ends, "what comes by it is the kernel's"},
+	{"edge**", "*", Keeps, "in the order of docs/operate.md no packet is lost"},
+	{"domain", "block", Ends, "no SID of before is valid"},
+	{"domain: infrastructure *", "", Ends, "packets from a prefix that is removed are dropped"},
+	{"domain**", "*", Keeps, "sizes and guards of later packets"},
+	{"sid *", "behavior", Ends, "packets of other hosts' connections are not passed on as before"},
+	{"sid *", "*", Keeps, "strays go to the new backup"},
+	{"sid *", "", Ends, "packets to a SID that is removed are not taken"},
+	{"host interface *", "*", Keeps, "the program is attached in the other mode"},
+	{"host interface *", "", Ends, "what comes by it is not decapsulated"},
+	{"host", "", Ends, "without the role no packet is decapsulated"},
+	{"host**", "*", Keeps, "open connections are found by their sockets"},
+	{"bgp neighbor *", "", Moves, "backends of which no other neighbor tells are gone"},
+	{"**", "*", Keeps, "no bucket and no chain changes"},
+}
+
+// ConsequenceOf finds the line of a change.
+func ConsequenceOf(c Change) Consequence {
+	for _, line := range Consequences {
+		if line.covers(c) {
+			return line
+		}
+	}
+	return Consequence{Object: c.Object, Effect: Ends, Text: "unknown"}
+}
+
+func (l Consequence) covers(c Change) bool {
+	start, open := strings.CutSuffix(l.Object, "**")
+	if l.Field != c.Field && (l.Field != "*" || c.Field == "" && !open) {
+		return false
+	}
+	return matches(start, c.Object, open)
+}
+
+// matches compares an object with a pattern whose * stands for a name; a name has no space in it.
+func matches(pattern, object string, open bool) bool {
+	for {
+		before, after, more := strings.Cut(pattern, "*")
+		rest, ok := strings.CutPrefix(object, before)
+		if !ok || !more {
+			return ok && (open || rest == "")
+		}
+		end := strings.IndexAny(rest, " ")
+		if end < 0 {
+			end = len(rest)
+		}
+		if strings.HasPrefix(after, ":") {
+			end = strings.Index(rest, after[:min(2, len(after))])
+		}
+		if end <= 0 {
+			return false
+		}
+		pattern, object = after, rest[end:]
+	}
+}
+
+// EndsConnections returns the changes from a to b that end connections whatever the chains are.
+// What is added ends none.
+func EndsConnections(a, b *Node) (list []Change) {
+	for _, c := range Diff(a, b) {
+		line := ConsequenceOf(c)
+		keeps := strings.Contains(c.Field, "quic") && keepsQUIC(a, b)
+		if c.Operation == Add || line.Effect != Ends || keeps {
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// keepsQUIC reports whether each QUIC-LB configuration of a is also one of b, in the same service.
+func keepsQUIC(a, b *Node) bool {
+	if a.Edge == nil || b.Edge == nil {
+		return true
+	}
+	return !slices.ContainsFunc(a.Edge.Services, func(s Service) bool {
+		i := slices.IndexFunc(b.Edge.Services, func(o Service) bool { return o.Name == s.Name })
+		return i >= 0 && slices.ContainsFunc(s.QUIC, func(q QUIC) bool {
+			return !slices.ContainsFunc(b.Edge.Services[i].QUIC, q.Equal)
+		})
+	})
+}
+
+// MovesConnections returns the changes from a to b that may lead packets of connections elsewhere.
+func MovesConnections(a, b *Node) (list []Change) {
+	for _, c := range Diff(a, b) {
+		if c.Operation != Add && ConsequenceOf(c).Effect == Moves {
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -7,6 +7,7 @@
 #define CAPTURES
 
 #include "include/itself.h"
+#include "include/options.h"
 #include "include/quiclb.h"
 #include "include/way.h"
 
@@ -78,6 +79,13 @@ static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct
 	return owner;
 }
 
+/* Tells the sender of a packet why it goes no further. Not inlined, to spare the stack. */
+static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, const struct packet *p,
+				  enum answer_kind kind, __u32 mtu)
+{
+	return error_answer(ctx, f, p, kind, mtu, settings.hop_limit);
+}
+
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
 					const struct service *service, bool admitted)
 {
@@ -85,6 +93,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	struct address source = address_read(&settings.source);
 	__u32 l2_before = frame_l2_length(f);
 
+	if (hops_read(ctx, p) <= 1)
+		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash, settings.buckets);
 	if (!admitted && !is_admitted(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
@@ -101,9 +111,10 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (!w.hop || w.hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
 	if (unlikely(!way_fits(&w, p)))
-		return too_big_answer(ctx, f, p, w.hop->mtu - way_overhead(&w), settings.hop_limit);
+		return edge_refuse(ctx, f, p, ANSWER_TOO_BIG, w.hop->mtu - way_overhead(&w));
 	if (w.hop->how == NEXT_HOP_SEND)
 		next_hop_apply(ctx, w.hop, f);
+	hops_count(ctx, p);
 	source = outer_source(p, &settings.source);
 	return way_take(ctx, f, l2_before, p, &w, &source);
 }
@@ -118,15 +129,49 @@ static __always_inline bool plain_is_enough(void)
 	return !capture_bytes && !flow_cache.sets && !settings.locators.prefixes[0].mask.word[0];
 }
 
-/* Whole TCP or UDP of a client, in one piece, without options and extension headers. */
+/*
+ * An IPv4 header without options, of a whole packet with a hop left, in words: its sum needs them
+ * all.
+ */
+static __always_inline bool plain_ipv4_parse(struct cursor *c, struct packet *p)
+{
+	const __u32 *word = c->pos;
+	__u32 first, hops, total;
+
+	if (!cursor_has(c, sizeof(struct iphdr)))
+		return false;
+	first = word[0]; /* version and header length, type of service, total length */
+	hops = word[2]; /* time to live, protocol, checksum */
+	total = bpf_ntohs(first >> 16);
+	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS || total < sizeof(struct iphdr) || total > c->left ||
+	    word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
+	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
+		return false;
+	p->ip = c->offset;
+	p->length = total;
+	p->traffic_class = first >> 8;
+	p->flow.source = address_from_ipv4(word[3]);
+	p->flow.destination = address_from_ipv4(word[4]);
+	p->flow.protocol = hops >> 8;
+	p->flow.ipv4 = true;
+	c->left = total;
+	cursor_skip(c, sizeof(struct iphdr));
+	return true;
+}
+
+/*
+ * Whole TCP or UDP of a client, in one piece, without options and extension headers, with a hop
+ * left.
+ */
 static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, struct packet *p)
 {
+	const struct ipv6hdr *ip6 = c->pos;
+
 	if (ethertype == bpf_htons(ETH_P_IP)) {
-		if (!cursor_has(c, sizeof(struct iphdr)) || *(__u8 *)c->pos != IPV4_WITHOUT_OPTIONS ||
-		    ipv4_parse(c, p) || p->fragment)
+		if (!plain_ipv4_parse(c, p))
 			return false;
 	} else if (ethertype == bpf_htons(ETH_P_IPV6)) {
-		if (ipv6_parse(c, p) || settings.side == SIDE_INTERNAL ||
+		if (ipv6_parse(c, p) || ip6->hop_limit <= 1 || settings.side == SIDE_INTERNAL ||
 		    infrastructure_contains(&settings.infrastructure, &p->flow.source) ||
 		    prefix_contains(&settings.block, &p->flow.source) ||
 		    prefix_contains(&settings.block, &p->flow.destination))
@@ -153,8 +198,12 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	struct packet p = {};
 	struct way w = {};
 	struct frame f;
+	void *ip;
 
-	if (frame_parse(&c, &f) || f.tags_length || !plain_parse(&c, f.ethertype, &p))
+	if (frame_parse(&c, &f) || f.tags_length)
+		return NOT_PLAIN;
+	ip = c.pos;
+	if (!plain_parse(&c, f.ethertype, &p))
 		return NOT_PLAIN;
 	key.vip = p.flow.destination;
 	key.ipv4 = p.flow.ipv4;
@@ -177,6 +226,10 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	w.hop = next_hop_remembered(bpf_ntohs(w.chain->ids[0]), w.hash);
 	if (!w.hop || !way_fits(&w, &p))
 		return NOT_PLAIN;
+	if (p.flow.ipv4)
+		ipv4_hop_count(ip);
+	else
+		((struct ipv6hdr *)ip)->hop_limit--;
 	f.addresses = w.hop->addresses;
 	source = address_read(&settings.source);
 	return way_take(ctx, &f, sizeof(struct ethhdr), &p, &w, &source);
@@ -197,7 +250,7 @@ static __always_inline int edge_process(struct xdp_md *ctx, bool admitted)
 	if (reason)
 		return drop(reason);
 	if (f.ethertype == bpf_htons(ETH_P_IP))
-		reason = ipv4_parse(&c, &p);
+		reason = ipv4_forward_parse(ctx, &c, &p);
 	else if (f.ethertype == bpf_htons(ETH_P_IPV6))
 		reason = edge_parse_ipv6(ctx, &c, &p, &for_edge);
 	else

@@ -8,7 +8,9 @@
  */
 #include "include/answer.h"
 #include "include/guard.h"
+#include "include/hops.h"
 #include "include/nexthop.h"
+#include "include/options.h"
 #include "include/policy.h"
 #include "include/srh.h"
 
@@ -106,7 +108,6 @@ struct load {
 };
 
 #define ANSWER_HOP_LIMIT 64
-#define IPV6_MTU_MIN 1280 /* RFC 8200 section 5 */
 
 /* ===== Encapsulation ===== */
 
@@ -189,7 +190,7 @@ static __always_inline struct eth_addresses loop_addresses(void)
 /* Tells the sender of a packet that does not fit: mtu is what would. Not inlined, to spare the stack. */
 static __noinline int refuse_too_big(struct xdp_md *ctx, struct frame *f, const struct packet *p, __u32 mtu)
 {
-	int verdict = too_big_answer(ctx, f, p, mtu, ANSWER_HOP_LIMIT);
+	int verdict = error_answer(ctx, f, p, ANSWER_TOO_BIG, mtu, ANSWER_HOP_LIMIT);
 	void *data = (void *)(long)ctx->data;
 
 	if (verdict != XDP_TX || ctx->ingress_ifindex != settings.loop_inner)
@@ -254,6 +255,15 @@ static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut, 
 	return next_hop_leave(ctx, hop);
 }
 
+/*
+ * Whether this node is a hop of the packet's. What comes out of the loop starts here, or has been counted by the kernel: it
+ * was on its way out.
+ */
+static __always_inline bool is_hop(struct xdp_md *ctx)
+{
+	return ctx->ingress_ifindex != settings.loop_inner;
+}
+
 /* What of an outer packet fits the way to a list's first segment, without the list's headers; 0: not known. */
 static __always_inline __u32 list_mtu(struct xdp_md *ctx, const struct list *list, __u32 label)
 {
@@ -279,6 +289,8 @@ static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const
 
 	if (mtu && p->length > mtu)
 		return refuse_too_big(ctx, f, p, mtu);
+	if (is_hop(ctx))
+		hops_count(ctx, p);
 	if (list->redundancy != REDUNDANCY_NONE) {
 		load.number = number_take(r->policy);
 		load.timestamp = timestamp_us();
@@ -325,6 +337,8 @@ static __noinline int mirror(struct xdp_md *ctx, const struct packet *p, const s
 
 	if (!copies)
 		return drop(REASON_NO_PATH);
+	if (is_hop(ctx))
+		hops_count(ctx, p);
 	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(note)))
 		return drop(REASON_NO_HEADROOM);
 	place = (void *)(long)ctx->data;
@@ -352,6 +366,12 @@ static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const stru
 
 	if (!r)
 		return pass();
+	if (p->error == REASON_IP_OPTIONS)
+		return drop(p->error);
+	if (is_hop(ctx) && hops_read(ctx, p) <= 1) {
+		count_in(&drops, REASON_HOP_LIMIT);
+		return XDP_PASS; /* the kernel answers Time Exceeded */
+	}
 	if (r->mtu && p->length > r->mtu)
 		return refuse_too_big(ctx, f, p, r->mtu);
 	hash = packet_hash(p);
@@ -464,7 +484,7 @@ static __noinline int packet_read(struct xdp_md *ctx, struct frame *f, struct pa
 	if (reason)
 		return reason;
 	if (f->ethertype == bpf_htons(ETH_P_IP)) {
-		reason = ipv4_parse(&c, p);
+		reason = ipv4_forward_parse(ctx, &c, p);
 	} else if (f->ethertype == bpf_htons(ETH_P_IPV6)) {
 		reason = headend_parse_ipv6(ctx, &c, p);
 	} else {

@@ -24,7 +24,7 @@ func drawNode(t *rapid.T) *config.Node {
 		Domain: config.Domain{
 			Block:          block,
 			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
-			MTU:            rapid.IntRange(1280, 65535).Draw(t, "mtu"),
+			MTU:            rapid.IntRange(1280+256, 65535).Draw(t, "mtu"),
 			Overhead:       rapid.IntRange(184, 256).Draw(t, "overhead"),
 		},
 		State: "/" + rapid.StringMatching(`[-a-z #:"']{0,9}`).Draw(t, "state"),

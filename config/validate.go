@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"slices"
 	"strings"
 
 	"sextant/srv6"
@@ -13,7 +14,7 @@ import (
 const (
 	minMTU, maxMTU         = 1280, 65535 // RFC 8200 section 5
 	minBuckets, maxBuckets = 1021, 1 << 20
-	maxOverhead            = 256 // more than any encapsulation takes, and what it leaves of minMTU is still of use
+	maxOverhead            = 256 // more than any encapsulation takes, and what it leaves of minMTU is of use to IPv4
 	maxCandidates          = srv6.MaxCarrierCSIDs
 	maxWeight              = 65535
 	maxWorkers             = 65535
@@ -154,6 +155,7 @@ func (c *checker) domain() {
 	d := c.node.Domain
 	c.number("domain.mtu", "mtu", d.MTU, minMTU, maxMTU)
 	c.number("domain.overhead", "overhead", d.Overhead, ipv6HeaderBytes, maxOverhead)
+	c.leastMTU(d)
 	if len(d.Infrastructure) == 0 {
 		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
 			"name the prefix of the addresses that edges send from")
@@ -166,6 +168,23 @@ func (c *checker) domain() {
 		}
 	}
 	c.locators(d)
+}
+
+// leastMTU checks that the domain carries the least MTU of IPv6 (RFC 8200 section 5): clients do
+// not go below it, whatever
+// they are told (RFC 8201 section 4), and outer packets are not fragmented.
+func (c *checker) leastMTU(d Domain) {
+	if inner := d.MTU - d.Overhead; d.MTU >= minMTU && inner < minInnerMTU && c.node.servesIPv6() {
+		c.invalid("domain.mtu", fmt.Sprintf("mtu %d leaves %d bytes inside of the encapsulation's %d, and IPv6 clients "+
+			"send packets of %d", d.MTU, inner, d.Overhead, minInnerMTU),
+			fmt.Sprintf("let the domain's links carry %d bytes, and write that", minInnerMTU+d.Overhead), "domain.overhead")
+	}
+}
+
+// servesIPv6 reports whether one of the node's services has an IPv6 address.
+func (n *Node) servesIPv6() bool {
+	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services, func(s Service) bool { return s.VIP.Is6() }) ||
+		n.Host != nil && slices.ContainsFunc(n.Host.Services, func(s HostService) bool { return s.VIP.Is6() })
 }
 
 // locators checks that what is guarded as SIDs is not what others have to reach.

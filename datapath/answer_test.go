@@ -73,13 +73,15 @@ func TestEdgeTooBig(t *testing.T) {
 	}
 }
 
-// TestEdgeTooBigRate: of many packets at once, some are answered, and all are counted.
-func TestEdgeTooBigRate(t *testing.T) {
+// TestEdgeAnswerRate: of many packets at once, some are answered, and all are counted. A flood of
+// one kind leaves the
+// other its tokens.
+func TestEdgeAnswerRate(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	oneCPU(t)
 	config := edgeConfig(t)
-	config.TooBigRate = 20 // of which there may be one at once
+	config.AnswerRate = 1
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(e.Close)
@@ -89,13 +91,21 @@ func TestEdgeTooBigRate(t *testing.T) {
 	edge := w.edgeSubject(e, External)
 	packet := packettest.Web6("A")
 	packet.Payload = make([]byte, 1500)
-	outcomes := map[string]int{}
-	for range 100 {
-		outcome, _ := edge.process(t, packettest.FromClient().Frame(t, packet.Bytes(t)))
-		outcomes[outcome]++
-	}
-	if outcomes["too_big_answered"] == 0 || outcomes["packet_too_big"] == 0 || len(outcomes) > 2 {
-		t.Errorf("%v, want some answered and some not", outcomes)
+	for _, flood := range []struct {
+		ip   []byte
+		want string
+	}{
+		{packettest.ICMP(t, packettest.Client6, packettest.VIP6, 128, 0, 7, nil), "echoed"},
+		{packet.Bytes(t), "too_big_answered"},
+	} {
+		outcomes := map[string]int{}
+		for range 100 {
+			outcome, _ := edge.process(t, packettest.FromClient().Frame(t, flood.ip))
+			outcomes[outcome]++
+		}
+		if outcomes[flood.want] == 0 || outcomes["icmp_limit"] == 0 || len(outcomes) > 2 {
+			t.Errorf("%v, want some %s and some not", outcomes, flood.want)
+		}
 	}
 }
 
@@ -106,7 +116,7 @@ func TestEdgeTranslates(t *testing.T) {
 	for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A")} {
 		packet.Payload = make([]byte, 1400)
 		ip := packet.Bytes(t)
-		for name, test := range packettest.TooBigCases(t, ip, 1300) {
+		for name, test := range packettest.TooBigCases(t, ip, 1400) {
 			w.run(t, fmt.Sprintf("%s/%v", name, packet.Dst), func(t *testing.T) {
 				in := packettest.FromClient(7)
 				in.Padding = []byte("padding")
@@ -117,7 +127,7 @@ func TestEdgeTranslates(t *testing.T) {
 				case test.MTU < 0 && outcome == "passed":
 					packettest.WantFrame(t, after, frame)
 				case test.MTU >= 0 && outcome == "translated":
-					about := ip[:min(len(ip), 1232-40-(1300-test.MTU-40))]
+					about := ip[:min(len(ip), 1232-40-(1400-test.MTU-40))]
 					packettest.WantFrame(t, after, in.Frame(t, packettest.ToldTooBig(t, about, test.MTU, 63)))
 				default:
 					t.Error(outcome)

@@ -105,7 +105,9 @@ func rareRows(t testing.TB, w *world) []benchRow {
 		{name: "edge, first fragment, 131,072 packets: others are forgotten", program: program, frame: benchFirst(t, 1<<17), verdict: xdpTransmit, counted: transmitted},
 		{
 			name: "edge, too big: the client is told", program: program, frame: benchArriving(t, large, 1<<12),
-			verdict: xdpTransmit, counted: benchOutcome(t, e.collection, "too_big_answered"),
+			// The driver's frames are short: what IPv6 is told then is as long to make as a Packet
+			// Too Big.
+			verdict: xdpTransmit, counted: benchDrops(t, e.collection, "below_min_mtu"),
 		},
 		{
 			name: "edge, Packet Too Big of a router: translated", program: inside.programs[Internal], frame: benchRouterSays(t, inside, 1<<12),

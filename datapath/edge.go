@@ -41,14 +41,16 @@ type EdgeInterface struct {
 	Mode Mode
 }
 
-// defaultTooBigRate is how many Packet Too Big messages an edge or a head-end sends per second and CPU at most, 50 of them at once.
-// Clients remember what they are told for minutes.
-const defaultTooBigRate = 1000
+// defaultAnswerRate is how many messages of a kind (echo replies, Packet Too Big) an edge or a
+// head-end sends per
+// second and CPU at most, 50 of them at once: as net.ipv4.icmp_msgs_per_sec and icmp_msgs_burst.
+const defaultAnswerRate = 1000
 
-// setTooBigRate puts a rate per second and CPU into an object, 0: the default; a twentieth of it may come at once.
-func setTooBigRate(spec *ebpf.CollectionSpec, rate int) error {
-	rate = cmp.Or(rate, defaultTooBigRate)
-	return spec.Variables["too_big_limit"].Set(limitOf(rate, max(1, rate/20)))
+// setAnswerRate puts a rate per second and CPU into an object, 0: the default; a twentieth of it
+// may come at once.
+func setAnswerRate(spec *ebpf.CollectionSpec, rate int) error {
+	rate = cmp.Or(rate, defaultAnswerRate)
+	return spec.Variables["answer_limit"].Set(limitOf(rate, max(1, rate/20)))
 }
 
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
@@ -64,7 +66,7 @@ type EdgeConfig struct {
 	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
 	LastOffer      srv6.CSID  // behind a backend's SID, where the backend delivers whatever it knows
 	Signs          bool       // each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
-	TooBigRate     int        // Packet Too Big messages per second and CPU; 0: as many as clients need
+	AnswerRate     int        // ICMP messages of a kind per second and CPU at most; 0: 1000
 	FlowCache      FlowCache
 	Interfaces     []EdgeInterface
 }
@@ -74,7 +76,7 @@ func (c EdgeConfig) Equal(o EdgeConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
 		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.Buckets == o.Buckets &&
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer &&
-		c.Signs == o.Signs && c.TooBigRate == o.TooBigRate && c.FlowCache == o.FlowCache && slices.Equal(c.Interfaces, o.Interfaces)
+		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -148,7 +150,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := setTooBigRate(spec, e.config.TooBigRate); err != nil {
+	if err := setAnswerRate(spec, e.config.AnswerRate); err != nil {
 		return nil, err
 	}
 	if err := e.config.FlowCache.into(spec); err != nil {

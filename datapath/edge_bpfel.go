@@ -43,13 +43,13 @@ const (
 	edgeMapTables           = "tables"
 	edgeProgEdge            = "edge"
 	edgeVarAesTables        = "aes_tables"
+	edgeVarAnswerLimit      = "answer_limit"
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
 	edgeVarFlowCache        = "flow_cache"
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarSettings         = "settings"
-	edgeVarTooBigLimit      = "too_big_limit"
 )
 
 // loadEdge returns the embedded CollectionSpec for edge.
@@ -133,13 +133,13 @@ type edgeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type edgeVariableSpecs struct {
 	AesTables        *ebpf.VariableSpec `ebpf:"aes_tables"`
+	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
 	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
-	TooBigLimit      *ebpf.VariableSpec `ebpf:"too_big_limit"`
 }
 
 // edgeObjects contains all objects after they have been loaded into the kernel.
@@ -224,13 +224,13 @@ func (m *edgeMaps) Close() error {
 // It can be passed to loadEdgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type edgeVariables struct {
 	AesTables        *ebpf.Variable `ebpf:"aes_tables"`
+	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
 	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
-	TooBigLimit      *ebpf.Variable `ebpf:"too_big_limit"`
 }
 
 // edgePrograms contains all programs after they have been loaded into the kernel.

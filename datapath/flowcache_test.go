@@ -150,7 +150,7 @@ func TestEdgeAsksForAnswers(t *testing.T) {
 	if outcome != "redirected" {
 		t.Fatalf("%s, want redirected", outcome)
 	}
-	packettest.WantFrame(t, after, wayElsewhere.out(in).Frame(t, outer.Around(t, syn.Bytes(t))))
+	packettest.WantFrame(t, after, wayElsewhere.out(in).Frame(t, outer.Around(t, packettest.Forwarded(syn.Bytes(t)))))
 	wantEvents(t, e, map[string]uint64{"stored": 1}, nil)
 }
 

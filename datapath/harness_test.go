@@ -131,7 +131,7 @@ func edgeConfig(t testing.TB) EdgeConfig {
 		HopLimit:       64,
 		Shadow:         netip.MustParseAddr("fcbb:bb00:d0::"),
 		LastOffer:      0xe046,
-		TooBigRate:     1e9, // each is answered
+		AnswerRate:     1e9, // each is answered
 		Interfaces:     []EdgeInterface{{Name: "near", Side: External}},
 	}
 }

@@ -31,7 +31,7 @@ type HeadendConfig struct {
 	Source         netip.Addr         // of the outer headers
 	HopLimit       uint8              // of the outer headers
 	Epoch          uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
-	TooBigRate     int                // Packet Too Big per second and CPU at most; 0: 1000
+	AnswerRate     int                // as in [EdgeConfig]
 	Interfaces     []HeadendInterface // by which forwarded traffic comes in
 	Uplinks        []string           // interfaces with another role's XDP program, or none, on which packets may be sent
 	Local          []string           // interfaces by which packets of this machine itself leave that policies are to choose from
@@ -41,7 +41,7 @@ type HeadendConfig struct {
 func (c HeadendConfig) Equal(o HeadendConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
 		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
-		c.TooBigRate == o.TooBigRate &&
+		c.AnswerRate == o.AnswerRate &&
 		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) && slices.Equal(c.Local, o.Local)
 }
 
@@ -136,7 +136,7 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return nil, err
 	}
-	return spec, setTooBigRate(spec, h.config.TooBigRate)
+	return spec, setAnswerRate(spec, h.config.AnswerRate)
 }
 
 func (h *Headend) settings(side Side) headendSettings {

@@ -89,7 +89,7 @@ func checkShadow(t *testing.T, edge subject, destination string, packet packette
 				if outcome != out.outcome {
 					t.Fatalf("%s: %s, want %s", name, outcome, out.outcome)
 				}
-				packettest.WantFrame(t, after, out.out(in).Frame(t, want.Around(t, left)))
+				packettest.WantFrame(t, after, out.out(in).Frame(t, want.Around(t, packettest.Forwarded(left))))
 			}
 		}
 	}

@@ -30,11 +30,11 @@ const (
 	steerMapSteering         = "steering"
 	steerProgHeadend         = "headend"
 	steerProgHeadendDivert   = "headend_divert"
+	steerVarAnswerLimit      = "answer_limit"
 	steerVarHmacRule         = "hmac_rule"
 	steerVarJiffiesPerSecond = "jiffies_per_second"
 	steerVarRuleType         = "rule_type"
 	steerVarSettings         = "settings"
-	steerVarTooBigLimit      = "too_big_limit"
 )
 
 // loadSteer returns the embedded CollectionSpec for steer.
@@ -105,11 +105,11 @@ type steerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type steerVariableSpecs struct {
+	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.VariableSpec `ebpf:"rule_type"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
-	TooBigLimit      *ebpf.VariableSpec `ebpf:"too_big_limit"`
 }
 
 // steerObjects contains all objects after they have been loaded into the kernel.
@@ -167,11 +167,11 @@ func (m *steerMaps) Close() error {
 //
 // It can be passed to loadSteerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type steerVariables struct {
+	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.Variable `ebpf:"rule_type"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
-	TooBigLimit      *ebpf.Variable `ebpf:"too_big_limit"`
 }
 
 // steerPrograms contains all programs after they have been loaded into the kernel.

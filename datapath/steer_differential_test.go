@@ -67,7 +67,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	t.Helper()
 	config := HeadendConfig{
 		Secret: testSecret, Block: block(t), Locators: testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9, TooBigRate: 1e9,
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9, AnswerRate: 1e9,
 		Interfaces: []HeadendInterface{{Name: "near", Side: side}, {Name: "far", Side: Internal}},
 	}
 	program, err := OpenHeadend(w.dir, config)
@@ -80,7 +80,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	model := &forward.Headend{
 		Sides: map[uint32]forward.Side{uint32(w.near): forward.Side(side), uint32(w.far): forward.Internal},
 		Block: config.Block, Locators: config.Locators, Infrastructure: config.Infrastructure, Table: table, Secret: testSecret,
-		HopLimit: 64, NextHop: w.modelNextHop,
+		HopLimit: 64, NextHop: w.modelNextHop, Loop: uint32(program.loop.inner),
 	}
 	copy(model.LoopLink[:], append(slices.Clone(program.loop.address), loopSource...))
 	return twoHeadends{program: program, model: model}

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"encoding/binary"
 	"net/netip"
 )
@@ -31,6 +32,9 @@ func (a Answer) String() string { return name(answerNames[:], int(a)) }
 
 // echo answers an echo request for the VIP. The answer goes back the way that the request came.
 func (e *Edge) echo(r Result, f *frame, p *packet, ingress uint32) Result {
+	if !f.isUnicast() || !isAnswerable(p.dst, p.src) {
+		return r.drop(ReasonUnanswerable)
+	}
 	b := f.appendTurned(nil, p.etherType())
 	b = append(b, p.data[p.start:]...)
 	header, message := b[f.network:], b[f.network+p.upper-p.start:]
@@ -51,43 +55,106 @@ func (e *Edge) echo(r Result, f *frame, p *packet, ingress uint32) Result {
 		message[0] = icmpv6EchoReply
 	}
 	updateChecksum(message[icmpChecksumOffset:], before, binary.BigEndian.Uint16(message))
+	// A message of zeros adds up to a positive zero, which RFC 1624 rules out. Without identifier
+	// and sequence it is one.
+	if !p.ipv6 && binary.BigEndian.Uint64(message) == 0 {
+		binary.BigEndian.PutUint16(message[icmpChecksumOffset:], 0xffff)
+	}
 	r.Verdict, r.Interface, r.Frame, r.Answer = Transmit, ingress, b, AnswerEcho
 	return r
 }
 
 // tooBig tells a client that its packet may have mtu bytes. How often is not limited here.
 func (e *Edge) tooBig(r Result, f *frame, p *packet, ingress uint32, mtu int) Result {
-	if !p.answerable() {
-		return r.drop(ReasonPacketTooBig)
+	return r.tooBig(f, p, ingress, mtu, e.HopLimit)
+}
+
+func (r Result) tooBig(f *frame, p *packet, ingress uint32, mtu int, hopLimit uint8) Result {
+	says, reason := tooLong(p.ipv6, p.end-p.start, mtu)
+	if !p.answerable(f) {
+		return r.drop(cmp.Or(reason, ReasonPacketTooBig))
 	}
-	r.Verdict, r.Interface, r.Answer = Transmit, ingress, AnswerTooBig
-	r.Frame = appendTooBig(f.appendTurned(nil, p.etherType()), p.dst, p.src, mtu, e.HopLimit, p.data[p.start:p.end])
+	r.Verdict, r.Interface, r.Reason = Transmit, ingress, reason
+	if reason == ReasonNone {
+		r.Answer = AnswerTooBig
+	}
+	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, says, hopLimit, p.data[p.start:p.end])
 	return r
 }
 
 // answerable reports whether a packet's sender may be told what became of it: never of an ICMP packet, nor of a later fragment.
-func (p *packet) answerable() bool {
-	return p.icmp == icmpNone && p.fragment.kind != fragmentLater && isSender(p.src)
+func (p *packet) answerable(f *frame) bool {
+	return p.icmp == icmpNone && p.fragment.kind != fragmentLater && f.isUnicast() && isAnswerable(p.dst, p.src)
 }
 
-// isSender reports whether an address can have sent a packet, so that it may be told what became of it (RFC 1812 section
-// 4.3.2.7, RFC 4443 section 2.4 (e)).
-func isSender(addr netip.Addr) bool {
+// isAnswerable reports whether there may be an answer, which goes from one address to the other:
+// not to itself.
+func isAnswerable(from, to netip.Addr) bool {
+	return from != to && isSingleHost(from) && isSingleHost(to)
+}
+
+// isSingleHost reports whether an address is that of one host, which can be answered (RFC 1812
+// sections 4.3.2.7 and 5.3.7,
+// RFC 4443 section 2.4 (e)). The first half of ::, ::1 and IPv4-mapped addresses is 0; 64:ff9b::/96
+// is a translator's.
+func isSingleHost(addr netip.Addr) bool {
 	if addr.Is4() {
+		const loopback, multicast = 127, 224 // and all behind it: class E, broadcast
 		first := addr.As4()[0]
-		return first != 0 && first < 224
+		return first != 0 && first != loopback && first < multicast
 	}
-	return !addr.IsUnspecified() && !addr.IsMulticast()
+	b := addr.As16()
+	return !addr.IsMulticast() && binary.BigEndian.Uint64(b[:]) != 0
 }
 
-// appendTooBig appends a Packet Too Big (RFC 4443 section 3.2) or Fragmentation Needed (RFC 1191) from src to dst, about a packet.
-func appendTooBig(b []byte, src, dst netip.Addr, mtu int, hopLimit uint8, about []byte) []byte {
-	most, kind, code := maxQuoteIPv6, byte(icmpv6TooBig), byte(0)
-	if dst.Is4() {
-		most, kind, code = maxQuoteIPv4, icmpUnreachable, icmpFragNeeded
+// timeExceeded tells a client that its packet has made too many hops (RFC 8986 section 5.1, RFC
+// 1812 section 5.3.1).
+func (e *Edge) timeExceeded(r Result, f *frame, p *packet, ingress uint32) Result {
+	if !p.answerable(f) {
+		return r.drop(ReasonHopLimit)
 	}
-	message := []byte{kind, code, 0, 0, 0, 0, 0, 0}
-	binary.BigEndian.PutUint32(message[icmpMTUOffset:], uint32(mtu))
+	r.Verdict, r.Interface, r.Reason = Transmit, ingress, ReasonHopLimit
+	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, exceeded(p.ipv6), e.HopLimit,
+		p.data[p.start:p.end])
+	return r
+}
+
+// icmpError is what an ICMP error says.
+type icmpError struct {
+	kind, code byte
+	mtu        int // 0: it names none
+}
+
+// tooLong says how much of a packet fits: Packet Too Big (RFC 4443 section 3.2), or Fragmentation
+// Needed (RFC 1191). No IPv6
+// sender goes below 1280 bytes (RFC 8201 section 4), so it is never told less; what is no longer
+// and does not fit can't be
+// carried, as by a link with a problem (RFC 4443 section 3.1).
+func tooLong(ipv6 bool, length, mtu int) (icmpError, Reason) {
+	switch {
+	case !ipv6:
+		return icmpError{kind: icmpUnreachable, code: icmpFragNeeded, mtu: mtu}, ReasonNone
+	case length <= minMTU:
+		return icmpError{kind: icmpv6Unreachable, code: icmpv6AddressUnreachable}, ReasonBelowMinMTU
+	}
+	return icmpError{kind: icmpv6TooBig, mtu: max(mtu, minMTU)}, ReasonNone
+}
+
+func exceeded(ipv6 bool) icmpError {
+	if ipv6 {
+		return icmpError{kind: icmpv6TimeExceeded}
+	}
+	return icmpError{kind: icmpTimeExceeded}
+}
+
+// appendError appends an ICMP error from src to dst, about a packet.
+func appendError(b []byte, src, dst netip.Addr, e icmpError, hopLimit uint8, about []byte) []byte {
+	most := maxQuoteIPv6
+	if dst.Is4() {
+		most = maxQuoteIPv4
+	}
+	message := []byte{e.kind, e.code, 0, 0, 0, 0, 0, 0}
+	binary.BigEndian.PutUint32(message[icmpMTUOffset:], uint32(e.mtu))
 	message = append(message, about[:min(len(about), most)&^3]...)
 	sum := uint32(0)
 	if dst.Is4() {
@@ -130,41 +197,46 @@ func foldChecksum(sum uint32) uint16 {
 // understand: its own packet, and what fits inside of the outer headers (RFC 2473 section 8.1). It is false if the packet
 // is nothing of the kind.
 func (e *Edge) translateTooBig(r Result, f *frame, p *packet) (Result, bool) {
-	inner, mtu, ok := e.tooBigAbout(p)
+	inner, says, reason, ok := e.tooBigAbout(p)
 	if !ok {
 		return r, false
 	}
 	b := f.appendLinkHeader(nil, inner.etherType())
-	r.Verdict, r.Answer = HandToKernel, AnswerTranslated
-	r.Frame = appendTooBig(b, inner.dst, inner.src, mtu, e.HopLimit, inner.data[inner.start:inner.end])
+	r.Verdict, r.Reason = HandToKernel, reason
+	if reason == ReasonNone {
+		r.Answer = AnswerTranslated
+	}
+	r.Frame = appendError(b, inner.dst, inner.src, says, e.HopLimit, inner.data[inner.start:inner.end])
 	return r, true
 }
 
-// tooBigAbout finds the client's packet behind the outer headers that a message quotes, and the MTU inside of them.
-func (e *Edge) tooBigAbout(p *packet) (inner packet, mtu int, ok bool) {
+// tooBigAbout finds the client's packet behind the outer headers that a message quotes, and what to
+// say about it.
+func (e *Edge) tooBigAbout(p *packet) (inner packet, says icmpError, reason Reason, ok bool) {
 	message := p.data[p.upper:p.end]
 	outer := packet{data: p.data, start: p.upper + icmpHeaderLength, end: p.end, ipv6: true}
 	if len(message) < icmpHeaderLength+ipv6HeaderLength || message[0] != icmpv6TooBig {
-		return inner, 0, false
+		return inner, says, ReasonNone, false
 	}
 	b := outer.data[outer.start:]
 	outer.protocol, outer.upper = b[6], outer.start+ipv6HeaderLength
 	if b[0]>>4 != 6 || netip.AddrFrom16([16]byte(b[8:])) != e.Source || outer.walkExtensions(quotedOuter) != ReasonNone {
-		return inner, 0, false
+		return inner, says, ReasonNone, false
 	}
 	if outer.protocol != protocolIPv4 && outer.protocol != protocolIPv6 {
-		return inner, 0, false
+		return inner, says, ReasonNone, false
 	}
 	inner = packet{data: p.data, start: outer.upper, end: p.end, ipv6: outer.protocol == protocolIPv6}
 	routerMTU := uint64(binary.BigEndian.Uint32(message[icmpMTUOffset:]))
 	overhead := uint64(inner.start - outer.start)
 	total, ok := inner.parseQuotedClient()
 	// A router's MTU is one at which the packet did not fit, or else the message is a lie.
-	if !ok || routerMTU < minMTU || uint64(total)+overhead <= routerMTU || !isSender(inner.src) {
-		return inner, 0, false
+	if !ok || routerMTU < minMTU || uint64(total)+overhead <= routerMTU || !isAnswerable(inner.dst, inner.src) {
+		return inner, says, ReasonNone, false
 	}
 	_, vip := e.VIPs[inner.dst]
-	return inner, int(routerMTU - overhead), vip
+	says, reason = tooLong(inner.ipv6, total, int(routerMTU-overhead))
+	return inner, says, reason, vip
 }
 
 // parseQuotedClient reads the addresses and the length of a client's packet of which there may be no more than the header.

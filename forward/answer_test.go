@@ -69,9 +69,9 @@ func TestTooBig(t *testing.T) {
 // TestTooBigNobody: nobody is told who can't have sent the packet, nor by an error about an error.
 func TestTooBigNobody(t *testing.T) {
 	edge := newEdge(t, chain(1, 1), internal)
-	edge.NextHop = func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Interface: internal, MTU: 100} }
+	edge.NextHop = func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Interface: internal, MTU: 1400} }
 	large := func(p inner) inner {
-		p.Payload = make([]byte, 100)
+		p.Payload = make([]byte, 1400)
 		return p
 	}
 	for name, ip := range map[string][]byte{
@@ -79,6 +79,10 @@ func TestTooBigNobody(t *testing.T) {
 		"from nobody, IPv6":     large(web6("A").From(addr("::"))).Bytes(t),
 		"from a group":          large(web4("A").From(addr("224.0.0.1"))).Bytes(t),
 		"from a group, IPv6":    large(web6("A").From(addr("ff02::1"))).Bytes(t),
+		"from loopback":         large(web4("A").From(addr("127.0.0.1"))).Bytes(t),
+		"from loopback, IPv6":   large(web6("A").From(addr("::1"))).Bytes(t),
+		"from the VIP":          large(web4("A").From(vip4)).Bytes(t),
+		"from the VIP, IPv6":    large(web6("A").From(vip6)).Bytes(t),
 		"from broadcast":        large(web4("A").From(addr("255.255.255.255"))).Bytes(t),
 		"about an ICMP error":   packettest.Unreachable(t, large(web4("").Reply("A")).Bytes(t), 1280),
 		"about an ICMPv6 error": packettest.Unreachable(t, large(web6("").Reply("A")).Bytes(t), 1280),
@@ -94,7 +98,7 @@ func TestTranslatesTooBig(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("A")} {
 		packet.Payload = make([]byte, 1400)
 		ip := packet.Bytes(t)
-		for name, test := range packettest.TooBigCases(t, ip, 1300) {
+		for name, test := range packettest.TooBigCases(t, ip, 1400) {
 			t.Run(fmt.Sprintf("%s/%v", name, packet.Dst), func(t *testing.T) {
 				edge := newEdge(t, chain(1, 1), internal)
 				in := fromClient(7)
@@ -108,7 +112,7 @@ func TestTranslatesTooBig(t *testing.T) {
 				if got.Verdict != forward.HandToKernel || got.Answer != forward.AnswerTranslated {
 					t.Fatalf("%v, answer %v", got.Verdict, got.Answer)
 				}
-				about := ip[:min(len(ip), 1232-40-(1300-test.MTU-40))]
+				about := ip[:min(len(ip), 1232-40-(1400-test.MTU-40))]
 				wantFrame(t, got.Frame, in.Frame(t, packettest.ToldTooBig(t, about, test.MTU, 63)))
 				if got := edge.Process(external, in.Frame(t, test.Packet)); got.Answer != forward.AnswerNone {
 					t.Error("told by somebody outside of the domain")
@@ -123,7 +127,7 @@ func TestTranslatesVIPsOnly(t *testing.T) {
 	packet := web6("A").To(addr("2001:db8:99::1"), 80)
 	packet.Payload = make([]byte, 1400)
 	edge := newEdge(t, chain(1, 1), internal)
-	for name, test := range packettest.TooBigCases(t, packet.Bytes(t), 1300) {
+	for name, test := range packettest.TooBigCases(t, packet.Bytes(t), 1400) {
 		if got := edge.Process(internal, fromClient().Frame(t, test.Packet)); got.Verdict != forward.Pass {
 			t.Errorf("%s: %v, answer %v; want it to pass", name, got.Verdict, got.Answer)
 		}

@@ -107,6 +107,9 @@ func (e *Edge) parseHeader(p *packet, side Side) (place, Reason) {
 	if reason := p.parseHeader(len(p.data)); reason != ReasonNone {
 		return insideDomain, reason
 	}
+	if reason := p.judgeIPv4(); reason != ReasonNone {
+		return insideDomain, reason
+	}
 	border := border{e.Block, e.Locators, e.Infrastructure}
 	if p.ipv6 && border.isOutside(side, p.src) {
 		return outsideDomain, border.judge(p)
@@ -157,6 +160,9 @@ func (e *Edge) notServed(r Result, f *frame, p *packet, ingress uint32) Result {
 func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) Result {
 	r.Hash = e.Secret.Hash(r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets)
+	if p.hops() <= 1 {
+		return e.timeExceeded(r, f, p, ingress)
+	}
 	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() && !e.NewConnections(service) {
 		return r.drop(ReasonNewConnections)
 	}
@@ -185,6 +191,7 @@ func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, h
 	if verdict != HandToKernel {
 		r.Interface = hop.Interface
 	}
+	p.countHop()
 	b := make([]byte, 0, f.network+path.headerLength()+len(p.data)-p.start)
 	b = out.appendLinkHeader(b, verdict, hop)
 	b = e.appendOuter(b, path, p, flow.Label(r.Hash), hopLimit)

@@ -39,6 +39,10 @@ func parseFrame(data []byte) (frame, Reason) {
 	return f, ReasonNone
 }
 
+// isUnicast reports whether the frame was for one node alone: the group bit of its destination is
+// not set (IEEE 802).
+func (f *frame) isUnicast() bool { return f.data[0]&1 == 0 }
+
 // appendTurned is appendLinkHeader for a frame that goes back to where this one came from.
 func (f *frame) appendTurned(b []byte, etherType uint16) []byte {
 	const address = 6

@@ -20,6 +20,9 @@ type Headend struct {
 	Table          steer.Table
 	Secret         flow.Secret // of the flow hash
 	HopLimit       uint8       // of answers
+	// Loop is the interface at which packets come in again that were on their way out: this node is
+	// no hop of theirs.
+	Loop uint32
 	// LoopLink are the Ethernet addresses with which the kernel gets a copy that only it can send.
 	LoopLink [2 * 6]byte
 	// NextHop asks routing for the way to dst, as for an [Edge].
@@ -72,6 +75,9 @@ func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reas
 	if reason := p.parseHeader(len(data)); reason != ReasonNone {
 		return f, nil, reason
 	}
+	if reason := p.judgeIPv4(); reason != ReasonNone {
+		return f, nil, reason
+	}
 	if p.ipv6 {
 		at, border := insideDomain, border{h.Block, h.Locators, h.Infrastructure}
 		if border.isOutside(side, p.src) {
@@ -84,7 +90,7 @@ func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reas
 			return f, nil, reason
 		}
 	}
-	if p.problem == ReasonNone {
+	if p.problem == ReasonNone || p.problem == ReasonIPOptions {
 		p.parsePorts()
 	}
 	return f, p, ReasonNone
@@ -117,7 +123,21 @@ type steered struct {
 
 func (s *steered) length() int { return s.packet.end - s.packet.start }
 
+// isHop reports whether this node is a hop of the packet's. What comes out of the loop starts here,
+// or has been counted by
+// the kernel.
+func (s *steered) isHop() bool { return s.ingress != s.Loop }
+
 func (s *steered) act(out Steering) Steering {
+	if s.packet.problem == ReasonIPOptions {
+		out.Results = []Result{s.result.drop(ReasonIPOptions)}
+		return out
+	}
+	if s.isHop() && s.packet.hops() <= 1 {
+		s.result.Reason = ReasonHopLimit // the kernel answers
+		out.Results = []Result{s.result.pass(s.packet.data)}
+		return out
+	}
 	if s.entry.MTU != 0 && s.length() > int(s.entry.MTU) {
 		out.Results = []Result{s.tooBig(int(s.entry.MTU))}
 		return out
@@ -158,6 +178,7 @@ func (s *steered) along(out Steering, list int) Steering {
 		out.Results = []Result{s.tooBig(mtu)}
 		return out
 	}
+	s.forward()
 	if header.Redundancy != steer.None {
 		out.Number = count(&s.numbers, s.entry.Index)
 	}
@@ -166,12 +187,20 @@ func (s *steered) along(out Steering, list int) Steering {
 	return out
 }
 
+// forward counts a hop.
+func (s *steered) forward() {
+	if s.isHop() {
+		s.packet.countHop()
+	}
+}
+
 // mirror sends the packet along all lists.
 func (s *steered) mirror(out Steering) Steering {
 	if mtu := s.leastMTU(); mtu > 0 && s.length() > mtu {
 		out.Results = []Result{s.tooBig(mtu)}
 		return out
 	}
+	s.forward()
 	out.Number = count(&s.numbers, s.entry.Index)
 	for list, header := range s.entry.Lists {
 		out.Lists = append(out.Lists, list)
@@ -235,11 +264,5 @@ func (s *steered) send(header steer.Header, number uint64, ingress uint32) Resul
 
 // tooBig tells the sender that its packet may have mtu bytes. How often is not limited here.
 func (s *steered) tooBig(mtu int) Result {
-	p, r := s.packet, s.result
-	if !p.answerable() {
-		return r.drop(ReasonPacketTooBig)
-	}
-	r.Verdict, r.Interface = Transmit, s.ingress
-	r.Frame = appendTooBig(s.frame.appendTurned(nil, p.etherType()), p.dst, p.src, mtu, s.HopLimit, p.data[p.start:p.end])
-	return r
+	return s.result.tooBig(s.frame, s.packet, s.ingress, mtu, s.HopLimit)
 }

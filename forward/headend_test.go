@@ -67,7 +67,7 @@ func TestHeadendEncapsulates(t *testing.T) {
 						if len(got.Results) != 1 || got.Results[0].Verdict != way.verdict {
 							t.Fatalf("%s, %s: %+v", l.Name, kind, got)
 						}
-						want := l.Outer(ip, number, timestamp, label, 0xb9, 61).Around(t, ip)
+						want := l.Outer(ip, number, timestamp, label, 0xb9, 61).Around(t, packettest.Forwarded(ip))
 						wantFrame(t, got.Results[0].Frame, way.out.Frame(t, want))
 					}
 				}
@@ -100,7 +100,7 @@ func TestHeadendMirrors(t *testing.T) {
 				if got.Results[i].Verdict != verdict || got.Lists[i] != i {
 					t.Errorf("%s: %+v", l.Name, got.Results[i])
 				}
-				wantFrame(t, got.Results[i].Frame, out.Frame(t, l.Outer(ip, number, 77, label, 0, 61).Around(t, ip)))
+				wantFrame(t, got.Results[i].Frame, out.Frame(t, l.Outer(ip, number, 77, label, 0, 61).Around(t, packettest.Forwarded(ip))))
 			}
 		}
 	}

@@ -12,15 +12,18 @@ const (
 	quotedTransport    = 8 // bytes of a transport header that an ICMP error quotes at least (RFC 792)
 	ipv4FragmentOffset = 0x1fff
 
-	icmpUnreachable      = 3
-	icmpFragNeeded       = 4 // code
-	icmpEchoRequest      = 8
-	icmpTimeExceeded     = 11
-	icmpParameterProblem = 12
-	icmpv6TooBig         = 2
-	icmpv6LastError      = 4 // the four errors are 1 to 4
-	icmpv6EchoRequest    = 128
-	icmpv6EchoReply      = 129
+	icmpUnreachable          = 3
+	icmpFragNeeded           = 4 // code
+	icmpEchoRequest          = 8
+	icmpTimeExceeded         = 11
+	icmpParameterProblem     = 12
+	icmpv6Unreachable        = 1
+	icmpv6TooBig             = 2
+	icmpv6TimeExceeded       = 3
+	icmpv6AddressUnreachable = 3 // code: also a problem of a link
+	icmpv6LastError          = 4 // the four errors are 1 to 4
+	icmpv6EchoRequest        = 128
+	icmpv6EchoReply          = 129
 )
 
 // icmpKind is what an ICMP packet is, of the IP header's own family.

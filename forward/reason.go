@@ -30,8 +30,9 @@ var verdictNames = [...]string{
 func (v Verdict) String() string { return name(verdictNames[:], int(v)) }
 
 // Reason is the counter under which a packet is counted. Packets are dropped
-// for these reasons only; ReasonHopLimit, and ReasonPacketTooBig on a host which passes a packet on, count one
-// which lives on, as the kernel still has to answer it.
+// for these reasons only; ReasonHopLimit, ReasonBelowMinMTU, and ReasonPacketTooBig on a host which
+// passes a packet on, also count one
+// that is answered: by the edge, or by the kernel, which is given the packet.
 type Reason uint8
 
 // The reasons, in the order in which a packet can meet them.
@@ -43,6 +44,8 @@ const (
 	// ReasonBadIPHeader: the version is not the EtherType's, or the IPv4 header
 	// is said to be shorter than 20 bytes.
 	ReasonBadIPHeader
+	// ReasonBadChecksum: an IPv4 header that does not have the sum that it says.
+	ReasonBadChecksum
 	// ReasonBadLength: the IP header claims more bytes than there are.
 	ReasonBadLength
 	// ReasonExtensionChain: more IPv6 extension headers than are walked.
@@ -50,6 +53,8 @@ const (
 	// ReasonRoutingHeader: a routing header with segments left that is not for
 	// this node.
 	ReasonRoutingHeader
+	// ReasonIPOptions: an IPv4 source route to a VIP, or options that cannot be right.
+	ReasonIPOptions
 	// ReasonFragment: a fragment of an outer packet, or of one for a VIP that is neither TCP nor UDP.
 	ReasonFragment
 	// ReasonTinyFragment: a first fragment without the whole transport header, or a later one that reaches into it.
@@ -78,6 +83,15 @@ const (
 	// ReasonPacketTooBig: the outer packet exceeds the path MTU, and the edge could not say so; on a host that passes it on, the
 	// kernel says it.
 	ReasonPacketTooBig
+	// ReasonBelowMinMTU: IPv6 of 1,280 bytes or less does not fit the path. Its sender is told, if
+	// it can be.
+	ReasonBelowMinMTU
+	// ReasonUnanswerable: an echo request of which the source, or the frame's destination, is not
+	// one host.
+	ReasonUnanswerable
+	// ReasonICMPLimit: calls for an ICMP message, of which too many were sent just now. The model
+	// has no limit.
+	ReasonICMPLimit
 	// ReasonOutsideDomain: SRv6 to a local SID from a source that is not of the
 	// infrastructure.
 	ReasonOutsideDomain
@@ -94,7 +108,7 @@ const (
 	ReasonSegmentsLeft
 	// ReasonUpperLayer: nothing that the SID's behaviour can decapsulate.
 	ReasonUpperLayer
-	// ReasonHopLimit: the hop limit ended here.
+	// ReasonHopLimit: the hop limit ended here. Its sender is told, unless it is a stray.
 	ReasonHopLimit
 	// ReasonECN: congestion was marked on a packet whose transport does not
 	// understand the mark (RFC 6040 section 4.2).
@@ -115,9 +129,11 @@ var reasonNames = [...]string{
 	ReasonNone:                 "none",
 	ReasonTruncated:            "truncated",
 	ReasonBadIPHeader:          "bad_ip_header",
+	ReasonBadChecksum:          "bad_checksum",
 	ReasonBadLength:            "bad_length",
 	ReasonExtensionChain:       "extension_chain",
 	ReasonRoutingHeader:        "routing_header",
+	ReasonIPOptions:            "ip_options",
 	ReasonFragment:             "fragment",
 	ReasonTinyFragment:         "tiny_fragment",
 	ReasonOverlappingFragment:  "overlapping_fragment",
@@ -131,6 +147,9 @@ var reasonNames = [...]string{
 	ReasonNoBackend:            "no_backend",
 	ReasonNoRoute:              "no_route",
 	ReasonPacketTooBig:         "packet_too_big",
+	ReasonBelowMinMTU:          "below_min_mtu",
+	ReasonUnanswerable:         "unanswerable",
+	ReasonICMPLimit:            "icmp_limit",
 	ReasonOutsideDomain:        "outside_domain",
 	ReasonBadSRH:               "bad_srh",
 	ReasonHMACMissing:          "hmac_missing",

@@ -28,7 +28,7 @@ func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Resu
 		return r.drop(reason)
 	}
 	hopLimit := outer.data[outer.start+ipv6HopLimitOffset]
-	if hopLimit <= 1 {
+	if hopLimit <= 1 || inner.hops() <= 1 {
 		return r.drop(ReasonHopLimit)
 	}
 	path, ok := e.lastOffer(&r, service)
@@ -125,7 +125,7 @@ func (v *visit) sendBack(r Result, inner *packet) Result {
 	if p.data[p.start+ipv6HopLimitOffset] <= 1 || inner.hops() <= 1 {
 		return r.drop(ReasonHopLimit)
 	}
-	inner.setHops(inner.hops() - 1)
+	inner.countHop()
 	choice := p.data[p.start+flowLabelEnd] % pathChoices
 	hop := v.host.NextHop(v.sid.Backup, choice)
 	length := inner.end - inner.start

@@ -146,7 +146,7 @@ func TestEndShadow(t *testing.T) {
 						if by == internal && got.Verdict != forward.Transmit || by == mixed && got.Verdict != forward.Redirect {
 							t.Fatalf("%s: %v, %v", name, got.Verdict, got.Reason)
 						}
-						wantFrame(t, got.Frame, link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want.Around(t, left)))
+						wantFrame(t, got.Frame, link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want.Around(t, packettest.Forwarded(left))))
 					}
 				}
 			}

@@ -127,6 +127,9 @@ func (p *packet) hops() uint8 {
 	return p.data[p.start+ipv4TTLOffset]
 }
 
+// countHop counts one in a copy of a packet that has one left (RFC 8986 section 5.1).
+func (p *packet) countHop() { p.setHops(p.hops() - 1) }
+
 // setHops changes it in a copy of the packet.
 func (p *packet) setHops(hops uint8) {
 	p.data = slices.Clone(p.data)

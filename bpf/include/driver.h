@@ -51,13 +51,27 @@ static __always_inline void ethernet_write(void *data, const struct eth_addresse
 	*(__be16 *)(data + ETH_ADDRESSES) = ethertype;
 }
 
+/*
+ * The word of an IPv4 header that holds checksum and source, whose sum is right again when the source is that of another
+ * flow. All in the byte order of the wire, which the sum does not depend on (RFC 1071).
+ */
+static __always_inline __u64 checksum_word_renew(__u64 word, __u32 added)
+{
+	__u32 sum = (__u16) ~(word >> 16) + (added & 0xffff) + (added >> 16);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (word & ~0xffff0000ULL) | (__u64)(__u16)~sum << 16;
+}
+
 /* The whole frame anew, from the flow of this number. */
 static __always_inline bool frame_renew(CONTEXT *ctx, __u32 flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	__be16 *port = data + (driver.ports & 0xff);
 	__u64 *word = data + ETH_HLEN;
-	__u32 source = driver.source;
+	__u32 source = driver.source, added;
+	__u64 renewed;
 
 	if (data + ETH_HLEN > end)
 		return false;
@@ -69,7 +83,9 @@ static __always_inline bool frame_renew(CONTEXT *ctx, __u32 flow)
 	}
 	if (source >= FRAME_WORDS || (void *)(word + source + 1) > end || (void *)(port + 1) > end)
 		return false;
-	word[source] = driver.words[source] + ((__u64)bpf_htonl(flow >> PORTS_LOG2) << 32);
+	added = bpf_htonl(flow >> PORTS_LOG2);
+	renewed = driver.words[source] + ((__u64)added << 32);
+	word[source] = driver.ethertype == bpf_htons(ETH_P_IP) ? checksum_word_renew(renewed, added) : renewed;
 	*port += bpf_htons(flow & ((1 << PORTS_LOG2) - 1));
 	return true;
 }

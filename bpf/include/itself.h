@@ -60,6 +60,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 			return drop(REASON_PACKET_TOO_BIG);
 		next_hop_apply(ctx, hop, f);
 	}
+	hops_count(ctx, p);
 	ip = outer_room(ctx, f, before, sizeof(*ip));
 	if (!ip)
 		return drop(REASON_TRUNCATED);
@@ -118,7 +119,7 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	if (reason)
 		return drop(reason);
 	p->traffic_class = (p->traffic_class & ~ECN_MASK) | ecn_combine(p->traffic_class, traffic_class);
-	if (hop_limit <= 1)
+	if (hop_limit <= 1 || hops_read(ctx, p) <= 1)
 		return drop(REASON_HOP_LIMIT);
 	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
 }

@@ -100,7 +100,7 @@ struct {
  */
 static __always_inline void ports_parse(struct cursor *c, struct packet *p)
 {
-	if (p->error)
+	if (p->error && p->error != REASON_IP_OPTIONS)
 		return;
 	if (likely(p->flow.protocol == IPPROTO_TCP))
 		tcp_parse(c, p);

@@ -7,10 +7,8 @@
 
 #include "answer.h"
 
-#define MTU_MIN 1280 /* RFC 8200 section 5 */
-
 /* The client's packet in the quoted one, at the cursor. Its family is that of t. */
-static __always_inline bool quoted_client(const struct cursor *c, struct too_big *t, __u32 *total)
+static __always_inline bool quoted_client(const struct cursor *c, struct icmp_error *t, __u32 *total)
 {
 	struct ipv6hdr *ip = c->pos;
 	struct iphdr *ip4 = c->pos;
@@ -44,7 +42,8 @@ static __always_inline bool is_vip(const struct address *a, bool ipv4)
  * them. The message came to t->vip at first, which is the edge's own address. False: it is not about a packet to a VIP
  * of ours, or nothing that can be told.
  */
-static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, struct too_big *t)
+static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, struct icmp_error *t,
+					  enum answer_kind *kind)
 {
 	struct icmp_header *icmp = c->pos;
 	struct walk w = { .rule = SRH_WANTED };
@@ -59,7 +58,7 @@ static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, 
 	if ((icmp->type_code & bpf_htons(0xff00)) != bpf_htons(ICMPV6_PACKET_TOO_BIG << 8) || outer->version != 6 ||
 	    source.word[0] != t->vip.word[0] || source.word[1] != t->vip.word[1])
 		return false;
-	mtu = bpf_ntohl(icmp->mtu);
+	mtu = bpf_ntohl(icmp->rest);
 	w.next = outer->nexthdr;
 	w.offset = c->offset + sizeof(*icmp) + sizeof(*outer);
 	w.left = c->left - sizeof(*icmp) - sizeof(*outer);
@@ -73,23 +72,33 @@ static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, 
 	t->mtu = mtu - overhead;
 	cursor_set(c, ctx, w.offset, w.left);
 	/* A router's MTU is one at which the packet did not fit, or else the message is a lie. */
-	return quoted_client(c, t, &total) && mtu >= MTU_MIN && total > t->mtu && !is_no_sender(&t->client, t->ipv4) &&
-	       is_vip(&t->vip, t->ipv4);
+	if (!quoted_client(c, t, &total) || mtu < IPV6_MTU_MIN || total <= t->mtu ||
+	    !is_answerable(&t->vip, &t->client, t->ipv4) || !is_vip(&t->vip, t->ipv4))
+		return false;
+	*kind = too_big_kind(total, t->ipv4, &t->mtu);
+	t->type_code = error_type(*kind, t->ipv4);
+	return true;
 }
 
 /* Returns what the program returns, or -1: nothing for us. Not inlined, for the verifier's sake. */
 __noinline int too_big_translate(struct xdp_md *ctx, __u32 offset, __u32 left)
 {
 	struct answering *a = answering_here();
+	enum answer_kind kind;
 	struct cursor c;
 
 	if (!a)
 		return -1;
 	cursor_set(&c, ctx, offset, left);
-	if (!too_big_about(ctx, &c, &a->about))
+	if (!too_big_about(ctx, &c, &a->about, &kind))
 		return -1;
-	if (too_big_write(ctx))
+	if (!answer_take_token(a, kind))
+		return drop(REASON_ICMP_LIMIT);
+	if (error_write(ctx))
 		return drop(REASON_PACKET_TOO_BIG);
-	count_in(&outcomes, OUTCOME_TRANSLATED);
+	if (kind == ANSWER_TOO_BIG)
+		count_in(&outcomes, OUTCOME_TRANSLATED);
+	else
+		count_in(&drops, error_reason(kind));
 	return XDP_PASS;
 }

@@ -12,7 +12,10 @@
 #define ICMP_ECHO_REQUEST 8
 #define ICMP_TIME_EXCEEDED 11
 #define ICMP_PARAMETER_PROBLEM 12
+#define ICMPV6_DEST_UNREACHABLE 1
+#define ICMPV6_ADDRESS_UNREACHABLE 3 /* code: also a problem of a link */
 #define ICMPV6_PACKET_TOO_BIG 2
+#define ICMPV6_TIME_EXCEEDED 3
 #define ICMPV6_ERROR_LAST 4 /* the four errors are 1 to 4 */
 #define ICMPV6_ECHO_REQUEST 128
 

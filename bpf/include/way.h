@@ -10,6 +10,7 @@
 #include "flowcache.h"
 #include "fragment.h"
 #include "hmac.h"
+#include "hops.h"
 #include "nexthop.h"
 #include "opening.h"
 

@@ -84,6 +84,9 @@ func (g *Generator) lieAboutLength() {
 		length = uint16(g.random.Uint32())
 	}
 	binary.BigEndian.PutUint16(g.frame[at:], length)
+	if !header.ipv6 {
+		g.sumIPv4(g.frame[header.at:])
+	}
 }
 
 // spoilVersion changes the first byte of an IP header: version and header length.

@@ -87,7 +87,7 @@ func (g *Generator) trafficClass() uint8 { return uint8(g.random.Uint32()) }
 
 // hopLimit returns one that mostly suffices.
 func (g *Generator) hopLimit() uint8 {
-	if g.oneIn(8) {
+	if g.oneIn(20) {
 		return uint8(g.below(4))
 	}
 	return uint8(4 + g.below(252))
@@ -124,7 +124,27 @@ func (g *Generator) appendIPv4Header(src, dst netip.Addr) {
 	copy(b[12:], src.AsSlice())
 	copy(b[16:], dst.AsSlice())
 	g.nextHeader = at + 9
-	g.appendNoise(4*words - ipv4HeaderLength)
+	g.appendIPv4Options(4*words - ipv4HeaderLength)
+}
+
+// appendIPv4Options appends IPv4 options of all kinds, in that many bytes: one of eight times
+// anything.
+func (g *Generator) appendIPv4Options(length int) {
+	if g.oneIn(8) {
+		g.appendNoise(length)
+		return
+	}
+	for length > 0 {
+		size := 1 + g.below(min(length, 12))
+		b := g.appendZeros(size)
+		if b[0] = 1; size > 1 {
+			b[0], b[1] = pick(g, []uint8{7, 68, 148, 30, 130}), uint8(size)
+			if g.oneIn(32) {
+				b[0] = pick(g, []uint8{131, 137})
+			}
+		}
+		length -= size
+	}
 }
 
 // appendIPv6Header appends a fixed header.
@@ -148,9 +168,21 @@ func (g *Generator) fit(header ipHeader, end int) {
 		return
 	}
 	binary.BigEndian.PutUint16(b[2:], uint16(end-header.at))
+	g.sumIPv4(b)
+}
+
+// sumIPv4 makes the checksum of most headers right.
+func (g *Generator) sumIPv4(b []byte) {
+	if len(b) < ipv4HeaderLength {
+		return
+	}
 	binary.BigEndian.PutUint16(b[10:], 0)
-	length := min(int(b[0]&0x0f)*4, len(b))
-	binary.BigEndian.PutUint16(b[10:], g.checksum(sum(b[:length], 0)))
+	s := sum(b[:min(int(b[0]&0x0f)*4, len(b))], 0)
+	if g.oneIn(8) {
+		binary.BigEndian.PutUint16(b[10:], g.checksum(s))
+		return
+	}
+	binary.BigEndian.PutUint16(b[10:], fold(s))
 }
 
 // checksum returns the Internet checksum for a sum. One of eight is wrong: rewriting has
@@ -164,6 +196,11 @@ func (g *Generator) checksum(sum uint32) uint16 {
 	case 2, 3:
 		return uint16(g.random.Uint32())
 	}
+	return fold(sum)
+}
+
+// fold returns the checksum for a sum.
+func fold(sum uint32) uint16 {
 	for sum > 0xffff {
 		sum = sum&0xffff + sum>>16
 	}

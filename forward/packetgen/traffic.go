@@ -70,6 +70,9 @@ func (g *Generator) edgeSegment() segment {
 	if g.oneIn(12) {
 		s.Src = g.unusualAddr(s.Src)
 	}
+	if g.oneIn(24) {
+		s.Src = g.martian(s.Src.Is4())
+	}
 	return s
 }
 
@@ -167,6 +170,17 @@ func (g *Generator) unusualAddr(usual netip.Addr) netip.Addr {
 		return pick(g, g.world.Others)
 	}
 	return pick(g, g.world.Services).Addr
+}
+
+// martian returns an address that no host has, or the edge of what can be one.
+func (g *Generator) martian(ipv4 bool) netip.Addr {
+	if ipv4 {
+		first := pick(g, []byte{0, 1, 10, 126, 127, 128, 223, 224, 239, 240, 255})
+		return netip.AddrFrom4([4]byte{first, uint8(g.below(2)), 0, uint8(g.below(3))})
+	}
+	return netip.MustParseAddr(pick(g, []string{
+		"::", "::1", "::ffff:192.0.2.1", "64:ff9b::1", "ff02::1", "feff::1", "0:0:0:1::1",
+	}))
 }
 
 // inBlock returns a random address of the SID block, or of another prefix of SIDs.

@@ -10,8 +10,8 @@ const (
 
 // payloadLength is mostly short, and now and then one that makes the packet too big.
 func (g *Generator) payloadLength() int {
-	if g.oneIn(24) {
-		return 1300 + g.below(200)
+	if g.oneIn(16) {
+		return 1180 + g.below(320)
 	}
 	return g.below(48)
 }

@@ -38,7 +38,7 @@ func EdgeCuts(t testing.TB, packet Packet) []Case {
 		if ip[0]>>4 == 6 {
 			short[4], short[5] = byte((n-40)>>8), byte(n-40)
 		} else {
-			short[2], short[3] = byte(n>>8), byte(n)
+			short = Summed(Patched(short, 2, byte(n>>8), byte(n)))
 		}
 		cases = append(cases, Case{
 			Name: fmt.Sprintf("packet of %d, not %d bytes", n, len(ip)), Side: External,

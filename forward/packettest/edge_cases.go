@@ -12,7 +12,8 @@ import (
 // fcbb:bb00::/32 with the infrastructure fd00:5e::/48.
 func EdgeCases(t testing.TB) []Case {
 	t.Helper()
-	return slices.Concat(edgeFrames(t), edgeIPv4(t), edgeIPv6(t), edgeTransport(t), edgeServices(t), edgeGuard(t), edgeICMP(t))
+	return slices.Concat(edgeFrames(t), edgeIPv4(t), edgeIPv6(t), edgeTransport(t), edgeServices(t), edgeGuard(t), edgeICMP(t),
+		edgeForwarding(t))
 }
 
 // edgeFrames: what is decided before there is an IP packet.
@@ -42,9 +43,12 @@ func edgeIPv4(t testing.TB) []Case {
 		{"IHL behind the frame", Patched(on(syn4), 14, 0x4b), "truncated"},
 		{"total length less than the header", Patched(on(syn4), 16, 0, 19), "bad_length"},
 		{"total length behind the frame", Patched(on(syn4), 16, 0, 41), "bad_length"},
-		{"no room for TCP", Patched(on(syn4), 16, 0, 39), "bad_transport"},
-		{"IPv4 DF and the reserved bit", Patched(on(syn4), 20, 0xc0), "redirect"},
-		{"IPv4 fragment of another", Patched(on(Web4("S").To(addr("192.0.2.1"), 80).Bytes(t)), 20, 0x20), "pass"},
+		{"no room for TCP", on(Summed(Patched(syn4, 2, 0, 39))), "bad_transport"},
+		{"IPv4 DF and the reserved bit", on(Summed(Patched(syn4, 6, 0xc0))), "redirect"},
+		{
+			"IPv4 fragment of another",
+			on(Summed(Patched(Web4("S").To(addr("192.0.2.1"), 80).Bytes(t), 6, 0x20))), "pass",
+		},
 	})
 }
 
@@ -116,7 +120,10 @@ func edgeTransport(t testing.TB) []Case {
 		{"UDP length 7", Patched(on(Web4("").To(VIP4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 7), "bad_transport"},
 		{"UDP length behind the packet", Patched(on(Web4("").To(VIP4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 11), "bad_transport"},
 		{"UDP length less than the packet", Patched(on(Web4("").To(VIP4, 53).Of(udp, 1, 2).Bytes(t)), 38, 0, 8), "redirect"},
-		{"UDP of 7 bytes", Patched(on(Web4("").To(VIP4, 53).Of(udp).Bytes(t)), 16, 0, 27), "bad_transport"},
+		{
+			"UDP of 7 bytes",
+			on(Summed(Patched(Web4("").To(VIP4, 53).Of(udp).Bytes(t), 2, 0, 27))), "bad_transport",
+		},
 	})
 }
 

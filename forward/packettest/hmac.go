@@ -51,7 +51,7 @@ func (s Signing) Encapsulated(t testing.TB, encapsulation string, ids []uint16, 
 	}
 	o := outerOf(encapsulation, ids, label, class, ProtocolOf(ip))
 	o.Extensions = s.SRH(o.Src, o.Extensions)
-	return o.Around(t, ip)
+	return o.Around(t, Forwarded(ip))
 }
 
 // HMACCases are frames to the host of HostCases if it insists on HMACs in all segment routing headers, under this key.

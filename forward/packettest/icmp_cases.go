@@ -2,7 +2,6 @@ package packettest
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 // edgeICMP: errors about flows, echo requests, and the rest.
 func edgeICMP(t testing.TB) []Case {
 	t.Helper()
-	return slices.Concat(edgeICMPErrors(t), edgeQuotes(t), edgeEcho(t))
+	return slices.Concat(edgeICMPErrors(t), edgeQuotes(t), edgeEcho(t), edgeUnanswerable(t))
 }
 
 func edgeICMPErrors(t testing.TB) (cases []Case) {
@@ -164,27 +163,26 @@ func TooBigCases(t testing.TB, ip []byte, mtu int) map[string]struct {
 	}
 }
 
-// ToldTooBig is the answer to a client about its packet: from the VIP, quoting as much as may be.
-func ToldTooBig(t testing.TB, ip []byte, mtu int, hopLimit uint8) []byte {
-	t.Helper()
-	if ip[0]>>4 == 4 {
-		vip, client := netip.AddrFrom4([4]byte(ip[16:])), netip.AddrFrom4([4]byte(ip[12:]))
-		answer := ICMP(t, vip, client, 3, 4, uint32(mtu), ip[:min(len(ip), 548)&^3])
-		// Control traffic, which is not to be fragmented.
-		return WithHopLimit(Patched(Patched(answer, 1, 0xc0), 6, 0x40), hopLimit)
-	}
-	vip, client := netip.AddrFrom16([16]byte(ip[24:])), netip.AddrFrom16([16]byte(ip[8:]))
-	return WithHopLimit(ICMP(t, vip, client, 2, 0, uint32(mtu), ip[:min(len(ip), 1232)&^3]), hopLimit)
-}
-
-// WithHopLimit returns the packet with another hop limit, or time to live and the checksum for it. It has no options.
+// WithHopLimit returns the packet with another hop limit, or time to live and the checksum for it.
 func WithHopLimit(ip []byte, hopLimit uint8) []byte {
 	if ip[0]>>4 == 6 {
 		return Patched(ip, 7, hopLimit)
 	}
-	ip = Patched(ip, 8, hopLimit)
+	return Summed(Patched(ip, 8, hopLimit))
+}
+
+// Forwarded returns the packet as it is behind a router.
+func Forwarded(ip []byte) []byte {
+	if ip[0]>>4 == 6 {
+		return WithHopLimit(ip, ip[7]-1)
+	}
+	return WithHopLimit(ip, ip[8]-1)
+}
+
+// Summed returns an IPv4 packet with the right header checksum.
+func Summed(ip []byte) []byte {
 	ip = Patched(ip, 10, 0, 0)
-	sum := words(ip[:20])
+	sum := words(ip[:min(4*int(ip[0]&15), len(ip))])
 	for sum > 0xffff {
 		sum = sum&0xffff + sum>>16
 	}

@@ -18,7 +18,7 @@ const (
 // Encapsulated returns the Outer packet around ip, for a chain of ids.
 func Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32, class uint8, ip []byte) []byte {
 	t.Helper()
-	return outerOf(encapsulation, ids, label, class, ProtocolOf(ip)).Around(t, ip)
+	return outerOf(encapsulation, ids, label, class, ProtocolOf(ip)).Around(t, Forwarded(ip))
 }
 
 // outerOf returns it without what is in it.

@@ -130,6 +130,10 @@ func (a *Agent) lost(
 		if next != nil && running != nil && next.generation == running.generation && !rehashed {
 			continue
 		}
+		if next != nil && !rehashed && keepsNone(&old, &next.Service) &&
+			before.Edge.Buckets == next.generation.Buckets() {
+			continue
+		}
 		chains, err := a.runningChains(old.Endpoint, edge.dir)
 		if err != nil {
 			return nil, err
@@ -152,6 +156,12 @@ func (a *Agent) lost(
 		}
 	}
 	return list, nil
+}
+
+// keepsNone reports whether a service has, and keeps, a policy that lets connections end at each
+// change of its backends: whoever chose it has said so.
+func keepsNone(old, next *config.Service) bool {
+	return old.Policy != config.PolicyOffer && old.Continuity == next.Continuity
 }
 
 // runningChains are those by which packets of a service are forwarded.

@@ -112,6 +112,22 @@ func TestNamedEndsAreNotRefused(t *testing.T) {
 	must(t, err)
 }
 
+// Policy ecmp keeps no connections over a change of backends, so none is refused for them; another
+// number of buckets is.
+func TestPoliciesThatKeepNone(t *testing.T) {
+	m := newMachine(t)
+	ecmp := strings.Replace(guardText(), "      port: 80\n", "      port: 80\n      policy: ecmp\n", 1)
+	a := m.start(ecmp)
+	defer a.stop()
+	for _, backend := range []string{draining, ""} {
+		_, err := a.Apply(t.Context(), "node.yaml", []byte(m.text(ecmp, backend5, backend)), false)
+		must(t, err)
+	}
+	_, err := a.Apply(t.Context(), "node.yaml",
+		[]byte(m.text(ecmp, backend5, "", "  source: fd", "  buckets: 1021\n  source: fd")), false)
+	refused(t, err, someEnd, "~ edge: buckets 65537 -> 1021")
+}
+
 // An agent that starts beside programs of another secret, or another number of buckets, leaves
 // them as they are.
 func TestStartThatEndsConnections(t *testing.T) {

@@ -1,13 +1,8 @@
 package agent
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
-	"crypto/hmac"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"sync"
@@ -19,6 +14,7 @@ import (
 	"sextant/config"
 	"sextant/flow"
 	"sextant/pool"
+	"sextant/signing"
 )
 
 // An edge whose node file names an etcd keeps the chains of its services there too: edges that start later, on new machines, find them
@@ -52,6 +48,7 @@ type archivist struct {
 
 // archiveTask is what is to be written, nil: removed.
 type archiveTask struct {
+	at          time.Time // when the newest of them were so
 	secret      flow.Secret
 	generations map[config.Endpoint]*pool.Generation
 }
@@ -93,7 +90,7 @@ func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*p
 		generations = waiting.generations
 	default:
 	}
-	k.waiting <- archiveTask{secret, generations}
+	k.waiting <- archiveTask{time.Now(), secret, generations}
 }
 
 // run writes at most once in a pause; after a failure it waits longer each time. While there is nothing to write it looks
@@ -112,7 +109,7 @@ func (k *archivist) run() {
 		case more, open = <-k.waiting:
 			maps.Copy(task.generations, more.generations)
 			if open {
-				task.secret = more.secret
+				task.secret, task.at = more.secret, more.at
 				continue
 			}
 			if len(task.generations) == 0 || k.warning() != "" {
@@ -139,7 +136,10 @@ func (k *archivist) work(task archiveTask) error {
 			if g == nil {
 				return k.archive.Delete(ctx, e.String(), k.node)
 			}
-			return k.archive.Put(ctx, e.String(), k.node, seal(task.secret, e, k.node, g.Record()))
+			record := signing.Record{
+				Endpoint: e.String(), Node: k.node, At: task.at, Chains: g.Record(),
+			}
+			return k.archive.Put(ctx, e.String(), k.node, record.Seal(task.secret))
 		})
 		if err != nil {
 			return err
@@ -188,8 +188,9 @@ func (k *archivist) warning() string {
 	return fmt.Sprintf("chains are not kept in etcd, and an edge that starts can't find them there: %v", k.failure)
 }
 
-// read returns the chains of a service as edges wrote them, what was written last first. What is not signed is left out.
-func (k *archivist) read(secret flow.Secret, e config.Endpoint) (all [][]pool.Chain) {
+// read returns the chains of a service as edges wrote them. What is not signed is left out, and so
+// is what would not fit as many buckets.
+func (k *archivist) read(secret flow.Secret, e config.Endpoint, buckets int) (all []told) {
 	if k == nil || k.silent {
 		return nil
 	}
@@ -203,14 +204,24 @@ func (k *archivist) read(secret flow.Secret, e config.Endpoint) (all [][]pool.Ch
 		return nil
 	}
 	for _, r := range records {
-		chains, err := unseal(secret, e, r)
+		past, err := unseal(secret, e, r, buckets)
 		if err != nil {
 			k.log.Warn("a record in etcd is not believed", "node", r.Node, "service", e, "error", err)
 			continue
 		}
-		all = append(all, chains)
+		all = append(all, past)
 	}
 	return all
+}
+
+func unseal(secret flow.Secret, e config.Endpoint, r archive.Record, buckets int) (told, error) {
+	most := pool.MaxRecordBytes(buckets)
+	record, err := signing.Open(secret, e.String(), r.Node, r.Data, most)
+	if err != nil {
+		return told{}, err
+	}
+	chains, err := pool.ParseRecord(record.Chains)
+	return told{chains, record.At}, err
 }
 
 // collect adds how writing goes.
@@ -226,34 +237,4 @@ func (k *archivist) collect(out chan<- prometheus.Metric) {
 	}
 	gauge(out, etcdSuccess, seconds)
 	counter(out, etcdFailures, k.failures)
-}
-
-// seal is a record as it lies in etcd: the signature over what follows, and the record, compressed.
-func seal(secret flow.Secret, e config.Endpoint, node string, record []byte) []byte {
-	var packed bytes.Buffer
-	w, _ := flate.NewWriter(&packed, flate.BestSpeed) // fails for unknown levels only
-	w.Write(record)                                   // a buffer takes everything
-	w.Close()
-	return append([]byte(signature(secret, e.String(), archiveNonce(node), packed.Bytes())), packed.Bytes()...)
-}
-
-// archiveNonce stands where peers' answers have the asker's nonce.
-func archiveNonce(node string) string { return "etcd " + node }
-
-const signatureBytes = 64 // SHA-256 in hexadecimal digits
-
-// unseal reads what seal wrote.
-func unseal(secret flow.Secret, e config.Endpoint, r archive.Record) ([]pool.Chain, error) {
-	if len(r.Data) < signatureBytes {
-		return nil, errors.New("it is not whole")
-	}
-	signed, packed := r.Data[:signatureBytes], r.Data[signatureBytes:]
-	if !hmac.Equal(signed, []byte(signature(secret, e.String(), archiveNonce(r.Node), packed))) {
-		return nil, fmt.Errorf("it is not signed with this cluster's secret; give all edges the same secret")
-	}
-	record, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxRecord))
-	if err != nil {
-		return nil, err
-	}
-	return pool.ParseRecord(record)
 }

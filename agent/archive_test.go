@@ -10,6 +10,8 @@ import (
 	"sextant/archive"
 	"sextant/archive/archivetest"
 	"sextant/config"
+	"sextant/flow"
+	"sextant/signing"
 )
 
 // withEtcd is exactText with an etcd, given as in the file.
@@ -193,4 +195,43 @@ func TestEtcdIsFixedWhileTheAgentRuns(t *testing.T) {
 		t.Errorf("apply: %v", err)
 	}
 	r.stop()
+}
+
+// An older record that somebody writes once more stays older: what it says of a bucket comes behind
+// what newer records say.
+func TestEtcdRecordsCountByTheirAge(t *testing.T) {
+	server := archivetest.Start(t, config.Etcd{})
+	hand := archive.New(server.Etcd())
+	defer hand.Close()
+	put := func(node string, at time.Time, owner uint16) {
+		must(t, hand.Put(t.Context(), webEndpoint, node, sealed(t, node, at, owner)))
+	}
+	put("edge8", time.Now(), 2)
+	put("edge9", time.Now().Add(-time.Hour), 3) // etcd has it as the newest
+	r := newMachine(t).start(withEtcd(server.Text()))
+	defer r.stop()
+	both := 0
+	for i, chain := range r.who() {
+		newer, older := strings.Index(chain, "web2"), strings.Index(chain, " web3")
+		if newer >= 0 && older >= 0 {
+			both++
+		}
+		if older >= 0 && older < newer {
+			t.Fatalf("flow %d is offered to %q: the older record came first", i, chain)
+		}
+	}
+	if both == 0 {
+		t.Fatal("no flow has its owners of both records")
+	}
+}
+
+// sealed is the record of a node at which one backend had each bucket of the web service.
+func sealed(t *testing.T, node string, at time.Time, owner uint16) []byte {
+	t.Helper()
+	secret, err := flow.ParseSecret(clusterSecret)
+	must(t, err)
+	chains := recordOf(t, 65537, owner)
+	return signing.Record{
+		Endpoint: webEndpoint, Node: node, At: at, Chains: []byte(chains),
+	}.Seal(secret)
 }

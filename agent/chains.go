@@ -95,7 +95,7 @@ func (a *Agent) previousChains(s *edgeService, n *config.Node, dir string) (prev
 		}
 		chains, err := datapath.PinnedChains(dir, s.index)
 		if err == nil && chains == nil {
-			chains = a.chainsFromBefore(n, s.Endpoint)
+			chains = a.chainsFromBefore(n, s)
 		}
 		if err != nil || a.rehashes(n) {
 			return previousChains{}, err

@@ -175,7 +175,7 @@ func (a *Agent) runningChains(e config.Endpoint, dir string) ([]pool.Chain, erro
 	}
 	chains, err := datapath.PinnedChains(dir, index)
 	if chains == nil && err == nil {
-		chains = a.journal.read(e)
+		chains = a.journal.read(e).chains
 	}
 	return chains, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"sextant/config"
 	"sextant/pool"
@@ -79,21 +80,32 @@ func (j *journal) write(generations map[config.Endpoint]*pool.Generation) {
 	j.waiting <- generations
 }
 
-// read returns the chains of a service as they were; nil if there are none. What can't be read is as good as nothing.
-func (j *journal) read(e config.Endpoint) []pool.Chain {
-	record, err := os.ReadFile(j.path(e))
+// read returns the chains of a service as they were, and when they were written; the zero value if
+// there are none. What can't be read is as good as nothing.
+func (j *journal) read(e config.Endpoint) told {
+	chains, at, err := j.readFile(j.path(e))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	var chains []pool.Chain
-	if err == nil {
-		chains, err = pool.ParseRecord(record)
+		return told{}
 	}
 	if err != nil {
-		j.log.Warn("chains from before are lost: connections in buckets that moved may break", "file", j.path(e), "error", err)
-		return nil
+		j.log.Warn("chains from before are lost: connections in buckets that moved may break",
+			"file", j.path(e), "error", err)
+		return told{}
 	}
-	return chains
+	return told{chains, at}
+}
+
+func (j *journal) readFile(path string) ([]pool.Chain, time.Time, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	record, err := os.ReadFile(path)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	chains, err := pool.ParseRecord(record)
+	return chains, info.ModTime(), err
 }
 
 // noteChains hands to the journal and to the archivist what has changed since.

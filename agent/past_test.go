@@ -1,8 +1,6 @@
 package agent_test
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"net/http"
@@ -18,7 +16,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/pool"
 )
 
 // who returns the backends that some flows are offered to, in order.
@@ -93,32 +90,6 @@ func TestBrokenJournal(t *testing.T) {
 	r.stop()
 }
 
-// peer is another edge that has seen a backend more in each bucket of the web service. It answers with a secret.
-func peer(t *testing.T, secret []byte, buckets int) netip.AddrPort {
-	t.Helper()
-	return peerOf(t, secret, buckets, 3)
-}
-
-// peerOf is another edge at which one backend had each bucket.
-func peerOf(t *testing.T, secret []byte, buckets int, id uint16) netip.AddrPort {
-	t.Helper()
-	g, err := pool.New(pool.Spec{Buckets: buckets, Candidates: 1}, []pool.Backend{{ID: id, Weight: 1}}, 0)
-	must(t, err)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/chains" || r.FormValue("endpoint") != "[2001:db8:80::80]:80/tcp" {
-			http.NotFound(w, r)
-			return
-		}
-		mac := hmac.New(sha256.New, secret)
-		fmt.Fprintf(mac, "%s\n%s\n", r.FormValue("endpoint"), r.FormValue("nonce"))
-		mac.Write(g.Record())
-		w.Header().Set("Sextant-Signature", hex.EncodeToString(mac.Sum(nil)))
-		w.Write(g.Record())
-	}))
-	t.Cleanup(server.Close)
-	return netip.MustParseAddrPort(server.Listener.Addr().String())
-}
-
 // An edge that starts without memory has the past of its peers. Who does not know the secret, has another number of buckets or does
 // not answer is not believed, and not waited for long.
 func TestPeersTellThePast(t *testing.T) {
@@ -156,31 +127,6 @@ func httptestNotFound(t *testing.T) string {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
-}
-
-// What an edge tells its peers is signed, over the nonce that they chose.
-func TestEdgeTellsPeers(t *testing.T) {
-	m := newMachine(t)
-	text := strings.Replace(exactText, "agent.sock}", "agent.sock, metrics: \"127.0.0.1:9477\"}", 1)
-	must(t, m.ns.Do(func() error { return upLoopback() }))
-	r := m.start(text)
-	ask := func(query string) (*http.Response, string) { return m.get(t, "http://127.0.0.1:9477/v1/chains?"+query) }
-	response, record := ask("endpoint=%5B2001:db8:80::80%5D:80/tcp&nonce=abc")
-	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
-	must(t, err)
-	mac := hmac.New(sha256.New, secret)
-	fmt.Fprintf(mac, "[2001:db8:80::80]:80/tcp\nabc\n%s", record)
-	if got, want := response.Header.Get("Sextant-Signature"), hex.EncodeToString(mac.Sum(nil)); got != want {
-		t.Errorf("signed %s, want %s", got, want)
-	}
-	chains, err := pool.ParseRecord([]byte(record))
-	if err != nil || len(chains) != 65537 || chains[0].Length == 0 {
-		t.Errorf("told %d chains, %v", len(chains), err)
-	}
-	if response, _ := ask("endpoint=other"); response.StatusCode != http.StatusNotFound {
-		t.Errorf("for another service: %s", response.Status)
-	}
-	r.stop()
 }
 
 // A peer that takes a connection and says nothing is asked once, not again for each service.

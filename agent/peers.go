@@ -2,12 +2,8 @@ package agent
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"net"
 	"net/http"
@@ -20,79 +16,26 @@ import (
 	"sextant/config"
 	"sextant/flow"
 	"sextant/pool"
-	"sextant/srv6"
+	"sextant/signing"
 )
 
-// An edge that starts without memory asks the other edges for the chains of its services, because theirs name who had a bucket before.
-// They answer on the port of their metrics, signed with the cluster's secret over the asker's nonce: nobody else can tell an
-// edge where old connections are.
+// An edge that starts without memory asks the other edges for the chains of its services, because
+// theirs name the owners that a bucket had before. They answer on the port of their metrics. Both
+// sides prove that they know the cluster's secret (signing.Request): nobody else gets chains, and
+// nobody else can tell an edge where old connections are.
 
 const (
-	chainsPath      = "/v1/chains"
+	chainsPath   = "/v1/chains"
+	peersTimeout = 2 * time.Second // for all of them together; an edge must not wait longer to forward
+	maxRefusal   = 1 << 10         // bytes of a peer's error message
+
+	// Headers of the exchange.
+	versionHeader   = "Sextant-Version"   // of the exchange, in all requests and answers
+	challengeHeader = "Sextant-Challenge" // made by the one who answers
+	nonceHeader     = "Sextant-Nonce"     // made by the one who asks
+	digestHeader    = "Sextant-Digest"    // of the chains
 	signatureHeader = "Sextant-Signature"
-	peersTimeout    = 2 * time.Second // for all of them together; an edge must not wait longer to forward
-	maxRecord       = 64 << 20
 )
-
-// signature is HMAC-SHA-256 over what was asked and what is answered.
-func signature(secret flow.Secret, endpoint, nonce string, record []byte) string {
-	mac := signer(secret, endpoint, nonce)
-	mac.Write(record)
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// signer makes the same of an answer that is written to it.
-func signer(secret flow.Secret, endpoint, nonce string) hash.Hash {
-	mac := hmac.New(sha256.New, secret[:])
-	fmt.Fprintf(mac, "%s\n%s\n", endpoint, nonce)
-	return mac
-}
-
-// chainsHandler answers peers. All that ask for the same chains share one compressed copy.
-func (a *Agent) chainsHandler() http.Handler {
-	var shared sharedCopies[*pool.Generation]
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		endpoint, nonce := r.FormValue("endpoint"), r.FormValue("nonce")
-		var generation *pool.Generation
-		var secret flow.Secret
-		err := a.do(r.Context(), func() {
-			if a.edge == nil {
-				return
-			}
-			secret = a.node.Secret
-			for i := range a.edge.services {
-				if a.edge.services[i].Endpoint.String() == endpoint {
-					generation = a.edge.services[i].generation
-				}
-			}
-		})
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		if generation == nil {
-			http.Error(w, fmt.Sprintf("no service %s on this edge", endpoint), http.StatusNotFound)
-			return
-		}
-		record, release, err := shared.take(generation, func(h http.Header, out io.Writer) error {
-			h.Set("Content-Type", "application/octet-stream")
-			_, err := out.Write(generation.Record())
-			return err
-		})
-		if err != nil {
-			unanswered(w, err)
-			return
-		}
-		defer release()
-		mac := signer(secret, endpoint, nonce)
-		if _, err := io.Copy(mac, record.reader()); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set(signatureHeader, hex.EncodeToString(mac.Sum(nil)))
-		record.send(w, r)
-	})
-}
 
 // askPeers returns the chains of a service as the peers have them, in the order of the configuration; those that do not answer in time,
 // or wrongly, are left out with a warning. Who took all the time is not asked about further services: an edge that is off would
@@ -100,16 +43,16 @@ func (a *Agent) chainsHandler() http.Handler {
 func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
 	defer cancel()
-	answers := make([]chan told, len(n.Edge.Peers))
+	answers := make([]chan peerAnswer, len(n.Edge.Peers))
 	for i, peer := range n.Edge.Peers {
-		answers[i] = make(chan told, 1)
+		answers[i] = make(chan peerAnswer, 1)
 		if a.silent[peer] || isSelf(n.API.Metrics, peer) {
-			answers[i] <- told{}
+			answers[i] <- peerAnswer{}
 			continue
 		}
 		go func() {
-			chains, err := askPeer(ctx, n.Secret, peer, e.String())
-			answers[i] <- told{chains, err, ctx.Err() != nil}
+			chains, err := askPeer(ctx, n.Secret, peer, e.String(), n.Edge.Buckets)
+			answers[i] <- peerAnswer{chains, err, ctx.Err() != nil}
 		}()
 	}
 	var all [][]pool.Chain
@@ -138,72 +81,114 @@ func isSelf(own, peer netip.AddrPort) bool {
 	})
 }
 
-// told is what a peer has answered.
-type told struct {
+// peerAnswer is what a peer has answered.
+type peerAnswer struct {
 	chains []pool.Chain
 	err    error
 	late   bool
 }
 
-func askPeer(ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpoint string) ([]pool.Chain, error) {
-	nonce := rand.Text()
-	query := url.Values{"endpoint": {endpoint}, "nonce": {nonce}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+peer.String()+chainsPath+"?"+query.Encode(), nil)
+// peerClient follows no redirection, and asks no proxy: a peer is asked where the node file says.
+var peerClient = &http.Client{
+	Timeout:       peersTimeout,
+	Transport:     &http.Transport{MaxResponseHeaderBytes: maxHeaderBytes},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// askPeer asks a peer for chains of a service: for its challenge first.
+func askPeer(
+	ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpoint string, buckets int,
+) ([]pool.Chain, error) {
+	response, err := getChains(ctx, peer, signing.Request{Endpoint: endpoint}, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Client{Timeout: peersTimeout}).Do(request)
-	if err != nil {
-		return nil, cause(err)
+	challenge := response.Header.Get(challengeHeader)
+	if response.StatusCode != http.StatusUnauthorized || challenge == "" {
+		return nil, peerRefusal(response)
 	}
-	defer response.Body.Close()
-	record, err := io.ReadAll(io.LimitReader(response.Body, maxRecord))
-	if err != nil {
+	response.Body.Close()
+	question := signing.Request{Endpoint: endpoint, Challenge: challenge, Nonce: newNonce()}
+	signature := question.Sign(secret)
+	if response, err = getChains(ctx, peer, question, &signature); err != nil {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, &api.Error{Code: api.NotFound, Message: fmt.Sprintf("%s: %.200s", response.Status, record)}
+		return nil, peerRefusal(response)
 	}
-	signed := response.Header.Get(signatureHeader)
-	if !hmac.Equal([]byte(signed), []byte(signature(secret, endpoint, nonce, record))) {
-		return nil, fmt.Errorf("its answer is not signed with this cluster's secret; give all edges the same secret")
+	defer response.Body.Close()
+	record, err := authenticChains(response, secret, question, pool.MaxRecordBytes(buckets))
+	if err != nil {
+		return nil, err
 	}
 	return pool.ParseRecord(record)
 }
 
-// ignore takes out of chains whom this node can't know: ids that are not compressed SIDs are each node's own numbers, which mean
-// somebody else here, or nobody.
-func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
-	if dropped := pool.Retain(chains, known); dropped > 0 {
-		a.ignored += uint64(dropped)
-		a.options.Log.Warn("chains of the past name backends by numbers of another node; they are left out",
-			"service", e, "places", dropped)
+// getChains sends a request; signed if there is a signature.
+func getChains(
+	ctx context.Context, peer netip.AddrPort, question signing.Request, signature *signing.MAC,
+) (*http.Response, error) {
+	query := url.Values{"endpoint": {question.Endpoint}}
+	address := "http://" + peer.String() + chainsPath + "?" + query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
 	}
+	request.Header.Set(versionHeader, signing.Version)
+	if signature != nil {
+		request.Header.Set(challengeHeader, question.Challenge)
+		request.Header.Set(nonceHeader, question.Nonce.String())
+		request.Header.Set(signatureHeader, signature.String())
+	}
+	response, err := peerClient.Do(request)
+	if err != nil {
+		return nil, cause(err)
+	}
+	return response, nil
 }
 
-// chainsFromBefore is who had the buckets of a service, as far as anybody knows who kept running, or else etcd, or else this
-// machine's disk. Of other nodes only chains of as many buckets count; nil if there are none.
-func (a *Agent) chainsFromBefore(n *config.Node, e config.Endpoint) []pool.Chain {
-	known := append(a.askPeers(n, e), a.etcd.read(n.Secret, e)...)
-	for _, chains := range known {
-		a.ignore(e, chains, func(id uint16) bool { return srv6.CSID(id).Global() })
+// peerRefusal is what an answer says that has no chains, and closes it.
+func peerRefusal(response *http.Response) error {
+	defer response.Body.Close()
+	switch version := response.Header.Get(versionHeader); {
+	case version == "" && response.StatusCode == http.StatusOK:
+		return errors.New("it speaks version 1 of the exchange between edges, which anybody could " +
+			"abuse, and this edge version " + signing.Version + "; run this Sextant there too")
+	case version != "" && version != signing.Version:
+		return fmt.Errorf("it speaks version %.10q of the exchange between edges, and this edge "+
+			"version %s; run the same Sextant on both", version, signing.Version)
 	}
-	if own := a.journal.read(e); own != nil {
-		a.ignore(e, own, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
-		known = append(known, pool.Rebucket(own, n.Edge.Buckets))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	if err != nil {
+		return err
 	}
-	var chains []pool.Chain
-	for _, more := range known {
-		if len(more) != n.Edge.Buckets {
-			continue
-		}
-		if chains == nil {
-			chains = more
-			continue
-		}
-		if merged, err := pool.Merge(chains, more); err == nil {
-			chains = merged
-		}
+	message := fmt.Sprintf("%s: %.200s", response.Status, text)
+	return &api.Error{Code: api.NotFound, Message: message}
+}
+
+// authenticChains reads an answer that is signed for the question. Before that is sure, nothing
+// of it is read.
+func authenticChains(
+	response *http.Response, secret flow.Secret, question signing.Request, maxBytes int,
+) ([]byte, error) {
+	digest, err := signing.ParseDigest(response.Header.Get(digestHeader))
+	if err != nil {
+		return nil, fmt.Errorf("its answer has no digest: %w", err)
 	}
-	return chains
+	signature, err := signing.ParseMAC(response.Header.Get(signatureHeader))
+	if err != nil || !signature.Equal(question.SignAnswer(secret, digest)) {
+		return nil, errors.New("its answer is not signed with this cluster's secret for this " +
+			"question; give all edges the same secret")
+	}
+	record, err := io.ReadAll(io.LimitReader(response.Body, int64(maxBytes)+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(record) > maxBytes:
+		return nil, fmt.Errorf("its chains have more than %d bytes; give all edges the same buckets",
+			maxBytes)
+	case signing.DigestOf(record) != digest:
+		return nil, errors.New("its chains were changed on the way")
+	}
+	return record, nil
 }

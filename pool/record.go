@@ -24,9 +24,12 @@ const (
 	recordChain   = 4 // without ids
 )
 
+// MaxRecordBytes is how long a record of as many buckets can be.
+func MaxRecordBytes(buckets int) int { return recordHeader + buckets*(recordChain+2*MaxChain) }
+
 // Record returns the chains as bytes.
 func (g *Generation) Record() []byte {
-	b := make([]byte, 0, recordHeader+g.Buckets()*(recordChain+2*MaxChain))
+	b := make([]byte, 0, MaxRecordBytes(g.Buckets()))
 	b = append(b, recordMagic...)
 	b = append(b, recordVersion, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(g.Buckets()))

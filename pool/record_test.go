@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -53,7 +54,21 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// Whatever comes is read or refused, and what is read is written the same.
+// written is the record of chains, by the format that the package describes.
+func written(chains []pool.Chain) []byte {
+	b := append([]byte("SXCH\x01\x00\x00\x00"), make([]byte, 4)...)
+	binary.BigEndian.PutUint32(b[8:], uint32(len(chains)))
+	for _, c := range chains {
+		b = append(b, c.Length, c.Candidates, byte(c.Shadow>>8), byte(c.Shadow))
+		for _, id := range c.IDs[:c.Length] {
+			b = append(b, byte(id>>8), byte(id))
+		}
+	}
+	return b
+}
+
+// Whatever comes is read or refused, and what is read is written the same, and not longer than a
+// record of as many buckets can be.
 func FuzzParseRecord(f *testing.F) {
 	f.Add(begin(f, rendezvous(3, 2), up(4)).Record())
 	f.Add([]byte("SXCH\x01\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00"))
@@ -61,6 +76,12 @@ func FuzzParseRecord(f *testing.F) {
 		read, err := pool.ParseRecord(record)
 		if err != nil {
 			return
+		}
+		if again := written(read); !bytes.Equal(again, record) {
+			t.Fatalf("% x is read as % x", record, again)
+		}
+		if most := pool.MaxRecordBytes(len(read)); len(record) > most {
+			t.Errorf("%d buckets have a record of %d bytes, more than %d", len(read), len(record), most)
 		}
 		g, err := pool.Resume(pool.Spec{Buckets: len(read), Candidates: 1}, read, nil, 0)
 		if err != nil {

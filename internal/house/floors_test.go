@@ -40,6 +40,7 @@ var rooms = []room{
 	{floor: vocabulary, path: "topology/dataset", beside: []string{"topology", "topology/format"}},
 
 	{floor: decisions, path: "pool"},
+	{floor: decisions, path: "signing"},
 	{floor: decisions, path: "membership"},
 	{floor: decisions, path: "fib"},
 	{floor: decisions, path: "shadow", beside: []string{"fib"}},

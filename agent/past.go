@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/pool"
+	"sextant/srv6"
+)
+
+// told are chains of the past, and when they were so.
+type told struct {
+	chains []pool.Chain
+	at     time.Time
+}
+
+// newestFirst orders chains of the past: what an older record says of a bucket comes behind what a
+// newer one says, whoever brought it back. At the same time the first one given stays first.
+func newestFirst(past []told) {
+	slices.SortStableFunc(past, func(a, b told) int { return b.at.Compare(a.at) })
+}
+
+// ignore takes out of chains the backends that this node can't know.
+func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
+	if dropped := pool.Retain(chains, known); dropped > 0 {
+		a.ignored += uint64(dropped)
+		a.options.Log.Warn("chains of the past name backends that this node does not know; "+
+			"they are left out", "service", e, "places", dropped)
+	}
+}
+
+// knownAbroad says which ids in chains of other nodes are backends here: those of the service.
+// Ids that are not compressed SIDs are each node's own numbers. As long as neighbors have not told
+// of all backends, each compressed SID may be one of them.
+func (a *Agent) knownAbroad(members []pool.Backend) func(id uint16) bool {
+	waits := !a.startup.settled
+	return func(id uint16) bool {
+		return srv6.CSID(id).Global() && (waits ||
+			slices.ContainsFunc(members, func(b pool.Backend) bool { return b.ID == id }))
+	}
+}
+
+// chainsFromBefore is who had the buckets of a service, as far as edges know that kept running, or
+// else etcd or this machine's disk, the newest first. Of other nodes only chains of as many buckets
+// count; nil if there are none.
+func (a *Agent) chainsFromBefore(n *config.Node, s *edgeService) []pool.Chain {
+	var past []told
+	for _, chains := range a.askPeers(n, s.Endpoint) {
+		past = append(past, told{chains, time.Now()})
+	}
+	past = append(past, a.etcd.read(n.Secret, s.Endpoint, n.Edge.Buckets)...)
+	for _, p := range past {
+		a.ignore(s.Endpoint, p.chains, a.knownAbroad(s.members))
+	}
+	if own := a.journal.read(s.Endpoint); own.chains != nil {
+		a.ignore(s.Endpoint, own.chains, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
+		own.chains = pool.Rebucket(own.chains, n.Edge.Buckets)
+		past = append([]told{own}, past...)
+	}
+	newestFirst(past)
+	return mergePast(past, n.Edge.Buckets)
+}
+
+// mergePast merges chains of as many buckets, the first ones first.
+func mergePast(past []told, buckets int) (chains []pool.Chain) {
+	for _, p := range past {
+		if len(p.chains) != buckets {
+			continue
+		}
+		if chains == nil {
+			chains = p.chains
+			continue
+		}
+		if merged, err := pool.Merge(chains, p.chains); err == nil {
+			chains = merged
+		}
+	}
+	return chains
+}

@@ -20,7 +20,9 @@ func newHeadend() *Headend { return &Headend{HopLimit: DefaultHopLimit} }
 
 func newXDPInterface() XDPInterface { return XDPInterface{Mode: Auto} }
 
-func newHeadendInterface() XDPInterface { return XDPInterface{Side: Mixed, Mode: Auto} }
+// newHeadendInterface faces hosts, unless the file says more: what they say about where a packet
+// of the domain comes from is not believed.
+func newHeadendInterface() XDPInterface { return XDPInterface{Side: External, Mode: Auto} }
 
 func readHeadend(v value, h *Headend) {
 	v.mapping(

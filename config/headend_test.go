@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,4 +155,28 @@ func TestDiffOfPolicies(t *testing.T) {
 		text += "\n"
 	}
 	golden(t, "testdata/diff-policies.txt", text)
+}
+
+// Who is behind a head-end's interface is not believed, unless the file says that it is the
+// domain.
+func TestHeadendInterfacesFaceHosts(t *testing.T) {
+	const text = `
+node: ingress
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+headend: {interfaces: [{name: eth0}, {name: eth1, side: internal}, {name: eth2, side: mixed}], source: fd00:5e::1}
+`
+	n, err := config.Parse("node.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []config.Side{config.External, config.Internal, config.Mixed} {
+		if got := n.Headend.Interfaces[i].Side; got != want {
+			t.Errorf("interface %d is %s, want %s", i, got, want)
+		}
+	}
+	warnings := config.Warnings(n)
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "headend.interfaces[2]: eth2 is mixed: ") {
+		t.Errorf("warnings %q, want one about eth2", warnings)
+	}
 }

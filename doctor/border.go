@@ -28,6 +28,23 @@ func unguarded(n *config.Node, f *Facts, _ string) []Finding {
 		"add their prefixes to domain.locators, on all nodes; SIDs have prefixes of their own, in which nothing else lives"}}
 }
 
+// mixedSides names interfaces that clients and the SR domain share.
+func mixedSides(n *config.Node, _ *Facts, _ string) (list []Finding) {
+	for _, at := range faces(n) {
+		if !at.domain || !at.clients {
+			continue
+		}
+		list = append(list, Finding{"side_mixed", Notable, at.name,
+			fmt.Sprintf("the %s's interface is mixed: clients or hosts and the SR domain are behind it",
+				at.role),
+			"a packet whose source lies in domain.infrastructure is believed there, whoever sends it: " +
+				"forged numbers stop a protected flow, forged strays and errors reach the edge",
+			"let the routers in front refuse such sources from outside; or give clients an interface " +
+				"of their own with side: external"})
+	}
+	return list
+}
+
 func inLocator(n *config.Node, sid netip.Addr) bool {
 	for _, l := range n.Domain.Locators {
 		if l.Contains(sid) {

@@ -110,7 +110,7 @@ func TestDiagnoseSteering(t *testing.T) {
 				route(sid.String(), doctor.Route{Reachable: true, Interface: "eth2"})(f)
 			}
 			change("eth1", func(i *doctor.Interface) { i.MTU = 1500 })(f)
-		}, nil},
+		}, []string{"notable side_mixed eth1"}},
 		{"no headroom for the longest list", change("eth0", func(i *doctor.Interface) { i.MTU = 1505 }), []string{"notable mtu_headroom eth0"}},
 		{"forwarding", both(change("eth0", func(i *doctor.Interface) { i.Forwarding = false }), change("eth4", func(i *doctor.Interface) { i.Forwarding = false })),
 			[]string{"broken sysctl_forwarding eth0", "broken sysctl_forwarding eth4"}},
@@ -197,5 +197,21 @@ func TestWhatIsAsked(t *testing.T) {
 	}
 	if got := doctor.Interfaces(parseText(t, nodeText)); len(got) != 3 {
 		t.Errorf("interfaces %v of an edge and a host", got)
+	}
+}
+
+// An interface that hosts or clients share with the domain is named, of edges and head-ends.
+func TestMixedSidesAreNamed(t *testing.T) {
+	text := strings.Replace(steerText, "{name: eth1, side: internal}", "{name: eth1, side: mixed}", 1)
+	n, err := config.Parse("node.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, f := range doctor.Diagnose(n, steering(), "v1") {
+		found = append(found, string(f.Severity)+" "+f.Code+" "+f.On)
+	}
+	if diff := cmp.Diff([]string{"notable mtu_headroom eth1", "notable side_mixed eth1"}, found); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
 	}
 }

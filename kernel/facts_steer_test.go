@@ -18,7 +18,7 @@ node: patient
 domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
 secret: 00112233445566778899aabbccddeeff
 headend:
-  interfaces: [{name: near}]
+  interfaces: [{name: near, side: mixed}]
   uplinks: [up]
   local: [lo]
   source: fd00:5e::e1

@@ -167,8 +167,9 @@ func (p *patient) listen(network, address string) {
 func (p *patient) codes() []string {
 	codes := []string{}
 	for _, f := range doctor.Diagnose(p.node, kernel.Facts(p.query()), "test") {
-		// No agent runs here, and headroom is worth knowing on all Ethernets.
-		if f.Code != "agent_down" && (f.Code != "mtu_headroom" || p.headroom) {
+		// No agent runs here, headroom is worth knowing on all Ethernets, and clients share an
+		// interface with the domain.
+		if f.Code != "agent_down" && f.Code != "side_mixed" && (f.Code != "mtu_headroom" || p.headroom) {
 			codes = append(codes, f.Code)
 		}
 	}

@@ -13,7 +13,8 @@ func (a *app) checkCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a node file; no agent is needed",
-		Long:        "Check a node file. All faults are shown, each with its place and the mend; there are none if the exit code is 0.",
+		Long: "Check a node file. All faults are shown, each with its place and the mend; there are none if " +
+			"the exit code is 0. Warnings name what a file without faults permits all the same.",
 		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
 		Args:        takes(),
@@ -23,6 +24,9 @@ func (a *app) checkCommand() *cobra.Command {
 				return err
 			}
 			if !a.quiet {
+				for _, warning := range config.Warnings(f.node) {
+					a.say("%s: warning: %s", f.name, warning)
+				}
 				a.say("%s: no faults; node %s (%s)", f.name, f.node.Name, strings.Join(f.node.Roles(), ", "))
 			}
 			switch a.output {

@@ -1,0 +1,29 @@
+package config
+
+import "fmt"
+
+// Warnings lists what a node file without faults permits all the same and its operator should
+// know, in the order of the file.
+func Warnings(n *Node) (list []string) {
+	if n.Edge != nil {
+		for i, at := range n.Edge.Interfaces {
+			list = append(list, mixedWarning("edge", i, at.Name, at.Side)...)
+		}
+	}
+	if n.Headend != nil {
+		for i, at := range n.Headend.Interfaces {
+			list = append(list, mixedWarning("headend", i, at.Name, at.Side)...)
+		}
+	}
+	return list
+}
+
+// mixedWarning is said of an interface that clients and the SR domain share.
+func mixedWarning(role string, i int, name string, side Side) []string {
+	if side != Mixed {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s.interfaces[%d]: %s is mixed: a packet that comes in by it and says that it is from "+
+		"domain.infrastructure is believed; let the routers in front refuse that from outside, "+
+		"or write \"side: external\" if only hosts or clients are behind it", role, i, name)}
+}

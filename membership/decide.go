@@ -98,6 +98,9 @@ func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) 
 	if !d.view.Domain.holds(r.SID) {
 		return NotASID
 	}
+	if d.view.Domain.contradicts(r.Structure) {
+		return BadStructure
+	}
 	if !r.does(s) {
 		return BadBehavior
 	}

@@ -58,6 +58,11 @@ func doing(b srv6.Behavior) func(*membership.Route) {
 func from(rd string) func(*membership.Route) {
 	return func(r *membership.Route) { r.Distinguisher = rd }
 }
+func structured(block, node, function uint8) func(*membership.Route) {
+	return func(r *membership.Route) {
+		r.Structure = membership.Structure{Block: block, Node: node, Function: function}
+	}
+}
 func serving(ports ...membership.Port) func(*membership.Route) {
 	return func(r *membership.Route) { r.Services = ports }
 }
@@ -133,6 +138,14 @@ func TestDecide(t *testing.T) {
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
 		"outside of the block": {nil, one, nil, []membership.Route{route(peer1, 1, at("fcbb:bb01:1::")), route(peer1, 2, at("fcbb:bb00:2:3::"))},
 			"ignored fcbb:bb00:2:3:: of 10.0.0.2:1 for \"web\": not_a_sid\nignored fcbb:bb01:1:: of 10.0.0.1:1 for \"web\": not_a_sid\n"},
+		"the structure of the domain": {nil, one, nil, []membership.Route{route(peer1, 1, structured(32, 16, 0))},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
+		"an identifier as function": {nil, one, nil, []membership.Route{route(peer1, 1, structured(32, 0, 16))},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
+		"the structure of another domain": {nil, one, nil,
+			[]membership.Route{route(peer1, 1, structured(48, 16, 16)), route(peer1, 2, structured(32, 8, 0))},
+			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": sid_structure\n" +
+				"ignored fcbb:bb00:2:: of 10.0.0.2:1 for \"web\": sid_structure\n"},
 		"no offer": {nil, one, nil, []membership.Route{route(peer1, 1, doing(srv6.EndDT46))},
 			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": behavior\n"},
 		"behaviour lost on the way": {nil, one, nil,

@@ -14,11 +14,15 @@ type Route struct {
 	Distinguisher string     // of the host, whoever told
 	Prefix        netip.Prefix
 	SID           netip.Addr
+	Structure     Structure // of the SID; the zero value: it was not told
 	Behavior      srv6.Behavior
 	Weight        int
 	Draining      bool
 	Services      []Port // which services of the VIP; nil: all
 }
+
+// Structure is how many bits of a SID are what (RFC 9252 section 3.2.1).
+type Structure struct{ Block, Node, Function, Argument uint8 }
 
 // Port is a service of a VIP.
 type Port struct {
@@ -65,6 +69,7 @@ type Reason string
 const (
 	NoService    Reason = "no_service"    // no service of this edge has this address and port
 	NotASID      Reason = "not_a_sid"     // the SID can't be written into the edge's encapsulation
+	BadStructure Reason = "sid_structure" // the SID's structure is not that of the edge's domain
 	BadBehavior  Reason = "behavior"      // what the host does at the SID is not what the service's policy needs
 	StaticSID    Reason = "static_sid"    // the node file has a backend with this SID
 	SIDConflict  Reason = "sid_conflict"  // two hosts claim the same SID
@@ -121,6 +126,15 @@ func (r Route) does(s config.Service) bool {
 type Domain struct {
 	Block   srv6.Block
 	Carrier bool // they are written into carriers: the block and one global identifier
+}
+
+const idBits = 16 // of a compressed SID's identifier
+
+// contradicts reports whether the structure makes of the SID another one than carriers of the
+// domain do: a block of another length, or an identifier that ends before its 16 bits do.
+func (d Domain) contradicts(s Structure) bool {
+	return d.Carrier && s != (Structure{}) &&
+		(int(s.Block) != d.Block.Prefix().Bits() || int(s.Node)+int(s.Function) < idBits)
 }
 
 func (d Domain) holds(sid netip.Addr) bool {

@@ -19,7 +19,8 @@ const (
 	noSID           membership.Reason = "no_sid"           // no SRv6 L3 service, or one that was malformed
 	malformedSID    membership.Reason = "malformed_sid"    // its structure contradicts itself (RFC 9252 sections 3.2.1 and 7)
 	unknownArgument membership.Reason = "unknown_argument" // a SID with an argument, of a behaviour that is not known
-	badWeight       membership.Reason = "weight"           // the link bandwidth is no number
+	badWeight       membership.Reason = "weight"           // the link bandwidth is no finite number
+	badService      membership.Reason = "service"          // a large community of ours with a port above 65,535
 )
 
 // maxWeight is the most that a backend can weigh.
@@ -53,10 +54,13 @@ func (s speech) decode(p *apiutil.Path) (r membership.Route, reason membership.R
 		case *bgp.PathAttributeAsPath:
 			origin = originOf(a, origin)
 		case *bgp.PathAttributePrefixSID:
-			r.SID, r.Behavior, reason = sidOf(a, nlri.Labels)
+			reason = sidOf(a, nlri.Labels, &r)
 		}
 	}
-	r.Services = servicesOf(large, origin)
+	var problem membership.Reason
+	if r.Services, problem = servicesOf(large, origin); problem != "" {
+		reason = problem
+	}
 	return r, reason, ours
 }
 
@@ -73,7 +77,7 @@ func (s speech) extended(a *bgp.PathAttributeExtendedCommunities, r *membership.
 		if !ok {
 			continue
 		}
-		if b := float64(bandwidth.Bandwidth); math.IsNaN(b) || b < 0 {
+		if b := float64(bandwidth.Bandwidth); math.IsNaN(b) || math.IsInf(b, 0) || b < 0 {
 			reason = badWeight
 		} else {
 			r.Weight = int(math.Round(min(b, maxWeight)))
@@ -98,19 +102,25 @@ func originOf(a *bgp.PathAttributeAsPath, own uint32) uint32 {
 	return own
 }
 
-func servicesOf(communities []*bgp.LargeCommunity, origin uint32) (services []membership.Port) {
+// servicesOf reads which services are meant, nil: all. A community that means one, but no port
+// that there is, must not become all.
+func servicesOf(communities []*bgp.LargeCommunity, origin uint32) (services []membership.Port, reason membership.Reason) {
 	for _, c := range communities {
 		for protocol, number := range protocolNumbers {
-			if c != nil && c.ASN == origin && c.LocalData1 == number && c.LocalData2 <= math.MaxUint16 {
-				services = append(services, membership.Port{Protocol: protocol, Port: uint16(c.LocalData2)})
+			if c == nil || c.ASN != origin || c.LocalData1 != number {
+				continue
 			}
+			if c.LocalData2 > math.MaxUint16 {
+				return nil, badService
+			}
+			services = append(services, membership.Port{Protocol: protocol, Port: uint16(c.LocalData2)})
 		}
 	}
-	return services
+	return services, ""
 }
 
 // sidOf takes the first SID of the first L3 service (RFC 9252 section 3.1).
-func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack) (netip.Addr, srv6.Behavior, membership.Reason) {
+func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack, r *membership.Route) membership.Reason {
 	for _, tlv := range a.TLVs {
 		service, ok := tlv.(*bgp.SRv6ServiceTLV)
 		if !ok || service.Type != bgp.TLVTypeSRv6L3Service {
@@ -118,38 +128,43 @@ func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack) (netip.Addr
 		}
 		for _, sub := range service.SubTLVs {
 			if information, ok := sub.(*bgp.SRv6InformationSubTLV); ok && len(information.SID) == net16 {
-				return informationOf(information, labels)
+				return informationOf(information, labels, r)
 			}
 		}
 		break // a second L3 service is ignored
 	}
-	return netip.Addr{}, 0, noSID
+	return noSID
 }
 
 const net16 = 16 // octets of an IPv6 address
 
-func informationOf(i *bgp.SRv6InformationSubTLV, labels bgp.MPLSLabelStack) (netip.Addr, srv6.Behavior, membership.Reason) {
-	sid, behavior := [16]byte(i.SID), srv6.Behavior(i.EndpointBehavior)
+func informationOf(i *bgp.SRv6InformationSubTLV, labels bgp.MPLSLabelStack, r *membership.Route) membership.Reason {
+	sid := [16]byte(i.SID)
+	r.Behavior = srv6.Behavior(i.EndpointBehavior)
 	for _, sub := range i.SubSubTLVs {
 		s, ok := sub.(*bgp.SRv6SIDStructureSubSubTLV)
 		if !ok {
 			continue
 		}
 		if !sane(s) {
-			return netip.Addr{}, behavior, malformedSID
+			return malformedSID
 		}
-		if s.ArgumentLength > 0 && !knownBehavior(behavior) {
-			return netip.Addr{}, behavior, unknownArgument
+		if s.ArgumentLength > 0 && !knownBehavior(r.Behavior) {
+			return unknownArgument
 		}
 		if s.TranspositionLength > 0 {
 			if len(labels.Labels) == 0 {
-				return netip.Addr{}, behavior, malformedSID
+				return malformedSID
 			}
 			transpose(&sid, labels.Labels[0], int(s.TranspositionLength), int(s.TranspositionOffset))
 		}
+		r.Structure = membership.Structure{
+			Block: s.LocatorBlockLength, Node: s.LocatorNodeLength, Function: s.FunctionLength, Argument: s.ArgumentLength,
+		}
 		break
 	}
-	return netip.AddrFrom16(sid), behavior, ""
+	r.SID = netip.AddrFrom16(sid)
+	return ""
 }
 
 // sane checks the rules of RFC 9252 sections 3.2.1 (with erratum 7817) and 4: the parts fit an address, and the bits that the

@@ -2,6 +2,7 @@ package rib_test
 
 import (
 	"encoding/hex"
+	"math"
 	"net/netip"
 	"testing"
 
@@ -137,4 +138,42 @@ func FuzzDecodeSID(f *testing.F) {
 			t.Errorf("SID %s with reason %q", r.SID, reason)
 		}
 	})
+}
+
+// What can't be meant is refused with its reason: it must not become the most, or all.
+func TestDecodeRefusesWhatCannotBeMeant(t *testing.T) {
+	target, err := bgp.ParseRouteTarget(speech.RouteTarget)
+	must(t, err)
+	bandwidth := func(b float32) bgp.PathAttributeInterface {
+		return bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{
+			target, bgp.NewLinkBandwidthExtended(64512, b),
+		})
+	}
+	services := func(port uint32) bgp.PathAttributeInterface {
+		return bgp.NewPathAttributeLargeCommunities([]*bgp.LargeCommunity{
+			{ASN: uint32(speech.ASN), LocalData1: 6, LocalData2: 443},
+			{ASN: uint32(speech.ASN), LocalData1: 6, LocalData2: port},
+		})
+	}
+	inf := float32(math.Inf(1))
+	for name, test := range map[string]struct {
+		attribute bgp.PathAttributeInterface
+		want      membership.Reason
+		weight    int
+	}{
+		"a bandwidth":            {bandwidth(3), "", 3},
+		"an infinite bandwidth":  {bandwidth(inf), "weight", 0},
+		"one below all":          {bandwidth(-inf), "weight", 0},
+		"no number":              {bandwidth(float32(math.NaN())), "weight", 0},
+		"the greatest bandwidth": {bandwidth(math.MaxFloat32), "", 65535},
+		"two services":           {services(80), "", 1},
+		"a port that is none":    {services(65536), "service", 0},
+	} {
+		path := rib.Encode(t, speech, offer(1, "192.0.2.80"))
+		path.Attrs = append(path.Attrs, test.attribute)
+		r, reason, ours := rib.Decode(t, speech, path)
+		if reason != test.want || !ours || (reason == "" && r.Weight != test.weight) {
+			t.Errorf("%s: reason %q, ours %v, weight %d; want %q, %d", name, reason, ours, r.Weight, test.want, test.weight)
+		}
+	}
 }

@@ -30,7 +30,8 @@ func TestEdgeLearnsFromHost(t *testing.T) {
 	want := []membership.Route{{
 		Peer: loopback(2), Distinguisher: "192.0.2.2:1", Prefix: netip.MustParsePrefix("192.0.2.80/32"),
 		SID: netip.MustParseAddr("fcbb:bb00:7::"), Behavior: srv6.EndOFFER, Weight: 7,
-		Services: []membership.Port{{Protocol: config.TCP, Port: 80}},
+		Structure: membership.Structure{Block: 32, Node: 16, Argument: 80},
+		Services:  []membership.Port{{Protocol: config.TCP, Port: 80}},
 	}}
 	want = append(want, want[0])
 	want[1].Prefix = netip.MustParsePrefix("2001:db8:80::80/128")

@@ -37,7 +37,8 @@ type diagnosis func(n *config.Node, f *Facts, version string) []Finding
 var diagnoses = []diagnosis{
 	kernelFeatures, fileSystems, clockSource, interfaces, programs, nativeXDP, vethPeer, uplinks, checksumOffload, genericGRO, mtu,
 	headendRoom, pathMTU, forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices, vrfSIDs, vrfAddresses, strayPassages,
-	sidRoutes, cacheAnswers, learners, unguarded, mixedSides, twoAgents, stalePins, agentState, silentHost, vrfTraffic, cacheTraffic, learningTraffic,
+	sidRoutes, cacheAnswers, learners, unguarded, mixedSides, twoAgents, stalePins, agentState,
+	silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
 
 // Diagnose lists what is wrong with a node, the worst first. Version is that of Sextant.

@@ -116,6 +116,10 @@ func (a *Agent) policyWarnings() []string {
 	if a.headend == nil {
 		return nil
 	}
+	if drops, err := a.headend.program.LoopDrops(); err == nil && drops > 0 {
+		warnings = append(warnings, fmt.Sprintf("the kernel has dropped %d frames that were to be numbered: they are larger than the "+
+			"interfaces srv6loop and srv6loop-in take; see: ip -s link show srv6loop", drops))
+	}
 	for _, p := range a.headend.steering.policies {
 		if _, ok := p.Active(""); ok {
 			continue

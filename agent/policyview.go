@@ -60,7 +60,8 @@ func (a *Agent) policyViews() ([]api.Policy, error) {
 		}
 		v := api.Policy{
 			Name: p.Name, Index: p.Index, Computed: i >= a.headend.steering.own, Color: p.Color, Endpoint: p.Endpoint,
-			DropIfInvalid: p.DropIfInvalid, MTU: int(p.MTU), NumberedPackets: numbered, Rules: []string{}, Paths: []api.PolicyPath{},
+			DropIfInvalid: p.DropIfInvalid, NumberedPackets: numbered, Rules: []string{}, Paths: []api.PolicyPath{},
+			MTU: int(p.PacketMTU(a.store.kept.activePaths()[p.Name])),
 		}
 		for _, r := range a.headend.steering.rules {
 			if r.Policy == p.Name {

@@ -80,6 +80,11 @@ func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 }
 
 func (h *Headend) open() (err error) {
+	for _, name := range h.config.Local {
+		if err := checkLocal(name); err != nil {
+			return err
+		}
+	}
 	if h.spec, err = loadSteer(); err != nil {
 		return err
 	}

@@ -20,6 +20,33 @@ const (
 	loopMTU = 3400
 )
 
+// checkLocal refuses an interface from which packets would go into the loop that it does not take: the
+// kernel would drop them there.
+func checkLocal(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("packets of this machine that leave by interface %s: %w; ip link lists them", name, err)
+	}
+	if mtu := link.Attrs().MTU; mtu > loopMTU {
+		return fmt.Errorf("packets of this machine that leave by interface %s: its MTU is %d bytes, and the loop in which "+
+			"they are numbered takes %d; make it smaller (ip link set %s mtu %d), or take the interface out of local",
+			name, mtu, loopMTU, name, loopMTU)
+	}
+	return nil
+}
+
+// LoopDrops returns how many frames the kernel has dropped on their way into the loop, since it was made.
+func (h *Headend) LoopDrops() (uint64, error) {
+	link, err := netlink.LinkByIndex(h.loop.outer)
+	if err != nil {
+		return 0, fmt.Errorf("read the counters of %s: %w", loopOuter, err)
+	}
+	if s := link.Attrs().Statistics; s != nil {
+		return s.TxDropped, nil
+	}
+	return 0, nil
+}
+
 // loop holds the indexes of the two ends, and the Ethernet address of the inner one.
 type loop struct {
 	outer, inner int

@@ -146,6 +146,16 @@ func (p Policy) Active(installed string) (path CandidatePath, ok bool) {
 	return path, ok
 }
 
+// PacketMTU returns how many bytes a packet may have by the policy's MTU and its active path; 0 if that
+// is not known. A larger one is answered with a Packet Too Big.
+func (p Policy) PacketMTU(installed string) uint16 {
+	path, _ := p.Active(installed)
+	if path.Action == Mirror && (p.MTU == 0 || p.MTU > MirrorMTU) {
+		return MirrorMTU
+	}
+	return p.MTU
+}
+
 func up(lists []List) []List {
 	return slices.DeleteFunc(slices.Clone(lists), func(l List) bool { return l.Down || len(l.Segments) == 0 })
 }

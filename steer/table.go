@@ -8,6 +8,10 @@ import (
 // MaxTurns is how many packets a round of SplitPacket has at most.
 const MaxTurns = 64
 
+// MirrorMTU is how many bytes a packet may have that is mirrored: what an interface takes on which a
+// program handles frames in one piece, and by which its copies are made (docs/dataplane.md, "The loop").
+const MirrorMTU = 3348
+
 // Table is what the data plane looks up: the first entry that matches a packet decides.
 type Table []Entry
 
@@ -75,7 +79,7 @@ func compilePolicies(policies []Policy, s Source, installed map[string]string) (
 
 // compile returns an entry without a match; without an action if the policy leaves its traffic alone.
 func (p Policy) compile(s Source, installed string) (Entry, error) {
-	entry := Entry{Policy: p.Name, Index: p.Index, MTU: p.MTU}
+	entry := Entry{Policy: p.Name, Index: p.Index, MTU: p.PacketMTU(installed)}
 	path, ok := p.Active(installed)
 	if !ok {
 		if p.DropIfInvalid {

@@ -47,7 +47,7 @@ func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) 
 		return p, err
 	}
 	next := &headendRole{config: headendConfig(n), steering: wanted}
-	next.config.Epoch = a.nextEpoch()
+	next.config.Epoch, next.config.Numbers = a.nextEpoch()
 	p.next = next
 	if p.sameProgram() {
 		next.program, next.attachments = p.old.program, p.old.attachments
@@ -58,27 +58,34 @@ func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) 
 	return p, err
 }
 
-// nextEpoch is the epoch of numbers that begin afresh: another than all that a merge may still remember.
-func (a *Agent) nextEpoch() uint8 {
+// nextEpoch is the epoch of numbers that are not in the kernel: the last one if it is known with which
+// they go on, else another than all that a merge may still remember.
+func (a *Agent) nextEpoch() (epoch uint8, numbers map[uint32]uint64) {
 	switch last := a.store.kept.Epoch; {
 	case a.headend != nil:
-		return a.headend.config.Epoch
+		return a.headend.config.Epoch, nil
+	case last != nil && a.store.kept.Numbers != nil:
+		return *last, a.store.kept.Numbers
 	case last != nil:
-		return *last + 1
+		return *last + 1, nil
 	}
-	return datapath.EpochOf(time.Now())
+	return datapath.EpochOf(time.Now()), nil
 }
 
-// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is.
+// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is. From
+// then on it is not known any more with which they would go on.
 func (a *Agent) raiseEpoch(next *headendRole) error {
 	if next == nil {
 		return nil
 	}
-	epoch := next.program.Source().Epoch
-	if last := a.store.kept.Epoch; last != nil && *last == epoch {
+	return a.beginEpoch(next.program.Source().Epoch)
+}
+
+func (a *Agent) beginEpoch(epoch uint8) error {
+	if last := a.store.kept.Epoch; last != nil && *last == epoch && a.store.kept.Numbers == nil {
 		return nil
 	}
-	a.store.kept.Epoch = &epoch
+	a.store.kept.Epoch, a.store.kept.Numbers = &epoch, nil
 	return a.store.write()
 }
 

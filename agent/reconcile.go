@@ -42,6 +42,32 @@ func Unload(dir string) error {
 	return nil
 }
 
+// UnloadNode is Unload with the node's state directory. The numbers of its head-end are kept there, so that they run on when the node
+// is started again: numbers in SIDs have no epoch by which an egress could tell that they begin afresh.
+func UnloadNode(dir, state, node string) error {
+	numbers, err := datapath.DetachHeadend(filepath.Join(dir, "headend"))
+	if err == nil && len(numbers) > 0 {
+		err = keepNumbers(state, node, numbers)
+	}
+	if failed := Unload(dir); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("the node is unloaded, but the numbers of its policies begin afresh: %w", err)
+	}
+	return nil
+}
+
+func keepNumbers(state, node string, numbers map[uint32]uint64) error {
+	store, err := openStore(state, node)
+	if err != nil {
+		return err
+	}
+	defer store.close()
+	store.kept.Numbers = numbers
+	return store.write()
+}
+
 // removePaths removes the routes of health checks if an edge is there whose checks they are.
 func removePaths(edge string) error {
 	if _, err := os.Stat(edge); errors.Is(err, os.ErrNotExist) {
@@ -80,7 +106,7 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	if err != nil || on.dryRun {
 		p.discard()
 		a.tidyMerge(p.merge)
-		kept.Epoch = a.store.kept.Epoch // numbers may have been given in it
+		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers // numbers may have been given
 		a.store.kept = kept
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}

@@ -50,6 +50,8 @@ type kept struct {
 	ListsDown []listKey `json:"listsDown,omitempty"`
 	// Epoch of the numbers that the head-end gave last; nil: it gave none yet.
 	Epoch *uint8 `json:"epoch,omitempty"`
+	// Numbers are those with which policies go on in that epoch after the node was unloaded, by index.
+	Numbers map[uint32]uint64 `json:"numbers,omitempty"`
 	// Merges are the numbers of protected flows in the tables of the egress.
 	Merges []mergeNumber `json:"merges,omitempty"`
 	// Tables are those of the kernel that were written.

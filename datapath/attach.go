@@ -206,7 +206,7 @@ func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
 		return err
 	}
-	_, err := os.Stat(filepath.Join(dir, linkName("headend", xdpHook, loopInner)))
+	_, err := os.Stat(filepath.Join(dir, "sequences"))
 	hasLoop := err == nil
 	_, err = os.Stat(filepath.Join(dir, "order_port"))
 	hasOrder := err == nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -31,6 +33,7 @@ type HeadendConfig struct {
 	Source         netip.Addr         // of the outer headers
 	HopLimit       uint8              // of the outer headers
 	Epoch          uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
+	Numbers        map[uint32]uint64  // with which policies go on in that epoch, by index, see DetachHeadend; others begin with 0
 	AnswerRate     int                // as in [EdgeConfig]
 	Interfaces     []HeadendInterface // by which forwarded traffic comes in
 	Uplinks        []string           // interfaces with another role's XDP program, or none, on which packets may be sent
@@ -177,13 +180,45 @@ func (h *Headend) openEpoch() error {
 		return fmt.Errorf("read sequence numbers: %w", err)
 	}
 	if first.Epoch == 0 {
-		first.Epoch = uint32(h.config.Epoch) + 1
+		first.Epoch, first.Next = uint32(h.config.Epoch)+1, h.config.Numbers[0]
+		for index, next := range h.config.Numbers {
+			if err := h.maps["sequences"].Put(index, sequence{Next: next}); err != nil {
+				return fmt.Errorf("continue the sequence of policy %d: %w", index, err)
+			}
+		}
 		if err := h.maps["sequences"].Put(uint32(0), first); err != nil {
 			return fmt.Errorf("begin sequence numbers: %w", err)
 		}
 	}
 	h.epoch = uint8(first.Epoch - 1)
 	return nil
+}
+
+// DetachHeadend detaches the programs of the head-end of the directory, and returns the number that each policy would have given next,
+// by index: nothing is numbered any more. Unload is to follow. It returns none if no head-end is loaded there.
+func DetachHeadend(dir string) (map[uint32]uint64, error) {
+	sequences, err := ebpf.LoadPinnedMap(filepath.Join(dir, "sequences"), nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read sequence numbers of %s: %w", dir, err)
+	}
+	defer sequences.Close()
+	if err := errors.Join(removeFilters(dir), releaseOthers(dir, nil)); err != nil {
+		return nil, err
+	}
+	numbers := map[uint32]uint64{}
+	for index := range sequences.MaxEntries() {
+		var s sequence
+		if err := sequences.Lookup(index, &s); err != nil {
+			return nil, fmt.Errorf("read sequence of policy %d: %w", index, err)
+		}
+		if s.Next > 0 {
+			numbers[index] = s.Next
+		}
+	}
+	return numbers, nil
 }
 
 // Source returns what steer.Compile has to put into the outer headers.

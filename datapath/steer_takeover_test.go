@@ -1,13 +1,17 @@
 package datapath
 
 import (
+	"errors"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 
+	"sextant/replicate"
 	"sextant/steer"
 )
 
@@ -111,6 +115,46 @@ func TestInstanceRefused(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+// TestNumbersRunOnAfterUnload: a head-end that is unloaded and started again goes on with its numbers, so that an egress drops none
+// of its packets, also where numbers have no epoch; and its loop goes with it.
+func TestNumbersRunOnAfterUnload(t *testing.T) {
+	n := newNetwork(t, "r2", "r3")
+	rules, policy := mirrorPolicy(twoLists(steer.SID))
+	settings := tlvSettings
+	settings.Bits, settings.Reset = replicate.BitsSID, longReset
+	n.openHeadend(rules, policy)
+	m := n.openMerge(settings, "r2", "r3")
+	const datagrams = 50
+	for turn := range uint64(4) {
+		if got := n.datagrams("[2001:db8:2::2]:4433", datagrams); got != datagrams {
+			t.Errorf("after %d restarts: %d of %d datagrams arrived", turn, got, datagrams)
+		}
+		n.do("pe1", func() (err error) {
+			dir := filepath.Join(n.dir, "pe1")
+			n.numbers, err = DetachHeadend(dir)
+			if err = errors.Join(err, Unload(dir)); err == nil {
+				if _, there := net.InterfaceByName(loopOuter); there == nil {
+					err = errors.New("the loop is left over")
+				}
+			}
+			return err
+		})
+		if n.numbers[0] != (turn+1)*datagrams {
+			t.Errorf("numbers go on with %v, want %d", n.numbers, (turn+1)*datagrams)
+		}
+		n.openHeadend(rules, policy)
+	}
+	if stats := settled(t, m, 2); stats.Passed != 4*datagrams || stats.Missing() != 0 || stats.Resets != 1 {
+		t.Errorf("%+v", stats)
+	}
+	n.do("pe1", func() error {
+		if numbers, err := DetachHeadend(filepath.Join(n.dir, "nobody")); numbers != nil || err != nil {
+			t.Errorf("where no head-end is: %v, %v", numbers, err)
+		}
+		return nil
+	})
 }
 
 // TestCopiesSurviveTheTable: copies that are in the loop when the table is replaced take the policy's new lists, wherever its rule is now;

@@ -25,6 +25,8 @@ type network struct {
 	nodes map[string]*kernel.Netns
 	dir   string // for pins
 	mode  Mode   // of the head-end's program on h1
+
+	numbers map[uint32]uint64 // with which the head-end's policies go on
 }
 
 // newNetwork makes the namespaces, links and routes. Router r has the SIDs fcbb:0:r::1 (End) and fcbb:0:r::e (End.X to pe2); pe2
@@ -150,7 +152,7 @@ func (n *network) openHeadend(rules []steer.Rule, policies ...steer.Policy) *Hea
 	var h *Headend
 	n.do("pe1", func() (err error) {
 		h, err = OpenHeadend(filepath.Join(n.dir, "pe1"), HeadendConfig{
-			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 7,
+			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 7, Numbers: n.numbers,
 			Interfaces: []HeadendInterface{{Name: "h1", Mode: n.mode}}, Uplinks: []string{"r2", "r3"}, Local: []string{"r2"},
 		})
 		if err != nil {

@@ -219,3 +219,59 @@ func TestSettingsCheck(t *testing.T) {
 		}
 	}
 }
+
+// TestReplay states what a packet does that was captured and comes again: elimination does not
+// authenticate (docs/dataplane.md, "What it does not do").
+func TestReplay(t *testing.T) {
+	const pause = DefaultReset + time.Second
+	r := NewRecovery(Settings{HistoryLog2: 10, Bits: BitsTLV, Reset: DefaultReset})
+	now := time.Duration(0)
+	expect := func(what string, number uint32, epoch uint8, after time.Duration, want Verdict) {
+		t.Helper()
+		now += after
+		if got := r.Receive(number, epoch, now); got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	for number := range uint32(5000) {
+		expect("a packet", number, 1, time.Millisecond, Pass)
+	}
+	expect("a replay within the history", 4500, 1, 0, Duplicate)
+	expect("one from before it", 100, 1, 0, Rogue)
+	expect("the sender goes on after a pause", 5000, 1, pause, Pass)
+	expect("a replay from before the pause", 4999, 1, 0, Duplicate)
+	expect("a replay after a pause passes once", 100, 1, pause, Pass)
+	expect("a copy of it", 100, 1, 0, Duplicate)
+	expect("the sender's next one is too far ahead", 5001, 1, 0, Rogue)
+	expect("until the reset time is over", 5002, 1, pause, Pass)
+	expect("a restart of the sender", 0, 2, 0, Pass)
+	expect("a replay from before it", 5002, 1, 0, OldEpoch)
+	expect("the same after a pause", 5003, 1, pause, Pass)
+	expect("the sender's next one is of a newer epoch", 1, 2, 0, Pass)
+}
+
+// TestEqualFlows states what happens if two head-ends give one flow id: of numbers that both use one
+// packet passes, of two epochs the newer one, and what does not pass is counted.
+func TestEqualFlows(t *testing.T) {
+	for _, test := range []struct {
+		name                           string
+		ahead                          uint32 // the other one's numbers
+		epoch                          uint8  // of the other one
+		passed, duplicate, rogue, gone uint64
+	}{
+		{"equal numbers", 0, 1, 1000, 1000, 0, 0},
+		{"near ones", 500, 1, 1500, 500, 0, 0},
+		{"numbers far from each other", 1 << 20, 1, 1000, 0, 1000, 0},
+		{"a newer epoch", 0, 2, 1001, 0, 0, 999},
+	} {
+		r := NewRecovery(Settings{HistoryLog2: 10, Bits: BitsTLV, Reset: DefaultReset})
+		for number := range uint32(1000) {
+			r.Receive(number, 1, 0)
+			r.Receive(number+test.ahead, test.epoch, 0)
+		}
+		c := r.Counters()
+		if c.Passed != test.passed || c.Duplicate != test.duplicate || c.Rogue != test.rogue || c.OldEpoch != test.gone {
+			t.Errorf("%s: %+v", test.name, c)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func unload(node *config.Node, dir string) error {
 		}
 		dir = agent.PinDirectory(bpffs, node.Name)
 	}
-	return agent.Unload(filepath.Clean(dir))
+	return agent.UnloadNode(filepath.Clean(dir), node.State, node.Name)
 }
 
 // How long the demonstration loads the servers: together with the labs, less than a minute.

@@ -54,9 +54,10 @@ type Agent struct {
 	silent    map[netip.AddrPort]bool              // peers that did not answer in time
 	speaker   *speaker                             // nil: the node speaks no BGP
 	withdrawn map[learnedKey]bool                  // of these, whom nobody tells of any more
-	learned   map[config.Endpoint][]config.Backend // that BGP told of: what the store keeps, by service
-	startup   startup
-	routing   routing
+	// that BGP told of: what the store keeps, by service
+	learned map[config.Endpoint][]config.Backend
+	startup startup
+	routing routing
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not
@@ -66,19 +67,24 @@ type Agent struct {
 	own                *selfChecks   // by which a host finds out whether it serves
 	loads              *load.Monitor // of services whose load is not that of their connections
 	protections        protections
-	strayRole          *straysRole   // nil: no strays are taken away beside a router
-	routesMoved        bool          // since strayRole has looked
-	events             []api.Event   // the latest
-	retryAt            time.Duration // on the clock of now: when chains are tried again that could not be brought up to date; 0: they could
+	strayRole          *straysRole         // nil: no strays are taken away beside a router
+	routesMoved        bool                // since strayRole has looked
+	events             []api.Event         // the latest
+	faults             map[placeKey]string // programs that are not attached, and why
+	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
+	// they could
+	retryAt time.Duration
 }
 
-// Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended it; forwarding goes on
-// then. If it can't take over, what was pinned before it began is what runs after it.
+// Run takes over the node's data plane and keeps it until ctx ends. It returns nil when ctx ended
+// it; forwarding goes on then. If it can't take over, what was pinned before it began is what runs
+// after it.
 func Run(ctx context.Context, options Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a := &Agent{
-		options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{}), silent: map[netip.AddrPort]bool{},
+		options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{}),
+		silent: map[netip.AddrPort]bool{},
 	}
 	err := checkMachine(options.Node)
 	if err != nil {
@@ -88,7 +94,8 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer a.store.close()
-	if a.journal, err = openJournal(options.Node.State, options.Node.Name, options.Log); err != nil {
+	if a.journal, err = openJournal(options.Node.State, options.Node.Name,
+		options.Log); err != nil {
 		return err
 	}
 	defer a.journal.close()
@@ -109,6 +116,10 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
+	interfaces, err := watchLinks(ctx, options.Log)
+	if err != nil {
+		return err
+	}
 	defer a.endListening()
 	a.checks = newChecks(ctx)
 	defer a.checks.monitor.Stop()
@@ -123,19 +134,25 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer close(a.done)
-	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), api.MergeHandler(a), a.chainsHandler())
-	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket", a.node.API.Socket)
+	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), api.MergeHandler(a),
+		a.chainsHandler())
+	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket",
+		a.node.API.Socket)
 	manager.ready(a.node.Name)
 	defer manager.stop()
-	return a.live(ctx, manager, servers, changes)
+	return a.live(ctx, manager, servers, changes, interfaces)
 }
 
-// live does what comes up, one thing at a time, until ctx ends: the state belongs to this goroutine.
-func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers, changes <-chan struct{}) error {
+// live does what comes up, one thing at a time, until ctx ends: the state belongs to this
+// goroutine.
+func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers, changes,
+	interfaces <-chan struct{}) error {
 	routing := time.NewTicker(learnInterval)
 	defer routing.Stop()
 	watching := time.NewTicker(watchInterval)
 	defer watching.Stop()
+	attaching := time.NewTicker(attachInterval)
+	defer attaching.Stop()
 	for {
 		a.noteChains()
 		a.noteAway()
@@ -164,6 +181,10 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 			a.tickRoutes()
 		case <-watching.C:
 			a.watchMerges()
+		case <-attaching.C:
+			_ = a.watchAttached() // it has warned
+		case <-interfaces:
+			_ = a.watchAttached()
 		case <-manager.signDue():
 			manager.alive()
 		case <-ctx.Done():
@@ -181,7 +202,8 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 	}
 }
 
-// takeOver puts the configuration into the kernel, in the place of what an earlier agent left there.
+// takeOver puts the configuration into the kernel, in the place of what an earlier agent left
+// there.
 func (a *Agent) takeOver(file *config.Node) error {
 	node, err := a.store.resume(file)
 	if err != nil {
@@ -220,7 +242,8 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 	}
 	a.cgroup, mounted, err = kernel.CgroupRoot()
 	if mounted {
-		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory", a.cgroup)
+		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory",
+			a.cgroup)
 	}
 	if err != nil && !loadsPrograms(n) {
 		return nil
@@ -229,7 +252,8 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 }
 
 // errEnding answers those who come too late.
-var errEnding = &api.Error{Code: api.Internal, Message: "the agent is ending; ask again when it runs"}
+var errEnding = &api.Error{Code: api.Internal,
+	Message: "the agent is ending; ask again when it runs"}
 
 // do runs f in the owner goroutine and waits for it.
 func (a *Agent) do(ctx context.Context, f func()) error {
@@ -262,7 +286,8 @@ func (a *Agent) Change(
 }
 
 // Replace is what api.Agent says.
-func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) (changes []config.Change, err error) {
+func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
+	dryRun bool) (changes []config.Change, err error) {
 	next, err := read()
 	if err == nil {
 		on := terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx)}
@@ -310,7 +335,8 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 func (a *Agent) unchangeable(next *config.Node) error {
 	restart := "restart the agent with this file (packets are forwarded on meanwhile), or write "
 	for _, fixed := range []struct{ path, is, wanted, mend string }{
-		{"node", a.node.Name, next.Name, "apply the file of node " + a.node.Name + ", or start another agent for node " + next.Name},
+		{"node", a.node.Name, next.Name, "apply the file of node " + a.node.Name +
+			", or start another agent for node " + next.Name},
 		{"state", a.node.State, next.State, restart + a.node.State},
 		{"api.socket", a.node.API.Socket, next.API.Socket, restart + a.node.API.Socket},
 		{"edge.etcd", etcdText(a.node), etcdText(next), restart + etcdText(a.node)},
@@ -319,7 +345,8 @@ func (a *Agent) unchangeable(next *config.Node) error {
 		if fixed.is != fixed.wanted {
 			return &config.Problem{
 				Kind: config.ErrConflict, Path: fixed.path, Mend: fixed.mend,
-				Text: fmt.Sprintf("%s can't change from %s to %s while the agent runs", fixed.path, fixed.is, fixed.wanted),
+				Text: fmt.Sprintf("%s can't change from %s to %s while the agent runs", fixed.path,
+					fixed.is, fixed.wanted),
 			}
 		}
 	}

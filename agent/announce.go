@@ -15,7 +15,7 @@ import (
 
 // edgeAnnouncements are the VIPs that the edge can serve.
 func (a *Agent) edgeAnnouncements(now time.Time) (list []rib.Announcement) {
-	if a.edge == nil || !a.mayAnnounce(now) {
+	if a.edge == nil || !a.mayAnnounce(now) || !a.processes("edge") {
 		return nil
 	}
 	vips := map[netip.Addr]bool{}
@@ -45,7 +45,7 @@ func (a *Agent) canServe(s *edgeService) bool {
 // hostAnnouncements say which services the host serves at which SID: those that its own checks find to work.
 func (a *Agent) hostAnnouncements() (list []rib.Announcement) {
 	n := a.node
-	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing {
+	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing || !a.processes("host") {
 		return nil
 	}
 	ports := map[netip.Addr][]membership.Port{}

@@ -24,7 +24,7 @@ const (
 // dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes the edge does its work.
 func (a *Agent) dropStrays() {
 	wanted := map[netip.Addr]bool{}
-	if a.node.Edge != nil {
+	if a.node.Edge != nil && a.processes("edge") { // else routing is not to lead packets here
 		for _, s := range a.node.Edge.Services {
 			wanted[s.VIP] = true
 		}

@@ -133,7 +133,9 @@ var (
 	listenerMost = description("listener_connections_limit", "Connections that a listener of the agent can have.", "listener")
 	refusedTotal = description("listener_refused_connections_total",
 		"Connections that were closed at once because there were too many, in all or from one source.", "listener", "limit")
-	programInfo = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+	programInfo     = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+	programAttached = description("program_attached",
+		"Whether a program runs where it should: 0 while the kernel says that it does not.", "name", "interface")
 )
 
 // Describe is prometheus.Collector. No description: which services there are changes.
@@ -181,6 +183,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	if err == nil {
 		for _, p := range status.Programs {
 			gauge(out, programInfo, 1, p.Name, p.Tag, p.Interface+p.Cgroup, string(p.Mode))
+			gauge(out, programAttached, oneIf(p.Fault == ""), p.Name, p.Interface+p.Cgroup)
 		}
 	}
 }

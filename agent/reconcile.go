@@ -91,7 +91,10 @@ func removeEmpty(dir string) error {
 func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
 	if a.node != nil {
 		if changes = config.Diff(a.node, next); len(changes) == 0 {
-			return nil, nil
+			if on.dryRun {
+				return nil, a.unattached()
+			}
+			return nil, a.watchAttached()
 		}
 	}
 	begun, kept := time.Now(), a.store.kept.clone()
@@ -149,7 +152,7 @@ func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 }
 
 func (a *Agent) collectWarnings() {
-	a.warnings = nil
+	a.warnings = a.faultTexts()
 	for _, warning := range append([]string{a.checks.warning, a.strays, a.routing.warning()}, a.shortHolds()...) {
 		if warning != "" {
 			a.warnings = append(a.warnings, warning)

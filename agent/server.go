@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/datapath"
 )
 
 // servers are where the agent listens.
@@ -148,17 +148,32 @@ func (a *Agent) status() (api.Status, error) {
 	for _, at := range a.edge.attached() {
 		s.Programs = append(s.Programs, api.Program{
 			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
+			Fault: a.faultAt("edge", at),
 		})
 	}
-	for _, at := range slices.Concat(a.host.attached(), a.headend.attached(), a.merge.attached(), a.strayRole.attached()) {
-		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag}
+	for _, r := range []struct {
+		name string
+		on   []datapath.Attachment
+	}{
+		{"host", a.host.attached()}, {"headend", a.headend.attached()}, {"merge", a.merge.attached()},
+		{"strays", a.strayRole.attached()},
+	} {
+		s.Programs = append(s.Programs, a.programsAt(r.name, r.on)...)
+	}
+	return s, err
+}
+
+// programsAt lists the programs of a role that has no sides.
+func (a *Agent) programsAt(role string, on []datapath.Attachment) (list []api.Program) {
+	for _, at := range on {
+		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, Fault: a.faultAt(role, at)}
 		if at.Index == 0 {
 			p.Interface, p.Cgroup = "", at.On
 		}
 		if at.Mode != 0 {
 			p.Mode = config.Mode(at.Mode.String())
 		}
-		s.Programs = append(s.Programs, p)
+		list = append(list, p)
 	}
-	return s, err
+	return list
 }

@@ -38,6 +38,7 @@ type Attachment struct {
 	Mode    Mode   // XDP only
 	Side    Side   // edge only
 	Tag     string // hash of the program's instructions
+	ID      uint32 // number by which the kernel knows the program
 	Warning string // what an operator should know; "" mostly
 	link    string // file name of the pinned link
 }
@@ -60,7 +61,7 @@ func attachXDP(dir, name string, program *ebpf.Program, iface string, mode Mode)
 	if err != nil {
 		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
-	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkName(name, xdpHook, iface)}
+	a := attachment(name, iface, device.Index, program, linkName(name, xdpHook, iface))
 	if a.Mode = updateXDP(filepath.Join(dir, a.link), program, device.Index, mode); a.Mode == Auto {
 		if a.Mode, err = newXDP(filepath.Join(dir, a.link), program, device.Index, mode); err != nil {
 			return a, explainXDP(err, name, iface, mode)
@@ -224,6 +225,16 @@ func Unload(dir string) error {
 		err = errors.Join(err, removeLoop(orderLoop))
 	}
 	return err
+}
+
+// attachment describes a program that is about to be attached.
+func attachment(name, on string, index int, p *ebpf.Program, pin string) Attachment {
+	a := Attachment{Program: name, On: on, Index: index, link: pin}
+	if info, err := p.Info(); err == nil {
+		id, _ := info.ID()
+		a.Tag, a.ID = info.Tag, uint32(id)
+	}
+	return a
 }
 
 func tagOf(p *ebpf.Program) string {

@@ -12,7 +12,7 @@ import (
 
 // attachSockets puts the connection counter on a cgroup: it sees the sockets of all processes below it.
 func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment, error) {
-	a := Attachment{Program: "host_sockets", On: cgroup, Tag: tagOf(program), link: linkPrefix + "host_sockets"}
+	a := attachment("host_sockets", cgroup, 0, program, linkPrefix+"host_sockets")
 	path := filepath.Join(dir, a.link)
 	id, err := cgroupID(cgroup)
 	if err != nil {

@@ -40,7 +40,7 @@ func attachTC(dir, name string, program *ebpf.Program, iface string, at hook) (A
 	if err != nil {
 		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
-	a := Attachment{Program: name, On: iface, Index: device.Index, Tag: tagOf(program), link: linkName(name, at.name, iface)}
+	a := attachment(name, iface, device.Index, program, linkName(name, at.name, iface))
 	return a, putTC(filepath.Join(dir, a.link), program, device.Index, at)
 }
 

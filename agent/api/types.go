@@ -39,6 +39,7 @@ type Program struct {
 	Mode      config.Mode `json:"mode,omitempty"`   // XDP only: native or generic
 	Side      config.Side `json:"side,omitempty"`   // edge only
 	Tag       string      `json:"tag"`              // hash of the program's instructions
+	Fault     string      `json:"fault,omitempty"`  // why it does not process packets; "": it does
 }
 
 // List is how the API gives several things.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ func (a *app) statusCommand() *cobra.Command {
 	var brief bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show what the agent runs, its packets and its drops",
+		Long: "Show what the agent runs, its packets and its drops. The exit code is 1 while a program is not\n" +
+			"attached where the node file wants it: packets are not processed there then.",
 		Example: `  sextant lab exec quickstart edge -- sextant status
   sextant lab exec quickstart edge -- sextant status --brief`,
 		Annotations:       seeAlso("sextant service list", "sextant monitor"),
@@ -36,13 +39,21 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			if brief && (a.output == formatTable || a.output == formatWide) {
 				fmt.Fprintln(a.stdout, briefStatus(s))
-				return nil
+				return unattached(s.Programs)
 			}
-			return a.show(statusView(s))
+			return errors.Join(a.show(statusView(s)), unattached(s.Programs))
 		},
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "one line, for probes")
 	return cmd
+}
+
+// unattached is the exit code for a program that does not process packets.
+func unattached(programs []api.Program) error {
+	if slices.ContainsFunc(programs, func(p api.Program) bool { return p.Fault != "" }) {
+		return silentExit(exitFailed)
+	}
+	return nil
 }
 
 func (a *app) fullStatus(ctx context.Context) (fullStatus, error) {
@@ -90,10 +101,10 @@ func filled(t table) tables {
 }
 
 func programTable(programs []api.Program) table {
-	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE"}, wide: []string{"TAG"}}
+	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE", "ATTACHED"}, wide: []string{"TAG"}}
 	for _, p := range programs {
 		t.rows = append(t.rows, []string{p.Name, orDash(p.Interface + p.Cgroup), orDash(string(p.Mode)),
-			orDash(string(p.Side)), p.Tag})
+			orDash(string(p.Side)), yes(p.Fault == ""), p.Tag})
 	}
 	return t
 }

@@ -97,6 +97,8 @@ var (
 	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
 	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
 	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
+	uncounted      = description("service_uncounted_packets_total",
+		"IP packets of a service offered first to backends that have no counter of their own: there are too many.", "service")
 	checkSeconds   = description("backend_check_duration_seconds", "Duration of a backend's latest health check.", "service", "backend")
 	checksTotal    = description("backend_checks_total", "Health checks of a backend.", "service", "backend", "result")
 	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.", "service", "backend")
@@ -215,6 +217,7 @@ func collectService(out chan<- prometheus.Metric, s api.Service) {
 			counter(out, newConnectionsSeen, n.Taken, s.Name, "taken")
 			counter(out, newConnectionsSeen, n.Refused, s.Name, "refused")
 		}
+		counter(out, uncounted, s.Edge.UncountedPackets, s.Name)
 		for _, b := range s.Edge.Backends {
 			counter(out, backendPackets, b.Packets, s.Name, b.Name)
 			counter(out, backendBytes, b.Bytes, s.Name, b.Name)

@@ -7,6 +7,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/pool"
 )
 
 // Services is what api.Agent says.
@@ -43,11 +44,12 @@ func (a *Agent) services() ([]api.Service, error) {
 
 // edgeView is a service of the edge with its counters.
 func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
-	traffic, err := a.edge.program.ServiceTraffic(s.index)
+	traffic, err := a.edge.program.ServiceTraffic(s.index, idsOf(s.members)...)
 	view := api.Service{
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
-		Packets: traffic.Packets, Bytes: traffic.Bytes,
+		Packets: traffic.All.Packets, Bytes: traffic.All.Bytes,
 		Edge: &api.EdgeService{
+			UncountedPackets: traffic.Others.Packets, UncountedBytes: traffic.Others.Bytes,
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(), HoldSeconds: s.ReturnHold.Seconds(),
 			Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
@@ -66,18 +68,23 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 	}
 	shares, sources := s.shares(), a.sourcesOf(s.Endpoint)
 	for i, b := range s.Backends {
-		offered, err := a.edge.program.BackendTraffic(s.members[i].ID)
-		if err != nil {
-			return view, err
-		}
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Agent: b.Agent,
 			Effective: config.BackendState(s.members[i].State.String()), Health: a.healthView(s, b.Name),
 			Learned: sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"), Buckets: shares[s.members[i].ID],
-			Packets: offered.Packets, Bytes: offered.Bytes,
+			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
 		})
 	}
 	return view, nil
+}
+
+// idsOf are the numbers of backends, in their order.
+func idsOf(members []pool.Backend) []uint16 {
+	ids := make([]uint16, len(members))
+	for i, m := range members {
+		ids[i] = m.ID
+	}
+	return ids
 }
 
 // shares counts the buckets by their first candidate.

@@ -259,18 +259,6 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 	return nil
 }
 
-// ServiceTraffic returns what was forwarded for the service of index.
-func (e *Edge) ServiceTraffic(index uint32) (Traffic, error) {
-	return sumPerCPU(e.maps["service_traffic"], index, addTraffic)
-}
-
-// BackendTraffic returns what was offered to the backend of id first.
-func (e *Edge) BackendTraffic(id uint16) (Traffic, error) {
-	return sumPerCPU(e.maps["backend_traffic"], uint32(id)/trafficBlockSize, func(total *Traffic, v trafficBlock) {
-		addTraffic(total, v.Backends[id%trafficBlockSize])
-	})
-}
-
 // Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and pins everything.
 // Interfaces that are no longer configured are released.
 func (e *Edge) Commit() ([]Attachment, error) {

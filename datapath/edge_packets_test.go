@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"sextant/forward/packettest"
 	"sextant/pool"
 )
@@ -190,13 +192,9 @@ func TestEdgeTraffic(t *testing.T) {
 		w.edgeSubject(e, External).process(t, in.Frame(t, packet.Bytes(t)))
 	}
 	want := Traffic{Packets: 3, Bytes: 300}
-	if got, err := e.ServiceTraffic(0); err != nil || got != want {
-		t.Errorf("service: %+v, %v; want %+v", got, err, want)
-	}
-	if got, err := e.BackendTraffic(7); err != nil || got != want {
-		t.Errorf("first backend: %+v, %v; want %+v", got, err, want)
-	}
-	if got, err := e.BackendTraffic(8); err != nil || got != (Traffic{}) {
-		t.Errorf("second backend: %+v, %v; want none", got, err)
+	got, err := e.ServiceTraffic(0, 7, 8)
+	must(t, err)
+	if diff := cmp.Diff(ServiceTraffic{All: want, Backends: []Traffic{want, {}}}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

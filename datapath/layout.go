@@ -13,15 +13,18 @@ import (
 // IPv4 as ::ffff:a.b.c.d.
 
 const (
-	chainMax          = 6    // CHAIN_MAX
-	servicesMax       = 1024 // SERVICES_MAX
-	infrastructureMax = 4    // INFRASTRUCTURE_PREFIXES
-	locatorsMax       = 4    // LOCATORS_MAX
-	sidsMax           = 16   // SIDS_MAX
-	trafficBlockSize  = 256  // TRAFFIC_BLOCK
-	nextHopSIDs       = 4096 // NEXT_HOP_SIDS
-	nextHopChoices    = 8    // NEXT_HOP_CHOICES
-	captureMax        = 4096 // CAPTURE_MAX
+	chainMax          = 6     // CHAIN_MAX
+	servicesMax       = 1024  // SERVICES_MAX
+	infrastructureMax = 4     // INFRASTRUCTURE_PREFIXES
+	locatorsMax       = 4     // LOCATORS_MAX
+	sidsMax           = 16    // SIDS_MAX
+	counters          = 32768 // COUNTERS
+	countersStep      = 20251 // COUNTERS_STEP
+	counterProbes     = 64    // COUNTERS_PROBES
+	countersBlock     = 16    // COUNTERS_BLOCK
+	nextHopSIDs       = 4096  // NEXT_HOP_SIDS
+	nextHopChoices    = 8     // NEXT_HOP_CHOICES
+	captureMax        = 4096  // CAPTURE_MAX
 )
 
 type address [16]byte
@@ -171,9 +174,21 @@ type Traffic struct {
 	Bytes   uint64
 }
 
-// trafficBlock counts what was offered first to backends of neighbouring ids.
-type trafficBlock struct {
-	Backends [trafficBlockSize]Traffic
+// serviceCounters is struct service_counters, of one CPU.
+type serviceCounters struct {
+	All    Traffic
+	Others Traffic
+}
+
+// backendCounter is struct backend_counter, of one CPU.
+type backendCounter struct {
+	Traffic  Traffic
+	Owner    uint32 // service and id; 0: the counter is free
+	Reserved uint32
+}
+
+type backendCounters struct {
+	Counters [countersBlock]backendCounter
 }
 
 // HostTraffic counts what a host was offered for one service.

@@ -54,7 +54,9 @@ var twins = []struct {
 	{service{}, "service", "edge host"},
 	{chain{}, "chain", "edge"},
 	{localSID{}, "local_sid", "host"},
-	{trafficBlock{}, "traffic_block", "edge"},
+	{serviceCounters{}, "service_counters", "edge"},
+	{backendCounter{}, "backend_counter", "edge"},
+	{backendCounters{}, "backend_counters", "edge"},
 	{flowCacheSettings{}, "flow_cache_settings", "edge"},
 	{flowSet{}, "flow_set", "edge"},
 	{newConnections{}, "new_connections", "edge"},
@@ -187,12 +189,12 @@ func TestEveryStructHasATwin(t *testing.T) {
 // TestLimits compares the constants with the sizes of the maps and arrays, and with what other packages assume.
 func TestLimits(t *testing.T) {
 	all := specs(t)
-	var ids, prefixes, locators, sids, block *btf.Array
+	var ids, prefixes, locators, sids, counted *btf.Array
 	must(t, fieldOf(all["edge"], "chain", "ids", &ids))
 	must(t, fieldOf(all["host"], "infrastructure", "prefixes", &prefixes))
 	must(t, fieldOf(all["host"], "locators", "prefixes", &locators))
 	must(t, fieldOf(all["host"], "host_settings", "sids", &sids))
-	must(t, fieldOf(all["edge"], "traffic_block", "backends", &block))
+	must(t, fieldOf(all["edge"], "backend_counters", "counters", &counted))
 	for _, test := range []struct {
 		name      string
 		got, want int
@@ -203,7 +205,7 @@ func TestLimits(t *testing.T) {
 		{"infrastructure prefixes", infrastructureMax, int(prefixes.Nelems)},
 		{"locators", locatorsMax, int(locators.Nelems)},
 		{"SIDs of a host", sidsMax, int(sids.Nelems)},
-		{"backends in a block of counters", trafficBlockSize, int(block.Nelems)},
+		{"counters of a block", countersBlock, int(counted.Nelems)},
 		{"services", MaxServices, int(all["edge"].Maps["tables"].MaxEntries)},
 		{"services' counters", MaxServices, int(all["edge"].Maps["service_traffic"].MaxEntries)},
 		{"services' policies", MaxServices, int(all["host"].Maps["accept_policies"].MaxEntries)},
@@ -211,7 +213,7 @@ func TestLimits(t *testing.T) {
 		{"services' open connections", MaxServices, int(all["host"].Maps["busy"].MaxEntries)},
 		{"services' offers", MaxServices, int(all["host"].Maps["served"].MaxEntries)},
 		{"SIDs by id", 1 << 16, int(all["edge"].Maps["sids"].MaxEntries)},
-		{"backends by id", 1 << 16, trafficBlockSize * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
+		{"counters of backends", counters, countersBlock * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
 		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()), int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
 		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},

@@ -81,6 +81,11 @@ type EdgeService struct {
 	Check          string          `json:"check,omitempty"` // the health check with its settings
 	Panic          bool            `json:"panic"`           // too few backends are healthy: all that should be up are used
 	Backends       []Backend       `json:"backends"`
+	// Uncounted are packets, and their bytes, that were offered first to backends without a
+	// counter of their own: the service has, or had, more of them than there are counters
+	// (docs/limits.md).
+	UncountedPackets uint64 `json:"uncountedPackets"`
+	UncountedBytes   uint64 `json:"uncountedBytes"`
 }
 
 // NewConnections is how many TCP connections may be opened to a service at an edge, and how many were.

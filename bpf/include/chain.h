@@ -58,36 +58,88 @@ static __always_inline struct chain *chain_find(const struct service *service, _
 	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SERVICES_MAX);
-	__type(key, __u32);
-	__type(value, struct traffic);
-} service_traffic SEC(".maps");
-
-/*
- * By SID id of the first in the chain: whom the packet was offered to first. In blocks, as the kernel allocates each
- * entry of a per-CPU map by itself: 65,536 of them take longer than all else in loading.
- */
-#define TRAFFIC_BLOCK 256
-
-struct traffic_block {
-	struct traffic backends[TRAFFIC_BLOCK];
+/* What was forwarded for a service. */
+struct service_counters {
+	struct traffic all;
+	struct traffic others; /* of these, to backends for which no counter was free */
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 65536 / TRAFFIC_BLOCK);
+	__uint(max_entries, SERVICES_MAX);
 	__type(key, __u32);
-	__type(value, struct traffic_block);
+	__type(value, struct service_counters);
+} service_traffic SEC(".maps");
+
+/*
+ * What a backend was offered first of a service. Each CPU writes the owner beside the counter when
+ * its first packet comes: at the place that service and id name, or the first free one behind it.
+ * The step between services is the golden section of all places, so that ids in sequence, as most
+ * are, keep clear of those of other services.
+ */
+#define COUNTERS 32768
+#define COUNTERS_STEP 20251
+#define COUNTERS_PROBES 64
+#define COUNTERS_BLOCK 16 /* the kernel allocates each entry of a per-CPU map by itself */
+
+struct backend_counter {
+	struct traffic traffic;
+	__u32 owner; /* service and id; 0: the counter is free */
+	__u32 reserved;
+};
+
+struct backend_counters {
+	struct backend_counter counters[COUNTERS_BLOCK];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COUNTERS / COUNTERS_BLOCK);
+	__type(key, __u32);
+	__type(value, struct backend_counters);
 } backend_traffic SEC(".maps");
+
+static __always_inline struct backend_counter *backend_counter_at(__u32 place)
+{
+	__u32 block = place % COUNTERS / COUNTERS_BLOCK;
+	struct backend_counters *b = bpf_map_lookup_elem(&backend_traffic, &block);
+
+	return b ? &b->counters[place % COUNTERS_BLOCK] : 0;
+}
+
+/* Counts a packet to a backend that has no counter yet, or not at its own place. */
+__noinline int traffic_count_elsewhere(__u32 service, __u32 backend, __u32 bytes)
+{
+	__u32 owner = service << 16 | (backend & 0xffff), place = service * COUNTERS_STEP + (backend & 0xffff);
+	struct service_counters *s;
+
+	for (__u32 i = 0; i < COUNTERS_PROBES; i++) {
+		struct backend_counter *c = backend_counter_at(place + i);
+
+		if (!c)
+			return 0;
+		if (!c->owner)
+			c->owner = owner;
+		if (c->owner == owner) {
+			traffic_add(&c->traffic, bytes);
+			return 0;
+		}
+	}
+	s = bpf_map_lookup_elem(&service_traffic, &service);
+	if (s)
+		traffic_add(&s->others, bytes);
+	return 0;
+}
 
 static __always_inline void traffic_count(__u32 service, __u16 backend, __u32 bytes)
 {
-	__u32 index = backend / TRAFFIC_BLOCK;
-	struct traffic_block *block = bpf_map_lookup_elem(&backend_traffic, &index);
+	struct backend_counter *c = backend_counter_at(service * COUNTERS_STEP + backend);
+	struct service_counters *s = bpf_map_lookup_elem(&service_traffic, &service);
 
-	if (block)
-		traffic_add(&block->backends[backend % TRAFFIC_BLOCK], bytes);
-	traffic_add(bpf_map_lookup_elem(&service_traffic, &service), bytes);
+	if (s)
+		traffic_add(&s->all, bytes);
+	if (c && likely(c->owner == (service << 16 | backend)))
+		traffic_add(&c->traffic, bytes);
+	else
+		traffic_count_elsewhere(service, backend, bytes);
 }

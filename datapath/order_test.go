@@ -15,7 +15,8 @@ import (
 	"sextant/steer"
 )
 
-// TestOrder sends numbered packets in disorder, some of them twice and some never, and they come to the host in order, once.
+// TestOrder sends numbered packets in disorder, some of them twice and some never, and they come to the host in order, once; so do
+// those of the sender's next life.
 func TestOrder(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	m := n.openMerge(tlvSettings, "r2", "r3")
@@ -40,11 +41,13 @@ func TestOrder(t *testing.T) {
 	defer receiver.Close()
 	sent := []uint32{5, 7, 6, 6, 8, 12, 10, 9, 7, 11, 14, 13, 16, 17, 15} // 6 and 7 twice
 	sent = append(sent, 19, 20)                                           // 18 is lost
-	n.inject("r2", sent)
+	n.inject("r2", 5, sent)
+	// The sender is restarted: its numbers are far behind, and in disorder, too.
+	n.inject("r2", 6, []uint32{0, 2, 1, 4, 3})
 
 	var got []uint32
 	buffer := make([]byte, 64)
-	for len(got) < 15 {
+	for len(got) < 20 {
 		must(t, receiver.SetReadDeadline(time.Now().Add(wirePatience)))
 		size, _, err := receiver.ReadFrom(buffer)
 		if err != nil {
@@ -56,7 +59,10 @@ func TestOrder(t *testing.T) {
 	}
 	for i, number := range got {
 		want := uint32(5 + i)
-		if want >= 18 {
+		switch {
+		case i >= 15: // of the second life
+			want = uint32(i - 15)
+		case want >= 18:
 			want++
 		}
 		if number != want {
@@ -69,8 +75,8 @@ func TestOrder(t *testing.T) {
 	must(t, Unload(m.dir))
 }
 
-// inject sends a packet to h2 from the router for each number, as it would come to the egress over the path of flow 1.
-func (n *network) inject(router string, numbers []uint32) {
+// inject sends a packet to h2 from the router for each number of an epoch, as it would come to the egress over the path of flow 1.
+func (n *network) inject(router string, epoch uint8, numbers []uint32) {
 	n.t.Helper()
 	var list packettest.Steered
 	for _, l := range packettest.SteeredLists() {
@@ -96,7 +102,7 @@ func (n *network) inject(router string, numbers []uint32) {
 			outer := list.Arrived(ip, number, 0, 1, 0, 60).From("fd00:5e::1")
 			outer.Dst = mergeSID1.Addr()
 			frame := packettest.Link{Src: link.HardwareAddr, Dst: net.HardwareAddr{2, 0, 0, 0, 20, 1}}.Frame(n.t, outer.Around(n.t, ip))
-			copy(frame[ethernetHeader+ipv6Header+8+2*16+4:], []byte{0, 0, 0, 1}) // flow
+			copy(frame[ethernetHeader+ipv6Header+8+2*16+3:], []byte{epoch, 0, 0, 0, 1}) // and the flow
 			if err := unix.Send(fd, frame, 0); err != nil {
 				return err
 			}

@@ -39,6 +39,8 @@ type Agent struct {
 	// Only the owner goroutine touches what follows.
 	store     *store
 	node      *config.Node // what runs
+	hashed    *config.Node // the node that hash is of
+	hash      string
 	dir       string       // of pins
 	cgroup    string       // root of the cgroup2 file system
 	edge      *edgeRole    // nil: the node has no edge

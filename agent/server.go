@@ -133,12 +133,24 @@ func (a *Agent) Status(ctx context.Context) (status api.Status, err error) {
 	return status, err
 }
 
+// nodeHash is the fingerprint of the node that runs. It is computed once per node, as that takes a while for tens of thousands
+// of backends.
+func (a *Agent) nodeHash() (hash string, err error) {
+	if a.hashed != a.node {
+		if a.hash, err = config.Fingerprint(a.node); err != nil {
+			return "", err
+		}
+		a.hashed = a.node
+	}
+	return a.hash, nil
+}
+
 func (a *Agent) status() (api.Status, error) {
-	fingerprint, err := config.Fingerprint(a.node)
+	fingerprint, err := a.nodeHash()
 	s := api.Status{
 		Node: a.node.Name, Version: a.options.Version, Roles: a.node.Roles(), StartedAt: a.started,
 		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
-		Programs: []api.Program{},
+		Programs: []api.Program{}, PinDirectory: a.dir,
 	}
 	if warning := a.etcd.warning(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
@@ -148,7 +160,7 @@ func (a *Agent) status() (api.Status, error) {
 	for _, at := range a.edge.attached() {
 		s.Programs = append(s.Programs, api.Program{
 			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
-			Fault: a.faultAt("edge", at),
+			ID: at.ID, Fault: a.faultAt("edge", at),
 		})
 	}
 	for _, r := range []struct {
@@ -166,7 +178,7 @@ func (a *Agent) status() (api.Status, error) {
 // programsAt lists the programs of a role that has no sides.
 func (a *Agent) programsAt(role string, on []datapath.Attachment) (list []api.Program) {
 	for _, at := range on {
-		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, Fault: a.faultAt(role, at)}
+		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, ID: at.ID, Fault: a.faultAt(role, at)}
 		if at.Index == 0 {
 			p.Interface, p.Cgroup = "", at.On
 		}

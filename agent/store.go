@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -93,12 +94,20 @@ func openStore(dir, node string) (*store, error) {
 	return s, nil
 }
 
+// dyingTime is how long an agent that was killed may take to be gone: the kernel frees its tables before its lock.
+const dyingTime = 5 * time.Second
+
 func (s *store) acquire(path string) error {
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock state: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for end := time.Now().Add(dyingTime); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
+		time.Sleep(dyingTime / 100)
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
 		lock.Close()
 		return fmt.Errorf("lock %s: another agent of this node runs; stop it first, its packets are forwarded on meanwhile", path)
 	}

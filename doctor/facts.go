@@ -2,40 +2,52 @@ package doctor
 
 import "net/netip"
 
-// Facts are what is known about a machine. The zero value of a field that is a pointer, a map or a slice means that nothing is
-// known, and no diagnosis follows from it.
+// Facts are what is known about a machine. The zero value of a field that is a pointer, a map or a
+// slice means that nothing is known, and no diagnosis follows from it.
 type Facts struct {
-	Kernel     Kernel                `json:"kernel"`
-	Interfaces map[string]Interface  `json:"interfaces"` // those of the node file that exist, by name
-	Local      map[netip.Addr]bool   `json:"local"`      // whether packets to a VIP are delivered on this machine
-	Listeners  []Listener            `json:"listeners"`  // sockets that wait for packets; nil: not asked
-	Routes     map[netip.Addr]Route  `json:"routes"`     // to the SIDs of backends
-	Returns    map[string]netip.Addr `json:"returns"`    // by interface: a client who can't be answered on the way it came
-	Agents     []Agent               `json:"agents"`     // processes in this network namespace
-	Pins       []Pin                 `json:"pins"`       // of the node's directory
-	Programs   []Program             `json:"programs"`   // that the node's agent has attached to interfaces; nil: not known
-	VRFs       map[string]VRF        `json:"vrfs"`       // whose strays are taken away, by name
-	StrictVRF  *bool                 `json:"strictVrf"`  // a table can be of one VRF only; nil: the kernel has no VRF devices
-	Answers    []Answer              `json:"answers"`    // SYN-ACKs that come by way of an edge with a flow cache
-	Running    *Running              `json:"running"`    // what the agent says; nil: none answers
+	Kernel Kernel `json:"kernel"`
+	// those of the node file that exist, by name
+	Interfaces map[string]Interface `json:"interfaces"`
+	// whether packets to a VIP are delivered on this machine
+	Local map[netip.Addr]bool `json:"local"`
+	// sockets that wait for packets; nil: not asked
+	Listeners []Listener           `json:"listeners"`
+	Routes    map[netip.Addr]Route `json:"routes"` // to the SIDs of backends
+	// by interface: a client who can't be answered on the way it came
+	Returns map[string]netip.Addr `json:"returns"`
+	Agents  []Agent               `json:"agents"` // processes in this network namespace
+	Pins    []Pin                 `json:"pins"`   // of the node's directory
+	// that links pinned for the node attach to interfaces; nil: not known
+	Programs []Program      `json:"programs"`
+	PinDir   string         `json:"pinDirectory"` // where these were looked for
+	VRFs     map[string]VRF `json:"vrfs"`         // whose strays are taken away, by name
+	// a table can be of one VRF only; nil: the kernel has no VRF devices
+	StrictVRF *bool `json:"strictVrf"`
+	// SYN-ACKs that come by way of an edge with a flow cache
+	Answers []Answer `json:"answers"`
+	Running *Running `json:"running"` // what the agent says; nil: none answers
 }
 
 // Kernel is what all nodes of a machine share.
 type Kernel struct {
-	Release      string   `json:"release"`
-	Missing      []string `json:"missing"`      // features that the programs need, with the version that brought them
+	Release string `json:"release"`
+	// features that the programs need, with the version that brought them
+	Missing      []string `json:"missing"`
 	Capabilities []string `json:"capabilities"` // that this process lacks
 	BPFFS        bool     `json:"bpffs"`        // a bpf file system is on /sys/fs/bpf
 	Cgroup2      bool     `json:"cgroup2"`      // a cgroup2 file system is mounted
-	ClockSource  string   `json:"clockSource"`  // that the kernel reads the time from; "" if it is not known
+	// that the kernel reads the time from; "" if it is not known
+	ClockSource string `json:"clockSource"`
 }
 
 // Interface is a network interface.
 type Interface struct {
-	Up         bool     `json:"up"`
-	MTU        int      `json:"mtu"`
-	Driver     string   `json:"driver"`          // kind of a virtual device ("veth", "bond"), else "device"
-	XDP        string   `json:"xdp"`             // "native" or "generic" while a program is attached, else ""
+	Up  bool `json:"up"`
+	MTU int  `json:"mtu"`
+	// kind of a virtual device ("veth", "bond"), else "device"
+	Driver string `json:"driver"`
+	// "native" or "generic" while a program is attached, else ""
+	XDP        string   `json:"xdp"`
 	XDPProgram uint32   `json:"xdpProgramId"`    // number of the attached program
 	Features   Features `json:"features"`        // of the driver for XDP
 	TxChecksum bool     `json:"txChecksum"`      // checksums of sent packets are left to the device
@@ -73,7 +85,8 @@ type Agent struct {
 	Node string `json:"node"` // that its node file names; "" if it can't be read
 }
 
-// Pin is a program or table in the node's directory on the bpf file system that does not fit this version of Sextant.
+// Pin is a program or table in the node's directory on the bpf file system that does not fit this
+// version of Sextant.
 type Pin struct {
 	Path string `json:"path"`
 	What string `json:"what"` // how it differs
@@ -87,16 +100,20 @@ type Program struct {
 
 // Running is what an agent says about itself.
 type Running struct {
-	Node       string            `json:"node"`
-	Version    string            `json:"version"`
-	Warnings   []string          `json:"warnings"`
-	Drops      map[string]uint64 `json:"drops"`      // by role and reason: "edge no_route"
-	Taken      uint64            `json:"taken"`      // packets that came to a SID of the host and stayed
-	SIDPackets uint64            `json:"sidPackets"` // all packets that came to one
-	Failing    []Failing         `json:"failing"`    // backends that fail their health check
-	VRFs       []VRFTraffic      `json:"vrfs"`       // of the role strays
-	FlowCache  map[string]uint64 `json:"flowCache"`  // edge: packets by what the flow cache did; nil: it has none
-	Learning   Learning          `json:"learning"`   // host: SYN-ACKs that edges could learn from
+	Node     string            `json:"node"`
+	Version  string            `json:"version"`
+	Warnings []string          `json:"warnings"`
+	PinDir   string            `json:"pinDirectory"` // of its mount namespace
+	Programs []Program         `json:"programs"`     // that it has attached to interfaces
+	Drops    map[string]uint64 `json:"drops"`        // by role and reason: "edge no_route"
+	// packets that came to a SID of the host and stayed
+	Taken      uint64       `json:"taken"`
+	SIDPackets uint64       `json:"sidPackets"` // all packets that came to one
+	Failing    []Failing    `json:"failing"`    // backends that fail their health check
+	VRFs       []VRFTraffic `json:"vrfs"`       // of the role strays
+	// edge: packets by what the flow cache did; nil: it has none
+	FlowCache map[string]uint64 `json:"flowCache"`
+	Learning  Learning          `json:"learning"` // host: SYN-ACKs that edges could learn from
 }
 
 // Failing is a backend that fails its health check.
@@ -115,7 +132,9 @@ type VRFTraffic struct {
 
 // Learning counts what a host's SYN-ACKs told edges with a flow cache.
 type Learning struct {
-	Opened    uint64 `json:"opened"`    // connections that came about
-	ByEdge    uint64 `json:"byEdge"`    // SYN-ACKs that went by way of the edge which asked for them
-	NotRouted uint64 `json:"notRouted"` // of those that were asked for, went straight for want of a route to the edge
+	Opened uint64 `json:"opened"` // connections that came about
+	// SYN-ACKs that went by way of the edge which asked for them
+	ByEdge uint64 `json:"byEdge"`
+	// of those that were asked for, went straight for want of a route to the edge
+	NotRouted uint64 `json:"notRouted"`
 }

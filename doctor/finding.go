@@ -33,10 +33,13 @@ func (f Finding) Sick() bool { return f.Severity != Notable }
 // diagnosis finds faults of one kind. Version is that of the command which asks.
 type diagnosis func(n *config.Node, f *Facts, version string) []Finding
 
-// diagnoses are all kinds, in the order in which they should be mended: what comes first can cause what follows.
+// diagnoses are all kinds, in the order in which they should be mended: what comes first can cause
+// what follows.
 var diagnoses = []diagnosis{
-	kernelFeatures, fileSystems, clockSource, interfaces, programs, nativeXDP, vethPeer, uplinks, checksumOffload, genericGRO, mtu,
-	headendRoom, pathMTU, forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices, vrfSIDs, vrfAddresses, strayPassages,
+	kernelFeatures, fileSystems, clockSource, interfaces, hiddenPins, programs, nativeXDP, vethPeer,
+	uplinks, checksumOffload, genericGRO, mtu,
+	headendRoom, pathMTU, forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices,
+	vrfSIDs, vrfAddresses, strayPassages,
 	sidRoutes, cacheAnswers, learners, unguarded, mixedSides, twoAgents, stalePins, agentState,
 	silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
@@ -49,7 +52,8 @@ func Diagnose(n *config.Node, f Facts, version string) []Finding {
 	}
 	findings = once(findings)
 	rank := map[Severity]int{Broken: 0, Risk: 1, Notable: 2}
-	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	slices.SortStableFunc(findings,
+		func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
 	return findings
 }
 

@@ -13,23 +13,53 @@ func programs(n *config.Node, f *Facts, _ string) []Finding {
 		return nil
 	}
 	return eachInterface(n, f, func(at face, i Interface) []Finding {
-		ours := slices.ContainsFunc(f.Programs, func(p Program) bool { return p.Interface == at.name && p.ID == i.XDPProgram })
+		ours := slices.ContainsFunc(f.attached(),
+			func(p Program) bool { return p.Interface == at.name && p.ID == i.XDPProgram })
 		switch {
 		case at.plain || ours:
 			return nil
 		case i.XDP != "":
 			return []Finding{{"program_foreign", Broken, at.name,
-				fmt.Sprintf("the XDP program %d runs on it, which is not of this node", i.XDPProgram),
-				"an interface has one XDP program: the " + at.role + " sees no packet here, and its agent can't attach anything",
-				fmt.Sprintf("see whose it is: bpftool prog show id %d; take it off: ip link set dev %s %s off; then restart the agent",
+				fmt.Sprintf("the XDP program %d runs on it, which is not of this node",
+					i.XDPProgram),
+				"an interface has one XDP program: the " + at.role +
+					" sees no packet here, and its agent can't attach anything",
+				fmt.Sprintf("see whose it is: bpftool prog show id %d; take it off: ip link set "+
+					"dev %s %s off; then restart the agent",
 					i.XDPProgram, at.name, attachment(i))}}
 		case f.Running != nil || len(f.Programs) > 0:
-			return []Finding{{"program_missing", Broken, at.name, "no XDP program runs on it, while others of this node do, or its agent",
-				"the interface was made anew, or the program was taken off: the " + at.role + " sees no packet here",
+			return []Finding{{"program_missing", Broken, at.name,
+				"no XDP program runs on it, while others of this node do, or its agent",
+				"the interface was made anew, or the program was taken off: the " + at.role +
+					" sees no packet here",
 				"restart the agent, which attaches it"}}
 		}
 		return nil
 	})
+}
+
+// attached are the programs that pins or the agent itself know: what a running agent has attached
+// is never foreign.
+func (f *Facts) attached() []Program {
+	if f.Running == nil {
+		return f.Programs
+	}
+	return slices.Concat(f.Programs, f.Running.Programs)
+}
+
+// hiddenPins finds an agent whose pins are not to be seen from here: "ip netns exec" and containers
+// mount a bpf file system of their own over the agent's.
+func hiddenPins(_ *config.Node, f *Facts, _ string) []Finding {
+	if f.Running == nil || f.Programs == nil || len(f.Programs) > 0 ||
+		len(f.Running.Programs) == 0 {
+		return nil
+	}
+	return []Finding{{"pins_hidden", Notable, f.PinDir,
+		"the agent has programs attached, but their pins are not in " + f.PinDir,
+		"the agent pins in " + f.Running.PinDir + " of its own mount namespace; ip netns exec " +
+			"hides that behind a bpf file system of its own",
+		"run it with the agent's mounts: nsenter --net=/run/netns/NAME sextant doctor; or name " +
+			"the directory with --bpf"}}
 }
 
 // attachment is what ip calls the way in which a program is attached.

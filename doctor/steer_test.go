@@ -127,6 +127,9 @@ func TestDiagnoseSteering(t *testing.T) {
 		{"path MTU", route(south, doctor.Route{Reachable: true, MTU: 1400}), []string{"broken path_mtu video/south"}},
 		{"foreign programs", both(change("eth1", func(i *doctor.Interface) { i.XDPProgram = 99 }), change("eth4", func(i *doctor.Interface) { i.XDPProgram = 98 })),
 			[]string{"broken program_foreign eth1", "broken program_foreign eth4"}},
+		{"pins hidden, programs of the agent", func(f *doctor.Facts) {
+			f.Running.Programs, f.Programs, f.PinDir = f.Programs, []doctor.Program{}, "/sys/fs/bpf/sextant/r1"
+		}, []string{"notable pins_hidden /sys/fs/bpf/sextant/r1"}},
 		{"a program of another interface", change("eth4", func(i *doctor.Interface) { i.XDPProgram = 10 }), []string{"broken program_foreign eth4"}},
 		{"any program on an uplink", change("eth2", func(i *doctor.Interface) { i.XDP, i.XDPProgram = "native", 99 }), nil},
 		{"foreign before the agent", func(f *doctor.Facts) {

@@ -28,7 +28,9 @@ type Status struct {
 	UptimeSeconds int64     `json:"uptimeSeconds"`
 	ConfigHash    string    `json:"configHash"` // config.Fingerprint of what runs
 	Programs      []Program `json:"programs"`
-	Warnings      []string  `json:"warnings"` // what works, but not as well as it could
+	// PinDirectory is where programs and tables are pinned, on the bpf file system of the agent's mount namespace.
+	PinDirectory string   `json:"pinDirectory"`
+	Warnings     []string `json:"warnings"` // what works, but not as well as it could
 }
 
 // Program is an eBPF program at the place where it is attached.
@@ -39,6 +41,7 @@ type Program struct {
 	Mode      config.Mode `json:"mode,omitempty"`   // XDP only: native or generic
 	Side      config.Side `json:"side,omitempty"`   // edge only
 	Tag       string      `json:"tag"`              // hash of the program's instructions
+	ID        uint32      `json:"id"`               // number by which the kernel knows it
 	Fault     string      `json:"fault,omitempty"`  // why it does not process packets; "": it does
 }
 

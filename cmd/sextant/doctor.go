@@ -51,10 +51,12 @@ It ends with 0 if nothing needs mending, with 1 if something does. What is only 
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&file, "node", "", "node file; that of the running agent if none is named")
+	cmd.Flags().StringVar(&file, "node", "",
+		"node file; that of the running agent if none is named")
 	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
 	bpfFlag(cmd, &bpf)
-	cmd.Flags().BoolVar(&quick, "quick", false, "leave out what takes longer: sockets, processes, the versions of pinned programs")
+	cmd.Flags().BoolVar(&quick, "quick", false,
+		"leave out what takes longer: sockets, processes, the versions of pinned programs")
 	return cmd
 }
 
@@ -63,9 +65,18 @@ func (a *app) diagnose(cmd *cobra.Command, file, bpf string, quick bool) ([]doct
 	if err != nil {
 		return nil, err
 	}
-	facts, err := a.examine(examination{Node: node, BPF: a.bpf(bpf), Quick: quick})
+	facts, err := a.examine(examination{Node: node, BPF: pinsOf(a.bpf(bpf), running), Quick: quick})
 	facts.Running = running
 	return doctor.Diagnose(node, facts, version), err
+}
+
+// pinsOf is the directory of pins: the one that is named, else the agent's own, else "" for the one
+// by the node's name.
+func pinsOf(named string, running *doctor.Running) string {
+	if named == "" && running != nil {
+		return running.PinDir
+	}
+	return named
 }
 
 // patient finds the node that is meant, and asks its agent if one answers.
@@ -115,7 +126,14 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &doctor.Running{Node: status.Node, Version: status.Version, Warnings: status.Warnings, Drops: map[string]uint64{}}
+	r := &doctor.Running{Node: status.Node, Version: status.Version, Warnings: status.Warnings,
+		Drops:  map[string]uint64{},
+		PinDir: status.PinDirectory}
+	for _, p := range status.Programs {
+		if p.Interface != "" && p.Mode != "" {
+			r.Programs = append(r.Programs, doctor.Program{Interface: p.Interface, ID: p.ID})
+		}
+	}
 	for _, c := range status.Counters {
 		for _, d := range c.Drops {
 			r.Drops[string(c.Role)+" "+d.Reason] = d.Packets
@@ -130,7 +148,8 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 			}
 		}
 		for _, v := range c.VRFs {
-			r.VRFs = append(r.VRFs, doctor.VRFTraffic{VRF: v.VRF, Here: v.HerePackets, Strays: v.StrayPackets})
+			r.VRFs = append(r.VRFs, doctor.VRFTraffic{VRF: v.VRF, Here: v.HerePackets,
+				Strays: v.StrayPackets})
 		}
 	}
 	for _, s := range services {
@@ -144,7 +163,8 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 		}
 		for _, b := range s.Edge.Backends {
 			if b.Health != nil && b.Health.Status == "failing" {
-				r.Failing = append(r.Failing, doctor.Failing{Service: s.Name, Backend: b.Name, Error: b.Health.LastError})
+				r.Failing = append(r.Failing, doctor.Failing{Service: s.Name, Backend: b.Name,
+					Error: b.Health.LastError})
 			}
 		}
 	}
@@ -161,7 +181,8 @@ func findingsView(findings []doctor.Finding) view {
 	for _, f := range findings {
 		v.names = append(v.names, f.Code)
 		t.rows = append(t.rows, []string{string(f.Severity), f.Code, f.On})
-		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  mend: %s\n", f.Severity, f.On, f.What, f.Cause, f.Mend)
+		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  mend: %s\n", f.Severity, f.On, f.What,
+			f.Cause, f.Mend)
 	}
 	v.prose += "\n"
 	v.tables = tables{t}

@@ -42,6 +42,7 @@ func examine(x examination) (doctor.Facts, error) {
 	if dir == "" {
 		dir = agent.PinDirectory(bpffsDir, n.Name)
 	}
+	facts.PinDir = dir
 	var programErr, pinErr error
 	facts.Programs, programErr = datapath.Programs(filepath.Clean(dir))
 	if !x.Quick {

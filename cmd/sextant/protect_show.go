@@ -88,7 +88,12 @@ func replacedText(r *api.Replacement) string {
 	if r == nil {
 		return ""
 	}
-	ms := func(from, to time.Time) string { return fmt.Sprintf("%.1f ms", to.Sub(from).Seconds()*1e3) }
+	ms := func(from, to time.Time) string {
+		if from.IsZero() || !to.After(from) {
+			return "-" // not known, as after a restart
+		}
+		return fmt.Sprintf("%.1f ms", to.Sub(from).Seconds()*1e3)
+	}
 	noticed := "noticed"
 	if !r.Heard.IsZero() {
 		noticed = "noticed " + ms(r.Heard, r.Noticed) + " after its last answer"

@@ -1,0 +1,21 @@
+package agent
+
+import (
+	"testing"
+	"time"
+)
+
+// An agent that starts while the one before is still dying waits for it, and does not fail.
+func TestStartWaitsForADyingAgent(t *testing.T) {
+	dir := t.TempDir()
+	first, err := openStore(dir, "edge1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, first.close)
+	second, err := openStore(dir, "edge1")
+	if err != nil {
+		t.Fatalf("the lock was free a moment later: %v", err)
+	}
+	second.close()
+}

@@ -92,14 +92,11 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if a.store, err = openStore(options.Node.State, options.Node.Name); err != nil {
+	if a.store, err = openStore(options.Node.State, options.Node.Name, options.Log); err != nil {
 		return err
 	}
 	defer a.store.close()
-	if a.journal, err = openJournal(options.Node.State, options.Node.Name,
-		options.Log); err != nil {
-		return err
-	}
+	a.journal = openJournal(options.Node.State, options.Node.Name, options.Log)
 	defer a.journal.close()
 	a.etcd = openArchivist(options.Node, options.Log)
 	defer a.etcd.close()
@@ -181,6 +178,7 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 		case <-routing.C:
 			a.followRouter()
 			a.tickRoutes()
+			a.store.retry(a.options.Log)
 		case <-watching.C:
 			a.watchMerges()
 		case <-attaching.C:
@@ -207,12 +205,15 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 // takeOver puts the configuration into the kernel, in the place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
-	node, err := a.store.resume(file)
+	node, err := a.store.resume(file, a.options.Log)
 	if err != nil {
 		return err
 	}
 	if err := a.prepareMachine(file); err != nil {
 		return err
+	}
+	if err := a.store.trustPins(a.dir); err != nil {
+		a.options.Log.Warn("numbers of services are those on the disk alone", "error", err)
 	}
 	a.metrics = newMetrics(a)
 	if err := a.openSpeaker(node); err != nil {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -143,7 +142,10 @@ func (a *Agent) learnMembers(peers []rib.Peer) error {
 		a.setLearned(after)
 		a.logMembers(before, after)
 		// Whom neighbors tell of before they have told all was there before this edge: it is not held.
-		if err := errors.Join(a.refresh(), a.store.write()); err != nil {
+		if err := a.store.write(); err != nil {
+			a.options.Log.Warn("a restarted agent will not know these backends", "error", err)
+		}
+		if err := a.refresh(); err != nil {
 			return err
 		}
 	}

@@ -66,7 +66,7 @@ func takenOver(t *testing.T, pins, text string) *Agent {
 		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()), own: newSelfChecks(t.Context()),
 		loads: load.NewMonitor(t.Context()),
 	}
-	if a.store, err = openStore(node.State, node.Name); err == nil {
+	if a.store, err = openStore(node.State, node.Name, slog.New(slog.DiscardHandler)); err == nil {
 		err = a.takeOver(node)
 	}
 	if err != nil {

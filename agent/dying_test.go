@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 )
@@ -8,12 +9,12 @@ import (
 // An agent that starts while the one before is still dying waits for it, and does not fail.
 func TestStartWaitsForADyingAgent(t *testing.T) {
 	dir := t.TempDir()
-	first, err := openStore(dir, "edge1")
+	first, err := openStore(dir, "edge1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.AfterFunc(200*time.Millisecond, first.close)
-	second, err := openStore(dir, "edge1")
+	second, err := openStore(dir, "edge1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("the lock was free a moment later: %v", err)
 	}

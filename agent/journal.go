@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"sextant/config"
@@ -16,49 +18,101 @@ import (
 
 // journal keeps the chains of each service on disk, for the day on which the machine loses its memory: after a mere restart of the
 // agent they are still in the kernel. A record is written within the second, whole or not at all; so a power failure costs the
-// last change at most. One goroutine writes, the owner only hands over.
+// last change at most. One goroutine writes, the owner only hands over. What the disk does not take is tried again.
 type journal struct {
 	dir     string
 	log     *slog.Logger
 	waiting chan map[config.Endpoint]*pool.Generation // what is to be written, nil: removed; never more than one waits
 	done    chan struct{}
+
+	mutex   sync.Mutex
+	failure error // why the disk has not all; nil: it has
 }
 
-// openJournal makes the directory, and begins to write.
-func openJournal(state, node string, log *slog.Logger) (*journal, error) {
+// openJournal begins to write.
+func openJournal(state, node string, log *slog.Logger) *journal {
 	j := &journal{
 		dir: filepath.Join(state, node+".chains"), log: log,
 		waiting: make(chan map[config.Endpoint]*pool.Generation, 1), done: make(chan struct{}),
 	}
-	if err := os.MkdirAll(j.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create directory for the journal of chains: %w; name another one as state in the node file", err)
-	}
 	go j.run()
-	return j, nil
+	return j
 }
 
 func (j *journal) run() {
 	defer close(j.done)
-	for generations := range j.waiting {
-		for endpoint, g := range generations {
-			if err := j.keep(endpoint, g); err != nil {
-				j.log.Warn("chains are not on disk: a power failure would lose who may have old connections", "error", err)
-			}
+	pending := map[config.Endpoint]*pool.Generation{}
+	for open := true; open; {
+		var more map[config.Endpoint]*pool.Generation
+		var retry <-chan time.Time
+		if len(pending) > 0 {
+			retry = time.After(storeRetry)
 		}
+		select {
+		case more, open = <-j.waiting:
+			maps.Copy(pending, more)
+		case <-retry:
+		}
+		j.note(j.keepAll(pending))
 	}
 }
 
-func (j *journal) keep(e config.Endpoint, g *pool.Generation) error {
-	if g != nil {
-		return writeFile(j.path(e), g.Record())
+// keepAll writes what it can, and takes it out of what is pending.
+func (j *journal) keepAll(pending map[config.Endpoint]*pool.Generation) (failure error) {
+	for endpoint, g := range pending {
+		if err := j.keep(endpoint, g); err != nil {
+			failure = err
+			continue
+		}
+		delete(pending, endpoint)
 	}
-	if err := os.Remove(j.path(e)); !errors.Is(err, os.ErrNotExist) {
+	return failure
+}
+
+// note remembers how writing went, and says so when that changed.
+func (j *journal) note(err error) {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	switch {
+	case err != nil && j.failure == nil:
+		j.log.Warn("chains are not on disk: a power failure would lose who may have old connections; "+
+			"tried again until they are", "error", err)
+	case err == nil && j.failure != nil:
+		j.log.Info("chains are on disk again", "directory", j.dir)
+	}
+	j.failure = err
+}
+
+// warning is for the status: "" if all is on disk.
+func (j *journal) warning() string {
+	j.mutex.Lock()
+	defer j.mutex.Unlock()
+	if j.failure == nil {
+		return ""
+	}
+	return fmt.Sprintf("chains are not kept on disk, a power failure would lose who may have old "+
+		"connections: %v", j.failure)
+}
+
+// keep writes a service's chains, if the disk has others.
+func (j *journal) keep(e config.Endpoint, g *pool.Generation) error {
+	if g == nil {
+		if err := os.Remove(j.path(e)); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	record := g.Record()
+	if is, err := os.ReadFile(j.path(e)); err == nil && bytes.Equal(is, record) {
+		return nil
+	}
+	if err := os.MkdirAll(j.dir, 0o700); err != nil {
 		return err
 	}
-	return nil
+	return writeFile(j.path(e), record)
 }
 
-// close ends when all is written.
+// close ends when all is written that the disk takes.
 func (j *journal) close() {
 	close(j.waiting)
 	<-j.done

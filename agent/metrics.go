@@ -129,6 +129,7 @@ var (
 	bgpIgnored   = description("bgp_ignored_routes_total", "Routes of hosts that were of no use, by reason.", "reason")
 	bgpFaults    = description("bgp_malformed_updates_total", "BGP messages that broke the rules, by what became of them.", "handling")
 	pastIgnored  = description("past_ignored_places_total", "Places in chains of peers, etcd or the disk that name nobody known here.")
+	stateKept    = description("state_kept", "Whether changes and chains are kept on disk.")
 	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
 	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
 	listenerOpen = description("listener_connections", "Open connections to a listener of the agent.", "listener")
@@ -178,7 +179,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectProtections(ctx, out)
 	m.agent.etcd.collect(out)
 	m.agent.servers.collect(out)
-	if err := m.agent.do(ctx, func() { counter(out, pastIgnored, m.agent.ignored) }); err != nil {
+	if err := m.agent.do(ctx, func() {
+		counter(out, pastIgnored, m.agent.ignored)
+		gauge(out, stateKept, oneIf(m.agent.store.failure == nil && m.agent.journal.warning() == ""))
+	}); err != nil {
 		return
 	}
 	status, err := m.agent.Status(ctx)

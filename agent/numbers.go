@@ -2,7 +2,9 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"path/filepath"
 
 	"sextant/config"
 	"sextant/datapath"
@@ -64,6 +66,46 @@ func adopt(known, numbers map[string]uint32) {
 	for endpoint, n := range numbers {
 		known[endpoint] = n
 	}
+}
+
+// trustPins takes the numbers of what runs from the kernel: they count where the disk has others,
+// or none.
+func (s *store) trustPins(dir string) error {
+	for role, known := range map[string]map[string]uint32{
+		"edge": s.kept.EdgeServices, "host": s.kept.HostServices,
+	} {
+		pinned, err := datapath.PinnedServices(filepath.Join(dir, role))
+		if err != nil {
+			return err
+		}
+		numbers := map[string]uint32{}
+		for key, n := range pinned {
+			numbers[endpointOf(key).String()] = n
+		}
+		adopt(known, numbers)
+	}
+	first := uint16(srv6.MaxGlobalCSID) + 1
+	sids, err := datapath.PinnedSIDs(filepath.Join(dir, "edge"), first)
+	if err != nil {
+		return err
+	}
+	for i, sid := range sids {
+		id := first + uint16(i)
+		maps.DeleteFunc(s.kept.SIDs, func(_ string, other uint16) bool { return other == id })
+		s.kept.SIDs[sid.String()] = id
+	}
+	return nil
+}
+
+// endpointOf is the opposite of serviceKey.
+func endpointOf(key datapath.ServiceKey) config.Endpoint {
+	e := config.Endpoint{VIP: key.VIP, Port: key.Port}
+	for protocol, number := range protocolNumbers {
+		if number == key.Protocol {
+			e.Protocol = protocol
+		}
+	}
+	return e
 }
 
 // numberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one that stands for a SID of

@@ -38,8 +38,12 @@ func (r *running) who() (chains []string) {
 
 func drain(r *running, backend string, state config.BackendState) {
 	r.t.Helper()
+	must(r.t, putState(r, backend, state))
+}
+
+func putState(r *running, backend string, state config.BackendState) error {
 	_, err := r.PutBackend(r.t.Context(), api.Update, "web", backend, api.BackendSpec{State: &state})
-	must(r.t, err)
+	return err
 }
 
 // exactText has a table that depends on its past, so that a lost past would show.

@@ -117,11 +117,12 @@ func TestStrangersGetNoChains(t *testing.T) {
 		"another nonce":      {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
 		"a nonce of a form of its own": {
 			with("Sextant-Nonce", "etcd edge9\n"), 401, "the nonce can't be read"},
-		"a nonce too long":  {with("Sextant-Nonce", aNonce+"00"), 401, "the nonce can't be read"},
-		"its own challenge": {with("Sextant-Challenge", strings.Repeat("0", 112)), 401, "not of this edge"},
-		"half a challenge":  {with("Sextant-Challenge", "00"), 401, "the challenge can't be read"},
-		"half a signature":  {with("Sextant-Signature", "00"), 401, "not signed"},
-		"no signature":      {with("Sextant-Signature", ""), 401, "not signed"},
+		"a nonce too long": {with("Sextant-Nonce", aNonce+"00"), 401, "the nonce can't be read"},
+		"its own challenge": {
+			with("Sextant-Challenge", strings.Repeat("0", 112)), 401, "not of this edge"},
+		"half a challenge": {with("Sextant-Challenge", "00"), 401, "the challenge can't be read"},
+		"half a signature": {with("Sextant-Signature", "00"), 401, "not signed"},
+		"no signature":     {with("Sextant-Signature", ""), 401, "not signed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, value := range test.headers {
@@ -194,9 +195,15 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 		},
 		"bytes behind": func(_ http.Header, record string) string { return record + "\x00" },
 		"a part":       func(_ http.Header, record string) string { return record[:len(record)-1] },
-		"no signature": func(h http.Header, record string) string { h.Del("Sextant-Signature"); return record },
+		"no signature": func(h http.Header, record string) string {
+			h.Del("Sextant-Signature")
+			return record
+		},
 		"far too much": func(_ http.Header, record string) string { return strings.Repeat(record, 8) },
-		"no digest":    func(h http.Header, record string) string { h.Del("Sextant-Digest"); return record },
+		"no digest": func(h http.Header, record string) string {
+			h.Del("Sextant-Digest")
+			return record
+		},
 		"what it said": nil,
 	} {
 		t.Run(name, func(t *testing.T) {

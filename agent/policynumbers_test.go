@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"sextant/config"
@@ -135,7 +136,7 @@ func TestNumbersOfAnUnloadedNode(t *testing.T) {
 	reopen := func() {
 		t.Helper()
 		var err error
-		if a.store, err = openStore(dir, "pe1"); err != nil {
+		if a.store, err = openStore(dir, "pe1", slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	}

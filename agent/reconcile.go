@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ func UnloadNode(dir, state, node string) error {
 }
 
 func keepNumbers(state, node string, numbers map[uint32]uint64) error {
-	store, err := openStore(state, node)
+	store, err := openStore(state, node, slog.Default())
 	if err != nil {
 		return err
 	}
@@ -141,6 +142,10 @@ func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 	if err == nil {
 		p.adopt(&a.store.kept)
 		err = a.store.save(file, next)
+		if a.node == nil && diskFault(err) {
+			a.options.Log.Error("the agent runs without keeping its state", "error", err)
+			err = nil
+		}
 	}
 	if err != nil {
 		if failed := p.rollBack(); failed != nil {

@@ -115,7 +115,10 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 		}
 	}
 	a.store.kept.Tables = tables
-	return a.store.write()
+	if err := a.store.write(); !diskFault(err) {
+		return err
+	}
+	return nil // the store warns and tries again; the tables are those of the node file
 }
 
 // want says what a source wants a route to be.

@@ -152,8 +152,11 @@ func (a *Agent) status() (api.Status, error) {
 		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
 		Programs: []api.Program{}, PinDirectory: a.dir,
 	}
-	if warning := a.etcd.warning(); warning != "" {
-		s.Warnings = append(s.Warnings, warning)
+	s.Warnings = append(s.Warnings, a.store.warnings()...)
+	for _, warning := range []string{a.journal.warning(), a.etcd.warning()} {
+		if warning != "" {
+			s.Warnings = append(s.Warnings, warning)
+		}
 	}
 	s.Warnings = append(s.Warnings, a.policyWarnings()...)
 	s.Warnings = append(s.Warnings, a.mergeWarnings()...)

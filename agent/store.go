@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -13,17 +16,23 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/flow"
 	"sextant/health"
 	"sextant/membership"
+	"sextant/srv6"
 )
 
 // store keeps on disk what a restart must find again: the configuration with the changes made at run time, and the numbers
 // under which services and backends are known in the kernel's tables.
 type store struct {
-	path string
-	lock *os.File
-	kept kept
+	path    string
+	lock    *os.File // nil: the disk takes no lock
+	kept    kept
+	written []byte // what is on the disk; nil: not known
+	damage  string // what of an earlier agent's state could not be read; ""
+	failure error  // why what is kept is not on the disk; nil: it is
+	failed  time.Time
 }
 
 // kept is the content of the state file.
@@ -66,22 +75,26 @@ func (k kept) clone() kept {
 	return k
 }
 
-// openStore locks the node's state against a second agent, and reads it.
-func openStore(dir, node string) (*store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// openStore locks the node's state against a second agent, and reads it. A disk that is full or
+// broken, or a file that is damaged, is no reason not to run: see store.warning.
+func openStore(dir, node string, log *slog.Logger) (*store, error) {
+	s := &store{path: filepath.Join(dir, node+".json")}
+	if err := os.MkdirAll(dir, 0o700); diskFault(err) {
+		s.fail(err)
+	} else if err != nil {
 		return nil, fmt.Errorf("create state directory: %w; name another one as state in the node file", err)
 	}
-	s := &store{path: filepath.Join(dir, node+".json")}
 	if err := s.acquire(filepath.Join(dir, node+".lock")); err != nil {
 		return nil, err
 	}
 	text, err := os.ReadFile(s.path)
 	if err == nil {
-		err = json.Unmarshal(text, &s.kept)
+		if s.kept, err = parseKept(text); err == nil {
+			s.written = text
+		}
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.close()
-		return nil, fmt.Errorf("read state %s: %w; remove the file to begin with the node file alone", s.path, err)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && s.failure == nil {
+		s.putAside(err, log)
 	}
 	for _, m := range []*map[string]uint32{&s.kept.EdgeServices, &s.kept.HostServices} {
 		if *m == nil {
@@ -97,8 +110,62 @@ func openStore(dir, node string) (*store, error) {
 // dyingTime is how long an agent that was killed may take to be gone: the kernel frees its tables before its lock.
 const dyingTime = 5 * time.Second
 
+// diskFault says whether a disk is full or broken, as opposed to a path that can't be right.
+func diskFault(err error) bool {
+	for _, fault := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO} {
+		if errors.Is(err, fault) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseKept reads a state file, and refuses numbers that no agent gave.
+func parseKept(text []byte) (k kept, err error) {
+	if err := json.Unmarshal(text, &k); err != nil {
+		return kept{}, err
+	}
+	for _, numbers := range []map[string]uint32{k.EdgeServices, k.HostServices} {
+		owner := map[uint32]string{}
+		for endpoint, n := range numbers {
+			if owner[n] != "" || n == 0 || n >= datapath.MaxServices {
+				return kept{}, fmt.Errorf("%s has the number %d, which is of another or of none", endpoint, n)
+			}
+			owner[n] = endpoint
+		}
+	}
+	owner := map[uint16]string{}
+	for text, id := range k.SIDs {
+		sid, err := netip.ParseAddr(text)
+		if err != nil || sid.String() != text || owner[id] != "" || srv6.CSID(id) <= srv6.MaxGlobalCSID {
+			return kept{}, fmt.Errorf("%q has the id %#x, which is of another or of none", text, id)
+		}
+		owner[id] = text
+	}
+	return k, nil
+}
+
+// putAside keeps a file that can't be used where nothing overwrites it.
+func (s *store) putAside(why error, log *slog.Logger) {
+	aside := fmt.Sprintf("%s.damaged-%s", s.path, time.Now().UTC().Format("20060102T150405.000000000"))
+	s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were made at "+
+		"run time are lost, and the node file is what runs; what is left of it is in %s", why, aside)
+	if err := os.Rename(s.path, aside); err != nil {
+		s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were made "+
+			"at run time are lost, and the node file is what runs; it could not be kept aside: %v",
+			why, cause(err))
+	}
+	log.Error(s.damage)
+}
+
 func (s *store) acquire(path string) error {
 	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if diskFault(err) {
+		s.fail(err)
+		if lock, err = os.Open(path); err != nil { // what is there can be locked all the same
+			return nil // the API socket is a lock too
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("lock state: %w", err)
 	}
@@ -116,7 +183,7 @@ func (s *store) acquire(path string) error {
 }
 
 // resume returns the configuration to run: the node file, or what the last agent made of it if the file has not changed since.
-func (s *store) resume(file *config.Node) (*config.Node, error) {
+func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error) {
 	fingerprint, err := config.Fingerprint(file)
 	if err != nil {
 		return nil, err
@@ -126,8 +193,13 @@ func (s *store) resume(file *config.Node) (*config.Node, error) {
 		return file, nil
 	}
 	node, err := config.Parse(s.path, []byte(s.kept.Node))
+	if err == nil && node.Name != file.Name {
+		err = fmt.Errorf("it is of node %s", node.Name)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("state of node %s: %w; remove %s to begin with the node file alone", file.Name, err, s.path)
+		s.putAside(err, log)
+		s.kept.Node, s.kept.Computed, s.kept.ListsDown, s.written = "", computed{}, nil, nil
+		return file, nil
 	}
 	node.Secret = file.Secret
 	return node, api.ReadKeys(node)
@@ -167,16 +239,59 @@ func (s *store) earlier() *config.Node {
 	return node
 }
 
-// write writes the state as it is.
+// write writes the state as it is, if the disk has another one. If it fails, retry tries again.
 func (s *store) write() error {
 	data, err := json.MarshalIndent(s.kept, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := writeFile(s.path, data); err != nil {
+	if s.failure == nil && bytes.Equal(data, s.written) && exists(s.path) {
+		return nil
+	}
+	err = os.MkdirAll(filepath.Dir(s.path), 0o700)
+	if err == nil {
+		err = writeFile(s.path, data)
+	}
+	if err != nil {
+		s.fail(err)
 		return fmt.Errorf("save state: %w", err)
 	}
+	s.written, s.failure = data, nil
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (s *store) fail(err error) {
+	s.failure, s.failed, s.written = err, time.Now(), nil
+}
+
+// storeRetry is how long after a failure the disk is tried again.
+const storeRetry = 5 * time.Second
+
+// retry writes what could not be written.
+func (s *store) retry(log *slog.Logger) {
+	if s.failure == nil || time.Since(s.failed) < storeRetry {
+		return
+	}
+	if err := s.write(); err == nil {
+		log.Info("changes are kept on the disk again", "file", s.path)
+	}
+}
+
+// warnings are for the status: what a restart will not find, or what this start did not.
+func (s *store) warnings() (list []string) {
+	if s.damage != "" {
+		list = append(list, s.damage)
+	}
+	if s.failure != nil {
+		list = append(list, fmt.Sprintf("changes can't be kept on disk, a restart would not have "+
+			"them: %v; make room in %s or mend its disk", s.failure, filepath.Dir(s.path)))
+	}
+	return list
 }
 
 // writeFile replaces a file so that after a crash the old or the new one is there, whole.
@@ -188,6 +303,7 @@ func writeFile(path string, data []byte) error {
 	_, err = fresh.Write(data)
 	err = errors.Join(err, fresh.Sync(), fresh.Close())
 	if err != nil {
+		_ = os.Remove(path + "~") // it takes room on a disk that has none
 		return err
 	}
 	if err := os.Rename(path+"~", path); err != nil {
@@ -200,4 +316,8 @@ func writeFile(path string, data []byte) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-func (s *store) close() { s.lock.Close() }
+func (s *store) close() {
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}

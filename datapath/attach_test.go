@@ -2,6 +2,8 @@ package datapath
 
 import (
 	"errors"
+	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -215,6 +217,42 @@ func TestPinnedChains(t *testing.T) {
 	}
 	if got, err := PinnedChains(w.dir, 2); err != nil || got != nil {
 		t.Errorf("read %d chains of no service, %v", len(got), err)
+	}
+}
+
+// TestPinnedNumbers: the next agent finds under which numbers services and SIDs are in the tables.
+func TestPinnedNumbers(t *testing.T) {
+	w := newWorld(t)
+	if numbers, err := PinnedServices(w.dir); err != nil || len(numbers) > 0 {
+		t.Errorf("read %v from nowhere, %v", numbers, err)
+	}
+	if sids, err := PinnedSIDs(w.dir, 0xe000); err != nil || len(sids) > 0 {
+		t.Errorf("read %v from nowhere, %v", sids, err)
+	}
+	e, err := OpenEdge(w.dir, edgeConfig(t))
+	must(t, err)
+	defer e.Close()
+	want := map[ServiceKey]uint32{
+		{netip.MustParseAddr("192.0.2.1"), 0, 17}:       7,
+		{netip.MustParseAddr("2001:db8::1"), 443, 6}:    1,
+		{netip.MustParseAddr("::ffff:192.0.2.1"), 1, 6}: 3,
+	}
+	for key, n := range want {
+		must(t, e.SetService(key, n))
+	}
+	first, second := netip.MustParseAddr("2001:db8::a"), netip.MustParseAddr("2001:db8::b")
+	must(t, e.SetSID(0xe000, first))
+	must(t, e.SetSID(0xe001, second))
+	_, err = e.Commit()
+	must(t, err)
+	t.Cleanup(func() { must(t, Unload(w.dir)) })
+	numbers, err := PinnedServices(w.dir)
+	if err != nil || !maps.Equal(numbers, want) {
+		t.Errorf("read %v, %v; want %v", numbers, err, want)
+	}
+	sids, err := PinnedSIDs(w.dir, 0xe000)
+	if err != nil || !slices.Equal(sids, []netip.Addr{first, second}) {
+		t.Errorf("read %v, %v", sids, err)
 	}
 }
 

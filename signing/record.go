@@ -18,8 +18,8 @@ import (
 //	0       4      "SXER"
 //	4       1      version, 2
 //	5       3      0
-//	8       8      when the chains were so, in nanoseconds since 1970, big endian, as all that follows
-//	16      8      bytes of the chains
+//	8       8      when the chains were so, in nanoseconds since 1970, big endian
+//	16      8      how many bytes the chains are, big endian
 //	24      32     signature over endpoint, node, what precedes, and what follows
 //	56      ...    the chains, compressed with DEFLATE, to the end
 //

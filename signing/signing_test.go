@@ -27,7 +27,8 @@ func TestSign(t *testing.T) {
 		return mac.Sum(nil)
 	}
 	key := hash(secret[:], "sextant/etcd-record/v1")
-	want := hex.EncodeToString(hash(key, "\x00\x00\x00\x00\x00\x00\x00\x02ab\x00\x00\x00\x00\x00\x00\x00\x00"))
+	text := "\x00\x00\x00\x00\x00\x00\x00\x02ab" + "\x00\x00\x00\x00\x00\x00\x00\x00"
+	want := hex.EncodeToString(hash(key, text))
 	got := signing.Sign(secret, signing.EtcdRecords, []byte("ab"), nil)
 	if got.String() != want {
 		t.Errorf("signed %s, want %s", got, want)
@@ -72,7 +73,8 @@ func TestChallenge(t *testing.T) {
 	for i := range len(c.String()) {
 		text := []byte(c.String())
 		text[i] ^= 1
-		if read, err := signing.ParseChallenge(string(text)); err == nil && read.Check(secret, now) == nil {
+		read, err := signing.ParseChallenge(string(text))
+		if err == nil && read.Check(secret, now) == nil {
 			t.Fatalf("with another character at %d it is taken", i)
 		}
 	}
@@ -144,7 +146,8 @@ func TestRecordOfOddContent(t *testing.T) {
 		"decompress its chains: une": seal(1, nil),
 		"decompress its chains: fla": seal(1, []byte("no such stream")),
 	} {
-		if _, err := signing.Open(secret, "e", "n", b, 1<<20); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := signing.Open(secret, "e", "n", b, 1<<20)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}

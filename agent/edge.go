@@ -177,7 +177,7 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 		}
 	}
 	same := before != nil && before.generation == s.generation
-	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC, s.QUIC, config.QUIC.Equal) {
+	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs, s.QUIC.Configs, config.QUIC.Equal) {
 		return nil
 	}
 	if err := e.setQUIC(s); err != nil {
@@ -198,7 +198,7 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 // setQUIC tells the program by which connection IDs the service's backends are found.
 func (e *edgeRole) setQUIC(s *edgeService) error {
 	var configs []quiclb.Config
-	for _, q := range s.QUIC {
+	for _, q := range s.QUIC.Configs {
 		configs = append(configs, q.Config())
 	}
 	if configs == nil {

@@ -187,11 +187,11 @@ func (e *edgeRole) learning(program *datapath.Explainer) *forward.Learning {
 
 // quicModel is how the service's connection IDs are read, nil if it is not QUIC.
 func (s *edgeService) quicModel() *forward.QUIC {
-	if len(s.QUIC) == 0 {
+	if len(s.QUIC.Configs) == 0 {
 		return nil
 	}
 	quic := &forward.QUIC{Backends: s.quicBackends()}
-	for _, c := range s.QUIC {
+	for _, c := range s.QUIC.Configs {
 		if codec, err := quiclb.New(c.Config()); err == nil { // as the program's are, or it would not run
 			quic.Codecs = append(quic.Codecs, codec)
 		}

@@ -123,7 +123,7 @@ func (a *Agent) lost(
 	}
 	for _, configured := range before.Edge.Services {
 		old := a.withLearned(configured)
-		if old.Protocol != config.TCP && len(old.QUIC) == 0 {
+		if old.Protocol != config.TCP && len(old.QUIC.Configs) == 0 {
 			continue // no connections
 		}
 		next, running := edge.next.service(old.Endpoint), a.edge.service(old.Endpoint)

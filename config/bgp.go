@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,42 +11,55 @@ import (
 // BGP is the node's BGP speaker: an edge learns backends from it and announces its VIPs to routers, a host announces which
 // services it serves at which SID.
 type BGP struct {
-	ASN      int
-	RouterID netip.Addr     // an IPv4 address, unique among the speakers
-	Listen   netip.AddrPort // where sessions are accepted
+	ASN int `key:"asn"`
+	// an IPv4 address, unique among the speakers
+	RouterID netip.Addr `key:"routerID"`
+	// where sessions are accepted
+	Listen netip.AddrPort `key:"listen" as:"bgp" default:"[::]:179"`
 	// RouteTarget marks the routes of this cluster's hosts (RFC 4364 section 4.3.1): edges learn from those only.
-	RouteTarget string
+	RouteTarget string `key:"routeTarget" as:"target"`
 	// RouteDistinguisher keeps this host's routes apart from those of others (RFC 4364 section 4.2).
-	RouteDistinguisher string
-	GracefulRestart    time.Duration // how long peers keep routes while the agent restarts (RFC 4724); 0: they don't
-	OnStop             OnStop
-	Announce           Announce // what a host says of its services
-	Weight             int      // that a host announces
+	RouteDistinguisher string `key:"routeDistinguisher" as:"target"`
+	// how long peers keep routes while the agent restarts (RFC 4724); 0: they don't
+	GracefulRestart time.Duration `key:"gracefulRestart" default:"2m" range:"1s 4095s" zero:"for none"`
+	OnStop          OnStop        `key:"onStop"`
+	// what a host says of its services
+	Announce Announce `key:"announce" default:"up"`
+	// that a host announces
+	Weight int `key:"weight" default:"1" range:"0 65535"`
 	// Startup is how long an edge that starts waits for its neighbors to tell all they know: until then it forgets nothing that it
 	// was told of the past, and an edge that has forwarded nothing before announces no VIP.
-	Startup      time.Duration
-	AnnounceVIPs AnnounceVIPs // when an edge announces a VIP
-	Neighbors    []Neighbor
+	Startup time.Duration `key:"startup" default:"30s"`
+	// when an edge announces a VIP
+	AnnounceVIPs AnnounceVIPs `key:"announceVIPs" default:"any"`
+	Neighbors    []Neighbor   `key:"neighbors" item:"bgp neighbor %s"`
 }
 
 // Neighbor is a BGP peer of the node.
 type Neighbor struct {
-	Address      netip.Addr
-	ASN          int
-	Port         int
-	Local        netip.Addr // address of this node that the session uses; the zero value: the kernel chooses
-	PasswordFile string     // absolute path of a file with the key of TCP MD5 (RFC 2385); "": none
-	Passive      bool       // wait for the neighbor to connect
-	Families     []Family
-	HoldTime     time.Duration // without a message for this long, the session is lost (RFC 4271 section 4.2)
-	Multihop     int           // hop limit of a session to another autonomous system that is not on the same link; 0: it is
-	BFD          BFD
+	Address netip.Addr `key:"address"`
+	ASN     int        `key:"asn"`
+	Port    int        `key:"port" default:"179" range:"1 65535"`
+	// address of this node that the session uses; the zero value: the kernel chooses
+	Local netip.Addr `key:"local" omit:"zero"`
+	// absolute path of a file with the key of TCP MD5 (RFC 2385); "": none
+	PasswordFile string `key:"passwordFile" omit:"zero"`
+	// wait for the neighbor to connect
+	Passive  bool     `key:"passive" omit:"zero"`
+	Families []Family `key:"families" style:"flow" what:"family"`
+	// without a message for this long, the session is lost (RFC 4271 section 4.2)
+	HoldTime time.Duration `key:"holdTime" default:"90s"`
+	// hop limit of a session to another autonomous system that is not on the same link; 0: it is
+	Multihop int `key:"multihop" omit:"zero" range:"0 255"`
+	BFD      BFD `key:"bfd" omit:"zero"`
 }
 
 // BFD is fast detection of a lost neighbor (RFC 5880, single hop: RFC 5881). The zero value is none.
 type BFD struct {
-	Interval   time.Duration // between packets, in both directions
-	Multiplier int           // packets missed until the neighbor is lost
+	// between packets, in both directions
+	Interval time.Duration `key:"interval" default:"300ms" range:"10ms 10s"`
+	// packets missed until the neighbor is lost
+	Multiplier int `key:"multiplier" default:"3" range:"1 255"`
 }
 
 // Family is what kind of routes are exchanged.
@@ -92,28 +104,11 @@ const (
 )
 
 // What the bgp section need not say.
-const (
-	defaultBGPPort         = 179
-	defaultGracefulRestart = 2 * time.Minute
-	defaultStartup         = 30 * time.Second
-	defaultHoldTime        = 90 * time.Second
-	defaultBFDInterval     = 300 * time.Millisecond
-	defaultBFDMultiplier   = 3
-)
+const ()
 
 var (
-	families  = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState}
-	stops     = []OnStop{Withdraw, Keep}
-	announces = []Announce{AnnounceUp, AnnounceDraining, AnnounceNothing}
-	vipWhiles = []AnnounceVIPs{WhileAny, WhileHealthy}
+	families = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState}
 )
-
-func newBGP() *BGP {
-	return &BGP{
-		Listen: netip.AddrPortFrom(netip.IPv6Unspecified(), defaultBGPPort), GracefulRestart: defaultGracefulRestart,
-		Announce: AnnounceUp, Weight: DefaultWeight, Startup: defaultStartup, AnnounceVIPs: WhileAny,
-	}
-}
 
 // onStopOf is what a node does that does not say. An edge that stops is to get no more packets; a host's connections go on, so its
 // edges are to keep it.
@@ -122,70 +117,6 @@ func onStopOf(n *Node) OnStop {
 		return Keep
 	}
 	return Withdraw
-}
-
-func newNeighbor() Neighbor { return Neighbor{Port: defaultBGPPort, HoldTime: defaultHoldTime} }
-
-func readBGP(v value, b *BGP) {
-	v.mapping(
-		field{"asn", intoNumber(&b.ASN), `"asn: " and the number of the autonomous system, like 64512`},
-		field{"routerID", into(&b.RouterID, ParseAddress), `"routerID: " and an IPv4 address of this machine`},
-		field{"listen", into(&b.Listen, parseBGPListener), ""},
-		field{"routeTarget", into(&b.RouteTarget, parseRouteTarget), ""},
-		field{"routeDistinguisher", into(&b.RouteDistinguisher, parseRouteTarget), ""},
-		field{"gracefulRestart", into(&b.GracefulRestart, ParseWait), ""},
-		field{"onStop", intoText(&b.OnStop), ""},
-		field{"announce", intoText(&b.Announce), ""},
-		field{"weight", intoNumber(&b.Weight), ""},
-		field{"startup", into(&b.Startup, ParseWait), ""},
-		field{"announceVIPs", intoText(&b.AnnounceVIPs), ""},
-		field{"neighbors", intoList(&b.Neighbors, readNeighbor), `"neighbors:" and a list of addresses with asn`},
-	)
-	if b.RouteTarget == "" {
-		b.RouteTarget = fmt.Sprintf("%d:1", b.ASN)
-	}
-	if b.RouteDistinguisher == "" && b.RouterID.IsValid() {
-		b.RouteDistinguisher = b.RouterID.String() + ":1"
-	}
-}
-
-func readNeighbor(v value) Neighbor {
-	n := newNeighbor()
-	v.mapping(
-		field{"address", into(&n.Address, ParseAddress), `"address: " and the neighbor's address`},
-		field{"asn", intoNumber(&n.ASN), `"asn: " and the number of the neighbor's autonomous system`},
-		field{"port", intoNumber(&n.Port), ""},
-		field{"local", into(&n.Local, ParseAddress), ""},
-		field{"passwordFile", intoText(&n.PasswordFile), ""},
-		field{"passive", into(&n.Passive, parseYes), ""},
-		field{"families", intoList(&n.Families, readFamily), ""},
-		field{"holdTime", into(&n.HoldTime, ParseWait), ""},
-		field{"multihop", intoNumber(&n.Multihop), ""},
-		field{"bfd", func(v value) { n.BFD = BFD{defaultBFDInterval, defaultBFDMultiplier}; readBFD(v, &n.BFD) }, ""},
-	)
-	if n.Families == nil {
-		n.Families = slices.Clone(families[:len(families)-1]) // all but link-state
-	}
-	return n
-}
-
-func readFamily(v value) (f Family) {
-	intoText(&f)(v)
-	return f
-}
-
-func readBFD(v value, b *BFD) {
-	v.mapping(
-		field{"interval", into(&b.Interval, ParseWait), ""},
-		field{"multiplier", intoNumber(&b.Multiplier), ""},
-	)
-}
-
-func parseYes(s string) (bool, error) {
-	if s == "true" || s == "false" {
-		return s == "true", nil
-	}
-	return false, invalid(fmt.Sprintf("%q is neither true nor false", s), "write true or false")
 }
 
 func parseBGPListener(s string) (netip.AddrPort, error) {

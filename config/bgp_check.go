@@ -10,10 +10,8 @@ import (
 
 // Bounds of the bgp section.
 const (
-	maxNeighbors                   = 256
-	maxRestart                     = 4095 * time.Second // 12 bits (RFC 4724 section 3)
-	minHoldTime, maxHoldTime       = 3 * time.Second, 65535 * time.Second
-	minBFDInterval, maxBFDInterval = 10 * time.Millisecond, 10 * time.Second
+	maxNeighbors             = 256
+	minHoldTime, maxHoldTime = 3 * time.Second, 65535 * time.Second
 )
 
 func (c *checker) bgp(b *BGP) {
@@ -22,15 +20,10 @@ func (c *checker) bgp(b *BGP) {
 		c.invalid("bgp.routerID", fmt.Sprintf("routerID %s is not an IPv4 address", b.RouterID),
 			"use an address of this machine; if it has none, any that no other speaker uses")
 	}
-	c.wait("bgp.gracefulRestart", b.GracefulRestart, time.Second, maxRestart, ", or 0 for none")
-	word(c, "bgp.onStop", "onStop", b.OnStop, stops)
 	if b.OnStop == Keep && b.GracefulRestart == 0 {
 		c.conflict("bgp.onStop", "onStop keep needs graceful restart", "write onStop: withdraw, or a time for gracefulRestart",
 			"bgp.gracefulRestart")
 	}
-	word(c, "bgp.announce", "announce", b.Announce, announces)
-	c.number("bgp.weight", "weight", b.Weight, 0, maxWeight)
-	word(c, "bgp.announceVIPs", "announceVIPs", b.AnnounceVIPs, vipWhiles)
 	if len(b.Neighbors) == 0 {
 		c.invalid("bgp.neighbors", "the speaker has no neighbor", `add "- {address: 2001:db8::1, asn: 64512}"`)
 	}
@@ -60,7 +53,6 @@ func (c *checker) wait(where string, d, low, high time.Duration, none string) {
 
 func (c *checker) neighbor(where string, n Neighbor, b *BGP) {
 	c.asn(join(where, "asn"), n.ASN)
-	c.number(join(where, "port"), "port", n.Port, 1, 65535)
 	if n.Address.IsUnspecified() || n.Address.IsMulticast() || n.Address.IsLinkLocalUnicast() {
 		c.invalid(join(where, "address"), fmt.Sprintf("neighbor %s is no address to connect to", n.Address),
 			"use a global or unique local address of the neighbor")
@@ -73,7 +65,6 @@ func (c *checker) neighbor(where string, n Neighbor, b *BGP) {
 		c.directory(join(where, "passwordFile"), n.PasswordFile)
 	}
 	c.wait(join(where, "holdTime"), n.HoldTime.Truncate(time.Second), minHoldTime, maxHoldTime, "")
-	c.number(join(where, "multihop"), "multihop", n.Multihop, 0, 255)
 	if n.Multihop != 0 && n.ASN == b.ASN {
 		c.conflict(join(where, "multihop"), "multihop is for neighbors of another autonomous system", "delete it", join(where, "asn"))
 	}
@@ -85,8 +76,6 @@ func (c *checker) bfd(where string, n Neighbor) {
 	if n.BFD == (BFD{}) {
 		return
 	}
-	c.wait(join(where, "interval"), n.BFD.Interval, minBFDInterval, maxBFDInterval, "")
-	c.number(join(where, "multiplier"), "multiplier", n.BFD.Multiplier, 1, 255)
 	if n.Multihop > 1 {
 		c.conflict(where, "bfd watches neighbors on the same link only", "delete bfd, or multihop")
 	}
@@ -99,7 +88,6 @@ func (c *checker) families(where string, n Neighbor, b *BGP) {
 	seen := unique[Family]{}
 	for i, f := range n.Families {
 		at := fmt.Sprintf("%s[%d]", where, i)
-		word(c, at, "family", f, families)
 		if _, taken := seen.add(f, at); taken {
 			c.conflict(at, fmt.Sprintf("family %s is given twice", f), "delete one of the two")
 		}

@@ -66,7 +66,8 @@ func AddService(n *Node, name string, change ServiceChange) (*Node, error) {
 		if err := needs(change.Port != nil, "port"); err != nil {
 			return err
 		}
-		s := newService(name)
+		s := fresh[Service]()
+		s.Name = name
 		change.on(&s)
 		e.Services = append(e.Services, s)
 		return nil
@@ -100,7 +101,8 @@ func AddHostService(n *Node, name string, change HostServiceChange) (*Node, erro
 		if err := needs(change.Port != nil, "port"); err != nil {
 			return err
 		}
-		s := newHostService(name)
+		s := fresh[HostService]()
+		s.Name = name
 		h.Services = append(h.Services, s)
 		return change.on(&h.Services[len(h.Services)-1])
 	})
@@ -133,7 +135,8 @@ func AddBackend(n *Node, service, name string, change BackendChange) (*Node, err
 		if err := needs(change.SID != nil, "sid"); err != nil {
 			return err
 		}
-		b := newBackend(name)
+		b := fresh[Backend]()
+		b.Name = name
 		change.on(&b)
 		s.Backends = append(s.Backends, b)
 		return nil

@@ -10,15 +10,20 @@ import (
 
 // Continuity says how connections of an edge's service survive changes of its backends.
 type Continuity struct {
-	Policy     ServicePolicy
-	Table      Table
-	Candidates int           // offer: hosts to which a new connection is offered, in turn
-	Depth      int           // offer: backends that a packet is offered to at most, candidates and past owners
-	DrainTime  time.Duration // offer: how long a past owner is offered packets; 0: until its place is needed
-	SlowStart  time.Duration // a backend that comes up gets its share little by little; 0: at once
+	Policy ServicePolicy `key:"policy" default:"offer"`
+	Table  Table         `key:"table" default:"rendezvous"`
+	// offer: hosts to which a new connection is offered, in turn
+	Candidates int `key:"candidates" default:"2" range:"1 6"`
+	// offer: backends that a packet is offered to at most, candidates and past owners
+	Depth int `key:"depth" default:"6"`
+	// offer: how long a past owner is offered packets; 0: until its place is needed
+	DrainTime time.Duration `key:"drainTime"`
+	// a backend that comes up gets its share little by little; 0: at once
+	SlowStart time.Duration `key:"slowStart"`
 	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so that all edges know of it before one
-	// of them gives it a connection.
-	ReturnHold time.Duration
+	// of them gives it a connection. The default is longer than the default checks of two edges can differ: rise times the
+	// interval, jitter, and a timeout.
+	ReturnHold time.Duration `key:"returnHold" default:"6s"`
 }
 
 // ServicePolicy is what an edge does for connections whose bucket has moved.
@@ -43,57 +48,22 @@ const (
 
 // Shadow is the edge's part in policy shadow.
 type Shadow struct {
-	SID netip.Addr // End.SHADOW: where hosts send strays. The zero value: none
+	// End.SHADOW: where hosts send strays. The zero value: none
+	SID netip.Addr `key:"sid" as:"sid"`
 	// LastOffer is the local identifier behind a backend's SID that means "deliver, whatever you know": the host must have
 	// an End.DT46 there. It marks the packet that was sent back once, so it can't circle.
-	LastOffer srv6.CSID
+	LastOffer srv6.CSID `key:"lastOffer" default:"e046"`
 }
 
 // What a service or an edge need not say.
 const (
 	DefaultDepth = srv6.MaxCarrierCSIDs
-	// DefaultReturnHold is longer than the default checks of two edges can differ: rise x interval, jitter, and a timeout.
-	DefaultReturnHold = 6 * time.Second
-	DefaultLastOffer  = srv6.CSID(0xe046)
 )
 
-var (
-	servicePolicies = []ServicePolicy{PolicyOffer, PolicyShadow, PolicyECMP}
-	tables          = []Table{Rendezvous, Exact, Modulo}
-)
-
-func newContinuity() Continuity {
-	return Continuity{Policy: PolicyOffer, Table: Rendezvous, Candidates: DefaultCandidates, Depth: DefaultDepth,
-		ReturnHold: DefaultReturnHold}
-}
+var ()
 
 // maxWait bounds times that an operator waits for.
 const maxWait = 30 * 24 * time.Hour
-
-func continuityFields(k *Continuity) []field {
-	return []field{
-		{"policy", intoText(&k.Policy), ""},
-		{"table", intoText(&k.Table), ""},
-		{"candidates", intoNumber(&k.Candidates), ""},
-		{"depth", intoNumber(&k.Depth), ""},
-		{"drainTime", into(&k.DrainTime, ParseWait), ""},
-		{"slowStart", into(&k.SlowStart, ParseWait), ""},
-		{"returnHold", into(&k.ReturnHold, ParseWait), ""},
-	}
-}
-
-func readListener(v value) (a netip.AddrPort) {
-	into(&a, ParseListener)(v)
-	return a
-}
-
-func readShadow(v value, s *Shadow) {
-	s.LastOffer = DefaultLastOffer
-	v.mapping(
-		field{"sid", into(&s.SID, ParseSID), `"sid: " and the SID to which hosts send strays, like "fcbb:bb00:d000::"`},
-		field{"lastOffer", into(&s.LastOffer, parseLocalCSID), ""},
-	)
-}
 
 // ParseWait reads a duration like 90s or 1h30m, not negative and of at most 30 days.
 func ParseWait(s string) (time.Duration, error) {
@@ -116,9 +86,6 @@ func parseLocalCSID(s string) (srv6.CSID, error) {
 }
 
 func (c *checker) continuity(where string, k Continuity) {
-	word(c, join(where, "policy"), "policy", k.Policy, servicePolicies)
-	word(c, join(where, "table"), "table", k.Table, tables)
-	c.number(join(where, "candidates"), "candidates", k.Candidates, 1, maxCandidates)
 	c.number(join(where, "depth"), "depth", k.Depth, min(k.Candidates, maxCandidates), maxCandidates)
 	switch {
 	case k.Policy == PolicyOffer && k.Table == Modulo:
@@ -168,16 +135,6 @@ func (c *checker) shadow(s Shadow) {
 	}
 }
 
-func (d *differ) continuity(title string, a, b Continuity) {
-	d.modify(title, "policy", string(a.Policy), string(b.Policy))
-	d.modify(title, "table", string(a.Table), string(b.Table))
-	d.number(title, "candidates", a.Candidates, b.Candidates)
-	d.number(title, "depth", a.Depth, b.Depth)
-	d.modify(title, "drainTime", a.DrainTime.String(), b.DrainTime.String())
-	d.modify(title, "slowStart", a.SlowStart.String(), b.SlowStart.String())
-	d.modify(title, "returnHold", a.ReturnHold.String(), b.ReturnHold.String())
-}
-
 // String writes what a person wants to know first.
 func (k Continuity) String() string {
 	if k.Policy != PolicyOffer {
@@ -186,35 +143,10 @@ func (k Continuity) String() string {
 	return fmt.Sprintf("policy %s, table %s, candidates %d", k.Policy, k.Table, k.Candidates)
 }
 
-func (d *differ) peers(a, b []netip.AddrPort) {
-	named(d, a, b, netip.AddrPort.String,
-		func(p netip.AddrPort) (string, string) { return "edge: peer " + p.String(), "" },
-		func(string, netip.AddrPort, netip.AddrPort) {})
-}
-
-func (d *differ) shadow(a, b Shadow) {
-	if a != b {
-		d.modify("edge", "shadow", a.String(), b.String())
-	}
-}
-
 // String writes both SIDs, or nothing.
 func (s Shadow) String() string {
 	if !s.SID.IsValid() {
 		return ""
 	}
 	return fmt.Sprintf("%s last offer %s", s.SID, s.LastOffer)
-}
-
-// documentShadow is the shape of edge.shadow in the file.
-type documentShadow struct {
-	SID       string `yaml:"sid" json:"sid"`
-	LastOffer string `yaml:"lastOffer" json:"lastOffer"`
-}
-
-func shadowDocument(s Shadow) *documentShadow {
-	if !s.SID.IsValid() {
-		return nil
-	}
-	return &documentShadow{SID: s.SID.String(), LastOffer: s.LastOffer.String()}
 }

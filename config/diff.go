@@ -2,8 +2,8 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
-	"strconv"
+	"reflect"
+	"strings"
 )
 
 // Operation is what a Change does.
@@ -55,244 +55,253 @@ func orNone(s string) string {
 	return s
 }
 
+// identified is an item of a list that is not known by its first setting.
+type identified interface{ identity() string }
+
+// summarized is an object of which a list of changes says more than its title when it comes or goes.
+type summarized interface{ summary() string }
+
 // Diff lists what turns node a into node b, in the order of the file's schema.
 // A changed secret is named, never shown.
-func Diff(a, b *Node) []Change {
+func Diff(a, b *Node) []Change { return difference("node", a, b) }
+
+// difference compares two objects of one type, by structure.
+func difference[T any](title string, a, b *T) []Change {
 	var d differ
-	d.modify("node", "name", a.Name, b.Name)
-	d.domain(a.Domain, b.Domain)
-	d.secret(a, b)
-	d.modify("node", "state", a.State, b.State)
-	d.modify("api", "socket", a.API.Socket, b.API.Socket)
-	d.modify("api", "metrics", listener(a.API), listener(b.API))
-	d.edge(a.Edge, b.Edge)
-	d.host(a.Host, b.Host)
-	d.headend(a.Headend, b.Headend)
-	d.merge(a.Merge, b.Merge)
-	d.strays(a.Strays, b.Strays)
-	d.protect(a.Protect, b.Protect)
-	d.bgp(a.BGP, b.BGP)
-	d.routing(a.Routing, b.Routing)
+	d.object(title, objectOf(reflect.TypeFor[T](), "", ""), reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
 	return d.changes
 }
 
 type differ struct{ changes []Change }
 
 func (d *differ) modify(object, field, from, to string) {
-	if from != to {
-		d.changes = append(d.changes, Change{Modify, object, field, from, to})
-	}
+	d.changes = append(d.changes, Change{Modify, object, field, from, to})
 }
 
-func (d *differ) number(object, field string, from, to int) {
-	d.modify(object, field, strconv.Itoa(from), strconv.Itoa(to))
-}
-
-func (d *differ) add(object, value string) {
-	d.changes = append(d.changes, Change{Operation: Add, Object: object, To: value})
-}
-
-func (d *differ) remove(object, value string) {
-	d.changes = append(d.changes, Change{Operation: Remove, Object: object, From: value})
-}
-
-// match compares two lists of objects that are known by name: first what is
-// gone or in both, in a's order, then what is new, in b's.
-func match[T any](a, b []T, name func(T) string, gone func(T), both func(a, b T), come func(T)) {
-	index := func(list []T) map[string]T {
-		m := make(map[string]T, len(list))
-		for _, item := range list {
-			m[name(item)] = item
-		}
-		return m
-	}
-	before, after := index(a), index(b)
-	for _, item := range a {
-		if other, ok := after[name(item)]; ok {
-			both(item, other)
-		} else {
-			gone(item)
-		}
-	}
-	for _, item := range b {
-		if _, ok := before[name(item)]; !ok {
-			come(item)
+// object compares the settings of an object that is on both sides: those of its own first, then the items of its lists.
+func (d *differ) object(title string, o *object, a, b reflect.Value) {
+	for _, own := range []bool{true, false} {
+		for _, s := range o.settings {
+			if own == (s.tag.Get("item") == "" && s.tag.Get("change") != "role") {
+				d.setting(title, s, s.value(a), s.value(b))
+			}
 		}
 	}
 }
 
-// named is match for objects without parts: a title and a value each.
-func named[T any](d *differ, a, b []T, name func(T) string, object func(T) (title, value string),
-	compare func(title string, a, b T)) {
-	match(a, b, name,
-		func(item T) { d.remove(object(item)) },
-		func(a, b T) { title, _ := object(a); compare(title, a, b) },
-		func(item T) { d.add(object(item)) })
-}
-
-// role says of a role that only one of the nodes has that it comes or goes, and returns both to compare part by part:
-// the missing one is the other's alone, without the parts that come or go with it. Both are nil if no node has the role.
-func role[T any](d *differ, title string, a, b *T, settings func(*T) string, alone func(*T) *T) (*T, *T) {
+func (d *differ) setting(title string, s *setting, a, b reflect.Value) {
+	name := s.key
+	if shown := s.tag.Get("shown"); shown != "" {
+		name = shown
+	}
 	switch {
-	case a == nil && b == nil:
-		return nil, nil
-	case a == nil:
-		d.add(title, settings(b))
-		return alone(b), b
-	case b == nil:
-		d.remove(title, settings(a))
-		return a, alone(a)
-	}
-	return a, b
-}
-
-// unsaid are the settings of a role that its parts say.
-func unsaid[T any](*T) string { return "" }
-
-func (d *differ) domain(a, b Domain) {
-	d.modify("domain", "block", a.Block.Prefix().String(), b.Block.Prefix().String())
-	d.number("domain", "mtu", a.MTU, b.MTU)
-	d.number("domain", "overhead", a.Overhead, b.Overhead)
-	named(d, a.Locators, b.Locators, netip.Prefix.String,
-		func(p netip.Prefix) (string, string) { return "domain: locator " + p.String(), "" },
-		func(string, netip.Prefix, netip.Prefix) {})
-	named(d, a.Infrastructure, b.Infrastructure, netip.Prefix.String,
-		func(p netip.Prefix) (string, string) { return "domain: infrastructure " + p.String(), "" },
-		func(string, netip.Prefix, netip.Prefix) {})
-}
-
-func (d *differ) secret(a, b *Node) {
-	d.modify("node", "secretFile", a.SecretFile, b.SecretFile)
-	if a.Secret != b.Secret {
-		d.modify("node", "secret", "(not shown)", "(another, not shown)")
+	case s.secret != "":
+		if !equal(a, b) {
+			d.modify(title, s.secret, hiddenText, otherHiddenText)
+		}
+	case s.list && s.tag.Get("item") != "":
+		d.items(title, s, a, b)
+	case s.pointer && s.tag.Get("change") != "whole":
+		d.role(s.titled(title), s, a, b)
+	case s.object == nil, s.list, s.tag.Get("change") == "whole":
+		if !equal(a, b) {
+			from, to := s.shown(a), s.shown(b)
+			if s.tag.Get("hidden") != "" {
+				from, to = hiddenText, otherHiddenText
+			}
+			d.modify(title, name, from, to)
+		}
+	default:
+		d.object(s.titled(title), s.object, reflect.Indirect(a), reflect.Indirect(b))
 	}
 }
 
-func listener(a API) string {
-	if !a.Metrics.IsValid() {
+const hiddenText, otherHiddenText = "(not shown)", "(another, not shown)"
+
+// titled is the title of an object in a list of changes.
+func (s *setting) titled(owner string) string {
+	if title := s.tag.Get("title"); title != "" {
+		return title
+	}
+	if owner == "node" {
+		return s.key
+	}
+	return owner + ": " + s.key
+}
+
+// shown writes a value for people; "" if there is none.
+func (s *setting) shown(v reflect.Value) string {
+	if s.codec != nil {
+		if s.codec.number && s.tag.Get("omit") == "zero" && v.IsZero() {
+			return ""
+		}
+		return s.textOf(v)
+	}
+	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return ""
 	}
-	return a.Metrics.String()
-}
-
-func (d *differ) edge(a, b *Edge) {
-	a, b = role(d, "edge", a, b, edgeSettings, edgeAlone)
-	if a == nil {
-		return
+	if text, ok := v.Interface().(fmt.Stringer); ok {
+		return text.String()
 	}
-	d.modify("edge", "source", a.Source.String(), b.Source.String())
-	d.modify("edge", "encapsulation", string(a.Encapsulation), string(b.Encapsulation))
-	d.edgeHMAC(a.HMAC, b.HMAC)
-	d.number("edge", "hopLimit", a.HopLimit, b.HopLimit)
-	d.number("edge", "buckets", a.Buckets, b.Buckets)
-	d.flowCache(a.FlowCache, b.FlowCache)
-	d.shadow(a.Shadow, b.Shadow)
-	d.peers(a.Peers, b.Peers)
-	d.modify("edge", "etcd", a.Etcd.String(), b.Etcd.String())
-	named(d, a.Interfaces, b.Interfaces,
-		func(i EdgeInterface) string { return i.Name },
-		func(i EdgeInterface) (string, string) {
-			return "edge interface " + i.Name, fmt.Sprintf("side %s, mode %s", i.Side, i.Mode)
-		},
-		func(title string, a, b EdgeInterface) {
-			d.modify(title, "side", string(a.Side), string(b.Side))
-			d.modify(title, "mode", string(a.Mode), string(b.Mode))
-		})
-	d.services(a.Services, b.Services)
+	return fmt.Sprint(v.Interface())
 }
 
-// edgeAlone is an edge without what is compared one by one.
-func edgeAlone(e *Edge) *Edge {
-	alone := *e
-	alone.Interfaces, alone.Peers, alone.Services = nil, nil, nil
-	return &alone
-}
-
-func edgeSettings(e *Edge) string {
-	return fmt.Sprintf("source %s, encapsulation %s, hopLimit %d, buckets %d", e.Source, e.Encapsulation, e.HopLimit,
-		e.Buckets)
-}
-
-// services also lists the backends of a service that comes or goes.
-func (d *differ) services(a, b []Service) {
-	match(a, b, func(s Service) string { return s.Name },
-		func(s Service) {
-			d.remove("service "+s.Name, serviceSettings(s))
-			d.backends("service "+s.Name, s.Backends, nil)
-			d.learned("service "+s.Name, s.Learned, nil)
-		},
-		func(a, b Service) {
-			title := "service " + a.Name
-			d.endpoint(title, a.Endpoint, b.Endpoint)
-			d.continuity(title, a.Continuity, b.Continuity)
-			d.quic(title, a.QUIC, b.QUIC)
-			d.modify(title, "newConnections", a.NewConnections.String(), b.NewConnections.String())
-			d.modify(title, "check", a.Check.String(), b.Check.String())
-			d.backends(title, a.Backends, b.Backends)
-			d.learned(title, a.Learned, b.Learned)
-		},
-		func(s Service) {
-			d.add("service "+s.Name, serviceSettings(s))
-			d.backends("service "+s.Name, nil, s.Backends)
-			d.learned("service "+s.Name, nil, s.Learned)
-		})
-}
-
-func serviceSettings(s Service) string {
-	return fmt.Sprintf("vip %s, %s", s.Endpoint, s.Continuity)
-}
-
-func (d *differ) endpoint(title string, a, b Endpoint) {
-	d.modify(title, "vip", a.VIP.String(), b.VIP.String())
-	d.modify(title, "protocol", string(a.Protocol), string(b.Protocol))
-	d.modify(title, "port", FormatPort(a.Port), FormatPort(b.Port))
-}
-
-func (d *differ) backends(service string, a, b []Backend) {
-	named(d, a, b,
-		func(b Backend) string { return b.Name },
-		func(b Backend) (string, string) {
-			return service + ": backend " + b.Name, fmt.Sprintf("sid %s, weight %d, state %s", b.SID, b.Weight, b.State)
-		},
-		func(title string, a, b Backend) {
-			d.modify(title, "sid", a.SID.String(), b.SID.String())
-			d.number(title, "weight", a.Weight, b.Weight)
-			d.modify(title, "state", string(a.State), string(b.State))
-			d.modify(title, "agent", agentText(a.Agent), agentText(b.Agent))
-		})
-}
-
-func (d *differ) host(a, b *Host) {
-	a, b = role(d, "host", a, b, unsaid[Host],
-		func(h *Host) *Host { return &Host{Cgroup: h.Cgroup, Source: h.Source} })
-	if a == nil {
-		return
+// role compares an object that comes and goes as one: the items of its lists come and go with it.
+func (d *differ) role(title string, s *setting, a, b reflect.Value) {
+	switch {
+	case a.IsNil() && b.IsNil():
+	case !a.IsNil() && !b.IsNil():
+		d.object(title, s.object, a.Elem(), b.Elem())
+	case s.tag.Get("change") == "role" && a.IsNil():
+		d.come(Add, title, s.object, b.Elem())
+	case s.tag.Get("change") == "role":
+		d.come(Remove, title, s.object, a.Elem())
+	case a.IsNil():
+		d.one(Add, title, s.shown(b))
+	default:
+		d.one(Remove, title, s.shown(a))
 	}
-	d.modify("host", "cgroup", a.Cgroup, b.Cgroup)
-	d.modify("host", "source", addressText(a.Source), addressText(b.Source))
-	d.learners(a.Learners, b.Learners)
-	d.hostHMAC(a.HMAC, b.HMAC)
-	named(d, a.Interfaces, b.Interfaces,
-		func(i HostInterface) string { return i.Name },
-		func(i HostInterface) (string, string) { return "host interface " + i.Name, "mode " + string(i.Mode) },
-		func(title string, a, b HostInterface) { d.modify(title, "mode", string(a.Mode), string(b.Mode)) })
-	named(d, a.SIDs, b.SIDs,
-		func(s SID) string { return s.Prefix.String() },
-		func(s SID) (string, string) { return "sid " + s.Prefix.String(), s.Behavior.String() },
-		func(title string, a, b SID) {
-			d.modify(title, "behavior", a.Behavior.String(), b.Behavior.String())
-			d.modify(title, "backup", addressText(a.Backup), addressText(b.Backup))
-		})
-	named(d, a.Services, b.Services,
-		func(s HostService) string { return s.Name },
-		func(s HostService) (string, string) {
-			return "host service " + s.Name, fmt.Sprintf("vip %s, accept %s", s.Endpoint, s.Accept)
-		},
-		func(title string, a, b HostService) {
-			d.endpoint(title, a.Endpoint, b.Endpoint)
-			d.modify(title, "accept", a.Accept.String(), b.Accept.String())
-			d.modify(title, "load", a.Load.String(), b.Load.String())
-			d.modify(title, "quic", strconv.FormatBool(a.QUIC), strconv.FormatBool(b.QUIC))
-			d.modify(title, "check", a.Check.String(), b.Check.String())
-		})
+}
+
+// come lists an object that comes or goes, and the items of its lists.
+func (d *differ) come(operation Operation, title string, o *object, v reflect.Value) {
+	d.one(operation, title, summaryOf(v))
+	for _, s := range o.settings {
+		switch {
+		case s.list && s.tag.Get("item") != "":
+			none := reflect.Zero(s.value(v).Type())
+			if operation == Add {
+				d.items(title, s, none, s.value(v))
+			} else {
+				d.items(title, s, s.value(v), none)
+			}
+		case s.pointer && s.tag.Get("change") == "role" && !s.value(v).IsNil():
+			d.come(operation, s.titled(title), s.object, s.value(v).Elem())
+		}
+	}
+}
+
+func (d *differ) one(operation Operation, title, summary string) {
+	c := Change{Operation: operation, Object: title, To: summary}
+	if operation == Remove {
+		c.From, c.To = summary, ""
+	}
+	d.changes = append(d.changes, c)
+}
+
+func summaryOf(v reflect.Value) string {
+	if of, ok := v.Interface().(summarized); ok {
+		return of.summary()
+	}
+	return ""
+}
+
+// items compares two lists of objects that are known by their identity: first what is gone or in both, in a's order, then
+// what is new, in b's.
+func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
+	before, after := s.byIdentity(a), s.byIdentity(b)
+	for i := range a.Len() {
+		item := a.Index(i)
+		id := s.identityOf(item, i)
+		title := s.itemTitle(owner, id)
+		other, both := after[id]
+		switch {
+		case !both:
+			d.item(Remove, title, s, item)
+		case s.codec != nil:
+		case s.tag.Get("change") == "whole":
+			if !equal(item, other) {
+				d.modify(title, "is", s.shown(item), s.shown(other))
+			}
+		default:
+			d.object(title, s.object, item, other)
+		}
+	}
+	for i := range b.Len() {
+		id := s.identityOf(b.Index(i), i)
+		if _, both := before[id]; !both {
+			d.item(Add, s.itemTitle(owner, id), s, b.Index(i))
+		}
+	}
+}
+
+func (d *differ) item(operation Operation, title string, s *setting, v reflect.Value) {
+	switch {
+	case s.codec != nil:
+		d.one(operation, title, "")
+	case s.tag.Get("change") == "whole":
+		d.one(operation, title, s.shown(v))
+	default:
+		d.come(operation, title, s.object, v)
+	}
+}
+
+func (s *setting) byIdentity(list reflect.Value) map[string]reflect.Value {
+	index := make(map[string]reflect.Value, list.Len())
+	for i := range list.Len() {
+		index[s.identityOf(list.Index(i), i)] = list.Index(i)
+	}
+	return index
+}
+
+func (s *setting) identityOf(item reflect.Value, place int) string {
+	if s.tag.Get("by") == "place" {
+		return fmt.Sprint(place + 1)
+	}
+	if s.codec != nil {
+		return s.codec.text(item.Interface())
+	}
+	if named, ok := item.Interface().(identified); ok {
+		return named.identity()
+	}
+	first := s.object.settings[0]
+	return first.textOf(first.value(item))
+}
+
+func (s *setting) itemTitle(owner, id string) string {
+	pattern := s.tag.Get("item")
+	if rest, ok := strings.CutPrefix(pattern, "+ "); ok {
+		return owner + fmt.Sprintf(rest, id)
+	}
+	return fmt.Sprintf(pattern, id)
+}
+
+// equal compares by structure. A type with a method Equal is asked.
+func equal(a, b reflect.Value) bool {
+	if method := a.MethodByName("Equal"); method.IsValid() && method.Type().NumIn() == 1 && method.Type().In(0) == a.Type() {
+		return method.Call([]reflect.Value{b})[0].Bool()
+	}
+	return equalParts(a, b)
+}
+
+// equalParts compares what a value is made of.
+func equalParts(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Slice:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for i := range a.Len() {
+			if !equal(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Pointer:
+		if a.IsNil() || b.IsNil() {
+			return a.IsNil() == b.IsNil()
+		}
+		return equal(a.Elem(), b.Elem())
+	case reflect.Struct:
+		if codecOf(a.Type(), "") != nil || a.NumField() == 0 {
+			break
+		}
+		for i := range a.NumField() {
+			if a.Type().Field(i).IsExported() && !equal(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.Equal(b)
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -38,7 +37,8 @@ var Consequences = []Consequence{
 	{"service *", "vip", Moves, "the old address is served no more"},
 	{"service *", "protocol", Moves, "the old protocol is served no more"},
 	{"service *", "port", Moves, "the old port is served no more"},
-	{"service *", "quic", Ends, "connection IDs of configurations that are gone name no server"},
+	{"service *: quic rotation *", "*", Ends, "connection IDs of the former configuration name no server"},
+	{"service *: quic rotation *", "", Ends, "connection IDs of the configuration name no server"},
 	{"service *", "*", Keeps, "what comes later is treated in the new way"},
 	{"service *: backend *", "weight", Moves, "buckets move; policy offer keeps owners of before"},
 	{"service *: backend *", "sid", Moves, "packets go to the new SID alone"},
@@ -110,27 +110,11 @@ func matches(pattern, object string, open bool) bool {
 // What is added ends none.
 func EndsConnections(a, b *Node) (list []Change) {
 	for _, c := range Diff(a, b) {
-		line := ConsequenceOf(c)
-		keeps := strings.Contains(c.Field, "quic") && keepsQUIC(a, b)
-		if c.Operation == Add || line.Effect != Ends || keeps {
-			continue
+		if c.Operation != Add && ConsequenceOf(c).Effect == Ends {
+			list = append(list, c)
 		}
-		list = append(list, c)
 	}
 	return list
-}
-
-// keepsQUIC reports whether each QUIC-LB configuration of a is also one of b, in the same service.
-func keepsQUIC(a, b *Node) bool {
-	if a.Edge == nil || b.Edge == nil {
-		return true
-	}
-	return !slices.ContainsFunc(a.Edge.Services, func(s Service) bool {
-		i := slices.IndexFunc(b.Edge.Services, func(o Service) bool { return o.Name == s.Name })
-		return i >= 0 && slices.ContainsFunc(s.QUIC, func(q QUIC) bool {
-			return !slices.ContainsFunc(b.Edge.Services[i].QUIC, q.Equal)
-		})
-	})
 }
 
 // MovesConnections returns the changes from a to b that may lead packets of connections elsewhere.

@@ -4,24 +4,30 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // Etcd is where the edges of a cluster keep the chains of their services for one that starts without memory.
 type Etcd struct {
-	Endpoints    []string // http or https, host and port of each member
-	Prefix       string   // of all keys; without a slash at the end
-	Username     string   // "": etcd asks for none
-	PasswordFile string   // absolute path; "" without Username
-	TLS          EtcdTLS
+	// http or https, host and port of each member
+	Endpoints []string `key:"endpoints" as:"etcd" style:"flow"`
+	// of all keys; without a slash at the end
+	Prefix string `key:"prefix" default:"/sextant"`
+	// "": etcd asks for none
+	Username string `key:"username" omit:"zero"`
+	// absolute path; "" without Username
+	PasswordFile string  `key:"passwordFile" omit:"zero"`
+	TLS          EtcdTLS `key:"tls" omit:"zero"`
 }
 
 // EtcdTLS are absolute paths of PEM files, for https. The zero value trusts what the machine trusts, and shows no certificate.
 type EtcdTLS struct {
-	CA               string // who signs the certificates of etcd; "": whom the machine trusts
-	Certificate, Key string // what this node shows; "": nothing
+	// who signs the certificates of etcd; "": whom the machine trusts
+	CA string `key:"ca" omit:"zero"`
+	// what this node shows; "": nothing
+	Certificate string `key:"certificate" omit:"zero"`
+	Key         string `key:"key" omit:"zero"`
 }
 
 const (
@@ -29,28 +35,6 @@ const (
 	maxEtcdEndpoints  = 16
 	maxEtcdPrefix     = 255
 )
-
-func readEtcd(v value, e *Etcd) {
-	e.Prefix = defaultEtcdPrefix
-	v.mapping(
-		field{"endpoints", intoList(&e.Endpoints, readEtcdEndpoint), `"endpoints:" and a list like ["http://[fd00:5e::3]:2379"]`},
-		field{"prefix", intoText(&e.Prefix), ""},
-		field{"username", intoText(&e.Username), ""},
-		field{"passwordFile", intoText(&e.PasswordFile), ""},
-		field{"tls", func(v value) {
-			v.mapping(
-				field{"ca", intoText(&e.TLS.CA), ""},
-				field{"certificate", intoText(&e.TLS.Certificate), ""},
-				field{"key", intoText(&e.TLS.Key), ""},
-			)
-		}, ""},
-	)
-}
-
-func readEtcdEndpoint(v value) (endpoint string) {
-	into(&endpoint, parseEtcdEndpoint)(v)
-	return endpoint
-}
 
 // parseEtcdEndpoint reads a URL of scheme, host and port, and no more.
 func parseEtcdEndpoint(s string) (string, error) {
@@ -132,15 +116,6 @@ func (c *checker) etcdTLS(t EtcdTLS, secure bool) {
 	}
 }
 
-func (e *Etcd) clone() *Etcd {
-	if e == nil {
-		return nil
-	}
-	c := *e
-	c.Endpoints = slices.Clone(c.Endpoints)
-	return &c
-}
-
 // String names everything that can differ; "" for nil.
 func (e *Etcd) String() string {
 	if e == nil {
@@ -156,30 +131,4 @@ func (e *Etcd) String() string {
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// documentEtcd is the shape of edge.etcd in the file.
-type documentEtcd struct {
-	Endpoints    []string         `yaml:"endpoints,flow" json:"endpoints"`
-	Prefix       string           `yaml:"prefix" json:"prefix"`
-	Username     string           `yaml:"username,omitempty" json:"username,omitempty"`
-	PasswordFile string           `yaml:"passwordFile,omitempty" json:"passwordFile,omitempty"`
-	TLS          *documentEtcdTLS `yaml:"tls,omitempty" json:"tls,omitempty"`
-}
-
-type documentEtcdTLS struct {
-	CA          string `yaml:"ca,omitempty" json:"ca,omitempty"`
-	Certificate string `yaml:"certificate,omitempty" json:"certificate,omitempty"`
-	Key         string `yaml:"key,omitempty" json:"key,omitempty"`
-}
-
-func etcdDocument(e *Etcd) *documentEtcd {
-	if e == nil {
-		return nil
-	}
-	d := &documentEtcd{Endpoints: e.Endpoints, Prefix: e.Prefix, Username: e.Username, PasswordFile: e.PasswordFile}
-	if e.TLS != (EtcdTLS{}) {
-		d.TLS = &documentEtcdTLS{e.TLS.CA, e.TLS.Certificate, e.TLS.Key}
-	}
-	return d
 }

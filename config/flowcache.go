@@ -7,31 +7,20 @@ import (
 
 // FlowCache is an edge's memory of which backend took which connection; the zero value is none.
 type FlowCache struct {
-	SID     netip.Addr // End.LEARN: SYNs come from there, and hosts send the answers there
-	Entries int        // connections, of 8 bytes each
+	// End.LEARN: SYNs come from there, and hosts send the answers there
+	SID netip.Addr `key:"sid" as:"sid"`
+	// connections, of 8 bytes each
+	Entries int `key:"entries" default:"1048576" range:"64 268435456"`
 }
 
 // Bounds of FlowCache.Entries: 512 bytes to 2 GiB.
-const (
-	defaultFlows = 1 << 20
-	minFlows     = 64
-	maxFlows     = 1 << 28
-)
-
-func readFlowCache(v value, c *FlowCache) {
-	c.Entries = defaultFlows
-	v.mapping(
-		field{"sid", into(&c.SID, ParseSID), `"sid: " and an address inside infrastructure that is routed to this edge, not its source`},
-		field{"entries", intoNumber(&c.Entries), ""},
-	)
-}
+const ()
 
 func (c *checker) flowCache(e *Edge) {
 	f := e.FlowCache
 	if f == (FlowCache{}) {
 		return
 	}
-	c.number("edge.flowCache.entries", "entries", f.Entries, minFlows, maxFlows)
 	c.source("edge.flowCache.sid", f.SID)
 	if f.SID == e.Source {
 		c.conflict("edge.flowCache.sid", fmt.Sprintf("sid %s is the edge's source, so hosts could not tell whether it learns", f.SID),
@@ -49,20 +38,6 @@ func (c FlowCache) String() string {
 		return ""
 	}
 	return fmt.Sprintf("%d entries, sid %s", c.Entries, c.SID)
-}
-
-func (d *differ) flowCache(a, b FlowCache) { d.modify("edge", "flowCache", a.String(), b.String()) }
-
-type documentFlowCache struct {
-	SID     string `yaml:"sid" json:"sid"`
-	Entries int    `yaml:"entries" json:"entries"`
-}
-
-func flowCacheDocument(c FlowCache) *documentFlowCache {
-	if c == (FlowCache{}) {
-		return nil
-	}
-	return &documentFlowCache{SID: c.SID.String(), Entries: c.Entries}
 }
 
 // maxLearners is how many prefixes of edges' End.LEARN SIDs a host can have.
@@ -90,10 +65,4 @@ func (c *checker) learners(h *Host) {
 	default:
 		c.source("host.source", h.Source)
 	}
-}
-
-func (d *differ) learners(a, b []netip.Prefix) {
-	named(d, a, b, netip.Prefix.String,
-		func(p netip.Prefix) (string, string) { return "host: learner " + p.String(), "" },
-		func(string, netip.Prefix, netip.Prefix) {})
 }

@@ -12,40 +12,52 @@ import (
 
 // Headend is the role that sends traffic along segment lists: the SR policies of RFC 9256 at their head-end.
 type Headend struct {
-	Interfaces []XDPInterface // by which forwarded traffic comes in
-	Uplinks    []string       // other interfaces on which the programs may send
-	Local      []string       // interfaces by which packets of this machine itself leave that rules are to choose from
-	Source     netip.Addr     // outer source address
-	HopLimit   int            // of the outer header
-	Policies   []SRPolicy
-	Rules      []SteeringRule // the first that matches decides
+	// by which forwarded traffic comes in
+	Interfaces []XDPInterface `key:"interfaces" omit:"zero" preset:"side external" item:"headend interface %s"`
+	// other interfaces on which the programs may send
+	Uplinks []string `key:"uplinks" omit:"zero" style:"flow"`
+	// interfaces by which packets of this machine itself leave that rules are to choose from
+	Local []string `key:"local" omit:"zero" style:"flow"`
+	// outer source address
+	Source netip.Addr `key:"source"`
+	// of the outer header
+	HopLimit int        `key:"hopLimit" default:"64" range:"1 255"`
+	Policies []SRPolicy `key:"policies" omit:"zero" item:"policy %s"`
+	// the first that matches decides
+	Rules []SteeringRule `key:"rules" omit:"zero" item:"rule %s" by:"place" change:"whole"`
 }
 
 // XDPInterface is an interface on which the program of a head-end or an egress runs.
 type XDPInterface struct {
-	Name string
-	Side Side // of a head-end's; those of an egress face the SR domain, and have none
-	Mode Mode
+	Name string `key:"name"`
+	// of a head-end's; those of an egress face the SR domain, and have none
+	Side Side `key:"side" omit:"zero"`
+	Mode Mode `key:"mode" default:"auto"`
 }
 
 // SRPolicy is a way for traffic, or several of which the best valid one is taken.
 type SRPolicy struct {
-	Name     string
-	Color    int        // with Endpoint the policy's identity towards other systems; 0: none
-	Endpoint netip.Addr // the zero value: none is said
+	Name string `key:"name"`
+	// with Endpoint the policy's identity towards other systems; 0: none
+	Color int `key:"color" omit:"zero" range:"0 4294967295"`
+	// the zero value: none is said
+	Endpoint netip.Addr `key:"endpoint" omit:"zero"`
 	// DropIfInvalid drops traffic while no path is valid; else it is forwarded as if no rule had chosen it.
-	DropIfInvalid bool
-	MTU           int // bytes of the largest inner packet that all lists carry; 0: what the domain's MTU leaves
-	Paths         []CandidatePath
+	DropIfInvalid bool `key:"dropIfInvalid" omit:"zero"`
+	// bytes of the largest inner packet that all lists carry; 0: what the domain's MTU leaves
+	MTU   int             `key:"mtu" omit:"zero" range:"1280 65535" zero:""`
+	Paths []CandidatePath `key:"paths" item:"+ : path %s"`
 }
 
 // CandidatePath is one way to do what a policy is for.
 type CandidatePath struct {
-	Name       string
-	Preference int // the valid path of the highest one is active
-	Action     SteeringAction
-	LeastLists int // with fewer lists that are up the path is not valid
-	Lists      []SegmentList
+	Name string `key:"name"`
+	// the valid path of the highest one is active
+	Preference int            `key:"preference" range:"0 4294967295"`
+	Action     SteeringAction `key:"action"`
+	// with fewer lists that are up the path is not valid
+	LeastLists int           `key:"leastLists" default:"1"`
+	Lists      []SegmentList `key:"lists" item:"+ : list %s"`
 }
 
 // SteeringAction is what a candidate path does with its segment lists.
@@ -71,13 +83,16 @@ const (
 
 // SegmentList is a way through the network. Lists of one name in one policy are one list, and say the same but for their weight.
 type SegmentList struct {
-	Name       string
-	Segments   []netip.Addr // in the order of travel; the last decapsulates
-	Reduced    bool         // without the first segment in the header
-	Weight     int
-	Redundancy Redundancy
-	Flow       int // by which the egress knows the path; 0: a number that the agent chooses and keeps
-	State      ListState
+	Name string `key:"name"`
+	// in the order of travel; the last decapsulates
+	Segments []netip.Addr `key:"segments" as:"sid" style:"flow"`
+	// without the first segment in the header
+	Reduced    bool       `key:"reduced" omit:"zero"`
+	Weight     int        `key:"weight" default:"1" range:"1 65535"`
+	Redundancy Redundancy `key:"redundancy"`
+	// by which the egress knows the path; 0: a number that the agent chooses and keeps
+	Flow  int       `key:"flow" omit:"zero"`
+	State ListState `key:"state" default:"up"`
 }
 
 // ListState says whether a segment list is used.
@@ -91,12 +106,16 @@ const (
 
 // SteeringRule gives traffic to a policy.
 type SteeringRule struct {
-	Policy              string
-	Source, Destination netip.Prefix // the zero prefix: any
-	Protocol            int          // IP protocol number; 0: any
-	SourcePorts         PortRange
-	DestinationPorts    PortRange
-	DSCP                int // AnyDSCP: not looked at
+	Policy string `key:"policy" omit:"zero"`
+	// the zero prefix: any
+	Source      netip.Prefix `key:"source" as:"any" omit:"zero"`
+	Destination netip.Prefix `key:"destination" as:"any" omit:"zero"`
+	// IP protocol number; 0: any
+	Protocol         int       `key:"protocol" as:"protocol" omit:"zero"`
+	SourcePorts      PortRange `key:"sourcePorts" omit:"zero"`
+	DestinationPorts PortRange `key:"destinationPorts" omit:"zero"`
+	// AnyDSCP: not looked at
+	DSCP int `key:"dscp" default:"-1" range:"0 63"`
 }
 
 // AnyDSCP as the DSCP of a rule stands for all.
@@ -107,25 +126,30 @@ type PortRange struct{ First, Last uint16 }
 
 // Merge is the role that takes protected traffic out of the SR domain: of the copies of a packet it lets one pass.
 type Merge struct {
-	Interfaces []XDPInterface
-	SIDs       []MergeSID
+	Interfaces []XDPInterface `key:"interfaces" without:"side" item:"merge interface %s"`
+	SIDs       []MergeSID     `key:"sids" item:"merge %s"`
 }
 
 // MergeSID is a SID with behaviour End.MERGE, and a protected flow that comes to it. One SID can be given several times, for
 // several flows.
 type MergeSID struct {
-	Prefix netip.Prefix
-	Mark   int // fwmark of decapsulated packets; 0: none
-	Form   Redundancy
-	Flows  []int // ids of the paths
-	Copies int   // of each packet, so that the other paths are spares, of which nothing is expected; 0: one by each path
+	Prefix netip.Prefix `key:"prefix"`
+	// fwmark of decapsulated packets; 0: none
+	Mark int        `key:"mark" omit:"zero" range:"0 4294967295"`
+	Form Redundancy `key:"form" default:"tlv" words:"tlv sid"`
+	// ids of the paths
+	Flows []int `key:"flows" style:"flow"`
+	// of each packet, so that the other paths are spares, of which nothing is expected; 0: one by each path
+	Copies int `key:"copies" omit:"zero"`
 	// How far back copies are told apart: for so many packets per second of which copies come so much later than others, or as the
 	// binary logarithm of a number of packets.
-	Rate    int
-	Skew    time.Duration
-	History int
-	Reset   time.Duration // without a packet for so long, all is forgotten
-	Ordered bool          // packets that overtook others by another path wait for these
+	Rate    int           `key:"rate" omit:"zero" range:"1 1000000000"`
+	Skew    time.Duration `key:"skew" range:"0s 1m"`
+	History int           `key:"history" omit:"zero"`
+	// without a packet for so long, all is forgotten
+	Reset time.Duration `key:"reset" default:"2s" range:"10ms 1h"`
+	// packets that overtook others by another path wait for these
+	Ordered bool `key:"ordered" omit:"zero"`
 }
 
 // String names the SID and the flows, like "fcbb:bb00:2:f::/80 flows 1,2".
@@ -165,38 +189,6 @@ func (p SRPolicy) InnerMTU(d Domain) int {
 		}
 	}
 	return d.MTU - header
-}
-
-func (h *Headend) clone() *Headend {
-	if h == nil {
-		return nil
-	}
-	c := *h
-	c.Interfaces, c.Uplinks, c.Local = slices.Clone(h.Interfaces), slices.Clone(h.Uplinks), slices.Clone(h.Local)
-	c.Rules, c.Policies = slices.Clone(h.Rules), slices.Clone(h.Policies)
-	for i := range c.Policies {
-		paths := slices.Clone(c.Policies[i].Paths)
-		for j := range paths {
-			paths[j].Lists = slices.Clone(paths[j].Lists)
-			for k := range paths[j].Lists {
-				paths[j].Lists[k].Segments = slices.Clone(paths[j].Lists[k].Segments)
-			}
-		}
-		c.Policies[i].Paths = paths
-	}
-	return &c
-}
-
-func (m *Merge) clone() *Merge {
-	if m == nil {
-		return nil
-	}
-	c := *m
-	c.Interfaces, c.SIDs = slices.Clone(m.Interfaces), slices.Clone(m.SIDs)
-	for i := range c.SIDs {
-		c.SIDs[i].Flows = slices.Clone(c.SIDs[i].Flows)
-	}
-	return &c
 }
 
 // SetListState takes a segment list of a policy out of use, or back into it, in all paths that have it. It returns a changed copy

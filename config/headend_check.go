@@ -11,45 +11,34 @@ import (
 
 // Bounds of the sections headend and merge; agent's tests compare them with the data plane's.
 const (
-	MaxPolicies     = 256 // POLICIES_MAX in bpf/include/policy.h
-	MaxRules        = 128 // RULES_MAX
-	MaxLists        = 8   // of a path: LISTS_MAX
-	MaxPolicyLists  = 64  // different ones of a policy: as many flow ids it has
-	MaxHeaderBytes  = 192 // HEADER_WORDS
-	MaxMerges       = 256 // INSTANCES_MAX in bpf/merge.c
-	MaxMergeSIDs    = 16  // MERGE_SIDS_MAX
-	MaxMergePaths   = 8   // MEMBERS_MAX
-	maxPaths        = 16  // candidate paths of a policy
-	maxDSCP         = 63
-	minInnerMTU     = 1280 // RFC 8200 section 5
-	redundancyBits  = 80   // of a redundancy SID, without its argument
-	minHistory      = 10   // logarithms; replicate.LeastHistoryLog2
-	maxTLVHistory   = 17   // replicate.MostHistoryLog2
-	maxSIDHistory   = 14   // of numbers of 16 bits a quarter can be told apart
-	maxMergeRate    = 1_000_000_000
-	burstPercent    = 125 // history for bursts, of what rate and skew need
-	protocolTCP     = 6
-	protocolUDP     = 17
-	protocolAnyHigh = 255
+	MaxPolicies    = 256  // POLICIES_MAX in bpf/include/policy.h
+	MaxRules       = 128  // RULES_MAX
+	MaxLists       = 8    // of a path: LISTS_MAX
+	MaxPolicyLists = 64   // different ones of a policy: as many flow ids it has
+	MaxHeaderBytes = 192  // HEADER_WORDS
+	MaxMerges      = 256  // INSTANCES_MAX in bpf/merge.c
+	MaxMergeSIDs   = 16   // MERGE_SIDS_MAX
+	MaxMergePaths  = 8    // MEMBERS_MAX
+	maxPaths       = 16   // candidate paths of a policy
+	minInnerMTU    = 1280 // RFC 8200 section 5
+	redundancyBits = 80   // of a redundancy SID, without its argument
+	minHistory     = 10   // logarithms; replicate.LeastHistoryLog2
+	maxTLVHistory  = 17   // replicate.MostHistoryLog2
+	maxSIDHistory  = 14   // of numbers of 16 bits a quarter can be told apart
+	burstPercent   = 125  // history for bursts, of what rate and skew need
+	protocolTCP    = 6
+	protocolUDP    = 17
 )
 
-var (
-	steeringActions = []SteeringAction{ActionPath, ActionSplitFlow, ActionSplitPacket, ActionMirror}
-	redundancies    = []Redundancy{NotNumbered, NumberedInTLV, NumberedInSID}
-	listStates      = []ListState{ListUp, ListDown}
-)
+var ()
 
 func (c *checker) headend(h *Headend) {
 	c.source("headend.source", h.Source)
-	c.number("headend.hopLimit", "hopLimit", h.HopLimit, 1, 255)
 	if len(h.Interfaces)+len(h.Local) == 0 {
 		c.invalid("headend.interfaces", "no traffic comes to the head-end",
 			`name interfaces ("- {name: eth0}"), or as local those by which this machine's own packets leave`, "headend.local")
 	}
 	c.xdpInterfaces("headend", h.Interfaces)
-	for i, iface := range h.Interfaces {
-		word(c, fmt.Sprintf("headend.interfaces[%d].side", i), "side", iface.Side, sides)
-	}
 	c.deviceNames("headend.uplinks", h.Uplinks, h.Interfaces)
 	c.deviceNames("headend.local", h.Local, nil)
 	c.count("headend.policies", "policies", len(h.Policies), MaxPolicies)
@@ -110,7 +99,6 @@ func (c *checker) deviceNames(where string, list []string, besides []XDPInterfac
 
 func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity], flows unique[int]) {
 	c.name(join(where, "name"), "policy", p.Name)
-	c.number(join(where, "color"), "color", p.Color, 0, math.MaxUint32)
 	if p.Color != 0 && p.Endpoint.IsValid() {
 		if owner, taken := identities.add(identity{p.Color, p.Endpoint}, p.Name); taken {
 			c.conflict(join(where, "color"), fmt.Sprintf("policy %q has color %d and endpoint %s too", owner, p.Color, p.Endpoint),
@@ -143,10 +131,7 @@ func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity]
 }
 
 func (c *checker) innerMTU(where string, p SRPolicy) {
-	switch {
-	case p.MTU != 0:
-		c.number(join(where, "mtu"), "mtu", p.MTU, minInnerMTU, maxMTU)
-	case p.InnerMTU(c.node.Domain) < minInnerMTU:
+	if p.MTU == 0 && p.InnerMTU(c.node.Domain) < minInnerMTU {
 		c.invalid(join(where, "mtu"),
 			fmt.Sprintf("the outer headers of policy %q leave %d of the %d bytes that the domain carries, less than "+
 				"IPv6 needs", p.Name, p.InnerMTU(c.node.Domain), c.node.Domain.MTU),
@@ -157,8 +142,6 @@ func (c *checker) innerMTU(where string, p SRPolicy) {
 
 func (c *checker) candidatePath(where string, p CandidatePath) {
 	c.name(join(where, "name"), "path", p.Name)
-	c.number(join(where, "preference"), "preference", p.Preference, 0, math.MaxUint32)
-	word(c, join(where, "action"), "action", p.Action, steeringActions)
 	if len(p.Lists) == 0 {
 		c.invalid(join(where, "lists"), fmt.Sprintf("path %q has no segment list", p.Name), "add one with name and segments")
 		return
@@ -187,9 +170,6 @@ func finalOf(segments []netip.Addr) netip.Addr { return segments[len(segments)-1
 
 func (c *checker) segmentList(where string, l SegmentList) {
 	c.name(join(where, "name"), "segment list", l.Name)
-	word(c, join(where, "redundancy"), "redundancy", l.Redundancy, redundancies)
-	word(c, join(where, "state"), "state", l.State, listStates)
-	c.number(join(where, "weight"), "weight", l.Weight, 1, maxWeight)
 	if len(l.Segments) == 0 {
 		c.invalid(join(where, "segments"), fmt.Sprintf("segment list %q has no segments", l.Name),
 			"give at least the SID at which packets are decapsulated")
@@ -262,7 +242,6 @@ func (c *checker) rule(where string, r SteeringRule, policies unique[string]) {
 		c.conflict(join(where, "source"), fmt.Sprintf("source %s and destination %s are of two families", r.Source, r.Destination),
 			"write a rule for each family", join(where, "destination"))
 	}
-	c.number(join(where, "protocol"), "protocol", r.Protocol, 0, protocolAnyHigh)
 	for _, ports := range []struct {
 		key   string
 		value PortRange
@@ -270,8 +249,5 @@ func (c *checker) rule(where string, r SteeringRule, policies unique[string]) {
 		if ports.value != (PortRange{}) && r.Protocol != protocolTCP && r.Protocol != protocolUDP {
 			c.invalid(join(where, ports.key), "only TCP and UDP have ports", "add protocol: tcp or protocol: udp", join(where, "protocol"))
 		}
-	}
-	if r.DSCP != AnyDSCP {
-		c.number(join(where, "dscp"), "dscp", r.DSCP, 0, maxDSCP)
 	}
 }

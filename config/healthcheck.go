@@ -3,7 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"slices"
+	"reflect"
 	"strings"
 	"time"
 
@@ -12,29 +12,45 @@ import (
 
 // Check says how the edge finds out whether a service's backends serve it.
 type Check struct {
-	Kind     CheckKind
-	Interval time.Duration // from one check of a backend to its next
-	Timeout  time.Duration // after which a check has failed
-	Rise     int           // checks in a row that must succeed for a failing backend to be healthy
-	Fall     int           // checks in a row that must fail for a healthy backend to be failing
+	Kind CheckKind `key:"kind"`
+	// from one check of a backend to its next
+	Interval time.Duration `key:"interval" default:"2s" range:"50ms 1h"`
+	// after which a check has failed
+	Timeout time.Duration `key:"timeout" default:"1s"`
+	// checks in a row that must succeed for a failing backend to be healthy
+	Rise int `key:"rise" default:"2" range:"1 1000"`
+	// checks in a row that must fail for a healthy backend to be failing
+	Fall int `key:"fall" default:"3" range:"1 1000"`
 	// JitterPermille is the share of the interval by which checks come earlier or later, so that they don't march in step.
-	JitterPermille int
-	Startup        CheckStartup
-	OnFail         CheckFailure
-	PanicPermille  int        // with a smaller share of healthy backends than this, checks are not believed
-	Function       srv6.CSID  // local identifier behind the backend's SID that is checked; 0: the SID itself
-	Source         netip.Addr // from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice for IPv4
-	Port           uint16     // that is checked; 0: the service's
+	JitterPermille int          `key:"jitter" as:"share" default:"0.1"`
+	Startup        CheckStartup `key:"startup" default:"up"`
+	OnFail         CheckFailure `key:"onFail" default:"drain"`
+	// with a smaller share of healthy backends than this, checks are not believed
+	PanicPermille int `key:"panic" as:"share" default:"0.5"`
+	// local identifier behind the backend's SID that is checked; 0: the SID itself
+	Function srv6.CSID `key:"function" omit:"zero"`
+	// from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice for IPv4
+	Source netip.Addr `key:"source" omit:"zero"`
+	// that is checked; 0: the service's
+	Port uint16 `key:"port" as:"check" omit:"zero"`
 
-	Path     string      // http, https
-	Host     string      // http, https: Host header and TLS server name; "": the VIP
-	Status   StatusRange // http, https: what a healthy backend answers
-	Body     string      // http, https: what is in a healthy backend's answer; "": anything
-	Insecure bool        // https: any certificate will do
-	Service  string      // grpc: which service is asked for; "": the server as a whole
-	Command  []string    // exec
+	// http, https
+	Path string `key:"path" omit:"zero"`
+	// http, https: Host header and TLS server name; "": the VIP
+	Host string `key:"host" omit:"zero"`
+	// http, https: what a healthy backend answers
+	Status StatusRange `key:"status"`
+	// http, https: what is in a healthy backend's answer; "": anything
+	Body string `key:"body" omit:"zero"`
+	// https: any certificate will do
+	Insecure bool `key:"insecure" omit:"zero"`
+	// grpc: which service is asked for; "": the server as a whole
+	Service string `key:"service" omit:"zero"`
+	// exec
+	Command []string `key:"command" omit:"zero"`
 
-	Passive *Passive // nil: what clients meet with does not count
+	// nil: what clients meet with does not count
+	Passive *Passive `key:"passive"`
 }
 
 // CheckKind is what a check does.
@@ -138,17 +154,6 @@ func (c *Check) String() string {
 }
 
 // Equal says whether both are the same check, or none.
-func (c *Check) Equal(o *Check) bool { return c.String() == o.String() }
-
-func (c *Check) clone() *Check {
-	if c == nil {
-		return nil
-	}
-	copied := *c
-	copied.Command = slices.Clone(c.Command)
-	if c.Passive != nil {
-		passive := *c.Passive
-		copied.Passive = &passive
-	}
-	return &copied
+func (c *Check) Equal(o *Check) bool {
+	return equalParts(reflect.ValueOf(c), reflect.ValueOf(o))
 }

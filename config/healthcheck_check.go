@@ -9,18 +9,11 @@ import (
 	"sextant/srv6"
 )
 
-var (
-	checkKinds    = []CheckKind{CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec}
-	checkStartups = []CheckStartup{StartUp, StartDown}
-	checkFailures = []CheckFailure{FailDrain, FailDown}
-)
+var ()
 
 // Bounds of checks.
 const (
-	minCheckInterval = 50 * time.Millisecond
-	maxCheckInterval = time.Hour
-	minCheckTimeout  = 10 * time.Millisecond
-	maxCheckRun      = 1000 // rise and fall
+	minCheckTimeout = 10 * time.Millisecond
 )
 
 func (c *checker) check(where string, s Service) {
@@ -45,13 +38,6 @@ func (c *checker) check(where string, s Service) {
 
 // checkSettings checks what checks of edges and of hosts have in common.
 func (c *checker) checkSettings(where string, k *Check) {
-	word(c, join(where, "kind"), "kind", k.Kind, checkKinds)
-	word(c, join(where, "startup"), "startup", k.Startup, checkStartups)
-	word(c, join(where, "onFail"), "onFail", k.OnFail, checkFailures)
-	c.number(join(where, "rise"), "rise", k.Rise, 1, maxCheckRun)
-	c.number(join(where, "fall"), "fall", k.Fall, 1, maxCheckRun)
-	c.share(join(where, "jitter"), "jitter", k.JitterPermille)
-	c.share(join(where, "panic"), "panic", k.PanicPermille)
 	c.checkTimes(where, k)
 	c.checkKind(where, k)
 }
@@ -63,10 +49,6 @@ func singleLocator(block srv6.Block, b Backend) bool {
 }
 
 func (c *checker) checkTimes(where string, k *Check) {
-	if k.Interval < minCheckInterval || k.Interval > maxCheckInterval {
-		c.invalid(join(where, "interval"), fmt.Sprintf("interval %v is out of range", k.Interval),
-			fmt.Sprintf("write %v to %v", minCheckInterval, maxCheckInterval))
-	}
 	if k.Timeout < minCheckTimeout || k.Timeout > k.Interval {
 		c.invalid(join(where, "timeout"), fmt.Sprintf("timeout %v is out of range", k.Timeout),
 			fmt.Sprintf("write %v to the interval, %v", minCheckTimeout, k.Interval), join(where, "interval"))

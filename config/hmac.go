@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"sextant/srv6"
@@ -10,16 +9,19 @@ import (
 
 // HMACKey is a pre-shared key for the HMAC TLV of segment routing headers (RFC 8754 section 2.1.2).
 type HMACKey struct {
-	ID      int // by which packets name it
-	KeyFile string
-	Form    HMACForm
-	Secret  srv6.HMACSecret // what KeyFile holds; the zero value as long as it has not been read
+	// by which packets name it
+	ID      int      `key:"id" range:"1 4294967295"`
+	KeyFile string   `key:"keyFile"`
+	Form    HMACForm `key:"form" default:"rfc8754"`
+	// what KeyFile holds; the zero value as long as it has not been read
+	Secret srv6.HMACSecret `secret:"key"`
 }
 
 // HMAC says which packets to a host's SIDs must carry an HMAC, and under which keys.
 type HMAC struct {
-	Require HMACRequire
-	Keys    []HMACKey // all are accepted
+	Require HMACRequire `key:"require" default:"srh"`
+	// all are accepted
+	Keys []HMACKey `key:"keys" item:"host hmac key %s"`
 }
 
 // HMACForm is what an HMAC is computed over.
@@ -42,14 +44,10 @@ const (
 )
 
 const (
-	maxHMACKeys  = 64        // HMAC_KEYS in bpf/include/hmac.h
-	maxHMACKeyID = 1<<32 - 1 // 32 bits; 0 is none
+	maxHMACKeys = 64 // HMAC_KEYS in bpf/include/hmac.h
 )
 
-var (
-	hmacForms    = []HMACForm{HMACStandard, HMACLinux}
-	hmacRequires = []HMACRequire{HMACRequireNone, HMACRequireSRH, HMACRequireAll}
-)
+var ()
 
 // Key is the key as it is computed with. It is a wrong one as long as KeyFile has not been read.
 func (k HMACKey) Key() srv6.HMACKey {
@@ -58,13 +56,6 @@ func (k HMACKey) Key() srv6.HMACKey {
 		key.Form = srv6.HMACLinux
 	}
 	return key
-}
-
-func (h *HMAC) clone() *HMAC {
-	if h == nil {
-		return nil
-	}
-	return &HMAC{h.Require, slices.Clone(h.Keys)}
 }
 
 // HMACKeys lists the keys of all roles, to be filled in.
@@ -80,28 +71,8 @@ func (n *Node) HMACKeys() (keys []*HMACKey) {
 	return keys
 }
 
-func readHMACKey(v value) HMACKey {
-	k := HMACKey{Form: HMACStandard}
-	v.mapping(
-		field{"id", intoNumber(&k.ID), `"id: " and the number by which packets name the key`},
-		field{"keyFile", intoText(&k.KeyFile), `"keyFile: " and the path of a file with the key`},
-		field{"form", intoText(&k.Form), ""},
-	)
-	return k
-}
-
-func readHMAC(v value, h *HMAC) {
-	h.Require = HMACRequireSRH
-	v.mapping(
-		field{"require", intoText(&h.Require), ""},
-		field{"keys", intoList(&h.Keys, readHMACKey), `"keys:" and a list like "- {id: 7, keyFile: /etc/sextant/hmac.7}"`},
-	)
-}
-
 func (c *checker) hmacKey(where string, k HMACKey) {
-	c.number(join(where, "id"), "id", k.ID, 1, maxHMACKeyID)
 	c.directory(join(where, "keyFile"), k.KeyFile)
-	word(c, join(where, "form"), "form", k.Form, hmacForms)
 }
 
 func (c *checker) edgeHMAC(e *Edge) {
@@ -119,7 +90,6 @@ func (c *checker) hostHMAC(h *HMAC) {
 	if h == nil {
 		return
 	}
-	word(c, "host.hmac.require", "require", h.Require, hmacRequires)
 	if len(h.Keys) == 0 {
 		c.invalid("host.hmac.keys", "there is no key", `add "- {id: 7, keyFile: /etc/sextant/hmac.7}"`)
 	}
@@ -134,31 +104,6 @@ func (c *checker) hostHMAC(h *HMAC) {
 	}
 }
 
-type documentHMACKey struct {
-	ID      int      `yaml:"id" json:"id"`
-	KeyFile string   `yaml:"keyFile" json:"keyFile"`
-	Form    HMACForm `yaml:"form" json:"form"`
-}
-
-type documentHMAC struct {
-	Require HMACRequire       `yaml:"require" json:"require"`
-	Keys    []documentHMACKey `yaml:"keys" json:"keys"`
-}
-
-func hmacKeyDocument(k *HMACKey) *documentHMACKey {
-	if k == nil {
-		return nil
-	}
-	return &documentHMACKey{k.ID, k.KeyFile, k.Form}
-}
-
-func hmacDocument(h *HMAC) *documentHMAC {
-	if h == nil {
-		return nil
-	}
-	return &documentHMAC{h.Require, each(h.Keys, func(k HMACKey) documentHMACKey { return *hmacKeyDocument(&k) })}
-}
-
 // String writes the key as a person would, without what is secret.
 func (k HMACKey) String() string {
 	return fmt.Sprintf("key %d in %s, form %s", k.ID, k.KeyFile, k.Form)
@@ -171,44 +116,4 @@ func (h *HMAC) String() string {
 	}
 	ids := each(h.Keys, func(k HMACKey) string { return fmt.Sprint(k.ID) })
 	return fmt.Sprintf("require %s, keys %s", h.Require, strings.Join(ids, " "))
-}
-
-func (d *differ) hmacKey(title string, a, b HMACKey) {
-	d.number(title, "id", a.ID, b.ID)
-	d.modify(title, "keyFile", a.KeyFile, b.KeyFile)
-	d.modify(title, "form", string(a.Form), string(b.Form))
-	if !a.Secret.Equal(b.Secret) {
-		d.modify(title, "key", "(not shown)", "(another, not shown)")
-	}
-}
-
-func (d *differ) edgeHMAC(a, b *HMACKey) {
-	switch {
-	case a != nil && b != nil:
-		d.hmacKey("edge hmac", *a, *b)
-	case a != nil:
-		d.remove("edge hmac", a.String())
-	case b != nil:
-		d.add("edge hmac", b.String())
-	}
-}
-
-func (d *differ) hostHMAC(a, b *HMAC) {
-	switch {
-	case a == nil && b == nil:
-		return
-	case a == nil:
-		d.add("host hmac", b.String())
-		return
-	case b == nil:
-		d.remove("host hmac", a.String())
-		return
-	}
-	d.modify("host hmac", "require", string(a.Require), string(b.Require))
-	named(d, a.Keys, b.Keys,
-		func(k HMACKey) string { return fmt.Sprint(k.ID) },
-		func(k HMACKey) (string, string) {
-			return fmt.Sprintf("host hmac key %d", k.ID), fmt.Sprintf("in %s, form %s", k.KeyFile, k.Form)
-		},
-		d.hmacKey)
 }

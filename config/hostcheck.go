@@ -1,12 +1,5 @@
 package config
 
-// newHostCheck is a host's check of itself: it announces nothing that it has not found to work.
-func newHostCheck() *Check {
-	c := newCheck()
-	c.Startup = StartDown
-	return c
-}
-
 // hostCheck checks a host's check of its own service, which goes to the VIP on this machine.
 func (c *checker) hostCheck(service string, s HostService) {
 	k := s.Check

@@ -9,26 +9,17 @@ import (
 // Learned is what an operator says, at this edge, of a backend that BGP tells of: its host knows nothing of it. Of the state and what
 // the host says the more careful word counts.
 type Learned struct {
-	SID   netip.Addr
-	State BackendState   // Up: what the host says
-	Agent netip.AddrPort // as of Backend
-}
-
-func readLearned(v value) Learned {
-	l := Learned{State: Up}
-	v.mapping(
-		field{"sid", into(&l.SID, ParseSID), `"sid: " and the SID of a backend that BGP tells of`},
-		field{"state", intoText(&l.State), ""},
-		field{"agent", into(&l.Agent, ParseListener), ""},
-	)
-	return l
+	SID netip.Addr `key:"sid" as:"sid"`
+	// Up: what the host says
+	State BackendState `key:"state" default:"up"`
+	// as of Backend
+	Agent netip.AddrPort `key:"agent" omit:"zero"`
 }
 
 func (c *checker) learned(where string, s Service) {
 	seen := unique[netip.Addr]{}
 	for i, l := range s.Learned {
 		at := fmt.Sprintf("%s.learned[%d]", where, i)
-		word(c, join(at, "state"), "state", l.State, states)
 		if _, taken := seen.add(l.SID, at); taken {
 			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is given twice", l.SID), "delete one of the two")
 		}
@@ -61,27 +52,4 @@ func SetLearned(n *Node, service, name string, sid netip.Addr, change BackendCha
 		}
 		return nil
 	})
-}
-
-func (d *differ) learned(service string, a, b []Learned) {
-	named(d, a, b,
-		func(l Learned) string { return l.SID.String() },
-		func(l Learned) (string, string) {
-			return service + ": learned " + l.SID.String(), "state " + string(l.State)
-		},
-		func(title string, a, b Learned) {
-			d.modify(title, "state", string(a.State), string(b.State))
-			d.modify(title, "agent", agentText(a.Agent), agentText(b.Agent))
-		})
-}
-
-// documentLearned is the shape of what is said of a learned backend in the file.
-type documentLearned struct {
-	SID   string       `yaml:"sid" json:"sid"`
-	State BackendState `yaml:"state" json:"state"`
-	Agent string       `yaml:"agent,omitempty" json:"agent,omitempty"`
-}
-
-func learnedDocument(l Learned) documentLearned {
-	return documentLearned{l.SID.String(), l.State, agentText(l.Agent)}
 }

@@ -4,15 +4,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"time"
 
 	"sextant/srv6"
-)
-
-// Bounds of the times of a merge.
-const (
-	minReset, maxReset = 10 * time.Millisecond, time.Hour
-	maxSkew            = time.Minute
 )
 
 func (c *checker) merge(m *Merge) {
@@ -34,7 +27,6 @@ func (c *checker) merge(m *Merge) {
 		} else {
 			marks[s.Prefix] = s.Mark
 		}
-		c.number(join(where, "mark"), "mark", s.Mark, 0, math.MaxUint32)
 		if s.Ordered && s.Mark != 0 {
 			c.conflict(join(where, "ordered"), "packets that are put in order have no mark any more",
 				"delete mark, and lead them by the interface they come from (ip rule add iif srv6order-in), or delete ordered", join(where,
@@ -42,7 +34,6 @@ func (c *checker) merge(m *Merge) {
 		}
 		c.mergeFlows(where, s, flows)
 		c.history(where, s)
-		c.wait(join(where, "reset"), s.Reset, minReset, maxReset, "")
 	}
 	c.count("merge.sids", "different SIDs", len(marks), MaxMergeSIDs)
 }
@@ -55,9 +46,6 @@ type memberFlow struct {
 
 func (c *checker) mergePrefix(where string, s MergeSID) {
 	at, block := join(where, "prefix"), c.node.Domain.Block
-	if s.Form != NumberedInTLV && s.Form != NumberedInSID {
-		c.invalid(join(where, "form"), fmt.Sprintf("unknown form %q", s.Form), "write tlv or sid")
-	}
 	switch {
 	case !s.Prefix.IsValid():
 		c.invalid(at, "the SID has no prefix", `write it like "fcbb:bb00:2:f::/80"`)
@@ -115,8 +103,6 @@ func (c *checker) history(where string, s MergeSID) {
 		}
 		return
 	}
-	c.number(join(where, "rate"), "rate", s.Rate, 1, maxMergeRate)
-	c.wait(join(where, "skew"), s.Skew, 0, maxSkew, "")
 	if need := float64(s.Rate) * s.Skew.Seconds() * burstPercent / 100; need > float64(int(1)<<most) {
 		c.invalid(join(where, "skew"),
 			fmt.Sprintf("to tell copies apart at %d packets/s that come %v after others, %.0f numbers would have to be remembered",

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 	"strconv"
 
 	"sextant/flow"
@@ -12,134 +11,177 @@ import (
 
 // Node is the desired state of one machine.
 type Node struct {
-	Name   string // how the node calls itself in status and logs
-	Domain Domain
+	// how the node calls itself in status and logs
+	Name   string `key:"node" shown:"name"`
+	Domain Domain `key:"domain" present:"always"`
 	// Secret keys the flow hash and is the same on all nodes of the cluster.
 	// It is zero as long as SecretFile has not been read.
-	Secret     flow.Secret
-	SecretFile string // absolute path of a file that holds the secret; "" when Secret is in the node file
-	State      string // directory in which run-time changes survive restarts
-	API        API
-	Edge       *Edge    // nil: the node is no edge
-	Host       *Host    // nil: the node is no host
-	Headend    *Headend // nil: the node is no head-end of SR policies
-	Merge      *Merge   // nil: the node is no egress of protected traffic
-	Strays     *Strays  // nil: the node takes no strays away beside a router
-	Protect    *Protect // nil: the node computes no paths
-	BGP        *BGP     // nil: the node speaks no BGP
-	Routing    *Routing // nil: no routes of other routing software count
+	Secret flow.Secret `key:"secret" omit:"zero" hidden:"yes"`
+	// absolute path of a file that holds the secret; "" when Secret is in the node file
+	SecretFile string `key:"secretFile" omit:"zero"`
+	// directory in which run-time changes survive restarts
+	State string `key:"state" default:"/var/lib/sextant"`
+	API   API    `key:"api" present:"always"`
+	// nil: the node is no edge
+	Edge *Edge `key:"edge" change:"role"`
+	// nil: the node is no host
+	Host *Host `key:"host" change:"role"`
+	// nil: the node is no head-end of SR policies
+	Headend *Headend `key:"headend" change:"role"`
+	// nil: the node is no egress of protected traffic
+	Merge *Merge `key:"merge" change:"role"`
+	// nil: the node takes no strays away beside a router
+	Strays *Strays `key:"strays" change:"role"`
+	// nil: the node computes no paths
+	Protect *Protect `key:"protect" change:"role"`
+	// nil: the node speaks no BGP
+	BGP *BGP `key:"bgp" change:"role"`
+	// nil: no routes of other routing software count
+	Routing *Routing `key:"routing" change:"role"`
 }
 
 // Domain describes the SR domain; it is the same on all its nodes.
 type Domain struct {
-	Block          srv6.Block     // the prefix from which all carrier SIDs are taken
-	Locators       []netip.Prefix // prefixes of the domain's other SIDs: no packet from outside may go there
-	Infrastructure []netip.Prefix // sources from which SRv6 is accepted (RFC 8754 section 5.1)
-	MTU            int            // bytes of the largest IPv6 packet that the domain carries
-	Overhead       int            // of these, bytes left for the encapsulation of the domain's edges
+	// the prefix from which all carrier SIDs are taken
+	Block srv6.Block `key:"block"`
+	// prefixes of the domain's other SIDs: no packet from outside may go there
+	Locators []netip.Prefix `key:"locators" omit:"zero" style:"flow" item:"domain: locator %s"`
+	// sources from which SRv6 is accepted (RFC 8754 section 5.1)
+	Infrastructure []netip.Prefix `key:"infrastructure" style:"flow" item:"domain: infrastructure %s"`
+	// bytes of the largest IPv6 packet that the domain carries
+	MTU int `key:"mtu" default:"1500" range:"1280 65535"`
+	// of these, bytes left for the encapsulation of the domain's edges
+	Overhead int `key:"overhead" range:"40 256"`
 }
 
 // API says where the agent listens.
 type API struct {
-	Socket  string         // path of the Unix socket
-	Metrics netip.AddrPort // Prometheus over TCP; the zero value is none
+	// path of the Unix socket
+	Socket string `key:"socket" default:"/run/sextant/agent.sock"`
+	// Prometheus over TCP; the zero value is none
+	Metrics netip.AddrPort `key:"metrics" omit:"zero"`
 }
 
 // Edge is the role that spreads connections over backends.
 type Edge struct {
-	Interfaces    []EdgeInterface
-	Source        netip.Addr // outer source address of encapsulated packets
-	Encapsulation Encapsulation
-	HMAC          *HMACKey // with which segment routing headers are signed; nil: they are not
-	HopLimit      int      // of the outer header
-	Buckets       int      // slots of each service's table
-	Shadow        Shadow
-	FlowCache     FlowCache
-	Peers         []netip.AddrPort // api.metrics of other edges, who know what happened before this one started
-	Etcd          *Etcd            // nil: none
-	Services      []Service
+	Interfaces []EdgeInterface `key:"interfaces" item:"edge interface %s"`
+	// outer source address of encapsulated packets
+	Source        netip.Addr    `key:"source"`
+	Encapsulation Encapsulation `key:"encapsulation" default:"carrier"`
+	// with which segment routing headers are signed; nil: they are not
+	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
+	// of the outer header
+	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	// slots of each service's table
+	Buckets   int       `key:"buckets" default:"65537" range:"1021 1048576"`
+	Shadow    Shadow    `key:"shadow" omit:"zero" change:"whole"`
+	FlowCache FlowCache `key:"flowCache" omit:"zero" change:"whole"`
+	// api.metrics of other edges, who know what happened before this one started
+	Peers []netip.AddrPort `key:"peers" omit:"zero" style:"flow" item:"edge: peer %s"`
+	// nil: none
+	Etcd     *Etcd     `key:"etcd" change:"whole"`
+	Services []Service `key:"services" omit:"zero" item:"service %s"`
 }
 
 // EdgeInterface is one interface on which the edge program runs.
 type EdgeInterface struct {
-	Name string
-	Side Side
-	Mode Mode
+	Name string `key:"name"`
+	Side Side   `key:"side" default:"mixed"`
+	Mode Mode   `key:"mode" default:"auto"`
 }
 
 // Service is a virtual service of an edge.
 type Service struct {
-	Name string
+	Name string `key:"name"`
 	Endpoint
 	Continuity
-	NewConnections NewConnections
-	QUIC           []QUIC // without one, UDP is not looked into
-	Check          *Check // nil: backends are what the configuration says
-	Backends       []Backend
-	Learned        []Learned // what an operator says of backends that BGP tells of
+	NewConnections NewConnections `key:"newConnections" omit:"zero" change:"whole"`
+	// without one, UDP is not looked into
+	QUIC QUICConfigs `key:"quic" omit:"zero"`
+	// nil: backends are what the configuration says
+	Check    *Check    `key:"check" change:"whole"`
+	Backends []Backend `key:"backends" omit:"zero" item:"+ : backend %s"`
+	// what an operator says of backends that BGP tells of
+	Learned []Learned `key:"learned" omit:"zero" item:"+ : learned %s"`
 }
 
 // Backend is one server of a service.
 type Backend struct {
-	Name   string
-	SID    netip.Addr
-	Weight int
-	State  BackendState
-	Agent  netip.AddrPort // where the host's agent serves metrics, and tells its connections; the zero value: not known
+	Name   string       `key:"name"`
+	SID    netip.Addr   `key:"sid" as:"sid"`
+	Weight int          `key:"weight" default:"1" range:"0 65535"`
+	State  BackendState `key:"state" default:"up"`
+	// where the host's agent serves metrics, and tells its connections; the zero value: not known
+	Agent netip.AddrPort `key:"agent" omit:"zero"`
 }
 
 // Host is the role that accepts offered connections or passes them on.
 type Host struct {
-	Interfaces []HostInterface
-	Cgroup     string         // cgroup2 directory whose sockets count as busy; "" is the root
-	Source     netip.Addr     // outer source address of strays and SYN-ACKs; the zero value if there are none
-	Learners   []netip.Prefix // of the End.LEARN SIDs of edges; SYN-ACKs go by way of those whose SYN came from there
-	HMAC       *HMAC          // nil: HMACs are not looked at
-	SIDs       []SID
-	Services   []HostService
+	Interfaces []HostInterface `key:"interfaces" item:"host interface %s"`
+	// cgroup2 directory whose sockets count as busy; "" is the root
+	Cgroup string `key:"cgroup" omit:"zero"`
+	// outer source address of strays and SYN-ACKs; the zero value if there are none
+	Source netip.Addr `key:"source" omit:"zero"`
+	// of the End.LEARN SIDs of edges; SYN-ACKs go by way of those whose SYN came from there
+	Learners []netip.Prefix `key:"learners" omit:"zero" style:"flow" item:"host: learner %s"`
+	// nil: HMACs are not looked at
+	HMAC     *HMAC         `key:"hmac" title:"host hmac"`
+	SIDs     []SID         `key:"sids" item:"sid %s"`
+	Services []HostService `key:"services" omit:"zero" item:"host service %s"`
 }
 
 // HostInterface is one interface on which the host program runs.
 type HostInterface struct {
-	Name string
-	Mode Mode
+	Name string `key:"name"`
+	Mode Mode   `key:"mode" default:"auto"`
 }
 
 // SID is a local segment identifier: packets to the prefix meet the behaviour.
 type SID struct {
-	Prefix   netip.Prefix
-	Behavior srv6.Behavior
-	Backup   netip.Addr // End.DT*.COND: the SID to which strays are sent; else the zero value
+	Prefix   netip.Prefix  `key:"prefix"`
+	Behavior srv6.Behavior `key:"behavior"`
+	// End.DT*.COND: the SID to which strays are sent; else the zero value
+	Backup netip.Addr `key:"backup" as:"sid" omit:"zero"`
 }
 
 // HostService is a service that this host offers to serve.
 type HostService struct {
-	Name string
+	Name string `key:"name"`
 	Endpoint
-	Accept Accept
-	Load   Load   // what Accept calls busy
-	QUIC   bool   // UDP whose first packets are offered as SYNs are
-	Check  *Check // by which the host finds out whether it serves, before it says so by BGP; nil: it does
+	// UDP whose first packets are offered as SYNs are
+	QUIC bool `key:"quic" omit:"zero"`
+	// by which the host finds out whether it serves, before it says so by BGP; nil: it does
+	Check  *Check `key:"check" change:"whole" preset:"startup down"`
+	Accept Accept `key:"accept" present:"always" change:"whole"`
+	// what Accept calls busy
+	Load Load `key:"load" omit:"zero"`
 }
 
 // Accept is a host's acceptance policy for one service. Only the fields of
 // the policy in use are set; the others are 0.
 type Accept struct {
-	Policy    Policy
-	Threshold int // static: accept while fewer connections are busy
-	Workers   int // dynamic: upper bound of the threshold
-	Window    int // dynamic: offers between two adaptations
+	Policy Policy `key:"policy" default:"average"`
+	// static: accept while fewer connections are busy
+	Threshold int `key:"threshold" range:"0 65535"`
+	// dynamic: upper bound of the threshold
+	Workers int `key:"workers" range:"1 65535"`
+	// dynamic: offers between two adaptations
+	Window int `key:"window" range:"1 65535"`
 	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as it is.
-	LowPermille, HighPermille int
-	Initial                   int // dynamic: first threshold
-	Cores                     int // average: of the server, which busy connections share; 0: as many as the machine has
+	LowPermille  int `key:"low" as:"share"`
+	HighPermille int `key:"high" as:"share"`
+	// dynamic: first threshold
+	Initial int `key:"initial" range:"0 65535"`
+	// average: of the server, which busy connections share; 0: as many as the machine has
+	Cores int `key:"cores" omit:"zero" range:"0 1024"`
 }
 
 // Endpoint is what clients connect to.
 type Endpoint struct {
-	VIP      netip.Addr
-	Protocol Protocol
-	Port     uint16 // AnyPort: all ports that no other service of this VIP and protocol names
+	VIP      netip.Addr `key:"vip"`
+	Protocol Protocol   `key:"protocol" default:"tcp"`
+	// AnyPort: all ports that no other service of this VIP and protocol names
+	Port uint16 `key:"port" as:"port"`
 }
 
 // AnyPort as the port of an endpoint stands for all ports.
@@ -245,49 +287,6 @@ func (n *Node) Roles() []string {
 		roles = append(roles, "router")
 	}
 	return roles
-}
-
-// Clone returns a deep copy.
-func (n *Node) Clone() *Node {
-	c := *n
-	c.Domain.Infrastructure = slices.Clone(n.Domain.Infrastructure)
-	c.Domain.Locators = slices.Clone(n.Domain.Locators)
-	if n.Edge != nil {
-		edge := *n.Edge
-		edge.Interfaces = slices.Clone(edge.Interfaces)
-		edge.Peers = slices.Clone(edge.Peers)
-		edge.Etcd = edge.Etcd.clone()
-		if edge.HMAC != nil {
-			key := *edge.HMAC
-			edge.HMAC = &key
-		}
-		edge.Services = slices.Clone(edge.Services)
-		for i := range edge.Services {
-			edge.Services[i].Backends = slices.Clone(edge.Services[i].Backends)
-			edge.Services[i].Check = edge.Services[i].Check.clone()
-			edge.Services[i].QUIC = slices.Clone(edge.Services[i].QUIC)
-			edge.Services[i].Learned = slices.Clone(edge.Services[i].Learned)
-		}
-		c.Edge = &edge
-	}
-	if n.Host != nil {
-		host := *n.Host
-		host.Interfaces = slices.Clone(host.Interfaces)
-		host.SIDs = slices.Clone(host.SIDs)
-		host.Learners = slices.Clone(host.Learners)
-		host.HMAC = host.HMAC.clone()
-		host.Services = slices.Clone(host.Services)
-		for i := range host.Services {
-			host.Services[i].Check = host.Services[i].Check.clone()
-		}
-		c.Host = &host
-	}
-	c.Headend, c.Merge = n.Headend.clone(), n.Merge.clone()
-	c.Strays = n.Strays.clone()
-	c.Protect = n.Protect.clone()
-	c.BGP = n.BGP.clone()
-	c.Routing = n.Routing.clone()
-	return &c
 }
 
 // String writes the policy with its parameters, like "static threshold 4".

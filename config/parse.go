@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
@@ -31,13 +32,14 @@ func Parse(name string, data []byte) (*Node, error) {
 		anchors: map[string]ast.Node{},
 	}
 	if root := d.root(data); root != nil {
-		n := newNode()
-		readNode(value{d: d, node: root}, n)
-		for _, p := range Validate(n) {
+		fields, n := objectOf(reflect.TypeFor[Node](), "", ""), fresh[Node]()
+		d.places[""] = PlaceOf(first(root))
+		value{d: d, node: root}.object(fields, reflect.ValueOf(&n).Elem())
+		for _, p := range Validate(&n) {
 			d.judge(p)
 		}
 		if len(d.faults) == 0 {
-			return n, nil
+			return &n, nil
 		}
 	}
 	return nil, d.errors()

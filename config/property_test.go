@@ -105,7 +105,7 @@ func drawEdge(t *rapid.T) *config.Edge {
 			s.NewConnections = config.NewConnections{Rate: rapid.IntRange(1, 1e9).Draw(t, "rate"), Burst: rapid.IntRange(1, 1e9).Draw(t, "burst")}
 		}
 		if s.Protocol == config.UDP && rapid.Bool().Draw(t, "quic") {
-			s.QUIC = []config.QUIC{{
+			s.QUIC.Configs = []config.QUIC{{
 				Rotation: rapid.IntRange(0, 6).Draw(t, "rotation"), ServerIDLength: rapid.IntRange(2, 15).Draw(t, "server ID"), NonceLength: 4,
 				KeyFile: pick(t, "", "/etc/quic.key"),
 			}}
@@ -169,7 +169,7 @@ func drawCheck(t *rapid.T) *config.Check {
 		Startup:        pick(t, config.StartUp, config.StartDown),
 		OnFail:         pick(t, config.FailDrain, config.FailDown),
 		PanicPermille:  rapid.IntRange(0, 1000).Draw(t, "panic"),
-		Function:       pick(t, 0, config.DefaultLastOffer),
+		Function:       pick(t, 0, srv6.CSID(0xe046)),
 	}
 	text := rapid.StringMatching(`[a-z "#:{]{0,9}`)
 	switch c.Kind {

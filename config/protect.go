@@ -11,13 +11,18 @@ import (
 // Protect is what a head-end needs to find paths for protections, and the protections themselves: traffic that is to travel over
 // paths that share nothing.
 type Protect struct {
-	Topology      string // absolute path of a topology's file, read again when it changes, or one of the sources below
-	FRR           string // directory of the sockets of FRRouting's daemons, for those that it is the source of
-	Node          string // this node's name in the topology
-	Probe         Probe
-	Links         []LocalLink // by which this machine knows at once that a link is down
-	BoundPermille int         // share of a link's capacity that protections may fill together
-	Protections   []Protection
+	// absolute path of a topology's file, read again when it changes, or one of the sources below
+	Topology string `key:"topology"`
+	// directory of the sockets of FRRouting's daemons, for those that it is the source of
+	FRR string `key:"frr" default:"/run/frr"`
+	// this node's name in the topology
+	Node  string `key:"node"`
+	Probe Probe  `key:"probe" present:"always" change:"whole"`
+	// by which this machine knows at once that a link is down
+	Links []LocalLink `key:"links" omit:"zero" item:"protect: interface %s"`
+	// share of a link's capacity that protections may fill together
+	BoundPermille int          `key:"bound" as:"share" default:"0.8" range:"0.001 1"`
+	Protections   []Protection `key:"protections" omit:"zero" item:"protection %s"`
 }
 
 // What stands for a topology that is no file.
@@ -27,39 +32,50 @@ const (
 	FromISIS  = "isis"  // what its isisd knows by IS-IS
 )
 
-// defaultFRR is where Debian's FRRouting has its sockets.
-const defaultFRR = "/run/frr"
-
 // Probe says how paths are probed from the head-end. An interval of 0 is not at all.
 type Probe struct {
-	Interval time.Duration
-	Missed   int // intervals without a probe that comes back, after which a path is down
-	Good     int // probes that come back, after which it is up again
+	Interval time.Duration `key:"interval" default:"10ms" range:"1ms 10s" zero:"for no probes"`
+	// intervals without a probe that comes back, after which a path is down
+	Missed int `key:"missed" default:"3" range:"1 1000"`
+	// probes that come back, after which it is up again
+	Good int `key:"good" default:"10" range:"1 1000"`
 }
 
 // LocalLink says which link of the topology an interface of this machine is the near end of.
 type LocalLink struct {
-	Interface string
-	Link      string // like "R1>R2"
+	Interface string `key:"interface"`
+	// like "R1>R2"
+	Link string `key:"link"`
 }
 
 // Protection is traffic with what is promised to it.
 type Protection struct {
-	Name          string
-	To            string         // node of the topology at which the traffic leaves
-	Egress        netip.Addr     // SID there: End.MERGE, or where copies are not eliminated any that decapsulates
-	ProbeSID      netip.Addr     // SID there that decapsulates probes; the zero value: Egress
-	Agent         netip.AddrPort // where the egress's agent serves metrics, and tells what came by each path; the zero value: not known
-	Matches       []SteeringRule // whose Policy is empty: one of them must match
-	Copies        int
-	Spares        int
-	Disjoint      string // what paths must not share: edge, link, node or srlg
-	SIDs          int    // the most SIDs of a list
-	Model         string // what a segment is: forced or adjacency
-	RateKbps      int    // expected, of one copy; 0: not known
-	Redundancy    Redundancy
-	Flow          int  // first of the ProtectionFlows flow ids that the egress knows the paths by; 0: chosen by the agent
-	DropIfInvalid bool // drop while no path is up; else traffic is forwarded as if it were not protected
+	Name string `key:"name"`
+	// node of the topology at which the traffic leaves
+	To string `key:"to"`
+	// SID there: End.MERGE, or where copies are not eliminated any that decapsulates
+	Egress netip.Addr `key:"egress" as:"sid"`
+	// SID there that decapsulates probes; the zero value: Egress
+	ProbeSID netip.Addr `key:"probeSID" as:"sid" omit:"zero"`
+	// where the egress's agent serves metrics, and tells what came by each path; the zero value: not known
+	Agent netip.AddrPort `key:"agent" omit:"zero"`
+	// whose Policy is empty: one of them must match
+	Matches []SteeringRule `key:"match" without:"policy"`
+	Copies  int            `key:"copies" default:"2" range:"1 6"`
+	Spares  int            `key:"spares" omit:"zero" range:"0 6"`
+	// what paths must not share: edge, link, node or srlg
+	Disjoint string `key:"disjoint" default:"link" words:"edge link node srlg" what:"disjointness"`
+	// the most SIDs of a list
+	SIDs int `key:"sids" default:"4" range:"1 7"`
+	// what a segment is: forced or adjacency
+	Model string `key:"model" default:"adjacency" words:"adjacency forced"`
+	// expected, of one copy; 0: not known
+	RateKbps   int        `key:"rate" as:"rate" omit:"zero"`
+	Redundancy Redundancy `key:"redundancy" default:"tlv"`
+	// first of the ProtectionFlows flow ids that the egress knows the paths by; 0: chosen by the agent
+	Flow int `key:"flow" range:"1 1048568"`
+	// drop while no path is up; else traffic is forwarded as if it were not protected
+	DropIfInvalid bool `key:"dropIfInvalid" omit:"zero"`
 }
 
 // ProtectionFlows is how many flow ids a protection has, from its Flow on.
@@ -82,77 +98,11 @@ func (p Protection) InnerMTU(d Domain) int {
 	return d.MTU - SegmentList{Segments: make([]netip.Addr, p.SIDs+1), Reduced: true, Redundancy: p.Redundancy}.HeaderBytes()
 }
 
-func newProtect() *Protect {
-	return &Protect{FRR: defaultFRR, Probe: Probe{Interval: 10 * time.Millisecond, Missed: 3, Good: 10}, BoundPermille: 800}
-}
-
 // NewProtection is a protection with defaults.
 func NewProtection(name, to string, egress netip.Addr) Protection {
-	p := newProtection()
+	p := fresh[Protection]()
 	p.Name, p.To, p.Egress = name, to, egress
 	return p
-}
-
-func newProtection() Protection {
-	return Protection{Copies: 2, Disjoint: "link", SIDs: 4, Model: "adjacency", Redundancy: NumberedInTLV}
-}
-
-func readProtect(v value, p *Protect) {
-	v.mapping(
-		field{"topology", intoText(&p.Topology), `"topology: " and the absolute path of a topology's file, or bgp, ospf6 or isis`},
-		field{"frr", intoText(&p.FRR), ""},
-		field{"node", intoText(&p.Node), `"node: " and this node's name in the topology`},
-		field{"probe", func(v value) { readProbe(v, &p.Probe) }, ""},
-		field{"links", intoList(&p.Links, readLocalLink), ""},
-		field{"bound", into(&p.BoundPermille, ParsePermille), ""},
-		field{"protections", intoList(&p.Protections, readProtection), ""},
-	)
-	numberProtections(p.Protections)
-}
-
-func readProbe(v value, p *Probe) {
-	v.mapping(
-		field{"interval", into(&p.Interval, ParseWait), ""},
-		field{"missed", intoNumber(&p.Missed), ""},
-		field{"good", intoNumber(&p.Good), ""},
-	)
-}
-
-func readLocalLink(v value) (l LocalLink) {
-	v.mapping(
-		field{"interface", intoText(&l.Interface), `"interface: " and the name of a network interface`},
-		field{"link", intoText(&l.Link), `"link: " and a link of the topology, like "R1>R2"`},
-	)
-	return l
-}
-
-func readProtection(v value) Protection {
-	p := newProtection()
-	v.mapping(
-		field{"name", intoText(&p.Name), `"name: " and a name for the protection`},
-		field{"to", intoText(&p.To), `"to: " and the node of the topology at which the traffic leaves`},
-		field{"egress", into(&p.Egress, ParseSID), `"egress: " and the SID there that merges copies`},
-		field{"probeSID", into(&p.ProbeSID, ParseSID), ""},
-		field{"agent", into(&p.Agent, ParseListener), ""},
-		field{"match", intoList(&p.Matches, readMatch), `"match:" and a list of destination, protocol and so on`},
-		field{"copies", intoNumber(&p.Copies), ""},
-		field{"spares", intoNumber(&p.Spares), ""},
-		field{"disjoint", intoText(&p.Disjoint), ""},
-		field{"sids", intoNumber(&p.SIDs), ""},
-		field{"model", intoText(&p.Model), ""},
-		field{"rate", into(&p.RateKbps, ParseRate), ""},
-		field{"redundancy", intoText(&p.Redundancy), ""},
-		field{"flow", intoNumber(&p.Flow), ""},
-		field{"dropIfInvalid", into(&p.DropIfInvalid, parseBool), ""},
-	)
-	return p
-}
-
-// readMatch reads a rule that need not name its policy.
-func readMatch(v value) SteeringRule {
-	r := SteeringRule{DSCP: AnyDSCP}
-	v.mapping(matchFields(&r)...)
-	return r
 }
 
 // numberProtections gives flow ids to protections that have none: the lowest that are free.
@@ -210,18 +160,6 @@ func FormatRate(kbps int) string {
 		}
 	}
 	return "0"
-}
-
-func (p *Protect) clone() *Protect {
-	if p == nil {
-		return nil
-	}
-	c := *p
-	c.Links, c.Protections = slices.Clone(p.Links), slices.Clone(p.Protections)
-	for i := range c.Protections {
-		c.Protections[i].Matches = slices.Clone(c.Protections[i].Matches)
-	}
-	return &c
 }
 
 // AddProtection returns a copy of the node with one protection more, or a *Problem. A Flow of 0 is chosen.

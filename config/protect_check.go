@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Bounds of the protect section.
@@ -15,16 +14,10 @@ const (
 	maxProtectionSIDs   = 7
 	maxRateKbps         = 1_000_000_000
 	maxLocalLinks       = 256
-	minProbe, maxProbe  = time.Millisecond, 10 * time.Second
-	maxMissed           = 1000
-	maxProtectionFlow   = 1<<20 - ProtectionFlows
 	mostProtectionMatch = 16
 )
 
-var (
-	disjointnesses = []string{"edge", "link", "node", "srlg"}
-	pathModels     = []string{"adjacency", "forced"}
-)
+var ()
 
 func (c *checker) protect(p *Protect) {
 	if c.node.Headend == nil {
@@ -41,12 +34,6 @@ func (c *checker) protect(p *Protect) {
 		c.invalid("protect.frr", fmt.Sprintf("%q is not an absolute path", p.FRR),
 			"write that of the directory with isisd.vty or ospf6d.vty")
 	}
-	if p.Probe.Interval != 0 {
-		c.wait("protect.probe.interval", p.Probe.Interval, minProbe, maxProbe, ", or 0 for no probes")
-		c.number("protect.probe.missed", "missed", p.Probe.Missed, 1, maxMissed)
-		c.number("protect.probe.good", "good", p.Probe.Good, 1, maxMissed)
-	}
-	c.number("protect.bound", "bound in permille", p.BoundPermille, 1, 1000)
 	c.count("protect.links", "links", len(p.Links), maxLocalLinks)
 	interfaces := unique[string]{}
 	for i, l := range p.Links {
@@ -83,17 +70,10 @@ func (c *checker) protection(where string, p Protection) {
 	if p.To == c.node.Protect.Node {
 		c.invalid(join(where, "to"), fmt.Sprintf("the traffic leaves at %q, where it enters", p.To), "name another node of the topology")
 	}
-	c.number(join(where, "copies"), "copies", p.Copies, 1, maxProtectionPaths)
-	c.number(join(where, "spares"), "spares", p.Spares, 0, maxProtectionPaths)
 	if p.Copies+p.Spares > maxProtectionPaths {
 		c.invalid(join(where, "spares"), fmt.Sprintf("%d copies and %d spares are more than a protection has", p.Copies, p.Spares),
 			fmt.Sprintf("ask for at most %d paths together", maxProtectionPaths), join(where, "copies"))
 	}
-	word(c, join(where, "disjoint"), "disjointness", p.Disjoint, disjointnesses)
-	word(c, join(where, "model"), "model", p.Model, pathModels)
-	word(c, join(where, "redundancy"), "redundancy", p.Redundancy, redundancies)
-	c.number(join(where, "sids"), "sids", p.SIDs, 1, maxProtectionSIDs)
-	c.number(join(where, "flow"), "flow", p.Flow, 1, maxProtectionFlow)
 	if mtu := p.InnerMTU(c.node.Domain); p.SIDs <= maxProtectionSIDs && mtu < minInnerMTU {
 		c.invalid(join(where, "sids"), fmt.Sprintf("lists of %d SIDs leave %d of the %d bytes that the domain carries, less than "+
 			"IPv6 needs", p.SIDs, mtu, c.node.Domain.MTU), "write domain.mtu if links carry more, or fewer sids", "domain.mtu")

@@ -36,7 +36,7 @@ func withKeys(t *testing.T, octets ...string) *config.Node {
 		t.Fatal(err)
 	}
 	for i, octet := range octets {
-		if n.Edge.Services[0].QUIC[i].Key, err = config.ParseQUICKey(strings.Repeat(octet, 16) + "\n"); err != nil {
+		if n.Edge.Services[0].QUIC.Configs[i].Key, err = config.ParseQUICKey(strings.Repeat(octet, 16) + "\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,8 +51,8 @@ func TestDiffQUIC(t *testing.T) {
 		want string
 	}{
 		{withKeys(t, "a5", "b6"), ""},
-		{withKeys(t, "b6", "b6"), "~ service h3: key of quic rotation 0 (not shown) -> (another, not shown)\n"},
-		{withKeys(t, "a5", "a5"), "~ service h3: key of quic rotation 1 (not shown) -> (another, not shown)\n"},
+		{withKeys(t, "b6", "b6"), "~ service h3: quic rotation 0: key (not shown) -> (another, not shown)\n"},
+		{withKeys(t, "a5", "a5"), "~ service h3: quic rotation 1: key (not shown) -> (another, not shown)\n"},
 	} {
 		if got := diffText(a, test.b); got != test.want {
 			t.Errorf("diff:\n%s\nwant:\n%s", got, test.want)
@@ -62,15 +62,15 @@ func TestDiffQUIC(t *testing.T) {
 		if errX != nil || errY != nil || (x == y) != (test.want == "") {
 			t.Errorf("fingerprints %s and %s (%v, %v) of nodes with these differences: %q", x, y, errX, errY, test.want)
 		}
-		for i, q := range test.b.Edge.Services[0].QUIC {
-			if same := fmt.Sprintf("quic rotation %d ", i); q.Equal(a.Edge.Services[0].QUIC[i]) == strings.Contains(test.want, same) {
-				t.Errorf("configuration %d: equal %v, and the diff is %q", i, q.Equal(a.Edge.Services[0].QUIC[i]), test.want)
+		for i, q := range test.b.Edge.Services[0].QUIC.Configs {
+			if same := fmt.Sprintf("quic rotation %d:", i); q.Equal(a.Edge.Services[0].QUIC.Configs[i]) == strings.Contains(test.want, same) {
+				t.Errorf("configuration %d: equal %v, and the diff is %q", i, q.Equal(a.Edge.Services[0].QUIC.Configs[i]), test.want)
 			}
 		}
 	}
 	moved := withKeys(t, "a5", "b6")
-	moved.Edge.Services[0].QUIC[1].KeyFile = "/etc/sextant/quic.new"
-	if got := diffText(a, moved); strings.Count(got, "\n") != 1 || !strings.Contains(got, "key in /etc/sextant/quic.new") {
+	moved.Edge.Services[0].QUIC.Configs[1].KeyFile = "/etc/sextant/quic.new"
+	if got := diffText(a, moved); strings.Count(got, "\n") != 1 || !strings.Contains(got, "keyFile /etc/sextant/quic.1 -> /etc/sextant/quic.new") {
 		t.Errorf("another file:\n%s", got)
 	}
 }

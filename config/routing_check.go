@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/netip"
-	"time"
 )
 
 func (c *checker) routing(r *Routing) {
@@ -18,8 +17,6 @@ func (c *checker) routing(r *Routing) {
 		if _, taken := names.add(v.Name, where); taken {
 			c.conflict(join(where, "name"), fmt.Sprintf("VRF %q is given twice", v.Name), "rename or delete one of the two")
 		}
-		word(c, join(where, "source"), "source", v.Source, sources)
-		word(c, join(where, "datapath"), "datapath", v.Datapath, datapaths)
 		c.routeSource(where, v, r)
 		if v.Datapath == WithEBPF {
 			c.ebpfVRF(where, v)
@@ -28,7 +25,6 @@ func (c *checker) routing(r *Routing) {
 		c.written(join(where, "install"), v.Name, v.Install, tables, r)
 		c.written(join(where, "shadow.table"), v.Name, v.Shadow.Table, tables, r)
 		c.shadowSID(join(where, "shadow.sid"), v, sids)
-		c.number(join(where, "buckets"), "buckets", v.Buckets, 0, maxVRFBuckets)
 		for j, name := range v.Interfaces {
 			at := fmt.Sprintf("%s.interfaces[%d]", where, j)
 			c.interfaceName(at, name)
@@ -36,9 +32,6 @@ func (c *checker) routing(r *Routing) {
 				c.conflict(at, fmt.Sprintf("interface %q is of VRF %s", name, owner), "give each interface to one VRF")
 			}
 		}
-	}
-	if r.FPM != nil {
-		c.wait("routing.fpm.settle", r.FPM.Settle, time.Second, maxWait, "")
 	}
 }
 

@@ -4,24 +4,28 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
-	"slices"
 	"strings"
 )
 
 // Strays is the role that takes strays away beside a router that owns the machine's SIDs: VRF-shadowing (Algorithm 1) for SIDs which the
 // kernel decapsulates.
 type Strays struct {
-	Interfaces []XDPInterface
-	VRFs       []StrayVRF
+	Interfaces []XDPInterface `key:"interfaces" without:"side" item:"strays interface %s"`
+	VRFs       []StrayVRF     `key:"vrfs" item:"strays of VRF %s"`
 }
 
 // StrayVRF is a VRF with servers: a VRF device, or a network namespace.
 type StrayVRF struct {
-	VRF       string         // name of the device; its SIDs are those of the kernel's End.DT4, End.DT6 and End.DT46 routes
-	Namespace string         // path of a namespace, instead of a device
-	SIDs      []netip.Prefix // whose packets the kernel leads into the namespace
-	Except    []netip.Prefix // SIDs of the device at which strays stay, like a stray's last offer
-	Backup    string         // the device on which strays are received
+	// name of the device; its SIDs are those of the kernel's End.DT4, End.DT6 and End.DT46 routes
+	VRF string `key:"vrf" omit:"zero"`
+	// path of a namespace, instead of a device
+	Namespace string `key:"namespace" omit:"zero"`
+	// whose packets the kernel leads into the namespace
+	SIDs []netip.Prefix `key:"sids" omit:"zero" style:"flow"`
+	// SIDs of the device at which strays stay, like a stray's last offer
+	Except []netip.Prefix `key:"except" omit:"zero" style:"flow"`
+	// the device on which strays are received
+	Backup string `key:"backup"`
 }
 
 // Name names the VRF: its device or the path of its namespace.
@@ -32,37 +36,6 @@ const (
 	maxStrayVRFs = 16
 	maxStraySIDs = 128
 )
-
-func (s *Strays) clone() *Strays {
-	if s == nil {
-		return nil
-	}
-	c := Strays{Interfaces: slices.Clone(s.Interfaces), VRFs: slices.Clone(s.VRFs)}
-	for i := range c.VRFs {
-		c.VRFs[i].SIDs, c.VRFs[i].Except = slices.Clone(c.VRFs[i].SIDs), slices.Clone(c.VRFs[i].Except)
-	}
-	return &c
-}
-
-const backupWanted = `"backup: " and the device on which strays are received, like a VRF with a route to the shadow`
-
-func readStrays(v value, s *Strays) {
-	v.mapping(
-		field{"interfaces", intoList(&s.Interfaces, readXDPInterface), `"interfaces:" and a list of names`},
-		field{"vrfs", intoList(&s.VRFs, readStrayVRF), `"vrfs:" and a list of vrf and backup`},
-	)
-}
-
-func readStrayVRF(v value) (s StrayVRF) {
-	v.mapping(
-		field{"vrf", intoText(&s.VRF), ""},
-		field{"namespace", intoText(&s.Namespace), ""},
-		field{"sids", intoList(&s.SIDs, readPrefix), ""},
-		field{"except", intoList(&s.Except, readPrefix), ""},
-		field{"backup", intoText(&s.Backup), backupWanted},
-	)
-	return s
-}
 
 func (c *checker) strays(s *Strays) {
 	if len(s.Interfaces) == 0 {
@@ -121,45 +94,7 @@ func (c *checker) strayVRF(where string, v StrayVRF) {
 	}
 }
 
-type documentStrays struct {
-	Interfaces []documentInterface `yaml:"interfaces" json:"interfaces"`
-	VRFs       []documentStrayVRF  `yaml:"vrfs" json:"vrfs"`
-}
-
-type documentStrayVRF struct {
-	VRF       string   `yaml:"vrf,omitempty" json:"vrf,omitempty"`
-	Namespace string   `yaml:"namespace,omitempty" json:"namespace,omitempty"`
-	SIDs      []string `yaml:"sids,omitempty,flow" json:"sids,omitempty"`
-	Except    []string `yaml:"except,omitempty,flow" json:"except,omitempty"`
-	Backup    string   `yaml:"backup" json:"backup"`
-}
-
-func straysDocument(s *Strays) *documentStrays {
-	if s == nil {
-		return nil
-	}
-	return &documentStrays{
-		Interfaces: each(s.Interfaces, xdpDocument),
-		VRFs: each(s.VRFs, func(v StrayVRF) documentStrayVRF {
-			return documentStrayVRF{
-				v.VRF, v.Namespace, each(v.SIDs, netip.Prefix.String), each(v.Except, netip.Prefix.String), v.Backup,
-			}
-		}),
-	}
-}
-
-func (d *differ) strays(a, b *Strays) {
-	a, b = role(d, "strays", a, b, unsaid[Strays], func(*Strays) *Strays { return &Strays{} })
-	if a == nil {
-		return
-	}
-	d.xdpInterfaces("strays", a.Interfaces, b.Interfaces)
-	named(d, a.VRFs, b.VRFs, StrayVRF.Name,
-		func(v StrayVRF) (string, string) { return "strays of VRF " + v.Name(), v.settings() },
-		func(title string, a, b StrayVRF) { d.modify(title, "settings", a.settings(), b.settings()) })
-}
-
-func (v StrayVRF) settings() string {
+func (v StrayVRF) summary() string {
 	words := []string{"backup " + v.Backup}
 	if len(v.SIDs) > 0 {
 		words = append(words, "sids "+strings.Join(each(v.SIDs, netip.Prefix.String), " "))

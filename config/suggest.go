@@ -6,11 +6,14 @@ import (
 )
 
 // suggest mends an unknown key: with the nearest known one, or with all.
-func suggest(key string, fields []field) string {
+func suggest(key string, settings []*setting) string {
 	nearest, least := "", 3
-	known := make([]string, len(fields))
-	for i, f := range fields {
-		known[i] = f.key
+	var known []string
+	for _, f := range settings {
+		if f.key == "" {
+			continue
+		}
+		known = append(known, f.key)
 		if d := distance(strings.ToLower(key), strings.ToLower(f.key), least); d < least && d < len(f.key) {
 			nearest, least = f.key, d
 		}

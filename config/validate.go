@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,36 +13,25 @@ import (
 
 // Bounds of the node file.
 const (
-	minMTU, maxMTU         = 1280, 65535 // RFC 8200 section 5
-	minBuckets, maxBuckets = 1021, 1 << 20
-	maxOverhead            = 256 // more than any encapsulation takes, and what it leaves of minMTU is of use to IPv4
-	maxCandidates          = srv6.MaxCarrierCSIDs
-	maxWeight              = 65535
-	maxWorkers             = 65535
-	maxCores               = 1024
-	maxWindow              = 65535
-	maxInfrastructure      = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
-	maxLocators            = 4    // LOCATORS_MAX in bpf/include/guard.h
-	maxSIDs                = 16   // SIDS_MAX in bpf/host.c
-	maxServices            = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
-	maxName                = 63   // of nodes, services and backends: they are labels of metrics
-	maxInterfaceName       = 15   // IFNAMSIZ - 1
-	maxSocketPath          = 107
+	maxCandidates     = srv6.MaxCarrierCSIDs
+	maxInfrastructure = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
+	maxLocators       = 4    // LOCATORS_MAX in bpf/include/guard.h
+	maxSIDs           = 16   // SIDS_MAX in bpf/host.c
+	maxServices       = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
+	maxName           = 63   // of nodes, services and backends: they are labels of metrics
+	maxInterfaceName  = 15   // IFNAMSIZ - 1
+	maxSocketPath     = 107
 )
 
 var (
-	sides          = []Side{External, Internal, Mixed}
-	modes          = []Mode{Auto, Native, Generic}
-	encapsulations = []Encapsulation{Carrier, SRH, SRHReduced}
-	protocols      = []Protocol{TCP, UDP}
-	policies       = []Policy{Always, Static, Dynamic, Average}
-	states         = []BackendState{Up, Draining, Down, Maintenance}
+	policies = []Policy{Always, Static, Dynamic, Average}
 )
 
 // Validate checks the rules that hold between the values of a node and
 // returns all breaches, in the order of the file's schema.
 func Validate(n *Node) []*Problem {
 	c := &checker{node: n}
+	c.settings("", objectOf(reflect.TypeFor[Node](), "", ""), reflect.ValueOf(n).Elem())
 	c.name("node", "node", n.Name)
 	c.domain()
 	c.secret()
@@ -103,16 +93,6 @@ func (c *checker) number(path, what string, value, low, high int) {
 	}
 }
 
-// word checks that a value is one of the known ones.
-func word[T ~string](c *checker, path, what string, value T, known []T) {
-	for _, k := range known {
-		if value == k {
-			return
-		}
-	}
-	c.invalid(path, fmt.Sprintf("unknown %s %q", what, value), "write "+alternatives(known))
-}
-
 // name checks a name that is used in addresses of the API and in metrics.
 func (c *checker) name(path, what, name string) {
 	ok := name != "" && len(name) <= maxName && alphanumeric(rune(name[0]))
@@ -153,8 +133,6 @@ func (c *checker) socket(where, socket string) {
 
 func (c *checker) domain() {
 	d := c.node.Domain
-	c.number("domain.mtu", "mtu", d.MTU, minMTU, maxMTU)
-	c.number("domain.overhead", "overhead", d.Overhead, ipv6HeaderBytes, maxOverhead)
 	c.leastMTU(d)
 	if len(d.Infrastructure) == 0 {
 		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
@@ -174,7 +152,7 @@ func (c *checker) domain() {
 // not go below it, whatever
 // they are told (RFC 8201 section 4), and outer packets are not fragmented.
 func (c *checker) leastMTU(d Domain) {
-	if inner := d.MTU - d.Overhead; d.MTU >= minMTU && inner < minInnerMTU && c.node.servesIPv6() {
+	if inner := d.MTU - d.Overhead; d.MTU >= minInnerMTU && inner < minInnerMTU && c.node.servesIPv6() {
 		c.invalid("domain.mtu", fmt.Sprintf("mtu %d leaves %d bytes inside of the encapsulation's %d, and IPv6 clients "+
 			"send packets of %d", d.MTU, inner, d.Overhead, minInnerMTU),
 			fmt.Sprintf("let the domain's links carry %d bytes, and write that", minInnerMTU+d.Overhead), "domain.overhead")
@@ -227,7 +205,6 @@ func (c *checker) secret() {
 
 // endpoint checks an address that clients connect to. Clients are outside the SR domain.
 func (c *checker) endpoint(where string, e Endpoint) {
-	word(c, join(where, "protocol"), "protocol", e.Protocol, protocols)
 	vip := join(where, "vip")
 	if !plainUnicast(e.VIP) {
 		c.invalid(vip, fmt.Sprintf("vip %s is not a plain unicast address", e.VIP),

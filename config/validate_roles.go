@@ -8,15 +8,12 @@ import (
 )
 
 func (c *checker) edge(e *Edge) {
-	word(c, "edge.encapsulation", "encapsulation", e.Encapsulation, encapsulations)
 	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
 		c.invalid("domain.overhead", fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
 			c.node.Domain.Overhead, needed, e.Encapsulation),
 			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier", needed), "edge.encapsulation")
 	}
 	c.edgeHMAC(e)
-	c.number("edge.hopLimit", "hopLimit", e.HopLimit, 1, 255)
-	c.number("edge.buckets", "buckets", e.Buckets, minBuckets, maxBuckets)
 	c.source("edge.source", e.Source)
 	if len(e.Interfaces) == 0 {
 		c.invalid("edge.interfaces", "the edge has no interface", `add "- {name: eth0, side: mixed}"`)
@@ -24,7 +21,6 @@ func (c *checker) edge(e *Edge) {
 	names := unique[string]{}
 	for i, iface := range e.Interfaces {
 		where := fmt.Sprintf("edge.interfaces[%d]", i)
-		word(c, join(where, "side"), "side", iface.Side, sides)
 		c.iface(where, iface.Name, iface.Mode, names)
 		c.oneRole(join(where, "name"), "edge", iface.Name)
 	}
@@ -48,7 +44,6 @@ func (c *checker) source(where string, source netip.Addr) {
 
 func (c *checker) iface(where, name string, mode Mode, names unique[string]) {
 	c.interfaceName(join(where, "name"), name)
-	word(c, join(where, "mode"), "mode", mode, modes)
 	if _, taken := names.add(name, name); taken {
 		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name), "delete one of the two")
 	}
@@ -76,8 +71,6 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 	for i, b := range s.Backends {
 		at := fmt.Sprintf("%s.backends[%d]", where, i)
 		c.name(join(at, "name"), "backend", b.Name)
-		c.number(join(at, "weight"), "weight", b.Weight, 0, maxWeight)
-		word(c, join(at, "state"), "state", b.State, states)
 		c.backendSID(join(at, "sid"), b.SID, e.Encapsulation)
 		if _, taken := names.add(b.Name, b.Name); taken {
 			c.conflict(join(at, "name"), fmt.Sprintf("backend %q is given twice in service %q", b.Name, s.Name),
@@ -210,36 +203,20 @@ func conditionalBehavior(b srv6.Behavior) bool {
 }
 
 func (c *checker) accept(where string, a Accept) {
-	word(c, join(where, "policy"), "policy", a.Policy, policies)
 	switch a.Policy {
-	case Static:
-		c.number(join(where, "threshold"), "threshold", a.Threshold, 0, maxWorkers)
 	case Dynamic:
-		c.number(join(where, "workers"), "workers", a.Workers, 1, maxWorkers)
-		c.number(join(where, "window"), "window", a.Window, 1, maxWindow)
 		c.bounds(where, a)
-		c.number(join(where, "initial"), "initial", a.Initial, 0, maxWorkers)
 		if a.Initial > a.Workers {
 			c.invalid(join(where, "initial"), fmt.Sprintf("initial %d is more than workers %d", a.Initial, a.Workers),
 				"begin with a threshold that the server can reach", join(where, "workers"))
 		}
-	case Average:
-		c.number(join(where, "cores"), "cores", a.Cores, 0, maxCores)
 	}
 }
 
 func (c *checker) bounds(where string, a Accept) {
 	low, high := join(where, "low"), join(where, "high")
-	c.share(low, "low", a.LowPermille)
-	c.share(high, "high", a.HighPermille)
 	if a.LowPermille >= a.HighPermille {
 		c.invalid(low, fmt.Sprintf("low %s is not below high %s", FormatPermille(a.LowPermille),
 			FormatPermille(a.HighPermille)), "let low be less than high", high)
-	}
-}
-
-func (c *checker) share(where, what string, permille int) {
-	if permille < 0 || permille > 1000 {
-		c.invalid(where, fmt.Sprintf("%s %s is out of range", what, FormatPermille(permille)), "write 0 to 1")
 	}
 }

@@ -3,11 +3,14 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"sextant/flow"
 )
 
 // value is a node of the file together with its path. Its methods read it into
@@ -16,13 +19,6 @@ type value struct {
 	d    *decoder
 	path string
 	node ast.Node
-}
-
-// field is a key of a mapping. A required field says how to mend its absence.
-type field struct {
-	key      string
-	read     func(value)
-	required string
 }
 
 // fail files a fault at the value and remembers that it could not be read.
@@ -66,8 +62,8 @@ func (v value) resolve() ast.Node {
 	return nil
 }
 
-// mapping reads the keys of a mapping. Unknown, doubled and missing keys are faults.
-func (v value) mapping(fields ...field) {
+// object reads the keys of a mapping into a struct. Unknown, doubled and missing keys are faults.
+func (v value) object(o *object, into reflect.Value) {
 	entries, ok := v.entries()
 	if !ok {
 		return
@@ -81,25 +77,97 @@ func (v value) mapping(fields ...field) {
 			continue
 		}
 		seen[key] = at
-		f := find(fields, key)
-		if f == nil {
-			v.d.add(invalid(fmt.Sprintf("unknown key %q", key), suggest(key, fields)), at)
+		s := o.find(key)
+		if s == nil {
+			v.d.add(invalid(fmt.Sprintf("unknown key %q", key), suggest(key, o.settings)), at)
 			continue
 		}
 		child := value{v.d, join(v.path, key), entry.Value}
 		v.d.places[child.path] = child.place(at)
-		f.read(child)
+		child.read(s, s.value(into))
 	}
-	v.missing(fields, seen)
+	v.missing(o, into, seen)
+	if object, ok := into.Addr().Interface().(settler); ok {
+		v.judge(object.settle(func(path string) bool {
+			_, given := v.d.places[join(v.path, path)]
+			return given
+		}))
+	}
 }
 
-func (v value) missing(fields []field, seen map[string]Place) {
-	for _, f := range fields {
-		if _, ok := seen[f.key]; f.required != "" && !ok {
-			path := join(v.path, f.key)
-			v.d.broken = append(v.d.broken, path)
-			v.d.add(invalid(f.key+" is missing", "add "+f.required), v.d.place(path))
+// judge files problems of an object whose paths begin at the object.
+func (v value) judge(problems []*Problem) {
+	for _, p := range problems {
+		p.Path = join(v.path, p.Path)
+		for i, path := range p.about {
+			p.about[i] = join(v.path, path)
 		}
+		v.d.judge(p)
+		v.d.broken = append(v.d.broken, p.Path)
+	}
+}
+
+// read reads the value of a setting.
+func (v value) read(s *setting, into reflect.Value) {
+	switch {
+	case s.list:
+		v.each(func(item value) {
+			element := reflect.New(s.typ).Elem()
+			item.one(s, element)
+			into.Set(reflect.Append(into, element))
+		})
+	case s.pointer:
+		into.Set(reflect.New(s.typ))
+		v.one(s, into.Elem())
+	default:
+		v.one(s, into)
+	}
+}
+
+// one reads a scalar or an object.
+func (v value) one(s *setting, into reflect.Value) {
+	if s.object != nil {
+		s.object.fill(into)
+		v.object(s.object, into)
+		return
+	}
+	text, ok := v.scalar(s.codec)
+	if !ok {
+		return
+	}
+	if into.Type() == reflect.TypeFor[flow.Secret]() {
+		v.d.secret = text // so that it is in no error
+	}
+	parsed, err := s.codec.parse(text)
+	if err != nil {
+		v.fail(problemOf(err))
+		return
+	}
+	into.Set(reflect.ValueOf(parsed).Convert(into.Type()))
+}
+
+func (v value) scalar(c *codec) (string, bool) {
+	if !c.number {
+		return v.text()
+	}
+	n, ok := v.number()
+	return strconv.Itoa(n), ok
+}
+
+func (v value) missing(o *object, into reflect.Value, seen map[string]Place) {
+	hints, ok := into.Addr().Interface().(hinted)
+	if !ok {
+		return
+	}
+	required := hints.required()
+	for _, s := range o.settings {
+		hint := required[s.key]
+		if _, given := seen[s.key]; hint == "" || given {
+			continue
+		}
+		path := join(v.path, s.key)
+		v.d.broken = append(v.d.broken, path)
+		v.d.add(invalid(s.key+" is missing", "add "+hint), v.d.place(path))
 	}
 }
 
@@ -180,22 +248,6 @@ func (v value) number() (int, bool) {
 	return 0, false
 }
 
-// into makes a reader that parses a scalar and stores it.
-func into[T any](target *T, parse func(string) (T, error)) func(value) {
-	return func(v value) {
-		text, ok := v.text()
-		if !ok {
-			return
-		}
-		parsed, err := parse(text)
-		if err != nil {
-			v.fail(problemOf(err))
-			return
-		}
-		*target = parsed
-	}
-}
-
 // problemOf returns the problem that an error is, or makes one of "what is wrong; what mends it".
 func problemOf(err error) *Problem {
 	var p *Problem
@@ -204,36 +256,6 @@ func problemOf(err error) *Problem {
 	}
 	text, mend, _ := strings.Cut(err.Error(), "; ")
 	return invalid(text, mend)
-}
-
-// intoText makes a reader for names and words; Validate judges them.
-func intoText[T ~string](target *T) func(value) {
-	return into(target, func(s string) (T, error) { return T(s), nil })
-}
-
-// intoNumber makes a reader for whole numbers; Validate judges their range.
-func intoNumber(target *int) func(value) {
-	return func(v value) {
-		if n, ok := v.number(); ok {
-			*target = n
-		}
-	}
-}
-
-// intoList makes a reader for a list whose items are read by item.
-func intoList[T any](target *[]T, item func(value) T) func(value) {
-	return func(v value) {
-		v.each(func(child value) { *target = append(*target, item(child)) })
-	}
-}
-
-func find(fields []field, key string) *field {
-	for i := range fields {
-		if fields[i].key == key {
-			return &fields[i]
-		}
-	}
-	return nil
 }
 
 func keyOf(entry *ast.MappingValueNode) string {

@@ -486,7 +486,7 @@ func TestLoadNode(t *testing.T) {
 		return write(name, strings.Replace(nodeFile, "protocol: udp", "protocol: udp, quic: {configs: [{rotation: 0, serverIDLength: 2, nonceLength: 4, keyFile: "+keyFile+"}]}", 1))
 	}
 	n, err = api.LoadNode(withKey("quic.yaml", good))
-	if err != nil || !bytes.Equal(n.Edge.Services[1].QUIC[0].Key, n.Secret[:]) || n.Edge.Services[1].QUIC[0].Config().Check() != nil {
+	if err != nil || !bytes.Equal(n.Edge.Services[1].QUIC.Configs[0].Key, n.Secret[:]) || n.Edge.Services[1].QUIC.Configs[0].Config().Check() != nil {
 		t.Errorf("LoadNode with a key file: %v", err)
 	}
 	for file, want := range map[string]string{

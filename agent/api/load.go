@@ -66,8 +66,8 @@ func readQUICKeys(n *config.Node) error {
 		return nil
 	}
 	for _, s := range n.Edge.Services {
-		for i := range s.QUIC {
-			if err := readQUICKey(&s.QUIC[i]); err != nil {
+		for i := range s.QUIC.Configs {
+			if err := readQUICKey(&s.QUIC.Configs[i]); err != nil {
 				return fmt.Errorf("service %s: %w", s.Name, err)
 			}
 		}

@@ -190,7 +190,7 @@ func keyFiles(node *config.Node) (files []string) {
 		return files
 	}
 	for _, s := range node.Edge.Services {
-		for _, q := range s.QUIC {
+		for _, q := range s.QUIC.Configs {
 			if q.KeyFile != "" {
 				files = append(files, q.KeyFile)
 			}

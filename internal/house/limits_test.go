@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sextant/config"
 )
 
 const (
@@ -21,14 +23,12 @@ const (
 	limitsPage = "docs/limits.md"
 )
 
-// limitRow is a row of the page: a number, the package or the header that has the constant, and its name.
+// limitRow is a row of the page: a number, the package or the header that has the constant, and its name; or a key of the
+// node file, and minimum or maximum.
 var limitRow = regexp.MustCompile("(?m)^\\| (.+) \\| ([0-9,]+)( s)? \\| `([^`]+)` (\\w+) \\|$")
 
 // notLimits are constants of config that bound values, but tell an operator nothing about sizes.
-var notLimits = []string{
-	"maxDSCP", "maxEtcdPrefix", "maxHMACKeyID", "maxHoldTime", "maxBFDInterval", "maxRestart", "maxMissed", "maxProbe", "maxProtectionFlow",
-	"maxRateKbps", "maxReset", "maxSIDHistory", "maxTLVHistory",
-}
+var notLimits = []string{"maxEtcdPrefix", "maxHoldTime", "maxRateKbps", "maxSIDHistory", "maxTLVHistory"}
 
 // TestLimitsAreThoseOfTheCode holds the page of limits to the constants that it names.
 func TestLimitsAreThoseOfTheCode(t *testing.T) {
@@ -50,7 +50,9 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 			want *= int64(time.Second)
 		}
 		var got int64
-		if strings.HasSuffix(where, ".h") {
+		if name == "minimum" || name == "maximum" {
+			got, err = bound(where, name)
+		} else if strings.HasSuffix(where, ".h") {
 			got, err = macro(where, name)
 		} else {
 			got, err = constantOf(where, name)
@@ -73,6 +75,20 @@ func TestAllLimitsAreOnThePage(t *testing.T) {
 			t.Errorf("%s lacks config's %s", limitsPage, name)
 		}
 	}
+}
+
+// bound is the least or the most that a key of the node file can be.
+func bound(path, which string) (int64, error) {
+	for _, s := range config.Settings() {
+		if s.Path != path || !s.Bounded {
+			continue
+		}
+		if which == "minimum" {
+			return s.Least, nil
+		}
+		return s.Most, nil
+	}
+	return 0, fmt.Errorf("no key %s with bounds", path)
 }
 
 // macro is the number behind a #define of a header.

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strconv"
+	"time"
+
+	"sextant/flow"
+	"sextant/srv6"
+)
+
+// codec reads and writes the scalars of one type, or of one use of it.
+type codec struct {
+	typ    reflect.Type
+	parse  func(string) (any, error)
+	text   func(any) string // for people, and for the canonical text where document is nil
+	words  []string         // that are valid; nil: others are, too
+	number bool             // written in decimal digits, without quotes
+	bounds *bounds          // that follow from the type
+	// document is the value in the canonical text: a text, a number or a truth value.
+	document func(any) any
+}
+
+// A codecUse is a type and the as tag of the field that has it.
+type codecUse struct {
+	typ reflect.Type
+	as  string
+}
+
+var codecs = map[codecUse]*codec{}
+
+func codecOf(t reflect.Type, as string) *codec {
+	if c := codecs[codecUse{t, as}]; c != nil {
+		return c
+	}
+	return codecs[codecUse{t, ""}]
+}
+
+func register[T any](as string, parse func(string) (T, error), text func(T) string) *codec {
+	c := &codec{
+		typ:   reflect.TypeFor[T](),
+		parse: func(s string) (any, error) { return parse(s) },
+		text:  func(v any) string { return text(v.(T)) },
+	}
+	codecs[codecUse{c.typ, as}] = c
+	return c
+}
+
+// registerWords registers a type of text of which only these values are valid.
+func registerWords[T ~string](known ...T) {
+	c := register("", func(s string) (T, error) { return T(s), nil }, func(v T) string { return string(v) })
+	for _, k := range known {
+		c.words = append(c.words, string(k))
+	}
+}
+
+// zeroText writes the zero value as nothing.
+func zeroText[T interface {
+	comparable
+	String() string
+}](v T) string {
+	var zero T
+	if v == zero {
+		return ""
+	}
+	return v.String()
+}
+
+func itself(s string) (string, error) { return s, nil }
+
+func init() {
+	register("", itself, func(s string) string { return s })
+	register("target", parseRouteTarget, func(s string) string { return s })
+	register("etcd", parseEtcdEndpoint, func(s string) string { return s })
+	register("", ParseAddress, zeroText[netip.Addr])
+	register("sid", ParseSID, zeroText[netip.Addr])
+	register("", parsePrefix, zeroText[netip.Prefix])
+	register("any", ParseAnyPrefix, zeroText[netip.Prefix])
+	register("", ParseListener, zeroText[netip.AddrPort])
+	register("bgp", parseBGPListener, zeroText[netip.AddrPort])
+	register("", parseBlock, func(b srv6.Block) string { return b.Prefix().String() })
+	register("", parseBehavior, srv6.Behavior.String)
+	register("", parseLocalCSID, func(id srv6.CSID) string {
+		if id == 0 {
+			return ""
+		}
+		return id.String()
+	})
+	register("", ParseLoad, Load.String)
+	register("", ParsePortRange, PortRange.String)
+	register("", parseStatusRange, StatusRange.String)
+	register("", ParseWait, time.Duration.String)
+	register("", parseBool, strconv.FormatBool).document = func(v any) any { return v }
+	register("", flow.ParseSecret, func(s flow.Secret) string { return hex.EncodeToString(s[:]) })
+	register("port", ParsePort, FormatPort).document = portDocument
+	register("check", parseCheckPort, FormatPort).document = portDocument
+	registerNumbers()
+	registerAllWords()
+}
+
+func registerNumbers() {
+	c := register("", strconv.Atoi, strconv.Itoa)
+	c.number, c.document = true, func(v any) any { return v }
+	register("protocol", ParseIPProtocol, FormatIPProtocol)
+	register("table", parseTable, TableText)
+	register("rate", ParseRate, FormatRate)
+	share := register("share", ParsePermille, FormatPermille)
+	share.bounds = &bounds{0, 1000, "0 to 1"}
+	share.document = func(v any) any { return float64(v.(int)) / 1000 }
+}
+
+func portDocument(v any) any {
+	if port := v.(uint16); port != AnyPort {
+		return int(port)
+	}
+	return FormatPort(AnyPort)
+}
+
+func registerAllWords() {
+	registerWords(External, Internal, Mixed)
+	registerWords(Auto, Native, Generic)
+	registerWords(Carrier, SRH, SRHReduced)
+	registerWords(TCP, UDP)
+	registerWords(Always, Static, Dynamic, Average)
+	registerWords(Up, Draining, Down, Maintenance)
+	registerWords(PolicyOffer, PolicyShadow, PolicyECMP)
+	registerWords(Rendezvous, Exact, Modulo)
+	registerWords(HMACStandard, HMACLinux)
+	registerWords(HMACRequireNone, HMACRequireSRH, HMACRequireAll)
+	registerWords(CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec)
+	registerWords(StartUp, StartDown)
+	registerWords(FailDrain, FailDown)
+	registerWords(ActionPath, ActionSplitFlow, ActionSplitPacket, ActionMirror)
+	registerWords(NotNumbered, NumberedInTLV, NumberedInSID)
+	registerWords(ListUp, ListDown)
+	registerWords(SourceFPM, SourceKernel, SourceBGP)
+	registerWords(WithEBPF, WithKernel)
+	registerWords(IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState)
+	registerWords(Withdraw, Keep)
+	registerWords(AnnounceUp, AnnounceDraining, AnnounceNothing)
+	registerWords(WhileAny, WhileHealthy)
+}
+
+// wordsOf are the valid words of a type of text, for messages.
+func wordsOf[T ~string]() string { return alternatives(codecOf(reflect.TypeFor[T](), "").words) }
+
+// textOf writes a scalar for people.
+func (s *setting) textOf(v reflect.Value) string {
+	if !s.list {
+		return s.codec.text(v.Interface())
+	}
+	text := ""
+	for i := range v.Len() {
+		if i > 0 {
+			text += " "
+		}
+		text += s.codec.text(v.Index(i).Interface())
+	}
+	return text
+}
+
+// judge checks words and bounds of one scalar.
+func (s *setting) judge(c *checker, where string, v reflect.Value) {
+	if len(s.words) > 0 && !contains(s.words, v.String()) {
+		c.invalid(where, fmt.Sprintf("unknown %s %q", s.what(), v.String()), "write "+alternatives(s.words))
+	}
+	if s.bounds == nil || !v.CanInt() {
+		return
+	}
+	zero, hasZero := s.tag.Lookup("zero")
+	if n := v.Int(); n < s.bounds.low || n > s.bounds.high {
+		if hasZero && n == 0 {
+			return
+		}
+		mend := "write " + s.bounds.text
+		if zero != "" {
+			mend += ", or 0 " + zero
+		}
+		c.invalid(where, fmt.Sprintf("%s %s is out of range", s.what(), s.codec.text(v.Interface())), mend)
+	}
+}
+
+// settings checks words and bounds of all scalars at and below an object.
+func (c *checker) settings(where string, o *object, v reflect.Value) {
+	chosen, isSelective := v.Interface().(selective)
+	for _, s := range o.settings {
+		if s.key == "" || isSelective && !chosen.applies(s.key) {
+			continue
+		}
+		at, value := join(where, s.key), s.value(v)
+		switch {
+		case s.list:
+			for i := range value.Len() {
+				c.setting(fmt.Sprintf("%s[%d]", at, i), s, value.Index(i))
+			}
+		case s.pointer:
+			if !value.IsNil() {
+				c.setting(at, s, value.Elem())
+			}
+		case s.codec != nil, s.tag.Get("present") == "always", !value.IsZero():
+			c.setting(at, s, value)
+		}
+	}
+}
+
+func (c *checker) setting(where string, s *setting, v reflect.Value) {
+	if s.object != nil {
+		c.settings(where, s.object, v)
+		return
+	}
+	s.judge(c, where, v)
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"reflect"
+)
+
+// Setting describes a key of the node file.
+type Setting struct {
+	Path     string   // like "edge.services[].backends[].weight"
+	Default  string   // as the file would have it; "": none, or one that depends on other keys
+	Words    []string // that are valid; nil: no fixed set
+	Bounded  bool     // Least and Most say what is valid
+	Least    int64    // times in nanoseconds, shares in thousandths
+	Most     int64
+	Type     reflect.Type // of the value in this package
+	Required bool
+}
+
+// Settings lists all keys, in the order of the file.
+func Settings() []Setting {
+	return objectOf(reflect.TypeFor[Node](), "", "").describe("")
+}
+
+func (o *object) describe(where string) (list []Setting) {
+	var required map[string]string
+	if hints, ok := reflect.New(o.typ).Interface().(hinted); ok {
+		required = hints.required()
+	}
+	for _, s := range o.settings {
+		if s.key == "" {
+			continue
+		}
+		path := join(where, s.key)
+		if s.list {
+			path += "[]"
+		}
+		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ, Required: required[s.key] != ""}
+		if s.bounds != nil {
+			d.Bounded, d.Least, d.Most = true, s.bounds.low, s.bounds.high
+		}
+		list = append(list, d)
+		if s.object != nil {
+			list = append(list, s.object.describe(path)...)
+		}
+	}
+	return list
+}

@@ -36,6 +36,7 @@ func (c Challenge) sign(own flow.Secret) MAC {
 
 func seconds(t time.Time) []byte { return binary.BigEndian.AppendUint64(nil, uint64(t.Unix())) }
 
+// String writes nonce, time and code as hexadecimal digits.
 func (c Challenge) String() string {
 	b := append(c.Nonce[:len(c.Nonce):len(c.Nonce)], seconds(c.Expires)...)
 	return hex.EncodeToString(append(b, c.mac[:]...))

@@ -43,6 +43,7 @@ func Sign(secret flow.Secret, p Purpose, fields ...[]byte) (m MAC) {
 // Equal compares in constant time.
 func (m MAC) Equal(other MAC) bool { return hmac.Equal(m[:], other[:]) }
 
+// String writes 64 hexadecimal digits, as ParseMAC reads them.
 func (m MAC) String() string { return hex.EncodeToString(m[:]) }
 
 // ParseMAC reads 64 hexadecimal digits, in lower case.
@@ -54,6 +55,7 @@ type Digest [sha256.Size]byte
 // DigestOf returns the digest of a record.
 func DigestOf(record []byte) Digest { return sha256.Sum256(record) }
 
+// String writes 64 hexadecimal digits, as ParseDigest reads them.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
 // ParseDigest reads 64 hexadecimal digits, in lower case.
@@ -62,6 +64,7 @@ func ParseDigest(text string) (d Digest, err error) { return d, parseHex(d[:], t
 // Nonce is a number that its maker never uses twice: 128 random bits.
 type Nonce [16]byte
 
+// String writes 32 hexadecimal digits, as ParseNonce reads them.
 func (n Nonce) String() string { return hex.EncodeToString(n[:]) }
 
 // ParseNonce reads 32 hexadecimal digits, in lower case.

@@ -14,6 +14,11 @@ func Warnings(n *Node) (list []string) {
 		for i, at := range n.Headend.Interfaces {
 			list = append(list, mixedWarning("headend", i, at.Name, at.Side)...)
 		}
+		if len(n.Headend.Local) > 1 {
+			list = append(list, "headend.local: several interfaces: where a route of this machine has equal next "+
+				"hops over them, its own UDP datagrams above a policy's mtu are lost, as the kernel notes the "+
+				"policy's MTU at one of the next hops; write the MTU at the route (ip route ... mtu BYTES)")
+		}
 	}
 	return list
 }

@@ -164,7 +164,10 @@ func TestHeadendInterfacesFaceHosts(t *testing.T) {
 node: ingress
 domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
 secret: 00112233445566778899aabbccddeeff
-headend: {interfaces: [{name: eth0}, {name: eth1, side: internal}, {name: eth2, side: mixed}], source: fd00:5e::1}
+headend:
+  interfaces: [{name: eth0}, {name: eth1, side: internal}, {name: eth2, side: mixed}]
+  local: [eth0, eth1]
+  source: fd00:5e::1
 `
 	n, err := config.Parse("node.yaml", []byte(text))
 	if err != nil {
@@ -176,7 +179,8 @@ headend: {interfaces: [{name: eth0}, {name: eth1, side: internal}, {name: eth2, 
 		}
 	}
 	warnings := config.Warnings(n)
-	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "headend.interfaces[2]: eth2 is mixed: ") {
-		t.Errorf("warnings %q, want one about eth2", warnings)
+	if len(warnings) != 2 || !strings.HasPrefix(warnings[0], "headend.interfaces[2]: eth2 is mixed: ") ||
+		!strings.HasPrefix(warnings[1], "headend.local: several interfaces: ") {
+		t.Errorf("warnings %q, want one about eth2 and one about several interfaces", warnings)
 	}
 }

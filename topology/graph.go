@@ -147,10 +147,17 @@ func NewBuilder(name string, delayUnit time.Duration) *Builder {
 	return &Builder{name: name, delayUnit: delayUnit, byName: map[string]Node{}}
 }
 
-// AddNode adds a node. Its name must not be empty and not be taken.
+// MaxName is how many bytes the name of a node or an edge can have.
+const MaxName = 1024
+
+// AddNode adds a node. Its name must not be empty, not longer than MaxName and not be taken.
 func (b *Builder) AddNode(n NodeSpec) (Node, error) {
 	if n.Name == "" {
 		return NoNode, fmt.Errorf("node %d has no name; give it one", len(b.nodes))
+	}
+	if len(n.Name) > MaxName {
+		return NoNode, fmt.Errorf("the name of node %d, %.40q..., has %d bytes; at most %d can be told apart on a page",
+			len(b.nodes), n.Name, len(n.Name), MaxName)
 	}
 	if _, taken := b.byName[n.Name]; taken {
 		return NoNode, fmt.Errorf("node %q exists twice; names must differ", n.Name)
@@ -170,6 +177,9 @@ func (b *Builder) AddEdge(e EdgeSpec) (Edge, error) {
 		}
 	}
 	switch {
+	case len(e.Name) > MaxName:
+		return NoEdge, fmt.Errorf("the name of edge %d, %.40q..., has %d bytes; it can have %d", len(b.edges), e.Name,
+			len(e.Name), MaxName)
 	case e.From == e.To:
 		return NoEdge, fmt.Errorf("edge %q leads from %s to itself; leave it out", e.Name, b.nodes[e.From].Name)
 	case e.Weight == 0:

@@ -40,8 +40,8 @@ func processEnv() *env {
 	return &env{
 		args:        os.Args[1:],
 		stdin:       os.Stdin,
-		stdout:      os.Stdout,
-		stderr:      os.Stderr,
+		stdout:      guarded(os.Stdout),
+		stderr:      guarded(os.Stderr),
 		interactive: isTerminal(os.Stdin) && isTerminal(os.Stderr),
 		terminal:    isTerminal(os.Stdout),
 		progress:    isTerminal(os.Stderr),
@@ -49,6 +49,14 @@ func processEnv() *env {
 		connect:     api.NewClient,
 		sleep:       sleep,
 	}
+}
+
+// guarded is a file that text of others can't drive if it is a terminal.
+func guarded(f *os.File) io.Writer {
+	if isTerminal(f) {
+		return &terminalWriter{to: f}
+	}
+	return f
 }
 
 func isTerminal(f *os.File) bool {

@@ -31,7 +31,7 @@ The exit code is that of the command.`,
 			if err != nil {
 				return err
 			}
-			command.Stdin, command.Stdout, command.Stderr = a.stdin, a.stdout, a.stderr
+			command.Stdin, command.Stdout, command.Stderr = a.stdin, raw(a.stdout), raw(a.stderr)
 			return exitOf(l.Exec(node.Name, command))
 		},
 	}

@@ -50,11 +50,11 @@ func (a *app) show(v view) error {
 		return writeYAML(a.stdout, v.value)
 	case formatName:
 		for _, name := range v.names {
-			fmt.Fprintln(a.stdout, name)
+			fmt.Fprintln(a.stdout, cell(name))
 		}
 		return nil
 	}
-	fmt.Fprint(a.stdout, v.prose)
+	fmt.Fprint(a.stdout, visible(v.prose))
 	return v.tables.write(a.stdout, a.output == formatWide)
 }
 
@@ -84,7 +84,7 @@ func (ts tables) write(w io.Writer, wide bool) error {
 			fmt.Fprintln(w)
 		}
 		if t.title != "" {
-			fmt.Fprintln(w, t.title)
+			fmt.Fprintln(w, cell(t.title))
 		}
 		if err := t.write(w, wide); err != nil {
 			return err
@@ -102,7 +102,11 @@ func (t table) write(w io.Writer, wide bool) error {
 		header = append(header[:len(header):len(header)], t.wide...)
 	}
 	for _, row := range append([][]string{header}, t.rows...) {
-		fmt.Fprintln(columns, strings.Join(row[:len(header)], "\t"))
+		cells := make([]string, len(header))
+		for i, text := range row[:len(header)] {
+			cells[i] = cell(text)
+		}
+		fmt.Fprintln(columns, strings.Join(cells, "\t"))
 	}
 	if err := columns.Flush(); err != nil {
 		return err

@@ -16,7 +16,8 @@ import (
 
 func (a *app) pathCommand() *cobra.Command {
 	return noun("path", "Paths through a topology: segment lists, disjoint ones, and proofs", seeAlso("sextant service"),
-		a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathMatrix(), a.pathDiversity())
+		append(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(), a.pathSegment(),
+			a.pathSPF(), a.pathDiversity()), a.pathMatrix())...)
 }
 
 // pathFlags are what most of the path commands take.

@@ -4,5 +4,5 @@ import "fmt"
 
 // progressLine replaces the last line of a terminal. The empty text removes it.
 func (a *app) progressLine(text string) {
-	fmt.Fprintf(a.stderr, "\r%s\x1b[K", text)
+	fmt.Fprintf(raw(a.stderr), "\r%s\x1b[K", cell(text))
 }

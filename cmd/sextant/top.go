@@ -83,7 +83,7 @@ func (a *app) draw(f topFrame) error {
 	if a.terminal {
 		picture = "\x1b[H" + strings.ReplaceAll(text.String(), "\n", "\x1b[K\n") + "\x1b[J"
 	}
-	_, err := fmt.Fprint(a.stdout, picture)
+	_, err := fmt.Fprint(raw(a.stdout), picture) // its cells drive nothing
 	return err
 }
 

@@ -18,7 +18,8 @@ import (
 
 func (a *app) topologyCommand() *cobra.Command {
 	return noun("topology", "Networks as graphs: read, check, convert, generate, draw", seeAlso("sextant lab"),
-		a.topologyList(), a.topologyShow(), a.topologyCheck(), a.topologyConvert(), a.topologyGenerate(), a.topologyDraw())
+		a.computing(a.topologyList(), a.topologyShow(), a.topologyCheck(), a.topologyConvert(), a.topologyGenerate(),
+			a.topologyDraw())...)
 }
 
 // setItem is a data set in a list.

@@ -6,18 +6,39 @@ failed=0
 log=$(mktemp)
 PATH=$PATH:/job
 
-# step NAME COMMAND... says one line, or all that a failed command printed.
+# within SECONDS COMMAND... ends a command of this script, and all that it started, after so many seconds.
+within() {
+	limit=$1
+	shift
+	setsid sh "$0" part "$@" &
+	part=$!
+	(
+		sleep "$limit"
+		echo "it did not end within $limit s; above is what it had printed by then"
+		kill -KILL "-$part"
+	) &
+	watch=$!
+	wait "$part"
+	status=$?
+	kill "$watch" 2>/dev/null
+	return $status
+}
+
+# step NAME SECONDS COMMAND... says when it begins, and then one line, or all that a failed command printed. The seconds are those of a
+# machine that has nothing else to do.
 step() {
 	name=$1
-	shift
+	seconds=$(($2 * slowness))
+	shift 2
 	case " ${VM_TESTS:-kernel datapath lab frr router} " in *" $name "*) ;; *) return ;; esac
 	began=$(cut -d . -f 1 /proc/uptime)
-	if "$@" >"$log" 2>&1; then
+	echo "begin	$name	$(uname -r)	$seconds s at most"
+	if within "$seconds" "$@" >"$log" 2>&1; then
 		grep '^frr: \|^    --- SKIP' "$log"
 		echo "ok	$name	$(uname -r)	$(($(cut -d . -f 1 /proc/uptime) - began)) s"
 	else
 		cat "$log"
-		echo "FAIL	$name	$(uname -r)"
+		echo "FAIL	$name	$(uname -r)	$(($(cut -d . -f 1 /proc/uptime) - began)) s"
 		failed=1
 	fi
 }
@@ -36,6 +57,13 @@ quickstart() {
 		sextant lab down quickstart
 }
 
+if [ "${1:-}" = part ]; then
+	shift
+	"$@"
+	exit
+fi
+slowness=$(sh /job/src/scripts/vm/slowness.sh)
+
 # Before Linux 6.3 no kernel tells which XDP features an interface has.
 unknown='^$'
 case $(uname -r) in 6.1.*)
@@ -43,15 +71,15 @@ case $(uname -r) in 6.1.*)
 	unknown="$unknown|peer_without_XDP|peer_of_the_uplink|uplink_that_takes_no)"
 	;;
 esac
-step kernel package kernel /job/kernel.test -test.count=1 -test.skip "$unknown"
+step kernel 300 package kernel /job/kernel.test -test.count=1 -test.skip "$unknown"
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
 met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
 met="$met|Attach|TakeOver|Takes|Leaves|Shadow|TestCapture|Loops|TestHere\$|TimeWait|Strays\$|StraySockets|Bond|VLAN"
-step datapath package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
+step datapath 300 package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
 	-test.run "$met"
-step lab quickstart
-step frr sh /job/src/scripts/vm/frr.sh
-step router sh /job/src/scripts/vm/frr.sh kernel
+step lab 200 quickstart
+step frr 200 sh /job/src/scripts/vm/frr.sh
+step router 200 sh /job/src/scripts/vm/frr.sh kernel
 # With VM_COUNT=1, nanoseconds are instructions.
 case " ${VM_TESTS:-} " in *" bench "*)
 	package datapath /job/datapath.test -test.run '^$' -test.bench VRFSockets -test.benchtime 1x -passes 3 -repeat 4096 || failed=1

@@ -10,7 +10,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 readonly suite=$1 job=$2
-readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-540}
+slowness=$(SLOWNESS_COUNT=1000000 scripts/vm/slowness.sh)
+readonly memory_mib=${VM_MEMORY_MIB:-3072} timeout_s=${VM_TIMEOUT_S:-$((540 * slowness))}
 
 processors=(-accel 'tcg,thread=multi' -smp 2)
 [ -z "${VM_COUNT:-}" ] || processors=(-accel 'tcg,thread=single' -smp 1 -icount 'shift=0,sleep=off')
@@ -40,6 +41,10 @@ readonly machine=$!
 touch "$work/console"
 tail --pid="$machine" -n +1 -f "$work/console" | sed -u -n 's/\r//g; /^vm: Linux/,/^vm: exit status/p'
 grep -q '^vm: Linux' "$work/console" || tail -n 20 "$work/console" >&2
-wait "$machine" || { echo "vm: the machine did not end within $timeout_s s" >&2 && exit 1; }
+wait "$machine" || {
+	hung=$(tr -d '\r' <"$work/console" | sed -n 's/^begin\t\([^\t]*\).*/\1/p' | tail -n 1)
+	echo "vm: the machine ($suite) did not end within $timeout_s s; it was at ${hung:-its start}" >&2
+	exit 1
+}
 status=$(sed -n 's/^vm: exit status \([0-9]*\).*/\1/p' <(tr -d '\r' <"$work/console") | tail -n 1)
 exit "${status:-1}"

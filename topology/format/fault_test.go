@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"sextant/topology"
 )
 
 // faults are wrong files; what is said of each is in testdata/faults.txt.
@@ -143,4 +145,27 @@ func TestFaultsOfDemands(t *testing.T) {
 		fmt.Fprintf(&out, "%q\n  %v\n", text, err)
 	}
 	golden(t, "demand-faults.txt", out.String())
+}
+
+// Names that nobody can read are refused, and no error repeats them.
+func TestLongNamesAreRefused(t *testing.T) {
+	long := strings.Repeat("n", 5<<20)
+	for name, text := range map[string]string{
+		"a.edges":   long + " -- b\n",
+		"b.edges":   "a -- b " + long + "\n",
+		"c.json":    `{"directed": false, "nodes": [{"id": "` + long + `"}, {"id": "b"}], "links": []}`,
+		"d.graphml": `<graphml><graph edgedefault="undirected"><node id="` + long + `"/></graph></graphml>`,
+		"e.graph":   "NODES 1\nlabel x y\n" + long + " 0 0\n\nEDGES 0\nlabel src dest weight bw delay\n",
+	} {
+		_, err := Read(File{Name: name, Text: []byte(text)}, Options{Format: OfName(name)})
+		if err == nil {
+			t.Errorf("%s: a name of %d bytes was taken", name, len(long))
+		} else if len(err.Error()) > 3000 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
+	}
+	at := strings.Repeat("n", topology.MaxName)
+	if _, err := Read(File{Name: "a.edges", Text: []byte(at + " -- b\n")}, Options{}); err != nil {
+		t.Errorf("a name of %d bytes: %v", len(at), err)
+	}
 }

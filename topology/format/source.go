@@ -46,8 +46,24 @@ func (s *source) graphName() string {
 
 // errorf names the place of a fault.
 func (s *source) errorf(line int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %w", s.Name, line, fmt.Errorf(format, args...))
+	return fmt.Errorf("%s:%d: %w", s.Name, line, short{fmt.Errorf(format, args...)})
 }
+
+// maxFault is how much of a fault is told, in bytes: it may quote what the file says.
+const maxFault = 2000
+
+// short is an error that is not told at length.
+type short struct{ error }
+
+func (s short) Error() string {
+	text := s.error.Error()
+	if len(text) > maxFault {
+		text = fmt.Sprintf("%s... (%d bytes more)", strings.ToValidUTF8(text[:maxFault], ""), len(text)-maxFault)
+	}
+	return text
+}
+
+func (s short) Unwrap() error { return s.error }
 
 // lineAt is the number of the line that holds a byte of the text.
 func (s *source) lineAt(offset int64) int {

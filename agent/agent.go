@@ -54,6 +54,9 @@ type Agent struct {
 	etcd      *archivist                           // nil: the node file names none
 	noted     map[config.Endpoint]*pool.Generation // what the journal was told last
 	silent    map[netip.AddrPort]bool              // peers that did not answer in time
+	askLater  []question                           // that peers did not answer at the start
+	pending   map[question]bool                    // of these, those that are still not answered
+	lateTold  chan late                            // answers to them
 	speaker   *speaker                             // nil: the node speaks no BGP
 	withdrawn map[learnedKey]bool                  // of these, whom nobody tells of any more
 	// that BGP told of: what the store keeps, by service
@@ -133,6 +136,7 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer close(a.done)
+	a.askOn(ctx)
 	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), api.MergeHandler(a),
 		a.chainsHandler())
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket",
@@ -169,6 +173,10 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 		case <-a.speaker.changes():
 			a.learnOrWarn()
 			a.topologyMayHaveChanged()
+		case told := <-a.etcd.lateNews():
+			a.takeLate(told)
+		case told := <-a.lateTold:
+			a.takeLate(told)
 		case <-a.routing.fpmChanges():
 			a.routing.news()
 		case <-a.routing.kernelChanges():

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,15 +41,26 @@ type archivist struct {
 	cancel  func()
 	silent  bool // the owner's: etcd did not answer at the start, and is not asked again
 
+	written map[config.Endpoint]*pool.Generation // run's: what etcd has of this node
+	late    chan late                            // what could not be read at the start, for the owner
+
 	mutex       sync.Mutex
 	failure     error // of the latest request, nil if it succeeded
 	failures    uint64
+	restored    uint64 // records that etcd had lost
 	lastSuccess time.Time
+	unread      []unread // what could not be read at the start
+}
+
+// unread are the chains of a service that an edge without memory would want from etcd.
+type unread struct {
+	secret   flow.Secret
+	endpoint config.Endpoint
+	buckets  int
 }
 
 // archiveTask is what is to be written, nil: removed.
 type archiveTask struct {
-	at          time.Time // when the newest of them were so
 	secret      flow.Secret
 	generations map[config.Endpoint]*pool.Generation
 }
@@ -61,6 +73,7 @@ func openArchivist(n *config.Node, log *slog.Logger) *archivist {
 	k := &archivist{
 		archive: archive.New(n.Edge.Etcd), node: n.Name, log: log,
 		waiting: make(chan archiveTask, 1), done: make(chan struct{}),
+		written: map[config.Endpoint]*pool.Generation{}, late: make(chan late),
 	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	go k.run()
@@ -90,7 +103,7 @@ func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*p
 		generations = waiting.generations
 	default:
 	}
-	k.waiting <- archiveTask{time.Now(), secret, generations}
+	k.waiting <- archiveTask{secret, generations}
 }
 
 // run writes at most once in a pause; after a failure it waits longer each time. While there is nothing to write it looks
@@ -109,7 +122,7 @@ func (k *archivist) run() {
 		case more, open = <-k.waiting:
 			maps.Copy(task.generations, more.generations)
 			if open {
-				task.secret, task.at = more.secret, more.at
+				task.secret = more.secret
 				continue
 			}
 			if len(task.generations) == 0 || k.warning() != "" {
@@ -126,18 +139,32 @@ func (k *archivist) run() {
 	}
 }
 
-// work writes what is to be written, and takes it out of the task. First it asks for a sign of life, so that a dead etcd is soon known.
+// work writes what is to be written, and takes it out of the task. First it looks whether etcd still
+// has what was written, so that a dead etcd is soon known and an emptied one filled again; and it
+// reads what could not be read at the start, before it writes in its place.
 func (k *archivist) work(task archiveTask) error {
-	if err := k.within(archiveTimeout, k.archive.Ping); err != nil {
+	var lost []string
+	err := k.within(archiveTimeout, func(ctx context.Context) (err error) {
+		if len(k.written) == 0 {
+			return k.archive.Ping(ctx)
+		}
+		lost, err = k.archive.Lost(ctx)
+		return err
+	})
+	if err == nil {
+		err = k.readLate()
+	}
+	if err != nil {
 		return err
 	}
+	k.restore(task, lost)
 	for e, g := range task.generations {
 		err := k.within(archivePatience, func(ctx context.Context) error {
 			if g == nil {
 				return k.archive.Delete(ctx, e.String(), k.node)
 			}
 			record := signing.Record{
-				Endpoint: e.String(), Node: k.node, At: task.at, Chains: g.Record(),
+				Endpoint: e.String(), Node: k.node, At: time.Now(), Chains: g.Record(),
 			}
 			return k.archive.Put(ctx, e.String(), k.node, record.Seal(task.secret))
 		})
@@ -145,8 +172,58 @@ func (k *archivist) work(task archiveTask) error {
 			return err
 		}
 		delete(task.generations, e)
+		if k.written[e] = g; g == nil {
+			delete(k.written, e)
+		}
 	}
 	return nil
+}
+
+// restore adds to the task what etcd no longer has as it was written.
+func (k *archivist) restore(task archiveTask, lost []string) {
+	if len(lost) == 0 {
+		return
+	}
+	k.log.Warn("etcd lost chains, or another hand changed them; they are written again",
+		"services", len(lost))
+	k.mutex.Lock()
+	k.restored += uint64(len(lost))
+	k.mutex.Unlock()
+	for e, g := range k.written {
+		if _, newer := task.generations[e]; !newer && slices.Contains(lost, e.String()) {
+			task.generations[e] = g
+		}
+	}
+}
+
+// readLate reads what could not be read at the start, and hands it over.
+func (k *archivist) readLate() error {
+	k.mutex.Lock()
+	wanted := k.unread
+	k.mutex.Unlock()
+	for i, u := range wanted {
+		past, err := k.records(archivePatience, u)
+		if err != nil {
+			return err
+		}
+		select {
+		case k.late <- late{from: "etcd", secret: u.secret, endpoint: u.endpoint, past: past}:
+		case <-k.ctx.Done():
+			return k.ctx.Err()
+		}
+		k.mutex.Lock()
+		k.unread = wanted[i+1:]
+		k.mutex.Unlock()
+	}
+	return nil
+}
+
+// lateNews are the chains that could not be read at the start; never any without etcd.
+func (k *archivist) lateNews() <-chan late {
+	if k == nil {
+		return nil
+	}
+	return k.late
 }
 
 func (k *archivist) within(timeout time.Duration, f func(context.Context) error) error {
@@ -189,29 +266,41 @@ func (k *archivist) warning() string {
 }
 
 // read returns the chains of a service as edges wrote them. What is not signed is left out, and so
-// is what would not fit as many buckets.
+// is what would not fit as many buckets. If etcd does not answer, they come later, through lateNews.
 func (k *archivist) read(secret flow.Secret, e config.Endpoint, buckets int) (all []told) {
-	if k == nil || k.silent {
+	if k == nil {
 		return nil
 	}
+	wanted := unread{secret, e, buckets}
+	if !k.silent {
+		all, err := k.records(archiveTimeout, wanted)
+		if k.note(err) {
+			return all
+		}
+		k.silent = true // or each service would wait as long
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.unread = append(k.unread, wanted)
+	return nil
+}
+
+func (k *archivist) records(timeout time.Duration, wanted unread) (all []told, err error) {
 	var records []archive.Record
-	err := k.within(archiveTimeout, func(ctx context.Context) (err error) {
-		records, err = k.archive.Records(ctx, e.String())
+	err = k.within(timeout, func(ctx context.Context) (err error) {
+		records, err = k.archive.Records(ctx, wanted.endpoint.String())
 		return err
 	})
-	if !k.note(err) {
-		k.silent = true // or each service would wait as long
-		return nil
-	}
 	for _, r := range records {
-		past, err := unseal(secret, e, r, buckets)
+		past, err := unseal(wanted.secret, wanted.endpoint, r, wanted.buckets)
 		if err != nil {
-			k.log.Warn("a record in etcd is not believed", "node", r.Node, "service", e, "error", err)
+			k.log.Warn("a record in etcd is not believed",
+				"node", r.Node, "service", wanted.endpoint, "error", err)
 			continue
 		}
 		all = append(all, past)
 	}
-	return all
+	return all, err
 }
 
 func unseal(secret flow.Secret, e config.Endpoint, r archive.Record, buckets int) (told, error) {
@@ -237,4 +326,5 @@ func (k *archivist) collect(out chan<- prometheus.Metric) {
 	}
 	gauge(out, etcdSuccess, seconds)
 	counter(out, etcdFailures, k.failures)
+	counter(out, etcdRestored, k.restored)
 }

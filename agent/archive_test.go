@@ -1,7 +1,9 @@
 package agent_test
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -234,4 +236,75 @@ func sealed(t *testing.T, node string, at time.Time, owner uint16) []byte {
 	return signing.Record{
 		Endpoint: webEndpoint, Node: node, At: at, Chains: []byte(chains),
 	}.Seal(secret)
+}
+
+// What etcd loses, or another hand changes, is written again by the edge that wrote it.
+func TestEtcdIsFilledAgain(t *testing.T) {
+	server := archivetest.Start(t, config.Etcd{})
+	r := newMachine(t).start(withEtcd(server.Text()))
+	defer r.stop()
+	first := r.archived(server, nil)
+	drain(r, "web2", config.Draining)
+	second := r.archived(server, first)
+	hand := archive.New(server.Etcd())
+	defer hand.Close()
+	for name, spoil := range map[string]func() error{
+		"emptied": func() error { return hand.Delete(t.Context(), webEndpoint, "both1") },
+		"an older record": func() error {
+			return hand.Put(t.Context(), webEndpoint, "both1", first[0].Data)
+		},
+	} {
+		must(t, spoil())
+		eventually(t, "filled again after: "+name, func() bool {
+			now := written(t, server)
+			return len(now) == 1 && bytes.Equal(chainsIn(t, now[0]), chainsIn(t, second[0]))
+		})
+	}
+	if got := r.metric("sextant_etcd_restored_records_total"); got != "2" {
+		t.Errorf("%s records were restored, want 2", got)
+	}
+}
+
+// chainsIn are the chains in a record of the web service.
+func chainsIn(t *testing.T, r archive.Record) []byte {
+	t.Helper()
+	secret, err := flow.ParseSecret(clusterSecret)
+	must(t, err)
+	record, err := signing.Open(secret, webEndpoint, r.Node, r.Data, 1<<20)
+	must(t, err)
+	return record.Chains
+}
+
+// An edge and its etcd start together, the edge first: it takes in what etcd has as soon as it can,
+// and before it writes in its place.
+func TestEtcdTellsThePastLate(t *testing.T) {
+	server := archivetest.Start(t, config.Etcd{})
+	m := newMachine(t)
+	r := m.start(withEtcd(server.Text()))
+	first := r.archived(server, nil)
+	drain(r, "web2", config.Draining)
+	second := r.archived(server, first)
+	drain(r, "web2", config.Up)
+	r.archived(server, second)
+	before := owners(r.who())
+	r.stop()
+	server.Kill()
+	r = newMachine(t).start(withEtcd(server.Text())) // the same node, on another machine
+	defer r.stop()
+	if strings.Contains(strings.Join(r.who(), "\n"), " ") {
+		t.Fatal("the past is known before anybody told it")
+	}
+	server.Restart()
+	eventually(t, "told", func() bool { return slices.Equal(owners(r.who()), before) })
+}
+
+// owners sorts the backends of each chain: which is a candidate differs between edges without a
+// common past.
+func owners(chains []string) (sorted []string) {
+	for _, c := range chains {
+		names := strings.Fields(c)
+		slices.Sort(names)
+		sorted = append(sorted, strings.Join(names, " "))
+	}
+	return sorted
 }

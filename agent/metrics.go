@@ -132,6 +132,8 @@ var (
 	stateKept    = description("state_kept", "Whether changes and chains are kept on disk.")
 	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
 	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
+	etcdRestored = description("etcd_restored_records_total",
+		"Records that etcd had lost, or that another hand had changed, and that were written again.")
 	listenerOpen = description("listener_connections", "Open connections to a listener of the agent.", "listener")
 	listenerMost = description("listener_connections_limit", "Connections that a listener of the agent can have.", "listener")
 	refusedTotal = description("listener_refused_connections_total",

@@ -37,8 +37,9 @@ const (
 	signatureHeader = "Sextant-Signature"
 )
 
-// askPeers returns the chains of a service as the peers have them, in the order of the configuration; those that do not answer in time,
-// or wrongly, are left out with a warning. Who took all the time is not asked about further services: an edge that is off would
+// askPeers returns the chains of a service as the peers have them, in the order of the configuration;
+// those that do not answer in time, or wrongly, are left out with a warning, and asked again later.
+// A peer that took all the time is not asked about further services now: an edge that is off would
 // cost each of them as much.
 func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
@@ -46,8 +47,12 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	answers := make([]chan peerAnswer, len(n.Edge.Peers))
 	for i, peer := range n.Edge.Peers {
 		answers[i] = make(chan peerAnswer, 1)
-		if a.silent[peer] || isSelf(n.API.Metrics, peer) {
+		switch {
+		case isSelf(n.API.Metrics, peer):
 			answers[i] <- peerAnswer{}
+			continue
+		case a.silent[peer]:
+			answers[i] <- peerAnswer{err: errSilent}
 			continue
 		}
 		go func() {
@@ -58,8 +63,12 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	var all [][]pool.Chain
 	for i, peer := range n.Edge.Peers {
 		answer := <-answers[i]
-		if answer.err != nil {
-			a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e, "error", answer.err)
+		if answer.err != nil && !answered(answer.err) {
+			a.askLater = append(a.askLater, question{peer, n.Secret, e, n.Edge.Buckets})
+		}
+		if answer.err != nil && !errors.Is(answer.err, errSilent) {
+			a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e,
+				"error", answer.err)
 			a.silent[peer] = answer.late
 		}
 		if answer.chains != nil {
@@ -67,6 +76,15 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 		}
 	}
 	return all
+}
+
+// errSilent stands for the answer of a peer that is not asked now.
+var errSilent = errors.New("it did not answer before")
+
+// answered says whether an error is a peer's last word: it knows no such service.
+func answered(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Code == api.NotFound
 }
 
 // isSelf says whether a peer is this edge: one list of peers may be given to all edges. It would not answer while it starts.
@@ -150,7 +168,8 @@ func getChains(
 // peerRefusal is what an answer says that has no chains, and closes it.
 func peerRefusal(response *http.Response) error {
 	defer response.Body.Close()
-	switch version := response.Header.Get(versionHeader); {
+	version := response.Header.Get(versionHeader)
+	switch {
 	case version == "" && response.StatusCode == http.StatusOK:
 		return errors.New("it speaks version 1 of the exchange between edges, which anybody could " +
 			"abuse, and this edge version " + signing.Version + "; run this Sextant there too")
@@ -163,7 +182,10 @@ func peerRefusal(response *http.Response) error {
 		return err
 	}
 	message := fmt.Sprintf("%s: %.200s", response.Status, text)
-	return &api.Error{Code: api.NotFound, Message: message}
+	if version != "" && response.StatusCode == http.StatusNotFound {
+		return &api.Error{Code: api.NotFound, Message: message}
+	}
+	return errors.New(message)
 }
 
 // authenticChains reads an answer that is signed for the question. Before that is sure, nothing

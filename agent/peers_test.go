@@ -223,3 +223,27 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 		})
 	}
 }
+
+// A peer that was not there when the edge started is asked until it is; the status says so.
+func TestPeersTellThePastLate(t *testing.T) {
+	secret := mustHex(t, clusterSecret)
+	f := fakePeer(t, secret, recordOf(t, 65537, 3))
+	f.away.Store(true)
+	peers := fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", f.address)
+	r := newMachine(t).start(strings.Replace(exactText, "  source: fd00:5e::e1\n", peers, 1))
+	defer r.stop()
+	if strings.Contains(strings.Join(r.who(), "\n"), " ") {
+		t.Fatal("the past is known before anybody told it")
+	}
+	const warning = "has not yet been told who had its buckets by"
+	if !r.warned(warning) {
+		t.Error("the status does not say that a peer did not answer")
+	}
+	f.away.Store(false)
+	eventually(t, "told", func() bool { return !r.warned(warning) })
+	for i, chain := range r.who() {
+		if !strings.Contains(chain, "web3") {
+			t.Fatalf("flow %d is offered to %q; its owner at the peer was web3", i, chain)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"sync/atomic"
 	"testing"
 
 	"sextant/pool"
@@ -63,6 +64,7 @@ type fake struct {
 	address netip.AddrPort
 	// edit changes an answer on its way; nil: it does not.
 	edit func(answer http.Header, record string) string
+	away atomic.Bool // it answers nothing of use
 }
 
 // fakePeer challenges who asks, and answers who knows the secret.
@@ -72,11 +74,15 @@ func fakePeer(t *testing.T, secret []byte, record string) *fake {
 	const challenge = "what I want signed"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint := r.FormValue("endpoint")
+		if f.away.Load() {
+			http.Error(w, "the agent is ending", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Sextant-Version", "2")
 		if r.URL.Path != "/v1/chains" || endpoint != webEndpoint {
 			http.NotFound(w, r)
 			return
 		}
-		w.Header().Set("Sextant-Version", "2")
 		nonce, _ := hex.DecodeString(r.Header.Get("Sextant-Nonce"))
 		signed := sign(secret, "chains-request", endpoint, challenge, string(nonce))
 		if len(nonce) != 16 || r.Header.Get("Sextant-Signature") != signed {

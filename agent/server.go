@@ -153,7 +153,7 @@ func (a *Agent) status() (api.Status, error) {
 		Programs: []api.Program{}, PinDirectory: a.dir,
 	}
 	s.Warnings = append(s.Warnings, a.store.warnings()...)
-	for _, warning := range []string{a.journal.warning(), a.etcd.warning()} {
+	for _, warning := range []string{a.journal.warning(), a.etcd.warning(), a.lateWarning()} {
 		if warning != "" {
 			s.Warnings = append(s.Warnings, warning)
 		}

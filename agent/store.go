@@ -93,7 +93,7 @@ func openStore(dir, node string, log *slog.Logger) (*store, error) {
 			s.written = text
 		}
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) && s.failure == nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		s.putAside(err, log)
 	}
 	for _, m := range []*map[string]uint32{&s.kept.EdgeServices, &s.kept.HostServices} {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -25,6 +26,14 @@ type Archive struct {
 
 	mutex  sync.Mutex
 	client *clientv3.Client // nil: not connected
+	put    map[string]receipt
+}
+
+// receipt is how etcd took what was put last under a key.
+type receipt struct {
+	service  string
+	revision int64
+	chunks   int
 }
 
 // New returns the archive that the node file describes. It does not connect yet.
@@ -105,9 +114,26 @@ func (a *Archive) Put(ctx context.Context, service, node string, data []byte) er
 				return err
 			}
 		}
-		_, err := client.Txn(ctx).Then(last...).Commit()
+		answer, err := client.Txn(ctx).Then(last...).Commit()
+		if err == nil {
+			a.note(key, &receipt{service, answer.Header.Revision, len(chunks)})
+		}
 		return err
 	})
+}
+
+// note remembers what lies under a key; nil: nothing.
+func (a *Archive) note(key string, r *receipt) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	switch {
+	case r == nil:
+		delete(a.put, key)
+	case a.put == nil:
+		a.put = map[string]receipt{key: *r}
+	default:
+		a.put[key] = *r
+	}
 }
 
 // end is what follows "/" in the order of keys: the end of the keys that continue another one with "/".
@@ -118,6 +144,9 @@ func (a *Archive) Delete(ctx context.Context, service, node string) error {
 	key := a.service(service) + node
 	return a.with(ctx, "delete from", func(client *clientv3.Client) error {
 		_, err := client.Txn(ctx).Then(clientv3.OpDelete(key), clientv3.OpDelete(key+"/", clientv3.WithRange(key+end))).Commit()
+		if err == nil {
+			a.note(key, nil)
+		}
 		return err
 	})
 }
@@ -155,6 +184,56 @@ func (a *Archive) Records(ctx context.Context, service string) ([]Record, error)
 		records[i] = Record{h.node, data[h.node+"/"+h.version]}
 	}
 	return records, nil
+}
+
+// lostBatch is how many records are looked at in one request: with two ranges each, as many as etcd
+// takes (--max-txn-ops).
+const lostBatch = 64
+
+// Lost returns the services whose records in etcd are no longer as this Archive put them: they are
+// gone, or another hand, or a backup that was brought back, changed them. It reads no data.
+func (a *Archive) Lost(ctx context.Context) (services []string, err error) {
+	a.mutex.Lock()
+	put := maps.Clone(a.put)
+	a.mutex.Unlock()
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(put)), lostBatch) {
+		var looks []clientv3.Op
+		for _, key := range keys {
+			looks = append(looks, clientv3.OpGet(key, clientv3.WithKeysOnly()),
+				clientv3.OpGet(key+"/", clientv3.WithRange(key+end), clientv3.WithKeysOnly(),
+					clientv3.WithLimit(int64(put[key].chunks)+1)))
+		}
+		err := a.with(ctx, "read from", func(client *clientv3.Client) error {
+			answer, err := client.Txn(ctx).Then(looks...).Commit()
+			if err != nil {
+				return err
+			}
+			for i, key := range keys {
+				var heads, chunks []int64
+				for _, kv := range answer.Responses[2*i].GetResponseRange().Kvs {
+					heads = append(heads, kv.ModRevision)
+				}
+				for _, kv := range answer.Responses[2*i+1].GetResponseRange().Kvs {
+					chunks = append(chunks, kv.ModRevision)
+				}
+				if !put[key].holds(heads, chunks) {
+					services = append(services, put[key].service)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return services, nil
+}
+
+// holds says whether keys were changed last when the record was put, by their revisions. Chunks are
+// written before the head, or with it.
+func (r receipt) holds(heads, chunks []int64) bool {
+	return slices.Equal(heads, []int64{r.revision}) && len(chunks) == r.chunks &&
+		slices.Max(append(chunks, 0)) <= r.revision
 }
 
 // Ping asks etcd for something small, so that it is known to answer.

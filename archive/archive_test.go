@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +167,78 @@ func TestEtcdDiesAndReturns(t *testing.T) {
 	server.Restart()
 	if got := contents(t, a, web); len(got) != 1 || !bytes.Equal(got[0].Data, noise(1, 1_100_000)) {
 		t.Error("what was there before is not there any more")
+	}
+}
+
+// What is no longer as it was put is found, whoever changed it, and nothing else is.
+func TestLost(t *testing.T) {
+	server := archivetest.Start(t, config.Etcd{})
+	ctx := t.Context()
+	a, other, hand := open(t, server.Etcd()), open(t, server.Etcd()), raw(t, server.Etcd())
+	const mail = "[2001:db8:80::81]:25/tcp"
+	lost := func() []string {
+		t.Helper()
+		services, err := a.Lost(ctx)
+		must(t, err)
+		slices.Sort(services)
+		return services
+	}
+	put := func() {
+		t.Helper()
+		must(t, a.Put(ctx, web, "edge1", noise(1, 3<<20)))
+		must(t, a.Put(ctx, mail, "edge1", noise(2, 10)))
+		must(t, other.Put(ctx, web, "edge1-b", noise(3, 10))) // between the keys of edge1
+		must(t, other.Put(ctx, web, "edge2", noise(3, 10)))
+		if services := lost(); len(services) > 0 {
+			t.Fatalf("%q are lost right after they were put", services)
+		}
+	}
+	key := server.Etcd().Prefix + "/chains/" + url.PathEscape(web) + "/edge1"
+	for name, change := range map[string]func() error{
+		"the head is gone":  func() error { return second(hand.Delete(ctx, key)) },
+		"another head":      func() error { return second(hand.Put(ctx, key, "x")) },
+		"the chunks":        func() error { return second(hand.Delete(ctx, key+"/", clientv3.WithPrefix())) },
+		"one more chunk":    func() error { return second(hand.Put(ctx, key+"/x/0000", "x")) },
+		"an older record":   func() error { return other.Put(ctx, web, "edge1", noise(9, 3<<20)) },
+		"another last one":  func() error { return replaceChunk(ctx, hand, key, -1) },
+		"another first one": func() error { return replaceChunk(ctx, hand, key, 0) },
+	} {
+		put()
+		must(t, change())
+		if services := lost(); !slices.Equal(services, []string{web}) {
+			t.Errorf("%s: %q are lost, want %q", name, services, web)
+		}
+	}
+	put()
+	must(t, second(hand.Delete(ctx, "", clientv3.WithPrefix())))
+	if services := lost(); !slices.Equal(services, []string{web, mail}) {
+		t.Errorf("etcd is empty, and %q are lost", services)
+	}
+	must(t, a.Delete(ctx, web, "edge1"))
+	if services := lost(); !slices.Equal(services, []string{mail}) {
+		t.Errorf("after one was deleted, %q are lost", services)
+	}
+}
+
+// replaceChunk puts something else in the place of the record's chunk i; -1 is the last one.
+func replaceChunk(ctx context.Context, hand *clientv3.Client, key string, i int) error {
+	answer, err := hand.Get(ctx, key+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return err
+	}
+	at := (i + len(answer.Kvs)) % len(answer.Kvs)
+	return second(hand.Put(ctx, string(answer.Kvs[at].Key), "x"))
+}
+
+// More services than fit one request are looked at.
+func TestLostOfMany(t *testing.T) {
+	server := archivetest.Start(t, config.Etcd{})
+	a, hand := open(t, server.Etcd()), raw(t, server.Etcd())
+	for i := range 200 {
+		must(t, a.Put(t.Context(), fmt.Sprint(i), "edge1", noise(1, 10)))
+	}
+	must(t, second(hand.Delete(t.Context(), server.Etcd().Prefix+"/chains/170/edge1")))
+	if services, err := a.Lost(t.Context()); err != nil || !slices.Equal(services, []string{"170"}) {
+		t.Errorf("%q are lost, %v", services, err)
 	}
 }

@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"sextant/config"
+	"sextant/flow"
+	"sextant/pool"
+)
+
+// An edge that starts without memory waits for peers and etcd for a moment only. Those that were not
+// there then are asked on, and what they tell is taken in when it comes: an edge and its peers, or
+// its etcd, often start together.
+
+// question is what a peer did not answer.
+type question struct {
+	peer     netip.AddrPort
+	secret   flow.Secret
+	endpoint config.Endpoint
+	buckets  int
+}
+
+// late is what a source told in the end.
+type late struct {
+	from     string
+	question question // of a peer; the zero value: etcd
+	secret   flow.Secret
+	endpoint config.Endpoint
+	past     []told
+}
+
+const (
+	lateRetry    = time.Second // after the first failure; twice as long after each further one
+	lateRetryMax = 30 * time.Second
+)
+
+// askOn goes on asking each peer for what it did not answer, until it does or ctx ends.
+func (a *Agent) askOn(ctx context.Context) {
+	a.lateTold, a.pending = make(chan late), map[question]bool{}
+	byPeer := map[netip.AddrPort][]question{}
+	for _, q := range a.askLater {
+		a.pending[q] = true
+		byPeer[q.peer] = append(byPeer[q.peer], q)
+	}
+	a.askLater = nil
+	for _, questions := range byPeer {
+		go askUntilTold(ctx, questions, a.lateTold)
+	}
+}
+
+// askUntilTold asks a peer one question after the other.
+func askUntilTold(ctx context.Context, questions []question, tell chan<- late) {
+	for wait := lateRetry; len(questions) > 0; {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		q := questions[0]
+		limit, cancel := context.WithTimeout(ctx, peersTimeout)
+		chains, err := askPeer(limit, q.secret, q.peer, q.endpoint.String(), q.buckets)
+		cancel()
+		if err != nil && !answered(err) {
+			wait = min(2*wait, lateRetryMax)
+			continue
+		}
+		news := late{from: q.peer.String(), question: q, secret: q.secret, endpoint: q.endpoint}
+		if err == nil {
+			news.past = []told{{chains, time.Now()}}
+		}
+		select {
+		case tell <- news:
+		case <-ctx.Done():
+			return
+		}
+		questions, wait = questions[1:], 0
+	}
+}
+
+// takeLate takes in what a source told after the start.
+func (a *Agent) takeLate(l late) {
+	delete(a.pending, l.question)
+	if l.secret != a.node.Secret || a.edge == nil {
+		return // it tells of other buckets, or of none
+	}
+	i := slices.IndexFunc(a.edge.services, func(s edgeService) bool { return s.Endpoint == l.endpoint })
+	if i < 0 {
+		return
+	}
+	s := &a.edge.services[i]
+	for _, p := range l.past {
+		a.ignore(l.endpoint, p.chains, a.knownAbroad(s.members))
+	}
+	newestFirst(l.past)
+	chains := mergePast(l.past, s.generation.Buckets())
+	if chains == nil {
+		return
+	}
+	a.options.Log.Info("the past of a service is told after the start", "service", s.Name, "by", l.from)
+	a.retryLater(a.remember(s, chains, a.node.Edge.Services[i]))
+}
+
+// remember adds chains of the past to those of a running service, behind its own.
+func (a *Agent) remember(s *edgeService, chains []pool.Chain, configured config.Service) error {
+	own, before := chainsOf(s.generation), s.generation
+	merged, err := pool.Merge(own, chains)
+	if err != nil || slices.Equal(merged, own) {
+		return err
+	}
+	if !a.startup.settled {
+		past := chains
+		if s.past != nil {
+			if past, err = pool.Merge(s.past, chains); err != nil {
+				return err
+			}
+		}
+		s.past = past
+		return a.refreshService(s, configured)
+	}
+	next, err := pool.Resume(poolSpec(s, a.node), merged, s.members, a.now())
+	if err != nil {
+		return err
+	}
+	if err := a.edge.program.SetChains(s.index, next); err != nil {
+		return errors.Join(err, a.edge.program.SetChains(s.index, before))
+	}
+	s.generation = next
+	return nil
+}
+
+// lateWarning is for the status: whom an edge that started without memory still asks.
+func (a *Agent) lateWarning() string {
+	var from []string
+	for q := range a.pending {
+		from = append(from, q.peer.String())
+	}
+	slices.Sort(from)
+	if from = slices.Compact(from); len(from) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this edge started without memory, and has not yet been told who had its "+
+		"buckets by %s: connections of before may break; asked again until it is",
+		strings.Join(from, ", "))
+}

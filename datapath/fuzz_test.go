@@ -40,12 +40,18 @@ type fuzzer struct {
 
 func newFuzzer(f *testing.F, w *world, run *runner, tables *collection) *fuzzer {
 	f.Helper()
-	home, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0) // of the main thread, which is where it was
-	must(f, err)
-	f.Cleanup(func() { unix.Close(home) })
-	z := &fuzzer{runner: run, home: home, world: w.netns, tables: tables}
+	z := &fuzzer{runner: run, home: mainNamespace(f), world: w.netns, tables: tables}
 	z.counted = z.total(f)
 	return z
+}
+
+// mainNamespace opens the network namespace of the main thread, which is where the test was.
+func mainNamespace(f *testing.F) int {
+	f.Helper()
+	home, err := unix.Open("/proc/self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	must(f, err)
+	f.Cleanup(func() { unix.Close(home) })
+	return home
 }
 
 // enter takes the calling goroutine into the world's namespace until leave is called.

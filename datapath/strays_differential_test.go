@@ -23,7 +23,7 @@ type strayWorld struct {
 	device  int // place of the SID of the device in the model
 }
 
-func newStrayWorld(t *testing.T, seed uint64) *strayWorld {
+func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 	w := &strayWorld{world: newWorld(t), device: 1}
 	routeBackends(t)
 	sockets, connections, keep := hostSockets(t, w.world)

@@ -77,6 +77,7 @@ type Agent struct {
 	routesMoved        bool                // since strayRole has looked
 	events             []api.Event         // the latest
 	faults             map[placeKey]string // programs that are not attached, and why
+	solicitor          solicitor
 	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
 	// they could
 	retryAt time.Duration
@@ -155,6 +156,8 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 	defer routing.Stop()
 	watching := time.NewTicker(watchInterval)
 	defer watching.Stop()
+	soliciting := time.NewTicker(solicitInterval)
+	defer soliciting.Stop()
 	attaching := time.NewTicker(attachInterval)
 	defer attaching.Stop()
 	for {
@@ -190,6 +193,8 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 			a.store.retry(a.options.Log)
 		case <-watching.C:
 			a.watchMerges()
+		case <-soliciting.C:
+			a.solicit()
 		case <-attaching.C:
 			_ = a.watchAttached() // it has warned
 			a.confirmNeighbours()

@@ -72,7 +72,6 @@ type Agent struct {
 	own                *selfChecks   // by which a host finds out whether it serves
 	loads              *load.Monitor // of services whose load is not that of their connections
 	protections        protections
-	confirms           confirmer
 	strayRole          *straysRole         // nil: no strays are taken away beside a router
 	routesMoved        bool                // since strayRole has looked
 	events             []api.Event         // the latest
@@ -197,7 +196,6 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 			a.solicit()
 		case <-attaching.C:
 			_ = a.watchAttached() // it has warned
-			a.confirmNeighbours()
 		case <-interfaces:
 			_ = a.watchAttached()
 		case <-manager.signDue():

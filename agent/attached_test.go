@@ -84,15 +84,13 @@ func TestPoliciesAreAttachedAgain(t *testing.T) {
 			defer r.stop()
 			must(t, takeOff(m))
 			r.await("programs on both interfaces", func(s api.Status) bool {
-				return m.ns.Do(func() error { return hasXDP("edge0", "host0") }) == nil &&
-					faultOf(s, "edge0")+faultOf(s, "host0") == ""
-			})
-			for _, pin := range []string{"headend/link_headend_xdp_edge0",
-				"merge/link_merge_xdp_host0"} {
-				if _, err := os.Stat(filepath.Join(m.pins, pin)); err != nil {
-					t.Error(err)
+				missing := m.ns.Do(func() error { return hasXDP("edge0", "host0") })
+				for _, pin := range []string{"headend/link_headend_xdp_edge0", "merge/link_merge_xdp_host0"} {
+					_, err := os.Stat(filepath.Join(m.pins, pin))
+					missing = errors.Join(missing, err)
 				}
-			}
+				return missing == nil && faultOf(s, "edge0")+faultOf(s, "host0") == ""
+			})
 		})
 	}
 }

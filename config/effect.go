@@ -37,6 +37,7 @@ var Consequences = []Consequence{
 	{"service *", "vip", Moves, "the old address is served no more"},
 	{"service *", "protocol", Moves, "the old protocol is served no more"},
 	{"service *", "port", Moves, "the old port is served no more"},
+	{"service *: quic rotation *", "key", Keeps, "hosts know the flows that they serve, along the chain"},
 	{"service *: quic rotation *", "*", Ends, "connection IDs of the former configuration name no server"},
 	{"service *: quic rotation *", "", Ends, "connection IDs of the configuration name no server"},
 	{"service *", "*", Keeps, "what comes later is treated in the new way"},

@@ -142,6 +142,7 @@ func (t *traffic) fragmented(number uint64, each func([]byte)) {
 			binary.BigEndian.PutUint16(ip[6:], part/8)
 			t.out = append(t.out, make([]byte, part)...)
 		}
+		sealIPv4(t.out[ethernetHeader:])
 		each(t.out)
 	}
 	t.datagram(number, ethernetIPv4, dnsPort, 32)

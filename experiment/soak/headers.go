@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Headers without checksums: the programs look at none, and no packet gets farther.
+// Headers without checksums of the transport: the programs look at none, and no packet gets farther.
 const (
 	ethernetHeader = 14
 	ethernetIPv4   = 0x0800
@@ -37,6 +37,7 @@ func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length i
 		t.out = append(t.out, 0, 0, 0, 0, 64, protocol, 0, 0)
 		t.out = binary.BigEndian.AppendUint32(t.out, 100<<24|client) // 100.0.0.0/8, of which nobody is in the lab
 		t.out = append(t.out, vip4.AsSlice()...)
+		sealIPv4(t.out[ethernetHeader:])
 		return
 	}
 	t.out = append(t.out, 0x60, 0, 0, 0)
@@ -44,6 +45,17 @@ func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length i
 	t.out = append(t.out, protocol, 64, 0x20, 0x01, 0x0d, 0xb8, 0, 0xc1, 0, 0, 0, 0, 0, 0)
 	t.out = binary.BigEndian.AppendUint32(t.out, client)
 	t.out = append(t.out, vip6.AsSlice()...)
+}
+
+// sealIPv4 computes the checksum of a header of 20 bytes (RFC 1071).
+func sealIPv4(header []byte) {
+	binary.BigEndian.PutUint16(header[10:], 0)
+	var sum uint32
+	for i := 0; i < 20; i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+	}
+	sum = sum>>16 + sum&0xffff
+	binary.BigEndian.PutUint16(header[10:], ^uint16(sum>>16+sum))
 }
 
 // link begins a frame with an Ethernet header.

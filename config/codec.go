@@ -162,32 +162,78 @@ func (s *setting) textOf(v reflect.Value) string {
 	return text
 }
 
+// isWord and isWithin say whether words and bounds permit the value of a scalar.
+func (s *setting) isWord(v reflect.Value) bool {
+	return len(s.words) == 0 || contains(s.words, v.String())
+}
+
+func (s *setting) isWithin(v reflect.Value) bool {
+	if s.bounds == nil || !v.CanInt() {
+		return true
+	}
+	n := v.Int()
+	return n >= s.bounds.low && n <= s.bounds.high || n == 0 && s.zero
+}
+
 // judge checks words and bounds of one scalar.
 func (s *setting) judge(c *checker, where string, v reflect.Value) {
-	if len(s.words) > 0 && !contains(s.words, v.String()) {
+	if !s.isWord(v) {
 		c.invalid(where, fmt.Sprintf("unknown %s %q", s.what(), v.String()), "write "+alternatives(s.words))
 	}
-	if s.bounds == nil || !v.CanInt() {
+	if s.isWithin(v) {
 		return
 	}
-	zero, hasZero := s.tag.Lookup("zero")
-	if n := v.Int(); n < s.bounds.low || n > s.bounds.high {
-		if hasZero && n == 0 {
-			return
-		}
-		mend := "write " + s.bounds.text
-		if zero != "" {
-			mend += ", or 0 " + zero
-		}
-		c.invalid(where, fmt.Sprintf("%s %s is out of range", s.what(), s.codec.text(v.Interface())), mend)
+	mend := "write " + s.bounds.text
+	if zero := s.tag.Get("zero"); zero != "" {
+		mend += ", or 0 " + zero
 	}
+	c.invalid(where, fmt.Sprintf("%s %s is out of range", s.what(), s.codec.text(v.Interface())), mend)
+}
+
+// isSound reports whether words and bounds permit all values at and below an object. It is what mostly holds, and makes no
+// texts, as tens of thousands of backends would.
+func (o *object) isSound(v reflect.Value) bool {
+	applies := o.applying(v)
+	for _, s := range o.settings {
+		if !s.restricts() || applies != nil && !applies(s.key) {
+			continue
+		}
+		value := s.value(v)
+		switch {
+		case s.list:
+			for i := range value.Len() {
+				if !s.isSound(value.Index(i)) {
+					return false
+				}
+			}
+		case s.pointer:
+			if !value.IsNil() && !s.isSound(value.Elem()) {
+				return false
+			}
+		case s.codec != nil, s.tag.Get("present") == "always", !value.IsZero():
+			if !s.isSound(value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *setting) isSound(v reflect.Value) bool {
+	if s.object != nil {
+		return s.object.isSound(v)
+	}
+	return s.isWord(v) && s.isWithin(v)
 }
 
 // settings checks words and bounds of all scalars at and below an object.
 func (c *checker) settings(where string, o *object, v reflect.Value) {
-	chosen, isSelective := v.Interface().(selective)
+	if o.isSound(v) {
+		return
+	}
+	applies := o.applying(v)
 	for _, s := range o.settings {
-		if s.key == "" || isSelective && !chosen.applies(s.key) {
+		if !s.restricts() || applies != nil && !applies(s.key) {
 			continue
 		}
 		at, value := join(where, s.key), s.value(v)
@@ -204,6 +250,19 @@ func (c *checker) settings(where string, o *object, v reflect.Value) {
 			c.setting(at, s, value)
 		}
 	}
+}
+
+// restricts reports whether some values of the setting are not valid: most have no bounds and no fixed words.
+func (s *setting) restricts() bool {
+	return s.key != "" && (s.object != nil || s.bounds != nil || len(s.words) > 0)
+}
+
+// applying tells which keys have a meaning in an object; nil: all.
+func (o *object) applying(v reflect.Value) func(key string) bool {
+	if !o.selective {
+		return nil
+	}
+	return v.Interface().(selective).applies
 }
 
 func (c *checker) setting(where string, s *setting, v reflect.Value) {

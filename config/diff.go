@@ -199,6 +199,9 @@ func summaryOf(v reflect.Value) string {
 // items compares two lists of objects that are known by their identity: first what is gone or in both, in a's order, then
 // what is new, in b's.
 func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
+	if equal(a, b) {
+		return // as most lists are, and the longest
+	}
 	before, after := s.byIdentity(a), s.byIdentity(b)
 	for i := range a.Len() {
 		item := a.Index(i)
@@ -268,6 +271,9 @@ func (s *setting) itemTitle(owner, id string) string {
 
 // equal compares by structure. A type with a method Equal is asked.
 func equal(a, b reflect.Value) bool {
+	if codecOf(a.Type(), "") != nil {
+		return a.Equal(b)
+	}
 	if method := a.MethodByName("Equal"); method.IsValid() && method.Type().NumIn() == 1 && method.Type().In(0) == a.Type() {
 		return method.Call([]reflect.Value{b})[0].Bool()
 	}

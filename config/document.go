@@ -37,13 +37,13 @@ func (o *object) document() reflect.Type {
 // documentOf is what is written of an object.
 func (o *object) documentOf(v reflect.Value) any {
 	d := reflect.New(o.document())
-	chosen, isSelective := v.Interface().(selective)
+	applies := o.applying(v)
 	field := 0
 	for _, s := range o.settings {
 		if s.key == "" {
 			continue
 		}
-		if !isSelective || chosen.applies(s.key) {
+		if applies == nil || applies(s.key) {
 			if written := s.documentOf(s.value(v)); written != nil {
 				d.Elem().Field(field).Set(reflect.ValueOf(written))
 			}

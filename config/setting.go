@@ -41,6 +41,7 @@ type setting struct {
 	initial    string
 	hasInitial bool
 	bounds     *bounds
+	zero       bool // 0 is valid beside the bounds
 	words      []string
 	tag        reflect.StructTag
 }
@@ -53,8 +54,9 @@ type bounds struct {
 
 // object is a type whose fields are settings, in the order of the file.
 type object struct {
-	typ      reflect.Type
-	settings []*setting
+	typ       reflect.Type
+	settings  []*setting
+	selective bool // see the interface of that name
 }
 
 // hinted is an object with keys that must be there, and what an error says to add for each.
@@ -81,7 +83,7 @@ func objectOf(t reflect.Type, without, preset string) *object {
 	if o, ok := objects.Load(key); ok {
 		return o.(*object)
 	}
-	o := &object{typ: t}
+	o := &object{typ: t, selective: t.Implements(reflect.TypeFor[selective]())}
 	o.collect(t, nil, strings.Fields(without))
 	if name, value, ok := strings.Cut(preset, " "); ok {
 		o.find(name).initial, o.find(name).hasInitial = value, true
@@ -130,6 +132,7 @@ func newSetting(key, secret string, index []int, f reflect.StructField) *setting
 			s.words = strings.Fields(words)
 		}
 		s.bounds = parseBounds(f.Tag.Get("range"), s.codec)
+		_, s.zero = f.Tag.Lookup("zero")
 	}
 	return s
 }

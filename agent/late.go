@@ -14,9 +14,9 @@ import (
 	"sextant/pool"
 )
 
-// An edge that starts without memory waits for peers and etcd for a moment only. Those that were not
-// there then are asked on, and what they tell is taken in when it comes: an edge and its peers, or
-// its etcd, often start together.
+// An edge that starts without memory waits for peers and etcd for a moment only. Those that were
+// not there then are asked on, and what they tell is taken in when it comes: an edge and its peers,
+// or its etcd, often start together.
 
 // question is what a peer did not answer.
 type question struct {
@@ -89,7 +89,9 @@ func (a *Agent) takeLate(l late) {
 	if l.secret != a.node.Secret || a.edge == nil {
 		return // it tells of other buckets, or of none
 	}
-	i := slices.IndexFunc(a.edge.services, func(s edgeService) bool { return s.Endpoint == l.endpoint })
+	i := slices.IndexFunc(a.edge.services, func(s edgeService) bool {
+		return s.Endpoint == l.endpoint
+	})
 	if i < 0 {
 		return
 	}
@@ -102,7 +104,8 @@ func (a *Agent) takeLate(l late) {
 	if chains == nil {
 		return
 	}
-	a.options.Log.Info("the past of a service is told after the start", "service", s.Name, "by", l.from)
+	a.options.Log.Info("the past of a service is told after the start",
+		"service", s.Name, "by", l.from)
 	a.retryLater(a.remember(s, chains, a.node.Edge.Services[i]))
 }
 

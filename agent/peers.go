@@ -37,8 +37,8 @@ const (
 	signatureHeader = "Sextant-Signature"
 )
 
-// askPeers returns the chains of a service as the peers have them, in the order of the configuration;
-// those that do not answer in time, or wrongly, are left out with a warning, and asked again later.
+// askPeers returns the chains of a service as the peers have them, in the order of the
+// configuration; those that do not answer in time, or wrongly, are left out with a warning, and asked again later.
 // A peer that took all the time is not asked about further services now: an edge that is off would
 // cost each of them as much.
 func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {

@@ -173,3 +173,36 @@ func TestNumberSID(t *testing.T) {
 		t.Errorf("ids %#x, want %#x", ids, want)
 	}
 }
+
+// Whatever lies in the state directory is refused, or has numbers that fit the kernel's tables, one
+// for each.
+func FuzzKeptNumbers(f *testing.F) {
+	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 2}, "sids": {"2001:db8::1": 57344}}`))
+	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 1}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		k, err := parseKept(text)
+		if err != nil {
+			return
+		}
+		for _, numbers := range []map[string]uint32{k.EdgeServices, k.HostServices} {
+			distinct := map[uint32]bool{}
+			for _, n := range numbers {
+				if distinct[n] = true; n == 0 || n > 1023 {
+					t.Errorf("%q has the number %d", text, n)
+				}
+			}
+			if len(distinct) != len(numbers) {
+				t.Errorf("%q has a number twice", text)
+			}
+		}
+		distinct := map[uint16]bool{}
+		for _, id := range k.SIDs {
+			if distinct[id] = true; id < 0xe000 {
+				t.Errorf("%q has the id %#x", text, id)
+			}
+		}
+		if len(distinct) != len(k.SIDs) {
+			t.Errorf("%q has an id twice", text)
+		}
+	})
+}

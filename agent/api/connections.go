@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -127,7 +126,8 @@ func askAgent[T any](ctx context.Context, agent netip.AddrPort, path string) (va
 	if response.StatusCode != http.StatusOK {
 		return value, fmt.Errorf("it answers %s", response.Status)
 	}
-	return value, json.NewDecoder(io.LimitReader(response.Body, maxBody)).Decode(&value)
+	body := http.MaxBytesReader(nil, response.Body, maxBody)
+	return value, decodeWhole(json.NewDecoder(body), &value)
 }
 
 // connectionsOf prefers the endpoint itself to all other ports of its VIP.

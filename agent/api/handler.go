@@ -325,8 +325,23 @@ func nowhere(r *http.Request) (any, error) {
 func readJSON(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil && !errors.Is(err, io.EOF) {
+	if err := decodeWhole(decoder, into); err != nil && !errors.Is(err, io.EOF) {
 		return invalid(fmt.Sprintf("the body is not the JSON that is wanted here: %v; correct it", err))
+	}
+	return nil
+}
+
+// decodeWhole reads one value, behind which nothing is but white space. The error is io.EOF if there
+// is no value.
+func decodeWhole(d *json.Decoder, into any) error {
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	switch _, err := d.Token(); {
+	case err == nil:
+		return errors.New("there is more behind its end")
+	case !errors.Is(err, io.EOF):
+		return fmt.Errorf("behind its end: %w", err)
 	}
 	return nil
 }

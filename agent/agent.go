@@ -77,6 +77,8 @@ type Agent struct {
 	events             []api.Event         // the latest
 	faults             map[placeKey]string // programs that are not attached, and why
 	solicitor          solicitor
+	uplinks            string // why the head-end can't send on them; "": it can
+	bpffs              string // where the file system of the pins is mounted
 	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
 	// they could
 	retryAt time.Duration
@@ -255,6 +257,9 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 	}
 	if a.dir = a.options.PinDirectory; a.dir == "" {
 		a.dir = PinDirectory(bpffs, n.Name)
+	}
+	if a.bpffs, err = kernel.BPFFSOf(a.dir); err != nil || a.bpffs == "" {
+		a.bpffs = bpffs
 	}
 	a.cgroup, mounted, err = kernel.CgroupRoot()
 	if mounted {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"path/filepath"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +23,12 @@ const attachInterval = time.Second
 
 // attached is a role's program as the kernel has it.
 type attached struct {
-	role   string
-	on     []datapath.Attachment
-	faults func([]datapath.Attachment) ([]string, error)
-	// commit attaches again what is not attached.
-	commit interface {
-		Commit() ([]datapath.Attachment, error)
+	role    string
+	on      []datapath.Attachment
+	faults  func([]datapath.Attachment) ([]string, error)
+	program interface {
+		Reattach() error
+		Attachments() []datapath.Attachment
 	}
 	runsAt func([]datapath.Attachment)
 }
@@ -62,6 +62,7 @@ type placeKey struct{ role, program, on string }
 // error says what is still missing.
 func (a *Agent) watchAttached() error {
 	faults := map[placeKey]string{}
+	a.followOwnInterfaces()
 	for _, r := range a.attachedRoles() {
 		found, err := r.faults(r.on)
 		if err != nil {
@@ -82,6 +83,34 @@ func (a *Agent) watchAttached() error {
 	return a.noteFaults(faults)
 }
 
+// followOwnInterfaces looks at interfaces that the head-end's programs know by number: its loop,
+// with which they are loaded anew if it was removed, and its uplinks.
+func (a *Agent) followOwnInterfaces() {
+	if a.headend == nil {
+		return
+	}
+	uplinks := ""
+	if err := a.headend.program.FollowUplinks(); err != nil {
+		uplinks = err.Error()
+	}
+	if uplinks != a.uplinks {
+		if a.uplinks = uplinks; uplinks != "" {
+			a.options.Log.Warn("the head-end can't send on an uplink", "error", uplinks)
+		}
+		a.collectWarnings()
+	}
+	if a.headend.program.HasLoop() {
+		return
+	}
+	a.options.Log.Warn("the head-end's loop was removed; it is made anew, with its programs")
+	a.headend.broken = true
+	if _, err := a.reconcile(a.node, nil, terms{}); err != nil {
+		a.options.Log.Warn("the head-end's loop can't be made anew; tried again soon", "error",
+			err,
+			"after", attachInterval)
+	}
+}
+
 // warnUnattached writes what is wrong, once for as long as it lasts.
 func (a *Agent) warnUnattached(r attached, faults []string) {
 	for i, fault := range faults {
@@ -96,24 +125,21 @@ func (a *Agent) warnUnattached(r attached, faults []string) {
 
 // attachAgain returns what is still wrong, by place.
 func (a *Agent) attachAgain(r attached, before []string) []string {
-	if _, mounted, err := kernel.BPFFS(); err != nil || mounted {
-		a.options.Log.Warn("the bpf file system was gone", "mounted again", mounted, "error", err)
+	if mounted, err := kernel.MountBPFFS(a.bpffs); err != nil || mounted {
+		a.options.Log.Warn("the bpf file system was gone", "directory", a.bpffs, "mounted again",
+			mounted, "error", err)
 	}
-	now, err := datapath.Reattach(filepath.Join(a.dir, r.role), r.commit)
-	if err != nil {
-		still := slices.Clone(before)
-		for i := range still {
-			if still[i] != "" {
-				still[i] += ": " + err.Error()
-			}
-		}
-		return still
-	}
-	r.runsAt(now)
+	failure := r.program.Reattach()
+	r.runsAt(r.program.Attachments())
 	after := a.attachedRole(r.role)
 	still, err := after.faults(after.on)
 	if err != nil || len(still) != len(before) {
 		return before
+	}
+	for i := range still {
+		if still[i] != "" && failure != nil {
+			still[i] += ": " + failure.Error()
+		}
 	}
 	return still
 }
@@ -172,14 +198,15 @@ func (a *Agent) faultAt(role string, at datapath.Attachment) string {
 	return a.faults[placeKey{role, at.Program, at.On}]
 }
 
-// arrivals are the attachments at which packets for the VRFs arrive. Those on VRF devices come and
-// go with the devices.
+// arrivals are the attachments at which packets for the VRFs arrive, and those on VRF devices that
+// are there: these come and go.
 func (s *straysRole) arrivals() []datapath.Attachment {
 	if s == nil {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(s.attachments), func(at datapath.Attachment) bool {
-		return !slices.ContainsFunc(s.config.Interfaces,
+		_, gone := net.InterfaceByName(at.On)
+		return gone != nil && !slices.ContainsFunc(s.config.Interfaces,
 			func(i datapath.StrayInterface) bool { return i.Name == at.On })
 	})
 }

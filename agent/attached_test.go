@@ -108,6 +108,9 @@ func TestEdgeWithoutItsInterface(t *testing.T) {
 	if got := m.vipRoutes(); len(got) != 0 {
 		t.Errorf("routes %v while nothing processes packets", got)
 	}
+	if got := m.blackholesOf(unix.RTPROT_KERNEL); len(got) != 2 {
+		t.Errorf("of what comes for VIPs all the same, %v is dropped", got)
+	}
 	status, err := r.Status(t.Context())
 	must(t, err)
 	if !slices.ContainsFunc(status.Warnings,
@@ -127,6 +130,9 @@ func TestEdgeWithoutItsInterface(t *testing.T) {
 	m.awaitAttached(r)
 	if got := m.vipRoutes(); len(got) != 2 {
 		t.Errorf("routes %v after the interface came back", got)
+	}
+	if got := m.blackholesOf(unix.RTPROT_KERNEL); len(got) != 0 {
+		t.Errorf("routes %v are left", got)
 	}
 	if got := r.metric(`sextant_program_attached{interface="edge0",name="edge"}`); got != "1" {
 		t.Errorf("metric %q", got)
@@ -228,15 +234,21 @@ func hasXDP(names ...string) error {
 	return nil
 }
 
-// vipRoutes lists the destinations of the routes that the agent makes for VIPs.
-func (m *machine) vipRoutes() (list []string) {
+// vipRoutes lists the destinations of the routes for VIPs that routing daemons may redistribute:
+// those of the agent's protocol.
+func (m *machine) vipRoutes() []string { return m.blackholesOf(94) }
+
+// blackholesOf lists the destinations of the blackhole routes of a protocol.
+func (m *machine) blackholesOf(protocol netlink.RouteProtocol) (list []string) {
 	m.t.Helper()
 	must(m.t, m.ns.Do(func() error {
 		routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL,
 			&netlink.Route{Type: unix.RTN_BLACKHOLE, Table: unix.RT_TABLE_MAIN},
 			netlink.RT_FILTER_TYPE|netlink.RT_FILTER_TABLE)
 		for _, r := range routes {
-			list = append(list, r.Dst.String())
+			if r.Protocol == protocol {
+				list = append(list, r.Dst.String())
+			}
 		}
 		return err
 	}))

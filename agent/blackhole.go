@@ -19,14 +19,26 @@ import (
 const (
 	blackholeMetric   = 0x7fffffff // the highest is the last
 	blackholeProtocol = 94         // who made the route, as with health checks
+
+	// A routing daemon that redistributes the kernel's routes leaves those of this protocol out.
+	// So, while the program is off an interface, no router sends packets for a VIP here, and those
+	// that come are dropped.
+	withdrawnMetric   = blackholeMetric - 1
+	withdrawnProtocol = unix.RTPROT_KERNEL
 )
+
+// blackhole is a route that drops what comes for a VIP.
+type blackhole struct {
+	vip       netip.Addr
+	withdrawn bool // not to be announced
+}
 
 // dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes the edge does its work.
 func (a *Agent) dropStrays() {
-	wanted := map[netip.Addr]bool{}
-	if a.node.Edge != nil && a.processes("edge") { // else routing is not to lead packets here
+	wanted := map[blackhole]bool{}
+	if a.node.Edge != nil {
 		for _, s := range a.node.Edge.Services {
-			wanted[s.VIP] = true
+			wanted[blackhole{s.VIP, !a.processes("edge")}] = true
 		}
 	}
 	a.strays = ""
@@ -37,50 +49,58 @@ func (a *Agent) dropStrays() {
 	}
 }
 
-func setBlackholes(wanted map[netip.Addr]bool) error {
+func setBlackholes(wanted map[blackhole]bool) error {
 	there, err := blackholes()
 	if err != nil {
 		return err
 	}
-	for vip, route := range there {
-		if !wanted[vip] {
-			if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("remove blackhole route to %s: %w", vip, err)
-			}
-		}
-	}
-	for vip := range wanted {
-		if _, ok := there[vip]; ok {
+	for b := range wanted {
+		if _, ok := there[b]; ok {
 			continue
 		}
-		if err := netlink.RouteAdd(blackholeTo(vip)); err != nil && !errors.Is(err, unix.EEXIST) {
-			return fmt.Errorf("add blackhole route to %s: %w", vip, err)
+		if err := netlink.RouteAdd(b.route()); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("add blackhole route to %s: %w", b.vip, err)
+		}
+	}
+	for b, route := range there {
+		if !wanted[b] {
+			if err := netlink.RouteDel(&route); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("remove blackhole route to %s: %w", b.vip, err)
+			}
 		}
 	}
 	return nil
 }
 
-func blackholeTo(vip netip.Addr) *netlink.Route {
-	return &netlink.Route{
-		Dst:  &net.IPNet{IP: vip.AsSlice(), Mask: net.CIDRMask(vip.BitLen(), vip.BitLen())},
+func (b blackhole) route() *netlink.Route {
+	r := &netlink.Route{
+		Dst:  &net.IPNet{IP: b.vip.AsSlice(), Mask: net.CIDRMask(b.vip.BitLen(), b.vip.BitLen())},
 		Type: unix.RTN_BLACKHOLE, Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol, Priority: blackholeMetric,
 	}
+	if b.withdrawn {
+		r.Protocol, r.Priority = withdrawnProtocol, withdrawnMetric
+	}
+	return r
 }
 
 // blackholes lists those that this agent or an earlier one made.
-func blackholes() (map[netip.Addr]netlink.Route, error) {
-	list := map[netip.Addr]netlink.Route{}
+func blackholes() (map[blackhole]netlink.Route, error) {
+	list := map[blackhole]netlink.Route{}
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-		filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol, Type: unix.RTN_BLACKHOLE}
-		routes, err := netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL|netlink.RT_FILTER_TYPE)
+		filter := &netlink.Route{Table: unix.RT_TABLE_MAIN, Type: unix.RTN_BLACKHOLE}
+		routes, err := netlink.RouteListFiltered(family, filter,
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 		if err != nil {
 			return nil, fmt.Errorf("list blackhole routes: %w", err)
 		}
 		for _, r := range routes {
-			if r.Priority == blackholeMetric && r.Dst != nil {
-				if vip, ok := netip.AddrFromSlice(r.Dst.IP); ok {
-					list[vip.Unmap()] = r
-				}
+			announced := r.Protocol == blackholeProtocol && r.Priority == blackholeMetric
+			withdrawn := r.Protocol == withdrawnProtocol && r.Priority == withdrawnMetric
+			if !announced && !withdrawn || r.Dst == nil {
+				continue
+			}
+			if vip, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+				list[blackhole{vip.Unmap(), withdrawn}] = r
 			}
 		}
 	}

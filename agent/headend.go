@@ -18,6 +18,7 @@ type headendRole struct {
 	program     *datapath.Headend
 	steering    steering
 	table       steer.Table
+	broken      bool // its programs are of no use any more, whatever their settings
 	attachments []datapath.Attachment
 }
 
@@ -89,7 +90,11 @@ func (a *Agent) beginEpoch(epoch uint8) error {
 	return a.store.write()
 }
 
-func (h *headendRole) same(other *headendRole) bool { return h.config.Equal(other.config) }
+func (h *headendRole) same(other *headendRole) bool {
+	return !h.broken && h.config.Equal(other.config)
+}
+
+func (h *headendRole) isBroken() bool { return h != nil && h.broken }
 
 func (h *headendRole) loaded() pinnable {
 	if h.program == nil {

@@ -34,6 +34,7 @@ var (
 // pinnable is what package datapath loads.
 type pinnable interface {
 	Commit() ([]datapath.Attachment, error)
+	Hold()
 	Close()
 }
 
@@ -80,7 +81,12 @@ func (p *prepared[R]) rollBack() error {
 	case p.begun && p.sameProgram():
 		return p.old.fill(p.next)
 	case p.before != nil:
-		return p.before.Restore()
+		var none R
+		err := p.before.Restore()
+		if p.old != none {
+			p.old.loaded().Hold() // the links that were put back
+		}
+		return err
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func removeEmpty(dir string) error {
 // for a change of what runs.
 func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
 	if a.node != nil {
-		if changes = config.Diff(a.node, next); len(changes) == 0 {
+		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.headend.isBroken() {
 			if on.dryRun {
 				return nil, a.unattached()
 			}
@@ -158,7 +158,8 @@ func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 
 func (a *Agent) collectWarnings() {
 	a.warnings = a.faultTexts()
-	for _, warning := range append([]string{a.checks.warning, a.strays, a.routing.warning()}, a.shortHolds()...) {
+	for _, warning := range append([]string{a.checks.warning, a.strays, a.uplinks,
+		a.routing.warning()}, a.shortHolds()...) {
 		if warning != "" {
 			a.warnings = append(a.warnings, warning)
 		}

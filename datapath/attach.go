@@ -189,19 +189,6 @@ func releaseOthers(dir string, keep []Attachment) error {
 	return nil
 }
 
-// setPorts tells the programs on which interfaces they can send: those that run one, since these have native XDP.
-func (c *collection) setPorts(attachments []Attachment) error {
-	for _, a := range attachments {
-		if a.Mode != Native {
-			continue
-		}
-		if err := c.maps["ports"].Put(uint32(a.Index), uint32(a.Index)); err != nil {
-			return fmt.Errorf("allow sending on interface %s: %w", a.On, err)
-		}
-	}
-	return nil
-}
-
 // Unload detaches all programs of the instance and forgets its tables and counters. Unloading what is not loaded is no error.
 func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {

@@ -72,16 +72,6 @@ func (c *collection) missingPin() string {
 	return ""
 }
 
-// Reattach attaches the programs again where they are not attached any more, and pins what is not
-// pinned. The tables are as they were. It returns what is attached then.
-func Reattach(dir string, program interface{ Commit() ([]Attachment, error) }) (
-	[]Attachment, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create pin directory %s: %w", dir, err)
-	}
-	return program.Commit()
-}
-
 func (a Attachment) look(dir string) (s seen, err error) {
 	_, missing := os.Stat(filepath.Join(dir, a.link))
 	s.pinned = missing == nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,6 +18,9 @@ type collection struct {
 	dir      string // under the bpffs; where maps and links are pinned
 	maps     map[string]*ebpf.Map
 	programs []*ebpf.Program
+	places   []place               // where programs were put
+	attached map[string]Attachment // to these, by the link's file name
+	links    map[string]link.Link  // held open, likewise
 }
 
 // freshSuffix marks a pin that is about to replace another.
@@ -27,7 +31,9 @@ func newCollection(dir string) (*collection, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create pin directory %s: %w; is a bpf file system mounted there (mount -t bpf bpf /sys/fs/bpf)?", dir, err)
 	}
-	return &collection{dir: dir, maps: map[string]*ebpf.Map{}}, nil
+	return &collection{
+		dir: dir, maps: map[string]*ebpf.Map{}, attached: map[string]Attachment{}, links: map[string]link.Link{},
+	}, nil
 }
 
 // load puts spec into the kernel and returns its programs by name. Maps named in keep are taken over from the pin
@@ -109,7 +115,10 @@ func (c *collection) close() {
 	for _, m := range c.maps {
 		m.Close()
 	}
-	c.programs, c.maps = nil, nil
+	for _, l := range c.links {
+		l.Close()
+	}
+	c.programs, c.maps, c.links = nil, nil, nil
 }
 
 // explainLoad turns the kernel's refusal into what would mend it.

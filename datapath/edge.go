@@ -262,22 +262,13 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 // Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and pins everything.
 // Interfaces that are no longer configured are released.
 func (e *Edge) Commit() ([]Attachment, error) {
-	var attachments []Attachment
+	var places []place
 	for _, i := range e.config.Interfaces {
-		a, err := attachXDP(e.dir, "edge", e.programs[i.Side], i.Name, i.Mode)
-		if err != nil {
-			return attachments, err
-		}
-		a.Side = i.Side
-		attachments = append(attachments, a)
+		places = append(places, place{
+			name: "edge", program: e.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side, sends: true,
+		})
 	}
-	if err := releaseOthers(e.dir, attachments); err != nil {
-		return attachments, err
-	}
-	if err := e.setPorts(attachments); err != nil {
-		return attachments, err
-	}
-	return attachments, e.pin()
+	return e.commit(places)
 }
 
 // Close lets go of the kernel objects; packets are forwarded on.

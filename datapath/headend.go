@@ -283,47 +283,57 @@ func (h *Headend) Numbered(index uint32) (uint64, error) {
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are no longer
 // configured are released.
 func (h *Headend) Commit() ([]Attachment, error) {
-	inner, err := attachXDP(h.dir, "headend", h.programs[Internal], loopInner, Native)
-	if err != nil {
-		return nil, err
-	}
-	attachments := []Attachment{inner}
+	places := []place{{
+		name: "headend", program: h.programs[Internal], on: loopInner, mode: Native, side: External, sends: true,
+	}}
 	for _, i := range h.config.Interfaces {
-		a, err := attachXDP(h.dir, "headend", h.programs[i.Side], i.Name, i.Mode)
-		if err != nil {
-			return attachments, err
-		}
-		a.Side = i.Side
-		attachments = append(attachments, a)
+		places = append(places, place{
+			name: "headend", program: h.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side, sends: true,
+		})
 	}
 	for _, name := range h.config.Local {
-		a, err := attachTC(h.dir, "headend_divert", h.divert, name, leaving)
-		if err != nil {
-			return attachments, err
-		}
-		attachments = append(attachments, a)
+		places = append(places, place{name: "headend_divert", program: h.divert, on: name,
+			kind: onLeaving})
 	}
-	if err := releaseOthers(h.dir, attachments); err != nil {
-		return attachments, err
+	if err := h.FollowUplinks(); err != nil {
+		return nil, err
 	}
-	if err := errors.Join(h.setPorts(attachments), h.setUplinks()); err != nil {
-		return attachments, err
-	}
-	return attachments, h.pin()
+	return h.commit(places)
 }
 
-// setUplinks allows sending on interfaces that run no program of ours.
-func (h *Headend) setUplinks() error {
+// FollowUplinks allows sending on interfaces that run no program of ours; one that was made anew
+// has another number.
+func (h *Headend) FollowUplinks() error {
+	var failures []error
 	for _, name := range h.config.Uplinks {
-		device, err := net.InterfaceByName(name)
-		if err != nil {
-			return fmt.Errorf("send on interface %s: no such interface here; ip link lists them", name)
-		}
-		if err := h.maps["ports"].Put(uint32(device.Index), uint32(device.Index)); err != nil {
-			return fmt.Errorf("allow sending on interface %s: %w", name, err)
-		}
+		failures = append(failures, h.followUplink(name))
+	}
+	return errors.Join(failures...)
+}
+
+func (h *Headend) followUplink(name string) error {
+	device, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("send on interface %s: no such interface here; ip link lists them", name)
+	}
+	var there uint32
+	if h.maps["ports"].Lookup(uint32(device.Index), &there) == nil {
+		return nil
+	}
+	if err := h.maps["ports"].Put(uint32(device.Index), uint32(device.Index)); err != nil {
+		return fmt.Errorf("allow sending on interface %s: %w", name, err)
 	}
 	return nil
+}
+
+// HasLoop reports whether the loop is the one that the programs were loaded for.
+func (h *Headend) HasLoop() bool {
+	outer, err := net.InterfaceByName(loopOuter)
+	if err != nil || outer.Index != h.loop.outer {
+		return false
+	}
+	inner, err := net.InterfaceByName(loopInner)
+	return err == nil && inner.Index == h.loop.inner
 }
 
 // Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for it.

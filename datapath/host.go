@@ -294,29 +294,16 @@ func hostTraffic(served *ebpf.Map, index uint32) (HostTraffic, error) {
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are
 // no longer configured are released.
 func (h *Host) Commit() ([]Attachment, error) {
-	sockets, err := attachSockets(h.dir, h.programs["host_sockets"], h.config.Cgroup)
-	if err != nil {
-		return nil, err
-	}
-	attachments := []Attachment{sockets}
+	places := []place{{name: "host_sockets", program: h.programs["host_sockets"],
+		on: h.config.Cgroup, kind: onSockets}}
 	for _, i := range h.config.Interfaces {
-		leave, err := attachLeave(h.dir, h.programs["host_leave"], i.Name)
-		if err != nil {
-			return attachments, err
-		}
-		xdp, err := attachXDP(h.dir, "host", h.programs["host"], i.Name, i.Mode)
-		if err != nil {
-			return attachments, err
-		}
-		attachments = append(attachments, leave, xdp)
+		places = append(places,
+			place{name: "host_leave", program: h.programs["host_leave"], on: i.Name,
+				kind: onLeaving},
+			place{name: "host", program: h.programs["host"], on: i.Name, mode: i.Mode,
+				sends: true})
 	}
-	if err := releaseOthers(h.dir, attachments); err != nil {
-		return attachments, err
-	}
-	if err := h.setPorts(attachments); err != nil {
-		return attachments, err
-	}
-	return attachments, h.pin()
+	return h.commit(places)
 }
 
 // Close lets go of the kernel objects; packets are taken on.

@@ -317,25 +317,16 @@ func addPath(t *pathCounters, p pathCounters) {
 // configured are released.
 func (m *Merge) Commit() ([]Attachment, error) {
 	marks := slices.ContainsFunc(m.sids, func(s MergeSID) bool { return s.Mark != 0 })
-	var attachments []Attachment
+	var places []place
 	for _, i := range m.config.Interfaces {
 		if marks {
-			a, err := attachTC(m.dir, "merge_mark", m.programs["merge_mark"], i.Name, arriving)
-			if err != nil {
-				return attachments, err
-			}
-			attachments = append(attachments, a)
+			places = append(places, place{name: "merge_mark", program: m.programs["merge_mark"],
+				on: i.Name, kind: onArriving})
 		}
-		a, err := attachXDP(m.dir, "merge", m.programs["merge"], i.Name, i.Mode)
-		if err != nil {
-			return attachments, err
-		}
-		attachments = append(attachments, a)
+		places = append(places, place{name: "merge", program: m.programs["merge"], on: i.Name,
+			mode: i.Mode})
 	}
-	if err := releaseOthers(m.dir, attachments); err != nil {
-		return attachments, err
-	}
-	return attachments, m.pin()
+	return m.commit(places)
 }
 
 // Close lets go of the kernel objects; packets are merged on.

@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/cilium/ebpf"
@@ -23,7 +22,7 @@ func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment
 		if info, err := l.Info(); err == nil && info.Cgroup() != nil && info.Cgroup().CgroupId == id && l.Update(program) == nil {
 			return a, nil
 		}
-		os.Remove(path)
+		_ = detach(path) // if it fails, pinning anew says what is in the way
 	}
 	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: program})
 	if err != nil {

@@ -16,48 +16,47 @@ type vrfEntry struct {
 }
 
 // find looks for what a VRF is made of, and puts vrf_ask where its packets enter.
-func (s *Strays) find(v StrayVRF) (vrfEntry, []Attachment, error) {
+func (s *Strays) find(v StrayVRF) (vrfEntry, error) {
 	backup, err := netlink.LinkByName(v.Backup)
 	if err != nil {
-		return vrfEntry{}, nil, fmt.Errorf("there is no backup device %s; ip link lists devices", v.Backup)
+		return vrfEntry{}, fmt.Errorf("there is no backup device %s; ip link lists devices",
+			v.Backup)
 	}
 	e := vrfEntry{strayVRF: strayVRF{Backup: uint32(backup.Attrs().Index)}}
 	copy(e.BackupAddress[:], backup.Attrs().HardwareAddr)
 	if v.Device == "" {
 		id, err := namespaceID(v.Namespace)
 		if err != nil {
-			return vrfEntry{}, nil, err
+			return vrfEntry{}, err
 		}
 		e.Netns = uint32(id)
-		return e, nil, nil
+		return e, nil
 	}
 	device, err := netlink.LinkByName(v.Device)
 	if err != nil {
-		return vrfEntry{}, nil, fmt.Errorf("there is no VRF device %s; ip vrf show lists them", v.Device)
+		return vrfEntry{}, fmt.Errorf("there is no VRF device %s; ip vrf show lists them",
+			v.Device)
 	}
 	vrf, ok := device.(*netlink.Vrf)
 	if !ok {
-		return vrfEntry{}, nil, fmt.Errorf("%s is no VRF device but of type %s; ip vrf show lists them", v.Device, device.Type())
+		return vrfEntry{}, fmt.Errorf("%s is no VRF device but of type %s; ip vrf show lists them",
+			v.Device, device.Type())
 	}
-	at, err := s.attachVRF(vrf)
-	if err != nil {
-		return vrfEntry{}, nil, err
+	if err := s.attachVRF(vrf); err != nil {
+		return vrfEntry{}, err
 	}
 	e.Interface, e.table = uint32(vrf.Index), int(vrf.Table)
 	copy(e.Address[:], vrf.HardwareAddr)
-	return e, []Attachment{at}, nil
+	return e, nil
 }
 
 // attachVRF puts vrf_ask on a VRF device that it is not on.
-func (s *Strays) attachVRF(vrf *netlink.Vrf) (Attachment, error) {
-	if at, there := s.asked[vrf.Name]; there && at.Index == vrf.Index {
-		return at, nil
+func (s *Strays) attachVRF(vrf *netlink.Vrf) error {
+	p := place{name: "vrf_ask", program: s.programs["vrf_ask"], on: vrf.Name, kind: onArriving}
+	if at, there := s.attached[p.link()]; there && at.Index == vrf.Index {
+		return nil
 	}
-	at, err := attachTC(s.dir, "vrf_ask", s.programs["vrf_ask"], vrf.Name, arriving)
-	if err == nil {
-		s.asked[vrf.Name] = at
-	}
-	return at, err
+	return s.put(p)
 }
 
 // namespaceID returns the number under which this namespace knows the one at path; it gets one if it has none.

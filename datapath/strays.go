@@ -58,7 +58,6 @@ type Strays struct {
 	*collection
 	config   StraysConfig
 	programs map[string]*ebpf.Program
-	asked    map[string]Attachment    // where vrf_ask runs, by VRF device
 	sids     map[straySIDKey]straySID // as the program knows them
 }
 
@@ -74,7 +73,7 @@ func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Strays{collection: c, config: config, asked: map[string]Attachment{}, sids: map[straySIDKey]straySID{}}
+	s := &Strays{collection: c, config: config, sids: map[straySIDKey]straySID{}}
 	if err := s.open(); err != nil {
 		s.close()
 		return nil, err
@@ -138,52 +137,37 @@ func (s *Strays) numbersStand() bool {
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything. What is no longer configured is
 // released.
 func (s *Strays) Commit() ([]Attachment, error) {
-	attachments, err := s.follow()
-	if err != nil {
-		return attachments, err
+	if err := s.Follow(); err != nil {
+		return nil, err
 	}
+	places := slices.Clone(s.places) // of VRFs
 	for _, i := range s.config.Interfaces {
-		led, err := attachTC(s.dir, "stray_lead", s.programs["stray_lead"], i.Name, arriving)
-		if err != nil {
-			return attachments, err
-		}
-		xdp, err := attachXDP(s.dir, "stray", s.programs["stray"], i.Name, i.Mode)
-		if err != nil {
-			return attachments, err
-		}
-		attachments = append(attachments, led, xdp)
+		places = append(places,
+			place{name: "stray_lead", program: s.programs["stray_lead"], on: i.Name,
+				kind: onArriving},
+			place{name: "stray", program: s.programs["stray"], on: i.Name, mode: i.Mode})
 	}
-	if err := releaseOthers(s.dir, attachments); err != nil {
-		return attachments, err
-	}
-	return attachments, s.pin()
+	return s.commit(places)
 }
 
 // Follow makes the tables what the machine's devices, namespaces and routes are now. A VRF with a fault is left to the kernel until that is
 // mended: its strays are not taken away.
 func (s *Strays) Follow() error {
-	_, err := s.follow()
-	return err
-}
-
-func (s *Strays) follow() ([]Attachment, error) {
-	var attachments []Attachment
 	var faults []error
 	sids := map[straySIDKey]straySID{}
 	local, err := kernel.LocalSIDs()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for number, v := range s.config.VRFs {
-		entry, at, err := s.find(v)
+		entry, err := s.find(v)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("strays of VRF %s: %w", v.Name(), err))
 		}
 		entry.Name = strayName(v.Name())
 		if err := s.maps["stray_vrfs"].Put(uint32(number), entry.strayVRF); err != nil {
-			return attachments, fmt.Errorf("set VRF %s: %w", v.Name(), err)
+			return fmt.Errorf("set VRF %s: %w", v.Name(), err)
 		}
-		attachments = append(attachments, at...)
 		for _, prefix := range v.SIDs {
 			sids[straySIDKeyOf(prefix)] = straySID{VRF: uint32(number), Families: strayIPv4 | strayIPv6}
 		}
@@ -194,10 +178,10 @@ func (s *Strays) follow() ([]Attachment, error) {
 		}
 	}
 	if err := replace(s.maps["stray_sids"], s.sids, sids); err != nil {
-		return attachments, fmt.Errorf("set the SIDs of VRFs: %w; at most %d can be used", err, straySIDsMax)
+		return fmt.Errorf("set the SIDs of VRFs: %w; at most %d can be used", err, straySIDsMax)
 	}
 	s.sids = sids
-	return attachments, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
 // StrayTraffic counts packets that continue a TCP connection, and came for a VRF.

@@ -29,11 +29,6 @@ var (
 // filterPrefix marks our filters where the kernel has no TCX links (before 6.6) and a clsact filter must do.
 const filterPrefix = "sextant_"
 
-// attachLeave puts the host's program on the interface's egress path.
-func attachLeave(dir string, program *ebpf.Program, iface string) (Attachment, error) {
-	return attachTC(dir, "host_leave", program, iface, leaving)
-}
-
 // attachTC puts a program on one of the interface's hooks.
 func attachTC(dir, name string, program *ebpf.Program, iface string, at hook) (Attachment, error) {
 	device, err := net.InterfaceByName(iface)
@@ -51,7 +46,7 @@ func putTC(path string, program *ebpf.Program, index int, at hook) error {
 		if info, err := l.Info(); err == nil && info.TCX() != nil && int(info.TCX().Ifindex) == index && l.Update(program) == nil {
 			return nil
 		}
-		os.Remove(path)
+		_ = detach(path) // if it fails, pinning anew says what is in the way
 	}
 	l, err := link.AttachTCX(link.TCXOptions{Program: program, Interface: index, Attach: at.attach})
 	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, unix.EINVAL) {

@@ -1,6 +1,9 @@
 package kernel
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // bpfDir is where systemd and bpftool mount the bpf file system.
 const bpfDir = "/sys/fs/bpf"
@@ -18,4 +21,32 @@ func standardBPFFS(dirs []string) string {
 		return bpfDir
 	}
 	return ""
+}
+
+// BPFFSOf returns where the bpf file system is mounted that a path is on, ""
+// if it is on none.
+func BPFFSOf(path string) (string, error) {
+	return findMount("bpf", func(dirs []string) string { return mountHolding(dirs, path) })
+}
+
+// mountHolding picks the longest mount point that a path is at or below.
+func mountHolding(dirs []string, path string) string {
+	longest := ""
+	for _, dir := range dirs {
+		if (path == dir || strings.HasPrefix(path, dir+"/")) && len(dir) > len(longest) {
+			longest = dir
+		}
+	}
+	return longest
+}
+
+// MountBPFFS mounts a bpf file system on a directory, unless one is there.
+func MountBPFFS(dir string) (mounted bool, err error) {
+	_, mounted, err = mountOf("bpf", func(dirs []string) string {
+		if slices.Contains(dirs, dir) {
+			return dir
+		}
+		return ""
+	}, dir)
+	return mounted, err
 }

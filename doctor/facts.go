@@ -49,6 +49,7 @@ type Interface struct {
 	// "native" or "generic" while a program is attached, else ""
 	XDP        string   `json:"xdp"`
 	XDPProgram uint32   `json:"xdpProgramId"`    // number of the attached program
+	XDPName    string   `json:"xdpProgramName"`  // its name; "" if it is not known
 	Features   Features `json:"features"`        // of the driver for XDP
 	TxChecksum bool     `json:"txChecksum"`      // checksums of sent packets are left to the device
 	GRO        bool     `json:"gro"`             // received segments are joined

@@ -18,6 +18,8 @@ func programs(n *config.Node, f *Facts, _ string) []Finding {
 		switch {
 		case at.plain || ours:
 			return nil
+		case i.XDP != "" && slices.Contains(programNames, i.XDPName):
+			return []Finding{unknownProgram(f, at, i)}
 		case i.XDP != "":
 			return []Finding{{"program_foreign", Broken, at.name,
 				fmt.Sprintf("the XDP program %d runs on it, which is not of this node",
@@ -25,17 +27,38 @@ func programs(n *config.Node, f *Facts, _ string) []Finding {
 				"an interface has one XDP program: the " + at.role +
 					" sees no packet here, and its agent can't attach anything",
 				fmt.Sprintf("see whose it is: bpftool prog show id %d; take it off: ip link set "+
-					"dev %s %s off; then restart the agent",
+					"dev %s %s off; an agent that runs attaches its own within a second",
 					i.XDPProgram, at.name, attachment(i))}}
 		case f.Running != nil || len(f.Programs) > 0:
 			return []Finding{{"program_missing", Broken, at.name,
 				"no XDP program runs on it, while others of this node do, or its agent",
 				"the interface was made anew, or the program was taken off: the " + at.role +
 					" sees no packet here",
-				"restart the agent, which attaches it"}}
+				"an agent that runs attaches it within a second, or says why not: sextant " +
+					"status; if none runs, start it"}}
 		}
 		return nil
 	})
+}
+
+// programNames are the names of Sextant's XDP programs.
+var programNames = []string{"edge", "host", "headend", "merge", "stray"}
+
+// unknownProgram is a program that may be of an agent whose pins are not where they were looked
+// for. To take it off would stop that agent's traffic.
+func unknownProgram(f *Facts, at face, i Interface) Finding {
+	cause := "its pins are in another directory, or hidden by another bpf file system, or it is " +
+		"of " +
+		"another node"
+	for _, a := range f.Agents {
+		cause += fmt.Sprintf("; an agent runs here as process %d", a.PID)
+	}
+	return Finding{"program_unknown", Risk, at.name,
+		fmt.Sprintf("the XDP program %d (%s) runs on it, which may be of an agent whose pins are "+
+			"not seen here", i.XDPProgram, i.XDPName), cause,
+		"name the agent's socket (--socket PATH), or where it pins (--bpf DIRECTORY), and run " +
+			"the " +
+			"doctor again; leave the program alone"}
 }
 
 // attached are the programs that pins or the agent itself know: what a running agent has attached

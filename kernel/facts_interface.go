@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -19,7 +20,7 @@ func interfaceFacts(name string) (i doctor.Interface, exists bool) {
 	attrs := device.Attrs()
 	i = doctor.Interface{Up: attrs.Flags&unix.IFF_UP != 0, MTU: attrs.MTU, Driver: device.Type()}
 	if xdp := attrs.Xdp; xdp != nil && xdp.Attached {
-		i.XDP, i.XDPProgram = "native", xdp.ProgId
+		i.XDP, i.XDPProgram, i.XDPName = "native", xdp.ProgId, programName(xdp.ProgId)
 		if xdp.AttachMode == nl.XDP_ATTACHED_SKB {
 			i.XDP = "generic"
 		}
@@ -30,6 +31,20 @@ func interfaceFacts(name string) (i doctor.Interface, exists bool) {
 	i.GRO, _ = hasOffload(name, GRO)
 	sysctls(name, &i)
 	return i, true
+}
+
+// programName is the name of a program, "" if it can't be asked for.
+func programName(id uint32) string {
+	program, err := ebpf.NewProgramFromID(ebpf.ProgramID(id))
+	if err != nil {
+		return ""
+	}
+	defer program.Close()
+	info, err := program.Info()
+	if err != nil {
+		return ""
+	}
+	return info.Name
 }
 
 // What the generic netlink family "netdev" (Linux 6.3) knows, linux/netdev.h.

@@ -133,11 +133,10 @@ func (a *Agent) Status(ctx context.Context) (status api.Status, err error) {
 	return status, err
 }
 
-// nodeHash is the fingerprint of the node that runs. It is computed once per node, as that takes a while for tens of thousands
-// of backends.
+// nodeHash is the fingerprint of the node that runs, computed once per node.
 func (a *Agent) nodeHash() (hash string, err error) {
 	if a.hashed != a.node {
-		if a.hash, err = config.Fingerprint(a.node); err != nil {
+		if a.hash, err = a.store.fingerprint(a.node); err != nil {
 			return "", err
 		}
 		a.hashed = a.node

@@ -29,9 +29,10 @@ type store struct {
 	path    string
 	lock    *os.File // nil: the disk takes no lock
 	kept    kept
-	written []byte // what is on the disk; nil: not known
-	damage  string // what of an earlier agent's state could not be read; ""
-	failure error  // why what is kept is not on the disk; nil: it is
+	written []byte       // what is on the disk; nil: not known
+	textOf  *config.Node // that the kept text was last written of
+	damage  string       // what of an earlier agent's state could not be read; ""
+	failure error        // why what is kept is not on the disk; nil: it is
 	failed  time.Time
 }
 
@@ -219,7 +220,16 @@ func (s *store) save(file, node *config.Node) error {
 		return err
 	}
 	s.kept.Node, s.kept.Secret = string(text), secretMark(node.Secret)
+	s.textOf = node
 	return s.write()
+}
+
+// fingerprint is that of the node that runs, by the text that was written of it if there is one.
+func (s *store) fingerprint(node *config.Node) (string, error) {
+	if s.textOf != node {
+		return config.Fingerprint(node)
+	}
+	return config.FingerprintOf(node, []byte(s.kept.Node)), nil
 }
 
 // secretMark is the same for the same secret. The secret does not follow from it.

@@ -16,7 +16,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/datapath"
 	"sextant/pool"
 )
 
@@ -96,8 +95,7 @@ func (m *machine) numbers(a *running) []string {
 // chains of the first service of the edge.
 func (m *machine) chains() []pool.Chain {
 	m.t.Helper()
-	chains, err := datapath.PinnedChains(filepath.Join(m.pins, "edge"), 1)
-	must(m.t, err)
+	chains := m.chainsOf(1)
 	if len(chains) != config.DefaultBuckets {
 		m.t.Fatalf("%d chains are pinned", len(chains))
 	}

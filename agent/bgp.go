@@ -168,7 +168,11 @@ func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
 	for _, s := range a.node.Edge.Services {
-		v.Services = append(v.Services, membership.Service{Service: s, Limit: a.node.Edge.Buckets})
+		limit, _ := a.node.Edge.BucketsOf(&s)
+		if running := a.edge.service(s.Endpoint); running != nil {
+			limit = running.buckets
+		}
+		v.Services = append(v.Services, membership.Service{Service: s, Limit: limit})
 	}
 	members, refused := membership.Decide(a.store.kept.Learned, v)
 	a.note(append(malformed, refused...))

@@ -23,7 +23,7 @@ var poolMethods = map[config.Table]pool.Method{
 // endpoint, so all edges have the same.
 func poolSpec(s *edgeService, n *config.Node) pool.Spec {
 	return pool.Spec{
-		Buckets:    n.Edge.Buckets,
+		Buckets:    s.buckets,
 		Seed:       flow.SipHash13(n.Secret, []byte(s.Endpoint.String())),
 		Policy:     poolPolicies[s.Policy],
 		Method:     poolMethods[s.Table],
@@ -33,32 +33,37 @@ func poolSpec(s *edgeService, n *config.Node) pool.Spec {
 	}
 }
 
-// chains makes the service's next generation: from the running one, or from what an earlier agent left in the kernel.
-func (a *Agent) chains(s *edgeService, n *config.Node, dir string) error {
+// chains prepares the service, and returns what makes its next generation: from the running one, or
+// from what an earlier agent left in the kernel. That only reads what the service does not own.
+func (a *Agent) chains(
+	s *edgeService, n *config.Node, dir string,
+) (generation func() (*pool.Generation, error), err error) {
 	members, err := a.members(&s.Service, n)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.effect = a.effect(&s.Service, a.edge.service(s.Endpoint), members)
 	members = s.effect.Backends
 	s.members = members
-	spec := poolSpec(s, n)
 	previous, err := a.previousChains(s, n, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.buckets = previous.buckets
+	spec := poolSpec(s, n)
 	switch {
-	case err != nil:
-		return err
 	case previous.running != nil:
 		s.generation, s.past = previous.running, a.edge.service(s.Endpoint).past
-		s.generation, err = a.follow(s, spec, n, members)
+		return func() (*pool.Generation, error) { return a.follow(s, spec, n, members) }, nil
 	case previous.chains != nil:
 		if !a.startup.settled {
 			s.past = previous.chains
 		}
-		s.generation, err = a.resume(s, spec, n, previous.chains, members)
-	default:
-		s.generation, err = pool.New(spec, members, a.now())
+		return func() (*pool.Generation, error) {
+			return a.resume(s, spec, n, previous.chains, members)
+		}, nil
 	}
-	return err
+	return func() (*pool.Generation, error) { return pool.New(spec, members, a.now()) }, nil
 }
 
 // members are the service's backends as the pool knows them.
@@ -81,35 +86,56 @@ func (a *Agent) members(s *config.Service, n *config.Node) ([]pool.Backend, erro
 // now is the clock of the pools.
 func (a *Agent) now() time.Duration { return time.Since(a.started) }
 
-// previousChains are what a service's chains were before: a generation if it can go on, else the chains alone.
+// previousChains are what a service's chains were before: a generation if it can go on, else the
+// chains alone, or neither; and how many buckets the service has therefore.
 type previousChains struct {
 	running *pool.Generation
 	chains  []pool.Chain
+	buckets int
 }
 
-func (a *Agent) previousChains(s *edgeService, n *config.Node, dir string) (previousChains, error) {
+// previousChains finds them. A service has the number of buckets that the node file declares;
+// without one it keeps what it had, here or at its peers, since another number would send packets
+// of old connections to backends that do not have them. Chains are carried over to a number that is
+// declared.
+func (a *Agent) previousChains(
+	s *edgeService, n *config.Node, dir string,
+) (p previousChains, err error) {
+	var declared bool
+	p.buckets, declared = n.Edge.BucketsOf(&s.Service)
 	running := a.edge.service(s.Endpoint)
-	if running == nil {
-		if a.node != nil {
-			return previousChains{}, nil // a new service
-		}
-		chains, err := datapath.PinnedChains(dir, s.index)
-		if err == nil && chains == nil {
-			chains = a.chainsFromBefore(n, s)
-		}
-		if err != nil || a.rehashes(n) {
-			return previousChains{}, err
-		}
-		return previousChains{chains: pool.Rebucket(chains, n.Edge.Buckets)}, nil
-	}
-	g := running.generation
 	switch {
-	case a.rehashes(n):
-		return previousChains{}, nil
-	case g.Buckets() == n.Edge.Buckets && running.Continuity == s.Continuity:
-		return previousChains{running: g}, nil
+	case running == nil && a.node != nil:
+		return p, nil // a new service
+	case running == nil:
+		if p.chains, err = a.earlierChains(s, n, dir, p.buckets, declared); err != nil || p.chains == nil {
+			return p, err
+		}
+	case !a.rehashes(n) && running.Continuity == s.Continuity &&
+		(!declared || running.buckets == p.buckets):
+		p.running, p.buckets = running.generation, running.buckets
+		return p, nil
+	default:
+		p.chains = chainsOf(running.generation)
 	}
-	return previousChains{chains: pool.Rebucket(chainsOf(g), n.Edge.Buckets)}, nil
+	if !declared {
+		p.buckets = len(p.chains)
+	}
+	if p.chains = pool.Rebucket(p.chains, p.buckets); a.rehashes(n) {
+		p.chains = nil
+	}
+	return p, nil
+}
+
+// earlierChains are those that an earlier agent left in the kernel, or else what others know.
+func (a *Agent) earlierChains(
+	s *edgeService, n *config.Node, dir string, buckets int, declared bool,
+) ([]pool.Chain, error) {
+	chains, err := datapath.PinnedChains(dir, s.index)
+	if chains == nil && err == nil {
+		chains = a.chainsFromBefore(n, s, buckets, declared)
+	}
+	return chains, err
 }
 
 // rehashes says whether flows are in other buckets by this node than by what ran before, so that

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"sextant/config"
 	"sextant/datapath"
@@ -20,6 +22,7 @@ type edgeRole struct {
 	config      datapath.EdgeConfig
 	program     *datapath.Edge
 	services    []edgeService
+	places      map[config.Endpoint]int // of the services
 	numbers     map[string]uint32
 	hmac        srv6.HMACKey // the zero value: SRHs are not signed
 	attachments []datapath.Attachment
@@ -30,6 +33,7 @@ type edgeService struct {
 	config.Service
 	key        datapath.ServiceKey
 	index      uint32
+	buckets    int            // of its table
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
 	effect     health.Effect         // how the members came about
@@ -60,7 +64,6 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		Locators:       n.Domain.Locators,
 		Infrastructure: n.Domain.Infrastructure,
 		Source:         n.Edge.Source,
-		Buckets:        n.Edge.Buckets,
 		Encapsulation:  encapsulations[n.Edge.Encapsulation],
 		Signs:          n.Edge.HMAC != nil,
 		HopLimit:       uint8(n.Edge.HopLimit),
@@ -97,7 +100,17 @@ func (a *Agent) prepareEdge(n *config.Node) (*prepared[*edgeRole], error) {
 	return p, err
 }
 
-func (e *edgeRole) same(other *edgeRole) bool { return e.config.Equal(other.config) }
+// same is false also if a service has another number of buckets: its entry and its table could not
+// change in one step.
+func (e *edgeRole) same(other *edgeRole) bool {
+	for i := range other.services {
+		s := e.service(other.services[i].Endpoint)
+		if s != nil && s.buckets != other.services[i].buckets {
+			return false
+		}
+	}
+	return e.config.Equal(other.config)
+}
 
 func (e *edgeRole) loaded() pinnable {
 	if e.program == nil {
@@ -118,15 +131,46 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 	if err != nil {
 		return err
 	}
-	next.numbers = numbers
-	for _, s := range n.Edge.Services {
-		service := edgeService{Service: a.withLearned(s), key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()]}
-		if err := a.chains(&service, n, dir); err != nil {
-			return fmt.Errorf("service %s: %w", s.Name, err)
+	next.numbers, next.places = numbers, map[config.Endpoint]int{}
+	next.services = make([]edgeService, len(n.Edge.Services))
+	for i, s := range n.Edge.Services {
+		next.places[s.Endpoint] = i
+		next.services[i] = edgeService{
+			Service: a.withLearned(s), key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()],
 		}
-		next.services = append(next.services, service)
+	}
+	for some := range slices.Chunk(next.services, generationsAtOnce) {
+		if err := a.someChains(some, n, dir); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// generationsAtOnce is of how many services the chains of before are held in memory.
+const generationsAtOnce = 16
+
+// someChains makes the generations of some services, on all processors.
+func (a *Agent) someChains(services []edgeService, n *config.Node, dir string) error {
+	makers := make([]func() (*pool.Generation, error), len(services))
+	for i := range services {
+		var err error
+		if makers[i], err = a.chains(&services[i], n, dir); err != nil {
+			return fmt.Errorf("service %s: %w", services[i].Name, err)
+		}
+	}
+	var making sync.WaitGroup
+	failures := make([]error, len(services))
+	for i, generation := range makers {
+		making.Go(func() {
+			var err error
+			if services[i].generation, err = generation(); err != nil {
+				failures[i] = fmt.Errorf("service %s: %w", services[i].Name, err)
+			}
+		})
+	}
+	making.Wait()
+	return errors.Join(failures...)
 }
 
 // service finds a running service by endpoint, nil if there is none.
@@ -134,10 +178,8 @@ func (e *edgeRole) service(endpoint config.Endpoint) *edgeService {
 	if e == nil {
 		return nil
 	}
-	for i := range e.services {
-		if e.services[i].Endpoint == endpoint {
-			return &e.services[i]
-		}
+	if i, ok := e.places[endpoint]; ok {
+		return &e.services[i]
 	}
 	return nil
 }
@@ -147,29 +189,66 @@ func (e *edgeRole) fill(before *edgeRole) error {
 	if err := e.fillHMAC(before); err != nil {
 		return err
 	}
+	taken := map[uint32]bool{}
+	for i := range e.services {
+		taken[e.services[i].index] = true
+	}
+	if err := e.clear(before, func(s *edgeService) bool { return taken[s.index] }); err != nil {
+		return err
+	}
+	if err := e.fillNew(before); err != nil {
+		return err
+	}
 	for i := range e.services {
 		if err := e.fillService(&e.services[i], before.service(e.services[i].Endpoint)); err != nil {
 			return err
 		}
 	}
+	return e.clear(before, func(s *edgeService) bool { return !taken[s.index] })
+}
+
+// clear takes away services of before that e does not have: those whose number another has now
+// before they would lead to its chains, the others last.
+func (e *edgeRole) clear(before *edgeRole, which func(*edgeService) bool) error {
 	if before == nil {
 		return nil
 	}
-	for _, s := range before.services {
-		if e.service(s.Endpoint) != nil {
+	for i := range before.services {
+		s := &before.services[i]
+		if e.service(s.Endpoint) != nil || !which(s) {
 			continue
 		}
 		if err := e.program.SetQUIC(s.index, nil, nil); err != nil {
 			return err
 		}
-		if err := e.program.DeleteService(s.key, !e.hasVIP(s)); err != nil {
+		if err := e.program.DeleteService(s.key, !e.hasVIP(*s)); err != nil {
+			return err
+		}
+		if err := e.program.DeleteChains(s.index); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fillService sets chains before the service that leads to them, so that no packet meets a service without chains.
+// fillNew sets the chains of all services that were not there before.
+func (e *edgeRole) fillNew(before *edgeRole) error {
+	var all []datapath.ServiceChains
+	for i := range e.services {
+		s := &e.services[i]
+		if before.service(s.Endpoint) != nil {
+			continue
+		}
+		if err := e.setSIDs(s.Backends, s.members, s.pastSIDs); err != nil {
+			return err
+		}
+		all = append(all, datapath.ServiceChains{Index: s.index, Generation: s.generation})
+	}
+	return e.program.FillChains(all)
+}
+
+// fillService sets chains before the service that leads to them, so that no packet meets a service
+// without chains; of a new service, fillNew has.
 func (e *edgeRole) fillService(s, before *edgeService) error {
 	if before == nil || before.NewConnections != s.NewConnections {
 		if err := e.program.LimitNewConnections(s.index, s.NewConnections.Rate, s.NewConnections.Burst); err != nil {
@@ -183,8 +262,8 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 	if err := e.setQUIC(s); err != nil {
 		return err
 	}
-	if same {
-		return e.program.SetService(s.key, s.index)
+	if same || before == nil {
+		return e.program.SetService(s.key, s.index, s.buckets)
 	}
 	if err := e.setSIDs(s.Backends, s.members, s.pastSIDs); err != nil {
 		return err
@@ -192,7 +271,7 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 	if err := e.program.SetChains(s.index, s.generation); err != nil {
 		return err
 	}
-	return e.program.SetService(s.key, s.index)
+	return e.program.SetService(s.key, s.index, s.buckets)
 }
 
 // setQUIC tells the program by which connection IDs the service's backends are found.
@@ -244,6 +323,20 @@ func (e *edgeRole) hasVIP(s edgeService) bool {
 		}
 	}
 	return false
+}
+
+// shareWarnings are about services that have too many backends for their buckets.
+func (e *edgeRole) shareWarnings() (warnings []string) {
+	if e == nil {
+		return nil
+	}
+	for i := range e.services {
+		s := &e.services[i]
+		if text := s.ShareWarning(len(s.members), s.buckets); text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
 }
 
 func (e *edgeRole) attached() []datapath.Attachment {

@@ -147,7 +147,8 @@ func (e *edgeRole) model(n *config.Node) *forward.Edge {
 	m := &forward.Edge{
 		Sides: map[uint32]forward.Side{}, Block: e.config.Block, Locators: e.config.Locators, Infrastructure: e.config.Infrastructure,
 		Services: map[forward.ServiceKey]uint32{}, QUIC: map[uint32]*forward.QUIC{}, VIPs: map[netip.Addr]struct{}{},
-		Buckets: uint32(e.config.Buckets), Secret: e.config.Secret,
+		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
+		Secret:        e.config.Secret,
 		Encapsulation: forward.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
 		Shadow: e.config.Shadow, LastOffer: e.config.LastOffer,
 		SID:     func(uint16) netip.Addr { return e.config.Source }, // any that is one

@@ -49,25 +49,23 @@ func TestFingerprintOfKeptNode(t *testing.T) {
 		if err := s.save(node, node); err != nil {
 			t.Fatal(err)
 		}
-		a := &Agent{node: node, store: s}
 		want, err := config.Fingerprint(node)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := a.nodeHash(); err != nil || got != want {
+		if got, err := s.fingerprintOf(node); err != nil || got != want {
 			t.Errorf("%d backends: fingerprint %s, want %s, error %v", backends, got, want, err)
 		}
 		allocations[backends] = testing.AllocsPerRun(3, func() {
-			a.hashed = nil
-			_, _ = a.nodeHash()
+			_, _ = s.fingerprintOf(node)
 		})
 		other := nodeWithBackends(t, 7)
 		kept := s.kept.clone()
 		if err := s.save(nil, other); err != nil {
 			t.Fatal(err)
 		}
-		s.kept, a.hashed = kept, nil // as reconcile does when a role refuses
-		if got, err := a.nodeHash(); err != nil || got != want {
+		s.kept = kept // as reconcile does when a role refuses
+		if got, err := s.fingerprintOf(node); err != nil || got != want {
 			t.Errorf("%d backends, after a refusal: fingerprint %s, want %s, error %v", backends,
 				got, want, err)
 		}

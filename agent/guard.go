@@ -130,13 +130,13 @@ func (a *Agent) lost(
 		if next != nil && running != nil && next.generation == running.generation && !rehashed {
 			continue
 		}
-		if next != nil && !rehashed && keepsNone(&old, &next.Service) &&
-			before.Edge.Buckets == next.generation.Buckets() {
-			continue
-		}
 		chains, err := a.runningChains(old.Endpoint, edge.dir)
 		if err != nil {
 			return nil, err
+		}
+		if next != nil && !rehashed && keepsNone(&old, &next.Service) &&
+			len(chains) == next.generation.Buckets() {
+			continue
 		}
 		s := lostService{name: old.Name, endpoint: old.Endpoint, share: 1}
 		if next != nil {

@@ -40,7 +40,7 @@ func TestSettingsThatEndConnections(t *testing.T) {
 		ends  string // "": none
 		why   string
 	}{
-		{"fewer buckets", []string{"  source: fd", "  buckets: 1021\n  source: fd"}, someEnd, "~ edge: buckets 65537 -> 1021"},
+		{"fewer buckets", []string{"  source: fd", "  buckets: 1021\n  source: fd"}, someEnd, "~ edge: buckets none -> 1021"},
 		{"more buckets", []string{"  source: fd", "  buckets: 131071\n  source: fd"}, "", ""},
 		{"secret", []string{"ddeeff", "ddeefe"}, someEnd, "~ node: secret (not shown) -> (another, not shown)"},
 		{"policy", []string{"      port: 80\n", "      port: 80\n      policy: ecmp\n"}, someEnd, "policy offer -> ecmp"},
@@ -125,7 +125,7 @@ func TestPoliciesThatKeepNone(t *testing.T) {
 	}
 	_, err := a.Apply(t.Context(), "node.yaml",
 		[]byte(m.text(ecmp, backend5, "", "  source: fd", "  buckets: 1021\n  source: fd")), false)
-	refused(t, err, someEnd, "~ edge: buckets 65537 -> 1021")
+	refused(t, err, someEnd, "~ edge: buckets none -> 1021")
 }
 
 // An agent that starts beside programs of another secret, or another number of buckets, leaves

@@ -59,8 +59,12 @@ func (j *journal) run() {
 
 // keepAll writes what it can, and takes it out of what is pending.
 func (j *journal) keepAll(pending map[config.Endpoint]*pool.Generation) (failure error) {
+	var record []byte // one for all
 	for endpoint, g := range pending {
-		if err := j.keep(endpoint, g); err != nil {
+		if g != nil {
+			record = g.AppendRecord(record[:0])
+		}
+		if err := j.keep(endpoint, g, record); err != nil {
 			failure = err
 			continue
 		}
@@ -94,15 +98,14 @@ func (j *journal) warning() string {
 		"connections: %v", j.failure)
 }
 
-// keep writes a service's chains, if the disk has others.
-func (j *journal) keep(e config.Endpoint, g *pool.Generation) error {
+// keep writes the record of a service's chains, if the disk has others.
+func (j *journal) keep(e config.Endpoint, g *pool.Generation, record []byte) error {
 	if g == nil {
 		if err := os.Remove(j.path(e)); !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		return nil
 	}
-	record := g.Record()
 	if is, err := os.ReadFile(j.path(e)); err == nil && bytes.Equal(is, record) {
 		return nil
 	}

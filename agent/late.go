@@ -100,6 +100,13 @@ func (a *Agent) takeLate(l late) {
 		a.ignore(l.endpoint, p.chains, a.knownAbroad(s.members))
 	}
 	newestFirst(l.past)
+	for _, p := range l.past {
+		if len(p.chains) != s.buckets {
+			a.options.Log.Warn("another edge has another number of buckets, so both send packets of "+
+				"connections elsewhere; write buckets or maxBackends, the same on all edges",
+				"service", s.Name, "by", l.from, "here", s.buckets, "there", len(p.chains))
+		}
+	}
 	chains := mergePast(l.past, s.generation.Buckets())
 	if chains == nil {
 		return

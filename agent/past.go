@@ -42,24 +42,54 @@ func (a *Agent) knownAbroad(members []pool.Backend) func(id uint16) bool {
 }
 
 // chainsFromBefore is who had the buckets of a service, as far as edges know that kept running, or
-// else etcd or this machine's disk, the newest first. Of other nodes only chains of as many buckets
-// count; nil if there are none.
-func (a *Agent) chainsFromBefore(n *config.Node, s *edgeService) []pool.Chain {
+// else etcd or this machine's disk, the newest first; nil if nobody knows. Of other nodes only
+// chains of as many buckets count: of those given, or, unless that is declared, of those that most
+// others have.
+func (a *Agent) chainsFromBefore(
+	n *config.Node, s *edgeService, buckets int, declared bool,
+) []pool.Chain {
+	most := buckets
+	if !declared {
+		most = max(buckets, config.FormerBuckets)
+	}
 	var past []told
-	for _, chains := range a.askPeers(n, s.Endpoint) {
+	for _, chains := range a.askPeers(n, s.Endpoint, most) {
 		past = append(past, told{chains, time.Now()})
 	}
-	past = append(past, a.etcd.read(n.Secret, s.Endpoint, n.Edge.Buckets)...)
+	past = append(past, a.etcd.read(n.Secret, s.Endpoint, most)...)
 	for _, p := range past {
 		a.ignore(s.Endpoint, p.chains, a.knownAbroad(s.members))
 	}
-	if own := a.journal.read(s.Endpoint); own.chains != nil {
+	own := a.journal.read(s.Endpoint)
+	switch {
+	case declared:
+	case len(past) > 0:
+		buckets = mostCommon(past, buckets)
+	case own.chains != nil:
+		buckets = len(own.chains)
+	}
+	if own.chains != nil {
 		a.ignore(s.Endpoint, own.chains, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
-		own.chains = pool.Rebucket(own.chains, n.Edge.Buckets)
+		own.chains = pool.Rebucket(own.chains, buckets)
 		past = append([]told{own}, past...)
 	}
 	newestFirst(past)
-	return mergePast(past, n.Edge.Buckets)
+	return mergePast(past, buckets)
+}
+
+// mostCommon is the number of buckets that most have; of several the default, or what comes first.
+func mostCommon(past []told, byDefault int) (buckets int) {
+	counts := map[int]int{}
+	for _, p := range past {
+		counts[len(p.chains)]++
+	}
+	buckets = byDefault
+	for _, p := range past {
+		if counts[len(p.chains)] > counts[buckets] {
+			buckets = len(p.chains)
+		}
+	}
+	return buckets
 }
 
 // mergePast merges chains of as many buckets, the first ones first.

@@ -112,7 +112,8 @@ func TestPeersTellThePast(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", test.peer), 1))
+			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n",
+				fmt.Sprintf("  source: fd00:5e::e1\n  buckets: 65537\n  peers: [%q]\n", test.peer), 1))
 			for i, chain := range r.who() {
 				if knows := strings.Contains(chain, "web3"); test.knows && !knows {
 					t.Fatalf("flow %d is offered to %s; its owner at the peer was web3", i, chain)

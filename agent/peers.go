@@ -37,11 +37,11 @@ const (
 	signatureHeader = "Sextant-Signature"
 )
 
-// askPeers returns the chains of a service as the peers have them, in the order of the
-// configuration; those that do not answer in time, or wrongly, are left out with a warning, and asked again later.
-// A peer that took all the time is not asked about further services now: an edge that is off would
-// cost each of them as much.
-func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
+// askPeers returns the chains of a service, of so many buckets at most, as the peers have them, in the
+// order of the configuration; those that do not answer in time, or wrongly, are left out with a
+// warning, and asked again later. A peer that took all the time is not asked about further services
+// now: an edge that is off would cost each of them as much.
+func (a *Agent) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.Chain {
 	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
 	defer cancel()
 	answers := make([]chan peerAnswer, len(n.Edge.Peers))
@@ -56,7 +56,7 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 			continue
 		}
 		go func() {
-			chains, err := askPeer(ctx, n.Secret, peer, e.String(), n.Edge.Buckets)
+			chains, err := askPeer(ctx, n.Secret, peer, e.String(), most)
 			answers[i] <- peerAnswer{chains, err, ctx.Err() != nil}
 		}()
 	}
@@ -64,7 +64,7 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint) [][]pool.Chain {
 	for i, peer := range n.Edge.Peers {
 		answer := <-answers[i]
 		if answer.err != nil && !answered(answer.err) {
-			a.askLater = append(a.askLater, question{peer, n.Secret, e, n.Edge.Buckets})
+			a.askLater = append(a.askLater, question{peer, n.Secret, e, most})
 		}
 		if answer.err != nil && !errors.Is(answer.err, errSilent) {
 			a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e,

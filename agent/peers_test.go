@@ -76,7 +76,7 @@ func TestEdgeTellsPeers(t *testing.T) {
 		t.Errorf("%s: signed %q, want %q", response.Status, got, want)
 	}
 	chains, err := pool.ParseRecord([]byte(record))
-	if err != nil || len(chains) != 65537 || chains[0].Length == 0 {
+	if err != nil || len(chains) != config.DefaultBuckets || chains[0].Length == 0 {
 		t.Errorf("told %d chains, %v", len(chains), err)
 	}
 	if response, text := m.ask(webEndpoint, headers); response.StatusCode != 401 {
@@ -227,7 +227,7 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 // A peer that was not there when the edge started is asked until it is; the status says so.
 func TestPeersTellThePastLate(t *testing.T) {
 	secret := mustHex(t, clusterSecret)
-	f := fakePeer(t, secret, recordOf(t, 65537, 3))
+	f := fakePeer(t, secret, recordOf(t, config.DefaultBuckets, 3))
 	f.away.Store(true)
 	peers := fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", f.address)
 	r := newMachine(t).start(strings.Replace(exactText, "  source: fd00:5e::e1\n", peers, 1))

@@ -52,7 +52,7 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 			UncountedPackets: traffic.Others.Packets, UncountedBytes: traffic.Others.Bytes,
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(), HoldSeconds: s.ReturnHold.Seconds(),
-			Encapsulation: a.node.Edge.Encapsulation, Buckets: a.node.Edge.Buckets,
+			Encapsulation: a.node.Edge.Encapsulation, Buckets: s.buckets,
 			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
 		},
 	}

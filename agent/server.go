@@ -133,19 +133,8 @@ func (a *Agent) Status(ctx context.Context) (status api.Status, err error) {
 	return status, err
 }
 
-// nodeHash is the fingerprint of the node that runs, computed once per node.
-func (a *Agent) nodeHash() (hash string, err error) {
-	if a.hashed != a.node {
-		if a.hash, err = a.store.fingerprint(a.node); err != nil {
-			return "", err
-		}
-		a.hashed = a.node
-	}
-	return a.hash, nil
-}
-
 func (a *Agent) status() (api.Status, error) {
-	fingerprint, err := a.nodeHash()
+	fingerprint, err := a.store.fingerprintOf(a.node)
 	s := api.Status{
 		Node: a.node.Name, Version: a.options.Version, Roles: a.node.Roles(), StartedAt: a.started,
 		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
@@ -157,6 +146,7 @@ func (a *Agent) status() (api.Status, error) {
 			s.Warnings = append(s.Warnings, warning)
 		}
 	}
+	s.Warnings = append(s.Warnings, a.edge.shareWarnings()...)
 	s.Warnings = append(s.Warnings, a.policyWarnings()...)
 	s.Warnings = append(s.Warnings, a.mergeWarnings()...)
 	for _, at := range a.edge.attached() {

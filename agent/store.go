@@ -29,11 +29,13 @@ type store struct {
 	path    string
 	lock    *os.File // nil: the disk takes no lock
 	kept    kept
-	written []byte       // what is on the disk; nil: not known
-	textOf  *config.Node // that the kept text was last written of
-	damage  string       // what of an earlier agent's state could not be read; ""
-	failure error        // why what is kept is not on the disk; nil: it is
+	written []byte // what is on the disk; nil: not known
+	damage  string // what of an earlier agent's state could not be read; ""
+	failure error  // why what is kept is not on the disk; nil: it is
 	failed  time.Time
+	// text and fingerprint are those of node, which was asked for last: a large one takes a while.
+	text, fingerprint string
+	node              *config.Node
 }
 
 // kept is the content of the state file.
@@ -185,11 +187,19 @@ func (s *store) acquire(path string) error {
 
 // resume returns the configuration to run: the node file, or what the last agent made of it if the file has not changed since.
 func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error) {
-	fingerprint, err := config.Fingerprint(file)
+	fingerprint, err := s.fingerprintOf(file)
 	if err != nil {
 		return nil, err
 	}
-	if fingerprint != s.kept.File {
+	upgraded := false
+	if fingerprint != s.kept.File && s.kept.File != "" {
+		former, err := formerFingerprint(file)
+		if err != nil {
+			return nil, err
+		}
+		upgraded = former == s.kept.File
+	}
+	if fingerprint != s.kept.File && !upgraded {
 		s.kept.Computed, s.kept.ListsDown = computed{}, nil
 		return file, nil
 	}
@@ -202,34 +212,55 @@ func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		s.kept.Node, s.kept.Computed, s.kept.ListsDown, s.written = "", computed{}, nil, nil
 		return file, nil
 	}
+	if upgraded && node.Edge != nil && node.Edge.Buckets == config.FormerBuckets {
+		node.Edge.Buckets = 0 // the former version wrote its default down
+	}
 	node.Secret = file.Secret
 	return node, api.ReadKeys(node)
+}
+
+// look makes the text and the fingerprint those of a node, which does not change.
+func (s *store) look(n *config.Node) error {
+	if n == s.node {
+		return nil
+	}
+	text, err := config.Marshal(n)
+	if err == nil {
+		s.node, s.text, s.fingerprint = n, string(text), config.FingerprintOf(n, text)
+	}
+	return err
+}
+
+func (s *store) fingerprintOf(n *config.Node) (string, error) {
+	err := s.look(n)
+	return s.fingerprint, err
+}
+
+// formerFingerprint is what versions before services were sized by need took of a node file that
+// names no number of buckets, so that an upgrade loses no change made at run time; "" otherwise.
+func formerFingerprint(file *config.Node) (string, error) {
+	if file.Edge == nil || file.Edge.Buckets != 0 {
+		return "", nil
+	}
+	edge, node := *file.Edge, *file
+	edge.Buckets, node.Edge = config.FormerBuckets, &edge
+	return config.Fingerprint(&node)
 }
 
 // save writes the state in one step. File is the node file that runs, nil for a change made to what runs.
 func (s *store) save(file, node *config.Node) error {
 	if file != nil {
-		fingerprint, err := config.Fingerprint(file)
+		fingerprint, err := s.fingerprintOf(file)
 		if err != nil {
 			return err
 		}
 		s.kept.File = fingerprint
 	}
-	text, err := config.Marshal(node)
-	if err != nil {
+	if err := s.look(node); err != nil {
 		return err
 	}
-	s.kept.Node, s.kept.Secret = string(text), secretMark(node.Secret)
-	s.textOf = node
+	s.kept.Node, s.kept.Secret = s.text, secretMark(node.Secret)
 	return s.write()
-}
-
-// fingerprint is that of the node that runs, by the text that was written of it if there is one.
-func (s *store) fingerprint(node *config.Node) (string, error) {
-	if s.textOf != node {
-		return config.Fingerprint(node)
-	}
-	return config.FingerprintOf(node, []byte(s.kept.Node)), nil
 }
 
 // secretMark is the same for the same secret. The secret does not follow from it.

@@ -95,7 +95,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
-	w.chain = chain_find(service, w.hash, settings.buckets);
+	w.chain = chain_find(service, w.hash);
 	if (!admitted && !is_admitted(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
@@ -217,7 +217,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	*admitted = true;
 	w.service = service;
 	w.hash = flow_hash(&settings.secret, &p.flow);
-	w.chain = chain_find(service, w.hash, settings.buckets);
+	w.chain = chain_find(service, w.hash);
 	if (!w.chain)
 		return NOT_PLAIN;
 	w.visits = chain_visits(w.chain, &p);

@@ -9,6 +9,7 @@ func Warnings(n *Node) (list []string) {
 		for i, at := range n.Edge.Interfaces {
 			list = append(list, mixedWarning("edge", i, at.Name, at.Side)...)
 		}
+		list = append(list, n.Edge.shareWarnings()...)
 	}
 	if n.Headend != nil {
 		for i, at := range n.Headend.Interfaces {

@@ -5,7 +5,6 @@ import "sextant/srv6"
 // What a node file need not say.
 const (
 	DefaultSocket     = "/run/sextant/agent.sock"
-	DefaultBuckets    = 65537
 	DefaultCandidates = 2
 	DefaultWeight     = 1
 )

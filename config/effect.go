@@ -30,6 +30,7 @@ type Consequence struct {
 var Consequences = []Consequence{
 	{"edge", "buckets", Moves, "flows are in other buckets"},
 	{"node", "secret", Moves, "flows are in other buckets, and buckets have other backends"},
+	{"service *", "maxBackends", Moves, "flows are in other buckets, if their number differs"},
 	{"service *", "table", Moves, "others are candidates; policy offer keeps owners of before"},
 	{"service *", "policy", Moves, "ecmp reaches a bucket's owner, shadow also the one before"},
 	{"service *", "candidates", Moves, "others are candidates; policy offer keeps owners of before"},

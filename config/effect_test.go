@@ -36,7 +36,7 @@ func TestConsequences(t *testing.T) {
 		object, field string
 		want          config.Effect
 	}{
-		{"edge", "buckets", config.Moves}, {"edge", "source", config.Keeps}, {"edge", "", config.Moves},
+		{"edge", "buckets", config.Moves}, {"service web", "maxBackends", config.Moves}, {"edge", "source", config.Keeps}, {"edge", "", config.Moves},
 		{"edge hmac", "", config.Keeps}, {"edge: peer [::1]:9", "", config.Keeps},
 		{"edge interface eth0", "", config.Ends}, {"edge interface eth0", "side", config.Keeps},
 		{"node", "secret", config.Moves}, {"node", "name", config.Keeps},

@@ -57,10 +57,9 @@ func Fingerprint(n *Node) (string, error) {
 	return FingerprintOf(n, text), nil
 }
 
-// FingerprintOf is Fingerprint for who has the text of Marshal already, which takes seconds to
-// write for tens of thousands of backends.
+// FingerprintOf is Fingerprint with the text that Marshal has made of the node.
 func FingerprintOf(n *Node, text []byte) string {
-	text = slices.Clip(text) // what follows is not to be written behind the caller's text
+	text = slices.Clip(text)
 	if n.SecretFile != "" {
 		text = append(text, n.Secret[:]...)
 	}

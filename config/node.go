@@ -72,8 +72,8 @@ type Edge struct {
 	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
 	// of the outer header
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
-	// slots of each service's table
-	Buckets   int       `key:"buckets" default:"65537" range:"1021 1048576"`
+	// of the services that do not say; 0: each has as many as it needs
+	Buckets   int       `key:"buckets" omit:"zero" range:"1021 1048576" zero:"to size each service by need"`
 	Shadow    Shadow    `key:"shadow" omit:"zero" change:"whole"`
 	FlowCache FlowCache `key:"flowCache" omit:"zero" change:"whole"`
 	// api.metrics of other edges, who know what happened before this one started
@@ -95,6 +95,8 @@ type Service struct {
 	Name string `key:"name"`
 	Endpoint
 	Continuity
+	// backends that its table is sized for; 0: see [Edge.BucketsOf]
+	MaxBackends    int            `key:"maxBackends" omit:"zero" range:"1 10000" zero:"for the default"`
 	NewConnections NewConnections `key:"newConnections" omit:"zero" change:"whole"`
 	// without one, UDP is not looked into
 	QUIC QUICConfigs `key:"quic" omit:"zero"`

@@ -74,7 +74,7 @@ func drawEdge(t *rapid.T) *config.Edge {
 		Source:        netip.MustParseAddr("fd00:5e::1"),
 		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
 		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
-		Buckets:       rapid.IntRange(1021, 1<<20).Draw(t, "buckets"),
+		Buckets:       pick(t, 0, rapid.IntRange(1021, 1<<20).Draw(t, "buckets")),
 		Shadow:        config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"), LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
 	}
 	if e.Encapsulation != config.Carrier && rapid.Bool().Draw(t, "signs") {
@@ -92,6 +92,7 @@ func drawEdge(t *rapid.T) *config.Edge {
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
 		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t), Check: drawCheck(t)}
+		s.MaxBackends = pick(t, 0, rapid.IntRange(1, 10000).Draw(t, "max backends"))
 		if s.Check != nil {
 			s.Check.Port = rapid.Uint16Range(1, 65535).Draw(t, "check port")
 		}

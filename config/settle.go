@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Values that depend on others where the file does not have them.
@@ -140,8 +141,12 @@ func (r SteeringRule) applies(key string) bool { return key != "dscp" || r.DSCP 
 // What a list of changes says of an object that comes or goes.
 
 func (e Edge) summary() string {
-	return fmt.Sprintf("source %s, encapsulation %s, hopLimit %d, buckets %d", e.Source, e.Encapsulation,
-		e.HopLimit, e.Buckets)
+	buckets := "by need"
+	if e.Buckets > 0 {
+		buckets = strconv.Itoa(e.Buckets)
+	}
+	return fmt.Sprintf("source %s, encapsulation %s, hopLimit %d, buckets %s", e.Source, e.Encapsulation,
+		e.HopLimit, buckets)
 }
 
 func (i EdgeInterface) summary() string { return fmt.Sprintf("side %s, mode %s", i.Side, i.Mode) }

@@ -81,9 +81,10 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 				"give each backend of a service its own SID")
 		}
 	}
-	if len(s.Backends) > e.Buckets {
-		c.invalid(join(where, "backends"), fmt.Sprintf("%d backends do not fit %d buckets", len(s.Backends), e.Buckets),
-			"give the edge more buckets", "edge.buckets")
+	if buckets, _ := e.BucketsOf(&s); len(s.Backends) > buckets {
+		c.invalid(join(where, "backends"),
+			fmt.Sprintf("%d backends do not fit %d buckets", len(s.Backends), buckets),
+			fmt.Sprintf("write maxBackends: %d", min(len(s.Backends), mostMaxBackends)), join(where, "maxBackends"))
 	}
 }
 

@@ -173,17 +173,7 @@ func (r *Ranking) All(slot int) []uint16 {
 	for i, m := range r.members {
 		all[i] = r.scorer.standing(slot, m.ID)
 	}
-	slices.SortFunc(all, func(a, b standing) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	ids := make([]uint16, len(all))
-	for i := range all {
-		ids[i] = all[i].id
-	}
-	return ids
+	return inOrder(all)
 }
 
 // fill finds the best members of a slot among all.

@@ -10,9 +10,12 @@ type slotIndex struct {
 	refilled []int32   // slots that were filled anew since: anybody may have come in
 }
 
+// fewMembers are known in so large a part of the slots that an index saves nothing.
+const fewMembers = 4 * rankingDepth
+
 func newSlotIndex(r *Ranking) *slotIndex {
 	x := &slotIndex{}
-	if len(r.members) == 0 {
+	if len(r.members) <= fewMembers {
 		return x
 	}
 	counts := make([]int, int(r.members[len(r.members)-1].ID)+1)

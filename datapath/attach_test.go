@@ -201,7 +201,7 @@ func TestPinnedChains(t *testing.T) {
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	defer e.Close()
-	g := testPool(t, config.Buckets, 3, 0xabcd, 2, 0xff00, 4, 5)
+	g := testPool(t, testBuckets, 3, 0xabcd, 2, 0xff00, 4, 5)
 	must(t, e.SetChains(1, g))
 	_, err = e.Commit()
 	must(t, err)
@@ -209,7 +209,7 @@ func TestPinnedChains(t *testing.T) {
 	got, err := PinnedChains(w.dir, 1)
 	must(t, err)
 	var want []pool.Chain
-	for b := range config.Buckets {
+	for b := range testBuckets {
 		want = append(want, g.Chain(b))
 	}
 	if !slices.Equal(got, want) {
@@ -238,7 +238,7 @@ func TestPinnedNumbers(t *testing.T) {
 		{netip.MustParseAddr("::ffff:192.0.2.1"), 1, 6}: 3,
 	}
 	for key, n := range want {
-		must(t, e.SetService(key, n))
+		must(t, e.SetService(key, n, testBuckets))
 	}
 	first, second := netip.MustParseAddr("2001:db8::a"), netip.MustParseAddr("2001:db8::b")
 	must(t, e.SetSID(0xe000, first))

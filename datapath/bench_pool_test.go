@@ -54,9 +54,7 @@ const poolChanges, poolWarmUp = 31, 4
 
 func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name string, before, after []pool.Backend) {
 	w := newWorld(b)
-	config := edgeConfig(b)
-	config.Buckets = spec.Buckets
-	e, err := OpenEdge(w.dir, config)
+	e, err := OpenEdge(w.dir, edgeConfig(b))
 	must(b, err)
 	defer e.Close()
 	at, err := pool.New(spec, before, 0)

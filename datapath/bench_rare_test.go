@@ -39,7 +39,7 @@ func benchNarrowService(t testing.TB, e *Edge, key ServiceKey, index uint32) {
 		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:500::/48")), Gw: netip.MustParseAddr("fd00:5e:1::2").AsSlice(), MTU: benchNarrowMTU, MTULock: true,
 	}))
 	must(t, e.SetSID(benchNarrow, sidOf(t, e.config.Block, benchNarrow)))
-	must(t, e.SetService(key, index))
+	must(t, e.SetService(key, index, benchBuckets))
 	must(t, e.SetChains(index, testPool(t, benchBuckets, 1, benchNarrow)))
 }
 
@@ -47,7 +47,7 @@ func benchNarrowService(t testing.TB, e *Edge, key ServiceKey, index uint32) {
 func benchLimited(t testing.TB, e *Edge, key ServiceKey, index uint32, rate, burst int) {
 	t.Helper()
 	must(t, e.LimitNewConnections(index, rate, burst))
-	must(t, e.SetService(key, index))
+	must(t, e.SetService(key, index, benchBuckets))
 	must(t, e.SetChains(index, testPool(t, benchBuckets, 2, 1, 2, 3)))
 }
 
@@ -92,11 +92,11 @@ func rareRows(t testing.TB, w *world) []benchRow {
 	large := benchSYN(benchClientV6, hostVIPv6)
 	large.DstPort, large.Payload = narrow, make([]byte, 120)
 	config := edgeConfig(t)
-	config.Buckets, config.Interfaces[0].Side = benchBuckets, Internal
+	config.Interfaces[0].Side = Internal
 	inside, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(inside.Close)
-	must(t, inside.SetService(key(hostPort), 0))
+	must(t, inside.SetService(key(hostPort), 0, benchBuckets))
 	newRunner(program, w.near).run(t, syn(over).octets) // takes the one token
 	return []benchRow{
 		{name: "edge, new flow within a limit", program: program, frame: syn(within), verdict: xdpTransmit, counted: transmitted},

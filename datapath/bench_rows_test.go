@@ -150,7 +150,7 @@ func benchOfferedError(t testing.TB, flows int) benchFrame {
 func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := edgeConfig(t)
-	config.Buckets, config.Encapsulation, config.Locators = benchBuckets, encapsulation, nil
+	config.Encapsulation, config.Locators = encapsulation, nil
 	for _, change := range changes {
 		change(&config)
 	}
@@ -173,7 +173,7 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes .
 	for i, key := range []ServiceKey{
 		{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, {VIP: hostVIPv4, Port: hostPort, Protocol: 6}, {VIP: hostVIPv6, Port: hostPort, Protocol: 17},
 	} {
-		must(t, e.SetService(key, uint32(i)))
+		must(t, e.SetService(key, uint32(i), benchBuckets))
 		must(t, e.SetChains(uint32(i), generation))
 	}
 	return e
@@ -190,7 +190,7 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 	quic := func(name string, c quiclb.Config) benchRow {
 		must(t, carrier.SetQUIC(benchQUIC+uint32(c.Rotation), []quiclb.Config{c}, []uint16{1}))
 		key := ServiceKey{VIP: hostVIPv6, Port: quicPort + uint16(c.Rotation), Protocol: 17}
-		must(t, carrier.SetService(key, benchQUIC+uint32(c.Rotation)))
+		must(t, carrier.SetService(key, benchQUIC+uint32(c.Rotation), benchBuckets))
 		p := udp
 		p.DstPort, p.Payload = key.Port, packettest.QUICShort(packettest.ServerConnectionID(t, c, 1))
 		return of("edge, QUIC, connection ID "+name+", 131,072 flows", carrier, p, 1<<17)

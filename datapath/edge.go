@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sextant/flow"
-	"sextant/pool"
 	"sextant/srv6"
 )
 
@@ -60,7 +59,6 @@ type EdgeConfig struct {
 	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	Source         netip.Addr     // of the outer header
-	Buckets        int            // per service
 	Encapsulation  Encapsulation
 	HopLimit       uint8
 	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
@@ -74,7 +72,7 @@ type EdgeConfig struct {
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.Buckets == o.Buckets &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer &&
 		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache && slices.Equal(c.Interfaces, o.Interfaces)
 }
@@ -100,6 +98,7 @@ type Edge struct {
 	config   EdgeConfig
 	programs map[Side]*ebpf.Program
 	chains   map[uint32]*tablePair // by the service's index
+	buckets  map[uint32]int        // likewise: as the services' entries say
 	sids     map[uint16]netip.Addr // as the program knows them
 	quic     map[uint32]quicTables // by the service's index
 	limited  map[uint32]bool       // likewise: new connections
@@ -117,7 +116,7 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 	}
 	e := &Edge{
 		collection: c, config: config, programs: map[Side]*ebpf.Program{}, chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
-		quic: map[uint32]quicTables{}, limited: map[uint32]bool{},
+		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -162,7 +161,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["aes_tables"].Set(newAESTables()); err != nil {
 		return nil, err
 	}
-	spec.Maps["tables"].InnerMap = tableSpec(e.config.Buckets)
+	spec.Maps["tables"].InnerMap = tableSpec(1)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
@@ -176,7 +175,6 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 		Locators:       locatorsOf(c.Locators),
 		Infrastructure: infrastructureOf(c.Infrastructure),
 		Source:         addressOf(c.Source),
-		Buckets:        uint32(c.Buckets),
 		Encapsulation:  uint8(c.Encapsulation),
 		HopLimit:       c.HopLimit,
 		Shadow:         optionalAddress(c.Shadow),
@@ -185,13 +183,18 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 	}
 }
 
-// SetService points a service's packets at the chains and counters of index, from 0 to MaxServices-1, and brings into force what
-// [Edge.SetQUIC] and [Edge.LimitNewConnections] say about that index.
-func (e *Edge) SetService(key ServiceKey, index uint32) error {
-	s := service{Index: index, QUIC: truth(len(e.quic[index].configs) > 0), Limited: truth(e.limited[index])}
+// SetService points a service's packets at the chains and counters of index, from 0 to
+// MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC] and
+// [Edge.LimitNewConnections] say about that index.
+func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
+	s := service{
+		Index: index, Buckets: uint32(buckets),
+		QUIC: truth(len(e.quic[index].configs) > 0), Limited: truth(e.limited[index]),
+	}
 	if err := e.maps["services"].Put(key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
+	e.buckets[index] = buckets
 	vip := ServiceKey{VIP: key.VIP}
 	if err := e.maps["services"].Put(vip.key(), service{}); err != nil {
 		return fmt.Errorf("mark %s as a VIP: %w", key.VIP, err)
@@ -244,18 +247,6 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 		return fmt.Errorf("set SID %s: %w", sid, err)
 	}
 	e.sids[id] = sid
-	return nil
-}
-
-// SetChains replaces all chains of a service in one step: a packet sees the old ones or the new ones.
-func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
-	if e.chains[index] == nil {
-		e.chains[index] = &tablePair{}
-	}
-	err := e.chains[index].set(e.config.Buckets, g, func(inner *ebpf.Map) error { return e.maps["tables"].Put(index, inner) })
-	if err != nil {
-		return fmt.Errorf("set chains of service %d: %w", index, err)
-	}
 	return nil
 }
 

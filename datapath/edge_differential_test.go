@@ -113,17 +113,20 @@ func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Genera
 	return g
 }
 
+// bucketsOf is how many buckets each of edgeServices has: no two as many.
+func bucketsOf(service int) int { return testBuckets + 500*service }
+
 // edgePools gives services chains of one to six backends, some with a past.
-func edgePools(t testing.TB, buckets int) []*pool.Generation {
+func edgePools(t testing.TB) []*pool.Generation {
 	pools := []*pool.Generation{
-		testPool(t, buckets, 2, backendNear, backendFar, backendUnresolved, backendNarrow, backendNear2),
-		testPool(t, buckets, 1, backendNear, backendFar),
-		testPool(t, buckets, 6, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
-		testPool(t, buckets, 3, backendNear, backendFar, backendBlackhole),
-		testPool(t, buckets, 1, backendNear),
-		testPool(t, buckets, 2),
-		testPool(t, buckets, 2, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
-		testPool(t, buckets, 2, backendNear, backendFar, backendNear2),
+		testPool(t, bucketsOf(0), 2, backendNear, backendFar, backendUnresolved, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(1), 1, backendNear, backendFar),
+		testPool(t, bucketsOf(2), 6, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(3), 3, backendNear, backendFar, backendBlackhole),
+		testPool(t, bucketsOf(4), 1, backendNear),
+		testPool(t, bucketsOf(5), 2),
+		testPool(t, bucketsOf(6), 2, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(7), 2, backendNear, backendFar, backendNear2),
 	}
 	withPast, err := pools[0].Next([]pool.Backend{
 		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendUnresolved, Weight: 1},
@@ -131,7 +134,7 @@ func edgePools(t testing.TB, buckets int) []*pool.Generation {
 	}, 0)
 	must(t, err)
 	pools[0] = withPast
-	pools[3] = shadowPool(t, buckets)
+	pools[3] = shadowPool(t, bucketsOf(3))
 	return pools
 }
 
@@ -155,7 +158,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	program, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
-	pools := edgePools(t, config.Buckets)
+	pools := edgePools(t)
 	model := &forward.Edge{
 		Sides:          map[uint32]forward.Side{uint32(w.near): forward.Side(config.Interfaces[0].Side), uint32(w.far): forward.Internal},
 		Block:          config.Block,
@@ -163,7 +166,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		Infrastructure: config.Infrastructure,
 		Services:       map[forward.ServiceKey]uint32{},
 		VIPs:           map[netip.Addr]struct{}{},
-		Buckets:        uint32(config.Buckets),
+		Buckets:        func(service uint32) uint32 { return uint32(bucketsOf(int(service))) },
 		Secret:         config.Secret,
 		Chains:         func(service, bucket uint32) pool.Chain { return pools[service].Chain(int(bucket)) },
 		Encapsulation:  forward.Encapsulation(config.Encapsulation),
@@ -188,7 +191,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	}
 	for i, key := range edgeServices {
 		program.limited[uint32(i)] = i == limitedService
-		must(t, program.SetService(key, uint32(i)))
+		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
 		model.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
 		model.VIPs[key.VIP] = struct{}{}

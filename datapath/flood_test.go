@@ -96,7 +96,7 @@ func TestEdgeNewConnections(t *testing.T) {
 	const burst = 5
 	limit := func(rate, burst int) {
 		must(t, e.LimitNewConnections(0, rate, burst))
-		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0))
+		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
 	}
 	limit(1, burst)
 	edge := w.edgeSubject(e, External)
@@ -141,7 +141,7 @@ func TestEdgeNewConnectionRate(t *testing.T) {
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 1)
 	must(t, e.LimitNewConnections(0, 1, 2))
-	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0))
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
 	edge := w.edgeSubject(e, External)
 	passed := 0
 	for range 10 {

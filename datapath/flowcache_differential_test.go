@@ -34,16 +34,17 @@ func TestEdgeWithFlowCacheAgreesWithModel(t *testing.T) {
 // loseBackends leaves two services with the backends of their shortest chains: others were known to have flows.
 func (e twoEdges) loseBackends(t *testing.T) {
 	t.Helper()
-	left := testPool(t, e.program.config.Buckets, 2, backendNear, backendFar)
-	before := e.model.Chains
+	left, before := map[uint32]*pool.Generation{}, e.model.Chains
+	for _, service := range []uint32{0, 2} {
+		left[service] = testPool(t, bucketsOf(int(service)), 2, backendNear, backendFar)
+		must(t, e.program.SetChains(service, left[service]))
+	}
 	e.model.Chains = func(service, bucket uint32) pool.Chain {
-		if service == 0 || service == 2 {
-			return left.Chain(int(bucket))
+		if g := left[service]; g != nil {
+			return g.Chain(int(bucket))
 		}
 		return before(service, bucket)
 	}
-	must(t, e.program.SetChains(0, left))
-	must(t, e.program.SetChains(2, left))
 }
 
 func compareCachingEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int) {

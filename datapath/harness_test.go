@@ -120,6 +120,9 @@ var testSecret = flow.Secret{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 
 
 var testLocators = []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")}
 
+// testBuckets is how many buckets services have if a test does not care.
+const testBuckets = 1021
+
 func edgeConfig(t testing.TB) EdgeConfig {
 	return EdgeConfig{
 		Secret:         testSecret,
@@ -127,7 +130,6 @@ func edgeConfig(t testing.TB) EdgeConfig {
 		Locators:       testLocators,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
 		Source:         netip.MustParseAddr("fd00:5e::e1"),
-		Buckets:        1021,
 		HopLimit:       64,
 		Shadow:         netip.MustParseAddr("fcbb:bb00:d0::"),
 		LastOffer:      0xe046,

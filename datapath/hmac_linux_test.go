@@ -147,11 +147,11 @@ func TestHMACForLinux(t *testing.T) {
 func signingEdge(t *testing.T, w *world, encapsulation Encapsulation, ids []uint16) *Edge {
 	t.Helper()
 	config := edgeConfig(t)
-	config.Encapsulation, config.Signs, config.Buckets = encapsulation, true, tableBuckets
+	config.Encapsulation, config.Signs = encapsulation, true
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	t.Cleanup(e.Close)
-	must(t, e.SetService(edgeServices[0], 0))
+	must(t, e.SetService(edgeServices[0], 0, tableBuckets))
 	serveAll(t, e, len(ids), ids...)
 	for _, id := range ids {
 		must(t, e.SetSID(id, sidOf(t, config.Block, id)))

@@ -40,12 +40,11 @@ type edgeSettings struct {
 	Infrastructure [infrastructureMax]prefix
 	Source         address
 	Shadow         address
-	Buckets        uint32
 	LastOffer      [2]byte // network order
 	Encapsulation  uint8
 	HopLimit       uint8
 	Side           uint8
-	Reserved       [7]uint8
+	Reserved       [3]uint8
 }
 
 type serviceKey struct {
@@ -58,6 +57,7 @@ type serviceKey struct {
 
 type service struct {
 	Index   uint32
+	Buckets uint32
 	QUIC    uint16
 	Limited uint16
 }

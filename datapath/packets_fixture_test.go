@@ -157,7 +157,6 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...f
 		Locators:       testLocators,
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 		Source:         packettest.EdgeAddr,
-		Buckets:        tableBuckets,
 		Encapsulation:  encapsulation,
 		HopLimit:       63,
 		Shadow:         packettest.ShadowSID,
@@ -175,7 +174,7 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...f
 		{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Port: 80, Protocol: 6},
 		{VIP: packettest.VIP6, Protocol: 17}, {VIP: packettest.VIP4, Port: 53, Protocol: 17},
 	} {
-		must(t, e.SetService(key, uint32(i)))
+		must(t, e.SetService(key, uint32(i), tableBuckets))
 	}
 	w.openPorts(t, e.collection)
 	return e

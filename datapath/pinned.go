@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -11,7 +12,7 @@ import (
 )
 
 // PinnedServices reads the number of each service that an earlier agent left in dir; none if
-// nothing is pinned there.
+// nothing is pinned there. In the entries of all versions the number comes first.
 func PinnedServices(dir string) (map[ServiceKey]uint32, error) {
 	table, err := openPinned(dir, "services")
 	if table == nil {
@@ -20,11 +21,11 @@ func PinnedServices(dir string) (map[ServiceKey]uint32, error) {
 	defer table.Close()
 	numbers := map[ServiceKey]uint32{}
 	var key serviceKey
-	var value service
+	var value []byte
 	entries := table.Iterate()
 	for entries.Next(&key, &value) {
-		if value.Index != 0 { // 0 is the mark of a VIP
-			numbers[key.service()] = value.Index
+		if n := binary.NativeEndian.Uint32(value); n != 0 { // 0 is the mark of a VIP
+			numbers[key.service()] = n
 		}
 	}
 	if err := entries.Err(); err != nil {

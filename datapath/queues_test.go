@@ -31,7 +31,7 @@ func TestQueues(t *testing.T) {
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	defer e.Close()
-	must(t, e.SetService(ServiceKey{VIP: packettest.VIP6, Port: 80, Protocol: 6}, 1))
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP6, Port: 80, Protocol: 6}, 1, testBuckets))
 	must(t, commit(e))
 	t.Cleanup(func() { must(t, Unload(w.dir)) })
 

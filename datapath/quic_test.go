@@ -42,7 +42,7 @@ func serveQUIC(t *testing.T, e *Edge, configs []quiclb.Config) {
 	t.Helper()
 	for index, key := range tableQUIC {
 		must(t, e.SetQUIC(index, configs, []uint16{11, 0x203}))
-		must(t, e.SetService(key, index))
+		must(t, e.SetService(key, index, tableBuckets))
 	}
 }
 
@@ -90,7 +90,7 @@ func TestEdgeQUICChanges(t *testing.T) {
 	check(second, 11, 12)
 	for index, key := range tableQUIC {
 		must(t, e.SetQUIC(index, []quiclb.Config{configs[3]}, []uint16{11}))
-		must(t, e.SetService(key, index))
+		must(t, e.SetService(key, index, tableBuckets))
 	}
 	check(second, 11, 12)
 	serveQUIC(t, e, nil)

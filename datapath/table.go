@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -16,8 +17,9 @@ import (
 // MaxServices is how many services one node can have.
 const MaxServices = servicesMax
 
-// tableSpec is the inner map of "tables": one chain per bucket. It can be mapped into memory, so that a table of
-// 65,537 chains is written in one copy instead of as many system calls.
+// tableSpec is the inner map of "tables": one chain per bucket, as many as the service has buckets
+// (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so that
+// it is written in one copy instead of as many system calls.
 func tableSpec(buckets int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
 		Name:       "chains",
@@ -25,7 +27,7 @@ func tableSpec(buckets int) *ebpf.MapSpec {
 		KeySize:    4,
 		ValueSize:  uint32(unsafe.Sizeof(chain{})),
 		MaxEntries: uint32(buckets),
-		Flags:      unix.BPF_F_MMAPABLE,
+		Flags:      unix.BPF_F_MMAPABLE | unix.BPF_F_INNER_MAP,
 	}
 }
 
@@ -68,6 +70,17 @@ func (t *chainTable) hold(g *pool.Generation) {
 	t.holds = g
 }
 
+// TableBytes is how much memory of the kernel the chains of so many buckets take.
+func TableBytes(buckets int) int {
+	page := os.Getpagesize()
+	chains := buckets * int(unsafe.Sizeof(chain{}))
+	table := (chains+page-1)/page*page + page // and what the kernel keeps about it
+	if buckets < largeTable {
+		return table
+	}
+	return 2 * table
+}
+
 // chainOf is a chain as the programs read it.
 func chainOf(c pool.Chain) chain {
 	w := chain{Length: c.Length, Candidates: c.Candidates, Shadow: bigEndian(c.Shadow)}
@@ -103,9 +116,26 @@ func chainsIn(memory []byte) []chain {
 // change ago and has caught up since. So a change writes what it changes, and no map is made for it.
 type tablePair struct{ live, spare *chainTable }
 
+// largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is made
+// anew for each change, which takes some 0.1 ms, and nothing of it is kept: no second table, no
+// descriptor, no mapping.
+const largeTable = 1 << 14
+
 // set makes the generation live, by putting the table that holds it where the program looks.
-func (p *tablePair) set(buckets int, g *pool.Generation, put func(*ebpf.Map) error) (err error) {
-	if err := p.prepare(buckets, g); err != nil {
+func (p *tablePair) set(g *pool.Generation, put func(*ebpf.Map) error) (err error) {
+	if g.Buckets() < largeTable {
+		t, err := newTable(g)
+		if err != nil {
+			return err
+		}
+		defer t.close()
+		if err := put(t.inner); err != nil {
+			return err
+		}
+		p.close()
+		return nil
+	}
+	if err := p.prepare(g); err != nil {
 		return err
 	}
 	// When put returns, no packet is forwarded by the table of before any more: the kernel waits for those that were.
@@ -113,25 +143,116 @@ func (p *tablePair) set(buckets int, g *pool.Generation, put func(*ebpf.Map) err
 		return err
 	}
 	p.live, p.spare = p.spare, p.live
-	return p.prepare(buckets, g) // ahead of the next change
+	return p.prepare(g) // ahead of the next change
 }
 
 // prepare makes the spare table hold the generation.
-func (p *tablePair) prepare(buckets int, g *pool.Generation) (err error) {
-	switch {
-	case g.Buckets() != buckets:
-		return fmt.Errorf("table has %d buckets, the program %d", g.Buckets(), buckets)
-	case p.spare == nil:
-		p.spare, err = newTable(g)
-		return err
+func (p *tablePair) prepare(g *pool.Generation) (err error) {
+	if p.spare != nil && p.spare.holds.Buckets() == g.Buckets() {
+		p.spare.hold(g)
+		return nil
 	}
-	p.spare.hold(g)
+	p.spare.close()
+	p.spare, err = newTable(g)
+	return err
+}
+
+// adopt takes a table that has become the live one.
+func (p *tablePair) adopt(t *chainTable) error {
+	if t.holds.Buckets() < largeTable {
+		t.close()
+		return nil
+	}
+	p.live = t
+	return p.prepare(t.holds)
+}
+
+// close lets go of the tables; what the program looks at stays.
+func (p *tablePair) close() {
+	if p == nil {
+		return
+	}
+	p.live.close()
+	p.spare.close()
+	*p = tablePair{}
+}
+
+// ServiceChains are the chains of the service of an index.
+type ServiceChains struct {
+	Index      uint32
+	Generation *pool.Generation
+}
+
+// tableBatch is how many tables are put at once: after each request the kernel waits for the
+// packets under way, some 10 ms.
+const tableBatch = 256
+
+// FillChains sets the chains of many services, of which each has none yet, many at once.
+func (e *Edge) FillChains(all []ServiceChains) error {
+	for some := range slices.Chunk(all, tableBatch) {
+		if err := e.fillChains(some); err != nil {
+			return fmt.Errorf("set chains of %d services: %w", len(some), err)
+		}
+	}
 	return nil
 }
 
-func (p *tablePair) close() {
-	p.live.close()
-	p.spare.close()
+func (e *Edge) fillChains(some []ServiceChains) (err error) {
+	indexes, descriptors := make([]uint32, len(some)), make([]uint32, len(some))
+	tables := make([]*chainTable, len(some))
+	defer func() {
+		for _, t := range tables {
+			t.close()
+		}
+	}()
+	for i, s := range some {
+		if tables[i], err = newTable(s.Generation); err != nil {
+			return err
+		}
+		indexes[i], descriptors[i] = s.Index, uint32(tables[i].inner.FD())
+	}
+	if _, err := e.maps["tables"].BatchUpdate(indexes, descriptors, nil); err != nil {
+		return err
+	}
+	for i, s := range some {
+		e.chains[s.Index].close()
+		e.chains[s.Index] = &tablePair{}
+		t := tables[i]
+		tables[i] = nil
+		if err := e.chains[s.Index].adopt(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetChains replaces all chains of a service in one step: a packet sees the old ones or the new
+// ones. A service that [Edge.SetService] has announced keeps its number of buckets.
+func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
+	if buckets, known := e.buckets[index]; known && buckets != g.Buckets() {
+		return fmt.Errorf("set chains of service %d: a table of %d buckets for a service of %d",
+			index, g.Buckets(), buckets)
+	}
+	if e.chains[index] == nil {
+		e.chains[index] = &tablePair{}
+	}
+	put := func(inner *ebpf.Map) error { return e.maps["tables"].Put(index, inner) }
+	if err := e.chains[index].set(g, put); err != nil {
+		return fmt.Errorf("set chains of service %d: %w", index, err)
+	}
+	return nil
+}
+
+// DeleteChains frees the table of a service that was deleted.
+func (e *Edge) DeleteChains(index uint32) error {
+	err := e.maps["tables"].Delete(index)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("delete chains of service %d: %w", index, err)
+	}
+	e.chains[index].close()
+	delete(e.chains, index)
+	delete(e.buckets, index)
+	return nil
 }
 
 // PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are none. From them the

@@ -60,7 +60,6 @@ func servedEdge(t testing.TB, w *world, backend uint16) *Edge {
 
 func takeoverConfig(t testing.TB) EdgeConfig {
 	config := edgeConfig(t)
-	config.Buckets = tableBuckets
 	config.Interfaces = []EdgeInterface{{Name: "near", Side: External, Mode: Native}, {Name: "far", Side: Internal, Mode: Native}}
 	return config
 }
@@ -77,7 +76,7 @@ func fillEdge(e *Edge, backend uint16) error {
 		chains[i] = chain{IDs: [chainMax][2]byte{bigEndian(backend)}, Length: 1, Candidates: 1}
 	}
 	return errors.Join(
-		e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 1),
+		e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 1, tableBuckets),
 		writeChains(table, chains),
 		e.maps["tables"].Put(uint32(1), table),
 	)

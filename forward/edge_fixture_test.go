@@ -77,7 +77,7 @@ func newEdge(t testing.TB, chain pool.Chain, egress uint32) *forward.Edge {
 			{Addr: vip4, Port: 53, Protocol: 17}: dnsV4,
 		},
 		VIPs:     map[netip.Addr]struct{}{vip4: {}, vip6: {}},
-		Buckets:  65537,
+		Buckets:  func(uint32) uint32 { return 65537 },
 		Secret:   mustSecret(t),
 		Chains:   func(uint32, uint32) pool.Chain { return chain },
 		Source:   edgeAddr,

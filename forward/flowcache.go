@@ -85,7 +85,7 @@ func (e *Edge) endLearn(r Result, f *frame, outer *packet) Result {
 		return r.drop(reason)
 	}
 	r.Hash = e.Secret.Hash(r.Flow)
-	r.Bucket = flow.Bucket(r.Hash, e.Buckets)
+	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))
 	r.Cache = e.learn(r.Hash, e.Chains(service, r.Bucket), outer)
 	b := f.appendLinkHeader(make([]byte, 0, f.network+len(inner.data)-inner.start), inner.etherType())
 	r.Verdict, r.Frame = HandToKernel, append(b, inner.data[inner.start:]...)

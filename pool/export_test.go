@@ -3,8 +3,8 @@ package pool
 // whole is a selection that does not say what it changes.
 type whole struct{ selection }
 
-func (w whole) update(backends []Backend) (selection, []int32, error) {
-	s, _, err := w.selection.update(backends)
+func (w whole) update(before, backends []Backend) (selection, []int32, error) {
+	s, _, err := w.selection.update(before, backends)
 	return whole{s}, nil, err
 }
 

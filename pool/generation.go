@@ -50,8 +50,8 @@ type Generation struct {
 	spec      Spec
 	selection selection
 	backends  []Backend // by ascending id
-	alive     idSet     // backends that a chain may name
-	suspects  *idSet    // of these, the ones that may be dead; nil: none
+	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
+	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
 	watched   []int32 // buckets that any change may change: they look beyond the best of their order, or a candidate waits
 	next      uint32  // when somebody has been gone for the drain time, or a candidate has waited long enough; 0: never
@@ -63,7 +63,7 @@ func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) 
 	if err != nil {
 		return nil, err
 	}
-	return resume(spec, make([]Chain, spec.Buckets), backends, now)
+	return resume(spec, nil, backends, now)
 }
 
 // Resume makes the generation that follows chains which another process left, in a map of the kernel for example, when nothing else
@@ -81,30 +81,52 @@ func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*
 }
 
 func resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
-	g := &Generation{spec: spec, buckets: newTable(len(chains))}
+	g := &Generation{spec: spec, resumed: new(idSet), buckets: newTable(spec.Buckets)}
 	at := seconds(now)
 	for i := range chains {
-		if err := chains[i].check(); err != nil {
+		c := chains[i]
+		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("pool: chain of bucket %d: %w", i, err)
 		}
-		c, p := g.buckets.own(i)
-		*c = chains[i]
-		p.owners = c.Length - c.Candidates
-		for place := range p.left {
-			p.left[place] = at
+		var p past
+		if p.owners = c.Length - c.Candidates; p.owners > 0 {
+			for place := range p.left {
+				p.left[place] = at
+			}
 		}
-		for _, id := range chains[i].ids() {
-			g.alive.add(id)
+		g.buckets.set(i, c, p)
+		for _, id := range c.ids() {
+			g.resumed.add(id)
 		}
 	}
 	var err error
 	if g.selection, err = newSelection(spec, chains); err != nil {
-		return nil, fmt.Errorf("pool of %d buckets: %w", len(chains), err)
+		return nil, fmt.Errorf("pool of %d buckets: %w", spec.Buckets, err)
 	}
 	if err := validate(backends); err != nil {
 		return nil, err
 	}
-	return g.follow(sorted(backends), at, true)
+	next, err := g.follow(sorted(backends), at, true)
+	if err == nil {
+		next.buckets.intern()
+	}
+	return next, err
+}
+
+// alive returns whom the chains of g may name.
+func (g *Generation) alive() *idSet {
+	if g.resumed != nil {
+		return g.resumed
+	}
+	return alive(g.backends)
+}
+
+// successor returns the table from which that of the next generation is made bucket by bucket.
+func (g *Generation) successor() table {
+	if g.resumed != nil { // nobody has g, which was only made to be followed
+		return g.buckets
+	}
+	return g.buckets.copied()
 }
 
 // Next returns the generation for the backends as they are now; backends that are not listed are gone. A bucket whose
@@ -128,21 +150,22 @@ func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, e
 
 // follow returns the generation for these backends, who are sorted; changed says that they differ from those of g.
 func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Generation, error) {
-	selection, buckets, err := g.selection.update(backends)
+	selection, buckets, err := g.selection.update(g.backends, backends)
 	if err != nil {
 		return nil, fmt.Errorf("pool of %d buckets: %w", g.Buckets(), err)
 	}
 	next := &Generation{
-		spec: g.spec, selection: selection, backends: backends,
-		alive: alive(backends), suspects: suspects(backends),
+		spec: g.spec, selection: selection, backends: backends, suspects: suspects(backends),
 	}
 	if g.spec.Policy == Shadow {
-		next.buckets = g.buckets.copied()
+		next.buckets = g.successor()
 		next.shadow()
 		return next, nil
 	}
+	before, after := g.alive(), alive(backends)
 	is := transition{
-		changed: changed, lost: g.alive.without(&next.alive), joined: next.alive.without(&g.alive), space: new([MaxChain]uint16),
+		changed: changed, alive: after, lost: before.without(after), joined: after.without(before),
+		space: newScratch(backends),
 	}
 	is.times(g, now)
 	if buckets, some := g.affected(selection, buckets, is); some {
@@ -152,7 +175,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 		}
 		return next, nil
 	}
-	next.buckets = g.buckets.copied()
+	next.buckets = g.successor()
 	for bucket := range g.Buckets() {
 		next.advance(bucket, is)
 	}
@@ -165,6 +188,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 // transition is what differs between a generation and the one before.
 type transition struct {
 	changed bool   // some backend, in some way
+	alive   *idSet // whom chains may name
 	lost    *idSet // who was alive before; nil: nobody
 	joined  *idSet // who was not alive before; nil: nobody
 	now     uint32
@@ -172,7 +196,7 @@ type transition struct {
 	wait    uint32 // how long a candidate waits for a place at most
 	oldest  uint32 // who left before has left the chain; 0: nobody has
 	admits  bool   // candidates may have to wait
-	space   *[MaxChain]uint16
+	space   *scratch
 }
 
 func (is *transition) times(g *Generation, now uint32) {
@@ -208,23 +232,24 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 	candidates, scarce := g.selection.candidates(bucket, is.space)
 	waits := false
 	if is.admits && !c.offers(candidates) {
-		candidates, waits = admit(c, p, candidates, &g.alive, g.suspects,
+		candidates, waits = admit(c, p, candidates, is.alive, g.suspects,
 			g.spec.Depth, is.now-min(is.now, is.wait))
 	}
 	if scarce || waits {
 		g.watched = append(g.watched, int32(bucket))
 	}
-	if stale || !c.offers(candidates) || g.selection.reserves(bucket, is.joined) || is.lost != nil && !c.within(&g.alive) {
-		chain, past := succeed(c, p, candidates, &g.alive, g.spec.Depth, is.now, is.oldest)
-		g.selection.reserve(bucket, &chain, &g.alive, g.spec.Depth)
-		c, p = g.buckets.own(bucket)
-		*c, *p = chain, past
+	if stale || !c.offers(candidates) || g.selection.reserves(bucket, is.joined, is.space) ||
+		is.lost != nil && !c.within(is.alive) {
+		chain, past := succeed(c, p, candidates, is.alive, g.spec.Depth, is.now, is.oldest)
+		g.selection.reserve(bucket, &chain, is)
+		past.full = waits
+		g.buckets.set(bucket, chain, past)
+	} else if p.full != waits {
+		past := *p
+		past.full = waits
+		g.buckets.set(bucket, *c, past)
 	}
-	if p.full != waits {
-		c, p = g.buckets.own(bucket)
-		p.full = waits
-	}
-	return c, p
+	return g.buckets.at(bucket)
 }
 
 // manyChanges is for how many backends that change it is worth looking for the buckets of each.
@@ -237,7 +262,7 @@ func (g *Generation) affected(s selection, buckets []int32, is transition) ([]in
 	}
 	buckets = append(buckets, g.watched...)
 	for id := range is.joined.all() {
-		buckets = append(buckets, s.holding(id)...)
+		buckets = append(buckets, s.holding(id, is.space)...)
 	}
 	for id := range is.lost.all() {
 		buckets = g.buckets.naming(id, buckets)
@@ -249,21 +274,23 @@ func (g *Generation) affected(s selection, buckets []int32, is transition) ([]in
 // shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as their shadow: it is the whole
 // table of before the latest change, as a router's shadow VRF holds the whole previous route.
 func (g *Generation) shadow() {
-	var space [MaxChain]uint16
+	space := newScratch(g.backends)
 	before := make([]uint16, g.Buckets())
 	moved := false
 	for i := range before {
-		c, _ := g.buckets.own(i)
+		c, p := g.buckets.at(i)
 		before[i] = c.candidate(0)
-		shadow := c.Shadow
-		candidates, _ := g.selection.candidates(i, &space)
-		*c = chainOf(candidates)
-		c.Shadow = shadow
-		moved = moved || c.candidate(0) != before[i]
+		candidates, _ := g.selection.candidates(i, space)
+		next := chainOf(candidates)
+		next.Shadow = c.Shadow
+		moved = moved || next.candidate(0) != before[i]
+		g.buckets.set(i, next, *p)
 	}
 	for i := 0; moved && i < len(before); i++ {
-		c, _ := g.buckets.own(i)
-		c.Shadow = before[i]
+		c, p := g.buckets.at(i)
+		next := *c
+		next.Shadow = before[i]
+		g.buckets.set(i, next, *p)
 	}
 }
 

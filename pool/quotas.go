@@ -33,9 +33,10 @@ const maxProbes = 32
 const seedStep = 0xd1342543de82ef95
 
 // resumeQuotas makes the tables as the candidates of the chains say. The spare table has no members yet.
-func resumeQuotas(chains []Chain, candidates int, seed uint64) (selection, error) {
+func resumeQuotas(chains []Chain, spec Spec) (selection, error) {
+	candidates, seed := spec.Candidates, spec.Seed
 	s := quotaSelection{tables: make([]*consistent.Table, candidates)}
-	owners := make([]uint16, len(chains))
+	owners := make([]uint16, spec.Buckets)
 	var err error
 	for place := range s.tables {
 		for bucket := range chains {
@@ -50,7 +51,7 @@ func resumeQuotas(chains []Chain, candidates int, seed uint64) (selection, error
 }
 
 // update leaves all tables as they are if the same backends may be candidates.
-func (s *quotaSelection) update(backends []Backend) (selection, []int32, error) {
+func (s *quotaSelection) update(_, backends []Backend) (selection, []int32, error) {
 	eligible := eligible(backends)
 	if s.places > 0 && slices.Equal(eligible, s.eligible) {
 		return s, []int32{}, nil
@@ -74,8 +75,8 @@ func (s *quotaSelection) update(backends []Backend) (selection, []int32, error) 
 }
 
 // candidates writes the candidates of bucket to space, and returns them. Those for which the spare table was asked depend on any backend.
-func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) (chosen []uint16, spared bool) {
-	chosen = space[:0]
+func (s *quotaSelection) candidates(bucket int, space *scratch) (chosen []uint16, spared bool) {
+	chosen = space.chosen[:0]
 	for place := range s.places {
 		id := s.tables[place].Owner(bucket)
 		if place > 0 && slices.Contains(chosen, id) {
@@ -87,9 +88,9 @@ func (s *quotaSelection) candidates(bucket int, space *[MaxChain]uint16) (chosen
 }
 
 // A table that knows the past needs nobody in reserve.
-func (s *quotaSelection) reserves(int, *idSet) bool        { return false }
-func (s *quotaSelection) holding(uint16) []int32           { return nil }
-func (s *quotaSelection) reserve(int, *Chain, *idSet, int) {}
+func (s *quotaSelection) reserves(int, *idSet, *scratch) bool { return false }
+func (s *quotaSelection) holding(uint16, *scratch) []int32    { return nil }
+func (s *quotaSelection) reserve(int, *Chain, transition)     {}
 
 // another returns a candidate for bucket that is not among those chosen. If the spare table names none in time (a backend
 // with a tiny weight may own no slot in a small table), the next free one in a circle over all of them is taken.

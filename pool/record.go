@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sextant/consistent"
 )
@@ -28,8 +29,11 @@ const (
 func MaxRecordBytes(buckets int) int { return recordHeader + buckets*(recordChain+2*MaxChain) }
 
 // Record returns the chains as bytes.
-func (g *Generation) Record() []byte {
-	b := make([]byte, 0, MaxRecordBytes(g.Buckets()))
+func (g *Generation) Record() []byte { return g.AppendRecord(nil) }
+
+// AppendRecord appends the chains as bytes.
+func (g *Generation) AppendRecord(b []byte) []byte {
+	b = slices.Grow(b, MaxRecordBytes(g.Buckets()))
 	b = append(b, recordMagic...)
 	b = append(b, recordVersion, 0, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(g.Buckets()))

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -106,4 +107,36 @@ func TestResumeRefuses(t *testing.T) {
 	if _, err := pool.Resume(exact(0, 2), nil, up(2), 0); err == nil || !strings.Contains(err.Error(), "pool of 0 buckets") {
 		t.Errorf("no chains: error %v", err)
 	}
+}
+
+// Chains that are resumed have a past, which is the same in nearly all buckets, and is kept once.
+func TestResumeKeepsEqualPastsOnce(t *testing.T) {
+	spec := pool.Spec{Buckets: 20011, Seed: seed, Candidates: 2}
+	before := chains(begin(t, spec, up(20)))
+	heap := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	empty := heap()
+	g, err := pool.Resume(spec, before, up(20), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := heap() - empty; held > 30*spec.Buckets {
+		t.Errorf("%d bytes per bucket", held/spec.Buckets)
+	}
+	after := next(t, g, with(up(20), 3, pool.Draining))
+	for b := range spec.Buckets {
+		if g.Chain(b) != before[b] {
+			t.Fatalf("bucket %d: %v, was %v before its successor was made", b, g.Chain(b), before[b])
+		}
+		for _, p := range g.Places(b)[2:] {
+			if p.Role != pool.PastOwner || p.Left != 0 {
+				t.Fatalf("bucket %d: %v after its successor was made", b, p)
+			}
+		}
+	}
+	runtime.KeepAlive(after)
 }

@@ -2,8 +2,8 @@ package pool
 
 import "slices"
 
-// table holds the chains of all buckets, and their past, in pages. Generations share the pages that do not differ, so that a change
-// costs what it changes.
+// table holds the chains of all buckets, and their past, in pages. Generations share the pages that
+// do not differ, so that a change costs what it changes; and all tables share noPast.
 type table struct {
 	chains []*chainPage
 	pasts  []*pastPage
@@ -17,13 +17,16 @@ type (
 	pastPage  [pageBuckets]past
 )
 
+// noPast is the page of buckets that nothing is remembered of: it is never written.
+var noPast = new(pastPage)
+
 // newTable makes a table of empty chains.
 func newTable(buckets int) table {
 	pages := (buckets + pageBuckets - 1) / pageBuckets
 	t := table{chains: make([]*chainPage, pages), pasts: make([]*pastPage, pages)}
-	chains, pasts := make([]chainPage, pages), make([]pastPage, pages)
+	chains := make([]chainPage, pages)
 	for i := range pages {
-		t.chains[i], t.pasts[i] = &chains[i], &pasts[i]
+		t.chains[i], t.pasts[i] = &chains[i], noPast
 	}
 	return t
 }
@@ -32,9 +35,29 @@ func newTable(buckets int) table {
 func (t *table) copied() table {
 	copied := newTable(len(t.chains) * pageBuckets)
 	for i := range t.chains {
-		*copied.chains[i], *copied.pasts[i] = *t.chains[i], *t.pasts[i]
+		*copied.chains[i] = *t.chains[i]
+		if t.pasts[i] != noPast {
+			page := *t.pasts[i]
+			copied.pasts[i] = &page
+		}
 	}
 	return copied
+}
+
+// intern keeps pasts that are equal once: when chains are resumed nearly all are. What is shared so
+// is not written any more: the next table copies it first.
+func (t *table) intern() {
+	known := map[pastPage]*pastPage{}
+	for i, page := range t.pasts {
+		if page == noPast {
+			continue
+		}
+		if same := known[*page]; same != nil {
+			t.pasts[i] = same
+		} else {
+			known[*page] = page
+		}
+	}
 }
 
 // shared returns a table with the same content; what it changes it copies first.
@@ -51,15 +74,26 @@ func (t *table) at(bucket int) (*Chain, *past) {
 	return &t.chains[bucket/pageBuckets][bucket%pageBuckets], &t.pasts[bucket/pageBuckets][bucket%pageBuckets]
 }
 
-// own returns a bucket for writing.
-func (t *table) own(bucket int) (*Chain, *past) {
-	page := bucket / pageBuckets
+// set writes a bucket.
+func (t *table) set(bucket int, c Chain, p past) {
+	page, place := bucket/pageBuckets, bucket%pageBuckets
 	if t.shares != nil && t.shares[page/64]&(1<<(page%64)) != 0 {
-		chains, pasts := *t.chains[page], *t.pasts[page]
-		t.chains[page], t.pasts[page] = &chains, &pasts
+		chains := *t.chains[page]
+		t.chains[page] = &chains
+		if t.pasts[page] != noPast {
+			pasts := *t.pasts[page]
+			t.pasts[page] = &pasts
+		}
 		t.shares[page/64] &^= 1 << (page % 64)
 	}
-	return t.at(bucket)
+	t.chains[page][place] = c
+	if t.pasts[page] == noPast {
+		if p == (past{}) {
+			return
+		}
+		t.pasts[page] = new(pastPage)
+	}
+	t.pasts[page][place] = p
 }
 
 // names reports whether a chain of the page names one of the ids; nil stands for none.

@@ -20,9 +20,10 @@ const struct chain *chain_type __attribute__((unused));
 
 struct chains {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 65537); /* the loader sets the number of buckets */
+	__uint(max_entries, 1); /* the loader makes them: as many buckets as their service has */
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct chain));
+	__uint(map_flags, BPF_F_INNER_MAP);
 };
 
 /* Chains per service. Replacing the inner map replaces all of a service's buckets in one step. */
@@ -49,10 +50,10 @@ struct {
 	__type(value, struct chain);
 } owners SEC(".maps");
 
-static __always_inline struct chain *chain_find(const struct service *service, __u64 hash, __u32 buckets)
+static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
 {
 	__u32 index = service->index;
-	__u32 bucket = flow_bucket(hash, buckets);
+	__u32 bucket = flow_bucket(hash, service->buckets);
 	void *table = bpf_map_lookup_elem(&tables, &index);
 
 	return table ? bpf_map_lookup_elem(table, &bucket) : 0;

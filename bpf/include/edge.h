@@ -12,12 +12,11 @@ struct edge_settings {
 	struct infrastructure infrastructure;
 	struct address source; /* of the outer header */
 	struct address shadow; /* the SID to which hosts send strays; 0: none */
-	__u32 buckets; /* per service */
 	__be16 last_offer; /* behind a backend's SID: deliver, whatever you know */
 	enum encapsulation encapsulation;
 	__u8 hop_limit;
 	enum side side;
-	__u8 reserved[7];
+	__u8 reserved[3];
 };
 
 const volatile struct edge_settings settings = {};

@@ -44,7 +44,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 					  const struct service *service, __u32 outer_length, __u8 hop_limit)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash, settings.buckets);
+	struct chain *chain = chain_find(service, hash);
 	struct address source = address_read(&settings.source), destination;
 	__u32 id, before = frame_l2_length(f) + outer_length;
 	struct next_hop *hop;
@@ -153,7 +153,7 @@ static __always_inline void learn(struct xdp_md *ctx, const struct packet *p, co
 				  __u32 srh_offset)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
-	struct chain *chain = chain_find(service, hash, settings.buckets);
+	struct chain *chain = chain_find(service, hash);
 	__u32 owner;
 
 	if (!chain)

@@ -17,6 +17,7 @@ struct service_key {
 
 struct service {
 	__u32 index; /* of its tables, policy and counters */
+	__u32 buckets; /* edge: of its table of chains */
 	__u16 quic; /* UDP that is QUIC */
 	__u16 limited; /* edge: how many new connections it may get */
 };

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent"
 	"sextant/config"
 )
 
@@ -13,8 +14,9 @@ func (a *app) checkCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "check -f FILE", Short: "Check a node file; no agent is needed",
-		Long: "Check a node file. All faults are shown, each with its place and the mend; there are none if " +
-			"the exit code is 0. Warnings name what a file without faults permits all the same.",
+		Long: `Check a node file. All faults are shown, each with its place and the mend; there are none if
+the exit code is 0. Warnings name what a file without faults permits all the same, and say if its
+node may take more than half of this machine's memory.`,
 		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
 		Args:        takes(),
@@ -24,10 +26,13 @@ func (a *app) checkCommand() *cobra.Command {
 				return err
 			}
 			if !a.quiet {
-				for _, warning := range config.Warnings(f.node) {
+				for _, warning := range append(config.Warnings(f.node), a.memoryWarnings(f.node)...) {
 					a.say("%s: warning: %s", f.name, warning)
 				}
-				a.say("%s: no faults; node %s (%s)", f.name, f.node.Name, strings.Join(f.node.Roles(), ", "))
+				need := agent.EstimateMemory(f.node)
+				a.say("%s: no faults; node %s (%s); memory up to %s of the agent, %s of the kernel",
+					f.name, f.node.Name, strings.Join(f.node.Roles(), ", "),
+					mebibytes(need.Agent), mebibytes(need.Kernel))
 			}
 			switch a.output {
 			case formatJSON, formatYAML:
@@ -41,3 +46,21 @@ func (a *app) checkCommand() *cobra.Command {
 	fileFlag(cmd, &file)
 	return cmd
 }
+
+// memoryWarnings compares what a node needs with this machine.
+func (a *app) memoryWarnings(n *config.Node) []string {
+	estimate := agent.EstimateMemory(n)
+	need := estimate.Agent + estimate.Kernel
+	has, err := a.memory()
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("whether this machine has %s of memory is not known: %v",
+			mebibytes(need), err)}
+	case need > has/2:
+		return []string{fmt.Sprintf("it may take %s of memory, more than half of this machine's %s; "+
+			"write fewer buckets (edge.buckets, maxBackends of services)", mebibytes(need), mebibytes(has))}
+	}
+	return nil
+}
+
+func mebibytes(bytes uint64) string { return fmt.Sprintf("%d MiB", (bytes+1<<20-1)>>20) }

@@ -14,6 +14,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/doctor"
+	"sextant/kernel"
 )
 
 // env is the world as the commands see it. Tests give them another one.
@@ -27,6 +28,7 @@ type env struct {
 	getenv         func(string) string
 	connect        func(socket string) *api.Client
 	sleep          func(context.Context, time.Duration)
+	memory         func() (bytes uint64, err error) // of this machine
 
 	// What runs the daemons and experiments.
 	runAgent func(context.Context, agentOptions) error
@@ -48,6 +50,7 @@ func processEnv() *env {
 		getenv:      os.Getenv,
 		connect:     api.NewClient,
 		sleep:       sleep,
+		memory:      kernel.Memory,
 	}
 }
 

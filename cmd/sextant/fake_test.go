@@ -112,8 +112,9 @@ func (f *fakeAgent) Services(context.Context) ([]api.Service, error) {
 }
 
 func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
+	buckets, _ := f.node.Edge.BucketsOf(&s)
 	edge := &api.EdgeService{
-		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth, Encapsulation: f.node.Edge.Encapsulation, Buckets: f.node.Edge.Buckets, Backends: []api.Backend{},
+		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth, Encapsulation: f.node.Edge.Encapsulation, Buckets: buckets, Backends: []api.Backend{},
 	}
 	for j, b := range s.Backends {
 		packets := uint64(1000*(j+1)) + f.look
@@ -470,6 +471,7 @@ func (w *world) env(args ...string) *env {
 		getenv:   func(name string) string { return w.environ[name] },
 		connect:  api.NewClient,
 		sleep:    func(context.Context, time.Duration) {},
+		memory:   func() (uint64, error) { return 8 << 30, nil },
 		runAgent: w.runAgent,
 		unload: func(node *config.Node, bpf string) error {
 			fmt.Fprintf(&w.stdout, "unload node %v bpf %q\n", node != nil, bpf)

@@ -57,7 +57,7 @@ server took packets of.`,
 	flags.Uint64Var(&c.Flows, "flows", 1_000_000, "flows of each run")
 	flags.Float64Var(&c.Rate, "rate", 2000, "new flows per second")
 	flags.StringVar(&o.life, "life", "10MB", "how long flows live: 5MB or 10MB as the paper's downloads, or a time for all")
-	flags.IntVar(&c.Spec.Buckets, "buckets", config.DefaultBuckets, "buckets of the service")
+	flags.IntVar(&c.Spec.Buckets, "buckets", config.FormerBuckets, "buckets of the service")
 	flags.IntVar(&c.Spec.Candidates, "candidates", 1, "offer: candidates of a new connection")
 	flags.IntVar(&c.Spec.Depth, "depth", pool.MaxChain, "offer: length of a chain")
 	flags.DurationVar(&c.Spec.Drain, "drain", 0, "offer: how long a past owner stays in a chain; 0 is until its place is needed")

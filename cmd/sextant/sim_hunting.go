@@ -54,7 +54,7 @@ first policy at the same load.`,
 	flags.IntVar(&o.cores, "cores", 2, "cores of a server")
 	flags.IntVar(&o.workers, "workers", 32, "connections that a server works on at once")
 	flags.IntVar(&o.backlog, "backlog", 128, "connections that wait beyond those; more are refused")
-	flags.IntVar(&o.buckets, "buckets", config.DefaultBuckets, "buckets of the service")
+	flags.IntVar(&o.buckets, "buckets", config.FormerBuckets, "buckets of the service")
 	flags.Uint64Var(&o.requests, "requests", 1_000_000, "requests of each run; a tenth more come before and are not measured")
 	flags.DurationVar(&o.service, "service", 10*time.Millisecond, "mean time of a core that a request needs")
 	flags.DurationVar(&o.handshake, "handshake", 0, "time from the choice of a server until the connection counts there")

@@ -22,7 +22,8 @@ func soakedEdge(t *testing.T) *forward.Edge {
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
 	chain := pool.Chain{IDs: [6]uint16{2}, Length: 1, Candidates: 1}
 	return &forward.Edge{
-		Sides: map[uint32]forward.Side{1: forward.Mixed}, Block: parsed, Infrastructure: infrastructure, Secret: flow.Secret{1}, Buckets: 7,
+		Sides: map[uint32]forward.Side{1: forward.Mixed}, Block: parsed, Infrastructure: infrastructure, Secret: flow.Secret{1},
+		Buckets: func(uint32) uint32 { return 7 },
 		Services: map[forward.ServiceKey]uint32{
 			{Addr: vip6, Port: webPort, Protocol: protocolTCP}: 0, {Addr: vip4, Port: webPort, Protocol: protocolTCP}: 1,
 			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}: 2, {Addr: vip6, Port: quicPort, Protocol: protocolUDP}: 3,

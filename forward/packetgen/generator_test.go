@@ -57,7 +57,7 @@ func edge(t *testing.T) *forward.Edge {
 		},
 		VIPs:    map[netip.Addr]struct{}{vip4: {}, vip6: {}},
 		Source:  netip.MustParseAddr("fd00:5e::e1"),
-		Buckets: 1021,
+		Buckets: func(uint32) uint32 { return 1021 },
 		Chains: func(service, bucket uint32) pool.Chain {
 			if bucket%64 == 0 {
 				return pool.Chain{}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/pool"
+)
+
+// Memory is what a node takes at most, in bytes, as far as the node file tells: when all buckets of
+// all services have past owners. An agent that has just begun holds about half of its part.
+type Memory struct {
+	Agent  uint64
+	Kernel uint64 // tables of the programs
+}
+
+// What does not depend on services, measured: the agent's code and stacks, and the fixed tables of
+// a role, of which those per processor are the largest part.
+const (
+	perAgent   = 48 << 20
+	perRole    = 16 << 20
+	perBackend = 1 << 10 // of the configuration, its texts and what is known of the backend
+)
+
+// EstimateMemory returns what the node takes. Services that keep a number of buckets from before
+// ([config.Edge.BucketsOf]) take more.
+func EstimateMemory(n *config.Node) (m Memory) {
+	m.Agent = perAgent
+	for _, there := range []bool{
+		n.Edge != nil, n.Host != nil, n.Headend != nil, n.Merge != nil, n.Strays != nil,
+	} {
+		if there {
+			m.Kernel += perRole
+		}
+	}
+	if n.Edge == nil {
+		return m
+	}
+	m.Kernel += uint64(8 * n.Edge.FlowCache.Entries)
+	for i := range n.Edge.Services {
+		s := edgeService{Service: n.Edge.Services[i]}
+		s.buckets, _ = n.Edge.BucketsOf(&s.Service)
+		kept := poolFootprint(&s, n)
+		m.Agent += uint64(kept + kept*heapRoom/100)
+		m.Kernel += uint64(datapath.TableBytes(s.buckets))
+	}
+	return m
+}
+
+func poolFootprint(s *edgeService, n *config.Node) int {
+	spec := poolSpec(s, n)
+	if spec.Policy != pool.Offer {
+		spec.Candidates = 1
+	}
+	return spec.Footprint(len(s.Backends)) + len(s.Backends)*perBackend
+}

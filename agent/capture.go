@@ -183,17 +183,17 @@ func (x *explaining) captured(e *api.Explanation, got datapath.Captured) {
 }
 
 // capturedOffer is what became of an offer, as far as the verdict tells.
-func capturedOffer(model forward.Offer, taken bool) forward.Offer {
-	refused := model == forward.OfferRefused || model == forward.OfferRefusedBefore
+func capturedOffer(least forward.Offer, taken bool) forward.Offer {
+	refused := least == forward.OfferRefused || least == forward.OfferRefusedBefore
 	switch {
 	case refused && taken:
 		return forward.OfferAccepted
-	case taken && model != forward.OfferNone && model != forward.OfferLast:
+	case taken && least != forward.OfferNone && least != forward.OfferLast:
 		return forward.OfferHere
 	case refused:
 		return forward.OfferRefused
 	}
-	return model
+	return least
 }
 
 func (c *capturing) nameOf(index int) string {

@@ -87,21 +87,21 @@ func (x *explaining) look(service *hostService, r forward.Result) (l learnt, err
 }
 
 // offerOf combines what a packet was offered for, by a model that takes as little as possible, with what the program did.
-func offerOf(model forward.Offer, taken bool, before, after learnt) forward.Offer {
+func offerOf(least forward.Offer, taken bool, before, after learnt) forward.Offer {
 	switch {
-	case model == forward.OfferNone || model == forward.OfferLast:
-		return model
+	case least == forward.OfferNone || least == forward.OfferLast:
+		return least
 	case taken && after.accepted != before.accepted:
 		return forward.OfferAccepted
 	case taken:
 		return forward.OfferHere
-	case model == forward.OfferRefused || model == forward.OfferRefusedBefore:
+	case least == forward.OfferRefused || least == forward.OfferRefusedBefore:
 		if after.refusal == before.refusal {
 			return forward.OfferRefusedBefore
 		}
 		return forward.OfferRefused
 	}
-	return model
+	return least
 }
 
 // serviceOf finds the running service behind a model's key, nil if there is none.

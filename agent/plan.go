@@ -75,7 +75,7 @@ func (a *Agent) beginPlan(prove bool) {
 	}()
 }
 
-func (x *protection) task() task {
+func (x *runningProtection) task() task {
 	t := task{name: x.Name, intent: x.intent, around: x.state.Avoid(), planned: x.plan.Paths}
 	for _, s := range x.state.Slots {
 		if s.Used {
@@ -170,7 +170,7 @@ func (p *protections) carrying() map[string][]int {
 	return slots
 }
 
-func (x *protection) adopt(r planned, proven bool, fault func(protect.Path) string) {
+func (x *runningProtection) adopt(r planned, proven bool, fault func(protect.Path) string) {
 	if x.problem = ""; r.err != nil {
 		x.problem, x.proven = r.err.Error(), false
 		return

@@ -17,12 +17,12 @@ import (
 // protections is how the head-end keeps what protections promise. Probes, links and the topology are watched by goroutines that
 // call back into the owner's; paths are computed in one of their own (plan.go).
 type protections struct {
-	life      context.Context // ends with the agent
-	config    *config.Protect // that runs; nil: none
-	network   *network        // as it was read last; nil: not yet
-	problem   string          // why the topology can't be read
-	down      map[string]bool // interfaces that are down
-	running   []*protection   // in the order of the configuration
+	life      context.Context      // ends with the agent
+	config    *config.Protect      // that runs; nil: none
+	network   *network             // as it was read last; nil: not yet
+	problem   string               // why the topology can't be read
+	down      map[string]bool      // interfaces that are down
+	running   []*runningProtection // in the order of the configuration
 	offered   map[string]protect.Plan
 	prober    *probe.Prober
 	stop      context.CancelFunc // of the watches
@@ -34,8 +34,8 @@ type protections struct {
 	seed      uint64             // of the times between trials of silent lists
 }
 
-// protection is one as it runs.
-type protection struct {
+// runningProtection is a protection with its plan and its state.
+type runningProtection struct {
 	config.Protection
 	intent  protect.Intent
 	known   bool // a plan was there once
@@ -76,7 +76,7 @@ func (a *Agent) reprotect() {
 	earlier := p.running
 	p.running = nil
 	for _, c := range next.Protections {
-		i := slices.IndexFunc(earlier, func(e *protection) bool { return e.Name == c.Name })
+		i := slices.IndexFunc(earlier, func(e *runningProtection) bool { return e.Name == c.Name })
 		intent := intentOf(c, next)
 		switch {
 		case i >= 0 && earlier[i].intent == intent:
@@ -88,7 +88,7 @@ func (a *Agent) reprotect() {
 			e.state.Intent = intent
 			p.running = append(p.running, &e)
 		default:
-			p.running = append(p.running, &protection{Protection: c, intent: intent})
+			p.running = append(p.running, &runningProtection{Protection: c, intent: intent})
 		}
 	}
 	p.acceptOffers()
@@ -115,7 +115,7 @@ func (p *protections) acceptOffers() {
 	p.offered = nil
 }
 
-func (x *protection) begin(plan protect.Plan) {
+func (x *runningProtection) begin(plan protect.Plan) {
 	x.plan, x.known, x.problem, x.changed = plan, true, "", time.Now()
 	x.state = protect.New(x.intent, plan)
 }
@@ -135,8 +135,8 @@ func (p *protections) end(a *Agent) {
 }
 
 // find returns a protection that runs, nil if there is none.
-func (p *protections) find(name string) *protection {
-	if i := slices.IndexFunc(p.running, func(x *protection) bool { return x.Name == name }); i >= 0 {
+func (p *protections) find(name string) *runningProtection {
+	if i := slices.IndexFunc(p.running, func(x *runningProtection) bool { return x.Name == name }); i >= 0 {
 		return p.running[i]
 	}
 	return nil
@@ -198,7 +198,7 @@ func (c computed) keeping(name string, now computed) computed {
 }
 
 // policy is what the head-end does for a protection now.
-func (x *protection) policy(n *config.Node, now computed) steer.Policy {
+func (x *runningProtection) policy(n *config.Node, now computed) steer.Policy {
 	form, _ := steer.ParseRedundancy(string(x.Redundancy)) // checked when it was read
 	policy := x.state.Policy(protect.Installation{
 		Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form, Places: now.places(x.Name),
@@ -273,7 +273,7 @@ func (a *Agent) listsProbed(changes []probe.Change) {
 
 // changeState makes a state the protection's. A list that is to take over does so at once; that one is to be left out has time until
 // paths are computed, which takes less than to tell the kernel twice.
-func (a *Agent) changeState(x *protection, next protect.State) {
+func (a *Agent) changeState(x *runningProtection, next protect.State) {
 	before, now := x.state.Carrying(), next.Carrying()
 	if x.state = next; next.Due() {
 		a.plan()
@@ -289,10 +289,10 @@ func (a *Agent) changeState(x *protection, next protect.State) {
 }
 
 // noticed keeps the latest news that other paths may have to carry for.
-func (x *protection) noticed(news api.Replacement) { x.cause = &news }
+func (x *runningProtection) noticed(news api.Replacement) { x.cause = &news }
 
 // moved notes that other paths carry, as was just installed.
-func (p *protections) moved(x *protection) {
+func (p *protections) moved(x *runningProtection) {
 	x.changed = p.installed
 	x.moves++
 	if x.cause != nil {

@@ -79,7 +79,7 @@ const (
 )
 
 // believeEgress takes a protection's lists for silent by which nothing comes, and tries those again. Now is on the agent's clock.
-func (a *Agent) believeEgress(x *protection, paths map[uint32]api.MergedPath, now time.Duration) {
+func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedPath, now time.Duration) {
 	next := x.state
 	for _, slot := range x.state.Carrying() {
 		if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
@@ -113,7 +113,7 @@ func (p *protections) hasRoom(i protect.Intent, path protect.Path) bool {
 }
 
 // tellTrials tells of trials that begin and end.
-func (a *Agent) tellTrials(x *protection, next protect.State, now time.Duration) {
+func (a *Agent) tellTrials(x *runningProtection, next protect.State, now time.Duration) {
 	before, wasTried := x.state.Tried()
 	after, isTried := next.Tried()
 	if wasTried && (!isTried || after != before) {

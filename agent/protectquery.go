@@ -80,10 +80,10 @@ func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpe
 
 // admit computes what a protection would be, and refuses it if there are fewer paths than copies, or links would be loaded beyond
 // the bound.
-func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*protection, error) {
+func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*runningProtection, error) {
 	var n protect.Network
 	loads := protect.Loads{}
-	x := &protection{}
+	x := &runningProtection{}
 	var failed error
 	err := a.do(ctx, func() {
 		p := &a.protections
@@ -124,7 +124,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*p
 }
 
 // protectionView is a protection for people and programs.
-func (a *Agent) protectionView(x *protection) api.Protection {
+func (a *Agent) protectionView(x *runningProtection) api.Protection {
 	v := api.Protection{
 		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(), Copies: x.Copies, Spares: x.Spares,
 		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(), Proof: x.plan.Proof,
@@ -145,7 +145,7 @@ func (a *Agent) protectionView(x *protection) api.Protection {
 }
 
 // standing is how the protection fares, and what is missing.
-func (x *protection) standing(topologyProblem string) (api.ProtectionState, string) {
+func (x *runningProtection) standing(topologyProblem string) (api.ProtectionState, string) {
 	carrying := len(x.state.Carrying())
 	short := cmp.Or(x.problem, x.plan.Short)
 	switch {
@@ -162,7 +162,7 @@ func (x *protection) standing(topologyProblem string) (api.ProtectionState, stri
 }
 
 // roleOf is what a list that does not carry is for.
-func (x *protection) roleOf(slot int) api.PathRole {
+func (x *runningProtection) roleOf(slot int) api.PathRole {
 	s := x.state.Slots[slot]
 	tried, any := x.state.Tried()
 	switch {
@@ -180,7 +180,7 @@ func (x *protection) roleOf(slot int) api.PathRole {
 
 var answerNames = map[protect.Answer]string{protect.Unknown: "unknown", protect.Answers: "answers", protect.Silent: "silent"}
 
-func (a *Agent) pathView(x *protection, slot int, role api.PathRole) api.ProtectedPath {
+func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.ProtectedPath {
 	s := x.state.Slots[slot]
 	v := api.ProtectedPath{
 		List: protect.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),

@@ -19,7 +19,7 @@ import (
 type tried struct {
 	*Agent
 	t      *testing.T
-	x      *protection
+	x      *runningProtection
 	now    time.Duration // since the agent began
 	counts [protect.MaxSlots]uint64
 	dead   map[int]bool
@@ -30,10 +30,10 @@ func newTried(t *testing.T, a *Agent) *tried {
 	c.Flow, c.Spares, c.Agent = 40000, 1, netip.MustParseAddrPort("[fd00:5e::7]:9477")
 	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"), DSCP: config.AnyDSCP}}
 	settings := &config.Protect{Node: "a", BoundPermille: 800, Protections: []config.Protection{c}}
-	x := &protection{Protection: c, intent: intentOf(c, settings)}
+	x := &runningProtection{Protection: c, intent: intentOf(c, settings)}
 	x.begin(protect.Plan{Paths: threePaths()})
 	a.started = time.Now()
-	a.protections.config, a.protections.running, a.protections.seed = settings, []*protection{x}, 1
+	a.protections.config, a.protections.running, a.protections.seed = settings, []*runningProtection{x}, 1
 	a.installProtections()
 	return &tried{Agent: a, t: t, x: x, dead: map[int]bool{}}
 }
@@ -150,7 +150,7 @@ func TestTrialsNeedRoom(t *testing.T) {
 	}
 	paths := threePaths()
 	intent := protect.Intent{RateKbps: 5000, BoundPermille: 800}
-	p := protections{network: n, running: []*protection{{intent: intent, plan: protect.Plan{Paths: paths[1:]}}}}
+	p := protections{network: n, running: []*runningProtection{{intent: intent, plan: protect.Plan{Paths: paths[1:]}}}}
 	if !p.hasRoom(intent, paths[0]) {
 		t.Error("5 Mbit/s don't fit into 80 % of 10 Mbit/s")
 	}

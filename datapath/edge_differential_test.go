@@ -18,7 +18,7 @@ import (
 )
 
 // frames is how many generated frames the program and the model of each role are compared on.
-var frames = flag.Int("frames", 1_000_000, "frames compared between the eBPF programs and the Go model, per role")
+var frames = flag.Int("frames", 1_000_000, "frames compared between the eBPF programs and the Go twin, per role")
 
 // Backends by what lies on the way to them.
 const (
@@ -148,7 +148,7 @@ func shadowPool(t testing.TB, buckets int) *pool.Generation {
 	return g
 }
 
-// twoEdges is the program and its model, on the same tables.
+// twoEdges is the program and its twin, on the same tables.
 type twoEdges struct {
 	program *Edge
 	model   *forward.Edge
@@ -159,7 +159,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	must(t, err)
 	t.Cleanup(program.Close)
 	pools := edgePools(t)
-	model := &forward.Edge{
+	twin := &forward.Edge{
 		Sides:          map[uint32]forward.Side{uint32(w.near): forward.Side(config.Interfaces[0].Side), uint32(w.far): forward.Internal},
 		Block:          config.Block,
 		Locators:       config.Locators,
@@ -179,27 +179,27 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	}
 	if c := config.FlowCache; c.Entries > 0 {
 		memory := forward.NewFlowCache(int(c.sets()), func() uint16 { return 0 }) // nothing rests while the test runs
-		model.Learning = &forward.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
+		twin.Learning = &forward.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
 	}
-	model.QUIC = map[uint32]*forward.QUIC{}
+	twin.QUIC = map[uint32]*forward.QUIC{}
 	for service, backends := range quicServices {
 		must(t, program.SetQUIC(service, packettest.QUICConfigs(), backends))
-		model.QUIC[service] = &forward.QUIC{Codecs: quicCodecs(t), Backends: map[uint16]struct{}{}}
+		twin.QUIC[service] = &forward.QUIC{Codecs: quicCodecs(t), Backends: map[uint16]struct{}{}}
 		for _, id := range backends {
-			model.QUIC[service].Backends[id] = struct{}{}
+			twin.QUIC[service].Backends[id] = struct{}{}
 		}
 	}
 	for i, key := range edgeServices {
 		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
-		model.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
-		model.VIPs[key.VIP] = struct{}{}
+		twin.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
+		twin.VIPs[key.VIP] = struct{}{}
 	}
 	// One service has as many tokens as it gets while the test runs.
 	tokens := limitedTokens
 	must(t, program.maps["new_connections"].Put(uint32(limitedService), newConnections{Limit: limit{IntervalNs: 1e12, ToleranceNs: 1e12 * uint64(tokens-1)}}))
-	model.NewConnections = func(service uint32) bool {
+	twin.NewConnections = func(service uint32) bool {
 		if service != limitedService {
 			return true
 		}
@@ -210,7 +210,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		must(t, program.SetSID(id, sidOf(t, config.Block, id)))
 	}
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
-	return twoEdges{program: program, model: model}
+	return twoEdges{program: program, model: twin}
 }
 
 func sidOf(t testing.TB, block srv6.Block, id uint16) netip.Addr {

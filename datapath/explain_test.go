@@ -49,9 +49,9 @@ func TestExplainEqualsProgram(t *testing.T) {
 			x, err := edges.program.Explainer(Mixed)
 			must(t, err)
 			defer x.Close()
-			model := func(frame []byte) forward.Result { return edges.model.Process(uint32(w.near), frame) }
+			twin := func(frame []byte) forward.Result { return edges.model.Process(uint32(w.near), frame) }
 			generator := edgeGenerator(t, uint64(i)+100, config)
-			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near), edges.program.collection, explainedFrames()/3+1, generator.Next, model)
+			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near), edges.program.collection, explainedFrames()/3+1, generator.Next, twin)
 		})
 	}
 	w.run(t, "host", func(t *testing.T) {
@@ -60,16 +60,16 @@ func TestExplainEqualsProgram(t *testing.T) {
 		x, err := hosts.program.Explainer()
 		must(t, err)
 		defer x.Close()
-		model := func(frame []byte) forward.Result {
+		twin := func(frame []byte) forward.Result {
 			keep(t)
 			return hosts.model.Process(uint32(w.near), 0, frame)
 		}
 		generator := hostGenerator(t, 100, connections, hosts.program.config)
-		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection, explainedFrames(), generator.NextHost, model)
+		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection, explainedFrames(), generator.NextHost, twin)
 	})
 }
 
-func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int, next func() []byte, model func([]byte) forward.Result) {
+func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int, next func() []byte, twin func([]byte) forward.Result) {
 	t.Helper()
 	all := make([][]byte, 0, count)
 	for len(all) < count {
@@ -91,7 +91,7 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 	}
 	verdicts := map[forward.Verdict]int{}
 	for i, frame := range all {
-		want := model(frame)
+		want := twin(frame)
 		code, after := run.run(t, frame)
 		if !agree(t, frame, code, after, want) || !explainedLike(t, frame, explained[i], want) {
 			t.Fatalf("frame %d", i)

@@ -36,7 +36,7 @@ var hostServices = []struct {
 // quicPort is where a socket of UDP is bound.
 const quicPort = 8443
 
-// twoHosts is the program and its model, on the same tables and the same kernel sockets.
+// twoHosts is the program and its twin, on the same tables and the same kernel sockets.
 type twoHosts struct {
 	program *Host
 	model   *forward.Host
@@ -78,7 +78,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 	must(t, err)
 	t.Cleanup(program.Close)
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
-	model := &forward.Host{
+	twin := &forward.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Block:          config.Block,
 		Locators:       config.Locators,
@@ -92,7 +92,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 		NextHop:        w.modelNextHop,
 	}
 	for _, s := range config.SIDs {
-		model.SIDs = append(model.SIDs, forward.LocalSID(s))
+		twin.SIDs = append(twin.SIDs, forward.LocalSID(s))
 	}
 	busy := map[forward.ServiceKey]uint32{}
 	for i, s := range hostServices {
@@ -109,17 +109,17 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 		if s.key.VIP.Is4() {
 			mss = config.TunnelMTU - tcpHeadersIPv4
 		}
-		model.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
+		twin.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
 		busy[key] = s.busy
 	}
 	server, err := net.ListenUDP("udp", &net.UDPAddr{Port: quicPort})
 	must(t, err)
 	t.Cleanup(func() { server.Close() })
-	model.HasServer = func(tuple flow.Tuple) bool { return tuple.DstPort == quicPort }
-	model.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
-	scout := *model
+	twin.HasServer = func(tuple flow.Tuple) bool { return tuple.DstPort == quicPort }
+	twin.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
+	scout := *twin
 	scout.Services = nil
-	return twoHosts{program: program, model: model, scout: scout}
+	return twoHosts{program: program, model: twin, scout: scout}
 }
 
 func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
@@ -149,7 +149,7 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 	return packetgen.New(seed, world)
 }
 
-// TestHostAgreesWithModel feeds the same generated frames to the program and to its Go model, while the kernel holds real
+// TestHostAgreesWithModel feeds the same generated frames to the program and to its Go twin, while the kernel holds real
 // sockets in each state.
 func TestHostAgreesWithModel(t *testing.T) {
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"sextant/steer"
 )
 
-// twoMerges is the program and its model, with the same instances.
+// twoMerges is the program and its twin, with the same instances.
 type twoMerges struct {
 	program *Merge
 	model   *forward.Merge
@@ -37,7 +37,7 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 	})
 	must(t, err)
 	t.Cleanup(program.Close)
-	model := &forward.Merge{
+	twin := &forward.Merge{
 		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, SIDs: []netip.Prefix{mergeSID1, mergeSID2}, Block: block(t), Locators: testLocators,
 		Infrastructure: infrastructure,
 		Members:        map[forward.Member]*replicate.Recovery{},
@@ -46,10 +46,10 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 		must(t, program.SetInstance(uint32(i), instance))
 		recovery := replicate.NewRecovery(instance.Rules)
 		for _, flow := range instance.Flows {
-			model.Members[forward.Member{SID: instance.SID, Flow: flow}] = recovery
+			twin.Members[forward.Member{SID: instance.SID, Flow: flow}] = recovery
 		}
 	}
-	return twoMerges{program: program, model: model}
+	return twoMerges{program: program, model: twin}
 }
 
 // sender makes what arrives of a numbered flow: copies over some paths, each with a skew and a loss of its own, of which both change now

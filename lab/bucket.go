@@ -43,8 +43,8 @@ func tokenBucket(link netlink.Link, spec *LinkSpec) *netlink.Tbf {
 // netemPackets is the queue of netem for packets that are under way; the kernel's default of 1000 is less than 120 ms at 100 Mbit/s.
 const netemPackets = 100_000
 
-// netem is the queueing discipline of a port of a kernel wire.
-func netem(index int, p impair.Profile) *netlink.Netem {
+// netemQdisc is the queueing discipline of a port of a kernel wire.
+func netemQdisc(index int, p impair.Profile) *netlink.Netem {
 	attributes := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
 	loss := p.Loss
 	if p.Cut {

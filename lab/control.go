@@ -131,7 +131,7 @@ func (l *Lab) changeLink(ctx context.Context, state LinkState, side int, change 
 		return fmt.Errorf("netem has no %s; write wire: user in the lab's file", beyond)
 	}
 	return l.onPort(state.Ends[side], func(handle *netlink.Handle, link netlink.Link) error {
-		return kernel.Failed(handle.QdiscReplace(netem(link.Attrs().Index, profile)), "change netem")
+		return kernel.Failed(handle.QdiscReplace(netemQdisc(link.Attrs().Index, profile)), "change netem")
 	})
 }
 

@@ -94,6 +94,6 @@ func ChosenWires(spec *Spec, preference WireKind, netem bool) ([]WireKind, error
 
 // Netem is the queueing discipline of a kernel wire, and the profile that is read back from it.
 func Netem(p impair.Profile) (*netlink.Netem, impair.Profile) {
-	q := netem(1, p)
+	q := netemQdisc(1, p)
 	return q, profileOfNetem(q)
 }

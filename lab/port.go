@@ -132,7 +132,7 @@ func setUpPort(handle *netlink.Handle, node *fabricNode, p *port, pass *ebpf.Pro
 	}
 	switch {
 	case p.wire == WireKernel:
-		err = kernel.Failed(handle.QdiscAdd(netem(link.Attrs().Index, p.profile)), "impair what it sends")
+		err = kernel.Failed(handle.QdiscAdd(netemQdisc(link.Attrs().Index, p.profile)), "impair what it sends")
 	case p.wire == "" && p.link.RateBits > 0:
 		err = kernel.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate")
 	}

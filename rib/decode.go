@@ -7,7 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"sextant/config"
 	"sextant/membership"
@@ -28,7 +28,7 @@ const maxWeight = 65535
 
 // decode reads a VPN route. Ours is false for what is not meant for this cluster: another kind of route, or another route target.
 func (s speech) decode(p *apiutil.Path) (r membership.Route, reason membership.Reason, ours bool) {
-	nlri, ok := p.Nlri.(*bgp.LabeledVPNIPAddrPrefix)
+	nlri, ok := p.Nlri.(*gobgp.LabeledVPNIPAddrPrefix)
 	if !ok || nlri.RD == nil {
 		return r, "", false
 	}
@@ -36,24 +36,24 @@ func (s speech) decode(p *apiutil.Path) (r membership.Route, reason membership.R
 		Peer: p.PeerAddress, Distinguisher: nlri.RD.String(), Prefix: nlri.Prefix, Weight: config.DefaultWeight,
 	}
 	reason = noSID
-	var large []*bgp.LargeCommunity
+	var large []*gobgp.LargeCommunity
 	origin := s.asn
 	for _, attribute := range p.Attrs {
 		switch a := attribute.(type) {
-		case *bgp.PathAttributeExtendedCommunities:
+		case *gobgp.PathAttributeExtendedCommunities:
 			var problem membership.Reason
 			if ours, problem = s.extended(a, &r); problem != "" {
 				defer func() { reason = problem }()
 			}
-		case *bgp.PathAttributeCommunities:
+		case *gobgp.PathAttributeCommunities:
 			for _, c := range a.Value {
-				r.Draining = r.Draining || c == uint32(bgp.COMMUNITY_PLANNED_SHUT)
+				r.Draining = r.Draining || c == uint32(gobgp.COMMUNITY_PLANNED_SHUT)
 			}
-		case *bgp.PathAttributeLargeCommunities:
+		case *gobgp.PathAttributeLargeCommunities:
 			large = a.Values
-		case *bgp.PathAttributeAsPath:
+		case *gobgp.PathAttributeAsPath:
 			origin = originOf(a, origin)
-		case *bgp.PathAttributePrefixSID:
+		case *gobgp.PathAttributePrefixSID:
 			reason = sidOf(a, nlri.Labels, &r)
 		}
 	}
@@ -65,7 +65,7 @@ func (s speech) decode(p *apiutil.Path) (r membership.Route, reason membership.R
 }
 
 // extended reads the weight, and reports whether the route target is ours.
-func (s speech) extended(a *bgp.PathAttributeExtendedCommunities, r *membership.Route) (ours bool, reason membership.Reason) {
+func (s speech) extended(a *gobgp.PathAttributeExtendedCommunities, r *membership.Route) (ours bool, reason membership.Reason) {
 	for _, c := range a.Value {
 		if c == nil {
 			continue
@@ -73,7 +73,7 @@ func (s speech) extended(a *bgp.PathAttributeExtendedCommunities, r *membership.
 		if c.String() == s.target.String() && sameKind(c, s.target) {
 			ours = true
 		}
-		bandwidth, ok := c.(*bgp.LinkBandwidthExtended)
+		bandwidth, ok := c.(*gobgp.LinkBandwidthExtended)
 		if !ok {
 			continue
 		}
@@ -86,14 +86,14 @@ func (s speech) extended(a *bgp.PathAttributeExtendedCommunities, r *membership.
 	return ours, reason
 }
 
-func sameKind(a, b bgp.ExtendedCommunityInterface) bool {
+func sameKind(a, b gobgp.ExtendedCommunityInterface) bool {
 	aType, aSubtype := a.GetTypes()
 	bType, bSubtype := b.GetTypes()
 	return aType == bType && aSubtype == bSubtype
 }
 
 // originOf is the autonomous system that the route began in, whose large communities are meant.
-func originOf(a *bgp.PathAttributeAsPath, own uint32) uint32 {
+func originOf(a *gobgp.PathAttributeAsPath, own uint32) uint32 {
 	for i := len(a.Value) - 1; i >= 0; i-- {
 		if list := a.Value[i].GetAS(); len(list) > 0 {
 			return list[len(list)-1]
@@ -104,7 +104,7 @@ func originOf(a *bgp.PathAttributeAsPath, own uint32) uint32 {
 
 // servicesOf reads which services are meant, nil: all. A community that means one, but no port
 // that there is, must not become all.
-func servicesOf(communities []*bgp.LargeCommunity, origin uint32) (services []membership.Port, reason membership.Reason) {
+func servicesOf(communities []*gobgp.LargeCommunity, origin uint32) (services []membership.Port, reason membership.Reason) {
 	for _, c := range communities {
 		for protocol, number := range protocolNumbers {
 			if c == nil || c.ASN != origin || c.LocalData1 != number {
@@ -120,14 +120,14 @@ func servicesOf(communities []*bgp.LargeCommunity, origin uint32) (services []me
 }
 
 // sidOf takes the first SID of the first L3 service (RFC 9252 section 3.1).
-func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack, r *membership.Route) membership.Reason {
+func sidOf(a *gobgp.PathAttributePrefixSID, labels gobgp.MPLSLabelStack, r *membership.Route) membership.Reason {
 	for _, tlv := range a.TLVs {
-		service, ok := tlv.(*bgp.SRv6ServiceTLV)
-		if !ok || service.Type != bgp.TLVTypeSRv6L3Service {
+		service, ok := tlv.(*gobgp.SRv6ServiceTLV)
+		if !ok || service.Type != gobgp.TLVTypeSRv6L3Service {
 			continue
 		}
 		for _, sub := range service.SubTLVs {
-			if information, ok := sub.(*bgp.SRv6InformationSubTLV); ok && len(information.SID) == net16 {
+			if information, ok := sub.(*gobgp.SRv6InformationSubTLV); ok && len(information.SID) == net16 {
 				return informationOf(information, labels, r)
 			}
 		}
@@ -138,11 +138,11 @@ func sidOf(a *bgp.PathAttributePrefixSID, labels bgp.MPLSLabelStack, r *membersh
 
 const net16 = 16 // octets of an IPv6 address
 
-func informationOf(i *bgp.SRv6InformationSubTLV, labels bgp.MPLSLabelStack, r *membership.Route) membership.Reason {
+func informationOf(i *gobgp.SRv6InformationSubTLV, labels gobgp.MPLSLabelStack, r *membership.Route) membership.Reason {
 	sid := [16]byte(i.SID)
 	r.Behavior = srv6.Behavior(i.EndpointBehavior)
 	for _, sub := range i.SubSubTLVs {
-		s, ok := sub.(*bgp.SRv6SIDStructureSubSubTLV)
+		s, ok := sub.(*gobgp.SRv6SIDStructureSubSubTLV)
 		if !ok {
 			continue
 		}
@@ -169,7 +169,7 @@ func informationOf(i *bgp.SRv6InformationSubTLV, labels bgp.MPLSLabelStack, r *m
 
 // sane checks the rules of RFC 9252 sections 3.2.1 (with erratum 7817) and 4: the parts fit an address, and the bits that the
 // label carries are within them.
-func sane(s *bgp.SRv6SIDStructureSubSubTLV) bool {
+func sane(s *gobgp.SRv6SIDStructureSubSubTLV) bool {
 	length := int(s.LocatorBlockLength) + int(s.LocatorNodeLength) + int(s.FunctionLength) + int(s.ArgumentLength)
 	moved, offset := int(s.TranspositionLength), int(s.TranspositionOffset)
 	return length <= srv6Bits && length >= moved+offset && moved <= min(20, int(s.FunctionLength)) && (moved != 0 || offset == 0)

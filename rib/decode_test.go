@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"sextant/config"
 	"sextant/membership"
@@ -20,21 +20,21 @@ var speech = settings(1)
 // decode reads a VPN route with these octets as the value of its Prefix-SID attribute, and this label.
 func decode(t testing.TB, octets []byte, label uint32) (membership.Route, membership.Reason, bool) {
 	t.Helper()
-	rd, err := bgp.ParseRouteDistinguisher("192.0.2.9:1")
+	rd, err := gobgp.ParseRouteDistinguisher("192.0.2.9:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := bgp.ParseRouteTarget("64512:1")
+	target, err := gobgp.ParseRouteTarget("64512:1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	nlri, err := bgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("192.0.2.80/32"), *bgp.NewMPLSLabelStack(label), rd)
+	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("192.0.2.80/32"), *gobgp.NewMPLSLabelStack(label), rd)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := &apiutil.Path{Nlri: nlri, Attrs: []bgp.PathAttributeInterface{
-		bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{target})}}
-	attribute := &bgp.PathAttributePrefixSID{}
+	path := &apiutil.Path{Nlri: nlri, Attrs: []gobgp.PathAttributeInterface{
+		gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{target})}}
+	attribute := &gobgp.PathAttributePrefixSID{}
 	if err := attribute.DecodeFromBytes(append([]byte{0xd0, 40, byte(len(octets) >> 8), byte(len(octets))}, octets...)); err == nil {
 		path.Attrs = append(path.Attrs, attribute)
 	}
@@ -97,7 +97,7 @@ func TestAnnouncedIsLearned(t *testing.T) {
 				Services: []membership.Port{{Protocol: config.UDP, Port: 53}}})
 			octets, err := path.Attrs[2].Serialize()
 			must(t, err)
-			again := &bgp.PathAttributePrefixSID{}
+			again := &gobgp.PathAttributePrefixSID{}
 			must(t, again.DecodeFromBytes(octets))
 			path.Attrs[2] = again
 			r, reason, ours := rib.Decode(t, speech, path)
@@ -142,22 +142,22 @@ func FuzzDecodeSID(f *testing.F) {
 
 // What can't be meant is refused with its reason: it must not become the most, or all.
 func TestDecodeRefusesWhatCannotBeMeant(t *testing.T) {
-	target, err := bgp.ParseRouteTarget(speech.RouteTarget)
+	target, err := gobgp.ParseRouteTarget(speech.RouteTarget)
 	must(t, err)
-	bandwidth := func(b float32) bgp.PathAttributeInterface {
-		return bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{
-			target, bgp.NewLinkBandwidthExtended(64512, b),
+	bandwidth := func(b float32) gobgp.PathAttributeInterface {
+		return gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{
+			target, gobgp.NewLinkBandwidthExtended(64512, b),
 		})
 	}
-	services := func(port uint32) bgp.PathAttributeInterface {
-		return bgp.NewPathAttributeLargeCommunities([]*bgp.LargeCommunity{
+	services := func(port uint32) gobgp.PathAttributeInterface {
+		return gobgp.NewPathAttributeLargeCommunities([]*gobgp.LargeCommunity{
 			{ASN: uint32(speech.ASN), LocalData1: 6, LocalData2: 443},
 			{ASN: uint32(speech.ASN), LocalData1: 6, LocalData2: port},
 		})
 	}
 	inf := float32(math.Inf(1))
 	for name, test := range map[string]struct {
-		attribute bgp.PathAttributeInterface
+		attribute gobgp.PathAttributeInterface
 		want      membership.Reason
 		weight    int
 	}{

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"sextant/membership"
 	"sextant/rib"
@@ -31,19 +31,19 @@ func dialSpeaker(t *testing.T, edge *rib.Speaker, n, speaker int) wire {
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	w := wire{t, conn}
-	open, err := bgp.NewBGPOpenMessage(64512, 90, loopback(n), []bgp.OptionParameterInterface{
-		bgp.NewOptionParameterCapability([]bgp.ParameterCapabilityInterface{
-			bgp.NewCapMultiProtocol(bgp.RF_IPv4_VPN), bgp.NewCapMultiProtocol(bgp.RF_IPv6_VPN), bgp.NewCapFourOctetASNumber(64512),
+	open, err := gobgp.NewBGPOpenMessage(64512, 90, loopback(n), []gobgp.OptionParameterInterface{
+		gobgp.NewOptionParameterCapability([]gobgp.ParameterCapabilityInterface{
+			gobgp.NewCapMultiProtocol(gobgp.RF_IPv4_VPN), gobgp.NewCapMultiProtocol(gobgp.RF_IPv6_VPN), gobgp.NewCapFourOctetASNumber(64512),
 		})})
 	must(t, err)
 	w.send(open)
-	w.send(bgp.NewBGPKeepAliveMessage())
+	w.send(gobgp.NewBGPKeepAliveMessage())
 	go io.Copy(io.Discard, conn)
 	await(t, edge, "the session is up", func() bool { return peerOf(t, edge, n).Up() })
 	return w
 }
 
-func (w wire) send(m *bgp.BGPMessage) {
+func (w wire) send(m *gobgp.BGPMessage) {
 	w.t.Helper()
 	octets, err := m.Serialize()
 	must(w.t, err)
@@ -72,20 +72,20 @@ const (
 // update is a route to a VIP with the given octets as its Prefix-SID attribute.
 func update(t *testing.T, vip string, sid string, weight float32, extra ...byte) []byte {
 	t.Helper()
-	rd, err := bgp.ParseRouteDistinguisher("192.0.2.9:1")
+	rd, err := gobgp.ParseRouteDistinguisher("192.0.2.9:1")
 	must(t, err)
-	target, err := bgp.ParseRouteTarget("64512:1")
+	target, err := gobgp.ParseRouteTarget("64512:1")
 	must(t, err)
 	prefix := netip.MustParseAddr(vip)
-	nlri, err := bgp.NewLabeledVPNIPAddrPrefix(netip.PrefixFrom(prefix, prefix.BitLen()), *bgp.NewMPLSLabelStack(3), rd)
+	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.PrefixFrom(prefix, prefix.BitLen()), *gobgp.NewMPLSLabelStack(3), rd)
 	must(t, err)
-	reach, err := bgp.NewPathAttributeMpReachNLRI(bgp.RF_IPv6_VPN, []bgp.PathNLRI{{NLRI: nlri}}, netip.MustParseAddr("2001:db8::9"))
+	reach, err := gobgp.NewPathAttributeMpReachNLRI(gobgp.RF_IPv6_VPN, []gobgp.PathNLRI{{NLRI: nlri}}, netip.MustParseAddr("2001:db8::9"))
 	must(t, err)
-	attributes := []bgp.PathAttributeInterface{
-		bgp.NewPathAttributeOrigin(0), bgp.NewPathAttributeAsPath(nil), bgp.NewPathAttributeLocalPref(100), reach,
-		bgp.NewPathAttributeExtendedCommunities([]bgp.ExtendedCommunityInterface{target, bgp.NewLinkBandwidthExtended(64512, weight)}),
+	attributes := []gobgp.PathAttributeInterface{
+		gobgp.NewPathAttributeOrigin(0), gobgp.NewPathAttributeAsPath(nil), gobgp.NewPathAttributeLocalPref(100), reach,
+		gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{target, gobgp.NewLinkBandwidthExtended(64512, weight)}),
 	}
-	octets, err := bgp.NewBGPUpdateMessage(nil, attributes, nil).Serialize()
+	octets, err := gobgp.NewBGPUpdateMessage(nil, attributes, nil).Serialize()
 	must(t, err)
 	value, err := hex.DecodeString(sid)
 	must(t, err)
@@ -98,7 +98,7 @@ func update(t *testing.T, vip string, sid string, weight float32, extra ...byte)
 
 // resized writes the lengths of an update that grew at its end.
 func resized(octets []byte) []byte {
-	total, attributes := len(octets), len(octets)-bgp.BGP_HEADER_LENGTH-4
+	total, attributes := len(octets), len(octets)-gobgp.BGP_HEADER_LENGTH-4
 	octets[16], octets[17] = byte(total>>8), byte(total)
 	octets[21], octets[22] = byte(attributes>>8), byte(attributes)
 	return octets

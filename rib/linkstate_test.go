@@ -8,7 +8,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/osrg/gobgp/v4/pkg/server"
 
 	"sextant/config"
@@ -86,7 +86,7 @@ func TestTopologyOverBGP(t *testing.T) {
 	tell(changed.Routes...)
 	await(t, speaker, "the metric of R1>R2 is 99", func() bool { return weight("R1", "R2") == 99 && weight("R2", "R1") == 10 })
 	for _, p := range n.Routes {
-		if p.Nlri.(*bgp.LsAddrPrefix).Type == bgp.LS_NLRI_TYPE_LINK && strings.Contains(p.Nlri.String(), "LOCAL_NODE: 0000.0000.0003") {
+		if p.Nlri.(*gobgp.LsAddrPrefix).Type == gobgp.LS_NLRI_TYPE_LINK && strings.Contains(p.Nlri.String(), "LOCAL_NODE: 0000.0000.0003") {
 			must(t, far.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{p}}))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 
 	"sextant/membership"
 )
@@ -16,9 +16,9 @@ import (
 func (s *Speaker) Routes() ([]membership.Route, []membership.Refusal, error) {
 	var routes []membership.Route
 	var refused []membership.Refusal
-	for _, family := range []bgp.Family{bgp.RF_IPv4_VPN, bgp.RF_IPv6_VPN} {
+	for _, family := range []gobgp.Family{gobgp.RF_IPv4_VPN, gobgp.RF_IPv6_VPN} {
 		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: family}
-		err := s.server.ListPath(request, func(_ bgp.NLRI, paths []*apiutil.Path) {
+		err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
 			for _, p := range paths {
 				route, reason, ours := s.speech.decode(p)
 				switch {
@@ -40,8 +40,8 @@ func (s *Speaker) Routes() ([]membership.Route, []membership.Refusal, error) {
 // LinkState lists the routes of family link-state that are here now, for package linkstate to read: the best of each.
 func (s *Speaker) LinkState() ([]*apiutil.Path, error) {
 	var routes []*apiutil.Path
-	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: bgp.RF_LS}
-	err := s.server.ListPath(request, func(_ bgp.NLRI, paths []*apiutil.Path) {
+	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: gobgp.RF_LS}
+	err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
 		for _, p := range paths {
 			if p.Best {
 				routes = append(routes, p)

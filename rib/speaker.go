@@ -12,7 +12,7 @@ import (
 
 	"github.com/osrg/gobgp/v4/api"
 	"github.com/osrg/gobgp/v4/pkg/apiutil"
-	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
 	"github.com/osrg/gobgp/v4/pkg/server"
 
 	"sextant/config"
@@ -140,7 +140,7 @@ func (s *Speaker) watch() error {
 
 // logSession logs sessions that come up or go down.
 func (s *Speaker) logSession(e *apiutil.WatchEventMessage_PeerEvent) {
-	address, up := e.Peer.State.NeighborAddress, e.Peer.State.SessionState == bgp.BGP_FSM_ESTABLISHED
+	address, up := e.Peer.State.NeighborAddress, e.Peer.State.SessionState == gobgp.BGP_FSM_ESTABLISHED
 	s.mu.Lock()
 	changed := s.sessionsUp[address] != up
 	s.sessionsUp[address] = up

@@ -16,7 +16,7 @@ LINTIAN := --allow-root --fail-on error,warning --suppress-tags-from-file packag
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz fmt clean
+.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -32,7 +32,7 @@ demo: build ## Service hunting against random choice, and downloads while server
 test: ## Everything that must hold: lint, house rules, generated objects, all tests as root, 2000 inputs for each fuzz target
 	@scripts/deps.sh go generate lint test bpffs
 	@scripts/lint.sh
-	@go test -count=1 ./internal/house
+	@go test -count=1 ./test/lint
 	@scripts/check-generate.sh
 	@scripts/test.sh
 	@scripts/fuzz.sh --brief
@@ -47,7 +47,7 @@ lint: ## gofmt, vet, staticcheck, clang-format, shellcheck
 
 house: ## The rules of the house: who imports whom, sizes, documentation, nothing unused or unfinished
 	@scripts/deps.sh go
-	@go test -count=1 ./internal/house
+	@go test -count=1 ./test/lint
 
 generate: ## Compile bpf/ and write the objects and their Go into datapath/
 	@scripts/deps.sh go generate
@@ -63,7 +63,7 @@ bench: bench-paths ## Net nanoseconds per packet of the programs, as ratios to a
 
 bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it
 	@scripts/deps.sh go
-	go test ./segment ./segment/proof -count=1 -run '^$$' -bench .
+	go test ./te/segment ./te/segment/proof -count=1 -run '^$$' -bench .
 
 deb: LDFLAGS := -s -w
 deb: build ## A Debian package in dist/, checked by lintian
@@ -78,6 +78,10 @@ test-deb: ## Packages: contents, life on machines with systemd, the guide's comm
 fuzz: ## Each fuzz target for a short time (FUZZTIME=10s), with coverage guidance
 	@scripts/deps.sh go bpffs
 	@scripts/fuzz.sh
+
+figures: ## Draw docs/figures from their sources
+	@scripts/deps.sh figures
+	@scripts/figures.sh
 
 fmt: ## Format Go and C
 	@scripts/deps.sh go lint

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/serverload"
 	"sextant/config"
-	"sextant/kernel"
-	"sextant/load"
-	"sextant/pool"
+	"sextant/lb/pool"
+	"sextant/linux"
 )
 
 // Options are how an agent is started.
@@ -68,9 +68,9 @@ type Agent struct {
 	strays             string // why the kernel may answer for VIPs; "": it does not
 	ignored            uint64 // places in chains of the past that named nobody this node can know
 	checks             checks
-	captures           *capturing    // nil: nobody captures
-	own                *selfChecks   // by which a host finds out whether it serves
-	loads              *load.Monitor // of services whose load is not that of their connections
+	captures           *capturing          // nil: nobody captures
+	own                *selfChecks         // by which a host finds out whether it serves
+	loads              *serverload.Monitor // of services whose load is not that of their connections
 	protections        protections
 	strayRole          *straysRole         // nil: no strays are taken away beside a router
 	routesMoved        bool                // since strayRole has looked
@@ -135,7 +135,7 @@ func Run(ctx context.Context, options Options) error {
 	defer a.checks.signals.Stop()
 	a.own = newSelfChecks(ctx)
 	defer a.own.monitor.Stop()
-	a.loads = load.NewMonitor(ctx)
+	a.loads = serverload.NewMonitor(ctx)
 	defer a.loads.Stop()
 	a.protections.life = ctx
 	defer func() { a.ordering.end(); a.protections.end(a) }()
@@ -256,7 +256,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 
 // prepareMachine finds the file systems that the agent works on, and mounts those that are missing.
 func (a *Agent) prepareMachine(n *config.Node) error {
-	bpffs, mounted, err := kernel.BPFFS()
+	bpffs, mounted, err := linux.BPFFS()
 	if err != nil && loadsPrograms(n) {
 		return err
 	}
@@ -266,10 +266,10 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 	if a.dir = a.options.PinDirectory; a.dir == "" {
 		a.dir = PinDirectory(bpffs, n.Name)
 	}
-	if a.bpffs, err = kernel.BPFFSOf(a.dir); err != nil || a.bpffs == "" {
+	if a.bpffs, err = linux.BPFFSOf(a.dir); err != nil || a.bpffs == "" {
 		a.bpffs = bpffs
 	}
-	a.cgroup, mounted, err = kernel.CgroupRoot()
+	a.cgroup, mounted, err = linux.CgroupRoot()
 	if mounted {
 		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory",
 			a.cgroup)

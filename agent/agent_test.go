@@ -16,7 +16,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // An agent that starts again goes on where the last one was: the same links, chains, counters and changes of the configuration.

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/membership"
-	"sextant/pool"
-	"sextant/rib"
-	"sextant/srv6"
+	"sextant/lb/discovery"
+	"sextant/lb/pool"
+	"sextant/packet/srv6"
+	"sextant/routing/bgp"
 )
 
 // edgeAnnouncements are the VIPs that the edge can serve.
-func (a *Agent) edgeAnnouncements(now time.Time) (list []rib.Announcement) {
+func (a *Agent) edgeAnnouncements(now time.Time) (list []bgp.Announcement) {
 	if a.edge == nil || !a.mayAnnounce(now) || !a.processes("edge") {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (a *Agent) edgeAnnouncements(now time.Time) (list []rib.Announcement) {
 	for i := range a.edge.services {
 		if s := &a.edge.services[i]; !vips[s.VIP] && a.canServe(s) {
 			vips[s.VIP] = true
-			list = append(list, rib.Announcement{VIP: s.VIP})
+			list = append(list, bgp.Announcement{VIP: s.VIP})
 		}
 	}
 	return list
@@ -43,20 +43,20 @@ func (a *Agent) canServe(s *edgeService) bool {
 }
 
 // hostAnnouncements say which services the host serves at which SID: those that its own checks find to work.
-func (a *Agent) hostAnnouncements() (list []rib.Announcement) {
+func (a *Agent) hostAnnouncements() (list []bgp.Announcement) {
 	n := a.node
 	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing || !a.processes("host") {
 		return nil
 	}
-	ports := map[netip.Addr][]membership.Port{}
+	ports := map[netip.Addr][]discovery.Port{}
 	for _, s := range n.Host.Services {
 		if a.own.serves(s) {
-			ports[s.VIP] = append(ports[s.VIP], membership.Port{Protocol: s.Protocol, Port: s.Port})
+			ports[s.VIP] = append(ports[s.VIP], discovery.Port{Protocol: s.Protocol, Port: s.Port})
 		}
 	}
 	for _, vip := range slices.SortedFunc(maps.Keys(ports), netip.Addr.Compare) {
 		if sid, ok := sidFor(n.Host.SIDs, vip); ok {
-			list = append(list, rib.Announcement{
+			list = append(list, bgp.Announcement{
 				VIP: vip, SID: sid, Services: ports[vip], Weight: n.BGP.Weight, Draining: n.BGP.Announce == config.AnnounceDraining,
 			})
 		}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"sextant/archive"
+	"sextant/agent/archive"
+	"sextant/agent/signing"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/pool"
-	"sextant/signing"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 // An edge whose node file names an etcd keeps the chains of its services there too: edges that start later, on new machines, find them

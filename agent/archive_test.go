@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/archive"
-	"sextant/archive/archivetest"
+	"sextant/agent/archive"
+	"sextant/agent/archive/archivetest"
+	"sextant/agent/signing"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/signing"
+	"sextant/packet/flow"
 )
 
 // withEtcd is exactText with an etcd, given as in the file.

@@ -14,7 +14,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // attachInterval is how often the kernel is asked whether the programs run, besides when an
@@ -125,7 +125,7 @@ func (a *Agent) warnUnattached(r attached, faults []string) {
 
 // attachAgain returns what is still wrong, by place.
 func (a *Agent) attachAgain(r attached, before []string) []string {
-	if mounted, err := kernel.MountBPFFS(a.bpffs); err != nil || mounted {
+	if mounted, err := linux.MountBPFFS(a.bpffs); err != nil || mounted {
 		a.options.Log.Warn("the bpf file system was gone", "directory", a.bpffs, "mounted again",
 			mounted, "error", err)
 	}

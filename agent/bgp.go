@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/membership"
-	"sextant/rib"
+	"sextant/lb/discovery"
+	"sextant/routing/bgp"
 )
 
 // speaker is the node's part in BGP. A nil speaker is a node without one.
 type speaker struct {
-	*rib.Speaker
+	*bgp.Speaker
 }
 
 // refusal is what makes an ignored route another one.
@@ -25,7 +25,7 @@ type refusal struct {
 	prefix        netip.Prefix
 	distinguisher string
 	service       string
-	reason        membership.Reason
+	reason        discovery.Reason
 }
 
 // learnInterval is how often sessions are looked at, besides when one of them says something: the patience with a silent one ends.
@@ -44,7 +44,7 @@ func (a *Agent) openSpeaker(n *config.Node) error {
 	if n.BGP == nil {
 		return nil
 	}
-	s, err := rib.Open(rib.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: a.options.Log})
+	s, err := bgp.Open(bgp.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: a.options.Log})
 	if err != nil {
 		return err
 	}
@@ -124,20 +124,20 @@ func (a *Agent) learn() error {
 }
 
 // peers lists the neighbors; a node without a speaker has none.
-func (s *speaker) peers() ([]rib.Peer, error) {
+func (s *speaker) peers() ([]bgp.Peer, error) {
 	if s == nil {
 		return nil, nil
 	}
 	return s.Peers()
 }
 
-func (a *Agent) learnMembers(peers []rib.Peer) error {
+func (a *Agent) learnMembers(peers []bgp.Peer) error {
 	before := a.store.kept.Learned
 	after, err := a.decideMembers(peers)
 	if err != nil {
 		return err
 	}
-	changed := !slices.EqualFunc(before, after, membership.Member.Equal)
+	changed := !slices.EqualFunc(before, after, discovery.Member.Equal)
 	if changed {
 		a.setLearned(after)
 		a.logMembers(before, after)
@@ -152,9 +152,9 @@ func (a *Agent) learnMembers(peers []rib.Peer) error {
 	return nil
 }
 
-func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
+func (a *Agent) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
 	routes, malformed := a.routing.backendRoutes(a.node)
-	sessions := rib.Sessions(peers)
+	sessions := bgp.Sessions(peers)
 	a.routing.sessions(sessions)
 	if a.speaker != nil {
 		announced, broken, err := a.speaker.Routes()
@@ -163,8 +163,8 @@ func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
 		}
 		routes, malformed = append(routes, announced...), append(malformed, broken...)
 	}
-	v := membership.View{
-		Domain:   membership.Domain{Block: a.node.Domain.Block, Carrier: a.node.Edge.Encapsulation == config.Carrier},
+	v := discovery.View{
+		Domain:   discovery.Domain{Block: a.node.Domain.Block, Carrier: a.node.Edge.Encapsulation == config.Carrier},
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
 	for _, s := range a.node.Edge.Services {
@@ -172,15 +172,15 @@ func (a *Agent) decideMembers(peers []rib.Peer) ([]membership.Member, error) {
 		if running := a.edge.service(s.Endpoint); running != nil {
 			limit = running.buckets
 		}
-		v.Services = append(v.Services, membership.Service{Service: s, Limit: limit})
+		v.Services = append(v.Services, discovery.Service{Service: s, Limit: limit})
 	}
-	members, refused := membership.Decide(a.store.kept.Learned, v)
+	members, refused := discovery.Decide(a.store.kept.Learned, v)
 	a.note(append(malformed, refused...))
 	return members, nil
 }
 
 // note counts the routes that are ignored now, and were not a moment ago.
-func (a *Agent) note(list []membership.Refusal) {
+func (a *Agent) note(list []discovery.Refusal) {
 	r := &a.routing
 	refused := map[refusal]bool{}
 	for _, x := range list {
@@ -189,18 +189,18 @@ func (a *Agent) note(list []membership.Refusal) {
 		}
 		key := refusal{x.Route.Peer, x.Route.Prefix, x.Route.Distinguisher, x.Service, x.Reason}
 		if refused[key] = true; !r.refused[key] {
-			r.ignored[ignoredBy{membership.SourceOf(x.Route.Peer), x.Reason}]++
+			r.ignored[ignoredBy{discovery.SourceOf(x.Route.Peer), x.Reason}]++
 		}
 	}
 	r.refused = refused
 }
 
-func (a *Agent) logMembers(before, after []membership.Member) {
+func (a *Agent) logMembers(before, after []discovery.Member) {
 	service := map[config.Endpoint]string{}
 	for _, s := range a.node.Edge.Services {
 		service[s.Endpoint] = s.Name
 	}
-	text := func(members []membership.Member) map[string]string {
+	text := func(members []discovery.Member) map[string]string {
 		lines := map[string]string{}
 		for _, m := range members {
 			b := m.Backend()
@@ -228,7 +228,7 @@ type learnedKey struct {
 }
 
 // setLearned makes the members those that routing told of.
-func (a *Agent) setLearned(members []membership.Member) {
+func (a *Agent) setLearned(members []discovery.Member) {
 	a.store.kept.Learned, a.learned = members, map[config.Endpoint][]config.Backend{}
 	a.withdrawn = map[learnedKey]bool{}
 	for _, m := range members {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
-	"sextant/membership"
+	"sextant/lb/discovery"
 )
 
 // BGPPeers is what api.Agent says.
@@ -73,7 +73,7 @@ func sidOf(r api.BGPRoute) netip.Addr {
 }
 
 // reason is why a route is ignored by one service at least; "" if it is by none.
-func (r *routing) reason(route membership.Route) membership.Reason {
+func (r *routing) reason(route discovery.Route) discovery.Reason {
 	for key := range r.refused {
 		if key.peer == route.Peer && key.prefix == route.Prefix && key.distinguisher == route.Distinguisher {
 			return key.reason
@@ -82,7 +82,7 @@ func (r *routing) reason(route membership.Route) membership.Reason {
 	return ""
 }
 
-func learnedRoute(r membership.Route, reason membership.Reason) api.BGPRoute {
+func learnedRoute(r discovery.Route, reason discovery.Reason) api.BGPRoute {
 	route := api.BGPRoute{
 		Direction: api.Learned, VIP: r.Prefix.Addr(), Weight: r.Weight, Draining: r.Draining, Services: r.Services,
 		Peer: &r.Peer, Distinguisher: r.Distinguisher, Ignored: reason,
@@ -105,7 +105,7 @@ func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) 
 			gauge(out, bgpUp, up, p.Address.String())
 		}
 		for cause, n := range m.agent.routing.ignored {
-			if cause.way == membership.BGP {
+			if cause.way == discovery.BGP {
 				counter(out, bgpIgnored, n, string(cause.reason))
 			}
 		}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/membership"
-	"sextant/rib"
-	"sextant/srv6"
+	"sextant/lb/discovery"
+	"sextant/packet/srv6"
+	"sextant/routing/bgp"
 )
 
 // patience is when a test that waits gives up.
@@ -32,9 +32,9 @@ bgp:
 )
 
 // openHost is a host that serves the machine's service web.
-func openHost(t *testing.T) *rib.Speaker {
+func openHost(t *testing.T) *bgp.Speaker {
 	t.Helper()
-	s, err := rib.Open(rib.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BGP: &config.BGP{
+	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BGP: &config.BGP{
 		ASN: 64512, RouterID: netip.MustParseAddr(bgpHost), Listen: netip.MustParseAddrPort(bgpHost + ":17901"),
 		RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
 		Neighbors: []config.Neighbor{{
@@ -48,11 +48,11 @@ func openHost(t *testing.T) *rib.Speaker {
 }
 
 // serving is what the host with a global id says of the service web.
-func serving(id int, draining bool) rib.Announcement {
-	return rib.Announcement{
+func serving(id int, draining bool) bgp.Announcement {
+	return bgp.Announcement{
 		VIP: netip.MustParseAddr("2001:db8:80::80"), Weight: 5, Draining: draining,
 		SID:      config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", id)), Behavior: srv6.EndOFFER},
-		Services: []membership.Port{{Protocol: config.TCP, Port: 80}},
+		Services: []discovery.Port{{Protocol: config.TCP, Port: 80}},
 	}
 }
 
@@ -87,7 +87,7 @@ func TestBackendsFromBGP(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(bgpText)
 	host := openHost(t)
-	must(t, host.Announce([]rib.Announcement{serving(0x77, false), {VIP: netip.MustParseAddr("2001:db8:80::99"),
+	must(t, host.Announce([]bgp.Announcement{serving(0x77, false), {VIP: netip.MustParseAddr("2001:db8:80::99"),
 		SID: config.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:77::/48"), Behavior: srv6.EndOFFER}}}))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
 	for _, want := range []struct{ name, value string }{
@@ -100,9 +100,9 @@ func TestBackendsFromBGP(t *testing.T) {
 			t.Errorf("%s is %q, want %s", want.name, got, want.value)
 		}
 	}
-	must(t, host.Announce([]rib.Announcement{serving(0x77, true)}))
+	must(t, host.Announce([]bgp.Announcement{serving(0x77, true)}))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 draining buckets:false")
-	must(t, host.Announce([]rib.Announcement{serving(0x77, false)}))
+	must(t, host.Announce([]bgp.Announcement{serving(0x77, false)}))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
 
 	a.stop()
@@ -116,7 +116,7 @@ func TestBackendsFromBGP(t *testing.T) {
 		if got, want := a.learned(), "bgp-fcbb-bb00-77 5 up buckets:true"; got != want {
 			t.Fatalf("while the session comes back: %q, want %q", got, want)
 		}
-		if peers[0].Session == membership.Standing.String() {
+		if peers[0].Session == discovery.Standing.String() {
 			break
 		}
 	}
@@ -126,7 +126,7 @@ func TestBackendsFromBGP(t *testing.T) {
 	for {
 		peers, err := a.BGPPeers(t.Context())
 		must(t, err)
-		if peers[0].Session == membership.Lost.String() {
+		if peers[0].Session == discovery.Lost.String() {
 			break
 		}
 	}

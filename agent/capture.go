@@ -12,7 +12,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // Bounds of a capture's steps.
@@ -173,8 +173,8 @@ func (x *explaining) captured(e *api.Explanation, got datapath.Captured) {
 	frame := append(got.Frame, make([]byte, got.Length-len(got.Frame))...)
 	if x.edge != nil {
 		x.accountEdge(e, frame)
-	} else if r := x.accountHost(e, frame); got.Verdict != forward.Drop {
-		if offer := capturedOffer(r.Offer, got.Taken); offer != forward.OfferNone {
+	} else if r := x.accountHost(e, frame); got.Verdict != model.Drop {
+		if offer := capturedOffer(r.Offer, got.Taken); offer != model.OfferNone {
 			e.Offer = offer.String()
 		}
 	}
@@ -183,15 +183,15 @@ func (x *explaining) captured(e *api.Explanation, got datapath.Captured) {
 }
 
 // capturedOffer is what became of an offer, as far as the verdict tells.
-func capturedOffer(least forward.Offer, taken bool) forward.Offer {
-	refused := least == forward.OfferRefused || least == forward.OfferRefusedBefore
+func capturedOffer(least model.Offer, taken bool) model.Offer {
+	refused := least == model.OfferRefused || least == model.OfferRefusedBefore
 	switch {
 	case refused && taken:
-		return forward.OfferAccepted
-	case taken && least != forward.OfferNone && least != forward.OfferLast:
-		return forward.OfferHere
+		return model.OfferAccepted
+	case taken && least != model.OfferNone && least != model.OfferLast:
+		return model.OfferHere
 	case refused:
-		return forward.OfferRefused
+		return model.OfferRefused
 	}
 	return least
 }

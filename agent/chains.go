@@ -7,8 +7,8 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/flow"
-	"sextant/pool"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 var poolPolicies = map[config.ServicePolicy]pool.Policy{

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/health"
+	"sextant/packet/flow"
 )
 
 // checks is what the edge knows from checking its backends.

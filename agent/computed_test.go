@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"sextant/agent/serverload"
 	"sextant/config"
-	"sextant/kernel"
-	"sextant/kernel/kerneltest"
-	"sextant/load"
-	"sextant/steer"
+	"sextant/linux"
+	"sextant/linux/linuxtest"
+	"sextant/te/srpolicy"
 )
 
 const headendText = `
@@ -35,8 +35,8 @@ headend:
 // inNamespace runs f on a machine with the interface p0.
 func inNamespace(t *testing.T, f func(pins string)) {
 	t.Helper()
-	ns, name := kerneltest.Netns(t)
-	bpffs, _, err := kernel.BPFFS()
+	ns, name := linuxtest.Netns(t)
+	bpffs, _, err := linux.BPFFS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func takenOver(t *testing.T, pins, text string) *Agent {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	a := &Agent{
 		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()), own: newSelfChecks(t.Context()),
-		loads: load.NewMonitor(t.Context()),
+		loads: serverload.NewMonitor(t.Context()),
 	}
 	if a.store, err = openStore(node.State, node.Name, slog.New(slog.DiscardHandler)); err == nil {
 		err = a.takeOver(node)
@@ -85,14 +85,14 @@ func pair() computed {
 	segments := func(via string) []netip.Addr {
 		return []netip.Addr{netip.MustParseAddr(via), netip.MustParseAddr("fcbb:bb00:2:f::")}
 	}
-	lists := []steer.List{
-		{Name: "north", Segments: segments("fcbb:bb00:11::"), Redundancy: steer.TLV},
-		{Name: "south", Segments: segments("fcbb:bb00:12::"), Redundancy: steer.TLV},
+	lists := []srpolicy.List{
+		{Name: "north", Segments: segments("fcbb:bb00:11::"), Redundancy: srpolicy.TLV},
+		{Name: "south", Segments: segments("fcbb:bb00:12::"), Redundancy: srpolicy.TLV},
 	}
 	return computed{
-		Rules: []steer.Rule{{Policy: "protected", Match: steer.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
-		Policies: []steer.Policy{{Name: "protected", Paths: []steer.CandidatePath{
-			{Name: "both", Action: steer.Mirror, Lists: lists, LeastLists: 2}, {Name: "one", Preference: 50, Action: steer.Mirror, Lists: lists},
+		Rules: []srpolicy.Rule{{Policy: "protected", Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
+		Policies: []srpolicy.Policy{{Name: "protected", Paths: []srpolicy.CandidatePath{
+			{Name: "both", Action: srpolicy.Mirror, Lists: lists, LeastLists: 2}, {Name: "one", Preference: 50, Action: srpolicy.Mirror, Lists: lists},
 		}}},
 	}
 }

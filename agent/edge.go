@@ -9,12 +9,12 @@ import (
 	"slices"
 	"sync"
 
+	"sextant/agent/health"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/health"
-	"sextant/pool"
-	"sextant/quiclb"
-	"sextant/srv6"
+	"sextant/lb/pool"
+	"sextant/packet/quiclb"
+	"sextant/packet/srv6"
 )
 
 // edgeRole is the edge as it runs. A nil edgeRole is a node without one.

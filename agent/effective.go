@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
-	"sextant/health"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // effect decides what a service's backends are now, from the operator's word, their checks and the time. Before is the service as it

@@ -11,11 +11,11 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/pool"
-	"sextant/quiclb"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+	"sextant/packet/quiclb"
+	"sextant/packet/srv6"
 )
 
 // Explain is what api.Agent says.
@@ -55,11 +55,11 @@ type explaining struct {
 	role    api.Role
 	at      datapath.Attachment // where packets arrive
 	program *datapath.Explainer
-	edge    *forward.Edge // of the edge
-	host    *forward.Host // of the host
-	headend *forward.Headend
-	merge   *forward.Merge
-	strays  *forward.Strays
+	edge    *model.Edge // of the edge
+	host    *model.Host // of the host
+	headend *model.Headend
+	merge   *model.Merge
+	strays  *model.Strays
 	astray  *datapath.StrayExplainer // program is a part of it
 }
 
@@ -143,19 +143,19 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 }
 
 // model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a packet has.
-func (e *edgeRole) model(n *config.Node) *forward.Edge {
-	m := &forward.Edge{
-		Sides: map[uint32]forward.Side{}, Block: e.config.Block, Locators: e.config.Locators, Infrastructure: e.config.Infrastructure,
-		Services: map[forward.ServiceKey]uint32{}, QUIC: map[uint32]*forward.QUIC{}, VIPs: map[netip.Addr]struct{}{},
+func (e *edgeRole) model(n *config.Node) *model.Edge {
+	m := &model.Edge{
+		Sides: map[uint32]model.Side{}, Block: e.config.Block, Locators: e.config.Locators, Infrastructure: e.config.Infrastructure,
+		Services: map[model.ServiceKey]uint32{}, QUIC: map[uint32]*model.QUIC{}, VIPs: map[netip.Addr]struct{}{},
 		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
 		Secret:        e.config.Secret,
-		Encapsulation: forward.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
+		Encapsulation: model.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
 		Shadow: e.config.Shadow, LastOffer: e.config.LastOffer,
 		SID:     func(uint16) netip.Addr { return e.config.Source }, // any that is one
-		NextHop: func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Status: forward.NextHopKernel} },
+		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
 	}
 	for _, at := range e.attachments {
-		m.Sides[uint32(at.Index)] = forward.Side(at.Side)
+		m.Sides[uint32(at.Index)] = model.Side(at.Side)
 	}
 	for i, s := range e.services {
 		m.Services[modelKey(s.key)] = uint32(i)
@@ -169,11 +169,11 @@ func (e *edgeRole) model(n *config.Node) *forward.Edge {
 }
 
 // learning is the flow cache of what explains packets, nil without one: each packet meets what the ones before left there.
-func (e *edgeRole) learning(program *datapath.Explainer) *forward.Learning {
+func (e *edgeRole) learning(program *datapath.Explainer) *model.Learning {
 	if e.config.FlowCache.Entries == 0 {
 		return nil
 	}
-	return &forward.Learning{
+	return &model.Learning{
 		SID: e.config.FlowCache.SID,
 		Owner: func(hash uint64) uint16 {
 			owner, err := program.CachedOwner(hash)
@@ -187,11 +187,11 @@ func (e *edgeRole) learning(program *datapath.Explainer) *forward.Learning {
 }
 
 // quicModel is how the service's connection IDs are read, nil if it is not QUIC.
-func (s *edgeService) quicModel() *forward.QUIC {
+func (s *edgeService) quicModel() *model.QUIC {
 	if len(s.QUIC.Configs) == 0 {
 		return nil
 	}
-	quic := &forward.QUIC{Backends: s.quicBackends()}
+	quic := &model.QUIC{Backends: s.quicBackends()}
 	for _, c := range s.QUIC.Configs {
 		if codec, err := quiclb.New(c.Config()); err == nil { // as the program's are, or it would not run
 			quic.Codecs = append(quic.Codecs, codec)
@@ -200,8 +200,8 @@ func (s *edgeService) quicModel() *forward.QUIC {
 	return quic
 }
 
-func modelKey(k datapath.ServiceKey) forward.ServiceKey {
-	return forward.ServiceKey{Addr: k.VIP, Port: k.Port, Protocol: k.Protocol}
+func modelKey(k datapath.ServiceKey) model.ServiceKey {
+	return model.ServiceKey{Addr: k.VIP, Port: k.Port, Protocol: k.Protocol}
 }
 
 // packet gives one frame to the program and to the model.
@@ -265,7 +265,7 @@ func flowOf(t flow.Tuple) *api.Flow {
 
 // leaves tells how the frame is after processing, and where it goes.
 func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
-	if got.Verdict == forward.Drop || got.Verdict == forward.Pass {
+	if got.Verdict == model.Drop || got.Verdict == model.Pass {
 		return
 	}
 	if len(e.Copies) > 1 {
@@ -275,7 +275,7 @@ func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
 	if !got.Taken {
 		e.Path = segmentsOf(got.Frame)
 	}
-	if got.Verdict == forward.HandToKernel || len(got.Frame) < ethernetHeader {
+	if got.Verdict == model.HandToKernel || len(got.Frame) < ethernetHeader {
 		return
 	}
 	e.NextHop = nextHopOf(got)

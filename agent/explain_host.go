@@ -3,41 +3,41 @@ package agent
 import (
 	"net/netip"
 
-	"sextant/accept"
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // model is the host in Go, without the kernel's sockets, and busy beyond all measure: so it says what a packet is offered for,
 // and the program, whether it is taken.
-func (h *hostRole) model() *forward.Host {
-	m := &forward.Host{
+func (h *hostRole) model() *model.Host {
+	m := &model.Host{
 		Interfaces: map[uint32]struct{}{}, Block: h.config.Block, Locators: h.config.Locators,
 		Infrastructure: h.config.Infrastructure, Secret: h.config.Secret,
 		Source:    h.config.Source,
-		Services:  map[forward.ServiceKey]*forward.HostService{},
-		Sockets:   func(flow.Tuple) forward.Socket { return forward.Socket{} },
+		Services:  map[model.ServiceKey]*model.HostService{},
+		Sockets:   func(flow.Tuple) model.Socket { return model.Socket{} },
 		HasServer: func(flow.Tuple) bool { return true },
-		Busy:      func(forward.ServiceKey) uint32 { return 1 },
-		NextHop:   func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Status: forward.NextHopKernel} },
+		Busy:      func(model.ServiceKey) uint32 { return 1 },
+		NextHop:   func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
 	}
 	for _, at := range h.attachments {
 		m.Interfaces[uint32(at.Index)] = struct{}{}
 	}
 	for _, s := range h.config.SIDs {
-		m.SIDs = append(m.SIDs, forward.LocalSID(s))
+		m.SIDs = append(m.SIDs, model.LocalSID(s))
 	}
 	for _, s := range h.services {
-		m.Services[modelKey(s.key)] = &forward.HostService{Policy: accept.Policy{Kind: accept.Static}, QUIC: s.QUIC}
+		m.Services[modelKey(s.key)] = &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static}, QUIC: s.QUIC}
 	}
 	return m
 }
 
 // accountHost names the packet's flow, service and SID.
-func (x *explaining) accountHost(e *api.Explanation, frame []byte) forward.Result {
+func (x *explaining) accountHost(e *api.Explanation, frame []byte) model.Result {
 	r := x.host.Process(uint32(x.at.Index), 0, frame)
 	e.Flow = flowOf(r.Flow)
 	if service := x.agent.host.serviceOf(r.Service); service != nil {
@@ -61,7 +61,7 @@ func (x *explaining) onHost(e *api.Explanation, frame []byte) (datapath.Explaine
 		return got, err
 	}
 	after, err := x.look(service, r)
-	if offer := offerOf(r.Offer, got.Taken, before, after); offer != forward.OfferNone && got.Verdict != forward.Drop {
+	if offer := offerOf(r.Offer, got.Taken, before, after); offer != model.OfferNone && got.Verdict != model.Drop {
 		e.Offer = offer.String()
 	}
 	return got, err
@@ -73,7 +73,7 @@ type learnt struct {
 	refusal  uint64 // of the flow
 }
 
-func (x *explaining) look(service *hostService, r forward.Result) (l learnt, err error) {
+func (x *explaining) look(service *hostService, r model.Result) (l learnt, err error) {
 	if service == nil {
 		return l, nil
 	}
@@ -87,25 +87,25 @@ func (x *explaining) look(service *hostService, r forward.Result) (l learnt, err
 }
 
 // offerOf combines what a packet was offered for, by a model that takes as little as possible, with what the program did.
-func offerOf(least forward.Offer, taken bool, before, after learnt) forward.Offer {
+func offerOf(least model.Offer, taken bool, before, after learnt) model.Offer {
 	switch {
-	case least == forward.OfferNone || least == forward.OfferLast:
+	case least == model.OfferNone || least == model.OfferLast:
 		return least
 	case taken && after.accepted != before.accepted:
-		return forward.OfferAccepted
+		return model.OfferAccepted
 	case taken:
-		return forward.OfferHere
-	case least == forward.OfferRefused || least == forward.OfferRefusedBefore:
+		return model.OfferHere
+	case least == model.OfferRefused || least == model.OfferRefusedBefore:
 		if after.refusal == before.refusal {
-			return forward.OfferRefusedBefore
+			return model.OfferRefusedBefore
 		}
-		return forward.OfferRefused
+		return model.OfferRefused
 	}
 	return least
 }
 
 // serviceOf finds the running service behind a model's key, nil if there is none.
-func (h *hostRole) serviceOf(key forward.ServiceKey) *hostService {
+func (h *hostRole) serviceOf(key model.ServiceKey) *hostService {
 	for i := range h.services {
 		if modelKey(h.services[i].key) == key {
 			return &h.services[i]

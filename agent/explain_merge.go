@@ -12,14 +12,14 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/forward"
-	"sextant/srv6"
-	"sextant/steer"
+	"sextant/datapath/model"
+	"sextant/packet/srv6"
+	"sextant/te/srpolicy"
 )
 
 // model is the egress in Go, without instances: what a packet carries.
-func (m *mergeRole) model() *forward.Merge {
-	model := &forward.Merge{
+func (m *mergeRole) model() *model.Merge {
+	model := &model.Merge{
 		Interfaces: map[uint32]struct{}{}, Block: m.config.Block, Locators: m.config.Locators, Infrastructure: m.config.Infrastructure,
 	}
 	for _, at := range m.attachments {
@@ -43,10 +43,10 @@ func (x *explaining) onMerge(e *api.Explanation, frame []byte) (datapath.Explain
 	if r.Number != nil {
 		e.Copy = &api.ExplainedCopy{
 			Flow: r.Number.Flow, Flows: x.agent.merge.flowsBeside(r.SID, r.Number.Flow),
-			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != forward.Drop, Waits: waits,
+			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != model.Drop, Waits: waits,
 		}
 	}
-	if got.Verdict == forward.HandToKernel {
+	if got.Verdict == model.HandToKernel {
 		e.Flow = flowWithin(got.Frame)
 	}
 	return got, nil
@@ -65,7 +65,7 @@ func (m *mergeRole) flowsBeside(sid netip.Prefix, flow uint32) []uint32 {
 // flowWithin reads the flow of a decapsulated packet.
 func flowWithin(frame []byte) *api.Flow {
 	const here = 1
-	reader := forward.Headend{Sides: map[uint32]forward.Side{here: forward.Internal}}
+	reader := model.Headend{Sides: map[uint32]model.Side{here: model.Internal}}
 	if s := reader.Process(here, 0, frame); len(s.Results) > 0 {
 		return flowOf(s.Results[0].Flow)
 	}
@@ -102,17 +102,17 @@ func (x *explaining) copiesTo(i mergeInstance, f api.Flow, inner []byte) ([]fram
 	if err != nil {
 		return nil, err
 	}
-	form := steer.TLV
+	form := srpolicy.TLV
 	if i.Form == config.NumberedInSID {
-		form = steer.SID
+		form = srpolicy.SID
 	}
 	var copies []framed
 	for _, flow := range i.Instance.Flows {
-		policy := steer.Policy{Name: "p", Paths: []steer.CandidatePath{{Action: steer.Path, Lists: []steer.List{{
+		policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{{
 			Name: "l", Segments: []netip.Addr{i.Prefix.Addr()}, Redundancy: form, Flow: flow, Reduced: true,
 		}}}}}
-		source := steer.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit, Epoch: epoch}
-		table, err := steer.Compile([]steer.Rule{{Policy: "p"}}, []steer.Policy{policy}, source, nil)
+		source := srpolicy.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit, Epoch: epoch}
+		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy}, source, nil)
 		if err != nil {
 			return nil, fmt.Errorf("make a copy of the flow %s -> %s: %w", f.Source, f.Destination, err)
 		}

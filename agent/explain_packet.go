@@ -10,7 +10,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // framed is a frame to be explained.

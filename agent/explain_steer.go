@@ -8,8 +8,8 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/forward"
-	"sextant/steer"
+	"sextant/datapath/model"
+	"sextant/te/srpolicy"
 )
 
 // entrances are where the head-end's packets come in, without the loop.
@@ -20,14 +20,14 @@ func (h *headendRole) entrances() []datapath.Attachment {
 }
 
 // model is the head-end in Go, without the kernel's FIB: which rule chooses a packet.
-func (h *headendRole) model(n *config.Node) *forward.Headend {
-	m := &forward.Headend{
-		Sides: map[uint32]forward.Side{}, Block: h.config.Block, Locators: h.config.Locators, Infrastructure: h.config.Infrastructure,
+func (h *headendRole) model(n *config.Node) *model.Headend {
+	m := &model.Headend{
+		Sides: map[uint32]model.Side{}, Block: h.config.Block, Locators: h.config.Locators, Infrastructure: h.config.Infrastructure,
 		Table: h.table, Secret: n.Secret, HopLimit: h.config.HopLimit,
-		NextHop: func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Status: forward.NextHopKernel} },
+		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
 	}
 	for _, at := range h.attachments {
-		m.Sides[uint32(at.Index)] = forward.Side(at.Side)
+		m.Sides[uint32(at.Index)] = model.Side(at.Side)
 	}
 	return m
 }
@@ -62,17 +62,17 @@ func (h *headendRole) explained(c *api.PolicyChoice, list string, got datapath.E
 	e := api.ExplainedList{List: list, Verdict: got.Verdict.String(), Reason: got.Reason}
 	for _, p := range h.steering.policies {
 		for _, path := range p.Paths {
-			i := slices.IndexFunc(path.Lists, func(l steer.List) bool { return l.Name == list })
+			i := slices.IndexFunc(path.Lists, func(l srpolicy.List) bool { return l.Name == list })
 			if p.Name == c.Name && path.Name == c.Path && i >= 0 {
 				e.Segments, e.Flow = path.Lists[i].Segments, path.Lists[i].Flow
 			}
 		}
 	}
 	switch got.Verdict {
-	case forward.Transmit, forward.Redirect:
+	case model.Transmit, model.Redirect:
 		e.NextHop = nextHopOf(got)
 		e.Frame = hex.EncodeToString(got.Frame)
-	case forward.HandToKernel:
+	case model.HandToKernel:
 		e.Frame = hex.EncodeToString(got.Frame)
 	}
 	return e

@@ -11,8 +11,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/packet/srv6"
 )
 
 func flowTo(destination string, protocol config.Protocol) *api.Flow {

@@ -7,24 +7,24 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/doctor"
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/kernel"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/linux"
+	"sextant/linux/facts"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // model is what takes strays away, in Go and without the kernel's sockets: how far a packet gets, and at which SID.
-func (s *straysRole) model() *forward.Strays {
-	m := &forward.Strays{
+func (s *straysRole) model() *model.Strays {
+	m := &model.Strays{
 		Interfaces: map[uint32]struct{}{}, Infrastructure: s.config.Infrastructure,
-		Sockets: func(netip.Prefix, flow.Tuple) forward.Socket { return forward.Socket{} },
+		Sockets: func(netip.Prefix, flow.Tuple) model.Socket { return model.Socket{} },
 	}
 	for _, at := range s.attachments {
 		m.Interfaces[uint32(at.Index)] = struct{}{}
 	}
 	for _, sid := range s.program.SIDs() {
-		m.SIDs = append(m.SIDs, forward.StraySID{
+		m.SIDs = append(m.SIDs, model.StraySID{
 			Prefix: sid.Prefix, IPv4: sid.IPv4, IPv6: sid.IPv6, Device: s.config.VRFs[sid.VRF].Device != "",
 		})
 	}
@@ -62,14 +62,14 @@ func (x *explaining) onStrays(e *api.Explanation, frame []byte) (datapath.Explai
 	switch {
 	case e.VRF == nil:
 	case got.Here:
-		e.Offer = forward.OfferHere.String()
+		e.Offer = model.OfferHere.String()
 	case got.Returned:
-		e.Offer = forward.OfferReturned.String()
+		e.Offer = model.OfferReturned.String()
 	case got.Stray:
-		e.Offer = forward.OfferStray.String()
-		e.VRF.Leaves = leavesOf(kernel.Passage(e.VRF.Backup, r.Flow.Src, r.Flow.Dst))
+		e.Offer = model.OfferStray.String()
+		e.VRF.Leaves = leavesOf(linux.Passage(e.VRF.Backup, r.Flow.Src, r.Flow.Dst))
 	case got.Taken: // vrf_ask did not judge it
-	case r.Reason != forward.ReasonNone:
+	case r.Reason != model.ReasonNone:
 		e.VRF.Left = r.Reason.String()
 	case r.Taken:
 		e.VRF.Left = leftGone
@@ -85,7 +85,7 @@ const (
 	leftOpening = "continues_nothing"
 )
 
-func leavesOf(p doctor.Passage) *api.StrayWay {
+func leavesOf(p facts.Passage) *api.StrayWay {
 	return &api.StrayWay{Fate: string(p.Fate), Interface: p.Interface, Segments: p.Segments}
 }
 
@@ -97,30 +97,30 @@ func straysWhy(e *api.Explanation) string {
 	}
 	vrf := "VRF " + e.VRF.Name
 	switch {
-	case e.Offer == forward.OfferHere.String() && e.Verdict == forward.Pass.String():
+	case e.Offer == model.OfferHere.String() && e.Verdict == model.Pass.String():
 		return fmt.Sprintf("%s, which decapsulates it: the connection is in %s", asItCame, vrf)
-	case e.Offer == forward.OfferHere.String():
+	case e.Offer == model.OfferHere.String():
 		return fmt.Sprintf("the connection is in %s: decapsulated, and received there, where the kernel delivers it", vrf)
-	case e.Offer == forward.OfferReturned.String():
+	case e.Offer == model.OfferReturned.String():
 		return fmt.Sprintf("left to the kernel: a stray that was one before, as its hop limit says, and %s has no such connection; "+
 			"it goes round no more, and is answered with a RST", vrf)
-	case e.Offer == forward.OfferStray.String():
+	case e.Offer == model.OfferStray.String():
 		return fmt.Sprintf("a stray: %s has no such connection; decapsulated, and received on %s, %s",
 			vrf, e.VRF.Backup, wayText(e.VRF.Leaves))
-	case e.Verdict != forward.Pass.String():
+	case e.Verdict != model.Pass.String():
 		return fmt.Sprintf("decapsulated, and received by %s, where the kernel decides", vrf)
 	case e.VRF.Left == leftGone:
 		return fmt.Sprintf("%s: %s or its backup device %s is not there now; see sextant doctor", asItCame, vrf, e.VRF.Backup)
 	case e.VRF.Left == leftOpening:
 		return fmt.Sprintf("%s, which decapsulates it into %s: only a packet that continues a TCP connection can be astray", asItCame, vrf)
 	}
-	return fmt.Sprintf("%s, to decide by itself: %s", asItCame, forward.Meaning(e.VRF.Left))
+	return fmt.Sprintf("%s, to decide by itself: %s", asItCame, model.Meaning(e.VRF.Left))
 }
 
 // wayText is where the kernel's routes lead a stray.
 func wayText(w *api.StrayWay) string {
-	switch doctor.Fate(w.Fate) {
-	case doctor.Forwarded:
+	switch facts.Fate(w.Fate) {
+	case facts.Forwarded:
 		text := "from where the kernel's routes send it by " + w.Interface
 		if len(w.Segments) == 0 {
 			return text + " as it is"
@@ -130,7 +130,7 @@ func wayText(w *api.StrayWay) string {
 			segments = append(segments, s.String())
 		}
 		return text + " to " + strings.Join(segments, ", ")
-	case doctor.Delivered:
+	case facts.Delivered:
 		return "where the kernel delivers it on this machine, and answers with a RST"
 	case "":
 		return "where the kernel's routes decide"

@@ -11,8 +11,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/kernel"
-	"sextant/kernel/kerneltest"
+	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // besideText is a node beside whose router strays are taken away; its VRF is the network namespace WEB.
@@ -28,18 +28,18 @@ strays:
 `
 
 // besides makes the machine's VRF, a namespace with an address, and starts an agent that takes strays away.
-func (m *machine) besides() (*running, *kernel.Netns) {
+func (m *machine) besides() (*running, *linux.Netns) {
 	m.t.Helper()
-	web, name := kerneltest.Netns(m.t)
+	web, name := linuxtest.Netns(m.t)
 	must(m.t, web.Do(func() error {
 		lo, err := netlink.LinkByName("lo")
 		if err != nil {
 			return err
 		}
 		vip, _ := netlink.ParseAddr("2001:db8:80::80/128")
-		return errors.Join(kernel.WriteSysctl("net.ipv6.conf.all.accept_dad", "0"), netlink.LinkSetUp(lo), netlink.AddrAdd(lo, vip))
+		return errors.Join(linux.WriteSysctl("net.ipv6.conf.all.accept_dad", "0"), netlink.LinkSetUp(lo), netlink.AddrAdd(lo, vip))
 	}))
-	return m.start(m.text(besideText, "WEB", kernel.NetnsPath(name))), web
+	return m.start(m.text(besideText, "WEB", linux.NetnsPath(name))), web
 }
 
 // stray asks for a flow of a VRF, and returns what is said of the packet that opens it and of the one that follows.
@@ -85,7 +85,7 @@ func TestExplainStrays(t *testing.T) {
 	}))
 	defer client.Close()
 	connected := &api.Flow{Source: client.LocalAddr().(*net.TCPAddr).AddrPort(), Destination: webFlow(0).Destination, Protocol: config.TCP}
-	if _, here := a.stray(connected); here.Verdict != "pass" || here.Offer != "here" || !strings.Contains(here.Why, "the connection is in VRF "+kernel.NetnsDir) {
+	if _, here := a.stray(connected); here.Verdict != "pass" || here.Offer != "here" || !strings.Contains(here.Why, "the connection is in VRF "+linux.NetnsDir) {
 		t.Errorf("following, with a connection: %+v", here)
 	}
 	list := a.explain(api.Question{Frames: []api.Frame{fromOutside(), syn(40000, 80)}})

@@ -13,7 +13,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // reach gives the machine a way to SIDs: by a neighbour behind edge0 whose address is resolved.
@@ -28,7 +28,7 @@ func (m *machine) reach() {
 		address.Flags = unix.IFA_F_NODAD
 		sids, _ := netlink.ParseIPNet("fcbb:bb00::/32")
 		return errors.Join(
-			kernel.WriteSysctl("net.ipv6.conf.all.forwarding", "1"),
+			linux.WriteSysctl("net.ipv6.conf.all.forwarding", "1"),
 			netlink.AddrAdd(link, address),
 			netlink.NeighSet(&netlink.Neigh{
 				LinkIndex: link.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,

@@ -6,8 +6,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/forward"
-	"sextant/pool"
+	"sextant/datapath/model"
+	"sextant/lb/pool"
 )
 
 // why says in one sentence what an explanation says in fields.
@@ -20,16 +20,16 @@ func why(e *api.Explanation) string {
 	}
 	switch {
 	case e.Dropped():
-		return "dropped: " + forward.Meaning(e.Reason)
+		return "dropped: " + model.Meaning(e.Reason)
 	case e.Reason != "":
-		return "given to the kernel, which answers: " + forward.Meaning(e.Reason)
-	case e.Verdict == forward.Pass.String():
+		return "given to the kernel, which answers: " + model.Meaning(e.Reason)
+	case e.Verdict == model.Pass.String():
 		return passedWhy(e)
 	case e.Role == api.Host:
 		return hostWhy(e)
 	}
 	text := edgeWhy(e)
-	if e.Verdict == forward.HandToKernel.String() {
+	if e.Verdict == model.HandToKernel.String() {
 		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its interface runs no native XDP program here"
 	}
 	return text
@@ -41,7 +41,7 @@ func steeredWhy(e *api.Explanation) string {
 	case e.Policy != nil && len(e.Copies) > 0:
 		return policyWhy(e)
 	case e.Policy != nil && e.Dropped():
-		return fmt.Sprintf("dropped: %s (policy %s)", forward.Meaning(e.Reason), e.Policy.Name)
+		return fmt.Sprintf("dropped: %s (policy %s)", model.Meaning(e.Reason), e.Policy.Name)
 	case e.Policy != nil:
 		return fmt.Sprintf("policy %s: answered (%s)", e.Policy.Name, e.Outcome)
 	case e.Copy != nil && e.Copy.First && e.Copy.Waits:
@@ -50,7 +50,7 @@ func steeredWhy(e *api.Explanation) string {
 	case e.Copy != nil && e.Copy.First:
 		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, for the kernel to route", e.Copy.Number, e.Copy.Flow)
 	case e.Copy != nil:
-		return fmt.Sprintf("packet %d by flow %d is dropped: %s", e.Copy.Number, e.Copy.Flow, forward.Meaning(e.Reason))
+		return fmt.Sprintf("packet %d by flow %d is dropped: %s", e.Copy.Number, e.Copy.Flow, model.Meaning(e.Reason))
 	case e.Role == api.Merge && e.SID != nil && !e.Dropped():
 		return "decapsulated, for the kernel to route; it has no number, so copies are not told apart"
 	}
@@ -109,12 +109,12 @@ func edgeWhy(e *api.Explanation) string {
 
 // cacheTexts say what the flow cache did, by event.
 var cacheTexts = map[string]string{
-	forward.CacheHit.String():             "the flow cache has named the first",
-	forward.CacheMiss.String():            "the flow cache knows nothing about it",
-	forward.CacheStale.String():           "the flow cache names a backend that is not in the chain any more, and is not believed",
-	forward.CacheStored.String():          "the flow cache has noted its owner",
-	forward.CacheRefusedUnnamed.String():  "it names no owner, so the flow cache has noted nothing",
-	forward.CacheRefusedStranger.String(): "the owner that it names is not in the flow's chain, so the flow cache has noted nothing",
+	model.CacheHit.String():             "the flow cache has named the first",
+	model.CacheMiss.String():            "the flow cache knows nothing about it",
+	model.CacheStale.String():           "the flow cache names a backend that is not in the chain any more, and is not believed",
+	model.CacheStored.String():          "the flow cache has noted its owner",
+	model.CacheRefusedUnnamed.String():  "it names no owner, so the flow cache has noted nothing",
+	model.CacheRefusedStranger.String(): "the owner that it names is not in the flow's chain, so the flow cache has noted nothing",
 }
 
 // described adds to a backend's name what is special about it.
@@ -135,16 +135,16 @@ func described(e *api.Explanation, name string) string {
 }
 
 // offers say what a host made of an offer.
-var offers = map[forward.Offer]string{
-	forward.OfferLast:          "taken: nobody is left to pass it on to",
-	forward.OfferHere:          "taken: the connection is here",
-	forward.OfferAccepted:      "taken: a new connection, and the acceptance policy accepts it",
-	forward.OfferRefused:       "passed on: the acceptance policy refuses it",
-	forward.OfferRefusedBefore: "passed on: it was refused a moment ago",
-	forward.OfferNoService:     "passed on: a new connection to a service that is not on this host",
-	forward.OfferNotHere:       "passed on: the connection is not here",
-	forward.OfferNotTCP:        "passed on: nothing is known about it, and others are left",
-	forward.OfferStray:         "sent back to the edge: the connection is not here",
+var offers = map[model.Offer]string{
+	model.OfferLast:          "taken: nobody is left to pass it on to",
+	model.OfferHere:          "taken: the connection is here",
+	model.OfferAccepted:      "taken: a new connection, and the acceptance policy accepts it",
+	model.OfferRefused:       "passed on: the acceptance policy refuses it",
+	model.OfferRefusedBefore: "passed on: it was refused a moment ago",
+	model.OfferNoService:     "passed on: a new connection to a service that is not on this host",
+	model.OfferNotHere:       "passed on: the connection is not here",
+	model.OfferNotTCP:        "passed on: nothing is known about it, and others are left",
+	model.OfferStray:         "sent back to the edge: the connection is not here",
 }
 
 func hostWhy(e *api.Explanation) string {

@@ -12,7 +12,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // breakage is a change that ends connections, and that was not said to be allowed to.

@@ -9,7 +9,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // headendRole is the head-end as it runs. A nil headendRole is a node without one.
@@ -17,7 +17,7 @@ type headendRole struct {
 	config      datapath.HeadendConfig
 	program     *datapath.Headend
 	steering    steering
-	table       steer.Table
+	table       srpolicy.Table
 	broken      bool // its programs are of no use any more, whatever their settings
 	attachments []datapath.Attachment
 }

@@ -22,8 +22,8 @@ import (
 	"sextant/agent"
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/kernel"
-	"sextant/kernel/kerneltest"
+	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // nodeText is an edge and host; words in capitals stand for what differs from test to test.
@@ -57,7 +57,7 @@ host:
 // machine is a network namespace with two interfaces, and room for one node's state and pins.
 type machine struct {
 	t      *testing.T
-	ns     *kernel.Netns
+	ns     *linux.Netns
 	dir    string // of files
 	pins   string
 	cgroup string
@@ -66,13 +66,13 @@ type machine struct {
 
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	ns, name := kerneltest.Netns(t)
-	bpffs, _, err := kernel.BPFFS()
+	ns, name := linuxtest.Netns(t)
+	bpffs, _, err := linux.BPFFS()
 	must(t, err)
-	cgroups, _, err := kernel.CgroupRoot()
+	cgroups, _, err := linux.CgroupRoot()
 	must(t, err)
 	m := &machine{t: t, ns: ns, dir: t.TempDir(), pins: filepath.Join(bpffs, name), cgroup: filepath.Join(cgroups, name)}
-	group, err := kernel.CreateCgroup(m.cgroup)
+	group, err := linux.CreateCgroup(m.cgroup)
 	must(t, err)
 	t.Cleanup(func() { must(t, group.Remove()) })
 	t.Cleanup(func() {

@@ -5,7 +5,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 var hmacRules = map[config.HMACRequire]datapath.HMACRule{

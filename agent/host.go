@@ -7,10 +7,10 @@ import (
 	"runtime"
 	"time"
 
-	"sextant/accept"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/srv6"
+	"sextant/lb/acceptance"
+	"sextant/packet/srv6"
 )
 
 // refusalTime is how long a refused SYN stays refused: beyond the first retransmissions of a client (1, 3 and 7 s).
@@ -31,7 +31,7 @@ type hostService struct {
 	config.HostService
 	key    datapath.ServiceKey
 	index  uint32
-	policy accept.Policy
+	policy acceptance.Policy
 }
 
 // hostConfig is the part of the configuration that is compiled into the programs.
@@ -61,13 +61,13 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 }
 
 // policyOf translates a configured acceptance policy.
-func policyOf(a config.Accept) (accept.Policy, error) {
-	kind, err := accept.ParseKind(string(a.Policy))
+func policyOf(a config.Accept) (acceptance.Policy, error) {
+	kind, err := acceptance.ParseKind(string(a.Policy))
 	threshold := a.Threshold
-	if kind == accept.Dynamic {
+	if kind == acceptance.Dynamic {
 		threshold = a.Initial
 	}
-	return accept.Policy{
+	return acceptance.Policy{
 		Kind: kind, Threshold: uint32(threshold), Window: uint32(a.Window), Workers: uint32(a.Workers),
 		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille), Cores: uint32(cmp.Or(a.Cores, runtime.NumCPU())),
 	}, err

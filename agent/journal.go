@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // journal keeps the chains of each service on disk, for the day on which the machine loses its memory: after a mere restart of the

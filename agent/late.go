@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/flow"
-	"sextant/pool"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 // An edge that starts without memory waits for peers and etcd for a moment only. Those that were

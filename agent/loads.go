@@ -1,17 +1,17 @@
 package agent
 
 import (
+	"sextant/agent/serverload"
 	"sextant/config"
-	"sextant/load"
 )
 
 // askLoads makes the services whose load is not that of their connections those that are asked how busy they are.
 func (a *Agent) askLoads() {
-	var jobs []load.Job
+	var jobs []serverload.Job
 	if a.host != nil {
 		for _, s := range a.host.services {
 			if s.Load.Kind != config.LoadConnections && s.Load.Kind != config.LoadQueue {
-				jobs = append(jobs, load.Job{Service: s.Name, Load: s.Load})
+				jobs = append(jobs, serverload.Job{Service: s.Name, Load: s.Load})
 			}
 		}
 	}
@@ -20,7 +20,7 @@ func (a *Agent) askLoads() {
 
 // loadTold gives the data plane what a service has said of itself. One that does not answer counts as busy as it was: it may be so
 // busy that it can't.
-func (a *Agent) loadTold(r load.Result) {
+func (a *Agent) loadTold(r serverload.Result) {
 	if r.Err != nil {
 		a.options.Log.Warn("a service does not say how busy it is; what it said before counts", "service", r.Service, "error", r.Err)
 		return

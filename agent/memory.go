@@ -3,7 +3,7 @@ package agent
 import (
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // Memory is what a node takes at most, in bytes, as far as the node file tells: when all buckets of

@@ -6,7 +6,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/replicate"
+	"sextant/te/frer"
 )
 
 // mergeRole is the egress of protected traffic as it runs. A nil mergeRole is a node without one.
@@ -78,17 +78,17 @@ func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
 
 // instanceOf translates a configured protected flow.
 func instanceOf(s config.MergeSID) (datapath.Instance, error) {
-	i := datapath.Instance{SID: s.Prefix, Order: s.Ordered, Rules: replicate.Settings{HistoryLog2: s.History, Bits: replicate.BitsTLV,
+	i := datapath.Instance{SID: s.Prefix, Order: s.Ordered, Rules: frer.Settings{HistoryLog2: s.History, Bits: frer.BitsTLV,
 		Reset: s.Reset}}
 	if s.Form == config.NumberedInSID {
-		i.Rules.Bits = replicate.BitsSID
+		i.Rules.Bits = frer.BitsSID
 	}
 	for _, f := range s.Flows {
 		i.Flows = append(i.Flows, uint32(f))
 	}
 	var err error
 	if s.History == 0 {
-		i.Rules.HistoryLog2, err = replicate.HistoryFor(float64(s.Rate), s.Skew)
+		i.Rules.HistoryLog2, err = frer.HistoryFor(float64(s.Rate), s.Skew)
 	}
 	return i, err
 }

@@ -6,7 +6,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/replicate"
+	"sextant/te/frer"
 )
 
 // Merge is what api.Agent says.
@@ -40,7 +40,7 @@ func (a *Agent) mergeViews() ([]api.MergedFlow, error) {
 		}
 		for n, p := range stats.Paths {
 			path := pathView(i.Instance.Flows[n], p, stats.Expected)
-			path.Silent = finds(w.findings, replicate.Finding{Path: n})
+			path.Silent = finds(w.findings, frer.Finding{Path: n})
 			w.addRecent(&path, n, stats)
 			v.Paths = append(v.Paths, path)
 		}

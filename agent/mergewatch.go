@@ -7,7 +7,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/replicate"
+	"sextant/te/frer"
 )
 
 // Elimination hides faults: with one path dead all packets still arrive. So the paths are watched (IEEE 802.1CB-2017 section 7.4.4).
@@ -23,9 +23,9 @@ const (
 
 // mergeWatch is what is known of an instance beside its counters.
 type mergeWatch struct {
-	watch    *replicate.Watch
+	watch    *frer.Watch
 	copies   int // that it expects
-	findings []replicate.Finding
+	findings []frer.Finding
 	recent   []mergeSample // of recentSpan, oldest first
 }
 
@@ -44,7 +44,7 @@ func (a *Agent) watchMerges() {
 	for _, i := range a.merge.instances {
 		w := a.merge.watches[i.Index]
 		if w == nil || w.copies != i.Copies {
-			w = &mergeWatch{watch: replicate.NewWatch(max(leastPatience, 4*i.Skew), i.Copies), copies: i.Copies}
+			w = &mergeWatch{watch: frer.NewWatch(max(leastPatience, 4*i.Skew), i.Copies), copies: i.Copies}
 		}
 		watches[i.Index] = w
 		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
@@ -60,8 +60,8 @@ func (a *Agent) watchMerges() {
 	a.merge.watches = watches
 }
 
-func sampleOf(s datapath.InstanceStats) replicate.Sample {
-	sample := replicate.Sample{Passed: s.Passed, Discarded: s.Duplicate + s.Rogue + s.OldEpoch}
+func sampleOf(s datapath.InstanceStats) frer.Sample {
+	sample := frer.Sample{Passed: s.Passed, Discarded: s.Duplicate + s.Rogue + s.OldEpoch}
 	for _, p := range s.Paths {
 		sample.Paths = append(sample.Paths, p.Packets)
 	}
@@ -77,7 +77,7 @@ func (w *mergeWatch) remember(s mergeSample) {
 }
 
 // tellFindings tells what is new and what is over.
-func (a *Agent) tellFindings(i mergeInstance, before, now []replicate.Finding) {
+func (a *Agent) tellFindings(i mergeInstance, before, now []frer.Finding) {
 	for _, f := range now {
 		if !finds(before, f) {
 			a.tell(findingEvent(i, f, false))
@@ -91,13 +91,13 @@ func (a *Agent) tellFindings(i mergeInstance, before, now []replicate.Finding) {
 }
 
 // finds reports whether the fault is in the list, for however long, and however many copies.
-func finds(list []replicate.Finding, fault replicate.Finding) bool {
-	return slices.ContainsFunc(list, func(f replicate.Finding) bool {
+func finds(list []frer.Finding, fault frer.Finding) bool {
+	return slices.ContainsFunc(list, func(f frer.Finding) bool {
 		return f.Path == fault.Path && (f.Excess > 0) == (fault.Excess > 0)
 	})
 }
 
-func findingEvent(i mergeInstance, f replicate.Finding, over bool) api.Event {
+func findingEvent(i mergeInstance, f frer.Finding, over bool) api.Event {
 	e := api.Event{SID: i.Prefix}
 	switch {
 	case f.Short > 0 && over:

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
-	"sextant/health"
 )
 
 // metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when they are asked for.

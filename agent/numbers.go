@@ -8,7 +8,7 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // numberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or else a free one. Fresh are

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
-	"sextant/health"
 )
 
 // Passive signals: what clients meet with at a backend, as its host counts it. The edge sees no answers to clients, which go straight to

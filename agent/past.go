@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/pool"
-	"sextant/srv6"
+	"sextant/lb/pool"
+	"sextant/packet/srv6"
 )
 
 // told are chains of the past, and when they were so.

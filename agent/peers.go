@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/signing"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/pool"
-	"sextant/signing"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 // An edge that starts without memory asks the other edges for the chains of its services, because

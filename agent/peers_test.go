@@ -15,10 +15,10 @@ import (
 	"strings"
 	"testing"
 
-	"sextant/archive"
-	"sextant/archive/archivetest"
+	"sextant/agent/archive"
+	"sextant/agent/archive/archivetest"
 	"sextant/config"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 const chainsURL = "http://127.0.0.1:9477/v1/chains"

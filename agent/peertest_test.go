@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 const clusterSecret = "00112233445566778899aabbccddeeff"

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"sextant/protect"
-	"sextant/segment"
-	"sextant/srv6"
-	"sextant/topology"
+	"sextant/packet/srv6"
+	"sextant/te/protection"
+	"sextant/te/segment"
+	"sextant/te/topology"
 )
 
 // network is a topology that was read. It does not change.
@@ -18,31 +18,31 @@ type network struct {
 }
 
 // view is the network without links that are down.
-func (n *network) view(block srv6.Block, down []protect.Link) protect.Network {
+func (n *network) view(block srv6.Block, down []protection.Link) protection.Network {
 	var edges []topology.Edge
 	for _, l := range down {
-		for _, direction := range []protect.Link{l, l.Reverse()} {
-			if e, ok := protect.EdgeOf(n.graph, direction); ok {
+		for _, direction := range []protection.Link{l, l.Reverse()} {
+			if e, ok := protection.EdgeOf(n.graph, direction); ok {
 				edges = append(edges, e)
 			}
 		}
 	}
-	return protect.Network{View: n.graph.All().Without(edges...), Block: block}
+	return protection.Network{View: n.graph.All().Without(edges...), Block: block}
 }
 
 // task is a protection as a computation sees it.
 type task struct {
 	name    string
-	intent  protect.Intent
-	paths   []protect.Path // lists that are known
-	planned []protect.Path // of the plan that runs
-	around  []protect.Link
+	intent  protection.Intent
+	paths   []protection.Path // lists that are known
+	planned []protection.Path // of the plan that runs
+	around  []protection.Link
 }
 
 // planned is what came of a task.
 type planned struct {
 	task
-	plan   protect.Plan
+	plan   protection.Plan
 	err    error
 	faults map[string]string // by path, why it can't carry; those that can are in it, too
 }
@@ -86,7 +86,7 @@ func (x *runningProtection) task() task {
 }
 
 // compute answers tasks in their order. A protection's paths leave out links that those of the others would overload.
-func compute(n protect.Network, tasks []task, prove bool) []planned {
+func compute(n protection.Network, tasks []task, prove bool) []planned {
 	results := make([]planned, len(tasks))
 	engine, err := segment.New(n.View)
 	for i, t := range tasks {
@@ -94,14 +94,14 @@ func compute(n protect.Network, tasks []task, prove bool) []planned {
 		if err != nil {
 			continue
 		}
-		loads := protect.Loads{}
+		loads := protection.Loads{}
 		for j, other := range tasks {
 			if j != i {
 				loads.Add(other.planned, other.intent)
 			}
 		}
 		r := &results[i]
-		if r.plan, r.err = n.Compute(t.intent, protect.Question{Avoid: t.around, Loads: loads, Prove: prove}); r.err == nil {
+		if r.plan, r.err = n.Compute(t.intent, protection.Question{Avoid: t.around, Loads: loads, Prove: prove}); r.err == nil {
 			tasks[i].planned = r.plan.Paths
 		}
 		for _, path := range t.paths {
@@ -111,7 +111,7 @@ func compute(n protect.Network, tasks []task, prove bool) []planned {
 	return results
 }
 
-func pathKey(p protect.Path) string {
+func pathKey(p protection.Path) string {
 	var b strings.Builder
 	for _, l := range p.Links {
 		b.WriteString(l.String() + " ")
@@ -137,7 +137,7 @@ func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
 			p.again = true // it came, went or changed meanwhile
 			continue
 		}
-		x.adopt(r, proven, func(path protect.Path) string {
+		x.adopt(r, proven, func(path protection.Path) string {
 			if fault := crossesDown(path, down); fault != "" {
 				return fault
 			}
@@ -170,12 +170,12 @@ func (p *protections) carrying() map[string][]int {
 	return slots
 }
 
-func (x *runningProtection) adopt(r planned, proven bool, fault func(protect.Path) string) {
+func (x *runningProtection) adopt(r planned, proven bool, fault func(protection.Path) string) {
 	if x.problem = ""; r.err != nil {
 		x.problem, x.proven = r.err.Error(), false
 		return
 	}
-	if !proven && r.plan.Proof == "" && slices.EqualFunc(r.plan.Paths, x.plan.Paths, protect.Path.Same) {
+	if !proven && r.plan.Proof == "" && slices.EqualFunc(r.plan.Paths, x.plan.Paths, protection.Path.Same) {
 		r.plan.Proof = x.plan.Proof // of the same paths
 	}
 	x.plan, x.proven = r.plan, proven

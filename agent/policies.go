@@ -7,7 +7,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // listKey names a segment list of a policy. Lists of one name in a policy's paths are one list.
@@ -19,14 +19,14 @@ type listKey struct {
 // computed are policies that the agent made itself, beside those of the node file, and the rules that lead to them, which come after
 // those of the node file. Indexes are ignored, and flows of 0 chosen: numberPolicies does.
 type computed struct {
-	Rules    []steer.Rule   `json:"rules,omitempty"`
-	Policies []steer.Policy `json:"policies,omitempty"`
+	Rules    []srpolicy.Rule   `json:"rules,omitempty"`
+	Policies []srpolicy.Policy `json:"policies,omitempty"`
 }
 
 // steering is all that a head-end is to do: policies with their indexes and flows, and lists down that are.
 type steering struct {
-	rules    []steer.Rule
-	policies []steer.Policy
+	rules    []srpolicy.Rule
+	policies []srpolicy.Policy
 	own      int // how many of the policies are those of the node file, which come first
 	numbers  map[string]policyNumbers
 	computed computed
@@ -125,7 +125,7 @@ func (a *Agent) steering(n *config.Node, c computed, down map[listKey]bool) (ste
 	}
 	s.rules = append(s.rules, c.Rules...)
 	for _, p := range c.Policies {
-		if slices.ContainsFunc(s.policies, func(o steer.Policy) bool { return o.Name == p.Name }) {
+		if slices.ContainsFunc(s.policies, func(o srpolicy.Policy) bool { return o.Name == p.Name }) {
 			return s, &api.Error{Code: api.Conflict, Message: fmt.Sprintf("there are two policies %q; rename one of the two", p.Name)}
 		}
 		s.policies = append(s.policies, copyOfPolicy(p))
@@ -146,13 +146,13 @@ func (a *Agent) steering(n *config.Node, c computed, down map[listKey]bool) (ste
 }
 
 // complete gives a policy its index, and its lists their flows and marks.
-func (s *steering) complete(p *steer.Policy) {
+func (s *steering) complete(p *srpolicy.Policy) {
 	numbers := s.numbers[p.Name]
 	p.Index = numbers.Index
 	for i := range p.Paths {
 		for j := range p.Paths[i].Lists {
 			l := &p.Paths[i].Lists[j]
-			if l.Redundancy != steer.None && l.Flow == 0 {
+			if l.Redundancy != srpolicy.None && l.Flow == 0 {
 				l.Flow = numbers.flow(l.Name)
 			}
 			l.Down = l.Down || s.down[listKey{p.Name, l.Name}]
@@ -181,7 +181,7 @@ func (s *steering) uniqueFlows() error {
 func (s *steering) has(key listKey) bool {
 	for _, p := range s.policies {
 		for _, path := range p.Paths {
-			if p.Name == key.Policy && slices.ContainsFunc(path.Lists, func(l steer.List) bool { return l.Name == key.List }) {
+			if p.Name == key.Policy && slices.ContainsFunc(path.Lists, func(l srpolicy.List) bool { return l.Name == key.List }) {
 				return true
 			}
 		}
@@ -189,8 +189,8 @@ func (s *steering) has(key listKey) bool {
 	return false
 }
 
-func (s *steering) compile(source steer.Source, installed map[string]string) (steer.Table, error) {
-	return steer.Compile(s.rules, s.policies, source, installed)
+func (s *steering) compile(source srpolicy.Source, installed map[string]string) (srpolicy.Table, error) {
+	return srpolicy.Compile(s.rules, s.policies, source, installed)
 }
 
 // keep makes the steering what a restart finds.
@@ -211,7 +211,7 @@ func (k kept) downSet() map[listKey]bool {
 }
 
 // copyOfPolicy is a copy whose lists can be changed.
-func copyOfPolicy(p steer.Policy) steer.Policy {
+func copyOfPolicy(p srpolicy.Policy) srpolicy.Policy {
 	p.Paths = slices.Clone(p.Paths)
 	for i := range p.Paths {
 		p.Paths[i].Lists = slices.Clone(p.Paths[i].Lists)
@@ -220,23 +220,23 @@ func copyOfPolicy(p steer.Policy) steer.Policy {
 }
 
 // steerPolicy translates a configured policy.
-func steerPolicy(p config.SRPolicy, d config.Domain) (steer.Policy, error) {
-	policy := steer.Policy{
+func steerPolicy(p config.SRPolicy, d config.Domain) (srpolicy.Policy, error) {
+	policy := srpolicy.Policy{
 		Name: p.Name, Color: uint32(p.Color), Endpoint: p.Endpoint, DropIfInvalid: p.DropIfInvalid, MTU: uint16(min(p.InnerMTU(d),
 			1<<16-1)),
 	}
 	for _, c := range p.Paths {
-		action, err := steer.ParseAction(string(c.Action))
+		action, err := srpolicy.ParseAction(string(c.Action))
 		if err != nil {
 			return policy, err
 		}
-		path := steer.CandidatePath{Name: c.Name, Preference: uint32(c.Preference), Action: action, LeastLists: c.LeastLists}
+		path := srpolicy.CandidatePath{Name: c.Name, Preference: uint32(c.Preference), Action: action, LeastLists: c.LeastLists}
 		for _, l := range c.Lists {
-			form, err := steer.ParseRedundancy(string(l.Redundancy))
+			form, err := srpolicy.ParseRedundancy(string(l.Redundancy))
 			if err != nil {
 				return policy, err
 			}
-			path.Lists = append(path.Lists, steer.List{
+			path.Lists = append(path.Lists, srpolicy.List{
 				Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Weight: uint32(l.Weight), Redundancy: form, Flow: uint32(l.Flow),
 				Down: l.State == config.ListDown,
 			})
@@ -246,10 +246,10 @@ func steerPolicy(p config.SRPolicy, d config.Domain) (steer.Policy, error) {
 	return policy, nil
 }
 
-func steerRule(r config.SteeringRule) steer.Rule {
-	rule := steer.Rule{Policy: r.Policy, Match: steer.Match{
+func steerRule(r config.SteeringRule) srpolicy.Rule {
+	rule := srpolicy.Rule{Policy: r.Policy, Match: srpolicy.Match{
 		Source: r.Source, Destination: r.Destination, Protocol: uint8(r.Protocol),
-		SourcePorts: steer.Ports(r.SourcePorts), DestinationPorts: steer.Ports(r.DestinationPorts),
+		SourcePorts: srpolicy.Ports(r.SourcePorts), DestinationPorts: srpolicy.Ports(r.DestinationPorts),
 	}}
 	if r.DSCP != config.AnyDSCP {
 		rule.Match.DSCP, rule.Match.ByDSCP = uint8(r.DSCP), true

@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	"sextant/config"
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // policyNumbers are the index of a policy in the kernel's tables, and the numbers of its segment lists, by name. They stay for as long
@@ -23,7 +23,7 @@ func (p policyNumbers) flow(list string) uint32 {
 
 // numberPolicies numbers policies and their lists: those that are known as before, others with free numbers, if possible such that
 // nobody had. What is gone stays known until its number goes to another.
-func numberPolicies(known map[string]policyNumbers, policies []steer.Policy) (map[string]policyNumbers, error) {
+func numberPolicies(known map[string]policyNumbers, policies []srpolicy.Policy) (map[string]policyNumbers, error) {
 	numbers, taken, remembered := map[string]policyNumbers{}, map[uint32]bool{}, map[uint32]bool{}
 	for _, p := range known {
 		remembered[p.Index] = true
@@ -36,9 +36,9 @@ func numberPolicies(known map[string]policyNumbers, policies []steer.Policy) (ma
 	for _, p := range policies {
 		n, ok := numbers[p.Name]
 		if !ok {
-			index, free := freeIndex(steer.MaxPolicies, taken, remembered)
+			index, free := freeIndex(srpolicy.MaxPolicies, taken, remembered)
 			if !free {
-				return nil, fmt.Errorf("%d policies are more than the %d that a head-end can have", len(policies), steer.MaxPolicies)
+				return nil, fmt.Errorf("%d policies are more than the %d that a head-end can have", len(policies), srpolicy.MaxPolicies)
 			}
 			n, taken[index] = policyNumbers{index, map[string]uint32{}}, true
 		}
@@ -56,7 +56,7 @@ func numberPolicies(known map[string]policyNumbers, policies []steer.Policy) (ma
 }
 
 // numberLists gives the lists that have none a number.
-func (p policyNumbers) numberLists(policy steer.Policy) error {
+func (p policyNumbers) numberLists(policy srpolicy.Policy) error {
 	present := map[string]bool{}
 	for _, path := range policy.Paths {
 		for _, l := range path.Lists {

@@ -7,21 +7,21 @@ import (
 
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/replicate"
-	"sextant/steer"
+	"sextant/te/frer"
+	"sextant/te/srpolicy"
 )
 
-func policyOfLists(name string, lists ...string) steer.Policy {
-	p := steer.Policy{Name: name, Paths: []steer.CandidatePath{{Name: "only"}}}
+func policyOfLists(name string, lists ...string) srpolicy.Policy {
+	p := srpolicy.Policy{Name: name, Paths: []srpolicy.CandidatePath{{Name: "only"}}}
 	for _, l := range lists {
-		p.Paths[0].Lists = append(p.Paths[0].Lists, steer.List{Name: l})
+		p.Paths[0].Lists = append(p.Paths[0].Lists, srpolicy.List{Name: l})
 	}
 	return p
 }
 
 // Policies and lists keep their numbers whatever comes and goes beside them; what returns has its own again as long as nobody else needed it.
 func TestPolicyNumbersStay(t *testing.T) {
-	number := func(known map[string]policyNumbers, policies ...steer.Policy) map[string]policyNumbers {
+	number := func(known map[string]policyNumbers, policies ...srpolicy.Policy) map[string]policyNumbers {
 		t.Helper()
 		numbers, err := numberPolicies(known, policies)
 		if err != nil {
@@ -48,7 +48,7 @@ func TestPolicyNumbersStay(t *testing.T) {
 }
 
 func TestPolicyNumbersRunOut(t *testing.T) {
-	var many, others []steer.Policy
+	var many, others []srpolicy.Policy
 	for i := range config.MaxPolicies {
 		many = append(many, policyOfLists(fmt.Sprintf("m%d", i), "x"))
 		others = append(others, policyOfLists(fmt.Sprintf("o%d", i), "x"))
@@ -69,10 +69,10 @@ func TestPolicyNumbersRunOut(t *testing.T) {
 // What the node file may say is what the data plane can do.
 func TestLimitsOfConfiguration(t *testing.T) {
 	for name, pair := range map[string][2]int{
-		"policies":        {config.MaxPolicies, steer.MaxPolicies},
-		"rules":           {config.MaxRules, steer.MaxRules},
-		"lists":           {config.MaxLists, steer.MaxLists},
-		"header":          {config.MaxHeaderBytes, steer.MaxHeader},
+		"policies":        {config.MaxPolicies, srpolicy.MaxPolicies},
+		"rules":           {config.MaxRules, srpolicy.MaxRules},
+		"lists":           {config.MaxLists, srpolicy.MaxLists},
+		"header":          {config.MaxHeaderBytes, srpolicy.MaxHeader},
 		"protected flows": {config.MaxMerges, datapath.MaxInstances},
 		"paths of one":    {config.MaxMergePaths, datapath.MaxPaths},
 	} {
@@ -80,8 +80,8 @@ func TestLimitsOfConfiguration(t *testing.T) {
 			t.Errorf("%s: the configuration allows %d, the data plane %d", name, pair[0], pair[1])
 		}
 	}
-	if config.DefaultMergeReset != replicate.DefaultReset {
-		t.Errorf("reset after %v by default, want %v", config.DefaultMergeReset, replicate.DefaultReset)
+	if config.DefaultMergeReset != frer.DefaultReset {
+		t.Errorf("reset after %v by default, want %v", config.DefaultMergeReset, frer.DefaultReset)
 	}
 	n, err := config.Parse("merge.yaml", []byte(`
 node: m
@@ -103,7 +103,7 @@ merge: {interfaces: [{name: e0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [
 
 // A protected flow keeps its place as long as its rules and first paths stay; a changed one gets a place that nothing uses.
 func TestMergeNumbers(t *testing.T) {
-	rules := replicate.Settings{HistoryLog2: 10, Bits: replicate.BitsTLV, Reset: replicate.DefaultReset}
+	rules := frer.Settings{HistoryLog2: 10, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
 	instance := func(flows ...uint32) datapath.Instance { return datapath.Instance{Flows: flows, Rules: rules} }
 	other := instance(1, 2)
 	other.Rules.HistoryLog2 = 11

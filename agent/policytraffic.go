@@ -7,7 +7,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // steered is what traffic a policy had. The kernel counts by the place of a list in the active path; here it is told whose
@@ -40,7 +40,7 @@ func (a *Agent) settleTraffic() {
 	}
 }
 
-func (a *Agent) countTraffic(s *steered, p steer.Policy) {
+func (a *Agent) countTraffic(s *steered, p srpolicy.Policy) {
 	if err := s.read(a.headend.program, p.Index); err != nil {
 		a.options.Log.Warn("a policy's packets can't be counted", "policy", p.Name, "error", err)
 	}
@@ -117,12 +117,12 @@ func (a *Agent) switchLists() (changed bool) {
 }
 
 // usedLists are the active path and those of its lists that packets take.
-func usedLists(p steer.Policy, installed string) (path string, lists []string) {
+func usedLists(p srpolicy.Policy, installed string) (path string, lists []string) {
 	active, ok := p.Active(installed)
 	if !ok {
 		return "", nil
 	}
-	if active.Action == steer.Path {
+	if active.Action == srpolicy.Path {
 		active.Lists = active.Lists[:1]
 	}
 	for _, l := range active.Lists {
@@ -131,7 +131,7 @@ func usedLists(p steer.Policy, installed string) (path string, lists []string) {
 	return active.Name, lists
 }
 
-func steeredEvent(p steer.Policy, path string, lists []string) api.Event {
+func steeredEvent(p srpolicy.Policy, path string, lists []string) api.Event {
 	if path != "" {
 		return api.Event{Policy: p.Name, Path: path, Status: "active", Reason: "over " + strings.Join(lists, ", ")}
 	}

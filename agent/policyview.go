@@ -9,7 +9,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // Policies is what api.Agent says.
@@ -75,7 +75,7 @@ func (a *Agent) policyViews() ([]api.Policy, error) {
 }
 
 // addTo adds the paths.
-func (s *steered) addTo(v *api.Policy, p steer.Policy) {
+func (s *steered) addTo(v *api.Policy, p srpolicy.Policy) {
 	v.ActivePath = s.Path
 	for _, path := range p.Paths {
 		view := api.PolicyPath{
@@ -103,7 +103,7 @@ func (s *steered) addTo(v *api.Policy, p steer.Policy) {
 }
 
 // whyActive says what decided about a path.
-func whyActive(p steer.Policy, path steer.CandidatePath, active string) string {
+func whyActive(p srpolicy.Policy, path srpolicy.CandidatePath, active string) string {
 	up, down := 0, []string(nil)
 	for _, l := range path.Lists {
 		if l.Down {
@@ -127,7 +127,7 @@ func whyActive(p steer.Policy, path steer.CandidatePath, active string) string {
 }
 
 // sharesOf are how much of a path's traffic takes each of its lists, if the path is active.
-func sharesOf(p steer.CandidatePath) []float64 {
+func sharesOf(p srpolicy.CandidatePath) []float64 {
 	shares := make([]float64, len(p.Lists))
 	total, first := 0.0, true
 	for _, l := range p.Lists {
@@ -138,9 +138,9 @@ func sharesOf(p steer.CandidatePath) []float64 {
 	for i, l := range p.Lists {
 		switch {
 		case l.Down:
-		case p.Action == steer.Mirror, p.Action == steer.Path && first:
+		case p.Action == srpolicy.Mirror, p.Action == srpolicy.Path && first:
 			shares[i], first = 1, false
-		case p.Action == steer.SplitFlow, p.Action == steer.SplitPacket:
+		case p.Action == srpolicy.SplitFlow, p.Action == srpolicy.SplitPacket:
 			shares[i] = float64(max(1, l.Weight)) / total
 		}
 	}
@@ -148,14 +148,14 @@ func sharesOf(p steer.CandidatePath) []float64 {
 }
 
 // headerBytes is the length of a list's outer headers.
-func headerBytes(l steer.List) int {
+func headerBytes(l srpolicy.List) int {
 	return config.SegmentList{
 		Segments: l.Segments, Reduced: l.Reduced, Redundancy: config.Redundancy(l.Redundancy.String()),
 	}.HeaderBytes()
 }
 
 // matchText writes what a rule chooses as the node file does.
-func matchText(m steer.Match) string {
+func matchText(m srpolicy.Match) string {
 	r := config.SteeringRule{
 		Source: m.Source, Destination: m.Destination, Protocol: int(m.Protocol), SourcePorts: config.PortRange(m.SourcePorts),
 		DestinationPorts: config.PortRange(m.DestinationPorts), DSCP: config.AnyDSCP,

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/pathprobe"
 	"sextant/config"
-	"sextant/probe"
-	"sextant/protect"
-	"sextant/segment"
-	"sextant/steer"
+	"sextant/te/protection"
+	"sextant/te/segment"
+	"sextant/te/srpolicy"
 )
 
 // protections is how the head-end keeps what protections promise. Probes, links and the topology are watched by goroutines that
@@ -23,8 +23,8 @@ type protections struct {
 	problem   string               // why the topology can't be read
 	down      map[string]bool      // interfaces that are down
 	running   []*runningProtection // in the order of the configuration
-	offered   map[string]protect.Plan
-	prober    *probe.Prober
+	offered   map[string]protection.Plan
+	prober    *pathprobe.Prober
 	stop      context.CancelFunc // of the watches
 	nudge     chan struct{}      // the topology may have changed
 	planning  bool               // a computation runs
@@ -37,10 +37,10 @@ type protections struct {
 // runningProtection is a protection with its plan and its state.
 type runningProtection struct {
 	config.Protection
-	intent  protect.Intent
+	intent  protection.Intent
 	known   bool // a plan was there once
-	state   protect.State
-	plan    protect.Plan
+	state   protection.State
+	plan    protection.Plan
 	proven  bool   // the plan's paths are those of the prover
 	problem string // why there is no plan
 	changed time.Time
@@ -50,8 +50,8 @@ type runningProtection struct {
 	came    map[uint32]api.MergedPath // what the egress said last, by flow
 }
 
-func intentOf(p config.Protection, s *config.Protect) protect.Intent {
-	return protect.Intent{
+func intentOf(p config.Protection, s *config.Protect) protection.Intent {
+	return protection.Intent{
 		From: s.Node, To: p.To, Copies: p.Copies, Spares: p.Spares, Disjoint: segment.Disjointness(p.Disjoint), MaxSIDs: p.SIDs,
 		Model: segment.Model(p.Model), RateKbps: int64(p.RateKbps), BoundPermille: s.BoundPermille,
 	}
@@ -115,9 +115,9 @@ func (p *protections) acceptOffers() {
 	p.offered = nil
 }
 
-func (x *runningProtection) begin(plan protect.Plan) {
+func (x *runningProtection) begin(plan protection.Plan) {
 	x.plan, x.known, x.problem, x.changed = plan, true, "", time.Now()
-	x.state = protect.New(x.intent, plan)
+	x.state = protection.New(x.intent, plan)
 }
 
 // end stops what watches.
@@ -171,13 +171,13 @@ func (a *Agent) installProtections() {
 
 // same tells that the head-end would do the same for both.
 func (c computed) same(o computed) bool {
-	return slices.Equal(c.Rules, o.Rules) && slices.EqualFunc(c.Policies, o.Policies, func(a, b steer.Policy) bool {
+	return slices.Equal(c.Rules, o.Rules) && slices.EqualFunc(c.Policies, o.Policies, func(a, b srpolicy.Policy) bool {
 		return a.Name == b.Name && a.DropIfInvalid == b.DropIfInvalid && a.MTU == b.MTU && slices.EqualFunc(a.Paths, b.Paths, samePath)
 	})
 }
 
-func samePath(a, b steer.CandidatePath) bool {
-	return a.Action == b.Action && slices.EqualFunc(a.Lists, b.Lists, func(a, b steer.List) bool {
+func samePath(a, b srpolicy.CandidatePath) bool {
+	return a.Action == b.Action && slices.EqualFunc(a.Lists, b.Lists, func(a, b srpolicy.List) bool {
 		return a.Name == b.Name && a.Redundancy == b.Redundancy && a.Flow == b.Flow && slices.Equal(a.Segments, b.Segments)
 	})
 }
@@ -198,9 +198,9 @@ func (c computed) keeping(name string, now computed) computed {
 }
 
 // policy is what the head-end does for a protection now.
-func (x *runningProtection) policy(n *config.Node, now computed) steer.Policy {
-	form, _ := steer.ParseRedundancy(string(x.Redundancy)) // checked when it was read
-	policy := x.state.Policy(protect.Installation{
+func (x *runningProtection) policy(n *config.Node, now computed) srpolicy.Policy {
+	form, _ := srpolicy.ParseRedundancy(string(x.Redundancy)) // checked when it was read
+	policy := x.state.Policy(protection.Installation{
 		Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form, Places: now.places(x.Name),
 	})
 	policy.DropIfInvalid = x.DropIfInvalid
@@ -226,7 +226,7 @@ func (a *Agent) setProbes() {
 	if p.prober == nil {
 		return
 	}
-	var lists []probe.List
+	var lists []pathprobe.List
 	for _, x := range p.running {
 		sid := x.Egress
 		if x.ProbeSID.IsValid() {
@@ -234,7 +234,7 @@ func (a *Agent) setProbes() {
 		}
 		for i, slot := range x.state.Slots {
 			if slot.Used {
-				lists = append(lists, probe.List{Key: probe.Key{Name: x.Name, Slot: i}, Segments: slot.Path.Segments(sid)})
+				lists = append(lists, pathprobe.List{Key: pathprobe.Key{Name: x.Name, Slot: i}, Segments: slot.Path.Segments(sid)})
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (a *Agent) setProbes() {
 
 // listsProbed takes in what the prober found. What fell silent together is looked at together: if that is all there is, it is the way
 // back, or this machine was busy.
-func (a *Agent) listsProbed(changes []probe.Change) {
+func (a *Agent) listsProbed(changes []pathprobe.Change) {
 	for _, x := range a.protections.running {
 		next := x.state
 		for _, c := range changes {
@@ -256,9 +256,9 @@ func (a *Agent) listsProbed(changes []probe.Change) {
 			if c.Answers {
 				status = "answers"
 			}
-			a.tell(api.Event{Policy: x.Name, List: protect.ListName(c.Slot), Status: status, Reason: "probes from the head-end"})
+			a.tell(api.Event{Policy: x.Name, List: protection.ListName(c.Slot), Status: status, Reason: "probes from the head-end"})
 			if after := next.Probed(c.Slot, c.Answers); !slices.Equal(after.Carrying(), next.Carrying()) || after.Due() && !next.Due() {
-				x.noticed(api.Replacement{Because: protect.ListName(c.Slot) + " " + status, Heard: c.Heard, Noticed: c.Noticed})
+				x.noticed(api.Replacement{Because: protection.ListName(c.Slot) + " " + status, Heard: c.Heard, Noticed: c.Noticed})
 			}
 			next = next.Probed(c.Slot, c.Answers)
 		}
@@ -273,7 +273,7 @@ func (a *Agent) listsProbed(changes []probe.Change) {
 
 // changeState makes a state the protection's. A list that is to take over does so at once; that one is to be left out has time until
 // paths are computed, which takes less than to tell the kernel twice.
-func (a *Agent) changeState(x *runningProtection, next protect.State) {
+func (a *Agent) changeState(x *runningProtection, next protection.State) {
 	before, now := x.state.Carrying(), next.Carrying()
 	if x.state = next; next.Due() {
 		a.plan()
@@ -328,13 +328,13 @@ func (a *Agent) networkChanged(because string) {
 	for _, x := range a.protections.running {
 		x.noticed(api.Replacement{Because: because, Noticed: time.Now()})
 		if x.known {
-			a.changeState(x, x.state.Checked(func(path protect.Path) string { return crossesDown(path, down) }))
+			a.changeState(x, x.state.Checked(func(path protection.Path) string { return crossesDown(path, down) }))
 		}
 	}
 	a.plan()
 }
 
-func crossesDown(path protect.Path, down []protect.Link) string {
+func crossesDown(path protection.Path, down []protection.Link) string {
 	for _, l := range down {
 		if path.Crosses(l) {
 			return "link " + l.String() + " is down"
@@ -344,11 +344,11 @@ func crossesDown(path protect.Path, down []protect.Link) string {
 }
 
 // downLinks are those of the local interfaces that are down.
-func (p *protections) downLinks() []protect.Link {
-	var links []protect.Link
+func (p *protections) downLinks() []protection.Link {
+	var links []protection.Link
 	for _, l := range p.config.Links {
 		if p.down[l.Interface] {
-			if link, ok := protect.ParseLink(l.Link); ok {
+			if link, ok := protection.ParseLink(l.Link); ok {
 				links = append(links, link)
 			}
 		}

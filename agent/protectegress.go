@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/protect"
+	"sextant/te/protection"
 )
 
 // egressInterval is how often egresses are asked what came by each path.
@@ -84,27 +84,27 @@ func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedP
 	for _, slot := range x.state.Carrying() {
 		if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
 			if next = next.Probed(slot, !p.Silent); p.Silent {
-				x.noticed(api.Replacement{Because: protect.ListName(slot) + " silent, as the egress says", Noticed: time.Now()})
+				x.noticed(api.Replacement{Because: protection.ListName(slot) + " silent, as the egress says", Noticed: time.Now()})
 			}
 		}
 	}
-	var came [protect.MaxSlots]uint64
+	var came [protection.MaxSlots]uint64
 	for slot := range came {
 		came[slot] = paths[uint32(x.Flow+slot)].Packets
 	}
 	p := &a.protections
-	retry := protect.Retry{First: firstTrial, Most: mostTrial, Lasts: trialLasts, Seed: p.seed}
-	next = next.Counted(now, came, retry, func(path protect.Path) bool { return p.hasRoom(x.intent, path) })
+	retry := protection.Retry{First: firstTrial, Most: mostTrial, Lasts: trialLasts, Seed: p.seed}
+	next = next.Counted(now, came, retry, func(path protection.Path) bool { return p.hasRoom(x.intent, path) })
 	a.tellTrials(x, next, now)
 	a.changeState(x, next)
 }
 
 // hasRoom tells that the links of a path can take one copy more.
-func (p *protections) hasRoom(i protect.Intent, path protect.Path) bool {
+func (p *protections) hasRoom(i protection.Intent, path protection.Path) bool {
 	if p.network == nil {
 		return true
 	}
-	loads := protect.Loads{}
+	loads := protection.Loads{}
 	for _, x := range p.running {
 		loads.Add(x.plan.Paths, x.intent)
 	}
@@ -113,11 +113,11 @@ func (p *protections) hasRoom(i protect.Intent, path protect.Path) bool {
 }
 
 // tellTrials tells of trials that begin and end.
-func (a *Agent) tellTrials(x *runningProtection, next protect.State, now time.Duration) {
+func (a *Agent) tellTrials(x *runningProtection, next protection.State, now time.Duration) {
 	before, wasTried := x.state.Tried()
 	after, isTried := next.Tried()
 	if wasTried && (!isTried || after != before) {
-		event := api.Event{Policy: x.Name, List: protect.ListName(before), Status: "answers", Reason: "copies came by it in a trial"}
+		event := api.Event{Policy: x.Name, List: protection.ListName(before), Status: "answers", Reason: "copies came by it in a trial"}
 		if at, held := next.HeldUntil(before); held {
 			event.Status = "silent"
 			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v", (at - now).Round(time.Second))
@@ -125,6 +125,9 @@ func (a *Agent) tellTrials(x *runningProtection, next protect.State, now time.Du
 		a.tell(event)
 	}
 	if isTried && (!wasTried || after != before) {
-		a.tell(api.Event{Policy: x.Name, List: protect.ListName(after), Status: "trial", Reason: "it was silent, and is sent copies again"})
+		a.tell(api.Event{
+			Policy: x.Name, List: protection.ListName(after), Status: "trial",
+			Reason: "it was silent, and is sent copies again",
+		})
 	}
 }

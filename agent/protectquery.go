@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/pathprobe"
 	"sextant/config"
-	"sextant/probe"
-	"sextant/protect"
-	"sextant/topology/format"
+	"sextant/te/protection"
+	"sextant/te/topology/format"
 )
 
 // Protections is what api.Agent says.
@@ -62,7 +62,7 @@ func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpe
 		if _, err = a.Change(ctx, func(n *config.Node) (*config.Node, error) {
 			next, err := config.AddProtection(n, x.Protection)
 			if err == nil {
-				a.protections.offered = map[string]protect.Plan{name: x.plan}
+				a.protections.offered = map[string]protection.Plan{name: x.plan}
 			}
 			return next, err
 		}); err != nil {
@@ -81,8 +81,8 @@ func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpe
 // admit computes what a protection would be, and refuses it if there are fewer paths than copies, or links would be loaded beyond
 // the bound.
 func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*runningProtection, error) {
-	var n protect.Network
-	loads := protect.Loads{}
+	var n protection.Network
+	loads := protection.Loads{}
 	x := &runningProtection{}
 	var failed error
 	err := a.do(ctx, func() {
@@ -111,7 +111,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*r
 	if err != nil || failed != nil {
 		return nil, cmp.Or(err, failed)
 	}
-	plan, err := n.Compute(x.intent, protect.Question{Loads: loads, Prove: true})
+	plan, err := n.Compute(x.intent, protection.Question{Loads: loads, Prove: true})
 	if err != nil {
 		return nil, &api.Error{Code: api.Invalid, Message: err.Error()}
 	}
@@ -168,9 +168,9 @@ func (x *runningProtection) roleOf(slot int) api.PathRole {
 	switch {
 	case any && tried == slot:
 		return api.Trial
-	case s.Rank == protect.NoRank:
+	case s.Rank == protection.NoRank:
 		return api.Watched
-	case s.Fault != "" || s.Answer == protect.Silent:
+	case s.Fault != "" || s.Answer == protection.Silent:
 		return api.Broken
 	case s.Trial:
 		return api.Trial
@@ -178,12 +178,12 @@ func (x *runningProtection) roleOf(slot int) api.PathRole {
 	return api.Spare
 }
 
-var answerNames = map[protect.Answer]string{protect.Unknown: "unknown", protect.Answers: "answers", protect.Silent: "silent"}
+var answerNames = map[protection.Answer]string{protection.Unknown: "unknown", protection.Answers: "answers", protection.Silent: "silent"}
 
 func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.ProtectedPath {
 	s := x.state.Slots[slot]
 	v := api.ProtectedPath{
-		List: protect.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),
+		List: protection.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),
 		Flow:  x.Flow + slot,
 		Delay: s.Path.Delay, Probes: answerNames[s.Answer], Fault: s.Fault, DelayUnit: "none",
 	}
@@ -198,7 +198,7 @@ func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.
 		v.DelayUnit = format.DelayUnitName(n.graph.DelayUnit())
 	}
 	if p := a.protections.prober; p != nil {
-		if stats, ok := p.Stats(probe.Key{Name: x.Name, Slot: slot}); ok {
+		if stats, ok := p.Stats(pathprobe.Key{Name: x.Name, Slot: slot}); ok {
 			v.RTTMs = float64(stats.RTT.Microseconds()) / 1000
 			v.Loss = float64(stats.LossPermille) / 1000
 		}

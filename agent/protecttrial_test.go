@@ -12,7 +12,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/protect"
+	"sextant/te/protection"
 )
 
 // tried is a head-end with a protection of two copies and a spare, of which an egress tells. Nothing is probed, no topology is known.
@@ -21,7 +21,7 @@ type tried struct {
 	t      *testing.T
 	x      *runningProtection
 	now    time.Duration // since the agent began
-	counts [protect.MaxSlots]uint64
+	counts [protection.MaxSlots]uint64
 	dead   map[int]bool
 }
 
@@ -31,7 +31,7 @@ func newTried(t *testing.T, a *Agent) *tried {
 	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"), DSCP: config.AnyDSCP}}
 	settings := &config.Protect{Node: "a", BoundPermille: 800, Protections: []config.Protection{c}}
 	x := &runningProtection{Protection: c, intent: intentOf(c, settings)}
-	x.begin(protect.Plan{Paths: threePaths()})
+	x.begin(protection.Plan{Paths: threePaths()})
 	a.started = time.Now()
 	a.protections.config, a.protections.running, a.protections.seed = settings, []*runningProtection{x}, 1
 	a.installProtections()
@@ -39,11 +39,11 @@ func newTried(t *testing.T, a *Agent) *tried {
 }
 
 // threePaths are by b1, b2 and b3.
-func threePaths() (paths []protect.Path) {
+func threePaths() (paths []protection.Path) {
 	for i := range 3 {
 		router := fmt.Sprintf("b%d", i+1)
-		paths = append(paths, protect.Path{
-			Links: []protect.Link{{From: "a", To: router}, {From: router, To: "z"}},
+		paths = append(paths, protection.Path{
+			Links: []protection.Link{{From: "a", To: router}, {From: router, To: "z"}},
 			SIDs:  []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:b%d::", i+1)), netip.MustParseAddr("fcbb:bb00:7::")},
 			Names: []string{router, "z"},
 		})
@@ -149,8 +149,8 @@ func TestTrialsNeedRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths := threePaths()
-	intent := protect.Intent{RateKbps: 5000, BoundPermille: 800}
-	p := protections{network: n, running: []*runningProtection{{intent: intent, plan: protect.Plan{Paths: paths[1:]}}}}
+	intent := protection.Intent{RateKbps: 5000, BoundPermille: 800}
+	p := protections{network: n, running: []*runningProtection{{intent: intent, plan: protection.Plan{Paths: paths[1:]}}}}
 	if !p.hasRoom(intent, paths[0]) {
 		t.Error("5 Mbit/s don't fit into 80 % of 10 Mbit/s")
 	}

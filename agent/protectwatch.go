@@ -13,12 +13,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"sextant/agent/pathprobe"
 	"sextant/config"
-	"sextant/linkstate"
-	"sextant/probe"
-	"sextant/rib"
-	"sextant/topology"
-	"sextant/topology/format"
+	"sextant/routing/bgp"
+	"sextant/routing/linkstate"
+	"sextant/te/topology"
+	"sextant/te/topology/format"
 )
 
 const (
@@ -35,7 +35,7 @@ func (a *Agent) watchProtections() {
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(p.life)
 	p.nudge, p.seed = make(chan struct{}, 1), uint64(time.Now().UnixNano())
-	var speaker *rib.Speaker
+	var speaker *bgp.Speaker
 	if a.speaker != nil {
 		speaker = a.speaker.Speaker
 	}
@@ -56,8 +56,8 @@ func (a *Agent) watchProtections() {
 func (a *Agent) openProber(ctx context.Context) error {
 	p := &a.protections
 	c := p.config.Probe
-	prober, err := probe.Open(probe.Options{
-		Own: a.node.Headend.Source, Settings: probe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
+	prober, err := pathprobe.Open(pathprobe.Options{
+		Own: a.node.Headend.Source, Settings: pathprobe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
 	})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *Agent) openProber(ctx context.Context) error {
 // topologySource is where the topology comes from.
 type topologySource struct {
 	name    string // as in the node file
-	speaker *rib.Speaker
+	speaker *bgp.Speaker
 	frr     linkstate.FRR
 }
 

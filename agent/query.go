@@ -7,7 +7,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // Services is what api.Agent says.

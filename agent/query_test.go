@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 const twoServicesText = `

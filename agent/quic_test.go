@@ -9,8 +9,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/forward/packettest"
-	"sextant/quiclb"
+	"sextant/datapath/packettest"
+	"sextant/packet/quiclb"
 )
 
 // A QUIC service: what carries a server's connection ID goes to that server alone, also when it is drained, and when the agent that

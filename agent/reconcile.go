@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/agent/health"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/health"
-	"sextant/routetable"
+	"sextant/routing/kernelfib"
 )
 
 // PinDirectory is where a node's programs, links and maps are pinned.
@@ -26,7 +26,7 @@ func Unload(dir string) error {
 	for _, remove := range []func() error{
 		func() error { return removePaths(filepath.Join(dir, "edge")) },
 		func() error { return removeBlackholes(filepath.Join(dir, "edge")) },
-		routetable.Remove,
+		kernelfib.Remove,
 		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
 		func() error { return datapath.Unload(filepath.Join(dir, "headend")) },

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/fib"
-	"sextant/kernel"
-	"sextant/membership"
-	"sextant/routetable"
-	"sextant/rtnetlink"
-	"sextant/shadow"
+	"sextant/lb/discovery"
+	"sextant/linux"
+	"sextant/linux/rtnetlink"
+	"sextant/routing/kernelfib"
+	"sextant/routing/rib"
+	"sextant/routing/shadowvrf"
 )
 
 // router is the VRFs by which the kernel forwards. A nil router is a node without one.
 type router struct {
-	forwarder *routetable.Forwarder
+	forwarder *kernelfib.Forwarder
 	vrfs      []*vrf
 	problem   string // why the tables are not what they are to be; "": they are
 	changed   bool   // since next hops that nothing uses were removed
@@ -26,8 +26,8 @@ type router struct {
 // vrf is a table with its shadow.
 type vrf struct {
 	config.VRF
-	table shadow.Table
-	drawn map[fib.Set]fib.Set // sets with their buckets drawn
+	table shadowvrf.Table
+	drawn map[rib.Set]rib.Set // sets with their buckets drawn
 	moved uint64              // routes that were changed, each after its shadow
 }
 
@@ -46,16 +46,16 @@ func (a *Agent) openRouter(n *config.Node) (*router, error) {
 		if len(a.store.kept.Tables) == 0 {
 			return nil, nil
 		}
-		if err := routetable.Remove(); err != nil {
+		if err := kernelfib.Remove(); err != nil {
 			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
 		}
 		a.store.kept.Tables = nil
 		return nil, a.store.write()
 	}
 	for _, setting := range hashing {
-		is, err := kernel.ReadSysctl(setting[0])
+		is, err := linux.ReadSysctl(setting[0])
 		if err == nil && is != setting[1] {
-			err = kernel.WriteSysctl(setting[0], setting[1])
+			err = linux.WriteSysctl(setting[0], setting[1])
 			a.options.Log.Info("sysctl is set, so that strays go where their connections are",
 				"sysctl", setting[0], "from", is, "to", setting[1])
 		}
@@ -63,7 +63,7 @@ func (a *Agent) openRouter(n *config.Node) (*router, error) {
 			return nil, err
 		}
 	}
-	forwarder, err := routetable.OpenForwarder()
+	forwarder, err := kernelfib.OpenForwarder()
 	if err != nil {
 		return nil, err
 	}
@@ -77,10 +77,10 @@ func (a *Agent) openRouter(n *config.Node) (*router, error) {
 
 func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 	now := time.Now()
-	var leads []routetable.VRF
+	var leads []kernelfib.VRF
 	var tables []int
 	for _, v := range wanted {
-		x := &vrf{VRF: v, drawn: map[fib.Set]fib.Set{}}
+		x := &vrf{VRF: v, drawn: map[rib.Set]rib.Set{}}
 		x.table.Keep = v.Shadow.Keep
 		originals, err := r.forwarder.Read(uint32(v.Install))
 		if err != nil {
@@ -95,11 +95,11 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 			delete(shadows, prefix)
 		}
 		for prefix, set := range shadows {
-			x.table.Adopt(prefix, fib.Set{}, set, now)
+			x.table.Adopt(prefix, rib.Set{}, set, now)
 		}
 		r.vrfs = append(r.vrfs, x)
 		tables = append(tables, v.Install, v.Shadow.Table)
-		leads = append(leads, routetable.VRF{
+		leads = append(leads, kernelfib.VRF{
 			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID, Interfaces: v.Interfaces,
 		})
 	}
@@ -122,7 +122,7 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 }
 
 // want says what a source wants a route to be.
-func (r *router) want(source config.RouteSource, c fib.Change) {
+func (r *router) want(source config.RouteSource, c rib.Change) {
 	if r == nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (r *router) want(source config.RouteSource, c fib.Change) {
 const maxDrawn = 1 << 12
 
 // draw gives a set its buckets, and those of each to one of its hops.
-func (v *vrf) draw(set fib.Set) fib.Set {
+func (v *vrf) draw(set rib.Set) rib.Set {
 	if v.Buckets > 0 {
 		set = set.WithBuckets(v.Buckets)
 	}
@@ -156,7 +156,7 @@ func (v *vrf) draw(set fib.Set) fib.Set {
 }
 
 // dropUntold gives up the routes of an earlier agent of which a source, which has now told all, did not tell.
-func (r *router) dropUntold(source config.RouteSource, told map[fib.Destination]fib.Set) {
+func (r *router) dropUntold(source config.RouteSource, told map[rib.Destination]rib.Set) {
 	if r == nil {
 		return
 	}
@@ -165,8 +165,8 @@ func (r *router) dropUntold(source config.RouteSource, told map[fib.Destination]
 			continue
 		}
 		for _, row := range v.table.Entries() {
-			if _, there := told[fib.Destination{Table: uint32(v.Table), Prefix: row.Prefix}]; !there {
-				v.table.Want(row.Prefix, fib.Set{})
+			if _, there := told[rib.Destination{Table: uint32(v.Table), Prefix: row.Prefix}]; !there {
+				v.table.Want(row.Prefix, rib.Set{})
 			}
 		}
 	}
@@ -207,8 +207,8 @@ func (r *router) forward(v *vrf, now time.Time) (moved uint64, err error) {
 	copies, changes, removals := v.table.Plan(now)
 	r.changed = true
 	blocked := map[netip.Prefix]bool{}
-	for stage, ops := range [][]shadow.Op{copies, changes, removals} {
-		ops = slices.DeleteFunc(ops, func(op shadow.Op) bool { return blocked[op.Prefix] })
+	for stage, ops := range [][]shadowvrf.Op{copies, changes, removals} {
+		ops = slices.DeleteFunc(ops, func(op shadowvrf.Op) bool { return blocked[op.Prefix] })
 		failed, refused := r.forwarder.Apply(uint32(v.Install), uint32(v.Shadow.Table), ops)
 		if refused != nil {
 			return moved, refused
@@ -234,7 +234,7 @@ func (r *router) tidy() error {
 	if r == nil || !r.changed {
 		return nil
 	}
-	inUse := map[fib.Set]bool{}
+	inUse := map[rib.Set]bool{}
 	for _, v := range r.vrfs {
 		for set := range v.table.Sets() {
 			inUse[set] = true
@@ -264,26 +264,26 @@ func (a *Agent) routesOfBGP() error {
 	if err != nil {
 		return err
 	}
-	hops := map[fib.Destination][]rtnetlink.Hop{}
+	hops := map[rib.Destination][]rtnetlink.Hop{}
 	for _, r := range routes {
 		if r.Draining || r.Weight == 0 || !r.Peer.IsValid() || !plainSID(r) {
 			continue
 		}
-		to := fib.Destination{Prefix: r.Prefix}
+		to := rib.Destination{Prefix: r.Prefix}
 		hop := rtnetlink.Hop{Weight: min(r.Weight, maxHopWeight), Mode: rtnetlink.Encap, Segments: []netip.Addr{r.SID}}
 		if !slices.ContainsFunc(hops[to], func(h rtnetlink.Hop) bool { return h.Segments[0] == r.SID }) { // two peers may tell of one host
 			hops[to] = append(hops[to], hop)
 		}
 	}
-	var changes []fib.Change
+	var changes []rib.Change
 	for to := range told.routes {
 		if hops[to] == nil {
-			changes = append(changes, fib.Change{Destination: to})
+			changes = append(changes, rib.Change{Destination: to})
 		}
 	}
 	for to, list := range hops {
-		if set, ok := fib.NewSet(list, 0); ok && told.routes[to] != set {
-			changes = append(changes, fib.Change{Destination: to, Set: set})
+		if set, ok := rib.NewSet(list, 0); ok && told.routes[to] != set {
+			changes = append(changes, rib.Change{Destination: to, Set: set})
 		}
 	}
 	a.routesTold(config.SourceBGP, changes, a.startup.settled)
@@ -294,4 +294,4 @@ func (a *Agent) routesOfBGP() error {
 // maxHopWeight is what a next hop can have at most, in kernels before 6.12.
 const maxHopWeight = 256
 
-func plainSID(r membership.Route) bool { return r.SID.Is6() && r.SID.IsGlobalUnicast() }
+func plainSID(r discovery.Route) bool { return r.SID.Is6() && r.SID.IsGlobalUnicast() }

@@ -7,17 +7,17 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/fib"
-	"sextant/fpm"
-	"sextant/membership"
-	"sextant/routetable"
-	"sextant/srv6"
+	"sextant/lb/discovery"
+	"sextant/packet/srv6"
+	"sextant/routing/fpm"
+	"sextant/routing/kernelfib"
+	"sextant/routing/rib"
 )
 
 // routing is what other routing software tells this node. The zero value is a node that listens to none.
 type routing struct {
-	fpm    *fpm.Server        // nil: none is open
-	kernel *routetable.Source // nil: none is open
+	fpm    *fpm.Server       // nil: none is open
+	kernel *kernelfib.Source // nil: none is open
 	tables map[config.RouteSource]*toldTable
 	router *router // nil: the kernel forwards by no VRF
 	// due is when news is taken in: a moment after it came, so that what changes and changes back is seen as one.
@@ -28,13 +28,13 @@ type routing struct {
 
 // ignoredBy is what routes of no use are counted by: the way on which they came, and why.
 type ignoredBy struct {
-	way    membership.Source
-	reason membership.Reason
+	way    discovery.Source
+	reason discovery.Reason
 }
 
 // toldTable is what a source told.
 type toldTable struct {
-	routes   map[fib.Destination]fib.Set
+	routes   map[rib.Destination]rib.Set
 	complete bool // what is not in it is not there
 }
 
@@ -54,7 +54,7 @@ func (a *Agent) openRouting(n *config.Node) error {
 		if len(tables) == 0 {
 			continue
 		}
-		r.tables[source] = &toldTable{routes: map[fib.Destination]fib.Set{}}
+		r.tables[source] = &toldTable{routes: map[rib.Destination]rib.Set{}}
 		switch source {
 		case config.SourceFPM:
 			r.fpm, err = fpm.Listen(a.protections.life, fpm.Options{
@@ -62,7 +62,7 @@ func (a *Agent) openRouting(n *config.Node) error {
 				Tables: func(table uint32) bool { return slices.Contains(tables, table) },
 			})
 		case config.SourceKernel:
-			r.kernel, err = routetable.Watch(tables, a.options.Log)
+			r.kernel, err = kernelfib.Watch(tables, a.options.Log)
 		}
 		if err != nil {
 			return fmt.Errorf("routing: %w", err)
@@ -130,10 +130,10 @@ func (a *Agent) takeRoutes() {
 }
 
 // routesTold notes what a source told, and tells the VRFs that have their routes from it.
-func (a *Agent) routesTold(source config.RouteSource, changes []fib.Change, complete bool) {
+func (a *Agent) routesTold(source config.RouteSource, changes []rib.Change, complete bool) {
 	told := a.routing.tables[source]
 	for _, c := range changes {
-		if c.Set == (fib.Set{}) {
+		if c.Set == (rib.Set{}) {
 			delete(told.routes, c.Destination)
 		} else {
 			told.routes[c.Destination] = c.Set
@@ -153,14 +153,14 @@ func (r *routing) teaches() bool {
 }
 
 // peersOf are the sources as those who tell of backends.
-var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: membership.ViaFPM, config.SourceKernel: membership.ViaKernel}
+var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: discovery.ViaFPM, config.SourceKernel: discovery.ViaKernel}
 
 // sessions adds what the word of the sources is worth.
-func (r *routing) sessions(sessions map[netip.Addr]membership.Session) {
+func (r *routing) sessions(sessions map[netip.Addr]discovery.Session) {
 	for source, told := range r.tables {
 		if peer, teaches := peersOf[source]; teaches {
-			if sessions[peer] = membership.Settling; told.complete {
-				sessions[peer] = membership.Standing
+			if sessions[peer] = discovery.Settling; told.complete {
+				sessions[peer] = discovery.Standing
 			}
 		}
 	}
@@ -177,7 +177,7 @@ func (r *routing) settling() bool {
 }
 
 // backendRoutes are the routes of VRFs of the edge: one for each next hop.
-func (r *routing) backendRoutes(n *config.Node) (routes []membership.Route, refused []membership.Refusal) {
+func (r *routing) backendRoutes(n *config.Node) (routes []discovery.Route, refused []discovery.Refusal) {
 	if n.Routing == nil {
 		return nil, nil
 	}
@@ -191,13 +191,13 @@ func (r *routing) backendRoutes(n *config.Node) (routes []membership.Route, refu
 			vips[netip.PrefixFrom(s.VIP, s.VIP.BitLen())] = true
 		}
 		for vip := range vips { // not all routes: there may be a hundred thousand of others
-			set := r.tables[v.Source].routes[fib.Destination{Table: uint32(v.Table), Prefix: vip}]
+			set := r.tables[v.Source].routes[rib.Destination{Table: uint32(v.Table), Prefix: vip}]
 			for _, hop := range set.Members() {
-				route := membership.Route{
+				route := discovery.Route{
 					Peer: peer, Distinguisher: v.Name, Prefix: vip, SID: hop.Segments[0], Weight: hop.Weight, Behavior: srv6.End,
 				}
 				if len(hop.Segments) > 1 {
-					refused = append(refused, membership.Refusal{Route: route, Reason: membership.Segments})
+					refused = append(refused, discovery.Refusal{Route: route, Reason: discovery.Segments})
 					continue
 				}
 				routes = append(routes, route)

@@ -9,8 +9,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/fib"
-	"sextant/membership"
+	"sextant/lb/discovery"
+	"sextant/routing/rib"
 )
 
 // Routes is what api.Agent says.
@@ -32,7 +32,7 @@ func (a *Agent) Routes(ctx context.Context) (list []api.Route, err error) {
 
 // edgeRoutes are those of a VRF whose next hops are backends.
 func (r *routing) edgeRoutes(v config.VRF) (list []api.Route) {
-	reasons := map[netip.Prefix]membership.Reason{}
+	reasons := map[netip.Prefix]discovery.Reason{}
 	for key := range r.refused {
 		if key.peer == peersOf[v.Source] && key.distinguisher == v.Name {
 			reasons[key.prefix] = key.reason
@@ -65,7 +65,7 @@ func (r *router) routes(name string) (list []api.Route) {
 	return list
 }
 
-func hopsView(set fib.Set) []api.RouteHop {
+func hopsView(set rib.Set) []api.RouteHop {
 	hops := []api.RouteHop{}
 	for _, h := range set.Members() {
 		hops = append(hops, api.RouteHop{Segments: h.Segments, Weight: h.Weight})
@@ -130,7 +130,7 @@ func (m *metrics) collectRouting(ctx context.Context, out chan<- prometheus.Metr
 			}
 		}
 		for cause, n := range r.ignored {
-			if cause.way != membership.BGP {
+			if cause.way != discovery.BGP {
 				counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/kernel/kerneltest"
+	"sextant/linux/linuxtest"
 )
 
 // routedText is an edge that has backends from FRRouting and from a table of the kernel.
@@ -47,7 +47,7 @@ func backendsText(t *testing.T, r *running) string {
 
 func (m *machine) ip(words string) {
 	m.t.Helper()
-	must(m.t, m.ns.Do(func() error { return kerneltest.IP(words) }))
+	must(m.t, m.ns.Do(func() error { return linuxtest.IP(words) }))
 }
 
 // Next hops over SRv6 of a routing table become backends beside those of the node file; one that leaves drains, one that has several segments is

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/health"
+	"sextant/packet/flow"
 )
 
 // selfChecks are a host's checks of the services that it serves itself: to the VIP on this machine, as its own sockets reach it.

@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // The programs send to Ethernet addresses that the kernel found, without the kernel: it never sees that a neighbour is used, so
@@ -142,7 +142,7 @@ func sendSolicitation(n neighbour) error {
 		unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, n.index),
 		unix.Bind(fd, &unix.SockaddrInet6{Addr: source.As16(), ZoneId: uint32(n.index)}),
 	); err != nil {
-		return kernel.Failed(err, "prepare a socket for solicitations")
+		return linux.Failed(err, "prepare a socket for solicitations")
 	}
 	target := n.address.As16()
 	group := netip.MustParseAddr("ff02::1:ff00:0").As16()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/kernel/kerneltest"
+	"sextant/linux/linuxtest"
 )
 
 // A router that silently has another Ethernet address is found, whether clients and backends are behind one interface or
@@ -23,7 +23,7 @@ func TestRouterWithANewAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			router, _ := kerneltest.Netns(t)
+			router, _ := linuxtest.Netns(t)
 			must(t, m.ns.Do(func() error {
 				return errors.Join(
 					netlink.LinkAdd(&netlink.Veth{

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/membership"
-	"sextant/pool"
-	"sextant/rib"
-	"sextant/srv6"
+	"sextant/lb/discovery"
+	"sextant/lb/pool"
+	"sextant/packet/srv6"
+	"sextant/routing/bgp"
 )
 
 // An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told all they know, whoever is named by
@@ -23,16 +23,16 @@ type startup struct {
 }
 
 // settling reports whether a neighbor that tells of hosts has not yet told all it knows.
-func settling(n *config.BGP, peers []rib.Peer) bool {
+func settling(n *config.BGP, peers []bgp.Peer) bool {
 	return slices.ContainsFunc(n.Neighbors, func(neighbor config.Neighbor) bool {
 		tells := slices.Contains(neighbor.Families, config.VPNv4) || slices.Contains(neighbor.Families, config.VPNv6)
-		i := slices.IndexFunc(peers, func(p rib.Peer) bool { return p.Address == neighbor.Address })
-		return tells && (i < 0 || peers[i].Session == membership.Settling)
+		i := slices.IndexFunc(peers, func(p bgp.Peer) bool { return p.Address == neighbor.Address })
+		return tells && (i < 0 || peers[i].Session == discovery.Settling)
 	})
 }
 
 // noteSettled notes when the neighbors have told all, and reports whether that is now.
-func (a *Agent) noteSettled(peers []rib.Peer, now time.Time) bool {
+func (a *Agent) noteSettled(peers []bgp.Peer, now time.Time) bool {
 	if a.startup.settled {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/rib"
+	"sextant/routing/bgp"
 )
 
 // announced lists the VIPs and host's routes that the agent announces.
@@ -77,7 +77,7 @@ func TestFreshEdgeWaitsForBGP(t *testing.T) {
 				t.Errorf("before the neighbor has told all, %q is announced", got)
 			}
 			host := openHost(t)
-			must(t, host.Announce([]rib.Announcement{serving(test.tells, false)}))
+			must(t, host.Announce([]bgp.Announcement{serving(test.tells, false)}))
 			r.awaitAnnounced(edgeVIP4, edgeVIP6, hostRoute)
 			for i, chain := range r.who() {
 				if unknown(chain) || !strings.Contains(chain, test.then) {
@@ -157,7 +157,7 @@ func TestDrainLearnedBackend(t *testing.T) {
 	m := newMachine(t)
 	r := m.start(bgpText)
 	host := openHost(t)
-	must(t, host.Announce([]rib.Announcement{serving(0x77, false)}))
+	must(t, host.Announce([]bgp.Announcement{serving(0x77, false)}))
 	r.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
 	const name = "bgp-fcbb-bb00-77"
 	drain(r, name, config.Draining)

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/agent/api"
+	"sextant/agent/health"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/flow"
-	"sextant/health"
-	"sextant/membership"
-	"sextant/srv6"
+	"sextant/lb/discovery"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // store keeps on disk what a restart must find again: the configuration with the changes made at run time, and the numbers
@@ -50,7 +50,7 @@ type kept struct {
 	HostServices map[string]uint32 `json:"hostServices"`
 	SIDs         map[string]uint16 `json:"sids"`
 	// Learned are the backends that BGP told of, who hold until it can tell again.
-	Learned []membership.Member `json:"learned,omitempty"`
+	Learned []discovery.Member `json:"learned,omitempty"`
 	// Failing are the backends whose health checks failed last.
 	Failing []health.Key `json:"failing,omitempty"`
 	// Policies are the numbers of SR policies and of their segment lists, by name.

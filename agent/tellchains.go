@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"sextant/flow"
-	"sextant/pool"
-	"sextant/signing"
+	"sextant/agent/signing"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 // challengeLife is how long a peer may take to answer a challenge.

@@ -7,9 +7,9 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/flow"
-	"sextant/pool"
-	"sextant/srv6"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // Trace is what api.Agent says.

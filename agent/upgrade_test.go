@@ -14,7 +14,7 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 const explicit = "  source: fd00:5e::e1\n  buckets: 65537\n"

@@ -7,7 +7,7 @@
  * What the driver costs is measured with a target that does nothing, and taken off.
  * Method and figures: docs/benchmarks.md. Only the bench loads this object.
  */
-#include "include/driver.h"
+#include "include/bench_driver.h"
 
 #include <linux/ipv6.h>
 

@@ -5,7 +5,7 @@
  */
 #define FOR_TC
 
-#include "include/driver.h"
+#include "include/bench_driver.h"
 
 #include <linux/pkt_cls.h>
 

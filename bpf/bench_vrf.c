@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ways to find the connection of a packet to a VRF, one program each, on the physical interface: those that stray.c
+ * Ways to find the connection of a packet to a VRF, one program each, on the physical interface: those that vrf_stray.c
  * takes and those that it does not. They parse alike and differ in what they ask. Figures: docs/routers.md, "What
  * each way costs". Only the bench loads this object.
  */

@@ -6,10 +6,10 @@
  */
 #define CAPTURES
 
-#include "include/itself.h"
+#include "include/edge_local.h"
 #include "include/options.h"
 #include "include/quiclb.h"
-#include "include/way.h"
+#include "include/edge_encap.h"
 
 /* ===== Steps ===== */
 

@@ -8,18 +8,18 @@
 
 #include "include/accept.h"
 #include "include/backlog.h"
-#include "include/cond.h"
+#include "include/end_dt_cond.h"
 #include "include/guard.h"
 #include "include/hmac.h"
 #include "include/host.h"
 #include "include/inner.h"
-#include "include/learn.h"
+#include "include/end_learn.h"
 #include "include/quicflow.h"
-#include "include/refusal.h"
+#include "include/refused_syn.h"
 #include "include/signals.h"
 #include "include/socket.h"
 #include "include/sockops.h"
-#include "include/take.h"
+#include "include/decap.h"
 
 /* ===== Steps ===== */
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // codec reads and writes the scalars of one type, or of one use of it.

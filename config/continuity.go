@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Continuity says how connections of an edge's service survive changes of its backends.

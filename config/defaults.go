@@ -1,6 +1,6 @@
 package config
 
-import "sextant/srv6"
+import "sextant/packet/srv6"
 
 // What a node file need not say.
 const (

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sextant/config"
-	"sextant/flow"
+	"sextant/packet/flow"
 )
 
 func TestDiffOfEverything(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Headend is the role that sends traffic along segment lists: the SR policies of RFC 9256 at their head-end.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Bounds of the sections headend and merge; agent's tests compare them with the data plane's.
@@ -16,7 +16,7 @@ const (
 	MaxLists       = 8    // of a path: LISTS_MAX
 	MaxPolicyLists = 64   // different ones of a policy: as many flow ids it has
 	MaxHeaderBytes = 192  // HEADER_WORDS
-	MaxMerges      = 256  // INSTANCES_MAX in bpf/merge.c
+	MaxMerges      = 256  // INSTANCES_MAX in bpf/egress.c
 	MaxMergeSIDs   = 16   // MERGE_SIDS_MAX
 	MaxMergePaths  = 8    // MEMBERS_MAX
 	maxPaths       = 16   // candidate paths of a policy

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Check says how the edge finds out whether a service's backends serve it.

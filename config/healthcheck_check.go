@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 var ()

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // HMACKey is a pre-shared key for the HMAC TLV of segment routing headers (RFC 8754 section 2.1.2).

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sextant/config"
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // What changes about HMACs is told by names, and never by what is secret.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"sextant/flow"
+	"sextant/packet/flow"
 )
 
 // Marshal writes the canonical text of a node file: every value is there,

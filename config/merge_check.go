@@ -5,7 +5,7 @@ import (
 	"math"
 	"net/netip"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 func (c *checker) merge(m *Merge) {

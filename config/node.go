@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"strconv"
 
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // Node is the desired state of one machine.

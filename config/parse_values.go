@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // ParseAddress reads an IPv4 or IPv6 address without a zone.

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"sextant/config"
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // drawNode makes a valid node.

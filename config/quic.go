@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"sextant/quiclb"
+	"sextant/packet/quiclb"
 )
 
 // QUICConfigs are the configurations of a service; none: UDP is not looked into.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Bounds of the node file.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 func (c *checker) edge(e *Edge) {

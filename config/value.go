@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
-	"sextant/flow"
+	"sextant/packet/flow"
 )
 
 // value is a node of the file together with its path. Its methods read it into

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestEdgeEcho compares the whole frame.

@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // Mode is how an XDP program is attached to an interface.
@@ -162,7 +162,7 @@ func genericMode(iface string, want Mode) string {
 	if want == Auto {
 		warning = "no native XDP on this driver, so packets take the slower generic path"
 	}
-	if err := kernel.SetOffload(iface, kernel.GRO, false); err != nil {
+	if err := linux.SetOffload(iface, linux.GRO, false); err != nil {
 		return strings.TrimPrefix(warning+"; GRO could not be turned off, large packets will be dropped: "+err.Error(), "; ")
 	}
 	return warning

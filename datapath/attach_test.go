@@ -14,7 +14,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // TestOccupiedInterface: an interface with a foreign XDP program is refused in clear words, whatever the mode, and the foreign

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/accept"
-	"sextant/flow"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
 )
 
 // TestAcceptQueue: a service whose load is its listener's accept queue refuses new connections while too many wait there, with
@@ -22,7 +22,7 @@ func TestAcceptQueue(t *testing.T) {
 	must(t, err)
 	t.Cleanup(program.Close)
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
-	policy := accept.Policy{Kind: accept.Static, Threshold: 2, Reported: true, Queue: true}
+	policy := acceptance.Policy{Kind: acceptance.Static, Threshold: 2, Reported: true, Queue: true}
 	must(t, program.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, policy))
 	must(t, program.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, 2, policy))
 	run := newRunner(program.programs["host"], w.near)
@@ -82,7 +82,7 @@ func queued(t *testing.T, h *Host, run *runner, client, vip netip.Addr, index ui
 	t.Helper()
 	tuple := flow.Tuple{Src: client, Dst: vip, SrcPort: 4999, DstPort: hostPort, Protocol: 6}
 	run.run(t, offered(t, tuple, "S", 1, 0))
-	n, err := h.Busy(index, accept.Policy{Reported: true})
+	n, err := h.Busy(index, acceptance.Policy{Reported: true})
 	must(t, err)
 	return n
 }

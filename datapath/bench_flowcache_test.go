@@ -5,10 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/accept"
-	"sextant/flow"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 const benchCached = 1 << 17 // flows that the cache knows
@@ -32,7 +32,7 @@ func cacheRows(t testing.TB, w *world) []benchRow {
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
 	config.Source = netip.MustParseAddr("fd00:5e::51")
 	config.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e::e0/124")}
-	h := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
+	h := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
 	return []benchRow{
 		of("edge, flow cache, miss, 131,072 flows", -1),
 		of("edge, flow cache, hit: the first candidate, 131,072 flows", 0),

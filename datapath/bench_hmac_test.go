@@ -7,9 +7,9 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/accept"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/packet/srv6"
 )
 
 // benchListed is a packet as an edge sends it to a host with a list of two segments, the host's first; signed unless the key is nil.
@@ -40,7 +40,7 @@ func hmacRows(t testing.TB, w *world) []benchRow {
 	must(t, signing.SetSigningKey(key))
 	config := hostConfig(t)
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
-	policy := accept.Policy{Kind: accept.Static, Threshold: 4}
+	policy := acceptance.Policy{Kind: acceptance.Static, Threshold: 4}
 	plainHost := newBenchHost(t, w, config, policy)
 	config.HMAC = HMACSRH
 	verifying := newBenchHost(t, w, config, policy)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // BenchmarkPoolChange is how long it takes from a decided change of the pool (1,000 backends, 65,537 buckets, 2 candidates) until packets

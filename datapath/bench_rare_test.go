@@ -9,9 +9,9 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/vishvananda/netlink"
 
-	"sextant/accept"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/packet/srv6"
 )
 
 // What is rare: what is too big, first fragments, new connections under a limit, QUIC on a host.
@@ -121,10 +121,10 @@ func rareHostRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	config := hostConfig(t)
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
-	h := newBenchHost(t, w, config, accept.Policy{Kind: accept.Always})
+	h := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Always})
 	key := ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}
 	h.SetQUIC(key, true)
-	must(t, h.SetService(key, 2, accept.Policy{Kind: accept.Always}))
+	must(t, h.SetService(key, 2, acceptance.Policy{Kind: acceptance.Always}))
 	p := packettest.Packet{Src: benchStrangerV6, Dst: hostVIPv6, SrcPort: benchFirstPort, DstPort: quicPort, Protocol: layers.IPProtocolUDP}
 	p.Payload = packettest.QUICShort(make([]byte, 23))
 	alone := benchOffered(t, p, 1<<14)

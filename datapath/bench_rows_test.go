@@ -13,12 +13,12 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"sextant/accept"
-	"sextant/forward/packettest"
-	"sextant/kernel"
-	"sextant/pool"
-	"sextant/quiclb"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/lb/pool"
+	"sextant/linux"
+	"sextant/packet/quiclb"
+	"sextant/packet/srv6"
 )
 
 // The bench's world: one VIP per family, 100 backends behind one router, clients by the million.
@@ -233,8 +233,8 @@ func hostRows(t testing.TB, w *world) []benchRow {
 	benchConnections(t, benchOpen, "")
 	config := hostConfig(t)
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
-	taking := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
-	refusing := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 0})
+	taking := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
+	refusing := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 0})
 	of := func(name string, h *Host, p packettest.Packet, flows int, verdict uint32, counted func() uint64) benchRow {
 		return benchRow{name: name, program: h.programs["host"], frame: benchOffered(t, p, flows), verdict: verdict, counted: counted}
 	}
@@ -253,7 +253,7 @@ func hostRows(t testing.TB, w *world) []benchRow {
 	}
 }
 
-func newBenchHost(t testing.TB, w *world, config HostConfig, policy accept.Policy) *Host {
+func newBenchHost(t testing.TB, w *world, config HostConfig, policy acceptance.Policy) *Host {
 	t.Helper()
 	h, err := OpenHost(w.dir, config)
 	must(t, err)
@@ -278,7 +278,7 @@ func benchOutcome(t testing.TB, c *collection, name string) func() uint64 {
 func benchConnections(t testing.TB, n int, vrf string) {
 	t.Helper()
 	benchAddress(t, vrf, hostVIPv6)
-	must(t, kernel.WriteSysctl("net.core.somaxconn", strconv.Itoa(n)))
+	must(t, linux.WriteSysctl("net.core.somaxconn", strconv.Itoa(n)))
 	listener := benchListen(t, vrf)
 	benchControl(t, listener, func(fd int) error { return unix.Listen(fd, n) })
 	for i := range n {

@@ -13,8 +13,8 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
-	"sextant/kernel"
+	"sextant/datapath/packettest"
+	"sextant/linux"
 )
 
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-suffix _test benchTC ../bpf/bench_tc.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
@@ -114,7 +114,7 @@ func (w *vrfBench) cookie(t testing.TB) (cookie uint64) {
 // connect opens the connections; a table of them is kept from before the first one.
 func (w *vrfBench) connect(t testing.TB) {
 	t.Helper()
-	root, _, err := kernel.CgroupRoot()
+	root, _, err := linux.CgroupRoot()
 	must(t, err)
 	keep := w.ways.Programs["keep"]
 	kept, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupSockOps, Program: keep})
@@ -240,7 +240,7 @@ func (w *vrfBench) printQuestions(t testing.TB) {
 	for range *benchPasses {
 		for i, r := range rows {
 			accept := map[bool]string{true: "1", false: "0"}[strings.HasPrefix(r.name, l3mdev)]
-			must(t, kernel.WriteSysctl("net.ipv4.tcp_l3mdev_accept", accept))
+			must(t, linux.WriteSysctl("net.ipv4.tcp_l3mdev_accept", accept))
 			driver := near
 			if r.program.Type() == ebpf.SchedCLS {
 				driver = tc
@@ -248,7 +248,7 @@ func (w *vrfBench) printQuestions(t testing.TB) {
 			costs[i] = append(costs[i], driver.measure(t, r))
 		}
 	}
-	must(t, kernel.WriteSysctl("net.ipv4.tcp_l3mdev_accept", "0"))
+	must(t, linux.WriteSysctl("net.ipv4.tcp_l3mdev_accept", "0"))
 	printRows(rows, costs)
 }
 

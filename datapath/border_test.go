@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/forward/packettest"
-	"sextant/steer"
+	"sextant/datapath/packettest"
+	"sextant/te/srpolicy"
 )
 
 // TestHeadendCases: frames of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.
@@ -18,9 +18,9 @@ func TestHeadendCases(t *testing.T) {
 	})
 	must(t, err)
 	t.Cleanup(h.Close)
-	list := steer.List{Segments: []netip.Addr{packettest.MergeSID}, Reduced: true}
-	policy := steer.Policy{Name: "all", Paths: []steer.CandidatePath{{Name: "only", Action: steer.Path, Lists: []steer.List{list}}}}
-	table, err := steer.Compile([]steer.Rule{{Policy: "all"}}, []steer.Policy{policy}, h.Source(), nil)
+	list := srpolicy.List{Segments: []netip.Addr{packettest.MergeSID}, Reduced: true}
+	policy := srpolicy.Policy{Name: "all", Paths: []srpolicy.CandidatePath{{Name: "only", Action: srpolicy.Path, Lists: []srpolicy.List{list}}}}
+	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "all"}}, []srpolicy.Policy{policy}, h.Source(), nil)
 	must(t, err)
 	must(t, h.SetTable(table))
 	w.openPorts(t, h.collection)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/accept"
+	"sextant/lb/acceptance"
 )
 
 // busyHost counts connections, of a service of each family.
@@ -19,8 +19,8 @@ func busyHost(t *testing.T, w *world) *Host {
 	h, err := OpenHost(w.dir, hostConfig(t))
 	must(t, err)
 	t.Cleanup(h.Close)
-	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, accept.Policy{}))
-	must(t, h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 2, accept.Policy{}))
+	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, acceptance.Policy{}))
+	must(t, h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 2, acceptance.Policy{}))
 	_, err = h.Commit()
 	must(t, err)
 	t.Cleanup(func() { must(t, Unload(w.dir)) })
@@ -33,7 +33,7 @@ func wantBusy(t *testing.T, h *Host, what string, ipv4, ipv6 int) {
 	eventually(t, fmt.Sprintf("%s: %d and %d connections", what, ipv4, ipv6), func() bool {
 		for i := range got {
 			var err error
-			got[i], err = h.Busy(uint32(i+1), accept.Policy{})
+			got[i], err = h.Busy(uint32(i+1), acceptance.Policy{})
 			must(t, err)
 		}
 		return got == [2]int{ipv4, ipv6}
@@ -176,11 +176,11 @@ func TestReportedLoad(t *testing.T) {
 	h, err := OpenHost(w.dir, hostConfig(t))
 	must(t, err)
 	t.Cleanup(h.Close)
-	reported := accept.Policy{Kind: accept.Static, Threshold: 4, Reported: true}
+	reported := acceptance.Policy{Kind: acceptance.Static, Threshold: 4, Reported: true}
 	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, reported))
 	must(t, h.maps["busy"].Put(uint32(1), int32(9)))
 	must(t, h.Report(1, 3))
-	for policy, want := range map[accept.Policy]int{reported: 3, {}: 9} {
+	for policy, want := range map[acceptance.Policy]int{reported: 3, {}: 9} {
 		if got, err := h.Busy(1, policy); err != nil || got != want {
 			t.Errorf("reported is %v: busy %d, %v, want %d", policy.Reported, got, err, want)
 		}

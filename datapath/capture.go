@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // CaptureMax is how many bytes of a frame can be captured.
@@ -30,7 +30,7 @@ type Captured struct {
 	Interface int           // index
 	Length    int           // of the frame; Frame may be less of it
 	Frame     []byte
-	Verdict   forward.Verdict
+	Verdict   model.Verdict
 	Reason    string // as in Explained
 	Outcome   string
 	Taken     bool
@@ -205,19 +205,19 @@ func nameOf(names []string, number int) string {
 }
 
 // verdictOf names what an XDP program's code means, given the outcome that it counted.
-func verdictOf(code uint32, outcome string) forward.Verdict {
+func verdictOf(code uint32, outcome string) model.Verdict {
 	switch code {
 	case xdpPass:
 		if outcome == "passed" {
-			return forward.Pass
+			return model.Pass
 		}
-		return forward.HandToKernel
+		return model.HandToKernel
 	case xdpTransmit:
-		return forward.Transmit
+		return model.Transmit
 	case xdpRedirect:
-		return forward.Redirect
+		return model.Redirect
 	}
-	return forward.Drop
+	return model.Drop
 }
 
 // Close puts the plain programs back, and ends a Next that waits. Frames are not lost by it.

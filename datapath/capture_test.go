@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // linkedProgram is the program behind an interface's link, by its number.
@@ -70,7 +70,7 @@ func TestCaptureEqualsProgram(t *testing.T) {
 		reasons.add(want)
 		got := nextLike(t, capture, frame[:min(128, len(frame))])
 		reason := ""
-		if want.Reason != forward.ReasonNone {
+		if want.Reason != model.ReasonNone {
 			reason = want.Reason.String()
 		}
 		if got.Verdict != want.Verdict || got.Reason != reason || got.Length != len(frame) ||
@@ -134,7 +134,7 @@ func TestCaptureOnTheWire(t *testing.T) {
 		if got.Length != 65+size { // the kernel's own packets are on the wire too
 			continue
 		}
-		if got.Verdict != forward.Pass || len(got.Frame) != got.Length {
+		if got.Verdict != model.Pass || len(got.Frame) != got.Length {
 			t.Errorf("captured %+v", got)
 		}
 		size++

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // writeChains fills a table with chains that no generation has.

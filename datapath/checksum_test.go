@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestEdgeEchoSums: for all values of a word, and so for all checksums, the reply's is what an

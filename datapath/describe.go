@@ -13,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"sextant/doctor"
+	"sextant/linux/facts"
 )
 
 // Pinned is something in a node's directory on the bpf file system.
@@ -57,8 +57,8 @@ func DescribePins(node string) ([]Pinned, error) {
 }
 
 // Programs lists the XDP programs that links pinned for a node attach to interfaces of this network namespace. No directory: none.
-func Programs(node string) ([]doctor.Program, error) {
-	programs := []doctor.Program{}
+func Programs(node string) ([]facts.Program, error) {
+	programs := []facts.Program{}
 	for role := range objects {
 		pins, err := filepath.Glob(filepath.Join(node, role, linkPrefix+"*"))
 		if err != nil {
@@ -75,7 +75,7 @@ func Programs(node string) ([]doctor.Program, error) {
 			}
 			device, err := net.InterfaceByIndex(int(p.Interface))
 			if p.Kind == "link" && p.Type == ebpf.XDP.String() && err == nil { // else the interface is gone
-				programs = append(programs, doctor.Program{Interface: device.Name, ID: p.ProgramID})
+				programs = append(programs, facts.Program{Interface: device.Name, ID: p.ProgramID})
 			}
 		}
 	}

@@ -31,11 +31,11 @@ func (h *Host) Dump(name string, limit int) ([]Entry, error) { return h.dump(loa
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
 func (h *Headend) Dump(name string, limit int) ([]Entry, error) {
-	return h.dump(loadSteer, name, limit)
+	return h.dump(loadHeadend, name, limit)
 }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (m *Merge) Dump(name string, limit int) ([]Entry, error) { return m.dump(loadMerge, name, limit) }
+func (m *Merge) Dump(name string, limit int) ([]Entry, error) { return m.dump(loadEgress, name, limit) }
 
 func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string, limit int) ([]Entry, error) {
 	spec, err := load()

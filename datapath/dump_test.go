@@ -11,7 +11,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/accept"
+	"sextant/lb/acceptance"
 )
 
 // words writes entries as JSON, one per line.
@@ -60,7 +60,7 @@ func TestDump(t *testing.T) {
 	host, err := OpenHost(filepath.Join(w.dir, "host"), hostConfig(t))
 	must(t, err)
 	defer host.Close()
-	must(t, host.SetService(key, 2, accept.Policy{Kind: accept.Static, Threshold: 4}))
+	must(t, host.SetService(key, 2, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}))
 	must(t, host.maps["busy"].Put(uint32(2), int32(-3)))
 	policies, err := host.Dump("accept_policies", 10)
 	if got := words(t, policies, err); !strings.Contains(got, `"kind":"ACCEPT_STATIC"`) || !strings.Contains(got, `"threshold":4`) {

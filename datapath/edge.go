@@ -9,8 +9,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // Side says what lies behind an interface of an edge or a head-end (enum side).

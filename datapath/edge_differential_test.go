@@ -9,12 +9,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/forward"
-	"sextant/forward/packetgen"
-	"sextant/forward/packettest"
-	"sextant/pool"
-	"sextant/quiclb"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/datapath/packetgen"
+	"sextant/datapath/packettest"
+	"sextant/lb/pool"
+	"sextant/packet/quiclb"
+	"sextant/packet/srv6"
 )
 
 // frames is how many generated frames the program and the model of each role are compared on.
@@ -43,12 +43,12 @@ func routeBackends(t testing.TB) {
 }
 
 // modelNextHop is what routing says in the test's world.
-func (w *world) modelNextHop(dst netip.Addr, _ uint8) forward.NextHop {
-	near := forward.NextHop{Interface: uint32(w.near), SrcMAC: [6]byte(nearMAC), DstMAC: [6]byte(routerMAC), MTU: 1500}
-	far := forward.NextHop{Interface: uint32(w.far), SrcMAC: [6]byte(farMAC), DstMAC: [6]byte(farRouterMAC), MTU: 1500}
+func (w *world) modelNextHop(dst netip.Addr, _ uint8) model.NextHop {
+	near := model.NextHop{Interface: uint32(w.near), SrcMAC: [6]byte(nearMAC), DstMAC: [6]byte(routerMAC), MTU: 1500}
+	far := model.NextHop{Interface: uint32(w.far), SrcMAC: [6]byte(farMAC), DstMAC: [6]byte(farRouterMAC), MTU: 1500}
 	a := dst.As16()
 	if [4]byte(a[:4]) != [4]byte{0xfc, 0xbb, 0xbb, 0} {
-		return forward.NextHop{Status: forward.NextHopKernel}
+		return model.NextHop{Status: model.NextHopKernel}
 	}
 	switch uint16(a[4])<<8 | uint16(a[5]) {
 	case backendNear, backendNear2:
@@ -59,9 +59,9 @@ func (w *world) modelNextHop(dst netip.Addr, _ uint8) forward.NextHop {
 		far.MTU = narrowMTU
 		return far
 	case backendBlackhole:
-		return forward.NextHop{Status: forward.NextHopNoRoute}
+		return model.NextHop{Status: model.NextHopNoRoute}
 	}
-	return forward.NextHop{Status: forward.NextHopKernel}
+	return model.NextHop{Status: model.NextHopKernel}
 }
 
 // edgeServices covers both families and protocols, exact and any port, and a service without backends.
@@ -151,7 +151,7 @@ func shadowPool(t testing.TB, buckets int) *pool.Generation {
 // twoEdges is the program and its twin, on the same tables.
 type twoEdges struct {
 	program *Edge
-	model   *forward.Edge
+	model   *model.Edge
 }
 
 func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
@@ -159,17 +159,17 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	must(t, err)
 	t.Cleanup(program.Close)
 	pools := edgePools(t)
-	twin := &forward.Edge{
-		Sides:          map[uint32]forward.Side{uint32(w.near): forward.Side(config.Interfaces[0].Side), uint32(w.far): forward.Internal},
+	twin := &model.Edge{
+		Sides:          map[uint32]model.Side{uint32(w.near): model.Side(config.Interfaces[0].Side), uint32(w.far): model.Internal},
 		Block:          config.Block,
 		Locators:       config.Locators,
 		Infrastructure: config.Infrastructure,
-		Services:       map[forward.ServiceKey]uint32{},
+		Services:       map[model.ServiceKey]uint32{},
 		VIPs:           map[netip.Addr]struct{}{},
 		Buckets:        func(service uint32) uint32 { return uint32(bucketsOf(int(service))) },
 		Secret:         config.Secret,
 		Chains:         func(service, bucket uint32) pool.Chain { return pools[service].Chain(int(bucket)) },
-		Encapsulation:  forward.Encapsulation(config.Encapsulation),
+		Encapsulation:  model.Encapsulation(config.Encapsulation),
 		Source:         config.Source,
 		HopLimit:       config.HopLimit,
 		Shadow:         config.Shadow,
@@ -178,13 +178,13 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		NextHop:        w.modelNextHop,
 	}
 	if c := config.FlowCache; c.Entries > 0 {
-		memory := forward.NewFlowCache(int(c.sets()), func() uint16 { return 0 }) // nothing rests while the test runs
-		twin.Learning = &forward.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
+		memory := model.NewFlowCache(int(c.sets()), func() uint16 { return 0 }) // nothing rests while the test runs
+		twin.Learning = &model.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
 	}
-	twin.QUIC = map[uint32]*forward.QUIC{}
+	twin.QUIC = map[uint32]*model.QUIC{}
 	for service, backends := range quicServices {
 		must(t, program.SetQUIC(service, packettest.QUICConfigs(), backends))
-		twin.QUIC[service] = &forward.QUIC{Codecs: quicCodecs(t), Backends: map[uint16]struct{}{}}
+		twin.QUIC[service] = &model.QUIC{Codecs: quicCodecs(t), Backends: map[uint16]struct{}{}}
 		for _, id := range backends {
 			twin.QUIC[service].Backends[id] = struct{}{}
 		}
@@ -193,7 +193,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
-		twin.Services[forward.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
+		twin.Services[model.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
 		twin.VIPs[key.VIP] = struct{}{}
 	}
 	// One service has as many tokens as it gets while the test runs.
@@ -276,7 +276,7 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 		want := edges.model.Process(uint32(w.near), frame)
 		verdict, after := run.run(t, frame)
 		reasons.add(want)
-		if want.Verdict == forward.Transmit || want.Verdict == forward.Redirect {
+		if want.Verdict == model.Transmit || want.Verdict == model.Redirect {
 			forwarded++
 		}
 		if len(want.Chain) == 1 && quicServices[edges.model.Services[want.Service]] != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/forward/packettest"
-	"sextant/pool"
+	"sextant/datapath/packettest"
+	"sextant/lb/pool"
 )
 
 var encapsulationNames = map[Encapsulation]string{

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // Explainer runs a program on given frames, as the kernel would on frames that arrive, and disturbs nothing: it is the loaded
@@ -23,7 +23,7 @@ type Explainer struct {
 
 // Explained is what the program did with a frame.
 type Explained struct {
-	Verdict   forward.Verdict
+	Verdict   model.Verdict
 	Outcome   string // under which it was counted (enum outcome); "" when dropped
 	Taken     bool   // HandToKernel: decapsulated for the local stack
 	Reason    string // why it was dropped; "" if it was not. hop_limit also of a packet that the kernel is to answer
@@ -211,11 +211,11 @@ func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
 		Frame: options.DataOut[start:], note: options.DataOut[:start],
 	}
 	switch e.Verdict = verdictOf(code, e.Outcome); e.Verdict {
-	case forward.Transmit:
+	case model.Transmit:
 		e.Interface = uint32(ingress)
-	case forward.Redirect:
+	case model.Redirect:
 		e.Interface, err = x.interfaceOf(e.Frame)
-	case forward.Drop:
+	case model.Drop:
 		e.Frame = nil
 	}
 	return e, err

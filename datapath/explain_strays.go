@@ -55,7 +55,7 @@ const (
 // loadAsking loads vrf_ask on the explainer's tables. It is told in tc_index that a packet is to be asked for, which the kernel's test mode
 // can't set; so that one load reads the mark instead, and all else is the program that runs.
 func (x *Explainer) loadAsking() (*ebpf.Program, error) {
-	spec, err := loadVrf()
+	spec, err := loadVrfLookup()
 	if err != nil {
 		return nil, err
 	}

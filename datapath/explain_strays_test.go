@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/forward"
-	"sextant/forward/packettest"
+	"sextant/datapath/model"
+	"sextant/datapath/packettest"
 )
 
 // TestExplainEqualsStrays: what is explained is what the program does, and what a VRF device would answer; nothing that runs is changed.
@@ -28,11 +28,11 @@ func TestExplainEqualsStrays(t *testing.T) {
 		must(t, err)
 		want, offer := w.decides(frame)
 		if got.Verdict != want.Verdict || got.Taken != want.Taken || !bytes.Equal(got.Frame, want.Frame) ||
-			got.Here != (offer == forward.OfferHere) || got.Stray != (offer == forward.OfferStray) || got.Returned != (offer == forward.OfferReturned) {
+			got.Here != (offer == model.OfferHere) || got.Stray != (offer == model.OfferStray) || got.Returned != (offer == model.OfferReturned) {
 			t.Fatalf("frame %d, %x\nexplained %v, here %v, stray %v, returned %v: %x\nthe model %v, %v: %x", i, frame,
 				got.Verdict, got.Here, got.Stray, got.Returned, got.Frame, want.Verdict, offer, want.Frame)
 		}
-		if offer != forward.OfferNone {
+		if offer != model.OfferNone {
 			outcomes[fmt.Sprintf("%v, asked %v", offer, w.model.SIDs[w.device].Prefix == want.SID)]++
 		}
 	}
@@ -40,7 +40,7 @@ func TestExplainEqualsStrays(t *testing.T) {
 		t.Errorf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
 	}
 	t.Log(outcomes)
-	for _, offer := range []forward.Offer{forward.OfferHere, forward.OfferStray, forward.OfferReturned} {
+	for _, offer := range []model.Offer{model.OfferHere, model.OfferStray, model.OfferReturned} {
 		for _, asked := range []bool{true, false} {
 			if name := fmt.Sprintf("%v, asked %v", offer, asked); outcomes[name] < count/4000 {
 				t.Errorf("only %d of %d frames were %s: the generator misses", outcomes[name], count, name)

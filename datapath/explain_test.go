@@ -11,15 +11,15 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/flow"
-	"sextant/forward"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
 )
 
 // TestEveryMapHasAMemory: for each map of the programs somebody has thought about what explaining packets does with it.
 func TestEveryMapHasAMemory(t *testing.T) {
 	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows", "flows", "askers", "sequences", "claims", "recoveries"}
 	for object, spec := range specs(t) {
-		if !slices.Contains([]string{"edge", "host", "steer", "merge", "stray", "vrf"}, object) {
+		if !slices.Contains([]string{"edge", "host", "headend", "egress", "vrf_stray", "vrf_lookup"}, object) {
 			continue // not explained
 		}
 		for name := range spec.Maps {
@@ -49,7 +49,7 @@ func TestExplainEqualsProgram(t *testing.T) {
 			x, err := edges.program.Explainer(Mixed)
 			must(t, err)
 			defer x.Close()
-			twin := func(frame []byte) forward.Result { return edges.model.Process(uint32(w.near), frame) }
+			twin := func(frame []byte) model.Result { return edges.model.Process(uint32(w.near), frame) }
 			generator := edgeGenerator(t, uint64(i)+100, config)
 			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near), edges.program.collection, explainedFrames()/3+1, generator.Next, twin)
 		})
@@ -60,7 +60,7 @@ func TestExplainEqualsProgram(t *testing.T) {
 		x, err := hosts.program.Explainer()
 		must(t, err)
 		defer x.Close()
-		twin := func(frame []byte) forward.Result {
+		twin := func(frame []byte) model.Result {
 			keep(t)
 			return hosts.model.Process(uint32(w.near), 0, frame)
 		}
@@ -69,7 +69,7 @@ func TestExplainEqualsProgram(t *testing.T) {
 	})
 }
 
-func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int, next func() []byte, twin func([]byte) forward.Result) {
+func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int, next func() []byte, twin func([]byte) model.Result) {
 	t.Helper()
 	all := make([][]byte, 0, count)
 	for len(all) < count {
@@ -89,7 +89,7 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 	if diff := cmp.Diff(before, contents(t, live)); diff != "" {
 		t.Errorf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
 	}
-	verdicts := map[forward.Verdict]int{}
+	verdicts := map[model.Verdict]int{}
 	for i, frame := range all {
 		want := twin(frame)
 		code, after := run.run(t, frame)
@@ -98,17 +98,17 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 		}
 		verdicts[want.Verdict]++
 	}
-	for _, verdict := range []forward.Verdict{forward.Pass, forward.Drop, forward.Transmit, forward.Redirect, forward.HandToKernel} {
+	for _, verdict := range []model.Verdict{model.Pass, model.Drop, model.Transmit, model.Redirect, model.HandToKernel} {
 		if verdicts[verdict] < count/200 {
 			t.Errorf("only %d of %d frames had the verdict %s: the generator misses", verdicts[verdict], count, verdict)
 		}
 	}
 }
 
-func explainedLike(t *testing.T, frame []byte, got Explained, want forward.Result) bool {
+func explainedLike(t *testing.T, frame []byte, got Explained, want model.Result) bool {
 	t.Helper()
 	reason := ""
-	if want.Reason != forward.ReasonNone {
+	if want.Reason != model.ReasonNone {
 		reason = want.Reason.String()
 	}
 	same := got.Verdict == want.Verdict && got.Taken == want.Taken && got.Reason == reason && got.Interface == want.Interface &&

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/accept"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/packet/srv6"
 )
 
 var flood = flag.Int("flood", 10_000_000, "SYNs of a flood, each of another flow, per program")
@@ -64,7 +64,7 @@ func TestHostFlood(t *testing.T) {
 	tuple := established(t, listen(t, hostVIPv6), clientV6)
 	config := hostConfig(t)
 	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
-	h := newBenchHost(t, w, config, accept.Policy{Kind: accept.Static, Threshold: 4})
+	h := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
 	host := subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection, host: true}
 	driver := newBenchDriver(t, w.near)
 	memory, count := entries(t, h.collection), *flood/2

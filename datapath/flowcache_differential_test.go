@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"sextant/forward"
-	"sextant/pool"
+	"sextant/datapath/model"
+	"sextant/lb/pool"
 )
 
 // testFlowCache is so small that flows compete, in a test that is over before any of them has rested.
@@ -79,7 +79,7 @@ func compareCachingEdges(t *testing.T, w *world, config EdgeConfig, seed uint64,
 			t.Errorf("%s: only %d of %d frames: the generator misses", c.Name, c.Packets, count)
 		}
 	}
-	if config.Interfaces[0].Side == External && events[forward.CacheStored.String()] > 0 {
+	if config.Interfaces[0].Side == External && events[model.CacheStored.String()] > 0 {
 		t.Error("an edge has learnt from outside of the SR domain")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // cachingEdge is the edge of the shared tables with a flow cache.

@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/flow"
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
+	"sextant/packet/flow"
 )
 
 // TestEdgeFragments: the sequences of the shared table.

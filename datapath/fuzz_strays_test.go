@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // FuzzStray compares what is taken away beside a router.
@@ -26,7 +26,7 @@ func FuzzStray(f *testing.F) {
 		want := w.model.Process(uint32(w.near), frame)
 		wanted := frame
 		switch {
-		case want.Offer == forward.OfferStray:
+		case want.Offer == model.OfferStray:
 			wanted = append([]byte{0, 0, 1, 0}, want.Frame...)
 		case want.Taken:
 			wanted = append([]byte{1, 0, 0, 0}, want.Frame...)

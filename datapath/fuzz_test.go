@@ -13,9 +13,9 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // The programs' parsers under mutated frames: each is given to the program and to its Go model, which must agree. Both keep what
@@ -148,7 +148,7 @@ func fuzzEdges(f *testing.F, sides ...Side) {
 	type variant struct {
 		twoEdges
 		*fuzzer
-		pristine forward.Edge
+		pristine model.Edge
 	}
 	var variants []*variant
 	var next []func() []byte

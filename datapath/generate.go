@@ -5,7 +5,7 @@ package datapath
 
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types edge ../bpf/edge.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types host ../bpf/host.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
-//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types steer ../bpf/steer.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
-//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types merge ../bpf/merge.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
-//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types stray ../bpf/stray.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
-//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types vrf ../bpf/vrf.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
+//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types headend ../bpf/headend.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
+//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types egress ../bpf/egress.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
+//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-stem vrf_stray vrfStray ../bpf/vrf_stray.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
+//go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-stem vrf_lookup vrfLookup ../bpf/vrf_lookup.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3

@@ -11,9 +11,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/flow"
-	"sextant/kernel"
-	"sextant/srv6"
+	"sextant/linux"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // The world in which the programs are tested: a network namespace with two interfaces, "near" where packets
@@ -48,7 +48,7 @@ func newWorld(t testing.TB) *world {
 	}
 	runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the test
 	must(t, unix.Unshare(unix.CLONE_NEWNET))
-	bpffs, _, err := kernel.BPFFS()
+	bpffs, _, err := linux.BPFFS()
 	must(t, err)
 	dir, err := os.MkdirTemp(bpffs, "sextant-test-")
 	must(t, err)
@@ -58,7 +58,7 @@ func newWorld(t testing.TB) *world {
 	t.Cleanup(func() { unix.Close(netns) })
 	w := &world{dir: filepath.Join(dir, "node"), netns: netns}
 	setUp(t, "lo")
-	must(t, kernel.WriteSysctl("net.ipv6.conf.all.forwarding", "1"))
+	must(t, linux.WriteSysctl("net.ipv6.conf.all.forwarding", "1"))
 	w.near = addInterface(t, "near", nearMAC, netip.MustParsePrefix("fd00:5e:1::1/64"), netip.MustParseAddr("fd00:5e:1::2"), routerMAC)
 	w.far = addInterface(t, "far", farMAC, netip.MustParsePrefix("fd00:5e:2::1/64"), netip.MustParseAddr("fd00:5e:2::2"), farRouterMAC)
 	return w
@@ -71,7 +71,7 @@ func addInterface(t testing.TB, name string, mac net.HardwareAddr, address netip
 	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: name + "peer"}))
 	setUp(t, name+"peer")
 	link := setUp(t, name)
-	must(t, kernel.WriteSysctl("net.ipv6.conf."+name+".accept_dad", "0"))
+	must(t, linux.WriteSysctl("net.ipv6.conf."+name+".accept_dad", "0"))
 	must(t, netlink.AddrAdd(link, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NODAD}))
 	must(t, netlink.NeighSet(&netlink.Neigh{
 		LinkIndex: link.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,
@@ -139,7 +139,7 @@ func edgeConfig(t testing.TB) EdgeConfig {
 }
 
 func hostConfig(t testing.TB) HostConfig {
-	root, _, err := kernel.CgroupRoot()
+	root, _, err := linux.CgroupRoot()
 	must(t, err)
 	return HostConfig{
 		Secret:         testSecret,

@@ -12,9 +12,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/flow"
-	"sextant/srv6"
-	"sextant/steer"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
+	"sextant/te/srpolicy"
 )
 
 // HeadendInterface is an interface that traffic for SR policies comes in by.
@@ -88,7 +88,7 @@ func (h *Headend) open() (err error) {
 			return err
 		}
 	}
-	if h.spec, err = loadSteer(); err != nil {
+	if h.spec, err = loadHeadend(); err != nil {
 		return err
 	}
 	if _, err := net.InterfaceByName(loopOuter); err != nil {
@@ -105,7 +105,7 @@ func (h *Headend) open() (err error) {
 			return err
 		}
 	}
-	for n := 1; n <= steer.MaxLists; n++ {
+	for n := 1; n <= srpolicy.MaxLists; n++ {
 		if err := h.setBroadcast(n); err != nil {
 			return fmt.Errorf("prepare %d copies: %w", n, err)
 		}
@@ -134,7 +134,7 @@ func (h *Headend) loadSide(side Side) error {
 
 // sideSpec is the object with this head-end's settings, for interfaces of a side.
 func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
-	spec, err := loadSteer()
+	spec, err := loadHeadend()
 	if err != nil {
 		return nil, err
 	}
@@ -222,14 +222,14 @@ func DetachHeadend(dir string) (map[uint32]uint64, error) {
 }
 
 // Source returns what steer.Compile has to put into the outer headers.
-func (h *Headend) Source() steer.Source {
-	return steer.Source{Addr: h.config.Source, HopLimit: h.config.HopLimit, Epoch: h.epoch}
+func (h *Headend) Source() srpolicy.Source {
+	return srpolicy.Source{Addr: h.config.Source, HopLimit: h.config.HopLimit, Epoch: h.epoch}
 }
 
 // SetTable replaces all rules, policies and segment lists in one step: a packet sees the old table or the new one.
-func (h *Headend) SetTable(t steer.Table) error {
-	if len(t) > steer.MaxRules {
-		return fmt.Errorf("set steering table: %d rules; at most %d fit", len(t), steer.MaxRules)
+func (h *Headend) SetTable(t srpolicy.Table) error {
+	if len(t) > srpolicy.MaxRules {
+		return fmt.Errorf("set steering table: %d rules; at most %d fit", len(t), srpolicy.MaxRules)
 	}
 	rules, err := ebpf.NewMap(h.spec.Maps["steering"].InnerMap)
 	if err != nil {

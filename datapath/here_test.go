@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"sextant/flow"
-	"sextant/forward/packettest"
-	"sextant/kernel"
+	"sextant/datapath/packettest"
+	"sextant/linux"
+	"sextant/packet/flow"
 )
 
 // Whether a connection is on this host is decided by real sockets of the kernel.
@@ -59,10 +59,10 @@ func TestHere(t *testing.T) {
 				stranger := far[vip.Is4()]
 				checkListener(t, host, tupleOf(stranger, vip, 999))
 				checkConnections(t, host, l, client, mptcp)
-				must(t, kernel.WriteSysctl("net.ipv4.tcp_syncookies", "0"))
+				must(t, linux.WriteSysctl("net.ipv4.tcp_syncookies", "0"))
 				checkRequest(t, host, line, tupleOf(stranger, vip, port+1))
 				checkRequestQuotes(t, host, line, tupleOf(stranger, vip, port+2))
-				must(t, kernel.WriteSysctl("net.ipv4.tcp_syncookies", "2"))
+				must(t, linux.WriteSysctl("net.ipv4.tcp_syncookies", "2"))
 				checkCookie(t, host, line, tupleOf(stranger, vip, port+3))
 			})
 			port += 3

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // HMACRule says which packets to a host's SIDs have to have an HMAC TLV (enum hmac_rule).

@@ -14,10 +14,10 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/kernel"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/linux"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // The kernel's HMACs (net/ipv6/seg6_hmac.c): what the edge signs it verifies, and what it signs the host verifies.
@@ -98,7 +98,7 @@ func linuxKey(t *testing.T) srv6.HMACKey { return hmacKeysAccepted(t)[1] }
 func seg6Only(t *testing.T, iface string) {
 	t.Helper()
 	for name, value := range map[string]string{"all/seg6_enabled": "1", iface + "/seg6_enabled": "1", iface + "/seg6_require_hmac": "1"} {
-		must(t, kernel.WriteSysctl("net/ipv6/conf/"+name, value))
+		must(t, linux.WriteSysctl("net/ipv6/conf/"+name, value))
 	}
 }
 
@@ -176,7 +176,7 @@ func TestHMACFromLinux(t *testing.T) {
 	routeBackends(t)
 	key := linuxKey(t)
 	setLinuxHMAC(t, key)
-	hosts := newTwoHosts(t, w, map[flow.Tuple]forward.Socket{}, func(c *HostConfig) { c.HMAC = HMACSRH })
+	hosts := newTwoHosts(t, w, map[flow.Tuple]model.Socket{}, func(c *HostConfig) { c.HMAC = HMACSRH })
 	must(t, netlink.AddrAdd(mustLink(t, "far"), &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("2001:db8:c1::1/128")), Flags: unix.IFA_F_NODAD}))
 	far := openWireOn(t, "farpeer")
 	host := subject{runner: newRunner(hosts.program.programs["host"], w.near), tables: hosts.program.collection, host: true}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"sextant/forward/packettest"
-	"sextant/pool"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/pool"
+	"sextant/packet/srv6"
 )
 
 // signings are keys in both forms, and the same as the programs get them.

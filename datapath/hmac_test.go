@@ -10,9 +10,9 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 func hmacKeyOfText(t testing.TB, id uint32, form srv6.HMACForm, secret string) srv6.HMACKey {
@@ -45,7 +45,7 @@ func hmacKeysOnWire(t testing.TB) []srv6.HMACKey {
 func (h *twoHosts) accept(t testing.TB, keys []srv6.HMACKey) {
 	t.Helper()
 	must(t, h.program.SetHMACKeys(keys))
-	h.model.HMAC, h.model.HMACKeys = forward.HMACRule(h.program.config.HMAC), map[uint32]srv6.HMACKey{}
+	h.model.HMAC, h.model.HMACKeys = model.HMACRule(h.program.config.HMAC), map[uint32]srv6.HMACKey{}
 	for _, k := range keys {
 		h.model.HMACKeys[k.ID] = k
 	}
@@ -81,7 +81,7 @@ func TestHMACHostAgreesWithModel(t *testing.T) {
 }
 
 func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
-	hosts := newTwoHosts(t, w, map[flow.Tuple]forward.Socket{}, func(c *HostConfig) { c.HMAC = rule })
+	hosts := newTwoHosts(t, w, map[flow.Tuple]model.Socket{}, func(c *HostConfig) { c.HMAC = rule })
 	hosts.accept(t, hmacKeysAccepted(t))
 	generator := hostGenerator(t, uint64(rule), nil, hosts.program.config)
 	run := newRunner(hosts.program.programs["host"], w.near)
@@ -94,7 +94,7 @@ func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
 		want := hosts.model.Process(uint32(w.near), 0, frame)
 		verdict, after := run.run(t, frame)
 		reasons.add(want)
-		if want.SID.IsValid() && want.Verdict != forward.Drop && bytes.Contains(frame, []byte{srv6.TLVHMAC, 38}) {
+		if want.SID.IsValid() && want.Verdict != model.Drop && bytes.Contains(frame, []byte{srv6.TLVHMAC, 38}) {
 			passed++
 		}
 		if !agree(t, frame, verdict, after, want) {
@@ -104,8 +104,8 @@ func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
 	if passed < count/20 {
 		t.Errorf("only %d of %d frames were let through with an HMAC: the generator misses", passed, count)
 	}
-	for _, reason := range []forward.Reason{forward.ReasonHMACKey, forward.ReasonHMACWrong, forward.ReasonBadSRH, forward.ReasonHMACMissing} {
-		if reasons[reason.String()] < uint64(count)/200 && (reason != forward.ReasonHMACMissing || rule != HMACPresent) {
+	for _, reason := range []model.Reason{model.ReasonHMACKey, model.ReasonHMACWrong, model.ReasonBadSRH, model.ReasonHMACMissing} {
+		if reasons[reason.String()] < uint64(count)/200 && (reason != model.ReasonHMACMissing || rule != HMACPresent) {
 			t.Errorf("only %d of %d frames were dropped as %s: the generator misses", reasons[reason.String()], count, reason)
 		}
 	}

@@ -3,7 +3,7 @@ package datapath
 import (
 	"net/netip"
 
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // hopNumbers number first segments, so that programs can remember their next hops by a number.
@@ -14,7 +14,7 @@ type hopNumbers struct {
 
 // give numbers the first segments of a table: those that have a number keep it, others get the lowest that is free. Again says that one
 // of these belonged to another segment before, which programs may remember.
-func (h *hopNumbers) give(t steer.Table) (again bool) {
+func (h *hopNumbers) give(t srpolicy.Table) (again bool) {
 	taken := map[uint16]bool{}
 	for _, n := range h.of {
 		taken[n] = true
@@ -35,7 +35,7 @@ func (h *hopNumbers) give(t steer.Table) (again bool) {
 }
 
 // keep takes the numbers of all others away.
-func (h *hopNumbers) keep(t steer.Table) {
+func (h *hopNumbers) keep(t srpolicy.Table) {
 	kept := map[netip.Addr]uint16{}
 	for _, first := range firstSegments(t) {
 		kept[first] = h.of[first]
@@ -43,9 +43,9 @@ func (h *hopNumbers) keep(t steer.Table) {
 	h.of = kept
 }
 
-func (h *hopNumbers) number(header steer.Header) uint16 { return h.of[header.Destination()] }
+func (h *hopNumbers) number(header srpolicy.Header) uint16 { return h.of[header.Destination()] }
 
-func firstSegments(t steer.Table) (list []netip.Addr) {
+func firstSegments(t srpolicy.Table) (list []netip.Addr) {
 	for _, entry := range t {
 		for _, header := range entry.Lists {
 			list = append(list, header.Destination())

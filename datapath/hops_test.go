@@ -5,24 +5,24 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // tableOf is a table of which each rule has one list, to a first segment.
-func tableOf(t *testing.T, firsts ...int) (table steer.Table, addresses []netip.Addr) {
+func tableOf(t *testing.T, firsts ...int) (table srpolicy.Table, addresses []netip.Addr) {
 	t.Helper()
-	var rules []steer.Rule
-	var policies []steer.Policy
+	var rules []srpolicy.Rule
+	var policies []srpolicy.Policy
 	for i, first := range firsts {
 		address := netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", first))
 		name := fmt.Sprint("p", i)
-		rules = append(rules, steer.Rule{Policy: name})
-		policies = append(policies, steer.Policy{Name: name, Index: uint32(i), Paths: []steer.CandidatePath{{
-			Action: steer.Path, Lists: []steer.List{{Name: "a", Segments: []netip.Addr{address}}},
+		rules = append(rules, srpolicy.Rule{Policy: name})
+		policies = append(policies, srpolicy.Policy{Name: name, Index: uint32(i), Paths: []srpolicy.CandidatePath{{
+			Action: srpolicy.Path, Lists: []srpolicy.List{{Name: "a", Segments: []netip.Addr{address}}},
 		}}})
 		addresses = append(addresses, address)
 	}
-	table, err := steer.Compile(rules, policies, steer.Source{Addr: netip.IPv6Loopback(), HopLimit: 64}, nil)
+	table, err := srpolicy.Compile(rules, policies, srpolicy.Source{Addr: netip.IPv6Loopback(), HopLimit: 64}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

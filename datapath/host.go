@@ -9,9 +9,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/accept"
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // HostInterface is an interface that the host program is attached to.
@@ -168,7 +168,7 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 
 // SetService makes the host serve key by the policy, with counters of index, from 1 to MaxServices-1. What the policy has learnt
 // under this index is kept if it is dynamic already.
-func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
+func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) error {
 	policy := acceptPolicy{
 		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,
 		LowPermille: p.LowPermille, HighPermille: p.HighPermille, Cores: p.Cores,
@@ -183,7 +183,7 @@ func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
 	if err != nil {
 		return err
 	}
-	if p.Kind == accept.Dynamic && state.Threshold == 0 && state.Attempts == 0 || state.Threshold > p.Workers {
+	if p.Kind == acceptance.Dynamic && state.Threshold == 0 && state.Attempts == 0 || state.Threshold > p.Workers {
 		if err := h.setAcceptState(index, p.Initial()); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (h *Host) SetService(key ServiceKey, index uint32, p accept.Policy) error {
 	return nil
 }
 
-func (h *Host) setAcceptState(index uint32, s accept.State) error {
+func (h *Host) setAcceptState(index uint32, s acceptance.State) error {
 	state := acceptState{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
 	for i, level := range s.Levels {
 		state.Levels[i] = uint32(level)
@@ -209,14 +209,14 @@ func (h *Host) setAcceptState(index uint32, s accept.State) error {
 }
 
 // AcceptState returns what the service's policy has learnt.
-func (h *Host) AcceptState(index uint32) (accept.State, error) {
+func (h *Host) AcceptState(index uint32) (acceptance.State, error) {
 	var s acceptState
 	if err := h.maps["accept_states"].Lookup(index, &s); err != nil {
-		return accept.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
+		return acceptance.State{}, fmt.Errorf("read acceptance state %d: %w", index, err)
 	}
-	out := accept.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
+	out := acceptance.State{Threshold: s.Threshold, Attempts: s.Attempts, Accepted: s.Accepted}
 	for i, level := range s.Levels {
-		out.Levels[i] = accept.Level(level)
+		out.Levels[i] = acceptance.Level(level)
 	}
 	return out, nil
 }
@@ -240,7 +240,7 @@ func (h *Host) Clear(index uint32) error {
 		h.maps["signals"].Put(index, make([]HostSignals, cpus)),
 		h.maps["busy"].Put(index, int32(0)),
 		h.maps["reported"].Put(index, int32(0)),
-		h.setAcceptState(index, accept.State{}),
+		h.setAcceptState(index, acceptance.State{}),
 	)
 }
 
@@ -253,7 +253,7 @@ func (h *Host) DeleteService(key ServiceKey) error {
 }
 
 // Busy returns how busy a service is for its policy: its open connections, or what was reported.
-func (h *Host) Busy(index uint32, p accept.Policy) (int, error) {
+func (h *Host) Busy(index uint32, p acceptance.Policy) (int, error) {
 	name := "busy"
 	if p.Reported {
 		name = "reported"

@@ -7,30 +7,30 @@ import (
 	"testing"
 	"time"
 
-	"sextant/accept"
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/forward/packetgen"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/datapath/packetgen"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // The services of the host under test, by acceptance policy, and what is busy there.
 var hostServices = []struct {
 	key    ServiceKey
-	policy accept.Policy
+	policy acceptance.Policy
 	busy   uint32
 }{
-	{ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, accept.Policy{Kind: accept.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
-	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, accept.Policy{Kind: accept.Always}, 9},
-	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, accept.Policy{Kind: accept.Average, Cores: 2}, 7},
-	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, 2},
-	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: 8083, Protocol: 6}, accept.Policy{Kind: accept.Always, Reported: true}, accept.Full},
-	{ServiceKey{VIP: hostVIPv6, Port: 8084, Protocol: 6}, accept.Policy{Kind: accept.Average, Reported: true}, accept.Full},
-	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17}, accept.Policy{Kind: accept.Static, Threshold: 4}, 4},
-	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17}, accept.Policy{Kind: accept.Always}, 0}, // without a server
+	{ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, acceptance.Policy{Kind: acceptance.Always}, 9},
+	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Cores: 2}, 7},
+	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Reported: true}, 2},
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8083, Protocol: 6}, acceptance.Policy{Kind: acceptance.Always, Reported: true}, acceptance.Full},
+	{ServiceKey{VIP: hostVIPv6, Port: 8084, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Reported: true}, acceptance.Full},
+	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17}, acceptance.Policy{Kind: acceptance.Always}, 0}, // without a server
 }
 
 // quicPort is where a socket of UDP is bound.
@@ -39,8 +39,8 @@ const quicPort = 8443
 // twoHosts is the program and its twin, on the same tables and the same kernel sockets.
 type twoHosts struct {
 	program *Host
-	model   *forward.Host
-	scout   forward.Host // knows the SIDs alone, and so the flow of a packet
+	model   *model.Host
+	scout   model.Host // knows the SIDs alone, and so the flow of a packet
 }
 
 // tell writes into the outer flow label of every other frame what the candidate before has told, as it would.
@@ -53,12 +53,12 @@ func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	for frame[at] == 0x81 || frame[at] == 0x88 {
 		at += 4
 	}
-	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(accept.NoteMax)+1))<<8
+	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(acceptance.NoteMax)+1))<<8
 	word := binary.BigEndian.Uint32(frame[at+2:])
 	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
 }
 
-func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, changes ...func(*HostConfig)) twoHosts {
+func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket, changes ...func(*HostConfig)) twoHosts {
 	config := hostConfig(t)
 	config.Refusal = time.Hour // the model's clock stands still
 	config.Source = netip.MustParseAddr("fd00:5e::51")
@@ -78,7 +78,7 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 	must(t, err)
 	t.Cleanup(program.Close)
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
-	twin := &forward.Host{
+	twin := &model.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Block:          config.Block,
 		Locators:       config.Locators,
@@ -87,14 +87,14 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 		Source:         config.Source,
 		Learners:       config.Learners,
 		Routed:         func(edge netip.Addr) bool { return edge == learningEdge },
-		Services:       map[forward.ServiceKey]*forward.HostService{},
-		Sockets:        func(tuple flow.Tuple) forward.Socket { return sockets[tuple] },
+		Services:       map[model.ServiceKey]*model.HostService{},
+		Sockets:        func(tuple flow.Tuple) model.Socket { return sockets[tuple] },
 		NextHop:        w.modelNextHop,
 	}
 	for _, s := range config.SIDs {
-		twin.SIDs = append(twin.SIDs, forward.LocalSID(s))
+		twin.SIDs = append(twin.SIDs, model.LocalSID(s))
 	}
-	busy := map[forward.ServiceKey]uint32{}
+	busy := map[model.ServiceKey]uint32{}
 	for i, s := range hostServices {
 		index := uint32(i + 1)
 		program.SetQUIC(s.key, s.key.Protocol == 17)
@@ -104,19 +104,19 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]forward.Socket, 
 		} else {
 			must(t, program.maps["busy"].Put(index, int32(s.busy)))
 		}
-		key := forward.ServiceKey{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol}
+		key := model.ServiceKey{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol}
 		mss := config.TunnelMTU - tcpHeadersIPv6
 		if s.key.VIP.Is4() {
 			mss = config.TunnelMTU - tcpHeadersIPv4
 		}
-		twin.Services[key] = &forward.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
+		twin.Services[key] = &model.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
 		busy[key] = s.busy
 	}
 	server, err := net.ListenUDP("udp", &net.UDPAddr{Port: quicPort})
 	must(t, err)
 	t.Cleanup(func() { server.Close() })
 	twin.HasServer = func(tuple flow.Tuple) bool { return tuple.DstPort == quicPort }
-	twin.Busy = func(key forward.ServiceKey) uint32 { return busy[key] }
+	twin.Busy = func(key model.ServiceKey) uint32 { return busy[key] }
 	scout := *twin
 	scout.Services = nil
 	return twoHosts{program: program, model: twin, scout: scout}
@@ -158,7 +158,7 @@ func TestHostAgreesWithModel(t *testing.T) {
 	hosts := newTwoHosts(t, w, sockets)
 	generator := hostGenerator(t, 1, connections, hosts.program.config)
 	run := newRunner(hosts.program.programs["host"], w.near)
-	reasons, offers, ofQUIC := tally{}, map[forward.Offer]int{}, map[forward.Offer]int{}
+	reasons, offers, ofQUIC := tally{}, map[model.Offer]int{}, map[model.Offer]int{}
 	for i := range *frames {
 		keep(t)
 		frame := generator.NextHost()
@@ -177,32 +177,32 @@ func TestHostAgreesWithModel(t *testing.T) {
 			t.Fatalf("frame %d, offer %s, flow %+v", i, want.Offer, want.Flow)
 		}
 	}
-	for _, offer := range []forward.Offer{
-		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused,
-		forward.OfferNoService, forward.OfferNotHere, forward.OfferNotTCP, forward.OfferStray,
+	for _, offer := range []model.Offer{
+		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused,
+		model.OfferNoService, model.OfferNotHere, model.OfferNotTCP, model.OfferStray,
 	} {
 		if offers[offer] < *frames/2000 {
 			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
 		}
 	}
 	// Refused before: the same SYN once more while that is remembered, so how often depends on how fast the machine is.
-	if n := offers[forward.OfferRefusedBefore]; n < *frames/10000 {
-		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames, forward.OfferRefusedBefore)
+	if n := offers[model.OfferRefusedBefore]; n < *frames/10000 {
+		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames, model.OfferRefusedBefore)
 	}
-	for _, offer := range []forward.Offer{
-		forward.OfferLast, forward.OfferHere, forward.OfferAccepted, forward.OfferRefused, forward.OfferNoService, forward.OfferNotHere,
+	for _, offer := range []model.Offer{
+		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused, model.OfferNoService, model.OfferNotHere,
 	} {
 		if ofQUIC[offer] < *frames/10000 {
 			t.Errorf("only %d of %d frames were QUIC with the outcome %s: the generator misses", ofQUIC[offer], *frames, offer)
 		}
 	}
 	for i, own := range hostServices {
-		if own.policy.Kind != accept.Dynamic && own.policy.Kind != accept.Average {
+		if own.policy.Kind != acceptance.Dynamic && own.policy.Kind != acceptance.Average {
 			continue // learns nothing
 		}
 		learnt, err := hosts.program.AcceptState(uint32(i + 1))
 		must(t, err)
-		key := forward.ServiceKey{Addr: own.key.VIP, Port: own.key.Port, Protocol: own.key.Protocol}
+		key := model.ServiceKey{Addr: own.key.VIP, Port: own.key.Port, Protocol: own.key.Protocol}
 		if want := hosts.model.Services[key].State; learnt != want {
 			t.Errorf("service %d, policy %s, has learnt %+v, the model %+v", i+1, own.policy.Kind, learnt, want)
 		}

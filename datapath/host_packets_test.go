@@ -7,7 +7,7 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestHostCases: frames of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.

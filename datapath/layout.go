@@ -4,8 +4,8 @@ import (
 	"net/netip"
 	"time"
 
-	"sextant/accept"
-	"sextant/flow"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
 )
 
 // Go twins of the structures that the programs share with this package, field by field. A test compares
@@ -128,7 +128,7 @@ type acceptState struct {
 	Threshold uint32
 	Attempts  uint32
 	Accepted  uint32
-	Levels    [accept.MaxLevels]uint32
+	Levels    [acceptance.MaxLevels]uint32
 }
 
 // Where a service's load is known from, enum load_source.

@@ -14,11 +14,11 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/accept"
-	"sextant/forward"
-	"sextant/pool"
-	"sextant/srv6"
-	"sextant/steer"
+	"sextant/datapath/model"
+	"sextant/lb/acceptance"
+	"sextant/lb/pool"
+	"sextant/packet/srv6"
+	"sextant/te/srpolicy"
 )
 
 // The type information (BTF) in the compiled objects says what C made of the structures, and nothing else does.
@@ -30,15 +30,15 @@ func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
 	must(t, err)
 	host, err := loadHost()
 	must(t, err)
-	headend, err := loadSteer()
+	headend, err := loadHeadend()
 	must(t, err)
-	merge, err := loadMerge()
+	merge, err := loadEgress()
 	must(t, err)
-	stray, err := loadStray()
+	stray, err := loadVrfStray()
 	must(t, err)
-	vrf, err := loadVrf()
+	vrf, err := loadVrfLookup()
 	must(t, err)
-	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "steer": headend, "merge": merge, "stray": stray, "vrf": vrf}
+	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "headend": headend, "egress": merge, "vrf_stray": stray, "vrf_lookup": vrf}
 }
 
 // twins are the structures of layout.go, and the C ones that they stand for, in the objects that have them.
@@ -76,25 +76,25 @@ var twins = []struct {
 	{nextHopSet{}, "next_hop_set", "edge host"},
 	{capture{}, "capture", "edge host"},
 
-	{headendSettings{}, "headend_settings", "steer"},
-	{match{}, "match", "steer"},
-	{list{}, "list", "steer"},
-	{rule{}, "rule", "steer"},
-	{sequence{}, "sequence", "steer"},
-	{policyTraffic{}, "policy_traffic", "steer"},
-	{limit{}, "limit", "steer"},
-	{mergeSettings{}, "merge_settings", "merge"},
-	{memberKey{}, "member_key", "merge"},
-	{member{}, "member", "merge"},
-	{recoverySettings{}, "recovery_settings", "merge"},
-	{recoverySlot{}, "recovery_slot", "merge"},
-	{orderNote{}, "order_note", "merge"},
-	{instanceCounters{}, "instance_counters", "merge"},
-	{straySettings{}, "stray_settings", "stray"},
+	{headendSettings{}, "headend_settings", "headend"},
+	{match{}, "match", "headend"},
+	{list{}, "list", "headend"},
+	{rule{}, "rule", "headend"},
+	{sequence{}, "sequence", "headend"},
+	{policyTraffic{}, "policy_traffic", "headend"},
+	{limit{}, "limit", "headend"},
+	{mergeSettings{}, "merge_settings", "egress"},
+	{memberKey{}, "member_key", "egress"},
+	{member{}, "member", "egress"},
+	{recoverySettings{}, "recovery_settings", "egress"},
+	{recoverySlot{}, "recovery_slot", "egress"},
+	{orderNote{}, "order_note", "egress"},
+	{instanceCounters{}, "instance_counters", "egress"},
+	{straySettings{}, "stray_settings", "vrf_stray"},
 	{strayVRF{}, "stray_vrf", "stray vrf"},
 	{StrayTraffic{}, "stray_traffic", "stray vrf"},
-	{straySIDKey{}, "stray_sid_key", "stray"},
-	{straySID{}, "stray_sid", "stray"},
+	{straySIDKey{}, "stray_sid_key", "vrf_stray"},
+	{straySID{}, "stray_sid", "vrf_stray"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.
@@ -288,18 +288,18 @@ func TestEnums(t *testing.T) {
 			"SIDE_EXTERNAL": uint64(External), "SIDE_INTERNAL": uint64(Internal), "SIDE_MIXED": uint64(Mixed),
 		}},
 		{"edge", "side", map[string]uint64{
-			"SIDE_EXTERNAL": uint64(forward.External), "SIDE_INTERNAL": uint64(forward.Internal), "SIDE_MIXED": uint64(forward.Mixed),
+			"SIDE_EXTERNAL": uint64(model.External), "SIDE_INTERNAL": uint64(model.Internal), "SIDE_MIXED": uint64(model.Mixed),
 		}},
 		{"edge", "encapsulation", map[string]uint64{
 			"ENCAPSULATION_CARRIER": uint64(Carrier), "ENCAPSULATION_SRH": uint64(SRH), "ENCAPSULATION_SRH_REDUCED": uint64(SRHReduced),
 		}},
 		{"edge", "encapsulation", map[string]uint64{
-			"ENCAPSULATION_CARRIER": uint64(forward.EncapsulationCarrier), "ENCAPSULATION_SRH": uint64(forward.EncapsulationSRH),
-			"ENCAPSULATION_SRH_REDUCED": uint64(forward.EncapsulationSRHReduced),
+			"ENCAPSULATION_CARRIER": uint64(model.EncapsulationCarrier), "ENCAPSULATION_SRH": uint64(model.EncapsulationSRH),
+			"ENCAPSULATION_SRH_REDUCED": uint64(model.EncapsulationSRHReduced),
 		}},
 		{"host", "accept_kind", map[string]uint64{
-			"ACCEPT_ALWAYS": uint64(accept.Always), "ACCEPT_STATIC": uint64(accept.Static), "ACCEPT_DYNAMIC": uint64(accept.Dynamic),
-			"ACCEPT_AVERAGE": uint64(accept.Average),
+			"ACCEPT_ALWAYS": uint64(acceptance.Always), "ACCEPT_STATIC": uint64(acceptance.Static), "ACCEPT_DYNAMIC": uint64(acceptance.Dynamic),
+			"ACCEPT_AVERAGE": uint64(acceptance.Average),
 		}},
 		{"host", "behavior", map[string]uint64{
 			"BEHAVIOR_NONE":      0,
@@ -308,12 +308,12 @@ func TestEnums(t *testing.T) {
 			"BEHAVIOR_END_DT4_COND": uint64(behaviors[srv6.EndDT4COND]), "BEHAVIOR_END_DT6_COND": uint64(behaviors[srv6.EndDT6COND]),
 			"BEHAVIOR_END_DT46_COND": uint64(behaviors[srv6.EndDT46COND]),
 		}},
-		{"steer", "action", map[string]uint64{
-			"ACTION_NONE": 0, "ACTION_PATH": uint64(steer.Path), "ACTION_SPLIT_FLOW": uint64(steer.SplitFlow),
-			"ACTION_SPLIT_PACKET": uint64(steer.SplitPacket), "ACTION_MIRROR": uint64(steer.Mirror), "ACTION_DROP": uint64(steer.Drop),
+		{"headend", "action", map[string]uint64{
+			"ACTION_NONE": 0, "ACTION_PATH": uint64(srpolicy.Path), "ACTION_SPLIT_FLOW": uint64(srpolicy.SplitFlow),
+			"ACTION_SPLIT_PACKET": uint64(srpolicy.SplitPacket), "ACTION_MIRROR": uint64(srpolicy.Mirror), "ACTION_DROP": uint64(srpolicy.Drop),
 		}},
-		{"steer", "redundancy", map[string]uint64{
-			"REDUNDANCY_NONE": uint64(steer.None), "REDUNDANCY_TLV": uint64(steer.TLV), "REDUNDANCY_SID": uint64(steer.SID),
+		{"headend", "redundancy", map[string]uint64{
+			"REDUNDANCY_NONE": uint64(srpolicy.None), "REDUNDANCY_TLV": uint64(srpolicy.TLV), "REDUNDANCY_SID": uint64(srpolicy.SID),
 		}},
 	} {
 		if diff := cmp.Diff(enumOf(t, all[test.object], test.enum), test.want); diff != "" {
@@ -326,7 +326,7 @@ func TestEnums(t *testing.T) {
 func TestReasonNames(t *testing.T) {
 	inC := slices.DeleteFunc(slices.Clone(reasonNames()), func(name string) bool { return name == "" || name == "no_headroom" })
 	var inModel []string
-	for reason := forward.ReasonNone + 1; reason.String() != forward.Reason(255).String(); reason++ {
+	for reason := model.ReasonNone + 1; reason.String() != model.Reason(255).String(); reason++ {
 		inModel = append(inModel, reason.String())
 	}
 	if diff := cmp.Diff(inC, inModel); diff != "" {

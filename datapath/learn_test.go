@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // learningEdge is the only one with a route to it, of those that ask for SYN-ACKs.

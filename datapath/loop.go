@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // The loop is a pair of interfaces of one node. What is sent into the outer end comes out of the inner one as it would be on a
@@ -70,12 +70,12 @@ func openLoop(name string) (loop, error) {
 		"net.ipv4.conf." + loopInner + ".forwarding":   "1",
 		"net.ipv4.conf." + loopInner + ".rp_filter":    "0",
 	} {
-		if err := kernel.WriteSysctl(name, value); err != nil {
+		if err := linux.WriteSysctl(name, value); err != nil {
 			return loop{}, fmt.Errorf("set up the loop: %w", err)
 		}
 	}
 	// A checksum that is left to a device would never be computed.
-	if err := kernel.SetOffload(loopOuter, kernel.TxChecksum, false); err != nil {
+	if err := linux.SetOffload(loopOuter, linux.TxChecksum, false); err != nil {
 		return loop{}, fmt.Errorf("set up the loop: %w", err)
 	}
 	outer, err := loopEnd(loopOuter)

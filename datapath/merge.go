@@ -10,8 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"sextant/replicate"
-	"sextant/srv6"
+	"sextant/packet/srv6"
+	"sextant/te/frer"
 )
 
 // MergeInterface is an interface that the merge program is attached to.
@@ -49,10 +49,10 @@ const (
 
 // Instance is a protected flow at its egress: what tells the copies of its packets.
 type Instance struct {
-	SID   netip.Prefix       // to which they come
-	Flows []uint32           // flow ids, one per path, in the order in which paths are counted
-	Rules replicate.Settings // history, sequence space, reset
-	Order bool               // packets that pass are put in order, while an Order runs
+	SID   netip.Prefix  // to which they come
+	Flows []uint32      // flow ids, one per path, in the order in which paths are counted
+	Rules frer.Settings // history, sequence space, reset
+	Order bool          // packets that pass are put in order, while an Order runs
 }
 
 // Merge is the merge programs with their tables. Its methods are for one goroutine.
@@ -93,7 +93,7 @@ func (m *Merge) open() error {
 
 // spec is the object with this egress's settings.
 func (m *Merge) spec() (*ebpf.CollectionSpec, error) {
-	spec, err := loadMerge()
+	spec, err := loadEgress()
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +231,7 @@ type PathStats struct {
 
 // InstanceStats is what an instance counted since it was first set.
 type InstanceStats struct {
-	replicate.Counters
+	frer.Counters
 	Contended uint64 // passed without a look, as other CPUs were at the same place all the time
 	Paths     []PathStats
 }
@@ -248,7 +248,7 @@ func (m *Merge) Stats(index uint32, paths int) (InstanceStats, error) {
 	}
 	r := total.Recovery
 	stats := InstanceStats{
-		Counters: replicate.Counters{
+		Counters: frer.Counters{
 			Passed: r.Passed, Duplicate: r.Duplicate, Rogue: r.Rogue, OldEpoch: r.OldEpoch,
 			OutOfOrder: r.OutOfOrder, Expected: r.Expected, Resets: r.Resets,
 		},

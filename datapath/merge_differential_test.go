@@ -8,25 +8,25 @@ import (
 	"testing"
 	"time"
 
-	"sextant/forward"
-	"sextant/forward/packetgen"
-	"sextant/forward/packettest"
-	"sextant/replicate"
-	"sextant/steer"
+	"sextant/datapath/model"
+	"sextant/datapath/packetgen"
+	"sextant/datapath/packettest"
+	"sextant/te/frer"
+	"sextant/te/srpolicy"
 )
 
 // twoMerges is the program and its twin, with the same instances.
 type twoMerges struct {
 	program *Merge
-	model   *forward.Merge
+	model   *model.Merge
 }
 
 var mergeSID2 = netip.MustParsePrefix("fcbb:bb00:1:0:17::/80")
 
 // mergeInstances are one of each form.
 var mergeInstances = []Instance{
-	{SID: mergeSID1, Flows: []uint32{1, 2, 3}, Rules: replicate.Settings{HistoryLog2: 10, Bits: replicate.BitsTLV, Reset: time.Hour}},
-	{SID: mergeSID2, Flows: []uint32{1, 0xfffff}, Rules: replicate.Settings{HistoryLog2: 11, Bits: replicate.BitsSID, Reset: time.Hour}},
+	{SID: mergeSID1, Flows: []uint32{1, 2, 3}, Rules: frer.Settings{HistoryLog2: 10, Bits: frer.BitsTLV, Reset: time.Hour}},
+	{SID: mergeSID2, Flows: []uint32{1, 0xfffff}, Rules: frer.Settings{HistoryLog2: 11, Bits: frer.BitsSID, Reset: time.Hour}},
 }
 
 func newTwoMerges(t testing.TB, w *world) twoMerges {
@@ -37,16 +37,16 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 	})
 	must(t, err)
 	t.Cleanup(program.Close)
-	twin := &forward.Merge{
+	twin := &model.Merge{
 		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, SIDs: []netip.Prefix{mergeSID1, mergeSID2}, Block: block(t), Locators: testLocators,
 		Infrastructure: infrastructure,
-		Members:        map[forward.Member]*replicate.Recovery{},
+		Members:        map[model.Member]*frer.Recovery{},
 	}
 	for i, instance := range mergeInstances {
 		must(t, program.SetInstance(uint32(i), instance))
-		recovery := replicate.NewRecovery(instance.Rules)
+		recovery := frer.NewRecovery(instance.Rules)
 		for _, flow := range instance.Flows {
-			twin.Members[forward.Member{SID: instance.SID, Flow: flow}] = recovery
+			twin.Members[model.Member{SID: instance.SID, Flow: flow}] = recovery
 		}
 	}
 	return twoMerges{program: program, model: twin}
@@ -56,8 +56,8 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 // and then; numbers that go over the end of their range; and restarts.
 type sender struct {
 	random  *rand.Rand
-	form    steer.Redundancy
-	headers []steer.Header
+	form    srpolicy.Redundancy
+	headers []srpolicy.Header
 	inners  [][]byte
 	tick    uint32
 	skew    []uint32
@@ -66,14 +66,14 @@ type sender struct {
 	bits    int
 }
 
-func newSender(t testing.TB, random *rand.Rand, form steer.Redundancy, instance Instance) *sender {
+func newSender(t testing.TB, random *rand.Rand, form srpolicy.Redundancy, instance Instance) *sender {
 	t.Helper()
 	s := &sender{random: random, form: form, bits: instance.Rules.Bits, tick: 1<<instance.Rules.Bits - 3000}
 	via := netip.MustParseAddr("fcbb:bb00:1:e::")
 	for _, flow := range instance.Flows {
-		list := steer.List{Segments: []netip.Addr{via, instance.SID.Addr()}, Redundancy: form, Flow: flow}
-		policy := steer.Policy{Name: "p", Paths: []steer.CandidatePath{{Action: steer.Path, Lists: []steer.List{list}}}}
-		table, err := steer.Compile([]steer.Rule{{Policy: "p"}}, []steer.Policy{policy}, steer.Source{Addr: netip.MustParseAddr("fd00:5e::1"), HopLimit: 9}, nil)
+		list := srpolicy.List{Segments: []netip.Addr{via, instance.SID.Addr()}, Redundancy: form, Flow: flow}
+		policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{list}}}}
+		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy}, srpolicy.Source{Addr: netip.MustParseAddr("fd00:5e::1"), HopLimit: 9}, nil)
 		must(t, err)
 		s.headers = append(s.headers, table[0].Lists[0])
 		s.skew, s.loss = append(s.skew, 0), append(s.loss, 0)
@@ -97,7 +97,7 @@ func (s *sender) next() []byte {
 	case 3, 4:
 		s.loss[path] = s.random.IntN(60)
 	case 5:
-		if s.form == steer.TLV {
+		if s.form == srpolicy.TLV {
 			s.epoch += uint8(s.random.IntN(130)) // mostly newer, now and then by too much
 			s.tick = s.random.Uint32N(100)
 		}
@@ -117,7 +117,7 @@ func (s *sender) next() []byte {
 	h.Fill(octets, len(inner), protocol, uint8(s.random.IntN(256)), 1, number, 0)
 	octets[40+3] = 0 // segments left: it has visited all
 	copy(octets[24:40], octets[48:64])
-	if s.form == steer.TLV {
+	if s.form == srpolicy.TLV {
 		octets[h.NumberAt[0]-5] = s.epoch
 	}
 	return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, octets, inner)
@@ -129,7 +129,7 @@ func TestMergeAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
 	random := rand.New(rand.NewPCG(5, 5))
-	senders := []*sender{newSender(t, random, steer.TLV, mergeInstances[0]), newSender(t, random, steer.SID, mergeInstances[1])}
+	senders := []*sender{newSender(t, random, srpolicy.TLV, mergeInstances[0]), newSender(t, random, srpolicy.SID, mergeInstances[1])}
 	generator := packetgen.New(5, packetgen.World{
 		Block: netip.MustParsePrefix("fcbb::/16"), Locators: testLocators, Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
 		Decapsulating: []netip.Prefix{netip.PrefixFrom(mergeSID1.Addr(), 128), netip.PrefixFrom(mergeSID2.Addr(), 128)},
@@ -160,7 +160,7 @@ func TestMergeAgreesWithModel(t *testing.T) {
 			t.Fatalf("frame %d", i)
 		}
 	}
-	for _, reason := range []forward.Reason{forward.ReasonDuplicate, forward.ReasonRogue, forward.ReasonOldEpoch, forward.ReasonUnknownFlow, forward.ReasonECN} {
+	for _, reason := range []model.Reason{model.ReasonDuplicate, model.ReasonRogue, model.ReasonOldEpoch, model.ReasonUnknownFlow, model.ReasonECN} {
 		if reasons[reason.String()] == 0 && *frames >= 50_000 { // some are rare
 			t.Errorf("no frame was dropped as %s: the generator misses", reason)
 		}
@@ -171,7 +171,7 @@ func TestMergeAgreesWithModel(t *testing.T) {
 	for i, instance := range mergeInstances {
 		stats, err := merges.program.Stats(uint32(i), len(instance.Flows))
 		must(t, err)
-		recovery := merges.model.Members[forward.Member{SID: instance.SID, Flow: instance.Flows[0]}]
+		recovery := merges.model.Members[model.Member{SID: instance.SID, Flow: instance.Flows[0]}]
 		if stats.Counters != recovery.Counters() || stats.Contended != 0 {
 			t.Errorf("instance %d counts %+v, the model %+v", i, stats, recovery.Counters())
 		}
@@ -185,7 +185,7 @@ func TestMergeResetsAfterSilence(t *testing.T) {
 	instance := mergeInstances[0]
 	instance.Rules.Reset = longReset
 	must(t, merges.program.SetInstance(0, instance))
-	s := newSender(t, rand.New(rand.NewPCG(1, 1)), steer.TLV, instance)
+	s := newSender(t, rand.New(rand.NewPCG(1, 1)), srpolicy.TLV, instance)
 	run := newRunner(merges.program.programs["merge"], w.near)
 	frame := func(number uint32) []byte {
 		f := s.next()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/steer"
+	"sextant/te/srpolicy"
 )
 
 // copyOf returns a frame of one path of an instance, whose number and epoch can be written.
@@ -19,7 +19,7 @@ type copyOf struct {
 
 func newCopies(t testing.TB, instance Instance) []copyOf {
 	t.Helper()
-	s := newSender(t, rand.New(rand.NewPCG(1, 1)), steer.TLV, instance)
+	s := newSender(t, rand.New(rand.NewPCG(1, 1)), srpolicy.TLV, instance)
 	var copies []copyOf
 	for _, h := range s.headers {
 		octets, inner := slices.Clone(h.Octets), s.inners[0]

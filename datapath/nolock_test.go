@@ -19,7 +19,7 @@ func TestCopiesTakeNoLock(t *testing.T) {
 			}
 		}
 	}
-	if locks["steer"] != 0 || locks["merge"] != 0 || locks["host"] == 0 {
+	if locks["headend"] != 0 || locks["egress"] != 0 || locks["host"] == 0 {
 		t.Errorf("calls of bpf_spin_lock by object: %v", locks)
 	}
 }

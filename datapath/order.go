@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
-	"sextant/replicate"
+	"sextant/linux"
+	"sextant/te/frer"
 )
 
 // orderLoop is the pair of interfaces by which packets come to be put in order, and go on.
@@ -23,7 +23,7 @@ const (
 	orderHeartbeat = 100 * time.Millisecond
 	orderFrame     = 1 << 16
 	// orderSilence is how long a flow pauses before any number is taken for the next.
-	orderSilence = replicate.DefaultReset
+	orderSilence = frer.DefaultReset
 )
 
 // Order puts the packets of instances with that setting in order (RFC 9550), in this process: programs can't hold packets. While none
@@ -41,7 +41,7 @@ type Order struct {
 // orderQueue holds the packets of an instance. Numbers of two generations are of no order with each
 // other: after a reset the sender may have begun anew.
 type orderQueue struct {
-	*replicate.Orderer[[]byte]
+	*frer.Orderer[[]byte]
 	generation uint16
 }
 
@@ -53,7 +53,7 @@ func (m *Merge) OpenOrder(bound time.Duration) (*Order, error) {
 		return nil, err
 	}
 	// Without an XDP program of its own, the end receives what is redirected to it if it has GRO.
-	if err := kernel.SetOffload(orderLoop+innerSuffix, kernel.GRO, true); err != nil {
+	if err := linux.SetOffload(orderLoop+innerSuffix, linux.GRO, true); err != nil {
 		return nil, err
 	}
 	o := &Order{
@@ -168,7 +168,7 @@ func (o *Order) push(frame []byte, now time.Duration) {
 	packet = append(append(packet, loopSource...), frame[l2-2:]...)
 	queue := o.queues[header.Instance]
 	if queue == nil {
-		queue = &orderQueue{replicate.NewOrderer[[]byte](o.bound, orderSilence), header.Generation}
+		queue = &orderQueue{frer.NewOrderer[[]byte](o.bound, orderSilence), header.Generation}
 		o.queues[header.Instance] = queue
 	}
 	if header.Generation != queue.generation {

@@ -11,8 +11,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
-	"sextant/steer"
+	"sextant/datapath/packettest"
+	"sextant/te/srpolicy"
 )
 
 // TestOrder sends numbered packets in disorder, some of them twice and some never, and they come to the host in order, once; so do
@@ -118,7 +118,7 @@ func TestOrderNeedsItsProcess(t *testing.T) {
 	instance := mergeInstances[0]
 	instance.Order = true
 	must(t, merges.program.SetInstance(0, instance))
-	s := newSender(t, rand.New(rand.NewPCG(4, 4)), steer.TLV, instance)
+	s := newSender(t, rand.New(rand.NewPCG(4, 4)), srpolicy.TLV, instance)
 	run := newRunner(merges.program.programs["merge"], w.near)
 	frame := s.next()
 	step := func(want uint32) {

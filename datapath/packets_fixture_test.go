@@ -8,10 +8,10 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/accept"
-	"sextant/flow"
-	"sextant/forward/packettest"
-	"sextant/srv6"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // The programs on the tables of package packettest, from which the Go model is tested too. The expected packets come from
@@ -245,7 +245,7 @@ func tableHost(t testing.TB, w *world, changes ...func(*HostConfig)) (*Host, sub
 	t.Cleanup(h.Close)
 	for i, key := range []ServiceKey{{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Protocol: 6}} {
 		index := uint32(i + 1)
-		must(t, h.SetService(key, index, accept.Policy{Kind: accept.Static, Threshold: 4}))
+		must(t, h.SetService(key, index, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}))
 		setBusy(t, h, index, 4)
 	}
 	w.openPorts(t, h.collection)

@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestQueues: frames that arrive by several queues, on several CPUs at once, are all counted, and none is counted twice.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"sextant/quiclb"
+	"sextant/packet/quiclb"
 )
 
 const quicRotations = 8 // QUIC_ROTATIONS

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"sextant/forward/packettest"
-	"sextant/quiclb"
+	"sextant/datapath/packettest"
+	"sextant/packet/quiclb"
 )
 
 // TestEdgeQUIC: a connection ID leads to its server, in every cipher; others go along the chain. Whole frames are compared.

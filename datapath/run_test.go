@@ -6,7 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // xdpDrop is XDP_DROP. The product takes all that is no other verdict for it.
@@ -39,11 +39,11 @@ func (r *runner) run(t testing.TB, frame []byte) (uint32, []byte) {
 }
 
 // agree compares what the program did with what the model says, byte for byte.
-func agree(t testing.TB, frame []byte, verdict uint32, after []byte, want forward.Result) bool {
+func agree(t testing.TB, frame []byte, verdict uint32, after []byte, want model.Result) bool {
 	t.Helper()
-	expected := map[forward.Verdict]uint32{
-		forward.Pass: xdpPass, forward.HandToKernel: xdpPass, forward.Drop: xdpDrop,
-		forward.Transmit: xdpTransmit, forward.Redirect: xdpRedirect,
+	expected := map[model.Verdict]uint32{
+		model.Pass: xdpPass, model.HandToKernel: xdpPass, model.Drop: xdpDrop,
+		model.Transmit: xdpTransmit, model.Redirect: xdpRedirect,
 	}[want.Verdict]
 	if verdict != expected {
 		t.Errorf("program returned %d, the model says %s (%s)\nframe %x\nprogram %x\nmodel   %x", verdict, want.Verdict, want.Reason, frame, after, want.Frame)
@@ -59,8 +59,8 @@ func agree(t testing.TB, frame []byte, verdict uint32, after []byte, want forwar
 // tally counts the model's reasons, to be compared with the program's counters.
 type tally map[string]uint64
 
-func (c tally) add(r forward.Result) {
-	if r.Reason != forward.ReasonNone {
+func (c tally) add(r model.Result) {
+	if r.Reason != model.ReasonNone {
 		c[r.Reason.String()]++
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestHostSendsStraysBack compares the whole frame, for each way out.

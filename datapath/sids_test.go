@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 func TestLocalSIDsLongestPrefixFirst(t *testing.T) {

@@ -3,7 +3,7 @@ package datapath
 import (
 	"testing"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestHostCountsResets: RSTs that leave for clients of its services, with and without ACK, and nothing else.

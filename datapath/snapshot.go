@@ -12,7 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // Snapshot is what an instance has in the kernel at one moment, whoever put it there, held so that it can be brought back.
@@ -124,7 +124,7 @@ var errFound = errors.New("found")
 
 // cgroupDir finds a cgroup's directory by its number.
 func cgroupDir(id uint64) (dir string, err error) {
-	root, _, err := kernel.CgroupRoot()
+	root, _, err := linux.CgroupRoot()
 	if err != nil {
 		return "", err
 	}

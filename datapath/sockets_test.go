@@ -11,10 +11,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/forward/packetgen"
-	"sextant/kernel"
+	"sextant/datapath/model"
+	"sextant/datapath/packetgen"
+	"sextant/linux"
+	"sextant/packet/flow"
 )
 
 // Sockets of the host under test, real ones, in the test's namespace.
@@ -171,25 +171,25 @@ const timeWaitLasts = 20 * time.Second
 
 // hostSockets makes one socket of each kind per family; the model is told what the kernel has. Whoever uses them for long calls
 // keep before each frame, which reminds the kernel in time of what it is about to forget.
-func hostSockets(t testing.TB, w *world) (sockets map[flow.Tuple]forward.Socket, connections []packetgen.Connection, keep func(testing.TB)) {
-	must(t, kernel.WriteSysctl("net.ipv4.tcp_synack_retries", "100")) // 5 would keep a half-open connection for a minute
+func hostSockets(t testing.TB, w *world) (sockets map[flow.Tuple]model.Socket, connections []packetgen.Connection, keep func(testing.TB)) {
+	must(t, linux.WriteSysctl("net.ipv4.tcp_synack_retries", "100")) // 5 would keep a half-open connection for a minute
 	far := farClients(t, w)
-	sockets = map[flow.Tuple]forward.Socket{}
+	sockets = map[flow.Tuple]model.Socket{}
 	line := openWire(t)
 	made, again := time.Now(), []func(testing.TB){}
-	remember := func(tuple flow.Tuple, socket forward.Socket, sent, received uint32) {
+	remember := func(tuple flow.Tuple, socket model.Socket, sent, received uint32) {
 		sockets[tuple] = socket
 		connections = append(connections, packetgen.Connection{Flow: tuple, SndISN: sent, RcvISN: received})
 	}
 	for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6, hostVIPv4: clientV4} {
 		l := listen(t, vip)
-		remember(established(t, l, client), forward.Socket{State: forward.SocketOther}, 0, 0)
+		remember(established(t, l, client), model.Socket{State: model.SocketOther}, 0, 0)
 		first := rawClient{tuple: tupleOf(far[vip.Is4()], vip, 4001), next: 0xfffffffe} // its number wraps
 		past := lastAck(t, line, l, first)
 		remember(past.tuple, past.socket(), past.acked-1, past.next-1)
 		again = append(again, past.again)
 		half := tupleOf(far[vip.Is4()], vip, 4000)
-		request := forward.Socket{State: forward.SocketNewSynRecv, RcvISN: 1000}
+		request := model.Socket{State: model.SocketNewSynRecv, RcvISN: 1000}
 		request.SndISN = line.halfOpen(t, half, request.RcvISN)
 		remember(half, request, request.SndISN, request.RcvISN)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // ipv6HeaderEnd is where what follows the IPv6 header begins in a frame without VLAN tags.

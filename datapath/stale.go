@@ -10,18 +10,18 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"sextant/doctor"
+	"sextant/linux/facts"
 )
 
 // objects are what is loaded for each role of a node, in whose directory it is pinned.
 var objects = map[string][]func() (*ebpf.CollectionSpec, error){
-	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadSteer}, "merge": {loadMerge}, "strays": {loadStray, loadVrf},
+	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress}, "strays": {loadVrfStray, loadVrfLookup},
 }
 
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant: tables of another shape, and
 // programs with other instructions. To know the latter, it loads its own programs for a moment. No directory: no pins.
-func StalePins(node string) ([]doctor.Pin, error) {
-	var stale []doctor.Pin
+func StalePins(node string) ([]facts.Pin, error) {
+	var stale []facts.Pin
 	for role, loaders := range objects {
 		dir := filepath.Join(node, role)
 		pins, err := os.ReadDir(dir)
@@ -38,7 +38,7 @@ func StalePins(node string) ([]doctor.Pin, error) {
 		for _, pin := range pins {
 			path := filepath.Join(dir, pin.Name())
 			if what := now.staleness(path); what != "" {
-				stale = append(stale, doctor.Pin{Path: path, What: what})
+				stale = append(stale, facts.Pin{Path: path, What: what})
 			}
 		}
 	}

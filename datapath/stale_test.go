@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // TestStalePins: what this version pins is not stale, whatever its settings are; a table of another shape, another program, and
@@ -112,7 +112,7 @@ func checkDescribed(t *testing.T, w *world) {
 func hostConfigOn(t *testing.T, iface string) HostConfig {
 	config := hostConfig(t)
 	config.Interfaces[0].Name = iface
-	root, _, err := kernel.CgroupRoot()
+	root, _, err := linux.CgroupRoot()
 	must(t, err)
 	config.Cgroup, err = os.MkdirTemp(root, "sextant-test-")
 	must(t, err)

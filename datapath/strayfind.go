@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // vrfEntry is what a VRF is made of now; without a backup it is left alone.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // StrayInterface is an interface of the SR domain, on which strays arrive.
@@ -83,7 +83,7 @@ func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 
 // spec is the program on the interfaces, with the settings.
 func (s *Strays) spec() (*ebpf.CollectionSpec, error) {
-	spec, err := loadStray()
+	spec, err := loadVrfStray()
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Strays) open() error {
 	if s.programs, err = s.load(spec, state...); err != nil {
 		return err
 	}
-	if spec, err = loadVrf(); err != nil {
+	if spec, err = loadVrfLookup(); err != nil {
 		return err
 	}
 	in, err := s.load(spec)
@@ -155,7 +155,7 @@ func (s *Strays) Commit() ([]Attachment, error) {
 func (s *Strays) Follow() error {
 	var faults []error
 	sids := map[straySIDKey]straySID{}
-	local, err := kernel.LocalSIDs()
+	local, err := linux.LocalSIDs()
 	if err != nil {
 		return err
 	}
@@ -211,4 +211,4 @@ func (s *Strays) Traffic(number int) (StrayTraffic, error) {
 func (s *Strays) Close() { s.close() }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (s *Strays) Dump(name string, limit int) ([]Entry, error) { return s.dump(loadStray, name, limit) }
+func (s *Strays) Dump(name string, limit int) ([]Entry, error) { return s.dump(loadVrfStray, name, limit) }

@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // strayWorld is a machine with a VRF that is the test's own namespace, and one that is the device far, with sockets in each state and frames
@@ -18,7 +18,7 @@ import (
 type strayWorld struct {
 	*world
 	program *Strays
-	model   *forward.Strays
+	model   *model.Strays
 	next    func() []byte
 	device  int // place of the SID of the device in the model
 }
@@ -40,12 +40,12 @@ func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 	must(t, w.program.maps["stray_vrfs"].Put(uint32(1), strayVRF{Interface: uint32(w.far), Backup: uint32(w.far)}))
 	must(t, w.program.maps["stray_sids"].Put(straySIDKeyOf(asked), straySID{VRF: 1, Families: strayIPv4 | strayIPv6}))
 	must(t, w.program.maps["stray_sids"].Put(straySIDKeyOf(only4), straySID{VRF: 0, Families: strayIPv4}))
-	w.model = &forward.Strays{
+	w.model = &model.Strays{
 		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, Infrastructure: infrastructure,
-		SIDs: []forward.StraySID{
+		SIDs: []model.StraySID{
 			{Prefix: own, IPv4: true, IPv6: true}, {Prefix: asked, IPv4: true, IPv6: true, Device: true}, {Prefix: only4, IPv4: true},
 		},
-		Sockets: func(_ netip.Prefix, tuple flow.Tuple) forward.Socket { return sockets[tuple] },
+		Sockets: func(_ netip.Prefix, tuple flow.Tuple) model.Socket { return sockets[tuple] },
 	}
 	config := hostConfig(t)
 	config.SIDs = nil
@@ -65,9 +65,9 @@ func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 }
 
 // decides is what becomes of a frame, with the answer to what a device is asked for.
-func (w *strayWorld) decides(frame []byte) (r forward.Result, offer forward.Offer) {
+func (w *strayWorld) decides(frame []byte) (r model.Result, offer model.Offer) {
 	r = w.model.Process(uint32(w.near), frame)
-	if !r.Taken || r.Offer == forward.OfferStray {
+	if !r.Taken || r.Offer == model.OfferStray {
 		return r, r.Offer
 	}
 	w.model.SIDs[w.device].Device = false
@@ -87,15 +87,15 @@ func TestStraysAgreeWithModel(t *testing.T) {
 		verdict, after := run.run(t, frame)
 		wanted := frame
 		switch {
-		case want.Offer == forward.OfferStray:
+		case want.Offer == model.OfferStray:
 			wanted = append([]byte{0, 0, 1, 0}, want.Frame...)
 			outcomes["stray"]++
 		case want.Taken:
 			wanted = append([]byte{1, 0, 0, 0}, want.Frame...)
 			outcomes["asked"]++
-		case want.Offer == forward.OfferHere:
+		case want.Offer == model.OfferHere:
 			outcomes["here"]++
-		case want.Offer == forward.OfferReturned:
+		case want.Offer == model.OfferReturned:
 			outcomes["returned"]++
 		}
 		if verdict != xdpPass || !bytes.Equal(after, wanted) {

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 const (
@@ -72,7 +72,7 @@ func TestStraySockets(t *testing.T) {
 		t.Run("tcp_l3mdev_accept "+accept, func(t *testing.T) {
 			r := newStrayRouter(t)
 			vrf := ofDevice(t, r)
-			must(t, kernel.WriteSysctl("net.ipv4.tcp_l3mdev_accept", accept))
+			must(t, linux.WriteSysctl("net.ipv4.tcp_l3mdev_accept", accept))
 			device, address := vrf.Device, strayVIP4+":80"
 			if accept == "1" {
 				device, address = "", "0.0.0.0:80" // the listener is of all VRFs, but what it accepts is of one

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
-	"sextant/kernel"
-	"sextant/kernel/kerneltest"
+	"sextant/datapath/packettest"
+	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // shadowCommands make a namespace the router with the shadow: table 101, whose next hop is the host that a stray comes from, as when its
@@ -40,11 +40,11 @@ route add 10.80.0.1 encap seg6 mode encap segs SID4 dev farpeer table 101
 // shadow makes what is beyond the interface far the router with the shadow.
 func (r *strayRouter) shadow(t *testing.T) {
 	t.Helper()
-	ns, name := kerneltest.Netns(t)
+	ns, name := linuxtest.Netns(t)
 	ip(t, "", "link set farpeer netns "+name+`
 		route replace 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:4:: dev far table 20
 		-6 route replace ::/0 encap seg6 mode encap segs fcbb:bb00:d000:6:: dev far table 20`)
-	must(t, kernel.WriteSysctl("net.ipv6.conf.far.seg6_enabled", "1"))
+	must(t, linux.WriteSysctl("net.ipv6.conf.far.seg6_enabled", "1"))
 	commands := strings.NewReplacer("FARMAC", farRouterMAC.String(), "SID4", r.sid(netip.MustParseAddr(strayVIP4)).String(),
 		"SID6", r.sid(netip.MustParseAddr(strayVIP6)).String()).Replace(shadowCommands)
 	must(t, ns.Do(func() error {
@@ -52,7 +52,7 @@ func (r *strayRouter) shadow(t *testing.T) {
 			"net.ipv4.ip_forward": "1", "net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.default.rp_filter": "0",
 			"net.ipv6.conf.all.forwarding": "1", "net.ipv6.conf.all.seg6_enabled": "1", "net.ipv6.conf.farpeer.seg6_enabled": "1",
 		} {
-			must(t, kernel.WriteSysctl(sysctl, value))
+			must(t, linux.WriteSysctl(sysctl, value))
 		}
 		ip(t, "", commands)
 		return nil

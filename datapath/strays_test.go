@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
-	"sextant/kernel"
-	"sextant/kernel/kerneltest"
+	"sextant/datapath/packettest"
+	"sextant/linux"
+	"sextant/linux/linuxtest"
 )
 
 // A router beside which strays are taken away: its VRF has a web service that a client reaches by a SID of the kernel, and strays leave by the
@@ -47,8 +47,8 @@ route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
 // strayRouter is the machine under test, in the test's namespace, with a client behind the interface near.
 type strayRouter struct {
 	*world
-	client  *kernel.Netns
-	web     *kernel.Netns // the VRF, if it is a namespace
+	client  *linux.Netns
+	web     *linux.Netns // the VRF, if it is a namespace
 	program *Strays
 	wire    wire // of the client
 }
@@ -59,17 +59,17 @@ func ip(t testing.TB, namespace, commands string) {
 	if namespace != "" {
 		commands = strings.ReplaceAll("\n"+commands, "\n", "\n-n "+namespace+" ")
 	}
-	must(t, kerneltest.IP(commands))
+	must(t, linuxtest.IP(commands))
 }
 
 func newStrayRouter(t testing.TB) *strayRouter {
 	t.Helper()
 	r := &strayRouter{world: newWorld(t)}
 	for _, sysctl := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.seg6_enabled", "net.ipv6.conf.near.seg6_enabled"} {
-		must(t, kernel.WriteSysctl(sysctl, "1"))
+		must(t, linux.WriteSysctl(sysctl, "1"))
 	}
 	var client string
-	r.client, client = kerneltest.Netns(t)
+	r.client, client = linuxtest.Netns(t)
 	ip(t, "", `
 		addr add 10.9.9.254/24 dev near
 		-6 addr add 2001:db8:9::fe/64 dev near nodad
@@ -103,7 +103,7 @@ func ofDevice(t testing.TB, r *strayRouter) StrayVRF {
 	if out, err := exec.Command("ip", "link", "add", "blue", "type", "vrf", "table", "10").CombinedOutput(); err != nil {
 		t.Skipf("missing kernel feature: VRF devices: %s", bytes.TrimSpace(out))
 	}
-	must(t, kernel.WriteSysctl("net.vrf.strict_mode", "1")) // else the kernel refuses End.DT46: a table must be one VRF's
+	must(t, linux.WriteSysctl("net.vrf.strict_mode", "1")) // else the kernel refuses End.DT46: a table must be one VRF's
 	ip(t, "", vrfCommands)
 	for _, vip := range []string{strayVIP4, strayVIP6} {
 		r.reach(t, vip, "fcbb:bb00:1:46::")
@@ -115,13 +115,13 @@ func ofDevice(t testing.TB, r *strayRouter) StrayVRF {
 func ofNamespace(t testing.TB, r *strayRouter) StrayVRF {
 	t.Helper()
 	var web string
-	r.web, web = kerneltest.Netns(t)
-	must(t, kerneltest.NamespaceVRF(web))
+	r.web, web = linuxtest.Netns(t)
+	must(t, linuxtest.NamespaceVRF(web))
 	ip(t, "", backupCommands)
 	r.reach(t, strayVIP4, "fcbb:bb00:1:4::")
 	r.reach(t, strayVIP6, "fcbb:bb00:1:6::")
 	return StrayVRF{
-		Namespace: kernel.NetnsPath(web), Backup: "back",
+		Namespace: linux.NetnsPath(web), Backup: "back",
 		SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:4::/64"), netip.MustParsePrefix("fcbb:bb00:1:6::/64")},
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"sextant/pool"
+	"sextant/lb/pool"
 )
 
 // MaxServices is how many services one node can have.

@@ -15,8 +15,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"sextant/accept"
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
+	"sextant/lb/acceptance"
 )
 
 // passProgram is a foreign XDP program that passes everything.
@@ -229,7 +229,7 @@ func TestHostTakeOver(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return h, errors.Join(h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 1, accept.Policy{}), commit(h))
+		return h, errors.Join(h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 1, acceptance.Policy{}), commit(h))
 	}
 	h, err := open()
 	must(t, err)
@@ -251,7 +251,7 @@ func TestHostTakeOver(t *testing.T) {
 		return nil
 	}, func() { c.send(t, around) })
 	t.Cleanup(h.Close)
-	if busy, err := h.Busy(1, accept.Policy{}); err != nil || busy != 7 {
+	if busy, err := h.Busy(1, acceptance.Policy{}); err != nil || busy != 7 {
 		t.Errorf("%d open connections, %v; want 7", busy, err)
 	}
 	traffic, err := h.Traffic(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // reaction is what the kernel does with a segment to a socket in TIME-WAIT or FIN-WAIT-2: what it
@@ -74,7 +74,7 @@ func TestTimeWaitAgainstKernel(t *testing.T) {
 	onOneProcessor(t) // what it sends is answered in order
 	wayElsewhere.lead(t)
 	far := farClients(t, w)
-	must(t, kernel.WriteSysctl("net.ipv4.tcp_invalid_ratelimit", "0"))
+	must(t, linux.WriteSysctl("net.ipv4.tcp_invalid_ratelimit", "0"))
 	_, host := tableHost(t, w)
 	line := openWire(t)
 	l := listenBy(t, hostVIPv6, false)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gopacket/gopacket/layers"
 
-	"sextant/flow"
-	"sextant/forward"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
 )
 
 // Sockets in TIME-WAIT, and orphans in FIN-WAIT-2. The client's side is played frame by frame, so
@@ -131,8 +131,8 @@ func (c *rawClient) again(t testing.TB) {
 }
 
 // socket is what the model is to know of it.
-func (c *rawClient) socket() forward.Socket {
-	return forward.Socket{State: forward.SocketTimeWait, RcvNxt: c.next, RcvWnd: c.window, SndNxt: c.acked}
+func (c *rawClient) socket() model.Socket {
+	return model.Socket{State: model.SocketTimeWait, RcvNxt: c.next, RcvWnd: c.window, SndNxt: c.acked}
 }
 
 // TestTimeWait: what a socket in TIME-WAIT, or one in FIN-WAIT-2 that no process has any more,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // TestEdgeTimeExceeded compares the whole frame with which a client is told that its packet has no

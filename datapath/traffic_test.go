@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"sextant/forward/packettest"
+	"sextant/datapath/packettest"
 )
 
 // wentTo is a service and the backend that a packet was offered to first.

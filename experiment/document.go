@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"sextant/chart"
+	"sextant/experiment/chart"
 )
 
 // Chart adds a chart to the report, and as a file of that name.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 // counted is an experiment whose part is computed once per run from nothing, and which fails as often as told.

@@ -10,8 +10,8 @@ import (
 	"sextant/config"
 	"sextant/examples"
 	"sextant/lab"
-	"sextant/loadgen"
-	"sextant/queueing"
+	"sextant/lab/loadgen"
+	"sextant/sim/queueing"
 )
 
 // The load of the demonstration: twelve servers of two cores, as in the SRLB paper, loaded to 0.88 of what they can do.

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"sextant/lab"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // realtime starts its arguments in the scheduling class SCHED_RR where that is allowed: on a busy machine an ordinary process

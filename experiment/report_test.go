@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"sextant/loadgen"
-	"sextant/queueing"
+	"sextant/lab/loadgen"
+	"sextant/sim/queueing"
 )
 
 // result is what one policy made of a load: requests, then mean, median and 99th percentile of the response time in ms.

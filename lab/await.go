@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 const (
@@ -92,7 +92,7 @@ func (s *starter) probe(ctx context.Context, ready Ready) error {
 // probeTCP connects from inside the node. A dial to a literal address makes its
 // socket on the calling thread.
 func (s *starter) probeTCP(target string) error {
-	ns, err := kernel.OpenNetns(s.node.Namespace)
+	ns, err := linux.OpenNetns(s.node.Namespace)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/impair"
+	"sextant/lab/netem"
 )
 
 const (
@@ -25,7 +25,7 @@ func tokenBucket(link netlink.Link, spec *LinkSpec) *netlink.Tbf {
 	burst := burstOf(spec)
 	latency := spec.Latency
 	if latency == 0 {
-		latency = impair.DefaultQueueTime
+		latency = netem.DefaultQueueTime
 	}
 	queue := float64(bytesPerSecond)*latency.Seconds() + float64(burst)
 	return &netlink.Tbf{
@@ -44,7 +44,7 @@ func tokenBucket(link netlink.Link, spec *LinkSpec) *netlink.Tbf {
 const netemPackets = 100_000
 
 // netemQdisc is the queueing discipline of a port of a kernel wire.
-func netemQdisc(index int, p impair.Profile) *netlink.Netem {
+func netemQdisc(index int, p netem.Profile) *netlink.Netem {
 	attributes := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
 	loss := p.Loss
 	if p.Cut {
@@ -63,13 +63,13 @@ func netemQdisc(index int, p impair.Profile) *netlink.Netem {
 func percent(share float64) float32 { return float32(100 * share) }
 
 // netemLimit is how many packets of full size wait for the rate and are under way: netem counts both.
-func netemLimit(p impair.Profile) uint32 {
+func netemLimit(p netem.Profile) uint32 {
 	perSecond := float64(p.RateBits) / 8 / (defaultMTU + ethernetHeader)
 	queue := float64(p.QueuePackets)
 	if queue == 0 {
 		wait := p.QueueTime
 		if wait == 0 {
-			wait = impair.DefaultQueueTime
+			wait = netem.DefaultQueueTime
 		}
 		queue = wait.Seconds() * perSecond
 	}

@@ -12,30 +12,30 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/impair"
-	"sextant/kernel"
-	"sextant/wire"
+	"sextant/lab/linkemu"
+	"sextant/lab/netem"
+	"sextant/linux"
 )
 
 // LinkState is a link of a lab that is up, and what happens to its packets now.
 type LinkState struct {
 	Link
-	Directions []wire.DirectionStatus `json:"directions,omitempty"` // of what each end sends; none without a wire
+	Directions []linkemu.DirectionStatus `json:"directions,omitempty"` // of what each end sends; none without a wire
 }
 
 // LinkChange is a change of what happens to packets that come from now on.
 type LinkChange struct {
-	Profile func(*impair.Profile) error
+	Profile func(*netem.Profile) error
 	// Carrier takes the carrier of the nodes' interfaces away, or gives it back; nil leaves it. On user-space wires only.
 	Carrier *bool
 }
 
 // LinkStates tells of all links.
 func (l *Lab) LinkStates(ctx context.Context) ([]LinkState, error) {
-	var user []wire.LinkStatus
+	var user []linkemu.LinkStatus
 	if l.Wire != nil {
 		var err error
-		if user, err = wire.NewClient(l.Wire.Socket).Links(ctx); err != nil {
+		if user, err = linkemu.NewClient(l.Wire.Socket).Links(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -122,16 +122,16 @@ func (l *Lab) changeLink(ctx context.Context, state LinkState, side int, change 
 		return fmt.Errorf("%s; %s", text, mend)
 	}
 	if state.Wire == WireUser {
-		return wire.NewClient(l.Wire.Socket).Set(ctx, state.Number, side, profile, change.Carrier)
+		return linkemu.NewClient(l.Wire.Socket).Set(ctx, state.Number, side, profile, change.Carrier)
 	}
 	if change.Carrier != nil && !*change.Carrier {
 		return errors.New(`a kernel wire can't take the carrier away; write "wire: user" beside the link's endpoints`)
 	}
-	if beyond := beyondNetem([2]impair.Profile{profile}); beyond != "" {
+	if beyond := beyondNetem([2]netem.Profile{profile}); beyond != "" {
 		return fmt.Errorf("netem has no %s; write wire: user in the lab's file", beyond)
 	}
 	return l.onPort(state.Ends[side], func(handle *netlink.Handle, link netlink.Link) error {
-		return kernel.Failed(handle.QdiscReplace(netemQdisc(link.Attrs().Index, profile)), "change netem")
+		return linux.Failed(handle.QdiscReplace(netemQdisc(link.Attrs().Index, profile)), "change netem")
 	})
 }
 
@@ -142,7 +142,7 @@ func (l *Lab) onPort(end string, f func(*netlink.Handle, netlink.Link) error) er
 	if err != nil {
 		return err
 	}
-	ns, err := kernel.OpenNetns(node.Namespace)
+	ns, err := linux.OpenNetns(node.Namespace)
 	if err != nil {
 		return err
 	}
@@ -154,18 +154,18 @@ func (l *Lab) onPort(end string, f func(*netlink.Handle, netlink.Link) error) er
 	defer handle.Close()
 	link, err := handle.LinkByName(iface)
 	if err != nil {
-		return kernel.Failed(err, "find interface %s", end)
+		return linux.Failed(err, "find interface %s", end)
 	}
 	return f(handle, link)
 }
 
 // netemStatus reads back what an end's netem does. A loss of everything is a cut.
-func (l *Lab) netemStatus(link Link, side int) (wire.DirectionStatus, error) {
-	status := wire.DirectionStatus{From: link.Ends[side], To: link.Ends[1-side]}
+func (l *Lab) netemStatus(link Link, side int) (linkemu.DirectionStatus, error) {
+	status := linkemu.DirectionStatus{From: link.Ends[side], To: link.Ends[1-side]}
 	err := l.onPort(link.Ends[side], func(handle *netlink.Handle, port netlink.Link) error {
 		qdiscs, err := handle.QdiscList(port)
 		if err != nil {
-			return kernel.Failed(err, "read the queueing disciplines of %s", link.Ends[side])
+			return linux.Failed(err, "read the queueing disciplines of %s", link.Ends[side])
 		}
 		for _, q := range qdiscs {
 			if q, ok := q.(*netlink.Netem); ok {
@@ -177,12 +177,12 @@ func (l *Lab) netemStatus(link Link, side int) (wire.DirectionStatus, error) {
 	return status, err
 }
 
-func profileOfNetem(q *netlink.Netem) impair.Profile {
+func profileOfNetem(q *netlink.Netem) netem.Profile {
 	share := func(x uint32) float64 { return math.Round(float64(x)/math.MaxUint32*1e6) / 1e6 }
 	ticks := func(x uint32) time.Duration {
 		return (time.Duration(float64(x)/netlink.TickInUsec()*1e3) * time.Nanosecond).Round(time.Microsecond)
 	}
-	p := impair.Profile{
+	p := netem.Profile{
 		Delay: ticks(q.Latency), Jitter: ticks(q.Jitter), Loss: share(q.Loss), Duplicate: share(q.Duplicate), Reorder: share(q.ReorderProb),
 		RateBits: q.Rate64 * 8,
 	}

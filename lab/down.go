@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // Down takes a lab down: it kills its processes and removes its namespaces,
@@ -49,7 +49,7 @@ func (l *Lab) remove() error {
 	if err := l.removeParts(); err != nil {
 		return err
 	}
-	return kernel.Failed(os.RemoveAll(l.Dir), "remove %s", l.Dir)
+	return linux.Failed(os.RemoveAll(l.Dir), "remove %s", l.Dir)
 }
 
 // removeParts takes away everything that the state names. What is gone already
@@ -59,16 +59,16 @@ func (l *Lab) removeParts() error {
 	if l.Cgroup == "" { // the state was never written
 		return nil
 	}
-	group := kernel.OpenCgroup(l.Cgroup)
+	group := linux.OpenCgroup(l.Cgroup)
 	errs := []error{group.Kill()}
 	for _, node := range l.places() {
 		errs = append(errs,
-			kernel.Failed(os.RemoveAll(node.BPF), "remove the pins in %s", node.BPF),
-			kernel.DeleteNetns(node.Namespace),
-			kernel.Failed(os.RemoveAll(node.Dir), "remove %s", node.Dir))
+			linux.Failed(os.RemoveAll(node.BPF), "remove the pins in %s", node.BPF),
+			linux.DeleteNetns(node.Namespace),
+			linux.Failed(os.RemoveAll(node.Dir), "remove %s", node.Dir))
 		os.Remove(filepath.Dir(node.BPF)) // if this was the last in it
 	}
-	errs = append(errs, group.Remove(), kernel.Failed(os.RemoveAll(l.logDir()), "remove %s", l.logDir()))
+	errs = append(errs, group.Remove(), linux.Failed(os.RemoveAll(l.logDir()), "remove %s", l.logDir()))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("take lab %s down: %w", l.Name, err)
 	}

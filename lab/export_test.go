@@ -6,7 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"sextant/impair"
+	"sextant/lab/netem"
 )
 
 // RouteText writes the routes of all nodes of a Spec, for golden files: one
@@ -93,7 +93,7 @@ func ChosenWires(spec *Spec, preference WireKind, netem bool) ([]WireKind, error
 }
 
 // Netem is the queueing discipline of a kernel wire, and the profile that is read back from it.
-func Netem(p impair.Profile) (*netlink.Netem, impair.Profile) {
+func Netem(p netem.Profile) (*netlink.Netem, netem.Profile) {
 	q := netemQdisc(1, p)
 	return q, profileOfNetem(q)
 }

@@ -4,7 +4,7 @@ import (
 	"net"
 	"net/netip"
 
-	"sextant/impair"
+	"sextant/lab/netem"
 )
 
 // fabric is the network of a Spec worked out: which node has which ports, with
@@ -28,9 +28,9 @@ type port struct {
 	claimed   bool // the node's agent runs an XDP program on it
 	peer      portID
 	link      *LinkSpec
-	side      int            // which end of the link it is
-	wire      WireKind       // what impairs the link, "" for nothing
-	profile   impair.Profile // of what the port sends, if something does
+	side      int           // which end of the link it is
+	wire      WireKind      // what impairs the link, "" for nothing
+	profile   netem.Profile // of what the port sends, if something does
 }
 
 // portID finds a port: by the index of its node and its index there.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 var serial atomic.Int32
@@ -40,12 +40,12 @@ func newName(t *testing.T) string {
 // nothingLeft looks for anything that a lab of that name can leave behind.
 func nothingLeft(t *testing.T, name string) {
 	t.Helper()
-	cgroups, _, err := kernel.CgroupRoot()
+	cgroups, _, err := linux.CgroupRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pattern := range []string{
-		filepath.Join(kernel.NetnsDir, "sx-"+name+"-*"),
+		filepath.Join(linux.NetnsDir, "sx-"+name+"-*"),
 		filepath.Join(lab.StateDir, name),
 		filepath.Join(cgroups, "sextant-"+name),
 		"/sys/fs/bpf/sextant/" + name + "-*",
@@ -94,7 +94,7 @@ func nodeOf(t *testing.T, l *lab.Lab, name string) *lab.Node {
 // inside calls f inside a node.
 func inside(t *testing.T, l *lab.Lab, node string, f func() error) {
 	t.Helper()
-	ns, err := kernel.OpenNetns(nodeOf(t, l, node).Namespace)
+	ns, err := linux.OpenNetns(nodeOf(t, l, node).Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func ask(l *lab.Lab, node string, from netip.Addr, to string) (answer string, er
 	if err != nil {
 		return "", err
 	}
-	ns, err := kernel.OpenNetns(n.Namespace)
+	ns, err := linux.OpenNetns(n.Namespace)
 	if err != nil {
 		return "", err
 	}

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 const small = `
@@ -102,17 +102,17 @@ func TestUpOfAWrongSpec(t *testing.T) {
 
 func TestUpSparesForeignNamespaces(t *testing.T) {
 	name := newName(t)
-	foreign, err := kernel.CreateNetns("sx-" + name + "-a")
+	foreign, err := linux.CreateNetns("sx-" + name + "-a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer foreign.Close()
 	_, err = lab.Up(t.Context(), parse(t, name, small), lab.Options{})
 	wantError(t, err, nil, "network namespace sx-"+name+"-a is there, but no lab "+name+" is; ", `"ip netns del sx-`+name+`-a"`)
-	if !kernel.NetnsExists("sx-" + name + "-a") {
+	if !linux.NetnsExists("sx-" + name + "-a") {
 		t.Error("Up removed a namespace that it had not made")
 	}
-	if err := kernel.DeleteNetns("sx-" + name + "-a"); err != nil {
+	if err := linux.DeleteNetns("sx-" + name + "-a"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -234,8 +234,8 @@ func TestCrashBeforeTheStateFile(t *testing.T) {
 
 func TestUpAfterThePartsAreGone(t *testing.T) {
 	for what, destroy := range map[string]func(*lab.Lab) error{
-		"processes":  func(l *lab.Lab) error { return kernel.OpenCgroup(l.Cgroup).Kill() },
-		"namespaces": func(l *lab.Lab) error { return kernel.DeleteNetns(l.Nodes[1].Namespace) },
+		"processes":  func(l *lab.Lab) error { return linux.OpenCgroup(l.Cgroup).Kill() },
+		"namespaces": func(l *lab.Lab) error { return linux.DeleteNetns(l.Nodes[1].Namespace) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := up(t, small)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"sextant/impair"
+	"sextant/lab/netem"
 )
 
 // readLink reads one link, whose endpoints are written out.
@@ -23,7 +23,7 @@ func readLink(r *report, place string, doc linkDoc) LinkSpec {
 		}
 		link.Ends[i] = Endpoint{node, iface}
 	}
-	var both impair.Profile
+	var both netem.Profile
 	readProfile(r, place, &both, doc.both())
 	link.RateBits, link.BurstBytes, link.Latency = both.RateBits, both.BurstBytes, both.QueueTime
 	both.RateBits, both.BurstBytes, both.QueueTime = 0, 0, 0
@@ -57,7 +57,7 @@ func (d linkDoc) both() directionDoc {
 	}
 }
 
-func readProfile(r *report, place string, p *impair.Profile, doc directionDoc) {
+func readProfile(r *report, place string, p *netem.Profile, doc directionDoc) {
 	for _, q := range []struct{ key, text string }{
 		{"delay", doc.Delay}, {"jitter", doc.Jitter}, {"loss", doc.Loss}, {"lossBurst", doc.LossBurst},
 		{"duplicate", doc.Duplicate}, {"reorder", doc.Reorder}, {"rate", doc.Rate}, {"burst", doc.Burst}, {"queue", doc.Queue},
@@ -99,7 +99,7 @@ func readLatency(r *report, place string, link *LinkSpec, doc linkDoc) {
 }
 
 // profiles are what happens to the packets of each end, in all.
-func (l *LinkSpec) profiles() [2]impair.Profile {
+func (l *LinkSpec) profiles() [2]netem.Profile {
 	profiles := l.Impair
 	for side := range profiles {
 		p := &profiles[side]

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // Status is how a lab is.
@@ -31,7 +31,7 @@ type Summary struct {
 func List() ([]Summary, error) {
 	entries, err := os.ReadDir(StateDir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, kernel.Failed(err, "list the labs in %s", StateDir)
+		return nil, linux.Failed(err, "list the labs in %s", StateDir)
 	}
 	var labs []Summary
 	for _, entry := range entries {
@@ -63,7 +63,7 @@ func summarize(name string) (Summary, error) {
 		return Summary{}, err
 	}
 	for _, node := range l.Nodes {
-		pids, err := kernel.OpenCgroup(node.Cgroup).Processes()
+		pids, err := linux.OpenCgroup(node.Cgroup).Processes()
 		if err != nil {
 			return Summary{}, err
 		}

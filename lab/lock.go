@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // ErrBusy says that another process holds the lab: it brings it up, runs it or
@@ -29,7 +29,7 @@ func lockLab(name string) (*lock, error) {
 	path := filepath.Join(StateDir, name)
 	for deadline := time.Now().Add(lockPatience); ; {
 		if err := os.MkdirAll(path, 0o755); err != nil {
-			return nil, kernel.Failed(err, "create %s", path)
+			return nil, linux.Failed(err, "create %s", path)
 		}
 		l, err := tryLock(path)
 		switch {
@@ -50,11 +50,11 @@ func lockLab(name string) (*lock, error) {
 func tryLock(path string) (*lock, error) {
 	dir, err := os.Open(path)
 	if err != nil {
-		return nil, kernel.Failed(err, "open %s", path)
+		return nil, linux.Failed(err, "open %s", path)
 	}
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		dir.Close()
-		return nil, kernel.Failed(err, "lock %s", path)
+		return nil, linux.Failed(err, "lock %s", path)
 	}
 	return &lock{dir}, nil
 }

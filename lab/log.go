@@ -4,12 +4,12 @@ import (
 	"os"
 	"strings"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 func openLog(path string) (*os.File, error) {
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	return log, kernel.Failed(err, "open the log %s", path)
+	return log, linux.Failed(err, "open the log %s", path)
 }
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sextant/lab"
-	"sextant/wire"
+	"sextant/lab/linkemu"
 )
 
 // TestMain lets the test program be the programs that the labs of the tests
@@ -33,7 +33,7 @@ var helpers = map[string]func(argument string) error{
 	"sleep": func(string) error { time.Sleep(time.Hour); return nil },
 	"up":    helperUp,
 	"run":   helperRun,
-	"wire":  func(file string) error { return wire.Run(context.Background(), file) },
+	"wire":  func(file string) error { return linkemu.Run(context.Background(), file) },
 }
 
 // serve tells every connection which node it has reached.

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // network is a fabric being built: for each node its namespace and a netlink
@@ -21,13 +21,13 @@ type network struct {
 }
 
 type member struct {
-	ns     *kernel.Netns
+	ns     *linux.Netns
 	handle *netlink.Handle
 }
 
 // newMember makes a namespace.
 func newMember(name string) (*member, error) {
-	ns, err := kernel.CreateNetns(name)
+	ns, err := linux.CreateNetns(name)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func newMember(name string) (*member, error) {
 func buildNetwork(ctx context.Context, l *Lab, f *fabric) (routes int, err error) {
 	n := &network{fabric: f, lab: l, members: make([]*member, len(f.nodes))}
 	defer n.close()
-	if n.pass, err = kernel.LoadXDPPass(); err != nil {
+	if n.pass, err = linux.LoadXDPPass(); err != nil {
 		return 0, err
 	}
 	defer n.pass.Close()
@@ -123,7 +123,7 @@ func (n *network) makeLink(link fabricLink) error {
 	veth.PeerName, veth.PeerHardwareAddr = b.name, b.mac
 	veth.PeerNamespace = netlink.NsFd(away.ns.FD())
 	if err := home.handle.LinkAdd(veth); err != nil {
-		return kernel.Failed(err, "make the link %s - %s", link.Ends[0], link.Ends[1])
+		return linux.Failed(err, "make the link %s - %s", link.Ends[0], link.Ends[1])
 	}
 	return nil
 }

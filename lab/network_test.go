@@ -10,8 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 const line = `
@@ -149,7 +149,7 @@ topology:
 	for node, sysctls := range want {
 		inside(t, l, node, func() error {
 			for name, value := range sysctls {
-				if got, err := kernel.ReadSysctl(name); got != value || err != nil {
+				if got, err := linux.ReadSysctl(name); got != value || err != nil {
 					t.Errorf("%s on %s = %q (%v), want %q", name, node, got, err, value)
 				}
 			}

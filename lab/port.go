@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // nodeSysctls are set before a node has interfaces, so that these get the
@@ -64,7 +64,7 @@ func portSysctls(node *fabricNode, port string) []Sysctl {
 // portOfSysctl returns the port of the node that a sysctl is about, "" for
 // none.
 func portOfSysctl(node *fabricNode, name string) string {
-	path := kernel.SysctlPath(name)
+	path := linux.SysctlPath(name)
 	for _, port := range node.ports {
 		if strings.Contains(path, "/"+port.name+"/") {
 			return port.name
@@ -75,7 +75,7 @@ func portOfSysctl(node *fabricNode, name string) string {
 
 func writeSysctls(sysctls []Sysctl) error {
 	for _, sysctl := range sysctls {
-		if err := kernel.WriteSysctl(sysctl.Name, sysctl.Value); err != nil {
+		if err := linux.WriteSysctl(sysctl.Name, sysctl.Value); err != nil {
 			return err
 		}
 	}
@@ -87,10 +87,10 @@ func writeSysctls(sysctls []Sysctl) error {
 func setUpLoopback(handle *netlink.Handle, node *fabricNode) error {
 	lo, err := handle.LinkByName("lo")
 	if err != nil {
-		return kernel.Failed(err, "find the loopback interface")
+		return linux.Failed(err, "find the loopback interface")
 	}
 	if err := handle.LinkSetUp(lo); err != nil {
-		return kernel.Failed(err, "bring the loopback interface up")
+		return linux.Failed(err, "bring the loopback interface up")
 	}
 	for _, list := range [][]netip.Addr{node.Addresses, node.VIPs} {
 		for _, address := range list {
@@ -108,7 +108,7 @@ func addAddress(handle *netlink.Handle, link netlink.Link, prefix netip.Prefix) 
 		address.Flags = unix.IFA_F_NODAD
 	}
 	err := handle.AddrAdd(link, address)
-	return kernel.Failed(err, "give interface %s the address %s", link.Attrs().Name, prefix)
+	return linux.Failed(err, "give interface %s the address %s", link.Attrs().Name, prefix)
 }
 
 // setUpPort makes a port ready for packets and brings it up. The thread is
@@ -118,23 +118,23 @@ func setUpPort(handle *netlink.Handle, node *fabricNode, p *port, pass *ebpf.Pro
 		return err
 	}
 	// A packet that XDP redirects loses the mark that its checksum is still to be computed.
-	if err := kernel.SetOffload(p.name, kernel.TxChecksum, false); err != nil {
+	if err := linux.SetOffload(p.name, linux.TxChecksum, false); err != nil {
 		return err
 	}
 	if !p.claimed {
-		if err := kernel.AttachXDP(p.name, pass); err != nil {
+		if err := linux.AttachXDP(p.name, pass); err != nil {
 			return err
 		}
 	}
 	link, err := handle.LinkByName(p.name)
 	if err != nil {
-		return kernel.Failed(err, "find it")
+		return linux.Failed(err, "find it")
 	}
 	switch {
 	case p.wire == WireKernel:
-		err = kernel.Failed(handle.QdiscAdd(netemQdisc(link.Attrs().Index, p.profile)), "impair what it sends")
+		err = linux.Failed(handle.QdiscAdd(netemQdisc(link.Attrs().Index, p.profile)), "impair what it sends")
 	case p.wire == "" && p.link.RateBits > 0:
-		err = kernel.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate")
+		err = linux.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate")
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func setUpPort(handle *netlink.Handle, node *fabricNode, p *port, pass *ebpf.Pro
 	if err := addAddress(handle, link, netip.PrefixFrom(p.linkLocal, 64)); err != nil {
 		return err
 	}
-	return kernel.Failed(handle.LinkSetUp(link), "bring it up")
+	return linux.Failed(handle.LinkSetUp(link), "bring it up")
 }
 
 func ipNet(prefix netip.Prefix) *net.IPNet {

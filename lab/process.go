@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // starter starts what runs on a node.
@@ -49,9 +49,9 @@ func (s *starter) writeFile(file File) error {
 		mode = 0o600 // it may hold the cluster's secret
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return kernel.Failed(err, "create %s", filepath.Dir(path))
+		return linux.Failed(err, "create %s", filepath.Dir(path))
 	}
-	return kernel.Failed(os.WriteFile(path, []byte(file.Content), mode), "write %s", path)
+	return linux.Failed(os.WriteFile(path, []byte(file.Content), mode), "write %s", path)
 }
 
 // exec runs a command of the node to its end.
@@ -138,12 +138,12 @@ func (l *Lab) environ(node *Node) []string {
 
 // start starts a command in the namespace and the cgroup of a node.
 func (l *Lab) start(node *Node, cmd *exec.Cmd) error {
-	ns, err := kernel.OpenNetns(node.Namespace)
+	ns, err := linux.OpenNetns(node.Namespace)
 	if err != nil {
 		return err
 	}
 	defer ns.Close()
-	return kernel.Start(cmd, ns, kernel.OpenCgroup(node.Cgroup))
+	return linux.Start(cmd, ns, linux.OpenCgroup(node.Cgroup))
 }
 
 // run starts a command and waits for its end. The end of the context kills it

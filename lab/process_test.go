@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 func TestProcessesRunAndEndWithTheLab(t *testing.T) {
@@ -54,7 +54,7 @@ topology:
 	}
 	var pids []int
 	eventually(t, "6 processes run", func() bool { // one forks in its own time
-		pids, err = kernel.OpenCgroup(node.Cgroup).Processes()
+		pids, err = linux.OpenCgroup(node.Cgroup).Processes()
 		return err == nil && len(pids) == 6
 	})
 	if err := lab.Down(name, r.add); err != nil {
@@ -94,7 +94,7 @@ topology:
 `)
 	node := nodeOf(t, l, "a")
 	server := func() int {
-		pids, err := kernel.OpenCgroup(node.Cgroup).Processes()
+		pids, err := linux.OpenCgroup(node.Cgroup).Processes()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestExec(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 3 {
 		t.Errorf("Exec: %v, want exit status 3", err)
 	}
-	namespace, err := os.Stat(kernel.NetnsPath(nodeOf(t, l, "a").Namespace))
+	namespace, err := os.Stat(linux.NetnsPath(nodeOf(t, l, "a").Namespace))
 	if err != nil {
 		t.Fatal(err)
 	}

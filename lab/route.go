@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"slices"
 
-	"sextant/spf"
-	"sextant/topology"
+	"sextant/te/spf"
+	"sextant/te/topology"
 )
 
 // route is what a node does with a prefix: it takes one of the hops, all of

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"sextant/impair"
+	"sextant/lab/netem"
 )
 
 // Spec describes a lab: what is to be there. [Parse] makes it from a file, with
@@ -55,7 +55,7 @@ type LinkSpec struct {
 	// Weights are the costs of the link for routes, of what each end sends; 0 is 1.
 	Weights [2]uint32
 	// Impair says what happens to the packets that each end sends; rate, burst and queue only where they differ from those above.
-	Impair [2]impair.Profile
+	Impair [2]netem.Profile
 	Seed   uint64   // of all chance; 0 is 1
 	Wire   WireKind // what impairs the packets; the link has none if this is "" and nothing is to be impaired
 

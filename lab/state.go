@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // StateDir holds a directory for each lab: its state file lab.json, a
@@ -119,7 +119,7 @@ func Open(name string) (*Lab, error) {
 func (l *Lab) alive() (bool, error) {
 	wantsProcesses := false
 	for _, node := range l.places() {
-		if !kernel.NetnsExists(node.Namespace) {
+		if !linux.NetnsExists(node.Namespace) {
 			return false, nil
 		}
 		wantsProcesses = wantsProcesses || len(node.Processes) > 0
@@ -127,7 +127,7 @@ func (l *Lab) alive() (bool, error) {
 	if !wantsProcesses {
 		return true, nil
 	}
-	return kernel.OpenCgroup(l.Cgroup).Populated()
+	return linux.OpenCgroup(l.Cgroup).Populated()
 }
 
 const stateFile = "lab.json"
@@ -136,7 +136,7 @@ func readState(dir string) (*Lab, error) {
 	path := filepath.Join(dir, stateFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, kernel.Failed(err, "read %s", path)
+		return nil, linux.Failed(err, "read %s", path)
 	}
 	l := &Lab{}
 	if err := json.Unmarshal(data, l); err != nil {
@@ -153,7 +153,7 @@ func (l *Lab) write() error {
 		return fmt.Errorf("encode %s: %w", path, err)
 	}
 	if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
-		return kernel.Failed(err, "write %s", path)
+		return linux.Failed(err, "write %s", path)
 	}
-	return kernel.Failed(os.Rename(path+".new", path), "write %s", path)
+	return linux.Failed(os.Rename(path+".new", path), "write %s", path)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // routeMetric is that of "ip -6 route add".
@@ -24,13 +24,13 @@ func addRoutes(handle *netlink.Handle, node *fabricNode, routes []route) error {
 	for i, port := range node.ports {
 		link, err := handle.LinkByName(port.name)
 		if err != nil {
-			return kernel.Failed(err, "find interface %s", port.name)
+			return linux.Failed(err, "find interface %s", port.name)
 		}
 		index[i] = link.Attrs().Index
 	}
 	for _, r := range routes {
 		if err := handle.RouteAdd(kernelRoute(node, r, index)); err != nil {
-			return kernel.Failed(err, "add a route to %s", r.prefix)
+			return linux.Failed(err, "add a route to %s", r.prefix)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (f *fabric) addNeighbours(handle *netlink.Handle, node *fabricNode) error {
 		}
 		link, err := handle.LinkByName(p.name)
 		if err != nil {
-			return kernel.Failed(err, "find interface %s", p.name)
+			return linux.Failed(err, "find interface %s", p.name)
 		}
 		peer := f.port(p.peer)
 		err = handle.NeighSet(&netlink.Neigh{
@@ -80,7 +80,7 @@ func (f *fabric) addNeighbours(handle *netlink.Handle, node *fabricNode) error {
 			IP: peer.linkLocal.AsSlice(), HardwareAddr: peer.mac,
 		})
 		if err != nil {
-			return kernel.Failed(err, "tell %s the neighbour %s", p.name, peer.linkLocal)
+			return linux.Failed(err, "tell %s the neighbour %s", p.name, peer.linkLocal)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func addLocalRanges(handle *netlink.Handle, node *fabricNode) error {
 	}
 	lo, err := handle.LinkByName("lo")
 	if err != nil {
-		return kernel.Failed(err, "find the loopback interface")
+		return linux.Failed(err, "find the loopback interface")
 	}
 	for _, prefix := range node.Local {
 		err := handle.RouteAdd(&netlink.Route{
@@ -106,7 +106,7 @@ func addLocalRanges(handle *netlink.Handle, node *fabricNode) error {
 			Protocol:  unix.RTPROT_STATIC,
 		})
 		if err != nil {
-			return kernel.Failed(err, "make the range %s local", prefix)
+			return linux.Failed(err, "make the range %s local", prefix)
 		}
 	}
 	return nil
@@ -152,7 +152,7 @@ func notLocal(handle *netlink.Handle, wanted []netip.Addr) ([]netip.Addr, error)
 	filter := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
 	routes, err := handle.RouteListFiltered(unix.AF_INET6, filter, netlink.RT_FILTER_TABLE)
 	if err != nil {
-		return nil, kernel.Failed(err, "list the local routes")
+		return nil, linux.Failed(err, "list the local routes")
 	}
 	local := map[netip.Addr]bool{}
 	for _, r := range routes {

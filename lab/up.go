@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // ErrRunning says that a lab of that name is up.
@@ -148,11 +148,11 @@ func (h *held) plan() ([]NodeSpec, *fabric, error) {
 	if err := chooseWires(fabric, h.opts.Wire, kernelHasNetem()); err != nil {
 		return nil, nil, err
 	}
-	cgroups, err := h.mounted("cgroup2", kernel.CgroupRoot)
+	cgroups, err := h.mounted("cgroup2", linux.CgroupRoot)
 	if err != nil {
 		return nil, nil, err
 	}
-	bpf, err := h.mounted("bpf", kernel.BPFFS)
+	bpf, err := h.mounted("bpf", linux.BPFFS)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -188,7 +188,7 @@ func (h *held) claim() error {
 		}
 	}
 	for _, node := range h.lab.places() {
-		if kernel.NetnsExists(node.Namespace) {
+		if linux.NetnsExists(node.Namespace) {
 			return fmt.Errorf("network namespace %s is there, but no lab %s is; if nothing needs it, delete it with \"ip netns del %s\"",
 				node.Namespace, h.lab.Name, node.Namespace)
 		}
@@ -244,17 +244,17 @@ func (h *held) makeDirs() error {
 	dirs := []string{h.lab.logDir()}
 	for _, node := range h.lab.places() {
 		dirs = append(dirs, node.Dir)
-		if _, err := kernel.CreateCgroup(node.Cgroup); err != nil {
+		if _, err := linux.CreateCgroup(node.Cgroup); err != nil {
 			return err
 		}
 		// Pins without a lab are from one whose state was lost.
 		if err := os.RemoveAll(node.BPF); err != nil {
-			return kernel.Failed(err, "remove old pins in %s", node.BPF)
+			return linux.Failed(err, "remove old pins in %s", node.BPF)
 		}
 	}
 	for _, dir := range dirs {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return kernel.Failed(err, "create %s", dir)
+			return linux.Failed(err, "create %s", dir)
 		}
 	}
 	return nil

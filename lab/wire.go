@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 
-	"sextant/kernel"
-	"sextant/wire"
+	"sextant/lab/linkemu"
+	"sextant/linux"
 )
 
 // wireNode is the name of the namespace, the directory and the process of a lab's user-space wires. No node can have it.
@@ -52,7 +52,7 @@ func (n *network) makeWiredLink(link fabricLink) error {
 		veth.PeerName, veth.PeerNamespace = name, netlink.NsFd(n.wire.ns.FD())
 		veth.PeerMTU = uint32(link.MTU)
 		if err := n.members[end.node].handle.LinkAdd(veth); err != nil {
-			return kernel.Failed(err, "make the link %s - %s", link.Ends[0], link.Ends[1])
+			return linux.Failed(err, "make the link %s - %s", link.Ends[0], link.Ends[1])
 		}
 		if err := n.wire.ns.Do(func() error { return setUpWireEnd(n.wire.handle, name, n.pass) }); err != nil {
 			return fmt.Errorf("the wire's end of %s: %w", link.Ends[side], err)
@@ -63,17 +63,17 @@ func (n *network) makeWiredLink(link fabricLink) error {
 
 // setUpWireEnd makes the wire's end receive what XDP programs send, and each frame as it was sent.
 func setUpWireEnd(handle *netlink.Handle, name string, pass *ebpf.Program) error {
-	if err := kernel.AttachXDP(name, pass); err != nil {
+	if err := linux.AttachXDP(name, pass); err != nil {
 		return err
 	}
-	if err := kernel.SetOffload(name, kernel.GRO, false); err != nil { // it came with the XDP program
+	if err := linux.SetOffload(name, linux.GRO, false); err != nil { // it came with the XDP program
 		return err
 	}
 	link, err := handle.LinkByName(name)
 	if err != nil {
-		return kernel.Failed(err, "find it")
+		return linux.Failed(err, "find it")
 	}
-	return kernel.Failed(handle.LinkSetUp(link), "bring it up")
+	return linux.Failed(handle.LinkSetUp(link), "bring it up")
 }
 
 // startWire starts the process that carries the frames.
@@ -83,7 +83,7 @@ func (h *held) startWire(ctx context.Context, f *fabric) error {
 		return nil
 	}
 	file := filepath.Join(node.Dir, wireFile)
-	if err := (wire.Config{Socket: node.Socket, Links: f.wires()}).Write(file); err != nil {
+	if err := (linkemu.Config{Socket: node.Socket, Links: f.wires()}).Write(file); err != nil {
 		return err
 	}
 	s := starter{lab: h.lab, node: node, reports: h.reports, patience: h.opts.ReadyTimeout}

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/impair"
 	"sextant/lab"
+	"sextant/lab/netem"
 )
 
 const wiredPair = `
@@ -104,9 +104,9 @@ func states(t *testing.T, l *lab.Lab) []lab.LinkState {
 	return links
 }
 
-func change(t *testing.T, l *lab.Lab, name string, f func(*impair.Profile)) {
+func change(t *testing.T, l *lab.Lab, name string, f func(*netem.Profile)) {
 	t.Helper()
-	err := l.ChangeLinks(t.Context(), name, lab.LinkChange{Profile: func(p *impair.Profile) error { f(p); return nil }})
+	err := l.ChangeLinks(t.Context(), name, lab.LinkChange{Profile: func(p *netem.Profile) error { f(p); return nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestWireLosesWhatItsSeedSays(t *testing.T) {
 	if forward.Counters.Lost == 0 || back.Counters.Lost != 0 {
 		t.Errorf("lost %d forward and %d back, want some and none", forward.Counters.Lost, back.Counters.Lost)
 	}
-	replay := impair.NewStream(7, "a:eth0", forward.Profile)
+	replay := netem.NewStream(7, "a:eth0", forward.Profile)
 	for range forward.Counters.Packets {
 		replay.Arrive(0, 0)
 	}
@@ -144,13 +144,13 @@ func TestWireIsCutAndRestored(t *testing.T) {
 	if came := numbers(t, l, 10); len(came) != 10 {
 		t.Fatalf("%d packets of 10 came", len(came))
 	}
-	change(t, l, "a--b", func(p *impair.Profile) { p.Cut = true })
+	change(t, l, "a--b", func(p *netem.Profile) { p.Cut = true })
 	if d := states(t, l)[0].Directions; !d[0].Profile.Cut || !d[1].Profile.Cut || d[0].Profile.Delay != time.Millisecond {
 		t.Errorf("after the cut, the link does %v and %v", d[0].Profile, d[1].Profile)
 	}
 	inside(t, l, "a", func() error { return shout("[fd00::b]:7") })
 	eventually(t, "packets are cut", func() bool { return states(t, l)[0].Directions[0].Counters.Cut > 0 })
-	change(t, l, "b:eth0--a:eth0", func(p *impair.Profile) { p.Cut = false })
+	change(t, l, "b:eth0--a:eth0", func(p *netem.Profile) { p.Cut = false })
 	if came := numbers(t, l, 10); len(came) != 10 {
 		t.Errorf("after it was restored, %d packets of 10 came", len(came))
 	}
@@ -180,7 +180,7 @@ func TestWireWithoutCarrier(t *testing.T) {
 	}
 	set := func(on bool) {
 		t.Helper()
-		keep := func(*impair.Profile) error { return nil }
+		keep := func(*netem.Profile) error { return nil }
 		if err := l.ChangeLinks(t.Context(), "a:eth0", lab.LinkChange{Profile: keep, Carrier: &on}); err != nil {
 			t.Fatal(err)
 		}

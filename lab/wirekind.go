@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"sextant/impair"
-	"sextant/kernel"
-	"sextant/wire"
+	"sextant/lab/linkemu"
+	"sextant/lab/netem"
+	"sextant/linux"
 )
 
 // WireKind is what delays, loses and limits the packets of a link.
@@ -82,7 +82,7 @@ func chooseWire(f *fabric, link *fabricLink, preference WireKind, hasNetem func(
 }
 
 // beyondNetem names what of the profiles netem can't do, "" for nothing.
-func beyondNetem(profiles [2]impair.Profile) string {
+func beyondNetem(profiles [2]netem.Profile) string {
 	for _, p := range profiles {
 		switch {
 		case p.LossBurst > 1:
@@ -107,13 +107,13 @@ func (f *fabric) sendsByXDP(link *fabricLink) bool {
 }
 
 // wires are the links of the lab's wire process, in the order of their numbers.
-func (f *fabric) wires() []wire.Link {
-	var links []wire.Link
+func (f *fabric) wires() []linkemu.Link {
+	var links []linkemu.Link
 	for _, link := range f.links {
 		if link.wire != WireUser {
 			continue
 		}
-		w := wire.Link{MTU: link.MTU, Seed: max(1, link.Seed), Profiles: link.profiles()}
+		w := linkemu.Link{MTU: link.MTU, Seed: max(1, link.Seed), Profiles: link.profiles()}
 		if w.MTU == 0 {
 			w.MTU = defaultMTU
 		}
@@ -135,7 +135,7 @@ func kernelHasNetem() func() (bool, error) {
 			return has, nil
 		}
 		var err error
-		has, err = kernel.HasNetem()
+		has, err = linux.HasNetem()
 		asked = err == nil
 		return has, err
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"sextant/impair"
 	"sextant/lab"
+	"sextant/lab/netem"
 )
 
 const manyLinks = `
@@ -53,7 +53,7 @@ func TestChooseWires(t *testing.T) {
 
 // What is read back from netem is what was set, but for the queue, which netem counts with what is under way.
 func TestNetem(t *testing.T) {
-	p := impair.Profile{
+	p := netem.Profile{
 		Delay: 20 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.1, Duplicate: 0.02, Reorder: 0.03, RateBits: 100_000_000, QueuePackets: 50,
 	}
 	q, back := lab.Netem(p)
@@ -65,7 +65,7 @@ func TestNetem(t *testing.T) {
 	if back != p {
 		t.Errorf("read back %s, want %s", back, p)
 	}
-	if _, back := lab.Netem(impair.Profile{Cut: true}); !back.Cut {
+	if _, back := lab.Netem(netem.Profile{Cut: true}); !back.Cut {
 		t.Errorf("a cut is read back as %s", back)
 	}
 }
@@ -80,12 +80,12 @@ topology:
     - {endpoints: ["a:e0", "b:e0"], delay: 10ms, jitter: 1ms, loss: 2.5%, lossBurst: 3, duplicate: 1%, reorder: 2%, rate: 100Mbit, queue: 20ms,
        seed: 9, weight: 7, forward: {delay: 20ms, queue: 5 packets}, back: {rate: 1mbit, weight: 8}}
 `)
-	both := impair.Profile{Delay: 10 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.025, LossBurst: 3, Duplicate: 0.01, Reorder: 0.02}
+	both := netem.Profile{Delay: 10 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.025, LossBurst: 3, Duplicate: 0.01, Reorder: 0.02}
 	forward, back := both, both
 	forward.Delay, forward.QueuePackets = 20*time.Millisecond, 5
 	back.RateBits = 1_000_000
 	got := spec.Links[0]
-	if got.Impair != [2]impair.Profile{forward, back} {
+	if got.Impair != [2]netem.Profile{forward, back} {
 		t.Errorf("the directions are %v, want %v and %v", got.Impair, forward, back)
 	}
 	if got.RateBits != 100_000_000 || got.Latency != 20*time.Millisecond || got.Seed != 9 || got.Weights != [2]uint32{7, 8} {

@@ -19,6 +19,7 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 	tshark=tshark python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
+readonly figures='graphviz=dot fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf'
 readonly machines='systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
 # Packages that Debian starts, and enables at boot, when it installs them.
 readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd'
@@ -149,8 +150,9 @@ for group in "$@"; do
 	vm) needs+=" $vm" ;;
 	deb) needs+=" $deb" ;;
 	machines) needs+=" $machines" ;;
+	figures) needs+=" $figures" ;;
 	bpffs) bpffs=true ;;
-	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, machines, bpffs" ;;
+	*) die "deps.sh: unknown group \"$group\"; groups are go, generate, lint, test, vm, deb, machines, figures, bpffs" ;;
 	esac
 done
 # shellcheck disable=SC2086 # a list of words

@@ -5,7 +5,7 @@
 #   scripts/fuzz.sh           with coverage guidance, each for FUZZTIME (10s, or a number of inputs like 5000x)
 #   scripts/fuzz.sh --brief   each a fixed number of inputs, without guidance, which spares compiling all anew: for "make test"
 #
-# PACKAGE=./forward runs the targets of one package.
+# PACKAGE=./datapath/model runs the targets of one package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

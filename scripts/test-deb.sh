@@ -27,4 +27,4 @@ if [ "$one" != "$another" ]; then
 	exit 1
 fi
 echo 'test-deb: built twice, the same bytes'
-go test -tags packaging -v -count=1 -timeout 30m -exec "$PWD/scripts/as-root.sh" ./internal/packaging | awk -f scripts/summary.awk
+go test -tags packaging -v -count=1 -timeout 30m -exec "$PWD/scripts/as-root.sh" ./test/deb | awk -f scripts/summary.awk

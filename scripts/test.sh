@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=("$@")
 if [ ${#packages[@]} -eq 0 ]; then
-	mapfile -t packages < <(go list ./... | grep -v '/internal/house$')
+	mapfile -t packages < <(go list ./... | grep -v '/test/lint$')
 fi
 
 run() {

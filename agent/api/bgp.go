@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/membership"
+	"sextant/lb/discovery"
 )
 
 // BGPPeer is a BGP neighbor and its session.
@@ -34,16 +34,16 @@ const (
 
 // BGPRoute is a route to a VIP.
 type BGPRoute struct {
-	Direction     BGPDirection      `json:"direction"`
-	VIP           netip.Addr        `json:"vip"`
-	SID           *netip.Addr       `json:"sid,omitempty"` // of hosts' routes
-	Behavior      string            `json:"behavior,omitempty"`
-	Weight        int               `json:"weight"`
-	Draining      bool              `json:"draining"`
-	Services      []membership.Port `json:"services,omitempty"` // of the VIP; none: all
-	Peer          *netip.Addr       `json:"peer,omitempty"`     // of learned ones
-	Distinguisher string            `json:"routeDistinguisher,omitempty"`
-	Ignored       membership.Reason `json:"ignored,omitempty"` // why it is of no use
+	Direction     BGPDirection     `json:"direction"`
+	VIP           netip.Addr       `json:"vip"`
+	SID           *netip.Addr      `json:"sid,omitempty"` // of hosts' routes
+	Behavior      string           `json:"behavior,omitempty"`
+	Weight        int              `json:"weight"`
+	Draining      bool             `json:"draining"`
+	Services      []discovery.Port `json:"services,omitempty"` // of the VIP; none: all
+	Peer          *netip.Addr      `json:"peer,omitempty"`     // of learned ones
+	Distinguisher string           `json:"routeDistinguisher,omitempty"`
+	Ignored       discovery.Reason `json:"ignored,omitempty"` // why it is of no use
 }
 
 // BGPPeers returns the neighbors.

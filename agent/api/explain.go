@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"sextant/config"
-	"sextant/forward"
+	"sextant/datapath/model"
 )
 
 // ExplainMax is how many frames one question may have.
@@ -167,4 +167,4 @@ func (f *Flow) check() error {
 }
 
 // Dropped reports whether the packet ends here.
-func (e Explanation) Dropped() bool { return e.Verdict == forward.Drop.String() }
+func (e Explanation) Dropped() bool { return e.Verdict == model.Drop.String() }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"sextant/config"
-	"sextant/srv6"
+	"sextant/packet/srv6"
 )
 
 // Agent is what the handler needs of the agent. Its errors may be *Error, or

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"sextant/config"
-	"sextant/flow"
-	"sextant/srv6"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // LoadNode reads a node file, and its secret where that is in a file of its own.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"sextant/config"
-	"sextant/membership"
+	"sextant/lb/discovery"
 )
 
 // Route is a route over SRv6 of a VRF.
@@ -20,7 +20,7 @@ type Route struct {
 	// Pending is true as long as the kernel has not taken what routing told.
 	Pending bool `json:"pending,omitempty"`
 	// Ignored is why an edge has no use for the route.
-	Ignored membership.Reason `json:"ignored,omitempty"`
+	Ignored discovery.Reason `json:"ignored,omitempty"`
 }
 
 // RouteHop is a next hop of a route.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the two objects share that take strays away beside a router's own SIDs: stray.c on the interfaces of the SR
- * domain, vrf.c where packets enter a VRF. Specification: docs/dataplane.md, "Strays beside a router".
+ * What the two objects share that take strays away beside a router's own SIDs: vrf_stray.c on the interfaces of the SR
+ * domain, vrf_lookup.c where packets enter a VRF. Specification: docs/dataplane.md, "Strays beside a router".
  */
 #pragma once
 
-#include "hops.h"
+#include "hop_limit.h"
 #include "socket.h"
 
 #define STRAY_VRFS_MAX 16

@@ -11,7 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/membership"
+	"sextant/lb/discovery"
 )
 
 func (a *app) bgpCommand() *cobra.Command {
@@ -108,7 +108,7 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 }
 
 // portsText writes "80/tcp,any/udp", or "all".
-func portsText(ports []membership.Port) string {
+func portsText(ports []discovery.Port) string {
 	if len(ports) == 0 {
 		return "all"
 	}

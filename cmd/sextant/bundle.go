@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/doctor"
 	"sextant/config"
-	"sextant/doctor"
 )
 
 // part is one file of a support bundle, or why it is missing.

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
-
 	"fmt"
+
+	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
 	"sextant/config"

@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
+	"sextant/agent/doctor"
 	"sextant/config"
-	"sextant/doctor"
+	"sextant/linux/facts"
 )
 
 // examination says what facts a diagnosis needs.
@@ -72,7 +73,7 @@ func (a *app) diagnose(cmd *cobra.Command, file, bpf string, quick bool) ([]doct
 
 // pinsOf is the directory of pins: the one that is named, else the agent's own, else "" for the one
 // by the node's name.
-func pinsOf(named string, running *doctor.Running) string {
+func pinsOf(named string, running *facts.Running) string {
 	if named == "" && running != nil {
 		return running.PinDir
 	}
@@ -80,7 +81,7 @@ func pinsOf(named string, running *doctor.Running) string {
 }
 
 // patient finds the node that is meant, and asks its agent if one answers.
-func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *doctor.Running, error) {
+func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Running, error) {
 	ctx, cancel := a.withTimeout(cmd)
 	defer cancel()
 	var node *config.Node
@@ -117,7 +118,7 @@ func (a *app) runningNode(ctx context.Context) (*config.Node, error) {
 }
 
 // running asks the agent what it sees.
-func (a *app) running(ctx context.Context) (*doctor.Running, error) {
+func (a *app) running(ctx context.Context) (*facts.Running, error) {
 	status, err := a.fullStatus(ctx)
 	if err != nil {
 		return nil, err
@@ -126,12 +127,12 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &doctor.Running{Node: status.Node, Version: status.Version, Warnings: status.Warnings,
+	r := &facts.Running{Node: status.Node, Version: status.Version, Warnings: status.Warnings,
 		Drops:  map[string]uint64{},
 		PinDir: status.PinDirectory}
 	for _, p := range status.Programs {
 		if p.Interface != "" && p.Mode != "" {
-			r.Programs = append(r.Programs, doctor.Program{Interface: p.Interface, ID: p.ID})
+			r.Programs = append(r.Programs, facts.Program{Interface: p.Interface, ID: p.ID})
 		}
 	}
 	for _, c := range status.Counters {
@@ -148,7 +149,7 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 			}
 		}
 		for _, v := range c.VRFs {
-			r.VRFs = append(r.VRFs, doctor.VRFTraffic{VRF: v.VRF, Here: v.HerePackets,
+			r.VRFs = append(r.VRFs, facts.VRFTraffic{VRF: v.VRF, Here: v.HerePackets,
 				Strays: v.StrayPackets})
 		}
 	}
@@ -163,7 +164,7 @@ func (a *app) running(ctx context.Context) (*doctor.Running, error) {
 		}
 		for _, b := range s.Edge.Backends {
 			if b.Health != nil && b.Health.Status == "failing" {
-				r.Failing = append(r.Failing, doctor.Failing{Service: s.Name, Backend: b.Name,
+				r.Failing = append(r.Failing, facts.Failing{Service: s.Name, Backend: b.Name,
 					Error: b.Health.LastError})
 			}
 		}

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/emulate"
-	"sextant/load"
+	"sextant/agent/serverload"
+	"sextant/lab/webserver"
 )
 
 func (a *app) emulateCommand() *cobra.Command {
-	c, loadFile := emulate.Config{}, ""
+	c, loadFile := webserver.Config{}, ""
 	cmd := &cobra.Command{
 		Use: "emulate --listen ADDRESS", Short: "Run a web server that is as slow as a machine of some cores and workers",
 		Long: `Run a web server that answers as slowly as a machine of C cores and W workers would, without using the CPU:
@@ -29,14 +29,14 @@ header X-Server.`,
 				return usageErrorf("no address is given; name one with --listen, like --listen [::]:8080")
 			}
 			if loadFile != "" {
-				gauge, err := load.OpenGauge(loadFile)
+				gauge, err := serverload.OpenGauge(loadFile)
 				if err != nil {
 					return err
 				}
 				defer gauge.Close()
 				c.Tell = gauge.Set
 			}
-			server, err := emulate.Listen(c)
+			server, err := webserver.Listen(c)
 			if err != nil {
 				return err
 			}

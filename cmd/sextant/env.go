@@ -13,8 +13,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/doctor"
-	"sextant/kernel"
+	"sextant/linux"
+	"sextant/linux/facts"
 )
 
 // env is the world as the commands see it. Tests give them another one.
@@ -34,7 +34,7 @@ type env struct {
 	runAgent func(context.Context, agentOptions) error
 	unload   func(node *config.Node, bpf string) error
 	demo     func(context.Context, demoOptions) error
-	examine  func(examination) (doctor.Facts, error)
+	examine  func(examination) (facts.Facts, error)
 	machine  func(examination) []part
 }
 
@@ -50,7 +50,7 @@ func processEnv() *env {
 		getenv:      os.Getenv,
 		connect:     api.NewClient,
 		sleep:       sleep,
-		memory:      kernel.Memory,
+		memory:      linux.Memory,
 	}
 }
 

@@ -8,47 +8,50 @@ import (
 	"path/filepath"
 
 	"sextant/agent"
+	"sextant/agent/doctor"
 	"sextant/config"
 	"sextant/datapath"
-	"sextant/doctor"
-	"sextant/kernel"
+	"sextant/linux"
+	"sextant/linux/facts"
 )
 
 // bpffsDir is where pins are, whether a bpf file system is mounted there or not.
 const bpffsDir = "/sys/fs/bpf"
 
 // examine gathers facts about this machine, in the network namespace of this process. It changes nothing.
-func examine(x examination) (doctor.Facts, error) {
+func examine(x examination) (facts.Facts, error) {
 	n := x.Node
-	query := kernel.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n), SIDs: doctor.Destinations(n)}
+	query := linux.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n), SIDs: doctor.Destinations(n)}
 	if n.Host != nil {
 		for _, s := range n.Host.Services {
 			query.VIPs = append(query.VIPs, s.VIP)
 		}
 	}
 	if n.Strays != nil {
-		query.VRFs = n.Strays.VRFs
+		for _, v := range n.Strays.VRFs {
+			query.VRFs = append(query.VRFs, linux.VRF(v))
+		}
 	}
 	if n.Edge != nil && n.Edge.FlowCache.Entries > 0 {
 		query.Learns, query.Learnt = learns(n.Edge)
 	}
-	facts := kernel.Facts(query)
+	found := linux.Facts(query)
 	features, capabilities, err := agent.Lacking()
-	facts.Kernel.Missing, facts.Kernel.Capabilities = features, capabilities
+	found.Kernel.Missing, found.Kernel.Capabilities = features, capabilities
 	if len(capabilities) > 0 || len(features) > 0 {
-		return facts, err
+		return found, err
 	}
 	dir := x.BPF
 	if dir == "" {
 		dir = agent.PinDirectory(bpffsDir, n.Name)
 	}
-	facts.PinDir = dir
+	found.PinDir = dir
 	var programErr, pinErr error
-	facts.Programs, programErr = datapath.Programs(filepath.Clean(dir))
+	found.Programs, programErr = datapath.Programs(filepath.Clean(dir))
 	if !x.Quick {
-		facts.Pins, pinErr = datapath.StalePins(filepath.Clean(dir))
+		found.Pins, pinErr = datapath.StalePins(filepath.Clean(dir))
 	}
-	return facts, errors.Join(err, programErr, pinErr)
+	return found, errors.Join(err, programErr, pinErr)
 }
 
 // learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of each family.
@@ -71,7 +74,7 @@ func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
 // machine describes this machine for support.
 func machine(x examination) []part {
 	var parts []part
-	for _, d := range kernel.Describe() {
+	for _, d := range linux.Describe() {
 		parts = append(parts, part(d))
 	}
 	dir := x.BPF

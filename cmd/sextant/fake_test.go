@@ -18,8 +18,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/doctor"
-	"sextant/membership"
+	"sextant/lb/discovery"
+	"sextant/linux/facts"
 )
 
 const fakeNode = `
@@ -342,7 +342,7 @@ func (f *fakeAgent) Routes(context.Context) ([]api.Route, error) {
 		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::81/128"), Datapath: config.WithKernel, NextHops: []api.RouteHop{}, Pending: true,
 			Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
 		{VRF: "red", Prefix: netip.MustParsePrefix("192.0.2.80/32"), Datapath: config.WithEBPF, NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::")},
-			Ignored: membership.NoService},
+			Ignored: discovery.NoService},
 	}, nil
 }
 
@@ -365,9 +365,9 @@ func (f *fakeAgent) BGPRoutes(context.Context) ([]api.BGPRoute, error) {
 	return []api.BGPRoute{
 		{Direction: api.Announced, VIP: vip},
 		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 2, Peer: &peer, Distinguisher: "192.0.2.7:1",
-			Services: []membership.Port{{Protocol: config.TCP, Port: 80}, {Protocol: config.UDP}}},
+			Services: []discovery.Port{{Protocol: config.TCP, Port: 80}, {Protocol: config.UDP}}},
 		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 1, Draining: true, Peer: &peer,
-			Distinguisher: "192.0.2.8:1", Ignored: membership.SIDConflict},
+			Distinguisher: "192.0.2.8:1", Ignored: discovery.SIDConflict},
 	}, nil
 }
 
@@ -426,7 +426,7 @@ type world struct {
 	stdin       string
 	interactive bool
 	terminal    bool
-	facts       doctor.Facts
+	facts       facts.Facts
 	parts       []part
 	environ     map[string]string
 	stdout      bytes.Buffer
@@ -434,13 +434,13 @@ type world struct {
 }
 
 // fakeFacts are those of a machine whose one fault is that nothing listens.
-func fakeFacts() doctor.Facts {
-	device := doctor.Interface{Up: true, MTU: 1500, Driver: "device", XDP: "native", Forwarding: true, Seg6: true}
-	return doctor.Facts{
-		Kernel:     doctor.Kernel{Release: "6.12.1", BPFFS: true, Cgroup2: true, ClockSource: "tsc"},
-		Interfaces: map[string]doctor.Interface{"eth0": device, "eth1": device},
+func fakeFacts() facts.Facts {
+	device := facts.Interface{Up: true, MTU: 1500, Driver: "device", XDP: "native", Forwarding: true, Seg6: true}
+	return facts.Facts{
+		Kernel:     facts.Kernel{Release: "6.12.1", BPFFS: true, Cgroup2: true, ClockSource: "tsc"},
+		Interfaces: map[string]facts.Interface{"eth0": device, "eth1": device},
 		Local:      map[netip.Addr]bool{netip.MustParseAddr("2001:db8:80::81"): true},
-		Listeners:  []doctor.Listener{},
+		Listeners:  []facts.Listener{},
 	}
 }
 
@@ -481,7 +481,7 @@ func (w *world) env(args ...string) *env {
 			_, err := io.WriteString(o.Output, "demo\n")
 			return err
 		},
-		examine: func(x examination) (doctor.Facts, error) {
+		examine: func(x examination) (facts.Facts, error) {
 			fmt.Fprintf(&w.stderr, "examine node %s bpf %q quick %v\n", x.Node.Name, x.BPF, x.Quick)
 			return w.facts, nil
 		},

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/impair"
 	"sextant/lab"
-	"sextant/wire"
+	"sextant/lab/linkemu"
+	"sextant/lab/netem"
 )
 
 func (a *app) labLink() *cobra.Command {
@@ -64,7 +64,7 @@ func linksView(states []lab.LinkState) view {
 	return v
 }
 
-func lateness(d wire.DirectionStatus) string {
+func lateness(d linkemu.DirectionStatus) string {
 	if d.LateMost == 0 {
 		return "-"
 	}
@@ -78,7 +78,7 @@ func (a *app) labLinkSet() *cobra.Command {
 	return &cobra.Command{
 		Use: "set LAB LINK QUANTITY VALUE...", Short: "Change delay, loss or rate of a link while it runs",
 		Long: `Change what happens to packets that come from now on; those under way keep what was decided. ` + linkNames + `
-Quantities are ` + strings.Join(impair.Keys, ", ") + `, as in lab files; what is not named stays.`,
+Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is not named stays.`,
 		Example: `  sextant lab link set protection ingress:l1 delay 20ms loss 5%
   sextant lab link set protection ingress--egress rate 10mbit`,
 		Annotations:       seeAlso("sextant lab link list", "sextant lab link cut"),
@@ -89,7 +89,7 @@ Quantities are ` + strings.Join(impair.Keys, ", ") + `, as in lab files; what is
 			if len(words)%2 != 0 {
 				return usageErrorf("%s has no value; write pairs such as: delay 20ms loss 5%%", words[len(words)-1])
 			}
-			return a.changeLinks(cmd, args, lab.LinkChange{Profile: func(p *impair.Profile) error {
+			return a.changeLinks(cmd, args, lab.LinkChange{Profile: func(p *netem.Profile) error {
 				for i := 0; i < len(words); i += 2 {
 					if err := p.Set(words[i], words[i+1]); err != nil {
 						return usageErrorf("%s %s: %w", words[i], words[i+1], err)
@@ -112,7 +112,7 @@ func (a *app) labLinkCut() *cobra.Command {
 		Args:              takes("LAB", "LINK"),
 		ValidArgsFunction: a.completeLinks,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change := lab.LinkChange{Profile: func(p *impair.Profile) error { p.Cut = true; return nil }}
+			change := lab.LinkChange{Profile: func(p *netem.Profile) error { p.Cut = true; return nil }}
 			if carrier {
 				change.Carrier = new(bool)
 			}
@@ -134,7 +134,7 @@ func (a *app) labLinkRestore() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			on := true
 			return a.changeLinks(cmd, args, lab.LinkChange{
-				Profile: func(p *impair.Profile) error { p.Cut = false; return nil }, Carrier: &on,
+				Profile: func(p *netem.Profile) error { p.Cut = false; return nil }, Carrier: &on,
 			})
 		},
 	}
@@ -158,7 +158,7 @@ func (a *app) completeLinks(cmd *cobra.Command, args []string, word string) ([]s
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	if len(args) > 1 {
-		return impair.Keys, cobra.ShellCompDirectiveNoFileComp
+		return netem.Keys, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
 	for _, link := range l.Links {
@@ -175,6 +175,6 @@ func (a *app) labWire() *cobra.Command {
 		Annotations:       seeAlso("sextant lab up", "sextant lab link"),
 		Args:              takes("FILE"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return wire.Run(cmd.Context(), args[0]) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return linkemu.Run(cmd.Context(), args[0]) },
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"sextant/impair"
 	"sextant/lab"
-	"sextant/wire"
+	"sextant/lab/linkemu"
+	"sextant/lab/netem"
 )
 
 func TestLinksOfLabsThatAreNotThere(t *testing.T) {
@@ -31,10 +31,10 @@ func TestLinksOfLabsThatAreNotThere(t *testing.T) {
 func TestLinksView(t *testing.T) {
 	states := []lab.LinkState{
 		{Link: lab.Link{Ends: [2]string{"a:eth0", "b:eth0"}}},
-		{Link: lab.Link{Ends: [2]string{"b:eth1", "c:eth0"}, Wire: lab.WireUser}, Directions: []wire.DirectionStatus{
-			{From: "b:eth1", To: "c:eth0", Profile: impair.Profile{Delay: 5 * time.Millisecond, Loss: 0.1}, TooLong: 1, Unsent: 2, UnderWay: 4,
-				Counters: impair.Counters{Packets: 1000, Lost: 99, Dropped: 3}, LateMedian: 30400, LateP99: 250 * time.Microsecond, LateMost: 1},
-			{From: "c:eth0", To: "b:eth1", Profile: impair.Profile{Cut: true}},
+		{Link: lab.Link{Ends: [2]string{"b:eth1", "c:eth0"}, Wire: lab.WireUser}, Directions: []linkemu.DirectionStatus{
+			{From: "b:eth1", To: "c:eth0", Profile: netem.Profile{Delay: 5 * time.Millisecond, Loss: 0.1}, TooLong: 1, Unsent: 2, UnderWay: 4,
+				Counters: netem.Counters{Packets: 1000, Lost: 99, Dropped: 3}, LateMedian: 30400, LateP99: 250 * time.Microsecond, LateMost: 1},
+			{From: "c:eth0", To: "b:eth1", Profile: netem.Profile{Cut: true}},
 		}},
 	}
 	v := linksView(states)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/loadgen"
-	"sextant/workload"
+	"sextant/lab/loadgen"
+	"sextant/sim/workload"
 )
 
 // loadFlags are those of both kinds of load.

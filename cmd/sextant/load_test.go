@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"sextant/emulate"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
+	"sextant/lab/webserver"
 )
 
 // serve runs an emulated server for one test and returns its address.
 func serve(t *testing.T) string {
 	t.Helper()
-	server, err := emulate.Listen(emulate.Config{Name: "web1", Addresses: []string{"127.0.0.1:0"},
+	server, err := webserver.Listen(webserver.Config{Name: "web1", Addresses: []string{"127.0.0.1:0"},
 		Service: time.Microsecond})
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"sextant/config"
 	"sextant/experiment"
 	"sextant/experiment/churn"
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // version is set by the linker: -X main.version=...
@@ -46,7 +46,7 @@ func runAgent(ctx context.Context, o agentOptions) error {
 // unload detaches what is pinned in the directory, or where the node's agent pins if none is named.
 func unload(node *config.Node, dir string) error {
 	if dir == "" {
-		bpffs, _, err := kernel.BPFFS()
+		bpffs, _, err := linux.BPFFS()
 		if err != nil {
 			return err
 		}

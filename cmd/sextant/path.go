@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/topology"
-	"sextant/topology/draw"
+	"sextant/te/segment"
+	"sextant/te/topology"
+	"sextant/te/topology/draw"
 )
 
 func (a *app) pathCommand() *cobra.Command {

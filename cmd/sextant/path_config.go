@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/segment/sids"
-	"sextant/srv6"
+	"sextant/packet/srv6"
+	"sextant/te/segment"
+	"sextant/te/segment/sidlist"
 )
 
 // configOptions are the flags of path config.
@@ -54,7 +54,7 @@ says whether its list is forced: packets take this path and no other.`,
 
 // configItem is a path with its configuration.
 type configItem struct {
-	sids.List
+	sidlist.List
 	Text string `json:"configuration"`
 }
 
@@ -97,8 +97,8 @@ func (a *app) showConfig(o configOptions, args []string) error {
 	}{items}, prose: text.String()})
 }
 
-func (o configOptions) plan(n *network) (sids.Plan, error) {
-	plan := sids.Plan{Graph: n.Graph}
+func (o configOptions) plan(n *network) (sidlist.Plan, error) {
+	plan := sidlist.Plan{Graph: n.Graph}
 	var err error
 	if plan.Block, err = srv6.ParseBlock(o.block); err != nil {
 		return plan, usageErrorf("--block: %w", err)
@@ -111,7 +111,7 @@ func (o configOptions) plan(n *network) (sids.Plan, error) {
 	return plan, nil
 }
 
-func (o configOptions) configure(plan sids.Plan, p segment.Path, prefix netip.Prefix) (configItem, error) {
+func (o configOptions) configure(plan sidlist.Plan, p segment.Path, prefix netip.Prefix) (configItem, error) {
 	list, err := plan.List(p)
 	if err != nil {
 		return configItem{}, err

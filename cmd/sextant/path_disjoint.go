@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/segment/proof"
+	"sextant/te/segment"
+	"sextant/te/segment/proof"
 )
 
 // disjointOptions are the flags of path disjoint.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/diversity"
-	"sextant/topology"
+	"sextant/te/diversity"
+	"sextant/te/topology"
 )
 
 func (a *app) pathDiversity() *cobra.Command {

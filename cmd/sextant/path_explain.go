@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/segment/proof"
+	"sextant/te/segment"
+	"sextant/te/segment/proof"
 )
 
 func (a *app) pathExplain() *cobra.Command {

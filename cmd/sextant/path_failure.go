@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/topology"
+	"sextant/te/segment"
+	"sextant/te/topology"
 )
 
 // pathFailure is "sextant path failure".

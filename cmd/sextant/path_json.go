@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"sextant/segment"
-	"sextant/topology"
+	"sextant/te/segment"
+	"sextant/te/topology"
 )
 
 // Answers of the path commands in JSON. Edges have numbers, because links may be parallel; delays are in units of

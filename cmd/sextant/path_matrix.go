@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/topology"
-	"sextant/topology/dataset"
+	"sextant/te/segment"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 )
 
 // matrixOptions are the flags of path matrix.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/segment"
-	"sextant/topology"
+	"sextant/te/segment"
+	"sextant/te/topology"
 )
 
 func (a *app) pathSegment() *cobra.Command {

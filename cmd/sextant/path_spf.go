@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/diversity"
-	"sextant/segment"
-	"sextant/spf"
-	"sextant/topology"
+	"sextant/te/diversity"
+	"sextant/te/segment"
+	"sextant/te/spf"
+	"sextant/te/topology"
 )
 
 func (a *app) pathSPF() *cobra.Command {

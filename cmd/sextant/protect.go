@@ -11,7 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/segment"
+	"sextant/te/segment"
 )
 
 func (a *app) protectCommand() *cobra.Command {

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/protect"
-	"sextant/topology"
-	"sextant/topology/draw"
-	"sextant/topology/format"
+	"sextant/te/protection"
+	"sextant/te/topology"
+	"sextant/te/topology/draw"
+	"sextant/te/topology/format"
 )
 
 func (a *app) protectShow() *cobra.Command {
@@ -161,7 +161,7 @@ func (a *app) drawProtection(ctx context.Context, p api.Protection, file string)
 	for _, path := range p.Paths {
 		drawn := draw.Path{Label: fmt.Sprintf("%s %s: %s", path.List, path.Role, strings.Join(path.Segments, ", "))}
 		for e := range topology.Edge(g.Edges()) {
-			if slices.Contains(path.Links, protect.LinkOf(g, e).String()) {
+			if slices.Contains(path.Links, protection.LinkOf(g, e).String()) {
 				drawn.Edges = append(drawn.Edges, e)
 			}
 		}

@@ -10,9 +10,9 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/protect"
-	"sextant/topology/dataset"
-	"sextant/topology/format"
+	"sextant/te/protection"
+	"sextant/te/topology/dataset"
+	"sextant/te/topology/format"
 )
 
 const fakeHeadend = `
@@ -91,7 +91,7 @@ func protectionOf(p config.Protection) api.Protection {
 		loss, delay := 0.02*float64(i), 1.5
 		v.Paths = append(v.Paths, api.ProtectedPath{
 			CopyLoss: &loss, CopyDelayMs: &delay,
-			List: protect.ListName(i), Role: api.Carries, Links: strings.Fields(way), Segments: []string{"Kansas_City->Indianapolis", "Chicago"},
+			List: protection.ListName(i), Role: api.Carries, Links: strings.Fields(way), Segments: []string{"Kansas_City->Indianapolis", "Chicago"},
 			Flow: p.Flow + i, Delay: int64(1500 * (i + 1)), DelayUnit: "us", Probes: "answers", RTTMs: 3.25, Loss: 0.012, Packets: 12345,
 		})
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/config"
-	"sextant/continuity"
-	"sextant/pool"
+	"sextant/lb/pool"
+	"sextant/sim/pcc"
 )
 
 // churnOptions are the flags of sim churn.
 type churnOptions struct {
-	churn    continuity.Churn
+	churn    pcc.Churn
 	policies []string
 	tables   []string
 	life     string
@@ -88,7 +88,7 @@ type churnReport struct {
 type churnItem struct {
 	Policy string `json:"policy"`
 	Table  string `json:"table"`
-	continuity.Result
+	pcc.Result
 	Redirected float64 `json:"redirected"` // part of the packets that visited more than one host
 	Seconds    float64 `json:"seconds"`    // that the run took
 }
@@ -102,7 +102,7 @@ func (a *app) runChurn(ctx context.Context, o churnOptions) error {
 	for _, c := range runs {
 		item := churnItem{Policy: c.Spec.Policy.String(), Table: c.Spec.Method.String()}
 		begun := time.Now()
-		if item.Result, err = continuity.Run(c, a.churnProgress(ctx, c)); err != nil {
+		if item.Result, err = pcc.Run(c, a.churnProgress(ctx, c)); err != nil {
 			return fmt.Errorf("policy %s, table %s: %w", item.Policy, item.Table, err)
 		}
 		item.Seconds = time.Since(begun).Seconds()
@@ -116,17 +116,17 @@ func (a *app) runChurn(ctx context.Context, o churnOptions) error {
 }
 
 // runs are the combinations of policies and tables that there are.
-func (o *churnOptions) runs() ([]continuity.Churn, error) {
+func (o *churnOptions) runs() ([]pcc.Churn, error) {
 	c := o.churn
 	var err error
-	if c.Life, err = continuity.ParseLife(o.life); err != nil {
+	if c.Life, err = pcc.ParseLife(o.life); err != nil {
 		return nil, usageErrorf("--life: %w", err)
 	}
 	if c.Leave, err = pool.ParseState(o.leave); err != nil {
 		return nil, usageErrorf("--leave: %w", err)
 	}
 	c.Spec.Seed = c.Seed
-	var runs []continuity.Churn
+	var runs []pcc.Churn
 	for _, policy := range o.policies {
 		if c.Spec.Policy, err = pool.ParsePolicy(policy); err != nil {
 			return nil, usageErrorf("--policy: %w", err)
@@ -146,7 +146,7 @@ func (o *churnOptions) runs() ([]continuity.Churn, error) {
 	return runs, nil
 }
 
-func (a *app) churnProgress(ctx context.Context, c continuity.Churn) func(uint64) error {
+func (a *app) churnProgress(ctx context.Context, c pcc.Churn) func(uint64) error {
 	shown := ""
 	return func(flows uint64) error {
 		text := fmt.Sprintf("policy %v, table %v: %s of the flows", c.Spec.Policy, c.Spec.Method, share(flows, c.Flows))

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/config"
-	"sextant/hunting"
-	"sextant/workload"
+	"sextant/sim/hunting"
+	"sextant/sim/workload"
 )
 
 // huntingOptions are the flags of sim hunting.

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/topology"
-	"sextant/topology/dataset"
-	"sextant/topology/format"
-	"sextant/topology/inspect"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
+	"sextant/te/topology/format"
+	"sextant/te/topology/inspect"
 )
 
 func (a *app) topologyCommand() *cobra.Command {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/topology"
-	"sextant/topology/format"
-	"sextant/topology/inspect"
+	"sextant/te/topology"
+	"sextant/te/topology/format"
+	"sextant/te/topology/inspect"
 )
 
 // topologyFinding is the answer to one question about a topology.

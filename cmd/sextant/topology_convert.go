@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/topology"
-	"sextant/topology/format"
+	"sextant/te/topology"
+	"sextant/te/topology/format"
 )
 
 func (a *app) topologyConvert() *cobra.Command {

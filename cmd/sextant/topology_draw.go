@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/topology"
-	"sextant/topology/draw"
+	"sextant/te/topology"
+	"sextant/te/topology/draw"
 )
 
 // What may be written beside links.

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"sextant/topology"
-	"sextant/topology/generate"
+	"sextant/te/topology"
+	"sextant/te/topology/generate"
 )
 
 func (a *app) topologyGenerate() *cobra.Command {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"sextant/lab"
-	"sextant/topology/dataset"
-	"sextant/topology/format"
+	"sextant/te/topology/dataset"
+	"sextant/te/topology/format"
 )
 
 func TestTopologySessions(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/topology"
-	"sextant/topology/dataset"
-	"sextant/topology/format"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
+	"sextant/te/topology/format"
 )
 
 // topologyHelp says what a TOPOLOGY argument may be.

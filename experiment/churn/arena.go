@@ -8,8 +8,8 @@ import (
 	"sextant/agent/api"
 	"sextant/examples"
 	"sextant/experiment"
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 // Of examples/churn.yaml.
@@ -24,8 +24,8 @@ func server(i int) string { return "web" + strconv.Itoa(i+1) }
 // arena is the lab of examples/churn.yaml while it is up.
 type arena struct {
 	lab    *lab.Lab
-	client *kernel.Netns
-	hosts  []*kernel.Netns
+	client *linux.Netns
+	hosts  []*linux.Netns
 	agents map[string]*api.Client // by node: each keeps its connections, so there is one
 }
 
@@ -109,12 +109,12 @@ func (a *arena) close() {
 	}
 }
 
-func (a *arena) namespace(node string) (*kernel.Netns, error) {
+func (a *arena) namespace(node string) (*linux.Netns, error) {
 	n, err := a.lab.Node(node)
 	if err != nil {
 		return nil, err
 	}
-	return kernel.OpenNetns(n.Namespace)
+	return linux.OpenNetns(n.Namespace)
 }
 
 // traffic is what servers have done so far.
@@ -164,7 +164,7 @@ func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
 }
 
 // sentBytes reads what a server's interface has sent.
-func sentBytes(ns *kernel.Netns) (uint64, error) {
+func sentBytes(ns *linux.Netns) (uint64, error) {
 	handle, err := ns.Netlink()
 	if err != nil {
 		return 0, err
@@ -172,7 +172,7 @@ func sentBytes(ns *kernel.Netns) (uint64, error) {
 	defer handle.Close()
 	link, err := handle.LinkByName("eth0")
 	if err != nil {
-		return 0, kernel.Failed(err, "read the counters of a server's eth0")
+		return 0, linux.Failed(err, "read the counters of a server's eth0")
 	}
 	return link.Attrs().Statistics.TxBytes, nil
 }

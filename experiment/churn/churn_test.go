@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // Each change is of one server, and one is always up.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 var figure13 = experiment.Experiment{

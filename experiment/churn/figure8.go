@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 var figure8 = experiment.Experiment{

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 var figures9To12 = experiment.Experiment{

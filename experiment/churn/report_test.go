@@ -6,7 +6,7 @@ import (
 
 	"sextant/experiment"
 	"sextant/experiment/experimenttest"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 func TestReportOfFigure8(t *testing.T) {

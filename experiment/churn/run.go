@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // downloads is a load: workers fetch a document again and again while servers leave and return.

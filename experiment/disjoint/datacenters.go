@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"sextant/chart"
-	"sextant/diversity"
 	"sextant/experiment"
-	"sextant/topology"
-	"sextant/topology/generate"
+	"sextant/experiment/chart"
+	"sextant/te/diversity"
+	"sextant/te/topology"
+	"sextant/te/topology/generate"
 )
 
 var dataCenters = experiment.Experiment{

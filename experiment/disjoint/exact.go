@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"sextant/experiment"
-	"sextant/segment"
-	"sextant/segment/proof"
-	"sextant/topology"
-	"sextant/topology/dataset"
+	"sextant/te/segment"
+	"sextant/te/segment/proof"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 )
 
 var exactness = experiment.Experiment{

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"path"
 
-	"sextant/chart"
 	"sextant/experiment"
-	"sextant/maxflow"
-	"sextant/segment"
-	"sextant/topology"
-	"sextant/topology/dataset"
+	"sextant/experiment/chart"
+	"sextant/te/maxflow"
+	"sextant/te/segment"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 )
 
 var figure8 = experiment.Experiment{

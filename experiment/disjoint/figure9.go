@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"path"
 
-	"sextant/chart"
 	"sextant/experiment"
-	"sextant/segment"
-	"sextant/spf"
-	"sextant/topology"
-	"sextant/topology/dataset"
+	"sextant/experiment/chart"
+	"sextant/te/segment"
+	"sextant/te/spf"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 )
 
 var figure9 = experiment.Experiment{

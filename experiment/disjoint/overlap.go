@@ -5,8 +5,8 @@ import (
 	"path"
 
 	"sextant/experiment"
-	"sextant/segment"
-	"sextant/topology/dataset"
+	"sextant/te/segment"
+	"sextant/te/topology/dataset"
 )
 
 var overlap = experiment.Experiment{

@@ -5,10 +5,10 @@ import (
 	"path"
 
 	"sextant/experiment"
-	"sextant/segment"
-	"sextant/segment/proof"
-	"sextant/topology"
-	"sextant/topology/dataset"
+	"sextant/te/segment"
+	"sextant/te/segment/proof"
+	"sextant/te/topology"
+	"sextant/te/topology/dataset"
 )
 
 var pairs = experiment.Experiment{

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/segment"
-	"sextant/topology/dataset"
+	"sextant/te/segment"
+	"sextant/te/topology/dataset"
 )
 
 var runningTime = experiment.Experiment{

@@ -5,9 +5,9 @@ import (
 	"path"
 
 	"sextant/experiment"
-	"sextant/maxflow"
-	"sextant/segment"
-	"sextant/topology/dataset"
+	"sextant/te/maxflow"
+	"sextant/te/segment"
+	"sextant/te/topology/dataset"
 )
 
 var zoo = experiment.Experiment{

@@ -8,8 +8,8 @@ import (
 
 	"sextant/examples"
 	"sextant/experiment"
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 // Of examples/protection.yaml.
@@ -34,7 +34,7 @@ type setting struct {
 // arena is the lab while it is up.
 type arena struct {
 	lab   *lab.Lab
-	nodes map[string]*kernel.Netns
+	nodes map[string]*linux.Netns
 }
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
@@ -44,7 +44,7 @@ func within(ctx context.Context, name string, s setting, body func(context.Conte
 		return err
 	}
 	return experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		a := &arena{lab: l, nodes: map[string]*kernel.Netns{}}
+		a := &arena{lab: l, nodes: map[string]*linux.Netns{}}
 		defer a.close()
 		if err := a.open(); err != nil {
 			return err
@@ -97,7 +97,7 @@ func (s setting) prepare(node *lab.NodeSpec) {
 
 func (a *arena) open() error {
 	for _, n := range a.lab.Nodes {
-		ns, err := kernel.OpenNetns(n.Namespace)
+		ns, err := linux.OpenNetns(n.Namespace)
 		if err != nil {
 			return err
 		}

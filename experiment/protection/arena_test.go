@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"sextant/wire"
+	"sextant/lab/linkemu"
 )
 
 // TestMain lets the test program be the wire of labs: "lab wire FILE".
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "lab" && os.Args[2] == "wire" {
-		if err := wire.Run(context.Background(), os.Args[3]); err != nil {
+		if err := linkemu.Run(context.Background(), os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

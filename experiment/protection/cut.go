@@ -12,9 +12,9 @@ import (
 	"sextant/agent/api"
 	"sextant/examples"
 	"sextant/experiment"
-	"sextant/impair"
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/lab/netem"
+	"sextant/linux"
 )
 
 var cut = experiment.Experiment{
@@ -65,7 +65,7 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 	outcomes := make([]aftermath, len(blows))
 	var calm calmness
 	err = experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		c := cutting{arena: &arena{lab: l, nodes: map[string]*kernel.Netns{}}}
+		c := cutting{arena: &arena{lab: l, nodes: map[string]*linux.Netns{}}}
 		defer c.close()
 		if err := c.open(); err != nil {
 			return err
@@ -178,7 +178,7 @@ func (c *cutting) trial(ctx context.Context, b blow, sum *aftermath) error {
 
 // watchOthers looks out for copies over the ways that do not carry.
 func (c *cutting) watchOthers(carrying []string) (*lookout, error) {
-	var others []*kernel.Netns
+	var others []*linux.Netns
 	for way := 1; way <= ladderWays; way++ {
 		if !slices.Contains(carrying, strconv.Itoa(way)) {
 			others = append(others, c.nodes["b"+strconv.Itoa(way)])
@@ -202,7 +202,7 @@ func waysOf(x api.Protection, answering bool) (ways []string) {
 func (c *cutting) strike(ctx context.Context, ways []string, is bool) error {
 	for _, way := range ways {
 		if err := c.lab.ChangeLinks(ctx, "b"+way+"--c"+way, lab.LinkChange{
-			Profile: func(p *impair.Profile) error { p.Cut = is; return nil },
+			Profile: func(p *netem.Profile) error { p.Cut = is; return nil },
 		}); err != nil {
 			return err
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/impair"
 	"sextant/lab"
+	"sextant/lab/netem"
 )
 
 // telemetry is a stream over UDP, which nobody repairs.
@@ -88,7 +88,7 @@ func (t trial) run(ctx context.Context, name string, lasts time.Duration) (s str
 
 // cut lets nothing pass over the first path any more.
 func (a *arena) cut(ctx context.Context) error {
-	return a.lab.ChangeLinks(ctx, "ingress--p1", lab.LinkChange{Profile: func(p *impair.Profile) error { p.Cut = true; return nil }})
+	return a.lab.ChangeLinks(ctx, "ingress--p1", lab.LinkChange{Profile: func(p *netem.Profile) error { p.Cut = true; return nil }})
 }
 
 func reportTelemetry(r *experiment.Recorder, all []trial, streams []stream) {

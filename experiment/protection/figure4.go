@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 // figure4 is one request over a lossy path, a slower one, and both.

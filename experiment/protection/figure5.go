@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 // figure5 is duplicated requests over two lossy paths.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // lookout waits at interfaces for the first packet to the server.
@@ -25,7 +25,7 @@ type lookout struct {
 const snapBytes = 256
 
 // watchFor opens a lookout on an interface of each node.
-func watchFor(nodes []*kernel.Netns, port string) (*lookout, error) {
+func watchFor(nodes []*linux.Netns, port string) (*lookout, error) {
 	l := &lookout{came: make(chan time.Time, len(nodes))}
 	for _, node := range nodes {
 		err := node.Do(func() error {

@@ -10,9 +10,9 @@ import (
 	"github.com/vishvananda/netlink/nl"
 
 	"sextant/datapath"
-	"sextant/kernel"
-	"sextant/replicate"
-	"sextant/steer"
+	"sextant/linux"
+	"sextant/te/frer"
+	"sextant/te/srpolicy"
 )
 
 // mode is what the routers do with traffic between the hosts.
@@ -43,7 +43,7 @@ var edges = [2]edge{
 var infrastructure = netip.MustParsePrefix("fd00:5e::/48")
 
 // The history tells apart what 100 Mbit/s of the smallest packets send in the paper's greatest difference in delay, 90 ms.
-var recovery = replicate.Settings{HistoryLog2: 15, Bits: replicate.BitsTLV, Reset: replicate.DefaultReset}
+var recovery = frer.Settings{HistoryLog2: 15, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
 
 // steer sets the routers up, calls body, and lets go of what it has set up; the rest goes with the lab.
 func (a *arena) steer(s setting, body func() error) error {
@@ -120,12 +120,12 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		Source: netip.MustParseAddr(e.source), HopLimit: 64, Epoch: datapath.EpochOf(time.Now()),
 		Interfaces: []datapath.HeadendInterface{{Name: "host", Mode: datapath.Native}},
 	}
-	policy := steer.Policy{Name: "both", Paths: []steer.CandidatePath{{Name: "both", Action: steer.Mirror}}}
+	policy := srpolicy.Policy{Name: "both", Paths: []srpolicy.CandidatePath{{Name: "both", Action: srpolicy.Mirror}}}
 	for i, p := range paths {
 		config.Uplinks = append(config.Uplinks, p.link)
-		list := steer.List{Name: p.link, Segments: []netip.Addr{netip.MustParseAddr(p.sid), netip.MustParseAddr(e.decapsulates)}}
+		list := srpolicy.List{Name: p.link, Segments: []netip.Addr{netip.MustParseAddr(p.sid), netip.MustParseAddr(e.decapsulates)}}
 		if m == eliminated {
-			list.Segments[1], list.Redundancy, list.Flow = netip.MustParseAddr(e.merges), steer.TLV, uint32(i+1)
+			list.Segments[1], list.Redundancy, list.Flow = netip.MustParseAddr(e.merges), srpolicy.TLV, uint32(i+1)
 		}
 		policy.Paths[0].Lists = append(policy.Paths[0].Lists, list)
 	}
@@ -134,8 +134,8 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		return err
 	}
 	far := netip.MustParseAddr(e.far)
-	rules := []steer.Rule{{Match: steer.Match{Destination: netip.PrefixFrom(far, far.BitLen())}, Policy: policy.Name}}
-	table, err := steer.Compile(rules, []steer.Policy{policy}, l.headend.Source(), nil)
+	rules := []srpolicy.Rule{{Match: srpolicy.Match{Destination: netip.PrefixFrom(far, far.BitLen())}, Policy: policy.Name}}
+	table, err := srpolicy.Compile(rules, []srpolicy.Policy{policy}, l.headend.Source(), nil)
 	if err == nil {
 		err = l.headend.SetTable(table)
 	}
@@ -151,5 +151,5 @@ func detach(iface string) error {
 	if err == nil {
 		err = netlink.LinkSetXdpFdWithFlags(link, -1, nl.XDP_FLAGS_DRV_MODE)
 	}
-	return kernel.Failed(err, "take the XDP program off interface %s", iface)
+	return linux.Failed(err, "take the XDP program off interface %s", iface)
 }

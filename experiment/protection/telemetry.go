@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/hrtimer"
-	"sextant/kernel"
+	"sextant/linux"
+	"sextant/linux/hrtimer"
 )
 
 // Of the stream.
@@ -119,7 +119,7 @@ func (a *arena) faults(ctx context.Context) (count uint64, err error) {
 }
 
 // droppedIn counts what the interfaces of a namespace have dropped.
-func droppedIn(ns *kernel.Netns) (count uint64, err error) {
+func droppedIn(ns *linux.Netns) (count uint64, err error) {
 	handle, err := ns.Netlink()
 	if err != nil {
 		return 0, err
@@ -127,7 +127,7 @@ func droppedIn(ns *kernel.Netns) (count uint64, err error) {
 	defer handle.Close()
 	ports, err := handle.LinkList()
 	if err != nil {
-		return 0, kernel.Failed(err, "read the counters of interfaces")
+		return 0, linux.Failed(err, "read the counters of interfaces")
 	}
 	for _, port := range ports {
 		count += port.Attrs().Statistics.TxDropped + port.Attrs().Statistics.RxDropped

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"sextant/kernel"
+	"sextant/linux"
 )
 
 // account is what became of a node's packets, by the metrics that its agent exports.
@@ -91,7 +91,7 @@ func (n *node) arrived() (uint64, error) {
 	defer handle.Close()
 	link, err := handle.LinkByIndex(n.ingress)
 	if err != nil {
-		return 0, kernel.Failed(err, "read the counters of eth0 of node %s", n.Name)
+		return 0, linux.Failed(err, "read the counters of eth0 of node %s", n.Name)
 	}
 	return link.Attrs().Statistics.RxPackets, nil
 }

@@ -10,7 +10,7 @@ import (
 	"sextant/config"
 	"sextant/experiment"
 	"sextant/lab"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // arena is the lab of examples/soak.yaml while it is up.

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"sextant/forward/packetgen"
+	"sextant/datapath/packetgen"
 )
 
 // Of examples/soak.yaml.

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 
-	"sextant/flow"
-	"sextant/forward"
-	"sextant/pool"
-	"sextant/srv6"
+	"sextant/datapath/model"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
 )
 
 // soakedEdge is a model of the lab's edge, whose only backend is the second host.
-func soakedEdge(t *testing.T) *forward.Edge {
+func soakedEdge(t *testing.T) *model.Edge {
 	t.Helper()
 	parsed, err := srv6.ParseBlock(block.String())
 	if err != nil {
@@ -21,19 +21,19 @@ func soakedEdge(t *testing.T) *forward.Edge {
 	}
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
 	chain := pool.Chain{IDs: [6]uint16{2}, Length: 1, Candidates: 1}
-	return &forward.Edge{
-		Sides: map[uint32]forward.Side{1: forward.Mixed}, Block: parsed, Infrastructure: infrastructure, Secret: flow.Secret{1},
+	return &model.Edge{
+		Sides: map[uint32]model.Side{1: model.Mixed}, Block: parsed, Infrastructure: infrastructure, Secret: flow.Secret{1},
 		Buckets: func(uint32) uint32 { return 7 },
-		Services: map[forward.ServiceKey]uint32{
+		Services: map[model.ServiceKey]uint32{
 			{Addr: vip6, Port: webPort, Protocol: protocolTCP}: 0, {Addr: vip4, Port: webPort, Protocol: protocolTCP}: 1,
 			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}: 2, {Addr: vip6, Port: quicPort, Protocol: protocolUDP}: 3,
 		},
 		VIPs: map[netip.Addr]struct{}{vip4: {}, vip6: {}},
-		Learning: &forward.Learning{
+		Learning: &model.Learning{
 			SID: learning, Owner: func(uint64) uint16 { return 0 }, Remember: func(uint64, uint16) {},
 		},
 		Chains: func(_, _ uint32) pool.Chain { return chain }, Source: netip.MustParseAddr("fd00:5e::e1"), HopLimit: 64,
-		NextHop: func(netip.Addr, uint8) forward.NextHop { return forward.NextHop{Interface: 1, MTU: 1500} },
+		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: 1, MTU: 1500} },
 	}
 }
 
@@ -43,7 +43,7 @@ func TestTraffic(t *testing.T) {
 	traffic, edge := newTraffic(1), soakedEdge(t)
 	seen := map[flow.Tuple]bool{}
 	const flows = 16 * kinds
-	lost, learned := 0, map[forward.CacheEvent]int{}
+	lost, learned := 0, map[model.CacheEvent]int{}
 	for number := range uint64(flows) {
 		var packets [][]byte
 		traffic.packets(number, func(frame []byte) { packets = append(packets, bytes.Clone(frame)) })
@@ -54,7 +54,7 @@ func TestTraffic(t *testing.T) {
 		tuples := map[flow.Tuple]bool{}
 		for i, frame := range own {
 			got := edge.Process(1, frame)
-			if got.Reason == forward.ReasonFragmentWithoutFirst && number%kinds == 7 && number/kinds%16 == 0 {
+			if got.Reason == model.ReasonFragmentWithoutFirst && number%kinds == 7 && number/kinds%16 == 0 {
 				lost++
 				continue
 			}
@@ -63,7 +63,7 @@ func TestTraffic(t *testing.T) {
 				tuples[got.Flow] = true
 				continue
 			}
-			if got.Verdict != forward.Transmit {
+			if got.Verdict != model.Transmit {
 				t.Fatalf("packet %d of flow %d: %v for %v\n%x", i, number, got.Verdict, got.Reason, frame)
 			}
 			if host, ok := hostOf(slices.Clone(got.Frame)); !ok || host != 1 {
@@ -78,7 +78,7 @@ func TestTraffic(t *testing.T) {
 			seen[tuple] = true
 		}
 	}
-	if stored, refused := learned[forward.CacheStored], learned[forward.CacheRefusedStranger]; stored != 24 || refused != 72 {
+	if stored, refused := learned[model.CacheStored], learned[model.CacheRefusedStranger]; stored != 24 || refused != 72 {
 		t.Errorf("of %v answers, %d were stored and %d refused; want 24, those of the second host, and 72", learned, stored, refused)
 	}
 	if len(seen) != flows || lost != 1 {

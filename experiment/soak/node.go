@@ -14,15 +14,15 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/kernel"
 	"sextant/lab"
+	"sextant/linux"
 )
 
 // node is one whose agent and programs are soaked.
 type node struct {
 	*lab.Node
 	role    string
-	ns      *kernel.Netns
+	ns      *linux.Netns
 	agent   *api.Client
 	ingress int    // index of eth0
 	fed     uint64 // packets given to the program
@@ -43,7 +43,7 @@ func openNode(l *lab.Lab, name, role string) (*node, error) {
 	}
 	n := &node{Node: found, role: role, agent: api.NewClient(found.Socket)}
 	n.seen = seen{programs: map[ebpf.ProgramID]bool{}, maps: map[ebpf.MapID]bool{}}
-	if n.ns, err = kernel.OpenNetns(found.Namespace); err != nil {
+	if n.ns, err = linux.OpenNetns(found.Namespace); err != nil {
 		return nil, err
 	}
 	handle, err := n.ns.Netlink()
@@ -53,7 +53,7 @@ func openNode(l *lab.Lab, name, role string) (*node, error) {
 	defer handle.Close()
 	link, err := handle.LinkByName("eth0")
 	if err != nil {
-		return nil, kernel.Failed(err, "find eth0 of node %s", name)
+		return nil, linux.Failed(err, "find eth0 of node %s", name)
 	}
 	n.ingress = link.Attrs().Index
 	return n, nil

@@ -6,9 +6,9 @@ import (
 	"sort"
 	"strconv"
 
-	"sextant/chart"
 	"sextant/experiment"
-	"sextant/loadgen"
+	"sextant/experiment/chart"
+	"sextant/lab/loadgen"
 )
 
 const mebi = 1 << 20

@@ -6,7 +6,7 @@ import (
 	"sextant/experiment"
 	"sextant/experiment/experimenttest"
 	"sextant/lab"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // soaked is what a run has seen, in which the edge's agent grows by a share of what it had, from one reading to the next.

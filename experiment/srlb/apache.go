@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/queueing"
+	"sextant/sim/queueing"
 )
 
 // Of examples/apache.yaml and its load.

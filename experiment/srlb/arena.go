@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"time"
 
-	"sextant/accept"
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/examples"
 	"sextant/experiment"
-	"sextant/hunting"
 	"sextant/lab"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
+	"sextant/lb/acceptance"
+	"sextant/sim/hunting"
 )
 
 // Of examples/hunting.yaml.
@@ -84,16 +84,16 @@ func (a *arena) put(ctx context.Context, node string, role api.Role, spec api.Se
 }
 
 // acceptSpec is a policy as the agents read it.
-func acceptSpec(p accept.Policy, cores int) *api.AcceptSpec {
+func acceptSpec(p acceptance.Policy, cores int) *api.AcceptSpec {
 	name := config.Policy(p.Kind.String())
 	spec := &api.AcceptSpec{Policy: &name}
 	number := func(n int) *int { return &n }
 	switch p.Kind {
-	case accept.Static:
+	case acceptance.Static:
 		spec.Threshold = number(int(p.Threshold))
-	case accept.Dynamic:
+	case acceptance.Dynamic:
 		spec.Workers = number(workers)
-	case accept.Average:
+	case acceptance.Average:
 		spec.Cores = number(cores)
 	}
 	return spec

@@ -3,8 +3,8 @@ package srlb
 import (
 	"fmt"
 
-	"sextant/chart"
 	"sextant/experiment"
+	"sextant/experiment/chart"
 )
 
 // distributionCharts are figures 3 and 5.

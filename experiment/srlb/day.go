@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/hunting"
-	"sextant/loadgen"
-	"sextant/workload"
+	"sextant/lab/loadgen"
+	"sextant/sim/hunting"
+	"sextant/sim/workload"
 )
 
 // dayPolicies are those of figures 6 to 8, and ours.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"sextant/loadgen"
-	"sextant/queueing"
-	"sextant/workload"
+	"sextant/lab/loadgen"
+	"sextant/sim/queueing"
+	"sextant/sim/workload"
 )
 
 // point is what one policy made of one load.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/loadgen"
+	"sextant/lab/loadgen"
 )
 
 // labLoads are the loads at which the lab measures, and how many requests: response times scatter less at light load.

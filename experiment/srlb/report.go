@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"sextant/chart"
 	"sextant/experiment"
-	"sextant/queueing"
+	"sextant/experiment/chart"
+	"sextant/sim/queueing"
 )
 
 // report writes what the parts have found.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/hunting"
-	"sextant/workload"
+	"sextant/sim/hunting"
+	"sextant/sim/workload"
 )
 
 // errNoLab says that a measurement needs a lab.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/hunting"
-	"sextant/loadgen"
-	"sextant/workload"
+	"sextant/lab/loadgen"
+	"sextant/sim/hunting"
+	"sextant/sim/workload"
 )
 
 // conduct runs a function as an experiment of its own, and returns the report and the error.

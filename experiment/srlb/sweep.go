@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"sextant/experiment"
-	"sextant/hunting"
-	"sextant/queueing"
+	"sextant/sim/hunting"
+	"sextant/sim/queueing"
 )
 
 // twinRuns is how often a point of the lab is simulated, with the same requests and each time with other candidates.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2317 # functions are commands of step
-# The tests of the virtual machine, inside it. VM_TESTS chooses: kernel datapath lab frr router (all), and bench, which is asked for
+# The tests of the virtual machine, inside it. VM_TESTS chooses: linux doctor datapath lab frr router (all), and bench, which is asked for
 # by name.
 failed=0
 log=$(mktemp)
@@ -30,7 +30,7 @@ step() {
 	name=$1
 	seconds=$(($2 * slowness))
 	shift 2
-	case " ${VM_TESTS:-kernel datapath lab frr router} " in *" $name "*) ;; *) return ;; esac
+	case " ${VM_TESTS:-linux doctor datapath lab frr router} " in *" $name "*) ;; *) return ;; esac
 	began=$(cut -d . -f 1 /proc/uptime)
 	echo "begin	$name	$(uname -r)	$seconds s at most"
 	if within "$seconds" "$@" >"$log" 2>&1; then
@@ -71,7 +71,8 @@ case $(uname -r) in 6.1.*)
 	unknown="$unknown|peer_without_XDP|peer_of_the_uplink|uplink_that_takes_no)"
 	;;
 esac
-step kernel 300 package kernel /job/kernel.test -test.count=1 -test.skip "$unknown"
+step linux 300 package linux /job/linux.test -test.count=1
+step doctor 300 package agent/doctor /job/doctor.test -test.count=1 -test.skip "$unknown"
 # Emulated processors are slow: few frames, and of the data plane's tests those that meet the verifier, the hooks and the helpers.
 met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
 met="$met|Attach|TakeOver|Takes|Leaves|Shadow|TestCapture|Loops|TestHere\$|TimeWait|Strays\$|StraySockets|Bond|VLAN"

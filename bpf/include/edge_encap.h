@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A packet's way from the edge: its service, how many of which chain it visits, the next hop, and the outer headers that say so.
+ * Specification: docs/dataplane.md, "Edge".
+ */
+#pragma once
+
+#include "chain.h"
+#include "edge.h"
+#include "flowcache.h"
+#include "fragment.h"
+#include "hmac.h"
+#include "hop_limit.h"
+#include "nexthop.h"
+#include "syn_limit.h"
+
+static __always_inline struct service *service_find(struct packet *p, struct service_key *key)
+{
+	struct service *service;
+
+	if (unlikely(p->fragment == FRAGMENT_LATER) && !p->error)
+		p->error = fragment_recall(p);
+	if (p->error || (p->flow.protocol != IPPROTO_TCP && p->flow.protocol != IPPROTO_UDP))
+		return 0;
+	key->port = p->flow.ports >> 16;
+	key->protocol = p->flow.protocol;
+	service = service_by_port(key);
+	if (unlikely(p->fragment == FRAGMENT_FIRST) && service)
+		fragment_remember(p);
+	return service;
+}
+
+/* How many of the chain the packet visits. */
+static __always_inline __u32 chain_visits(const struct chain *chain, const struct packet *p)
+{
+	if (p->flow.protocol != IPPROTO_TCP)
+		return 1;
+	return is_first_syn(p) ? chain->candidates : chain->length;
+}
+
+/* First destination of the path. */
+static __always_inline bool first_segment(const struct chain *chain, __u32 n, struct address *destination)
+{
+	__be16 *word = (__be16 *)destination;
+	__u32 id = bpf_ntohs(chain->ids[0]);
+	struct address *sid;
+
+	if (settings.encapsulation == ENCAPSULATION_CARRIER) {
+		*destination = address_read(&settings.block.address);
+#pragma unroll
+		for (int i = 0; i < CHAIN_MAX; i++)
+			word[2 + i] = i < n ? chain->ids[i] : 0;
+		return true;
+	}
+	sid = bpf_map_lookup_elem(&sids, &id);
+	if (!sid || !sid->word[0]) /* never set */
+		return false;
+	*destination = *sid;
+	return true;
+}
+
+static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n, __u32 segments,
+				      __u8 next)
+{
+	struct srh *srh = pos;
+
+	if (pos + sizeof(*srh) > end)
+		return false;
+	srh->header = (struct routing_header){
+		.next = next,
+		.length = srh_length(segments) / 8 - 1,
+		.type = ROUTING_TYPE_SRH,
+		.segments_left = n - 1,
+		.last_entry = segments - 1,
+	};
+	for (__u32 i = 0; i < CHAIN_MAX; i++) {
+		struct address *slot = srh->segments + i, *sid;
+		__u32 visit = n - 1 - i, id;
+
+		barrier_var(visit); /* or else the compiler counts a pointer down, whose bounds the verifier loses */
+		if (i >= segments || visit >= CHAIN_MAX)
+			break;
+		id = bpf_ntohs(chain->ids[visit]);
+		sid = bpf_map_lookup_elem(&sids, &id);
+		if (!sid || (void *)(slot + 1) > end)
+			return false;
+		*slot = *sid;
+		if (!slot->word[0]) /* never set */
+			return false;
+	}
+	return true;
+}
+
+/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its l2_before bytes. */
+static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
+				       const struct chain *chain, __u32 n, const struct address *source,
+				       const struct address *destination, __u64 hash)
+{
+	__u32 segments = srh_segments(settings.encapsulation, n);
+	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
+	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
+	struct ipv6hdr *ip;
+
+	f->ethertype = bpf_htons(ETH_P_IPV6);
+	ip = outer_room(ctx, f, l2_before, grow);
+	if (!ip)
+		return REASON_NO_HEADROOM;
+	outer_write(ip, p, source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
+		    settings.hop_limit, p->length + srh_length(segments));
+	if (segments && !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))
+		return REASON_NO_BACKEND;
+	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) : REASON_NONE;
+}
+
+/* How a packet goes on: from which service, along how many of which chain, and over which next hop. */
+struct way {
+	const struct service *service;
+	struct chain *chain;
+	__u32 visits;
+	__u64 hash;
+	struct address destination; /* of the outer header */
+	struct next_hop *hop;
+};
+
+/* Whether the limit of new connections lets the packet through. */
+static __always_inline bool is_admitted(const struct packet *p, const struct service *service)
+{
+	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) || may_open(service->index);
+}
+
+/* Finds the first destination of the way. Returns whether the chain has one. */
+static __always_inline bool way_begins(struct way *w)
+{
+	return w->visits && w->visits <= CHAIN_MAX && w->chain->length &&
+	       first_segment(w->chain, w->visits, &w->destination);
+}
+
+/* How many bytes longer the packet becomes. */
+static __always_inline __u32 way_overhead(const struct way *w)
+{
+	return sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, w->visits));
+}
+
+/* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop, looks at that. */
+static __always_inline bool way_fits(const struct way *w, const struct packet *p)
+{
+	return p->length + way_overhead(w) <= w->hop->mtu || !w->hop->mtu;
+}
+
+/* Encapsulates the packet, in a frame of which l2_before bytes are before it, and sends it. */
+static __always_inline int way_take(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
+				    const struct way *w, const struct address *source)
+{
+	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->visits, source, &w->destination, w->hash);
+
+	if (reason)
+		return drop(reason);
+	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);
+	return next_hop_leave(ctx, w->hop);
+}

@@ -1,4 +1,0 @@
-package consistent
-
-// Slots returns the number of slots.
-func (t *Table) Slots() int { return len(t.owners) }

@@ -1,2 +1,0 @@
-// Package accept imports nothing.
-package accept

@@ -1,4 +1,0 @@
-package accept_test
-
-// Tests may import from beside.
-import _ "fixture/pool"

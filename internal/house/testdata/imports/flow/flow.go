@@ -1,4 +1,0 @@
-// Package flow imports what it may.
-package flow
-
-import _ "fixture/srv6"

@@ -1,4 +1,0 @@
-package flow_test
-
-// Tests may not import from above.
-import _ "fixture/accept"

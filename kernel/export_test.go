@@ -1,7 +1,0 @@
-package kernel
-
-// The pure parts of finding a file system, and of reading counters.
-var (
-	MountPoints = mountPoints
-	AddCounters = addCounters
-)

@@ -1,2 +1,0 @@
-// Package kerneltest makes network namespaces for tests, and runs commands of ip(8) in them.
-package kerneltest

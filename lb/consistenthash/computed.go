@@ -1,0 +1,132 @@
+package consistenthash
+
+import "slices"
+
+// Depth is how many members of a slot's order are known at most without looking at all.
+const Depth = rankingDepth
+
+// Computed is a Ranking that keeps nothing: each order is computed when it is asked for. With few
+// members that takes less time than a Ranking saves, and no memory.
+type Computed struct {
+	seed    uint64
+	members []Member  // of positive weight, by ascending id
+	inverse []float64 // of their weights
+	equal   bool      // all weigh the same
+	logs    *[1<<logBits + 1]uint32
+}
+
+// Compute makes the orders of the members. Members of weight 0 are left out.
+func Compute(seed uint64, members []Member) (*Computed, error) {
+	sorted, err := normalize(members)
+	if err != nil {
+		return nil, err
+	}
+	c := &Computed{seed: mix(seed), members: sorted, logs: logTable()}
+	c.inverse = make([]float64, len(sorted))
+	for i, m := range sorted {
+		c.inverse[i] = 1 / float64(m.Weight)
+	}
+	c.equal = !slices.ContainsFunc(sorted, func(m Member) bool { return m.Weight != sorted[0].Weight })
+	return c, nil
+}
+
+// Same reports whether both are of the same members and seed, and so have the same orders.
+func (c *Computed) Same(other *Computed) bool {
+	return c.seed == other.seed && slices.Equal(c.members, other.members)
+}
+
+// First writes the best members of a slot to space, best first, and returns them: all, or Depth.
+func (c *Computed) First(slot int, space *[Depth]uint16) []uint16 {
+	if c.equal {
+		if known, ok := c.byDraw(slot, space); ok {
+			return space[:known]
+		}
+	}
+	return c.byScore(slot, space)
+}
+
+// closeDraws is by which part of itself a draw must exceed another so that its score is lower for
+// sure: 2^-24 of it is a difference of 5 in the logarithm's units.
+const closeDraws = 24
+
+// byDraw orders members of equal weight by their draws, without a logarithm. It is false if two of
+// them are so close that rounding may decide.
+func (c *Computed) byDraw(slot int, space *[Depth]uint16) (known int, ok bool) {
+	var draws [Depth + 1]uint64 // the last is the best of those behind
+	for _, m := range c.members {
+		draw := drawOf(c.seed, slot, m.ID)
+		if draw <= draws[Depth] {
+			continue
+		}
+		at := known
+		if known < Depth {
+			known++
+		}
+		for ; at > 0 && draw > draws[at-1]; at-- {
+			draws[at] = draws[at-1]
+			if at < Depth {
+				space[at] = space[at-1]
+			}
+		}
+		draws[at] = draw
+		if at < Depth {
+			space[at] = m.ID
+		}
+	}
+	for i := range known {
+		if draws[i]-draws[i+1] <= draws[i]>>closeDraws {
+			return 0, false
+		}
+	}
+	return known, known == min(Depth, len(c.members))
+}
+
+func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
+	var scores [Depth]float64
+	known := 0
+	for i, m := range c.members {
+		score := c.score(slot, i)
+		if known == Depth {
+			if score >= scores[Depth-1] { // members come by ascending id, which decides between equals
+				continue
+			}
+		} else {
+			known++
+		}
+		at := known - 1
+		for ; at > 0 && score < scores[at-1]; at-- {
+			scores[at], space[at] = scores[at-1], space[at-1]
+		}
+		scores[at], space[at] = score, m.ID
+	}
+	return space[:known]
+}
+
+// All returns all members in the slot's order.
+func (c *Computed) All(slot int) []uint16 {
+	all := make([]standing, len(c.members))
+	for i, m := range c.members {
+		all[i] = standing{c.score(slot, i), m.ID}
+	}
+	return inOrder(all)
+}
+
+func (c *Computed) score(slot, member int) float64 {
+	draw := drawOf(c.seed, slot, c.members[member].ID)
+	return float64(negativeLog2(draw, c.logs)) * c.inverse[member]
+}
+
+// inOrder returns the ids, best first.
+func inOrder(all []standing) []uint16 {
+	slices.SortFunc(all, func(a, b standing) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	ids := make([]uint16, len(all))
+	for i := range all {
+		ids[i] = all[i].id
+	}
+	return ids
+}

@@ -1,0 +1,315 @@
+package consistenthash
+
+import "slices"
+
+// rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how many it is content with before
+// it looks at all members again, so that a member that leaves costs one pass over its slots and rarely more.
+const (
+	rankingDepth = 12
+	rankingKeep  = 8
+)
+
+// Ranking is an order of the members for each slot: weighted rendezvous hashing (Thaler and Ravishankar, "Using Name-Based
+// Mappings to Increase Hit Rates", 1998; weights as in Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", 2005).
+// A member comes first in its share of the slots, up to chance: about 1/sqrt(slots of the member). A change moves the fewest slots
+// possible. Other than a Table, a Ranking depends on its members and seed alone, not on the past: whoever knows the same
+// members has the same order. It never changes.
+type Ranking struct {
+	seed    uint64
+	slots   int
+	members []Member     // of positive weight, by ascending id
+	scorer  *scorer      // of the members
+	pages   []*orderPage // shared with the ranking before, where nothing differs
+	reach   float64      // no slot's bound has a higher score
+	index   *slotIndex
+}
+
+// orderPage holds the orders of neighbouring slots.
+type orderPage [pageSlots]order
+
+const pageSlots = 16
+
+// order is what is known of a slot.
+type order struct {
+	bound standing // whoever is not known stands behind this, and whoever is known before it
+	ids   [rankingDepth]uint16
+	known uint8 // ids in use, best first
+}
+
+func (o *order) first() []uint16 { return o.ids[:o.known] }
+
+// Rank makes the orders of slots slots for the members. Members of weight 0 are left out.
+func Rank(slots int, seed uint64, members []Member) (*Ranking, error) {
+	if err := checkSlots(slots); err != nil {
+		return nil, err
+	}
+	sorted, err := normalize(members)
+	if err != nil {
+		return nil, err
+	}
+	r := &Ranking{seed: seed, slots: slots, members: sorted, scorer: newScorer(seed, sorted)}
+	all := make([]orderPage, (slots+pageSlots-1)/pageSlots)
+	for i := range all {
+		r.pages = append(r.pages, &all[i])
+	}
+	for slot := range slots {
+		r.fill(slot, r.at(slot))
+	}
+	r.index = newSlotIndex(r)
+	return r, nil
+}
+
+// at returns the order of a slot, for reading.
+func (r *Ranking) at(slot int) *order { return &r.pages[slot/pageSlots][slot%pageSlots] }
+
+// own returns the order of a slot for writing. Before is the ranking that r was copied from.
+func (r *Ranking) own(slot int, before *Ranking) *order {
+	if page := slot / pageSlots; r.pages[page] == before.pages[page] {
+		copied := *before.pages[page]
+		r.pages[page] = &copied
+	}
+	return r.at(slot)
+}
+
+// manyChanges is how many members may differ so that it is worth looking for the slots of each.
+const manyChanges = 16
+
+// Update returns the ranking of the members: the same that Rank would make, in less time if few members changed. It returns r
+// itself if none did. Changed are the slots whose order may differ, some perhaps twice; nil if that is any.
+func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err error) {
+	sorted, err := normalize(members)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.Equal(sorted, r.members) {
+		return r, []int32{}, nil
+	}
+	left, joined := difference(r.members, sorted)
+	if len(joined) > max(len(sorted)/4, 1) { // it would be as much work
+		next, err = Rank(r.slots, r.seed, sorted)
+		return next, nil, err
+	}
+	next = &Ranking{
+		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted), pages: slices.Clone(r.pages), reach: r.reach,
+		index: r.index.following(joined),
+	}
+	defer func() { next.index.renew(next) }()
+	changed = []int32{}
+	many := len(left)+len(joined) > manyChanges
+	switch {
+	case many:
+		next.removeAll(left, r)
+	case len(left) == 1 && len(joined) == 1 && left[0].ID == joined[0].ID:
+		return next, next.reweigh(left[0].ID, r), nil
+	default:
+		for _, m := range left {
+			changed = next.remove(m.ID, r, changed)
+		}
+	}
+	for _, m := range joined {
+		changed = next.insert(m.ID, r, changed)
+	}
+	if many {
+		changed = nil
+	}
+	return next, changed, nil
+}
+
+// difference returns who of before is not in after with the same weight, and who of after is not in before so. Both are
+// sorted by id.
+func difference(before, after []Member) (left, joined []Member) {
+	for i, j := 0, 0; i < len(before) || j < len(after); {
+		switch {
+		case j == len(after) || i < len(before) && before[i].ID < after[j].ID:
+			left = append(left, before[i])
+			i++
+		case i == len(before) || after[j].ID < before[i].ID:
+			joined = append(joined, after[j])
+			j++
+		default:
+			if before[i] != after[j] {
+				left, joined = append(left, before[i]), append(joined, after[j])
+			}
+			i, j = i+1, j+1
+		}
+	}
+	return left, joined
+}
+
+// First returns the best members of a slot, best first: all, or at least 8. The caller must not change the slice.
+func (r *Ranking) First(slot int) []uint16 { return r.at(slot).first() }
+
+// Has says whether there is a member of positive weight with this id.
+func (r *Ranking) Has(id uint16) bool {
+	_, ok := slices.BinarySearchFunc(r.members, id, func(m Member, id uint16) int { return int(m.ID) - int(id) })
+	return ok
+}
+
+// Holding returns the slots in whose First a member is, in ascending order; nil if it is none.
+func (r *Ranking) Holding(id uint16) (slots []int32) {
+	if !r.Has(id) {
+		return nil
+	}
+	if known, ok := r.index.lookUp(id); ok {
+		for _, slot := range known {
+			if slices.Contains(r.at(int(slot)).first(), id) {
+				slots = append(slots, slot)
+			}
+		}
+		return slots
+	}
+	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	for slot := range r.slots {
+		if u := drawOf(seed, slot, id); u >= least && r.scorer.standingOf(u, id).before(r.at(slot).bound) {
+			slots = append(slots, int32(slot))
+		}
+	}
+	return slots
+}
+
+// All returns all members in the slot's order. It looks at each of them: First is for every day.
+func (r *Ranking) All(slot int) []uint16 {
+	all := make([]standing, len(r.members))
+	for i, m := range r.members {
+		all[i] = r.scorer.standing(slot, m.ID)
+	}
+	return inOrder(all)
+}
+
+// fill finds the best members of a slot among all.
+func (r *Ranking) fill(slot int, o *order) {
+	var best [rankingDepth]standing // members come by ascending id, so equal scores keep their order
+	known, bound := 0, everybody
+	for _, m := range r.members {
+		here := r.scorer.standing(slot, m.ID)
+		if known == rankingDepth {
+			if !here.before(best[known-1]) {
+				if here.before(bound) {
+					bound = here
+				}
+				continue
+			}
+			if best[known-1].before(bound) {
+				bound = best[known-1]
+			}
+		}
+		known = min(known+1, rankingDepth)
+		i := known - 1
+		for ; i > 0 && here.before(best[i-1]); i-- {
+			best[i], o.ids[i] = best[i-1], o.ids[i-1]
+		}
+		best[i], o.ids[i] = here, m.ID
+	}
+	o.known, o.bound = uint8(known), bound
+	r.reach = max(r.reach, bound.score)
+}
+
+// remove takes a member of the ranking before out of all slots. Slots of which too little is known then are filled anew.
+func (r *Ranking) remove(id uint16, before *Ranking, changed []int32) []int32 {
+	slots := before.Holding(id)
+	for _, slot := range slots {
+		r.removeFrom(int(slot), id, before)
+	}
+	return append(changed, slots...)
+}
+
+func (r *Ranking) removeFrom(slot int, id uint16, before *Ranking) {
+	o := r.own(slot, before)
+	place := slices.Index(o.first(), id)
+	if place < 0 {
+		return // filled anew
+	}
+	copy(o.ids[place:], o.ids[place+1:o.known])
+	o.known--
+	if o.known < rankingKeep && o.bound != everybody {
+		r.fill(slot, o)
+		r.index.refilled = append(r.index.refilled, int32(slot))
+	}
+}
+
+// reweigh gives the only member whose weight differs its new places, in one pass.
+func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
+	seed := r.scorer.seed
+	least := min(r.scorer.least(id, r.reach), before.scorer.least(id, before.reach))
+	for slot := range r.slots {
+		u := drawOf(seed, slot, id)
+		if u < least {
+			continue
+		}
+		bound := r.at(slot).bound
+		was, is := before.scorer.standingOf(u, id).before(bound), r.scorer.standingOf(u, id).before(bound)
+		if was {
+			r.removeFrom(slot, id, before)
+		}
+		if is {
+			r.insertInto(slot, r.scorer.standingOf(u, id), before)
+		}
+		if was || is {
+			changed = append(changed, int32(slot))
+		}
+	}
+	return changed
+}
+
+// removeAll takes many members out of all slots in one pass.
+func (r *Ranking) removeAll(left []Member, before *Ranking) {
+	var gone [1 << 16]bool
+	for _, m := range left {
+		gone[m.ID] = true
+	}
+	for slot := range r.slots {
+		if !slices.ContainsFunc(r.at(slot).first(), func(id uint16) bool { return gone[id] }) {
+			continue
+		}
+		o := r.own(slot, before)
+		o.known = uint8(len(slices.DeleteFunc(o.first(), func(id uint16) bool { return gone[id] })))
+		if o.known < rankingKeep && o.bound != everybody {
+			r.fill(slot, o)
+			r.index.refilled = append(r.index.refilled, int32(slot))
+		}
+	}
+}
+
+// insert puts a member into all slots.
+func (r *Ranking) insert(id uint16, before *Ranking, changed []int32) []int32 {
+	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
+	for slot := range r.slots {
+		u := drawOf(seed, slot, id)
+		if u < least {
+			continue
+		}
+		here := r.scorer.standingOf(u, id)
+		if !here.before(r.at(slot).bound) {
+			continue // behind those that are known
+		}
+		changed = append(changed, int32(slot))
+		r.insertInto(slot, here, before)
+	}
+	return changed
+}
+
+func (r *Ranking) insertInto(slot int, here standing, before *Ranking) {
+	o := r.own(slot, before)
+	if slices.Contains(o.first(), here.id) {
+		return // filled anew
+	}
+	place := int(o.known)
+	for place > 0 && here.before(r.scorer.standing(slot, o.ids[place-1])) {
+		place--
+	}
+	r.insertAt(slot, o, place, here)
+}
+
+func (r *Ranking) insertAt(slot int, o *order, place int, here standing) {
+	if place == rankingDepth {
+		o.bound = here
+		return
+	}
+	if o.known == rankingDepth {
+		o.bound = r.scorer.standing(slot, o.ids[rankingDepth-1])
+	} else {
+		o.known++
+	}
+	copy(o.ids[place+1:o.known], o.ids[place:])
+	o.ids[place] = here.id
+}

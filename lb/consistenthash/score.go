@@ -1,0 +1,112 @@
+package consistenthash
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+)
+
+// standing is a member's place in the order of a slot: by score, and by id where scores are equal.
+type standing struct {
+	score float64
+	id    uint16
+}
+
+func (a standing) before(b standing) bool {
+	return a.score < b.score || a.score == b.score && a.id < b.id
+}
+
+// everybody is the bound of a slot of which all members are known.
+var everybody = standing{score: math.Inf(1)}
+
+// scorer gives each member its score in a slot; the lowest is the best.
+type scorer struct {
+	seed    uint64
+	inverse []float64 // by id: 1 / weight
+	logs    *[1<<logBits + 1]uint32
+}
+
+func newScorer(seed uint64, members []Member) *scorer {
+	s := &scorer{seed: mix(seed), logs: logTable()}
+	if len(members) > 0 {
+		s.inverse = make([]float64, int(members[len(members)-1].ID)+1)
+	}
+	for _, m := range members {
+		s.inverse[m.ID] = 1 / float64(m.Weight)
+	}
+	return s
+}
+
+// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest
+// score of several is a member's with a probability in proportion to its weight. Every machine gets the same number.
+func (s *scorer) standing(slot int, id uint16) standing {
+	return s.standingOf(drawOf(s.seed, slot, id), id)
+}
+
+// drawOf is a member's number in a slot, uniformly distributed; the higher, the better.
+func drawOf(seed uint64, slot int, id uint16) uint64 {
+	return mix(seed ^ mix(uint64(slot)<<16|uint64(id)))
+}
+
+func (s *scorer) standingOf(draw uint64, id uint16) standing {
+	return standing{float64(negativeLog2(draw, s.logs)) * s.inverse[id], id}
+}
+
+// least is the lowest number with which a member's score is at most reach. Few members are good enough for a place among the best of
+// a slot, and their numbers tell without a logarithm.
+func (s *scorer) least(id uint16, reach float64) uint64 {
+	if math.IsInf(reach, 1) {
+		return 0
+	}
+	low, high := uint64(0), uint64(math.MaxUint64) // of the highest number the score is 0
+	for low < high {
+		middle := low + (high-low)/2
+		if s.standingOf(middle, id).score <= reach {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return low
+}
+
+// logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation; logScale that of the result.
+const (
+	logBits  = 12
+	logScale = 26
+)
+
+// negativeLog2 returns -log2((u+1) / 2^64) in units of 2^-26, from 0 to 64 * 2^26.
+func negativeLog2(u uint64, logs *[1<<logBits + 1]uint32) uint64 {
+	zeros := bits.LeadingZeros64(u | 1)
+	mantissa := (u | 1) << zeros << 1 // the bits behind the leading one
+	index := mantissa >> (64 - logBits)
+	rest := mantissa << logBits >> (64 - logScale)
+	low, high := uint64(logs[index]), uint64(logs[index+1])
+	return uint64(zeros+1)<<logScale - (low + (high-low)*rest>>logScale)
+}
+
+// logTable holds log2(1 + i/4096) in units of 2^-26. It is found by squaring, in integers, because the logarithms of the
+// standard library need not agree in the last bit on all machines.
+var logTable = sync.OnceValue(func() *[1<<logBits + 1]uint32 {
+	var table [1<<logBits + 1]uint32
+	for i := range table {
+		x := uint64(1)<<62 + uint64(i)<<(62-logBits) // 1 + i/4096, as a fraction of 2^62
+		var y uint32
+		if i == 1<<logBits {
+			table[i] = 1 << logScale
+			continue
+		}
+		for range logScale {
+			high, low := bits.Mul64(x, x)
+			x = high<<2 | low>>62
+			y <<= 1
+			if x >= 1<<63 {
+				x >>= 1
+				y |= 1
+			}
+		}
+		table[i] = y
+	}
+	return &table
+})

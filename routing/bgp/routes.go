@@ -1,0 +1,68 @@
+package bgp
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/osrg/gobgp/v4/api"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	gobgp "github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"sextant/lb/discovery"
+)
+
+// Routes lists the routes of hosts that are here now, this node's own among them, and those that are meant for this cluster but
+// can't be used.
+func (s *Speaker) Routes() ([]discovery.Route, []discovery.Refusal, error) {
+	var routes []discovery.Route
+	var refused []discovery.Refusal
+	for _, family := range []gobgp.Family{gobgp.RF_IPv4_VPN, gobgp.RF_IPv6_VPN} {
+		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: family}
+		err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
+			for _, p := range paths {
+				route, reason, ours := s.speech.decode(p)
+				switch {
+				case !ours:
+				case reason != "":
+					refused = append(refused, discovery.Refusal{Route: route, Reason: reason})
+				default:
+					routes = append(routes, route)
+				}
+			}
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("bgp: list %s routes: %w", family, err)
+		}
+	}
+	return routes, refused, nil
+}
+
+// LinkState lists the routes of family link-state that are here now, for package linkstate to read: the best of each.
+func (s *Speaker) LinkState() ([]*apiutil.Path, error) {
+	var routes []*apiutil.Path
+	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: gobgp.RF_LS}
+	err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
+		for _, p := range paths {
+			if p.Best {
+				routes = append(routes, p)
+				return
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bgp: list link-state routes: %w", err)
+	}
+	return routes, nil
+}
+
+// Sessions says what each neighbor's word is worth.
+func Sessions(peers []Peer) map[netip.Addr]discovery.Session {
+	sessions := make(map[netip.Addr]discovery.Session, len(peers))
+	for _, p := range peers {
+		sessions[p.Address] = p.Session
+	}
+	return sessions
+}
+
+// Faults counts updates that broke the rules of their bytes, since the speaker was opened, by what became of them.
+func (s *Speaker) Faults() map[string]uint64 { return s.faults.counts() }

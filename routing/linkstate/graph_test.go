@@ -1,0 +1,147 @@
+package linkstate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/osrg/gobgp/v4/pkg/apiutil"
+	"github.com/osrg/gobgp/v4/pkg/packet/bgp"
+
+	"sextant/routing/linkstate"
+	"sextant/routing/linkstate/linkstatetest"
+	"sextant/te/topology"
+)
+
+// dump writes a graph, a node or an edge a line.
+func dump(g *topology.Graph) string {
+	var b strings.Builder
+	for v := range topology.Node(g.Nodes()) {
+		fmt.Fprintf(&b, "%s %s\n", g.Node(v).Name, g.Node(v).SID)
+	}
+	for e := range topology.Edge(g.Edges()) {
+		edge := g.Edge(e)
+		fmt.Fprintf(&b, "%s>%s weight %d delay %d capacity %d risks %v sid %s back %d\n", g.Node(edge.From).Name, g.Node(edge.To).Name, edge.Weight,
+			edge.Delay, edge.CapacityKbps, edge.SRLGs, edge.SID, g.Reverse(e))
+	}
+	return b.String()
+}
+
+// square is a network of four routers with a double link, a LAN of three, a link that one end keeps silent about, and a node
+// without a name.
+func square() []*apiutil.Path {
+	n := linkstatetest.Network{}
+	for i, name := range []string{"R1", "R2", "R3", ""} {
+		n.Node(i+1, name, fmt.Sprintf("fcbb:bb00:%d::", i+1))
+	}
+	n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10, Delay: 1000, Kbps: 8_000_000, Risks: []uint32{9, 3}, EndX: "fcbb:bb00:1:e001::"})
+	n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 12, Delay: 1000, Kbps: 8_000_000})
+	n.Link(2, 1, linkstatetest.Link{Number: 2, Metric: 20})
+	n.Link(1, 2, linkstatetest.Link{Number: 2, Metric: 20})
+	n.Link(1, 3, linkstatetest.Link{Number: 3, Metric: 7})
+	n.LAN(5, 30, 2, 3, 4)
+	return n.Routes
+}
+
+const squareText = `0000.0000.0004 fcbb:bb00:4::/128
+R1 fcbb:bb00:1::/128
+R2 fcbb:bb00:2::/128
+R3 fcbb:bb00:3::/128
+`
+
+func TestGraph(t *testing.T) {
+	g, ignored, err := linkstate.Graph("net", square())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := dump(g)
+	if !strings.HasPrefix(text, squareText) {
+		t.Errorf("nodes:\n%s", text)
+	}
+	for _, line := range []string{
+		"R1>R2 weight 10 delay 10 capacity 8000000 risks [3 9] sid fcbb:bb00:1:e001:: back",
+		"R2>R1 weight 12 delay 12", "R1>R2 weight 20", "R3>0000.0000.0004 weight 30 delay 30 capacity 0 risks [",
+		"R2>0000.0000.0004 weight 30", "R2>R3 weight 30",
+	} {
+		if strings.Count(text, line) != 1 {
+			t.Errorf("not once: %s\n%s", line, text)
+		}
+	}
+	if g.Edges() != 4+6 || g.DelayUnit() != 0 {
+		t.Errorf("%d edges, delays in %v", g.Edges(), g.DelayUnit())
+	}
+	for e := range topology.Edge(g.Edges()) {
+		if back := g.Reverse(e); back == topology.NoEdge || g.Weight(e) != g.Weight(back) && g.Weight(e)+g.Weight(back) != 22 {
+			t.Errorf("edge %d and its other direction %d do not match:\n%s", e, back, text)
+		}
+	}
+	if diff := cmp.Diff([]string{"link from 0000.0000.0001 to 0000.0000.0003: the other end does not tell of it"}, ignored); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The order in which routes come is of no consequence.
+func TestOrder(t *testing.T) {
+	g, _, err := linkstate.Graph("net", square())
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		routes := square()
+		random.Shuffle(len(routes), func(i, j int) { routes[i], routes[j] = routes[j], routes[i] })
+		shuffled, _, err := linkstate.Graph("net", routes)
+		if err != nil || dump(shuffled) != dump(g) {
+			t.Fatalf("%v\n%s", err, dump(shuffled))
+		}
+	}
+}
+
+func TestOtherRoutesAreIgnored(t *testing.T) {
+	plain, err := bgp.NewIPAddrPrefix(netip.MustParsePrefix("192.0.2.0/24"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := linkstatetest.Network{}
+	n.Link(1, 2, linkstatetest.Link{Number: 1})
+	g, ignored, err := linkstate.Graph("net", append(n.Routes, &apiutil.Path{Nlri: plain}))
+	if err != nil || g.Edges() != 0 || len(ignored) != 2 {
+		t.Errorf("%v, %d edges, ignored %q", err, g.Edges(), ignored)
+	}
+}
+
+// Whatever bytes GoBGP takes for link-state routes, a graph comes of them, or an error.
+func FuzzGraph(f *testing.F) {
+	for _, p := range square() {
+		octets, err := p.Nlri.Serialize()
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, a := range p.Attrs {
+			if a.GetType() == bgp.BGP_ATTR_TYPE_LS {
+				attribute, err := a.Serialize()
+				if err != nil {
+					f.Fatal(err)
+				}
+				f.Add(octets, attribute)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, octets, attribute []byte) {
+		prefix, err := bgp.NLRIFromSlice(bgp.RF_LS, octets)
+		if err != nil {
+			return
+		}
+		ls := &bgp.PathAttributeLs{}
+		if ls.DecodeFromBytes(attribute) != nil {
+			return
+		}
+		routes := append(square(), &apiutil.Path{Nlri: prefix, Attrs: []bgp.PathAttributeInterface{ls}})
+		if g, _, err := linkstate.Graph("net", routes); err == nil && g.Nodes() < 4 {
+			t.Errorf("%d nodes", g.Nodes())
+		}
+	})
+}

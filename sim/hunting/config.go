@@ -1,0 +1,75 @@
+package hunting
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"sextant/sim/workload"
+)
+
+// Choice says who decides which server gets a request.
+type Choice uint8
+
+const (
+	// Hunt offers it to the candidates, who decide by Config.Policy.
+	Hunt Choice = iota
+	// LeastOfCandidates gives it to the candidate with the least connections per core: JSQ(d).
+	LeastOfCandidates
+	// LeastOfAll gives it to the server with the least connections per core: join the shortest queue.
+	LeastOfAll
+)
+
+// Server is a machine of the pool.
+type Server struct {
+	Cores   int
+	Workers int    // connections that it works on at once
+	Backlog int    // connections that wait beyond those; more are refused
+	Weight  uint32 // share of new connections in relation to the others
+}
+
+// Change gives a server another weight, as slow start does.
+type Change struct {
+	At     time.Duration
+	Server int
+	Weight uint32
+}
+
+// Config describes a simulation.
+type Config struct {
+	Servers   []Server
+	Scheme             // a policy is that of every server, with the server's own Workers and Cores
+	Buckets   int      // of the pool
+	Changes   []Change // by time
+	Requests  workload.Stream
+	Until     time.Duration // requests after it are not sent; 0: as long as there are some
+	WarmUp    time.Duration // requests before it are not measured
+	Handshake time.Duration // from the choice of a server until the connection counts there and its request has come
+	Seed      uint64        // of who is a candidate of which request
+	// Given are the servers that took the first requests in some other run, by their places in Servers, if that run is to be played
+	// again. A place that does not exist leaves the choice to the Scheme, and so do requests beyond.
+	Given []uint8
+
+	Progress func(now time.Duration) error                  // called from time to time, if not nil; an error ends the run
+	Interval time.Duration                                  // of Loads
+	Loads    func(now time.Duration, connections []float64) // called at every interval, if not nil
+}
+
+// maxServers is what a pool can name, less one.
+const maxServers = 65535
+
+func (c Config) check() error {
+	switch {
+	case len(c.Servers) == 0 || len(c.Servers) > maxServers:
+		return fmt.Errorf("hunting: %d servers; choose 1 to %d", len(c.Servers), maxServers)
+	case c.Candidates > len(c.Servers):
+		return fmt.Errorf("hunting: %d candidates among %d servers; choose as many at most", c.Candidates, len(c.Servers))
+	case c.Requests == nil:
+		return errors.New("hunting: no requests")
+	case c.WarmUp < 0 || c.Handshake < 0 || c.Until < 0:
+		return fmt.Errorf("hunting: warm-up %v, handshake %v and end %v must not be negative", c.WarmUp, c.Handshake, c.Until)
+	case c.Loads != nil && c.Interval <= 0:
+		return fmt.Errorf("hunting: loads at intervals of %v; choose one above 0", c.Interval)
+	}
+	return nil
+}

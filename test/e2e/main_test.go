@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"sextant/agent"
+	"sextant/agent/api"
+	"sextant/lab/linkemu"
+	"sextant/lab/loadgen"
+	"sextant/lab/webserver"
+)
+
+// TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE", "emulate ...", "load URL ..." and
+// "lab wire FILE".
+func TestMain(m *testing.M) {
+	programs := map[string]func(context.Context, []string) error{
+		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire, "linkstate": runLinkState,
+	}
+	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := programs[os.Args[1]](ctx, os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runAgent(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	file := flags.String("f", "", "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	node, err := api.LoadNode(*file)
+	if err != nil {
+		return err
+	}
+	return agent.Run(ctx, agent.Options{
+		Node: node, PinDirectory: os.Getenv("SEXTANT_BPF"), Version: "test",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	})
+}
+
+func runWire(ctx context.Context, args []string) error { return linkemu.Run(ctx, args[1]) }
+
+func runEmulate(ctx context.Context, args []string) error {
+	var c webserver.Config
+	flags := flag.NewFlagSet("emulate", flag.ContinueOnError)
+	flags.StringVar(&c.Name, "name", "", "")
+	flags.IntVar(&c.Cores, "cores", 0, "")
+	flags.IntVar(&c.Workers, "workers", 0, "")
+	flags.IntVar(&c.Backlog, "backlog", 0, "")
+	listen := flags.String("listen", "", "")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	c.Addresses = []string{*listen}
+	server, err := webserver.Listen(c)
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx)
+}
+
+func runLoad(ctx context.Context, args []string) error {
+	c := loadgen.Config{URL: args[0]}
+	flags := flag.NewFlagSet("load", flag.ContinueOnError)
+	flags.Float64Var(&c.Rate, "rate", 0, "")
+	flags.DurationVar(&c.Service, "service", 0, "")
+	flags.Uint64Var(&c.Seed, "seed", 0, "")
+	flags.DurationVar(&c.WarmUp, "warm-up", 0, "")
+	flags.DurationVar(&c.Duration, "duration", time.Second, "")
+	closed := loadgen.DownloadConfig{URL: args[0]}
+	flags.Bool("each", false, "")
+	flags.IntVar(&closed.Workers, "workers", 0, "")
+	flags.DurationVar(&closed.Timeout, "deadline", 0, "")
+	sources := flags.String("sources", "", "")
+	err := flags.Parse(args[1:])
+	if err != nil {
+		return err
+	}
+	if c.Sources, err = loadgen.ParseSources(*sources); err != nil {
+		return err
+	}
+	if closed.Workers > 0 {
+		closed.Duration, closed.Sources = c.Duration, c.Sources
+		return runDownload(ctx, closed)
+	}
+	result, err := loadgen.Run(ctx, c)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(loadgen.Line{Open: result})
+}
+
+func runDownload(ctx context.Context, c loadgen.DownloadConfig) error {
+	lines := json.NewEncoder(os.Stdout)
+	c.Each = func(f loadgen.Fetch) { lines.Encode(loadgen.Line{Fetch: &f}) }
+	result, err := loadgen.Download(ctx, c)
+	if err != nil {
+		return err
+	}
+	return lines.Encode(loadgen.Line{Result: result})
+}

@@ -1,0 +1,4 @@
+// Package agent imports from below.
+package agent
+
+import _ "fixture/packet/srv6"

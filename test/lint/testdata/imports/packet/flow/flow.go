@@ -1,0 +1,4 @@
+// Package flow imports what it may.
+package flow
+
+import _ "fixture/packet/srv6"

@@ -68,17 +68,18 @@ type Agent struct {
 	strays             string // why the kernel may answer for VIPs; "": it does not
 	ignored            uint64 // places in chains of the past that named nobody this node can know
 	checks             checks
-	captures           *capturing          // nil: nobody captures
-	own                *selfChecks         // by which a host finds out whether it serves
-	loads              *serverload.Monitor // of services whose load is not that of their connections
-	protections        protections
-	strayRole          *straysRole         // nil: no strays are taken away beside a router
-	routesMoved        bool                // since strayRole has looked
-	events             []api.Event         // the latest
-	faults             map[placeKey]string // programs that are not attached, and why
-	solicitor          solicitor
-	uplinks            string // why the head-end can't send on them; "": it can
-	bpffs              string // where the file system of the pins is mounted
+	captures           *capturing  // nil: nobody captures
+	own                *selfChecks // by which a host finds out whether it serves
+	// of services whose load is not that of their connections
+	loads       *serverload.Monitor
+	protections protections
+	strayRole   *straysRole         // nil: no strays are taken away beside a router
+	routesMoved bool                // since strayRole has looked
+	events      []api.Event         // the latest
+	faults      map[placeKey]string // programs that are not attached, and why
+	solicitor   solicitor
+	uplinks     string // why the head-end can't send on them; "": it can
+	bpffs       string // where the file system of the pins is mounted
 	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
 	// they could
 	retryAt time.Duration

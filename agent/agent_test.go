@@ -19,7 +19,8 @@ import (
 	"sextant/lb/pool"
 )
 
-// An agent that starts again goes on where the last one was: the same links, chains, counters and changes of the configuration.
+// An agent that starts again goes on where the last one was: the same links, chains, counters and
+// changes of the configuration.
 func TestTakeOver(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(nodeText)
@@ -48,7 +49,8 @@ func TestTakeOver(t *testing.T) {
 	same(t, "links after the take-over", links, m.links())
 	for bucket, chain := range m.chains() {
 		if chain.IDs[0] != chains[bucket].IDs[0] {
-			t.Fatalf("bucket %d: first candidate %d, was %d", bucket, chain.IDs[0], chains[bucket].IDs[0])
+			t.Fatalf("bucket %d: first candidate %d, was %d", bucket, chain.IDs[0],
+				chains[bucket].IDs[0])
 		}
 	}
 	status, err := a.Status(ctx)
@@ -122,7 +124,8 @@ func TestRoleGoesWithTheFile(t *testing.T) {
 	a := m.start(nodeText[:i] + nodeText[j:])
 	defer a.stop()
 	for _, line := range m.state() {
-		if strings.HasPrefix(line, "edge/") || strings.HasPrefix(line, "edge0") && line != "edge0: XDP program 0" {
+		if strings.HasPrefix(line, "edge/") || strings.HasPrefix(line, "edge0") &&
+			line != "edge0: XDP program 0" {
 			t.Errorf("without an edge there is %s", line)
 		}
 	}
@@ -133,7 +136,8 @@ func TestUnload(t *testing.T) {
 	m := newMachine(t)
 	nothing := m.state()
 	m.start(nodeText).stop()
-	if slices.Contains(m.state(), "edge0: XDP program 0") || slices.Contains(m.state(), "host0: XDP program 0") {
+	if slices.Contains(m.state(), "edge0: XDP program 0") || slices.Contains(m.state(),
+		"host0: XDP program 0") {
 		t.Errorf("the end of the agent detached:\n%s", strings.Join(m.state(), "\n"))
 	}
 	must(t, m.unload())
@@ -141,7 +145,8 @@ func TestUnload(t *testing.T) {
 	must(t, m.unload())
 }
 
-// An agent that can't run says so in one line with the mend, and changes nothing, whether an earlier one left programs or none did.
+// An agent that can't run says so in one line with the mend, and changes nothing, whether an
+// earlier one left programs or none did.
 func TestRefusedStart(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -153,16 +158,23 @@ func TestRefusedStart(t *testing.T) {
 			"attach edge to interface none0: no such interface here; ip link lists them"},
 		{"interface of the host", nil, []string{"name: host0", "name: none0"},
 			"no such interface here; ip link lists them"},
-		{"side of the edge too", nil, []string{"{name: host0}", "{name: host0}, {name: none0}", "{name: edge0}", "{name: edge0, side: external}"},
+		{"side of the edge too", nil, []string{"{name: host0}", "{name: host0}, {name: none0}",
+			"{name: edge0}", "{name: edge0, side: external}"},
 			"no such interface here; ip link lists them"},
-		{"cgroup", nil, []string{"CGROUP", "/sys/fs/cgroup/none"}, "name a directory of a cgroup2 file system"},
+		{"cgroup", nil, []string{"CGROUP", "/sys/fs/cgroup/none"},
+			"name a directory of a cgroup2 file system"},
 		{"foreign program", func(m *machine) { m.foreignProgram("foreign0") },
-			[]string{"{name: edge0}", "{name: edge0}, {name: foreign0}"}, "another XDP program is there: remove it"},
-		{"no native XDP", nil, []string{"{name: edge0}", "{name: edge0}, {name: lo, mode: native}"}, "the driver has no native XDP: use mode auto or generic"},
-		{"no room for the socket", nil, []string{"DIR/agent.sock", "/proc/none/agent.sock"}, "choose another api.socket"},
+			[]string{"{name: edge0}", "{name: edge0}, {name: foreign0}"},
+			"another XDP program is there: remove it"},
+		{"no native XDP", nil, []string{"{name: edge0}", "{name: edge0}, {name: lo, mode: native}"},
+			"the driver has no native XDP: use mode auto or generic"},
+		{"no room for the socket", nil, []string{"DIR/agent.sock", "/proc/none/agent.sock"},
+			"choose another api.socket"},
 		{"taken port", func(m *machine) { m.listen("[::1]:9477") },
-			[]string{"agent.sock}", "agent.sock, metrics: '[::1]:9477'}"}, "choose another api.metrics"},
-		{"no room for the state", nil, []string{"DIR/state", "/proc/none"}, "name another one as state in the node file"},
+			[]string{"agent.sock}", "agent.sock, metrics: '[::1]:9477'}"},
+			"choose another api.metrics"},
+		{"no room for the state", nil, []string{"DIR/state", "/proc/none"},
+			"name another one as state in the node file"},
 	} {
 		for _, before := range []string{"nothing", "an agent"} {
 			t.Run(c.name+" after "+before, func(t *testing.T) {
@@ -189,7 +201,8 @@ func TestRefusedStart(t *testing.T) {
 	}
 }
 
-// Without privileges the agent says which it lacks, in one line, and what an earlier agent left goes on.
+// Without privileges the agent says which it lacks, in one line, and what an earlier agent left
+// goes on.
 func TestWithoutPrivileges(t *testing.T) {
 	m := newMachine(t)
 	m.start(nodeText).stop()
@@ -200,7 +213,8 @@ func TestWithoutPrivileges(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "helper", "powerless", file)
 	cmd.Stderr = &stderr
 	must(t, m.ns.Do(cmd.Start))
-	const want = "missing privilege: this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, CAP_SYS_ADMIN; start it as root, for example with sudo\n"
+	const want = "missing privilege: this process lacks CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON, " +
+		"CAP_SYS_ADMIN; start it as root, for example with sudo\n"
 	if err := cmd.Wait(); err == nil || stderr.String() != want {
 		t.Errorf("it ended with %v and said %q, want %q", err, stderr.String(), want)
 	}
@@ -218,7 +232,8 @@ func (m *machine) foreignProgram(iface string) {
 		if err != nil {
 			return err
 		}
-		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, Instructions: passAll, License: "GPL"})
+		program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, Instructions: passAll,
+			License: "GPL"})
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,10 @@ func TestApplyTwice(t *testing.T) {
 	a := m.start(nodeText)
 	defer a.stop()
 	was := m.state()
-	changed := m.text(nodeText, "{name: edge0}", "{name: edge0, side: external}", "infrastructure: [", `mtu: 9000, infrastructure: ["fd00:5f::/48", `,
-		"workers: 32", "workers: 1, initial: 0", "name: dns1", "name: dns2", "port: 80\n", "port: 81\n")
+	changed := m.text(nodeText, "{name: edge0}", "{name: edge0, side: external}",
+		"infrastructure: [", `mtu: 9000, infrastructure: ["fd00:5f::/48", `,
+		"workers: 32", "workers: 1, initial: 0", "name: dns1", "name: dns2", "port: 80\n",
+		"port: 81\n")
 	would, err := a.apply(changed, true)
 	must(t, err)
 	same(t, "after a dry run", was, m.state())
@@ -38,7 +40,8 @@ func TestApplyTwice(t *testing.T) {
 	same(t, "after the second time", was, m.state())
 }
 
-// When one role refuses after the other has been switched, both are what they were, and the metric says it.
+// When one role refuses after the other has been switched, both are what they were, and the metric
+// says it.
 func TestRollBack(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -46,17 +49,21 @@ func TestRollBack(t *testing.T) {
 		pairs    []string
 	}{
 		{"new programs", false, []string{"source: fd00:5e::e1", "source: fd00:5e::e2"}},
-		{"new services", false, []string{"name: dns, vip: 192.0.2.53", "name: dns, vip: 192.0.2.54", "name: web3", "name: web4", `bb00:3::"`, `bb00:5::"`}},
+		{"new services", false, []string{"name: dns, vip: 192.0.2.53", "name: dns, vip: 192.0.2.54",
+			"name: web3", "name: web4", `bb00:3::"`, `bb00:5::"`}},
 		{"another interface", true, []string{"{name: edge0}", "{name: edge0-peer}"}},
-		{"no edge", true, []string{nodeText[strings.Index(nodeText, "edge:\n"):strings.Index(nodeText, "host:\n")], ""}},
+		{"no edge", true, []string{nodeText[strings.Index(nodeText,
+			"edge:\n"):strings.Index(nodeText, "host:\n")], ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMachine(t)
 			a := m.start(nodeText)
 			defer a.stop()
 			was, chains, before := m.state(), m.chains(), m.numbers(a)
-			_, err := a.apply(m.text(nodeText, append(c.pairs, "CGROUP", "/sys/fs/cgroup/none")...), false)
-			if err == nil || !strings.Contains(err.Error(), "name a directory of a cgroup2 file system") || strings.Contains(err.Error(), "\n") {
+			_, err := a.apply(m.text(nodeText, append(c.pairs, "CGROUP", "/sys/fs/cgroup/none")...),
+				false)
+			if err == nil || !strings.Contains(err.Error(), "name a directory of a cgroup2 file "+
+				"system") || strings.Contains(err.Error(), "\n") {
 				t.Fatalf("error %v", err)
 			}
 			if got := a.metric(reloaded); got != "0" {
@@ -103,17 +110,25 @@ func TestUnchangeable(t *testing.T) {
 		want  string
 	}{
 		{[]string{"both1", "both2"},
-			"node can't change from both1 to both2 while the agent runs; apply the file of node both1, or start another agent for node both2"},
-		{[]string{"DIR/state", "/other"}, "state can't change from DIR/state to /other while the agent runs; " +
-			"restart the agent with this file (packets are forwarded on meanwhile), or write DIR/state"},
-		{[]string{"DIR/agent", "/other"}, "api.socket can't change from DIR/agent.sock to /other.sock while the agent runs; " +
-			"restart the agent with this file (packets are forwarded on meanwhile), or write DIR/agent.sock"},
-		{[]string{"sock}", `sock, metrics: "[::1]:1"}`}, "api.metrics can't change from none to [::1]:1 while the agent runs; " +
-			"restart the agent with this file (packets are forwarded on meanwhile), or write none"},
+			"node can't change from both1 to both2 while the agent runs; apply the file of node " +
+				"both1, or start another agent for node both2"},
+		{[]string{"DIR/state", "/other"},
+			"state can't change from DIR/state to /other while the agent runs; " +
+				"restart the agent with this file (packets are forwarded on meanwhile), or write " +
+				"DIR/state"},
+		{[]string{"DIR/agent", "/other"},
+			"api.socket can't change from DIR/agent.sock to /other.sock while the agent runs; " +
+				"restart the agent with this file (packets are forwarded on meanwhile), or write " +
+				"DIR/agent.sock"},
+		{[]string{"sock}", `sock, metrics: "[::1]:1"}`},
+			"api.metrics can't change from none to [::1]:1 while the agent runs; " +
+				"restart the agent with this file (packets are forwarded on meanwhile), or write " +
+				"none"},
 	} {
 		_, err := a.apply(m.text(nodeText, c.pairs...), false)
 		var refusal *api.Error
-		if !errors.As(err, &refusal) || refusal.Code != api.Conflict || refusal.Message != m.text(c.want) {
+		if !errors.As(err, &refusal) || refusal.Code != api.Conflict ||
+			refusal.Message != m.text(c.want) {
 			t.Errorf("error %v, want a conflict: %s", err, m.text(c.want))
 		}
 		if got := a.metric(reloaded); got != "0" {

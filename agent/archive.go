@@ -18,19 +18,24 @@ import (
 	"sextant/packet/flow"
 )
 
-// An edge whose node file names an etcd keeps the chains of its services there too: edges that start later, on new machines, find them
-// even if no peer runs. Records are signed with the cluster's secret, so that who can write to etcd can't tell an edge
-// where old connections are; the worst he can do is to bring back what once was.
+// An edge whose node file names an etcd keeps the chains of its services there too: edges that
+// start later, on new machines, find them even if no peer runs. Records are signed with the
+// cluster's secret, so that who can write to etcd can't tell an edge where old connections are; the
+// worst he can do is to bring back what once was.
 
 const (
-	archiveTimeout  = 2 * time.Second  // for what an edge waits for: reading at the start, the last writing at the end; and a sign of life
+	// for what an edge waits for: reading at the start, the last writing at the end; and a sign of
+	// life
+	archiveTimeout  = 2 * time.Second
 	archivePatience = 30 * time.Second // for what nobody waits for
-	archivePause    = time.Second      // between two writings: etcd keeps each of them until it is compacted
+	// between two writings: etcd keeps each of them until it is compacted
+	archivePause    = time.Second
 	archivePing     = 10 * time.Second // how long nothing is asked of an etcd that answers
 	archiveRetryMax = 30 * time.Second
 )
 
-// archivist writes to etcd what has changed. One goroutine does, the owner only hands over. A nil archivist is a node without etcd.
+// archivist writes to etcd what has changed. One goroutine does, the owner only hands over. A nil
+// archivist is a node without etcd.
 type archivist struct {
 	archive *archive.Archive
 	node    string
@@ -42,7 +47,8 @@ type archivist struct {
 	silent  bool // the owner's: etcd did not answer at the start, and is not asked again
 
 	written map[config.Endpoint]*pool.Generation // run's: what etcd has of this node
-	late    chan late                            // what could not be read at the start, for the owner
+	// what could not be read at the start, for the owner
+	late chan late
 
 	mutex       sync.Mutex
 	failure     error // of the latest request, nil if it succeeded
@@ -65,7 +71,8 @@ type archiveTask struct {
 	generations map[config.Endpoint]*pool.Generation
 }
 
-// openArchivist begins to write if the node file names an etcd. Whether it answers is found out later: an edge starts without it.
+// openArchivist begins to write if the node file names an etcd. Whether it answers is found out
+// later: an edge starts without it.
 func openArchivist(n *config.Node, log *slog.Logger) *archivist {
 	if n.Edge == nil || n.Edge.Etcd == nil {
 		return nil
@@ -106,8 +113,8 @@ func (k *archivist) write(secret flow.Secret, generations map[config.Endpoint]*p
 	k.waiting <- archiveTask{secret, generations}
 }
 
-// run writes at most once in a pause; after a failure it waits longer each time. While there is nothing to write it looks
-// whether etcd is there.
+// run writes at most once in a pause; after a failure it waits longer each time. While there is
+// nothing to write it looks whether etcd is there.
 func (k *archivist) run() {
 	defer close(k.done)
 	task := archiveTask{generations: map[config.Endpoint]*pool.Generation{}}
@@ -139,9 +146,9 @@ func (k *archivist) run() {
 	}
 }
 
-// work writes what is to be written, and takes it out of the task. First it looks whether etcd still
-// has what was written, so that a dead etcd is soon known and an emptied one filled again; and it
-// reads what could not be read at the start, before it writes in its place.
+// work writes what is to be written, and takes it out of the task. First it looks whether etcd
+// still has what was written, so that a dead etcd is soon known and an emptied one filled again;
+// and it reads what could not be read at the start, before it writes in its place.
 func (k *archivist) work(task archiveTask) error {
 	var lost []string
 	err := k.within(archiveTimeout, func(ctx context.Context) (err error) {
@@ -262,11 +269,13 @@ func (k *archivist) warning() string {
 	if k.failure == nil {
 		return ""
 	}
-	return fmt.Sprintf("chains are not kept in etcd, and an edge that starts can't find them there: %v", k.failure)
+	return fmt.Sprintf("chains are not kept in etcd, and an edge that starts can't find them "+
+		"there: %v", k.failure)
 }
 
 // read returns the chains of a service as edges wrote them. What is not signed is left out, and so
-// is what would not fit as many buckets. If etcd does not answer, they come later, through lateNews.
+// is what would not fit as many buckets. If etcd does not answer, they come later, through
+// lateNews.
 func (k *archivist) read(secret flow.Secret, e config.Endpoint, buckets int) (all []told) {
 	if k == nil {
 		return nil

@@ -18,7 +18,8 @@ import (
 
 // withEtcd is exactText with an etcd, given as in the file.
 func withEtcd(etcd string) string {
-	return strings.Replace(exactText, "  source: fd00:5e::e1\n", "  source: fd00:5e::e1\n  etcd: "+etcd+"\n", 1)
+	return strings.Replace(exactText, "  source: fd00:5e::e1\n",
+		"  source: fd00:5e::e1\n  etcd: "+etcd+"\n", 1)
 }
 
 // eventually waits for something that another process or goroutine does.
@@ -59,8 +60,8 @@ func (r *running) archived(server *archivetest.Server, before []archive.Record) 
 	return written(r.t, server)
 }
 
-// An edge on a new machine, none of whose peers run, finds in etcd who had the buckets. Without the cluster's secret, or with another
-// number of buckets, what is in etcd is not believed.
+// An edge on a new machine, none of whose peers run, finds in etcd who had the buckets. Without the
+// cluster's secret, or with another number of buckets, what is in etcd is not believed.
 func TestEtcdTellsThePast(t *testing.T) {
 	server := archivetest.Start(t, config.Etcd{})
 	m := newMachine(t)
@@ -76,13 +77,16 @@ func TestEtcdTellsThePast(t *testing.T) {
 		old, new string
 		finds    bool
 	}{
-		"edge2":               {"", "", true},
-		"with another secret": {"secret: 00112233445566778899aabbccddeeff", "secret: ff112233445566778899aabbccddeeff", false},
-		"with other buckets":  {"  source: fd00:5e::e1\n", "  source: fd00:5e::e1\n  buckets: 1021\n", false},
+		"edge2": {"", "", true},
+		"with another secret": {"secret: 00112233445566778899aabbccddeeff",
+			"secret: ff112233445566778899aabbccddeeff", false},
+		"with other buckets": {"  source: fd00:5e::e1\n",
+			"  source: fd00:5e::e1\n  buckets: 1021\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			text := strings.Replace(withEtcd(server.Text()), "node: both1", "node: "+strings.ReplaceAll(name, " ", "-"), 1)
+			text := strings.Replace(withEtcd(server.Text()), "node: both1",
+				"node: "+strings.ReplaceAll(name, " ", "-"), 1)
 			r := m.start(strings.Replace(text, test.old, test.new, 1))
 			now := strings.Join(r.who(), "\n")
 			if test.finds && now != before {
@@ -96,7 +100,8 @@ func TestEtcdTellsThePast(t *testing.T) {
 	}
 }
 
-// What was signed for one service, or by one node, is not believed elsewhere, nor what is not whole.
+// What was signed for one service, or by one node, is not believed elsewhere, nor what is not
+// whole.
 func TestEtcdRecordsStayWhereTheyWere(t *testing.T) {
 	server := archivetest.Start(t, config.Etcd{})
 	m := newMachine(t)
@@ -107,7 +112,8 @@ func TestEtcdRecordsStayWhereTheyWere(t *testing.T) {
 	r.stop()
 	hand := archive.New(server.Etcd())
 	defer hand.Close()
-	for name, data := range map[string][]byte{"edge3": moved, "edge4": moved[:len(moved)-1], "edge5": moved[:10], "edge6": nil} {
+	for name, data := range map[string][]byte{"edge3": moved, "edge4": moved[:len(moved)-1],
+		"edge5": moved[:10], "edge6": nil} {
 		must(t, hand.Put(t.Context(), webEndpoint, name, data))
 	}
 	must(t, hand.Delete(t.Context(), webEndpoint, "both1"))
@@ -131,7 +137,8 @@ func TestEtcdOutOfReach(t *testing.T) {
 		must(t, err)
 		return strings.Contains(strings.Join(s.Warnings, "\n"), "chains are not kept in etcd")
 	}
-	if !warned() || r.metric("sextant_etcd_failures_total") == "0" || r.metric("sextant_etcd_last_success_timestamp_seconds") != "0" {
+	if !warned() || r.metric("sextant_etcd_failures_total") == "0" ||
+		r.metric("sextant_etcd_last_success_timestamp_seconds") != "0" {
 		t.Errorf("warned %v, metrics:\n%s", warned(), r.metrics())
 	}
 	server.Restart()
@@ -170,7 +177,8 @@ func TestEtcdHasTheLastChange(t *testing.T) {
 // Records above etcd's limit of a request come through.
 func TestEtcdKeepsBigRecords(t *testing.T) {
 	server := archivetest.Start(t, config.Etcd{})
-	text := strings.Replace(withEtcd(server.Text()), "  source: fd00:5e::e1\n", "  source: fd00:5e::e1\n  buckets: 1048576\n", 1)
+	text := strings.Replace(withEtcd(server.Text()), "  source: fd00:5e::e1\n",
+		"  source: fd00:5e::e1\n  buckets: 1048576\n", 1)
 	r := newMachine(t).start(text)
 	first := r.archived(server, nil)
 	drain(r, "web2", config.Draining)
@@ -193,7 +201,8 @@ func TestEtcdIsFixedWhileTheAgentRuns(t *testing.T) {
 	m := newMachine(t)
 	r := m.start(exactText)
 	_, err := r.apply(m.text(withEtcd("{endpoints: [\"http://127.0.0.1:1\"]}")), false)
-	if err == nil || !strings.Contains(err.Error(), "edge.etcd can't change from none to http://127.0.0.1:1, prefix /sextant") {
+	if err == nil || !strings.Contains(err.Error(),
+		"edge.etcd can't change from none to http://127.0.0.1:1, prefix /sextant") {
 		t.Errorf("apply: %v", err)
 	}
 	r.stop()

@@ -85,7 +85,8 @@ func TestPoliciesAreAttachedAgain(t *testing.T) {
 			must(t, takeOff(m))
 			r.await("programs on both interfaces", func(s api.Status) bool {
 				missing := m.ns.Do(func() error { return hasXDP("edge0", "host0") })
-				for _, pin := range []string{"headend/link_headend_xdp_edge0", "merge/link_merge_xdp_host0"} {
+				for _, pin := range []string{"headend/link_headend_xdp_edge0",
+					"merge/link_merge_xdp_host0"} {
 					_, err := os.Stat(filepath.Join(m.pins, pin))
 					missing = errors.Join(missing, err)
 				}

@@ -28,10 +28,12 @@ type refusal struct {
 	reason        discovery.Reason
 }
 
-// learnInterval is how often sessions are looked at, besides when one of them says something: the patience with a silent one ends.
+// learnInterval is how often sessions are looked at, besides when one of them says something: the
+// patience with a silent one ends.
 const learnInterval = time.Second
 
-// openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until routing says otherwise.
+// openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until
+// routing says otherwise.
 func (a *Agent) openSpeaker(n *config.Node) error {
 	a.startup.settled = true
 	if n.BGP == nil && n.Routing == nil {
@@ -82,7 +84,8 @@ func unchangeableBGP(is, wanted *config.BGP) error {
 		if b == nil {
 			return "none"
 		}
-		return fmt.Sprintf("asn %d, routerID %s, listen %s, routeTarget %s, routeDistinguisher %s, gracefulRestart %s",
+		return fmt.Sprintf("asn %d, routerID %s, listen %s, routeTarget %s, routeDistinguisher "+
+			"%s, gracefulRestart %s",
 			b.ASN, b.RouterID, b.Listen, b.RouteTarget, b.RouteDistinguisher, b.GracefulRestart)
 	}
 	if common(is) == common(wanted) {
@@ -90,7 +93,8 @@ func unchangeableBGP(is, wanted *config.BGP) error {
 	}
 	return &config.Problem{
 		Kind: config.ErrConflict, Path: "bgp",
-		Text: "bgp can't change from " + common(is) + " to " + common(wanted) + " while the agent runs",
+		Text: "bgp can't change from " + common(is) + " to " + common(wanted) +
+			" while the agent runs",
 		Mend: "restart the agent with this file (packets are forwarded on meanwhile)",
 	}
 }
@@ -141,7 +145,8 @@ func (a *Agent) learnMembers(peers []bgp.Peer) error {
 	if changed {
 		a.setLearned(after)
 		a.logMembers(before, after)
-		// Whom neighbors tell of before they have told all was there before this edge: it is not held.
+		// Whom neighbors tell of before they have told all was there before this edge: it is not
+		// held.
 		if err := a.store.write(); err != nil {
 			a.options.Log.Warn("a restarted agent will not know these backends", "error", err)
 		}
@@ -164,7 +169,8 @@ func (a *Agent) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
 		routes, malformed = append(routes, announced...), append(malformed, broken...)
 	}
 	v := discovery.View{
-		Domain:   discovery.Domain{Block: a.node.Domain.Block, Carrier: a.node.Edge.Encapsulation == config.Carrier},
+		Domain: discovery.Domain{Block: a.node.Domain.Block,
+			Carrier: a.node.Edge.Encapsulation == config.Carrier},
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
 	for _, s := range a.node.Edge.Services {
@@ -237,8 +243,8 @@ func (a *Agent) setLearned(members []discovery.Member) {
 	}
 }
 
-// withLearned is a service with the backends of the node file and those that BGP told of. If their hosts want them up, the operator's word
-// counts.
+// withLearned is a service with the backends of the node file and those that BGP told of. If their
+// hosts want them up, the operator's word counts.
 func (a *Agent) withLearned(s config.Service) config.Service {
 	s.Backends = append(slices.Clone(s.Backends), a.learned[s.Endpoint]...)
 	for _, l := range s.Learned {
@@ -258,7 +264,8 @@ func (a *Agent) withLearned(s config.Service) config.Service {
 // learnOrWarn goes on with what was known when something goes wrong.
 func (a *Agent) learnOrWarn() {
 	if err := a.learn(); err != nil {
-		a.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err, "after", learnInterval)
+		a.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err,
+			"after", learnInterval)
 	}
 }
 

@@ -18,7 +18,8 @@ func (a *Agent) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
 		peers, err := s.Peers()
 		for _, p := range peers {
 			peer := api.BGPPeer{
-				Address: p.Address, ASN: p.ASN, State: p.State, Session: p.Session.String(), BFD: p.BFD, Reason: p.Reason,
+				Address: p.Address, ASN: p.ASN, State: p.State, Session: p.Session.String(),
+				BFD: p.BFD, Reason: p.Reason,
 				ReceivedRoutes: p.Received, AdvertisedRoutes: p.Advertised,
 			}
 			if !p.Since.IsZero() {
@@ -35,7 +36,8 @@ func (a *Agent) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
 func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) {
 	err = a.askSpeaker(ctx, func(s *speaker) error {
 		for _, r := range s.Announced() {
-			route := api.BGPRoute{Direction: api.Announced, VIP: r.VIP, Weight: r.Weight, Draining: r.Draining, Services: r.Services}
+			route := api.BGPRoute{Direction: api.Announced, VIP: r.VIP, Weight: r.Weight,
+				Draining: r.Draining, Services: r.Services}
 			if r.SID.Prefix.IsValid() {
 				sid := r.SID.Prefix.Addr()
 				route.SID, route.Behavior = &sid, r.SID.Behavior.String()
@@ -57,7 +59,8 @@ func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) 
 			list = append(list, learnedRoute(r.Route, r.Reason))
 		}
 		slices.SortStableFunc(list, func(a, b api.BGPRoute) int {
-			return cmp.Or(cmp.Compare(a.Direction, b.Direction), a.VIP.Compare(b.VIP), sidOf(a).Compare(sidOf(b)),
+			return cmp.Or(cmp.Compare(a.Direction, b.Direction), a.VIP.Compare(b.VIP),
+				sidOf(a).Compare(sidOf(b)),
 				cmp.Compare(a.Distinguisher, b.Distinguisher))
 		})
 		return nil
@@ -75,7 +78,8 @@ func sidOf(r api.BGPRoute) netip.Addr {
 // reason is why a route is ignored by one service at least; "" if it is by none.
 func (r *routing) reason(route discovery.Route) discovery.Reason {
 	for key := range r.refused {
-		if key.peer == route.Peer && key.prefix == route.Prefix && key.distinguisher == route.Distinguisher {
+		if key.peer == route.Peer && key.prefix == route.Prefix &&
+			key.distinguisher == route.Distinguisher {
 			return key.reason
 		}
 	}
@@ -84,8 +88,9 @@ func (r *routing) reason(route discovery.Route) discovery.Reason {
 
 func learnedRoute(r discovery.Route, reason discovery.Reason) api.BGPRoute {
 	route := api.BGPRoute{
-		Direction: api.Learned, VIP: r.Prefix.Addr(), Weight: r.Weight, Draining: r.Draining, Services: r.Services,
-		Peer: &r.Peer, Distinguisher: r.Distinguisher, Ignored: reason,
+		Direction: api.Learned, VIP: r.Prefix.Addr(), Weight: r.Weight, Draining: r.Draining,
+		Services: r.Services,
+		Peer:     &r.Peer, Distinguisher: r.Distinguisher, Ignored: reason,
 	}
 	if r.SID.IsValid() {
 		route.SID, route.Behavior = &r.SID, r.Behavior.String()

@@ -19,7 +19,8 @@ import (
 const patience = 60 * time.Second
 
 const (
-	bgpEdge, bgpHost = "127.9.3.1", "127.9.3.2" // of the machine's own loopback: a speaker's goroutines are in no namespace of a test
+	// of the machine's own loopback: a speaker's goroutines are in no namespace of a test
+	bgpEdge, bgpHost = "127.9.3.1", "127.9.3.2"
 	bgpText          = nodeText + `
 bgp:
   asn: 64512
@@ -34,14 +35,19 @@ bgp:
 // openHost is a host that serves the machine's service web.
 func openHost(t *testing.T) *bgp.Speaker {
 	t.Helper()
-	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)), BGP: &config.BGP{
-		ASN: 64512, RouterID: netip.MustParseAddr(bgpHost), Listen: netip.MustParseAddrPort(bgpHost + ":17901"),
-		RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
-		Neighbors: []config.Neighbor{{
-			Address: netip.MustParseAddr(bgpEdge), Local: netip.MustParseAddr(bgpHost), ASN: 64512, Port: 17901, HoldTime: patience,
-			Families: []config.Family{config.IPv6Unicast, config.IPv4Unicast, config.VPNv4, config.VPNv6},
-		}},
-	}})
+	s, err := bgp.Open(bgp.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		BGP: &config.BGP{
+			ASN: 64512, RouterID: netip.MustParseAddr(bgpHost),
+			Listen:      netip.MustParseAddrPort(bgpHost + ":17901"),
+			RouteTarget: "64512:1", RouteDistinguisher: bgpHost + ":1", GracefulRestart: patience,
+			Neighbors: []config.Neighbor{{
+				Address: netip.MustParseAddr(bgpEdge), Local: netip.MustParseAddr(bgpHost),
+				ASN:  64512,
+				Port: 17901, HoldTime: patience,
+				Families: []config.Family{config.IPv6Unicast, config.IPv4Unicast, config.VPNv4,
+					config.VPNv6},
+			}},
+		}})
 	must(t, err)
 	t.Cleanup(func() { s.Close(false) })
 	return s
@@ -51,7 +57,8 @@ func openHost(t *testing.T) *bgp.Speaker {
 func serving(id int, draining bool) bgp.Announcement {
 	return bgp.Announcement{
 		VIP: netip.MustParseAddr("2001:db8:80::80"), Weight: 5, Draining: draining,
-		SID:      config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", id)), Behavior: srv6.EndOFFER},
+		SID: config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", id)),
+			Behavior: srv6.EndOFFER},
 		Services: []discovery.Port{{Protocol: config.TCP, Port: 80}},
 	}
 }
@@ -64,7 +71,8 @@ func (r *running) learned() string {
 	var texts []string
 	for _, b := range list {
 		if strings.HasPrefix(b.Name, "bgp-") {
-			texts = append(texts, fmt.Sprintf("%s %d %s buckets:%t", b.Name, b.Weight, b.State, b.Buckets > 0))
+			texts = append(texts, fmt.Sprintf("%s %d %s buckets:%t", b.Name, b.Weight, b.State,
+				b.Buckets > 0))
 		}
 	}
 	return strings.Join(texts, ", ")
@@ -76,19 +84,22 @@ func (r *running) awaitLearned(want string) {
 		if time.Now().After(end) {
 			peers, err := r.BGPPeers(context.Background())
 			routes, _ := r.BGPRoutes(context.Background())
-			r.t.Fatalf("backends that were learned: %q, want %q; peers %+v, routes %+v, error %v", r.learned(), want, peers, routes, err)
+			r.t.Fatalf("backends that were learned: %q, want %q; peers %+v, routes %+v, error %v",
+				r.learned(), want, peers, routes, err)
 		}
 	}
 }
 
-// A host that announces itself is a backend; drain and withdrawal make it a draining one; it outlives a restart of the agent; with
-// its session it is gone.
+// A host that announces itself is a backend; drain and withdrawal make it a draining one; it
+// outlives a restart of the agent; with its session it is gone.
 func TestBackendsFromBGP(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(bgpText)
 	host := openHost(t)
-	must(t, host.Announce([]bgp.Announcement{serving(0x77, false), {VIP: netip.MustParseAddr("2001:db8:80::99"),
-		SID: config.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:77::/48"), Behavior: srv6.EndOFFER}}}))
+	must(t, host.Announce([]bgp.Announcement{serving(0x77, false),
+		{VIP: netip.MustParseAddr("2001:db8:80::99"),
+			SID: config.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:77::/48"),
+				Behavior: srv6.EndOFFER}}}))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
 	for _, want := range []struct{ name, value string }{
 		{`sextant_bgp_session_up{peer="127.9.3.2"}`, "1"},
@@ -133,7 +144,8 @@ func TestBackendsFromBGP(t *testing.T) {
 	if got, want := a.learned(), "bgp-fcbb-bb00-77 5 draining buckets:false"; got != want {
 		t.Errorf("the session is lost: %q, want %q", got, want)
 	}
-	_, err := a.apply(m.text(strings.Replace(bgpText, "address: 127.9.3.2", "address: 127.9.3.8", 1)), false)
+	_, err := a.apply(m.text(strings.Replace(bgpText, "address: 127.9.3.2", "address: 127.9.3.8",
+		1)), false)
 	must(t, err)
 	a.awaitLearned("")
 	a.stop()
@@ -144,7 +156,8 @@ func TestApplyBGP(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(bgpText)
 	defer a.stop()
-	more := strings.Replace(bgpText, "neighbors: [", "neighbors: [{address: 127.9.3.9, asn: 64512, families: [vpnv6]}, ", 1)
+	more := strings.Replace(bgpText, "neighbors: [",
+		"neighbors: [{address: 127.9.3.9, asn: 64512, families: [vpnv6]}, ", 1)
 	_, err := a.apply(m.text(more), false)
 	must(t, err)
 	peers, err := a.BGPPeers(t.Context())
@@ -152,11 +165,13 @@ func TestApplyBGP(t *testing.T) {
 	if len(peers) != 2 {
 		t.Errorf("%d neighbors, want 2: %+v", len(peers), peers)
 	}
-	_, err = a.apply(m.text(strings.Replace(more, "families: [vpnv6]", "passwordFile: DIR/none", 1)), false)
+	_, err = a.apply(m.text(strings.Replace(more, "families: [vpnv6]", "passwordFile: DIR/none",
+		1)), false)
 	if err == nil || !strings.Contains(err.Error(), "neighbor 127.9.3.9: read the password") {
 		t.Errorf("a neighbor with an unreadable password: %v", err)
 	}
-	_, err = a.apply(m.text(strings.Replace(bgpText, "routerID: 127.9.3.1", "routerID: 127.9.3.7", 1)), false)
+	_, err = a.apply(m.text(strings.Replace(bgpText, "routerID: 127.9.3.1", "routerID: 127.9.3.7",
+		1)), false)
 	if err == nil || !strings.Contains(err.Error(), "restart the agent with this file") {
 		t.Errorf("another router ID: %v", err)
 	}

@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the edge program does not take of a VIP's packets goes on to the kernel, and so does everything in the moments in which the program
-// is not attached. The kernel would send it back to the router that it came from, which sends it here again, or answer "no route",
-// which ends connections that are being opened. A route that drops it is there for both. It is the last resort of its prefix: any other
-// route to the same address, and the address itself on an interface, come first.
+// What the edge program does not take of a VIP's packets goes on to the kernel, and so does
+// everything in the moments in which the program is not attached. The kernel would send it back to
+// the router that it came from, which sends it here again, or answer "no route", which ends
+// connections that are being opened. A route that drops it is there for both. It is the last resort
+// of its prefix: any other route to the same address, and the address itself on an interface, come
+// first.
 
 const (
 	blackholeMetric   = 0x7fffffff // the highest is the last
@@ -33,7 +35,8 @@ type blackhole struct {
 	withdrawn bool // not to be announced
 }
 
-// dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes the edge does its work.
+// dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes
+// the edge does its work.
 func (a *Agent) dropStrays() {
 	wanted := map[blackhole]bool{}
 	if a.node.Edge != nil {
@@ -43,7 +46,8 @@ func (a *Agent) dropStrays() {
 	}
 	a.strays = ""
 	if err := setBlackholes(wanted); err != nil {
-		a.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between this edge and its router: %v; "+
+		a.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between "+
+			"this edge and its router: %v; "+
 			"give each VIP a blackhole route (ip route add blackhole VIP)", err)
 		a.options.Log.Warn(a.strays)
 	}
@@ -75,7 +79,8 @@ func setBlackholes(wanted map[blackhole]bool) error {
 func (b blackhole) route() *netlink.Route {
 	r := &netlink.Route{
 		Dst:  &net.IPNet{IP: b.vip.AsSlice(), Mask: net.CIDRMask(b.vip.BitLen(), b.vip.BitLen())},
-		Type: unix.RTN_BLACKHOLE, Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol, Priority: blackholeMetric,
+		Type: unix.RTN_BLACKHOLE, Table: unix.RT_TABLE_MAIN, Protocol: blackholeProtocol,
+		Priority: blackholeMetric,
 	}
 	if b.withdrawn {
 		r.Protocol, r.Priority = withdrawnProtocol, withdrawnMetric
@@ -115,8 +120,8 @@ func removeBlackholes(edge string) error {
 	return setBlackholes(nil)
 }
 
-// shortHolds warns of services whose backends get connections of one edge before the checks of another one must have noticed that
-// they are back.
+// shortHolds warns of services whose backends get connections of one edge before the checks of
+// another one must have noticed that they are back.
 func (a *Agent) shortHolds() (warnings []string) {
 	if a.node.Edge == nil || len(a.node.Edge.Peers) == 0 && a.node.BGP == nil {
 		return nil // there may be other edges, but nothing here says so
@@ -126,8 +131,10 @@ func (a *Agent) shortHolds() (warnings []string) {
 			continue
 		}
 		if need := s.Check.Notice(); s.ReturnHold < need {
-			warnings = append(warnings, fmt.Sprintf("service %s: returnHold %v is less than the %v in which the checks of another edge "+
-				"notice that a backend is back: connections may break that come by both; write returnHold: %v",
+			warnings = append(warnings, fmt.Sprintf("service %s: returnHold %v is less than the "+
+				"%v in which the checks of another edge "+
+				"notice that a backend is back: connections may break that come by both; write "+
+				"returnHold: %v",
 				s.Name, s.ReturnHold, need, need))
 		}
 	}

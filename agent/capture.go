@@ -23,7 +23,8 @@ const (
 
 // Capture is what api.Agent says.
 func (a *Agent) Capture(
-	ctx context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error,
+	ctx context.Context, want api.Capture, begin func() error,
+	each func([]api.CapturedPacket) error,
 ) (err error) {
 	var c *capturing
 	if doErr := a.do(ctx, func() { c, err = a.beginCapture(want) }); doErr != nil {
@@ -60,7 +61,8 @@ type capturing struct {
 
 func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	if a.captures != nil {
-		return nil, &api.Error{Code: api.Conflict, Message: "somebody captures on this node already; wait until that ends"}
+		return nil, &api.Error{Code: api.Conflict,
+			Message: "somebody captures on this node already; wait until that ends"}
 	}
 	epoch, err := monotonicEpoch()
 	if err != nil {
@@ -87,7 +89,8 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 		err = a.strayRole.uncaptured()
 	default:
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
-			"this node has no %s that copies packets; an edge and a host do, and sextant status says what this node is", c.role)}
+			"this node has no %s that copies packets; an edge and a host do, and sextant status "+
+				"says what this node is", c.role)}
 	}
 	if err != nil {
 		return nil, err
@@ -162,7 +165,8 @@ func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.Captur
 		x.at.Index = got.Interface
 		x.captured(&e, got)
 		if c.want.Matches(&e) {
-			packets = append(packets, api.CapturedPacket{Time: c.epoch.Add(got.Time), Frame: got.Frame, Lost: lost, Explanation: e})
+			packets = append(packets, api.CapturedPacket{Time: c.epoch.Add(got.Time),
+				Frame: got.Frame, Lost: lost, Explanation: e})
 		}
 	}
 	return packets

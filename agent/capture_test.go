@@ -55,17 +55,23 @@ func (m *machine) raise() {
 	}))
 }
 
-// syn is a frame that opens a flow from a client to the service web, or is made so that the edge drops it.
+// syn is a frame that opens a flow from a client to the service web, or is made so that the edge
+// drops it.
 func syn(port uint16, destinationPort byte) []byte {
-	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 70, 6, 64}, netip.MustParseAddr("2001:db8:c::1").AsSlice()...)
+	frame := append([]byte{2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 70,
+		6, 64}, netip.MustParseAddr("2001:db8:c::1").AsSlice()...)
 	frame = append(frame, netip.MustParseAddr("2001:db8:80::80").AsSlice()...)
-	tcp := [70]byte{byte(port >> 8), byte(port), 0, destinationPort, 7: 1, 12: 0x50, 13: 2, 14: 0xff, 15: 0xff} // and a payload
+	// and a payload
+	tcp := [70]byte{byte(port >> 8), byte(port), 0, destinationPort, 7: 1, 12: 0x50, 13: 2,
+		14: 0xff, 15: 0xff}
 	return append(frame, tcp[:]...)
 }
 
-// captureOne captures until a packet comes, while send sends again and again: the first may come before the capture has begun.
-// What is to be tried meanwhile is, when one has come and the capture has not ended.
-func (r *running) captureOne(want api.Capture, send func(), meanwhile ...func()) api.CapturedPacket {
+// captureOne captures until a packet comes, while send sends again and again: the first may come
+// before the capture has begun. What is to be tried meanwhile is, when one has come and the capture
+// has not ended.
+func (r *running) captureOne(want api.Capture, send func(),
+	meanwhile ...func()) api.CapturedPacket {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
 	defer cancel()
@@ -96,8 +102,8 @@ func (r *running) captureOne(want api.Capture, send func(), meanwhile ...func())
 	return got
 }
 
-// A captured packet comes with what the edge did with it, for whom, and the filter leaves others out; meanwhile nobody else captures,
-// and when it ends the plain program is back.
+// A captured packet comes with what the edge did with it, for whom, and the filter leaves others
+// out; meanwhile nobody else captures, and when it ends the plain program is back.
 func TestCaptureAtEdge(t *testing.T) {
 	m := newMachine(t)
 	m.reach()
@@ -111,7 +117,8 @@ func TestCaptureAtEdge(t *testing.T) {
 	}
 	p := a.captureOne(api.Capture{Service: "web", Bytes: 80}, both)
 	e := p.Explanation
-	if e.Verdict != "transmit" || e.Service != "web" || e.Flow.Source.Port() != 40000 || len(e.OfferedTo) != 2 || len(p.Frame) != 80 || e.Bytes != 124 ||
+	if e.Verdict != "transmit" || e.Service != "web" || e.Flow.Source.Port() != 40000 ||
+		len(e.OfferedTo) != 2 || len(p.Frame) != 80 || e.Bytes != 124 ||
 		!strings.HasPrefix(e.Why, "offered to web") || time.Since(p.Time).Abs() > time.Minute {
 		t.Errorf("captured %+v", p)
 	}
@@ -123,7 +130,8 @@ func TestCaptureAtEdge(t *testing.T) {
 			t.Errorf("a second capture: %v", err)
 		}
 	})
-	if e := p.Explanation; e.Reason != "no_service" || e.Interface != "edge0" || e.Flow != nil && e.Flow.Source.Port() != 40001 {
+	if e := p.Explanation; e.Reason != "no_service" || e.Interface != "edge0" || e.Flow != nil &&
+		e.Flow.Source.Port() != 40001 {
 		t.Errorf("captured %+v", p)
 	}
 	m.await(func() bool { return slices.Equal(m.state(), before) })
@@ -147,12 +155,15 @@ func TestCaptureAtHost(t *testing.T) {
 	a := m.start(nodeText)
 	defer a.stop()
 	flow := &api.Flow{
-		Source: netip.MustParseAddrPort("[2001:db8:c::1]:40000"), Destination: netip.MustParseAddrPort("[2001:db8:80::81]:443"), Protocol: config.TCP,
+		Source:      netip.MustParseAddrPort("[2001:db8:c::1]:40000"),
+		Destination: netip.MustParseAddrPort("[2001:db8:80::81]:443"), Protocol: config.TCP,
 	}
 	must(t, m.setThreshold(a, "api"))
 	frame := m.offered(t, a.explain(api.Question{Role: api.Host, Flow: flow})[0])
-	p := a.captureOne(api.Capture{Role: api.Host, Service: "api"}, func() { m.send("host0-peer", frame) })
-	if e := p.Explanation; e.Offer != "refused" || e.SID == nil || e.Interface != "host0" || e.Why != "passed on: the acceptance policy refuses it" {
+	p := a.captureOne(api.Capture{Role: api.Host, Service: "api"},
+		func() { m.send("host0-peer", frame) })
+	if e := p.Explanation; e.Offer != "refused" || e.SID == nil || e.Interface != "host0" ||
+		e.Why != "passed on: the acceptance policy refuses it" {
 		t.Errorf("captured %+v", p)
 	}
 }
@@ -168,7 +179,8 @@ func TestCaptureRefuses(t *testing.T) {
 		{api.Capture{Interface: "none"}, "none of the interfaces has a program"},
 		{api.Capture{Role: "router"}, "this node has no router"},
 	} {
-		if err := a.Capture(t.Context(), test.want, nil); err == nil || !strings.Contains(err.Error(), test.text) {
+		if err := a.Capture(t.Context(), test.want, nil); err == nil ||
+			!strings.Contains(err.Error(), test.text) {
 			t.Errorf("%+v: %v, want %q", test.want, err, test.text)
 		}
 	}

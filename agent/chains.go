@@ -19,8 +19,8 @@ var poolMethods = map[config.Table]pool.Method{
 	config.Rendezvous: pool.Rendezvous, config.Exact: pool.Exact, config.Modulo: pool.Modulo,
 }
 
-// poolSpec is what stays the same as long as the service's settings do. The seed is a function of the cluster's secret and the
-// endpoint, so all edges have the same.
+// poolSpec is what stays the same as long as the service's settings do. The seed is a function of
+// the cluster's secret and the endpoint, so all edges have the same.
 func poolSpec(s *edgeService, n *config.Node) pool.Spec {
 	return pool.Spec{
 		Buckets:    s.buckets,
@@ -108,7 +108,8 @@ func (a *Agent) previousChains(
 	case running == nil && a.node != nil:
 		return p, nil // a new service
 	case running == nil:
-		if p.chains, err = a.earlierChains(s, n, dir, p.buckets, declared); err != nil || p.chains == nil {
+		if p.chains, err = a.earlierChains(s, n, dir, p.buckets, declared); err != nil ||
+			p.chains == nil {
 			return p, err
 		}
 	case !a.rehashes(n) && running.Continuity == s.Continuity &&
@@ -147,7 +148,8 @@ func (a *Agent) rehashes(n *config.Node) bool {
 	return a.store.kept.Secret != "" && a.store.kept.Secret != secretMark(n.Secret)
 }
 
-// refresh brings the chains of the running services up to date: with what is known of the backends, and with the time.
+// refresh brings the chains of the running services up to date: with what is known of the backends,
+// and with the time.
 func (a *Agent) refresh() error {
 	if a.edge == nil {
 		return nil
@@ -207,11 +209,13 @@ func (a *Agent) refreshOrWarn() {
 func (a *Agent) retryLater(err error) {
 	if err != nil {
 		a.retryAt = a.now() + refreshRetry
-		a.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after", refreshRetry)
+		a.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
+			refreshRetry)
 	}
 }
 
-// refreshTime reports when refresh is due because of the time alone; never if nothing waits for that.
+// refreshTime reports when refresh is due because of the time alone; never if nothing waits for
+// that.
 func (a *Agent) refreshTime() <-chan time.Time {
 	wait, waits := a.nextRefresh()
 	if a.retryAt != 0 {
@@ -223,7 +227,8 @@ func (a *Agent) refreshTime() <-chan time.Time {
 	return time.After(wait)
 }
 
-// nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false if nobody waits for that.
+// nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false
+// if nobody waits for that.
 func (a *Agent) nextRefresh() (time.Duration, bool) {
 	first, waits := time.Duration(0), false
 	if a.edge == nil {

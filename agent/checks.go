@@ -34,7 +34,8 @@ type checked struct {
 }
 
 func newChecks(ctx context.Context) checks {
-	return checks{monitor: health.NewMonitor(ctx), signals: newSignals(ctx), backends: map[health.Key]*checked{}, panics: map[string]bool{}}
+	return checks{monitor: health.NewMonitor(ctx), signals: newSignals(ctx),
+		backends: map[health.Key]*checked{}, panics: map[string]bool{}}
 }
 
 func rulesOf(c *config.Check) health.Rules {
@@ -71,8 +72,8 @@ func (a *Agent) health(s *config.Service, backend string) health.State {
 	return health.State{}
 }
 
-// check makes the backends of the running services those that are checked. A failure is no reason to stop: a check that does not
-// run finds nobody failing.
+// check makes the backends of the running services those that are checked. A failure is no reason
+// to stop: a check that does not run finds nobody failing.
 func (a *Agent) check() {
 	var jobs, asked []health.Job
 	var ways []health.Path
@@ -138,7 +139,8 @@ func (a *Agent) jobs(s *config.Service) []health.Job {
 			Check: s.Check,
 			Seed:  flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name+" "+b.Name)),
 			Target: health.Target{
-				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint), SID: s.Check.SID(b.SID), Source: source,
+				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint),
+				SID: s.Check.SID(b.SID), Source: source,
 			},
 		}
 	}
@@ -185,7 +187,8 @@ func (a *Agent) reconsider(r health.Result, c *checked, before opinion) {
 	now := c.opinion()
 	if now.status != before.status {
 		a.tell(api.Event{
-			Service: r.Service, Backend: r.Backend, Status: now.status.String(), Reason: reasonOf(r.Err),
+			Service: r.Service, Backend: r.Backend, Status: now.status.String(),
+			Reason: reasonOf(r.Err),
 		})
 		a.keepFailing()
 	}
@@ -219,7 +222,8 @@ func (c *checked) take(r health.Result) bool {
 	return true
 }
 
-// refreshNamed brings the chains of one service up to date: a host that dies makes each of its services ask for it.
+// refreshNamed brings the chains of one service up to date: a host that dies makes each of its
+// services ask for it.
 func (a *Agent) refreshNamed(service string) {
 	for i := range a.edge.services {
 		if s := &a.edge.services[i]; s.Name == service {

@@ -63,7 +63,8 @@ func takenOver(t *testing.T, pins, text string) *Agent {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	a := &Agent{
-		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()), own: newSelfChecks(t.Context()),
+		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()),
+		own:   newSelfChecks(t.Context()),
 		loads: serverload.NewMonitor(t.Context()),
 	}
 	if a.store, err = openStore(node.State, node.Name, slog.New(slog.DiscardHandler)); err == nil {
@@ -90,9 +91,11 @@ func pair() computed {
 		{Name: "south", Segments: segments("fcbb:bb00:12::"), Redundancy: srpolicy.TLV},
 	}
 	return computed{
-		Rules: []srpolicy.Rule{{Policy: "protected", Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
+		Rules: []srpolicy.Rule{{Policy: "protected",
+			Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
 		Policies: []srpolicy.Policy{{Name: "protected", Paths: []srpolicy.CandidatePath{
-			{Name: "both", Action: srpolicy.Mirror, Lists: lists, LeastLists: 2}, {Name: "one", Preference: 50, Action: srpolicy.Mirror, Lists: lists},
+			{Name: "both", Action: srpolicy.Mirror, Lists: lists, LeastLists: 2},
+			{Name: "one", Preference: 50, Action: srpolicy.Mirror, Lists: lists},
 		}}},
 	}
 }
@@ -121,10 +124,12 @@ func (a *Agent) protected(t *testing.T) string {
 	return "none"
 }
 
-// Computed policies run beside those of the file, survive a restart with their flows and marks, and end with another file.
+// Computed policies run beside those of the file, survive a restart with their flows and marks, and
+// end with another file.
 func TestComputedPolicies(t *testing.T) {
 	text := strings.ReplaceAll(headendText, "DIR", t.TempDir())
-	const both, south = "computed true, index 1, path both: north flow 65 south flow 66", "computed true, index 1, path one: south flow 66"
+	const both, south = "computed true, index 1, path both: north flow 65 south flow 66",
+		"computed true, index 1, path one: south flow 66"
 	inNamespace(t, func(pins string) {
 		a := takenOver(t, pins, text)
 		expect := func(want string) {
@@ -144,10 +149,12 @@ func TestComputedPolicies(t *testing.T) {
 		expect(both)
 		clash := pair()
 		clash.Policies[0].Name = "web"
-		if err := a.setComputed(clash); err == nil || !strings.Contains(err.Error(), `two policies "web"`) {
+		if err := a.setComputed(clash); err == nil || !strings.Contains(err.Error(),
+			`two policies "web"`) {
 			t.Errorf("error %v", err)
 		}
-		if err := a.markLists(map[listKey]bool{{"protected", "north"}: true, {"protected", "west"}: true}); err == nil {
+		if err := a.markLists(map[listKey]bool{{"protected", "north"}: true,
+			{"protected", "west"}: true}); err == nil {
 			t.Error("a list that is not there goes down")
 		}
 		expect(both)
@@ -158,7 +165,8 @@ func TestComputedPolicies(t *testing.T) {
 
 		a = takenOver(t, pins, text)
 		expect(south)
-		if diff := cmp.Diff(before, a.computedNow(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+		if diff := cmp.Diff(before, a.computedNow(),
+			cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 			cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("after a restart the computed policies are others (-before +after):\n%s", diff)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // DumpMap is what api.Agent says.
-func (a *Agent) DumpMap(ctx context.Context, role api.Role, name string, limit int) (entries []api.MapEntry, err error) {
+func (a *Agent) DumpMap(ctx context.Context, role api.Role, name string,
+	limit int) (entries []api.MapEntry, err error) {
 	doErr := a.do(ctx, func() { entries, err = a.dumpMap(role, name, limit) })
 	if doErr != nil {
 		return nil, doErr
@@ -38,5 +39,6 @@ func (a *Agent) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, 
 		}
 		return entries, err
 	}
-	return nil, &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no map %q with entries here; see: sextant map list", name)}
+	return nil, &api.Error{Code: api.NotFound,
+		Message: fmt.Sprintf("there is no map %q with entries here; see: sextant map list", name)}
 }

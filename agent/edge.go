@@ -36,9 +36,10 @@ type edgeService struct {
 	buckets    int            // of its table
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
-	effect     health.Effect         // how the members came about
-	past       []pool.Chain          // as long as it is not known who of it is still there; else nil
-	pastSIDs   map[uint16]netip.Addr // of those of the past who are no members
+	effect     health.Effect // how the members came about
+	// as long as it is not known who of it is still there; else nil
+	past     []pool.Chain
+	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 }
 
 // protocolNumbers are the IP protocol numbers of the transports.
@@ -49,11 +50,13 @@ func serviceKey(e config.Endpoint) datapath.ServiceKey {
 }
 
 var attachSides = map[config.Side]datapath.Side{
-	config.External: datapath.External, config.Internal: datapath.Internal, config.Mixed: datapath.Mixed,
+	config.External: datapath.External, config.Internal: datapath.Internal,
+	config.Mixed: datapath.Mixed,
 }
 
 var encapsulations = map[config.Encapsulation]datapath.Encapsulation{
-	config.Carrier: datapath.Carrier, config.SRH: datapath.SRH, config.SRHReduced: datapath.SRHReduced,
+	config.Carrier: datapath.Carrier, config.SRH: datapath.SRH,
+	config.SRHReduced: datapath.SRHReduced,
 }
 
 // edgeConfig is the part of the configuration that is compiled into the program.
@@ -69,15 +72,18 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		HopLimit:       uint8(n.Edge.HopLimit),
 		Shadow:         n.Edge.Shadow.SID,
 		LastOffer:      n.Edge.Shadow.LastOffer,
-		FlowCache:      datapath.FlowCache{SID: n.Edge.FlowCache.SID, Entries: n.Edge.FlowCache.Entries},
+		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
+			Entries: n.Edge.FlowCache.Entries},
 	}
 	for _, i := range n.Edge.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name, Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name,
+			Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
 	}
 	return c
 }
 
-// prepareEdge builds what the configuration wants: only the services that differ if the program stays the same, else all.
+// prepareEdge builds what the configuration wants: only the services that differ if the program
+// stays the same, else all.
 func (a *Agent) prepareEdge(n *config.Node) (*prepared[*edgeRole], error) {
 	p := &prepared[*edgeRole]{dir: filepath.Join(a.dir, "edge"), start: a.node == nil, old: a.edge}
 	if n.Edge == nil {
@@ -136,7 +142,8 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 	for i, s := range n.Edge.Services {
 		next.places[s.Endpoint] = i
 		next.services[i] = edgeService{
-			Service: a.withLearned(s), key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()],
+			Service: a.withLearned(s), key: serviceKey(s.Endpoint),
+			index: numbers[s.Endpoint.String()],
 		}
 	}
 	for some := range slices.Chunk(next.services, generationsAtOnce) {
@@ -200,7 +207,8 @@ func (e *edgeRole) fill(before *edgeRole) error {
 		return err
 	}
 	for i := range e.services {
-		if err := e.fillService(&e.services[i], before.service(e.services[i].Endpoint)); err != nil {
+		if err := e.fillService(&e.services[i],
+			before.service(e.services[i].Endpoint)); err != nil {
 			return err
 		}
 	}
@@ -251,12 +259,14 @@ func (e *edgeRole) fillNew(before *edgeRole) error {
 // without chains; of a new service, fillNew has.
 func (e *edgeRole) fillService(s, before *edgeService) error {
 	if before == nil || before.NewConnections != s.NewConnections {
-		if err := e.program.LimitNewConnections(s.index, s.NewConnections.Rate, s.NewConnections.Burst); err != nil {
+		if err := e.program.LimitNewConnections(s.index, s.NewConnections.Rate,
+			s.NewConnections.Burst); err != nil {
 			return err
 		}
 	}
 	same := before != nil && before.generation == s.generation
-	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs, s.QUIC.Configs, config.QUIC.Equal) {
+	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
+		s.QUIC.Configs, config.QUIC.Equal) {
 		return nil
 	}
 	if err := e.setQUIC(s); err != nil {
@@ -302,7 +312,8 @@ func (s *edgeService) quicBackends() map[uint16]struct{} {
 }
 
 // setSIDs tells the program the SIDs of backends, and of others whom chains name.
-func (e *edgeRole) setSIDs(backends []config.Backend, members []pool.Backend, others map[uint16]netip.Addr) error {
+func (e *edgeRole) setSIDs(backends []config.Backend, members []pool.Backend,
+	others map[uint16]netip.Addr) error {
 	for i, b := range backends {
 		if err := e.program.SetSID(members[i].ID, b.SID); err != nil {
 			return err

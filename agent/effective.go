@@ -10,9 +10,10 @@ import (
 	"sextant/lb/pool"
 )
 
-// effect decides what a service's backends are now, from the operator's word, their checks and the time. Before is the service as it
-// runs, nil if it does not.
-func (a *Agent) effect(s *config.Service, before *edgeService, configured []pool.Backend) health.Effect {
+// effect decides what a service's backends are now, from the operator's word, their checks and the
+// time. Before is the service as it runs, nil if it does not.
+func (a *Agent) effect(s *config.Service, before *edgeService,
+	configured []pool.Backend) health.Effect {
 	members := make([]health.Member, len(configured))
 	for i, b := range configured {
 		usable, wavers := a.opinion(s, s.Backends[i])
@@ -35,7 +36,8 @@ func (a *Agent) effect(s *config.Service, before *edgeService, configured []pool
 		earlier = before.effect
 	case a.node == nil && len(a.store.kept.Away) > 0: // an earlier agent knew who was away
 		earlier = health.Earlier(configured, func(i int) bool {
-			return slices.Contains(a.store.kept.Away, health.Key{Service: s.Name, Backend: s.Backends[i].Name})
+			return slices.Contains(a.store.kept.Away,
+				health.Key{Service: s.Name, Backend: s.Backends[i].Name})
 		})
 	}
 	a.effects++
@@ -79,13 +81,15 @@ func (a *Agent) notePanics() {
 	}
 	for name := range panics {
 		if !a.checks.panics[name] {
-			a.tell(api.Event{Service: name, Status: "panic", Reason: "too few backends are healthy, so all that should be up are used"})
+			a.tell(api.Event{Service: name, Status: "panic",
+				Reason: "too few backends are healthy, so all that should be up are used"})
 		}
 	}
 	for name := range a.checks.panics {
 		if !panics[name] {
 			a.tell(api.Event{
-				Service: name, Status: "panic over", Reason: "those that fail get no new connections",
+				Service: name, Status: "panic over",
+				Reason: "those that fail get no new connections",
 			})
 		}
 	}

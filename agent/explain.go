@@ -41,7 +41,8 @@ func (a *Agent) explain(q api.Question) ([]api.Explanation, error) {
 	for i, p := range packets {
 		e, err := x.packet(p.frame)
 		if err != nil {
-			return nil, &api.Error{Code: api.Invalid, Message: fmt.Sprintf("packet %d: %v", i+1, err)}
+			return nil, &api.Error{Code: api.Invalid, Message: fmt.Sprintf("packet %d: %v", i+1,
+				err)}
 		}
 		e.Number, e.Packet = i+1, p.what
 		list = append(list, e)
@@ -49,7 +50,8 @@ func (a *Agent) explain(q api.Question) ([]api.Explanation, error) {
 	return list, nil
 }
 
-// explaining is a question being answered: the program's twin decides, and the model names what it decided by.
+// explaining is a question being answered: the program's twin decides, and the model names what it
+// decided by.
 type explaining struct {
 	agent   *Agent
 	role    api.Role
@@ -99,9 +101,11 @@ func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
 			}
 		}
 	case q.Role == "":
-		err = &api.Error{Code: api.NotFound, Message: "this node has no role whose program could be asked; sextant status says what it is"}
+		err = &api.Error{Code: api.NotFound, Message: "this node has no role whose program could " +
+			"be asked; sextant status says what it is"}
 	default:
-		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
+		err = &api.Error{Code: api.NotFound,
+			Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
 	}
 	return x, err
 }
@@ -123,7 +127,8 @@ func (a *Agent) explainedRole() api.Role {
 	return ""
 }
 
-// arrival chooses the interface: the one that is named, else the first that faces clients, else the first.
+// arrival chooses the interface: the one that is named, else the first that faces clients, else the
+// first.
 func arrival(attachments []datapath.Attachment, program, name string) (datapath.Attachment, error) {
 	var first *datapath.Attachment
 	for i, at := range attachments {
@@ -142,17 +147,23 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 	return *first, nil
 }
 
-// model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a packet has.
+// model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a
+// packet has.
 func (e *edgeRole) model(n *config.Node) *model.Edge {
 	m := &model.Edge{
-		Sides: map[uint32]model.Side{}, Block: e.config.Block, Locators: e.config.Locators, Infrastructure: e.config.Infrastructure,
-		Services: map[model.ServiceKey]uint32{}, QUIC: map[uint32]*model.QUIC{}, VIPs: map[netip.Addr]struct{}{},
+		Sides: map[uint32]model.Side{}, Block: e.config.Block, Locators: e.config.Locators,
+		Infrastructure: e.config.Infrastructure,
+		Services:       map[model.ServiceKey]uint32{}, QUIC: map[uint32]*model.QUIC{},
+		VIPs:          map[netip.Addr]struct{}{},
 		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
 		Secret:        e.config.Secret,
-		Encapsulation: model.Encapsulation(e.config.Encapsulation), Source: e.config.Source, HopLimit: e.config.HopLimit,
-		Shadow: e.config.Shadow, LastOffer: e.config.LastOffer,
-		SID:     func(uint16) netip.Addr { return e.config.Source }, // any that is one
-		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
+		Encapsulation: model.Encapsulation(e.config.Encapsulation), Source: e.config.Source,
+		HopLimit: e.config.HopLimit,
+		Shadow:   e.config.Shadow, LastOffer: e.config.LastOffer,
+		SID: func(uint16) netip.Addr { return e.config.Source }, // any that is one
+		NextHop: func(netip.Addr, uint8) model.NextHop {
+			return model.NextHop{Status: model.NextHopKernel}
+		},
 	}
 	for _, at := range e.attachments {
 		m.Sides[uint32(at.Index)] = model.Side(at.Side)
@@ -164,11 +175,14 @@ func (e *edgeRole) model(n *config.Node) *model.Edge {
 			m.QUIC[uint32(i)] = quic
 		}
 	}
-	m.Chains = func(service, bucket uint32) pool.Chain { return e.services[service].generation.Chain(int(bucket)) }
+	m.Chains = func(service, bucket uint32) pool.Chain {
+		return e.services[service].generation.Chain(int(bucket))
+	}
 	return m
 }
 
-// learning is the flow cache of what explains packets, nil without one: each packet meets what the ones before left there.
+// learning is the flow cache of what explains packets, nil without one: each packet meets what the
+// ones before left there.
 func (e *edgeRole) learning(program *datapath.Explainer) *model.Learning {
 	if e.config.FlowCache.Entries == 0 {
 		return nil
@@ -193,7 +207,8 @@ func (s *edgeService) quicModel() *model.QUIC {
 	}
 	quic := &model.QUIC{Backends: s.quicBackends()}
 	for _, c := range s.QUIC.Configs {
-		if codec, err := quiclb.New(c.Config()); err == nil { // as the program's are, or it would not run
+		if codec, err := quiclb.New(
+			c.Config()); err == nil { // as the program's are, or it would not run
 			quic.Codecs = append(quic.Codecs, codec)
 		}
 	}
@@ -206,7 +221,8 @@ func modelKey(k datapath.ServiceKey) model.ServiceKey {
 
 // packet gives one frame to the program and to the model.
 func (x *explaining) packet(frame []byte) (api.Explanation, error) {
-	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(), Bytes: len(frame)}
+	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(),
+		Bytes: len(frame)}
 	var got datapath.Explained
 	var err error
 	switch {
@@ -256,7 +272,8 @@ func flowOf(t flow.Tuple) *api.Flow {
 	for protocol, number := range protocolNumbers {
 		if number == t.Protocol && t.Src.IsValid() {
 			return &api.Flow{
-				Source: netip.AddrPortFrom(t.Src, t.SrcPort), Destination: netip.AddrPortFrom(t.Dst, t.DstPort), Protocol: protocol,
+				Source: netip.AddrPortFrom(t.Src, t.SrcPort), Destination: netip.AddrPortFrom(t.Dst,
+					t.DstPort), Protocol: protocol,
 			}
 		}
 	}
@@ -282,7 +299,8 @@ func (x *explaining) leaves(e *api.Explanation, got datapath.Explained) {
 }
 
 func nextHopOf(got datapath.Explained) *api.NextHop {
-	hop := &api.NextHop{Destination: net.HardwareAddr(got.Frame[:6]).String(), Source: net.HardwareAddr(got.Frame[6:12]).String()}
+	hop := &api.NextHop{Destination: net.HardwareAddr(got.Frame[:6]).String(),
+		Source: net.HardwareAddr(got.Frame[6:12]).String()}
 	if device, err := net.InterfaceByIndex(int(got.Interface)); err == nil {
 		hop.Interface = device.Name
 	}
@@ -301,10 +319,12 @@ const (
 // isVLAN reports whether an EtherType announces a VLAN tag.
 func isVLAN(etherType uint16) bool { return etherType == 0x8100 || etherType == 0x88a8 }
 
-// segmentsOf reads what a frame's IPv6 packet visits: its destination, then the segments left of its SRH.
+// segmentsOf reads what a frame's IPv6 packet visits: its destination, then the segments left of
+// its SRH.
 func segmentsOf(frame []byte) []netip.Addr {
 	at := ethernetHeader
-	for tags := 0; tags < 2 && len(frame) > at+4 && isVLAN(binary.BigEndian.Uint16(frame[at-2:])); tags++ {
+	for tags := 0; tags < 2 && len(frame) > at+4 &&
+		isVLAN(binary.BigEndian.Uint16(frame[at-2:])); tags++ {
 		at += 4
 	}
 	if len(frame) < at+ipv6Header || frame[at]>>4 != 6 {
@@ -316,7 +336,8 @@ func segmentsOf(frame []byte) []netip.Addr {
 		return path
 	}
 	header, _, err := srv6.ParseSRH(ip[ipv6Header:])
-	for left := int(header.SegmentsLeft) - 1; err == nil && left >= 0 && left < len(header.Segments); left-- {
+	for left := int(header.SegmentsLeft) - 1; err == nil && left >= 0 &&
+		left < len(header.Segments); left-- {
 		path = append(path, header.Segments[left])
 	}
 	return path

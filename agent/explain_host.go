@@ -11,8 +11,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// model is the host in Go, without the kernel's sockets, and busy beyond all measure: so it says what a packet is offered for,
-// and the program, whether it is taken.
+// model is the host in Go, without the kernel's sockets, and busy beyond all measure: so it says
+// what a packet is offered for, and the program, whether it is taken.
 func (h *hostRole) model() *model.Host {
 	m := &model.Host{
 		Interfaces: map[uint32]struct{}{}, Block: h.config.Block, Locators: h.config.Locators,
@@ -22,7 +22,9 @@ func (h *hostRole) model() *model.Host {
 		Sockets:   func(flow.Tuple) model.Socket { return model.Socket{} },
 		HasServer: func(flow.Tuple) bool { return true },
 		Busy:      func(model.ServiceKey) uint32 { return 1 },
-		NextHop:   func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
+		NextHop: func(netip.Addr, uint8) model.NextHop {
+			return model.NextHop{Status: model.NextHopKernel}
+		},
 	}
 	for _, at := range h.attachments {
 		m.Interfaces[uint32(at.Index)] = struct{}{}
@@ -31,7 +33,9 @@ func (h *hostRole) model() *model.Host {
 		m.SIDs = append(m.SIDs, model.LocalSID(s))
 	}
 	for _, s := range h.services {
-		m.Services[modelKey(s.key)] = &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static}, QUIC: s.QUIC}
+		m.Services[modelKey(
+			s.key)] = &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static},
+			QUIC: s.QUIC}
 	}
 	return m
 }
@@ -61,7 +65,8 @@ func (x *explaining) onHost(e *api.Explanation, frame []byte) (datapath.Explaine
 		return got, err
 	}
 	after, err := x.look(service, r)
-	if offer := offerOf(r.Offer, got.Taken, before, after); offer != model.OfferNone && got.Verdict != model.Drop {
+	if offer := offerOf(r.Offer, got.Taken, before, after); offer != model.OfferNone &&
+		got.Verdict != model.Drop {
 		e.Offer = offer.String()
 	}
 	return got, err
@@ -86,7 +91,8 @@ func (x *explaining) look(service *hostService, r model.Result) (l learnt, err e
 	return l, err
 }
 
-// offerOf combines what a packet was offered for, by a model that takes as little as possible, with what the program did.
+// offerOf combines what a packet was offered for, by a model that takes as little as possible, with
+// what the program did.
 func offerOf(least model.Offer, taken bool, before, after learnt) model.Offer {
 	switch {
 	case least == model.OfferNone || least == model.OfferLast:

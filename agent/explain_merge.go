@@ -20,7 +20,8 @@ import (
 // model is the egress in Go, without instances: what a packet carries.
 func (m *mergeRole) model() *model.Merge {
 	model := &model.Merge{
-		Interfaces: map[uint32]struct{}{}, Block: m.config.Block, Locators: m.config.Locators, Infrastructure: m.config.Infrastructure,
+		Interfaces: map[uint32]struct{}{}, Block: m.config.Block, Locators: m.config.Locators,
+		Infrastructure: m.config.Infrastructure,
 	}
 	for _, at := range m.attachments {
 		model.Interfaces[uint32(at.Index)] = struct{}{}
@@ -43,7 +44,8 @@ func (x *explaining) onMerge(e *api.Explanation, frame []byte) (datapath.Explain
 	if r.Number != nil {
 		e.Copy = &api.ExplainedCopy{
 			Flow: r.Number.Flow, Flows: x.agent.merge.flowsBeside(r.SID, r.Number.Flow),
-			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != model.Drop, Waits: waits,
+			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != model.Drop,
+			Waits: waits,
 		}
 	}
 	if got.Verdict == model.HandToKernel {
@@ -72,13 +74,14 @@ func flowWithin(frame []byte) *api.Flow {
 	return nil
 }
 
-// copiesOf are the copies of a flow's next packet, one by each path of every protected flow: an egress does not know which of them the
-// rules of a head-end choose for a packet.
+// copiesOf are the copies of a flow's next packet, one by each path of every protected flow: an
+// egress does not know which of them the rules of a head-end choose for a packet.
 func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
 	m := x.agent.merge
 	if len(m.instances) == 0 || len(x.merge.Infrastructure) == 0 {
 		return nil, &api.Error{
-			Code: api.Conflict, Message: "this egress has no protected flow; give packets instead: sextant explain -r FILE",
+			Code: api.Conflict, Message: "this egress has no protected flow; give packets " +
+				"instead: sextant explain -r FILE",
 		}
 	}
 	inner, err := x.frameOf(f, "following")
@@ -108,18 +111,24 @@ func (x *explaining) copiesTo(i mergeInstance, f api.Flow, inner []byte) ([]fram
 	}
 	var copies []framed
 	for _, flow := range i.Instance.Flows {
-		policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{{
-			Name: "l", Segments: []netip.Addr{i.Prefix.Addr()}, Redundancy: form, Flow: flow, Reduced: true,
-		}}}}}
-		source := srpolicy.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit, Epoch: epoch}
-		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy}, source, nil)
+		policy := srpolicy.Policy{Name: "p",
+			Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{{
+				Name: "l", Segments: []netip.Addr{i.Prefix.Addr()}, Redundancy: form, Flow: flow,
+				Reduced: true,
+			}}}}}
+		source := srpolicy.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit,
+			Epoch: epoch}
+		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy},
+			source, nil)
 		if err != nil {
-			return nil, fmt.Errorf("make a copy of the flow %s -> %s: %w", f.Source, f.Destination, err)
+			return nil, fmt.Errorf("make a copy of the flow %s -> %s: %w", f.Source, f.Destination,
+				err)
 		}
 		header := table[0].Lists[0]
 		octets := bytes.Clone(header.Octets)
 		header.Fill(octets, len(inner)-ethernetHeader, uint8(innerProtocol(f)), 0, 0, number, 0)
-		link := binary.BigEndian.AppendUint16(bytes.Clone(inner[:ethernetHeader-2]), uint16(layers.EthernetTypeIPv6))
+		link := binary.BigEndian.AppendUint16(bytes.Clone(inner[:ethernetHeader-2]),
+			uint16(layers.EthernetTypeIPv6))
 		frame := slices.Concat(link, octets, inner[ethernetHeader:])
 		copies = append(copies, framed{fmt.Sprintf("by flow %d", flow), frame})
 	}

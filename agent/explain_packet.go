@@ -19,7 +19,8 @@ type framed struct {
 	frame []byte
 }
 
-// packets are those of the question: given ones, or for a flow the packet that opens a connection and one that follows.
+// packets are those of the question: given ones, or for a flow the packet that opens a connection
+// and one that follows.
 func (x *explaining) packets(q api.Question) ([]framed, error) {
 	var list []framed
 	for _, f := range q.Frames {
@@ -54,7 +55,8 @@ var anybody = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 // madeUpHopLimit is that of made-up packets.
 const madeUpHopLimit = 64
 
-// frameOf makes a packet of a flow as it reaches this node: plain at an edge; at a host, offered to it with one candidate left.
+// frameOf makes a packet of a flow as it reaches this node: plain at an edge; at a host, offered to
+// it with one candidate left.
 func (x *explaining) frameOf(f api.Flow, kind string) ([]byte, error) {
 	if x.host == nil {
 		return x.frame(f, kind, nil)
@@ -68,8 +70,10 @@ func (x *explaining) frameOf(f api.Flow, kind string) ([]byte, error) {
 
 // frame makes a packet of a flow behind an outer header, if there is one.
 func (x *explaining) frame(f api.Flow, kind string, outer *layers.IPv6) ([]byte, error) {
-	ethernet := &layers.Ethernet{SrcMAC: anybody, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2}, EthernetType: layers.EthernetTypeIPv6}
-	if device, err := net.InterfaceByIndex(x.at.Index); err == nil && len(device.HardwareAddr) == 6 {
+	ethernet := &layers.Ethernet{SrcMAC: anybody, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
+		EthernetType: layers.EthernetTypeIPv6}
+	if device, err := net.InterfaceByIndex(x.at.Index); err == nil &&
+		len(device.HardwareAddr) == 6 {
 		ethernet.DstMAC = device.HardwareAddr
 	}
 	inner := layersOf(f, kind)
@@ -82,7 +86,8 @@ func (x *explaining) frame(f api.Flow, kind string, outer *layers.IPv6) ([]byte,
 	buffer := gopacket.NewSerializeBuffer()
 	options := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 	if err := gopacket.SerializeLayers(buffer, options, append(stack, inner...)...); err != nil {
-		return nil, fmt.Errorf("make a packet of the flow %s -> %s: %w", f.Source, f.Destination, err)
+		return nil, fmt.Errorf("make a packet of the flow %s -> %s: %w", f.Source, f.Destination,
+			err)
 	}
 	return buffer.Bytes(), nil
 }
@@ -95,26 +100,31 @@ func layersOf(f api.Flow, kind string) []gopacket.SerializableLayer {
 	}
 	protocol := layers.IPProtocol(protocolNumbers[f.Protocol])
 	if source, destination := f.Source.Addr(), f.Destination.Addr(); source.Is4() {
-		network = &layers.IPv4{Version: 4, TTL: madeUpHopLimit, Protocol: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
+		network = &layers.IPv4{Version: 4, TTL: madeUpHopLimit, Protocol: protocol,
+			SrcIP: source.AsSlice(), DstIP: destination.AsSlice()}
 	} else {
 		network = &layers.IPv6{
-			Version: 6, HopLimit: madeUpHopLimit, NextHeader: protocol, SrcIP: source.AsSlice(), DstIP: destination.AsSlice(),
+			Version: 6, HopLimit: madeUpHopLimit, NextHeader: protocol, SrcIP: source.AsSlice(),
+			DstIP: destination.AsSlice(),
 		}
 	}
 	if f.Protocol == config.UDP {
-		udp := &layers.UDP{SrcPort: layers.UDPPort(f.Source.Port()), DstPort: layers.UDPPort(f.Destination.Port())}
+		udp := &layers.UDP{SrcPort: layers.UDPPort(f.Source.Port()),
+			DstPort: layers.UDPPort(f.Destination.Port())}
 		_ = udp.SetNetworkLayerForChecksum(network) // IP layers never fail
 		return []gopacket.SerializableLayer{network, udp}
 	}
 	tcp := &layers.TCP{
-		SrcPort: layers.TCPPort(f.Source.Port()), DstPort: layers.TCPPort(f.Destination.Port()), Window: 65535,
-		SYN: kind == "opening", ACK: kind != "opening",
+		SrcPort: layers.TCPPort(f.Source.Port()), DstPort: layers.TCPPort(f.Destination.Port()),
+		Window: 65535,
+		SYN:    kind == "opening", ACK: kind != "opening",
 	}
 	_ = tcp.SetNetworkLayerForChecksum(network) // IP layers never fail
 	return []gopacket.SerializableLayer{network, tcp}
 }
 
-// outer is the header with which an edge offers a packet to this host first, and to some other host then.
+// outer is the header with which an edge offers a packet to this host first, and to some other host
+// then.
 func (x *explaining) outer(f api.Flow) (*layers.IPv6, error) {
 	sid, err := x.offeredAt()
 	if err != nil {
@@ -126,7 +136,8 @@ func (x *explaining) outer(f api.Flow) (*layers.IPv6, error) {
 // outerTo is the header with which somebody of the SR domain sends a packet of a flow to a SID.
 func outerTo(sid netip.Addr, infrastructure []netip.Prefix, f api.Flow) *layers.IPv6 {
 	return &layers.IPv6{
-		Version: 6, HopLimit: madeUpHopLimit, NextHeader: innerProtocol(f), DstIP: sid.AsSlice(), SrcIP: infrastructure[0].Addr().AsSlice(),
+		Version: 6, HopLimit: madeUpHopLimit, NextHeader: innerProtocol(f), DstIP: sid.AsSlice(),
+		SrcIP: infrastructure[0].Addr().AsSlice(),
 	}
 }
 
@@ -150,6 +161,7 @@ func (x *explaining) offeredAt() (netip.Addr, error) {
 			return netip.AddrFrom16(sid), nil
 		}
 	}
-	return netip.Addr{}, &api.Error{Code: api.Conflict, Message: "this host has no End.OFFER SID to which a flow could be offered; " +
-		"give packets instead: sextant explain -r FILE"}
+	return netip.Addr{}, &api.Error{Code: api.Conflict,
+		Message: "this host has no End.OFFER SID to which a flow could be offered; " +
+			"give packets instead: sextant explain -r FILE"}
 }

@@ -15,16 +15,20 @@ import (
 // entrances are where the head-end's packets come in, without the loop.
 func (h *headendRole) entrances() []datapath.Attachment {
 	return slices.DeleteFunc(slices.Clone(h.attachments), func(at datapath.Attachment) bool {
-		return !slices.ContainsFunc(h.config.Interfaces, func(i datapath.HeadendInterface) bool { return i.Name == at.On })
+		return !slices.ContainsFunc(h.config.Interfaces,
+			func(i datapath.HeadendInterface) bool { return i.Name == at.On })
 	})
 }
 
 // model is the head-end in Go, without the kernel's FIB: which rule chooses a packet.
 func (h *headendRole) model(n *config.Node) *model.Headend {
 	m := &model.Headend{
-		Sides: map[uint32]model.Side{}, Block: h.config.Block, Locators: h.config.Locators, Infrastructure: h.config.Infrastructure,
-		Table: h.table, Secret: n.Secret, HopLimit: h.config.HopLimit,
-		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Status: model.NextHopKernel} },
+		Sides: map[uint32]model.Side{}, Block: h.config.Block, Locators: h.config.Locators,
+		Infrastructure: h.config.Infrastructure,
+		Table:          h.table, Secret: n.Secret, HopLimit: h.config.HopLimit,
+		NextHop: func(netip.Addr, uint8) model.NextHop {
+			return model.NextHop{Status: model.NextHopKernel}
+		},
 	}
 	for _, at := range h.attachments {
 		m.Sides[uint32(at.Index)] = model.Side(at.Side)
@@ -46,19 +50,22 @@ func (x *explaining) onHeadend(e *api.Explanation, frame []byte) (datapath.Expla
 		return got, err
 	}
 	e.Policy = &api.PolicyChoice{
-		Name: entry.Policy, Rule: matchText(entry.Match), Path: entry.Path, Action: config.SteeringAction(entry.Action.String()),
+		Name: entry.Policy, Rule: matchText(entry.Match), Path: entry.Path,
+		Action: config.SteeringAction(entry.Action.String()),
 	}
 	for _, c := range copies {
 		if c.List < 0 || c.List >= len(entry.Lists) {
 			continue // dropped before it was counted
 		}
-		e.Copies = append(e.Copies, x.agent.headend.explained(e.Policy, entry.Lists[c.List].List, c.Explained))
+		e.Copies = append(e.Copies, x.agent.headend.explained(e.Policy, entry.Lists[c.List].List,
+			c.Explained))
 	}
 	return got, nil
 }
 
 // explained is what became of a packet on a list.
-func (h *headendRole) explained(c *api.PolicyChoice, list string, got datapath.Explained) api.ExplainedList {
+func (h *headendRole) explained(c *api.PolicyChoice, list string,
+	got datapath.Explained) api.ExplainedList {
 	e := api.ExplainedList{List: list, Verdict: got.Verdict.String(), Reason: got.Reason}
 	for _, p := range h.steering.policies {
 		for _, path := range p.Paths {

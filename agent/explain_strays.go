@@ -14,7 +14,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// model is what takes strays away, in Go and without the kernel's sockets: how far a packet gets, and at which SID.
+// model is what takes strays away, in Go and without the kernel's sockets: how far a packet gets,
+// and at which SID.
 func (s *straysRole) model() *model.Strays {
 	m := &model.Strays{
 		Interfaces: map[uint32]struct{}{}, Infrastructure: s.config.Infrastructure,
@@ -25,7 +26,8 @@ func (s *straysRole) model() *model.Strays {
 	}
 	for _, sid := range s.program.SIDs() {
 		m.SIDs = append(m.SIDs, model.StraySID{
-			Prefix: sid.Prefix, IPv4: sid.IPv4, IPv6: sid.IPv6, Device: s.config.VRFs[sid.VRF].Device != "",
+			Prefix: sid.Prefix, IPv4: sid.IPv4, IPv6: sid.IPv6,
+			Device: s.config.VRFs[sid.VRF].Device != "",
 		})
 	}
 	return m
@@ -100,19 +102,24 @@ func straysWhy(e *api.Explanation) string {
 	case e.Offer == model.OfferHere.String() && e.Verdict == model.Pass.String():
 		return fmt.Sprintf("%s, which decapsulates it: the connection is in %s", asItCame, vrf)
 	case e.Offer == model.OfferHere.String():
-		return fmt.Sprintf("the connection is in %s: decapsulated, and received there, where the kernel delivers it", vrf)
+		return fmt.Sprintf("the connection is in %s: decapsulated, and received there, where the "+
+			"kernel delivers it", vrf)
 	case e.Offer == model.OfferReturned.String():
-		return fmt.Sprintf("left to the kernel: a stray that was one before, as its hop limit says, and %s has no such connection; "+
+		return fmt.Sprintf("left to the kernel: a stray that was one before, as its hop limit "+
+			"says, and %s has no such connection; "+
 			"it goes round no more, and is answered with a RST", vrf)
 	case e.Offer == model.OfferStray.String():
-		return fmt.Sprintf("a stray: %s has no such connection; decapsulated, and received on %s, %s",
+		return fmt.Sprintf("a stray: %s has no such connection; decapsulated, and received on "+
+			"%s, %s",
 			vrf, e.VRF.Backup, wayText(e.VRF.Leaves))
 	case e.Verdict != model.Pass.String():
 		return fmt.Sprintf("decapsulated, and received by %s, where the kernel decides", vrf)
 	case e.VRF.Left == leftGone:
-		return fmt.Sprintf("%s: %s or its backup device %s is not there now; see sextant doctor", asItCame, vrf, e.VRF.Backup)
+		return fmt.Sprintf("%s: %s or its backup device %s is not there now; see sextant doctor",
+			asItCame, vrf, e.VRF.Backup)
 	case e.VRF.Left == leftOpening:
-		return fmt.Sprintf("%s, which decapsulates it into %s: only a packet that continues a TCP connection can be astray", asItCame, vrf)
+		return fmt.Sprintf("%s, which decapsulates it into %s: only a packet that continues a "+
+			"TCP connection can be astray", asItCame, vrf)
 	}
 	return fmt.Sprintf("%s, to decide by itself: %s", asItCame, model.Meaning(e.VRF.Left))
 }
@@ -143,7 +150,8 @@ func (x *explaining) toVRFs(f api.Flow, kinds []string) ([]framed, error) {
 	var list []framed
 	asked := map[int]bool{}
 	for _, sid := range x.agent.strayRole.program.SIDs() {
-		if ipv4 := f.Source.Addr().Is4(); asked[sid.VRF] || ipv4 && !sid.IPv4 || !ipv4 && !sid.IPv6 {
+		if ipv4 := f.Source.Addr().Is4(); asked[sid.VRF] || ipv4 && !sid.IPv4 || !ipv4 &&
+			!sid.IPv6 {
 			continue
 		}
 		asked[sid.VRF] = true
@@ -156,8 +164,9 @@ func (x *explaining) toVRFs(f api.Flow, kinds []string) ([]framed, error) {
 		}
 	}
 	if len(list) == 0 {
-		return nil, &api.Error{Code: api.Conflict, Message: "no SID leads packets of the flow's family into a VRF now; " +
-			"see sextant doctor, or give packets instead: sextant explain -r FILE"}
+		return nil, &api.Error{Code: api.Conflict,
+			Message: "no SID leads packets of the flow's family into a VRF now; " +
+				"see sextant doctor, or give packets instead: sextant explain -r FILE"}
 	}
 	return list, nil
 }

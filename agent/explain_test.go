@@ -32,9 +32,11 @@ func (m *machine) reach() {
 			netlink.AddrAdd(link, address),
 			netlink.NeighSet(&netlink.Neigh{
 				LinkIndex: link.Attrs().Index, Family: unix.AF_INET6, State: netlink.NUD_PERMANENT,
-				IP: netip.MustParseAddr("fd00:5e::1").AsSlice(), HardwareAddr: []byte{2, 0, 0, 0, 9, 9},
+				IP:           netip.MustParseAddr("fd00:5e::1").AsSlice(),
+				HardwareAddr: []byte{2, 0, 0, 0, 9, 9},
 			}),
-			netlink.RouteAdd(&netlink.Route{Dst: sids, Gw: netip.MustParseAddr("fd00:5e::1").AsSlice()}),
+			netlink.RouteAdd(&netlink.Route{Dst: sids,
+				Gw: netip.MustParseAddr("fd00:5e::1").AsSlice()}),
 		)
 	}))
 }
@@ -53,7 +55,8 @@ func webFlow(port uint16) *api.Flow {
 	}
 }
 
-// What an edge explains of a flow: the bytes that leave name the chain that the tables tell, and nothing is counted.
+// What an edge explains of a flow: the bytes that leave name the chain that the tables tell, and
+// nothing is counted.
 func TestExplainFlowAtEdge(t *testing.T) {
 	m := newMachine(t)
 	m.reach()
@@ -69,12 +72,15 @@ func TestExplainFlowAtEdge(t *testing.T) {
 		}
 		for i, segments := range [][]netip.Addr{trace.Opening, trace.Following} {
 			e := list[i]
-			if e.Verdict != "transmit" || e.Service != "web" || e.Trace.Bucket != trace.Bucket || fmt.Sprint(e.Path) != fmt.Sprint(segments) ||
-				e.NextHop == nil || e.NextHop.Interface != "edge0" || e.NextHop.Destination != "02:00:00:00:09:09" {
+			if e.Verdict != "transmit" || e.Service != "web" || e.Trace.Bucket != trace.Bucket ||
+				fmt.Sprint(e.Path) != fmt.Sprint(segments) ||
+				e.NextHop == nil || e.NextHop.Interface != "edge0" ||
+				e.NextHop.Destination != "02:00:00:00:09:09" {
 				t.Errorf("explained %+v, next hop %+v; the tables say %v", e, e.NextHop, segments)
 			}
 		}
-		if got := fmt.Sprint(list[0].OfferedTo); got != fmt.Sprintf("[%s %s]", trace.Chain[0].Backend, trace.Chain[1].Backend) {
+		if got := fmt.Sprint(list[0].OfferedTo); got != fmt.Sprintf("[%s %s]",
+			trace.Chain[0].Backend, trace.Chain[1].Backend) {
 			t.Errorf("offered to %s, chain %+v", got, trace.Chain)
 		}
 	}
@@ -87,7 +93,8 @@ func TestExplainFlowAtEdge(t *testing.T) {
 func packetLines(metrics string) string {
 	var lines []string
 	for line := range strings.Lines(metrics) {
-		if strings.Contains(line, "packets_total{") || strings.Contains(line, "drops_total{") || strings.Contains(line, "offers") {
+		if strings.Contains(line, "packets_total{") || strings.Contains(line, "drops_total{") ||
+			strings.Contains(line, "offers") {
 			lines = append(lines, line)
 		}
 	}
@@ -105,16 +112,20 @@ func TestExplainSaysWhy(t *testing.T) {
 	must(t, err)
 	drain(a, trace.Chain[0].Backend, config.Draining)
 	list := a.explain(api.Question{Flow: &flow})
-	if want := trace.Chain[0].Backend + " (owned the bucket before)"; !strings.Contains(list[1].Why, want) || strings.Contains(list[0].Why, want) {
-		t.Errorf("opening: %s\nfollowing: %s\nwant %q in the second alone", list[0].Why, list[1].Why, want)
+	if want := trace.Chain[0].Backend + " (owned the bucket before)"; !strings.Contains(list[1].Why,
+		want) || strings.Contains(list[0].Why, want) {
+		t.Errorf("opening: %s\nfollowing: %s\nwant %q in the second alone", list[0].Why,
+			list[1].Why, want)
 	}
 	flow.Destination = netip.MustParseAddrPort("[2001:db8:80::80]:81")
 	list = a.explain(api.Question{Flow: &flow})
-	if list[0].Verdict != "drop" || list[0].Reason != "no_service" || !strings.Contains(list[0].Why, "sextant service add") || list[0].Frame != "" {
+	if list[0].Verdict != "drop" || list[0].Reason != "no_service" || !strings.Contains(list[0].Why,
+		"sextant service add") || list[0].Frame != "" {
 		t.Errorf("a port without service: %+v", list[0])
 	}
 	flow.Destination = netip.MustParseAddrPort("[2001:db8:99::1]:80")
-	if list = a.explain(api.Question{Flow: &flow}); list[0].Verdict != "pass" || !strings.Contains(list[0].Why, "no VIP") {
+	if list = a.explain(api.Question{Flow: &flow}); list[0].Verdict != "pass" ||
+		!strings.Contains(list[0].Why, "no VIP") {
 		t.Errorf("no VIP: %+v", list[0])
 	}
 }
@@ -126,10 +137,12 @@ func TestExplainAtHost(t *testing.T) {
 	a := m.start(nodeText)
 	defer a.stop()
 	flow := &api.Flow{
-		Source: netip.MustParseAddrPort("[2001:db8:c::1]:40000"), Destination: netip.MustParseAddrPort("[2001:db8:80::81]:443"), Protocol: config.TCP,
+		Source:      netip.MustParseAddrPort("[2001:db8:c::1]:40000"),
+		Destination: netip.MustParseAddrPort("[2001:db8:80::81]:443"), Protocol: config.TCP,
 	}
 	list := a.explain(api.Question{Role: api.Host, Flow: flow})
-	if e := list[0]; e.Offer != "accepted" || e.Service != "api" || e.Outcome != "taken" || e.SID == nil || e.SID.Behavior != "End.OFFER" {
+	if e := list[0]; e.Offer != "accepted" || e.Service != "api" || e.Outcome != "taken" ||
+		e.SID == nil || e.SID.Behavior != "End.OFFER" {
 		t.Errorf("opening: %+v", list[0])
 	}
 	if e := list[1]; e.Offer != "not_here" || e.Verdict == "drop" {
@@ -142,7 +155,8 @@ func TestExplainAtHost(t *testing.T) {
 	}
 	// The same twice: the second is refused because the first was, in this question alone.
 	frame := m.offered(t, list[0])
-	list = a.explain(api.Question{Role: api.Host, Interface: "host0", Frames: []api.Frame{frame, frame}})
+	list = a.explain(api.Question{Role: api.Host, Interface: "host0",
+		Frames: []api.Frame{frame, frame}})
 	if list[0].Offer != "refused" || list[1].Offer != "refused_before" {
 		t.Errorf("a SYN and its retransmission: %s, then %s", list[0].Offer, list[1].Offer)
 	}
@@ -151,7 +165,8 @@ func TestExplainAtHost(t *testing.T) {
 // setThreshold makes a service refuse all.
 func (m *machine) setThreshold(a *running, service string) error {
 	policy, zero := config.Static, 0
-	_, err := a.PutService(m.t.Context(), api.Update, service, api.Host, api.ServiceSpec{Accept: &api.AcceptSpec{Policy: &policy, Threshold: &zero}})
+	_, err := a.PutService(m.t.Context(), api.Update, service, api.Host,
+		api.ServiceSpec{Accept: &api.AcceptSpec{Policy: &policy, Threshold: &zero}})
 	return err
 }
 
@@ -169,21 +184,27 @@ func TestExplainRefuses(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(nodeText)
 	defer a.stop()
-	v4 := &api.Flow{Source: netip.MustParseAddrPort("192.0.2.1:1"), Destination: netip.MustParseAddrPort("[::1]:1")}
+	v4 := &api.Flow{Source: netip.MustParseAddrPort("192.0.2.1:1"),
+		Destination: netip.MustParseAddrPort("[::1]:1")}
 	for name, test := range map[string]struct {
 		question api.Question
 		want     string
 	}{
-		"nothing":     {api.Question{}, "what is to be explained is not clear"},
-		"both":        {api.Question{Flow: webFlow(1), Frames: []api.Frame{{1}}}, "what is to be explained is not clear"},
-		"families":    {api.Question{Flow: v4}, "are of different families"},
-		"role":        {api.Question{Flow: webFlow(1), Role: "router"}, "unknown role"},
-		"interface":   {api.Question{Flow: webFlow(1), Interface: "host0"}, `the edge runs on no interface "host0"`},
-		"short frame": {api.Question{Frames: []api.Frame{{1, 2}}}, "packet 1: explain a frame of 2 bytes"},
-		"too many":    {api.Question{Frames: make([]api.Frame, api.ExplainMax+1)}, "are too many at once"},
+		"nothing": {api.Question{}, "what is to be explained is not clear"},
+		"both": {api.Question{Flow: webFlow(1), Frames: []api.Frame{{1}}},
+			"what is to be explained is not clear"},
+		"families": {api.Question{Flow: v4}, "are of different families"},
+		"role":     {api.Question{Flow: webFlow(1), Role: "router"}, "unknown role"},
+		"interface": {api.Question{Flow: webFlow(1), Interface: "host0"},
+			`the edge runs on no interface "host0"`},
+		"short frame": {api.Question{Frames: []api.Frame{{1, 2}}},
+			"packet 1: explain a frame of 2 bytes"},
+		"too many": {api.Question{Frames: make([]api.Frame, api.ExplainMax+1)},
+			"are too many at once"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := a.Explain(t.Context(), test.question); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := a.Explain(t.Context(), test.question); err == nil ||
+				!strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})

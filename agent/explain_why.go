@@ -30,7 +30,8 @@ func why(e *api.Explanation) string {
 	}
 	text := edgeWhy(e)
 	if e.Verdict == model.HandToKernel.String() {
-		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its interface runs no native XDP program here"
+		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its " +
+			"interface runs no native XDP program here"
 	}
 	return text
 }
@@ -45,14 +46,18 @@ func steeredWhy(e *api.Explanation) string {
 	case e.Policy != nil:
 		return fmt.Sprintf("policy %s: answered (%s)", e.Policy.Name, e.Outcome)
 	case e.Copy != nil && e.Copy.First && e.Copy.Waits:
-		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, and put in order with the others",
+		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, and put in "+
+			"order with the others",
 			e.Copy.Number, e.Copy.Flow)
 	case e.Copy != nil && e.Copy.First:
-		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, for the kernel to route", e.Copy.Number, e.Copy.Flow)
+		return fmt.Sprintf("the first copy of packet %d, by flow %d: decapsulated, for the "+
+			"kernel to route", e.Copy.Number, e.Copy.Flow)
 	case e.Copy != nil:
-		return fmt.Sprintf("packet %d by flow %d is dropped: %s", e.Copy.Number, e.Copy.Flow, model.Meaning(e.Reason))
+		return fmt.Sprintf("packet %d by flow %d is dropped: %s", e.Copy.Number, e.Copy.Flow,
+			model.Meaning(e.Reason))
 	case e.Role == api.Merge && e.SID != nil && !e.Dropped():
-		return "decapsulated, for the kernel to route; it has no number, so copies are not told apart"
+		return "decapsulated, for the kernel to route; it has no number, so copies are not told " +
+			"apart"
 	}
 	return ""
 }
@@ -67,10 +72,12 @@ func policyWhy(e *api.Explanation) string {
 		lists = append(lists, text)
 	}
 	how := map[config.SteeringAction]string{
-		"path": "its only list", "split-flow": "its flow's list", "split-packet": "the list whose turn it is",
-		"mirror": "a copy by each list",
+		"path": "its only list", "split-flow": "its flow's list",
+		"split-packet": "the list whose turn it is",
+		"mirror":       "a copy by each list",
 	}[e.Policy.Action]
-	return fmt.Sprintf("policy %s, path %s: %s, %s", e.Policy.Name, e.Policy.Path, how, strings.Join(lists, ", "))
+	return fmt.Sprintf("policy %s, path %s: %s, %s", e.Policy.Name, e.Policy.Path, how,
+		strings.Join(lists, ", "))
 }
 
 func passedWhy(e *api.Explanation) string {
@@ -82,7 +89,8 @@ func passedWhy(e *api.Explanation) string {
 	case api.Merge:
 		return "passed to the kernel as it came: its destination is no SID of this egress"
 	}
-	return "passed to the kernel as it came: its destination is no VIP of this edge, or it is not the edge's to answer"
+	return "passed to the kernel as it came: its destination is no VIP of this edge, or it is " +
+		"not the edge's to answer"
 }
 
 // edgeWhy names those to whom the packet is offered.
@@ -90,7 +98,8 @@ func edgeWhy(e *api.Explanation) string {
 	switch len(e.OfferedTo) {
 	case 0:
 		if e.FlowCache != "" {
-			return "a SYN-ACK on its way through End.LEARN, given to the kernel to be routed: " + cacheTexts[e.FlowCache]
+			return "a SYN-ACK on its way through End.LEARN, given to the kernel to be routed: " +
+				cacheTexts[e.FlowCache]
 		}
 		return "answered or rewritten by the edge (" + e.Outcome + ")"
 	case 1:
@@ -100,7 +109,8 @@ func edgeWhy(e *api.Explanation) string {
 	for _, name := range e.OfferedTo {
 		names = append(names, described(e, name))
 	}
-	text := "offered to " + strings.Join(names, ", then ") + ": the first that accepts or has the connection takes it, the last must"
+	text := "offered to " + strings.Join(names, ", then ") +
+		": the first that accepts or has the connection takes it, the last must"
 	if e.FlowCache != "" {
 		text += "; " + cacheTexts[e.FlowCache]
 	}
@@ -109,12 +119,14 @@ func edgeWhy(e *api.Explanation) string {
 
 // cacheTexts say what the flow cache did, by event.
 var cacheTexts = map[string]string{
-	model.CacheHit.String():             "the flow cache has named the first",
-	model.CacheMiss.String():            "the flow cache knows nothing about it",
-	model.CacheStale.String():           "the flow cache names a backend that is not in the chain any more, and is not believed",
-	model.CacheStored.String():          "the flow cache has noted its owner",
-	model.CacheRefusedUnnamed.String():  "it names no owner, so the flow cache has noted nothing",
-	model.CacheRefusedStranger.String(): "the owner that it names is not in the flow's chain, so the flow cache has noted nothing",
+	model.CacheHit.String():  "the flow cache has named the first",
+	model.CacheMiss.String(): "the flow cache knows nothing about it",
+	model.CacheStale.String(): "the flow cache names a backend that is not in the " +
+		"chain any more, and is not believed",
+	model.CacheStored.String():         "the flow cache has noted its owner",
+	model.CacheRefusedUnnamed.String(): "it names no owner, so the flow cache has noted nothing",
+	model.CacheRefusedStranger.String(): "the owner that it names is not in the flow's chain, so " +
+		"the flow cache has noted nothing",
 }
 
 // described adds to a backend's name what is special about it.

@@ -14,9 +14,11 @@ import (
 func guardText() string {
 	var backends strings.Builder
 	for i := 1; i <= 12; i++ {
-		fmt.Fprintf(&backends, "        - {name: web%d, sid: \"fcbb:bb00:1%02d::\", weight: 1}\n", i, i)
+		fmt.Fprintf(&backends, "        - {name: web%d, sid: \"fcbb:bb00:1%02d::\", weight: 1}\n",
+			i, i)
 	}
-	begin, end := strings.Index(nodeText, "        - {name: web1"), strings.Index(nodeText, "    - {name: dns")
+	begin, end := strings.Index(nodeText, "        - {name: web1"),
+		strings.Index(nodeText, "    - {name: dns")
 	text := nodeText[:begin] + backends.String() + nodeText[end:]
 	return strings.Replace(text, "      backends:\n", "      returnHold: 0s\n      backends:\n", 1)
 }
@@ -40,28 +42,40 @@ func TestSettingsThatEndConnections(t *testing.T) {
 		ends  string // "": none
 		why   string
 	}{
-		{"fewer buckets", []string{"  source: fd", "  buckets: 1021\n  source: fd"}, someEnd, "~ edge: buckets none -> 1021"},
+		{"fewer buckets", []string{"  source: fd", "  buckets: 1021\n  source: fd"}, someEnd,
+			"~ edge: buckets none -> 1021"},
 		{"more buckets", []string{"  source: fd", "  buckets: 131071\n  source: fd"}, "", ""},
-		{"secret", []string{"ddeeff", "ddeefe"}, someEnd, "~ node: secret (not shown) -> (another, not shown)"},
-		{"policy", []string{"      port: 80\n", "      port: 80\n      policy: ecmp\n"}, someEnd, "policy offer -> ecmp"},
+		{"secret", []string{"ddeeff", "ddeefe"}, someEnd,
+			"~ node: secret (not shown) -> (another, not shown)"},
+		{"policy", []string{"      port: 80\n", "      port: 80\n      policy: ecmp\n"}, someEnd,
+			"policy offer -> ecmp"},
 		{"exact", []string{"      port: 80\n", "      port: 80\n      table: exact\n"}, "", ""},
-		{"ecmp with another table", []string{"      port: 80\n", "      port: 80\n      policy: ecmp\n      table: modulo\n"},
+		{"ecmp with another table", []string{"      port: 80\n",
+			"      port: 80\n      policy: ecmp\n      table: modulo\n"},
 			someEnd, "~ service web: table rendezvous -> modulo"},
-		{"VIP", []string{"vip: 2001:db8:80::80", "vip: 2001:db8:80::8f"}, "all of those of service web", "~ service web: vip "},
-		{"port", []string{"port: 80\n", "port: 81\n"}, "all of those of service web", "~ service web: port 80 -> 81"},
+		{"VIP", []string{"vip: 2001:db8:80::80", "vip: 2001:db8:80::8f"},
+			"all of those of service web", "~ service web: vip "},
+		{"port", []string{"port: 80\n", "port: 81\n"}, "all of those of service web",
+			"~ service web: port 80 -> 81"},
 		{"a backend is gone", []string{backend5, ""}, someEnd, "- service web: backend web5 "},
-		{"another SID", []string{"bb00:105", "bb00:115"}, someEnd, "~ service web: backend web5: sid "},
-		{"down", []string{backend5, strings.Replace(draining, "draining", "down", 1)}, someEnd, "state up -> down"},
-		{"weight 0", []string{backend5, strings.Replace(backend5, "weight: 1", "weight: 0", 1)}, "", ""},
+		{"another SID", []string{"bb00:105", "bb00:115"}, someEnd,
+			"~ service web: backend web5: sid "},
+		{"down", []string{backend5, strings.Replace(draining, "draining", "down", 1)}, someEnd,
+			"state up -> down"},
+		{"weight 0", []string{backend5, strings.Replace(backend5, "weight: 1", "weight: 0", 1)}, "",
+			""},
 		{"draining", []string{backend5, draining}, "", ""},
 		{"another backend", []string{backend5, backend5 +
 			"        - {name: web20, sid: \"fcbb:bb00:120::\"}\n"}, "", ""},
-		{"a SID of the host", []string{`sids: [{prefix: "fcbb:bb00:9::/48"`, `sids: [{prefix: "fcbb:bb00:a::/48"`},
+		{"a SID of the host", []string{`sids: [{prefix: "fcbb:bb00:9::/48"`,
+			`sids: [{prefix: "fcbb:bb00:a::/48"`},
 			"those that need what is changed", "- sid fcbb:bb00:9::/48"},
 		{"what the host's SID does", []string{"behavior: End.OFFER", "behavior: End.DT46"},
 			"those that need what is changed", "behavior End.OFFER -> End.DT46"},
-		{"another candidate", []string{"      port: 80\n", "      port: 80\n      candidates: 3\n"}, "", ""},
-		{"no edge", []string{text[strings.Index(text, "edge:\n"):strings.Index(text, "host:\n")], ""},
+		{"another candidate", []string{"      port: 80\n", "      port: 80\n      candidates: 3\n"},
+			"", ""},
+		{"no edge", []string{text[strings.Index(text, "edge:\n"):strings.Index(text, "host:\n")],
+			""},
 			"all of those of service web", "- edge"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,7 +92,8 @@ func TestSettingsThatEndConnections(t *testing.T) {
 				_, err = a.BreakingConnections().Apply(t.Context(), "node.yaml", next, false)
 				must(t, err)
 			}
-			_, err = a.BreakingConnections().Apply(t.Context(), "node.yaml", []byte(m.text(text)), false)
+			_, err = a.BreakingConnections().Apply(t.Context(), "node.yaml", []byte(m.text(text)),
+				false)
 			must(t, err)
 		})
 	}
@@ -91,7 +106,8 @@ func refused(t *testing.T, err error, ends, why string) {
 	case !errors.As(err, &refusal) || refusal.Code != api.Conflict:
 		t.Fatalf("error %v, want a conflict", err)
 	case !regexp.MustCompile("would end connections: .*" + ends).MatchString(refusal.Message),
-		!strings.Contains(refusal.Message, why), !strings.Contains(refusal.Message, "--break-connections"):
+		!strings.Contains(refusal.Message, why),
+		!strings.Contains(refusal.Message, "--break-connections"):
 		t.Errorf("%q; want %q, %q and what would do it", refusal.Message, ends, why)
 	}
 }
@@ -102,7 +118,8 @@ func TestNamedEndsAreNotRefused(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(guardText())
 	defer a.stop()
-	_, err := a.Apply(t.Context(), "node.yaml", []byte(m.text(guardText(), backend5, draining)), false)
+	_, err := a.Apply(t.Context(), "node.yaml", []byte(m.text(guardText(), backend5, draining)),
+		false)
 	must(t, err)
 	_, err = a.Apply(t.Context(), "node.yaml", []byte(m.text(guardText(), backend5, "")), false)
 	must(t, err)
@@ -116,7 +133,8 @@ func TestNamedEndsAreNotRefused(t *testing.T) {
 // number of buckets is.
 func TestPoliciesThatKeepNone(t *testing.T) {
 	m := newMachine(t)
-	ecmp := strings.Replace(guardText(), "      port: 80\n", "      port: 80\n      policy: ecmp\n", 1)
+	ecmp := strings.Replace(guardText(), "      port: 80\n", "      port: 80\n      policy: ecmp\n",
+		1)
 	a := m.start(ecmp)
 	defer a.stop()
 	for _, backend := range []string{draining, ""} {
@@ -140,7 +158,8 @@ func TestStartThatEndsConnections(t *testing.T) {
 		a.stop()
 		was := m.state()
 		changed := strings.NewReplacer(pairs...).Replace(text)
-		if err := m.fails(changed); !regexp.MustCompile("would end connections: "+someEnd).MatchString(err) ||
+		if err := m.fails(changed); !regexp.MustCompile("would end connections: "+
+			someEnd).MatchString(err) ||
 			!strings.Contains(err, "start the agent with --break-connections") {
 			t.Errorf("the agent refuses: %s", err)
 		}

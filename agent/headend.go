@@ -22,21 +22,27 @@ type headendRole struct {
 	attachments []datapath.Attachment
 }
 
-// headendConfig is the part of the configuration that is compiled into the programs, but for the epoch.
+// headendConfig is the part of the configuration that is compiled into the programs, but for the
+// epoch.
 func headendConfig(n *config.Node) datapath.HeadendConfig {
 	c := datapath.HeadendConfig{
-		Secret: n.Secret, Block: n.Domain.Block, Locators: n.Domain.Locators, Infrastructure: n.Domain.Infrastructure,
-		Source: n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit), Uplinks: n.Headend.Uplinks, Local: n.Headend.Local,
+		Secret: n.Secret, Block: n.Domain.Block, Locators: n.Domain.Locators,
+		Infrastructure: n.Domain.Infrastructure,
+		Source:         n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit),
+		Uplinks: n.Headend.Uplinks,
+		Local:   n.Headend.Local,
 	}
 	for _, i := range n.Headend.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name, Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name,
+			Side: attachSides[i.Side], Mode: attachModes[i.Mode]})
 	}
 	return c
 }
 
 // prepareHeadend builds what the configuration wants: only the table if the programs stay the same.
 func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) {
-	p := &prepared[*headendRole]{dir: filepath.Join(a.dir, "headend"), start: a.node == nil, old: a.headend}
+	p := &prepared[*headendRole]{dir: filepath.Join(a.dir, "headend"), start: a.node == nil,
+		old: a.headend}
 	if n.Headend == nil {
 		return p, nil
 	}
@@ -59,8 +65,8 @@ func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) 
 	return p, err
 }
 
-// nextEpoch is the epoch of numbers that are not in the kernel: the last one if it is known with which
-// they go on, else another than all that a merge may still remember.
+// nextEpoch is the epoch of numbers that are not in the kernel: the last one if it is known with
+// which they go on, else another than all that a merge may still remember.
 func (a *Agent) nextEpoch() (epoch uint8, numbers map[uint32]uint64) {
 	switch last := a.store.kept.Epoch; {
 	case a.headend != nil:
@@ -73,8 +79,8 @@ func (a *Agent) nextEpoch() (epoch uint8, numbers map[uint32]uint64) {
 	return datapath.EpochOf(time.Now()), nil
 }
 
-// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is. From
-// then on it is not known any more with which they would go on.
+// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is.
+// From then on it is not known any more with which they would go on.
 func (a *Agent) raiseEpoch(next *headendRole) error {
 	if next == nil {
 		return nil
@@ -129,8 +135,9 @@ func (a *Agent) policyWarnings() []string {
 		return nil
 	}
 	if drops, err := a.headend.program.LoopDrops(); err == nil && drops > 0 {
-		warnings = append(warnings, fmt.Sprintf("the kernel has dropped %d frames that were to be numbered: they are larger than the "+
-			"interfaces srv6loop and srv6loop-in take; see: ip -s link show srv6loop", drops))
+		warnings = append(warnings, fmt.Sprintf(
+			"the kernel has dropped %d frames that were to be numbered: they are larger than the "+
+				"interfaces srv6loop and srv6loop-in take; see: ip -s link show srv6loop", drops))
 	}
 	for _, p := range a.headend.steering.policies {
 		if _, ok := p.Active(""); ok {
@@ -140,7 +147,8 @@ func (a *Agent) policyWarnings() []string {
 		if p.DropIfInvalid {
 			fate = "is dropped"
 		}
-		warnings = append(warnings, fmt.Sprintf("policy %s has no valid path: its traffic %s; see: sextant policy show %s", p.Name, fate,
+		warnings = append(warnings, fmt.Sprintf("policy %s has no valid path: its traffic %s; "+
+			"see: sextant policy show %s", p.Name, fate,
 			p.Name))
 	}
 	return warnings

@@ -71,7 +71,8 @@ func newMachine(t *testing.T) *machine {
 	must(t, err)
 	cgroups, _, err := linux.CgroupRoot()
 	must(t, err)
-	m := &machine{t: t, ns: ns, dir: t.TempDir(), pins: filepath.Join(bpffs, name), cgroup: filepath.Join(cgroups, name)}
+	m := &machine{t: t, ns: ns, dir: t.TempDir(), pins: filepath.Join(bpffs, name),
+		cgroup: filepath.Join(cgroups, name)}
 	group, err := linux.CreateCgroup(m.cgroup)
 	must(t, err)
 	t.Cleanup(func() { must(t, group.Remove()) })
@@ -126,7 +127,8 @@ type running struct {
 func (m *machine) run(ctx context.Context, node *config.Node) error {
 	return m.ns.Do(func() error {
 		return agent.Run(ctx, agent.Options{
-			Node: node, PinDirectory: m.pins, Version: "test", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Node: node, PinDirectory: m.pins, Version: "test",
+			Log:              slog.New(slog.NewTextHandler(io.Discard, nil)),
 			BreakConnections: m.breaks,
 		})
 	})
@@ -193,7 +195,8 @@ func (r *running) metrics() string {
 	return string(text)
 }
 
-// state lists what the kernel has of the machine's node: which link holds which program, and which maps are pinned with what in them.
+// state lists what the kernel has of the machine's node: which link holds which program, and which
+// maps are pinned with what in them.
 func (m *machine) state() []string {
 	m.t.Helper()
 	var state []string
@@ -216,7 +219,8 @@ func (m *machine) state() []string {
 			if err != nil {
 				return err
 			}
-			state = append(state, fmt.Sprintf("%s: XDP program %d", name, device.Attrs().Xdp.ProgId))
+			state = append(state, fmt.Sprintf("%s: XDP program %d", name,
+				device.Attrs().Xdp.ProgId))
 		}
 		return nil
 	}))
@@ -255,7 +259,8 @@ func keys(table *ebpf.Map) []string {
 	if table.Type() != ebpf.Hash {
 		return nil
 	}
-	for key, err := table.NextKeyBytes(nil); err == nil && key != nil; key, err = table.NextKeyBytes(key) {
+	for key, err := table.NextKeyBytes(nil); err == nil &&
+		key != nil; key, err = table.NextKeyBytes(key) {
 		list = append(list, fmt.Sprintf("%x", key))
 	}
 	slices.Sort(list)
@@ -265,7 +270,8 @@ func keys(table *ebpf.Map) []string {
 func same(t *testing.T, what string, before, after []string) {
 	t.Helper()
 	if !slices.Equal(before, after) {
-		t.Errorf("%s:\n%s\nwas before:\n%s", what, strings.Join(after, "\n"), strings.Join(before, "\n"))
+		t.Errorf("%s:\n%s\nwas before:\n%s", what, strings.Join(after, "\n"),
+			strings.Join(before, "\n"))
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 )
 
 var hmacRules = map[config.HMACRequire]datapath.HMACRule{
-	config.HMACRequireNone: datapath.HMACPresent, config.HMACRequireSRH: datapath.HMACSRH, config.HMACRequireAll: datapath.HMACAll,
+	config.HMACRequireNone: datapath.HMACPresent, config.HMACRequireSRH: datapath.HMACSRH,
+	config.HMACRequireAll: datapath.HMACAll,
 }
 
-// hmacRule is what is compiled into the host's program. The keys are not: they come and go while it runs.
+// hmacRule is what is compiled into the host's program. The keys are not: they come and go while it
+// runs.
 func hmacRule(h *config.HMAC) datapath.HMACRule {
 	if h == nil {
 		return datapath.HMACNone

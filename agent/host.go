@@ -13,7 +13,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// refusalTime is how long a refused SYN stays refused: beyond the first retransmissions of a client (1, 3 and 7 s).
+// refusalTime is how long a refused SYN stays refused: beyond the first retransmissions of a client
+// (1, 3 and 7 s).
 const refusalTime = 10 * time.Second
 
 // hostRole is the host as it runs. A nil hostRole is a node without one.
@@ -55,7 +56,8 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 		c.SIDs = append(c.SIDs, datapath.LocalSID(s))
 	}
 	for _, i := range n.Host.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.HostInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.HostInterface{Name: i.Name,
+			Mode: attachModes[i.Mode]})
 	}
 	return c
 }
@@ -68,8 +70,10 @@ func policyOf(a config.Accept) (acceptance.Policy, error) {
 		threshold = a.Initial
 	}
 	return acceptance.Policy{
-		Kind: kind, Threshold: uint32(threshold), Window: uint32(a.Window), Workers: uint32(a.Workers),
-		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille), Cores: uint32(cmp.Or(a.Cores, runtime.NumCPU())),
+		Kind: kind, Threshold: uint32(threshold), Window: uint32(a.Window),
+		Workers:     uint32(a.Workers),
+		LowPermille: uint32(a.LowPermille), HighPermille: uint32(a.HighPermille),
+		Cores: uint32(cmp.Or(a.Cores, runtime.NumCPU())),
 	}, err
 }
 
@@ -122,7 +126,8 @@ func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
 		policy.Reported = s.Load.Kind != config.LoadConnections
 		policy.Queue = s.Load.Kind == config.LoadQueue
 		next.services = append(next.services, hostService{
-			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()], policy: policy,
+			HostService: s, key: serviceKey(s.Endpoint), index: numbers[s.Endpoint.String()],
+			policy: policy,
 		})
 	}
 	return nil
@@ -146,7 +151,8 @@ func (h *hostRole) fill(before *hostRole) error {
 		return err
 	}
 	for _, s := range h.services {
-		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy && old.QUIC == s.QUIC {
+		if old := before.service(s.Endpoint); old != nil && old.policy == s.policy &&
+			old.QUIC == s.QUIC {
 			continue
 		}
 		if index, ok := h.fresh[s.Endpoint.String()]; ok {

@@ -57,7 +57,8 @@ func (m *machine) connect(from, to string) (c net.Conn, err error) {
 // tryGet asks by HTTP in the machine's namespace, by a connection of its own.
 func (m *machine) tryGet(url string) (status int, err error) {
 	transport := &http.Transport{DisableKeepAlives: true}
-	transport.DialContext = func(_ context.Context, network, address string) (c net.Conn, err error) {
+	transport.DialContext = func(_ context.Context, network,
+		address string) (c net.Conn, err error) {
 		doErr := m.ns.Do(func() error { c, err = net.Dial(network, address); return nil })
 		return c, errors.Join(doErr, err)
 	}
@@ -148,7 +149,8 @@ func TestOneSourceLeavesPlacesToOthers(t *testing.T) {
 	for range 100 - 16 {
 		<-ended
 	}
-	if response, err := m.tryGet("http://127.0.0.1:9477/metrics"); err != nil || response != http.StatusOK {
+	if response, err := m.tryGet("http://127.0.0.1:9477/metrics"); err != nil ||
+		response != http.StatusOK {
 		t.Errorf("another source gets %d, %v", response, err)
 	}
 	const refused = `sextant_listener_refused_connections_total{limit="source",listener="metrics"}`

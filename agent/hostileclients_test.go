@@ -26,7 +26,8 @@ const (
 	hostileSources = 250 // addresses of theirs: 127.0.1.1 and following
 )
 
-const chainsRequest = "GET /v1/chains?endpoint=%5B2001:db8:80::80%5D:80/tcp&nonce=a HTTP/1.1\r\nHost: a\r\n\r\n"
+const chainsRequest = "GET /v1/chains?endpoint=%5B2001:db8:80::80%5D:80/tcp&nonce=a " +
+	"HTTP/1.1\r\nHost: a\r\n\r\n"
 
 // runHostileClients keeps connections to an address until the standard input ends. It writes a
 // line when each client has been there once. A client whose connection ends comes back.
@@ -69,7 +70,8 @@ func hostileClient(i int, address string, connected func()) {
 	defer c.Close()
 	switch i % hostileKinds {
 	case hostileWriter:
-		for _, b := range []byte("GET /metrics HTTP/1.1\r\nHost: a\r\nX-Long: " + string(make([]byte, 1<<10))) {
+		for _, b := range []byte("GET /metrics HTTP/1.1\r\nHost: a\r\nX-Long: " +
+			string(make([]byte, 1<<10))) {
 			if _, err := c.Write([]byte{max(b, ' ')}); err != nil {
 				return
 			}
@@ -103,7 +105,8 @@ func waitClosed(c net.Conn) {
 			return
 		}
 		time.Sleep(time.Second)
-		if _, err := c.Write([]byte("\r\n")); err != nil { // between requests, a server leaves that out
+		if _, err := c.Write(
+			[]byte("\r\n")); err != nil { // between requests, a server leaves that out
 			return
 		}
 	}

@@ -16,13 +16,15 @@ import (
 	"sextant/lb/pool"
 )
 
-// journal keeps the chains of each service on disk, for the day on which the machine loses its memory: after a mere restart of the
-// agent they are still in the kernel. A record is written within the second, whole or not at all; so a power failure costs the
-// last change at most. One goroutine writes, the owner only hands over. What the disk does not take is tried again.
+// journal keeps the chains of each service on disk, for the day on which the machine loses its
+// memory: after a mere restart of the agent they are still in the kernel. A record is written
+// within the second, whole or not at all; so a power failure costs the last change at most. One
+// goroutine writes, the owner only hands over. What the disk does not take is tried again.
 type journal struct {
-	dir     string
-	log     *slog.Logger
-	waiting chan map[config.Endpoint]*pool.Generation // what is to be written, nil: removed; never more than one waits
+	dir string
+	log *slog.Logger
+	// what is to be written, nil: removed; never more than one waits
+	waiting chan map[config.Endpoint]*pool.Generation
 	done    chan struct{}
 
 	mutex   sync.Mutex
@@ -79,7 +81,8 @@ func (j *journal) note(err error) {
 	defer j.mutex.Unlock()
 	switch {
 	case err != nil && j.failure == nil:
-		j.log.Warn("chains are not on disk: a power failure would lose who may have old connections; "+
+		j.log.Warn("chains are not on disk: a power failure would lose who may have old "+
+			"connections; "+
 			"tried again until they are", "error", err)
 	case err == nil && j.failure != nil:
 		j.log.Info("chains are on disk again", "directory", j.dir)
@@ -126,7 +129,8 @@ func (j *journal) path(e config.Endpoint) string {
 	return filepath.Join(j.dir, url.PathEscape(e.String()))
 }
 
-// write takes the chains of services, nil for those that are gone. What waits for the disk already is replaced by what is newer.
+// write takes the chains of services, nil for those that are gone. What waits for the disk already
+// is replaced by what is newer.
 func (j *journal) write(generations map[config.Endpoint]*pool.Generation) {
 	select {
 	case waiting := <-j.waiting:

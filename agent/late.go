@@ -102,7 +102,8 @@ func (a *Agent) takeLate(l late) {
 	newestFirst(l.past)
 	for _, p := range l.past {
 		if len(p.chains) != s.buckets {
-			a.options.Log.Warn("another edge has another number of buckets, so both send packets of "+
+			a.options.Log.Warn("another edge has another number of buckets, so both send packets "+
+				"of "+
 				"connections elsewhere; write buckets or maxBackends, the same on all edges",
 				"service", s.Name, "by", l.from, "here", s.buckets, "there", len(p.chains))
 		}

@@ -19,10 +19,11 @@ const (
 	headerTimeout         = 5 * time.Second
 	readTimeout           = 30 * time.Second // of a whole request
 	answerTimeout         = 30 * time.Second // for a whole answer of the metrics port
-	stallTimeout          = time.Minute      // of one write to the API socket, whose answers may be streams without end
-	idleTimeout           = time.Minute      // between requests
-	maxHeaderBytes        = 16 << 10
-	refusalLogInterval    = time.Minute
+	// of one write to the API socket, whose answers may be streams without end
+	stallTimeout       = time.Minute
+	idleTimeout        = time.Minute // between requests
+	maxHeaderBytes     = 16 << 10
+	refusalLogInterval = time.Minute
 )
 
 // bounds are how much of the agent the clients of a listener can take.
@@ -66,7 +67,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 			return &boundedConn{Conn: c, listener: l, source: source}, nil
 		}
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // the kernel keeps nothing of it; without it, it would keep a little
+			// the kernel keeps nothing of it; without it, it would keep a little
+			_ = tcp.SetLinger(0)
 		}
 		c.Close()
 	}
@@ -88,8 +90,10 @@ func (l *boundedListener) admit(source netip.Prefix, now time.Time) bool {
 	}
 	if now.After(l.nextEntry) {
 		l.nextEntry = now.Add(refusalLogInterval)
-		l.log.Warn("connections are refused: there are too many", "listener", l.name, "open", l.open, "most", l.total,
-			"mostPerSource", l.perSource, "source", source, "refusedForSource", l.refusals.source, "refusedInAll", l.refusals.total)
+		l.log.Warn("connections are refused: there are too many", "listener", l.name, "open",
+			l.open, "most", l.total,
+			"mostPerSource", l.perSource, "source", source, "refusedForSource", l.refusals.source,
+			"refusedInAll", l.refusals.total)
 	}
 	return false
 }

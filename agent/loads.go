@@ -5,7 +5,8 @@ import (
 	"sextant/config"
 )
 
-// askLoads makes the services whose load is not that of their connections those that are asked how busy they are.
+// askLoads makes the services whose load is not that of their connections those that are asked how
+// busy they are.
 func (a *Agent) askLoads() {
 	var jobs []serverload.Job
 	if a.host != nil {
@@ -18,11 +19,12 @@ func (a *Agent) askLoads() {
 	a.loads.Set(jobs)
 }
 
-// loadTold gives the data plane what a service has said of itself. One that does not answer counts as busy as it was: it may be so
-// busy that it can't.
+// loadTold gives the data plane what a service has said of itself. One that does not answer counts
+// as busy as it was: it may be so busy that it can't.
 func (a *Agent) loadTold(r serverload.Result) {
 	if r.Err != nil {
-		a.options.Log.Warn("a service does not say how busy it is; what it said before counts", "service", r.Service, "error", r.Err)
+		a.options.Log.Warn("a service does not say how busy it is; what it said before counts",
+			"service", r.Service, "error", r.Err)
 		return
 	}
 	if a.host == nil {
@@ -33,7 +35,8 @@ func (a *Agent) loadTold(r serverload.Result) {
 			continue
 		}
 		if err := a.host.program.Report(s.index, r.Busy); err != nil {
-			a.options.Log.Warn("the data plane does not know how busy a service is", "service", s.Name, "error", err)
+			a.options.Log.Warn("the data plane does not know how busy a service is", "service",
+				s.Name, "error", err)
 		}
 	}
 }

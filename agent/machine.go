@@ -38,13 +38,14 @@ func thisMachine() (machine, error) {
 	return m, nil
 }
 
-// capabilities are what loading and attaching the programs takes, and taking over from an agent before: the kernel wants CAP_SYS_ADMIN of
-// who opens a program or a map by its number.
+// capabilities are what loading and attaching the programs takes, and taking over from an agent
+// before: the kernel wants CAP_SYS_ADMIN of who opens a program or a map by its number.
 var capabilities = []struct {
 	bit  uint
 	name string
 }{
-	{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_PERFMON, "CAP_PERFMON"},
+	{unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"},
+	{unix.CAP_PERFMON, "CAP_PERFMON"},
 	{unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
 }
 
@@ -78,7 +79,8 @@ func loadsPrograms(n *config.Node) bool {
 	return n.Edge != nil || n.Host != nil || n.Headend != nil || n.Merge != nil || n.Strays != nil
 }
 
-// Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of this process.
+// Lacking lists what an agent needs and does not find: features of the kernel, and capabilities of
+// this process.
 func Lacking() (features, capabilities []string, err error) {
 	m, err := thisMachine()
 	if err != nil {
@@ -113,15 +115,18 @@ func (m machine) lacksFeatures() []string {
 // check refuses a kernel or a user with which the programs can't run, and says what is missing.
 func (m machine) check() error {
 	if missing := m.lacksCapabilities(); len(missing) > 0 {
-		return fmt.Errorf("missing privilege: this process lacks %s; start it as root, for example with sudo",
+		return fmt.Errorf("missing privilege: this process lacks %s; start it as root, for "+
+			"example with sudo",
 			strings.Join(missing, ", "))
 	}
 	if _, err := os.Stat(m.btf); err != nil {
 		return fmt.Errorf("this kernel (%s) has no type information (BTF); "+
-			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are", m.release)
+			"use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are",
+			m.release)
 	}
 	if missing := m.lacksFeatures(); len(missing) > 0 {
-		return fmt.Errorf("this kernel (%s) has no %s; use Linux 6.1 or newer", m.release, missing[0])
+		return fmt.Errorf("this kernel (%s) has no %s; use Linux 6.1 or newer", m.release,
+			missing[0])
 	}
 	return nil
 }

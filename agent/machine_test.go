@@ -15,7 +15,8 @@ import (
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	btf := t.TempDir()
-	all := uint64(1<<unix.CAP_BPF | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_PERFMON | 1<<unix.CAP_SYS_ADMIN)
+	all := uint64(1<<unix.CAP_BPF | 1<<unix.CAP_NET_ADMIN | 1<<unix.CAP_PERFMON |
+		1<<unix.CAP_SYS_ADMIN)
 	without := func(gone asm.BuiltinFunc) func(ebpf.ProgramType, asm.BuiltinFunc) error {
 		return func(_ ebpf.ProgramType, helper asm.BuiltinFunc) error {
 			if helper == gone {
@@ -29,11 +30,14 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		want    string
 	}{
 		{machine{btf: btf, capabilities: 1 << unix.CAP_NET_ADMIN, has: without(0)},
-			"missing privilege: this process lacks CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN; start it as root, for example with sudo"},
+			"missing privilege: this process lacks CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN; start it " +
+				"as root, for example with sudo"},
 		{machine{btf: btf + "/none", release: "6.1", capabilities: all, has: without(0)},
-			"this kernel (6.1) has no type information (BTF); use one built with CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are"},
+			"this kernel (6.1) has no type information (BTF); use one built with " +
+				"CONFIG_DEBUG_INFO_BTF=y, as those of Debian 12 and newer are"},
 		{machine{btf: btf, release: "5.10", capabilities: all, has: without(asm.FnLoop)},
-			"this kernel (5.10) has no bpf_loop in XDP programs, which is there since Linux 5.17; use Linux 6.1 or newer"},
+			"this kernel (5.10) has no bpf_loop in XDP programs, which is there since Linux " +
+				"5.17; use Linux 6.1 or newer"},
 		{machine{btf: btf, capabilities: all, has: without(0)}, ""},
 	} {
 		got := ""
@@ -52,9 +56,12 @@ func TestRolesThatLoadPrograms(t *testing.T) {
 		node *config.Node
 		want bool
 	}{
-		"edge": {&config.Node{Edge: &config.Edge{}}, true}, "host": {&config.Node{Host: &config.Host{}}, true},
-		"headend": {&config.Node{Headend: &config.Headend{}}, true}, "merge": {&config.Node{Merge: &config.Merge{}}, true},
-		"strays": {&config.Node{Strays: &config.Strays{}}, true}, "routes alone": {&config.Node{Routing: &config.Routing{}}, false},
+		"edge":         {&config.Node{Edge: &config.Edge{}}, true},
+		"host":         {&config.Node{Host: &config.Host{}}, true},
+		"headend":      {&config.Node{Headend: &config.Headend{}}, true},
+		"merge":        {&config.Node{Merge: &config.Merge{}}, true},
+		"strays":       {&config.Node{Strays: &config.Strays{}}, true},
+		"routes alone": {&config.Node{Routing: &config.Routing{}}, false},
 	} {
 		if got := loadsPrograms(c.node); got != c.want {
 			t.Errorf("%s: loads programs: %v, want %v", name, got, c.want)
@@ -71,7 +78,8 @@ func TestLackingFeature(t *testing.T) {
 	if err != nil || len(features)+len(capabilities) > 0 {
 		t.Errorf("this machine lacks %v, %v, %v", features, capabilities, err)
 	}
-	runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the test
+	// never unlocked: the thread, and with it the namespace, ends with the test
+	runtime.LockOSThread()
 	must := func(err error) {
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,9 @@ import (
 // TestMain lets the test program be a process that a test kills or lacks privileges: "helper KIND
 // FILE-OR-ADDRESS".
 func TestMain(m *testing.M) {
-	helpers := map[string]func(file string) error{"save": saveForEver, "powerless": runPowerless, "hostile": runHostileClients}
+	helpers := map[string]func(file string) error{
+		"save": saveForEver, "powerless": runPowerless, "hostile": runHostileClients,
+	}
 	if len(os.Args) == 4 && os.Args[1] == "helper" {
 		if err := helpers[os.Args[2]](os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -39,5 +41,7 @@ func runPowerless(file string) error {
 	if err != nil {
 		return err
 	}
-	return Run(context.Background(), Options{Node: node, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return Run(context.Background(), Options{
+		Node: node, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 }

@@ -31,7 +31,8 @@ edge:
 		fmt.Fprintf(&b, "    - name: s%d\n      vip: 2001:db8:80::80\n      port: %d\n", s, 1+s)
 		b.WriteString("      backends:\n")
 		for i := range backends {
-			fmt.Fprintf(&b, "        - {name: b%d, sid: \"fcbb:bb00:%x::\"}\n", i, 1+(s*backends+i)%50000)
+			fmt.Fprintf(&b, "        - {name: b%d, sid: \"fcbb:bb00:%x::\"}\n", i,
+				1+(s*backends+i)%50000)
 		}
 	}
 	return b.String()
@@ -91,7 +92,8 @@ func TestMemoryOfServices(t *testing.T) {
 	if filled != services {
 		t.Fatalf("%d services have chains, want %d", filled, services)
 	}
-	t.Logf("%d services of %d: %d bytes of the agent, %d of the kernel", services, backends, held, kernel)
+	t.Logf("%d services of %d: %d bytes of the agent, %d of the kernel", services, backends, held,
+		kernel)
 	if held > most {
 		t.Errorf("the agent holds %d bytes, more than %d", held, most)
 	}
@@ -119,6 +121,7 @@ func TestMemoryOfServiceThatGoes(t *testing.T) {
 		}
 	}
 	if services, bytes := m.tableBytes(); services != 1 {
-		t.Errorf("one service is left, and the kernel holds chains of %d, %d bytes", services, bytes)
+		t.Errorf("one service is left, and the kernel holds chains of %d, %d bytes", services,
+			bytes)
 	}
 }

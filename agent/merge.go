@@ -25,8 +25,8 @@ type mergeInstance struct {
 	mergeNumber
 }
 
-// mergeNumber is what the kernel's tables know of a protected flow. A flow with other rules or paths is another one, but for paths
-// that come behind those that were there.
+// mergeNumber is what the kernel's tables know of a protected flow. A flow with other rules or
+// paths is another one, but for paths that come behind those that were there.
 type mergeNumber struct {
 	Index    uint32            `json:"index"`
 	Instance datapath.Instance `json:"instance"`
@@ -34,9 +34,11 @@ type mergeNumber struct {
 
 // mergeConfig is the part of the configuration that is compiled into the programs.
 func mergeConfig(n *config.Node) datapath.MergeConfig {
-	c := datapath.MergeConfig{Block: n.Domain.Block, Locators: n.Domain.Locators, Infrastructure: n.Domain.Infrastructure}
+	c := datapath.MergeConfig{Block: n.Domain.Block, Locators: n.Domain.Locators,
+		Infrastructure: n.Domain.Infrastructure}
 	for _, i := range n.Merge.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.MergeInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.MergeInterface{Name: i.Name,
+			Mode: attachModes[i.Mode]})
 	}
 	for _, s := range n.Merge.SIDs {
 		sid := datapath.MergeSID{Prefix: s.Prefix, Mark: uint32(s.Mark)}
@@ -49,7 +51,8 @@ func mergeConfig(n *config.Node) datapath.MergeConfig {
 
 // prepareMerge builds what the configuration wants.
 func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
-	p := &prepared[*mergeRole]{dir: filepath.Join(a.dir, "merge"), start: a.node == nil, old: a.merge}
+	p := &prepared[*mergeRole]{dir: filepath.Join(a.dir, "merge"), start: a.node == nil,
+		old: a.merge}
 	if n.Merge == nil {
 		return p, nil
 	}
@@ -78,8 +81,9 @@ func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
 
 // instanceOf translates a configured protected flow.
 func instanceOf(s config.MergeSID) (datapath.Instance, error) {
-	i := datapath.Instance{SID: s.Prefix, Order: s.Ordered, Rules: frer.Settings{HistoryLog2: s.History, Bits: frer.BitsTLV,
-		Reset: s.Reset}}
+	i := datapath.Instance{SID: s.Prefix, Order: s.Ordered,
+		Rules: frer.Settings{HistoryLog2: s.History, Bits: frer.BitsTLV,
+			Reset: s.Reset}}
 	if s.Form == config.NumberedInSID {
 		i.Rules.Bits = frer.BitsSID
 	}
@@ -93,8 +97,8 @@ func instanceOf(s config.MergeSID) (datapath.Instance, error) {
 	return i, err
 }
 
-// number gives the instances their indexes: what the kernel knows already keeps its own, and what is new gets one that nobody has, so
-// that what runs is not touched before all is settled.
+// number gives the instances their indexes: what the kernel knows already keeps its own, and what
+// is new gets one that nobody has, so that what runs is not touched before all is settled.
 func (m *mergeRole) number(known []mergeNumber) {
 	taken := map[uint32]bool{}
 	for _, k := range known {
@@ -104,7 +108,10 @@ func (m *mergeRole) number(known []mergeNumber) {
 	used := map[uint32]bool{}
 	for i := range m.instances {
 		instance := &m.instances[i]
-		at := slices.IndexFunc(known, func(k mergeNumber) bool { return !used[k.Index] && k.goesOnAs(instance.Instance) })
+		at := slices.IndexFunc(known, func(k mergeNumber) bool {
+			return !used[k.Index] &&
+				k.goesOnAs(instance.Instance)
+		})
 		if at < 0 {
 			fresh = append(fresh, instance)
 			continue
@@ -124,7 +131,8 @@ func (m *mergeRole) number(known []mergeNumber) {
 // goesOnAs says whether the instance is the known one, with perhaps more paths.
 func (k mergeNumber) goesOnAs(i datapath.Instance) bool {
 	n := len(k.Instance.Flows)
-	return k.Instance.SID == i.SID && k.Instance.Rules == i.Rules && k.Instance.Order == i.Order && n <= len(i.Flows) &&
+	return k.Instance.SID == i.SID && k.Instance.Rules == i.Rules && k.Instance.Order == i.Order &&
+		n <= len(i.Flows) &&
 		slices.Equal(k.Instance.Flows, i.Flows[:n])
 }
 
@@ -147,7 +155,8 @@ func (m *mergeRole) loaded() pinnable {
 
 func (m *mergeRole) runsAt(attachments []datapath.Attachment) { m.attachments = attachments }
 
-// fill sets the instances that before does not have. Those that are gone go when all is settled: tidyMerge.
+// fill sets the instances that before does not have. Those that are gone go when all is settled:
+// tidyMerge.
 func (m *mergeRole) fill(before *mergeRole) error {
 	for _, i := range m.instances {
 		if before != nil && slices.ContainsFunc(before.instances, i.isSame) {
@@ -161,10 +170,12 @@ func (m *mergeRole) fill(before *mergeRole) error {
 }
 
 func (i mergeInstance) isSame(o mergeInstance) bool {
-	return i.Index == o.Index && o.goesOnAs(i.Instance) && len(i.Instance.Flows) == len(o.Instance.Flows)
+	return i.Index == o.Index && o.goesOnAs(i.Instance) &&
+		len(i.Instance.Flows) == len(o.Instance.Flows)
 }
 
-// tidyMerge ends instances of an earlier configuration, or of one that was refused, which are not to run.
+// tidyMerge ends instances of an earlier configuration, or of one that was refused, which are not
+// to run.
 func (a *Agent) tidyMerge(refused *prepared[*mergeRole]) {
 	if a.merge == nil {
 		return
@@ -174,11 +185,13 @@ func (a *Agent) tidyMerge(refused *prepared[*mergeRole]) {
 		ended = refused.next.numbers()
 	}
 	for _, k := range ended {
-		if slices.ContainsFunc(a.merge.instances, func(i mergeInstance) bool { return i.Index == k.Index }) {
+		if slices.ContainsFunc(a.merge.instances,
+			func(i mergeInstance) bool { return i.Index == k.Index }) {
 			continue
 		}
 		if err := a.merge.program.DeleteInstance(k.Index); err != nil {
-			a.options.Log.Warn("a protected flow that is no longer configured is still told apart", "sid", k.Instance.SID, "error", err)
+			a.options.Log.Warn("a protected flow that is no longer configured is still told apart",
+				"sid", k.Instance.SID, "error", err)
 		}
 	}
 	a.merge.ended = nil

@@ -10,26 +10,40 @@ import (
 )
 
 var (
-	mergePassed = description("merge_passed_packets_total", "Packets of a protected flow that came first of their copies.", "sid",
+	mergePassed = description("merge_passed_packets_total",
+		"Packets of a protected flow that came first of their copies.", "sid",
 		"flows")
-	mergeDuplicate = description("merge_duplicate_packets_total", "Copies of a protected flow that came later, and were dropped.", "sid",
+	mergeDuplicate = description("merge_duplicate_packets_total",
+		"Copies of a protected flow that came later, and were dropped.", "sid",
 		"flows")
-	mergeRogue = description("merge_rogue_packets_total", "Packets dropped as their number is too far from those remembered.", "sid",
+	mergeRogue = description("merge_rogue_packets_total",
+		"Packets dropped as their number is too far from those remembered.", "sid",
 		"flows")
-	mergeOldEpoch = description("merge_old_epoch_packets_total", "Packets dropped as they are of the sender's earlier life.", "sid",
+	mergeOldEpoch = description("merge_old_epoch_packets_total",
+		"Packets dropped as they are of the sender's earlier life.", "sid",
 		"flows")
-	mergeOutOfOrder = description("merge_out_of_order_packets_total", "Packets passed that did not follow the one before.", "sid", "flows")
-	mergeExpected   = description("merge_expected_packets_total", "Packets that the sender has numbered, as far as one can know.", "sid",
+	mergeOutOfOrder = description("merge_out_of_order_packets_total",
+		"Packets passed that did not follow the one before.", "sid", "flows")
+	mergeExpected = description("merge_expected_packets_total",
+		"Packets that the sender has numbered, as far as one can know.", "sid",
 		"flows")
-	mergeMissing = description("merge_missing_packets", "Of the packets expected, those of which no copy has come, or not yet.", "sid",
+	mergeMissing = description("merge_missing_packets",
+		"Of the packets expected, those of which no copy has come, or not yet.", "sid",
 		"flows")
-	mergeResets     = description("merge_resets_total", "How often all numbers were forgotten.", "sid", "flows")
-	mergePath       = description("merge_path_packets_total", "Packets that came by a path of a protected flow.", "sid", "flow")
-	mergePathFirst  = description("merge_path_first_packets_total", "Of these, those that came before their copies.", "sid", "flow")
-	mergePathLost   = description("merge_path_lost_packets", "Packets expected that did not come by this path, or not yet.", "sid", "flow")
-	mergePathSilent = description("merge_path_silent", "Whether nothing comes by this path though packets come by others.", "sid", "flow")
-	mergeDelays     = description("merge_path_delay_packets_total", "Packets that came by this path with a timestamp.", "sid", "flow")
-	mergeDelay      = description("merge_path_delay_seconds_total", "What the one-way delays of these add up to.", "sid", "flow")
+	mergeResets = description("merge_resets_total", "How often all numbers were forgotten.",
+		"sid", "flows")
+	mergePath = description("merge_path_packets_total",
+		"Packets that came by a path of a protected flow.", "sid", "flow")
+	mergePathFirst = description("merge_path_first_packets_total",
+		"Of these, those that came before their copies.", "sid", "flow")
+	mergePathLost = description("merge_path_lost_packets",
+		"Packets expected that did not come by this path, or not yet.", "sid", "flow")
+	mergePathSilent = description("merge_path_silent",
+		"Whether nothing comes by this path though packets come by others.", "sid", "flow")
+	mergeDelays = description("merge_path_delay_packets_total",
+		"Packets that came by this path with a timestamp.", "sid", "flow")
+	mergeDelay = description("merge_path_delay_seconds_total",
+		"What the one-way delays of these add up to.", "sid", "flow")
 )
 
 func (m *metrics) collectMerges(ctx context.Context, out chan<- prometheus.Metric) {
@@ -59,6 +73,7 @@ func collectMerge(out chan<- prometheus.Metric, f api.MergedFlow) {
 		gauge(out, mergePathLost, float64(p.LostPackets), sid, flow)
 		gauge(out, mergePathSilent, oneIf(p.Silent), sid, flow)
 		counter(out, mergeDelays, p.DelayPackets, sid, flow)
-		out <- prometheus.MustNewConstMetric(mergeDelay, prometheus.CounterValue, p.DelaySumSeconds, sid, flow)
+		out <- prometheus.MustNewConstMetric(mergeDelay, prometheus.CounterValue, p.DelaySumSeconds,
+			sid, flow)
 	}
 }

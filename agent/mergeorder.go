@@ -7,8 +7,9 @@ import (
 	"sextant/datapath"
 )
 
-// ordering is what puts the packets of protected flows in order. Programs in the kernel can't hold packets, so this process does; while
-// it does not, packets pass as they come. A nil ordering orders nothing.
+// ordering is what puts the packets of protected flows in order. Programs in the kernel can't hold
+// packets, so this process does; while it does not, packets pass as they come. A nil ordering
+// orders nothing.
 type ordering struct {
 	program *datapath.Merge
 	order   *datapath.Order
@@ -20,7 +21,8 @@ type ordering struct {
 // leastBound is how long a packet waits for others at least, before it goes on without.
 const leastBound = time.Millisecond
 
-// orderBound is how long packets wait for others: as long as these may come later. 0: no flow is to be put in order.
+// orderBound is how long packets wait for others: as long as these may come later. 0: no flow is to
+// be put in order.
 func orderBound(n *config.Node) (bound time.Duration) {
 	if n.Merge == nil {
 		return 0
@@ -49,7 +51,8 @@ func (a *Agent) orderMerges() {
 	}
 	order, err := a.merge.program.OpenOrder(bound)
 	if err != nil {
-		a.options.Log.Warn("packets of protected flows pass as they come, not in order", "error", err)
+		a.options.Log.Warn("packets of protected flows pass as they come, not in order", "error",
+			err)
 		a.ordering = &ordering{done: closed()}
 		return
 	}
@@ -57,7 +60,8 @@ func (a *Agent) orderMerges() {
 	go func() {
 		defer close(o.done)
 		if err := order.Run(o.stop); err != nil {
-			a.options.Log.Warn("packets of protected flows pass as they come, not in order", "error", err)
+			a.options.Log.Warn("packets of protected flows pass as they come, not in order",
+				"error", err)
 		}
 	}()
 	a.ordering = o
@@ -94,7 +98,8 @@ func (o *ordering) warning() string {
 	}
 	select {
 	case <-o.done:
-		return "protected flows that should be put in order pass as they come; see the agent's log, and restart the agent"
+		return "protected flows that should be put in order pass as they come; see the agent's " +
+			"log, and restart the agent"
 	default:
 		return ""
 	}

@@ -32,11 +32,14 @@ func (a *Agent) mergeViews() ([]api.MergedFlow, error) {
 			w = &mergeWatch{}
 		}
 		v := api.MergedFlow{
-			SID: i.Prefix, Flows: i.Instance.Flows, Copies: i.Copies, Form: i.Form, Mark: uint32(i.Mark),
+			SID: i.Prefix, Flows: i.Instance.Flows, Copies: i.Copies, Form: i.Form,
+			Mark:           uint32(i.Mark),
 			HistoryPackets: i.Instance.Rules.History(),
-			PassedPackets:  stats.Passed, DuplicatePackets: stats.Duplicate, RoguePackets: stats.Rogue, OldEpochPackets: stats.OldEpoch,
-			OutOfOrderPackets: stats.OutOfOrder, ExpectedPackets: stats.Expected, MissingPackets: missing(stats.Expected, stats.Passed),
-			Resets: stats.Resets,
+			PassedPackets:  stats.Passed, DuplicatePackets: stats.Duplicate,
+			RoguePackets: stats.Rogue, OldEpochPackets: stats.OldEpoch,
+			OutOfOrderPackets: stats.OutOfOrder, ExpectedPackets: stats.Expected,
+			MissingPackets: missing(stats.Expected, stats.Passed),
+			Resets:         stats.Resets,
 		}
 		for n, p := range stats.Paths {
 			path := pathView(i.Instance.Flows[n], p, stats.Expected)
@@ -49,12 +52,14 @@ func (a *Agent) mergeViews() ([]api.MergedFlow, error) {
 	return views, nil
 }
 
-// missing is what did not come of what was expected. Counters are not read in one moment, and none runs backwards.
+// missing is what did not come of what was expected. Counters are not read in one moment, and none
+// runs backwards.
 func missing(expected, came uint64) uint64 { return max(expected, came) - came }
 
 func pathView(flow uint32, p datapath.PathStats, expected uint64) api.MergedPath {
 	v := api.MergedPath{
-		Flow: flow, Packets: p.Packets, Bytes: p.Bytes, FirstPackets: p.First, LostPackets: missing(expected, p.Packets),
+		Flow: flow, Packets: p.Packets, Bytes: p.Bytes, FirstPackets: p.First,
+		LostPackets:  missing(expected, p.Packets),
 		DelayPackets: p.Delays, DelaySumSeconds: p.DelaySum.Seconds(),
 	}
 	if p.Silent >= 0 {
@@ -75,11 +80,14 @@ func (w *mergeWatch) addRecent(v *api.MergedPath, n int, now datapath.InstanceSt
 	before := w.recent[0].stats
 	if now.Expected > before.Expected {
 		came := now.Paths[n].Packets - before.Paths[n].Packets
-		loss := float64(missing(now.Expected-before.Expected, came)) / float64(now.Expected-before.Expected)
+		loss := float64(missing(now.Expected-before.Expected,
+			came)) / float64(now.Expected-before.Expected)
 		v.RecentLoss = &loss
 	}
-	if delays := now.Paths[n].Delays - before.Paths[n].Delays; delays > 0 && now.Paths[n].Delays > before.Paths[n].Delays {
-		v.RecentDelaySeconds = seconds((now.Paths[n].DelaySum - before.Paths[n].DelaySum) / time.Duration(delays))
+	if delays := now.Paths[n].Delays - before.Paths[n].Delays; delays > 0 &&
+		now.Paths[n].Delays > before.Paths[n].Delays {
+		v.RecentDelaySeconds = seconds(
+			(now.Paths[n].DelaySum - before.Paths[n].DelaySum) / time.Duration(delays))
 	}
 }
 

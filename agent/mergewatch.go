@@ -10,12 +10,14 @@ import (
 	"sextant/te/frer"
 )
 
-// Elimination hides faults: with one path dead all packets still arrive. So the paths are watched (IEEE 802.1CB-2017 section 7.4.4).
+// Elimination hides faults: with one path dead all packets still arrive. So the paths are watched
+// (IEEE 802.1CB-2017 section 7.4.4).
 
 const (
 	// watchInterval is how often the counters of paths are looked at.
 	watchInterval = 250 * time.Millisecond
-	// leastPatience is how long a path is silent before that is said, at least; a path that is later than others by design gets more.
+	// leastPatience is how long a path is silent before that is said, at least; a path that is
+	// later than others by design gets more.
 	leastPatience = time.Second
 	// recentSpan is the time over which the present loss and delay are measured.
 	recentSpan = 10 * time.Second
@@ -35,7 +37,8 @@ type mergeSample struct {
 	stats datapath.InstanceStats
 }
 
-// watchMerges looks at all protected flows once, and tells of paths that have fallen silent or come back.
+// watchMerges looks at all protected flows once, and tells of paths that have fallen silent or come
+// back.
 func (a *Agent) watchMerges() {
 	if a.merge == nil {
 		return
@@ -44,12 +47,14 @@ func (a *Agent) watchMerges() {
 	for _, i := range a.merge.instances {
 		w := a.merge.watches[i.Index]
 		if w == nil || w.copies != i.Copies {
-			w = &mergeWatch{watch: frer.NewWatch(max(leastPatience, 4*i.Skew), i.Copies), copies: i.Copies}
+			w = &mergeWatch{watch: frer.NewWatch(max(leastPatience, 4*i.Skew), i.Copies),
+				copies: i.Copies}
 		}
 		watches[i.Index] = w
 		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
 		if err != nil {
-			a.options.Log.Warn("the paths of a protected flow can't be watched", "sid", i.Prefix, "error", err)
+			a.options.Log.Warn("the paths of a protected flow can't be watched", "sid", i.Prefix,
+				"error", err)
 			continue
 		}
 		found := w.watch.Observe(a.now(), sampleOf(stats))
@@ -109,10 +114,12 @@ func findingEvent(i mergeInstance, f frer.Finding, over bool) api.Event {
 	case f.Path < 0:
 		e.Status, e.Reason = "excess", f.String()
 	case over:
-		e.Flow, e.Status, e.Reason = uint32(i.Flows[f.Path]), "back", "packets come by this path again"
+		e.Flow, e.Status, e.Reason = uint32(i.Flows[f.Path]), "back",
+			"packets come by this path again"
 	default:
 		e.Flow, e.Status = uint32(i.Flows[f.Path]), "silent"
-		e.Reason = fmt.Sprintf("nothing has come by this path for %s, though packets came by another", f.Silent.Round(100*time.Millisecond))
+		e.Reason = fmt.Sprintf("nothing has come by this path for %s, though packets came by "+
+			"another", f.Silent.Round(100*time.Millisecond))
 	}
 	return e
 }
@@ -136,8 +143,10 @@ func (a *Agent) mergeWarnings() []string {
 				warnings = append(warnings, fmt.Sprintf("sid %s: %s", i.Prefix, f))
 				continue
 			}
-			warnings = append(warnings, fmt.Sprintf("sid %s: the path of flow %d has been silent for %s: packets of the others have no "+
-				"copy there any more; see: sextant merge list", i.Prefix, i.Flows[f.Path], f.Silent.Round(100*time.Millisecond)))
+			warnings = append(warnings, fmt.Sprintf("sid %s: the path of flow %d has been silent "+
+				"for %s: packets of the others have no "+
+				"copy there any more; see: sextant merge list", i.Prefix, i.Flows[f.Path],
+				f.Silent.Round(100*time.Millisecond)))
 		}
 	}
 	return warnings

@@ -15,7 +15,8 @@ import (
 	"sextant/config"
 )
 
-// metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when they are asked for.
+// metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when
+// they are asked for.
 type metrics struct {
 	agent    *Agent
 	registry *prometheus.Registry
@@ -30,19 +31,23 @@ func newMetrics(a *Agent) *metrics {
 		agent:    a,
 		registry: prometheus.NewRegistry(),
 		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "sextant_map_update_duration_seconds", Help: "Time from a decided change to the tables that carry it.",
+			Name:    "sextant_map_update_duration_seconds",
+			Help:    "Time from a decided change to the tables that carry it.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
 		}),
 		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_successful", Help: "Whether the node file last applied is what runs.",
+			Name: "sextant_config_last_reload_successful",
+			Help: "Whether the node file last applied is what runs.",
 		}),
 		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_timestamp_seconds", Help: "When a node file was last carried out.",
+			Name: "sextant_config_last_reload_timestamp_seconds",
+			Help: "When a node file was last carried out.",
 		}),
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "sextant_build_info", Help: "The binary that runs.",
-		ConstLabels: prometheus.Labels{"version": a.options.Version, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": a.options.Version,
+			"goversion": runtime.Version()},
 	}, func() float64 { return 1 })
 	m.registry.MustRegister(m.updates, m.reloadOK, m.reloaded, build, m)
 	m.handler = sharedMetrics(m.registry, time.Now)
@@ -92,55 +97,90 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	servicePackets = description("service_packets_total", "IP packets of a service: sent to backends (edge) or taken (host).",
+	servicePackets = description("service_packets_total",
+		"IP packets of a service: sent to backends (edge) or taken (host).",
 		"role", "service", "family")
-	serviceBytes   = description("service_bytes_total", "Bytes of the same packets, without encapsulation.", "role", "service", "family")
-	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.", "service", "backend")
-	backendBytes   = description("backend_bytes_total", "Bytes of the same packets, without encapsulation.", "service", "backend")
-	uncounted      = description("service_uncounted_packets_total",
-		"IP packets of a service offered first to backends that have no counter of their own: there are too many.", "service")
-	checkSeconds   = description("backend_check_duration_seconds", "Duration of a backend's latest health check.", "service", "backend")
-	checksTotal    = description("backend_checks_total", "Health checks of a backend.", "service", "backend", "result")
-	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.", "service", "backend")
-	servicePanic   = description("service_panic", "Whether so few backends are healthy that all that should be up are used.", "service")
-	backendUp      = description("backend_up", "Whether a backend takes new connections.", "service", "backend")
-	backendWeight  = description("backend_weight", "A backend's share of new connections in relation to the others.", "service", "backend")
-	busyGauge      = description("service_busy_connections", "Open connections of a service on this host.", "service", "family")
-	thresholdGauge = description("accept_threshold", "Below how many open connections this host accepts a new one.", "service", "family")
-	offersTotal    = description("offers_total", "Connections that were opened towards this host, by what it decided.",
+	serviceBytes = description("service_bytes_total",
+		"Bytes of the same packets, without encapsulation.", "role", "service", "family")
+	backendPackets = description("backend_packets_total", "IP packets offered to a backend first.",
+		"service", "backend")
+	backendBytes = description("backend_bytes_total",
+		"Bytes of the same packets, without encapsulation.", "service", "backend")
+	uncounted = description("service_uncounted_packets_total",
+		"IP packets of a service offered first to backends that have no counter of their own: "+
+			"there are too many.", "service")
+	checkSeconds = description("backend_check_duration_seconds",
+		"Duration of a backend's latest health check.", "service", "backend")
+	checksTotal = description("backend_checks_total", "Health checks of a backend.", "service",
+		"backend", "result")
+	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.",
+		"service", "backend")
+	servicePanic = description("service_panic",
+		"Whether so few backends are healthy that all that should be up are used.", "service")
+	backendUp = description("backend_up", "Whether a backend takes new connections.",
+		"service", "backend")
+	backendWeight = description("backend_weight",
+		"A backend's share of new connections in relation to the others.", "service", "backend")
+	busyGauge = description("service_busy_connections",
+		"Open connections of a service on this host.", "service", "family")
+	thresholdGauge = description("accept_threshold",
+		"Below how many open connections this host accepts a new one.", "service", "family")
+	offersTotal = description("offers_total",
+		"Connections that were opened towards this host, by what it decided.",
 		"service", "family", "decision")
-	newConnectionRate = description("new_connections_limit", "How many TCP connections may be opened to a service per second at this edge.",
+	newConnectionRate = description("new_connections_limit",
+		"How many TCP connections may be opened to a service per second at this edge.",
 		"service")
-	newConnectionsSeen = description("new_connections_total", "SYNs to a service with such a limit, by what became of them.",
+	newConnectionsSeen = description("new_connections_total",
+		"SYNs to a service with such a limit, by what became of them.",
 		"service", "decision")
-	establishedTotal = description("established_connections_total", "Connections of a service that came about on this host.",
+	establishedTotal = description("established_connections_total",
+		"Connections of a service that came about on this host.",
 		"service", "family")
-	resetsTotal  = description("resets_total", "TCP resets that this host sent for a service.", "service", "family")
-	synAcksTotal = description("learning_syn_acks_total", "SYN-ACKs that edges with a flow cache asked for, by the way that they took.",
+	resetsTotal = description("resets_total", "TCP resets that this host sent for a service.",
+		"service", "family")
+	synAcksTotal = description("learning_syn_acks_total",
+		"SYN-ACKs that edges with a flow cache asked for, by the way that they took.",
 		"service", "family", "way")
-	passedOnTotal = description("passed_on_packets_total", "IP packets of a service that were passed on to the next candidate.",
+	passedOnTotal = description("passed_on_packets_total",
+		"IP packets of a service that were passed on to the next candidate.",
 		"service", "family")
-	packetsTotal = description("packets_total", "Packets that were not dropped, by what became of them.", "role", "outcome")
-	cacheTotal   = description("flow_cache_packets_total", "Packets for which the edge's flow cache did something, by what.", "event")
-	dropsTotal   = description("drops_total", "Packets dropped, by reason.", "role", "reason")
-	mapEntries   = description("map_entries", "Entries of a table in the kernel; of an array there is no number.", "role", "map")
-	mapCapacity  = description("map_capacity", "Entries that a table in the kernel can have.", "role", "map")
-	bgpUp        = description("bgp_session_up", "Whether the BGP session to a neighbor is established.", "peer")
-	bgpIgnored   = description("bgp_ignored_routes_total", "Routes of hosts that were of no use, by reason.", "reason")
-	bgpFaults    = description("bgp_malformed_updates_total", "BGP messages that broke the rules, by what became of them.", "handling")
-	pastIgnored  = description("past_ignored_places_total", "Places in chains of peers, etcd or the disk that name nobody known here.")
-	stateKept    = description("state_kept", "Whether changes and chains are kept on disk.")
-	etcdSuccess  = description("etcd_last_success_timestamp_seconds", "When etcd answered last; 0 if it never did.")
+	packetsTotal = description("packets_total",
+		"Packets that were not dropped, by what became of them.", "role", "outcome")
+	cacheTotal = description("flow_cache_packets_total",
+		"Packets for which the edge's flow cache did something, by what.", "event")
+	dropsTotal = description("drops_total", "Packets dropped, by reason.", "role", "reason")
+	mapEntries = description("map_entries",
+		"Entries of a table in the kernel; of an array there is no number.", "role", "map")
+	mapCapacity = description("map_capacity", "Entries that a table in the kernel can have.",
+		"role", "map")
+	bgpUp = description("bgp_session_up",
+		"Whether the BGP session to a neighbor is established.", "peer")
+	bgpIgnored = description("bgp_ignored_routes_total",
+		"Routes of hosts that were of no use, by reason.", "reason")
+	bgpFaults = description("bgp_malformed_updates_total",
+		"BGP messages that broke the rules, by what became of them.", "handling")
+	pastIgnored = description("past_ignored_places_total",
+		"Places in chains of peers, etcd or the disk that name nobody known here.")
+	stateKept   = description("state_kept", "Whether changes and chains are kept on disk.")
+	etcdSuccess = description("etcd_last_success_timestamp_seconds",
+		"When etcd answered last; 0 if it never did.")
 	etcdFailures = description("etcd_failures_total", "Requests to etcd that failed.")
 	etcdRestored = description("etcd_restored_records_total",
-		"Records that etcd had lost, or that another hand had changed, and that were written again.")
-	listenerOpen = description("listener_connections", "Open connections to a listener of the agent.", "listener")
-	listenerMost = description("listener_connections_limit", "Connections that a listener of the agent can have.", "listener")
+		"Records that etcd had lost, or that another hand had changed, and that were written "+
+			"again.")
+	listenerOpen = description("listener_connections",
+		"Open connections to a listener of the agent.", "listener")
+	listenerMost = description("listener_connections_limit",
+		"Connections that a listener of the agent can have.", "listener")
 	refusedTotal = description("listener_refused_connections_total",
-		"Connections that were closed at once because there were too many, in all or from one source.", "listener", "limit")
-	programInfo     = description("program_info", "Programs in the kernel.", "name", "tag", "interface", "mode")
+		"Connections that were closed at once because there were too many, in all or from one "+
+			"source.", "listener", "limit")
+	programInfo = description("program_info", "Programs in the kernel.", "name", "tag",
+		"interface", "mode")
 	programAttached = description("program_attached",
-		"Whether a program runs where it should: 0 while the kernel says that it does not.", "name", "interface")
+		"Whether a program runs where it should: 0 while the kernel says that it does not.", "name",
+		"interface")
 )
 
 // Describe is prometheus.Collector. No description: which services there are changes.
@@ -183,7 +223,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.agent.servers.collect(out)
 	if err := m.agent.do(ctx, func() {
 		counter(out, pastIgnored, m.agent.ignored)
-		gauge(out, stateKept, oneIf(m.agent.store.failure == nil && m.agent.journal.warning() == ""))
+		gauge(out, stateKept, oneIf(m.agent.store.failure == nil &&
+			m.agent.journal.warning() == ""))
 	}); err != nil {
 		return
 	}

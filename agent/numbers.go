@@ -11,9 +11,11 @@ import (
 	"sextant/packet/srv6"
 )
 
-// numberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or else a free one. Fresh are
-// those whose number was not theirs before. Endpoints that are gone keep theirs until they run out.
-func numberServices(known map[string]uint32, endpoints []config.Endpoint) (numbers, fresh map[string]uint32, err error) {
+// numberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or
+// else a free one. Fresh are those whose number was not theirs before. Endpoints that are gone keep
+// theirs until they run out.
+func numberServices(known map[string]uint32,
+	endpoints []config.Endpoint) (numbers, fresh map[string]uint32, err error) {
 	numbers, fresh = map[string]uint32{}, map[string]uint32{}
 	taken := map[uint32]bool{}
 	for _, e := range endpoints {
@@ -31,7 +33,8 @@ func numberServices(known map[string]uint32, endpoints []config.Endpoint) (numbe
 		}
 		n := freeNumber(taken, remembered)
 		if n == 0 {
-			return nil, nil, fmt.Errorf("%d services are more than the %d that a node can have", len(endpoints), datapath.MaxServices-1)
+			return nil, nil, fmt.Errorf("%d services are more than the %d that a node can have",
+				len(endpoints), datapath.MaxServices-1)
 		}
 		numbers[e.String()], fresh[e.String()], taken[n] = n, n, true
 	}
@@ -108,8 +111,8 @@ func endpointOf(key datapath.ServiceKey) config.Endpoint {
 	return e
 }
 
-// numberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one that stands for a SID of
-// another form.
+// numberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one
+// that stands for a SID of another form.
 func numberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint16, error) {
 	if ids, err := block.CSIDs(sid); err == nil && len(ids) == 1 && ids[0] <= srv6.MaxGlobalCSID {
 		return uint16(ids[0]), nil

@@ -11,8 +11,9 @@ import (
 	"sextant/config"
 )
 
-// Passive signals: what clients meet with at a backend, as its host counts it. The edge sees no answers to clients, which go straight to
-// them, so it asks the host's agent, as often as it checks the backend.
+// Passive signals: what clients meet with at a backend, as its host counts it. The edge sees no
+// answers to clients, which go straight to them, so it asks the host's agent, as often as it checks
+// the backend.
 
 // signals turns a host's counters into results like those of checks.
 type signals struct {
@@ -33,8 +34,8 @@ func passiveJob(s *config.Service, b config.Backend, j health.Job) (health.Job, 
 	return j, s.Check.Passive != nil && b.Agent.IsValid()
 }
 
-// probe returns what speaks against the backend since the last time; nil if nothing does. Who can't be asked gives no signal: that
-// its agent is away says nothing about the server.
+// probe returns what speaks against the backend since the last time; nil if nothing does. Who can't
+// be asked gives no signal: that its agent is away says nothing about the server.
 func (s *signals) probe(ctx context.Context, j health.Job) error {
 	now, err := api.AskHost(ctx, j.Target.Agent, j.Target.Endpoint)
 	if err != nil {
@@ -51,21 +52,28 @@ func (s *signals) probe(ctx context.Context, j health.Job) error {
 	return judge(j.Check.Passive, before, now)
 }
 
-// judge compares what a host counted between two times with the thresholds. Counters that went back are those of another start.
+// judge compares what a host counted between two times with the thresholds. Counters that went back
+// are those of another start.
 func judge(p *config.Passive, before, now api.HostConnections) error {
-	if now.Opened < before.Opened || now.Established < before.Established || now.Resets < before.Resets {
+	if now.Opened < before.Opened || now.Established < before.Established ||
+		now.Resets < before.Resets {
 		return nil
 	}
-	opened, established, resets := now.Opened-before.Opened, now.Established-before.Established, now.Resets-before.Resets
-	above := func(part uint64, permille int) bool { return permille > 0 && part*1000 > opened*uint64(permille) }
+	opened, established, resets := now.Opened-before.Opened, now.Established-before.Established,
+		now.Resets-before.Resets
+	above := func(part uint64, permille int) bool {
+		return permille > 0 && part*1000 > opened*uint64(permille)
+	}
 	switch {
 	case opened < uint64(p.Minimum):
 		return nil
 	case above(resets, p.ResetsPermille):
-		return fmt.Errorf("its host sent %d resets for %d connections asked for, more than %s of them", resets, opened,
+		return fmt.Errorf("its host sent %d resets for %d connections asked for, more than %s of "+
+			"them", resets, opened,
 			config.FormatPermille(p.ResetsPermille))
 	case established < opened && above(opened-established, p.TimeoutsPermille):
-		return fmt.Errorf("at its host %d of %d connections asked for were not established, more than %s of them",
+		return fmt.Errorf("at its host %d of %d connections asked for were not established, more "+
+			"than %s of them",
 			opened-established, opened,
 			config.FormatPermille(p.TimeoutsPermille))
 	}

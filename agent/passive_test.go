@@ -27,24 +27,30 @@ func (c *tallies) serve(t *testing.T) string {
 		total.Opened += c.opened.Load()
 		total.Established += c.established.Load()
 		total.Resets += c.resets.Load()
-		json.NewEncoder(w).Encode(api.List[api.HostConnections]{Items: []api.HostConnections{total}})
+		json.NewEncoder(w).Encode(
+			api.List[api.HostConnections]{Items: []api.HostConnections{total}})
 	}))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }
 
-// A backend whose host resets connections, or does not establish them, is not used although its checks succeed, until that is over; nor is
-// anybody taken out of use when all of them do: then something else is wrong.
+// A backend whose host resets connections, or does not establish them, is not used although its
+// checks succeed, until that is over; nor is anybody taken out of use when all of them do: then
+// something else is wrong.
 func TestPassiveSignals(t *testing.T) {
 	m := newMachine(t)
 	hosts := make([]tallies, 3)
-	text := strings.Replace(nodeText, "      port: 80\n", "      port: 80\n      returnHold: 0\n      check: {kind: exec, command: [/bin/true], "+
-		"interval: 200ms, timeout: 200ms, rise: 2, fall: 2, passive: {minimum: 10, resets: 0.5, timeouts: 0.3}}\n", 1)
+	text := strings.Replace(nodeText, "      port: 80\n",
+		"      port: 80\n      returnHold: 0\n      check: {kind: exec, command: [/bin/true], "+
+			"interval: 200ms, timeout: 200ms, rise: 2, fall: 2, passive: {minimum: 10, resets: "+
+			"0.5, "+
+			"timeouts: 0.3}}\n", 1)
 	for i := range hosts {
 		hosts[i].opened.Store(100)
 		hosts[i].established.Store(90)
 		hosts[i].resets.Store(5)
-		text = strings.Replace(text, fmt.Sprintf("{name: web%d,", i+1), fmt.Sprintf("{name: web%d, agent: %q,", i+1, hosts[i].serve(t)), 1)
+		text = strings.Replace(text, fmt.Sprintf("{name: web%d,", i+1),
+			fmt.Sprintf("{name: web%d, agent: %q,", i+1, hosts[i].serve(t)), 1)
 	}
 	r := m.start(text)
 	await := func(what string, done func([]api.Backend) bool) {
@@ -67,11 +73,13 @@ func TestPassiveSignals(t *testing.T) {
 					return false
 				}
 			}
-			return strings.Contains(list[i].Health.LastError, why) && list[i].Health.FailedChecks == 0
+			return strings.Contains(list[i].Health.LastError, why) &&
+				list[i].Health.FailedChecks == 0
 		}
 	}
 	all := func(list []api.Backend) bool {
-		return list[0].Effective == config.Up && list[1].Effective == config.Up && list[2].Effective == config.Up
+		return list[0].Effective == config.Up && list[1].Effective == config.Up &&
+			list[2].Effective == config.Up
 	}
 	hosts[1].resets.Store(60)
 	await("web2 resets", out(1, "60 resets for 100 connections"))
@@ -87,7 +95,8 @@ func TestPassiveSignals(t *testing.T) {
 		hosts[i].established.Store(0)
 	}
 	await("all fail", func(list []api.Backend) bool {
-		return all(list) && list[0].Health.Status == "failing" && list[1].Health.Status == "failing" && list[2].Health.Status == "failing"
+		return all(list) && list[0].Health.Status == "failing" &&
+			list[1].Health.Status == "failing" && list[2].Health.Status == "failing"
 	})
 	r.stop()
 }

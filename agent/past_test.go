@@ -42,12 +42,14 @@ func drain(r *running, backend string, state config.BackendState) {
 }
 
 func putState(r *running, backend string, state config.BackendState) error {
-	_, err := r.PutBackend(r.t.Context(), api.Update, "web", backend, api.BackendSpec{State: &state})
+	_, err := r.PutBackend(r.t.Context(), api.Update, "web", backend,
+		api.BackendSpec{State: &state})
 	return err
 }
 
 // exactText has a table that depends on its past, so that a lost past would show.
-var exactText = strings.Replace(nodeText, "      port: 80\n", "      port: 80\n      table: exact\n      candidates: 1\n", 1)
+var exactText = strings.Replace(nodeText, "      port: 80\n",
+	"      port: 80\n      table: exact\n      candidates: 1\n", 1)
 
 // After a power failure nothing is pinned any more, and who had which bucket comes from the disk.
 func TestPowerFailure(t *testing.T) {
@@ -94,8 +96,8 @@ func TestBrokenJournal(t *testing.T) {
 	r.stop()
 }
 
-// An edge that starts without memory has the past of its peers. Who does not know the secret, has another number of buckets or does
-// not answer is not believed, and not waited for long.
+// An edge that starts without memory has the past of its peers. Who does not know the secret, has
+// another number of buckets or does not answer is not believed, and not waited for long.
 func TestPeersTellThePast(t *testing.T) {
 	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
 	must(t, err)
@@ -113,13 +115,15 @@ func TestPeersTellThePast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n",
-				fmt.Sprintf("  source: fd00:5e::e1\n  buckets: 65537\n  peers: [%q]\n", test.peer), 1))
+				fmt.Sprintf("  source: fd00:5e::e1\n  buckets: 65537\n  peers: [%q]\n", test.peer),
+				1))
 			for i, chain := range r.who() {
 				if knows := strings.Contains(chain, "web3"); test.knows && !knows {
 					t.Fatalf("flow %d is offered to %s; its owner at the peer was web3", i, chain)
 				}
 				if !test.knows && strings.Contains(chain, " ") {
-					t.Fatalf("flow %d is offered to %s; the past of a stranger was believed", i, chain)
+					t.Fatalf("flow %d is offered to %s; the past of a stranger was believed", i,
+						chain)
 				}
 			}
 			r.stop()
@@ -134,8 +138,8 @@ func httptestNotFound(t *testing.T) string {
 	return server.Listener.Addr().String()
 }
 
-// A peer that takes a connection and says nothing is asked for one service, and for no other as long
-// as it does not answer: not each of them waits for it.
+// A peer that takes a connection and says nothing is asked for one service, and for no other as
+// long as it does not answer: not each of them waits for it.
 func TestSilentPeerIsAskedForOneService(t *testing.T) {
 	var asked sync.Map
 	over := make(chan struct{})

@@ -25,9 +25,10 @@ import (
 // nobody else can tell an edge where old connections are.
 
 const (
-	chainsPath   = "/v1/chains"
-	peersTimeout = 2 * time.Second // for all of them together; an edge must not wait longer to forward
-	maxRefusal   = 1 << 10         // bytes of a peer's error message
+	chainsPath = "/v1/chains"
+	// for all of them together; an edge must not wait longer to forward
+	peersTimeout = 2 * time.Second
+	maxRefusal   = 1 << 10 // bytes of a peer's error message
 
 	// Headers of the exchange.
 	versionHeader   = "Sextant-Version"   // of the exchange, in all requests and answers
@@ -37,8 +38,8 @@ const (
 	signatureHeader = "Sextant-Signature"
 )
 
-// askPeers returns the chains of a service, of so many buckets at most, as the peers have them, in the
-// order of the configuration; those that do not answer in time, or wrongly, are left out with a
+// askPeers returns the chains of a service, of so many buckets at most, as the peers have them, in
+// the order of the configuration; those that do not answer in time, or wrongly, are left out with a
 // warning, and asked again later. A peer that took all the time is not asked about further services
 // now: an edge that is off would cost each of them as much.
 func (a *Agent) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.Chain {
@@ -87,7 +88,8 @@ func answered(err error) bool {
 	return errors.As(err, &refused) && refused.Code == api.NotFound
 }
 
-// isSelf says whether a peer is this edge: one list of peers may be given to all edges. It would not answer while it starts.
+// isSelf says whether a peer is this edge: one list of peers may be given to all edges. It would
+// not answer while it starts.
 func isSelf(own, peer netip.AddrPort) bool {
 	if own == peer || own.Port() != peer.Port() || !own.Addr().IsUnspecified() {
 		return own == peer
@@ -171,8 +173,9 @@ func peerRefusal(response *http.Response) error {
 	version := response.Header.Get(versionHeader)
 	switch {
 	case version == "" && response.StatusCode == http.StatusOK:
-		return errors.New("it speaks version 1 of the exchange between edges, which anybody could " +
-			"abuse, and this edge version " + signing.Version + "; run this Sextant there too")
+		return errors.New(
+			"it speaks version 1 of the exchange between edges, which anybody could " +
+				"abuse, and this edge version " + signing.Version + "; run this Sextant there too")
 	case version != "" && version != signing.Version:
 		return fmt.Errorf("it speaks version %.10q of the exchange between edges, and this edge "+
 			"version %s; run the same Sextant on both", version, signing.Version)
@@ -207,7 +210,8 @@ func authenticChains(
 	case err != nil:
 		return nil, err
 	case len(record) > maxBytes:
-		return nil, fmt.Errorf("its chains have more than %d bytes; give all edges the same buckets",
+		return nil, fmt.Errorf("its chains have more than %d bytes; give all edges the same "+
+			"buckets",
 			maxBytes)
 	case signing.DigestOf(record) != digest:
 		return nil, errors.New("its chains were changed on the way")

@@ -109,12 +109,14 @@ func TestStrangersGetNoChains(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"none":               {nil, 426, `this request has version ""; run the same Sextant on both`},
+		"none": {nil, 426,
+			`this request has version ""; run the same Sextant on both`},
 		"of another version": {with("Sextant-Version", "3"), 426, `this request has version "3"`},
-		"a version alone":    {map[string]string{"Sextant-Version": "2"}, 401, "sign the challenge"},
-		"another secret":     {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
-		"for another place":  {elsewhere, 401, "not signed"},
-		"another nonce":      {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
+		"a version alone": {map[string]string{"Sextant-Version": "2"}, 401,
+			"sign the challenge"},
+		"another secret":    {m.signed(make([]byte, 16), webEndpoint, aNonce), 401, "not signed"},
+		"for another place": {elsewhere, 401, "not signed"},
+		"another nonce":     {with("Sextant-Nonce", strings.Repeat("0", 32)), 401, "not signed"},
 		"a nonce of a form of its own": {
 			with("Sextant-Nonce", "etcd edge9\n"), 401, "the nonce can't be read"},
 		"a nonce too long": {with("Sextant-Nonce", aNonce+"00"), 401, "the nonce can't be read"},
@@ -132,7 +134,8 @@ func TestStrangersGetNoChains(t *testing.T) {
 			}
 			response, text := m.ask(webEndpoint, test.headers)
 			if response.StatusCode != test.status || !strings.Contains(text, test.says) {
-				t.Errorf("%s: %.200q, want %d and %q", response.Status, text, test.status, test.says)
+				t.Errorf("%s: %.200q, want %d and %q", response.Status, text, test.status,
+					test.says)
 			}
 			if signature := response.Header.Get("Sextant-Signature"); signature != "" {
 				t.Errorf("a stranger has the signature %s", signature)
@@ -155,7 +158,8 @@ func TestAnswersAreNoRecords(t *testing.T) {
 	hand := archive.New(server.Etcd())
 	defer hand.Close()
 	must(t, hand.Put(t.Context(), webEndpoint, "edge9", []byte(data)))
-	r = newMachine(t).start(strings.Replace(withEtcd(server.Text()), "node: both1", "node: edge2", 1))
+	r = newMachine(t).start(strings.Replace(withEtcd(server.Text()), "node: both1", "node: edge2",
+		1))
 	defer r.stop()
 	for i, chain := range r.who() {
 		if strings.Contains(chain, " ") {
@@ -199,7 +203,10 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 			h.Del("Sextant-Signature")
 			return record
 		},
-		"far too much": func(_ http.Header, record string) string { return strings.Repeat(record, 8) },
+		"far too much": func(_ http.Header, record string) string {
+			return strings.Repeat(record,
+				8)
+		},
 		"no digest": func(h http.Header, record string) string {
 			h.Del("Sextant-Digest")
 			return record
@@ -210,7 +217,8 @@ func TestAnswersOfOthersAreNotBelieved(t *testing.T) {
 			f := fakePeer(t, secret, recordOf(t, 65537, 3))
 			f.edit = edit
 			peers := fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", f.address)
-			r := newMachine(t).start(strings.Replace(exactText, "  source: fd00:5e::e1\n", peers, 1))
+			r := newMachine(t).start(strings.Replace(exactText, "  source: fd00:5e::e1\n", peers,
+				1))
 			defer r.stop()
 			for i, chain := range r.who() {
 				if edit == nil && !strings.Contains(chain, "web3") {

@@ -58,8 +58,8 @@ func (a *Agent) plan() {
 	}
 }
 
-// beginPlan computes paths for the protections in a goroutine of its own: first quickly, as a failure may wait for them, then with
-// proofs.
+// beginPlan computes paths for the protections in a goroutine of its own: first quickly, as a
+// failure may wait for them, then with proofs.
 func (a *Agent) beginPlan(prove bool) {
 	p := &a.protections
 	p.planning, p.again = true, false
@@ -71,7 +71,8 @@ func (a *Agent) beginPlan(prove bool) {
 	began := time.Now()
 	go func() {
 		results := compute(n, tasks, prove)
-		_ = a.do(a.protections.life, func() { a.planReady(results, prove, time.Since(began)) }) // else the agent ends
+		// else the agent ends
+		_ = a.do(a.protections.life, func() { a.planReady(results, prove, time.Since(began)) })
 	}()
 }
 
@@ -85,7 +86,8 @@ func (x *runningProtection) task() task {
 	return t
 }
 
-// compute answers tasks in their order. A protection's paths leave out links that those of the others would overload.
+// compute answers tasks in their order. A protection's paths leave out links that those of the
+// others would overload.
 func compute(n protection.Network, tasks []task, prove bool) []planned {
 	results := make([]planned, len(tasks))
 	engine, err := segment.New(n.View)
@@ -101,7 +103,8 @@ func compute(n protection.Network, tasks []task, prove bool) []planned {
 			}
 		}
 		r := &results[i]
-		if r.plan, r.err = n.Compute(t.intent, protection.Question{Avoid: t.around, Loads: loads, Prove: prove}); r.err == nil {
+		if r.plan, r.err = n.Compute(t.intent, protection.Question{Avoid: t.around, Loads: loads,
+			Prove: prove}); r.err == nil {
 			tasks[i].planned = r.plan.Paths
 		}
 		for _, path := range t.paths {
@@ -144,7 +147,8 @@ func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
 			return r.faults[pathKey(path)]
 		})
 	}
-	a.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven, "took", took)
+	a.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven,
+		"took", took)
 	a.installProtections()
 	for name, now := range p.carrying() {
 		if !slices.Equal(before[name], now) {
@@ -175,7 +179,8 @@ func (x *runningProtection) adopt(r planned, proven bool, fault func(protection.
 		x.problem, x.proven = r.err.Error(), false
 		return
 	}
-	if !proven && r.plan.Proof == "" && slices.EqualFunc(r.plan.Paths, x.plan.Paths, protection.Path.Same) {
+	if !proven && r.plan.Proof == "" && slices.EqualFunc(r.plan.Paths, x.plan.Paths,
+		protection.Path.Same) {
 		r.plan.Proof = x.plan.Proof // of the same paths
 	}
 	x.plan, x.proven = r.plan, proven

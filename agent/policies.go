@@ -16,14 +16,16 @@ type listKey struct {
 	List   string `json:"list"`
 }
 
-// computed are policies that the agent made itself, beside those of the node file, and the rules that lead to them, which come after
-// those of the node file. Indexes are ignored, and flows of 0 chosen: numberPolicies does.
+// computed are policies that the agent made itself, beside those of the node file, and the rules
+// that lead to them, which come after those of the node file. Indexes are ignored, and flows of 0
+// chosen: numberPolicies does.
 type computed struct {
 	Rules    []srpolicy.Rule   `json:"rules,omitempty"`
 	Policies []srpolicy.Policy `json:"policies,omitempty"`
 }
 
-// steering is all that a head-end is to do: policies with their indexes and flows, and lists down that are.
+// steering is all that a head-end is to do: policies with their indexes and flows, and lists down
+// that are.
 type steering struct {
 	rules    []srpolicy.Rule
 	policies []srpolicy.Policy
@@ -33,8 +35,9 @@ type steering struct {
 	down     map[listKey]bool
 }
 
-// setComputed makes next the computed policies, in the place of all that were. No packet sees half of it; on an error nothing has
-// changed. keepPolicies makes an agent that starts again run them at once: the next change need not wait for the disk.
+// setComputed makes next the computed policies, in the place of all that were. No packet sees half
+// of it; on an error nothing has changed. keepPolicies makes an agent that starts again run them at
+// once: the next change need not wait for the disk.
 func (a *Agent) setComputed(next computed) error {
 	if a.headend == nil {
 		return noHeadend(a.node)
@@ -51,8 +54,9 @@ func (a *Agent) computedNow() computed {
 	return computed{slices.Clone(c.Rules), slices.Clone(c.Policies)}
 }
 
-// markLists takes segment lists, of the node file or computed, out of use (true) or back into it; those that are not named stay as
-// they are. It takes one map update. A list that the node file says is down stays down.
+// markLists takes segment lists, of the node file or computed, out of use (true) or back into it;
+// those that are not named stay as they are. It takes one map update. A list that the node file
+// says is down stays down.
 func (a *Agent) markLists(marks map[listKey]bool) error {
 	if a.headend == nil {
 		return noHeadend(a.node)
@@ -60,8 +64,9 @@ func (a *Agent) markLists(marks map[listKey]bool) error {
 	down := maps.Clone(a.headend.steering.down)
 	for key, isDown := range marks {
 		if !a.headend.steering.has(key) {
-			return &api.Error{Code: api.NotFound, Message: fmt.Sprintf("policy %q has no segment list %q; see: sextant policy list",
-				key.Policy, key.List)}
+			return &api.Error{Code: api.NotFound,
+				Message: fmt.Sprintf("policy %q has no segment list %q; see: sextant policy list",
+					key.Policy, key.List)}
 		}
 		if delete(down, key); isDown {
 			down[key] = true
@@ -71,7 +76,8 @@ func (a *Agent) markLists(marks map[listKey]bool) error {
 }
 
 func noHeadend(n *config.Node) error {
-	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("node %q is no headend; add \"headend:\" to its node file and apply it",
+	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("node %q is no headend; add "+
+		"\"headend:\" to its node file and apply it",
 		n.Name)}
 }
 
@@ -87,7 +93,8 @@ func (a *Agent) steerAnew(c computed, down map[listKey]bool) error {
 // keepPolicies writes down what the head-end does.
 func (a *Agent) keepPolicies() {
 	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will not know the policies as they are now", "error", err)
+		a.options.Log.Warn("a restarted agent will not know the policies as they are now", "error",
+			err)
 	}
 }
 
@@ -125,8 +132,10 @@ func (a *Agent) steering(n *config.Node, c computed, down map[listKey]bool) (ste
 	}
 	s.rules = append(s.rules, c.Rules...)
 	for _, p := range c.Policies {
-		if slices.ContainsFunc(s.policies, func(o srpolicy.Policy) bool { return o.Name == p.Name }) {
-			return s, &api.Error{Code: api.Conflict, Message: fmt.Sprintf("there are two policies %q; rename one of the two", p.Name)}
+		if slices.ContainsFunc(s.policies,
+			func(o srpolicy.Policy) bool { return o.Name == p.Name }) {
+			return s, &api.Error{Code: api.Conflict,
+				Message: fmt.Sprintf("there are two policies %q; rename one of the two", p.Name)}
 		}
 		s.policies = append(s.policies, copyOfPolicy(p))
 	}
@@ -168,8 +177,10 @@ func (s *steering) uniqueFlows() error {
 				key := listKey{p.Name, l.Name}
 				if owner, taken := owners[l.Flow]; l.Flow != 0 && taken && owner != key {
 					return &api.Error{Code: api.Conflict,
-						Message: fmt.Sprintf("segment lists %s of policy %s and %s of policy %s have flow %d both; "+
-							"say another flow for one of them", owner.List, owner.Policy, l.Name, p.Name, l.Flow)}
+						Message: fmt.Sprintf("segment lists %s of policy %s and %s of policy %s "+
+							"have flow %d both; "+
+							"say another flow for one of them", owner.List, owner.Policy, l.Name,
+							p.Name, l.Flow)}
 				}
 				owners[l.Flow] = key
 			}
@@ -181,7 +192,8 @@ func (s *steering) uniqueFlows() error {
 func (s *steering) has(key listKey) bool {
 	for _, p := range s.policies {
 		for _, path := range p.Paths {
-			if p.Name == key.Policy && slices.ContainsFunc(path.Lists, func(l srpolicy.List) bool { return l.Name == key.List }) {
+			if p.Name == key.Policy && slices.ContainsFunc(path.Lists,
+				func(l srpolicy.List) bool { return l.Name == key.List }) {
 				return true
 			}
 		}
@@ -189,7 +201,8 @@ func (s *steering) has(key listKey) bool {
 	return false
 }
 
-func (s *steering) compile(source srpolicy.Source, installed map[string]string) (srpolicy.Table, error) {
+func (s *steering) compile(source srpolicy.Source,
+	installed map[string]string) (srpolicy.Table, error) {
 	return srpolicy.Compile(s.rules, s.policies, source, installed)
 }
 
@@ -222,7 +235,8 @@ func copyOfPolicy(p srpolicy.Policy) srpolicy.Policy {
 // steerPolicy translates a configured policy.
 func steerPolicy(p config.SRPolicy, d config.Domain) (srpolicy.Policy, error) {
 	policy := srpolicy.Policy{
-		Name: p.Name, Color: uint32(p.Color), Endpoint: p.Endpoint, DropIfInvalid: p.DropIfInvalid, MTU: uint16(min(p.InnerMTU(d),
+		Name: p.Name, Color: uint32(p.Color), Endpoint: p.Endpoint, DropIfInvalid: p.DropIfInvalid,
+		MTU: uint16(min(p.InnerMTU(d),
 			1<<16-1)),
 	}
 	for _, c := range p.Paths {
@@ -230,14 +244,16 @@ func steerPolicy(p config.SRPolicy, d config.Domain) (srpolicy.Policy, error) {
 		if err != nil {
 			return policy, err
 		}
-		path := srpolicy.CandidatePath{Name: c.Name, Preference: uint32(c.Preference), Action: action, LeastLists: c.LeastLists}
+		path := srpolicy.CandidatePath{Name: c.Name, Preference: uint32(c.Preference),
+			Action: action, LeastLists: c.LeastLists}
 		for _, l := range c.Lists {
 			form, err := srpolicy.ParseRedundancy(string(l.Redundancy))
 			if err != nil {
 				return policy, err
 			}
 			path.Lists = append(path.Lists, srpolicy.List{
-				Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Weight: uint32(l.Weight), Redundancy: form, Flow: uint32(l.Flow),
+				Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Weight: uint32(l.Weight),
+				Redundancy: form, Flow: uint32(l.Flow),
 				Down: l.State == config.ListDown,
 			})
 		}
@@ -249,7 +265,8 @@ func steerPolicy(p config.SRPolicy, d config.Domain) (srpolicy.Policy, error) {
 func steerRule(r config.SteeringRule) srpolicy.Rule {
 	rule := srpolicy.Rule{Policy: r.Policy, Match: srpolicy.Match{
 		Source: r.Source, Destination: r.Destination, Protocol: uint8(r.Protocol),
-		SourcePorts: srpolicy.Ports(r.SourcePorts), DestinationPorts: srpolicy.Ports(r.DestinationPorts),
+		SourcePorts:      srpolicy.Ports(r.SourcePorts),
+		DestinationPorts: srpolicy.Ports(r.DestinationPorts),
 	}}
 	if r.DSCP != config.AnyDSCP {
 		rule.Match.DSCP, rule.Match.ByDSCP = uint8(r.DSCP), true

@@ -90,7 +90,8 @@ func (m *machine) hasLink(name string) (has bool) {
 	return has
 }
 
-// Head-end and egress run, survive their agent, and go with unload; a head-end whose numbers begin afresh has another epoch.
+// Head-end and egress run, survive their agent, and go with unload; a head-end whose numbers begin
+// afresh has another epoch.
 func TestRouterTakeOver(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(routerText)
@@ -109,7 +110,8 @@ func TestRouterTakeOver(t *testing.T) {
 	a = m.start(routerText)
 	same(t, "after a restart", m.linksOf(was), m.linksOf(m.state()))
 	if p := a.policies()[0]; p.ActivePath != "one" || m.epoch() != epoch {
-		t.Errorf("after a restart path %s is active in epoch %d, want one in %d", p.ActivePath, m.epoch(), epoch)
+		t.Errorf("after a restart path %s is active in epoch %d, want one in %d", p.ActivePath,
+			m.epoch(), epoch)
 	}
 	a.stop()
 	must(t, m.unload())
@@ -127,7 +129,8 @@ func TestRouterTakeOver(t *testing.T) {
 func (m *machine) linksOf(state []string) []string {
 	var links []string
 	for _, line := range state {
-		if what, _, isLink := strings.Cut(line, ", program"); isLink && strings.Contains(line, ": link") {
+		if what, _, isLink := strings.Cut(line, ", program"); isLink && strings.Contains(line,
+			": link") {
 			links = append(links, what)
 		}
 	}
@@ -139,7 +142,8 @@ func TestOrdering(t *testing.T) {
 	m := newMachine(t)
 	ordered := strings.Replace(routerText, "flows: [1, 2]", "flows: [1, 2], ordered: true", 1)
 	a := m.start(ordered)
-	for _, text := range []string{routerText, ordered, strings.Replace(ordered, "ordered: true", "ordered: true, skew: 10ms, rate: 5", 1)} {
+	for _, text := range []string{routerText, ordered, strings.Replace(ordered, "ordered: true",
+		"ordered: true, skew: 10ms, rate: 5", 1)} {
 		if _, err := a.apply(m.text(text), false); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +162,8 @@ func TestOrdering(t *testing.T) {
 	}
 }
 
-// A list goes down and comes back: the best valid path is active, and no program, link or number changes. Events tell of it.
+// A list goes down and comes back: the best valid path is active, and no program, link or number
+// changes. Events tell of it.
 func TestListsGoDown(t *testing.T) {
 	m := newMachine(t)
 	a := m.start(routerText)
@@ -171,7 +176,8 @@ func TestListsGoDown(t *testing.T) {
 		must(t, err)
 		for _, p := range a.policies() {
 			if p.Name == policy && p.ActivePath != active {
-				t.Errorf("list %s of %s is %s, and path %q active, want %q", list, policy, state, p.ActivePath, active)
+				t.Errorf("list %s of %s is %s, and path %q active, want %q", list, policy, state,
+					p.ActivePath, active)
 			}
 		}
 	}
@@ -181,7 +187,8 @@ func TestListsGoDown(t *testing.T) {
 	status, err := a.Status(ctx)
 	must(t, err)
 	warnings := strings.Join(status.Warnings, "\n")
-	if !strings.Contains(warnings, "policy video has no valid path: its traffic is forwarded") || !strings.Contains(warnings, "policy web has no valid path: its traffic is dropped") {
+	if !strings.Contains(warnings, "policy video has no valid path: its traffic is forwarded") ||
+		!strings.Contains(warnings, "policy web has no valid path: its traffic is dropped") {
 		t.Errorf("warnings %q", warnings)
 	}
 	if got := a.metric(`sextant_policy_list_up{list="north",policy="video"}`); got != "0" {
@@ -202,7 +209,8 @@ func TestListsGoDown(t *testing.T) {
 // What is refused changes nothing, and what is only tried leaves nothing behind.
 func TestRouterRefuses(t *testing.T) {
 	m := newMachine(t)
-	if why := m.fails(strings.Replace(routerText, "interfaces: [{name: host0}]", "interfaces: [{name: nowhere}]", 1)); !strings.Contains(why, "nowhere") {
+	if why := m.fails(strings.Replace(routerText, "interfaces: [{name: host0}]",
+		"interfaces: [{name: nowhere}]", 1)); !strings.Contains(why, "nowhere") {
 		t.Errorf("the agent says %q", why)
 	}
 	if m.hasLoop() {
@@ -212,15 +220,20 @@ func TestRouterRefuses(t *testing.T) {
 	defer a.stop()
 	was := m.state()
 	for name, pairs := range map[string][]string{
-		"an interface that is not there": {"interfaces: [{name: edge0}]", "interfaces: [{name: nowhere}]", "flows: [1, 2]", "flows: [1, 2, 3]", "mark: 10", "mark: 11"},
-		"more flows, and such a local":   {"local: [host0]", "local: [nowhere]", "flows: [1, 2]", "flows: [2, 3]"},
+		"an interface that is not there": {"interfaces: [{name: edge0}]",
+			"interfaces: [{name: nowhere}]", "flows: [1, 2]", "flows: [1, 2, 3]", "mark: 10",
+			"mark: 11"},
+		"more flows, and such a local": {"local: [host0]", "local: [nowhere]", "flows: [1, 2]",
+			"flows: [2, 3]"},
 	} {
-		if _, err := a.apply(m.text(routerText, pairs...), false); err == nil || !strings.Contains(err.Error(), "nowhere") {
+		if _, err := a.apply(m.text(routerText, pairs...), false); err == nil ||
+			!strings.Contains(err.Error(), "nowhere") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		same(t, name, withoutLinks(was), withoutLinks(m.state()))
 	}
-	changed := m.text(routerText, "flows: [1, 2]", "flows: [2, 1, 3]", "protocol: udp", "protocol: tcp", "hopLimit: 64", "hopLimit: 63")
+	changed := m.text(routerText, "flows: [1, 2]", "flows: [2, 1, 3]", "protocol: udp",
+		"protocol: tcp", "hopLimit: 64", "hopLimit: 63")
 	would, err := a.apply(changed, true)
 	must(t, err)
 	did, err := a.apply(changed, false)
@@ -230,10 +243,12 @@ func TestRouterRefuses(t *testing.T) {
 	}
 	merged, err := a.Merge(t.Context())
 	must(t, err)
-	if len(merged) != 2 || !slices.Equal(merged[0].Flows, []uint32{2, 1, 3}) || len(merged[0].Paths) != 3 {
+	if len(merged) != 2 || !slices.Equal(merged[0].Flows, []uint32{2, 1, 3}) ||
+		len(merged[0].Paths) != 3 {
 		t.Errorf("protected flows %+v", merged)
 	}
-	if got := a.metric(`sextant_merge_passed_packets_total{flows="2,1,3",sid="fcbb:bb00:1:f::/80"}`); got != "0" {
+	if got := a.metric(
+		`sextant_merge_passed_packets_total{flows="2,1,3",sid="fcbb:bb00:1:f::/80"}`); got != "0" {
 		t.Errorf("the metric says %q", got)
 	}
 	// All roles go, and come back.
@@ -247,7 +262,8 @@ func TestRouterRefuses(t *testing.T) {
 	if _, err := a.apply(m.text(routerText), false); err != nil {
 		t.Fatal(err)
 	}
-	if counters, err := a.Counters(t.Context()); err != nil || len(counters) != 2 || counters[0].Role != api.Headend {
+	if counters, err := a.Counters(t.Context()); err != nil || len(counters) != 2 ||
+		counters[0].Role != api.Headend {
 		t.Errorf("counters %+v, error %v", counters, err)
 	}
 }

@@ -9,13 +9,18 @@ import (
 )
 
 var (
-	policyPackets = description("policy_packets_total", "IP packets sent along a segment list of a policy's path, copies too.",
+	policyPackets = description("policy_packets_total",
+		"IP packets sent along a segment list of a policy's path, copies too.",
 		"policy", "path", "list")
-	policyBytes    = description("policy_bytes_total", "Bytes of the same packets, without outer headers.", "policy", "path", "list")
-	policyNumbered = description("policy_numbered_packets_total", "Packets of a policy that were given a number; copies have the same.",
+	policyBytes = description("policy_bytes_total",
+		"Bytes of the same packets, without outer headers.", "policy", "path", "list")
+	policyNumbered = description("policy_numbered_packets_total",
+		"Packets of a policy that were given a number; copies have the same.",
 		"policy")
-	policyActive = description("policy_path_active", "Whether a policy's path is the one that packets take.", "policy", "path")
-	policyListUp = description("policy_list_up", "Whether a segment list is known to carry packets.", "policy", "list")
+	policyActive = description("policy_path_active",
+		"Whether a policy's path is the one that packets take.", "policy", "path")
+	policyListUp = description("policy_list_up",
+		"Whether a segment list is known to carry packets.", "policy", "list")
 )
 
 func (m *metrics) collectPolicies(ctx context.Context, out chan<- prometheus.Metric) {

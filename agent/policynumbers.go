@@ -9,8 +9,9 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// policyNumbers are the index of a policy in the kernel's tables, and the numbers of its segment lists, by name. They stay for as long
-// as the names do, over restarts too: packets are numbered and counted under them, and the egress knows paths by them.
+// policyNumbers are the index of a policy in the kernel's tables, and the numbers of its segment
+// lists, by name. They stay for as long as the names do, over restarts too: packets are numbered
+// and counted under them, and the egress knows paths by them.
 type policyNumbers struct {
 	Index uint32            `json:"index"`
 	Lists map[string]uint32 `json:"lists"`
@@ -21,16 +22,19 @@ func (p policyNumbers) flow(list string) uint32 {
 	return p.Index*config.MaxPolicyLists + p.Lists[list] + 1
 }
 
-// numberPolicies numbers policies and their lists: those that are known as before, others with free numbers, if possible such that
-// nobody had. What is gone stays known until its number goes to another.
-func numberPolicies(known map[string]policyNumbers, policies []srpolicy.Policy) (map[string]policyNumbers, error) {
+// numberPolicies numbers policies and their lists: those that are known as before, others with free
+// numbers, if possible such that nobody had. What is gone stays known until its number goes to
+// another.
+func numberPolicies(known map[string]policyNumbers,
+	policies []srpolicy.Policy) (map[string]policyNumbers, error) {
 	numbers, taken, remembered := map[string]policyNumbers{}, map[uint32]bool{}, map[uint32]bool{}
 	for _, p := range known {
 		remembered[p.Index] = true
 	}
 	for _, p := range policies {
 		if before, ok := known[p.Name]; ok {
-			numbers[p.Name], taken[before.Index] = policyNumbers{before.Index, maps.Clone(before.Lists)}, true
+			numbers[p.Name], taken[before.Index] = policyNumbers{before.Index,
+				maps.Clone(before.Lists)}, true
 		}
 	}
 	for _, p := range policies {
@@ -38,7 +42,8 @@ func numberPolicies(known map[string]policyNumbers, policies []srpolicy.Policy) 
 		if !ok {
 			index, free := freeIndex(srpolicy.MaxPolicies, taken, remembered)
 			if !free {
-				return nil, fmt.Errorf("%d policies are more than the %d that a head-end can have", len(policies), srpolicy.MaxPolicies)
+				return nil, fmt.Errorf("%d policies are more than the %d that a head-end can have",
+					len(policies), srpolicy.MaxPolicies)
 			}
 			n, taken[index] = policyNumbers{index, map[string]uint32{}}, true
 		}
@@ -74,7 +79,8 @@ func (p policyNumbers) numberLists(policy srpolicy.Policy) error {
 			}
 			n, free := freeIndex(config.MaxPolicyLists, taken, remembered)
 			if !free {
-				return fmt.Errorf("policy %s has more than %d different segment lists", policy.Name, config.MaxPolicyLists)
+				return fmt.Errorf("policy %s has more than %d different segment lists", policy.Name,
+					config.MaxPolicyLists)
 			}
 			maps.DeleteFunc(p.Lists, func(_ string, other uint32) bool { return other == n })
 			p.Lists[l.Name], taken[n] = n, true

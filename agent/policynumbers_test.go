@@ -19,9 +19,11 @@ func policyOfLists(name string, lists ...string) srpolicy.Policy {
 	return p
 }
 
-// Policies and lists keep their numbers whatever comes and goes beside them; what returns has its own again as long as nobody else needed it.
+// Policies and lists keep their numbers whatever comes and goes beside them; what returns has its
+// own again as long as nobody else needed it.
 func TestPolicyNumbersStay(t *testing.T) {
-	number := func(known map[string]policyNumbers, policies ...srpolicy.Policy) map[string]policyNumbers {
+	number := func(known map[string]policyNumbers,
+		policies ...srpolicy.Policy) map[string]policyNumbers {
 		t.Helper()
 		numbers, err := numberPolicies(known, policies)
 		if err != nil {
@@ -59,7 +61,8 @@ func TestPolicyNumbersRunOut(t *testing.T) {
 	}
 	next, err := numberPolicies(known, others)
 	if err != nil || len(next) != config.MaxPolicies {
-		t.Errorf("%d numbers, error %v: those that are gone do not give theirs away", len(next), err)
+		t.Errorf("%d numbers, error %v: those that are gone do not give theirs away", len(next),
+			err)
 	}
 	if _, err := numberPolicies(known, append(many, others[0])); err == nil {
 		t.Error("more policies than there are numbers are numbered")
@@ -96,15 +99,19 @@ merge: {interfaces: [{name: e0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [
 	for i, want := range []int{13, 14, 17} {
 		instance, err := instanceOf(n.Merge.SIDs[i])
 		if err != nil || instance.Rules.HistoryLog2 != want || instance.Rules.Check() != nil {
-			t.Errorf("%s: rules %+v, error %v; want a history of 2^%d", n.Merge.SIDs[i], instance.Rules, err, want)
+			t.Errorf("%s: rules %+v, error %v; want a history of 2^%d", n.Merge.SIDs[i],
+				instance.Rules, err, want)
 		}
 	}
 }
 
-// A protected flow keeps its place as long as its rules and first paths stay; a changed one gets a place that nothing uses.
+// A protected flow keeps its place as long as its rules and first paths stay; a changed one gets a
+// place that nothing uses.
 func TestMergeNumbers(t *testing.T) {
 	rules := frer.Settings{HistoryLog2: 10, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
-	instance := func(flows ...uint32) datapath.Instance { return datapath.Instance{Flows: flows, Rules: rules} }
+	instance := func(flows ...uint32) datapath.Instance {
+		return datapath.Instance{Flows: flows, Rules: rules}
+	}
 	other := instance(1, 2)
 	other.Rules.HistoryLog2 = 11
 	known := []mergeNumber{{0, instance(1, 2)}, {1, instance(5)}}
@@ -129,7 +136,8 @@ func TestMergeNumbers(t *testing.T) {
 	}
 }
 
-// The numbers with which a node was unloaded are gone on with once, in their epoch. Without them the next epoch begins.
+// The numbers with which a node was unloaded are gone on with once, in their epoch. Without them
+// the next epoch begins.
 func TestNumbersOfAnUnloadedNode(t *testing.T) {
 	dir, epoch := t.TempDir(), uint8(255)
 	a := &Agent{}

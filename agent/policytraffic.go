@@ -10,12 +10,15 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// steered is what traffic a policy had. The kernel counts by the place of a list in the active path; here it is told whose
-// place that was. Packets on their way in the moment of a switch-over can be counted for the wrong list.
+// steered is what traffic a policy had. The kernel counts by the place of a list in the active
+// path; here it is told whose place that was. Packets on their way in the moment of a switch-over
+// can be counted for the wrong list.
 type steered struct {
-	Path    string                                  `json:"path"`  // the active one; "": none is valid
-	Lists   []string                                `json:"lists"` // of it, in the kernel's order
-	Seen    []datapath.Traffic                      `json:"seen"`  // of the places, when they were read last
+	// the active one; "": none is valid
+	Path  string   `json:"path"`
+	Lists []string `json:"lists"` // of it, in the kernel's order
+	// of the places, when they were read last
+	Seen    []datapath.Traffic                      `json:"seen"`
 	Counted map[string]map[string]*datapath.Traffic `json:"counted"`
 }
 
@@ -83,12 +86,13 @@ func (a *Agent) noteSteered() {
 		return
 	}
 	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will count packets of policies for the wrong segment lists", "error", err)
+		a.options.Log.Warn("a restarted agent will count packets of policies for the wrong "+
+			"segment lists", "error", err)
 	}
 }
 
-// switchLists notes which lists have which places from now on, reports whether that is news, and tells of policies that go another
-// way than before.
+// switchLists notes which lists have which places from now on, reports whether that is news, and
+// tells of policies that go another way than before.
 func (a *Agent) switchLists() (changed bool) {
 	before := a.store.kept.Steered
 	a.store.kept.Steered = map[string]*steered{}
@@ -102,7 +106,8 @@ func (a *Agent) switchLists() (changed bool) {
 			s.Path, s.Lists = usedLists(p, "")
 			changed = true
 			a.countTraffic(s, p)
-			s.Counted = map[string]map[string]*datapath.Traffic{} // what was there was another policy's
+			// what was there was another policy's
+			s.Counted = map[string]map[string]*datapath.Traffic{}
 		}
 		a.store.kept.Steered[p.Name] = s
 		path, lists := usedLists(p, s.Path)
@@ -133,11 +138,13 @@ func usedLists(p srpolicy.Policy, installed string) (path string, lists []string
 
 func steeredEvent(p srpolicy.Policy, path string, lists []string) api.Event {
 	if path != "" {
-		return api.Event{Policy: p.Name, Path: path, Status: "active", Reason: "over " + strings.Join(lists, ", ")}
+		return api.Event{Policy: p.Name, Path: path, Status: "active",
+			Reason: "over " + strings.Join(lists, ", ")}
 	}
 	fate := "forwarded as if there were no policy"
 	if p.DropIfInvalid {
 		fate = "dropped"
 	}
-	return api.Event{Policy: p.Name, Status: "invalid", Reason: fmt.Sprintf("no path has enough lists that are up; packets are %s", fate)}
+	return api.Event{Policy: p.Name, Status: "invalid",
+		Reason: fmt.Sprintf("no path has enough lists that are up; packets are %s", fate)}
 }

@@ -21,14 +21,16 @@ func (a *Agent) Policies(ctx context.Context) (policies []api.Policy, err error)
 }
 
 // MarkList is what api.Agent says.
-func (a *Agent) MarkList(ctx context.Context, policy, list string, down bool) (changes []config.Change, err error) {
+func (a *Agent) MarkList(ctx context.Context, policy, list string,
+	down bool) (changes []config.Change, err error) {
 	key := listKey{policy, list}
 	doErr := a.do(ctx, func() {
 		if was := a.headend != nil && a.headend.steering.down[key]; was != down {
 			if err = a.markLists(map[listKey]bool{key: down}); err == nil {
 				changes = []config.Change{{
-					Operation: config.Modify, Object: "policy " + policy + ": list " + list, Field: "state",
-					From: string(listState(was)), To: string(listState(down)),
+					Operation: config.Modify, Object: "policy " + policy + ": list " + list,
+					Field: "state",
+					From:  string(listState(was)), To: string(listState(down)),
 				}}
 			}
 		}
@@ -59,9 +61,11 @@ func (a *Agent) policyViews() ([]api.Policy, error) {
 			return nil, err
 		}
 		v := api.Policy{
-			Name: p.Name, Index: p.Index, Computed: i >= a.headend.steering.own, Color: p.Color, Endpoint: p.Endpoint,
-			DropIfInvalid: p.DropIfInvalid, NumberedPackets: numbered, Rules: []string{}, Paths: []api.PolicyPath{},
-			MTU: int(p.PacketMTU(a.store.kept.activePaths()[p.Name])),
+			Name: p.Name, Index: p.Index, Computed: i >= a.headend.steering.own, Color: p.Color,
+			Endpoint:      p.Endpoint,
+			DropIfInvalid: p.DropIfInvalid, NumberedPackets: numbered, Rules: []string{},
+			Paths: []api.PolicyPath{},
+			MTU:   int(p.PacketMTU(a.store.kept.activePaths()[p.Name])),
 		}
 		for _, r := range a.headend.steering.rules {
 			if r.Policy == p.Name {
@@ -79,8 +83,10 @@ func (s *steered) addTo(v *api.Policy, p srpolicy.Policy) {
 	v.ActivePath = s.Path
 	for _, path := range p.Paths {
 		view := api.PolicyPath{
-			Name: path.Name, Preference: path.Preference, Action: config.SteeringAction(path.Action.String()),
-			LeastLists: max(1, path.LeastLists), Active: path.Name == s.Path, Lists: []api.PolicyList{},
+			Name: path.Name, Preference: path.Preference,
+			Action:     config.SteeringAction(path.Action.String()),
+			LeastLists: max(1, path.LeastLists), Active: path.Name == s.Path,
+			Lists: []api.PolicyList{},
 		}
 		view.Why = whyActive(p, path, s.Path)
 		shares := sharesOf(path)
@@ -91,8 +97,9 @@ func (s *steered) addTo(v *api.Policy, p srpolicy.Policy) {
 			}
 			view.Lists = append(view.Lists, api.PolicyList{
 				Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Weight: max(1, l.Weight),
-				Redundancy: config.Redundancy(l.Redundancy.String()), Flow: l.Flow, State: listState(l.Down),
-				Used: view.Active && slices.Contains(s.Lists, l.Name), HeaderBytes: headerBytes(l),
+				Redundancy: config.Redundancy(l.Redundancy.String()), Flow: l.Flow,
+				State: listState(l.Down),
+				Used:  view.Active && slices.Contains(s.Lists, l.Name), HeaderBytes: headerBytes(l),
 				Share: shares[i], Packets: counted.Packets, Bytes: counted.Bytes,
 			})
 			v.Packets += counted.Packets
@@ -115,7 +122,8 @@ func whyActive(p srpolicy.Policy, path srpolicy.CandidatePath, active string) st
 	least := max(1, path.LeastLists)
 	switch {
 	case up < least:
-		return fmt.Sprintf("not valid: %d of its lists up, it needs %d; down: %s", up, least, strings.Join(down, ", "))
+		return fmt.Sprintf("not valid: %d of its lists up, it needs %d; down: %s", up, least,
+			strings.Join(down, ", "))
 	case path.Name != active:
 		return fmt.Sprintf("valid, but path %s is preferred", active)
 	case len(down) > 0:
@@ -150,14 +158,16 @@ func sharesOf(p srpolicy.CandidatePath) []float64 {
 // headerBytes is the length of a list's outer headers.
 func headerBytes(l srpolicy.List) int {
 	return config.SegmentList{
-		Segments: l.Segments, Reduced: l.Reduced, Redundancy: config.Redundancy(l.Redundancy.String()),
+		Segments: l.Segments, Reduced: l.Reduced,
+		Redundancy: config.Redundancy(l.Redundancy.String()),
 	}.HeaderBytes()
 }
 
 // matchText writes what a rule chooses as the node file does.
 func matchText(m srpolicy.Match) string {
 	r := config.SteeringRule{
-		Source: m.Source, Destination: m.Destination, Protocol: int(m.Protocol), SourcePorts: config.PortRange(m.SourcePorts),
+		Source: m.Source, Destination: m.Destination, Protocol: int(m.Protocol),
+		SourcePorts:      config.PortRange(m.SourcePorts),
 		DestinationPorts: config.PortRange(m.DestinationPorts), DSCP: config.AnyDSCP,
 	}
 	if m.ByDSCP {

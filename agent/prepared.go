@@ -6,7 +6,8 @@ import (
 	"sextant/datapath"
 )
 
-// role is *edgeRole, *hostRole, *headendRole, *mergeRole or *straysRole. The zero value is a node without the role.
+// role is *edgeRole, *hostRole, *headendRole, *mergeRole or *straysRole. The zero value is a node
+// without the role.
 type role[R any] interface {
 	comparable
 	roleMethods[R]
@@ -15,7 +16,8 @@ type role[R any] interface {
 type roleMethods[R any] interface {
 	// same says whether both, which are there, run by the same program.
 	same(R) bool
-	// fill brings the program's tables from the services of before (zero: they are empty) to its own.
+	// fill brings the program's tables from the services of before (zero: they are empty) to its
+	// own.
 	fill(before R) error
 	// loaded is its program, nil as long as there is none.
 	loaded() pinnable

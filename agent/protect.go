@@ -14,8 +14,9 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// protections is how the head-end keeps what protections promise. Probes, links and the topology are watched by goroutines that
-// call back into the owner's; paths are computed in one of their own (plan.go).
+// protections is how the head-end keeps what protections promise. Probes, links and the topology
+// are watched by goroutines that call back into the owner's; paths are computed in one of their own
+// (plan.go).
 type protections struct {
 	life      context.Context      // ends with the agent
 	config    *config.Protect      // that runs; nil: none
@@ -44,15 +45,17 @@ type runningProtection struct {
 	proven  bool   // the plan's paths are those of the prover
 	problem string // why there is no plan
 	changed time.Time
-	cause   *api.Replacement          // news that other paths may have to carry for; nil: there are none
-	latest  *api.Replacement          // of the replacements; nil: there was none
-	moves   uint64                    // how often other paths came to carry
-	came    map[uint32]api.MergedPath // what the egress said last, by flow
+	// news that other paths may have to carry for; nil: there are none
+	cause  *api.Replacement
+	latest *api.Replacement          // of the replacements; nil: there was none
+	moves  uint64                    // how often other paths came to carry
+	came   map[uint32]api.MergedPath // what the egress said last, by flow
 }
 
 func intentOf(p config.Protection, s *config.Protect) protection.Intent {
 	return protection.Intent{
-		From: s.Node, To: p.To, Copies: p.Copies, Spares: p.Spares, Disjoint: segment.Disjointness(p.Disjoint), MaxSIDs: p.SIDs,
+		From: s.Node, To: p.To, Copies: p.Copies, Spares: p.Spares,
+		Disjoint: segment.Disjointness(p.Disjoint), MaxSIDs: p.SIDs,
 		Model: segment.Model(p.Model), RateKbps: int64(p.RateKbps), BoundPermille: s.BoundPermille,
 	}
 }
@@ -92,7 +95,8 @@ func (a *Agent) reprotect() {
 		}
 	}
 	p.acceptOffers()
-	if before == nil || before.Topology != next.Topology || before.FRR != next.FRR || before.Node != next.Node ||
+	if before == nil || before.Topology != next.Topology || before.FRR != next.FRR ||
+		before.Node != next.Node ||
 		before.Probe != next.Probe ||
 		!slices.Equal(before.Links, next.Links) {
 		p.end(a)
@@ -136,7 +140,8 @@ func (p *protections) end(a *Agent) {
 
 // find returns a protection that runs, nil if there is none.
 func (p *protections) find(name string) *runningProtection {
-	if i := slices.IndexFunc(p.running, func(x *runningProtection) bool { return x.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(p.running,
+		func(x *runningProtection) bool { return x.Name == name }); i >= 0 {
 		return p.running[i]
 	}
 	return nil
@@ -162,7 +167,8 @@ func (a *Agent) installProtections() {
 	a.protections.decided = time.Now()
 	if !next.same(a.computedNow()) {
 		if err := a.setComputed(next); err != nil {
-			a.options.Log.Error("protections can't be installed; what ran before goes on", "error", err)
+			a.options.Log.Error("protections can't be installed; what ran before goes on", "error",
+				err)
 		}
 	}
 	a.protections.installed = time.Now()
@@ -171,15 +177,19 @@ func (a *Agent) installProtections() {
 
 // same tells that the head-end would do the same for both.
 func (c computed) same(o computed) bool {
-	return slices.Equal(c.Rules, o.Rules) && slices.EqualFunc(c.Policies, o.Policies, func(a, b srpolicy.Policy) bool {
-		return a.Name == b.Name && a.DropIfInvalid == b.DropIfInvalid && a.MTU == b.MTU && slices.EqualFunc(a.Paths, b.Paths, samePath)
-	})
+	return slices.Equal(c.Rules, o.Rules) && slices.EqualFunc(c.Policies, o.Policies,
+		func(a, b srpolicy.Policy) bool {
+			return a.Name == b.Name && a.DropIfInvalid == b.DropIfInvalid && a.MTU == b.MTU &&
+				slices.EqualFunc(a.Paths, b.Paths, samePath)
+		})
 }
 
 func samePath(a, b srpolicy.CandidatePath) bool {
-	return a.Action == b.Action && slices.EqualFunc(a.Lists, b.Lists, func(a, b srpolicy.List) bool {
-		return a.Name == b.Name && a.Redundancy == b.Redundancy && a.Flow == b.Flow && slices.Equal(a.Segments, b.Segments)
-	})
+	return a.Action == b.Action && slices.EqualFunc(a.Lists, b.Lists,
+		func(a, b srpolicy.List) bool {
+			return a.Name == b.Name && a.Redundancy == b.Redundancy && a.Flow == b.Flow &&
+				slices.Equal(a.Segments, b.Segments)
+		})
 }
 
 // keeping takes over what an earlier agent did for a protection, until there is a plan.
@@ -201,7 +211,8 @@ func (c computed) keeping(name string, now computed) computed {
 func (x *runningProtection) policy(n *config.Node, now computed) srpolicy.Policy {
 	form, _ := srpolicy.ParseRedundancy(string(x.Redundancy)) // checked when it was read
 	policy := x.state.Policy(protection.Installation{
-		Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form, Places: now.places(x.Name),
+		Name: x.Name, FirstFlow: uint32(x.Flow), Egress: x.Egress, Form: form,
+		Places: now.places(x.Name),
 	})
 	policy.DropIfInvalid = x.DropIfInvalid
 	policy.MTU = uint16(x.InnerMTU(n.Domain))
@@ -234,7 +245,8 @@ func (a *Agent) setProbes() {
 		}
 		for i, slot := range x.state.Slots {
 			if slot.Used {
-				lists = append(lists, pathprobe.List{Key: pathprobe.Key{Name: x.Name, Slot: i}, Segments: slot.Path.Segments(sid)})
+				lists = append(lists, pathprobe.List{Key: pathprobe.Key{Name: x.Name, Slot: i},
+					Segments: slot.Path.Segments(sid)})
 			}
 		}
 	}
@@ -243,8 +255,8 @@ func (a *Agent) setProbes() {
 	}
 }
 
-// listsProbed takes in what the prober found. What fell silent together is looked at together: if that is all there is, it is the way
-// back, or this machine was busy.
+// listsProbed takes in what the prober found. What fell silent together is looked at together: if
+// that is all there is, it is the way back, or this machine was busy.
 func (a *Agent) listsProbed(changes []pathprobe.Change) {
 	for _, x := range a.protections.running {
 		next := x.state
@@ -256,28 +268,34 @@ func (a *Agent) listsProbed(changes []pathprobe.Change) {
 			if c.Answers {
 				status = "answers"
 			}
-			a.tell(api.Event{Policy: x.Name, List: protection.ListName(c.Slot), Status: status, Reason: "probes from the head-end"})
-			if after := next.Probed(c.Slot, c.Answers); !slices.Equal(after.Carrying(), next.Carrying()) || after.Due() && !next.Due() {
-				x.noticed(api.Replacement{Because: protection.ListName(c.Slot) + " " + status, Heard: c.Heard, Noticed: c.Noticed})
+			a.tell(api.Event{Policy: x.Name, List: protection.ListName(c.Slot), Status: status,
+				Reason: "probes from the head-end"})
+			if after := next.Probed(c.Slot, c.Answers); !slices.Equal(after.Carrying(),
+				next.Carrying()) || after.Due() && !next.Due() {
+				x.noticed(api.Replacement{Because: protection.ListName(c.Slot) + " " + status,
+					Heard: c.Heard, Noticed: c.Noticed})
 			}
 			next = next.Probed(c.Slot, c.Answers)
 		}
 		if next.ReturnSuspected() && !x.state.ReturnSuspected() {
 			a.tell(api.Event{
-				Policy: x.Name, Status: "all silent", Reason: "the way back of probes is suspected, and no path is switched off",
+				Policy: x.Name, Status: "all silent",
+				Reason: "the way back of probes is suspected, and no path is switched off",
 			})
 		}
 		a.changeState(x, next)
 	}
 }
 
-// changeState makes a state the protection's. A list that is to take over does so at once; that one is to be left out has time until
-// paths are computed, which takes less than to tell the kernel twice.
+// changeState makes a state the protection's. A list that is to take over does so at once; that one
+// is to be left out has time until paths are computed, which takes less than to tell the kernel
+// twice.
 func (a *Agent) changeState(x *runningProtection, next protection.State) {
 	before, now := x.state.Carrying(), next.Carrying()
 	if x.state = next; next.Due() {
 		a.plan()
-		takesOver := slices.ContainsFunc(now, func(slot int) bool { return !slices.Contains(before, slot) })
+		takesOver := slices.ContainsFunc(now,
+			func(slot int) bool { return !slices.Contains(before, slot) })
 		if a.protections.planning && !takesOver {
 			return
 		}
@@ -304,7 +322,8 @@ func (p *protections) moved(x *runningProtection) {
 // interfaceChanged takes in that a local link is up or down.
 func (a *Agent) interfaceChanged(name string, up bool) {
 	p := &a.protections
-	i := slices.IndexFunc(p.config.Links, func(l config.LocalLink) bool { return l.Interface == name })
+	i := slices.IndexFunc(p.config.Links,
+		func(l config.LocalLink) bool { return l.Interface == name })
 	if i < 0 || p.down[name] == !up {
 		return
 	}
@@ -314,7 +333,8 @@ func (a *Agent) interfaceChanged(name string, up bool) {
 	if p.down[name] = !up; up {
 		delete(p.down, name)
 	}
-	a.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link, "up", up)
+	a.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link,
+		"up", up)
 	what := "down"
 	if up {
 		what = "up"
@@ -322,13 +342,15 @@ func (a *Agent) interfaceChanged(name string, up bool) {
 	a.networkChanged("interface " + name + " " + what)
 }
 
-// networkChanged looks at once at what can be told without computing: whether links are known to be down.
+// networkChanged looks at once at what can be told without computing: whether links are known to be
+// down.
 func (a *Agent) networkChanged(because string) {
 	down := a.protections.downLinks()
 	for _, x := range a.protections.running {
 		x.noticed(api.Replacement{Because: because, Noticed: time.Now()})
 		if x.known {
-			a.changeState(x, x.state.Checked(func(path protection.Path) string { return crossesDown(path, down) }))
+			a.changeState(x, x.state.Checked(
+				func(path protection.Path) string { return crossesDown(path, down) }))
 		}
 	}
 	a.plan()

@@ -14,7 +14,8 @@ import (
 // egressInterval is how often egresses are asked what came by each path.
 const egressInterval = time.Second
 
-// watchEgresses asks the agents of egresses. Where paths are not probed, what an egress says is how a failure is noticed.
+// watchEgresses asks the agents of egresses. Where paths are not probed, what an egress says is how
+// a failure is noticed.
 func (a *Agent) watchEgresses(ctx context.Context) {
 	tick := time.NewTicker(egressInterval)
 	defer tick.Stop()
@@ -78,13 +79,16 @@ const (
 	trialLasts = 3 * egressInterval
 )
 
-// believeEgress takes a protection's lists for silent by which nothing comes, and tries those again. Now is on the agent's clock.
-func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedPath, now time.Duration) {
+// believeEgress takes a protection's lists for silent by which nothing comes, and tries those
+// again. Now is on the agent's clock.
+func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedPath,
+	now time.Duration) {
 	next := x.state
 	for _, slot := range x.state.Carrying() {
 		if p, known := paths[uint32(x.Flow+slot)]; known && p.Packets > 0 {
 			if next = next.Probed(slot, !p.Silent); p.Silent {
-				x.noticed(api.Replacement{Because: protection.ListName(slot) + " silent, as the egress says", Noticed: time.Now()})
+				x.noticed(api.Replacement{Because: protection.ListName(slot) +
+					" silent, as the egress says", Noticed: time.Now()})
 			}
 		}
 	}
@@ -94,7 +98,8 @@ func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedP
 	}
 	p := &a.protections
 	retry := protection.Retry{First: firstTrial, Most: mostTrial, Lasts: trialLasts, Seed: p.seed}
-	next = next.Counted(now, came, retry, func(path protection.Path) bool { return p.hasRoom(x.intent, path) })
+	next = next.Counted(now, came, retry,
+		func(path protection.Path) bool { return p.hasRoom(x.intent, path) })
 	a.tellTrials(x, next, now)
 	a.changeState(x, next)
 }
@@ -117,10 +122,12 @@ func (a *Agent) tellTrials(x *runningProtection, next protection.State, now time
 	before, wasTried := x.state.Tried()
 	after, isTried := next.Tried()
 	if wasTried && (!isTried || after != before) {
-		event := api.Event{Policy: x.Name, List: protection.ListName(before), Status: "answers", Reason: "copies came by it in a trial"}
+		event := api.Event{Policy: x.Name, List: protection.ListName(before), Status: "answers",
+			Reason: "copies came by it in a trial"}
 		if at, held := next.HeldUntil(before); held {
 			event.Status = "silent"
-			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v", (at - now).Round(time.Second))
+			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v",
+				(at - now).Round(time.Second))
 		}
 		a.tell(event)
 	}

@@ -9,22 +9,32 @@ import (
 )
 
 var (
-	protectionCopies = description("protection_copies", "Copies of each packet that a protection asks for.", "protection")
-	protectionPaths  = description("protection_carrying_paths", "Paths that carry copies of a protection now.", "protection")
-	protectionState  = description("protection_state", "Whether a protection is in the state.", "protection", "state")
-	protectionMoves  = description("protection_replacements_total", "How often other paths than before came to carry a protection.",
+	protectionCopies = description("protection_copies",
+		"Copies of each packet that a protection asks for.", "protection")
+	protectionPaths = description("protection_carrying_paths",
+		"Paths that carry copies of a protection now.", "protection")
+	protectionState = description("protection_state", "Whether a protection is in the state.",
+		"protection", "state")
+	protectionMoves = description("protection_replacements_total",
+		"How often other paths than before came to carry a protection.",
 		"protection")
-	protectionCarries = description("protection_path_carries", "Whether a path of a protection carries.", "protection", "list")
-	protectionRTT     = description("protection_path_rtt_seconds", "Round-trip time of probes over a path and back.", "protection", "list")
-	protectionLoss    = description("protection_path_probe_loss_ratio", "Share of the latest probes over a path that did not come back.",
+	protectionCarries = description("protection_path_carries",
+		"Whether a path of a protection carries.", "protection", "list")
+	protectionRTT = description("protection_path_rtt_seconds",
+		"Round-trip time of probes over a path and back.", "protection", "list")
+	protectionLoss = description("protection_path_probe_loss_ratio",
+		"Share of the latest probes over a path that did not come back.",
 		"protection", "list")
 	protectionCopyLoss = description("protection_path_copy_loss_ratio",
-		"Share of the latest copies on a path that did not come, as the egress says.", "protection", "list")
-	protectionDelay = description("protection_path_copy_delay_seconds", "One-way delay of the latest copies on a path, as the egress says.",
+		"Share of the latest copies on a path that did not come, as the egress says.", "protection",
+		"list")
+	protectionDelay = description("protection_path_copy_delay_seconds",
+		"One-way delay of the latest copies on a path, as the egress says.",
 		"protection", "list")
 )
 
-var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded, api.Unprotected, api.Suspended}
+var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded,
+	api.Unprotected, api.Suspended}
 
 func (m *metrics) collectProtections(ctx context.Context, out chan<- prometheus.Metric) {
 	protections, err := m.agent.Protections(ctx)

@@ -45,9 +45,10 @@ func (a *Agent) Topology(ctx context.Context) (t api.Topology, err error) {
 	return t, err
 }
 
-// Protect is what api.Agent says. Additions come one after the other, so that each is told of the loads of those before; paths are
-// computed in the caller's goroutine.
-func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpec, dryRun bool) (view api.Protection, err error) {
+// Protect is what api.Agent says. Additions come one after the other, so that each is told of the
+// loads of those before; paths are computed in the caller's goroutine.
+func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpec,
+	dryRun bool) (view api.Protection, err error) {
 	c, err := spec.Config(name)
 	if err != nil {
 		return view, err
@@ -78,9 +79,10 @@ func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpe
 	return view, err
 }
 
-// admit computes what a protection would be, and refuses it if there are fewer paths than copies, or links would be loaded beyond
-// the bound.
-func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*runningProtection, error) {
+// admit computes what a protection would be, and refuses it if there are fewer paths than copies,
+// or links would be loaded beyond the bound.
+func (a *Agent) admit(ctx context.Context, c config.Protection,
+	from string) (*runningProtection, error) {
 	var n protection.Network
 	loads := protection.Loads{}
 	x := &runningProtection{}
@@ -93,8 +95,9 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*r
 			failed = err
 			return
 		case from != "" && from != p.config.Node:
-			failed = &api.Error{Code: api.Conflict, Message: fmt.Sprintf("traffic enters at node %q of the topology, not at %q; "+
-				"ask the agent of that node", p.config.Node, from)}
+			failed = &api.Error{Code: api.Conflict,
+				Message: fmt.Sprintf("traffic enters at node %q of the topology, not at %q; "+
+					"ask the agent of that node", p.config.Node, from)}
 			return
 		case p.network == nil:
 			message := cmp.Or(p.problem, noTopology) + "; see protect.topology in the node file"
@@ -126,9 +129,12 @@ func (a *Agent) admit(ctx context.Context, c config.Protection, from string) (*r
 // protectionView is a protection for people and programs.
 func (a *Agent) protectionView(x *runningProtection) api.Protection {
 	v := api.Protection{
-		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(), Copies: x.Copies, Spares: x.Spares,
-		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(), Proof: x.plan.Proof,
-		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Replaced: x.latest, Paths: []api.ProtectedPath{},
+		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(),
+		Copies: x.Copies, Spares: x.Spares,
+		Disjoint: x.Disjoint, SIDs: x.SIDs, Model: x.Model, RateKbps: x.RateKbps, Flows: x.Flows(),
+		Proof:   x.plan.Proof,
+		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Replaced: x.latest,
+		Paths: []api.ProtectedPath{},
 	}
 	v.State, v.Reason = x.standing(a.protections.problem)
 	carrying := map[int]bool{}
@@ -152,7 +158,8 @@ func (x *runningProtection) standing(topologyProblem string) (api.ProtectionStat
 	case !x.known:
 		return api.Planning, cmp.Or(x.problem, topologyProblem, noTopology)
 	case x.state.ReturnSuspected():
-		return api.Suspended, "no probe of any path comes back; check the route from " + x.To + " to this node"
+		return api.Suspended, "no probe of any path comes back; check the route from " + x.To +
+			" to this node"
 	case carrying == 0:
 		return api.Unprotected, cmp.Or(short, "all paths are down")
 	case carrying < x.Copies:
@@ -178,12 +185,14 @@ func (x *runningProtection) roleOf(slot int) api.PathRole {
 	return api.Spare
 }
 
-var answerNames = map[protection.Answer]string{protection.Unknown: "unknown", protection.Answers: "answers", protection.Silent: "silent"}
+var answerNames = map[protection.Answer]string{protection.Unknown: "unknown",
+	protection.Answers: "answers", protection.Silent: "silent"}
 
 func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.ProtectedPath {
 	s := x.state.Slots[slot]
 	v := api.ProtectedPath{
-		List: protection.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names, SIDs: s.Path.Segments(x.Egress),
+		List: protection.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names,
+		SIDs:  s.Path.Segments(x.Egress),
 		Flow:  x.Flow + slot,
 		Delay: s.Path.Delay, Probes: answerNames[s.Answer], Fault: s.Fault, DelayUnit: "none",
 	}
@@ -204,7 +213,8 @@ func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.
 		}
 	}
 	if p, told := x.came[uint32(v.Flow)]; told && role == api.Carries {
-		if time.Since(x.changed) > recentSpan+egressInterval { // before, packets that went other ways are taken for lost
+		if time.Since(x.changed) > recentSpan+
+			egressInterval { // before, packets that went other ways are taken for lost
 			v.CopyLoss = p.RecentLoss
 		}
 		if p.RecentDelaySeconds != nil {

@@ -15,7 +15,8 @@ import (
 	"sextant/te/protection"
 )
 
-// tried is a head-end with a protection of two copies and a spare, of which an egress tells. Nothing is probed, no topology is known.
+// tried is a head-end with a protection of two copies and a spare, of which an egress tells.
+// Nothing is probed, no topology is known.
 type tried struct {
 	*Agent
 	t      *testing.T
@@ -28,12 +29,14 @@ type tried struct {
 func newTried(t *testing.T, a *Agent) *tried {
 	c := config.NewProtection("video", "z", netip.MustParseAddr("fcbb:bb00:7:f::"))
 	c.Flow, c.Spares, c.Agent = 40000, 1, netip.MustParseAddrPort("[fd00:5e::7]:9477")
-	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"), DSCP: config.AnyDSCP}}
+	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"),
+		DSCP: config.AnyDSCP}}
 	settings := &config.Protect{Node: "a", BoundPermille: 800, Protections: []config.Protection{c}}
 	x := &runningProtection{Protection: c, intent: intentOf(c, settings)}
 	x.begin(protection.Plan{Paths: threePaths()})
 	a.started = time.Now()
-	a.protections.config, a.protections.running, a.protections.seed = settings, []*runningProtection{x}, 1
+	a.protections.config, a.protections.running, a.protections.seed = settings,
+		[]*runningProtection{x}, 1
 	a.installProtections()
 	return &tried{Agent: a, t: t, x: x, dead: map[int]bool{}}
 }
@@ -44,7 +47,8 @@ func threePaths() (paths []protection.Path) {
 		router := fmt.Sprintf("b%d", i+1)
 		paths = append(paths, protection.Path{
 			Links: []protection.Link{{From: "a", To: router}, {From: router, To: "z"}},
-			SIDs:  []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:b%d::", i+1)), netip.MustParseAddr("fcbb:bb00:7::")},
+			SIDs: []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:b%d::", i+1)),
+				netip.MustParseAddr("fcbb:bb00:7::")},
 			Names: []string{router, "z"},
 		})
 	}
@@ -65,7 +69,8 @@ func (w *tried) lists() string {
 	return strings.Join(names, "")
 }
 
-// pass lets seconds pass, after each of which the egress tells of packets that came by the lists that are sent along.
+// pass lets seconds pass, after each of which the egress tells of packets that came by the lists
+// that are sent along.
 func (w *tried) pass(seconds int) {
 	w.t.Helper()
 	for range seconds {
@@ -76,7 +81,8 @@ func (w *tried) pass(seconds int) {
 			if sent && !w.dead[slot] {
 				w.counts[slot] += 100
 			}
-			paths[uint32(w.x.Flow+slot)] = api.MergedPath{Packets: w.counts[slot], Silent: w.dead[slot] && w.counts[slot] > 0}
+			paths[uint32(w.x.Flow+slot)] = api.MergedPath{Packets: w.counts[slot],
+				Silent: w.dead[slot] && w.counts[slot] > 0}
 		}
 		w.believeEgress(w.x, paths, w.now)
 	}
@@ -85,11 +91,13 @@ func (w *tried) pass(seconds int) {
 func (w *tried) expect(when, lists string) {
 	w.t.Helper()
 	if got := w.lists(); got != lists {
-		w.t.Fatalf("%s packets are sent along %s, want %s: %+v", when, got, lists, w.x.state.Slots[0])
+		w.t.Fatalf("%s packets are sent along %s, want %s: %+v", when, got, lists,
+			w.x.state.Slots[0])
 	}
 }
 
-// A list that the egress calls silent is put aside and sent copies again, later each time; it is said when, and when copies come it is used.
+// A list that the egress calls silent is put aside and sent copies again, later each time; it is
+// said when, and when copies come it is used.
 func TestSilentListsAreTriedAgain(t *testing.T) {
 	inNamespace(t, func(pins string) {
 		a := takenOver(t, pins, strings.ReplaceAll(headendText, "DIR", t.TempDir()))
@@ -100,24 +108,28 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 		w.dead[0] = true
 		w.pass(1)
 		w.expect("after silence", "23")
-		if r := w.x.latest; r == nil || r.Because != "path1 silent, as the egress says" || r.Installed.Before(r.Noticed) {
+		if r := w.x.latest; r == nil || r.Because != "path1 silent, as the egress says" ||
+			r.Installed.Before(r.Noticed) {
 			t.Errorf("replaced: %+v", r)
 		}
 		view := a.pathView(w.x, 0, w.x.roleOf(0))
 		if view.NextTrial == nil || view.Role != api.Broken || view.TrialsInVain != 0 {
 			t.Fatalf("put aside: %+v", view)
 		}
-		if wait := view.NextTrial.Sub(a.started) - w.now; wait < firstTrial/2 || wait > firstTrial+time.Second {
+		if wait := view.NextTrial.Sub(a.started) - w.now; wait < firstTrial/2 ||
+			wait > firstTrial+time.Second {
 			t.Errorf("the first trial is in %v", wait)
 		}
 		w.pass(5)
 		w.expect("in the first trial", "123")
-		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.Role != api.Trial || view.NextTrial != nil {
+		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.Role != api.Trial ||
+			view.NextTrial != nil {
 			t.Errorf("in a trial: %+v", view)
 		}
 		w.pass(4)
 		w.expect("after a trial in vain", "23")
-		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.NextTrial == nil || view.TrialsInVain != 1 {
+		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.NextTrial == nil ||
+			view.TrialsInVain != 1 {
 			t.Errorf("after a trial in vain: %+v", view)
 		}
 		delete(w.dead, 0)
@@ -140,7 +152,8 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 // Links that protections load up to their bound have no room for a trial.
 func TestTrialsNeedRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "network.edges")
-	text := "a -- b1 10 10 10M\nb1 -- z 10 10 10M\na -- b2 10 10 10M\nb2 -- z 10 10 10M\na -- b3 10 10 10M\nb3 -- z 10 10 10M\n"
+	text := "a -- b1 10 10 10M\nb1 -- z 10 10 10M\na -- b2 10 10 10M\nb2 -- z 10 10 10M\na -- b3 " +
+		"10 10 10M\nb3 -- z 10 10 10M\n"
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +163,8 @@ func TestTrialsNeedRoom(t *testing.T) {
 	}
 	paths := threePaths()
 	intent := protection.Intent{RateKbps: 5000, BoundPermille: 800}
-	p := protections{network: n, running: []*runningProtection{{intent: intent, plan: protection.Plan{Paths: paths[1:]}}}}
+	p := protections{network: n, running: []*runningProtection{{intent: intent,
+		plan: protection.Plan{Paths: paths[1:]}}}}
 	if !p.hasRoom(intent, paths[0]) {
 		t.Error("5 Mbit/s don't fit into 80 % of 10 Mbit/s")
 	}

@@ -24,7 +24,8 @@ import (
 const (
 	// topologyInterval is how often a topology's file is looked at.
 	topologyInterval = time.Second
-	// BGP tells a topology piece by piece: it is read when nothing came for settleQuiet, or settleMost after the first piece.
+	// BGP tells a topology piece by piece: it is read when nothing came for settleQuiet, or
+	// settleMost after the first piece.
 	settleQuiet = 100 * time.Millisecond
 	settleMost  = time.Second
 )
@@ -40,7 +41,8 @@ func (a *Agent) watchProtections() {
 		speaker = a.speaker.Speaker
 	}
 	go a.watchTopology(ctx, topologySource{
-		name: p.config.Topology, speaker: speaker, frr: linkstate.FRR{Directory: p.config.FRR, Block: a.node.Domain.Block},
+		name: p.config.Topology, speaker: speaker, frr: linkstate.FRR{Directory: p.config.FRR,
+			Block: a.node.Domain.Block},
 	}, p.nudge)
 	go a.watchEgresses(ctx)
 	if err := a.watchLinks(ctx); err != nil {
@@ -48,7 +50,8 @@ func (a *Agent) watchProtections() {
 	}
 	if p.config.Probe.Interval > 0 {
 		if err := a.openProber(ctx); err != nil {
-			a.options.Log.Error("paths are not probed: a failure is noticed when the topology changes", "error", err)
+			a.options.Log.Error("paths are not probed: a failure is noticed when the topology "+
+				"changes", "error", err)
 		}
 	}
 }
@@ -57,7 +60,8 @@ func (a *Agent) openProber(ctx context.Context) error {
 	p := &a.protections
 	c := p.config.Probe
 	prober, err := pathprobe.Open(pathprobe.Options{
-		Own: a.node.Headend.Source, Settings: pathprobe.Settings{Interval: c.Interval, Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
+		Own: a.node.Headend.Source, Settings: pathprobe.Settings{Interval: c.Interval,
+			Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
 	})
 	if err != nil {
 		return err
@@ -167,7 +171,8 @@ func readNetworkFile(path string) (*network, error) {
 
 func (s topologySource) readBGP() (*topology.Graph, error) {
 	if s.speaker == nil {
-		return nil, fmt.Errorf("the node speaks no BGP; restart the agent if bgp is new in its node file")
+		return nil, fmt.Errorf("the node speaks no BGP; restart the agent if bgp is new in its " +
+			"node file")
 	}
 	routes, err := s.speaker.LinkState()
 	if err != nil {
@@ -175,7 +180,8 @@ func (s topologySource) readBGP() (*topology.Graph, error) {
 	}
 	g, _, err := linkstate.Graph("bgp", routes)
 	if err == nil && g.Nodes() == 0 {
-		err = fmt.Errorf("no neighbor has told of a node by BGP-LS; let the families of one include link-state")
+		err = fmt.Errorf("no neighbor has told of a node by BGP-LS; let the families of one " +
+			"include link-state")
 	}
 	return g, err
 }
@@ -198,14 +204,16 @@ func (a *Agent) topologyRead(n *network) {
 		return
 	}
 	p.network, p.problem = n, ""
-	a.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges", n.graph.Edges())
+	a.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges",
+		n.graph.Edges())
 	a.networkChanged("another topology")
 }
 
 // topologyFailed keeps what was read before.
 func (a *Agent) topologyFailed(err error) {
 	a.protections.problem = err.Error()
-	a.options.Log.Warn("the topology can't be read; paths are computed on what was read before, if anything", "error", err)
+	a.options.Log.Warn("the topology can't be read; paths are computed on what was read before, "+
+		"if anything", "error", err)
 }
 
 // topologyMayHaveChanged is told when BGP has news.
@@ -231,7 +239,8 @@ func (a *Agent) watchLinks(ctx context.Context) error {
 	}
 	a.protections.down = nil
 	for _, l := range links {
-		i := slices.IndexFunc(now, func(n netlink.Link) bool { return n.Attrs().Name == l.Interface })
+		i := slices.IndexFunc(now,
+			func(n netlink.Link) bool { return n.Attrs().Name == l.Interface })
 		if i < 0 || !runs(now[i].Attrs()) {
 			a.interfaceChanged(l.Interface, false)
 		}
@@ -240,7 +249,8 @@ func (a *Agent) watchLinks(ctx context.Context) error {
 		for u := range updates {
 			_ = a.do(ctx, func() { // else it is the end of the watch
 				if a.protections.config != nil {
-					a.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK && runs(u.Attrs()))
+					a.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK &&
+						runs(u.Attrs()))
 				}
 			})
 		}

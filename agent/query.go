@@ -51,7 +51,8 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		Edge: &api.EdgeService{
 			UncountedPackets: traffic.Others.Packets, UncountedBytes: traffic.Others.Bytes,
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
-			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(), HoldSeconds: s.ReturnHold.Seconds(),
+			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
+			HoldSeconds:   s.ReturnHold.Seconds(),
 			Encapsulation: a.node.Edge.Encapsulation, Buckets: s.buckets,
 			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
 		},
@@ -64,14 +65,18 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		if err != nil {
 			return view, err
 		}
-		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst, Taken: count.Taken, Refused: count.Refused}
+		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst,
+			Taken: count.Taken, Refused: count.Refused}
 	}
 	shares, sources := s.shares(), a.sourcesOf(s.Endpoint)
 	for i, b := range s.Backends {
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
-			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Agent: b.Agent,
-			Effective: config.BackendState(s.members[i].State.String()), Health: a.healthView(s, b.Name),
-			Learned: sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"), Buckets: shares[s.members[i].ID],
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Agent:     b.Agent,
+			Effective: config.BackendState(s.members[i].State.String()),
+			Health:    a.healthView(s, b.Name),
+			Learned:   sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"),
+			Buckets: shares[s.members[i].ID],
 			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
 		})
 	}
@@ -100,7 +105,8 @@ func (s *edgeService) shares() map[uint16]int {
 
 // view is a service of the host with its counters.
 func (h *hostRole) view(s *hostService) (api.Service, error) {
-	view := api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port}
+	view := api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol,
+		Port: s.Port}
 	t, err := h.program.Traffic(s.index)
 	if err != nil {
 		return view, err

@@ -50,7 +50,8 @@ func (m *machine) process(pin, device string, frame []byte) {
 		context := struct{ Data, End, Meta, Ingress, Queue, Egress uint32 }{
 			End: uint32(len(frame)), Ingress: uint32(at.Attrs().Index),
 		}
-		_, err = program.Run(&ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096), Context: context})
+		_, err = program.Run(&ebpf.RunOptions{Data: frame, DataOut: make([]byte, 4096),
+			Context: context})
 		return err
 	}))
 }
@@ -72,7 +73,8 @@ func TestBackendsAreCountedPerService(t *testing.T) {
 		s := services[i]
 		if s.Packets != want || s.Edge.Backends[0].Packets != want ||
 			s.Edge.Backends[0].Bytes != want*uint64(len(packet)) {
-			t.Errorf("%s: %d packets, its backend %+v; want %d of each", s.Name, s.Packets, s.Edge.Backends[0], want)
+			t.Errorf("%s: %d packets, its backend %+v; want %d of each", s.Name, s.Packets,
+				s.Edge.Backends[0], want)
 		}
 	}
 }

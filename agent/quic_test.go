@@ -13,8 +13,9 @@ import (
 	"sextant/packet/quiclb"
 )
 
-// A QUIC service: what carries a server's connection ID goes to that server alone, also when it is drained, and when the agent that
-// follows has the configuration from its state. What the agent explains is so.
+// A QUIC service: what carries a server's connection ID goes to that server alone, also when it is
+// drained, and when the agent that follows has the configuration from its state. What the agent
+// explains is so.
 func TestQUIC(t *testing.T) {
 	m := newMachine(t)
 	m.reach()
@@ -27,7 +28,8 @@ func TestQUIC(t *testing.T) {
       protocol: udp
       quic: {configs: [{rotation: 1, serverIDLength: 3, nonceLength: 6, keyFile: DIR/key}]}
       backends: [{name: web1, sid: "fcbb:bb00:1::"}, {name: web2, sid: "fcbb:bb00:2::"}, {name: web3, sid: "fcbb:bb00:3::"}]`, 1)
-	text = strings.Replace(text, `{name: rest, vip: 2001:db8:80::81, port: any}`, `{name: h3, vip: 2001:db8:80::80, protocol: udp, port: 443, quic: true}`, 1)
+	text = strings.Replace(text, `{name: rest, vip: 2001:db8:80::81, port: any}`,
+		`{name: h3, vip: 2001:db8:80::80, protocol: udp, port: 443, quic: true}`, 1)
 	secret, err := config.ParseQUICKey(key)
 	must(t, err)
 	codec := quiclb.Config{Rotation: 1, ServerIDLength: 3, NonceLength: 6, Key: secret}
@@ -35,15 +37,18 @@ func TestQUIC(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		for server, backend := range map[uint16]string{1: "[web1]", 2: "[web2]", 3: "[web3]"} {
-			for _, got := range a.explainQUIC(packettest.QUICShort(packettest.ServerConnectionID(t, codec, server))) {
+			for _, got := range a.explainQUIC(packettest.QUICShort(packettest.ServerConnectionID(t,
+				codec, server))) {
 				if got != backend {
-					t.Errorf("%s: server %d has the connection ID, %s gets the packet", when, server, got)
+					t.Errorf("%s: server %d has the connection ID, %s gets the packet", when,
+						server, got)
 				}
 			}
 		}
 	}
 	check("at first")
-	for _, got := range a.explainQUIC(packettest.QUICLong(0xc0, [4]byte{3: 1}, packettest.ClientID)) {
+	for _, got := range a.explainQUIC(packettest.QUICLong(0xc0, [4]byte{3: 1},
+		packettest.ClientID)) {
 		if len(strings.Fields(got)) != 2 {
 			t.Errorf("a connection is offered to %s", got)
 		}

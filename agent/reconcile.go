@@ -20,8 +20,8 @@ import (
 // PinDirectory is where a node's programs, links and maps are pinned.
 func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sextant", node) }
 
-// Unload detaches the programs pinned in a node's directory and removes their tables, counters too. Where nothing is pinned
-// there is nothing to do.
+// Unload detaches the programs pinned in a node's directory and removes their tables, counters too.
+// Where nothing is pinned there is nothing to do.
 func Unload(dir string) error {
 	for _, remove := range []func() error{
 		func() error { return removePaths(filepath.Join(dir, "edge")) },
@@ -43,8 +43,9 @@ func Unload(dir string) error {
 	return nil
 }
 
-// UnloadNode is Unload with the node's state directory. The numbers of its head-end are kept there, so that they run on when the node
-// is started again: numbers in SIDs have no epoch by which an egress could tell that they begin afresh.
+// UnloadNode is Unload with the node's state directory. The numbers of its head-end are kept there,
+// so that they run on when the node is started again: numbers in SIDs have no epoch by which an
+// egress could tell that they begin afresh.
 func UnloadNode(dir, state, node string) error {
 	numbers, err := datapath.DetachHeadend(filepath.Join(dir, "headend"))
 	if err == nil && len(numbers) > 0 {
@@ -54,7 +55,8 @@ func UnloadNode(dir, state, node string) error {
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("the node is unloaded, but the numbers of its policies begin afresh: %w", err)
+		return fmt.Errorf("the node is unloaded, but the numbers of its policies begin afresh: %w",
+			err)
 	}
 	return nil
 }
@@ -86,9 +88,9 @@ func removeEmpty(dir string) error {
 	return fmt.Errorf("remove pin directory: %w", err)
 }
 
-// reconcile makes next what runs and what is kept on disk, and returns what differs from before. If anything fails, or with
-// a dry run, what ran before is what runs after. File is the node file that next comes from, nil
-// for a change of what runs.
+// reconcile makes next what runs and what is kept on disk, and returns what differs from before. If
+// anything fails, or with a dry run, what ran before is what runs after. File is the node file that
+// next comes from, nil for a change of what runs.
 func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
 	if a.node != nil {
 		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.headend.isBroken() {
@@ -110,7 +112,8 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	if err != nil || on.dryRun {
 		p.discard()
 		a.tidyMerge(p.merge)
-		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers // numbers may have been given
+		// numbers may have been given
+		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers
 		a.store.kept = kept
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
@@ -132,8 +135,8 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	return changes, nil
 }
 
-// switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state can't be saved, all stays
-// what it was.
+// switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state
+// can't be saved, all stays what it was.
 func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 	err := a.raiseEpoch(p.headend.next)
 	if err == nil {
@@ -149,7 +152,8 @@ func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
 	}
 	if err != nil {
 		if failed := p.rollBack(); failed != nil {
-			return fmt.Errorf("%w; and what ran before could not be brought back whole: %w", err, failed)
+			return fmt.Errorf("%w; and what ran before could not be brought back whole: %w", err,
+				failed)
 		}
 		return err
 	}
@@ -167,7 +171,8 @@ func (a *Agent) collectWarnings() {
 	if a.strayRole != nil && a.strayRole.fault != "" {
 		a.warnings = append(a.warnings, a.strayRole.fault)
 	}
-	attached := slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(), a.merge.attached(), a.strayRole.attached())
+	attached := slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(),
+		a.merge.attached(), a.strayRole.attached())
 	for _, at := range attached {
 		if at.Warning != "" {
 			a.warnings = append(a.warnings, at.On+": "+at.Warning)

@@ -7,7 +7,8 @@ import (
 	"sextant/config"
 )
 
-// preparedRoles are a change of all roles that is built, but not yet switched to. Those after one that refused are nil.
+// preparedRoles are a change of all roles that is built, but not yet switched to. Those after one
+// that refused are nil.
 type preparedRoles struct {
 	edge    *prepared[*edgeRole]
 	host    *prepared[*hostRole]
@@ -39,8 +40,8 @@ type step struct {
 	leaves           bool // the role goes
 }
 
-// steps are the parts in the order in which they are taken: roles that go before those that may want their interfaces, and where copies
-// are merged before where they are made.
+// steps are the parts in the order in which they are taken: roles that go before those that may
+// want their interfaces, and where copies are merged before where they are made.
 func (p *preparedRoles) steps() []step {
 	steps := []step{
 		{p.edge.commit, p.edge.rollBack, p.edge.next == nil},
@@ -107,7 +108,8 @@ func (p *preparedRoles) adopt(k *kept) {
 
 // finish makes the roles the agent's.
 func (p *preparedRoles) finish(a *Agent) {
-	a.edge, a.host, a.merge, a.headend = p.edge.finish(), p.host.finish(), p.merge.finish(), p.headend.finish()
+	a.edge, a.host, a.merge, a.headend = p.edge.finish(), p.host.finish(), p.merge.finish(),
+		p.headend.finish()
 	a.strayRole = p.strays.finish()
 	if a.host != nil {
 		a.host.fresh = nil // their numbers are theirs now

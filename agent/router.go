@@ -31,15 +31,17 @@ type vrf struct {
 	moved uint64              // routes that were changed, each after its shadow
 }
 
-// hashing is what the kernel is told so that a packet that comes back from a host is hashed as it was the first time: by addresses,
-// protocol and ports of the packet itself, whatever a network card or a socket thinks of it.
+// hashing is what the kernel is told so that a packet that comes back from a host is hashed as it
+// was the first time: by addresses, protocol and ports of the packet itself, whatever a network
+// card or a socket thinks of it.
 var hashing = [][2]string{
-	{"net.ipv4.fib_multipath_hash_fields", "55"}, {"net.ipv6.fib_multipath_hash_fields", "55"}, // 0x37
+	// 0x37
+	{"net.ipv4.fib_multipath_hash_fields", "55"}, {"net.ipv6.fib_multipath_hash_fields", "55"},
 	{"net.ipv4.fib_multipath_hash_policy", "3"}, {"net.ipv6.fib_multipath_hash_policy", "3"},
 }
 
-// openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for VRFs that the node file no longer has
-// goes.
+// openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for
+// VRFs that the node file no longer has goes.
 func (a *Agent) openRouter(n *config.Node) (*router, error) {
 	wanted := n.Routing.KernelVRFs()
 	if len(wanted) == 0 {
@@ -100,7 +102,8 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 		r.vrfs = append(r.vrfs, x)
 		tables = append(tables, v.Install, v.Shadow.Table)
 		leads = append(leads, kernelfib.VRF{
-			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID, Interfaces: v.Interfaces,
+			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID,
+			Interfaces: v.Interfaces,
 		})
 	}
 	if err := r.forwarder.Lead(leads); err != nil {
@@ -155,7 +158,8 @@ func (v *vrf) draw(set rib.Set) rib.Set {
 	return drawn
 }
 
-// dropUntold gives up the routes of an earlier agent of which a source, which has now told all, did not tell.
+// dropUntold gives up the routes of an earlier agent of which a source, which has now told all, did
+// not tell.
 func (r *router) dropUntold(source config.RouteSource, told map[rib.Destination]rib.Set) {
 	if r == nil {
 		return
@@ -165,14 +169,16 @@ func (r *router) dropUntold(source config.RouteSource, told map[rib.Destination]
 			continue
 		}
 		for _, row := range v.table.Entries() {
-			if _, there := told[rib.Destination{Table: uint32(v.Table), Prefix: row.Prefix}]; !there {
+			if _, there := told[rib.Destination{Table: uint32(v.Table),
+				Prefix: row.Prefix}]; !there {
 				v.table.Want(row.Prefix, rib.Set{})
 			}
 		}
 	}
 }
 
-// forwardRoutes makes the kernel's tables what they are to be. What fails is tried again at the next tick.
+// forwardRoutes makes the kernel's tables what they are to be. What fails is tried again at the
+// next tick.
 func (a *Agent) forwardRoutes() {
 	r := a.routing.router
 	if r == nil {
@@ -190,7 +196,8 @@ func (a *Agent) forwardRoutes() {
 	}
 	if moved > 0 {
 		a.metrics.updates.Observe(time.Since(begun).Seconds())
-		a.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took", time.Since(begun))
+		a.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
+			time.Since(begun))
 	}
 	if problem != "" && problem != r.problem {
 		a.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
@@ -202,7 +209,8 @@ func (a *Agent) forwardRoutes() {
 	}
 }
 
-// forward carries out what is due: shadows first. A route whose shadow could not be written stays what it is.
+// forward carries out what is due: shadows first. A route whose shadow could not be written stays
+// what it is.
 func (r *router) forward(v *vrf, now time.Time) (moved uint64, err error) {
 	copies, changes, removals := v.table.Plan(now)
 	r.changed = true
@@ -244,8 +252,8 @@ func (r *router) tidy() error {
 	return r.forwarder.Collect(inUse)
 }
 
-// tickRoutes does what is due by time: it asks BGP again, and does what failed, what was kept long enough, next
-// hops that are of no use any more.
+// tickRoutes does what is due by time: it asks BGP again, and does what failed, what was kept long
+// enough, next hops that are of no use any more.
 func (a *Agent) tickRoutes() {
 	a.learnOrWarn()
 	a.forwardRoutes()
@@ -270,8 +278,13 @@ func (a *Agent) routesOfBGP() error {
 			continue
 		}
 		to := rib.Destination{Prefix: r.Prefix}
-		hop := rtnetlink.Hop{Weight: min(r.Weight, maxHopWeight), Mode: rtnetlink.Encap, Segments: []netip.Addr{r.SID}}
-		if !slices.ContainsFunc(hops[to], func(h rtnetlink.Hop) bool { return h.Segments[0] == r.SID }) { // two peers may tell of one host
+		hop := rtnetlink.Hop{Weight: min(r.Weight, maxHopWeight), Mode: rtnetlink.Encap,
+			Segments: []netip.Addr{r.SID}}
+		if !slices.ContainsFunc(hops[to],
+			func(
+				h rtnetlink.Hop) bool {
+				return h.Segments[0] == r.SID
+			}) { // two peers may tell of one host
 			hops[to] = append(hops[to], hop)
 		}
 	}

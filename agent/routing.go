@@ -14,13 +14,15 @@ import (
 	"sextant/routing/rib"
 )
 
-// routing is what other routing software tells this node. The zero value is a node that listens to none.
+// routing is what other routing software tells this node. The zero value is a node that listens to
+// none.
 type routing struct {
 	fpm    *fpm.Server       // nil: none is open
 	kernel *kernelfib.Source // nil: none is open
 	tables map[config.RouteSource]*toldTable
 	router *router // nil: the kernel forwards by no VRF
-	// due is when news is taken in: a moment after it came, so that what changes and changes back is seen as one.
+	// due is when news is taken in: a moment after it came, so that what changes and changes back
+	// is seen as one.
 	due     <-chan time.Time
 	refused map[refusal]bool     // routes that are of no use to the edge now
 	ignored map[ignoredBy]uint64 // routes that were, since the agent began
@@ -41,15 +43,18 @@ type toldTable struct {
 // gather is how long news is gathered before it is taken in.
 const gather = 10 * time.Millisecond
 
-// openRouting begins to listen, if the node file wants it. What the kernel's tables hold of an earlier agent stays until all is told.
+// openRouting begins to listen, if the node file wants it. What the kernel's tables hold of an
+// earlier agent stays until all is told.
 func (a *Agent) openRouting(n *config.Node) error {
 	r := &a.routing
-	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{}, ignored: map[ignoredBy]uint64{}}
+	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{},
+		ignored: map[ignoredBy]uint64{}}
 	var err error
 	if r.router, err = a.openRouter(n); err != nil {
 		return fmt.Errorf("routing: %w", err)
 	}
-	for _, source := range []config.RouteSource{config.SourceFPM, config.SourceKernel, config.SourceBGP} {
+	for _, source := range []config.RouteSource{config.SourceFPM, config.SourceKernel,
+		config.SourceBGP} {
 		tables := n.Routing.Tables(source)
 		if len(tables) == 0 {
 			continue
@@ -142,7 +147,8 @@ func (a *Agent) routesTold(source config.RouteSource, changes []rib.Change, comp
 	}
 	if complete && !told.complete {
 		told.complete = true
-		a.options.Log.Info("routing: all routes are told", "source", source, "routes", len(told.routes))
+		a.options.Log.Info("routing: all routes are told", "source", source, "routes",
+			len(told.routes))
 		a.routing.router.dropUntold(source, told.routes)
 	}
 }
@@ -153,7 +159,8 @@ func (r *routing) teaches() bool {
 }
 
 // peersOf are the sources as those who tell of backends.
-var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: discovery.ViaFPM, config.SourceKernel: discovery.ViaKernel}
+var peersOf = map[config.RouteSource]netip.Addr{config.SourceFPM: discovery.ViaFPM,
+	config.SourceKernel: discovery.ViaKernel}
 
 // sessions adds what the word of the sources is worth.
 func (r *routing) sessions(sessions map[netip.Addr]discovery.Session) {
@@ -177,7 +184,8 @@ func (r *routing) settling() bool {
 }
 
 // backendRoutes are the routes of VRFs of the edge: one for each next hop.
-func (r *routing) backendRoutes(n *config.Node) (routes []discovery.Route, refused []discovery.Refusal) {
+func (r *routing) backendRoutes(n *config.Node) (
+	routes []discovery.Route, refused []discovery.Refusal) {
 	if n.Routing == nil {
 		return nil, nil
 	}
@@ -194,10 +202,12 @@ func (r *routing) backendRoutes(n *config.Node) (routes []discovery.Route, refus
 			set := r.tables[v.Source].routes[rib.Destination{Table: uint32(v.Table), Prefix: vip}]
 			for _, hop := range set.Members() {
 				route := discovery.Route{
-					Peer: peer, Distinguisher: v.Name, Prefix: vip, SID: hop.Segments[0], Weight: hop.Weight, Behavior: srv6.End,
+					Peer: peer, Distinguisher: v.Name, Prefix: vip, SID: hop.Segments[0],
+					Weight: hop.Weight, Behavior: srv6.End,
 				}
 				if len(hop.Segments) > 1 {
-					refused = append(refused, discovery.Refusal{Route: route, Reason: discovery.Segments})
+					refused = append(refused, discovery.Refusal{Route: route,
+						Reason: discovery.Segments})
 					continue
 				}
 				routes = append(routes, route)
@@ -221,7 +231,8 @@ func unchangeableRouting(is, wanted *config.Routing) error {
 		return nil
 	}
 	return &config.Problem{
-		Kind: config.ErrConflict, Path: "routing", Text: "routing can't change while the agent runs",
+		Kind: config.ErrConflict, Path: "routing",
+		Text: "routing can't change while the agent runs",
 		Mend: "restart the agent with this file (packets are forwarded on meanwhile)",
 	}
 }

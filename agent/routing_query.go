@@ -41,7 +41,8 @@ func (r *routing) edgeRoutes(v config.VRF) (list []api.Route) {
 	for to, set := range r.tables[v.Source].routes {
 		if to.Table == uint32(v.Table) {
 			list = append(list, api.Route{
-				VRF: v.Name, Prefix: to.Prefix, Datapath: v.Datapath, NextHops: hopsView(set), Ignored: reasons[to.Prefix],
+				VRF: v.Name, Prefix: to.Prefix, Datapath: v.Datapath, NextHops: hopsView(set),
+				Ignored: reasons[to.Prefix],
 			})
 		}
 	}
@@ -57,7 +58,8 @@ func (r *router) routes(name string) (list []api.Route) {
 		}
 		for _, row := range v.table.Entries() {
 			list = append(list, api.Route{
-				VRF: v.Name, Prefix: row.Prefix, Datapath: v.Datapath, NextHops: hopsView(row.Original), Shadow: hopsView(row.Shadow),
+				VRF: v.Name, Prefix: row.Prefix, Datapath: v.Datapath,
+				NextHops: hopsView(row.Original), Shadow: hopsView(row.Shadow),
 				Pending: row.Original != row.Wanted,
 			})
 		}
@@ -80,7 +82,8 @@ func (a *Agent) RouteSources(ctx context.Context) (list []api.RouteSource, err e
 }
 
 func (r *routing) sources() (list []api.RouteSource) {
-	for _, source := range []config.RouteSource{config.SourceBGP, config.SourceFPM, config.SourceKernel} {
+	for _, source := range []config.RouteSource{config.SourceBGP, config.SourceFPM,
+		config.SourceKernel} {
 		told := r.tables[source]
 		if told == nil {
 			continue
@@ -92,7 +95,8 @@ func (r *routing) sources() (list []api.RouteSource) {
 			if s.Client.IsValid() {
 				view.Client = &s.Client
 			}
-			view.Messages, view.Sessions, view.Malformed, view.Reason = s.Messages, s.Sessions, s.Malformed, s.LastReason
+			view.Messages, view.Sessions, view.Malformed, view.Reason = s.Messages, s.Sessions,
+				s.Malformed, s.LastReason
 		case config.SourceKernel:
 			view.Resyncs = r.kernel.Resyncs()
 		}
@@ -148,14 +152,22 @@ func (m *metrics) collectRouting(ctx context.Context, out chan<- prometheus.Metr
 }
 
 var (
-	sourceRoutes   = description("route_source_routes", "Routes over SRv6 that a source has told.", "source")
-	sourceComplete = description("route_source_complete", "Whether a source has told all there is.", "source")
-	fpmUp          = description("fpm_session_up", "Whether zebra is connected.")
-	fpmMessages    = description("fpm_messages_total", "Changes of routes and next hops that zebra told.")
-	fpmMalformed   = description("fpm_malformed_sessions_total", "Sessions of FPM that ended because of what was sent.")
-	kernelResyncs  = description("kernel_routes_resyncs_total",
-		"How often routing tables were read anew, after lost messages or because a link went up or down.")
-	routesIgnored = description("routes_ignored_total", "Routes over SRv6 that were of no use to the edge, by reason.", "source", "reason")
-	vrfChanges    = description("vrf_route_changes_total", "Routes of a VRF that were changed in the kernel, each after its shadow.", "vrf")
-	vrfProblem    = description("vrf_failing", "Whether the kernel refuses what routing told.", "vrf")
+	sourceRoutes = description("route_source_routes", "Routes over SRv6 that a source has told.",
+		"source")
+	sourceComplete = description("route_source_complete", "Whether a source has told all there is.",
+		"source")
+	fpmUp       = description("fpm_session_up", "Whether zebra is connected.")
+	fpmMessages = description("fpm_messages_total",
+		"Changes of routes and next hops that zebra told.")
+	fpmMalformed = description("fpm_malformed_sessions_total",
+		"Sessions of FPM that ended because of what was sent.")
+	kernelResyncs = description("kernel_routes_resyncs_total",
+		"How often routing tables were read anew, after lost messages or because a link went up "+
+			"or down.")
+	routesIgnored = description("routes_ignored_total",
+		"Routes over SRv6 that were of no use to the edge, by reason.", "source", "reason")
+	vrfChanges = description("vrf_route_changes_total",
+		"Routes of a VRF that were changed in the kernel, each after its shadow.", "vrf")
+	vrfProblem = description("vrf_failing", "Whether the kernel refuses what routing told.",
+		"vrf")
 )

@@ -50,13 +50,15 @@ func (m *machine) ip(words string) {
 	must(m.t, m.ns.Do(func() error { return linuxtest.IP(words) }))
 }
 
-// Next hops over SRv6 of a routing table become backends beside those of the node file; one that leaves drains, one that has several segments is
-// of no use, and what clients of FPM send changes nothing of that. The next agent knows them from the start.
+// Next hops over SRv6 of a routing table become backends beside those of the node file; one that
+// leaves drains, one that has several segments is of no use, and what clients of FPM send changes
+// nothing of that. The next agent knows them from the start.
 func TestBackendsFromRoutes(t *testing.T) {
 	m := newMachine(t)
 	m.ip("link set lo up")
 	hop := func(id int, segments string) {
-		m.ip(fmt.Sprintf("-6 nexthop replace id %d encap seg6 mode encap segs %s dev lo", id, segments))
+		m.ip(fmt.Sprintf("-6 nexthop replace id %d encap seg6 mode encap segs %s dev lo", id,
+			segments))
 	}
 	hop(1, "fcbb:bb00:2::")
 	hop(2, "fcbb:bb00:3::")
@@ -69,11 +71,14 @@ func TestBackendsFromRoutes(t *testing.T) {
 	m.hostile()
 	routes, err := r.Routes(t.Context())
 	must(t, err)
-	if len(routes) != 1 || routes[0].VRF != "blue" || routes[0].Ignored != "segments" || len(routes[0].NextHops) != 3 {
-		t.Errorf("routes %+v, want one of three next hops, one of which has several segments", routes)
+	if len(routes) != 1 || routes[0].VRF != "blue" || routes[0].Ignored != "segments" ||
+		len(routes[0].NextHops) != 3 {
+		t.Errorf("routes %+v, want one of three next hops, one of which has several segments",
+			routes)
 	}
 	m.ip("nexthop replace id 9 group 1,3")
-	const drained = "web1 up 1 config; kernel-fcbb-bb00-2 up 3 kernel; kernel-fcbb-bb00-3 draining 1 kernel"
+	const drained = "web1 up 1 config; kernel-fcbb-bb00-2 up 3 kernel; kernel-fcbb-bb00-3 " +
+		"draining 1 kernel"
 	await(t, drained, func() string { return backendsText(t, r) })
 	r.stop()
 	r = m.start(routedText)
@@ -98,7 +103,8 @@ func TestBackendsFromRoutes(t *testing.T) {
 // hostile connects to FPM and sends nonsense.
 func (m *machine) hostile() {
 	m.t.Helper()
-	for _, text := range []string{"GET / HTTP/1.0\r\n\r\n", "\x01\x01\x00\x08abcd", "\x01\x01\xff", ""} {
+	for _, text := range []string{"GET / HTTP/1.0\r\n\r\n", "\x01\x01\x00\x08abcd", "\x01\x01\xff",
+		""} {
 		must(m.t, m.ns.Do(func() error {
 			c, err := net.Dial("tcp", "[::1]:2620")
 			if err != nil {

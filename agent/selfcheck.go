@@ -12,7 +12,8 @@ import (
 	"sextant/packet/flow"
 )
 
-// selfChecks are a host's checks of the services that it serves itself: to the VIP on this machine, as its own sockets reach it.
+// selfChecks are a host's checks of the services that it serves itself: to the VIP on this machine,
+// as its own sockets reach it.
 type selfChecks struct {
 	monitor  *health.Monitor
 	services map[string]*checked
@@ -25,8 +26,9 @@ func newSelfChecks(ctx context.Context) *selfChecks {
 // selfKey is how the state file names a service of the host among failing backends.
 func selfKey(service string) health.Key { return health.Key{Service: service} }
 
-// checkSelf makes the host's services those that are checked. What an earlier agent found to fail fails; if packets were forwarded on
-// while no agent ran, all else is taken to work, so that a restart withdraws nothing.
+// checkSelf makes the host's services those that are checked. What an earlier agent found to fail
+// fails; if packets were forwarded on while no agent ran, all else is taken to work, so that a
+// restart withdraws nothing.
 func (a *Agent) checkSelf() {
 	known := a.own.services
 	a.own.services = map[string]*checked{}
@@ -50,7 +52,8 @@ func (a *Agent) checkSelf() {
 			a.own.services[s.Name] = c
 			jobs = append(jobs, health.Job{
 				Check: s.Check, Seed: flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name)),
-				Target: health.Target{Service: s.Name, Backend: a.node.Name, Address: s.Check.Target(s.Endpoint), SID: a.ownSID(s.VIP)},
+				Target: health.Target{Service: s.Name, Backend: a.node.Name,
+					Address: s.Check.Target(s.Endpoint), SID: a.ownSID(s.VIP)},
 			})
 		}
 	}
@@ -78,7 +81,8 @@ func (a *Agent) selfCheckEnded(r health.Result) {
 	if c == nil || !a.own.monitor.Current(r) || !c.take(r) {
 		return
 	}
-	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(), Reason: reasonOf(r.Err)})
+	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(),
+		Reason: reasonOf(r.Err)})
 	a.keepFailing()
 	a.learnOrWarn()
 }

@@ -31,12 +31,14 @@ func listen(at config.API, log *slog.Logger) (*servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.socket = newListener(socket, bounds{name: "socket", total: maxSocketConnections, stall: stallTimeout}, log)
+	s.socket = newListener(socket, bounds{name: "socket", total: maxSocketConnections,
+		stall: stallTimeout}, log)
 	if at.Metrics.IsValid() {
 		port, err := net.Listen("tcp", at.Metrics.String())
 		if err != nil {
 			s.stop()
-			return nil, fmt.Errorf("listen for metrics on %s: %w; choose another api.metrics", at.Metrics, cause(err))
+			return nil, fmt.Errorf("listen for metrics on %s: %w; choose another api.metrics",
+				at.Metrics, cause(err))
 		}
 		s.metrics = newListener(port, bounds{
 			name: "metrics", total: maxMetricsConnections, perSource: maxSourceConnections,
@@ -68,7 +70,8 @@ func listenSocket(path string) (net.Listener, error) {
 	}
 	if peer, err := net.Dial("unix", path); err == nil {
 		peer.Close()
-		return nil, fmt.Errorf("listen on %s: another agent answers there; stop it, or choose another api.socket", path)
+		return nil, fmt.Errorf("listen on %s: another agent answers there; stop it, or choose "+
+			"another api.socket", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("replace socket: %w", err)
@@ -86,7 +89,8 @@ func listenSocket(path string) (net.Listener, error) {
 
 // serve answers.
 func (s *servers) serve(requests, metrics, connections, merge, chains http.Handler) {
-	s.start(s.socket, requests, 0) // some answers are streams without end; each write of theirs is bounded
+	// some answers are streams without end; each write of theirs is bounded
+	s.start(s.socket, requests, 0)
 	if s.metrics != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", metrics)
@@ -99,8 +103,9 @@ func (s *servers) serve(requests, metrics, connections, merge, chains http.Handl
 
 func (s *servers) start(l *boundedListener, h http.Handler, answer time.Duration) {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: answer,
-		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: answer,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	s.running = append(s.running, server)
 	go func() {
@@ -137,7 +142,8 @@ func (a *Agent) status() (api.Status, error) {
 	fingerprint, err := a.store.fingerprintOf(a.node)
 	s := api.Status{
 		Node: a.node.Name, Version: a.options.Version, Roles: a.node.Roles(), StartedAt: a.started,
-		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint, Warnings: append([]string{}, a.warnings...),
+		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint,
+		Warnings: append([]string{}, a.warnings...),
 		Programs: []api.Program{}, PinDirectory: a.dir,
 	}
 	s.Warnings = append(s.Warnings, a.store.warnings()...)
@@ -151,7 +157,8 @@ func (a *Agent) status() (api.Status, error) {
 	s.Warnings = append(s.Warnings, a.mergeWarnings()...)
 	for _, at := range a.edge.attached() {
 		s.Programs = append(s.Programs, api.Program{
-			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()), Side: sideName(at.Side), Tag: at.Tag,
+			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()),
+			Side: sideName(at.Side), Tag: at.Tag,
 			ID: at.ID, Fault: a.faultAt("edge", at),
 		})
 	}
@@ -159,7 +166,8 @@ func (a *Agent) status() (api.Status, error) {
 		name string
 		on   []datapath.Attachment
 	}{
-		{"host", a.host.attached()}, {"headend", a.headend.attached()}, {"merge", a.merge.attached()},
+		{"host", a.host.attached()}, {"headend", a.headend.attached()},
+		{"merge", a.merge.attached()},
 		{"strays", a.strayRole.attached()},
 	} {
 		s.Programs = append(s.Programs, a.programsAt(r.name, r.on)...)
@@ -170,7 +178,8 @@ func (a *Agent) status() (api.Status, error) {
 // programsAt lists the programs of a role that has no sides.
 func (a *Agent) programsAt(role string, on []datapath.Attachment) (list []api.Program) {
 	for _, at := range on {
-		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, ID: at.ID, Fault: a.faultAt(role, at)}
+		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, ID: at.ID,
+			Fault: a.faultAt(role, at)}
 		if at.Index == 0 {
 			p.Interface, p.Cgroup = "", at.On
 		}

@@ -37,7 +37,8 @@ type sharedCopy struct {
 }
 
 // take returns the copy of key, which build writes if nobody has it, and what gives it back.
-func (s *sharedCopies[K]) take(key K, build func(http.Header, io.Writer) error) (*sharedCopy, func(), error) {
+func (s *sharedCopies[K]) take(key K,
+	build func(http.Header, io.Writer) error) (*sharedCopy, func(), error) {
 	s.mu.Lock()
 	c := s.copies[key]
 	if c == nil && s.bytes >= maxSharedCopies {

@@ -41,7 +41,8 @@ func TestSharedCopiesAreBuiltOnce(t *testing.T) {
 	}
 	users.Wait()
 	if built != 1 || shared.bytes != len(first.packed) {
-		t.Errorf("built %d times; %d bytes are held, want %d", built, shared.bytes, len(first.packed))
+		t.Errorf("built %d times; %d bytes are held, want %d", built, shared.bytes,
+			len(first.packed))
 	}
 	release()
 	release() // once more is as once
@@ -54,7 +55,8 @@ func TestSharedCopiesAreBuiltOnce(t *testing.T) {
 func TestSharedCopiesThatFail(t *testing.T) {
 	var shared sharedCopies[string]
 	broken := errors.New("broken")
-	if _, _, err := shared.take("a", func(http.Header, io.Writer) error { return broken }); err != broken {
+	if _, _, err := shared.take("a",
+		func(http.Header, io.Writer) error { return broken }); err != broken {
 		t.Errorf("error %v", err)
 	}
 	if shared.bytes != 0 || len(shared.copies) != 0 {
@@ -83,7 +85,8 @@ func TestSharedCopyIsSentAsClientsReadIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	for accept, packed := range map[string]bool{"": false, "gzip": true, "br, GZIP;q=0.5": true, "gzip;q=0": false} {
+	for accept, packed := range map[string]bool{"": false, "gzip": true, "br, GZIP;q=0.5": true,
+		"gzip;q=0": false} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header.Set("Accept-Encoding", accept)
 		w := httptest.NewRecorder()
@@ -96,7 +99,8 @@ func TestSharedCopyIsSentAsClientsReadIt(t *testing.T) {
 			}
 		}
 		text, err := io.ReadAll(body)
-		if string(text) != "the text" || err != nil || (w.Header().Get("Content-Encoding") == "gzip") != packed ||
+		if string(text) != "the text" || err != nil ||
+			(w.Header().Get("Content-Encoding") == "gzip") != packed ||
 			w.Header().Get("Content-Type") != "text/x" {
 			t.Errorf("%q: %q, %v, %v", accept, text, err, w.Header())
 		}

@@ -13,9 +13,10 @@ import (
 	"sextant/linux"
 )
 
-// The programs send to Ethernet addresses that the kernel found, without the kernel: it never sees that a neighbour is used, so
-// it never asks whether the address is still right. The agent does: a router that silently got another address is found by its
-// answer, which the kernel takes like any other, and the programs look again (forgetNextHops).
+// The programs send to Ethernet addresses that the kernel found, without the kernel: it never sees
+// that a neighbour is used, so it never asks whether the address is still right. The agent does: a
+// router that silently got another address is found by its answer, which the kernel takes like any
+// other, and the programs look again (forgetNextHops).
 
 const (
 	// solicitInterval is how often each neighbour in use is asked.
@@ -60,7 +61,8 @@ func (a *Agent) solicit() {
 	}
 	for _, n := range s.choose(entries, a.segmentAddresses()) {
 		if err := sendSolicitation(n); err != nil {
-			a.options.Log.Debug("a neighbour can't be asked for its address", "neighbour", n.address, "error", err)
+			a.options.Log.Debug("a neighbour can't be asked for its address", "neighbour",
+				n.address, "error", err)
 		}
 	}
 }
@@ -102,7 +104,8 @@ func (a *Agent) segmentAddresses() map[netip.Addr]bool {
 
 // gatewaysOf are the IPv6 gateways of all routes.
 func gatewaysOf() (map[neighbour]bool, error) {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6,
+		&netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +124,8 @@ func gatewaysOf() (map[neighbour]bool, error) {
 	return found, nil
 }
 
-// sendSolicitation sends a neighbour solicitation to the solicited-node group of an address (RFC 4861 section 7.2.2), from the
-// interface's link-local address.
+// sendSolicitation sends a neighbour solicitation to the solicited-node group of an address (RFC
+// 4861 section 7.2.2), from the interface's link-local address.
 func sendSolicitation(n neighbour) error {
 	device, err := net.InterfaceByIndex(n.index)
 	if err != nil {
@@ -147,11 +150,12 @@ func sendSolicitation(n neighbour) error {
 	target := n.address.As16()
 	group := netip.MustParseAddr("ff02::1:ff00:0").As16()
 	copy(group[13:], target[13:])
-	return unix.Sendto(fd, solicitation(target, device.HardwareAddr), 0, &unix.SockaddrInet6{Addr: group, ZoneId: uint32(n.index)})
+	return unix.Sendto(fd, solicitation(target, device.HardwareAddr), 0,
+		&unix.SockaddrInet6{Addr: group, ZoneId: uint32(n.index)})
 }
 
-// solicitation is the ICMPv6 message with the source link-layer address option (RFC 4861 section 4.3). The kernel computes the
-// checksum.
+// solicitation is the ICMPv6 message with the source link-layer address option (RFC 4861 section
+// 4.3). The kernel computes the checksum.
 func solicitation(target [16]byte, own net.HardwareAddr) []byte {
 	message := append([]byte{135, 0, 0, 0, 0, 0, 0, 0}, target[:]...)
 	return append(append(message, 1, 1), own...)
@@ -163,7 +167,8 @@ func linkLocalOf(device *net.Interface) (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	for _, a := range addresses {
-		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().IsLinkLocalUnicast() && prefix.Addr().Is6() {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil &&
+			prefix.Addr().IsLinkLocalUnicast() && prefix.Addr().Is6() {
 			return prefix.Addr(), nil
 		}
 	}

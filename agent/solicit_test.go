@@ -13,12 +13,14 @@ import (
 	"sextant/linux/linuxtest"
 )
 
-// A router that silently has another Ethernet address is found, whether clients and backends are behind one interface or
-// two: nothing in the kernel would ask, as it sees no packet that is sent by it.
+// A router that silently has another Ethernet address is found, whether clients and backends are
+// behind one interface or two: nothing in the kernel would ask, as it sees no packet that is sent
+// by it.
 func TestRouterWithANewAddress(t *testing.T) {
 	for name, interfaces := range map[string]string{
-		"one interface for both sides":   "[{name: out0}]",
-		"separate outer and inner":       "[{name: edge0, side: external}, {name: out0, side: internal}]",
+		"one interface for both sides": "[{name: out0}]",
+		"separate outer and inner": "[{name: edge0, side: external}, {name: out0, side: " +
+			"internal}]",
 		"the inner one runs no programs": "[{name: edge0}]",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -27,9 +29,11 @@ func TestRouterWithANewAddress(t *testing.T) {
 			must(t, m.ns.Do(func() error {
 				return errors.Join(
 					netlink.LinkAdd(&netlink.Veth{
-						LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0", PeerNamespace: netlink.NsFd(router.FD()),
+						LinkAttrs: netlink.LinkAttrs{Name: "out0"}, PeerName: "in0",
+						PeerNamespace: netlink.NsFd(router.FD()),
 					}),
-					setUp("out0", "fd00:5e:1::1/64"), routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
+					setUp("out0", "fd00:5e:1::1/64"),
+					routeVia("fcbb:bb00::/32", "out0", "fd00:5e:1::2"),
 				)
 			}))
 			must(t, router.Do(func() error { return setUp("in0", "fd00:5e:1::2/64") }))
@@ -73,11 +77,12 @@ func routeVia(destination, name, via string) error {
 	if err != nil {
 		return err
 	}
-	return netlink.RouteAdd(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: to, Gw: net.ParseIP(via)})
+	return netlink.RouteAdd(&netlink.Route{LinkIndex: device.Attrs().Index, Dst: to,
+		Gw: net.ParseIP(via)})
 }
 
-// awaitNeighbour waits until the kernel has this Ethernet address of a neighbour; nil: any. Until it has one, a datagram is
-// sent now and then, as the first packet to a backend is; not later.
+// awaitNeighbour waits until the kernel has this Ethernet address of a neighbour; nil: any. Until
+// it has one, a datagram is sent now and then, as the first packet to a backend is; not later.
 func (m *machine) awaitNeighbour(address string, want net.HardwareAddr) {
 	m.t.Helper()
 	target := netip.MustParseAddr(address)
@@ -87,7 +92,8 @@ func (m *machine) awaitNeighbour(address string, want net.HardwareAddr) {
 			entries, err := netlink.NeighList(0, netlink.FAMILY_V6)
 			for _, e := range entries {
 				a, _ := netip.AddrFromSlice(e.IP)
-				found = found || a == target && len(e.HardwareAddr) == 6 && (want == nil || bytes.Equal(e.HardwareAddr, want))
+				found = found || a == target && len(e.HardwareAddr) == 6 &&
+					(want == nil || bytes.Equal(e.HardwareAddr, want))
 			}
 			if want == nil && !found {
 				if c, err := net.Dial("udp", netip.AddrPortFrom(target, 9).String()); err == nil {

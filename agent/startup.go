@@ -12,20 +12,24 @@ import (
 	"sextant/routing/bgp"
 )
 
-// An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told all they know, whoever is named by
-// chains of the past (the kernel's, of peers, of etcd, of the journal) may still be there, and is kept as if it were draining.
+// An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told
+// all they know, whoever is named by chains of the past (the kernel's, of peers, of etcd, of the
+// journal) may still be there, and is kept as if it were draining.
 
 // startup is how far an edge has come since it began.
 type startup struct {
-	fresh   bool      // nothing was pinned: no packets are forwarded on, and no neighbor keeps routes
-	began   time.Time // the zero value is long ago
-	settled bool      // the neighbors have told all, or the time for it is over; so it is without BGP
+	// nothing was pinned: no packets are forwarded on, and no neighbor keeps routes
+	fresh bool
+	began time.Time // the zero value is long ago
+	// the neighbors have told all, or the time for it is over; so it is without BGP
+	settled bool
 }
 
 // settling reports whether a neighbor that tells of hosts has not yet told all it knows.
 func settling(n *config.BGP, peers []bgp.Peer) bool {
 	return slices.ContainsFunc(n.Neighbors, func(neighbor config.Neighbor) bool {
-		tells := slices.Contains(neighbor.Families, config.VPNv4) || slices.Contains(neighbor.Families, config.VPNv6)
+		tells := slices.Contains(neighbor.Families, config.VPNv4) ||
+			slices.Contains(neighbor.Families, config.VPNv6)
 		i := slices.IndexFunc(peers, func(p bgp.Peer) bool { return p.Address == neighbor.Address })
 		return tells && (i < 0 || peers[i].Session == discovery.Settling)
 	})
@@ -47,12 +51,13 @@ func (a *Agent) noteSettled(peers []bgp.Peer, now time.Time) bool {
 		return false
 	}
 	a.startup.settled = true
-	a.options.Log.Info("routing: all that neighbors knew at the start is told", "after", now.Sub(a.startup.began).Round(time.Millisecond))
+	a.options.Log.Info("routing: all that neighbors knew at the start is told", "after",
+		now.Sub(a.startup.began).Round(time.Millisecond))
 	return true
 }
 
-// mayAnnounce says whether packets may come to this edge. To one that starts afresh they come when it knows the hosts, and when the
-// other edges know what it knew.
+// mayAnnounce says whether packets may come to this edge. To one that starts afresh they come when
+// it knows the hosts, and when the other edges know what it knew.
 func (a *Agent) mayAnnounce(now time.Time) bool {
 	if !a.startup.fresh || a.node.Edge == nil {
 		return true
@@ -64,9 +69,10 @@ func (a *Agent) mayAnnounce(now time.Time) bool {
 	return a.startup.settled && now.Sub(a.startup.began) >= hold
 }
 
-// follow returns the generation that follows the service's running one. As long as the edge does not know all hosts, that is one of
-// the past once more, with who joined since.
-func (a *Agent) follow(s *edgeService, spec pool.Spec, n *config.Node, members []pool.Backend) (*pool.Generation, error) {
+// follow returns the generation that follows the service's running one. As long as the edge does
+// not know all hosts, that is one of the past once more, with who joined since.
+func (a *Agent) follow(s *edgeService, spec pool.Spec, n *config.Node,
+	members []pool.Backend) (*pool.Generation, error) {
 	if s.past == nil {
 		return s.generation.Next(members, a.now())
 	}
@@ -88,14 +94,16 @@ func (a *Agent) resume(
 	if s.past != nil {
 		s.pastSIDs = a.remembered(n, chains, members)
 		for id := range s.pastSIDs {
-			members = append(members[:len(members):len(members)], pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
+			members = append(members[:len(members):len(members)],
+				pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
 		}
 	}
 	return pool.Resume(spec, chains, members, a.now())
 }
 
 // remembered are those whom chains name although they are not among the members.
-func (a *Agent) remembered(n *config.Node, chains []pool.Chain, members []pool.Backend) map[uint16]netip.Addr {
+func (a *Agent) remembered(n *config.Node, chains []pool.Chain,
+	members []pool.Backend) map[uint16]netip.Addr {
 	others, known := map[uint16]netip.Addr{}, map[uint16]bool{}
 	for _, m := range members {
 		known[m.ID] = true

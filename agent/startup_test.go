@@ -28,7 +28,8 @@ func (r *running) announced() (list []string) {
 	must(r.t, err)
 	for _, route := range routes {
 		if route.Direction == api.Announced {
-			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %d", route.VIP, route.Behavior, len(route.Services))))
+			list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %d", route.VIP, route.Behavior,
+				len(route.Services))))
 		}
 	}
 	return list
@@ -36,7 +37,8 @@ func (r *running) announced() (list []string) {
 
 func (r *running) awaitAnnounced(want ...string) {
 	r.t.Helper()
-	for end := time.Now().Add(patience); !slices.Equal(r.announced(), want); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); !slices.Equal(r.announced(),
+		want); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("announced %q, want %q", r.announced(), want)
 		}
@@ -49,8 +51,9 @@ const (
 	edgeVIP4  = "192.0.2.53  0"
 )
 
-// An edge without memory, whose peer tells that a host had each bucket, keeps the host in the chains until BGP has told of it, or has told
-// all and not of it. It announces its VIPs then, and no sooner.
+// An edge without memory, whose peer tells that a host had each bucket, keeps the host in the
+// chains until BGP has told of it, or has told all and not of it. It announces its VIPs then, and
+// no sooner.
 func TestFreshEdgeWaitsForBGP(t *testing.T) {
 	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
 	must(t, err)
@@ -63,14 +66,22 @@ func TestFreshEdgeWaitsForBGP(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
-			text := strings.Replace(bgpText, "        - {name: web3, sid: \"fcbb:bb00:3::\"}\n", "", 1)
-			text = strings.Replace(text, "      port: 80\n", "      port: 80\n      table: exact\n      candidates: 1\n      returnHold: 0\n", 1)
-			text = strings.Replace(text, "port: any, protocol: udp,", "port: any, protocol: udp, returnHold: 0,", 1)
-			r := m.start(strings.Replace(text, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", peer(t, secret, 65537)), 1))
-			unknown := func(chain string) bool { return slices.Contains(strings.Split(chain, " "), "") }
+			text := strings.Replace(bgpText, "        - {name: web3, sid: \"fcbb:bb00:3::\"}\n", "",
+				1)
+			text = strings.Replace(text, "      port: 80\n",
+				"      port: 80\n      table: exact\n      candidates: 1\n      returnHold: 0\n", 1)
+			text = strings.Replace(text, "port: any, protocol: udp,",
+				"port: any, protocol: udp, returnHold: 0,", 1)
+			r := m.start(strings.Replace(text, "  source: fd00:5e::e1\n",
+				fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", peer(t, secret, 65537)), 1))
+			unknown := func(chain string) bool {
+				return slices.Contains(strings.Split(chain, " "),
+					"")
+			}
 			for i, chain := range r.who() {
 				if !unknown(chain) {
-					t.Fatalf("flow %d is offered to %q; its owner at the peer was a host of which nobody has told yet", i, chain)
+					t.Fatalf("flow %d is offered to %q; its owner at the peer was a host of "+
+						"which nobody has told yet", i, chain)
 				}
 			}
 			if got := r.announced(); !slices.Equal(got, []string{hostRoute}) {
@@ -81,7 +92,8 @@ func TestFreshEdgeWaitsForBGP(t *testing.T) {
 			r.awaitAnnounced(edgeVIP4, edgeVIP6, hostRoute)
 			for i, chain := range r.who() {
 				if unknown(chain) || !strings.Contains(chain, test.then) {
-					t.Fatalf("flow %d is offered to %q, want %q among them, and nobody who is gone", i, chain, test.then)
+					t.Fatalf("flow %d is offered to %q, want %q among them, and nobody who is gone",
+						i, chain, test.then)
 				}
 			}
 			r.stop()
@@ -89,10 +101,12 @@ func TestFreshEdgeWaitsForBGP(t *testing.T) {
 	}
 }
 
-// When nobody tells, the edge announces its VIPs when the time for it is over; an edge whose packets are forwarded on meanwhile waits for nobody.
+// When nobody tells, the edge announces its VIPs when the time for it is over; an edge whose
+// packets are forwarded on meanwhile waits for nobody.
 func TestStartupEnds(t *testing.T) {
 	m := newMachine(t)
-	text := strings.NewReplacer("  onStop: keep", "  startup: 1s\n  onStop: keep", "      port: 80\n", "      port: 80\n      returnHold: 0\n",
+	text := strings.NewReplacer("  onStop: keep", "  startup: 1s\n  onStop: keep",
+		"      port: 80\n", "      port: 80\n      returnHold: 0\n",
 		"port: any, protocol: udp,", "port: any, protocol: udp, returnHold: 0,").Replace(bgpText)
 	r := m.start(text)
 	r.awaitAnnounced(edgeVIP4, edgeVIP6, hostRoute)
@@ -104,26 +118,32 @@ func TestStartupEnds(t *testing.T) {
 	r.stop()
 }
 
-// With announceVIPs: healthy the VIP of a service none of whose backends is healthy is not announced, although a panic uses them all.
+// With announceVIPs: healthy the VIP of a service none of whose backends is healthy is not
+// announced, although a panic uses them all.
 func TestVIPOfNobodyHealthy(t *testing.T) {
 	m := newMachine(t)
-	text := strings.NewReplacer("  onStop: keep", "  startup: 0s\n  announceVIPs: healthy\n  onStop: keep",
-		"      port: 80\n", "      port: 80\n      returnHold: 0\n      check: {kind: exec, command: [/bin/false], interval: 50ms, timeout: 50ms, fall: 1}\n",
+	text := strings.NewReplacer("  onStop: keep",
+		"  startup: 0s\n  announceVIPs: healthy\n  onStop: keep",
+		"      port: 80\n", "      port: 80\n      returnHold: 0\n      check: {kind: exec, "+
+			"command: [/bin/false], interval: 50ms, timeout: 50ms, fall: 1}\n",
 		"port: any, protocol: udp,", "port: any, protocol: udp, returnHold: 0,").Replace(bgpText)
 	r := m.start(text)
 	r.awaitAnnounced(edgeVIP4, hostRoute)
-	_, err := r.apply(m.text(strings.Replace(text, "announceVIPs: healthy", "announceVIPs: any", 1)), false)
+	_, err := r.apply(m.text(strings.Replace(text, "announceVIPs: healthy", "announceVIPs: any",
+		1)), false)
 	must(t, err)
 	r.awaitAnnounced(edgeVIP4, edgeVIP6, hostRoute)
 	r.stop()
 }
 
-// A host announces a service when its own check finds it to work, and withdraws it when it does not; a restart of the agent withdraws nothing.
+// A host announces a service when its own check finds it to work, and withdraws it when it does
+// not; a restart of the agent withdraws nothing.
 func TestHostAnnouncesWhatWorks(t *testing.T) {
 	m := newMachine(t)
 	works := filepath.Join(m.dir, "works")
 	text := strings.Replace(bgpText, "accept: {policy: dynamic, workers: 32}}",
-		"accept: {policy: dynamic, workers: 32}, check: {kind: exec, command: [/usr/bin/test, -e, DIR/works], interval: 1s, timeout: 1s, rise: 1, fall: 3}}", 1)
+		"accept: {policy: dynamic, workers: 32}, check: {kind: exec, command: [/usr/bin/test, "+
+			"-e, DIR/works], interval: 1s, timeout: 1s, rise: 1, fall: 3}}", 1)
 	text = strings.Replace(text, "  onStop: keep", "  startup: 10m\n  onStop: keep", 1)
 	r := m.start(text)
 	const rest = "2001:db8:80::81 End.OFFER 1"
@@ -133,7 +153,8 @@ func TestHostAnnouncesWhatWorks(t *testing.T) {
 	services, err := r.Services(t.Context(), "", "")
 	must(t, err)
 	for _, s := range services {
-		if s.Host != nil && s.Name == "api" && (s.Host.Health == nil || s.Host.Health.Status != "healthy") {
+		if s.Host != nil && s.Name == "api" &&
+			(s.Host.Health == nil || s.Host.Health.Status != "healthy") {
 			t.Errorf("the host's own check says %+v", s.Host.Health)
 		}
 	}
@@ -152,7 +173,8 @@ func TestHostAnnouncesWhatWorks(t *testing.T) {
 	r.stop()
 }
 
-// An operator's word on a learned backend outlives its host's, and a restart; what its host says can't be changed here.
+// An operator's word on a learned backend outlives its host's, and a restart; what its host says
+// can't be changed here.
 func TestDrainLearnedBackend(t *testing.T) {
 	m := newMachine(t)
 	r := m.start(bgpText)
@@ -163,10 +185,13 @@ func TestDrainLearnedBackend(t *testing.T) {
 	drain(r, name, config.Draining)
 	r.awaitLearned("bgp-fcbb-bb00-77 5 draining buckets:false")
 	weight := 9
-	if _, err := r.PutBackend(t.Context(), api.Update, "web", name, api.BackendSpec{Weight: &weight}); err == nil || !strings.Contains(err.Error(), "bgp.weight") {
+	if _, err := r.PutBackend(t.Context(), api.Update, "web", name,
+		api.BackendSpec{Weight: &weight}); err == nil || !strings.Contains(err.Error(),
+		"bgp.weight") {
 		t.Errorf("another weight: %v", err)
 	}
-	if _, err := r.DeleteBackend(t.Context(), "web", name); err == nil || !strings.Contains(err.Error(), "learned by BGP") {
+	if _, err := r.DeleteBackend(t.Context(), "web", name); err == nil ||
+		!strings.Contains(err.Error(), "learned by BGP") {
 		t.Errorf("delete: %v", err)
 	}
 	r.stop()
@@ -190,7 +215,8 @@ func TestOwnPeer(t *testing.T) {
 		m := newMachine(t)
 		must(t, m.ns.Do(upLoopback))
 		text := strings.Replace(nodeText, "agent.sock}", "agent.sock, metrics: \""+own+"\"}", 1)
-		r := m.start(strings.Replace(text, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", "127.0.0.1:"+port), 1))
+		r := m.start(strings.Replace(text, "  source: fd00:5e::e1\n",
+			fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", "127.0.0.1:"+port), 1))
 		r.stop()
 		if asked.Load() != 0 {
 			t.Errorf("with metrics at %s it asked at its own address", own)
@@ -203,7 +229,8 @@ func TestForeignNumbersAreIgnored(t *testing.T) {
 	secret, err := hex.DecodeString("00112233445566778899aabbccddeeff")
 	must(t, err)
 	m := newMachine(t)
-	r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n", fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", peerOf(t, secret, 65537, 0xe001)), 1))
+	r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n",
+		fmt.Sprintf("  source: fd00:5e::e1\n  peers: [%q]\n", peerOf(t, secret, 65537, 0xe001)), 1))
 	for i, chain := range r.who() {
 		if strings.Contains(chain, " ") {
 			t.Fatalf("flow %d is offered to %q", i, chain)
@@ -221,7 +248,8 @@ func TestVIPsEndHere(t *testing.T) {
 	vips := func() (list []string) {
 		must(t, m.ns.Do(func() error {
 			for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
-				routes, err := netlink.RouteListFiltered(family, &netlink.Route{Type: unix.RTN_BLACKHOLE}, netlink.RT_FILTER_TYPE)
+				routes, err := netlink.RouteListFiltered(family,
+					&netlink.Route{Type: unix.RTN_BLACKHOLE}, netlink.RT_FILTER_TYPE)
 				if err != nil {
 					return err
 				}
@@ -234,7 +262,8 @@ func TestVIPsEndHere(t *testing.T) {
 		return list
 	}
 	r := m.start(nodeText)
-	if got, want := vips(), []string{"192.0.2.53/32", "2001:db8:80::80/128"}; !slices.Equal(got, want) {
+	if got, want := vips(), []string{"192.0.2.53/32", "2001:db8:80::80/128"}; !slices.Equal(got,
+		want) {
 		t.Errorf("routes that drop: %v, want %v", got, want)
 	}
 	must(t, func() error { _, err := r.DeleteService(t.Context(), "dns", api.Edge); return err }())

@@ -23,8 +23,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// store keeps on disk what a restart must find again: the configuration with the changes made at run time, and the numbers
-// under which services and backends are known in the kernel's tables.
+// store keeps on disk what a restart must find again: the configuration with the changes made at
+// run time, and the numbers under which services and backends are known in the kernel's tables.
 type store struct {
 	path    string
 	lock    *os.File // nil: the disk takes no lock
@@ -40,12 +40,14 @@ type store struct {
 
 // kept is the content of the state file.
 type kept struct {
-	// File is the fingerprint of the node file that Node began with: as long as the file stays the same, Node is what runs.
+	// File is the fingerprint of the node file that Node began with: as long as the file stays the
+	// same, Node is what runs.
 	File string `json:"file"`
 	Node string `json:"node"` // YAML
 	// Secret is a mark by which another secret is known, and nothing else.
 	Secret string `json:"secret,omitempty"`
-	// Numbers of services in the tables of edge and host, by endpoint, and ids of SIDs that have none of their own.
+	// Numbers of services in the tables of edge and host, by endpoint, and ids of SIDs that have
+	// none of their own.
 	EdgeServices map[string]uint32 `json:"edgeServices"`
 	HostServices map[string]uint32 `json:"hostServices"`
 	SIDs         map[string]uint16 `json:"sids"`
@@ -63,7 +65,8 @@ type kept struct {
 	ListsDown []listKey `json:"listsDown,omitempty"`
 	// Epoch of the numbers that the head-end gave last; nil: it gave none yet.
 	Epoch *uint8 `json:"epoch,omitempty"`
-	// Numbers are those with which policies go on in that epoch after the node was unloaded, by index.
+	// Numbers are those with which policies go on in that epoch after the node was unloaded, by
+	// index.
 	Numbers map[uint32]uint64 `json:"numbers,omitempty"`
 	// Merges are the numbers of protected flows in the tables of the egress.
 	Merges []mergeNumber `json:"merges,omitempty"`
@@ -74,7 +77,8 @@ type kept struct {
 }
 
 func (k kept) clone() kept {
-	k.EdgeServices, k.HostServices, k.SIDs = maps.Clone(k.EdgeServices), maps.Clone(k.HostServices), maps.Clone(k.SIDs)
+	k.EdgeServices, k.HostServices, k.SIDs = maps.Clone(k.EdgeServices), maps.Clone(k.HostServices),
+		maps.Clone(k.SIDs)
 	return k
 }
 
@@ -85,7 +89,8 @@ func openStore(dir, node string, log *slog.Logger) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); diskFault(err) {
 		s.fail(err)
 	} else if err != nil {
-		return nil, fmt.Errorf("create state directory: %w; name another one as state in the node file", err)
+		return nil, fmt.Errorf("create state directory: %w; name another one as state in the "+
+			"node file", err)
 	}
 	if err := s.acquire(filepath.Join(dir, node+".lock")); err != nil {
 		return nil, err
@@ -110,7 +115,8 @@ func openStore(dir, node string, log *slog.Logger) (*store, error) {
 	return s, nil
 }
 
-// dyingTime is how long an agent that was killed may take to be gone: the kernel frees its tables before its lock.
+// dyingTime is how long an agent that was killed may take to be gone: the kernel frees its tables
+// before its lock.
 const dyingTime = 5 * time.Second
 
 // diskFault says whether a disk is full or broken, as opposed to a path that can't be right.
@@ -132,7 +138,8 @@ func parseKept(text []byte) (k kept, err error) {
 		owner := map[uint32]string{}
 		for endpoint, n := range numbers {
 			if owner[n] != "" || n == 0 || n >= datapath.MaxServices {
-				return kept{}, fmt.Errorf("%s has the number %d, which is of another or of none", endpoint, n)
+				return kept{}, fmt.Errorf("%s has the number %d, which is of another or of none",
+					endpoint, n)
 			}
 			owner[n] = endpoint
 		}
@@ -140,7 +147,8 @@ func parseKept(text []byte) (k kept, err error) {
 	owner := map[uint16]string{}
 	for text, id := range k.SIDs {
 		sid, err := netip.ParseAddr(text)
-		if err != nil || sid.String() != text || owner[id] != "" || srv6.CSID(id) <= srv6.MaxGlobalCSID {
+		if err != nil || sid.String() != text || owner[id] != "" ||
+			srv6.CSID(id) <= srv6.MaxGlobalCSID {
 			return kept{}, fmt.Errorf("%q has the id %#x, which is of another or of none", text, id)
 		}
 		owner[id] = text
@@ -150,11 +158,15 @@ func parseKept(text []byte) (k kept, err error) {
 
 // putAside keeps a file that can't be used where nothing overwrites it.
 func (s *store) putAside(why error, log *slog.Logger) {
-	aside := fmt.Sprintf("%s.damaged-%s", s.path, time.Now().UTC().Format("20060102T150405.000000000"))
-	s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were made at "+
-		"run time are lost, and the node file is what runs; what is left of it is in %s", why, aside)
+	aside := fmt.Sprintf("%s.damaged-%s", s.path,
+		time.Now().UTC().Format("20060102T150405.000000000"))
+	s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were "+
+		"made at "+
+		"run time are lost, and the node file is what runs; what is left of it is in %s", why,
+		aside)
 	if err := os.Rename(s.path, aside); err != nil {
-		s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were made "+
+		s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were "+
+			"made "+
 			"at run time are lost, and the node file is what runs; it could not be kept aside: %v",
 			why, cause(err))
 	}
@@ -173,19 +185,22 @@ func (s *store) acquire(path string) error {
 		return fmt.Errorf("lock state: %w", err)
 	}
 	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	for end := time.Now().Add(dyingTime); errors.Is(err, unix.EWOULDBLOCK) && time.Now().Before(end); {
+	for end := time.Now().Add(dyingTime); errors.Is(err, unix.EWOULDBLOCK) &&
+		time.Now().Before(end); {
 		time.Sleep(dyingTime / 100)
 		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	}
 	if err != nil {
 		lock.Close()
-		return fmt.Errorf("lock %s: another agent of this node runs; stop it first, its packets are forwarded on meanwhile", path)
+		return fmt.Errorf("lock %s: another agent of this node runs; stop it first, its packets "+
+			"are forwarded on meanwhile", path)
 	}
 	s.lock = lock
 	return nil
 }
 
-// resume returns the configuration to run: the node file, or what the last agent made of it if the file has not changed since.
+// resume returns the configuration to run: the node file, or what the last agent made of it if the
+// file has not changed since.
 func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error) {
 	fingerprint, err := s.fingerprintOf(file)
 	if err != nil {
@@ -247,7 +262,8 @@ func formerFingerprint(file *config.Node) (string, error) {
 	return config.Fingerprint(&node)
 }
 
-// save writes the state in one step. File is the node file that runs, nil for a change made to what runs.
+// save writes the state in one step. File is the node file that runs, nil for a change made to what
+// runs.
 func (s *store) save(file, node *config.Node) error {
 	if file != nil {
 		fingerprint, err := s.fingerprintOf(file)

@@ -25,7 +25,8 @@ host:
 
 func parseNode(text string) (*config.Node, error) { return config.Parse("node.yaml", []byte(text)) }
 
-// saveForEver saves one of two states after the other, and says so. They differ in length, so that a mixture is no state.
+// saveForEver saves one of two states after the other, and says so. They differ in length, so that
+// a mixture is no state.
 func saveForEver(dir string) error {
 	file, err := parseNode(storedNode)
 	if err != nil {
@@ -39,7 +40,8 @@ func saveForEver(dir string) error {
 	for i := range 200 {
 		long.Host.Services = append(long.Host.Services, config.HostService{
 			Name: fmt.Sprintf("s%d", i), Accept: config.Accept{Policy: config.Always},
-			Endpoint: config.Endpoint{VIP: long.Domain.Infrastructure[0].Addr().Next(), Protocol: config.TCP, Port: uint16(i + 1)},
+			Endpoint: config.Endpoint{VIP: long.Domain.Infrastructure[0].Addr().Next(),
+				Protocol: config.TCP, Port: uint16(i + 1)},
 		})
 	}
 	for n := uint32(1); ; n++ {
@@ -51,7 +53,8 @@ func saveForEver(dir string) error {
 	}
 }
 
-// Whenever a process that saves is killed, what it leaves is one of its states, whole, and not older than the last that it told of.
+// Whenever a process that saves is killed, what it leaves is one of its states, whole, and not
+// older than the last that it told of.
 func TestStateSurvivesKill(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 20 {
@@ -80,8 +83,10 @@ func TestStateSurvivesKill(t *testing.T) {
 		if got := s.kept.HostServices["generation"]; told == 0 || got < told {
 			t.Errorf("round %d: generation %d is kept, %d was told", round, got, told)
 		}
-		if want := []int{0, 200}[s.kept.HostServices["generation"]%2]; strings.Count(s.kept.Node, "- name: s") != want {
-			t.Errorf("round %d: %d services are kept, want %d", round, strings.Count(s.kept.Node, "- name: s"), want)
+		if want := []int{0, 200}[s.kept.HostServices["generation"]%2]; strings.Count(s.kept.Node,
+			"- name: s") != want {
+			t.Errorf("round %d: %d services are kept, want %d", round,
+				strings.Count(s.kept.Node, "- name: s"), want)
 		}
 		s.close()
 	}
@@ -103,7 +108,8 @@ func TestResume(t *testing.T) {
 	if err := s.save(file, changed); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir, file.Name, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "another agent of this node runs; stop it first") {
+	if _, err := openStore(dir, file.Name, slog.New(slog.DiscardHandler)); err == nil ||
+		!strings.Contains(err.Error(), "another agent of this node runs; stop it first") {
 		t.Errorf("the state was opened twice: error %v", err)
 	}
 	s.close()
@@ -112,25 +118,31 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close()
-	if resumed, err := s.resume(file, slog.New(slog.DiscardHandler)); err != nil || resumed.Domain.MTU != 9000 || resumed.Secret != file.Secret {
+	if resumed, err := s.resume(file, slog.New(slog.DiscardHandler)); err != nil ||
+		resumed.Domain.MTU != 9000 || resumed.Secret != file.Secret {
 		t.Errorf("resumed %+v, error %v; want the change", resumed, err)
 	}
 	other := file.Clone()
 	other.Domain.MTU = 4000
-	if resumed, err := s.resume(other, slog.New(slog.DiscardHandler)); err != nil || resumed.Domain.MTU != 4000 {
+	if resumed, err := s.resume(other, slog.New(slog.DiscardHandler)); err != nil ||
+		resumed.Domain.MTU != 4000 {
 		t.Errorf("resumed %+v, error %v; want the new file", resumed, err)
 	}
 }
 
 func TestNumberServices(t *testing.T) {
-	endpoint := func(port uint16) config.Endpoint { return config.Endpoint{Protocol: config.TCP, Port: port} }
+	endpoint := func(port uint16) config.Endpoint {
+		return config.Endpoint{Protocol: config.TCP, Port: port}
+	}
 	known := map[string]uint32{endpoint(1).String(): 1, endpoint(2).String(): 2}
 	numbers, fresh, err := numberServices(known, []config.Endpoint{endpoint(3), endpoint(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if numbers[endpoint(2).String()] != 2 || numbers[endpoint(3).String()] != 3 || len(numbers) != 2 || len(fresh) != 1 {
-		t.Errorf("numbers %v, fresh %v; want the old number, and one that nobody had", numbers, fresh)
+	if numbers[endpoint(2).String()] != 2 || numbers[endpoint(3).String()] != 3 ||
+		len(numbers) != 2 || len(fresh) != 1 {
+		t.Errorf("numbers %v, fresh %v; want the old number, and one that nobody had", numbers,
+			fresh)
 	}
 	all := make([]config.Endpoint, 1024)
 	for i := range all {

@@ -24,17 +24,20 @@ type straysRole struct {
 func straysConfig(n *config.Node) datapath.StraysConfig {
 	c := datapath.StraysConfig{Infrastructure: n.Domain.Infrastructure}
 	for _, i := range n.Strays.Interfaces {
-		c.Interfaces = append(c.Interfaces, datapath.StrayInterface{Name: i.Name, Mode: attachModes[i.Mode]})
+		c.Interfaces = append(c.Interfaces, datapath.StrayInterface{Name: i.Name,
+			Mode: attachModes[i.Mode]})
 	}
 	for _, v := range n.Strays.VRFs {
-		c.VRFs = append(c.VRFs, datapath.StrayVRF{Device: v.VRF, Namespace: v.Namespace, SIDs: v.SIDs, Except: v.Except, Backup: v.Backup})
+		c.VRFs = append(c.VRFs, datapath.StrayVRF{Device: v.VRF, Namespace: v.Namespace,
+			SIDs: v.SIDs, Except: v.Except, Backup: v.Backup})
 	}
 	return c
 }
 
 // prepareStrays builds what the configuration wants.
 func (a *Agent) prepareStrays(n *config.Node) (*prepared[*straysRole], error) {
-	p := &prepared[*straysRole]{dir: filepath.Join(a.dir, "strays"), start: a.node == nil, old: a.strayRole}
+	p := &prepared[*straysRole]{dir: filepath.Join(a.dir, "strays"), start: a.node == nil,
+		old: a.strayRole}
 	if n.Strays == nil {
 		return p, nil
 	}
@@ -70,7 +73,8 @@ func (s *straysRole) attached() []datapath.Attachment {
 	return s.attachments
 }
 
-// followRouter makes the programs know what the router has changed: SIDs, VRFs, devices. Each of these changes routes too.
+// followRouter makes the programs know what the router has changed: SIDs, VRFs, devices. Each of
+// these changes routes too.
 func (a *Agent) followRouter() {
 	s := a.strayRole
 	if s == nil || !a.routesMoved && s.fault == "" {
@@ -92,7 +96,8 @@ func (a *Agent) followRouter() {
 	a.collectWarnings()
 }
 
-// uncaptured says where to look instead of capturing: tcpdump sees all, for these programs neither drop nor send in XDP.
+// uncaptured says where to look instead of capturing: tcpdump sees all, for these programs neither
+// drop nor send in XDP.
 func (s *straysRole) uncaptured() error {
 	var arrivals, backups []string
 	for _, i := range s.config.Interfaces {
@@ -103,9 +108,12 @@ func (s *straysRole) uncaptured() error {
 			backups = append(backups, device)
 		}
 	}
-	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the programs of role strays copy no packets, and hide none from tcpdump: "+
-		"strays are seen with tcpdump -n %s, all that arrives with %s (without outer headers what continues a connection); "+
-		"what becomes of a flow says sextant explain SOURCE DESTINATION", strings.Join(backups, " or "), strings.Join(arrivals, " or "))}
+	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the programs of role strays copy "+
+		"no packets, and hide none from tcpdump: "+
+		"strays are seen with tcpdump -n %s, all that arrives with %s (without outer headers "+
+		"what continues a connection); "+
+		"what becomes of a flow says sextant explain SOURCE DESTINATION",
+		strings.Join(backups, " or "), strings.Join(arrivals, " or "))}
 }
 
 // vrfTraffic is what came for each VRF.
@@ -116,7 +124,8 @@ func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
 			return nil, err
 		}
 		list = append(list, api.VRFTraffic{
-			VRF: v.Name(), Backup: v.Backup, HerePackets: t.Here, HereBytes: t.HereBytes, StrayPackets: t.Strays, StrayBytes: t.StrayBytes,
+			VRF: v.Name(), Backup: v.Backup, HerePackets: t.Here, HereBytes: t.HereBytes,
+			StrayPackets: t.Strays, StrayBytes: t.StrayBytes,
 			ReturnedPackets: t.Returned, ReturnedBytes: t.ReturnedBytes,
 		})
 	}
@@ -125,10 +134,12 @@ func (s *straysRole) vrfTraffic() (list []api.VRFTraffic, err error) {
 
 var (
 	continuingPackets = description("vrf_packets_total",
-		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if it was a stray before).",
+		"Packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; "+
+			"returned if it was a stray before).",
 		"vrf", "connection")
 	continuingBytes = description("vrf_bytes_total",
-		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or not (stray; returned if a stray before).",
+		"Bytes of packets that continue a TCP connection, by whether the VRF has it (here) or "+
+			"not (stray; returned if a stray before).",
 		"vrf", "connection")
 )
 

@@ -91,7 +91,8 @@ func (a *Agent) chainsHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(versionHeader, signing.Version)
 		if version := r.Header.Get(versionHeader); version != signing.Version {
-			http.Error(w, fmt.Sprintf("this edge tells chains by version %s of the exchange between "+
+			http.Error(w, fmt.Sprintf("this edge tells chains by version %s of the exchange "+
+				"between "+
 				"edges, and this request has version %.10q; run the same Sextant on both",
 				signing.Version, version), http.StatusUpgradeRequired)
 			return
@@ -122,7 +123,8 @@ func (a *Agent) tellChains(
 	question signing.Request, secret flow.Secret,
 ) {
 	var generation *pool.Generation
-	if err := a.do(r.Context(), func() { generation = a.generation(question.Endpoint) }); err != nil {
+	if err := a.do(r.Context(),
+		func() { generation = a.generation(question.Endpoint) }); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}

@@ -25,10 +25,12 @@ func (a *Agent) trace(f api.Flow) (api.Trace, error) {
 	s := a.edge.serviceOf(f)
 	if s == nil {
 		return api.Trace{}, &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
-			"no service of this node's edge has %s over %s; see sextant service list", f.Destination, f.Protocol)}
+			"no service of this node's edge has %s over %s; see sextant service list",
+			f.Destination, f.Protocol)}
 	}
 	hash := a.node.Secret.Hash(flow.Tuple{
-		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(), DstPort: f.Destination.Port(),
+		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(),
+		DstPort:  f.Destination.Port(),
 		Protocol: protocolNumbers[f.Protocol],
 	})
 	return a.traceOf(s, f, hash), nil
@@ -40,7 +42,8 @@ func (a *Agent) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 	chain := s.generation.Chain(bucket)
 	trace := api.Trace{
 		Flow: f, Service: s.Name, Policy: s.Policy, Table: s.Table,
-		Bucket: bucket, Buckets: s.generation.Buckets(), FlowLabel: flow.Label(hash), Chain: []api.Place{},
+		Bucket: bucket, Buckets: s.generation.Buckets(), FlowLabel: flow.Label(hash),
+		Chain: []api.Place{},
 	}
 	for _, p := range s.generation.Places(bucket) {
 		trace.Chain = append(trace.Chain, a.place(s, p))
@@ -59,7 +62,8 @@ func (a *Agent) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 // serviceOf finds the service as the program does: by the port, else that of any port.
 func (e *edgeRole) serviceOf(f api.Flow) *edgeService {
 	for _, port := range []uint16{f.Destination.Port(), config.AnyPort} {
-		if s := e.service(config.Endpoint{VIP: f.Destination.Addr(), Protocol: f.Protocol, Port: port}); s != nil {
+		if s := e.service(config.Endpoint{VIP: f.Destination.Addr(), Protocol: f.Protocol,
+			Port: port}); s != nil {
 			return s
 		}
 	}
@@ -76,13 +80,15 @@ func (a *Agent) place(s *edgeService, p pool.Place) api.Place {
 	for i, m := range s.members {
 		if m.ID == p.ID {
 			b := s.Backends[i]
-			place.Backend, place.SID, place.State = b.Name, b.SID, config.BackendState(m.State.String())
+			place.Backend, place.SID, place.State = b.Name, b.SID,
+				config.BackendState(m.State.String())
 		}
 	}
 	return place
 }
 
-// segments are the destinations that the packets of a chain travel to: the carrier of all, or their SIDs.
+// segments are the destinations that the packets of a chain travel to: the carrier of all, or their
+// SIDs.
 func (a *Agent) segments(s *edgeService, ids []uint16) []netip.Addr {
 	segments := []netip.Addr{}
 	if len(ids) == 0 {

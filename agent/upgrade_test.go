@@ -30,8 +30,9 @@ func (m *machine) asFormerPins() {
 	must(m.t, err)
 	defer tables.Close()
 	inner := &ebpf.MapSpec{
-		Name: "chains", Type: ebpf.Array, KeySize: 4, ValueSize: 16, MaxEntries: config.FormerBuckets,
-		Flags: unix.BPF_F_MMAPABLE,
+		Name: "chains", Type: ebpf.Array, KeySize: 4, ValueSize: 16,
+		MaxEntries: config.FormerBuckets,
+		Flags:      unix.BPF_F_MMAPABLE,
 	}
 	former, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "tables", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, InnerMap: inner,
@@ -67,7 +68,8 @@ func (m *machine) asFormerServices(role string) {
 	must(m.t, err)
 	defer now.Close()
 	former, err := ebpf.NewMap(&ebpf.MapSpec{
-		Name: "services", Type: ebpf.Hash, KeySize: now.KeySize(), ValueSize: 8, MaxEntries: now.MaxEntries(),
+		Name: "services", Type: ebpf.Hash, KeySize: now.KeySize(), ValueSize: 8,
+		MaxEntries: now.MaxEntries(),
 	})
 	must(m.t, err)
 	defer former.Close()
@@ -84,7 +86,8 @@ func (m *machine) asFormerServices(role string) {
 func sameChains(t *testing.T, when string, before, after []pool.Chain) {
 	t.Helper()
 	if !slices.Equal(before, after) {
-		t.Errorf("%s: other chains, %d of them, than the %d of before", when, len(after), len(before))
+		t.Errorf("%s: other chains, %d of them, than the %d of before", when, len(after),
+			len(before))
 	}
 }
 
@@ -97,8 +100,8 @@ func (r *running) bucketsOf(service string) int {
 
 // TestUpgradeKeepsBuckets: from what a version left in which all services had 65,537 buckets, be it
 // in the kernel or, after a power failure, on disk, the services go on as they were, and so do
-// changes made at run time. The state of such a version has the default written down, and the fingerprint
-// of a file that has.
+// changes made at run time. The state of such a version has the default written down, and the
+// fingerprint of a file that has.
 func TestUpgradeKeepsBuckets(t *testing.T) {
 	m := newMachine(t)
 	r := m.start(strings.Replace(exactText, "  source: fd00:5e::e1\n", explicit, 1))
@@ -154,7 +157,8 @@ func TestDeclaredBuckets(t *testing.T) {
 	if chains := m.chainsOf(1); len(chains) != 2003 {
 		t.Errorf("%d chains", len(chains))
 	}
-	_, err := r.apply(m.text(strings.Replace(text, "maxBackends: 20", "maxBackends: 100", 1)), false)
+	_, err := r.apply(m.text(strings.Replace(text, "maxBackends: 20", "maxBackends: 100", 1)),
+		false)
 	must(t, err)
 	if got := r.bucketsOf("web"); got != 10007 {
 		t.Errorf("sized for 100 backends it has %d buckets", got)

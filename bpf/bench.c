@@ -11,14 +11,16 @@
 
 #include <linux/ipv6.h>
 
-/* Whether the program under test leaves a note in front of the packet, which the next repeat would find there. */
+/* Whether the program under test leaves a note in front of the packet, which the next repeat would
+ * find there. */
 const volatile bool leaves_notes = false;
 
 SEC("xdp.frags")
 int drive(struct xdp_md *ctx)
 {
 	int length = ETH_HLEN + driver.count * sizeof(__u64);
-	int has = bpf_xdp_get_buff_len(ctx); /* what the last repeat left: the end stays, the start moves */
+	int has = bpf_xdp_get_buff_len(
+		ctx); /* what the last repeat left: the end stays, the start moves */
 
 	if (leaves_notes && bpf_xdp_adjust_meta(ctx, ctx->data - ctx->data_meta))
 		return XDP_ABORTED;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The bench's driver for programs of TC. Like bench.c it writes the frame anew and tail-calls the program under test,
- * which is vrf_ask: the packet looks as if stray_lead had sent it. Only the bench loads this object.
+ * The bench's driver for programs of TC. Like bench.c it writes the frame anew and tail-calls the
+ * program under test, which is vrf_ask: the packet looks as if stray_lead had sent it. Only the
+ * bench loads this object.
  */
 #define FOR_TC
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Ways to find the connection of a packet to a VRF, one program each, on the physical interface: those that vrf_stray.c
- * takes and those that it does not. They parse alike and differ in what they ask. Figures: docs/routers.md, "What
- * each way costs". Only the bench loads this object.
+ * Ways to find the connection of a packet to a VRF, one program each, on the physical interface:
+ * those that vrf_stray.c takes and those that it does not. They parse alike and differ in what they
+ * ask. Figures: docs/routers.md, "What each way costs". Only the bench loads this object.
  */
 #include "include/inner.h"
 #include "include/socket.h"
@@ -10,7 +10,8 @@
 struct ways {
 	__u64 netns_cookie; /* of the namespace with the sockets */
 	__u32 netns; /* its id in the interface's */
-	__u32 device; /* the VRF device to which the sockets are bound; 0: the VRF is the namespace */
+	__u32 device; /* the VRF device to which the sockets are bound; 0: the VRF is the namespace
+		       */
 	__u32 nowhere; /* the verdict on a packet whose connection is not found */
 };
 
@@ -38,7 +39,8 @@ struct {
 /* The context is read in 32-bit words: volatile keeps the compiler from joining them. */
 static __always_inline struct address address_of(volatile __u32 *word)
 {
-	return (struct address){ { (__u64)word[0] | (__u64)word[1] << 32, (__u64)word[2] | (__u64)word[3] << 32 } };
+	return (struct address){ { (__u64)word[0] | (__u64)word[1] << 32,
+				   (__u64)word[2] | (__u64)word[3] << 32 } };
 }
 
 /* Is the socket of the VRF? */
@@ -50,7 +52,8 @@ static __always_inline bool is_of_vrf(struct bpf_sock_ops *ops)
 	       bpf_get_netns_cookie(ops) == settings.netns_cookie;
 }
 
-/* Keeps the table: in when a server's connection is established, out when it is closed. IPv6, as the bench's are. */
+/* Keeps the table: in when a server's connection is established, out when it is closed. IPv6, as
+ * the bench's are. */
 SEC("sockops")
 int keep(struct bpf_sock_ops *ops)
 {

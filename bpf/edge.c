@@ -13,7 +13,8 @@
 
 /* ===== Steps ===== */
 
-static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p, bool *for_edge)
+static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p,
+					   bool *for_edge)
 {
 	bool outside;
 	__u32 srh;
@@ -23,7 +24,8 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 		return reason;
 	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
 	if (outside) {
-		reason = guard_addresses(&settings.block, &settings.locators, &settings.infrastructure, p);
+		reason = guard_addresses(&settings.block, &settings.locators,
+					 &settings.infrastructure, p);
 		if (reason)
 			return reason;
 	} else if (unlikely(is_for_edge(p))) {
@@ -36,8 +38,8 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 }
 
 /* The VIP is known but nobody serves this packet, or it is no VIP at all. */
-static __always_inline int without_service(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-					   struct service_key *key)
+static __always_inline int without_service(struct xdp_md *ctx, struct frame *f,
+					   const struct packet *p, struct service_key *key)
 {
 	key->port = 0;
 	key->protocol = 0;
@@ -55,11 +57,12 @@ static __always_inline int without_service(struct xdp_md *ctx, struct frame *f, 
 }
 
 /*
- * The chain of a packet of a QUIC service, and how many of it the packet visits. A connection ID that a server gave out leads to
- * that server alone, which takes it. Others are the client's own: they go along the bucket's chain, as TCP does.
+ * The chain of a packet of a QUIC service, and how many of it the packet visits. A connection ID
+ * that a server gave out leads to that server alone, which takes it. Others are the client's own:
+ * they go along the bucket's chain, as TCP does.
  */
-static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct packet *p, __u32 service,
-						struct chain *chain, __u32 *visits)
+static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct packet *p,
+						__u32 service, struct chain *chain, __u32 *visits)
 {
 	__u32 zero = 0, backend = 0;
 	struct chain *owner;
@@ -103,7 +106,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	w.visits = chain_visits(w.chain, p);
 	if (p->flow.protocol != IPPROTO_TCP && service->quic)
 		w.chain = quic_chain(ctx, p, service->index, w.chain, &w.visits);
-	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP && !is_first_syn(p))
+	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP &&
+		 !is_first_syn(p))
 		w.chain = cached_chain(w.chain, w.visits, w.hash);
 	if (!way_begins(&w))
 		return drop(REASON_NO_BACKEND);
@@ -123,7 +127,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 
 #define NOT_PLAIN (-1)
 
-/* Whether the configuration asks nothing more of a plain packet: each question, also one that is answered already, takes its time. */
+/* Whether the configuration asks nothing more of a plain packet: each question, also one that is
+ * answered already, takes its time. */
 static __always_inline bool plain_is_enough(void)
 {
 	return !capture_bytes && !flow_cache.sets && !settings.locators.prefixes[0].mask.word[0];
@@ -143,8 +148,8 @@ static __always_inline bool plain_ipv4_parse(struct cursor *c, struct packet *p)
 	first = word[0]; /* version and header length, type of service, total length */
 	hops = word[2]; /* time to live, protocol, checksum */
 	total = bpf_ntohs(first >> 16);
-	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS || total < sizeof(struct iphdr) || total > c->left ||
-	    word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
+	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS || total < sizeof(struct iphdr) ||
+	    total > c->left || word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
 	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
 		return false;
 	p->ip = c->offset;
@@ -185,9 +190,10 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
 }
 
 /*
- * Most packets: a plain one, to a service whose chain and next hop are at hand. The steps are those of edge_process, which takes
- * over wherever one of them is not so, and before anything but an admitted SYN is counted or written. As nothing else is possible
- * here, the compiler keeps what it knows of the packet in registers: docs/benchmarks.md.
+ * Most packets: a plain one, to a service whose chain and next hop are at hand. The steps are those
+ * of edge_process, which takes over wherever one of them is not so, and before anything but an
+ * admitted SYN is counted or written. As nothing else is possible here, the compiler keeps what it
+ * knows of the packet in registers: docs/benchmarks.md.
  */
 static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 {

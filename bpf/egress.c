@@ -88,7 +88,8 @@ struct {
 	__array(values, struct history);
 } histories SEC(".maps");
 
-/* What came by one path. The delay is from the TLV's timestamp to here, in us, by the two machines' clocks. */
+/* What came by one path. The delay is from the TLV's timestamp to here, in us, by the two machines'
+ * clocks. */
 struct path_counters {
 	__u64 packets;
 	__u64 bytes; /* of inner packets */
@@ -138,7 +139,8 @@ struct order_note {
 	__u16 instance;
 	__u32 number;
 	__u16 l2; /* length of the frame's L2 header */
-	__u16 generation; /* in which the number was given: another one's numbers are of no order with it */
+	__u16 generation; /* in which the number was given: another one's numbers are of no order
+			     with it */
 };
 
 #define ETH_P_ORDER 0x88b6 /* IEEE 802: local experimental EtherType 2 */
@@ -169,8 +171,8 @@ static __always_inline void path_delay(struct path_counters *path, const struct 
 	path->delay_squares += (__s64)delay * delay;
 }
 
-static __always_inline void path_count(struct path_counters *path, const struct number *q, bool passed, __u32 bytes,
-				       __u64 now)
+static __always_inline void path_count(struct path_counters *path, const struct number *q,
+				       bool passed, __u32 bytes, __u64 now)
 {
 	path->packets++;
 	path->bytes += bytes;
@@ -180,7 +182,8 @@ static __always_inline void path_count(struct path_counters *path, const struct 
 		path_delay(path, q);
 }
 
-/* Elimination. Returns 0: this copy goes on, or the reason to drop it. Not inlined, for the verifier's sake. */
+/* Elimination. Returns 0: this copy goes on, or the reason to drop it. Not inlined, for the
+ * verifier's sake. */
 __noinline int eliminate(struct number *q, __u32 sid, __u32 bytes)
 {
 	struct member_key key = { .sid = sid };
@@ -224,10 +227,11 @@ struct outer {
 };
 
 /* The number that a packet has: in the SID's argument, or in the SRH. */
-static __always_inline void number_read(struct xdp_md *ctx, const struct address *destination, __u32 srh,
-					struct outer *outer)
+static __always_inline void number_read(struct xdp_md *ctx, const struct address *destination,
+					__u32 srh, struct outer *outer)
 {
-	const volatile struct address *mask = &settings.sids[outer->sid % MERGE_SIDS_MAX].prefix.mask;
+	const volatile struct address *mask =
+		&settings.sids[outer->sid % MERGE_SIDS_MAX].prefix.mask;
 
 	if ((destination->word[0] & ~mask->word[0]) || (destination->word[1] & ~mask->word[1]))
 		number_from_sid(destination, &outer->number);
@@ -235,8 +239,10 @@ static __always_inline void number_read(struct xdp_md *ctx, const struct address
 		number_from_tlv(ctx, srh, &outer->number);
 }
 
-/* Reads the outer headers of a packet to a SID of ours. Returns 0, a reason to drop, or -1: not for us. */
-static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
+/* Reads the outer headers of a packet to a SID of ours. Returns 0, a reason to drop, or -1: not for
+ * us. */
+static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p,
+				       struct outer *outer)
 {
 	int reason = ipv6_parse(c, p);
 	__u32 srh = 0;
@@ -245,7 +251,8 @@ static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	outer->sid = merge_sid_find(&p->flow.destination);
 	if (outer->sid >= MERGE_SIDS_MAX)
-		return guard_transit(ctx, c, p, &settings.block, &settings.locators, &settings.infrastructure);
+		return guard_transit(ctx, c, p, &settings.block, &settings.locators,
+				     &settings.infrastructure);
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
@@ -263,7 +270,8 @@ static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, str
 }
 
 /* Version and family of the inner packet; the kernel checks the rest. */
-static __always_inline int merge_inner(struct cursor *c, const struct outer *outer, struct packet *inner)
+static __always_inline int merge_inner(struct cursor *c, const struct outer *outer,
+				       struct packet *inner)
 {
 	bool ipv4 = outer->next == IPPROTO_IPIP;
 
@@ -302,10 +310,11 @@ static __always_inline int mark_write(struct xdp_md *ctx, __u32 mark)
 }
 
 /*
- * All that can still end a packet, before its number is entered: else its other copies would be dropped
- * as duplicates of one that did not pass.
+ * All that can still end a packet, before its number is entered: else its other copies would be
+ * dropped as duplicates of one that did not pass.
  */
-static __always_inline int merge_check(struct xdp_md *ctx, const struct outer *outer, const struct packet *inner)
+static __always_inline int merge_check(struct xdp_md *ctx, const struct outer *outer,
+				       const struct packet *inner)
 {
 	if (ecn_combine(inner->traffic_class, outer->traffic_class) < 0)
 		return REASON_ECN;
@@ -321,12 +330,14 @@ static __always_inline bool order_is_alive(void)
 }
 
 /* Gives a decapsulated packet to the process that puts packets in order. */
-static __always_inline int order_send(struct xdp_md *ctx, const struct frame *f, const struct outer *outer)
+static __always_inline int order_send(struct xdp_md *ctx, const struct frame *f,
+				      const struct outer *outer)
 {
 	const struct number *number = &outer->number;
 	struct order_note *note;
 
-	/* The process has no use for a mark. What was in front of the outer headers is room enough. */
+	/* The process has no use for a mark. What was in front of the outer headers is room enough.
+	 */
 	if (mark_of(outer) && bpf_xdp_adjust_meta(ctx, sizeof(__u32)))
 		return drop(REASON_NO_HEADROOM);
 	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(*note)))
@@ -380,7 +391,8 @@ int merge(struct xdp_md *ctx)
 	return verdict;
 }
 
-/* What merge has marked keeps its mark on the way through the stack (TC ingress): a rule leads it to its table. */
+/* What merge has marked keeps its mark on the way through the stack (TC ingress): a rule leads it
+ * to its table. */
 SEC("tc")
 int merge_mark(struct __sk_buff *skb)
 {

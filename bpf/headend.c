@@ -24,7 +24,8 @@ struct headend_settings {
 	struct locators locators;
 	struct infrastructure infrastructure;
 	struct address source; /* of the outer headers */
-	struct eth_addresses loop_addresses; /* with which the kernel takes in what comes out of the loop */
+	struct eth_addresses
+		loop_addresses; /* with which the kernel takes in what comes out of the loop */
 	__u32 loop_inner; /* interface index of the loop's end where frames come out */
 	__u32 loop_outer; /* of the end that frames are sent into */
 	enum side side; /* of the interface */
@@ -63,8 +64,9 @@ struct {
 } broadcasts SEC(".maps");
 
 /*
- * Which copy of a packet is which: they come out of the loop alike, and each takes the next list. By the packet's number, with
- * more places than the loop holds frames: the number's low 56 bits, and how many copies have come.
+ * Which copy of a packet is which: they come out of the loop alike, and each takes the next list.
+ * By the packet's number, with more places than the loop holds frames: the number's low 56 bits,
+ * and how many copies have come.
  */
 #define CLAIMS 512
 
@@ -79,7 +81,8 @@ struct {
 	__type(value, struct claims);
 } claims SEC(".maps");
 
-/* In front of a frame on its way through the loop to become a copy: an Ethernet header, of which the payload is a note and the frame. */
+/* In front of a frame on its way through the loop to become a copy: an Ethernet header, of which
+ * the payload is a note and the frame. */
 struct copy_note {
 	struct eth_addresses addresses;
 	__be16 ethertype; /* ETH_P_COPY */
@@ -112,7 +115,8 @@ struct load {
 /* ===== Encapsulation ===== */
 
 /* Fills in the number, where the list has one. */
-static __always_inline bool number_write(__u64 *words, void *end, const struct list *list, const struct load *load)
+static __always_inline bool number_write(__u64 *words, void *end, const struct list *list,
+					 const struct load *load)
 {
 	__u32 at = list->number_at[0] & 31;
 	__be32 *pos = (__be32 *)(words + at);
@@ -138,11 +142,11 @@ static __always_inline bool number_write(__u64 *words, void *end, const struct l
 }
 
 /*
- * H.Encaps along a list, RFC 8986 section 5: cut bytes at the start of the frame give way to the L2 header that f holds and
- * the list's headers.
+ * H.Encaps along a list, RFC 8986 section 5: cut bytes at the start of the frame give way to the L2
+ * header that f holds and the list's headers.
  */
-static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __u32 cut, const struct list *list,
-					 const struct load *load)
+static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __u32 cut,
+					 const struct list *list, const struct load *load)
 {
 	__u32 grow = list->words * sizeof(__u64);
 	void *end, *next;
@@ -187,8 +191,10 @@ static __always_inline struct eth_addresses loop_addresses(void)
 	return (struct eth_addresses){ { word[0], word[1], word[2] } };
 }
 
-/* Tells the sender of a packet that does not fit: mtu is what would. Not inlined, to spare the stack. */
-static __noinline int refuse_too_big(struct xdp_md *ctx, struct frame *f, const struct packet *p, __u32 mtu)
+/* Tells the sender of a packet that does not fit: mtu is what would. Not inlined, to spare the
+ * stack. */
+static __noinline int refuse_too_big(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+				     __u32 mtu)
 {
 	int verdict = error_answer(ctx, f, p, ANSWER_TOO_BIG, mtu, ANSWER_HOP_LIMIT);
 	void *data = (void *)(long)ctx->data;
@@ -232,9 +238,10 @@ static __always_inline __u32 list_in_turn(const struct rule *r)
 	return r->schedule[turn & (SCHEDULE_MAX - 1)];
 }
 
-/* Encapsulates along a list, and sends. The first cut bytes of the frame give way. Not inlined, for the verifier's sake. */
-static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut, const struct list *list,
-				const struct load *load)
+/* Encapsulates along a list, and sends. The first cut bytes of the frame give way. Not inlined, for
+ * the verifier's sake. */
+static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut,
+				const struct list *list, const struct load *load)
 {
 	struct address source = address_read(&settings.source);
 	struct address destination = { { list->header[3], list->header[4] } };
@@ -256,15 +263,16 @@ static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut, 
 }
 
 /*
- * Whether this node is a hop of the packet's. What comes out of the loop starts here, or has been counted by the kernel: it
- * was on its way out.
+ * Whether this node is a hop of the packet's. What comes out of the loop starts here, or has been
+ * counted by the kernel: it was on its way out.
  */
 static __always_inline bool is_hop(struct xdp_md *ctx)
 {
 	return ctx->ingress_ifindex != settings.loop_inner;
 }
 
-/* What of an outer packet fits the way to a list's first segment, without the list's headers; 0: not known. */
+/* What of an outer packet fits the way to a list's first segment, without the list's headers; 0:
+ * not known. */
 static __always_inline __u32 list_mtu(struct xdp_md *ctx, const struct list *list, __u32 label)
 {
 	struct address source = address_read(&settings.source);
@@ -275,8 +283,8 @@ static __always_inline __u32 list_mtu(struct xdp_md *ctx, const struct list *lis
 }
 
 /* One list for the packet. */
-static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const struct packet *p, const struct rule *r,
-				      __u32 index, __u64 hash)
+static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+				      const struct rule *r, __u32 index, __u64 hash)
 {
 	const struct list *list = &r->list[index & (LISTS_MAX - 1)];
 	struct load load = {
@@ -300,7 +308,8 @@ static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const
 }
 
 /*
- * What fits all of the rule's lists; 0: not known. Not asked for a packet that fits any IPv6 path. Not inlined, to spare the stack.
+ * What fits all of the rule's lists; 0: not known. Not asked for a packet that fits any IPv6 path.
+ * Not inlined, to spare the stack.
  */
 static __noinline __u32 lists_mtu(struct xdp_md *ctx, const struct rule *r, __u32 label)
 {
@@ -319,7 +328,8 @@ static __noinline __u32 lists_mtu(struct xdp_md *ctx, const struct rule *r, __u3
 }
 
 /* All lists: number the packet, and send as many copies of it into the loop as there are. */
-static __noinline int mirror(struct xdp_md *ctx, const struct packet *p, const struct rule *r, __u32 index, __u64 hash)
+static __noinline int mirror(struct xdp_md *ctx, const struct packet *p, const struct rule *r,
+			     __u32 index, __u64 hash)
 {
 	struct copy_note note = {
 		.ethertype = bpf_htons(ETH_P_COPY),
@@ -358,7 +368,8 @@ static __noinline __u64 packet_hash(const struct packet *p)
 	return flow_hash(&settings.secret, &p->flow);
 }
 
-static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p, __u32 index)
+static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+				 __u32 index)
 {
 	struct rule *r = rule_at(index);
 	__u32 mtu = 0;
@@ -431,7 +442,8 @@ static __always_inline int copy_send(struct xdp_md *ctx, const struct copy_note 
 	struct frame f = {};
 
 	copy = copy_claim(policy, note->number);
-	if (!r || r->policy != policy || r->action != ACTION_MIRROR) /* the table was replaced meanwhile */
+	if (!r || r->policy != policy ||
+	    r->action != ACTION_MIRROR) /* the table was replaced meanwhile */
 		r = rule_at(rule_of_policy(policy));
 	if (!r || r->action != ACTION_MIRROR || copy >= LISTS_MAX || copy >= r->lists)
 		return drop(REASON_NO_PATH);
@@ -452,11 +464,13 @@ static __always_inline bool is_copy(struct xdp_md *ctx)
 {
 	struct copy_note *note = (void *)(long)ctx->data;
 
-	return ctx->ingress_ifindex == settings.loop_inner && (void *)(note + 1) <= (void *)(long)ctx->data_end &&
+	return ctx->ingress_ifindex == settings.loop_inner &&
+	       (void *)(note + 1) <= (void *)(long)ctx->data_end &&
 	       note->ethertype == bpf_htons(ETH_P_COPY);
 }
 
-static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
+					      struct packet *p)
 {
 	int reason = ipv6_parse(c, p);
 	bool outside;
@@ -466,7 +480,8 @@ static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor 
 		return reason;
 	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
 	if (outside) {
-		reason = guard_addresses(&settings.block, &settings.locators, &settings.infrastructure, p);
+		reason = guard_addresses(&settings.block, &settings.locators,
+					 &settings.infrastructure, p);
 		if (reason)
 			return reason;
 	}
@@ -526,7 +541,8 @@ static __always_inline bool is_encapsulated(const struct packet *p)
 		p->flow.protocol == IPPROTO_IPV6);
 }
 
-/* Leaving, or arriving where there is no native XDP (TC): what a rule chooses goes into the loop, segmented on the way. */
+/* Leaving, or arriving where there is no native XDP (TC): what a rule chooses goes into the loop,
+ * segmented on the way. */
 SEC("tc")
 int headend_divert(struct __sk_buff *skb)
 {

@@ -32,9 +32,11 @@ static __always_inline __u32 sid_find(const struct address *destination)
 	return SIDS_MAX;
 }
 
-static __always_inline bool has_argument(const volatile struct local_sid *sid, const struct address *destination)
+static __always_inline bool has_argument(const volatile struct local_sid *sid,
+					 const struct address *destination)
 {
-	return (destination->word[0] & ~sid->prefix.mask.word[0]) || (destination->word[1] & ~sid->prefix.mask.word[1]);
+	return (destination->word[0] & ~sid->prefix.mask.word[0]) ||
+	       (destination->word[1] & ~sid->prefix.mask.word[1]);
 }
 
 #define SERVICE_QUIC 0x80000000
@@ -64,13 +66,14 @@ static __always_inline __u32 argument_ids(const struct outer *outer, const struc
 
 	for (int word = 0; word < 2; word++)
 		for (int shift = 0; shift < 64; shift += 16)
-			count += (destination->word[word] & ~sid->prefix.mask.word[word] & 0xffffULL << shift) != 0;
+			count += (destination->word[word] & ~sid->prefix.mask.word[word] &
+				  0xffffULL << shift) != 0;
 	return count;
 }
 
 /*
- * The outer flow label is the flow hash's, but for a note of the candidate before in its upper 12 bits.
- * Its lower 8 bits stay: they choose among equal paths.
+ * The outer flow label is the flow hash's, but for a note of the candidate before in its upper 12
+ * bits. Its lower 8 bits stay: they choose among equal paths.
  */
 #define NOTE_LABEL_SHIFT 8
 
@@ -82,11 +85,12 @@ static __always_inline __u32 label_of(__u64 hash)
 }
 
 /*
- * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that the verifier looks at it
- * once, and not for each way in which a packet can have come here.
+ * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that
+ * the verifier looks at it once, and not for each way in which a packet can have come here.
  */
-__noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
-				    const struct packet *p, __u32 service)
+__noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
+				    const struct outer *outer, const struct packet *p,
+				    __u32 service)
 {
 	struct host_traffic *t;
 	struct offer offer = {};
@@ -135,11 +139,11 @@ __noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f, c
 }
 
 /*
- * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are for whoever has taken that. What comes
- * here alone, because its connection ID says so, is taken.
+ * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are
+ * for whoever has taken that. What comes here alone, because its connection ID says so, is taken.
  */
-__noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer, const struct packet *p,
-			  __u32 service)
+__noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
+			  const struct packet *p, __u32 service)
 {
 	bool left;
 	__u64 hash;
@@ -162,7 +166,8 @@ __noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struc
 }
 
 static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
-				  const struct packet *p, bool candidates_left, __u32 service, bool quic)
+				  const struct packet *p, bool candidates_left, __u32 service,
+				  bool quic)
 {
 	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 
@@ -181,7 +186,8 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 }
 
 /* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
-static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, __u32 srh_offset, bool argument)
+static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, __u32 srh_offset,
+					bool argument)
 {
 	struct routing_header *srh;
 	struct address *segment;
@@ -202,13 +208,17 @@ static __always_inline int next_segment(struct xdp_md *ctx, struct ipv6hdr *ip, 
 }
 
 /* Where the packet goes now. A compressed SID is remembered; any other segment is asked for. */
-static __always_inline struct next_hop *next_candidate(struct xdp_md *ctx, const struct ipv6hdr *ip, bool argument)
+static __always_inline struct next_hop *next_candidate(struct xdp_md *ctx, const struct ipv6hdr *ip,
+						       bool argument)
 {
-	const struct address *source = (const void *)&ip->saddr, *destination = (const void *)&ip->daddr;
-	__u8 choice = bpf_ntohl(*(__be32 *)ip); /* the flow label's low bits: the edge chose by the same */
+	const struct address *source = (const void *)&ip->saddr,
+			     *destination = (const void *)&ip->daddr;
+	__u8 choice = bpf_ntohl(
+		*(__be32 *)ip); /* the flow label's low bits: the edge chose by the same */
 
 	if (argument)
-		return next_hop_for(ctx, source, destination, bpf_ntohs(((__be16 *)&ip->daddr)[2]), choice);
+		return next_hop_for(ctx, source, destination, bpf_ntohs(((__be16 *)&ip->daddr)[2]),
+				    choice);
 	return next_hop_uncached(ctx, source, destination, choice);
 }
 
@@ -257,9 +267,11 @@ __noinline int pass_on(struct xdp_md *ctx, struct frame *f, __u32 srh_offset, bo
 static __always_inline bool decapsulates(const struct outer *outer)
 {
 	if (outer->next == IPPROTO_IPIP)
-		return outer->behavior != BEHAVIOR_END_DT6 && outer->behavior != BEHAVIOR_END_DT6_COND;
+		return outer->behavior != BEHAVIOR_END_DT6 &&
+		       outer->behavior != BEHAVIOR_END_DT6_COND;
 	if (outer->next == IPPROTO_IPV6)
-		return outer->behavior != BEHAVIOR_END_DT4 && outer->behavior != BEHAVIOR_END_DT4_COND;
+		return outer->behavior != BEHAVIOR_END_DT4 &&
+		       outer->behavior != BEHAVIOR_END_DT4_COND;
 	return false;
 }
 
@@ -291,25 +303,29 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 	if (offer ? !takes(ctx, f, outer, inner, left, service, quic) : is_stray(ctx, inner)) {
 		if (t)
 			traffic_add(&t->passed_on, inner->length);
-		return offer ? pass_on(ctx, f, outer->srh, outer->argument) : send_back(ctx, f, outer, inner);
+		return offer ? pass_on(ctx, f, outer->srh, outer->argument) :
+			       send_back(ctx, f, outer, inner);
 	}
 	reason = ecn_take(ctx, inner, outer->traffic_class);
 	if (reason)
 		return drop(reason);
 	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
 		fragment_remember(inner);
-	if (somebody_learns() && offer && service && inner->flow.protocol == IPPROTO_TCP && is_first_syn(inner))
-		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow), outer->sid,
-			       settings.refusal_jiffies);
+	if (somebody_learns() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
+	    is_first_syn(inner))
+		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow),
+			       outer->sid, settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
-		mss_clamp(ctx, inner->transport, inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
+		mss_clamp(ctx, inner->transport,
+			  inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 	if (t)
 		traffic_add(&t->taken, inner->length);
 	return decapsulate(ctx, f, inner, outer->length);
 }
 
 /* The inner header of a decapsulating SID: version and family only, the kernel checks the rest. */
-static __always_inline int inner_header(struct cursor *c, const struct outer *outer, struct packet *inner)
+static __always_inline int inner_header(struct cursor *c, const struct outer *outer,
+					struct packet *inner)
 {
 	bool ipv4 = outer->next == IPPROTO_IPIP;
 
@@ -325,8 +341,8 @@ static __always_inline int inner_header(struct cursor *c, const struct outer *ou
 	return REASON_NONE;
 }
 
-static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct frame *f, const struct outer *outer,
-				  struct packet *inner)
+static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct frame *f,
+				  const struct outer *outer, struct packet *inner)
 {
 	int reason;
 
@@ -341,8 +357,10 @@ static __always_inline int end_dt(struct xdp_md *ctx, struct cursor *c, struct f
 	return decapsulate(ctx, f, inner, outer->length);
 }
 
-/* Reads the outer headers of a packet to a local SID. Returns 0, a reason to drop, or -1: not for us. */
-static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
+/* Reads the outer headers of a packet to a local SID. Returns 0, a reason to drop, or -1: not for
+ * us. */
+static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p,
+				       struct outer *outer)
 {
 	int reason = ipv6_parse(c, p);
 	__u32 sid;
@@ -351,7 +369,8 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	sid = sid_find(&p->flow.destination);
 	if (sid >= SIDS_MAX)
-		return guard_transit(ctx, c, p, &settings.block, &settings.locators, &settings.infrastructure);
+		return guard_transit(ctx, c, p, &settings.block, &settings.locators,
+				     &settings.infrastructure);
 	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
@@ -428,8 +447,8 @@ static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u
 }
 
 /*
- * Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and go by way of the edge if that wants it;
- * RSTs are counted (TC egress).
+ * Leaving: SYN-ACKs of this host's services get the MSS that fits the way back in, and go by way of
+ * the edge if that wants it; RSTs are counted (TC egress).
  */
 SEC("tc")
 int host_leave(struct __sk_buff *skb)
@@ -465,7 +484,8 @@ int host_leave(struct __sk_buff *skb)
 	if (!service)
 		return TC_ACT_UNSPEC;
 	if (is_syn_ack(&p)) {
-		mss_clamp_skb(skb, p.transport, p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
+		mss_clamp_skb(skb, p.transport,
+			      p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
 		return somebody_learns() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
 	}
 	s = bpf_map_lookup_elem(&signals, &service->index);
@@ -474,7 +494,8 @@ int host_leave(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* Busy connections: counted from when they are established until the server closes (sockops, cgroup). */
+/* Busy connections: counted from when they are established until the server closes (sockops,
+ * cgroup). */
 SEC("sockops")
 int host_sockets(struct bpf_sock_ops *ops)
 {

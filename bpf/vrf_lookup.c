@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Where packets enter a VRF: here the kernel finds sockets that are bound to it, as it does for the VRF's own packets.
- * What vrf_stray.c has led here and has no connection is received on the backup device instead. Specification:
- * docs/dataplane.md, "Strays beside a router".
+ * Where packets enter a VRF: here the kernel finds sockets that are bound to it, as it does for the
+ * VRF's own packets. What vrf_stray.c has led here and has no connection is received on the backup
+ * device instead. Specification: docs/dataplane.md, "Strays beside a router".
  */
 #define FOR_TC
 

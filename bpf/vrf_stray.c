@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Takes strays away beside a router that owns the SIDs (FRRouting and the kernel's seg6local): End.DT4/6/46.COND of
- * VRF-shadowing for SIDs that the kernel decapsulates. What is no stray goes on to the kernel; nothing is ever dropped
- * here. Specification: docs/dataplane.md, "Strays beside a router".
+ * Takes strays away beside a router that owns the SIDs (FRRouting and the kernel's seg6local):
+ * End.DT4/6/46.COND of VRF-shadowing for SIDs that the kernel decapsulates. What is no stray goes
+ * on to the kernel; nothing is ever dropped here. Specification: docs/dataplane.md, "Strays beside
+ * a router".
  */
 #include "include/inner.h"
 #include "include/stray.h"
@@ -73,8 +74,10 @@ struct outer {
 	__u8 traffic_class;
 };
 
-/* Whether the frame is for a SID of a VRF, and nothing is odd about its outer headers. Leaves the cursor behind them. */
-static __always_inline bool outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p, struct outer *outer)
+/* Whether the frame is for a SID of a VRF, and nothing is odd about its outer headers. Leaves the
+ * cursor behind them. */
+static __always_inline bool outer_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p,
+					struct outer *outer)
 {
 	struct stray_sid *sid;
 	__u32 srh = 0;
@@ -97,8 +100,8 @@ static __always_inline bool outer_parse(struct xdp_md *ctx, struct cursor *c, st
 }
 
 /*
- * Decapsulates for stray_lead. A driver that keeps no notes for it leaves the frame as it is: then strays are the
- * kernel's, as without this program.
+ * Decapsulates for stray_lead. A driver that keeps no notes for it leaves the frame as it is: then
+ * strays are the kernel's, as without this program.
  */
 static __always_inline int lead(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
 				const struct packet *inner, bool stray)
@@ -136,7 +139,8 @@ int stray(struct xdp_md *ctx)
 	struct stray_vrf *vrf;
 	struct frame f;
 
-	if (frame_parse(&c, &f) || f.ethertype != bpf_htons(ETH_P_IPV6) || !outer_parse(ctx, &c, &p, &outer))
+	if (frame_parse(&c, &f) || f.ethertype != bpf_htons(ETH_P_IPV6) ||
+	    !outer_parse(ctx, &c, &p, &outer))
 		return pass();
 	p = (struct packet){};
 	if (inner_parse(ctx, &c, outer.next, &p) || !continues(&p))

@@ -16,9 +16,12 @@ func Warnings(n *Node) (list []string) {
 			list = append(list, mixedWarning("headend", i, at.Name, at.Side)...)
 		}
 		if len(n.Headend.Local) > 1 {
-			list = append(list, "headend.local: several interfaces: where a route of this machine has equal next "+
-				"hops over them, its own UDP datagrams above a policy's mtu are lost, as the kernel notes the "+
-				"policy's MTU at one of the next hops; write the MTU at the route (ip route ... mtu BYTES)")
+			list = append(list, "headend.local: several interfaces: where a route of this "+
+				"machine has equal next "+
+				"hops over them, its own UDP datagrams above a policy's mtu are lost, as the "+
+				"kernel notes the "+
+				"policy's MTU at one of the next hops; write the MTU at the route (ip route ... "+
+				"mtu BYTES)")
 		}
 	}
 	return list
@@ -29,7 +32,9 @@ func mixedWarning(role string, i int, name string, side Side) []string {
 	if side != Mixed {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s.interfaces[%d]: %s is mixed: a packet that comes in by it and says that it is from "+
-		"domain.infrastructure is believed; let the routers in front refuse that from outside, "+
-		"or write \"side: external\" if only hosts or clients are behind it", role, i, name)}
+	return []string{fmt.Sprintf(
+		"%s.interfaces[%d]: %s is mixed: a packet that comes in by it and says that it is from "+
+			"domain.infrastructure is believed; let the routers in front refuse that from "+
+			"outside, "+
+			"or write \"side: external\" if only hosts or clients are behind it", role, i, name)}
 }

@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// BGP is the node's BGP speaker: an edge learns backends from it and announces its VIPs to routers, a host announces which
-// services it serves at which SID.
+// BGP is the node's BGP speaker: an edge learns backends from it and announces its VIPs to routers,
+// a host announces which services it serves at which SID.
 type BGP struct {
 	ASN int `key:"asn"`
 	// an IPv4 address, unique among the speakers
 	RouterID netip.Addr `key:"routerID"`
 	// where sessions are accepted
 	Listen netip.AddrPort `key:"listen" as:"bgp" default:"[::]:179"`
-	// RouteTarget marks the routes of this cluster's hosts (RFC 4364 section 4.3.1): edges learn from those only.
+	// RouteTarget marks the routes of this cluster's hosts (RFC 4364 section 4.3.1): edges learn
+	// from those only.
 	RouteTarget string `key:"routeTarget" as:"target"`
-	// RouteDistinguisher keeps this host's routes apart from those of others (RFC 4364 section 4.2).
+	// RouteDistinguisher keeps this host's routes apart from those of others (RFC 4364 section
+	// 4.2).
 	RouteDistinguisher string `key:"routeDistinguisher" as:"target"`
 	// how long peers keep routes while the agent restarts (RFC 4724); 0: they don't
 	GracefulRestart time.Duration `key:"gracefulRestart" default:"2m" range:"1s 4095s" zero:"for none"`
@@ -27,8 +29,9 @@ type BGP struct {
 	Announce Announce `key:"announce" default:"up"`
 	// that a host announces
 	Weight int `key:"weight" default:"1" range:"0 65535"`
-	// Startup is how long an edge that starts waits for its neighbors to tell all they know: until then it forgets nothing that it
-	// was told of the past, and an edge that has forwarded nothing before announces no VIP.
+	// Startup is how long an edge that starts waits for its neighbors to tell all they know: until
+	// then it forgets nothing that it was told of the past, and an edge that has forwarded nothing
+	// before announces no VIP.
 	Startup time.Duration `key:"startup" default:"30s"`
 	// when an edge announces a VIP
 	AnnounceVIPs AnnounceVIPs `key:"announceVIPs" default:"any"`
@@ -54,7 +57,8 @@ type Neighbor struct {
 	BFD      BFD `key:"bfd" omit:"zero"`
 }
 
-// BFD is fast detection of a lost neighbor (RFC 5880, single hop: RFC 5881). The zero value is none.
+// BFD is fast detection of a lost neighbor (RFC 5880, single hop: RFC 5881). The zero value is
+// none.
 type BFD struct {
 	// between packets, in both directions
 	Interval time.Duration `key:"interval" default:"300ms" range:"10ms 10s"`
@@ -71,7 +75,8 @@ const (
 	IPv6Unicast Family = "ipv6-unicast"
 	VPNv4       Family = "vpnv4"
 	VPNv6       Family = "vpnv6"
-	// LinkState is the topology (BGP-LS, RFC 9552). It is spoken where a neighbor's families name it.
+	// LinkState is the topology (BGP-LS, RFC 9552). It is spoken where a neighbor's families name
+	// it.
 	LinkState Family = "link-state"
 )
 
@@ -81,7 +86,8 @@ type OnStop string
 // What a stop does.
 const (
 	Withdraw OnStop = "withdraw" // peers forget the routes at once
-	Keep     OnStop = "keep"     // peers keep them for the time of graceful restart, as they do when the agent dies
+	// peers keep them for the time of graceful restart, as they do when the agent dies
+	Keep OnStop = "keep"
 )
 
 // Announce is what a host says of the services it serves.
@@ -99,8 +105,9 @@ type AnnounceVIPs string
 
 // When VIPs are announced.
 const (
-	WhileAny     AnnounceVIPs = "any"     // as long as one backend is not down
-	WhileHealthy AnnounceVIPs = "healthy" // as long as one backend is healthy: a panic does not count
+	WhileAny AnnounceVIPs = "any" // as long as one backend is not down
+	// as long as one backend is healthy: a panic does not count
+	WhileHealthy AnnounceVIPs = "healthy"
 )
 
 // What the bgp section need not say.
@@ -110,8 +117,8 @@ var (
 	families = []Family{IPv4Unicast, IPv6Unicast, VPNv4, VPNv6, LinkState}
 )
 
-// onStopOf is what a node does that does not say. An edge that stops is to get no more packets; a host's connections go on, so its
-// edges are to keep it.
+// onStopOf is what a node does that does not say. An edge that stops is to get no more packets; a
+// host's connections go on, so its edges are to keep it.
 func onStopOf(n *Node) OnStop {
 	if n.Edge == nil && n.BGP.GracefulRestart > 0 {
 		return Keep
@@ -128,8 +135,9 @@ func parseBGPListener(s string) (netip.AddrPort, error) {
 	return a, nil
 }
 
-// parseRouteTarget reads a route target or distinguisher of one of the three kinds of RFC 4364 section 4.2: a number of 16 bits
-// (an autonomous system), then one of 32, or a longer number or an IPv4 address, then one of 16.
+// parseRouteTarget reads a route target or distinguisher of one of the three kinds of RFC 4364
+// section 4.2: a number of 16 bits (an autonomous system), then one of 32, or a longer number or an
+// IPv4 address, then one of 16.
 func parseRouteTarget(s string) (string, error) {
 	administrator, assigned, _ := strings.Cut(s, ":")
 	width := 16
@@ -142,7 +150,8 @@ func parseRouteTarget(s string) (string, error) {
 			width = 32
 		}
 	}
-	if number, err := strconv.ParseUint(assigned, 10, width); err != nil || strconv.FormatUint(number, 10) != assigned {
+	if number, err := strconv.ParseUint(assigned, 10, width); err != nil ||
+		strconv.FormatUint(number, 10) != assigned {
 		return "", wrongTarget(s)
 	}
 	return s, nil

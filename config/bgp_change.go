@@ -4,7 +4,8 @@ package config
 func SetAnnounce(n *Node, what Announce) (*Node, error) {
 	switch {
 	case n.BGP == nil:
-		return nil, &Problem{Kind: ErrNotFound, Path: "bgp", Text: "the node speaks no BGP", Mend: `add "bgp:" to its node file`}
+		return nil, &Problem{Kind: ErrNotFound, Path: "bgp", Text: "the node speaks no BGP",
+			Mend: `add "bgp:" to its node file`}
 	case n.Host == nil:
 		return nil, roleless(n, "host")
 	}

@@ -21,18 +21,21 @@ func (c *checker) bgp(b *BGP) {
 			"use an address of this machine; if it has none, any that no other speaker uses")
 	}
 	if b.OnStop == Keep && b.GracefulRestart == 0 {
-		c.conflict("bgp.onStop", "onStop keep needs graceful restart", "write onStop: withdraw, or a time for gracefulRestart",
+		c.conflict("bgp.onStop", "onStop keep needs graceful restart",
+			"write onStop: withdraw, or a time for gracefulRestart",
 			"bgp.gracefulRestart")
 	}
 	if len(b.Neighbors) == 0 {
-		c.invalid("bgp.neighbors", "the speaker has no neighbor", `add "- {address: 2001:db8::1, asn: 64512}"`)
+		c.invalid("bgp.neighbors", "the speaker has no neighbor",
+			`add "- {address: 2001:db8::1, asn: 64512}"`)
 	}
 	c.count("bgp.neighbors", "neighbors", len(b.Neighbors), maxNeighbors)
 	addresses := unique[netip.Addr]{}
 	for i, n := range b.Neighbors {
 		where := fmt.Sprintf("bgp.neighbors[%d]", i)
 		if _, taken := addresses.add(n.Address, where); taken {
-			c.conflict(join(where, "address"), fmt.Sprintf("neighbor %s is given twice", n.Address), "delete one of the two")
+			c.conflict(join(where, "address"), fmt.Sprintf("neighbor %s is given twice", n.Address),
+				"delete one of the two")
 		}
 		c.neighbor(where, n, b)
 	}
@@ -40,25 +43,29 @@ func (c *checker) bgp(b *BGP) {
 
 func (c *checker) asn(where string, asn int) {
 	if asn < 1 || asn >= math.MaxUint32 {
-		c.invalid(where, fmt.Sprintf("asn %d is out of range", asn), "write 1 to 4294967294; 64512 to 65534 are for private use")
+		c.invalid(where, fmt.Sprintf("asn %d is out of range", asn),
+			"write 1 to 4294967294; 64512 to 65534 are for private use")
 	}
 }
 
 // wait checks the range of a time; with 0 in the mend, 0 is fine too.
 func (c *checker) wait(where string, d, low, high time.Duration, none string) {
 	if (none == "" || d != 0) && (d < low || d > high) {
-		c.invalid(where, fmt.Sprintf("%s %v is out of range", last(where), d), fmt.Sprintf("write %v to %v%s", low, high, none))
+		c.invalid(where, fmt.Sprintf("%s %v is out of range", last(where), d),
+			fmt.Sprintf("write %v to %v%s", low, high, none))
 	}
 }
 
 func (c *checker) neighbor(where string, n Neighbor, b *BGP) {
 	c.asn(join(where, "asn"), n.ASN)
 	if n.Address.IsUnspecified() || n.Address.IsMulticast() || n.Address.IsLinkLocalUnicast() {
-		c.invalid(join(where, "address"), fmt.Sprintf("neighbor %s is no address to connect to", n.Address),
+		c.invalid(join(where, "address"), fmt.Sprintf("neighbor %s is no address to connect to",
+			n.Address),
 			"use a global or unique local address of the neighbor")
 	}
 	if n.Local.IsValid() && n.Local.Is4() != n.Address.Is4() {
-		c.invalid(join(where, "local"), fmt.Sprintf("local %s and address %s are of different IP versions", n.Local, n.Address),
+		c.invalid(join(where, "local"),
+			fmt.Sprintf("local %s and address %s are of different IP versions", n.Local, n.Address),
 			"use an address of this node of the same version", join(where, "address"))
 	}
 	if n.PasswordFile != "" {
@@ -66,7 +73,8 @@ func (c *checker) neighbor(where string, n Neighbor, b *BGP) {
 	}
 	c.wait(join(where, "holdTime"), n.HoldTime.Truncate(time.Second), minHoldTime, maxHoldTime, "")
 	if n.Multihop != 0 && n.ASN == b.ASN {
-		c.conflict(join(where, "multihop"), "multihop is for neighbors of another autonomous system", "delete it", join(where, "asn"))
+		c.conflict(join(where, "multihop"), "multihop is for neighbors of another autonomous "+
+			"system", "delete it", join(where, "asn"))
 	}
 	c.bfd(join(where, "bfd"), n)
 	c.families(join(where, "families"), n, b)
@@ -83,7 +91,8 @@ func (c *checker) bfd(where string, n Neighbor) {
 
 func (c *checker) families(where string, n Neighbor, b *BGP) {
 	if len(n.Families) == 0 {
-		c.invalid(where, "no family is given", "write some of "+alternatives(families)+", or delete the key")
+		c.invalid(where, "no family is given",
+			"write some of "+alternatives(families)+", or delete the key")
 	}
 	seen := unique[Family]{}
 	for i, f := range n.Families {
@@ -94,7 +103,9 @@ func (c *checker) families(where string, n Neighbor, b *BGP) {
 	}
 	vpn := slices.Contains(n.Families, VPNv4) || slices.Contains(n.Families, VPNv6)
 	if vpn && n.ASN != b.ASN && b.RouteTarget == fmt.Sprintf("%d:1", b.ASN) {
-		c.conflict(where, fmt.Sprintf("the route target %s, made of this node's asn, is not the one of asn %d", b.RouteTarget, n.ASN),
-			"write the same routeTarget on all nodes, or families without vpnv4 and vpnv6", "bgp.routeTarget")
+		c.conflict(where, fmt.Sprintf("the route target %s, made of this node's asn, is not the "+
+			"one of asn %d", b.RouteTarget, n.ASN),
+			"write the same routeTarget on all nodes, or families without vpnv4 and vpnv6",
+			"bgp.routeTarget")
 	}
 }

@@ -17,22 +17,27 @@ import (
 func drawBGP(t *rapid.T) *config.BGP {
 	b := &config.BGP{
 		ASN: rapid.IntRange(1, 1<<32-2).Draw(t, "asn"), RouterID: netip.MustParseAddr("192.0.2.1"),
-		Listen: netip.MustParseAddrPort("[::]:179"), RouteTarget: "64512:80", RouteDistinguisher: "192.0.2.1:65535",
-		GracefulRestart: time.Duration(rapid.IntRange(1, 4095).Draw(t, "restart")) * time.Second,
-		OnStop:          pick(t, config.Withdraw, config.Keep),
-		Announce:        pick(t, config.AnnounceUp, config.AnnounceDraining, config.AnnounceNothing),
-		Weight:          rapid.IntRange(0, 65535).Draw(t, "weight"),
-		Startup:         time.Duration(rapid.IntRange(0, 600).Draw(t, "startup")) * time.Second,
-		AnnounceVIPs:    pick(t, config.WhileAny, config.WhileHealthy),
+		Listen: netip.MustParseAddrPort("[::]:179"), RouteTarget: "64512:80",
+		RouteDistinguisher: "192.0.2.1:65535",
+		GracefulRestart:    time.Duration(rapid.IntRange(1, 4095).Draw(t, "restart")) * time.Second,
+		OnStop:             pick(t, config.Withdraw, config.Keep),
+		Announce: pick(t, config.AnnounceUp, config.AnnounceDraining,
+			config.AnnounceNothing),
+		Weight:       rapid.IntRange(0, 65535).Draw(t, "weight"),
+		Startup:      time.Duration(rapid.IntRange(0, 600).Draw(t, "startup")) * time.Second,
+		AnnounceVIPs: pick(t, config.WhileAny, config.WhileHealthy),
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "neighbors") {
 		n := config.Neighbor{
-			Address: netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), ASN: b.ASN, Port: rapid.IntRange(1, 65535).Draw(t, "port"),
-			Passive: rapid.Bool().Draw(t, "passive"), Families: []config.Family{config.VPNv6, config.IPv4Unicast},
+			Address: netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)), ASN: b.ASN,
+			Port:    rapid.IntRange(1, 65535).Draw(t, "port"),
+			Passive: rapid.Bool().Draw(t, "passive"), Families: []config.Family{config.VPNv6,
+				config.IPv4Unicast},
 			HoldTime: time.Duration(rapid.IntRange(3, 65535).Draw(t, "hold time")) * time.Second,
 		}
 		if rapid.Bool().Draw(t, "bfd") {
-			n.BFD = config.BFD{Interval: 50 * time.Millisecond, Multiplier: rapid.IntRange(1, 255).Draw(t, "multiplier")}
+			n.BFD = config.BFD{Interval: 50 * time.Millisecond,
+				Multiplier: rapid.IntRange(1, 255).Draw(t, "multiplier")}
 		}
 		if rapid.Bool().Draw(t, "local") {
 			n.Local, n.PasswordFile = netip.MustParseAddr("2001:db8::ff"), "/key"
@@ -45,18 +50,21 @@ func drawBGP(t *rapid.T) *config.BGP {
 func TestBGPDefaults(t *testing.T) {
 	b := load(t, "bgp").BGP
 	if b.RouteTarget != "64512:1" || b.RouteDistinguisher != "192.0.2.1:1" {
-		t.Errorf("route target %s and distinguisher %s; want those made of asn and routerID", b.RouteTarget, b.RouteDistinguisher)
+		t.Errorf("route target %s and distinguisher %s; want those made of asn and routerID",
+			b.RouteTarget, b.RouteDistinguisher)
 	}
 	want := []config.Family{config.IPv4Unicast, config.IPv6Unicast, config.VPNv4, config.VPNv6}
 	if diff := cmp.Diff(want, b.Neighbors[0].Families); diff != "" {
 		t.Errorf("families of a neighbor that names none (-want +got):\n%s", diff)
 	}
-	if got, want := b.Neighbors[1].BFD, (config.BFD{Interval: 50 * time.Millisecond, Multiplier: 3}); got != want {
+	if got, want := b.Neighbors[1].BFD,
+		(config.BFD{Interval: 50 * time.Millisecond, Multiplier: 3}); got != want {
 		t.Errorf("bfd = %v, want %v", got, want)
 	}
 }
 
-// A host's connections go on when its agent stops, so its edges keep it, unless the file says otherwise.
+// A host's connections go on when its agent stops, so its edges keep it, unless the file says
+// otherwise.
 func TestOnStopDefault(t *testing.T) {
 	const text = `
 node: host1
@@ -78,7 +86,8 @@ bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 645
 			t.Fatal(err)
 		}
 		if n.BGP.OnStop != test.want {
-			t.Errorf("with %s in the place of %s, onStop is %s, want %s", test.to, test.from, n.BGP.OnStop, test.want)
+			t.Errorf("with %s in the place of %s, onStop is %s, want %s", test.to, test.from,
+				n.BGP.OnStop, test.want)
 		}
 	}
 }
@@ -91,7 +100,8 @@ func TestDiffBGP(t *testing.T) {
 	b.BGP.Neighbors = b.BGP.Neighbors[:2]
 	without := a.Clone()
 	without.BGP = nil
-	golden(t, "testdata/diff-bgp.txt", diffText(a, b)+"--- taken out\n"+diffText(a, without)+"--- put in\n"+diffText(without, a))
+	golden(t, "testdata/diff-bgp.txt", diffText(a, b)+"--- taken out\n"+diffText(a,
+		without)+"--- put in\n"+diffText(without, a))
 }
 
 func diffText(a, b *config.Node) (text string) {
@@ -103,10 +113,12 @@ func diffText(a, b *config.Node) (text string) {
 
 func TestSetAnnounce(t *testing.T) {
 	edge, host := load(t, "bgp"), load(t, "host")
-	if _, err := config.SetAnnounce(edge, config.AnnounceDraining); !errors.Is(err, config.ErrConflict) {
+	if _, err := config.SetAnnounce(edge, config.AnnounceDraining); !errors.Is(err,
+		config.ErrConflict) {
 		t.Errorf("on an edge: %v", err)
 	}
-	if _, err := config.SetAnnounce(host, config.AnnounceDraining); !errors.Is(err, config.ErrNotFound) {
+	if _, err := config.SetAnnounce(host, config.AnnounceDraining); !errors.Is(err,
+		config.ErrNotFound) {
 		t.Errorf("without bgp: %v", err)
 	}
 	host.BGP = edge.BGP
@@ -114,7 +126,8 @@ func TestSetAnnounce(t *testing.T) {
 		t.Errorf("an unknown word: %v", err)
 	}
 	next, err := config.SetAnnounce(host, config.AnnounceDraining)
-	if err != nil || next.BGP.Announce != config.AnnounceDraining || host.BGP.Announce != config.AnnounceUp {
+	if err != nil || next.BGP.Announce != config.AnnounceDraining ||
+		host.BGP.Announce != config.AnnounceUp {
 		t.Errorf("announces %v, %v; the node itself %s", next, err, host.BGP.Announce)
 	}
 }

@@ -113,7 +113,8 @@ func SetHostService(n *Node, name string, change HostServiceChange) (*Node, erro
 	return n.changeHost(func(h *Host) error {
 		i := slices.IndexFunc(h.Services, func(s HostService) bool { return s.Name == name })
 		if i < 0 {
-			return absent("service", name, names(h.Services, func(s HostService) string { return s.Name }))
+			return absent("service", name,
+				names(h.Services, func(s HostService) string { return s.Name }))
 		}
 		return change.on(&h.Services[i])
 	})
@@ -122,7 +123,8 @@ func SetHostService(n *Node, name string, change HostServiceChange) (*Node, erro
 // DeleteHostService deletes a service of the host.
 func DeleteHostService(n *Node, name string) (*Node, error) {
 	return n.changeHost(func(h *Host) error {
-		return deleteNamed(&h.Services, "service", name, func(s HostService) string { return s.Name })
+		return deleteNamed(&h.Services, "service", name,
+			func(s HostService) string { return s.Name })
 	})
 }
 
@@ -148,7 +150,8 @@ func SetBackend(n *Node, service, name string, change BackendChange) (*Node, err
 	return n.changeService(service, func(s *Service) error {
 		i := slices.IndexFunc(s.Backends, func(b Backend) bool { return b.Name == name })
 		if i < 0 {
-			return absent("backend", name, names(s.Backends, func(b Backend) string { return b.Name }))
+			return absent("backend", name,
+				names(s.Backends, func(b Backend) string { return b.Name }))
 		}
 		change.on(&s.Backends[i])
 		return nil
@@ -166,7 +169,8 @@ func (n *Node) changeService(name string, change func(*Service) error) (*Node, e
 	return n.changeEdge(func(e *Edge) error {
 		i := slices.IndexFunc(e.Services, func(s Service) bool { return s.Name == name })
 		if i < 0 {
-			return absent("service", name, names(e.Services, func(s Service) string { return s.Name }))
+			return absent("service", name,
+				names(e.Services, func(s Service) string { return s.Name }))
 		}
 		return change(&e.Services[i])
 	})
@@ -246,10 +250,12 @@ func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
 	}
 	problems := c.misplaced(policy)
 	if another && policy == Static && c.Threshold == nil {
-		problems = append(problems, lacking("threshold", "below how many busy connections this host accepts"))
+		problems = append(problems, lacking("threshold",
+			"below how many busy connections this host accepts"))
 	}
 	if another && policy == Dynamic && c.Workers == nil {
-		problems = append(problems, lacking("workers", "how many connections the server works on at once"))
+		problems = append(problems, lacking("workers",
+			"how many connections the server works on at once"))
 	}
 	set(&a.Threshold, c.Threshold)
 	set(&a.Workers, c.Workers)
@@ -332,7 +338,8 @@ func absent(what, name string, known []string) *Problem {
 	if len(known) > 0 {
 		mend = "known: " + enumerate(known)
 	}
-	return &Problem{Kind: ErrNotFound, Text: fmt.Sprintf("there is no %s %q", what, name), Mend: mend}
+	return &Problem{Kind: ErrNotFound, Text: fmt.Sprintf("there is no %s %q", what, name),
+		Mend: mend}
 }
 
 func roleless(n *Node, role string) *Problem {

@@ -23,11 +23,13 @@ var changes = []struct {
 	want   string
 }{
 	{"add service", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.AddService(n, "tls", config.ServiceChange{VIP: address("192.0.2.1"), Port: pointer(uint16(443))})
+		return config.AddService(n, "tls", config.ServiceChange{VIP: address("192.0.2.1"),
+			Port: pointer(uint16(443))})
 	}, nil, "+ service tls (vip 192.0.2.1:443/tcp, policy offer, table rendezvous, candidates 2)"},
 	{"add service that is there", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "web", config.ServiceChange{})
-	}, config.ErrConflict, `service "web" is there already; choose another name, or change it with set`},
+	}, config.ErrConflict,
+		`service "web" is there already; choose another name, or change it with set`},
 	{"add service without vip", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "tls", config.ServiceChange{Port: pointer(uint16(443))})
 	}, config.ErrInvalid, "vip is missing; give one"},
@@ -37,12 +39,14 @@ var changes = []struct {
 	{"add service at a used vip", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "tls", config.ServiceChange{VIP: address("2001:db8:80::80"),
 			Port: pointer(uint16(80))})
-	}, config.ErrConflict, `vip [2001:db8:80::80]:80/tcp is used by service "web"; choose another port or delete it`},
+	}, config.ErrConflict,
+		`vip [2001:db8:80::80]:80/tcp is used by service "web"; choose another port or delete it`},
 	{"add service to a host", "host", func(n *config.Node) (*config.Node, error) {
 		return config.AddService(n, "tls", config.ServiceChange{})
 	}, config.ErrConflict, `node "web1" is no edge; add "edge:" to its node file and apply it`},
 	{"set service", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.SetService(n, "web", config.ServiceChange{Candidates: pointer(3), Protocol: pointer(config.UDP)})
+		return config.SetService(n, "web", config.ServiceChange{Candidates: pointer(3),
+			Protocol: pointer(config.UDP)})
 	}, nil, "~ service web: protocol tcp -> udp\n~ service web: candidates 2 -> 3"},
 	{"set service that is absent", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.SetService(n, "www", config.ServiceChange{})
@@ -52,22 +56,28 @@ var changes = []struct {
 	}, config.ErrInvalid, "candidates 7 is out of range; write 1 to 6"},
 	{"delete service", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteService(n, "all")
-	}, nil, "- service all (vip 192.0.2.80:any/udp, policy offer, table rendezvous, candidates 2)\n" +
+	}, nil, "- service all (vip 192.0.2.80:any/udp, policy offer, table rendezvous, candidates " +
+		"2)\n" +
 		"- service all: backend web1 (sid fcbb:bb00:1::, weight 1, state up)"},
 	{"delete service that is absent", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.DeleteService(n, "www")
 	}, config.ErrNotFound, `there is no service "www"; known: web, all`},
 
 	{"add backend", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.AddBackend(n, "web", "web3", config.BackendChange{SID: address("fcbb:bb00:3::"),
-			Weight: pointer(5)})
+		return config.AddBackend(n, "web", "web3",
+			config.BackendChange{SID: address("fcbb:bb00:3::"),
+				Weight: pointer(5)})
 	}, nil, "+ service web: backend web3 (sid fcbb:bb00:3::, weight 5, state up)"},
 	{"add backend that is there", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.AddBackend(n, "web", "web1", config.BackendChange{SID: address("fcbb:bb00:3::")})
-	}, config.ErrConflict, `backend "web1" is there already; choose another name, or change it with set`},
+		return config.AddBackend(n, "web", "web1",
+			config.BackendChange{SID: address("fcbb:bb00:3::")})
+	}, config.ErrConflict,
+		`backend "web1" is there already; choose another name, or change it with set`},
 	{"add backend with a used sid", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.AddBackend(n, "web", "web3", config.BackendChange{SID: address("fcbb:bb00:1::")})
-	}, config.ErrConflict, `sid fcbb:bb00:1:: is used by backend "web1"; give each backend of a service its own SID`},
+		return config.AddBackend(n, "web", "web3",
+			config.BackendChange{SID: address("fcbb:bb00:1::")})
+	}, config.ErrConflict,
+		`sid fcbb:bb00:1:: is used by backend "web1"; give each backend of a service its own SID`},
 	{"add backend without sid", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.AddBackend(n, "web", "web3", config.BackendChange{})
 	}, config.ErrInvalid, "sid is missing; give one"},
@@ -75,14 +85,18 @@ var changes = []struct {
 		return config.AddBackend(n, "www", "web3", config.BackendChange{})
 	}, config.ErrNotFound, `there is no service "www"; known: web, all`},
 	{"drain backend", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.SetBackend(n, "web", "web1", config.BackendChange{State: pointer(config.Draining),
-			Weight: pointer(0)})
-	}, nil, "~ service web: backend web1: weight 1 -> 0\n~ service web: backend web1: state up -> draining"},
+		return config.SetBackend(n, "web", "web1",
+			config.BackendChange{State: pointer(config.Draining),
+				Weight: pointer(0)})
+	}, nil, "~ service web: backend web1: weight 1 -> 0\n~ service web: backend web1: state up " +
+		"-> draining"},
 	{"move backend", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.SetBackend(n, "web", "web1", config.BackendChange{SID: address("fcbb:bb00:dfff::")})
+		return config.SetBackend(n, "web", "web1",
+			config.BackendChange{SID: address("fcbb:bb00:dfff::")})
 	}, nil, "~ service web: backend web1: sid fcbb:bb00:1:: -> fcbb:bb00:dfff::"},
 	{"set backend to a made-up state", "edge", func(n *config.Node) (*config.Node, error) {
-		return config.SetBackend(n, "web", "web1", config.BackendChange{State: pointer(config.BackendState("ill"))})
+		return config.SetBackend(n, "web", "web1",
+			config.BackendChange{State: pointer(config.BackendState("ill"))})
 	}, config.ErrInvalid, `unknown state "ill"; write up, draining, down or maintenance`},
 	{"set backend that is absent", "edge", func(n *config.Node) (*config.Node, error) {
 		return config.SetBackend(n, "web", "web9", config.BackendChange{})
@@ -106,7 +120,8 @@ var changes = []struct {
 	}, config.ErrConflict, `node "edge1" is no host; add "host:" to its node file and apply it`},
 	{"add host service that is there", "host", func(n *config.Node) (*config.Node, error) {
 		return config.AddHostService(n, "web", config.HostServiceChange{})
-	}, config.ErrConflict, `service "web" is there already; choose another name, or change it with set`},
+	}, config.ErrConflict,
+		`service "web" is there already; choose another name, or change it with set`},
 	{"add host service without vip", "host", func(n *config.Node) (*config.Node, error) {
 		return config.AddHostService(n, "new", config.HostServiceChange{})
 	}, config.ErrInvalid, "vip is missing; give one"},
@@ -122,18 +137,24 @@ var changes = []struct {
 	{"set host service, other policy", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "web",
 			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(config.Always)}})
-	}, nil, "~ host service web: accept dynamic workers 32 window 50 low 0.4 high 0.6 initial 1 -> always"},
-	{"set host service, other policy's parameter", "host", func(n *config.Node) (*config.Node, error) {
-		return config.SetHostService(n, "web",
-			config.HostServiceChange{Accept: config.AcceptChange{Threshold: pointer(3)}})
-	}, config.ErrInvalid, "threshold does not belong to policy dynamic; leave it out, or choose policy static"},
+	}, nil, "~ host service web: accept dynamic workers 32 window 50 low 0.4 high 0.6 initial 1 " +
+		"-> always"},
+	{"set host service, other policy's parameter", "host",
+		func(n *config.Node) (*config.Node, error) {
+			return config.SetHostService(n, "web",
+				config.HostServiceChange{Accept: config.AcceptChange{Threshold: pointer(3)}})
+		}, config.ErrInvalid, "threshold does not belong to policy dynamic; leave it out, or " +
+			"choose " +
+			"policy static"},
 	{"set host service, incomplete policy", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "dns",
 			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(config.Dynamic)}})
-	}, config.ErrInvalid, "workers is missing; say how many connections the server works on at once"},
+	}, config.ErrInvalid, "workers is missing; say how many connections the server works on at " +
+		"once"},
 	{"set host service, unknown policy", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "dns",
-			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(config.Policy("coin"))}})
+			config.HostServiceChange{Accept: config.AcceptChange{Policy: pointer(
+				config.Policy("coin"))}})
 	}, config.ErrInvalid, `unknown policy "coin"; write always, static, dynamic or average`},
 	{"set host service that is absent", "host", func(n *config.Node) (*config.Node, error) {
 		return config.SetHostService(n, "www", config.HostServiceChange{})

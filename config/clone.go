@@ -12,8 +12,8 @@ func (n *Node) Clone() *Node {
 	return &c
 }
 
-// clone makes the pointers and slices in a value its own. A type of which codecs know, like an address, is never changed in
-// place, and can be shared.
+// clone makes the pointers and slices in a value its own. A type of which codecs know, like an
+// address, is never changed in place, and can be shared.
 func clone(v reflect.Value) {
 	if !isDeep(v.Type()) {
 		return

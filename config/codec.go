@@ -51,7 +51,8 @@ func register[T any](as string, parse func(string) (T, error), text func(T) stri
 
 // registerWords registers a type of text of which only these values are valid.
 func registerWords[T ~string](known ...T) {
-	c := register("", func(s string) (T, error) { return T(s), nil }, func(v T) string { return string(v) })
+	c := register("", func(s string) (T, error) { return T(s), nil },
+		func(v T) string { return string(v) })
 	for _, k := range known {
 		c.words = append(c.words, string(k))
 	}
@@ -178,7 +179,8 @@ func (s *setting) isWithin(v reflect.Value) bool {
 // judge checks words and bounds of one scalar.
 func (s *setting) judge(c *checker, where string, v reflect.Value) {
 	if !s.isWord(v) {
-		c.invalid(where, fmt.Sprintf("unknown %s %q", s.what(), v.String()), "write "+alternatives(s.words))
+		c.invalid(where, fmt.Sprintf("unknown %s %q", s.what(), v.String()),
+			"write "+alternatives(s.words))
 	}
 	if s.isWithin(v) {
 		return
@@ -187,11 +189,12 @@ func (s *setting) judge(c *checker, where string, v reflect.Value) {
 	if zero := s.tag.Get("zero"); zero != "" {
 		mend += ", or 0 " + zero
 	}
-	c.invalid(where, fmt.Sprintf("%s %s is out of range", s.what(), s.codec.text(v.Interface())), mend)
+	c.invalid(where, fmt.Sprintf("%s %s is out of range", s.what(), s.codec.text(v.Interface())),
+		mend)
 }
 
-// isSound reports whether words and bounds permit all values at and below an object. It is what mostly holds, and makes no
-// texts, as tens of thousands of backends would.
+// isSound reports whether words and bounds permit all values at and below an object. It is what
+// mostly holds, and makes no texts, as tens of thousands of backends would.
 func (o *object) isSound(v reflect.Value) bool {
 	applies := o.applying(v)
 	for _, s := range o.settings {
@@ -252,7 +255,8 @@ func (c *checker) settings(where string, o *object, v reflect.Value) {
 	}
 }
 
-// restricts reports whether some values of the setting are not valid: most have no bounds and no fixed words.
+// restricts reports whether some values of the setting are not valid: most have no bounds and no
+// fixed words.
 func (s *setting) restricts() bool {
 	return s.key != "" && (s.object != nil || s.bounds != nil || len(s.words) > 0)
 }

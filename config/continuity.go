@@ -20,9 +20,10 @@ type Continuity struct {
 	DrainTime time.Duration `key:"drainTime"`
 	// a backend that comes up gets its share little by little; 0: at once
 	SlowStart time.Duration `key:"slowStart"`
-	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so that all edges know of it before one
-	// of them gives it a connection. The default is longer than the default checks of two edges can differ: rise times the
-	// interval, jitter, and a timeout.
+	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so
+	// that all edges know of it before one of them gives it a connection. The default is longer
+	// than the default checks of two edges can differ: rise times the interval, jitter, and a
+	// timeout.
 	ReturnHold time.Duration `key:"returnHold" default:"6s"`
 }
 
@@ -31,9 +32,10 @@ type ServicePolicy string
 
 // The policies of a service.
 const (
-	PolicyOffer  ServicePolicy = "offer"  // the packet carries the chain of who may have it
-	PolicyShadow ServicePolicy = "shadow" // a host that does not know it sends it back, the edge to the owner before (VRF-shadowing)
-	PolicyECMP   ServicePolicy = "ecmp"   // nothing, as a router
+	PolicyOffer ServicePolicy = "offer" // the packet carries the chain of who may have it
+	// a host that does not know it sends it back, the edge to the owner before (VRF-shadowing)
+	PolicyShadow ServicePolicy = "shadow"
+	PolicyECMP   ServicePolicy = "ecmp" // nothing, as a router
 )
 
 // Table is how buckets are given to backends.
@@ -41,17 +43,19 @@ type Table string
 
 // The tables.
 const (
-	Rendezvous Table = "rendezvous" // a function of the backends alone: edges agree. Shares up to chance
-	Exact      Table = "exact"      // exact shares; edges agree if they saw the same changes
-	Modulo     Table = "modulo"     // bucket modulo number of backends, as a router's plain ECMP
+	// a function of the backends alone: edges agree. Shares up to chance
+	Rendezvous Table = "rendezvous"
+	Exact      Table = "exact"  // exact shares; edges agree if they saw the same changes
+	Modulo     Table = "modulo" // bucket modulo number of backends, as a router's plain ECMP
 )
 
 // Shadow is the edge's part in policy shadow.
 type Shadow struct {
 	// End.SHADOW: where hosts send strays. The zero value: none
 	SID netip.Addr `key:"sid" as:"sid"`
-	// LastOffer is the local identifier behind a backend's SID that means "deliver, whatever you know": the host must have
-	// an End.DT46 there. It marks the packet that was sent back once, so it can't circle.
+	// LastOffer is the local identifier behind a backend's SID that means "deliver, whatever you
+	// know": the host must have an End.DT46 there. It marks the packet that was sent back once, so
+	// it can't circle.
 	LastOffer srv6.CSID `key:"lastOffer" default:"e046"`
 }
 
@@ -72,7 +76,8 @@ func ParseWait(s string) (time.Duration, error) {
 		d, err = 0, nil
 	}
 	if err != nil || d < 0 || d > maxWait {
-		return 0, invalid(fmt.Sprintf("%q is not a time to wait", s), "write a number with its unit, like 30s or 1h, at most 720h")
+		return 0, invalid(fmt.Sprintf("%q is not a time to wait", s),
+			"write a number with its unit, like 30s or 1h, at most 720h")
 	}
 	return d, nil
 }
@@ -80,25 +85,32 @@ func ParseWait(s string) (time.Duration, error) {
 func parseLocalCSID(s string) (srv6.CSID, error) {
 	id, err := srv6.ParseCSID(s)
 	if err != nil || id <= srv6.MaxGlobalCSID {
-		return 0, invalid(fmt.Sprintf("%q is not a local identifier", s), `write 4 hexadecimal digits from "e000" to "ffff"`)
+		return 0, invalid(fmt.Sprintf("%q is not a local identifier", s),
+			`write 4 hexadecimal digits from "e000" to "ffff"`)
 	}
 	return id, nil
 }
 
 func (c *checker) continuity(where string, k Continuity) {
-	c.number(join(where, "depth"), "depth", k.Depth, min(k.Candidates, maxCandidates), maxCandidates)
+	c.number(join(where, "depth"), "depth", k.Depth, min(k.Candidates, maxCandidates),
+		maxCandidates)
 	switch {
 	case k.Policy == PolicyOffer && k.Table == Modulo:
-		c.conflict(join(where, "table"), "table modulo moves nearly all buckets at each change, more than policy offer can keep",
+		c.conflict(join(where, "table"),
+			"table modulo moves nearly all buckets at each change, more than policy offer can keep",
 			"write table: rendezvous, or policy: ecmp or shadow", join(where, "policy"))
-	case k.Table == Exact && k.Candidates > 1 && c.node.Edge != nil && (len(c.node.Edge.Peers) > 0 || c.node.Edge.Etcd != nil):
-		c.conflict(join(where, "candidates"), fmt.Sprintf("with table exact an edge that starts from chains of other edges "+
-			"can't choose the second of %d candidates as they do", k.Candidates),
-			"write candidates: 1, or table: rendezvous, or delete edge.peers and edge.etcd if this is the only edge",
+	case k.Table == Exact && k.Candidates > 1 && c.node.Edge != nil &&
+		(len(c.node.Edge.Peers) > 0 || c.node.Edge.Etcd != nil):
+		c.conflict(join(where, "candidates"),
+			fmt.Sprintf("with table exact an edge that starts from chains of other edges "+
+				"can't choose the second of %d candidates as they do", k.Candidates),
+			"write candidates: 1, or table: rendezvous, or delete edge.peers and edge.etcd if "+
+				"this is the only edge",
 			join(where, "table"), "edge.peers", "edge.etcd")
 	case k.Policy == PolicyShadow && c.node.Edge != nil && !c.node.Edge.Shadow.SID.IsValid():
 		c.invalid(join(where, "policy"), "policy shadow needs a SID to which hosts send strays",
-			"add shadow with a sid like fcbb:bb00:d000:: to edge, and the same SID as backup to the hosts' SIDs")
+			"add shadow with a sid like fcbb:bb00:d000:: to edge, and the same SID as backup to "+
+				"the hosts' SIDs")
 	}
 }
 
@@ -110,7 +122,8 @@ func (c *checker) peers(peers []netip.AddrPort) {
 	seen := unique[netip.AddrPort]{}
 	for i, p := range peers {
 		if _, taken := seen.add(p, ""); taken {
-			c.conflict(fmt.Sprintf("edge.peers[%d]", i), fmt.Sprintf("peer %s is given twice", p), "delete one of the two")
+			c.conflict(fmt.Sprintf("edge.peers[%d]", i), fmt.Sprintf("peer %s is given twice", p),
+				"delete one of the two")
 		}
 	}
 }
@@ -120,14 +133,18 @@ func (c *checker) shadow(s Shadow) {
 		return
 	}
 	block := c.node.Domain.Block
-	if ids, err := block.CSIDs(s.SID); !block.Contains(s.SID) || err != nil || len(ids) != 1 || !ids[0].Global() {
-		c.invalid("edge.shadow.sid", fmt.Sprintf("sid %s is not one global identifier behind the block %s", s.SID, block.Prefix()),
-			fmt.Sprintf("write the block, an identifier from 1 to %s that no backend has, and zeros", srv6.MaxGlobalCSID), "domain.block")
+	if ids, err := block.CSIDs(s.SID); !block.Contains(s.SID) || err != nil || len(ids) != 1 ||
+		!ids[0].Global() {
+		c.invalid("edge.shadow.sid", fmt.Sprintf(
+			"sid %s is not one global identifier behind the block %s", s.SID, block.Prefix()),
+			fmt.Sprintf("write the block, an identifier from 1 to %s that no backend has, and "+
+				"zeros", srv6.MaxGlobalCSID), "domain.block")
 	}
 	for _, service := range c.node.Edge.Services {
 		for _, b := range service.Backends {
 			if b.SID == s.SID {
-				c.conflict("edge.shadow.sid", fmt.Sprintf("sid %s is that of backend %q of service %q", s.SID, b.Name, service.Name),
+				c.conflict("edge.shadow.sid", fmt.Sprintf(
+					"sid %s is that of backend %q of service %q", s.SID, b.Name, service.Name),
 					"give End.SHADOW a SID of its own")
 				return
 			}

@@ -9,8 +9,9 @@ const (
 	DefaultWeight     = 1
 )
 
-// overheads are the most bytes that an encapsulation puts before a packet: the IPv6 header (RFC 8200 section 3), and a segment
-// routing header of 8 bytes and 16 per segment (RFC 8754 section 2) with the longest chain, or that without its first segment.
+// overheads are the most bytes that an encapsulation puts before a packet: the IPv6 header (RFC
+// 8200 section 3), and a segment routing header of 8 bytes and 16 per segment (RFC 8754 section 2)
+// with the longest chain, or that without its first segment.
 var overheads = map[Encapsulation]int{
 	Carrier:    ipv6HeaderBytes,
 	SRH:        ipv6HeaderBytes + 8 + 16*srv6.MaxCarrierCSIDs,
@@ -22,7 +23,8 @@ const (
 	hmacBytes       = 40 // of the TLV
 )
 
-// overheadOf is what an edge's packets need. A node that is none can't know what its domain's edges choose: most are carriers.
+// overheadOf is what an edge's packets need. A node that is none can't know what its domain's edges
+// choose: most are carriers.
 func overheadOf(e *Edge) int {
 	if e == nil {
 		return ipv6HeaderBytes
@@ -36,7 +38,8 @@ func overheadOf(e *Edge) int {
 
 // dynamicDefaults are the parameters of the SRLB paper, section III-C. Only
 // the number of workers, which is a property of the server, has no default.
-var dynamicDefaults = Accept{Policy: Dynamic, Window: 50, LowPermille: 400, HighPermille: 600, Initial: 1}
+var dynamicDefaults = Accept{Policy: Dynamic, Window: 50, LowPermille: 400, HighPermille: 600,
+	Initial: 1}
 
 func newAccept(p Policy) Accept {
 	if p == Dynamic {

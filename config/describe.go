@@ -34,7 +34,8 @@ func (o *object) describe(where string) (list []Setting) {
 		if s.list {
 			path += "[]"
 		}
-		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ, Required: required[s.key] != ""}
+		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ,
+			Required: required[s.key] != ""}
 		if s.bounds != nil {
 			d.Bounded, d.Least, d.Most = true, s.bounds.low, s.bounds.high
 		}

@@ -58,7 +58,8 @@ func orNone(s string) string {
 // identified is an item of a list that is not known by its first setting.
 type identified interface{ identity() string }
 
-// summarized is an object of which a list of changes says more than its title when it comes or goes.
+// summarized is an object of which a list of changes says more than its title when it comes or
+// goes.
 type summarized interface{ summary() string }
 
 // Diff lists what turns node a into node b, in the order of the file's schema.
@@ -68,7 +69,8 @@ func Diff(a, b *Node) []Change { return difference("node", a, b) }
 // difference compares two objects of one type, by structure.
 func difference[T any](title string, a, b *T) []Change {
 	var d differ
-	d.object(title, objectOf(reflect.TypeFor[T](), "", ""), reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
+	d.object(title, objectOf(reflect.TypeFor[T](), "", ""), reflect.ValueOf(a).Elem(),
+		reflect.ValueOf(b).Elem())
 	return d.changes
 }
 
@@ -78,7 +80,8 @@ func (d *differ) modify(object, field, from, to string) {
 	d.changes = append(d.changes, Change{Modify, object, field, from, to})
 }
 
-// object compares the settings of an object that is on both sides: those of its own first, then the items of its lists.
+// object compares the settings of an object that is on both sides: those of its own first, then the
+// items of its lists.
 func (d *differ) object(title string, o *object, a, b reflect.Value) {
 	for _, own := range []bool{true, false} {
 		for _, s := range o.settings {
@@ -196,8 +199,8 @@ func summaryOf(v reflect.Value) string {
 	return ""
 }
 
-// items compares two lists of objects that are known by their identity: first what is gone or in both, in a's order, then
-// what is new, in b's.
+// items compares two lists of objects that are known by their identity: first what is gone or in
+// both, in a's order, then what is new, in b's.
 func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
 	if equal(a, b) {
 		return // as most lists are, and the longest
@@ -274,7 +277,8 @@ func equal(a, b reflect.Value) bool {
 	if codecOf(a.Type(), "") != nil {
 		return a.Equal(b)
 	}
-	if method := a.MethodByName("Equal"); method.IsValid() && method.Type().NumIn() == 1 && method.Type().In(0) == a.Type() {
+	if method := a.MethodByName("Equal"); method.IsValid() && method.Type().NumIn() == 1 &&
+		method.Type().In(0) == a.Type() {
 		return method.Call([]reflect.Value{b})[0].Bool()
 	}
 	return equalParts(a, b)

@@ -19,11 +19,14 @@ func TestDiffOfEverything(t *testing.T) {
 	b.State = "/srv"
 	b.API = config.API{Socket: "/run/s.sock"}
 	b.Edge.HopLimit = 32
-	b.Edge.Etcd = &config.Etcd{Endpoints: []string{"http://[fd00:5e::3]:2379", "http://[fd00:5e::4]:2379"}, Prefix: "/sextant"}
+	b.Edge.Etcd = &config.Etcd{Endpoints: []string{"http://[fd00:5e::3]:2379",
+		"http://[fd00:5e::4]:2379"}, Prefix: "/sextant"}
 	b.Edge.Encapsulation = config.SRH
-	b.Edge.Interfaces = []config.EdgeInterface{{Name: "eth0", Side: config.External, Mode: config.Auto},
+	b.Edge.Interfaces = []config.EdgeInterface{{Name: "eth0", Side: config.External,
+		Mode: config.Auto},
 		{Name: "eth1", Side: config.Internal, Mode: config.Native}}
-	b.Edge.Services[0].Backends[1] = config.Backend{Name: "web4", SID: netip.MustParseAddr("fcbb:bb00:4::"), Weight: 1,
+	b.Edge.Services[0].Backends[1] = config.Backend{Name: "web4",
+		SID: netip.MustParseAddr("fcbb:bb00:4::"), Weight: 1,
 		State: config.Up}
 	b.Edge.Services[0].Port = 8080
 	golden(t, "testdata/diff-edge.txt", lines(config.Diff(a, b))+"\n")
@@ -31,7 +34,8 @@ func TestDiffOfEverything(t *testing.T) {
 
 func TestDiffOfRoles(t *testing.T) {
 	edge, host, both := load(t, "edge"), load(t, "host"), load(t, "both")
-	golden(t, "testdata/diff-roles.txt", lines(config.Diff(edge, host))+"\n\n"+lines(config.Diff(host, both))+"\n")
+	golden(t, "testdata/diff-roles.txt",
+		lines(config.Diff(edge, host))+"\n\n"+lines(config.Diff(host, both))+"\n")
 }
 
 func TestDiffIgnoresOrder(t *testing.T) {
@@ -44,7 +48,8 @@ func TestDiffIgnoresOrder(t *testing.T) {
 }
 
 func TestChangeAsJSON(t *testing.T) {
-	got, err := json.Marshal(config.Change{Operation: config.Modify, Object: "service web", Field: "port", From: "80",
+	got, err := json.Marshal(config.Change{Operation: config.Modify, Object: "service web",
+		Field: "port", From: "80",
 		To: "81"})
 	const want = `{"operation":"modify","object":"service web","field":"port","from":"80","to":"81"}`
 	if err != nil || string(got) != want {

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// The canonical text is written from values of types that are made here: a struct with a field per key, in the order of the
-// settings, so that the libraries for YAML and JSON write what a struct with tags would give.
+// The canonical text is written from values of types that are made here: a struct with a field per
+// key, in the order of the settings, so that the libraries for YAML and JSON write what a struct
+// with tags would give.
 
 var documents sync.Map // by *object: its reflect.Type
 
@@ -26,7 +27,8 @@ func (o *object) document() reflect.Type {
 		}
 		fields = append(fields, reflect.StructField{
 			Name: fmt.Sprintf("Key%d", i), Type: reflect.TypeFor[any](),
-			Tag: reflect.StructTag(fmt.Sprintf(`yaml:"%s%s,omitempty" json:"%s,omitempty"`, s.key, style, s.key)),
+			Tag: reflect.StructTag(fmt.Sprintf(`yaml:"%s%s,omitempty" json:"%s,omitempty"`, s.key,
+				style, s.key)),
 		})
 	}
 	t := reflect.StructOf(fields)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Etcd is where the edges of a cluster keep the chains of their services for one that starts without memory.
+// Etcd is where the edges of a cluster keep the chains of their services for one that starts
+// without memory.
 type Etcd struct {
 	// http or https, host and port of each member
 	Endpoints []string `key:"endpoints" as:"etcd" style:"flow"`
@@ -21,7 +22,8 @@ type Etcd struct {
 	TLS          EtcdTLS `key:"tls" omit:"zero"`
 }
 
-// EtcdTLS are absolute paths of PEM files, for https. The zero value trusts what the machine trusts, and shows no certificate.
+// EtcdTLS are absolute paths of PEM files, for https. The zero value trusts what the machine
+// trusts, and shows no certificate.
 type EtcdTLS struct {
 	// who signs the certificates of etcd; "": whom the machine trusts
 	CA string `key:"ca" omit:"zero"`
@@ -56,7 +58,8 @@ func etcdHost(host string) bool {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Zone() == ""
 	}
-	return host != "" && !strings.ContainsFunc(host, func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '.' })
+	return host != "" && !strings.ContainsFunc(host,
+		func(r rune) bool { return !alphanumeric(r) && r != '-' && r != '.' })
 }
 
 func (c *checker) etcd(e *Etcd) {
@@ -64,27 +67,32 @@ func (c *checker) etcd(e *Etcd) {
 		return
 	}
 	if len(e.Endpoints) == 0 {
-		c.invalid("edge.etcd.endpoints", "no endpoint of etcd is given", `add "http://[fd00:5e::3]:2379", or delete etcd`)
+		c.invalid("edge.etcd.endpoints", "no endpoint of etcd is given",
+			`add "http://[fd00:5e::3]:2379", or delete etcd`)
 	}
 	c.count("edge.etcd.endpoints", "endpoints", len(e.Endpoints), maxEtcdEndpoints)
 	secure, seen := e.secure(), unique[string]{}
 	for i, endpoint := range e.Endpoints {
 		at := fmt.Sprintf("edge.etcd.endpoints[%d]", i)
 		if _, taken := seen.add(endpoint, at); taken {
-			c.conflict(at, fmt.Sprintf("endpoint %s is given twice", endpoint), "delete one of the two")
+			c.conflict(at, fmt.Sprintf("endpoint %s is given twice", endpoint),
+				"delete one of the two")
 		}
 		if strings.HasPrefix(endpoint, "https:") != secure {
-			c.conflict(at, "some endpoints are http, and some https", "write https for all of them, or http")
+			c.conflict(at, "some endpoints are http, and some https",
+				"write https for all of them, or http")
 		}
 	}
 	c.etcdPrefix(e.Prefix)
 	if (e.Username == "") != (e.PasswordFile == "") {
-		c.invalid("edge.etcd", "username and passwordFile go together", "add the other one, or delete both",
+		c.invalid("edge.etcd", "username and passwordFile go together",
+			"add the other one, or delete both",
 			"edge.etcd.username", "edge.etcd.passwordFile")
 	}
 	c.etcdTLS(e.TLS, secure)
 	for _, file := range []struct{ key, path string }{
-		{"passwordFile", e.PasswordFile}, {"tls.ca", e.TLS.CA}, {"tls.certificate", e.TLS.Certificate}, {"tls.key", e.TLS.Key},
+		{"passwordFile", e.PasswordFile}, {"tls.ca", e.TLS.CA},
+		{"tls.certificate", e.TLS.Certificate}, {"tls.key", e.TLS.Key},
 	} {
 		if file.path != "" {
 			c.directory("edge.etcd."+file.key, file.path)
@@ -98,20 +106,25 @@ func (e *Etcd) secure() bool {
 }
 
 func (c *checker) etcdPrefix(prefix string) {
-	odd := strings.ContainsFunc(prefix, func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./", r) })
-	if !strings.HasPrefix(prefix, "/") || strings.HasSuffix(prefix, "/") || odd || len(prefix) > maxEtcdPrefix {
+	odd := strings.ContainsFunc(prefix,
+		func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./", r) })
+	if !strings.HasPrefix(prefix, "/") || strings.HasSuffix(prefix, "/") || odd ||
+		len(prefix) > maxEtcdPrefix {
 		c.invalid("edge.etcd.prefix", fmt.Sprintf("%q is no prefix of keys", prefix),
-			fmt.Sprintf("write a path like %s: / first, not last, at most %d letters, digits, and -_./", defaultEtcdPrefix, maxEtcdPrefix))
+			fmt.Sprintf("write a path like %s: / first, not last, at most %d letters, digits, "+
+				"and -_./", defaultEtcdPrefix, maxEtcdPrefix))
 	}
 }
 
 func (c *checker) etcdTLS(t EtcdTLS, secure bool) {
 	if (t.Certificate == "") != (t.Key == "") {
-		c.invalid("edge.etcd.tls", "certificate and key go together", "add the other one, or delete both",
+		c.invalid("edge.etcd.tls", "certificate and key go together",
+			"add the other one, or delete both",
 			"edge.etcd.tls.certificate", "edge.etcd.tls.key")
 	}
 	if t != (EtcdTLS{}) && !secure {
-		c.conflict("edge.etcd.tls", "tls is of no use for endpoints of http", "write https in the endpoints, or delete tls",
+		c.conflict("edge.etcd.tls", "tls is of no use for endpoints of http",
+			"write https in the endpoints, or delete tls",
 			"edge.etcd.endpoints")
 	}
 }

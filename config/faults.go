@@ -102,7 +102,8 @@ func (d *decoder) excerpt(at Place) string {
 		return ""
 	}
 	if d.secret != "" {
-		line = strings.ReplaceAll(line, d.secret, strings.Repeat("*", utf8.RuneCountInString(d.secret)))
+		line = strings.ReplaceAll(line, d.secret,
+			strings.Repeat("*", utf8.RuneCountInString(d.secret)))
 	}
 	return excerpt(line, at.Line, at.Column)
 }

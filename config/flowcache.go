@@ -23,11 +23,13 @@ func (c *checker) flowCache(e *Edge) {
 	}
 	c.source("edge.flowCache.sid", f.SID)
 	if f.SID == e.Source {
-		c.conflict("edge.flowCache.sid", fmt.Sprintf("sid %s is the edge's source, so hosts could not tell whether it learns", f.SID),
+		c.conflict("edge.flowCache.sid", fmt.Sprintf("sid %s is the edge's source, so hosts "+
+			"could not tell whether it learns", f.SID),
 			"give End.LEARN an address of its own", "edge.source")
 	}
 	if f.SID == e.Shadow.SID {
-		c.conflict("edge.flowCache.sid", fmt.Sprintf("sid %s is that of shadow", f.SID), "give End.LEARN an address of its own",
+		c.conflict("edge.flowCache.sid", fmt.Sprintf("sid %s is that of shadow", f.SID),
+			"give End.LEARN an address of its own",
 			"edge.shadow.sid")
 	}
 }
@@ -60,8 +62,10 @@ func (c *checker) learners(h *Host) {
 	switch {
 	case len(h.Learners) == 0:
 	case !h.Source.IsValid():
-		c.invalid("host.source", "the host has no address from which it could send SYN-ACKs to edges",
-			`add "source: " and an address of this machine that lies inside infrastructure`, "host.learners")
+		c.invalid("host.source",
+			"the host has no address from which it could send SYN-ACKs to edges",
+			`add "source: " and an address of this machine that lies inside infrastructure`,
+			"host.learners")
 	default:
 		c.source("host.source", h.Source)
 	}

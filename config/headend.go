@@ -10,7 +10,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// Headend is the role that sends traffic along segment lists: the SR policies of RFC 9256 at their head-end.
+// Headend is the role that sends traffic along segment lists: the SR policies of RFC 9256 at their
+// head-end.
 type Headend struct {
 	// by which forwarded traffic comes in
 	Interfaces []XDPInterface `key:"interfaces" omit:"zero" preset:"side external" item:"headend interface %s"`
@@ -42,7 +43,8 @@ type SRPolicy struct {
 	Color int `key:"color" omit:"zero" range:"0 4294967295"`
 	// the zero value: none is said
 	Endpoint netip.Addr `key:"endpoint" omit:"zero"`
-	// DropIfInvalid drops traffic while no path is valid; else it is forwarded as if no rule had chosen it.
+	// DropIfInvalid drops traffic while no path is valid; else it is forwarded as if no rule had
+	// chosen it.
 	DropIfInvalid bool `key:"dropIfInvalid" omit:"zero"`
 	// bytes of the largest inner packet that all lists carry; 0: what the domain's MTU leaves
 	MTU   int             `key:"mtu" omit:"zero" range:"1280 65535" zero:""`
@@ -81,7 +83,8 @@ const (
 	NumberedInSID Redundancy = "sid" // in the argument of the last segment
 )
 
-// SegmentList is a way through the network. Lists of one name in one policy are one list, and say the same but for their weight.
+// SegmentList is a way through the network. Lists of one name in one policy are one list, and say
+// the same but for their weight.
 type SegmentList struct {
 	Name string `key:"name"`
 	// in the order of travel; the last decapsulates
@@ -124,14 +127,15 @@ const AnyDSCP = -1
 // PortRange is a range of ports, both ends included. The zero value is all of them.
 type PortRange struct{ First, Last uint16 }
 
-// Merge is the role that takes protected traffic out of the SR domain: of the copies of a packet it lets one pass.
+// Merge is the role that takes protected traffic out of the SR domain: of the copies of a packet it
+// lets one pass.
 type Merge struct {
 	Interfaces []XDPInterface `key:"interfaces" without:"side" item:"merge interface %s"`
 	SIDs       []MergeSID     `key:"sids" item:"merge %s"`
 }
 
-// MergeSID is a SID with behaviour End.MERGE, and a protected flow that comes to it. One SID can be given several times, for
-// several flows.
+// MergeSID is a SID with behaviour End.MERGE, and a protected flow that comes to it. One SID can be
+// given several times, for several flows.
 type MergeSID struct {
 	Prefix netip.Prefix `key:"prefix"`
 	// fwmark of decapsulated packets; 0: none
@@ -139,10 +143,11 @@ type MergeSID struct {
 	Form Redundancy `key:"form" default:"tlv" words:"tlv sid"`
 	// ids of the paths
 	Flows []int `key:"flows" style:"flow"`
-	// of each packet, so that the other paths are spares, of which nothing is expected; 0: one by each path
+	// of each packet, so that the other paths are spares, of which nothing is expected; 0: one by
+	// each path
 	Copies int `key:"copies" omit:"zero"`
-	// How far back copies are told apart: for so many packets per second of which copies come so much later than others, or as the
-	// binary logarithm of a number of packets.
+	// How far back copies are told apart: for so many packets per second of which copies come so
+	// much later than others, or as the binary logarithm of a number of packets.
 	Rate    int           `key:"rate" omit:"zero" range:"1 1000000000"`
 	Skew    time.Duration `key:"skew" range:"0s 1m"`
 	History int           `key:"history" omit:"zero"`
@@ -153,7 +158,9 @@ type MergeSID struct {
 }
 
 // String names the SID and the flows, like "fcbb:bb00:2:f::/80 flows 1,2".
-func (s MergeSID) String() string { return fmt.Sprintf("%s flows %s", s.Prefix, FormatFlows(s.Flows)) }
+func (s MergeSID) String() string {
+	return fmt.Sprintf("%s flows %s", s.Prefix, FormatFlows(s.Flows))
+}
 
 // FormatFlows writes flow ids as "1,2".
 func FormatFlows[T int | uint32](flows []T) string {
@@ -177,7 +184,8 @@ func (l SegmentList) HeaderBytes() int {
 	return ipv6HeaderBytes + srv6.SRH{Segments: make([]netip.Addr, inHeader), TLVs: tlvs}.Size()
 }
 
-// InnerMTU is the length of the largest packet that all lists of the policy carry through a domain, in bytes.
+// InnerMTU is the length of the largest packet that all lists of the policy carry through a domain,
+// in bytes.
 func (p SRPolicy) InnerMTU(d Domain) int {
 	if p.MTU != 0 {
 		return p.MTU
@@ -191,8 +199,8 @@ func (p SRPolicy) InnerMTU(d Domain) int {
 	return d.MTU - header
 }
 
-// SetListState takes a segment list of a policy out of use, or back into it, in all paths that have it. It returns a changed copy
-// of the node, or a *Problem; the node itself stays as it is.
+// SetListState takes a segment list of a policy out of use, or back into it, in all paths that have
+// it. It returns a changed copy of the node, or a *Problem; the node itself stays as it is.
 func SetListState(n *Node, policy, list string, state ListState) (*Node, error) {
 	if n.Headend == nil {
 		return nil, roleless(n, "headend")
@@ -200,7 +208,8 @@ func SetListState(n *Node, policy, list string, state ListState) (*Node, error) 
 	return n.changed(func(c *Node) error {
 		i := slices.IndexFunc(c.Headend.Policies, func(p SRPolicy) bool { return p.Name == policy })
 		if i < 0 {
-			return absent("policy", policy, names(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
+			return absent("policy", policy,
+				names(c.Headend.Policies, func(p SRPolicy) string { return p.Name }))
 		}
 		found, known := false, []string(nil)
 		for _, path := range c.Headend.Policies[i].Paths {

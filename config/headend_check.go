@@ -47,7 +47,8 @@ func (c *checker) headend(h *Headend) {
 	for i, p := range h.Policies {
 		where := fmt.Sprintf("headend.policies[%d]", i)
 		if _, taken := policies.add(p.Name, p.Name); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("policy %q is given twice", p.Name), "rename or delete one of the two")
+			c.conflict(join(where, "name"), fmt.Sprintf("policy %q is given twice", p.Name),
+				"rename or delete one of the two")
 		}
 		c.srPolicy(where, p, identities, flows)
 	}
@@ -78,7 +79,8 @@ func (c *checker) oneRole(where, role, name string) {
 		c.owners = unique[string]{}
 	}
 	if owner, taken := c.owners.add(name, role); taken && owner != role {
-		c.conflict(where, fmt.Sprintf("interface %q is an interface of the %s too", name, owner), "give each role interfaces of its own")
+		c.conflict(where, fmt.Sprintf("interface %q is an interface of the %s too", name, owner),
+			"give each role interfaces of its own")
 	}
 }
 
@@ -88,34 +90,41 @@ func (c *checker) deviceNames(where string, list []string, besides []XDPInterfac
 		at := fmt.Sprintf("%s[%d]", where, i)
 		c.interfaceName(at, name)
 		if _, taken := names.add(name, name); taken {
-			c.conflict(at, fmt.Sprintf("interface %q is given twice", name), "delete one of the two")
+			c.conflict(at, fmt.Sprintf("interface %q is given twice", name),
+				"delete one of the two")
 		}
 		if slices.ContainsFunc(besides, func(i XDPInterface) bool { return i.Name == name }) {
-			c.conflict(at, fmt.Sprintf("interface %q is in interfaces, on all of which packets may be sent", name), "delete it here",
+			c.conflict(at, fmt.Sprintf("interface %q is in interfaces, on all of which packets "+
+				"may be sent", name), "delete it here",
 				"headend.interfaces")
 		}
 	}
 }
 
-func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity], flows unique[int]) {
+func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity],
+	flows unique[int]) {
 	c.name(join(where, "name"), "policy", p.Name)
 	if p.Color != 0 && p.Endpoint.IsValid() {
 		if owner, taken := identities.add(identity{p.Color, p.Endpoint}, p.Name); taken {
-			c.conflict(join(where, "color"), fmt.Sprintf("policy %q has color %d and endpoint %s too", owner, p.Color, p.Endpoint),
+			c.conflict(join(where, "color"), fmt.Sprintf("policy %q has color %d and endpoint %s "+
+				"too", owner, p.Color, p.Endpoint),
 				"choose another color", join(where, "endpoint"))
 		}
 	}
 	if len(p.Paths) == 0 {
-		c.invalid(join(where, "paths"), fmt.Sprintf("policy %q has no path", p.Name), "add one with name, action and lists")
+		c.invalid(join(where, "paths"), fmt.Sprintf("policy %q has no path", p.Name),
+			"add one with name, action and lists")
 	}
 	if len(p.Paths) > maxPaths {
-		c.invalid(join(where, "paths"), fmt.Sprintf("%d paths are given", len(p.Paths)), fmt.Sprintf("write at most %d", maxPaths))
+		c.invalid(join(where, "paths"), fmt.Sprintf("%d paths are given", len(p.Paths)),
+			fmt.Sprintf("write at most %d", maxPaths))
 	}
 	names, lists := unique[string]{}, map[string]SegmentList{}
 	for i, path := range p.Paths {
 		at := fmt.Sprintf("%s.paths[%d]", where, i)
 		if _, taken := names.add(path.Name, path.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("path %q is given twice in policy %q", path.Name, p.Name),
+			c.conflict(join(at, "name"), fmt.Sprintf("path %q is given twice in policy %q",
+				path.Name, p.Name),
 				"rename or delete one of the two")
 		}
 		c.candidatePath(at, path)
@@ -124,7 +133,8 @@ func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity]
 		}
 	}
 	if len(lists) > MaxPolicyLists {
-		c.invalid(join(where, "paths"), fmt.Sprintf("policy %q has %d different segment lists", p.Name, len(lists)),
+		c.invalid(join(where, "paths"), fmt.Sprintf("policy %q has %d different segment lists",
+			p.Name, len(lists)),
 			fmt.Sprintf("a policy has at most %d", MaxPolicyLists))
 	}
 	c.innerMTU(where, p)
@@ -133,9 +143,11 @@ func (c *checker) srPolicy(where string, p SRPolicy, identities unique[identity]
 func (c *checker) innerMTU(where string, p SRPolicy) {
 	if p.MTU == 0 && p.InnerMTU(c.node.Domain) < minInnerMTU {
 		c.invalid(join(where, "mtu"),
-			fmt.Sprintf("the outer headers of policy %q leave %d of the %d bytes that the domain carries, less than "+
+			fmt.Sprintf("the outer headers of policy %q leave %d of the %d bytes that the domain "+
+				"carries, less than "+
 				"IPv6 needs", p.Name, p.InnerMTU(c.node.Domain), c.node.Domain.MTU),
-			fmt.Sprintf("write domain.mtu if links carry more, or shorten the lists (%d bytes are needed)", minInnerMTU), "domain.mtu",
+			fmt.Sprintf("write domain.mtu if links carry more, or shorten the lists (%d bytes "+
+				"are needed)", minInnerMTU), "domain.mtu",
 			join(where, "paths"))
 	}
 }
@@ -143,7 +155,8 @@ func (c *checker) innerMTU(where string, p SRPolicy) {
 func (c *checker) candidatePath(where string, p CandidatePath) {
 	c.name(join(where, "name"), "path", p.Name)
 	if len(p.Lists) == 0 {
-		c.invalid(join(where, "lists"), fmt.Sprintf("path %q has no segment list", p.Name), "add one with name and segments")
+		c.invalid(join(where, "lists"), fmt.Sprintf("path %q has no segment list", p.Name),
+			"add one with name and segments")
 		return
 	}
 	c.count(join(where, "lists"), "segment lists", len(p.Lists), MaxLists)
@@ -152,16 +165,21 @@ func (c *checker) candidatePath(where string, p CandidatePath) {
 	for i, l := range p.Lists {
 		at := fmt.Sprintf("%s.lists[%d]", where, i)
 		if _, taken := names.add(l.Name, l.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("segment list %q is given twice in path %q", l.Name, p.Name),
+			c.conflict(join(at, "name"), fmt.Sprintf("segment list %q is given twice in path %q",
+				l.Name, p.Name),
 				"rename or delete one of the two")
 		}
 		c.segmentList(at, l)
 		first := p.Lists[0]
-		if p.Action == ActionMirror && len(l.Segments) > 0 && len(first.Segments) > 0 && l.Redundancy != NotNumbered &&
+		if p.Action == ActionMirror && len(l.Segments) > 0 && len(first.Segments) > 0 &&
+			l.Redundancy != NotNumbered &&
 			(l.Redundancy != first.Redundancy || finalOf(l.Segments) != finalOf(first.Segments)) {
-			c.conflict(join(at, "segments"), fmt.Sprintf("copies on list %q end at %s (%s), those on %q at %s (%s), where nobody knows of "+
-				"each other", l.Name, finalOf(l.Segments), l.Redundancy, first.Name, finalOf(first.Segments), first.Redundancy),
-				"let all lists of a mirror end at one SID, with one form of redundancy", join(where, "lists"))
+			c.conflict(join(at, "segments"), fmt.Sprintf("copies on list %q end at %s (%s), "+
+				"those on %q at %s (%s), where nobody knows of "+
+				"each other", l.Name, finalOf(l.Segments), l.Redundancy, first.Name,
+				finalOf(first.Segments), first.Redundancy),
+				"let all lists of a mirror end at one SID, with one form of redundancy",
+				join(where, "lists"))
 		}
 	}
 }
@@ -177,13 +195,16 @@ func (c *checker) segmentList(where string, l SegmentList) {
 	}
 	for i, s := range l.Segments {
 		if !plainUnicast(s) || !s.Is6() {
-			c.invalid(fmt.Sprintf("%s.segments[%d]", where, i), fmt.Sprintf("segment %s is not a plain IPv6 address", s),
+			c.invalid(fmt.Sprintf("%s.segments[%d]", where, i),
+				fmt.Sprintf("segment %s is not a plain IPv6 address", s),
 				"write a SID, or a carrier of several")
 		}
 	}
 	if bytes := l.HeaderBytes(); bytes > MaxHeaderBytes {
-		c.invalid(join(where, "segments"), fmt.Sprintf("the outer headers of segment list %q have %d bytes", l.Name, bytes),
-			fmt.Sprintf("%d fit in front of a packet: leave segments out, write carriers of several, or reduced: true", MaxHeaderBytes))
+		c.invalid(join(where, "segments"),
+			fmt.Sprintf("the outer headers of segment list %q have %d bytes", l.Name, bytes),
+			fmt.Sprintf("%d fit in front of a packet: leave segments out, write carriers of "+
+				"several, or reduced: true", MaxHeaderBytes))
 	}
 	c.listFlow(where, l)
 }
@@ -194,8 +215,10 @@ func (c *checker) listFlow(where string, l SegmentList) {
 		most = srv6.MaxRedundancySIDFlow
 		final := finalOf(l.Segments)
 		if masked, err := final.Prefix(redundancyBits); err == nil && masked.Addr() != final {
-			c.invalid(fmt.Sprintf("%s.segments[%d]", where, len(l.Segments)-1), fmt.Sprintf("segment %s has bits behind its first %d, "+
-				"where redundancy sid puts the number", final, redundancyBits), "write "+masked.Addr().String(), join(where, "redundancy"))
+			c.invalid(fmt.Sprintf("%s.segments[%d]", where, len(l.Segments)-1),
+				fmt.Sprintf("segment %s has bits behind its first %d, "+
+					"where redundancy sid puts the number", final, redundancyBits),
+				"write "+masked.Addr().String(), join(where, "redundancy"))
 		}
 	}
 	switch {
@@ -208,13 +231,17 @@ func (c *checker) listFlow(where string, l SegmentList) {
 	}
 }
 
-// sameList checks that what one name stands for in a policy is one list, and that nobody else has its flow.
-func (c *checker) sameList(where, policy string, l SegmentList, lists map[string]SegmentList, flows unique[int]) {
+// sameList checks that what one name stands for in a policy is one list, and that nobody else has
+// its flow.
+func (c *checker) sameList(where, policy string, l SegmentList, lists map[string]SegmentList,
+	flows unique[int]) {
 	earlier, known := lists[l.Name]
 	if known {
 		if !l.same(earlier) {
-			c.conflict(join(where, "name"), fmt.Sprintf("segment list %q is another one in an earlier path of policy %q", l.Name, policy),
-				"write the same segments, reduced, redundancy, flow and state, or choose another name", where)
+			c.conflict(join(where, "name"), fmt.Sprintf("segment list %q is another one in an "+
+				"earlier path of policy %q", l.Name, policy),
+				"write the same segments, reduced, redundancy, flow and state, or choose another "+
+					"name", where)
 		}
 		return
 	}
@@ -229,17 +256,21 @@ func (c *checker) sameList(where, policy string, l SegmentList, lists map[string
 }
 
 func (l SegmentList) same(o SegmentList) bool {
-	return slices.Equal(l.Segments, o.Segments) && l.Reduced == o.Reduced && l.Redundancy == o.Redundancy && l.Flow == o.Flow &&
+	return slices.Equal(l.Segments, o.Segments) && l.Reduced == o.Reduced &&
+		l.Redundancy == o.Redundancy && l.Flow == o.Flow &&
 		l.State == o.State
 }
 
 func (c *checker) rule(where string, r SteeringRule, policies unique[string]) {
 	if _, known := policies[r.Policy]; !known {
-		c.invalid(join(where, "policy"), fmt.Sprintf("there is no policy %q", r.Policy), "add it to policies, or correct the name",
+		c.invalid(join(where, "policy"), fmt.Sprintf("there is no policy %q", r.Policy),
+			"add it to policies, or correct the name",
 			"headend.policies")
 	}
-	if r.Source.IsValid() && r.Destination.IsValid() && r.Source.Addr().Is4() != r.Destination.Addr().Is4() {
-		c.conflict(join(where, "source"), fmt.Sprintf("source %s and destination %s are of two families", r.Source, r.Destination),
+	if r.Source.IsValid() && r.Destination.IsValid() &&
+		r.Source.Addr().Is4() != r.Destination.Addr().Is4() {
+		c.conflict(join(where, "source"), fmt.Sprintf("source %s and destination %s are of two "+
+			"families", r.Source, r.Destination),
 			"write a rule for each family", join(where, "destination"))
 	}
 	for _, ports := range []struct {
@@ -247,7 +278,8 @@ func (c *checker) rule(where string, r SteeringRule, policies unique[string]) {
 		value PortRange
 	}{{"sourcePorts", r.SourcePorts}, {"destinationPorts", r.DestinationPorts}} {
 		if ports.value != (PortRange{}) && r.Protocol != protocolTCP && r.Protocol != protocolUDP {
-			c.invalid(join(where, ports.key), "only TCP and UDP have ports", "add protocol: tcp or protocol: udp", join(where, "protocol"))
+			c.invalid(join(where, ports.key), "only TCP and UDP have ports",
+				"add protocol: tcp or protocol: udp", join(where, "protocol"))
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 // What the sections headend and merge need not say.
 const (
-	DefaultPreference = 100 // of the first path (RFC 9256 section 2.7); each that follows has one less
+	// of the first path (RFC 9256 section 2.7); each that follows has one less
+	DefaultPreference = 100
 	DefaultMergeRate  = 100_000
 	DefaultMergeSkew  = 50 * time.Millisecond
 	DefaultMergeReset = 2 * time.Second
@@ -20,10 +21,12 @@ const (
 func ParseAnyPrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil || p.Addr().Is4In6() {
-		return netip.Prefix{}, invalid(fmt.Sprintf("%q is not a prefix", s), `write it like "2001:db8::/32" or 192.0.2.0/24`)
+		return netip.Prefix{}, invalid(fmt.Sprintf("%q is not a prefix", s),
+			`write it like "2001:db8::/32" or 192.0.2.0/24`)
 	}
 	if p != p.Masked() {
-		return netip.Prefix{}, invalid(fmt.Sprintf("prefix %s has bits behind its length", s), "write "+p.Masked().String())
+		return netip.Prefix{}, invalid(fmt.Sprintf("prefix %s has bits behind its length", s),
+			"write "+p.Masked().String())
 	}
 	return p, nil
 }
@@ -44,7 +47,8 @@ func ParseIPProtocol(s string) (int, error) {
 	if n, err := strconv.ParseUint(s, 10, 8); err == nil && n > 0 {
 		return int(n), nil
 	}
-	return 0, invalid(fmt.Sprintf("%q is not an IP protocol", s), "write tcp, udp, icmp, icmpv6, sctp or a number from 1 to 255")
+	return 0, invalid(fmt.Sprintf("%q is not an IP protocol", s),
+		"write tcp, udp, icmp, icmpv6, sctp or a number from 1 to 255")
 }
 
 // FormatIPProtocol writes a protocol as ParseIPProtocol reads it; 0 is "".
@@ -69,7 +73,8 @@ func ParsePortRange(s string) (PortRange, error) {
 	low, errLow := strconv.ParseUint(first, 10, 16)
 	high, errHigh := strconv.ParseUint(last, 10, 16)
 	if errLow != nil || errHigh != nil || low == 0 || high < low {
-		return PortRange{}, invalid(fmt.Sprintf("%q is no range of ports", s), "write a port like 80, or two like 5000-5010")
+		return PortRange{}, invalid(fmt.Sprintf("%q is no range of ports", s),
+			"write a port like 80, or two like 5000-5010")
 	}
 	return PortRange{uint16(low), uint16(high)}, nil
 }

@@ -15,8 +15,10 @@ import (
 
 func drawHeadend(t *rapid.T) *config.Headend {
 	h := &config.Headend{
-		Interfaces: []config.XDPInterface{{Name: "p0", Side: pick(t, config.External, config.Internal, config.Mixed), Mode: pick(t, config.Auto, config.Native)}},
-		Source:     netip.MustParseAddr("fd00:5e::3"), HopLimit: rapid.IntRange(1, 255).Draw(t, "outer hop limit"),
+		Interfaces: []config.XDPInterface{{Name: "p0", Side: pick(t, config.External,
+			config.Internal, config.Mixed), Mode: pick(t, config.Auto, config.Native)}},
+		Source: netip.MustParseAddr("fd00:5e::3"), HopLimit: rapid.IntRange(1, 255).Draw(t,
+			"outer hop limit"),
 	}
 	if rapid.Bool().Draw(t, "uplinks") {
 		h.Uplinks, h.Local = []string{"m0", "u1"}, []string{"u1"}
@@ -30,15 +32,19 @@ func drawHeadend(t *rapid.T) *config.Headend {
 
 func drawPolicy(t *rapid.T, i int) config.SRPolicy {
 	p := config.SRPolicy{
-		Name: fmt.Sprintf("p%d", i), Color: rapid.IntRange(0, 1<<32-1).Draw(t, "color"), DropIfInvalid: rapid.Bool().Draw(t, "drop"),
-		Endpoint: pick(t, netip.Addr{}, netip.AddrFrom16([16]byte{0xfd, 15: byte(i + 1)})), MTU: pick(t, 0, 1280, 9000),
+		Name: fmt.Sprintf("p%d", i), Color: rapid.IntRange(0, 1<<32-1).Draw(t, "color"),
+		DropIfInvalid: rapid.Bool().Draw(t, "drop"),
+		Endpoint:      pick(t, netip.Addr{}, netip.AddrFrom16([16]byte{0xfd, 15: byte(i + 1)})),
+		MTU:           pick(t, 0, 1280, 9000),
 	}
 	form := pick(t, config.NotNumbered, config.NumberedInTLV, config.NumberedInSID)
 	var lists []config.SegmentList
 	for j := range rapid.IntRange(1, 3).Draw(t, "lists") {
 		l := config.SegmentList{
-			Name: fmt.Sprintf("l%d", j), Reduced: rapid.Bool().Draw(t, "reduced"), Weight: rapid.IntRange(1, 65535).Draw(t, "list weight"),
-			Segments:   []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:1%d::", j)), netip.MustParseAddr("fcbb:bb00:2:f::")},
+			Name: fmt.Sprintf("l%d", j), Reduced: rapid.Bool().Draw(t, "reduced"),
+			Weight: rapid.IntRange(1, 65535).Draw(t, "list weight"),
+			Segments: []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:1%d::", j)),
+				netip.MustParseAddr("fcbb:bb00:2:f::")},
 			Redundancy: form, State: pick(t, config.ListUp, config.ListDown),
 		}
 		if form != config.NotNumbered {
@@ -48,8 +54,10 @@ func drawPolicy(t *rapid.T, i int) config.SRPolicy {
 	}
 	for j := range rapid.IntRange(1, 3).Draw(t, "paths") {
 		p.Paths = append(p.Paths, config.CandidatePath{
-			Name: fmt.Sprintf("c%d", j), Preference: rapid.IntRange(0, 1<<32-1).Draw(t, "preference"), Lists: lists,
-			Action:     pick(t, config.ActionPath, config.ActionSplitFlow, config.ActionSplitPacket, config.ActionMirror),
+			Name: fmt.Sprintf("c%d", j), Preference: rapid.IntRange(0, 1<<32-1).Draw(t,
+				"preference"), Lists: lists,
+			Action: pick(t, config.ActionPath, config.ActionSplitFlow, config.ActionSplitPacket,
+				config.ActionMirror),
 			LeastLists: rapid.IntRange(1, len(lists)).Draw(t, "least"),
 		})
 	}
@@ -58,8 +66,10 @@ func drawPolicy(t *rapid.T, i int) config.SRPolicy {
 
 func drawRule(t *rapid.T, policy string) config.SteeringRule {
 	r := config.SteeringRule{
-		Policy: policy, Destination: pick(t, netip.Prefix{}, netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("192.0.2.0/24")),
-		Protocol: rapid.IntRange(0, 255).Draw(t, "protocol"), DSCP: rapid.IntRange(-1, 63).Draw(t, "dscp"),
+		Policy: policy, Destination: pick(t, netip.Prefix{}, netip.MustParsePrefix("2001:db8::/32"),
+			netip.MustParsePrefix("192.0.2.0/24")),
+		Protocol: rapid.IntRange(0, 255).Draw(t, "protocol"),
+		DSCP:     rapid.IntRange(-1, 63).Draw(t, "dscp"),
 	}
 	if r.Protocol == 6 || r.Protocol == 17 {
 		r.SourcePorts = pick(t, config.PortRange{}, config.PortRange{First: 1, Last: 65535})
@@ -73,26 +83,32 @@ func drawMerge(t *rapid.T) *config.Merge {
 	mark := rapid.IntRange(0, 1<<32-1).Draw(t, "mark")
 	for i := range rapid.IntRange(1, 3).Draw(t, "protected flows") {
 		s := config.MergeSID{
-			Prefix: netip.MustParsePrefix("fcbb:bb00:2:f::/80"), Mark: mark, Form: pick(t, config.NumberedInTLV, config.NumberedInSID),
-			Flows: []int{2*i + 1, 2*i + 2}, Reset: time.Duration(rapid.IntRange(10, 10000).Draw(t, "reset")) * time.Millisecond,
-			Copies: rapid.IntRange(0, 2).Draw(t, "copies"), Ordered: mark == 0 && rapid.Bool().Draw(t, "ordered"),
+			Prefix: netip.MustParsePrefix("fcbb:bb00:2:f::/80"), Mark: mark,
+			Form:  pick(t, config.NumberedInTLV, config.NumberedInSID),
+			Flows: []int{2*i + 1, 2*i + 2}, Reset: time.Duration(rapid.IntRange(10, 10000).Draw(t,
+				"reset")) * time.Millisecond,
+			Copies: rapid.IntRange(0, 2).Draw(t, "copies"), Ordered: mark == 0 &&
+				rapid.Bool().Draw(t, "ordered"),
 		}
 		if rapid.Bool().Draw(t, "history") {
 			s.History = rapid.IntRange(10, 14).Draw(t, "log2")
 		} else {
-			s.Rate, s.Skew = rapid.IntRange(1, 1000).Draw(t, "rate"), time.Duration(rapid.IntRange(0, 1000).Draw(t, "skew"))*time.Millisecond
+			s.Rate, s.Skew = rapid.IntRange(1, 1000).Draw(t, "rate"),
+				time.Duration(rapid.IntRange(0, 1000).Draw(t, "skew"))*time.Millisecond
 		}
 		m.SIDs = append(m.SIDs, s)
 	}
 	return m
 }
 
-// The lists of a policy that mirrors are numbered unless they say otherwise; paths are preferred in their order; headers take what they take.
+// The lists of a policy that mirrors are numbered unless they say otherwise; paths are preferred in
+// their order; headers take what they take.
 func TestHeadendDefaults(t *testing.T) {
 	h := load(t, "policies").Headend
 	video := h.Policies[0]
 	if video.Paths[0].Preference != 100 || video.Paths[1].Preference != 99 {
-		t.Errorf("preferences %d and %d, want 100 and 99", video.Paths[0].Preference, video.Paths[1].Preference)
+		t.Errorf("preferences %d and %d, want 100 and 99", video.Paths[0].Preference,
+			video.Paths[1].Preference)
 	}
 	for _, want := range []struct {
 		list  config.SegmentList
@@ -105,7 +121,8 @@ func TestHeadendDefaults(t *testing.T) {
 		{h.Policies[2].Paths[0].Lists[0], config.NumberedInSID, 40 + 8 + 16},
 	} {
 		if got := want.list.HeaderBytes(); got != want.bytes || want.list.Redundancy != want.form {
-			t.Errorf("list %s: %d bytes, %s; want %d, %s", want.list.Name, got, want.list.Redundancy, want.bytes, want.form)
+			t.Errorf("list %s: %d bytes, %s; want %d, %s", want.list.Name, got,
+				want.list.Redundancy, want.bytes, want.form)
 		}
 	}
 	if got := video.InnerMTU(config.Domain{MTU: 1500}); got != 1500-96 {
@@ -122,7 +139,8 @@ func TestSetListState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := config.Diff(n, next); len(d) != 2 || d[0].String() != "~ policy video: path both: list north: state up -> down" {
+	if d := config.Diff(n, next); len(d) != 2 ||
+		d[0].String() != "~ policy video: path both: list north: state up -> down" {
 		t.Errorf("changes %v, want the list in its two paths", d)
 	}
 	for _, wrong := range []struct {
@@ -136,8 +154,10 @@ func TestSetListState(t *testing.T) {
 		{n, "video", "north", "gone", config.ErrInvalid},
 		{load(t, "edge"), "video", "north", config.ListDown, config.ErrConflict},
 	} {
-		if _, err := config.SetListState(wrong.node, wrong.policy, wrong.list, wrong.state); !errors.Is(err, wrong.kind) {
-			t.Errorf("policy %s list %s state %s: error %v, want one of %v", wrong.policy, wrong.list, wrong.state, err, wrong.kind)
+		if _, err := config.SetListState(wrong.node, wrong.policy, wrong.list,
+			wrong.state); !errors.Is(err, wrong.kind) {
+			t.Errorf("policy %s list %s state %s: error %v, want one of %v", wrong.policy,
+				wrong.list, wrong.state, err, wrong.kind)
 		}
 	}
 }
@@ -145,7 +165,8 @@ func TestSetListState(t *testing.T) {
 func TestDiffOfPolicies(t *testing.T) {
 	with, without := load(t, "policies"), load(t, "edge")
 	changed := with.Clone()
-	changed.Headend.Uplinks, changed.Headend.Policies[0].Paths[0].Lists[0].Segments[0] = nil, netip.MustParseAddr("fcbb:bb00:77::")
+	changed.Headend.Uplinks, changed.Headend.Policies[0].Paths[0].Lists[0].Segments[0] = nil,
+		netip.MustParseAddr("fcbb:bb00:77::")
 	changed.Headend.Rules, changed.Merge.SIDs[0].Mark = changed.Headend.Rules[1:], 7
 	text := ""
 	for _, pair := range [][2]*config.Node{{without, with}, {with, changed}, {with, without}} {
@@ -179,7 +200,8 @@ headend:
 		}
 	}
 	warnings := config.Warnings(n)
-	if len(warnings) != 2 || !strings.HasPrefix(warnings[0], "headend.interfaces[2]: eth2 is mixed: ") ||
+	if len(warnings) != 2 || !strings.HasPrefix(warnings[0],
+		"headend.interfaces[2]: eth2 is mixed: ") ||
 		!strings.HasPrefix(warnings[1], "headend.local: several interfaces: ") {
 		t.Errorf("warnings %q, want one about eth2 and one about several interfaces", warnings)
 	}

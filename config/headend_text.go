@@ -56,7 +56,8 @@ func (p SRPolicy) summary() string {
 }
 
 func (p CandidatePath) summary() string {
-	return fmt.Sprintf("preference %d, action %s, leastLists %d", p.Preference, p.Action, p.LeastLists)
+	return fmt.Sprintf("preference %d, action %s, leastLists %d", p.Preference, p.Action,
+		p.LeastLists)
 }
 
 func segmentsText(segments []netip.Addr) string {

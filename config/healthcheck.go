@@ -21,7 +21,8 @@ type Check struct {
 	Rise int `key:"rise" default:"2" range:"1 1000"`
 	// checks in a row that must fail for a healthy backend to be failing
 	Fall int `key:"fall" default:"3" range:"1 1000"`
-	// JitterPermille is the share of the interval by which checks come earlier or later, so that they don't march in step.
+	// JitterPermille is the share of the interval by which checks come earlier or later, so that
+	// they don't march in step.
 	JitterPermille int          `key:"jitter" as:"share" default:"0.1"`
 	Startup        CheckStartup `key:"startup" default:"up"`
 	OnFail         CheckFailure `key:"onFail" default:"drain"`
@@ -29,7 +30,8 @@ type Check struct {
 	PanicPermille int `key:"panic" as:"share" default:"0.5"`
 	// local identifier behind the backend's SID that is checked; 0: the SID itself
 	Function srv6.CSID `key:"function" omit:"zero"`
-	// from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice for IPv4
+	// from which is checked; the zero value: the edge's source for an IPv6 VIP, the kernel's choice
+	// for IPv4
 	Source netip.Addr `key:"source" omit:"zero"`
 	// that is checked; 0: the service's
 	Port uint16 `key:"port" as:"check" omit:"zero"`
@@ -89,7 +91,8 @@ type StatusRange struct{ First, Last int }
 // ofHTTP says whether the kind speaks HTTP with pages.
 func (k CheckKind) ofHTTP() bool { return k == CheckHTTP || k == CheckHTTPS }
 
-// SID is the one at which a backend is checked: packets to it must reach the backend's sockets whatever the host thinks.
+// SID is the one at which a backend is checked: packets to it must reach the backend's sockets
+// whatever the host thinks.
 func (c Check) SID(backend netip.Addr) netip.Addr {
 	if c.Function == 0 {
 		return backend
@@ -131,8 +134,10 @@ func (c *Check) String() string {
 	if c == nil {
 		return ""
 	}
-	text := []string{fmt.Sprintf("%s interval %v timeout %v rise %d fall %d jitter %s startup %s panic %s", c.Kind, c.Interval, c.Timeout,
-		c.Rise, c.Fall, FormatPermille(c.JitterPermille), c.Startup, FormatPermille(c.PanicPermille))}
+	text := []string{fmt.Sprintf("%s interval %v timeout %v rise %d fall %d jitter %s startup %s "+
+		"panic %s", c.Kind, c.Interval, c.Timeout,
+		c.Rise, c.Fall, FormatPermille(c.JitterPermille), c.Startup,
+		FormatPermille(c.PanicPermille))}
 	add := func(given bool, format string, value any) {
 		if given {
 			text = append(text, fmt.Sprintf(format, value))

@@ -28,8 +28,10 @@ func (c *checker) check(where string, s Service) {
 		c.passive(join(where, "passive"), s)
 	}
 	for _, b := range s.Backends {
-		if k.Function != 0 && b.SID.Is6() && k.SID(b.SID) != b.SID && !singleLocator(c.node.Domain.Block, b) {
-			c.invalid(join(where, "function"), fmt.Sprintf("sid %s of backend %q has no room for a function behind it", b.SID, b.Name),
+		if k.Function != 0 && b.SID.Is6() && k.SID(b.SID) != b.SID &&
+			!singleLocator(c.node.Domain.Block, b) {
+			c.invalid(join(where, "function"), fmt.Sprintf("sid %s of backend %q has no room for "+
+				"a function behind it", b.SID, b.Name),
 				"leave function out, so that the SID itself is checked", "edge.encapsulation")
 			return
 		}
@@ -51,7 +53,8 @@ func singleLocator(block srv6.Block, b Backend) bool {
 func (c *checker) checkTimes(where string, k *Check) {
 	if k.Timeout < minCheckTimeout || k.Timeout > k.Interval {
 		c.invalid(join(where, "timeout"), fmt.Sprintf("timeout %v is out of range", k.Timeout),
-			fmt.Sprintf("write %v to the interval, %v", minCheckTimeout, k.Interval), join(where, "interval"))
+			fmt.Sprintf("write %v to the interval, %v", minCheckTimeout, k.Interval),
+			join(where, "interval"))
 	}
 }
 
@@ -61,7 +64,8 @@ func (c *checker) checkPath(service string, s Service) {
 	k := s.Check
 	c.checkPort(where, s.Name, s.Endpoint, k)
 	if k.Source.IsValid() && k.Source.Is4() != s.VIP.Is4() {
-		c.invalid(join(where, "source"), fmt.Sprintf("source %s is not of the vip's address family", k.Source),
+		c.invalid(join(where, "source"), fmt.Sprintf("source %s is not of the vip's address family",
+			k.Source),
 			"write an address of this machine to which hosts can answer", join(service, "vip"))
 	}
 }
@@ -89,15 +93,18 @@ func (c *checker) checkKind(where string, k *Check) {
 		{"command", len(k.Command) > 0, []CheckKind{CheckExec}},
 	} {
 		if f.given && !slices.Contains(f.of, k.Kind) {
-			c.invalid(join(where, f.key), fmt.Sprintf("%s does not belong to kind %s", f.key, k.Kind),
+			c.invalid(join(where, f.key), fmt.Sprintf("%s does not belong to kind %s", f.key,
+				k.Kind),
 				"leave it out, or choose kind "+alternatives(f.of), join(where, "kind"))
 		}
 	}
 	switch {
 	case k.Kind.ofHTTP() && !strings.HasPrefix(k.Path, "/"):
-		c.invalid(join(where, "path"), fmt.Sprintf("%q is no path of a page", k.Path), "begin it with /", join(where, "kind"))
+		c.invalid(join(where, "path"), fmt.Sprintf("%q is no path of a page", k.Path),
+			"begin it with /", join(where, "kind"))
 	case k.Kind.ofHTTP() && strings.ContainsAny(k.Path+k.Host, " \t\r\n"):
-		c.invalid(where, "path or host has a space in it", "write %20 in a path, and a host name without spaces")
+		c.invalid(where, "path or host has a space in it",
+			"write %20 in a path, and a host name without spaces")
 	case k.Kind == CheckExec && (len(k.Command) == 0 || !strings.HasPrefix(k.Command[0], "/")):
 		c.invalid(join(where, "command"), "kind exec needs a command with an absolute path",
 			`write it like [/usr/local/bin/check, "-v"]`, join(where, "kind"))

@@ -16,14 +16,19 @@ func TestDiffOfChecks(t *testing.T) {
 	b.Edge.Services[2].Check = nil
 	b.Edge.Services[4].Check.Command[2] = "example.org"
 	const tcp = "timeout 1s rise 2 fall 3 jitter 0.1 startup up panic 0.5"
-	const page = "http interval 2s timeout 1s rise 2 fall 3 jitter 0.1 startup up panic 0 " + `path "/" host "web.example" status `
-	want := "~ service plain: check tcp interval 2s " + tcp + " function e046 source 192.0.2.225 -> tcp interval 5s " + tcp +
+	const page = "http interval 2s timeout 1s rise 2 fall 3 jitter 0.1 startup up panic 0 " +
+		`path "/" host "web.example" status `
+	want := "~ service plain: check tcp interval 2s " + tcp +
+		" function e046 source 192.0.2.225 -> tcp interval 5s " + tcp +
 		" function e046 source 192.0.2.225\n" +
 		"~ service plain: backend web1: agent [fd00:5e::51]:9477 -> none\n" +
-		"~ service page: check " + page + `200 body "all's well" -> ` + page + `200-204 body "all's well"` + "\n" +
-		"~ service secure: check https interval 2s timeout 1s rise 1 fall 1 jitter 0.5 startup down panic 0.5 " +
+		"~ service page: check " + page + `200 body "all's well" -> ` + page +
+		`200-204 body "all's well"` + "\n" +
+		"~ service secure: check https interval 2s timeout 1s rise 1 fall 1 jitter 0.5 startup " +
+		"down panic 0.5 " +
 		`path "/healthz" status 200-399 insecure true -> none` + "\n" +
-		"~ service dns: check exec interval 2s " + tcp + ` command ["/usr/bin/dig" "+short" "example.com"] -> exec interval 2s ` + tcp +
+		"~ service dns: check exec interval 2s " + tcp +
+		` command ["/usr/bin/dig" "+short" "example.com"] -> exec interval 2s ` + tcp +
 		` command ["/usr/bin/dig" "+short" "example.org"]`
 	if got := lines(config.Diff(a, b)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -47,7 +52,8 @@ func TestWhatIsChecked(t *testing.T) {
 	services := load(t, "check").Edge.Services
 	sid := netip.MustParseAddr("fcbb:bb00:1::")
 	for i, want := range []struct{ sid, target string }{
-		{"fcbb:bb00:1:e046::", "192.0.2.1:80"}, {"fcbb:bb00:1::", "192.0.2.2:80"}, {"fcbb:bb00:1::", "192.0.2.3:443"},
+		{"fcbb:bb00:1:e046::", "192.0.2.1:80"}, {"fcbb:bb00:1::", "192.0.2.2:80"},
+		{"fcbb:bb00:1::", "192.0.2.3:443"},
 		{"fcbb:bb00:1::", "192.0.2.4:50051"}, {"fcbb:bb00:1::", "192.0.2.5:53"},
 	} {
 		s := services[i]

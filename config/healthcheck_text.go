@@ -33,7 +33,8 @@ func parseStatusRange(s string) (StatusRange, error) {
 	first, err1 := strconv.Atoi(low)
 	last, err2 := strconv.Atoi(high)
 	if err1 != nil || err2 != nil || first < 100 || first > last || last > 599 {
-		return StatusRange{}, invalid(fmt.Sprintf("%q are no HTTP status codes", s), "write one like 200, or a range like 200-399")
+		return StatusRange{}, invalid(fmt.Sprintf("%q are no HTTP status codes", s),
+			"write one like 200, or a range like 200-399")
 	}
 	return StatusRange{first, last}, nil
 }

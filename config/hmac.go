@@ -81,7 +81,8 @@ func (c *checker) edgeHMAC(e *Edge) {
 	}
 	c.hmacKey("edge.hmac", *e.HMAC)
 	if e.Encapsulation == Carrier {
-		c.conflict("edge.hmac", "encapsulation carrier has no segment routing header in which an HMAC could be",
+		c.conflict("edge.hmac", "encapsulation carrier has no segment routing header in which an "+
+			"HMAC could be",
 			"choose encapsulation srh or srh-reduced, or delete hmac", "edge.encapsulation")
 	}
 }
@@ -91,7 +92,8 @@ func (c *checker) hostHMAC(h *HMAC) {
 		return
 	}
 	if len(h.Keys) == 0 {
-		c.invalid("host.hmac.keys", "there is no key", `add "- {id: 7, keyFile: /etc/sextant/hmac.7}"`)
+		c.invalid("host.hmac.keys", "there is no key",
+			`add "- {id: 7, keyFile: /etc/sextant/hmac.7}"`)
 	}
 	c.count("host.hmac.keys", "keys", len(h.Keys), maxHMACKeys)
 	ids := unique[int]{}
@@ -99,7 +101,8 @@ func (c *checker) hostHMAC(h *HMAC) {
 		where := fmt.Sprintf("host.hmac.keys[%d]", i)
 		c.hmacKey(where, k)
 		if _, taken := ids.add(k.ID, where); taken {
-			c.conflict(join(where, "id"), fmt.Sprintf("key %d is given twice", k.ID), "give each key its own id")
+			c.conflict(join(where, "id"), fmt.Sprintf("key %d is given twice", k.ID),
+				"give each key its own id")
 		}
 	}
 }

@@ -65,7 +65,8 @@ func TestDiffHMAC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shown := fmt.Sprintf("%s %+v %+v", text, *n.Edge.HMAC, n.Host.HMAC); strings.Contains(shown, "a5a5") || strings.Contains(shown, "5a5a") {
+		if shown := fmt.Sprintf("%s %+v %+v", text, *n.Edge.HMAC,
+			n.Host.HMAC); strings.Contains(shown, "a5a5") || strings.Contains(shown, "5a5a") {
 			t.Errorf("node %s shows a key: %s", name, shown)
 		}
 	}

@@ -10,7 +10,8 @@ func (c *checker) hostCheck(service string, s HostService) {
 	c.checkPort(where, s.Name, s.Endpoint, k)
 	c.checkSettings(where, k)
 	if c.node.BGP == nil {
-		c.invalid(where, "the check has no effect: the node tells nobody what it finds", `add "bgp:", or delete the check`)
+		c.invalid(where, "the check has no effect: the node tells nobody what it finds",
+			`add "bgp:", or delete the check`)
 	}
 	for _, f := range []struct {
 		key   string
@@ -18,7 +19,8 @@ func (c *checker) hostCheck(service string, s HostService) {
 	}{{"function", k.Function != 0}, {"source", k.Source.IsValid()}, {"passive", k.Passive != nil},
 		{"onFail", k.OnFail == FailDown}} {
 		if f.given {
-			c.invalid(join(where, f.key), f.key+" does not belong to a host's check of itself", "delete it")
+			c.invalid(join(where, f.key), f.key+" does not belong to a host's check of itself",
+				"delete it")
 		}
 	}
 }

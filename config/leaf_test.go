@@ -18,7 +18,8 @@ func init() {
 		text [2]string
 	}{
 		{useOf("string", "target"), [2]string{"64512:1", "64512:2"}},
-		{useOf("string", "etcd"), [2]string{"http://[fd00:5e::3]:2379", "http://[fd00:5e::4]:2379"}},
+		{useOf("string", "etcd"), [2]string{"http://[fd00:5e::3]:2379",
+			"http://[fd00:5e::4]:2379"}},
 		{useOf("netip.Addr", ""), [2]string{"2001:db8::1", "2001:db8::2"}},
 		{useOf("netip.Addr", "sid"), [2]string{"fcbb:bb00:1::", "fcbb:bb00:2::"}},
 		{useOf("netip.Prefix", ""), [2]string{"fd00:1::/48", "fd00:2::/48"}},
@@ -133,8 +134,9 @@ func (o *object) makeApply(t *testing.T, v reflect.Value, key string) {
 	t.Fatalf("nothing gives key %s of %s a meaning", key, o.typ)
 }
 
-// TestEachLeafIsAChange changes one key of a node that has them all: the list of changes has that one, and the canonical
-// text and the fingerprint are others. An item that is known by the key is another item.
+// TestEachLeafIsAChange changes one key of a node that has them all: the list of changes has that
+// one, and the canonical text and the fingerprint are others. An item that is known by the key is
+// another item.
 func TestEachLeafIsAChange(t *testing.T) {
 	full := func() *Node {
 		n := &Node{}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Learned is what an operator says, at this edge, of a backend that BGP tells of: its host knows nothing of it. Of the state and what
-// the host says the more careful word counts.
+// Learned is what an operator says, at this edge, of a backend that BGP tells of: its host knows
+// nothing of it. Of the state and what the host says the more careful word counts.
 type Learned struct {
 	SID netip.Addr `key:"sid" as:"sid"`
 	// Up: what the host says
@@ -21,21 +21,27 @@ func (c *checker) learned(where string, s Service) {
 	for i, l := range s.Learned {
 		at := fmt.Sprintf("%s.learned[%d]", where, i)
 		if _, taken := seen.add(l.SID, at); taken {
-			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is given twice", l.SID), "delete one of the two")
+			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is given twice", l.SID),
+				"delete one of the two")
 		}
 		if slices.ContainsFunc(s.Backends, func(b Backend) bool { return b.SID == l.SID }) {
-			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is that of a backend of this file", l.SID), "say it there",
+			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is that of a backend of this file",
+				l.SID), "say it there",
 				join(where, "backends"))
 		}
 	}
 }
 
-// SetLearned changes what is said of a backend with a SID that BGP tells of. Weight and SID are its host's to say.
-func SetLearned(n *Node, service, name string, sid netip.Addr, change BackendChange) (*Node, error) {
+// SetLearned changes what is said of a backend with a SID that BGP tells of. Weight and SID are its
+// host's to say.
+func SetLearned(n *Node, service, name string, sid netip.Addr,
+	change BackendChange) (*Node, error) {
 	if change.SID != nil || change.Weight != nil {
 		return nil, &Problem{
-			Kind: ErrConflict, Text: fmt.Sprintf("backend %q was learned by BGP: its SID and weight are what its host says", name),
-			Mend: "change host.sids or bgp.weight in the host's node file, or here only state and agent",
+			Kind: ErrConflict, Text: fmt.Sprintf(
+				"backend %q was learned by BGP: its SID and weight are what its host says", name),
+			Mend: "change host.sids or bgp.weight in the host's node file, or here only state " +
+				"and agent",
 		}
 	}
 	return n.changeService(service, func(s *Service) error {

@@ -2,7 +2,8 @@ package config
 
 import "fmt"
 
-// NewConnections limits how many TCP connections are opened to a service at one edge; the zero value lets as many as come.
+// NewConnections limits how many TCP connections are opened to a service at one edge; the zero
+// value lets as many as come.
 type NewConnections struct {
 	// per second
 	Rate int `key:"rate" range:"1 1000000000"`
@@ -18,7 +19,8 @@ func (c *checker) newConnections(where string, s Service) {
 	}
 	if s.Protocol != TCP {
 		c.conflict(join(where, "newConnections"),
-			fmt.Sprintf("service %q of protocol %s has no connections that could be counted", s.Name, s.Protocol),
+			fmt.Sprintf("service %q of protocol %s has no connections that could be counted",
+				s.Name, s.Protocol),
 			"delete newConnections", join(where, "protocol"))
 	}
 }

@@ -12,15 +12,18 @@ type LoadKind string
 
 // The kinds.
 const (
-	// LoadConnections, the default, counts the service's open connections in the kernel. It needs nothing of the server.
+	// LoadConnections, the default, counts the service's open connections in the kernel. It needs
+	// nothing of the server.
 	LoadConnections LoadKind = ""
 	// LoadApache asks Apache's status page for its busy workers.
 	LoadApache LoadKind = "apache"
 	// LoadMemory reads a number that the application keeps in a file of memory.
 	LoadMemory LoadKind = "memory"
-	// LoadPressure is how much of the time tasks waited for a CPU, in percent (Linux's pressure stall information).
+	// LoadPressure is how much of the time tasks waited for a CPU, in percent (Linux's pressure
+	// stall information).
 	LoadPressure LoadKind = "pressure"
-	// LoadQueue is how many connections wait on the listener for being accepted. The kernel knows it.
+	// LoadQueue is how many connections wait on the listener for being accepted. The kernel knows
+	// it.
 	LoadQueue LoadKind = "accept-queue"
 )
 
@@ -29,13 +32,14 @@ const connections = "connections" // how LoadConnections is written
 // Load is where an acceptance policy learns how busy the server is.
 type Load struct {
 	Kind LoadKind
-	// Target is, for apache: the URL of the status page for programs, "http://[::1]/server-status?auto"; memory: the path of the
-	// file; pressure: the directory of a cgroup, "" for the whole machine.
+	// Target is, for apache: the URL of the status page for programs,
+	// "http://[::1]/server-status?auto"; memory: the path of the file; pressure: the directory of a
+	// cgroup, "" for the whole machine.
 	Target string
 }
 
-// ParseLoad reads "connections", "accept-queue", "pressure" or "pressure:" and the directory of a cgroup, "memory:" and a path, or
-// "apache:" and a URL.
+// ParseLoad reads "connections", "accept-queue", "pressure" or "pressure:" and the directory of a
+// cgroup, "memory:" and a path, or "apache:" and a URL.
 func ParseLoad(text string) (Load, error) {
 	if text == connections {
 		return Load{}, nil
@@ -45,17 +49,20 @@ func ParseLoad(text string) (Load, error) {
 	switch l.Kind {
 	case LoadApache:
 		if u, err := url.Parse(target); err != nil || u.Scheme != "http" || u.Host == "" {
-			return Load{}, fmt.Errorf("load %q: write apache:http://ADDRESS/server-status?auto", text)
+			return Load{}, fmt.Errorf("load %q: write apache:http://ADDRESS/server-status?auto",
+				text)
 		}
 		return l, nil
 	case LoadMemory:
 		if !path.IsAbs(target) {
-			return Load{}, fmt.Errorf("load %q: write memory: and the absolute path of the file, like memory:/dev/shm/web.load", text)
+			return Load{}, fmt.Errorf("load %q: write memory: and the absolute path of the file, "+
+				"like memory:/dev/shm/web.load", text)
 		}
 		return l, nil
 	case LoadPressure:
 		if has && !path.IsAbs(target) {
-			return Load{}, fmt.Errorf("load %q: write pressure, or pressure: and the directory of a cgroup", text)
+			return Load{}, fmt.Errorf("load %q: write pressure, or pressure: and the directory "+
+				"of a cgroup", text)
 		}
 		return l, nil
 	case LoadQueue:
@@ -63,7 +70,8 @@ func ParseLoad(text string) (Load, error) {
 			return l, nil
 		}
 	}
-	return Load{}, fmt.Errorf("unknown load %q; use %s, accept-queue, pressure, memory:FILE, or apache: and the URL of its status page",
+	return Load{}, fmt.Errorf("unknown load %q; use %s, accept-queue, pressure, memory:FILE, or "+
+		"apache: and the URL of its status page",
 		text, connections)
 }
 

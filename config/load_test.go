@@ -14,7 +14,8 @@ func TestParseLoad(t *testing.T) {
 		"pressure":                  {Kind: config.LoadPressure},
 		"pressure:/sys/fs/cgroup/x": {Kind: config.LoadPressure, Target: "/sys/fs/cgroup/x"},
 		"memory:/dev/shm/web.load":  {Kind: config.LoadMemory, Target: "/dev/shm/web.load"},
-		"apache:http://[::1]:8080/server-status?auto": {Kind: config.LoadApache, Target: "http://[::1]:8080/server-status?auto"},
+		"apache:http://[::1]:8080/server-status?auto": {Kind: config.LoadApache,
+			Target: "http://[::1]:8080/server-status?auto"},
 	} {
 		got, err := config.ParseLoad(text)
 		if err != nil || got != want || got.String() != text {

@@ -33,7 +33,8 @@ func MarshalAsJSON(n *Node) ([]byte, error) {
 	return text, nil
 }
 
-// MarshalJSON writes the document without the secret: a node that is a part of a log line or of an answer does not show it.
+// MarshalJSON writes the document without the secret: a node that is a part of a log line or of an
+// answer does not show it.
 func (n *Node) MarshalJSON() ([]byte, error) { return json.Marshal(nodeDocument(Redact(n))) }
 
 func nodeDocument(n *Node) any {

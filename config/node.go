@@ -169,7 +169,8 @@ type Accept struct {
 	Workers int `key:"workers" range:"1 65535"`
 	// dynamic: offers between two adaptations
 	Window int `key:"window" range:"1 65535"`
-	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as it is.
+	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as
+	// it is.
 	LowPermille  int `key:"low" as:"share"`
 	HighPermille int `key:"high" as:"share"`
 	// dynamic: first threshold
@@ -231,7 +232,8 @@ type Encapsulation string
 
 // The encapsulations.
 const (
-	Carrier    Encapsulation = "carrier"     // compressed SIDs in the destination address (RFC 9800)
+	// compressed SIDs in the destination address (RFC 9800)
+	Carrier    Encapsulation = "carrier"
 	SRH        Encapsulation = "srh"         // segment routing header with all SIDs (RFC 8754)
 	SRHReduced Encapsulation = "srh-reduced" // without the first SID (RFC 8986 section 5.2)
 )
@@ -298,7 +300,8 @@ func (a Accept) String() string {
 		return fmt.Sprintf("%s threshold %d", a.Policy, a.Threshold)
 	case Dynamic:
 		return fmt.Sprintf("%s workers %d window %d low %s high %s initial %d", a.Policy,
-			a.Workers, a.Window, FormatPermille(a.LowPermille), FormatPermille(a.HighPermille), a.Initial)
+			a.Workers, a.Window, FormatPermille(a.LowPermille), FormatPermille(a.HighPermille),
+			a.Initial)
 	case Average:
 		if a.Cores > 0 {
 			return fmt.Sprintf("%s cores %d", a.Policy, a.Cores)

@@ -53,7 +53,8 @@ func (d *decoder) root(data []byte) ast.Node {
 	}
 	tokens := lexer.Tokenize(string(data))
 	if t := tooDeep(tokens); t != nil {
-		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"), PlaceOf(t))
+		d.add(invalid("lists and mappings are nested too deeply", "a node file needs 8 levels"),
+			PlaceOf(t))
 		return nil
 	}
 	file, err := parse(tokens)
@@ -68,17 +69,20 @@ func (d *decoder) root(data []byte) ast.Node {
 func (d *decoder) document(file *ast.File) ast.Node {
 	var root ast.Node
 	for _, doc := range file.Docs {
-		if doc.Body == nil || doc.Body.Type() == ast.DirectiveType || doc.Body.Type() == ast.CommentType {
+		if doc.Body == nil || doc.Body.Type() == ast.DirectiveType ||
+			doc.Body.Type() == ast.CommentType {
 			continue
 		}
 		if root != nil {
-			d.add(invalid("a second document starts here", "write one document per file"), PlaceOf(first(doc.Body)))
+			d.add(invalid("a second document starts here", "write one document per file"),
+				PlaceOf(first(doc.Body)))
 			return nil
 		}
 		root = doc.Body
 	}
 	if root == nil {
-		d.add(invalid("the file is empty", `describe the node, beginning with "node: NAME"`), Place{1, 1})
+		d.add(invalid("the file is empty", `describe the node, beginning with "node: NAME"`),
+			Place{1, 1})
 	}
 	return root
 }
@@ -91,7 +95,8 @@ func parse(tokens token.Tokens) (file *ast.File, err error) {
 			err = fmt.Errorf("the text is not YAML (%v)", r)
 		}
 	}()
-	// Duplicate keys are allowed here because the reader reports them together with all other faults.
+	// Duplicate keys are allowed here because the reader reports them together with all other
+	// faults.
 	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 }
 
@@ -110,8 +115,9 @@ func (d *decoder) syntax(err error) {
 // unreadable finds what no YAML file may be.
 func unreadable(data []byte) (*Problem, Place) {
 	if len(data) > maxBytes {
-		return invalid(fmt.Sprintf("the file has %d bytes", len(data)), fmt.Sprintf("a node file has at most %d",
-			maxBytes)), Place{1, 1}
+		return invalid(fmt.Sprintf("the file has %d bytes", len(data)),
+			fmt.Sprintf("a node file has at most %d",
+				maxBytes)), Place{1, 1}
 	}
 	if utf8.Valid(data) {
 		return nil, Place{}

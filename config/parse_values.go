@@ -23,7 +23,8 @@ func ParseAddress(s string) (netip.Addr, error) {
 func ParseSID(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.Zone() != "" || !a.Is6() || a.Is4In6() {
-		return netip.Addr{}, invalid(fmt.Sprintf("%q is not a SID", s), `write an IPv6 address like "fcbb:bb00:1::"`)
+		return netip.Addr{}, invalid(fmt.Sprintf("%q is not a SID", s),
+			`write an IPv6 address like "fcbb:bb00:1::"`)
 	}
 	return a, nil
 }
@@ -63,7 +64,8 @@ func FormatPermille(permille int) string {
 func parsePrefix(s string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	if err != nil || !p.Addr().Is6() || p.Addr().Is4In6() {
-		return netip.Prefix{}, invalid(fmt.Sprintf("%q is not an IPv6 prefix", s), `write it like "fd00:5e::/48"`)
+		return netip.Prefix{}, invalid(fmt.Sprintf("%q is not an IPv6 prefix", s),
+			`write it like "fd00:5e::/48"`)
 	}
 	if p != p.Masked() {
 		return netip.Prefix{}, invalid(fmt.Sprintf("prefix %s has bits behind its length", s),
@@ -106,7 +108,8 @@ func ParseListener(s string) (netip.AddrPort, error) {
 
 // hostBehaviors are what bpf/host.c does at a local SID.
 var hostBehaviors = []srv6.Behavior{
-	srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND,
+	srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND,
+	srv6.EndDT46COND,
 }
 
 // alternatives writes "a, b or c".

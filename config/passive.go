@@ -2,7 +2,8 @@ package config
 
 import "fmt"
 
-// Passive says which of a host's own counters speak against a backend: what clients meet with, beside what checks find.
+// Passive says which of a host's own counters speak against a backend: what clients meet with,
+// beside what checks find.
 type Passive struct {
 	// resets per opened connection in an interval above which it counts as a failed check; 0: never
 	ResetsPermille int `key:"resets" as:"share" default:"0.5"`
@@ -23,5 +24,6 @@ func (p *Passive) String() string {
 	if p == nil {
 		return ""
 	}
-	return fmt.Sprintf("resets %s timeouts %s minimum %d", FormatPermille(p.ResetsPermille), FormatPermille(p.TimeoutsPermille), p.Minimum)
+	return fmt.Sprintf("resets %s timeouts %s minimum %d", FormatPermille(p.ResetsPermille),
+		FormatPermille(p.TimeoutsPermille), p.Minimum)
 }

@@ -91,7 +91,8 @@ func excerpt(line string, number, column int) string {
 	}
 	before := strings.Map(blank, string(text[from:at]))
 	gutter := fmt.Sprintf("%5d | ", number)
-	return fmt.Sprintf("%s%s\n%s| %s^", gutter, string(text[from:to]), strings.Repeat(" ", len(gutter)-2), before)
+	return fmt.Sprintf("%s%s\n%s| %s^", gutter, string(text[from:to]),
+		strings.Repeat(" ", len(gutter)-2), before)
 }
 
 // blank keeps tabs, so that the caret stands right whatever their width.

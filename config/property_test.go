@@ -69,29 +69,34 @@ func drawNode(t *rapid.T) *config.Node {
 
 func drawEdge(t *rapid.T) *config.Edge {
 	e := &config.Edge{
-		Interfaces: []config.EdgeInterface{{Name: "e0", Side: pick(t, config.External, config.Internal,
-			config.Mixed), Mode: config.Native}},
+		Interfaces: []config.EdgeInterface{{Name: "e0",
+			Side: pick(t, config.External, config.Internal,
+				config.Mixed), Mode: config.Native}},
 		Source:        netip.MustParseAddr("fd00:5e::1"),
 		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
 		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
 		Buckets:       pick(t, 0, rapid.IntRange(1021, 1<<20).Draw(t, "buckets")),
-		Shadow:        config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"), LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
+		Shadow: config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"),
+			LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},
 	}
 	if e.Encapsulation != config.Carrier && rapid.Bool().Draw(t, "signs") {
 		key := drawHMACKey(t)
 		e.HMAC = &key
 	}
 	if rapid.Bool().Draw(t, "flow cache") {
-		e.FlowCache = config.FlowCache{SID: netip.MustParseAddr("fd00:5e::1ea"), Entries: rapid.IntRange(64, 1<<28).Draw(t, "flows")}
+		e.FlowCache = config.FlowCache{SID: netip.MustParseAddr("fd00:5e::1ea"),
+			Entries: rapid.IntRange(64, 1<<28).Draw(t, "flows")}
 	}
 	if rapid.Bool().Draw(t, "peers") {
-		e.Peers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:5e::e2]:9477"), netip.MustParseAddrPort("[fd00:5e::e3]:9477")}
+		e.Peers = []netip.AddrPort{netip.MustParseAddrPort("[fd00:5e::e2]:9477"),
+			netip.MustParseAddrPort("[fd00:5e::e3]:9477")}
 	}
 	if rapid.Bool().Draw(t, "etcd") {
 		e.Etcd = drawEtcd(t)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
-		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i), Continuity: drawContinuity(t), Check: drawCheck(t)}
+		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),
+			Continuity: drawContinuity(t), Check: drawCheck(t)}
 		s.MaxBackends = pick(t, 0, rapid.IntRange(1, 10000).Draw(t, "max backends"))
 		if s.Check != nil {
 			s.Check.Port = rapid.Uint16Range(1, 65535).Draw(t, "check port")
@@ -100,26 +105,31 @@ func drawEdge(t *rapid.T) *config.Edge {
 			s.Table = config.Rendezvous
 		}
 		if s.Check != nil && s.Protocol == config.TCP && rapid.Bool().Draw(t, "passive") {
-			s.Check.Passive = &config.Passive{ResetsPermille: rapid.IntRange(0, 1000).Draw(t, "resets"), TimeoutsPermille: 300, Minimum: 7}
+			s.Check.Passive = &config.Passive{ResetsPermille: rapid.IntRange(0, 1000).Draw(t,
+				"resets"), TimeoutsPermille: 300, Minimum: 7}
 		}
 		if s.Protocol == config.TCP && rapid.Bool().Draw(t, "new connections") {
-			s.NewConnections = config.NewConnections{Rate: rapid.IntRange(1, 1e9).Draw(t, "rate"), Burst: rapid.IntRange(1, 1e9).Draw(t, "burst")}
+			s.NewConnections = config.NewConnections{Rate: rapid.IntRange(1, 1e9).Draw(t, "rate"),
+				Burst: rapid.IntRange(1, 1e9).Draw(t, "burst")}
 		}
 		if s.Protocol == config.UDP && rapid.Bool().Draw(t, "quic") {
 			s.QUIC.Configs = []config.QUIC{{
-				Rotation: rapid.IntRange(0, 6).Draw(t, "rotation"), ServerIDLength: rapid.IntRange(2, 15).Draw(t, "server ID"), NonceLength: 4,
+				Rotation:       rapid.IntRange(0, 6).Draw(t, "rotation"),
+				ServerIDLength: rapid.IntRange(2, 15).Draw(t, "server ID"), NonceLength: 4,
 				KeyFile: pick(t, "", "/etc/quic.key"),
 			}}
 		}
 		if rapid.Bool().Draw(t, "learned") {
 			s.Learned = []config.Learned{{
-				SID: netip.MustParseAddr("fcbb:bb00:77::"), State: pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
+				SID:   netip.MustParseAddr("fcbb:bb00:77::"),
+				State: pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
 				Agent: pick(t, netip.AddrPort{}, netip.MustParseAddrPort("[fd00:5e::51]:9477")),
 			}}
 		}
 		for j := range rapid.IntRange(0, 3).Draw(t, "backends") {
 			s.Backends = append(s.Backends, config.Backend{
-				Name: fmt.Sprintf("%d", j), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", j+1)),
+				Name: fmt.Sprintf("%d", j), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::",
+					j+1)),
 				Weight: rapid.IntRange(0, 65535).Draw(t, "weight"),
 				State:  pick(t, config.Up, config.Draining, config.Down, config.Maintenance),
 				Agent:  pick(t, netip.AddrPort{}, netip.MustParseAddrPort("[fd00:5e::51]:9477")),
@@ -132,12 +142,14 @@ func drawEdge(t *rapid.T) *config.Edge {
 
 func drawEtcd(t *rapid.T) *config.Etcd {
 	e := &config.Etcd{
-		Endpoints: pick(t, []string{"https://[fd00:5e::3]:2379"}, []string{"https://etcd1.example:2379", "https://192.0.2.3:65535"}),
-		Prefix:    "/" + rapid.StringMatching(`[-_./a-z]{0,9}[A-Z]`).Draw(t, "prefix"),
-		TLS:       config.EtcdTLS{CA: pick(t, "", "/ca.pem")},
+		Endpoints: pick(t, []string{"https://[fd00:5e::3]:2379"},
+			[]string{"https://etcd1.example:2379", "https://192.0.2.3:65535"}),
+		Prefix: "/" + rapid.StringMatching(`[-_./a-z]{0,9}[A-Z]`).Draw(t, "prefix"),
+		TLS:    config.EtcdTLS{CA: pick(t, "", "/ca.pem")},
 	}
 	if rapid.Bool().Draw(t, "user") {
-		e.Username, e.PasswordFile = rapid.StringMatching(`[a-z "#:{]{0,9}[a-z]`).Draw(t, "username"), "/password"
+		e.Username, e.PasswordFile = rapid.StringMatching(`[a-z "#:{]{0,9}[a-z]`).Draw(t,
+			"username"), "/password"
 	}
 	if rapid.Bool().Draw(t, "certificate") {
 		e.TLS.Certificate, e.TLS.Key = "/edge.pem", "/edge.key"
@@ -152,7 +164,8 @@ func drawContinuity(t *rapid.T) config.Continuity {
 		Candidates: rapid.IntRange(1, 6).Draw(t, "candidates"),
 		DrainTime:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "drain time")) * time.Second,
 		SlowStart:  time.Duration(rapid.IntRange(0, 3600).Draw(t, "slow start")) * time.Millisecond,
-		ReturnHold: time.Duration(rapid.IntRange(0, 3600).Draw(t, "return hold")) * time.Millisecond,
+		ReturnHold: time.Duration(rapid.IntRange(0, 3600).Draw(t,
+			"return hold")) * time.Millisecond,
 	}
 	k.Depth = rapid.IntRange(k.Candidates, 6).Draw(t, "depth")
 	return k
@@ -161,9 +174,12 @@ func drawContinuity(t *rapid.T) config.Continuity {
 // drawCheck makes a check of any kind, or none.
 func drawCheck(t *rapid.T) *config.Check {
 	c := &config.Check{
-		Kind:           pick(t, "", config.CheckTCP, config.CheckHTTP, config.CheckHTTPS, config.CheckGRPC, config.CheckExec),
-		Interval:       time.Duration(rapid.IntRange(1000, 10000).Draw(t, "interval")) * time.Millisecond,
-		Timeout:        time.Duration(rapid.IntRange(10, 1000).Draw(t, "timeout")) * time.Millisecond,
+		Kind: pick(t, "", config.CheckTCP, config.CheckHTTP, config.CheckHTTPS,
+			config.CheckGRPC, config.CheckExec),
+		Interval: time.Duration(rapid.IntRange(1000, 10000).Draw(t,
+			"interval")) * time.Millisecond,
+		Timeout: time.Duration(rapid.IntRange(10, 1000).Draw(t,
+			"timeout")) * time.Millisecond,
 		Rise:           rapid.IntRange(1, 10).Draw(t, "rise"),
 		Fall:           rapid.IntRange(1, 10).Draw(t, "fall"),
 		JitterPermille: rapid.IntRange(0, 1000).Draw(t, "jitter"),
@@ -177,12 +193,15 @@ func drawCheck(t *rapid.T) *config.Check {
 	case "":
 		return nil
 	case config.CheckHTTP, config.CheckHTTPS:
-		c.Path, c.Host, c.Status = "/"+rapid.StringMatching(`[a-z?"#:{]{0,9}`).Draw(t, "path"), pick(t, "", "web.example"), config.StatusRange{First: 200, Last: pick(t, 200, 299)}
-		c.Body, c.Insecure = text.Draw(t, "body"), c.Kind == config.CheckHTTPS && rapid.Bool().Draw(t, "insecure")
+		c.Path, c.Host, c.Status = "/"+rapid.StringMatching(`[a-z?"#:{]{0,9}`).Draw(t, "path"),
+			pick(t, "", "web.example"), config.StatusRange{First: 200, Last: pick(t, 200, 299)}
+		c.Body, c.Insecure = text.Draw(t, "body"), c.Kind == config.CheckHTTPS &&
+			rapid.Bool().Draw(t, "insecure")
 	case config.CheckGRPC:
 		c.Service = text.Draw(t, "service")
 	case config.CheckExec:
-		c.Command = append([]string{"/bin/true"}, rapid.SliceOfN(text, 0, 2).Draw(t, "arguments")...)
+		c.Command = append([]string{"/bin/true"},
+			rapid.SliceOfN(text, 0, 2).Draw(t, "arguments")...)
 	}
 	return c
 }
@@ -191,34 +210,42 @@ func drawCheck(t *rapid.T) *config.Check {
 func drawHostCheck(t *rapid.T) *config.Check {
 	c := drawCheck(t)
 	if c != nil {
-		c.OnFail, c.Function, c.Port = config.FailDrain, 0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
+		c.OnFail, c.Function, c.Port = config.FailDrain,
+			0, rapid.Uint16Range(1, 65535).Draw(t, "host check port")
 	}
 	return c
 }
 
 func drawHost(t *rapid.T) *config.Host {
 	h := &config.Host{
-		Interfaces: []config.HostInterface{{Name: "h0", Mode: pick(t, config.Auto, config.Generic)}},
-		Cgroup:     pick(t, "", "/sys/fs/cgroup"),
-		SIDs:       []config.SID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}},
+		Interfaces: []config.HostInterface{{Name: "h0",
+			Mode: pick(t, config.Auto, config.Generic)}},
+		Cgroup: pick(t, "", "/sys/fs/cgroup"),
+		SIDs: []config.SID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"),
+			Behavior: srv6.EndOFFER}},
 	}
 	if rapid.Bool().Draw(t, "verifies") {
-		h.HMAC = &config.HMAC{Require: pick(t, config.HMACRequireNone, config.HMACRequireSRH, config.HMACRequireAll)}
-		h.HMAC.Keys = rapid.SliceOfNDistinct(rapid.Custom(drawHMACKey), 1, 3, func(k config.HMACKey) int { return k.ID }).Draw(t, "keys")
+		h.HMAC = &config.HMAC{Require: pick(t, config.HMACRequireNone, config.HMACRequireSRH,
+			config.HMACRequireAll)}
+		h.HMAC.Keys = rapid.SliceOfNDistinct(rapid.Custom(drawHMACKey), 1, 3,
+			func(k config.HMACKey) int { return k.ID }).Draw(t, "keys")
 	}
 	if rapid.Bool().Draw(t, "learners") {
-		h.Source, h.Learners = netip.MustParseAddr("fd00:5e::2"), []netip.Prefix{netip.MustParsePrefix("fd00:5e:0:1ea::/64")}
+		h.Source, h.Learners = netip.MustParseAddr("fd00:5e::2"),
+			[]netip.Prefix{netip.MustParsePrefix("fd00:5e:0:1ea::/64")}
 	}
 	if rapid.Bool().Draw(t, "conditional") {
 		h.Source = netip.MustParseAddr("fd00:5e::2")
 		h.SIDs = append(h.SIDs, config.SID{
-			Prefix: netip.MustParsePrefix("fcbb:bb00:2::/48"), Behavior: pick(t, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND),
-			Backup: netip.MustParseAddr("fcbb:bb00:f0::"),
+			Prefix:   netip.MustParsePrefix("fcbb:bb00:2::/48"),
+			Behavior: pick(t, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND),
+			Backup:   netip.MustParseAddr("fcbb:bb00:f0::"),
 		})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "host services") {
-		h.Services = append(h.Services, config.HostService{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),
-			Accept: drawAccept(t)})
+		h.Services = append(h.Services, config.HostService{Name: fmt.Sprintf("s%d", i),
+			Endpoint: drawEndpoint(t, i),
+			Accept:   drawAccept(t)})
 		h.Services[i].QUIC = h.Services[i].Protocol == config.UDP && rapid.Bool().Draw(t, "quic")
 	}
 	return h
@@ -226,7 +253,8 @@ func drawHost(t *rapid.T) *config.Host {
 
 func drawHMACKey(t *rapid.T) config.HMACKey {
 	return config.HMACKey{
-		ID: rapid.IntRange(1, 1<<32-1).Draw(t, "key"), KeyFile: pick(t, "/etc/sextant/hmac.1", "/run/key"),
+		ID: rapid.IntRange(1, 1<<32-1).Draw(t, "key"), KeyFile: pick(t, "/etc/sextant/hmac.1",
+			"/run/key"),
 		Form: pick(t, config.HMACStandard, config.HMACLinux),
 	}
 }
@@ -236,9 +264,12 @@ func drawAccept(t *rapid.T) config.Accept {
 	workers := rapid.IntRange(1, 65535).Draw(t, "workers")
 	return pick(t,
 		config.Accept{Policy: config.Always},
-		config.Accept{Policy: config.Static, Threshold: rapid.IntRange(0, 65535).Draw(t, "threshold")},
-		config.Accept{Policy: config.Dynamic, Workers: workers, Window: rapid.IntRange(1, 65535).Draw(t, "window"),
-			LowPermille: low, HighPermille: rapid.IntRange(low+1, 1000).Draw(t, "high"), Initial: rapid.IntRange(0,
+		config.Accept{Policy: config.Static, Threshold: rapid.IntRange(0, 65535).Draw(t,
+			"threshold")},
+		config.Accept{Policy: config.Dynamic, Workers: workers,
+			Window:      rapid.IntRange(1, 65535).Draw(t, "window"),
+			LowPermille: low, HighPermille: rapid.IntRange(low+1, 1000).Draw(t, "high"),
+			Initial: rapid.IntRange(0,
 				workers).Draw(t, "initial")})
 }
 
@@ -296,7 +327,8 @@ func TestDiffAgreesWithText(t *testing.T) {
 		}
 		forth, back := config.Diff(a, b), config.Diff(b, a)
 		if (len(forth) == 0) != (x == y) || len(forth) != len(back) {
-			t.Fatalf("fingerprints %s and %s, %d changes forth, %d back", x, y, len(forth), len(back))
+			t.Fatalf("fingerprints %s and %s, %d changes forth, %d back", x, y, len(forth),
+				len(back))
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Protect is what a head-end needs to find paths for protections, and the protections themselves: traffic that is to travel over
-// paths that share nothing.
+// Protect is what a head-end needs to find paths for protections, and the protections themselves:
+// traffic that is to travel over paths that share nothing.
 type Protect struct {
 	// absolute path of a topology's file, read again when it changes, or one of the sources below
 	Topology string `key:"topology"`
@@ -57,7 +57,8 @@ type Protection struct {
 	Egress netip.Addr `key:"egress" as:"sid"`
 	// SID there that decapsulates probes; the zero value: Egress
 	ProbeSID netip.Addr `key:"probeSID" as:"sid" omit:"zero"`
-	// where the egress's agent serves metrics, and tells what came by each path; the zero value: not known
+	// where the egress's agent serves metrics, and tells what came by each path; the zero value:
+	// not known
 	Agent netip.AddrPort `key:"agent" omit:"zero"`
 	// whose Policy is empty: one of them must match
 	Matches []SteeringRule `key:"match" without:"policy"`
@@ -72,7 +73,8 @@ type Protection struct {
 	// expected, of one copy; 0: not known
 	RateKbps   int        `key:"rate" as:"rate" omit:"zero"`
 	Redundancy Redundancy `key:"redundancy" default:"tlv"`
-	// first of the ProtectionFlows flow ids that the egress knows the paths by; 0: chosen by the agent
+	// first of the ProtectionFlows flow ids that the egress knows the paths by; 0: chosen by the
+	// agent
 	Flow int `key:"flow" range:"1 1048568"`
 	// drop while no path is up; else traffic is forwarded as if it were not protected
 	DropIfInvalid bool `key:"dropIfInvalid" omit:"zero"`
@@ -92,10 +94,11 @@ func (p Protection) Flows() (flows []int) {
 	return flows
 }
 
-// InnerMTU is the length of the largest packet that any path of the protection carries through a domain, in bytes: a list that ends in
-// an End.X has one SID more.
+// InnerMTU is the length of the largest packet that any path of the protection carries through a
+// domain, in bytes: a list that ends in an End.X has one SID more.
 func (p Protection) InnerMTU(d Domain) int {
-	return d.MTU - SegmentList{Segments: make([]netip.Addr, p.SIDs+1), Reduced: true, Redundancy: p.Redundancy}.HeaderBytes()
+	return d.MTU - SegmentList{Segments: make([]netip.Addr, p.SIDs+1), Reduced: true,
+		Redundancy: p.Redundancy}.HeaderBytes()
 }
 
 // NewProtection is a protection with defaults.
@@ -136,14 +139,16 @@ var rateUnits = []struct {
 
 // ParseRate reads a rate like 10Mbit, in kbit/s; 0 is none.
 func ParseRate(s string) (kbps int, err error) {
-	problem := invalid(fmt.Sprintf("%q is no rate", s), "write a whole number with a unit, like 500kbit, 10Mbit or 1Gbit")
+	problem := invalid(fmt.Sprintf("%q is no rate", s),
+		"write a whole number with a unit, like 500kbit, 10Mbit or 1Gbit")
 	if s == "0" {
 		return 0, nil
 	}
 	for _, u := range rateUnits {
 		if digits, ok := strings.CutSuffix(s, u.name); ok {
 			n := 0
-			if _, err := fmt.Sscanf(digits+" ", "%d ", &n); err != nil || fmt.Sprint(n) != digits || n < 1 || n > maxRateKbps/u.kbps {
+			if _, err := fmt.Sscanf(digits+" ", "%d ", &n); err != nil || fmt.Sprint(n) != digits ||
+				n < 1 || n > maxRateKbps/u.kbps {
 				return 0, problem
 			}
 			return n * u.kbps, nil
@@ -162,7 +167,8 @@ func FormatRate(kbps int) string {
 	return "0"
 }
 
-// AddProtection returns a copy of the node with one protection more, or a *Problem. A Flow of 0 is chosen.
+// AddProtection returns a copy of the node with one protection more, or a *Problem. A Flow of 0 is
+// chosen.
 func AddProtection(n *Node, p Protection) (*Node, error) {
 	return n.changeProtect(func(s *Protect) error {
 		if slices.ContainsFunc(s.Protections, func(o Protection) bool { return o.Name == p.Name }) {
@@ -177,7 +183,8 @@ func AddProtection(n *Node, p Protection) (*Node, error) {
 // DeleteProtection returns a copy of the node without a protection, or a *Problem.
 func DeleteProtection(n *Node, name string) (*Node, error) {
 	return n.changeProtect(func(s *Protect) error {
-		return deleteNamed(&s.Protections, "protection", name, func(p Protection) string { return p.Name })
+		return deleteNamed(&s.Protections, "protection", name,
+			func(p Protection) string { return p.Name })
 	})
 }
 

@@ -21,14 +21,18 @@ var ()
 
 func (c *checker) protect(p *Protect) {
 	if c.node.Headend == nil {
-		c.conflict("protect", "the node is no head-end, so nothing can be protected here", `add "headend:" with interfaces and source`)
+		c.conflict("protect", "the node is no head-end, so nothing can be protected here",
+			`add "headend:" with interfaces and source`)
 	}
 	switch {
 	case p.Topology == FromBGP && c.node.BGP == nil:
-		c.conflict("protect.topology", "the topology is to come by BGP, which this node does not speak",
+		c.conflict("protect.topology",
+			"the topology is to come by BGP, which this node does not speak",
 			`add "bgp:" with a neighbor whose families include link-state, or name a file`)
-	case !slices.Contains([]string{FromBGP, FromOSPF6, FromISIS}, p.Topology) && !path.IsAbs(p.Topology):
-		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology), "write it from / on, or bgp, ospf6 or isis")
+	case !slices.Contains([]string{FromBGP, FromOSPF6, FromISIS}, p.Topology) &&
+		!path.IsAbs(p.Topology):
+		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology),
+			"write it from / on, or bgp, ospf6 or isis")
 	}
 	if !path.IsAbs(p.FRR) {
 		c.invalid("protect.frr", fmt.Sprintf("%q is not an absolute path", p.FRR),
@@ -40,7 +44,8 @@ func (c *checker) protect(p *Protect) {
 		where := fmt.Sprintf("protect.links[%d]", i)
 		c.interfaceName(join(where, "interface"), l.Interface)
 		if _, taken := interfaces.add(l.Interface, l.Link); taken {
-			c.conflict(join(where, "interface"), fmt.Sprintf("interface %q is given twice", l.Interface), "delete one of the two")
+			c.conflict(join(where, "interface"), fmt.Sprintf("interface %q is given twice",
+				l.Interface), "delete one of the two")
 		}
 		if from, to, ok := strings.Cut(l.Link, ">"); !ok || from == "" || to == "" {
 			c.invalid(join(where, "link"), fmt.Sprintf("%q is no link", l.Link),
@@ -52,12 +57,14 @@ func (c *checker) protect(p *Protect) {
 	for i, protection := range p.Protections {
 		where := fmt.Sprintf("protect.protections[%d]", i)
 		if _, taken := names.add(protection.Name, protection.Name); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("protection %q is given twice", protection.Name), "rename or delete one of the two")
+			c.conflict(join(where, "name"), fmt.Sprintf("protection %q is given twice",
+				protection.Name), "rename or delete one of the two")
 		}
 		c.protection(where, protection)
 		for _, f := range protection.Flows() {
 			if owner, taken := flows.add(f, protection.Name); taken {
-				c.conflict(join(where, "flow"), fmt.Sprintf("flow %d is that of protection %q, too", f, owner),
+				c.conflict(join(where, "flow"), fmt.Sprintf("flow %d is that of protection %q, too",
+					f, owner),
 					fmt.Sprintf("leave %d flows to each, or write none", ProtectionFlows))
 				break
 			}
@@ -68,27 +75,35 @@ func (c *checker) protect(p *Protect) {
 func (c *checker) protection(where string, p Protection) {
 	c.name(join(where, "name"), "protection", p.Name)
 	if p.To == c.node.Protect.Node {
-		c.invalid(join(where, "to"), fmt.Sprintf("the traffic leaves at %q, where it enters", p.To), "name another node of the topology")
+		c.invalid(join(where, "to"), fmt.Sprintf("the traffic leaves at %q, where it enters", p.To),
+			"name another node of the topology")
 	}
 	if p.Copies+p.Spares > maxProtectionPaths {
-		c.invalid(join(where, "spares"), fmt.Sprintf("%d copies and %d spares are more than a protection has", p.Copies, p.Spares),
-			fmt.Sprintf("ask for at most %d paths together", maxProtectionPaths), join(where, "copies"))
+		c.invalid(join(where, "spares"), fmt.Sprintf("%d copies and %d spares are more than a "+
+			"protection has", p.Copies, p.Spares),
+			fmt.Sprintf("ask for at most %d paths together", maxProtectionPaths),
+			join(where, "copies"))
 	}
 	if mtu := p.InnerMTU(c.node.Domain); p.SIDs <= maxProtectionSIDs && mtu < minInnerMTU {
-		c.invalid(join(where, "sids"), fmt.Sprintf("lists of %d SIDs leave %d of the %d bytes that the domain carries, less than "+
-			"IPv6 needs", p.SIDs, mtu, c.node.Domain.MTU), "write domain.mtu if links carry more, or fewer sids", "domain.mtu")
+		c.invalid(join(where, "sids"), fmt.Sprintf("lists of %d SIDs leave %d of the %d bytes "+
+			"that the domain carries, less than "+
+			"IPv6 needs", p.SIDs, mtu, c.node.Domain.MTU),
+			"write domain.mtu if links carry more, or fewer sids", "domain.mtu")
 	}
 	if c.node.Headend != nil {
 		for _, policy := range c.node.Headend.Policies {
 			if policy.Name == p.Name {
-				c.conflict(join(where, "name"), fmt.Sprintf("a policy is called %q, too", p.Name), "rename one of the two",
+				c.conflict(join(where, "name"), fmt.Sprintf("a policy is called %q, too", p.Name),
+					"rename one of the two",
 					"headend.policies")
 			}
 		}
 	}
 	if len(p.Matches) == 0 || len(p.Matches) > mostProtectionMatch {
-		c.invalid(join(where, "match"), fmt.Sprintf("%d matches choose the traffic", len(p.Matches)),
-			fmt.Sprintf(`write 1 to %d, like "- {destination: 2001:db8:7::/48, protocol: udp}"`, mostProtectionMatch))
+		c.invalid(join(where, "match"), fmt.Sprintf("%d matches choose the traffic",
+			len(p.Matches)),
+			fmt.Sprintf(`write 1 to %d, like "- {destination: 2001:db8:7::/48, protocol: udp}"`,
+				mostProtectionMatch))
 	}
 	for i, m := range p.Matches {
 		m.Policy = p.Name

@@ -25,8 +25,9 @@ func TestProtectionsComeAndGo(t *testing.T) {
 		t.Fatalf("%v, %d left", err, len(less.Protect.Protections))
 	}
 	fresh := config.Protection{
-		Name: "fresh", To: "R9", Egress: netip.MustParseAddr("fcbb:bb00:9:f::"), Matches: []config.SteeringRule{{DSCP: 12}},
-		Copies: 1, Disjoint: "srlg", SIDs: 4, Model: "adjacency", Redundancy: config.NotNumbered,
+		Name: "fresh", To: "R9", Egress: netip.MustParseAddr("fcbb:bb00:9:f::"),
+		Matches: []config.SteeringRule{{DSCP: 12}},
+		Copies:  1, Disjoint: "srlg", SIDs: 4, Model: "adjacency", Redundancy: config.NotNumbered,
 	}
 	more, err := config.AddProtection(less, fresh)
 	if err != nil || more.Protect.Protections[2].Flow != 32768 {
@@ -44,13 +45,15 @@ func TestProtectionsComeAndGo(t *testing.T) {
 }
 
 func TestRates(t *testing.T) {
-	for text, kbps := range map[string]int{"0": 0, "1kbit": 1, "1500kbit": 1500, "10Mbit": 10_000, "2Gbit": 2_000_000} {
+	for text, kbps := range map[string]int{"0": 0, "1kbit": 1, "1500kbit": 1500, "10Mbit": 10_000,
+		"2Gbit": 2_000_000} {
 		got, err := config.ParseRate(text)
 		if err != nil || got != kbps || config.FormatRate(kbps) != text {
 			t.Errorf("%s: %d, %v; %d is %s", text, got, err, kbps, config.FormatRate(kbps))
 		}
 	}
-	for _, text := range []string{"", "10", "Mbit", "-1Mbit", "0Mbit", "1.5Mbit", "01Mbit", "1 Mbit", "10mbit", "2000Gbit", "99999999999999999999kbit"} {
+	for _, text := range []string{"", "10", "Mbit", "-1Mbit", "0Mbit", "1.5Mbit", "01Mbit",
+		"1 Mbit", "10mbit", "2000Gbit", "99999999999999999999kbit"} {
 		if got, err := config.ParseRate(text); err == nil {
 			t.Errorf("%q is read as %d", text, got)
 		}

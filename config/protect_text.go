@@ -7,8 +7,10 @@ import (
 
 // String writes the promise like "to R7, 2 copies, 1 spare, link-disjoint".
 func (p Protection) String() string {
-	text := fmt.Sprintf("to %s at %s, %d copies, %d spares, %s-disjoint, %d SIDs, model %s, redundancy %s, flows %d-%d", p.To, p.Egress,
-		p.Copies, p.Spares, p.Disjoint, p.SIDs, p.Model, p.Redundancy, p.Flow, p.Flow+ProtectionFlows-1)
+	text := fmt.Sprintf("to %s at %s, %d copies, %d spares, %s-disjoint, %d SIDs, model %s, "+
+		"redundancy %s, flows %d-%d", p.To, p.Egress,
+		p.Copies, p.Spares, p.Disjoint, p.SIDs, p.Model, p.Redundancy, p.Flow,
+		p.Flow+ProtectionFlows-1)
 	if p.ProbeSID.IsValid() {
 		text += ", probes to " + p.ProbeSID.String()
 	}
@@ -37,7 +39,8 @@ func (p Protection) MatchText() string {
 }
 
 func (p Protect) summary() string {
-	return fmt.Sprintf("topology %s, node %s, probe %s, bound %s", p.Topology, p.Node, p.Probe, FormatPermille(p.BoundPermille))
+	return fmt.Sprintf("topology %s, node %s, probe %s, bound %s", p.Topology, p.Node, p.Probe,
+		FormatPermille(p.BoundPermille))
 }
 
 // String writes how paths are probed, like "every 10ms, down after 3, up after 10".

@@ -14,8 +14,8 @@ type QUICConfigs struct {
 	Configs []QUIC `key:"configs" item:"+  rotation %s"`
 }
 
-// QUIC is how the servers of a service put their server ID into connection IDs: one configuration of
-// draft-ietf-quic-load-balancers. The server ID is the 16-bit identifier of the backend's SID.
+// QUIC is how the servers of a service put their server ID into connection IDs: one configuration
+// of draft-ietf-quic-load-balancers. The server ID is the 16-bit identifier of the backend's SID.
 type QUIC struct {
 	// 0 to 6
 	Rotation int `key:"rotation"`
@@ -31,7 +31,8 @@ type QUIC struct {
 
 // Equal compares without telling by its time where keys differ.
 func (q QUIC) Equal(o QUIC) bool {
-	return subtle.ConstantTimeCompare(q.Key, o.Key) == 1 && q.Rotation == o.Rotation && q.ServerIDLength == o.ServerIDLength &&
+	return subtle.ConstantTimeCompare(q.Key, o.Key) == 1 && q.Rotation == o.Rotation &&
+		q.ServerIDLength == o.ServerIDLength &&
 		q.NonceLength == o.NonceLength && q.KeyFile == o.KeyFile
 }
 
@@ -39,7 +40,8 @@ func (q QUIC) Equal(o QUIC) bool {
 func ParseQUICKey(text string) (key quiclb.Key, err error) {
 	b, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(b) != quiclb.KeyLength {
-		return nil, fmt.Errorf("the key is not %d hexadecimal digits; make it with: openssl rand -hex %d",
+		return nil, fmt.Errorf("the key is not %d hexadecimal digits; make it with: openssl rand "+
+			"-hex %d",
 			2*quiclb.KeyLength, quiclb.KeyLength)
 	}
 	return b, nil
@@ -47,7 +49,8 @@ func ParseQUICKey(text string) (key quiclb.Key, err error) {
 
 // Config is the configuration of the codec. It is a wrong one as long as the key has not been read.
 func (q QUIC) Config() quiclb.Config {
-	c := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength, NonceLength: q.NonceLength}
+	c := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength,
+		NonceLength: q.NonceLength}
 	if q.KeyFile != "" {
 		c.Key = append(quiclb.Key{}, q.Key...)
 	}
@@ -59,7 +62,8 @@ func (c *checker) quic(where string, s Service) {
 		return
 	}
 	if s.Protocol != UDP {
-		c.conflict(join(where, "quic"), fmt.Sprintf("service %q of protocol %s can't be QUIC", s.Name, s.Protocol),
+		c.conflict(join(where, "quic"), fmt.Sprintf("service %q of protocol %s can't be QUIC",
+			s.Name, s.Protocol),
 			"write protocol: udp, or delete quic", join(where, "protocol"))
 	}
 	rotations := unique[int]{}
@@ -69,10 +73,12 @@ func (c *checker) quic(where string, s Service) {
 			c.directory(join(at, "keyFile"), q.KeyFile)
 		}
 		if _, taken := rotations.add(q.Rotation, at); taken {
-			c.conflict(join(at, "rotation"), fmt.Sprintf("rotation %d is given twice in service %q", q.Rotation, s.Name),
+			c.conflict(join(at, "rotation"), fmt.Sprintf("rotation %d is given twice in service %q",
+				q.Rotation, s.Name),
 				"give each configuration its own")
 		}
-		lengths := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength, NonceLength: q.NonceLength}
+		lengths := quiclb.Config{Rotation: q.Rotation, ServerIDLength: q.ServerIDLength,
+			NonceLength: q.NonceLength}
 		if err := lengths.Check(); err != nil {
 			c.invalid(at, err.Error(), "see section 3 of draft-ietf-quic-load-balancers")
 		}
@@ -81,7 +87,8 @@ func (c *checker) quic(where string, s Service) {
 
 func (c *checker) hostQUIC(where string, s HostService) {
 	if s.QUIC && s.Protocol != UDP {
-		c.conflict(join(where, "quic"), fmt.Sprintf("service %q of protocol %s can't be QUIC", s.Name, s.Protocol),
+		c.conflict(join(where, "quic"), fmt.Sprintf("service %q of protocol %s can't be QUIC",
+			s.Name, s.Protocol),
 			"write protocol: udp, or delete quic", join(where, "protocol"))
 	}
 }

@@ -9,7 +9,8 @@ const (
 )
 
 func (*Node) required() map[string]string {
-	return map[string]string{"node": `"node: NAME"`, "domain": `"domain:" with block and infrastructure`}
+	return map[string]string{"node": `"node: NAME"`,
+		"domain": `"domain:" with block and infrastructure`}
 }
 
 func (*Domain) required() map[string]string {
@@ -168,7 +169,8 @@ func (*MergeSID) required() map[string]string {
 }
 
 func (*Strays) required() map[string]string {
-	return map[string]string{"interfaces": namesWanted, "vrfs": `"vrfs:" and a list of vrf and backup`}
+	return map[string]string{"interfaces": namesWanted,
+		"vrfs": `"vrfs:" and a list of vrf and backup`}
 }
 
 func (*StrayVRF) required() map[string]string {

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Routing says which routes of other routing software count here: next hops over SRv6 become backends of an edge's services, or the
-// kernel forwards by them, with a shadow of what they were before.
+// Routing says which routes of other routing software count here: next hops over SRv6 become
+// backends of an edge's services, or the kernel forwards by them, with a shadow of what they were
+// before.
 type Routing struct {
 	// nil: nobody is listened to
 	FPM  *FPM  `key:"fpm" change:"whole"`

@@ -10,12 +10,14 @@ func (c *checker) routing(r *Routing) {
 		c.invalid("routing.vrfs", "no VRF is given", `add "- {name: blue, source: fpm, table: 10}"`)
 	}
 	c.count("routing.vrfs", "VRFs", len(r.VRFs), maxVRFs)
-	names, tables, sids, interfaces := unique[string]{}, unique[int]{}, unique[netip.Addr]{}, unique[string]{}
+	names, tables, sids, interfaces := unique[string]{}, unique[int]{}, unique[netip.Addr]{},
+		unique[string]{}
 	for i, v := range r.VRFs {
 		where := fmt.Sprintf("routing.vrfs[%d]", i)
 		c.name(join(where, "name"), "VRF", v.Name)
 		if _, taken := names.add(v.Name, where); taken {
-			c.conflict(join(where, "name"), fmt.Sprintf("VRF %q is given twice", v.Name), "rename or delete one of the two")
+			c.conflict(join(where, "name"), fmt.Sprintf("VRF %q is given twice", v.Name),
+				"rename or delete one of the two")
 		}
 		c.routeSource(where, v, r)
 		if v.Datapath == WithEBPF {
@@ -29,7 +31,8 @@ func (c *checker) routing(r *Routing) {
 			at := fmt.Sprintf("%s.interfaces[%d]", where, j)
 			c.interfaceName(at, name)
 			if owner, taken := interfaces.add(name, v.Name); taken {
-				c.conflict(at, fmt.Sprintf("interface %q is of VRF %s", name, owner), "give each interface to one VRF")
+				c.conflict(at, fmt.Sprintf("interface %q is of VRF %s", name, owner),
+					"give each interface to one VRF")
 			}
 		}
 	}
@@ -39,38 +42,46 @@ func (c *checker) routing(r *Routing) {
 func (c *checker) routeSource(where string, v VRF, r *Routing) {
 	switch {
 	case v.Source == SourceFPM && r.FPM == nil:
-		c.invalid(join(where, "source"), "source fpm needs an address at which zebra finds this node",
+		c.invalid(join(where, "source"),
+			"source fpm needs an address at which zebra finds this node",
 			`add "fpm: {listen: \"[::1]:2620\"}" to routing, and load zebra with -M dplane_fpm_nl`)
 	case v.Source == SourceBGP && c.node.BGP == nil:
-		c.invalid(join(where, "source"), "source bgp needs a BGP speaker", `add "bgp:", or write source: fpm or kernel`)
+		c.invalid(join(where, "source"), "source bgp needs a BGP speaker",
+			`add "bgp:", or write source: fpm or kernel`)
 	case v.Source == SourceBGP && v.Datapath == WithEBPF:
-		c.conflict(join(where, "datapath"), "an edge learns its backends from its own speaker without a VRF",
+		c.conflict(join(where, "datapath"),
+			"an edge learns its backends from its own speaker without a VRF",
 			"delete the VRF, or write datapath: kernel", join(where, "source"))
 	}
 	if v.Source == SourceBGP != (v.Table == 0) {
 		if v.Table == 0 {
 			c.invalid(join(where, "table"), fmt.Sprintf("VRF %s has no table", v.Name),
-				"write the number of the table whose routes count, or main, where FRRouting has those of its default VRF")
+				"write the number of the table whose routes count, or main, where FRRouting has "+
+					"those of its default VRF")
 		} else {
-			c.conflict(join(where, "table"), "the routes of BGP are in no table", "delete it", join(where, "source"))
+			c.conflict(join(where, "table"), "the routes of BGP are in no table", "delete it",
+				join(where, "source"))
 		}
 	}
 }
 
 func (c *checker) ebpfVRF(where string, v VRF) {
 	if c.node.Edge == nil {
-		c.invalid(join(where, "datapath"), "datapath ebpf needs an edge, whose services get the next hops as backends",
+		c.invalid(join(where, "datapath"),
+			"datapath ebpf needs an edge, whose services get the next hops as backends",
 			`add "edge:", or write datapath: kernel`)
 	}
 	for _, key := range []struct {
 		name  string
 		given bool
 	}{
-		{"install", v.Install != 0}, {"interfaces", len(v.Interfaces) > 0}, {"buckets", v.Buckets != 0},
+		{"install", v.Install != 0}, {"interfaces", len(v.Interfaces) > 0},
+		{"buckets", v.Buckets != 0},
 		{"shadow", v.Shadow != ShadowVRF{}},
 	} {
 		if key.given {
-			c.conflict(join(where, key.name), key.name+" is for datapath kernel: chains hold past owners here",
+			c.conflict(join(where, key.name),
+				key.name+" is for datapath kernel: chains hold past owners here",
 				"delete it, or write datapath: kernel", join(where, "datapath"))
 		}
 	}
@@ -84,14 +95,17 @@ func (c *checker) written(where, name string, table int, tables unique[int], r *
 		return
 	}
 	if table >= 253 && table <= 255 {
-		c.conflict(where, fmt.Sprintf("table %d is one of the kernel's own", table), "write the number of a table that nobody else uses")
+		c.conflict(where, fmt.Sprintf("table %d is one of the kernel's own", table),
+			"write the number of a table that nobody else uses")
 	}
 	if owner, taken := tables.add(table, where); taken {
-		c.conflict(where, fmt.Sprintf("table %d is written twice", table), "give each its own table", owner)
+		c.conflict(where, fmt.Sprintf("table %d is written twice", table),
+			"give each its own table", owner)
 	}
 	for i, v := range r.VRFs {
 		if v.Source == SourceKernel && v.Table == table {
-			c.conflict(where, fmt.Sprintf("table %d is one that routes are read from", table), "give it another number",
+			c.conflict(where, fmt.Sprintf("table %d is one that routes are read from", table),
+				"give it another number",
 				fmt.Sprintf("routing.vrfs[%d].table", i))
 		}
 	}
@@ -104,9 +118,11 @@ func (c *checker) shadowSID(where string, v VRF, sids unique[netip.Addr]) {
 		return
 	}
 	if owner, taken := sids.add(v.Shadow.SID, v.Name); taken {
-		c.conflict(where, fmt.Sprintf("sid %s is of VRF %s", v.Shadow.SID, owner), "give each shadow its own SID")
+		c.conflict(where, fmt.Sprintf("sid %s is of VRF %s", v.Shadow.SID, owner),
+			"give each shadow its own SID")
 	}
 	if c.node.Edge != nil && c.node.Edge.Shadow.SID == v.Shadow.SID {
-		c.conflict(where, fmt.Sprintf("sid %s is the one of edge.shadow", v.Shadow.SID), "give each shadow its own SID", "edge.shadow.sid")
+		c.conflict(where, fmt.Sprintf("sid %s is the one of edge.shadow", v.Shadow.SID),
+			"give each shadow its own SID", "edge.shadow.sid")
 	}
 }

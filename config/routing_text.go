@@ -31,7 +31,8 @@ func (v VRF) String() string {
 	if v.Datapath == WithEBPF {
 		return text + " for the edge"
 	}
-	text += fmt.Sprintf(" for the kernel in table %d, shadow %d at %s", v.Install, v.Shadow.Table, v.Shadow.SID)
+	text += fmt.Sprintf(" for the kernel in table %d, shadow %d at %s", v.Install, v.Shadow.Table,
+		v.Shadow.SID)
 	if v.Shadow.Keep != 0 {
 		text += fmt.Sprintf(" kept %v", v.Shadow.Keep)
 	}

@@ -62,8 +62,9 @@ type object struct {
 // hinted is an object with keys that must be there, and what an error says to add for each.
 type hinted interface{ required() map[string]string }
 
-// settler is an object in which values depend on others or on what the file says. Parse calls settle when the object
-// was read; the problems are at paths below it. given reports whether the file has a key, or a path below the object.
+// settler is an object in which values depend on others or on what the file says. Parse calls
+// settle when the object was read; the problems are at paths below it. given reports whether the
+// file has a key, or a path below the object.
 type settler interface {
 	settle(given func(path string) bool) []*Problem
 }
@@ -137,8 +138,8 @@ func newSetting(key, secret string, index []int, f reflect.StructField) *setting
 	return s
 }
 
-// parseBounds reads a range tag. A codec can have bounds of its own. It panics if the tag is wrong, which any test would
-// find.
+// parseBounds reads a range tag. A codec can have bounds of its own. It panics if the tag is wrong,
+// which any test would find.
 func parseBounds(tag string, c *codec) *bounds {
 	low, high, ok := strings.Cut(tag, " ")
 	if !ok {

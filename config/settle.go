@@ -51,8 +51,8 @@ func (c *Check) settle(func(string) bool) []*Problem {
 	return nil
 }
 
-// settle prefers the paths that come first, and decides for lists that do not say whether they are numbered: those of a
-// policy that mirrors are.
+// settle prefers the paths that come first, and decides for lists that do not say whether they are
+// numbered: those of a policy that mirrors are.
 func (p *SRPolicy) settle(given func(string) bool) []*Problem {
 	form := NotNumbered
 	for i := range p.Paths {
@@ -145,7 +145,8 @@ func (e Edge) summary() string {
 	if e.Buckets > 0 {
 		buckets = strconv.Itoa(e.Buckets)
 	}
-	return fmt.Sprintf("source %s, encapsulation %s, hopLimit %d, buckets %s", e.Source, e.Encapsulation,
+	return fmt.Sprintf("source %s, encapsulation %s, hopLimit %d, buckets %s", e.Source,
+		e.Encapsulation,
 		e.HopLimit, buckets)
 }
 

@@ -54,7 +54,8 @@ func TestShareError(t *testing.T) {
 				squares += math.Pow(float64(got*n)/config.DefaultBuckets-1, 2)
 			}
 		}
-		got, want := config.ShareError(n, config.DefaultBuckets), math.Sqrt(squares/float64(rounds*n))
+		got, want := config.ShareError(n, config.DefaultBuckets),
+			math.Sqrt(squares/float64(rounds*n))
 		if math.Abs(got/want-1) > 0.15 {
 			t.Errorf("%d backends: %.4f, and thrown %.4f", n, got, want)
 		}
@@ -108,7 +109,8 @@ edge:
 		}
 	}
 	_, err := config.Parse("e1.yaml", []byte(text(1, "maxBackends: 10001")))
-	if err == nil || !strings.Contains(err.Error(), "maxBackends 10001 is out of range; write 1 to 10000") {
+	if err == nil || !strings.Contains(err.Error(),
+		"maxBackends 10001 is out of range; write 1 to 10000") {
 		t.Errorf("maxBackends 10001: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Strays is the role that takes strays away beside a router that owns the machine's SIDs: VRF-shadowing (Algorithm 1) for SIDs which the
-// kernel decapsulates.
+// Strays is the role that takes strays away beside a router that owns the machine's SIDs:
+// VRF-shadowing (Algorithm 1) for SIDs which the kernel decapsulates.
 type Strays struct {
 	Interfaces []XDPInterface `key:"interfaces" without:"side" item:"strays interface %s"`
 	VRFs       []StrayVRF     `key:"vrfs" item:"strays of VRF %s"`
@@ -39,11 +39,13 @@ const (
 
 func (c *checker) strays(s *Strays) {
 	if len(s.Interfaces) == 0 {
-		c.invalid("strays.interfaces", "there is no interface on which strays arrive", `add "- {name: eth0}"`)
+		c.invalid("strays.interfaces", "there is no interface on which strays arrive",
+			`add "- {name: eth0}"`)
 	}
 	c.xdpInterfaces("strays", s.Interfaces)
 	if len(s.VRFs) == 0 {
-		c.invalid("strays.vrfs", "there is no VRF whose strays are taken away", `add "- {vrf: blue, backup: green}"`)
+		c.invalid("strays.vrfs", "there is no VRF whose strays are taken away",
+			`add "- {vrf: blue, backup: green}"`)
 	}
 	c.count("strays.vrfs", "VRFs", len(s.VRFs), maxStrayVRFs)
 	names, sids := unique[string]{}, unique[netip.Prefix]{}
@@ -51,15 +53,18 @@ func (c *checker) strays(s *Strays) {
 		where := fmt.Sprintf("strays.vrfs[%d]", i)
 		c.strayVRF(where, v)
 		if _, taken := names.add(v.Name(), ""); taken {
-			c.conflict(where, fmt.Sprintf("VRF %q is given twice", v.Name()), "delete one of the two")
+			c.conflict(where, fmt.Sprintf("VRF %q is given twice", v.Name()),
+				"delete one of the two")
 		}
 		for j, sid := range v.SIDs {
 			at := fmt.Sprintf("%s.sids[%d]", where, j)
 			if sid.IsValid() && !sid.Addr().Is6() {
-				c.invalid(at, fmt.Sprintf("%s is not of IPv6", sid), `write it like "fcbb:bb00:1:46::/64"`)
+				c.invalid(at, fmt.Sprintf("%s is not of IPv6", sid),
+					`write it like "fcbb:bb00:1:46::/64"`)
 			}
 			if owner, taken := sids.add(sid, v.Name()); taken {
-				c.conflict(at, fmt.Sprintf("SID %s is one of VRF %s already", sid, owner), "delete one of the two")
+				c.conflict(at, fmt.Sprintf("SID %s is one of VRF %s already", sid, owner),
+					"delete one of the two")
 			}
 		}
 	}
@@ -70,26 +75,32 @@ func (c *checker) strayVRF(where string, v StrayVRF) {
 	c.interfaceName(join(where, "backup"), v.Backup)
 	switch {
 	case (v.VRF == "") == (v.Namespace == ""):
-		c.invalid(where, "a VRF is one device or one network namespace", `write "vrf: blue" or "namespace: /run/netns/web"`)
+		c.invalid(where, "a VRF is one device or one network namespace",
+			`write "vrf: blue" or "namespace: /run/netns/web"`)
 	case v.VRF != "":
 		c.interfaceName(join(where, "vrf"), v.VRF)
 		if v.VRF == v.Backup {
-			c.conflict(join(where, "backup"), "strays would stay in the VRF", "name another device, whose routes lead to the shadow",
+			c.conflict(join(where, "backup"), "strays would stay in the VRF",
+				"name another device, whose routes lead to the shadow",
 				join(where, "vrf"))
 		}
 		if len(v.SIDs) > 0 {
-			c.conflict(join(where, "sids"), "the SIDs of a VRF device are those of the kernel's routes", "delete sids", join(where, "vrf"))
+			c.conflict(join(where, "sids"), "the SIDs of a VRF device are those of the kernel's "+
+				"routes", "delete sids", join(where, "vrf"))
 		}
 	default:
 		if !path.IsAbs(v.Namespace) {
-			c.invalid(join(where, "namespace"), fmt.Sprintf("%q is not an absolute path", v.Namespace), "write it like /run/netns/web")
+			c.invalid(join(where, "namespace"), fmt.Sprintf("%q is not an absolute path",
+				v.Namespace), "write it like /run/netns/web")
 		}
 		if len(v.Except) > 0 {
-			c.conflict(join(where, "except"), "a namespace has no SIDs but those of its list", "delete except, and the SID from sids",
+			c.conflict(join(where, "except"), "a namespace has no SIDs but those of its list",
+				"delete except, and the SID from sids",
 				join(where, "sids"))
 		}
 		if len(v.SIDs) == 0 {
-			c.invalid(where, "the namespace has no SID", `add "sids:" and the SIDs whose packets the kernel leads into it`)
+			c.invalid(where, "the namespace has no SID",
+				`add "sids:" and the SIDs whose packets the kernel leads into it`)
 		}
 	}
 }

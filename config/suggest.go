@@ -14,7 +14,8 @@ func suggest(key string, settings []*setting) string {
 			continue
 		}
 		known = append(known, f.key)
-		if d := distance(strings.ToLower(key), strings.ToLower(f.key), least); d < least && d < len(f.key) {
+		if d := distance(strings.ToLower(key), strings.ToLower(f.key), least); d < least &&
+			d < len(f.key) {
 			nearest, least = f.key, d
 		}
 	}
@@ -56,5 +57,6 @@ func enumerate(names []string) string {
 	if len(names) <= enumerated {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:enumerated], ", "), len(names)-enumerated)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enumerated], ", "),
+		len(names)-enumerated)
 }

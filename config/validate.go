@@ -14,13 +14,14 @@ import (
 // Bounds of the node file.
 const (
 	maxCandidates     = srv6.MaxCarrierCSIDs
-	maxInfrastructure = 4    // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
-	maxLocators       = 4    // LOCATORS_MAX in bpf/include/guard.h
-	maxSIDs           = 16   // SIDS_MAX in bpf/host.c
-	maxServices       = 1023 // SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
-	maxName           = 63   // of nodes, services and backends: they are labels of metrics
-	maxInterfaceName  = 15   // IFNAMSIZ - 1
-	maxSocketPath     = 107
+	maxInfrastructure = 4  // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
+	maxLocators       = 4  // LOCATORS_MAX in bpf/include/guard.h
+	maxSIDs           = 16 // SIDS_MAX in bpf/host.c
+	// SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
+	maxServices      = 1023
+	maxName          = 63 // of nodes, services and backends: they are labels of metrics
+	maxInterfaceName = 15 // IFNAMSIZ - 1
+	maxSocketPath    = 107
 )
 
 var (
@@ -38,7 +39,8 @@ func Validate(n *Node) []*Problem {
 	c.directory("state", n.State)
 	c.socket("api.socket", n.API.Socket)
 	if len(n.Roles()) == 0 && n.Routing == nil {
-		c.invalid("", "the node has no role", `add "edge:", "host:", "headend:", "merge:", "strays:" or "routing:"`)
+		c.invalid("", "the node has no role",
+			`add "edge:", "host:", "headend:", "merge:", "strays:" or "routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -75,7 +77,8 @@ type checker struct {
 }
 
 func (c *checker) add(kind error, path, text, mend string, about []string) {
-	c.problems = append(c.problems, &Problem{Kind: kind, Path: path, Text: text, Mend: mend, about: about})
+	c.problems = append(c.problems, &Problem{Kind: kind, Path: path, Text: text, Mend: mend,
+		about: about})
 }
 
 func (c *checker) invalid(path, text, mend string, about ...string) {
@@ -89,7 +92,8 @@ func (c *checker) conflict(path, text, mend string, about ...string) {
 // number checks a range, bounds included.
 func (c *checker) number(path, what string, value, low, high int) {
 	if value < low || value > high {
-		c.invalid(path, fmt.Sprintf("%s %d is out of range", what, value), fmt.Sprintf("write %d to %d", low, high))
+		c.invalid(path, fmt.Sprintf("%s %d is out of range", what, value),
+			fmt.Sprintf("write %d to %d", low, high))
 	}
 }
 
@@ -101,7 +105,8 @@ func (c *checker) name(path, what, name string) {
 	}
 	if !ok {
 		c.invalid(path, fmt.Sprintf("%q is no name for a %s", name, what),
-			fmt.Sprintf("use 1 to %d letters, digits, dots, dashes and underscores, a letter or digit first", maxName))
+			fmt.Sprintf("use 1 to %d letters, digits, dots, dashes and underscores, a letter or "+
+				"digit first", maxName))
 	}
 }
 
@@ -110,8 +115,9 @@ func alphanumeric(r rune) bool {
 }
 
 func (c *checker) interfaceName(path, name string) {
-	if name == "" || name == "." || name == ".." || len(name) > maxInterfaceName || strings.ContainsAny(name,
-		"/: \t\n") {
+	if name == "" || name == "." || name == ".." || len(name) > maxInterfaceName ||
+		strings.ContainsAny(name,
+			"/: \t\n") {
 		c.invalid(path, fmt.Sprintf("%q is no name of a network interface", name),
 			"take one of those that \"ip link\" shows")
 	}
@@ -138,10 +144,12 @@ func (c *checker) domain() {
 		c.invalid("domain.infrastructure", "no infrastructure prefix is given",
 			"name the prefix of the addresses that edges send from")
 	}
-	c.count("domain.infrastructure", "infrastructure prefixes", len(d.Infrastructure), maxInfrastructure)
+	c.count("domain.infrastructure", "infrastructure prefixes", len(d.Infrastructure),
+		maxInfrastructure)
 	for i, p := range d.Infrastructure {
 		if p.IsValid() && p.Bits() == 0 {
-			c.invalid(fmt.Sprintf("domain.infrastructure[%d]", i), "the prefix ::/0 would accept SRv6 from everywhere",
+			c.invalid(fmt.Sprintf("domain.infrastructure[%d]", i),
+				"the prefix ::/0 would accept SRv6 from everywhere",
 				"name the prefix of the addresses that edges send from")
 		}
 	}
@@ -152,17 +160,22 @@ func (c *checker) domain() {
 // not go below it, whatever
 // they are told (RFC 8201 section 4), and outer packets are not fragmented.
 func (c *checker) leastMTU(d Domain) {
-	if inner := d.MTU - d.Overhead; d.MTU >= minInnerMTU && inner < minInnerMTU && c.node.servesIPv6() {
-		c.invalid("domain.mtu", fmt.Sprintf("mtu %d leaves %d bytes inside of the encapsulation's %d, and IPv6 clients "+
-			"send packets of %d", d.MTU, inner, d.Overhead, minInnerMTU),
-			fmt.Sprintf("let the domain's links carry %d bytes, and write that", minInnerMTU+d.Overhead), "domain.overhead")
+	if inner := d.MTU - d.Overhead; d.MTU >= minInnerMTU && inner < minInnerMTU &&
+		c.node.servesIPv6() {
+		c.invalid("domain.mtu", fmt.Sprintf(
+			"mtu %d leaves %d bytes inside of the encapsulation's %d, and IPv6 clients "+
+				"send packets of %d", d.MTU, inner, d.Overhead, minInnerMTU),
+			fmt.Sprintf("let the domain's links carry %d bytes, and write that",
+				minInnerMTU+d.Overhead), "domain.overhead")
 	}
 }
 
 // servesIPv6 reports whether one of the node's services has an IPv6 address.
 func (n *Node) servesIPv6() bool {
-	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services, func(s Service) bool { return s.VIP.Is6() }) ||
-		n.Host != nil && slices.ContainsFunc(n.Host.Services, func(s HostService) bool { return s.VIP.Is6() })
+	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services,
+		func(s Service) bool { return s.VIP.Is6() }) ||
+		n.Host != nil && slices.ContainsFunc(n.Host.Services,
+			func(s HostService) bool { return s.VIP.Is6() })
 }
 
 // locators checks that what is guarded as SIDs is not what others have to reach.
@@ -171,11 +184,13 @@ func (c *checker) locators(d Domain) {
 	for i, l := range d.Locators {
 		where := fmt.Sprintf("domain.locators[%d]", i)
 		if l.IsValid() && l.Bits() == 0 {
-			c.invalid(where, "the prefix ::/0 would refuse all IPv6 from outside", "name the prefixes of SIDs that lie outside the block")
+			c.invalid(where, "the prefix ::/0 would refuse all IPv6 from outside",
+				"name the prefixes of SIDs that lie outside the block")
 		}
 		for _, p := range d.Infrastructure {
 			if l.IsValid() && p.IsValid() && l.Bits() > 0 && l.Overlaps(p) {
-				c.conflict(where, fmt.Sprintf("locator %s overlaps the infrastructure prefix %s", l, p),
+				c.conflict(where, fmt.Sprintf("locator %s overlaps the infrastructure prefix %s", l,
+					p),
 					"take SIDs from a prefix of their own", "domain.infrastructure")
 			}
 		}
@@ -216,7 +231,8 @@ func (c *checker) endpoint(where string, e Endpoint) {
 			"use an address outside the SR domain", "domain.block")
 	}
 	if p, ok := c.locator(e.VIP); ok {
-		c.invalid(vip, fmt.Sprintf("vip %s lies in the locator %s", e.VIP, p), "use an address outside the SR domain", "domain.locators")
+		c.invalid(vip, fmt.Sprintf("vip %s lies in the locator %s", e.VIP, p),
+			"use an address outside the SR domain", "domain.locators")
 	}
 	if p, ok := c.infrastructure(e.VIP); ok {
 		c.invalid(vip, fmt.Sprintf("vip %s lies in the infrastructure prefix %s", e.VIP, p),
@@ -240,13 +256,15 @@ func plainUnicast(a netip.Addr) bool {
 		return false
 	}
 	reserved := a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 240)
-	return !reserved && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() && !a.IsLinkLocalUnicast()
+	return !reserved && !a.IsUnspecified() && !a.IsLoopback() && !a.IsMulticast() &&
+		!a.IsLinkLocalUnicast()
 }
 
 // count checks the length of a list.
 func (c *checker) count(path, what string, n, limit int) {
 	if n > limit {
-		c.invalid(path, fmt.Sprintf("%d %s are given", n, what), fmt.Sprintf("the data plane holds %d", limit))
+		c.invalid(path, fmt.Sprintf("%d %s are given", n, what),
+			fmt.Sprintf("the data plane holds %d", limit))
 	}
 }
 
@@ -262,7 +280,8 @@ func (u unique[K]) add(key K, owner string) (earlier string, taken bool) {
 }
 
 // serviceNames and endpoints are checked the same way for both roles.
-func (c *checker) distinct(where, name string, e Endpoint, names unique[string], endpoints unique[Endpoint]) {
+func (c *checker) distinct(where, name string, e Endpoint, names unique[string],
+	endpoints unique[Endpoint]) {
 	if _, taken := names.add(name, name); taken {
 		c.conflict(join(where, "name"), fmt.Sprintf("service %q is given twice", name),
 			"rename or delete one of the two")

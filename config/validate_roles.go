@@ -9,14 +9,17 @@ import (
 
 func (c *checker) edge(e *Edge) {
 	if needed := overheadOf(e); c.node.Domain.Overhead < needed {
-		c.invalid("domain.overhead", fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
-			c.node.Domain.Overhead, needed, e.Encapsulation),
-			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier", needed), "edge.encapsulation")
+		c.invalid("domain.overhead",
+			fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
+				c.node.Domain.Overhead, needed, e.Encapsulation),
+			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier",
+				needed), "edge.encapsulation")
 	}
 	c.edgeHMAC(e)
 	c.source("edge.source", e.Source)
 	if len(e.Interfaces) == 0 {
-		c.invalid("edge.interfaces", "the edge has no interface", `add "- {name: eth0, side: mixed}"`)
+		c.invalid("edge.interfaces", "the edge has no interface",
+			`add "- {name: eth0, side: mixed}"`)
 	}
 	names := unique[string]{}
 	for i, iface := range e.Interfaces {
@@ -37,15 +40,18 @@ func (c *checker) source(where string, source netip.Addr) {
 		c.invalid(where, fmt.Sprintf("source %s is not a plain IPv6 address", source),
 			"use an address of this machine that lies inside infrastructure")
 	case !inside:
-		c.invalid(where, fmt.Sprintf("source %s lies in no infrastructure prefix, so nodes would refuse its packets", source),
-			"use an address inside infrastructure, or add its prefix there", "domain.infrastructure")
+		c.invalid(where, fmt.Sprintf("source %s lies in no infrastructure prefix, so nodes would "+
+			"refuse its packets", source),
+			"use an address inside infrastructure, or add its prefix there",
+			"domain.infrastructure")
 	}
 }
 
 func (c *checker) iface(where, name string, mode Mode, names unique[string]) {
 	c.interfaceName(join(where, "name"), name)
 	if _, taken := names.add(name, name); taken {
-		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name), "delete one of the two")
+		c.conflict(join(where, "name"), fmt.Sprintf("interface %q is given twice", name),
+			"delete one of the two")
 	}
 }
 
@@ -73,7 +79,8 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 		c.name(join(at, "name"), "backend", b.Name)
 		c.backendSID(join(at, "sid"), b.SID, e.Encapsulation)
 		if _, taken := names.add(b.Name, b.Name); taken {
-			c.conflict(join(at, "name"), fmt.Sprintf("backend %q is given twice in service %q", b.Name, s.Name),
+			c.conflict(join(at, "name"), fmt.Sprintf("backend %q is given twice in service %q",
+				b.Name, s.Name),
 				"rename or delete one of the two")
 		}
 		if owner, taken := sids.add(b.SID, b.Name); taken {
@@ -84,7 +91,8 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 	if buckets, _ := e.BucketsOf(&s); len(s.Backends) > buckets {
 		c.invalid(join(where, "backends"),
 			fmt.Sprintf("%d backends do not fit %d buckets", len(s.Backends), buckets),
-			fmt.Sprintf("write maxBackends: %d", min(len(s.Backends), mostMaxBackends)), join(where, "maxBackends"))
+			fmt.Sprintf("write maxBackends: %d", min(len(s.Backends), mostMaxBackends)),
+			join(where, "maxBackends"))
 	}
 }
 
@@ -98,16 +106,19 @@ func (c *checker) backendSID(where string, sid netip.Addr, encapsulation Encapsu
 		return
 	}
 	block := c.node.Domain.Block
-	mend := fmt.Sprintf("write the block, an identifier from 1 to %s and zeros, or choose encapsulation srh",
+	mend := fmt.Sprintf("write the block, an identifier from 1 to %s and zeros, or choose "+
+		"encapsulation srh",
 		srv6.MaxGlobalCSID)
 	if !block.Contains(sid) {
-		c.invalid(where, fmt.Sprintf("sid %s is not in the SID block %s, so no carrier can hold it", sid,
+		c.invalid(where, fmt.Sprintf("sid %s is not in the SID block %s, so no carrier can hold it",
+			sid,
 			block.Prefix()), mend, "domain.block", "edge.encapsulation")
 		return
 	}
 	if ids, err := block.CSIDs(sid); err != nil || len(ids) != 1 || !ids[0].Global() {
 		c.invalid(where,
-			fmt.Sprintf("sid %s is not one global identifier behind the block %s, so no carrier can hold it", sid,
+			fmt.Sprintf("sid %s is not one global identifier behind the block %s, so no carrier "+
+				"can hold it", sid,
 				block.Prefix()), mend, "domain.block", "edge.encapsulation")
 	}
 }
@@ -148,13 +159,15 @@ func (c *checker) hostInterfaces(h *Host) {
 
 func (c *checker) sids(sids []SID) {
 	if len(sids) == 0 {
-		c.invalid("host.sids", "the host has no SID", `add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
+		c.invalid("host.sids", "the host has no SID",
+			`add "- {prefix: "fcbb:bb00:1::/48", behavior: End.OFFER}"`)
 	}
 	prefixes := unique[netip.Prefix]{}
 	for i, s := range sids {
 		where := fmt.Sprintf("host.sids[%d].prefix", i)
 		if _, taken := prefixes.add(s.Prefix, ""); taken {
-			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix), "delete one of the two")
+			c.conflict(where, fmt.Sprintf("prefix %s is given twice", s.Prefix),
+				"delete one of the two")
 		}
 		c.sid(where, fmt.Sprintf("host.sids[%d].behavior", i), s)
 		c.backup(fmt.Sprintf("host.sids[%d].backup", i), s)
@@ -171,7 +184,8 @@ func (c *checker) sid(where, behavior string, s SID) {
 	case !s.Prefix.IsValid():
 		c.invalid(where, "the SID has no prefix", `write it like "fcbb:bb00:1::/48"`)
 	case s.Prefix.Overlaps(block.Prefix()) && s.Prefix.Bits() <= block.Prefix().Bits():
-		c.invalid(where, fmt.Sprintf("prefix %s takes the whole SID block", s.Prefix), "write a longer prefix",
+		c.invalid(where, fmt.Sprintf("prefix %s takes the whole SID block", s.Prefix),
+			"write a longer prefix",
 			"domain.block")
 	case s.Behavior != srv6.EndOFFER || s.Prefix.IsSingleIP():
 	case !block.Contains(s.Prefix.Addr()) || s.Prefix.Bits() != block.Prefix().Bits()+16:
@@ -181,7 +195,8 @@ func (c *checker) sid(where, behavior string, s SID) {
 	}
 }
 
-// backup checks where a SID sends strays: End.DT*.COND needs that, and an address to send them from.
+// backup checks where a SID sends strays: End.DT*.COND needs that, and an address to send them
+// from.
 func (c *checker) backup(where string, s SID) {
 	conditional := conditionalBehavior(s.Behavior)
 	switch {
@@ -189,7 +204,8 @@ func (c *checker) backup(where string, s SID) {
 		c.invalid(where, fmt.Sprintf("%s at %s has no backup", s.Behavior, s.Prefix),
 			`add "backup: " and the edge's End.SHADOW SID`)
 	case !conditional && s.Backup.IsValid():
-		c.invalid(where, fmt.Sprintf("%s at %s has a backup, but sends nothing there", s.Behavior, s.Prefix),
+		c.invalid(where, fmt.Sprintf("%s at %s has a backup, but sends nothing there", s.Behavior,
+			s.Prefix),
 			"delete it, or choose behavior End.DT46.COND")
 	case conditional && !c.node.Host.Source.IsValid():
 		c.invalid("host.source", "the host has no address to send strays from",
@@ -208,7 +224,8 @@ func (c *checker) accept(where string, a Accept) {
 	case Dynamic:
 		c.bounds(where, a)
 		if a.Initial > a.Workers {
-			c.invalid(join(where, "initial"), fmt.Sprintf("initial %d is more than workers %d", a.Initial, a.Workers),
+			c.invalid(join(where, "initial"), fmt.Sprintf("initial %d is more than workers %d",
+				a.Initial, a.Workers),
 				"begin with a threshold that the server can reach", join(where, "workers"))
 		}
 	}

@@ -31,8 +31,9 @@ func (v value) fail(p *Problem) {
 func (v value) resolve() ast.Node {
 	if v.d.values++; v.d.values > maxValues {
 		if v.d.values == maxValues+1 {
-			v.fail(invalid("the file is too large", fmt.Sprintf("keep it, aliases written out, under %d values",
-				maxValues)))
+			v.fail(invalid("the file is too large",
+				fmt.Sprintf("keep it, aliases written out, under %d values",
+					maxValues)))
 		}
 		return nil
 	}
@@ -46,7 +47,8 @@ func (v value) resolve() ast.Node {
 		case *ast.AliasNode:
 			target, ok := v.d.anchors[n.Value.GetToken().Value]
 			if !ok {
-				v.fail(invalid(fmt.Sprintf("alias %q has no anchor above it", n.Value.GetToken().Value),
+				v.fail(invalid(fmt.Sprintf("alias %q has no anchor above it",
+					n.Value.GetToken().Value),
 					"write the value out"))
 				return nil
 			}
@@ -191,7 +193,8 @@ func (v value) entries() ([]*ast.MappingValueNode, bool) {
 	case *ast.NullNode:
 		return nil, true
 	default:
-		v.fail(invalid("keys and values are wanted here, not "+describe(n), `write them as "key: value", indented`))
+		v.fail(invalid("keys and values are wanted here, not "+describe(n),
+			`write them as "key: value", indented`))
 		return nil, false
 	}
 }
@@ -244,7 +247,8 @@ func (v value) number() (int, bool) {
 			return n, true
 		}
 	}
-	v.fail(invalid(last(v.path)+" is not a whole number", "write it in decimal digits, without quotes"))
+	v.fail(invalid(last(v.path)+" is not a whole number",
+		"write it in decimal digits, without quotes"))
 	return 0, false
 }
 

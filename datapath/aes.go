@@ -45,7 +45,8 @@ func substitution() (box [256]byte) {
 	// 3 generates the field: p runs over all but 0, and q over their inverses (f6 is that of 3).
 	p, q := byte(1), byte(1)
 	for range 255 {
-		box[p] = q ^ bits.RotateLeft8(q, 1) ^ bits.RotateLeft8(q, 2) ^ bits.RotateLeft8(q, 3) ^ bits.RotateLeft8(q, 4) ^ 0x63
+		box[p] = q ^ bits.RotateLeft8(q, 1) ^ bits.RotateLeft8(q, 2) ^ bits.RotateLeft8(q,
+			3) ^ bits.RotateLeft8(q, 4) ^ 0x63
 		p, q = gfMultiply(p, 3), gfMultiply(q, 0xf6)
 	}
 	box[0] = 0x63
@@ -93,7 +94,8 @@ func encryptionKey(key []byte) (k aesKey) {
 	return k
 }
 
-// decryptionKey is for the equivalent inverse cipher (FIPS 197 section 5.3.5), with the columns 1 and 3 exchanged.
+// decryptionKey is for the equivalent inverse cipher (FIPS 197 section 5.3.5), with the columns 1
+// and 3 exchanged.
 func decryptionKey(key []byte) (k aesKey) {
 	forth := encryptionKey(key)
 	k.Direction = aesDecrypt

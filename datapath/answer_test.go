@@ -15,12 +15,16 @@ func TestEdgeEcho(t *testing.T) {
 		for _, size := range []int{0, 1, 56, 1400} {
 			for name, ip := range map[string][2][]byte{
 				"IPv4": {
-					packettest.ICMP(t, packettest.Client4, packettest.VIP4, 8, 0, 7, make([]byte, size)),
-					packettest.WithHopLimit(packettest.ICMP(t, packettest.VIP4, packettest.Client4, 0, 0, 7, make([]byte, size)), 63),
+					packettest.ICMP(t, packettest.Client4, packettest.VIP4, 8, 0, 7,
+						make([]byte, size)),
+					packettest.WithHopLimit(packettest.ICMP(t, packettest.VIP4, packettest.Client4,
+						0, 0, 7, make([]byte, size)), 63),
 				},
 				"IPv6": {
-					packettest.ICMP(t, packettest.Client6, packettest.VIP6, 128, 0, 7, make([]byte, size)),
-					packettest.WithHopLimit(packettest.ICMP(t, packettest.VIP6, packettest.Client6, 129, 0, 7, make([]byte, size)), 63),
+					packettest.ICMP(t, packettest.Client6, packettest.VIP6, 128, 0, 7,
+						make([]byte, size)),
+					packettest.WithHopLimit(packettest.ICMP(t, packettest.VIP6, packettest.Client6,
+						129, 0, 7, make([]byte, size)), 63),
 				},
 			} {
 				w.run(t, fmt.Sprintf("%s/%d/%v", name, size, vlans), func(t *testing.T) {
@@ -43,7 +47,8 @@ func turned(in packettest.Link) packettest.Link {
 	return in
 }
 
-// TestEdgeTooBig compares the whole frame with which the client is told the MTU that is left inside, to the byte.
+// TestEdgeTooBig compares the whole frame with which the client is told the MTU that is left
+// inside, to the byte.
 func TestEdgeTooBig(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -51,7 +56,8 @@ func TestEdgeTooBig(t *testing.T) {
 		e := tableEdge(t, w, encapsulation)
 		ids := []uint16{1, 2, 3}
 		serveAll(t, e, 3, ids...)
-		for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"), packettest.Web6("").Of(17)} {
+		for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"),
+			packettest.Web6("").Of(17)} {
 			visits := ids
 			if packet.Protocol == 17 {
 				visits = ids[:1]
@@ -67,7 +73,8 @@ func TestEdgeTooBig(t *testing.T) {
 					t.Fatalf("%s, %d bytes: %s", name, len(ip), outcome)
 				}
 				in.Padding = nil
-				packettest.WantFrame(t, after, turned(in).Frame(t, packettest.ToldTooBig(t, ip, 1500-overhead, 63)))
+				packettest.WantFrame(t, after,
+					turned(in).Frame(t, packettest.ToldTooBig(t, ip, 1500-overhead, 63)))
 			}
 		}
 	}
@@ -109,7 +116,8 @@ func TestEdgeAnswerRate(t *testing.T) {
 	}
 }
 
-// TestEdgeTranslates compares the whole frame in which the kernel gets what a router of the SR domain says, for the client.
+// TestEdgeTranslates compares the whole frame in which the kernel gets what a router of the SR
+// domain says, for the client.
 func TestEdgeTranslates(t *testing.T) {
 	w := newWorld(t)
 	e := tableEdge(t, w, Carrier)
@@ -128,11 +136,13 @@ func TestEdgeTranslates(t *testing.T) {
 					packettest.WantFrame(t, after, frame)
 				case test.MTU >= 0 && outcome == "translated":
 					about := ip[:min(len(ip), 1232-40-(1400-test.MTU-40))]
-					packettest.WantFrame(t, after, in.Frame(t, packettest.ToldTooBig(t, about, test.MTU, 63)))
+					packettest.WantFrame(t, after,
+						in.Frame(t, packettest.ToldTooBig(t, about, test.MTU, 63)))
 				default:
 					t.Error(outcome)
 				}
-				if outcome, _ := w.edgeSubject(e, External).process(t, frame); outcome != "spoofed_source" {
+				if outcome, _ := w.edgeSubject(e, External).process(t,
+					frame); outcome != "spoofed_source" {
 					t.Errorf("from outside of the domain: %s", outcome)
 				}
 			})
@@ -146,7 +156,8 @@ func TestEdgeQuotes(t *testing.T) {
 	wayElsewhere.lead(t)
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 2, 11, 12, 13)
-	for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"), packettest.Web6("").Of(17, 1, 2, 3)} {
+	for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"),
+		packettest.Web6("").Of(17, 1, 2, 3)} {
 		ids := []uint16{11, 12, 13}
 		if packet.Protocol == 17 {
 			ids = ids[:1]

@@ -49,21 +49,25 @@ const linkPrefix = "link_"
 // xdpHook is what the file names of links to XDP have between program and interface.
 const xdpHook = "_xdp_"
 
-// linkName is the file name of a link. The bpf file system takes no dots, which names of VLAN devices have; colons are in no
-// interface's name.
+// linkName is the file name of a link. The bpf file system takes no dots, which names of VLAN
+// devices have; colons are in no interface's name.
 func linkName(program, hook, iface string) string {
 	return linkPrefix + program + hook + strings.ReplaceAll(iface, ".", ":")
 }
 
-// attachXDP puts the program on the interface: by replacing the one behind a link pinned earlier, or anew.
-func attachXDP(dir, name string, program *ebpf.Program, iface string, mode Mode) (Attachment, error) {
+// attachXDP puts the program on the interface: by replacing the one behind a link pinned earlier,
+// or anew.
+func attachXDP(dir, name string, program *ebpf.Program, iface string,
+	mode Mode) (Attachment, error) {
 	device, err := net.InterfaceByName(iface)
 	if err != nil {
-		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
+		return Attachment{}, fmt.Errorf(
+			"attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
 	a := attachment(name, iface, device.Index, program, linkName(name, xdpHook, iface))
 	if a.Mode = updateXDP(filepath.Join(dir, a.link), program, device.Index, mode); a.Mode == Auto {
-		if a.Mode, err = newXDP(filepath.Join(dir, a.link), program, device.Index, mode); err != nil {
+		if a.Mode, err = newXDP(filepath.Join(dir, a.link), program, device.Index,
+			mode); err != nil {
 			return a, explainXDP(err, name, iface, mode)
 		}
 	}
@@ -73,7 +77,8 @@ func attachXDP(dir, name string, program *ebpf.Program, iface string, mode Mode)
 	return a, nil
 }
 
-// updateXDP replaces the program behind a pinned link in one step. Auto: there was no link that serves.
+// updateXDP replaces the program behind a pinned link in one step. Auto: there was no link that
+// serves.
 func updateXDP(path string, program *ebpf.Program, index int, want Mode) Mode {
 	l, err := link.LoadPinnedLink(path, nil)
 	if err != nil {
@@ -90,7 +95,8 @@ func updateXDP(path string, program *ebpf.Program, index int, want Mode) Mode {
 	return Auto
 }
 
-// detach takes the program behind a pinned link off at once. If only the pin went, the kernel would do it some time later.
+// detach takes the program behind a pinned link off at once. If only the pin went, the kernel would
+// do it some time later.
 func detach(path string) error {
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		_ = l.Detach() // it fails if the interface is gone, and the program with it
@@ -109,7 +115,8 @@ func newXDP(path string, program *ebpf.Program, index int, want Mode) (Mode, err
 		if want != Auto && want != try.mode {
 			continue
 		}
-		l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: index, Flags: try.flag})
+		l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: index,
+			Flags: try.flag})
 		if err != nil {
 			err = fmt.Errorf("%s mode: %w", try.mode, err)
 			if refusal == nil {
@@ -132,7 +139,8 @@ func explainXDP(err error, name, iface string, mode Mode) error {
 	mend := ""
 	switch {
 	case errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST):
-		mend = "; another XDP program is there: remove it (ip link set dev " + iface + " xdp off), or its owner"
+		mend = "; another XDP program is there: remove it (ip link set dev " + iface +
+			" xdp off), or its owner"
 	case errors.Is(err, unix.EOPNOTSUPP) && mode == Native:
 		mend = "; the driver has no native XDP: use mode auto or generic"
 	case errors.Is(err, unix.EPERM):
@@ -156,19 +164,22 @@ func modeOf(index int) Mode {
 	return Auto
 }
 
-// genericMode prepares an interface for the slow path: packets joined by GRO would reach the program as one that is too long.
+// genericMode prepares an interface for the slow path: packets joined by GRO would reach the
+// program as one that is too long.
 func genericMode(iface string, want Mode) string {
 	warning := ""
 	if want == Auto {
 		warning = "no native XDP on this driver, so packets take the slower generic path"
 	}
 	if err := linux.SetOffload(iface, linux.GRO, false); err != nil {
-		return strings.TrimPrefix(warning+"; GRO could not be turned off, large packets will be dropped: "+err.Error(), "; ")
+		return strings.TrimPrefix(warning+
+			"; GRO could not be turned off, large packets will be dropped: "+err.Error(), "; ")
 	}
 	return warning
 }
 
-// releaseOthers detaches what an earlier configuration had on interfaces and cgroups that this one does not name.
+// releaseOthers detaches what an earlier configuration had on interfaces and cgroups that this one
+// does not name.
 func releaseOthers(dir string, keep []Attachment) error {
 	wanted := map[string]bool{}
 	for _, a := range keep {
@@ -189,7 +200,8 @@ func releaseOthers(dir string, keep []Attachment) error {
 	return nil
 }
 
-// Unload detaches all programs of the instance and forgets its tables and counters. Unloading what is not loaded is no error.
+// Unload detaches all programs of the instance and forgets its tables and counters. Unloading what
+// is not loaded is no error.
 func Unload(dir string) error {
 	if err := removeFilters(dir); err != nil {
 		return err

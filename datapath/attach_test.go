@@ -17,8 +17,9 @@ import (
 	"sextant/lb/pool"
 )
 
-// TestOccupiedInterface: an interface with a foreign XDP program is refused in clear words, whatever the mode, and the foreign
-// program stays. What ran before is brought back from a snapshot.
+// TestOccupiedInterface: an interface with a foreign XDP program is refused in clear words,
+// whatever the mode, and the foreign program stays. What ran before is brought back from a
+// snapshot.
 func TestOccupiedInterface(t *testing.T) {
 	w := newWorld(t)
 	occupy(t, "near")
@@ -34,11 +35,13 @@ func TestOccupiedInterface(t *testing.T) {
 	for _, mode := range []Mode{Auto, Native, Generic} {
 		snapshot, err := TakeSnapshot(w.dir)
 		must(t, err)
-		config.Interfaces = []EdgeInterface{{Name: "far", Side: Internal}, {Name: "near", Side: External, Mode: mode}}
+		config.Interfaces = []EdgeInterface{{Name: "far", Side: Internal},
+			{Name: "near", Side: External, Mode: mode}}
 		e, err := OpenEdge(w.dir, config)
 		must(t, err)
 		_, err = e.Commit()
-		for _, part := range []string{"interface near", "another XDP program", "ip link set dev near xdp off"} {
+		for _, part := range []string{"interface near", "another XDP program",
+			"ip link set dev near xdp off"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("mode %s: error %q does not say %q", mode, err, part)
 			}
@@ -47,7 +50,8 @@ func TestOccupiedInterface(t *testing.T) {
 		snapshot.Close()
 		e.Close()
 		if got := attached(t, "near"); got != foreign {
-			t.Errorf("mode %s: program %d is on the occupied interface now, not %d", mode, got, foreign)
+			t.Errorf("mode %s: program %d is on the occupied interface now, not %d", mode, got,
+				foreign)
 		}
 		if got := attached(t, "far"); got != ran {
 			t.Errorf("mode %s: program %d runs now, not %d", mode, got, ran)
@@ -63,7 +67,8 @@ func TestMissingInterface(t *testing.T) {
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	defer e.Close()
-	if _, err = e.Commit(); err == nil || !strings.Contains(err.Error(), "nowhere: no such interface here; ip link") {
+	if _, err = e.Commit(); err == nil || !strings.Contains(err.Error(),
+		"nowhere: no such interface here; ip link") {
 		t.Errorf("error %q", err)
 	}
 }
@@ -76,7 +81,8 @@ func TestGenericMode(t *testing.T) {
 	for i := range config.Interfaces {
 		config.Interfaces[i].Mode = Generic
 	}
-	config.Interfaces = append(config.Interfaces, EdgeInterface{Name: "lo", Side: Internal}) // whose driver has no XDP
+	// whose driver has no XDP
+	config.Interfaces = append(config.Interfaces, EdgeInterface{Name: "lo", Side: Internal})
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	defer e.Close()
@@ -92,7 +98,8 @@ func TestGenericMode(t *testing.T) {
 			t.Errorf("%s: warning %q", a.On, a.Warning)
 		}
 	}
-	c := &crossing{in: openWire(t), out: openWireOn(t, "farpeer"), ifindex: mustLink(t, "nearpeer").Attrs().Index, to: map[string]int{}}
+	c := &crossing{in: openWire(t), out: openWireOn(t, "farpeer"),
+		ifindex: mustLink(t, "nearpeer").Attrs().Index, to: map[string]int{}}
 	for range 4 {
 		c.send(t, unchanged)
 	}
@@ -139,7 +146,8 @@ func programsAt(t testing.TB, w *world, cgroup string, tags []string) (found []s
 	return found
 }
 
-// TestUnload: nothing is left of an instance, in the kernel or on the bpf file system, and unloading again is no error.
+// TestUnload: nothing is left of an instance, in the kernel or on the bpf file system, and
+// unloading again is no error.
 func TestUnload(t *testing.T) {
 	w := newWorld(t)
 	config := hostConfig(t)
@@ -152,7 +160,8 @@ func TestUnload(t *testing.T) {
 		tags = append(tags, a.Tag)
 	}
 	h.Close()
-	if got := programsAt(t, w, config.Cgroup, tags); !slices.Equal(slices.Compact(got), []string{"egress", "sockets", "xdp"}) {
+	if got := programsAt(t, w, config.Cgroup, tags); !slices.Equal(slices.Compact(got),
+		[]string{"egress", "sockets", "xdp"}) {
 		t.Errorf("attached at %v", got)
 	}
 	pins, err := filepath.Glob(filepath.Join(w.dir, "*"))
@@ -165,7 +174,8 @@ func TestUnload(t *testing.T) {
 		if _, err := os.Stat(w.dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s is still there: %v", w.dir, err)
 		}
-		// A cgroup may have the same programs of another instance; a link that ends is detached a moment later.
+		// A cgroup may have the same programs of another instance; a link that ends is detached a
+		// moment later.
 		eventually(t, "no program on the interface", func() bool {
 			got := programsAt(t, w, config.Cgroup, tags)
 			return !slices.Contains(got, "xdp") && !slices.Contains(got, "egress")
@@ -191,7 +201,8 @@ func TestUnloadStopsCounting(t *testing.T) {
 	wantBusy(t, h, "unloaded", 0, 1)
 }
 
-// TestPinnedChains: the next agent reads the chains that the last one left; there are none where nothing was pinned.
+// TestPinnedChains: the next agent reads the chains that the last one left; there are none where
+// nothing was pinned.
 func TestPinnedChains(t *testing.T) {
 	w := newWorld(t)
 	if chains, err := PinnedChains(w.dir, 1); err != nil || chains != nil {
@@ -256,11 +267,13 @@ func TestPinnedNumbers(t *testing.T) {
 	}
 }
 
-// TestForeignPin: a map of another shape under a name of ours is not taken over, and does not hinder.
+// TestForeignPin: a map of another shape under a name of ours is not taken over, and does not
+// hinder.
 func TestForeignPin(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.MkdirAll(w.dir, 0o700))
-	foreign, err := ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	foreign, err := ebpf.NewMap(&ebpf.MapSpec{Name: "drops", Type: ebpf.Array, KeySize: 4,
+		ValueSize: 4, MaxEntries: 1})
 	must(t, err)
 	defer foreign.Close()
 	must(t, foreign.Pin(filepath.Join(w.dir, "drops")))

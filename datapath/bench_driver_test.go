@@ -10,7 +10,8 @@ import (
 
 //go:generate go tool bpf2go -go-package datapath -target bpfel -cc clang-19 -strip llvm-strip-19 -no-global-types -output-suffix _test bench ../bpf/bench.c -- -O2 -g -fno-strict-aliasing -Wall -Werror -mcpu=v3
 
-// benchFrame is what the driver gives the program under test: one frame, from as many flows as wanted.
+// benchFrame is what the driver gives the program under test: one frame, from as many flows as
+// wanted.
 type benchFrame struct {
 	octets []byte
 	source int // offset of the last four octets of the client's address
@@ -31,19 +32,22 @@ type driverSettings struct {
 	Flow   uint32
 }
 
-// goldenRatio spreads the visits: its multiples fall evenly and in no order that a cache could foresee.
+// goldenRatio spreads the visits: its multiples fall evenly and in no order that a cache could
+// foresee.
 const goldenRatio = 0.6180339887
 
 func (f benchFrame) settings() driverSettings {
 	s := driverSettings{
-		Count: uint32(len(f.octets)-ethernetHeader) / 8, Source: uint32(f.source-ethernetHeader) / 8,
-		Ports: uint32(f.ports), Flows: uint32(f.flows), Stride: coprime(f.flows),
+		Count:  uint32(len(f.octets)-ethernetHeader) / 8,
+		Source: uint32(f.source-ethernetHeader) / 8,
+		Ports:  uint32(f.ports), Flows: uint32(f.flows), Stride: coprime(f.flows),
 	}
 	if f.order {
 		s.Stride = 1
 	}
 	copy(s.L2[:], f.octets[:ethernetHeader])
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.Words)), unsafe.Sizeof(s.Words)), f.octets[ethernetHeader:])
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.Words)), unsafe.Sizeof(s.Words)),
+		f.octets[ethernetHeader:])
 	return s
 }
 
@@ -79,8 +83,10 @@ func newBenchDriver(t testing.TB, ingress int) *benchDriver {
 	return &benchDriver{Collection: collection, ingress: ingress}
 }
 
-// run gives the program repeat packets and returns the processor time that one took, driver included, and the last verdict.
-func (d *benchDriver) run(t testing.TB, program *ebpf.Program, frame benchFrame, repeat int) (ns float64, verdict uint32) {
+// run gives the program repeat packets and returns the processor time that one took, driver
+// included, and the last verdict.
+func (d *benchDriver) run(t testing.TB, program *ebpf.Program, frame benchFrame,
+	repeat int) (ns float64, verdict uint32) {
 	t.Helper()
 	must(t, d.Maps[benchMapTarget].Put(uint32(0), program))
 	must(t, d.Variables[benchVarDriver].Set(frame.settings()))
@@ -95,8 +101,8 @@ func (d *benchDriver) run(t testing.TB, program *ebpf.Program, frame benchFrame,
 	return (threadTime(t) - start) / float64(repeat), verdict
 }
 
-// holdPreemption keeps from this thread the signals that the Go runtime sends itself, at which the kernel would begin the
-// repeats anew. It returns what lets them in again.
+// holdPreemption keeps from this thread the signals that the Go runtime sends itself, at which the
+// kernel would begin the repeats anew. It returns what lets them in again.
 func holdPreemption(t testing.TB) (release func()) {
 	t.Helper()
 	var preemption, before unix.Sigset_t
@@ -105,15 +111,16 @@ func holdPreemption(t testing.TB) (release func()) {
 	return func() { must(t, unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)) }
 }
 
-// threadTime is the processor time of this thread in ns. The time that others take does not count; the kernel's own measure
-// has whole nanoseconds per packet only.
+// threadTime is the processor time of this thread in ns. The time that others take does not count;
+// the kernel's own measure has whole nanoseconds per packet only.
 func threadTime(t testing.TB) float64 {
 	var now unix.Timespec
 	must(t, unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now))
 	return float64(now.Nano())
 }
 
-// oneCPU keeps the measuring thread where its caches and per-CPU tables are, on the processor that it returns.
+// oneCPU keeps the measuring thread where its caches and per-CPU tables are, on the processor that
+// it returns.
 func oneCPU(t testing.TB) int {
 	t.Helper()
 	var now unix.CPUSet

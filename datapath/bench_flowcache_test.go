@@ -13,12 +13,14 @@ import (
 
 const benchCached = 1 << 17 // flows that the cache knows
 
-// cacheRows are packets of connections that the flow cache knows, as those of the first or the second candidate, or does not know. Beside them is
-// the edge without a cache, in edgeRows.
+// cacheRows are packets of connections that the flow cache knows, as those of the first or the
+// second candidate, or does not know. Beside them is the edge without a cache, in edgeRows.
 func cacheRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	of := func(name string, place int) benchRow {
-		e := newBenchEdge(t, w, Carrier, func(c *EdgeConfig) { c.FlowCache = FlowCache{SID: c.Source.Next(), Entries: 1 << 20} })
+		e := newBenchEdge(t, w, Carrier, func(c *EdgeConfig) {
+			c.FlowCache = FlowCache{SID: c.Source.Next(), Entries: 1 << 20}
+		})
 		frame := benchArriving(t, benchACK(benchClientV6, hostVIPv6), benchCached)
 		if place >= 0 {
 			cacheAll(t, w, e, frame, place)
@@ -29,7 +31,8 @@ func cacheRows(t testing.TB, w *world) []benchRow {
 		}
 	}
 	config := hostConfig(t)
-	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
+	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"),
+		Behavior: srv6.EndOFFER}}
 	config.Source = netip.MustParseAddr("fd00:5e::51")
 	config.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e::e0/124")}
 	h := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
@@ -39,13 +42,15 @@ func cacheRows(t testing.TB, w *world) []benchRow {
 		of("edge, flow cache, hit: the second candidate, 131,072 flows", 1),
 		{
 			name: "host, takes a SYN of an edge with a flow cache", program: h.programs["host"],
-			frame: benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), 1<<17), verdict: xdpPass, counted: benchOutcome(t, h.collection, "taken"),
+			frame: benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), 1<<17), verdict: xdpPass,
+			counted: benchOutcome(t, h.collection, "taken"),
 		},
 		learnRow(t, w),
 	}
 }
 
-// learnRow is a SYN-ACK on its way through the edge, always of the same flow: its owner has to be one of its bucket's.
+// learnRow is a SYN-ACK on its way through the edge, always of the same flow: its owner has to be
+// one of its bucket's.
 func learnRow(t testing.TB, w *world) benchRow {
 	t.Helper()
 	e := newBenchEdge(t, w, Carrier, func(c *EdgeConfig) {
@@ -53,14 +58,16 @@ func learnRow(t testing.TB, w *world) benchRow {
 		c.Interfaces = append(c.Interfaces, EdgeInterface{Name: "far", Side: Internal})
 	})
 	packet := benchACK(benchClient(0), hostVIPv6)
-	_, after := newRunner(e.programs[External], w.near).run(t, benchLink.Frame(t, benchPacket(t, packet)))
+	_, after := newRunner(e.programs[External], w.near).run(t,
+		benchLink.Frame(t, benchPacket(t, packet)))
 	owner := fromBigEndian([2]byte(after[ethernetHeader+ipv6Destination+4:]))
 	answer := benchPacket(t, packet.Reply("SA"))
 	outer := packettest.Learn(answer, ownerSID(t, Carrier, owner)).Around(t, answer)
 	client := ethernetHeader + len(outer) - len(answer) + ipv6Destination + 12
 	return benchRow{
 		name: "edge, End.LEARN: a SYN-ACK", program: e.programs[Internal], verdict: xdpPass,
-		frame:   benchFrame{octets: benchLink.Frame(t, outer), source: client, ports: client + 4 + 2, flows: 1},
+		frame: benchFrame{octets: benchLink.Frame(t, outer), source: client,
+			ports: client + 4 + 2, flows: 1},
 		counted: func() uint64 { return nowEvents(t, e)["stored"] },
 	}
 }
@@ -78,7 +85,8 @@ func cacheAll(t testing.TB, w *world, e *Edge, frame benchFrame, place int) {
 		_, after := run.run(t, octets)
 		at := ethernetHeader + ipv6Destination + 4 + 2*place
 		owner := fromBigEndian([2]byte(after[at:]))
-		hash := testSecret.Hash(flow.Tuple{Src: client, Dst: hostVIPv6, SrcPort: port, DstPort: hostPort, Protocol: 6})
+		hash := testSecret.Hash(flow.Tuple{Src: client, Dst: hostVIPv6, SrcPort: port,
+			DstPort: hostPort, Protocol: 6})
 		index := uint32(uint64(uint32(hash)) * uint64(e.config.FlowCache.sets()) >> 32)
 		var set flowSet
 		must(t, e.maps["flows"].Lookup(index, &set))

@@ -13,15 +13,16 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// BenchmarkSteer prints what replication and elimination cost, beside a single encapsulation and decapsulation. Method and figures:
-// docs/benchmarks.md.
+// BenchmarkSteer prints what replication and elimination cost, beside a single encapsulation and
+// decapsulation. Method and figures: docs/benchmarks.md.
 func BenchmarkSteer(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)
 	addRoute(b, "fcbb:bb00::/32", "fd00:5e:1::2", 0)
 	head, inside := headendRows(b, w)
 	drivers := []*benchDriver{newWholeDriver(b, w.near), newWholeDriver(b, inside)}
-	bare := benchRow{name: "bare encapsulation", program: drivers[0].Programs[benchProgBare], frame: head[0].frame, verdict: xdpTransmit}
+	bare := benchRow{name: "bare encapsulation", program: drivers[0].Programs[benchProgBare],
+		frame: head[0].frame, verdict: xdpTransmit}
 	rows := slices.Concat([]benchRow{bare}, head, mergeRows(b, w))
 	costs := make([][]cost, len(rows))
 	for range *benchPasses {
@@ -36,7 +37,8 @@ func BenchmarkSteer(b *testing.B) {
 	printRows(rows, costs)
 }
 
-// newWholeDriver is a driver for programs that take packets in one piece: the kernel lets a program call only its like.
+// newWholeDriver is a driver for programs that take packets in one piece: the kernel lets a program
+// call only its like.
 func newWholeDriver(t testing.TB, ingress int) *benchDriver {
 	t.Helper()
 	spec, err := loadBench()
@@ -60,14 +62,18 @@ const (
 var benchVia = netip.MustParseAddr("fcbb:bb00:1:e::")
 
 // benchTable gives all traffic to one policy.
-func benchTable(t testing.TB, h *Headend, action srpolicy.Action, copies int, form srpolicy.Redundancy) {
+func benchTable(t testing.TB, h *Headend, action srpolicy.Action, copies int,
+	form srpolicy.Redundancy) {
 	t.Helper()
 	var lists []srpolicy.List
 	for i := range copies {
-		lists = append(lists, srpolicy.List{Segments: []netip.Addr{benchVia, mergeSID1.Addr()}, Redundancy: form, Flow: uint32(i + 1)})
+		lists = append(lists, srpolicy.List{Segments: []netip.Addr{benchVia, mergeSID1.Addr()},
+			Redundancy: form, Flow: uint32(i + 1)})
 	}
-	policy := srpolicy.Policy{Name: "p", Index: benchPolicy, Paths: []srpolicy.CandidatePath{{Action: action, Lists: lists}}}
-	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy}, h.Source(), nil)
+	policy := srpolicy.Policy{Name: "p", Index: benchPolicy,
+		Paths: []srpolicy.CandidatePath{{Action: action, Lists: lists}}}
+	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy},
+		h.Source(), nil)
 	must(t, err)
 	must(t, h.SetTable(table))
 }
@@ -77,7 +83,8 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	t.Helper()
 	open := func(action srpolicy.Action, copies int, form srpolicy.Redundancy) *Headend {
 		h, err := OpenHeadend(w.dir, HeadendConfig{
-			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Interfaces: []HeadendInterface{{Name: "near"}},
+			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63,
+			Interfaces: []HeadendInterface{{Name: "near"}},
 		})
 		must(t, err)
 		t.Cleanup(h.Close)
@@ -87,7 +94,8 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	}
 	arriving := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1<<14)
 	of := func(name string, h *Headend, verdict uint32, counted string) benchRow {
-		return benchRow{name: name, program: h.programs[Internal], frame: arriving, verdict: verdict, counted: benchOutcome(t, h.collection, counted)}
+		return benchRow{name: name, program: h.programs[Internal], frame: arriving,
+			verdict: verdict, counted: benchOutcome(t, h.collection, counted)}
 	}
 	plain, numbered := open(srpolicy.Path, 1, srpolicy.None), open(srpolicy.Path, 1, srpolicy.TLV)
 	two, three := open(srpolicy.Mirror, 2, srpolicy.TLV), open(srpolicy.Mirror, 3, srpolicy.TLV)
@@ -102,18 +110,21 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	}, two.loop.inner
 }
 
-// benchCopy is a packet as it comes out of the loop, of another number each time: those are where the driver has ports.
+// benchCopy is a packet as it comes out of the loop, of another number each time: those are where
+// the driver has ports.
 func benchCopy(t testing.TB, program *ebpf.Program, w *world, arriving benchFrame) benchFrame {
 	t.Helper()
 	_, note := newRunner(program, w.near).run(t, arriving.octets)
 	const numberAt = 24 // struct copy_note
-	return benchFrame{octets: slices.Clone(note), source: ethernetHeader + 4 + 8, ports: numberAt, flows: benchRound, order: true}
+	return benchFrame{octets: slices.Clone(note), source: ethernetHeader + 4 + 8, ports: numberAt,
+		flows: benchRound, order: true}
 }
 
 func mergeRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	merges := newTwoMerges(t, w)
-	settings := recoverySettingsOf(Instance{Rules: frer.Settings{HistoryLog2: 10, Bits: benchBits, Reset: 1 << 62}})
+	settings := recoverySettingsOf(Instance{Rules: frer.Settings{HistoryLog2: 10, Bits: benchBits,
+		Reset: 1 << 62}})
 	must(t, merges.program.maps["instances"].Put(uint32(0), settings))
 	numbered := func(form string, flows int) benchFrame {
 		for _, l := range packettest.SteeredLists() {
@@ -124,7 +135,8 @@ func mergeRows(t testing.TB, w *world) []benchRow {
 			ip := benchPacket(t, benchACK(benchClientV6, hostVIPv6))
 			outer := l.Arrived(ip, 0, 0, 1, 0, 60)
 			outer.Dst = mergeSID1.Addr()
-			f := benchFrame{octets: benchLink.Frame(t, outer.Around(t, ip)), source: ethernetHeader + 16 + 4, flows: flows, order: true}
+			f := benchFrame{octets: benchLink.Frame(t, outer.Around(t, ip)),
+				source: ethernetHeader + 16 + 4, flows: flows, order: true}
 			at := ethernetHeader + ipv6Header + 8 + 2*16 // of the TLV
 			copy(f.octets[at+4:], []byte{0, 0, 0, 1})    // flow
 			f.ports = at + 8 + 2                         // the low half of the number
@@ -134,17 +146,20 @@ func mergeRows(t testing.TB, w *world) []benchRow {
 		return benchFrame{}
 	}
 	of := func(name string, frame benchFrame, verdict uint32, counted func() uint64) benchRow {
-		return benchRow{name: name, program: merges.program.programs["merge"], frame: frame, verdict: verdict, counted: counted}
+		return benchRow{name: name, program: merges.program.programs["merge"], frame: frame,
+			verdict: verdict, counted: counted}
 	}
 	taken := benchOutcome(t, merges.program.collection, "taken")
 	late := numbered("tlv", 1) // the number has come in the round before
-	late.octets[late.ports], late.octets[late.ports+1] = byte((benchRound-1)>>8), byte((benchRound-1)&0xff)
+	late.octets[late.ports], late.octets[late.ports+1] = byte((benchRound-1)>>8),
+		byte((benchRound-1)&0xff)
 	plain := numbered("tlv", 1)
 	plain.octets[ethernetHeader+ipv6Header+8+2*16] = 125 // a TLV that means nothing here
 	return []benchRow{
 		of("decapsulate (SRH)", plain, xdpPass, taken),
 		of("eliminate: the first copy", numbered("tlv", benchRound), xdpPass, taken),
-		of("eliminate: another copy", late, xdpDrop, func() uint64 { return dropped(t, merges.program.collection, "duplicate") }),
+		of("eliminate: another copy", late, xdpDrop,
+			func() uint64 { return dropped(t, merges.program.collection, "duplicate") }),
 	}
 }
 

@@ -12,12 +12,14 @@ import (
 	"sextant/lb/pool"
 )
 
-// BenchmarkPoolChange is how long it takes from a decided change of the pool (1,000 backends, 65,537 buckets, 2 candidates) until packets
-// are forwarded by it: the next generation, the spare table, and the switch. "live" ends there; "returned" is when the kernel has
-// seen the last packet of the table before off.
+// BenchmarkPoolChange is how long it takes from a decided change of the pool (1,000 backends,
+// 65,537 buckets, 2 candidates) until packets are forwarded by it: the next generation, the spare
+// table, and the switch. "live" ends there; "returned" is when the kernel has seen the last packet
+// of the table before off.
 func BenchmarkPoolChange(b *testing.B) {
 	const backends, buckets, middle = 1000, 65537, 500
-	b.Logf("%-10s %-10s %10s %10s %10s %12s", "table", "change", "live, us", "lowest", "highest", "returned, us")
+	b.Logf("%-10s %-10s %10s %10s %10s %12s", "table", "change", "live, us", "lowest", "highest",
+		"returned, us")
 	up := make([]pool.Backend, backends)
 	for i := range up {
 		up[i] = pool.Backend{ID: uint16(i + 1), Weight: 16}
@@ -52,7 +54,8 @@ func BenchmarkPoolChange(b *testing.B) {
 // poolChanges is how often each change is made, after a few that are not counted.
 const poolChanges, poolWarmUp = 31, 4
 
-func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name string, before, after []pool.Backend) {
+func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name string, before,
+	after []pool.Backend) {
 	w := newWorld(b)
 	e, err := OpenEdge(w.dir, edgeConfig(b))
 	must(b, err)
@@ -78,11 +81,13 @@ func measurePoolChange(b *testing.B, spec pool.Spec, method pool.Method, name st
 	slices.Sort(live)
 	slices.Sort(returned)
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-	b.Logf("%-10v %-10s %10.0f %10.0f %10.0f %12.0f", method, name, us(live[len(live)/2]), us(live[0]), us(live[len(live)-1]), us(returned[len(returned)/2]))
+	b.Logf("%-10v %-10s %10.0f %10.0f %10.0f %12.0f", method, name, us(live[len(live)/2]),
+		us(live[0]), us(live[len(live)-1]), us(returned[len(returned)/2]))
 }
 
-// watchTable looks again and again which table the service has, and tells when that becomes another one: some 80 us later at most. It
-// sleeps in between, since a processor that spins takes half of its neighbour's speed where two are one core.
+// watchTable looks again and again which table the service has, and tells when that becomes another
+// one: some 80 us later at most. It sleeps in between, since a processor that spins takes half of
+// its neighbour's speed where two are one core.
 func watchTable(b *testing.B, e *Edge) <-chan time.Time {
 	b.Helper()
 	tables := e.maps["tables"]

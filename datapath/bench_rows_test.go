@@ -46,18 +46,22 @@ var (
 		packettest.Option(layers.TCPOptionKindTimestamps, make([]byte, 8)...),
 	}
 	benchSYNOptions = []layers.TCPOption{
-		packettest.MSS(1440), packettest.Option(layers.TCPOptionKindSACKPermitted), packettest.Option(layers.TCPOptionKindTimestamps, make([]byte, 8)...),
-		packettest.Option(layers.TCPOptionKindNop), packettest.Option(layers.TCPOptionKindWindowScale, 7),
+		packettest.MSS(1440), packettest.Option(layers.TCPOptionKindSACKPermitted),
+		packettest.Option(layers.TCPOptionKindTimestamps, make([]byte, 8)...),
+		packettest.Option(layers.TCPOptionKindNop),
+		packettest.Option(layers.TCPOptionKindWindowScale, 7),
 	}
 )
 
-// benchRow is a line of the table: a program, the packets that it gets, and how it has to answer each of them.
+// benchRow is a line of the table: a program, the packets that it gets, and how it has to answer
+// each of them.
 type benchRow struct {
 	name    string
 	program *ebpf.Program
 	frame   benchFrame
 	verdict uint32
-	counted func() uint64 // packets that went the way that is measured, since the program was loaded
+	// packets that went the way that is measured, since the program was loaded
+	counted func() uint64
 }
 
 // benchPacket is a client's packet, with a payload that makes it end on a word of the driver.
@@ -70,7 +74,8 @@ func benchPacket(t testing.TB, p packettest.Packet) []byte {
 }
 
 func benchACK(client, vip netip.Addr) packettest.Packet {
-	return packettest.Packet{Src: client, Dst: vip, SrcPort: benchFirstPort, DstPort: hostPort, Flags: "A", Seq: 1, Ack: 1, TCPOptions: benchOptions}
+	return packettest.Packet{Src: client, Dst: vip, SrcPort: benchFirstPort, DstPort: hostPort,
+		Flags: "A", Seq: 1, Ack: 1, TCPOptions: benchOptions}
 }
 
 func benchSYN(client, vip netip.Addr) packettest.Packet {
@@ -90,14 +95,16 @@ func benchArriving(t testing.TB, p packettest.Packet, flows int) benchFrame {
 	}
 	source := map[int]int{ipv4Header: 16, ipv6Header: 24}[header] - 4
 	return benchFrame{
-		octets: benchLink.Frame(t, benchPacket(t, p)), source: ethernetHeader + source, ports: ethernetHeader + header, flows: flows,
+		octets: benchLink.Frame(t, benchPacket(t, p)), source: ethernetHeader + source,
+		ports: ethernetHeader + header, flows: flows,
 	}
 }
 
 // benchOffered is the packet as the edge sends it to a host, with one more candidate to go.
 func benchOffered(t testing.TB, p packettest.Packet, flows int) benchFrame {
 	t.Helper()
-	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"), Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
+	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"),
+		Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
 	f := benchArriving(t, p, flows)
 	f.octets = benchLink.Frame(t, outer.Around(t, f.octets[ethernetHeader:]))
 	f.source += ipv6Header
@@ -108,7 +115,8 @@ func benchOffered(t testing.TB, p packettest.Packet, flows int) benchFrame {
 // benchError is what a router says about a packet of the flow's server.
 func benchError(t testing.TB, flows int) benchFrame {
 	t.Helper()
-	about := packettest.Packet{Src: hostVIPv6, Dst: benchClientV6, SrcPort: hostPort, DstPort: benchFirstPort, Flags: "A", Payload: make([]byte, 4)}
+	about := packettest.Packet{Src: hostVIPv6, Dst: benchClientV6, SrcPort: hostPort,
+		DstPort: benchFirstPort, Flags: "A", Payload: make([]byte, 4)}
 	quote := ethernetHeader + ipv6Header + 8
 	return benchFrame{
 		octets: benchLink.Frame(t, packettest.Unreachable(t, about.Bytes(t), 1280)),
@@ -116,15 +124,18 @@ func benchError(t testing.TB, flows int) benchFrame {
 	}
 }
 
-// benchFragment is a later fragment of a packet whose first the edge has seen. Its identification stands in for a port.
+// benchFragment is a later fragment of a packet whose first the edge has seen. Its identification
+// stands in for a port.
 func benchFragment(t testing.TB, w *world, e *Edge) benchFrame {
 	t.Helper()
 	packet := benchACK(benchClientV6, hostVIPv6)
 	packet.Payload = make([]byte, 96)
 	ip := packet.Bytes(t)
-	newRunner(e.programs[External], w.near).run(t, benchLink.Frame(t, packettest.Part(ip, 7, 0, 64)))
+	newRunner(e.programs[External], w.near).run(t,
+		benchLink.Frame(t, packettest.Part(ip, 7, 0, 64)))
 	return benchFrame{
-		octets: benchLink.Frame(t, packettest.Part(ip, 7, 64, 112)), source: ethernetHeader + 20, ports: ethernetHeader + ipv6Header + 6, flows: 1,
+		octets: benchLink.Frame(t, packettest.Part(ip, 7, 64, 112)), source: ethernetHeader + 20,
+		ports: ethernetHeader + ipv6Header + 6, flows: 1,
 	}
 }
 
@@ -132,13 +143,15 @@ func benchFragment(t testing.TB, w *world, e *Edge) benchFrame {
 func benchEcho(t testing.TB) benchFrame {
 	t.Helper()
 	request := packettest.ICMP(t, benchClientV6, hostVIPv6, 128, 0, 1, make([]byte, 56))
-	return benchFrame{octets: benchLink.Frame(t, request), source: ethernetHeader + 20, ports: ethernetHeader + ipv6Header + 8, flows: 1}
+	return benchFrame{octets: benchLink.Frame(t, request), source: ethernetHeader + 20,
+		ports: ethernetHeader + ipv6Header + 8, flows: 1}
 }
 
 // benchOfferedError is the same as the edge sends it to a host, with one more candidate to go.
 func benchOfferedError(t testing.TB, flows int) benchFrame {
 	t.Helper()
-	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"), Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
+	outer := packettest.Outer{HopLimit: 64, Src: netip.MustParseAddr("fd00:5e::e1"),
+		Dst: netip.MustParseAddr("fcbb:bb00:1:2::")}
 	f := benchError(t, flows)
 	f.octets = benchLink.Frame(t, outer.Around(t, f.octets[ethernetHeader:]))
 	f.source += ipv6Header
@@ -147,7 +160,8 @@ func benchOfferedError(t testing.TB, flows int) benchFrame {
 }
 
 // newBenchEdge is an edge whose services have full tables of two candidates and some past.
-func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
+func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation,
+	changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := edgeConfig(t)
 	config.Encapsulation, config.Locators = encapsulation, nil
@@ -171,7 +185,8 @@ func newBenchEdge(t testing.TB, w *world, encapsulation Encapsulation, changes .
 		must(t, e.SetChains(benchQUIC+i, generation))
 	}
 	for i, key := range []ServiceKey{
-		{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, {VIP: hostVIPv4, Port: hostPort, Protocol: 6}, {VIP: hostVIPv6, Port: hostPort, Protocol: 17},
+		{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, {VIP: hostVIPv4, Port: hostPort,
+			Protocol: 6}, {VIP: hostVIPv6, Port: hostPort, Protocol: 17},
 	} {
 		must(t, e.SetService(key, uint32(i), benchBuckets))
 		must(t, e.SetChains(uint32(i), generation))
@@ -184,15 +199,18 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 	addRoute(t, "fcbb:bb00::/32", "fd00:5e:1::2", 0)
 	carrier, srh := newBenchEdge(t, w, Carrier), newBenchEdge(t, w, SRHReduced)
 	of := func(name string, e *Edge, p packettest.Packet, flows int) benchRow {
-		return benchRow{name: name, program: e.programs[External], frame: benchArriving(t, p, flows), verdict: xdpTransmit, counted: benchOutcome(t, e.collection, "transmitted")}
+		return benchRow{name: name, program: e.programs[External], frame: benchArriving(t, p,
+			flows), verdict: xdpTransmit, counted: benchOutcome(t, e.collection, "transmitted")}
 	}
-	udp := packettest.Packet{Src: benchClientV6, Dst: hostVIPv6, SrcPort: benchFirstPort, DstPort: hostPort, Protocol: layers.IPProtocolUDP, Payload: make([]byte, 24)}
+	udp := packettest.Packet{Src: benchClientV6, Dst: hostVIPv6, SrcPort: benchFirstPort,
+		DstPort: hostPort, Protocol: layers.IPProtocolUDP, Payload: make([]byte, 24)}
 	quic := func(name string, c quiclb.Config) benchRow {
 		must(t, carrier.SetQUIC(benchQUIC+uint32(c.Rotation), []quiclb.Config{c}, []uint16{1}))
 		key := ServiceKey{VIP: hostVIPv6, Port: quicPort + uint16(c.Rotation), Protocol: 17}
 		must(t, carrier.SetService(key, benchQUIC+uint32(c.Rotation), benchBuckets))
 		p := udp
-		p.DstPort, p.Payload = key.Port, packettest.QUICShort(packettest.ServerConnectionID(t, c, 1))
+		p.DstPort, p.Payload = key.Port,
+			packettest.QUICShort(packettest.ServerConnectionID(t, c, 1))
 		return of("edge, QUIC, connection ID "+name+", 131,072 flows", carrier, p, 1<<17)
 	}
 	key := make([]byte, quiclb.KeyLength)
@@ -205,20 +223,26 @@ func edgeRows(t testing.TB, w *world) []benchRow {
 		of("edge, IPv4, 16,384 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<14),
 		of("edge, IPv4, 131,072 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<17),
 		of("edge, IPv4, 1,048,576 flows", carrier, benchACK(benchClientV4, hostVIPv4), 1<<20),
-		of("edge, new flow (SYN, 2 candidates), IPv6", carrier, benchSYN(benchClientV6, hostVIPv6), 1<<20),
-		of("edge, new flow (SYN, 2 candidates), IPv4", carrier, benchSYN(benchClientV4, hostVIPv4), 1<<20),
+		of("edge, new flow (SYN, 2 candidates), IPv6", carrier, benchSYN(benchClientV6, hostVIPv6),
+			1<<20),
+		of("edge, new flow (SYN, 2 candidates), IPv4", carrier, benchSYN(benchClientV4, hostVIPv4),
+			1<<20),
 		of("edge, SRH, 131,072 flows", srh, benchACK(benchClientV6, hostVIPv6), 1<<17),
 		of("edge, SRH, new flow", srh, benchSYN(benchClientV6, hostVIPv6), 1<<20),
 		of("edge, UDP, 131,072 flows", carrier, udp, 1<<17),
 		quic("in clear", quiclb.Config{Rotation: 0, ServerIDLength: 2, NonceLength: 6}),
-		quic("in a single pass", quiclb.Config{Rotation: 1, ServerIDLength: 4, NonceLength: 12, Key: key}),
-		quic("in four passes", quiclb.Config{Rotation: 2, ServerIDLength: 2, NonceLength: 6, Key: key}),
+		quic("in a single pass", quiclb.Config{Rotation: 1, ServerIDLength: 4, NonceLength: 12,
+			Key: key}),
+		quic("in four passes", quiclb.Config{Rotation: 2, ServerIDLength: 2, NonceLength: 6,
+			Key: key}),
 		{
-			name: "edge, ICMP error about a flow, 131,072 flows", program: carrier.programs[External], frame: benchError(t, 1<<17),
+			name:    "edge, ICMP error about a flow, 131,072 flows",
+			program: carrier.programs[External], frame: benchError(t, 1<<17),
 			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "transmitted"),
 		},
 		{
-			name: "edge, later fragment", program: carrier.programs[External], frame: benchFragment(t, w, carrier),
+			name: "edge, later fragment", program: carrier.programs[External],
+			frame:   benchFragment(t, w, carrier),
 			verdict: xdpTransmit, counted: benchOutcome(t, carrier.collection, "transmitted"),
 		},
 		{
@@ -232,24 +256,35 @@ func hostRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	benchConnections(t, benchOpen, "")
 	config := hostConfig(t)
-	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
+	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"),
+		Behavior: srv6.EndOFFER}}
 	taking := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
 	refusing := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 0})
-	of := func(name string, h *Host, p packettest.Packet, flows int, verdict uint32, counted func() uint64) benchRow {
-		return benchRow{name: name, program: h.programs["host"], frame: benchOffered(t, p, flows), verdict: verdict, counted: counted}
+	of := func(name string, h *Host, p packettest.Packet, flows int, verdict uint32,
+		counted func() uint64) benchRow {
+		return benchRow{name: name, program: h.programs["host"], frame: benchOffered(t, p, flows),
+			verdict: verdict, counted: counted}
 	}
-	taken, transmitted := benchOutcome(t, taking.collection, "taken"), benchOutcome(t, taking.collection, "transmitted")
+	taken, transmitted := benchOutcome(t, taking.collection, "taken"),
+		benchOutcome(t, taking.collection, "transmitted")
 	return []benchRow{
-		of("host, takes: 1 connection of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1, xdpPass, taken),
-		of("host, takes: 1,000 connections of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1000, xdpPass, taken),
-		of("host, takes: 10,000 connections", taking, benchACK(benchClientV6, hostVIPv6), benchOpen, xdpPass, taken),
-		of("host, passes on a flow of another host", taking, benchACK(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, transmitted),
+		of("host, takes: 1 connection of 10,000", taking, benchACK(benchClientV6, hostVIPv6), 1,
+			xdpPass, taken),
+		of("host, takes: 1,000 connections of 10,000", taking, benchACK(benchClientV6, hostVIPv6),
+			1000, xdpPass, taken),
+		of("host, takes: 10,000 connections", taking, benchACK(benchClientV6, hostVIPv6), benchOpen,
+			xdpPass, taken),
+		of("host, passes on a flow of another host", taking, benchACK(benchStrangerV6, hostVIPv6),
+			1<<17, xdpTransmit, transmitted),
 		{
-			name: "host, takes an ICMP error about 1 connection of 10,000", program: taking.programs["host"],
-			frame: benchOfferedError(t, 1), verdict: xdpPass, counted: taken,
+			name:    "host, takes an ICMP error about 1 connection of 10,000",
+			program: taking.programs["host"],
+			frame:   benchOfferedError(t, 1), verdict: xdpPass, counted: taken,
 		},
-		of("host, takes a SYN", taking, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpPass, taken),
-		of("host, passes on a SYN", refusing, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpTransmit, benchOutcome(t, refusing.collection, "transmitted")),
+		of("host, takes a SYN", taking, benchSYN(benchStrangerV6, hostVIPv6), 1<<17, xdpPass,
+			taken),
+		of("host, passes on a SYN", refusing, benchSYN(benchStrangerV6, hostVIPv6), 1<<17,
+			xdpTransmit, benchOutcome(t, refusing.collection, "transmitted")),
 	}
 }
 
@@ -272,9 +307,9 @@ func benchOutcome(t testing.TB, c *collection, name string) func() uint64 {
 	}
 }
 
-// benchConnections opens n connections to the VIP, in the order in which the driver visits flows. The clients' ends vanish without
-// a word, as if they were on other machines; the server's stay in the accept queue, as established as any. All are bound to the VRF device, if
-// there is one.
+// benchConnections opens n connections to the VIP, in the order in which the driver visits flows.
+// The clients' ends vanish without a word, as if they were on other machines; the server's stay in
+// the accept queue, as established as any. All are bound to the VRF device, if there is one.
 func benchConnections(t testing.TB, n int, vrf string) {
 	t.Helper()
 	benchAddress(t, vrf, hostVIPv6)
@@ -290,7 +325,9 @@ func benchConnections(t testing.TB, n int, vrf string) {
 		dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(source), Control: boundTo(vrf)}
 		peer, err := dialer.Dial("tcp", listener.Addr().String())
 		must(t, err)
-		benchControl(t, peer.(*net.TCPConn), func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1) })
+		benchControl(t, peer.(*net.TCPConn), func(fd int) error {
+			return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_REPAIR, 1)
+		})
 		must(t, peer.Close())
 	}
 }

@@ -16,20 +16,24 @@ import (
 
 var (
 	benchPasses = flag.Int("passes", 9, "passes of the bench over all its rows")
-	benchRepeat = flag.Int("repeat", 1<<18, "packets per row and pass of the bench; more if the row has more flows")
-	benchOnly   = flag.String("rows", "", "regular expression of the rows that are measured besides the yardstick; all without one")
+	benchRepeat = flag.Int("repeat", 1<<18,
+		"packets per row and pass of the bench; more if the row has more flows")
+	benchOnly = flag.String("rows", "",
+		"regular expression of the rows that are measured besides the yardstick; all without one")
 )
 
 const benchLoads = 9
 
-// BenchmarkPrograms prints what a packet costs in the programs: net of the driver and gross, and the ratio to a bare
-// encapsulation in the same pass. Method and figures: docs/benchmarks.md.
+// BenchmarkPrograms prints what a packet costs in the programs: net of the driver and gross, and
+// the ratio to a bare encapsulation in the same pass. Method and figures: docs/benchmarks.md.
 func BenchmarkPrograms(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)
-	rows := slices.Concat(edgeRows(b, w), cacheRows(b, w), rareRows(b, w), hostRows(b, w), rareHostRows(b, w), hmacRows(b, w))
+	rows := slices.Concat(edgeRows(b, w), cacheRows(b, w), rareRows(b, w), hostRows(b, w),
+		rareHostRows(b, w), hmacRows(b, w))
 	driver := newBenchDriver(b, w.near)
-	bare := benchRow{name: "bare encapsulation", program: driver.Programs[benchProgBare], frame: rows[0].frame, verdict: xdpTransmit}
+	bare := benchRow{name: "bare encapsulation", program: driver.Programs[benchProgBare],
+		frame: rows[0].frame, verdict: xdpTransmit}
 	rows = append([]benchRow{bare}, chosenRows(b, rows)...)
 	costs := make([][]cost, len(rows))
 	for range *benchPasses {
@@ -78,18 +82,25 @@ func (r benchRow) count() uint64 {
 	return r.counted()
 }
 
-// printRows prints the rows; the first is the yardstick. Ratios are those of one pass, so that a machine which is slower
-// for a moment is so for both.
+// printRows prints the rows; the first is the yardstick. Ratios are those of one pass, so that a
+// machine which is slower for a moment is so for both.
 func printRows(rows []benchRow, costs [][]cost) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\nns per packet\tnet\tlowest\thighest\tto bare\tgross\tto bare\t")
 	for i, r := range rows {
 		nets := each(costs[i], func(_ int, c cost) float64 { return c.net() })
-		netRatios := each(costs[i], func(pass int, c cost) float64 { return c.net() / costs[0][pass].net() })
+		netRatios := each(costs[i], func(pass int,
+			c cost) float64 {
+			return c.net() / costs[0][pass].net()
+		})
 		gross := each(costs[i], func(_ int, c cost) float64 { return c.gross })
-		grossRatios := each(costs[i], func(pass int, c cost) float64 { return c.gross / costs[0][pass].gross })
+		grossRatios := each(costs[i], func(pass int,
+			c cost) float64 {
+			return c.gross / costs[0][pass].gross
+		})
 		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t\n", r.name,
-			median(nets), slices.Min(nets), slices.Max(nets), median(netRatios), median(gross), median(grossRatios))
+			median(nets), slices.Min(nets), slices.Max(nets), median(netRatios), median(gross),
+			median(grossRatios))
 	}
 	table.Flush()
 }
@@ -102,7 +113,8 @@ func each(costs []cost, f func(pass int, c cost) float64) []float64 {
 	return values
 }
 
-// printLoads prints how long it takes to open edge and host: read the object, make the maps, load the programs.
+// printLoads prints how long it takes to open edge and host: read the object, make the maps, load
+// the programs.
 func printLoads(t testing.TB, w *world) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\nload, ms\tmedian\tlowest\thighest\tof which maps\t")
@@ -119,8 +131,10 @@ func printLoads(t testing.TB, w *world) {
 	table.Flush()
 }
 
-// printLoad opens a role with its maps, and then once more with these maps, so that what they cost can be told.
-func printLoad(t testing.TB, out io.Writer, name string, read func() (*ebpf.CollectionSpec, error), open func() *collection) {
+// printLoad opens a role with its maps, and then once more with these maps, so that what they cost
+// can be told.
+func printLoad(t testing.TB, out io.Writer, name string, read func() (*ebpf.CollectionSpec, error),
+	open func() *collection) {
 	var all, maps []float64
 	for range benchLoads {
 		start := time.Now()
@@ -137,7 +151,8 @@ func printLoad(t testing.TB, out io.Writer, name string, read func() (*ebpf.Coll
 		all, maps = append(all, first), append(maps, first-milliseconds(start))
 		c.close()
 	}
-	fmt.Fprintf(out, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t\n", name, median(all), slices.Min(all), slices.Max(all), max(0, median(maps)))
+	fmt.Fprintf(out, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t\n", name, median(all), slices.Min(all),
+		slices.Max(all), max(0, median(maps)))
 }
 
 func milliseconds(since time.Time) float64 {

@@ -26,8 +26,9 @@ var vrfFlavours = []struct {
 	of   func(testing.TB, *strayRouter) StrayVRF
 }{{"VRF device", ofDevice}, {"namespace", ofNamespace}}
 
-// BenchmarkVRFSockets prints what it costs to find the connection of a packet to a VRF, by each way: the question alone, and the path of the
-// packet. Method and figures: docs/routers.md, "What each way costs".
+// BenchmarkVRFSockets prints what it costs to find the connection of a packet to a VRF, by each
+// way: the question alone, and the path of the packet. Method and figures: docs/routers.md, "What
+// each way costs".
 func BenchmarkVRFSockets(b *testing.B) {
 	for _, flavour := range vrfFlavours {
 		b.Run(flavour.name, func(b *testing.B) {
@@ -117,7 +118,8 @@ func (w *vrfBench) connect(t testing.TB) {
 	root, _, err := linux.CgroupRoot()
 	must(t, err)
 	keep := w.ways.Programs["keep"]
-	kept, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupSockOps, Program: keep})
+	kept, err := link.AttachCgroup(link.CgroupOptions{Path: root, Attach: ebpf.AttachCGroupSockOps,
+		Program: keep})
 	must(t, err)
 	t.Cleanup(func() { kept.Close() })
 	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
@@ -129,7 +131,8 @@ func (w *vrfBench) connect(t testing.TB) {
 	spent, err := keep.Stats()
 	must(t, err)
 	must(t, stats.Close())
-	fmt.Printf("\nkeeping the table: sockops was called %.1f times per connection (both ends), for %.0f ns in all\n",
+	fmt.Printf("\nkeeping the table: sockops was called %.1f times per connection (both ends), "+
+		"for %.0f ns in all\n",
 		float64(spent.RunCount)/benchOpen, float64(spent.Runtime.Nanoseconds())/benchOpen)
 	var key [40]byte
 	var there uint32
@@ -156,7 +159,8 @@ func boundTo(device string) func(string, string, syscall.RawConn) error {
 func benchListen(t testing.TB, device string) *net.TCPListener {
 	t.Helper()
 	config := net.ListenConfig{Control: boundTo(device)}
-	l, err := config.Listen(context.Background(), "tcp", netip.AddrPortFrom(hostVIPv6, hostPort).String())
+	l, err := config.Listen(context.Background(), "tcp",
+		netip.AddrPortFrom(hostVIPv6, hostPort).String())
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.(*net.TCPListener)
@@ -188,18 +192,23 @@ func (w *vrfBench) frame(t testing.TB, client netip.Addr, flows int) benchFrame 
 func (w *vrfBench) questions(t testing.TB, strays *Strays) []benchRow {
 	t.Helper()
 	one := w.frame(t, benchClientV6, 1)
-	rows := []benchRow{{name: "parse alone", program: w.strict.Programs["parse_alone"], frame: one, verdict: xdpPass}}
-	add := func(name string, program *ebpf.Program, verdict, otherwise uint32, form func(benchFrame) benchFrame) {
+	rows := []benchRow{{name: "parse alone", program: w.strict.Programs["parse_alone"], frame: one,
+		verdict: xdpPass}}
+	add := func(name string, program *ebpf.Program, verdict, otherwise uint32,
+		form func(benchFrame) benchFrame) {
 		for _, r := range []struct {
 			name    string
 			client  netip.Addr
 			flows   int
 			verdict uint32
 		}{
-			{"1 connection", benchClientV6, 1, verdict}, {"1,000 connections", benchClientV6, 1000, verdict},
-			{"10,000 connections", benchClientV6, benchOpen, verdict}, {"10,000 strays", benchStrangerV6, benchOpen, otherwise},
+			{"1 connection", benchClientV6, 1, verdict}, {"1,000 connections", benchClientV6, 1000,
+				verdict},
+			{"10,000 connections", benchClientV6, benchOpen, verdict},
+			{"10,000 strays", benchStrangerV6, benchOpen, otherwise},
 		} {
-			rows = append(rows, benchRow{name: name + r.name, program: program, frame: form(w.frame(t, r.client, r.flows)), verdict: r.verdict})
+			rows = append(rows, benchRow{name: name + r.name, program: program,
+				frame: form(w.frame(t, r.client, r.flows)), verdict: r.verdict})
 		}
 	}
 	as := func(f benchFrame) benchFrame { return f }
@@ -208,7 +217,8 @@ func (w *vrfBench) questions(t testing.TB, strays *Strays) []benchRow {
 		add("XDP, by namespace id: ", w.strict.Programs["ask_netns"], xdpPass, xdpDrop, as)
 	} else {
 		add(l3mdev, w.strict.Programs["ask_here"], xdpDrop, xdpDrop, as)
-		add("TC of the VRF device (vrf_ask): ", strays.programs["vrf_ask"], tcUnspec, tcRedirect, decapsulated)
+		add("TC of the VRF device (vrf_ask): ", strays.programs["vrf_ask"], tcUnspec, tcRedirect,
+			decapsulated)
 	}
 	add("table kept by sockops: ", w.strict.Programs["ask_table"], xdpPass, xdpDrop, as)
 	add("chosen, on the interface (stray): ", strays.programs["stray"], xdpPass, xdpPass, as)
@@ -220,7 +230,8 @@ const l3mdev = "XDP, tcp_l3mdev_accept (finds none): "
 
 // decapsulated is a frame without its outer header.
 func decapsulated(f benchFrame) benchFrame {
-	f.octets = append(append([]byte{}, f.octets[:ethernetHeader]...), f.octets[ethernetHeader+ipv6Header:]...)
+	f.octets = append(append([]byte{}, f.octets[:ethernetHeader]...),
+		f.octets[ethernetHeader+ipv6Header:]...)
 	f.source -= ipv6Header
 	f.ports -= ipv6Header
 	return f
@@ -234,7 +245,8 @@ func (w *vrfBench) printQuestions(t testing.TB) {
 	must(t, strays.Follow())
 	near, tc := newNotedDriver(t, w.near), newTCDriver(t, w.vrf.Device)
 	rows := w.questions(t, strays)
-	bare := benchRow{name: "bare encapsulation", program: near.Programs[benchProgBare], frame: rows[0].frame, verdict: xdpTransmit}
+	bare := benchRow{name: "bare encapsulation", program: near.Programs[benchProgBare],
+		frame: rows[0].frame, verdict: xdpTransmit}
 	rows = append([]benchRow{bare}, chosenRows(t, rows)...)
 	costs := make([][]cost, len(rows))
 	for range *benchPasses {

@@ -27,7 +27,9 @@ type vrfPath struct {
 
 // passage is what packets took.
 type passage struct {
-	busy    float64 // ns of processor time: of the thread that sends, in which the kernel carries them, and of the kernel's own that helps out
+	// ns of processor time: of the thread that sends, in which the kernel carries them, and of the
+	// kernel's own that helps out
+	busy    float64
 	clock   float64 // ns
 	sent    int
 	arrived int
@@ -38,7 +40,8 @@ func (w *vrfBench) paths() []vrfPath {
 	var rows []vrfPath
 	add := func(name string, attach func(testing.TB) func()) {
 		for _, flows := range []int{1, 1000, benchOpen} {
-			rows = append(rows, vrfPath{name: fmt.Sprintf("%s, %d connections", name, flows), attach: attach, flows: flows})
+			rows = append(rows, vrfPath{name: fmt.Sprintf("%s, %d connections", name, flows),
+				attach: attach, flows: flows})
 		}
 	}
 	of := func(name string) func(testing.TB) func() {
@@ -57,7 +60,8 @@ func (w *vrfBench) paths() []vrfPath {
 
 func (w *vrfBench) attachWay(t testing.TB, program *ebpf.Program) func() {
 	t.Helper()
-	l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: w.near, Flags: link.XDPDriverMode})
+	l, err := link.AttachXDP(link.XDPOptions{Program: program, Interface: w.near,
+		Flags: link.XDPDriverMode})
 	must(t, err)
 	return func() { must(t, l.Close()) }
 }
@@ -78,8 +82,9 @@ func (w *vrfBench) attachChosen(t testing.TB) func() {
 	}
 }
 
-// printPaths prints what a packet takes from a sender on a veth through the router's XDP, the kernel's decapsulation or the redirection, and
-// the IP stack, to where TCP drops it for its checksum.
+// printPaths prints what a packet takes from a sender on a veth through the router's XDP, the
+// kernel's decapsulation or the redirection, and the IP stack, to where TCP drops it for its
+// checksum.
 func (w *vrfBench) printPaths(t testing.TB, cpu int) {
 	t.Helper()
 	rows := w.paths()
@@ -92,29 +97,34 @@ func (w *vrfBench) printPaths(t testing.TB, cpu int) {
 		}
 	}
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "\nns per packet\tprocessor\tlowest\thighest\tto the kernel alone\tby the clock\tlost\t")
+	fmt.Fprintln(table, "\nns per packet\tprocessor\tlowest\thighest\tto the kernel alone\tby "+
+		"the clock\tlost\t")
 	for i, r := range rows {
 		var busy, ratios, clock []float64
 		lost := 0
 		for pass, p := range passages[i] {
-			busy, clock = append(busy, p.busy/float64(p.arrived)), append(clock, p.clock/float64(p.arrived))
-			ratios = append(ratios, busy[pass]*float64(passages[i%3][pass].arrived)/passages[i%3][pass].busy)
+			busy, clock = append(busy, p.busy/float64(p.arrived)),
+				append(clock, p.clock/float64(p.arrived))
+			ratios = append(ratios,
+				busy[pass]*float64(passages[i%3][pass].arrived)/passages[i%3][pass].busy)
 			lost += p.sent - p.arrived
 		}
 		fmt.Fprintf(table, "%s\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%d\t\n",
-			r.name, median(busy), slices.Min(busy), slices.Max(busy), median(ratios), median(clock), lost)
+			r.name, median(busy), slices.Min(busy), slices.Max(busy), median(ratios), median(clock),
+			lost)
 	}
 	table.Flush()
 }
 
-// softirqTime reads the processor time of the kernel's thread that carries packets of a processor when there are too many; no time, if
-// this machine does not show it.
+// softirqTime reads the processor time of the kernel's thread that carries packets of a processor
+// when there are too many; no time, if this machine does not show it.
 func softirqTime(t testing.TB, cpu int) func() float64 {
 	t.Helper()
 	threads, err := filepath.Glob("/proc/[0-9]*/comm")
 	must(t, err)
 	for _, path := range threads {
-		if name, err := os.ReadFile(path); err != nil || string(name) != fmt.Sprintf("ksoftirqd/%d\n", cpu) {
+		if name, err := os.ReadFile(path); err != nil ||
+			string(name) != fmt.Sprintf("ksoftirqd/%d\n", cpu) {
 			continue
 		}
 		return func() (ns float64) {
@@ -140,7 +150,8 @@ func (w *vrfBench) newSender(t testing.TB) *benchDriver {
 	return d
 }
 
-func (w *vrfBench) measurePath(t testing.TB, sender *benchDriver, r vrfPath, kernels func() float64) passage {
+func (w *vrfBench) measurePath(t testing.TB, sender *benchDriver, r vrfPath,
+	kernels func() float64) passage {
 	t.Helper()
 	defer r.attach(t)()
 	frame := w.frame(t, benchClientV6, r.flows)
@@ -152,7 +163,8 @@ func (w *vrfBench) measurePath(t testing.TB, sender *benchDriver, r vrfPath, ker
 }
 
 // pushThrough sends packets and waits until no more arrive.
-func (w *vrfBench) pushThrough(t testing.TB, sender *benchDriver, frame benchFrame, packets int) passage {
+func (w *vrfBench) pushThrough(t testing.TB, sender *benchDriver, frame benchFrame,
+	packets int) passage {
 	t.Helper()
 	p := passage{sent: packets}
 	must(t, sender.Variables[benchVarDriver].Set(frame.settings()))
@@ -167,7 +179,8 @@ func (w *vrfBench) pushThrough(t testing.TB, sender *benchDriver, frame benchFra
 		p.busy, p.clock = threadTime(t)-busy, float64(time.Since(began).Nanoseconds())
 		return err
 	}))
-	for patience := time.Now().Add(100 * time.Millisecond); p.arrived < packets && time.Now().Before(patience); {
+	for patience := time.Now().Add(100 * time.Millisecond); p.arrived < packets &&
+		time.Now().Before(patience); {
 		p.arrived = w.arrived(t) - before
 	}
 	return p

@@ -19,7 +19,8 @@ func busyHost(t *testing.T, w *world) *Host {
 	h, err := OpenHost(w.dir, hostConfig(t))
 	must(t, err)
 	t.Cleanup(h.Close)
-	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1, acceptance.Policy{}))
+	must(t, h.SetService(ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, 1,
+		acceptance.Policy{}))
 	must(t, h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 2, acceptance.Policy{}))
 	_, err = h.Commit()
 	must(t, err)
@@ -43,17 +44,24 @@ func wantBusy(t *testing.T, h *Host, what string, ipv4, ipv6 int) {
 	}
 }
 
-// TestBusy: connections count from when they are established until the server closes, with listeners of one family, of both,
-// and with MPTCP.
+// TestBusy: connections count from when they are established until the server closes, with
+// listeners of one family, of both, and with MPTCP.
 func TestBusy(t *testing.T) {
 	w := newWorld(t)
 	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
 	h := busyHost(t, w)
 	for name, listen := range map[string]func(vip netip.Addr) *net.TCPListener{
-		"own family":       func(vip netip.Addr) *net.TCPListener { return listenBy(t, vip, false) },
+		"own family": func(vip netip.Addr) *net.TCPListener {
+			return listenBy(t, vip,
+				false)
+		},
 		"own family MPTCP": func(vip netip.Addr) *net.TCPListener { return listenBy(t, vip, true) },
-		"dual-stack":       func(netip.Addr) *net.TCPListener { return listenBy(t, netip.IPv6Unspecified(), false) },
-		"dual-stack MPTCP": func(netip.Addr) *net.TCPListener { return listenBy(t, netip.IPv6Unspecified(), true) },
+		"dual-stack": func(netip.Addr) *net.TCPListener {
+			return listenBy(t, netip.IPv6Unspecified(), false)
+		},
+		"dual-stack MPTCP": func(netip.Addr) *net.TCPListener {
+			return listenBy(t, netip.IPv6Unspecified(), true)
+		},
 	} {
 		l := listen(hostVIPv4)
 		_, server4, peer4 := connectTo(t, l, hostVIPv4, clientV4)
@@ -73,14 +81,16 @@ func TestBusy(t *testing.T) {
 		must(t, l.Close())
 	}
 	for index := range uint32(2) {
-		if signals, err := h.Signals(index + 1); err != nil || signals != (HostSignals{Established: 4}) {
+		if signals, err := h.Signals(index + 1); err != nil ||
+			signals != (HostSignals{Established: 4}) {
 			t.Errorf("service %d: %+v, %v; 4 connections came about", index+1, signals, err)
 		}
 	}
 }
 
 // connectTo opens a connection to an address of the listener.
-func connectTo(t testing.TB, l *net.TCPListener, vip, client netip.Addr) (local net.Addr, server, peer net.Conn) {
+func connectTo(t testing.TB, l *net.TCPListener, vip,
+	client netip.Addr) (local net.Addr, server, peer net.Conn) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(client, 0))}
 	peer, err := dialer.Dial("tcp", netip.AddrPortFrom(vip, hostPort).String())
@@ -90,7 +100,8 @@ func connectTo(t testing.TB, l *net.TCPListener, vip, client netip.Addr) (local 
 	return peer.LocalAddr(), server, peer
 }
 
-// TestBusyAborted: a connection that is reset, or refused by the listener's end, leaves no count behind.
+// TestBusyAborted: a connection that is reset, or refused by the listener's end, leaves no count
+// behind.
 func TestBusyAborted(t *testing.T) {
 	w := newWorld(t)
 	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
@@ -113,8 +124,8 @@ func TestBusyAborted(t *testing.T) {
 	must(t, waiting.Close())
 }
 
-// TestBusyElsewhere: connections of another network namespace, to the same address and port, are not this host's, though the
-// sockets are in the same cgroup.
+// TestBusyElsewhere: connections of another network namespace, to the same address and port, are
+// not this host's, though the sockets are in the same cgroup.
 func TestBusyElsewhere(t *testing.T) {
 	w := newWorld(t)
 	addAddresses(t, hostVIPv6, hostVIPv4, clientV6, clientV4)
@@ -157,7 +168,8 @@ func TestBusyOfNoService(t *testing.T) {
 	addAddresses(t, hostVIPv4, clientV4)
 	h := busyHost(t, w)
 	var config net.ListenConfig
-	l, err := config.Listen(context.Background(), "tcp", netip.AddrPortFrom(hostVIPv4, 8080).String())
+	l, err := config.Listen(context.Background(), "tcp",
+		netip.AddrPortFrom(hostVIPv4, 8080).String())
 	must(t, err)
 	defer l.Close()
 	peer, err := net.Dial("tcp", l.Addr().String())

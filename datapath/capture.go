@@ -36,8 +36,8 @@ type Captured struct {
 	Taken     bool
 }
 
-// Capture is a capture that goes on: programs that hand over copies of packets run in the place of the plain ones, on the same
-// tables. Close it, or they go on.
+// Capture is a capture that goes on: programs that hand over copies of packets run in the place of
+// the plain ones, on the same tables. Close it, or they go on.
 type Capture struct {
 	*collection
 	reader *ringbuf.Reader
@@ -50,7 +50,8 @@ type swap struct {
 	plain, captures *ebpf.Program
 }
 
-// Capture begins to copy packets of the named interfaces (none: of all) to the reader, at most so many bytes of each.
+// Capture begins to copy packets of the named interfaces (none: of all) to the reader, at most so
+// many bytes of each.
 func (e *Edge) Capture(bytes int, interfaces ...string) (*Capture, error) {
 	c := newCapture(e.collection)
 	for _, i := range e.config.Interfaces {
@@ -65,7 +66,8 @@ func (e *Edge) Capture(bytes int, interfaces ...string) (*Capture, error) {
 	return c.start()
 }
 
-// Capture begins to copy packets of the named interfaces (none: of all) to the reader, at most so many bytes of each.
+// Capture begins to copy packets of the named interfaces (none: of all) to the reader, at most so
+// many bytes of each.
 func (h *Host) Capture(bytes int, interfaces ...string) (*Capture, error) {
 	c := newCapture(h.collection)
 	for _, i := range h.config.Interfaces {
@@ -96,16 +98,19 @@ func newCapture(running *collection) *Capture {
 	c := &Capture{collection: &collection{maps: map[string]*ebpf.Map{}}}
 	for name, m := range running.maps {
 		if name != "captured" && name != "capture_scratch" {
-			c.maps[name], _ = m.Clone() // nil: the program makes one of its own, and loading it twice shows that
+			// nil: the program makes one of its own, and loading it twice shows that
+			c.maps[name], _ = m.Clone()
 		}
 	}
 	return c
 }
 
 // add loads a program that captures, for an interface; it does not run yet.
-func (c *Capture) add(spec *ebpf.CollectionSpec, name string, plain *ebpf.Program, dir, iface string, bytes int) error {
+func (c *Capture) add(spec *ebpf.CollectionSpec, name string, plain *ebpf.Program, dir,
+	iface string, bytes int) error {
 	spec.Maps["captured"].MaxEntries = captureRoom
-	if err := spec.Variables["capture_bytes"].Set(uint32(min(max(bytes, captureMin), CaptureMax))); err != nil {
+	if err := spec.Variables["capture_bytes"].Set(uint32(min(max(bytes, captureMin),
+		CaptureMax))); err != nil {
 		return err
 	}
 	programs, err := c.load(spec)
@@ -117,14 +122,16 @@ func (c *Capture) add(spec *ebpf.CollectionSpec, name string, plain *ebpf.Progra
 		return fmt.Errorf("capture packets: %w", err)
 	}
 	c.collection.programs = append(c.collection.programs, kept)
-	c.swaps = append(c.swaps, swap{filepath.Join(dir, linkName(name, xdpHook, iface)), kept, programs[name]})
+	c.swaps = append(c.swaps, swap{filepath.Join(dir, linkName(name, xdpHook, iface)), kept,
+		programs[name]})
 	return nil
 }
 
 // start puts the programs in place, each in one step.
 func (c *Capture) start() (*Capture, error) {
 	if len(c.swaps) == 0 {
-		err := errors.New("capture packets: none of the interfaces has a program of this node; see sextant status")
+		err := errors.New("capture packets: none of the interfaces has a program of this node; " +
+			"see sextant status")
 		return nil, errors.Join(err, c.Close())
 	}
 	var err error
@@ -139,8 +146,8 @@ func (c *Capture) start() (*Capture, error) {
 	return c, nil
 }
 
-// replace updates the link if the program that runs there is the one that is expected; otherwise somebody has changed it
-// meanwhile, and it is theirs.
+// replace updates the link if the program that runs there is the one that is expected; otherwise
+// somebody has changed it meanwhile, and it is theirs.
 func (s swap) replace(expected, by *ebpf.Program) error {
 	l, err := link.LoadPinnedLink(s.path, nil)
 	if err != nil {
@@ -173,7 +180,8 @@ func (c *Capture) Next(until time.Time) (Captured, error) {
 
 // Lost is how many frames came too fast to be told of.
 func (c *Capture) Lost() (uint64, error) {
-	lost, err := sumPerCPU(c.maps["capture_scratch"], 0, func(total *uint64, v capture) { *total += v.Lost })
+	lost, err := sumPerCPU(c.maps["capture_scratch"], 0,
+		func(total *uint64, v capture) { *total += v.Lost })
 	if err != nil {
 		return 0, fmt.Errorf("read how many captured packets were lost: %w", err)
 	}
@@ -185,13 +193,15 @@ func parseCaptured(raw []byte) (Captured, error) {
 	var c capture
 	const header = unsafe.Offsetof(c.Bytes)
 	if len(raw) < int(header) || len(raw) > int(unsafe.Sizeof(c)) {
-		return Captured{}, fmt.Errorf("a captured packet has %d bytes, not %d to %d", len(raw), header, unsafe.Sizeof(c))
+		return Captured{}, fmt.Errorf("a captured packet has %d bytes, not %d to %d", len(raw),
+			header, unsafe.Sizeof(c))
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&c)), unsafe.Sizeof(c)), raw)
 	got := Captured{
 		Time: time.Duration(c.Time), Interface: int(c.Interface), Length: int(c.Length),
-		Frame:  raw[header:min(int(header)+int(c.Kept), len(raw))],
-		Reason: nameOf(reasonNames(), int(c.Reason)), Outcome: nameOf(outcomeNames(), int(c.Outcome)-1),
+		Frame:   raw[header:min(int(header)+int(c.Kept), len(raw))],
+		Reason:  nameOf(reasonNames(), int(c.Reason)),
+		Outcome: nameOf(outcomeNames(), int(c.Outcome)-1),
 	}
 	got.Verdict, got.Taken = verdictOf(c.Verdict, got.Outcome), got.Outcome == "taken"
 	return got, nil

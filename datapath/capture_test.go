@@ -39,8 +39,8 @@ func sendFrame(t *testing.T, iface string, frame []byte) {
 	must(t, unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: device.Index}))
 }
 
-// TestCaptureEqualsProgram: what is captured is what arrived, with the verdict that the model has, and when it ends the plain program
-// is back.
+// TestCaptureEqualsProgram: what is captured is what arrived, with the verdict that the model has,
+// and when it ends the plain program is back.
 func TestCaptureEqualsProgram(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -74,8 +74,10 @@ func TestCaptureEqualsProgram(t *testing.T) {
 			reason = want.Reason.String()
 		}
 		if got.Verdict != want.Verdict || got.Reason != reason || got.Length != len(frame) ||
-			got.Interface != w.near || got.Taken != want.Taken || !agree(t, frame, code, after, want) {
-			t.Fatalf("frame %d %x\ncaptured as %+v, the model says %v %v", i, frame, got, want.Verdict, want.Reason)
+			got.Interface != w.near || got.Taken != want.Taken || !agree(t, frame, code, after,
+			want) {
+			t.Fatalf("frame %d %x\ncaptured as %+v, the model says %v %v", i, frame, got,
+				want.Verdict, want.Reason)
 		}
 	}
 	if lost, err := capture.Lost(); lost != 0 || err != nil {
@@ -113,7 +115,8 @@ func drops(t *testing.T, c *collection) map[string]uint64 {
 	return before
 }
 
-// TestCaptureOnTheWire: frames that arrive by an interface are told of, in their order; when they come too fast, the rest is counted.
+// TestCaptureOnTheWire: frames that arrive by an interface are told of, in their order; when they
+// come too fast, the rest is counted.
 func TestCaptureOnTheWire(t *testing.T) {
 	w := newWorld(t)
 	host, err := OpenHost(filepath.Join(w.dir, "host"), hostConfigOn(t, "near"))
@@ -125,7 +128,8 @@ func TestCaptureOnTheWire(t *testing.T) {
 	must(t, err)
 	defer capture.Close()
 	for size := range 5 {
-		sendFrame(t, "nearpeer", append([]byte{2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 0x86, 0xdd, 0x60}, make([]byte, 50+size)...))
+		sendFrame(t, "nearpeer", append([]byte{2, 0, 0, 0, 1, 1, 2, 0, 0, 0, 1, 2, 0x86, 0xdd,
+			0x60}, make([]byte, 50+size)...))
 	}
 	deadline := time.Now().Add(wirePatience)
 	for size := 0; size < 5; {
@@ -146,7 +150,8 @@ func TestCaptureOnTheWire(t *testing.T) {
 	}
 }
 
-// TestCaptureCountsLost: what does not fit the ring buffer is counted, and goes its way all the same.
+// TestCaptureCountsLost: what does not fit the ring buffer is counted, and goes its way all the
+// same.
 func TestCaptureCountsLost(t *testing.T) {
 	w := newWorld(t)
 	host, err := OpenHost(filepath.Join(w.dir, "host"), hostConfigOn(t, "near"))
@@ -169,7 +174,8 @@ func TestCaptureCountsLost(t *testing.T) {
 	}
 }
 
-// TestCaptureLeavesOthersAlone: a program that was put in place during the capture stays when the capture ends.
+// TestCaptureLeavesOthersAlone: a program that was put in place during the capture stays when the
+// capture ends.
 func TestCaptureLeavesOthersAlone(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "edge")

@@ -121,7 +121,8 @@ func TestFillChains(t *testing.T) {
 		sameChains(t, live(s.Index), next)
 		must(t, e.DeleteService(edgeServices[0], true))
 		must(t, e.DeleteChains(s.Index))
-		if err := e.maps["tables"].Lookup(s.Index, new(*ebpf.Map)); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := e.maps["tables"].Lookup(s.Index, new(*ebpf.Map)); !errors.Is(err,
+			ebpf.ErrKeyNotExist) {
 			t.Errorf("the table of a service that is gone: %v", err)
 		}
 		must(t, e.SetChains(s.Index, testPool(t, 5, 1, 1)))

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// collection is one object in the kernel: its programs, and its maps shared between all copies of a program.
+// collection is one object in the kernel: its programs, and its maps shared between all copies of a
+// program.
 type collection struct {
 	dir      string // under the bpffs; where maps and links are pinned
 	maps     map[string]*ebpf.Map
@@ -29,16 +30,20 @@ const freshSuffix = "~"
 // newCollection prepares the pin directory.
 func newCollection(dir string) (*collection, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create pin directory %s: %w; is a bpf file system mounted there (mount -t bpf bpf /sys/fs/bpf)?", dir, err)
+		return nil, fmt.Errorf("create pin directory %s: %w; is a bpf file system mounted there "+
+			"(mount -t bpf bpf /sys/fs/bpf)?", dir, err)
 	}
 	return &collection{
-		dir: dir, maps: map[string]*ebpf.Map{}, attached: map[string]Attachment{}, links: map[string]link.Link{},
+		dir: dir, maps: map[string]*ebpf.Map{}, attached: map[string]Attachment{},
+		links: map[string]link.Link{},
 	}, nil
 }
 
-// load puts spec into the kernel and returns its programs by name. Maps named in keep are taken over from the pin
-// directory if they are there and of the same shape; maps that an earlier load of this collection made are shared.
-func (c *collection) load(spec *ebpf.CollectionSpec, keep ...string) (map[string]*ebpf.Program, error) {
+// load puts spec into the kernel and returns its programs by name. Maps named in keep are taken
+// over from the pin directory if they are there and of the same shape; maps that an earlier load of
+// this collection made are shared.
+func (c *collection) load(spec *ebpf.CollectionSpec,
+	keep ...string) (map[string]*ebpf.Program, error) {
 	opts := ebpf.CollectionOptions{MapReplacements: map[string]*ebpf.Map{}}
 	for name, m := range c.maps {
 		if spec.Maps[name] != nil {
@@ -126,9 +131,11 @@ func explainLoad(err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("load eBPF program: %w; it needs root, or CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON", err)
+		return fmt.Errorf("load eBPF program: %w; it needs root, or CAP_BPF, CAP_NET_ADMIN and "+
+			"CAP_PERFMON", err)
 	case errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("load eBPF program: %w; Linux 6.1 or newer with BTF (CONFIG_DEBUG_INFO_BTF) is needed", err)
+		return fmt.Errorf("load eBPF program: %w; Linux 6.1 or newer with BTF "+
+			"(CONFIG_DEBUG_INFO_BTF) is needed", err)
 	case errors.As(err, &verifier):
 		return fmt.Errorf("load eBPF program: the kernel refuses it: %w", err)
 	}
@@ -147,7 +154,8 @@ type MapUse struct {
 func (c *collection) Maps() []MapUse {
 	var uses []MapUse
 	for name, m := range c.maps {
-		use := MapUse{Name: name, Type: m.Type().String(), Entries: -1, Capacity: int(m.MaxEntries())}
+		use := MapUse{Name: name, Type: m.Type().String(), Entries: -1,
+			Capacity: int(m.MaxEntries())}
 		if m.Type() == ebpf.Hash || m.Type() == ebpf.LRUHash || m.Type() == ebpf.DevMapHash {
 			use.Entries = countKeys(m)
 		}

@@ -19,7 +19,8 @@ func (c *collection) Drops() ([]Counter, error) {
 	return c.readEnum("drops", reasonNames())
 }
 
-// Outcomes returns the packets that were not dropped, by what became of them, in the order of enum outcome.
+// Outcomes returns the packets that were not dropped, by what became of them, in the order of enum
+// outcome.
 func (c *collection) Outcomes() ([]Counter, error) {
 	return c.readEnum("outcomes", outcomeNames())
 }
@@ -46,13 +47,20 @@ func addTraffic(total *Traffic, v Traffic) {
 }
 
 // reasonNames returns the drop reasons' names by number; "" for none.
-var reasonNames = sync.OnceValue(func() []string { return enumNames("drop_reason", "REASON_", "REASON_NONE", "REASON_COUNT") })
+var reasonNames = sync.OnceValue(func() []string {
+	return enumNames("drop_reason", "REASON_",
+		"REASON_NONE", "REASON_COUNT")
+})
 
 // outcomeNames returns the names of enum outcome by number.
-var outcomeNames = sync.OnceValue(func() []string { return enumNames("outcome", "OUTCOME_", "OUTCOME_COUNT") })
+var outcomeNames = sync.OnceValue(func() []string {
+	return enumNames("outcome", "OUTCOME_",
+		"OUTCOME_COUNT")
+})
 
-// enumNames reads an enum from the object's type information: C holds the one list. Those left out get "". It panics if the
-// embedded object has no such enum, which only a mistake in the program can bring about.
+// enumNames reads an enum from the object's type information: C holds the one list. Those left out
+// get "". It panics if the embedded object has no such enum, which only a mistake in the program
+// can bring about.
 func enumNames(name, trim string, leaveOut ...string) []string {
 	var enum *btf.Enum
 	spec, err := loadEdge()

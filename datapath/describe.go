@@ -18,8 +18,9 @@ import (
 
 // Pinned is something in a node's directory on the bpf file system.
 type Pinned struct {
-	Path    string `json:"path"`
-	Kind    string `json:"kind"` // link, map; filter: a program in the place of a link, where the kernel has none for TC
+	Path string `json:"path"`
+	// link, map; filter: a program in the place of a link, where the kernel has none for TC
+	Kind    string `json:"kind"`
 	ID      uint32 `json:"id"`
 	Type    string `json:"type"`
 	Problem string `json:"problem,omitempty"` // why it can't be told
@@ -37,7 +38,8 @@ type Pinned struct {
 	Memory     uint64 `json:"memoryBytes,omitempty"`
 }
 
-// DescribePins lists what is pinned for a node, without the content of the maps. No directory: no pins.
+// DescribePins lists what is pinned for a node, without the content of the maps. No directory: no
+// pins.
 func DescribePins(node string) ([]Pinned, error) {
 	list := []Pinned{}
 	for _, role := range slices.Sorted(maps.Keys(objects)) {
@@ -56,7 +58,8 @@ func DescribePins(node string) ([]Pinned, error) {
 	return list, nil
 }
 
-// Programs lists the XDP programs that links pinned for a node attach to interfaces of this network namespace. No directory: none.
+// Programs lists the XDP programs that links pinned for a node attach to interfaces of this network
+// namespace. No directory: none.
 func Programs(node string) ([]facts.Program, error) {
 	programs := []facts.Program{}
 	for role := range objects {
@@ -74,7 +77,8 @@ func Programs(node string) ([]facts.Program, error) {
 				return nil, fmt.Errorf("look at %s: %w; run as root", path, err)
 			}
 			device, err := net.InterfaceByIndex(int(p.Interface))
-			if p.Kind == "link" && p.Type == ebpf.XDP.String() && err == nil { // else the interface is gone
+			if p.Kind == "link" && p.Type == ebpf.XDP.String() &&
+				err == nil { // else the interface is gone
 				programs = append(programs, facts.Program{Interface: device.Name, ID: p.ProgramID})
 			}
 		}
@@ -98,7 +102,8 @@ func (p *Pinned) describe(isLink bool) error {
 	}
 	id, _ := info.ID()
 	p.Memory, _ = info.Memlock()
-	p.ID, p.Type, p.KeySize, p.ValueSize, p.MaxEntries = uint32(id), m.Type().String(), m.KeySize(), m.ValueSize(), m.MaxEntries()
+	p.ID, p.Type, p.KeySize, p.ValueSize, p.MaxEntries = uint32(id), m.Type().String(), m.KeySize(),
+		m.ValueSize(), m.MaxEntries()
 	return nil
 }
 
@@ -144,6 +149,7 @@ func (p *Pinned) describeProgram(program *ebpf.Program) error {
 		return err
 	}
 	id, _ := details.ID()
-	p.Program, p.ProgramID, p.Tag, p.Type = details.Name, uint32(id), details.Tag, program.Type().String()
+	p.Program, p.ProgramID, p.Tag, p.Type = details.Name, uint32(id), details.Tag,
+		program.Type().String()
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/cilium/ebpf/btf"
 )
 
-// Entry is one of a map, in words: structures are maps by field name, addresses and numbers in network order are readable.
+// Entry is one of a map, in words: structures are maps by field name, addresses and numbers in
+// network order are readable.
 type Entry struct {
 	Key   any `json:"key"`
 	Value any `json:"value"`
@@ -22,12 +23,16 @@ type Entry struct {
 // ErrNoMap says that there is no map of a name.
 var ErrNoMap = errors.New("no such map")
 
-// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of the chains ("tables"), the key is
-// service and bucket.
-func (e *Edge) Dump(name string, limit int) ([]Entry, error) { return e.dump(loadEdge, name, limit) }
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of
+// the chains ("tables"), the key is service and bucket.
+func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
+	return e.dump(loadEdge, name, limit)
+}
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (h *Host) Dump(name string, limit int) ([]Entry, error) { return h.dump(loadHost, name, limit) }
+func (h *Host) Dump(name string, limit int) ([]Entry, error) {
+	return h.dump(loadHost, name, limit)
+}
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
 func (h *Headend) Dump(name string, limit int) ([]Entry, error) {
@@ -35,9 +40,12 @@ func (h *Headend) Dump(name string, limit int) ([]Entry, error) {
 }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (m *Merge) Dump(name string, limit int) ([]Entry, error) { return m.dump(loadEgress, name, limit) }
+func (m *Merge) Dump(name string, limit int) ([]Entry, error) {
+	return m.dump(loadEgress, name, limit)
+}
 
-func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string, limit int) ([]Entry, error) {
+func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string,
+	limit int) ([]Entry, error) {
 	spec, err := load()
 	if err != nil {
 		return nil, err
@@ -141,7 +149,8 @@ func isZero(value []byte) bool {
 	return true
 }
 
-// inWords reads bytes by their C type. What has no type is hexadecimal, or a number if it could be one.
+// inWords reads bytes by their C type. What has no type is hexadecimal, or a number if it could be
+// one.
 func inWords(t btf.Type, raw []byte) any {
 	if t == nil {
 		if len(raw) == 4 {

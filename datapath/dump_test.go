@@ -34,7 +34,8 @@ func TestDump(t *testing.T) {
 	must(t, edge.SetService(key, 3, testBuckets))
 	must(t, edge.SetSID(7, netip.MustParseAddr("fcbb:bb00:7::")))
 	must(t, edge.maps["outcomes"].Put(uint32(0), make([]uint64, ebpf.MustPossibleCPU())))
-	must(t, edge.maps["outcomes"].Put(uint32(1), append([]uint64{9}, make([]uint64, ebpf.MustPossibleCPU()-1)...)))
+	must(t, edge.maps["outcomes"].Put(uint32(1),
+		append([]uint64{9}, make([]uint64, ebpf.MustPossibleCPU()-1)...)))
 	for name, want := range map[string]string{
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
@@ -46,10 +47,12 @@ func TestDump(t *testing.T) {
 		}
 	}
 	tables, err := edge.Dump("tables", 5)
-	if got := words(t, tables, err); len(tables) != 5 || !strings.Contains(got, `"key":{"bucket":4,"service":3}`) || !strings.Contains(got, `"candidates":2`) {
+	if got := words(t, tables, err); len(tables) != 5 || !strings.Contains(got,
+		`"key":{"bucket":4,"service":3}`) || !strings.Contains(got, `"candidates":2`) {
 		t.Errorf("tables: %s", got)
 	}
-	if chain := tables[0].Value.(map[string]any)["ids"].([]any); fmt.Sprint(chain[:2]) != "[1 2]" && fmt.Sprint(chain[:2]) != "[2 1]" {
+	if chain := tables[0].Value.(map[string]any)["ids"].([]any); fmt.Sprint(chain[:2]) != "[1 2]" &&
+		fmt.Sprint(chain[:2]) != "[2 1]" {
 		t.Errorf("a chain has the ids %v", chain)
 	}
 	for _, none := range []string{"nonsense", "captured", ".rodata", "quic_configs"} {
@@ -63,7 +66,8 @@ func TestDump(t *testing.T) {
 	must(t, host.SetService(key, 2, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}))
 	must(t, host.maps["busy"].Put(uint32(2), int32(-3)))
 	policies, err := host.Dump("accept_policies", 10)
-	if got := words(t, policies, err); !strings.Contains(got, `"kind":"ACCEPT_STATIC"`) || !strings.Contains(got, `"threshold":4`) {
+	if got := words(t, policies, err); !strings.Contains(got, `"kind":"ACCEPT_STATIC"`) ||
+		!strings.Contains(got, `"threshold":4`) {
 		t.Errorf("policies: %s", got)
 	}
 	busy, err := host.Dump("busy", 10)

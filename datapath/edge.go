@@ -62,19 +62,23 @@ type EdgeConfig struct {
 	Encapsulation  Encapsulation
 	HopLimit       uint8
 	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
-	LastOffer      srv6.CSID  // behind a backend's SID, where the backend delivers whatever it knows
-	Signs          bool       // each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
-	AnswerRate     int        // ICMP messages of a kind per second and CPU at most; 0: 1000
-	FlowCache      FlowCache
-	Interfaces     []EdgeInterface
+	// behind a backend's SID, where the backend delivers whatever it knows
+	LastOffer srv6.CSID
+	// each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
+	Signs      bool
+	AnswerRate int // ICMP messages of a kind per second and CPU at most; 0: 1000
+	FlowCache  FlowCache
+	Interfaces []EdgeInterface
 }
 
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
 		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
-		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow && c.LastOffer == o.LastOffer &&
-		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache && slices.Equal(c.Interfaces, o.Interfaces)
+		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
+		c.LastOffer == o.LastOffer &&
+		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
+		slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -104,18 +108,21 @@ type Edge struct {
 	limited  map[uint32]bool       // likewise: new connections
 }
 
-// edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow cache if it is as large.
-var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "openings", "fragments", "flows", "cache_events"}
+// edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow
+// cache if it is as large.
+var edgeState = []string{"drops", "outcomes", "service_traffic", "backend_traffic", "openings",
+	"fragments", "flows", "cache_events"}
 
-// OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the instance's directory
-// on the bpf file system. Fill the tables, then Commit.
+// OpenEdge loads the edge program and empty tables, beside whatever is running. Dir is the
+// instance's directory on the bpf file system. Fill the tables, then Commit.
 func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 	c, err := newCollection(dir)
 	if err != nil {
 		return nil, err
 	}
 	e := &Edge{
-		collection: c, config: config, programs: map[Side]*ebpf.Program{}, chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
+		collection: c, config: config, programs: map[Side]*ebpf.Program{},
+		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
 	}
 	for _, i := range config.Interfaces {
@@ -202,21 +209,22 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	return nil
 }
 
-// LimitNewConnections lets at most rate new TCP connections per second to the service of index, and burst at once, from the next
-// [Edge.SetService] on. A rate of 0 lets as many as come.
+// LimitNewConnections lets at most rate new TCP connections per second to the service of index, and
+// burst at once, from the next [Edge.SetService] on. A rate of 0 lets as many as come.
 func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 	e.limited[index] = rate > 0
 	if rate <= 0 {
 		return nil
 	}
-	if err := e.maps["new_connections"].Put(index, newConnections{Limit: limitOf(rate, burst)}); err != nil {
+	if err := e.maps["new_connections"].Put(index,
+		newConnections{Limit: limitOf(rate, burst)}); err != nil {
 		return fmt.Errorf("limit new connections of service %d: %w", index, err)
 	}
 	return nil
 }
 
-// Openings returns how many new connections of the service of index its limit let through, and how many not. Without a limit nothing is
-// counted.
+// Openings returns how many new connections of the service of index its limit let through, and how
+// many not. Without a limit nothing is counted.
 func (e *Edge) Openings(index uint32) (Openings, error) {
 	return sumPerCPU(e.maps["openings"], index, func(total *Openings, v Openings) {
 		total.Taken += v.Taken
@@ -228,11 +236,13 @@ func (e *Edge) Openings(index uint32) (Openings, error) {
 func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 	if lastOfVIP {
 		vip := ServiceKey{VIP: key.VIP}
-		if err := e.maps["services"].Delete(vip.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		if err := e.maps["services"].Delete(vip.key()); err != nil &&
+			!errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("unmark %s as a VIP: %w", key.VIP, err)
 		}
 	}
-	if err := e.maps["services"].Delete(key.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := e.maps["services"].Delete(key.key()); err != nil &&
+		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
 	return nil
@@ -250,13 +260,14 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 	return nil
 }
 
-// Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and pins everything.
-// Interfaces that are no longer configured are released.
+// Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and
+// pins everything. Interfaces that are no longer configured are released.
 func (e *Edge) Commit() ([]Attachment, error) {
 	var places []place
 	for _, i := range e.config.Interfaces {
 		places = append(places, place{
-			name: "edge", program: e.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side, sends: true,
+			name: "edge", program: e.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side,
+			sends: true,
 		})
 	}
 	return e.commit(places)

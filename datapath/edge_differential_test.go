@@ -18,7 +18,8 @@ import (
 )
 
 // frames is how many generated frames the program and the model of each role are compared on.
-var frames = flag.Int("frames", 1_000_000, "frames compared between the eBPF programs and the Go twin, per role")
+var frames = flag.Int("frames", 1_000_000,
+	"frames compared between the eBPF programs and the Go twin, per role")
 
 // Backends by what lies on the way to them.
 const (
@@ -38,14 +39,17 @@ func routeBackends(t testing.TB) {
 	addRoute(t, "fcbb:bb00:4::/48", "", unix.RTN_BLACKHOLE)
 	addRoute(t, "fcbb:bb00:6::/48", "fd00:5e:1::2", 0)
 	must(t, netlink.RouteReplace(&netlink.Route{
-		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:5::/48")), Gw: netip.MustParseAddr("fd00:5e:2::2").AsSlice(), MTU: narrowMTU, MTULock: true,
+		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:5::/48")),
+		Gw:  netip.MustParseAddr("fd00:5e:2::2").AsSlice(), MTU: narrowMTU, MTULock: true,
 	}))
 }
 
 // modelNextHop is what routing says in the test's world.
 func (w *world) modelNextHop(dst netip.Addr, _ uint8) model.NextHop {
-	near := model.NextHop{Interface: uint32(w.near), SrcMAC: [6]byte(nearMAC), DstMAC: [6]byte(routerMAC), MTU: 1500}
-	far := model.NextHop{Interface: uint32(w.far), SrcMAC: [6]byte(farMAC), DstMAC: [6]byte(farRouterMAC), MTU: 1500}
+	near := model.NextHop{Interface: uint32(w.near), SrcMAC: [6]byte(nearMAC),
+		DstMAC: [6]byte(routerMAC), MTU: 1500}
+	far := model.NextHop{Interface: uint32(w.far), SrcMAC: [6]byte(farMAC),
+		DstMAC: [6]byte(farRouterMAC), MTU: 1500}
 	a := dst.As16()
 	if [4]byte(a[:4]) != [4]byte{0xfc, 0xbb, 0xbb, 0} {
 		return model.NextHop{Status: model.NextHopKernel}
@@ -64,7 +68,8 @@ func (w *world) modelNextHop(dst netip.Addr, _ uint8) model.NextHop {
 	return model.NextHop{Status: model.NextHopKernel}
 }
 
-// edgeServices covers both families and protocols, exact and any port, and a service without backends.
+// edgeServices covers both families and protocols, exact and any port, and a service without
+// backends.
 var edgeServices = []ServiceKey{
 	{VIP: netip.MustParseAddr("2001:db8:80::80"), Port: 80, Protocol: 6},
 	{VIP: netip.MustParseAddr("2001:db8:80::80"), Port: 53, Protocol: 17},
@@ -76,8 +81,10 @@ var edgeServices = []ServiceKey{
 	{VIP: netip.MustParseAddr("198.51.100.81"), Port: 4433, Protocol: 17},
 }
 
-// quicServices are those of the edge's services that are QUIC, and the backends which their connection IDs can name: also some that no chain has.
-var quicServices = map[uint32][]uint16{6: {backendNear, backendFar, backendNarrow, backendNear2}, 7: {backendNear2, backendBlackhole}}
+// quicServices are those of the edge's services that are QUIC, and the backends which their
+// connection IDs can name: also some that no chain has.
+var quicServices = map[uint32][]uint16{6: {backendNear, backendFar, backendNarrow, backendNear2},
+	7: {backendNear2, backendBlackhole}}
 
 // quicCodecs are those of the shared configurations.
 func quicCodecs(t testing.TB) (codecs []*quiclb.Codec) {
@@ -108,7 +115,8 @@ func testPool(t testing.TB, buckets, candidates int, ids ...uint16) *pool.Genera
 	for i, id := range ids {
 		backends[i] = pool.Backend{ID: id, Weight: 1}
 	}
-	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Method: pool.Exact, Candidates: candidates}, backends, 0)
+	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Method: pool.Exact,
+		Candidates: candidates}, backends, 0)
 	must(t, err)
 	return g
 }
@@ -119,17 +127,21 @@ func bucketsOf(service int) int { return testBuckets + 500*service }
 // edgePools gives services chains of one to six backends, some with a past.
 func edgePools(t testing.TB) []*pool.Generation {
 	pools := []*pool.Generation{
-		testPool(t, bucketsOf(0), 2, backendNear, backendFar, backendUnresolved, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(0), 2, backendNear, backendFar, backendUnresolved, backendNarrow,
+			backendNear2),
 		testPool(t, bucketsOf(1), 1, backendNear, backendFar),
-		testPool(t, bucketsOf(2), 6, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(2), 6, backendNear, backendFar, backendUnresolved, backendBlackhole,
+			backendNarrow, backendNear2),
 		testPool(t, bucketsOf(3), 3, backendNear, backendFar, backendBlackhole),
 		testPool(t, bucketsOf(4), 1, backendNear),
 		testPool(t, bucketsOf(5), 2),
-		testPool(t, bucketsOf(6), 2, backendNear, backendFar, backendUnresolved, backendBlackhole, backendNarrow, backendNear2),
+		testPool(t, bucketsOf(6), 2, backendNear, backendFar, backendUnresolved, backendBlackhole,
+			backendNarrow, backendNear2),
 		testPool(t, bucketsOf(7), 2, backendNear, backendFar, backendNear2),
 	}
 	withPast, err := pools[0].Next([]pool.Backend{
-		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendUnresolved, Weight: 1},
+		{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1},
+		{ID: backendUnresolved, Weight: 1},
 		{ID: backendNarrow, Weight: 1}, {ID: backendNear2, Weight: 1, State: pool.Draining},
 	}, 0)
 	must(t, err)
@@ -140,8 +152,10 @@ func edgePools(t testing.TB) []*pool.Generation {
 
 // shadowPool has a table of before.
 func shadowPool(t testing.TB, buckets int) *pool.Generation {
-	before := []pool.Backend{{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1}, {ID: backendNarrow, Weight: 1}}
-	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Policy: pool.Shadow, Method: pool.Modulo}, before, 0)
+	before := []pool.Backend{{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1},
+		{ID: backendNarrow, Weight: 1}}
+	g, err := pool.New(pool.Spec{Buckets: buckets, Seed: 1, Policy: pool.Shadow,
+		Method: pool.Modulo}, before, 0)
 	must(t, err)
 	g, err = g.Next(append(before, pool.Backend{ID: backendBlackhole, Weight: 1}), 0)
 	must(t, err)
@@ -160,7 +174,8 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	t.Cleanup(program.Close)
 	pools := edgePools(t)
 	twin := &model.Edge{
-		Sides:          map[uint32]model.Side{uint32(w.near): model.Side(config.Interfaces[0].Side), uint32(w.far): model.Internal},
+		Sides: map[uint32]model.Side{uint32(w.near): model.Side(config.Interfaces[0].Side),
+			uint32(w.far): model.Internal},
 		Block:          config.Block,
 		Locators:       config.Locators,
 		Infrastructure: config.Infrastructure,
@@ -168,17 +183,21 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		VIPs:           map[netip.Addr]struct{}{},
 		Buckets:        func(service uint32) uint32 { return uint32(bucketsOf(int(service))) },
 		Secret:         config.Secret,
-		Chains:         func(service, bucket uint32) pool.Chain { return pools[service].Chain(int(bucket)) },
-		Encapsulation:  model.Encapsulation(config.Encapsulation),
-		Source:         config.Source,
-		HopLimit:       config.HopLimit,
-		Shadow:         config.Shadow,
-		LastOffer:      config.LastOffer,
-		SID:            func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
-		NextHop:        w.modelNextHop,
+		Chains: func(service, bucket uint32) pool.Chain {
+			return pools[service].Chain(
+				int(bucket))
+		},
+		Encapsulation: model.Encapsulation(config.Encapsulation),
+		Source:        config.Source,
+		HopLimit:      config.HopLimit,
+		Shadow:        config.Shadow,
+		LastOffer:     config.LastOffer,
+		SID:           func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },
+		NextHop:       w.modelNextHop,
 	}
 	if c := config.FlowCache; c.Entries > 0 {
-		memory := model.NewFlowCache(int(c.sets()), func() uint16 { return 0 }) // nothing rests while the test runs
+		// nothing rests while the test runs
+		memory := model.NewFlowCache(int(c.sets()), func() uint16 { return 0 })
 		twin.Learning = &model.Learning{SID: c.SID, Owner: memory.Owner, Remember: memory.Remember}
 	}
 	twin.QUIC = map[uint32]*model.QUIC{}
@@ -193,12 +212,14 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
-		twin.Services[model.ServiceKey{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol}] = uint32(i)
+		twin.Services[model.ServiceKey{Addr: key.VIP, Port: key.Port,
+			Protocol: key.Protocol}] = uint32(i)
 		twin.VIPs[key.VIP] = struct{}{}
 	}
 	// One service has as many tokens as it gets while the test runs.
 	tokens := limitedTokens
-	must(t, program.maps["new_connections"].Put(uint32(limitedService), newConnections{Limit: limit{IntervalNs: 1e12, ToleranceNs: 1e12 * uint64(tokens-1)}}))
+	must(t, program.maps["new_connections"].Put(uint32(limitedService),
+		newConnections{Limit: limit{IntervalNs: 1e12, ToleranceNs: 1e12 * uint64(tokens-1)}}))
 	twin.NewConnections = func(service uint32) bool {
 		if service != limitedService {
 			return true
@@ -209,7 +230,8 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	for id := uint16(1); id <= 6; id++ {
 		must(t, program.SetSID(id, sidOf(t, config.Block, id)))
 	}
-	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native},
+		{On: "far", Index: w.far, Mode: Native}}))
 	return twoEdges{program: program, model: twin}
 }
 
@@ -236,22 +258,25 @@ func edgeGenerator(t testing.TB, seed uint64, config EdgeConfig) *packetgen.Gene
 		}
 	}
 	for _, key := range edgeServices {
-		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})
+		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port,
+			Protocol: key.Protocol})
 	}
 	return packetgen.New(seed, world)
 }
 
-// TestEdgeAgreesWithModel feeds the same generated frames to the program and to its Go model: same verdict, same
-// bytes, same reasons, for each encapsulation on each side of the domain.
+// TestEdgeAgreesWithModel feeds the same generated frames to the program and to its Go model: same
+// verdict, same bytes, same reasons, for each encapsulation on each side of the domain.
 func TestEdgeAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	variants := 0
 	for _, encapsulation := range []Encapsulation{Carrier, SRH, SRHReduced} {
 		for _, side := range []Side{External, Internal, Mixed} {
-			for _, locators := range [][]netip.Prefix{testLocators, nil} { // without them, plain packets have a way of their own
+			for _, locators := range [][]netip.Prefix{testLocators,
+				nil} { // without them, plain packets have a way of their own
 				config := edgeConfig(t)
-				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation, side, locators
+				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation,
+					side, locators
 				variants++
 				compareEdges(t, w, config, uint64(variants), *frames/18+1)
 			}
@@ -259,8 +284,10 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 	}
 }
 
-func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int, changes ...func(*twoEdges)) {
-	name := fmt.Sprintf("encapsulation %d, side %d, %d locators, seed %d", config.Encapsulation, config.Interfaces[0].Side, len(config.Locators), seed)
+func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count int,
+	changes ...func(*twoEdges)) {
+	name := fmt.Sprintf("encapsulation %d, side %d, %d locators, seed %d", config.Encapsulation,
+		config.Interfaces[0].Side, len(config.Locators), seed)
 	edges := newTwoEdges(t, w, config)
 	for _, change := range changes {
 		change(&edges)
@@ -287,10 +314,12 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 		}
 	}
 	if owned < count/100 {
-		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator misses", name, owned, count)
+		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator "+
+			"misses", name, owned, count)
 	}
 	if forwarded < count/5 {
-		t.Errorf("%s: only %d of %d frames were forwarded: the generator misses", name, forwarded, count)
+		t.Errorf("%s: only %d of %d frames were forwarded: the generator misses", name, forwarded,
+			count)
 	}
 	drops, err := edges.program.Drops()
 	must(t, err)

@@ -16,15 +16,20 @@ var encapsulationNames = map[Encapsulation]string{
 	Carrier: packettest.Carrier, SRH: packettest.FullSRH, SRHReduced: packettest.ReducedSRH,
 }
 
-// TestEdgeCases: frames of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.
+// TestEdgeCases: frames of all kinds, broken ones too, meet the fate that the shared table says,
+// and no other counter rises.
 func TestEdgeCases(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 2, 1, 2, 3)
-	sides := map[string]Side{packettest.External: External, packettest.Internal: Internal, packettest.Mixed: Mixed}
+	sides := map[string]Side{packettest.External: External, packettest.Internal: Internal,
+		packettest.Mixed: Mixed}
 	for _, test := range packettest.EdgeCases(t) {
-		w.run(t, test.Name, func(t *testing.T) { w.edgeSubject(e, sides[test.Side]).check(t, test) })
+		w.run(t, test.Name, func(t *testing.T) {
+			w.edgeSubject(e, sides[test.Side]).check(t,
+				test)
+		})
 	}
 }
 
@@ -44,8 +49,8 @@ func TestEdgeCut(t *testing.T) {
 	}
 }
 
-// TestEdgeEncapsulation compares the whole frame: every encapsulation with one to six ids, every kind of packet, no to two
-// VLAN tags, with and without padding, and every way out.
+// TestEdgeEncapsulation compares the whole frame: every encapsulation with one to six ids, every
+// kind of packet, no to two VLAN tags, with and without padding, and every way out.
 func TestEdgeEncapsulation(t *testing.T) {
 	w := newWorld(t)
 	ids := []uint16{0x1, 0xdfff, 0x203, 0x7, 0xabcd, 0x600}
@@ -56,26 +61,31 @@ func TestEdgeEncapsulation(t *testing.T) {
 			out.lead(t, e)
 			for n := 1; n <= pool.MaxChain; n++ {
 				serveAll(t, e, 1, ids[:n]...)
-				for kind, packet := range packettest.Kinds(packettest.Web4("A"), packettest.Web6("A")) {
-					w.run(t, fmt.Sprintf("%s/%s/%d/%s", name, out.outcome, n, kind), func(t *testing.T) {
-						checkEncapsulation(t, edge, name, packet, ids[:n], out)
-					})
+				for kind, packet := range packettest.Kinds(packettest.Web4("A"),
+					packettest.Web6("A")) {
+					w.run(t, fmt.Sprintf("%s/%s/%d/%s", name, out.outcome, n, kind),
+						func(t *testing.T) {
+							checkEncapsulation(t, edge, name, packet, ids[:n], out)
+						})
 				}
 			}
 		}
 	}
 }
 
-func checkEncapsulation(t *testing.T, edge subject, encapsulation string, packet packettest.Packet, ids []uint16, out way) {
+func checkEncapsulation(t *testing.T, edge subject, encapsulation string, packet packettest.Packet,
+	ids []uint16, out way) {
 	t.Helper()
 	if packet.Flow().Protocol == 17 {
 		ids = ids[:1]
 	}
-	want := packettest.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, packet.Bytes(t))
+	want := packettest.Encapsulated(t, encapsulation, ids, label(packet.Flow()),
+		packet.TrafficClass, packet.Bytes(t))
 	checkEncapsulated(t, edge, packet, want, out)
 }
 
-// checkEncapsulated sends a packet under no to two VLAN tags, with and without padding, and compares the whole frame.
+// checkEncapsulated sends a packet under no to two VLAN tags, with and without padding, and
+// compares the whole frame.
 func checkEncapsulated(t *testing.T, edge subject, packet packettest.Packet, want []byte, out way) {
 	t.Helper()
 	for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
@@ -100,13 +110,14 @@ func TestEdgeTrafficClass(t *testing.T) {
 	for class := range 256 {
 		for _, packet := range []packettest.Packet{packettest.Web4("S"), packettest.Web6("S")} {
 			packet.TrafficClass = uint8(class)
-			checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{9}, wayElsewhere)
+			checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet,
+				[]uint16{9}, wayElsewhere)
 		}
 	}
 }
 
-// TestEdgeLabelZero: a flow whose hash ends with 20 zero bits gets the label 1, as 0 would mean that there is none (RFC 6437
-// section 2).
+// TestEdgeLabelZero: a flow whose hash ends with 20 zero bits gets the label 1, as 0 would mean
+// that there is none (RFC 6437 section 2).
 func TestEdgeLabelZero(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -117,10 +128,12 @@ func TestEdgeLabelZero(t *testing.T) {
 		packet.SrcPort = uint16(i)
 		packet.Src = netip.AddrFrom4([4]byte{198, 51, byte(i >> 16), byte(i >> 24)})
 	}
-	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{9}, wayElsewhere)
+	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{9},
+		wayElsewhere)
 }
 
-// TestEdgeChain: a SYN is offered to the current candidates, other TCP to past ones too, UDP to one.
+// TestEdgeChain: a SYN is offered to the current candidates, other TCP to past ones too, UDP to
+// one.
 func TestEdgeChain(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -129,32 +142,38 @@ func TestEdgeChain(t *testing.T) {
 	ids := []uint16{11, 12, 13, 14, 15, 16}
 	for flags, visits := range map[string]int{"S": 2, "SF": 2, "SA": 6, "A": 6, "R": 6, "": 6} {
 		serveAll(t, e, 2, ids...)
-		checkEncapsulation(t, edge, packettest.Carrier, packettest.Web6(flags), ids[:visits], wayElsewhere)
+		checkEncapsulation(t, edge, packettest.Carrier, packettest.Web6(flags), ids[:visits],
+			wayElsewhere)
 	}
 	nobody := func(name string, packet packettest.Packet, candidates int, ids ...uint16) {
 		serveAll(t, e, candidates, ids...)
-		edge.check(t, packettest.Case{Name: name, Frame: packettest.FromClient().Frame(t, packet.Bytes(t)), Want: "no_backend"})
+		edge.check(t, packettest.Case{Name: name, Frame: packettest.FromClient().Frame(t,
+			packet.Bytes(t)), Want: "no_backend"})
 	}
 	nobody("nobody", packettest.Web4("A"), 0)
 	nobody("nobody for a SYN", packettest.Web4("S"), 0)
 	nobody("SYN without a candidate", packettest.Web6("S"), 0, 15)
 	serveAll(t, e, 0, 15)
-	checkEncapsulation(t, edge, packettest.Carrier, packettest.Web4("A"), []uint16{15}, wayElsewhere)
+	checkEncapsulation(t, edge, packettest.Carrier, packettest.Web4("A"), []uint16{15},
+		wayElsewhere)
 }
 
-// TestEdgeUnknownBackend: an id without a SID is no backend, wherever in the chain it is. The carrier needs no SID.
+// TestEdgeUnknownBackend: an id without a SID is no backend, wherever in the chain it is. The
+// carrier needs no SID.
 func TestEdgeUnknownBackend(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	frame := packettest.FromClient().Frame(t, packettest.Web4("A").Bytes(t))
-	for encapsulation, want := range map[Encapsulation]string{Carrier: "redirect", SRH: "no_backend", SRHReduced: "no_backend"} {
+	for encapsulation, want := range map[Encapsulation]string{Carrier: "redirect",
+		SRH: "no_backend", SRHReduced: "no_backend"} {
 		e := tableEdge(t, w, encapsulation)
 		edge := w.edgeSubject(e, External)
 		for _, unknown := range []uint16{1, 2, 3} {
 			serveAll(t, e, 1, 1, 2, 3)
 			edge.check(t, packettest.Case{Name: "all known", Frame: frame, Want: "redirect"})
 			must(t, e.SetSID(unknown, netip.IPv6Unspecified()))
-			edge.check(t, packettest.Case{Name: fmt.Sprintf("unknown %d", unknown), Frame: frame, Want: want})
+			edge.check(t, packettest.Case{Name: fmt.Sprintf("unknown %d", unknown), Frame: frame,
+				Want: want})
 		}
 	}
 }
@@ -169,16 +188,19 @@ func TestEdgeMTU(t *testing.T) {
 		packet := packettest.Web6("A")
 		around := len(packettest.Encapsulated(t, name, []uint16{1, 2, 3}, 1, 0, packet.Bytes(t)))
 		packet.Payload = make([]byte, 1500-around)
-		checkEncapsulation(t, w.edgeSubject(e, External), name, packet, []uint16{1, 2, 3}, wayElsewhere)
+		checkEncapsulation(t, w.edgeSubject(e, External), name, packet, []uint16{1, 2, 3},
+			wayElsewhere)
 		packet.Payload = append(packet.Payload, 0)
-		outcome, _ := w.edgeSubject(e, External).process(t, packettest.FromClient().Frame(t, packet.Bytes(t)))
+		outcome, _ := w.edgeSubject(e, External).process(t,
+			packettest.FromClient().Frame(t, packet.Bytes(t)))
 		if outcome != "too_big_answered" {
 			t.Errorf("%s: a packet of 1501 bytes: %s", name, outcome)
 		}
 	}
 }
 
-// TestEdgeTraffic: packets and bytes of the inner packet are counted with the service and with the first backend.
+// TestEdgeTraffic: packets and bytes of the inner packet are counted with the service and with the
+// first backend.
 func TestEdgeTraffic(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)

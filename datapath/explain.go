@@ -8,10 +8,11 @@ import (
 	"sextant/datapath/model"
 )
 
-// Explainer runs a program on given frames, as the kernel would on frames that arrive, and disturbs nothing: it is the loaded
-// program a second time (the same tag), on the same tables, with counters and memories of its own. Those memories that
-// decide about packets are copied when it is opened; frames that are run one after the other then meet what the ones
-// before left, as packets do. Its methods are for one goroutine, in the network namespace of the node.
+// Explainer runs a program on given frames, as the kernel would on frames that arrive, and disturbs
+// nothing: it is the loaded program a second time (the same tag), on the same tables, with counters
+// and memories of its own. Those memories that decide about packets are copied when it is opened;
+// frames that are run one after the other then meet what the ones before left, as packets do. Its
+// methods are for one goroutine, in the network namespace of the node.
 type Explainer struct {
 	*collection
 	program  *ebpf.Program
@@ -23,10 +24,11 @@ type Explainer struct {
 
 // Explained is what the program did with a frame.
 type Explained struct {
-	Verdict   model.Verdict
-	Outcome   string // under which it was counted (enum outcome); "" when dropped
-	Taken     bool   // HandToKernel: decapsulated for the local stack
-	Reason    string // why it was dropped; "" if it was not. hop_limit also of a packet that the kernel is to answer
+	Verdict model.Verdict
+	Outcome string // under which it was counted (enum outcome); "" when dropped
+	Taken   bool   // HandToKernel: decapsulated for the local stack
+	// why it was dropped; "" if it was not. hop_limit also of a packet that the kernel is to answer
+	Reason    string
 	Frame     []byte // after processing; nil when dropped. Valid until the next run
 	Interface uint32 // by which Transmit and Redirect send
 	note      []byte // what the program has put in front of the frame for another
@@ -44,16 +46,19 @@ const (
 
 // memories names the maps of all programs that are not copied.
 var memories = map[string]memory{
-	"services": shared, "tables": shared, "sids": shared, "ports": shared, "fib_epoch": shared, "accept_policies": shared, "busy": shared,
+	"services": shared, "tables": shared, "sids": shared, "ports": shared, "fib_epoch": shared,
+	"accept_policies": shared, "busy": shared,
 	"reported": shared, "signals": shared,
-	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh, "openings": fresh,
-	"served": fresh, "next_hops": fresh,
+	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh,
+	"openings": fresh,
+	"served":   fresh, "next_hops": fresh,
 	"captured": fresh, "capture_scratch": fresh,
 	"answers":   fresh,
 	"hmac_keys": shared, "hmac_scratches": fresh, "hmac_known": fresh,
 	"cache_events": fresh,
 	"stray_sids":   shared, "stray_vrfs": shared, "stray_traffic": fresh,
-	"steering": shared, "broadcasts": shared, "members": shared, "instances": shared, "order_port": shared, "order_alive": shared,
+	"steering": shared, "broadcasts": shared, "members": shared, "instances": shared,
+	"order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
 }
@@ -81,13 +86,15 @@ func (h *Host) Explainer() (*Explainer, error) {
 	return newExplainer(h.collection, spec, "host", h.programs["host"])
 }
 
-func newExplainer(running *collection, spec *ebpf.CollectionSpec, name string, live *ebpf.Program) (*Explainer, error) {
+func newExplainer(running *collection, spec *ebpf.CollectionSpec, name string,
+	live *ebpf.Program) (*Explainer, error) {
 	for other := range spec.Programs {
 		if other != name {
 			delete(spec.Programs, other)
 		}
 	}
-	x := &Explainer{collection: &collection{maps: map[string]*ebpf.Map{}}, live: live, out: make([]byte, explainFrameMax)}
+	x := &Explainer{collection: &collection{maps: map[string]*ebpf.Map{}}, live: live,
+		out: make([]byte, explainFrameMax)}
 	if err := x.open(running, spec, name); err != nil {
 		x.Close()
 		return nil, fmt.Errorf("explain packets: %w", err)
@@ -95,7 +102,8 @@ func newExplainer(running *collection, spec *ebpf.CollectionSpec, name string, l
 	return x, nil
 }
 
-// explainFrameMax bounds a frame after processing, in bytes: what an IP length field can say, and headers.
+// explainFrameMax bounds a frame after processing, in bytes: what an IP length field can say, and
+// headers.
 const explainFrameMax = 1 << 17
 
 func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name string) error {
@@ -123,7 +131,8 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 	}
 	x.program = programs[name]
 	if got, want := x.Tag(), tagOf(x.live); got != want {
-		return fmt.Errorf("the program that runs (tag %s) is not the one of this agent (tag %s); restart the agent", want, got)
+		return fmt.Errorf("the program that runs (tag %s) is not the one of this agent (tag %s); "+
+			"restart the agent", want, got)
 	}
 	for i, counters := range x.enums() {
 		x.counters[i] = make([]uint64, x.maps[counters.table].MaxEntries())
@@ -132,7 +141,8 @@ func (x *Explainer) open(running *collection, spec *ebpf.CollectionSpec, name st
 }
 
 // copyMap makes a map with the same entries, which fill copies.
-func copyMap(spec *ebpf.MapSpec, from *ebpf.Map, fill func(to, from *ebpf.Map) error) (*ebpf.Map, error) {
+func copyMap(spec *ebpf.MapSpec, from *ebpf.Map,
+	fill func(to, from *ebpf.Map) error) (*ebpf.Map, error) {
 	to, err := ebpf.NewMap(spec)
 	if err != nil {
 		return nil, err
@@ -144,7 +154,8 @@ func copyMap(spec *ebpf.MapSpec, from *ebpf.Map, fill func(to, from *ebpf.Map) e
 	return to, nil
 }
 
-// copyEntries reads what the kernel gives, entry by entry: of a map that changes meanwhile, an entry may be missing.
+// copyEntries reads what the kernel gives, entry by entry: of a map that changes meanwhile, an
+// entry may be missing.
 func copyEntries(to, from *ebpf.Map) error {
 	if from.Type() == ebpf.Array && from.ValueSize() == flowSetSize { // the large ones
 		return copySets(to, from)
@@ -190,16 +201,19 @@ const minFrame = 14
 // Run gives the program a frame that arrives on the interface of an index.
 func (x *Explainer) Run(ingress int, frame []byte) (Explained, error) {
 	if len(frame) < minFrame {
-		return Explained{}, fmt.Errorf("explain a frame of %d bytes: it has no whole Ethernet header; give %d bytes or more",
+		return Explained{}, fmt.Errorf(
+			"explain a frame of %d bytes: it has no whole Ethernet header; give %d bytes or more",
 			len(frame), minFrame)
 	}
 	var after xdpContext
 	options := ebpf.RunOptions{
-		Data: frame, DataOut: x.out, Context: xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(ingress)}, ContextOut: &after,
+		Data: frame, DataOut: x.out, Context: xdpContext{DataEnd: uint32(len(frame)),
+			Ingress: uint32(ingress)}, ContextOut: &after,
 	}
 	code, err := x.program.Run(&options)
 	if err != nil {
-		return Explained{}, fmt.Errorf("run the program on a frame of %d bytes: %w; the longest that fits is about 60 KiB", len(frame), err)
+		return Explained{}, fmt.Errorf("run the program on a frame of %d bytes: %w; the longest "+
+			"that fits is about 60 KiB", len(frame), err)
 	}
 	counted, err := x.counted()
 	if err != nil {
@@ -261,16 +275,18 @@ func totalsOf(m *ebpf.Map) ([]uint64, error) {
 	return totals, nil
 }
 
-// interfaceOf finds the interface by which a redirected frame leaves: the kernel does not tell, but the program notes each
-// next hop that it asks for, with the addresses that the frame has now. It is in the set of the SID's id, or in that of answers
-// that are not kept; one of a SID that is not of the block can be in any. 0: it is not known.
+// interfaceOf finds the interface by which a redirected frame leaves: the kernel does not tell, but
+// the program notes each next hop that it asks for, with the addresses that the frame has now. It
+// is in the set of the SID's id, or in that of answers that are not kept; one of a SID that is not
+// of the block can be in any. 0: it is not known.
 func (x *Explainer) interfaceOf(frame []byte) (uint32, error) {
 	if x.maps["next_hops"] == nil {
 		return 0, nil // of an egress, which sends into its own pair of interfaces only
 	}
 	likely := []int{nextHopSIDs}
 	if ip := frame[minFrame:]; len(ip) >= outerLength {
-		likely = append(likely, (int(ip[ipv6Destination+4])<<8|int(ip[ipv6Destination+5]))%nextHopSIDs)
+		likely = append(likely, (int(ip[ipv6Destination+4])<<8|
+			int(ip[ipv6Destination+5]))%nextHopSIDs)
 	}
 	for _, number := range likely {
 		var sets []nextHopSet
@@ -305,12 +321,14 @@ const (
 	ipv6Destination = 24 // offset in it
 )
 
-// Served returns what the explained packets have counted for the service of index; index 0 is what belonged to none. Host only.
+// Served returns what the explained packets have counted for the service of index; index 0 is what
+// belonged to none. Host only.
 func (x *Explainer) Served(index uint32) (HostTraffic, error) {
 	return hostTraffic(x.maps["served"], index)
 }
 
-// Refusal returns what the slot of a flow's hash remembers of a refused SYN: it changes when the flow is refused anew. Host only.
+// Refusal returns what the slot of a flow's hash remembers of a refused SYN: it changes when the
+// flow is refused anew. Host only.
 func (x *Explainer) Refusal(hash uint64) (memory uint64, err error) {
 	err = x.maps["refusals"].Lookup(uint32(hash)%x.maps["refusals"].MaxEntries(), &memory)
 	return memory, err

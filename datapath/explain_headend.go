@@ -16,7 +16,8 @@ func (h *Headend) Explainer(side Side) (*Explainer, error) {
 		return nil, err
 	}
 	if h.programs[side] == nil {
-		return nil, fmt.Errorf("explain packets: no interface of this head-end is %s", sideNames[side])
+		return nil, fmt.Errorf("explain packets: no interface of this head-end is %s",
+			sideNames[side])
 	}
 	x, err := newExplainer(h.collection, spec, "headend", h.programs[side])
 	if err == nil {
@@ -40,9 +41,11 @@ type ListCopy struct {
 	List int // in the order of the path
 }
 
-// Steer gives the head-end's program a frame. Which lists the packet took is what the program counted for its policy; if it is sent into
-// the loop to be copied, the copies that come out are given to the program, too, as many as there are lists.
-func (x *Explainer) Steer(ingress int, frame []byte, policy uint32, lists int) (Explained, []ListCopy, error) {
+// Steer gives the head-end's program a frame. Which lists the packet took is what the program
+// counted for its policy; if it is sent into the loop to be copied, the copies that come out are
+// given to the program, too, as many as there are lists.
+func (x *Explainer) Steer(ingress int, frame []byte, policy uint32,
+	lists int) (Explained, []ListCopy, error) {
 	before, err := listTraffic(x.maps["policy_traffic"], policy)
 	if err != nil {
 		return Explained{}, nil, err
@@ -92,7 +95,8 @@ func (x *Explainer) tookList(policy uint32, before *policyTraffic) (int, error) 
 	return -1, nil
 }
 
-// Merge gives the egress's program a frame. Ordered says that the packet waits for its turn before it goes on.
+// Merge gives the egress's program a frame. Ordered says that the packet waits for its turn before
+// it goes on.
 func (x *Explainer) Merge(ingress int, frame []byte) (got Explained, ordered bool, err error) {
 	got, err = x.Run(ingress, frame)
 	if err != nil || got.Verdict != model.Redirect || len(got.Frame) < orderNoteLength {
@@ -102,7 +106,8 @@ func (x *Explainer) Merge(ingress int, frame []byte) (got Explained, ordered boo
 	return got, true, nil
 }
 
-// NextNumber is the number with the sender's epoch that an instance would take for the next one; ok is false if it takes any.
+// NextNumber is the number with the sender's epoch that an instance would take for the next one; ok
+// is false if it takes any.
 func (x *Explainer) NextNumber(instance uint32) (number uint32, epoch uint8, ok bool, err error) {
 	var slot recoverySlot
 	if err := x.maps["recoveries"].Lookup(instance, &slot); err != nil {
@@ -112,7 +117,8 @@ func (x *Explainer) NextNumber(instance uint32) (number uint32, epoch uint8, ok 
 	return uint32(state) + 1, uint8(state >> 32), state>>63 != 0, nil
 }
 
-// Lengths in bytes of what programs put in front of a frame on its way through a pair of interfaces: struct copy_note, struct order_note.
+// Lengths in bytes of what programs put in front of a frame on its way through a pair of
+// interfaces: struct copy_note, struct order_note.
 const copyNoteLength, orderNoteLength = 48, 24
 
 // copyHistories copies the histories of all instances.
@@ -123,7 +129,8 @@ func copyHistories(to, from *ebpf.Map) error {
 			continue // no such instance
 		}
 		info := ebpf.MapSpec{
-			Name: "history", Type: inner.Type(), KeySize: inner.KeySize(), ValueSize: inner.ValueSize(), MaxEntries: inner.MaxEntries(),
+			Name: "history", Type: inner.Type(), KeySize: inner.KeySize(),
+			ValueSize: inner.ValueSize(), MaxEntries: inner.MaxEntries(),
 			Flags: inner.Flags(),
 		}
 		own, err := copyMap(&info, inner, copyEntries)

@@ -15,15 +15,17 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// What is explained of a head-end's packets is what its program then does with them, list by list and copy by copy, and nothing of what
-// runs is changed by it.
+// What is explained of a head-end's packets is what its program then does with them, list by list
+// and copy by copy, and nothing of what runs is changed by it.
 func TestExplainEqualsHeadend(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	ends := newTwoHeadends(t, w, Mixed)
-	world := packetgen.World{Block: netip.MustParsePrefix("fcbb:bb00::/32"), Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")}}
+	world := packetgen.World{Block: netip.MustParsePrefix("fcbb:bb00::/32"),
+		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")}}
 	for _, key := range edgeServices {
-		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port, Protocol: key.Protocol})
+		world.Services = append(world.Services, packetgen.Service{Addr: key.VIP, Port: key.Port,
+			Protocol: key.Protocol})
 	}
 	generator := packetgen.New(77, world)
 	x, err := ends.program.Explainer(Mixed)
@@ -46,7 +48,8 @@ func TestExplainEqualsHeadend(t *testing.T) {
 		s := said{want: ends.model.Process(uint32(w.near), 0, frame)}
 		policy, lists := uint32(0), 0
 		if s.want.Entry >= 0 {
-			policy, lists = ends.model.Table[s.want.Entry].Index, len(ends.model.Table[s.want.Entry].Lists)
+			policy, lists = ends.model.Table[s.want.Entry].Index,
+				len(ends.model.Table[s.want.Entry].Lists)
 		}
 		s.whole, s.copies, err = x.Steer(w.near, frame, policy, lists)
 		must(t, err)
@@ -57,15 +60,19 @@ func TestExplainEqualsHeadend(t *testing.T) {
 		all = append(all, s)
 	}
 	if diff := cmp.Diff(before, contents(t, ends.program.collection)); diff != "" {
-		t.Fatalf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
+		t.Fatalf("explaining has changed the maps of the program that runs (-before +after):\n%s",
+			diff)
 	}
-	arrival, loop := newRunner(ends.program.programs[Mixed], w.near), newRunner(ends.program.programs[Internal], ends.program.loop.inner)
+	arrival, loop := newRunner(ends.program.programs[Mixed], w.near),
+		newRunner(ends.program.programs[Internal], ends.program.loop.inner)
 	taken := map[int]int{}
 	for i, frame := range given {
 		s := all[i]
 		code, after := arrival.run(t, frame)
-		if s.want.Lists == nil && len(s.copies) != 0 || len(s.copies) > 0 && !slices.Equal(listsOf(s.copies), s.want.Lists) {
-			t.Fatalf("frame %d: explained lists %v, the model %v", i, listsOf(s.copies), s.want.Lists)
+		if s.want.Lists == nil && len(s.copies) != 0 || len(s.copies) > 0 &&
+			!slices.Equal(listsOf(s.copies), s.want.Lists) {
+			t.Fatalf("frame %d: explained lists %v, the model %v", i, listsOf(s.copies),
+				s.want.Lists)
 		}
 		if s.whole.Outcome == "copied" {
 			inside := bytes.Clone(after)
@@ -105,16 +112,19 @@ func sameAsRun(t *testing.T, i int, got Explained, code uint32, after []byte) {
 		verdict = xdpRedirect
 	case model.Drop:
 		if code != xdpDrop {
-			t.Fatalf("frame %d: explained as dropped (%s), but the program returns %d", i, got.Reason, code)
+			t.Fatalf("frame %d: explained as dropped (%s), but the program returns %d", i,
+				got.Reason, code)
 		}
 		return
 	}
 	if verdict != code || !bytes.Equal(untimed(got.Frame), untimed(after)) {
-		t.Fatalf("frame %d: explained %v\n%x\nthe program returns %d\n%x", i, got.Verdict, got.Frame, code, after)
+		t.Fatalf("frame %d: explained %v\n%x\nthe program returns %d\n%x", i, got.Verdict,
+			got.Frame, code, after)
 	}
 }
 
-// untimed is a frame without the timestamp of a redundancy TLV, which is the first behind the segments.
+// untimed is a frame without the timestamp of a redundancy TLV, which is the first behind the
+// segments.
 func untimed(frame []byte) []byte {
 	frame = bytes.Clone(frame)
 	at := ethernetHeader
@@ -131,13 +141,14 @@ func untimed(frame []byte) []byte {
 	return frame
 }
 
-// What is explained of packets to an egress, in the middle of streams, is what its program then does: which copy is the first, and
-// which are dropped for what.
+// What is explained of packets to an egress, in the middle of streams, is what its program then
+// does: which copy is the first, and which are dropped for what.
 func TestExplainEqualsMerge(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
 	random := rand.New(rand.NewPCG(6, 6))
-	senders := []*sender{newSender(t, random, srpolicy.TLV, mergeInstances[0]), newSender(t, random, srpolicy.SID, mergeInstances[1])}
+	senders := []*sender{newSender(t, random, srpolicy.TLV, mergeInstances[0]),
+		newSender(t, random, srpolicy.SID, mergeInstances[1])}
 	run := newRunner(merges.program.programs["merge"], w.near)
 	next := func() []byte {
 		for {
@@ -169,7 +180,8 @@ func TestExplainEqualsMerge(t *testing.T) {
 		explained = append(explained, got)
 	}
 	if diff := cmp.Diff(before, contents(t, merges.program.collection)); diff != "" {
-		t.Fatalf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
+		t.Fatalf("explaining has changed the maps of the program that runs (-before +after):\n%s",
+			diff)
 	}
 	reasons := map[string]int{}
 	for i, frame := range all {

@@ -11,8 +11,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// StrayExplainer explains what the programs do that take strays away. What is asked for in a VRF device is given to the program there, too,
-// as if the first had led it there.
+// StrayExplainer explains what the programs do that take strays away. What is asked for in a VRF
+// device is given to the program there, too, as if the first had led it there.
 type StrayExplainer struct {
 	*Explainer
 	ask *ebpf.Program // vrf_ask, which is told by the packet's mark what stray_lead tells it
@@ -52,8 +52,9 @@ const (
 	skbSize      = 192
 )
 
-// loadAsking loads vrf_ask on the explainer's tables. It is told in tc_index that a packet is to be asked for, which the kernel's test mode
-// can't set; so that one load reads the mark instead, and all else is the program that runs.
+// loadAsking loads vrf_ask on the explainer's tables. It is told in tc_index that a packet is to be
+// asked for, which the kernel's test mode can't set; so that one load reads the mark instead, and
+// all else is the program that runs.
 func (x *Explainer) loadAsking() (*ebpf.Program, error) {
 	spec, err := loadVrfLookup()
 	if err != nil {
@@ -86,7 +87,8 @@ func (x *StrayExplainer) Run(ingress int, frame []byte) (StrayExplained, error) 
 	}
 	after, err := x.continued()
 	return StrayExplained{
-		Explained: got, Here: after.Here > before.Here, Stray: after.Strays > before.Strays, Returned: after.Returned > before.Returned,
+		Explained: got, Here: after.Here > before.Here, Stray: after.Strays > before.Strays,
+		Returned: after.Returned > before.Returned,
 	}, err
 }
 
@@ -104,7 +106,8 @@ func (x *StrayExplainer) continued() (total StrayTraffic, err error) {
 	return total, nil
 }
 
-// askVRF gives vrf_ask a decapsulated frame where it would be received: only from there the kernel finds the VRF's sockets.
+// askVRF gives vrf_ask a decapsulated frame where it would be received: only from there the kernel
+// finds the VRF's sockets.
 func (x *StrayExplainer) askVRF(number uint32, frame []byte) error {
 	var vrf strayVRF
 	if err := x.maps["stray_vrfs"].Lookup(number, &vrf); err != nil {
@@ -114,12 +117,14 @@ func (x *StrayExplainer) askVRF(number uint32, frame []byte) error {
 	binary.NativeEndian.PutUint32(context[skbMark:], number+1)
 	binary.NativeEndian.PutUint32(context[skbInterface:], vrf.Interface)
 	if _, err := x.ask.Run(&ebpf.RunOptions{Data: shortened(frame), Context: context}); err != nil {
-		return fmt.Errorf("run the program of VRF device %d: %w; is the device still there?", vrf.Interface, err)
+		return fmt.Errorf("run the program of VRF device %d: %w; is the device still there?",
+			vrf.Interface, err)
 	}
 	return nil
 }
 
-// shortenedLength is how many bytes of a frame the kernel's test mode of TC programs takes in any case: it wants a frame in one page.
+// shortenedLength is how many bytes of a frame the kernel's test mode of TC programs takes in any
+// case: it wants a frame in one page.
 const shortenedLength = 2048
 
 // shortened is a frame without the end of its payload, if it is long: what decides is in front.
@@ -147,8 +152,9 @@ type StraySID struct {
 func (s *Strays) SIDs() (list []StraySID) {
 	for key, sid := range s.sids {
 		list = append(list, StraySID{
-			Prefix: netip.PrefixFrom(netip.AddrFrom16(key.Address), int(key.Bits)), VRF: int(sid.VRF),
-			IPv4: sid.Families&strayIPv4 != 0, IPv6: sid.Families&strayIPv6 != 0,
+			Prefix: netip.PrefixFrom(netip.AddrFrom16(key.Address), int(key.Bits)),
+			VRF:    int(sid.VRF),
+			IPv4:   sid.Families&strayIPv4 != 0, IPv6: sid.Families&strayIPv6 != 0,
 		})
 	}
 	slices.SortFunc(list, func(a, b StraySID) int { return a.Prefix.Compare(b.Prefix) })

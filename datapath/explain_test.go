@@ -15,16 +15,21 @@ import (
 	"sextant/packet/flow"
 )
 
-// TestEveryMapHasAMemory: for each map of the programs somebody has thought about what explaining packets does with it.
+// TestEveryMapHasAMemory: for each map of the programs somebody has thought about what explaining
+// packets does with it.
 func TestEveryMapHasAMemory(t *testing.T) {
-	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections", "quic_flows", "flows", "askers", "sequences", "claims", "recoveries"}
+	copied := []string{"refusals", "accept_states", "reported", "fragments", "new_connections",
+		"quic_flows", "flows", "askers", "sequences", "claims", "recoveries"}
 	for object, spec := range specs(t) {
-		if !slices.Contains([]string{"edge", "host", "headend", "egress", "vrf_stray", "vrf_lookup"}, object) {
+		if !slices.Contains([]string{"edge", "host", "headend", "egress", "vrf_stray",
+			"vrf_lookup"}, object) {
 			continue // not explained
 		}
 		for name := range spec.Maps {
-			if _, known := memories[name]; !known && !isConstant(name) && !slices.Contains(copied, name) {
-				t.Errorf("map %s of %s: say in memories whether explaining packets shares it or has a fresh one, or here that it is copied", name, object)
+			if _, known := memories[name]; !known && !isConstant(name) && !slices.Contains(copied,
+				name) {
+				t.Errorf("map %s of %s: say in memories whether explaining packets shares it or "+
+					"has a fresh one, or here that it is copied", name, object)
 			}
 		}
 	}
@@ -33,8 +38,9 @@ func TestEveryMapHasAMemory(t *testing.T) {
 // explained is how many frames are compared, per role.
 func explainedFrames() int { return min(*frames, 100_000) }
 
-// TestExplainEqualsProgram gives the same frames to the loaded program, to its explainer and to the Go model: all three say the
-// same, and what the program keeps is as if nobody had explained anything.
+// TestExplainEqualsProgram gives the same frames to the loaded program, to its explainer and to the
+// Go model: all three say the same, and what the program keeps is as if nobody had explained
+// anything.
 func TestExplainEqualsProgram(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -49,9 +55,12 @@ func TestExplainEqualsProgram(t *testing.T) {
 			x, err := edges.program.Explainer(Mixed)
 			must(t, err)
 			defer x.Close()
-			twin := func(frame []byte) model.Result { return edges.model.Process(uint32(w.near), frame) }
+			twin := func(frame []byte) model.Result {
+				return edges.model.Process(uint32(w.near), frame)
+			}
 			generator := edgeGenerator(t, uint64(i)+100, config)
-			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near), edges.program.collection, explainedFrames()/3+1, generator.Next, twin)
+			compareExplained(t, x, newRunner(edges.program.programs[Mixed], w.near),
+				edges.program.collection, explainedFrames()/3+1, generator.Next, twin)
 		})
 	}
 	w.run(t, "host", func(t *testing.T) {
@@ -65,11 +74,13 @@ func TestExplainEqualsProgram(t *testing.T) {
 			return hosts.model.Process(uint32(w.near), 0, frame)
 		}
 		generator := hostGenerator(t, 100, connections, hosts.program.config)
-		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection, explainedFrames(), generator.NextHost, twin)
+		compareExplained(t, x, newRunner(hosts.program.programs["host"], w.near),
+			hosts.program.collection, explainedFrames(), generator.NextHost, twin)
 	})
 }
 
-func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int, next func() []byte, twin func([]byte) model.Result) {
+func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection, count int,
+	next func() []byte, twin func([]byte) model.Result) {
 	t.Helper()
 	all := make([][]byte, 0, count)
 	for len(all) < count {
@@ -77,7 +88,8 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 			all = append(all, bytes.Clone(frame))
 		}
 	}
-	// First all are explained, then all are run: were anything disturbed, the program would decide otherwise than the model.
+	// First all are explained, then all are run: were anything disturbed, the program would decide
+	// otherwise than the model.
 	before := contents(t, live)
 	explained := make([]Explained, count)
 	for i, frame := range all {
@@ -87,7 +99,8 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 		explained[i].Frame = bytes.Clone(explained[i].Frame)
 	}
 	if diff := cmp.Diff(before, contents(t, live)); diff != "" {
-		t.Errorf("explaining has changed the maps of the program that runs (-before +after):\n%s", diff)
+		t.Errorf("explaining has changed the maps of the program that runs (-before +after):\n%s",
+			diff)
 	}
 	verdicts := map[model.Verdict]int{}
 	for i, frame := range all {
@@ -98,9 +111,11 @@ func compareExplained(t *testing.T, x *Explainer, run *runner, live *collection,
 		}
 		verdicts[want.Verdict]++
 	}
-	for _, verdict := range []model.Verdict{model.Pass, model.Drop, model.Transmit, model.Redirect, model.HandToKernel} {
+	for _, verdict := range []model.Verdict{model.Pass, model.Drop, model.Transmit, model.Redirect,
+		model.HandToKernel} {
 		if verdicts[verdict] < count/200 {
-			t.Errorf("only %d of %d frames had the verdict %s: the generator misses", verdicts[verdict], count, verdict)
+			t.Errorf("only %d of %d frames had the verdict %s: the generator misses",
+				verdicts[verdict], count, verdict)
 		}
 	}
 }
@@ -111,21 +126,26 @@ func explainedLike(t *testing.T, frame []byte, got Explained, want model.Result)
 	if want.Reason != model.ReasonNone {
 		reason = want.Reason.String()
 	}
-	same := got.Verdict == want.Verdict && got.Taken == want.Taken && got.Reason == reason && got.Interface == want.Interface &&
+	same := got.Verdict == want.Verdict && got.Taken == want.Taken && got.Reason == reason &&
+		got.Interface == want.Interface &&
 		bytes.Equal(got.Frame, want.Frame)
 	if !same {
-		t.Errorf("frame %x\nexplained %v, taken %v, reason %q, by %d: %x\nthe model %v, taken %v, reason %q, by %d: %x", frame,
-			got.Verdict, got.Taken, got.Reason, got.Interface, got.Frame, want.Verdict, want.Taken, reason, want.Interface, want.Frame)
+		t.Errorf("frame %x\nexplained %v, taken %v, reason %q, by %d: %x\nthe model %v, taken "+
+			"%v, reason %q, by %d: %x", frame,
+			got.Verdict, got.Taken, got.Reason, got.Interface, got.Frame, want.Verdict, want.Taken,
+			reason, want.Interface, want.Frame)
 	}
 	return same
 }
 
-// contents are all entries of the maps that a program writes; of the tables that only Go writes, nothing can be said here.
+// contents are all entries of the maps that a program writes; of the tables that only Go writes,
+// nothing can be said here.
 func contents(t *testing.T, c *collection) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for name, m := range c.maps {
-		if m.Type() == ebpf.RingBuf || memories[name] == shared && name != "busy" && name != "fib_epoch" {
+		if m.Type() == ebpf.RingBuf || memories[name] == shared && name != "busy" &&
+			name != "fib_epoch" {
 			continue
 		}
 		hash := flow.Secret{}
@@ -153,7 +173,8 @@ func contents(t *testing.T, c *collection) map[string]string {
 // TestExplainerCopiesAllKinds: hash tables, arrays, and those with a value per CPU.
 func TestExplainerCopiesAllKinds(t *testing.T) {
 	newWorld(t)
-	for _, kind := range []ebpf.MapType{ebpf.Hash, ebpf.LRUHash, ebpf.Array, ebpf.PerCPUArray, ebpf.PerCPUHash} {
+	for _, kind := range []ebpf.MapType{ebpf.Hash, ebpf.LRUHash, ebpf.Array, ebpf.PerCPUArray,
+		ebpf.PerCPUHash} {
 		t.Run(kind.String(), func(t *testing.T) {
 			spec := &ebpf.MapSpec{Type: kind, KeySize: 4, ValueSize: 8, MaxEntries: 8}
 			m, err := ebpf.NewMap(spec)
@@ -197,7 +218,8 @@ func TestExplainRefuses(t *testing.T) {
 	program, err := OpenEdge(filepath.Join(w.dir, "edge"), edgeConfig(t))
 	must(t, err)
 	defer program.Close()
-	if _, err := program.Explainer(Internal); err == nil || err.Error() != "explain packets: no interface of this edge is internal" {
+	if _, err := program.Explainer(Internal); err == nil ||
+		err.Error() != "explain packets: no interface of this edge is internal" {
 		t.Errorf("an explainer for a side without interface: %v", err)
 	}
 	x, err := program.Explainer(External)

@@ -15,7 +15,8 @@ import (
 
 var flood = flag.Int("flood", 10_000_000, "SYNs of a flood, each of another flow, per program")
 
-// TestEdgeFlood: a flood of SYNs leaves nothing behind in the edge. Packets before and after it go the same way, as whole frames.
+// TestEdgeFlood: a flood of SYNs leaves nothing behind in the edge. Packets before and after it go
+// the same way, as whole frames.
 func TestEdgeFlood(t *testing.T) {
 	w := newWorld(t)
 	oneCPU(t)
@@ -25,7 +26,8 @@ func TestEdgeFlood(t *testing.T) {
 	run := newRunner(e.programs[External], w.near)
 	through := func() (frames [][]byte) {
 		for _, p := range []packettest.Packet{
-			benchACK(benchClientV6, hostVIPv6), benchACK(benchClientV4, hostVIPv4), benchSYN(benchStrangerV6, hostVIPv6),
+			benchACK(benchClientV6, hostVIPv6), benchACK(benchClientV4, hostVIPv4),
+			benchSYN(benchStrangerV6, hostVIPv6),
 		} {
 			_, frame := run.run(t, benchLink.Frame(t, p.Bytes(t)))
 			frames = append(frames, bytes.Clone(frame))
@@ -33,8 +35,10 @@ func TestEdgeFlood(t *testing.T) {
 		return frames
 	}
 	before, memory := through(), entries(t, e.collection)
-	for _, p := range []packettest.Packet{benchSYN(benchClientV6, hostVIPv6), benchSYN(benchClientV4, hostVIPv4)} {
-		if _, verdict := driver.run(t, e.programs[External], benchArriving(t, p, *flood/2), *flood/2); verdict != xdpTransmit {
+	for _, p := range []packettest.Packet{benchSYN(benchClientV6, hostVIPv6),
+		benchSYN(benchClientV4, hostVIPv4)} {
+		if _, verdict := driver.run(t, e.programs[External], benchArriving(t, p, *flood/2),
+			*flood/2); verdict != xdpTransmit {
 			t.Fatalf("a SYN of the flood: verdict %d", verdict)
 		}
 	}
@@ -55,7 +59,8 @@ func entries(t testing.TB, c *collection) (count int) {
 	return count
 }
 
-// TestHostFlood: through a flood of SYNs, taken and refused, a host takes the packets of its connections, and passes those of others on.
+// TestHostFlood: through a flood of SYNs, taken and refused, a host takes the packets of its
+// connections, and passes those of others on.
 func TestHostFlood(t *testing.T) {
 	w := newWorld(t)
 	oneCPU(t)
@@ -63,7 +68,8 @@ func TestHostFlood(t *testing.T) {
 	addAddresses(t, hostVIPv6, clientV6)
 	tuple := established(t, listen(t, hostVIPv6), clientV6)
 	config := hostConfig(t)
-	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER}}
+	config.SIDs = []LocalSID{{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"),
+		Behavior: srv6.EndOFFER}}
 	h := newBenchHost(t, w, config, acceptance.Policy{Kind: acceptance.Static, Threshold: 4})
 	host := subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection, host: true}
 	driver := newBenchDriver(t, w.near)
@@ -71,7 +77,8 @@ func TestHostFlood(t *testing.T) {
 	for _, flood := range []struct {
 		busy    int32
 		verdict uint32
-	}{{0, xdpPass}, {4, xdpTransmit}} { // in this order: who was refused is refused again for a while
+	}{{0, xdpPass},
+		{4, xdpTransmit}} { // in this order: who was refused is refused again for a while
 		setBusy(t, h, 1, flood.busy)
 		syn := benchOffered(t, benchSYN(benchStrangerV6, hostVIPv6), count)
 		if _, got := driver.run(t, h.programs["host"], syn, count); got != flood.verdict {
@@ -87,7 +94,8 @@ func TestHostFlood(t *testing.T) {
 	}
 }
 
-// TestEdgeNewConnections: a service gets as many new connections as its limit lets through; nothing else is limited.
+// TestEdgeNewConnections: a service gets as many new connections as its limit lets through; nothing
+// else is limited.
 func TestEdgeNewConnections(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -96,7 +104,8 @@ func TestEdgeNewConnections(t *testing.T) {
 	const burst = 5
 	limit := func(rate, burst int) {
 		must(t, e.LimitNewConnections(0, rate, burst))
-		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
+		must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0,
+			tableBuckets))
 	}
 	limit(1, burst)
 	edge := w.edgeSubject(e, External)
@@ -111,7 +120,8 @@ func TestEdgeNewConnections(t *testing.T) {
 			t.Errorf("SYN %d of a burst of %d: %s", i, burst, got)
 		}
 		limited = limited || got == "new_connections"
-		for _, p := range []packettest.Packet{packettest.Web4("A"), packettest.Web4("SA"), packettest.Web4("R"), packettest.Web6("S")} {
+		for _, p := range []packettest.Packet{packettest.Web4("A"), packettest.Web4("SA"),
+			packettest.Web4("R"), packettest.Web6("S")} {
 			if got := send(p); got != "redirected" {
 				t.Errorf("%s to %v: %s", p.Flags, p.Dst, got)
 			}
@@ -134,7 +144,8 @@ func TestEdgeNewConnections(t *testing.T) {
 	}
 }
 
-// TestEdgeNewConnectionRate: over some time, a service gets the rate of its limit. Time is moved by writing it into the table.
+// TestEdgeNewConnectionRate: over some time, a service gets the rate of its limit. Time is moved by
+// writing it into the table.
 func TestEdgeNewConnectionRate(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -146,7 +157,8 @@ func TestEdgeNewConnectionRate(t *testing.T) {
 	passed := 0
 	for range 10 {
 		for range 4 {
-			if outcome, _ := edge.process(t, packettest.FromClient().Frame(t, packettest.Web4("S").Bytes(t))); outcome == "redirected" {
+			if outcome, _ := edge.process(t, packettest.FromClient().Frame(t,
+				packettest.Web4("S").Bytes(t))); outcome == "redirected" {
 				passed++
 			}
 		}

@@ -17,14 +17,17 @@ const flowWays = 4
 // flowSetSize is that of flowSet in bytes.
 const flowSetSize = 8 * flowWays
 
-// defaultRest is one step of the time that entries of the flow cache rest. Only whole steps are compared.
+// defaultRest is one step of the time that entries of the flow cache rest. Only whole steps are
+// compared.
 const defaultRest = 8 * time.Second
 
 // FlowCache is an edge's memory of who took which connection. The zero value: none.
 type FlowCache struct {
-	SID     netip.Addr    // End.LEARN, from which SYNs come, and to which hosts send the answers
-	Entries int           // flows, of 8 bytes each; rounded up to a multiple of 4
-	Rest    time.Duration // how long an entry rests before another that was used meanwhile is preferred; 0: as long as is usual
+	SID     netip.Addr // End.LEARN, from which SYNs come, and to which hosts send the answers
+	Entries int        // flows, of 8 bytes each; rounded up to a multiple of 4
+	// how long an entry rests before another that was used meanwhile is preferred; 0: as long as is
+	// usual
+	Rest time.Duration
 }
 
 func (c FlowCache) sets() uint32 { return uint32((c.Entries + flowWays - 1) / flowWays) }
@@ -32,7 +35,8 @@ func (c FlowCache) sets() uint32 { return uint32((c.Entries + flowWays - 1) / fl
 // settings rounds Rest down to a power of two of the kernel's ticks.
 func (c FlowCache) settings() flowCacheSettings {
 	ticks := uint64(cmp.Or(c.Rest, defaultRest).Seconds() * float64(jiffiesPerSecond()))
-	return flowCacheSettings{SID: optionalAddress(c.SID), Sets: c.sets(), RestShift: uint32(bits.Len64(max(1, ticks)) - 1)}
+	return flowCacheSettings{SID: optionalAddress(c.SID), Sets: c.sets(),
+		RestShift: uint32(bits.Len64(max(1, ticks)) - 1)}
 }
 
 // into puts the settings into an edge's object.
@@ -42,9 +46,13 @@ func (c FlowCache) into(spec *ebpf.CollectionSpec) error {
 }
 
 // cacheEventNames returns the names of enum cache_event by number.
-var cacheEventNames = sync.OnceValue(func() []string { return enumNames("cache_event", "CACHE_", "CACHE_EVENT_COUNT") })
+var cacheEventNames = sync.OnceValue(func() []string {
+	return enumNames("cache_event", "CACHE_",
+		"CACHE_EVENT_COUNT")
+})
 
-// CacheEvents returns what the flow cache did for packets, in the order of enum cache_event; nothing if there is none.
+// CacheEvents returns what the flow cache did for packets, in the order of enum cache_event;
+// nothing if there is none.
 func (e *Edge) CacheEvents() ([]Counter, error) {
 	if e.config.FlowCache.Entries == 0 {
 		return nil, nil

@@ -10,11 +10,13 @@ import (
 	"sextant/lb/pool"
 )
 
-// testFlowCache is so small that flows compete, in a test that is over before any of them has rested.
-var testFlowCache = FlowCache{SID: netip.MustParseAddr("fcbb:bb00:1ea2::"), Entries: 64, Rest: 1000 * time.Hour}
+// testFlowCache is so small that flows compete, in a test that is over before any of them has
+// rested.
+var testFlowCache = FlowCache{SID: netip.MustParseAddr("fcbb:bb00:1ea2::"), Entries: 64,
+	Rest: 1000 * time.Hour}
 
-// TestEdgeWithFlowCacheAgreesWithModel: while hosts say who has which flow, rightly or not, the program and its model send the same
-// frames, and count the same.
+// TestEdgeWithFlowCacheAgreesWithModel: while hosts say who has which flow, rightly or not, the
+// program and its model send the same frames, and count the same.
 func TestEdgeWithFlowCacheAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -22,16 +24,19 @@ func TestEdgeWithFlowCacheAgreesWithModel(t *testing.T) {
 	for _, encapsulation := range []Encapsulation{Carrier, SRH, SRHReduced} {
 		for _, side := range []Side{External, Internal, Mixed} {
 			config := edgeConfig(t)
-			config.Encapsulation, config.Interfaces[0].Side, config.FlowCache = encapsulation, side, testFlowCache
+			config.Encapsulation, config.Interfaces[0].Side, config.FlowCache = encapsulation, side,
+				testFlowCache
 			seed++
-			w.run(t, fmt.Sprintf("encapsulation %d, side %d", encapsulation, side), func(t *testing.T) {
-				compareCachingEdges(t, w, config, seed, *frames/18+1)
-			})
+			w.run(t, fmt.Sprintf("encapsulation %d, side %d", encapsulation, side),
+				func(t *testing.T) {
+					compareCachingEdges(t, w, config, seed, *frames/18+1)
+				})
 		}
 	}
 }
 
-// loseBackends leaves two services with the backends of their shortest chains: others were known to have flows.
+// loseBackends leaves two services with the backends of their shortest chains: others were known to
+// have flows.
 func (e twoEdges) loseBackends(t *testing.T) {
 	t.Helper()
 	left, before := map[uint32]*pool.Generation{}, e.model.Chains
@@ -72,10 +77,13 @@ func compareCachingEdges(t *testing.T, w *world, config EdgeConfig, seed uint64,
 	must(t, err)
 	for _, c := range counted {
 		if c.Packets != events[c.Name] {
-			t.Errorf("%s: the program has counted %d, the model %d", c.Name, c.Packets, events[c.Name])
+			t.Errorf("%s: the program has counted %d, the model %d", c.Name, c.Packets,
+				events[c.Name])
 		}
-		// From outside comes no SYN-ACK of a host, and a chain of more than one backend forgets none of the few that the generator names.
-		if enough := uint64(count / 5000); config.Interfaces[0].Side != External && c.Packets < enough {
+		// From outside comes no SYN-ACK of a host, and a chain of more than one backend forgets
+		// none of the few that the generator names.
+		if enough := uint64(count / 5000); config.Interfaces[0].Side != External &&
+			c.Packets < enough {
 			t.Errorf("%s: only %d of %d frames: the generator misses", c.Name, c.Packets, count)
 		}
 	}

@@ -27,8 +27,10 @@ func ownerSID(t testing.TB, encapsulation Encapsulation, id uint16) netip.Addr {
 	return packettest.SID(id)
 }
 
-// wantEvents checks what the cache has counted since before, and returns what it has counted by now.
-func wantEvents(t testing.TB, e *Edge, before map[string]uint64, want map[string]uint64) map[string]uint64 {
+// wantEvents checks what the cache has counted since before, and returns what it has counted by
+// now.
+func wantEvents(t testing.TB, e *Edge, before map[string]uint64,
+	want map[string]uint64) map[string]uint64 {
 	t.Helper()
 	counters, err := e.CacheEvents()
 	must(t, err)
@@ -42,8 +44,9 @@ func wantEvents(t testing.TB, e *Edge, before map[string]uint64, want map[string
 	return now
 }
 
-// TestEdgeLearns compares whole frames: the SYN-ACK as it goes on to its client, and then the client's packet with the owner in front, for
-// each place that the owner can have, each encapsulation and family, and no to two VLAN tags.
+// TestEdgeLearns compares whole frames: the SYN-ACK as it goes on to its client, and then the
+// client's packet with the owner in front, for each place that the owner can have, each
+// encapsulation and family, and no to two VLAN tags.
 func TestEdgeLearns(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -81,10 +84,12 @@ func nowEvents(t testing.TB, e *Edge) map[string]uint64 {
 	return now
 }
 
-// checkLearning gives the edge a SYN-ACK from a host: nine times, with marks of congestion and tags.
+// checkLearning gives the edge a SYN-ACK from a host: nine times, with marks of congestion and
+// tags.
 func checkLearning(t *testing.T, edge subject, packet packettest.Packet, owner netip.Addr) {
 	t.Helper()
-	for _, ecn := range []struct{ outer, inner, want uint8 }{{0xb8, 0xb8, 0xb8}, {0xb9, 0xba, 0xb9}, {0xbb, 0xba, 0xbb}} {
+	for _, ecn := range []struct{ outer, inner, want uint8 }{{0xb8, 0xb8, 0xb8}, {0xb9, 0xba, 0xb9},
+		{0xbb, 0xba, 0xbb}} {
 		packet.TrafficClass = ecn.want
 		want := packet.Bytes(t)
 		packet.TrafficClass = ecn.inner
@@ -103,16 +108,18 @@ func checkLearning(t *testing.T, edge subject, packet packettest.Packet, owner n
 	}
 }
 
-// TestEdgeLearnsFromHostsAlone: what is no SYN-ACK of a host is dropped for a reason; one that names nobody of the chain goes to its client,
-// and nothing is learnt.
+// TestEdgeLearnsFromHostsAlone: what is no SYN-ACK of a host is dropped for a reason; one that
+// names nobody of the chain goes to its client, and nothing is learnt.
 func TestEdgeLearnsFromHostsAlone(t *testing.T) {
 	w := newWorld(t)
 	for encapsulation, name := range encapsulationNames {
 		e := cachingEdge(t, w, encapsulation)
 		serveAll(t, e, 2, 1, 2, 3)
 		edge := w.edgeSubject(e, Internal)
-		for _, packet := range []packettest.Packet{packettest.Web4("").Reply("SA"), packettest.Web6("").Reply("SA")} {
-			for _, test := range packettest.LearnCases(packet.Bytes(t), ownerSID(t, encapsulation, 2)) {
+		for _, packet := range []packettest.Packet{packettest.Web4("").Reply("SA"),
+			packettest.Web6("").Reply("SA")} {
+			for _, test := range packettest.LearnCases(packet.Bytes(t),
+				ownerSID(t, encapsulation, 2)) {
 				w.run(t, fmt.Sprintf("%s/%v/%s", name, packet.Src, test.Name), func(t *testing.T) {
 					events := nowEvents(t, e)
 					in := packettest.FromClient()
@@ -134,14 +141,16 @@ func TestEdgeLearnsFromHostsAlone(t *testing.T) {
 	}
 }
 
-// TestEdgeAsksForAnswers: a SYN comes from End.LEARN, and goes to the candidates whatever is cached; without a cache it comes from the edge.
+// TestEdgeAsksForAnswers: a SYN comes from End.LEARN, and goes to the candidates whatever is
+// cached; without a cache it comes from the edge.
 func TestEdgeAsksForAnswers(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	e := cachingEdge(t, w, Carrier)
 	serveAll(t, e, 2, 1, 2, 3)
 	ip := packettest.Web6("").Reply("SA").Bytes(t)
-	w.edgeSubject(e, Internal).process(t, packettest.FromClient().Frame(t, packettest.Learn(ip, ownerSID(t, Carrier, 2)).Around(t, ip)))
+	w.edgeSubject(e, Internal).process(t, packettest.FromClient().Frame(t,
+		packettest.Learn(ip, ownerSID(t, Carrier, 2)).Around(t, ip)))
 	syn := packettest.Web6("S")
 	in := packettest.FromClient()
 	outcome, after := w.edgeSubject(e, External).process(t, in.Frame(t, syn.Bytes(t)))
@@ -150,11 +159,13 @@ func TestEdgeAsksForAnswers(t *testing.T) {
 	if outcome != "redirected" {
 		t.Fatalf("%s, want redirected", outcome)
 	}
-	packettest.WantFrame(t, after, wayElsewhere.out(in).Frame(t, outer.Around(t, packettest.Forwarded(syn.Bytes(t)))))
+	packettest.WantFrame(t, after,
+		wayElsewhere.out(in).Frame(t, outer.Around(t, packettest.Forwarded(syn.Bytes(t)))))
 	wantEvents(t, e, map[string]uint64{"stored": 1}, nil)
 }
 
-// TestEdgeDisbelieves: the owner that the cache names is none of the chain's any more, and is not used.
+// TestEdgeDisbelieves: the owner that the cache names is none of the chain's any more, and is not
+// used.
 func TestEdgeDisbelieves(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -164,15 +175,18 @@ func TestEdgeDisbelieves(t *testing.T) {
 	checkLearning(t, w.edgeSubject(e, Internal), packet.Reply("SA"), ownerSID(t, Carrier, 2))
 	serveAll(t, e, 2, 1, 3)
 	events := nowEvents(t, e)
-	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{1, 3}, wayElsewhere)
+	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{1, 3},
+		wayElsewhere)
 	events = wantEvents(t, e, events, map[string]uint64{"stale": 6})
 	// A chain of one needs no cache.
 	serveAll(t, e, 1, 3)
-	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{3}, wayElsewhere)
+	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packet, []uint16{3},
+		wayElsewhere)
 	wantEvents(t, e, events, nil)
 }
 
-// TestFlowCacheReplaces: of four flows that share a set, a fifth replaces the one that rested longest; a packet ends a flow's rest.
+// TestFlowCacheReplaces: of four flows that share a set, a fifth replaces the one that rested
+// longest; a packet ends a flow's rest.
 func TestFlowCacheReplaces(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -194,7 +208,8 @@ func TestFlowCacheReplaces(t *testing.T) {
 	}
 	learn := func(p packettest.Packet) {
 		ip := p.Reply("SA").Bytes(t)
-		w.edgeSubject(e, Internal).process(t, packettest.FromClient().Frame(t, packettest.Learn(ip, ownerSID(t, Carrier, 3)).Around(t, ip)))
+		w.edgeSubject(e, Internal).process(t, packettest.FromClient().Frame(t,
+			packettest.Learn(ip, ownerSID(t, Carrier, 3)).Around(t, ip)))
 	}
 	owners := func() (ids []uint16) {
 		var set flowSet
@@ -215,7 +230,8 @@ func TestFlowCacheReplaces(t *testing.T) {
 	if got := owners(); !slices.Equal(got, []uint16{3, 2, 2, 3}) {
 		t.Errorf("after another answer to the first flow the owners are %v", got)
 	}
-	must(t, e.maps["flows"].Put(uint32(0), flowSet{Ways: [flowWays]uint64{set.Ways[0], set.Ways[1], 0, set.Ways[3]}}))
+	must(t, e.maps["flows"].Put(uint32(0),
+		flowSet{Ways: [flowWays]uint64{set.Ways[0], set.Ways[1], 0, set.Ways[3]}}))
 	learn(fresh)
 	if got := owners(); !slices.Equal(got, []uint16{2, 2, 3, 2}) {
 		t.Errorf("with an empty place the owners are %v, want the third", got)
@@ -227,7 +243,8 @@ func (e *Edge) clock(t testing.TB) uint16 {
 	t.Helper()
 	run := newRunner(e.programs[Internal], 1)
 	ip := packettest.Web4("").Reply("SA").Bytes(t)
-	run.run(t, packettest.FromClient().Frame(t, packettest.Learn(ip, ownerSID(t, Carrier, 2)).Around(t, ip)))
+	run.run(t, packettest.FromClient().Frame(t,
+		packettest.Learn(ip, ownerSID(t, Carrier, 2)).Around(t, ip)))
 	var set flowSet
 	must(t, e.maps["flows"].Lookup(uint32(0), &set))
 	for _, word := range set.Ways {

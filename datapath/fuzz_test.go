@@ -18,17 +18,20 @@ import (
 	"sextant/packet/srv6"
 )
 
-// The programs' parsers under mutated frames: each is given to the program and to its Go model, which must agree. Both keep what
-// they remember from one frame to the next, so a failure tells the frames before it too.
+// The programs' parsers under mutated frames: each is given to the program and to its Go model,
+// which must agree. Both keep what they remember from one frame to the next, so a failure tells the
+// frames before it too.
 
 const (
 	fuzzSeeds    = 150  // generated frames from which the mutations start; testdata/fuzz has more
 	fuzzFrameMax = 3000 // bytes; the kernel's test run takes a page less its headroom
-	fuzzForget   = 4096 // frames, after which memories are emptied: the programs' are bounded, the models' are not
-	fuzzBefore   = 4    // frames that are told of besides the one that failed
+	// frames, after which memories are emptied: the programs' are bounded, the models' are not
+	fuzzForget = 4096
+	fuzzBefore = 4 // frames that are told of besides the one that failed
 )
 
-// fuzzer gives a program one frame after the other, in the world's namespace: each input of a fuzz target comes on a thread of its own.
+// fuzzer gives a program one frame after the other, in the world's namespace: each input of a fuzz
+// target comes on a thread of its own.
 type fuzzer struct {
 	*runner
 	home, world int // namespaces
@@ -91,7 +94,8 @@ func (z *fuzzer) give(t *testing.T, frame []byte) (verdict uint32, after []byte)
 	return verdict, after
 }
 
-// note keeps a frame to tell of it when a later one fails, and says now whether this one has failed.
+// note keeps a frame to tell of it when a later one fails, and says now whether this one has
+// failed.
 func (z *fuzzer) note(t *testing.T, frame []byte) {
 	t.Helper()
 	if t.Failed() {
@@ -106,7 +110,9 @@ func (z *fuzzer) note(t *testing.T, frame []byte) {
 }
 
 // isFrame leaves out what the kernel's test run does not take.
-func isFrame(frame []byte) bool { return len(frame) >= ethernetHeader && len(frame) <= fuzzFrameMax }
+func isFrame(frame []byte) bool {
+	return len(frame) >= ethernetHeader && len(frame) <= fuzzFrameMax
+}
 
 // seed adds generated frames for each of some variants.
 func seed(f *testing.F, variants int, next func() []byte) {
@@ -132,7 +138,8 @@ func (c *collection) forget(t testing.TB, names ...string) {
 			continue
 		}
 		var keys [][]byte
-		for key, err := m.NextKeyBytes(nil); err == nil && key != nil; key, err = m.NextKeyBytes(key) {
+		for key, err := m.NextKeyBytes(nil); err == nil &&
+			key != nil; key, err = m.NextKeyBytes(key) {
 			keys = append(keys, slices.Clone(key))
 		}
 		for _, key := range keys {
@@ -157,11 +164,13 @@ func fuzzEdges(f *testing.F, sides ...Side) {
 			config := edgeConfig(f)
 			config.Encapsulation, config.Interfaces[0].Side = encapsulation, side
 			edges := newTwoEdges(f, w, config)
-			edges.model.SID = func(id uint16) netip.Addr { // may be called within an input, where f may not
+			edges.model.SID = func(
+				id uint16) netip.Addr { // may be called within an input, where f may not
 				sid, _ := config.Block.Carrier(srv6.CSID(id))
 				return sid
 			}
-			z := newFuzzer(f, w, newRunner(edges.program.programs[side], w.near), edges.program.collection)
+			z := newFuzzer(f, w, newRunner(edges.program.programs[side], w.near),
+				edges.program.collection)
 			variants = append(variants, &variant{edges, z, *edges.model})
 			next = append(next, edgeGenerator(f, uint64(len(variants)), config).Next)
 		}
@@ -188,7 +197,8 @@ func fuzzEdges(f *testing.F, sides ...Side) {
 // FuzzEdgeClients compares what edges do with what clients send.
 func FuzzEdgeClients(f *testing.F) { fuzzEdges(f, External, Mixed) }
 
-// FuzzEdgeDomain compares what edges do with what comes from the SR domain: strays, and what routers say.
+// FuzzEdgeDomain compares what edges do with what comes from the SR domain: strays, and what
+// routers say.
 func FuzzEdgeDomain(f *testing.F) { fuzzEdges(f, Internal, Mixed) }
 
 // FuzzHost compares what a host does, while the kernel holds sockets in each state.
@@ -197,7 +207,8 @@ func FuzzHost(f *testing.F) {
 	routeBackends(f)
 	sockets, connections, keep := hostSockets(f, w)
 	hosts := newTwoHosts(f, w, sockets)
-	z := newFuzzer(f, w, newRunner(hosts.program.programs["host"], w.near), hosts.program.collection)
+	z := newFuzzer(f, w, newRunner(hosts.program.programs["host"], w.near),
+		hosts.program.collection)
 	pristine := *hosts.model
 	seed(f, 0, hostGenerator(f, 1, connections, hosts.program.config).NextHost)
 	f.Fuzz(func(t *testing.T, told uint8, frame []byte) {
@@ -223,12 +234,14 @@ func FuzzHost(f *testing.F) {
 func FuzzLeave(f *testing.F) {
 	w := newWorld(f)
 	hosts := newTwoHosts(f, w, nil)
-	mss := layers.TCPOption{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{0x23, 0x28}}
+	mss := layers.TCPOption{OptionType: layers.TCPOptionKindMSS, OptionLength: 4,
+		OptionData: []byte{0x23, 0x28}}
 	for _, answer := range []flow.Tuple{
 		{Src: hostVIPv6, Dst: clientV6, SrcPort: hostPort, DstPort: 2000, Protocol: 6},
 		{Src: hostVIPv4, Dst: clientV4, SrcPort: hostPort, DstPort: 2000, Protocol: 6},
 	} {
-		f.Add(tcpFrame(f, answer, &layers.TCP{SYN: true, ACK: true, Options: []layers.TCPOption{mss}}))
+		f.Add(tcpFrame(f, answer, &layers.TCP{SYN: true, ACK: true,
+			Options: []layers.TCPOption{mss}}))
 		f.Add(tcpFrame(f, answer, &layers.TCP{SYN: true, ACK: true, Options: benchSYNOptions}))
 		f.Add(tcpFrame(f, answer, &layers.TCP{RST: true}))
 	}
@@ -246,7 +259,8 @@ func FuzzLeave(f *testing.F) {
 	})
 }
 
-// FuzzCapture gives an edge that is captured frames: what is told of each must be what arrived, and what the model says became of it.
+// FuzzCapture gives an edge that is captured frames: what is told of each must be what arrived, and
+// what the model says became of it.
 func FuzzCapture(f *testing.F) {
 	w := newWorld(f)
 	routeBackends(f)
@@ -271,8 +285,10 @@ func FuzzCapture(f *testing.F) {
 		verdict, after := z.run(t, frame)
 		agree(t, frame, verdict, after, want)
 		got := nextLike(t, capture, frame[:min(kept, len(frame))])
-		if got.Verdict != want.Verdict || got.Length != len(frame) || got.Interface != w.near || got.Taken != want.Taken {
-			t.Errorf("captured as %+v, the model says %v %v\nframe %x", got, want.Verdict, want.Reason, frame)
+		if got.Verdict != want.Verdict || got.Length != len(frame) || got.Interface != w.near ||
+			got.Taken != want.Taken {
+			t.Errorf("captured as %+v, the model says %v %v\nframe %x", got, want.Verdict,
+				want.Reason, frame)
 		}
 		z.note(t, frame)
 	})

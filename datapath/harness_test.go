@@ -16,8 +16,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// The world in which the programs are tested: a network namespace with two interfaces, "near" where packets
-// arrive and "far" which leads elsewhere, and a resolved neighbour on each.
+// The world in which the programs are tested: a network namespace with two interfaces, "near" where
+// packets arrive and "far" which leads elsewhere, and a resolved neighbour on each.
 var (
 	nearMAC      = net.HardwareAddr{2, 0, 0, 0, 1, 1}
 	farMAC       = net.HardwareAddr{2, 0, 0, 0, 2, 1}
@@ -46,7 +46,8 @@ func newWorld(t testing.TB) *world {
 	if os.Geteuid() != 0 {
 		t.Skip("missing privilege: loading eBPF programs needs root")
 	}
-	runtime.LockOSThread() // never unlocked: the thread, and with it the namespace, ends with the test
+	// never unlocked: the thread, and with it the namespace, ends with the test
+	runtime.LockOSThread()
 	must(t, unix.Unshare(unix.CLONE_NEWNET))
 	bpffs, _, err := linux.BPFFS()
 	must(t, err)
@@ -59,12 +60,15 @@ func newWorld(t testing.TB) *world {
 	w := &world{dir: filepath.Join(dir, "node"), netns: netns}
 	setUp(t, "lo")
 	must(t, linux.WriteSysctl("net.ipv6.conf.all.forwarding", "1"))
-	w.near = addInterface(t, "near", nearMAC, netip.MustParsePrefix("fd00:5e:1::1/64"), netip.MustParseAddr("fd00:5e:1::2"), routerMAC)
-	w.far = addInterface(t, "far", farMAC, netip.MustParsePrefix("fd00:5e:2::1/64"), netip.MustParseAddr("fd00:5e:2::2"), farRouterMAC)
+	w.near = addInterface(t, "near", nearMAC, netip.MustParsePrefix("fd00:5e:1::1/64"),
+		netip.MustParseAddr("fd00:5e:1::2"), routerMAC)
+	w.far = addInterface(t, "far", farMAC, netip.MustParsePrefix("fd00:5e:2::1/64"),
+		netip.MustParseAddr("fd00:5e:2::2"), farRouterMAC)
 	return w
 }
 
-func addInterface(t testing.TB, name string, mac net.HardwareAddr, address netip.Prefix, neighbour netip.Addr, neighbourMAC net.HardwareAddr) int {
+func addInterface(t testing.TB, name string, mac net.HardwareAddr, address netip.Prefix,
+	neighbour netip.Addr, neighbourMAC net.HardwareAddr) int {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.HardwareAddr = name, mac

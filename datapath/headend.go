@@ -26,26 +26,33 @@ type HeadendInterface struct {
 
 // HeadendConfig is what is compiled into the head-end's programs: a change loads them anew.
 type HeadendConfig struct {
-	Secret         flow.Secret        // of the flow hash
-	Block          srv6.Block         // of the domain's SIDs
-	Locators       []netip.Prefix     // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix     // at most 4: sources of the domain
-	Source         netip.Addr         // of the outer headers
-	HopLimit       uint8              // of the outer headers
-	Epoch          uint8              // of the numbers, when no earlier ones are there to continue: other than in the sender's last life
-	Numbers        map[uint32]uint64  // with which policies go on in that epoch, by index, see DetachHeadend; others begin with 0
-	AnswerRate     int                // as in [EdgeConfig]
-	Interfaces     []HeadendInterface // by which forwarded traffic comes in
-	Uplinks        []string           // interfaces with another role's XDP program, or none, on which packets may be sent
-	Local          []string           // interfaces by which packets of this machine itself leave that policies are to choose from
+	Secret         flow.Secret    // of the flow hash
+	Block          srv6.Block     // of the domain's SIDs
+	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
+	Infrastructure []netip.Prefix // at most 4: sources of the domain
+	Source         netip.Addr     // of the outer headers
+	HopLimit       uint8          // of the outer headers
+	// of the numbers, when no earlier ones are there to continue: other than in the sender's last
+	// life
+	Epoch uint8
+	// with which policies go on in that epoch, by index, see DetachHeadend; others begin with 0
+	Numbers    map[uint32]uint64
+	AnswerRate int                // as in [EdgeConfig]
+	Interfaces []HeadendInterface // by which forwarded traffic comes in
+	// interfaces with another role's XDP program, or none, on which packets may be sent
+	Uplinks []string
+	// interfaces by which packets of this machine itself leave that policies are to choose from
+	Local []string
 }
 
 // Equal reports whether both ask for the same programs.
 func (c HeadendConfig) Equal(o HeadendConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source && c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
+		c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
 		c.AnswerRate == o.AnswerRate &&
-		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) && slices.Equal(c.Local, o.Local)
+		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) &&
+		slices.Equal(c.Local, o.Local)
 }
 
 // Headend is the head-end's programs with their tables. Its methods are for one goroutine.
@@ -67,14 +74,16 @@ var headendState = []string{"drops", "outcomes", "sequences", "policy_traffic"}
 // loopSource is the Ethernet address from which the kernel gets what comes out of the loop.
 var loopSource = net.HardwareAddr{2, 0x53, 0x52, 0x76, 0x36, 1}
 
-// OpenHeadend loads the head-end's programs and an empty table, beside whatever is running. It makes the loop, a pair of
-// interfaces of its own. Dir is the instance's directory on the bpf file system. Set the table, then Commit.
+// OpenHeadend loads the head-end's programs and an empty table, beside whatever is running. It
+// makes the loop, a pair of interfaces of its own. Dir is the instance's directory on the bpf file
+// system. Set the table, then Commit.
 func OpenHeadend(dir string, config HeadendConfig) (*Headend, error) {
 	c, err := newCollection(dir)
 	if err != nil {
 		return nil, err
 	}
-	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{}, hops: hopNumbers{of: map[netip.Addr]uint16{}}}
+	h := &Headend{collection: c, config: config, programs: map[Side]*ebpf.Program{},
+		hops: hopNumbers{of: map[netip.Addr]uint16{}}}
 	if err := h.open(); err != nil {
 		h.close()
 		return nil, err
@@ -97,7 +106,8 @@ func (h *Headend) open() (err error) {
 	if h.loop, err = openLoop(loopOuter); err != nil {
 		return err
 	}
-	if err := h.loadSide(Internal); err != nil { // what comes out of the loop was judged when it came in
+	if err := h.loadSide(
+		Internal); err != nil { // what comes out of the loop was judged when it came in
 		return err
 	}
 	for _, i := range h.config.Interfaces {
@@ -149,9 +159,11 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 
 func (h *Headend) settings(side Side) headendSettings {
 	s := headendSettings{
-		Secret: secretOf(h.config.Secret), Block: prefixOf(h.config.Block.Prefix()), Locators: locatorsOf(h.config.Locators),
-		Infrastructure: infrastructureOf(h.config.Infrastructure), Source: addressOf(h.config.Source),
-		LoopInner: uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer), Side: uint8(side),
+		Secret: secretOf(h.config.Secret), Block: prefixOf(h.config.Block.Prefix()),
+		Locators:       locatorsOf(h.config.Locators),
+		Infrastructure: infrastructureOf(h.config.Infrastructure),
+		Source:         addressOf(h.config.Source),
+		LoopInner:      uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer), Side: uint8(side),
 	}
 	copy(s.LoopAddresses[:], h.loop.address)
 	copy(s.LoopAddresses[len(h.loop.address):], loopSource)
@@ -194,8 +206,9 @@ func (h *Headend) openEpoch() error {
 	return nil
 }
 
-// DetachHeadend detaches the programs of the head-end of the directory, and returns the number that each policy would have given next,
-// by index: nothing is numbered any more. Unload is to follow. It returns none if no head-end is loaded there.
+// DetachHeadend detaches the programs of the head-end of the directory, and returns the number that
+// each policy would have given next, by index: nothing is numbered any more. Unload is to follow.
+// It returns none if no head-end is loaded there.
 func DetachHeadend(dir string) (map[uint32]uint64, error) {
 	sequences, err := ebpf.LoadPinnedMap(filepath.Join(dir, "sequences"), nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -226,7 +239,8 @@ func (h *Headend) Source() srpolicy.Source {
 	return srpolicy.Source{Addr: h.config.Source, HopLimit: h.config.HopLimit, Epoch: h.epoch}
 }
 
-// SetTable replaces all rules, policies and segment lists in one step: a packet sees the old table or the new one.
+// SetTable replaces all rules, policies and segment lists in one step: a packet sees the old table
+// or the new one.
 func (h *Headend) SetTable(t srpolicy.Table) error {
 	if len(t) > srpolicy.MaxRules {
 		return fmt.Errorf("set steering table: %d rules; at most %d fit", len(t), srpolicy.MaxRules)
@@ -253,7 +267,8 @@ func (h *Headend) SetTable(t srpolicy.Table) error {
 	return nil
 }
 
-// ListTraffic returns what was sent along each list of the policy of index, in the order of its active path.
+// ListTraffic returns what was sent along each list of the policy of index, in the order of its
+// active path.
 func (h *Headend) ListTraffic(index uint32) ([]Traffic, error) {
 	total, err := listTraffic(h.maps["policy_traffic"], index)
 	return total.Lists[:], err
@@ -280,15 +295,17 @@ func (h *Headend) Numbered(index uint32) (uint64, error) {
 	return s.Next, nil
 }
 
-// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are no longer
-// configured are released.
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
+// Interfaces that are no longer configured are released.
 func (h *Headend) Commit() ([]Attachment, error) {
 	places := []place{{
-		name: "headend", program: h.programs[Internal], on: loopInner, mode: Native, side: External, sends: true,
+		name: "headend", program: h.programs[Internal], on: loopInner, mode: Native, side: External,
+		sends: true,
 	}}
 	for _, i := range h.config.Interfaces {
 		places = append(places, place{
-			name: "headend", program: h.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side, sends: true,
+			name: "headend", program: h.programs[i.Side], on: i.Name, mode: i.Mode, side: i.Side,
+			sends: true,
 		})
 	}
 	for _, name := range h.config.Local {
@@ -336,7 +353,8 @@ func (h *Headend) HasLoop() bool {
 	return err == nil && inner.Index == h.loop.inner
 }
 
-// Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for it.
+// Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for
+// it.
 func (h *Headend) Abandon() error {
 	h.close()
 	if !h.hasMade {

@@ -13,16 +13,18 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// MirrorMTU leaves room for the note, and for two VLAN tags, in a frame that the kernel takes into the loop.
+// MirrorMTU leaves room for the note, and for two VLAN tags, in a frame that the kernel takes into
+// the loop.
 func TestMirrorMTUFitsTheLoop(t *testing.T) {
 	const vlanTag, twoTags = 4, 8
-	if room := loopMTU + ethernetHeader + vlanTag - copyNoteLength - ethernetHeader - twoTags; srpolicy.MirrorMTU != room {
+	if room := loopMTU + ethernetHeader +
+		vlanTag - copyNoteLength - ethernetHeader - twoTags; srpolicy.MirrorMTU != room {
 		t.Errorf("packets of %d bytes are mirrored, the loop takes %d", srpolicy.MirrorMTU, room)
 	}
 }
 
-// TestLargePacketsAreMirroredOrAnswered: on links that carry more than the loop takes, the largest packet that fits is mirrored, and
-// the sender of a larger one learns what does fit.
+// TestLargePacketsAreMirroredOrAnswered: on links that carry more than the loop takes, the largest
+// packet that fits is mirrored, and the sender of a larger one learns what does fit.
 func TestLargePacketsAreMirroredOrAnswered(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	const linkMTU = 3500 // what native XDP takes
@@ -59,7 +61,8 @@ func TestLargePacketsAreMirroredOrAnswered(t *testing.T) {
 		must(t, err)
 		if time.Now().After(end) {
 			drops, _ := h.LoopDrops()
-			t.Fatalf("a packet of %d bytes is not answered; the loop has dropped %d", srpolicy.MirrorMTU+1, drops)
+			t.Fatalf("a packet of %d bytes is not answered; the loop has dropped %d",
+				srpolicy.MirrorMTU+1, drops)
 		}
 	}
 	_, err := sender.Write(make([]byte, srpolicy.MirrorMTU-headers))
@@ -75,7 +78,8 @@ func TestLargePacketsAreMirroredOrAnswered(t *testing.T) {
 	n.dropsInLoop(h, linkMTU-headers)
 }
 
-// dropsInLoop sends a datagram from pe1 itself that is larger than the loop takes, and wants it counted.
+// dropsInLoop sends a datagram from pe1 itself that is larger than the loop takes, and wants it
+// counted.
 func (n *network) dropsInLoop(h *Headend, size int) {
 	n.t.Helper()
 	n.do("pe1", func() error {
@@ -88,7 +92,8 @@ func (n *network) dropsInLoop(h *Headend, size int) {
 			return err
 		}
 		drops, err := h.LoopDrops()
-		for end := time.Now().Add(wirePatience); err == nil && drops == 0 && time.Now().Before(end); {
+		for end := time.Now().Add(wirePatience); err == nil && drops == 0 &&
+			time.Now().Before(end); {
 			time.Sleep(time.Millisecond)
 			drops, err = h.LoopDrops()
 		}
@@ -99,13 +104,15 @@ func (n *network) dropsInLoop(h *Headend, size int) {
 	})
 }
 
-// TestLocalInterfaceOfLargeMTU: an interface whose packets the loop does not take is refused, with what would do.
+// TestLocalInterfaceOfLargeMTU: an interface whose packets the loop does not take is refused, with
+// what would do.
 func TestLocalInterfaceOfLargeMTU(t *testing.T) {
 	w := newWorld(t)
 	far, err := netlink.LinkByIndex(w.far)
 	must(t, err)
 	must(t, netlink.LinkSetMTU(far, 9000))
-	_, err = OpenHeadend(w.dir, HeadendConfig{Secret: testSecret, HopLimit: 63, Local: []string{"far"}})
+	_, err = OpenHeadend(w.dir, HeadendConfig{Secret: testSecret, HopLimit: 63,
+		Local: []string{"far"}})
 	if err == nil || !strings.Contains(err.Error(), "ip link set far mtu 3400") {
 		t.Errorf("error %v, want what would make it work", err)
 	}

@@ -39,13 +39,15 @@ func (w *world) onTwoCPUs(t *testing.T, f func(worker int)) {
 	wait.Wait()
 }
 
-// TestTwoCPUsNumberOneFlow: no two packets of a policy get the same number, on whatever CPUs they arrive.
+// TestTwoCPUsNumberOneFlow: no two packets of a policy get the same number, on whatever CPUs they
+// arrive.
 func TestTwoCPUsNumberOneFlow(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	ends := newTwoHeadends(t, w, Internal)
 	frame := packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t, packettest.Packet{
-		Src: netip.MustParseAddr("2001:db8:c1::7"), Dst: netip.MustParseAddr("2001:db8:80::80"), SrcPort: 4000, DstPort: 80, Flags: "A",
+		Src: netip.MustParseAddr("2001:db8:c1::7"), Dst: netip.MustParseAddr("2001:db8:80::80"),
+		SrcPort: 4000, DstPort: 80, Flags: "A",
 	}.Bytes(t))
 	const each = 20_000
 	var numbers [2][]uint64
@@ -57,7 +59,8 @@ func TestTwoCPUsNumberOneFlow(t *testing.T) {
 				t.Errorf("the packet was not copied: verdict %d", verdict)
 				return
 			}
-			numbers[worker] = append(numbers[worker], binary.NativeEndian.Uint64(after[24:])) // struct copy_note
+			// struct copy_note
+			numbers[worker] = append(numbers[worker], binary.NativeEndian.Uint64(after[24:]))
 		}
 	})
 	all := slices.Concat(numbers[0], numbers[1])
@@ -108,14 +111,16 @@ func TestTwoCPUsEliminate(t *testing.T) {
 
 // waitFor returns when both workers have had all packets up to a number.
 func waitFor(m *Merge, number uint64) {
-	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(
+		100 * time.Microsecond) {
 		if stats, err := m.Stats(0, 3); err != nil || stats.Passed+stats.Duplicate >= 2*number {
 			return
 		}
 	}
 }
 
-// TestCutsLoseNothing cuts paths under a stream of 1,000 packets per second: with two copies any one, with three any two.
+// TestCutsLoseNothing cuts paths under a stream of 1,000 packets per second: with two copies any
+// one, with three any two.
 func TestCutsLoseNothing(t *testing.T) {
 	routers := []string{"r2", "r3", "r5"}
 	for copies := 2; copies <= 3; copies++ {
@@ -124,15 +129,17 @@ func TestCutsLoseNothing(t *testing.T) {
 		for i, r := range routers[:copies] {
 			via := netip.MustParseAddr("fcbb:0:" + r[1:] + "::e")
 			lists = append(lists, srpolicy.List{
-				Name: r, Segments: []netip.Addr{via, mergeSID1.Addr()}, Redundancy: srpolicy.TLV, Flow: uint32(i + 1),
+				Name: r, Segments: []netip.Addr{via, mergeSID1.Addr()}, Redundancy: srpolicy.TLV,
+				Flow: uint32(i + 1),
 			})
 		}
 		rules, policy := mirrorPolicy(lists)
 		n.openHeadend(rules, policy)
 		m := n.openMerge(tlvSettings, routers[:copies]...)
-		must(t, m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2, 3}, Rules: frer.Settings{
-			HistoryLog2: 10, Bits: frer.BitsTLV, Reset: time.Hour,
-		}}))
+		must(t, m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2, 3},
+			Rules: frer.Settings{
+				HistoryLog2: 10, Bits: frer.BitsTLV, Reset: time.Hour,
+			}}))
 		const packets = 300
 		cut := 0
 		got := n.paced("[2001:db8:2::2]:4433", packets, func(sent int) {
@@ -142,7 +149,8 @@ func TestCutsLoseNothing(t *testing.T) {
 			}
 		})
 		if got != packets || cut != copies-1 {
-			t.Errorf("%d copies, %d paths cut: %d of %d datagrams arrived", copies, cut, got, packets)
+			t.Errorf("%d copies, %d paths cut: %d of %d datagrams arrived", copies, cut, got,
+				packets)
 		}
 		n.remove()
 	}

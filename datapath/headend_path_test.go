@@ -27,14 +27,17 @@ func twoLists(form srpolicy.Redundancy) []srpolicy.List {
 
 func mirrorPolicy(lists []srpolicy.List) ([]srpolicy.Rule, srpolicy.Policy) {
 	rules := []srpolicy.Rule{
-		{Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:2::/64")}, Policy: "protected"},
-		{Match: srpolicy.Match{Destination: netip.MustParsePrefix("192.0.2.0/24")}, Policy: "protected"},
+		{Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:2::/64")},
+			Policy: "protected"},
+		{Match: srpolicy.Match{Destination: netip.MustParsePrefix("192.0.2.0/24")},
+			Policy: "protected"},
 	}
-	return rules, srpolicy.Policy{Name: "protected", Paths: []srpolicy.CandidatePath{{Name: "both", Action: srpolicy.Mirror, Lists: lists}}}
+	return rules, srpolicy.Policy{Name: "protected",
+		Paths: []srpolicy.CandidatePath{{Name: "both", Action: srpolicy.Mirror, Lists: lists}}}
 }
 
-// TestMirrorAndMerge sends UDP of both families over two paths of the kernel's End.X, and each datagram arrives once, with native
-// and with generic XDP where it comes in.
+// TestMirrorAndMerge sends UDP of both families over two paths of the kernel's End.X, and each
+// datagram arrives once, with native and with generic XDP where it comes in.
 func TestMirrorAndMerge(t *testing.T) {
 	for _, mode := range []Mode{Native, Generic} {
 		t.Run(mode.String(), func(t *testing.T) { mirrorAndMerge(t, mode) })
@@ -54,17 +57,20 @@ func mirrorAndMerge(t *testing.T, mode Mode) {
 			drops, _ := h.Drops()
 			outcomes, _ := h.Outcomes()
 			mdrops, _ := m.Drops()
-			t.Errorf("%s: %d of %d datagrams arrived\nhead-end %v %v\nmerge %v", to, got, datagrams, drops, outcomes, mdrops)
+			t.Errorf("%s: %d of %d datagrams arrived\nhead-end %v %v\nmerge %v", to, got, datagrams,
+				drops, outcomes, mdrops)
 		}
 		stats := settled(t, m, 2)
-		if stats.Passed != uint64(datagrams*(i+1)) || stats.Duplicate != stats.Passed || stats.Missing() != 0 {
+		if stats.Passed != uint64(datagrams*(i+1)) || stats.Duplicate != stats.Passed ||
+			stats.Missing() != 0 {
 			drops, _ := h.Drops()
 			outcomes, _ := h.Outcomes()
 			traffic, _ := h.ListTraffic(0)
 			t.Errorf("%s: %+v\nhead-end %v %v %v", to, stats, drops, outcomes, traffic)
 		}
 		for path, p := range stats.Paths {
-			if p.Packets != stats.Passed || p.Delays != p.Packets || p.DelayLeast < 0 || p.DelayMost > wirePatience {
+			if p.Packets != stats.Passed || p.Delays != p.Packets || p.DelayLeast < 0 ||
+				p.DelayMost > wirePatience {
 				t.Errorf("path %d: %+v", path, p)
 			}
 		}
@@ -113,9 +119,9 @@ func (n *network) paced(to string, count int, meanwhile func(sent int)) int {
 	}
 }
 
-// TestLocalTrafficIsNumberedAfterSegmentation sends a stream from the head-end itself. The kernel's segments are large until they leave,
-// and of each packet on the wire exactly two copies must come, with a number of their own. The stream also has to learn that less
-// than the interface's MTU fits.
+// TestLocalTrafficIsNumberedAfterSegmentation sends a stream from the head-end itself. The kernel's
+// segments are large until they leave, and of each packet on the wire exactly two copies must come,
+// with a number of their own. The stream also has to learn that less than the interface's MTU fits.
 func TestLocalTrafficIsNumberedAfterSegmentation(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	rules, policy := mirrorPolicy(twoLists(srpolicy.TLV))
@@ -130,12 +136,14 @@ func TestLocalTrafficIsNumberedAfterSegmentation(t *testing.T) {
 	stats := settled(t, m, 2)
 	numbered, err := h.Numbered(0)
 	must(t, err)
-	if stats.Passed != numbered || stats.Duplicate != numbered || stats.Missing() != 0 || numbered < size/1500 {
+	if stats.Passed != numbered || stats.Duplicate != numbered || stats.Missing() != 0 ||
+		numbered < size/1500 {
 		t.Errorf("numbered %d packets; %+v", numbered, stats)
 	}
 }
 
-// settled are an instance's counters when no copy is under way any more: they are read until they stay the same for a while.
+// settled are an instance's counters when no copy is under way any more: they are read until they
+// stay the same for a while.
 func settled(t *testing.T, m *Merge, paths int) InstanceStats {
 	t.Helper()
 	const steady = 10
@@ -153,8 +161,8 @@ func settled(t *testing.T, m *Merge, paths int) InstanceStats {
 	}
 }
 
-// inFlight is how many bytes of a stream are under way at most: as many as the queues between the namespaces hold twice, however long the
-// machine leaves them alone.
+// inFlight is how many bytes of a stream are under way at most: as many as the queues between the
+// namespaces hold twice, however long the machine leaves them alone.
 const inFlight = 64 << 10
 
 // stream sends so many bytes over TCP to a listener on h2, and returns how many arrive.
@@ -192,14 +200,16 @@ func (n *network) stream(from, to string, size int64) int64 {
 	return <-arrived
 }
 
-// TestForwardedStreamsArrive sends TCP of both families from h1, with each form of numbers and without, over the kernel's End and End.X.
+// TestForwardedStreamsArrive sends TCP of both families from h1, with each form of numbers and
+// without, over the kernel's End and End.X.
 func TestForwardedStreamsArrive(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	const size = 1 << 20
 	for _, form := range []srpolicy.Redundancy{srpolicy.TLV, srpolicy.SID, srpolicy.None} {
 		t.Run(form.String(), func(t *testing.T) {
 			lists := twoLists(form)
-			lists[1].Segments[0] = netip.MustParseAddr("fcbb:0:3::1") // End, where the other has End.X
+			// End, where the other has End.X
+			lists[1].Segments[0] = netip.MustParseAddr("fcbb:0:3::1")
 			lists[1].Reduced = true
 			rules, policy := mirrorPolicy(lists)
 			n.openHeadend(rules, policy)
@@ -228,14 +238,18 @@ func TestForwardedStreamsArrive(t *testing.T) {
 	}
 }
 
-// TestCarriersThroughTheKernel sends over NEXT-C-SID carriers, which the kernel's End shifts: without an SRH, and with one that has the number.
+// TestCarriersThroughTheKernel sends over NEXT-C-SID carriers, which the kernel's End shifts:
+// without an SRH, and with one that has the number.
 func TestCarriersThroughTheKernel(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	var lists []srpolicy.List
 	for i, r := range []string{"2", "3"} {
-		n.ip("r"+r, "route add fcbb:0:"+r+"::/48 encap seg6local action End flavors next-csid lblen 32 nflen 16 dev pe2")
-		carrier := netip.MustParseAddr("fcbb:0:" + r + ":4:0:f::") // the router's id, then what the egress's SID has behind the block
-		lists = append(lists, srpolicy.List{Name: r, Segments: []netip.Addr{carrier}, Reduced: true, Redundancy: srpolicy.TLV, Flow: uint32(i + 1)})
+		n.ip("r"+r, "route add fcbb:0:"+
+			r+"::/48 encap seg6local action End flavors next-csid lblen 32 nflen 16 dev pe2")
+		// the router's id, then what the egress's SID has behind the block
+		carrier := netip.MustParseAddr("fcbb:0:" + r + ":4:0:f::")
+		lists = append(lists, srpolicy.List{Name: r, Segments: []netip.Addr{carrier}, Reduced: true,
+			Redundancy: srpolicy.TLV, Flow: uint32(i + 1)})
 	}
 	rules, policy := mirrorPolicy(lists)
 	h := n.openHeadend(rules, policy)

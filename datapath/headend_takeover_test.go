@@ -15,14 +15,15 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// TestHeadendTakeover: a head-end that takes over goes on numbering where the last one stopped, in the same epoch; after Unload the next one
-// begins anew, and nothing is left behind.
+// TestHeadendTakeover: a head-end that takes over goes on numbering where the last one stopped, in
+// the same epoch; after Unload the next one begins anew, and nothing is left behind.
 func TestHeadendTakeover(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	config := HeadendConfig{
 		Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9,
-		Interfaces: []HeadendInterface{{Name: "near"}}, Uplinks: []string{"far"}, Local: []string{"far"},
+		Interfaces: []HeadendInterface{{Name: "near"}}, Uplinks: []string{"far"},
+		Local: []string{"far"},
 	}
 	open := func(epoch uint8) *Headend {
 		t.Helper()
@@ -50,7 +51,8 @@ func TestHeadendTakeover(t *testing.T) {
 	must(t, first.maps["sequences"].Put(uint32(255), sequence{Next: 4711}))
 	second := open(251)
 	if numbered(second) != 4711 || second.Source().Epoch != 250 {
-		t.Errorf("taken over at number %d of epoch %d, want 4711 of 250", numbered(second), second.Source().Epoch)
+		t.Errorf("taken over at number %d of epoch %d, want 4711 of 250", numbered(second),
+			second.Source().Epoch)
 	}
 	must(t, Unload(w.dir))
 	if _, err := netlink.LinkByName(loopOuter); err == nil {
@@ -58,12 +60,14 @@ func TestHeadendTakeover(t *testing.T) {
 	}
 	third := open(251)
 	if numbered(third) != 0 || third.Source().Epoch != 251 {
-		t.Errorf("after Unload: number %d of epoch %d, want 0 of 251", numbered(third), third.Source().Epoch)
+		t.Errorf("after Unload: number %d of epoch %d, want 0 of 251", numbered(third),
+			third.Source().Epoch)
 	}
 	must(t, Unload(w.dir))
 }
 
-// TestMergeTakeover: an egress that takes over remembers what came, so that no copy passes twice; a deleted instance remembers nothing.
+// TestMergeTakeover: an egress that takes over remembers what came, so that no copy passes twice; a
+// deleted instance remembers nothing.
 func TestMergeTakeover(t *testing.T) {
 	w := newWorld(t)
 	s := newSender(t, rand.New(rand.NewPCG(3, 3)), srpolicy.TLV, mergeInstances[0])
@@ -117,8 +121,9 @@ func TestInstanceRefused(t *testing.T) {
 	}
 }
 
-// TestNumbersRunOnAfterUnload: a head-end that is unloaded and started again goes on with its numbers, so that an egress drops none
-// of its packets, also where numbers have no epoch; and its loop goes with it.
+// TestNumbersRunOnAfterUnload: a head-end that is unloaded and started again goes on with its
+// numbers, so that an egress drops none of its packets, also where numbers have no epoch; and its
+// loop goes with it.
 func TestNumbersRunOnAfterUnload(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	rules, policy := mirrorPolicy(twoLists(srpolicy.SID))
@@ -146,26 +151,29 @@ func TestNumbersRunOnAfterUnload(t *testing.T) {
 		}
 		n.openHeadend(rules, policy)
 	}
-	if stats := settled(t, m, 2); stats.Passed != 4*datagrams || stats.Missing() != 0 || stats.Resets != 1 {
+	if stats := settled(t, m, 2); stats.Passed != 4*datagrams || stats.Missing() != 0 ||
+		stats.Resets != 1 {
 		t.Errorf("%+v", stats)
 	}
 	n.do("pe1", func() error {
-		if numbers, err := DetachHeadend(filepath.Join(n.dir, "nobody")); numbers != nil || err != nil {
+		if numbers, err := DetachHeadend(filepath.Join(n.dir, "nobody")); numbers != nil ||
+			err != nil {
 			t.Errorf("where no head-end is: %v, %v", numbers, err)
 		}
 		return nil
 	})
 }
 
-// TestCopiesSurviveTheTable: copies that are in the loop when the table is replaced take the policy's new lists, wherever its rule is now;
-// those of a policy that is gone are dropped.
+// TestCopiesSurviveTheTable: copies that are in the loop when the table is replaced take the
+// policy's new lists, wherever its rule is now; those of a policy that is gone are dropped.
 func TestCopiesSurviveTheTable(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	h := newTwoHeadends(t, w, Internal).program
 	lists := func(segments ...string) (all []srpolicy.List) {
 		for _, s := range segments {
-			all = append(all, srpolicy.List{Segments: []netip.Addr{netip.MustParseAddr(s)}, Reduced: true})
+			all = append(all, srpolicy.List{Segments: []netip.Addr{netip.MustParseAddr(s)},
+				Reduced: true})
 		}
 		return all
 	}
@@ -179,21 +187,30 @@ func TestCopiesSurviveTheTable(t *testing.T) {
 		must(t, err)
 		must(t, h.SetTable(table))
 	}
-	all, web := srpolicy.Rule{Policy: "all"}, srpolicy.Rule{Policy: "web", Match: srpolicy.Match{Protocol: 6}}
+	all, web := srpolicy.Rule{Policy: "all"},
+		srpolicy.Rule{Policy: "web", Match: srpolicy.Match{Protocol: 6}}
 	other := policy("web", 9, "fcbb:bb00:1::", "fcbb:bb00:1:1::")
 	frame := benchArriving(t, benchACK(benchClientV6, hostVIPv6), 1).octets
-	arrival, inside := newRunner(h.programs[Internal], w.near), newRunner(h.programs[Internal], h.loop.inner)
+	arrival, inside := newRunner(h.programs[Internal], w.near),
+		newRunner(h.programs[Internal], h.loop.inner)
 	for _, test := range []struct {
 		name    string
 		replace func()
 		want    []uint32
 	}{
 		{"the same table", func() {}, []uint32{xdpRedirect, xdpRedirect, xdpDrop}},
-		{"another rule in front", func() { set([]srpolicy.Rule{web, all}, other, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::")) },
+		{"another rule in front", func() {
+			set([]srpolicy.Rule{web, all}, other,
+				policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::"))
+		},
 			[]uint32{xdpRedirect, xdpRedirect, xdpDrop}},
-		{"a list more", func() { set([]srpolicy.Rule{all}, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::", "fcbb:bb00:6::")) },
+		{"a list more", func() {
+			set([]srpolicy.Rule{all}, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::",
+				"fcbb:bb00:6::"))
+		},
 			[]uint32{xdpRedirect, xdpRedirect, xdpRedirect}},
-		{"another policy", func() { set([]srpolicy.Rule{web}, other) }, []uint32{xdpDrop, xdpDrop, xdpDrop}},
+		{"another policy", func() { set([]srpolicy.Rule{web}, other) },
+			[]uint32{xdpDrop, xdpDrop, xdpDrop}},
 	} {
 		set([]srpolicy.Rule{all}, policy("all", 4, "fcbb:bb00:1::", "fcbb:bb00:2::"))
 		verdict, note := arrival.run(t, frame)

@@ -14,8 +14,8 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// The network in which head-end and egress are tested: two hosts, two provider edges, and between these two (or three) routers
-// that know of SRv6 what their kernel does.
+// The network in which head-end and egress are tested: two hosts, two provider edges, and between
+// these two (or three) routers that know of SRv6 what their kernel does.
 //
 //	       +- r2 -+
 //	h1 - pe1      pe2 - h2
@@ -29,8 +29,8 @@ type network struct {
 	numbers map[uint32]uint64 // with which the head-end's policies go on
 }
 
-// newNetwork makes the namespaces, links and routes. Router r has the SIDs fcbb:0:r::1 (End) and fcbb:0:r::e (End.X to pe2); pe2
-// has fcbb:0:4::/48.
+// newNetwork makes the namespaces, links and routes. Router r has the SIDs fcbb:0:r::1 (End) and
+// fcbb:0:r::e (End.X to pe2); pe2 has fcbb:0:4::/48.
 func newNetwork(t testing.TB, routers ...string) *network {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -57,13 +57,16 @@ func newNetwork(t testing.TB, routers ...string) *network {
 		n.ip("pe1", fmt.Sprintf("route add %s/48 via 2001:db8:%d::2", locator, 10+i))
 		n.ip(r, fmt.Sprintf("route add fcbb:0:4::/48 via 2001:db8:%d::1", 20+i),
 			fmt.Sprintf("route add %s1/128 encap seg6local action End count dev pe2", locator),
-			fmt.Sprintf("route add %se/128 encap seg6local action End.X nh6 2001:db8:%d::1 count dev pe2", locator, 20+i))
+			fmt.Sprintf("route add %se/128 encap seg6local action End.X nh6 2001:db8:%d::1 count "+
+				"dev pe2", locator, 20+i))
 	}
 	n.ip("pe1", "route add 2001:db8:2::/64 via 2001:db8:10::2", "addr add fd00:5e::1/128 dev lo")
 	// The way back is plain.
-	n.ip("pe2", "route add 2001:db8:1::/64 via 2001:db8:20::2", "route add 2001:db8:10::/64 via 2001:db8:20::2",
+	n.ip("pe2", "route add 2001:db8:1::/64 via 2001:db8:20::2",
+		"route add 2001:db8:10::/64 via 2001:db8:20::2",
 		"route add 192.0.1.0/24 via 192.0.20.2", "addr add fd00:5e::2/128 dev lo")
-	n.ip(routers[0], "route add 2001:db8:1::/64 via 2001:db8:10::1", "route add 2001:db8:2::/64 via 2001:db8:20::1",
+	n.ip(routers[0], "route add 2001:db8:1::/64 via 2001:db8:10::1",
+		"route add 2001:db8:2::/64 via 2001:db8:20::1",
 		"route add 192.0.1.0/24 via 192.0.10.1")
 	n.accept("h1", "pe1") // it is sent to by XDP
 	for _, r := range routers {
@@ -100,7 +103,8 @@ func (n *network) remove() {
 	clear(n.nodes)
 }
 
-// connect joins two nodes by a veth pair, whose ends have the other node's name. The second one is a router and has address 1.
+// connect joins two nodes by a veth pair, whose ends have the other node's name. The second one is
+// a router and has address 1.
 func (n *network) connect(a, b string, number int) {
 	n.t.Helper()
 	n.ip(a, fmt.Sprintf("link add %s type veth peer name %s netns %s", b, a, n.name(b)))
@@ -108,8 +112,10 @@ func (n *network) connect(a, b string, number int) {
 		n.ip(end[0], fmt.Sprintf("addr add 2001:db8:%d::%d/64 dev %s nodad", number, host, end[1]),
 			fmt.Sprintf("addr add 192.0.%d.%d/24 dev %s", number, host, end[1]),
 			fmt.Sprintf("link set %s address 02:00:00:00:%02x:%02x up", end[1], number, host))
-		for _, neighbour := range []string{"2001:db8:%d::%d", "192.0.%d.%d"} { // known, so that no packet has to wait
-			n.ip(end[0], fmt.Sprintf("neigh replace "+neighbour+" lladdr 02:00:00:00:%02x:%02x dev %s", number, 3-host, number, 3-host, end[1]))
+		for _, neighbour := range []string{"2001:db8:%d::%d",
+			"192.0.%d.%d"} { // known, so that no packet has to wait
+			n.ip(end[0], fmt.Sprintf("neigh replace "+neighbour+
+				" lladdr 02:00:00:00:%02x:%02x dev %s", number, 3-host, number, 3-host, end[1]))
 		}
 		n.do(end[0], func() error { return linux.SetOffload(end[1], linux.TxChecksum, false) })
 	}
@@ -152,8 +158,10 @@ func (n *network) openHeadend(rules []srpolicy.Rule, policies ...srpolicy.Policy
 	var h *Headend
 	n.do("pe1", func() (err error) {
 		h, err = OpenHeadend(filepath.Join(n.dir, "pe1"), HeadendConfig{
-			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 7, Numbers: n.numbers,
-			Interfaces: []HeadendInterface{{Name: "h1", Mode: n.mode}}, Uplinks: []string{"r2", "r3"}, Local: []string{"r2"},
+			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 7,
+			Numbers:    n.numbers,
+			Interfaces: []HeadendInterface{{Name: "h1", Mode: n.mode}},
+			Uplinks:    []string{"r2", "r3"}, Local: []string{"r2"},
 		})
 		if err != nil {
 			return err
@@ -176,7 +184,8 @@ func (n *network) openHeadend(rules []srpolicy.Rule, policies ...srpolicy.Policy
 func (n *network) openMerge(settings frer.Settings, interfaces ...string) *Merge {
 	n.t.Helper()
 	config := MergeConfig{
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}, SIDs: []MergeSID{{Prefix: mergeSID1}},
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		SIDs:           []MergeSID{{Prefix: mergeSID1}},
 	}
 	for _, i := range interfaces {
 		config.Interfaces = append(config.Interfaces, MergeInterface{Name: i, Mode: Native})
@@ -186,7 +195,8 @@ func (n *network) openMerge(settings frer.Settings, interfaces ...string) *Merge
 		if m, err = OpenMerge(filepath.Join(n.dir, "pe2"), config); err != nil {
 			return err
 		}
-		if err = m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2}, Rules: settings}); err != nil {
+		if err = m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2},
+			Rules: settings}); err != nil {
 			return err
 		}
 		_, err = m.Commit()

@@ -19,13 +19,16 @@ import (
 func offered(t testing.TB, tuple flow.Tuple, flags string, seq, ack uint32) []byte {
 	t.Helper()
 	packet := packettest.Packet{
-		Src: tuple.Src, Dst: tuple.Dst, SrcPort: tuple.SrcPort, DstPort: tuple.DstPort, Flags: flags, Seq: seq, Ack: ack,
+		Src: tuple.Src, Dst: tuple.Dst, SrcPort: tuple.SrcPort, DstPort: tuple.DstPort,
+		Flags: flags, Seq: seq, Ack: ack,
 	}
-	return packettest.FromClient().Frame(t, packettest.To(netip.MustParseAddr("fcbb:bb00:1:2::")).Around(t, packet.Bytes(t)))
+	return packettest.FromClient().Frame(t,
+		packettest.To(netip.MustParseAddr("fcbb:bb00:1:2::")).Around(t, packet.Bytes(t)))
 }
 
 // wantOffer offers a packet of a flow: "taken" or "redirected".
-func wantOffer(t testing.TB, host subject, name string, tuple flow.Tuple, flags string, seq, ack uint32, want string) {
+func wantOffer(t testing.TB, host subject, name string, tuple flow.Tuple, flags string, seq,
+	ack uint32, want string) {
 	t.Helper()
 	if got, _ := host.process(t, offered(t, tuple, flags, seq, ack)); got != want {
 		t.Errorf("%s: %s, want %s", name, got, want)
@@ -35,9 +38,11 @@ func wantOffer(t testing.TB, host subject, name string, tuple flow.Tuple, flags 
 // wantQuote offers an ICMP error about a packet of the server's: "taken" or "redirected".
 func wantQuote(t testing.TB, host subject, name string, tuple flow.Tuple, seq uint32, want string) {
 	t.Helper()
-	about := packettest.Packet{Src: tuple.Dst, Dst: tuple.Src, SrcPort: tuple.DstPort, DstPort: tuple.SrcPort, Flags: "A", Seq: seq}
+	about := packettest.Packet{Src: tuple.Dst, Dst: tuple.Src, SrcPort: tuple.DstPort,
+		DstPort: tuple.SrcPort, Flags: "A", Seq: seq}
 	ip := packettest.Unreachable(t, about.Bytes(t), 1280)
-	frame := packettest.FromClient().Frame(t, packettest.To(netip.MustParseAddr("fcbb:bb00:1:2::")).Around(t, ip))
+	frame := packettest.FromClient().Frame(t,
+		packettest.To(netip.MustParseAddr("fcbb:bb00:1:2::")).Around(t, ip))
 	if got, _ := host.process(t, frame); got != want {
 		t.Errorf("error about a packet %s: %s, want %s", name, got, want)
 	}
@@ -53,7 +58,8 @@ func TestHere(t *testing.T) {
 	line := openWire(t)
 	port := uint16(4000)
 	for _, mptcp := range []bool{false, true} {
-		for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6, hostVIPv4: clientV4} {
+		for vip, client := range map[netip.Addr]netip.Addr{hostVIPv6: clientV6,
+			hostVIPv4: clientV4} {
 			w.run(t, fmt.Sprintf("mptcp %v/%v", mptcp, vip), func(t *testing.T) {
 				l := listenBy(t, vip, mptcp)
 				stranger := far[vip.Is4()]
@@ -89,7 +95,8 @@ func checkListener(t *testing.T, host subject, unknown flow.Tuple) {
 	wantQuote(t, host, "of a listener", unknown, 7, "redirected")
 }
 
-func checkConnections(t *testing.T, host subject, l *net.TCPListener, client netip.Addr, mptcp bool) {
+func checkConnections(t *testing.T, host subject, l *net.TCPListener, client netip.Addr,
+	mptcp bool) {
 	t.Helper()
 	dialer := &net.Dialer{}
 	dialer.SetMultipathTCP(mptcp)
@@ -140,7 +147,8 @@ func checkRequestQuotes(t *testing.T, host subject, line wire, tuple flow.Tuple)
 	wantQuote(t, host, "of another request", tuple, ours+1, "redirected")
 }
 
-// checkCookie: the kernel keeps nothing of the SYN, but vouches for the ACK that repeats its cookie.
+// checkCookie: the kernel keeps nothing of the SYN, but vouches for the ACK that repeats its
+// cookie.
 func checkCookie(t *testing.T, host subject, line wire, tuple flow.Tuple) {
 	t.Helper()
 	const client = uint32(500)
@@ -152,7 +160,8 @@ func checkCookie(t *testing.T, host subject, line wire, tuple flow.Tuple) {
 	}{
 		{"A", client + 1, cookie + 1, "taken"},
 		{"FA", client + 1, cookie + 1, "taken"},
-		{"A", client + 1, cookie + 1000, "redirected"}, // a cookie carries the size of segments in its low bits
+		// a cookie carries the size of segments in its low bits
+		{"A", client + 1, cookie + 1000, "redirected"},
 		{"A", client + 2, cookie + 1, "redirected"},
 		{"SA", client + 1, cookie + 1, "redirected"},
 		{"RA", client + 1, cookie + 1, "redirected"},
@@ -165,14 +174,16 @@ func checkCookie(t *testing.T, host subject, line wire, tuple flow.Tuple) {
 	wantOffer(t, host, "with another flow's cookie", tuple, "A", client+1, cookie+1, "redirected")
 }
 
-// TestRefusalExpires: a SYN refused once stays refused, even when there is little to do by now and when the programs are loaded
-// anew; when its time is over, the policy decides again. Its age is written into the table.
+// TestRefusalExpires: a SYN refused once stays refused, even when there is little to do by now and
+// when the programs are loaded anew; when its time is over, the policy decides again. Its age is
+// written into the table.
 func TestRefusalExpires(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	h, host := tableHost(t, w)
 	flowOf := func(port uint16) flow.Tuple {
-		return flow.Tuple{Src: packettest.Client4, Dst: packettest.VIP4, SrcPort: port, DstPort: 80, Protocol: 6}
+		return flow.Tuple{Src: packettest.Client4, Dst: packettest.VIP4, SrcPort: port, DstPort: 80,
+			Protocol: 6}
 	}
 	syn := func(port uint16, want string) {
 		t.Helper()
@@ -213,7 +224,8 @@ func TestRefusalExpires(t *testing.T) {
 	got, err := h.Traffic(1)
 	must(t, err)
 	want := HostTraffic{
-		Offered: 9, Accepted: 3, Refused: 6, Taken: Traffic{Packets: 3, Bytes: 120}, PassedOn: Traffic{Packets: 6, Bytes: 240},
+		Offered: 9, Accepted: 3, Refused: 6, Taken: Traffic{Packets: 3, Bytes: 120},
+		PassedOn: Traffic{Packets: 6, Bytes: 240},
 	}
 	if got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
@@ -224,7 +236,8 @@ func TestRefusalExpires(t *testing.T) {
 func TestForced(t *testing.T) {
 	w := newWorld(t)
 	h, host := tableHost(t, w)
-	frame := packettest.FromClient().Frame(t, packettest.To(packettest.OfferSID).Around(t, packettest.Web6("S").Bytes(t)))
+	frame := packettest.FromClient().Frame(t, packettest.To(packettest.OfferSID).Around(t,
+		packettest.Web6("S").Bytes(t)))
 	host.check(t, packettest.Case{Name: "last SYN", Frame: frame, Want: "take"})
 	got, err := h.Traffic(2)
 	must(t, err)
@@ -236,7 +249,8 @@ func TestForced(t *testing.T) {
 // eventually waits for what another thread or the kernel does in its own time.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(wirePatience); time.Now().Before(deadline); time.Sleep(
+		time.Millisecond) {
 		if ok() {
 			return
 		}

@@ -30,7 +30,8 @@ const (
 	outerPad  = 0x5c
 )
 
-// hmacKey is what the programs know of a key: the hash after the block that a secret and a pad make.
+// hmacKey is what the programs know of a key: the hash after the block that a secret and a pad
+// make.
 type hmacKey struct {
 	ID         uint32
 	Form       uint32
@@ -46,11 +47,13 @@ func hmacKeyOf(k srv6.HMACKey) (hmacKey, error) {
 	sum.Write(binary.BigEndian.AppendUint32([]byte{byte(k.Form)}, k.ID))
 	sum.Write(k.Secret.Octets())
 	return hmacKey{
-		ID: k.ID, Form: uint32(k.Form), Generation: binary.BigEndian.Uint64(sum.Sum(nil)), Inner: inner, Outer: outer,
+		ID: k.ID, Form: uint32(k.Form), Generation: binary.BigEndian.Uint64(sum.Sum(nil)),
+		Inner: inner, Outer: outer,
 	}, errors.Join(errInner, errOuter)
 }
 
-// padded returns the state of SHA-256 behind one block: a secret of at most 64 octets with zeros behind it, XOR pad (RFC 2104 section 2).
+// padded returns the state of SHA-256 behind one block: a secret of at most 64 octets with zeros
+// behind it, XOR pad (RFC 2104 section 2).
 func padded(secret []byte, pad byte) (state [8]uint32, err error) {
 	block := make([]byte, sha256.BlockSize)
 	copy(block, secret)
@@ -65,7 +68,8 @@ func padded(secret []byte, pad byte) (state [8]uint32, err error) {
 	}
 	words, ok := bytes.CutPrefix(text, []byte("sha\x03"))
 	if !ok || len(words) < 4*len(state) {
-		return state, errors.New("compute an HMAC key: the state of SHA-256 has another form in this version of Go; use the one in go.mod")
+		return state, errors.New("compute an HMAC key: the state of SHA-256 has another form in " +
+			"this version of Go; use the one in go.mod")
 	}
 	for i := range state {
 		state[i] = binary.BigEndian.Uint32(words[4*i:])
@@ -81,7 +85,8 @@ func setHMACRule(spec *ebpf.CollectionSpec, rule HMACRule) error {
 	return spec.Variables["hmac_rule"].Set(uint32(rule))
 }
 
-// SetSigningKey makes the edge sign with a key, from the next packet on. Edges of a configuration with Signs need it before Commit.
+// SetSigningKey makes the edge sign with a key, from the next packet on. Edges of a configuration
+// with Signs need it before Commit.
 func (e *Edge) SetSigningKey(k srv6.HMACKey) error {
 	key, err := hmacKeyOf(k)
 	if err == nil {

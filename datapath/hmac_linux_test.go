@@ -20,7 +20,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// The kernel's HMACs (net/ipv6/seg6_hmac.c): what the edge signs it verifies, and what it signs the host verifies.
+// The kernel's HMACs (net/ipv6/seg6_hmac.c): what the edge signs it verifies, and what it signs the
+// host verifies.
 
 // Generic netlink of include/uapi/linux/seg6_genl.h.
 const (
@@ -33,7 +34,8 @@ const (
 	seg6SHA256       = 2
 )
 
-// setLinuxHMAC gives the kernel a key, as "ip sr hmac set" does. It skips the test where the kernel was built without.
+// setLinuxHMAC gives the kernel a key, as "ip sr hmac set" does. It skips the test where the kernel
+// was built without.
 func setLinuxHMAC(t *testing.T, key srv6.HMACKey) {
 	t.Helper()
 	family, err := netlink.GenlFamilyGet("SEG6")
@@ -55,7 +57,8 @@ func setLinuxHMAC(t *testing.T, key srv6.HMACKey) {
 	must(t, err)
 }
 
-// signedEncap is a route's encapsulation in a segment routing header that the kernel signs: "encap seg6 mode encap segs ... hmac KEY".
+// signedEncap is a route's encapsulation in a segment routing header that the kernel signs: "encap
+// seg6 mode encap segs ... hmac KEY".
 type signedEncap struct {
 	netlink.SEG6Encap
 	header srv6.SRH
@@ -81,7 +84,8 @@ func (w wire) next(t *testing.T) (frame []byte, header srv6.SRH) {
 		n, from, err := unix.Recvfrom(w.fd, buffer, 0)
 		must(t, err)
 		link, ok := from.(*unix.SockaddrLinklayer)
-		if !ok || link.Pkttype == unix.PACKET_OUTGOING || n < ipv6HeaderEnd || buffer[20] != unix.IPPROTO_ROUTING {
+		if !ok || link.Pkttype == unix.PACKET_OUTGOING || n < ipv6HeaderEnd ||
+			buffer[20] != unix.IPPROTO_ROUTING {
 			continue
 		}
 		header, _, err := srv6.ParseSRH(buffer[ipv6HeaderEnd:n])
@@ -97,13 +101,14 @@ func linuxKey(t *testing.T) srv6.HMACKey { return hmacKeysAccepted(t)[1] }
 // seg6Only makes the kernel take segment routing headers from an interface only if they are signed.
 func seg6Only(t *testing.T, iface string) {
 	t.Helper()
-	for name, value := range map[string]string{"all/seg6_enabled": "1", iface + "/seg6_enabled": "1", iface + "/seg6_require_hmac": "1"} {
+	for name, value := range map[string]string{"all/seg6_enabled": "1",
+		iface + "/seg6_enabled": "1", iface + "/seg6_require_hmac": "1"} {
 		must(t, linux.WriteSysctl("net/ipv6/conf/"+name, value))
 	}
 }
 
-// TestHMACForLinux: a router that insists on HMACs forwards what the edge signs, for lists of each length, whole and reduced, and drops what is signed
-// with another key.
+// TestHMACForLinux: a router that insists on HMACs forwards what the edge signs, for lists of each
+// length, whole and reduced, and drops what is signed with another key.
 func TestHMACForLinux(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -126,7 +131,9 @@ func TestHMACForLinux(t *testing.T) {
 	seg6Only(t, "near")
 	local := netlink.SEG6LocalEncap{Action: nl.SEG6_LOCAL_ACTION_END}
 	local.Flags[nl.SEG6_LOCAL_ACTION] = true
-	must(t, netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:1::/128")), LinkIndex: w.near, Encap: &local}))
+	must(t,
+		netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.MustParsePrefix("fcbb:bb00:1::/128")),
+			LinkIndex: w.near, Encap: &local}))
 	near, far := openWire(t), openWireOn(t, "farpeer")
 	for _, three := range frames {
 		for _, frame := range three {
@@ -137,7 +144,8 @@ func TestHMACForLinux(t *testing.T) {
 		sent, _, err := srv6.ParseSRH(right[ipv6HeaderEnd:])
 		must(t, err)
 		after, got := far.next(t)
-		if got.SegmentsLeft != sent.SegmentsLeft-1 || !bytes.Equal(after[len(after)-20:], right[len(right)-20:]) {
+		if got.SegmentsLeft != sent.SegmentsLeft-1 || !bytes.Equal(after[len(after)-20:],
+			right[len(right)-20:]) {
 			t.Errorf("the kernel forwarded first %x, want %x with one segment less", after, right)
 		}
 	}
@@ -162,24 +170,31 @@ func signingEdge(t *testing.T, w *world, encapsulation Encapsulation, ids []uint
 
 func signedFrame(t *testing.T, w *world, e *Edge, port uint16) []byte {
 	t.Helper()
-	tuple := flow.Tuple{Src: clientV6, Dst: edgeServices[0].VIP, SrcPort: port, DstPort: edgeServices[0].Port, Protocol: 6}
-	verdict, frame := newRunner(e.programs[External], w.near).run(t, tcpFrame(t, tuple, &layers.TCP{ACK: true}))
+	tuple := flow.Tuple{Src: clientV6, Dst: edgeServices[0].VIP, SrcPort: port,
+		DstPort: edgeServices[0].Port, Protocol: 6}
+	verdict, frame := newRunner(e.programs[External], w.near).run(t,
+		tcpFrame(t, tuple, &layers.TCP{ACK: true}))
 	if verdict != xdpTransmit {
 		t.Fatalf("the edge returned %d", verdict)
 	}
 	return bytes.Clone(frame)
 }
 
-// TestHMACFromLinux: the host takes what the kernel signs, and counts what is signed with a key that it does not know, or with another secret.
+// TestHMACFromLinux: the host takes what the kernel signs, and counts what is signed with a key
+// that it does not know, or with another secret.
 func TestHMACFromLinux(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	key := linuxKey(t)
 	setLinuxHMAC(t, key)
-	hosts := newTwoHosts(t, w, map[flow.Tuple]model.Socket{}, func(c *HostConfig) { c.HMAC = HMACSRH })
-	must(t, netlink.AddrAdd(mustLink(t, "far"), &netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("2001:db8:c1::1/128")), Flags: unix.IFA_F_NODAD}))
+	hosts := newTwoHosts(t, w, map[flow.Tuple]model.Socket{},
+		func(c *HostConfig) { c.HMAC = HMACSRH })
+	must(t, netlink.AddrAdd(mustLink(t, "far"),
+		&netlink.Addr{IPNet: ipNet(netip.MustParsePrefix("2001:db8:c1::1/128")),
+			Flags: unix.IFA_F_NODAD}))
 	far := openWireOn(t, "farpeer")
-	host := subject{runner: newRunner(hosts.program.programs["host"], w.near), tables: hosts.program.collection, host: true}
+	host := subject{runner: newRunner(hosts.program.programs["host"], w.near),
+		tables: hosts.program.collection, host: true}
 	wrong := hmacKeyOfText(t, key.ID, srv6.HMACLinux, "another secret")
 	for _, travel := range [][]netip.Addr{
 		{sidOf(t, block(t), 1)},
@@ -192,7 +207,8 @@ func TestHMACFromLinux(t *testing.T) {
 			keys []srv6.HMACKey
 			want string
 		}{
-			{[]srv6.HMACKey{key}, outcome}, {[]srv6.HMACKey{wrong}, "hmac_wrong"}, {nil, "hmac_key"}, {hmacKeysAccepted(t), outcome},
+			{[]srv6.HMACKey{key}, outcome}, {[]srv6.HMACKey{wrong}, "hmac_wrong"},
+			{nil, "hmac_key"}, {hmacKeysAccepted(t), outcome},
 		} {
 			must(t, hosts.program.SetHMACKeys(test.keys))
 			if got, _ := host.process(t, frame); got != test.want {
@@ -202,7 +218,8 @@ func TestHMACFromLinux(t *testing.T) {
 	}
 }
 
-// linuxSigned has the kernel encapsulate a packet along a path, and returns the frame as it arrives at the first segment.
+// linuxSigned has the kernel encapsulate a packet along a path, and returns the frame as it arrives
+// at the first segment.
 func linuxSigned(t *testing.T, w *world, far wire, key uint32, travel []netip.Addr) []byte {
 	t.Helper()
 	header, err := srv6.NewSRH(0, travel)
@@ -211,9 +228,12 @@ func linuxSigned(t *testing.T, w *world, far wire, key uint32, travel []netip.Ad
 	tlv, err := srv6.HMAC{KeyID: key, Digest: make([]byte, 32)}.TLV()
 	must(t, err)
 	header.TLVs = []srv6.TLV{tlv}
-	must(t, netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(hostVIPv6, 128)), LinkIndex: w.far, Encap: &signedEncap{header: header}}))
-	must(t, netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(travel[0], 128)), LinkIndex: w.far, Gw: net.ParseIP("fd00:5e:2::2")}))
-	client, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(hostVIPv6, 53)))
+	must(t, netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(hostVIPv6, 128)),
+		LinkIndex: w.far, Encap: &signedEncap{header: header}}))
+	must(t, netlink.RouteReplace(&netlink.Route{Dst: ipNet(netip.PrefixFrom(travel[0], 128)),
+		LinkIndex: w.far, Gw: net.ParseIP("fd00:5e:2::2")}))
+	client, err := net.DialUDP("udp", nil,
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(hostVIPv6, 53)))
 	must(t, err)
 	defer client.Close()
 	_, err = client.Write([]byte("question"))

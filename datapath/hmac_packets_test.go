@@ -13,7 +13,8 @@ import (
 // signings are keys in both forms, and the same as the programs get them.
 func signings(t testing.TB) map[string]packettest.Signing {
 	return map[string]packettest.Signing{
-		"rfc8754": {ID: 7, Secret: "a secret of the edges"}, "linux": {ID: 0xdeadbeef, Secret: "a secret of the edges", Linux: true},
+		"rfc8754": {ID: 7, Secret: "a secret of the edges"},
+		"linux":   {ID: 0xdeadbeef, Secret: "a secret of the edges", Linux: true},
 	}
 }
 
@@ -25,8 +26,9 @@ func hmacKeyOfSigning(t testing.TB, s packettest.Signing) srv6.HMACKey {
 	return hmacKeyOfText(t, s.ID, form, s.Secret)
 }
 
-// TestHMACEncapsulation compares the whole frame: both encapsulations that can be signed with one to six ids, both forms, every kind of packet, no to
-// two VLAN tags, with and without padding, and every way out.
+// TestHMACEncapsulation compares the whole frame: both encapsulations that can be signed with one
+// to six ids, both forms, every kind of packet, no to two VLAN tags, with and without padding, and
+// every way out.
 func TestHMACEncapsulation(t *testing.T) {
 	w := newWorld(t)
 	ids := []uint16{0x1, 0xdfff, 0x203, 0x7, 0xabcd, 0x600}
@@ -39,9 +41,12 @@ func TestHMACEncapsulation(t *testing.T) {
 				out.lead(t, e)
 				for n := 1; n <= pool.MaxChain; n++ {
 					serveAll(t, e, 1, ids[:n]...)
-					for kind, packet := range packettest.Kinds(packettest.Web4("A"), packettest.Web6("A")) {
-						w.run(t, fmt.Sprintf("%s/%s/%s/%d/%s", encapsulationNames[encapsulation], form, out.outcome, n, kind), func(t *testing.T) {
-							checkSigned(t, edge, signing, encapsulationNames[encapsulation], packet, ids[:n], out)
+					for kind, packet := range packettest.Kinds(packettest.Web4("A"),
+						packettest.Web6("A")) {
+						w.run(t, fmt.Sprintf("%s/%s/%s/%d/%s", encapsulationNames[encapsulation],
+							form, out.outcome, n, kind), func(t *testing.T) {
+							checkSigned(t, edge, signing, encapsulationNames[encapsulation], packet,
+								ids[:n], out)
 						})
 					}
 				}
@@ -50,12 +55,14 @@ func TestHMACEncapsulation(t *testing.T) {
 	}
 }
 
-func checkSigned(t *testing.T, edge subject, signing packettest.Signing, encapsulation string, packet packettest.Packet, ids []uint16, out way) {
+func checkSigned(t *testing.T, edge subject, signing packettest.Signing, encapsulation string,
+	packet packettest.Packet, ids []uint16, out way) {
 	t.Helper()
 	if packet.Flow().Protocol == 17 {
 		ids = ids[:1]
 	}
-	want := signing.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass, packet.Bytes(t))
+	want := signing.Encapsulated(t, encapsulation, ids, label(packet.Flow()), packet.TrafficClass,
+		packet.Bytes(t))
 	checkEncapsulated(t, edge, packet, want, out)
 }
 
@@ -71,18 +78,23 @@ func TestHMACMTU(t *testing.T) {
 			serveAll(t, e, 1, ids...)
 			edge := w.edgeSubject(e, External)
 			packet := packettest.Web6("A")
-			around := len(signing.Encapsulated(t, encapsulationNames[encapsulation], ids, 1, 0, packet.Bytes(t)))
+			around := len(signing.Encapsulated(t, encapsulationNames[encapsulation], ids, 1,
+				0, packet.Bytes(t)))
 			packet.Payload = make([]byte, 1500-around)
-			checkSigned(t, edge, signing, encapsulationNames[encapsulation], packet, ids, wayElsewhere)
+			checkSigned(t, edge, signing, encapsulationNames[encapsulation], packet, ids,
+				wayElsewhere)
 			packet.Payload = append(packet.Payload, 0)
-			if outcome, _ := edge.process(t, packettest.FromClient().Frame(t, packet.Bytes(t))); outcome != "too_big_answered" {
-				t.Errorf("%s of %d: a packet of 1501 bytes: %s", encapsulationNames[encapsulation], len(ids), outcome)
+			if outcome, _ := edge.process(t,
+				packettest.FromClient().Frame(t, packet.Bytes(t))); outcome != "too_big_answered" {
+				t.Errorf("%s of %d: a packet of 1501 bytes: %s", encapsulationNames[encapsulation],
+					len(ids), outcome)
 			}
 		}
 	}
 }
 
-// TestHMACCases: headers of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.
+// TestHMACCases: headers of all kinds, broken ones too, meet the fate that the shared table says,
+// and no other counter rises.
 func TestHMACCases(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -106,9 +118,12 @@ func TestHMACRules(t *testing.T) {
 		rule HMACRule
 		want map[string]string
 	}{
-		{HMACNone, map[string]string{"no SRH": "take", "no TLV": "redirect", "another secret": "redirect", "two HMACs": "redirect"}},
-		{HMACPresent, map[string]string{"no SRH": "take", "no TLV": "redirect", "another secret": "hmac_wrong", "two HMACs": "bad_srh"}},
-		{HMACAll, map[string]string{"no SRH": "hmac_missing", "no TLV": "hmac_missing", "another secret": "hmac_wrong", "signed": "redirect"}},
+		{HMACNone, map[string]string{"no SRH": "take", "no TLV": "redirect",
+			"another secret": "redirect", "two HMACs": "redirect"}},
+		{HMACPresent, map[string]string{"no SRH": "take", "no TLV": "redirect",
+			"another secret": "hmac_wrong", "two HMACs": "bad_srh"}},
+		{HMACAll, map[string]string{"no SRH": "hmac_missing", "no TLV": "hmac_missing",
+			"another secret": "hmac_wrong", "signed": "redirect"}},
 	} {
 		h, host := tableHost(t, w, func(c *HostConfig) { c.HMAC = test.rule })
 		must(t, h.SetHMACKeys([]srv6.HMACKey{hmacKeyOfSigning(t, signing)}))
@@ -117,7 +132,8 @@ func TestHMACRules(t *testing.T) {
 			if want, ok := test.want[c.Name]; ok {
 				seen++
 				c.Want = want
-				w.run(t, fmt.Sprintf("rule %d/%s", test.rule, c.Name), func(t *testing.T) { host.check(t, c) })
+				w.run(t, fmt.Sprintf("rule %d/%s", test.rule, c.Name),
+					func(t *testing.T) { host.check(t, c) })
 			}
 		}
 		if seen != len(test.want) {
@@ -126,7 +142,8 @@ func TestHMACRules(t *testing.T) {
 	}
 }
 
-// TestHMACExplained: packets are explained with the keys that are in use, and nothing is remembered or counted by that.
+// TestHMACExplained: packets are explained with the keys that are in use, and nothing is remembered
+// or counted by that.
 func TestHMACExplained(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -137,7 +154,8 @@ func TestHMACExplained(t *testing.T) {
 	must(t, err)
 	defer x.Close()
 	for _, c := range signing.HMACCases(t) {
-		if c.Want != "redirect" && c.Want != "hmac_wrong" && c.Want != "hmac_key" && c.Want != "hmac_missing" {
+		if c.Want != "redirect" && c.Want != "hmac_wrong" && c.Want != "hmac_key" &&
+			c.Want != "hmac_missing" {
 			continue
 		}
 		e, err := x.Run(w.near, c.Frame)

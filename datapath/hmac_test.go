@@ -26,11 +26,13 @@ func hmacKeyOfText(t testing.TB, id uint32, form srv6.HMACForm, secret string) s
 func hmacKeysAccepted(t testing.TB) []srv6.HMACKey {
 	return []srv6.HMACKey{
 		hmacKeyOfText(t, 7, srv6.HMACStandard, "a secret of the edges"),
-		hmacKeyOfText(t, 0xdeadbeef, srv6.HMACLinux, string(bytes.Repeat([]byte{0xa5}, srv6.MaxHMACSecret))),
+		hmacKeyOfText(t, 0xdeadbeef, srv6.HMACLinux,
+			string(bytes.Repeat([]byte{0xa5}, srv6.MaxHMACSecret))),
 	}
 }
 
-// hmacKeysOnWire are those with which packets to a host are signed: some are not known, or have another secret or form.
+// hmacKeysOnWire are those with which packets to a host are signed: some are not known, or have
+// another secret or form.
 func hmacKeysOnWire(t testing.TB) []srv6.HMACKey {
 	accepted := hmacKeysAccepted(t)
 	return slices.Concat(accepted, accepted, accepted, []srv6.HMACKey{
@@ -45,7 +47,8 @@ func hmacKeysOnWire(t testing.TB) []srv6.HMACKey {
 func (h *twoHosts) accept(t testing.TB, keys []srv6.HMACKey) {
 	t.Helper()
 	must(t, h.program.SetHMACKeys(keys))
-	h.model.HMAC, h.model.HMACKeys = model.HMACRule(h.program.config.HMAC), map[uint32]srv6.HMACKey{}
+	h.model.HMAC, h.model.HMACKeys = model.HMACRule(h.program.config.HMAC),
+		map[uint32]srv6.HMACKey{}
 	for _, k := range keys {
 		h.model.HMACKeys[k.ID] = k
 	}
@@ -58,7 +61,8 @@ func (e *twoEdges) sign(t testing.TB, key srv6.HMACKey) {
 	e.model.HMAC = &key
 }
 
-// TestHMACEdgeAgreesWithModel: the same generated frames, with each encapsulation that can be signed, in both forms.
+// TestHMACEdgeAgreesWithModel: the same generated frames, with each encapsulation that can be
+// signed, in both forms.
 func TestHMACEdgeAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -66,17 +70,20 @@ func TestHMACEdgeAgreesWithModel(t *testing.T) {
 		for _, key := range hmacKeysAccepted(t) {
 			config := edgeConfig(t)
 			config.Encapsulation, config.Signs = encapsulation, true
-			compareEdges(t, w, config, uint64(100+seed), *frames/8+1, func(e *twoEdges) { e.sign(t, key) })
+			compareEdges(t, w, config, uint64(100+seed), *frames/8+1,
+				func(e *twoEdges) { e.sign(t, key) })
 		}
 	}
 }
 
-// TestHMACHostAgreesWithModel: the same generated frames, under each rule: headers of all keys, forms and lengths, sound and spoilt.
+// TestHMACHostAgreesWithModel: the same generated frames, under each rule: headers of all keys,
+// forms and lengths, sound and spoilt.
 func TestHMACHostAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	for _, rule := range []HMACRule{HMACPresent, HMACSRH, HMACAll} {
-		w.run(t, fmt.Sprintf("rule %d", rule), func(t *testing.T) { compareVerification(t, w, rule, *frames/3+1) })
+		w.run(t, fmt.Sprintf("rule %d", rule),
+			func(t *testing.T) { compareVerification(t, w, rule, *frames/3+1) })
 	}
 }
 
@@ -94,7 +101,8 @@ func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
 		want := hosts.model.Process(uint32(w.near), 0, frame)
 		verdict, after := run.run(t, frame)
 		reasons.add(want)
-		if want.SID.IsValid() && want.Verdict != model.Drop && bytes.Contains(frame, []byte{srv6.TLVHMAC, 38}) {
+		if want.SID.IsValid() && want.Verdict != model.Drop && bytes.Contains(frame,
+			[]byte{srv6.TLVHMAC, 38}) {
 			passed++
 		}
 		if !agree(t, frame, verdict, after, want) {
@@ -102,11 +110,15 @@ func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
 		}
 	}
 	if passed < count/20 {
-		t.Errorf("only %d of %d frames were let through with an HMAC: the generator misses", passed, count)
+		t.Errorf("only %d of %d frames were let through with an HMAC: the generator misses", passed,
+			count)
 	}
-	for _, reason := range []model.Reason{model.ReasonHMACKey, model.ReasonHMACWrong, model.ReasonBadSRH, model.ReasonHMACMissing} {
-		if reasons[reason.String()] < uint64(count)/200 && (reason != model.ReasonHMACMissing || rule != HMACPresent) {
-			t.Errorf("only %d of %d frames were dropped as %s: the generator misses", reasons[reason.String()], count, reason)
+	for _, reason := range []model.Reason{model.ReasonHMACKey, model.ReasonHMACWrong,
+		model.ReasonBadSRH, model.ReasonHMACMissing} {
+		if reasons[reason.String()] < uint64(count)/200 && (reason != model.ReasonHMACMissing ||
+			rule != HMACPresent) {
+			t.Errorf("only %d of %d frames were dropped as %s: the generator misses",
+				reasons[reason.String()], count, reason)
 		}
 	}
 	drops, err := hosts.program.Drops()
@@ -114,8 +126,8 @@ func compareVerification(t *testing.T, w *world, rule HMACRule, count int) {
 	reasons.matches(t, drops, nil)
 }
 
-// TestHMACOfVocabulary: what the edge signs is what package srv6 would have written, and what it verifies; again when the HMAC is remembered, and
-// with another key under the same id.
+// TestHMACOfVocabulary: what the edge signs is what package srv6 would have written, and what it
+// verifies; again when the HMAC is remembered, and with another key under the same id.
 func TestHMACOfVocabulary(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -129,8 +141,10 @@ func TestHMACOfVocabulary(t *testing.T) {
 			edges.sign(t, key)
 			lengths := map[int]int{}
 			for port := range uint16(100) {
-				frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1000+port%50), &layers.TCP{ACK: true})
-				if verdict, after := run.run(t, frame); verdict == xdpTransmit || verdict == xdpRedirect {
+				frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1000+port%50),
+					&layers.TCP{ACK: true})
+				if verdict, after := run.run(t, frame); verdict == xdpTransmit ||
+					verdict == xdpRedirect {
 					lengths[verifySigned(t, after, key)]++
 				}
 			}
@@ -141,19 +155,22 @@ func TestHMACOfVocabulary(t *testing.T) {
 	}
 }
 
-// verifySigned verifies a frame without VLAN tags, also at all segments to come, and returns how many there are in the list.
+// verifySigned verifies a frame without VLAN tags, also at all segments to come, and returns how
+// many there are in the list.
 func verifySigned(t *testing.T, frame []byte, key srv6.HMACKey) int {
 	t.Helper()
 	header, _, err := srv6.ParseSRH(frame[ipv6HeaderEnd:])
 	must(t, err)
-	source, destination := netip.AddrFrom16([16]byte(frame[22:])), netip.AddrFrom16([16]byte(frame[38:]))
+	source, destination := netip.AddrFrom16([16]byte(frame[22:])),
+		netip.AddrFrom16([16]byte(frame[38:]))
 	keys := func(id uint32) (srv6.HMACKey, bool) { return key, id == key.ID }
 	if err := srv6.VerifyHMAC(source, destination, header, keys); err != nil {
 		t.Fatalf("%v: %x", err, frame)
 	}
 	for header.SegmentsLeft > 0 {
 		header.SegmentsLeft--
-		if err := srv6.VerifyHMAC(source, header.Segments[header.SegmentsLeft], header, keys); err != nil {
+		if err := srv6.VerifyHMAC(source, header.Segments[header.SegmentsLeft], header,
+			keys); err != nil {
 			t.Fatalf("%d segments left: %v: %x", header.SegmentsLeft, err, frame)
 		}
 	}
@@ -182,7 +199,8 @@ func TestHMACKeysInMaps(t *testing.T) {
 	for _, test := range []struct {
 		keys []srv6.HMACKey
 		want []uint32
-	}{{keys, []uint32{7, 0xdeadbeef}}, {keys[1:], []uint32{0xdeadbeef}}, {keys, []uint32{7, 0xdeadbeef}}, {nil, nil}} {
+	}{{keys, []uint32{7, 0xdeadbeef}}, {keys[1:], []uint32{0xdeadbeef}},
+		{keys, []uint32{7, 0xdeadbeef}}, {nil, nil}} {
 		must(t, h.SetHMACKeys(test.keys))
 		if got := ids(); !slices.Equal(got, test.want) {
 			t.Errorf("keys %d in the map, want %d", got, test.want)

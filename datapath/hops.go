@@ -12,8 +12,9 @@ type hopNumbers struct {
 	most uint16 // the highest number that anybody ever had
 }
 
-// give numbers the first segments of a table: those that have a number keep it, others get the lowest that is free. Again says that one
-// of these belonged to another segment before, which programs may remember.
+// give numbers the first segments of a table: those that have a number keep it, others get the
+// lowest that is free. Again says that one of these belonged to another segment before, which
+// programs may remember.
 func (h *hopNumbers) give(t srpolicy.Table) (again bool) {
 	taken := map[uint16]bool{}
 	for _, n := range h.of {

@@ -17,20 +17,23 @@ func tableOf(t *testing.T, firsts ...int) (table srpolicy.Table, addresses []net
 		address := netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", first))
 		name := fmt.Sprint("p", i)
 		rules = append(rules, srpolicy.Rule{Policy: name})
-		policies = append(policies, srpolicy.Policy{Name: name, Index: uint32(i), Paths: []srpolicy.CandidatePath{{
-			Action: srpolicy.Path, Lists: []srpolicy.List{{Name: "a", Segments: []netip.Addr{address}}},
-		}}})
+		policies = append(policies, srpolicy.Policy{Name: name, Index: uint32(i),
+			Paths: []srpolicy.CandidatePath{{
+				Action: srpolicy.Path, Lists: []srpolicy.List{{Name: "a",
+					Segments: []netip.Addr{address}}},
+			}}})
 		addresses = append(addresses, address)
 	}
-	table, err := srpolicy.Compile(rules, policies, srpolicy.Source{Addr: netip.IPv6Loopback(), HopLimit: 64}, nil)
+	table, err := srpolicy.Compile(rules, policies, srpolicy.Source{Addr: netip.IPv6Loopback(),
+		HopLimit: 64}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table, addresses
 }
 
-// However often tables change, numbers stay low: those of segments that are gone are given again, once none of the table in use has
-// them, and then it is said that next hops are to be forgotten.
+// However often tables change, numbers stay low: those of segments that are gone are given again,
+// once none of the table in use has them, and then it is said that next hops are to be forgotten.
 func TestHopNumbers(t *testing.T) {
 	h := hopNumbers{of: map[netip.Addr]uint16{}}
 	before := map[netip.Addr]uint16{}

@@ -27,26 +27,31 @@ type LocalSID struct {
 	Backup   netip.Addr // End.DT*.COND: the SID to which strays are sent
 }
 
-// HostConfig is what is compiled into the host programs, or fixed with them: a change loads them anew.
+// HostConfig is what is compiled into the host programs, or fixed with them: a change loads them
+// anew.
 type HostConfig struct {
 	Secret         flow.Secret
 	Block          srv6.Block     // SIDs of the domain
 	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []LocalSID     // at most 16
-	Source         netip.Addr     // of the outer header of strays and SYN-ACKs; the zero value if there are none
-	Learners       []netip.Prefix // at most 4: of the edges' End.LEARN SIDs, by whose edges SYN-ACKs go
-	HMAC           HMACRule       // the keys come by SetHMACKeys
-	TunnelMTU      int            // bytes of the largest packet of a client that fits the SR domain behind the outer header
-	Refusal        time.Duration  // how long a refused SYN stays refused
-	Cgroup         string         // whose sockets count as busy
-	Interfaces     []HostInterface
+	// of the outer header of strays and SYN-ACKs; the zero value if there are none
+	Source netip.Addr
+	// at most 4: of the edges' End.LEARN SIDs, by whose edges SYN-ACKs go
+	Learners []netip.Prefix
+	HMAC     HMACRule // the keys come by SetHMACKeys
+	// bytes of the largest packet of a client that fits the SR domain behind the outer header
+	TunnelMTU  int
+	Refusal    time.Duration // how long a refused SYN stays refused
+	Cgroup     string        // whose sockets count as busy
+	Interfaces []HostInterface
 }
 
 // Equal reports whether both ask for the same programs.
 func (c HostConfig) Equal(o HostConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) && c.Source == o.Source &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
+		c.Source == o.Source &&
 		slices.Equal(c.Learners, o.Learners) && c.HMAC == o.HMAC &&
 		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
 		slices.Equal(c.Interfaces, o.Interfaces)
@@ -61,10 +66,11 @@ type Host struct {
 	hmacKeys map[uint32]hmacKey // by id
 }
 
-// hostState is taken over from the predecessor: counters, which run on, open connections, refusals, fragments, QUIC flows, who sent
-// SYNs, and what SR_dyn has learnt.
+// hostState is taken over from the predecessor: counters, which run on, open connections, refusals,
+// fragments, QUIC flows, who sent SYNs, and what SR_dyn has learnt.
 var hostState = []string{
-	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported", "fragments", "quic_flows", "askers",
+	"drops", "outcomes", "served", "signals", "busy", "accept_states", "refusals", "reported",
+	"fragments", "quic_flows", "askers",
 }
 
 // behaviors maps the behaviours to enum behavior of bpf/host.c.
@@ -79,8 +85,8 @@ var behaviors = map[srv6.Behavior]uint32{
 	srv6.EndDT46COND: 7,
 }
 
-// OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's directory on the
-// bpf file system. Set the services, then Commit.
+// OpenHost loads the host's programs and tables, beside whatever is running. Dir is the instance's
+// directory on the bpf file system. Set the services, then Commit.
 func OpenHost(dir string, config HostConfig) (*Host, error) {
 	c, err := newCollection(dir)
 	if err != nil {
@@ -125,7 +131,8 @@ func (h *Host) spec() (*ebpf.CollectionSpec, error) {
 	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
 }
 
-// tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size leaves out.
+// tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size
+// leaves out.
 const (
 	tcpHeadersIPv4 = 40
 	tcpHeadersIPv6 = 60
@@ -156,9 +163,11 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 	if len(sids) > sidsMax {
 		return table, fmt.Errorf("the host has %d SIDs; at most %d can be used", len(sids), sidsMax)
 	}
-	longestFirst := slices.SortedStableFunc(slices.Values(sids), func(a, b LocalSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
+	longestFirst := slices.SortedStableFunc(slices.Values(sids),
+		func(a, b LocalSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
 	for i, s := range longestFirst {
-		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior], Backup: optionalAddress(s.Backup)}
+		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior],
+			Backup: optionalAddress(s.Backup)}
 		if table[i].Behavior == 0 {
 			return table, fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
 		}
@@ -166,8 +175,8 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 	return table, nil
 }
 
-// SetService makes the host serve key by the policy, with counters of index, from 1 to MaxServices-1. What the policy has learnt
-// under this index is kept if it is dynamic already.
+// SetService makes the host serve key by the policy, with counters of index, from 1 to
+// MaxServices-1. What the policy has learnt under this index is kept if it is dynamic already.
 func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) error {
 	policy := acceptPolicy{
 		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,
@@ -183,7 +192,8 @@ func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) err
 	if err != nil {
 		return err
 	}
-	if p.Kind == acceptance.Dynamic && state.Threshold == 0 && state.Attempts == 0 || state.Threshold > p.Workers {
+	if p.Kind == acceptance.Dynamic && state.Threshold == 0 && state.Attempts == 0 ||
+		state.Threshold > p.Workers {
 		if err := h.setAcceptState(index, p.Initial()); err != nil {
 			return err
 		}
@@ -191,7 +201,8 @@ func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) err
 	if err := h.maps["accept_policies"].Put(index, policy); err != nil {
 		return fmt.Errorf("set acceptance policy of service %v: %w", key, err)
 	}
-	if err := h.maps["services"].Put(key.key(), service{Index: index, QUIC: truth(h.quic[key])}); err != nil {
+	if err := h.maps["services"].Put(key.key(),
+		service{Index: index, QUIC: truth(h.quic[key])}); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)
 	}
 	return nil
@@ -246,7 +257,8 @@ func (h *Host) Clear(index uint32) error {
 
 // DeleteService stops serving key, if it was.
 func (h *Host) DeleteService(key ServiceKey) error {
-	if err := h.maps["services"].Delete(key.key()); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := h.maps["services"].Delete(key.key()); err != nil &&
+		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
 	return nil
@@ -291,8 +303,8 @@ func hostTraffic(served *ebpf.Map, index uint32) (HostTraffic, error) {
 	})
 }
 
-// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are
-// no longer configured are released.
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
+// Interfaces that are no longer configured are released.
 func (h *Host) Commit() ([]Attachment, error) {
 	places := []place{{name: "host_sockets", program: h.programs["host_sockets"],
 		on: h.config.Cgroup, kind: onSockets}}

@@ -20,17 +20,30 @@ var hostServices = []struct {
 	policy acceptance.Policy
 	busy   uint32
 }{
-	{ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
-	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6}, acceptance.Policy{Kind: acceptance.Always}, 9},
-	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Cores: 2}, 7},
-	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Reported: true}, 2},
-	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 3},
-	{ServiceKey{VIP: hostVIPv4, Port: 8083, Protocol: 6}, acceptance.Policy{Kind: acceptance.Always, Reported: true}, acceptance.Full},
-	{ServiceKey{VIP: hostVIPv6, Port: 8084, Protocol: 6}, acceptance.Policy{Kind: acceptance.Average, Reported: true}, acceptance.Full},
-	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17}, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
-	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17}, acceptance.Policy{Kind: acceptance.Always}, 0}, // without a server
+	{ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 32,
+			LowPermille: 400, HighPermille: 600}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: hostPort, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
+	{ServiceKey{VIP: hostVIPv6, Port: 0, Protocol: 6}, acceptance.Policy{Kind: acceptance.Static,
+		Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8080, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Always}, 9},
+	{ServiceKey{VIP: hostVIPv6, Port: 8081, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Average, Cores: 2}, 7},
+	{ServiceKey{VIP: hostVIPv4, Port: 8082, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Average, Reported: true}, 2},
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort, Protocol: 17},
+		acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 3},
+	{ServiceKey{VIP: hostVIPv4, Port: 8083, Protocol: 6}, acceptance.Policy{Kind: acceptance.Always,
+		Reported: true}, acceptance.Full},
+	{ServiceKey{VIP: hostVIPv6, Port: 8084, Protocol: 6},
+		acceptance.Policy{Kind: acceptance.Average, Reported: true}, acceptance.Full},
+	{ServiceKey{VIP: hostVIPv4, Port: quicPort, Protocol: 17},
+		acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, 4},
+	// without a server
+	{ServiceKey{VIP: hostVIPv6, Port: quicPort + 1, Protocol: 17},
+		acceptance.Policy{Kind: acceptance.Always}, 0},
 }
 
 // quicPort is where a socket of UDP is bound.
@@ -43,7 +56,8 @@ type twoHosts struct {
 	scout   model.Host // knows the SIDs alone, and so the flow of a packet
 }
 
-// tell writes into the outer flow label of every other frame what the candidate before has told, as it would.
+// tell writes into the outer flow label of every other frame what the candidate before has told, as
+// it would.
 func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	seen := h.scout.Process(near, 0, frame)
 	if number%2 == 0 || !seen.Flow.Src.IsValid() {
@@ -53,31 +67,38 @@ func (h *twoHosts) tell(number int, near uint32, frame []byte) {
 	for frame[at] == 0x81 || frame[at] == 0x88 {
 		at += 4
 	}
-	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(acceptance.NoteMax)+1))<<8
+	label := flow.Label(h.scout.Secret.Hash(seen.Flow)) ^ uint32(number/2%(int(acceptance.NoteMax)+
+		1))<<8
 	word := binary.BigEndian.Uint32(frame[at+2:])
 	binary.BigEndian.PutUint32(frame[at+2:], word&^0xfffff|label)
 }
 
-func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket, changes ...func(*HostConfig)) twoHosts {
+func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket,
+	changes ...func(*HostConfig)) twoHosts {
 	config := hostConfig(t)
 	config.Refusal = time.Hour // the model's clock stands still
 	config.Source = netip.MustParseAddr("fd00:5e::51")
-	config.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e::e0/124")} // the one that sends SYNs
+	// the one that sends SYNs
+	config.Learners = []netip.Prefix{netip.MustParsePrefix("fd00:5e::e0/124")}
 	backup := netip.MustParseAddr("fcbb:bb00:2::")
 	config.SIDs = append(config.SIDs,
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d400::/64"), Behavior: srv6.EndDT4},
 		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d600::/64"), Behavior: srv6.EndDT6},
 		LocalSID{Prefix: netip.MustParsePrefix("2001:db8:51d::1/128"), Behavior: srv6.EndOFFER},
-		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c4::/48"), Behavior: srv6.EndDT4COND, Backup: backup},
-		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c6::/48"), Behavior: srv6.EndDT6COND, Backup: backup},
-		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c46::/48"), Behavior: srv6.EndDT46COND, Backup: backup})
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c4::/48"), Behavior: srv6.EndDT4COND,
+			Backup: backup},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c6::/48"), Behavior: srv6.EndDT6COND,
+			Backup: backup},
+		LocalSID{Prefix: netip.MustParsePrefix("fcbb:bb00:c46::/48"), Behavior: srv6.EndDT46COND,
+			Backup: backup})
 	for _, change := range changes {
 		change(&config)
 	}
 	program, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(program.Close)
-	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native},
+		{On: "far", Index: w.far, Mode: Native}}))
 	twin := &model.Host{
 		Interfaces:     map[uint32]struct{}{uint32(w.near): {}, uint32(w.far): {}},
 		Block:          config.Block,
@@ -109,7 +130,8 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket, ch
 		if s.key.VIP.Is4() {
 			mss = config.TunnelMTU - tcpHeadersIPv4
 		}
-		twin.Services[key] = &model.HostService{Policy: s.policy, State: s.policy.Initial(), MSS: uint16(mss), QUIC: key.Protocol == 17}
+		twin.Services[key] = &model.HostService{Policy: s.policy, State: s.policy.Initial(),
+			MSS: uint16(mss), QUIC: key.Protocol == 17}
 		busy[key] = s.busy
 	}
 	server, err := net.ListenUDP("udp", &net.UDPAddr{Port: quicPort})
@@ -122,7 +144,8 @@ func newTwoHosts(t testing.TB, w *world, sockets map[flow.Tuple]model.Socket, ch
 	return twoHosts{program: program, model: twin, scout: scout}
 }
 
-func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection, config HostConfig) *packetgen.Generator {
+func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection,
+	config HostConfig) *packetgen.Generator {
 	world := packetgen.World{
 		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
 		Locators:       config.Locators,
@@ -140,17 +163,19 @@ func hostGenerator(t testing.TB, seed uint64, connections []packetgen.Connection
 			world.Decapsulating = append(world.Decapsulating, s.Prefix)
 		}
 	}
-	for _, sid := range []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::", "fcbb:bb00:6::"} {
+	for _, sid := range []string{"fcbb:bb00:2::", "fcbb:bb00:3::", "fcbb:bb00:4::", "fcbb:bb00:5::",
+		"fcbb:bb00:6::"} {
 		world.Others = append(world.Others, netip.MustParseAddr(sid))
 	}
 	for _, s := range hostServices {
-		world.Services = append(world.Services, packetgen.Service{Addr: s.key.VIP, Port: s.key.Port, Protocol: s.key.Protocol})
+		world.Services = append(world.Services, packetgen.Service{Addr: s.key.VIP, Port: s.key.Port,
+			Protocol: s.key.Protocol})
 	}
 	return packetgen.New(seed, world)
 }
 
-// TestHostAgreesWithModel feeds the same generated frames to the program and to its Go twin, while the kernel holds real
-// sockets in each state.
+// TestHostAgreesWithModel feeds the same generated frames to the program and to its Go twin, while
+// the kernel holds real sockets in each state.
 func TestHostAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
@@ -182,18 +207,23 @@ func TestHostAgreesWithModel(t *testing.T) {
 		model.OfferNoService, model.OfferNotHere, model.OfferNotTCP, model.OfferStray,
 	} {
 		if offers[offer] < *frames/2000 {
-			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer], *frames, offer)
+			t.Errorf("only %d of %d frames had the outcome %s: the generator misses", offers[offer],
+				*frames, offer)
 		}
 	}
-	// Refused before: the same SYN once more while that is remembered, so how often depends on how fast the machine is.
+	// Refused before: the same SYN once more while that is remembered, so how often depends on how
+	// fast the machine is.
 	if n := offers[model.OfferRefusedBefore]; n < *frames/10000 {
-		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames, model.OfferRefusedBefore)
+		t.Errorf("only %d of %d frames had the outcome %s: the generator misses", n, *frames,
+			model.OfferRefusedBefore)
 	}
 	for _, offer := range []model.Offer{
-		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused, model.OfferNoService, model.OfferNotHere,
+		model.OfferLast, model.OfferHere, model.OfferAccepted, model.OfferRefused,
+		model.OfferNoService, model.OfferNotHere,
 	} {
 		if ofQUIC[offer] < *frames/10000 {
-			t.Errorf("only %d of %d frames were QUIC with the outcome %s: the generator misses", ofQUIC[offer], *frames, offer)
+			t.Errorf("only %d of %d frames were QUIC with the outcome %s: the generator misses",
+				ofQUIC[offer], *frames, offer)
 		}
 	}
 	for i, own := range hostServices {
@@ -204,7 +234,8 @@ func TestHostAgreesWithModel(t *testing.T) {
 		must(t, err)
 		key := model.ServiceKey{Addr: own.key.VIP, Port: own.key.Port, Protocol: own.key.Protocol}
 		if want := hosts.model.Services[key].State; learnt != want {
-			t.Errorf("service %d, policy %s, has learnt %+v, the model %+v", i+1, own.policy.Kind, learnt, want)
+			t.Errorf("service %d, policy %s, has learnt %+v, the model %+v", i+1, own.policy.Kind,
+				learnt, want)
 		}
 	}
 	drops, err := hosts.program.Drops()

@@ -10,7 +10,8 @@ import (
 	"sextant/datapath/packettest"
 )
 
-// TestHostCases: frames of all kinds, broken ones too, meet the fate that the shared table says, and no other counter rises.
+// TestHostCases: frames of all kinds, broken ones too, meet the fate that the shared table says,
+// and no other counter rises.
 func TestHostCases(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -33,8 +34,8 @@ func TestHostCut(t *testing.T) {
 	}
 }
 
-// TestHostPassesOn compares the whole frame for both encodings, both families, each way out, and no to two VLAN tags. The
-// hop limit ends at 1; what the kernel sends keeps its own for the kernel.
+// TestHostPassesOn compares the whole frame for both encodings, both families, each way out, and no
+// to two VLAN tags. The hop limit ends at 1; what the kernel sends keeps its own for the kernel.
 func TestHostPassesOn(t *testing.T) {
 	w := newWorld(t)
 	h, host := tableHost(t, w)
@@ -54,24 +55,27 @@ func TestHostPassesOn(t *testing.T) {
 			packet.TrafficClass, packet.Payload = 0x2b, []byte("payload")
 			ip := packet.Bytes(t)
 			for name, outers := range packettest.PassOnCases(ip) {
-				w.run(t, fmt.Sprintf("%s/%v/%s", test.outcome, packet.Dst, name), func(t *testing.T) {
-					for i := range outers {
-						outers[i].TrafficClass, outers[i].HopLimit = 0xb9, test.hopLimit[i]
-					}
-					checkPassOn(t, host, outers, ip, test.out, test.outcome)
-				})
+				w.run(t, fmt.Sprintf("%s/%v/%s", test.outcome, packet.Dst, name),
+					func(t *testing.T) {
+						for i := range outers {
+							outers[i].TrafficClass, outers[i].HopLimit = 0xb9, test.hopLimit[i]
+						}
+						checkPassOn(t, host, outers, ip, test.out, test.outcome)
+					})
 			}
 		}
 	}
 }
 
-func checkPassOn(t *testing.T, host subject, outers [2]packettest.Outer, ip []byte, out way, want string) {
+func checkPassOn(t *testing.T, host subject, outers [2]packettest.Outer, ip []byte, out way,
+	want string) {
 	t.Helper()
 	checkLeaves(t, host, outers, ip, ip, out, want)
 }
 
 // checkLeaves processes a packet, and compares what leaves with another one.
-func checkLeaves(t *testing.T, host subject, outers [2]packettest.Outer, ip, left []byte, out way, want string) {
+func checkLeaves(t *testing.T, host subject, outers [2]packettest.Outer, ip, left []byte, out way,
+	want string) {
 	t.Helper()
 	for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 		in := packettest.FromClient(vlans...)
@@ -94,7 +98,8 @@ func TestHostPassOnRoutes(t *testing.T) {
 		packet.Payload = make([]byte, size-40-40-20)
 		in := packettest.FromClient()
 		in.Padding = make([]byte, 20)
-		outcome, _ := host.process(t, in.Frame(t, packettest.To(netip.MustParseAddr(next)).Around(t, packet.Bytes(t))))
+		outcome, _ := host.process(t, in.Frame(t, packettest.To(netip.MustParseAddr(next)).Around(t,
+			packet.Bytes(t))))
 		return outcome
 	}
 	for _, test := range []struct {
@@ -113,8 +118,8 @@ func TestHostPassOnRoutes(t *testing.T) {
 	}
 }
 
-// TestHostTakes compares the whole frame for packets of all kinds behind outer headers of all kinds. What is behind the
-// packets travels along.
+// TestHostTakes compares the whole frame for packets of all kinds behind outer headers of all
+// kinds. What is behind the packets travels along.
 func TestHostTakes(t *testing.T) {
 	w := newWorld(t)
 	_, host := tableHost(t, w)
@@ -141,8 +146,9 @@ func wantTaken(t *testing.T, host subject, frame, want []byte) {
 	packettest.WantFrame(t, after, want)
 }
 
-// TestHostTakesECN compares the whole frame for all 16 combinations of the inner and the outer ECN field (RFC 6040 figure 4),
-// both families and both behaviors, for all DSCPs and many identifications: the IPv4 checksum carries in every way.
+// TestHostTakesECN compares the whole frame for all 16 combinations of the inner and the outer ECN
+// field (RFC 6040 figure 4), both families and both behaviors, for all DSCPs and many
+// identifications: the IPv4 checksum carries in every way.
 func TestHostTakesECN(t *testing.T) {
 	w := newWorld(t)
 	_, host := tableHost(t, w)
@@ -150,16 +156,19 @@ func TestHostTakesECN(t *testing.T) {
 		for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A")} {
 			for in, row := range packettest.ECN {
 				for out, want := range row {
-					w.run(t, fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out), func(t *testing.T) {
-						checkECN(t, host, packettest.To(sid), packet, uint8(in), uint8(out), want)
-					})
+					w.run(t, fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out),
+						func(t *testing.T) {
+							checkECN(t, host, packettest.To(sid), packet, uint8(in), uint8(out),
+								want)
+						})
 				}
 			}
 		}
 	}
 }
 
-func checkECN(t *testing.T, host subject, around packettest.Outer, packet packettest.Packet, in, out uint8, want int) {
+func checkECN(t *testing.T, host subject, around packettest.Outer, packet packettest.Packet, in,
+	out uint8, want int) {
 	t.Helper()
 	around.TrafficClass = 0xb8 | out
 	wire := packettest.FromClient()
@@ -176,14 +185,16 @@ func checkECN(t *testing.T, host subject, around packettest.Outer, packet packet
 	}
 }
 
-// TestHostTakesMSS compares the whole frame of SYNs with all kinds of options, both families and payloads of even and odd
-// length.
+// TestHostTakesMSS compares the whole frame of SYNs with all kinds of options, both families and
+// payloads of even and odd length.
 func TestHostTakesMSS(t *testing.T) {
 	w := newWorld(t)
 	_, host := tableHost(t, w)
 	wire, around := packettest.FromClient(), packettest.To(packettest.OfferSID)
-	behind := packettest.Web6("S").Behind(layers.IPProtocolIPv6Destination, packettest.Extension(layers.IPProtocolTCP, 0))
-	for _, packet := range []packettest.Packet{packettest.Web4("S"), behind, packettest.Web6("SA")} {
+	behind := packettest.Web6("S").Behind(layers.IPProtocolIPv6Destination,
+		packettest.Extension(layers.IPProtocolTCP, 0))
+	for _, packet := range []packettest.Packet{packettest.Web4("S"), behind,
+		packettest.Web6("SA")} {
 		for _, test := range packettest.MSSCases(mssLimit(packet)) {
 			w.run(t, fmt.Sprintf("%v/%s", packet.Dst, test.Name), func(t *testing.T) {
 				for _, payload := range []string{"", "odd"} {
@@ -196,7 +207,9 @@ func TestHostTakesMSS(t *testing.T) {
 		}
 	}
 	for name, ip := range packettest.MSSMalformed(t) {
-		w.run(t, name, func(t *testing.T) { wantTaken(t, host, wire.Frame(t, around.Around(t, ip)), wire.Frame(t, ip)) })
+		w.run(t, name, func(t *testing.T) {
+			wantTaken(t, host, wire.Frame(t, around.Around(t, ip)), wire.Frame(t, ip))
+		})
 	}
 }
 
@@ -208,21 +221,24 @@ func TestHostKeepsMSS(t *testing.T) {
 		sid    netip.Addr
 		packet packettest.Packet
 	}{
-		"OFFER of an ACK":             {packettest.OfferSID, packettest.Web4("A")},
-		"OFFER of a RST":              {packettest.OfferSID, packettest.Web4("R")},
-		"OFFER of a foreign service":  {packettest.OfferSID, packettest.Web4("S").To(packettest.VIP4, 8080)},
+		"OFFER of an ACK": {packettest.OfferSID, packettest.Web4("A")},
+		"OFFER of a RST":  {packettest.OfferSID, packettest.Web4("R")},
+		"OFFER of a foreign service": {packettest.OfferSID,
+			packettest.Web4("S").To(packettest.VIP4, 8080)},
 		"DT46 of a SYN":               {packettest.DT46SID, packettest.Web4("S")},
 		"DT4 of a SYN with a service": {packettest.DT4SID, packettest.Web4("S")},
 	} {
 		w.run(t, name, func(t *testing.T) {
 			ip := test.packet.With(packettest.MSS(9000)).Bytes(t)
 			wire := packettest.FromClient()
-			wantTaken(t, host, wire.Frame(t, packettest.To(test.sid).Around(t, ip)), wire.Frame(t, ip))
+			wantTaken(t, host, wire.Frame(t, packettest.To(test.sid).Around(t, ip)),
+				wire.Frame(t, ip))
 		})
 	}
 }
 
-// TestHostKeepsWrongChecksum: a checksum that was wrong stays wrong by as much, so that the receiver still sees it.
+// TestHostKeepsWrongChecksum: a checksum that was wrong stays wrong by as much, so that the
+// receiver still sees it.
 func TestHostKeepsWrongChecksum(t *testing.T) {
 	w := newWorld(t)
 	_, host := tableHost(t, w)
@@ -251,25 +267,29 @@ func TestHostLeaves(t *testing.T) {
 		must(t, err)
 		return after
 	}
-	for _, packet := range []packettest.Packet{packettest.Web4("").Reply("SA"), packettest.Web6("").Reply("SA")} {
+	for _, packet := range []packettest.Packet{packettest.Web4("").Reply("SA"),
+		packettest.Web6("").Reply("SA")} {
 		for _, test := range packettest.MSSCases(mssLimit(packet)) {
 			w.run(t, fmt.Sprintf("%v/%s", packet.Src, test.Name), func(t *testing.T) {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					wire := packettest.FromClient(vlans...)
 					wire.Padding = []byte("padding")
 					frame := wire.Frame(t, packet.With(test.Before...).Bytes(t))
-					packettest.WantFrame(t, leave(t, frame), wire.Frame(t, packet.With(test.After...).Bytes(t)))
+					packettest.WantFrame(t, leave(t, frame),
+						wire.Frame(t, packet.With(test.After...).Bytes(t)))
 				}
 			})
 		}
 	}
 	high, wire := packettest.MSS(9000), packettest.FromClient()
 	for name, packet := range map[string]packettest.Packet{
-		"SYN":              packettest.Web4("").Reply("S"),
-		"ACK":              packettest.Web4("").Reply("A"),
-		"foreign port":     packettest.Web4("").To(packettest.VIP4, 8080).Reply("SA"),
-		"foreign address":  packettest.Web4("").To(netip.MustParseAddr("192.0.2.1"), 80).Reply("SA"),
-		"extension header": packettest.Web6("").Reply("SA").Behind(layers.IPProtocolIPv6Destination, packettest.Extension(layers.IPProtocolTCP, 0)),
+		"SYN":          packettest.Web4("").Reply("S"),
+		"ACK":          packettest.Web4("").Reply("A"),
+		"foreign port": packettest.Web4("").To(packettest.VIP4, 8080).Reply("SA"),
+		"foreign address": packettest.Web4("").To(netip.MustParseAddr("192.0.2.1"),
+			80).Reply("SA"),
+		"extension header": packettest.Web6("").Reply("SA").Behind(layers.IPProtocolIPv6Destination,
+			packettest.Extension(layers.IPProtocolTCP, 0)),
 	} {
 		w.run(t, name, func(t *testing.T) {
 			frame := wire.Frame(t, packet.With(high).Bytes(t))

@@ -8,9 +8,9 @@ import (
 	"sextant/packet/flow"
 )
 
-// Go twins of the structures that the programs share with this package, field by field. A test compares
-// them with the type information (BTF) in the compiled objects. Addresses are 16 bytes in network order,
-// IPv4 as ::ffff:a.b.c.d.
+// Go twins of the structures that the programs share with this package, field by field. A test
+// compares them with the type information (BTF) in the compiled objects. Addresses are 16 bytes in
+// network order, IPv4 as ::ffff:a.b.c.d.
 
 const (
 	chainMax          = 6     // CHAIN_MAX
@@ -155,7 +155,8 @@ type nextHopSet struct {
 	Choices [nextHopChoices]nextHop
 }
 
-// capture is a frame as it arrived, of which only the first Kept bytes are there, and what became of it.
+// capture is a frame as it arrived, of which only the first Kept bytes are there, and what became
+// of it.
 type capture struct {
 	Time      uint64
 	Interface uint32
@@ -208,7 +209,8 @@ type flowCacheSettings struct {
 	RestShift uint32
 }
 
-// flowSet is four words of the flow cache: 32 bits of the flow hash, 16 of the backend's id, 16 of the time.
+// flowSet is four words of the flow cache: 32 bits of the flow hash, 16 of the backend's id, 16 of
+// the time.
 type flowSet struct {
 	Ways [flowWays]uint64
 }

@@ -160,7 +160,8 @@ type instanceCounters struct {
 	Paths    [membersMax]pathCounters
 }
 
-// ruleOf returns an entry of the table as the program reads it. Hops are numbers for first segments.
+// ruleOf returns an entry of the table as the program reads it. Hops are numbers for first
+// segments.
 func ruleOf(e srpolicy.Entry, hop func(srpolicy.Header) uint16) rule {
 	r := rule{
 		Match: matchOf(e.Match), Policy: e.Index, MTU: e.MTU, Action: uint8(e.Action),
@@ -170,8 +171,10 @@ func ruleOf(e srpolicy.Entry, hop func(srpolicy.Header) uint16) rule {
 	copy(r.Schedule[:], e.Turns)
 	for i, h := range e.Lists {
 		l := list{
-			Hop: hop(h), Words: uint8(len(h.Octets) / numberWord), Next: uint8(h.NextAt), Redundancy: uint8(h.Redundancy),
-			NumberAt: [2]uint8{uint8(h.NumberAt[0] / numberWord), uint8(h.NumberAt[1] / numberWord)},
+			Hop: hop(h), Words: uint8(len(h.Octets) / numberWord), Next: uint8(h.NextAt),
+			Redundancy: uint8(h.Redundancy),
+			NumberAt: [2]uint8{uint8(h.NumberAt[0] / numberWord),
+				uint8(h.NumberAt[1] / numberWord)},
 		}
 		copy(l.Header[:], h.Octets)
 		r.List[i] = l
@@ -181,7 +184,8 @@ func ruleOf(e srpolicy.Entry, hop func(srpolicy.Header) uint16) rule {
 
 func matchOf(m srpolicy.Match) match {
 	out := match{
-		SourcePorts: portsOf(m.SourcePorts), DestinationPorts: portsOf(m.DestinationPorts), Protocol: m.Protocol, DSCP: dscpAny,
+		SourcePorts: portsOf(m.SourcePorts), DestinationPorts: portsOf(m.DestinationPorts),
+		Protocol: m.Protocol, DSCP: dscpAny,
 	}
 	if m.ByDSCP {
 		out.DSCP = m.DSCP

@@ -21,7 +21,8 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// The type information (BTF) in the compiled objects says what C made of the structures, and nothing else does.
+// The type information (BTF) in the compiled objects says what C made of the structures, and
+// nothing else does.
 
 // specs are the embedded objects by name.
 func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
@@ -38,10 +39,12 @@ func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
 	must(t, err)
 	vrf, err := loadVrfLookup()
 	must(t, err)
-	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "headend": headend, "egress": merge, "vrf_stray": stray, "vrf_lookup": vrf}
+	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "headend": headend,
+		"egress": merge, "vrf_stray": stray, "vrf_lookup": vrf}
 }
 
-// twins are the structures of layout.go, and the C ones that they stand for, in the objects that have them.
+// twins are the structures of layout.go, and the C ones that they stand for, in the objects that
+// have them.
 var twins = []struct {
 	goType  any
 	cName   string
@@ -111,8 +114,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// compareType compares a Go type with a C type, down to the integers. Bytes in Go may be anything of that size in C:
-// addresses, secrets, numbers in network order.
+// compareType compares a Go type with a C type, down to the integers. Bytes in Go may be anything
+// of that size in C: addresses, secrets, numbers in network order.
 func compareType(t *testing.T, path string, g reflect.Type, c btf.Type) {
 	t.Helper()
 	c = btf.UnderlyingType(c)
@@ -186,7 +189,8 @@ func TestEveryStructHasATwin(t *testing.T) {
 	})
 }
 
-// TestLimits compares the constants with the sizes of the maps and arrays, and with what other packages assume.
+// TestLimits compares the constants with the sizes of the maps and arrays, and with what other
+// packages assume.
 func TestLimits(t *testing.T) {
 	all := specs(t)
 	var ids, prefixes, locators, sids, counted *btf.Array
@@ -213,8 +217,10 @@ func TestLimits(t *testing.T) {
 		{"services' open connections", MaxServices, int(all["host"].Maps["busy"].MaxEntries)},
 		{"services' offers", MaxServices, int(all["host"].Maps["served"].MaxEntries)},
 		{"SIDs by id", 1 << 16, int(all["edge"].Maps["sids"].MaxEntries)},
-		{"counters of backends", counters, countersBlock * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
-		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()), int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
+		{"counters of backends", counters,
+			countersBlock * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
+		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()),
+			int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
 		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},
 	} {
@@ -255,11 +261,13 @@ func enumOf(t testing.TB, spec *ebpf.CollectionSpec, name string) map[string]uin
 	return values
 }
 
-// TestObjectsAgree: what edge and host both have is the same in both, since Go reads it from one of them.
+// TestObjectsAgree: what edge and host both have is the same in both, since Go reads it from one of
+// them.
 func TestObjectsAgree(t *testing.T) {
 	all := specs(t)
 	for _, enum := range []string{"drop_reason", "outcome"} {
-		if diff := cmp.Diff(enumOf(t, all["edge"], enum), enumOf(t, all["host"], enum)); diff != "" {
+		if diff := cmp.Diff(enumOf(t, all["edge"], enum),
+			enumOf(t, all["host"], enum)); diff != "" {
 			t.Errorf("enum %s (-edge +host):\n%s", enum, diff)
 		}
 	}
@@ -269,7 +277,8 @@ func TestObjectsAgree(t *testing.T) {
 			continue
 		}
 		shape := func(m *ebpf.MapSpec) string {
-			return fmt.Sprintf("%s of %d entries, %d to %d bytes", m.Type, m.MaxEntries, m.KeySize, m.ValueSize)
+			return fmt.Sprintf("%s of %d entries, %d to %d bytes", m.Type, m.MaxEntries, m.KeySize,
+				m.ValueSize)
 		}
 		if shape(edge) != shape(host) {
 			t.Errorf("map %s is a %s on the edge, a %s on the host", name, shape(edge), shape(host))
@@ -277,7 +286,8 @@ func TestObjectsAgree(t *testing.T) {
 	}
 }
 
-// TestEnums compares the numbers that Go writes into the maps with the C enums, and those of the model with both.
+// TestEnums compares the numbers that Go writes into the maps with the C enums, and those of the
+// model with both.
 func TestEnums(t *testing.T) {
 	all := specs(t)
 	for _, test := range []struct {
@@ -285,35 +295,46 @@ func TestEnums(t *testing.T) {
 		want         map[string]uint64
 	}{
 		{"edge", "side", map[string]uint64{
-			"SIDE_EXTERNAL": uint64(External), "SIDE_INTERNAL": uint64(Internal), "SIDE_MIXED": uint64(Mixed),
+			"SIDE_EXTERNAL": uint64(External), "SIDE_INTERNAL": uint64(Internal),
+			"SIDE_MIXED": uint64(Mixed),
 		}},
 		{"edge", "side", map[string]uint64{
-			"SIDE_EXTERNAL": uint64(model.External), "SIDE_INTERNAL": uint64(model.Internal), "SIDE_MIXED": uint64(model.Mixed),
+			"SIDE_EXTERNAL": uint64(model.External), "SIDE_INTERNAL": uint64(model.Internal),
+			"SIDE_MIXED": uint64(model.Mixed),
 		}},
 		{"edge", "encapsulation", map[string]uint64{
-			"ENCAPSULATION_CARRIER": uint64(Carrier), "ENCAPSULATION_SRH": uint64(SRH), "ENCAPSULATION_SRH_REDUCED": uint64(SRHReduced),
+			"ENCAPSULATION_CARRIER": uint64(Carrier), "ENCAPSULATION_SRH": uint64(SRH),
+			"ENCAPSULATION_SRH_REDUCED": uint64(SRHReduced),
 		}},
 		{"edge", "encapsulation", map[string]uint64{
-			"ENCAPSULATION_CARRIER": uint64(model.EncapsulationCarrier), "ENCAPSULATION_SRH": uint64(model.EncapsulationSRH),
+			"ENCAPSULATION_CARRIER":     uint64(model.EncapsulationCarrier),
+			"ENCAPSULATION_SRH":         uint64(model.EncapsulationSRH),
 			"ENCAPSULATION_SRH_REDUCED": uint64(model.EncapsulationSRHReduced),
 		}},
 		{"host", "accept_kind", map[string]uint64{
-			"ACCEPT_ALWAYS": uint64(acceptance.Always), "ACCEPT_STATIC": uint64(acceptance.Static), "ACCEPT_DYNAMIC": uint64(acceptance.Dynamic),
+			"ACCEPT_ALWAYS": uint64(acceptance.Always), "ACCEPT_STATIC": uint64(acceptance.Static),
+			"ACCEPT_DYNAMIC": uint64(acceptance.Dynamic),
 			"ACCEPT_AVERAGE": uint64(acceptance.Average),
 		}},
 		{"host", "behavior", map[string]uint64{
-			"BEHAVIOR_NONE":      0,
-			"BEHAVIOR_END_OFFER": uint64(behaviors[srv6.EndOFFER]), "BEHAVIOR_END_DT4": uint64(behaviors[srv6.EndDT4]),
-			"BEHAVIOR_END_DT6": uint64(behaviors[srv6.EndDT6]), "BEHAVIOR_END_DT46": uint64(behaviors[srv6.EndDT46]),
-			"BEHAVIOR_END_DT4_COND": uint64(behaviors[srv6.EndDT4COND]), "BEHAVIOR_END_DT6_COND": uint64(behaviors[srv6.EndDT6COND]),
+			"BEHAVIOR_NONE":          0,
+			"BEHAVIOR_END_OFFER":     uint64(behaviors[srv6.EndOFFER]),
+			"BEHAVIOR_END_DT4":       uint64(behaviors[srv6.EndDT4]),
+			"BEHAVIOR_END_DT6":       uint64(behaviors[srv6.EndDT6]),
+			"BEHAVIOR_END_DT46":      uint64(behaviors[srv6.EndDT46]),
+			"BEHAVIOR_END_DT4_COND":  uint64(behaviors[srv6.EndDT4COND]),
+			"BEHAVIOR_END_DT6_COND":  uint64(behaviors[srv6.EndDT6COND]),
 			"BEHAVIOR_END_DT46_COND": uint64(behaviors[srv6.EndDT46COND]),
 		}},
 		{"headend", "action", map[string]uint64{
-			"ACTION_NONE": 0, "ACTION_PATH": uint64(srpolicy.Path), "ACTION_SPLIT_FLOW": uint64(srpolicy.SplitFlow),
-			"ACTION_SPLIT_PACKET": uint64(srpolicy.SplitPacket), "ACTION_MIRROR": uint64(srpolicy.Mirror), "ACTION_DROP": uint64(srpolicy.Drop),
+			"ACTION_NONE": 0, "ACTION_PATH": uint64(srpolicy.Path),
+			"ACTION_SPLIT_FLOW":   uint64(srpolicy.SplitFlow),
+			"ACTION_SPLIT_PACKET": uint64(srpolicy.SplitPacket),
+			"ACTION_MIRROR":       uint64(srpolicy.Mirror), "ACTION_DROP": uint64(srpolicy.Drop),
 		}},
 		{"headend", "redundancy", map[string]uint64{
-			"REDUNDANCY_NONE": uint64(srpolicy.None), "REDUNDANCY_TLV": uint64(srpolicy.TLV), "REDUNDANCY_SID": uint64(srpolicy.SID),
+			"REDUNDANCY_NONE": uint64(srpolicy.None), "REDUNDANCY_TLV": uint64(srpolicy.TLV),
+			"REDUNDANCY_SID": uint64(srpolicy.SID),
 		}},
 	} {
 		if diff := cmp.Diff(enumOf(t, all[test.object], test.enum), test.want); diff != "" {
@@ -322,9 +343,11 @@ func TestEnums(t *testing.T) {
 	}
 }
 
-// TestReasonNames: the model has the same reasons, but for the one that only a driver can bring about.
+// TestReasonNames: the model has the same reasons, but for the one that only a driver can bring
+// about.
 func TestReasonNames(t *testing.T) {
-	inC := slices.DeleteFunc(slices.Clone(reasonNames()), func(name string) bool { return name == "" || name == "no_headroom" })
+	inC := slices.DeleteFunc(slices.Clone(reasonNames()),
+		func(name string) bool { return name == "" || name == "no_headroom" })
 	var inModel []string
 	for reason := model.ReasonNone + 1; reason.String() != model.Reason(255).String(); reason++ {
 		inModel = append(inModel, reason.String())

@@ -58,8 +58,9 @@ func (a *answering) answer(t *testing.T, synAck packettest.Packet, by *packettes
 	}
 }
 
-// TestHostAnswersByEdge compares the whole frame: the first SYN-ACK goes by way of the edge that sent the SYN, and names the SID at which it
-// came. Everything else goes straight: the second, that of another try, one that no edge asked for, and one to an edge that is not routed.
+// TestHostAnswersByEdge compares the whole frame: the first SYN-ACK goes by way of the edge that
+// sent the SYN, and names the SID at which it came. Everything else goes straight: the second, that
+// of another try, one that no edge asked for, and one to an edge that is not routed.
 func TestHostAnswersByEdge(t *testing.T) {
 	w := newWorld(t)
 	addRoute(t, "fd00:5e::e1/128", "fd00:5e:1::2", 0)
@@ -70,12 +71,15 @@ func TestHostAnswersByEdge(t *testing.T) {
 		client := []netip.Addr{clientV6, clientV4}[i]
 		for j, sid := range []string{"fcbb:bb00:1::", "2001:db8:51d::1"} {
 			w.run(t, fmt.Sprintf("%v/%s", vip, sid), func(t *testing.T) {
-				syn := packettest.Packet{Src: client, Dst: vip, SrcPort: uint16(3000 + j), DstPort: hostPort, Flags: "S", TrafficClass: 0xb8}
+				syn := packettest.Packet{Src: client, Dst: vip, SrcPort: uint16(3000 + j),
+					DstPort: hostPort, Flags: "S", TrafficClass: 0xb8}
 				synAck := syn.Reply("SA")
 				own := netip.MustParseAddr(sid)
 				outer := packettest.Outer{
-					Src: hosts.program.config.Source, Dst: learningEdge, TrafficClass: 0xb8, HopLimit: 64, FlowLabel: label(syn.Flow()),
-				}.With(43, packettest.SRH(packettest.ProtocolOf(synAck.Bytes(t)), 0, 1, learningEdge, own))
+					Src: hosts.program.config.Source, Dst: learningEdge, TrafficClass: 0xb8,
+					HopLimit: 64, FlowLabel: label(syn.Flow()),
+				}.With(43, packettest.SRH(packettest.ProtocolOf(synAck.Bytes(t)), 0,
+					1, learningEdge, own))
 
 				a.answer(t, synAck, nil) // nobody sent the SYN
 				a.take(t, learningEdge, sid, syn)
@@ -104,6 +108,7 @@ func TestHostAnswersByEdge(t *testing.T) {
 		signals.NotRouted += s.NotRouted
 	}
 	if signals.ByEdge != byEdge || signals.NotRouted != notRouted {
-		t.Errorf("%d SYN-ACKs by way of edges and %d without a route were counted, want %d and %d", signals.ByEdge, signals.NotRouted, byEdge, notRouted)
+		t.Errorf("%d SYN-ACKs by way of edges and %d without a route were counted, want %d and %d",
+			signals.ByEdge, signals.NotRouted, byEdge, notRouted)
 	}
 }

@@ -7,7 +7,8 @@ import (
 func TestEdgeLoadsAndCommits(t *testing.T) {
 	w := newWorld(t)
 	config := edgeConfig(t)
-	config.Interfaces = []EdgeInterface{{Name: "near", Side: External}, {Name: "far", Side: Internal}}
+	config.Interfaces = []EdgeInterface{{Name: "near", Side: External},
+		{Name: "far", Side: Internal}}
 	for range 2 {
 		e, err := OpenEdge(w.dir, config)
 		must(t, err)

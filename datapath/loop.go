@@ -9,33 +9,39 @@ import (
 	"sextant/linux"
 )
 
-// The loop is a pair of interfaces of one node. What is sent into the outer end comes out of the inner one as it would be on a
-// wire: segmented, with its checksums. There packets of this machine meet XDP, and so does each copy of a packet.
+// The loop is a pair of interfaces of one node. What is sent into the outer end comes out of the
+// inner one as it would be on a wire: segmented, with its checksums. There packets of this machine
+// meet XDP, and so does each copy of a packet.
 const (
 	loopOuter   = "srv6loop"
 	loopInner   = loopOuter + innerSuffix
 	innerSuffix = "-in"
 
-	// loopMTU is the most that native XDP takes on a veth with programs that expect a packet in one piece.
+	// loopMTU is the most that native XDP takes on a veth with programs that expect a packet in one
+	// piece.
 	loopMTU = 3400
 )
 
-// checkLocal refuses an interface from which packets would go into the loop that it does not take: the
-// kernel would drop them there.
+// checkLocal refuses an interface from which packets would go into the loop that it does not take:
+// the kernel would drop them there.
 func checkLocal(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
-		return fmt.Errorf("packets of this machine that leave by interface %s: %w; ip link lists them", name, err)
+		return fmt.Errorf("packets of this machine that leave by interface %s: %w; ip link lists "+
+			"them", name, err)
 	}
 	if mtu := link.Attrs().MTU; mtu > loopMTU {
-		return fmt.Errorf("packets of this machine that leave by interface %s: its MTU is %d bytes, and the loop in which "+
-			"they are numbered takes %d; make it smaller (ip link set %s mtu %d), or take the interface out of local",
+		return fmt.Errorf("packets of this machine that leave by interface %s: its MTU is %d "+
+			"bytes, and the loop in which "+
+			"they are numbered takes %d; make it smaller (ip link set %s mtu %d), or take the "+
+			"interface out of local",
 			name, mtu, loopMTU, name, loopMTU)
 	}
 	return nil
 }
 
-// LoopDrops returns how many frames the kernel has dropped on their way into the loop, since it was made.
+// LoopDrops returns how many frames the kernel has dropped on their way into the loop, since it was
+// made.
 func (h *Headend) LoopDrops() (uint64, error) {
 	link, err := netlink.LinkByIndex(h.loop.outer)
 	if err != nil {
@@ -59,8 +65,10 @@ func openLoop(name string) (loop, error) {
 	if _, err := netlink.LinkByName(loopOuter); err != nil {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = loopOuter, loopMTU
-		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: loopInner, PeerMTU: loopMTU}); err != nil {
-			return loop{}, fmt.Errorf("make the loop interfaces %s and %s: %w; it needs CAP_NET_ADMIN", loopOuter, loopInner, err)
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: loopInner,
+			PeerMTU: loopMTU}); err != nil {
+			return loop{}, fmt.Errorf("make the loop interfaces %s and %s: %w; it needs "+
+				"CAP_NET_ADMIN", loopOuter, loopInner, err)
 		}
 	}
 	for name, value := range map[string]string{

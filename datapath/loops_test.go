@@ -7,8 +7,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// TestLoops holds the programs to what the verifier of Linux 6.1 asks of a loop: its walk over the program's graph takes a way back
-// by a jump, and refuses one by falling through ("back-edge from insn"). Newer kernels take both.
+// TestLoops holds the programs to what the verifier of Linux 6.1 asks of a loop: its walk over the
+// program's graph takes a way back by a jump, and refuses one by falling through ("back-edge from
+// insn"). Newer kernels take both.
 func TestLoops(t *testing.T) {
 	for object, spec := range specs(t) {
 		for name, program := range spec.Programs {
@@ -26,7 +27,8 @@ const (
 	done
 )
 
-// walker walks over a program as check_cfg() of kernel/bpf/verifier.c does: depth first, the next instruction before the jump's.
+// walker walks over a program as check_cfg() of kernel/bpf/verifier.c does: depth first, the next
+// instruction before the jump's.
 type walker struct {
 	instructions asm.Instructions
 	at           map[asm.RawInstructionOffset]int // where the instruction of an offset is
@@ -38,7 +40,8 @@ type walker struct {
 
 // fallsBack are the places where a program falls through into a loop that it is in.
 func fallsBack(instructions asm.Instructions) []string {
-	w := walker{instructions: instructions, at: map[asm.RawInstructionOffset]int{}, function: map[string]int{}}
+	w := walker{instructions: instructions, at: map[asm.RawInstructionOffset]int{},
+		function: map[string]int{}}
 	w.state = make([]int, len(instructions))
 	for iter := instructions.Iterate(); iter.Next(); {
 		w.at[iter.Offset] = iter.Index
@@ -89,7 +92,8 @@ func (w *walker) follow(from, to int, jump bool) {
 		w.visit(to)
 	case onWay:
 		if !jump {
-			w.faults = append(w.faults, fmt.Sprintf("instruction %d falls back to %d, at %s", w.offset[from], w.offset[to], w.line(to)))
+			w.faults = append(w.faults, fmt.Sprintf("instruction %d falls back to %d, at %s",
+				w.offset[from], w.offset[to], w.line(to)))
 		}
 	}
 }

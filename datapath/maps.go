@@ -25,7 +25,8 @@ func sumPerCPU[S, T any](m *ebpf.Map, index uint32, add func(total *S, v T)) (S,
 	return total, nil
 }
 
-// allPerCPU reads an array per CPU in one request: the copies of the first entry, then those of the second.
+// allPerCPU reads an array per CPU in one request: the copies of the first entry, then those of the
+// second.
 func allPerCPU[T any](m *ebpf.Map) ([]T, error) {
 	cpus, err := ebpf.PossibleCPU()
 	if err != nil {
@@ -34,7 +35,8 @@ func allPerCPU[T any](m *ebpf.Map) ([]T, error) {
 	var cursor ebpf.MapBatchCursor
 	entries := int(m.MaxEntries())
 	values := make([]T, entries*cpus)
-	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), values, nil); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if _, err := m.BatchLookup(&cursor, make([]uint32, entries), values, nil); err != nil &&
+		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil, err
 	}
 	return values, nil

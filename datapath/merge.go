@@ -23,12 +23,15 @@ type MergeInterface struct {
 // MergeSID is a SID with behaviour End.MERGE.
 type MergeSID struct {
 	Prefix netip.Prefix // what is behind it is the argument: flow and number of the SID form
-	Mark   uint32       // of decapsulated packets, for a rule (ip rule fwmark) that leads them to a table; 0: the main table
+	// of decapsulated packets, for a rule (ip rule fwmark) that leads them to a table; 0: the main
+	// table
+	Mark uint32
 }
 
 // MergeConfig is what is compiled into the merge programs: a change loads them anew.
 type MergeConfig struct {
-	Block          srv6.Block     // of the domain's SIDs; the zero value: only this node's own are guarded
+	// of the domain's SIDs; the zero value: only this node's own are guarded
+	Block          srv6.Block
 	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4
 	SIDs           []MergeSID     // at most 16
@@ -37,7 +40,8 @@ type MergeConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c MergeConfig) Equal(o MergeConfig) bool {
-	return c.Block == o.Block && slices.Equal(c.Locators, o.Locators) && slices.Equal(c.Infrastructure, o.Infrastructure) &&
+	return c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) &&
 		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
@@ -64,10 +68,11 @@ type Merge struct {
 }
 
 // mergeState is taken over from the predecessor: counters, and what the instances remember.
-var mergeState = []string{"drops", "outcomes", "instances", "recoveries", "histories", "instance_counters"}
+var mergeState = []string{"drops", "outcomes", "instances", "recoveries", "histories",
+	"instance_counters"}
 
-// OpenMerge loads the merge programs and empty tables, beside whatever is running. Dir is the instance's directory on the bpf
-// file system. Set the instances, then Commit.
+// OpenMerge loads the merge programs and empty tables, beside whatever is running. Dir is the
+// instance's directory on the bpf file system. Set the instances, then Commit.
 func OpenMerge(dir string, config MergeConfig) (*Merge, error) {
 	c, err := newCollection(dir)
 	if err != nil {
@@ -82,7 +87,8 @@ func OpenMerge(dir string, config MergeConfig) (*Merge, error) {
 }
 
 func (m *Merge) open() error {
-	m.sids = slices.SortedStableFunc(slices.Values(m.config.SIDs), func(a, b MergeSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
+	m.sids = slices.SortedStableFunc(slices.Values(m.config.SIDs),
+		func(a, b MergeSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
 	spec, err := m.spec()
 	if err != nil {
 		return err
@@ -110,7 +116,8 @@ func (m *Merge) settings() (mergeSettings, error) {
 		Infrastructure: infrastructureOf(m.config.Infrastructure),
 	}
 	if len(m.sids) > mergeSIDs {
-		return s, fmt.Errorf("the node has %d SIDs with End.MERGE; at most %d can be used", len(m.sids), mergeSIDs)
+		return s, fmt.Errorf("the node has %d SIDs with End.MERGE; at most %d can be used",
+			len(m.sids), mergeSIDs)
 	}
 	for i, sid := range m.sids {
 		s.SIDs[i] = mergeSID{Prefix: prefixOf(sid.Prefix), Mark: sid.Mark, Used: 1}
@@ -118,15 +125,17 @@ func (m *Merge) settings() (mergeSettings, error) {
 	return s, nil
 }
 
-// SetInstance makes the instance of index eliminate the copies that come by its paths. What it remembers is kept if its settings
-// stay as they are. An earlier instance of this index must have been deleted if its flows were others.
+// SetInstance makes the instance of index eliminate the copies that come by its paths. What it
+// remembers is kept if its settings stay as they are. An earlier instance of this index must have
+// been deleted if its flows were others.
 func (m *Merge) SetInstance(index uint32, i Instance) error {
 	sid := slices.IndexFunc(m.sids, func(s MergeSID) bool { return s.Prefix == i.SID })
 	if sid < 0 {
 		return fmt.Errorf("set instance %d: %s is no SID with End.MERGE of this node", index, i.SID)
 	}
 	if len(i.Flows) == 0 || len(i.Flows) > MaxPaths {
-		return fmt.Errorf("set instance %d: %d paths; it can have 1 to %d", index, len(i.Flows), MaxPaths)
+		return fmt.Errorf("set instance %d: %d paths; it can have 1 to %d", index, len(i.Flows),
+			MaxPaths)
 	}
 	if err := i.Rules.Check(); err != nil {
 		return fmt.Errorf("set instance %d: %w", index, err)
@@ -136,7 +145,8 @@ func (m *Merge) SetInstance(index uint32, i Instance) error {
 	}
 	for path, flow := range i.Flows {
 		key := memberKey{SID: uint32(sid), Flow: flow}
-		if err := m.maps["members"].Put(key, member{Instance: index, Path: uint32(path)}); err != nil {
+		if err := m.maps["members"].Put(key,
+			member{Instance: index, Path: uint32(path)}); err != nil {
 			return fmt.Errorf("set instance %d: flow %d: %w", index, flow, err)
 		}
 	}
@@ -152,13 +162,15 @@ func (m *Merge) prepare(index uint32, i Instance) error {
 	}
 	if before != settings || !m.hasHistory(index, settings.Blocks) {
 		history, err := ebpf.NewMap(&ebpf.MapSpec{
-			Name: "history", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: settings.Blocks, Flags: unix.BPF_F_INNER_MAP,
+			Name: "history", Type: ebpf.Array, KeySize: 4, ValueSize: 8,
+			MaxEntries: settings.Blocks, Flags: unix.BPF_F_INNER_MAP,
 		})
 		if err != nil {
 			return err
 		}
 		defer history.Close()
-		if err := errors.Join(m.maps["recoveries"].Put(index, recoverySlot{}), m.maps["histories"].Put(index, history)); err != nil {
+		if err := errors.Join(m.maps["recoveries"].Put(index, recoverySlot{}),
+			m.maps["histories"].Put(index, history)); err != nil {
 			return err
 		}
 	}
@@ -202,7 +214,8 @@ func (m *Merge) DeleteInstance(index uint32) error {
 	if err != nil {
 		return err
 	}
-	if err := m.maps["histories"].Delete(index); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	if err := m.maps["histories"].Delete(index); err != nil &&
+		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		failures = append(failures, err)
 	}
 	failures = append(failures,
@@ -220,8 +233,8 @@ type PathStats struct {
 	Bytes   uint64        // of inner packets
 	First   uint64        // of the packets, those that came before their copies
 	Silent  time.Duration // since the latest; negative: none has come
-	// Of packets with timestamps: how many, and what their one-way delays add up to, with their squares (in us^2), least and most.
-	// Between two machines they are as right as their clocks.
+	// Of packets with timestamps: how many, and what their one-way delays add up to, with their
+	// squares (in us^2), least and most. Between two machines they are as right as their clocks.
 	Delays       uint64
 	DelaySum     time.Duration
 	DelaySquares float64
@@ -263,8 +276,10 @@ func (m *Merge) Stats(index uint32, paths int) (InstanceStats, error) {
 func pathStats(p pathCounters, now uint64) PathStats {
 	s := PathStats{
 		Packets: p.Packets, Bytes: p.Bytes, First: p.First, Silent: -1,
-		Delays: p.Delays, DelaySum: time.Duration(p.DelaySum) * time.Microsecond, DelaySquares: float64(p.DelaySquares),
-		DelayLeast: time.Duration(p.DelayLeast) * time.Microsecond, DelayMost: time.Duration(p.DelayMost) * time.Microsecond,
+		Delays: p.Delays, DelaySum: time.Duration(p.DelaySum) * time.Microsecond,
+		DelaySquares: float64(p.DelaySquares),
+		DelayLeast:   time.Duration(p.DelayLeast) * time.Microsecond,
+		DelayMost:    time.Duration(p.DelayMost) * time.Microsecond,
 	}
 	if p.Packets > 0 {
 		s.Silent = time.Duration(now - p.SeenNs)
@@ -313,8 +328,8 @@ func addPath(t *pathCounters, p pathCounters) {
 	t.Delays += p.Delays
 }
 
-// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. Interfaces that are no longer
-// configured are released.
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
+// Interfaces that are no longer configured are released.
 func (m *Merge) Commit() ([]Attachment, error) {
 	marks := slices.ContainsFunc(m.sids, func(s MergeSID) bool { return s.Mark != 0 })
 	var places []place

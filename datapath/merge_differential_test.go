@@ -25,20 +25,25 @@ var mergeSID2 = netip.MustParsePrefix("fcbb:bb00:1:0:17::/80")
 
 // mergeInstances are one of each form.
 var mergeInstances = []Instance{
-	{SID: mergeSID1, Flows: []uint32{1, 2, 3}, Rules: frer.Settings{HistoryLog2: 10, Bits: frer.BitsTLV, Reset: time.Hour}},
-	{SID: mergeSID2, Flows: []uint32{1, 0xfffff}, Rules: frer.Settings{HistoryLog2: 11, Bits: frer.BitsSID, Reset: time.Hour}},
+	{SID: mergeSID1, Flows: []uint32{1, 2, 3}, Rules: frer.Settings{HistoryLog2: 10,
+		Bits: frer.BitsTLV, Reset: time.Hour}},
+	{SID: mergeSID2, Flows: []uint32{1, 0xfffff},
+		Rules: frer.Settings{HistoryLog2: 11, Bits: frer.BitsSID, Reset: time.Hour}},
 }
 
 func newTwoMerges(t testing.TB, w *world) twoMerges {
 	t.Helper()
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}
 	program, err := OpenMerge(w.dir, MergeConfig{
-		Block: block(t), Locators: testLocators, Infrastructure: infrastructure, SIDs: []MergeSID{{Prefix: mergeSID1}, {Prefix: mergeSID2}}, Interfaces: []MergeInterface{{Name: "near"}},
+		Block: block(t), Locators: testLocators, Infrastructure: infrastructure,
+		SIDs:       []MergeSID{{Prefix: mergeSID1}, {Prefix: mergeSID2}},
+		Interfaces: []MergeInterface{{Name: "near"}},
 	})
 	must(t, err)
 	t.Cleanup(program.Close)
 	twin := &model.Merge{
-		Interfaces: map[uint32]struct{}{uint32(w.near): {}}, SIDs: []netip.Prefix{mergeSID1, mergeSID2}, Block: block(t), Locators: testLocators,
+		Interfaces: map[uint32]struct{}{uint32(w.near): {}},
+		SIDs:       []netip.Prefix{mergeSID1, mergeSID2}, Block: block(t), Locators: testLocators,
 		Infrastructure: infrastructure,
 		Members:        map[model.Member]*frer.Recovery{},
 	}
@@ -52,8 +57,9 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 	return twoMerges{program: program, model: twin}
 }
 
-// sender makes what arrives of a numbered flow: copies over some paths, each with a skew and a loss of its own, of which both change now
-// and then; numbers that go over the end of their range; and restarts.
+// sender makes what arrives of a numbered flow: copies over some paths, each with a skew and a loss
+// of its own, of which both change now and then; numbers that go over the end of their range; and
+// restarts.
 type sender struct {
 	random  *rand.Rand
 	form    srpolicy.Redundancy
@@ -66,14 +72,19 @@ type sender struct {
 	bits    int
 }
 
-func newSender(t testing.TB, random *rand.Rand, form srpolicy.Redundancy, instance Instance) *sender {
+func newSender(t testing.TB, random *rand.Rand, form srpolicy.Redundancy,
+	instance Instance) *sender {
 	t.Helper()
-	s := &sender{random: random, form: form, bits: instance.Rules.Bits, tick: 1<<instance.Rules.Bits - 3000}
+	s := &sender{random: random, form: form, bits: instance.Rules.Bits,
+		tick: 1<<instance.Rules.Bits - 3000}
 	via := netip.MustParseAddr("fcbb:bb00:1:e::")
 	for _, flow := range instance.Flows {
-		list := srpolicy.List{Segments: []netip.Addr{via, instance.SID.Addr()}, Redundancy: form, Flow: flow}
-		policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{list}}}}
-		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy}, srpolicy.Source{Addr: netip.MustParseAddr("fd00:5e::1"), HopLimit: 9}, nil)
+		list := srpolicy.List{Segments: []netip.Addr{via, instance.SID.Addr()}, Redundancy: form,
+			Flow: flow}
+		policy := srpolicy.Policy{Name: "p",
+			Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{list}}}}
+		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy},
+			srpolicy.Source{Addr: netip.MustParseAddr("fd00:5e::1"), HopLimit: 9}, nil)
 		must(t, err)
 		s.headers = append(s.headers, table[0].Lists[0])
 		s.skew, s.loss = append(s.skew, 0), append(s.loss, 0)
@@ -123,16 +134,20 @@ func (s *sender) next() []byte {
 	return slices.Concat(make([]byte, 12), []byte{0x86, 0xdd}, octets, inner)
 }
 
-// TestMergeAgreesWithModel feeds the same frames to the program and to its Go model: numbered streams of both forms with loss, skew,
-// wrap-around and restarts, and generated frames, valid and broken, to both SIDs.
+// TestMergeAgreesWithModel feeds the same frames to the program and to its Go model: numbered
+// streams of both forms with loss, skew, wrap-around and restarts, and generated frames, valid and
+// broken, to both SIDs.
 func TestMergeAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
 	random := rand.New(rand.NewPCG(5, 5))
-	senders := []*sender{newSender(t, random, srpolicy.TLV, mergeInstances[0]), newSender(t, random, srpolicy.SID, mergeInstances[1])}
+	senders := []*sender{newSender(t, random, srpolicy.TLV, mergeInstances[0]),
+		newSender(t, random, srpolicy.SID, mergeInstances[1])}
 	generator := packetgen.New(5, packetgen.World{
-		Block: netip.MustParsePrefix("fcbb::/16"), Locators: testLocators, Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
-		Decapsulating: []netip.Prefix{netip.PrefixFrom(mergeSID1.Addr(), 128), netip.PrefixFrom(mergeSID2.Addr(), 128)},
+		Block: netip.MustParsePrefix("fcbb::/16"), Locators: testLocators,
+		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::77")},
+		Decapsulating: []netip.Prefix{netip.PrefixFrom(mergeSID1.Addr(), 128),
+			netip.PrefixFrom(mergeSID2.Addr(), 128)},
 	})
 	run := newRunner(merges.program.programs["merge"], w.near)
 	reasons := tally{}
@@ -149,7 +164,8 @@ func TestMergeAgreesWithModel(t *testing.T) {
 		if len(frame) < ethernetHeader {
 			continue
 		}
-		if len(frame) > ethernetHeader+ipv6Header+60 && random.IntN(50) == 0 { // number, flow, epoch or type of a TLV
+		if len(frame) > ethernetHeader+ipv6Header+60 &&
+			random.IntN(50) == 0 { // number, flow, epoch or type of a TLV
 			frame = slices.Clone(frame)
 			frame[ethernetHeader+ipv6Header+random.IntN(60)] ^= 1 << random.IntN(8)
 		}
@@ -160,7 +176,8 @@ func TestMergeAgreesWithModel(t *testing.T) {
 			t.Fatalf("frame %d", i)
 		}
 	}
-	for _, reason := range []model.Reason{model.ReasonDuplicate, model.ReasonRogue, model.ReasonOldEpoch, model.ReasonUnknownFlow, model.ReasonECN} {
+	for _, reason := range []model.Reason{model.ReasonDuplicate, model.ReasonRogue,
+		model.ReasonOldEpoch, model.ReasonUnknownFlow, model.ReasonECN} {
 		if reasons[reason.String()] == 0 && *frames >= 50_000 { // some are rare
 			t.Errorf("no frame was dropped as %s: the generator misses", reason)
 		}
@@ -178,7 +195,8 @@ func TestMergeAgreesWithModel(t *testing.T) {
 	}
 }
 
-// TestMergeResetsAfterSilence: when nothing was accepted for the reset time, the next packet is, whatever its number.
+// TestMergeResetsAfterSilence: when nothing was accepted for the reset time, the next packet is,
+// whatever its number.
 func TestMergeResetsAfterSilence(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
@@ -204,7 +222,8 @@ func TestMergeResetsAfterSilence(t *testing.T) {
 			merges.program.pause(t, 0, step.silent)
 		}
 		if verdict, _ := run.run(t, frame(step.number)); verdict != step.want {
-			t.Errorf("number %d after %s: verdict %d, want %d", step.number, step.silent, verdict, step.want)
+			t.Errorf("number %d after %s: verdict %d, want %d", step.number, step.silent, verdict,
+				step.want)
 		}
 	}
 }

@@ -56,8 +56,9 @@ func (m *Merge) pause(t testing.TB, instance uint32, pause time.Duration) {
 	must(t, m.maps["recoveries"].Put(instance, slot))
 }
 
-// TestIntermittentFlow: a flow that pauses for longer than the reset after each 10 packets loses none of them, however long that
-// goes on. The reference is the set of the numbers that have passed.
+// TestIntermittentFlow: a flow that pauses for longer than the reset after each 10 packets loses
+// none of them, however long that goes on. The reference is the set of the numbers that have
+// passed.
 func TestIntermittentFlow(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
@@ -73,7 +74,8 @@ func TestIntermittentFlow(t *testing.T) {
 			for path := range copies[:2] {
 				verdict, _ := run.run(t, copies[path].of(number, 3))
 				if want := !passed[number]; (verdict == xdpPass) != want {
-					t.Fatalf("packet %d, copy %d: verdict %d, want it passed: %v", len(passed)+1, path, verdict, want)
+					t.Fatalf("packet %d, copy %d: verdict %d, want it passed: %v", len(passed)+1,
+						path, verdict, want)
 				}
 				passed[number] = true
 			}
@@ -83,7 +85,8 @@ func TestIntermittentFlow(t *testing.T) {
 	}
 	stats, err := merges.program.Stats(0, 3)
 	must(t, err)
-	if stats.Passed != uint64(len(passed)) || stats.Missing() != 0 || stats.Rogue != 0 || stats.Duplicate != stats.Passed {
+	if stats.Passed != uint64(len(passed)) || stats.Missing() != 0 || stats.Rogue != 0 ||
+		stats.Duplicate != stats.Passed {
 		t.Errorf("%d numbers: %+v", len(passed), stats)
 	}
 }
@@ -110,9 +113,9 @@ func (m *meeting) wait(first func()) {
 	m.Unlock()
 }
 
-// TestTwoCPUsReset: two CPUs have the copies of one flow at once, while its sender is restarted all the time, or pauses and goes on
-// far ahead. Whichever CPU begins a generation while the other enters a number: each packet passes once. The reference is the set
-// of all packets that passed.
+// TestTwoCPUsReset: two CPUs have the copies of one flow at once, while its sender is restarted all
+// the time, or pauses and goes on far ahead. Whichever CPU begins a generation while the other
+// enters a number: each packet passes once. The reference is the set of all packets that passed.
 func TestTwoCPUsReset(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
@@ -163,24 +166,29 @@ func TestTwoCPUsReset(t *testing.T) {
 	}
 	stats, err := merges.program.Stats(0, 3)
 	must(t, err)
-	if uint64(len(seen)) != total || stats.Passed != total || stats.Missing() != missing || stats.Contended != 0 {
+	if uint64(len(seen)) != total || stats.Passed != total || stats.Missing() != missing ||
+		stats.Contended != 0 {
 		t.Errorf("%d of %d packets passed, %d are missing: %+v", len(seen), total, missing, stats)
 	}
-	t.Logf("CPU 0 was first %d times, CPU 1 %d times, with %d resets", len(passed[0]), len(passed[1]), stats.Resets)
+	t.Logf("CPU 0 was first %d times, CPU 1 %d times, with %d resets", len(passed[0]),
+		len(passed[1]), stats.Resets)
 }
 
-// TestFirstCopyWithAFault: a copy that is dropped for another fault has not entered its number: the next copy passes.
+// TestFirstCopyWithAFault: a copy that is dropped for another fault has not entered its number: the
+// next copy passes.
 func TestFirstCopyWithAFault(t *testing.T) {
 	w := newWorld(t)
 	merges := newTwoMerges(t, w)
 	copies := newCopies(t, mergeInstances[0])
 	run := newRunner(merges.program.programs["merge"], w.near)
 	congested := slices.Clone(copies[0].of(7, 1))
-	congested[ethernetHeader+1] |= 3 << 4 // CE around a packet that is not ECN-capable (RFC 6040 section 4.2)
+	// CE around a packet that is not ECN-capable (RFC 6040 section 4.2)
+	congested[ethernetHeader+1] |= 3 << 4
 	for at, step := range []struct {
 		frame []byte
 		want  uint32
-	}{{copies[1].of(6, 1), xdpPass}, {congested, xdpDrop}, {copies[1].of(7, 1), xdpPass}, {copies[2].of(7, 1), xdpDrop}, {congested, xdpDrop}} {
+	}{{copies[1].of(6, 1), xdpPass}, {congested, xdpDrop}, {copies[1].of(7, 1), xdpPass},
+		{copies[2].of(7, 1), xdpDrop}, {congested, xdpDrop}} {
 		want := merges.model.Process(uint32(w.near), 0, step.frame)
 		verdict, after := run.run(t, step.frame)
 		if verdict != step.want || !agree(t, step.frame, verdict, after, want) {

@@ -6,8 +6,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Neither numbering nor elimination takes a lock: no instruction of the head-end or the egress does, while the host's acceptance
-// policies, which do, show that it would be seen.
+// Neither numbering nor elimination takes a lock: no instruction of the head-end or the egress
+// does, while the host's acceptance policies, which do, show that it would be seen.
 func TestCopiesTakeNoLock(t *testing.T) {
 	locks := map[string]int{}
 	for object, spec := range specs(t) {

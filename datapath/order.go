@@ -26,8 +26,8 @@ const (
 	orderSilence = frer.DefaultReset
 )
 
-// Order puts the packets of instances with that setting in order (RFC 9550), in this process: programs can't hold packets. While none
-// runs, packets pass as they come.
+// Order puts the packets of instances with that setting in order (RFC 9550), in this process:
+// programs can't hold packets. While none runs, packets pass as they come.
 type Order struct {
 	merge  *Merge
 	bound  time.Duration
@@ -45,8 +45,9 @@ type orderQueue struct {
 	generation uint16
 }
 
-// OpenOrder prepares to put packets in order, none of which is held longer than bound. It is to be called in the network namespace of
-// the merge programs, and makes a pair of interfaces there. Close it after Run has returned.
+// OpenOrder prepares to put packets in order, none of which is held longer than bound. It is to be
+// called in the network namespace of the merge programs, and makes a pair of interfaces there.
+// Close it after Run has returned.
 func (m *Merge) OpenOrder(bound time.Duration) (*Order, error) {
 	pair, err := openLoop(orderLoop)
 	if err != nil {
@@ -76,11 +77,13 @@ func (m *Merge) OpenOrder(bound time.Duration) (*Order, error) {
 // packetSocket opens a socket for whole frames of an interface; with protocol 0 it receives none.
 func packetSocket(index int, protocol uint16) (int, error) {
 	network := int(binary.NativeEndian.Uint16([]byte{byte(protocol >> 8), byte(protocol)}))
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, network)
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+		network)
 	if err != nil {
 		return 0, fmt.Errorf("open a packet socket: %w; it needs CAP_NET_RAW", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(network), Ifindex: index}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(network),
+		Ifindex: index}); err != nil {
 		unix.Close(fd)
 		return 0, fmt.Errorf("bind a packet socket to interface %d: %w", index, err)
 	}
@@ -178,12 +181,14 @@ func (o *Order) push(frame []byte, now time.Duration) {
 	o.send(queue.Push(header.Number, packet, now))
 }
 
-// send gives packets to the kernel, as if they came in by the inner end. One that it has no room for is lost, as on a wire.
+// send gives packets to the kernel, as if they came in by the inner end. One that it has no room
+// for is lost, as on a wire.
 func (o *Order) send(packets [][]byte) {
 	for _, p := range packets {
 		_ = unix.Send(o.out, p, 0)
 	}
 }
 
-// Close ends ordering. Without a Run that has returned, packets pass as they come half a second later.
+// Close ends ordering. Without a Run that has returned, packets pass as they come half a second
+// later.
 func (o *Order) Close() error { return errors.Join(unix.Close(o.in), unix.Close(o.out)) }

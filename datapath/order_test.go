@@ -15,15 +15,17 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// TestOrder sends numbered packets in disorder, some of them twice and some never, and they come to the host in order, once; so do
-// those of the sender's next life.
+// TestOrder sends numbered packets in disorder, some of them twice and some never, and they come to
+// the host in order, once; so do those of the sender's next life.
 func TestOrder(t *testing.T) {
 	n := newNetwork(t, "r2", "r3")
 	m := n.openMerge(tlvSettings, "r2", "r3")
-	must(t, m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2}, Rules: tlvSettings, Order: true}))
+	must(t, m.SetInstance(0, Instance{SID: mergeSID1, Flows: []uint32{1, 2}, Rules: tlvSettings,
+		Order: true}))
 	var order *Order
 	n.do("pe2", func() (err error) {
-		order, err = m.OpenOrder(time.Second) // which number 18 is waited for, and which others may be late on a busy machine
+		// which number 18 is waited for, and which others may be late on a busy machine
+		order, err = m.OpenOrder(time.Second)
 		return err
 	})
 	stop, done := make(chan struct{}), make(chan error)
@@ -75,7 +77,8 @@ func TestOrder(t *testing.T) {
 	must(t, Unload(m.dir))
 }
 
-// inject sends a packet to h2 from the router for each number of an epoch, as it would come to the egress over the path of flow 1.
+// inject sends a packet to h2 from the router for each number of an epoch, as it would come to the
+// egress over the path of flow 1.
 func (n *network) inject(router string, epoch uint8, numbers []uint32) {
 	n.t.Helper()
 	var list packettest.Steered
@@ -96,13 +99,16 @@ func (n *network) inject(router string, epoch uint8, numbers []uint32) {
 		defer unix.Close(fd)
 		for _, number := range numbers {
 			ip := packettest.Packet{
-				Src: netip.MustParseAddr("2001:db8:1::2"), Dst: netip.MustParseAddr("2001:db8:2::2"), SrcPort: 9, DstPort: 4433,
+				Src: netip.MustParseAddr("2001:db8:1::2"),
+				Dst: netip.MustParseAddr("2001:db8:2::2"), SrcPort: 9, DstPort: 4433,
 				Protocol: layers.IPProtocolUDP, Payload: binary.BigEndian.AppendUint32(nil, number),
 			}.Bytes(n.t)
 			outer := list.Arrived(ip, number, 0, 1, 0, 60).From("fd00:5e::1")
 			outer.Dst = mergeSID1.Addr()
-			frame := packettest.Link{Src: link.HardwareAddr, Dst: net.HardwareAddr{2, 0, 0, 0, 20, 1}}.Frame(n.t, outer.Around(n.t, ip))
-			copy(frame[ethernetHeader+ipv6Header+8+2*16+3:], []byte{epoch, 0, 0, 0, 1}) // and the flow
+			frame := packettest.Link{Src: link.HardwareAddr,
+				Dst: net.HardwareAddr{2, 0, 0, 0, 20, 1}}.Frame(n.t, outer.Around(n.t, ip))
+			// and the flow
+			copy(frame[ethernetHeader+ipv6Header+8+2*16+3:], []byte{epoch, 0, 0, 0, 1})
 			if err := unix.Send(fd, frame, 0); err != nil {
 				return err
 			}
@@ -129,7 +135,8 @@ func TestOrderNeedsItsProcess(t *testing.T) {
 		if verdict != want {
 			t.Errorf("verdict %d, want %d", verdict, want)
 		}
-		if note := binary.BigEndian.Uint16(after[12:]); (note == orderEtherType) != (want == xdpRedirect) {
+		note := binary.BigEndian.Uint16(after[12:])
+		if (note == orderEtherType) != (want == xdpRedirect) {
 			t.Errorf("EtherType %#x of a packet with verdict %d", note, verdict)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// The programs on the tables of package packettest, from which the Go model is tested too. The expected packets come from
-// an independent library.
+// The programs on the tables of package packettest, from which the Go model is tested too. The
+// expected packets come from an independent library.
 
 // way is where all routes lead.
 type way struct {
@@ -26,7 +26,8 @@ type way struct {
 var (
 	wayBack      = way{gateway: "fd00:5e:1::2", outcome: "transmitted"}
 	wayElsewhere = way{gateway: "fd00:5e:2::2", outcome: "redirected"}
-	wayUnknown   = way{gateway: "fd00:5e:1::99", outcome: "handed"} // a neighbour that is not resolved
+	// a neighbour that is not resolved
+	wayUnknown = way{gateway: "fd00:5e:1::99", outcome: "handed"}
 )
 
 // lead makes all routes to SIDs lead there. The programs are told.
@@ -74,17 +75,20 @@ func (s subject) counts(t testing.TB) map[string]uint64 {
 
 // verdicts are what the program returns with an outcome; with all others it drops.
 var verdicts = map[string]uint32{
-	"passed": xdpPass, "handed": xdpPass, "taken": xdpPass, "translated": xdpPass, "learned": xdpPass,
-	"echoed": xdpTransmit, "too_big_answered": xdpTransmit, "transmitted": xdpTransmit, "redirected": xdpRedirect,
+	"passed": xdpPass, "handed": xdpPass, "taken": xdpPass, "translated": xdpPass,
+	"learned": xdpPass,
+	"echoed":  xdpTransmit, "too_big_answered": xdpTransmit, "transmitted": xdpTransmit,
+	"redirected": xdpRedirect,
 }
 
 // told are the reasons to drop a packet of which the sender may be told: by the kernel on a host,
 // by the edge, and by
 // the kernel about what a router said to the edge.
-var told = map[string][]uint32{"packet_too_big": {}, "hop_limit": {xdpTransmit}, "below_min_mtu": {xdpTransmit, xdpPass}}
+var told = map[string][]uint32{"packet_too_big": {}, "hop_limit": {xdpTransmit},
+	"below_min_mtu": {xdpTransmit, xdpPass}}
 
-// process runs the program, and returns the one counter that rose, and the frame. It fails if the verdict is not the one of
-// that counter.
+// process runs the program, and returns the one counter that rose, and the frame. It fails if the
+// verdict is not the one of that counter.
 func (s subject) process(t testing.TB, frame []byte) (outcome string, after []byte) {
 	t.Helper()
 	before := s.counts(t)
@@ -119,8 +123,8 @@ func (s subject) process(t testing.TB, frame []byte) (outcome string, after []by
 // tabled are the outcomes that the shared tables name otherwise.
 var tabled = map[string]string{"passed": "pass", "redirected": "redirect", "taken": "take"}
 
-// check processes the frame of a shared table. One that is passed is unchanged, one that is taken has lost what was around
-// it, and one that is redirected has got something around it.
+// check processes the frame of a shared table. One that is passed is unchanged, one that is taken
+// has lost what was around it, and one that is redirected has got something around it.
 func (s subject) check(t testing.TB, test packettest.Case) {
 	t.Helper()
 	if len(test.Frame) < 14 {
@@ -149,7 +153,8 @@ func (s subject) check(t testing.TB, test packettest.Case) {
 const tableBuckets = 64
 
 // tableEdge is an edge with the services of the shared tables, with a program for each side.
-func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...func(*EdgeConfig)) *Edge {
+func tableEdge(t testing.TB, w *world, encapsulation Encapsulation,
+	changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := EdgeConfig{
 		Secret:         testSecret,
@@ -171,7 +176,8 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...f
 	must(t, err)
 	t.Cleanup(e.Close)
 	for i, key := range []ServiceKey{
-		{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP4, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP6, Port: 80, Protocol: 6},
 		{VIP: packettest.VIP6, Protocol: 17}, {VIP: packettest.VIP4, Port: 53, Protocol: 17},
 	} {
 		must(t, e.SetService(key, uint32(i), tableBuckets))
@@ -182,7 +188,8 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation, changes ...f
 
 func (w *world) openPorts(t testing.TB, c *collection) {
 	t.Helper()
-	must(t, c.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native}, {On: "far", Index: w.far, Mode: Native}}))
+	must(t, c.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native},
+		{On: "far", Index: w.far, Mode: Native}}))
 }
 
 // serveAll gives all buckets of all services one chain, of which the first are current.
@@ -234,7 +241,8 @@ func tableHost(t testing.TB, w *world, changes ...func(*HostConfig)) (*Host, sub
 		{Prefix: netip.PrefixFrom(packettest.DT6SID, 64), Behavior: srv6.EndDT6},
 		{Prefix: netip.PrefixFrom(packettest.DT46SID, 64), Behavior: srv6.EndDT46},
 		{Prefix: netip.PrefixFrom(packettest.ClassicSID, 128), Behavior: srv6.EndOFFER},
-		{Prefix: netip.PrefixFrom(packettest.CondSID, 48), Behavior: srv6.EndDT46COND, Backup: packettest.ShadowSID},
+		{Prefix: netip.PrefixFrom(packettest.CondSID, 48), Behavior: srv6.EndDT46COND,
+			Backup: packettest.ShadowSID},
 	}
 	config.Source = packettest.HostAddr
 	for _, change := range changes {
@@ -243,13 +251,15 @@ func tableHost(t testing.TB, w *world, changes ...func(*HostConfig)) (*Host, sub
 	h, err := OpenHost(w.dir, config)
 	must(t, err)
 	t.Cleanup(h.Close)
-	for i, key := range []ServiceKey{{VIP: packettest.VIP4, Port: 80, Protocol: 6}, {VIP: packettest.VIP6, Protocol: 6}} {
+	for i, key := range []ServiceKey{{VIP: packettest.VIP4, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP6, Protocol: 6}} {
 		index := uint32(i + 1)
 		must(t, h.SetService(key, index, acceptance.Policy{Kind: acceptance.Static, Threshold: 4}))
 		setBusy(t, h, index, 4)
 	}
 	w.openPorts(t, h.collection)
-	return h, subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection, host: true}
+	return h, subject{runner: newRunner(h.programs["host"], w.near), tables: h.collection,
+		host: true}
 }
 
 // setBusy pretends open connections.

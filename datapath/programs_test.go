@@ -23,7 +23,8 @@ func steering(t *testing.T, w *world) *Headend {
 	t.Helper()
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
 	h, err := OpenHeadend(filepath.Join(w.dir, "headend"), HeadendConfig{
-		Secret: testSecret, Block: block(t), Infrastructure: infrastructure, Source: packettest.EdgeAddr, HopLimit: 61,
+		Secret: testSecret, Block: block(t), Infrastructure: infrastructure,
+		Source: packettest.EdgeAddr, HopLimit: 61,
 		Interfaces: []HeadendInterface{{Name: "near", Side: Mixed}}, Local: []string{"far"},
 	})
 	must(t, err)
@@ -31,8 +32,9 @@ func steering(t *testing.T, w *world) *Headend {
 	_, err = h.Commit()
 	must(t, err)
 	m, err := OpenMerge(filepath.Join(w.dir, "merge"), MergeConfig{
-		Block: block(t), Infrastructure: infrastructure, Interfaces: []MergeInterface{{Name: "far"}},
-		SIDs: []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}},
+		Block: block(t), Infrastructure: infrastructure,
+		Interfaces: []MergeInterface{{Name: "far"}},
+		SIDs:       []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}},
 	})
 	must(t, err)
 	t.Cleanup(m.Close)
@@ -41,7 +43,8 @@ func steering(t *testing.T, w *world) *Headend {
 	return h
 }
 
-// TestStalePinsOfSteering: what a head-end and an egress pin is not stale, but a table of another shape and another program are.
+// TestStalePinsOfSteering: what a head-end and an egress pin is not stale, but a table of another
+// shape and another program are.
 func TestStalePinsOfSteering(t *testing.T) {
 	w := newWorld(t)
 	h := steering(t, w)
@@ -50,7 +53,8 @@ func TestStalePinsOfSteering(t *testing.T) {
 	}
 	for _, table := range []string{"headend/policy_traffic", "merge/recoveries"} {
 		must(t, os.Remove(filepath.Join(w.dir, table)))
-		pinMap(t, filepath.Join(w.dir, table), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 4, MaxEntries: 4})
+		pinMap(t, filepath.Join(w.dir, table), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8,
+			ValueSize: 4, MaxEntries: 4})
 	}
 	l, err := link.LoadPinnedLink(filepath.Join(w.dir, "merge/link_merge_xdp_far"), nil)
 	must(t, err)
@@ -58,7 +62,8 @@ func TestStalePinsOfSteering(t *testing.T) {
 	must(t, l.Update(h.programs[Mixed]))
 	stale := stalePins(t, w.dir)
 	for pin, want := range map[string]string{
-		"headend/policy_traffic": "another shape", "merge/recoveries": "another shape", "merge/link_merge_xdp_far": "has the tag " + tagOf(h.programs[Mixed]),
+		"headend/policy_traffic": "another shape", "merge/recoveries": "another shape",
+		"merge/link_merge_xdp_far": "has the tag " + tagOf(h.programs[Mixed]),
 	} {
 		if !strings.Contains(stale[pin], want) {
 			t.Errorf("%s: %q, want %q", pin, stale[pin], want)
@@ -121,7 +126,8 @@ func TestPrograms(t *testing.T) {
 	far, err := netlink.LinkByName("far")
 	must(t, err)
 	must(t, netlink.LinkDel(far))
-	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "far"}, PeerName: "farpeer"}))
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "far"},
+		PeerName: "farpeer"}))
 	check("made anew", nil, []string{"near foreign", "far none"})
 }
 

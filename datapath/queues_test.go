@@ -16,14 +16,16 @@ import (
 	"sextant/datapath/packettest"
 )
 
-// TestQueues: frames that arrive by several queues, on several CPUs at once, are all counted, and none is counted twice.
+// TestQueues: frames that arrive by several queues, on several CPUs at once, are all counted, and
+// none is counted twice.
 func TestQueues(t *testing.T) {
 	w := newWorld(t)
 	var cpus unix.CPUSet
 	must(t, unix.SchedGetaffinity(0, &cpus))
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.NumTxQueues, attrs.NumRxQueues = "many", 4, 4
-	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "manypeer", PeerNumTxQueues: 4, PeerNumRxQueues: 4}))
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "manypeer",
+		PeerNumTxQueues: 4, PeerNumRxQueues: 4}))
 	setUp(t, "manypeer")
 	setUp(t, "many")
 	config := edgeConfig(t)
@@ -87,11 +89,13 @@ func (w *world) sendFrom(t *testing.T, cpu int, device string, frame []byte, cou
 	runtime.LockOSThread() // never unlocked: it is bound to the CPU
 	var only unix.CPUSet
 	only.Set(cpu)
-	if err := errors.Join(unix.Setns(w.netns, unix.CLONE_NEWNET), unix.SchedSetaffinity(0, &only)); err != nil {
+	if err := errors.Join(unix.Setns(w.netns, unix.CLONE_NEWNET),
+		unix.SchedSetaffinity(0, &only)); err != nil {
 		t.Error(err)
 		return
 	}
-	out, to := openWireOn(t, device), &unix.SockaddrLinklayer{Ifindex: mustLink(t, device).Attrs().Index}
+	out, to := openWireOn(t, device),
+		&unix.SockaddrLinklayer{Ifindex: mustLink(t, device).Attrs().Index}
 	for range count {
 		for {
 			err := unix.Sendto(out.fd, frame, 0, to)
@@ -106,7 +110,8 @@ func (w *world) sendFrom(t *testing.T, cpu int, device string, frame []byte, cou
 	}
 }
 
-// TestBond: on a bond, the program runs natively in the devices below, or the error says what to do.
+// TestBond: on a bond, the program runs natively in the devices below, or the error says what to
+// do.
 func TestBond(t *testing.T) {
 	w := newWorld(t)
 	bond := netlink.NewLinkBond(netlink.LinkAttrs{Name: "bond"})
@@ -135,12 +140,14 @@ func TestBond(t *testing.T) {
 	}
 }
 
-// TestVLANDevice: a VLAN device has no native XDP; the operator is told, and frames are looked at all the same.
+// TestVLANDevice: a VLAN device has no native XDP; the operator is told, and frames are looked at
+// all the same.
 func TestVLANDevice(t *testing.T) {
 	w := newWorld(t)
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.ParentIndex = "near.5", w.near
-	if err := netlink.LinkAdd(&netlink.Vlan{LinkAttrs: attrs, VlanId: 5}); errors.Is(err, unix.EOPNOTSUPP) {
+	if err := netlink.LinkAdd(&netlink.Vlan{LinkAttrs: attrs, VlanId: 5}); errors.Is(err,
+		unix.EOPNOTSUPP) {
 		t.Skip("missing kernel feature: 802.1Q VLAN devices")
 	} else {
 		must(t, err)
@@ -151,7 +158,8 @@ func TestVLANDevice(t *testing.T) {
 	e, err := OpenEdge(w.dir, config)
 	must(t, err)
 	defer e.Close()
-	if err := commit(e); err == nil || !strings.Contains(err.Error(), "near.5") || !strings.Contains(err.Error(), "generic") {
+	if err := commit(e); err == nil || !strings.Contains(err.Error(), "near.5") ||
+		!strings.Contains(err.Error(), "generic") {
 		t.Errorf("natively: error %v", err)
 	}
 	config.Interfaces[0].Mode = Auto
@@ -166,7 +174,8 @@ func TestVLANDevice(t *testing.T) {
 	}
 }
 
-// TestNameWithADot: interfaces whose names have a dot, as those of VLANs do, are attached to, taken over and released as others are.
+// TestNameWithADot: interfaces whose names have a dot, as those of VLANs do, are attached to, taken
+// over and released as others are.
 func TestNameWithADot(t *testing.T) {
 	w := newWorld(t)
 	attrs := netlink.NewLinkAttrs()

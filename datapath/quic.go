@@ -69,8 +69,8 @@ func quicConfigOf(c quiclb.Config) quicConfig {
 	return out
 }
 
-// SetQUIC makes the service of index one of QUIC, whose connection IDs of the configurations name the given backends. Without a
-// configuration it is not QUIC any more. SetService comes behind it.
+// SetQUIC makes the service of index one of QUIC, whose connection IDs of the configurations name
+// the given backends. Without a configuration it is not QUIC any more. SetService comes behind it.
 func (e *Edge) SetQUIC(index uint32, configs []quiclb.Config, backends []uint16) error {
 	servers, known := map[quicServer]uint32{}, map[uint32]quicConfig{}
 	for _, c := range configs {
@@ -103,5 +103,6 @@ type quicTables struct {
 	servers map[quicServer]uint32
 }
 
-// SetQUIC says whether a service of UDP is QUIC: then first packets are offered as SYNs are. SetService comes behind it.
+// SetQUIC says whether a service of UDP is QUIC: then first packets are offered as SYNs are.
+// SetService comes behind it.
 func (h *Host) SetQUIC(key ServiceKey, quic bool) { h.quic[key] = quic }

@@ -11,7 +11,8 @@ import (
 	"sextant/packet/quiclb"
 )
 
-// TestEdgeQUIC: a connection ID leads to its server, in every cipher; others go along the chain. Whole frames are compared.
+// TestEdgeQUIC: a connection ID leads to its server, in every cipher; others go along the chain.
+// Whole frames are compared.
 func TestEdgeQUIC(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -30,13 +31,17 @@ func TestEdgeQUIC(t *testing.T) {
 			case path.Opens:
 				want = ids[:2]
 			}
-			w.run(t, name+"/"+path.Name, func(t *testing.T) { checkQUIC(t, edge, name, path.Payload, want) })
+			w.run(t, name+"/"+path.Name, func(t *testing.T) {
+				checkQUIC(t, edge, name, path.Payload,
+					want)
+			})
 		}
 	}
 }
 
 // tableQUIC are the services of the shared tables that can be QUIC, by index.
-var tableQUIC = map[uint32]ServiceKey{2: {VIP: packettest.VIP6, Protocol: 17}, 3: {VIP: packettest.VIP4, Port: 53, Protocol: 17}}
+var tableQUIC = map[uint32]ServiceKey{2: {VIP: packettest.VIP6, Protocol: 17},
+	3: {VIP: packettest.VIP4, Port: 53, Protocol: 17}}
 
 func serveQUIC(t *testing.T, e *Edge, configs []quiclb.Config) {
 	t.Helper()
@@ -48,14 +53,16 @@ func serveQUIC(t *testing.T, e *Edge, configs []quiclb.Config) {
 
 func checkQUIC(t *testing.T, edge subject, encapsulation string, payload []byte, want []uint16) {
 	t.Helper()
-	for _, packet := range []packettest.Packet{packettest.Web6("").To(packettest.VIP6, 443), packettest.Web4("").To(packettest.VIP4, 53)} {
+	for _, packet := range []packettest.Packet{packettest.Web6("").To(packettest.VIP6, 443),
+		packettest.Web4("").To(packettest.VIP4, 53)} {
 		packet = packet.Of(17, payload...)
 		ip, in := packet.Bytes(t), packettest.FromClient()
 		outcome, after := edge.process(t, in.Frame(t, ip))
 		if outcome != wayElsewhere.outcome {
 			t.Fatalf("%s, want %s", outcome, wayElsewhere.outcome)
 		}
-		outer := packettest.Encapsulated(t, encapsulation, want, label(packet.Flow()), packet.TrafficClass, ip)
+		outer := packettest.Encapsulated(t, encapsulation, want, label(packet.Flow()),
+			packet.TrafficClass, ip)
 		packettest.WantFrame(t, after, wayElsewhere.out(in).Frame(t, outer))
 	}
 }
@@ -95,12 +102,14 @@ func TestEdgeQUICChanges(t *testing.T) {
 	check(second, 11, 12)
 	serveQUIC(t, e, nil)
 	check(second, 11)
-	if err := e.SetQUIC(2, []quiclb.Config{{Rotation: 7, ServerIDLength: 2, NonceLength: 6}}, nil); err == nil {
+	if err := e.SetQUIC(2, []quiclb.Config{{Rotation: 7, ServerIDLength: 2, NonceLength: 6}},
+		nil); err == nil {
 		t.Error("the rotation of connection IDs that name nobody is accepted")
 	}
 }
 
-// TestAESTables: a block by tables and round keys, as the program does it, is what AES makes of it, both ways.
+// TestAESTables: a block by tables and round keys, as the program does it, is what AES makes of it,
+// both ways.
 func TestAESTables(t *testing.T) {
 	tables, random := newAESTables(), rand.New(rand.NewPCG(1, 0))
 	for range 200 {
@@ -146,7 +155,8 @@ func runAES(tables [2]aesTables, key aesKey, b [16]byte) (out [16]byte) {
 					mixed ^= table.Mixed[from]<<(8*row) | table.Mixed[from]>>(32-8*row)
 				}
 			}
-			binary.LittleEndian.PutUint32(out[4*column:], mixed^binary.LittleEndian.Uint32(key.Rounds[round][4*column:]))
+			binary.LittleEndian.PutUint32(out[4*column:],
+				mixed^binary.LittleEndian.Uint32(key.Rounds[round][4*column:]))
 		}
 		b = out
 	}

@@ -46,11 +46,13 @@ func agree(t testing.TB, frame []byte, verdict uint32, after []byte, want model.
 		model.Transmit: xdpTransmit, model.Redirect: xdpRedirect,
 	}[want.Verdict]
 	if verdict != expected {
-		t.Errorf("program returned %d, the model says %s (%s)\nframe %x\nprogram %x\nmodel   %x", verdict, want.Verdict, want.Reason, frame, after, want.Frame)
+		t.Errorf("program returned %d, the model says %s (%s)\nframe %x\nprogram %x\nmodel   %x",
+			verdict, want.Verdict, want.Reason, frame, after, want.Frame)
 		return false
 	}
 	if verdict != xdpDrop && !bytes.Equal(after, want.Frame) {
-		t.Errorf("%s: packets differ\nframe   %x\nprogram %x\nmodel   %x", want.Verdict, frame, after, want.Frame)
+		t.Errorf("%s: packets differ\nframe   %x\nprogram %x\nmodel   %x", want.Verdict, frame,
+			after, want.Frame)
 		return false
 	}
 	return true

@@ -9,8 +9,9 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Running is what an instance has in the kernel, seen from outside: whoever loaded it, and while it goes on. It is for measuring, and
-// for experiments that give the programs more packets than a network can.
+// Running is what an instance has in the kernel, seen from outside: whoever loaded it, and while it
+// goes on. It is for measuring, and for experiments that give the programs more packets than a
+// network can.
 type Running struct {
 	*Snapshot
 	out []byte
@@ -25,16 +26,19 @@ func OpenRunning(dir string) (*Running, error) {
 	return &Running{Snapshot: s, out: make([]byte, explainFrameMax)}, nil
 }
 
-// Run gives the XDP program of the interface of an index a frame, as if it had arrived there (BPF_PROG_TEST_RUN): on the tables and
-// counters of packets that do arrive. What the program would send or deliver goes no further. It returns the frame after that,
-// valid until the next run, and nil if the frame was dropped. The calling thread must be in the instance's network namespace.
+// Run gives the XDP program of the interface of an index a frame, as if it had arrived there
+// (BPF_PROG_TEST_RUN): on the tables and counters of packets that do arrive. What the program would
+// send or deliver goes no further. It returns the frame after that, valid until the next run, and
+// nil if the frame was dropped. The calling thread must be in the instance's network namespace.
 func (r *Running) Run(ingress int, frame []byte) (after []byte, err error) {
 	program := r.xdp[ingress]
 	if program == nil {
-		return nil, fmt.Errorf("run a program on a frame: interface %d has none of %s", ingress, r.dir)
+		return nil, fmt.Errorf("run a program on a frame: interface %d has none of %s", ingress,
+			r.dir)
 	}
 	options := ebpf.RunOptions{
-		Data: frame, DataOut: r.out, Context: xdpContext{DataEnd: uint32(len(frame)), Ingress: uint32(ingress)},
+		Data: frame, DataOut: r.out, Context: xdpContext{DataEnd: uint32(len(frame)),
+			Ingress: uint32(ingress)},
 	}
 	code, err := program.Run(&options)
 	switch {
@@ -46,7 +50,8 @@ func (r *Running) Run(ingress int, frame []byte) (after []byte, err error) {
 	return nil, nil
 }
 
-// Objects are kernel objects by their numbers, which are never given twice while a machine runs, and what its maps take.
+// Objects are kernel objects by their numbers, which are never given twice while a machine runs,
+// and what its maps take.
 type Objects struct {
 	Programs []ebpf.ProgramID
 	Maps     []ebpf.MapID // those that programs use, and the tables in them

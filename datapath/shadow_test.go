@@ -14,15 +14,17 @@ func TestHostSendsStraysBack(t *testing.T) {
 	h, host := tableHost(t, w)
 	for _, out := range []way{wayBack, wayElsewhere, wayUnknown} {
 		out.lead(t, h)
-		for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("PA"), packettest.Web6("R")} {
+		for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("PA"),
+			packettest.Web6("R")} {
 			packet.TrafficClass, packet.Payload = 0x2b, []byte("payload")
 			ip := packet.Bytes(t)
 			packet.HopLimit = 56 // one less
 			left := packet.Bytes(t)
 			for name, outers := range packettest.StrayCases(ip) {
-				w.run(t, fmt.Sprintf("%s/%v %s/%s", out.outcome, packet.Dst, packet.Flags, name), func(t *testing.T) {
-					checkLeaves(t, host, outers, ip, left, out, out.outcome)
-				})
+				w.run(t, fmt.Sprintf("%s/%v %s/%s", out.outcome, packet.Dst, packet.Flags, name),
+					func(t *testing.T) {
+						checkLeaves(t, host, outers, ip, left, out, out.outcome)
+					})
 			}
 		}
 	}
@@ -32,9 +34,11 @@ func TestHostSendsStraysBack(t *testing.T) {
 func TestHostConditionalTakes(t *testing.T) {
 	w := newWorld(t)
 	_, host := tableHost(t, w)
-	for _, packet := range []packettest.Packet{packettest.Web4("S"), packettest.Web6("SA"), packettest.Web6("").Of(17, 1, 2, 3)} {
+	for _, packet := range []packettest.Packet{packettest.Web4("S"), packettest.Web6("SA"),
+		packettest.Web6("").Of(17, 1, 2, 3)} {
 		ip := packet.Bytes(t)
-		outcome, after := host.process(t, packettest.FromClient().Frame(t, packettest.To(packettest.CondSID).Around(t, ip)))
+		outcome, after := host.process(t,
+			packettest.FromClient().Frame(t, packettest.To(packettest.CondSID).Around(t, ip)))
 		if outcome != "taken" {
 			t.Fatalf("%v %s: %s, want taken", packet.Dst, packet.Flags, outcome)
 		}
@@ -42,8 +46,8 @@ func TestHostConditionalTakes(t *testing.T) {
 	}
 }
 
-// TestEdgeShadow compares the whole frame: a stray goes to the owner of before, or to the present one if there was none, with
-// each encapsulation and each way out.
+// TestEdgeShadow compares the whole frame: a stray goes to the owner of before, or to the present
+// one if there was none, with each encapsulation and each way out.
 func TestEdgeShadow(t *testing.T) {
 	w := newWorld(t)
 	for encapsulation, name := range encapsulationNames {
@@ -53,10 +57,14 @@ func TestEdgeShadow(t *testing.T) {
 			serveAllWithShadow(t, e, shadow, 1, 0x1a)
 			for _, out := range []way{wayBack, wayElsewhere, wayUnknown} {
 				out.lead(t, e)
-				for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("PA")} {
-					w.run(t, fmt.Sprintf("%s/%x/%s/%v", name, shadow, out.outcome, packet.Dst), func(t *testing.T) {
-						checkShadow(t, edge, lastOffers[encapsulation != Carrier][shadow], packet, out)
-					})
+				for _, packet := range []packettest.Packet{packettest.Web4("A"),
+					packettest.Web6("PA")} {
+					w.run(t, fmt.Sprintf("%s/%x/%s/%v", name, shadow, out.outcome, packet.Dst),
+						func(t *testing.T) {
+							checkShadow(t, edge, lastOffers[encapsulation != Carrier][shadow],
+								packet,
+								out)
+						})
 				}
 			}
 		}
@@ -69,16 +77,19 @@ var lastOffers = map[bool]map[uint16]string{
 	true:  {0x2b: "fd00:c0de:0:e046::2b", 0: "fd00:c0de:0:e046::1a"},
 }
 
-func checkShadow(t *testing.T, edge subject, destination string, packet packettest.Packet, out way) {
+func checkShadow(t *testing.T, edge subject, destination string, packet packettest.Packet,
+	out way) {
 	t.Helper()
 	packet.Payload = []byte("payload")
-	for _, ecn := range []struct{ outer, inner, want uint8 }{{0xb8, 0xb8, 0xb8}, {0xb9, 0xba, 0xb9}, {0xbb, 0xba, 0xbb}} {
+	for _, ecn := range []struct{ outer, inner, want uint8 }{{0xb8, 0xb8, 0xb8}, {0xb9, 0xba, 0xb9},
+		{0xbb, 0xba, 0xbb}} {
 		packet.TrafficClass = ecn.want
 		left := packet.Bytes(t)
 		packet.TrafficClass = ecn.inner
 		ip := packet.Bytes(t)
 		want := packettest.Outer{
-			Src: packettest.EdgeAddr, Dst: netip.MustParseAddr(destination), TrafficClass: ecn.want, HopLimit: 58, FlowLabel: label(packet.Flow()),
+			Src: packettest.EdgeAddr, Dst: netip.MustParseAddr(destination), TrafficClass: ecn.want,
+			HopLimit: 58, FlowLabel: label(packet.Flow()),
 		}
 		for name, stray := range packettest.ShadowCases(ip) {
 			stray.TrafficClass = ecn.outer
@@ -89,7 +100,8 @@ func checkShadow(t *testing.T, edge subject, destination string, packet packette
 				if outcome != out.outcome {
 					t.Fatalf("%s: %s, want %s", name, outcome, out.outcome)
 				}
-				packettest.WantFrame(t, after, out.out(in).Frame(t, want.Around(t, packettest.Forwarded(left))))
+				packettest.WantFrame(t, after,
+					out.out(in).Frame(t, want.Around(t, packettest.Forwarded(left))))
 			}
 		}
 	}

@@ -6,14 +6,17 @@ import (
 	"sextant/datapath/packettest"
 )
 
-// TestHostCountsResets: RSTs that leave for clients of its services, with and without ACK, and nothing else.
+// TestHostCountsResets: RSTs that leave for clients of its services, with and without ACK, and
+// nothing else.
 func TestHostCountsResets(t *testing.T) {
 	w := newWorld(t)
 	h, _ := tableHost(t, w)
 	wire := packettest.FromClient()
 	for _, packet := range []packettest.Packet{
-		packettest.Web4("").Reply("R"), packettest.Web4("").Reply("RA"), packettest.Web6("").Reply("RA"),
-		packettest.Web4("").To(packettest.VIP4, 8080).Reply("R"), packettest.Web4("").Reply("A"), packettest.Web4("").Reply("SA"),
+		packettest.Web4("").Reply("R"), packettest.Web4("").Reply("RA"),
+		packettest.Web6("").Reply("RA"),
+		packettest.Web4("").To(packettest.VIP4, 8080).Reply("R"), packettest.Web4("").Reply("A"),
+		packettest.Web4("").Reply("SA"),
 	} {
 		frame := wire.Frame(t, packet.Bytes(t))
 		w.run(t, packet.Src.String(), func(t *testing.T) {

@@ -15,11 +15,13 @@ import (
 	"sextant/linux"
 )
 
-// Snapshot is what an instance has in the kernel at one moment, whoever put it there, held so that it can be brought back.
+// Snapshot is what an instance has in the kernel at one moment, whoever put it there, held so that
+// it can be brought back.
 type Snapshot struct {
-	collection                                    // the pinned maps, and the programs behind the links
-	attach     map[string]func(path string) error // again, by the link's file name
-	xdp        map[int]*ebpf.Program              // by the index of the interface
+	// the pinned maps, and the programs behind the links
+	collection
+	attach map[string]func(path string) error // again, by the link's file name
+	xdp    map[int]*ebpf.Program              // by the index of the interface
 }
 
 // TakeSnapshot holds what is pinned in the instance's directory; nothing, if that does not exist.
@@ -35,7 +37,8 @@ func TakeSnapshot(dir string) (*Snapshot, error) {
 	for _, pin := range pins {
 		if err := s.hold(pin.Name()); err != nil {
 			s.Close()
-			return nil, fmt.Errorf("look at what runs: open %s: %w; sextant unload removes it", filepath.Join(dir, pin.Name()), err)
+			return nil, fmt.Errorf("look at what runs: open %s: %w; sextant unload removes it",
+				filepath.Join(dir, pin.Name()), err)
 		}
 	}
 	return s, nil
@@ -94,7 +97,8 @@ func (s *Snapshot) holdLink(name, path string) error {
 	return nil
 }
 
-// holdFilter holds a program that is attached without a link, on kernels that have none for its place.
+// holdFilter holds a program that is attached without a link, on kernels that have none for its
+// place.
 func (s *Snapshot) holdFilter(name, path string) error {
 	program, err := ebpf.LoadPinnedProgram(path, nil)
 	if err != nil {
@@ -106,7 +110,10 @@ func (s *Snapshot) holdFilter(name, path string) error {
 	if err != nil {
 		return nil // its interface is gone, and the filter with it
 	}
-	s.attach[name] = func(path string) error { return attachFilter(path, program, device.Index, at) }
+	s.attach[name] = func(path string) error {
+		return attachFilter(path, program, device.Index,
+			at)
+	}
 	return nil
 }
 
@@ -144,8 +151,8 @@ func cgroupDir(id uint64) (dir string, err error) {
 	return dir, nil
 }
 
-// Restore makes the held programs those that run and the held maps those that are pinned, each in one step. What the
-// instance did not have is removed.
+// Restore makes the held programs those that run and the held maps those that are pinned, each in
+// one step. What the instance did not have is removed.
 func (s *Snapshot) Restore() error {
 	if len(s.attach) == 0 && len(s.maps) == 0 {
 		return Unload(s.dir)

@@ -9,22 +9,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachSockets puts the connection counter on a cgroup: it sees the sockets of all processes below it.
+// attachSockets puts the connection counter on a cgroup: it sees the sockets of all processes below
+// it.
 func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment, error) {
 	a := attachment("host_sockets", cgroup, 0, program, linkPrefix+"host_sockets")
 	path := filepath.Join(dir, a.link)
 	id, err := cgroupID(cgroup)
 	if err != nil {
-		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w; name a directory of a cgroup2 file system", cgroup, err)
+		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w; name a directory of a "+
+			"cgroup2 file system", cgroup, err)
 	}
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()
-		if info, err := l.Info(); err == nil && info.Cgroup() != nil && info.Cgroup().CgroupId == id && l.Update(program) == nil {
+		if info, err := l.Info(); err == nil && info.Cgroup() != nil &&
+			info.Cgroup().CgroupId == id && l.Update(program) == nil {
 			return a, nil
 		}
 		_ = detach(path) // if it fails, pinning anew says what is in the way
 	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps, Program: program})
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps,
+		Program: program})
 	if err != nil {
 		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w", cgroup, err)
 	}
@@ -53,7 +57,8 @@ func netnsCookie() (uint64, error) {
 	defer unix.Close(fd)
 	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 	if err != nil {
-		return 0, fmt.Errorf("read the network namespace's cookie: %w; Linux 5.14 or newer is needed", err)
+		return 0, fmt.Errorf("read the network namespace's cookie: %w; Linux 5.14 or newer is "+
+			"needed", err)
 	}
 	return cookie, nil
 }
@@ -61,7 +66,8 @@ func netnsCookie() (uint64, error) {
 // jiffiesPerSecond reads the kernel's tick from the resolution of its coarse clock.
 func jiffiesPerSecond() uint32 {
 	var resolution unix.Timespec
-	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &resolution); err != nil || resolution.Nano() == 0 {
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &resolution); err != nil ||
+		resolution.Nano() == 0 {
 		return 250
 	}
 	return uint32(1e9 / resolution.Nano())

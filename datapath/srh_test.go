@@ -15,11 +15,13 @@ import (
 // ipv6HeaderEnd is where what follows the IPv6 header begins in a frame without VLAN tags.
 const ipv6HeaderEnd = 14 + 40
 
-// TestEdgeWritesTheSRHOfTheVocabulary: what the program writes is read back, and is what package srv6 would have written.
+// TestEdgeWritesTheSRHOfTheVocabulary: what the program writes is read back, and is what package
+// srv6 would have written.
 func TestEdgeWritesTheSRHOfTheVocabulary(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
-	for encapsulation, build := range map[Encapsulation]func(uint8, []netip.Addr) (srv6.SRH, bool, error){
+	for encapsulation, build := range map[Encapsulation]func(uint8,
+		[]netip.Addr) (srv6.SRH, bool, error){
 		SRH: func(next uint8, travel []netip.Addr) (srv6.SRH, bool, error) {
 			h, err := srv6.NewSRH(next, travel)
 			return h, true, err
@@ -34,7 +36,8 @@ func TestEdgeWritesTheSRHOfTheVocabulary(t *testing.T) {
 		for port := uint16(1000); port < 1200; port++ {
 			frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, port), &layers.TCP{ACK: true})
 			want := edges.model.Process(uint32(w.near), frame)
-			if verdict, after := run.run(t, frame); verdict == xdpTransmit || verdict == xdpRedirect {
+			if verdict, after := run.run(t, frame); verdict == xdpTransmit ||
+				verdict == xdpRedirect {
 				compareSRH(t, after, travelOf(t, config.Block, want.Chain), build)
 				seen++
 			}
@@ -54,7 +57,8 @@ func travelOf(t *testing.T, block srv6.Block, ids []uint16) []netip.Addr {
 	return travel
 }
 
-func compareSRH(t *testing.T, frame []byte, travel []netip.Addr, build func(uint8, []netip.Addr) (srv6.SRH, bool, error)) {
+func compareSRH(t *testing.T, frame []byte, travel []netip.Addr,
+	build func(uint8, []netip.Addr) (srv6.SRH, bool, error)) {
 	t.Helper()
 	want, wanted, err := build(41, travel)
 	must(t, err)
@@ -95,8 +99,9 @@ func TestHostWalksOverTLVs(t *testing.T) {
 
 	inner := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1000), &layers.TCP{ACK: true})
 	outer := &layers.IPv6{
-		Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolIPv6Routing, Length: uint16(len(octets) + len(inner) - 14),
-		SrcIP: netip.MustParseAddr("fd00:5e::e1").AsSlice(), DstIP: locator.Addr().AsSlice(),
+		Version: 6, HopLimit: 64, NextHeader: layers.IPProtocolIPv6Routing,
+		Length: uint16(len(octets) + len(inner) - 14),
+		SrcIP:  netip.MustParseAddr("fd00:5e::e1").AsSlice(), DstIP: locator.Addr().AsSlice(),
 	}
 	frame := slices.Concat(inner[:14], ipv6Octets(outer), octets, inner[14:])
 	if verdict, after := run.run(t, frame); verdict != xdpPass || !bytes.Equal(after, inner) {
@@ -106,7 +111,8 @@ func TestHostWalksOverTLVs(t *testing.T) {
 
 // ipv6Octets writes a header by hand: the library would compute a length of its own.
 func ipv6Octets(h *layers.IPv6) []byte {
-	octets := []byte{h.Version << 4, 0, 0, 0, byte(h.Length >> 8), byte(h.Length), byte(h.NextHeader), h.HopLimit}
+	octets := []byte{h.Version << 4, 0, 0, 0, byte(h.Length >> 8), byte(h.Length),
+		byte(h.NextHeader), h.HopLimit}
 	return slices.Concat(octets, h.SrcIP, h.DstIP)
 }
 
@@ -114,7 +120,8 @@ func ipv6Octets(h *layers.IPv6) []byte {
 func TestLeaveAgreesWithModel(t *testing.T) {
 	w := newWorld(t)
 	hosts := newTwoHosts(t, w, nil)
-	mss := layers.TCPOption{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{0x23, 0x28}}
+	mss := layers.TCPOption{OptionType: layers.TCPOptionKindMSS, OptionLength: 4,
+		OptionData: []byte{0x23, 0x28}}
 	nop := layers.TCPOption{OptionType: layers.TCPOptionKindNop, OptionLength: 1}
 	lowered := 0
 	for _, vip := range []netip.Addr{hostVIPv6, hostVIPv4} {
@@ -129,7 +136,8 @@ func TestLeaveAgreesWithModel(t *testing.T) {
 			{SYN: true, Options: []layers.TCPOption{mss}},
 			{ACK: true},
 		} {
-			answer := flow.Tuple{Src: vip, Dst: client, SrcPort: hostPort, DstPort: 2000, Protocol: 6}
+			answer := flow.Tuple{Src: vip, Dst: client, SrcPort: hostPort, DstPort: 2000,
+				Protocol: 6}
 			frame := tcpFrame(t, answer, &tcp)
 			verdict, after, err := hosts.program.programs["host_leave"].Test(frame)
 			must(t, err)

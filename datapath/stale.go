@@ -15,11 +15,13 @@ import (
 
 // objects are what is loaded for each role of a node, in whose directory it is pinned.
 var objects = map[string][]func() (*ebpf.CollectionSpec, error){
-	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress}, "strays": {loadVrfStray, loadVrfLookup},
+	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress},
+	"strays": {loadVrfStray, loadVrfLookup},
 }
 
-// StalePins lists what is pinned in a node's directory and does not fit this version of Sextant: tables of another shape, and
-// programs with other instructions. To know the latter, it loads its own programs for a moment. No directory: no pins.
+// StalePins lists what is pinned in a node's directory and does not fit this version of Sextant:
+// tables of another shape, and programs with other instructions. To know the latter, it loads its
+// own programs for a moment. No directory: no pins.
 func StalePins(node string) ([]facts.Pin, error) {
 	var stale []facts.Pin
 	for role, loaders := range objects {
@@ -128,12 +130,14 @@ func staleLink(path, name string, tags map[string]string) string {
 	}
 	defer p.Close()
 	if got, want := tagOf(p), tags[program]; got != want {
-		return fmt.Sprintf("the program %s that runs has the tag %s, that of this version %s", program, got, want)
+		return fmt.Sprintf("the program %s that runs has the tag %s, that of this version %s",
+			program, got, want)
 	}
 	return ""
 }
 
-// pinnedProgram is the one behind a pinned link; or the one that is pinned in its place, on a kernel without links for where it runs.
+// pinnedProgram is the one behind a pinned link; or the one that is pinned in its place, on a
+// kernel without links for where it runs.
 func pinnedProgram(path string) (*ebpf.Program, error) {
 	l, err := link.LoadPinnedLink(path, nil)
 	if err != nil {

@@ -13,13 +13,14 @@ import (
 	"sextant/linux"
 )
 
-// TestStalePins: what this version pins is not stale, whatever its settings are; a table of another shape, another program, and
-// what an agent left that was killed, are.
+// TestStalePins: what this version pins is not stale, whatever its settings are; a table of another
+// shape, another program, and what an agent left that was killed, are.
 func TestStalePins(t *testing.T) {
 	w := newWorld(t)
 	dir := filepath.Join(w.dir, "edge")
 	config := edgeConfig(t)
-	config.Interfaces = []EdgeInterface{{Name: "near", Side: External}, {Name: "far", Side: Internal}}
+	config.Interfaces = []EdgeInterface{{Name: "near", Side: External},
+		{Name: "far", Side: Internal}}
 	edge, err := OpenEdge(dir, config)
 	must(t, err)
 	defer edge.Close()
@@ -32,7 +33,8 @@ func TestStalePins(t *testing.T) {
 	must(t, err)
 	strays, err := OpenStrays(filepath.Join(w.dir, "strays"), StraysConfig{
 		Infrastructure: config.Infrastructure, Interfaces: []StrayInterface{{Name: "farpeer"}},
-		VRFs: []StrayVRF{{Namespace: "/proc/thread-self/ns/net", SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:c46::/48")}, Backup: "far"}},
+		VRFs: []StrayVRF{{Namespace: "/proc/thread-self/ns/net",
+			SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:c46::/48")}, Backup: "far"}},
 	})
 	must(t, err)
 	defer strays.Close()
@@ -45,25 +47,36 @@ func TestStalePins(t *testing.T) {
 	checkDescribed(t, w)
 
 	must(t, os.Remove(filepath.Join(dir, "services")))
-	pinMap(t, filepath.Join(dir, "services"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 4, MaxEntries: 4})
-	pinMap(t, filepath.Join(dir, "forgotten"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 4, MaxEntries: 4})
-	pinMap(t, filepath.Join(dir, "sids~"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 4, MaxEntries: 4})
+	pinMap(t, filepath.Join(dir, "services"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8,
+		ValueSize: 4, MaxEntries: 4})
+	pinMap(t, filepath.Join(dir, "forgotten"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8,
+		ValueSize: 4, MaxEntries: 4})
+	pinMap(t, filepath.Join(dir, "sids~"), &ebpf.MapSpec{Type: ebpf.Hash, KeySize: 8, ValueSize: 4,
+		MaxEntries: 4})
 	l, err := link.LoadPinnedLink(filepath.Join(dir, "link_edge_xdp_far"), nil)
 	must(t, err)
 	defer l.Close()
 	must(t, l.Update(host.programs["host"]))
 	must(t, os.Remove(filepath.Join(w.dir, "strays/stray_vrfs")))
-	pinMap(t, filepath.Join(w.dir, "strays/stray_vrfs"), &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 16})
-	led := filepath.Join(w.dir, "strays/link_stray_lead_tcin_farpeer") // as on a kernel without links for TC programs
+	pinMap(t, filepath.Join(w.dir, "strays/stray_vrfs"), &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4,
+		ValueSize: 4, MaxEntries: 16})
+	// as on a kernel without links for TC programs
+	led := filepath.Join(w.dir, "strays/link_stray_lead_tcin_farpeer")
 	must(t, os.Remove(led))
 	pinProgram(t, led, strays.programs["vrf_ask"])
-	if p := described(t, w)["/strays/link_stray_lead_tcin_farpeer"]; p.Kind != "filter" || p.Program != "vrf_ask" || p.Problem != "" {
+	if p := described(t, w)["/strays/link_stray_lead_tcin_farpeer"]; p.Kind != "filter" ||
+		p.Program != "vrf_ask" || p.Problem != "" {
 		t.Errorf("a program in the place of a link is described as %+v", p)
 	}
 	stale := stalePins(t, w.dir)
 	for pin, want := range map[string]string{
-		"strays/stray_vrfs": "another shape", "strays/link_stray_lead_tcin_farpeer": "has the tag " + tagOf(strays.programs["vrf_ask"]),
-		"edge/services": "another shape", "edge/forgotten": "has no table forgotten", "edge/sids~": "was killed", "edge/link_edge_xdp_far": "has the tag " + tagOf(host.programs["host"]),
+		"strays/stray_vrfs":                   "another shape",
+		"strays/link_stray_lead_tcin_farpeer": "has the tag " + tagOf(strays.programs["vrf_ask"]),
+		"edge/services":                       "another shape",
+		"edge/forgotten":                      "has no table forgotten",
+		"edge/sids~":                          "was killed",
+		"edge/link_edge_xdp_far": "has the tag " +
+			tagOf(host.programs["host"]),
 	} {
 		if !strings.Contains(stale[pin], want) {
 			t.Errorf("%s: %q, want %q", pin, stale[pin], want)
@@ -98,13 +111,15 @@ func checkDescribed(t *testing.T, w *world) {
 			t.Errorf("%s: %s", p.Path, p.Problem)
 		}
 	}
-	if l := seen["/edge/link_edge_xdp_far"]; l.Program != "edge" || l.Kind != "link" || int(l.Interface) != w.far || l.Tag == "" {
+	if l := seen["/edge/link_edge_xdp_far"]; l.Program != "edge" || l.Kind != "link" ||
+		int(l.Interface) != w.far || l.Tag == "" {
 		t.Errorf("the link is described as %+v", l)
 	}
 	if l := seen["/strays/link_stray_xdp_farpeer"]; l.Program != "stray" || l.Tag == "" {
 		t.Errorf("the link of the role strays is described as %+v", l)
 	}
-	if m := seen["/host/busy"]; m.Kind != "map" || m.Type != "Array" || m.MaxEntries != MaxServices || m.ValueSize != 4 {
+	if m := seen["/host/busy"]; m.Kind != "map" || m.Type != "Array" ||
+		m.MaxEntries != MaxServices || m.ValueSize != 4 {
 		t.Errorf("the map is described as %+v", m)
 	}
 }

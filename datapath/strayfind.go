@@ -59,11 +59,13 @@ func (s *Strays) attachVRF(vrf *netlink.Vrf) error {
 	return s.put(p)
 }
 
-// namespaceID returns the number under which this namespace knows the one at path; it gets one if it has none.
+// namespaceID returns the number under which this namespace knows the one at path; it gets one if
+// it has none.
 func namespaceID(path string) (int, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("open network namespace: %w; ip netns list names those of this machine", err)
+		return 0, fmt.Errorf("open network namespace: %w; ip netns list names those of this "+
+			"machine", err)
 	}
 	defer file.Close()
 	id, err := netlink.GetNetNsIdByFd(int(file.Fd()))

@@ -18,13 +18,15 @@ type StrayInterface struct {
 	Mode Mode
 }
 
-// StrayVRF is a VRF whose strays are taken away. What it is made of may come, go and come back as another device of the same name.
+// StrayVRF is a VRF whose strays are taken away. What it is made of may come, go and come back as
+// another device of the same name.
 type StrayVRF struct {
-	Device    string         // the VRF device; "": Namespace is the VRF
-	Namespace string         // path of a network namespace, like /run/netns/web
-	SIDs      []netip.Prefix // that lead into the namespace, at the kernel's hand; those of a VRF device are found
-	Except    []netip.Prefix // SIDs of the device at which strays stay, like a stray's last offer
-	Backup    string         // the device on which strays are received
+	Device    string // the VRF device; "": Namespace is the VRF
+	Namespace string // path of a network namespace, like /run/netns/web
+	// that lead into the namespace, at the kernel's hand; those of a VRF device are found
+	SIDs   []netip.Prefix
+	Except []netip.Prefix // SIDs of the device at which strays stay, like a stray's last offer
+	Backup string         // the device on which strays are received
 }
 
 // Name names the VRF as its configuration does.
@@ -49,11 +51,13 @@ type StraysConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c StraysConfig) Equal(o StraysConfig) bool {
-	return slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.Interfaces, o.Interfaces) &&
+	return slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.Interfaces,
+		o.Interfaces) &&
 		slices.EqualFunc(c.VRFs, o.VRFs, StrayVRF.equal)
 }
 
-// Strays is the programs that take strays away, with their tables. Its methods are for one goroutine.
+// Strays is the programs that take strays away, with their tables. Its methods are for one
+// goroutine.
 type Strays struct {
 	*collection
 	config   StraysConfig
@@ -64,7 +68,8 @@ type Strays struct {
 // straysState is taken over from the predecessor.
 var straysState = []string{"drops", "outcomes", "fragments"}
 
-// OpenStrays loads the programs and empty tables, beside whatever is running. Dir is the instance's directory on the bpf file system.
+// OpenStrays loads the programs and empty tables, beside whatever is running. Dir is the instance's
+// directory on the bpf file system.
 func OpenStrays(dir string, config StraysConfig) (*Strays, error) {
 	if len(config.VRFs) > strayVRFsMax {
 		return nil, fmt.Errorf("%d VRFs; at most %d can be used", len(config.VRFs), strayVRFsMax)
@@ -87,7 +92,8 @@ func (s *Strays) spec() (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spec, spec.Variables["settings"].Set(straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)})
+	return spec, spec.Variables["settings"].Set(
+		straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)})
 }
 
 func (s *Strays) open() error {
@@ -115,7 +121,8 @@ func (s *Strays) open() error {
 
 // numbersStand says whether the pinned counters are of the same VRFs.
 func (s *Strays) numbersStand() bool {
-	spec := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: uint32(binary.Size(strayVRF{})), MaxEntries: strayVRFsMax}
+	spec := &ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: uint32(binary.Size(strayVRF{})),
+		MaxEntries: strayVRFsMax}
 	m := s.pinned(spec, "stray_vrfs")
 	if m == nil {
 		return false
@@ -134,8 +141,8 @@ func (s *Strays) numbersStand() bool {
 	return true
 }
 
-// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. What is no longer configured is
-// released.
+// Commit attaches the programs, replacing what an earlier agent attached, and pins everything. What
+// is no longer configured is released.
 func (s *Strays) Commit() ([]Attachment, error) {
 	if err := s.Follow(); err != nil {
 		return nil, err
@@ -150,8 +157,8 @@ func (s *Strays) Commit() ([]Attachment, error) {
 	return s.commit(places)
 }
 
-// Follow makes the tables what the machine's devices, namespaces and routes are now. A VRF with a fault is left to the kernel until that is
-// mended: its strays are not taken away.
+// Follow makes the tables what the machine's devices, namespaces and routes are now. A VRF with a
+// fault is left to the kernel until that is mended: its strays are not taken away.
 func (s *Strays) Follow() error {
 	var faults []error
 	sids := map[straySIDKey]straySID{}
@@ -169,11 +176,14 @@ func (s *Strays) Follow() error {
 			return fmt.Errorf("set VRF %s: %w", v.Name(), err)
 		}
 		for _, prefix := range v.SIDs {
-			sids[straySIDKeyOf(prefix)] = straySID{VRF: uint32(number), Families: strayIPv4 | strayIPv6}
+			sids[straySIDKeyOf(prefix)] = straySID{VRF: uint32(number),
+				Families: strayIPv4 | strayIPv6}
 		}
 		for _, sid := range local {
-			if v.Device != "" && sid.Table == entry.table && !slices.Contains(v.Except, sid.Prefix) {
-				sids[straySIDKeyOf(sid.Prefix)] = straySID{VRF: uint32(number), Families: familiesOf(sid.Behavior)}
+			if v.Device != "" && sid.Table == entry.table && !slices.Contains(v.Except,
+				sid.Prefix) {
+				sids[straySIDKeyOf(sid.Prefix)] = straySID{VRF: uint32(number),
+					Families: familiesOf(sid.Behavior)}
 			}
 		}
 	}
@@ -190,25 +200,29 @@ type StrayTraffic struct {
 	HereBytes  uint64 // of inner packets
 	Strays     uint64 // packets whose connection is not: they were received on the backup device
 	StrayBytes uint64
-	// Returned counts packets whose connection is not, and that had been strays before: they were left to the kernel.
+	// Returned counts packets whose connection is not, and that had been strays before: they were
+	// left to the kernel.
 	Returned      uint64
 	ReturnedBytes uint64
 }
 
 // Traffic returns what came for the VRF of a place in the configuration.
 func (s *Strays) Traffic(number int) (StrayTraffic, error) {
-	return sumPerCPU(s.maps["stray_traffic"], uint32(number), func(total *StrayTraffic, v StrayTraffic) {
-		total.Here += v.Here
-		total.HereBytes += v.HereBytes
-		total.Strays += v.Strays
-		total.StrayBytes += v.StrayBytes
-		total.Returned += v.Returned
-		total.ReturnedBytes += v.ReturnedBytes
-	})
+	return sumPerCPU(s.maps["stray_traffic"], uint32(number),
+		func(total *StrayTraffic, v StrayTraffic) {
+			total.Here += v.Here
+			total.HereBytes += v.HereBytes
+			total.Strays += v.Strays
+			total.StrayBytes += v.StrayBytes
+			total.Returned += v.Returned
+			total.ReturnedBytes += v.ReturnedBytes
+		})
 }
 
 // Close lets go of the kernel objects; strays are taken away on.
 func (s *Strays) Close() { s.close() }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
-func (s *Strays) Dump(name string, limit int) ([]Entry, error) { return s.dump(loadVrfStray, name, limit) }
+func (s *Strays) Dump(name string, limit int) ([]Entry, error) {
+	return s.dump(loadVrfStray, name, limit)
+}

@@ -19,8 +19,9 @@ import (
 	"sextant/linux/linuxtest"
 )
 
-// A router beside which strays are taken away: its VRF has a web service that a client reaches by a SID of the kernel, and strays leave by the
-// routes of its backup device, as one of FRRouting's has them.
+// A router beside which strays are taken away: its VRF has a web service that a client reaches by a
+// SID of the kernel, and strays leave by the routes of its backup device, as one of FRRouting's has
+// them.
 const (
 	strayVIP4, strayVIP6       = "10.80.0.1", "2001:db8:80::1"
 	strayClient4, strayClient6 = "10.9.9.1", "2001:db8:9::1"
@@ -44,7 +45,8 @@ route add 0.0.0.0/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
 -6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:d000:: dev far table 20
 `
 
-// strayRouter is the machine under test, in the test's namespace, with a client behind the interface near.
+// strayRouter is the machine under test, in the test's namespace, with a client behind the
+// interface near.
 type strayRouter struct {
 	*world
 	client  *linux.Netns
@@ -65,7 +67,8 @@ func ip(t testing.TB, namespace, commands string) {
 func newStrayRouter(t testing.TB) *strayRouter {
 	t.Helper()
 	r := &strayRouter{world: newWorld(t)}
-	for _, sysctl := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.seg6_enabled", "net.ipv6.conf.near.seg6_enabled"} {
+	for _, sysctl := range []string{"net.ipv4.ip_forward", "net.ipv6.conf.all.seg6_enabled",
+		"net.ipv6.conf.near.seg6_enabled"} {
 		must(t, linux.WriteSysctl(sysctl, "1"))
 	}
 	var client string
@@ -100,10 +103,12 @@ func (r *strayRouter) reach(t testing.TB, vip, sid string) {
 // ofDevice makes the VRF a device.
 func ofDevice(t testing.TB, r *strayRouter) StrayVRF {
 	t.Helper()
-	if out, err := exec.Command("ip", "link", "add", "blue", "type", "vrf", "table", "10").CombinedOutput(); err != nil {
+	if out, err := exec.Command("ip", "link", "add", "blue", "type", "vrf", "table",
+		"10").CombinedOutput(); err != nil {
 		t.Skipf("missing kernel feature: VRF devices: %s", bytes.TrimSpace(out))
 	}
-	must(t, linux.WriteSysctl("net.vrf.strict_mode", "1")) // else the kernel refuses End.DT46: a table must be one VRF's
+	// else the kernel refuses End.DT46: a table must be one VRF's
+	must(t, linux.WriteSysctl("net.vrf.strict_mode", "1"))
 	ip(t, "", vrfCommands)
 	for _, vip := range []string{strayVIP4, strayVIP6} {
 		r.reach(t, vip, "fcbb:bb00:1:46::")
@@ -122,14 +127,16 @@ func ofNamespace(t testing.TB, r *strayRouter) StrayVRF {
 	r.reach(t, strayVIP6, "fcbb:bb00:1:6::")
 	return StrayVRF{
 		Namespace: linux.NetnsPath(web), Backup: "back",
-		SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:4::/64"), netip.MustParsePrefix("fcbb:bb00:1:6::/64")},
+		SIDs: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:4::/64"),
+			netip.MustParsePrefix("fcbb:bb00:1:6::/64")},
 	}
 }
 
 // start takes strays away that come by these interfaces.
 func (r *strayRouter) start(t testing.TB, vrf StrayVRF, interfaces ...string) {
 	t.Helper()
-	config := StraysConfig{Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}, VRFs: []StrayVRF{vrf}}
+	config := StraysConfig{Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		VRFs: []StrayVRF{vrf}}
 	for _, name := range interfaces {
 		config.Interfaces = append(config.Interfaces, StrayInterface{Name: name})
 	}
@@ -179,9 +186,11 @@ func (r *strayRouter) serve(t testing.TB, address string, device string) {
 	must(t, listen())
 }
 
-// TestStrays: a connection to a VRF lives, packets of others leave by the backup, and openings are the kernel's.
+// TestStrays: a connection to a VRF lives, packets of others leave by the backup, and openings are
+// the kernel's.
 func TestStrays(t *testing.T) {
-	for name, of := range map[string]func(testing.TB, *strayRouter) StrayVRF{"VRF device": ofDevice, "namespace": ofNamespace} {
+	for name, of := range map[string]func(testing.TB, *strayRouter) StrayVRF{"VRF device": ofDevice,
+		"namespace": ofNamespace} {
 		t.Run(name, func(t *testing.T) {
 			r := newStrayRouter(t)
 			vrf := of(t, r)
@@ -213,13 +222,15 @@ func (r *strayRouter) checkConnection(t *testing.T, vip string) {
 		if _, err := io.ReadFull(c, got); err != nil {
 			return err
 		}
-		if after, err = r.program.Traffic(0); err != nil { // as long as the connection is there: what comes after its end is astray
+		// As long as the connection is there: what comes after its end is astray.
+		if after, err = r.program.Traffic(0); err != nil {
 			return err
 		}
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			return err
 		}
-		_, err = io.Copy(io.Discard, c) // until the server has ended it too: nothing of it comes later
+		// until the server has ended it too: nothing of it comes later
+		_, err = io.Copy(io.Discard, c)
 		return err
 	}))
 	if !bytes.Equal(got, sent) {
@@ -239,17 +250,20 @@ func (r *strayRouter) checkStrays(t *testing.T) {
 		{Src: netip.MustParseAddr(strayClient6), Dst: netip.MustParseAddr(strayVIP6)},
 	} {
 		for _, flags := range []string{"A", "PA", "FA", "R"} {
-			stray.SrcPort, stray.DstPort, stray.Flags, stray.Payload = 4711, 80, flags, []byte("astray "+flags)
+			stray.SrcPort, stray.DstPort, stray.Flags, stray.Payload = 4711, 80, flags,
+				[]byte("astray "+flags)
 			before, err := r.program.Traffic(0)
 			must(t, err)
-			r.wire.send(t, packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t, packettest.To(r.sid(stray.Dst)).Around(t, stray.Bytes(t))))
+			r.wire.send(t, packettest.Link{Src: routerMAC, Dst: nearMAC}.Frame(t,
+				packettest.To(r.sid(stray.Dst)).Around(t, stray.Bytes(t))))
 			if !far.sees(netip.MustParseAddr(strayShadow), stray.Payload) {
 				t.Errorf("%v %s: not sent to the shadow", stray.Dst, flags)
 			}
 			after, err := r.program.Traffic(0)
 			must(t, err)
 			if after.Strays != before.Strays+1 || after.Here != before.Here {
-				t.Errorf("%v %s: counted %+v after %+v, want one stray more", stray.Dst, flags, after, before)
+				t.Errorf("%v %s: counted %+v after %+v, want one stray more", stray.Dst, flags,
+					after, before)
 			}
 		}
 	}
@@ -276,7 +290,8 @@ func (w wire) sees(sid netip.Addr, payload []byte) bool {
 		}
 		frame := buffer[:n]
 		const destination = 14 + 24
-		if n > destination+16 && netip.AddrFrom16([16]byte(frame[destination:])) == sid && bytes.HasSuffix(frame, payload) {
+		if n > destination+16 && netip.AddrFrom16([16]byte(frame[destination:])) == sid &&
+			bytes.HasSuffix(frame, payload) {
 			return true
 		}
 	}

@@ -18,8 +18,8 @@ import (
 const MaxServices = servicesMax
 
 // tableSpec is the inner map of "tables": one chain per bucket, as many as the service has buckets
-// (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so that
-// it is written in one copy instead of as many system calls.
+// (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so
+// that it is written in one copy instead of as many system calls.
 func tableSpec(buckets int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
 		Name:       "chains",
@@ -57,7 +57,8 @@ func newTable(g *pool.Generation) (*chainTable, error) {
 	return t, nil
 }
 
-// hold makes the chains those of a generation, of as many buckets. Only where it differs from the one before is anything written.
+// hold makes the chains those of a generation, of as many buckets. Only where it differs from the
+// one before is anything written.
 func (t *chainTable) hold(g *pool.Generation) {
 	wire := chainsIn(t.memory)
 	for first, last := range g.Differing(t.holds) {
@@ -100,7 +101,8 @@ func (t *chainTable) close() {
 // mapChains maps a table into memory.
 func mapChains(table *ebpf.Map, protection int) ([]byte, error) {
 	buckets := int(table.MaxEntries())
-	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), protection, unix.MAP_SHARED)
+	memory, err := unix.Mmap(table.FD(), 0, buckets*int(unsafe.Sizeof(chain{})), protection,
+		unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map table of %d chains into memory: %w", buckets, err)
 	}
@@ -109,11 +111,13 @@ func mapChains(table *ebpf.Map, protection int) ([]byte, error) {
 
 // chainsIn is mapped memory as what lies there.
 func chainsIn(memory []byte) []chain {
-	return unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])), len(memory)/int(unsafe.Sizeof(chain{})))
+	return unsafe.Slice((*chain)(unsafe.Pointer(&memory[0])),
+		len(memory)/int(unsafe.Sizeof(chain{})))
 }
 
-// tablePair are the tables of a service: one that packets are forwarded by, and one that is written meanwhile, which was the other one a
-// change ago and has caught up since. So a change writes what it changes, and no map is made for it.
+// tablePair are the tables of a service: one that packets are forwarded by, and one that is written
+// meanwhile, which was the other one a change ago and has caught up since. So a change writes what
+// it changes, and no map is made for it.
 type tablePair struct{ live, spare *chainTable }
 
 // largeTable is from how many buckets on a service keeps a pair of tables. A smaller table is made
@@ -138,7 +142,8 @@ func (p *tablePair) set(g *pool.Generation, put func(*ebpf.Map) error) (err erro
 	if err := p.prepare(g); err != nil {
 		return err
 	}
-	// When put returns, no packet is forwarded by the table of before any more: the kernel waits for those that were.
+	// When put returns, no packet is forwarded by the table of before any more: the kernel waits
+	// for those that were.
 	if err := put(p.spare.inner); err != nil {
 		return err
 	}
@@ -255,8 +260,8 @@ func (e *Edge) DeleteChains(index uint32) error {
 	return nil
 }
 
-// PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are none. From them the
-// next agent resumes, so that no bucket moves because of a restart.
+// PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are
+// none. From them the next agent resumes, so that no bucket moves because of a restart.
 func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
 	tables, err := ebpf.LoadPinnedMap(filepath.Join(dir, "tables"), nil)
 	if errors.Is(err, os.ErrNotExist) {
@@ -285,7 +290,8 @@ func readChains(table *ebpf.Map) ([]pool.Chain, error) {
 	wire := chainsIn(memory)
 	chains := make([]pool.Chain, len(wire))
 	for b, c := range wire {
-		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates, fromBigEndian(c.Shadow)
+		chains[b].Length, chains[b].Candidates, chains[b].Shadow = c.Length, c.Candidates,
+			fromBigEndian(c.Shadow)
 		for i, id := range c.IDs {
 			chains[b].IDs[i] = fromBigEndian(id)
 		}

@@ -34,7 +34,8 @@ func passProgram(t testing.TB) *ebpf.Program {
 // occupy attaches a foreign program.
 func occupy(t testing.TB, iface string) {
 	t.Helper()
-	l, err := link.AttachXDP(link.XDPOptions{Program: passProgram(t), Interface: mustLink(t, iface).Attrs().Index})
+	l, err := link.AttachXDP(link.XDPOptions{Program: passProgram(t),
+		Interface: mustLink(t, iface).Attrs().Index})
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 }
@@ -60,7 +61,8 @@ func servedEdge(t testing.TB, w *world, backend uint16) *Edge {
 
 func takeoverConfig(t testing.TB) EdgeConfig {
 	config := edgeConfig(t)
-	config.Interfaces = []EdgeInterface{{Name: "near", Side: External, Mode: Native}, {Name: "far", Side: Internal, Mode: Native}}
+	config.Interfaces = []EdgeInterface{{Name: "near", Side: External, Mode: Native},
+		{Name: "far", Side: Internal, Mode: Native}}
 	return config
 }
 
@@ -94,12 +96,14 @@ func newCrossing(t testing.TB) *crossing {
 	t.Helper()
 	occupy(t, "nearpeer") // or else a veth loses what comes out of the other end's program
 	occupy(t, "farpeer")
-	return &crossing{in: openWire(t), out: openWireOn(t, "farpeer"), ifindex: mustLink(t, "nearpeer").Attrs().Index, to: map[string]int{}}
+	return &crossing{in: openWire(t), out: openWireOn(t, "farpeer"),
+		ifindex: mustLink(t, "nearpeer").Attrs().Index, to: map[string]int{}}
 }
 
 const crossingWindow = 16
 
-// send sends a window of frames of different flows, and fails if one of them does not arrive in an outer packet.
+// send sends a window of frames of different flows, and fails if one of them does not arrive in an
+// outer packet.
 func (c *crossing) send(t testing.TB, around func(inner []byte) []byte) {
 	t.Helper()
 	missing := map[uint16]bool{}
@@ -118,7 +122,8 @@ func (c *crossing) send(t testing.TB, around func(inner []byte) []byte) {
 		}
 		packet := gopacket.NewPacket(buffer[:n], layers.LayerTypeEthernet, gopacket.Default)
 		tcp, ok := packet.Layer(layers.LayerTypeTCP).(*layers.TCP)
-		if outer, isIPv6 := packet.NetworkLayer().(*layers.IPv6); ok && isIPv6 && outer.NextHeader == layers.IPProtocolIPv6 {
+		if outer, isIPv6 := packet.NetworkLayer().(*layers.IPv6); ok && isIPv6 &&
+			outer.NextHeader == layers.IPProtocolIPv6 {
 			delete(missing, uint16(tcp.SrcPort))
 			c.to[outer.DstIP.String()]++
 		}
@@ -127,7 +132,8 @@ func (c *crossing) send(t testing.TB, around func(inner []byte) []byte) {
 
 func unchanged(frame []byte) []byte { return frame }
 
-// besides runs f in a thread of its own in the world's namespace, and calls again until f has ended.
+// besides runs f in a thread of its own in the world's namespace, and calls again until f has
+// ended.
 func (w *world) besides(t testing.TB, f func() error, again func()) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -150,8 +156,8 @@ func (w *world) besides(t testing.TB, f func() error, again func()) {
 	}
 }
 
-// TestEdgeTakeOver: while frames run, tables are replaced, and one agent after the other takes over. No frame is lost; once an
-// agent has committed, frames go by its table.
+// TestEdgeTakeOver: while frames run, tables are replaced, and one agent after the other takes
+// over. No frame is lost; once an agent has committed, frames go by its table.
 func TestEdgeTakeOver(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -194,14 +200,16 @@ func TestEdgeTakeOver(t *testing.T) {
 			t.Errorf("dropped %d as %s", d.Packets, d.Name)
 		}
 	}
-	// Frames may have been handed to the kernel in the moments of change; counters run on over all agents.
+	// Frames may have been handed to the kernel in the moments of change; counters run on over all
+	// agents.
 	outcomes, err := before.Outcomes()
 	must(t, err)
 	counted := map[string]uint64{}
 	for _, o := range outcomes {
 		counted[o.Name] = o.Packets
 	}
-	if got := counted["redirected"] + counted["handed"]; got != uint64(c.sent) || counted["redirected"] == 0 {
+	if got := counted["redirected"] + counted["handed"]; got != uint64(c.sent) ||
+		counted["redirected"] == 0 {
 		t.Errorf("%d frames were sent, but counted %v", c.sent, counted)
 	}
 }
@@ -217,8 +225,8 @@ func commit(program interface{ Commit() ([]Attachment, error) }) error {
 	return err
 }
 
-// TestHostTakeOver: while frames run that a host passes on, one agent after the other takes over. No frame is lost, and open
-// connections stay counted.
+// TestHostTakeOver: while frames run that a host passes on, one agent after the other takes over.
+// No frame is lost, and open connections stay counted.
 func TestHostTakeOver(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
@@ -229,7 +237,8 @@ func TestHostTakeOver(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return h, errors.Join(h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 1, acceptance.Policy{}), commit(h))
+		return h, errors.Join(h.SetService(ServiceKey{VIP: hostVIPv6, Protocol: 6}, 1,
+			acceptance.Policy{}), commit(h))
 	}
 	h, err := open()
 	must(t, err)
@@ -271,7 +280,8 @@ func TestOpenChangesNothing(t *testing.T) {
 	ids := [2]uint32{attached(t, "near"), attached(t, "far")}
 	servedEdge(t, w, 2).Close()
 	c.send(t, unchanged)
-	if now := [2]uint32{attached(t, "near"), attached(t, "far")}; now != ids || c.to["fcbb:bb00:1::"] != crossingWindow {
+	if now := [2]uint32{attached(t, "near"), attached(t, "far")}; now != ids ||
+		c.to["fcbb:bb00:1::"] != crossingWindow {
 		t.Errorf("programs %d became %d; frames went to %v", ids, now, c.to)
 	}
 }

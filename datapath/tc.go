@@ -23,17 +23,20 @@ type hook struct {
 
 var (
 	leaving  = hook{name: "_tc_", attach: ebpf.AttachTCXEgress, parent: netlink.HANDLE_MIN_EGRESS}
-	arriving = hook{name: "_tcin_", attach: ebpf.AttachTCXIngress, parent: netlink.HANDLE_MIN_INGRESS}
+	arriving = hook{name: "_tcin_", attach: ebpf.AttachTCXIngress,
+		parent: netlink.HANDLE_MIN_INGRESS}
 )
 
-// filterPrefix marks our filters where the kernel has no TCX links (before 6.6) and a clsact filter must do.
+// filterPrefix marks our filters where the kernel has no TCX links (before 6.6) and a clsact filter
+// must do.
 const filterPrefix = "sextant_"
 
 // attachTC puts a program on one of the interface's hooks.
 func attachTC(dir, name string, program *ebpf.Program, iface string, at hook) (Attachment, error) {
 	device, err := net.InterfaceByName(iface)
 	if err != nil {
-		return Attachment{}, fmt.Errorf("attach %s to interface %s: no such interface here; ip link lists them", name, iface)
+		return Attachment{}, fmt.Errorf(
+			"attach %s to interface %s: no such interface here; ip link lists them", name, iface)
 	}
 	a := attachment(name, iface, device.Index, program, linkName(name, at.name, iface))
 	return a, putTC(filepath.Join(dir, a.link), program, device.Index, at)
@@ -43,7 +46,8 @@ func attachTC(dir, name string, program *ebpf.Program, iface string, at hook) (A
 func putTC(path string, program *ebpf.Program, index int, at hook) error {
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()
-		if info, err := l.Info(); err == nil && info.TCX() != nil && int(info.TCX().Ifindex) == index && l.Update(program) == nil {
+		if info, err := l.Info(); err == nil && info.TCX() != nil &&
+			int(info.TCX().Ifindex) == index && l.Update(program) == nil {
 			return nil
 		}
 		_ = detach(path) // if it fails, pinning anew says what is in the way
@@ -81,10 +85,13 @@ func hookOf(info *link.TCXInfo) hook {
 	return leaving
 }
 
-// attachFilter is the way before TCX. The program is pinned where the link would be, so that unloading finds the interface.
+// attachFilter is the way before TCX. The program is pinned where the link would be, so that
+// unloading finds the interface.
 func attachFilter(path string, program *ebpf.Program, index int, at hook) error {
-	attrs := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}
-	if err := netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: attrs, QdiscType: "clsact"}); err != nil && !errors.Is(err, unix.EEXIST) {
+	attrs := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0),
+		Parent: netlink.HANDLE_CLSACT}
+	if err := netlink.QdiscAdd(&netlink.GenericQdisc{QdiscAttrs: attrs,
+		QdiscType: "clsact"}); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add clsact to interface %d: %w", index, err)
 	}
 	name, _, _, _ := pinnedTC(filepath.Base(path))
@@ -110,7 +117,8 @@ func attachFilter(path string, program *ebpf.Program, index int, at hook) error 
 // filterHandle tells our programs on one hook apart: the length of the name does, as there are few.
 func filterHandle(name string) uint32 { return uint32(len(name)) }
 
-// removeFilters takes our clsact filters off the interfaces that have one; TCX links go with their pin.
+// removeFilters takes our clsact filters off the interfaces that have one; TCX links go with their
+// pin.
 func removeFilters(dir string) error {
 	paths, err := filepath.Glob(filepath.Join(dir, linkPrefix+"*"))
 	if err != nil {

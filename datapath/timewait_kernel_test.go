@@ -132,7 +132,8 @@ func (c *rawClient) reaction(t testing.TB) reaction {
 func (c *rawClient) until(t testing.TB) (said []string) {
 	t.Helper()
 	marker := *c
-	marker.tuple.SrcPort = c.tuple.SrcPort + 1 // a first SYN or a repetition: a SYN-ACK answers both
+	// a first SYN or a repetition: a SYN-ACK answers both
+	marker.tuple.SrcPort = c.tuple.SrcPort + 1
 	marker.stamp = 0
 	marker.segment(t, segment{flags: "S", seq: 4711})
 	c.line.hear(t, func(tcp *layers.TCP) bool {

@@ -32,7 +32,8 @@ func (c *rawClient) options(stamp uint32) []layers.TCPOption {
 	}
 	pad := layers.TCPOption{OptionType: layers.TCPOptionKindNop}
 	data := binary.BigEndian.AppendUint64(nil, uint64(stamp)<<32)
-	option := layers.TCPOption{OptionType: layers.TCPOptionKindTimestamps, OptionLength: 10, OptionData: data}
+	option := layers.TCPOption{OptionType: layers.TCPOptionKindTimestamps, OptionLength: 10,
+		OptionData: data}
 	return []layers.TCPOption{pad, pad, option}
 }
 
@@ -84,7 +85,10 @@ func openRaw(t testing.TB, line wire, l *net.TCPListener, c rawClient) (*rawClie
 	t.Helper()
 	c.line = line
 	c.segment(t, segment{flags: "S", seq: c.next})
-	synAck := c.hear(t, func(tcp *layers.TCP) bool { return tcp.SYN && tcp.ACK && tcp.Ack == c.next+1 })
+	synAck := c.hear(t, func(tcp *layers.TCP) bool {
+		return tcp.SYN && tcp.ACK &&
+			tcp.Ack == c.next+1
+	})
 	c.next, c.acked = c.next+1, synAck.Seq+1
 	c.segment(t, segment{flags: "A", seq: c.next, ack: c.acked, stamp: 1})
 	server, err := l.AcceptTCP()
@@ -132,7 +136,8 @@ func (c *rawClient) again(t testing.TB) {
 
 // socket is what the model is to know of it.
 func (c *rawClient) socket() model.Socket {
-	return model.Socket{State: model.SocketTimeWait, RcvNxt: c.next, RcvWnd: c.window, SndNxt: c.acked}
+	return model.Socket{State: model.SocketTimeWait, RcvNxt: c.next, RcvWnd: c.window,
+		SndNxt: c.acked}
 }
 
 // TestTimeWait: what a socket in TIME-WAIT, or one in FIN-WAIT-2 that no process has any more,
@@ -148,7 +153,8 @@ func TestTimeWait(t *testing.T) {
 		for _, vip := range []netip.Addr{hostVIPv6, hostVIPv4} {
 			w.run(t, fmt.Sprintf("mptcp %v/%v", mptcp, vip), func(t *testing.T) {
 				l := listenBy(t, vip, mptcp)
-				for _, client := range []rawClient{{next: 1e3}, {next: 0xfffffffe}, {next: 0xffffffff, stamp: 5}} {
+				for _, client := range []rawClient{{next: 1e3}, {next: 0xfffffffe},
+					{next: 0xffffffff, stamp: 5}} {
 					port += 3
 					client.tuple = tupleOf(far[vip.Is4()], vip, port)
 					checkFinal(t, host, "FIN-WAIT-2", finWait2(t, line, l, client))

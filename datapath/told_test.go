@@ -18,7 +18,8 @@ func TestEdgeTimeExceeded(t *testing.T) {
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 9)
 	for _, packet := range []packettest.Packet{
-		packettest.Web4("S"), packettest.Web6("S"), packettest.Web4("A"), packettest.Web6("A"), packettest.Web6("").Of(17),
+		packettest.Web4("S"), packettest.Web6("S"), packettest.Web4("A"), packettest.Web6("A"),
+		packettest.Web6("").Of(17),
 	} {
 		packet.Payload = make([]byte, 1300)
 		for _, hops := range []uint8{0, 1} {
@@ -29,7 +30,8 @@ func TestEdgeTimeExceeded(t *testing.T) {
 				if outcome != "hop_limit" {
 					t.Fatalf("%d hops left, %v: %s", hops, packet.Dst, outcome)
 				}
-				packettest.WantFrame(t, after, turned(in).Frame(t, packettest.ToldExceeded(t, ip, 63)))
+				packettest.WantFrame(t, after,
+					turned(in).Frame(t, packettest.ToldExceeded(t, ip, 63)))
 			}
 		}
 	}
@@ -41,7 +43,8 @@ func TestEdgeTimeExceeded(t *testing.T) {
 func TestEdgeBelowMinMTU(t *testing.T) {
 	w := newWorld(t)
 	must(t, netlink.RouteReplace(&netlink.Route{
-		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00::/32")), Gw: netip.MustParseAddr(wayElsewhere.gateway).AsSlice(), MTU: narrowMTU, MTULock: true,
+		Dst: ipNet(netip.MustParsePrefix("fcbb:bb00::/32")),
+		Gw:  netip.MustParseAddr(wayElsewhere.gateway).AsSlice(), MTU: narrowMTU, MTULock: true,
 	}))
 	e := tableEdge(t, w, Carrier)
 	serveAll(t, e, 1, 9)
@@ -55,7 +58,8 @@ func TestEdgeBelowMinMTU(t *testing.T) {
 			continue
 		}
 		packettest.WantFrame(t, after, turned(in).Frame(t, test.Told))
-		outcome, after = w.edgeSubject(e, Internal).process(t, in.Frame(t, packettest.RouterSays(t, test.Packet, narrowMTU)))
+		outcome, after = w.edgeSubject(e, Internal).process(t,
+			in.Frame(t, packettest.RouterSays(t, test.Packet, narrowMTU)))
 		if outcome != "translated" && outcome != test.Want {
 			t.Errorf("%s, by a router: %s", test.Name, outcome)
 		}
@@ -72,7 +76,8 @@ func TestHeadendIsAHop(t *testing.T) {
 	ends := newTwoHeadends(t, w, External)
 	arrival := newRunner(ends.program.programs[External], w.near)
 	loop := newRunner(ends.program.programs[Internal], ends.program.loop.inner)
-	for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"), packettest.Web4("").Of(17)} {
+	for _, packet := range []packettest.Packet{packettest.Web4("A"), packettest.Web6("A"),
+		packettest.Web4("").Of(17)} {
 		packet.TrafficClass = 46 << 2 // the policy of one list
 		for hops, verdict := range []uint32{xdpPass, xdpPass, xdpTransmit} {
 			ip := packettest.WithHopLimit(packet.Bytes(t), uint8(hops))
@@ -82,11 +87,13 @@ func TestHeadendIsAHop(t *testing.T) {
 				inside, want = packettest.Forwarded(ip), nil
 			}
 			got, after := arrival.run(t, frame)
-			if got != verdict || want != nil && string(after) != string(want) || !bytes.HasSuffix(after, inside) {
+			if got != verdict || want != nil && string(after) != string(want) ||
+				!bytes.HasSuffix(after, inside) {
 				t.Errorf("%v, %d hops left: %d, %x", packet.Dst, hops, got, after)
 			}
 			got, after = loop.run(t, frame)
-			if got == xdpPass && len(after) == len(frame) || got == xdpDrop || !bytes.HasSuffix(after, ip) {
+			if got == xdpPass && len(after) == len(frame) || got == xdpDrop ||
+				!bytes.HasSuffix(after, ip) {
 				t.Errorf("%v from here, %d hops left: %d, %x", packet.Dst, hops, got, after)
 			}
 		}

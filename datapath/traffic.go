@@ -10,12 +10,14 @@ type ServiceTraffic struct {
 }
 
 // ServiceTraffic returns what was forwarded for the service of index, and to those of its backends
-// that have the ids. What All has beside Backends and Others went to backends that are not asked for.
+// that have the ids. What All has beside Backends and Others went to backends that are not asked
+// for.
 func (e *Edge) ServiceTraffic(index uint32, ids ...uint16) (ServiceTraffic, error) {
-	total, err := sumPerCPU(e.maps["service_traffic"], index, func(sum *serviceCounters, c serviceCounters) {
-		addTraffic(&sum.All, c.All)
-		addTraffic(&sum.Others, c.Others)
-	})
+	total, err := sumPerCPU(e.maps["service_traffic"], index,
+		func(sum *serviceCounters, c serviceCounters) {
+			addTraffic(&sum.All, c.All)
+			addTraffic(&sum.Others, c.Others)
+		})
 	t := ServiceTraffic{All: total.All, Others: total.Others, Backends: make([]Traffic, len(ids))}
 	if err != nil {
 		return t, fmt.Errorf("read traffic of service %d: %w", index, err)
@@ -45,8 +47,8 @@ func (r blockReader) block(number uint32) ([]backendCounters, error) {
 	return cpus, err
 }
 
-// backend adds up a backend's counters, which each CPU may have at another place: the first free one
-// at or behind the place that service and id name.
+// backend adds up a backend's counters, which each CPU may have at another place: the first free
+// one at or behind the place that service and id name.
 func (r blockReader) backend(index uint32, id uint16) (total Traffic, err error) {
 	first, err := r.block(counterPlace(index, id) / countersBlock)
 	for cpu := range first {

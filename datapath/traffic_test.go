@@ -88,11 +88,13 @@ func (l *ledger) is(t *testing.T, e *Edge, uncounted bool) {
 		for i, id := range ids {
 			addTraffic(&sum, got.Backends[i])
 			if want := l.backends[wentTo{service, id}]; got.Backends[i] != want && !uncounted {
-				t.Errorf("service %d, backend %d: %+v, want %+v", service, id, got.Backends[i], want)
+				t.Errorf("service %d, backend %d: %+v, want %+v", service, id, got.Backends[i],
+					want)
 			}
 		}
 		if got.All != all || sum != all || (got.Others != Traffic{}) != uncounted {
-			t.Errorf("service %d: %+v in all, %+v by backends, %+v uncounted; want %+v", service, got.All, sum,
+			t.Errorf("service %d: %+v in all, %+v by backends, %+v uncounted; want %+v", service,
+				got.All, sum,
 				got.Others, all)
 		}
 	}
@@ -128,7 +130,8 @@ func TestTrafficOfServicesAndBackends(t *testing.T) {
 		for cpu := range runtime.NumCPU() {
 			var one unix.CPUSet
 			one.Set(cpu)
-			_ = unix.SchedSetaffinity(0, &one) // where that CPU is not ours, this is the one of before
+			// where that CPU is not ours, this is the one of before
+			_ = unix.SchedSetaffinity(0, &one)
 			for range 2000 {
 				l.send(t, run, uint32(random.IntN(4)), random)
 			}
@@ -137,7 +140,8 @@ func TestTrafficOfServicesAndBackends(t *testing.T) {
 	l.is(t, e, false)
 }
 
-// Packets to backends for which no counter is left are counted as such: nothing is lost from the sum.
+// Packets to backends for which no counter is left are counted as such: nothing is lost from the
+// sum.
 func TestTrafficOfTooManyBackends(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)

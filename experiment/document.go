@@ -73,7 +73,8 @@ func (r *Recorder) markdown(e Experiment) []byte {
 		}
 	}
 	m := r.outcome.Machine
-	fmt.Fprintf(&out, "\n## Run\n\n%s, %.1f s, Sextant %s, %s, %d processors (%s), Linux %s, %s.\n", r.outcome.Date, r.outcome.Seconds,
+	fmt.Fprintf(&out, "\n## Run\n\n%s, %.1f s, Sextant %s, %s, %d processors (%s), Linux %s, %s.\n",
+		r.outcome.Date, r.outcome.Seconds,
 		r.outcome.Version, m.Go, m.Processors, m.Model, m.Kernel, m.Architecture)
 	fmt.Fprintf(&out, "\nRepeat with: `sextant experiment run %s --fresh`\n", e.Name)
 	return []byte(out.String())

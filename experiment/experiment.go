@@ -21,17 +21,21 @@ type Experiment struct {
 
 // Options say how an experiment is run.
 type Options struct {
-	Folder   string            // results go into a folder below, named after the experiment
-	Quick    bool              // fewer cases: shows that it runs, not what the source shows
-	Requests int               // of experiments that make requests, in each setting; 0: as many as the source, or fewer if Quick
-	Fresh    bool              // do not resume a run that did not finish
-	Workers  int               // how many processors may be used
-	Version  string            // of the program, for the report
-	Progress func(line string) // a line that replaces the one before, "" removes it; nil: nobody looks
+	Folder string // results go into a folder below, named after the experiment
+	Quick  bool   // fewer cases: shows that it runs, not what the source shows
+	// of experiments that make requests, in each setting; 0: as many as the source, or fewer if
+	// Quick
+	Requests int
+	Fresh    bool   // do not resume a run that did not finish
+	Workers  int    // how many processors may be used
+	Version  string // of the program, for the report
+	// a line that replaces the one before, "" removes it; nil: nobody looks
+	Progress func(line string)
 }
 
-// Conduct runs an experiment and writes results: report.md, result.json, and the tables and charts as CSV and SVG. It returns
-// the report's file. A run that fails or is interrupted leaves its parts, from which the next one resumes.
+// Conduct runs an experiment and writes results: report.md, result.json, and the tables and charts
+// as CSV and SVG. It returns the report's file. A run that fails or is interrupted leaves its
+// parts, from which the next one resumes.
 func Conduct(ctx context.Context, e Experiment, o Options) (report string, err error) {
 	folder := filepath.Join(o.Folder, e.Name)
 	r := &Recorder{options: o, folder: folder, parts: filepath.Join(folder, "parts")}
@@ -44,13 +48,15 @@ func Conduct(ctx context.Context, e Experiment, o Options) (report string, err e
 		}
 	}
 	if err := os.MkdirAll(r.parts, 0o755); err != nil {
-		return "", fmt.Errorf("%s: make the folder for results: %w; name one with --folder", e.Name, err)
+		return "", fmt.Errorf("%s: make the folder for results: %w; name one with --folder", e.Name,
+			err)
 	}
 	begun := time.Now()
 	err = e.Run(ctx, r)
 	r.Progress("")
 	if err != nil {
-		return "", fmt.Errorf("%s: %w; what was finished is kept, and the next run resumes", e.Name, err)
+		return "", fmt.Errorf("%s: %w; what was finished is kept, and the next run resumes", e.Name,
+			err)
 	}
 	r.outcome.Seconds = time.Since(begun).Seconds()
 	r.outcome.Date = begun.UTC().Format(time.RFC3339)
@@ -131,7 +137,9 @@ func (r *Recorder) Progress(format string, args ...any) {
 }
 
 // Compare adds a number of the source beside ours.
-func (r *Recorder) Compare(c Comparison) { r.outcome.Comparisons = append(r.outcome.Comparisons, c) }
+func (r *Recorder) Compare(c Comparison) {
+	r.outcome.Comparisons = append(r.outcome.Comparisons, c)
+}
 
 // Note adds a remark that a reader needs to judge the numbers.
 func (r *Recorder) Note(format string, args ...any) {
@@ -141,7 +149,8 @@ func (r *Recorder) Note(format string, args ...any) {
 // Table adds a table.
 func (r *Recorder) Table(t Table) { r.outcome.Tables = append(r.outcome.Tables, t) }
 
-// Part computes a part of an experiment, or takes it from an earlier run that did not finish. The value must survive JSON.
+// Part computes a part of an experiment, or takes it from an earlier run that did not finish. The
+// value must survive JSON.
 func Part[T any](r *Recorder, name string, compute func() (T, error)) (T, error) {
 	var value T
 	file := filepath.Join(r.parts, name+".json")

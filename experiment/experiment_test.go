@@ -12,14 +12,16 @@ import (
 	"sextant/experiment/chart"
 )
 
-// counted is an experiment whose part is computed once per run from nothing, and which fails as often as told.
+// counted is an experiment whose part is computed once per run from nothing, and which fails as
+// often as told.
 type counted struct{ computed, failures int }
 
 var errBroken = errors.New("the lab is on fire")
 
 func (c *counted) experiment() experiment.Experiment {
 	return experiment.Experiment{
-		Name: "counted", Title: "A title", Source: "A source, figure 1", Shows: "It shows that.", Lasts: "no time",
+		Name: "counted", Title: "A title", Source: "A source, figure 1", Shows: "It shows that.",
+		Lasts: "no time",
 		Run: func(_ context.Context, r *experiment.Recorder) error {
 			value, err := experiment.Part(r, "numbers", func() ([]int, error) {
 				c.computed++
@@ -32,7 +34,8 @@ func (c *counted) experiment() experiment.Experiment {
 				return errBroken
 			}
 			r.Compare(experiment.Comparison{What: "a|b", Source: "1", Ours: "2", Says: "twice"})
-			r.Table(experiment.Table{Name: "t", Title: "The table", Columns: []string{"x", "y"}, Rows: [][]string{{"1", "2,5"}}})
+			r.Table(experiment.Table{Name: "t", Title: "The table", Columns: []string{"x", "y"},
+				Rows: [][]string{{"1", "2,5"}}})
 			r.Note("%d numbers", len(value))
 			return r.Chart("c", chart.Chart{Title: "The chart"})
 		},
@@ -55,7 +58,8 @@ func conduct(t *testing.T, c *counted, o experiment.Options) (string, error) {
 func TestConduct(t *testing.T) {
 	c := &counted{failures: 1}
 	o := experiment.Options{Folder: t.TempDir(), Version: "v1"}
-	if _, err := conduct(t, c, o); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "the next run resumes") {
+	if _, err := conduct(t, c, o); !errors.Is(err, errBroken) || !strings.Contains(err.Error(),
+		"the next run resumes") {
 		t.Fatalf("the error %v does not say what happened", err)
 	}
 	text, err := conduct(t, c, o)
@@ -66,7 +70,8 @@ func TestConduct(t *testing.T) {
 		t.Errorf("after an interrupted run, the part was computed %d times", c.computed)
 	}
 	for _, part := range []string{
-		"# counted: A title\n", "It shows that.", "Source: A source, figure 1.", `| a\|b | 1 | 2 | twice |`, "![c](c.svg)", "## The table",
+		"# counted: A title\n", "It shows that.", "Source: A source, figure 1.",
+		`| a\|b | 1 | 2 | twice |`, "![c](c.svg)", "## The table",
 		"| 1 | 2,5 |", "- 2 numbers", "Sextant v1", "--fresh",
 	} {
 		if !strings.Contains(text, part) {

@@ -14,7 +14,8 @@ import (
 	"sextant/sim/queueing"
 )
 
-// The load of the demonstration: twelve servers of two cores, as in the SRLB paper, loaded to 0.88 of what they can do.
+// The load of the demonstration: twelve servers of two cores, as in the SRLB paper, loaded to 0.88
+// of what they can do.
 const (
 	servers     = 12
 	cores       = 2
@@ -32,36 +33,41 @@ const (
 
 // HuntingOptions say how long the comparison takes and who is told about it.
 type HuntingOptions struct {
-	WarmUp   time.Duration     // before each measurement
-	Random   time.Duration     // measured with random choice, whose mean scatters most
-	Hunting  time.Duration     // measured with each number of candidates
-	Say      func(text string) // what happens; nil: nobody listens
-	Progress func(line string) // a line that replaces the one before, "" removes it; nil: nobody looks
-	Events   func(lab.Event)   // of the lab; nil: nobody listens
+	WarmUp  time.Duration     // before each measurement
+	Random  time.Duration     // measured with random choice, whose mean scatters most
+	Hunting time.Duration     // measured with each number of candidates
+	Say     func(text string) // what happens; nil: nobody listens
+	// a line that replaces the one before, "" removes it; nil: nobody looks
+	Progress func(line string)
+	Events   func(lab.Event) // of the lab; nil: nobody listens
 }
 
 // Hunting is the outcome: random choice and service hunting under the same stream of requests.
 type Hunting struct {
-	Utilization float64           `json:"utilization"`
-	ServiceMs   float64           `json:"serviceMs"`
-	TheoryMs    float64           `json:"theoryMs"`   // mean response of random choice, M/M/2 per server
-	RandomMs    queueing.Interval `json:"randomMs"`   // measured, over servers
-	Confidence  float64           `json:"confidence"` // level of the interval
-	Agrees      bool              `json:"agrees"`     // theory lies within the interval
-	Policies    []PolicyResult    `json:"policies"`   // random choice first
+	Utilization float64 `json:"utilization"`
+	ServiceMs   float64 `json:"serviceMs"`
+	// mean response of random choice, M/M/2 per server
+	TheoryMs   float64           `json:"theoryMs"`
+	RandomMs   queueing.Interval `json:"randomMs"`   // measured, over servers
+	Confidence float64           `json:"confidence"` // level of the interval
+	Agrees     bool              `json:"agrees"`     // theory lies within the interval
+	Policies   []PolicyResult    `json:"policies"`   // random choice first
 }
 
 // PolicyResult is what one policy made of the load.
 type PolicyResult struct {
-	Policy       string          `json:"policy"` // random or hunting
-	Candidates   int             `json:"candidates"`
-	Improvement  float64         `json:"improvement"`  // mean response of random choice by that of this policy
-	SecondChoice float64         `json:"secondChoice"` // share of connections that the first candidate passed on
+	Policy     string `json:"policy"` // random or hunting
+	Candidates int    `json:"candidates"`
+	// mean response of random choice by that of this policy
+	Improvement float64 `json:"improvement"`
+	// share of connections that the first candidate passed on
+	SecondChoice float64         `json:"secondChoice"`
 	Load         *loadgen.Result `json:"load"`
 }
 
-// RunHunting builds the lab, loads it with one candidate per connection (random choice) and then with two and three (service
-// hunting), and takes it down again, whatever happens. If ctx ends before, the error wraps its cause.
+// RunHunting builds the lab, loads it with one candidate per connection (random choice) and then
+// with two and three (service hunting), and takes it down again, whatever happens. If ctx ends
+// before, the error wraps its cause.
 func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	spec, err := lab.Parse("hunting.yaml", examples.Hunting)
 	if err != nil {
@@ -69,11 +75,12 @@ func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	}
 	spec.Name = "demo"
 	var h *Hunting
-	err = InLab(ctx, spec, lab.Options{Events: o.Events}, func(ctx context.Context, l *lab.Lab) error {
-		run := &huntingRun{lab: l, options: o}
-		h, err = run.compare(ctx)
-		return err
-	})
+	err = InLab(ctx, spec, lab.Options{Events: o.Events},
+		func(ctx context.Context, l *lab.Lab) error {
+			run := &huntingRun{lab: l, options: o}
+			h, err = run.compare(ctx)
+			return err
+		})
 	return h, err
 }
 
@@ -106,7 +113,8 @@ func (r *huntingRun) compare(ctx context.Context) (*Hunting, error) {
 	return judge(results)
 }
 
-// judge compares the policies with random choice, the first of them, and that with what queueing theory says of it.
+// judge compares the policies with random choice, the first of them, and that with what queueing
+// theory says of it.
 func judge(results []PolicyResult) (*Hunting, error) {
 	theory, err := queueing.MeanResponse(cores, utilization, service)
 	if err != nil {
@@ -140,7 +148,8 @@ func (r *huntingRun) measure(ctx context.Context, p phase) (PolicyResult, error)
 	if err := r.setCandidates(ctx, p.candidates); err != nil {
 		return result, err
 	}
-	r.say("%s: %d candidate(s) per connection, %s", p.policy, p.candidates, r.options.WarmUp+p.measure)
+	r.say("%s: %d candidate(s) per connection, %s", p.policy, p.candidates,
+		r.options.WarmUp+p.measure)
 	before, err := r.decisions(ctx)
 	if err != nil {
 		return result, err
@@ -170,7 +179,8 @@ func (r *huntingRun) setCandidates(ctx context.Context, candidates int) error {
 	if err != nil {
 		return err
 	}
-	_, err = edge.PutService(ctx, api.Update, "web", api.Edge, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: &candidates}})
+	_, err = edge.PutService(ctx, api.Update, "web", api.Edge,
+		api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: &candidates}})
 	return err
 }
 
@@ -186,8 +196,10 @@ func (r *huntingRun) client(node string) (*api.Client, error) {
 func (r *huntingRun) load(ctx context.Context, measure time.Duration) (*loadgen.Result, error) {
 	rate := utilization * servers * cores / service.Seconds()
 	return Load(ctx, r.lab, "client", nil, "http://[2001:db8:80::80]/",
-		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--service", service.String(), "--seed", strconv.Itoa(seed),
-		"--warm-up", r.options.WarmUp.String(), "--duration", measure.String(), "--sources", "2001:db8:c::/112")
+		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--service", service.String(), "--seed",
+		strconv.Itoa(seed),
+		"--warm-up", r.options.WarmUp.String(), "--duration", measure.String(), "--sources",
+		"2001:db8:c::/112")
 }
 
 // decisions are what the servers did with new connections.
@@ -197,8 +209,8 @@ func (d decisions) minus(o decisions) decisions {
 	return decisions{d.accepted - o.accepted, d.refused - o.refused, d.forced - o.forced}
 }
 
-// secondChoice is the share of connections that the first of two or three candidates passed on. Of three, the second passed on
-// those that the third was forced to take.
+// secondChoice is the share of connections that the first of two or three candidates passed on. Of
+// three, the second passed on those that the third was forced to take.
 func (d decisions) secondChoice(candidates int) float64 {
 	connections := d.accepted + d.forced
 	if candidates < 2 || connections == 0 {

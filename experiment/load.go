@@ -15,20 +15,23 @@ import (
 	"sextant/lab/loadgen"
 )
 
-// realtime starts its arguments in the scheduling class SCHED_RR where that is allowed: on a busy machine an ordinary process
-// waits for milliseconds, and the response times would be those of the machine.
+// realtime starts its arguments in the scheduling class SCHED_RR where that is allowed: on a busy
+// machine an ordinary process waits for milliseconds, and the response times would be those of the
+// machine.
 const realtime = `chrt -r 1 true 2>/dev/null && set -- chrt -r 1 "$@"; exec "$@"`
 
-// Load runs the open-loop generator on a node of a lab, with arguments as of "sextant load", and tells each response to a listener,
-// nil for nobody.
-func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Response), arguments ...string) (*loadgen.Result, error) {
+// Load runs the open-loop generator on a node of a lab, with arguments as of "sextant load", and
+// tells each response to a listener, nil for nobody.
+func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Response),
+	arguments ...string) (*loadgen.Result, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	reader, writer := io.Pipe()
 	var stderr strings.Builder
-	command := slices.Concat([]string{"-c", realtime, "sh", self, "load"}, arguments, []string{"--each"})
+	command := slices.Concat([]string{"-c", realtime, "sh", self, "load"}, arguments,
+		[]string{"--each"})
 	cmd := exec.CommandContext(ctx, "/bin/sh", command...)
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	ended := make(chan error, 1)

@@ -17,12 +17,14 @@ type machine struct {
 
 func thisMachine() machine {
 	m := machine{
-		Model: "processor of unknown model", Processors: runtime.NumCPU(), Kernel: "of unknown version", Go: runtime.Version(),
+		Model: "processor of unknown model", Processors: runtime.NumCPU(),
+		Kernel: "of unknown version", Go: runtime.Version(),
 		Architecture: runtime.GOARCH,
 	}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			if key, value, ok := strings.Cut(line, ":"); ok &&
+				strings.TrimSpace(key) == "model name" {
 				m.Model = strings.TrimSpace(value)
 				break
 			}

@@ -7,24 +7,27 @@ import (
 	"time"
 )
 
-// tolerableLateness is the mean lateness of the generator beyond which its response times say more about this machine than about
-// the policies: a tenth of the mean CPU time of a request.
+// tolerableLateness is the mean lateness of the generator beyond which its response times say more
+// about this machine than about the policies: a tenth of the mean CPU time of a request.
 const tolerableLateness = service / 10
 
 // Write prints the comparison for people.
 func (h *Hunting) Write(w io.Writer) error {
-	fmt.Fprintf(w, "Response times in ms, %d servers of %d cores, load %.2f, mean CPU time %.0f ms, the same requests in each row:\n\n",
+	fmt.Fprintf(w, "Response times in ms, %d servers of %d cores, load %.2f, mean CPU time %.0f "+
+		"ms, the same requests in each row:\n\n",
 		servers, cores, h.Utilization, h.ServiceMs)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "POLICY\tCANDIDATES\tREQUESTS\tFAILED\tMEAN\tP50\tP99\tSECOND CHOICE\tFASTER\t")
 	for _, p := range h.Policies {
 		second, faster := "-", "-"
 		if p.Candidates > 1 {
-			second, faster = fmt.Sprintf("%.0f %%", 100*p.SecondChoice), fmt.Sprintf("%.1f times", p.Improvement)
+			second, faster = fmt.Sprintf("%.0f %%", 100*p.SecondChoice),
+				fmt.Sprintf("%.1f times", p.Improvement)
 		}
 		l := p.Load
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%s\t%s\t\n",
-			p.Policy, p.Candidates, l.Done, l.Failed, l.Latency.MeanMs, l.Latency.P50Ms, l.Latency.P99Ms, second, faster)
+			p.Policy, p.Candidates, l.Done, l.Failed, l.Latency.MeanMs, l.Latency.P50Ms,
+			l.Latency.P99Ms, second, faster)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -48,9 +51,13 @@ func (h *Hunting) warn(w io.Writer) error {
 		if late.MeanMs <= milliseconds(tolerableLateness) {
 			continue
 		}
-		if _, err := fmt.Fprintf(w, "Warning: %s with %d candidate(s): requests were sent %.1f ms late in the mean, the latest %s, "+
-			"because this machine was busy with other things; the response times contain that. Try again when it is quieter.\n",
-			p.Policy, p.Candidates, late.MeanMs, time.Duration(late.MaxMs*float64(time.Millisecond)).Round(time.Millisecond)); err != nil {
+		if _, err := fmt.Fprintf(w, "Warning: %s with %d candidate(s): requests were sent %.1f "+
+			"ms late in the mean, the latest %s, "+
+			"because this machine was busy with other things; the response times contain that. "+
+			"Try again when it is quieter.\n",
+			p.Policy, p.Candidates, late.MeanMs,
+			time.Duration(late.MaxMs*float64(time.Millisecond)).Round(
+				time.Millisecond)); err != nil {
 			return err
 		}
 	}

@@ -52,7 +52,8 @@ func (r *huntingRun) show(ctx context.Context, p phase, elapsed time.Duration) {
 		most = max(most, h.Busy)
 	}
 	left := max(0, r.options.WarmUp+p.measure-elapsed)
-	r.options.Progress(fmt.Sprintf("%-7s of %d %4.0f s left   busy connections per server [%s] most %d",
+	r.options.Progress(fmt.Sprintf(
+		"%-7s of %d %4.0f s left   busy connections per server [%s] most %d",
 		p.policy, p.candidates, left.Seconds(), picture.String(), most))
 }
 

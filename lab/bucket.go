@@ -40,12 +40,14 @@ func tokenBucket(link netlink.Link, spec *LinkSpec) *netlink.Tbf {
 	}
 }
 
-// netemPackets is the queue of netem for packets that are under way; the kernel's default of 1000 is less than 120 ms at 100 Mbit/s.
+// netemPackets is the queue of netem for packets that are under way; the kernel's default of 1000
+// is less than 120 ms at 100 Mbit/s.
 const netemPackets = 100_000
 
 // netemQdisc is the queueing discipline of a port of a kernel wire.
 func netemQdisc(index int, p netem.Profile) *netlink.Netem {
-	attributes := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	attributes := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0),
+		Parent: netlink.HANDLE_ROOT}
 	loss := p.Loss
 	if p.Cut {
 		loss = 1
@@ -55,14 +57,16 @@ func netemQdisc(index int, p netem.Profile) *netlink.Netem {
 		limit = netemLimit(p)
 	}
 	return netlink.NewNetem(attributes, netlink.NetemQdiscAttrs{
-		Latency: uint32(p.Delay.Microseconds()), Jitter: uint32(p.Jitter.Microseconds()), Limit: limit, Rate64: p.RateBits / 8,
+		Latency: uint32(p.Delay.Microseconds()), Jitter: uint32(p.Jitter.Microseconds()),
+		Limit: limit, Rate64: p.RateBits / 8,
 		Loss: percent(loss), Duplicate: percent(p.Duplicate), ReorderProb: percent(p.Reorder),
 	})
 }
 
 func percent(share float64) float32 { return float32(100 * share) }
 
-// netemLimit is how many packets of full size wait for the rate and are under way: netem counts both.
+// netemLimit is how many packets of full size wait for the rate and are under way: netem counts
+// both.
 func netemLimit(p netem.Profile) uint32 {
 	perSecond := float64(p.RateBits) / 8 / (defaultMTU + ethernetHeader)
 	queue := float64(p.QueuePackets)
@@ -86,5 +90,6 @@ func burstOf(spec *LinkSpec) uint32 {
 	if spec.BurstBytes > 0 {
 		return max(spec.BurstBytes, uint32(mtu+ethernetHeader))
 	}
-	return max(uint32(float64(spec.RateBits)/8*burstTime.Seconds()), minBurstPackets*uint32(mtu+ethernetHeader))
+	return max(uint32(float64(spec.RateBits)/8*burstTime.Seconds()),
+		minBurstPackets*uint32(mtu+ethernetHeader))
 }

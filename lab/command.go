@@ -21,7 +21,8 @@ func (c *Command) UnmarshalYAML(decode func(any) error) error {
 	err := decode(&c.Args)
 	var at located
 	if errors.As(err, &at) {
-		return &valueError{at, "a command is wanted here", `write it as text, or as a list of words: [ping, -c1, "fd00::1"]`}
+		return &valueError{at, "a command is wanted here",
+			`write it as text, or as a list of words: [ping, -c1, "fd00::1"]`}
 	}
 	return err
 }

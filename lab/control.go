@@ -20,13 +20,15 @@ import (
 // LinkState is a link of a lab that is up, and what happens to its packets now.
 type LinkState struct {
 	Link
-	Directions []linkemu.DirectionStatus `json:"directions,omitempty"` // of what each end sends; none without a wire
+	// of what each end sends; none without a wire
+	Directions []linkemu.DirectionStatus `json:"directions,omitempty"`
 }
 
 // LinkChange is a change of what happens to packets that come from now on.
 type LinkChange struct {
 	Profile func(*netem.Profile) error
-	// Carrier takes the carrier of the nodes' interfaces away, or gives it back; nil leaves it. On user-space wires only.
+	// Carrier takes the carrier of the nodes' interfaces away, or gives it back; nil leaves it. On
+	// user-space wires only.
 	Carrier *bool
 }
 
@@ -58,8 +60,8 @@ func (l *Lab) LinkStates(ctx context.Context) ([]LinkState, error) {
 	return states, nil
 }
 
-// ChangeLinks changes what happens to packets. The name is that of an end, "edge1:eth0", for what this end sends; or of links, by
-// their ends or nodes, "edge1--router", for both directions.
+// ChangeLinks changes what happens to packets. The name is that of an end, "edge1:eth0", for what
+// this end sends; or of links, by their ends or nodes, "edge1--router", for both directions.
 func (l *Lab) ChangeLinks(ctx context.Context, name string, change LinkChange) error {
 	chosen, err := l.choose(name)
 	if err != nil {
@@ -99,7 +101,8 @@ func (l *Lab) choose(name string) ([]linkSide, error) {
 	for _, link := range l.Links {
 		names = append(names, link.Ends[0]+"--"+link.Ends[1])
 	}
-	return nil, fmt.Errorf("lab %s has no link or end %q: %w; it has %s", l.Name, name, os.ErrNotExist, enumerate(names))
+	return nil, fmt.Errorf("lab %s has no link or end %q: %w; it has %s", l.Name, name,
+		os.ErrNotExist, enumerate(names))
 }
 
 // isEnd tells that a name is that of an end, or of its node.
@@ -108,7 +111,8 @@ func isEnd(name, end string) bool {
 	return name == end || name == node
 }
 
-var errNoWire = errors.New(`nothing impairs this link; write "wire: auto" beside its endpoints in the lab's file`)
+var errNoWire = errors.New(
+	`nothing impairs this link; write "wire: auto" beside its endpoints in the lab's file`)
 
 func (l *Lab) changeLink(ctx context.Context, state LinkState, side int, change LinkChange) error {
 	if state.Wire == "" {
@@ -122,16 +126,19 @@ func (l *Lab) changeLink(ctx context.Context, state LinkState, side int, change 
 		return fmt.Errorf("%s; %s", text, mend)
 	}
 	if state.Wire == WireUser {
-		return linkemu.NewClient(l.Wire.Socket).Set(ctx, state.Number, side, profile, change.Carrier)
+		return linkemu.NewClient(l.Wire.Socket).Set(ctx, state.Number, side, profile,
+			change.Carrier)
 	}
 	if change.Carrier != nil && !*change.Carrier {
-		return errors.New(`a kernel wire can't take the carrier away; write "wire: user" beside the link's endpoints`)
+		return errors.New(
+			`a kernel wire can't take the carrier away; write "wire: user" beside the link's endpoints`)
 	}
 	if beyond := beyondNetem([2]netem.Profile{profile}); beyond != "" {
 		return fmt.Errorf("netem has no %s; write wire: user in the lab's file", beyond)
 	}
 	return l.onPort(state.Ends[side], func(handle *netlink.Handle, link netlink.Link) error {
-		return linux.Failed(handle.QdiscReplace(netemQdisc(link.Attrs().Index, profile)), "change netem")
+		return linux.Failed(handle.QdiscReplace(netemQdisc(link.Attrs().Index, profile)),
+			"change netem")
 	})
 }
 
@@ -180,10 +187,12 @@ func (l *Lab) netemStatus(link Link, side int) (linkemu.DirectionStatus, error) 
 func profileOfNetem(q *netlink.Netem) netem.Profile {
 	share := func(x uint32) float64 { return math.Round(float64(x)/math.MaxUint32*1e6) / 1e6 }
 	ticks := func(x uint32) time.Duration {
-		return (time.Duration(float64(x)/netlink.TickInUsec()*1e3) * time.Nanosecond).Round(time.Microsecond)
+		return (time.Duration(float64(x)/netlink.TickInUsec()*1e3) * time.Nanosecond).Round(
+			time.Microsecond)
 	}
 	p := netem.Profile{
-		Delay: ticks(q.Latency), Jitter: ticks(q.Jitter), Loss: share(q.Loss), Duplicate: share(q.Duplicate), Reorder: share(q.ReorderProb),
+		Delay: ticks(q.Latency), Jitter: ticks(q.Jitter), Loss: share(q.Loss),
+		Duplicate: share(q.Duplicate), Reorder: share(q.ReorderProb),
 		RateBits: q.Rate64 * 8,
 	}
 	if p.Loss >= 1 {

@@ -22,7 +22,8 @@ type valueError struct {
 // decodeFault files what the YAML library says as a fault, in words of YAML
 // rather than of Go.
 func (s *source) decodeFault(r *report, err error) {
-	fault := &Fault{Text: "not YAML: " + err.Error(), Mend: "check indentation, brackets and quotes"}
+	fault := &Fault{Text: "not YAML: " + err.Error(),
+		Mend: "check indentation, brackets and quotes"}
 	r.faults = append(r.faults, fault)
 	var at located
 	if !errors.As(err, &at) {
@@ -44,7 +45,8 @@ func (s *source) decodeFault(r *report, err error) {
 	case errors.As(err, &shape):
 		fault.Text, fault.Mend = wantedShape(shape.Expected)
 	case errors.As(err, &overflow):
-		fault.Text, fault.Mend = "the number "+overflow.SrcNum+" is too large", "write a smaller one"
+		fault.Text, fault.Mend = "the number "+overflow.SrcNum+" is too large",
+			"write a smaller one"
 	}
 }
 

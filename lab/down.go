@@ -26,7 +26,8 @@ func Down(name string, events func(Event)) error {
 	defer lock.release()
 	l, err := readState(dir)
 	switch {
-	case errors.Is(err, os.ErrNotExist): // a crash came before the state file, so before anything else
+	// a crash came before the state file, so before anything else
+	case errors.Is(err, os.ErrNotExist):
 		l = &Lab{Name: name, Dir: dir}
 	case err != nil:
 		return err
@@ -68,7 +69,8 @@ func (l *Lab) removeParts() error {
 			linux.Failed(os.RemoveAll(node.Dir), "remove %s", node.Dir))
 		os.Remove(filepath.Dir(node.BPF)) // if this was the last in it
 	}
-	errs = append(errs, group.Remove(), linux.Failed(os.RemoveAll(l.logDir()), "remove %s", l.logDir()))
+	errs = append(errs, group.Remove(), linux.Failed(os.RemoveAll(l.logDir()), "remove %s",
+		l.logDir()))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("take lab %s down: %w", l.Name, err)
 	}

@@ -68,7 +68,8 @@ func (e LeftoversRemoved) String() string {
 
 // String says the event in one line.
 func (e NetworkBuilt) String() string {
-	return fmt.Sprintf("built %d nodes, %d links, %d routes in %v", e.Nodes, e.Links, e.Routes, rounded(e.Took))
+	return fmt.Sprintf("built %d nodes, %d links, %d routes in %v", e.Nodes, e.Links, e.Routes,
+		rounded(e.Took))
 }
 
 // String says the event in one line.

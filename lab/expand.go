@@ -29,17 +29,20 @@ func expand(r *report, src *source, doc *document) *Spec {
 			continue
 		}
 		if *node.Count < 1 || *node.Count > maxReplicas {
-			r.add(place+".count", fmt.Sprintf("write a number from 1 to %d", maxReplicas), "a node can't be there %d times", *node.Count)
+			r.add(place+".count", fmt.Sprintf("write a number from 1 to %d", maxReplicas),
+				"a node can't be there %d times", *node.Count)
 			continue
 		}
 		counts[name] = *node.Count
 		for i := 1; i <= *node.Count; i++ {
 			replica := node.rewrite(withIndex(i))
-			spec.Nodes = append(spec.Nodes, readNode(r, place, fmt.Sprint(name, i), replica, doc.Defaults))
+			spec.Nodes = append(spec.Nodes, readNode(r, place, fmt.Sprint(name, i), replica,
+				doc.Defaults))
 		}
 	}
 	for i, link := range doc.Topology.Links {
-		spec.Links = append(spec.Links, replicateLink(r, fmt.Sprintf("topology.links[%d]", i), link, counts)...)
+		spec.Links = append(spec.Links, replicateLink(r, fmt.Sprintf("topology.links[%d]", i), link,
+			counts)...)
 	}
 	for i, step := range doc.Run {
 		if step.Command.empty() {
@@ -54,7 +57,8 @@ func expand(r *report, src *source, doc *document) *Spec {
 func namesInOrder(src *source, nodes map[string]*nodeDoc) []string {
 	return slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
 		x, y := src.at(join("topology.nodes", a)), src.at(join("topology.nodes", b))
-		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column),
+			cmp.Compare(a, b))
 	})
 }
 
@@ -65,16 +69,18 @@ func readNode(r *report, place, name string, doc nodeDoc, defaults defaultsDoc) 
 		VIPs:      readAddresses(r, place+".vips", doc.VIPs),
 		Announce:  readPrefixes(r, place+".announce", doc.Announce),
 		Local:     readPrefixes(r, place+".local", doc.Local),
-		Sysctls:   append(readSysctls(r, "defaults.sysctls", defaults.Sysctls), readSysctls(r, place+".sysctls", doc.Sysctls)...),
-		Exec:      doc.Exec,
-		Sextant:   string(doc.Sextant),
-		place:     place,
+		Sysctls: append(readSysctls(r, "defaults.sysctls", defaults.Sysctls),
+			readSysctls(r, place+".sysctls", doc.Sysctls)...),
+		Exec:    doc.Exec,
+		Sextant: string(doc.Sextant),
+		place:   place,
 	}
 	for _, file := range slices.Sorted(maps.Keys(doc.Files)) {
 		node.Files = append(node.Files, File{file, doc.Files[file]})
 	}
 	for i, process := range doc.Processes {
-		node.Processes = append(node.Processes, readProcess(r, fmt.Sprintf("%s.processes[%d]", place, i), process))
+		node.Processes = append(node.Processes,
+			readProcess(r, fmt.Sprintf("%s.processes[%d]", place, i), process))
 	}
 	return node
 }
@@ -88,9 +94,11 @@ func readAddresses(r *report, path string, texts []string) []netip.Addr {
 		case err != nil:
 			r.add(at, "write an IPv6 or IPv4 address, like fd00::1", "%q is no address", text)
 		case !prefix.IsSingleIP():
-			r.add(at, fmt.Sprintf("write %s; use \"local\" for a range", prefix.Addr()), "%q is a prefix, an address is wanted", text)
+			r.add(at, fmt.Sprintf("write %s; use \"local\" for a range", prefix.Addr()),
+				"%q is a prefix, an address is wanted", text)
 		}
-		addresses = append(addresses, prefix.Addr()) // a wrong one too, so that indices stay those of the file
+		// a wrong one too, so that indices stay those of the file
+		addresses = append(addresses, prefix.Addr())
 	}
 	return addresses
 }
@@ -104,7 +112,8 @@ func readPrefixes(r *report, path string, texts []string) []netip.Prefix {
 		case err != nil:
 			r.add(at, "write an IPv6 or IPv4 prefix, like 2001:db8::/32", "%q is no prefix", text)
 		case prefix != prefix.Masked():
-			r.add(at, fmt.Sprintf("write %s", prefix.Masked()), "%q has bits behind its length", text)
+			r.add(at, fmt.Sprintf("write %s", prefix.Masked()), "%q has bits behind its length",
+				text)
 		}
 		prefixes = append(prefixes, prefix)
 	}
@@ -127,7 +136,8 @@ func readSysctls(r *report, path string, values map[string]string) []Sysctl {
 	var sysctls []Sysctl
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !strings.ContainsAny(name, "./") {
-			r.add(join(path, name), "write its whole name, like net.ipv4.tcp_congestion_control", "%q is no sysctl", name)
+			r.add(join(path, name), "write its whole name, like net.ipv4.tcp_congestion_control",
+				"%q is no sysctl", name)
 		}
 		sysctls = append(sysctls, Sysctl{name, values[name]})
 	}
@@ -153,8 +163,10 @@ func replicateLink(r *report, place string, doc linkDoc, counts counts) []LinkSp
 	count, names := counts.of(doc.Endpoints)
 	for _, name := range names {
 		if counts[name] != count {
-			r.add(place+".endpoints", "give the nodes the same count, or write the links one by one",
-				"the link joins replicated nodes with different counts: %s", strings.Join(names, ", "))
+			r.add(place+".endpoints",
+				"give the nodes the same count, or write the links one by one",
+				"the link joins replicated nodes with different counts: %s",
+				strings.Join(names, ", "))
 			return nil
 		}
 	}

@@ -24,7 +24,8 @@ func RouteText(spec *Spec) (string, error) {
 			fmt.Fprintf(&text, "  %s", r.prefix)
 			for _, hop := range r.hops {
 				port := node.ports[hop.port]
-				fmt.Fprintf(&text, " via %s %s", f.nodes[port.peer.node].Name, Endpoint{node.Name, port.name}.Interface)
+				fmt.Fprintf(&text, " via %s %s", f.nodes[port.peer.node].Name,
+					Endpoint{node.Name, port.name}.Interface)
 			}
 			fmt.Fprintln(&text)
 		}
@@ -46,7 +47,8 @@ func Hops(spec *Spec) (map[string]map[string][]string, error) {
 		for _, r := range routes {
 			for _, hop := range r.hops {
 				peer := f.nodes[node.ports[hop.port].peer.node].Name
-				hops[node.Name][r.prefix.String()] = append(hops[node.Name][r.prefix.String()], peer)
+				hops[node.Name][r.prefix.String()] = append(hops[node.Name][r.prefix.String()],
+					peer)
 			}
 		}
 	}

@@ -93,5 +93,6 @@ func enumerate(names []string) string {
 	if len(names) <= enumerated {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:enumerated], ", "), len(names)-enumerated)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:enumerated], ", "),
+		len(names)-enumerated)
 }

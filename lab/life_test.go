@@ -32,8 +32,10 @@ run:
 func TestUpOfARunningLab(t *testing.T) {
 	l := up(t, small)
 	_, err := lab.Up(t.Context(), parse(t, l.Name, small), lab.Options{})
-	wantError(t, err, lab.ErrRunning, "the lab is up already: "+l.Name+", since ", `take it down with "sextant lab down `+l.Name+`"`)
-	if summary := listed(t, l.Name); summary == nil || summary.Status != lab.Running || summary.Processes != 1 {
+	wantError(t, err, lab.ErrRunning, "the lab is up already: "+l.Name+", since ",
+		`take it down with "sextant lab down `+l.Name+`"`)
+	if summary := listed(t, l.Name); summary == nil || summary.Status != lab.Running ||
+		summary.Processes != 1 {
 		t.Errorf("List says %+v, want running with one process", summary)
 	}
 }
@@ -68,19 +70,35 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 		name, node string
 		want       []string
 	}{
-		{"exec fails", `exec: ["echo why; exit 7"]`, []string{"node a: echo why; exit 7: exit status 7; it wrote:\n  why"}},
-		{"exec is missing", `exec: [[no-such-program]]`, []string{"node a: no-such-program: start no-such-program: executable file not found in $PATH; install it or give its whole path"}},
-		{"process fails at once", `processes: [{name: p, command: ["{self}", helper, fail, now]}]`, []string{"node a: process p: it ended at once: exit status 1; it wrote:\n  failing: now"}},
-		{"process ends before it is ready", `processes: [{name: p, command: "exit 0", ready: "file:never"}]`, []string{"node a: process p: it ended before it was ready (file:never): exit status 0; it wrote nothing"}},
-		{"process is never ready", `processes: [{name: p, command: "exec sleep 1000", ready: "tcp://[fd00::1]:80"}]`, []string{"node a: process p: it is not ready (tcp://[fd00::1]:80) after 3s: ", "connection refused"}},
-		{"sysctl is unknown", `sysctls: {net.ipv4.no_such: 1}`, []string{"node a: write sysctl net.ipv4.no_such: no such file or directory; check the name"}},
-		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`, []string{"node a: process sextant: it is not ready (http:", "after 3s"}},
-		{"socket path is too long", `sextant: {api: {socket: "{dir}/` + strings.Repeat("s", 100) + `"}}`, []string{"the API socket of node a is /run/", "and Linux takes 107"}},
+		{"exec fails", `exec: ["echo why; exit 7"]`,
+			[]string{"node a: echo why; exit 7: exit status 7; it wrote:\n  why"}},
+		{"exec is missing", `exec: [[no-such-program]]`, []string{"node a: no-such-program: " +
+			"start no-such-program: executable file not found in $PATH; install it or give its " +
+			"whole path"}},
+		{"process fails at once", `processes: [{name: p, command: ["{self}", helper, fail, now]}]`,
+			[]string{"node a: process p: it ended at once: exit status 1; it wrote:\n  failing: " +
+				"now"}},
+		{"process ends before it is ready",
+			`processes: [{name: p, command: "exit 0", ready: "file:never"}]`,
+			[]string{"node a: process p: it ended before it was ready (file:never): exit status " +
+				"0; it wrote nothing"}},
+		{"process is never ready",
+			`processes: [{name: p, command: "exec sleep 1000", ready: "tcp://[fd00::1]:80"}]`,
+			[]string{"node a: process p: it is not ready (tcp://[fd00::1]:80) after 3s: ",
+				"connection refused"}},
+		{"sysctl is unknown", `sysctls: {net.ipv4.no_such: 1}`,
+			[]string{"node a: write sysctl net.ipv4.no_such: no such file or directory; check " +
+				"the name"}},
+		{"agent is never ready", `sextant: {api: {socket: "{dir}/s"}}`,
+			[]string{"node a: process sextant: it is not ready (http:", "after 3s"}},
+		{"socket path is too long", `sextant: {api: {socket: "{dir}/` + strings.Repeat("s",
+			100) + `"}}`, []string{"the API socket of node a is /run/", "and Linux takes 107"}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			name := newName(t)
-			spec := parse(t, name, "name: NAME\ntopology:\n  nodes:\n    a:\n      addresses: ['fd00::1']\n      "+test.node+"\n")
+			spec := parse(t, name, "name: NAME\ntopology:\n  nodes:\n    a:\n      addresses: "+
+				"['fd00::1']\n      "+test.node+"\n")
 			_, err := lab.Up(t.Context(), spec, lab.Options{
 				Agent:        []string{"/bin/sleep", "1000"},
 				ReadyTimeout: 3 * time.Second, // in which a process that ends has ended
@@ -93,9 +111,11 @@ func TestUpFailsAndLeavesNothing(t *testing.T) {
 }
 
 func TestUpOfAWrongSpec(t *testing.T) {
-	_, err := lab.Up(t.Context(), &lab.Spec{Name: "x", Nodes: []lab.NodeSpec{{Name: "a"}, {Name: "a"}}}, lab.Options{})
+	_, err := lab.Up(t.Context(), &lab.Spec{Name: "x",
+		Nodes: []lab.NodeSpec{{Name: "a"}, {Name: "a"}}}, lab.Options{})
 	var faults lab.Faults
-	if !errors.As(err, &faults) || err.Error() != "topology.nodes.a: there are two nodes a; rename one of the two" {
+	if !errors.As(err, &faults) ||
+		err.Error() != "topology.nodes.a: there are two nodes a; rename one of the two" {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -108,7 +128,8 @@ func TestUpSparesForeignNamespaces(t *testing.T) {
 	}
 	defer foreign.Close()
 	_, err = lab.Up(t.Context(), parse(t, name, small), lab.Options{})
-	wantError(t, err, nil, "network namespace sx-"+name+"-a is there, but no lab "+name+" is; ", `"ip netns del sx-`+name+`-a"`)
+	wantError(t, err, nil, "network namespace sx-"+name+"-a is there, but no lab "+name+" is; ",
+		`"ip netns del sx-`+name+`-a"`)
 	if !linux.NetnsExists("sx-" + name + "-a") {
 		t.Error("Up removed a namespace that it had not made")
 	}
@@ -164,7 +185,8 @@ func TestCrash(t *testing.T) {
 				return summary != nil && summary.Status == lab.LeftOver
 			})
 			var r recorder
-			if _, err := lab.Up(t.Context(), parse(t, name, small), lab.Options{Events: r.add}); err != nil {
+			if _, err := lab.Up(t.Context(), parse(t, name, small),
+				lab.Options{Events: r.add}); err != nil {
 				t.Fatal(err)
 			}
 			if r.events[0] != "lab.LeftoversRemoved" {
@@ -183,7 +205,8 @@ func killed(cmd *exec.Cmd) {
 func writeSpec(t *testing.T, name string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lab.yaml")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(small, "NAME", name)), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(small, "NAME", name)),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	return file
@@ -243,7 +266,8 @@ func TestUpAfterThePartsAreGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			var r recorder
-			if _, err := lab.Up(t.Context(), parse(t, l.Name, small), lab.Options{Events: r.add}); err != nil {
+			if _, err := lab.Up(t.Context(), parse(t, l.Name, small),
+				lab.Options{Events: r.add}); err != nil {
 				t.Fatal(err)
 			}
 			if r.events[0] != "lab.LeftoversRemoved" {
@@ -257,9 +281,11 @@ func TestALabThatAnotherProcessRunsIsBusy(t *testing.T) {
 	name := newName(t)
 	startHelper(t, "run", writeSpec(t, name), "lab.LabUp", func(cmd *exec.Cmd) {
 		_, err := lab.Up(t.Context(), parse(t, name, small), lab.Options{})
-		wantError(t, err, lab.ErrBusy, name+" is being brought up, run or taken down by process ", "wait for it or interrupt it")
+		wantError(t, err, lab.ErrBusy, name+" is being brought up, run or taken down by process ",
+			"wait for it or interrupt it")
 		wantError(t, lab.Down(name, nil), lab.ErrBusy)
-		if summary := listed(t, name); summary == nil || summary.Status != lab.Held || summary.PID != cmd.Process.Pid {
+		if summary := listed(t, name); summary == nil || summary.Status != lab.Held ||
+			summary.PID != cmd.Process.Pid {
 			t.Errorf("List says %+v, want it held by %d", summary, cmd.Process.Pid)
 		}
 		killed(cmd)
@@ -273,15 +299,18 @@ func TestRun(t *testing.T) {
 		want         []string
 	}{
 		{name: "well", status: "0"},
-		{name: "step fails", status: "5", want: []string{`run[1] on node b: sh -c echo problem >&2; exit $STATUS: exit status 5`}},
-		{name: "body fails", status: "0", body: errors.New("from the body"), want: []string{"from the body"}},
+		{name: "step fails", status: "5",
+			want: []string{`run[1] on node b: sh -c echo problem >&2; exit $STATUS: exit status 5`}},
+		{name: "body fails", status: "0", body: errors.New("from the body"),
+			want: []string{"from the body"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			name := newName(t)
 			t.Setenv("STATUS", test.status)
 			var stdout, stderr strings.Builder
 			ran := false
-			err := lab.Run(t.Context(), parse(t, name, small), lab.Options{Stdout: &stdout, Stderr: &stderr},
+			err := lab.Run(t.Context(), parse(t, name, small),
+				lab.Options{Stdout: &stdout, Stderr: &stderr},
 				func(_ context.Context, l *lab.Lab) error { ran = true; return test.body })
 			if test.want == nil && err != nil {
 				t.Error(err)
@@ -292,8 +321,10 @@ func TestRun(t *testing.T) {
 			if ran != (test.status == "0") {
 				t.Errorf("body called: %v", ran)
 			}
-			if want := "a " + lab.StateDir + "/" + name + "/nodes/a\n"; stdout.String() != want || stderr.String() != "problem\n" {
-				t.Errorf("output %q and %q, want %q and the problem", stdout.String(), stderr.String(), want)
+			if want := "a " + lab.StateDir + "/" + name + "/nodes/a\n"; stdout.String() != want ||
+				stderr.String() != "problem\n" {
+				t.Errorf("output %q and %q, want %q and the problem", stdout.String(),
+					stderr.String(), want)
 			}
 			nothingLeft(t, name)
 		})
@@ -302,7 +333,8 @@ func TestRun(t *testing.T) {
 
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	name := newName(t)
-	spec := parse(t, name, strings.Replace(small, "echo $SEXTANT_NODE {dir}", "touch {dir}/started; sleep 1000", 1))
+	spec := parse(t, name, strings.Replace(small, "echo $SEXTANT_NODE {dir}",
+		"touch {dir}/started; sleep 1000", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer cancel()

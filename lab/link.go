@@ -19,7 +19,8 @@ func readLink(r *report, place string, doc linkDoc) LinkSpec {
 	for i, text := range doc.Endpoints {
 		node, iface, ok := strings.Cut(text, ":")
 		if !ok || node == "" || iface == "" {
-			r.add(fmt.Sprintf("%s.endpoints[%d]", place, i), `write NODE:INTERFACE, like "client:eth0"`, "%q is no endpoint", text)
+			r.add(fmt.Sprintf("%s.endpoints[%d]", place, i),
+				`write NODE:INTERFACE, like "client:eth0"`, "%q is no endpoint", text)
 		}
 		link.Ends[i] = Endpoint{node, iface}
 	}
@@ -34,7 +35,8 @@ func readLink(r *report, place string, doc linkDoc) LinkSpec {
 	}{{"forward", doc.Forward}, {"back", doc.Back}} {
 		link.Impair[side] = both
 		readProfile(r, join(place, own.name), &link.Impair[side], own.directionDoc)
-		for at, weight := range map[string]*uint32{place: doc.Weight, join(place, own.name): own.Weight} {
+		for at, weight := range map[string]*uint32{place: doc.Weight,
+			join(place, own.name): own.Weight} {
 			if weight != nil && *weight == 0 {
 				r.add(at+".weight", "write a number from 1", "a weight can't be 0")
 			}
@@ -52,15 +54,18 @@ func readLink(r *report, place string, doc linkDoc) LinkSpec {
 // both is what both directions of a link have.
 func (d linkDoc) both() directionDoc {
 	return directionDoc{
-		Delay: d.Delay, Jitter: d.Jitter, Loss: d.Loss, LossBurst: d.LossBurst, Duplicate: d.Duplicate, Reorder: d.Reorder,
+		Delay: d.Delay, Jitter: d.Jitter, Loss: d.Loss, LossBurst: d.LossBurst,
+		Duplicate: d.Duplicate, Reorder: d.Reorder,
 		Rate: d.Rate, Burst: d.Burst, Queue: d.Queue,
 	}
 }
 
 func readProfile(r *report, place string, p *netem.Profile, doc directionDoc) {
 	for _, q := range []struct{ key, text string }{
-		{"delay", doc.Delay}, {"jitter", doc.Jitter}, {"loss", doc.Loss}, {"lossBurst", doc.LossBurst},
-		{"duplicate", doc.Duplicate}, {"reorder", doc.Reorder}, {"rate", doc.Rate}, {"burst", doc.Burst}, {"queue", doc.Queue},
+		{"delay", doc.Delay}, {"jitter", doc.Jitter}, {"loss", doc.Loss},
+		{"lossBurst", doc.LossBurst},
+		{"duplicate", doc.Duplicate}, {"reorder", doc.Reorder}, {"rate", doc.Rate},
+		{"burst", doc.Burst}, {"queue", doc.Queue},
 	} {
 		if q.text == "" {
 			continue
@@ -90,7 +95,8 @@ func readLatency(r *report, place string, link *LinkSpec, doc linkDoc) {
 	}
 	latency, err := time.ParseDuration(doc.Latency)
 	if err != nil || latency <= 0 {
-		r.add(place+".latency", "write a time above zero, like 50ms", "%q is no latency", doc.Latency)
+		r.add(place+".latency", "write a time above zero, like 50ms", "%q is no latency",
+			doc.Latency)
 	}
 	if doc.Queue != "" {
 		r.add(place+".latency", "delete one of the two", "latency and queue both bound the queue")

@@ -15,9 +15,10 @@ type Status string
 
 // What a lab can be.
 const (
-	Running  Status = "running"  // all is there
-	Held     Status = "held"     // a process brings it up, runs it or takes it down
-	LeftOver Status = "leftover" // it ended without being taken down: the next Up or Down removes it
+	Running Status = "running" // all is there
+	Held    Status = "held"    // a process brings it up, runs it or takes it down
+	// it ended without being taken down: the next Up or Down removes it
+	LeftOver Status = "leftover"
 )
 
 // Summary is a lab as [List] shows it.

@@ -76,5 +76,6 @@ func busy(name string) error {
 	if l, err := readState(filepath.Join(StateDir, name)); err == nil {
 		holder = fmt.Sprintf("process %d", l.PID)
 	}
-	return fmt.Errorf("%w: %s is being brought up, run or taken down by %s; wait for it or interrupt it", ErrBusy, name, holder)
+	return fmt.Errorf("%w: %s is being brought up, run or taken down by %s; wait for it or "+
+		"interrupt it", ErrBusy, name, holder)
 }

@@ -68,10 +68,11 @@ func helperRun(file string) error {
 	if err != nil {
 		return err
 	}
-	return lab.Run(context.Background(), spec, lab.Options{Events: printEvent}, func(ctx context.Context, _ *lab.Lab) error {
-		<-ctx.Done()
-		return nil
-	})
+	return lab.Run(context.Background(), spec, lab.Options{Events: printEvent},
+		func(ctx context.Context, _ *lab.Lab) error {
+			<-ctx.Done()
+			return nil
+		})
 }
 
 func printEvent(e lab.Event) { fmt.Printf("%T\n", e) }

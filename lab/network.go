@@ -61,7 +61,8 @@ func buildNetwork(ctx context.Context, l *Lab, f *fabric) (routes int, err error
 	for _, entries := range table {
 		routes += len(entries)
 	}
-	return routes, each(ctx, len(f.nodes), func(ctx context.Context, i int) error { return n.makeRoutes(ctx, i, table[i]) })
+	return routes, each(ctx, len(f.nodes),
+		func(ctx context.Context, i int) error { return n.makeRoutes(ctx, i, table[i]) })
 }
 
 func (n *network) close() {
@@ -132,7 +133,10 @@ func (n *network) makeLink(link fabricLink) error {
 func (n *network) makePorts(_ context.Context, i int) error {
 	node, m := &n.nodes[i], n.members[i]
 	for p := range node.ports {
-		if err := m.ns.Do(func() error { return setUpPort(m.handle, node, &node.ports[p], n.pass) }); err != nil {
+		if err := m.ns.Do(func() error {
+			return setUpPort(m.handle, node, &node.ports[p],
+				n.pass)
+		}); err != nil {
 			return fmt.Errorf("interface %s:%s: %w", node.Name, node.ports[p].name, err)
 		}
 	}

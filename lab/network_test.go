@@ -88,10 +88,11 @@ func TestPorts(t *testing.T) {
 		} {
 			var link netlink.Link
 			var err error
-			eventually(t, "port "+name+" is up", func() bool { // the kernel looks at carriers in its own time
-				link, err = netlink.LinkByName(name)
-				return err != nil || link.Attrs().OperState == netlink.OperUp
-			})
+			eventually(t, "port "+name+" is up",
+				func() bool { // the kernel looks at carriers in its own time
+					link, err = netlink.LinkByName(name)
+					return err != nil || link.Attrs().OperState == netlink.OperUp
+				})
 			if err != nil {
 				return err
 			}
@@ -101,7 +102,8 @@ func TestPorts(t *testing.T) {
 			}
 			attrs := link.Attrs()
 			if attrs.HardwareAddr.String() != want.mac || attrs.MTU != want.mtu {
-				t.Errorf("port %s = %v, MTU %d; want %s, %d", name, attrs.HardwareAddr, attrs.MTU, want.mac, want.mtu)
+				t.Errorf("port %s = %v, MTU %d; want %s, %d", name, attrs.HardwareAddr, attrs.MTU,
+					want.mac, want.mtu)
 			}
 			if attrs.Xdp == nil || attrs.Xdp.AttachMode != nl.XDP_ATTACHED_DRV {
 				t.Errorf("port %s has XDP %+v, want a native program", name, attrs.Xdp)
@@ -194,7 +196,8 @@ topology:
 		// than an eighth of the flows on one path happens once in 10^10 runs.
 		for router, packets := range packetsByRouter(t, l) {
 			if packets -= before[router]; packets < flows/8*4 {
-				t.Errorf("to %s: router%d got %d packets of %d flows", test.to, router+1, packets, flows)
+				t.Errorf("to %s: router%d got %d packets of %d flows", test.to, router+1, packets,
+					flows)
 			}
 		}
 	}
@@ -249,7 +252,8 @@ topology:
 				if err != nil {
 					return err
 				}
-				got[link.Attrs().Name] = bucket{tbf.Rate, tbf.Limit, netlink.Xmitsize(tbf.Rate, tbf.Buffer)}
+				got[link.Attrs().Name] = bucket{tbf.Rate, tbf.Limit,
+					netlink.Xmitsize(tbf.Rate, tbf.Buffer)}
 			}
 			return nil
 		})

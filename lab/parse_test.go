@@ -43,7 +43,8 @@ func each(t *testing.T, pattern string, test func(t *testing.T, path string)) {
 		t.Fatalf("no input at %s (%v)", pattern, err)
 	}
 	for _, path := range paths {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"), func(t *testing.T) { test(t, path) })
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".yaml"),
+			func(t *testing.T) { test(t, path) })
 	}
 }
 
@@ -110,11 +111,12 @@ func TestParse(t *testing.T) {
 	}
 	web := func(i string) lab.NodeSpec {
 		return lab.NodeSpec{
-			Name:      "web" + i,
-			Addresses: []netip.Addr{netip.MustParseAddr("fd00::1:" + i), netip.MustParseAddr("192.0.2." + i)},
-			VIPs:      []netip.Addr{netip.MustParseAddr("2001:db8::80")},
-			Announce:  []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:" + i + "::/48")},
-			Local:     []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")},
+			Name: "web" + i,
+			Addresses: []netip.Addr{netip.MustParseAddr("fd00::1:" + i),
+				netip.MustParseAddr("192.0.2." + i)},
+			VIPs:     []netip.Addr{netip.MustParseAddr("2001:db8::80")},
+			Announce: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:" + i + "::/48")},
+			Local:    []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")},
 			Sysctls: []lab.Sysctl{
 				{Name: "net.core.somaxconn", Value: "128"},
 				{Name: "net.ipv4.tcp_congestion_control", Value: "cubic"},
@@ -139,7 +141,8 @@ host:
 	}
 	link := func(i string) lab.LinkSpec {
 		return lab.LinkSpec{
-			Ends:       [2]lab.Endpoint{{Node: "web" + i, Interface: "eth0"}, {Node: "zebra", Interface: "web" + i}},
+			Ends: [2]lab.Endpoint{{Node: "web" + i, Interface: "eth0"},
+				{Node: "zebra", Interface: "web" + i}},
 			RateBits:   1_500_000_000,
 			BurstBytes: 65536,
 			Latency:    20 * time.Millisecond,
@@ -148,11 +151,14 @@ host:
 	}
 	sysctls := web("1").Sysctls[:2]
 	want := &lab.Spec{
-		Name:  "all",
-		File:  "all.yaml",
-		Nodes: []lab.NodeSpec{{Name: "zebra", Sysctls: sysctls}, web("1"), web("2"), {Name: "alpha", Sysctls: sysctls}},
-		Links: []lab.LinkSpec{link("1"), link("2"), {Ends: [2]lab.Endpoint{{Node: "alpha", Interface: "eth0"}, {Node: "zebra", Interface: "alpha"}}}},
-		Run:   []lab.Step{{Node: "web2", Command: lab.Command{Shell: "echo {dir}"}}},
+		Name: "all",
+		File: "all.yaml",
+		Nodes: []lab.NodeSpec{{Name: "zebra", Sysctls: sysctls}, web("1"), web("2"),
+			{Name: "alpha", Sysctls: sysctls}},
+		Links: []lab.LinkSpec{link("1"), link("2"),
+			{Ends: [2]lab.Endpoint{{Node: "alpha", Interface: "eth0"},
+				{Node: "zebra", Interface: "alpha"}}}},
+		Run: []lab.Step{{Node: "web2", Command: lab.Command{Shell: "echo {dir}"}}},
 	}
 	options := cmp.Options{
 		cmpopts.IgnoreUnexported(lab.NodeSpec{}, lab.LinkSpec{}),
@@ -187,7 +193,8 @@ func TestIndexWords(t *testing.T) {
 }
 
 func TestReadyText(t *testing.T) {
-	for _, text := range []string{"tcp://[fd00::1]:80", "tcp://192.0.2.1:80", "unix:/run/x.sock", "file:{dir}/up", "exec:test -e x && true"} {
+	for _, text := range []string{"tcp://[fd00::1]:80", "tcp://192.0.2.1:80", "unix:/run/x.sock",
+		"file:{dir}/up", "exec:test -e x && true"} {
 		ready, err := lab.ParseReady(text)
 		if err != nil || ready.String() != text {
 			t.Errorf("ParseReady(%q) = %q, %v", text, ready, err)

@@ -94,7 +94,8 @@ func setUpLoopback(handle *netlink.Handle, node *fabricNode) error {
 	}
 	for _, list := range [][]netip.Addr{node.Addresses, node.VIPs} {
 		for _, address := range list {
-			if err := addAddress(handle, lo, netip.PrefixFrom(address, address.BitLen())); err != nil {
+			if err := addAddress(handle, lo,
+				netip.PrefixFrom(address, address.BitLen())); err != nil {
 				return err
 			}
 		}
@@ -132,7 +133,8 @@ func setUpPort(handle *netlink.Handle, node *fabricNode, p *port, pass *ebpf.Pro
 	}
 	switch {
 	case p.wire == WireKernel:
-		err = linux.Failed(handle.QdiscAdd(netemQdisc(link.Attrs().Index, p.profile)), "impair what it sends")
+		err = linux.Failed(handle.QdiscAdd(netemQdisc(link.Attrs().Index, p.profile)),
+			"impair what it sends")
 	case p.wire == "" && p.link.RateBits > 0:
 		err = linux.Failed(handle.QdiscAdd(tokenBucket(link, p.link)), "limit its rate")
 	}

@@ -88,7 +88,8 @@ func (s *starter) process(ctx context.Context, spec ProcessSpec) error {
 	defer log.Close()
 	command := spec.Command
 	if spec.Restart {
-		command = Command{Args: append([]string{"/bin/sh", "-c", restartLoop, "sh"}, command.argv()...)}
+		command = Command{Args: append([]string{"/bin/sh", "-c", restartLoop, "sh"},
+			command.argv()...)}
 	}
 	cmd := s.lab.command(s.node, command)
 	cmd.Env = append(cmd.Env, spec.Env...)

@@ -99,7 +99,9 @@ topology:
 			t.Fatal(err)
 		}
 		for _, pid := range pids {
-			if command, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline")); err == nil && strings.Contains(string(command), "\x00helper\x00tcp\x00") && !strings.HasPrefix(string(command), "/bin/sh") {
+			if command, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid),
+				"cmdline")); err == nil && strings.Contains(string(command),
+				"\x00helper\x00tcp\x00") && !strings.HasPrefix(string(command), "/bin/sh") {
 				return pid
 			}
 		}
@@ -112,7 +114,10 @@ topology:
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server runs again", func() bool { pid := server(); return pid != 0 && pid != first })
+	eventually(t, "the server runs again", func() bool {
+		pid := server()
+		return pid != 0 && pid != first
+	})
 	log, err := os.ReadFile(l.Log("a", "server"))
 	if err != nil || !strings.Contains(string(log), "ended with status 137, starting it again") {
 		t.Errorf("log: %q, %v", log, err)
@@ -141,8 +146,11 @@ func TestAgent(t *testing.T) {
 	spec := parse(t, name, withAgent)
 	checked := map[string]string{}
 	options := lab.Options{
-		Agent:     []string{"{self}", "helper", "unix", "{dir}/agent.sock"},
-		CheckNode: func(node string, config []byte) error { checked[node] = string(config); return nil },
+		Agent: []string{"{self}", "helper", "unix", "{dir}/agent.sock"},
+		CheckNode: func(node string, config []byte) error {
+			checked[node] = string(config)
+			return nil
+		},
 	}
 	l, err := lab.Up(t.Context(), spec, options)
 	if err != nil {
@@ -195,7 +203,8 @@ func TestDownRemovesPins(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(node.BPF, "maps"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	pinned, err := ebpf.NewMap(&ebpf.MapSpec{Name: "pinned", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1})
+	pinned, err := ebpf.NewMap(&ebpf.MapSpec{Name: "pinned", Type: ebpf.Array, KeySize: 4,
+		ValueSize: 4, MaxEntries: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +224,8 @@ func TestExec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/bin/sh", "-c", "cat; echo $SEXTANT_NODE; readlink /proc/self/ns/net; cat /proc/self/cgroup; exit 3")
+	cmd := exec.Command("/bin/sh", "-c",
+		"cat; echo $SEXTANT_NODE; readlink /proc/self/ns/net; cat /proc/self/cgroup; exit 3")
 	var output strings.Builder
 	cmd.Stdin, cmd.Stdout = strings.NewReader("in\n"), &output
 	err = again.Exec("a", cmd)

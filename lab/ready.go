@@ -23,10 +23,12 @@ const (
 	ReadyUnix   ReadyKind = "unix" // a connection to the Unix socket succeeds
 	ReadyFile   ReadyKind = "file" // the file exists
 	ReadyExec   ReadyKind = "exec" // the shell command succeeds
-	ReadyHTTP   ReadyKind = "http" // HTTP over the Unix socket is answered; an agent listens before its programs are in place
+	// HTTP over the Unix socket is answered; an agent listens before its programs are in place
+	ReadyHTTP ReadyKind = "http"
 )
 
-var errReady = errors.New("write tcp://[ADDRESS]:PORT, unix:PATH, http:PATH, file:PATH or exec:COMMAND")
+var errReady = errors.New(
+	"write tcp://[ADDRESS]:PORT, unix:PATH, http:PATH, file:PATH or exec:COMMAND")
 
 // parseReady reads a ready condition as it stands in a file. An empty one is
 // ReadyAtOnce.

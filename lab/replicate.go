@@ -46,7 +46,8 @@ func (n nodeDoc) rewrite(f func(string) string) nodeDoc {
 	n.Exec = exec
 	processes := make([]processDoc, len(n.Processes))
 	for i, p := range n.Processes {
-		processes[i] = processDoc{f(p.Name), p.Command.rewrite(f), rewriteMap(p.Env, f), f(p.Ready), p.Restart}
+		processes[i] = processDoc{f(p.Name), p.Command.rewrite(f), rewriteMap(p.Env, f), f(p.Ready),
+			p.Restart}
 	}
 	n.Processes = processes
 	return n

@@ -25,8 +25,8 @@ type hop struct {
 }
 
 // routesOf returns the routes of each node: to each prefix along all paths of
-// the least weight, that is with the fewest links where none is given, to the nearest node that announces it. A node has no route
-// to what it announces itself, nor to what it can't reach.
+// the least weight, that is with the fewest links where none is given, to the nearest node that
+// announces it. A node has no route to what it announces itself, nor to what it can't reach.
 func routesOf(f *fabric) [][]route {
 	routes := make([][]route, len(f.nodes))
 	for _, group := range groupByAnnouncers(f) {
@@ -106,7 +106,8 @@ func distances(f *fabric, to []int) []int {
 func hopsFrom(f *fabric, distance []int, node int) []hop {
 	var hops []hop
 	for i, port := range f.nodes[node].ports {
-		if distance[node] > 0 && distance[port.peer.node] == distance[node]-port.link.weight(port.side) {
+		if distance[node] > 0 && distance[port.peer.node] == distance[node]-port.link.weight(
+			port.side) {
 			hops = append(hops, hop{i, f.port(port.peer).linkLocal})
 		}
 	}

@@ -50,7 +50,8 @@ func TestRoutesAreAllShortestPaths(t *testing.T) {
 			weight := rapid.Uint32Range(0, 4) // 0 is 1
 			weights := [2]uint32{weight.Draw(t, "weight"), weight.Draw(t, "weight back")}
 			spec.Links = append(spec.Links, lab.LinkSpec{Weights: weights, Ends: [2]lab.Endpoint{
-				{Node: spec.Nodes[a].Name, Interface: iface}, {Node: spec.Nodes[b].Name, Interface: iface},
+				{Node: spec.Nodes[a].Name, Interface: iface},
+				{Node: spec.Nodes[b].Name, Interface: iface},
 			}})
 			distance[a][b] = min(distance[a][b], max(1, int(weights[0])))
 			distance[b][a] = min(distance[b][a], max(1, int(weights[1])))
@@ -101,8 +102,10 @@ func wantedHops(spec *lab.Spec, node int, nearest func(int) int) []string {
 	}
 	for _, link := range spec.Links {
 		for side, end := range link.Ends {
-			peer := slices.IndexFunc(spec.Nodes, func(n lab.NodeSpec) bool { return n.Name == link.Ends[1-side].Node })
-			if end.Node == spec.Nodes[node].Name && nearest(peer) == nearest(node)-max(1, int(link.Weights[side])) {
+			peer := slices.IndexFunc(spec.Nodes,
+				func(n lab.NodeSpec) bool { return n.Name == link.Ends[1-side].Node })
+			if end.Node == spec.Nodes[node].Name && nearest(peer) == nearest(node)-max(1,
+				int(link.Weights[side])) {
 				want = append(want, spec.Nodes[peer].Name)
 			}
 		}

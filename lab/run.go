@@ -11,7 +11,8 @@ import (
 // Run brings a lab up, runs the steps of its file and then body, which may be
 // nil, and takes the lab down whatever happens. Only a machine that stops or a
 // SIGKILL leaves parts of it, which the next Up or Run removes.
-func Run(ctx context.Context, spec *Spec, opts Options, body func(context.Context, *Lab) error) (err error) {
+func Run(ctx context.Context, spec *Spec, opts Options,
+	body func(context.Context, *Lab) error) (err error) {
 	began := time.Now()
 	h, err := bringUp(ctx, spec, opts)
 	if err != nil {
@@ -22,7 +23,8 @@ func Run(ctx context.Context, spec *Spec, opts Options, body func(context.Contex
 	h.reports.event(LabUp{spec.Name, time.Since(began)})
 	for i, step := range spec.Run {
 		if err := h.step(ctx, step); err != nil {
-			return stopped(ctx, fmt.Errorf("run[%d] on node %s: %s: %w", i, step.Node, step.Command, err))
+			return stopped(ctx, fmt.Errorf("run[%d] on node %s: %s: %w", i, step.Node, step.Command,
+				err))
 		}
 	}
 	if body == nil {

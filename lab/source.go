@@ -21,7 +21,8 @@ type source struct {
 }
 
 func newSource(file string, data []byte) *source {
-	return &source{file: file, lines: strings.Split(string(data), "\n"), places: map[string]config.Place{}}
+	return &source{file: file, lines: strings.Split(string(data), "\n"),
+		places: map[string]config.Place{}}
 }
 
 // at returns the place of a path, or of the nearest one above it that is in
@@ -52,7 +53,8 @@ func (s *source) put(f *Fault, at config.Place) {
 	}
 	line := strings.TrimRight(s.lines[at.Line-1], "\r")
 	gutter := fmt.Sprintf("%5d | ", at.Line)
-	f.Excerpt = fmt.Sprintf("%s%s\n%s| %s^", gutter, line, strings.Repeat(" ", len(gutter)-2), blanks(line, at.Column-1))
+	f.Excerpt = fmt.Sprintf("%s%s\n%s| %s^", gutter, line, strings.Repeat(" ", len(gutter)-2),
+		blanks(line, at.Column-1))
 }
 
 // blanks is as wide as the first characters of a line; tabs stay tabs.

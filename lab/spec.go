@@ -26,9 +26,10 @@ type Spec struct {
 // NodeSpec describes a node: a machine of the lab.
 type NodeSpec struct {
 	Name      string
-	Addresses []netip.Addr   // its own, on the loopback interface, routed to it by all others
-	VIPs      []netip.Addr   // on the loopback interface, but unknown to the others
-	Announce  []netip.Prefix // routed to it by all others; to the nearest if several nodes announce one
+	Addresses []netip.Addr // its own, on the loopback interface, routed to it by all others
+	VIPs      []netip.Addr // on the loopback interface, but unknown to the others
+	// routed to it by all others; to the nearest if several nodes announce one
+	Announce  []netip.Prefix
 	Local     []netip.Prefix // whole ranges that are its own: any address of them can be bound
 	Sysctls   []Sysctl       // set in this order
 	Files     []File         // written into the node's directory
@@ -54,10 +55,12 @@ type LinkSpec struct {
 
 	// Weights are the costs of the link for routes, of what each end sends; 0 is 1.
 	Weights [2]uint32
-	// Impair says what happens to the packets that each end sends; rate, burst and queue only where they differ from those above.
+	// Impair says what happens to the packets that each end sends; rate, burst and queue only where
+	// they differ from those above.
 	Impair [2]netem.Profile
-	Seed   uint64   // of all chance; 0 is 1
-	Wire   WireKind // what impairs the packets; the link has none if this is "" and nothing is to be impaired
+	Seed   uint64 // of all chance; 0 is 1
+	// what impairs the packets; the link has none if this is "" and nothing is to be impaired
+	Wire WireKind
 
 	place string
 }

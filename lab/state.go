@@ -27,7 +27,8 @@ type Lab struct {
 	Complete bool      `json:"complete"` // it is up and needs no process to hold it
 	Nodes    []Node    `json:"nodes"`
 	Links    []Link    `json:"links,omitempty"`
-	Wire     *Node     `json:"wire,omitempty"` // where the user-space wires are; nil if there are none
+	// where the user-space wires are; nil if there are none
+	Wire *Node `json:"wire,omitempty"`
 }
 
 // Link is a link of a lab that is up.
@@ -39,11 +40,12 @@ type Link struct {
 
 // Node is a node of a lab that is up.
 type Node struct {
-	Name      string   `json:"name"`
-	Namespace string   `json:"namespace"` // name of its network namespace, for "ip netns exec"
-	Dir       string   `json:"dir"`       // its own files
-	BPF       string   `json:"bpf"`       // its directory on the bpf file system, if anything is pinned
-	Cgroup    string   `json:"cgroup"`    // directory of its cgroup, in which its processes run
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"` // name of its network namespace, for "ip netns exec"
+	Dir       string `json:"dir"`       // its own files
+	// its directory on the bpf file system, if anything is pinned
+	BPF       string   `json:"bpf"`
+	Cgroup    string   `json:"cgroup"` // directory of its cgroup, in which its processes run
 	Socket    string   `json:"socket,omitempty"`
 	Processes []string `json:"processes,omitempty"` // names, by which the logs are called
 }
@@ -109,7 +111,8 @@ func (l *Lab) logDir() string { return filepath.Join(l.Dir, "logs") }
 func Open(name string) (*Lab, error) {
 	l, err := readState(filepath.Join(StateDir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("there is no lab %q: %w; \"sextant lab list\" shows those that are there", name, os.ErrNotExist)
+		return nil, fmt.Errorf("there is no lab %q: %w; \"sextant lab list\" shows those that "+
+			"are there", name, os.ErrNotExist)
 	}
 	return l, err
 }
@@ -140,7 +143,8 @@ func readState(dir string) (*Lab, error) {
 	}
 	l := &Lab{}
 	if err := json.Unmarshal(data, l); err != nil {
-		return nil, fmt.Errorf("read %s: %w; it is no state file of a lab: remove %s", path, err, dir)
+		return nil, fmt.Errorf("read %s: %w; it is no state file of a lab: remove %s", path, err,
+			dir)
 	}
 	return l, nil
 }

@@ -58,13 +58,15 @@ func kernelRoute(node *fabricNode, r route, index []int) *netlink.Route {
 	}
 	if len(result.MultiPath) == 1 { // of one, the kernel would show it as multipath
 		only := result.MultiPath[0]
-		result.LinkIndex, result.Gw, result.Via, result.MultiPath = only.LinkIndex, only.Gw, only.Via, nil
+		result.LinkIndex, result.Gw, result.Via, result.MultiPath = only.LinkIndex, only.Gw,
+			only.Via, nil
 	}
 	return result
 }
 
-// addNeighbours tells a node the Ethernet addresses at the other ends of impaired links, for good. A link that loses one packet in
-// ten would lose some of the questions for them too, each for a second of silence that is not the loss that was asked for.
+// addNeighbours tells a node the Ethernet addresses at the other ends of impaired links, for good.
+// A link that loses one packet in ten would lose some of the questions for them too, each for a
+// second of silence that is not the loss that was asked for.
 func (f *fabric) addNeighbours(handle *netlink.Handle, node *fabricNode) error {
 	for _, p := range node.ports {
 		if p.wire == "" {

@@ -21,18 +21,20 @@ type Options struct {
 	// Agent runs the Sextant agent of a node; the words of [Spec] are written
 	// out. Optional: {self} agent -f {dir}/node.yaml.
 	Agent []string
-	// CheckNode says what is wrong with a node's Sextant configuration, before anything is built. Optional.
+	// CheckNode says what is wrong with a node's Sextant configuration, before anything is built.
+	// Optional.
 	CheckNode func(node string, config []byte) error
 	// Wire is what impairs links that don't say it themselves. Optional: WireAuto.
 	Wire WireKind
-	// WireProcess carries the packets of user-space wires; the words of [Spec] are written out. Optional: {self} lab wire
-	// {dir}/wire.json.
+	// WireProcess carries the packets of user-space wires; the words of [Spec] are written out.
+	// Optional: {self} lab wire {dir}/wire.json.
 	WireProcess []string
 	// Events is told of each step, never twice at the same time. Optional.
 	Events func(Event)
 	// ReadyTimeout is how long a process may take to be ready. Optional: 10 seconds.
 	ReadyTimeout time.Duration
-	// SettleTime is how long a process without a ready condition must live. Optional: 50 milliseconds.
+	// SettleTime is how long a process without a ready condition must live. Optional: 50
+	// milliseconds.
 	SettleTime time.Duration
 	// Stdout and Stderr take the output of the steps of [Run]. Optional: it is discarded.
 	Stdout, Stderr io.Writer
@@ -189,7 +191,8 @@ func (h *held) claim() error {
 	}
 	for _, node := range h.lab.places() {
 		if linux.NetnsExists(node.Namespace) {
-			return fmt.Errorf("network namespace %s is there, but no lab %s is; if nothing needs it, delete it with \"ip netns del %s\"",
+			return fmt.Errorf("network namespace %s is there, but no lab %s is; if nothing needs "+
+				"it, delete it with \"ip netns del %s\"",
 				node.Namespace, h.lab.Name, node.Namespace)
 		}
 	}
@@ -230,7 +233,8 @@ func (h *held) make(ctx context.Context, nodes []NodeSpec, f *fabric) error {
 		return err
 	}
 	return each(ctx, len(nodes), func(ctx context.Context, i int) error {
-		s := starter{lab: h.lab, node: &h.lab.Nodes[i], reports: h.reports, patience: h.opts.ReadyTimeout, settle: h.opts.SettleTime}
+		s := starter{lab: h.lab, node: &h.lab.Nodes[i], reports: h.reports,
+			patience: h.opts.ReadyTimeout, settle: h.opts.SettleTime}
 		if err := s.start(ctx, nodes[i]); err != nil {
 			return fmt.Errorf("node %s: %w", nodes[i].Name, err)
 		}

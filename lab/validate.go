@@ -13,8 +13,9 @@ import (
 // Lab and node names become parts of file names, cgroups and namespaces;
 // iproute2 takes names of up to 255 characters.
 var (
-	nameRule      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
-	interfaceRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`) // IFNAMSIZ is 16 with the final zero
+	nameRule = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+	// IFNAMSIZ is 16 with the final zero
+	interfaceRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$`)
 )
 
 // agentProcess is the name of the process that runs a node's Sextant agent.
@@ -30,9 +31,11 @@ const (
 
 // validate reports what is wrong between the values of a Spec.
 func validate(r *report, spec *Spec) {
-	v := validator{report: r, spec: spec, nodes: map[string]*NodeSpec{}, interfaces: map[Endpoint]bool{}, owners: map[netip.Addr]string{}}
+	v := validator{report: r, spec: spec, nodes: map[string]*NodeSpec{},
+		interfaces: map[Endpoint]bool{}, owners: map[netip.Addr]string{}}
 	if !nameRule.MatchString(spec.Name) {
-		r.add("name", "write lower-case letters, digits, - and _, at most 63", "%q can't be the name of a lab", spec.Name)
+		r.add("name", "write lower-case letters, digits, - and _, at most 63",
+			"%q can't be the name of a lab", spec.Name)
 	}
 	if len(spec.Nodes) == 0 && len(r.faults) == 0 {
 		r.add("topology.nodes", "add a node", "the lab has no nodes")
@@ -65,7 +68,8 @@ func (v *validator) name(node *NodeSpec) {
 		node.place = join("topology.nodes", node.Name)
 	}
 	if !nameRule.MatchString(node.Name) {
-		v.add(node.place, "write lower-case letters, digits, - and _, at most 63", "%q can't be the name of a node", node.Name)
+		v.add(node.place, "write lower-case letters, digits, - and _, at most 63",
+			"%q can't be the name of a node", node.Name)
 	}
 	if v.nodes[node.Name] != nil {
 		v.add(node.place, "rename one of the two", "there are two nodes %s", node.Name)
@@ -79,7 +83,8 @@ func (v *validator) known(path, name string) {
 		return
 	}
 	if v.nodes[name+"1"] != nil {
-		v.add(path, fmt.Sprintf("write %s1 for the first, or in links %s{i} for each", name, name), "node %s is replicated", name)
+		v.add(path, fmt.Sprintf("write %s1 for the first, or in links %s{i} for each", name, name),
+			"node %s is replicated", name)
 		return
 	}
 	var names []string
@@ -99,14 +104,17 @@ func (v *validator) link(link *LinkSpec, place string) {
 		}
 	}
 	if end := link.Ends[0]; end.Node != "" && end.Node == link.Ends[1].Node {
-		v.add(link.place+".endpoints", "join two different nodes", "both ends are on node %s", end.Node)
+		v.add(link.place+".endpoints", "join two different nodes", "both ends are on node %s",
+			end.Node)
 	}
 	if link.MTU != 0 && (link.MTU < minMTU || link.MTU > maxMTU) {
-		v.add(link.place+".mtu", fmt.Sprintf("write a number from %d, the least of IPv6, to %d", minMTU, maxMTU),
+		v.add(link.place+".mtu", fmt.Sprintf("write a number from %d, the least of IPv6, to %d",
+			minMTU, maxMTU),
 			"the MTU can't be %d", link.MTU)
 	}
 	profiles := link.profiles()
-	if profiles[0].RateBits == 0 && profiles[1].RateBits == 0 && (link.BurstBytes != 0 || link.Latency != 0) {
+	if profiles[0].RateBits == 0 && profiles[1].RateBits == 0 &&
+		(link.BurstBytes != 0 || link.Latency != 0) {
 		v.add(link.place, "add a rate", "burst and latency belong to a rate")
 	}
 	for _, profile := range profiles {
@@ -122,9 +130,11 @@ func (v *validator) link(link *LinkSpec, place string) {
 func (v *validator) endpoint(path string, end Endpoint) {
 	v.known(path, end.Node)
 	if len(end.Interface) > 15 {
-		v.add(path, "Linux takes at most 15", "the interface name %q has %d characters", end.Interface, len(end.Interface))
+		v.add(path, "Linux takes at most 15", "the interface name %q has %d characters",
+			end.Interface, len(end.Interface))
 	}
-	if !interfaceRule.MatchString(end.Interface) || slices.Contains([]string{"lo", "all", "default"}, end.Interface) {
+	if !interfaceRule.MatchString(end.Interface) ||
+		slices.Contains([]string{"lo", "all", "default"}, end.Interface) {
 		v.add(path, `write letters, digits, "-", "_" and "."; lo, all and default are taken`,
 			"%q can't be the name of an interface", end.Interface)
 	}
@@ -146,14 +156,17 @@ func (v *validator) node(node *NodeSpec) {
 		}
 	}
 	for _, file := range node.Files {
-		if !filepath.IsLocal(file.Name) || (node.Sextant != "" && filepath.Clean(file.Name) == nodeFile) {
-			v.add(node.place+".files."+file.Name, "write a name inside the node's directory, other than "+nodeFile,
+		if !filepath.IsLocal(file.Name) ||
+			(node.Sextant != "" && filepath.Clean(file.Name) == nodeFile) {
+			v.add(node.place+".files."+file.Name,
+				"write a name inside the node's directory, other than "+nodeFile,
 				"the file can't be %q", file.Name)
 		}
 	}
 	for i, command := range node.Exec {
 		if command.empty() {
-			v.add(fmt.Sprintf("%s.exec[%d]", node.place, i), "write what to run", "the command is empty")
+			v.add(fmt.Sprintf("%s.exec[%d]", node.place, i), "write what to run",
+				"the command is empty")
 		}
 	}
 	v.processes(node)
@@ -167,7 +180,8 @@ func (v *validator) address(path string, node *NodeSpec, address netip.Addr) {
 	case taken && owner == node.Name:
 		v.add(path, "delete one of the two", "%s is given twice", address)
 	case taken && v.nodes[owner].place == node.place:
-		v.add(path, "put {i}, the number of the node, into it", "all replicas have the address %s", address)
+		v.add(path, "put {i}, the number of the node, into it", "all replicas have the address %s",
+			address)
 	case taken:
 		v.add(path, `give each node its own; "announce" what several nodes answer for`,
 			"%s is the address of node %s too", address, owner)
@@ -178,7 +192,8 @@ func (v *validator) address(path string, node *NodeSpec, address netip.Addr) {
 // usable reports an address that no node can have on its loopback interface.
 func (v *validator) usable(path string, address netip.Addr) {
 	if !address.IsGlobalUnicast() || address.Is4In6() {
-		v.add(path, "write a global or unique local one, like fd00::1", "a node can't have the address %s", address)
+		v.add(path, "write a global or unique local one, like fd00::1",
+			"a node can't have the address %s", address)
 	}
 }
 
@@ -187,10 +202,12 @@ func (v *validator) processes(node *NodeSpec) {
 	for i, process := range node.Processes {
 		at := fmt.Sprintf("%s.processes[%d]", node.place, i)
 		if !nameRule.MatchString(process.Name) {
-			v.add(at+".name", "write lower-case letters, digits, - and _, at most 63", "%q can't be the name of a process", process.Name)
+			v.add(at+".name", "write lower-case letters, digits, - and _, at most 63",
+				"%q can't be the name of a process", process.Name)
 		}
 		if seen[process.Name] {
-			v.add(at+".name", "rename one of the two", "node %s has two processes %s", node.Name, process.Name)
+			v.add(at+".name", "rename one of the two", "node %s has two processes %s", node.Name,
+				process.Name)
 		}
 		seen[process.Name] = true
 		if process.Command.empty() {
@@ -211,7 +228,8 @@ func (v *validator) sextant(node *NodeSpec) {
 		return
 	}
 	if err := checkSocket(c.API.Socket); err != nil {
-		v.add(at+".api", `write api: {socket: "{dir}/agent.sock"}, so that each node has its own`, "%v", err)
+		v.add(at+".api", `write api: {socket: "{dir}/agent.sock"}, so that each node has its own`,
+			"%v", err)
 	}
 	for _, iface := range c.interfaces() {
 		if !v.interfaces[Endpoint{node.Name, iface}] {

@@ -28,7 +28,8 @@ func wordsOf(l *Lab, node *Node, self string) func(string) string {
 func settle(l *Lab, node *Node, spec NodeSpec, opts Options) (NodeSpec, error) {
 	words := wordsOf(l, node, opts.Self)
 	// The caller's Spec stays as it is: it may be brought up again.
-	spec.Files, spec.Exec, spec.Processes = slices.Clone(spec.Files), slices.Clone(spec.Exec), slices.Clone(spec.Processes)
+	spec.Files, spec.Exec, spec.Processes = slices.Clone(spec.Files), slices.Clone(spec.Exec),
+		slices.Clone(spec.Processes)
 	for i, file := range spec.Files {
 		spec.Files[i] = File{file.Name, words(file.Content)}
 	}
@@ -66,7 +67,8 @@ func settleAgent(node *Node, spec *NodeSpec, opts Options, words func(string) st
 	}
 	node.Socket = c.API.Socket
 	if len(node.Socket) > maxSocketPath {
-		return fmt.Errorf("the API socket of node %s is %s: %d characters, and Linux takes %d; shorten the name of the lab or the node",
+		return fmt.Errorf("the API socket of node %s is %s: %d characters, and Linux takes %d; "+
+			"shorten the name of the lab or the node",
 			spec.Name, node.Socket, len(node.Socket), maxSocketPath)
 	}
 	agent := ProcessSpec{

@@ -12,7 +12,8 @@ import (
 	"sextant/linux"
 )
 
-// wireNode is the name of the namespace, the directory and the process of a lab's user-space wires. No node can have it.
+// wireNode is the name of the namespace, the directory and the process of a lab's user-space wires.
+// No node can have it.
 const wireNode = "_wire"
 
 const wireFile = "wire.json"
@@ -20,7 +21,8 @@ const wireFile = "wire.json"
 // addWire names the wire's parts in the lab's state, if it has user-space wires.
 func (l *Lab) addWire(f *fabric, bpfRoot string) {
 	for _, link := range f.links {
-		l.Links = append(l.Links, Link{Ends: [2]string{link.Ends[0].String(), link.Ends[1].String()}, Wire: link.wire, Number: link.number})
+		l.Links = append(l.Links, Link{Ends: [2]string{link.Ends[0].String(),
+			link.Ends[1].String()}, Wire: link.wire, Number: link.number})
 	}
 	if len(f.wires()) == 0 {
 		return
@@ -39,7 +41,8 @@ func (n *network) makeWire() error {
 	n.wire = m
 	// The namespace only carries frames: it has no addresses and says nothing of its own.
 	return m.ns.Do(func() error {
-		return writeSysctls([]Sysctl{{"net.ipv6.conf.all.disable_ipv6", "1"}, {"net.ipv6.conf.default.disable_ipv6", "1"}})
+		return writeSysctls([]Sysctl{{"net.ipv6.conf.all.disable_ipv6", "1"},
+			{"net.ipv6.conf.default.disable_ipv6", "1"}})
 	})
 }
 
@@ -54,7 +57,10 @@ func (n *network) makeWiredLink(link fabricLink) error {
 		if err := n.members[end.node].handle.LinkAdd(veth); err != nil {
 			return linux.Failed(err, "make the link %s - %s", link.Ends[0], link.Ends[1])
 		}
-		if err := n.wire.ns.Do(func() error { return setUpWireEnd(n.wire.handle, name, n.pass) }); err != nil {
+		if err := n.wire.ns.Do(func() error {
+			return setUpWireEnd(n.wire.handle, name,
+				n.pass)
+		}); err != nil {
 			return fmt.Errorf("the wire's end of %s: %w", link.Ends[side], err)
 		}
 	}
@@ -90,8 +96,9 @@ func (h *held) startWire(ctx context.Context, f *fabric) error {
 	return s.process(ctx, ProcessSpec{
 		Name:    node.Processes[0],
 		Command: Command{Args: rewriteAll(h.opts.WireProcess, wordsOf(h.lab, node, h.opts.Self))},
-		// The Go runtime runs as many threads at a time as it counts processors. One that others keep from running would keep the
-		// thread that carries the frames waiting, whatever its priority.
+		// The Go runtime runs as many threads at a time as it counts processors. One that others
+		// keep from running would keep the thread that carries the frames waiting, whatever its
+		// priority.
 		Env:   []string{"GOMAXPROCS=4"},
 		Ready: Ready{ReadyHTTP, node.Socket},
 	})

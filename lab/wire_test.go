@@ -44,12 +44,14 @@ var wiredOptions = lab.Options{WireProcess: []string{"{self}", "helper", "wire",
 
 // roomy makes sockets with memory for what comes while their reader does not run.
 var roomy = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-	failure := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) })
+	failure := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20)
+	})
 	return errors.Join(failure, err)
 }}
 
-// numbers sends datagrams numbered from 0 from node a to node b, and returns the numbers in the order in which they come, until the wire has
-// had all and none comes for a while.
+// numbers sends datagrams numbered from 0 from node a to node b, and returns the numbers in the
+// order in which they come, until the wire has had all and none comes for a while.
 func numbers(t *testing.T, l *lab.Lab, count int) []int {
 	t.Helper()
 	var receiver, sender net.PacketConn
@@ -67,7 +69,8 @@ func numbers(t *testing.T, l *lab.Lab, count int) []int {
 	before := states(t, l)[0].Directions[0].Counters.Packets
 	go func() {
 		for i := range count {
-			_, _ = sender.WriteTo(binary.BigEndian.AppendUint32(nil, uint32(i)), to) // what is not sent does not come
+			// what is not sent does not come
+			_, _ = sender.WriteTo(binary.BigEndian.AppendUint32(nil, uint32(i)), to)
 			if i%50 == 49 {
 				time.Sleep(time.Millisecond) // the queues between the namespaces hold some hundred
 			}
@@ -85,7 +88,8 @@ func numbers(t *testing.T, l *lab.Lab, count int) []int {
 				return came
 			}
 			d := states(t, l)[0].Directions[0]
-			over = d.Counters.Packets >= before+uint64(count) && d.UnderWay == 0 || time.Now().After(deadline)
+			over = d.Counters.Packets >= before+uint64(count) && d.UnderWay == 0 ||
+				time.Now().After(deadline)
 			continue
 		}
 		if err != nil || n != 4 {
@@ -106,13 +110,17 @@ func states(t *testing.T, l *lab.Lab) []lab.LinkState {
 
 func change(t *testing.T, l *lab.Lab, name string, f func(*netem.Profile)) {
 	t.Helper()
-	err := l.ChangeLinks(t.Context(), name, lab.LinkChange{Profile: func(p *netem.Profile) error { f(p); return nil }})
+	err := l.ChangeLinks(t.Context(), name, lab.LinkChange{Profile: func(p *netem.Profile) error {
+		f(p)
+		return nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Packets that the wire does not lose come once, in order; and it loses as many as its seed says, of those that came.
+// Packets that the wire does not lose come once, in order; and it loses as many as its seed says,
+// of those that came.
 func TestWireLosesWhatItsSeedSays(t *testing.T) {
 	l := upWired(t, "delay: 2ms, forward: {loss: 10%}")
 	const count = 2000
@@ -122,20 +130,23 @@ func TestWireLosesWhatItsSeedSays(t *testing.T) {
 	}
 	forward, back := states(t, l)[0].Directions[0], states(t, l)[0].Directions[1]
 	if forward.Counters.Lost == 0 || back.Counters.Lost != 0 {
-		t.Errorf("lost %d forward and %d back, want some and none", forward.Counters.Lost, back.Counters.Lost)
+		t.Errorf("lost %d forward and %d back, want some and none", forward.Counters.Lost,
+			back.Counters.Lost)
 	}
 	replay := netem.NewStream(7, "a:eth0", forward.Profile)
 	for range forward.Counters.Packets {
 		replay.Arrive(0, 0)
 	}
 	if got, want := forward.Counters.Lost, replay.Counters().Lost; got != want {
-		t.Errorf("of %d packets %d were lost, the seed says %d", forward.Counters.Packets, got, want)
+		t.Errorf("of %d packets %d were lost, the seed says %d", forward.Counters.Packets, got,
+			want)
 	}
 	if forward.Overruns+forward.TooLong+forward.Unsent > 0 {
 		t.Errorf("the wire failed: %+v", forward)
 	}
 	if missing := count - len(came); missing > int(forward.Counters.Lost) {
-		t.Errorf("%d packets did not come, and the wire has lost %d only", missing, forward.Counters.Lost)
+		t.Errorf("%d packets did not come, and the wire has lost %d only", missing,
+			forward.Counters.Lost)
 	}
 }
 
@@ -145,11 +156,13 @@ func TestWireIsCutAndRestored(t *testing.T) {
 		t.Fatalf("%d packets of 10 came", len(came))
 	}
 	change(t, l, "a--b", func(p *netem.Profile) { p.Cut = true })
-	if d := states(t, l)[0].Directions; !d[0].Profile.Cut || !d[1].Profile.Cut || d[0].Profile.Delay != time.Millisecond {
+	if d := states(t, l)[0].Directions; !d[0].Profile.Cut || !d[1].Profile.Cut ||
+		d[0].Profile.Delay != time.Millisecond {
 		t.Errorf("after the cut, the link does %v and %v", d[0].Profile, d[1].Profile)
 	}
 	inside(t, l, "a", func() error { return shout("[fd00::b]:7") })
-	eventually(t, "packets are cut", func() bool { return states(t, l)[0].Directions[0].Counters.Cut > 0 })
+	eventually(t, "packets are cut",
+		func() bool { return states(t, l)[0].Directions[0].Counters.Cut > 0 })
 	change(t, l, "b:eth0--a:eth0", func(p *netem.Profile) { p.Cut = false })
 	if came := numbers(t, l, 10); len(came) != 10 {
 		t.Errorf("after it was restored, %d packets of 10 came", len(came))
@@ -181,7 +194,8 @@ func TestWireWithoutCarrier(t *testing.T) {
 	set := func(on bool) {
 		t.Helper()
 		keep := func(*netem.Profile) error { return nil }
-		if err := l.ChangeLinks(t.Context(), "a:eth0", lab.LinkChange{Profile: keep, Carrier: &on}); err != nil {
+		if err := l.ChangeLinks(t.Context(), "a:eth0",
+			lab.LinkChange{Profile: keep, Carrier: &on}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -194,7 +208,8 @@ func TestWireWithoutCarrier(t *testing.T) {
 	}
 }
 
-// TCP segments come as frames of the MTU, whatever the stack would leave to a device, and not one is refused.
+// TCP segments come as frames of the MTU, whatever the stack would leave to a device, and not one
+// is refused.
 func TestWireCarriesTCP(t *testing.T) {
 	l := upWired(t, "delay: 1ms, rate: 100mbit, queue: 1s")
 	var listener net.Listener
@@ -221,7 +236,8 @@ func TestWireCarriesTCP(t *testing.T) {
 	}
 	back := states(t, l)[0].Directions[1]
 	if least := uint64(len(content) / 1440); back.TooLong > 0 || back.Counters.Packets < least {
-		t.Errorf("%d frames were too long, %d passed; want none and %d at least", back.TooLong, back.Counters.Packets, least)
+		t.Errorf("%d frames were too long, %d passed; want none and %d at least", back.TooLong,
+			back.Counters.Packets, least)
 	}
 }
 
@@ -237,7 +253,8 @@ func TestWireOfTheKernelsChoice(t *testing.T) {
 		t.Errorf("%d packets of 10 came", len(came))
 	}
 	s := states(t, l)[0]
-	if s.Wire != lab.WireUser && s.Wire != lab.WireKernel || s.Directions[0].Profile.Delay != time.Millisecond {
+	if s.Wire != lab.WireUser && s.Wire != lab.WireKernel ||
+		s.Directions[0].Profile.Delay != time.Millisecond {
 		t.Errorf("the link is %q and does %v", s.Wire, s.Directions[0].Profile)
 	}
 }

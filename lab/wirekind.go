@@ -12,7 +12,8 @@ import (
 // WireKind is what delays, loses and limits the packets of a link.
 type WireKind string
 
-// The kinds of wires. On a kernel wire, packets that an XDP program sends are not impaired, since they bypass queueing disciplines.
+// The kinds of wires. On a kernel wire, packets that an XDP program sends are not impaired, since
+// they bypass queueing disciplines.
 const (
 	WireAuto   WireKind = "auto"   // kernel if that can do all that is asked, else user
 	WireKernel WireKind = "kernel" // the queueing discipline netem, at both ends
@@ -26,7 +27,8 @@ func (k WireKind) Known() bool {
 
 var errNoNetem = errors.New("this kernel has no netem")
 
-// chooseWires settles what impairs each link. The preference is that of the caller; what a link itself says counts more.
+// chooseWires settles what impairs each link. The preference is that of the caller; what a link
+// itself says counts more.
 func chooseWires(f *fabric, preference WireKind, hasNetem func() (bool, error)) error {
 	users := 0
 	for i := range f.links {
@@ -52,7 +54,8 @@ func chooseWires(f *fabric, preference WireKind, hasNetem func() (bool, error)) 
 	return nil
 }
 
-func chooseWire(f *fabric, link *fabricLink, preference WireKind, hasNetem func() (bool, error)) (WireKind, error) {
+func chooseWire(f *fabric, link *fabricLink, preference WireKind,
+	hasNetem func() (bool, error)) (WireKind, error) {
 	kind := link.Wire
 	if kind == "" || kind == WireAuto {
 		kind = preference
@@ -94,7 +97,8 @@ func beyondNetem(profiles [2]netem.Profile) string {
 	return ""
 }
 
-// sendsByXDP tells that one of a link's nodes has XDP programs of a Sextant agent, which may send on all its ports.
+// sendsByXDP tells that one of a link's nodes has XDP programs of a Sextant agent, which may send
+// on all its ports.
 func (f *fabric) sendsByXDP(link *fabricLink) bool {
 	for _, end := range link.ends {
 		for _, port := range f.nodes[end.node].ports {

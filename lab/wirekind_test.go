@@ -27,7 +27,8 @@ topology:
     - {endpoints: ["a:e7", "b:e7"], wire: auto}
 `
 
-// A link without impairments is a plain one; netem is used where it is there, can do it, and is not bypassed by XDP.
+// A link without impairments is a plain one; netem is used where it is there, can do it, and is not
+// bypassed by XDP.
 func TestChooseWires(t *testing.T) {
 	const none, kernel, user = lab.WireKind(""), lab.WireKernel, lab.WireUser
 	for _, c := range []struct {
@@ -36,9 +37,12 @@ func TestChooseWires(t *testing.T) {
 		netem      bool
 		want       []lab.WireKind
 	}{
-		{"with netem", lab.WireAuto, true, []lab.WireKind{none, none, kernel, kernel, user, user, user, kernel}},
-		{"without netem", "", false, []lab.WireKind{none, none, user, user, user, user, user, user}},
-		{"user is wanted", user, true, []lab.WireKind{none, none, user, user, user, user, user, user}},
+		{"with netem", lab.WireAuto, true, []lab.WireKind{none, none, kernel, kernel, user, user,
+			user, kernel}},
+		{"without netem", "", false, []lab.WireKind{none, none, user, user, user, user, user,
+			user}},
+		{"user is wanted", user, true, []lab.WireKind{none, none, user, user, user, user, user,
+			user}},
 	} {
 		got, err := lab.ChosenWires(parse(t, "x", manyLinks), c.preference, c.netem)
 		if err != nil || !slices.Equal(got, c.want) {
@@ -51,10 +55,12 @@ func TestChooseWires(t *testing.T) {
 	wantError(t, err, nil, "a:e2 - b:e2", "this kernel has no netem", "wire: user")
 }
 
-// What is read back from netem is what was set, but for the queue, which netem counts with what is under way.
+// What is read back from netem is what was set, but for the queue, which netem counts with what is
+// under way.
 func TestNetem(t *testing.T) {
 	p := netem.Profile{
-		Delay: 20 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.1, Duplicate: 0.02, Reorder: 0.03, RateBits: 100_000_000, QueuePackets: 50,
+		Delay: 20 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.1, Duplicate: 0.02,
+		Reorder: 0.03, RateBits: 100_000_000, QueuePackets: 50,
 	}
 	q, back := lab.Netem(p)
 	// 100 Mbit/s for 21 ms are 173.4 packets of 1,514 bytes.
@@ -80,7 +86,8 @@ topology:
     - {endpoints: ["a:e0", "b:e0"], delay: 10ms, jitter: 1ms, loss: 2.5%, lossBurst: 3, duplicate: 1%, reorder: 2%, rate: 100Mbit, queue: 20ms,
        seed: 9, weight: 7, forward: {delay: 20ms, queue: 5 packets}, back: {rate: 1mbit, weight: 8}}
 `)
-	both := netem.Profile{Delay: 10 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.025, LossBurst: 3, Duplicate: 0.01, Reorder: 0.02}
+	both := netem.Profile{Delay: 10 * time.Millisecond, Jitter: time.Millisecond, Loss: 0.025,
+		LossBurst: 3, Duplicate: 0.01, Reorder: 0.02}
 	forward, back := both, both
 	forward.Delay, forward.QueuePackets = 20*time.Millisecond, 5
 	back.RateBits = 1_000_000
@@ -88,7 +95,9 @@ topology:
 	if got.Impair != [2]netem.Profile{forward, back} {
 		t.Errorf("the directions are %v, want %v and %v", got.Impair, forward, back)
 	}
-	if got.RateBits != 100_000_000 || got.Latency != 20*time.Millisecond || got.Seed != 9 || got.Weights != [2]uint32{7, 8} {
-		t.Errorf("the link has rate %d, latency %s, seed %d, weights %v", got.RateBits, got.Latency, got.Seed, got.Weights)
+	if got.RateBits != 100_000_000 || got.Latency != 20*time.Millisecond || got.Seed != 9 ||
+		got.Weights != [2]uint32{7, 8} {
+		t.Errorf("the link has rate %d, latency %s, seed %d, weights %v", got.RateBits, got.Latency,
+			got.Seed, got.Weights)
 	}
 }

@@ -82,7 +82,8 @@ func (c *Cgroup) Populated() (bool, error) {
 	if gone(err) {
 		return false, nil
 	}
-	return strings.Contains(string(text), "populated 1"), Failed(err, "read the events of cgroup %s", c.dir)
+	return strings.Contains(string(text), "populated 1"),
+		Failed(err, "read the events of cgroup %s", c.dir)
 }
 
 // Kill ends all processes in the cgroup and below it with SIGKILL, those that
@@ -105,7 +106,8 @@ func (c *Cgroup) Kill() error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("kill cgroup %s: processes are still there after %v; look at %s", c.dir, killPatience, c.file("cgroup.procs"))
+			return fmt.Errorf("kill cgroup %s: processes are still there after %v; look at %s",
+				c.dir, killPatience, c.file("cgroup.procs"))
 		}
 	}
 }
@@ -128,7 +130,8 @@ func (c *Cgroup) Remove() error {
 	}
 	for _, dir := range slices.Backward(dirs) {
 		if err := unix.Rmdir(dir); err != nil && !gone(err) {
-			return failedWith(err, "it still holds processes: kill them first", "remove cgroup %s", dir)
+			return failedWith(err, "it still holds processes: kill them first", "remove cgroup %s",
+				dir)
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ func TestFileSystemsAreMounted(t *testing.T) {
 		}
 		again, mounted, err := test.find()
 		if again != dir || mounted || err != nil {
-			t.Errorf("second look: %s, mounted %v, %v; want %s, not mounted again", again, mounted, err, dir)
+			t.Errorf("second look: %s, mounted %v, %v; want %s, not mounted again", again, mounted,
+				err, dir)
 		}
 	}
 }

@@ -12,18 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Description is a part of what a machine is like, for support: a name like "routes-ipv6.txt", and its text or why there is none.
+// Description is a part of what a machine is like, for support: a name like "routes-ipv6.txt", and
+// its text or why there is none.
 type Description struct {
 	Name string
 	Text []byte
 	Err  error
 }
 
-// Describe tells how this machine and the current network namespace are set up: kernel, links, addresses, routes, rules,
-// neighbours, sysctls of packet forwarding. It reads nothing that could be secret.
+// Describe tells how this machine and the current network namespace are set up: kernel, links,
+// addresses, routes, rules, neighbours, sysctls of packet forwarding. It reads nothing that could
+// be secret.
 func Describe() []Description {
 	parts := []Description{
-		describe("kernel.txt", describeKernel), describe("links.json", describeLinks), describe("sysctls.txt", describeSysctls),
+		describe("kernel.txt", describeKernel), describe("links.json", describeLinks),
+		describe("sysctls.txt", describeSysctls),
 	}
 	for _, family := range []struct {
 		name   string
@@ -32,11 +35,14 @@ func Describe() []Description {
 		parts = append(parts,
 			describe("addresses-"+family.name+".txt", func() (string, error) {
 				list, err := netlink.AddrList(nil, family.number)
-				return linesOf(list, func(a netlink.Addr) string { return fmt.Sprintf("%s dev %d", a, a.LinkIndex) }), err
+				return linesOf(list, func(a netlink.Addr) string {
+					return fmt.Sprintf("%s dev %d", a, a.LinkIndex)
+				}), err
 			}),
 			describe("routes-"+family.name+".txt", func() (string, error) {
 				every := &netlink.Route{Table: unix.RT_TABLE_UNSPEC}
-				list, err := netlink.RouteListFiltered(family.number, every, netlink.RT_FILTER_TABLE)
+				list, err := netlink.RouteListFiltered(family.number, every,
+					netlink.RT_FILTER_TABLE)
 				return linesOf(list, func(r netlink.Route) string { return r.String() }), err
 			}),
 			describe("rules-"+family.name+".txt", func() (string, error) {
@@ -46,7 +52,8 @@ func Describe() []Description {
 			describe("neighbours-"+family.name+".txt", func() (string, error) {
 				list, err := netlink.NeighList(0, family.number)
 				return linesOf(list, func(n netlink.Neigh) string {
-					return fmt.Sprintf("%s lladdr %s dev %d state 0x%x", n.IP, n.HardwareAddr, n.LinkIndex, n.State)
+					return fmt.Sprintf("%s lladdr %s dev %d state 0x%x", n.IP, n.HardwareAddr,
+						n.LinkIndex, n.State)
 				}), err
 			}))
 	}
@@ -68,7 +75,8 @@ func linesOf[T any](list []T, line func(T) string) string {
 
 func describeKernel() (string, error) {
 	var text strings.Builder
-	for _, file := range []string{"/proc/version", "/etc/os-release", clockSourceFile, "/proc/loadavg", "/proc/uptime", "/proc/net/dev"} {
+	for _, file := range []string{"/proc/version", "/etc/os-release", clockSourceFile,
+		"/proc/loadavg", "/proc/uptime", "/proc/net/dev"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			content = []byte(err.Error() + "\n")
@@ -106,7 +114,8 @@ func describeLinks() (string, error) {
 		a := device.Attrs()
 		facts, _ := interfaceFacts(a.Name)
 		l := link{
-			Name: a.Name, Index: a.Index, Type: device.Type(), MTU: a.MTU, Flags: a.Flags.String(), State: a.OperState.String(),
+			Name: a.Name, Index: a.Index, Type: device.Type(), MTU: a.MTU, Flags: a.Flags.String(),
+			State:   a.OperState.String(),
 			Address: a.HardwareAddr.String(), Queues: [2]int{a.NumRxQueues, a.NumTxQueues},
 			Master: a.MasterIndex, Parent: a.ParentIndex, Facts: facts,
 		}
@@ -121,10 +130,14 @@ func describeLinks() (string, error) {
 
 // told are the sysctls that are described, with those of each interface.
 var told = []string{
-	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/seg6_enabled", "net/ipv6/conf/*/seg6_require_hmac", "net/ipv6/conf/*/disable_ipv6",
-	"net/ipv4/conf/*/rp_filter", "net/ipv4/conf/*/forwarding", "net/ipv4/ip_forward", "net/ipv6/fib_multipath_hash_policy",
-	"net/ipv4/fib_multipath_hash_policy", "net/ipv6/seg6_flowlabel", "net/ipv4/tcp_syncookies", "net/ipv4/tcp_max_syn_backlog",
-	"net/vrf/strict_mode", "net/core/somaxconn", "net/core/bpf_jit_enable", "kernel/unprivileged_bpf_disabled",
+	"net/ipv6/conf/*/forwarding", "net/ipv6/conf/*/seg6_enabled",
+	"net/ipv6/conf/*/seg6_require_hmac", "net/ipv6/conf/*/disable_ipv6",
+	"net/ipv4/conf/*/rp_filter", "net/ipv4/conf/*/forwarding", "net/ipv4/ip_forward",
+	"net/ipv6/fib_multipath_hash_policy",
+	"net/ipv4/fib_multipath_hash_policy", "net/ipv6/seg6_flowlabel", "net/ipv4/tcp_syncookies",
+	"net/ipv4/tcp_max_syn_backlog",
+	"net/vrf/strict_mode", "net/core/somaxconn", "net/core/bpf_jit_enable",
+	"kernel/unprivileged_bpf_disabled",
 	"net/core/netdev_max_backlog",
 }
 

@@ -55,7 +55,8 @@ func generalMend(err error) string {
 	if os.Geteuid() != 0 {
 		return "needs root: run with sudo"
 	}
-	return "root lacks the privilege here: give this container CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF, or run outside of it"
+	return "root lacks the privilege here: give this container CAP_SYS_ADMIN, CAP_NET_ADMIN and " +
+		"CAP_BPF, or run outside of it"
 }
 
 // reason leaves out the operation and path that the standard library puts

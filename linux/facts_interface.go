@@ -64,11 +64,13 @@ func xdpFeatures(index int) facts.Features {
 		return facts.Features{}
 	}
 	const native = netdevXDPBasic | netdevXDPRedirect
-	return facts.Features{Known: true, Native: value&native == native, Send: value&netdevXDPNdoXmit != 0}
+	return facts.Features{Known: true, Native: value&native == native,
+		Send: value&netdevXDPNdoXmit != 0}
 }
 
 func askXDPFeatures(index int) (uint64, error) {
-	value, err := askGeneric("netdev", netdevCmdDevGet, netdevAttrFeatures, nl.NewRtAttr(netdevAttrIfindex, nl.Uint32Attr(uint32(index))))
+	value, err := askGeneric("netdev", netdevCmdDevGet, netdevAttrFeatures,
+		nl.NewRtAttr(netdevAttrIfindex, nl.Uint32Attr(uint32(index))))
 	if err == nil && len(value) < 8 {
 		err = errors.New("the kernel tells the features in an unknown form")
 	}

@@ -57,7 +57,8 @@ func parseListeners(text string, udp bool) []facts.Listener {
 	return list
 }
 
-// parseProcAddress reads an address of 32-bit words in the machine's order, and a port in hexadecimal.
+// parseProcAddress reads an address of 32-bit words in the machine's order, and a port in
+// hexadecimal.
 func parseProcAddress(text string) (netip.AddrPort, bool) {
 	address, port, found := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(address)
@@ -102,7 +103,8 @@ func agents() []facts.Agent {
 // agentFile tells whether a command line runs an agent, and with which node file.
 func agentFile(words [][]byte) (file string, is bool) {
 	isAgent := func(w []byte) bool { return string(w) == "agent" }
-	if len(words) == 0 || filepath.Base(string(words[0])) != "sextant" || !slices.ContainsFunc(words, isAgent) {
+	if len(words) == 0 || filepath.Base(string(words[0])) != "sextant" ||
+		!slices.ContainsFunc(words, isAgent) {
 		return "", false
 	}
 	for i, w := range words {

@@ -17,8 +17,10 @@ func isLocal(a netip.Addr) bool {
 
 // neighbourStates are those that doctor can use.
 var neighbourStates = map[int]string{
-	netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "reachable", netlink.NUD_DELAY: "reachable", netlink.NUD_PROBE: "reachable",
-	netlink.NUD_PERMANENT: "reachable", netlink.NUD_NOARP: "reachable", netlink.NUD_FAILED: "failed", netlink.NUD_INCOMPLETE: "failed",
+	netlink.NUD_REACHABLE: "reachable", netlink.NUD_STALE: "reachable",
+	netlink.NUD_DELAY: "reachable", netlink.NUD_PROBE: "reachable",
+	netlink.NUD_PERMANENT: "reachable", netlink.NUD_NOARP: "reachable",
+	netlink.NUD_FAILED: "failed", netlink.NUD_INCOMPLETE: "failed",
 }
 
 // routeTo asks the kernel for the way to an address.
@@ -46,8 +48,9 @@ func routeTo(a netip.Addr) facts.Route {
 	return route
 }
 
-// comesBack reports whether the reverse path filter lets packets of a source in by an interface, as the kernel's fib_validate_source
-// decides: a route of the main table, or of the VRF that the interface is, leads back by it; in loose mode by any, if it has an address.
+// comesBack reports whether the reverse path filter lets packets of a source in by an interface, as
+// the kernel's fib_validate_source decides: a route of the main table, or of the VRF that the
+// interface is, leads back by it; in loose mode by any, if it has an address.
 func comesBack(iface string, source netip.Addr, filter int) bool {
 	if filter == 0 {
 		return true

@@ -77,7 +77,8 @@ func vrfDevice(v VRF, sids []LocalSID) (known facts.VRF) {
 	}
 	for _, s := range sids {
 		if s.Table == int(vrf.Table) && !slices.Contains(v.Except, s.Prefix) {
-			known.SIDs = append(known.SIDs, facts.VRFSID{Prefix: s.Prefix, Behavior: s.Behavior.String(), Table: !s.VRF})
+			known.SIDs = append(known.SIDs,
+				facts.VRFSID{Prefix: s.Prefix, Behavior: s.Behavior.String(), Table: !s.VRF})
 		}
 	}
 	known.Addresses = delivered(int(vrf.Table), vrf.Index)
@@ -91,7 +92,10 @@ func vrfNamespace(v VRF) (known facts.VRF) {
 	}
 	namespace := &Netns{name: v.Namespace, file: file}
 	defer namespace.Close()
-	if namespace.Do(func() error { known.Addresses = delivered(unix.RT_TABLE_LOCAL, loopbackIndex); return nil }) != nil {
+	if namespace.Do(func() error {
+		known.Addresses = delivered(unix.RT_TABLE_LOCAL, loopbackIndex)
+		return nil
+	}) != nil {
 		return known // a file of another kind
 	}
 	known.Device.Exists = true
@@ -104,18 +108,21 @@ func vrfNamespace(v VRF) (known facts.VRF) {
 }
 
 func deviceFacts(device netlink.Link) facts.Device {
-	return facts.Device{Exists: true, Up: device.Attrs().Flags&unix.IFF_UP != 0, Kind: device.Type()}
+	return facts.Device{Exists: true, Up: device.Attrs().Flags&unix.IFF_UP != 0,
+		Kind: device.Type()}
 }
 
 // loopbackIndex is the interface lo of each network namespace.
 const loopbackIndex = 1
 
-// delivered are some of the addresses that a table of the current network namespace says are its own; not those of loopback and of links.
-// Of a family, those of a device are preferred, where VIPs are: others are of links to neighbours, and no stray comes for them.
+// delivered are some of the addresses that a table of the current network namespace says are its
+// own; not those of loopback and of links. Of a family, those of a device are preferred, where VIPs
+// are: others are of links to neighbours, and no stray comes for them.
 func delivered(table, device int) (list []netip.Addr) {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		filter := &netlink.Route{Table: table, Type: unix.RTN_LOCAL}
-		routes, err := netlink.RouteListFiltered(family, filter, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
+		routes, err := netlink.RouteListFiltered(family, filter,
+			netlink.RT_FILTER_TABLE|netlink.RT_FILTER_TYPE)
 		if err != nil {
 			continue
 		}

@@ -11,8 +11,10 @@ import (
 // genericVersion is that of the families that are asked.
 const genericVersion = 1
 
-// askGeneric sends a command of a generic netlink family, and returns the attribute of the answer that is wanted.
-func askGeneric(name string, command byte, wanted uint16, attributes ...*nl.RtAttr) ([]byte, error) {
+// askGeneric sends a command of a generic netlink family, and returns the attribute of the answer
+// that is wanted.
+func askGeneric(name string, command byte, wanted uint16,
+	attributes ...*nl.RtAttr) ([]byte, error) {
 	family, err := netlink.GenlFamilyGet(name)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ func newVeth(t *testing.T) netns {
 		if err := linux.WriteSysctl("net.ipv6.conf.default.accept_dad", "0"); err != nil {
 			return err
 		}
-		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a", MTU: 9000}, PeerName: "b", PeerMTU: 9000}
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a", MTU: 9000}, PeerName: "b",
+			PeerMTU: 9000}
 		if err := netlink.LinkAdd(veth); err != nil {
 			return err
 		}
@@ -91,7 +92,8 @@ func sentDatagram(from, to string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(capture)
-	if err := unix.Bind(capture, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: ends[to].Index}); err != nil {
+	if err := unix.Bind(capture, &unix.SockaddrLinklayer{Protocol: protocol,
+		Ifindex: ends[to].Index}); err != nil {
 		return nil, err
 	}
 	sender, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM, 0)
@@ -99,7 +101,8 @@ func sentDatagram(from, to string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(sender)
-	allNodes := unix.SockaddrInet6{Port: 9, ZoneId: uint32(ends[from].Index), Addr: [16]byte{0xff, 2, 15: 1}}
+	allNodes := unix.SockaddrInet6{Port: 9, ZoneId: uint32(ends[from].Index),
+		Addr: [16]byte{0xff, 2, 15: 1}}
 	return retrySend(sender, capture, &allNodes)
 }
 
@@ -107,7 +110,8 @@ func sentDatagram(from, to string) ([]byte, error) {
 // datagram has come out at the other end.
 func retrySend(sender, capture int, to unix.Sockaddr) ([]byte, error) {
 	timeout := unix.NsecToTimeval(int64(100 * time.Millisecond))
-	if err := unix.SetsockoptTimeval(capture, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
+	if err := unix.SetsockoptTimeval(capture, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+		&timeout); err != nil {
 		return nil, err
 	}
 	packet := make([]byte, 2048)
@@ -153,7 +157,9 @@ func TestSetOffloadErrors(t *testing.T) {
 	if err := ns.Do(func() error { return linux.SetOffload("a", linux.GRO, false) }); err != nil {
 		t.Errorf("turning off what is off: %v", err)
 	}
-	err = ns.Do(func() error { return linux.SetOffload("a-name-that-is-too-long", linux.TxChecksum, false) })
+	err = ns.Do(func() error {
+		return linux.SetOffload("a-name-that-is-too-long", linux.TxChecksum, false)
+	})
 	if !errors.Is(err, unix.ENODEV) {
 		t.Errorf("a name longer than any interface's: %v, want ENODEV", err)
 	}
@@ -176,7 +182,8 @@ func TestXDPPassOnJumboFrames(t *testing.T) {
 			return err
 		}
 		if xdp := link.Attrs().Xdp; xdp == nil || xdp.AttachMode != nl.XDP_ATTACHED_DRV {
-			t.Errorf("after the program's descriptor is closed the interface has %+v, want it attached in native mode", xdp)
+			t.Errorf("after the program's descriptor is closed the interface has %+v, want it "+
+				"attached in native mode", xdp)
 		}
 		_, err = sentDatagram("b", "a")
 		return err

@@ -10,7 +10,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// LocalSID is a SID of the kernel's own segment routing (seg6local) that looks inner packets up in a routing table.
+// LocalSID is a SID of the kernel's own segment routing (seg6local) that looks inner packets up in
+// a routing table.
 type LocalSID struct {
 	Prefix   netip.Prefix
 	Behavior srv6.Behavior // End.DT4, End.DT6 or End.DT46
@@ -22,12 +23,14 @@ type LocalSID struct {
 const seg6LocalDT46 = 16
 
 var tableBehaviors = map[int]srv6.Behavior{
-	nl.SEG6_LOCAL_ACTION_END_DT4: srv6.EndDT4, nl.SEG6_LOCAL_ACTION_END_DT6: srv6.EndDT6, seg6LocalDT46: srv6.EndDT46,
+	nl.SEG6_LOCAL_ACTION_END_DT4: srv6.EndDT4, nl.SEG6_LOCAL_ACTION_END_DT6: srv6.EndDT6,
+	seg6LocalDT46: srv6.EndDT46,
 }
 
 // LocalSIDs lists those of the main table of the current network namespace, whoever installed them.
 func LocalSIDs() ([]LocalSID, error) {
-	routes, err := netlink.RouteListFiltered(unix.AF_INET6, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netlink.RouteListFiltered(unix.AF_INET6,
+		&netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, Failed(err, "list routes")
 	}
@@ -39,7 +42,8 @@ func LocalSIDs() ([]LocalSID, error) {
 		}
 		address, ok := netip.AddrFromSlice(r.Dst.IP)
 		bits, _ := r.Dst.Mask.Size()
-		sid := LocalSID{Prefix: netip.PrefixFrom(address, bits), Behavior: tableBehaviors[encap.Action], Table: encap.Table}
+		sid := LocalSID{Prefix: netip.PrefixFrom(address, bits),
+			Behavior: tableBehaviors[encap.Action], Table: encap.Table}
 		if encap.Flags[nl.SEG6_LOCAL_VRFTABLE] {
 			sid.Table, sid.VRF = encap.VrfTable, true
 		}

@@ -14,7 +14,8 @@ import (
 // mountOf returns the directory that choose picks from where file systems of
 // that type are mounted. If it picks none, one is mounted on fallback, and
 // mounted is true.
-func mountOf(fsType string, choose func(dirs []string) string, fallback string) (dir string, mounted bool, err error) {
+func mountOf(fsType string, choose func(dirs []string) string,
+	fallback string) (dir string, mounted bool, err error) {
 	if dir, err = findMount(fsType, choose); dir != "" || err != nil {
 		return dir, false, err
 	}
@@ -31,7 +32,8 @@ func mountOf(fsType string, choose func(dirs []string) string, fallback string) 
 		return dir, false, err
 	}
 	err = unix.Mount(fsType, fallback, fsType, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	return fallback, err == nil, failedWith(err, "the kernel may be built without it", "mount a %s file system on %s", fsType, fallback)
+	return fallback, err == nil, failedWith(err, "the kernel may be built without it",
+		"mount a %s file system on %s", fsType, fallback)
 }
 
 // lockDir waits until no other process holds the directory.

@@ -26,7 +26,8 @@ func TestHasNetem(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		at := netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+		at := netlink.QdiscAttrs{LinkIndex: lo.Attrs().Index, Handle: netlink.MakeHandle(1, 0),
+			Parent: netlink.HANDLE_ROOT}
 		return netlink.QdiscAdd(netlink.NewNetem(at, netlink.NetemQdiscAttrs{}))
 	})
 	if has && err != nil || !has && !errors.Is(err, unix.ENOENT) {

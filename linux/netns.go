@@ -32,7 +32,8 @@ func CreateNetns(name string) (*Netns, error) {
 	path := NetnsPath(name)
 	mountPoint, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o444)
 	if err != nil {
-		return nil, failedWith(err, "delete it with \"ip netns del "+name+"\" if nothing needs it", "create network namespace %s", name)
+		return nil, failedWith(err, "delete it with \"ip netns del "+name+"\" if nothing needs it",
+			"create network namespace %s", name)
 	}
 	mountPoint.Close()
 	if err := mountNewNetns(path); err != nil {
@@ -58,7 +59,8 @@ func shareNetnsDir() error {
 	if err := unix.Mount(NetnsDir, NetnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return Failed(err, "bind mount %s", NetnsDir)
 	}
-	return Failed(unix.Mount("", NetnsDir, "none", unix.MS_SHARED|unix.MS_REC, ""), "share mount %s", NetnsDir)
+	return Failed(unix.Mount("", NetnsDir, "none", unix.MS_SHARED|unix.MS_REC, ""),
+		"share mount %s", NetnsDir)
 }
 
 // mountNewNetns makes a network namespace and mounts it on path. Only a thread
@@ -76,7 +78,8 @@ func mountNewNetns(path string) error {
 func OpenNetns(name string) (*Netns, error) {
 	file, err := os.Open(NetnsPath(name))
 	if err != nil {
-		return nil, failedWith(err, "\"ip netns\" lists those that exist", "open network namespace %s", name)
+		return nil, failedWith(err, "\"ip netns\" lists those that exist",
+			"open network namespace %s", name)
 	}
 	return &Netns{name: name, file: file}, nil
 }
@@ -95,7 +98,8 @@ func NetnsExists(name string) bool {
 func DeleteNetns(name string) error {
 	path := NetnsPath(name)
 	err := unix.Unmount(path, unix.MNT_DETACH)
-	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) { // EINVAL: the file is there, the mount is not
+	if err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.ENOENT) { // EINVAL: the file is there, the mount is not
 		return Failed(err, "unmount network namespace %s", name)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -66,7 +66,8 @@ func TestCreateNetnsRefusesANameInUse(t *testing.T) {
 	if !errors.Is(err, os.ErrExist) {
 		t.Fatalf("second CreateNetns: %v, want os.ErrExist", err)
 	}
-	want := "create network namespace " + ns.Name() + ": file exists; delete it with \"ip netns del " + ns.Name() + "\" if nothing needs it"
+	want := "create network namespace " + ns.Name() +
+		": file exists; delete it with \"ip netns del " + ns.Name() + "\" if nothing needs it"
 	if err.Error() != want {
 		t.Errorf("error = %q\nwant    %q", err, want)
 	}
@@ -105,7 +106,8 @@ func TestNetlinkHandleIsInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer handle.Close()
-	if err := handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}); err != nil {
+	if err := handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"},
+		PeerName: "b"}); err != nil {
 		t.Fatal(err)
 	}
 	links, err := handle.LinkList()
@@ -126,11 +128,15 @@ func TestStartInNetnsAndCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var inside string
-	if err := ns.Do(func() error { inside = linkOf(t, "/proc/thread-self/ns/net"); return nil }); err != nil {
+	if err := ns.Do(func() error {
+		inside = linkOf(t, "/proc/thread-self/ns/net")
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	name := group.Dir()[strings.LastIndex(group.Dir(), "/"):]
-	if !strings.HasPrefix(output.String(), inside+"\n") || !strings.Contains(output.String(), "0::"+name+"\n") {
+	if !strings.HasPrefix(output.String(), inside+"\n") || !strings.Contains(output.String(),
+		"0::"+name+"\n") {
 		t.Errorf("the process was in\n%swant %s and %s", output.String(), inside, name)
 	}
 }
@@ -142,7 +148,8 @@ func TestStartOfAMissingProgram(t *testing.T) {
 		t.Errorf("error = %v\nwant    %s", err, want)
 	}
 	err = linux.Start(exec.Command("no-such-program-here"), nil, nil)
-	want = "start no-such-program-here: executable file not found in $PATH; install it or give its whole path"
+	want = "start no-such-program-here: executable file not found in $PATH; install it or give " +
+		"its whole path"
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v\nwant    %s", err, want)
 	}

@@ -63,7 +63,8 @@ func ethtool(iface string, value unsafe.Pointer) error {
 		_     [24 - unsafe.Sizeof(uintptr(0))]byte
 	}{value: value}
 	copy(request.name[:], iface)
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
+		uintptr(unsafe.Pointer(&request)))
 	runtime.KeepAlive(value)
 	if errno != 0 {
 		return errno

@@ -11,9 +11,11 @@ import (
 	"sextant/linux/facts"
 )
 
-// Passage asks the kernel what it does with a packet that an interface receives: the look-up with all its checks, without a packet.
+// Passage asks the kernel what it does with a packet that an interface receives: the look-up with
+// all its checks, without a packet.
 func Passage(iface string, source, destination netip.Addr) facts.Passage {
-	routes, err := netlink.RouteGetWithOptions(destination.AsSlice(), &netlink.RouteGetOptions{Iif: iface, SrcAddr: source.AsSlice()})
+	routes, err := netlink.RouteGetWithOptions(destination.AsSlice(),
+		&netlink.RouteGetOptions{Iif: iface, SrcAddr: source.AsSlice()})
 	switch {
 	case err != nil && destination.Is4():
 		return refusal4(err, iface, source)
@@ -40,7 +42,8 @@ func Passage(iface string, source, destination netip.Addr) facts.Passage {
 	if len(p.Segments) > 0 {
 		p.Source = encapsulationSource(p.Segments[0])
 	}
-	const all6, one6 = "net/ipv6/conf/all/forwarding", "force_forwarding" // the latter since Linux 6.17
+	// the latter since Linux 6.17
+	const all6, one6 = "net/ipv6/conf/all/forwarding", "force_forwarding"
 	ipv6 := destination.Is6() || len(p.Segments) > 0
 	if ipv6 && sysctlNumber(all6) == 0 && sysctlNumber("net/ipv6/conf/"+iface+"/"+one6) == 0 {
 		return facts.Passage{Fate: facts.NotForwarding, Off: "net.ipv6.conf.all.forwarding"}
@@ -49,7 +52,8 @@ func Passage(iface string, source, destination netip.Addr) facts.Passage {
 }
 
 func refuses(err error) bool {
-	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EHOSTUNREACH)
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EACCES) ||
+		errors.Is(err, unix.EHOSTUNREACH)
 }
 
 // refusal4 reads from the error what becomes of an IPv4 packet.
@@ -57,7 +61,8 @@ func refusal4(err error, iface string, source netip.Addr) facts.Passage {
 	forwards := "net/ipv4/conf/" + iface + "/forwarding"
 	switch {
 	case errors.Is(err, unix.EHOSTUNREACH) && sysctlNumber(forwards) == 0:
-		return facts.Passage{Fate: facts.NotForwarding, Off: "net.ipv4.conf." + iface + ".forwarding"}
+		return facts.Passage{Fate: facts.NotForwarding,
+			Off: "net.ipv4.conf." + iface + ".forwarding"}
 	case errors.Is(err, unix.ENETUNREACH):
 		return facts.Passage{Fate: facts.NoRoute}
 	case errors.Is(err, unix.EXDEV), // before Linux 6.14
@@ -75,8 +80,8 @@ const (
 	seg6AttrAddress        = 1
 )
 
-// encapsulationSource is the outer source of what the kernel's segment routing sends to a segment: the one that "ip sr tunsrc" sets, else
-// an address of the interface by which it leaves.
+// encapsulationSource is the outer source of what the kernel's segment routing sends to a segment:
+// the one that "ip sr tunsrc" sets, else an address of the interface by which it leaves.
 func encapsulationSource(segment netip.Addr) netip.Addr {
 	value, err := askGeneric("SEG6", seg6CmdGetTunnelSource, seg6AttrAddress)
 	if err != nil {

@@ -21,7 +21,8 @@ type Query struct {
 	Slow       bool         // sockets and processes too, which takes longer on large machines
 }
 
-// Those who stand for clients, whom the reverse path filter may shut out, or to whom there may be no route.
+// Those who stand for clients, whom the reverse path filter may shut out, or to whom there may be
+// no route.
 var (
 	sampleClient  = netip.MustParseAddr("203.0.113.1")
 	sampleClient6 = netip.MustParseAddr("2001:db8:cb00:7100::1")
@@ -35,11 +36,12 @@ func clientLike(a netip.Addr) netip.Addr {
 	return sampleClient6
 }
 
-// Facts gathers what package doctor wants to know, of the machine and of the current network namespace. What can't be found
-// out stays unknown. Nothing is changed.
+// Facts gathers what package doctor wants to know, of the machine and of the current network
+// namespace. What can't be found out stays unknown. Nothing is changed.
 func Facts(q Query) facts.Facts {
 	f := facts.Facts{
-		Kernel: kernelFacts(), Interfaces: map[string]facts.Interface{}, Local: map[netip.Addr]bool{},
+		Kernel: kernelFacts(), Interfaces: map[string]facts.Interface{},
+		Local:  map[netip.Addr]bool{},
 		Routes: map[netip.Addr]facts.Route{}, Returns: map[string]netip.Addr{},
 	}
 	for _, name := range q.Interfaces {
@@ -59,7 +61,8 @@ func Facts(q Query) facts.Facts {
 	for _, iface := range q.Learns {
 		for _, vip := range q.Learnt {
 			client := clientLike(vip)
-			f.Answers = append(f.Answers, facts.Answer{Interface: iface, VIP: vip, Client: client, Passage: Passage(iface, vip, client)})
+			f.Answers = append(f.Answers, facts.Answer{Interface: iface, VIP: vip, Client: client,
+				Passage: Passage(iface, vip, client)})
 		}
 	}
 	if len(q.VRFs) > 0 {
@@ -112,5 +115,6 @@ func sysctls(iface string, i *facts.Interface) {
 
 // reversePathFilter is the one in force: 0 off, 1 strict, 2 loose.
 func reversePathFilter(iface string) int {
-	return max(sysctlNumber("net/ipv4/conf/all/rp_filter"), sysctlNumber("net/ipv4/conf/"+iface+"/rp_filter"))
+	return max(sysctlNumber("net/ipv4/conf/all/rp_filter"),
+		sysctlNumber("net/ipv4/conf/"+iface+"/rp_filter"))
 }

@@ -23,7 +23,8 @@ func ReadSysctl(name string) (string, error) {
 // WriteSysctl sets a sysctl. Those under "net" are of the current network
 // namespace.
 func WriteSysctl(name, value string) error {
-	file, err := os.OpenFile(SysctlPath(name), os.O_WRONLY, 0) // not O_CREATE: a wrong name shall be ENOENT
+	// not O_CREATE: a wrong name shall be ENOENT
+	file, err := os.OpenFile(SysctlPath(name), os.O_WRONLY, 0)
 	if err != nil {
 		return failedWith(err, noSysctl, "write sysctl %s", name)
 	}
@@ -31,7 +32,8 @@ func WriteSysctl(name, value string) error {
 	_, err = file.WriteString(value)
 	if errors.Is(err, unix.EPERM) {
 		// The file was opened: it is the value that is refused, not the user.
-		return &Error{Tried: fmt.Sprintf("write %q to sysctl %s", value, name), Err: err, Mend: restricted(name)}
+		return &Error{Tried: fmt.Sprintf("write %q to sysctl %s", value, name), Err: err,
+			Mend: restricted(name)}
 	}
 	return failedWith(err, "the kernel takes no such value", "write %q to sysctl %s", value, name)
 }
@@ -39,7 +41,8 @@ func WriteSysctl(name, value string) error {
 func restricted(name string) string {
 	const allowed = "net.ipv4.tcp_allowed_congestion_control"
 	if SysctlPath(name) == SysctlPath("net.ipv4.tcp_congestion_control") {
-		return "write reno, or first allow it to all namespaces by adding it to " + allowed + " of the machine"
+		return "write reno, or first allow it to all namespaces by adding it to " + allowed +
+			" of the machine"
 	}
 	return "the kernel takes this value only outside of network namespaces"
 }

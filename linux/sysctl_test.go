@@ -62,7 +62,8 @@ func TestSysctlErrors(t *testing.T) {
 		{
 			func() error { return linux.WriteSysctl("net.ipv6.no_such_thing", "1") },
 			os.ErrNotExist,
-			"write sysctl net.ipv6.no_such_thing: no such file or directory; check the name; this kernel may lack what it belongs to",
+			"write sysctl net.ipv6.no_such_thing: no such file or directory; check the name; " +
+				"this kernel may lack what it belongs to",
 		},
 		{
 			func() error { return linux.WriteSysctl("net.ipv4.ip_forward", "many") },
@@ -72,7 +73,8 @@ func TestSysctlErrors(t *testing.T) {
 		{
 			func() error { _, err := linux.ReadSysctl("net.ipv6.no_such_thing"); return err },
 			os.ErrNotExist,
-			"read sysctl net.ipv6.no_such_thing: no such file or directory; check the name; this kernel may lack what it belongs to",
+			"read sysctl net.ipv6.no_such_thing: no such file or directory; check the name; this " +
+				"kernel may lack what it belongs to",
 		},
 	} {
 		err := ns.Do(test.try)
@@ -107,7 +109,8 @@ func TestRestrictedCongestionControl(t *testing.T) {
 			}
 			continue
 		}
-		want := "write \"" + control + "\" to sysctl " + name + ": operation not permitted; write reno, or first allow it to " +
+		want := "write \"" + control + "\" to sysctl " + name +
+			": operation not permitted; write reno, or first allow it to " +
 			"all namespaces by adding it to net.ipv4.tcp_allowed_congestion_control of the machine"
 		if err == nil || err.Error() != want {
 			t.Errorf("error = %v\nwant    %s", err, want)

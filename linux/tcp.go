@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// TCPCounters reads the counters of the namespace's TCP by their names, like "OutRsts" or "TCPTimeouts": the groups Tcp and TcpExt of
-// proc_net(5). They count since the namespace was made. One that is named and not there is an error; all others that there are come along.
+// TCPCounters reads the counters of the namespace's TCP by their names, like "OutRsts" or
+// "TCPTimeouts": the groups Tcp and TcpExt of proc_net(5). They count since the namespace was made.
+// One that is named and not there is an error; all others that there are come along.
 func (n *Netns) TCPCounters(names ...string) (map[string]uint64, error) {
 	values := map[string]uint64{}
 	for file, group := range map[string]string{"snmp": "Tcp:", "netstat": "TcpExt:"} {
@@ -27,14 +28,15 @@ func (n *Netns) TCPCounters(names ...string) (map[string]uint64, error) {
 	}
 	for _, name := range names {
 		if _, ok := values[name]; !ok {
-			return nil, fmt.Errorf("read TCP's counters: this kernel has none that is called %s", name)
+			return nil, fmt.Errorf("read TCP's counters: this kernel has none that is called %s",
+				name)
 		}
 	}
 	return values, nil
 }
 
-// addCounters reads two lines that begin with the group, the first with names and the second with values. A value of -1, which stands for
-// no bound, is left out.
+// addCounters reads two lines that begin with the group, the first with names and the second with
+// values. A value of -1, which stands for no bound, is left out.
 func addCounters(values map[string]uint64, text, group string) error {
 	var names []string
 	for line := range strings.Lines(text) {
@@ -53,5 +55,6 @@ func addCounters(values map[string]uint64, text, group string) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("there are no counters %s; this needs a Linux kernel with procfs mounted", group)
+	return fmt.Errorf("there are no counters %s; this needs a Linux kernel with procfs mounted",
+		group)
 }

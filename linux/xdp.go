@@ -35,7 +35,8 @@ func LoadXDPPass() (*ebpf.Program, error) {
 func AttachXDP(iface string, program *ebpf.Program) error {
 	link, err := netlink.LinkByName(iface)
 	if err == nil {
-		err = netlink.LinkSetXdpFdWithFlags(link, program.FD(), nl.XDP_FLAGS_DRV_MODE|nl.XDP_FLAGS_UPDATE_IF_NOEXIST)
+		err = netlink.LinkSetXdpFdWithFlags(link, program.FD(),
+			nl.XDP_FLAGS_DRV_MODE|nl.XDP_FLAGS_UPDATE_IF_NOEXIST)
 	}
 	mend := "\"ip link show dev " + iface + "\" tells whether another XDP program is attached"
 	return failedWith(err, mend, "attach an XDP program to interface %s", iface)

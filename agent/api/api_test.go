@@ -54,32 +54,39 @@ func (m *memory) Services(context.Context) ([]api.Service, error) {
 	defer m.mu.Unlock()
 	var list []api.Service
 	for _, s := range m.node.Edge.Services {
-		edge := &api.EdgeService{Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Backends: []api.Backend{}}
+		edge := &api.EdgeService{Policy: s.Policy, Table: s.Table, Candidates: s.Candidates,
+			Backends: []api.Backend{}}
 		for _, b := range s.Backends {
-			edge.Backends = append(edge.Backends, api.Backend{Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State})
+			edge.Backends = append(edge.Backends, api.Backend{Service: s.Name, Name: b.Name,
+				SID: b.SID, Weight: b.Weight, State: b.State})
 		}
-		list = append(list, api.Service{Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Edge: edge})
+		list = append(list, api.Service{Name: s.Name, Role: api.Edge, VIP: s.VIP,
+			Protocol: s.Protocol, Port: s.Port, Edge: edge})
 	}
 	if m.node.Host != nil {
 		for _, s := range m.node.Host.Services {
 			host := &api.HostService{Accept: api.AcceptOf(s.Accept)}
-			list = append(list, api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Host: host})
+			list = append(list, api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP,
+				Protocol: s.Protocol, Port: s.Port, Host: host})
 		}
 	}
 	return list, m.fail
 }
 
 func (m *memory) Counters(context.Context) ([]api.Counters, error) {
-	return []api.Counters{{Role: api.Edge, TransmittedPackets: 3, Drops: []api.Drop{{Reason: "no_route", Packets: 1}}}}, m.fail
+	return []api.Counters{{Role: api.Edge, TransmittedPackets: 3,
+		Drops: []api.Drop{{Reason: "no_route", Packets: 1}}}}, m.fail
 }
 
 func (m *memory) Maps(context.Context) ([]api.Map, error) { return nil, m.fail }
 
 func (m *memory) Trace(_ context.Context, f api.Flow) (api.Trace, error) {
-	return api.Trace{Flow: f, Service: "web", Chain: []api.Place{}, Opening: []netip.Addr{}, Following: []netip.Addr{}}, m.fail
+	return api.Trace{Flow: f, Service: "web", Chain: []api.Place{}, Opening: []netip.Addr{},
+		Following: []netip.Addr{}}, m.fail
 }
 
-func (m *memory) DumpMap(_ context.Context, role api.Role, name string, limit int) ([]api.MapEntry, error) {
+func (m *memory) DumpMap(_ context.Context, role api.Role, name string,
+	limit int) ([]api.MapEntry, error) {
 	return []api.MapEntry{{Key: string(role) + name, Value: limit}}, m.fail
 }
 
@@ -87,15 +94,18 @@ func (m *memory) Explain(_ context.Context, q api.Question) ([]api.Explanation, 
 	return []api.Explanation{{Number: 1, Flow: q.Flow, Bytes: len(q.Frames)}}, m.fail
 }
 
-func (m *memory) Capture(_ context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error) error {
+func (m *memory) Capture(_ context.Context, want api.Capture, begin func() error,
+	each func([]api.CapturedPacket) error) error {
 	if m.fail != nil {
 		return m.fail
 	}
-	e := api.Explanation{Number: 1, Interface: want.Interface, Service: want.Service, Verdict: want.Verdict}
+	e := api.Explanation{Number: 1, Interface: want.Interface, Service: want.Service,
+		Verdict: want.Verdict}
 	if err := begin(); err != nil {
 		return err
 	}
-	if err := each([]api.CapturedPacket{{Time: time.Unix(7, 0), Frame: api.Frame{1, 2}, Explanation: e}}); err != nil {
+	if err := each([]api.CapturedPacket{{Time: time.Unix(7, 0), Frame: api.Frame{1, 2},
+		Explanation: e}}); err != nil {
 		return err
 	}
 	return errors.New("the interface is gone")
@@ -105,8 +115,10 @@ func (m *memory) Policies(context.Context) ([]api.Policy, error) {
 	return []api.Policy{{Name: "protected", Computed: true}}, m.fail
 }
 
-func (m *memory) MarkList(_ context.Context, policy, list string, down bool) ([]config.Change, error) {
-	return []config.Change{{Operation: config.Modify, Object: policy + "/" + list, To: fmt.Sprint(down)}}, nil
+func (m *memory) MarkList(_ context.Context, policy, list string,
+	down bool) ([]config.Change, error) {
+	return []config.Change{{Operation: config.Modify, Object: policy + "/" + list,
+		To: fmt.Sprint(down)}}, nil
 }
 
 func (m *memory) Merge(context.Context) ([]api.MergedFlow, error) {
@@ -114,7 +126,8 @@ func (m *memory) Merge(context.Context) ([]api.MergedFlow, error) {
 }
 
 func (m *memory) BGPPeers(context.Context) ([]api.BGPPeer, error) {
-	return []api.BGPPeer{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64512, State: "active", Session: "lost"}}, m.fail
+	return []api.BGPPeer{{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64512, State: "active",
+		Session: "lost"}}, m.fail
 }
 
 func (m *memory) Routes(context.Context) ([]api.Route, error) { return nil, m.fail }
@@ -129,7 +142,8 @@ func (m *memory) Config(context.Context) (*config.Node, error) {
 	return m.node, m.fail
 }
 
-func (m *memory) Change(_ context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
+func (m *memory) Change(_ context.Context,
+	edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next, err := edit(m.node)
@@ -141,7 +155,8 @@ func (m *memory) Change(_ context.Context, edit func(*config.Node) (*config.Node
 	return changes, m.fail
 }
 
-func (m *memory) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error) {
+func (m *memory) Replace(ctx context.Context, read func() (*config.Node, error),
+	dryRun bool) ([]config.Change, error) {
 	next, err := read()
 	if err != nil {
 		return nil, err
@@ -159,7 +174,9 @@ func (m *memory) Events(_ context.Context, after uint64) ([]api.Event, error) {
 }
 
 func (m *memory) Metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "sextant_build_info 1\n") })
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "sextant_build_info 1\n")
+	})
 }
 
 // start serves a memory agent and returns a client for it, and a plain HTTP client.
@@ -178,7 +195,8 @@ func start(t *testing.T, text string) (*api.Client, *memory, *http.Client) {
 	server := &http.Server{Handler: api.NewHandler(m)}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
-	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	plain := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return net.Dial("unix", socket)
 	}}}
 	return api.NewClient(socket), m, plain
@@ -214,68 +232,102 @@ func TestWrites(t *testing.T) {
 		want string
 	}{
 		{"create without role", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Create, "tls", "", api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
+			return client.PutService(ctx, api.Create, "tls", "",
+				api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
 		}, api.Invalid, `node "both1" is edge and host; say which role is meant`},
 		{"create in a made-up role", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Create, "tls", "router", api.ServiceSpec{})
 		}, api.Invalid, `unknown role "router"; write edge or host`},
 		{"create", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Create, "tls", api.Edge, api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
-		}, "", "+ service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, candidates 2)"},
+			return client.PutService(ctx, api.Create, "tls", api.Edge,
+				api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
+		}, "", "+ service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, " +
+			"candidates 2)"},
 		{"create again", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Create, "tls", api.Edge, api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
-		}, api.Conflict, `service "tls" is there already; choose another name, or change it with set`},
+			return client.PutService(ctx, api.Create, "tls", api.Edge,
+				api.ServiceSpec{VIP: vip, Port: pointer(uint16(443))})
+		}, api.Conflict,
+			`service "tls" is there already; choose another name, or change it with set`},
 		{"update", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(3)}})
+			return client.PutService(ctx, api.Update, "tls", api.Edge,
+				api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(3)}})
 		}, "", "~ service tls: candidates 2 -> 3"},
 		{"limit new connections", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000, Burst: 50}})
+			return client.PutService(ctx, api.Update, "tls", api.Edge,
+				api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000, Burst: 50}})
 		}, "", "~ service tls: newConnections none -> 1000 per second, 50 at once"},
 		{"limit new connections to none", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000}})
+			return client.PutService(ctx, api.Update, "tls", api.Edge,
+				api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: 1000}})
 		}, api.Invalid, "burst 0 is out of range; write 1 to 1000000000"},
 		{"limit new connections no more", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
+			return client.PutService(ctx, api.Update, "tls", api.Edge,
+				api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
 		}, "", "~ service tls: newConnections 1000 per second, 50 at once -> none"},
 		{"limit new connections at a host", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
-		}, api.Invalid, "a host limits no new connections; leave newConnections out, or choose the role edge"},
+			return client.PutService(ctx, api.Update, "web", api.Host,
+				api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{}})
+		}, api.Invalid, "a host limits no new connections; leave newConnections out, or choose " +
+			"the role edge"},
 		{"update what is absent", func() (api.Changes, error) {
 			return client.PutService(ctx, api.Update, "ssh", api.Edge, api.ServiceSpec{})
 		}, api.NotFound, `there is no service "ssh"; known: web, dns, tls`},
 		{"update an edge with a host's parameter", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "tls", api.Edge, api.ServiceSpec{Accept: &api.AcceptSpec{}})
-		}, api.Invalid, "an edge has no acceptance policy; leave it and its parameters out, or choose the role host"},
+			return client.PutService(ctx, api.Update, "tls", api.Edge,
+				api.ServiceSpec{Accept: &api.AcceptSpec{}})
+		}, api.Invalid, "an edge has no acceptance policy; leave it and its parameters out, or " +
+			"choose the role host"},
 		{"update a host with an edge's parameter", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(2)}})
-		}, api.Invalid, "a host chooses no candidates; leave policy, table, candidates, depth, drain time, slow start and return hold out, or choose the role edge"},
+			return client.PutService(ctx, api.Update, "web", api.Host,
+				api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: pointer(2)}})
+		}, api.Invalid, "a host chooses no candidates; leave policy, table, candidates, depth, " +
+			"drain time, slow start and return hold out, or choose the role edge"},
 		{"update a host", func() (api.Changes, error) {
-			accept := &api.AcceptSpec{Policy: pointer(config.Dynamic), Workers: pointer(8), Low: pointer(0.25)}
-			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{Accept: accept})
-		}, "", "~ host service web: accept static threshold 4 -> dynamic workers 8 window 50 low 0.25 high 0.6 initial 1"},
+			accept := &api.AcceptSpec{Policy: pointer(config.Dynamic), Workers: pointer(8),
+				Low: pointer(0.25)}
+			return client.PutService(ctx, api.Update, "web", api.Host,
+				api.ServiceSpec{Accept: accept})
+		}, "", "~ host service web: accept static threshold 4 -> dynamic workers 8 window 50 low " +
+			"0.25 high 0.6 initial 1"},
 		{"update a host with too fine a share", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Update, "web", api.Host, api.ServiceSpec{Accept: &api.AcceptSpec{High: pointer(0.60005)}})
-		}, api.Invalid, "high 0.60005 is not a share; write a number from 0 to 1 with at most three decimals"},
+			return client.PutService(ctx, api.Update, "web", api.Host,
+				api.ServiceSpec{Accept: &api.AcceptSpec{High: pointer(0.60005)}})
+		}, api.Invalid, "high 0.60005 is not a share; write a number from 0 to 1 with at most " +
+			"three decimals"},
 		{"create in a host", func() (api.Changes, error) {
-			return client.PutService(ctx, api.Create, "all", api.Host, api.ServiceSpec{VIP: vip, Port: pointer(config.AnyPort)})
+			return client.PutService(ctx, api.Create, "all", api.Host,
+				api.ServiceSpec{VIP: vip, Port: pointer(config.AnyPort)})
 		}, "", "+ host service all (vip 198.51.100.1:any/tcp, accept average)"},
 		{"add backend", func() (api.Changes, error) {
-			return client.PutBackend(ctx, api.Create, "web", "web3", api.BackendSpec{SID: pointer(netip.MustParseAddr("fcbb:bb00:3::"))})
+			return client.PutBackend(ctx, api.Create, "web", "web3",
+				api.BackendSpec{SID: pointer(netip.MustParseAddr("fcbb:bb00:3::"))})
 		}, "", "+ service web: backend web3 (sid fcbb:bb00:3::, weight 1, state up)"},
 		{"drain backend", func() (api.Changes, error) {
-			return client.PutBackend(ctx, api.Update, "web", "web3", api.BackendSpec{State: pointer(config.Draining)})
+			return client.PutBackend(ctx, api.Update, "web", "web3",
+				api.BackendSpec{State: pointer(config.Draining)})
 		}, "", "~ service web: backend web3: state up -> draining"},
 		{"drain backend of no service", func() (api.Changes, error) {
-			return client.PutBackend(ctx, api.Update, "a/b?c", "web3", api.BackendSpec{State: pointer(config.Draining)})
+			return client.PutBackend(ctx, api.Update, "a/b?c", "web3",
+				api.BackendSpec{State: pointer(config.Draining)})
 		}, api.NotFound, `there is no service "a/b?c"; known: web, dns, tls`},
 		{"delete backend", func() (api.Changes, error) {
 			return client.DeleteBackend(ctx, "web", "web3")
 		}, "", "- service web: backend web3 (sid fcbb:bb00:3::, weight 1, state draining)"},
-		{"delete service", func() (api.Changes, error) { return client.DeleteService(ctx, "tls", api.Edge) },
-			"", "- service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, candidates 3)"},
-		{"delete host service", func() (api.Changes, error) { return client.DeleteService(ctx, "all", api.Host) },
+		{"delete service", func() (api.Changes, error) {
+			return client.DeleteService(ctx, "tls",
+				api.Edge)
+		},
+			"", "- service tls (vip 198.51.100.1:443/tcp, policy offer, table rendezvous, " +
+				"candidates 3)"},
+		{"delete host service", func() (api.Changes, error) {
+			return client.DeleteService(ctx,
+				"all", api.Host)
+		},
 			"", "- host service all (vip 198.51.100.1:any/tcp, accept average)"},
-		{"delete without role", func() (api.Changes, error) { return client.DeleteService(ctx, "web", "") },
+		{"delete without role", func() (api.Changes, error) {
+			return client.DeleteService(ctx,
+				"web", "")
+		},
 			api.Invalid, `node "both1" is edge and host; say which role is meant`},
 	}
 	for _, s := range steps {
@@ -300,10 +352,17 @@ func TestDiffAndApply(t *testing.T) {
 		want string
 		dry  bool
 	}{
-		{"diff", func() (api.Changes, error) { return client.Diff(t.Context(), "n.yaml", other) }, want, true},
-		{"dry run", func() (api.Changes, error) { return client.Apply(t.Context(), "n.yaml", other, true) }, want, true},
-		{"apply", func() (api.Changes, error) { return client.Apply(t.Context(), "n.yaml", other, false) }, want, false},
-		{"apply again", func() (api.Changes, error) { return client.Apply(t.Context(), "n.yaml", other, false) }, "", false},
+		{"diff", func() (api.Changes, error) { return client.Diff(t.Context(), "n.yaml", other) },
+			want, true},
+		{"dry run", func() (api.Changes, error) {
+			return client.Apply(t.Context(), "n.yaml", other, true)
+		}, want, true},
+		{"apply", func() (api.Changes, error) {
+			return client.Apply(t.Context(), "n.yaml", other, false)
+		}, want, false},
+		{"apply again", func() (api.Changes, error) {
+			return client.Apply(t.Context(), "n.yaml", other, false)
+		}, "", false},
 	} {
 		got, err := step.do()
 		if err != nil || text(got) != step.want || got.DryRun != step.dry {
@@ -322,7 +381,8 @@ func TestDiffAndApply(t *testing.T) {
 func TestReads(t *testing.T) {
 	client, _, plain := start(t, nodeFile)
 	services, err := client.Services(t.Context(), "web", api.Host)
-	if err != nil || len(services) != 1 || services[0].Endpoint().String() != "192.0.2.80:80/tcp" || services[0].Host == nil {
+	if err != nil || len(services) != 1 || services[0].Endpoint().String() != "192.0.2.80:80/tcp" ||
+		services[0].Host == nil {
 		t.Errorf("Services = %+v, %v", services, err)
 	}
 	backends, err := client.Backends(t.Context(), "")
@@ -337,7 +397,8 @@ func TestReads(t *testing.T) {
 		t.Errorf("SIDs = %+v, %v", sids, err)
 	}
 	counters, err := client.Counters(t.Context())
-	if err != nil || len(counters) != 1 || counters[0].ForwardedPackets() != 3 || counters[0].DroppedPackets() != 1 {
+	if err != nil || len(counters) != 1 || counters[0].ForwardedPackets() != 3 ||
+		counters[0].DroppedPackets() != 1 {
 		t.Errorf("Counters = %+v, %v", counters, err)
 	}
 	for path, want := range map[string]string{
@@ -399,7 +460,8 @@ func TestMonitor(t *testing.T) {
 		t.Fatalf("Monitor = %v after %d samples", err, samples)
 	}
 	m.fail = errors.New("the map is gone")
-	if err := client.Monitor(t.Context(), 100e6, func(api.Sample) error { return nil }); codeOf(err) != api.Internal {
+	if err := client.Monitor(t.Context(), 100e6,
+		func(api.Sample) error { return nil }); codeOf(err) != api.Internal {
 		t.Errorf("Monitor of a failing agent = %v", err)
 	}
 }
@@ -411,7 +473,8 @@ func TestWrongBodies(t *testing.T) {
 		`{"candidate":1}`: `unknown field`,
 		`{"port":"any"}`:  "cannot unmarshal string",
 	} {
-		request, err := http.NewRequest(http.MethodPut, "http://agent/v1/services/web?role=edge", strings.NewReader(body))
+		request, err := http.NewRequest(http.MethodPut, "http://agent/v1/services/web?role=edge",
+			strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,8 +484,10 @@ func TestWrongBodies(t *testing.T) {
 		}
 		answer, err := io.ReadAll(response.Body)
 		response.Body.Close()
-		if err != nil || response.StatusCode != http.StatusBadRequest || !strings.Contains(string(answer), want) {
-			t.Errorf("PUT %s: %s %s, %v; want it to tell %q", body, response.Status, answer, err, want)
+		if err != nil || response.StatusCode != http.StatusBadRequest ||
+			!strings.Contains(string(answer), want) {
+			t.Errorf("PUT %s: %s %s, %v; want it to tell %q", body, response.Status, answer, err,
+				want)
 		}
 	}
 }
@@ -476,7 +541,8 @@ func files(t *testing.T) (write func(name, text string) string) {
 func TestLoadNode(t *testing.T) {
 	write := files(t)
 	withFile := func(name, secretFile string) string {
-		return write(name, strings.Replace(nodeFile, "secret: 00112233445566778899aabbccddeeff", "secretFile: "+secretFile, 1))
+		return write(name, strings.Replace(nodeFile, "secret: 00112233445566778899aabbccddeeff",
+			"secretFile: "+secretFile, 1))
 	}
 	good := write("secret", "00112233445566778899aabbccddeeff\n")
 	n, err := api.LoadNode(withFile("good.yaml", good))
@@ -484,19 +550,27 @@ func TestLoadNode(t *testing.T) {
 		t.Errorf("LoadNode with a secret file: %v", err)
 	}
 	withKey := func(name, keyFile string) string {
-		return write(name, strings.Replace(nodeFile, "protocol: udp", "protocol: udp, quic: {configs: [{rotation: 0, serverIDLength: 2, nonceLength: 4, keyFile: "+keyFile+"}]}", 1))
+		return write(name, strings.Replace(nodeFile, "protocol: udp",
+			"protocol: udp, quic: {configs: [{rotation: 0, serverIDLength: 2, nonceLength: 4, "+
+				"keyFile: "+keyFile+"}]}", 1))
 	}
 	n, err = api.LoadNode(withKey("quic.yaml", good))
-	if err != nil || !bytes.Equal(n.Edge.Services[1].QUIC.Configs[0].Key, n.Secret[:]) || n.Edge.Services[1].QUIC.Configs[0].Config().Check() != nil {
+	if err != nil || !bytes.Equal(n.Edge.Services[1].QUIC.Configs[0].Key, n.Secret[:]) ||
+		n.Edge.Services[1].QUIC.Configs[0].Config().Check() != nil {
 		t.Errorf("LoadNode with a key file: %v", err)
 	}
 	for file, want := range map[string]string{
-		withKey("nokey.yaml", "/no/key"):                            "service dns: read keyFile /no/key: no such file or directory; make it",
-		withKey("badkey.yaml", write("badkey", "00112233445566gg")): "the key is not 32 hexadecimal digits",
-		filepath.Join(t.TempDir(), "none.yaml"):                     "none.yaml: no such file or directory; give the path",
-		write("wrong.yaml", "node: 1 2"):                            "wrong.yaml:1:1: domain is missing",
-		withFile("lost.yaml", "/no/secret"):                         "read secretFile /no/secret: no such file or directory; make it",
-		withFile("bad.yaml", write("bad", "0011223344")):            "secret has 10 characters",
+		withKey("nokey.yaml", "/no/key"): "service dns: read keyFile " +
+			"/no/key: no such file or directory; make it",
+		withKey("badkey.yaml", write("badkey",
+			"00112233445566gg")): "the key is not 32 hexadecimal digits",
+		filepath.Join(t.TempDir(),
+			"none.yaml"): "none.yaml: no such file or directory; give the path",
+		write("wrong.yaml", "node: 1 2"): "wrong.yaml:1:1: domain is " +
+			"missing",
+		withFile("lost.yaml",
+			"/no/secret"): "read secretFile /no/secret: no such file or directory; make it",
+		withFile("bad.yaml", write("bad", "0011223344")): "secret has 10 characters",
 	} {
 		if _, err := api.LoadNode(file); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("LoadNode(%s) = %v, want it to tell %q", file, err, want)

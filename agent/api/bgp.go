@@ -12,10 +12,11 @@ import (
 
 // BGPPeer is a BGP neighbor and its session.
 type BGPPeer struct {
-	Address          netip.Addr `json:"address"`
-	ASN              int        `json:"asn"`
-	State            string     `json:"state"`         // RFC 4271 section 8.2.2, in lower case
-	Session          string     `json:"session"`       // lost, settling (what it told before holds) or standing
+	Address netip.Addr `json:"address"`
+	ASN     int        `json:"asn"`
+	State   string     `json:"state"` // RFC 4271 section 8.2.2, in lower case
+	// lost, settling (what it told before holds) or standing
+	Session          string     `json:"session"`
 	BFD              string     `json:"bfd,omitempty"` // "" without
 	Since            *time.Time `json:"since,omitempty"`
 	ReceivedRoutes   uint64     `json:"receivedRoutes"`
@@ -83,5 +84,6 @@ func (h handler) putBGP(r *http.Request) (any, error) {
 	if err := readJSON(r, &spec); err != nil {
 		return nil, err
 	}
-	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) { return config.SetAnnounce(n, spec.Announce) })
+	return h.change(r.Context(),
+		func(n *config.Node) (*config.Node, error) { return config.SetAnnounce(n, spec.Announce) })
 }

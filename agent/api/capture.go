@@ -33,7 +33,8 @@ type Capture struct {
 type CapturedPacket struct {
 	Time  time.Time `json:"time"`
 	Frame Frame     `json:"frame"` // as it arrived, perhaps not all of it
-	Lost  uint64    `json:"lost"`  // packets that came too fast to be told of, since the capture began
+	// packets that came too fast to be told of, since the capture began
+	Lost uint64 `json:"lost"`
 	// Explanation has no bytes of the packet that left, and no next hop: these are not copied.
 	Explanation Explanation `json:"explanation"`
 }
@@ -56,17 +57,20 @@ func (c *Capture) Matches(e *Explanation) bool {
 }
 
 func endMatches(want, got netip.AddrPort) bool {
-	return !want.IsValid() || want.Addr() == got.Addr() && (want.Port() == 0 || want.Port() == got.Port())
+	return !want.IsValid() || want.Addr() == got.Addr() &&
+		(want.Port() == 0 || want.Port() == got.Port())
 }
 
 func (c *Capture) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"role": string(c.Role), "interface": c.Interface, "service": c.Service, "protocol": string(c.Protocol), "verdict": c.Verdict,
+		"role": string(c.Role), "interface": c.Interface, "service": c.Service,
+		"protocol": string(c.Protocol), "verdict": c.Verdict,
 	} {
 		q.Set(name, value)
 	}
-	for name, end := range map[string]netip.AddrPort{"source": c.Source, "destination": c.Destination} {
+	for name, end := range map[string]netip.AddrPort{"source": c.Source,
+		"destination": c.Destination} {
 		if end.IsValid() {
 			q.Set(name, end.String())
 		}
@@ -82,7 +86,8 @@ func (c *Capture) query() url.Values {
 
 func captureOf(r *http.Request) (Capture, error) {
 	c := Capture{
-		Role: Role(r.FormValue("role")), Interface: r.FormValue("interface"), Service: r.FormValue("service"),
+		Role: Role(r.FormValue("role")), Interface: r.FormValue("interface"),
+		Service:  r.FormValue("service"),
 		Protocol: config.Protocol(r.FormValue("protocol")), Verdict: r.FormValue("verdict"),
 	}
 	var errs [4]error
@@ -99,12 +104,14 @@ func captureOf(r *http.Request) (Capture, error) {
 		c.Bytes, errs[3] = strconv.Atoi(text)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
-		return c, invalid(fmt.Sprintf("%v; write vip as an address, source and destination with their ports, bytes as a number", err))
+		return c, invalid(fmt.Sprintf("%v; write vip as an address, source and destination with "+
+			"their ports, bytes as a number", err))
 	}
 	return c, nil
 }
 
-// Capture calls each with the packets that are wanted, until it returns an error or the context ends.
+// Capture calls each with the packets that are wanted, until it returns an error or the context
+// ends.
 func (c *Client) Capture(ctx context.Context, want Capture, each func(CapturedPacket) error) error {
 	response, err := c.send(ctx, request{path: "/v1/capture", query: want.query()})
 	if err != nil {
@@ -138,7 +145,8 @@ func (c *Client) Capture(ctx context.Context, want Capture, each func(CapturedPa
 	}
 }
 
-// capture streams packets until the client leaves. The first line is empty of a packet, and says that the capture has begun.
+// capture streams packets until the client leaves. The first line is empty of a packet, and says
+// that the capture has begun.
 func (h handler) capture(w http.ResponseWriter, r *http.Request) {
 	want, err := captureOf(r)
 	if err != nil {

@@ -58,13 +58,16 @@ func (c *Client) Services(ctx context.Context, name string, role Role) ([]Servic
 
 // Backends returns the backends of a service; "" is all.
 func (c *Client) Backends(ctx context.Context, service string) ([]Backend, error) {
-	list, err := ask[List[Backend]](ctx, c, request{path: "/v1/backends", query: url.Values{"service": {service}}})
+	list, err := ask[List[Backend]](ctx,
+		c, request{path: "/v1/backends", query: url.Values{"service": {service}}})
 	return list.Items, err
 }
 
 // Connections returns the open connections that a backend still has, as its host's agent tells.
-func (c *Client) Connections(ctx context.Context, service, backend string) (BackendConnections, error) {
-	return ask[BackendConnections](ctx, c, request{path: backendPath(service, backend) + "/connections"})
+func (c *Client) Connections(ctx context.Context, service,
+	backend string) (BackendConnections, error) {
+	return ask[BackendConnections](ctx, c,
+		request{path: backendPath(service, backend) + "/connections"})
 }
 
 // SIDs returns the local SIDs.
@@ -108,32 +111,39 @@ func (c *Client) MetricsText(ctx context.Context) ([]byte, error) {
 }
 
 // PutService creates or changes a service. The role may be "" on a node that has only one.
-func (c *Client) PutService(ctx context.Context, put Put, name string, role Role, spec ServiceSpec) (Changes, error) {
-	r := request{method: http.MethodPut, path: servicePath(name), query: url.Values{"role": {string(role)}},
-		put: put.header()}
+func (c *Client) PutService(ctx context.Context, put Put, name string, role Role,
+	spec ServiceSpec) (Changes, error) {
+	r := request{method: http.MethodPut, path: servicePath(name),
+		query: url.Values{"role": {string(role)}},
+		put:   put.header()}
 	return c.write(ctx, r, spec)
 }
 
 // DeleteService deletes a service and its backends.
 func (c *Client) DeleteService(ctx context.Context, name string, role Role) (Changes, error) {
-	r := request{method: http.MethodDelete, path: servicePath(name), query: url.Values{"role": {string(role)}}}
+	r := request{method: http.MethodDelete, path: servicePath(name),
+		query: url.Values{"role": {string(role)}}}
 	return ask[Changes](ctx, c, r)
 }
 
 // PutBackend creates or changes a backend of a service.
-func (c *Client) PutBackend(ctx context.Context, put Put, service, name string, spec BackendSpec) (Changes, error) {
-	return c.write(ctx, request{method: http.MethodPut, path: backendPath(service, name), put: put.header()}, spec)
+func (c *Client) PutBackend(ctx context.Context, put Put, service, name string,
+	spec BackendSpec) (Changes, error) {
+	return c.write(ctx, request{method: http.MethodPut, path: backendPath(service, name),
+		put: put.header()}, spec)
 }
 
 // DeleteBackend deletes a backend of a service.
 func (c *Client) DeleteBackend(ctx context.Context, service, name string) (Changes, error) {
-	return ask[Changes](ctx, c, request{method: http.MethodDelete, path: backendPath(service, name)})
+	return ask[Changes](ctx, c, request{method: http.MethodDelete,
+		path: backendPath(service, name)})
 }
 
 // Diff returns what applying a node file would change. The file's name is used in errors.
 func (c *Client) Diff(ctx context.Context, file string, text []byte) (Changes, error) {
-	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/diff", query: url.Values{"file": {file}},
-		body: text})
+	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/diff",
+		query: url.Values{"file": {file}},
+		body:  text})
 }
 
 // BreakingConnections returns a client of the same agent whose writes may end connections.
@@ -144,14 +154,18 @@ func (c *Client) BreakingConnections() *Client {
 }
 
 // Apply makes a node file the running configuration. With dryRun it only checks.
-func (c *Client) Apply(ctx context.Context, file string, text []byte, dryRun bool) (Changes, error) {
+func (c *Client) Apply(ctx context.Context, file string, text []byte,
+	dryRun bool) (Changes, error) {
 	query := flag("dryRun", dryRun)
 	query.Set("file", file)
-	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/apply", query: query, body: text})
+	return ask[Changes](ctx, c, request{method: http.MethodPost, path: "/v1/apply", query: query,
+		body: text})
 }
 
-// Monitor calls each with one sample now and one per interval, until it returns an error or the context ends.
-func (c *Client) Monitor(ctx context.Context, interval time.Duration, each func(Sample) error) error {
+// Monitor calls each with one sample now and one per interval, until it returns an error or the
+// context ends.
+func (c *Client) Monitor(ctx context.Context, interval time.Duration,
+	each func(Sample) error) error {
 	query := url.Values{"intervalMs": {strconv.FormatInt(interval.Milliseconds(), 10)}}
 	response, err := c.send(ctx, request{path: "/v1/monitor", query: query})
 	if err != nil {
@@ -253,7 +267,8 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	defer response.Body.Close()
 	var body errorBody
 	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || body.Error == nil {
-		return nil, fmt.Errorf("the agent answered %s; use the sextant of the agent's version", response.Status)
+		return nil, fmt.Errorf("the agent answered %s; use the sextant of the agent's version",
+			response.Status)
 	}
 	return nil, body.Error
 }
@@ -265,14 +280,17 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer at %s in time; raise --timeout, or see the agent's log", ErrUnreachable,
+		return fmt.Errorf("%w: no answer at %s in time; raise --timeout, or see the agent's log",
+			ErrUnreachable,
 			c.socket)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root", ErrUnreachable, c.socket)
+		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root",
+			ErrUnreachable, c.socket)
 	case errors.As(err, &operation):
-		return fmt.Errorf("%w at %s (%w); start it with: sextant agent -f FILE", ErrUnreachable, c.socket,
+		return fmt.Errorf("%w at %s (%w); start it with: sextant agent -f FILE", ErrUnreachable,
+			c.socket,
 			operation.Err)
 	}
 	return fmt.Errorf("%w at %s: %w; see its log", ErrUnreachable, c.socket, err)

@@ -48,8 +48,10 @@ func ConnectionsHandler(agent Agent) http.Handler {
 		for _, s := range services {
 			if s.Host != nil {
 				list.Items = append(list.Items, HostConnections{
-					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Connections: s.Host.Busy,
-					Opened: s.Host.Accepted + s.Host.Forced, Established: s.Host.Established, Resets: s.Host.Resets,
+					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+					Connections: s.Host.Busy,
+					Opened:      s.Host.Accepted + s.Host.Forced, Established: s.Host.Established,
+					Resets: s.Host.Resets,
 				})
 			}
 		}
@@ -68,9 +70,11 @@ func (h handler) connections(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !backend.Agent.IsValid() {
-		return nil, &Error{Conflict, fmt.Sprintf("who asks for connections of backend %q must know its agent; "+
-			"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: "+
-			"sextant backend set %s %s --agent [ADDRESS]:9477", backend.Name, service.Name, backend.Name)}
+		return nil, &Error{Conflict,
+			fmt.Sprintf("who asks for connections of backend %q must know its agent; "+
+				"write api: {metrics: \"[ADDRESS]:9477\"} into the host's node file, and here: "+
+				"sextant backend set %s %s --agent [ADDRESS]:9477", backend.Name, service.Name,
+				backend.Name)}
 	}
 	c, err := AskHost(r.Context(), backend.Agent, service.Endpoint())
 	return BackendConnections{service.Name, backend.Name, backend.Agent, c.Connections}, err
@@ -86,14 +90,17 @@ func findBackend(services []Service, service, backend string) (Service, Backend,
 				return s, b, nil
 			}
 		}
-		return s, Backend{}, &Error{NotFound, fmt.Sprintf("there is no backend %q in service %q; see: sextant backend list",
-			backend, service)}
+		return s, Backend{}, &Error{NotFound,
+			fmt.Sprintf("there is no backend %q in service %q; see: sextant backend list",
+				backend, service)}
 	}
-	return Service{}, Backend{}, &Error{NotFound, fmt.Sprintf("there is no service %q; see: sextant service list", service)}
+	return Service{}, Backend{}, &Error{NotFound,
+		fmt.Sprintf("there is no service %q; see: sextant service list", service)}
 }
 
 // AskHost asks a host's agent for its connections of an endpoint.
-func AskHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint) (c HostConnections, err error) {
+func AskHost(ctx context.Context, agent netip.AddrPort,
+	endpoint config.Endpoint) (c HostConnections, err error) {
 	failed := func(err error) error {
 		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; "+
 			"see that it runs with api.metrics at this address", agent, err)}
@@ -113,7 +120,8 @@ func AskHost(ctx context.Context, agent netip.AddrPort, endpoint config.Endpoint
 func askAgent[T any](ctx context.Context, agent netip.AddrPort, path string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+path,
+		nil)
 	if err != nil {
 		return value, err
 	}
@@ -131,10 +139,12 @@ func askAgent[T any](ctx context.Context, agent netip.AddrPort, path string) (va
 }
 
 // connectionsOf prefers the endpoint itself to all other ports of its VIP.
-func connectionsOf(list []HostConnections, e config.Endpoint) (connections HostConnections, found bool) {
+func connectionsOf(list []HostConnections,
+	e config.Endpoint) (connections HostConnections, found bool) {
 	for _, c := range list {
 		exact := c.Port == e.Port
-		if c.VIP == e.VIP && c.Protocol == e.Protocol && (exact || c.Port == config.AnyPort && !found) {
+		if c.VIP == e.VIP && c.Protocol == e.Protocol &&
+			(exact || c.Port == config.AnyPort && !found) {
 			connections, found = c, true
 			if exact {
 				return connections, true

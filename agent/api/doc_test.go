@@ -12,9 +12,11 @@ var (
 	servedPath     = regexp.MustCompile(`"(GET|PUT|POST|DELETE) (/[^"]+)"`)
 )
 
-// What the handler serves is in the package's documentation, to which it sends whoever asks for something else.
+// What the handler serves is in the package's documentation, to which it sends whoever asks for
+// something else.
 func TestPathsAreDocumented(t *testing.T) {
-	documented, served := requests(t, "doc.go", documentedPath), requests(t, "handler.go", servedPath)
+	documented, served := requests(t, "doc.go", documentedPath),
+		requests(t, "handler.go", servedPath)
 	if len(served) < 30 || !slices.Equal(documented, served) {
 		t.Errorf("doc.go has %q\nhandler.go %q", documented, served)
 	}

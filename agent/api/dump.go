@@ -8,7 +8,8 @@ import (
 	"strconv"
 )
 
-// MapEntry is an entry of a map, in words: structures by field name, addresses and numbers readable.
+// MapEntry is an entry of a map, in words: structures by field name, addresses and numbers
+// readable.
 type MapEntry struct {
 	Key   any  `json:"key"`
 	Value any  `json:"value"`
@@ -21,13 +22,16 @@ const (
 	dumpMax     = 100_000
 )
 
-// DumpMap reads at most limit entries of a map, 0: as many as is usual. Role "" is the edge's where it has one of that name.
-func (c *Client) DumpMap(ctx context.Context, role Role, name string, limit int) ([]MapEntry, error) {
+// DumpMap reads at most limit entries of a map, 0: as many as is usual. Role "" is the edge's where
+// it has one of that name.
+func (c *Client) DumpMap(ctx context.Context, role Role, name string,
+	limit int) ([]MapEntry, error) {
 	query := url.Values{"role": {string(role)}}
 	if limit != 0 {
 		query.Set("limit", strconv.Itoa(limit))
 	}
-	list, err := ask[List[MapEntry]](ctx, c, request{path: "/v1/maps/" + url.PathEscape(name), query: query})
+	list, err := ask[List[MapEntry]](ctx, c, request{path: "/v1/maps/" + url.PathEscape(name),
+		query: query})
 	return list.Items, err
 }
 
@@ -39,6 +43,7 @@ func (h handler) dumpMap(r *http.Request) (any, error) {
 			return nil, invalid(fmt.Sprintf("limit %q is not a number from 1 to %d", text, dumpMax))
 		}
 	}
-	entries, err := h.agent.DumpMap(r.Context(), Role(r.FormValue("role")), r.PathValue("name"), limit)
+	entries, err := h.agent.DumpMap(r.Context(), Role(r.FormValue("role")), r.PathValue("name"),
+		limit)
 	return List[MapEntry]{Items: notNull(entries)}, err
 }

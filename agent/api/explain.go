@@ -15,11 +15,13 @@ import (
 // ExplainMax is how many frames one question may have.
 const ExplainMax = 1024
 
-// Question asks what the data plane does with packets: with those of a flow, or with given frames. The packets meet the running
-// tables one after the other, and nothing that runs is disturbed.
+// Question asks what the data plane does with packets: with those of a flow, or with given frames.
+// The packets meet the running tables one after the other, and nothing that runs is disturbed.
 type Question struct {
-	Role      Role    `json:"role,omitempty"`      // whose program is asked; "": the edge's where there is one
-	Interface string  `json:"interface,omitempty"` // where the packets arrive; "": the first that faces clients, or the first
+	// whose program is asked; "": the edge's where there is one
+	Role Role `json:"role,omitempty"`
+	// where the packets arrive; "": the first that faces clients, or the first
+	Interface string  `json:"interface,omitempty"`
 	Flow      *Flow   `json:"flow,omitempty"`
 	Frames    []Frame `json:"frames,omitempty"`
 }
@@ -29,8 +31,9 @@ type Frame []byte
 
 // Explanation says what the data plane does with one packet, and why.
 type Explanation struct {
-	Number    int    `json:"number"` // of the packet in the question, from 1
-	Packet    string `json:"packet"` // of a flow: opening or following, at an egress by flow N; else frame
+	Number int `json:"number"` // of the packet in the question, from 1
+	// of a flow: opening or following, at an egress by flow N; else frame
+	Packet    string `json:"packet"`
 	Role      Role   `json:"role"`
 	Interface string `json:"interface"` // where it arrives
 	Program   string `json:"program"`   // tag of the program that was run
@@ -42,22 +45,30 @@ type Explanation struct {
 	Reason  string `json:"reason,omitempty"` // why it is dropped
 	Why     string `json:"why"`              // one sentence
 
-	Service   string   `json:"service,omitempty"`
-	Trace     *Trace   `json:"trace,omitempty"`     // edge: the flow's bucket and chain
-	OfferedTo []string `json:"offeredTo,omitempty"` // edge: the backends that this packet visits, in order
-	FlowCache string   `json:"flowCache,omitempty"` // edge: what the flow cache did: hit, miss, stale, stored or why it refused
-	SID       *SID     `json:"sid,omitempty"`       // host, strays: the local SID that it comes to
-	Offer     string   `json:"offer,omitempty"`     // host: what became of the offer; strays: here, stray or returned
+	Service string `json:"service,omitempty"`
+	Trace   *Trace `json:"trace,omitempty"` // edge: the flow's bucket and chain
+	// edge: the backends that this packet visits, in order
+	OfferedTo []string `json:"offeredTo,omitempty"`
+	// edge: what the flow cache did: hit, miss, stale, stored or why it refused
+	FlowCache string `json:"flowCache,omitempty"`
+	SID       *SID   `json:"sid,omitempty"` // host, strays: the local SID that it comes to
+	// host: what became of the offer; strays: here, stray or returned
+	Offer string `json:"offer,omitempty"`
 
 	VRF *ExplainedVRF `json:"vrf,omitempty"` // strays: that the SID leads into
 
-	Policy *PolicyChoice   `json:"policy,omitempty"` // head-end: which policy, and what its active path does
-	Copies []ExplainedList `json:"copies,omitempty"` // head-end: the segment lists that the packet takes; a copy on each
-	Copy   *ExplainedCopy  `json:"copy,omitempty"`   // egress: which of the copies of its packet this one is
+	// head-end: which policy, and what its active path does
+	Policy *PolicyChoice `json:"policy,omitempty"`
+	// head-end: the segment lists that the packet takes; a copy on each
+	Copies []ExplainedList `json:"copies,omitempty"`
+	// egress: which of the copies of its packet this one is
+	Copy *ExplainedCopy `json:"copy,omitempty"`
 
-	Path    []netip.Addr `json:"path,omitempty"`    // segments that it visits next, in the order of travel
+	// segments that it visits next, in the order of travel
+	Path    []netip.Addr `json:"path,omitempty"`
 	NextHop *NextHop     `json:"nextHop,omitempty"` // transmit and redirect
-	Frame   string       `json:"frame,omitempty"`   // as it leaves, in hexadecimal; not if it is dropped, or passes unchanged
+	// as it leaves, in hexadecimal; not if it is dropped, or passes unchanged
+	Frame string `json:"frame,omitempty"`
 }
 
 // PolicyChoice is how a head-end came to what it does.
@@ -70,19 +81,22 @@ type PolicyChoice struct {
 
 // ExplainedList is what becomes of a packet, or of a copy, on a segment list.
 type ExplainedList struct {
-	List     string       `json:"list"`
-	Segments []netip.Addr `json:"segments,omitempty"` // those that it visits, in the order of travel
-	Flow     uint32       `json:"flow,omitempty"`     // by which the egress knows the list, if packets have numbers
-	Verdict  string       `json:"verdict"`
-	Reason   string       `json:"reason,omitempty"`
-	NextHop  *NextHop     `json:"nextHop,omitempty"`
-	Frame    string       `json:"frame,omitempty"`
+	List string `json:"list"`
+	// those that it visits, in the order of travel
+	Segments []netip.Addr `json:"segments,omitempty"`
+	// by which the egress knows the list, if packets have numbers
+	Flow    uint32   `json:"flow,omitempty"`
+	Verdict string   `json:"verdict"`
+	Reason  string   `json:"reason,omitempty"`
+	NextHop *NextHop `json:"nextHop,omitempty"`
+	Frame   string   `json:"frame,omitempty"`
 }
 
 // ExplainedCopy is what an egress reads in a numbered packet.
 type ExplainedCopy struct {
-	Flow   uint32   `json:"flow"`            // id of the path by which it came
-	Flows  []uint32 `json:"flows,omitempty"` // of all paths of the protected flow; none: no protected flow of the SID has this path
+	Flow uint32 `json:"flow"` // id of the path by which it came
+	// of all paths of the protected flow; none: no protected flow of the SID has this path
+	Flows  []uint32 `json:"flows,omitempty"`
 	Number uint32   `json:"number"`
 	Epoch  uint8    `json:"epoch"`
 	First  bool     `json:"first"`           // it goes on; else the reason says why not
@@ -93,17 +107,20 @@ type ExplainedCopy struct {
 type ExplainedVRF struct {
 	Name   string `json:"name"`
 	Backup string `json:"backup"` // the device on which strays are received
-	// Left is why the packet is left to the kernel as it came, without asking for its connection: continues_nothing (it opens one, or is
-	// no TCP), vrf_gone (the VRF or its backup device is not there), or what is odd about it, by the name of a drop reason.
-	Left   string    `json:"left,omitempty"`
-	Leaves *StrayWay `json:"leaves,omitempty"` // of a stray: what the kernel does with it on the backup device
+	// Left is why the packet is left to the kernel as it came, without asking for its connection:
+	// continues_nothing (it opens one, or is no TCP), vrf_gone (the VRF or its backup device is not
+	// there), or what is odd about it, by the name of a drop reason.
+	Left string `json:"left,omitempty"`
+	// of a stray: what the kernel does with it on the backup device
+	Leaves *StrayWay `json:"leaves,omitempty"`
 }
 
 // StrayWay is where the kernel's routes lead a stray that the backup device receives.
 type StrayWay struct {
-	Fate      string       `json:"fate"`                // doctor.Fate
-	Interface string       `json:"interface,omitempty"` // by which it leaves
-	Segments  []netip.Addr `json:"segments,omitempty"`  // of the route's encapsulation, in the order of travel
+	Fate      string `json:"fate"`                // doctor.Fate
+	Interface string `json:"interface,omitempty"` // by which it leaves
+	// of the route's encapsulation, in the order of travel
+	Segments []netip.Addr `json:"segments,omitempty"`
 }
 
 // NextHop is where a frame is sent.
@@ -119,7 +136,8 @@ func (c *Client) Explain(ctx context.Context, q Question) ([]Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	list, err := ask[List[Explanation]](ctx, c, request{method: http.MethodPost, path: "/v1/explain", body: body})
+	list, err := ask[List[Explanation]](ctx,
+		c, request{method: http.MethodPost, path: "/v1/explain", body: body})
 	return list.Items, err
 }
 
@@ -138,11 +156,13 @@ func (h handler) explain(r *http.Request) (any, error) {
 func (q *Question) check() error {
 	switch {
 	case q.Role != "" && !slices.Contains([]Role{Edge, Host, Headend, Merge, Strays}, q.Role):
-		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend, merge or strays", q.Role))
+		return invalid(fmt.Sprintf("unknown role %q; write edge, host, headend, merge or strays",
+			q.Role))
 	case (q.Flow == nil) == (len(q.Frames) == 0):
 		return invalid("what is to be explained is not clear; give a flow or frames")
 	case len(q.Frames) > ExplainMax:
-		return invalid(fmt.Sprintf("%d frames are too many at once; ask for %d at most, then for the rest", len(q.Frames), ExplainMax))
+		return invalid(fmt.Sprintf("%d frames are too many at once; ask for %d at most, then for "+
+			"the rest", len(q.Frames), ExplainMax))
 	case q.Flow != nil:
 		return q.Flow.check()
 	}
@@ -152,10 +172,12 @@ func (q *Question) check() error {
 // check refuses what can't be a flow, and completes the protocol.
 func (f *Flow) check() error {
 	if !f.Source.IsValid() || !f.Destination.IsValid() {
-		return invalid("a flow needs source and destination; write them like [2001:db8::1]:443 or 192.0.2.1:443")
+		return invalid("a flow needs source and destination; write them like [2001:db8::1]:443 " +
+			"or 192.0.2.1:443")
 	}
 	if f.Source.Addr().Is4() != f.Destination.Addr().Is4() {
-		return invalid(fmt.Sprintf("source %s and destination %s are of different families", f.Source, f.Destination))
+		return invalid(fmt.Sprintf("source %s and destination %s are of different families",
+			f.Source, f.Destination))
 	}
 	if f.Protocol == "" {
 		f.Protocol = config.TCP

@@ -21,42 +21,52 @@ import (
 type Agent interface {
 	// Status returns what runs.
 	Status(context.Context) (Status, error)
-	// Services returns all services with their counters: those of the edge in the order of the configuration, then the host's.
+	// Services returns all services with their counters: those of the edge in the order of the
+	// configuration, then the host's.
 	Services(context.Context) ([]Service, error)
 	// Counters returns one set per role, edge first. All reasons are there, zeros too.
 	Counters(context.Context) ([]Counters, error)
 	// Maps returns what the kernel holds.
 	Maps(context.Context) ([]Map, error)
-	// DumpMap returns at most limit entries of a map of a role, "": of the first that has one of that name.
+	// DumpMap returns at most limit entries of a map of a role, "": of the first that has one of
+	// that name.
 	DumpMap(ctx context.Context, role Role, name string, limit int) ([]MapEntry, error)
-	// Policies returns the SR policies of a head-end, those of the node file first; none on a node that is no head-end.
+	// Policies returns the SR policies of a head-end, those of the node file first; none on a node
+	// that is no head-end.
 	Policies(context.Context) ([]Policy, error)
-	// MarkList takes a segment list of a policy that no node file has out of use, or back into it, and returns what changed.
+	// MarkList takes a segment list of a policy that no node file has out of use, or back into it,
+	// and returns what changed.
 	MarkList(ctx context.Context, policy, list string, down bool) ([]config.Change, error)
-	// Merge returns the protected flows whose egress the node is, in the order of the configuration.
+	// Merge returns the protected flows whose egress the node is, in the order of the
+	// configuration.
 	Merge(context.Context) ([]MergedFlow, error)
 	// Config returns the running configuration, which the caller does not change.
 	Config(context.Context) (*config.Node, error)
-	// Change makes the configuration that edit returns the running one and returns what differs. Edit is called once, with
-	// the running configuration, and nothing else changes it meanwhile.
-	Change(ctx context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error)
-	// Replace makes the node that read returns the running one, as Change does; where it can't, metrics say that the last
-	// reload failed. With dryRun all is checked, but nothing is changed.
-	Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error)
+	// Change makes the configuration that edit returns the running one and returns what differs.
+	// Edit is called once, with the running configuration, and nothing else changes it meanwhile.
+	Change(ctx context.Context, edit func(*config.Node) (*config.Node, error)) (
+		[]config.Change, error)
+	// Replace makes the node that read returns the running one, as Change does; where it can't,
+	// metrics say that the last reload failed. With dryRun all is checked, but nothing is changed.
+	Replace(ctx context.Context, read func() (*config.Node, error),
+		dryRun bool) ([]config.Change, error)
 	// Trace tells what an edge does with a flow.
 	Trace(context.Context, Flow) (Trace, error)
 	// Explain tells what the data plane does with packets, by running the loaded program on them.
 	Explain(context.Context, Question) ([]Explanation, error)
-	// Capture copies packets while it runs: it calls begin when it has begun, then each with those that are wanted, and ends with
-	// the context or an error of theirs.
-	Capture(ctx context.Context, want Capture, begin func() error, each func([]CapturedPacket) error) error
-	// BGPPeers returns the BGP neighbors in the order of their addresses; none on a node that speaks no BGP.
+	// Capture copies packets while it runs: it calls begin when it has begun, then each with those
+	// that are wanted, and ends with the context or an error of theirs.
+	Capture(ctx context.Context, want Capture, begin func() error,
+		each func([]CapturedPacket) error) error
+	// BGPPeers returns the BGP neighbors in the order of their addresses; none on a node that
+	// speaks no BGP.
 	BGPPeers(context.Context) ([]BGPPeer, error)
 	// BGPRoutes returns the routes to VIPs, those that the node announces first.
 	BGPRoutes(context.Context) ([]BGPRoute, error)
 	// Protections returns all protections, in the order of the configuration.
 	Protections(context.Context) ([]Protection, error)
-	// Protect adds a protection, if the topology has paths for it; with dryRun it only says what it would be.
+	// Protect adds a protection, if the topology has paths for it; with dryRun it only says what it
+	// would be.
 	Protect(ctx context.Context, name string, spec ProtectionSpec, dryRun bool) (Protection, error)
 	// Topology returns the network that protections are computed on.
 	Topology(context.Context) (Topology, error)
@@ -64,7 +74,8 @@ type Agent interface {
 	Routes(context.Context) ([]Route, error)
 	// RouteSources returns who tells of them.
 	RouteSources(context.Context) ([]RouteSource, error)
-	// Events returns what has happened to services and backends after the event of a number, 0: all that is remembered.
+	// Events returns what has happened to services and backends after the event of a number, 0: all
+	// that is remembered.
 	Events(ctx context.Context, after uint64) ([]Event, error)
 	// Metrics serves Prometheus.
 	Metrics() http.Handler
@@ -309,16 +320,19 @@ func intervalOf(text string) (time.Duration, error) {
 		return defaultInterval, nil
 	}
 	ms, err := strconv.Atoi(text)
-	if interval := time.Duration(ms) * time.Millisecond; err == nil && interval >= minInterval && interval <= maxInterval {
+	if interval := time.Duration(ms) * time.Millisecond; err == nil && interval >= minInterval &&
+		interval <= maxInterval {
 		return interval, nil
 	}
-	return 0, invalid(fmt.Sprintf("intervalMs %q is out of range; write %d to %d", text, minInterval.Milliseconds(),
+	return 0, invalid(fmt.Sprintf("intervalMs %q is out of range; write %d to %d", text,
+		minInterval.Milliseconds(),
 		maxInterval.Milliseconds()))
 }
 
 func nowhere(r *http.Request) (any, error) {
 	return nil, &Error{NotFound,
-		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package agent/api", r.Method, r.URL.Path)}
+		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package agent/api",
+			r.Method, r.URL.Path)}
 }
 
 // readJSON reads a request's body; an empty one is the zero value.
@@ -326,13 +340,14 @@ func readJSON(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decodeWhole(decoder, into); err != nil && !errors.Is(err, io.EOF) {
-		return invalid(fmt.Sprintf("the body is not the JSON that is wanted here: %v; correct it", err))
+		return invalid(fmt.Sprintf("the body is not the JSON that is wanted here: %v; correct it",
+			err))
 	}
 	return nil
 }
 
-// decodeWhole reads one value, behind which nothing is but white space. The error is io.EOF if there
-// is no value.
+// decodeWhole reads one value, behind which nothing is but white space. The error is io.EOF if
+// there is no value.
 func decodeWhole(d *json.Decoder, into any) error {
 	if err := d.Decode(into); err != nil {
 		return err

@@ -18,8 +18,8 @@ type Health struct {
 	FailedChecks        uint64     `json:"failedChecks"`
 }
 
-// Event is something that happened: to a service or a backend of it, to a policy, or to a path of protected traffic. What it is not
-// about is left out.
+// Event is something that happened: to a service or a backend of it, to a policy, or to a path of
+// protected traffic. What it is not about is left out.
 type Event struct {
 	Number  uint64    `json:"number"` // counts from 1 since the agent's start
 	Time    time.Time `json:"time"`
@@ -31,8 +31,9 @@ type Event struct {
 	// SID is that of an egress, Flow one of its paths; 0: all of them.
 	SID  netip.Prefix `json:"sid,omitzero"`
 	Flow uint32       `json:"flow,omitempty"`
-	// Status is, of a backend, healthy or failing; of a service, panic or panic over; of a policy, active (on a path) or invalid; of a
-	// path of protected traffic, at the egress silent, back, excess or excess over, at the head-end silent, trial or answers.
+	// Status is, of a backend, healthy or failing; of a service, panic or panic over; of a policy,
+	// active (on a path) or invalid; of a path of protected traffic, at the egress silent, back,
+	// excess or excess over, at the head-end silent, trial or answers.
 	Status string `json:"status"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -15,7 +15,8 @@ import (
 func LoadNode(file string) (*config.Node, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read node file %s: %w; give the path of a file that this user can read", file,
+		return nil, fmt.Errorf("read node file %s: %w; give the path of a file that this user "+
+			"can read", file,
 			cause(err))
 	}
 	node, err := config.Parse(file, text)
@@ -35,7 +36,8 @@ func readSecret(n *config.Node) error {
 	}
 	text, err := os.ReadFile(n.SecretFile)
 	if err != nil {
-		return fmt.Errorf("read secretFile %s: %w; make it with: openssl rand -hex 16", n.SecretFile, cause(err))
+		return fmt.Errorf("read secretFile %s: %w; make it with: openssl rand -hex 16",
+			n.SecretFile, cause(err))
 	}
 	secret, err := flow.ParseSecret(strings.TrimSpace(string(text)))
 	if err != nil {
@@ -52,7 +54,9 @@ func readHMACKeys(n *config.Node) error {
 	for _, k := range n.HMACKeys() {
 		text, err := os.ReadFile(k.KeyFile)
 		if err != nil {
-			return fmt.Errorf("HMAC key %d: read keyFile %s: %w; make it with: openssl rand -hex 32", k.ID, k.KeyFile, cause(err))
+			return fmt.Errorf(
+				"HMAC key %d: read keyFile %s: %w; make it with: openssl rand -hex 32", k.ID,
+				k.KeyFile, cause(err))
 		}
 		if k.Secret, err = srv6.ParseHMACSecret(strings.TrimSpace(string(text))); err != nil {
 			return fmt.Errorf("HMAC key %d: keyFile %s: %w", k.ID, k.KeyFile, err)
@@ -81,7 +85,8 @@ func readQUICKey(q *config.QUIC) error {
 	}
 	text, err := os.ReadFile(q.KeyFile)
 	if err != nil {
-		return fmt.Errorf("read keyFile %s: %w; make it with: openssl rand -hex 16", q.KeyFile, cause(err))
+		return fmt.Errorf("read keyFile %s: %w; make it with: openssl rand -hex 16", q.KeyFile,
+			cause(err))
 	}
 	if q.Key, err = config.ParseQUICKey(string(text)); err != nil {
 		return fmt.Errorf("keyFile %s: %w", q.KeyFile, err)

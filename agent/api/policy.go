@@ -50,28 +50,33 @@ type PolicyList struct {
 	State       config.ListState  `json:"state"`
 	Used        bool              `json:"used"` // packets take it now
 	HeaderBytes int               `json:"headerBytes"`
-	Share       float64           `json:"share"` // of the path's packets that take it, as planned; a mirror sends all along each
-	Packets     uint64            `json:"packets"`
-	Bytes       uint64            `json:"bytes"` // without outer headers
+	// of the path's packets that take it, as planned; a mirror sends all along each
+	Share   float64 `json:"share"`
+	Packets uint64  `json:"packets"`
+	Bytes   uint64  `json:"bytes"` // without outer headers
 }
 
 // MergedFlow is a protected flow at its egress.
 type MergedFlow struct {
-	SID               netip.Prefix      `json:"sid"`
-	Flows             []uint32          `json:"flows"`            // ids of its paths
-	Copies            int               `json:"copies,omitempty"` // that are expected of a packet; 0: one by each path
-	Form              config.Redundancy `json:"form"`
-	Mark              uint32            `json:"mark,omitempty"`
-	HistoryPackets    int               `json:"historyPackets"` // so far back copies are told apart
-	PassedPackets     uint64            `json:"passedPackets"`
-	DuplicatePackets  uint64            `json:"duplicatePackets"`
-	RoguePackets      uint64            `json:"roguePackets"`    // too far from the numbers that are remembered
-	OldEpochPackets   uint64            `json:"oldEpochPackets"` // of the sender's earlier life
-	OutOfOrderPackets uint64            `json:"outOfOrderPackets"`
-	ExpectedPackets   uint64            `json:"expectedPackets"` // that the sender has numbered, as far as one can know
-	MissingPackets    uint64            `json:"missingPackets"`  // of these, of which no copy has come, or not yet
-	Resets            uint64            `json:"resets"`
-	Paths             []MergedPath      `json:"paths"`
+	SID   netip.Prefix `json:"sid"`
+	Flows []uint32     `json:"flows"` // ids of its paths
+	// that are expected of a packet; 0: one by each path
+	Copies           int               `json:"copies,omitempty"`
+	Form             config.Redundancy `json:"form"`
+	Mark             uint32            `json:"mark,omitempty"`
+	HistoryPackets   int               `json:"historyPackets"` // so far back copies are told apart
+	PassedPackets    uint64            `json:"passedPackets"`
+	DuplicatePackets uint64            `json:"duplicatePackets"`
+	// too far from the numbers that are remembered
+	RoguePackets      uint64 `json:"roguePackets"`
+	OldEpochPackets   uint64 `json:"oldEpochPackets"` // of the sender's earlier life
+	OutOfOrderPackets uint64 `json:"outOfOrderPackets"`
+	// that the sender has numbered, as far as one can know
+	ExpectedPackets uint64 `json:"expectedPackets"`
+	// of these, of which no copy has come, or not yet
+	MissingPackets uint64       `json:"missingPackets"`
+	Resets         uint64       `json:"resets"`
+	Paths          []MergedPath `json:"paths"`
 }
 
 // MergedPath is what comes by one path.
@@ -80,11 +85,14 @@ type MergedPath struct {
 	Packets      uint64 `json:"packets"`
 	Bytes        uint64 `json:"bytes"`        // of inner packets
 	FirstPackets uint64 `json:"firstPackets"` // that came before their copies
-	LostPackets  uint64 `json:"lostPackets"`  // of those expected that did not come by this path, or not yet
-	// SilentSeconds is the time since the latest; nil: none has come. Silent says that packets came by other paths meanwhile.
+	// of those expected that did not come by this path, or not yet
+	LostPackets uint64 `json:"lostPackets"`
+	// SilentSeconds is the time since the latest; nil: none has come. Silent says that packets came
+	// by other paths meanwhile.
 	SilentSeconds *float64 `json:"silentSeconds"`
 	Silent        bool     `json:"silent"`
-	// One-way delays; nil: packets have no timestamps. They are as right as the clocks of the two machines.
+	// One-way delays; nil: packets have no timestamps. They are as right as the clocks of the two
+	// machines.
 	DelaySeconds      *float64 `json:"delaySeconds"` // in the mean
 	DelayLeastSeconds *float64 `json:"delayLeastSeconds"`
 	DelayMostSeconds  *float64 `json:"delayMostSeconds"`
@@ -136,16 +144,20 @@ func (h handler) putList(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if spec.State != config.ListUp && spec.State != config.ListDown {
-		return nil, invalid(fmt.Sprintf("unknown state %q of a segment list; write up or down", spec.State))
+		return nil, invalid(fmt.Sprintf("unknown state %q of a segment list; write up or down",
+			spec.State))
 	}
 	policy, list := r.PathValue("name"), r.PathValue("list")
 	policies, err := h.agent.Policies(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(policies, func(p Policy) bool { return p.Name == policy }); i >= 0 && policies[i].Computed {
+	if i := slices.IndexFunc(policies, func(p Policy) bool { return p.Name == policy }); i >= 0 &&
+		policies[i].Computed {
 		changes, err := h.agent.MarkList(r.Context(), policy, list, spec.State == config.ListDown)
 		return Changes{Items: notNull(changes)}, err
 	}
-	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) { return config.SetListState(n, policy, list, spec.State) })
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		return config.SetListState(n, policy, list, spec.State)
+	})
 }

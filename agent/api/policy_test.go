@@ -33,16 +33,21 @@ func TestSetList(t *testing.T) {
 		code         api.Code
 		want         string
 	}{
-		{"video", "north", config.ListDown, "", "~ policy video: path one: list north: state up -> down"},
+		{"video", "north", config.ListDown, "",
+			"~ policy video: path one: list north: state up -> down"},
 		{"video", "north", config.ListDown, "", ""},
-		{"video", "south", config.ListDown, api.NotFound, `there is no segment list "south"; known: north`},
+		{"video", "south", config.ListDown, api.NotFound,
+			`there is no segment list "south"; known: north`},
 		{"audio", "north", config.ListUp, api.NotFound, `there is no policy "audio"; known: video`},
-		{"video", "north", "gone", api.Invalid, `unknown state "gone" of a segment list; write up or down`},
+		{"video", "north", "gone", api.Invalid,
+			`unknown state "gone" of a segment list; write up or down`},
 		{"protected", "any", config.ListDown, "", "~ protected/any:  none -> true"},
 	} {
 		changes, err := client.SetList(t.Context(), c.policy, c.list, api.ListSpec{State: c.state})
-		if codeOf(err) != c.code || (err != nil && err.Error() != c.want) || (err == nil && text(changes) != c.want) {
-			t.Errorf("%s %s %s: %q, error %v; want %q", c.policy, c.list, c.state, text(changes), err, c.want)
+		if codeOf(err) != c.code || (err != nil && err.Error() != c.want) ||
+			(err == nil && text(changes) != c.want) {
+			t.Errorf("%s %s %s: %q, error %v; want %q", c.policy, c.list, c.state, text(changes),
+				err, c.want)
 		}
 	}
 }
@@ -70,10 +75,14 @@ func TestReadsOfRouter(t *testing.T) {
 
 func TestEventText(t *testing.T) {
 	for want, e := range map[string]api.Event{
-		"service web: backend web1: failing (refused)":         {Service: "web", Backend: "web1", Status: "failing", Reason: "refused"},
-		"policy video: path both: active (over north)":         {Policy: "video", Path: "both", Status: "active", Reason: "over north"},
-		"policy video: list north: silent":                     {Policy: "video", List: "north", Status: "silent"},
-		"sid fcbb:bb00:1:f::/80: flow 2: back (packets again)": {SID: merged, Flow: 2, Status: "back", Reason: "packets again"},
+		"service web: backend web1: failing (refused)": {Service: "web", Backend: "web1",
+			Status: "failing", Reason: "refused"},
+		"policy video: path both: active (over north)": {Policy: "video", Path: "both",
+			Status: "active", Reason: "over north"},
+		"policy video: list north: silent": {Policy: "video", List: "north",
+			Status: "silent"},
+		"sid fcbb:bb00:1:f::/80: flow 2: back (packets again)": {SID: merged, Flow: 2,
+			Status: "back", Reason: "packets again"},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -22,9 +22,11 @@ type Traffic struct {
 	DSCP             *int   `json:"dscp,omitempty"`
 }
 
-// ProtectionSpec is what a protection promises. Zero values stand for defaults, but for To, Egress and Match.
+// ProtectionSpec is what a protection promises. Zero values stand for defaults, but for To, Egress
+// and Match.
 type ProtectionSpec struct {
-	From          string         `json:"from,omitempty"` // the node's own name in the topology, if it is given
+	// the node's own name in the topology, if it is given
+	From          string         `json:"from,omitempty"`
 	To            string         `json:"to"`
 	Egress        netip.Addr     `json:"egress"`
 	ProbeSID      netip.Addr     `json:"probeSID,omitzero"`
@@ -46,11 +48,13 @@ type ProtectionState string
 
 // The states of a protection.
 const (
-	Protected   ProtectionState = "protected"   // each copy has a path that is not known to be broken
+	// each copy has a path that is not known to be broken
+	Protected   ProtectionState = "protected"
 	Degraded    ProtectionState = "degraded"    // fewer copies travel than are wanted
 	Unprotected ProtectionState = "unprotected" // no path is up
-	Suspended   ProtectionState = "suspended"   // probes of all paths are lost: their way back is suspected, and nothing is switched off
-	Planning    ProtectionState = "planning"    // no paths have been computed yet
+	// probes of all paths are lost: their way back is suspected, and nothing is switched off
+	Suspended ProtectionState = "suspended"
+	Planning  ProtectionState = "planning" // no paths have been computed yet
 )
 
 // Protection is a protection as it runs.
@@ -68,9 +72,10 @@ type Protection struct {
 	RateKbps int             `json:"rateKbps"`
 	Flows    []int           `json:"flows"` // by which the egress has to know the paths
 	State    ProtectionState `json:"state"`
-	Reason   string          `json:"reason"` // why it is not protected, or has fewer spares than are wanted; "": it has all
-	Proof    string          `json:"proof"`  // what is proven of the paths
-	Changed  time.Time       `json:"changed"`
+	// why it is not protected, or has fewer spares than are wanted; "": it has all
+	Reason  string    `json:"reason"`
+	Proof   string    `json:"proof"` // what is proven of the paths
+	Changed time.Time `json:"changed"`
 	// Replacements is how often other paths came to carry since the agent began.
 	Replacements uint64          `json:"replacements"`
 	Replaced     *Replacement    `json:"replaced"` // the latest of them; nil: there was none
@@ -79,11 +84,13 @@ type Protection struct {
 
 // Replacement is how other paths came to carry, step by step.
 type Replacement struct {
-	Because   string    `json:"because"`        // what was noticed, like "path1 is silent"
-	Heard     time.Time `json:"heard,omitzero"` // when the last probe came back over the path that failed; the zero value: not known
-	Noticed   time.Time `json:"noticed"`        // when that was known
-	Decided   time.Time `json:"decided"`        // when it was known which paths carry instead
-	Installed time.Time `json:"installed"`      // when no processor read the table before any more: packets take the new one earlier
+	Because string `json:"because"` // what was noticed, like "path1 is silent"
+	// when the last probe came back over the path that failed; the zero value: not known
+	Heard   time.Time `json:"heard,omitzero"`
+	Noticed time.Time `json:"noticed"` // when that was known
+	Decided time.Time `json:"decided"` // when it was known which paths carry instead
+	// when no processor read the table before any more: packets take the new one earlier
+	Installed time.Time `json:"installed"`
 }
 
 // PathRole is what a path of a protection is for now.
@@ -92,8 +99,9 @@ type PathRole string
 // The roles of paths.
 const (
 	Carries PathRole = "carries"
-	Spare   PathRole = "spare"   // takes over when one that carries fails
-	Trial   PathRole = "trial"   // a replacement that has not answered yet, or a silent path that is sent copies again
+	Spare   PathRole = "spare" // takes over when one that carries fails
+	// a replacement that has not answered yet, or a silent path that is sent copies again
+	Trial   PathRole = "trial"
 	Broken  PathRole = "down"    // of the plan, but silent, or over a link that is down
 	Watched PathRole = "watched" // no more of the plan; it is looked at until it answers
 )
@@ -110,14 +118,16 @@ type ProtectedPath struct {
 	DelayUnit string       `json:"delayUnit"` // of it; none: not known
 	Probes    string       `json:"probes"`    // answers, silent or unknown
 	Fault     string       `json:"fault"`     // why the network can't carry it
-	// NextTrial is when a silent path that is not probed is tried again, or as soon after as its links have room; nil: it is not put aside.
+	// NextTrial is when a silent path that is not probed is tried again, or as soon after as its
+	// links have room; nil: it is not put aside.
 	NextTrial    *time.Time `json:"nextTrial"`
 	TrialsInVain int        `json:"trialsInVain"` // in a row
-	RTTMs        float64    `json:"rttMs"`        // of probes, over the path and back; 0: not measured
-	Loss         float64    `json:"loss"`         // share of probes that did not come back
-	Packets      uint64     `json:"packets"`      // that the head-end sent over it
-	// What the egress's agent says of copies that came by this path in the latest seconds; nil: it was not asked, none came, or paths
-	// changed meanwhile.
+	// of probes, over the path and back; 0: not measured
+	RTTMs   float64 `json:"rttMs"`
+	Loss    float64 `json:"loss"`    // share of probes that did not come back
+	Packets uint64  `json:"packets"` // that the head-end sent over it
+	// What the egress's agent says of copies that came by this path in the latest seconds; nil: it
+	// was not asked, none came, or paths changed meanwhile.
 	CopyLoss    *float64 `json:"copyLoss"`    // share that did not come, by their numbers
 	CopyDelayMs *float64 `json:"copyDelayMs"` // one-way, as right as both machines' clocks
 }
@@ -133,7 +143,8 @@ type Topology struct {
 func (s ProtectionSpec) Config(name string) (config.Protection, error) {
 	p := config.NewProtection(name, s.To, s.Egress)
 	p.Agent = s.Agent
-	p.ProbeSID, p.Spares, p.RateKbps, p.Flow, p.DropIfInvalid = s.ProbeSID, s.Spares, s.RateKbps, s.Flow, s.DropIfInvalid
+	p.ProbeSID, p.Spares, p.RateKbps, p.Flow, p.DropIfInvalid = s.ProbeSID, s.Spares, s.RateKbps,
+		s.Flow, s.DropIfInvalid
 	if s.Copies != 0 {
 		p.Copies = s.Copies
 	}
@@ -170,11 +181,26 @@ func (t Traffic) rule() (config.SteeringRule, error) {
 			failed = into(text)
 		}
 	}
-	read(t.Source, func(s string) (err error) { r.Source, err = config.ParseAnyPrefix(s); return err })
-	read(t.Destination, func(s string) (err error) { r.Destination, err = config.ParseAnyPrefix(s); return err })
-	read(t.Protocol, func(s string) (err error) { r.Protocol, err = config.ParseIPProtocol(s); return err })
-	read(t.SourcePorts, func(s string) (err error) { r.SourcePorts, err = config.ParsePortRange(s); return err })
-	read(t.DestinationPorts, func(s string) (err error) { r.DestinationPorts, err = config.ParsePortRange(s); return err })
+	read(t.Source, func(s string) (err error) {
+		r.Source, err = config.ParseAnyPrefix(s)
+		return err
+	})
+	read(t.Destination, func(s string) (err error) {
+		r.Destination, err = config.ParseAnyPrefix(s)
+		return err
+	})
+	read(t.Protocol, func(s string) (err error) {
+		r.Protocol, err = config.ParseIPProtocol(s)
+		return err
+	})
+	read(t.SourcePorts, func(s string) (err error) {
+		r.SourcePorts, err = config.ParsePortRange(s)
+		return err
+	})
+	read(t.DestinationPorts, func(s string) (err error) {
+		r.DestinationPorts, err = config.ParsePortRange(s)
+		return err
+	})
 	return r, failed
 }
 
@@ -199,7 +225,8 @@ func (h handler) deleteProtection(r *http.Request) (any, error) {
 
 func (h handler) topology(r *http.Request) (any, error) { return h.agent.Topology(r.Context()) }
 
-// MergeHandler tells head-ends what came by each path of protected traffic to this egress. It only reads.
+// MergeHandler tells head-ends what came by each path of protected traffic to this egress. It only
+// reads.
 func MergeHandler(agent Agent) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flows, err := agent.Merge(r.Context())
@@ -240,16 +267,19 @@ func (c *Client) Protection(ctx context.Context, name string) (Protection, error
 			return p, nil
 		}
 	}
-	return Protection{}, &Error{NotFound, fmt.Sprintf("there is no protection %q; see: sextant protect list", name)}
+	return Protection{}, &Error{NotFound,
+		fmt.Sprintf("there is no protection %q; see: sextant protect list", name)}
 }
 
 // Protect adds a protection. With dryRun it only says what it would be.
-func (c *Client) Protect(ctx context.Context, name string, spec ProtectionSpec, dryRun bool) (Protection, error) {
+func (c *Client) Protect(ctx context.Context, name string, spec ProtectionSpec,
+	dryRun bool) (Protection, error) {
 	body, err := json.Marshal(spec)
 	if err != nil {
 		return Protection{}, err
 	}
-	return ask[Protection](ctx, c, request{method: http.MethodPut, path: protectionPath(name), query: flag("dryRun", dryRun), body: body})
+	return ask[Protection](ctx, c, request{method: http.MethodPut, path: protectionPath(name),
+		query: flag("dryRun", dryRun), body: body})
 }
 
 // DeleteProtection ends a protection.

@@ -19,7 +19,8 @@ func (m *memory) Protections(context.Context) ([]api.Protection, error) {
 }
 
 // Protect has no way to R9.
-func (m *memory) Protect(_ context.Context, name string, spec api.ProtectionSpec, dryRun bool) (api.Protection, error) {
+func (m *memory) Protect(_ context.Context, name string, spec api.ProtectionSpec,
+	dryRun bool) (api.Protection, error) {
 	if spec.To == "R9" {
 		return api.Protection{}, &api.Error{Code: api.Conflict, Message: "there is 1 path only"}
 	}
@@ -28,7 +29,8 @@ func (m *memory) Protect(_ context.Context, name string, spec api.ProtectionSpec
 	if dryRun {
 		state = api.Planning
 	}
-	return api.Protection{Name: name, Match: p.MatchText(), Copies: p.Copies, SIDs: p.SIDs, Model: p.Model, State: state}, err
+	return api.Protection{Name: name, Match: p.MatchText(), Copies: p.Copies, SIDs: p.SIDs,
+		Model: p.Model, State: state}, err
 }
 
 func TestProtections(t *testing.T) {
@@ -42,15 +44,18 @@ func TestProtections(t *testing.T) {
 		t.Errorf("one that is not there: %v", err)
 	}
 	dscp := 46
-	spec := api.ProtectionSpec{To: "R7", Egress: netip.MustParseAddr("fcbb:bb00:7:f::"), Match: []api.Traffic{
-		{Destination: "2001:db8:7::/48", Protocol: "udp", DestinationPorts: "5000-5010"}, {DSCP: &dscp},
-	}}
+	spec := api.ProtectionSpec{To: "R7", Egress: netip.MustParseAddr("fcbb:bb00:7:f::"),
+		Match: []api.Traffic{
+			{Destination: "2001:db8:7::/48", Protocol: "udp", DestinationPorts: "5000-5010"},
+			{DSCP: &dscp},
+		}}
 	got, err := c.Protect(ctx, "bank", spec, true)
 	want := api.Protection{
 		Name: "bank", Copies: 2, SIDs: 4, Model: "adjacency", State: api.Planning,
 		Match: "destination 2001:db8:7::/48 protocol udp destinationPorts 5000-5010, or dscp 46",
 	}
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || err != nil {
+	if diff := cmp.Diff(want, got,
+		cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	spec.To = "R9"

@@ -14,8 +14,10 @@ type Route struct {
 	VRF      string          `json:"vrf"`
 	Prefix   netip.Prefix    `json:"prefix"`
 	Datapath config.Datapath `json:"datapath"`
-	NextHops []RouteHop      `json:"nextHops"` // as they are used; none: there is no route any more, only its shadow
-	// Shadow are the next hops before the last change, which strays meet; none: nothing changed yet, or it is long ago.
+	// as they are used; none: there is no route any more, only its shadow
+	NextHops []RouteHop `json:"nextHops"`
+	// Shadow are the next hops before the last change, which strays meet; none: nothing changed
+	// yet, or it is long ago.
 	Shadow []RouteHop `json:"shadow,omitempty"`
 	// Pending is true as long as the kernel has not taken what routing told.
 	Pending bool `json:"pending,omitempty"`
@@ -31,15 +33,17 @@ type RouteHop struct {
 
 // RouteSource is who tells of routes.
 type RouteSource struct {
-	Source    config.RouteSource `json:"source"`
-	Client    *netip.AddrPort    `json:"client,omitempty"` // of fpm: who is connected
-	Complete  bool               `json:"complete"`         // all that there is was told
-	Routes    int                `json:"routes"`           // over SRv6
-	Messages  uint64             `json:"messages,omitempty"`
-	Sessions  uint64             `json:"sessions,omitempty"`
-	Malformed uint64             `json:"malformed,omitempty"` // sessions that ended because of what was sent
-	Resyncs   uint64             `json:"resyncs,omitempty"`   // of kernel: how often all was read anew
-	Reason    string             `json:"reason,omitempty"`    // why the last session ended
+	Source   config.RouteSource `json:"source"`
+	Client   *netip.AddrPort    `json:"client,omitempty"` // of fpm: who is connected
+	Complete bool               `json:"complete"`         // all that there is was told
+	Routes   int                `json:"routes"`           // over SRv6
+	Messages uint64             `json:"messages,omitempty"`
+	Sessions uint64             `json:"sessions,omitempty"`
+	// sessions that ended because of what was sent
+	Malformed uint64 `json:"malformed,omitempty"`
+	// of kernel: how often all was read anew
+	Resyncs uint64 `json:"resyncs,omitempty"`
+	Reason  string `json:"reason,omitempty"` // why the last session ended
 }
 
 // Routes returns the routes of VRFs.

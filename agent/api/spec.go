@@ -20,7 +20,8 @@ type ServiceSpec struct {
 	Accept         *AcceptSpec         `json:"accept,omitempty"`         // host only
 }
 
-// NewConnectionsSpec is what a PUT says about the limit of new connections: both, per second and at once. Zeros take the limit away.
+// NewConnectionsSpec is what a PUT says about the limit of new connections: both, per second and at
+// once. Zeros take the limit away.
 type NewConnectionsSpec struct {
 	Rate  int `json:"rate"`
 	Burst int `json:"burst"`
@@ -59,25 +60,31 @@ type BackendSpec struct {
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {
 	if s.Accept != nil {
-		return config.ServiceChange{}, invalid("an edge has no acceptance policy; leave it and its parameters out, or choose the role host")
+		return config.ServiceChange{}, invalid("an edge has no acceptance policy; leave it and " +
+			"its parameters out, or choose the role host")
 	}
 	return config.ServiceChange{
-		NewConnections: (*config.NewConnections)(s.NewConnections), VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+		NewConnections: (*config.NewConnections)(s.NewConnections), VIP: s.VIP,
+		Protocol: s.Protocol, Port: s.Port,
 		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
-		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds), ReturnHold: duration(s.ReturnHoldSeconds),
+		DrainTime: duration(s.DrainTimeSeconds), SlowStart: duration(s.SlowStartSeconds),
+		ReturnHold: duration(s.ReturnHoldSeconds),
 	}, nil
 }
 
 func (s ServiceSpec) host() (config.HostServiceChange, error) {
 	if s.NewConnections != nil {
-		return config.HostServiceChange{}, invalid("a host limits no new connections; leave newConnections out, or choose the role edge")
+		return config.HostServiceChange{}, invalid("a host limits no new connections; leave " +
+			"newConnections out, or choose the role edge")
 	}
 	if s.ContinuitySpec != (ContinuitySpec{}) {
-		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, table, candidates, depth, drain time, " +
+		return config.HostServiceChange{}, invalid("a host chooses no candidates; leave policy, " +
+			"table, candidates, depth, drain time, " +
 			"slow start and return hold out, or choose the role edge")
 	}
 	accept, err := s.Accept.change()
-	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept}, err
+	return config.HostServiceChange{VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Accept: accept},
+		err
 }
 
 func (s *AcceptSpec) change() (config.AcceptChange, error) {
@@ -111,7 +118,8 @@ func permille(what string, share *float64) (*int, error) {
 	}
 	n := math.Round(*share * 1000)
 	if math.Abs(n-*share*1000) > 1e-6 || n < 0 || n > 1000 {
-		return nil, invalid(fmt.Sprintf("%s %v is not a share; write a number from 0 to 1 with at most three decimals",
+		return nil, invalid(fmt.Sprintf("%s %v is not a share; write a number from 0 to 1 with "+
+			"at most three decimals",
 			what, *share))
 	}
 	whole := int(n)

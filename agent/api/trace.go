@@ -27,8 +27,8 @@ type Trace struct {
 	Buckets   int                  `json:"buckets"`
 	FlowLabel uint32               `json:"flowLabel"` // of the outer header
 	Chain     []Place              `json:"chain"`
-	// Opening are the segments of the packet that opens a connection, Following those of all others, in the order of travel: one
-	// carrier, or the SIDs one by one.
+	// Opening are the segments of the packet that opens a connection, Following those of all
+	// others, in the order of travel: one carrier, or the SIDs one by one.
 	Opening   []netip.Addr `json:"opening"`
 	Following []netip.Addr `json:"following"`
 	// Shadow is the owner before the latest change, to which strays are sent (policy shadow only).
@@ -47,16 +47,19 @@ type Place struct {
 // Trace asks what becomes of a flow.
 func (c *Client) Trace(ctx context.Context, f Flow) (Trace, error) {
 	return ask[Trace](ctx, c, request{path: "/v1/trace", query: url.Values{
-		"source": {f.Source.String()}, "destination": {f.Destination.String()}, "protocol": {string(f.Protocol)},
+		"source": {f.Source.String()}, "destination": {f.Destination.String()},
+		"protocol": {string(f.Protocol)},
 	}})
 }
 
 func (h handler) trace(r *http.Request) (any, error) {
 	f := Flow{Protocol: config.Protocol(r.FormValue("protocol"))}
-	for name, target := range map[string]*netip.AddrPort{"source": &f.Source, "destination": &f.Destination} {
+	for name, target := range map[string]*netip.AddrPort{"source": &f.Source,
+		"destination": &f.Destination} {
 		a, err := netip.ParseAddrPort(r.FormValue(name))
 		if err != nil {
-			return nil, invalid(fmt.Sprintf("%s %q is not an address and port; write it like [2001:db8::1]:443 or 192.0.2.1:443",
+			return nil, invalid(fmt.Sprintf("%s %q is not an address and port; write it like "+
+				"[2001:db8::1]:443 or 192.0.2.1:443",
 				name, r.FormValue(name)))
 		}
 		*target = a

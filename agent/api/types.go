@@ -28,7 +28,8 @@ type Status struct {
 	UptimeSeconds int64     `json:"uptimeSeconds"`
 	ConfigHash    string    `json:"configHash"` // config.Fingerprint of what runs
 	Programs      []Program `json:"programs"`
-	// PinDirectory is where programs and tables are pinned, on the bpf file system of the agent's mount namespace.
+	// PinDirectory is where programs and tables are pinned, on the bpf file system of the agent's
+	// mount namespace.
 	PinDirectory string   `json:"pinDirectory"`
 	Warnings     []string `json:"warnings"` // what works, but not as well as it could
 }
@@ -70,20 +71,23 @@ func (s Service) Endpoint() config.Endpoint {
 
 // EdgeService is what an edge knows of a service.
 type EdgeService struct {
-	Policy        config.ServicePolicy `json:"policy"`
-	Table         config.Table         `json:"table"`
-	Candidates    int                  `json:"candidates"`
-	Depth         int                  `json:"depth"`            // backends of a chain, at most
-	DrainSeconds  float64              `json:"drainTimeSeconds"` // how long past owners stay; 0: until their place is needed
-	SlowSeconds   float64              `json:"slowStartSeconds"`
-	HoldSeconds   float64              `json:"returnHoldSeconds"` // how long a backend that was down is draining before it is up
+	Policy     config.ServicePolicy `json:"policy"`
+	Table      config.Table         `json:"table"`
+	Candidates int                  `json:"candidates"`
+	Depth      int                  `json:"depth"` // backends of a chain, at most
+	// how long past owners stay; 0: until their place is needed
+	DrainSeconds float64 `json:"drainTimeSeconds"`
+	SlowSeconds  float64 `json:"slowStartSeconds"`
+	// how long a backend that was down is draining before it is up
+	HoldSeconds   float64              `json:"returnHoldSeconds"`
 	Encapsulation config.Encapsulation `json:"encapsulation"`
 	Buckets       int                  `json:"buckets"`
 	// NewConnections is the limit of new connections; nil: as many as come.
 	NewConnections *NewConnections `json:"newConnections,omitempty"`
 	Check          string          `json:"check,omitempty"` // the health check with its settings
-	Panic          bool            `json:"panic"`           // too few backends are healthy: all that should be up are used
-	Backends       []Backend       `json:"backends"`
+	// too few backends are healthy: all that should be up are used
+	Panic    bool      `json:"panic"`
+	Backends []Backend `json:"backends"`
 	// Uncounted are packets, and their bytes, that were offered first to backends without a
 	// counter of their own: the service has, or had, more of them than there are counters
 	// (docs/limits.md).
@@ -91,7 +95,8 @@ type EdgeService struct {
 	UncountedBytes   uint64 `json:"uncountedBytes"`
 }
 
-// NewConnections is how many TCP connections may be opened to a service at an edge, and how many were.
+// NewConnections is how many TCP connections may be opened to a service at an edge, and how many
+// were.
 type NewConnections struct {
 	Rate    int    `json:"rate"`    // per second
 	Burst   int    `json:"burst"`   // at once
@@ -111,10 +116,12 @@ type Backend struct {
 	Health    *Health             `json:"health,omitempty"` // only of a service that has a check
 	Agent     netip.AddrPort      `json:"agent,omitzero"`   // of the backend's host
 	Learned   bool                `json:"learned"`          // routing told of it
-	Source    string              `json:"source"`           // config, or who told: bgp, fpm (FRRouting's zebra), kernel (a routing table)
-	Buckets   int                 `json:"buckets"`          // whose first candidate it is
-	Packets   uint64              `json:"packets"`          // offered to its SID first, for all services that have it
-	Bytes     uint64              `json:"bytes"`
+	// config, or who told: bgp, fpm (FRRouting's zebra), kernel (a routing table)
+	Source  string `json:"source"`
+	Buckets int    `json:"buckets"` // whose first candidate it is
+	// offered to its SID first, for all services that have it
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // HostService is what a host knows of a service.
@@ -130,8 +137,10 @@ type HostService struct {
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
 	Established     uint64 `json:"established"` // connections that came about
 	Resets          uint64 `json:"resets"`      // RSTs sent to clients
-	ByEdge          uint64 `json:"byEdge"`      // SYN-ACKs that went by way of the edge that asked for them
-	NotRouted       uint64 `json:"notRouted"`   // of those that an edge asked for: went straight, as there is no route to the edge
+	// SYN-ACKs that went by way of the edge that asked for them
+	ByEdge uint64 `json:"byEdge"`
+	// of those that an edge asked for: went straight, as there is no route to the edge
+	NotRouted uint64 `json:"notRouted"`
 	// Health is what the host's own check says; nil if there is none.
 	Health *Health `json:"health,omitempty"`
 }
@@ -156,7 +165,8 @@ func AcceptOf(a config.Accept) Accept {
 		out.Threshold = &a.Threshold
 	case config.Dynamic:
 		low, high := float64(a.LowPermille)/1000, float64(a.HighPermille)/1000
-		out.Workers, out.Window, out.Low, out.High, out.Initial = &a.Workers, &a.Window, &low, &high, &a.Initial
+		out.Workers, out.Window, out.Low, out.High, out.Initial = &a.Workers, &a.Window, &low,
+			&high, &a.Initial
 	case config.Average:
 		if a.Cores > 0 {
 			out.Cores = &a.Cores
@@ -182,18 +192,27 @@ type Map struct {
 
 // Counters are what became of a role's packets since its programs were first loaded.
 type Counters struct {
-	Role                  Role   `json:"role"`
-	PassedPackets         uint64 `json:"passedPackets"`         // not ours: to the kernel as they came
-	HandedToKernelPackets uint64 `json:"handedToKernelPackets"` // rewritten; the kernel finds the next hop
-	TransmittedPackets    uint64 `json:"transmittedPackets"`    // rewritten and sent where they came from
-	RedirectedPackets     uint64 `json:"redirectedPackets"`     // rewritten and sent by another interface
-	TakenPackets          uint64 `json:"takenPackets"`          // decapsulated for the local stack
-	EchoedPackets         uint64 `json:"echoedPackets"`         // echo requests, answered for a VIP
-	TooBigAnsweredPackets uint64 `json:"tooBigAnsweredPackets"` // did not fit the path, and their senders were told
-	TranslatedPackets     uint64 `json:"translatedPackets"`     // Packet Too Big of the SR domain, translated for the client
-	CopiedPackets         uint64 `json:"copiedPackets"`         // sent along several segment lists at once
-	LearnedPackets        uint64 `json:"learnedPackets"`        // SYN-ACKs that hosts sent by way of the edge
-	// FlowCache is what the edge's flow cache did, by event: hit, miss, stale, stored, refused_unnamed, refused_stranger.
+	Role Role `json:"role"`
+	// not ours: to the kernel as they came
+	PassedPackets uint64 `json:"passedPackets"`
+	// rewritten; the kernel finds the next hop
+	HandedToKernelPackets uint64 `json:"handedToKernelPackets"`
+	// rewritten and sent where they came from
+	TransmittedPackets uint64 `json:"transmittedPackets"`
+	// rewritten and sent by another interface
+	RedirectedPackets uint64 `json:"redirectedPackets"`
+	TakenPackets      uint64 `json:"takenPackets"`  // decapsulated for the local stack
+	EchoedPackets     uint64 `json:"echoedPackets"` // echo requests, answered for a VIP
+	// did not fit the path, and their senders were told
+	TooBigAnsweredPackets uint64 `json:"tooBigAnsweredPackets"`
+	// Packet Too Big of the SR domain, translated for the client
+	TranslatedPackets uint64 `json:"translatedPackets"`
+	// sent along several segment lists at once
+	CopiedPackets uint64 `json:"copiedPackets"`
+	// SYN-ACKs that hosts sent by way of the edge
+	LearnedPackets uint64 `json:"learnedPackets"`
+	// FlowCache is what the edge's flow cache did, by event: hit, miss, stale, stored,
+	// refused_unnamed, refused_stranger.
 	FlowCache []CacheEvent `json:"flowCache,omitempty"`
 	Drops     []Drop       `json:"drops"`
 
@@ -208,7 +227,8 @@ type VRFTraffic struct {
 	HereBytes    uint64 `json:"hereBytes"`
 	StrayPackets uint64 `json:"strayPackets"` // whose connection is not
 	StrayBytes   uint64 `json:"strayBytes"`
-	// ReturnedPackets are those whose connection is not in the VRF either, and that have been strays before: left to the kernel.
+	// ReturnedPackets are those whose connection is not in the VRF either, and that have been
+	// strays before: left to the kernel.
 	ReturnedPackets uint64 `json:"returnedPackets"`
 	ReturnedBytes   uint64 `json:"returnedBytes"`
 }

@@ -30,7 +30,8 @@ func (h handler) putService(r *http.Request) (any, error) {
 	})
 }
 
-func (s ServiceSpec) put(n *config.Node, role Role, name string, c condition) (*config.Node, error) {
+func (s ServiceSpec) put(n *config.Node, role Role, name string,
+	c condition) (*config.Node, error) {
 	role, err := roleOf(n, role)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,8 @@ func (s ServiceSpec) put(n *config.Node, role Role, name string, c condition) (*
 		if err != nil {
 			return nil, err
 		}
-		exists := slices.ContainsFunc(n.Host.Services, func(s config.HostService) bool { return s.Name == name })
+		exists := slices.ContainsFunc(n.Host.Services,
+			func(s config.HostService) bool { return s.Name == name })
 		if c.adds(exists) {
 			return config.AddHostService(n, name, change)
 		}
@@ -118,8 +120,9 @@ func (h handler) deleteBackend(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if learned.IsValid() {
-		return nil, &Error{Conflict, fmt.Sprintf("backend %q was learned by BGP and is there as long as its host says so; "+
-			"withdraw it there (sextant bgp announce nothing), or drain it here", name)}
+		return nil, &Error{Conflict,
+			fmt.Sprintf("backend %q was learned by BGP and is there as long as its host says so; "+
+				"withdraw it there (sextant bgp announce nothing), or drain it here", name)}
 	}
 	return h.change(breaking(r).Context(), func(n *config.Node) (*config.Node, error) {
 		return config.DeleteBackend(n, r.PathValue("name"), r.PathValue("backend"))
@@ -140,11 +143,13 @@ func (h handler) diff(r *http.Request) (any, error) {
 
 func (h handler) apply(r *http.Request) (any, error) {
 	dryRun := r.URL.Query().Get("dryRun") != ""
-	changes, err := h.agent.Replace(r.Context(), func() (*config.Node, error) { return nodeOf(r) }, dryRun)
+	changes, err := h.agent.Replace(r.Context(), func() (*config.Node, error) { return nodeOf(r) },
+		dryRun)
 	return Changes{dryRun, notNull(changes)}, err
 }
 
-// nodeOf reads the node file in a request's body, and the secret where that is in a file of its own.
+// nodeOf reads the node file in a request's body, and the secret where that is in a file of its
+// own.
 func nodeOf(r *http.Request) (*config.Node, error) {
 	name := r.URL.Query().Get("file")
 	if name == "" {
@@ -152,7 +157,8 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 	}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes", err, maxBody))
+		return nil, invalid(fmt.Sprintf("the node file was not received: %v; send at most %d bytes",
+			err, maxBody))
 	}
 	node, err := config.Parse(name, text)
 	if err != nil {
@@ -166,7 +172,9 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 
 // roleOf checks the role that a request names, or finds the only one of the node.
 func roleOf(n *config.Node, role Role) (Role, error) {
-	roles := slices.DeleteFunc(n.Roles(), func(r string) bool { return Role(r) != Edge && Role(r) != Host }) // those with services
+	// those with services
+	roles := slices.DeleteFunc(n.Roles(),
+		func(r string) bool { return Role(r) != Edge && Role(r) != Host })
 	switch {
 	case role == "" && len(roles) == 1:
 		return Role(roles[0]), nil
@@ -175,8 +183,9 @@ func roleOf(n *config.Node, role Role) (Role, error) {
 	case role != Edge && role != Host:
 		return "", invalid(fmt.Sprintf("unknown role %q; write edge or host", role))
 	case !slices.Contains(roles, string(role)):
-		return "", &Error{Conflict, fmt.Sprintf("node %q is no %s; add %q to its node file and apply it", n.Name, role,
-			string(role)+":")}
+		return "", &Error{Conflict,
+			fmt.Sprintf("node %q is no %s; add %q to its node file and apply it", n.Name, role,
+				string(role)+":")}
 	}
 	return role, nil
 }
@@ -204,7 +213,8 @@ func conditionOf(r *http.Request) condition {
 func (c condition) adds(exists bool) bool { return c == mustBeNew || c == whatever && !exists }
 
 func hasService(n *config.Node, name string) bool {
-	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services, func(s config.Service) bool { return s.Name == name })
+	return n.Edge != nil && slices.ContainsFunc(n.Edge.Services,
+		func(s config.Service) bool { return s.Name == name })
 }
 
 func hasBackend(n *config.Node, service, name string) bool {
@@ -213,7 +223,8 @@ func hasBackend(n *config.Node, service, name string) bool {
 	}
 	for _, s := range n.Edge.Services {
 		if s.Name == service {
-			return slices.ContainsFunc(s.Backends, func(b config.Backend) bool { return b.Name == name })
+			return slices.ContainsFunc(s.Backends,
+				func(b config.Backend) bool { return b.Name == name })
 		}
 	}
 	return false

@@ -17,10 +17,12 @@ import (
 	"sextant/config"
 )
 
-// chunkBytes is below etcd's limit of a request (--max-request-bytes, 1.5 MiB) by more than all else in it.
+// chunkBytes is below etcd's limit of a request (--max-request-bytes, 1.5 MiB) by more than all
+// else in it.
 const chunkBytes = 1 << 20
 
-// Archive is a place in etcd. It connects when it is used, and again after a failure. Its methods may be called at the same time.
+// Archive is a place in etcd. It connects when it is used, and again after a failure. Its methods
+// may be called at the same time.
 type Archive struct {
 	etcd *config.Etcd
 
@@ -55,7 +57,8 @@ type Record struct {
 	Data []byte
 }
 
-// with lets f use the connection. After a failure the next use begins with a new one, so that it finds new certificates and passwords.
+// with lets f use the connection. After a failure the next use begins with a new one, so that it
+// finds new certificates and passwords.
 func (a *Archive) with(ctx context.Context, what string, f func(*clientv3.Client) error) error {
 	client, err := a.connected(ctx)
 	if err == nil {
@@ -136,14 +139,16 @@ func (a *Archive) note(key string, r *receipt) {
 	}
 }
 
-// end is what follows "/" in the order of keys: the end of the keys that continue another one with "/".
+// end is what follows "/" in the order of keys: the end of the keys that continue another one with
+// "/".
 const end = "0"
 
 // Delete removes the node's record of a service, if there is one.
 func (a *Archive) Delete(ctx context.Context, service, node string) error {
 	key := a.service(service) + node
 	return a.with(ctx, "delete from", func(client *clientv3.Client) error {
-		_, err := client.Txn(ctx).Then(clientv3.OpDelete(key), clientv3.OpDelete(key+"/", clientv3.WithRange(key+end))).Commit()
+		_, err := client.Txn(ctx).Then(clientv3.OpDelete(key),
+			clientv3.OpDelete(key+"/", clientv3.WithRange(key+end))).Commit()
 		if err == nil {
 			a.note(key, nil)
 		}

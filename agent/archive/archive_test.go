@@ -56,14 +56,15 @@ func same(a, b archive.Record) bool { return a.Node == b.Node && bytes.Equal(a.D
 // raw is a client of etcd beside the archive.
 func raw(t *testing.T, etcd *config.Etcd) *clientv3.Client {
 	t.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: etcd.Endpoints, Logger: zap.NewNop(), DialTimeout: 10 * time.Second})
+	client, err := clientv3.New(clientv3.Config{Endpoints: etcd.Endpoints, Logger: zap.NewNop(),
+		DialTimeout: 10 * time.Second})
 	must(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }
 
-// Records of several nodes, small ones and some above etcd's limit of a request, are found as they were written, the latest first; what is
-// not part of them any more is gone.
+// Records of several nodes, small ones and some above etcd's limit of a request, are found as they
+// were written, the latest first; what is not part of them any more is gone.
 func TestRecordsAreKept(t *testing.T) {
 	server := archivetest.Start(t, config.Etcd{})
 	a := open(t, server.Etcd())
@@ -75,11 +76,13 @@ func TestRecordsAreKept(t *testing.T) {
 			must(t, a.Put(t.Context(), web, "edge1", noise(1, 5)))
 			must(t, a.Put(t.Context(), web, "edge1-b", noise(2, 6)))
 			must(t, a.Put(t.Context(), web, "edge1", noise(byte(size), size)))
-			want := []archive.Record{{Node: "edge1", Data: noise(byte(size), size)}, {Node: "edge1-b", Data: noise(2, 6)}}
+			want := []archive.Record{{Node: "edge1", Data: noise(byte(size), size)},
+				{Node: "edge1-b", Data: noise(2, 6)}}
 			if got := contents(t, a, web); !slices.EqualFunc(got, want, same) {
 				t.Errorf("%d records are read, not the two that were written", len(got))
 			}
-			keys, err := raw(t, server.Etcd()).Get(t.Context(), "/sextant/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+			keys, err := raw(t, server.Etcd()).Get(t.Context(), "/sextant/", clientv3.WithPrefix(),
+				clientv3.WithCountOnly())
 			must(t, err)
 			chunks := (int64(size) + 1<<20 - 1) >> 20
 			if want := 1 + chunks + 2; keys.Count != want {
@@ -90,7 +93,8 @@ func TestRecordsAreKept(t *testing.T) {
 	must(t, a.Put(t.Context(), "192.0.2.1:any/udp", "edge1", noise(3, 7)))
 	must(t, a.Delete(t.Context(), web, "edge1"))
 	must(t, a.Delete(t.Context(), web, "never"))
-	if diff := cmp.Diff([]archive.Record{{Node: "edge1-b", Data: noise(2, 6)}}, contents(t, a, web)); diff != "" {
+	if diff := cmp.Diff([]archive.Record{{Node: "edge1-b", Data: noise(2, 6)}},
+		contents(t, a, web)); diff != "" {
 		t.Errorf("after the removal of edge1 (-want +got):\n%s", diff)
 	}
 	if got := contents(t, a, "192.0.2.1:any/udp"); len(got) != 1 {
@@ -144,7 +148,8 @@ func TestForeignKeys(t *testing.T) {
 	}
 	_, err := client.Put(t.Context(), "/sextant/chains/s/edge1", "nowhere")
 	must(t, err)
-	if diff := cmp.Diff([]archive.Record{{Node: "edge1"}}, contents(t, open(t, server.Etcd()), "s")); diff != "" {
+	if diff := cmp.Diff([]archive.Record{{Node: "edge1"}},
+		contents(t, open(t, server.Etcd()), "s")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -158,7 +163,8 @@ func TestEtcdDiesAndReturns(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err := a.Records(ctx, web)
-	if err == nil || !strings.Contains(err.Error(), "read from etcd at "+server.Etcd().Endpoints[0]) {
+	if err == nil || !strings.Contains(err.Error(),
+		"read from etcd at "+server.Etcd().Endpoints[0]) {
 		t.Errorf("reading from a dead etcd: %v", err)
 	}
 	if a.Put(ctx, web, "edge1", noise(2, 5)) == nil || a.Ping(ctx) == nil {
@@ -195,9 +201,12 @@ func TestLost(t *testing.T) {
 	}
 	key := server.Etcd().Prefix + "/chains/" + url.PathEscape(web) + "/edge1"
 	for name, change := range map[string]func() error{
-		"the head is gone":  func() error { return second(hand.Delete(ctx, key)) },
-		"another head":      func() error { return second(hand.Put(ctx, key, "x")) },
-		"the chunks":        func() error { return second(hand.Delete(ctx, key+"/", clientv3.WithPrefix())) },
+		"the head is gone": func() error { return second(hand.Delete(ctx, key)) },
+		"another head":     func() error { return second(hand.Put(ctx, key, "x")) },
+		"the chunks": func() error {
+			return second(hand.Delete(ctx, key+"/",
+				clientv3.WithPrefix()))
+		},
 		"one more chunk":    func() error { return second(hand.Put(ctx, key+"/x/0000", "x")) },
 		"an older record":   func() error { return other.Put(ctx, web, "edge1", noise(9, 3<<20)) },
 		"another last one":  func() error { return replaceChunk(ctx, hand, key, -1) },
@@ -238,7 +247,8 @@ func TestLostOfMany(t *testing.T) {
 		must(t, a.Put(t.Context(), fmt.Sprint(i), "edge1", noise(1, 10)))
 	}
 	must(t, second(hand.Delete(t.Context(), server.Etcd().Prefix+"/chains/170/edge1")))
-	if services, err := a.Lost(t.Context()); err != nil || !slices.Equal(services, []string{"170"}) {
+	if services, err := a.Lost(t.Context()); err != nil || !slices.Equal(services,
+		[]string{"170"}) {
 		t.Errorf("%q are lost, %v", services, err)
 	}
 }

@@ -25,16 +25,21 @@ const (
 	signInTimeout = 2 * time.Second
 	// maxAnswer bounds what a foreign hand in etcd can make an edge hold in memory.
 	maxAnswer = 256 << 20
-	// receiveWindow lets records come without waiting for acknowledgements: the edge that reads them waits to start.
+	// receiveWindow lets records come without waiting for acknowledgements: the edge that reads
+	// them waits to start.
 	receiveWindow = 16 << 20
 )
 
-// connect opens a client. Whether somebody is there shows with the first request, or with the password.
+// connect opens a client. Whether somebody is there shows with the first request, or with the
+// password.
 func connect(ctx context.Context, e *config.Etcd) (*clientv3.Client, error) {
 	options := clientv3.Config{
-		Endpoints: e.Endpoints, Username: e.Username, Logger: zap.NewNop(), DialTimeout: signInTimeout,
-		DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout, MaxCallRecvMsgSize: maxAnswer,
-		DialOptions: []grpc.DialOption{grpc.WithInitialWindowSize(receiveWindow), grpc.WithInitialConnWindowSize(receiveWindow)},
+		Endpoints: e.Endpoints, Username: e.Username, Logger: zap.NewNop(),
+		DialTimeout:       signInTimeout,
+		DialKeepAliveTime: keepAliveTime, DialKeepAliveTimeout: keepAliveTimeout,
+		MaxCallRecvMsgSize: maxAnswer,
+		DialOptions: []grpc.DialOption{grpc.WithInitialWindowSize(receiveWindow),
+			grpc.WithInitialConnWindowSize(receiveWindow)},
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		options.DialTimeout = min(signInTimeout, max(time.Until(deadline), time.Millisecond))
@@ -45,7 +50,8 @@ func connect(ctx context.Context, e *config.Etcd) (*clientv3.Client, error) {
 			return nil, fmt.Errorf("read passwordFile: %w", err)
 		}
 		if options.Password = strings.TrimSpace(string(text)); options.Password == "" {
-			return nil, fmt.Errorf("passwordFile %s is empty; write the password of %s into it", e.PasswordFile, e.Username)
+			return nil, fmt.Errorf("passwordFile %s is empty; write the password of %s into it",
+				e.PasswordFile, e.Username)
 		}
 	}
 	if strings.HasPrefix(e.Endpoints[0], "https:") {
@@ -65,7 +71,8 @@ func tlsConfig(t config.EtcdTLS) (*tls.Config, error) {
 			return nil, fmt.Errorf("read tls.ca: %w", err)
 		}
 		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("tls.ca %s holds no certificate; write certificates in PEM into it", t.CA)
+			return nil, fmt.Errorf("tls.ca %s holds no certificate; write certificates in PEM "+
+				"into it", t.CA)
 		}
 	}
 	if t.Certificate != "" {

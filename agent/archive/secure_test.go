@@ -22,13 +22,15 @@ import (
 	"sextant/config"
 )
 
-// certificate writes a certificate for the servers' address, which is its own authority, and its key.
+// certificate writes a certificate for the servers' address, which is its own authority, and its
+// key.
 func certificate(t *testing.T, name string) (certificateFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{archivetest.Loopback()}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
@@ -45,45 +47,56 @@ func certificate(t *testing.T, name string) (certificateFile, keyFile string) {
 	return write("certificate.pem", "CERTIFICATE", der), write("key.pem", "EC PRIVATE KEY", private)
 }
 
-// With certificates on both sides the node is known to etcd and etcd to the node; others are refused, and files that are no use are named.
+// With certificates on both sides the node is known to etcd and etcd to the node; others are
+// refused, and files that are no use are named.
 func TestCertificates(t *testing.T) {
 	c, key := certificate(t, "both")
 	stranger, strangerKey := certificate(t, "stranger")
-	server := archivetest.Start(t, config.Etcd{TLS: config.EtcdTLS{CA: c, Certificate: c, Key: key}},
+	server := archivetest.Start(t,
+		config.Etcd{TLS: config.EtcdTLS{CA: c, Certificate: c, Key: key}},
 		"--cert-file", c, "--key-file", key, "--trusted-ca-file", c, "--client-cert-auth")
 	must(t, open(t, server.Etcd()).Put(t.Context(), web, "edge1", noise(1, 5)))
 	for name, test := range map[string]struct {
 		tls  config.EtcdTLS
 		says string
 	}{
-		"another authority":         {config.EtcdTLS{CA: stranger, Certificate: c, Key: key}, ""},
-		"a stranger's certificate":  {config.EtcdTLS{CA: c, Certificate: stranger, Key: strangerKey}, ""},
-		"no certificate":            {config.EtcdTLS{CA: c}, ""},
-		"an authority without file": {config.EtcdTLS{CA: "/does/not/exist"}, "read tls.ca: open /does/not/exist"},
-		"a key as authority":        {config.EtcdTLS{CA: key}, "holds no certificate"},
-		"a key of another":          {config.EtcdTLS{CA: c, Certificate: c, Key: strangerKey}, "read tls.certificate and tls.key"},
+		"another authority": {config.EtcdTLS{CA: stranger, Certificate: c, Key: key}, ""},
+		"a stranger's certificate": {config.EtcdTLS{CA: c, Certificate: stranger,
+			Key: strangerKey}, ""},
+		"no certificate": {config.EtcdTLS{CA: c}, ""},
+		"an authority without file": {config.EtcdTLS{CA: "/does/not/exist"},
+			"read tls.ca: open /does/not/exist"},
+		"a key as authority": {config.EtcdTLS{CA: key}, "holds no certificate"},
+		"a key of another": {config.EtcdTLS{CA: c, Certificate: c, Key: strangerKey},
+			"read tls.certificate and tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			etcd := server.Etcd()
 			etcd.TLS = test.tls
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if err := open(t, etcd).Ping(ctx); err == nil || !strings.Contains(err.Error(), test.says) {
+			if err := open(t, etcd).Ping(ctx); err == nil || !strings.Contains(err.Error(),
+				test.says) {
 				t.Errorf("error %v, want one with %q", err, test.says)
 			}
 		})
 	}
 }
 
-// A user who may use the prefix alone is enough. A wrong password is an error, and one that was put right is used the next time.
+// A user who may use the prefix alone is enough. A wrong password is an error, and one that was put
+// right is used the next time.
 func TestUser(t *testing.T) {
 	server := archivetest.Start(t, config.Etcd{})
 	admin := raw(t, server.Etcd())
 	for _, err := range []error{
-		second(admin.UserAdd(t.Context(), "root", "root")), second(admin.UserGrantRole(t.Context(), "root", "root")),
-		second(admin.UserAdd(t.Context(), "edge", "right")), second(admin.RoleAdd(t.Context(), "edges")),
-		second(admin.RoleGrantPermission(t.Context(), "edges", "/sextant/", "/sextant0", clientv3.PermissionType(clientv3.PermReadWrite))),
-		second(admin.UserGrantRole(t.Context(), "edge", "edges")), second(admin.AuthEnable(t.Context())),
+		second(admin.UserAdd(t.Context(), "root", "root")),
+		second(admin.UserGrantRole(t.Context(), "root", "root")),
+		second(admin.UserAdd(t.Context(), "edge", "right")),
+		second(admin.RoleAdd(t.Context(), "edges")),
+		second(admin.RoleGrantPermission(t.Context(), "edges", "/sextant/", "/sextant0",
+			clientv3.PermissionType(clientv3.PermReadWrite))),
+		second(admin.UserGrantRole(t.Context(), "edge", "edges")),
+		second(admin.AuthEnable(t.Context())),
 	} {
 		must(t, err)
 	}
@@ -93,7 +106,8 @@ func TestUser(t *testing.T) {
 	}
 	etcd.Username, etcd.PasswordFile = "edge", filepath.Join(t.TempDir(), "password")
 	a := open(t, etcd)
-	for text, says := range map[string]string{"wrong\n": "invalid user ID or password", " \n": "is empty"} {
+	for text, says := range map[string]string{"wrong\n": "invalid user ID or password",
+		" \n": "is empty"} {
 		must(t, os.WriteFile(etcd.PasswordFile, []byte(text), 0o600))
 		if err := a.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("with password %q: %v", text, err)

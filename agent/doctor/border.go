@@ -9,7 +9,8 @@ import (
 	"sextant/linux/facts"
 )
 
-// unguarded names SIDs which no border of the domain guards: they are neither in the block nor in a locator of the node file.
+// unguarded names SIDs which no border of the domain guards: they are neither in the block nor in a
+// locator of the node file.
 func unguarded(n *config.Node, f *facts.Facts, _ string) []Finding {
 	seen := map[netip.Addr]bool{}
 	var outside []string
@@ -24,9 +25,12 @@ func unguarded(n *config.Node, f *facts.Facts, _ string) []Finding {
 		return nil
 	}
 	return []Finding{{"sid_unguarded", Risk, strings.Join(outside, " "),
-		fmt.Sprintf("these SIDs lie outside the block %s, and domain.locators does not name their prefixes", n.Domain.Block.Prefix()),
-		"the edges of the domain let packets from outside through to them, so that anybody can use them (RFC 8754 section 5.1)",
-		"add their prefixes to domain.locators, on all nodes; SIDs have prefixes of their own, in which nothing else lives"}}
+		fmt.Sprintf("these SIDs lie outside the block %s, and domain.locators does not name "+
+			"their prefixes", n.Domain.Block.Prefix()),
+		"the edges of the domain let packets from outside through to them, so that anybody can " +
+			"use them (RFC 8754 section 5.1)",
+		"add their prefixes to domain.locators, on all nodes; SIDs have prefixes of their own, " +
+			"in which nothing else lives"}}
 }
 
 // mixedSides names interfaces that clients and the SR domain share.
@@ -36,11 +40,14 @@ func mixedSides(n *config.Node, _ *facts.Facts, _ string) (list []Finding) {
 			continue
 		}
 		list = append(list, Finding{"side_mixed", Notable, at.name,
-			fmt.Sprintf("the %s's interface is mixed: clients or hosts and the SR domain are behind it",
+			fmt.Sprintf("the %s's interface is mixed: clients or hosts and the SR domain are "+
+				"behind it",
 				at.role),
-			"a packet whose source lies in domain.infrastructure is believed there, whoever sends it: " +
+			"a packet whose source lies in domain.infrastructure is believed there, whoever " +
+				"sends it: " +
 				"forged numbers stop a protected flow, forged strays and errors reach the edge",
-			"let the routers in front refuse such sources from outside; or give clients an interface " +
+			"let the routers in front refuse such sources from outside; or give clients an " +
+				"interface " +
 				"of their own with side: external"})
 	}
 	return list

@@ -11,9 +11,12 @@ import (
 func TestDescribe(t *testing.T) {
 	newPatient(t)
 	want := map[string]string{
-		"kernel.txt": "Linux version", "links.json": `"name": "near"`, "sysctls.txt": "net/ipv6/conf/near/forwarding = 1",
-		"addresses-ipv6.txt": "fd00:5e::e1/64", "addresses-ipv4.txt": "10.0.0.1/24", "routes-ipv6.txt": "fcbb:bb00::/32", "routes-ipv4.txt": "10.0.0.2",
-		"rules-ipv6.txt": "32766", "rules-ipv4.txt": "32766", "neighbours-ipv6.txt": "fd00:5e::1 lladdr 02:00:00:00:00:09",
+		"kernel.txt": "Linux version", "links.json": `"name": "near"`,
+		"sysctls.txt":        "net/ipv6/conf/near/forwarding = 1",
+		"addresses-ipv6.txt": "fd00:5e::e1/64", "addresses-ipv4.txt": "10.0.0.1/24",
+		"routes-ipv6.txt": "fcbb:bb00::/32", "routes-ipv4.txt": "10.0.0.2",
+		"rules-ipv6.txt": "32766", "rules-ipv4.txt": "32766",
+		"neighbours-ipv6.txt": "fd00:5e::1 lladdr 02:00:00:00:00:09",
 		"neighbours-ipv4.txt": "",
 	}
 	for _, part := range linux.Describe() {

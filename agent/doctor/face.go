@@ -32,7 +32,8 @@ func faces(n *config.Node) []face {
 	}
 	if n.Host != nil {
 		for _, i := range n.Host.Interfaces {
-			list = append(list, face{name: i.Name, role: "host", mode: i.Mode, domain: true, sends: true})
+			list = append(list, face{name: i.Name, role: "host", mode: i.Mode, domain: true,
+				sends: true})
 		}
 	}
 	if n.Headend != nil {
@@ -54,11 +55,13 @@ func faces(n *config.Node) []face {
 func headendFaces(h *config.Headend) (list []face) {
 	for _, i := range h.Interfaces {
 		list = append(list, face{
-			name: i.Name, role: "headend", mode: i.Mode, domain: i.Side != config.External, clients: i.Side != config.Internal, sends: true,
+			name: i.Name, role: "headend", mode: i.Mode, domain: i.Side != config.External,
+			clients: i.Side != config.Internal, sends: true,
 		})
 	}
 	for _, name := range h.Uplinks {
-		list = append(list, face{name: name, role: "headend", domain: true, plain: true, sends: true})
+		list = append(list, face{name: name, role: "headend", domain: true, plain: true,
+			sends: true})
 	}
 	for _, name := range h.Local {
 		list = append(list, face{name: name, role: "headend", plain: true})
@@ -76,8 +79,8 @@ func Interfaces(n *config.Node) (names []string) {
 	return names
 }
 
-// Destinations lists the SIDs to which facts about the way are wanted: those of an edge's backends, and where the segment lists of a
-// head-end lead first.
+// Destinations lists the SIDs to which facts about the way are wanted: those of an edge's backends,
+// and where the segment lists of a head-end lead first.
 func Destinations(n *config.Node) (sids []netip.Addr) {
 	for _, to := range destinations(n) {
 		sids = append(sids, to.sid)
@@ -86,7 +89,8 @@ func Destinations(n *config.Node) (sids []netip.Addr) {
 }
 
 // eachInterface visits those of the node file that exist.
-func eachInterface(n *config.Node, f *facts.Facts, visit func(face, facts.Interface) []Finding) []Finding {
+func eachInterface(n *config.Node, f *facts.Facts,
+	visit func(face, facts.Interface) []Finding) []Finding {
 	var list []Finding
 	for _, at := range faces(n) {
 		if i, exists := f.Interfaces[at.name]; exists {

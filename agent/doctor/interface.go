@@ -16,9 +16,11 @@ func interfaces(n *config.Node, f *facts.Facts, _ string) []Finding {
 		if i, exists := f.Interfaces[at.name]; !exists {
 			list = append(list, Finding{"interface_missing", Broken, at.name,
 				"there is no interface " + at.name + " in this network namespace",
-				"the " + at.role + " of the node file names it", "correct the name in the node file, or create it; ip link lists them"})
+				"the " + at.role + " of the node file names it",
+				"correct the name in the node file, or create it; ip link lists them"})
 		} else if !i.Up {
-			list = append(list, Finding{"interface_down", Broken, at.name, "the interface is down", "no packet arrives or leaves",
+			list = append(list, Finding{"interface_down", Broken, at.name, "the interface is down",
+				"no packet arrives or leaves",
 				"ip link set dev " + at.name + " up"})
 		}
 	}
@@ -41,17 +43,22 @@ func nativeXDP(n *config.Node, f *facts.Facts, _ string) []Finding {
 			finding.Cause = "the driver (" + i.Driver + ") runs no XDP programs"
 			finding.Mend = "write mode: auto into the node file, or use another interface"
 		case i.Driver == "veth" && unable:
-			finding.Cause = "the other end of the veth has more transmit queues than this one has receive queues"
+			finding.Cause = "the other end of the veth has more transmit queues than this one " +
+				"has receive queues"
 			finding.Mend = "make the pair with as many: ip link add ... numrxqueues N numtxqueues N"
 		case i.Driver == "veth":
-			finding.Cause = "it was attached before native mode could be; the other end may have an MTU above one page"
-			finding.Mend = "lower the MTU of both ends to 3498 bytes or less, then restart the agent"
+			finding.Cause = "it was attached before native mode could be; the other end may have " +
+				"an MTU above one page"
+			finding.Mend = "lower the MTU of both ends to 3498 bytes or less, then restart the " +
+				"agent"
 		case unable:
 			finding.Cause = "the driver (" + i.Driver + ") runs no XDP programs"
-			finding.Mend = "use an interface whose driver does; for bonds and VLANs, the device below"
+			finding.Mend = "use an interface whose driver does; for bonds and VLANs, the device " +
+				"below"
 		default:
 			finding.Cause = "native mode was refused when the program was attached"
-			finding.Mend = "see the agent's log; an MTU above one page and LRO are what drivers refuse: ethtool -K " + at.name + " lro off"
+			finding.Mend = "see the agent's log; an MTU above one page and LRO are what drivers " +
+				"refuse: ethtool -K " + at.name + " lro off"
 		}
 		return []Finding{finding}
 	})
@@ -59,11 +66,14 @@ func nativeXDP(n *config.Node, f *facts.Facts, _ string) []Finding {
 
 func vethPeer(n *config.Node, f *facts.Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
-		if !at.sends || i.Driver != "veth" || !i.Features.Known || !i.Features.Native || i.Features.Send || i.XDP == "generic" {
+		if !at.sends || i.Driver != "veth" || !i.Features.Known || !i.Features.Native ||
+			i.Features.Send || i.XDP == "generic" {
 			return nil
 		}
-		return []Finding{{"veth_peer", Broken, at.name, "frames that the program sends by this veth are lost",
-			"a veth receives frames of XDP only if it runs an XDP program; with GRO alone, those that turn round come late",
+		return []Finding{{"veth_peer", Broken, at.name,
+			"frames that the program sends by this veth are lost",
+			"a veth receives frames of XDP only if it runs an XDP program; with GRO alone, those " +
+				"that turn round come late",
 			"attach a program that passes all to the other end"}}
 	})
 }
@@ -71,11 +81,14 @@ func vethPeer(n *config.Node, f *facts.Facts, _ string) []Finding {
 func checksumOffload(n *config.Node, f *facts.Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
 		if i.Driver != "veth" || !i.TxChecksum || at.plain && !at.domain {
-			return nil // what leaves by an interface of headend.local goes through the loop, which computes them
+			// what leaves by an interface of headend.local goes through the loop, which computes
+			// them
+			return nil
 		}
 		return []Finding{{"checksum_offload", Risk, at.name,
 			"checksums of what this machine sends are left to the veth, which never computes them",
-			"a native XDP program on the way that redirects such a packet loses the mark, and TCP and UDP behind it fail while ping works",
+			"a native XDP program on the way that redirects such a packet loses the mark, and " +
+				"TCP and UDP behind it fail while ping works",
 			"ethtool -K " + at.name + " tx off, on both ends"}}
 	})
 }
@@ -85,14 +98,16 @@ func genericGRO(n *config.Node, f *facts.Facts, _ string) []Finding {
 		if at.plain || i.XDP != "generic" || !i.GRO {
 			return nil
 		}
-		return []Finding{{"generic_gro", Broken, at.name, "GRO is on while the program runs in generic mode",
-			"received segments are joined before the program sees them, and the result does not fit the path",
+		return []Finding{{"generic_gro", Broken, at.name,
+			"GRO is on while the program runs in generic mode",
+			"received segments are joined before the program sees them, and the result does not " +
+				"fit the path",
 			"ethtool -K " + at.name + " gro off"}}
 	})
 }
 
-// leads reports whether the kernel's routes to destinations leave by an interface: a head-end's interfaces are mixed unless the node file
-// says otherwise, also those that face nothing but hosts.
+// leads reports whether the kernel's routes to destinations leave by an interface: a head-end's
+// interfaces are mixed unless the node file says otherwise, also those that face nothing but hosts.
 func leads(f *facts.Facts, name string) bool {
 	for _, r := range f.Routes {
 		if r.Interface == name {
@@ -105,17 +120,23 @@ func leads(f *facts.Facts, name string) bool {
 func mtu(n *config.Node, f *facts.Facts, _ string) []Finding {
 	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
 		switch {
-		case at.domain && i.MTU < n.Domain.MTU && !(at.role == "headend" && at.clients && !leads(f, at.name)):
+		case at.domain && i.MTU < n.Domain.MTU && !(at.role == "headend" && at.clients &&
+			!leads(f, at.name)):
 			return []Finding{{"mtu", Broken, at.name,
-				fmt.Sprintf("its MTU is %d bytes, and domain.mtu says that the domain carries %d", i.MTU, n.Domain.MTU),
-				"encapsulated packets between the two are dropped; the sizes that edges and head-ends tell senders are for the larger one",
-				fmt.Sprintf("ip link set dev %s mtu %d, or lower domain.mtu on all nodes", at.name, n.Domain.MTU)}}
+				fmt.Sprintf("its MTU is %d bytes, and domain.mtu says that the domain carries %d",
+					i.MTU, n.Domain.MTU),
+				"encapsulated packets between the two are dropped; the sizes that edges and " +
+					"head-ends tell senders are for the larger one",
+				fmt.Sprintf("ip link set dev %s mtu %d, or lower domain.mtu on all nodes", at.name,
+					n.Domain.MTU)}}
 		case at.role == "edge" && at.clients && i.MTU > n.Domain.MTU-n.Domain.Overhead:
 			return []Finding{{"mtu_headroom", Notable, at.name,
-				fmt.Sprintf("packets of more than %d bytes can arrive, and do not fit behind %d bytes of encapsulation",
+				fmt.Sprintf("packets of more than %d bytes can arrive, and do not fit behind %d "+
+					"bytes of encapsulation",
 					n.Domain.MTU-n.Domain.Overhead, n.Domain.Overhead),
 				"TCP is kept below by clamping its segment size; UDP and others are not",
-				fmt.Sprintf("let the domain carry %d bytes: raise its links' MTU, then domain.mtu on all nodes", i.MTU+n.Domain.Overhead)}}
+				fmt.Sprintf("let the domain carry %d bytes: raise its links' MTU, then "+
+					"domain.mtu on all nodes", i.MTU+n.Domain.Overhead)}}
 		}
 		return nil
 	})

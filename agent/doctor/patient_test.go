@@ -40,7 +40,8 @@ host:
     - {name: dns, vip: 192.0.2.81, port: 8453, protocol: udp}
 `
 
-// patient is a namespace of its own, in which this test's thread is, set up so that nothing is wrong.
+// patient is a namespace of its own, in which this test's thread is, set up so that nothing is
+// wrong.
 type patient struct {
 	t        *testing.T
 	node     *config.Node
@@ -48,7 +49,8 @@ type patient struct {
 	headroom bool // is looked at
 }
 
-// newMachine makes a namespace with two interfaces that face each other, and where nothing is wrong but that it has no addresses.
+// newMachine makes a namespace with two interfaces that face each other, and where nothing is wrong
+// but that it has no addresses.
 func newMachine(t *testing.T, text string) *patient {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -56,19 +58,23 @@ func newMachine(t *testing.T, text string) *patient {
 	}
 	node, err := config.Parse("node.yaml", []byte(text))
 	must(t, err)
-	runtime.LockOSThread() // never unlocked: the thread, and with it the namespaces, end with the test
+	// never unlocked: the thread, and with it the namespaces, end with the test
+	runtime.LockOSThread()
 	must(t, unix.Unshare(unix.CLONE_NEWNET|unix.CLONE_NEWNS|unix.CLONE_FS))
 	must(t, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))
 	p := &patient{t: t, node: node}
 	for name, value := range map[string]string{
-		"net.ipv6.conf.all.accept_dad": "0", "net.ipv6.conf.default.accept_dad": "0", "net.ipv6.conf.default.forwarding": "1",
-		"net.ipv6.conf.all.forwarding": "1", "net.ipv6.conf.all.seg6_enabled": "1", "net.ipv6.conf.default.seg6_enabled": "1",
-		"net.ipv4.conf.all.rp_filter": "0", "net.ipv4.conf.default.rp_filter": "0",
+		"net.ipv6.conf.all.accept_dad": "0", "net.ipv6.conf.default.accept_dad": "0",
+		"net.ipv6.conf.default.forwarding": "1",
+		"net.ipv6.conf.all.forwarding":     "1", "net.ipv6.conf.all.seg6_enabled": "1",
+		"net.ipv6.conf.default.seg6_enabled": "1",
+		"net.ipv4.conf.all.rp_filter":        "0", "net.ipv4.conf.default.rp_filter": "0",
 	} {
 		must(t, linux.WriteSysctl(name, value))
 	}
 	must(t, link("lo", netlink.LinkSetUp))
-	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "near", MTU: 1500}, PeerName: "far"}))
+	must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "near", MTU: 1500},
+		PeerName: "far"}))
 	pass, err := linux.LoadXDPPass()
 	must(t, err)
 	defer pass.Close()
@@ -95,7 +101,8 @@ func newPatient(t *testing.T) *patient {
 	p.address(lo, "2001:db8:80::81/128")
 	p.address(lo, "192.0.2.81/32")
 	p.neighbour("fd00:5e::1", netlink.NUD_PERMANENT)
-	p.await("the IPv6 VIP is not local", func(f facts.Facts) bool { return f.Local[netip.MustParseAddr("2001:db8:80::81")] })
+	p.await("the IPv6 VIP is not local",
+		func(f facts.Facts) bool { return f.Local[netip.MustParseAddr("2001:db8:80::81")] })
 	p.route("fcbb:bb00::/32", "fd00:5e::1")
 	p.route("0.0.0.0/0", "10.0.0.2")
 	p.listen("tcp", "[2001:db8:80::81]:8443")
@@ -104,7 +111,8 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// await asks for the facts until they are so: the kernel makes the route of an IPv6 address a moment after the address.
+// await asks for the facts until they are so: the kernel makes the route of an IPv6 address a
+// moment after the address.
 func (p *patient) await(not string, so func(facts.Facts) bool) {
 	p.t.Helper()
 	query := p.query()
@@ -119,7 +127,8 @@ func (p *patient) await(not string, so func(facts.Facts) bool) {
 // neighbour sets the state of a neighbour on the interface near.
 func (p *patient) neighbour(address string, state int) {
 	p.t.Helper()
-	n := &netlink.Neigh{LinkIndex: p.near.Attrs().Index, Family: unix.AF_INET6, State: state, IP: net.ParseIP(address)}
+	n := &netlink.Neigh{LinkIndex: p.near.Attrs().Index, Family: unix.AF_INET6, State: state,
+		IP: net.ParseIP(address)}
 	if state != netlink.NUD_FAILED {
 		n.HardwareAddr = net.HardwareAddr{2, 0, 0, 0, 0, 9}
 	}
@@ -150,7 +159,8 @@ func (p *patient) route(to, via string) {
 
 func ipNet(text string) *net.IPNet {
 	prefix := netip.MustParsePrefix(text)
-	return &net.IPNet{IP: prefix.Addr().AsSlice(), Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
+	return &net.IPNet{IP: prefix.Addr().AsSlice(),
+		Mask: net.CIDRMask(prefix.Bits(), prefix.Addr().BitLen())}
 }
 
 func (p *patient) listen(network, address string) {
@@ -172,7 +182,8 @@ func (p *patient) codes() []string {
 	for _, f := range doctor.Diagnose(p.node, linux.Facts(p.query()), "test") {
 		// No agent runs here, headroom is worth knowing on all Ethernets, and clients share an
 		// interface with the domain.
-		if f.Code != "agent_down" && f.Code != "side_mixed" && (f.Code != "mtu_headroom" || p.headroom) {
+		if f.Code != "agent_down" && f.Code != "side_mixed" &&
+			(f.Code != "mtu_headroom" || p.headroom) {
 			codes = append(codes, f.Code)
 		}
 	}
@@ -181,7 +192,8 @@ func (p *patient) codes() []string {
 
 // query asks for all that the node is made of.
 func (p *patient) query() linux.Query {
-	query := linux.Query{Slow: true, Interfaces: doctor.Interfaces(p.node), SIDs: doctor.Destinations(p.node)}
+	query := linux.Query{Slow: true, Interfaces: doctor.Interfaces(p.node),
+		SIDs: doctor.Destinations(p.node)}
 	if e := p.node.Edge; e != nil {
 		if e.FlowCache.Entries > 0 {
 			query.Learns = []string{e.Interfaces[0].Name}
@@ -233,7 +245,8 @@ func (f fault) isNamed(t *testing.T, machine func(*testing.T) *patient) {
 		p := machine(t)
 		must(t, f.cause(p))
 		if got := p.codes(); !slices.Equal(got, f.want) && len(got)+len(f.want) > 0 {
-			t.Errorf("diagnosed %v (-want +got):\n%s\n%+v", got, cmp.Diff(f.want, got), linux.Facts(p.query()).VRFs)
+			t.Errorf("diagnosed %v (-want +got):\n%s\n%+v", got, cmp.Diff(f.want, got),
+				linux.Facts(p.query()).VRFs)
 		}
 	})
 }

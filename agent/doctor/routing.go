@@ -17,8 +17,10 @@ func forwarding(n *config.Node, f *facts.Facts, _ string) []Finding {
 		if i.Forwarding || at.plain || at.role == "strays" {
 			return nil // of the role strays the kernel is asked: strayPassages
 		}
-		return []Finding{{"sysctl_forwarding", Broken, at.name, "IPv6 forwarding is off for packets from this interface",
-			"the kernel finds no next hop for them, and drops those that the program gives it to send",
+		return []Finding{{"sysctl_forwarding", Broken, at.name,
+			"IPv6 forwarding is off for packets from this interface",
+			"the kernel finds no next hop for them, and drops those that the program gives it to " +
+				"send",
 			"sysctl -w net.ipv6.conf.all.forwarding=1"}}
 	})
 }
@@ -31,15 +33,19 @@ func segmentRouting(n *config.Node, f *facts.Facts, _ string) []Finding {
 		case i.Seg6HMAC > 0 && i.Seg6:
 			return []Finding{{"sysctl_seg6_hmac", Risk, at.name,
 				"the kernel takes only segment routing headers with an HMAC here",
-				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are dropped without one; " +
+				"packets to SIDs of the kernel's own seg6local, and to plain addresses, are " +
+					"dropped without one; " +
 					"Sextant's SIDs are not concerned, for which host.hmac says the same",
 				"sysctl -w " + perInterface("ipv6", at.name, "seg6_require_hmac") +
 					"=0, unless it is wanted; edges sign for Linux with form: linux"}}
 		case at.role != "edge" && at.role != "headend" && !i.Seg6:
 			return []Finding{{"sysctl_seg6", Notable, at.name,
-				"the kernel takes no segment routing headers to this machine's plain addresses here",
-				"segment lists that name a plain address of this host end here; Sextant's SIDs and the kernel's are not concerned",
-				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 " + perInterface("ipv6", at.name, "seg6_enabled") +
+				"the kernel takes no segment routing headers to this machine's plain addresses " +
+					"here",
+				"segment lists that name a plain address of this host end here; Sextant's SIDs " +
+					"and the kernel's are not concerned",
+				"sysctl -w net.ipv6.conf.all.seg6_enabled=1 " + perInterface("ipv6", at.name,
+					"seg6_enabled") +
 					"=1, if such lists are used"}}
 		}
 		return nil
@@ -49,31 +55,38 @@ func segmentRouting(n *config.Node, f *facts.Facts, _ string) []Finding {
 // forwardBoth has the kernel forward both families.
 const forwardBoth = "sysctl -w net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1"
 
-// withoutReversePath takes the reverse path filter off an interface: of its own setting and that of all, the stricter one counts.
+// withoutReversePath takes the reverse path filter off an interface: of its own setting and that of
+// all, the stricter one counts.
 func withoutReversePath(name string) string {
-	return "sysctl -w net.ipv4.conf.all.rp_filter=0 " + perInterface("ipv4", name, "rp_filter") + "=0"
+	return "sysctl -w net.ipv4.conf.all.rp_filter=0 " + perInterface("ipv4", name, "rp_filter") +
+		"=0"
 }
 
-// perInterface names an interface's setting as sysctl(8) reads it: a dot in the interface's name, as of a VLAN, is a slash there.
+// perInterface names an interface's setting as sysctl(8) reads it: a dot in the interface's name,
+// as of a VLAN, is a slash there.
 func perInterface(family, name, key string) string {
 	return "net." + family + ".conf." + strings.ReplaceAll(name, ".", "/") + "." + key
 }
 
-// reversePath tells where the kernel drops what comes out of the encapsulation. Of a host's VIPs it is known whether they are of IPv4; what
-// an egress takes out may be of any source.
+// reversePath tells where the kernel drops what comes out of the encapsulation. Of a host's VIPs it
+// is known whether they are of IPv4; what an egress takes out may be of any source.
 func reversePath(n *config.Node, f *facts.Facts, _ string) []Finding {
-	serves := n.Host != nil && slices.ContainsFunc(n.Host.Services, func(s config.HostService) bool { return s.VIP.Is4() })
+	serves := n.Host != nil && slices.ContainsFunc(n.Host.Services,
+		func(s config.HostService) bool { return s.VIP.Is4() })
 	return eachInterface(n, f, func(at face, i facts.Interface) []Finding {
 		client, astray := f.Returns[at.name]
 		if i.RPFilter == 0 || !astray || at.role != "merge" && !(at.role == "host" && serves) {
 			return nil
 		}
-		finding := Finding{"rp_filter", Broken, at.name, "the reverse path filter drops IPv4 packets of clients",
-			fmt.Sprintf("they come out of the encapsulation on this interface, and the way back to clients (tried: %s) is another or none",
+		finding := Finding{"rp_filter", Broken, at.name,
+			"the reverse path filter drops IPv4 packets of clients",
+			fmt.Sprintf("they come out of the encapsulation on this interface, and the way back "+
+				"to clients (tried: %s) is another or none",
 				client),
 			withoutReversePath(at.name) + ", or a route back by " + at.name}
 		if at.role == "merge" {
-			finding.Severity, finding.What = Risk, "the reverse path filter drops IPv4 packets whose way back is not by this interface"
+			finding.Severity, finding.What = Risk,
+				"the reverse path filter drops IPv4 packets whose way back is not by this interface"
 		}
 		return []Finding{finding}
 	})
@@ -103,10 +116,14 @@ func listeners(n *config.Node, f *facts.Facts, _ string) []Finding {
 	}
 	var list []Finding
 	for _, s := range n.Host.Services {
-		if s.Port != config.AnyPort && !slices.ContainsFunc(f.Listeners, func(l facts.Listener) bool { return serves(l, s.Endpoint) }) {
-			list = append(list, Finding{"listener_missing", Broken, s.Endpoint.String(), "nothing listens for service " + s.Name,
-				"connections are refused; in another network namespace than the agent's, a server is not seen",
-				"start the server on the VIP or on all addresses, or take the service out: sextant service delete " + s.Name})
+		if s.Port != config.AnyPort && !slices.ContainsFunc(f.Listeners,
+			func(l facts.Listener) bool { return serves(l, s.Endpoint) }) {
+			list = append(list, Finding{"listener_missing", Broken, s.Endpoint.String(),
+				"nothing listens for service " + s.Name,
+				"connections are refused; in another network namespace than the agent's, a " +
+					"server is not seen",
+				"start the server on the VIP or on all addresses, or take the service out: " +
+					"sextant service delete " + s.Name})
 		}
 	}
 	return list
@@ -134,13 +151,15 @@ func destinations(n *config.Node) []destination {
 	bySID := map[netip.Addr]destination{}
 	if n.Headend != nil {
 		for sid, lists := range firstSegments(n.Headend) {
-			bySID[sid] = destination{sid, strings.Join(lists, ", "), "first segment", "packets that take the list are dropped as no_route"}
+			bySID[sid] = destination{sid, strings.Join(lists, ", "), "first segment",
+				"packets that take the list are dropped as no_route"}
 		}
 	}
 	if n.Edge != nil {
 		for _, s := range n.Edge.Services {
 			for _, b := range s.Backends {
-				bySID[b.SID] = destination{b.SID, b.Name, "SID", "packets that are offered to it are dropped as no_route"}
+				bySID[b.SID] = destination{b.SID, b.Name, "SID",
+					"packets that are offered to it are dropped as no_route"}
 			}
 		}
 	}
@@ -149,14 +168,16 @@ func destinations(n *config.Node) []destination {
 	})
 }
 
-// firstSegments are the first segments of the lists that are up, with the lists, named "policy/list".
+// firstSegments are the first segments of the lists that are up, with the lists, named
+// "policy/list".
 func firstSegments(h *config.Headend) map[netip.Addr][]string {
 	lists := map[netip.Addr][]string{}
 	for _, p := range h.Policies {
 		for _, path := range p.Paths {
 			for _, l := range path.Lists {
 				name := p.Name + "/" + l.Name
-				if l.State != config.ListDown && len(l.Segments) > 0 && !slices.Contains(lists[l.Segments[0]], name) {
+				if l.State != config.ListDown && len(l.Segments) > 0 &&
+					!slices.Contains(lists[l.Segments[0]], name) {
 					lists[l.Segments[0]] = append(lists[l.Segments[0]], name)
 				}
 			}
@@ -172,9 +193,11 @@ func sidRoutes(n *config.Node, f *facts.Facts, _ string) []Finding {
 		switch {
 		case !asked:
 		case !route.Reachable:
-			list = append(list, Finding{"sid_route", Broken, to.on, "there is no route to its " + to.what + " " + to.sid.String(),
+			list = append(list, Finding{"sid_route", Broken, to.on,
+				"there is no route to its " + to.what + " " + to.sid.String(),
 				to.lost,
-				"route its locator to it: on this node, or by the routing protocol of the domain; see: ip -6 route get " + to.sid.String()})
+				"route its locator to it: on this node, or by the routing protocol of the " +
+					"domain; see: ip -6 route get " + to.sid.String()})
 		case route.Neighbour == "failed":
 			list = append(list, Finding{"sid_neighbour", Broken, to.on,
 				"the next hop to its " + to.what + " " + to.sid.String() + " does not answer",
@@ -190,8 +213,10 @@ func pathMTU(n *config.Node, f *facts.Facts, _ string) []Finding {
 	for _, to := range destinations(n) {
 		if route := f.Routes[to.sid]; route.Reachable && route.MTU > 0 && route.MTU < n.Domain.MTU {
 			list = append(list, Finding{"path_mtu", Broken, to.on,
-				fmt.Sprintf("the path to its %s carries %d bytes, and domain.mtu says %d", to.what, route.MTU, n.Domain.MTU),
-				"encapsulated packets between the two are lost on the way", "raise the path's MTU, or lower domain.mtu on all nodes"})
+				fmt.Sprintf("the path to its %s carries %d bytes, and domain.mtu says %d", to.what,
+					route.MTU, n.Domain.MTU),
+				"encapsulated packets between the two are lost on the way",
+				"raise the path's MTU, or lower domain.mtu on all nodes"})
 		}
 	}
 	return list

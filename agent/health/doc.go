@@ -1,11 +1,13 @@
-// Package health finds out which backends of a service work, and decides what that means for the service.
+// Package health finds out which backends of a service work, and decides what that means for the
+// service.
 //
 //	check --> Result --> State.After --> Usage.Apply --> []pool.Backend
 //
-// A check runs on the edge and takes the way of a client's packet: its socket carries a mark, by which the kernel routes it to the
-// VIP on the one host, inside an IPv6 header with the backend's SID (Paths). So it meets the host's decapsulation, its VIP and
-// the server, not merely the host. Answers come straight back, as they go to clients.
+// A check runs on the edge and takes the way of a client's packet: its socket carries a mark, by
+// which the kernel routes it to the VIP on the one host, inside an IPv6 header with the backend's
+// SID (Paths). So it meets the host's decapsulation, its VIP and the server, not merely the host.
+// Answers come straight back, as they go to clients.
 //
-// Decisions (state.go, effective.go, jitter.go) are functions of plain values and know no clock. Checks run in goroutines of
-// their own (Monitor).
+// Decisions (state.go, effective.go, jitter.go) are functions of plain values and know no clock.
+// Checks run in goroutines of their own (Monitor).
 package health

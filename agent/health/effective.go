@@ -18,25 +18,32 @@ type Member struct {
 
 // Usage is how a service uses what is known of its backends.
 type Usage struct {
-	PanicPermille int           // of the backends that should be up: with a smaller share of usable ones, all of them are used
-	SlowStart     time.Duration // in which a backend that comes up grows to its whole weight; 0: at once
-	Kills         bool          // a backend that fails is down a round later; else it drains
-	Round         time.Duration // in which each backend is checked once
-	Settle        time.Duration // in which a backend that lives rises once checks get through
-	ReturnHold    time.Duration // in which a backend that was down, or was not there, is draining before it is up
+	// of the backends that should be up: with a smaller share of usable ones, all of them are used
+	PanicPermille int
+	// in which a backend that comes up grows to its whole weight; 0: at once
+	SlowStart time.Duration
+	Kills     bool          // a backend that fails is down a round later; else it drains
+	Round     time.Duration // in which each backend is checked once
+	Settle    time.Duration // in which a backend that lives rises once checks get through
+	// in which a backend that was down, or was not there, is draining before it is up
+	ReturnHold time.Duration
 }
 
-// Effect is what a service's backends are now, and what must be remembered to decide on the next change.
+// Effect is what a service's backends are now, and what must be remembered to decide on the next
+// change.
 type Effect struct {
 	Backends []pool.Backend // in the order of the members
 	Panic    bool           // checks are not believed: too few backends would be left
-	Next     time.Duration  // when a weight takes its next step, or a hold ends; meaningful if Waits
-	Waits    bool
-	since    map[uint16]time.Duration // backends in use, with the time when they came up; nil: nothing was in use before
-	held     map[uint16]time.Duration // backends that returned a moment ago, with the time until which they are not up
-	failed   map[uint16]time.Duration // backends that fail, with the time since when
-	failing  map[uint16]bool          // the same backends, and whether they waver
-	changed  time.Duration            // when these became others
+	// when a weight takes its next step, or a hold ends; meaningful if Waits
+	Next  time.Duration
+	Waits bool
+	// backends in use, with the time when they came up; nil: nothing was in use before
+	since map[uint16]time.Duration
+	// backends that returned a moment ago, with the time until which they are not up
+	held    map[uint16]time.Duration
+	failed  map[uint16]time.Duration // backends that fail, with the time since when
+	failing map[uint16]bool          // the same backends, and whether they waver
+	changed time.Duration            // when these became others
 }
 
 // Earlier is the decision of a process that is gone, of which is known who was away.
@@ -58,14 +65,15 @@ func (e Effect) Away(b pool.Backend) bool {
 	return held || b.State == pool.Down
 }
 
-// steps is how many steps a weight takes to grow. With slow start all weights are multiplied by it, always, so that a step
-// changes one weight and no relation between the others.
+// steps is how many steps a weight takes to grow. With slow start all weights are multiplied by it,
+// always, so that a step changes one weight and no relation between the others.
 const steps = 16
 
-// Apply decides what the backends are at the time now, after the decision before (the zero Effect at first). The operator's word
-// counts for more than the checks: they only turn up into draining, or down. Whoever fails is a
-// suspect besides. A backend that returns is held; one that comes up begins with 1/steps of its
-// weight; not so those that are there at first, and those whom a panic puts back into use.
+// Apply decides what the backends are at the time now, after the decision before (the zero Effect
+// at first). The operator's word counts for more than the checks: they only turn up into draining,
+// or down. Whoever fails is a suspect besides. A backend that returns is held; one that comes up
+// begins with 1/steps of its weight; not so those that are there at first, and those whom a panic
+// puts back into use.
 func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect {
 	e := Effect{
 		Backends: make([]pool.Backend, len(members)),
@@ -96,8 +104,8 @@ func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect 
 	return e
 }
 
-// hold keeps backends that return from getting new connections for a while: an edge that has not heard yet that they are back would
-// break those that it meets. If nobody else is up, they are.
+// hold keeps backends that return from getting new connections for a while: an edge that has not
+// heard yet that they are back would break those that it meets. If nobody else is up, they are.
 func (e *Effect) hold(length time.Duration, before Effect, now time.Duration) {
 	away := make(map[uint16]bool, len(before.Backends))
 	for _, b := range before.Backends {

@@ -12,7 +12,8 @@ import (
 	"sextant/lb/pool"
 )
 
-// members reads words like "up+" and "draining-": the operator's state, and whether the backend is usable.
+// members reads words like "up+" and "draining-": the operator's state, and whether the backend is
+// usable.
 func members(text string) []health.Member {
 	var list []health.Member
 	for i, word := range strings.Fields(text) {
@@ -21,7 +22,8 @@ func members(text string) []health.Member {
 			panic(err)
 		}
 		list = append(list, health.Member{
-			Backend: pool.Backend{ID: uint16(i + 1), Weight: uint32(i + 1), State: state}, Usable: word[len(word)-1] == '+',
+			Backend: pool.Backend{ID: uint16(i + 1), Weight: uint32(i + 1), State: state},
+			Usable:  word[len(word)-1] == '+',
 		})
 	}
 	return list
@@ -46,18 +48,24 @@ func TestApply(t *testing.T) {
 		{"up+ up- up-", "up up up panic"}, // a third is
 		{"up- up-", "up up panic"},        //
 		{"up-", "up panic"},               // alone, it stays
-		{"up+ draining- maintenance- down-", "up draining maintenance down"}, // the operator's word stands
-		{"up+ down+ maintenance+ draining+", "up down maintenance draining"}, // and checks don't bring anybody back
-		{"up- down+ draining+", "up down draining panic"},                    // who is not wanted does not count
-		{"down- draining-", "down draining"},                                 // nobody is wanted: no panic
+		// the operator's word stands
+		{"up+ draining- maintenance- down-", "up draining maintenance down"},
+		// and checks don't bring anybody back
+		{"up+ down+ maintenance+ draining+", "up down maintenance draining"},
+		// who is not wanted does not count
+		{"up- down+ draining+", "up down draining panic"},
+		// nobody is wanted: no panic
+		{"down- draining-", "down draining"},
 		{"", ""},
 	} {
-		e := health.Usage{PanicPermille: 500, Kills: true}.Apply(members(c.members), health.Effect{}, 0)
+		e := health.Usage{PanicPermille: 500, Kills: true}.Apply(members(c.members),
+			health.Effect{}, 0)
 		if got := states(e); got != c.want || e.Waits {
 			t.Errorf("%s: %s, waits %v; want %s", c.members, got, e.Waits, c.want)
 		}
 	}
-	if e := (health.Usage{Kills: true}).Apply(members("up- up-"), health.Effect{}, 0); states(e) != "down down" {
+	if e := (health.Usage{Kills: true}).Apply(members("up- up-"), health.Effect{},
+		0); states(e) != "down down" {
 		t.Errorf("without a panic threshold: %s", states(e))
 	}
 }
@@ -95,7 +103,8 @@ func TestSlowStart(t *testing.T) {
 			next = int(effect.Next / time.Second)
 		}
 		if got := strings.Join(weights, " "); got != step.weights || next != step.next {
-			t.Errorf("second %d, %s: weights %s, next step %d; want %s, %d", step.second, step.members, got, next, step.weights, step.next)
+			t.Errorf("second %d, %s: weights %s, next step %d; want %s, %d", step.second,
+				step.members, got, next, step.weights, step.next)
 		}
 	}
 }
@@ -107,16 +116,17 @@ func drawMembers(t *rapid.T, n int) []health.Member {
 	list := make([]health.Member, n)
 	for i := range list {
 		list[i] = health.Member{
-			Backend: pool.Backend{ID: uint16(i + 1), Weight: uint32(i), State: pool.State(rapid.IntRange(0, 3).Draw(t, "state"))},
-			Usable:  rapid.Bool().Draw(t, "usable"),
-			Wavers:  rapid.Bool().Draw(t, "wavers"),
+			Backend: pool.Backend{ID: uint16(i + 1), Weight: uint32(i),
+				State: pool.State(rapid.IntRange(0, 3).Draw(t, "state"))},
+			Usable: rapid.Bool().Draw(t, "usable"),
+			Wavers: rapid.Bool().Draw(t, "wavers"),
 		}
 	}
 	return list
 }
 
-// Whatever happens: operators win, weights stay in their bounds and only grow while a backend is up, and between a decision and
-// the next step that it names nothing changes.
+// Whatever happens: operators win, weights stay in their bounds and only grow while a backend is
+// up, and between a decision and the next step that it names nothing changes.
 func TestApplyInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		usage := health.Usage{
@@ -124,7 +134,8 @@ func TestApplyInvariants(t *testing.T) {
 			Kills:         rapid.Bool().Draw(t, "kills"),
 			Round:         time.Duration(rapid.IntRange(0, 10).Draw(t, "round")) * time.Second,
 			Settle:        time.Duration(rapid.IntRange(0, 10).Draw(t, "settle")) * time.Second,
-			SlowStart:     time.Duration(rapid.IntRange(0, 100).Draw(t, "slow start")) * time.Second / 7,
+			SlowStart: time.Duration(rapid.IntRange(0, 100).Draw(t,
+				"slow start")) * time.Second / 7,
 		}
 		n := rapid.IntRange(0, 5).Draw(t, "members")
 		now := time.Duration(0)
@@ -141,13 +152,15 @@ func TestApplyInvariants(t *testing.T) {
 				out := m.State == pool.Up && !m.Usable && !e.Panic
 				given := b.State == pool.Down && usage.Kills
 				switch {
-				case b.ID != m.ID || b.State != m.State && !out || out && b.State != pool.Draining && !given:
+				case b.ID != m.ID || b.State != m.State && !out || out &&
+					b.State != pool.Draining && !given:
 					fallthrough
 				case b.Suspect != (!m.Usable && m.State != pool.Down):
 					t.Fatalf("member %+v became %+v, panic %v", m, b, e.Panic)
 				case b.Weight < m.Weight || b.Weight > m.Weight*scale:
 					t.Fatalf("weight %d became %d, scale %d", m.Weight, b.Weight, scale)
-				case before.Backends != nil && before.Backends[i].State == pool.Up && b.State == pool.Up && b.Weight < before.Backends[i].Weight:
+				case before.Backends != nil && before.Backends[i].State == pool.Up &&
+					b.State == pool.Up && b.Weight < before.Backends[i].Weight:
 					t.Fatalf("weight %d went down to %d", before.Backends[i].Weight, b.Weight)
 				}
 			}
@@ -207,7 +220,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Who was down, or is new, is draining for a while before it is up; not so those who were draining, and nobody if nobody else is up.
+// Who was down, or is new, is draining for a while before it is up; not so those who were draining,
+// and nobody if nobody else is up.
 func TestReturnHold(t *testing.T) {
 	usage := health.Usage{PanicPermille: 300, Kills: true, ReturnHold: 5 * time.Second}
 	var effect health.Effect
@@ -217,21 +231,26 @@ func TestReturnHold(t *testing.T) {
 		states  string
 		next    int // second at which a hold ends; -1: nobody waits
 	}{
-		{0, "up+ up+ up-", "up up down", -1},                               // at first nobody is held
+		// at first nobody is held
+		{0, "up+ up+ up-", "up up down", -1},
 		{10, "up+ up- up+", "up down draining", 15},                        // back: held
 		{12, "up+ up+ up+", "up draining draining", 15},                    //
 		{13, "up+ up+ up-", "up draining down", 17},                        // down again
 		{14, "up+ up+ up+ up+", "up draining draining draining", 17},       // the fourth is new
 		{16, "up+ draining+ up+ up+", "up draining draining draining", 17}, // the operator's word
-		{17, "up+ up+ up+ up+", "up up draining draining", 19},             // its hold is over all the same
+		// its hold is over all the same
+		{17, "up+ up+ up+ up+", "up up draining draining", 19},
 		{18, "draining+ draining+ up+ up+", "draining draining up up", -1}, // nobody else is up
-		{19, "up+ up+ down+ down+", "up up down down", -1},                 // draining is no reason to be held
-		{20, "up- up- up- up-", "up up up up panic", -1},                   // a panic uses all
-		{21, "up+ up+ up+ up+", "up up up up", -1},                         // and holds nobody after
-		{22, "up+ down+ maintenance+ up+", "up down maintenance up", -1},   //
-		{23, "up+ maintenance+ up+ up+", "up maintenance up up", 28},       // from down by way of maintenance: no short cut
-		{24, "up+ up+ up+ up+", "up draining up up", 28},                   //
-		{28, "up+ up+ up+ up+", "up up up up", -1},                         //
+		// draining is no reason to be held
+		{19, "up+ up+ down+ down+", "up up down down", -1},
+		{20, "up- up- up- up-", "up up up up panic", -1}, // a panic uses all
+		// and holds nobody after
+		{21, "up+ up+ up+ up+", "up up up up", -1},
+		{22, "up+ down+ maintenance+ up+", "up down maintenance up", -1}, //
+		// from down by way of maintenance: no short cut
+		{23, "up+ maintenance+ up+ up+", "up maintenance up up", 28},
+		{24, "up+ up+ up+ up+", "up draining up up", 28}, //
+		{28, "up+ up+ up+ up+", "up up up up", -1},       //
 	} {
 		effect = usage.Apply(members(step.members), effect, time.Duration(step.second)*time.Second)
 		next := -1
@@ -239,7 +258,8 @@ func TestReturnHold(t *testing.T) {
 			next = int(effect.Next / time.Second)
 		}
 		if got := states(effect); got != step.states || next != step.next {
-			t.Errorf("second %d, %s: %s until %d, want %s until %d", step.second, step.members, got, next, step.states, step.next)
+			t.Errorf("second %d, %s: %s until %d, want %s until %d", step.second, step.members, got,
+				next, step.states, step.next)
 		}
 	}
 }

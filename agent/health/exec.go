@@ -13,14 +13,16 @@ import (
 	"sextant/config"
 )
 
-// probeExec runs the command in a process group of its own, so that no child of it outlives the check. The command finds what to
-// check in its environment, and is to give the mark to its sockets (SO_MARK), or its packets go another way than a client's.
+// probeExec runs the command in a process group of its own, so that no child of it outlives the
+// check. The command finds what to check in its environment, and is to give the mark to its sockets
+// (SO_MARK), or its packets go another way than a client's.
 func probeExec(ctx context.Context, c *config.Check, t Target) error {
 	command := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	command.Env = []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"SEXTANT_SERVICE=" + t.Service, "SEXTANT_BACKEND=" + t.Backend,
-		"SEXTANT_VIP=" + t.Address.Addr().String(), fmt.Sprintf("SEXTANT_PORT=%d", t.Address.Port()),
+		"SEXTANT_VIP=" + t.Address.Addr().String(),
+		fmt.Sprintf("SEXTANT_PORT=%d", t.Address.Port()),
 		"SEXTANT_SID=" + t.SID.String(), fmt.Sprintf("SEXTANT_MARK=%d", t.Mark),
 	}
 	if t.Source.IsValid() {

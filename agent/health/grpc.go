@@ -14,8 +14,8 @@ import (
 	"sextant/config"
 )
 
-// The check of the gRPC health checking protocol (grpc/grpc, doc/health-checking.md), over HTTP/2 without TLS. Its messages have
-// one field each, so they are written by hand.
+// The check of the gRPC health checking protocol (grpc/grpc, doc/health-checking.md), over HTTP/2
+// without TLS. Its messages have one field each, so they are written by hand.
 const (
 	grpcMethod   = "/grpc.health.v1.Health/Check"
 	grpcServing  = 1 // HealthCheckResponse.ServingStatus
@@ -31,7 +31,8 @@ func probeGRPC(ctx context.Context, c *config.Check, t Target) error {
 	transport.Protocols = new(http.Protocols)
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.Address.String()+grpcMethod,
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		"http://"+t.Address.String()+grpcMethod,
 		bytes.NewReader(grpcRequest(c.Service)))
 	if err != nil {
 		return err
@@ -70,7 +71,8 @@ func grpcRequest(service string) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
-// grpcFailure finds a status other than OK. It is in the trailers, or in the headers of an answer without a message.
+// grpcFailure finds a status other than OK. It is in the trailers, or in the headers of an answer
+// without a message.
 func grpcFailure(r *http.Response) error {
 	if r.StatusCode != http.StatusOK {
 		return fmt.Errorf("HTTP status %d", r.StatusCode)

@@ -19,7 +19,8 @@ func probeHTTP(ctx context.Context, c *config.Check, t Target) error {
 	transport := t.transport()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: c.Insecure, ServerName: c.Host}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, string(c.Kind)+"://"+t.Address.String()+c.Path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		string(c.Kind)+"://"+t.Address.String()+c.Path, nil)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,8 @@ func probeHTTP(ctx context.Context, c *config.Check, t Target) error {
 		return explain(ctx, "read "+c.Path, err)
 	}
 	if !strings.Contains(string(text), c.Body) {
-		return fmt.Errorf("get %s: %q is not in the answer's first %d bytes", c.Path, c.Body, len(text))
+		return fmt.Errorf("get %s: %q is not in the answer's first %d bytes", c.Path, c.Body,
+			len(text))
 	}
 	return nil
 }
@@ -49,7 +51,10 @@ func probeHTTP(ctx context.Context, c *config.Check, t Target) error {
 // transport makes one for a single request; redirections are answers like others.
 func (t Target) transport() *http.Transport {
 	return &http.Transport{
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return t.connect(ctx) },
+		DialContext: func(ctx context.Context,
+			_, _ string) (net.Conn, error) {
+			return t.connect(ctx)
+		},
 		DisableKeepAlives: true, DisableCompression: true,
 		MaxResponseHeaderBytes: maxAnswer,
 	}

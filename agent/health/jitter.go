@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Wait returns the time between the checks n and n+1 of a backend: the interval, earlier or later by at most the permille of it.
-// The seed chooses one of many equally good sequences; check -1 is the start, which the first check follows by at most that share.
+// Wait returns the time between the checks n and n+1 of a backend: the interval, earlier or later
+// by at most the permille of it. The seed chooses one of many equally good sequences; check -1 is
+// the start, which the first check follows by at most that share.
 func Wait(interval time.Duration, jitterPermille int, seed uint64, n int) time.Duration {
 	most := int64(interval) / 1000 * int64(jitterPermille)
 	random := rand.New(rand.NewPCG(seed, uint64(n)))

@@ -14,8 +14,8 @@ import (
 	"sextant/config"
 )
 
-// TestMain lets the test program be a process inside a network namespace, for a Monitor makes goroutines, which a namespace does
-// not hold: "paths PATHS", "unload" and "monitor JOBS".
+// TestMain lets the test program be a process inside a network namespace, for a Monitor makes
+// goroutines, which a namespace does not hold: "paths PATHS", "unload" and "monitor JOBS".
 func TestMain(m *testing.M) {
 	helpers := map[string]func(argument string) error{"paths": setPaths, "monitor": monitorOnce}
 	if len(os.Args) == 3 && helpers[os.Args[1]] != nil {
@@ -80,12 +80,14 @@ func monitorOnce(argument string) error {
 // check is one that is made often, and has time on a machine that others use too.
 func check(kind config.CheckKind) *config.Check {
 	return &config.Check{
-		Kind: kind, Interval: 100 * time.Millisecond, Timeout: 30 * time.Second, Path: "/health", Status: config.StatusRange{First: 200, Last: 399},
+		Kind: kind, Interval: 100 * time.Millisecond, Timeout: 30 * time.Second, Path: "/health",
+		Status: config.StatusRange{First: 200, Last: 399},
 	}
 }
 
 func target(address string) health.Target {
 	return health.Target{
-		Service: "web", Backend: "web1", Address: netip.MustParseAddrPort(address), SID: netip.MustParseAddr("fcbb:bb00:1::"),
+		Service: "web", Backend: "web1", Address: netip.MustParseAddrPort(address),
+		SID: netip.MustParseAddr("fcbb:bb00:1::"),
 	}
 }

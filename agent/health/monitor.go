@@ -61,18 +61,25 @@ type runningJob struct {
 
 // NewMonitor makes a monitor without jobs. It ends with ctx.
 func NewMonitor(ctx context.Context) *Monitor {
-	return NewMonitorOf(ctx, func(ctx context.Context, j Job) error { return Probe(ctx, j.Check, j.Target) })
+	return NewMonitorOf(ctx, func(ctx context.Context, j Job) error {
+		return Probe(ctx, j.Check,
+			j.Target)
+	})
 }
 
-// NewMonitorOf makes a monitor whose jobs run another probe, which returns nil if nothing speaks against the backend.
+// NewMonitorOf makes a monitor whose jobs run another probe, which returns nil if nothing speaks
+// against the backend.
 func NewMonitorOf(ctx context.Context, probe func(context.Context, Job) error) *Monitor {
-	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]runningJob{}, probe: probe}
+	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Key]runningJob{},
+		probe: probe}
 }
 
-// Results is where the monitor tells how checks ended. Nobody is checked again before his result has been received.
+// Results is where the monitor tells how checks ended. Nobody is checked again before his result
+// has been received.
 func (m *Monitor) Results() <-chan Result { return m.results }
 
-// Set makes these the jobs: new ones begin, those that are not listed end, those that stay the same go on.
+// Set makes these the jobs: new ones begin, those that are not listed end, those that stay the same
+// go on.
 func (m *Monitor) Set(jobs []Job) {
 	wanted := map[Key]Job{}
 	for _, j := range jobs {

@@ -12,19 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Path is the way of a check: packets for the VIP that carry the path's mark go to the SID, inside an IPv6 header.
+// Path is the way of a check: packets for the VIP that carry the path's mark go to the SID, inside
+// an IPv6 header.
 type Path struct{ VIP, SID netip.Addr }
 
-// Paths are the routes of checks in the kernel's tables: a table per SID, which a rule selects by the mark.
+// Paths are the routes of checks in the kernel's tables: a table per SID, which a rule selects by
+// the mark.
 //
 //	940: not fwmark 0x5e000000/0xff000000 goto 942   packets of others don't meet the rules, be they thousands
 //	941: fwmark 0x5e000001 lookup 0x5e000001         VIP encap seg6 mode encap.red segs SID
 //	942: nop
 //
-// A packet keeps its mark when it is encapsulated, but its table has no route to the SID, so the main table routes it.
-// There is one set of paths per network namespace.
+// A packet keeps its mark when it is encapsulated, but its table has no route to the SID, so the
+// main table routes it. There is one set of paths per network namespace.
 type Paths struct {
-	device int // index of the interface that the routes name; the SID's route decides where packets leave
+	// index of the interface that the routes name; the SID's route decides where packets leave
+	device int
 	marks  map[netip.Addr]uint32
 	paths  map[Path]bool
 	gates  map[int]bool // address families with the rules around
@@ -38,16 +41,19 @@ const (
 	prefGate     = 940
 	prefMark     = 941
 	prefEnd      = 942
-	// encapReduced is SEG6_IPTUN_MODE_ENCAP_RED (Linux 6.0): with one segment there is no segment routing header.
+	// encapReduced is SEG6_IPTUN_MODE_ENCAP_RED (Linux 6.0): with one segment there is no segment
+	// routing header.
 	encapReduced = 3
 )
 
 // OpenPaths makes an empty set. It removes what an earlier agent left.
 func OpenPaths() (*Paths, error) {
-	return &Paths{marks: map[netip.Addr]uint32{}, paths: map[Path]bool{}, gates: map[int]bool{}}, RemovePaths()
+	return &Paths{marks: map[netip.Addr]uint32{}, paths: map[Path]bool{}, gates: map[int]bool{}},
+		RemovePaths()
 }
 
-// Set makes these the paths, by routes that name the device. If it fails, some may be missing; the next Set adds them.
+// Set makes these the paths, by routes that name the device. If it fails, some may be missing; the
+// next Set adds them.
 func (p *Paths) Set(device string, wanted []Path) error {
 	list := map[Path]bool{}
 	for _, w := range wanted {
@@ -73,7 +79,8 @@ func (p *Paths) Set(device string, wanted []Path) error {
 			continue
 		}
 		if err := p.add(path); err != nil {
-			return fmt.Errorf("route health checks of %s to %s: %w; the kernel must have IPv6 segment routing and be Linux 6.0 or newer",
+			return fmt.Errorf("route health checks of %s to %s: %w; the kernel must have IPv6 "+
+				"segment routing and be Linux 6.0 or newer",
 				path.VIP, path.SID, err)
 		}
 		p.paths[path] = true
@@ -124,7 +131,8 @@ func (p *Paths) drop(keep map[Path]bool) error {
 		}
 		mark, family := p.marks[path.SID], familyOf(path.VIP)
 		if err := absent(netlink.RouteDel(p.route(path, mark))); err != nil {
-			return fmt.Errorf("remove route of health checks of %s to %s: %w", path.VIP, path.SID, err)
+			return fmt.Errorf("remove route of health checks of %s to %s: %w", path.VIP, path.SID,
+				err)
 		}
 		if !inUse[use{path.SID, family}] {
 			if err := absent(netlink.RuleDel(markRule(family, mark))); err != nil {
@@ -166,7 +174,8 @@ func (p *Paths) freeMark() uint32 {
 func (p *Paths) route(path Path, mark uint32) *netlink.Route {
 	return &netlink.Route{
 		LinkIndex: p.device, Table: int(mark), Protocol: pathProtocol,
-		Dst:   &net.IPNet{IP: path.VIP.AsSlice(), Mask: net.CIDRMask(path.VIP.BitLen(), path.VIP.BitLen())},
+		Dst: &net.IPNet{IP: path.VIP.AsSlice(),
+			Mask: net.CIDRMask(path.VIP.BitLen(), path.VIP.BitLen())},
 		Encap: &netlink.SEG6Encap{Mode: encapReduced, Segments: []net.IP{path.SID.AsSlice()}},
 	}
 }
@@ -183,7 +192,8 @@ func markRule(family int, mark uint32) *netlink.Rule {
 	return r
 }
 
-// gateRules keep other packets away from the rules of marks. The target of a jump comes before the jump.
+// gateRules keep other packets away from the rules of marks. The target of a jump comes before the
+// jump.
 func gateRules(family int) []*netlink.Rule {
 	end, gate, mask := ruleOf(family, prefEnd), ruleOf(family, prefGate), uint32(markMask)
 	end.Type = nl.FR_ACT_NOP
@@ -191,7 +201,8 @@ func gateRules(family int) []*netlink.Rule {
 	return []*netlink.Rule{end, gate}
 }
 
-// RemovePaths removes all paths from the kernel, of this agent or of an earlier one. Where there are none there is nothing to do.
+// RemovePaths removes all paths from the kernel, of this agent or of an earlier one. Where there
+// are none there is nothing to do.
 func RemovePaths() error {
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
 		rules, err := ourRules(family)
@@ -212,7 +223,8 @@ func RemovePaths() error {
 }
 
 func removeRoutes(family int) error {
-	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Protocol: pathProtocol}, netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL
+	filter, mask := &netlink.Route{Table: unix.RT_TABLE_UNSPEC, Protocol: pathProtocol},
+		netlink.RT_FILTER_TABLE|netlink.RT_FILTER_PROTOCOL
 	routes, err := netlink.RouteListFiltered(family, filter, mask)
 	if err != nil {
 		return fmt.Errorf("list routes of health checks: %w", err)

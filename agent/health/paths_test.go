@@ -29,7 +29,8 @@ const (
 	edge4      = "192.0.2.225"
 )
 
-// world is an edge and two hosts, each behind a link of its own; the hosts decapsulate by the kernel's own seg6local routes.
+// world is an edge and two hosts, each behind a link of its own; the hosts decapsulate by the
+// kernel's own seg6local routes.
 type world struct {
 	t     *testing.T
 	edge  *linux.Netns
@@ -45,7 +46,8 @@ func newWorld(t *testing.T) *world {
 		w.hosts = append(w.hosts, host)
 		must(t, w.edge.Do(func() error {
 			return netlink.LinkAdd(&netlink.Veth{
-				LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("eth%d", i)}, PeerName: "eth0", PeerNamespace: netlink.NsFd(host.FD()),
+				LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprintf("eth%d", i)}, PeerName: "eth0",
+				PeerNamespace: netlink.NsFd(host.FD()),
 			})
 		}))
 		must(t, host.Do(func() error { return setUpHost(i + 1) }))
@@ -61,28 +63,38 @@ func newNamespace(t *testing.T) *linux.Netns {
 	t.Helper()
 	ns, _ := linuxtest.Netns(t)
 	// Addresses are of use at once, link-local ones too.
-	must(t, ns.Do(func() error { return linux.WriteSysctl("net.ipv6.conf.default.accept_dad", "0") }))
+	must(t, ns.Do(func() error {
+		return linux.WriteSysctl("net.ipv6.conf.default.accept_dad",
+			"0")
+	}))
 	return ns
 }
 
-// setUpHost gives a host the VIPs, and decapsulation at fcbb:bb00:N:d6:: and, for IPv4, fcbb:bb00:N:d4::.
+// setUpHost gives a host the VIPs, and decapsulation at fcbb:bb00:N:d6:: and, for IPv4,
+// fcbb:bb00:N:d4::.
 func setUpHost(n int) error {
-	err := errors.Join(up("lo", vip6+"/128", vip4+"/32"), up("eth0", fmt.Sprintf("fd00:%d::1/64", n)),
-		linux.WriteSysctl("net.ipv4.conf.all.rp_filter", "0"), linux.WriteSysctl("net.ipv4.conf.eth0.rp_filter", "0"),
-		route(edge6+"/128", fmt.Sprintf("fd00:%d::e", n)), route(edge4+"/32", fmt.Sprintf("fd00:%d::e", n)))
+	err := errors.Join(up("lo", vip6+"/128", vip4+"/32"),
+		up("eth0", fmt.Sprintf("fd00:%d::1/64", n)),
+		linux.WriteSysctl("net.ipv4.conf.all.rp_filter", "0"),
+		linux.WriteSysctl("net.ipv4.conf.eth0.rp_filter", "0"),
+		route(edge6+"/128", fmt.Sprintf("fd00:%d::e", n)),
+		route(edge4+"/32", fmt.Sprintf("fd00:%d::e", n)))
 	link, failed := netlink.LinkByName("eth0")
 	if failed != nil {
 		return errors.Join(err, failed)
 	}
 	local := func(sid string, e *netlink.SEG6LocalEncap) error {
 		prefix := netip.MustParsePrefix(sid)
-		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(prefix), Encap: e})
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(prefix),
+			Encap: e})
 	}
-	six, four := &netlink.SEG6LocalEncap{Action: nl.SEG6_LOCAL_ACTION_END_DT6, Table: unix.RT_TABLE_LOCAL},
+	six, four := &netlink.SEG6LocalEncap{Action: nl.SEG6_LOCAL_ACTION_END_DT6,
+		Table: unix.RT_TABLE_LOCAL},
 		&netlink.SEG6LocalEncap{Action: nl.SEG6_LOCAL_ACTION_END_DX4, InAddr: net.IPv4zero}
 	six.Flags[nl.SEG6_LOCAL_ACTION], six.Flags[nl.SEG6_LOCAL_TABLE] = true, true
 	four.Flags[nl.SEG6_LOCAL_ACTION], four.Flags[nl.SEG6_LOCAL_NH4] = true, true
-	return errors.Join(err, local(fmt.Sprintf("fcbb:bb00:%d:d6::/128", n), six), local(fmt.Sprintf("fcbb:bb00:%d:d4::/128", n), four))
+	return errors.Join(err, local(fmt.Sprintf("fcbb:bb00:%d:d6::/128", n), six),
+		local(fmt.Sprintf("fcbb:bb00:%d:d4::/128", n), four))
 }
 
 func ipNet(p netip.Prefix) *net.IPNet {
@@ -146,16 +158,19 @@ func (w *world) ours() (list []string) {
 			}
 			for _, r := range rules {
 				if r.Priority != 0 && r.Priority < 32766 {
-					list = append(list, fmt.Sprintf("rule %d mark %x table %x", r.Priority, r.Mark, r.Table))
+					list = append(list, fmt.Sprintf("rule %d mark %x table %x", r.Priority, r.Mark,
+						r.Table))
 				}
 			}
-			routes, err := netlink.RouteListFiltered(family, &netlink.Route{}, netlink.RT_FILTER_TABLE)
+			routes, err := netlink.RouteListFiltered(family, &netlink.Route{},
+				netlink.RT_FILTER_TABLE)
 			if err != nil {
 				return err
 			}
 			for _, r := range routes {
 				if r.Table > 255 {
-					list = append(list, fmt.Sprintf("table %x %s %v", r.Table, r.Dst, r.Encap.(*netlink.SEG6Encap).Segments))
+					list = append(list, fmt.Sprintf("table %x %s %v", r.Table, r.Dst,
+						r.Encap.(*netlink.SEG6Encap).Segments))
 				}
 			}
 		}
@@ -165,22 +180,26 @@ func (w *world) ours() (list []string) {
 }
 
 func path(vip string, host int, function string) health.Path {
-	return health.Path{VIP: netip.MustParseAddr(vip), SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%d:%s::", host, function))}
+	return health.Path{VIP: netip.MustParseAddr(vip),
+		SID: netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%d:%s::", host, function))}
 }
 
 func job(p health.Path, backend string, source string) health.Job {
 	return health.Job{Check: check(config.CheckTCP), Target: health.Target{
-		Service: p.VIP.String(), Backend: backend, Address: netip.AddrPortFrom(p.VIP, 80), SID: p.SID, Source: netip.MustParseAddr(source),
+		Service: p.VIP.String(), Backend: backend, Address: netip.AddrPortFrom(p.VIP, 80),
+		SID: p.SID, Source: netip.MustParseAddr(source),
 	}}
 }
 
-// A check meets the server at the VIP of the host that it is about, and no other, whatever the address family.
+// A check meets the server at the VIP of the host that it is about, and no other, whatever the
+// address family.
 func TestChecksGoToTheirHost(t *testing.T) {
 	w := newWorld(t)
 	// The first host serves, the second has the VIPs but no server.
 	for _, vip := range []string{vip6, vip4} {
 		must(t, w.hosts[0].Do(func() error {
-			listener, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr(vip), 80).String())
+			listener, err := net.Listen("tcp", netip.AddrPortFrom(netip.MustParseAddr(vip),
+				80).String())
 			if err == nil {
 				t.Cleanup(func() { listener.Close() })
 			}
@@ -214,21 +233,25 @@ func TestChecksGoToTheirHost(t *testing.T) {
 	}
 }
 
-// An agent that is killed leaves its paths; the next one and unloading remove what is no longer wanted, and nothing of others.
+// An agent that is killed leaves its paths; the next one and unloading remove what is no longer
+// wanted, and nothing of others.
 func TestPathsAreReconciled(t *testing.T) {
 	w := newWorld(t)
 	foreign := netlink.NewRule()
-	foreign.Priority, foreign.Mark, foreign.Table, foreign.Family = 941, 7, 0x5e000001, unix.AF_INET6
+	foreign.Priority, foreign.Mark, foreign.Table, foreign.Family = 941, 7, 0x5e000001,
+		unix.AF_INET6
 	must(t, w.edge.Do(func() error { return netlink.RuleAdd(foreign) }))
 	kept := w.ours()
-	w.help("paths", request{Paths: []health.Path{path(vip6, 1, "d6"), path(vip6, 2, "d6"), path(vip4, 2, "d4")}})
+	w.help("paths", request{Paths: []health.Path{path(vip6, 1, "d6"), path(vip6, 2, "d6"),
+		path(vip4, 2, "d4")}})
 	if list := w.ours(); len(list) != len(kept)+2+2+2+2+1+1 {
 		t.Errorf("three paths are %d rules and routes: %s", len(list), strings.Join(list, "\n"))
 	}
 	w.help("paths", request{Paths: []health.Path{path(vip6, 2, "d6")}})
 	list := strings.Join(w.ours(), "\n")
 	want := []string{
-		"rule 940 mark 5e000000 table 0", "rule 941 mark 7 table 5e000001", "rule 941 mark 5e000001 table 5e000001", "rule 942 mark 0 table 0",
+		"rule 940 mark 5e000000 table 0", "rule 941 mark 7 table 5e000001",
+		"rule 941 mark 5e000001 table 5e000001", "rule 942 mark 0 table 0",
 		"table 5e000001 " + vip6 + "/128 [fcbb:bb00:2:d6::]",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n"), list); diff != "" {
@@ -261,7 +284,8 @@ func TestPathsChange(t *testing.T) {
 			return err
 		}
 		if paths.Mark(two.SID) != second {
-			t.Errorf("the mark of a path that stays went from %x to %x", second, paths.Mark(two.SID))
+			t.Errorf("the mark of a path that stays went from %x to %x", second,
+				paths.Mark(two.SID))
 		}
 		if list := w.ours(); len(list) != 8 {
 			t.Errorf("two paths of two families: %s", strings.Join(list, "\n"))

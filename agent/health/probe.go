@@ -7,7 +7,8 @@ import (
 	"sextant/config"
 )
 
-// Probe checks the target once. It returns nil if the backend serves, else what is wrong, as soon as ctx ends at the latest.
+// Probe checks the target once. It returns nil if the backend serves, else what is wrong, as soon
+// as ctx ends at the latest.
 func Probe(ctx context.Context, c *config.Check, t Target) error {
 	switch c.Kind {
 	case config.CheckTCP:

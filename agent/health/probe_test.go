@@ -41,7 +41,8 @@ func TestProbeTCP(t *testing.T) {
 	}
 	conn.Close()
 	listener.Close()
-	if got := probe(t, check(config.CheckTCP), address); got != "connect to ADDRESS at fcbb:bb00:1::: connection refused" {
+	if got := probe(t, check(config.CheckTCP),
+		address); got != "connect to ADDRESS at fcbb:bb00:1::: connection refused" {
 		t.Error(got)
 	}
 }
@@ -49,8 +50,12 @@ func TestProbeTCP(t *testing.T) {
 // pages is a web server with a page per behaviour.
 func pages() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "all is well on "+r.Host) })
-	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+	mux.HandleFunc("/health", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "all is well on "+r.Host)
+	})
+	mux.HandleFunc("/ill", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "/ill")
 		w.WriteHeader(http.StatusFound)
@@ -76,17 +81,31 @@ func TestProbeHTTP(t *testing.T) {
 		want string
 	}{
 		{"page", config.CheckHTTP, func(*config.Check) {}, "ok"},
-		{"host and body", config.CheckHTTP, func(c *config.Check) { c.Host, c.Body = "web.example", "well on web.example" }, "ok"},
-		{"wrong body", config.CheckHTTP, func(c *config.Check) { c.Body = "fine" }, `get /health: "fine" is not in the answer's first 30 bytes`},
-		{"ill", config.CheckHTTP, func(c *config.Check) { c.Path = "/ill" }, "get /ill: status 503, not 200-399"},
-		{"ill is wanted", config.CheckHTTP, func(c *config.Check) { c.Path, c.Status = "/ill", config.StatusRange{First: 503, Last: 503} }, "ok"},
-		{"redirections are answers", config.CheckHTTP, func(c *config.Check) { c.Path = "/moved" }, "ok"},
-		{"too slow", config.CheckHTTP, func(c *config.Check) { c.Path, c.Timeout = "/slow", 50*time.Millisecond }, "get /slow: no answer in time"},
-		{"stuck in the body", config.CheckHTTP, func(c *config.Check) { c.Path, c.Body, c.Timeout = "/stuck", "well", 3*time.Second },
+		{"host and body", config.CheckHTTP, func(c *config.Check) {
+			c.Host, c.Body = "web.example",
+				"well on web.example"
+		}, "ok"},
+		{"wrong body", config.CheckHTTP, func(c *config.Check) { c.Body = "fine" },
+			`get /health: "fine" is not in the answer's first 30 bytes`},
+		{"ill", config.CheckHTTP, func(c *config.Check) { c.Path = "/ill" },
+			"get /ill: status 503, not 200-399"},
+		{"ill is wanted", config.CheckHTTP, func(c *config.Check) {
+			c.Path, c.Status = "/ill", config.StatusRange{First: 503, Last: 503}
+		}, "ok"},
+		{"redirections are answers", config.CheckHTTP, func(c *config.Check) { c.Path = "/moved" },
+			"ok"},
+		{"too slow", config.CheckHTTP, func(c *config.Check) {
+			c.Path, c.Timeout = "/slow",
+				50*time.Millisecond
+		}, "get /slow: no answer in time"},
+		{"stuck in the body", config.CheckHTTP,
+			func(c *config.Check) { c.Path, c.Body, c.Timeout = "/stuck", "well", 3*time.Second },
 			"read /stuck: no answer in time"},
 		{"TLS", config.CheckHTTPS, func(c *config.Check) { c.Insecure = true }, "ok"},
-		{"TLS that nobody vouches for", config.CheckHTTPS, func(c *config.Check) { c.Host = "example.com" },
-			"get /health: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		{"TLS that nobody vouches for", config.CheckHTTPS,
+			func(c *config.Check) { c.Host = "example.com" },
+			"get /health: tls: failed to verify certificate: x509: certificate signed by unknown " +
+				"authority"},
 	} {
 		address := plain.Listener.Addr().String()
 		if c.kind == config.CheckHTTPS {
@@ -103,10 +122,12 @@ func TestProbeHTTP(t *testing.T) {
 
 // grpcServer answers health checks with a status; 0xff is a server that knows no such method.
 func grpcServer(status byte) *httptest.Server {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
+		r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/grpc")
-		wellFormed := r.URL.Path == "/grpc.health.v1.Health/Check" && r.Header.Get("TE") == "trailers" &&
+		wellFormed := r.URL.Path == "/grpc.health.v1.Health/Check" &&
+			r.Header.Get("TE") == "trailers" &&
 			string(body) == "\x00\x00\x00\x00\x05\x0a\x03api"
 		if !wellFormed || status == 0xff {
 			w.Header().Set("Grpc-Status", "12")

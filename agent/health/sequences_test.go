@@ -174,14 +174,18 @@ func (w *sequences) judgePanic(t *testing.T, before, s *sequence) {
 	case few(usable) && !is:
 		t.Fatalf("results %v: no panic with %d of %d", s.results, usable, w.servers)
 	case !was && fresh && few(sound) && usable < w.servers && !is:
-		t.Fatalf("results %v: no panic, and the latest checks of all but %d failed as one was given up",
+		t.Fatalf("results %v: no panic, and the latest checks of all but %d failed as one was "+
+			"given up",
 			s.results, sound)
 	case !was && is && !few(sound):
-		t.Fatalf("results %v: a panic with %d of %d whose latest check succeeded", s.results, sound, w.servers)
+		t.Fatalf("results %v: a panic with %d of %d whose latest check succeeded", s.results, sound,
+			w.servers)
 	case was && !is && usable < w.servers && rising > 0:
 		t.Fatalf("results %v: the panic ends while %d rise", s.results, rising)
-	case was && !is && usable < w.servers && time.Duration(len(s.results)-1-news)*time.Second < w.usage.Settle:
-		t.Fatalf("results %v: the panic ends %d checks after the latest news", s.results, len(s.results)-1-news)
+	case was && !is && usable < w.servers &&
+		time.Duration(len(s.results)-1-news)*time.Second < w.usage.Settle:
+		t.Fatalf("results %v: the panic ends %d checks after the latest news", s.results,
+			len(s.results)-1-news)
 	}
 	if is && !was {
 		w.panicked++
@@ -200,7 +204,8 @@ func (w *sequences) judgeGivenUp(t *testing.T, s *sequence, server int) {
 		}
 	}
 	if len(s.results)-1-at < w.servers {
-		t.Fatalf("results %v: server %d is given up before all others were checked", s.results, server+1)
+		t.Fatalf("results %v: server %d is given up before all others were checked", s.results,
+			server+1)
 	}
 }
 
@@ -208,12 +213,14 @@ func (w *sequences) judgeGivenUp(t *testing.T, s *sequence, server int) {
 // and none is led to a dead one before its own; panics begin and end as docs/backends.md says; and
 // where failing kills, that takes a round in which no panic begins.
 func TestAllSequencesOfResults(t *testing.T) {
-	for _, rules := range []health.Rules{{Rise: 1, Fall: 1}, {Rise: 2, Fall: 2}, {Rise: 1, Fall: 2}} {
+	for _, rules := range []health.Rules{{Rise: 1, Fall: 1}, {Rise: 2, Fall: 2},
+		{Rise: 1, Fall: 2}} {
 		for i := range 12 {
 			const servers = 3
 			w := &sequences{
 				usage: health.Usage{
-					PanicPermille: []int{500, 300}[i%2], Kills: i/2%2 == 1, Round: servers * time.Second,
+					PanicPermille: []int{500, 300}[i%2], Kills: i/2%2 == 1,
+					Round:  servers * time.Second,
 					Settle: time.Duration(servers*rules.Rise) * time.Second,
 				},
 				rules: rules, servers: servers, dead: uint(i / 4), length: 13, restart: 11,
@@ -222,7 +229,8 @@ func TestAllSequencesOfResults(t *testing.T) {
 				t.Parallel()
 				w.run(t)
 				if w.panicked == 0 || w.usage.Kills && w.given == 0 {
-					t.Errorf("%d panics, %d servers given up in %d worlds", w.panicked, w.given, w.visited)
+					t.Errorf("%d panics, %d servers given up in %d worlds", w.panicked, w.given,
+						w.visited)
 				}
 			})
 		}
@@ -241,6 +249,7 @@ func (w *sequences) run(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := sequence{states: make([]health.State, w.servers), effect: w.usage.Apply(members, health.Effect{}, 0), g: g}
+	s := sequence{states: make([]health.State, w.servers),
+		effect: w.usage.Apply(members, health.Effect{}, 0), g: g}
 	w.explore(t, s)
 }

@@ -4,7 +4,8 @@ package health
 type Status uint8
 
 const (
-	// Unknown is the status of a backend that nobody has checked yet, or not often enough to contradict Rules.StartDown.
+	// Unknown is the status of a backend that nobody has checked yet, or not often enough to
+	// contradict Rules.StartDown.
 	Unknown Status = iota
 	// Healthy is the status of a backend whose checks succeed.
 	Healthy
@@ -21,13 +22,15 @@ type Rules struct {
 	StartDown  bool // an unchecked backend counts as failing, not as healthy
 }
 
-// State is what is known from the checks so far. The zero State is that of a backend which nobody has checked.
+// State is what is known from the checks so far. The zero State is that of a backend which nobody
+// has checked.
 type State struct {
 	Status Status
 	Run    int // results in a row that speak against the status
 }
 
-// After returns the state after one more result. The first result that agrees with what an unchecked backend counts as confirms it.
+// After returns the state after one more result. The first result that agrees with what an
+// unchecked backend counts as confirms it.
 func (s State) After(success bool, r Rules) State {
 	if success == s.Usable(r) {
 		return State{Status: statusOf(success)}

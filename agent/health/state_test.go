@@ -20,7 +20,8 @@ func TestState(t *testing.T) {
 		{"never checked, then failing", health.Rules{Rise: 2, Fall: 3}, "-u -u -f +f -f +f +h"},
 		{"down until it rises", health.Rules{Rise: 2, Fall: 3, StartDown: true}, "+u +h -h -h -f"},
 		{"down, and rightly so", health.Rules{Rise: 2, Fall: 3, StartDown: true}, "-f +f +h"},
-		{"down, interrupted", health.Rules{Rise: 3, Fall: 1, StartDown: true}, "+u +u -f +f +f +h -f"},
+		{"down, interrupted", health.Rules{Rise: 3, Fall: 1, StartDown: true},
+			"+u +u -f +f +f +h -f"},
 		{"at once", health.Rules{Rise: 1, Fall: 1}, "-f +h -f +h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -35,11 +36,13 @@ func TestState(t *testing.T) {
 	}
 }
 
-// A backend's use changes only after as many contradicting results in a row as the rules say, and then it does.
+// A backend's use changes only after as many contradicting results in a row as the rules say, and
+// then it does.
 func TestStateAgainstHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := health.Rules{
-			Rise: rapid.IntRange(1, 4).Draw(t, "rise"), Fall: rapid.IntRange(1, 4).Draw(t, "fall"), StartDown: rapid.Bool().Draw(t, "start down"),
+			Rise: rapid.IntRange(1, 4).Draw(t, "rise"), Fall: rapid.IntRange(1, 4).Draw(t, "fall"),
+			StartDown: rapid.Bool().Draw(t, "start down"),
 		}
 		var state health.State
 		usable, run := !rules.StartDown, 0

@@ -17,18 +17,21 @@ import (
 // Target is where a check connects to, and which way.
 type Target struct {
 	Service, Backend string
-	Address          netip.AddrPort  // the VIP and a port
-	SID              netip.Addr      // of the backend
-	Source           netip.Addr      // of the connection; the zero value: the kernel's choice
-	Agent            netip.AddrPort  // of the backend's host, who is asked for passive signals; the zero value: nobody
-	Endpoint         config.Endpoint // of the service, by which he is asked
-	Mark             uint32          // by which the kernel routes the connection to the SID; 0: as any other
+	Address          netip.AddrPort // the VIP and a port
+	SID              netip.Addr     // of the backend
+	Source           netip.Addr     // of the connection; the zero value: the kernel's choice
+	// of the backend's host, who is asked for passive signals; the zero value: nobody
+	Agent    netip.AddrPort
+	Endpoint config.Endpoint // of the service, by which he is asked
+	// by which the kernel routes the connection to the SID; 0: as any other
+	Mark uint32
 }
 
-// connect opens a TCP connection. Closing it resets it, for all checks of a service share its VIP's port, and connections that wait
-// for the end of TIME_WAIT would use up the edge's ports.
+// connect opens a TCP connection. Closing it resets it, for all checks of a service share its VIP's
+// port, and connections that wait for the end of TIME_WAIT would use up the edge's ports.
 func (t Target) connect(ctx context.Context) (net.Conn, error) {
-	dialer := net.Dialer{Control: t.mark, KeepAliveConfig: net.KeepAliveConfig{Enable: false}, KeepAlive: -1}
+	dialer := net.Dialer{Control: t.mark, KeepAliveConfig: net.KeepAliveConfig{Enable: false},
+		KeepAlive: -1}
 	if t.Source.IsValid() {
 		dialer.LocalAddr = &net.TCPAddr{IP: t.Source.AsSlice()}
 	}

@@ -21,7 +21,8 @@ const (
 	routing     = 43
 )
 
-// payload is what a probe carries. The cookie is drawn by each prober: packets without it are none of its.
+// payload is what a probe carries. The cookie is drawn by each prober: packets without it are none
+// of its.
 type payload struct {
 	cookie uint64
 	list   uint32
@@ -42,7 +43,8 @@ func parsePayload(b []byte) (p payload, ok bool) {
 		return p, false
 	}
 	return payload{
-		cookie: binary.BigEndian.Uint64(b[8:]), list: binary.BigEndian.Uint32(b[16:]), number: binary.BigEndian.Uint32(b[20:]),
+		cookie: binary.BigEndian.Uint64(b[8:]), list: binary.BigEndian.Uint32(b[16:]),
+		number: binary.BigEndian.Uint32(b[20:]),
 	}, true
 }
 

@@ -37,7 +37,9 @@ type List struct {
 
 // Options are how a prober is opened.
 type Options struct {
-	Own netip.Addr // the head-end's address: the source of probes, and where they come back to; the egress must have a route to it
+	// the head-end's address: the source of probes, and where they come back to; the egress must
+	// have a route to it
+	Own netip.Addr
 	Settings
 	Log *slog.Logger
 }
@@ -72,7 +74,8 @@ type target struct {
 // Open begins to probe, nothing yet. It works in the calling thread's network namespace.
 func Open(o Options) (*Prober, error) {
 	p := &Prober{
-		options: o, started: time.Now(), changes: make(chan []Change, 64), done: make(chan struct{}), targets: map[uint32]*target{},
+		options: o, started: time.Now(), changes: make(chan []Change, 64),
+		done: make(chan struct{}), targets: map[uint32]*target{},
 	}
 	var cookie [8]byte
 	if _, err := rand.Read(cookie[:]); err != nil {
@@ -87,7 +90,8 @@ func Open(o Options) (*Prober, error) {
 	return p, nil
 }
 
-// Changes yields lists that began to answer, or fell silent. Those that fell silent together come together.
+// Changes yields lists that began to answer, or fell silent. Those that fell silent together come
+// together.
 func (p *Prober) Changes() <-chan []Change { return p.changes }
 
 // Set makes these the lists that are probed. Those that stay with the same segments are judged on.
@@ -103,7 +107,8 @@ func (p *Prober) Set(lists []List) error {
 				return fmt.Errorf("probe %s, list %d: %w", l.Name, l.Slot, err)
 			}
 			p.numbers++
-			number, t = p.numbers, &target{List: l, outer: outer, tracker: tracker{settings: p.options.Settings}}
+			number, t = p.numbers, &target{List: l, outer: outer,
+				tracker: tracker{settings: p.options.Settings}}
 		}
 		wanted[number] = t
 		if groups[l.Name] == nil {
@@ -147,13 +152,16 @@ func (p *Prober) Close() error {
 	return p.socket.close()
 }
 
-// leastNice is the best that a thread can ask for without real-time priority, under which the Go runtime could stand still.
+// leastNice is the best that a thread can ask for without real-time priority, under which the Go
+// runtime could stand still.
 const leastNice = -20
 
-// run sends and judges by the clock: what is late is not made up for, and moves nothing that follows. What has come is read before
-// anything is judged, so that a thread that had to wait for a processor does not take for lost what waits for it.
+// run sends and judges by the clock: what is late is not made up for, and moves nothing that
+// follows. What has come is read before anything is judged, so that a thread that had to wait for a
+// processor does not take for lost what waits for it.
 func (p *Prober) run() {
-	// Never unlocked: the thread, with its priority, ends with the goroutine. What is refused costs time on a busy machine only.
+	// Never unlocked: the thread, with its priority, ends with the goroutine. What is refused costs
+	// time on a busy machine only.
 	runtime.LockOSThread()
 	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), leastNice)
 	half := p.options.Interval / 2
@@ -189,12 +197,14 @@ func (p *Prober) round(regular bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	if !regular && !slices.ContainsFunc(p.order, func(number uint32) bool { return p.targets[number].doubted(now) }) {
+	if !regular && !slices.ContainsFunc(p.order,
+		func(number uint32) bool { return p.targets[number].doubted(now) }) {
 		return
 	}
 	for _, number := range p.order {
 		t := p.targets[number]
-		err := p.socket.send(packet(t.outer, p.options.Own, payload{cookie: p.cookie, list: number, number: t.sent(now, regular)}))
+		err := p.socket.send(packet(t.outer, p.options.Own, payload{cookie: p.cookie, list: number,
+			number: t.sent(now, regular)}))
 		if err != nil && !p.refused {
 			p.options.Log.Warn("probes can't be sent", "list", t.Key, "error", err)
 		}

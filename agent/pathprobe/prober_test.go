@@ -34,7 +34,10 @@ func newWorld(t *testing.T) *world {
 	for i, node := range []string{"a", "b", "c", "z"} {
 		ns, name := linuxtest.Netns(t)
 		w.nodes[node], w.names[node] = ns, name
-		must(t, ns.Do(func() error { return linux.WriteSysctl("net.ipv6.conf.all.forwarding", "1") }))
+		must(t, ns.Do(func() error {
+			return linux.WriteSysctl("net.ipv6.conf.all.forwarding",
+				"1")
+		}))
 		w.ip(node, "link set lo up", fmt.Sprintf("addr add fd00:5e::%d/128 dev lo", i+1))
 	}
 	for i, pair := range []string{"ab", "ac", "bz", "cz"} {
@@ -43,20 +46,24 @@ func newWorld(t *testing.T) *world {
 		w.ip(a, fmt.Sprintf("addr add fd00:%d::1/64 dev to-%s nodad", i, b), "link set to-"+b+" up")
 		w.ip(b, fmt.Sprintf("addr add fd00:%d::2/64 dev to-%s nodad", i, a), "link set to-"+a+" up")
 	}
-	w.ip("a", "route add fcbb:bb00:b::/48 via fd00:0::2", "route add fcbb:bb00:c::/48 via fd00:1::2",
+	w.ip("a", "route add fcbb:bb00:b::/48 via fd00:0::2",
+		"route add fcbb:bb00:c::/48 via fd00:1::2",
 		"route add fcbb:bb00:a:c::/64 encap seg6local action End.X nh6 fd00:1::2 dev to-c")
 	for i, r := range []string{"b", "c"} {
 		w.ip(r, fmt.Sprintf("route add fcbb:bb00:%s::/128 encap seg6local action End dev to-a", r),
-			fmt.Sprintf("route add fcbb:bb00:f::/48 via fd00:%d::2", i+2), fmt.Sprintf("route add fd00:5e::1/128 via fd00:%d::1", i))
+			fmt.Sprintf("route add fcbb:bb00:f::/48 via fd00:%d::2", i+2),
+			fmt.Sprintf("route add fd00:5e::1/128 via fd00:%d::1", i))
 	}
-	w.ip("z", "route add fcbb:bb00:f::/64 encap seg6local action End.DT6 table main dev to-b", "route add fd00:5e::1/128 via fd00:2::1")
+	w.ip("z", "route add fcbb:bb00:f::/64 encap seg6local action End.DT6 table main dev to-b",
+		"route add fd00:5e::1/128 via fd00:2::1")
 	return w
 }
 
 func (w *world) ip(node string, commands ...string) {
 	w.t.Helper()
 	for _, c := range commands {
-		if out, err := exec.Command("ip", append([]string{"-6", "-n", w.names[node]}, strings.Fields(c)...)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command("ip", append([]string{"-6", "-n", w.names[node]},
+			strings.Fields(c)...)...).CombinedOutput(); err != nil {
 			w.t.Fatalf("%s: ip %s: %v\n%s", node, c, err, out)
 		}
 	}
@@ -80,14 +87,16 @@ func lists(of map[int]string) (lists []pathprobe.List) {
 	return lists
 }
 
-// Probes travel over the kernel's End, End.X and End.DT6, and links that are cut silence the lists that cross them.
+// Probes travel over the kernel's End, End.X and End.DT6, and links that are cut silence the lists
+// that cross them.
 func TestProbes(t *testing.T) {
 	w := newWorld(t)
 	var p *pathprobe.Prober
 	must(t, w.nodes["a"].Do(func() (err error) {
 		p, err = pathprobe.Open(pathprobe.Options{
-			Own: netip.MustParseAddr("fd00:5e::1"), Settings: pathprobe.Settings{Interval: 10 * time.Millisecond, Missed: 3, Good: 3},
-			Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+			Own:      netip.MustParseAddr("fd00:5e::1"),
+			Settings: pathprobe.Settings{Interval: 10 * time.Millisecond, Missed: 3, Good: 3},
+			Log:      slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
 		return err
 	}))
@@ -99,7 +108,8 @@ func TestProbes(t *testing.T) {
 	await(t, p, "0+ 1+ 2+")
 	w.ip("c", "link set to-z down")
 	await(t, p, "1- 2-")
-	w.ip("c", "link set to-z up", "addr add fd00:3::1/64 dev to-z nodad", "route replace fcbb:bb00:f::/48 via fd00:3::2")
+	w.ip("c", "link set to-z up", "addr add fd00:3::1/64 dev to-z nodad",
+		"route replace fcbb:bb00:f::/48 via fd00:3::2")
 	await(t, p, "1+ 2+")
 	w.ip("z", "route del fd00:5e::1/128") // the way back
 	await(t, p, "0- 1- 2-")
@@ -107,7 +117,8 @@ func TestProbes(t *testing.T) {
 	await(t, p, "0+ 1+ 2+")
 	for slot := range 3 {
 		s, ok := p.Stats(pathprobe.Key{Name: "p", Slot: slot})
-		if !ok || !s.Answers || s.RTT <= 0 || s.RTT > patience || s.Least > s.RTT || s.Received > s.Sent {
+		if !ok || !s.Answers || s.RTT <= 0 || s.RTT > patience || s.Least > s.RTT ||
+			s.Received > s.Sent {
 			t.Errorf("slot %d: %+v, %v", slot, s, ok)
 		}
 	}

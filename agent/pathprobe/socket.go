@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interfaceName is the interface by which probes come into the machine, so that they are forwarded as traffic from elsewhere is: a
-// kernel does not execute its own SIDs on packets that it makes itself.
+// interfaceName is the interface by which probes come into the machine, so that they are forwarded
+// as traffic from elsewhere is: a kernel does not execute its own SIDs on packets that it makes
+// itself.
 const interfaceName = "srv6probe"
 
-// socket sends and receives probes. The interface goes with the process. One thread waits at it and reads; wake and send may be called
-// from others.
+// socket sends and receives probes. The interface goes with the process. One thread waits at it and
+// reads; wake and send may be called from others.
 type socket struct {
 	tun  int // probes are written to it
 	back int // and come back to it
@@ -36,11 +37,13 @@ func openSocket(own netip.Addr) (s *socket, err error) {
 	if s.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return s, fmt.Errorf("make an eventfd: %w", err)
 	}
-	if s.back, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err == nil {
+	if s.back, err = unix.Socket(unix.AF_INET6,
+		unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err == nil {
 		err = unix.Bind(s.back, &unix.SockaddrInet6{Addr: own.As16(), Port: Port})
 	}
 	if err != nil {
-		err = fmt.Errorf("listen for probes: %w; is %s an address of this machine, and not listened on by another?", err,
+		err = fmt.Errorf("listen for probes: %w; is %s an address of this machine, and not "+
+			"listened on by another?", err,
 			netip.AddrPortFrom(own, Port))
 	}
 	return s, err
@@ -51,7 +54,8 @@ func openTun() (fd int, err error) {
 	const device = "/dev/net/tun"
 	fd, err = unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open %s: %w; probes need it: load the module tun, and run as root", device, err)
+		return -1, fmt.Errorf("open %s: %w; probes need it: load the module tun, and run as root",
+			device, err)
 	}
 	request, err := unix.NewIfreq(interfaceName)
 	if err == nil {
@@ -62,7 +66,8 @@ func openTun() (fd int, err error) {
 		err = setUp()
 	}
 	if err != nil {
-		err = fmt.Errorf("make interface %s: %w; is another prober running in this network namespace?", interfaceName, err)
+		err = fmt.Errorf("make interface %s: %w; is another prober running in this network "+
+			"namespace?", interfaceName, err)
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
@@ -88,14 +93,16 @@ func (s *socket) send(packet []byte) error {
 // wait returns when something came, after so long, or when it is interrupted.
 func (s *socket) wait(most time.Duration) error {
 	timeout := unix.NsecToTimespec(int64(max(most, 0)))
-	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.back), Events: unix.POLLIN}, {Fd: int32(s.wake), Events: unix.POLLIN}}, &timeout, nil)
+	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(s.back), Events: unix.POLLIN},
+		{Fd: int32(s.wake), Events: unix.POLLIN}}, &timeout, nil)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		return fmt.Errorf("wait for probes: %w", err)
 	}
 	return nil
 }
 
-// receive reads what has come; false if there is nothing more, or an ICMP error for a probe, of which silence says the same.
+// receive reads what has come; false if there is nothing more, or an ICMP error for a probe, of
+// which silence says the same.
 func (s *socket) receive(buffer []byte) (n int, came bool) {
 	n, _, err := unix.Recvfrom(s.back, buffer, 0)
 	return n, err == nil

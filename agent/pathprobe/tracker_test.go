@@ -29,9 +29,10 @@ type arrives struct {
 	at     time.Duration
 }
 
-// simulate probes lists as a prober does, by the clock, and returns what is noticed when, like "15 0- 20 0+", in milliseconds. In
-// stalls, begin and end, the prober does not run.
-func simulate(settings Settings, lasts time.Duration, fates []fate, stalls ...[2]time.Duration) string {
+// simulate probes lists as a prober does, by the clock, and returns what is noticed when, like "15
+// 0- 20 0+", in milliseconds. In stalls, begin and end, the prober does not run.
+func simulate(settings Settings, lasts time.Duration, fates []fate,
+	stalls ...[2]time.Duration) string {
 	var group []*tracker
 	for range fates {
 		group = append(group, &tracker{settings: settings})
@@ -113,30 +114,44 @@ func TestSilence(t *testing.T) {
 		want   string
 	}{
 		{"good from the start", []fate{healthy, healthy}, nil, begin},
-		{"cut: 15 ms after the first probe that is lost", []fate{cutFrom(300, ever), healthy}, nil, begin + " 315 0-"},
-		{"the first just came through", []fate{cutFrom(301, ever), healthy}, nil, begin + " 325 0-"},
+		{"cut: 15 ms after the first probe that is lost", []fate{cutFrom(300, ever), healthy}, nil,
+			begin + " 315 0-"},
+		{"the first just came through", []fate{cutFrom(301, ever), healthy}, nil,
+			begin + " 325 0-"},
 		{"two misses are forgiven", []fate{cutFrom(300, 310), healthy}, nil, begin},
-		{"answers again after three", []fate{cutFrom(300, 400), healthy}, nil, begin + " 315 0- 425 0+"},
+		{"answers again after three", []fate{cutFrom(300, 400), healthy}, nil,
+			begin + " 315 0- 425 0+"},
 		{"alone, a list has to miss twice as many", []fate{cutFrom(300, ever)}, nil, "5 0+ 330 0-"},
-		{"all of them fall silent together", []fate{cutFrom(300, ever), cutFrom(300, ever)}, nil, begin + " 330 0- 330 1-"},
-		{"the way back fails when some are on it", []fate{cutFrom(300, ever), cutFrom(310, ever)}, nil, begin + " 340 0- 340 1-"},
-		{"the way back fails, and one list is much longer", []fate{slow(299, 1, -1), func(left time.Duration) time.Duration {
-			if left > 250*time.Millisecond {
-				return -1
-			}
-			return 50 * time.Millisecond
-		}}, nil, "5 0+ 50 1+ 355 0- 355 1-"},
-		{"the other list is much longer", []fate{cutFrom(300, ever), slow(ever, 50, 50)}, nil, "5 0+ 50 1+ 330 0-"},
-		{"two of three", []fate{cutFrom(300, ever), cutFrom(300, ever), healthy}, nil, "5 0+ 5 1+ 5 2+ 315 0- 315 1-"},
-		{"one that never answers has a second", []fate{healthy, cutFrom(0, ever)}, nil, "5 0+ 1000 1-"},
+		{"all of them fall silent together", []fate{cutFrom(300, ever), cutFrom(300, ever)}, nil,
+			begin + " 330 0- 330 1-"},
+		{"the way back fails when some are on it", []fate{cutFrom(300, ever), cutFrom(310, ever)},
+			nil, begin + " 340 0- 340 1-"},
+		{"the way back fails, and one list is much longer",
+			[]fate{slow(299, 1, -1), func(left time.Duration) time.Duration {
+				if left > 250*time.Millisecond {
+					return -1
+				}
+				return 50 * time.Millisecond
+			}}, nil, "5 0+ 50 1+ 355 0- 355 1-"},
+		{"the other list is much longer", []fate{cutFrom(300, ever), slow(ever, 50, 50)}, nil,
+			"5 0+ 50 1+ 330 0-"},
+		{"two of three", []fate{cutFrom(300, ever), cutFrom(300, ever), healthy}, nil,
+			"5 0+ 5 1+ 5 2+ 315 0- 315 1-"},
+		{"one that never answers has a second", []fate{healthy, cutFrom(0, ever)}, nil,
+			"5 0+ 1000 1-"},
 		{"a prober that stands still has read what came", []fate{healthy, healthy},
-			[][2]time.Duration{{201 * time.Millisecond, 250 * time.Millisecond}, {301 * time.Millisecond, 400 * time.Millisecond}}, begin},
+			[][2]time.Duration{{201 * time.Millisecond, 250 * time.Millisecond},
+				{301 * time.Millisecond, 400 * time.Millisecond}}, begin},
 		{"a long way is no silence", []fate{slow(ever, 500, 500), healthy}, nil, "5 1+ 500 0+"},
-		{"nor is a way that becomes longer, by less than would be taken for it", []fate{slow(300, 1, 12), healthy}, nil, begin},
-		{"a way that becomes much longer is silent for so long", []fate{slow(300, 1, 40), healthy}, nil, begin + " 315 0- 350 0+"},
-		{"cut while times vary so much that nothing is overdue: as soon as another list is heard that long after",
+		{"nor is a way that becomes longer, by less than would be taken for it",
+			[]fate{slow(300, 1, 12), healthy}, nil, begin},
+		{"a way that becomes much longer is silent for so long", []fate{slow(300, 1, 40), healthy},
+			nil, begin + " 315 0- 350 0+"},
+		{"cut while times vary so much that nothing is overdue: as soon as another list is heard " +
+			"that long after",
 			[]fate{varying(300), varying(ever)}, nil, begin + " 335 0-"},
-		{"a machine that stands still: nothing comes for 25 ms, over any list", []fate{halted(300, 325), halted(300, 325)}, nil, begin},
+		{"a machine that stands still: nothing comes for 25 ms, over any list",
+			[]fate{halted(300, 325), halted(300, 325)}, nil, begin},
 	} {
 		if got := simulate(everyTen, 2*time.Second, c.fates, c.stalls...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
@@ -150,7 +165,8 @@ func varying(cut time.Duration) fate {
 		switch {
 		case left >= cut*time.Millisecond:
 			return -1
-		case left%(50*time.Millisecond) >= 20*time.Millisecond && left%(50*time.Millisecond) < 30*time.Millisecond:
+		case left%(50*time.Millisecond) >= 20*time.Millisecond &&
+			left%(50*time.Millisecond) < 30*time.Millisecond:
 			return 20 * time.Millisecond
 		}
 		return time.Millisecond
@@ -167,12 +183,13 @@ func halted(begin, end time.Duration) fate {
 	}
 }
 
-// Whatever the round-trip times, and when the cut is: a list is silent three half intervals after the first probe
-// that is lost, or a few more, and no other one is.
+// Whatever the round-trip times, and when the cut is: a list is silent three half intervals after
+// the first probe that is lost, or a few more, and no other one is.
 func TestCutIsNoticedInTime(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		took := time.Duration(rapid.IntRange(100, 4000).Draw(r, "RTT in us")) * time.Microsecond
-		at := time.Duration(rapid.IntRange(200_000, 250_000).Draw(r, "cut in us")) * time.Microsecond
+		at := time.Duration(rapid.IntRange(200_000, 250_000).Draw(r,
+			"cut in us")) * time.Microsecond
 		jitter := rapid.SliceOfN(rapid.IntRange(0, 500), 7, 7).Draw(r, "jitter in us")
 		delay := func(left time.Duration) time.Duration {
 			return took + time.Duration(jitter[left/half%7])*time.Microsecond
@@ -192,7 +209,8 @@ func TestCutIsNoticedInTime(t *testing.T) {
 		if _, err := fmt.Sscanf(strings.Join(events[6:], " "), "%d %d-", &when, &list); err != nil {
 			r.Fatal(err)
 		}
-		if after := time.Duration(when)*time.Millisecond - at; after < 3*half-time.Millisecond || after > 7*half {
+		if after := time.Duration(when)*time.Millisecond - at; after < 3*half-time.Millisecond ||
+			after > 7*half {
 			r.Fatalf("cut at %v, silent after %v", at, after)
 		}
 	})
@@ -211,7 +229,8 @@ func TestLossAndStrangeNumbers(t *testing.T) {
 		}
 	}
 	s := judge.stats()
-	if s.LossPermille != 250 || s.Received != 2250 || s.Least != time.Microsecond || s.Most != 2999*time.Microsecond {
+	if s.LossPermille != 250 || s.Received != 2250 || s.Least != time.Microsecond ||
+		s.Most != 2999*time.Microsecond {
 		t.Errorf("%+v", s)
 	}
 }
@@ -219,7 +238,8 @@ func TestLossAndStrangeNumbers(t *testing.T) {
 // Probes are what an independent library takes for the packet that is meant, checksum included.
 func TestPacket(t *testing.T) {
 	own := netip.MustParseAddr("fd00:5e::1")
-	segments := []netip.Addr{netip.MustParseAddr("fcbb:bb00:2::"), netip.MustParseAddr("fcbb:bb00:3:e001::"), netip.MustParseAddr("fcbb:bb00:4:f::")}
+	segments := []netip.Addr{netip.MustParseAddr("fcbb:bb00:2::"),
+		netip.MustParseAddr("fcbb:bb00:3:e001::"), netip.MustParseAddr("fcbb:bb00:4:f::")}
 	want := payload{cookie: 0x1234567890abcdef, list: 7, number: 1<<32 - 2}
 	for count := 1; count <= len(segments); count++ {
 		outer, err := headers(own, segments[:count])
@@ -229,13 +249,15 @@ func TestPacket(t *testing.T) {
 		bytesOf := packet(outer, own, want)
 		decoded := gopacket.NewPacket(bytesOf, layers.LayerTypeIPv6, gopacket.Default)
 		first := decoded.NetworkLayer().(*layers.IPv6)
-		if int(first.Length) != len(bytesOf)-ipv6Header || !first.DstIP.Equal(segments[0].AsSlice()) {
+		if int(first.Length) != len(bytesOf)-ipv6Header ||
+			!first.DstIP.Equal(segments[0].AsSlice()) {
 			t.Errorf("%d segments: %v", count, first)
 		}
 		inner := bytesOf[ipv6Header:]
 		if count > 1 {
 			srh, size, err := srv6.ParseSRH(inner)
-			if err != nil || len(srh.Segments) != count-1 || srh.SegmentsLeft != uint8(count-1) || first.NextHeader != layers.IPProtocolIPv6Routing {
+			if err != nil || len(srh.Segments) != count-1 || srh.SegmentsLeft != uint8(count-1) ||
+				first.NextHeader != layers.IPProtocolIPv6Routing {
 				t.Fatalf("%d segments: %+v, %v", count, srh, err)
 			}
 			inner = inner[size:]
@@ -253,7 +275,8 @@ func TestPacket(t *testing.T) {
 			t.Fatal(err)
 		}
 		buffer := gopacket.NewSerializeBuffer()
-		err = gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{ComputeChecksums: true}, udp, gopacket.Payload(udp.Payload))
+		err = gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{ComputeChecksums: true},
+			udp, gopacket.Payload(udp.Payload))
 		if err != nil || !bytes.Equal(buffer.Bytes()[6:8], sum) {
 			t.Errorf("%d segments: checksum %x, want %x", count, sum, buffer.Bytes()[6:8])
 		}

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// apache is the status page of an Apache HTTP server for programs (mod_status, "?auto"), which shows its scoreboard.
+// apache is the status page of an Apache HTTP server for programs (mod_status, "?auto"), which
+// shows its scoreboard.
 type apache struct {
 	url    string
 	client *http.Client
@@ -37,11 +38,13 @@ func (a *apache) busy(ctx context.Context) (int, error) {
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
-		return 0, fmt.Errorf("ask how busy Apache is: %w; is mod_status loaded and its page allowed from this machine?", err)
+		return 0, fmt.Errorf("ask how busy Apache is: %w; is mod_status loaded and its page "+
+			"allowed from this machine?", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("ask %s how busy Apache is: %s; is mod_status loaded and its page allowed from this machine?", a.url,
+		return 0, fmt.Errorf("ask %s how busy Apache is: %s; is mod_status loaded and its page "+
+			"allowed from this machine?", a.url,
 			response.Status)
 	}
 	workers, err := parseStatus(io.LimitReader(response.Body, statusBytes))

@@ -10,8 +10,9 @@ import (
 	"sextant/lb/acceptance"
 )
 
-// Gauge is a server's end of the file that "load: memory:FILE" names: how busy it is, or that it wants no more connections. Writing it
-// is one store, so that a server may do so with each connection or request. Its methods may be called by several goroutines.
+// Gauge is a server's end of the file that "load: memory:FILE" names: how busy it is, or that it
+// wants no more connections. Writing it is one store, so that a server may do so with each
+// connection or request. Its methods may be called by several goroutines.
 type Gauge struct {
 	memory []byte
 	number *atomic.Uint64
@@ -29,8 +30,10 @@ func OpenGauge(path string) (*Gauge, error) {
 		return nil, fmt.Errorf("make room for the load: %w", err)
 	}
 	g := &Gauge{}
-	if g.memory, err = syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
-		return nil, fmt.Errorf("map %s: %w; it has to lie in a file system that maps files, such as /dev/shm", path, err)
+	if g.memory, err = syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("map %s: %w; it has to lie in a file system that maps files, such "+
+			"as /dev/shm", path, err)
 	}
 	g.number = (*atomic.Uint64)(unsafe.Pointer(&g.memory[len(memoryMagic)]))
 	g.number.Store(0)
@@ -38,7 +41,8 @@ func OpenGauge(path string) (*Gauge, error) {
 	return g, nil
 }
 
-// Set says how busy the server is, from 0 on. With accept.Full or more, others get all new connections that they may take.
+// Set says how busy the server is, from 0 on. With accept.Full or more, others get all new
+// connections that they may take.
 func (g *Gauge) Set(busy int) { g.number.Store(uint64(min(max(busy, 0), acceptance.Full))) }
 
 // Close ends the mapping. What was said last stays.

@@ -33,7 +33,8 @@ func TestParseStatus(t *testing.T) {
 		"BusyWorkers: 99999999999999": "no number",
 		strings.Repeat("x", 1<<17):    "too long",
 	} {
-		if _, err := parseStatus(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseStatus(strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q in it", text, err, want)
 		}
 	}
@@ -42,7 +43,8 @@ func TestParseStatus(t *testing.T) {
 func FuzzParseStatus(f *testing.F) {
 	f.Add(fmt.Sprintf(page, 3))
 	f.Fuzz(func(t *testing.T, text string) {
-		if n, err := parseStatus(strings.NewReader(text)); err == nil && (n < 0 || !strings.Contains(text, "BusyWorkers: ")) {
+		if n, err := parseStatus(strings.NewReader(text)); err == nil &&
+			(n < 0 || !strings.Contains(text, "BusyWorkers: ")) {
 			t.Errorf("%q: %d busy workers", text, n)
 		}
 	})

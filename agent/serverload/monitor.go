@@ -38,10 +38,12 @@ func NewMonitor(ctx context.Context) *Monitor {
 	return &Monitor{ctx: ctx, results: make(chan Result), running: map[Job]context.CancelFunc{}}
 }
 
-// Results are the answers: the first, and those that differ from the one before. Of errors in a row there is one.
+// Results are the answers: the first, and those that differ from the one before. Of errors in a row
+// there is one.
 func (m *Monitor) Results() <-chan Result { return m.results }
 
-// Set makes the jobs those that are given. One that runs already goes on, and another's answers come no more.
+// Set makes the jobs those that are given. One that runs already goes on, and another's answers
+// come no more.
 func (m *Monitor) Set(jobs []Job) {
 	wanted := map[Job]bool{}
 	for _, j := range jobs {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// pressure is the kernel's pressure stall information of the CPUs: how much of the last second some task could have run and did
-// not, in percent.
+// pressure is the kernel's pressure stall information of the CPUs: how much of the last second some
+// task could have run and did not, in percent.
 type pressure struct {
 	path    string
 	samples []sample // of about the last second, oldest first
@@ -38,7 +38,8 @@ func newPressure(cgroup string) *pressure {
 func (p *pressure) busy(context.Context) (int, error) {
 	text, err := os.ReadFile(p.path)
 	if err != nil {
-		return 0, fmt.Errorf("read the pressure on the CPUs: %w; the kernel may be built without PSI, or need psi=1 to boot", err)
+		return 0, fmt.Errorf("read the pressure on the CPUs: %w; the kernel may be built without "+
+			"PSI, or need psi=1 to boot", err)
 	}
 	waited, err := parsePressure(string(text))
 	if err != nil {
@@ -60,7 +61,8 @@ func (p *pressure) since(now sample) int {
 	return int(min(max(100*(now.waited-p.samples[0].waited)/passed, 0), 100))
 }
 
-// parsePressure finds the total of the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345", microseconds.
+// parsePressure finds the total of the line "some avg10=0.00 avg60=0.00 avg300=0.00 total=12345",
+// microseconds.
 func parsePressure(text string) (time.Duration, error) {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)

@@ -82,7 +82,8 @@ func TestChallenge(t *testing.T) {
 
 func record(chains string) signing.Record {
 	return signing.Record{
-		Endpoint: "[2001:db8::1]:80/tcp", Node: "edge1", At: time.Unix(1, 2), Chains: []byte(chains),
+		Endpoint: "[2001:db8::1]:80/tcp", Node: "edge1", At: time.Unix(1, 2),
+		Chains: []byte(chains),
 	}
 }
 
@@ -174,7 +175,8 @@ func FuzzOpenSigned(f *testing.F) {
 		header := append([]byte("SXER\x02\x00\x00\x00"), make([]byte, 16)...)
 		header[len(header)-1] = size
 		mac := signing.Sign(secret, signing.EtcdRecords, []byte("e"), []byte("n"), header, packed)
-		read, err := signing.Open(secret, "e", "n", append(append(header, mac[:]...), packed...), 100)
+		read, err := signing.Open(secret, "e", "n", append(append(header, mac[:]...), packed...),
+			100)
 		if err == nil && (len(read.Chains) != int(size) || size > 100) {
 			t.Errorf("%d bytes are read, want %d", len(read.Chains), size)
 		}

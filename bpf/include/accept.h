@@ -24,7 +24,8 @@ struct accept_policy {
 	__u32 low_permille; /* dynamic: c rises if fewer were accepted */
 	__u32 high_permille; /* dynamic: c falls if more were accepted */
 	__u32 cores; /* average: connections count per core; 0 is 1 */
-	__u32 reported; /* enum load_source: busy is what is reported, not the connections that are counted */
+	__u32 reported; /* enum load_source: busy is what is reported, not the connections that are
+			   counted */
 };
 
 #define LEVELS_MAX 3
@@ -35,7 +36,8 @@ struct accept_state {
 	__u32 threshold;
 	__u32 attempts;
 	__u32 accepted;
-	__u32 levels[LEVELS_MAX]; /* load that a connection meets with 0, 1, 2 candidates left; 0: not known */
+	__u32 levels[LEVELS_MAX]; /* load that a connection meets with 0, 1, 2 candidates left; 0:
+				     not known */
 };
 
 /* A new connection that this host is offered. */
@@ -80,7 +82,8 @@ struct {
 /* Reported by a server that wants no new connections, whatever the policy. */
 #define REPORTED_FULL 0x7fffffff
 
-static __always_inline bool accept_dynamic(struct accept_state *s, const struct accept_policy *p, __s32 connections)
+static __always_inline bool accept_dynamic(struct accept_state *s, const struct accept_policy *p,
+					   __s32 connections)
 {
 	bool accepted;
 
@@ -124,8 +127,9 @@ static __always_inline __u32 level_of(const struct accept_policy *p, __u32 conne
 }
 
 /*
- * What follows has no branches, because the verifier would follow each of them with all that comes behind it, and no
- * calls, because a lock is held. The assembly keeps the compiler from finding the branches again.
+ * What follows has no branches, because the verifier would follow each of them with all that comes
+ * behind it, and no calls, because a lock is held. The assembly keeps the compiler from finding the
+ * branches again.
  */
 
 /* 1 if x is not 0, else 0. */
@@ -138,8 +142,8 @@ static __always_inline __u32 is_some(__u32 x)
 }
 
 /*
- * Moves a mean by 1/2^shift of the distance to a value, all of it if nothing was known, and not at all if the value is
- * 0: it is not known.
+ * Moves a mean by 1/2^shift of the distance to a value, all of it if nothing was known, and not at
+ * all if the value is 0: it is not known.
  */
 static __always_inline __u32 level_towards(__u32 level, __u32 value, __u32 shift)
 {
@@ -156,7 +160,8 @@ static __always_inline __u32 lesser(__u32 a, __u32 b)
 	return b + (above & mask);
 }
 
-/* A level as 12 bits, never 0: four of exponent, eight of mantissa, plus 1. Not inlined, for the verifier's sake. */
+/* A level as 12 bits, never 0: four of exponent, eight of mantissa, plus 1. Not inlined, for the
+ * verifier's sake. */
 __noinline __u32 note_of(__u32 level)
 {
 	__u32 value = level >> NOTE_UNIT_SHIFT, exponent = 0, note;
@@ -168,7 +173,8 @@ __noinline __u32 note_of(__u32 level)
 	}
 	note = value;
 	if (value >= 1 << NOTE_MANTISSA_BITS)
-		note = (exponent + 1) << NOTE_MANTISSA_BITS | ((value >> exponent) - (1 << NOTE_MANTISSA_BITS));
+		note = (exponent + 1) << NOTE_MANTISSA_BITS |
+		       ((value >> exponent) - (1 << NOTE_MANTISSA_BITS));
 	return (note < NOTE_MAX - 1 ? note : NOTE_MAX - 1) + 1;
 }
 
@@ -187,10 +193,11 @@ static __always_inline __u32 note_level(__u32 note)
 	return value ? value : 1;
 }
 
-static __always_inline __u32 accept_average(struct accept_state *s, const struct accept_policy *p, __u32 connections,
-					    const struct offer *o)
+static __always_inline __u32 accept_average(struct accept_state *s, const struct accept_policy *p,
+					    __u32 connections, const struct offer *o)
 {
-	__u32 load = level_of(p, connections), told = note_level(o->told), meets = load, limit, mean;
+	__u32 load = level_of(p, connections), told = note_level(o->told), meets = load, limit,
+	      mean;
 	__u32 equal = level_of(p, 0) >> (FRACTION_SHIFT - 1);
 
 	bpf_spin_lock(&s->lock);

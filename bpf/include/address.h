@@ -23,8 +23,8 @@ struct prefix {
 };
 
 /*
- * An address on the wire is read and written in two words, wherever it lies: memcpy would go byte by byte, for it
- * knows no alignment. The verifier allows it on machines on which it is fast.
+ * An address on the wire is read and written in two words, wherever it lies: memcpy would go byte
+ * by byte, for it knows no alignment. The verifier allows it on machines on which it is fast.
  */
 static __always_inline struct address address_load(const void *wire)
 {
@@ -55,7 +55,8 @@ static __always_inline struct address address_from_ipv4(__be32 ipv4)
 	return a;
 }
 
-static __always_inline bool prefix_contains(const volatile struct prefix *p, const struct address *a)
+static __always_inline bool prefix_contains(const volatile struct prefix *p,
+					    const struct address *a)
 {
 	__u64 mask = p->mask.word[0];
 
@@ -70,8 +71,9 @@ struct infrastructure {
 	struct prefix prefixes[INFRASTRUCTURE_PREFIXES];
 };
 
-static __always_inline bool infrastructure_contains(const volatile struct infrastructure *infrastructure,
-						    const struct address *a)
+static __always_inline bool
+infrastructure_contains(const volatile struct infrastructure *infrastructure,
+			const struct address *a)
 {
 #pragma unroll
 	for (int i = 0; i < INFRASTRUCTURE_PREFIXES; i++)

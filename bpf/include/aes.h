@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * AES-128 of one block (FIPS 197), by tables: programs cannot call the kernel's ciphers on Linux 6.1. Both directions are
- * the same steps on other tables, if the columns 1 and 3 change places for decryption, in block and round keys.
- * Tables and round keys come from the loader.
+ * AES-128 of one block (FIPS 197), by tables: programs cannot call the kernel's ciphers on
+ * Linux 6.1. Both directions are the same steps on other tables, if the columns 1 and 3 change
+ * places for decryption, in block and round keys. Tables and round keys come from the loader.
  */
 #pragma once
 
@@ -11,7 +11,8 @@
 #define AES_ROUNDS 10
 
 struct aes_tables {
-	__u32 mixed[256]; /* a byte after SubBytes as a column after MixColumns: that of row 0; others are rotated */
+	__u32 mixed[256]; /* a byte after SubBytes as a column after MixColumns: that of row 0;
+			     others are rotated */
 	__u8 last[256]; /* SubBytes alone */
 };
 
@@ -33,8 +34,8 @@ struct aes_key {
 	__u32 reserved;
 };
 
-static __always_inline __u32 aes_mix(const volatile struct aes_tables *t, __u32 row0, __u32 row1, __u32 row2,
-				     __u32 row3)
+static __always_inline __u32 aes_mix(const volatile struct aes_tables *t, __u32 row0, __u32 row1,
+				     __u32 row2, __u32 row3)
 {
 	__u32 a = t->mixed[row0 & 0xff], b = t->mixed[row1 >> 8 & 0xff];
 	__u32 c = t->mixed[row2 >> 16 & 0xff], d = t->mixed[row3 >> 24];
@@ -42,11 +43,11 @@ static __always_inline __u32 aes_mix(const volatile struct aes_tables *t, __u32 
 	return a ^ (b << 8 | b >> 24) ^ (c << 16 | c >> 16) ^ (d << 24 | d >> 8);
 }
 
-static __always_inline __u32 aes_last(const volatile struct aes_tables *t, __u32 row0, __u32 row1, __u32 row2,
-				      __u32 row3)
+static __always_inline __u32 aes_last(const volatile struct aes_tables *t, __u32 row0, __u32 row1,
+				      __u32 row2, __u32 row3)
 {
-	return t->last[row0 & 0xff] | t->last[row1 >> 8 & 0xff] << 8 | t->last[row2 >> 16 & 0xff] << 16 |
-	       (__u32)t->last[row3 >> 24] << 24;
+	return t->last[row0 & 0xff] | t->last[row1 >> 8 & 0xff] << 8 |
+	       t->last[row2 >> 16 & 0xff] << 16 | (__u32)t->last[row3 >> 24] << 24;
 }
 
 /* Not static, so that the verifier looks at it once. Unrolled: Linux 6.1 refuses some loops. */

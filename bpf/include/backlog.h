@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The listener's accept queue as a load: connections that are established and that the server has not fetched yet. It is
- * read when a new connection is offered, so that nothing in the server is configured, and it is never out of date.
+ * The listener's accept queue as a load: connections that are established and that the server has
+ * not fetched yet. It is read when a new connection is offered, so that nothing in the server is
+ * configured, and it is never out of date.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct sock {
 	__u32 sk_ack_backlog;
 } __attribute__((preserve_access_index));
 
-/* Reports the queue of the service's listener, if its policy is to decide by that. Not inlined, for the verifier's sake. */
+/* Reports the queue of the service's listener, if its policy is to decide by that. Not inlined, for
+ * the verifier's sake. */
 static __noinline int backlog_report(struct xdp_md *ctx, const struct packet *p, __u32 service)
 {
 	struct accept_policy *policy = bpf_map_lookup_elem(&accept_policies, &service);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the drivers of the bench share: the frame that is written anew at each repeat of BPF_PROG_TEST_RUN, with the next
- * flow's source, and the program under test. Method: docs/benchmarks.md.
+ * What the drivers of the bench share: the frame that is written anew at each repeat of
+ * BPF_PROG_TEST_RUN, with the next flow's source, and the program under test. Method:
+ * docs/benchmarks.md.
  */
 #pragma once
 
@@ -11,8 +12,9 @@
 #define PORTS_LOG2 12 /* flows that differ in the port alone; then the address changes */
 
 /*
- * The frame, in words of 8 bytes behind its Ethernet header. Stores of this size and place forward to any load of
- * an address or a port: others would stall the program under test as no packet from a network card does.
+ * The frame, in words of 8 bytes behind its Ethernet header. Stores of this size and place forward
+ * to any load of an address or a port: others would stall the program under test as no packet from
+ * a network card does.
  */
 struct driver {
 	__u64 words[FRAME_WORDS];
@@ -45,15 +47,17 @@ static __always_inline __u32 next_flow(void)
 	return flow;
 }
 
-static __always_inline void ethernet_write(void *data, const struct eth_addresses *addresses, __be16 ethertype)
+static __always_inline void ethernet_write(void *data, const struct eth_addresses *addresses,
+					   __be16 ethertype)
 {
 	*(struct eth_addresses *)data = *addresses;
 	*(__be16 *)(data + ETH_ADDRESSES) = ethertype;
 }
 
 /*
- * The word of an IPv4 header that holds checksum and source, whose sum is right again when the source is that of another
- * flow. All in the byte order of the wire, which the sum does not depend on (RFC 1071).
+ * The word of an IPv4 header that holds checksum and source, whose sum is right again when the
+ * source is that of another flow. All in the byte order of the wire, which the sum does not depend
+ * on (RFC 1071).
  */
 static __always_inline __u64 checksum_word_renew(__u64 word, __u32 added)
 {
@@ -85,7 +89,9 @@ static __always_inline bool frame_renew(CONTEXT *ctx, __u32 flow)
 		return false;
 	added = bpf_htonl(flow >> PORTS_LOG2);
 	renewed = driver.words[source] + ((__u64)added << 32);
-	word[source] = driver.ethertype == bpf_htons(ETH_P_IP) ? checksum_word_renew(renewed, added) : renewed;
+	word[source] = driver.ethertype == bpf_htons(ETH_P_IP) ?
+			       checksum_word_renew(renewed, added) :
+			       renewed;
 	*port += bpf_htons(flow & ((1 << PORTS_LOG2) - 1));
 	return true;
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Copies of packets for "sextant capture", each with what the program did with it. A program is loaded with capture_bytes
- * above 0 only while somebody captures, and put in the place of the plain one by a link update; with 0 the verifier removes
- * all of this.
+ * Copies of packets for "sextant capture", each with what the program did with it. A program is
+ * loaded with capture_bytes above 0 only while somebody captures, and put in the place of the plain
+ * one by a link update; with 0 the verifier removes all of this.
  *
- * The frame is copied when it arrives, for it is rewritten on its way, and handed over with the verdict when it leaves.
+ * The frame is copied when it arrives, for it is rewritten on its way, and handed over with the
+ * verdict when it leaves.
  */
 #pragma once
 
@@ -66,8 +67,9 @@ static __noinline int capture_begin(struct xdp_md *ctx)
 	if (kept > CAPTURE_MAX)
 		kept = CAPTURE_MAX;
 	/*
-	 * Two comparisons of the same register, right here: Linux 6.1 forgets the bounds of a number that was put aside,
-	 * and learns nothing from one that is not zero. No frame is shorter than its header.
+	 * Two comparisons of the same register, right here: Linux 6.1 forgets the bounds of a
+	 * number that was put aside, and learns nothing from one that is not zero. No frame is
+	 * shorter than its header.
 	 */
 	barrier_var(kept);
 	if (kept > CAPTURE_MAX)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Chains of backends: who is offered the packets of a bucket, which SIDs they have, and how much they were sent. */
+/* Chains of backends: who is offered the packets of a bucket, which SIDs they have, and how much
+ * they were sent. */
 #pragma once
 
 #include "counters.h"
@@ -111,7 +112,8 @@ static __always_inline struct backend_counter *backend_counter_at(__u32 place)
 /* Counts a packet to a backend that has no counter yet, or not at its own place. */
 __noinline int traffic_count_elsewhere(__u32 service, __u32 backend, __u32 bytes)
 {
-	__u32 owner = service << 16 | (backend & 0xffff), place = service * COUNTERS_STEP + (backend & 0xffff);
+	__u32 owner = service << 16 | (backend & 0xffff),
+	      place = service * COUNTERS_STEP + (backend & 0xffff);
 	struct service_counters *s;
 
 	for (__u32 i = 0; i < COUNTERS_PROBES; i++) {

@@ -14,7 +14,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-/* The headers of this folder serve programs of XDP, and one of TC that says so. Both are given data and data_end. */
+/* The headers of this folder serve programs of XDP, and one of TC that says so. Both are given data
+ * and data_end. */
 #ifdef FOR_TC
 #define CONTEXT struct __sk_buff
 #define frame_bytes(ctx) ((ctx)->len)

@@ -27,10 +27,13 @@ enum outcome {
 	OUTCOME_REDIRECTED, /* sent by the program on another interface */
 	OUTCOME_TAKEN, /* decapsulated for the local stack */
 	OUTCOME_ECHOED, /* an echo request, answered for the VIP */
-	OUTCOME_TOO_BIG_ANSWERED, /* too big for the path: thrown away, and its sender told by a Packet Too Big */
-	OUTCOME_TRANSLATED, /* a Packet Too Big of the SR domain, given to the kernel as one for the client */
+	OUTCOME_TOO_BIG_ANSWERED, /* too big for the path: thrown away, and its sender told by a
+				     Packet Too Big */
+	OUTCOME_TRANSLATED, /* a Packet Too Big of the SR domain, given to the kernel as one for the
+			       client */
 	OUTCOME_COPIED, /* numbered, and sent along several segment lists */
-	OUTCOME_LEARNED, /* a SYN-ACK that a host sent by way of the edge, given to the kernel to be routed */
+	OUTCOME_LEARNED, /* a SYN-ACK that a host sent by way of the edge, given to the kernel to be
+			    routed */
 	OUTCOME_COUNT,
 };
 

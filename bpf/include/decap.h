@@ -40,16 +40,19 @@ __noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 ou
 		ip->tos = (ip->tos & ~ECN_MASK) | ecn;
 		ip->check = checksum_replace(ip->check, before, *(__be16 *)ip);
 	} else {
-		__u8 *byte = (__u8 *)ip; /* version, class, class, label: the ECN field is in bits 4 and 5 of byte 1 */
+		__u8 *byte = (__u8 *)ip; /* version, class, class, label: the ECN field is in bits 4
+					    and 5 of byte 1 */
 
 		byte[1] = (byte[1] & ~(ECN_MASK << 4)) | ecn << 4;
 	}
 	return REASON_NONE;
 }
 
-/* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to the kernel. */
-static __always_inline int decapsulate_as(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
-					  __u32 outer_length, enum outcome outcome)
+/* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to
+ * the kernel. */
+static __always_inline int decapsulate_as(struct xdp_md *ctx, struct frame *f,
+					  const struct packet *inner, __u32 outer_length,
+					  enum outcome outcome)
 {
 	f->ethertype = inner->flow.ipv4 ? bpf_htons(ETH_P_IP) : bpf_htons(ETH_P_IPV6);
 	if (bpf_xdp_adjust_head(ctx, outer_length))
@@ -61,8 +64,8 @@ static __always_inline int decapsulate_as(struct xdp_md *ctx, struct frame *f, c
 }
 
 /* The same for the local stack. */
-static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f, const struct packet *inner,
-				       __u32 outer_length)
+static __always_inline int decapsulate(struct xdp_md *ctx, struct frame *f,
+				       const struct packet *inner, __u32 outer_length)
 {
 	return decapsulate_as(ctx, f, inner, outer_length, OUTCOME_TAKEN);
 }

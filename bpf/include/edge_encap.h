@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A packet's way from the edge: its service, how many of which chain it visits, the next hop, and the outer headers that say so.
- * Specification: docs/dataplane.md, "Edge".
+ * A packet's way from the edge: its service, how many of which chain it visits, the next hop, and
+ * the outer headers that say so. Specification: docs/dataplane.md, "Edge".
  */
 #pragma once
 
@@ -39,7 +39,8 @@ static __always_inline __u32 chain_visits(const struct chain *chain, const struc
 }
 
 /* First destination of the path. */
-static __always_inline bool first_segment(const struct chain *chain, __u32 n, struct address *destination)
+static __always_inline bool first_segment(const struct chain *chain, __u32 n,
+					  struct address *destination)
 {
 	__be16 *word = (__be16 *)destination;
 	__u32 id = bpf_ntohs(chain->ids[0]);
@@ -59,8 +60,8 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n, st
 	return true;
 }
 
-static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n, __u32 segments,
-				      __u8 next)
+static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n,
+				      __u32 segments, __u8 next)
 {
 	struct srh *srh = pos;
 
@@ -77,7 +78,8 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 		struct address *slot = srh->segments + i, *sid;
 		__u32 visit = n - 1 - i, id;
 
-		barrier_var(visit); /* or else the compiler counts a pointer down, whose bounds the verifier loses */
+		barrier_var(visit); /* or else the compiler counts a pointer down, whose bounds the
+				       verifier loses */
 		if (i >= segments || visit >= CHAIN_MAX)
 			break;
 		id = bpf_ntohs(chain->ids[visit]);
@@ -91,9 +93,11 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 	return true;
 }
 
-/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its l2_before bytes. */
-static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
-				       const struct chain *chain, __u32 n, const struct address *source,
+/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its
+ * l2_before bytes. */
+static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
+				       const struct packet *p, const struct chain *chain, __u32 n,
+				       const struct address *source,
 				       const struct address *destination, __u64 hash)
 {
 	__u32 segments = srh_segments(settings.encapsulation, n);
@@ -105,14 +109,18 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	ip = outer_room(ctx, f, l2_before, grow);
 	if (!ip)
 		return REASON_NO_HEADROOM;
-	outer_write(ip, p, source, destination, flow_label(hash), segments ? IPPROTO_ROUTING : inner_next,
-		    settings.hop_limit, p->length + srh_length(segments));
-	if (segments && !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))
+	outer_write(ip, p, source, destination, flow_label(hash),
+		    segments ? IPPROTO_ROUTING : inner_next, settings.hop_limit,
+		    p->length + srh_length(segments));
+	if (segments &&
+	    !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))
 		return REASON_NO_BACKEND;
-	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) : REASON_NONE;
+	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) :
+				       REASON_NONE;
 }
 
-/* How a packet goes on: from which service, along how many of which chain, and over which next hop. */
+/* How a packet goes on: from which service, along how many of which chain, and over which next hop.
+ */
 struct way {
 	const struct service *service;
 	struct chain *chain;
@@ -125,7 +133,8 @@ struct way {
 /* Whether the limit of new connections lets the packet through. */
 static __always_inline bool is_admitted(const struct packet *p, const struct service *service)
 {
-	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) || may_open(service->index);
+	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) ||
+	       may_open(service->index);
 }
 
 /* Finds the first destination of the way. Returns whether the chain has one. */
@@ -141,17 +150,20 @@ static __always_inline __u32 way_overhead(const struct way *w)
 	return sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, w->visits));
 }
 
-/* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop, looks at that. */
+/* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop,
+ * looks at that. */
 static __always_inline bool way_fits(const struct way *w, const struct packet *p)
 {
 	return p->length + way_overhead(w) <= w->hop->mtu || !w->hop->mtu;
 }
 
 /* Encapsulates the packet, in a frame of which l2_before bytes are before it, and sends it. */
-static __always_inline int way_take(struct xdp_md *ctx, struct frame *f, __u32 l2_before, const struct packet *p,
-				    const struct way *w, const struct address *source)
+static __always_inline int way_take(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
+				    const struct packet *p, const struct way *w,
+				    const struct address *source)
 {
-	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->visits, source, &w->destination, w->hash);
+	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->visits, source, &w->destination,
+				 w->hash);
 
 	if (reason)
 		return drop(reason);

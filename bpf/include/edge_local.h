@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Packets to the edge itself: strays (End.SHADOW), SYN-ACKs (End.LEARN), and what routers say about outer packets.
- * Specification: docs/dataplane.md, "Edge".
+ * Packets to the edge itself: strays (End.SHADOW), SYN-ACKs (End.LEARN), and what routers say about
+ * outer packets. Specification: docs/dataplane.md, "Edge".
  */
 #pragma once
 
@@ -16,18 +16,21 @@ static __always_inline bool is_shadow(const struct address *destination)
 	       destination->word[1] == settings.shadow.word[1];
 }
 
-/* What is for the edge itself: a stray or a SYN-ACK that a host sent back, and what routers of the SR domain say about outer packets. */
+/* What is for the edge itself: a stray or a SYN-ACK that a host sent back, and what routers of the
+ * SR domain say about outer packets. */
 static __always_inline bool is_for_edge(const struct packet *p)
 {
 	struct address source = address_read(&settings.source);
 
 	return is_shadow(&p->flow.destination) || is_learn(&p->flow.destination) ||
-	       (p->flow.destination.word[0] == source.word[0] && p->flow.destination.word[1] == source.word[1] &&
+	       (p->flow.destination.word[0] == source.word[0] &&
+		p->flow.destination.word[1] == source.word[1] &&
 		p->flow.protocol == IPPROTO_ICMPV6);
 }
 
 /* The SID at which a backend delivers, whatever it knows: where a stray ends that comes back. */
-static __always_inline bool last_offer(const struct chain *chain, struct address *destination, __u32 *id)
+static __always_inline bool last_offer(const struct chain *chain, struct address *destination,
+				       __u32 *id)
 {
 	struct chain owner = {};
 
@@ -39,9 +42,11 @@ static __always_inline bool last_offer(const struct chain *chain, struct address
 	return true;
 }
 
-/* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the owner of before. */
-static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-					  const struct service *service, __u32 outer_length, __u8 hop_limit)
+/* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the
+ * owner of before. */
+static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
+					  const struct packet *p, const struct service *service,
+					  __u32 outer_length, __u8 hop_limit)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
@@ -64,15 +69,16 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f, c
 	ip = outer_room(ctx, f, before, sizeof(*ip));
 	if (!ip)
 		return drop(REASON_TRUNCATED);
-	outer_write(ip, p, &source, &destination, flow_label(hash), p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,
-		    hop_limit, p->length);
+	outer_write(ip, p, &source, &destination, flow_label(hash),
+		    p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6, hop_limit, p->length);
 	traffic_count(service->index, id, p->length);
 	return next_hop_leave(ctx, hop);
 }
 
-/* The outer headers of a packet that ends at a SID of the edge's, before length bytes of which the inner one is: p from then on. */
-static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, struct packet *p, __u32 *length,
-					__u32 *srh)
+/* The outer headers of a packet that ends at a SID of the edge's, before length bytes of which the
+ * inner one is: p from then on. */
+static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, struct packet *p,
+					__u32 *length, __u32 *srh)
 {
 	int reason = REASON_NONE;
 	__u8 next;
@@ -92,10 +98,11 @@ static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, st
 }
 
 /*
- * End.SHADOW: a stray that a host sent back goes to the owner that its bucket had before the latest change, as the
- * last offer. Inlined, for it takes the place of edge_forward on the stack.
+ * End.SHADOW: a stray that a host sent back goes to the owner that its bucket had before the latest
+ * change, as the last offer. Inlined, for it takes the place of edge_forward on the stack.
  */
-static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, struct frame *f,
+				      struct packet *p)
 {
 	struct ipv6hdr *outer = (void *)(long)ctx->data + (frame_l2_length(f) & OFFSET_MAX);
 	__u32 srh = 0, length, traffic_class = p->traffic_class;
@@ -118,21 +125,24 @@ static __always_inline int end_shadow(struct xdp_md *ctx, struct cursor *c, stru
 	reason = ecn_take(ctx, p, traffic_class);
 	if (reason)
 		return drop(reason);
-	p->traffic_class = (p->traffic_class & ~ECN_MASK) | ecn_combine(p->traffic_class, traffic_class);
+	p->traffic_class = (p->traffic_class & ~ECN_MASK) |
+			   ecn_combine(p->traffic_class, traffic_class);
 	if (hop_limit <= 1 || hops_read(ctx, p) <= 1)
 		return drop(REASON_HOP_LIMIT);
 	return shadow_forward(ctx, f, p, service, length, hop_limit - 1);
 }
 
 /* The backend of a chain that has the SID which the SRH names as the first of its path, 0: none. */
-static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain *chain, __u32 srh_offset)
+static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain *chain,
+					 __u32 srh_offset)
 {
 	struct routing_header *srh = srh_at(ctx, srh_offset);
 	struct address owner, segment;
 
 	/* [1] is there: the walk has seen as many segments as the last entry says. */
 	if (!srh || !srh->last_entry ||
-	    bpf_xdp_load_bytes(ctx, srh_offset + sizeof(*srh) + sizeof(owner), &owner, sizeof(owner))) {
+	    bpf_xdp_load_bytes(ctx, srh_offset + sizeof(*srh) + sizeof(owner), &owner,
+			       sizeof(owner))) {
 		cache_count(CACHE_REFUSED_UNNAMED);
 		return 0;
 	}
@@ -140,8 +150,8 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		struct chain one = { .ids = { chain->ids[i] } };
 
-		if (i < chain->length && first_segment(&one, 1, &segment) && segment.word[0] == owner.word[0] &&
-		    segment.word[1] == owner.word[1])
+		if (i < chain->length && first_segment(&one, 1, &segment) &&
+		    segment.word[0] == owner.word[0] && segment.word[1] == owner.word[1])
 			return bpf_ntohs(chain->ids[i]);
 	}
 	cache_count(CACHE_REFUSED_STRANGER);
@@ -149,8 +159,8 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 }
 
 /* Notes who sent a SYN-ACK. Whatever it says, it goes on to its client. */
-static __always_inline void learn(struct xdp_md *ctx, const struct packet *p, const struct service *service,
-				  __u32 srh_offset)
+static __always_inline void learn(struct xdp_md *ctx, const struct packet *p,
+				  const struct service *service, __u32 srh_offset)
 {
 	__u64 hash = flow_hash(&settings.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
@@ -166,14 +176,16 @@ static __always_inline void learn(struct xdp_md *ctx, const struct packet *p, co
 }
 
 /* End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to its client. */
-static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struct frame *f,
+				     struct packet *p)
 {
 	__u32 srh = 0, length, traffic_class = p->traffic_class;
 	struct service_key key = {};
 	struct service *service;
 	int reason = last_segment(ctx, c, p, &length, &srh);
 
-	if (!reason && (p->flow.protocol != IPPROTO_TCP || p->icmp || p->fragment || !is_syn_ack(p)))
+	if (!reason &&
+	    (p->flow.protocol != IPPROTO_TCP || p->icmp || p->fragment || !is_syn_ack(p)))
 		reason = REASON_UPPER_LAYER;
 	if (reason)
 		return drop(reason);
@@ -191,7 +203,8 @@ static __always_inline int end_learn(struct xdp_md *ctx, struct cursor *c, struc
 }
 
 /* A packet of the SR domain to the edge itself. */
-static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, struct frame *f, struct packet *p)
+static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, struct frame *f,
+				       struct packet *p)
 {
 	struct answering *a;
 	int verdict;

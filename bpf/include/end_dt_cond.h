@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * End.DT4.COND, End.DT6.COND, End.DT46.COND: a packet whose connection is not here goes back to the edge, at which a shadow
- * knows who was responsible before (VRF-shadowing, Algorithm 1).
+ * End.DT4.COND, End.DT6.COND, End.DT46.COND: a packet whose connection is not here goes back to the
+ * edge, at which a shadow knows who was responsible before (VRF-shadowing, Algorithm 1).
  */
 #pragma once
 
@@ -14,10 +14,12 @@
 /* A packet of a connection that is not here. */
 static __always_inline bool is_stray(struct xdp_md *ctx, const struct packet *p)
 {
-	return p->flow.protocol == IPPROTO_TCP && !(p->tcp_flags & TCP_FLAG_SYN) && !connection_is_here(ctx, p);
+	return p->flow.protocol == IPPROTO_TCP && !(p->tcp_flags & TCP_FLAG_SYN) &&
+	       !connection_is_here(ctx, p);
 }
 
-/* Replaces all outer headers by one to the SID's backup, and sends it there. Not inlined, for the verifier's sake. */
+/* Replaces all outer headers by one to the SID's backup, and sends it there. Not inlined, for the
+ * verifier's sake. */
 static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
 				const struct packet *inner)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A SYN-ACK goes to its client by way of the edge that sent the SYN, which learns from it who has the connection
- * (End.LEARN). It is never risked: only edges that asked for it get it, by an outer source that is an End.LEARN SID;
- * without a route to the edge, and at the second try, it goes straight.
+ * A SYN-ACK goes to its client by way of the edge that sent the SYN, which learns from it who has
+ * the connection (End.LEARN). It is never risked: only edges that asked for it get it, by an outer
+ * source that is an End.LEARN SID; without a route to the edge, and at the second try, it goes
+ * straight.
  */
 #pragma once
 
@@ -14,7 +15,8 @@
 /* Prefixes of the edges' End.LEARN SIDs; none: nobody learns. */
 const volatile struct infrastructure learners = {};
 
-/* By the low bits of the flow hash: which edge sent the flow's latest SYN. A newer one overwrites an older. */
+/* By the low bits of the flow hash: which edge sent the flow's latest SYN. A newer one overwrites
+ * an older. */
 #define ASKERS 65536
 
 struct asker {
@@ -52,8 +54,10 @@ static __always_inline struct asker *asker_of(__u64 hash)
 	return bpf_map_lookup_elem(&askers, &slot);
 }
 
-/* Notes the edge that sent a SYN which is taken. For so many jiffies after the first, another SYN of the flow is a second try. */
-__noinline int asker_remember(struct xdp_md *ctx, __u32 ip_offset, __u64 hash, __u32 sid, __u32 jiffies)
+/* Notes the edge that sent a SYN which is taken. For so many jiffies after the first, another SYN
+ * of the flow is a second try. */
+__noinline int asker_remember(struct xdp_md *ctx, __u32 ip_offset, __u64 hash, __u32 sid,
+			      __u32 jiffies)
 {
 	struct ipv6hdr *ip = (void *)(long)ctx->data + (ip_offset & OFFSET_MAX);
 	struct asker *asker = asker_of(hash);
@@ -105,7 +109,8 @@ static __always_inline bool learn_encapsulate(struct __sk_buff *skb, const struc
 {
 	__be16 ethertype = bpf_htons(ETH_P_IPV6);
 
-	if (bpf_skb_adjust_room(skb, sizeof(*outer), BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
+	if (bpf_skb_adjust_room(skb, sizeof(*outer), BPF_ADJ_ROOM_MAC,
+				BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return false;
 	bpf_skb_store_bytes(skb, p->ip, outer, sizeof(*outer), 0);
 	bpf_skb_store_bytes(skb, p->ip - sizeof(ethertype), &ethertype, sizeof(ethertype), 0);
@@ -113,11 +118,12 @@ static __always_inline bool learn_encapsulate(struct __sk_buff *skb, const struc
 }
 
 /*
- * Sends a SYN-ACK that leaves through the edge that asked for it. hash is that of the client's flow, owner the SID at which
- * its SYN came. Returns what the program returns.
+ * Sends a SYN-ACK that leaves through the edge that asked for it. hash is that of the client's
+ * flow, owner the SID at which its SYN came. Returns what the program returns.
  */
-static __always_inline int learn_send(struct __sk_buff *skb, const struct packet *p, struct asker *asker, __u64 hash,
-				      const struct address *source, const struct address *owner)
+static __always_inline int learn_send(struct __sk_buff *skb, const struct packet *p,
+				      struct asker *asker, __u64 hash, const struct address *source,
+				      const struct address *owner)
 {
 	struct learn_outer outer = {};
 	__u32 interface;
@@ -142,8 +148,8 @@ static __always_inline int learn_send(struct __sk_buff *skb, const struct packet
 }
 
 /*
- * Who asked for the SYN-ACK of a flow, 0: nobody. One without a socket is a SYN cookie: in a flood of SYNs the cache would learn
- * but spoofed flows.
+ * Who asked for the SYN-ACK of a flow, 0: nobody. One without a socket is a SYN cookie: in a flood
+ * of SYNs the cache would learn but spoofed flows.
  */
 static __always_inline struct asker *asker_find(struct __sk_buff *skb, __u64 hash)
 {

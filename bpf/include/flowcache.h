@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The flow cache: which backend took a connection, as its SYN-ACK told on its way through End.LEARN. Eight bytes per flow,
- * in sets of four; what does not fit replaces what rested longest. It is a hint: the backend that it names goes to the
- * front of the bucket's chain, if it is in there, and all others stay behind it. forward.FlowCache is the same in Go.
+ * The flow cache: which backend took a connection, as its SYN-ACK told on its way through
+ * End.LEARN. Eight bytes per flow, in sets of four; what does not fit replaces what rested longest.
+ * It is a hint: the backend that it names goes to the front of the bucket's chain, if it is in
+ * there, and all others stay behind it. forward.FlowCache is the same in Go.
  */
 #pragma once
 
@@ -20,8 +21,9 @@ struct flow_cache_settings {
 const volatile struct flow_cache_settings flow_cache = {};
 
 /*
- * From the top: 32 bits of the flow hash, those that choose the bucket; 16 of the backend's id, 0 for none; 16 of the time
- * of the latest packet. A word is written as a whole, so that CPUs need no lock: of two that write, one is lost.
+ * From the top: 32 bits of the flow hash, those that choose the bucket; 16 of the backend's id, 0
+ * for none; 16 of the time of the latest packet. A word is written as a whole, so that CPUs need no
+ * lock: of two that write, one is lost.
  */
 struct flow_set {
 	__u64 ways[FLOW_WAYS];
@@ -65,8 +67,10 @@ static __always_inline bool is_learn(const struct address *destination)
 	       destination->word[1] == flow_cache.sid.word[1];
 }
 
-/* Where the outer packet comes from: a SYN from End.LEARN, so that its answer can go there; all else from the edge's source. */
-static __always_inline struct address outer_source(const struct packet *p, const volatile struct address *source)
+/* Where the outer packet comes from: a SYN from End.LEARN, so that its answer can go there; all
+ * else from the edge's source. */
+static __always_inline struct address outer_source(const struct packet *p,
+						   const volatile struct address *source)
 {
 	if (flow_cache.sets && p->flow.protocol == IPPROTO_TCP && is_first_syn(p))
 		return address_read(&flow_cache.sid);
@@ -117,7 +121,8 @@ __noinline int flow_owner(__u64 hash)
 	return 0;
 }
 
-/* Notes the owner of a flow: in its own place, else in an empty one, else where the rest was longest. */
+/* Notes the owner of a flow: in its own place, else in an empty one, else where the rest was
+ * longest. */
 __noinline int flow_remember(__u64 hash, __u32 owner)
 {
 	struct flow_set *set = flow_set_of(hash);
@@ -145,8 +150,8 @@ __noinline int flow_remember(__u64 hash, __u32 owner)
 }
 
 /*
- * The chain with the backend in front that the flow cache names. Nobody is left out: whoever would be reached without the cache is
- * reached with it, one hop later at most.
+ * The chain with the backend in front that the flow cache names. Nobody is left out: whoever would
+ * be reached without the cache is reached with it, one hop later at most.
  */
 static __always_inline struct chain *cached_chain(struct chain *chain, __u32 n, __u64 hash)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Which flow a later fragment is of. The edge remembers first fragments, and hosts remember those that they took: a
- * bounded number, of which the least used are forgotten. What is forgotten is lost, and counted.
+ * Which flow a later fragment is of. The edge remembers first fragments, and hosts remember those
+ * that they took: a bounded number, of which the least used are forgotten. What is forgotten is
+ * lost, and counted.
  */
 #pragma once
 
@@ -44,7 +45,8 @@ static __always_inline struct fragment_key fragment_key_of(const struct packet *
 	};
 }
 
-/* Not inlined, like all here: fragments are rare. A newer first fragment takes the place of an older one. */
+/* Not inlined, like all here: fragments are rare. A newer first fragment takes the place of an
+ * older one. */
 __noinline int fragment_remember(const struct packet *p)
 {
 	struct first_fragment first;
@@ -71,7 +73,8 @@ static __always_inline bool fragment_is_known(const struct packet *p)
 	return bpf_map_lookup_elem(&fragments, &key);
 }
 
-/* Gives a later fragment the flow of the first, and what decides about the first's way. Returns 0 or the error. */
+/* Gives a later fragment the flow of the first, and what decides about the first's way. Returns 0
+ * or the error. */
 __noinline int fragment_recall(struct packet *p)
 {
 	struct first_fragment *first;

@@ -72,7 +72,8 @@ static __always_inline void cursor_set(struct cursor *c, CONTEXT *ctx, __u32 off
 {
 	__u64 masked = offset;
 
-	/* The compiler may know that the mask changes nothing; Linux 6.1 forgets the bounds of a number that was put aside. */
+	/* The compiler may know that the mask changes nothing; Linux 6.1 forgets the bounds of a
+	 * number that was put aside. */
 	barrier_var(masked);
 	c->pos = (void *)(long)ctx->data + (masked & OFFSET_MAX);
 	c->end = (void *)(long)ctx->data_end;
@@ -93,13 +94,16 @@ static __always_inline int frame_parse(struct cursor *c, struct frame *f)
 	if (!cursor_has(c, sizeof(*eth)))
 		return REASON_TRUNCATED;
 	f->addresses = *(const struct eth_addresses *)eth;
-	f->ethertype = *(__be16 *)(c->pos + ETH_ADDRESSES); /* a field of the packed struct would be read by bytes */
+	f->ethertype = *(
+		__be16 *)(c->pos +
+			  ETH_ADDRESSES); /* a field of the packed struct would be read by bytes */
 	f->tags_length = 0;
 	cursor_skip(c, sizeof(*eth));
 	if (likely(!is_vlan(f->ethertype)))
 		return REASON_NONE;
 
-	/* The tag's TPID is what was read as the EtherType; its TCI and the next EtherType follow. */
+	/* The tag's TPID is what was read as the EtherType; its TCI and the next EtherType follow.
+	 */
 	for (int i = 0; i < VLAN_TAGS_MAX; i++) {
 		__be16 *tag = c->pos;
 
@@ -121,7 +125,8 @@ static __always_inline __u32 frame_l2_length(const struct frame *f)
 	return sizeof(struct ethhdr) + f->tags_length;
 }
 
-/* Writes the L2 header at the start of the packet. False if it does not fit, which can't be after parsing. */
+/* Writes the L2 header at the start of the packet. False if it does not fit, which can't be after
+ * parsing. */
 static __always_inline bool frame_write(const struct frame *f, void *data, void *data_end)
 {
 	__u32 *tags = data + ETH_ADDRESSES;
@@ -142,7 +147,8 @@ static __always_inline bool frame_write(const struct frame *f, void *data, void 
 	return true;
 }
 
-/* Copies a frame's L2. Tags that are not there were never written, and Linux 6.1 refuses to read them. */
+/* Copies a frame's L2. Tags that are not there were never written, and Linux 6.1 refuses to read
+ * them. */
 static __always_inline void frame_copy(struct frame *to, const struct frame *f)
 {
 	to->addresses = f->addresses;

@@ -22,7 +22,8 @@ struct locators {
 };
 
 static __always_inline bool is_sid_of_domain(const volatile struct prefix *block,
-					     const volatile struct locators *locators, const struct address *a)
+					     const volatile struct locators *locators,
+					     const struct address *a)
 {
 	if (prefix_contains(block, a))
 		return true;
@@ -37,16 +38,20 @@ static __always_inline bool is_sid_of_domain(const volatile struct prefix *block
 }
 
 /* Whether an IPv6 source counts as outside, by what the interface faces. */
-static __always_inline bool is_outside(enum side side, const volatile struct infrastructure *infrastructure,
+static __always_inline bool is_outside(enum side side,
+				       const volatile struct infrastructure *infrastructure,
 				       const struct address *source)
 {
-	return side == SIDE_EXTERNAL || (side == SIDE_MIXED && !infrastructure_contains(infrastructure, source));
+	return side == SIDE_EXTERNAL ||
+	       (side == SIDE_MIXED && !infrastructure_contains(infrastructure, source));
 }
 
-/* Judges the addresses of an IPv6 packet from outside. Its segment routing header is found when extension headers are walked. */
+/* Judges the addresses of an IPv6 packet from outside. Its segment routing header is found when
+ * extension headers are walked. */
 static __always_inline int guard_addresses(const volatile struct prefix *block,
 					   const volatile struct locators *locators,
-					   const volatile struct infrastructure *infrastructure, const struct packet *p)
+					   const volatile struct infrastructure *infrastructure,
+					   const struct packet *p)
 {
 	if (is_sid_of_domain(block, locators, &p->flow.destination))
 		return REASON_SRV6_FROM_OUTSIDE;
@@ -57,22 +62,28 @@ static __always_inline int guard_addresses(const volatile struct prefix *block,
 }
 
 /*
- * Whether a packet, of whose headers next is the one at offset, has a segment routing header. What else is wrong with it is not
- * said: it is the kernel's business. Not static, so that the verifier looks at it once.
+ * Whether a packet, of whose headers next is the one at offset, has a segment routing header. What
+ * else is wrong with it is not said: it is the kernel's business. Not static, so that the verifier
+ * looks at it once.
  */
 __noinline int has_srh(struct xdp_md *ctx, __u32 offset, __u32 left, __u8 next)
 {
-	struct walk w = { .offset = offset, .left = left, .next = next, .rule = SRH_REFUSED, .fragments = true };
+	struct walk w = {
+		.offset = offset, .left = left, .next = next, .rule = SRH_REFUSED, .fragments = true
+	};
 
 	return walk_extensions(ctx, &w) == REASON_SRV6_FROM_OUTSIDE;
 }
 
 /*
- * A packet that is for no SID of this node, on an interface inside the domain: a reason to drop it, or -1. The kernel would forward
- * it to another node's SID, or follow its segment routing header, if this node has the address.
+ * A packet that is for no SID of this node, on an interface inside the domain: a reason to drop it,
+ * or -1. The kernel would forward it to another node's SID, or follow its segment routing header,
+ * if this node has the address.
  */
-static __always_inline int guard_transit(struct xdp_md *ctx, const struct cursor *c, const struct packet *p,
-					 const volatile struct prefix *block, const volatile struct locators *locators,
+static __always_inline int guard_transit(struct xdp_md *ctx, const struct cursor *c,
+					 const struct packet *p,
+					 const volatile struct prefix *block,
+					 const volatile struct locators *locators,
 					 const volatile struct infrastructure *infrastructure)
 {
 	bool sid = is_sid_of_domain(block, locators, &p->flow.destination);

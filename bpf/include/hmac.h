@@ -28,7 +28,8 @@ struct hmac_digest {
 	__u32 state[8];
 };
 
-/* Made of a secret by the loader: the hash after the block with the inner and the outer pad (RFC 2104). */
+/* Made of a secret by the loader: the hash after the block with the inner and the outer pad (RFC
+ * 2104). */
 struct hmac_key {
 	__u32 id; /* as it is in the TLV, host order */
 	enum hmac_form form;
@@ -37,7 +38,8 @@ struct hmac_key {
 	struct hmac_digest outer;
 };
 
-/* By id; on the edge, the one that it signs with. Replaced one by one: whoever has found a key has all of it. */
+/* By id; on the edge, the one that it signs with. Replaced one by one: whoever has found a key has
+ * all of it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -46,7 +48,8 @@ struct {
 	__type(value, struct hmac_key);
 } hmac_keys SEC(".maps");
 
-/* Where the segments begin in the text, in both forms; the Linux form begins 2 bytes later than the standard one. */
+/* Where the segments begin in the text, in both forms; the Linux form begins 2 bytes later than the
+ * standard one. */
 #define HMAC_TEXT_SEGMENTS 24
 #define HMAC_LINUX_START 2
 #define HMAC_BLOCKS 4 /* for HMAC_SEGMENTS, with the padding */
@@ -61,14 +64,15 @@ struct hmac_tlv {
 };
 
 /*
- * What is being signed or verified. The stack has no room for it. Steps that need much of the stack are called one after the other, and
- * leave here what the next one needs.
+ * What is being signed or verified. The stack has no room for it. Steps that need much of the stack
+ * are called one after the other, and leave here what the next one needs.
  */
 struct hmac_scratch {
 	struct sha256 hash;
 	__u64 generation; /* of the key; with the text's first words the key of hmac_known */
 	__u64 text[HMAC_TEXT_WORDS];
-	__u8 tlvs[HMAC_TLV_BYTES + sizeof(struct hmac_tlv)]; /* of the header; a read of the last may go beyond */
+	__u8 tlvs[HMAC_TLV_BYTES +
+		  sizeof(struct hmac_tlv)]; /* of the header; a read of the last may go beyond */
 	struct sha256_block outer;
 	struct hmac_tlv tlv; /* that was found, or is to be written */
 	__u32 found; /* where the HMAC TLV's value is among the TLVs; 0: there is none */
@@ -86,8 +90,8 @@ struct {
 } hmac_scratches SEC(".maps");
 
 /*
- * HMACs that were right, by what they cover: neither the inner packet nor what changes on the way is. A chain has one text, as long as key
- * and SIDs stay the same.
+ * HMACs that were right, by what they cover: neither the inner packet nor what changes on the way
+ * is. A chain has one text, as long as key and SIDs stay the same.
  */
 #define HMAC_KNOWN_WORDS 16 /* of the text: 6 segments */
 #define HMAC_KNOWN_MAX 65536
@@ -99,7 +103,8 @@ struct hmac_text {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, HMAC_KNOWN_MAX); /* 1 if there is nothing to sign or check: the loader sets it */
+	__uint(max_entries,
+	       HMAC_KNOWN_MAX); /* 1 if there is nothing to sign or check: the loader sets it */
 	__type(key, struct hmac_text);
 	__type(value, struct hmac_digest);
 } hmac_known SEC(".maps");
@@ -121,8 +126,8 @@ static __always_inline void hmac_key_set(struct hmac_scratch *s, const struct hm
 }
 
 /* The part of the text that is not segments. */
-static __always_inline void hmac_text_head(struct hmac_scratch *s, const struct address *source, __u8 last_entry,
-					   __u8 flags, __be16 reduced)
+static __always_inline void hmac_text_head(struct hmac_scratch *s, const struct address *source,
+					   __u8 last_entry, __u8 flags, __be16 reduced)
 {
 	__u8 *text = (__u8 *)s->text;
 
@@ -156,7 +161,8 @@ static __always_inline bool hmac_recall(struct hmac_scratch *s)
 
 /*
  * The HMAC of the text into the hash's state. Not static, so that the verifier looks at it once.
- * RFC 2104: the inner hash goes over the inner pad and the text, the outer one over the outer pad and the inner hash.
+ * RFC 2104: the inner hash goes over the inner pad and the text, the outer one over the outer pad
+ * and the inner hash.
  */
 __noinline int hmac_run(void)
 {
@@ -167,7 +173,8 @@ __noinline int hmac_run(void)
 		return 0;
 	start = s->key.form == HMAC_LINUX ? HMAC_LINUX_START : 0;
 	end = HMAC_TEXT_SEGMENTS + s->segments * sizeof(struct address);
-	blocks = (end - start + 9 + SHA256_BLOCK - 1) / SHA256_BLOCK; /* with a bit and the length behind it */
+	blocks = (end - start + 9 + SHA256_BLOCK - 1) /
+		 SHA256_BLOCK; /* with a bit and the length behind it */
 	*(struct hmac_digest *)s->hash.state = s->key.inner;
 	*((__u8 *)s->text + (end & 0xff)) = 0x80;
 	*(__be32 *)((void *)s->text + start + ((blocks * SHA256_BLOCK - 4) & 0xff)) =
@@ -205,20 +212,22 @@ static __always_inline void hmac_text_clear(struct hmac_scratch *s)
 }
 
 /* The segments of the SRH at an offset into the text. */
-static __always_inline bool hmac_text_segments(struct xdp_md *ctx, struct hmac_scratch *s, __u32 srh, __u32 segments)
+static __always_inline bool hmac_text_segments(struct xdp_md *ctx, struct hmac_scratch *s,
+					       __u32 srh, __u32 segments)
 {
 	__u32 bytes = segments * sizeof(struct address);
 
 	barrier_var(bytes);
 	if (bytes < sizeof(struct address) || bytes > HMAC_SEGMENTS * sizeof(struct address))
 		return false;
-	return !bpf_xdp_load_bytes(ctx, srh + sizeof(struct routing_header), (void *)s->text + HMAC_TEXT_SEGMENTS,
-				   bytes);
+	return !bpf_xdp_load_bytes(ctx, srh + sizeof(struct routing_header),
+				   (void *)s->text + HMAC_TEXT_SEGMENTS, bytes);
 }
 
 /*
- * Finds the HMAC TLV among the first size bytes of s->tlvs. Returns 0, or the reason to drop: what can't be read as TLVs to the end,
- * and a second HMAC TLV. s->found is where its value begins, 0: there is none.
+ * Finds the HMAC TLV among the first size bytes of s->tlvs. Returns 0, or the reason to drop: what
+ * can't be read as TLVs to the end, and a second HMAC TLV. s->found is where its value begins, 0:
+ * there is none.
  */
 __noinline int hmac_find(struct hmac_scratch *s, __u32 size)
 {
@@ -252,9 +261,10 @@ __noinline int hmac_find(struct hmac_scratch *s, __u32 size)
 	return at < size ? REASON_BAD_SRH : REASON_NONE;
 }
 
-/* Reads the TLVs of an SRH, which the walk has checked. Returns 0 or a reason to drop; s->found says where the HMAC TLV is. */
-static __always_inline int hmac_read_tlvs(struct xdp_md *ctx, struct hmac_scratch *s, __u32 srh, __u32 segments,
-					  __u32 length)
+/* Reads the TLVs of an SRH, which the walk has checked. Returns 0 or a reason to drop; s->found
+ * says where the HMAC TLV is. */
+static __always_inline int hmac_read_tlvs(struct xdp_md *ctx, struct hmac_scratch *s, __u32 srh,
+					  __u32 segments, __u32 length)
 {
 	__u32 bytes = length * 8 - segments * sizeof(struct address), last = bytes - 1;
 
@@ -264,15 +274,18 @@ static __always_inline int hmac_read_tlvs(struct xdp_md *ctx, struct hmac_scratc
 	if (bytes > HMAC_TLV_BYTES)
 		return REASON_BAD_SRH;
 	barrier_var(last); /* Linux 6.1 wants the bounds where they are needed */
-	if (bpf_xdp_load_bytes(ctx, srh + sizeof(struct routing_header) + segments * sizeof(struct address), s->tlvs,
-			       (last & (HMAC_TLV_BYTES - 1)) + 1))
+	if (bpf_xdp_load_bytes(
+		    ctx, srh + sizeof(struct routing_header) + segments * sizeof(struct address),
+		    s->tlvs, (last & (HMAC_TLV_BYTES - 1)) + 1))
 		return REASON_TRUNCATED;
 	return hmac_find(s, bytes);
 }
 
-/* RFC 8754 section 2.1.2.1: the current segment must be the destination. That of a reduced list's first is not in the list. */
-static __always_inline bool hmac_destination_fits(const struct hmac_scratch *s, const struct address *destination,
-						  __u32 segments, __u32 left, __be16 flags)
+/* RFC 8754 section 2.1.2.1: the current segment must be the destination. That of a reduced list's
+ * first is not in the list. */
+static __always_inline bool hmac_destination_fits(const struct hmac_scratch *s,
+						  const struct address *destination, __u32 segments,
+						  __u32 left, __be16 flags)
 {
 	const struct address *list = (void *)s->text + HMAC_TEXT_SEGMENTS;
 
@@ -280,7 +293,8 @@ static __always_inline bool hmac_destination_fits(const struct hmac_scratch *s, 
 		return flags & bpf_htons(HMAC_REDUCED);
 	if (left >= HMAC_SEGMENTS)
 		return false;
-	return list[left].word[0] == destination->word[0] && list[left].word[1] == destination->word[1];
+	return list[left].word[0] == destination->word[0] &&
+	       list[left].word[1] == destination->word[1];
 }
 
 /* Reads what is to be verified: returns 0, a reason to drop, or -1: nothing is. */
@@ -335,7 +349,8 @@ __noinline int hmac_compare(void)
 	return REASON_NONE;
 }
 
-/* Verifies the SRH at an offset, 0: there is none, of an IPv6 packet. Returns 0 or the reason to drop. */
+/* Verifies the SRH at an offset, 0: there is none, of an IPv6 packet. Returns 0 or the reason to
+ * drop. */
 static __always_inline int hmac_check(struct xdp_md *ctx, const struct packet *p, __u32 srh)
 {
 	int reason = hmac_read(ctx, p, srh);
@@ -346,7 +361,8 @@ static __always_inline int hmac_check(struct xdp_md *ctx, const struct packet *p
 	return hmac_compare();
 }
 
-/* Reads the SRH at an offset, behind an IPv6 header, which is to be signed. Returns 0 or the reason to drop. */
+/* Reads the SRH at an offset, behind an IPv6 header, which is to be signed. Returns 0 or the reason
+ * to drop. */
 __noinline int hmac_prepare(struct xdp_md *ctx, __u32 srh)
 {
 	struct routing_header *h = srh_at(ctx, srh);
@@ -386,8 +402,9 @@ __noinline int hmac_write(struct xdp_md *ctx, __u32 srh)
 #pragma clang loop unroll(full)
 	for (int i = 0; i < 8; i++)
 		s->tlv.digest[i] = bpf_htonl(s->hash.state[i]);
-	if (bpf_xdp_store_bytes(ctx, srh + sizeof(struct routing_header) + s->segments * sizeof(struct address),
-				&s->tlv, sizeof(s->tlv)))
+	if (bpf_xdp_store_bytes(
+		    ctx, srh + sizeof(struct routing_header) + s->segments * sizeof(struct address),
+		    &s->tlv, sizeof(s->tlv)))
 		return REASON_TRUNCATED;
 	return REASON_NONE;
 }

@@ -7,7 +7,8 @@
 /* 0 if the header is not there. */
 static __always_inline __u8 hops_read(CONTEXT *ctx, const struct packet *p)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
+	     *end = (void *)(long)ctx->data_end;
 	struct ipv6hdr *ip6 = ip;
 	struct iphdr *ip4 = ip;
 
@@ -18,7 +19,8 @@ static __always_inline __u8 hops_read(CONTEXT *ctx, const struct packet *p)
 
 static __always_inline void hops_write(CONTEXT *ctx, const struct packet *p, __u8 hops)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
+	     *end = (void *)(long)ctx->data_end;
 	struct ipv6hdr *ip6 = ip;
 	struct iphdr *ip4 = ip;
 
@@ -33,8 +35,9 @@ static __always_inline void hops_write(CONTEXT *ctx, const struct packet *p, __u
 }
 
 /*
- * Counts a hop of a header that has one left: RFC 8986 section 5.1. TTL, protocol and checksum are one word, of which the
- * TTL is the lowest byte; as it loses 1, the checksum above gains 1, and never is the other zero (RFC 1624).
+ * Counts a hop of a header that has one left: RFC 8986 section 5.1. TTL, protocol and checksum are
+ * one word, of which the TTL is the lowest byte; as it loses 1, the checksum above gains 1, and
+ * never is the other zero (RFC 1624).
  */
 static __always_inline void ipv4_hop_count(struct iphdr *ip)
 {
@@ -48,7 +51,8 @@ static __always_inline void ipv4_hop_count(struct iphdr *ip)
 /* The same of a parsed packet. */
 static __always_inline void hops_count(CONTEXT *ctx, const struct packet *p)
 {
-	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX), *end = (void *)(long)ctx->data_end;
+	void *ip = (void *)(long)ctx->data + (p->ip & OFFSET_MAX),
+	     *end = (void *)(long)ctx->data_end;
 
 	if (p->flow.ipv4 && ip + sizeof(struct iphdr) <= end)
 		ipv4_hop_count(ip);
@@ -57,8 +61,8 @@ static __always_inline void hops_count(CONTEXT *ctx, const struct packet *p)
 }
 
 /*
- * Counts a hop. Returns whether one was left. A kernel that takes a packet out of its outer headers and encapsulates it
- * again counts none, so that what goes back and forth would do so without end.
+ * Counts a hop. Returns whether one was left. A kernel that takes a packet out of its outer headers
+ * and encapsulates it again counts none, so that what goes back and forth would do so without end.
  */
 static __always_inline bool hops_take(CONTEXT *ctx, const struct packet *p)
 {

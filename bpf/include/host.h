@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* What the host is told by its configuration, what it counts, and what it keeps of a packet's outer headers. */
+/* What the host is told by its configuration, what it counts, and what it keeps of a packet's outer
+ * headers. */
 #pragma once
 
 #include "counters.h"

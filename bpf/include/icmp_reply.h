@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the edge says in a VIP's name: echo replies, and the Packet Too Big of RFC 4443 section 3.2 or the Fragmentation
- * Needed of RFC 1191, its own and those that it translates for routers of the SR domain (RFC 2473 section 8).
+ * What the edge says in a VIP's name: echo replies, and the Packet Too Big of RFC 4443 section 3.2
+ * or the Fragmentation Needed of RFC 1191, its own and those that it translates for routers of the
+ * SR domain (RFC 2473 section 8).
  */
 #pragma once
 
@@ -116,7 +117,8 @@ struct pseudo_header {
 };
 
 /* Writes the IPv6 header, and returns the sum of the pseudo header. */
-static __always_inline __u32 answer_ipv6(struct ipv6hdr *ip, const struct icmp_error *e, __u32 length)
+static __always_inline __u32 answer_ipv6(struct ipv6hdr *ip, const struct icmp_error *e,
+					 __u32 length)
 {
 	struct pseudo_header pseudo = {
 		.source = e->vip,
@@ -172,7 +174,8 @@ __noinline int error_write(struct xdp_md *ctx)
 	if (bpf_xdp_adjust_tail(ctx, (int)(e->before + quoted) - (int)bpf_xdp_get_buff_len(ctx)) ||
 	    bpf_xdp_adjust_head(ctx, (int)e->before - (int)(l2 + header + sizeof(*icmp))))
 		return -1;
-	/* Two comparisons of the same register, right here: Linux 6.1 forgets the bounds of a number that was put aside. */
+	/* Two comparisons of the same register, right here: Linux 6.1 forgets the bounds of a
+	 * number that was put aside. */
 	barrier_var(quoted);
 	if (quoted > ICMPV6_QUOTE_MAX)
 		return -1;
@@ -210,18 +213,21 @@ static __always_inline __u32 quote_length(__u32 length, bool ipv4)
 }
 
 /*
- * The address of one host, which can be answered: RFC 1812 sections 4.3.2.7 and 5.3.7, RFC 4443 section 2.4 (e). The first
- * half of ::, ::1 and IPv4-mapped addresses is 0; 64:ff9b::/96 is a translator's.
+ * The address of one host, which can be answered: RFC 1812 sections 4.3.2.7 and 5.3.7, RFC 4443
+ * section 2.4 (e). The first half of ::, ::1 and IPv4-mapped addresses is 0; 64:ff9b::/96 is a
+ * translator's.
  */
 static __always_inline bool is_single_host(const struct address *a, bool ipv4)
 {
 	__u8 first = ipv4 ? a->word[1] >> 32 : a->word[0];
 
-	return ipv4 ? first && first != IPV4_LOOPBACK && first < IPV4_MULTICAST : first != 0xff && a->word[0];
+	return ipv4 ? first && first != IPV4_LOOPBACK && first < IPV4_MULTICAST :
+		      first != 0xff && a->word[0];
 }
 
 /* Whether there may be an answer, which goes from one address to the other: not to itself. */
-static __always_inline bool is_answerable(const struct address *from, const struct address *to, bool ipv4)
+static __always_inline bool is_answerable(const struct address *from, const struct address *to,
+					  bool ipv4)
 {
 	return is_single_host(from, ipv4) && is_single_host(to, ipv4) &&
 	       (from->word[0] != to->word[0] || from->word[1] != to->word[1]);
@@ -250,7 +256,8 @@ static __always_inline __be16 error_type(enum answer_kind kind, bool ipv4)
 		return bpf_htons(ICMPV6_DEST_UNREACHABLE << 8 | ICMPV6_ADDRESS_UNREACHABLE);
 	if (kind == ANSWER_TIME_EXCEEDED)
 		return bpf_htons((ipv4 ? ICMP_TIME_EXCEEDED : ICMPV6_TIME_EXCEEDED) << 8);
-	return ipv4 ? bpf_htons(ICMP_DEST_UNREACHABLE << 8 | ICMP_FRAG_NEEDED) : bpf_htons(ICMPV6_PACKET_TOO_BIG << 8);
+	return ipv4 ? bpf_htons(ICMP_DEST_UNREACHABLE << 8 | ICMP_FRAG_NEEDED) :
+		      bpf_htons(ICMPV6_PACKET_TOO_BIG << 8);
 }
 
 static __always_inline enum drop_reason error_reason(enum answer_kind kind)
@@ -261,8 +268,9 @@ static __always_inline enum drop_reason error_reason(enum answer_kind kind)
 }
 
 /*
- * How a packet of that length is told that only mtu bytes fit. No IPv6 sender goes below 1,280 (RFC 8201 section 4), so it is
- * never told less; what is no longer and does not fit can't be carried, as by a link with a problem (RFC 4443 section 3.1).
+ * How a packet of that length is told that only mtu bytes fit. No IPv6 sender goes below 1,280 (RFC
+ * 8201 section 4), so it is never told less; what is no longer and does not fit can't be carried,
+ * as by a link with a problem (RFC 4443 section 3.1).
  */
 static __always_inline enum answer_kind too_big_kind(__u32 length, bool ipv4, __u32 *mtu)
 {
@@ -273,11 +281,13 @@ static __always_inline enum answer_kind too_big_kind(__u32 length, bool ipv4, __
 }
 
 /*
- * Tells the sender why its packet goes no further: that it may have mtu bytes, or that it has made too many hops. The error
- * goes back the way that the packet came. If there can be none, the packet is dropped for the reason.
+ * Tells the sender why its packet goes no further: that it may have mtu bytes, or that it has made
+ * too many hops. The error goes back the way that the packet came. If there can be none, the packet
+ * is dropped for the reason.
  */
-static __always_inline int error_answer(struct xdp_md *ctx, const struct frame *f, const struct packet *p,
-					enum answer_kind kind, __u32 mtu, __u8 hop_limit)
+static __always_inline int error_answer(struct xdp_md *ctx, const struct frame *f,
+					const struct packet *p, enum answer_kind kind, __u32 mtu,
+					__u8 hop_limit)
 {
 	struct answering *a = answering_here();
 	enum drop_reason reason;
@@ -308,7 +318,8 @@ static __always_inline int error_answer(struct xdp_md *ctx, const struct frame *
 	return XDP_TX;
 }
 
-/* Turns an echo request, which has neither options nor extension headers, into its reply. Not inlined, for the verifier's sake. */
+/* Turns an echo request, which has neither options nor extension headers, into its reply. Not
+ * inlined, for the verifier's sake. */
 __noinline int echo_turn(struct xdp_md *ctx, const struct packet *p, __u32 hop_limit)
 {
 	struct answering *a = answering_here();
@@ -343,8 +354,8 @@ __noinline int echo_turn(struct xdp_md *ctx, const struct packet *p, __u32 hop_l
 	icmp->type_code = p->flow.ipv4 ? 0 : bpf_htons((ICMPV6_ECHO_REQUEST + 1) << 8);
 	icmp->checksum = checksum_replace(icmp->checksum, before, icmp->type_code);
 	/*
-	 * A message of zeros adds up to a positive zero, which RFC 1624 rules out. Without identifier
-	 * and sequence it is one.
+	 * A message of zeros adds up to a positive zero, which RFC 1624 rules out. Without
+	 * identifier and sequence it is one.
 	 */
 	if (p->flow.ipv4 && !icmp->checksum && !icmp->rest)
 		icmp->checksum = 0xffff;
@@ -352,11 +363,13 @@ __noinline int echo_turn(struct xdp_md *ctx, const struct packet *p, __u32 hop_l
 	return XDP_TX;
 }
 
-static __always_inline int echo_reply(struct xdp_md *ctx, const struct frame *f, const struct packet *p, __u8 hop_limit)
+static __always_inline int echo_reply(struct xdp_md *ctx, const struct frame *f,
+				      const struct packet *p, __u8 hop_limit)
 {
 	struct answering *a = answering_here();
 
-	if (!a || !is_unicast_frame(f) || !is_answerable(&p->flow.destination, &p->flow.source, p->flow.ipv4))
+	if (!a || !is_unicast_frame(f) ||
+	    !is_answerable(&p->flow.destination, &p->flow.source, p->flow.ipv4))
 		return drop(REASON_UNANSWERABLE);
 	if (!answer_take_token(a, ANSWER_ECHO))
 		return drop(REASON_ICMP_LIMIT);

@@ -20,7 +20,8 @@ static __always_inline __u8 segments_left(struct xdp_md *ctx, __u32 srh_offset)
 }
 
 /* The packet behind the outer headers, up to its transport header. The first error ends it. */
-static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u8 next, struct packet *inner)
+static __always_inline int inner_parse(struct xdp_md *ctx, struct cursor *c, __u8 next,
+				       struct packet *inner)
 {
 	int reason;
 	__u32 srh;

@@ -48,7 +48,8 @@ enum fragment_kind {
 	FRAGMENT_LATER, /* without a transport header */
 } __attribute__((packed)); /* one byte */
 
-/* One IP packet, parsed. It holds no pointers, so that it can be given to functions which the verifier checks by themselves. */
+/* One IP packet, parsed. It holds no pointers, so that it can be given to functions which the
+ * verifier checks by themselves. */
 struct packet {
 	struct flow flow;
 	__u32 ip; /* offset of the IP header from the start of the frame */
@@ -58,10 +59,12 @@ struct packet {
 	__u32 acknowledgement; /* TCP */
 	__u8 traffic_class; /* or type of service */
 	__u8 tcp_flags;
-	__u8 error; /* a reason that matters only if the packet is for us: see docs/dataplane.md, "Edge" */
+	__u8 error; /* a reason that matters only if the packet is for us: see docs/dataplane.md,
+		       "Edge" */
 	enum icmp_kind icmp;
 	__u32 fragment_id;
-	__u16 fragment_bytes; /* of data: how many the first fragment has, or how many are before a later one */
+	__u16 fragment_bytes; /* of data: how many the first fragment has, or how many are before a
+				 later one */
 	enum fragment_kind fragment;
 	__u8 reserved;
 };
@@ -73,7 +76,8 @@ enum srh_rule {
 	SRH_WANTED, /* remember it */
 };
 
-/* The walk over IPv6 extension headers: where it starts, and where it ends. Offsets are from the start of the frame. */
+/* The walk over IPv6 extension headers: where it starts, and where it ends. Offsets are from the
+ * start of the frame. */
 struct walk {
 	__u32 offset; /* of the header that next names */
 	__u32 left; /* bytes of the packet from there */
@@ -122,7 +126,8 @@ static __always_inline int routing_header_check(const struct routing_header *h, 
 	if (h->type == ROUTING_TYPE_SRH && w->rule == SRH_REFUSED)
 		return REASON_SRV6_FROM_OUTSIDE;
 	if (h->type == ROUTING_TYPE_SRH && w->rule == SRH_WANTED) {
-		if (w->srh || 2 * (h->last_entry + 1) > h->length || h->segments_left > h->last_entry + 1)
+		if (w->srh || 2 * (h->last_entry + 1) > h->length ||
+		    h->segments_left > h->last_entry + 1)
 			return REASON_BAD_SRH;
 		w->srh = w->offset;
 		return REASON_NONE;
@@ -161,8 +166,9 @@ static __always_inline bool fragment_visit(const struct fragment_header *h, stru
 }
 
 /*
- * Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in w->error.
- * A function of its own, not inlined: the verifier looks at its loop once, not once per caller and path.
+ * Walks the extension headers. Returns 0 or the reason to drop at once; softer errors are left in
+ * w->error. A function of its own, not inlined: the verifier looks at its loop once, not once per
+ * caller and path.
  */
 __noinline int walk_extensions(CONTEXT *ctx, struct walk *w)
 {
@@ -170,7 +176,8 @@ __noinline int walk_extensions(CONTEXT *ctx, struct walk *w)
 
 	if (!w)
 		return REASON_TRUNCATED;
-	/* Unrolled: Linux 6.1 refuses a loop that it is fallen back into, and how clang lays one out is its own affair. */
+	/* Unrolled: Linux 6.1 refuses a loop that it is fallen back into, and how clang lays one
+	 * out is its own affair. */
 #pragma clang loop unroll(full)
 	for (int i = 0; i <= EXTENSIONS_MAX; i++) {
 		struct cursor c = { .end = end, .left = w->left };
@@ -194,7 +201,8 @@ __noinline int walk_extensions(CONTEXT *ctx, struct walk *w)
 			reason = routing_header_check(h, w);
 			if (reason)
 				return reason;
-		} else if (w->next == IPPROTO_FRAGMENT && !is_atomic_fragment((struct fragment_header *)h) &&
+		} else if (w->next == IPPROTO_FRAGMENT &&
+			   !is_atomic_fragment((struct fragment_header *)h) &&
 			   !fragment_visit((struct fragment_header *)h, w)) {
 			return w->strict ? w->error : REASON_NONE;
 		}
@@ -208,8 +216,8 @@ __noinline int walk_extensions(CONTEXT *ctx, struct walk *w)
 }
 
 /* Walks from the cursor to the upper layer, and puts what was found into the packet. */
-static __always_inline int packet_walk(CONTEXT *ctx, struct cursor *c, struct packet *p, enum srh_rule rule,
-				       bool strict, __u32 *srh)
+static __always_inline int packet_walk(CONTEXT *ctx, struct cursor *c, struct packet *p,
+				       enum srh_rule rule, bool strict, __u32 *srh)
 {
 	struct walk w = {
 		.offset = c->offset,
@@ -260,7 +268,8 @@ static __always_inline int ipv4_parse(struct cursor *c, struct packet *p)
 	p->flow.protocol = ip->protocol;
 	p->flow.ipv4 = true;
 	if (unlikely(ip->frag_off & bpf_htons(0x3fff))) {
-		__u16 before = bpf_ntohs(ip->frag_off) << 3; /* in units of 8 bytes behind three flags */
+		__u16 before = bpf_ntohs(ip->frag_off)
+			       << 3; /* in units of 8 bytes behind three flags */
 
 		p->fragment = before ? FRAGMENT_LATER : FRAGMENT_FIRST;
 		p->fragment_bytes = before ? before : total - header;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* Token buckets, as the generic cell rate algorithm (ITU-T I.371): one number holds the level and the time. */
+/* Token buckets, as the generic cell rate algorithm (ITU-T I.371): one number holds the level and
+ * the time. */
 #pragma once
 
 #include "compat.h"
@@ -27,7 +28,8 @@ static __always_inline bool limit_allows_shared(const struct limit *limit, __u64
 	return true;
 }
 
-/* Takes a token, if there is one. due is when the next is due at the permitted rate; nobody else may be at it. */
+/* Takes a token, if there is one. due is when the next is due at the permitted rate; nobody else
+ * may be at it. */
 static __always_inline bool limit_allows(const volatile struct limit *limit, __u64 *due, __u64 now)
 {
 	__u64 next = *due > now ? *due : now;

@@ -23,7 +23,8 @@ struct mss {
 	__u32 value; /* 0: not found */
 };
 
-/* Looks at one option. Options that make no sense end the search: the receiver judges them. Returns 1 to stop. */
+/* Looks at one option. Options that make no sense end the search: the receiver judges them. Returns
+ * 1 to stop. */
 static long mss_step(__u32 step, struct mss *m)
 {
 	__u32 at = m->at;
@@ -74,7 +75,8 @@ static __always_inline __be16 checksum_word(const struct mss *mss, __u16 value)
 	return mss->at & 1 ? (__be16)(word << 8 | word >> 8) : word;
 }
 
-/* Lowers the MSS of the SYN whose TCP header is at offset; the checksum follows. Not inlined, for the verifier's sake. */
+/* Lowers the MSS of the SYN whose TCP header is at offset; the checksum follows. Not inlined, for
+ * the verifier's sake. */
 __noinline int mss_clamp(struct xdp_md *ctx, __u32 offset, __u32 limit)
 {
 	struct tcphdr *tcp = (void *)(long)ctx->data + (offset & OFFSET_MAX);
@@ -84,13 +86,14 @@ __noinline int mss_clamp(struct xdp_md *ctx, __u32 offset, __u32 limit)
 	if ((void *)(tcp + 1) > (void *)(long)ctx->data_end || tcp->doff <= 5)
 		return 0;
 	mss.length = (tcp->doff - 5) * 4;
-	if (bpf_xdp_load_bytes(ctx, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) ||
-	    mss.value <= limit)
+	if (bpf_xdp_load_bytes(ctx, offset + sizeof(*tcp), mss.options, mss.length) ||
+	    !mss_find(&mss) || mss.value <= limit)
 		return 0;
 	bpf_xdp_store_bytes(ctx, offset + sizeof(*tcp) + mss.at, &wire, sizeof(wire));
 	tcp = (void *)(long)ctx->data + (offset & OFFSET_MAX);
 	if ((void *)(tcp + 1) <= (void *)(long)ctx->data_end)
-		tcp->check = checksum_replace(tcp->check, checksum_word(&mss, mss.value), checksum_word(&mss, limit));
+		tcp->check = checksum_replace(tcp->check, checksum_word(&mss, mss.value),
+					      checksum_word(&mss, limit));
 	return 0;
 }
 
@@ -104,11 +107,12 @@ __noinline int mss_clamp_skb(struct __sk_buff *skb, __u32 offset, __u32 limit)
 	if ((void *)(tcp + 1) > (void *)(long)skb->data_end || tcp->doff <= 5)
 		return 0;
 	mss.length = (tcp->doff - 5) * 4;
-	if (bpf_skb_load_bytes(skb, offset + sizeof(*tcp), mss.options, mss.length) || !mss_find(&mss) ||
-	    mss.value <= limit)
+	if (bpf_skb_load_bytes(skb, offset + sizeof(*tcp), mss.options, mss.length) ||
+	    !mss_find(&mss) || mss.value <= limit)
 		return 0;
-	bpf_l4_csum_replace(skb, offset + offsetof(struct tcphdr, check), checksum_word(&mss, mss.value),
-			    checksum_word(&mss, limit), sizeof(wire));
+	bpf_l4_csum_replace(skb, offset + offsetof(struct tcphdr, check),
+			    checksum_word(&mss, mss.value), checksum_word(&mss, limit),
+			    sizeof(wire));
 	bpf_skb_store_bytes(skb, offset + sizeof(*tcp) + mss.at, &wire, sizeof(wire), 0);
 	return 0;
 }

@@ -40,7 +40,8 @@ struct next_hop {
 	__u8 reserved[3];
 };
 
-/* By choice. The kernel allocates each entry of a per-CPU map by itself: many small ones take long to load. */
+/* By choice. The kernel allocates each entry of a per-CPU map by itself: many small ones take long
+ * to load. */
 struct next_hop_set {
 	struct next_hop choices[NEXT_HOP_CHOICES];
 };
@@ -81,7 +82,8 @@ static __always_inline __u32 fib_epoch_now(void)
 
 /* Asks the kernel. Only what the answer depends on is given: no ports, no length. */
 static __always_inline void next_hop_resolve(struct xdp_md *ctx, const struct address *source,
-					     const struct address *destination, __u8 choice, struct next_hop *hop)
+					     const struct address *destination, __u8 choice,
+					     struct next_hop *hop)
 {
 	struct bpf_fib_lookup fib __attribute__((aligned(8))) = {
 		.family = AF_INET6,
@@ -126,7 +128,8 @@ static __always_inline struct next_hop *next_hop_place(__u16 id, __u8 choice)
 	return set ? &set->choices[choice % NEXT_HOP_CHOICES] : 0;
 }
 
-static __always_inline bool next_hop_is_fresh(const struct next_hop *hop, __u16 id, __u32 epoch, __u32 now)
+static __always_inline bool next_hop_is_fresh(const struct next_hop *hop, __u16 id, __u32 epoch,
+					      __u32 now)
 {
 	return hop->id == id && hop->epoch == epoch && hop->how == NEXT_HOP_SEND &&
 	       now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
@@ -144,8 +147,10 @@ static __always_inline struct next_hop *next_hop_remembered(__u16 id, __u8 choic
  * The next hop towards a compressed SID, from memory if it is fresh. An answer that
  * can't be used for sending is asked for again each time: that is the slow path anyway.
  */
-static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const struct address *source,
-						     const struct address *destination, __u16 id, __u8 choice)
+static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx,
+						     const struct address *source,
+						     const struct address *destination, __u16 id,
+						     __u8 choice)
 {
 	__u32 now = bpf_jiffies64(), epoch = fib_epoch_now();
 	struct next_hop *hop = next_hop_place(id, choice);
@@ -160,8 +165,10 @@ static __always_inline struct next_hop *next_hop_for(struct xdp_md *ctx, const s
 }
 
 /* The next hop towards any other segment, asked for each time. */
-static __always_inline struct next_hop *next_hop_uncached(struct xdp_md *ctx, const struct address *source,
-							  const struct address *destination, __u8 choice)
+static __always_inline struct next_hop *next_hop_uncached(struct xdp_md *ctx,
+							  const struct address *source,
+							  const struct address *destination,
+							  __u8 choice)
 {
 	__u32 index = NEXT_HOP_SIDS;
 	struct next_hop_set *set = bpf_map_lookup_elem(&next_hops, &index);
@@ -172,8 +179,10 @@ static __always_inline struct next_hop *next_hop_uncached(struct xdp_md *ctx, co
 	return &set->choices[0];
 }
 
-/* Puts the next hop's addresses on the frame. Another link has other VLANs: only a frame that turns round keeps its tags. */
-static __always_inline void next_hop_apply(struct xdp_md *ctx, const struct next_hop *hop, struct frame *f)
+/* Puts the next hop's addresses on the frame. Another link has other VLANs: only a frame that turns
+ * round keeps its tags. */
+static __always_inline void next_hop_apply(struct xdp_md *ctx, const struct next_hop *hop,
+					   struct frame *f)
 {
 	f->addresses = hop->addresses;
 	if (hop->interface != ctx->ingress_ifindex)

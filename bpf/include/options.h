@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The IPv4 header of a packet that is forwarded: its checksum (RFC 1812 section 5.2.2) and its options (RFC 7126).
+ * The IPv4 header of a packet that is forwarded: its checksum (RFC 1812 section 5.2.2) and its
+ * options (RFC 7126).
  */
 #pragma once
 
@@ -77,8 +78,8 @@ __noinline int ipv4_options_check(struct xdp_md *ctx, __u32 offset, __u32 length
 	struct ipv4_options o = {};
 
 	/*
-	 * Two comparisons of the same register: Linux 6.1 forgets the bounds of a number that was put
-	 * aside.
+	 * Two comparisons of the same register: Linux 6.1 forgets the bounds of a number that was
+	 * put aside.
 	 */
 	barrier_var(length);
 	if (length > IPV4_OPTIONS_MAX)
@@ -87,7 +88,8 @@ __noinline int ipv4_options_check(struct xdp_md *ctx, __u32 offset, __u32 length
 	if (length < 4 || bpf_xdp_load_bytes(ctx, offset, o.octets, length))
 		return REASON_TRUNCATED;
 	/* What is behind the options is 0. */
-	if (!ipv4_sum_is_right(sum + (__u32)bpf_csum_diff(0, 0, (__be32 *)o.octets, IPV4_OPTIONS_MAX, 0)))
+	if (!ipv4_sum_is_right(sum +
+			       (__u32)bpf_csum_diff(0, 0, (__be32 *)o.octets, IPV4_OPTIONS_MAX, 0)))
 		return REASON_BAD_CHECKSUM;
 	o.length = length;
 	bpf_loop(IPV4_OPTIONS_MAX, option_step, &o, 0);
@@ -98,7 +100,8 @@ __noinline int ipv4_options_check(struct xdp_md *ctx, __u32 offset, __u32 length
  * Parses the IPv4 header of a packet that may be forwarded. Returns 0 or the reason to drop at
  * once.
  */
-static __always_inline int ipv4_forward_parse(struct xdp_md *ctx, struct cursor *c, struct packet *p)
+static __always_inline int ipv4_forward_parse(struct xdp_md *ctx, struct cursor *c,
+					      struct packet *p)
 {
 	const struct iphdr *ip = c->pos;
 	int reason = ipv4_parse(c, p);

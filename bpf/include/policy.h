@@ -37,7 +37,8 @@ struct match {
 
 #define DSCP_ANY 0xff
 
-/* A segment list, as the outer headers of a packet that takes it; the program fills in what is the packet's. */
+/* A segment list, as the outer headers of a packet that takes it; the program fills in what is the
+ * packet's. */
 struct list {
 	__u64 header[HEADER_WORDS];
 	__u16 hop; /* under which the next hop of its first segment is remembered */
@@ -95,8 +96,8 @@ struct {
 } sequences SEC(".maps");
 
 /*
- * Reads the ports; a packet that has none that can be read is steered by its addresses, protocol and class. An ICMP error goes
- * where its own addresses say, not with the flow that it quotes.
+ * Reads the ports; a packet that has none that can be read is steered by its addresses, protocol
+ * and class. An ICMP error goes where its own addresses say, not with the flow that it quotes.
  */
 static __always_inline void ports_parse(struct cursor *c, struct packet *p)
 {
@@ -106,7 +107,8 @@ static __always_inline void ports_parse(struct cursor *c, struct packet *p)
 		tcp_parse(c, p);
 	else if (p->flow.protocol == IPPROTO_UDP)
 		udp_parse(c, p);
-	else if (is_icmp(p) && cursor_has(c, ICMP_HEADER) && is_icmp_error(*(__u8 *)c->pos, p->flow.ipv4))
+	else if (is_icmp(p) && cursor_has(c, ICMP_HEADER) &&
+		 is_icmp_error(*(__u8 *)c->pos, p->flow.ipv4))
 		p->icmp = ICMP_OTHER;
 }
 
@@ -131,8 +133,10 @@ static __always_inline bool rule_matches(const struct match *m, const struct pac
 		return false;
 	if (m->dscp != DSCP_ANY && m->dscp != p->traffic_class >> 2)
 		return false;
-	return prefix_matches(&m->destination, &p->flow.destination) && prefix_matches(&m->source, &p->flow.source) &&
-	       port_matches(m->source_ports, p->flow.ports) && port_matches(m->destination_ports, p->flow.ports >> 16);
+	return prefix_matches(&m->destination, &p->flow.destination) &&
+	       prefix_matches(&m->source, &p->flow.source) &&
+	       port_matches(m->source_ports, p->flow.ports) &&
+	       port_matches(m->destination_ports, p->flow.ports >> 16);
 }
 
 static __always_inline struct rule *rule_at(__u32 index)
@@ -143,7 +147,8 @@ static __always_inline struct rule *rule_at(__u32 index)
 	return rules ? bpf_map_lookup_elem(rules, &index) : 0;
 }
 
-/* The number of the first rule that chooses the packet, or RULES_MAX. Not inlined, for the verifier's sake. */
+/* The number of the first rule that chooses the packet, or RULES_MAX. Not inlined, for the
+ * verifier's sake. */
 __noinline __u32 rule_find(const struct packet *p)
 {
 	if (!p)
@@ -159,7 +164,8 @@ __noinline __u32 rule_find(const struct packet *p)
 	return RULES_MAX;
 }
 
-/* The number of a rule that mirrors for a policy, or RULES_MAX. Not inlined, for the verifier's sake. */
+/* The number of a rule that mirrors for a policy, or RULES_MAX. Not inlined, for the verifier's
+ * sake. */
 static __noinline __u32 rule_of_policy(__u32 policy)
 {
 	for (__u32 i = 0; i < RULES_MAX; i++) {

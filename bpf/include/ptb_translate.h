@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A router of the SR domain says that an outer packet of the edge's is too big. Only the client can send smaller ones, so
- * it is told what fits inside (RFC 2473 section 8.1). Nothing is kept: each flow that is too big is told again.
+ * A router of the SR domain says that an outer packet of the edge's is too big. Only the client can
+ * send smaller ones, so it is told what fits inside (RFC 2473 section 8.1). Nothing is kept: each
+ * flow that is too big is told again.
  */
 #pragma once
 
 #include "icmp_reply.h"
 
 /* The client's packet in the quoted one, at the cursor. Its family is that of t. */
-static __always_inline bool quoted_client(const struct cursor *c, struct icmp_error *t, __u32 *total)
+static __always_inline bool quoted_client(const struct cursor *c, struct icmp_error *t,
+					  __u32 *total)
 {
 	struct ipv6hdr *ip = c->pos;
 	struct iphdr *ip4 = c->pos;
 
 	if (!t->ipv4) {
-		if (!cursor_has(c, sizeof(*ip)) || ip->version != 6 || ip->nexthdr == IPPROTO_ICMPV6)
+		if (!cursor_has(c, sizeof(*ip)) || ip->version != 6 ||
+		    ip->nexthdr == IPPROTO_ICMPV6)
 			return false;
 		t->client = address_load(&ip->saddr);
 		t->vip = address_load(&ip->daddr);
 		*total = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 		return true;
 	}
-	if (!cursor_has(c, sizeof(*ip4)) || ip4->version != 4 || ip4->ihl < 5 || ip4->protocol == IPPROTO_ICMP ||
-	    ip4->frag_off & bpf_htons(0x1fff))
+	if (!cursor_has(c, sizeof(*ip4)) || ip4->version != 4 || ip4->ihl < 5 ||
+	    ip4->protocol == IPPROTO_ICMP || ip4->frag_off & bpf_htons(0x1fff))
 		return false;
 	t->client = address_from_ipv4(ip4->saddr);
 	t->vip = address_from_ipv4(ip4->daddr);
@@ -38,12 +41,12 @@ static __always_inline bool is_vip(const struct address *a, bool ipv4)
 }
 
 /*
- * Finds the client's packet behind the outer headers that the message at the cursor quotes, and what may go inside of
- * them. The message came to t->vip at first, which is the edge's own address. False: it is not about a packet to a VIP
- * of ours, or nothing that can be told.
+ * Finds the client's packet behind the outer headers that the message at the cursor quotes, and
+ * what may go inside of them. The message came to t->vip at first, which is the edge's own address.
+ * False: it is not about a packet to a VIP of ours, or nothing that can be told.
  */
-static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, struct icmp_error *t,
-					  enum answer_kind *kind)
+static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c,
+					  struct icmp_error *t, enum answer_kind *kind)
 {
 	struct icmp_header *icmp = c->pos;
 	struct walk w = { .rule = SRH_WANTED };
@@ -55,15 +58,17 @@ static __always_inline bool too_big_about(struct xdp_md *ctx, struct cursor *c, 
 		return false;
 	outer = c->pos + sizeof(*icmp);
 	source = address_load(&outer->saddr);
-	if ((icmp->type_code & bpf_htons(0xff00)) != bpf_htons(ICMPV6_PACKET_TOO_BIG << 8) || outer->version != 6 ||
-	    source.word[0] != t->vip.word[0] || source.word[1] != t->vip.word[1])
+	if ((icmp->type_code & bpf_htons(0xff00)) != bpf_htons(ICMPV6_PACKET_TOO_BIG << 8) ||
+	    outer->version != 6 || source.word[0] != t->vip.word[0] ||
+	    source.word[1] != t->vip.word[1])
 		return false;
 	mtu = bpf_ntohl(icmp->rest);
 	w.next = outer->nexthdr;
 	w.offset = c->offset + sizeof(*icmp) + sizeof(*outer);
 	w.left = c->left - sizeof(*icmp) - sizeof(*outer);
 	overhead = w.offset - sizeof(*outer);
-	if (walk_extensions(ctx, &w) || (w.next != IPPROTO_IPIP && w.next != IPPROTO_IPV6) || w.offset > OFFSET_MAX)
+	if (walk_extensions(ctx, &w) || (w.next != IPPROTO_IPIP && w.next != IPPROTO_IPV6) ||
+	    w.offset > OFFSET_MAX)
 		return false;
 	overhead = w.offset - overhead;
 	t->ipv4 = w.next == IPPROTO_IPIP;

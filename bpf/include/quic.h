@@ -15,8 +15,8 @@ struct quic_start {
 } __attribute__((packed)); /* 13 bytes */
 
 /*
- * Does the packet ask for a connection, or for the versions that a server knows? A retransmission and what else comes in
- * Initial packets count too. Whether it is whole, the server finds out.
+ * Does the packet ask for a connection, or for the versions that a server knows? A retransmission
+ * and what else comes in Initial packets count too. Whether it is whole, the server finds out.
  */
 static __always_inline bool quic_opens(struct xdp_md *ctx, const struct packet *p)
 {

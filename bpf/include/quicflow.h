@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * QUIC connections that a host took lately. The kernel knows nothing of them, and until the client has the server's connection ID,
- * the same chain brings all its packets: what follows the first has to be taken too.
+ * QUIC connections that a host took lately. The kernel knows nothing of them, and until the client
+ * has the server's connection ID, the same chain brings all its packets: what follows the first has
+ * to be taken too.
  */
 #pragma once
 
 #include "quic.h"
 #include "service.h"
 
-/* As with refusals: the upper half of the flow hash and the time in jiffies, one slot per lower half. */
+/* As with refusals: the upper half of the flow hash and the time in jiffies, one slot per lower
+ * half. */
 #define QUIC_FLOWS 65536
 
 struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * The server that a QUIC connection ID names: draft-ietf-quic-load-balancers, in clear, or encrypted in a single pass or in
- * four. quiclb.Codec is the same in Go.
+ * The server that a QUIC connection ID names: draft-ietf-quic-load-balancers, in clear, or
+ * encrypted in a single pass or in four. quiclb.Codec is the same in Go.
  */
 #pragma once
 
@@ -79,7 +79,8 @@ struct {
 	__type(value, struct quic_scratch);
 } quic_scratches SEC(".maps");
 
-static __always_inline void quic_masked(struct quic_text *to, const void *from, const struct quic_text *mask)
+static __always_inline void quic_masked(struct quic_text *to, const void *from,
+					const struct quic_text *mask)
 {
 	const struct quic_text *text = from;
 
@@ -88,18 +89,21 @@ static __always_inline void quic_masked(struct quic_text *to, const void *from, 
 }
 
 /* Changes one half by the other, which is the same for encryption and decryption. */
-static __always_inline void quic_pass(struct quic_config *c, struct quic_scratch *q, const struct quic_text *by,
-				      struct quic_text *changed, const struct quic_text *mask, __u64 number)
+static __always_inline void quic_pass(struct quic_config *c, struct quic_scratch *q,
+				      const struct quic_text *by, struct quic_text *changed,
+				      const struct quic_text *mask, __u64 number)
 {
 	q->block.words[0] = by->words[0];
-	q->block.words[1] = by->words[1] | (__u64)c->length << 48 | number << 56; /* the last two bytes */
+	q->block.words[1] = by->words[1] | (__u64)c->length << 48 |
+			    number << 56; /* the last two bytes */
 	aes_run(&c->key, (struct aes_block *)&q->block);
 	changed->words[0] ^= q->block.words[0] & mask->words[0];
 	changed->words[1] ^= q->block.words[1] & mask->words[1];
 }
 
 /* The server ID in four-pass encrypted text. */
-static __always_inline void quic_four_pass(struct quic_config *c, struct quic_scratch *q, const void *text)
+static __always_inline void quic_four_pass(struct quic_config *c, struct quic_scratch *q,
+					   const void *text)
 {
 	struct quic_text *tail;
 
@@ -124,7 +128,8 @@ static __always_inline __u64 quic_swap(__u64 word, __u64 other)
 	return (word & 0xffffffff) | (other & ~0xffffffffULL);
 }
 
-static __always_inline void quic_single_pass(struct quic_config *c, struct quic_scratch *q, const void *text)
+static __always_inline void quic_single_pass(struct quic_config *c, struct quic_scratch *q,
+					     const void *text)
 {
 	const struct quic_text *t = text;
 
@@ -137,7 +142,8 @@ static __always_inline void quic_single_pass(struct quic_config *c, struct quic_
 	quic_masked(&q->server.id, q->joined, &c->id);
 }
 
-/* The backend that the packet's connection ID names, 0: none. Not inlined, for the verifier's sake and the stack's. */
+/* The backend that the packet's connection ID names, 0: none. Not inlined, for the verifier's sake
+ * and the stack's. */
 __noinline int quic_owner(struct xdp_md *ctx, const struct packet *p, __u32 service)
 {
 	__u32 zero = 0, at = QUIC_SHORT_ID, length, udp, *backend;
@@ -151,7 +157,8 @@ __noinline int quic_owner(struct xdp_md *ctx, const struct packet *p, __u32 serv
 	if (length > QUIC_HEAD)
 		length = QUIC_HEAD;
 	barrier_var(length);
-	if (length <= QUIC_SHORT_ID || length > QUIC_HEAD || bpf_xdp_load_bytes(ctx, p->transport, q->head, length))
+	if (length <= QUIC_SHORT_ID || length > QUIC_HEAD ||
+	    bpf_xdp_load_bytes(ctx, p->transport, q->head, length))
 		return 0;
 	udp = q->head[4] << 8 | q->head[5];
 	if (udp < length)
@@ -162,7 +169,8 @@ __noinline int quic_owner(struct xdp_md *ctx, const struct packet *p, __u32 serv
 		return 0;
 	q->server.config = service * QUIC_ROTATIONS + (q->head[at] >> 5);
 	c = bpf_map_lookup_elem(&quic_configs, &q->server.config);
-	if (!c || length < at + 1 + c->length || (at == QUIC_LONG_ID && q->head[at - 1] != 1 + c->length))
+	if (!c || length < at + 1 + c->length ||
+	    (at == QUIC_LONG_ID && q->head[at - 1] != 1 + c->length))
 		return 0;
 	text = q->head + at + 1;
 	if (c->cipher == QUIC_FOUR_PASS)

@@ -99,8 +99,8 @@ static __always_inline __u32 number_round(const struct recovery_settings *s, __u
  * one. No number is entered before the highest is raised: a word is not ahead of the state read
  * after it.
  */
-static __always_inline void history_sweep(struct recovery *r, const struct recovery_settings *s, void *history,
-					  __u32 slot)
+static __always_inline void history_sweep(struct recovery *r, const struct recovery_settings *s,
+					  void *history, __u32 slot)
 {
 	__u64 *word, old, state;
 	__u32 tag;
@@ -119,19 +119,21 @@ static __always_inline void history_sweep(struct recovery *r, const struct recov
 }
 
 /* Is a number still told apart, by the state as it is after all that was read before? */
-static __always_inline bool is_in_window(struct recovery *r, const struct recovery_settings *s, __u64 judged)
+static __always_inline bool is_in_window(struct recovery *r, const struct recovery_settings *s,
+					 __u64 judged)
 {
 	__u64 now = __sync_fetch_and_add(&r->state, 0); /* a full barrier, unlike a load */
 
-	return state_generation(now) == state_generation(judged) && (__u32)now - (__u32)judged < s->history;
+	return state_generation(now) == state_generation(judged) &&
+	       (__u32)now - (__u32)judged < s->history;
 }
 
 /*
  * Enters a number, which with its generation is written like a state, and not above the highest.
  * Returns 0: it is the first of its kind, REASON_DUPLICATE, or AGAIN.
  */
-static __always_inline int history_enter(struct recovery *r, const struct recovery_settings *s, void *history,
-					 __u64 judged)
+static __always_inline int history_enter(struct recovery *r, const struct recovery_settings *s,
+					 void *history, __u64 judged)
 {
 	__u32 number = judged;
 	__u32 slot = number / BLOCK & (s->blocks - 1), round = number_round(s, number);
@@ -145,7 +147,8 @@ static __always_inline int history_enter(struct recovery *r, const struct recove
 	if (likely(old >> TAG_SHIFT == tag)) {
 		if (old & bit)
 			return REASON_DUPLICATE;
-		return __sync_val_compare_and_swap(word, old, old | bit) == old ? REASON_NONE : AGAIN;
+		return __sync_val_compare_and_swap(word, old, old | bit) == old ? REASON_NONE :
+										  AGAIN;
 	}
 	fresh = tag << TAG_SHIFT | bit;
 	if (!is_in_window(r, s, judged) || __sync_val_compare_and_swap(word, old, fresh) != old)
@@ -164,7 +167,8 @@ static __always_inline void accepted_note(struct recovery *r, __u16 generation, 
 {
 	__u64 fresh = accepted_at(generation, now), old = load(&r->accepted);
 
-	/* As a signed number: generation and time are in front of those before, whatever has wrapped. */
+	/* As a signed number: generation and time are in front of those before, whatever has
+	 * wrapped. */
 	if ((__s64)(fresh - old) > 0)
 		__sync_val_compare_and_swap(&r->accepted, old, fresh);
 }
@@ -174,11 +178,12 @@ static __always_inline void accepted_note(struct recovery *r, __u16 generation, 
  * within the history is the same sender's, however long it paused. AGAIN: another CPU has
  * replaced the state.
  */
-static __always_inline int recovery_is_over(struct recovery *r, const struct recovery_settings *s, __u64 state,
-					    const struct number *q, __u64 now)
+static __always_inline int recovery_is_over(struct recovery *r, const struct recovery_settings *s,
+					    __u64 state, const struct number *q, __u64 now)
 {
 	__u64 accepted = load(&r->accepted);
-	__s64 silent = accepted_at(state_generation(state), now) - accepted; /* ticks, if of this generation */
+	__s64 silent = accepted_at(state_generation(state), now) -
+		       accepted; /* ticks, if of this generation */
 	__s16 newer = (accepted >> ACCEPTED_GENERATION_SHIFT) - state_generation(state);
 	__s8 epochs = q->epoch - state_epoch(state);
 	__s32 ahead;
@@ -199,8 +204,9 @@ static __always_inline int recovery_is_over(struct recovery *r, const struct rec
  * Begins a generation with the number. What the sender has used since the highest one, or since
  * it was restarted, is expected. Returns the new state; 0 if another CPU has changed it.
  */
-static __always_inline __u64 recovery_reset(struct recovery *r, const struct recovery_settings *s, void *history,
-					    __u64 old, const struct number *q, __u64 now, struct recovery_counters *n)
+static __always_inline __u64 recovery_reset(struct recovery *r, const struct recovery_settings *s,
+					    void *history, __u64 old, const struct number *q,
+					    __u64 now, struct recovery_counters *n)
 {
 	__s32 ahead = number_distance(old, q->number, s->bits);
 	__s8 epochs = q->epoch - state_epoch(old);
@@ -216,8 +222,8 @@ static __always_inline __u64 recovery_reset(struct recovery *r, const struct rec
 		expected = number + 1; /* a sender begins an epoch with 0 */
 		first = 0;
 	}
-	fresh = STATE_VALID | (__u64)generation << STATE_GENERATION_SHIFT | (__u64)q->epoch << STATE_EPOCH_SHIFT |
-		number;
+	fresh = STATE_VALID | (__u64)generation << STATE_GENERATION_SHIFT |
+		(__u64)q->epoch << STATE_EPOCH_SHIFT | number;
 	if (__sync_val_compare_and_swap(&r->state, old, fresh) != old)
 		return 0;
 	*(volatile __u64 *)&r->first = (__u64)generation << FIRST_GENERATION_SHIFT | first;
@@ -231,7 +237,8 @@ static __always_inline __u64 recovery_reset(struct recovery *r, const struct rec
 /* The least number expected follows the highest, so that their distance does not wrap. */
 static __always_inline void first_follow(struct recovery *r, __u64 state)
 {
-	__u64 first = load(&r->first), fresh = first - (__u32)first + (__u32)((__u32)state - FIRST_BEHIND / 2);
+	__u64 first = load(&r->first),
+	      fresh = first - (__u32)first + (__u32)((__u32)state - FIRST_BEHIND / 2);
 
 	if (unlikely((__u32)state - (__u32)first >= FIRST_BEHIND) &&
 	    first >> FIRST_GENERATION_SHIFT == state_generation(state))
@@ -239,7 +246,8 @@ static __always_inline void first_follow(struct recovery *r, __u64 state)
 }
 
 /* A number that is less than the least expected so far has passed: those between were used, too. */
-static __always_inline void first_lower(struct recovery *r, __u64 state, __u32 number, struct recovery_counters *n)
+static __always_inline void first_lower(struct recovery *r, __u64 state, __u32 number,
+					struct recovery_counters *n)
 {
 	__u64 fresh = (__u64)state_generation(state) << FIRST_GENERATION_SHIFT | number;
 
@@ -278,8 +286,9 @@ struct advance {
  * Judges a packet by the state as it is, and enters its number. Returns 0: pass it on; the
  * reason to drop it; or AGAIN. Judged is the number with its generation, written like a state.
  */
-static __always_inline int recovery_judge(struct recovery *r, const struct recovery_settings *s, void *history,
-					  struct number *q, __u64 now, struct advance *a, struct recovery_counters *n,
+static __always_inline int recovery_judge(struct recovery *r, const struct recovery_settings *s,
+					  void *history, struct number *q, __u64 now,
+					  struct advance *a, struct recovery_counters *n,
 					  __u64 *judged)
 {
 	__u64 state = load(&r->state);
@@ -313,8 +322,9 @@ static __always_inline int recovery_judge(struct recovery *r, const struct recov
  * that has fewer than 32 bits is continued to 32 from the highest one, and left so in q, with
  * its generation.
  */
-static __always_inline int recovery_decide(struct recovery *r, const struct recovery_settings *s, void *history,
-					   struct number *q, __u64 now, struct recovery_counters *n)
+static __always_inline int recovery_decide(struct recovery *r, const struct recovery_settings *s,
+					   void *history, struct number *q, __u64 now,
+					   struct recovery_counters *n)
 {
 	struct advance a = {};
 	__u64 judged = 0;

@@ -34,12 +34,14 @@ struct number {
 	__u32 timestamp; /* us, low 32 bits of TAI; 0 in the SID form */
 	__u8 epoch;
 	enum redundancy form;
-	__u16 ordered; /* once it is decided: the instance plus 1, if its packets are put in order; else 0 */
+	__u16 ordered; /* once it is decided: the instance plus 1, if its packets are put in order;
+			  else 0 */
 	__u16 generation; /* of the numbers, once it is decided */
 	__u16 reserved;
 };
 
-/* The argument of a redundancy SID: flow 20 bits, number 16, reserved 12, in the last 48 bits of the address. */
+/* The argument of a redundancy SID: flow 20 bits, number 16, reserved 12, in the last 48 bits of
+ * the address. */
 #define SID_NUMBER_SHIFT 12 /* of the number in the address's last 32 bits */
 
 static __always_inline void number_from_sid(const struct address *sid, struct number *n)
@@ -81,7 +83,8 @@ __noinline int number_from_tlv(struct xdp_md *ctx, __u32 srh, struct number *n)
 			at += 2 + tlv->length;
 			continue;
 		}
-		if (tlv->length != TLV_REDUNDANCY_LENGTH || at + sizeof(*tlv) > last || (void *)(tlv + 1) > end)
+		if (tlv->length != TLV_REDUNDANCY_LENGTH || at + sizeof(*tlv) > last ||
+		    (void *)(tlv + 1) > end)
 			return false;
 		n->form = REDUNDANCY_TLV;
 		n->epoch = tlv->epoch;

@@ -27,7 +27,8 @@ static __always_inline bool refused_lately(__u64 hash, __u32 jiffies)
 	__u64 *refusal = bpf_map_lookup_elem(&refusals, &slot);
 	__u32 now = bpf_jiffies64();
 
-	return refusal && *refusal && *refusal >> 32 == hash >> 32 && now - (__u32)*refusal < jiffies;
+	return refusal && *refusal && *refusal >> 32 == hash >> 32 &&
+	       now - (__u32)*refusal < jiffies;
 }
 
 static __always_inline void refusal_remember(__u64 hash)

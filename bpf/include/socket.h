@@ -8,7 +8,8 @@
 
 #include "fragment.h"
 
-static __always_inline struct bpf_sock *socket_lookup(CONTEXT *ctx, const struct packet *p, __s64 netns)
+static __always_inline struct bpf_sock *socket_lookup(CONTEXT *ctx, const struct packet *p,
+						      __s64 netns)
 {
 	struct bpf_sock_tuple tuple __attribute__((aligned(8))) = {};
 
@@ -27,7 +28,8 @@ static __always_inline struct bpf_sock *socket_lookup(CONTEXT *ctx, const struct
 }
 
 /* An ACK without state: did this host's listener make the cookie that it acknowledges? */
-static __always_inline bool cookie_vouches(CONTEXT *ctx, struct bpf_sock *listener, const struct packet *p)
+static __always_inline bool cookie_vouches(CONTEXT *ctx, struct bpf_sock *listener,
+					   const struct packet *p)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct tcphdr *tcp = data + (p->transport & OFFSET_MAX);
@@ -36,7 +38,8 @@ static __always_inline bool cookie_vouches(CONTEXT *ctx, struct bpf_sock *listen
 
 	if ((p->tcp_flags & (TCP_FLAG_ACK | TCP_FLAG_SYN | TCP_FLAG_RST)) != TCP_FLAG_ACK)
 		return false;
-	/* A TCP header follows the IP header, so an IPv6 header's length is there for IPv4 as well. */
+	/* A TCP header follows the IP header, so an IPv6 header's length is there for IPv4 as well.
+	 */
 	if ((void *)(tcp + 1) > end || (void *)(ip + 1) > end)
 		return false;
 	return bpf_tcp_check_syncookie(listener, ip, ip_length, tcp, sizeof(*tcp)) == 0;
@@ -49,8 +52,8 @@ struct initial_numbers {
 };
 
 /*
- * Those of a request socket. bpf_skc_to_tcp_request_sock knows requests of plain TCP only, and a listener that speaks MPTCP
- * (a Go server does by default) has others of the same layout.
+ * Those of a request socket. bpf_skc_to_tcp_request_sock knows requests of plain TCP only, and a
+ * listener that speaks MPTCP (a Go server does by default) has others of the same layout.
  */
 static __always_inline bool numbers_of_request(struct bpf_sock *sk, struct initial_numbers *numbers)
 {
@@ -62,13 +65,15 @@ static __always_inline bool numbers_of_request(struct bpf_sock *sk, struct initi
 		numbers->sent = request->snt_isn;
 		return true;
 	}
-	/* Linux 6.1: a pointer to a socket takes no offset. Read from the stack, it is a number, which does. */
+	/* Linux 6.1: a pointer to a socket takes no offset. Read from the stack, it is a number,
+	 * which does. */
 	return !bpf_probe_read_kernel(&request, sizeof(request), &sk) &&
 	       !bpf_core_read(&numbers->received, sizeof(numbers->received), &request->rcv_isn) &&
 	       !bpf_core_read(&numbers->sent, sizeof(numbers->sent), &request->snt_isn);
 }
 
-/* A half-open connection is here only for packets that continue it: the same client may have been answered by another host. */
+/* A half-open connection is here only for packets that continue it: the same client may have been
+ * answered by another host. */
 static __always_inline bool request_fits(struct bpf_sock *sk, const struct packet *p)
 {
 	struct initial_numbers numbers = {};

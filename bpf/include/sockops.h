@@ -19,7 +19,8 @@ static __always_inline __u32 socket_service(struct bpf_sock_ops *ops)
 		key.vip = address_from_ipv4(ops->local_ip4);
 		key.ipv4 = 1;
 	} else {
-		/* The context is read in 32-bit words: volatile keeps the compiler from joining them. */
+		/* The context is read in 32-bit words: volatile keeps the compiler from joining
+		 * them. */
 		volatile __u32 *word = ops->local_ip6;
 
 		key.vip.word[0] = (__u64)word[0] | (__u64)word[1] << 32;
@@ -35,7 +36,8 @@ static __always_inline bool is_busy_state(__u32 state)
 	return state == TCP_STATE_ESTABLISHED || state == TCP_STATE_CLOSE_WAIT;
 }
 
-/* Counts what happens to the sockets of a namespace: connections that are opened, and those that are busy. */
+/* Counts what happens to the sockets of a namespace: connections that are opened, and those that
+ * are busy. */
 static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_cookie)
 {
 	bool before, after;
@@ -49,7 +51,8 @@ static __always_inline int socket_count(struct bpf_sock_ops *ops, __u64 netns_co
 		service = socket_service(ops);
 		if (!service)
 			return 1;
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
+		bpf_sock_ops_cb_flags_set(ops,
+					  ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG);
 		s = bpf_map_lookup_elem(&signals, &service);
 		if (s)
 			s->established++;

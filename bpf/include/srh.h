@@ -20,7 +20,8 @@ struct srh {
 	struct address segments[]; /* [0] is the last of the path */
 };
 
-/* Which packets have to have an HMAC TLV. On the edge: anything but none has it sign. Off, all about it goes from the program. */
+/* Which packets have to have an HMAC TLV. On the edge: anything but none has it sign. Off, all
+ * about it goes from the program. */
 enum hmac_rule {
 	HMAC_RULE_NONE = 0, /* HMAC TLVs are not looked at */
 	HMAC_RULE_PRESENT, /* those that are there have to be right */
@@ -50,14 +51,17 @@ static __always_inline __u32 srh_length(__u32 segments)
 {
 	__u32 tlvs = hmac_rule ? HMAC_TLV_LENGTH : 0;
 
-	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) + tlvs : 0;
+	return segments ? sizeof(struct routing_header) + segments * sizeof(struct address) + tlvs :
+			  0;
 }
 
 /*
- * Room for outer headers of that length behind the L2 header that f holds, in the place of the frame's first bytes, of which there
- * are before. Returns the outer IPv6 header; 0: there is no room.
+ * Room for outer headers of that length behind the L2 header that f holds, in the place of the
+ * frame's first bytes, of which there are before. Returns the outer IPv6 header; 0: there is no
+ * room.
  */
-static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const struct frame *f, __u32 before, __u32 length)
+static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const struct frame *f,
+						  __u32 before, __u32 length)
 {
 	__u32 l2 = frame_l2_length(f);
 	int shrink = (int)before - (int)(l2 + length);
@@ -71,10 +75,12 @@ static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const stru
 	return (void *)(ip + 1) <= (void *)(long)ctx->data_end ? ip : 0;
 }
 
-/* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438. */
-static __always_inline void outer_write(struct ipv6hdr *ip, const struct packet *inner, const struct address *source,
-					const struct address *destination, __u32 label, __u8 next, __u8 hop_limit,
-					__u32 payload)
+/* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438.
+ */
+static __always_inline void outer_write(struct ipv6hdr *ip, const struct packet *inner,
+					const struct address *source,
+					const struct address *destination, __u32 label, __u8 next,
+					__u8 hop_limit, __u32 payload)
 {
 	*(__be32 *)ip = bpf_htonl(6 << 28 | inner->traffic_class << 20 | label);
 	ip->payload_len = bpf_htons(payload);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What the two objects share that take strays away beside a router's own SIDs: vrf_stray.c on the interfaces of the SR
- * domain, vrf_lookup.c where packets enter a VRF. Specification: docs/dataplane.md, "Strays beside a router".
+ * What the two objects share that take strays away beside a router's own SIDs: vrf_stray.c on the
+ * interfaces of the SR domain, vrf_lookup.c where packets enter a VRF. Specification:
+ * docs/dataplane.md, "Strays beside a router".
  */
 #pragma once
 
@@ -11,12 +12,14 @@
 #define STRAY_VRFS_MAX 16
 
 /*
- * A stray leaves with one hop less than this. What comes with less has been astray before, and does not leave again.
- * No hop limit would end that otherwise: kernels that encapsulate do not count down that of the packet inside.
+ * A stray leaves with one hop less than this. What comes with less has been astray before, and does
+ * not leave again. No hop limit would end that otherwise: kernels that encapsulate do not count
+ * down that of the packet inside.
  */
 #define STRAY_HOPS 16
 
-/* Where the sockets of a VRF are, and where its strays go. Written by the agent, which follows changes. */
+/* Where the sockets of a VRF are, and where its strays go. Written by the agent, which follows
+ * changes. */
 struct stray_vrf {
 	__u32 interface; /* the VRF device; 0: the VRF is a network namespace */
 	__u32 netns; /* its id in this namespace, if it is one */
@@ -33,7 +36,8 @@ struct {
 	__type(value, struct stray_vrf);
 } stray_vrfs SEC(".maps");
 
-/* What was asked for: packets that continue a connection. Openings and all that is no TCP are not counted. */
+/* What was asked for: packets that continue a connection. Openings and all that is no TCP are not
+ * counted. */
 struct stray_traffic {
 	__u64 here; /* packets whose connection is in the VRF */
 	__u64 here_bytes; /* of inner packets */
@@ -57,7 +61,8 @@ enum stray_verdict {
 };
 
 /* Counts packets that are one after GRO. */
-static __always_inline void stray_count(__u32 vrf, enum stray_verdict verdict, __u32 packets, __u32 bytes)
+static __always_inline void stray_count(__u32 vrf, enum stray_verdict verdict, __u32 packets,
+					__u32 bytes)
 {
 	struct stray_traffic *t = bpf_map_lookup_elem(&stray_traffic, &vrf);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Layer 4 of a client's packet. An ICMP error is a packet of the flow that it quotes, the other way round: it hashes to
- * the same chain, and the same host has the socket. RFC 792, RFC 4443.
+ * Layer 4 of a client's packet. An ICMP error is a packet of the flow that it quotes, the other way
+ * round: it hashes to the same chain, and the same host has the socket. RFC 792, RFC 4443.
  */
 #pragma once
 
@@ -19,7 +19,8 @@
 #define ICMPV6_ERROR_LAST 4 /* the four errors are 1 to 4 */
 #define ICMPV6_ECHO_REQUEST 128
 
-/* Of the quoted transport header, what the least quotation holds (RFC 792): ports and TCP's sequence number. */
+/* Of the quoted transport header, what the least quotation holds (RFC 792): ports and TCP's
+ * sequence number. */
 struct quoted_transport {
 	__u32 ports;
 	__be32 sequence;
@@ -35,7 +36,8 @@ static __always_inline bool is_icmp_error(__u8 type, bool ipv4)
 {
 	if (!ipv4)
 		return type && type <= ICMPV6_ERROR_LAST;
-	return type == ICMP_DEST_UNREACHABLE || type == ICMP_TIME_EXCEEDED || type == ICMP_PARAMETER_PROBLEM;
+	return type == ICMP_DEST_UNREACHABLE || type == ICMP_TIME_EXCEEDED ||
+	       type == ICMP_PARAMETER_PROBLEM;
 }
 
 /* The quoted IPv4 header: it may be all there is of the packet. Leaves the cursor behind it. */
@@ -84,7 +86,8 @@ static __always_inline bool quoted_ipv6(CONTEXT *ctx, struct cursor *c, struct f
 	return true;
 }
 
-/* Makes the packet, an ICMP error whose quotation is at offset, one of the quoted flow. Not inlined, for the verifier's sake. */
+/* Makes the packet, an ICMP error whose quotation is at offset, one of the quoted flow. Not
+ * inlined, for the verifier's sake. */
 __noinline int quote_parse(CONTEXT *ctx, struct packet *p, __u32 offset, __u32 left)
 {
 	struct quoted_transport *transport;
@@ -97,7 +100,8 @@ __noinline int quote_parse(CONTEXT *ctx, struct packet *p, __u32 offset, __u32 l
 	if (!(p->flow.ipv4 ? quoted_ipv4(&c, &quoted) : quoted_ipv6(ctx, &c, &quoted)))
 		return REASON_ICMP_QUOTE;
 	transport = c.pos;
-	if ((quoted.protocol != IPPROTO_TCP && quoted.protocol != IPPROTO_UDP) || !cursor_has(&c, sizeof(*transport)) ||
+	if ((quoted.protocol != IPPROTO_TCP && quoted.protocol != IPPROTO_UDP) ||
+	    !cursor_has(&c, sizeof(*transport)) ||
 	    quoted.source.word[0] != p->flow.destination.word[0] ||
 	    quoted.source.word[1] != p->flow.destination.word[1])
 		return REASON_ICMP_QUOTE;
@@ -123,15 +127,16 @@ static __always_inline int icmp_parse(CONTEXT *ctx, struct cursor *c, struct pac
 }
 
 /*
- * A fragment. The first has to have the whole transport header, and no other may reach into it: RFC 1858, RFC 3128, RFC 7112.
- * A later one has no ports: which flow it is of, the first has told.
+ * A fragment. The first has to have the whole transport header, and no other may reach into it: RFC
+ * 1858, RFC 3128, RFC 7112. A later one has no ports: which flow it is of, the first has told.
  */
 static __always_inline int fragment_parse(struct cursor *c, struct packet *p)
 {
 	if (p->fragment == FRAGMENT_LATER) {
 		if (p->flow.protocol == IPPROTO_TCP && p->fragment_bytes < sizeof(struct tcphdr))
 			return REASON_TINY_FRAGMENT;
-		return p->flow.ipv4 && p->flow.protocol != IPPROTO_TCP && p->flow.protocol != IPPROTO_UDP ?
+		return p->flow.ipv4 && p->flow.protocol != IPPROTO_TCP &&
+				       p->flow.protocol != IPPROTO_UDP ?
 			       REASON_FRAGMENT :
 			       REASON_NONE;
 	}
@@ -140,7 +145,8 @@ static __always_inline int fragment_parse(struct cursor *c, struct packet *p)
 
 		if (tcp_parse(c, p))
 			return REASON_NONE;
-		return cursor_has(c, sizeof(*tcp)) && tcp->doff < 5 ? REASON_BAD_TRANSPORT : REASON_TINY_FRAGMENT;
+		return cursor_has(c, sizeof(*tcp)) && tcp->doff < 5 ? REASON_BAD_TRANSPORT :
+								      REASON_TINY_FRAGMENT;
 	}
 	if (p->flow.protocol == IPPROTO_UDP) {
 		struct udphdr *udp = c->pos;
@@ -153,7 +159,8 @@ static __always_inline int fragment_parse(struct cursor *c, struct packet *p)
 	return REASON_FRAGMENT;
 }
 
-/* Reads the ports, also those that an ICMP error quotes. A packet that already has an error keeps it, and has no ports. */
+/* Reads the ports, also those that an ICMP error quotes. A packet that already has an error keeps
+ * it, and has no ports. */
 static __always_inline void transport_parse(CONTEXT *ctx, struct cursor *c, struct packet *p)
 {
 	if (p->error)

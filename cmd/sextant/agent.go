@@ -121,11 +121,13 @@ unloaded already.`,
 	return cmd
 }
 
-// instance finds out which node is meant: by its file, or by the directory of its pins. Either may be unknown, not both.
+// instance finds out which node is meant: by its file, or by the directory of its pins. Either may
+// be unknown, not both.
 func (a *app) instance(file, bpf string) (*config.Node, string, error) {
 	dir := a.bpf(bpf)
 	if file == "" && dir == "" {
-		return nil, "", usageErrorf("which node is not said; name its file with -f FILE, or its pins with --bpf DIR")
+		return nil, "", usageErrorf("which node is not said; name its file with -f FILE, or its " +
+			"pins with --bpf DIR")
 	}
 	if file == "" {
 		return nil, dir, nil
@@ -145,5 +147,6 @@ func (a *app) refuseWhileServed(cmd *cobra.Command, node *config.Node) error {
 	if err != nil {
 		return nil // nobody answers, so nobody needs the programs
 	}
-	return &api.Error{Code: api.Conflict, Message: "the agent of node " + status.Node + " runs; stop it first"}
+	return &api.Error{Code: api.Conflict,
+		Message: "the agent of node " + status.Node + " runs; stop it first"}
 }

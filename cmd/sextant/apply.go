@@ -10,7 +10,8 @@ func (a *app) diffCommand() *cobra.Command {
 		Use: "diff -f FILE", Short: "Show what applying a node file would change",
 		Long: `Show what applying a node file would change in the running agent: lines with + come, with - go, with ~ differ.
 The exit code is 0 if nothing would, 1 if something would.`,
-		Example:     "  sextant lab exec quickstart edge -- sextant diff -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
+		Example: "  sextant lab exec quickstart edge -- sextant diff -f " +
+			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant apply", "sextant config show"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +48,8 @@ of the change. Applying the same file twice changes nothing.
 
 A change that would end connections is refused, with how many those are: another number of buckets, another secret, a
 backend that goes without having been drained. Name it with --break-connections if they may end.`,
-		Example:     "  sextant lab exec quickstart edge -- sextant apply --dry-run -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
+		Example: "  sextant lab exec quickstart edge -- sextant apply --dry-run -f " +
+			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant check"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +57,8 @@ backend that goes without having been drained. Name it with --break-connections 
 			if faults != nil && f.text == nil {
 				return faults
 			}
-			// The agent is sent a file with faults too, so that its metrics tell of the failed reload.
+			// The agent is sent a file with faults too, so that its metrics tell of the failed
+			// reload.
 			ctx, cancel := a.withTimeout(cmd)
 			defer cancel()
 			changes, err := a.agent().Apply(ctx, f.name, f.text, dryRun)

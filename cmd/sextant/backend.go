@@ -11,7 +11,8 @@ import (
 )
 
 func (a *app) backendCommand() *cobra.Command {
-	return noun("backend", "Backends: the servers of an edge's services", seeAlso("sextant service"),
+	return noun("backend", "Backends: the servers of an edge's services",
+		seeAlso("sextant service"),
 		a.backendList(), a.backendAdd(), a.backendSet(),
 		a.backendDrain(),
 		a.backendState("undrain", config.Up, "Give a backend new connections again", "drain"),
@@ -20,7 +21,8 @@ func (a *app) backendCommand() *cobra.Command {
 
 func (a *app) backendList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list [SERVICE]", Short: "List backends with their share of the buckets and their counters",
+		Use: "list [SERVICE]", Short: "List backends with their share of the buckets and their " +
+			"counters",
 		Example:           "  sextant lab exec quickstart edge -- sextant backend list web",
 		Annotations:       seeAlso("sextant service show", "sextant top"),
 		Args:              takes("[SERVICE]"),
@@ -39,7 +41,8 @@ func (a *app) backendList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v := view{value: api.List[api.Backend]{Items: backends}, tables: tables{backendTable(backends)}}
+			v := view{value: api.List[api.Backend]{Items: backends},
+				tables: tables{backendTable(backends)}}
 			for _, b := range backends {
 				v.names = append(v.names, b.Name)
 			}
@@ -54,13 +57,16 @@ func backendTable(backends []api.Backend) table {
 		buckets[b.Service] += b.Buckets
 	}
 	t := table{
-		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS", "BYTES", "SOURCE"},
-		wide:    []string{"BUCKETS", "USED-AS", "CHECKED-SINCE", "LAST-ERROR"},
+		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS",
+			"BYTES", "SOURCE"},
+		wide: []string{"BUCKETS", "USED-AS", "CHECKED-SINCE", "LAST-ERROR"},
 	}
 	for _, b := range backends {
 		t.rows = append(t.rows, []string{
-			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), healthText(b), share(b.Buckets, buckets[b.Service]),
-			count(b.Packets), count(b.Bytes), b.Source, count(b.Buckets), string(b.Effective), healthSince(b), lastError(b),
+			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), healthText(b),
+			share(b.Buckets, buckets[b.Service]),
+			count(b.Packets), count(b.Bytes), b.Source, count(b.Buckets), string(b.Effective),
+			healthSince(b), lastError(b),
 		})
 	}
 	return t
@@ -116,10 +122,12 @@ type backendFlags struct {
 func newBackendFlags(cmd *cobra.Command) *backendFlags {
 	f := &backendFlags{}
 	cmd.Flags().StringVar(&f.sid, "sid", "", "SID at which the backend is offered connections")
-	cmd.Flags().IntVar(&f.weight, "weight", config.DefaultWeight, "share of new connections, 0 to 65535")
+	cmd.Flags().IntVar(&f.weight, "weight", config.DefaultWeight,
+		"share of new connections, 0 to 65535")
 	cmd.Flags().StringVar(&f.state, "state", "up", "up, draining, down or maintenance")
 	complete(cmd, "state", "up", "draining", "down", "maintenance")
-	cmd.Flags().StringVar(&f.agent, "agent", "", "where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it")
+	cmd.Flags().StringVar(&f.agent, "agent", "",
+		"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it")
 	return f
 }
 
@@ -137,7 +145,8 @@ func (f *backendFlags) spec(cmd *cobra.Command) (api.BackendSpec, error) {
 func (a *app) backendAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add SERVICE NAME --sid SID", Short: "Add a backend to a service",
-		Example:           "  sextant lab exec quickstart edge -- sextant backend add web web4 --sid fcbb:bb00:4:: --weight 2",
+		Example: "  sextant lab exec quickstart edge -- sextant backend add web web4 " +
+			"--sid fcbb:bb00:4:: --weight 2",
 		Annotations:       seeAlso("sextant backend set", "sextant backend drain"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeServices,
@@ -159,7 +168,8 @@ func (a *app) backendAdd() *cobra.Command {
 func (a *app) backendSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "set SERVICE NAME", Short: "Change a backend; what is not said stays as it is",
-		Example:           "  sextant lab exec quickstart edge -- sextant backend set web web3 --weight 2",
+		Example: "  sextant lab exec quickstart edge -- sextant backend set web web3 " +
+			"--weight 2",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend list"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,
@@ -172,7 +182,8 @@ func (a *app) backendSet() *cobra.Command {
 			return err
 		}
 		if spec == (api.BackendSpec{}) {
-			return usageErrorf("nothing to change; say what with --weight, --state, --sid or --agent")
+			return usageErrorf("nothing to change; say what with --weight, --state, --sid or " +
+				"--agent")
 		}
 		return a.putBackend(cmd, api.Update, args, spec)
 	}
@@ -180,10 +191,12 @@ func (a *app) backendSet() *cobra.Command {
 }
 
 // backendState makes a command that only changes a backend's state.
-func (a *app) backendState(verb string, state config.BackendState, short, opposite string) *cobra.Command {
+func (a *app) backendState(verb string, state config.BackendState, short,
+	opposite string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " SERVICE NAME", Short: short,
-		Example:           "  sextant lab exec quickstart edge -- sextant backend " + verb + " web web1",
+		Example: "  sextant lab exec quickstart edge -- sextant backend " + verb +
+			" web web1",
 		Annotations:       seeAlso("sextant backend "+opposite, "sextant backend delete"),
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,
@@ -193,7 +206,8 @@ func (a *app) backendState(verb string, state config.BackendState, short, opposi
 	}
 }
 
-func (a *app) putBackend(cmd *cobra.Command, put api.Put, args []string, spec api.BackendSpec) error {
+func (a *app) putBackend(cmd *cobra.Command, put api.Put, args []string,
+	spec api.BackendSpec) error {
 	ctx, cancel := a.withTimeout(cmd)
 	defer cancel()
 	changes, err := a.agent().PutBackend(ctx, put, args[0], args[1], spec)

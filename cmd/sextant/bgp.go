@@ -15,7 +15,8 @@ import (
 )
 
 func (a *app) bgpCommand() *cobra.Command {
-	return noun("bgp", "Sessions and routes of the node's BGP speaker", seeAlso("sextant backend list", "sextant config show"),
+	return noun("bgp", "Sessions and routes of the node's BGP speaker",
+		seeAlso("sextant backend list", "sextant config show"),
 		a.bgpPeers(), a.bgpRoutes(), a.bgpAnnounce())
 }
 
@@ -85,8 +86,9 @@ func (a *app) bgpRoutes() *cobra.Command {
 
 func bgpRoutesView(routes []api.BGPRoute) view {
 	t := table{
-		columns: []string{"DIRECTION", "VIP", "SERVICES", "SID", "WEIGHT", "STATE", "NEIGHBOR", "IGNORED"},
-		wide:    []string{"BEHAVIOR", "DISTINGUISHER"},
+		columns: []string{"DIRECTION", "VIP", "SERVICES", "SID", "WEIGHT", "STATE", "NEIGHBOR",
+			"IGNORED"},
+		wide: []string{"BEHAVIOR", "DISTINGUISHER"},
 	}
 	v := view{value: api.List[api.BGPRoute]{Items: routes}}
 	for _, r := range routes {
@@ -98,7 +100,8 @@ func bgpRoutesView(routes []api.BGPRoute) view {
 			state = config.Draining
 		}
 		t.rows = append(t.rows, []string{
-			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID), weight, string(state), addressOrDash(r.Peer),
+			string(r.Direction), r.VIP.String(), portsText(r.Services), addressOrDash(r.SID),
+			weight, string(state), addressOrDash(r.Peer),
 			orDash(string(r.Ignored)), orDash(r.Behavior), orDash(r.Distinguisher),
 		})
 		v.names = append(v.names, r.VIP.String())
@@ -127,7 +130,8 @@ func addressOrDash(a *netip.Addr) string {
 }
 
 func (a *app) bgpAnnounce() *cobra.Command {
-	words := []string{string(config.AnnounceUp), string(config.AnnounceDraining), string(config.AnnounceNothing)}
+	words := []string{string(config.AnnounceUp), string(config.AnnounceDraining),
+		string(config.AnnounceNothing)}
 	return &cobra.Command{
 		Use: "announce WHAT", Short: "Say by BGP what this host does: up, draining or nothing",
 		Long: `Say by BGP what this host does: up (give me connections), draining (no new ones; those it has go on) or nothing (its
@@ -135,7 +139,8 @@ routes are withdrawn, which edges take for draining too).`,
 		Example:     "  sextant bgp announce draining",
 		Annotations: seeAlso("sextant bgp routes", "sextant service list"),
 		Args:        takes("WHAT"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string,
+			_ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -33,7 +33,8 @@ type part struct {
 func (a *app) supportBundleCommand() *cobra.Command {
 	var file, node, bpf string
 	cmd := &cobra.Command{
-		Use: "support-bundle", Short: "Write what support needs to know of this node into one archive",
+		Use: "support-bundle", Short: "Write what support needs to know of this node into one " +
+			"archive",
 		Long: `Write what support needs to know of this node into one archive: versions, configuration, status, counters, tables in
 outline, policies and protections with their topology, what BGP and other routing told, programs, kernel features, links,
 addresses, routes with their shadows and those of the kernel, the doctor's findings, and the agent's log if systemd keeps it.
@@ -50,8 +51,10 @@ The archive is listed on stderr.`,
 			return a.supportBundle(cmd, file, node, bpf)
 		},
 	}
-	cmd.Flags().StringVarP(&file, "file", "f", "", "archive to write, or - for standard output; named after node and time if none is named")
-	cmd.Flags().StringVar(&node, "node", "", "node file; that of the running agent if none is named")
+	cmd.Flags().StringVarP(&file, "file", "f", "",
+		"archive to write, or - for standard output; named after node and time if none is named")
+	cmd.Flags().StringVar(&node, "node", "",
+		"node file; that of the running agent if none is named")
 	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
 	bpfFlag(cmd, &bpf)
 	return cmd
@@ -131,12 +134,14 @@ func (a *app) agentParts(ctx context.Context) []part {
 	}
 }
 
-// secretsOf are the texts that no bundle may hold: the cluster's secret in the ways in which it can be written, passwords and keys.
+// secretsOf are the texts that no bundle may hold: the cluster's secret in the ways in which it can
+// be written, passwords and keys.
 func secretsOf(node *config.Node) ([][]byte, error) {
 	var secrets [][]byte
 	add := func(raw []byte) {
 		if len(raw) > 0 {
-			secrets = append(secrets, raw, []byte(hex.EncodeToString(raw)), []byte(base64.StdEncoding.EncodeToString(raw)))
+			secrets = append(secrets, raw, []byte(hex.EncodeToString(raw)),
+				[]byte(base64.StdEncoding.EncodeToString(raw)))
 		}
 	}
 	var files []string
@@ -148,16 +153,19 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 	for _, file := range slices.Concat(files, passwordFiles(node), keyFiles(node)) {
 		text, err := os.ReadFile(file)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("read %s, so that its content stays out of the bundle: %w; run as root", file, withoutPath(err))
+			return nil, fmt.Errorf("read %s, so that its content stays out of the bundle: %w; "+
+				"run as root", file, withoutPath(err))
 		}
 		word := bytes.TrimSpace(text)
 		add(word)
 		if raw, err := hex.DecodeString(string(word)); err == nil {
 			add(raw)
 		}
-		for line := range bytes.Lines(word) { // a key in PEM may come with its line ends written in another way
+		for line := range bytes.Lines(
+			word) { // a key in PEM may come with its line ends written in another way
 			line = bytes.TrimSpace(line)
-			if len(line) >= minSecretLine && len(line) < len(word) && !bytes.HasPrefix(line, []byte("-----")) {
+			if len(line) >= minSecretLine && len(line) < len(word) && !bytes.HasPrefix(line,
+				[]byte("-----")) {
 				add(line)
 			}
 		}
@@ -165,7 +173,8 @@ func secretsOf(node *config.Node) ([][]byte, error) {
 	return secrets, nil
 }
 
-// minSecretLine is how many characters a line of a file of several must have to be looked for on its own: shorter ones are anything.
+// minSecretLine is how many characters a line of a file of several must have to be looked for on
+// its own: shorter ones are anything.
 const minSecretLine = 16
 
 // passwordFiles hold what this node tells others to be let in.
@@ -234,7 +243,8 @@ func (a *app) writeBundle(file, dir string, stamp time.Time, parts []part) error
 	}
 	out := a.stdout
 	if file == "-" && a.terminal {
-		return usageErrorf("an archive would garble the terminal; write it to a file, or into a pipe")
+		return usageErrorf("an archive would garble the terminal; write it to a file, or into a " +
+			"pipe")
 	}
 	if file != "-" {
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -261,7 +271,8 @@ func writeArchive(out io.Writer, dir string, stamp time.Time, parts []part) erro
 	compressed := gzip.NewWriter(out)
 	archive := tar.NewWriter(compressed)
 	for _, p := range parts {
-		header := &tar.Header{Name: dir + "/" + p.Name, Mode: 0o600, Size: int64(len(p.Text)), ModTime: stamp}
+		header := &tar.Header{Name: dir + "/" + p.Name, Mode: 0o600, Size: int64(len(p.Text)),
+			ModTime: stamp}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}

@@ -28,7 +28,8 @@ type captureFlags struct {
 func (a *app) captureCommand() *cobra.Command {
 	var flags captureFlags
 	cmd := &cobra.Command{
-		Use: "capture", Short: "Show packets as they arrive, with what the data plane did with each",
+		Use: "capture", Short: "Show packets as they arrive, with what the data plane did with " +
+			"each",
 		Long: `Show packets as they arrive, with what the data plane did with each: its verdict, the reason of a drop, service, and whom
 it was offered to. With -w they are written as pcapng, with that as the comment of each packet; -w - writes to standard output, for
 "| tcpdump -r -" or Wireshark.
@@ -44,20 +45,28 @@ those of a node with the role strays alone are all seen by tcpdump.`,
 		Annotations:       seeAlso("sextant explain", "sextant monitor"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.capture(cmd, flags) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.capture(cmd,
+				flags)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&flags.file, "write", "w", "", "write pcapng to this file, or - for standard output")
+	f.StringVarP(&flags.file, "write", "w", "",
+		"write pcapng to this file, or - for standard output")
 	f.IntVar(&flags.count, "count", 0, "end after this many packets; 0 is never")
 	f.DurationVar(&flags.duration, "duration", 0, "end after this time; 0 is never")
-	f.IntVar(&flags.bytes, "bytes", 0, "copy at most this many bytes of each packet; with less than its headers, its flow is not known")
+	f.IntVar(&flags.bytes, "bytes", 0, "copy at most this many bytes of each packet; with less "+
+		"than its headers, its flow is not known")
 	f.StringVar(&flags.iface, "interface", "", "only packets that arrive there")
 	f.StringVar(&flags.service, "service", "", "only packets for this service")
 	f.StringVar(&flags.vip, "vip", "", "only packets to this address")
-	f.StringVar(&flags.source, "source", "", "only packets of clients with this address and port; port 0 is any")
-	f.StringVar(&flags.destination, "destination", "", "only packets to this address and port; port 0 is any")
+	f.StringVar(&flags.source, "source", "",
+		"only packets of clients with this address and port; port 0 is any")
+	f.StringVar(&flags.destination, "destination", "",
+		"only packets to this address and port; port 0 is any")
 	f.StringVar(&flags.protocol, "protocol", "", "only tcp or udp")
-	f.StringVar(&flags.verdict, "verdict", "", "only packets with this verdict: "+strings.Join(verdicts, ", "))
+	f.StringVar(&flags.verdict, "verdict", "",
+		"only packets with this verdict: "+strings.Join(verdicts, ", "))
 	complete(cmd, "protocol", "tcp", "udp")
 	complete(cmd, "verdict", verdicts...)
 	roleFlag(cmd, &flags.role)
@@ -69,8 +78,9 @@ var verdicts = []string{"pass", "transmit", "redirect", "hand_to_kernel", "drop"
 
 func (f captureFlags) wanted() (api.Capture, error) {
 	want := api.Capture{
-		Role: api.Role(f.role), Interface: f.iface, Service: f.service, Protocol: config.Protocol(f.protocol),
-		Verdict: f.verdict, Bytes: f.bytes,
+		Role: api.Role(f.role), Interface: f.iface, Service: f.service,
+		Protocol: config.Protocol(f.protocol),
+		Verdict:  f.verdict, Bytes: f.bytes,
 	}
 	if f.protocol != "" {
 		if err := oneOf("protocol", f.protocol, []string{"tcp", "udp"}); err != nil {
@@ -85,7 +95,8 @@ func (f captureFlags) wanted() (api.Capture, error) {
 	var err error
 	if f.vip != "" {
 		if want.VIP, err = netip.ParseAddr(f.vip); err != nil {
-			return want, usageErrorf("--vip %q is not an address; write it like 2001:db8::80 or 192.0.2.80", f.vip)
+			return want, usageErrorf("--vip %q is not an address; write it like 2001:db8::80 or "+
+				"192.0.2.80", f.vip)
 		}
 	}
 	for flag, end := range map[string]struct {
@@ -96,7 +107,8 @@ func (f captureFlags) wanted() (api.Capture, error) {
 			continue
 		}
 		if *end.target, err = netip.ParseAddrPort(end.text); err != nil {
-			return want, usageErrorf("--%s %q is not an address and port; write it like [2001:db8::1]:443 or 192.0.2.1:0", flag, end.text)
+			return want, usageErrorf("--%s %q is not an address and port; write it like "+
+				"[2001:db8::1]:443 or 192.0.2.1:0", flag, end.text)
 		}
 	}
 	return want, nil
@@ -112,7 +124,8 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 		if err != nil {
 			return err
 		}
-		return a.follows(cmd, want, flags, func(p api.CapturedPacket) error { return a.showPacket(p, asJSON) })
+		return a.follows(cmd, want, flags,
+			func(p api.CapturedPacket) error { return a.showPacket(p, asJSON) })
 	}
 	return a.writePackets(flags.file, func(w io.Writer) error {
 		name := flags.iface
@@ -125,7 +138,8 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 		}
 		err = a.follows(cmd, want, flags, func(p api.CapturedPacket) error {
 			e := p.Explanation
-			seen := packet{Time: p.Time, Interface: e.Interface, Frame: p.Frame, Length: e.Bytes, Comment: packetComment(e)}
+			seen := packet{Time: p.Time, Interface: e.Interface, Frame: p.Frame, Length: e.Bytes,
+				Comment: packetComment(e)}
 			if err := file.write(seen); err != nil {
 				return err
 			}
@@ -136,7 +150,8 @@ func (a *app) capture(cmd *cobra.Command, flags captureFlags) error {
 }
 
 // follows captures until it is enough.
-func (a *app) follows(cmd *cobra.Command, want api.Capture, flags captureFlags, each func(api.CapturedPacket) error) error {
+func (a *app) follows(cmd *cobra.Command, want api.Capture, flags captureFlags,
+	each func(api.CapturedPacket) error) error {
 	ctx := cmd.Context()
 	if flags.duration > 0 {
 		limited, cancel := context.WithTimeout(ctx, flags.duration)
@@ -168,7 +183,8 @@ func (a *app) showPacket(p api.CapturedPacket, asJSON bool) error {
 		return json.NewEncoder(a.stdout).Encode(p)
 	}
 	e := p.Explanation
-	_, err := fmt.Fprintf(a.stdout, "%s %s %s, %s: %s\n", p.Time.Format("15:04:05.000000"), e.Interface, flowText(e.Flow),
+	_, err := fmt.Fprintf(a.stdout, "%s %s %s, %s: %s\n", p.Time.Format("15:04:05.000000"),
+		e.Interface, flowText(e.Flow),
 		plural(uint64(e.Bytes), "byte"), packetComment(e))
 	return err
 }

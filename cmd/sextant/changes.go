@@ -54,6 +54,7 @@ func (a *app) colourChange(c config.Change) string {
 	if !a.coloured() {
 		return c.String()
 	}
-	colour := map[config.Operation]string{config.Add: green, config.Remove: red, config.Modify: yellow}[c.Operation]
+	colour := map[config.Operation]string{config.Add: green, config.Remove: red,
+		config.Modify: yellow}[c.Operation]
 	return colour + c.String() + plain
 }

@@ -26,7 +26,8 @@ node may take more than half of this machine's memory.`,
 				return err
 			}
 			if !a.quiet {
-				for _, warning := range append(config.Warnings(f.node), a.memoryWarnings(f.node)...) {
+				for _, warning := range append(config.Warnings(f.node),
+					a.memoryWarnings(f.node)...) {
 					a.say("%s: warning: %s", f.name, warning)
 				}
 				need := agent.EstimateMemory(f.node)
@@ -57,8 +58,10 @@ func (a *app) memoryWarnings(n *config.Node) []string {
 		return []string{fmt.Sprintf("whether this machine has %s of memory is not known: %v",
 			mebibytes(need), err)}
 	case need > has/2:
-		return []string{fmt.Sprintf("it may take %s of memory, more than half of this machine's %s; "+
-			"write fewer buckets (edge.buckets, maxBackends of services)", mebibytes(need), mebibytes(has))}
+		return []string{fmt.Sprintf(
+			"it may take %s of memory, more than half of this machine's %s; "+
+				"write fewer buckets (edge.buckets, maxBackends of services)", mebibytes(need),
+			mebibytes(has))}
 	}
 	return nil
 }

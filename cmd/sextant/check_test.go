@@ -9,17 +9,19 @@ import (
 	"testing"
 )
 
-// TestCheckWarns: what fits no machine, or shares nothing fairly, is no fault of a node file, and is
-// said.
+// TestCheckWarns: what fits no machine, or shares nothing fairly, is no fault of a node file, and
+// is said.
 func TestCheckWarns(t *testing.T) {
 	text := func(services, backends int, buckets string) string {
 		var b strings.Builder
 		b.WriteString("node: e1\n" +
 			"domain: {block: \"fcbb:bb00::/32\", infrastructure: [\"fd00:5e::/48\"]}\n" +
-			"secret: 00112233445566778899aabbccddeeff\nedge:\n  interfaces: [{name: eth0, side: external}]\n" +
+			"secret: 00112233445566778899aabbccddeeff\nedge:\n  interfaces: [{name: eth0, side: " +
+			"external}]\n" +
 			"  source: fd00:5e::e1\n" + buckets + "  services:\n")
 		for s := range services {
-			fmt.Fprintf(&b, "    - name: s%d\n      vip: 2001:db8::1\n      port: %d\n      backends:\n", s, s+1)
+			fmt.Fprintf(&b, "    - name: s%d\n      vip: 2001:db8::1\n      port: %d\n      "+
+				"backends:\n", s, s+1)
 			for i := range backends {
 				fmt.Fprintf(&b, "        - {name: b%d, sid: \"fcbb:bb00:%x::\"}\n", i, i+1)
 			}
@@ -38,8 +40,9 @@ func TestCheckWarns(t *testing.T) {
 		"65,537 buckets": {text(200, 20, "  buckets: 65537\n"), machine(1<<30, nil),
 			"more than half of this machine's 1024 MiB"},
 		"on a large machine": {text(200, 20, "  buckets: 65537\n"), machine(1<<36, nil), ""},
-		"without a machine":  {text(1, 1, ""), machine(0, errors.New("not today")), "is not known: not today"},
-		"a crowd":            {text(1, 600, ""), machine(1<<30, nil), "write maxBackends: 600"},
+		"without a machine": {text(1, 1, ""), machine(0, errors.New("not today")),
+			"is not known: not today"},
+		"a crowd": {text(1, 600, ""), machine(1<<30, nil), "write maxBackends: 600"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, fakeNode)

@@ -40,64 +40,90 @@ var sessions = []struct {
 	lines []string
 }{
 	{"service-list", fakeNode, false, []string{
-		"service list", "service list -o wide", "service list -o json", "service list -o yaml", "service list -o name",
+		"service list", "service list -o wide", "service list -o json", "service list -o yaml",
+		"service list -o name",
 		"service list --role host", "service list --role edge -o name",
 	}},
 	{"flow-trace", fakeNode, false, []string{
-		"flow trace 203.0.113.7:40000 198.51.100.80:80", "flow trace [2001:db8::7]:40000 [2001:db8:80::80]:80 -o json",
-		"flow trace 203.0.113.7 198.51.100.80:80", "flow trace 203.0.113.7:1 [2001:db8:80::80]:80", "flow trace 203.0.113.7:1 192.0.2.1:1 --protocol sctp",
+		"flow trace 203.0.113.7:40000 198.51.100.80:80",
+		"flow trace [2001:db8::7]:40000 [2001:db8:80::80]:80 -o json",
+		"flow trace 203.0.113.7 198.51.100.80:80", "flow trace 203.0.113.7:1 [2001:db8:80::80]:80",
+		"flow trace 203.0.113.7:1 192.0.2.1:1 --protocol sctp",
 		"flow trace 203.0.113.7:1 198.51.100.80:80 -o name", "flow",
 	}},
 	{"explain", fakeNode, false, []string{
-		"explain 203.0.113.7:40000 198.51.100.80:80", "explain 203.0.113.7:40000 198.51.100.80:80 -o wide", "explain -r testdata/two.pcap", "explain -r testdata/two.pcap -o wide --limit 1",
-		"explain -r testdata/two.pcap -o json --limit 1", "explain", "explain 203.0.113.7:40000", "explain -r testdata/none.pcap", "explain -r testdata/bad.yaml",
-		"explain 203.0.113.7:40000 198.51.100.80:80 -r testdata/two.pcap", "explain --role router 203.0.113.7:40000 198.51.100.80:80",
+		"explain 203.0.113.7:40000 198.51.100.80:80", "explain 203.0.113.7:40000 " +
+			"198.51.100.80:80 -o wide", "explain -r testdata/two.pcap",
+		"explain -r testdata/two.pcap -o wide --limit 1",
+		"explain -r testdata/two.pcap -o json --limit 1", "explain", "explain 203.0.113.7:40000",
+		"explain -r testdata/none.pcap", "explain -r testdata/bad.yaml",
+		"explain 203.0.113.7:40000 198.51.100.80:80 -r testdata/two.pcap",
+		"explain --role router 203.0.113.7:40000 198.51.100.80:80",
 	}},
 	{"explain-strays", fakeBeside, false, []string{
-		"explain 203.0.113.7:40000 198.51.100.80:80", "explain -r testdata/two.pcap", "explain --role strays 203.0.113.7:40000 198.51.100.80:80 -o json",
+		"explain 203.0.113.7:40000 198.51.100.80:80", "explain -r testdata/two.pcap",
+		"explain --role strays 203.0.113.7:40000 198.51.100.80:80 -o json",
 	}},
 	{"explain-egress", fakeEgress, false, []string{
-		"explain [2001:db8:a::1]:4000 [2001:db8:b::1]:5005", "explain --role merge [2001:db8:a::1]:4000 [2001:db8:b::1]:5005 -o json",
+		"explain [2001:db8:a::1]:4000 [2001:db8:b::1]:5005",
+		"explain --role merge [2001:db8:a::1]:4000 [2001:db8:b::1]:5005 -o json",
 	}},
 	{"capture", fakeNode, false, []string{
-		"capture --count 2", "capture --count 1 -o json -q", "capture", "capture --verdict drop --count 1", "capture --service web --source 203.0.113.7:0 --count 1 -q",
-		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7", "capture --protocol sctp", "capture -o yaml",
+		"capture --count 2", "capture --count 1 -o json -q", "capture",
+		"capture --verdict drop --count 1",
+		"capture --service web --source 203.0.113.7:0 --count 1 -q",
+		"capture --verdict maybe", "capture --vip 203.0.113.7:1", "capture --source 203.0.113.7",
+		"capture --protocol sctp", "capture -o yaml",
 	}},
 	{"ipvsadm", fakeEdge, false, []string{
-		"ipvsadm -A -t 192.0.2.80:80 -s wlc", "ipvsadm -A -u [2001:db8::53]:53 -s mh -p 300", "ipvsadm -E -t 192.0.2.80:80 -s rr", "ipvsadm -D -t 192.0.2.80:80",
-		"ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -g -w 2", "ipvsadm -e -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 0", "ipvsadm -d -t 192.0.2.80:80 -r fcbb:bb00:1::",
+		"ipvsadm -A -t 192.0.2.80:80 -s wlc", "ipvsadm -A -u [2001:db8::53]:53 -s mh -p 300",
+		"ipvsadm -E -t 192.0.2.80:80 -s rr", "ipvsadm -D -t 192.0.2.80:80",
+		"ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -g -w 2", "ipvsadm -e -t 192.0.2.80:80 -r " +
+			"fcbb:bb00:1:: -w 0", "ipvsadm -d -t 192.0.2.80:80 -r fcbb:bb00:1::",
 		"ipvsadm -Ln", "ipvsadm -L -n --rate", "ipvsadm -C", "ipvsadm -S -n", "ipvsadm -Z",
-		"ipvsadm -a -t 192.0.2.80:80 -r 10.0.0.1:80", "ipvsadm -a -t 192.0.2.80:80", "ipvsadm -A", "ipvsadm -A -D -t 192.0.2.80:80", "ipvsadm -A -f 1", "ipvsadm -Q",
-		"ipvsadm --nonsense", "ipvsadm add", "ipvsadm -A -t web", "ipvsadm -a -t 192.0.2.80:80 -r fcbb:bb00:1:: -w many", "ipvsadm -t 192.0.2.80:80", "ipvsadm -A -t",
+		"ipvsadm -a -t 192.0.2.80:80 -r 10.0.0.1:80", "ipvsadm -a -t 192.0.2.80:80", "ipvsadm -A",
+		"ipvsadm -A -D -t 192.0.2.80:80", "ipvsadm -A -f 1", "ipvsadm -Q",
+		"ipvsadm --nonsense", "ipvsadm add", "ipvsadm -A -t web", "ipvsadm -a -t 192.0.2.80:80 " +
+			"-r fcbb:bb00:1:: -w many", "ipvsadm -t 192.0.2.80:80", "ipvsadm -A -t",
 	}},
 	{"map-dump", fakeNode, false, []string{
-		"map dump services", "map dump services --limit 1 -o json", "map dump drops", "map dump drops -o name", "map dump nothing", "map dump", "map dump services --limit -1",
+		"map dump services", "map dump services --limit 1 -o json", "map dump drops",
+		"map dump drops -o name", "map dump nothing", "map dump", "map dump services --limit -1",
 	}},
 	{"doctor", fakeNode, false, []string{
-		"doctor", "doctor -o json --quick", "doctor --node testdata/good.yaml --bpf /sys/fs/bpf/x -o name", "doctor --node testdata/bad.yaml", "doctor --socket /nonexistent",
+		"doctor", "doctor -o json --quick", "doctor --node testdata/good.yaml --bpf " +
+			"/sys/fs/bpf/x -o name", "doctor --node testdata/bad.yaml",
+		"doctor --socket /nonexistent",
 		"doctor --socket /nonexistent --node testdata/good.yaml",
 	}},
 	{"bgp", fakeNode, false, []string{
-		"bgp peers", "bgp peers -o wide", "bgp peers -o json", "bgp routes", "bgp routes -o wide", "bgp routes -o yaml", "bgp routes -o name", "bgp",
+		"bgp peers", "bgp peers -o wide", "bgp peers -o json", "bgp routes", "bgp routes -o wide",
+		"bgp routes -o yaml", "bgp routes -o name", "bgp",
 	}},
-	{"bgp-announce", fakeNode + "bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 64512}]}\n", false, []string{
-		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json", "bgp announce down", "bgp announce",
+	{"bgp-announce", fakeNode + "bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: " +
+		"192.0.2.2, asn: 64512}]}\n", false, []string{
+		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json",
+		"bgp announce down", "bgp announce",
 	}},
 	{"route", fakeNode, false, []string{
-		"route list", "route list blue -o wide", "route list red -o json", "route list green", "route list -o name", "route sources", "route sources -o wide",
+		"route list", "route list blue -o wide", "route list red -o json", "route list green",
+		"route list -o name", "route sources", "route sources -o wide",
 		"route sources -o yaml", "route",
 	}},
 	{"bgp-none", fakeEdge, false, []string{"bgp announce up", "bgp peers", "bgp routes -o json"}},
-	{"service-list-empty", fakeEdge, false, []string{"service list", "service list -o json", "service list -o name"}},
+	{"service-list-empty", fakeEdge, false, []string{"service list", "service list -o json",
+		"service list -o name"}},
 	{"service-show", fakeNode, false, []string{
-		"service show web", "service show api", "service show web -o json", "service show nobody", "service show",
+		"service show web", "service show api", "service show web -o json", "service show nobody",
+		"service show",
 	}},
 	{"service-add", fakeNode, false, []string{
 		"service add tls --role edge --vip 2001:db8:80::80 --port 443 --candidates 3",
 		"service add tls --role edge --vip 2001:db8:80::80 --port 443",
 		"service add tls2 --role edge --vip 2001:db8:80::80 --port 443",
 		"service add tls2 --role edge --vip 2001:db8:80::80 --port 444 --candidates 9",
-		"service add new --role host --vip 2001:db8:80::82 --port any --policy static --threshold 4 -o json",
+		"service add new --role host --vip 2001:db8:80::82 --port any --policy static " +
+			"--threshold 4 -o json",
 		"service add new2 --role host --vip 2001:db8:80::83 --port 80 --policy static",
 		"service add new2 --vip 2001:db8:80::83 --port 80",
 		"service add new2 --role edge --vip 2001:db8:80::83/64 --port 80",
@@ -115,14 +141,17 @@ var sessions = []struct {
 		"service list -o name",
 	}},
 	{"service-set", fakeNode, false, []string{
-		"service set web --candidates 4 --role edge", "service set web --role edge", "service set api --role host --window 100 --high 0.75",
+		"service set web --candidates 4 --role edge", "service set web --role edge",
+		"service set api --role host --window 100 --high 0.75",
 		"service set nobody --role edge --candidates 1",
-		"service set web --role edge --new-connections 1000,50", "service set web --role edge --new-connections none",
+		"service set web --role edge --new-connections 1000,50",
+		"service set web --role edge --new-connections none",
 		"service set web --role edge --new-connections fast",
 		"service set api --role host --policy static",
 	}},
 	{"service-delete", fakeNode, false, []string{
-		"service delete dns --role edge", "service delete dns --role edge", "service delete rest --role host -o json", "service delete api",
+		"service delete dns --role edge", "service delete dns --role edge",
+		"service delete rest --role host -o json", "service delete api",
 	}},
 	{"service-delete-busy", fakeNode, true, []string{
 		"service delete web --role edge",
@@ -132,7 +161,8 @@ var sessions = []struct {
 	}},
 	{"service-delete-not-a-terminal", fakeNode, true, []string{"service delete api --role host"}},
 	{"backend-list", fakeNode, false, []string{
-		"backend list", "backend list web -o wide", "backend list web -o json", "backend list web -o name", "backend list dns",
+		"backend list", "backend list web -o wide", "backend list web -o json",
+		"backend list web -o name", "backend list dns",
 		"backend list nobody",
 	}},
 	{"backend-change", fakeNode, false, []string{
@@ -150,36 +180,47 @@ var sessions = []struct {
 		"backend delete web web1", "backend delete web web1", "backend delete web",
 	}},
 	{"backend-delete-busy", fakeNode, true, []string{
-		"backend delete web web1", "backend delete web web1 --yes", "< y", "backend delete web web2",
+		"backend delete web web1", "backend delete web web1 --yes", "< y",
+		"backend delete web web2",
 	}},
-	{"status", fakeNode, false, []string{"status", "status -o wide", "status -o json", "status -o name",
+	{"status", fakeNode, false, []string{"status", "status -o wide", "status -o json",
+		"status -o name",
 		"status --brief"}},
 	{"sid-map-config", fakeNode, false, []string{
-		"sid list", "sid list -o json", "map list", "map list -o yaml", "config show", "config show --secrets -o json",
+		"sid list", "sid list -o json", "map list", "map list -o yaml", "config show",
+		"config show --secrets -o json",
 	}},
 	{"check", fakeNode, false, []string{
-		"check -f testdata/good.yaml", "check -f testdata/good.yaml -q -o json", "check -f testdata/bad.yaml",
+		"check -f testdata/good.yaml", "check -f testdata/good.yaml -q -o json",
+		"check -f testdata/bad.yaml",
 		"check -f testdata/none.yaml", "check", "check -f testdata/good.yaml -o name -q",
 	}},
 	{"diff-apply", fakeNode, false, []string{
-		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml --dry-run", "diff -f testdata/good.yaml -o json",
+		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml --dry-run",
+		"diff -f testdata/good.yaml -o json",
 		"apply -f testdata/good.yaml --dry-run -q", "apply -f testdata/good.yaml -o name",
-		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml", "apply -f testdata/bad.yaml", "apply -f testdata/other-socket.yaml",
+		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml", "apply -f testdata/bad.yaml",
+		"apply -f testdata/other-socket.yaml",
 	}},
 	{"usage", fakeNode, false, []string{
-		"", "service", "service lst", "servce", "nonsense", "status -o xml", "status --color pink", "status extra", "monitor -o yaml",
-		"$ SEXTANT_OUTPUT=name", "status", "status -o wide --brief", "$ SEXTANT_OUTPUT=xml", "status",
-		"$ SEXTANT_OUTPUT=", "$ SEXTANT_TIMEOUT=soon", "status", "$ SEXTANT_TIMEOUT=", "completion tcsh", "version -o name",
+		"", "service", "service lst", "servce", "nonsense", "status -o xml", "status --color pink",
+		"status extra", "monitor -o yaml",
+		"$ SEXTANT_OUTPUT=name", "status", "status -o wide --brief", "$ SEXTANT_OUTPUT=xml",
+		"status",
+		"$ SEXTANT_OUTPUT=", "$ SEXTANT_TIMEOUT=soon", "status", "$ SEXTANT_TIMEOUT=",
+		"completion tcsh", "version -o name",
 	}},
 	{"agent", fakeNode, false, []string{
-		"agent -f testdata/good.yaml", "agent -f testdata/good.yaml --bpf /sys/fs/bpf/x -v", "agent -f testdata/bad.yaml",
+		"agent -f testdata/good.yaml", "agent -f testdata/good.yaml --bpf /sys/fs/bpf/x -v",
+		"agent -f testdata/bad.yaml",
 		"agent", "agent -f testdata/none.yaml", "agent -f testdata/good.yaml --log-format csv",
 		"unload", "unload -f testdata/good.yaml", "unload --bpf /sys/fs/bpf/x",
 		"unload --bpf /sys/fs/bpf/x --socket /nonexistent", "demo",
 	}},
 	{"try", fakeNode, false, []string{
 		"lab", "lab up testdata/none.yaml", "lab exec no-such-lab", "load http://[::1]/",
-		"load http://[::1]/ --rate 1 --workers 1", "load http://[::1]/ --rate 1 --sources x", "load", "emulate",
+		"load http://[::1]/ --rate 1 --workers 1", "load http://[::1]/ --rate 1 --sources x",
+		"load", "emulate",
 	}},
 }
 
@@ -233,8 +274,9 @@ func TestColours(t *testing.T) {
 	w.environ["NO_COLOR"] = "1"
 	plain := w.run("backend", "undrain", "web", "web1")
 	always := w.run("backend", "delete", "web", "web1", "--color", "always")
-	if !strings.Contains(coloured, "\x1b[33m~ service") || strings.Contains(plain, "\x1b") || !strings.Contains(always,
-		"\x1b[31m- service") {
+	if !strings.Contains(coloured, "\x1b[33m~ service") || strings.Contains(plain, "\x1b") ||
+		!strings.Contains(always,
+			"\x1b[31m- service") {
 		t.Errorf("colours:\n%s%s%s", coloured, plain, always)
 	}
 }
@@ -243,7 +285,8 @@ func TestUnreachable(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	w.environ["SEXTANT_SOCKET"] = filepath.Join(t.TempDir(), "none")
 	got := strings.ReplaceAll(w.run("status"), w.environ["SEXTANT_SOCKET"], "SOCKET")
-	const want = "$ sextant status\n[stderr]\nsextant: status: the agent is not reachable at SOCKET" +
+	const want = "$ sextant status\n[stderr]\nsextant: status: the agent is not reachable at " +
+		"SOCKET" +
 		" (connect: no such file or directory); start it with: sextant agent -f FILE\n[exit 5]\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -260,7 +303,8 @@ func TestCompletionOfNames(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	var text strings.Builder
 	for _, line := range []string{
-		"__complete service show w", "__complete backend drain web ", "__complete backend drain ", "__complete service add x --policy ",
+		"__complete service show w", "__complete backend drain web ", "__complete backend drain ",
+		"__complete service add x --policy ",
 		"__complete service show web ", "__complete lab up ",
 	} {
 		words := strings.Split(line, " ")

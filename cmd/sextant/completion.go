@@ -14,14 +14,16 @@ const completionLimit = 200 * time.Millisecond
 
 // complete offers fixed words for a flag. It panics if the command has no such flag.
 func complete(cmd *cobra.Command, flag string, words ...string) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	err := cmd.RegisterFlagCompletionFunc(flag,
+		cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic("no flag --" + flag + " to complete: " + err.Error())
 	}
 }
 
 // completeServices offers the names of services for the first argument.
-func (a *app) completeServices(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeServices(cmd *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -36,7 +38,8 @@ func (a *app) completeServices(cmd *cobra.Command, args []string, _ string) ([]s
 }
 
 // completeBackends offers the names of services, then those of the service's backends.
-func (a *app) completeBackends(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeBackends(cmd *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return a.completeServices(cmd, args, word)
 	}
@@ -62,7 +65,8 @@ func (a *app) ask(
 	}
 	ctx, cancel := context.WithTimeout(parent, completionLimit)
 	defer cancel()
-	// Without an agent there is nothing to offer, and nothing to say in the middle of a command line.
+	// Without an agent there is nothing to offer, and nothing to say in the middle of a command
+	// line.
 	names, _ := question(ctx, a.agent())
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -72,7 +76,8 @@ func (a *app) completionCommand() *cobra.Command {
 		Use: "completion bash|zsh|fish|powershell", Short: "Print a completion script for a shell",
 		Long: `Print a script that makes a shell complete commands, flags, and the names of services and backends, which it asks
 the running agent for.`,
-		Example:     "  source <(sextant completion bash)\n  sextant completion zsh > \"${fpath[1]}/_sextant\"",
+		Example: "  source <(sextant completion bash)\n  sextant completion zsh > " +
+			"\"${fpath[1]}/_sextant\"",
 		Annotations: seeAlso("sextant version"),
 		Args:        takes("SHELL"),
 		ValidArgs:   []string{"bash", "zsh", "fish", "powershell"},

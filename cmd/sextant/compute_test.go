@@ -63,7 +63,8 @@ func TestDisjointPathsAreInterrupted(t *testing.T) {
 		args: []string{"path", "disjoint", file, "a", "b"}, stdout: &out, stderr: &said,
 		getenv: func(string) string { cancel(); return "" }, // while the command line is read
 	}
-	if code := run(ctx, e); code == exitOK || !strings.Contains(said.String(), "interrupted after") {
+	if code := run(ctx, e); code == exitOK || !strings.Contains(said.String(),
+		"interrupted after") {
 		t.Errorf("code %d, said %q", code, said.String())
 	}
 }

@@ -18,23 +18,26 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 }
 
 // confirmServiceDeletion asks before a service goes that carries traffic.
-func (a *app) confirmServiceDeletion(cmd *cobra.Command, name string, role api.Role, yes bool) error {
-	return a.confirm(cmd, yes, "drain its backends at the edge first", func(ctx context.Context) (carried, error) {
-		services, err := a.findServices(ctx, name, role)
-		var sum carried
-		for _, s := range services {
-			sum.packets += s.Packets
-			if s.Host != nil {
-				sum.busy += s.Host.Busy
+func (a *app) confirmServiceDeletion(cmd *cobra.Command, name string, role api.Role,
+	yes bool) error {
+	return a.confirm(cmd, yes, "drain its backends at the edge first",
+		func(ctx context.Context) (carried, error) {
+			services, err := a.findServices(ctx, name, role)
+			var sum carried
+			for _, s := range services {
+				sum.packets += s.Packets
+				if s.Host != nil {
+					sum.busy += s.Host.Busy
+				}
 			}
-		}
-		return sum, err
-	})
+			return sum, err
+		})
 }
 
 // confirmBackendDeletion asks before a backend goes that carries traffic.
 func (a *app) confirmBackendDeletion(cmd *cobra.Command, service, name string, yes bool) error {
-	return a.confirm(cmd, yes, fmt.Sprintf("drain it first (sextant backend drain %s %s)", service, name),
+	return a.confirm(cmd, yes, fmt.Sprintf("drain it first (sextant backend drain %s %s)", service,
+		name),
 		func(ctx context.Context) (carried, error) {
 			b, err := a.findBackend(ctx, service, name)
 			return carried{packets: b.Packets}, err
@@ -48,7 +51,8 @@ type carried struct {
 }
 
 // confirm looks twice; what changes meanwhile, or is open, is traffic.
-func (a *app) confirm(cmd *cobra.Command, yes bool, gentler string, look func(context.Context) (carried, error)) error {
+func (a *app) confirm(cmd *cobra.Command, yes bool, gentler string,
+	look func(context.Context) (carried, error)) error {
 	if yes {
 		return nil
 	}
@@ -68,8 +72,9 @@ func (a *app) confirm(cmd *cobra.Command, yes bool, gentler string, look func(co
 	case traffic == "":
 		return nil
 	case !a.interactive:
-		return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("it carries traffic (%s); %s, or say --yes", traffic,
-			gentler)}
+		return &api.Error{Code: api.Conflict,
+			Message: fmt.Sprintf("it carries traffic (%s); %s, or say --yes", traffic,
+				gentler)}
 	case !a.agrees("%s: it carries traffic (%s); delete it?", subjectOf(cmd), traffic):
 		return &api.Error{Code: api.Conflict, Message: "not deleted; " + gentler}
 	}
@@ -86,7 +91,8 @@ func (c carried) since(before carried) string {
 	case c.busy > 0:
 		return plural(uint64(c.busy), "open connection")
 	case c.packets > before.packets:
-		return fmt.Sprintf("%s in %g s", plural(c.packets-before.packets, "packet"), probe.Seconds())
+		return fmt.Sprintf("%s in %g s", plural(c.packets-before.packets, "packet"),
+			probe.Seconds())
 	}
 	return ""
 }

@@ -16,7 +16,8 @@ type demoOptions struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "demo", Short: "Service hunting against random choice, and downloads that survive while servers leave",
+		Use: "demo", Short: "Service hunting against random choice, and downloads that survive " +
+			"while servers leave",
 		Long: `Build a network of client, router, edge and servers in namespaces of this machine, load it with the same stream of
 requests first by random choice, then by service hunting over two and over three candidates, and compare the response
 times. Then let a server leave or return every second under downloads, by a router's equal-cost multipath, by

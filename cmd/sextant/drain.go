@@ -15,7 +15,8 @@ import (
 const drainInterval = time.Second
 
 func (a *app) backendDrain() *cobra.Command {
-	cmd := a.backendState("drain", config.Draining, "Give a backend no new connections; those it has go on", "undrain")
+	cmd := a.backendState("drain", config.Draining,
+		"Give a backend no new connections; those it has go on", "undrain")
 	cmd.Long = `Give a backend no new connections; those it has go on.
 
 With --wait the command prints how many connections the backend's host still has for the service, as often as the number changes,
@@ -40,7 +41,8 @@ backend that address (sextant backend set SERVICE NAME --agent ADDRESS:PORT). UD
 		state := config.Draining
 		ctx, cancel := a.withTimeout(cmd)
 		defer cancel()
-		if _, err := a.agent().PutBackend(ctx, api.Update, args[0], args[1], api.BackendSpec{State: &state}); err != nil {
+		if _, err := a.agent().PutBackend(ctx, api.Update, args[0], args[1],
+			api.BackendSpec{State: &state}); err != nil {
 			return err
 		}
 		return a.awaitDrained(cmd, args, asJSON)
@@ -65,7 +67,8 @@ func (a *app) awaitDrained(cmd *cobra.Command, args []string, asJSON bool) error
 			if before = left.Connections; asJSON {
 				err = json.NewEncoder(a.stdout).Encode(left)
 			} else {
-				_, err = fmt.Fprintf(a.stdout, "%s: %s left\n", left.Backend, plural(uint64(left.Connections), "connection"))
+				_, err = fmt.Fprintf(a.stdout, "%s: %s left\n", left.Backend,
+					plural(uint64(left.Connections), "connection"))
 			}
 		}
 		if left.Connections == 0 || err != nil {

@@ -18,8 +18,11 @@ func hostAgent(t *testing.T, connections ...string) (address string) {
 		if r.URL.Path != "/v1/connections" {
 			t.Errorf("%s is asked for", r.URL)
 		}
-		w.Write([]byte(`{"items":[{"service":"other","vip":"2001:db8:80::80","protocol":"tcp","port":0,"connections":77},` +
-			`{"service":"web","vip":"2001:db8:80::80","protocol":"tcp","port":80,"connections":` + connections[n] + `}]}`))
+		w.Write(
+			[]byte(
+				`{"items":[{"service":"other","vip":"2001:db8:80::80","protocol":"tcp","port":0,"connections":77},` +
+					`{"service":"web","vip":"2001:db8:80::80","protocol":"tcp","port":80,"connections":` +
+					connections[n] + `}]}`))
 	}))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
@@ -37,18 +40,21 @@ func (w *world) backendState(name string) config.BackendState {
 func TestDrainWaits(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	address := hostAgent(t, "12", "12", "12", "3", "1", "0")
-	if out := w.run("backend", "set", "web", "web1", "--agent", address); !strings.HasSuffix(out, "[exit 0]\n") {
+	if out := w.run("backend", "set", "web", "web1", "--agent", address); !strings.HasSuffix(out,
+		"[exit 0]\n") {
 		t.Fatal(out)
 	}
 	got := w.run("backend", "drain", "web", "web1", "--wait")
 	const want = "$ sextant backend drain web web1 --wait\n" +
-		"web1: 12 connections left\nweb1: 3 connections left\nweb1: 1 connection left\nweb1: 0 connections left\n[exit 0]\n"
+		"web1: 12 connections left\nweb1: 3 connections left\nweb1: 1 connection left\nweb1: 0 " +
+		"connections left\n[exit 0]\n"
 	if got != want || w.backendState("web1") != config.Draining {
 		t.Errorf("state %s, got\n%s\nwant\n%s", w.backendState("web1"), got, want)
 	}
 	// Again, when nothing is left, for a program.
 	got = w.run("backend", "drain", "web", "web1", "--wait", "-o", "json")
-	if !strings.Contains(got, `{"service":"web","backend":"web1","agent":"`+address+`","connections":0}`) || strings.Count(got, "\n") != 3 {
+	if !strings.Contains(got, `{"service":"web","backend":"web1","agent":"`+address+
+		`","connections":0}`) || strings.Count(got, "\n") != 3 {
 		t.Error(got)
 	}
 }
@@ -57,9 +63,12 @@ func TestDrainWaits(t *testing.T) {
 func TestDrainThatNobodyCanFollow(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	for _, c := range []struct{ name, agent, want string }{
-		{"no agent", "", `who asks for connections of backend "web1" must know its agent; write api: {metrics: "[ADDRESS]:9477"} ` +
-			"into the host's node file, and here: sextant backend set web web1 --agent [ADDRESS]:9477"},
-		{"nobody there", "127.0.0.1:1", "ask the host's agent at 127.0.0.1:1 for its connections: "},
+		{"no agent", "",
+			`who asks for connections of backend "web1" must know its agent; write api: {metrics: "[ADDRESS]:9477"} ` +
+				"into the host's node file, and here: sextant backend set web web1 --agent " +
+				"[ADDRESS]:9477"},
+		{"nobody there", "127.0.0.1:1",
+			"ask the host's agent at 127.0.0.1:1 for its connections: "},
 		{"something else there", "http", "for its connections: it answers 404 Not Found"},
 	} {
 		if c.agent == "http" {
@@ -70,14 +79,16 @@ func TestDrainThatNobodyCanFollow(t *testing.T) {
 		if c.agent != "" {
 			w.run("backend", "set", "web", "web1", "--agent", c.agent)
 		}
-		if got := w.run("backend", "drain", "web", "web1", "--wait"); !strings.Contains(got, c.want) || strings.HasSuffix(got, "[exit 0]\n") {
+		if got := w.run("backend", "drain", "web", "web1", "--wait"); !strings.Contains(got,
+			c.want) || strings.HasSuffix(got, "[exit 0]\n") {
 			t.Errorf("%s: %s", c.name, got)
 		}
 		if state := w.backendState("web1"); state != config.Up {
 			t.Errorf("%s: the backend is %s", c.name, state)
 		}
 	}
-	if got := w.run("backend", "drain", "web", "nobody", "--wait"); !strings.Contains(got, `there is no backend "nobody" in service "web"`) {
+	if got := w.run("backend", "drain", "web", "nobody", "--wait"); !strings.Contains(got,
+		`there is no backend "nobody" in service "web"`) {
 		t.Error(got)
 	}
 }

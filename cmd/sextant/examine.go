@@ -18,10 +18,12 @@ import (
 // bpffsDir is where pins are, whether a bpf file system is mounted there or not.
 const bpffsDir = "/sys/fs/bpf"
 
-// examine gathers facts about this machine, in the network namespace of this process. It changes nothing.
+// examine gathers facts about this machine, in the network namespace of this process. It changes
+// nothing.
 func examine(x examination) (facts.Facts, error) {
 	n := x.Node
-	query := linux.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n), SIDs: doctor.Destinations(n)}
+	query := linux.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n),
+		SIDs: doctor.Destinations(n)}
 	if n.Host != nil {
 		for _, s := range n.Host.Services {
 			query.VIPs = append(query.VIPs, s.VIP)
@@ -54,7 +56,8 @@ func examine(x examination) (facts.Facts, error) {
 	return found, errors.Join(err, programErr, pinErr)
 }
 
-// learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of each family.
+// learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of
+// each family.
 func learns(e *config.Edge) (interfaces []string, vips []netip.Addr) {
 	for _, i := range e.Interfaces {
 		if i.Side != config.External {
@@ -90,7 +93,8 @@ const logLines = "5000"
 
 // logPart is the agent's log, if systemd keeps one.
 func logPart() part {
-	command := exec.Command("journalctl", "--unit", "sextant", "--lines", logLines, "--no-pager", "--output", "short-iso-precise")
+	command := exec.Command("journalctl", "--unit", "sextant", "--lines", logLines, "--no-pager",
+		"--output", "short-iso-precise")
 	text, err := command.Output()
 	if err != nil {
 		err = fmt.Errorf("journalctl: %w", err)

@@ -28,7 +28,9 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-func usageErrorf(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func usageErrorf(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
 
 // coded is an error with an exit code of its own.
 type coded struct {

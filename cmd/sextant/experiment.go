@@ -22,7 +22,8 @@ import (
 )
 
 func (a *app) experimentCommand() *cobra.Command {
-	return noun("experiment", "Experiments of the literature, run again", seeAlso("sextant demo", "sextant path"),
+	return noun("experiment", "Experiments of the literature, run again",
+		seeAlso("sextant demo", "sextant path"),
 		a.experimentList(), a.experimentRun(), a.experimentReport())
 }
 
@@ -60,7 +61,8 @@ func experimentsView() view {
 	t := table{columns: []string{"NAME", "LASTS", "TITLE"}, wide: []string{"SOURCE"}}
 	v := view{}
 	for _, e := range experiments() {
-		items.Items = append(items.Items, experimentItem{e.Name, e.Title, e.Source, e.Shows, e.Lasts})
+		items.Items = append(items.Items, experimentItem{e.Name, e.Title, e.Source, e.Shows,
+			e.Lasts})
 		t.rows = append(t.rows, []string{e.Name, e.Lasts, e.Title, e.Source})
 		v.names = append(v.names, e.Name)
 	}
@@ -72,16 +74,19 @@ func (a *app) experimentRun() *cobra.Command {
 	var o experiment.Options
 	var all bool
 	cmd := &cobra.Command{
-		Use: "run NAME...", Short: "Run experiments and write reports with the source's numbers beside ours",
+		Use: "run NAME...", Short: "Run experiments and write reports with the source's numbers " +
+			"beside ours",
 		Long: `Run experiments. Each writes a folder: report.md, result.json, and its tables and charts as CSV and SVG. A run that is
 interrupted resumes where it was; --fresh begins anew.`,
-		Example:           "  sextant experiment run disjoint-fig8\n  sextant experiment run --all --quick --folder results-quick",
+		Example: "  sextant experiment run disjoint-fig8\n  sextant experiment run " +
+			"--all --quick --folder results-quick",
 		Annotations:       seeAlso("sextant experiment list", "sextant experiment report"),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeExperiments,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !all {
-				return usageErrorf("missing NAME, or --all; known: %s", strings.Join(experimentNames(), ", "))
+				return usageErrorf("missing NAME, or --all; known: %s",
+					strings.Join(experimentNames(), ", "))
 			}
 			o.Version = version
 			if a.progress {
@@ -95,8 +100,10 @@ interrupted resumes where it was; --fresh begins anew.`,
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "take fewer cases, to see that it runs")
 	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "begin anew instead of resuming")
 	cmd.Flags().IntVar(&o.Requests, "requests", 0,
-		"of experiments that make requests: how many in each setting, instead of the source's number")
-	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0), "how many processors to use; results do not depend on it, times do")
+		"of experiments that make requests: how many in each setting, instead of the source's "+
+			"number")
+	cmd.Flags().IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0),
+		"how many processors to use; results do not depend on it, times do")
 	return cmd
 }
 
@@ -123,9 +130,11 @@ func chosen(names []string) ([]experiment.Experiment, error) {
 	}
 	var found []experiment.Experiment
 	for _, name := range names {
-		i := slices.IndexFunc(experiments(), func(e experiment.Experiment) bool { return e.Name == name })
+		i := slices.IndexFunc(experiments(),
+			func(e experiment.Experiment) bool { return e.Name == name })
 		if i < 0 {
-			return nil, coded{fmt.Errorf("there is no experiment %q; known: %s", name, strings.Join(experimentNames(), ", ")),
+			return nil, coded{fmt.Errorf("there is no experiment %q; known: %s", name,
+				strings.Join(experimentNames(), ", ")),
 				exitNotFound}
 		}
 		found = append(found, experiments()[i])
@@ -155,7 +164,8 @@ func (a *app) experimentReport() *cobra.Command {
 	var folder string
 	cmd := &cobra.Command{
 		Use: "report [NAME...]", Short: "Print the reports of experiments that were run",
-		Example:           "  sextant experiment report disjoint-fig8\n  sextant experiment report > report.md",
+		Example: "  sextant experiment report disjoint-fig8\n  sextant experiment " +
+			"report > report.md",
 		Annotations:       seeAlso("sextant experiment run"),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: completeExperiments,
@@ -180,7 +190,8 @@ func (a *app) reportExperiments(folder string, names []string) error {
 		case errors.Is(err, fs.ErrNotExist) && len(names) == 0:
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return coded{fmt.Errorf("%s has no report in %s; run it first: sextant experiment run %s", e.Name, folder, e.Name),
+			return coded{fmt.Errorf("%s has no report in %s; run it first: sextant experiment "+
+				"run %s", e.Name, folder, e.Name),
 				exitNotFound}
 		case err != nil:
 			return fmt.Errorf("read the report of %s: %w", e.Name, withoutPath(err))
@@ -192,7 +203,8 @@ func (a *app) reportExperiments(folder string, names []string) error {
 		printed++
 	}
 	if printed == 0 {
-		return coded{fmt.Errorf("no experiment has a report in %s; run one first: sextant experiment run NAME", folder), exitNotFound}
+		return coded{fmt.Errorf("no experiment has a report in %s; run one first: sextant "+
+			"experiment run NAME", folder), exitNotFound}
 	}
 	return nil
 }

@@ -43,23 +43,32 @@ type explainFlags struct {
 func (a *app) explainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
-		Use: "explain [SOURCE DESTINATION]", Short: "Say what becomes of a flow or of captured packets, and why",
-		Long: explainLong,
+		Use:   "explain [SOURCE DESTINATION]",
+		Short: "Say what becomes of a flow or of captured packets, and why",
+		Long:  explainLong,
 		Example: `  sextant lab exec quickstart edge -- sextant explain [2001:db8:c::1]:40000 [2001:db8:80::80]:80
   sextant lab exec quickstart web1 -- sextant explain 203.0.113.7:40000 198.51.100.80:80
   sextant explain -r capture.pcapng -o wide`,
-		Annotations:       seeAlso("sextant capture", "sextant service show", "sextant backend list"),
+		Annotations: seeAlso("sextant capture", "sextant service show",
+			"sextant backend list"),
 		Args:              takes("[SOURCE", "[DESTINATION"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.explain(cmd, args, flags) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.explain(cmd,
+				args, flags)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&flags.read, "read", "r", "", "explain the packets of a pcap or pcapng file, or - for standard input")
-	f.StringVarP(&flags.write, "write", "w", "", "write the packets that leave to a pcapng file, or - for standard output")
+	f.StringVarP(&flags.read, "read", "r", "",
+		"explain the packets of a pcap or pcapng file, or - for standard input")
+	f.StringVarP(&flags.write, "write", "w", "",
+		"write the packets that leave to a pcapng file, or - for standard output")
 	f.IntVar(&flags.limit, "limit", 1000, "how many packets of the file are explained")
-	f.StringVar(&flags.iface, "interface", "", "where the packets arrive; the first that faces clients if none is named")
+	f.StringVar(&flags.iface, "interface", "",
+		"where the packets arrive; the first that faces clients if none is named")
 	flags.ofFlow(cmd)
-	f.StringVar(&flags.role, "role", "", "edge, host, headend, merge or strays; the first of these that the node is")
+	f.StringVar(&flags.role, "role", "",
+		"edge, host, headend, merge or strays; the first of these that the node is")
 	complete(cmd, "role", "edge", "host", "headend", "merge", "strays")
 	return cmd
 }
@@ -90,7 +99,8 @@ func (a *app) explain(cmd *cobra.Command, args []string, flags explainFlags) err
 }
 
 // toExplain reads what the command line names: a flow, which goes into the question, or frames.
-func (a *app) toExplain(question *api.Question, args []string, flags explainFlags) ([]api.Frame, error) {
+func (a *app) toExplain(question *api.Question, args []string,
+	flags explainFlags) ([]api.Frame, error) {
 	if flags.read != "" {
 		if len(args) > 0 {
 			return nil, usageErrorf("both a flow and a file are given; leave one out")
@@ -98,20 +108,23 @@ func (a *app) toExplain(question *api.Question, args []string, flags explainFlag
 		return a.readFrames(flags.read, flags.limit)
 	}
 	if len(args) < 2 {
-		return nil, usageErrorf("what is to be explained is not said; give SOURCE and DESTINATION, or a file with -r")
+		return nil, usageErrorf("what is to be explained is not said; give SOURCE and " +
+			"DESTINATION, or a file with -r")
 	}
 	question.Flow = &api.Flow{Protocol: config.Protocol(flags.protocol)}
 	for i, target := range []*netip.AddrPort{&question.Flow.Source, &question.Flow.Destination} {
 		var err error
 		if *target, err = netip.ParseAddrPort(args[i]); err != nil {
-			return nil, usageErrorf("%q is not an address and port; write it like [2001:db8::1]:443 or 192.0.2.1:443", args[i])
+			return nil, usageErrorf("%q is not an address and port; write it like "+
+				"[2001:db8::1]:443 or 192.0.2.1:443", args[i])
 		}
 	}
 	return nil, nil
 }
 
 // explainAll asks in as many questions as it takes.
-func (a *app) explainAll(ctx context.Context, question api.Question, frames []api.Frame) ([]api.Explanation, error) {
+func (a *app) explainAll(ctx context.Context, question api.Question,
+	frames []api.Frame) ([]api.Explanation, error) {
 	agent := a.agent()
 	if question.Flow != nil {
 		return agent.Explain(ctx, question)
@@ -148,7 +161,8 @@ func (a *app) writeLeaving(name string, list []api.Explanation) error {
 				if err != nil || len(frame) == 0 {
 					continue // it was dropped, or went to the kernel as it came
 				}
-				if err := file.write(packet{Time: time.Unix(0, 0), Interface: e.Interface, Frame: frame, Comment: e.Why}); err != nil {
+				if err := file.write(packet{Time: time.Unix(0, 0), Interface: e.Interface,
+					Frame: frame, Comment: e.Why}); err != nil {
 					return err
 				}
 			}
@@ -191,7 +205,8 @@ func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
 			bucket = count(e.Trace.Bucket)
 		}
 		t.rows = append(t.rows, []string{
-			count(e.Number), flowText(e.Flow), orDash(serviceText(e)), e.Verdict, orDash(e.Reason), orDash(offerText(e)), hopText(e),
+			count(e.Number), flowText(e.Flow), orDash(serviceText(e)), e.Verdict, orDash(e.Reason),
+			orDash(offerText(e)), hopText(e),
 			count(e.Bytes), bucket, segmentsText(e.Path), e.Why,
 		})
 	}
@@ -219,8 +234,8 @@ func serviceText(e api.Explanation) string {
 	return e.Service
 }
 
-// offerText is who gets an edge's packet, what a host made of the offer, the segment lists that a head-end's packet takes, or which copy
-// came to an egress.
+// offerText is who gets an edge's packet, what a host made of the offer, the segment lists that a
+// head-end's packet takes, or which copy came to an egress.
 func offerText(e api.Explanation) string {
 	switch {
 	case e.Offer != "":
@@ -282,7 +297,8 @@ func flowProse(list []api.Explanation, wide bool) string {
 		}
 		line(strings.ToUpper(e.Packet[:1])+e.Packet[1:]+":", "%s", e.Why)
 		if e.VRF != nil && e.SID != nil {
-			line("  at SID", "%s, %s, into VRF %s; its strays are received on %s", e.SID.Prefix, e.SID.Behavior, e.VRF.Name, e.VRF.Backup)
+			line("  at SID", "%s, %s, into VRF %s; its strays are received on %s", e.SID.Prefix,
+				e.SID.Behavior, e.VRF.Name, e.VRF.Backup)
 		}
 		for _, c := range e.Copies {
 			line("  list "+c.List, "%s; %s%s", segmentsText(c.Segments), c.Verdict, copyHopText(c))
@@ -308,7 +324,8 @@ func protectedFlow(e api.Explanation) string {
 	if e.Copy == nil || e.SID == nil {
 		return ""
 	}
-	return fmt.Sprintf("flows %s at %s, %s", orDash(config.FormatFlows(e.Copy.Flows)), e.SID.Prefix, e.SID.Behavior)
+	return fmt.Sprintf("flows %s at %s, %s", orDash(config.FormatFlows(e.Copy.Flows)), e.SID.Prefix,
+		e.SID.Behavior)
 }
 
 // copyHopText is where a copy goes.
@@ -317,19 +334,23 @@ func copyHopText(c api.ExplainedList) string {
 	case c.Reason != "":
 		return " (" + c.Reason + ")"
 	case c.NextHop != nil:
-		return fmt.Sprintf(" to %s, by %s, with %d bytes", c.NextHop.Destination, orDash(c.NextHop.Interface), len(c.Frame)/2)
+		return fmt.Sprintf(" to %s, by %s, with %d bytes", c.NextHop.Destination,
+			orDash(c.NextHop.Interface), len(c.Frame)/2)
 	}
 	return ""
 }
 
 func chainTable(t api.Trace) table {
-	rows := table{title: "Chain:", columns: []string{"PLACE", "BACKEND", "SID", "ROLE", "STATE", "LEFT"}}
+	rows := table{title: "Chain:", columns: []string{"PLACE", "BACKEND", "SID", "ROLE", "STATE",
+		"LEFT"}}
 	for i, p := range t.Chain {
 		left := "-"
 		if p.LeftSeconds != nil {
-			left = time.Duration(*p.LeftSeconds*float64(time.Second)).Round(time.Second).String() + " ago"
+			left = time.Duration(*p.LeftSeconds*float64(time.Second)).Round(time.Second).String() +
+				" ago"
 		}
-		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role, string(p.State), left})
+		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role,
+			string(p.State), left})
 	}
 	return rows
 }

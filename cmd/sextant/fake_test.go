@@ -69,7 +69,8 @@ secret: 00112233445566778899aabbccddeeff
 merge: {interfaces: [{name: eth0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [1, 2]}, {prefix: "fcbb:bb00:2:e::/80", flows: [7], form: sid, ordered: true}]}
 `
 
-// fakeAgent keeps a configuration and makes numbers up. While it is busy, each look finds more packets.
+// fakeAgent keeps a configuration and makes numbers up. While it is busy, each look finds more
+// packets.
 type fakeAgent struct {
 	mu   sync.Mutex
 	node *config.Node
@@ -83,11 +84,13 @@ func (f *fakeAgent) Status(context.Context) (api.Status, error) {
 		StartedAt: time.Date(2026, 11, 5, 10, 30, 0, 0, time.UTC), UptimeSeconds: 7384,
 		ConfigHash: "0123456789abcdef",
 		Programs: []api.Program{
-			{Name: "edge", Interface: "eth0", Mode: config.Native, Side: config.Mixed, Tag: "00aa11bb22cc33dd"},
+			{Name: "edge", Interface: "eth0", Mode: config.Native, Side: config.Mixed,
+				Tag: "00aa11bb22cc33dd"},
 			{Name: "host", Interface: "eth1", Mode: config.Generic, Tag: "99aa11bb22cc33dd"},
 			{Name: "host_sockets", Cgroup: "/sys/fs/cgroup", Tag: "77aa11bb22cc33dd"},
 		},
-		Warnings: []string{"eth1 runs the program in generic mode, which is slower; use a driver with native XDP"},
+		Warnings: []string{"eth1 runs the program in generic mode, which is slower; use a driver " +
+			"with native XDP"},
 	}, nil
 }
 
@@ -114,12 +117,14 @@ func (f *fakeAgent) Services(context.Context) ([]api.Service, error) {
 func (f *fakeAgent) edgeService(i uint64, s config.Service) api.Service {
 	buckets, _ := f.node.Edge.BucketsOf(&s)
 	edge := &api.EdgeService{
-		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth, Encapsulation: f.node.Edge.Encapsulation, Buckets: buckets, Backends: []api.Backend{},
+		Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
+		Encapsulation: f.node.Edge.Encapsulation, Buckets: buckets, Backends: []api.Backend{},
 	}
 	for j, b := range s.Backends {
 		packets := uint64(1000*(j+1)) + f.look
 		edge.Backends = append(edge.Backends, api.Backend{
-			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State, Effective: b.State, Agent: b.Agent, Source: "config",
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Effective: b.State, Agent: b.Agent, Source: "config",
 			Health:  fakeHealth(b.Name),
 			Buckets: 100 * b.Weight, Packets: packets, Bytes: 100 * packets,
 		})
@@ -136,9 +141,11 @@ func fakeHealth(backend string) *api.Health {
 	since := time.Date(2026, 11, 5, 11, 0, 0, 0, time.UTC)
 	switch backend {
 	case "web1":
-		return &api.Health{Status: "healthy", Since: since, LastCheck: &since, LastDurationSeconds: 0.001, SucceededChecks: 9}
+		return &api.Health{Status: "healthy", Since: since, LastCheck: &since,
+			LastDurationSeconds: 0.001, SucceededChecks: 9}
 	case "web2":
-		return &api.Health{Status: "failing", Since: since, LastCheck: &since, LastDurationSeconds: 1, FailedChecks: 3,
+		return &api.Health{Status: "failing", Since: since, LastCheck: &since,
+			LastDurationSeconds: 1, FailedChecks: 3,
 			LastError: "get /health: status 503, not 200-399"}
 	}
 	return nil
@@ -147,20 +154,24 @@ func fakeHealth(backend string) *api.Health {
 func (f *fakeAgent) hostService(s config.HostService) api.Service {
 	host := &api.HostService{
 		Accept: api.AcceptOf(s.Accept), Threshold: 3,
-		Offered: 100, Accepted: 60, Refused: 40, Forced: 7, PassedOnPackets: 55, PassedOnBytes: 5500,
+		Offered: 100, Accepted: 60, Refused: 40, Forced: 7, PassedOnPackets: 55,
+		PassedOnBytes: 5500,
 	}
 	if f.busy {
 		host.Busy = 5
 	}
 	return api.Service{
-		Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Packets: 777, Bytes: 77700, Host: host,
+		Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port, Packets: 777,
+		Bytes: 77700, Host: host,
 	}
 }
 
 func (f *fakeAgent) Counters(context.Context) ([]api.Counters, error) {
 	list := []api.Counters{{
-		Role: api.Edge, PassedPackets: 5, HandedToKernelPackets: 1, TransmittedPackets: 20, RedirectedPackets: 300,
-		LearnedPackets: 4, FlowCache: []api.CacheEvent{{Event: "hit", Packets: 300}, {Event: "miss", Packets: 7}},
+		Role: api.Edge, PassedPackets: 5, HandedToKernelPackets: 1, TransmittedPackets: 20,
+		RedirectedPackets: 300,
+		LearnedPackets:    4, FlowCache: []api.CacheEvent{{Event: "hit", Packets: 300},
+			{Event: "miss", Packets: 7}},
 		Drops: []api.Drop{{Reason: "no_service", Packets: 2}, {Reason: "fragment"}},
 	}}
 	if f.node.Host != nil {
@@ -181,10 +192,13 @@ func (f *fakeAgent) Maps(context.Context) ([]api.Map, error) {
 func (f *fakeAgent) Trace(_ context.Context, flow api.Flow) (api.Trace, error) {
 	left := 12.3
 	return api.Trace{
-		Flow: flow, Service: "web", Policy: config.PolicyOffer, Table: config.Rendezvous, Bucket: 4711, Buckets: 65537, FlowLabel: 0x1a2b3,
+		Flow: flow, Service: "web", Policy: config.PolicyOffer, Table: config.Rendezvous,
+		Bucket: 4711, Buckets: 65537, FlowLabel: 0x1a2b3,
 		Chain: []api.Place{
-			{Backend: "web1", SID: netip.MustParseAddr("fcbb:bb00:1::"), Role: "candidate", State: config.Up},
-			{Backend: "web2", SID: netip.MustParseAddr("fcbb:bb00:2::"), Role: "past", State: config.Draining, LeftSeconds: &left},
+			{Backend: "web1", SID: netip.MustParseAddr("fcbb:bb00:1::"), Role: "candidate",
+				State: config.Up},
+			{Backend: "web2", SID: netip.MustParseAddr("fcbb:bb00:2::"), Role: "past",
+				State: config.Draining, LeftSeconds: &left},
 		},
 		Opening:   []netip.Addr{netip.MustParseAddr("fcbb:bb00:1::")},
 		Following: []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
@@ -192,18 +206,23 @@ func (f *fakeAgent) Trace(_ context.Context, flow api.Flow) (api.Trace, error) {
 }
 
 // DumpMap has a map of services, and one with a copy per CPU.
-func (f *fakeAgent) DumpMap(_ context.Context, _ api.Role, name string, limit int) ([]api.MapEntry, error) {
+func (f *fakeAgent) DumpMap(_ context.Context, _ api.Role, name string,
+	limit int) ([]api.MapEntry, error) {
 	zero, one := 0, 1
 	lists := map[string][]api.MapEntry{
 		"services": {
-			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 80, "protocol": 6}, Value: map[string]any{"index": 1}},
-			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 443, "protocol": 6}, Value: map[string]any{"index": 2}},
+			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 80, "protocol": 6},
+				Value: map[string]any{"index": 1}},
+			{Key: map[string]any{"vip": "2001:db8:80::80", "port": 443, "protocol": 6},
+				Value: map[string]any{"index": 2}},
 		},
-		"drops": {{Key: "REASON_FRAGMENT", Value: 3, CPU: &zero}, {Key: "REASON_FRAGMENT", Value: 4, CPU: &one}},
+		"drops": {{Key: "REASON_FRAGMENT", Value: 3, CPU: &zero},
+			{Key: "REASON_FRAGMENT", Value: 4, CPU: &one}},
 	}
 	list, known := lists[name]
 	if !known {
-		return nil, &api.Error{Code: api.NotFound, Message: "there is no map " + name + "; see: sextant map list"}
+		return nil, &api.Error{Code: api.NotFound,
+			Message: "there is no map " + name + "; see: sextant map list"}
 	}
 	if limit > 0 {
 		list = list[:min(limit, len(list))]
@@ -221,11 +240,15 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 	}
 	trace := func(flow api.Flow) *api.Trace { t, _ := f.Trace(ctx, flow); return &t }
 	e := api.Explanation{
-		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74, Verdict: "transmit", Outcome: "transmitted",
-		Why: "offered to web1, then web2: the first that accepts or has the connection takes it, the last must", Service: "web",
-		OfferedTo: []string{"web1", "web2"}, Path: []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
-		NextHop: &api.NextHop{Interface: "eth0", Source: "02:00:00:00:00:02", Destination: "02:00:00:00:00:03"},
-		Frame:   strings.Repeat("5e", 114),
+		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74,
+		Verdict: "transmit", Outcome: "transmitted",
+		Why: "offered to web1, then web2: the first that accepts or has the connection takes it, " +
+			"the last must", Service: "web",
+		OfferedTo: []string{"web1", "web2"},
+		Path:      []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
+		NextHop: &api.NextHop{Interface: "eth0", Source: "02:00:00:00:00:02",
+			Destination: "02:00:00:00:00:03"},
+		Frame: strings.Repeat("5e", 114),
 	}
 	if q.Flow != nil {
 		e.Packet, e.Flow, e.Trace = "opening", q.Flow, trace(*q.Flow)
@@ -233,14 +256,18 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 		following.Number, following.Packet, following.Bytes = 2, "following", 60
 		return []api.Explanation{e, following}, nil
 	}
-	flow := api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"), Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
+	flow := api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"),
+		Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
 	var list []api.Explanation
 	for i, frame := range q.Frames {
 		known := e
-		known.Number, known.Packet, known.Flow, known.Trace, known.Bytes = i+1, "frame", &flow, trace(flow), len(frame)
+		known.Number, known.Packet, known.Flow, known.Trace, known.Bytes = i+1, "frame", &flow,
+			trace(flow), len(frame)
 		if len(frame) < 20 {
-			known = api.Explanation{Number: i + 1, Packet: "frame", Role: api.Edge, Interface: "eth0", Program: e.Program, Bytes: len(frame), Verdict: "drop",
-				Reason: "truncated", Why: "dropped: a header does not fit before the end of the packet"}
+			known = api.Explanation{Number: i + 1, Packet: "frame", Role: api.Edge,
+				Interface: "eth0", Program: e.Program, Bytes: len(frame), Verdict: "drop",
+				Reason: "truncated", Why: "dropped: a header does not fit before the end of the " +
+					"packet"}
 		}
 		list = append(list, known)
 	}
@@ -251,20 +278,26 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 func explainedStrays(q api.Question) []api.Explanation {
 	flow := q.Flow
 	if flow == nil {
-		flow = &api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"), Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
+		flow = &api.Flow{Source: netip.MustParseAddrPort("203.0.113.7:40000"),
+			Destination: netip.MustParseAddrPort("198.51.100.80:80"), Protocol: config.TCP}
 	}
 	opening := api.Explanation{
-		Number: 1, Packet: "opening", Role: api.Strays, Interface: "eth0", Program: "00aa11bb22cc33dd", Flow: flow, Bytes: 94, Verdict: "pass", Outcome: "passed",
+		Number: 1, Packet: "opening", Role: api.Strays, Interface: "eth0",
+		Program: "00aa11bb22cc33dd", Flow: flow, Bytes: 94, Verdict: "pass", Outcome: "passed",
 		SID: &api.SID{Prefix: netip.MustParsePrefix("fcbb:bb00:1:46::/128"), Behavior: "End.DT46"},
 		VRF: &api.ExplainedVRF{Name: "blue", Backup: "green", Left: "continues_nothing"},
-		Why: "passed to the kernel as it came, which decapsulates it into VRF blue: only a packet that continues a TCP connection can be astray",
+		Why: "passed to the kernel as it came, which decapsulates it into VRF blue: only a " +
+			"packet that continues a TCP connection can be astray",
 	}
 	stray := opening
-	stray.Number, stray.Packet, stray.Verdict, stray.Outcome, stray.Offer = 2, "following", "hand_to_kernel", "taken", "stray"
+	stray.Number, stray.Packet, stray.Verdict, stray.Outcome, stray.Offer = 2, "following",
+		"hand_to_kernel", "taken", "stray"
 	shadow := []netip.Addr{netip.MustParseAddr("fcbb:bb00:d0::")}
-	stray.VRF = &api.ExplainedVRF{Name: "blue", Backup: "green", Leaves: &api.StrayWay{Fate: "forwarded", Interface: "eth0", Segments: shadow}}
+	stray.VRF = &api.ExplainedVRF{Name: "blue", Backup: "green",
+		Leaves: &api.StrayWay{Fate: "forwarded", Interface: "eth0", Segments: shadow}}
 	stray.Frame = strings.Repeat("5e", 54)
-	stray.Why = "a stray: VRF blue has no such connection; decapsulated, and received on green, from where the kernel's routes send it by eth0 to fcbb:bb00:d0::"
+	stray.Why = "a stray: VRF blue has no such connection; decapsulated, and received on green, " +
+		"from where the kernel's routes send it by eth0 to fcbb:bb00:d0::"
 	return []api.Explanation{opening, stray}
 }
 
@@ -277,13 +310,19 @@ func explainedCopies(m *config.Merge, q api.Question) (list []api.Explanation) {
 		}
 		for i, flow := range flows {
 			e := api.Explanation{
-				Number: len(list) + 1, Packet: fmt.Sprintf("by flow %d", flow), Role: api.Merge, Interface: "eth0", Program: "00aa11bb22cc33dd",
-				SID: &api.SID{Prefix: s.Prefix, Behavior: "End.MERGE"}, Copy: &api.ExplainedCopy{Flow: flow, Flows: flows, Number: 1, First: i == 0, Waits: s.Ordered},
-				Bytes: 126, Verdict: "drop", Reason: "duplicate", Why: fmt.Sprintf("packet 1 by flow %d is dropped: another copy has come", flow),
+				Number: len(list) + 1, Packet: fmt.Sprintf("by flow %d", flow), Role: api.Merge,
+				Interface: "eth0", Program: "00aa11bb22cc33dd",
+				SID: &api.SID{Prefix: s.Prefix, Behavior: "End.MERGE"},
+				Copy: &api.ExplainedCopy{Flow: flow, Flows: flows, Number: 1, First: i == 0,
+					Waits: s.Ordered},
+				Bytes: 126, Verdict: "drop", Reason: "duplicate",
+				Why: fmt.Sprintf("packet 1 by flow %d is dropped: another copy has come", flow),
 			}
 			if i == 0 {
-				e.Flow, e.Verdict, e.Outcome, e.Reason, e.Frame = q.Flow, "hand_to_kernel", "taken", "", strings.Repeat("5e", 62)
-				e.Why = fmt.Sprintf("the first copy of packet 1, by flow %d: decapsulated, for the kernel to route", flow)
+				e.Flow, e.Verdict, e.Outcome, e.Reason, e.Frame = q.Flow, "hand_to_kernel", "taken",
+					"", strings.Repeat("5e", 62)
+				e.Why = fmt.Sprintf("the first copy of packet 1, by flow %d: decapsulated, for "+
+					"the kernel to route", flow)
 			}
 			list = append(list, e)
 		}
@@ -292,19 +331,22 @@ func explainedCopies(m *config.Merge, q api.Question) (list []api.Explanation) {
 }
 
 // Capture sees two packets, of which the second is dropped, and then the interface is gone.
-func (f *fakeAgent) Capture(ctx context.Context, want api.Capture, begin func() error, each func([]api.CapturedPacket) error) error {
+func (f *fakeAgent) Capture(ctx context.Context, want api.Capture, begin func() error,
+	each func([]api.CapturedPacket) error) error {
 	if err := begin(); err != nil {
 		return err
 	}
 	at := time.Date(2026, 11, 5, 12, 0, 0, 250000, time.UTC)
-	list, err := f.Explain(ctx, api.Question{Frames: []api.Frame{make([]byte, 60), make([]byte, 14)}})
+	list, err := f.Explain(ctx, api.Question{Frames: []api.Frame{make([]byte, 60),
+		make([]byte, 14)}})
 	if err != nil {
 		return err
 	}
 	for i, e := range list {
 		e.Trace, e.NextHop, e.Path, e.Frame = nil, nil, nil, ""
 		if want.Matches(&e) {
-			p := api.CapturedPacket{Time: at.Add(time.Duration(i) * time.Millisecond), Frame: make([]byte, e.Bytes), Lost: 3, Explanation: e}
+			p := api.CapturedPacket{Time: at.Add(time.Duration(i) * time.Millisecond),
+				Frame: make([]byte, e.Bytes), Lost: 3, Explanation: e}
 			if err := each([]api.CapturedPacket{p}); err != nil {
 				return err
 			}
@@ -319,9 +361,11 @@ func (f *fakeAgent) BGPPeers(context.Context) ([]api.BGPPeer, error) {
 	}
 	since := time.Date(2026, 11, 5, 11, 0, 0, 0, time.UTC)
 	return []api.BGPPeer{
-		{Address: netip.MustParseAddr("192.0.2.1"), ASN: 64512, State: "established", Session: "standing", BFD: "up", Since: &since,
+		{Address: netip.MustParseAddr("192.0.2.1"), ASN: 64512, State: "established",
+			Session: "standing", BFD: "up", Since: &since,
 			ReceivedRoutes: 3, AdvertisedRoutes: 1},
-		{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64513, State: "active", Session: "lost", Since: &since, Reason: "hold timer expired"},
+		{Address: netip.MustParseAddr("2001:db8::1"), ASN: 64513, State: "active", Session: "lost",
+			Since: &since, Reason: "hold timer expired"},
 	}, nil
 }
 
@@ -337,12 +381,16 @@ func (f *fakeAgent) Routes(context.Context) ([]api.Route, error) {
 		return h
 	}
 	return []api.Route{
-		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::80/128"), Datapath: config.WithKernel,
-			NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::"), hop(2, "fcbb:bb00:7::", "fcbb:bb00:2::")}, Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
-		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::81/128"), Datapath: config.WithKernel, NextHops: []api.RouteHop{}, Pending: true,
+		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::80/128"),
+			Datapath: config.WithKernel,
+			NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::"), hop(2, "fcbb:bb00:7::",
+				"fcbb:bb00:2::")}, Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
+		{VRF: "blue", Prefix: netip.MustParsePrefix("2001:db8:80::81/128"),
+			Datapath: config.WithKernel, NextHops: []api.RouteHop{}, Pending: true,
 			Shadow: []api.RouteHop{hop(1, "fcbb:bb00:3::")}},
-		{VRF: "red", Prefix: netip.MustParsePrefix("192.0.2.80/32"), Datapath: config.WithEBPF, NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::")},
-			Ignored: discovery.NoService},
+		{VRF: "red", Prefix: netip.MustParsePrefix("192.0.2.80/32"), Datapath: config.WithEBPF,
+			NextHops: []api.RouteHop{hop(1, "fcbb:bb00:1::")},
+			Ignored:  discovery.NoService},
 	}, nil
 }
 
@@ -352,7 +400,8 @@ func (f *fakeAgent) RouteSources(context.Context) ([]api.RouteSource, error) {
 	}
 	client := netip.MustParseAddrPort("[::1]:40000")
 	return []api.RouteSource{
-		{Source: config.SourceFPM, Client: &client, Complete: true, Routes: 3, Messages: 17, Sessions: 2, Reason: "the client left"},
+		{Source: config.SourceFPM, Client: &client, Complete: true, Routes: 3, Messages: 17,
+			Sessions: 2, Reason: "the client left"},
 		{Source: config.SourceKernel, Routes: 1, Resyncs: 4},
 	}, nil
 }
@@ -361,12 +410,16 @@ func (f *fakeAgent) BGPRoutes(context.Context) ([]api.BGPRoute, error) {
 	if f.node.Host == nil {
 		return nil, nil
 	}
-	vip, peer, sid := netip.MustParseAddr("2001:db8:80::80"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("fcbb:bb00:7::")
+	vip, peer, sid := netip.MustParseAddr("2001:db8:80::80"), netip.MustParseAddr("192.0.2.1"),
+		netip.MustParseAddr("fcbb:bb00:7::")
 	return []api.BGPRoute{
 		{Direction: api.Announced, VIP: vip},
-		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 2, Peer: &peer, Distinguisher: "192.0.2.7:1",
-			Services: []discovery.Port{{Protocol: config.TCP, Port: 80}, {Protocol: config.UDP}}},
-		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 1, Draining: true, Peer: &peer,
+		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 2, Peer: &peer,
+			Distinguisher: "192.0.2.7:1",
+			Services: []discovery.Port{{Protocol: config.TCP, Port: 80},
+				{Protocol: config.UDP}}},
+		{Direction: api.Learned, VIP: vip, SID: &sid, Behavior: "End.OFFER", Weight: 1,
+			Draining: true, Peer: &peer,
 			Distinguisher: "192.0.2.8:1", Ignored: discovery.SIDConflict},
 	}, nil
 }
@@ -377,7 +430,8 @@ func (f *fakeAgent) Config(context.Context) (*config.Node, error) {
 	return f.node, nil
 }
 
-func (f *fakeAgent) Change(_ context.Context, edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
+func (f *fakeAgent) Change(_ context.Context,
+	edit func(*config.Node) (*config.Node, error)) ([]config.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next, err := edit(f.node)
@@ -389,7 +443,8 @@ func (f *fakeAgent) Change(_ context.Context, edit func(*config.Node) (*config.N
 	return changes, nil
 }
 
-func (f *fakeAgent) Replace(ctx context.Context, read func() (*config.Node, error), dryRun bool) ([]config.Change, error) {
+func (f *fakeAgent) Replace(ctx context.Context, read func() (*config.Node, error),
+	dryRun bool) ([]config.Change, error) {
 	next, err := read()
 	if err != nil {
 		return nil, err
@@ -411,7 +466,8 @@ func (f *fakeAgent) Events(_ context.Context, after uint64) ([]api.Event, error)
 		return nil, nil
 	}
 	return []api.Event{{
-		Number: f.look, Time: time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC), Service: "web", Backend: "web2", Status: "failing",
+		Number: f.look, Time: time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC), Service: "web",
+		Backend: "web2", Status: "failing",
 		Reason: "connect to [2001:db8:80::80]:80 at fcbb:bb00:2::: connection refused",
 	}}, nil
 }
@@ -435,7 +491,8 @@ type world struct {
 
 // fakeFacts are those of a machine whose one fault is that nothing listens.
 func fakeFacts() facts.Facts {
-	device := facts.Interface{Up: true, MTU: 1500, Driver: "device", XDP: "native", Forwarding: true, Seg6: true}
+	device := facts.Interface{Up: true, MTU: 1500, Driver: "device", XDP: "native",
+		Forwarding: true, Seg6: true}
 	return facts.Facts{
 		Kernel:     facts.Kernel{Release: "6.12.1", BPFFS: true, Cgroup2: true, ClockSource: "tsc"},
 		Interfaces: map[string]facts.Interface{"eth0": device, "eth1": device},
@@ -450,7 +507,8 @@ func newWorld(t *testing.T, nodeFile string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, agent: &fakeAgent{node: node}, facts: fakeFacts(), socket: filepath.Join(t.TempDir(), "s"),
+	w := &world{t: t, agent: &fakeAgent{node: node}, facts: fakeFacts(),
+		socket:  filepath.Join(t.TempDir(), "s"),
 		environ: map[string]string{}}
 	listener, err := net.Listen("unix", w.socket)
 	if err != nil {
@@ -490,8 +548,9 @@ func (w *world) env(args ...string) *env {
 }
 
 func (w *world) runAgent(_ context.Context, o agentOptions) error {
-	fmt.Fprintf(&w.stdout, "agent of %s, bpf %q, debug %v\n", o.Node.Name, o.BPF, o.Log.Enabled(context.Background(),
-		slog.LevelDebug))
+	fmt.Fprintf(&w.stdout, "agent of %s, bpf %q, debug %v\n", o.Node.Name, o.BPF,
+		o.Log.Enabled(context.Background(),
+			slog.LevelDebug))
 	return nil
 }
 

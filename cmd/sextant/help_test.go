@@ -31,7 +31,8 @@ func eachCommand(t *testing.T, visit func(root, cmd *cobra.Command)) {
 func TestEveryCommandIsExplained(t *testing.T) {
 	eachCommand(t, func(_, cmd *cobra.Command) {
 		path := cmd.CommandPath()
-		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || strings.Contains(cmd.Short, "\n") {
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") || strings.Contains(cmd.Short,
+			"\n") {
 			t.Errorf("%s: the summary %q is not one line without a full stop", path, cmd.Short)
 		}
 		if cmd.Example == "" && !cmd.HasSubCommands() {
@@ -47,7 +48,8 @@ func TestEveryCommandIsExplained(t *testing.T) {
 func TestHelpIsTrue(t *testing.T) {
 	eachCommand(t, func(root, cmd *cobra.Command) {
 		for _, also := range strings.Split(cmd.Annotations["see also"], ", ") {
-			if found, _, err := root.Find(strings.Fields(also)[1:]); err != nil || found.CommandPath() != also {
+			if found, _, err := root.Find(strings.Fields(also)[1:]); err != nil ||
+				found.CommandPath() != also {
 				t.Errorf("%s: see also %q: there is no such command", cmd.CommandPath(), also)
 			}
 		}
@@ -80,16 +82,18 @@ func TestExamplesFitTheLab(t *testing.T) {
 				continue
 			}
 			spec := specs[words[3]]
-			there := spec != nil && slices.ContainsFunc(spec.Nodes, func(n lab.NodeSpec) bool { return n.Name == words[4] })
+			there := spec != nil && slices.ContainsFunc(spec.Nodes,
+				func(n lab.NodeSpec) bool { return n.Name == words[4] })
 			if !there {
-				t.Errorf("%s: example %q: no example has such a lab and node", cmd.CommandPath(), example)
+				t.Errorf("%s: example %q: no example has such a lab and node", cmd.CommandPath(),
+					example)
 			}
 		}
 	})
 }
 
-// exampleWords returns the arguments of sextant in an example, without what the shell takes. An example that runs
-// inside a lab is judged by the command there.
+// exampleWords returns the arguments of sextant in an example, without what the shell takes. An
+// example that runs inside a lab is judged by the command there.
 func exampleWords(example string) []string {
 	if _, inner, ok := strings.Cut(example, " -- "); ok {
 		example = inner
@@ -157,8 +161,9 @@ func TestManPages(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if out := w.run("completion", shell); !strings.Contains(out, "sextant") || !strings.HasSuffix(out,
-			"[exit 0]\n") {
+		if out := w.run("completion", shell); !strings.Contains(out, "sextant") ||
+			!strings.HasSuffix(out,
+				"[exit 0]\n") {
 			t.Errorf("completion %s: %.200s", shell, out)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 
 func (a *app) ipvsadmCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "ipvsadm ARGUMENTS", Short: "Translate an ipvsadm command line into the commands of this program",
+		Use:   "ipvsadm ARGUMENTS",
+		Short: "Translate an ipvsadm command line into the commands of this program",
 		Long: `Translate an ipvsadm command line into the commands of this program, and print them; nothing is run. With -R, the rules that
 "ipvsadm -S -n" saved are read from standard input.
 
@@ -58,15 +59,18 @@ type ipvs struct {
 
 // ipvsCommands are the letters of commands, by their long names.
 var ipvsCommands = map[string]byte{
-	"add-service": 'A', "edit-service": 'E', "delete-service": 'D', "clear": 'C', "restore": 'R', "save": 'S',
+	"add-service": 'A', "edit-service": 'E', "delete-service": 'D', "clear": 'C', "restore": 'R',
+	"save":       'S',
 	"add-server": 'a', "edit-server": 'e', "delete-server": 'd', "list": 'L', "zero": 'Z',
 }
 
 // ipvsOptions are the letters of options, by their long names.
 var ipvsOptions = map[string]byte{
-	"tcp-service": 't', "udp-service": 'u', "scheduler": 's', "real-server": 'r', "weight": 'w', "numeric": 'n', "persistent": 'p',
+	"tcp-service": 't', "udp-service": 'u', "scheduler": 's', "real-server": 'r', "weight": 'w',
+	"numeric": 'n', "persistent": 'p',
 	"netmask":    'M',
-	"gatewaying": 'g', "ipip": 'i', "masquerading": 'm', "fwmark-service": 'f', "u-threshold": 'x', "l-threshold": 'y', "ipv6": '6',
+	"gatewaying": 'g', "ipip": 'i', "masquerading": 'm', "fwmark-service": 'f', "u-threshold": 'x',
+	"l-threshold": 'y', "ipv6": '6',
 	"sched-flags": 'b', "connection": 'c', "pe": 'P', "ops": 'o',
 }
 
@@ -117,7 +121,8 @@ func ipvsLetters(p *ipvs, word string) ([]rune, error) {
 	if !long {
 		letters, is := strings.CutPrefix(word, "-")
 		if !is || letters == "" {
-			return nil, fmt.Errorf("unexpected word %q; ipvsadm has letters like -A -t 192.0.2.80:80", word)
+			return nil, fmt.Errorf("unexpected word %q; ipvsadm has letters like -A -t "+
+				"192.0.2.80:80", word)
 		}
 		return []rune(letters), nil
 	}
@@ -158,7 +163,8 @@ func (p *ipvs) take(letter rune, value string) (err error) {
 		}
 		p.weight = &weight
 	case 'f':
-		return fmt.Errorf("services by firewall mark have no counterpart; name the service by -t or -u")
+		return fmt.Errorf("services by firewall mark have no counterpart; name the service by -t " +
+			"or -u")
 	case 'n', '6':
 	case 'p', 'M', 'g', 'i', 'm', 'x', 'y', 'b', 'c', 'P', 'o':
 		p.ignored = append(p.ignored, "-"+string(letter))
@@ -177,7 +183,8 @@ func ipvsEndpoint(letter rune, text string) (config.Endpoint, error) {
 	if err != nil {
 		vip, addrErr := netip.ParseAddr(strings.Trim(text, "[]"))
 		if addrErr != nil {
-			return e, fmt.Errorf("%q is not VIP:port; write it like 192.0.2.80:80 or [2001:db8::80]:80, port 0 for all", text)
+			return e, fmt.Errorf("%q is not VIP:port; write it like 192.0.2.80:80 or "+
+				"[2001:db8::80]:80, port 0 for all", text)
 		}
 		address = netip.AddrPortFrom(vip, 0)
 	}
@@ -200,7 +207,8 @@ func (p *ipvs) complete() error {
 
 // serviceName is the name of a service that has none in ipvsadm.
 func (p *ipvs) serviceName() string {
-	name := fmt.Sprintf("%s-%s-%s", p.endpoint.Protocol, p.endpoint.VIP, config.FormatPort(p.endpoint.Port))
+	name := fmt.Sprintf("%s-%s-%s", p.endpoint.Protocol, p.endpoint.VIP,
+		config.FormatPort(p.endpoint.Port))
 	return strings.NewReplacer(":", "-", ".", "-").Replace(name)
 }
 
@@ -212,7 +220,8 @@ func (p *ipvs) sid() (netip.Addr, error) {
 	}
 	sid, err := config.ParseSID(strings.Trim(text, "[]"))
 	if err != nil {
-		return sid, fmt.Errorf("real server %s: a backend is named by the SID of its host (see there: sextant sid list); "+
+		return sid, fmt.Errorf("real server %s: a backend is named by the SID of its host (see "+
+			"there: sextant sid list); "+
 			"write -r and the SID, like -r fcbb:bb00:1:: -w 1", p.server)
 	}
 	return sid, nil
@@ -226,7 +235,8 @@ func backendName(sid netip.Addr) string {
 func (p *ipvs) translate() (commands, notes []string, err error) {
 	if len(p.ignored) > 0 {
 		notes = append(notes, strings.Join(p.ignored, " ")+
-			" left out: packets go by SRv6, straight back from the server, and stay with their server without a table")
+			" left out: packets go by SRv6, straight back from the server, and stay with their "+
+			"server without a table")
 	}
 	name := p.serviceName()
 	service := fmt.Sprintf("%s --role edge", name)
@@ -234,8 +244,9 @@ func (p *ipvs) translate() (commands, notes []string, err error) {
 	case 'A':
 		flags, note := schedulerFlags(p.scheduler)
 		notes = append(notes, note...)
-		commands = append(commands, fmt.Sprintf("sextant service add %s --vip %s --protocol %s --port %s%s", service,
-			p.endpoint.VIP, p.endpoint.Protocol, config.FormatPort(p.endpoint.Port), flags))
+		commands = append(commands,
+			fmt.Sprintf("sextant service add %s --vip %s --protocol %s --port %s%s", service,
+				p.endpoint.VIP, p.endpoint.Protocol, config.FormatPort(p.endpoint.Port), flags))
 	case 'E':
 		flags, note := schedulerFlags(p.scheduler)
 		notes = append(notes, note...)
@@ -257,7 +268,8 @@ func (p *ipvs) translate() (commands, notes []string, err error) {
 	case 'S':
 		commands = []string{"sextant config show"}
 	case 'Z':
-		notes = append(notes, "counters are never set back; differences are shown by: sextant monitor")
+		notes = append(notes, "counters are never set back; differences are shown by: sextant "+
+			"monitor")
 	}
 	return commands, notes, nil
 }
@@ -275,13 +287,16 @@ func (p *ipvs) translateServer(service string, notes []string) ([]string, []stri
 	switch {
 	case p.command == 'd':
 		drain, remove := "sextant backend drain %s %s --wait", "sextant backend delete %s %s"
-		return []string{fmt.Sprintf(drain, service, name), fmt.Sprintf(remove, service, name)}, notes, nil
+		return []string{fmt.Sprintf(drain, service, name), fmt.Sprintf(remove, service, name)},
+			notes, nil
 	case p.command == 'e' && drained:
 		return []string{fmt.Sprintf("sextant backend drain %s %s", service, name)}, notes, nil
 	case p.command == 'e':
-		return []string{fmt.Sprintf("sextant backend set %s %s --state up%s", service, name, weight)}, notes, nil
+		return []string{fmt.Sprintf("sextant backend set %s %s --state up%s", service, name,
+			weight)}, notes, nil
 	}
-	return []string{fmt.Sprintf("sextant backend add %s %s --sid %s%s", service, name, sid, weight)}, notes, nil
+	return []string{fmt.Sprintf("sextant backend add %s %s --sid %s%s", service, name, sid,
+		weight)}, notes, nil
 }
 
 // schedulerFlags are the settings that come nearest to a scheduler.
@@ -290,12 +305,15 @@ func schedulerFlags(scheduler string) (flags string, notes []string) {
 	case "":
 		return "", nil
 	case "mh", "sh", "dh":
-		return " --candidates 1", []string{"scheduler " + scheduler + ": one candidate by consistent hash of the flow"}
+		return " --candidates 1", []string{"scheduler " + scheduler +
+			": one candidate by consistent hash of the flow"}
 	case "lc", "wlc", "sed", "nq", "lblc", "lblcr", "twos", "fo", "ovf":
 		return " --candidates 2", []string{"scheduler " + scheduler +
-			": of two candidates, the first takes the connection unless it is busy; see accept in the hosts' node files"}
+			": of two candidates, the first takes the connection unless it is busy; see accept " +
+			"in the hosts' node files"}
 	}
-	return "", []string{"scheduler " + scheduler + ": connections are spread by weight over consistent hash"}
+	return "", []string{"scheduler " + scheduler +
+		": connections are spread by weight over consistent hash"}
 }
 
 func (a *app) printIPVS(p *ipvs) error {

@@ -5,13 +5,17 @@ import (
 	"testing"
 )
 
-// The printed commands are commands of this program: each is run, and the last state is what ipvsadm would have made.
+// The printed commands are commands of this program: each is run, and the last state is what
+// ipvsadm would have made.
 func TestIPVSCommandsRun(t *testing.T) {
 	w := newWorld(t, fakeEdge)
 	for _, line := range []string{
-		"-A -t 192.0.2.80:80 -s wlc", "-At [2001:db8::80]:443 -s mh", "--add-service --udp-service 192.0.2.53:0",
-		"-a -t 192.0.2.80:80 -r fcbb:bb00:1:: -g -w 3", "-a -t 192.0.2.80:80 -r [fcbb:bb00:2::]:80 -i", "-e -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 0",
-		"-e -t 192.0.2.80:80 -r fcbb:bb00:2:: -w 7", "-E -t 192.0.2.80:80 -s sh", "-D -u 192.0.2.53:0", "-L -n --stats",
+		"-A -t 192.0.2.80:80 -s wlc", "-At [2001:db8::80]:443 -s mh",
+		"--add-service --udp-service 192.0.2.53:0",
+		"-a -t 192.0.2.80:80 -r fcbb:bb00:1:: -g -w 3",
+		"-a -t 192.0.2.80:80 -r [fcbb:bb00:2::]:80 -i", "-e -t 192.0.2.80:80 -r fcbb:bb00:1:: -w 0",
+		"-e -t 192.0.2.80:80 -r fcbb:bb00:2:: -w 7", "-E -t 192.0.2.80:80 -s sh",
+		"-D -u 192.0.2.53:0", "-L -n --stats",
 	} {
 		out := w.run(append([]string{"ipvsadm"}, strings.Fields(line)...)...)
 		if !strings.HasSuffix(out, "[exit 0]\n") {
@@ -31,13 +35,15 @@ func TestIPVSCommandsRun(t *testing.T) {
 // Saved rules are read line by line.
 func TestIPVSRestore(t *testing.T) {
 	w := newWorld(t, fakeEdge)
-	w.stdin = "# saved\n-A -t 192.0.2.80:80 -s rr\n\n-a -t 192.0.2.80:80 -r fcbb:bb00:1:: -m -w 1\n-a -t 192.0.2.80:80 -r 10.0.0.1:80 -m -w 1\n"
+	w.stdin = "# saved\n-A -t 192.0.2.80:80 -s rr\n\n-a -t 192.0.2.80:80 -r fcbb:bb00:1:: -m -w " +
+		"1\n-a -t 192.0.2.80:80 -r 10.0.0.1:80 -m -w 1\n"
 	golden(t, "ipvsadm-restore", w.run("ipvsadm", "-R"))
 }
 
 // FuzzIPVS looks for a command line that brings the translator down.
 func FuzzIPVS(f *testing.F) {
-	for _, line := range []string{"-A -t 192.0.2.80:80 -s wlc", "-at 192.0.2.80:80 -r ::1 -p -w 3", "--add-service", "-p 3 -Z"} {
+	for _, line := range []string{"-A -t 192.0.2.80:80 -s wlc", "-at 192.0.2.80:80 -r ::1 -p -w 3",
+		"--add-service", "-p 3 -Z"} {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {

@@ -16,8 +16,10 @@ import (
 )
 
 func (a *app) labCommand() *cobra.Command {
-	return noun("lab", "Networks of namespaces on this machine, to try things in", seeAlso("sextant demo"),
-		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(), a.labLink(), a.labWire())
+	return noun("lab", "Networks of namespaces on this machine, to try things in",
+		seeAlso("sextant demo"),
+		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(), a.labLink(),
+		a.labWire())
 }
 
 func (a *app) labUp() *cobra.Command {
@@ -55,7 +57,8 @@ type labFlags struct {
 
 func (f *labFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.wire, "wire", string(lab.WireAuto),
-		"what delays and loses the packets of links that don't say it: kernel (netem), user (a process), or auto")
+		"what delays and loses the packets of links that don't say it: kernel (netem), user (a "+
+			"process), or auto")
 	cmd.Flags().DurationVar(&f.readyWithin, "ready-within", 10*time.Second,
 		"how long a process may take to be ready; emulated processors are slow")
 }
@@ -169,7 +172,8 @@ func labError(err error) error {
 	return err
 }
 
-func completeLabFiles(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func completeLabFiles(_ *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -177,7 +181,8 @@ func completeLabFiles(_ *cobra.Command, args []string, _ string) ([]string, cobr
 }
 
 // completeLabs offers the labs that are there, then the nodes of one.
-func (a *app) completeLabs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeLabs(_ *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	labs, err := lab.List()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -189,7 +194,8 @@ func (a *app) completeLabs(_ *cobra.Command, args []string, _ string) ([]string,
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) completeNodes(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeNodes(cmd *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return a.completeLabs(cmd, args, word)
 	}
@@ -236,9 +242,11 @@ func labsView(labs []lab.Summary) view {
 	t := table{columns: []string{"NAME", "STATUS", "NODES", "PROCESSES", "CREATED", "FILE"}}
 	v := view{}
 	for _, l := range labs {
-		list.Items = append(list.Items, labItem{l.Name, l.Status, len(l.Nodes), l.Processes, l.Created, l.File})
+		list.Items = append(list.Items, labItem{l.Name, l.Status, len(l.Nodes), l.Processes,
+			l.Created, l.File})
 		t.rows = append(t.rows, []string{
-			l.Name, string(l.Status), count(len(l.Nodes)), count(l.Processes), l.Created.Format(time.RFC3339), orDash(l.File),
+			l.Name, string(l.Status), count(len(l.Nodes)), count(l.Processes),
+			l.Created.Format(time.RFC3339), orDash(l.File),
 		})
 		v.names = append(v.names, l.Name)
 	}
@@ -254,13 +262,15 @@ func openLab(name string) (*lab.Lab, error) {
 	}
 	labs, listErr := lab.List()
 	if listErr != nil || len(labs) == 0 {
-		return nil, coded{fmt.Errorf("there is no lab %q; bring one up: sextant lab up FILE", name), exitNotFound}
+		return nil, coded{fmt.Errorf("there is no lab %q; bring one up: sextant lab up FILE", name),
+			exitNotFound}
 	}
 	var names []string
 	for _, l := range labs {
 		names = append(names, l.Name)
 	}
-	return nil, coded{fmt.Errorf("there is no lab %q; known: %s", name, strings.Join(names, ", ")), exitNotFound}
+	return nil, coded{fmt.Errorf("there is no lab %q; known: %s", name, strings.Join(names, ", ")),
+		exitNotFound}
 }
 
 // nodeOf finds a node of a lab.

@@ -14,7 +14,8 @@ import (
 
 func (a *app) labExec() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "exec LAB NODE [-- COMMAND...]", Short: "Run a command on a node of a lab; a shell if none is given",
+		Use:   "exec LAB NODE [-- COMMAND...]",
+		Short: "Run a command on a node of a lab; a shell if none is given",
 		Long: `Run a command on a node of a lab, with its network, its files and the agent's socket; a shell if no command is given.
 The exit code is that of the command.`,
 		Example: `  sextant lab exec quickstart edge -- sextant status
@@ -61,7 +62,8 @@ func nodeCommand(words []string, shell string) (*exec.Cmd, error) {
 	if words[0] == "sextant" {
 		self, err := os.Executable()
 		if err != nil {
-			return nil, fmt.Errorf("find the path of this program: %w; give it instead of sextant", err)
+			return nil, fmt.Errorf("find the path of this program: %w; give it instead of sextant",
+				err)
 		}
 		words = slices.Concat([]string{self}, words[1:])
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 func (a *app) labLink() *cobra.Command {
-	return noun("link", "Links of a lab: delay, loss, rate; cut and restored", seeAlso("sextant lab up"),
+	return noun("link", "Links of a lab: delay, loss, rate; cut and restored",
+		seeAlso("sextant lab up"),
 		a.labLinkList(), a.labLinkSet(), a.labLinkCut(), a.labLinkRestore())
 }
 
@@ -23,7 +24,8 @@ func (a *app) labLinkList() *cobra.Command {
 		Use: "list LAB", Short: "List the links of a lab, what happens to packets and has happened",
 		Long: `List the links of a lab by direction: what happens to packets, and how many came, were lost, dropped by a full queue, and
 were late. LATE is how much later than decided packets left: the median and the 99th percentile.`,
-		Example:           "  sextant lab link list protection\n  sextant lab link list protection -o json",
+		Example: "  sextant lab link list protection\n  sextant lab link list " +
+			"protection -o json",
 		Annotations:       seeAlso("sextant lab link set"),
 		Args:              takes("LAB"),
 		ValidArgsFunction: a.completeLabs,
@@ -42,19 +44,23 @@ were late. LATE is how much later than decided packets left: the median and the 
 }
 
 func linksView(states []lab.LinkState) view {
-	t := table{columns: []string{"FROM", "TO", "WIRE", "DOES", "PACKETS", "LOST", "DROPPED", "LATE"},
+	t := table{columns: []string{"FROM", "TO", "WIRE", "DOES", "PACKETS", "LOST", "DROPPED",
+		"LATE"},
 		wide: []string{"DUPLICATED", "REORDERED", "CUT", "UNDERWAY", "FAULTS"}}
 	v := view{}
 	for _, s := range states {
 		if len(s.Directions) == 0 {
-			t.rows = append(t.rows, []string{s.Ends[0], s.Ends[1], "-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"})
+			t.rows = append(t.rows, []string{s.Ends[0], s.Ends[1], "-", "-", "-", "-", "-", "-",
+				"-", "-", "-", "-", "-"})
 			v.names = append(v.names, s.Ends[0]+"--"+s.Ends[1])
 		}
 		for _, d := range s.Directions {
 			c := d.Counters
 			t.rows = append(t.rows, []string{
-				d.From, d.To, string(s.Wire), d.Profile.String(), count(int(c.Packets)), count(int(c.Lost)), count(int(c.Dropped)),
-				lateness(d), count(int(c.Duplicated)), count(int(c.Reordered)), count(int(c.Cut)), count(d.UnderWay),
+				d.From, d.To, string(s.Wire), d.Profile.String(), count(int(c.Packets)),
+				count(int(c.Lost)), count(int(c.Dropped)),
+				lateness(d), count(int(c.Duplicated)), count(int(c.Reordered)), count(int(c.Cut)),
+				count(d.UnderWay),
 				count(int(d.Overruns + d.TooLong + d.Unsent)),
 			})
 			v.names = append(v.names, d.From)
@@ -68,7 +74,8 @@ func lateness(d linkemu.DirectionStatus) string {
 	if d.LateMost == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s %s", d.LateMedian.Round(100*time.Nanosecond), d.LateP99.Round(100*time.Nanosecond))
+	return fmt.Sprintf("%s %s", d.LateMedian.Round(100*time.Nanosecond),
+		d.LateP99.Round(100*time.Nanosecond))
 }
 
 const linkNames = `LINK is an end, NODE:INTERFACE, for what this end sends; or NODE--NODE, for both directions of all links between two
@@ -76,7 +83,8 @@ nodes.`
 
 func (a *app) labLinkSet() *cobra.Command {
 	return &cobra.Command{
-		Use: "set LAB LINK QUANTITY VALUE...", Short: "Change delay, loss or rate of a link while it runs",
+		Use:   "set LAB LINK QUANTITY VALUE...",
+		Short: "Change delay, loss or rate of a link while it runs",
 		Long: `Change what happens to packets that come from now on; those under way keep what was decided. ` + linkNames + `
 Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is not named stays.`,
 		Example: `  sextant lab link set protection ingress:l1 delay 20ms loss 5%
@@ -87,7 +95,8 @@ Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words := args[2:]
 			if len(words)%2 != 0 {
-				return usageErrorf("%s has no value; write pairs such as: delay 20ms loss 5%%", words[len(words)-1])
+				return usageErrorf("%s has no value; write pairs such as: delay 20ms loss 5%%",
+					words[len(words)-1])
 			}
 			return a.changeLinks(cmd, args, lab.LinkChange{Profile: func(p *netem.Profile) error {
 				for i := 0; i < len(words); i += 2 {
@@ -112,14 +121,18 @@ func (a *app) labLinkCut() *cobra.Command {
 		Args:              takes("LAB", "LINK"),
 		ValidArgsFunction: a.completeLinks,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change := lab.LinkChange{Profile: func(p *netem.Profile) error { p.Cut = true; return nil }}
+			change := lab.LinkChange{Profile: func(p *netem.Profile) error {
+				p.Cut = true
+				return nil
+			}}
 			if carrier {
 				change.Carrier = new(bool)
 			}
 			return a.changeLinks(cmd, args, change)
 		},
 	}
-	cmd.Flags().BoolVar(&carrier, "carrier", false, "take the carrier of the interfaces away too, as a cut fibre does")
+	cmd.Flags().BoolVar(&carrier, "carrier", false,
+		"take the carrier of the interfaces away too, as a cut fibre does")
 	return cmd
 }
 
@@ -149,7 +162,8 @@ func (a *app) changeLinks(cmd *cobra.Command, args []string, change lab.LinkChan
 }
 
 // completeLinks offers the labs, then the ends of the links of one.
-func (a *app) completeLinks(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeLinks(cmd *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return a.completeLabs(cmd, args, word)
 	}
@@ -170,11 +184,14 @@ func (a *app) completeLinks(cmd *cobra.Command, args []string, word string) ([]s
 // labWire carries the packets of a lab's user-space wires; the lab starts it.
 func (a *app) labWire() *cobra.Command {
 	return &cobra.Command{
-		Use: "wire FILE", Short: "Carry the packets of a lab's links; the lab runs this itself", Hidden: true,
+		Use: "wire FILE", Short: "Carry the packets of a lab's links; the lab runs this itself",
+		Hidden:            true,
 		Example:           "  sextant lab wire wire.json",
 		Annotations:       seeAlso("sextant lab up", "sextant lab link"),
 		Args:              takes("FILE"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return linkemu.Run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return linkemu.Run(cmd.Context(), args[0])
+		},
 	}
 }

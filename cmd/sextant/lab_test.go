@@ -9,9 +9,11 @@ import (
 
 func TestLabsThatAreNotThere(t *testing.T) {
 	w := newWorld(t, fakeNode)
-	for _, line := range []string{"lab exec no-such-lab edge1 -- sextant status", "lab logs no-such-lab edge1"} {
+	for _, line := range []string{"lab exec no-such-lab edge1 -- sextant status",
+		"lab logs no-such-lab edge1"} {
 		out := w.run(strings.Fields(line)...)
-		if !strings.Contains(out, `edge1: there is no lab "no-such-lab"; `) || !strings.HasSuffix(out, "[exit 3]\n") {
+		if !strings.Contains(out, `edge1: there is no lab "no-such-lab"; `) ||
+			!strings.HasSuffix(out, "[exit 3]\n") {
 			t.Errorf("%s", out)
 		}
 	}
@@ -30,7 +32,8 @@ func TestNodeCommand(t *testing.T) {
 	} {
 		got, err := nodeCommand(c.words, c.shell)
 		if err != nil || !slices.Equal(got.Args, c.want) {
-			t.Errorf("nodeCommand(%q, %q) = %q, %v; want %q", c.words, c.shell, got.Args, err, c.want)
+			t.Errorf("nodeCommand(%q, %q) = %q, %v; want %q", c.words, c.shell, got.Args, err,
+				c.want)
 		}
 	}
 	self, err := nodeCommand([]string{"sextant", "status"}, "")

@@ -55,16 +55,24 @@ right answer at all.`,
 	flags.IntVar(&f.closed.Workers, "workers", 0, "closed: fetches at the same time")
 	flags.DurationVar(&f.open.Duration, "duration", 10*time.Second, "of the measured part")
 	flags.DurationVar(&f.open.WarmUp, "warm-up", 0, "open: time before it, not measured")
-	flags.DurationVar(&f.open.Service, "service", 0, "open: mean CPU time to ask for, as ms=...; 0 is none")
-	flags.Uint64Var(&f.open.Seed, "seed", 1, "open: of arrivals and CPU times; the same seed is the same load")
-	flags.DurationVar(&f.open.Timeout, "deadline", 0, "for one complete answer (default 10s open, 1m closed)")
-	flags.StringVar(&f.sources, "sources", "", "addresses and prefixes to send from, separated by commas, in turn")
+	flags.DurationVar(&f.open.Service, "service", 0,
+		"open: mean CPU time to ask for, as ms=...; 0 is none")
+	flags.Uint64Var(&f.open.Seed, "seed", 1,
+		"open: of arrivals and CPU times; the same seed is the same load")
+	flags.DurationVar(&f.open.Timeout, "deadline", 0,
+		"for one complete answer (default 10s open, 1m closed)")
+	flags.StringVar(&f.sources, "sources", "",
+		"addresses and prefixes to send from, separated by commas, in turn")
 	flags.IntVar(&f.open.MaxInFlight, "max-in-flight", 0,
 		"open: requests beyond are not sent, and counted (default 10000)")
-	flags.StringVar(&f.want, "want", "", "closed: file with the content that every answer must have")
-	flags.BoolVar(&f.each, "each", false, "write a line of JSON when a request ends, and the result as the last one")
-	flags.BoolVar(&f.day, "day", false, "open: a synthetic day of a wiki, with --rate at its busiest hour, in --duration")
-	flags.StringVar(&f.replay, "replay", "", "open: access log whose requests are sent, for --duration if that is given")
+	flags.StringVar(&f.want, "want", "",
+		"closed: file with the content that every answer must have")
+	flags.BoolVar(&f.each, "each", false,
+		"write a line of JSON when a request ends, and the result as the last one")
+	flags.BoolVar(&f.day, "day", false,
+		"open: a synthetic day of a wiki, with --rate at its busiest hour, in --duration")
+	flags.StringVar(&f.replay, "replay", "",
+		"open: access log whose requests are sent, for --duration if that is given")
 	flags.Float64Var(&f.speed, "speed", 1, "with --replay: how much faster than they came")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f.whole = !cmd.Flags().Changed("duration")
@@ -89,9 +97,11 @@ right answer at all.`,
 func (f *loadFlags) settle(url string) error {
 	switch open := f.open.Rate > 0 || f.replay != ""; {
 	case open && f.closed.Workers > 0:
-		return usageErrorf("both kinds of load are given; choose --rate or --replay (open), or --workers (closed)")
+		return usageErrorf("both kinds of load are given; choose --rate or --replay (open), or " +
+			"--workers (closed)")
 	case !open && f.closed.Workers <= 0:
-		return usageErrorf("how much load is not said; give --rate or --replay (open), or --workers (closed)")
+		return usageErrorf("how much load is not said; give --rate or --replay (open), or " +
+			"--workers (closed)")
 	case f.replay != "" && (f.open.Rate > 0 || f.day):
 		return usageErrorf("a log has its own rate; give --replay, or --rate with or without --day")
 	}
@@ -108,7 +118,8 @@ func (f *loadFlags) settle(url string) error {
 	if f.want != "" {
 		want, err := os.ReadFile(f.want)
 		if err != nil {
-			return fmt.Errorf("read --want %s: %w; name a file that this user can read", f.want, withoutPath(err))
+			return fmt.Errorf("read --want %s: %w; name a file that this user can read", f.want,
+				withoutPath(err))
 		}
 		f.closed.Want = want
 	}
@@ -126,7 +137,8 @@ const (
 // stream makes the requests of an open load that are no Poisson stream.
 func (f *loadFlags) stream() error {
 	if f.day {
-		f.open.Requests = workload.NewDay(workload.DayConfig{Length: f.open.WarmUp + f.open.Duration, Peak: f.open.Rate,
+		f.open.Requests = workload.NewDay(workload.DayConfig{Length: f.open.WarmUp +
+			f.open.Duration, Peak: f.open.Rate,
 			Service: f.open.Service, Static: dayStatic, Files: dayFiles, Seed: f.open.Seed})
 	}
 	if f.replay == "" {
@@ -134,7 +146,8 @@ func (f *loadFlags) stream() error {
 	}
 	file, err := os.Open(f.replay)
 	if err != nil {
-		return fmt.Errorf("read --replay %s: %w; name a file that this user can read", f.replay, withoutPath(err))
+		return fmt.Errorf("read --replay %s: %w; name a file that this user can read", f.replay,
+			withoutPath(err))
 	}
 	defer file.Close()
 	log, err := workload.ReadLog(file, f.speed, f.open.Seed)
@@ -177,13 +190,16 @@ func (a *app) closedLoad(ctx context.Context, c loadgen.DownloadConfig) error {
 	return a.showLoad(err, result.Done, view{
 		value: result,
 		prose: fmt.Sprintf("%d fetches in %s by %d workers, %.1f Mbit/s: %d right, %d failed%s\n",
-			result.Done+result.Failed, milliseconds(result.ElapsedMs), result.Workers, result.MegabitPerSecond,
+			result.Done+result.Failed, milliseconds(result.ElapsedMs), result.Workers,
+			result.MegabitPerSecond,
 			result.Done, result.Failed, failureText(result.Failures)),
-		tables: tables{timingTable(timing{"fetch", result.Latency}), serverTable(result.Servers, result.Done)},
+		tables: tables{timingTable(timing{"fetch", result.Latency}),
+			serverTable(result.Servers, result.Done)},
 	})
 }
 
-// lineWriter writes lines of JSON for a program that wants to know how a load goes, and stops the load when it is gone.
+// lineWriter writes lines of JSON for a program that wants to know how a load goes, and stops the
+// load when it is gone.
 type lineWriter struct {
 	lines *json.Encoder
 	stop  context.CancelCauseFunc
@@ -252,7 +268,8 @@ func loadProgress(p loadgen.Progress) string {
 		phase = " (warming up)"
 	}
 	return fmt.Sprintf("%s of %s%s: %d sent, %.0f answers/s, mean %.1f ms, %d failed",
-		p.Elapsed.Round(time.Second), p.Total.Round(time.Second), phase, p.Sent, p.Rate, p.MeanMs, p.Failed)
+		p.Elapsed.Round(time.Second), p.Total.Round(time.Second), phase, p.Sent, p.Rate, p.MeanMs,
+		p.Failed)
 }
 
 func milliseconds(ms float64) string {
@@ -266,7 +283,8 @@ func failureText(f loadgen.Failures) string {
 		n    uint64
 	}{
 		{"refused", f.Refused}, {"reset", f.Reset}, {"timeout", f.Timeout}, {"status", f.Status},
-		{"short body", f.ShortBody}, {"wrong body", f.WrongBody}, {"overflow", f.Overflow}, {"other", f.Other},
+		{"short body", f.ShortBody}, {"wrong body", f.WrongBody}, {"overflow", f.Overflow},
+		{"other", f.Other},
 	}
 	var texts []string
 	for _, k := range kinds {
@@ -287,11 +305,13 @@ type timing struct {
 }
 
 func timingTable(timings ...timing) table {
-	t := table{columns: []string{"TIME", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"}, wide: []string{"MIN", "P99.9"}}
+	t := table{columns: []string{"TIME", "COUNT", "MEAN", "P50", "P90", "P99", "MAX"},
+		wide: []string{"MIN", "P99.9"}}
 	ms := func(v float64) string { return fmt.Sprintf("%.2f ms", v) }
 	for _, d := range timings {
 		t.rows = append(t.rows, []string{
-			d.what, count(d.times.Count), ms(d.times.MeanMs), ms(d.times.P50Ms), ms(d.times.P90Ms), ms(d.times.P99Ms),
+			d.what, count(d.times.Count), ms(d.times.MeanMs), ms(d.times.P50Ms), ms(d.times.P90Ms),
+			ms(d.times.P99Ms),
 			ms(d.times.MaxMs), ms(d.times.MinMs), ms(d.times.P999Ms),
 		})
 	}

@@ -69,10 +69,12 @@ type demonstrated struct {
 	Churn   *churn.Demonstration `json:"churn"`
 }
 
-// demo has two acts: random choice against service hunting, and servers that leave and return under downloads.
+// demo has two acts: random choice against service hunting, and servers that leave and return under
+// downloads.
 func demo(ctx context.Context, o demoOptions) error {
 	h, err := experiment.RunHunting(ctx, experiment.HuntingOptions{
-		WarmUp: demoWarmUp, Random: demoRandom, Hunting: demoHunting, Say: o.Say, Progress: o.Progress,
+		WarmUp: demoWarmUp, Random: demoRandom, Hunting: demoHunting, Say: o.Say,
+		Progress: o.Progress,
 	})
 	if err != nil {
 		return err
@@ -83,7 +85,8 @@ func demo(ctx context.Context, o demoOptions) error {
 		}
 		fmt.Fprintln(o.Output)
 	}
-	c, err := churn.Demonstrate(ctx, churn.DemonstrationOptions{Duration: demoChurn, Say: o.Say, Progress: o.Progress})
+	c, err := churn.Demonstrate(ctx, churn.DemonstrationOptions{Duration: demoChurn, Say: o.Say,
+		Progress: o.Progress})
 	if err != nil {
 		return err
 	}

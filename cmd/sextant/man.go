@@ -83,7 +83,8 @@ func manCommands(page *strings.Builder, cmd *cobra.Command) {
 	page.WriteString(".SH COMMANDS\n")
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff(pageName(c.CommandPath())+"(8)"), roff(c.Short))
+			fmt.Fprintf(page, ".TP\n.B %s\n%s\n", roff(pageName(c.CommandPath())+"(8)"),
+				roff(c.Short))
 		}
 	}
 }

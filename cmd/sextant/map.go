@@ -10,7 +10,8 @@ import (
 )
 
 func (a *app) mapCommand() *cobra.Command {
-	return noun("map", "Tables that the kernel holds for the data plane", seeAlso("sextant status"), a.mapList(), a.mapDump())
+	return noun("map", "Tables that the kernel holds for the data plane", seeAlso("sextant status"),
+		a.mapList(), a.mapDump())
 }
 
 func (a *app) mapList() *cobra.Command {
@@ -40,7 +41,8 @@ func mapsView(maps []api.Map) view {
 		if m.Entries != nil {
 			entries, used = count(*m.Entries), share(*m.Entries, m.Capacity)
 		}
-		t.rows = append(t.rows, []string{m.Name, string(m.Role), m.Type, entries, count(m.Capacity), used})
+		t.rows = append(t.rows, []string{m.Name, string(m.Role), m.Type, entries, count(m.Capacity),
+			used})
 		v.names = append(v.names, m.Name)
 	}
 	v.tables = tables{t}
@@ -75,7 +77,8 @@ Entries of arrays that are all zero are left out. The chains of all services are
 }
 
 // completeMaps offers the names of maps.
-func (a *app) completeMaps(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeMaps(cmd *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

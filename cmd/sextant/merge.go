@@ -11,12 +11,14 @@ import (
 )
 
 func (a *app) mergeCommand() *cobra.Command {
-	return noun("merge", "Protected traffic at its egress: of the copies of a packet one passes", seeAlso("sextant policy"), a.mergeList())
+	return noun("merge", "Protected traffic at its egress: of the copies of a packet one passes",
+		seeAlso("sextant policy"), a.mergeList())
 }
 
 func (a *app) mergeList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List protected flows: what passed, what was a copy, what is missing, and how each path does",
+		Use: "list", Short: "List protected flows: what passed, what was a copy, what is " +
+			"missing, and how each path does",
 		Long: `List the protected flows whose egress this node is, and their paths.
 
 A packet is missing if no copy of it has come; it is lost on a path if none came there. Both count packets on their way too. First are
@@ -44,22 +46,26 @@ func mergeView(flows []api.MergedFlow) view {
 		wide:    []string{"FORM", "MARK", "HISTORY", "OUT-OF-ORDER", "RESETS"},
 	}
 	paths := table{
-		title:   "Paths:",
-		columns: []string{"SID", "FLOW", "PACKETS", "FIRST", "LOST", "RECENT-LOSS", "DELAY", "RECENT-DELAY", "LATEST", "STATE"},
-		wide:    []string{"BYTES", "LEAST", "MOST"},
+		title: "Paths:",
+		columns: []string{"SID", "FLOW", "PACKETS", "FIRST", "LOST", "RECENT-LOSS", "DELAY",
+			"RECENT-DELAY", "LATEST", "STATE"},
+		wide: []string{"BYTES", "LEAST", "MOST"},
 	}
 	v := view{value: api.List[api.MergedFlow]{Items: flows}}
 	for _, f := range flows {
 		name := f.SID.String()
 		ids := config.FormatFlows(f.Flows)
 		all.rows = append(all.rows, []string{
-			name, ids, count(f.PassedPackets), count(f.DuplicatePackets), count(f.MissingPackets), count(f.RoguePackets),
+			name, ids, count(f.PassedPackets), count(f.DuplicatePackets), count(f.MissingPackets),
+			count(f.RoguePackets),
 			count(f.OldEpochPackets),
-			string(f.Form), orDash(unlessZero(int(f.Mark))), count(f.HistoryPackets), count(f.OutOfOrderPackets), count(f.Resets),
+			string(f.Form), orDash(unlessZero(int(f.Mark))), count(f.HistoryPackets),
+			count(f.OutOfOrderPackets), count(f.Resets),
 		})
 		for _, p := range f.Paths {
 			paths.rows = append(paths.rows, []string{
-				name, count(p.Flow), count(p.Packets), count(p.FirstPackets), count(p.LostPackets), lossText(p.RecentLoss),
+				name, count(p.Flow), count(p.Packets), count(p.FirstPackets), count(p.LostPackets),
+				lossText(p.RecentLoss),
 				oneWay(p.DelaySeconds),
 				oneWay(p.RecentDelaySeconds), latestText(p.SilentSeconds), pathState(p),
 				count(p.Bytes), oneWay(p.DelayLeastSeconds), oneWay(p.DelayMostSeconds),
@@ -91,10 +97,12 @@ func latestText(seconds *float64) string {
 	if seconds == nil {
 		return "never"
 	}
-	return time.Duration(*seconds*float64(time.Second)).Round(100*time.Millisecond).String() + " ago"
+	return time.Duration(*seconds*float64(time.Second)).Round(100*time.Millisecond).String() +
+		" ago"
 }
 
-// idleSeconds is after how long without a packet a path that none is expected of is no longer called ok.
+// idleSeconds is after how long without a packet a path that none is expected of is no longer
+// called ok.
 const idleSeconds = 10
 
 func pathState(p api.MergedPath) string {

@@ -23,21 +23,25 @@ type watch struct {
 
 func watchFlags(cmd *cobra.Command) *watch {
 	w := &watch{}
-	cmd.Flags().DurationVar(&w.interval, "interval", time.Second, "time between two lines, 100ms to 1m")
+	cmd.Flags().DurationVar(&w.interval, "interval", time.Second,
+		"time between two lines, 100ms to 1m")
 	cmd.Flags().IntVar(&w.times, "count", 0, "end after this many; 0 is never")
 	return w
 }
 
-// streams says whether the output is JSON Lines. A stream has no other format than these and tables.
+// streams says whether the output is JSON Lines. A stream has no other format than these and
+// tables.
 func (a *app) streams() (asJSON bool, err error) {
 	if a.output == formatYAML || a.output == formatName {
-		return false, usageErrorf("a stream has no --output %s; write table, wide or json", a.output)
+		return false, usageErrorf("a stream has no --output %s; write table, wide or json",
+			a.output)
 	}
 	return a.output == formatJSON, nil
 }
 
 // follow calls each for every interval, with the samples at its ends.
-func (a *app) follow(cmd *cobra.Command, w *watch, each func(before, after api.Sample) error) error {
+func (a *app) follow(cmd *cobra.Command, w *watch,
+	each func(before, after api.Sample) error) error {
 	var before *api.Sample
 	seen := 0
 	err := a.agent().Monitor(cmd.Context(), w.interval, func(after api.Sample) error {
@@ -63,7 +67,8 @@ func (a *app) monitorCommand() *cobra.Command {
 		Use: "monitor", Short: "Print packet rates and drops, a line per interval",
 		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops, and a line for
 each event, as when a backend fails. In JSON it is one object per line, with the counters themselves.`,
-		Example:           "  sextant lab exec quickstart edge -- sextant monitor --interval 500ms --count 4",
+		Example: "  sextant lab exec quickstart edge -- sextant monitor --interval " +
+			"500ms --count 4",
 		Annotations:       seeAlso("sextant top", "sextant status"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -75,17 +80,22 @@ each event, as when a backend fails. In JSON it is one object per line, with the
 			return err
 		}
 		if asJSON {
-			return a.follow(cmd, w, func(_, after api.Sample) error { return json.NewEncoder(a.stdout).Encode(after) })
+			return a.follow(cmd, w, func(_,
+				after api.Sample) error {
+				return json.NewEncoder(a.stdout).Encode(after)
+			})
 		}
 		headed := false
 		return a.follow(cmd, w, func(before, after api.Sample) error {
 			if !headed {
-				fmt.Fprintf(a.stdout, monitorLine, "TIME", "ROLE", "FORWARDED/s", "TAKEN/s", "PASSED/s", "DROPPED/s", "REASONS")
+				fmt.Fprintf(a.stdout, monitorLine, "TIME", "ROLE", "FORWARDED/s", "TAKEN/s",
+					"PASSED/s", "DROPPED/s", "REASONS")
 				headed = true
 			}
 			for i, c := range after.Counters {
 				if i < len(before.Counters) {
-					fmt.Fprint(a.stdout, monitorText(after.Time, before.Counters[i], c, after.Time.Sub(before.Time)))
+					fmt.Fprint(a.stdout, monitorText(after.Time, before.Counters[i],
+						c, after.Time.Sub(before.Time)))
 				}
 			}
 			for _, e := range after.Events {
@@ -103,8 +113,10 @@ const monitorLine = "%-8s  %-7s  %11s  %9s  %9s  %9s  %s\n"
 func monitorText(at time.Time, before, after api.Counters, interval time.Duration) string {
 	r := func(before, after uint64) string { return rate(before, after, interval) }
 	return fmt.Sprintf(monitorLine, at.Format(time.TimeOnly), after.Role,
-		r(before.ForwardedPackets(), after.ForwardedPackets()), r(before.TakenPackets, after.TakenPackets),
-		r(before.PassedPackets, after.PassedPackets), r(before.DroppedPackets(), after.DroppedPackets()),
+		r(before.ForwardedPackets(), after.ForwardedPackets()),
+		r(before.TakenPackets, after.TakenPackets),
+		r(before.PassedPackets, after.PassedPackets),
+		r(before.DroppedPackets(), after.DroppedPackets()),
 		reasons(before.Drops, after.Drops))
 }
 

@@ -37,7 +37,8 @@ func (a *app) readNodeFile(file string) (nodeFile, error) {
 		f.text, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return f, fmt.Errorf("read node file %s: %w; give the path of a file that this user can read", f.name,
+		return f, fmt.Errorf("read node file %s: %w; give the path of a file that this user can "+
+			"read", f.name,
 			withoutPath(err))
 	}
 	f.node, err = config.Parse(f.name, f.text)

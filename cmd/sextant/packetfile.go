@@ -32,7 +32,8 @@ func (a *app) readFrames(name string, limit int) ([]api.Frame, error) {
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, fmt.Errorf("read packets from %s: %w; give the path of a pcap or pcapng file", name, withoutPath(err))
+			return nil, fmt.Errorf("read packets from %s: %w; give the path of a pcap or pcapng "+
+				"file", name, withoutPath(err))
 		}
 		defer f.Close()
 		in = f
@@ -69,7 +70,8 @@ func framesOf(in io.Reader, limit int) ([]api.Frame, error) {
 		reader, err = pcapgo.NewReader(buffered)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; give a pcap or pcapng file, as tcpdump -w and sextant capture -w write them", err)
+		return nil, fmt.Errorf("%w; give a pcap or pcapng file, as tcpdump -w and sextant "+
+			"capture -w write them", err)
 	}
 	var frames []api.Frame
 	for len(frames) < limit {
@@ -81,7 +83,8 @@ func framesOf(in io.Reader, limit int) ([]api.Frame, error) {
 			return nil, fmt.Errorf("packet %d: %w", len(frames)+1, err)
 		}
 		if info.CaptureLength < info.Length {
-			return nil, fmt.Errorf("packet %d was cut to %d of %d bytes; capture whole packets (tcpdump -s 0)", len(frames)+1,
+			return nil, fmt.Errorf("packet %d was cut to %d of %d bytes; capture whole packets "+
+				"(tcpdump -s 0)", len(frames)+1,
 				info.CaptureLength, info.Length)
 		}
 		frame, err := ethernetFrame(reader.LinkType(), data)
@@ -95,7 +98,8 @@ func framesOf(in io.Reader, limit int) ([]api.Frame, error) {
 
 // ethernetFrame gives packets of other links an Ethernet header.
 func ethernetFrame(link layers.LinkType, data []byte) (api.Frame, error) {
-	const cooked = 16 // bytes of the header of Linux's "any" interface; the protocol is the last two
+	// bytes of the header of Linux's "any" interface; the protocol is the last two
+	const cooked = 16
 	header := make([]byte, 12, 14+len(data))
 	header[0], header[6] = 2, 2 // locally administered addresses
 	switch {
@@ -104,18 +108,22 @@ func ethernetFrame(link layers.LinkType, data []byte) (api.Frame, error) {
 	case link == layers.LinkTypeLinuxSLL && len(data) >= cooked:
 		return append(header, data[cooked-2:]...), nil
 	case link == layers.LinkTypeRaw && len(data) > 0 && data[0]>>4 == 6:
-		return append(binary.BigEndian.AppendUint16(header, uint16(layers.EthernetTypeIPv6)), data...), nil
+		return append(binary.BigEndian.AppendUint16(header, uint16(layers.EthernetTypeIPv6)),
+			data...), nil
 	case link == layers.LinkTypeRaw && len(data) > 0:
-		return append(binary.BigEndian.AppendUint16(header, uint16(layers.EthernetTypeIPv4)), data...), nil
+		return append(binary.BigEndian.AppendUint16(header, uint16(layers.EthernetTypeIPv4)),
+			data...), nil
 	}
-	return nil, fmt.Errorf("packets of link type %s can't be read; capture on an Ethernet interface", link)
+	return nil, fmt.Errorf("packets of link type %s can't be read; capture on an Ethernet "+
+		"interface", link)
 }
 
 // writePackets opens a file for writing, or standard output for "-".
 func (a *app) writePackets(name string, write func(io.Writer) error) error {
 	if name == "-" {
 		if a.terminal {
-			return usageErrorf("packets would garble the terminal; write them to a file, or into a pipe")
+			return usageErrorf("packets would garble the terminal; write them to a file, or into " +
+				"a pipe")
 		}
 		return write(a.stdout)
 	}
@@ -134,7 +142,8 @@ type packetFile struct {
 
 // newPacketFile begins a file with one interface; packets bring further ones.
 func newPacketFile(w io.Writer, application, iface string) (*packetFile, error) {
-	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: application + " " + version}}
+	options := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: application +
+		" " + version}}
 	writer, err := pcapgo.NewNgWriterInterface(w, ngInterface(iface), options)
 	return &packetFile{writer: writer, interfaces: map[string]int{iface: 0}}, err
 }
@@ -153,9 +162,11 @@ func (f *packetFile) write(p packet) error {
 		f.interfaces[p.Interface] = index
 	}
 	info := gopacket.CaptureInfo{
-		Timestamp: p.Time, CaptureLength: len(p.Frame), Length: max(p.Length, len(p.Frame)), InterfaceIndex: index,
+		Timestamp: p.Time, CaptureLength: len(p.Frame), Length: max(p.Length, len(p.Frame)),
+		InterfaceIndex: index,
 	}
-	return f.writer.WritePacketWithOptions(info, p.Frame, pcapgo.NgPacketOptions{Comments: []string{p.Comment}})
+	return f.writer.WritePacketWithOptions(info, p.Frame,
+		pcapgo.NgPacketOptions{Comments: []string{p.Comment}})
 }
 
 func (f *packetFile) flush() error { return f.writer.Flush() }

@@ -24,8 +24,10 @@ func TestPacketFile(t *testing.T) {
 	a := &app{env: newWorld(t, fakeNode).env()}
 	at := time.Date(2026, 11, 5, 12, 0, 0, 123456789, time.UTC)
 	packets := []packet{
-		{Time: at, Interface: "eth0", Frame: bytes.Repeat([]byte{1}, 60), Comment: "transmit, service web"},
-		{Time: at.Add(time.Second), Interface: "eth1", Frame: bytes.Repeat([]byte{2}, 61), Length: 61, Comment: "drop no_service"},
+		{Time: at, Interface: "eth0", Frame: bytes.Repeat([]byte{1}, 60),
+			Comment: "transmit, service web"},
+		{Time: at.Add(time.Second), Interface: "eth1", Frame: bytes.Repeat([]byte{2}, 61),
+			Length: 61, Comment: "drop no_service"},
 		{Time: at, Interface: "eth0", Frame: bytes.Repeat([]byte{3}, 62), Comment: ""},
 	}
 	must(t, a.writePackets(name, func(w io.Writer) error {
@@ -51,7 +53,8 @@ func TestPacketFile(t *testing.T) {
 		must(t, err)
 		iface, err := reader.Interface(info.InterfaceIndex)
 		must(t, err)
-		got = append(got, packet{info.Timestamp.UTC(), iface.Name, data, packets[len(got)].Length, strings.Join(options.Comments, "|")})
+		got = append(got, packet{info.Timestamp.UTC(), iface.Name, data, packets[len(got)].Length,
+			strings.Join(options.Comments, "|")})
 	}
 	if diff := cmp.Diff(packets, got); diff != "" {
 		t.Errorf("-written +read:\n%s", diff)
@@ -73,14 +76,16 @@ func pcapOf(t testing.TB, link layers.LinkType, length int, data ...[]byte) []by
 		t.Fatal(err)
 	}
 	for _, d := range data {
-		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: len(d), Length: max(length, len(d))}, d); err != nil {
+		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: len(d),
+			Length: max(length, len(d))}, d); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return file.Bytes()
 }
 
-// Packets of links without Ethernet header get one; others are refused, and so are files that are none.
+// Packets of links without Ethernet header get one; others are refused, and so are files that are
+// none.
 func TestFramesOf(t *testing.T) {
 	ip4, ip6 := append([]byte{0x45}, make([]byte, 19)...), append([]byte{0x60}, make([]byte, 39)...)
 	cooked := append(binary.BigEndian.AppendUint16(make([]byte, 14), 0x86dd), ip6...)
@@ -89,13 +94,17 @@ func TestFramesOf(t *testing.T) {
 		file []byte
 		want string // length and EtherType, or the error
 	}{
-		{"Ethernet", pcapOf(t, layers.LinkTypeEthernet, 0, append(make([]byte, 12), 8, 0)), "14 0800"},
+		{"Ethernet", pcapOf(t, layers.LinkTypeEthernet, 0, append(make([]byte, 12), 8, 0)),
+			"14 0800"},
 		{"raw IPv4", pcapOf(t, layers.LinkTypeRaw, 0, ip4), "34 0800"},
 		{"raw IPv6", pcapOf(t, layers.LinkTypeRaw, 0, ip6), "54 86dd"},
 		{"any", pcapOf(t, layers.LinkTypeLinuxSLL, 0, cooked), "54 86dd"},
-		{"empty raw", pcapOf(t, layers.LinkTypeRaw, 0, []byte{}), "capture on an Ethernet interface"},
-		{"another link", pcapOf(t, layers.LinkTypeIEEE802_11, 0, ip4), "capture on an Ethernet interface"},
-		{"cut", pcapOf(t, layers.LinkTypeEthernet, 99, append(make([]byte, 12), 8, 0)), "was cut to 14 of 99 bytes"},
+		{"empty raw", pcapOf(t, layers.LinkTypeRaw, 0, []byte{}),
+			"capture on an Ethernet interface"},
+		{"another link", pcapOf(t, layers.LinkTypeIEEE802_11, 0, ip4),
+			"capture on an Ethernet interface"},
+		{"cut", pcapOf(t, layers.LinkTypeEthernet, 99, append(make([]byte, 12), 8, 0)),
+			"was cut to 14 of 99 bytes"},
 		{"half a packet", pcapOf(t, layers.LinkTypeEthernet, 0, ip6)[:50], "packet 1"},
 		{"nothing", nil, "the file is empty"},
 		{"text", []byte("node: edge1\n"), "give a pcap or pcapng file"},
@@ -130,14 +139,17 @@ func TestCaptureWrites(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	name := filepath.Join(t.TempDir(), "file.pcapng")
 	text := w.run("capture", "--count", "2", "-w", name)
-	if !strings.Contains(text, "2 packets captured, 3 lost") || !strings.HasSuffix(text, "[exit 0]\n") {
+	if !strings.Contains(text, "2 packets captured, 3 lost") || !strings.HasSuffix(text,
+		"[exit 0]\n") {
 		t.Error(text)
 	}
-	if text := w.run("explain", "-r", name, "-o", "name"); !strings.Contains(text, "transmit\ndrop\n") {
+	if text := w.run("explain", "-r", name, "-o", "name"); !strings.Contains(text,
+		"transmit\ndrop\n") {
 		t.Error(text)
 	}
 	leaving := filepath.Join(t.TempDir(), "leaving.pcapng")
-	if text := w.run("explain", "-r", name, "-w", leaving, "-q"); !strings.HasSuffix(text, "[exit 0]\n") {
+	if text := w.run("explain", "-r", name, "-w", leaving, "-q"); !strings.HasSuffix(text,
+		"[exit 0]\n") {
 		t.Error(text)
 	}
 	if text := w.run("explain", "-r", leaving); strings.Count(text, "transmit") != 1 {

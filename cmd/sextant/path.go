@@ -15,8 +15,10 @@ import (
 )
 
 func (a *app) pathCommand() *cobra.Command {
-	return noun("path", "Paths through a topology: segment lists, disjoint ones, and proofs", seeAlso("sextant service"),
-		append(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(), a.pathSegment(),
+	return noun("path", "Paths through a topology: segment lists, disjoint ones, and proofs",
+		seeAlso("sextant service"),
+		append(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(),
+			a.pathSegment(),
 			a.pathSPF(), a.pathDiversity()), a.pathMatrix())...)
 }
 
@@ -32,10 +34,13 @@ type pathFlags struct {
 
 func (f *pathFlags) add(cmd *cobra.Command) {
 	f.addModel(cmd)
-	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint), "what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs, "the most SIDs in a list, the destination's included")
+	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint),
+		"what paths must not share: edge, link, node or srlg")
+	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs,
+		"the most SIDs in a list, the destination's included")
 	f.addDown(cmd)
-	cmd.Flags().StringArrayVar(&f.avoid, "avoid", nil, "a link that paths must not use although the IGP does, as for --down")
+	cmd.Flags().StringArrayVar(&f.avoid, "avoid", nil,
+		"a link that paths must not use although the IGP does, as for --down")
 	f.addDraw(cmd)
 	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 }
@@ -47,7 +52,8 @@ func (f *pathFlags) addModel(cmd *cobra.Command) {
 }
 
 func (f *pathFlags) addDown(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.down, "down", nil, "a link that has failed: FROM>TO, or the number of an edge; both directions")
+	cmd.Flags().StringArrayVar(&f.down, "down", nil,
+		"a link that has failed: FROM>TO, or the number of an edge; both directions")
 }
 
 func (f *pathFlags) addDraw(cmd *cobra.Command) {
@@ -79,7 +85,8 @@ func (f *pathFlags) openNetwork(arg string) (*network, error) {
 	return n, err
 }
 
-// open reads the topology that the first argument names, and makes a query of the flags and the ends that follow.
+// open reads the topology that the first argument names, and makes a query of the flags and the
+// ends that follow.
 func (f *pathFlags) open(args []string) (*network, segment.Query, error) {
 	n, err := f.openNetwork(args[0])
 	if err != nil {
@@ -135,9 +142,11 @@ func (n *network) node(text string) (topology.Node, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return topology.NoNode, coded{fmt.Errorf("%s has no node %q; it has %s", n.Name(), text, n.someNames()), exitNotFound}
+		return topology.NoNode, coded{fmt.Errorf("%s has no node %q; it has %s", n.Name(), text,
+			n.someNames()), exitNotFound}
 	}
-	return topology.NoNode, usageErrorf("%q is part of several names; choose one of %s", text, enumerate(names, 8))
+	return topology.NoNode, usageErrorf("%q is part of several names; choose one of %s", text,
+		enumerate(names, 8))
 }
 
 func (n *network) someNames() string {
@@ -156,7 +165,8 @@ func enumerate(names []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// links turns FROM>TO, or numbers of edges, into edges of both directions. FROM>TO means all parallel links.
+// links turns FROM>TO, or numbers of edges, into edges of both directions. FROM>TO means all
+// parallel links.
 func (n *network) links(texts []string) ([]topology.Edge, error) {
 	var links []topology.Edge
 	for _, text := range texts {
@@ -177,13 +187,15 @@ func (n *network) links(texts []string) ([]topology.Edge, error) {
 func (n *network) edges(text string) ([]topology.Edge, error) {
 	if number, err := strconv.Atoi(text); err == nil {
 		if number < 0 || number >= n.Edges() {
-			return nil, coded{fmt.Errorf("there is no edge %d; %s has edges 0 to %d", number, n.Name(), n.Edges()-1), exitNotFound}
+			return nil, coded{fmt.Errorf("there is no edge %d; %s has edges 0 to %d", number,
+				n.Name(), n.Edges()-1), exitNotFound}
 		}
 		return []topology.Edge{topology.Edge(number)}, nil
 	}
 	from, to, ok := strings.Cut(text, ">")
 	if !ok {
-		return nil, usageErrorf("%q is not a link; write FROM>TO in quotes, or the number of an edge", text)
+		return nil, usageErrorf("%q is not a link; write FROM>TO in quotes, or the number of an "+
+			"edge", text)
 	}
 	u, err := n.node(from)
 	if err != nil {
@@ -195,14 +207,16 @@ func (n *network) edges(text string) ([]topology.Edge, error) {
 	}
 	between := n.between(u, v)
 	if len(between) == 0 {
-		return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(u), n.name(v)), exitNotFound}
+		return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(u), n.name(v)),
+			exitNotFound}
 	}
 	return between, nil
 }
 
 // between lists the edges from u to v.
 func (n *network) between(u, v topology.Node) []topology.Edge {
-	return slices.DeleteFunc(slices.Clone(n.Out(u)), func(e topology.Edge) bool { return n.To(e) != v })
+	return slices.DeleteFunc(slices.Clone(n.Out(u)),
+		func(e topology.Edge) bool { return n.To(e) != v })
 }
 
 // linkName names an edge by its ends, and by its number where there are parallel ones.
@@ -232,7 +246,8 @@ func (a *app) drawPaths(file, title string, n *network, paths []segment.Path) er
 	}
 	options := draw.Options{Title: title}
 	for i, p := range paths {
-		drawn := draw.Path{Label: fmt.Sprintf("path %d: %s, %s", i+1, n.delay(p.Latency), n.list(p.SIDs)), Edges: p.Edges}
+		drawn := draw.Path{Label: fmt.Sprintf("path %d: %s, %s", i+1, n.delay(p.Latency),
+			n.list(p.SIDs)), Edges: p.Edges}
 		for _, sid := range p.SIDs {
 			drawn.Nodes = append(drawn.Nodes, sid.Node)
 		}
@@ -248,7 +263,8 @@ func (a *app) drawPaths(file, title string, n *network, paths []segment.Path) er
 }
 
 // completeEnds offers topologies, then the nodes of the one that was chosen.
-func completeEnds(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func completeEnds(cmd *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return completeTopologies(cmd, args, word)
 	}

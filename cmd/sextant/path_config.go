@@ -28,24 +28,31 @@ var configTargets = []string{"linux", "frr", "srh"}
 func (a *app) pathConfig() *cobra.Command {
 	var o configOptions
 	cmd := &cobra.Command{
-		Use: "config TOPOLOGY FROM TO", Short: "Write disjoint paths as routes for Linux or FRR, or as segment routing headers",
+		Use:   "config TOPOLOGY FROM TO",
+		Short: "Write disjoint paths as routes for Linux or FRR, or as segment routing headers",
 		Long: `Write disjoint paths as routes for Linux or FRR, or as segment routing headers.
 
 SIDs are those of the topology, or are numbered in the block: node i is BLOCK:i+1::, its links' End.X follow from e000 on. Each line
 says whether its list is forced: packets take this path and no other.`,
-		Example: "  sextant path config zoo/Abilene Seattle New_York --for linux --prefix 2001:db8:7::/48 --device eth0\n" +
+		Example: "  sextant path config zoo/Abilene Seattle New_York --for linux --prefix " +
+			"2001:db8:7::/48 --device eth0\n" +
 			"  sextant path config zoo/Abilene Seattle New_York --for srh --decap e046",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path failure"),
 		Args:              takes("TOPOLOGY", "FROM", "TO"),
 		ValidArgsFunction: completeEnds,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.showConfig(o, args) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.showConfig(o,
+				args)
+		},
 	}
 	o.add(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&o.paths, "paths", 2, "how many paths at most; 0 means all there are")
-	flags.StringVar(&o.target, "for", "linux", "linux (ip route), frr (staticd of FRRouting 9.1 or later) or srh (the header's bytes)")
+	flags.StringVar(&o.target, "for", "linux",
+		"linux (ip route), frr (staticd of FRRouting 9.1 or later) or srh (the header's bytes)")
 	flags.StringVar(&o.block, "block", "fcbb:bb00::/32", "SID block of the locator plan")
-	flags.StringVar(&o.decap, "decap", "", "function at the destination that decapsulates, like e046; none: its node SID")
+	flags.StringVar(&o.decap, "decap", "",
+		"function at the destination that decapsulates, like e046; none: its node SID")
 	flags.StringVar(&o.prefix, "prefix", "2001:db8::/32", "what is to be sent over the paths")
 	flags.StringVar(&o.device, "device", "eth0", "interface out of which it leaves")
 	complete(cmd, "for", configTargets...)
@@ -90,7 +97,8 @@ func (a *app) showConfig(o configOptions, args []string) error {
 		fmt.Fprintln(&text, item.Text)
 	}
 	if len(items) == 0 {
-		return coded{fmt.Errorf("no path leads from %s to %s with these options; see sextant path explain", args[1], args[2]), exitNotFound}
+		return coded{fmt.Errorf("no path leads from %s to %s with these options; see sextant "+
+			"path explain", args[1], args[2]), exitNotFound}
 	}
 	return a.show(view{value: struct {
 		Items []configItem `json:"items"`
@@ -111,7 +119,8 @@ func (o configOptions) plan(n *network) (sidlist.Plan, error) {
 	return plan, nil
 }
 
-func (o configOptions) configure(plan sidlist.Plan, p segment.Path, prefix netip.Prefix) (configItem, error) {
+func (o configOptions) configure(plan sidlist.Plan, p segment.Path,
+	prefix netip.Prefix) (configItem, error) {
 	list, err := plan.List(p)
 	if err != nil {
 		return configItem{}, err
@@ -128,7 +137,8 @@ func (o configOptions) configure(plan sidlist.Plan, p segment.Path, prefix netip
 		if err != nil {
 			return configItem{}, err
 		}
-		item.Text = fmt.Sprintf("destination %s header %s  # %s", destination, cmp.Or(hex.EncodeToString(header), "-"), list)
+		item.Text = fmt.Sprintf("destination %s header %s  # %s", destination,
+			cmp.Or(hex.EncodeToString(header), "-"), list)
 	}
 	return item, nil
 }

@@ -15,11 +15,13 @@ func (a *app) pathDiversity() *cobra.Command {
 	var between, through string
 	var relay bool
 	cmd := &cobra.Command{
-		Use: "diversity TOPOLOGY", Short: "Count the equal-cost paths between nodes, and the next hops of routers",
+		Use:   "diversity TOPOLOGY",
+		Short: "Count the equal-cost paths between nodes, and the next hops of routers",
 		Long: `Count the equal-cost paths of all ordered pairs of nodes, and the next hops that routers have for them. Paths are counted,
 never listed. With --through, packets first go to one of some nodes, whichever, as in Valiant load balancing.`,
 		Example: "  sextant path diversity fat-tree.graph --between host\n" +
-			"  sextant path diversity zoo-unary/Geant2012\n  sextant path diversity paper-table3/AS1239 --between SanJose",
+			"  sextant path diversity zoo-unary/Geant2012\n  sextant path diversity " +
+			"paper-table3/AS1239 --between SanJose",
 		Annotations:       seeAlso("sextant path spf", "sextant path matrix"),
 		Args:              takes("TOPOLOGY"),
 		ValidArgsFunction: completeEnds,
@@ -36,9 +38,12 @@ never listed. With --through, packets first go to one of some nodes, whichever, 
 			return a.show(v)
 		},
 	}
-	cmd.Flags().StringVar(&between, "between", "", "count between the nodes whose names begin so, for instance host; without, all")
-	cmd.Flags().StringVar(&through, "through", "", "first go to any of the nodes whose names begin so, for instance int")
-	cmd.Flags().BoolVar(&relay, "relay", false, "count next hops of the nodes of --between as well, which forward for others as in BCube")
+	cmd.Flags().StringVar(&between, "between", "",
+		"count between the nodes whose names begin so, for instance host; without, all")
+	cmd.Flags().StringVar(&through, "through", "",
+		"first go to any of the nodes whose names begin so, for instance int")
+	cmd.Flags().BoolVar(&relay, "relay", false,
+		"count next hops of the nodes of --between as well, which forward for others as in BCube")
 	return cmd
 }
 
@@ -71,7 +76,8 @@ func (n *network) named(flag, prefix string) ([]topology.Node, error) {
 		}
 	}
 	if len(nodes) == 0 {
-		return nil, coded{fmt.Errorf("--%s: no node's name begins with %q; there are %s", flag, prefix, n.someNames()), exitNotFound}
+		return nil, coded{fmt.Errorf("--%s: no node's name begins with %q; there are %s", flag,
+			prefix, n.someNames()), exitNotFound}
 	}
 	return nodes, nil
 }
@@ -89,14 +95,17 @@ func (n *network) diversity(between, through string, relay bool) (view, error) {
 	}
 	table := n.table()
 	pairs := diversity.Between(table, ends, middle)
-	result := diversityResult{Topology: n.Name(), Nodes: len(ends), Pairs: len(pairs), Items: []diversityItem{},
+	result := diversityResult{Topology: n.Name(), Nodes: len(ends), Pairs: len(pairs),
+		Items:    []diversityItem{},
 		NextHops: []diversityShare{}}
 	for _, value := range distinct(pairs) {
-		result.Items = append(result.Items, diversityItem{value, tally(pairs, value), diversity.Share(pairs, value)})
+		result.Items = append(result.Items, diversityItem{value, tally(pairs, value),
+			diversity.Share(pairs, value)})
 	}
 	hops := diversity.NextHops(table, ends, relay || between == "")
 	for _, value := range distinct(hops) {
-		result.NextHops = append(result.NextHops, diversityShare{value, diversity.Share(hops, value)})
+		result.NextHops = append(result.NextHops,
+			diversityShare{value, diversity.Share(hops, value)})
 	}
 	return diversityView(result), nil
 }
@@ -117,15 +126,19 @@ func tally(values []uint64, value uint64) int {
 }
 
 func diversityView(r diversityResult) view {
-	paths := table{title: "Equal-cost paths between pairs of nodes:", columns: []string{"PATHS", "PAIRS", "AT LEAST"}}
+	paths := table{title: "Equal-cost paths between pairs of nodes:",
+		columns: []string{"PATHS", "PAIRS", "AT LEAST"}}
 	v := view{value: r}
 	for _, item := range r.Items {
-		paths.rows = append(paths.rows, []string{many(item.Paths), count(item.Pairs), fmt.Sprintf("%.1f%%", 100*item.Share)})
+		paths.rows = append(paths.rows, []string{many(item.Paths), count(item.Pairs),
+			fmt.Sprintf("%.1f%%", 100*item.Share)})
 		v.names = append(v.names, many(item.Paths))
 	}
-	hops := table{title: "Next hops of a router for a destination:", columns: []string{"NEXT HOPS", "AT LEAST"}}
+	hops := table{title: "Next hops of a router for a destination:",
+		columns: []string{"NEXT HOPS", "AT LEAST"}}
 	for _, item := range r.NextHops {
-		hops.rows = append(hops.rows, []string{count(item.NextHops), fmt.Sprintf("%.1f%%", 100*item.Share)})
+		hops.rows = append(hops.rows, []string{count(item.NextHops),
+			fmt.Sprintf("%.1f%%", 100*item.Share)})
 	}
 	v.tables = tables{paths, hops}
 	return v

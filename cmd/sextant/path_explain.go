@@ -13,12 +13,14 @@ import (
 func (a *app) pathExplain() *cobra.Command {
 	var f pathFlags
 	cmd := &cobra.Command{
-		Use: "explain TOPOLOGY FROM TO", Short: "Say how many disjoint paths each model has, and what keeps them from being more",
+		Use: "explain TOPOLOGY FROM TO", Short: "Say how many disjoint paths each model has, and " +
+			"what keeps them from being more",
 		Long: `Compare the models for one pair of nodes: how many disjoint paths each has, what is proven of that number, whether the
 lists force packets onto them, and what limits the number: a link without which nothing arrives, links that no SID selects, or
 the length of lists.`,
 		Example: "  sextant path explain zoo/Abilene Seattle New_York\n" +
-			"  sextant path explain paper-table3/AS3967 'San+Jose,+CA471' 'Santa+Clara,+CA444' --sids 3 -o json",
+			"  sextant path explain paper-table3/AS3967 'San+Jose,+CA471' 'Santa+Clara,+CA444' " +
+			"--sids 3 -o json",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:              takes("TOPOLOGY", "FROM", "TO"),
 		ValidArgsFunction: completeEnds,
@@ -34,8 +36,10 @@ the length of lists.`,
 			return a.show(v)
 		},
 	}
-	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint), "what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs, "the most SIDs in a list, the destination's included")
+	cmd.Flags().StringVar(&f.disjoint, "disjoint", string(segment.LinkDisjoint),
+		"what paths must not share: edge, link, node or srlg")
+	cmd.Flags().IntVar(&f.sids, "sids", segment.DefaultMaxSIDs,
+		"the most SIDs in a list, the destination's included")
 	f.addDown(cmd)
 	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 	f.model = string(segment.ForcedAdjacency)
@@ -64,7 +68,8 @@ type explainItem struct {
 func (n *network) explain(q segment.Query) (view, error) {
 	result := explainResult{Query: n.queryJSON(q)}
 	result.Query.Model = ""
-	t := table{columns: []string{"MODEL", "PATHS", "AT MOST", "PROOF", "FORCED", "OVERLAPS", "LIMIT"}}
+	t := table{columns: []string{"MODEL", "PATHS", "AT MOST", "PROOF", "FORCED", "OVERLAPS",
+		"LIMIT"}}
 	var prose strings.Builder
 	v := view{}
 	for _, model := range segment.Models() {
@@ -75,7 +80,8 @@ func (n *network) explain(q segment.Query) (view, error) {
 		}
 		result.Items = append(result.Items, item)
 		t.rows = append(t.rows, []string{
-			item.Model, count(item.Proof.Paths), count(item.Proof.Bound), item.Proof.By, fmt.Sprintf("%d of %d", item.Forced,
+			item.Model, count(item.Proof.Paths), count(item.Proof.Bound), item.Proof.By,
+			fmt.Sprintf("%d of %d", item.Forced,
 				item.Proof.Paths),
 			count(item.Overlaps), item.Limit,
 		})
@@ -94,9 +100,11 @@ func (n *network) explainModel(q segment.Query) (explainItem, error) {
 	var text strings.Builder
 	sayWhy(&text, n, why, q)
 	item := explainItem{
-		Model: string(q.Model), Proof: n.proofJSON(c), Limit: string(why.Limit), CutEdges: n.edgesJSON(why.Cut.Edges),
-		Bridges: n.edgesJSON(why.Bridges), Unselected: n.edgesJSON(why.Unselected), NeedsSIDs: why.Needs,
-		Why: strings.TrimSpace(text.String()),
+		Model: string(q.Model), Proof: n.proofJSON(c), Limit: string(why.Limit),
+		CutEdges: n.edgesJSON(why.Cut.Edges),
+		Bridges:  n.edgesJSON(why.Bridges), Unselected: n.edgesJSON(why.Unselected),
+		NeedsSIDs: why.Needs,
+		Why:       strings.TrimSpace(text.String()),
 	}
 	verdicts, err := n.verified(q.From, c.Paths)
 	if err != nil {
@@ -132,10 +140,12 @@ var methods = map[proof.Method]string{
 // sayPair says what is proven of a pair.
 func sayPair(w *strings.Builder, n *network, objective string, p proof.Pair) {
 	if !p.Optimal() {
-		fmt.Fprintf(w, "Two disjoint paths of %s delay %s; none has less than %s.\n", objective, n.delay(p.Value), n.delay(p.Bound))
+		fmt.Fprintf(w, "Two disjoint paths of %s delay %s; none has less than %s.\n", objective,
+			n.delay(p.Value), n.delay(p.Bound))
 		return
 	}
-	fmt.Fprintf(w, "Two disjoint paths of %s delay %s, which is optimal: proven by %s.\n", objective, n.delay(p.Value), pairMethods[p.By])
+	fmt.Fprintf(w, "Two disjoint paths of %s delay %s, which is optimal: proven by %s.\n",
+		objective, n.delay(p.Value), pairMethods[p.By])
 }
 
 var pairMethods = map[proof.PairMethod]string{
@@ -155,18 +165,22 @@ func sayWhy(w *strings.Builder, n *network, why proof.Why, q segment.Query) {
 	case why.Limit == proof.Disconnected:
 		fmt.Fprintf(w, "Nothing leads from %s to %s.\n", n.name(q.From), n.name(q.To))
 	case why.Limit == proof.Links && len(why.Bridges) > 0:
-		fmt.Fprintf(w, "A second path is impossible: all paths cross %s.\n", enumerate(n.linkNames(why.Bridges), 6))
+		fmt.Fprintf(w, "A second path is impossible: all paths cross %s.\n",
+			enumerate(n.linkNames(why.Bridges), 6))
 	case why.Limit == proof.Links:
 		fmt.Fprintf(w, "The network has no more: all paths cross %s.\n", cut)
 	case why.Limit == proof.Risk:
 		fmt.Fprintf(w, "All paths depend on one shared-risk group.\n")
 	case why.Limit == proof.Selection:
-		fmt.Fprintf(w, "One more needs %s, which no SID of model %s selects; model adjacency can.\n",
+		fmt.Fprintf(w, "One more needs %s, which no SID of model %s selects; model adjacency "+
+			"can.\n",
 			enumerate(n.linkNames(why.Unselected), 6), q.Model)
 	case why.Limit == proof.Length:
-		fmt.Fprintf(w, "Lists are too short: with %d SIDs (--sids %d) there is one more.\n", why.Needs, why.Needs)
+		fmt.Fprintf(w, "Lists are too short: with %d SIDs (--sids %d) there is one more.\n",
+			why.Needs, why.Needs)
 	case why.Limit == proof.Combination:
-		fmt.Fprintf(w, "Segment lists of this model can't be combined to more, even with %d SIDs; the network without segments has %d.\n",
+		fmt.Fprintf(w, "Segment lists of this model can't be combined to more, even with %d "+
+			"SIDs; the network without segments has %d.\n",
 			why.Needs, why.Cut.Size())
 	default:
 		fmt.Fprintf(w, "Whether there are more is not known: the search was stopped.\n")

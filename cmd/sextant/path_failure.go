@@ -17,7 +17,8 @@ func (a *app) pathFailure() *cobra.Command {
 	var f pathFlags
 	var links, nodes []string
 	cmd := &cobra.Command{
-		Use: "failure TOPOLOGY FROM", Short: "Say what failures of links and nodes do to protected paths",
+		Use:   "failure TOPOLOGY FROM",
+		Short: "Say what failures of links and nodes do to protected paths",
 		Long: `Say what failures of links and nodes do to protected paths.
 
 From one node to all others, disjoint paths are computed; the first two carry the traffic, the rest are spares. Then each failure is
@@ -33,7 +34,8 @@ SPARE have a path left to switch to at once, FOUND get one by computing anew, LO
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringArrayVar(&links, "link", nil, "fail this link: FROM>TO, or the number of an edge; none given: each in turn")
+	cmd.Flags().StringArrayVar(&links, "link", nil,
+		"fail this link: FROM>TO, or the number of an edge; none given: each in turn")
 	cmd.Flags().StringArrayVar(&nodes, "node", nil, "fail this node")
 	return cmd
 }
@@ -61,12 +63,14 @@ func (a *app) showFailures(f pathFlags, links, nodes []string, args []string) er
 		return err
 	}
 	slices.SortStableFunc(failures, func(a, b failure) int {
-		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Found, a.Found), cmp.Compare(b.Affected, a.Affected))
+		return cmp.Or(cmp.Compare(b.Lost, a.Lost), cmp.Compare(b.Found, a.Found),
+			cmp.Compare(b.Affected, a.Affected))
 	})
 	t := table{columns: []string{"FAILED", "AFFECTED", "SPARE", "FOUND", "LOST"}}
 	v := view{prose: fmt.Sprintf("%s from %s\n", policies(len(p.answers)), args[1])}
 	for _, f := range failures {
-		t.rows = append(t.rows, []string{f.Failed, count(f.Affected), count(f.Spare), count(f.Found), count(f.Lost)})
+		t.rows = append(t.rows, []string{f.Failed, count(f.Affected), count(f.Spare),
+			count(f.Found), count(f.Lost)})
 		v.names = append(v.names, f.Failed)
 	}
 	v.tables = tables{t}

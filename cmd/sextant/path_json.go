@@ -8,8 +8,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Answers of the path commands in JSON. Edges have numbers, because links may be parallel; delays are in units of
-// delayUnit, which is left out where the topology does not say.
+// Answers of the path commands in JSON. Edges have numbers, because links may be parallel; delays
+// are in units of delayUnit, which is left out where the topology does not say.
 type (
 	pathQuery struct {
 		Topology  string `json:"topology"`
@@ -44,7 +44,8 @@ type (
 
 func (n *network) queryJSON(q segment.Query) pathQuery {
 	return pathQuery{
-		Topology: n.Name(), DelayUnit: unitText(n.DelayUnit()), From: n.name(q.From), To: n.name(q.To),
+		Topology: n.Name(), DelayUnit: unitText(n.DelayUnit()), From: n.name(q.From),
+		To:    n.name(q.To),
 		Model: string(q.Model), Disjoint: string(q.Disjoint), MaxSIDs: q.MaxSIDs,
 	}
 }

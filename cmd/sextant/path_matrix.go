@@ -30,17 +30,20 @@ type matrixOptions struct {
 func (a *app) pathMatrix() *cobra.Command {
 	var o matrixOptions
 	cmd := &cobra.Command{
-		Use: "matrix [TOPOLOGY...]", Short: "Compute the paths of all pairs of nodes, and sum up their delays",
+		Use:   "matrix [TOPOLOGY...]",
+		Short: "Compute the paths of all pairs of nodes, and sum up their delays",
 		Long: `For each topology and model, find the path of least delay between all ordered pairs of nodes, and report the sum of the
 delays and the number of pairs without a path, so that results can be compared with other tools. With --paths 2 or more,
 disjoint paths are found one after the other, and pairs with at least two are counted.
 
 Without a topology, it takes all that the program carries, up to --largest nodes.`,
 		Example: "  sextant path matrix paper-table3/AS1239 --paths 2\n" +
-			"  sextant path matrix --set paper-table3 --set zoo --model adjacency --model paper -o json\n  sextant path matrix -o json",
+			"  sextant path matrix --set paper-table3 --set zoo --model adjacency --model paper " +
+			"-o json\n  sextant path matrix -o json",
 		Annotations: seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:        cobra.ArbitraryArgs,
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string,
+			word string) ([]string, cobra.ShellCompDirective) {
 			return completeTopologies(cmd, nil, word)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,11 +55,15 @@ Without a topology, it takes all that the program carries, up to --largest nodes
 		all = append(all, string(m))
 	}
 	cmd.Flags().StringSliceVar(&o.models, "model", all, "what a segment is; may be repeated")
-	cmd.Flags().StringVar(&o.disjoint, "disjoint", string(segment.LinkDisjoint), "what paths must not share: edge, link, node or srlg")
-	cmd.Flags().IntVar(&o.sids, "sids", segment.DefaultMaxSIDs, "the most SIDs in a list, the destination's included")
+	cmd.Flags().StringVar(&o.disjoint, "disjoint", string(segment.LinkDisjoint),
+		"what paths must not share: edge, link, node or srlg")
+	cmd.Flags().IntVar(&o.sids, "sids", segment.DefaultMaxSIDs,
+		"the most SIDs in a list, the destination's included")
 	cmd.Flags().IntVar(&o.paths, "paths", 1, "how many disjoint paths; 0 means all there are")
-	cmd.Flags().StringSliceVar(&o.sets, "set", nil, "take the topologies of this set; may be repeated")
-	cmd.Flags().IntVar(&o.largest, "largest", 600, "leave out topologies of more nodes, unless they are named")
+	cmd.Flags().StringSliceVar(&o.sets, "set", nil,
+		"take the topologies of this set; may be repeated")
+	cmd.Flags().IntVar(&o.largest, "largest", 600,
+		"leave out topologies of more nodes, unless they are named")
 	cmd.Flags().IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0),
 		"how many sources are worked on at once; the result does not depend on it")
 	complete(cmd, "model", all...)
@@ -98,7 +105,8 @@ func (a *app) showMatrix(ctx context.Context, o matrixOptions, args []string) er
 			return err
 		}
 	}
-	result := matrixResult{MaxSIDs: o.sids, Disjoint: o.disjoint, Items: []matrixItem{}, LeftOut: []string{}}
+	result := matrixResult{MaxSIDs: o.sids, Disjoint: o.disjoint, Items: []matrixItem{},
+		LeftOut: []string{}}
 	begun := time.Now()
 	for i, name := range names {
 		if ctx.Err() != nil {
@@ -160,7 +168,8 @@ func (o matrixOptions) shipped() ([]string, error) {
 	}
 	for _, set := range o.sets {
 		if !slices.Contains(known, set) {
-			return nil, usageErrorf("--set: there is no set %q; choose from %s", set, strings.Join(known, ", "))
+			return nil, usageErrorf("--set: there is no set %q; choose from %s", set,
+				strings.Join(known, ", "))
 		}
 	}
 	return slices.DeleteFunc(dataset.Names(), func(name string) bool {
@@ -169,9 +178,11 @@ func (o matrixOptions) shipped() ([]string, error) {
 }
 
 // matrixOf finds the paths of all pairs.
-func matrixOf(ctx context.Context, g *topology.Graph, q segment.Query, workers int) (matrixItem, error) {
+func matrixOf(ctx context.Context, g *topology.Graph, q segment.Query,
+	workers int) (matrixItem, error) {
 	item := matrixItem{
-		Model: string(q.Model), Nodes: g.Nodes(), Edges: g.Edges(), DelayUnit: unitText(g.DelayUnit()),
+		Model: string(q.Model), Nodes: g.Nodes(), Edges: g.Edges(),
+		DelayUnit: unitText(g.DelayUnit()),
 	}
 	engine, err := segment.New(g.All())
 	if err != nil {
@@ -182,12 +193,13 @@ func matrixOf(ctx context.Context, g *topology.Graph, q segment.Query, workers i
 		sources[v] = topology.Node(v)
 	}
 	begun := time.Now()
-	err = engine.Sources(q, sources, workers, func(_ topology.Node, answers []segment.Answer) error {
-		for _, answer := range answers {
-			item.add(answer)
-		}
-		return ctx.Err()
-	})
+	err = engine.Sources(q, sources, workers,
+		func(_ topology.Node, answers []segment.Answer) error {
+			for _, answer := range answers {
+				item.add(answer)
+			}
+			return ctx.Err()
+		})
 	item.Seconds = time.Since(begun).Seconds()
 	return item, err
 }
@@ -207,13 +219,15 @@ func (m *matrixItem) add(a segment.Answer) {
 
 func matrixView(r matrixResult) view {
 	t := table{
-		columns: []string{"TOPOLOGY", "MODEL", "PAIRS", "UNREACHABLE", "SUM OF LEAST DELAY", "WITH TWO", "PATHS"},
-		wide:    []string{"NODES", "EDGES", "SECONDS"},
+		columns: []string{"TOPOLOGY", "MODEL", "PAIRS", "UNREACHABLE", "SUM OF LEAST DELAY",
+			"WITH TWO", "PATHS"},
+		wide: []string{"NODES", "EDGES", "SECONDS"},
 	}
 	v := view{value: r}
 	for _, m := range r.Items {
 		t.rows = append(t.rows, []string{
-			m.Topology, m.Model, count(m.Pairs), count(m.Unreachable), fmt.Sprint(m.SumMinLatency), count(m.TwoDisjoint), count(m.Paths),
+			m.Topology, m.Model, count(m.Pairs), count(m.Unreachable), fmt.Sprint(m.SumMinLatency),
+			count(m.TwoDisjoint), count(m.Paths),
 			count(m.Nodes), count(m.Edges), fmt.Sprintf("%.3f", m.Seconds),
 		})
 		if len(v.names) == 0 || v.names[len(v.names)-1] != m.Topology {
@@ -222,7 +236,8 @@ func matrixView(r matrixResult) view {
 	}
 	v.tables = tables{t}
 	if len(r.LeftOut) > 0 {
-		v.prose = fmt.Sprintf("Left out for their size (--largest): %s.\n\n", strings.Join(r.LeftOut, ", "))
+		v.prose = fmt.Sprintf("Left out for their size (--largest): %s.\n\n",
+			strings.Join(r.LeftOut, ", "))
 	}
 	return v
 }

@@ -12,17 +12,20 @@ import (
 func (a *app) pathSegment() *cobra.Command {
 	var f pathFlags
 	cmd := &cobra.Command{
-		Use: "segment TOPOLOGY NODE NODE...", Short: "Find the shortest segment list for a path that is given node by node",
+		Use:   "segment TOPOLOGY NODE NODE...",
+		Short: "Find the shortest segment list for a path that is given node by node",
 		Long: `Find a segment list with the fewest SIDs for a path, which is given by its nodes. Between nodes with parallel links,
 a link is chosen by its number: FROM 17 TO. The list is replayed, so that EFFECT says whether packets really go this way.`,
 		Example: "  sextant path segment zoo/Abilene Seattle Denver Kansas Houston\n" +
-			"  sextant path segment zoo/Abilene Seattle Sunnyvale Los_Angeles Houston --model paper -o json",
+			"  sextant path segment zoo/Abilene Seattle Sunnyvale Los_Angeles Houston --model " +
+			"paper -o json",
 		Annotations:       seeAlso("sextant path spf", "sextant path disjoint"),
 		Args:              cobra.MinimumNArgs(0),
 		ValidArgsFunction: completeEnds,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) < 3 {
-				return usageErrorf("missing %s", []string{"TOPOLOGY NODE NODE", "NODE NODE", "NODE"}[len(args)])
+				return usageErrorf("missing %s", []string{"TOPOLOGY NODE NODE", "NODE NODE",
+					"NODE"}[len(args)])
 			}
 			return a.showSegment(f, args)
 		},
@@ -69,14 +72,17 @@ func (a *app) showSegment(f pathFlags, args []string) error {
 	t := table{
 		columns: []string{"SIDS", "DELAY", "LINKS", "EFFECT", "SEGMENTS"},
 		rows: [][]string{{
-			count(len(sids)), n.delay(p.Latency), count(len(edges)), effect(model, verdicts[0]), n.list(sids),
+			count(len(sids)), n.delay(p.Latency), count(len(edges)), effect(model, verdicts[0]),
+			n.list(sids),
 		}},
 	}
-	v := view{value: segmentResult{query, []pathItem{item}}, tables: tables{t}, names: []string{n.list(sids)}}
+	v := view{value: segmentResult{query, []pathItem{item}}, tables: tables{t},
+		names: []string{n.list(sids)}}
 	if err := a.show(v); err != nil {
 		return err
 	}
-	return a.drawPaths(f.draw, fmt.Sprintf("%s: %s to %s", n.Name(), n.name(from), n.name(to)), n, []segment.Path{p})
+	return a.drawPaths(f.draw, fmt.Sprintf("%s: %s to %s", n.Name(), n.name(from), n.name(to)), n,
+		[]segment.Path{p})
 }
 
 // path turns nodes, and numbers of edges between them, into edges.
@@ -103,13 +109,16 @@ func (n *network) path(words []string) ([]topology.Edge, error) {
 		between := n.between(at, next)
 		switch {
 		case chosen != topology.NoEdge && (n.From(chosen) != at || n.To(chosen) != next):
-			return nil, usageErrorf("edge %d does not lead from %s to %s", chosen, n.name(at), n.name(next))
+			return nil, usageErrorf("edge %d does not lead from %s to %s", chosen, n.name(at),
+				n.name(next))
 		case chosen != topology.NoEdge:
 			path = append(path, chosen)
 		case len(between) == 0:
-			return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(at), n.name(next)), exitNotFound}
+			return nil, coded{fmt.Errorf("no link leads from %s to %s", n.name(at), n.name(next)),
+				exitNotFound}
 		case len(between) > 1:
-			return nil, usageErrorf("%d links lead from %s to %s; write the number of one between the two: %v", len(between), n.name(at),
+			return nil, usageErrorf("%d links lead from %s to %s; write the number of one "+
+				"between the two: %v", len(between), n.name(at),
 				n.name(next), between)
 		default:
 			path = append(path, between[0])

@@ -18,7 +18,8 @@ func (a *app) pathSPF() *cobra.Command {
 		Use: "spf TOPOLOGY FROM [TO]", Short: "Show the shortest paths from a node by IGP weight",
 		Long: `Show the distance of each node, how many equal-cost paths lead there, whether its SID is forced (one path alone), and the
 least and worst delay among the equal-cost paths. With TO, show that node alone, and the links that packets may cross.`,
-		Example:           "  sextant path spf zoo/Abilene Seattle\n  sextant path spf zoo-unary/Geant2012 _PT _GR --draw spf.svg",
+		Example: "  sextant path spf zoo/Abilene Seattle\n  sextant path spf " +
+			"zoo-unary/Geant2012 _PT _GR --draw spf.svg",
 		Annotations:       seeAlso("sextant path disjoint", "sextant path diversity"),
 		Args:              takes("TOPOLOGY", "FROM", "[TO]"),
 		ValidArgsFunction: completeEnds,
@@ -83,15 +84,18 @@ func (a *app) showSPF(f pathFlags, n *network, from, only topology.Node) error {
 			}
 			item.Edges = n.edgesJSON(replay.Edges)
 			v.prose = "Packets cross " + enumerate(n.linkNames(replay.Edges), n.Edges()) + ".\n\n"
-			drawn := segment.Path{Edges: replay.Edges, SIDs: []segment.SID{{Node: to, Link: topology.NoEdge}}, Latency: item.WorstDelay}
-			if err := a.drawPaths(f.draw, fmt.Sprintf("%s: shortest paths from %s to %s", n.Name(), n.name(from), n.name(to)), n,
+			drawn := segment.Path{Edges: replay.Edges,
+				SIDs: []segment.SID{{Node: to, Link: topology.NoEdge}}, Latency: item.WorstDelay}
+			if err := a.drawPaths(f.draw, fmt.Sprintf("%s: shortest paths from %s to %s", n.Name(),
+				n.name(from), n.name(to)), n,
 				[]segment.Path{drawn}); err != nil {
 				return err
 			}
 		}
 		result.Items = append(result.Items, item)
 		t.rows = append(t.rows, []string{
-			item.To, strconv.FormatUint(item.Distance, 10), many(item.Paths), yes(item.Forced), n.delay(item.LeastDelay),
+			item.To, strconv.FormatUint(item.Distance, 10), many(item.Paths), yes(item.Forced),
+			n.delay(item.LeastDelay),
 			n.delay(item.WorstDelay),
 		})
 		v.names = append(v.names, item.To)
@@ -104,7 +108,8 @@ func (a *app) showSPF(f pathFlags, n *network, from, only topology.Node) error {
 }
 
 func spfTable() table {
-	return table{columns: []string{"TO", "DISTANCE", "PATHS", "FORCED", "LEAST DELAY", "WORST DELAY"}}
+	return table{columns: []string{"TO", "DISTANCE", "PATHS", "FORCED", "LEAST DELAY",
+		"WORST DELAY"}}
 }
 
 // many writes a number of paths that may be too large.

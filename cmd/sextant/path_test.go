@@ -17,45 +17,64 @@ func TestPathSessions(t *testing.T) {
 		lines []string
 	}{
 		{"path-disjoint", []string{
-			"path disjoint zoo/Abilene Seattle New_York", "path disjoint zoo/Abilene Seattle New_York -o wide",
-			"path disjoint zoo/Abilene Seattle New_York --paths 2", "path disjoint zoo/Abilene Seattle New_York --paths 2 --objective worst -o yaml",
-			"path disjoint zoo/Abilene Seattle New_York --model paper", "path disjoint zoo/Abilene Seattle New_York -o name",
+			"path disjoint zoo/Abilene Seattle New_York",
+			"path disjoint zoo/Abilene Seattle New_York -o wide",
+			"path disjoint zoo/Abilene Seattle New_York --paths 2",
+			"path disjoint zoo/Abilene Seattle New_York --paths 2 --objective worst -o yaml",
+			"path disjoint zoo/Abilene Seattle New_York --model paper",
+			"path disjoint zoo/Abilene Seattle New_York -o name",
 			"path disjoint zoo/Abilene Seattle New_York --no-proof --disjoint node",
-			"path disjoint zoo/Abilene Seattle New_York --down Seattle>Denver", "path disjoint zoo/Abilene Seattle New_York --avoid 10 --sids 1",
+			"path disjoint zoo/Abilene Seattle New_York --down Seattle>Denver",
+			"path disjoint zoo/Abilene Seattle New_York --avoid 10 --sids 1",
 			"path disjoint zoo-unary/Geant2012 _PT _GR --disjoint srlg --model ecmp",
 			"path disjoint testdata/triangle.edges a c -o json",
 		}},
 		{"path-wrong", []string{
-			"path disjoint zoo/Abilene Seattle", "path disjoint zoo/Abilene Seattle Paris", "path disjoint zoo/Abilene Seattle 3_Seattle",
-			"path disjoint zoo/Abilene S New_York", "path disjoint zoo/Nowhere a b", "path disjoint zoo/Abilene Seattle New_York --model best",
-			"path disjoint zoo/Abilene Seattle New_York --sids 0", "path disjoint zoo/Abilene Seattle New_York --disjoint all",
-			"path disjoint zoo/Abilene Seattle New_York --down Seattle", "path disjoint zoo/Abilene Seattle New_York --avoid Seattle>New_York",
-			"path disjoint zoo/Abilene Seattle New_York --avoid 1000", "path disjoint zoo/Abilene Seattle New_York --objective most",
+			"path disjoint zoo/Abilene Seattle", "path disjoint zoo/Abilene Seattle Paris",
+			"path disjoint zoo/Abilene Seattle 3_Seattle",
+			"path disjoint zoo/Abilene S New_York", "path disjoint zoo/Nowhere a b",
+			"path disjoint zoo/Abilene Seattle New_York --model best",
+			"path disjoint zoo/Abilene Seattle New_York --sids 0",
+			"path disjoint zoo/Abilene Seattle New_York --disjoint all",
+			"path disjoint zoo/Abilene Seattle New_York --down Seattle",
+			"path disjoint zoo/Abilene Seattle New_York --avoid Seattle>New_York",
+			"path disjoint zoo/Abilene Seattle New_York --avoid 1000",
+			"path disjoint zoo/Abilene Seattle New_York --objective most",
 			"path disjoint zoo/Abilene Seattle New_York --paths -1", "path",
 		}},
 		{"path-explain", []string{
 			"path explain zoo/Abilene Seattle New_York", "path explain zoo/Abilene Atlanta Seattle",
 			"path explain paper-table3/AS3967 Jose,+CA471 Clara,+CA444 --sids 2",
-			"path explain zoo/Abilene Seattle New_York --disjoint node --down Seattle>Denver -o json",
+			"path explain zoo/Abilene Seattle New_York --disjoint node --down Seattle>Denver -o " +
+				"json",
 		}},
 		{"path-segment", []string{
-			"path segment zoo/Abilene Seattle Denver Kansas Houston", "path segment zoo/Abilene Seattle Denver Kansas Houston -o json",
-			"path segment zoo/Abilene Seattle 10 Denver", "path segment zoo/Abilene Seattle 11 Denver", "path segment zoo/Abilene Seattle",
-			"path segment zoo/Abilene Seattle New_York", "path segment zoo/Abilene Seattle Denver --model other",
+			"path segment zoo/Abilene Seattle Denver Kansas Houston",
+			"path segment zoo/Abilene Seattle Denver Kansas Houston -o json",
+			"path segment zoo/Abilene Seattle 10 Denver",
+			"path segment zoo/Abilene Seattle 11 Denver", "path segment zoo/Abilene Seattle",
+			"path segment zoo/Abilene Seattle New_York",
+			"path segment zoo/Abilene Seattle Denver --model other",
 		}},
 		{"path-spf", []string{
-			"path spf zoo/Abilene Seattle", "path spf zoo/Abilene Seattle New_York", "path spf zoo/Abilene Seattle New_York -o json",
-			"path spf zoo/Abilene Seattle -o name", "path spf zoo/Abilene Seattle --down Seattle>Denver --down Seattle>Sunnyvale",
+			"path spf zoo/Abilene Seattle", "path spf zoo/Abilene Seattle New_York",
+			"path spf zoo/Abilene Seattle New_York -o json",
+			"path spf zoo/Abilene Seattle -o name",
+			"path spf zoo/Abilene Seattle --down Seattle>Denver --down Seattle>Sunnyvale",
 			"path spf zoo/Abilene Seattle Denver --down Seattle>Denver --down Seattle>Sunnyvale",
 		}},
 		{"path-matrix", []string{
-			"path matrix zoo/Abilene zoo-unary/Abilene --paths 2", "path matrix zoo/Abilene --model paper --sids 1 --paths 0",
-			"path matrix --set nonesuch", "path matrix zoo/Nowhere", "path matrix --model x", "path matrix zoo/Abilene --sids 0",
+			"path matrix zoo/Abilene zoo-unary/Abilene --paths 2",
+			"path matrix zoo/Abilene --model paper --sids 1 --paths 0",
+			"path matrix --set nonesuch", "path matrix zoo/Nowhere", "path matrix --model x",
+			"path matrix zoo/Abilene --sids 0",
 			"path matrix --set paper-table3 --largest 60 --model adjacency -o name",
 		}},
 		{"path-diversity", []string{
-			"path diversity zoo-unary/Abilene", "path diversity zoo-unary/Abilene --between 1 -o json",
-			"path diversity zoo-unary/Abilene --between 1 --through 3", "path diversity zoo-unary/Abilene --between x",
+			"path diversity zoo-unary/Abilene",
+			"path diversity zoo-unary/Abilene --between 1 -o json",
+			"path diversity zoo-unary/Abilene --between 1 --through 3",
+			"path diversity zoo-unary/Abilene --between x",
 		}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
@@ -91,9 +110,11 @@ func TestPathDrawing(t *testing.T) {
 func TestMatrixIsDeterministic(t *testing.T) {
 	var sums []string
 	for _, workers := range []string{"1", "3"} {
-		out := newWorld(t, fakeNode).line("path matrix zoo/Geant2012 --paths 0 -o json --workers " + workers)
+		out := newWorld(t, fakeNode).line("path matrix zoo/Geant2012 --paths 0 -o json --workers " +
+			workers)
 		var result matrixResult
-		if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):strings.LastIndex(out, "}")+1]), &result); err != nil {
+		if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):strings.LastIndex(out, "}")+1]),
+			&result); err != nil {
 			t.Fatal(err)
 		}
 		text := ""
@@ -115,13 +136,15 @@ func TestMatrixIsDeterministic(t *testing.T) {
 func TestExperimentNames(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	for line, want := range map[string]string{
-		"experiment list":                                   "disjoint-fig8 ",
-		"experiment list -o json":                           `"name": "disjoint-fig8"`,
-		"experiment list -o name":                           "\ndisjoint-fig8\n",
-		"experiment run":                                    "missing NAME, or --all; known: disjoint-table3, ",
-		"experiment run nothing":                            `there is no experiment "nothing"; known: disjoint-table3, `,
-		"experiment report disjoint-fig8 --folder testdata": "run it first: sextant experiment run disjoint-fig8",
-		"experiment report --folder " + t.TempDir():         "run one first",
+		"experiment list":         "disjoint-fig8 ",
+		"experiment list -o json": `"name": "disjoint-fig8"`,
+		"experiment list -o name": "\ndisjoint-fig8\n",
+		"experiment run": "missing NAME, or --all; known: " +
+			"disjoint-table3, ",
+		"experiment run nothing": `there is no experiment "nothing"; known: disjoint-table3, `,
+		"experiment report disjoint-fig8 --folder testdata": "run it first: sextant experiment " +
+			"run disjoint-fig8",
+		"experiment report --folder " + t.TempDir(): "run one first",
 	} {
 		if out := w.line(line); !strings.Contains(out, want) {
 			t.Errorf("%s\n%s\nhas no %q", line, out, want)
@@ -133,7 +156,8 @@ func TestExperimentNames(t *testing.T) {
 func TestExperimentRun(t *testing.T) {
 	folder := t.TempDir()
 	w := newWorld(t, fakeNode)
-	if out := w.line("experiment run disjoint-table3 disjoint-pairs --quick -q --folder " + folder); !strings.Contains(out, "[exit 0]") {
+	if out := w.line("experiment run disjoint-table3 disjoint-pairs --quick -q --folder " +
+		folder); !strings.Contains(out, "[exit 0]") {
 		t.Fatal(out)
 	}
 	out := w.line("experiment report --folder " + folder)
@@ -142,7 +166,8 @@ func TestExperimentRun(t *testing.T) {
 			t.Errorf("the report does not have %q:\n%s", part, out)
 		}
 	}
-	for _, file := range []string{"disjoint-table3/table3.csv", "disjoint-table3/result.json", "disjoint-pairs/pairs.csv"} {
+	for _, file := range []string{"disjoint-table3/table3.csv", "disjoint-table3/result.json",
+		"disjoint-pairs/pairs.csv"} {
 		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
 			t.Error(err)
 		}

@@ -14,9 +14,11 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return noun("policy", "SR policies: which segment lists traffic takes", seeAlso("sextant merge", "sextant path"),
+	return noun("policy", "SR policies: which segment lists traffic takes",
+		seeAlso("sextant merge", "sextant path"),
 		a.policyList(), a.policyShow(),
-		a.policySwitch("down", config.ListDown, "Take a segment list out of use, in all paths of a policy", "up"),
+		a.policySwitch("down", config.ListDown,
+			"Take a segment list out of use, in all paths of a policy", "up"),
 		a.policySwitch("up", config.ListUp, "Bring a segment list back into use", "down"))
 }
 
@@ -91,7 +93,8 @@ func unlessZero(n int) string {
 
 func (a *app) policyShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show NAME", Short: "Show a policy: its paths, which is active and why, and what its segment lists carry",
+		Use: "show NAME", Short: "Show a policy: its paths, which is active and why, and what " +
+			"its segment lists carry",
 		Example:           "  sextant lab exec policies ingress -- sextant policy show hosts",
 		Annotations:       seeAlso("sextant policy list", "sextant policy down"),
 		Args:              takes("NAME"),
@@ -180,8 +183,9 @@ func egressText(p api.Policy) string {
 	}
 	var texts []string
 	for _, end := range ends {
-		texts = append(texts, fmt.Sprintf("%s, form %s, flows [%s]", end, forms[end], strings.ReplaceAll(config.FormatFlows(flows[end]),
-			",", ", ")))
+		texts = append(texts, fmt.Sprintf("%s, form %s, flows [%s]", end, forms[end],
+			strings.ReplaceAll(config.FormatFlows(flows[end]),
+				",", ", ")))
 	}
 	return strings.Join(texts, "; ")
 }
@@ -192,26 +196,32 @@ func listTable(path api.PolicyPath) table {
 		mark = ", active"
 	}
 	t := table{
-		title:   fmt.Sprintf("Path %s (%s, preference %d%s): %s", path.Name, path.Action, path.Preference, mark, path.Why),
-		columns: []string{"LIST", "STATE", "SHARE", "PACKETS", "BYTES", "HEADER", "FLOW", "SEGMENTS"},
-		wide:    []string{"WEIGHT", "REDUNDANCY", "REDUCED"},
+		title: fmt.Sprintf("Path %s (%s, preference %d%s): %s", path.Name, path.Action,
+			path.Preference, mark, path.Why),
+		columns: []string{"LIST", "STATE", "SHARE", "PACKETS", "BYTES", "HEADER", "FLOW",
+			"SEGMENTS"},
+		wide: []string{"WEIGHT", "REDUNDANCY", "REDUCED"},
 	}
 	for _, l := range path.Lists {
 		t.rows = append(t.rows, []string{
-			l.Name, string(l.State), fmt.Sprintf("%.0f%%", 100*l.Share), count(l.Packets), count(l.Bytes), count(l.HeaderBytes),
-			orDash(unlessZero(int(l.Flow))), joined(l.Segments, " "), count(l.Weight), string(l.Redundancy), fmt.Sprint(l.Reduced),
+			l.Name, string(l.State), fmt.Sprintf("%.0f%%", 100*l.Share), count(l.Packets),
+			count(l.Bytes), count(l.HeaderBytes),
+			orDash(unlessZero(int(l.Flow))), joined(l.Segments, " "), count(l.Weight),
+			string(l.Redundancy), fmt.Sprint(l.Reduced),
 		})
 	}
 	return t
 }
 
 // policySwitch makes the commands that take a list out of use and bring it back.
-func (a *app) policySwitch(verb string, state config.ListState, short, inverse string) *cobra.Command {
+func (a *app) policySwitch(verb string, state config.ListState, short,
+	inverse string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " POLICY LIST", Short: short,
 		Long: short + `. The policy changes to its best path that is still valid in one step: no packet sees half of
 it. The change survives restarts of the agent.`,
-		Example:           "  sextant lab exec policies ingress -- sextant policy " + verb + " hosts north",
+		Example: "  sextant lab exec policies ingress -- sextant policy " + verb +
+			" hosts north",
 		Annotations:       seeAlso("sextant policy "+inverse, "sextant policy show"),
 		Args:              takes("POLICY", "LIST"),
 		ValidArgsFunction: a.completeLists,
@@ -235,14 +245,16 @@ func (a *app) warnIfInvalid(ctx context.Context, name string) error {
 	policies, err := a.agent().Policies(ctx)
 	for _, p := range policies {
 		if p.Name == name && p.ActivePath == "" {
-			a.say("policy %s has no valid path any more; %s", name, strings.TrimPrefix(activeText(p), "none: "))
+			a.say("policy %s has no valid path any more; %s", name,
+				strings.TrimPrefix(activeText(p), "none: "))
 		}
 	}
 	return err
 }
 
 // completePolicies offers the names of policies for the first argument.
-func (a *app) completePolicies(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completePolicies(cmd *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -257,7 +269,8 @@ func (a *app) completePolicies(cmd *cobra.Command, args []string, _ string) ([]s
 }
 
 // completeLists offers the names of policies, then those of the policy's lists.
-func (a *app) completeLists(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeLists(cmd *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) != 1 {
 		return a.completePolicies(cmd, args[:min(len(args), 1)], word)
 	}
@@ -267,7 +280,8 @@ func (a *app) completeLists(cmd *cobra.Command, args []string, word string) ([]s
 		for _, p := range policies {
 			for _, path := range p.Paths {
 				for _, l := range path.Lists {
-					if name := l.Name + "\t" + string(l.State); p.Name == args[0] && !slices.Contains(names, name) {
+					if name := l.Name + "\t" + string(l.State); p.Name == args[0] &&
+						!slices.Contains(names, name) {
 						names = append(names, name)
 					}
 				}

@@ -16,7 +16,8 @@ import (
 
 func (a *app) protectCommand() *cobra.Command {
 	return noun("protect", "Protections: traffic that travels over paths which share nothing",
-		seeAlso("sextant policy", "sextant path disjoint"), a.protectList(), a.protectShow(), a.protectAdd(), a.protectDelete())
+		seeAlso("sextant policy", "sextant path disjoint"), a.protectList(), a.protectShow(),
+		a.protectAdd(), a.protectDelete())
 }
 
 func (a *app) protectList() *cobra.Command {
@@ -55,8 +56,10 @@ func protectionsView(protections []api.Protection) view {
 			}
 		}
 		t.rows = append(t.rows, []string{
-			p.Name, p.From, p.To, string(p.State), fmt.Sprintf("%d/%d", carry, p.Copies), fmt.Sprintf("%d/%d", spare, p.Spares),
-			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress.String(), flowsText(p.Flows), p.Disjoint,
+			p.Name, p.From, p.To, string(p.State), fmt.Sprintf("%d/%d", carry, p.Copies),
+			fmt.Sprintf("%d/%d", spare, p.Spares),
+			textIf(p.RateKbps != 0, config.FormatRate(p.RateKbps)), p.Match, p.Egress.String(),
+			flowsText(p.Flows), p.Disjoint,
 			orDash(p.Reason),
 		})
 		v.names = append(v.names, p.Name)
@@ -83,40 +86,56 @@ type protectOptions struct {
 func (a *app) protectAdd() *cobra.Command {
 	var o protectOptions
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Send traffic over several disjoint paths at once, and keep it so when links fail",
+		Use: "add NAME", Short: "Send traffic over several disjoint paths at once, and keep it " +
+			"so when links fail",
 		Long: `Send traffic over several disjoint paths at once, and keep it so when links fail.
 
 The agent computes the paths on its topology, with proof of how good they are, and refuses what would load a link beyond the bound of
 its node file, or has fewer paths than copies, with the reason. Spares take over at once when a path fails; then paths are computed anew.
 At the egress, the flows that are shown have to be in the merge section of the node file.`,
 		Example: "  sextant lab up examples/protect.yaml\n" +
-			"  sextant lab exec protect r1 -- sextant protect add video --to r7 --egress fcbb:bb00:7:f:: " +
-			"--match destination=2001:db8:b::/64,protocol=udp --rate 2Mbit --egress-agent [fd00:5e::7]:9477\n" +
-			"  sextant lab exec protect r1 -- sextant protect add bank --from r1 --to r7 --egress fcbb:bb00:7:f:: " +
+			"  sextant lab exec protect r1 -- sextant protect add video --to r7 --egress " +
+			"fcbb:bb00:7:f:: " +
+			"--match destination=2001:db8:b::/64,protocol=udp --rate 2Mbit --egress-agent " +
+			"[fd00:5e::7]:9477\n" +
+			"  sextant lab exec protect r1 -- sextant protect add bank --from r1 --to r7 " +
+			"--egress fcbb:bb00:7:f:: " +
 			"--match dscp=46 --copies 3 --spares 1 --dry-run",
 		Annotations:       seeAlso("sextant protect show", "sextant path explain", "sextant merge"),
 		Args:              takes("NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.addProtection(cmd, o, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.addProtection(cmd, o, args[0])
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.From, "from", "", "node of the topology where the traffic enters: this one's name, which need not be said")
+	flags.StringVar(&o.From, "from", "",
+		"node of the topology where the traffic enters: this one's name, which need not be said")
 	flags.StringVar(&o.To, "to", "", "node of the topology where it leaves")
-	flags.StringVar(&o.egress, "egress", "", "SID there that merges copies (End.MERGE), or decapsulates")
-	flags.StringVar(&o.probe, "probe-sid", "", "SID there that decapsulates probes, if not --egress")
-	flags.StringVar(&o.agent, "egress-agent", "", "api.metrics of the egress's agent, to show what came of copies, like [fd00:5e::7]:9477")
+	flags.StringVar(&o.egress, "egress", "",
+		"SID there that merges copies (End.MERGE), or decapsulates")
+	flags.StringVar(&o.probe, "probe-sid", "",
+		"SID there that decapsulates probes, if not --egress")
+	flags.StringVar(&o.agent, "egress-agent", "",
+		"api.metrics of the egress's agent, to show what came of copies, like [fd00:5e::7]:9477")
 	flags.StringArrayVar(&o.match, "match", nil,
-		"the traffic: source=, destination=, protocol=, sourcePorts=, destinationPorts=, dscp=, with commas between; again for more")
+		"the traffic: source=, destination=, protocol=, sourcePorts=, destinationPorts=, dscp=, "+
+			"with commas between; again for more")
 	flags.IntVar(&o.Copies, "copies", 2, "paths that carry each packet")
 	flags.IntVar(&o.Spares, "spares", 0, "paths that stand by")
-	flags.StringVar(&o.Disjoint, "disjoint", string(segment.LinkDisjoint), "what paths must not share: edge, link, node or srlg")
+	flags.StringVar(&o.Disjoint, "disjoint", string(segment.LinkDisjoint),
+		"what paths must not share: edge, link, node or srlg")
 	flags.IntVar(&o.SIDs, "sids", segment.DefaultMaxSIDs, "the most SIDs in a list")
-	flags.StringVar(&o.Model, "model", string(segment.ForcedAdjacency), "what a segment is: adjacency or forced")
-	flags.StringVar(&o.rate, "rate", "0", "expected rate of one copy, with outer headers, like 10Mbit; 0: not known")
+	flags.StringVar(&o.Model, "model", string(segment.ForcedAdjacency),
+		"what a segment is: adjacency or forced")
+	flags.StringVar(&o.rate, "rate", "0",
+		"expected rate of one copy, with outer headers, like 10Mbit; 0: not known")
 	flags.StringVar(&o.Redundancy, "redundancy", string(config.NumberedInTLV),
 		"how copies are numbered: tlv, sid, or none, where they are not merged")
-	flags.IntVar(&o.Flow, "flow", 0, "first of the flow ids by which the egress knows the paths; 0: chosen")
-	flags.BoolVar(&o.DropIfInvalid, "drop", false, "drop the traffic while no path is up, instead of forwarding it without protection")
+	flags.IntVar(&o.Flow, "flow", 0,
+		"first of the flow ids by which the egress knows the paths; 0: chosen")
+	flags.BoolVar(&o.DropIfInvalid, "drop", false,
+		"drop the traffic while no path is up, instead of forwarding it without protection")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only say what it would be")
 	complete(cmd, "disjoint", "edge", "link", "node", "srlg")
 	complete(cmd, "model", string(segment.ForcedAdjacency), string(segment.Forced))
@@ -150,11 +169,13 @@ func (o protectOptions) spec() (spec api.ProtectionSpec, err error) {
 	spec = o.ProtectionSpec
 	switch {
 	case spec.To == "":
-		return spec, usageErrorf("--to is needed: the node of the topology where the traffic leaves")
+		return spec, usageErrorf("--to is needed: the node of the topology where the traffic " +
+			"leaves")
 	case o.egress == "":
 		return spec, usageErrorf("--egress is needed: the SID at %s that merges copies", spec.To)
 	case len(o.match) == 0:
-		return spec, usageErrorf("--match is needed: the traffic, like destination=2001:db8:7::/48,protocol=udp")
+		return spec, usageErrorf("--match is needed: the traffic, like " +
+			"destination=2001:db8:7::/48,protocol=udp")
 	}
 	if spec.Egress, err = config.ParseSID(o.egress); err != nil {
 		return spec, usageErrorf("--egress: %w", err)
@@ -192,7 +213,8 @@ func parseTraffic(text string) (t api.Traffic, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(part, "=")
 		field, known := map[string]*string{
-			"source": &t.Source, "destination": &t.Destination, "protocol": &t.Protocol, "sourcePorts": &t.SourcePorts,
+			"source": &t.Source, "destination": &t.Destination, "protocol": &t.Protocol,
+			"sourcePorts":      &t.SourcePorts,
 			"destinationPorts": &t.DestinationPorts,
 		}[key]
 		switch {
@@ -207,7 +229,8 @@ func parseTraffic(text string) (t api.Traffic, err error) {
 			}
 			t.DSCP = &n
 		default:
-			return t, fmt.Errorf("unknown key %q; write source, destination, protocol, sourcePorts, destinationPorts or dscp", key)
+			return t, fmt.Errorf("unknown key %q; write source, destination, protocol, "+
+				"sourcePorts, destinationPorts or dscp", key)
 		}
 	}
 	return t, nil
@@ -233,7 +256,8 @@ func (a *app) protectDelete() *cobra.Command {
 }
 
 // completeProtections offers the names of protections for the first argument.
-func (a *app) completeProtections(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeProtections(cmd *cobra.Command, args []string,
+	_ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

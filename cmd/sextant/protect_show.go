@@ -20,7 +20,8 @@ import (
 func (a *app) protectShow() *cobra.Command {
 	var svg string
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show over which links a protection's packets travel, with delay and loss of each path",
+		Use: "show NAME", Short: "Show over which links a protection's packets travel, with " +
+			"delay and loss of each path",
 		Long: `Show over which links a protection's packets travel, with delay and loss of each path.
 
 RTT and LOSS are those of probes that the head-end sends to itself over the path, and back by the egress's routes. COPIES LOST and
@@ -56,7 +57,8 @@ func protectionView(p api.Protection) view {
 	for _, line := range [][2]string{
 		{"Traffic", p.Match},
 		{"Way", fmt.Sprintf("from %s to %s, SID %s", p.From, p.To, p.Egress)},
-		{"Promise", fmt.Sprintf("%s, %s, %s-disjoint", copiesText(p.Copies), plural(uint64(p.Spares), "spare"), p.Disjoint)},
+		{"Promise", fmt.Sprintf("%s, %s, %s-disjoint", copiesText(p.Copies),
+			plural(uint64(p.Spares), "spare"), p.Disjoint)},
 		{"Flows", flowsText(p.Flows) + " in the egress's merge section"},
 		{"Proof", p.Proof},
 		{"Reason", p.Reason},
@@ -69,14 +71,18 @@ func protectionView(p api.Protection) view {
 	}
 	prose.WriteString("\n")
 	t := table{
-		columns: []string{"PATH", "ROLE", "PROBES", "RTT", "LOSS", "PACKETS", "COPIES LOST", "ONE WAY", "WAY"},
-		wide:    []string{"DELAY", "FLOW", "SEGMENTS", "SIDS", "FAULT"},
+		columns: []string{"PATH", "ROLE", "PROBES", "RTT", "LOSS", "PACKETS", "COPIES LOST",
+			"ONE WAY", "WAY"},
+		wide: []string{"DELAY", "FLOW", "SEGMENTS", "SIDS", "FAULT"},
 	}
 	for _, path := range p.Paths {
 		t.rows = append(t.rows, []string{
-			path.List, string(path.Role), path.Probes, textIf(path.RTTMs > 0, fmt.Sprintf("%.2f ms", path.RTTMs)),
-			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), count(path.Packets), measured(path.CopyLoss, 100, "%.2f %%"),
-			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path), count(path.Flow),
+			path.List, string(path.Role), path.Probes,
+			textIf(path.RTTMs > 0, fmt.Sprintf("%.2f ms", path.RTTMs)),
+			textIf(path.RTTMs > 0, fmt.Sprintf("%.1f %%", path.Loss*100)), count(path.Packets),
+			measured(path.CopyLoss, 100, "%.2f %%"),
+			measured(path.CopyDelayMs, 1, "%.2f ms"), wayOf(path.Links), delayOf(path),
+			count(path.Flow),
 			strings.Join(path.Segments, " "), joined(path.SIDs, " "), orDash(path.Fault),
 		})
 	}
@@ -98,7 +104,8 @@ func replacedText(r *api.Replacement) string {
 	if !r.Heard.IsZero() {
 		noticed = "noticed " + ms(r.Heard, r.Noticed) + " after its last answer"
 	}
-	return fmt.Sprintf("%s: %s, decided %s later, installed %s after that, at %s", r.Because, noticed, ms(r.Noticed, r.Decided),
+	return fmt.Sprintf("%s: %s, decided %s later, installed %s after that, at %s", r.Because,
+		noticed, ms(r.Noticed, r.Decided),
 		ms(r.Decided, r.Installed), r.Installed.Format(time.RFC3339))
 }
 
@@ -107,7 +114,8 @@ func trialsText(paths []api.ProtectedPath) string {
 	var texts []string
 	for _, p := range paths {
 		if p.NextTrial != nil {
-			texts = append(texts, fmt.Sprintf("%s is sent copies again at %s; %d in vain so far", p.List, p.NextTrial.Format(time.RFC3339),
+			texts = append(texts, fmt.Sprintf("%s is sent copies again at %s; %d in vain so far",
+				p.List, p.NextTrial.Format(time.RFC3339),
 				p.TrialsInVain))
 		}
 	}
@@ -151,15 +159,18 @@ func (a *app) drawProtection(ctx context.Context, p api.Protection, file string)
 		return err
 	}
 	if t.NodeLink == "" {
-		return &api.Error{Code: api.Conflict, Message: "the agent has no topology to draw: " + t.Problem}
+		return &api.Error{Code: api.Conflict,
+			Message: "the agent has no topology to draw: " + t.Problem}
 	}
-	g, err := format.Read(format.File{Name: t.Source, Text: []byte(t.NodeLink)}, format.Options{Format: format.NodeLink})
+	g, err := format.Read(format.File{Name: t.Source, Text: []byte(t.NodeLink)},
+		format.Options{Format: format.NodeLink})
 	if err != nil {
 		return fmt.Errorf("the agent's topology: %w", err)
 	}
 	options := draw.Options{Title: fmt.Sprintf("%s: %s to %s, %s", p.Name, p.From, p.To, p.State)}
 	for _, path := range p.Paths {
-		drawn := draw.Path{Label: fmt.Sprintf("%s %s: %s", path.List, path.Role, strings.Join(path.Segments, ", "))}
+		drawn := draw.Path{Label: fmt.Sprintf("%s %s: %s", path.List, path.Role,
+			strings.Join(path.Segments, ", "))}
 		for e := range topology.Edge(g.Edges()) {
 			if slices.Contains(path.Links, protection.LinkOf(g, e).String()) {
 				drawn.Edges = append(drawn.Edges, e)

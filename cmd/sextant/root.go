@@ -90,14 +90,18 @@ const (
 
 func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
-		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(), a.applyCommand(), a.doctorCommand(),
+		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(),
+			a.applyCommand(), a.doctorCommand(),
 			a.supportBundleCommand()),
-		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(), a.backendCommand(), a.flowCommand(), a.sidCommand(),
+		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(),
+			a.backendCommand(), a.flowCommand(), a.sidCommand(),
 			a.policyCommand(), a.mergeCommand(),
 			a.bgpCommand(), a.routeCommand(),
-			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(), a.captureCommand(), a.ipvsadmCommand()),
+			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(),
+			a.captureCommand(), a.ipvsadmCommand()),
 		in(groupPlan, a.topologyCommand(), a.pathCommand(), a.protectCommand()),
-		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(), a.experimentCommand(), a.simCommand()),
+		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(),
+			a.experimentCommand(), a.simCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
 }
 
@@ -109,7 +113,8 @@ func in(group string, commands ...*cobra.Command) []*cobra.Command {
 }
 
 func (a *app) addGlobals(flags *pflag.FlagSet) {
-	flags.StringVarP(&a.output, "output", "o", "table", "format of the output: "+strings.Join(formats, ", "))
+	flags.StringVarP(&a.output, "output", "o", "table",
+		"format of the output: "+strings.Join(formats, ", "))
 	flags.StringVar(&a.socket, "socket", config.DefaultSocket, "Unix socket of the agent")
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the agent")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but what was asked for")
@@ -155,7 +160,8 @@ func (a *app) coloured() bool {
 
 // noun makes a command that only groups others.
 func noun(use, short string, also map[string]string, subcommands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Annotations: also, Args: cobra.ArbitraryArgs, RunE: chooseSubcommand}
+	cmd := &cobra.Command{Use: use, Short: short, Annotations: also, Args: cobra.ArbitraryArgs,
+		RunE: chooseSubcommand}
 	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(subcommands...)
 	return cmd
@@ -170,9 +176,11 @@ func chooseSubcommand(cmd *cobra.Command, args []string) error {
 		return usageErrorf("say what to do: %s", strings.Join(subcommandNames(cmd), ", "))
 	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usageErrorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+		return usageErrorf("unknown command %q; did you mean %s?", args[0],
+			strings.Join(near, " or "))
 	}
-	return usageErrorf("unknown command %q; known: %s", args[0], strings.Join(subcommandNames(cmd), ", "))
+	return usageErrorf("unknown command %q; known: %s", args[0],
+		strings.Join(subcommandNames(cmd), ", "))
 }
 
 func subcommandNames(cmd *cobra.Command) []string {

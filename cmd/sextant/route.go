@@ -62,7 +62,8 @@ func routesOf(routes []api.Route, vrf string) (list []api.Route, err error) {
 }
 
 func routesView(routes []api.Route) view {
-	t := table{columns: []string{"VRF", "PREFIX", "NEXT-HOPS", "SHADOW", "STATE"}, wide: []string{"DATAPATH"}}
+	t := table{columns: []string{"VRF", "PREFIX", "NEXT-HOPS", "SHADOW", "STATE"},
+		wide: []string{"DATAPATH"}}
 	v := view{value: api.List[api.Route]{Items: routes}}
 	for _, r := range routes {
 		state := "-"
@@ -72,14 +73,16 @@ func routesView(routes []api.Route) view {
 		case r.Ignored != "":
 			state = string(r.Ignored)
 		}
-		t.rows = append(t.rows, []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops), hopsText(r.Shadow), state, string(r.Datapath)})
+		t.rows = append(t.rows, []string{r.VRF, r.Prefix.String(), hopsText(r.NextHops),
+			hopsText(r.Shadow), state, string(r.Datapath)})
 		v.names = append(v.names, r.Prefix.String())
 	}
 	v.tables = tables{t}
 	return v
 }
 
-// hopsText writes "fcbb:bb00:1::,fcbb:bb00:2:: fcbb:bb00:3:: weight 2": segments of a hop with commas, hops with spaces.
+// hopsText writes "fcbb:bb00:1::,fcbb:bb00:2:: fcbb:bb00:3:: weight 2": segments of a hop with
+// commas, hops with spaces.
 func hopsText(hops []api.RouteHop) string {
 	words := make([]string, len(hops))
 	for i, h := range hops {
@@ -108,8 +111,9 @@ As long as one is not COMPLETE, what was known before holds.`,
 				return err
 			}
 			t := table{
-				columns: []string{"SOURCE", "CLIENT", "COMPLETE", "ROUTES", "MESSAGES", "SESSIONS", "MALFORMED"},
-				wide:    []string{"RESYNCS", "REASON"},
+				columns: []string{"SOURCE", "CLIENT", "COMPLETE", "ROUTES", "MESSAGES", "SESSIONS",
+					"MALFORMED"},
+				wide: []string{"RESYNCS", "REASON"},
 			}
 			v := view{value: api.List[api.RouteSource]{Items: sources}}
 			for _, s := range sources {
@@ -121,7 +125,8 @@ As long as one is not COMPLETE, what was known before holds.`,
 					complete = "yes"
 				}
 				t.rows = append(t.rows, []string{
-					string(s.Source), client, complete, count(s.Routes), count(s.Messages), count(s.Sessions), count(s.Malformed),
+					string(s.Source), client, complete, count(s.Routes), count(s.Messages),
+					count(s.Sessions), count(s.Malformed),
 					count(s.Resyncs), orDash(s.Reason),
 				})
 				v.names = append(v.names, string(s.Source))

@@ -37,17 +37,20 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// newBill lists the modules of a build. Sums are those of go.sum: they name what was linked, to the byte.
+// newBill lists the modules of a build. Sums are those of go.sum: they name what was linked, to the
+// byte.
 func newBill(version string, build *debug.BuildInfo) bill {
 	b := bill{
 		BOMFormat: "CycloneDX", SpecVersion: "1.5", Version: 1,
-		Metadata: billMetadata{component{Type: "application", Name: "sextant", Version: version, Properties: settings(build)}},
+		Metadata: billMetadata{component{Type: "application", Name: "sextant", Version: version,
+			Properties: settings(build)}},
 	}
 	for _, m := range build.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
-		c := component{Type: "library", Name: m.Path, Version: m.Version, PURL: "pkg:golang/" + m.Path + "@" + m.Version}
+		c := component{Type: "library", Name: m.Path, Version: m.Version,
+			PURL: "pkg:golang/" + m.Path + "@" + m.Version}
 		if m.Sum != "" {
 			c.Properties = []property{{"go:sum", m.Sum}}
 		}
@@ -72,7 +75,8 @@ func settings(build *debug.BuildInfo) []property {
 func writeBill(w io.Writer, version string) error {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
-		return errors.New("read the build information of this program: it has none; build it with modules: go build ./cmd/sextant")
+		return errors.New("read the build information of this program: it has none; build it " +
+			"with modules: go build ./cmd/sextant")
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")

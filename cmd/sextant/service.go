@@ -45,15 +45,18 @@ func roleFlag(cmd *cobra.Command, role *string) {
 
 func servicesView(services []api.Service) view {
 	t := table{
-		columns: []string{"NAME", "ROLE", "ENDPOINT", "CANDIDATES", "BACKENDS", "POLICY", "THRESHOLD", "BUSY",
+		columns: []string{"NAME", "ROLE", "ENDPOINT", "CANDIDATES", "BACKENDS", "POLICY",
+			"THRESHOLD", "BUSY",
 			"PACKETS", "BYTES"},
-		wide: []string{"ENCAPSULATION", "BUCKETS", "OFFERED", "ACCEPTED", "REFUSED", "FORCED", "PASSED-ON"},
+		wide: []string{"ENCAPSULATION", "BUCKETS", "OFFERED", "ACCEPTED", "REFUSED", "FORCED",
+			"PASSED-ON"},
 	}
 	v := view{value: api.List[api.Service]{Items: services}}
 	for _, s := range services {
 		edge, host := edgeColumns(s.Edge), hostColumns(s.Host)
 		t.rows = append(t.rows, []string{
-			s.Name, string(s.Role), s.Endpoint().String(), edge[0], edge[1], host[0], host[1], host[2], count(s.Packets), count(s.Bytes),
+			s.Name, string(s.Role), s.Endpoint().String(), edge[0], edge[1], host[0], host[1],
+			host[2], count(s.Packets), count(s.Bytes),
 			edge[2], edge[3], host[3], host[4], host[5], host[6], host[7],
 		})
 		v.names = append(v.names, s.Name)
@@ -66,7 +69,8 @@ func edgeColumns(e *api.EdgeService) [4]string {
 	if e == nil {
 		return [4]string{"-", "-", "-", "-"}
 	}
-	return [4]string{count(e.Candidates), count(len(e.Backends)), string(e.Encapsulation), count(e.Buckets)}
+	return [4]string{count(e.Candidates), count(len(e.Backends)), string(e.Encapsulation),
+		count(e.Buckets)}
 }
 
 func hostColumns(h *api.HostService) [8]string {
@@ -79,7 +83,8 @@ func hostColumns(h *api.HostService) [8]string {
 	}
 	return [8]string{
 		string(h.Accept.Policy), threshold, count(h.Busy),
-		count(h.Offered), count(h.Accepted), count(h.Refused), count(h.Forced), count(h.PassedOnPackets),
+		count(h.Offered), count(h.Accepted), count(h.Refused), count(h.Forced),
+		count(h.PassedOnPackets),
 	}
 }
 
@@ -105,7 +110,8 @@ func (a *app) serviceShow() *cobra.Command {
 	return cmd
 }
 
-// findServices returns the services of a name, one per role, or an error that lists those that there are.
+// findServices returns the services of a name, one per role, or an error that lists those that
+// there are.
 func (a *app) findServices(ctx context.Context, name string, role api.Role) ([]api.Service, error) {
 	services, err := a.agent().Services(ctx, "", role)
 	if err != nil {
@@ -130,7 +136,8 @@ func absent(what, name string, known []string) error {
 	if len(known) > 0 {
 		mend = "known: " + strings.Join(known, ", ")
 	}
-	return &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no %s %q; %s", what, name, mend)}
+	return &api.Error{Code: api.NotFound, Message: fmt.Sprintf("there is no %s %q; %s", what, name,
+		mend)}
 }
 
 func serviceView(services []api.Service) view {
@@ -171,7 +178,8 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
 		if n := e.NewConnections; n != nil {
-			line("Limit", "%d new connections per second, %d at once: %d taken, %d refused", n.Rate, n.Burst, n.Taken, n.Refused)
+			line("Limit", "%d new connections per second, %d at once: %d taken, %d refused", n.Rate,
+				n.Burst, n.Taken, n.Refused)
 		}
 		if e.Check != "" {
 			line("Check", "%s", e.Check)
@@ -184,7 +192,8 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Policy", "%s", policyText(h.Accept))
 		line("Threshold", "%d", h.Threshold)
 		line("Busy", "%d connections", h.Busy)
-		line("Offered", "%d connections: %d accepted, %d refused (%s)", h.Offered, h.Accepted, h.Refused,
+		line("Offered", "%d connections: %d accepted, %d refused (%s)", h.Offered, h.Accepted,
+			h.Refused,
 			share(h.Refused, h.Offered))
 		line("Forced", "%d connections, taken as the last candidate", h.Forced)
 		line("Passed on", "%d packets, %d bytes", h.PassedOnPackets, h.PassedOnBytes)
@@ -234,7 +243,9 @@ On an edge a service has candidates, on a host an acceptance policy.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := newServiceFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.putService(cmd, api.Create, args[0], flags) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.putService(cmd, api.Create, args[0], flags)
+	}
 	return cmd
 }
 
@@ -249,7 +260,9 @@ func (a *app) serviceSet() *cobra.Command {
 	}
 	flags := newServiceFlags(cmd)
 	breakFlag(cmd, &a.breaks)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.putService(cmd, api.Update, args[0], flags) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.putService(cmd, api.Update, args[0], flags)
+	}
 	return cmd
 }
 

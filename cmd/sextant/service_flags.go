@@ -11,7 +11,8 @@ import (
 	"sextant/config"
 )
 
-// serviceFlags are the values of a service as the command line gives them. Only flags that were given count.
+// serviceFlags are the values of a service as the command line gives them. Only flags that were
+// given count.
 type serviceFlags struct {
 	role, vip, protocol, port             string
 	candidates, depth                     int
@@ -30,18 +31,26 @@ func newServiceFlags(cmd *cobra.Command) *serviceFlags {
 	flags.StringVar(&f.port, "port", "", "port, or any")
 	flags.IntVar(&f.candidates, "candidates", config.DefaultCandidates,
 		"edge: hosts to which a new connection is offered, 1 to 6")
-	flags.StringVar(&f.table, "table", "rendezvous", "edge: how buckets are given to backends: rendezvous, exact or modulo")
-	flags.IntVar(&f.depth, "depth", config.DefaultDepth, "edge: backends that a packet is offered to at most, past owners included")
-	flags.StringVar(&f.drainTime, "drain-time", "0", "edge: how long a past owner is offered packets; 0: until its place is needed")
-	flags.StringVar(&f.hold, "return-hold", "6s", "edge: time in which a backend that was down, or is new, gets no new connections")
-	flags.StringVar(&f.slowStart, "slow-start", "0", "edge: time in which a backend that comes up gets its share, like 30s")
+	flags.StringVar(&f.table, "table", "rendezvous",
+		"edge: how buckets are given to backends: rendezvous, exact or modulo")
+	flags.IntVar(&f.depth, "depth", config.DefaultDepth,
+		"edge: backends that a packet is offered to at most, past owners included")
+	flags.StringVar(&f.drainTime, "drain-time", "0",
+		"edge: how long a past owner is offered packets; 0: until its place is needed")
+	flags.StringVar(&f.hold, "return-hold", "6s",
+		"edge: time in which a backend that was down, or is new, gets no new connections")
+	flags.StringVar(&f.slowStart, "slow-start", "0",
+		"edge: time in which a backend that comes up gets its share, like 30s")
 	flags.StringVar(&f.newConnections, "new-connections", "none",
-		"edge: how many may be opened per second, and at once, like 1000,200; none: as many as come")
-	flags.StringVar(&f.policy, "policy", "", "edge: offer (default), shadow or ecmp; host: average (default), always, static or dynamic")
+		"edge: how many may be opened per second, and at once, like 1000,200; none: as many as "+
+			"come")
+	flags.StringVar(&f.policy, "policy", "",
+		"edge: offer (default), shadow or ecmp; host: average (default), always, static or dynamic")
 	flags.IntVar(&f.threshold, "threshold", 0, "static: accept below this many busy connections")
 	flags.IntVar(&f.workers, "workers", 0, "dynamic: connections that the server works on at once")
 	flags.IntVar(&f.window, "window", 50, "dynamic: offers between two adaptations")
-	flags.StringVar(&f.low, "low", "0.4", "dynamic: share of accepted offers below which the threshold rises")
+	flags.StringVar(&f.low, "low", "0.4",
+		"dynamic: share of accepted offers below which the threshold rises")
 	flags.StringVar(&f.high, "high", "0.6", "dynamic: share above which it falls")
 	flags.IntVar(&f.beginning, "initial", 1, "dynamic: first threshold")
 	flags.IntVar(&f.cores, "cores", 0, "average: of the server; 0: as many as the machine has")
@@ -102,7 +111,8 @@ func parseNewConnections(text string) (api.NewConnectionsSpec, error) {
 	spec.Rate, wrong[0] = strconv.Atoi(rate)
 	spec.Burst, wrong[1] = strconv.Atoi(burst)
 	if !both || wrong != [2]error{} {
-		return spec, fmt.Errorf("%q is no limit; write none, or how many per second and how many at once, like 1000,200", text)
+		return spec, fmt.Errorf("%q is no limit; write none, or how many per second and how many "+
+			"at once, like 1000,200", text)
 	}
 	return spec, nil
 }

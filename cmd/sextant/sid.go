@@ -7,7 +7,8 @@ import (
 )
 
 func (a *app) sidCommand() *cobra.Command {
-	return noun("sid", "Local segment identifiers of a host or an egress", seeAlso("sextant service"), a.sidList())
+	return noun("sid", "Local segment identifiers of a host or an egress",
+		seeAlso("sextant service"), a.sidList())
 }
 
 func (a *app) sidList() *cobra.Command {

@@ -25,7 +25,8 @@ type churnOptions struct {
 func (a *app) simChurn() *cobra.Command {
 	var o churnOptions
 	cmd := &cobra.Command{
-		Use: "churn", Short: "Let flows run through a pool whose servers come and go, and count those that are cut",
+		Use: "churn", Short: "Let flows run through a pool whose servers come and go, and count " +
+			"those that are cut",
 		Long: `Let flows run through a pool whose servers come and go, and count those that are cut.
 
 Every flap interval a server drawn at random leaves, or comes back if it has left, as in the VRF-Shadowing paper. Chains are
@@ -44,30 +45,43 @@ server took packets of.`,
 		Annotations:       seeAlso("sextant experiment", "sextant service"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runChurn(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command,
+			_ []string) error {
+			return a.runChurn(cmd.Context(), o)
+		},
 	}
 	c, flags := &o.churn, cmd.Flags()
-	flags.StringSliceVar(&o.policies, "policy", []string{"offer", "shadow", "ecmp"}, "how connections survive changes")
-	flags.StringSliceVar(&o.tables, "table", []string{"rendezvous", "exact", "modulo"}, "how buckets are given to servers")
+	flags.StringSliceVar(&o.policies, "policy", []string{"offer", "shadow", "ecmp"},
+		"how connections survive changes")
+	flags.StringSliceVar(&o.tables, "table", []string{"rendezvous", "exact", "modulo"},
+		"how buckets are given to servers")
 	flags.IntVar(&c.Servers, "servers", 8, "servers of the pool")
 	flags.IntVar(&c.MinUp, "min-up", 1, "servers that stay up in any case")
 	flags.DurationVar(&c.Flap, "flap", time.Second, "time between changes of the pool")
-	flags.DurationVar(&c.Hold, "hold", 0, "how long a server that comes back takes no new connections yet")
-	flags.StringVar(&o.leave, "leave", "draining", "how servers leave: draining (they keep their connections) or down")
+	flags.DurationVar(&c.Hold, "hold", 0,
+		"how long a server that comes back takes no new connections yet")
+	flags.StringVar(&o.leave, "leave", "draining",
+		"how servers leave: draining (they keep their connections) or down")
 	flags.Uint64Var(&c.Flows, "flows", 1_000_000, "flows of each run")
 	flags.Float64Var(&c.Rate, "rate", 2000, "new flows per second")
-	flags.StringVar(&o.life, "life", "10MB", "how long flows live: 5MB or 10MB as the paper's downloads, or a time for all")
+	flags.StringVar(&o.life, "life", "10MB",
+		"how long flows live: 5MB or 10MB as the paper's downloads, or a time for all")
 	flags.IntVar(&c.Spec.Buckets, "buckets", config.FormerBuckets, "buckets of the service")
 	flags.IntVar(&c.Spec.Candidates, "candidates", 1, "offer: candidates of a new connection")
 	flags.IntVar(&c.Spec.Depth, "depth", pool.MaxChain, "offer: length of a chain")
-	flags.DurationVar(&c.Spec.Drain, "drain", 0, "offer: how long a past owner stays in a chain; 0 is until its place is needed")
-	flags.BoolVar(&c.Circle, "circle", false, "shadow: what no server knows goes round, as in the paper, and its connection pauses")
-	flags.Float64Var(&c.Refuse, "refuse", 0, "offer: the part of the offers that a candidate refuses, if another follows it")
+	flags.DurationVar(&c.Spec.Drain, "drain", 0,
+		"offer: how long a past owner stays in a chain; 0 is until its place is needed")
+	flags.BoolVar(&c.Circle, "circle", false,
+		"shadow: what no server knows goes round, as in the paper, and its connection pauses")
+	flags.Float64Var(&c.Refuse, "refuse", 0,
+		"offer: the part of the offers that a candidate refuses, if another follows it")
 	flags.IntVar(&c.Edges, "edges", 1, "edges behind a router that spreads flows by their hash")
 	flags.DurationVar(&c.Lag, "lag", 0, "how much later an edge learns of a change, at most")
-	flags.DurationVar(&c.Restart, "restart", 0, "time between restarts of the edges, in turn; each is away for half of it")
+	flags.DurationVar(&c.Restart, "restart",
+		0, "time between restarts of the edges, in turn; each is away for half of it")
 	flags.BoolVar(&c.Peer, "peer", false, "a restarted edge takes over the chains of another one")
-	flags.Float64Var(&c.Reuse, "reuse", 0, "the part of new flows from a port that was closed lately")
+	flags.Float64Var(&c.Reuse, "reuse", 0,
+		"the part of new flows from a port that was closed lately")
 	flags.Uint64Var(&c.Seed, "seed", 1, "of all that is random")
 	complete(cmd, "policy", "offer", "shadow", "ecmp")
 	complete(cmd, "table", "rendezvous", "exact", "modulo")
@@ -149,7 +163,8 @@ func (o *churnOptions) runs() ([]pcc.Churn, error) {
 func (a *app) churnProgress(ctx context.Context, c pcc.Churn) func(uint64) error {
 	shown := ""
 	return func(flows uint64) error {
-		text := fmt.Sprintf("policy %v, table %v: %s of the flows", c.Spec.Policy, c.Spec.Method, share(flows, c.Flows))
+		text := fmt.Sprintf("policy %v, table %v: %s of the flows", c.Spec.Policy, c.Spec.Method,
+			share(flows, c.Flows))
 		if a.progress && text != shown {
 			a.progressLine(text)
 			shown = text
@@ -160,7 +175,8 @@ func (a *app) churnProgress(ctx context.Context, c pcc.Churn) func(uint64) error
 
 func (r churnReport) view() view {
 	t := table{
-		columns: []string{"POLICY", "TABLE", "FLOWS", "CUT", "SHARE", "DIED", "LATE", "REDIRECTED", "RST HOPS", "LOST", "CHANGES",
+		columns: []string{"POLICY", "TABLE", "FLOWS", "CUT", "SHARE", "DIED", "LATE", "REDIRECTED",
+			"RST HOPS", "LOST", "CHANGES",
 			"RESTARTS"},
 		wide: []string{"UNOPENED", "REUSED", "HUNG", "HOPS 0/1/2/...", "SECONDS"},
 	}
@@ -175,9 +191,11 @@ func (r churnReport) view() view {
 			hops = append(hops, fmt.Sprintf("%.4g", float64(d)/float64(all)))
 		}
 		t.rows = append(t.rows, []string{i.Policy, i.Table, count(i.Flows), count(i.Cut),
-			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died), count(i.Late),
+			fmt.Sprintf("%.5f%%", 100*float64(i.Cut)/float64(i.Flows)), count(i.Died),
+			count(i.Late),
 			fmt.Sprintf("%.2f%%", 100*i.Redirected), count(i.MaxResetHops),
-			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes), count(i.Restarts),
+			fmt.Sprintf("%.2f%%", 100*float64(i.Hops[0])/float64(max(1, all))), count(i.Changes),
+			count(i.Restarts),
 			count(i.Unopened), count(i.Reused), count(i.Hung), strings.Join(hops, "/"),
 			fmt.Sprintf("%.1f", i.Seconds)})
 		v.names = append(v.names, i.Policy+"/"+i.Table)

@@ -44,10 +44,14 @@ first policy at the same load.`,
 		Annotations:       seeAlso("sextant experiment", "sextant demo"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(cmd *cobra.Command, _ []string) error { return a.runHunting(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command,
+			_ []string) error {
+			return a.runHunting(cmd.Context(), o)
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.policies, "policy", []string{"random", "static=4", "dynamic", "average/3", "jsq/2", "jsq"},
+	flags.StringSliceVar(&o.policies, "policy", []string{"random", "static=4", "dynamic",
+		"average/3", "jsq/2", "jsq"},
 		"how servers are chosen")
 	flags.Float64SliceVar(&o.loads, "load", []float64{0.61, 0.88}, "loads, above 0")
 	flags.IntVar(&o.servers, "servers", 12, "servers of the pool")
@@ -55,9 +59,12 @@ first policy at the same load.`,
 	flags.IntVar(&o.workers, "workers", 32, "connections that a server works on at once")
 	flags.IntVar(&o.backlog, "backlog", 128, "connections that wait beyond those; more are refused")
 	flags.IntVar(&o.buckets, "buckets", config.FormerBuckets, "buckets of the service")
-	flags.Uint64Var(&o.requests, "requests", 1_000_000, "requests of each run; a tenth more come before and are not measured")
-	flags.DurationVar(&o.service, "service", 10*time.Millisecond, "mean time of a core that a request needs")
-	flags.DurationVar(&o.handshake, "handshake", 0, "time from the choice of a server until the connection counts there")
+	flags.Uint64Var(&o.requests, "requests", 1_000_000,
+		"requests of each run; a tenth more come before and are not measured")
+	flags.DurationVar(&o.service, "service", 10*time.Millisecond,
+		"mean time of a core that a request needs")
+	flags.DurationVar(&o.handshake, "handshake",
+		0, "time from the choice of a server until the connection counts there")
 	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
 	complete(cmd, "policy", "random", "static=4", "dynamic", "average/3", "jsq/2", "jsq")
 	return cmd
@@ -65,19 +72,21 @@ first policy at the same load.`,
 
 // huntingItem is the result of one policy at one load.
 type huntingItem struct {
-	Policy          string    `json:"policy"`
-	Load            float64   `json:"load"`
-	Requests        uint64    `json:"requests"`
-	Overflow        uint64    `json:"overflow"` // refused, because a server's queue was full
-	MeanMs          float64   `json:"meanMs"`
-	MeanHalfWidthMs float64   `json:"meanHalfWidthMs"` // of the confidence interval at 0.95
-	P50Ms           float64   `json:"p50Ms"`
-	P75Ms           float64   `json:"p75Ms"`
-	P90Ms           float64   `json:"p90Ms"`
-	P99Ms           float64   `json:"p99Ms"`
-	Faster          float64   `json:"faster"` // mean of the first policy at this load by that of this one
-	Places          []float64 `json:"places"` // share of the requests that the first, second, ... candidate took; of policies alone
-	Seconds         float64   `json:"seconds"`
+	Policy          string  `json:"policy"`
+	Load            float64 `json:"load"`
+	Requests        uint64  `json:"requests"`
+	Overflow        uint64  `json:"overflow"` // refused, because a server's queue was full
+	MeanMs          float64 `json:"meanMs"`
+	MeanHalfWidthMs float64 `json:"meanHalfWidthMs"` // of the confidence interval at 0.95
+	P50Ms           float64 `json:"p50Ms"`
+	P75Ms           float64 `json:"p75Ms"`
+	P90Ms           float64 `json:"p90Ms"`
+	P99Ms           float64 `json:"p99Ms"`
+	// mean of the first policy at this load by that of this one
+	Faster float64 `json:"faster"`
+	// share of the requests that the first, second, ... candidate took; of policies alone
+	Places  []float64 `json:"places"`
+	Seconds float64   `json:"seconds"`
 }
 
 // huntingReport is what sim hunting answers.
@@ -89,13 +98,15 @@ type huntingReport struct {
 }
 
 func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
-	report := huntingReport{Servers: o.servers, Cores: o.cores, ServiceMs: o.service.Seconds() * 1000}
+	report := huntingReport{Servers: o.servers, Cores: o.cores,
+		ServiceMs: o.service.Seconds() * 1000}
 	if a.progress {
 		defer a.progressLine("")
 	}
 	for _, load := range o.loads {
 		if !(load > 0) || o.service <= 0 || o.servers < 1 || o.cores < 1 || o.requests < 1 {
-			return usageErrorf("--load, --service, --servers, --cores and --requests must be above 0")
+			return usageErrorf("--load, --service, --servers, --cores and --requests must be " +
+				"above 0")
 		}
 		first := 0.0
 		for _, policy := range o.policies {
@@ -114,7 +125,8 @@ func (a *app) runHunting(ctx context.Context, o huntingOptions) error {
 }
 
 // hunt simulates one policy at one load.
-func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy string) (huntingItem, error) {
+func (a *app) hunt(ctx context.Context, o huntingOptions, load float64,
+	policy string) (huntingItem, error) {
 	item := huntingItem{Policy: policy, Load: load}
 	scheme, err := hunting.ParseScheme(policy)
 	if err != nil {
@@ -123,15 +135,19 @@ func (a *app) hunt(ctx context.Context, o huntingOptions, load float64, policy s
 	rate := load * float64(o.servers*o.cores) / o.service.Seconds()
 	until := time.Duration(1.1 * float64(o.requests) / rate * float64(time.Second))
 	c := hunting.Config{
-		Servers: make([]hunting.Server, o.servers), Scheme: scheme, Buckets: o.buckets, Seed: o.seed,
-		Requests: workload.NewPoisson(rate, o.service, o.seed), Until: until, WarmUp: until / 11, Handshake: o.handshake,
+		Servers: make([]hunting.Server, o.servers), Scheme: scheme, Buckets: o.buckets,
+		Seed:     o.seed,
+		Requests: workload.NewPoisson(rate, o.service, o.seed), Until: until, WarmUp: until / 11,
+		Handshake: o.handshake,
 	}
 	for i := range c.Servers {
-		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog, Weight: 1}
+		c.Servers[i] = hunting.Server{Cores: o.cores, Workers: o.workers, Backlog: o.backlog,
+			Weight: 1}
 	}
 	c.Progress = func(now time.Duration) error {
 		if a.progress {
-			a.progressLine(fmt.Sprintf("policy %s, load %g: %.0f %% of the requests", policy, load, 100*now.Seconds()/until.Seconds()))
+			a.progressLine(fmt.Sprintf("policy %s, load %g: %.0f %% of the requests", policy, load,
+				100*now.Seconds()/until.Seconds()))
 		}
 		return ctx.Err()
 	}
@@ -155,14 +171,17 @@ func (i *huntingItem) fill(r *hunting.Result) {
 
 func (r huntingReport) view() view {
 	t := table{
-		columns: []string{"LOAD", "POLICY", "REQUESTS", "REFUSED", "MEAN", "±", "P50", "P90", "P99", "FASTER"},
-		wide:    []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
+		columns: []string{"LOAD", "POLICY", "REQUESTS", "REFUSED", "MEAN", "±", "P50", "P90", "P99",
+			"FASTER"},
+		wide: []string{"TAKEN BY 1ST/2ND/...", "SECONDS"},
 	}
 	v := view{value: r}
 	ms := func(x float64) string { return fmt.Sprintf("%.2f ms", x) }
 	for _, i := range r.Items {
-		t.rows = append(t.rows, []string{fmt.Sprint(i.Load), i.Policy, count(i.Requests), count(i.Overflow), ms(i.MeanMs),
-			fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms), fmt.Sprintf("%.2f times", i.Faster),
+		t.rows = append(t.rows, []string{fmt.Sprint(i.Load), i.Policy, count(i.Requests),
+			count(i.Overflow), ms(i.MeanMs),
+			fmt.Sprintf("%.2f", i.MeanHalfWidthMs), ms(i.P50Ms), ms(i.P90Ms), ms(i.P99Ms),
+			fmt.Sprintf("%.2f times", i.Faster),
 			placesText(i.Places), fmt.Sprintf("%.1f", i.Seconds)})
 		v.names = append(v.names, fmt.Sprintf("%g/%s", i.Load, i.Policy))
 	}

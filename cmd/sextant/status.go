@@ -23,7 +23,8 @@ func (a *app) statusCommand() *cobra.Command {
 	var brief bool
 	cmd := &cobra.Command{
 		Use: "status", Short: "Show what the agent runs, its packets and its drops",
-		Long: "Show what the agent runs, its packets and its drops. The exit code is 1 while a program is not\n" +
+		Long: "Show what the agent runs, its packets and its drops. The exit code is 1 while a " +
+			"program is not\n" +
 			"attached where the node file wants it: packets are not processed there then.",
 		Example: `  sextant lab exec quickstart edge -- sextant status
   sextant lab exec quickstart edge -- sextant status --brief`,
@@ -70,7 +71,8 @@ func briefStatus(s fullStatus) string {
 	if len(s.Warnings) > 0 {
 		health = s.Warnings[0]
 	}
-	return fmt.Sprintf("%s (%s), %s, up %s: %s", s.Node, strings.Join(s.Roles, ", "), plural(uint64(len(s.Programs)), "program"),
+	return fmt.Sprintf("%s (%s), %s, up %s: %s", s.Node, strings.Join(s.Roles, ", "),
+		plural(uint64(len(s.Programs)), "program"),
 		age(s.UptimeSeconds), health)
 }
 
@@ -78,7 +80,8 @@ func statusView(s fullStatus) view {
 	var prose strings.Builder
 	fmt.Fprintf(&prose, "Node:      %s (%s)\n", s.Node, strings.Join(s.Roles, ", "))
 	fmt.Fprintf(&prose, "Version:   %s\n", s.Version)
-	fmt.Fprintf(&prose, "Up:        %s, since %s\n", age(s.UptimeSeconds), s.StartedAt.Format(time.RFC3339))
+	fmt.Fprintf(&prose, "Up:        %s, since %s\n", age(s.UptimeSeconds),
+		s.StartedAt.Format(time.RFC3339))
 	fmt.Fprintf(&prose, "Config:    %s\n", s.ConfigHash)
 	for _, w := range s.Warnings {
 		fmt.Fprintf(&prose, "Warning:   %s\n", w)
@@ -86,7 +89,8 @@ func statusView(s fullStatus) view {
 	return view{
 		value: s,
 		prose: prose.String(),
-		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)}, filled(cacheTable(s.Counters)),
+		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)},
+			filled(cacheTable(s.Counters)),
 			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters))),
 		names: []string{s.Node},
 	}
@@ -101,9 +105,11 @@ func filled(t table) tables {
 }
 
 func programTable(programs []api.Program) table {
-	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE", "ATTACHED"}, wide: []string{"TAG"}}
+	t := table{title: "Programs:", columns: []string{"NAME", "ON", "MODE", "SIDE", "ATTACHED"},
+		wide: []string{"TAG"}}
 	for _, p := range programs {
-		t.rows = append(t.rows, []string{p.Name, orDash(p.Interface + p.Cgroup), orDash(string(p.Mode)),
+		t.rows = append(t.rows, []string{p.Name, orDash(p.Interface + p.Cgroup),
+			orDash(string(p.Mode)),
 			orDash(string(p.Side)), yes(p.Fault == ""), p.Tag})
 	}
 	return t
@@ -117,7 +123,8 @@ func packetTable(counters []api.Counters) table {
 	}
 	for _, c := range counters {
 		t.rows = append(t.rows, []string{
-			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets), count(c.PassedPackets), count(c.DroppedPackets()),
+			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
+			count(c.PassedPackets), count(c.DroppedPackets()),
 			count(c.TransmittedPackets), count(c.RedirectedPackets), count(c.HandedToKernelPackets),
 		})
 	}
@@ -157,7 +164,8 @@ func vrfTable(counters []api.Counters) table {
 	for _, c := range counters {
 		for _, v := range c.VRFs {
 			t.rows = append(t.rows, []string{
-				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets), count(v.ReturnedPackets),
+				v.VRF, v.Backup, count(v.HerePackets), count(v.StrayPackets),
+				count(v.ReturnedPackets),
 				count(v.HereBytes), count(v.StrayBytes), count(v.ReturnedBytes),
 			})
 		}

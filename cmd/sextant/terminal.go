@@ -30,7 +30,8 @@ func (w *terminalWriter) Write(p []byte) (int, error) {
 		}
 	}
 	w.pending = slices.Clone(text[whole:])
-	if _, err := io.WriteString(w.to, visible(string(text[:whole]), red, green, yellow, plain)); err != nil {
+	if _, err := io.WriteString(w.to, visible(string(text[:whole]), red, green, yellow,
+		plain)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -50,7 +51,8 @@ func raw(w io.Writer) io.Writer {
 func visible(text string, allowed ...string) string {
 	var out strings.Builder
 	for len(text) > 0 {
-		if own := slices.IndexFunc(allowed, func(s string) bool { return strings.HasPrefix(text, s) }); own >= 0 {
+		if own := slices.IndexFunc(allowed,
+			func(s string) bool { return strings.HasPrefix(text, s) }); own >= 0 {
 			out.WriteString(allowed[own])
 			text = text[len(allowed[own]):]
 			continue
@@ -74,7 +76,8 @@ func visible(text string, allowed ...string) string {
 // drives reports whether a character is no picture but an order: ECMA-48 controls, and marks of
 // direction (Unicode UAX #9).
 func drives(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' ||
+		r == '\u2029'
 }
 
 // cell is a text in a table: it has one line and one column.

@@ -48,7 +48,8 @@ func FuzzTablesOfForeignText(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var out bytes.Buffer
-		table := table{columns: []string{"NAME", "SID"}, rows: [][]string{{text, "::1"}, {"b", text}}}
+		table := table{columns: []string{"NAME", "SID"},
+			rows: [][]string{{text, "::1"}, {"b", text}}}
 		if err := table.write(&out, false); err != nil {
 			t.Fatal(err)
 		}
@@ -71,10 +72,12 @@ func TestNamesOfTopologiesDriveNothing(t *testing.T) {
 	}
 	var out, said bytes.Buffer
 	e := &env{
-		args: []string{"path", "spf", file, "c"}, stdout: &out, stderr: &said, getenv: func(string) string { return "" },
+		args: []string{"path", "spf", file, "c"}, stdout: &out, stderr: &said,
+		getenv: func(string) string { return "" },
 	}
 	run(t.Context(), e)
-	if text := out.String() + said.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, `a\x1b[2Jb`) {
+	if text := out.String() + said.String(); strings.Contains(text, "\x1b") ||
+		!strings.Contains(text, `a\x1b[2Jb`) {
 		t.Errorf("shown: %q", text)
 	}
 }

@@ -145,20 +145,25 @@ func topBackendsOf(before, after []api.Backend, interval time.Duration) []topBac
 func topTables(f topFrame) tables {
 	edge := table{columns: []string{"SERVICE", "BACKEND", "STATE", "PACKETS/s", "BYTES/s"}}
 	host := table{
-		columns: []string{"SERVICE", "POLICY", "THRESHOLD", "BUSY", "OFFERED/s", "REFUSED/s", "PACKETS/s", "BYTES/s"},
-		wide:    []string{"FORCED/s", "PASSED-ON/s"},
+		columns: []string{"SERVICE", "POLICY", "THRESHOLD", "BUSY", "OFFERED/s", "REFUSED/s",
+			"PACKETS/s", "BYTES/s"},
+		wide: []string{"FORCED/s", "PASSED-ON/s"},
 	}
 	for _, s := range f.Services {
 		if h := s.Host; h != nil {
 			host.rows = append(host.rows, []string{
-				s.Name, string(h.Policy), count(h.Threshold), count(h.Busy), scaled(h.OfferedPerSecond), scaled(h.RefusedPerSecond),
-				scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond), scaled(h.ForcedPerSecond), scaled(h.PassedOnPerSecond),
+				s.Name, string(h.Policy), count(h.Threshold), count(h.Busy),
+				scaled(h.OfferedPerSecond), scaled(h.RefusedPerSecond),
+				scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond), scaled(h.ForcedPerSecond),
+				scaled(h.PassedOnPerSecond),
 			})
 			continue
 		}
-		edge.rows = append(edge.rows, []string{s.Name, "", "", scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond)})
+		edge.rows = append(edge.rows, []string{s.Name, "", "", scaled(s.PacketsPerSecond),
+			scaled(s.BytesPerSecond)})
 		for _, b := range s.Backends {
-			edge.rows = append(edge.rows, []string{"", b.Name, string(b.State), scaled(b.PacketsPerSecond),
+			edge.rows = append(edge.rows, []string{"", b.Name, string(b.State),
+				scaled(b.PacketsPerSecond),
 				scaled(b.BytesPerSecond)})
 		}
 	}

@@ -17,8 +17,10 @@ import (
 )
 
 func (a *app) topologyCommand() *cobra.Command {
-	return noun("topology", "Networks as graphs: read, check, convert, generate, draw", seeAlso("sextant lab"),
-		a.computing(a.topologyList(), a.topologyShow(), a.topologyCheck(), a.topologyConvert(), a.topologyGenerate(),
+	return noun("topology", "Networks as graphs: read, check, convert, generate, draw",
+		seeAlso("sextant lab"),
+		a.computing(a.topologyList(), a.topologyShow(), a.topologyCheck(), a.topologyConvert(),
+			a.topologyGenerate(),
 			a.topologyDraw())...)
 }
 
@@ -44,10 +46,12 @@ func (a *app) topologyList() *cobra.Command {
 		Use: "list [SET]", Short: "List the data sets in the program, or the topologies of one",
 		Long: `List the published topologies that are part of the program: without a name the sets, with one the topologies of
 that set. Their names stand wherever a TOPOLOGY is asked for. Delays of different sets can't be compared.`,
-		Example:     "  sextant topology list\n  sextant topology list paper-table3\n  sextant topology list -o wide",
+		Example: "  sextant topology list\n  sextant topology list paper-table3\n  sextant " +
+			"topology list -o wide",
 		Annotations: seeAlso("sextant topology show"),
 		Args:        takes("[SET]"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(*cobra.Command, []string,
+			string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, s := range dataset.Sets() {
 				names = append(names, s.Name+"\t"+s.About)
@@ -69,12 +73,15 @@ that set. Their names stand wherever a TOPOLOGY is asked for. Delays of differen
 
 func setsView() view {
 	list := api.List[setItem]{Items: []setItem{}}
-	t := table{columns: []string{"SET", "TOPOLOGIES", "DELAY", "ABOUT"}, wide: []string{"SOURCE", "LICENCE"}}
+	t := table{columns: []string{"SET", "TOPOLOGIES", "DELAY", "ABOUT"},
+		wide: []string{"SOURCE", "LICENCE"}}
 	var v view
 	for _, s := range dataset.Sets() {
 		topologies := len(namesOf(s.Name))
-		list.Items = append(list.Items, setItem{s.Name, topologies, unitText(s.DelayUnit), s.About, s.Source, s.Licence})
-		t.rows = append(t.rows, []string{s.Name, count(topologies), orDash(unitText(s.DelayUnit)), s.About, s.Source, s.Licence})
+		list.Items = append(list.Items, setItem{s.Name, topologies, unitText(s.DelayUnit), s.About,
+			s.Source, s.Licence})
+		t.rows = append(t.rows, []string{s.Name, count(topologies), orDash(unitText(s.DelayUnit)),
+			s.About, s.Source, s.Licence})
 		v.names = append(v.names, s.Name)
 	}
 	v.value, v.tables = list, tables{t}
@@ -96,7 +103,8 @@ func topologiesView(set string) (view, error) {
 	t := table{columns: []string{"TOPOLOGY", "NODES", "LINKS", "EDGES", "DELAY"}}
 	v := view{names: namesOf(set)}
 	if len(v.names) == 0 {
-		return v, coded{fmt.Errorf("there is no data set %q; list them with: sextant topology list", set), exitNotFound}
+		return v, coded{fmt.Errorf("there is no data set %q; list them with: sextant topology list",
+			set), exitNotFound}
 	}
 	for _, name := range v.names {
 		g, err := dataset.Open(name)
@@ -105,7 +113,8 @@ func topologiesView(set string) (view, error) {
 		}
 		s := inspect.Summarize(g)
 		list.Items = append(list.Items, topologyItem{name, unitText(g.DelayUnit()), s})
-		t.rows = append(t.rows, []string{name, count(s.Nodes), count(s.Links), count(s.Edges), orDash(unitText(g.DelayUnit()))})
+		t.rows = append(t.rows, []string{name, count(s.Nodes), count(s.Links), count(s.Edges),
+			orDash(unitText(g.DelayUnit()))})
 	}
 	v.value, v.tables = list, tables{t}
 	return v, nil
@@ -152,7 +161,8 @@ func (a *app) topologyShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show TOPOLOGY", Short: "Show what a topology consists of",
 		Long: "Show a topology in numbers, with --nodes and --edges in full.\n\n" + topologyHelp,
-		Example: "  sextant topology show paper-table3/AS3967\n  sextant topology show zoo/Abilene --nodes --edges\n" +
+		Example: "  sextant topology show paper-table3/AS3967\n  sextant topology show " +
+			"zoo/Abilene --nodes --edges\n" +
 			"  sextant topology show examples/quickstart.yaml -o json",
 		Annotations: seeAlso("sextant topology check", "sextant topology draw"),
 		Args:        takes("TOPOLOGY"),
@@ -166,12 +176,14 @@ func (a *app) topologyShow() *cobra.Command {
 	}
 	source.flags(cmd)
 	cmd.Flags().BoolVar(&nodes, "nodes", false, "list the nodes, too")
-	cmd.Flags().BoolVar(&edges, "edges", false, "list the edges, too: each direction of a link by itself")
+	cmd.Flags().BoolVar(&edges, "edges", false,
+		"list the edges, too: each direction of a link by itself")
 	return cmd
 }
 
 func topologyView(g *topology.Graph, nodes, edges bool) view {
-	detail := topologyDetail{topologyItem: topologyItem{g.Name(), unitText(g.DelayUnit()), inspect.Summarize(g)}}
+	detail := topologyDetail{topologyItem: topologyItem{g.Name(), unitText(g.DelayUnit()),
+		inspect.Summarize(g)}}
 	v := view{tables: tables{summaryTable(detail.topologyItem)}}
 	for n := range topology.Node(g.Nodes()) {
 		v.names = append(v.names, g.Node(n).Name)
@@ -181,19 +193,22 @@ func topologyView(g *topology.Graph, nodes, edges bool) view {
 		for n := range topology.Node(g.Nodes()) {
 			d := nodeDetailOf(g, n)
 			detail.Nodes = append(detail.Nodes, d)
-			t.rows = append(t.rows, []string{d.Name, count(d.Degree), placeText(g.Node(n)), orDash(d.SID)})
+			t.rows = append(t.rows, []string{d.Name, count(d.Degree), placeText(g.Node(n)),
+				orDash(d.SID)})
 		}
 		v.tables = append(v.tables, t)
 	}
 	if edges {
 		t := table{
-			title: "Edges", columns: []string{"EDGE", "FROM", "TO", "WEIGHT", "DELAY", "CAPACITY"}, wide: []string{"NAME", "SRLGS", "SID"},
+			title: "Edges", columns: []string{"EDGE", "FROM", "TO", "WEIGHT", "DELAY", "CAPACITY"},
+			wide: []string{"NAME", "SRLGS", "SID"},
 		}
 		for e := range topology.Edge(g.Edges()) {
 			d := edgeDetailOf(g, e)
 			detail.Edges = append(detail.Edges, d)
 			t.rows = append(t.rows, []string{
-				count(d.ID), d.From, d.To, count(d.Weight), delayText(d.Delay, g.DelayUnit()), capacityText(d.CapacityKbps),
+				count(d.ID), d.From, d.To, count(d.Weight), delayText(d.Delay, g.DelayUnit()),
+				capacityText(d.CapacityKbps),
 				orDash(d.Name), orDash(strings.Trim(fmt.Sprint(d.SRLGs), "[]")), orDash(d.SID),
 			})
 		}
@@ -271,7 +286,8 @@ func knownCapacity(kbps int64) string {
 	return capacityText(kbps)
 }
 
-// capacityText writes kbit/s with the largest prefix that leaves a whole part; "-" if it is not known.
+// capacityText writes kbit/s with the largest prefix that leaves a whole part; "-" if it is not
+// known.
 func capacityText(kbps int64) string {
 	if kbps == 0 {
 		return "-"

@@ -44,7 +44,8 @@ paths can avoid), parallel links, links of one direction, links whose directions
 and delays without a unit. The exit code is 0 all the same, and 1 with --strict.
 
 ` + topologyHelp,
-		Example: "  sextant topology check zoo/Abilene\n  sextant topology check paper-table3/AS1755 -o wide\n" +
+		Example: "  sextant topology check zoo/Abilene\n  sextant topology check " +
+			"paper-table3/AS1755 -o wide\n" +
 			"  sextant topology check network.graph --demands network.demands --strict",
 		Annotations: seeAlso("sextant topology show", "sextant topology draw"),
 		Args:        takes("TOPOLOGY"),
@@ -101,20 +102,26 @@ func checkTopology(g *topology.Graph) []topologyFinding {
 			f.Text = fmt.Sprintf("%d of %d links %s", len(found), s.Links, some)
 		}
 		for _, e := range found {
-			f.Where = append(f.Where, fmt.Sprintf("%s - %s", g.Node(g.From(e)).Name, g.Node(g.To(e)).Name))
+			f.Where = append(f.Where, fmt.Sprintf("%s - %s", g.Node(g.From(e)).Name,
+				g.Node(g.To(e)).Name))
 		}
 		return f
 	}
 	return []topologyFinding{
 		checkConnection(g),
-		links("bridges", "no link is the only way", "that are the only way between two parts", inspect.Bridges(g)),
-		links("parallel", "no two links have the same ends", "with the ends of another", inspect.Parallel(g)),
-		links("one-way", "all links have both directions", "of one direction only", inspect.OneWay(g)),
+		links("bridges", "no link is the only way", "that are the only way between two parts",
+			inspect.Bridges(g)),
+		links("parallel", "no two links have the same ends", "with the ends of another",
+			inspect.Parallel(g)),
+		links("one-way", "all links have both directions", "of one direction only",
+			inspect.OneWay(g)),
 		links("asymmetric", "both directions of links have the same weight and delay",
 			"whose directions differ in weight or delay", inspect.Asymmetric(g)),
-		links("delay", "all links have a delay", "without delay in a direction", inspect.WithoutDelay(g)),
+		links("delay", "all links have a delay", "without delay in a direction",
+			inspect.WithoutDelay(g)),
 		checkUnit(g),
-		links("capacity", "all links have a capacity", "without a known capacity", inspect.WithoutCapacity(g)),
+		links("capacity", "all links have a capacity", "without a known capacity",
+			inspect.WithoutCapacity(g)),
 	}
 }
 
@@ -125,7 +132,8 @@ func checkConnection(g *topology.Graph) topologyFinding {
 		return f
 	}
 	f.OK, f.Count = false, len(parts)
-	f.Text = fmt.Sprintf("there are %d parts within which nodes reach one another, the largest of %s", len(parts),
+	f.Text = fmt.Sprintf("there are %d parts within which nodes reach one another, the largest "+
+		"of %s", len(parts),
 		plural(uint64(len(parts[0])), "node"))
 	for _, part := range parts[1:] {
 		for _, v := range part {
@@ -139,7 +147,8 @@ func checkUnit(g *topology.Graph) topologyFinding {
 	if unit := unitText(g.DelayUnit()); unit != "" {
 		return topologyFinding{Check: "unit", OK: true, Text: "delays are in " + unit}
 	}
-	return topologyFinding{Check: "unit", Count: 1, Text: "the unit of delays is not stated; name it with --delay-unit"}
+	return topologyFinding{Check: "unit", Count: 1,
+		Text: "the unit of delays is not stated; name it with --delay-unit"}
 }
 
 // checkWhereMost is how many places are named in a table that is not wide.
@@ -158,7 +167,8 @@ func (r topologyReport) view() view {
 		if more := len(f.Where) - checkWhereMost; more > 0 {
 			where += fmt.Sprintf(" and %d more", more)
 		}
-		t.rows = append(t.rows, []string{f.Check, result, f.Text, orDash(where), orDash(strings.Join(f.Where, ", "))})
+		t.rows = append(t.rows, []string{f.Check, result, f.Text, orDash(where),
+			orDash(strings.Join(f.Where, ", "))})
 	}
 	v.tables = tables{t}
 	if r.Demands != nil {

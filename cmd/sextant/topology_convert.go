@@ -50,7 +50,8 @@ type topologyTarget struct {
 }
 
 func (t *topologyTarget) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.to, "to", "", "format to write: "+formatNames()+"; by the ending of FILE if not given, or else edges")
+	cmd.Flags().StringVar(&t.to, "to", "",
+		"format to write: "+formatNames()+"; by the ending of FILE if not given, or else edges")
 	complete(cmd, "to", strings.Split(formatNames(), ", ")...)
 }
 
@@ -64,7 +65,8 @@ func (t topologyTarget) format() (format.Format, error) {
 	if f := format.OfName(t.file); f != "" {
 		return f, nil
 	}
-	return "", usageErrorf("the ending of %s stands for no format; name one with --to: %s", t.file, formatNames())
+	return "", usageErrorf("the ending of %s stands for no format; name one with --to: %s", t.file,
+		formatNames())
 }
 
 // writeTopology writes a topology, and says what got lost.
@@ -102,7 +104,8 @@ func (a *app) writeFile(file string, text []byte) error {
 		return err
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return fmt.Errorf("write %s: %w; name a file that this user can write", file, withoutPath(err))
+		return fmt.Errorf("write %s: %w; name a file that this user can write", file,
+			withoutPath(err))
 	}
 	if !a.quiet {
 		a.say("wrote %s", file)
@@ -112,18 +115,22 @@ func (a *app) writeFile(file string, text []byte) error {
 
 func (a *app) writeRocketfuel(g *topology.Graph, folder string) error {
 	if folder == "" || folder == "-" {
-		return usageErrorf("Rocketfuel keeps weights and latencies in two files; name a folder for them")
+		return usageErrorf("Rocketfuel keeps weights and latencies in two files; name a folder " +
+			"for them")
 	}
 	weights, latencies, err := format.WriteRocketfuel(g)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("make folder %s: %w; name one that this user can write to", folder, withoutPath(err))
+		return fmt.Errorf("make folder %s: %w; name one that this user can write to", folder,
+			withoutPath(err))
 	}
-	for name, text := range map[string][]byte{"weights.intra": weights, "latencies.intra": latencies} {
+	for name, text := range map[string][]byte{"weights.intra": weights,
+		"latencies.intra": latencies} {
 		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			return fmt.Errorf("write %s in %s: %w; name a folder that this user can write to", name, folder, withoutPath(err))
+			return fmt.Errorf("write %s in %s: %w; name a folder that this user can write to", name,
+				folder, withoutPath(err))
 		}
 	}
 	if !a.quiet {

@@ -50,12 +50,15 @@ resemble those in hops. Any browser shows it, in its light or dark colours; name
 			if len(args) == 2 {
 				file = args[1]
 			}
-			return a.writeFile(file, draw.SVG(g, draw.Options{EdgeLabel: edgeLabel(g, label), ByHops: byHops}))
+			return a.writeFile(file, draw.SVG(g, draw.Options{EdgeLabel: edgeLabel(g, label),
+				ByHops: byHops}))
 		},
 	}
 	source.flags(cmd)
-	cmd.Flags().StringVar(&label, "label", labelAuto, "what to write beside links: "+strings.Join(linkLabels, ", "))
-	cmd.Flags().BoolVar(&byHops, "by-hops", false, "place nodes by hops even if their coordinates are known")
+	cmd.Flags().StringVar(&label, "label", labelAuto,
+		"what to write beside links: "+strings.Join(linkLabels, ", "))
+	cmd.Flags().BoolVar(&byHops, "by-hops", false,
+		"place nodes by hops even if their coordinates are known")
 	complete(cmd, "label", linkLabels...)
 	return cmd
 }

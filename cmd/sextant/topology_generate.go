@@ -9,13 +9,16 @@ import (
 )
 
 func (a *app) topologyGenerate() *cobra.Command {
-	return noun("generate", "Generate a topology: data centers, grids, providers", seeAlso("sextant topology convert"),
-		a.generateFatTree(), a.generateVL2(), a.generateBCube(), a.generateSpineLeaf(), a.generateGrid(), a.generateISP(),
+	return noun("generate", "Generate a topology: data centers, grids, providers",
+		seeAlso("sextant topology convert"),
+		a.generateFatTree(), a.generateVL2(), a.generateBCube(), a.generateSpineLeaf(),
+		a.generateGrid(), a.generateISP(),
 		a.generateWaxman())
 }
 
 // generator makes the command for one kind of network.
-func (a *app) generator(cmd cobra.Command, flags func(*pflag.FlagSet), make func() (*topology.Graph, error)) *cobra.Command {
+func (a *app) generator(cmd cobra.Command, flags func(*pflag.FlagSet),
+	make func() (*topology.Graph, error)) *cobra.Command {
 	var target topologyTarget
 	cmd.Use += " [FILE]"
 	cmd.Annotations = seeAlso("sextant topology convert", "sextant topology draw")
@@ -52,7 +55,8 @@ func (a *app) generateVL2() *cobra.Command {
 		Use: "vl2", Short: "A Clos network for valiant load balancing (Greenberg et al. 2009)",
 		Long: `Generate half as many intermediate switches as an aggregation switch has ports, as many aggregation switches as an
 intermediate one has ports, a quarter of the product of racks, and the servers of each rack.`,
-		Example: "  sextant topology generate vl2 --aggregation-ports 12 --intermediate-ports 10 --servers 20",
+		Example: "  sextant topology generate vl2 --aggregation-ports 12 --intermediate-ports 10 " +
+			"--servers 20",
 	}, func(f *pflag.FlagSet) {
 		f.IntVar(&aggregation, "aggregation-ports", 12, "ports of an aggregation switch")
 		f.IntVar(&intermediate, "intermediate-ports", 10, "ports of an intermediate switch")
@@ -64,7 +68,8 @@ func (a *app) generateBCube() *cobra.Command {
 	var n, k int
 	return a.generator(cobra.Command{
 		Use: "bcube", Short: "A server-centric cube, BCube(n, k) (Guo et al. 2009)",
-		Long:    "Generate n^(k+1) servers with k+1 ports each, which forward for others, and k+1 levels of n^k switches of n ports.",
+		Long: "Generate n^(k+1) servers with k+1 ports each, which forward for others, and " +
+			"k+1 levels of n^k switches of n ports.",
 		Example: "  sextant topology generate bcube --n 5 --k 3",
 	}, func(f *pflag.FlagSet) {
 		f.IntVar(&n, "n", 4, "ports of a switch")
@@ -99,7 +104,8 @@ func (a *app) generateISP() *cobra.Command {
 	var routers int
 	var seed uint64
 	return a.generator(cobra.Command{
-		Use: "isp", Short: "A provider: a Gabriel graph of cities with two core routers each, access routers around them",
+		Use: "isp", Short: "A provider: a Gabriel graph of cities with two core routers each, " +
+			"access routers around them",
 		Example: "  sextant topology generate isp --routers 1000 --seed 7 isp.graph",
 	}, func(f *pflag.FlagSet) {
 		f.IntVar(&routers, "routers", 100, "number of routers")
@@ -112,11 +118,14 @@ func (a *app) generateWaxman() *cobra.Command {
 	var alpha, beta float64
 	var seed uint64
 	return a.generator(cobra.Command{
-		Use: "waxman", Short: "A random network in which near nodes are more likely to be linked (Waxman 1988)",
-		Example: "  sextant topology generate waxman --nodes 50 --alpha 0.15 --beta 0.4 --seed 3 waxman.json",
+		Use: "waxman", Short: "A random network in which near nodes are more likely to be linked " +
+			"(Waxman 1988)",
+		Example: "  sextant topology generate waxman --nodes 50 --alpha 0.15 --beta 0.4 --seed 3 " +
+			"waxman.json",
 	}, func(f *pflag.FlagSet) {
 		f.IntVar(&nodes, "nodes", 50, "number of nodes")
-		f.Float64Var(&alpha, "alpha", 0.15, "how slowly the likelihood falls with the distance, up to 1")
+		f.Float64Var(&alpha, "alpha", 0.15,
+			"how slowly the likelihood falls with the distance, up to 1")
 		f.Float64Var(&beta, "beta", 0.4, "likelihood of a link between nodes side by side, up to 1")
 		f.Uint64Var(&seed, "seed", 1, "seed: the same one gives the same network")
 	}, func() (*topology.Graph, error) { return generate.Waxman(nodes, alpha, beta, seed) })

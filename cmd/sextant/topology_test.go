@@ -17,33 +17,47 @@ func TestTopologySessions(t *testing.T) {
 		lines []string
 	}{
 		{"topology-list", []string{
-			"topology list", "topology list -o json", "topology list -o name", "topology list paper-table3", "topology list defo -o json",
+			"topology list", "topology list -o json", "topology list -o name",
+			"topology list paper-table3", "topology list defo -o json",
 			"topology list nonesuch",
 		}},
 		{"topology-show", []string{
-			"topology show zoo/Abilene", "topology show zoo/Abilene --nodes --edges -o wide --delay-unit us",
-			"topology show testdata/triangle.edges --nodes --edges", "topology show testdata/triangle.edges --nodes --edges -o json",
-			"topology show testdata/triangle.edges -o name", "topology show paper-table3/AS3967 -o yaml",
-			"topology show abilene", "topology show nonesuch", "topology show", "topology show testdata",
-			"topology show testdata/good.yaml", "topology show testdata/good.yaml --from edges", "topology show zoo/Abilene --from pdf",
+			"topology show zoo/Abilene",
+			"topology show zoo/Abilene --nodes --edges -o wide --delay-unit us",
+			"topology show testdata/triangle.edges --nodes --edges",
+			"topology show testdata/triangle.edges --nodes --edges -o json",
+			"topology show testdata/triangle.edges -o name",
+			"topology show paper-table3/AS3967 -o yaml",
+			"topology show abilene", "topology show nonesuch", "topology show",
+			"topology show testdata",
+			"topology show testdata/good.yaml", "topology show testdata/good.yaml --from edges",
+			"topology show zoo/Abilene --from pdf",
 			"topology show zoo/Abilene --delay-unit weeks",
 		}},
 		{"topology-check", []string{
-			"topology check paper-table3/AS1755", "topology check testdata/triangle.edges -o wide", "topology check testdata/triangle.edges -o json",
-			"topology check testdata/triangle.edges --strict -o name", "topology check zoo/Abilene --strict --delay-unit us",
+			"topology check paper-table3/AS1755", "topology check testdata/triangle.edges -o wide",
+			"topology check testdata/triangle.edges -o json",
+			"topology check testdata/triangle.edges --strict -o name",
+			"topology check zoo/Abilene --strict --delay-unit us",
 			"topology check testdata/triangle.edges --demands testdata/triangle.demands",
 			"topology check testdata/triangle.edges --demands testdata/none.demands",
 			"topology check testdata/broken.graph",
 		}},
 		{"topology-convert", []string{
-			"topology convert testdata/triangle.edges", "topology convert testdata/triangle.edges --to repetita",
-			"topology convert testdata/triangle.edges --to repetita -q", "topology convert testdata/triangle.edges --to lab",
-			"topology convert zoo/Arpanet196912 --to lab", "topology convert testdata/triangle.edges --to rocketfuel",
-			"topology convert testdata/triangle.edges x.foo", "topology convert testdata/triangle.edges --to pdf",
-			"topology generate", "topology generate grid --width 2 --height 1", "topology generate fat-tree --k 3",
+			"topology convert testdata/triangle.edges",
+			"topology convert testdata/triangle.edges --to repetita",
+			"topology convert testdata/triangle.edges --to repetita -q",
+			"topology convert testdata/triangle.edges --to lab",
+			"topology convert zoo/Arpanet196912 --to lab",
+			"topology convert testdata/triangle.edges --to rocketfuel",
+			"topology convert testdata/triangle.edges x.foo",
+			"topology convert testdata/triangle.edges --to pdf",
+			"topology generate", "topology generate grid --width 2 --height 1",
+			"topology generate fat-tree --k 3",
 			"topology generate isp --routers 3 x.graph",
 		}},
-		{"topology-draw", []string{"topology draw testdata/triangle.edges", "topology draw zoo/Abilene --label colour"}},
+		{"topology-draw", []string{"topology draw testdata/triangle.edges",
+			"topology draw zoo/Abilene --label colour"}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			newWorld(t, fakeNode).script(s.name, s.lines)
@@ -54,7 +68,8 @@ func TestTopologySessions(t *testing.T) {
 func TestTopologyFromStandardInput(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	w.stdin = "a -- b\n"
-	if out := w.run("topology", "show", "-", "-o", "name"); !strings.Contains(out, "\na\nb\n[exit 0]") {
+	if out := w.run("topology", "show", "-", "-o", "name"); !strings.Contains(out,
+		"\na\nb\n[exit 0]") {
 		t.Error(out)
 	}
 }
@@ -63,9 +78,11 @@ func TestTopologyFromStandardInput(t *testing.T) {
 func TestTopologyFiles(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	folder := t.TempDir()
-	for _, name := range []string{"a.graph", "a.graphml", "a.json", "a.edges", "a.txt", "a.xml", "a.yaml"} {
+	for _, name := range []string{"a.graph", "a.graphml", "a.json", "a.edges", "a.txt", "a.xml",
+		"a.yaml"} {
 		file := filepath.Join(folder, name)
-		if out := w.run("topology", "convert", "zoo/Abilene", file, "-q"); !strings.HasSuffix(out, "[exit 0]\n") {
+		if out := w.run("topology", "convert", "zoo/Abilene", file, "-q"); !strings.HasSuffix(out,
+			"[exit 0]\n") {
 			t.Fatal(out)
 		}
 		g, err := readTopology(file)
@@ -74,7 +91,8 @@ func TestTopologyFiles(t *testing.T) {
 		}
 	}
 	pair := filepath.Join(folder, "1755")
-	if out := w.run("topology", "convert", "rocketfuel-raw/1755", pair, "--to", "rocketfuel"); !strings.HasSuffix(out, "[exit 0]\n") {
+	if out := w.run("topology", "convert", "rocketfuel-raw/1755", pair, "--to",
+		"rocketfuel"); !strings.HasSuffix(out, "[exit 0]\n") {
 		t.Fatal(out)
 	}
 	for _, arg := range []string{pair, filepath.Join(pair, "weights.intra")} {
@@ -82,20 +100,25 @@ func TestTopologyFiles(t *testing.T) {
 			t.Errorf("%s is not read again: %v", arg, err)
 		}
 	}
-	if out := w.run("topology", "draw", "zoo/Abilene", filepath.Join(folder, "a.svg")); !strings.HasSuffix(out, "[exit 0]\n") {
+	if out := w.run("topology", "draw", "zoo/Abilene",
+		filepath.Join(folder, "a.svg")); !strings.HasSuffix(out, "[exit 0]\n") {
 		t.Error(out)
 	}
-	if svg, err := os.ReadFile(filepath.Join(folder, "a.svg")); err != nil || !strings.HasPrefix(string(svg), "<svg ") {
+	if svg, err := os.ReadFile(filepath.Join(folder, "a.svg")); err != nil ||
+		!strings.HasPrefix(string(svg), "<svg ") {
 		t.Errorf("the drawing is %.40q, %v", svg, err)
 	}
-	if out := w.run("topology", "convert", "zoo/Abilene", filepath.Join(folder, "none", "a.json")); !strings.Contains(out, "[exit 1]") {
+	if out := w.run("topology", "convert", "zoo/Abilene",
+		filepath.Join(folder, "none", "a.json")); !strings.Contains(out, "[exit 1]") {
 		t.Error(out)
 	}
 }
 
-// A topology that is written as a lab is a lab, and is read as the same network as the lab itself reads.
+// A topology that is written as a lab is a lab, and is read as the same network as the lab itself
+// reads.
 func TestTopologyAsLab(t *testing.T) {
-	for _, name := range []string{"zoo/Abilene", "paper-table3/AS3967", "zoo/GtsCe", "caida-2024-08/AS1103", "rocketfuel/rf1755_real_hard"} {
+	for _, name := range []string{"zoo/Abilene", "paper-table3/AS3967", "zoo/GtsCe",
+		"caida-2024-08/AS1103", "rocketfuel/rf1755_real_hard"} {
 		g, err := dataset.Open(name)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +134,8 @@ func TestTopologyAsLab(t *testing.T) {
 			continue
 		}
 		if len(spec.Nodes) != g.Nodes() || 2*len(spec.Links) != g.Edges() {
-			t.Errorf("%s: the lab has %d nodes and %d links", name, len(spec.Nodes), len(spec.Links))
+			t.Errorf("%s: the lab has %d nodes and %d links", name, len(spec.Nodes),
+				len(spec.Links))
 		}
 	}
 }
@@ -138,7 +162,8 @@ func TestLabsAsTopologies(t *testing.T) {
 				found = found || g.To(e) == v && g.Edge(e).CapacityKbps*1000 == int64(link.RateBits)
 			}
 			if !found {
-				t.Errorf("%s: there is no link from %s to %s of %d bit/s", file, link.Ends[0], link.Ends[1], link.RateBits)
+				t.Errorf("%s: there is no link from %s to %s of %d bit/s", file, link.Ends[0],
+					link.Ends[1], link.RateBits)
 			}
 		}
 	}

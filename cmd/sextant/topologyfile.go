@@ -22,8 +22,9 @@ import (
 const topologyHelp = `TOPOLOGY is a file in any format that Sextant reads, a folder with Rocketfuel's weights.intra and latencies.intra,
 - for standard input, or a topology of the data sets, like paper-table3/AS1239 ("sextant topology list").`
 
-// readTopology opens what a TOPOLOGY argument names: a file in any format, a folder with Rocketfuel's pair of files, or a
-// topology of the data sets. A file counts more than a topology of the same name.
+// readTopology opens what a TOPOLOGY argument names: a file in any format, a folder with
+// Rocketfuel's pair of files, or a topology of the data sets. A file counts more than a topology of
+// the same name.
 func readTopology(arg string) (*topology.Graph, error) {
 	return topologySource{}.read(arg, nil)
 }
@@ -34,8 +35,10 @@ type topologySource struct {
 }
 
 func (t *topologySource) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.from, "from", "", "format of the file: "+formatNames()+"; by its content if not given")
-	cmd.Flags().StringVar(&t.delayUnit, "delay-unit", "", "unit of the file's delays if it states none: ns, us, ms or s")
+	cmd.Flags().StringVar(&t.from, "from", "",
+		"format of the file: "+formatNames()+"; by its content if not given")
+	cmd.Flags().StringVar(&t.delayUnit, "delay-unit", "",
+		"unit of the file's delays if it states none: ns, us, ms or s")
 	complete(cmd, "from", strings.Split(formatNames(), ", ")...)
 	complete(cmd, "delay-unit", "ns", "us", "ms", "s")
 	cmd.ValidArgsFunction = completeTopologies
@@ -92,14 +95,16 @@ func (t topologySource) read(arg string, stdin io.Reader) (*topology.Graph, erro
 
 func unreadableTopology(name string, err error) error {
 	err = withoutPath(err)
-	wrapped := fmt.Errorf("read topology %s: %w; give the path of a file that this user can read", name, err)
+	wrapped := fmt.Errorf("read topology %s: %w; give the path of a file that this user can read",
+		name, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		return coded{wrapped, exitNotFound}
 	}
 	return wrapped
 }
 
-// openDataset opens a topology of the data sets. The unit is that of delays for which the set states none.
+// openDataset opens a topology of the data sets. The unit is that of delays for which the set
+// states none.
 func openDataset(name string, unit time.Duration) (*topology.Graph, error) {
 	g, err := dataset.Open(name)
 	switch {
@@ -137,7 +142,8 @@ func readText(name string) (format.File, error) {
 }
 
 // completeTopologies offers the data sets, and files, for the first argument; files after it.
-func completeTopologies(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+func completeTopologies(_ *cobra.Command, args []string,
+	word string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}

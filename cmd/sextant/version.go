@@ -34,6 +34,7 @@ func (a *app) versionCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&sbom, "sbom", false, "print the software bill of materials: CycloneDX, JSON")
+	cmd.Flags().BoolVar(&sbom, "sbom", false,
+		"print the software bill of materials: CycloneDX, JSON")
 	return cmd
 }

@@ -14,31 +14,37 @@ import (
 func samples() (before, after api.Sample) {
 	start := time.Date(2026, 11, 5, 10, 30, 0, 0, time.UTC)
 	backend := func(name string, packets uint64) api.Backend {
-		return api.Backend{Service: "web", Name: name, State: config.Up, Packets: packets, Bytes: 1000 * packets}
+		return api.Backend{Service: "web", Name: name, State: config.Up, Packets: packets,
+			Bytes: 1000 * packets}
 	}
 	sample := func(at time.Time, n uint64) api.Sample {
 		return api.Sample{
 			Time: at,
 			Counters: []api.Counters{
-				{Role: api.Edge, TransmittedPackets: 3_000_000 * n, PassedPackets: 10 * n, Drops: []api.Drop{
-					{Reason: "no_service", Packets: 2 * n}, {Reason: "ecn", Packets: 5}, {Reason: "fragment",
-						Packets: 4 * n},
-				}},
+				{Role: api.Edge, TransmittedPackets: 3_000_000 * n, PassedPackets: 10 * n,
+					Drops: []api.Drop{
+						{Reason: "no_service", Packets: 2 * n}, {Reason: "ecn", Packets: 5},
+						{Reason: "fragment",
+							Packets: 4 * n},
+					}},
 				{Role: api.Host, TakenPackets: 2468 * n},
 			},
 			Services: []api.Service{
-				{Name: "web", Role: api.Edge, Packets: 100 * n, Bytes: 20_000_000 * n, Edge: &api.EdgeService{
-					Backends: []api.Backend{backend("web1", 40*n), backend("web2", 60*n)},
-				}},
-				{Name: "web", Role: api.Host, Packets: 10 * n, Bytes: 100 * n, Host: &api.HostService{
-					Accept: api.Accept{Policy: config.Static}, Threshold: 4, Busy: 3,
-					Offered: 8 * n, Refused: 2 * n, PassedOnPackets: 6 * n,
-				}},
+				{Name: "web", Role: api.Edge, Packets: 100 * n, Bytes: 20_000_000 * n,
+					Edge: &api.EdgeService{
+						Backends: []api.Backend{backend("web1", 40*n), backend("web2", 60*n)},
+					}},
+				{Name: "web", Role: api.Host, Packets: 10 * n, Bytes: 100 * n,
+					Host: &api.HostService{
+						Accept: api.Accept{Policy: config.Static}, Threshold: 4, Busy: 3,
+						Offered: 8 * n, Refused: 2 * n, PassedOnPackets: 6 * n,
+					}},
 			},
 		}
 	}
 	before, after = sample(start, 1), sample(start.Add(2*time.Second), 2)
-	after.Services = append(after.Services, api.Service{Name: "new", Role: api.Edge, Edge: &api.EdgeService{}})
+	after.Services = append(after.Services, api.Service{Name: "new", Role: api.Edge,
+		Edge: &api.EdgeService{}})
 	return before, after
 }
 
@@ -62,8 +68,9 @@ func TestTop(t *testing.T) {
 	if err := a.draw(frame); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.stdout.String(); !strings.HasPrefix(got, "\x1b[H10:30:02\x1b[K\n") || !strings.HasSuffix(got,
-		"\x1b[K\n\x1b[J") {
+	if got := w.stdout.String(); !strings.HasPrefix(got, "\x1b[H10:30:02\x1b[K\n") ||
+		!strings.HasSuffix(got,
+			"\x1b[K\n\x1b[J") {
 		t.Errorf("a picture for a terminal: %q", got)
 	}
 }
@@ -72,7 +79,8 @@ func TestMonitorLines(t *testing.T) {
 	before, after := samples()
 	var got strings.Builder
 	for i := range after.Counters {
-		got.WriteString(monitorText(after.Time, before.Counters[i], after.Counters[i], 2*time.Second))
+		got.WriteString(monitorText(after.Time, before.Counters[i], after.Counters[i],
+			2*time.Second))
 	}
 	golden(t, "monitor", got.String())
 }
@@ -100,7 +108,8 @@ func TestMonitorStreams(t *testing.T) {
 		`intervalMs "1" is out of range; write 100 to 60000`) {
 		t.Errorf("a short interval: %s", out)
 	}
-	if out := w.run("monitor", "--interval", "100ms", "--count", "1"); strings.Count(out, "\n") != 5 {
+	if out := w.run("monitor", "--interval", "100ms", "--count", "1"); strings.Count(out,
+		"\n") != 5 {
 		t.Errorf("monitor of two roles: %s", out)
 	}
 }
@@ -114,7 +123,8 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("scaled(%v) = %s, want %s", n, got, want)
 		}
 	}
-	for seconds, want := range map[int64]string{0: "0s", 59: "59s", 61: "1m1s", 7384: "2h3m", 90000: "1d1h"} {
+	for seconds, want := range map[int64]string{0: "0s", 59: "59s", 61: "1m1s", 7384: "2h3m",
+		90000: "1d1h"} {
 		if got := age(seconds); got != want {
 			t.Errorf("age(%d) = %s, want %s", seconds, got, want)
 		}

@@ -25,7 +25,8 @@ const (
 	AnswerTranslated        // the same, translated from what a router of the SR domain says
 )
 
-var answerNames = [...]string{AnswerNone: "none", AnswerEcho: "echoed", AnswerTooBig: "too_big_answered", AnswerTranslated: "translated"}
+var answerNames = [...]string{AnswerNone: "none", AnswerEcho: "echoed",
+	AnswerTooBig: "too_big_answered", AnswerTranslated: "translated"}
 
 // String returns the answer in lower snake case.
 func (a Answer) String() string { return name(answerNames[:], int(a)) }
@@ -78,13 +79,16 @@ func (r Result) tooBig(f *frame, p *packet, ingress uint32, mtu int, hopLimit ui
 	if reason == ReasonNone {
 		r.Answer = AnswerTooBig
 	}
-	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, says, hopLimit, p.data[p.start:p.end])
+	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, says, hopLimit,
+		p.data[p.start:p.end])
 	return r
 }
 
-// answerable reports whether a packet's sender may be told what became of it: never of an ICMP packet, nor of a later fragment.
+// answerable reports whether a packet's sender may be told what became of it: never of an ICMP
+// packet, nor of a later fragment.
 func (p *packet) answerable(f *frame) bool {
-	return p.icmp == icmpNone && p.fragment.kind != fragmentLater && f.isUnicast() && isAnswerable(p.dst, p.src)
+	return p.icmp == icmpNone && p.fragment.kind != fragmentLater && f.isUnicast() &&
+		isAnswerable(p.dst, p.src)
 }
 
 // isAnswerable reports whether there may be an answer, which goes from one address to the other:
@@ -114,7 +118,8 @@ func (e *Edge) timeExceeded(r Result, f *frame, p *packet, ingress uint32) Resul
 		return r.drop(ReasonHopLimit)
 	}
 	r.Verdict, r.Interface, r.Reason = Transmit, ingress, ReasonHopLimit
-	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, exceeded(p.ipv6), e.HopLimit,
+	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, exceeded(p.ipv6),
+		e.HopLimit,
 		p.data[p.start:p.end])
 	return r
 }
@@ -160,7 +165,8 @@ func appendError(b []byte, src, dst netip.Addr, e icmpError, hopLimit uint8, abo
 	if dst.Is4() {
 		b = appendAnswerIPv4(b, src, dst, len(message), hopLimit)
 	} else {
-		b = append(b, 6<<4, 0, 0, 0, byte(len(message)>>8), byte(len(message)), protocolICMPv6, hopLimit)
+		b = append(b, 6<<4, 0, 0, 0, byte(len(message)>>8), byte(len(message)), protocolICMPv6,
+			hopLimit)
 		b = append(append(b, src.AsSlice()...), dst.AsSlice()...)
 		sum = checksumOf(b[len(b)-32:], protocolICMPv6+uint32(len(message)))
 	}
@@ -193,9 +199,9 @@ func foldChecksum(sum uint32) uint16 {
 	return ^uint16(sum)
 }
 
-// translateTooBig turns what a router of the SR domain says about an outer packet of the edge's into what the client can
-// understand: its own packet, and what fits inside of the outer headers (RFC 2473 section 8.1). It is false if the packet
-// is nothing of the kind.
+// translateTooBig turns what a router of the SR domain says about an outer packet of the edge's
+// into what the client can understand: its own packet, and what fits inside of the outer headers
+// (RFC 2473 section 8.1). It is false if the packet is nothing of the kind.
 func (e *Edge) translateTooBig(r Result, f *frame, p *packet) (Result, bool) {
 	inner, says, reason, ok := e.tooBigAbout(p)
 	if !ok {
@@ -206,7 +212,8 @@ func (e *Edge) translateTooBig(r Result, f *frame, p *packet) (Result, bool) {
 	if reason == ReasonNone {
 		r.Answer = AnswerTranslated
 	}
-	r.Frame = appendError(b, inner.dst, inner.src, says, e.HopLimit, inner.data[inner.start:inner.end])
+	r.Frame = appendError(b, inner.dst, inner.src, says, e.HopLimit,
+		inner.data[inner.start:inner.end])
 	return r, true
 }
 
@@ -220,18 +227,21 @@ func (e *Edge) tooBigAbout(p *packet) (inner packet, says icmpError, reason Reas
 	}
 	b := outer.data[outer.start:]
 	outer.protocol, outer.upper = b[6], outer.start+ipv6HeaderLength
-	if b[0]>>4 != 6 || netip.AddrFrom16([16]byte(b[8:])) != e.Source || outer.walkExtensions(quotedOuter) != ReasonNone {
+	if b[0]>>4 != 6 || netip.AddrFrom16([16]byte(b[8:])) != e.Source ||
+		outer.walkExtensions(quotedOuter) != ReasonNone {
 		return inner, says, ReasonNone, false
 	}
 	if outer.protocol != protocolIPv4 && outer.protocol != protocolIPv6 {
 		return inner, says, ReasonNone, false
 	}
-	inner = packet{data: p.data, start: outer.upper, end: p.end, ipv6: outer.protocol == protocolIPv6}
+	inner = packet{data: p.data, start: outer.upper, end: p.end,
+		ipv6: outer.protocol == protocolIPv6}
 	routerMTU := uint64(binary.BigEndian.Uint32(message[icmpMTUOffset:]))
 	overhead := uint64(inner.start - outer.start)
 	total, ok := inner.parseQuotedClient()
 	// A router's MTU is one at which the packet did not fit, or else the message is a lie.
-	if !ok || routerMTU < minMTU || uint64(total)+overhead <= routerMTU || !isAnswerable(inner.dst, inner.src) {
+	if !ok || routerMTU < minMTU || uint64(total)+overhead <= routerMTU || !isAnswerable(inner.dst,
+		inner.src) {
 		return inner, says, ReasonNone, false
 	}
 	_, vip := e.VIPs[inner.dst]
@@ -239,8 +249,9 @@ func (e *Edge) tooBigAbout(p *packet) (inner packet, says icmpError, reason Reas
 	return inner, says, reason, vip
 }
 
-// parseQuotedClient reads the addresses and the length of a client's packet of which there may be no more than the header.
-// It is false for what nothing can be said about: an ICMP error, and a fragment but the first.
+// parseQuotedClient reads the addresses and the length of a client's packet of which there may be
+// no more than the header. It is false for what nothing can be said about: an ICMP error, and a
+// fragment but the first.
 func (p *packet) parseQuotedClient() (total int, ok bool) {
 	b := p.data[p.start:p.end]
 	if p.ipv6 {
@@ -250,7 +261,8 @@ func (p *packet) parseQuotedClient() (total int, ok bool) {
 		p.src, p.dst = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
 		return ipv6HeaderLength + int(binary.BigEndian.Uint16(b[4:])), true
 	}
-	if len(b) < ipv4HeaderLength || b[0]>>4 != 4 || b[0]&0x0f < ipv4MinIHL || b[9] == protocolICMP ||
+	if len(b) < ipv4HeaderLength || b[0]>>4 != 4 || b[0]&0x0f < ipv4MinIHL ||
+		b[9] == protocolICMP ||
 		binary.BigEndian.Uint16(b[6:])&ipv4FragmentOffset != 0 {
 		return 0, false
 	}

@@ -21,16 +21,19 @@ func TestEcho(t *testing.T) {
 			for name, ip := range map[string][2][]byte{
 				"IPv4": {
 					packettest.ICMP(t, packettest.Client4, vip4, 8, 0, 7, make([]byte, size)),
-					packettest.WithHopLimit(packettest.ICMP(t, vip4, packettest.Client4, 0, 0, 7, make([]byte, size)), 63),
+					packettest.WithHopLimit(packettest.ICMP(t, vip4, packettest.Client4, 0, 0, 7,
+						make([]byte, size)), 63),
 				},
 				"IPv6": {
 					packettest.ICMP(t, packettest.Client6, vip6, 128, 0, 7, make([]byte, size)),
-					packettest.WithHopLimit(packettest.ICMP(t, vip6, packettest.Client6, 129, 0, 7, make([]byte, size)), 63),
+					packettest.WithHopLimit(packettest.ICMP(t, vip6, packettest.Client6, 129, 0,
+						7, make([]byte, size)), 63),
 				},
 			} {
 				t.Run(fmt.Sprintf("%s/%d/%v", name, size, vlans), func(t *testing.T) {
 					got := newEdge(t, chain(1, 1), internal).Process(external, in.Frame(t, ip[0]))
-					if got.Verdict != model.Transmit || got.Interface != external || got.Answer != model.AnswerEcho {
+					if got.Verdict != model.Transmit || got.Interface != external ||
+						got.Answer != model.AnswerEcho {
 						t.Fatalf("%v by %d, answer %v", got.Verdict, got.Interface, got.Answer)
 					}
 					wantFrame(t, got.Frame, back.Frame(t, ip[1]))
@@ -48,7 +51,9 @@ func TestTooBig(t *testing.T) {
 			ip := packet.Bytes(t)
 			edge := newEdge(t, chain(1, 1, 2, 3), internal)
 			edge.Encapsulation = encapsulation
-			edge.NextHop = func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: internal, MTU: 1400} }
+			edge.NextHop = func(netip.Addr, uint8) model.NextHop {
+				return model.NextHop{Interface: internal, MTU: 1400}
+			}
 			ids := []uint16{1, 2, 3}
 			if packet.Protocol == udp {
 				ids = ids[:1]
@@ -58,7 +63,8 @@ func TestTooBig(t *testing.T) {
 			back := in
 			back.Src, back.Dst = in.Dst, in.Src
 			got := edge.Process(external, in.Frame(t, ip))
-			if got.Verdict != model.Transmit || got.Interface != external || got.Answer != model.AnswerTooBig {
+			if got.Verdict != model.Transmit || got.Interface != external ||
+				got.Answer != model.AnswerTooBig {
 				t.Fatalf("%s: %v by %d, answer %v", name, got.Verdict, got.Interface, got.Answer)
 			}
 			wantFrame(t, got.Frame, back.Frame(t, packettest.ToldTooBig(t, ip, 1400-overhead, 63)))
@@ -69,25 +75,30 @@ func TestTooBig(t *testing.T) {
 // TestTooBigNobody: nobody is told who can't have sent the packet, nor by an error about an error.
 func TestTooBigNobody(t *testing.T) {
 	edge := newEdge(t, chain(1, 1), internal)
-	edge.NextHop = func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: internal, MTU: 1400} }
+	edge.NextHop = func(netip.Addr, uint8) model.NextHop {
+		return model.NextHop{Interface: internal, MTU: 1400}
+	}
 	large := func(p inner) inner {
 		p.Payload = make([]byte, 1400)
 		return p
 	}
 	for name, ip := range map[string][]byte{
-		"from nobody":           large(web4("A").From(addr("0.0.0.0"))).Bytes(t),
-		"from nobody, IPv6":     large(web6("A").From(addr("::"))).Bytes(t),
-		"from a group":          large(web4("A").From(addr("224.0.0.1"))).Bytes(t),
-		"from a group, IPv6":    large(web6("A").From(addr("ff02::1"))).Bytes(t),
-		"from loopback":         large(web4("A").From(addr("127.0.0.1"))).Bytes(t),
-		"from loopback, IPv6":   large(web6("A").From(addr("::1"))).Bytes(t),
-		"from the VIP":          large(web4("A").From(vip4)).Bytes(t),
-		"from the VIP, IPv6":    large(web6("A").From(vip6)).Bytes(t),
-		"from broadcast":        large(web4("A").From(addr("255.255.255.255"))).Bytes(t),
-		"about an ICMP error":   packettest.Unreachable(t, large(web4("").Reply("A")).Bytes(t), 1280),
-		"about an ICMPv6 error": packettest.Unreachable(t, large(web6("").Reply("A")).Bytes(t), 1280),
+		"from nobody":         large(web4("A").From(addr("0.0.0.0"))).Bytes(t),
+		"from nobody, IPv6":   large(web6("A").From(addr("::"))).Bytes(t),
+		"from a group":        large(web4("A").From(addr("224.0.0.1"))).Bytes(t),
+		"from a group, IPv6":  large(web6("A").From(addr("ff02::1"))).Bytes(t),
+		"from loopback":       large(web4("A").From(addr("127.0.0.1"))).Bytes(t),
+		"from loopback, IPv6": large(web6("A").From(addr("::1"))).Bytes(t),
+		"from the VIP":        large(web4("A").From(vip4)).Bytes(t),
+		"from the VIP, IPv6":  large(web6("A").From(vip6)).Bytes(t),
+		"from broadcast":      large(web4("A").From(addr("255.255.255.255"))).Bytes(t),
+		"about an ICMP error": packettest.Unreachable(t, large(web4("").Reply("A")).Bytes(t),
+			1280),
+		"about an ICMPv6 error": packettest.Unreachable(t, large(web6("").Reply("A")).Bytes(t),
+			1280),
 	} {
-		if got := outcome(edge.Process(external, fromClient().Frame(t, ip))); got != "packet_too_big" {
+		if got := outcome(edge.Process(external,
+			fromClient().Frame(t, ip))); got != "packet_too_big" {
 			t.Errorf("%s: %s, want packet_too_big", name, got)
 		}
 	}
@@ -114,7 +125,8 @@ func TestTranslatesTooBig(t *testing.T) {
 				}
 				about := ip[:min(len(ip), 1232-40-(1400-test.MTU-40))]
 				wantFrame(t, got.Frame, in.Frame(t, packettest.ToldTooBig(t, about, test.MTU, 63)))
-				if got := edge.Process(external, in.Frame(t, test.Packet)); got.Answer != model.AnswerNone {
+				if got := edge.Process(external,
+					in.Frame(t, test.Packet)); got.Answer != model.AnswerNone {
 					t.Error("told by somebody outside of the domain")
 				}
 			})
@@ -128,7 +140,8 @@ func TestTranslatesVIPsOnly(t *testing.T) {
 	packet.Payload = make([]byte, 1400)
 	edge := newEdge(t, chain(1, 1), internal)
 	for name, test := range packettest.TooBigCases(t, packet.Bytes(t), 1400) {
-		if got := edge.Process(internal, fromClient().Frame(t, test.Packet)); got.Verdict != model.Pass {
+		if got := edge.Process(internal,
+			fromClient().Frame(t, test.Packet)); got.Verdict != model.Pass {
 			t.Errorf("%s: %v, answer %v; want it to pass", name, got.Verdict, got.Answer)
 		}
 	}
@@ -147,7 +160,8 @@ func TestOfferQuoted(t *testing.T) {
 		{"of no connection", web4("").Reply("A"), model.Socket{}, model.OfferNotHere},
 		{"of a listener", web4("").Reply("A"), vouching, model.OfferNotHere},
 		{"of a request", web4("").Reply("SA").Numbered(serverISN, 1), requested, model.OfferHere},
-		{"of another request", web4("").Reply("SA").Numbered(serverISN+1, 1), requested, model.OfferNotHere},
+		{"of another request", web4("").Reply("SA").Numbered(serverISN+1, 1), requested,
+			model.OfferNotHere},
 		{"of UDP", web6("").Of(udp).Reply(""), connected, model.OfferNotTCP},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -27,7 +27,8 @@ func BenchmarkEdge(b *testing.B) {
 
 // BenchmarkHost is an offer, from frame to frame.
 func BenchmarkHost(b *testing.B) {
-	for name, outer := range map[string]outer{"taken": to(offerSID), "passed on": to(addr("fcbb:bb00:1:2::"))} {
+	for name, outer := range map[string]outer{"taken": to(offerSID),
+		"passed on": to(addr("fcbb:bb00:1:2::"))} {
 		for kind, packet := range map[string]inner{"IPv4": web4("A"), "IPv6": web6("A")} {
 			b.Run(name+"/"+kind, func(b *testing.B) {
 				host := newHost(internal)

@@ -6,8 +6,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// border is that of the SR domain: nothing from outside reaches a SID, has a segment routing header, or pretends to come from inside
-// (RFC 8754 section 5.1).
+// border is that of the SR domain: nothing from outside reaches a SID, has a segment routing
+// header, or pretends to come from inside (RFC 8754 section 5.1).
 type border struct {
 	block          srv6.Block
 	locators       []netip.Prefix
@@ -23,7 +23,8 @@ func (b border) isOutside(side Side, src netip.Addr) bool {
 	return side == External || side == Mixed && !containsAddr(b.infrastructure, src)
 }
 
-// judge refuses addresses that only the SR domain may use. The SRH is refused where the extension headers are walked over.
+// judge refuses addresses that only the SR domain may use. The SRH is refused where the extension
+// headers are walked over.
 func (b border) judge(p *packet) Reason {
 	switch {
 	case b.isSID(p.dst):
@@ -34,8 +35,9 @@ func (b border) judge(p *packet) Reason {
 	return ReasonNone
 }
 
-// judgeTransit judges a packet that is for no SID of this node, on an interface inside the domain: the kernel would forward it to
-// another node's SID, or follow its segment routing header, if this node has the address.
+// judgeTransit judges a packet that is for no SID of this node, on an interface inside the domain:
+// the kernel would forward it to another node's SID, or follow its segment routing header, if this
+// node has the address.
 func (b border) judgeTransit(p *packet) Reason {
 	switch {
 	case containsAddr(b.infrastructure, p.src):

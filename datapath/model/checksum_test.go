@@ -19,7 +19,8 @@ func TestEchoSums(t *testing.T) {
 			back := fromClient()
 			back.Src, back.Dst = back.Dst, back.Src
 			if string(got.Frame) != string(back.Frame(t, pair.Reply)) {
-				t.Fatalf("%s, word %#04x:\ngot  %x\nwant %x", name, word, got.Frame[14:], pair.Reply)
+				t.Fatalf("%s, word %#04x:\ngot  %x\nwant %x", name, word, got.Frame[14:],
+					pair.Reply)
 			}
 		}
 	}

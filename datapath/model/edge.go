@@ -34,7 +34,8 @@ type Edge struct {
 	Secret   flow.Secret             // of the flow hash
 	// Buckets returns how many buckets a service has.
 	Buckets func(service uint32) uint32
-	// NewConnections takes a service's token for a new connection, if there is one; nil: services get as many as come.
+	// NewConnections takes a service's token for a new connection, if there is one; nil: services
+	// get as many as come.
 	NewConnections func(service uint32) bool
 	// QUIC is about the services that are QUIC.
 	QUIC map[uint32]*QUIC
@@ -52,8 +53,8 @@ type Edge struct {
 	// selects one that stays the same.
 	NextHop func(dst netip.Addr, choice uint8) NextHop
 
-	// Shadow is the SID to which hosts send strays (End.SHADOW), the zero Addr for none. LastOffer is the local identifier behind
-	// a backend's SID with which they go on.
+	// Shadow is the SID to which hosts send strays (End.SHADOW), the zero Addr for none. LastOffer
+	// is the local identifier behind a backend's SID with which they go on.
 	Shadow    netip.Addr
 	LastOffer srv6.CSID
 
@@ -151,7 +152,8 @@ func (e *Edge) notServed(r Result, f *frame, p *packet, ingress uint32) Result {
 		return r.drop(ReasonNoService)
 	}
 	// Without options or extension headers, which a reply would have to reverse.
-	if header := p.upper - p.start; p.icmp == icmpEcho && (p.ipv6 && header == ipv6HeaderLength || !p.ipv6 && header == ipv4HeaderLength) {
+	if header := p.upper - p.start; p.icmp == icmpEcho && (p.ipv6 && header == ipv6HeaderLength ||
+		!p.ipv6 && header == ipv4HeaderLength) {
 		return e.echo(r, f, p, ingress)
 	}
 	return r.pass(p.data)
@@ -164,7 +166,8 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	if p.hops() <= 1 {
 		return e.timeExceeded(r, f, p, ingress)
 	}
-	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() && !e.NewConnections(service) {
+	if e.NewConnections != nil && p.protocol == protocolTCP && p.transport.opens() &&
+		!e.NewConnections(service) {
 		return r.drop(ReasonNewConnections)
 	}
 	r.Chain = e.offered(service, e.cached(&r, e.Chains(service, r.Bucket), p), p)
@@ -181,7 +184,8 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 }
 
 // send encapsulates the packet for the path, and sends it to the first segment.
-func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, hop NextHop, hopLimit uint8) Result {
+func (e *Edge) send(r Result, f *frame, p *packet, ingress uint32, path *path, hop NextHop,
+	hopLimit uint8) Result {
 	out := outgoing{ingress: ingress, frame: f, length: path.headerLength() + p.end - p.start}
 	_, own := e.Sides[hop.Interface]
 	verdict, reason := out.verdict(hop, own)

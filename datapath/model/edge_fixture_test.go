@@ -66,7 +66,8 @@ func chain(candidates int, ids ...uint16) pool.Chain {
 func newEdge(t testing.TB, chain pool.Chain, egress uint32) *model.Edge {
 	t.Helper()
 	return &model.Edge{
-		Sides:          map[uint32]model.Side{external: model.External, internal: model.Internal, mixed: model.Mixed},
+		Sides: map[uint32]model.Side{external: model.External, internal: model.Internal,
+			mixed: model.Mixed},
 		Block:          mustBlock(t),
 		Locators:       []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
 		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
@@ -85,7 +86,8 @@ func newEdge(t testing.TB, chain pool.Chain, egress uint32) *model.Edge {
 		SID:      sid,
 		NextHop: func(netip.Addr, uint8) model.NextHop {
 			return model.NextHop{
-				Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC), MTU: 9000,
+				Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC),
+				MTU: 9000,
 			}
 		},
 	}

@@ -24,10 +24,12 @@ func outcome(r model.Result) string {
 	return r.Verdict.String()
 }
 
-// TestEdgeCases gives frames of all kinds, broken ones too, to an edge with routes by another interface.
+// TestEdgeCases gives frames of all kinds, broken ones too, to an edge with routes by another
+// interface.
 func TestEdgeCases(t *testing.T) {
 	ways := map[string][2]uint32{
-		packettest.External: {external, internal}, packettest.Mixed: {mixed, internal}, packettest.Internal: {internal, external},
+		packettest.External: {external, internal}, packettest.Mixed: {mixed, internal},
+		packettest.Internal: {internal, external},
 	}
 	for _, test := range packettest.EdgeCases(t) {
 		t.Run(test.Name, func(t *testing.T) {
@@ -42,7 +44,8 @@ func TestEdgeCases(t *testing.T) {
 
 // TestEdgeForeignInterface: an interface that is not the edge's.
 func TestEdgeForeignInterface(t *testing.T) {
-	got := checkEdge(t, newEdge(t, chain(2, 1, 2, 3), internal), foreign, fromClient().Frame(t, web4("S").Bytes(t)))
+	got := checkEdge(t, newEdge(t, chain(2, 1, 2, 3), internal), foreign,
+		fromClient().Frame(t, web4("S").Bytes(t)))
 	if got.Verdict != model.Pass {
 		t.Errorf("got %v, %v; want it to pass", got.Verdict, got.Reason)
 	}
@@ -69,9 +72,12 @@ func TestEdgeChain(t *testing.T) {
 		{name: "UDP", chain: six, packet: datagram, want: []uint16{11}},
 		{name: "nobody", packet: web4("A"), reason: model.ReasonNoBackend},
 		{name: "nobody for UDP", packet: datagram, reason: model.ReasonNoBackend},
-		{name: "SYN without a candidate", chain: chain(0, 15), packet: web4("S"), reason: model.ReasonNoBackend},
-		{name: "ACK without a candidate", chain: chain(0, 15), packet: web4("A"), want: []uint16{15}},
-		{name: "UDP without a candidate", chain: chain(0, 15), packet: datagram, want: []uint16{15}},
+		{name: "SYN without a candidate", chain: chain(0, 15), packet: web4("S"),
+			reason: model.ReasonNoBackend},
+		{name: "ACK without a candidate", chain: chain(0, 15), packet: web4("A"),
+			want: []uint16{15}},
+		{name: "UDP without a candidate", chain: chain(0, 15), packet: datagram,
+			want: []uint16{15}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			edge := newEdge(t, test.chain, internal)
@@ -106,7 +112,8 @@ func TestEdgeAsks(t *testing.T) {
 	if diff := cmp.Diff([]any{uint32(webV6), bucket}, asked); diff != "" {
 		t.Errorf("asked for a chain (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{addr("fcbb:bb00:5:6::"), uint8(hash & 7)}, hops, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff([]any{addr("fcbb:bb00:5:6::"), uint8(hash & 7)}, hops,
+		cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("asked for a next hop (-want +got):\n%s", diff)
 	}
 	want := model.Result{
@@ -115,7 +122,8 @@ func TestEdgeAsks(t *testing.T) {
 		Hash:    hash, Bucket: bucket, Chain: []uint16{5, 6},
 	}
 	equal := cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
-	if diff := cmp.Diff(want, got, equal, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, got, equal,
+		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -130,14 +138,22 @@ func TestEdgeNextHop(t *testing.T) {
 		reason  model.Reason
 		egress  uint32
 	}{
-		{name: "out by the way it came", hop: model.NextHop{Interface: external}, verdict: model.Transmit, egress: external},
-		{name: "out by another", hop: model.NextHop{Interface: mixed}, verdict: model.Redirect, egress: mixed},
-		{name: "out by a foreign interface", hop: model.NextHop{Interface: foreign}, verdict: model.HandToKernel},
-		{name: "neighbour not resolved", hop: model.NextHop{Status: model.NextHopKernel, Interface: internal}, verdict: model.HandToKernel},
-		{name: "no route", hop: model.NextHop{Status: model.NextHopNoRoute, MTU: 20}, verdict: model.Drop, reason: model.ReasonNoRoute},
-		{name: "just fits", hop: model.NextHop{Interface: internal, MTU: 80}, verdict: model.Redirect, egress: internal},
-		{name: "too big", hop: model.NextHop{Interface: internal, MTU: 79}, verdict: model.Transmit, egress: external},
-		{name: "too big for the kernel's way", hop: model.NextHop{Status: model.NextHopKernel, MTU: 79}, verdict: model.Transmit, egress: external},
+		{name: "out by the way it came", hop: model.NextHop{Interface: external},
+			verdict: model.Transmit, egress: external},
+		{name: "out by another", hop: model.NextHop{Interface: mixed}, verdict: model.Redirect,
+			egress: mixed},
+		{name: "out by a foreign interface", hop: model.NextHop{Interface: foreign},
+			verdict: model.HandToKernel},
+		{name: "neighbour not resolved", hop: model.NextHop{Status: model.NextHopKernel,
+			Interface: internal}, verdict: model.HandToKernel},
+		{name: "no route", hop: model.NextHop{Status: model.NextHopNoRoute, MTU: 20},
+			verdict: model.Drop, reason: model.ReasonNoRoute},
+		{name: "just fits", hop: model.NextHop{Interface: internal, MTU: 80},
+			verdict: model.Redirect, egress: internal},
+		{name: "too big", hop: model.NextHop{Interface: internal, MTU: 79}, verdict: model.Transmit,
+			egress: external},
+		{name: "too big for the kernel's way", hop: model.NextHop{Status: model.NextHopKernel,
+			MTU: 79}, verdict: model.Transmit, egress: external},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			edge := newEdge(t, chain(1, 1), internal)
@@ -145,7 +161,8 @@ func TestEdgeNextHop(t *testing.T) {
 			wire := fromClient()
 			wire.Padding = make([]byte, 20) // does not count
 			got := edge.Process(external, wire.Frame(t, ip))
-			if got.Verdict != test.verdict || got.Reason != test.reason || got.Interface != test.egress {
+			if got.Verdict != test.verdict || got.Reason != test.reason ||
+				got.Interface != test.egress {
 				t.Errorf("got %v, %v by %d; want %v, %v by %d",
 					got.Verdict, got.Reason, got.Interface, test.verdict, test.reason, test.egress)
 			}
@@ -165,7 +182,10 @@ func TestEdgeJumbo(t *testing.T) {
 		packet := web6("A")
 		packet.Payload = make([]byte, test.payload)
 		edge := newEdge(t, chain(1, 1), internal)
-		edge.NextHop = func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: internal} }
+		edge.NextHop = func(netip.Addr,
+			uint8) model.NextHop {
+			return model.NextHop{Interface: internal}
+		}
 		got := edge.Process(external, fromClient().Frame(t, packet.Bytes(t)))
 		if got.Reason != test.reason {
 			t.Errorf("payload of %d bytes: %v, want %v", test.payload, got.Reason, test.reason)

@@ -14,7 +14,8 @@ func (h *Host) Egress(data []byte, cookie bool) []byte {
 	}
 	p := packet{data: data, start: f.network, ipv6: f.etherType == etherTypeIPv6}
 	// As strict as with an encapsulated packet: what is doubtful is left alone.
-	if p.parseHeader(len(data)) != ReasonNone || p.protocol != protocolTCP || p.parseUpper(encapsulated) != ReasonNone {
+	if p.parseHeader(len(data)) != ReasonNone || p.protocol != protocolTCP ||
+		p.parseUpper(encapsulated) != ReasonNone {
 		return data
 	}
 	if p.fragment.kind != fragmentNone || !p.transport.has(tcpFlagSYN|tcpFlagACK) {

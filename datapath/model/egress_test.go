@@ -47,12 +47,13 @@ func TestEgressLeft(t *testing.T) {
 	}
 	datagram := with(func(p *inner) { p.Protocol = udp })
 	cases := map[string][]byte{
-		"SYN":                   with(func(p *inner) { p.Flags = "S" }),
-		"ACK":                   with(func(p *inner) { p.Flags = "A" }),
-		"foreign port":          with(func(p *inner) { p.SrcPort = 8080 }),
-		"foreign address":       with(func(p *inner) { p.Src = addr("192.0.2.1") }),
-		"UDP":                   datagram,
-		"extension header":      fromClient().Frame(t, web6("").Reply("SA").With(mss(9000)).Behind(dst, ext(tcp, 0)).Bytes(t)),
+		"SYN":             with(func(p *inner) { p.Flags = "S" }),
+		"ACK":             with(func(p *inner) { p.Flags = "A" }),
+		"foreign port":    with(func(p *inner) { p.SrcPort = 8080 }),
+		"foreign address": with(func(p *inner) { p.Src = addr("192.0.2.1") }),
+		"UDP":             datagram,
+		"extension header": fromClient().Frame(t,
+			web6("").Reply("SA").With(mss(9000)).Behind(dst, ext(tcp, 0)).Bytes(t)),
 		"ARP":                   fromClient().FrameOf(t, layers.EthernetTypeARP, make([]byte, 28)),
 		"fragment":              spoiled(20, 0x20),
 		"bad IHL":               spoiled(14, 0x44),

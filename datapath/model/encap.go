@@ -80,7 +80,8 @@ func (p *path) headerLength() int { return ipv6HeaderLength + p.srhLength() }
 
 // appendOuter appends the outer header of an inner packet. Its traffic class is
 // the inner one, ECN included (RFC 6040 section 4.1, normal mode).
-func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32, hopLimit uint8) []byte {
+func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
+	hopLimit uint8) []byte {
 	protocol := uint8(protocolIPv4)
 	if inner.ipv6 {
 		protocol = protocolIPv6
@@ -93,7 +94,8 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32, ho
 	if !source.IsValid() {
 		source = e.Source
 	}
-	b = appendIPv6(b, inner.trafficClass, label, path.srhLength()+inner.end-inner.start, next, hopLimit, source, path.destination)
+	b = appendIPv6(b, inner.trafficClass, label, path.srhLength()+inner.end-inner.start, next,
+		hopLimit, source, path.destination)
 	if len(path.list) == 0 {
 		return b
 	}
@@ -104,7 +106,8 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32, ho
 	return b
 }
 
-func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src, dst netip.Addr) []byte {
+func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src,
+	dst netip.Addr) []byte {
 	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(class)<<20|label)
 	b = binary.BigEndian.AppendUint16(b, uint16(payload))
 	b = append(b, next, hopLimit)
@@ -116,7 +119,8 @@ func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit
 func appendSRH(b []byte, next uint8, segments []netip.Addr, left int) []byte {
 	const flags, tagHigh, tagLow = 0, 0, 0
 	units := len(segments) * segmentLength / extensionUnit
-	b = append(b, next, uint8(units), routingTypeSRH, uint8(left), uint8(len(segments)-1), flags, tagHigh, tagLow)
+	b = append(b, next, uint8(units), routingTypeSRH, uint8(left), uint8(len(segments)-1), flags,
+		tagHigh, tagLow)
 	for _, segment := range slices.Backward(segments) {
 		b = appendAddr(b, segment)
 	}

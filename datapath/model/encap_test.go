@@ -34,7 +34,8 @@ func TestEncapsulation(t *testing.T) {
 	}
 }
 
-func checkEncapsulation(t *testing.T, encapsulation string, packet inner, ip []byte, n int, vlans []uint16, padding int) {
+func checkEncapsulation(t *testing.T, encapsulation string, packet inner, ip []byte, n int,
+	vlans []uint16, padding int) {
 	ids := []uint16{0x1, 0xdfff, 0x203, 0x7, 0xabcd, 0x600}[:n]
 	c := chain(1, ids...)
 	if packet.Protocol == udp {
@@ -47,8 +48,10 @@ func checkEncapsulation(t *testing.T, encapsulation string, packet inner, ip []b
 		egress  uint32
 		out     link
 	}{
-		{verdict: model.Transmit, egress: external, out: link{Src: egressMAC, Dst: gatewayMAC, VLANs: vlans, Padding: in.Padding}},
-		{verdict: model.Redirect, egress: internal, out: link{Src: egressMAC, Dst: gatewayMAC, Padding: in.Padding}},
+		{verdict: model.Transmit, egress: external, out: link{Src: egressMAC, Dst: gatewayMAC,
+			VLANs: vlans, Padding: in.Padding}},
+		{verdict: model.Redirect, egress: internal, out: link{Src: egressMAC, Dst: gatewayMAC,
+			Padding: in.Padding}},
 		{verdict: model.HandToKernel, egress: foreign, out: in},
 	} {
 		edge := newEdge(t, c, test.egress)
@@ -72,7 +75,8 @@ func TestEncapsulationTrafficClass(t *testing.T) {
 			edge := newEdge(t, chain(1, 9), internal)
 			got := edge.Process(external, fromClient().Frame(t, ip))
 			label := uint32(edge.Secret.Hash(packet.Flow()) & 0xfffff)
-			want := packettest.Encapsulated(t, packettest.Carrier, []uint16{9}, label, uint8(class), ip)
+			want := packettest.Encapsulated(t, packettest.Carrier, []uint16{9}, label, uint8(class),
+				ip)
 			wantFrame(t, got.Frame, link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want))
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"sextant/packet/flow"
 )
 
-// Learning is the edge's flow cache: which backend took a connection, as SYN-ACKs tell that hosts send by way of the edge.
+// Learning is the edge's flow cache: which backend took a connection, as SYN-ACKs tell that hosts
+// send by way of the edge.
 type Learning struct {
 	SID netip.Addr // End.LEARN, from which SYNs come and to which their answers go
 	// Owner returns the backend that is known for the flow of a hash, 0 for none.
@@ -21,13 +22,14 @@ type CacheEvent uint8
 
 // The events.
 const (
-	CacheUnused          CacheEvent = iota
-	CacheHit                        // the packet goes to the backend that the cache names first
-	CacheMiss                       // nothing was known about its flow
-	CacheStale                      // the backend that the cache names is none of the bucket's any more
-	CacheStored                     // the owner that a SYN-ACK names was noted
-	CacheRefusedUnnamed             // the SYN-ACK names no owner
-	CacheRefusedStranger            // the SYN-ACK's owner is none of the bucket's backends
+	CacheUnused CacheEvent = iota
+	CacheHit               // the packet goes to the backend that the cache names first
+	CacheMiss              // nothing was known about its flow
+	// the backend that the cache names is none of the bucket's any more
+	CacheStale
+	CacheStored          // the owner that a SYN-ACK names was noted
+	CacheRefusedUnnamed  // the SYN-ACK names no owner
+	CacheRefusedStranger // the SYN-ACK's owner is none of the bucket's backends
 )
 
 var cacheEventNames = [...]string{
@@ -38,8 +40,9 @@ var cacheEventNames = [...]string{
 // String returns the event in lower snake case, as its counter is called.
 func (c CacheEvent) String() string { return name(cacheEventNames[:], int(c)) }
 
-// cached moves the backend that the flow cache names to the front of a chain, for packets that visit all of it. Nobody is left out:
-// whoever would be reached without the cache is reached with it, one hop later at most.
+// cached moves the backend that the flow cache names to the front of a chain, for packets that
+// visit all of it. Nobody is left out: whoever would be reached without the cache is reached with
+// it, one hop later at most.
 func (e *Edge) cached(r *Result, chain pool.Chain, p *packet) pool.Chain {
 	if e.Learning == nil || chain.Length < 2 || p.protocol != protocolTCP || p.transport.opens() {
 		return chain
@@ -57,7 +60,8 @@ func (e *Edge) cached(r *Result, chain pool.Chain, p *packet) pool.Chain {
 	return moved
 }
 
-// outerSource is where the outer packet of a client's comes from: that of a SYN from End.LEARN, so that its answer can go there.
+// outerSource is where the outer packet of a client's comes from: that of a SYN from End.LEARN, so
+// that its answer can go there.
 func (e *Edge) outerSource(p *packet) netip.Addr {
 	if e.Learning != nil && p.protocol == protocolTCP && p.transport.opens() {
 		return e.Learning.SID
@@ -65,7 +69,8 @@ func (e *Edge) outerSource(p *packet) netip.Addr {
 	return e.Source
 }
 
-// endLearn is End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to its client, for the kernel to route.
+// endLearn is End.LEARN: a SYN-ACK that a host sent by way of the edge becomes one on the way to
+// its client, for the kernel to route.
 func (e *Edge) endLearn(r Result, f *frame, outer *packet) Result {
 	inner, reason := e.ofDomain(outer)
 	if reason == ReasonNone && !inner.isSYNACK() {
@@ -87,19 +92,22 @@ func (e *Edge) endLearn(r Result, f *frame, outer *packet) Result {
 	r.Hash = e.Secret.Hash(r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))
 	r.Cache = e.learn(r.Hash, e.Chains(service, r.Bucket), outer)
-	b := f.appendLinkHeader(make([]byte, 0, f.network+len(inner.data)-inner.start), inner.etherType())
+	b := f.appendLinkHeader(make([]byte, 0, f.network+len(inner.data)-inner.start),
+		inner.etherType())
 	r.Verdict, r.Frame = HandToKernel, append(b, inner.data[inner.start:]...)
 	return r
 }
 
 // turned is the flow of the other side's packets.
 func turned(t flow.Tuple) flow.Tuple {
-	return flow.Tuple{Src: t.Dst, Dst: t.Src, SrcPort: t.DstPort, DstPort: t.SrcPort, Protocol: t.Protocol}
+	return flow.Tuple{Src: t.Dst, Dst: t.Src, SrcPort: t.DstPort, DstPort: t.SrcPort,
+		Protocol: t.Protocol}
 }
 
 // isSYNACK reports whether a whole packet is the answer to a SYN.
 func (p *packet) isSYNACK() bool {
-	return p.protocol == protocolTCP && p.icmp == icmpNone && p.fragment.kind == fragmentNone && p.transport.has(tcpFlagSYN|tcpFlagACK)
+	return p.protocol == protocolTCP && p.icmp == icmpNone && p.fragment.kind == fragmentNone &&
+		p.transport.has(tcpFlagSYN|tcpFlagACK)
 }
 
 // learn notes the backend whose SID the outer packet names as the first segment of its path.
@@ -121,7 +129,8 @@ func (e *Edge) learn(hash uint64, chain pool.Chain, outer *packet) CacheEvent {
 // flowWays is how many flows share a set.
 const flowWays = 4
 
-// FlowCache is the memory of a flow cache: a fixed number of sets of four flows, in which a newer one replaces the one that rested longest.
+// FlowCache is the memory of a flow cache: a fixed number of sets of four flows, in which a newer
+// one replaces the one that rested longest.
 type FlowCache struct {
 	// Now is the time, in steps of which each is one step of rest.
 	Now  func() uint16
@@ -155,7 +164,8 @@ func (c *FlowCache) Owner(hash uint64) uint16 {
 	return 0
 }
 
-// Remember notes the backend of a flow: in its own place, else in an empty one, else where the rest was longest.
+// Remember notes the backend of a flow: in its own place, else in an empty one, else where the rest
+// was longest.
 func (c *FlowCache) Remember(hash uint64, owner uint16) {
 	const empty, own = 1 << 16, 1 << 17 // more than any rest
 	set, now := c.set(hash), c.Now()

@@ -11,17 +11,22 @@ import (
 	"sextant/lb/pool"
 )
 
-// Whatever the flow cache says, a packet visits the backends of its bucket's chain, each once, and a SYN the candidates in their order.
+// Whatever the flow cache says, a packet visits the backends of its bucket's chain, each once, and
+// a SYN the candidates in their order.
 func TestAnyCacheLeavesTheChain(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		ids := rapid.SliceOfNDistinct(rapid.Uint16Range(1, 12), 1, pool.MaxChain, rapid.ID[uint16]).Draw(rt, "ids")
-		chain := pool.Chain{Length: uint8(len(ids)), Candidates: uint8(rapid.IntRange(1, len(ids)).Draw(rt, "candidates"))}
+		ids := rapid.SliceOfNDistinct(rapid.Uint16Range(1, 12), 1, pool.MaxChain,
+			rapid.ID[uint16]).Draw(rt, "ids")
+		chain := pool.Chain{Length: uint8(len(ids)),
+			Candidates: uint8(rapid.IntRange(1, len(ids)).Draw(rt, "candidates"))}
 		copy(chain.IDs[:], ids)
 		named := rapid.Uint16Range(0, 12).Draw(rt, "named")
 		edge := newEdge(t, chain, internal)
-		edge.Learning = &model.Learning{SID: packettest.LearnSID, Owner: func(uint64) uint16 { return named }}
+		edge.Learning = &model.Learning{SID: packettest.LearnSID,
+			Owner: func(uint64) uint16 { return named }}
 		visited := func(flags string) []uint16 {
-			return edge.Process(external, packettest.FromClient().Frame(t, packettest.Web4(flags).Bytes(t))).Chain
+			return edge.Process(external, packettest.FromClient().Frame(t,
+				packettest.Web4(flags).Bytes(t))).Chain
 		}
 		left := map[uint16]bool{}
 		for _, id := range ids {
@@ -68,7 +73,8 @@ func TestFlowCache(t *testing.T) {
 	}
 }
 
-// The first SYN-ACK goes by way of the edge that asked, the next straight; a cookie goes straight, and the edge is asked for again then.
+// The first SYN-ACK goes by way of the edge that asked, the next straight; a cookie goes straight,
+// and the edge is asked for again then.
 func TestAnswersByEdge(t *testing.T) {
 	host := newHost(internal)
 	host.Source = packettest.HostAddr
@@ -76,7 +82,8 @@ func TestAnswersByEdge(t *testing.T) {
 	host.Routed = func(netip.Addr) bool { return true }
 	ip := packettest.Web4("S").Bytes(t)
 	outer := packettest.To(packettest.OfferSID).From(packettest.LearnSID.String())
-	if got := host.Process(internal, 0, packettest.FromClient().Frame(t, outer.Around(t, ip))); !got.Taken {
+	if got := host.Process(internal,
+		0, packettest.FromClient().Frame(t, outer.Around(t, ip))); !got.Taken {
 		t.Fatalf("the SYN was not taken: %+v", got)
 	}
 	answer := packettest.FromClient().Frame(t, packettest.Web4("").Reply("SA").Bytes(t))

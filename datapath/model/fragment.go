@@ -29,8 +29,9 @@ func fragmentOf(offset uint16, id uint32, data int) fragment {
 	return fragment{kind: fragmentFirst, id: id, bytes: data}
 }
 
-// parseFragment parses the transport header of a first fragment, which has to be whole, and checks that a later one does not reach
-// into it (RFC 1858, RFC 3128, RFC 7112). A later one has no ports: which flow it is of, the first has told.
+// parseFragment parses the transport header of a first fragment, which has to be whole, and checks
+// that a later one does not reach into it (RFC 1858, RFC 3128, RFC 7112). A later one has no ports:
+// which flow it is of, the first has told.
 func (p *packet) parseFragment() {
 	b := p.data[p.upper:p.end]
 	switch {
@@ -53,7 +54,8 @@ func (p *packet) parseFragment() {
 			p.note(ReasonTinyFragment)
 			return
 		}
-		p.transport = transport{srcPort: binary.BigEndian.Uint16(b), dstPort: binary.BigEndian.Uint16(b[2:])}
+		p.transport = transport{srcPort: binary.BigEndian.Uint16(b),
+			dstPort: binary.BigEndian.Uint16(b[2:])}
 		if binary.BigEndian.Uint16(b[4:]) < udpHeaderLength {
 			p.note(ReasonBadTransport)
 		}
@@ -84,8 +86,8 @@ type firstFragment struct {
 	bytes     int
 }
 
-// fragments are the first fragments seen. The programs forget those that were not used for longest; here, all are kept. The zero value
-// has none.
+// fragments are the first fragments seen. The programs forget those that were not used for longest;
+// here, all are kept. The zero value has none.
 type fragments struct {
 	first map[fragmentKey]firstFragment
 }
@@ -95,7 +97,8 @@ func (f *fragments) remember(p *packet) {
 	if f.first == nil {
 		f.first = make(map[fragmentKey]firstFragment)
 	}
-	f.first[p.fragmentKey()] = firstFragment{transport: p.transport, protocol: p.protocol, bytes: p.fragment.bytes}
+	f.first[p.fragmentKey()] = firstFragment{transport: p.transport, protocol: p.protocol,
+		bytes: p.fragment.bytes}
 }
 
 // recall gives a later fragment the flow of the first, and what decides about the first's way.

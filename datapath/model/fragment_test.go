@@ -26,8 +26,10 @@ func TestEdgeFragments(t *testing.T) {
 				if first.Frame == nil {
 					first = got
 				}
-				if got.Flow != first.Flow || got.Hash != first.Hash || !slices.Equal(got.Chain, first.Chain) {
-					t.Errorf("fragment %d goes to %v by the hash %x, the first one to %v by %x", i, got.Chain, got.Hash, first.Chain, first.Hash)
+				if got.Flow != first.Flow || got.Hash != first.Hash || !slices.Equal(got.Chain,
+					first.Chain) {
+					t.Errorf("fragment %d goes to %v by the hash %x, the first one to %v by %x",
+						i, got.Chain, got.Hash, first.Chain, first.Hash)
 				}
 			}
 		})
@@ -39,14 +41,17 @@ func TestEdgeFragmentsOfSYN(t *testing.T) {
 	edge := newEdge(t, chain(2, 1, 2, 3), internal)
 	syn := web4("S")
 	syn.Payload = make([]byte, 100)
-	for _, part := range [][]byte{packettest.Part(syn.Bytes(t), 9, 0, 24), packettest.Part(syn.Bytes(t), 9, 24, 120)} {
-		if got := edge.Process(external, fromClient().Frame(t, part)); !slices.Equal(got.Chain, []uint16{1, 2}) {
+	for _, part := range [][]byte{packettest.Part(syn.Bytes(t), 9, 0, 24),
+		packettest.Part(syn.Bytes(t), 9, 24, 120)} {
+		if got := edge.Process(external, fromClient().Frame(t, part)); !slices.Equal(got.Chain,
+			[]uint16{1, 2}) {
 			t.Errorf("offered to %v, want the two candidates", got.Chain)
 		}
 	}
 }
 
-// TestHostFragments: a host takes the later fragments of which it took the first, and passes the others on.
+// TestHostFragments: a host takes the later fragments of which it took the first, and passes the
+// others on.
 func TestHostFragments(t *testing.T) {
 	for name, packet := range map[string]inner{"IPv4": web4("A"), "IPv6": web6("A")} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +61,8 @@ func TestHostFragments(t *testing.T) {
 			socket := model.Socket{}
 			host.Sockets = func(flow.Tuple) model.Socket { return socket }
 			offer := func(id uint32, from, to int) model.Offer {
-				return processHost(t, host, packettest.To(addr("fcbb:bb00:1:2::")).Around(t, packettest.Part(ip, id, from, to))).Offer
+				return processHost(t, host, packettest.To(addr("fcbb:bb00:1:2::")).Around(t,
+					packettest.Part(ip, id, from, to))).Offer
 			}
 			for _, test := range []struct {
 				what     string
@@ -79,7 +85,8 @@ func TestHostFragments(t *testing.T) {
 					t.Errorf("%s: %v, want %v", test.what, got, test.want)
 				}
 			}
-			last := processHost(t, host, packettest.To(offerSID).Around(t, packettest.Part(ip, 7, 48, 96)))
+			last := processHost(t, host, packettest.To(offerSID).Around(t,
+				packettest.Part(ip, 7, 48, 96)))
 			if last.Offer != model.OfferLast {
 				t.Errorf("the last candidate: %v", last.Offer)
 			}

@@ -9,8 +9,8 @@ import (
 	"sextant/te/srpolicy"
 )
 
-// Headend is a node where SR policies choose traffic: its table, and the questions it asks the world. It remembers what it numbered, so
-// that packets are processed one at a time.
+// Headend is a node where SR policies choose traffic: its table, and the questions it asks the
+// world. It remembers what it numbered, so that packets are processed one at a time.
 type Headend struct {
 	// Sides holds the head-end's interfaces, by index; on others it can't send.
 	Sides          map[uint32]Side
@@ -41,7 +41,8 @@ type Steering struct {
 	Results []Result
 }
 
-// Process decides about a frame that came in by an interface. Timestamp is the time: TAI in microseconds, the low 32 bits.
+// Process decides about a frame that came in by an interface. Timestamp is the time: TAI in
+// microseconds, the low 32 bits.
 func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steering {
 	f, p, reason := h.parse(h.Sides[ingress], data)
 	var r Result
@@ -59,11 +60,13 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 	if !ok {
 		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
 	}
-	s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp, entry: &h.Table[entry], result: r}
+	s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
+		entry: &h.Table[entry], result: r}
 	return s.act(Steering{Entry: entry})
 }
 
-// parse parses as much of a frame as rules look at, and guards the domain on the way; p is nil if it is not an IP packet.
+// parse parses as much of a frame as rules look at, and guards the domain on the way; p is nil if
+// it is not an IP packet.
 func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reason) {
 	if f, reason = parseFrame(data); reason != ReasonNone {
 		return f, nil, reason
@@ -96,8 +99,8 @@ func (h *Headend) parse(side Side, data []byte) (f frame, p *packet, reason Reas
 	return f, p, ReasonNone
 }
 
-// parsePorts reads the ports of TCP and UDP. A packet without any that can be read is steered by what else it has; an ICMP error by
-// its own addresses, not by those that it quotes.
+// parsePorts reads the ports of TCP and UDP. A packet without any that can be read is steered by
+// what else it has; an ICMP error by its own addresses, not by those that it quotes.
 func (p *packet) parsePorts() {
 	b := p.data[p.upper:p.end]
 	switch {
@@ -251,7 +254,8 @@ func (s *steered) send(header srpolicy.Header, number uint64, ingress uint32) Re
 		protocol = protocolIPv6
 	}
 	octets := slices.Clone(header.Octets)
-	header.Fill(octets, s.length(), protocol, s.packet.trafficClass, flow.Label(r.Hash), uint32(number), s.timestamp)
+	header.Fill(octets, s.length(), protocol, s.packet.trafficClass, flow.Label(r.Hash),
+		uint32(number), s.timestamp)
 	var b []byte
 	if verdict == HandToKernel && ingress == noInterface {
 		b = append(slices.Clone(s.LoopLink[:]), etherTypeIPv6>>8, etherTypeIPv6&0xff)

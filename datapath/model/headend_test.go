@@ -14,34 +14,41 @@ import (
 	"sextant/te/srpolicy"
 )
 
-var steeredForms = map[string]srpolicy.Redundancy{"none": srpolicy.None, "tlv": srpolicy.TLV, "sid": srpolicy.SID}
+var steeredForms = map[string]srpolicy.Redundancy{"none": srpolicy.None, "tlv": srpolicy.TLV,
+	"sid": srpolicy.SID}
 
 func steerList(l packettest.Steered) srpolicy.List {
-	return srpolicy.List{Name: l.Name, Segments: l.Segments, Reduced: l.Reduced, Redundancy: steeredForms[l.Form], Flow: l.Flow}
+	return srpolicy.List{Name: l.Name, Segments: l.Segments, Reduced: l.Reduced,
+		Redundancy: steeredForms[l.Form], Flow: l.Flow}
 }
 
 // newHeadend returns a head-end that does one thing with all traffic.
-func newHeadend(t testing.TB, egress uint32, action srpolicy.Action, mtu uint16, lists ...srpolicy.List) *model.Headend {
+func newHeadend(t testing.TB, egress uint32, action srpolicy.Action, mtu uint16,
+	lists ...srpolicy.List) *model.Headend {
 	t.Helper()
 	path := srpolicy.CandidatePath{Name: "only", Action: action, Lists: lists}
-	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "all"}}, []srpolicy.Policy{{Name: "all", Index: 3, MTU: mtu, Paths: []srpolicy.CandidatePath{path}}},
+	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "all"}},
+		[]srpolicy.Policy{{Name: "all", Index: 3, MTU: mtu, Paths: []srpolicy.CandidatePath{path}}},
 		srpolicy.Source{Addr: edgeAddr, HopLimit: 61, Epoch: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &model.Headend{
-		Sides: map[uint32]model.Side{external: model.External, internal: model.Internal, mixed: model.Mixed},
+		Sides: map[uint32]model.Side{external: model.External, internal: model.Internal,
+			mixed: model.Mixed},
 		Block: mustBlock(t), Locators: []netip.Prefix{netip.MustParsePrefix("fd00:c0de::/32")},
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}, Table: table, Secret: mustSecret(t), HopLimit: 64,
+		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}, Table: table,
+		Secret: mustSecret(t), HopLimit: 64,
 		LoopLink: [12]byte{1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2},
 		NextHop: func(netip.Addr, uint8) model.NextHop {
-			return model.NextHop{Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC), MTU: 1500}
+			return model.NextHop{Interface: egress, SrcMAC: [6]byte(egressMAC),
+				DstMAC: [6]byte(gatewayMAC), MTU: 1500}
 		},
 	}
 }
 
-// TestHeadendEncapsulates compares the whole frame: each kind of list, every kind of packet, with and without VLAN tags and padding, and
-// every way out.
+// TestHeadendEncapsulates compares the whole frame: each kind of list, every kind of packet, with
+// and without VLAN tags and padding, and every way out.
 func TestHeadendEncapsulates(t *testing.T) {
 	const timestamp = 0xfedcba98
 	for _, l := range packettest.SteeredLists() {
@@ -54,8 +61,10 @@ func TestHeadendEncapsulates(t *testing.T) {
 					egress  uint32
 					out     link
 				}{
-					{model.Transmit, external, link{Src: egressMAC, Dst: gatewayMAC, VLANs: vlans, Padding: in.Padding}},
-					{model.Redirect, internal, link{Src: egressMAC, Dst: gatewayMAC, Padding: in.Padding}},
+					{model.Transmit, external, link{Src: egressMAC, Dst: gatewayMAC, VLANs: vlans,
+						Padding: in.Padding}},
+					{model.Redirect, internal, link{Src: egressMAC, Dst: gatewayMAC,
+						Padding: in.Padding}},
 					{model.HandToKernel, foreign, in},
 				} {
 					h := newHeadend(t, way.egress, srpolicy.Path, 0, steerList(l))
@@ -67,7 +76,8 @@ func TestHeadendEncapsulates(t *testing.T) {
 						if len(got.Results) != 1 || got.Results[0].Verdict != way.verdict {
 							t.Fatalf("%s, %s: %+v", l.Name, kind, got)
 						}
-						want := l.Outer(ip, number, timestamp, label, 0xb9, 61).Around(t, packettest.Forwarded(ip))
+						want := l.Outer(ip, number, timestamp, label, 0xb9, 61).Around(t,
+							packettest.Forwarded(ip))
 						wantFrame(t, got.Results[0].Frame, way.out.Frame(t, want))
 					}
 				}
@@ -84,7 +94,8 @@ func TestHeadendMirrors(t *testing.T) {
 		lists = append(lists, steerList(l))
 	}
 	ip := web6("A").Bytes(t)
-	for verdict, egress := range map[model.Verdict]uint32{model.Redirect: internal, model.HandToKernel: foreign} {
+	for verdict, egress := range map[model.Verdict]uint32{model.Redirect: internal,
+		model.HandToKernel: foreign} {
 		h := newHeadend(t, egress, srpolicy.Mirror, 0, lists...)
 		out := link{Src: egressMAC, Dst: gatewayMAC}
 		if verdict == model.HandToKernel {
@@ -100,7 +111,9 @@ func TestHeadendMirrors(t *testing.T) {
 				if got.Results[i].Verdict != verdict || got.Lists[i] != i {
 					t.Errorf("%s: %+v", l.Name, got.Results[i])
 				}
-				wantFrame(t, got.Results[i].Frame, out.Frame(t, l.Outer(ip, number, 77, label, 0, 61).Around(t, packettest.Forwarded(ip))))
+				wantFrame(t, got.Results[i].Frame,
+					out.Frame(t, l.Outer(ip, number, 77, label, 0, 61).Around(t,
+						packettest.Forwarded(ip))))
 			}
 		}
 	}
@@ -111,9 +124,11 @@ func TestHeadendSplits(t *testing.T) {
 	sids := []netip.Addr{packettest.ViaSID1, packettest.ViaSID2, packettest.MergeSID}
 	var lists []srpolicy.List
 	for i, sid := range sids {
-		lists = append(lists, srpolicy.List{Name: fmt.Sprint(i), Segments: []netip.Addr{sid}, Reduced: true, Weight: uint32(i + 1)})
+		lists = append(lists, srpolicy.List{Name: fmt.Sprint(i), Segments: []netip.Addr{sid},
+			Reduced: true, Weight: uint32(i + 1)})
 	}
-	flows, packets := newHeadend(t, internal, srpolicy.SplitFlow, 0, lists...), newHeadend(t, internal, srpolicy.SplitPacket, 0, lists...)
+	flows, packets := newHeadend(t, internal, srpolicy.SplitFlow, 0, lists...),
+		newHeadend(t, internal, srpolicy.SplitPacket, 0, lists...)
 	taken, turns := map[int]int{}, []int{}
 	const count = 6000
 	for i := range count {
@@ -137,7 +152,8 @@ func TestHeadendSplits(t *testing.T) {
 	}
 }
 
-// TestHeadendTooBig: a packet that does not fit its path, or one of them, is answered with what would.
+// TestHeadendTooBig: a packet that does not fit its path, or one of them, is answered with what
+// would.
 func TestHeadendTooBig(t *testing.T) {
 	three := packettest.SteeredLists()[2]
 	overhead := 40 + 8 + 3*16
@@ -161,26 +177,31 @@ func TestHeadendTooBig(t *testing.T) {
 			}
 			ip := got.Results[0].Frame[18:]
 			header := map[byte]int{4: 20, 6: 40}[ip[0]>>4]
-			if mtu := binary.BigEndian.Uint32(ip[header+4:]); mtu != uint32(test.want) || !packettest.SumsRight(ip) {
+			if mtu := binary.BigEndian.Uint32(ip[header+4:]); mtu != uint32(test.want) ||
+				!packettest.SumsRight(ip) {
 				t.Errorf("%s: answered MTU %d, want %d: %x", name, mtu, test.want, ip)
 			}
 			packet.Payload = packet.Payload[1:]
-			if got := h.Process(external, 0, fromClient().Frame(t, packet.Bytes(t))); got.Results[0].Verdict != model.Redirect {
+			if got := h.Process(external, 0,
+				fromClient().Frame(t, packet.Bytes(t))); got.Results[0].Verdict != model.Redirect {
 				t.Errorf("%s: one byte less: %+v", name, got)
 			}
 		}
 	}
 }
 
-// TestMergeTakesTheFirst: of each kind of list, the first copy is decapsulated and the second dropped; without numbers both pass.
+// TestMergeTakesTheFirst: of each kind of list, the first copy is decapsulated and the second
+// dropped; without numbers both pass.
 func TestMergeTakesTheFirst(t *testing.T) {
 	sid := netip.PrefixFrom(packettest.MergeSID, 80)
 	for _, l := range packettest.SteeredLists() {
 		for kind, packet := range packettest.Kinds(web4("A"), web6("A")) {
 			ip := packet.Bytes(t)
-			recovery := frer.NewRecovery(frer.Settings{HistoryLog2: 10, Bits: frer.BitsSID, Reset: time.Second})
+			recovery := frer.NewRecovery(frer.Settings{HistoryLog2: 10, Bits: frer.BitsSID,
+				Reset: time.Second})
 			m := &model.Merge{
-				Interfaces: map[uint32]struct{}{internal: {}}, Block: mustBlock(t), SIDs: []netip.Prefix{sid},
+				Interfaces: map[uint32]struct{}{internal: {}}, Block: mustBlock(t),
+				SIDs:           []netip.Prefix{sid},
 				Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
 				Members:        map[model.Member]*frer.Recovery{{SID: sid, Flow: l.Flow}: recovery},
 			}

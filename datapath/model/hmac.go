@@ -39,7 +39,8 @@ func (h *Host) checkHMAC(p *packet) Reason {
 		return ReasonNone
 	}
 	octets := p.data[p.srh:]
-	if tlvs := extensionUnit*int(octets[1]) - segmentLength*(int(octets[srhLastEntry])+1); tlvs > maxTLVBytes {
+	if tlvs := extensionUnit*int(octets[1]) - segmentLength*(int(octets[srhLastEntry])+
+		1); tlvs > maxTLVBytes {
 		return ReasonBadSRH
 	}
 	header, _, err := srv6.ParseSRH(octets)
@@ -73,7 +74,8 @@ func (e *Edge) appendHMAC(b []byte, source netip.Addr, path *path) []byte {
 	if e.HMAC.Form == srv6.HMACLinux {
 		srh[flags] = srv6.LinuxHMACFlag
 	}
-	header := srv6.SRH{LastEntry: srh[srhLastEntry], Flags: srh[flags], Segments: slices.Clone(path.list)}
+	header := srv6.SRH{LastEntry: srh[srhLastEntry], Flags: srh[flags],
+		Segments: slices.Clone(path.list)}
 	slices.Reverse(header.Segments)
 	tlv := srv6.HMAC{KeyID: e.HMAC.ID, ReducedPath: path.left == len(path.list)}
 	digest := e.HMAC.Digest(source, header, tlv)

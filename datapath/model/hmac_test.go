@@ -11,7 +11,8 @@ import (
 )
 
 var signings = map[string]packettest.Signing{
-	"rfc8754": {ID: 7, Secret: "a secret of the edges"}, "linux": {ID: 0xdeadbeef, Secret: "a secret of the edges", Linux: true},
+	"rfc8754": {ID: 7, Secret: "a secret of the edges"},
+	"linux":   {ID: 0xdeadbeef, Secret: "a secret of the edges", Linux: true},
 }
 
 func hmacKey(t *testing.T, s packettest.Signing) srv6.HMACKey {
@@ -43,9 +44,12 @@ func TestHMACEncapsulation(t *testing.T) {
 							visits = ids[:1]
 						}
 						ip := packet.Bytes(t)
-						want := signing.Encapsulated(t, encapsulation, visits, uint32(edge.Secret.Hash(packet.Flow())&0xfffff), packet.TrafficClass, ip)
+						want := signing.Encapsulated(t, encapsulation, visits,
+							uint32(edge.Secret.Hash(packet.Flow())&0xfffff), packet.TrafficClass,
+							ip)
 						got := edge.Process(external, fromClient().Frame(t, ip))
-						packettest.WantFrame(t, got.Frame, link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want))
+						packettest.WantFrame(t, got.Frame,
+							link{Src: egressMAC, Dst: gatewayMAC}.Frame(t, want))
 					}
 				})
 			}
@@ -61,7 +65,8 @@ func TestHMACCases(t *testing.T) {
 			t.Run(form+"/"+test.Name, func(t *testing.T) {
 				host := newHost(internal)
 				host.HMAC, host.HMACKeys = model.HMACSRH, map[uint32]srv6.HMACKey{key.ID: key}
-				if got := outcome(checkHost(t, host, external, time.Minute, test.Frame)); got != test.Want {
+				if got := outcome(checkHost(t, host, external, time.Minute,
+					test.Frame)); got != test.Want {
 					t.Errorf("got %s, want %s", got, test.Want)
 				}
 			})
@@ -76,13 +81,15 @@ func TestHMACRules(t *testing.T) {
 	for rule, want := range map[model.HMACRule]map[string]string{
 		model.HMACNone:    {"no SRH": "take", "no TLV": "redirect", "another secret": "redirect"},
 		model.HMACPresent: {"no SRH": "take", "no TLV": "redirect", "another secret": "hmac_wrong"},
-		model.HMACAll:     {"no SRH": "hmac_missing", "no TLV": "hmac_missing", "another secret": "hmac_wrong"},
+		model.HMACAll: {"no SRH": "hmac_missing", "no TLV": "hmac_missing",
+			"another secret": "hmac_wrong"},
 	} {
 		for _, test := range signing.HMACCases(t) {
 			host := newHost(internal)
 			host.HMAC, host.HMACKeys = rule, map[uint32]srv6.HMACKey{key.ID: key}
 			if want, ok := want[test.Name]; ok {
-				if got := outcome(checkHost(t, host, external, time.Minute, test.Frame)); got != want {
+				if got := outcome(checkHost(t, host, external, time.Minute,
+					test.Frame)); got != want {
 					t.Errorf("rule %d, %s: got %s, want %s", rule, test.Name, got, want)
 				}
 			}

@@ -26,14 +26,15 @@ type Host struct {
 	Source         netip.Addr // of the outer packets of strays
 	Services       map[ServiceKey]*HostService
 
-	// Learners are the prefixes of edges' End.LEARN SIDs: SYN-ACKs go by way of the edge whose SYN came from there. Routed asks
-	// whether there is a route to an edge.
+	// Learners are the prefixes of edges' End.LEARN SIDs: SYN-ACKs go by way of the edge whose SYN
+	// came from there. Routed asks whether there is a route to an edge.
 	Learners []netip.Prefix
 	Routed   func(dst netip.Addr) bool
 
 	// Sockets asks the kernel for the TCP socket of a client's flow.
 	Sockets func(flow.Tuple) Socket
-	// HasServer asks the kernel whether a UDP socket is bound to where a client's flow goes; only services of QUIC need it.
+	// HasServer asks the kernel whether a UDP socket is bound to where a client's flow goes; only
+	// services of QUIC need it.
 	HasServer func(flow.Tuple) bool
 	// Busy asks how many connections of a service are being served.
 	Busy func(ServiceKey) uint32
@@ -128,7 +129,8 @@ func (h *Host) Process(ingress uint32, now time.Duration, data []byte) Result {
 func (h *Host) localSID(addr netip.Addr) (LocalSID, bool) {
 	var best LocalSID
 	for _, sid := range h.SIDs {
-		if sid.Prefix.Contains(addr) && (!best.Prefix.IsValid() || sid.Prefix.Bits() > best.Prefix.Bits()) {
+		if sid.Prefix.Contains(addr) &&
+			(!best.Prefix.IsValid() || sid.Prefix.Bits() > best.Prefix.Bits()) {
 			best = sid
 		}
 	}
@@ -186,8 +188,10 @@ func decapsulates(behavior srv6.Behavior, ipv6 bool) bool {
 	return false
 }
 
-// outerIPv6 reads the header to which a frame's SID belongs. If it is not ok there is none, and the result is what becomes of the frame.
-func outerIPv6(own map[uint32]struct{}, ingress uint32, data []byte) (f frame, p packet, r Result, ok bool) {
+// outerIPv6 reads the header to which a frame's SID belongs. If it is not ok there is none, and the
+// result is what becomes of the frame.
+func outerIPv6(own map[uint32]struct{}, ingress uint32,
+	data []byte) (f frame, p packet, r Result, ok bool) {
 	if _, ours := own[ingress]; !ours {
 		return f, p, r.pass(data), false
 	}

@@ -28,7 +28,8 @@ const hostMSS = 1380
 // newHost returns a host with the web services, which refuse, and without a socket. Its
 // routes go by one interface.
 func newHost(egress uint32) *model.Host {
-	service := &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, MSS: hostMSS}
+	service := &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 4},
+		MSS: hostMSS}
 	block, err := srv6.ParseBlock("fcbb:bb00::/32")
 	if err != nil {
 		panic(err)
@@ -53,7 +54,8 @@ func newHost(egress uint32) *model.Host {
 		Busy:    func(model.ServiceKey) uint32 { return 4 },
 		NextHop: func(netip.Addr, uint8) model.NextHop {
 			return model.NextHop{
-				Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC), MTU: 9000,
+				Interface: egress, SrcMAC: [6]byte(egressMAC), DstMAC: [6]byte(gatewayMAC),
+				MTU: 9000,
 			}
 		},
 	}

@@ -10,7 +10,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// TestHostCases gives frames of all kinds, broken ones too, to a host with routes by another interface.
+// TestHostCases gives frames of all kinds, broken ones too, to a host with routes by another
+// interface.
 func TestHostCases(t *testing.T) {
 	for _, test := range packettest.HostCases(t) {
 		t.Run(test.Name, func(t *testing.T) {
@@ -24,7 +25,8 @@ func TestHostCases(t *testing.T) {
 
 // TestHostForeignInterface: an interface that is not the host's.
 func TestHostForeignInterface(t *testing.T) {
-	got := checkHost(t, newHost(internal), mixed, time.Minute, fromClient().Frame(t, to(offerSID).Around(t, web4("S").Bytes(t))))
+	got := checkHost(t, newHost(internal), mixed, time.Minute,
+		fromClient().Frame(t, to(offerSID).Around(t, web4("S").Bytes(t))))
 	if got.Verdict != model.Pass {
 		t.Errorf("got %v, %v; want it to pass", got.Verdict, got.Reason)
 	}

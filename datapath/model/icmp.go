@@ -9,7 +9,8 @@ const (
 	icmpHeaderLength   = 8
 	icmpChecksumOffset = 2
 	icmpMTUOffset      = 4
-	quotedTransport    = 8 // bytes of a transport header that an ICMP error quotes at least (RFC 792)
+	// bytes of a transport header that an ICMP error quotes at least (RFC 792)
+	quotedTransport    = 8
 	ipv4FragmentOffset = 0x1fff
 
 	icmpUnreachable          = 3
@@ -44,8 +45,8 @@ func (p *packet) isICMP() bool {
 	return p.protocol == protocolICMP
 }
 
-// parseICMP parses the ICMP header at p.upper. An error makes the packet one of the flow that it quotes, the other way round:
-// that hashes to the same chain, and the same host has its socket.
+// parseICMP parses the ICMP header at p.upper. An error makes the packet one of the flow that it
+// quotes, the other way round: that hashes to the same chain, and the same host has its socket.
 func (p *packet) parseICMP() {
 	b := p.data[p.upper:p.end]
 	request := uint8(icmpEchoRequest)
@@ -73,20 +74,22 @@ func isICMPError(kind uint8, ipv6 bool) bool {
 	return kind == icmpUnreachable || kind == icmpTimeExceeded || kind == icmpParameterProblem
 }
 
-// parseQuote takes the flow from the packet quoted in an ICMP error. It is false unless that is a packet from the address
-// that the error came to.
+// parseQuote takes the flow from the packet quoted in an ICMP error. It is false unless that is a
+// packet from the address that the error came to.
 func (p *packet) parseQuote() bool {
 	quoted := packet{data: p.data, start: p.upper + icmpHeaderLength, end: p.end, ipv6: p.ipv6}
 	if !quoted.parseQuotedHeader() || quoted.src != p.dst {
 		return false
 	}
 	b := quoted.data[quoted.upper:quoted.end]
-	if quoted.protocol != protocolTCP && quoted.protocol != protocolUDP || len(b) < quotedTransport {
+	if quoted.protocol != protocolTCP && quoted.protocol != protocolUDP ||
+		len(b) < quotedTransport {
 		return false
 	}
 	p.src, p.protocol, p.icmp = quoted.dst, quoted.protocol, icmpQuotes
 	p.transport = transport{
-		srcPort: binary.BigEndian.Uint16(b[2:]), dstPort: binary.BigEndian.Uint16(b), seq: binary.BigEndian.Uint32(b[4:]),
+		srcPort: binary.BigEndian.Uint16(b[2:]), dstPort: binary.BigEndian.Uint16(b),
+		seq: binary.BigEndian.Uint32(b[4:]),
 	}
 	return true
 }
@@ -107,7 +110,8 @@ func (p *packet) parseQuotedHeader() bool {
 		return false
 	}
 	header, total := int(b[0]&0x0f)*4, int(binary.BigEndian.Uint16(b[2:]))
-	if header < ipv4HeaderLength || header > len(b) || total < header || binary.BigEndian.Uint16(b[6:])&ipv4FragmentOffset != 0 {
+	if header < ipv4HeaderLength || header > len(b) || total < header ||
+		binary.BigEndian.Uint16(b[6:])&ipv4FragmentOffset != 0 {
 		return false
 	}
 	p.src, p.dst = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))

@@ -82,7 +82,8 @@ func checkEdge(t *testing.T, edge *model.Edge, ingress uint32, frame []byte) mod
 	if claimed := 40 + int(binary.BigEndian.Uint16(out[4:])); claimed != header+length {
 		t.Errorf("%x forwarded in %d bytes that say %d", in, header+length, claimed)
 	}
-	if out[0]>>4 != 6 || out[7] != edge.HopLimit || netip.AddrFrom16([16]byte(out[8:24])) != edge.Source {
+	if out[0]>>4 != 6 || out[7] != edge.HopLimit ||
+		netip.AddrFrom16([16]byte(out[8:24])) != edge.Source {
 		t.Errorf("%x forwarded with the header %x", in, out[:40])
 	}
 	if got.Reason != model.ReasonNone || len(got.Chain) == 0 {
@@ -96,12 +97,13 @@ func isTold(reason model.Reason) bool {
 	return reason == model.ReasonHopLimit || reason == model.ReasonBelowMinMTU
 }
 
-// checkAnswer: an answer goes from the VIP to the client, is not longer than the question, and its sums are right if those of the
-// question are.
+// checkAnswer: an answer goes from the VIP to the client, is not longer than the question, and its
+// sums are right if those of the question are.
 func checkAnswer(t *testing.T, in, out []byte, got model.Result) {
 	t.Helper()
 	told := isTold(got.Reason) && got.Answer == model.AnswerNone
-	if !told && got.Reason != model.ReasonNone || got.Answer == model.AnswerEcho && len(in) != len(out) ||
+	if !told && got.Reason != model.ReasonNone || got.Answer == model.AnswerEcho &&
+		len(in) != len(out) ||
 		(told || got.Answer == model.AnswerTooBig) && len(out) > len(in)+48 {
 		t.Errorf("%x answered by %v, %x", in, got.Answer, out)
 	}
@@ -110,7 +112,8 @@ func checkAnswer(t *testing.T, in, out []byte, got model.Result) {
 	if out[0]>>4 == 6 {
 		from, to, size = 8, 24, 16
 	}
-	if got.Verdict != model.HandToKernel && (!bytes.Equal(in[from:][:size], out[to:][:size]) || !bytes.Equal(in[to:][:size], out[from:][:size])) {
+	if got.Verdict != model.HandToKernel && (!bytes.Equal(in[from:][:size], out[to:][:size]) ||
+		!bytes.Equal(in[to:][:size], out[from:][:size])) {
 		t.Errorf("%x answered with the addresses of %x", in, out)
 	}
 	if got.Answer != model.AnswerEcho && !packettest.SumsRight(out) {
@@ -120,7 +123,8 @@ func checkAnswer(t *testing.T, in, out []byte, got model.Result) {
 
 // checkHost gives the host a frame: it passes unchanged, is dropped for a reason, is taken
 // with its ECN field and MSS changed at most, or is passed on with a changed destination.
-func checkHost(t *testing.T, host *model.Host, ingress uint32, now time.Duration, frame []byte) model.Result {
+func checkHost(t *testing.T, host *model.Host, ingress uint32, now time.Duration,
+	frame []byte) model.Result {
 	t.Helper()
 	before := bytes.Clone(frame)
 	got := host.Process(ingress, now, frame)
@@ -139,7 +143,8 @@ func checkHost(t *testing.T, host *model.Host, ingress uint32, now time.Duration
 		}
 		return got
 	}
-	if len(in) != len(out) || differences(in[:7], out[:7])+differences(in[8:24], out[8:24])+differences(in[40:], out[40:]) > 1 {
+	if len(in) != len(out) || differences(in[:7], out[:7])+differences(in[8:24],
+		out[8:24])+differences(in[40:], out[40:]) > 1 {
 		t.Fatalf("%x passed on as %x", in, out)
 	}
 	limit := in[7]
@@ -172,9 +177,11 @@ func world() packetgen.World {
 			{Addr: vip4, Port: 80, Protocol: 6}, {Addr: vip6, Port: 80, Protocol: 6},
 			{Addr: vip6, Protocol: 17}, {Addr: vip4, Port: 53, Protocol: 17},
 		},
-		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
-		Offering:       []netip.Prefix{netip.PrefixFrom(offerSID, 48), netip.PrefixFrom(classicSID, 128)},
-		Decapsulating:  []netip.Prefix{netip.PrefixFrom(dt4SID, 64), netip.PrefixFrom(dt6SID, 64), netip.PrefixFrom(dt46SID, 64)},
+		Block: netip.MustParsePrefix("fcbb:bb00::/32"),
+		Offering: []netip.Prefix{netip.PrefixFrom(offerSID, 48),
+			netip.PrefixFrom(classicSID, 128)},
+		Decapsulating: []netip.Prefix{netip.PrefixFrom(dt4SID, 64), netip.PrefixFrom(dt6SID, 64),
+			netip.PrefixFrom(dt46SID, 64)},
 		Others:         addrs("fcbb:bb00:2::", "fcbb:bb00:3::", "fd00:c0de::2"),
 		Edge:           edgeAddr,
 		Infrastructure: []netip.Addr{edgeAddr},
@@ -195,7 +202,8 @@ func generatedHost(egress uint32) *model.Host {
 		case web6("").Flow():
 			return model.Socket{State: model.SocketOther}
 		}
-		return model.Socket{State: model.SocketState(tuple.SrcPort % 5), CookieOK: tuple.SrcPort%8 < 4}
+		return model.Socket{State: model.SocketState(tuple.SrcPort % 5),
+			CookieOK: tuple.SrcPort%8 < 4}
 	}
 	return host
 }

@@ -83,7 +83,8 @@ func (p *packet) parseIPv4Header(limit int) Reason {
 	p.dst = netip.AddrFrom4([4]byte(b[16:]))
 	if field := binary.BigEndian.Uint16(b[6:]); field&ipv4MoreAndOffset != 0 {
 		const units = 3 // of 8 bytes, behind three flags
-		p.fragment = fragmentOf(field<<units, uint32(binary.BigEndian.Uint16(b[4:])), total-headerLength)
+		p.fragment = fragmentOf(field<<units, uint32(binary.BigEndian.Uint16(b[4:])),
+			total-headerLength)
 	}
 	return ReasonNone
 }

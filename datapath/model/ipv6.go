@@ -29,7 +29,8 @@ const (
 	outsideDomain              // on the edge, from anybody else
 	localSID                   // on a host, addressed to a SID of it
 	encapsulated               // on a host, within the outer packet
-	quotedOuter                // on the edge, an outer packet of its own that came back in an ICMP error
+	// on the edge, an outer packet of its own that came back in an ICMP error
+	quotedOuter
 )
 
 // strict reports whether a problem ends a packet at once, as there is no other
@@ -91,7 +92,8 @@ func (p *packet) walkExtensions(at place) Reason {
 	return ReasonNone
 }
 
-// cutOff judges a packet that ends within its extension headers. A first fragment should have them all (RFC 7112).
+// cutOff judges a packet that ends within its extension headers. A first fragment should have them
+// all (RFC 7112).
 func (p *packet) cutOff(at place, reason Reason) Reason {
 	if p.fragment.kind != fragmentFirst {
 		return reason
@@ -137,8 +139,8 @@ func (p *packet) visitExtension(header []byte, at place) (ends bool, reason Reas
 	return ends, reason
 }
 
-// visitFragment reads the header of a packet that is not whole. It reports whether the walk ends: what follows the header need not be
-// the start of an upper layer.
+// visitFragment reads the header of a packet that is not whole. It reports whether the walk ends:
+// what follows the header need not be the start of an upper layer.
 func (p *packet) visitFragment(header []byte, at place) bool {
 	if at == localSID || at == quotedOuter || p.fragment.kind != fragmentNone {
 		p.note(ReasonFragment)

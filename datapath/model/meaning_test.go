@@ -6,7 +6,8 @@ import (
 	"sextant/datapath/model"
 )
 
-// Each reason that the model knows, and the one that only a driver can bring about, means something to people.
+// Each reason that the model knows, and the one that only a driver can bring about, means something
+// to people.
 func TestEveryReasonHasAMeaning(t *testing.T) {
 	names := []string{"no_headroom"}
 	for reason := model.ReasonNone + 1; reason.String() != model.Reason(255).String(); reason++ {

@@ -8,12 +8,15 @@ import (
 	"sextant/te/frer"
 )
 
-// Merge is a node where the copies of packets come together. It remembers their numbers, so that packets are processed one at a time.
+// Merge is a node where the copies of packets come together. It remembers their numbers, so that
+// packets are processed one at a time.
 type Merge struct {
-	// Interfaces holds those of the node, by index. Frames from another one pass, as no program would run there.
-	Interfaces     map[uint32]struct{}
-	SIDs           []netip.Prefix // with behaviour End.MERGE
-	Block          srv6.Block     // SIDs of the domain; the zero value: only the node's own are guarded
+	// Interfaces holds those of the node, by index. Frames from another one pass, as no program
+	// would run there.
+	Interfaces map[uint32]struct{}
+	SIDs       []netip.Prefix // with behaviour End.MERGE
+	// SIDs of the domain; the zero value: only the node's own are guarded
+	Block          srv6.Block
 	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources from which SRv6 is accepted
 	Members        map[Member]*frer.Recovery
@@ -25,7 +28,8 @@ type Member struct {
 	Flow uint32
 }
 
-// Process decides at the time now about a frame that came in by an interface. Time is measured from any fixed moment, and never goes back.
+// Process decides at the time now about a frame that came in by an interface. Time is measured from
+// any fixed moment, and never goes back.
 func (m *Merge) Process(ingress uint32, now time.Duration, data []byte) Result {
 	f, p, r, ok := outerIPv6(m.Interfaces, ingress, data)
 	if !ok {
@@ -59,8 +63,9 @@ func (m *Merge) sid(addr netip.Addr) (best netip.Prefix, ok bool) {
 	return best, ok
 }
 
-// merge decides about a packet at its last segment, before anything is stripped. The number is entered
-// when all else was checked: else the other copies would be dropped as duplicates of one that did not pass.
+// merge decides about a packet at its last segment, before anything is stripped. The number is
+// entered when all else was checked: else the other copies would be dropped as duplicates of one
+// that did not pass.
 func (m *Merge) merge(r Result, v *visit, now time.Duration) Result {
 	inner, ok := v.inner()
 	if !ok {

@@ -31,7 +31,9 @@ func TestNames(t *testing.T) {
 			packet_too_big below_min_mtu unanswerable icmp_limit
 			outside_domain bad_srh hmac_missing hmac_key hmac_wrong segments_left upper_layer hop_limit ecn no_path unknown_flow duplicate rogue old_epoch`)},
 		{names[model.Answer](), strings.Fields(`none echoed too_big_answered translated`)},
-		{names[model.Offer](), strings.Fields(`none last here accepted refused refused_before no_service not_here not_tcp stray returned`)},
+		{names[model.Offer](),
+			strings.Fields(
+				`none last here accepted refused refused_before no_service not_here not_tcp stray returned`)},
 	} {
 		if diff := cmp.Diff(test.want, test.got); diff != "" {
 			t.Errorf("names (-want +got):\n%s", diff)

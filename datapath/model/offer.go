@@ -24,7 +24,8 @@ const (
 	OfferNotHere                    // passed on: the connection is not here
 	OfferNotTCP                     // passed on: nothing to be known about it
 	OfferStray                      // sent back to the edge: the connection is not here
-	OfferReturned                   // left to the kernel: the connection is not here, and the packet was sent back before
+	// left to the kernel: the connection is not here, and the packet was sent back before
+	OfferReturned
 )
 
 var offerNames = [...]string{
@@ -76,7 +77,8 @@ func (v *visit) offer(r Result) Result {
 		return v.take(r, &inner, 0)
 	}
 	taken := v.take(r, &inner, service.MSS)
-	if taken.Taken && len(v.host.Learners) > 0 && inner.protocol == protocolTCP && inner.transport.opens() {
+	if taken.Taken && len(v.host.Learners) > 0 && inner.protocol == protocolTCP &&
+		inner.transport.opens() {
 		v.ask(&taken)
 	}
 	return taken
@@ -114,11 +116,13 @@ func (v *visit) consider(r *Result, inner *packet, service *HostService) Offer {
 	return OfferRefused
 }
 
-// decide asks the service's policy about a new connection. A note for the next candidate is left in the outer flow label.
+// decide asks the service's policy about a new connection. A note for the next candidate is left in
+// the outer flow label.
 func (v *visit) decide(r *Result, service *HostService) bool {
 	told := v.note(r.Flow)
 	answer, next := service.Policy.Decide(service.State, acceptance.Offer{
-		Busy: v.host.Busy(r.Service), Left: uint32(v.argumentIDs() + v.outer.segmentsLeft()), Told: told,
+		Busy: v.host.Busy(r.Service), Left: uint32(v.argumentIDs() + v.outer.segmentsLeft()),
+		Told: told,
 	})
 	service.State = next
 	if !answer.Accept && answer.Tell != 0 {
@@ -127,10 +131,12 @@ func (v *visit) decide(r *Result, service *HostService) bool {
 	return answer.Accept
 }
 
-// noteLabelShift is where a note begins in the outer flow label. The bits below choose among equal paths, and stay.
+// noteLabelShift is where a note begins in the outer flow label. The bits below choose among equal
+// paths, and stay.
 const noteLabelShift = 8
 
-// note reads what the candidate before has told: by how much the outer flow label differs from that of the flow.
+// note reads what the candidate before has told: by how much the outer flow label differs from that
+// of the flow.
 func (v *visit) note(t flow.Tuple) acceptance.Note {
 	difference := v.outer.flowLabel() ^ flow.Label(v.host.Secret.Hash(t))
 	if difference&(1<<noteLabelShift-1) != 0 {
@@ -150,7 +156,8 @@ func (v *visit) argumentIDs() (count int) {
 	return count
 }
 
-// here reports whether the connection of a TCP packet is on this host. Of a later fragment, that is known if the first was taken.
+// here reports whether the connection of a TCP packet is on this host. Of a later fragment, that is
+// known if the first was taken.
 func (v *visit) here(r *Result, inner *packet) bool {
 	if inner.fragment.kind == fragmentLater {
 		return v.host.fragments.knows(inner)

@@ -40,7 +40,8 @@ type offerCase struct {
 // runOffers makes each offer to a host.
 func runOffers(t *testing.T, cases []offerCase) {
 	t.Helper()
-	takes := map[model.Offer]bool{model.OfferLast: true, model.OfferHere: true, model.OfferAccepted: true}
+	takes := map[model.Offer]bool{model.OfferLast: true, model.OfferHere: true,
+		model.OfferAccepted: true}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			host := newHost(internal)
@@ -68,10 +69,13 @@ func TestOfferLast(t *testing.T) {
 		{name: "last SYN", sid: offerSID, packet: web4("S"), busy: 9, want: model.OfferLast},
 		{name: "last ACK", sid: offerSID, packet: web6("A"), want: model.OfferLast},
 		{name: "last UDP", sid: offerSID, packet: web6("").Of(udp), want: model.OfferLast},
-		{name: "last at a whole address", sid: classicSID, packet: web6("S"), busy: 9, want: model.OfferLast},
-		{name: "last SYN without a service", sid: offerSID, packet: web4("S").To(vip4, 8080), want: model.OfferLast},
+		{name: "last at a whole address", sid: classicSID, packet: web6("S"), busy: 9,
+			want: model.OfferLast},
+		{name: "last SYN without a service", sid: offerSID, packet: web4("S").To(vip4, 8080),
+			want: model.OfferLast},
 		{name: "UDP", packet: web6("").Of(udp), want: model.OfferNotTCP},
-		{name: "ICMP", packet: web6("").Of(layers.IPProtocolICMPv6, make([]byte, 8)...), want: model.OfferNotTCP},
+		{name: "ICMP", packet: web6("").Of(layers.IPProtocolICMPv6, make([]byte, 8)...),
+			want: model.OfferNotTCP},
 	})
 }
 
@@ -81,32 +85,49 @@ func TestOfferSYN(t *testing.T) {
 		{name: "SYN, little to do", packet: web4("S"), busy: 3, want: model.OfferAccepted},
 		{name: "SYN, enough to do", packet: web4("S"), busy: 4, want: model.OfferRefused},
 		{name: "SYN to any port", packet: web6("S"), busy: 3, want: model.OfferAccepted},
-		{name: "SYN to a listener", packet: web4("S"), socket: vouching, busy: 4, want: model.OfferRefused},
-		{name: "SYN without a service", packet: web4("S").To(vip4, 8080), want: model.OfferNoService},
-		{name: "SYN of a request", packet: web4("S"), socket: requested, busy: 9, want: model.OfferHere},
-		{name: "SYN of a connection", packet: web4("S"), socket: connected, busy: 9, want: model.OfferHere},
-		{name: "SYN of a connection without a service", packet: web4("S").To(vip4, 8080), socket: connected, want: model.OfferHere},
+		{name: "SYN to a listener", packet: web4("S"), socket: vouching, busy: 4,
+			want: model.OfferRefused},
+		{name: "SYN without a service", packet: web4("S").To(vip4, 8080),
+			want: model.OfferNoService},
+		{name: "SYN of a request", packet: web4("S"), socket: requested, busy: 9,
+			want: model.OfferHere},
+		{name: "SYN of a connection", packet: web4("S"), socket: connected, busy: 9,
+			want: model.OfferHere},
+		{name: "SYN of a connection without a service", packet: web4("S").To(vip4, 8080),
+			socket: connected, want: model.OfferHere},
 		{name: "ACK of nothing", packet: web4("A"), want: model.OfferNotHere},
 		{name: "ACK of a connection", packet: web4("A"), socket: connected, want: model.OfferHere},
 		{name: "RST of a connection", packet: web4("R"), socket: connected, want: model.OfferHere},
-		{name: "no flags of a connection", packet: web4(""), socket: connected, want: model.OfferHere},
+		{name: "no flags of a connection", packet: web4(""), socket: connected,
+			want: model.OfferHere},
 	})
 }
 
 // TestOfferRequest: a connection request takes what fits its sequence numbers.
 func TestOfferRequest(t *testing.T) {
 	runOffers(t, []offerCase{
-		{name: "ACK of a request", packet: web4("A").Numbered(5, serverISN+1), socket: requested, want: model.OfferHere},
-		{name: "data of a request", packet: web4("PA").Numbered(5, serverISN+1), socket: requested, want: model.OfferHere},
-		{name: "ACK of another request", packet: web4("A").Numbered(0, serverISN), socket: requested, want: model.OfferNotHere},
-		{name: "SYN-ACK of a request", packet: web4("SA").Numbered(0, serverISN+1), socket: requested, want: model.OfferHere},
-		{name: "SYN-ACK of another request", packet: web4("SA").Numbered(0, serverISN+2), socket: requested, want: model.OfferNotHere},
-		{name: "RST of a request", packet: web4("R").Numbered(0, 7), socket: requested, want: model.OfferHere},
-		{name: "RST of another request", packet: web4("R").Numbered(clientISN, serverISN+1), socket: requested, want: model.OfferNotHere},
-		{name: "RST-ACK of a request", packet: web4("RA").Numbered(9, serverISN+1), socket: requested, want: model.OfferHere},
-		{name: "RST-ACK of another request", packet: web4("RA").Numbered(0, serverISN), socket: requested, want: model.OfferNotHere},
-		{name: "SYN-RST of a request", packet: web4("SR").Numbered(77, 0), socket: requested, want: model.OfferHere},
-		{name: "FIN without ACK of a request", packet: web4("F").Numbered(0, serverISN+1), socket: requested, want: model.OfferNotHere},
+		{name: "ACK of a request", packet: web4("A").Numbered(5, serverISN+1), socket: requested,
+			want: model.OfferHere},
+		{name: "data of a request", packet: web4("PA").Numbered(5, serverISN+1), socket: requested,
+			want: model.OfferHere},
+		{name: "ACK of another request", packet: web4("A").Numbered(0, serverISN),
+			socket: requested, want: model.OfferNotHere},
+		{name: "SYN-ACK of a request", packet: web4("SA").Numbered(0, serverISN+1),
+			socket: requested, want: model.OfferHere},
+		{name: "SYN-ACK of another request", packet: web4("SA").Numbered(0, serverISN+2),
+			socket: requested, want: model.OfferNotHere},
+		{name: "RST of a request", packet: web4("R").Numbered(0, 7), socket: requested,
+			want: model.OfferHere},
+		{name: "RST of another request", packet: web4("R").Numbered(clientISN, serverISN+1),
+			socket: requested, want: model.OfferNotHere},
+		{name: "RST-ACK of a request", packet: web4("RA").Numbered(9, serverISN+1),
+			socket: requested, want: model.OfferHere},
+		{name: "RST-ACK of another request", packet: web4("RA").Numbered(0, serverISN),
+			socket: requested, want: model.OfferNotHere},
+		{name: "SYN-RST of a request", packet: web4("SR").Numbered(77, 0), socket: requested,
+			want: model.OfferHere},
+		{name: "FIN without ACK of a request", packet: web4("F").Numbered(0, serverISN+1),
+			socket: requested, want: model.OfferNotHere},
 	})
 }
 
@@ -116,8 +137,10 @@ func TestOfferCookie(t *testing.T) {
 		{name: "ACK of a listener", packet: web4("A"), socket: listening, want: model.OfferNotHere},
 		{name: "ACK of a cookie", packet: web4("A"), socket: vouching, want: model.OfferHere},
 		{name: "FIN-ACK of a cookie", packet: web4("FA"), socket: vouching, want: model.OfferHere},
-		{name: "SYN-ACK of a cookie", packet: web4("SA"), socket: vouching, want: model.OfferNotHere},
-		{name: "RST-ACK of a cookie", packet: web4("RA"), socket: vouching, want: model.OfferNotHere},
+		{name: "SYN-ACK of a cookie", packet: web4("SA"), socket: vouching,
+			want: model.OfferNotHere},
+		{name: "RST-ACK of a cookie", packet: web4("RA"), socket: vouching,
+			want: model.OfferNotHere},
 		{name: "no ACK of a cookie", packet: web4("F"), socket: vouching, want: model.OfferNotHere},
 	})
 }
@@ -157,7 +180,8 @@ func TestOfferTimeWait(t *testing.T) {
 		segment("SYN", "S", 4711, 0, model.OfferAccepted),
 		segment("old SYN", "S", fin-5000, 0, model.OfferAccepted),
 		segment("SYN at the next number", "S", next, 0, model.OfferAccepted),
-		{name: "SYN, enough to do", packet: web4("S"), socket: lingering, busy: 4, want: model.OfferRefused},
+		{name: "SYN, enough to do", packet: web4("S"), socket: lingering, busy: 4,
+			want: model.OfferRefused},
 		{
 			name: "SYN, no service", packet: web4("S").To(vip4, 8080), socket: lingering,
 			want: model.OfferNoService,
@@ -204,7 +228,8 @@ func TestOfferRefusedBefore(t *testing.T) {
 		{port: 1, after: 20 * time.Second, busy: 0, want: model.OfferAccepted, decisions: 6},
 	} {
 		busy = step.busy
-		if got := syn(step.port, start+step.after); got != step.want || decisions != step.decisions {
+		if got := syn(step.port, start+step.after); got != step.want ||
+			decisions != step.decisions {
 			t.Errorf("port %d after %v: %v with %d decisions; want %v with %d",
 				step.port, step.after, got, decisions, step.want, step.decisions)
 		}
@@ -215,7 +240,8 @@ func TestOfferRefusedBefore(t *testing.T) {
 func TestOfferPolicyState(t *testing.T) {
 	host := newHost(internal)
 	service := host.Services[model.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]
-	service.Policy = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 8, LowPermille: 400, HighPermille: 600}
+	service.Policy = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50,
+		Workers: 8, LowPermille: 400, HighPermille: 600}
 	service.State = service.Policy.Initial()
 	want := service.State
 	for i := range 300 {
@@ -235,7 +261,8 @@ func TestOfferPolicyState(t *testing.T) {
 	}
 }
 
-// TestOfferNote: what a host tells the next one is in the upper bits of the outer flow label, and the next one finds it there.
+// TestOfferNote: what a host tells the next one is in the upper bits of the outer flow label, and
+// the next one finds it there.
 func TestOfferNote(t *testing.T) {
 	host := newHost(internal)
 	service := host.Services[model.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]
@@ -256,7 +283,8 @@ func TestOfferNote(t *testing.T) {
 	changed := binary.BigEndian.Uint32(passed.Frame[14:])&0xfffff ^ label
 	told := acceptance.Note(changed >> 8)
 	if changed&0xff != 0 || told != acceptance.NoteOf(service.State.Levels[0]) {
-		t.Errorf("the flow label has changed by %#x, want the note %#x above 8 bits", changed, acceptance.NoteOf(service.State.Levels[0]))
+		t.Errorf("the flow label has changed by %#x, want the note %#x above 8 bits", changed,
+			acceptance.NoteOf(service.State.Levels[0]))
 	}
 	next := newHost(internal)
 	receiver := next.Services[model.ServiceKey{Addr: vip4, Port: 80, Protocol: 6}]

@@ -34,7 +34,8 @@ type packet struct {
 
 	protocol uint8 // upper layer, or the header at which the walk ended
 	upper    int   // offset of the upper layer
-	srh      int   // offset of the segment routing header, 0 without one; outer packets of a host only
+	// offset of the segment routing header, 0 without one; outer packets of a host only
+	srh int
 
 	// problem is the first error met, of those that are judged after the parse:
 	// ReasonRoutingHeader, ReasonFragment, ReasonBadTransport, ReasonICMPQuote.

@@ -39,11 +39,15 @@ func checkPassOn(t *testing.T, before, after outer, ip []byte, vlans []uint16) {
 		reason   model.Reason
 		iface    uint32
 	}{
-		{verdict: model.Transmit, egress: external, out: link{Src: egressMAC, Dst: gatewayMAC, VLANs: vlans, Padding: in.Padding}, hopLimit: [2]uint8{60, 59}, iface: external},
-		{verdict: model.Redirect, egress: internal, out: link{Src: egressMAC, Dst: gatewayMAC, Padding: in.Padding}, hopLimit: [2]uint8{2, 1}, iface: internal},
+		{verdict: model.Transmit, egress: external, out: link{Src: egressMAC, Dst: gatewayMAC,
+			VLANs: vlans, Padding: in.Padding}, hopLimit: [2]uint8{60, 59}, iface: external},
+		{verdict: model.Redirect, egress: internal, out: link{Src: egressMAC, Dst: gatewayMAC,
+			Padding: in.Padding}, hopLimit: [2]uint8{2, 1}, iface: internal},
 		{verdict: model.HandToKernel, egress: foreign, out: in, hopLimit: [2]uint8{60, 60}},
-		{verdict: model.HandToKernel, egress: internal, out: in, hopLimit: [2]uint8{1, 1}, reason: model.ReasonHopLimit},
-		{verdict: model.HandToKernel, egress: external, out: in, hopLimit: [2]uint8{0, 1}, reason: model.ReasonHopLimit},
+		{verdict: model.HandToKernel, egress: internal, out: in, hopLimit: [2]uint8{1, 1},
+			reason: model.ReasonHopLimit},
+		{verdict: model.HandToKernel, egress: external, out: in, hopLimit: [2]uint8{0, 1},
+			reason: model.ReasonHopLimit},
 	} {
 		before.HopLimit, after.HopLimit = test.hopLimit[0], test.hopLimit[1]
 		host := newHost(test.egress)
@@ -55,8 +59,10 @@ func checkPassOn(t *testing.T, before, after outer, ip []byte, vlans []uint16) {
 			return nextHop(dst, choice)
 		}
 		got := host.Process(external, 0, in.Frame(t, before.Around(t, ip)))
-		if got.Verdict != test.verdict || got.Reason != test.reason || got.Interface != test.iface || got.Taken {
-			t.Fatalf("got %v, %v by %d, taken %v; want %v, %v by %d", got.Verdict, got.Reason, got.Interface, got.Taken,
+		if got.Verdict != test.verdict || got.Reason != test.reason ||
+			got.Interface != test.iface || got.Taken {
+			t.Fatalf("got %v, %v by %d, taken %v; want %v, %v by %d", got.Verdict, got.Reason,
+				got.Interface, got.Taken,
 				test.verdict, test.reason, test.iface)
 		}
 		wantFrame(t, got.Frame, test.out.Frame(t, after.Around(t, ip)))
@@ -72,10 +78,14 @@ func TestPassOnNextHop(t *testing.T) {
 		verdict model.Verdict
 		reason  model.Reason
 	}{
-		{name: "no route", hop: model.NextHop{Status: model.NextHopNoRoute}, verdict: model.Drop, reason: model.ReasonNoRoute},
-		{name: "just fits", hop: model.NextHop{Interface: internal, MTU: 80}, verdict: model.Redirect},
-		{name: "too big", hop: model.NextHop{Interface: internal, MTU: 79}, verdict: model.HandToKernel, reason: model.ReasonPacketTooBig},
-		{name: "neighbour not resolved", hop: model.NextHop{Status: model.NextHopKernel, Interface: internal}, verdict: model.HandToKernel},
+		{name: "no route", hop: model.NextHop{Status: model.NextHopNoRoute}, verdict: model.Drop,
+			reason: model.ReasonNoRoute},
+		{name: "just fits", hop: model.NextHop{Interface: internal, MTU: 80},
+			verdict: model.Redirect},
+		{name: "too big", hop: model.NextHop{Interface: internal, MTU: 79},
+			verdict: model.HandToKernel, reason: model.ReasonPacketTooBig},
+		{name: "neighbour not resolved", hop: model.NextHop{Status: model.NextHopKernel,
+			Interface: internal}, verdict: model.HandToKernel},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			host := newHost(internal)
@@ -83,7 +93,8 @@ func TestPassOnNextHop(t *testing.T) {
 			wire := fromClient()
 			wire.Padding = make([]byte, 20) // does not count
 			got := host.Process(external, 0, wire.Frame(t, ip))
-			if diff := cmp.Diff([]any{test.verdict, test.reason}, []any{got.Verdict, got.Reason}); diff != "" {
+			if diff := cmp.Diff([]any{test.verdict, test.reason},
+				[]any{got.Verdict, got.Reason}); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

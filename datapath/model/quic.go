@@ -28,7 +28,8 @@ func (p *packet) datagram() []byte {
 	return p.data[p.upper+udpHeaderLength : p.upper+length]
 }
 
-// opensQUIC reports whether a UDP packet asks a QUIC server for a connection, or for the versions that it knows.
+// opensQUIC reports whether a UDP packet asks a QUIC server for a connection, or for the versions
+// that it knows.
 func (p *packet) opensQUIC() bool {
 	if p.icmp != icmpNone || p.fragment.kind != fragmentNone {
 		return false
@@ -78,8 +79,9 @@ func (q *QUIC) owner(p *packet) (id uint16, ok bool) {
 	return 0, false
 }
 
-// offered returns the ids of the chain to which a packet of the service is offered. A connection ID that a server gave out leads to
-// that server alone, which takes it. Others are the client's own: they go along the chain, as TCP does.
+// offered returns the ids of the chain to which a packet of the service is offered. A connection ID
+// that a server gave out leads to that server alone, which takes it. Others are the client's own:
+// they go along the chain, as TCP does.
 func (q *QUIC) offered(chain pool.Chain, p *packet) []uint16 {
 	if p.fragment.kind != fragmentNone {
 		return visits(chain, 1)
@@ -109,7 +111,8 @@ func (v *visit) considerQUIC(r *Result, inner *packet, service *HostService) Off
 }
 
 // offerQUIC decides about the offer of a packet of no connection that was taken lately.
-func (v *visit) offerQUIC(r *Result, inner *packet, service *HostService, left bool, hash uint64) Offer {
+func (v *visit) offerQUIC(r *Result, inner *packet, service *HostService, left bool,
+	hash uint64) Offer {
 	switch opens := inner.opensQUIC(); {
 	case !left && opens:
 		v.decide(r, service)

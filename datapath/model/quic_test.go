@@ -40,7 +40,8 @@ func TestEdgeQUIC(t *testing.T) {
 // TestHostQUIC follows connections of a QUIC service at a host.
 func TestHostQUIC(t *testing.T) {
 	v1 := [4]byte{3: 1}
-	initial, early := packettest.QUICLong(0xc0, v1, packettest.ClientID), packettest.QUICLong(0xd0, v1, packettest.ClientID)
+	initial, early := packettest.QUICLong(0xc0, v1, packettest.ClientID),
+		packettest.QUICLong(0xd0, v1, packettest.ClientID)
 	config := quiclb.Config{ServerIDLength: 2, NonceLength: 6}
 	short := packettest.QUICShort(packettest.ServerConnectionID(t, config, 1))
 	type step struct {
@@ -83,7 +84,8 @@ func TestHostQUIC(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := newHost(internal)
-			host.Services[model.ServiceKey{Addr: vip6, Port: 443, Protocol: 17}] = &model.HostService{
+			host.Services[model.ServiceKey{Addr: vip6, Port: 443,
+				Protocol: 17}] = &model.HostService{
 				Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 4}, QUIC: true,
 			}
 			host.Busy = func(model.ServiceKey) uint32 { return test.busy }
@@ -97,7 +99,8 @@ func TestHostQUIC(t *testing.T) {
 				if !s.last {
 					sid = addr("fcbb:bb00:1:9::") // another candidate
 				}
-				got := host.Process(external, now, fromClient().Frame(t, to(sid).Around(t, packet.Bytes(t))))
+				got := host.Process(external, now,
+					fromClient().Frame(t, to(sid).Around(t, packet.Bytes(t))))
 				if got.Offer != s.want {
 					t.Errorf("step %d: %s, want %s", i, got.Offer, s.want)
 				}

@@ -55,13 +55,16 @@ const (
 	ReasonRoutingHeader
 	// ReasonIPOptions: an IPv4 source route to a VIP, or options that cannot be right.
 	ReasonIPOptions
-	// ReasonFragment: a fragment of an outer packet, or of one for a VIP that is neither TCP nor UDP.
+	// ReasonFragment: a fragment of an outer packet, or of one for a VIP that is neither TCP nor
+	// UDP.
 	ReasonFragment
-	// ReasonTinyFragment: a first fragment without the whole transport header, or a later one that reaches into it.
+	// ReasonTinyFragment: a first fragment without the whole transport header, or a later one that
+	// reaches into it.
 	ReasonTinyFragment
 	// ReasonOverlappingFragment: a later fragment of what the first has brought already.
 	ReasonOverlappingFragment
-	// ReasonFragmentWithoutFirst: a later fragment that came before the first, or when that was forgotten.
+	// ReasonFragmentWithoutFirst: a later fragment that came before the first, or when that was
+	// forgotten.
 	ReasonFragmentWithoutFirst
 	// ReasonBadTransport: a TCP or UDP header that cannot be right.
 	ReasonBadTransport
@@ -80,8 +83,8 @@ const (
 	ReasonNoBackend
 	// ReasonNoRoute: no route to the (next) backend.
 	ReasonNoRoute
-	// ReasonPacketTooBig: the outer packet exceeds the path MTU, and the edge could not say so; on a host that passes it on, the
-	// kernel says it.
+	// ReasonPacketTooBig: the outer packet exceeds the path MTU, and the edge could not say so; on
+	// a host that passes it on, the kernel says it.
 	ReasonPacketTooBig
 	// ReasonBelowMinMTU: IPv6 of 1,280 bytes or less does not fit the path. Its sender is told, if
 	// it can be.
@@ -102,7 +105,8 @@ const (
 	ReasonHMACMissing
 	// ReasonHMACKey: an HMAC of a key that is not known.
 	ReasonHMACKey
-	// ReasonHMACWrong: an HMAC that does not fit the source, the segments and the key, or a destination that is not the current segment.
+	// ReasonHMACWrong: an HMAC that does not fit the source, the segments and the key, or a
+	// destination that is not the current segment.
 	ReasonHMACWrong
 	// ReasonSegmentsLeft: a decapsulating SID which is not the last segment.
 	ReasonSegmentsLeft
@@ -113,7 +117,8 @@ const (
 	// ReasonECN: congestion was marked on a packet whose transport does not
 	// understand the mark (RFC 6040 section 4.2).
 	ReasonECN
-	// ReasonNoPath: the SR policy has no valid candidate path, or lost it while the packet was copied.
+	// ReasonNoPath: the SR policy has no valid candidate path, or lost it while the packet was
+	// copied.
 	ReasonNoPath
 	// ReasonUnknownFlow: a number of a flow that End.MERGE was not told of.
 	ReasonUnknownFlow

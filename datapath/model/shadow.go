@@ -7,11 +7,13 @@ import (
 	"sextant/packet/flow"
 )
 
-// The two halves of VRF-shadowing (Hayashi et al., "VRF-Shadowing"): End.SHADOW on the edge, which is the paper's shadow VRF in one
-// SID, and End.DT4.COND, End.DT6.COND and End.DT46.COND on a host, its Algorithm 1.
+// The two halves of VRF-shadowing (Hayashi et al., "VRF-Shadowing"): End.SHADOW on the edge, which
+// is the paper's shadow VRF in one SID, and End.DT4.COND, End.DT6.COND and End.DT46.COND on a host,
+// its Algorithm 1.
 
-// endShadow sends a stray to the owner that its bucket had before the latest change, marked as the last offer: the owner's
-// SID is followed by LastOffer, where the owner decapsulates without asking. So a stray visits one more host at most.
+// endShadow sends a stray to the owner that its bucket had before the latest change, marked as the
+// last offer: the owner's SID is followed by LastOffer, where the owner decapsulates without
+// asking. So a stray visits one more host at most.
 func (e *Edge) endShadow(r Result, f *frame, outer *packet, ingress uint32) Result {
 	inner, reason := e.ofDomain(outer)
 	if reason != ReasonNone {
@@ -108,7 +110,8 @@ func (v *visit) conditional(r Result) Result {
 	}
 	r.Flow = inner.tuple()
 	var mssLimit uint16
-	if key, service, ok := findService(v.host.Services, inner.serviceKey()); ok && inner.protocol == protocolTCP {
+	if key, service, ok := findService(v.host.Services, inner.serviceKey()); ok &&
+		inner.protocol == protocolTCP {
 		r.Service, mssLimit = key, service.MSS
 	}
 	if inner.protocol == protocolTCP && !inner.transport.has(tcpFlagSYN) && !v.here(&r, &inner) {
@@ -118,8 +121,9 @@ func (v *visit) conditional(r Result) Result {
 	return v.take(r, &inner, mssLimit)
 }
 
-// sendBack encapsulates a stray for the backup SID. The outer traffic class and flow label stay; the hop limit goes on falling, and that of
-// the packet inside with it: a kernel that decapsulates and encapsulates it counts no hop, and it would go round without end.
+// sendBack encapsulates a stray for the backup SID. The outer traffic class and flow label stay;
+// the hop limit goes on falling, and that of the packet inside with it: a kernel that decapsulates
+// and encapsulates it counts no hop, and it would go round without end.
 func (v *visit) sendBack(r Result, inner *packet) Result {
 	p := v.outer
 	if p.data[p.start+ipv6HopLimitOffset] <= 1 || inner.hops() <= 1 {

@@ -8,8 +8,9 @@ import (
 	"sextant/packet/flow"
 )
 
-// Strays is a machine beside whose router strays are taken away: Algorithm 1 of VRF-shadowing for SIDs that the kernel decapsulates. It
-// remembers fragments, so that packets are processed one at a time.
+// Strays is a machine beside whose router strays are taken away: Algorithm 1 of VRF-shadowing for
+// SIDs that the kernel decapsulates. It remembers fragments, so that packets are processed one at a
+// time.
 type Strays struct {
 	// Interfaces holds those on which strays are looked for, by index.
 	Interfaces     map[uint32]struct{}
@@ -25,17 +26,20 @@ type Strays struct {
 type StraySID struct {
 	Prefix     netip.Prefix
 	IPv4, IPv6 bool // what it decapsulates
-	// Device says that the VRF is a device: whether a packet is astray is asked where it is received.
+	// Device says that the VRF is a device: whether a packet is astray is asked where it is
+	// received.
 	Device bool
 }
 
-// strayHops tells strays apart: one leaves with one hop less, so what comes with less has been a stray before, and goes round no more.
+// strayHops tells strays apart: one leaves with one hop less, so what comes with less has been a
+// stray before, and goes round no more.
 const strayHops = 16
 
-// Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd in any way, passes as it is; the result
-// then says how far it got: the SID, the reason why it is left alone, the flow, and OfferHere if the connection is in the VRF, or
-// OfferReturned if it is not and the packet was a stray before. Else the packet is taken out of its outer headers and received on the VRF's
-// device (Taken), or on the backup device (Taken, OfferStray).
+// Process decides about a frame that came in by an interface. What concerns no VRF, and what is odd
+// in any way, passes as it is; the result then says how far it got: the SID, the reason why it is
+// left alone, the flow, and OfferHere if the connection is in the VRF, or OfferReturned if it is
+// not and the packet was a stray before. Else the packet is taken out of its outer headers and
+// received on the VRF's device (Taken), or on the backup device (Taken, OfferStray).
 func (s *Strays) Process(ingress uint32, data []byte) Result {
 	untouched := Result{}.pass(data)
 	_, p, r, ok := outerIPv6(s.Interfaces, ingress, data)
@@ -78,9 +82,11 @@ func (s *Strays) Process(ingress uint32, data []byte) Result {
 	if r.Offer == OfferStray {
 		inner.setHops(strayHops - 1)
 	}
-	const addresses = 12 // bytes in front of the EtherType; VLAN tags do not belong to the packet any more
+	// bytes in front of the EtherType; VLAN tags do not belong to the packet any more
+	const addresses = 12
 	b := binary.BigEndian.AppendUint16(slices.Clone(data[:addresses]), inner.etherType())
-	r.Verdict, r.Frame, r.Taken, r.SID = HandToKernel, append(b, inner.data[inner.start:]...), true, sid.Prefix
+	r.Verdict, r.Frame, r.Taken, r.SID = HandToKernel, append(b, inner.data[inner.start:]...), true,
+		sid.Prefix
 	return r
 }
 
@@ -140,5 +146,6 @@ func (p *packet) setHops(hops uint8) {
 	}
 	before := binary.BigEndian.Uint16(header[ipv4TTLOffset:])
 	header[ipv4TTLOffset] = hops
-	updateChecksum(header[ipv4ChecksumOffset:], before, binary.BigEndian.Uint16(header[ipv4TTLOffset:]))
+	updateChecksum(header[ipv4ChecksumOffset:], before,
+		binary.BigEndian.Uint16(header[ipv4TTLOffset:]))
 }

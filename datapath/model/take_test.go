@@ -21,9 +21,10 @@ func TestTakeECN(t *testing.T) {
 			packet.Payload = []byte("payload")
 			for in, row := range packettest.ECN {
 				for out, want := range row {
-					t.Run(fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out), func(t *testing.T) {
-						checkECN(t, sid, packet, uint8(in), uint8(out), want)
-					})
+					t.Run(fmt.Sprintf("%v/%v/%d in %d", sid, packet.Dst, in, out),
+						func(t *testing.T) {
+							checkECN(t, sid, packet, uint8(in), uint8(out), want)
+						})
 				}
 			}
 		}
@@ -80,8 +81,10 @@ func TestTake(t *testing.T) {
 				for _, vlans := range [][]uint16{nil, {100}, {100, 200}} {
 					wire := fromClient(vlans...)
 					wire.Padding = []byte("padding")
-					got := newHost(internal).Process(internal, 0, wire.Frame(t, around.Around(t, ip)))
-					if !got.Taken || got.Verdict != model.HandToKernel || got.Reason != model.ReasonNone || got.Interface != 0 {
+					got := newHost(internal).Process(internal, 0,
+						wire.Frame(t, around.Around(t, ip)))
+					if !got.Taken || got.Verdict != model.HandToKernel ||
+						got.Reason != model.ReasonNone || got.Interface != 0 {
 						t.Fatalf("%s: %v, %v", name, got.Verdict, got.Reason)
 					}
 					wantFrame(t, got.Frame, wire.Frame(t, ip))
@@ -103,10 +106,12 @@ func TestTakeBetween(t *testing.T) {
 func TestTakeMSS(t *testing.T) {
 	for _, test := range packettest.MSSCases(hostMSS) {
 		t.Run(test.Name, func(t *testing.T) {
-			for _, packet := range []inner{web4("S"), web6("S").Behind(dst, ext(tcp, 0)), web6("SA")} {
+			for _, packet := range []inner{web4("S"), web6("S").Behind(dst, ext(tcp, 0)),
+				web6("SA")} {
 				for _, payload := range []string{"", "odd"} {
 					packet.Payload, packet.TCPOptions = []byte(payload), test.Before
-					got := processHost(t, newHost(internal), to(offerSID).Around(t, packet.Bytes(t)))
+					got := processHost(t, newHost(internal),
+						to(offerSID).Around(t, packet.Bytes(t)))
 					packet.TCPOptions = test.After
 					wantFrame(t, got.Frame, fromClient().Frame(t, packet.Bytes(t)))
 				}
@@ -159,7 +164,8 @@ func TestMSSMalformed(t *testing.T) {
 // TestMSSChecksum: with any options, addresses and limit, the checksum is that of the new
 // header, as if it were computed anew.
 func TestMSSChecksum(t *testing.T) {
-	kinds := []layers.TCPOption{{OptionType: 1}, option(4), option(3, 7), option(8, 1, 2, 3, 4, 5, 6, 7, 8)}
+	kinds := []layers.TCPOption{{OptionType: 1}, option(4), option(3, 7),
+		option(8, 1, 2, 3, 4, 5, 6, 7, 8)}
 	rapid.Check(t, func(rt *rapid.T) {
 		packet := rapid.SampledFrom([]inner{web4("S"), web6("S")}).Draw(rt, "packet")
 		before := rapid.SliceOfN(rapid.SampledFrom(kinds), 0, 3).Draw(rt, "options before")

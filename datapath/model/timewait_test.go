@@ -75,14 +75,16 @@ func (c *closedBy) more() wireSegment {
 	case 5:
 		s.flags = "RA" // the process is gone
 	case 6:
-		s.flags, s.seq, s.ack = "R", c.next, 0 // the machine knows nothing: the answer to an ACK of the server's
+		// the machine knows nothing: the answer to an ACK of the server's
+		s.flags, s.seq, s.ack = "R", c.next, 0
 	}
 	return s
 }
 
 func (c *closedBy) socket() model.Socket {
 	return model.Socket{
-		State: model.SocketTimeWait, RcvNxt: uint32(c.next), RcvWnd: uint32(c.window), SndNxt: uint32(c.acked),
+		State: model.SocketTimeWait, RcvNxt: uint32(c.next), RcvWnd: uint32(c.window),
+		SndNxt: uint32(c.acked),
 	}
 }
 
@@ -120,13 +122,15 @@ func TestTimeWaitLeavesOthers(t *testing.T) {
 		}
 		server := uint64(random.Uint32())
 		for range 10 {
-			s := wireSegment{seq: client + 1 + random.Uint64N(1<<20), ack: server + 1 + random.Uint64N(1<<20)}
+			s := wireSegment{seq: client + 1 + random.Uint64N(1<<20),
+				ack: server + 1 + random.Uint64N(1<<20)}
 			s.flags = []string{"A", "PA", "FA", "FPA", "RA", "R", "SA", "F", ""}[random.IntN(9)]
 			if got := offerTo(t, c.socket(), s); got != model.OfferNotHere {
 				t.Fatalf("%+v: %v, beside %+v", s, got, c)
 			}
 		}
-		if got := offerTo(t, c.socket(), wireSegment{flags: "S", seq: client}); got != model.OfferAccepted {
+		if got := offerTo(t, c.socket(),
+			wireSegment{flags: "S", seq: client}); got != model.OfferAccepted {
 			t.Fatalf("SYN from %d: %v, beside %+v", client, got, c)
 		}
 	}

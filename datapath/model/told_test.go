@@ -21,7 +21,8 @@ func TestTimeExceeded(t *testing.T) {
 			back := in
 			back.Src, back.Dst = in.Dst, in.Src
 			got := newEdge(t, chain(1, 1), internal).Process(external, in.Frame(t, ip))
-			if got.Verdict != model.Transmit || got.Interface != external || got.Reason != model.ReasonHopLimit {
+			if got.Verdict != model.Transmit || got.Interface != external ||
+				got.Reason != model.ReasonHopLimit {
 				t.Fatalf("%v by %d for %v", got.Verdict, got.Interface, got.Reason)
 			}
 			wantFrame(t, got.Frame, back.Frame(t, packettest.ToldExceeded(t, ip, 63)))
@@ -33,12 +34,15 @@ func TestTimeExceeded(t *testing.T) {
 func TestBelowMinMTU(t *testing.T) {
 	for _, test := range packettest.NarrowCases(t) {
 		edge := newEdge(t, chain(1, 1), internal)
-		edge.NextHop = func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: internal, MTU: 1300} }
+		edge.NextHop = func(netip.Addr, uint8) model.NextHop {
+			return model.NextHop{Interface: internal, MTU: 1300}
+		}
 		in := fromClient()
 		back := in
 		back.Src, back.Dst = in.Dst, in.Src
 		got := edge.Process(external, in.Frame(t, test.Packet))
-		if want := map[string]string{"redirected": "redirect"}[test.Want]; outcome(got) != test.Want && outcome(got) != want {
+		if want := map[string]string{"redirected": "redirect"}[test.Want]; outcome(
+			got) != test.Want && outcome(got) != want {
 			t.Errorf("%s: %s, want %s", test.Name, outcome(got), test.Want)
 		}
 		if test.Told != nil {
@@ -71,19 +75,24 @@ func TestHeadendIsAHop(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("A")} {
 		for hops, want := range []string{"hop_limit", "hop_limit", "redirect"} {
 			for _, action := range []srpolicy.Action{srpolicy.Path, srpolicy.Mirror} {
-				h := newHeadend(t, internal, action, 0, srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
+				h := newHeadend(t, internal, action,
+					0, srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
 				h.Loop, h.Sides[loop] = loop, model.Internal
 				ip := packettest.WithHopLimit(packet.Bytes(t), uint8(hops))
 				frame := fromClient().Frame(t, ip)
 				got := h.Process(external, 0, frame).Results[0]
-				if outcome(got) != want || want == "hop_limit" && string(got.Frame) != string(frame) {
-					t.Errorf("%v, %d hops left: %s, %v", packet.Dst, hops, outcome(got), got.Verdict)
+				if outcome(got) != want || want == "hop_limit" &&
+					string(got.Frame) != string(frame) {
+					t.Errorf("%v, %d hops left: %s, %v", packet.Dst, hops, outcome(got),
+						got.Verdict)
 				}
 				if want == "redirect" && !bytes.HasSuffix(got.Frame, packettest.Forwarded(ip)) {
 					t.Errorf("%v, %d hops left: %x", packet.Dst, hops, got.Frame)
 				}
-				if got := h.Process(loop, 0, frame).Results[0]; !bytes.HasSuffix(got.Frame, ip) || len(got.Frame) == len(frame) {
-					t.Errorf("%v from here, %d hops left: %s, %x", packet.Dst, hops, outcome(got), got.Frame)
+				if got := h.Process(loop, 0, frame).Results[0]; !bytes.HasSuffix(got.Frame, ip) ||
+					len(got.Frame) == len(frame) {
+					t.Errorf("%v from here, %d hops left: %s, %x", packet.Dst, hops, outcome(got),
+						got.Frame)
 				}
 			}
 		}
@@ -103,8 +112,10 @@ func TestHeadendAnswersHosts(t *testing.T) {
 	} {
 		packet := web4("A").From(addr(test.src)).To(addr(test.dst), 80)
 		packet.Payload = make([]byte, 1400)
-		h := newHeadend(t, internal, srpolicy.Path, 1300, srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
-		if got := outcome(h.Process(external, 0, fromClient().Frame(t, packet.Bytes(t))).Results[0]); got != test.want {
+		h := newHeadend(t, internal, srpolicy.Path, 1300,
+			srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
+		if got := outcome(h.Process(external, 0,
+			fromClient().Frame(t, packet.Bytes(t))).Results[0]); got != test.want {
 			t.Errorf("%s to %s: %s, want %s", test.src, test.dst, got, test.want)
 		}
 	}
@@ -113,7 +124,8 @@ func TestHeadendAnswersHosts(t *testing.T) {
 // TestHeadendRefusesOptions: a source route is refused, whether the policy's rule looks at ports or
 // not.
 func TestHeadendRefusesOptions(t *testing.T) {
-	h := newHeadend(t, internal, srpolicy.Path, 0, srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
+	h := newHeadend(t, internal, srpolicy.Path, 0,
+		srpolicy.List{Name: "a", Segments: []netip.Addr{offerSID}})
 	for want, options := range map[string][]byte{
 		"redirect": {148, 4, 0, 0}, "ip_options": {131, 3, 4, 0},
 	} {

@@ -45,16 +45,19 @@ type World struct {
 	// Others are SIDs of other hosts: the further candidates. In a carrier, the 16 bits
 	// behind the first 32 stand for a candidate.
 	Others []netip.Addr
-	// Edge is the source of outer packets, to which routers of the SR domain send what they say about them.
+	// Edge is the source of outer packets, to which routers of the SR domain send what they say
+	// about them.
 	Edge netip.Addr
-	// Learning is the edge's End.LEARN, and Owners are the SIDs which answers on the way there name.
+	// Learning is the edge's End.LEARN, and Owners are the SIDs which answers on the way there
+	// name.
 	Learning netip.Addr
 	Owners   []netip.Addr
 	// Infrastructure are sources inside of the SR domain.
 	Infrastructure []netip.Addr
 	// ConnectionIDs are those that QUIC packets carry; without one, there is no QUIC in UDP.
 	ConnectionIDs [][]byte
-	// HMACKeys are those with which SRHs are signed, also some that the node under test does not know; without one, none is.
+	// HMACKeys are those with which SRHs are signed, also some that the node under test does not
+	// know; without one, none is.
 	HMACKeys []srv6.HMACKey
 	// Connections are those of the host under test.
 	Connections []Connection
@@ -108,8 +111,8 @@ func New(seed uint64, world World) *Generator {
 	return g
 }
 
-// Next returns a frame for an edge: from a client, or, if the edge has a decapsulating SID, for that. It is valid until
-// the next call of a method.
+// Next returns a frame for an edge: from a client, or, if the edge has a decapsulating SID, for
+// that. It is valid until the next call of a method.
 func (g *Generator) Next() []byte {
 	if len(g.world.Decapsulating) > 0 && g.oneIn(4) {
 		return g.next(g.hostPacket)

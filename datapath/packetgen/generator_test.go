@@ -21,7 +21,8 @@ var (
 	vip4 = netip.MustParseAddr("192.0.2.80")
 	vip6 = netip.MustParseAddr("2001:db8:80::80")
 	here = flow.Tuple{
-		Src: netip.MustParseAddr("198.51.100.7"), Dst: vip4, SrcPort: 40000, DstPort: 80, Protocol: 6,
+		Src: netip.MustParseAddr("198.51.100.7"), Dst: vip4, SrcPort: 40000, DstPort: 80,
+		Protocol: 6,
 	}
 	infrastructure = netip.MustParsePrefix("fd00:5e::/48")
 )
@@ -29,12 +30,15 @@ var (
 func world() packetgen.World {
 	return packetgen.World{
 		Services: []packetgen.Service{
-			{Addr: vip4, Port: 80, Protocol: 6}, {Addr: vip6, Port: 443, Protocol: 6}, {Addr: vip6, Protocol: 17},
+			{Addr: vip4, Port: 80, Protocol: 6}, {Addr: vip6, Port: 443, Protocol: 6},
+			{Addr: vip6, Protocol: 17},
 		},
-		Block:          netip.MustParsePrefix("fcbb:bb00::/32"),
-		Offering:       []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48"), netip.MustParsePrefix("fd00:c0de::1/128")},
-		Decapsulating:  []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:d46::/64")},
-		Others:         []netip.Addr{netip.MustParseAddr("fcbb:bb00:2::"), netip.MustParseAddr("fcbb:bb00:3::")},
+		Block: netip.MustParsePrefix("fcbb:bb00::/32"),
+		Offering: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1::/48"),
+			netip.MustParsePrefix("fd00:c0de::1/128")},
+		Decapsulating: []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:1:d46::/64")},
+		Others: []netip.Addr{netip.MustParseAddr("fcbb:bb00:2::"),
+			netip.MustParseAddr("fcbb:bb00:3::")},
 		Edge:           netip.MustParseAddr("fd00:5e::e1"),
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
 		Connections:    []packetgen.Connection{{Flow: here, SndISN: 1000, RcvISN: 2000}},
@@ -53,7 +57,8 @@ func edge(t *testing.T) *model.Edge {
 		Block:          block,
 		Infrastructure: []netip.Prefix{infrastructure},
 		Services: map[model.ServiceKey]uint32{
-			{Addr: vip4, Port: 80, Protocol: 6}: 1, {Addr: vip6, Port: 443, Protocol: 6}: 2, {Addr: vip6, Protocol: 17}: 3,
+			{Addr: vip4, Port: 80, Protocol: 6}: 1, {Addr: vip6, Port: 443, Protocol: 6}: 2,
+			{Addr: vip6, Protocol: 17}: 3,
 		},
 		VIPs:    map[netip.Addr]struct{}{vip4: {}, vip6: {}},
 		Source:  netip.MustParseAddr("fd00:5e::e1"),
@@ -82,7 +87,8 @@ func nextHop(dst netip.Addr, choice uint8) model.NextHop {
 
 // host returns one that has what the world says.
 func host() *model.Host {
-	service := &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 1}, MSS: 1400}
+	service := &model.HostService{Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 1},
+		MSS: 1400}
 	busy := uint32(0)
 	return &model.Host{
 		Interfaces: map[uint32]struct{}{1: {}, 2: {}},
@@ -93,7 +99,8 @@ func host() *model.Host {
 		},
 		Infrastructure: []netip.Prefix{infrastructure},
 		Services: map[model.ServiceKey]*model.HostService{
-			{Addr: vip4, Port: 80, Protocol: 6}: service, {Addr: vip6, Port: 443, Protocol: 6}: service,
+			{Addr: vip4, Port: 80, Protocol: 6}:  service,
+			{Addr: vip6, Port: 443, Protocol: 6}: service,
 		},
 		Sockets: func(tuple flow.Tuple) model.Socket {
 			if tuple == here {
@@ -113,16 +120,20 @@ func host() *model.Host {
 var (
 	commonReasons = []model.Reason{
 		model.ReasonNone, model.ReasonTruncated, model.ReasonBadIPHeader, model.ReasonBadLength,
-		model.ReasonExtensionChain, model.ReasonRoutingHeader, model.ReasonFragment, model.ReasonBadTransport,
+		model.ReasonExtensionChain, model.ReasonRoutingHeader, model.ReasonFragment,
+		model.ReasonBadTransport,
 		model.ReasonICMPQuote, model.ReasonNoRoute, model.ReasonTinyFragment,
 	}
 	edgeReasons = append([]model.Reason{
-		model.ReasonSRv6FromOutside, model.ReasonSpoofedSource, model.ReasonNoService, model.ReasonNoBackend,
+		model.ReasonSRv6FromOutside, model.ReasonSpoofedSource, model.ReasonNoService,
+		model.ReasonNoBackend,
 		model.ReasonOverlappingFragment, model.ReasonFragmentWithoutFirst, model.ReasonBadChecksum,
-		model.ReasonIPOptions, model.ReasonHopLimit, model.ReasonBelowMinMTU, model.ReasonUnanswerable,
+		model.ReasonIPOptions, model.ReasonHopLimit, model.ReasonBelowMinMTU,
+		model.ReasonUnanswerable,
 	}, commonReasons...)
 	hostReasons = append([]model.Reason{
-		model.ReasonOutsideDomain, model.ReasonBadSRH, model.ReasonSegmentsLeft, model.ReasonUpperLayer,
+		model.ReasonOutsideDomain, model.ReasonBadSRH, model.ReasonSegmentsLeft,
+		model.ReasonUpperLayer,
 		model.ReasonHopLimit, model.ReasonECN, model.ReasonPacketTooBig,
 	}, commonReasons...)
 )
@@ -141,13 +152,16 @@ func TestEdgeFramesHit(t *testing.T) {
 				forwarded++
 			}
 		}
-		t.Logf("side %v: %d of %d forwarded; %v; %v", edge.Sides[ingress], forwarded, frames, reasons, answers)
+		t.Logf("side %v: %d of %d forwarded; %v; %v", edge.Sides[ingress], forwarded, frames,
+			reasons, answers)
 		if forwarded < frames/4 {
 			t.Errorf("side %v: %d of %d frames forwarded", edge.Sides[ingress], forwarded, frames)
 		}
 		for answer := model.AnswerEcho; answer <= model.AnswerTranslated; answer++ {
-			if answers[answer] < 50 && !(answer == model.AnswerTranslated && edge.Sides[ingress] == model.External) {
-				t.Errorf("side %v: %d frames are answered as %v", edge.Sides[ingress], answers[answer], answer)
+			if answers[answer] < 50 && !(answer == model.AnswerTranslated &&
+				edge.Sides[ingress] == model.External) {
+				t.Errorf("side %v: %d frames are answered as %v", edge.Sides[ingress],
+					answers[answer], answer)
 			}
 		}
 		for _, reason := range edgeReasons {
@@ -226,7 +240,8 @@ func TestShapes(t *testing.T) {
 		}
 		lengths[len(frame)]++
 		at := 12
-		for at+4 <= len(frame) && frame[at] == 0x81 && frame[at+1] == 0 || at+4 <= len(frame) && frame[at] == 0x88 && frame[at+1] == 0xa8 {
+		for at+4 <= len(frame) && frame[at] == 0x81 && frame[at+1] == 0 || at+4 <= len(frame) &&
+			frame[at] == 0x88 && frame[at+1] == 0xa8 {
 			at += 4
 		}
 		tags[(at-12)/4]++
@@ -300,7 +315,8 @@ func TestNoAllocation(t *testing.T) {
 
 func BenchmarkNext(b *testing.B) {
 	generator := packetgen.New(1, world())
-	for name, next := range map[string]func() []byte{"edge": generator.Next, "host": generator.NextHost} {
+	for name, next := range map[string]func() []byte{"edge": generator.Next,
+		"host": generator.NextHost} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

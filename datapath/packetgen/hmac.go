@@ -13,8 +13,8 @@ const (
 	destinationOffset = 24
 )
 
-// appendHMAC appends an HMAC TLV to the SRH that ends the frame and begins at an offset, mostly one that verifies. The SRH has no
-// TLVs yet, and its length field says so.
+// appendHMAC appends an HMAC TLV to the SRH that ends the frame and begins at an offset, mostly one
+// that verifies. The SRH has no TLVs yet, and its length field says so.
 func (g *Generator) appendHMAC(at int) {
 	if len(g.headers) == 0 {
 		return
@@ -59,7 +59,8 @@ func (g *Generator) otherTLVs() []srv6.TLV {
 	case 2:
 		return slices.Repeat([]srv6.TLV{{}}, 8) // with the HMAC, more than are looked at
 	case 3:
-		return []srv6.TLV{{Type: 124, Value: make([]byte, 62+16*g.below(3))}} // sometimes more than is looked at
+		// sometimes more than is looked at
+		return []srv6.TLV{{Type: 124, Value: make([]byte, 62+16*g.below(3))}}
 	}
 	return nil
 }

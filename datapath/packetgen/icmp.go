@@ -19,7 +19,8 @@ func icmpOf(ipv6 bool) uint8 {
 	return protocolICMP
 }
 
-// appendICMP appends a message: mostly one that quotes a packet of the flow s, the other way round, and else an echo request or anything.
+// appendICMP appends a message: mostly one that quotes a packet of the flow s, the other way round,
+// and else an echo request or anything.
 func (g *Generator) appendICMP(s segment, ipv6 bool) {
 	types := icmpTypes
 	if ipv6 {
@@ -38,8 +39,8 @@ func (g *Generator) appendICMP(s segment, ipv6 bool) {
 	g.appendQuote(s)
 }
 
-// appendQuote appends what a router quotes of a packet that the service sent to the client: sometimes of something else, sometimes
-// cut off.
+// appendQuote appends what a router quotes of a packet that the service sent to the client:
+// sometimes of something else, sometimes cut off.
 func (g *Generator) appendQuote(s segment) {
 	s.Src, s.Dst, s.SrcPort, s.DstPort = s.Dst, s.Src, s.DstPort, s.SrcPort
 	s.Protocol = protocolTCP
@@ -80,11 +81,12 @@ func (g *Generator) appendQuote(s segment) {
 func (g *Generator) cutQuote(start int) {
 	const smallest = 8 // bytes of an extension header
 	g.frame = g.frame[:start+g.below(len(g.frame)-start)]
-	g.extensions = slices.DeleteFunc(g.extensions, func(e extension) bool { return e.at+smallest > len(g.frame) })
+	g.extensions = slices.DeleteFunc(g.extensions,
+		func(e extension) bool { return e.at+smallest > len(g.frame) })
 }
 
-// routerPacket makes a frame in which a router of the SR domain says that an outer packet of the edge's is too big: mostly one that
-// is about a service's client, and quotes enough.
+// routerPacket makes a frame in which a router of the SR domain says that an outer packet of the
+// edge's is too big: mostly one that is about a service's client, and quotes enough.
 func (g *Generator) routerPacket() {
 	s := g.toService()
 	g.matchFamily(&s)

@@ -93,7 +93,8 @@ func (g *Generator) hopLimit() uint8 {
 	return uint8(4 + g.below(252))
 }
 
-// fragmentIDs is how many packets of a flow can be told apart by their fragments: few, so that they meet.
+// fragmentIDs is how many packets of a flow can be told apart by their fragments: few, so that they
+// meet.
 const fragmentIDs = 4
 
 // laterOffset returns one of which some lie within the first fragment.

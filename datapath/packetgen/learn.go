@@ -1,6 +1,7 @@
 package packetgen
 
-// learnPacket makes a frame with the answer to a SYN that a host sends by way of the edge, or something near to it.
+// learnPacket makes a frame with the answer to a SYN that a host sends by way of the edge, or
+// something near to it.
 func (g *Generator) learnPacket() {
 	s := g.toService()
 	if !g.oneIn(6) {

@@ -115,7 +115,8 @@ func (g *Generator) appendUDP(s segment) {
 	}
 }
 
-// sumTransport makes the checksum of TCP and ICMP right in most packets. Nothing looks at that of UDP.
+// sumTransport makes the checksum of TCP and ICMP right in most packets. Nothing looks at that of
+// UDP.
 func (g *Generator) sumTransport(header ipHeader) {
 	at := 2
 	switch g.protocol {

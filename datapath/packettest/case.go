@@ -9,8 +9,8 @@ const (
 	Mixed    = "mixed"
 )
 
-// Case is a frame, and what becomes of it: "pass", "redirect" (all routes lead elsewhere), "take", or the reason for which it
-// is dropped.
+// Case is a frame, and what becomes of it: "pass", "redirect" (all routes lead elsewhere), "take",
+// or the reason for which it is dropped.
 type Case struct {
 	Name  string
 	Side  string // edge only

@@ -6,8 +6,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// Kinds returns a packet of each kind that is forwarded, made from a TCP packet of each family. UDP goes to the ports 53
-// (IPv4) and 4433 (IPv6).
+// Kinds returns a packet of each kind that is forwarded, made from a TCP packet of each family. UDP
+// goes to the ports 53 (IPv4) and 4433 (IPv6).
 func Kinds(ipv4, ipv6 Packet) map[string]Packet {
 	all := map[string]Packet{"IPv4": ipv4, "IPv6": ipv6}
 	p := ipv4
@@ -63,7 +63,8 @@ func MSSCases(limit uint16) []MSSCase {
 		{"lower by one", options(MSS(limit - 1)), options(MSS(limit - 1))},
 		{"lower", options(MSS(536)), options(MSS(536))},
 		{"absent", options(sack, scale), options(sack, scale)},
-		{"behind others", options(sack, timestamps, MSS(1460), scale), options(sack, timestamps, MSS(limit), scale)},
+		{"behind others", options(sack, timestamps, MSS(1460), scale),
+			options(sack, timestamps, MSS(limit), scale)},
 		{"at an odd offset", options(nop, MSS(1460), scale), options(nop, MSS(limit), scale)},
 		{"the last four bytes", options(long, MSS(9000)), options(long, MSS(limit))},
 		{"the first of two", options(MSS(1460), MSS(1460)), options(MSS(limit), MSS(1460))},
@@ -72,7 +73,8 @@ func MSSCases(limit uint16) []MSSCase {
 	}
 }
 
-// MSSMalformed returns SYNs with options which cannot be right, so that the search for the MSS ends, and nothing is written.
+// MSSMalformed returns SYNs with options which cannot be right, so that the search for the MSS
+// ends, and nothing is written.
 func MSSMalformed(t testing.TB) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{
@@ -95,8 +97,8 @@ func MSSMalformed(t testing.TB) map[string][]byte {
 	return all
 }
 
-// ECN is the ECN field that leaves a tunnel (RFC 6040 figure 4), by the inner field and then the outer one: Not-ECT, ECT(1),
-// ECT(0), CE. -1 drops the packet.
+// ECN is the ECN field that leaves a tunnel (RFC 6040 figure 4), by the inner field and then the
+// outer one: Not-ECT, ECT(1), ECT(0), CE. -1 drops the packet.
 var ECN = [4][4]int{
 	{0, 0, 0, -1},
 	{1, 1, 1, 3},

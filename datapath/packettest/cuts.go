@@ -14,7 +14,8 @@ func fixedLength(ip []byte) int {
 	return 40
 }
 
-// cutFrames are all beginnings of a frame: where the fixed header is cut, that is missed, and later the length is a lie.
+// cutFrames are all beginnings of a frame: where the fixed header is cut, that is missed, and later
+// the length is a lie.
 func cutFrames(frame []byte, fixedEnd int) []Case {
 	cases := make([]Case, len(frame))
 	for n := range frame {
@@ -22,7 +23,8 @@ func cutFrames(frame []byte, fixedEnd int) []Case {
 		if n < fixedEnd {
 			want = "truncated"
 		}
-		cases[n] = Case{Name: fmt.Sprintf("%d of %d bytes", n, len(frame)), Side: External, Frame: frame[:n], Want: want}
+		cases[n] = Case{Name: fmt.Sprintf("%d of %d bytes", n, len(frame)), Side: External,
+			Frame: frame[:n], Want: want}
 	}
 	return cases
 }
@@ -64,12 +66,14 @@ func shortened(packet Packet, whole, n int) string {
 	return "redirect"
 }
 
-// HostCuts cuts one of [Kinds] behind outer headers everywhere: as a frame, and as a packet whose outer length agrees.
+// HostCuts cuts one of [Kinds] behind outer headers everywhere: as a frame, and as a packet whose
+// outer length agrees.
 func HostCuts(t testing.TB, packet Packet) []Case {
 	t.Helper()
 	ip := packet.Bytes(t)
 	const headers = 40 + 8 + 24 // outer header, options, SRH with one segment
-	around := To(OfferSID).With(dst, Extension(rout, 0), SRH(ProtocolOf(ip), 0, 0, OfferSID)).Around(t, ip)
+	around := To(OfferSID).With(dst, Extension(rout, 0),
+		SRH(ProtocolOf(ip), 0, 0, OfferSID)).Around(t, ip)
 	cases := cutFrames(FromClient(100).Frame(t, around), 18+40)
 	for n := 40; n < len(around); n++ {
 		want := "bad_length"
@@ -78,7 +82,8 @@ func HostCuts(t testing.TB, packet Packet) []Case {
 		}
 		cases = append(cases, Case{
 			Name:  fmt.Sprintf("packet of %d, not %d bytes", n, len(around)),
-			Frame: FromClient().Frame(t, Patched(around[:n], 4, byte((n-40)>>8), byte(n-40))), Want: want,
+			Frame: FromClient().Frame(t, Patched(around[:n], 4, byte((n-40)>>8), byte(n-40))),
+			Want:  want,
 		})
 	}
 	return cases

@@ -17,15 +17,18 @@ func edgeForwarding(t testing.TB) (cases []Case) {
 		if hops <= 1 {
 			want = "hop_limit"
 		}
-		for _, p := range []Packet{Web4("S"), Web6("S"), Web4("A"), Web6("A"), Web6("").Of(udp, 1)} {
+		for _, p := range []Packet{Web4("S"), Web6("S"), Web4("A"), Web6("A"),
+			Web6("").Of(udp, 1)} {
 			name := fmt.Sprintf("%d hops left, %s from %v", hops, p.Flags, p.Src)
 			cases = append(cases, from(External, []row{
 				{name, on(WithHopLimit(p.Bytes(t), hops)), want},
-				{name + " to another", on(WithHopLimit(p.To(elsewhere(p), 80).Bytes(t), hops)), "pass"},
+				{name + " to another", on(WithHopLimit(p.To(elsewhere(p), 80).Bytes(t), hops)),
+					"pass"},
 			})...)
 		}
 		ping4, ping6 := ICMP(t, Client4, VIP4, 8, 0, 7, nil), ICMP(t, Client6, VIP6, 128, 0, 7, nil)
-		about4, about6 := Unreachable(t, Web4("").Reply("A").Bytes(t), 1280), Unreachable(t, Web6("").Reply("A").Bytes(t), 1280)
+		about4, about6 := Unreachable(t, Web4("").Reply("A").Bytes(t), 1280),
+			Unreachable(t, Web6("").Reply("A").Bytes(t), 1280)
 		name := fmt.Sprintf("%d hops left", hops)
 		cases = append(cases, from(External, []row{
 			{name + ", IPv4 ping", on(WithHopLimit(ping4, hops)), "echoed"},
@@ -40,15 +43,18 @@ func edgeForwarding(t testing.TB) (cases []Case) {
 			continue // without version and lengths, it is no IPv4 header
 		}
 		cases = append(cases, from(External, []row{
-			{fmt.Sprintf("IPv4 header with byte %d damaged", at), on(Patched(syn4, at, syn4[at]^1)), "bad_checksum"},
+			{fmt.Sprintf("IPv4 header with byte %d damaged", at), on(Patched(syn4, at, syn4[at]^1)),
+				"bad_checksum"},
 		})...)
 	}
 	for at := range 4 {
 		option := Web4("S")
-		option.IPv4Options = []layers.IPv4Option{{OptionType: 7, OptionLength: 4, OptionData: []byte{4, 0}}}
+		option.IPv4Options = []layers.IPv4Option{{OptionType: 7, OptionLength: 4,
+			OptionData: []byte{4, 0}}}
 		ip := option.Bytes(t)
 		cases = append(cases, from(External, []row{
-			{fmt.Sprintf("IPv4 option with byte %d damaged", at), on(Patched(ip, 20+at, ip[20+at]^1)), "bad_checksum"},
+			{fmt.Sprintf("IPv4 option with byte %d damaged", at),
+				on(Patched(ip, 20+at, ip[20+at]^1)), "bad_checksum"},
 		})...)
 	}
 	other := Web4("S").To(elsewhere(Web4("S")), 80).Bytes(t)
@@ -65,18 +71,21 @@ func edgeOptions(t testing.TB) (cases []Case) {
 		options []byte
 		want    string
 	}{
-		"none but the end":              {[]byte{0, 0, 0, 0}, "redirect"},
-		"no operations":                 {[]byte{1, 1, 1, 1}, "redirect"},
-		"a record of the route":         {ten(7, 39, 4), "redirect"},
-		"a timestamp":                   {ten(68, 40, 5, 0), "redirect"},
-		"a router alert":                {[]byte{148, 4, 0, 0}, "redirect"},
-		"an unknown one":                {[]byte{30, 4, 1, 2}, "redirect"},
-		"behind the end, a route":       {[]byte{0, 131, 3, 4}, "redirect"},
-		"a loose source route":          {ten(131, 11, 4, 192, 0, 2, 1, 192, 0, 2, 2), "ip_options"},
-		"a strict source route":         {ten(137, 7, 4, 192, 0, 2, 1), "ip_options"},
-		"a source route at its end":     {ten(131, 7, 8, 192, 0, 2, 1), "ip_options"},
-		"a source route behind others":  {ten(1, 1, 148, 4, 0, 0, 137, 7, 4, 192, 0, 2, 1), "ip_options"},
-		"a source route as the last":    {append(bytes.Repeat([]byte{1}, 37), 131, 3, 4), "ip_options"},
+		"none but the end":        {[]byte{0, 0, 0, 0}, "redirect"},
+		"no operations":           {[]byte{1, 1, 1, 1}, "redirect"},
+		"a record of the route":   {ten(7, 39, 4), "redirect"},
+		"a timestamp":             {ten(68, 40, 5, 0), "redirect"},
+		"a router alert":          {[]byte{148, 4, 0, 0}, "redirect"},
+		"an unknown one":          {[]byte{30, 4, 1, 2}, "redirect"},
+		"behind the end, a route": {[]byte{0, 131, 3, 4}, "redirect"},
+		"a loose source route": {ten(131, 11, 4, 192, 0, 2, 1, 192, 0, 2, 2),
+			"ip_options"},
+		"a strict source route":     {ten(137, 7, 4, 192, 0, 2, 1), "ip_options"},
+		"a source route at its end": {ten(131, 7, 8, 192, 0, 2, 1), "ip_options"},
+		"a source route behind others": {ten(1, 1, 148, 4, 0, 0, 137, 7, 4, 192, 0, 2, 1),
+			"ip_options"},
+		"a source route as the last": {append(bytes.Repeat([]byte{1}, 37), 131, 3, 4),
+			"ip_options"},
 		"an option of length 0":         {[]byte{7, 0, 0, 0}, "ip_options"},
 		"an option of length 1":         {[]byte{7, 1, 0, 0}, "ip_options"},
 		"an option of length 2":         {[]byte{7, 2, 0, 0}, "redirect"},
@@ -93,7 +102,8 @@ func edgeOptions(t testing.TB) (cases []Case) {
 				p, want = p.To(elsewhere(p), 80), "pass"
 			}
 			cases = append(cases, from(External, []row{
-				{fmt.Sprintf("IPv4 options to %s: %s", to, name), on(WithIPv4Options(p.Bytes(t), test.options)), want},
+				{fmt.Sprintf("IPv4 options to %s: %s", to, name),
+					on(WithIPv4Options(p.Bytes(t), test.options)), want},
 			})...)
 		}
 	}

@@ -21,7 +21,8 @@ func tlv(srh []byte, octets ...byte) []byte {
 	return Patched(append(slices.Clone(srh), octets...), 1, uint8((len(srh)+len(octets))/8-1))
 }
 
-// SRH returns a segment routing header without TLVs with an HMAC TLV behind it, for a packet of a source.
+// SRH returns a segment routing header without TLVs with an HMAC TLV behind it, for a packet of a
+// source.
 func (s Signing) SRH(source netip.Addr, srh []byte) []byte {
 	const left, last, flags, segments = 3, 4, 5, 8
 	d := []byte{0, 0}
@@ -43,8 +44,10 @@ func (s Signing) SRH(source netip.Addr, srh []byte) []byte {
 	return tlv(srh, slices.Concat([]byte{5, 38}, d, id, mac.Sum(nil))...)
 }
 
-// Encapsulated is the function Encapsulated with a signed SRH. A carrier can't be signed; a list of one segment is not reduced.
-func (s Signing) Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32, class uint8, ip []byte) []byte {
+// Encapsulated is the function Encapsulated with a signed SRH. A carrier can't be signed; a list of
+// one segment is not reduced.
+func (s Signing) Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32,
+	class uint8, ip []byte) []byte {
 	t.Helper()
 	if len(ids) == 1 {
 		encapsulation = FullSRH
@@ -54,7 +57,8 @@ func (s Signing) Encapsulated(t testing.TB, encapsulation string, ids []uint16, 
 	return o.Around(t, Forwarded(ip))
 }
 
-// HMACCases are frames to the host of HostCases if it insists on HMACs in all segment routing headers, under this key.
+// HMACCases are frames to the host of HostCases if it insists on HMACs in all segment routing
+// headers, under this key.
 func (s Signing) HMACCases(t testing.TB) []Case {
 	t.Helper()
 	syn4, other, on := Web4("S").Bytes(t), addr("fcbb:bb00:2::"), FromClient().onto(t)
@@ -78,10 +82,12 @@ func (s Signing) HMACCases(t testing.TB) []Case {
 	return from(External, []row{
 		{"signed", to(signed), "redirect"},
 		{"signed, at its last segment", to(s.SRH(EdgeAddr, last)), "take"},
-		{"signed, reduced, at its first", to(s.SRH(EdgeAddr, SRH(ip4, 2, 1, OfferSID, other))), "redirect"},
+		{"signed, reduced, at its first", to(s.SRH(EdgeAddr, SRH(ip4, 2, 1, OfferSID, other))),
+			"redirect"},
 		{"signed, of one segment", to(s.SRH(EdgeAddr, SRH(ip4, 0, 0, OfferSID))), "take"},
 		{"signed, of 12 segments", to(s.SRH(EdgeAddr, SRH(ip4, 11, 11, many...))), "redirect"},
-		{"signed, of 13 segments", to(s.SRH(EdgeAddr, SRH(ip4, 12, 12, append([]netip.Addr{other}, many...)...))), "hmac_wrong"},
+		{"signed, of 13 segments", to(s.SRH(EdgeAddr,
+			SRH(ip4, 12, 12, append([]netip.Addr{other}, many...)...))), "hmac_wrong"},
 		{"signed, with another tag", to(Patched(signed, 6, 1, 2)), "redirect"},
 		{"no SRH", on(To(OfferSID).Around(t, syn4)), "take"},
 		{"no TLV", to(whole(1)), "hmac_missing"},
@@ -99,16 +105,26 @@ func (s Signing) HMACCases(t testing.TB) []Case {
 		{"HMAC of 24 bytes", to(tlv(list, slices.Concat([]byte{5, 30}, hmac[2:32])...)), "bad_srh"},
 		{"a length that counts the digest", to(Patched(signed, 41, 32)), "bad_srh"},
 		{"HMAC behind the header", to(tlv(list, hmac[:32]...)), "bad_srh"},
-		{"a TLV behind the header", to(Patched(tlv(signed, make([]byte, 8)...), 80, 124, 7)), "bad_srh"},
-		{"PadN of 6", to(tlv(list, slices.Concat([]byte{4, 6}, make([]byte, 6), hmac)...)), "bad_srh"},
+		{"a TLV behind the header", to(Patched(tlv(signed, make([]byte, 8)...), 80, 124, 7)),
+			"bad_srh"},
+		{"PadN of 6", to(tlv(list, slices.Concat([]byte{4, 6}, make([]byte, 6), hmac)...)),
+			"bad_srh"},
 		{"two HMACs", to(tlv(signed, hmac...)), "bad_srh"},
-		{"7 TLVs before the HMAC", to(tlv(list, slices.Concat(make([]byte, 6), []byte{124, 8}, make([]byte, 8), hmac)...)), "redirect"},
-		{"8 TLVs before the HMAC", to(tlv(list, slices.Concat(make([]byte, 8), hmac)...)), "bad_srh"},
-		{"128 bytes of TLVs", to(tlv(list, slices.Concat([]byte{124, 86}, make([]byte, 86), hmac)...)), "redirect"},
-		{"136 bytes of TLVs", to(tlv(list, slices.Concat([]byte{124, 94}, make([]byte, 94), hmac)...)), "bad_srh"},
-		{"from outside of the domain", on(To(OfferSID).From("2001:db8::1").With(rout, whole(1)).Around(t, syn4)), "outside_domain"},
+		{"7 TLVs before the HMAC", to(tlv(list, slices.Concat(make([]byte, 6), []byte{124, 8},
+			make([]byte, 8), hmac)...)), "redirect"},
+		{"8 TLVs before the HMAC", to(tlv(list, slices.Concat(make([]byte, 8), hmac)...)),
+			"bad_srh"},
+		{"128 bytes of TLVs", to(tlv(list, slices.Concat([]byte{124, 86}, make([]byte, 86),
+			hmac)...)), "redirect"},
+		{"136 bytes of TLVs", to(tlv(list, slices.Concat([]byte{124, 94}, make([]byte, 94),
+			hmac)...)), "bad_srh"},
+		{"from outside of the domain",
+			on(To(OfferSID).From("2001:db8::1").With(rout, whole(1)).Around(t, syn4)),
+			"outside_domain"},
 		{"another host's", on(To(other).With(rout, whole(0)).Around(t, syn4)), "pass"},
-		{"DT46 without a TLV", on(To(DT46SID).With(rout, SRH(ip4, 0, 0, DT46SID)).Around(t, syn4)), "hmac_missing"},
-		{"DT46, signed", on(To(DT46SID).With(rout, s.SRH(EdgeAddr, SRH(ip4, 0, 0, DT46SID))).Around(t, syn4)), "take"},
+		{"DT46 without a TLV", on(To(DT46SID).With(rout, SRH(ip4, 0, 0, DT46SID)).Around(t, syn4)),
+			"hmac_missing"},
+		{"DT46, signed", on(To(DT46SID).With(rout,
+			s.SRH(EdgeAddr, SRH(ip4, 0, 0, DT46SID))).Around(t, syn4)), "take"},
 	})
 }

@@ -30,12 +30,14 @@ func (l Link) Frame(t testing.TB, ip []byte) []byte {
 // FrameOf puts anything on the wire. The outer one of two tags is an 802.1ad one.
 func (l Link) FrameOf(t testing.TB, etherType layers.EthernetType, payload []byte) []byte {
 	t.Helper()
-	types := []layers.EthernetType{layers.EthernetTypeDot1Q, layers.EthernetTypeQinQ, layers.EthernetTypeDot1Q}
+	types := []layers.EthernetType{layers.EthernetTypeDot1Q, layers.EthernetTypeQinQ,
+		layers.EthernetTypeDot1Q}
 	types = append(types[3-len(l.VLANs):], etherType)
 	if len(l.VLANs) == 1 {
 		types[0] = layers.EthernetTypeDot1Q
 	}
-	all := []gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: l.Src, DstMAC: l.Dst, EthernetType: types[0]}}
+	all := []gopacket.SerializableLayer{&layers.Ethernet{SrcMAC: l.Src, DstMAC: l.Dst,
+		EthernetType: types[0]}}
 	for i, vlan := range l.VLANs {
 		all = append(all, &layers.Dot1Q{Priority: 5, VLANIdentifier: vlan, Type: types[i+1]})
 	}

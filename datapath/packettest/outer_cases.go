@@ -16,13 +16,15 @@ const (
 )
 
 // Encapsulated returns the Outer packet around ip, for a chain of ids.
-func Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32, class uint8, ip []byte) []byte {
+func Encapsulated(t testing.TB, encapsulation string, ids []uint16, label uint32, class uint8,
+	ip []byte) []byte {
 	t.Helper()
 	return outerOf(encapsulation, ids, label, class, ProtocolOf(ip)).Around(t, Forwarded(ip))
 }
 
 // outerOf returns it without what is in it.
-func outerOf(encapsulation string, ids []uint16, label uint32, class uint8, next layers.IPProtocol) Outer {
+func outerOf(encapsulation string, ids []uint16, label uint32, class uint8,
+	next layers.IPProtocol) Outer {
 	o := Outer{Src: EdgeAddr, FlowLabel: label, TrafficClass: class, HopLimit: 63}
 	n := len(ids)
 	var wire []netip.Addr // last segment first
@@ -51,7 +53,8 @@ func outerOf(encapsulation string, ids []uint16, label uint32, class uint8, next
 // PassOnCases are outer packets around ip, before and after one candidate.
 func PassOnCases(ip []byte) map[string][2]Outer {
 	next := ProtocolOf(ip)
-	s := addrs("fd00:c0de::d1", "fd00:c0de::d2", "fcbb:bb00:5:6::", "fd00:c0de::d4", "fd00:c0de::d5", "fd00:c0de::d6")
+	s := addrs("fd00:c0de::d1", "fd00:c0de::d2", "fcbb:bb00:5:6::", "fd00:c0de::d4",
+		"fd00:c0de::d5", "fd00:c0de::d6")
 	step := func(before, after Outer, headers func(left uint8) []byte, left uint8) [2]Outer {
 		before.Extensions, after.Extensions = headers(left), headers(left-1)
 		return [2]Outer{before, after}
@@ -66,12 +69,14 @@ func PassOnCases(ip []byte) map[string][2]Outer {
 	}
 	for n := uint8(2); n <= 6; n++ {
 		list := s[:n]
-		cases[fmt.Sprintf("first of %d in an SRH", n)] = step(To(OfferSID), To(list[n-2]), func(left uint8) []byte {
-			return SRH(next, left, n-1, list...)
-		}, n-1)
-		cases[fmt.Sprintf("first of %d in a reduced SRH", n)] = step(To(ClassicSID), To(list[n-2]), func(left uint8) []byte {
-			return SRH(next, left, n-2, list[:n-1]...)
-		}, n-1)
+		cases[fmt.Sprintf("first of %d in an SRH", n)] = step(To(OfferSID), To(list[n-2]),
+			func(left uint8) []byte {
+				return SRH(next, left, n-1, list...)
+			}, n-1)
+		cases[fmt.Sprintf("first of %d in a reduced SRH", n)] = step(To(ClassicSID), To(list[n-2]),
+			func(left uint8) []byte {
+				return SRH(next, left, n-2, list[:n-1]...)
+			}, n-1)
 	}
 	cases["last but one of 6 in an SRH"] = step(To(ClassicSID), To(s[0]), func(left uint8) []byte {
 		return SRH(next, left, 5, s...)
@@ -91,7 +96,8 @@ func PassOnCases(ip []byte) map[string][2]Outer {
 	return cases
 }
 
-// TakenCases are outer packets around ip, which a host takes as the last candidate. Their traffic class is as an edge makes it.
+// TakenCases are outer packets around ip, which a host takes as the last candidate. Their traffic
+// class is as an edge makes it.
 func TakenCases(ip []byte, class uint8) map[string]Outer {
 	other, next := addr("fcbb:bb00:9::"), ProtocolOf(ip)
 	cases := map[string]Outer{
@@ -100,7 +106,8 @@ func TakenCases(ip []byte, class uint8) map[string]Outer {
 		"SRH":           To(OfferSID).With(rout, SRH(next, 0, 2, other, other, other)),
 		"SRH at DT46":   To(DT46SID).With(rout, SRH(next, 0, 0, other)),
 		"headers around": To(DT46SID).With(hop,
-			Extension(dst, 3), Extension(rout, 0), SRH(dst, 0, 1, other, other), Extension(next, 1)),
+			Extension(dst, 3), Extension(rout, 0), SRH(dst, 0, 1, other, other),
+			Extension(next, 1)),
 	}
 	for name, outer := range cases {
 		outer.TrafficClass = class

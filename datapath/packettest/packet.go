@@ -81,7 +81,8 @@ func (p Packet) Flow() flow.Tuple {
 	if protocol == 0 {
 		protocol = uint8(layers.IPProtocolTCP)
 	}
-	return flow.Tuple{Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort, Protocol: protocol}
+	return flow.Tuple{Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: p.DstPort,
+		Protocol: protocol}
 }
 
 // Bytes returns the IP packet, with its lengths and checksums.

@@ -27,14 +27,22 @@ type Steered struct {
 	extensions  func(next layers.IPProtocol, number, timestamp uint32) []byte
 }
 
-// SteeredLists returns a list of each kind that has headers of its own. Numbers in the headers are of epoch 5.
+// SteeredLists returns a list of each kind that has headers of its own. Numbers in the headers are
+// of epoch 5.
 func SteeredLists() []Steered {
 	const flow = 0x54321
-	always := func(a netip.Addr) func(uint32) netip.Addr { return func(uint32) netip.Addr { return a } }
-	numbered := func(n uint32) netip.Addr { return withArgument(MergeSID, uint64(flow)<<28|uint64(n&0xffff)<<12) }
+	always := func(a netip.Addr) func(
+		uint32) netip.Addr {
+		return func(uint32) netip.Addr { return a }
+	}
+	numbered := func(n uint32) netip.Addr {
+		return withArgument(MergeSID, uint64(flow)<<28|uint64(n&0xffff)<<12)
+	}
 	type ext = func(layers.IPProtocol, uint32, uint32) []byte
 	srh := func(left, last uint8, wire ...netip.Addr) ext {
-		return func(next layers.IPProtocol, _, _ uint32) []byte { return SRH(next, left, last, wire...) }
+		return func(next layers.IPProtocol, _, _ uint32) []byte {
+			return SRH(next, left, last, wire...)
+		}
 	}
 	withTLV := func(plain ext) ext {
 		return func(next layers.IPProtocol, number, timestamp uint32) []byte {
@@ -54,8 +62,10 @@ func SteeredLists() []Steered {
 		{"three", three, false, "none", 0, always(ViaSID1), srh(2, 2, MergeSID, ViaSID2, ViaSID1)},
 		{"three, reduced", three, true, "none", 0, always(ViaSID1), srh(2, 1, MergeSID, ViaSID2)},
 		{"one, TLV", one, true, "tlv", flow, always(MergeSID), withTLV(srh(0, 0, MergeSID))},
-		{"two, TLV", two, false, "tlv", flow, always(ViaSID1), withTLV(srh(1, 1, MergeSID, ViaSID1))},
-		{"three, reduced, TLV", three, true, "tlv", flow, always(ViaSID1), withTLV(srh(2, 1, MergeSID, ViaSID2))},
+		{"two, TLV", two, false, "tlv", flow, always(ViaSID1),
+			withTLV(srh(1, 1, MergeSID, ViaSID1))},
+		{"three, reduced, TLV", three, true, "tlv", flow, always(ViaSID1),
+			withTLV(srh(2, 1, MergeSID, ViaSID2))},
 		{"one, no SRH, SID", one, true, "sid", flow, numbered, nil},
 		{"one, SID", one, false, "sid", flow, numbered, withSID(0, 0)},
 		{"two, SID", two, false, "sid", flow, always(ViaSID1), withSID(1, 1, ViaSID1)},
@@ -81,7 +91,8 @@ func withArgument(sid netip.Addr, argument uint64) netip.Addr {
 
 // Outer returns what is around a packet on the list.
 func (s Steered) Outer(inner []byte, number, timestamp, label uint32, class, hopLimit uint8) Outer {
-	o := Outer{Src: EdgeAddr, Dst: s.destination(number), TrafficClass: class, FlowLabel: label, HopLimit: hopLimit}
+	o := Outer{Src: EdgeAddr, Dst: s.destination(number), TrafficClass: class, FlowLabel: label,
+		HopLimit: hopLimit}
 	if s.extensions != nil {
 		o.Extensions = s.extensions(ProtocolOf(inner), number, timestamp)
 	}
@@ -89,7 +100,8 @@ func (s Steered) Outer(inner []byte, number, timestamp, label uint32, class, hop
 }
 
 // Arrived returns what is around the packet when it comes to the last segment.
-func (s Steered) Arrived(inner []byte, number, timestamp, label uint32, class, hopLimit uint8) Outer {
+func (s Steered) Arrived(inner []byte, number, timestamp, label uint32, class,
+	hopLimit uint8) Outer {
 	o := s.Outer(inner, number, timestamp, label, class, hopLimit)
 	if len(o.Extensions) > 0 {
 		o.Extensions[3] = 0 // segments left

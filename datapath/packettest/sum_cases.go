@@ -8,7 +8,9 @@ import (
 
 // SumCase is a way in which edge or host rewrites a packet with a checksum.
 type SumCase struct {
-	Edge bool // a client's packet to the edge; else one in outer headers to a host, with an MSS of 1,400 or 1,380
+	// a client's packet to the edge; else one in outer headers to a host, with an MSS of 1,400 or
+	// 1,380
+	Edge bool
 	// Rewritten returns a packet of which one word has the given value, and how the inner packet
 	// ends up.
 	Rewritten func(t testing.TB, word uint16) (before, after []byte)

@@ -33,9 +33,11 @@ func edgeUnanswerable(t testing.TB) (cases []Case) {
 	for source, want := range map[string]string{
 		"0.0.0.0": "unanswerable", "0.1.2.3": "unanswerable", "127.0.0.1": "unanswerable",
 		"127.255.255.254": "unanswerable", "224.0.0.1": "unanswerable", "239.1.2.3": "unanswerable",
-		"240.0.0.1": "unanswerable", "255.255.255.255": "unanswerable", VIP4.String(): "unanswerable",
-		"1.0.0.1": "echoed", "126.0.0.1": "echoed", "128.0.0.1": "echoed", "223.255.255.254": "echoed",
-		"10.0.0.1": "echoed", "169.254.0.1": "echoed",
+		"240.0.0.1": "unanswerable", "255.255.255.255": "unanswerable",
+		VIP4.String(): "unanswerable",
+		"1.0.0.1":     "echoed", "126.0.0.1": "echoed", "128.0.0.1": "echoed",
+		"223.255.255.254": "echoed",
+		"10.0.0.1":        "echoed", "169.254.0.1": "echoed",
 	} {
 		cases = append(cases, from(External, []row{
 			{"IPv4 ping from " + source, on(ICMP(t, addr(source), VIP4, 8, 0, 7, nil)), want},
@@ -44,20 +46,23 @@ func edgeUnanswerable(t testing.TB) (cases []Case) {
 	for source, want := range map[string]string{
 		"::": "unanswerable", "::1": "unanswerable", "::ffff:192.0.2.1": "unanswerable",
 		"ff02::1": "unanswerable", "ff0e::1": "unanswerable", VIP6.String(): "unanswerable",
-		"64:ff9b::c000:201": "echoed", "fe80::1": "echoed", "2001:db8::1": "echoed", "fc00::1": "echoed",
+		"64:ff9b::c000:201": "echoed", "fe80::1": "echoed", "2001:db8::1": "echoed",
+		"fc00::1": "echoed",
 	} {
 		cases = append(cases, from(External, []row{
 			{"IPv6 ping from " + source, on(ICMP(t, addr(source), VIP6, 128, 0, 7, nil)), want},
 		})...)
 	}
-	for _, group := range [][]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 1}, {0x33, 0x33, 0, 0, 0, 1}} {
+	for _, group := range [][]byte{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0, 0x5e, 0, 0, 1},
+		{0x33, 0x33, 0, 0, 0, 1}} {
 		link := FromClient()
 		link.Dst = group
 		for i, ping := range [][]byte{
 			ICMP(t, Client4, VIP4, 8, 0, 7, nil), ICMP(t, Client6, VIP6, 128, 0, 7, nil),
 		} {
 			name := fmt.Sprintf("ping %d in a frame to %x", i, group)
-			cases = append(cases, from(External, []row{{name, link.onto(t)(ping), "unanswerable"}})...)
+			cases = append(cases, from(External,
+				[]row{{name, link.onto(t)(ping), "unanswerable"}})...)
 		}
 	}
 	return cases
@@ -111,7 +116,8 @@ func NarrowCases(t testing.TB) (cases []NarrowCase) {
 	const room = 1260
 	add := func(p Packet, length int, want string, told func(ip []byte) []byte) {
 		p.Payload = make([]byte, length-len(p.Bytes(t)))
-		c := NarrowCase{Name: fmt.Sprintf("%d bytes from %v", length, p.Src), Packet: p.Bytes(t), Want: want}
+		c := NarrowCase{Name: fmt.Sprintf("%d bytes from %v", length, p.Src), Packet: p.Bytes(t),
+			Want: want}
 		if told != nil {
 			c.Told = told(c.Packet)
 		}
@@ -157,6 +163,8 @@ func ToldAsQuoted(t testing.TB, told []byte) []byte {
 		return told // quotes less anyway
 	}
 	most := min(len(told), header+8+routerQuotes)
-	return WithHopLimit(ICMP(t, netip.AddrFrom16([16]byte(told[8:])), netip.AddrFrom16([16]byte(told[24:])), told[40], told[41],
-		uint32(told[44])<<24|uint32(told[45])<<16|uint32(told[46])<<8|uint32(told[47]), told[header+8:most]), told[7])
+	return WithHopLimit(ICMP(t, netip.AddrFrom16([16]byte(told[8:])),
+		netip.AddrFrom16([16]byte(told[24:])), told[40], told[41],
+		uint32(told[44])<<24|uint32(told[45])<<16|uint32(told[46])<<8|uint32(told[47]),
+		told[header+8:most]), told[7])
 }

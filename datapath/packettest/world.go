@@ -6,7 +6,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// Who sends and serves, in the packets of all tables: two web services, their clients, an edge and a host.
+// Who sends and serves, in the packets of all tables: two web services, their clients, an edge and
+// a host.
 var (
 	VIP4     = addr("192.0.2.80")
 	VIP6     = addr("2001:db8:80::80")
@@ -24,7 +25,8 @@ var (
 	DT46SID    = addr("fcbb:bb00:1:d46::")
 )
 
-// The addresses on the wire: frames come from the client to the node, and go from the node to the gateway.
+// The addresses on the wire: frames come from the client to the node, and go from the node to the
+// gateway.
 var (
 	ClientMAC  = []byte{0x02, 0, 0, 0, 0, 0x01}
 	NodeMAC    = []byte{0x02, 0, 0, 0, 0, 0x02}
@@ -65,7 +67,8 @@ func FromClient(vlans ...uint16) Link {
 
 // SID returns the SID of a backend, when SIDs are not compressed.
 func SID(id uint16) netip.Addr {
-	return netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x00, 2: 0xc0, 3: 0xde, 14: byte(id >> 8), 15: byte(id)})
+	return netip.AddrFrom16([16]byte{0: 0xfd, 1: 0x00, 2: 0xc0, 3: 0xde, 14: byte(id >> 8),
+		15: byte(id)})
 }
 
 func addr(text string) netip.Addr { return netip.MustParseAddr(text) }

@@ -38,7 +38,8 @@ const (
 )
 
 // colours can be told apart by most people, on white and on black.
-var colours = []string{"#4477aa", "#ee6677", "#228833", "#aa8800", "#0099bb", "#aa3377", "#777777", "#dd7711"}
+var colours = []string{"#4477aa", "#ee6677", "#228833", "#aa8800", "#0099bb", "#aa3377", "#777777",
+	"#dd7711"}
 
 const style = `<style>
 svg{background:#fff;font:13px system-ui,sans-serif}text{fill:#222}.axis{stroke:#222;fill:none}.grid{stroke:#ddd;fill:none}
@@ -52,7 +53,8 @@ func (c Chart) SVG() []byte {
 	d := &drawing{chart: c, x: axisOf(c, true), y: axisOf(c, false)}
 	rows := math.Ceil(float64(len(c.Series)) / 2)
 	total := height + rows*legendLine + 10
-	fmt.Fprintf(&d.out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img">`+"\n", width,
+	fmt.Fprintf(&d.out,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img">`+"\n", width,
 		total, width, total)
 	d.out.WriteString(style)
 	d.text(width/2, 24, "middle", "title", c.Title)
@@ -206,10 +208,12 @@ func (d *drawing) series(i int, s Series) {
 	d.out.WriteString("\"/>\n")
 	if s.Marks {
 		for _, p := range s.Points {
-			fmt.Fprintf(&d.out, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", d.x.at(p.X), d.y.at(p.Y), colour)
+			fmt.Fprintf(&d.out, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", d.x.at(p.X),
+				d.y.at(p.Y), colour)
 		}
 	}
 	x, y := left+float64(i%2)*legendColumn, height+4+float64(i/2)*legendLine
-	fmt.Fprintf(&d.out, `<path class="line" stroke="%s"%s d="M%.1f %.1fh28"/>`+"\n", colour, dash, x, y)
+	fmt.Fprintf(&d.out, `<path class="line" stroke="%s"%s d="M%.1f %.1fh28"/>`+"\n", colour, dash,
+		x, y)
 	d.text(x+36, y+4, "start", "", s.Name)
 }

@@ -23,7 +23,8 @@ func TestSVG(t *testing.T) {
 	line := []chart.Point{{X: 1, Y: 0}, {X: 10, Y: 50}, {X: 100, Y: 100}}
 	svg := string(chart.Chart{
 		Title: "a < b", X: "x & y", Y: "%", LogX: true,
-		Series: []chart.Series{{Name: "measured", Points: line, Step: true, Marks: true}, {Name: "source", Points: line, Dashed: true}},
+		Series: []chart.Series{{Name: "measured", Points: line, Step: true, Marks: true},
+			{Name: "source", Points: line, Dashed: true}},
 	}.SVG())
 	decoder := xml.NewDecoder(strings.NewReader(svg))
 	for {
@@ -34,7 +35,8 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	// The logarithmic axis has its middle power of ten in the middle, and the lines go there.
-	for _, part := range []string{"a &lt; b", "x &amp; y", ">10<", ">100<", "M70.0 364.0H385.0V205.0H700.0V46.0",
+	for _, part := range []string{"a &lt; b", "x &amp; y", ">10<", ">100<",
+		"M70.0 364.0H385.0V205.0H700.0V46.0",
 		"M70.0 364.0L385.0 205.0L700.0 46.0",
 		`stroke-dasharray="7 5"`, `cx="385.0" cy="205.0"`, ">measured<", ">source<"} {
 		if !strings.Contains(svg, part) {
@@ -47,7 +49,8 @@ func TestSVG(t *testing.T) {
 }
 
 func TestSVGOfNothing(t *testing.T) {
-	if svg := string(chart.Chart{}.SVG()); strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") {
+	if svg := string(chart.Chart{}.SVG()); strings.Contains(svg, "NaN") || strings.Contains(svg,
+		"Inf") {
 		t.Errorf("numbers that are none: %s", svg)
 	}
 }

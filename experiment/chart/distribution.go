@@ -2,8 +2,8 @@ package chart
 
 import "slices"
 
-// AtMost is the share, from 0 to 100, of values that are at most X, at each value that occurs: a cumulative distribution, for
-// a Series with Step.
+// AtMost is the share, from 0 to 100, of values that are at most X, at each value that occurs: a
+// cumulative distribution, for a Series with Step.
 func AtMost(values []float64) []Point {
 	sorted := slices.Sorted(slices.Values(values))
 	var points []Point

@@ -29,8 +29,8 @@ type arena struct {
 	agents map[string]*api.Client // by node: each keeps its connections, so there is one
 }
 
-// The paper's client cannot take all that eight servers send, and 8 % of its downloads of 5 MB take longer than 2 s. So do those
-// here with this rate, in bits per second, and this queue.
+// The paper's client cannot take all that eight servers send, and 8 % of its downloads of 5 MB take
+// longer than 2 s. So do those here with this rate, in bits per second, and this queue.
 const (
 	clientRate  = 64_000_000
 	clientQueue = 100 * time.Millisecond
@@ -60,14 +60,15 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 			link.RateBits, link.Latency = clientRate, clientQueue
 		}
 	}
-	return experiment.InLab(ctx, spec, lab.Options{Events: s.observer}, func(ctx context.Context, l *lab.Lab) error {
-		a := &arena{lab: l, agents: map[string]*api.Client{}}
-		defer a.close()
-		if err := a.open(); err != nil {
-			return err
-		}
-		return body(ctx, a)
-	})
+	return experiment.InLab(ctx, spec, lab.Options{Events: s.observer},
+		func(ctx context.Context, l *lab.Lab) error {
+			a := &arena{lab: l, agents: map[string]*api.Client{}}
+			defer a.close()
+			if err := a.open(); err != nil {
+				return err
+			}
+			return body(ctx, a)
+		})
 }
 
 func (a *arena) open() (err error) {
@@ -126,7 +127,8 @@ type traffic struct {
 }
 
 func (t traffic) minus(o traffic) traffic {
-	return traffic{t.redirected - o.redirected, t.taken - o.taken, t.resets - o.resets, t.givenUp - o.givenUp}
+	return traffic{t.redirected - o.redirected, t.taken - o.taken, t.resets - o.resets,
+		t.givenUp - o.givenUp}
 }
 
 // share is that of redirected packets in all that arrived.

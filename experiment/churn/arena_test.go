@@ -13,8 +13,8 @@ import (
 // Linux tries every half second to get something into a full queue of its own.
 const resourceProbe = 500 * time.Millisecond // TCP_RESOURCE_PROBE_INTERVAL
 
-// A server whose link is full keeps its connections as long as clients wait for them, also those that it has closed: else what fails
-// is not the balancing.
+// A server whose link is full keeps its connections as long as clients wait for them, also those
+// that it has closed: else what fails is not the balancing.
 func TestServersArePatient(t *testing.T) {
 	spec, err := lab.Parse("churn.yaml", examples.Churn)
 	if err != nil {
@@ -33,7 +33,8 @@ func TestServersArePatient(t *testing.T) {
 		for _, name := range []string{"net.ipv4.tcp_orphan_retries", "net.ipv4.tcp_retries2"} {
 			tries, err := strconv.Atoi(set[name])
 			if err != nil || time.Duration(tries)*resourceProbe <= patience {
-				t.Errorf("%s: %s = %q, which is not %v of tries every %v", node.Name, name, set[name], patience, resourceProbe)
+				t.Errorf("%s: %s = %q, which is not %v of tries every %v", node.Name, name,
+					set[name], patience, resourceProbe)
 			}
 		}
 	}

@@ -47,11 +47,13 @@ func TestToggle(t *testing.T) {
 
 func TestTimetable(t *testing.T) {
 	steps, end := timetable(20 * time.Second)
-	want := []step{{0, 4}, {20 * time.Second, 3}, {40 * time.Second, 2}, {60 * time.Second, 3}, {80 * time.Second, 4}}
+	want := []step{{0, 4}, {20 * time.Second, 3}, {40 * time.Second, 2}, {60 * time.Second, 3},
+		{80 * time.Second, 4}}
 	if !slices.Equal(steps, want) || end != 100*time.Second {
 		t.Errorf("timetable %v until %v, want the paper's %v until 100s", steps, end, want)
 	}
-	if got := firstUp(2); !slices.Equal(got, []bool{true, true, false, false, false, false, false, false}) {
+	if got := firstUp(2); !slices.Equal(got, []bool{true, true, false, false, false, false, false,
+		false}) {
 		t.Errorf("firstUp(2) = %v", got)
 	}
 }
@@ -60,7 +62,8 @@ func TestTraffic(t *testing.T) {
 	before, after := traffic{10, 100, 1, 2}, traffic{30, 180, 4, 7}
 	passed := after.minus(before)
 	if passed != (traffic{20, 80, 3, 5}) || passed.share() != 0.2 {
-		t.Errorf("between %v and %v: %v, share %g, want a fifth sent on", before, after, passed, passed.share())
+		t.Errorf("between %v and %v: %v, share %g, want a fifth sent on", before, after, passed,
+			passed.share())
 	}
 	if share := (traffic{}).share(); share != 0 {
 		t.Errorf("share of nothing is %g", share)
@@ -111,7 +114,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// A loss explains itself: its kind is counted, its time and error kept, and an example of each kind.
+// A loss explains itself: its kind is counted, its time and error kept, and an example of each
+// kind.
 func TestOutcomeTakes(t *testing.T) {
 	var o outcome
 	o.take(loadgen.Fetch{Ms: 700}, time.Second)
@@ -119,13 +123,16 @@ func TestOutcomeTakes(t *testing.T) {
 		o.take(loadgen.Fetch{Ms: 30_000, Failure: "timeout", Error: strconv.Itoa(i)}, 2*time.Second)
 	}
 	o.take(loadgen.Fetch{Ms: 5, Failure: "reset", Error: "by peer"}, 3*time.Second)
-	if o.Requests != 62 || o.Failed != 61 || len(o.Ms) != 1 || o.Failures.String() != "reset 1, timeout 60" {
+	if o.Requests != 62 || o.Failed != 61 || len(o.Ms) != 1 ||
+		o.Failures.String() != "reset 1, timeout 60" {
 		t.Errorf("%d of %d failed (%v), %d good ones", o.Failed, o.Requests, o.Failures, len(o.Ms))
 	}
-	if len(o.Losses) != lossesKept || o.Losses[1].Error != "1" || o.Losses[1].Second != 2 || o.Example["reset"] != "by peer" || o.Example["timeout"] != "0" {
+	if len(o.Losses) != lossesKept || o.Losses[1].Error != "1" || o.Losses[1].Second != 2 ||
+		o.Example["reset"] != "by peer" || o.Example["timeout"] != "0" {
 		t.Errorf("losses %+v, examples %v", o.Losses, o.Example)
 	}
-	if whole := sum([]outcome{o, o}); whole.Failures.String() != "reset 2, timeout 120" || len(whole.Losses) != 2*lossesKept {
+	if whole := sum([]outcome{o, o}); whole.Failures.String() != "reset 2, timeout 120" ||
+		len(whole.Losses) != 2*lossesKept {
 		t.Errorf("sum of two: %v, %d losses", whole.Failures, len(whole.Losses))
 	}
 }
@@ -142,7 +149,8 @@ func TestSays(t *testing.T) {
 		{offer, outcome{Requests: 9, Resets: 1}, "connections were broken that should not be"},
 		{ecmp, outcome{Requests: 9, Failed: 7}, "each change breaks connections"},
 		{shadow, outcome{Requests: 9, Failed: 2}, "two changes within a download can break it"},
-		{circling, outcome{Requests: 9}, "a connection pauses until its server is one of the last two again"},
+		{circling, outcome{Requests: 9},
+			"a connection pauses until its server is one of the last two again"},
 	} {
 		if got := says(test.policy, test.outcome); got != test.want {
 			t.Errorf("%s with %+v: %q, want %q", test.policy.name, test.outcome, got, test.want)
@@ -155,7 +163,8 @@ func TestFetched(t *testing.T) {
 	each := func(f loadgen.Fetch) { told = append(told, f) }
 	text := `{"fetch":{"ms":12.5}}` + "\n" + `{"fetch":{"ms":3,"failure":"reset"}}` + "\n"
 	err := fetched(strings.NewReader(text+`{"result":{"done":1,"failed":1}}`), each)
-	if want := []loadgen.Fetch{{Ms: 12.5}, {Ms: 3, Failure: "reset"}}; err != nil || !slices.Equal(told, want) {
+	if want := []loadgen.Fetch{{Ms: 12.5}, {Ms: 3, Failure: "reset"}}; err != nil ||
+		!slices.Equal(told, want) {
 		t.Errorf("told of %v, error %v, want %v", told, err, want)
 	}
 	for _, cut := range []string{"", text, text + "nonsense"} {

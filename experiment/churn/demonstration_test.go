@@ -33,8 +33,10 @@ func TestReadmeShowsWhatIsPrinted(t *testing.T) {
 
 func TestDemonstrationTellsOfBrokenPromise(t *testing.T) {
 	d := shown()
-	d.Policies[2].Failed, d.Policies[2].Example = 3, map[string]string{"reset": "connection reset by peer"}
-	if text := written(t, d); !strings.Contains(text, "Warning: 3 downloads of offer failed, and none should: map[reset:connection reset by peer].") {
+	d.Policies[2].Failed, d.Policies[2].Example = 3,
+		map[string]string{"reset": "connection reset by peer"}
+	if text := written(t, d); !strings.Contains(text, "Warning: 3 downloads of offer failed, and "+
+		"none should: map[reset:connection reset by peer].") {
 		t.Errorf("no warning in\n%s", text)
 	}
 }

@@ -105,12 +105,15 @@ func (l *line) roundTrip(message, answer []byte) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// manyLines are enough that each of eight servers has one of them but for once in millions of times.
+// manyLines are enough that each of eight servers has one of them but for once in millions of
+// times.
 const manyLines = 128
 
-// lines opens connections to a policy, lets a server leave, and returns one connection whose packets are sent on since, and one
-// whose packets are not. Policies without memory have none of the first kind.
-func (a *arena) lines(ctx context.Context, p policy, port int) (straight, chained *line, err error) {
+// lines opens connections to a policy, lets a server leave, and returns one connection whose
+// packets are sent on since, and one whose packets are not. Policies without memory have none of
+// the first kind.
+func (a *arena) lines(ctx context.Context, p policy,
+	port int) (straight, chained *line, err error) {
 	m, err := a.members(ctx, p)
 	if err != nil {
 		return nil, nil, err

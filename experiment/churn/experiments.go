@@ -8,7 +8,8 @@ import (
 )
 
 // source is what all experiments repeat.
-const source = "R. Nakamura, K. Ebisawa, H. Hayashi, T. Fujiwara, T. Okuzawa, Exploiting SRv6 for stateless and " +
+const source = "R. Nakamura, K. Ebisawa, H. Hayashi, T. Fujiwara, T. Okuzawa, Exploiting SRv6 " +
+	"for stateless and " +
 	"per-connection-consistent load balancing"
 
 // Sizes of the paper's files, a 40th of them, as the links of the lab are a 40th as fast.
@@ -29,7 +30,8 @@ func All() []experiment.Experiment {
 
 // scaleNote says how the lab differs from the paper's machines.
 func scaleNote(r *experiment.Recorder) {
-	r.Note("Links of servers have 25 Mbit/s instead of 1 Gbit/s, and files a 40th of their size, so that downloads take as long as "+
+	r.Note("Links of servers have 25 Mbit/s instead of 1 Gbit/s, and files a 40th of their size, "+
+		"so that downloads take as long as "+
 		"the paper's. %s", legend)
 }
 

@@ -13,8 +13,10 @@ import (
 var figure13 = experiment.Experiment{
 	Name: "shadow-fig13", Title: "Round-trip times without, with and while packets are sent on",
 	Source: source + ", section VI-D, figure 13",
-	Shows: "A client sends 1 and 1,460 bytes over TCP connections, and a server sends them back: where hosts take whatever " +
-		"comes, where they look for the connection first, and while a server that does not have it sends the packets on. All " +
+	Shows: "A client sends 1 and 1,460 bytes over TCP connections, and a server sends them back: " +
+		"where hosts take whatever " +
+		"comes, where they look for the connection first, and while a server that does not have " +
+		"it sends the packets on. All " +
 		"connections take turns, so that they meet the same machine.",
 	Lasts: "five minutes",
 	Run:   runFigure13,
@@ -47,18 +49,20 @@ func runFigure13(ctx context.Context, r *experiment.Recorder) error {
 		rounds = 4_000
 	}
 	var results []latencies
-	err := within(ctx, setting{name: "shadow-fig13", fast: true}, func(ctx context.Context, a *arena) error {
-		for _, size := range messages {
-			l, err := experiment.Part(r, fmt.Sprintf("%d-bytes", size), func() (latencies, error) {
-				return a.latencies(ctx, r, size, rounds)
-			})
-			if err != nil {
-				return err
+	err := within(ctx, setting{name: "shadow-fig13", fast: true},
+		func(ctx context.Context, a *arena) error {
+			for _, size := range messages {
+				l, err := experiment.Part(r, fmt.Sprintf("%d-bytes", size),
+					func() (latencies, error) {
+						return a.latencies(ctx, r, size, rounds)
+					})
+				if err != nil {
+					return err
+				}
+				results = append(results, l)
 			}
-			results = append(results, l)
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -66,7 +70,8 @@ func runFigure13(ctx context.Context, r *experiment.Recorder) error {
 }
 
 // latencies measures round by round, each connection once per round.
-func (a *arena) latencies(ctx context.Context, r *experiment.Recorder, size, rounds int) (latencies, error) {
+func (a *arena) latencies(ctx context.Context, r *experiment.Recorder, size,
+	rounds int) (latencies, error) {
 	end, err := a.serve(echoPort, echo)
 	if err != nil {
 		return nil, err
@@ -124,11 +129,13 @@ func (a *arena) scenarioLines(ctx context.Context) ([]*line, error) {
 func reportFigure13(r *experiment.Recorder, results []latencies) error {
 	t := experiment.Table{
 		Name: "rtt", Title: "Round-trip times in microseconds",
-		Columns: []string{"Bytes", "Connection", "Rounds", "P10", "Median", "P90", "P99", "Median, above ecmp",
+		Columns: []string{"Bytes", "Connection", "Rounds", "P10", "Median", "P90", "P99",
+			"Median, above ecmp",
 			"Median, above the same straight"},
 	}
 	for i, size := range messages {
-		c := chart.Chart{Title: fmt.Sprintf("Round-trip times, %d bytes", size), X: "microseconds", Y: "messages, %", ToY: 100}
+		c := chart.Chart{Title: fmt.Sprintf("Round-trip times, %d bytes", size), X: "microseconds",
+			Y: "messages, %", ToY: 100}
 		base, straight := median(results[i][0]), 0.0
 		for j, s := range scenarios {
 			micros := slices.Sorted(slices.Values(results[i][j]))
@@ -136,13 +143,17 @@ func reportFigure13(r *experiment.Recorder, results []latencies) error {
 			if !s.chained {
 				straight = own
 			}
-			t.Rows = append(t.Rows, cells(size, s.name, len(micros), quantile(micros, 0.1), own, quantile(micros, 0.9),
+			t.Rows = append(t.Rows, cells(size, s.name, len(micros), quantile(micros, 0.1), own,
+				quantile(micros, 0.9),
 				quantile(micros, 0.99), own-base, own-straight))
-			c.Series = append(c.Series, chart.Series{Name: s.name, Points: thinned(micros), Step: true})
+			c.Series = append(c.Series, chart.Series{Name: s.name, Points: thinned(micros),
+				Step: true})
 			if s.chained {
 				r.Compare(experiment.Comparison{
-					What:   fmt.Sprintf("%s, %d bytes: median added by the way round", s.name, size),
-					Source: "15 to 34 us", Ours: fmt.Sprintf("%.1f us", own-straight), Says: saysAdded(own - straight),
+					What: fmt.Sprintf("%s, %d bytes: median added by the way round", s.name,
+						size),
+					Source: "15 to 34 us", Ours: fmt.Sprintf("%.1f us", own-straight),
+					Says: saysAdded(own - straight),
 				})
 			}
 		}
@@ -152,7 +163,8 @@ func reportFigure13(r *experiment.Recorder, results []latencies) error {
 		}
 	}
 	r.Table(t)
-	r.Note("The links have no rate here. A message of 1,460 bytes does not fit into one segment behind the encapsulation and takes two.")
+	r.Note("The links have no rate here. A message of 1,460 bytes does not fit into one segment " +
+		"behind the encapsulation and takes two.")
 	return nil
 }
 

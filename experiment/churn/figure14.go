@@ -13,9 +13,11 @@ import (
 )
 
 var figure14 = experiment.Experiment{
-	Name: "shadow-fig14", Title: "Throughput of one connection, without and with looking for it on the host",
+	Name: "shadow-fig14", Title: "Throughput of one connection, without and with looking for it " +
+		"on the host",
 	Source: source + ", section VI-D, figure 14",
-	Shows: "One TCP connection sends as fast as it can, to a server and from a server: where the host takes whatever comes, where " +
+	Shows: "One TCP connection sends as fast as it can, to a server and from a server: where the " +
+		"host takes whatever comes, where " +
 		"it looks for the connection first, and while another server sends the packets on.",
 	Lasts: "ten minutes",
 	Run:   runFigure14,
@@ -38,10 +40,11 @@ func runFigure14(ctx context.Context, r *experiment.Recorder) error {
 		runs, duration = 2, 500*time.Millisecond
 	}
 	rates, err := experiment.Part(r, "rates", func() (rates throughputs, err error) {
-		err = within(ctx, setting{name: "shadow-fig14", fast: true}, func(ctx context.Context, a *arena) error {
-			rates, err = a.throughputs(ctx, r, runs, duration)
-			return err
-		})
+		err = within(ctx, setting{name: "shadow-fig14", fast: true},
+			func(ctx context.Context, a *arena) error {
+				rates, err = a.throughputs(ctx, r, runs, duration)
+				return err
+			})
 		return rates, err
 	})
 	if err != nil {
@@ -58,20 +61,24 @@ func runFigure14(ctx context.Context, r *experiment.Recorder) error {
 			t.Rows = append(t.Rows, cells(d.name, s.name, runs, mean, deviation, 100*mean/base))
 			if j > 0 && !s.chained {
 				r.Compare(experiment.Comparison{
-					What:   fmt.Sprintf("%s, %s: throughput by that without looking for the connection", s.name, d.name),
-					Source: "no significant difference", Ours: percent(mean / base), Says: "see the deviation of runs in the table",
+					What: fmt.Sprintf("%s, %s: throughput by that without looking for the "+
+						"connection", s.name, d.name),
+					Source: "no significant difference", Ours: percent(mean / base),
+					Says: "see the deviation of runs in the table",
 				})
 			}
 		}
 	}
 	r.Table(t)
-	r.Note("The links have no rate here: client, router, edge and servers share the processors of this machine, which is what limits " +
+	r.Note("The links have no rate here: client, router, edge and servers share the processors " +
+		"of this machine, which is what limits " +
 		"the connection.")
 	return nil
 }
 
 // throughputs measures run by run, each connection once per run and direction.
-func (a *arena) throughputs(ctx context.Context, r *experiment.Recorder, runs int, duration time.Duration) (throughputs, error) {
+func (a *arena) throughputs(ctx context.Context, r *experiment.Recorder, runs int,
+	duration time.Duration) (throughputs, error) {
 	end, err := a.serve(bulkPort, bulk)
 	if err != nil {
 		return nil, err
@@ -129,7 +136,8 @@ func bulk(conn net.Conn) {
 }
 
 // throughput measures a new connection in Mbit/s.
-func (a *arena) throughput(ctx context.Context, s scenario, d direction, duration time.Duration) (float64, error) {
+func (a *arena) throughput(ctx context.Context, s scenario, d direction,
+	duration time.Duration) (float64, error) {
 	straight, chained, err := a.lines(ctx, s.policy, bulkPort)
 	if err != nil {
 		return 0, err

@@ -13,8 +13,10 @@ import (
 var figure8 = experiment.Experiment{
 	Name: "shadow-fig8", Title: "Throughput while servers leave and return one after the other",
 	Source: source + ", section VI-B, figure 8",
-	Shows: "64 clients download from four servers. Two of them leave (drain), one after the other, and return. Shows what each " +
-		"server sends, and what servers send on because the connection is elsewhere. Counts failed downloads.",
+	Shows: "64 clients download from four servers. Two of them leave (drain), one after the " +
+		"other, and return. Shows what each " +
+		"server sends, and what servers send on because the connection is elsewhere. Counts " +
+		"failed downloads.",
 	Lasts: "twelve minutes",
 	Run:   runFigure8,
 }
@@ -54,7 +56,8 @@ func runFigure8(ctx context.Context, r *experiment.Recorder) error {
 	var runs []transition
 	err := within(ctx, setting{name: "shadow-fig8"}, func(ctx context.Context, a *arena) error {
 		for _, p := range policies {
-			run, err := experiment.Part(r, p.name, func() (transition, error) { return a.stepwise(ctx, r, p, period, every) })
+			run, err := experiment.Part(r, p.name,
+				func() (transition, error) { return a.stepwise(ctx, r, p, period, every) })
 			if err != nil {
 				return err
 			}
@@ -68,8 +71,10 @@ func runFigure8(ctx context.Context, r *experiment.Recorder) error {
 	return reportFigure8(r, runs)
 }
 
-// stepwise loads four servers while they follow the timetable, and takes a reading at each interval.
-func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, period, every time.Duration) (transition, error) {
+// stepwise loads four servers while they follow the timetable, and takes a reading at each
+// interval.
+func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, period,
+	every time.Duration) (transition, error) {
 	steps, end := timetable(period)
 	m, err := a.members(ctx, p)
 	if err != nil {
@@ -84,7 +89,8 @@ func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, 
 	}
 	t, err := a.follow(ctx, m, steps, every, func(ctx context.Context) (outcome, error) {
 		return a.load(ctx, p, downloads{
-			bytes: large, workers: parallel, duration: end, timeout: patience, progress: follow(r, "%s", p.name),
+			bytes: large, workers: parallel, duration: end, timeout: patience,
+			progress: follow(r, "%s", p.name),
 		})
 	})
 	if err != nil {
@@ -93,7 +99,8 @@ func (a *arena) stepwise(ctx context.Context, r *experiment.Recorder, p policy, 
 	after, err := a.traffic(ctx)
 	passed := after.minus(before)
 	t.Outcome.Policy, t.Outcome.Changes, t.Outcome.Ms = p.name, len(steps)-1, nil
-	t.Outcome.Redirected, t.Outcome.Resets, t.Outcome.GivenUp = passed.share(), passed.resets, passed.givenUp
+	t.Outcome.Redirected, t.Outcome.Resets, t.Outcome.GivenUp = passed.share(), passed.resets,
+		passed.givenUp
 	return t, err
 }
 
@@ -108,7 +115,8 @@ func firstUp(n int) []bool {
 
 // follow makes the changes and takes readings while load runs.
 func (a *arena) follow(
-	ctx context.Context, m members, steps []step, every time.Duration, load func(context.Context) (outcome, error),
+	ctx context.Context, m members, steps []step, every time.Duration,
+	load func(context.Context) (outcome, error),
 ) (t transition, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -204,17 +212,20 @@ func reportFigure8(r *experiment.Recorder, runs []transition) error {
 	published := map[string]string{"ecmp": "9.8 % (381 of 3902)", "shadow": "0 % (0 of 3819)"}
 	t := experiment.Table{
 		Name: "failures", Title: "Failed downloads",
-		Columns: []string{"Policy", "Downloads", "Failed", "Failed, %", "How they failed", "Resets sent by servers", "Packets sent on, %",
+		Columns: []string{"Policy", "Downloads", "Failed", "Failed, %", "How they failed",
+			"Resets sent by servers", "Packets sent on, %",
 			"Mbit/s"},
 	}
 	for i, run := range runs {
 		o, p := run.Outcome, policies[i]
-		t.Rows = append(t.Rows, cells(o.Policy, o.Requests, o.Failed, 100*o.rate(), o.Failures, o.Resets, 100*o.Redirected, o.Mbps))
+		t.Rows = append(t.Rows, cells(o.Policy, o.Requests, o.Failed, 100*o.rate(), o.Failures,
+			o.Resets, 100*o.Redirected, o.Mbps))
 		paper := published[o.Policy]
 		if paper == "" {
 			paper = "-"
 		}
-		r.Compare(experiment.Comparison{What: o.Policy + ": failed downloads", Source: paper, Ours: ofRequests(o), Says: says(p, o)})
+		r.Compare(experiment.Comparison{What: o.Policy + ": failed downloads", Source: paper,
+			Ours: ofRequests(o), Says: says(p, o)})
 		if err := r.Chart("fig8-"+o.Policy, throughput(run)); err != nil {
 			return err
 		}
@@ -236,7 +247,8 @@ func throughput(run transition) chart.Chart {
 }
 
 func strays(runs []transition) chart.Chart {
-	c := chart.Chart{Title: "Packets that servers send on, because the connection is elsewhere", X: "seconds", Y: "packets per second"}
+	c := chart.Chart{Title: "Packets that servers send on, because the connection is elsewhere",
+		X: "seconds", Y: "packets per second"}
 	for _, run := range runs {
 		if run.Outcome.Redirected == 0 {
 			continue

@@ -10,10 +10,13 @@ import (
 )
 
 var figures9To12 = experiment.Experiment{
-	Name: "shadow-fig9", Title: "Downloads that fail while servers leave and return (figures 9 to 12)",
+	Name: "shadow-fig9", Title: "Downloads that fail while servers leave and return (figures 9 " +
+		"to 12)",
 	Source: source + ", section VI-C, figures 9 to 12",
-	Shows: "64 clients download from eight servers while, at each interval, one of them at random leaves (drains) or returns. " +
-		"Counts failed downloads by policy, and the packets that servers had to send on. No download of offer may fail.",
+	Shows: "64 clients download from eight servers while, at each interval, one of them at " +
+		"random leaves (drains) or returns. " +
+		"Counts failed downloads by policy, and the packets that servers had to send on. No " +
+		"download of offer may fail.",
 	Lasts: "two hours",
 	Run:   runFigures9To12,
 }
@@ -29,12 +32,14 @@ type sweep struct {
 
 var (
 	wholeSweep = sweep{
-		sizes:     []int{small, large},
-		intervals: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 7 * time.Second, 10 * time.Second},
-		runs:      3, duration: 30 * time.Second, calm: 100 * time.Second,
+		sizes: []int{small, large},
+		intervals: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 7 * time.Second,
+			10 * time.Second},
+		runs: 3, duration: 30 * time.Second, calm: 100 * time.Second,
 	}
 	quickSweep = sweep{
-		sizes: []int{large}, intervals: []time.Duration{time.Second}, runs: 1, duration: 6 * time.Second, calm: 4 * time.Second,
+		sizes: []int{large}, intervals: []time.Duration{time.Second}, runs: 1,
+		duration: 6 * time.Second, calm: 4 * time.Second,
 	}
 )
 
@@ -57,9 +62,10 @@ func runFigures9To12(ctx context.Context, r *experiment.Recorder) error {
 	if r.Quick() {
 		f.sweep = quickSweep
 	}
-	err := within(ctx, setting{name: "shadow-fig9", client: true}, func(ctx context.Context, a *arena) error {
-		return f.measure(ctx, r, a)
-	})
+	err := within(ctx, setting{name: "shadow-fig9", client: true},
+		func(ctx context.Context, a *arena) error {
+			return f.measure(ctx, r, a)
+		})
 	if err != nil {
 		return err
 	}
@@ -69,7 +75,8 @@ func runFigures9To12(ctx context.Context, r *experiment.Recorder) error {
 func (f *figures) measure(ctx context.Context, r *experiment.Recorder, a *arena) error {
 	for _, size := range f.sweep.sizes {
 		o, err := experiment.Part(r, fmt.Sprintf("calm-%d", size), func() (outcome, error) {
-			return a.download(ctx, offer, downloads{bytes: size, workers: parallel, duration: f.sweep.calm, timeout: patience,
+			return a.download(ctx, offer, downloads{bytes: size, workers: parallel,
+				duration: f.sweep.calm, timeout: patience,
 				progress: follow(r, "%d bytes, no changes", size)})
 		})
 		if err != nil {
@@ -90,14 +97,17 @@ func (f *figures) measure(ctx context.Context, r *experiment.Recorder, a *arena)
 }
 
 // all measures each policy under the same changes.
-func (f *figures) all(ctx context.Context, r *experiment.Recorder, a *arena, size int, interval time.Duration, run int) error {
+func (f *figures) all(ctx context.Context, r *experiment.Recorder, a *arena, size int,
+	interval time.Duration, run int) error {
 	for _, p := range policies {
 		name := fmt.Sprintf("%s-%d-%s-%d", p.name, size, interval, run)
 		o, err := experiment.Part(r, name, func() (outcome, error) {
 			return a.download(ctx, p, downloads{
-				bytes: size, workers: parallel, duration: f.sweep.duration, timeout: patience, interval: interval, seed: uint64(run),
-				stops:    true,
-				progress: follow(r, "%s, %d bytes, a change every %s, run %d", p.name, size, interval, run+1),
+				bytes: size, workers: parallel, duration: f.sweep.duration, timeout: patience,
+				interval: interval, seed: uint64(run),
+				stops: true,
+				progress: follow(r, "%s, %d bytes, a change every %s, run %d", p.name, size,
+					interval, run+1),
 			})
 		})
 		if err != nil {
@@ -111,7 +121,8 @@ func (f *figures) all(ctx context.Context, r *experiment.Recorder, a *arena, siz
 }
 
 // follow shows how far a load is.
-func follow(r *experiment.Recorder, format string, args ...any) func(done, failed int, left time.Duration) {
+func follow(r *experiment.Recorder, format string, args ...any) func(done, failed int,
+	left time.Duration) {
 	what := fmt.Sprintf(format, args...)
 	return func(done, failed int, left time.Duration) {
 		r.Progress("%s: %d done, %d failed, %.0f s left", what, done, failed, left.Seconds())
@@ -120,9 +131,12 @@ func follow(r *experiment.Recorder, format string, args ...any) func(done, faile
 
 func (f *figures) report(r *experiment.Recorder) error {
 	scaleNote(r)
-	r.Note("In the paper the client is the bottleneck. Here its link has %d Mbit/s, so that as many downloads of 5 MB as there take "+
-		"longer than 2 s: how long a download lasts is how many changes it meets.", clientRate/1_000_000)
-	r.Note("A failed download ends early and a new one begins, as in the paper, so there are more downloads where more fail. What is " +
+	r.Note("In the paper the client is the bottleneck. Here its link has %d Mbit/s, so that as "+
+		"many downloads of 5 MB as there take "+
+		"longer than 2 s: how long a download lasts is how many changes it meets.",
+		clientRate/1_000_000)
+	r.Note("A failed download ends early and a new one begins, as in the paper, so there are " +
+		"more downloads where more fail. What is " +
 		"under way at the end of a run does not count.")
 	for _, size := range f.sweep.sizes {
 		if err := f.failures(r, size); err != nil {
@@ -151,18 +165,21 @@ var published = map[cell]string{
 
 func (f *figures) failures(r *experiment.Recorder, size int) error {
 	c := chart.Chart{
-		Title: fmt.Sprintf("Failed downloads, %d MB scaled to %d bytes", size*scale/1_000_000, size),
-		X:     "seconds between changes", Y: "failed, %", FromX: 0, ToX: 11, FromY: 0, ToY: 100,
+		Title: fmt.Sprintf("Failed downloads, %d MB scaled to %d bytes", size*scale/1_000_000,
+			size),
+		X: "seconds between changes", Y: "failed, %", FromX: 0, ToX: 11, FromY: 0, ToY: 100,
 	}
 	for _, p := range policies {
-		c.Series = append(c.Series, f.series(p.name, size, func(o outcome) float64 { return 100 * o.rate() }))
+		c.Series = append(c.Series, f.series(p.name, size,
+			func(o outcome) float64 { return 100 * o.rate() }))
 		at := cell{size, time.Second, p.name}
 		whole, paper := sum(f.results[at]), published[at]
 		if paper == "" {
 			paper = "-"
 		}
 		r.Compare(experiment.Comparison{
-			What:   fmt.Sprintf("%s: failed downloads of %d MB, a change every second", p.name, size*scale/1_000_000),
+			What: fmt.Sprintf("%s: failed downloads of %d MB, a change every second", p.name,
+				size*scale/1_000_000),
 			Source: paper, Ours: ofRequests(whole), Says: says(p, whole),
 		})
 	}
@@ -223,7 +240,8 @@ func meanAndDeviation(runs []outcome, value func(outcome) float64) (mean, deviat
 
 func (f *figures) redirected() chart.Chart {
 	c := chart.Chart{
-		Title: "Packets that servers sent on", X: "seconds between changes", Y: "of the packets received, %", FromX: 0, ToX: 11,
+		Title: "Packets that servers sent on", X: "seconds between changes",
+		Y: "of the packets received, %", FromX: 0, ToX: 11,
 	}
 	for _, size := range f.sweep.sizes {
 		for _, p := range []policy{shadow, circling, remembered, offer} {
@@ -237,7 +255,8 @@ func (f *figures) redirected() chart.Chart {
 
 // completion draws how long downloads take without changes.
 func (f *figures) completion(r *experiment.Recorder) chart.Chart {
-	c := chart.Chart{Title: "Downloads that are complete, no changes", X: "seconds", Y: "downloads, %", ToY: 100}
+	c := chart.Chart{Title: "Downloads that are complete, no changes", X: "seconds",
+		Y: "downloads, %", ToY: 100}
 	for _, size := range f.sweep.sizes {
 		seconds, late := make([]float64, len(f.calm[size].Ms)), 0
 		for i, ms := range f.calm[size].Ms {
@@ -246,7 +265,8 @@ func (f *figures) completion(r *experiment.Recorder) chart.Chart {
 				late++
 			}
 		}
-		s := chart.Series{Name: fmt.Sprintf("%d MB", size*scale/1_000_000), Points: chart.AtMost(seconds), Step: true}
+		s := chart.Series{Name: fmt.Sprintf("%d MB", size*scale/1_000_000),
+			Points: chart.AtMost(seconds), Step: true}
 		c.Series = append(c.Series, s)
 		if size == small {
 			r.Compare(experiment.Comparison{
@@ -262,16 +282,20 @@ func (f *figures) completion(r *experiment.Recorder) chart.Chart {
 func (f *figures) table() experiment.Table {
 	t := experiment.Table{
 		Name: "failures", Title: "Failed downloads, and packets sent on",
-		Columns: []string{"Bytes", "Seconds between changes", "Policy", "Runs", "Changes", "Downloads", "Failed", "Failed, %",
-			"Deviation of runs, %", "How they failed", "Resets sent by servers", "Sent on, %", "Mbit/s"},
+		Columns: []string{"Bytes", "Seconds between changes", "Policy", "Runs", "Changes",
+			"Downloads", "Failed", "Failed, %",
+			"Deviation of runs, %", "How they failed", "Resets sent by servers", "Sent on, %",
+			"Mbit/s"},
 	}
 	for _, size := range f.sweep.sizes {
 		for _, interval := range f.sweep.intervals {
 			for _, p := range policies {
 				runs := f.results[cell{size, interval, p.name}]
 				o := sum(runs)
-				_, deviation := meanAndDeviation(runs, func(o outcome) float64 { return 100 * o.rate() })
-				t.Rows = append(t.Rows, cells(size, interval.Seconds(), p.name, len(runs), o.Changes, o.Requests, o.Failed, 100*o.rate(),
+				_, deviation := meanAndDeviation(runs,
+					func(o outcome) float64 { return 100 * o.rate() })
+				t.Rows = append(t.Rows, cells(size, interval.Seconds(), p.name, len(runs),
+					o.Changes, o.Requests, o.Failed, 100*o.rate(),
 					deviation, o.Failures, o.Resets, 100*o.Redirected, o.Mbps))
 			}
 		}

@@ -21,8 +21,8 @@ func toggle(random *rand.Rand, up []bool) {
 	up[i] = !up[i]
 }
 
-// flap toggles a server at every interval as long as downloads begin, and returns how often: as often in each run, however busy the machine
-// is, unless ctx ends.
+// flap toggles a server at every interval as long as downloads begin, and returns how often: as
+// often in each run, however busy the machine is, unless ctx ends.
 func flap(ctx context.Context, m members, d downloads) (changes int, err error) {
 	random := rand.New(rand.NewPCG(d.seed, 0))
 	up := all(servers)

@@ -12,7 +12,8 @@ import (
 	"sextant/lab"
 )
 
-// policy is a way to keep connections on their servers, and the service of examples/churn.yaml that has it.
+// policy is a way to keep connections on their servers, and the service of examples/churn.yaml that
+// has it.
 type policy struct {
 	name  string // in tables
 	vip   string
@@ -33,11 +34,16 @@ var (
 var policies = []policy{ecmp, shadow, circling, consistent, remembered, resilient, offer}
 
 // legend explains the names.
-const legend = "ecmp: the flow's bucket modulo the number of servers, as a router, no memory. shadow: the same table with " +
-	"VRF-shadowing, where what the edge sends on is marked as the last offer. shadow-circling: that without the mark, the paper word " +
-	"for word: a packet of nobody goes round until its hop limit is used up, and nobody answers it with a reset. consistent: " +
-	"rendezvous hashing, no memory. shadow-consistent: that with VRF-shadowing. resilient: a resilient next-hop group of the Linux " +
-	"kernel with seg6 encapsulation and an idle timer of a second, no eBPF at the edge. offer: rendezvous hashing, and each packet " +
+const legend = "ecmp: the flow's bucket modulo the number of servers, as a router, no memory. " +
+	"shadow: the same table with " +
+	"VRF-shadowing, where what the edge sends on is marked as the last offer. shadow-circling: " +
+	"that without the mark, the paper word " +
+	"for word: a packet of nobody goes round until its hop limit is used up, and nobody answers " +
+	"it with a reset. consistent: " +
+	"rendezvous hashing, no memory. shadow-consistent: that with VRF-shadowing. resilient: a " +
+	"resilient next-hop group of the Linux " +
+	"kernel with seg6 encapsulation and an idle timer of a second, no eBPF at the edge. offer: " +
+	"rendezvous hashing, and each packet " +
 	"carries the bucket's past owners."
 
 // members decides which servers of a service are up. The others drain: they get no new connections.
@@ -79,7 +85,8 @@ func (b *backends) set(ctx context.Context, up []bool) error {
 		if up[i] {
 			state = config.Up
 		}
-		if _, err := b.client.PutBackend(ctx, api.Update, b.service, server(i), api.BackendSpec{State: &state}); err != nil {
+		if _, err := b.client.PutBackend(ctx, api.Update, b.service, server(i),
+			api.BackendSpec{State: &state}); err != nil {
 			return err
 		}
 		b.up[i] = up[i]
@@ -124,10 +131,12 @@ func (g *group) set(ctx context.Context, up []bool) error {
 
 func (g *group) run(ctx context.Context, script string, args ...string) error {
 	var output strings.Builder
-	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-e", "-c", script, "sh"}, args...)...)
+	cmd := exec.CommandContext(ctx, "/bin/sh", append([]string{"-e", "-c", script, "sh"},
+		args...)...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := g.lab.Exec("stock", cmd); err != nil {
-		return fmt.Errorf("give node stock a resilient next-hop group: %w: %s; it needs iproute2 and a kernel with "+
+		return fmt.Errorf("give node stock a resilient next-hop group: %w: %s; it needs iproute2 "+
+			"and a kernel with "+
 			"CONFIG_IPV6_SEG6_LWTUNNEL", err, strings.TrimSpace(output.String()))
 	}
 	return nil

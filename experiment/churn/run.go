@@ -30,18 +30,20 @@ type downloads struct {
 
 // outcome is what became of a load. It survives JSON, to be kept.
 type outcome struct {
-	Policy     string            `json:"policy"`
-	Requests   int               `json:"requests"`
-	Failed     int               `json:"failed"`
-	Failures   loadgen.Failures  `json:"failures"`
-	Losses     []loss            `json:"losses,omitempty"`  // the first failed downloads
-	Example    map[string]string `json:"example,omitempty"` // an error of each kind
-	Changes    int               `json:"changes"`           // servers that left or returned
-	Redirected float64           `json:"redirected"`        // share of the packets that servers received and sent on
-	Resets     uint64            `json:"resets"`            // that servers sent
-	GivenUp    uint64            `json:"givenUp"`           // connections that servers ended because nothing was heard of the client
-	Mbps       float64           `json:"megabitPerSecond"`
-	Ms         []float64         `json:"ms,omitempty"` // how long good downloads took
+	Policy   string            `json:"policy"`
+	Requests int               `json:"requests"`
+	Failed   int               `json:"failed"`
+	Failures loadgen.Failures  `json:"failures"`
+	Losses   []loss            `json:"losses,omitempty"`  // the first failed downloads
+	Example  map[string]string `json:"example,omitempty"` // an error of each kind
+	Changes  int               `json:"changes"`           // servers that left or returned
+	// share of the packets that servers received and sent on
+	Redirected float64 `json:"redirected"`
+	Resets     uint64  `json:"resets"` // that servers sent
+	// connections that servers ended because nothing was heard of the client
+	GivenUp uint64    `json:"givenUp"`
+	Mbps    float64   `json:"megabitPerSecond"`
+	Ms      []float64 `json:"ms,omitempty"` // how long good downloads took
 }
 
 // loss is a failed download, and when that was, in seconds since the load began.
@@ -84,7 +86,8 @@ func (a *arena) download(ctx context.Context, p policy, d downloads) (outcome, e
 }
 
 // loadAndFlap changes the members at every interval as long as downloads begin.
-func (a *arena) loadAndFlap(ctx context.Context, p policy, m members, d downloads) (o outcome, changes int, err error) {
+func (a *arena) loadAndFlap(ctx context.Context, p policy, m members,
+	d downloads) (o outcome, changes int, err error) {
 	if d.interval == 0 {
 		o, err = a.load(ctx, p, d)
 		return o, 0, err
@@ -155,15 +158,18 @@ func (o *outcome) take(f loadgen.Fetch, at time.Duration) {
 }
 
 // fetches runs the generator on the client node.
-func (a *arena) fetches(ctx context.Context, p policy, d downloads, each func(loadgen.Fetch)) error {
+func (a *arena) fetches(ctx context.Context, p policy, d downloads,
+	each func(loadgen.Fetch)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	reader, writer := io.Pipe()
 	var stderr strings.Builder
-	cmd := exec.CommandContext(ctx, self, "load", fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip, d.bytes), "--each",
-		"--workers", strconv.Itoa(d.workers), "--duration", d.duration.String(), "--deadline", d.timeout.String(),
+	cmd := exec.CommandContext(ctx, self, "load", fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip,
+		d.bytes), "--each",
+		"--workers", strconv.Itoa(d.workers), "--duration", d.duration.String(), "--deadline",
+		d.timeout.String(),
 		"--sources", clientRange)
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	ended := make(chan error, 1)

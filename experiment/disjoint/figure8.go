@@ -16,8 +16,10 @@ import (
 var figure8 = experiment.Experiment{
 	Name: "disjoint-fig8", Title: "How many disjoint paths pairs of routers have",
 	Source: source + ", figure 8 and section IV",
-	Shows: "For each ordered pair of routers, finds disjoint 3-segmentable paths one after the other, as the paper does, and counts " +
-		"the pairs with at least P of them. Beside it: lists that really force packets, four SIDs with End.X among them (model " +
+	Shows: "For each ordered pair of routers, finds disjoint 3-segmentable paths one after the " +
+		"other, as the paper does, and counts " +
+		"the pairs with at least P of them. Beside it: lists that really force packets, four " +
+		"SIDs with End.X among them (model " +
 		"adjacency), and the maximum flow, which no segment list can exceed.",
 	Lasts: "some seconds",
 	Run:   runFigure8,
@@ -26,7 +28,8 @@ var figure8 = experiment.Experiment{
 // mostPaths is the last P of figure 8.
 const mostPaths = 6
 
-// pathCounts are numbers of ordered pairs by number of disjoint paths, the last one for mostPaths and more.
+// pathCounts are numbers of ordered pairs by number of disjoint paths, the last one for mostPaths
+// and more.
 type pathCounts [mostPaths + 1]int
 
 func (c *pathCounts) add(paths int) { c[min(paths, mostPaths)]++ }
@@ -39,18 +42,22 @@ type method struct {
 }
 
 var methods = []method{
-	{name: "paper, K = 3", query: segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: true}},
-	{name: "forced with End.X, 4 SIDs", query: segment.Query{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: 4}},
+	{name: "paper, K = 3", query: segment.Query{Model: segment.Paper,
+		Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: true}},
+	{name: "forced with End.X, 4 SIDs", query: segment.Query{Model: segment.ForcedAdjacency,
+		Disjoint: segment.EdgeDisjoint, MaxSIDs: 4}},
 	{name: "maximum flow", bound: true},
 }
 
 func runFigure8(ctx context.Context, r *experiment.Recorder) error {
-	t := experiment.Table{Name: "paths", Title: "Share of ordered pairs with at least P edge-disjoint paths, in %",
+	t := experiment.Table{Name: "paths",
+		Title:   "Share of ordered pairs with at least P edge-disjoint paths, in %",
 		Columns: []string{"Topology", "Method"}}
 	for p := 1; p <= mostPaths; p++ {
 		t.Columns = append(t.Columns, fmt.Sprintf("P = %d", p))
 	}
-	c := chart.Chart{Title: "Pairs with at least P disjoint paths (paper's method)", X: "P", Y: "pairs, %", FromX: 1, ToX: mostPaths,
+	c := chart.Chart{Title: "Pairs with at least P disjoint paths (paper's method)", X: "P",
+		Y: "pairs, %", FromX: 1, ToX: mostPaths,
 		ToY: 100}
 	least := map[int]float64{2: 1, 3: 1, 4: 1}
 	flowLeast := 1.0
@@ -90,15 +97,20 @@ func runFigure8(ctx context.Context, r *experiment.Recorder) error {
 	r.Table(t)
 	says := "agrees"
 	if least[2] <= 0.9 {
-		says = fmt.Sprintf("can't be: on the network with the least, the maximum flow itself gives %s", percent(flowLeast))
+		says = fmt.Sprintf("can't be: on the network with the least, the maximum flow itself "+
+			"gives %s", percent(flowLeast))
 	}
-	r.Compare(experiment.Comparison{What: "pairs with at least 2 paths, in each topology", Source: "more than 90 %", Ours: "at least " +
-		percent(least[2]), Says: says})
-	r.Compare(experiment.Comparison{What: "pairs with at least 3 paths", Source: "40 %", Ours: "at least " + percent(least[3]),
+	r.Compare(experiment.Comparison{What: "pairs with at least 2 paths, in each topology",
+		Source: "more than 90 %", Ours: "at least " +
+			percent(least[2]), Says: says})
+	r.Compare(experiment.Comparison{What: "pairs with at least 3 paths", Source: "40 %",
+		Ours: "at least " + percent(least[3]),
 		Says: sayAtLeast(least[3], 0.4)})
-	r.Compare(experiment.Comparison{What: "pairs with at least 4 paths", Source: "about 20 %", Ours: "at least " + percent(least[4]),
+	r.Compare(experiment.Comparison{What: "pairs with at least 4 paths", Source: "about 20 %",
+		Ours: "at least " + percent(least[4]),
 		Says: sayAtLeast(least[4], 0.2)})
-	r.Note("The paper's figure has a fifth network that is not public; its text gives the numbers above for all of them.")
+	r.Note("The paper's figure has a fifth network that is not public; its text gives the " +
+		"numbers above for all of them.")
 	return r.Chart("fig8", c)
 }
 
@@ -110,7 +122,8 @@ func sayAtLeast(ours, source float64) string {
 }
 
 // countPaths counts the disjoint paths of all ordered pairs.
-func countPaths(ctx context.Context, r *experiment.Recorder, g *topology.Graph, m method) (pathCounts, error) {
+func countPaths(ctx context.Context, r *experiment.Recorder, g *topology.Graph,
+	m method) (pathCounts, error) {
 	if m.bound {
 		return countFlows(ctx, r, g)
 	}
@@ -122,7 +135,8 @@ func countPaths(ctx context.Context, r *experiment.Recorder, g *topology.Graph, 
 	return counts, err
 }
 
-func countFlows(ctx context.Context, r *experiment.Recorder, g *topology.Graph) (pathCounts, error) {
+func countFlows(ctx context.Context, r *experiment.Recorder,
+	g *topology.Graph) (pathCounts, error) {
 	var counts pathCounts
 	network := maxflow.NewNetwork(g.All(), maxflow.Edges, nil)
 	for s := range topology.Node(g.Nodes()) {

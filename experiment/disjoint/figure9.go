@@ -16,7 +16,8 @@ import (
 var figure9 = experiment.Experiment{
 	Name: "disjoint-fig9", Title: "How much slower the worst of P disjoint paths is than the IGP's",
 	Source: source + ", figure 9 and section IV",
-	Shows: "For pairs with P = 2 and P = 3 disjoint paths, takes the slowest of the first P and subtracts the delay of the shortest " +
+	Shows: "For pairs with P = 2 and P = 3 disjoint paths, takes the slowest of the first P and " +
+		"subtracts the delay of the shortest " +
 		"path of the IGP. TCP gains from duplication when the difference is small (section II).",
 	Lasts: "some seconds",
 	Run:   runFigure9,
@@ -27,10 +28,12 @@ type slowness struct{ two, three []float64 }
 
 func runFigure9(ctx context.Context, r *experiment.Recorder) error {
 	t := experiment.Table{
-		Name: "difference", Title: "Share of pairs whose worst of P paths is at most so much slower than the IGP's path, in %",
+		Name: "difference", Title: "Share of pairs whose worst of P paths is at most so much " +
+			"slower than the IGP's path, in %",
 		Columns: []string{"Topology", "P", "pairs", "5 ms", "10 ms", "20 ms", "50 ms"},
 	}
-	c := chart.Chart{Title: "Difference of delay to the IGP's path", X: "difference, ms", Y: "pairs, % at most", FromX: -10, ToX: 50,
+	c := chart.Chart{Title: "Difference of delay to the IGP's path", X: "difference, ms",
+		Y: "pairs, % at most", FromX: -10, ToX: 50,
 		ToY: 100}
 	least := [2]float64{1, 1}
 	for _, name := range ases() {
@@ -50,28 +53,34 @@ func runFigure9(ctx context.Context, r *experiment.Recorder) error {
 			t.Rows = append(t.Rows, row(cells...))
 			least[i] = min(least[i], within(values, 10))
 			c.Series = append(c.Series, chart.Series{
-				Name: fmt.Sprintf("%s, P = %d", path.Base(name), i+2), Points: chart.AtMost(values), Step: true, Dashed: i == 1,
+				Name: fmt.Sprintf("%s, P = %d", path.Base(name), i+2), Points: chart.AtMost(values),
+				Step: true, Dashed: i == 1,
 			})
 		}
 	}
 	r.Table(t)
 	r.Compare(experiment.Comparison{
-		What: "pairs with 2 paths and a difference below 10 ms", Source: "more than 90 %", Ours: "at least " + percent(least[0]),
+		What: "pairs with 2 paths and a difference below 10 ms", Source: "more than 90 %",
+		Ours: "at least " + percent(least[0]),
 		Says: sayAtLeast(least[0], 0.9),
 	})
 	r.Compare(experiment.Comparison{
-		What: "pairs with 3 paths and a difference below 10 ms", Source: "75 %", Ours: "at least " + percent(least[1]),
+		What: "pairs with 3 paths and a difference below 10 ms", Source: "75 %",
+		Ours: "at least " + percent(least[1]),
 		Says: sayAtLeast(least[1], 0.75),
 	})
-	r.Note("The difference is negative where a path found is quicker than the IGP's, whose weights are not delays. Delays are those " +
-		"that Rocketfuel inferred, in whole milliseconds. Of equal-cost paths of the IGP, the quickest counts.")
+	r.Note("The difference is negative where a path found is quicker than the IGP's, whose " +
+		"weights are not delays. Delays are those " +
+		"that Rocketfuel inferred, in whole milliseconds. Of equal-cost paths of the IGP, the " +
+		"quickest counts.")
 	return r.Chart("fig9", c)
 }
 
 func differences(ctx context.Context, r *experiment.Recorder, g *topology.Graph) (slowness, error) {
 	var s slowness
 	table := igp(g)
-	q := segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 3, Greedy: true}
+	q := segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs,
+		Paths: 3, Greedy: true}
 	err := eachSource(ctx, r, g, q, func(_ *segment.Engine, a segment.Answer) error {
 		base := int64(table.From(a.Query.From).Layer(spf.Least).Latency[a.Query.To])
 		if len(a.Paths) >= 2 {

@@ -10,10 +10,13 @@ import (
 )
 
 var overlap = experiment.Experiment{
-	Name: "disjoint-overlap", Title: "Whether disjoint paths stay disjoint when routers use equal-cost paths",
+	Name:   "disjoint-overlap",
+	Title:  "Whether disjoint paths stay disjoint when routers use equal-cost paths",
 	Source: source + ", section III, which takes a segment for one path of a shortest-path DAG",
-	Shows: "Replays the segment lists of each model against the shortest paths, over all equal-cost branches, as routers forward. " +
-		"A pair counts as overlapping when packets of its first two paths can meet on an edge. In the paper's model that is " +
+	Shows: "Replays the segment lists of each model against the shortest paths, over all " +
+		"equal-cost branches, as routers forward. " +
+		"A pair counts as overlapping when packets of its first two paths can meet on an edge. " +
+		"In the paper's model that is " +
 		"common; in the others it must never happen.",
 	Lasts: "some seconds",
 	Run:   runOverlap,
@@ -27,7 +30,8 @@ type replays struct {
 func runOverlap(ctx context.Context, r *experiment.Recorder) error {
 	t := experiment.Table{
 		Name: "overlap", Title: "Lists of at most 3 SIDs (4 for model adjacency), replayed",
-		Columns: []string{"Topology", "Model", "Pairs", "with two paths, %", "of these overlapping, %", "lists", "forced, %",
+		Columns: []string{"Topology", "Model", "Pairs", "with two paths, %",
+			"of these overlapping, %", "lists", "forced, %",
 			"not on their path alone, %"},
 	}
 	var lowest, highest, others = 1.0, 0.0, 0
@@ -37,7 +41,8 @@ func runOverlap(ctx context.Context, r *experiment.Recorder) error {
 			return err
 		}
 		for _, model := range segment.Models() {
-			q := segment.Query{Model: model, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: model == segment.Paper}
+			q := segment.Query{Model: model, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs,
+				Greedy: model == segment.Paper}
 			if model == segment.ForcedAdjacency {
 				q.MaxSIDs = segment.DefaultMaxSIDs
 			}
@@ -51,17 +56,22 @@ func runOverlap(ctx context.Context, r *experiment.Recorder) error {
 			} else {
 				others += s.Overlap + s.Astray
 			}
-			t.Rows = append(t.Rows, row(path.Base(name), model, s.Pairs, 100*float64(s.Two)/float64(s.Pairs), 100*overlapping, s.Lists,
-				100*float64(s.Forced)/float64(max(s.Lists, 1)), 100*float64(s.Astray)/float64(max(s.Lists, 1))))
+			t.Rows = append(t.Rows, row(path.Base(name), model, s.Pairs,
+				100*float64(s.Two)/float64(s.Pairs), 100*overlapping, s.Lists,
+				100*float64(s.Forced)/float64(max(s.Lists, 1)),
+				100*float64(s.Astray)/float64(max(s.Lists, 1))))
 		}
 	}
 	r.Table(t)
 	r.Compare(experiment.Comparison{
-		What: "pairs whose first two disjoint paths share edges once equal-cost paths are used, paper's model", Source: "not considered",
-		Ours: percent(lowest) + " to " + percent(highest), Says: "duplicates meet on one link, and one failure takes both",
+		What: "pairs whose first two disjoint paths share edges once equal-cost paths are used, " +
+			"paper's model", Source: "not considered",
+		Ours: percent(lowest) + " to " + percent(highest),
+		Says: "duplicates meet on one link, and one failure takes both",
 	})
 	r.Compare(experiment.Comparison{
-		What: "the same, and lists that leave their path, in the other three models", Source: "-", Ours: row(others)[0],
+		What: "the same, and lists that leave their path, in the other three models", Source: "-",
+		Ours: row(others)[0],
 		Says: "none may: each list was replayed",
 	})
 	return nil

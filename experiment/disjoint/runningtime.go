@@ -14,8 +14,10 @@ import (
 
 var runningTime = experiment.Experiment{
 	Name: "disjoint-time", Title: "How long all disjoint paths between two routers take",
-	Source: source + ", section IV (unoptimised Java on a laptop of 2014, network of about 150 routers and 700 edges)",
-	Shows: "Finds all edge-disjoint 3-segmentable paths between all ordered pairs of routers, rows of shortest paths included, on one " +
+	Source: source + ", section IV (unoptimised Java on a laptop of 2014, network of about 150 " +
+		"routers and 700 edges)",
+	Shows: "Finds all edge-disjoint 3-segmentable paths between all ordered pairs of routers, " +
+		"rows of shortest paths included, on one " +
 		"processor and on all, and divides by the number of pairs.",
 	Lasts: "some seconds",
 	Run:   runTime,
@@ -24,7 +26,8 @@ var runningTime = experiment.Experiment{
 func runTime(ctx context.Context, r *experiment.Recorder) error {
 	t := experiment.Table{
 		Name: "time", Title: "Time, the best of several runs",
-		Columns: []string{"Topology", "Model", "SIDs", "Pairs", "Processors", "all pairs, ms", "per pair, us", "memory in use, MB"},
+		Columns: []string{"Topology", "Model", "SIDs", "Pairs", "Processors", "all pairs, ms",
+			"per pair, us", "memory in use, MB"},
 	}
 	paperMs := 315.0
 	for _, name := range ases() {
@@ -33,8 +36,10 @@ func runTime(ctx context.Context, r *experiment.Recorder) error {
 			return err
 		}
 		for _, q := range []segment.Query{
-			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Greedy: true},
-			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: segment.DefaultMaxSIDs},
+			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs,
+				Greedy: true},
+			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint,
+				MaxSIDs: segment.DefaultMaxSIDs},
 		} {
 			for _, workers := range distinct(1, r.Workers()) {
 				r.Progress("%s, %s, %d processors", path.Base(name), q.Model, workers)
@@ -44,19 +49,23 @@ func runTime(ctx context.Context, r *experiment.Recorder) error {
 				}
 				pairs := g.Nodes() * (g.Nodes() - 1)
 				us := best.Seconds() * 1e6 / float64(pairs)
-				t.Rows = append(t.Rows, row(path.Base(name), q.Model, q.MaxSIDs, pairs, workers, best.Seconds()*1000, us, memory))
+				t.Rows = append(t.Rows, row(path.Base(name), q.Model, q.MaxSIDs, pairs, workers,
+					best.Seconds()*1000, us, memory))
 				if path.Base(name) == "AS1239" && q.Model == segment.Paper && workers == 1 {
 					r.Compare(experiment.Comparison{
-						What: "all disjoint paths from a source to a destination", Source: "less than 315 ms (mean)",
-						Ours: fmt.Sprintf("%.1f us on AS1239, one processor", us),
-						Says: fmt.Sprintf("%.0f times faster, on another machine", paperMs*1000/us),
+						What:   "all disjoint paths from a source to a destination",
+						Source: "less than 315 ms (mean)",
+						Ours:   fmt.Sprintf("%.1f us on AS1239, one processor", us),
+						Says: fmt.Sprintf("%.0f times faster, on another machine",
+							paperMs*1000/us),
 					})
 				}
 			}
 		}
 	}
 	r.Table(t)
-	r.Note("The paper's network is not public; AS1239 has 153 routers and 1010 edges, which is more.")
+	r.Note("The paper's network is not public; AS1239 has 153 routers and 1010 edges, which is " +
+		"more.")
 	return nil
 }
 
@@ -75,7 +84,8 @@ func distinct(a, b int) []int {
 }
 
 // timeAllPairs is the best of some runs from nothing, and the memory in use after the last, in MB.
-func timeAllPairs(ctx context.Context, name string, q segment.Query, workers, times int) (time.Duration, float64, error) {
+func timeAllPairs(ctx context.Context, name string, q segment.Query, workers,
+	times int) (time.Duration, float64, error) {
 	best := time.Duration(1<<63 - 1)
 	memory := 0.0
 	for range times {

@@ -11,10 +11,13 @@ import (
 )
 
 var zoo = experiment.Experiment{
-	Name: "disjoint-zoo", Title: "Disjoint paths on all of the Topology Zoo and on the networks of CAIDA",
-	Source: "not in the paper, which has five networks; topologies: Internet Topology Zoo (twice: weights by capacity, and all 1) " +
+	Name: "disjoint-zoo", Title: "Disjoint paths on all of the Topology Zoo and on the networks " +
+		"of CAIDA",
+	Source: "not in the paper, which has five networks; topologies: Internet Topology Zoo " +
+		"(twice: weights by capacity, and all 1) " +
 		"and CAIDA ITDK",
-	Shows: "Counts ordered pairs with two edge-disjoint paths: by the paper's method, by lists that force packets, and by maximum flow. " +
+	Shows: "Counts ordered pairs with two edge-disjoint paths: by the paper's method, by lists " +
+		"that force packets, and by maximum flow. " +
 		"For the paper's method, also those whose two paths meet once equal-cost paths are used.",
 	Lasts: "two minutes",
 	Run:   runZoo,
@@ -28,24 +31,30 @@ type sums struct {
 func runZoo(ctx context.Context, r *experiment.Recorder) error {
 	t := experiment.Table{
 		Name: "sets", Title: "Ordered pairs with two edge-disjoint paths",
-		Columns: []string{"Set", "Networks", "Pairs", "Model", "SIDs", "with two, %", "of these overlapping, %", "maximum flow, %"},
+		Columns: []string{"Set", "Networks", "Pairs", "Model", "SIDs", "with two, %",
+			"of these overlapping, %", "maximum flow, %"},
 	}
 	for _, set := range []string{"zoo", "zoo-unary", "caida-2024-08"} {
 		for _, q := range []segment.Query{
-			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 2, Greedy: true},
-			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint, MaxSIDs: segment.DefaultMaxSIDs, Paths: 2},
+			{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: paperSIDs, Paths: 2,
+				Greedy: true},
+			{Model: segment.ForcedAdjacency, Disjoint: segment.EdgeDisjoint,
+				MaxSIDs: segment.DefaultMaxSIDs, Paths: 2},
 		} {
-			s, err := experiment.Part(r, set+"-"+string(q.Model), func() (sums, error) { return sumUp(ctx, r, set, q) })
+			s, err := experiment.Part(r, set+"-"+string(q.Model),
+				func() (sums, error) { return sumUp(ctx, r, set, q) })
 			if err != nil {
 				return err
 			}
 			pairs := float64(max(s.Pairs, 1))
-			t.Rows = append(t.Rows, row(set, s.Networks, s.Pairs, q.Model, q.MaxSIDs, 100*float64(s.Two)/pairs,
+			t.Rows = append(t.Rows, row(set, s.Networks, s.Pairs, q.Model, q.MaxSIDs,
+				100*float64(s.Two)/pairs,
 				100*float64(s.Overlap)/float64(max(s.Two, 1)), 100*float64(s.Flow)/pairs))
 		}
 	}
 	r.Table(t)
-	r.Note("Pairs of all networks of a set are added up, so large networks count more. A quick run takes networks of up to 40 nodes.")
+	r.Note("Pairs of all networks of a set are added up, so large networks count more. A quick " +
+		"run takes networks of up to 40 nodes.")
 	return nil
 }
 
@@ -64,7 +73,10 @@ func sumUp(ctx context.Context, r *experiment.Recorder, set string, q segment.Qu
 		}
 		s.Networks++
 		flow := maxflow.NewNetwork(g.All(), maxflow.Edges, nil)
-		if err := eachSource(ctx, r, g, q, func(e *segment.Engine, a segment.Answer) error { return s.add(e, a, flow) }); err != nil {
+		if err := eachSource(ctx, r, g, q, func(e *segment.Engine,
+			a segment.Answer) error {
+			return s.add(e, a, flow)
+		}); err != nil {
 			return s, err
 		}
 	}

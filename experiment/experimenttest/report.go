@@ -13,7 +13,8 @@ import (
 // Report conducts an experiment that only reports, and returns the text of the report.
 func Report(t *testing.T, write func(*experiment.Recorder) error) string {
 	t.Helper()
-	e := experiment.Experiment{Name: "test", Run: func(_ context.Context, r *experiment.Recorder) error { return write(r) }}
+	e := experiment.Experiment{Name: "test",
+		Run: func(_ context.Context, r *experiment.Recorder) error { return write(r) }}
 	file, err := experiment.Conduct(t.Context(), e, experiment.Options{Folder: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,10 @@ const (
 	documentBytes = 102_400
 )
 
-// paths are the names of the routers in the middle, by path, and what the others call their links there.
-var paths = [2]struct{ router, link, sid string }{{"p1", "l1", "fcbb:bb00:11::"}, {"p2", "l2", "fcbb:bb00:12::"}}
+// paths are the names of the routers in the middle, by path, and what the others call their links
+// there.
+var paths = [2]struct{ router, link, sid string }{{"p1", "l1", "fcbb:bb00:11::"},
+	{"p2", "l2", "fcbb:bb00:12::"}}
 
 // setting is a network and what its routers do.
 type setting struct {
@@ -38,7 +40,8 @@ type arena struct {
 }
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
-func within(ctx context.Context, name string, s setting, body func(context.Context, *arena) error) error {
+func within(ctx context.Context, name string, s setting,
+	body func(context.Context, *arena) error) error {
 	spec, err := s.spec(name)
 	if err != nil {
 		return err
@@ -81,15 +84,18 @@ func (s setting) spec(name string) (*lab.Spec, error) {
 // prepare makes a node's commands those of the setting.
 func (s setting) prepare(node *lab.NodeSpec) {
 	if s.Mode == onL2 && (node.Name == edges[0].name || node.Name == edges[1].name) {
-		other := strings.NewReplacer(paths[0].sid, paths[1].sid, "dev "+paths[0].link, "dev "+paths[1].link)
+		other := strings.NewReplacer(paths[0].sid, paths[1].sid, "dev "+paths[0].link,
+			"dev "+paths[1].link)
 		for i := range node.Exec {
 			node.Exec[i].Shell = other.Replace(node.Exec[i].Shell)
 		}
 	}
 	for name, peer := range map[string]string{"hosta": serverAddress, "hostb": clientAddress} {
 		if node.Name == name && s.Congestion != "" {
-			// The algorithm of a route, since a namespace may not choose that of all its connections.
-			route := fmt.Sprintf("ip -6 route replace $(ip -6 route show %s) congctl %s", peer, s.Congestion)
+			// The algorithm of a route, since a namespace may not choose that of all its
+			// connections.
+			route := fmt.Sprintf("ip -6 route replace $(ip -6 route show %s) congctl %s", peer,
+				s.Congestion)
 			node.Exec = append(node.Exec, lab.Command{Shell: route})
 		}
 	}

@@ -34,7 +34,8 @@ func inLab(t *testing.T, s setting, body func(context.Context, *arena) error) {
 	}
 }
 
-// Requests succeed in each mode. Where packets go twice, TCP sees copies, and with elimination none.
+// Requests succeed in each mode. Where packets go twice, TCP sees copies, and with elimination
+// none.
 func TestModes(t *testing.T) {
 	for _, m := range []mode{onL1, onL2, duplicated, eliminated} {
 		t.Run(string(m), func(t *testing.T) {
@@ -43,11 +44,14 @@ func TestModes(t *testing.T) {
 				const count = 5
 				r, err := a.fetch(ctx, count)
 				if len(r.Ms) != count || r.Failed > 0 {
-					t.Errorf("%d requests succeeded and %d failed, of %d", len(r.Ms), r.Failed, count)
+					t.Errorf("%d requests succeeded and %d failed, of %d", len(r.Ms), r.Failed,
+						count)
 				}
-				copies := r.TCP.Duplicates > r.TCP.Retransmissions // what is sent again comes twice too
+				// what is sent again comes twice too
+				copies := r.TCP.Duplicates > r.TCP.Retransmissions
 				if want := m == duplicated; copies != want {
-					t.Errorf("the client's TCP saw %d segments twice, with %d retransmissions; copies are wanted: %v",
+					t.Errorf("the client's TCP saw %d segments twice, with %d retransmissions; "+
+						"copies are wanted: %v",
 						r.TCP.Duplicates, r.TCP.Retransmissions, want)
 				}
 				return err
@@ -60,16 +64,19 @@ func TestModes(t *testing.T) {
 func TestCutUnderAStream(t *testing.T) {
 	for _, m := range []mode{onL1, eliminated} {
 		t.Run(string(m), func(t *testing.T) {
-			inLab(t, both(m, "cubic", time.Millisecond, 2*time.Millisecond, 0), func(ctx context.Context, a *arena) error {
-				if _, err := a.fetchOnce(ctx); err != nil {
+			inLab(t, both(m, "cubic", time.Millisecond, 2*time.Millisecond, 0),
+				func(ctx context.Context, a *arena) error {
+					if _, err := a.fetchOnce(ctx); err != nil {
+						return err
+					}
+					s, err := a.telemetry(ctx, time.Second, func() error { return a.cut(ctx) })
+					if lost := s.Lost > 0; lost != (m == onL1) || s.Duplicates > 0 ||
+						s.Sent != telemetryRate {
+						t.Errorf("of %d datagrams %d were lost and %d came twice", s.Sent, s.Lost,
+							s.Duplicates)
+					}
 					return err
-				}
-				s, err := a.telemetry(ctx, time.Second, func() error { return a.cut(ctx) })
-				if lost := s.Lost > 0; lost != (m == onL1) || s.Duplicates > 0 || s.Sent != telemetryRate {
-					t.Errorf("of %d datagrams %d were lost and %d came twice", s.Sent, s.Lost, s.Duplicates)
-				}
-				return err
-			})
+				})
 		})
 	}
 }

@@ -36,7 +36,10 @@ func (c *cutting) busy(ctx context.Context, lasts time.Duration) (calm calmness,
 	if err := c.protect(ctx, busyCopies); err != nil {
 		return calm, err
 	}
-	before, err := c.await(ctx, func(x api.Protection) bool { return len(waysOf(x, true)) == busyCopies })
+	before, err := c.await(ctx, func(x api.Protection) bool {
+		return len(waysOf(x,
+			true)) == busyCopies
+	})
 	if err != nil {
 		return calm, err
 	}
@@ -78,13 +81,15 @@ func (c *cutting) watchCalm(ctx context.Context, calm *calmness, ended <-chan st
 		for _, p := range x.Paths {
 			calm.RTTMs, calm.Loss = max(calm.RTTMs, p.RTTMs), max(calm.Loss, p.Loss)
 		}
-		if slices.ContainsFunc(x.Paths, func(p api.ProtectedPath) bool { return p.Probes == "silent" }) {
+		if slices.ContainsFunc(x.Paths,
+			func(p api.ProtectedPath) bool { return p.Probes == "silent" }) {
 			calm.Silent++
 		}
 	}
 }
 
-// occupy starts processes that take all the time they get, at the usual priority, and returns what ends them.
+// occupy starts processes that take all the time they get, at the usual priority, and returns what
+// ends them.
 func occupy(count int) (end func() error, err error) {
 	var running []*exec.Cmd
 	end = func() (err error) {
@@ -106,15 +111,20 @@ func occupy(count int) (end func() error, err error) {
 
 func reportBusy(r *experiment.Recorder, c calmness) {
 	r.Table(experiment.Table{
-		Name: "busy", Title: fmt.Sprintf("Nothing is cut, beside %d processes that take all the time they get", busyProcesses),
+		Name: "busy", Title: fmt.Sprintf(
+			"Nothing is cut, beside %d processes that take all the time they get", busyProcesses),
 		Columns: []string{
-			"Copies", "Seconds", "Replacements", "Looks at which a path was silent", "Datagrams", "Lost", "Twice",
+			"Copies", "Seconds", "Replacements", "Looks at which a path was silent", "Datagrams",
+			"Lost", "Twice",
 			"RTT of probes at most, ms", "Lost probes at most, %", "Faults of the machine",
 		},
 		Rows: [][]string{{
-			strconv.Itoa(busyCopies), strconv.FormatFloat(c.Lasts.Seconds(), 'f', 0, 64), strconv.FormatUint(c.Replacements, 10),
-			strconv.Itoa(c.Silent), strconv.Itoa(c.Stream.Sent), strconv.Itoa(c.Stream.Lost), strconv.Itoa(c.Stream.Duplicates),
-			milliseconds(c.RTTMs), fmt.Sprintf("%.1f", 100*c.Loss), strconv.FormatUint(c.Stream.Faults, 10),
+			strconv.Itoa(busyCopies), strconv.FormatFloat(c.Lasts.Seconds(), 'f', 0, 64),
+			strconv.FormatUint(c.Replacements, 10),
+			strconv.Itoa(c.Silent), strconv.Itoa(c.Stream.Sent), strconv.Itoa(c.Stream.Lost),
+			strconv.Itoa(c.Stream.Duplicates),
+			milliseconds(c.RTTMs), fmt.Sprintf("%.1f", 100*c.Loss),
+			strconv.FormatUint(c.Stream.Faults, 10),
 		}},
 	})
 	says := "no path is taken for silent that is not"
@@ -125,7 +135,8 @@ func reportBusy(r *experiment.Recorder, c calmness) {
 		says = "a path counted as silent at a look, and nothing followed"
 	}
 	r.Compare(experiment.Comparison{
-		What: fmt.Sprintf("nothing is cut for %.0f s on a busy machine: replacements", c.Lasts.Seconds()), Source: "0",
+		What: fmt.Sprintf("nothing is cut for %.0f s on a busy machine: replacements",
+			c.Lasts.Seconds()), Source: "0",
 		Ours: strconv.FormatUint(c.Replacements, 10), Says: says,
 	})
 }

@@ -2,18 +2,22 @@ package protection
 
 // counters are what TCP saw at both ends.
 type counters struct {
-	Duplicates      uint64 `json:"duplicates"`      // segments that the client had already and told so, by DSACK (RFC 2883)
+	// segments that the client had already and told so, by DSACK (RFC 2883)
+	Duplicates      uint64 `json:"duplicates"`
 	Retransmissions uint64 `json:"retransmissions"` // of the server
 	Timeouts        uint64 `json:"timeouts"`        // of the server
-	Undone          uint64 `json:"undone"`          // slow-downs of the server that turned out to be needless
+	// slow-downs of the server that turned out to be needless
+	Undone uint64 `json:"undone"`
 }
 
 func (c counters) minus(o counters) counters {
-	return counters{c.Duplicates - o.Duplicates, c.Retransmissions - o.Retransmissions, c.Timeouts - o.Timeouts, c.Undone - o.Undone}
+	return counters{c.Duplicates - o.Duplicates, c.Retransmissions - o.Retransmissions,
+		c.Timeouts - o.Timeouts, c.Undone - o.Undone}
 }
 
 func (c counters) plus(o counters) counters {
-	return counters{c.Duplicates + o.Duplicates, c.Retransmissions + o.Retransmissions, c.Timeouts + o.Timeouts, c.Undone + o.Undone}
+	return counters{c.Duplicates + o.Duplicates, c.Retransmissions + o.Retransmissions,
+		c.Timeouts + o.Timeouts, c.Undone + o.Undone}
 }
 
 func (a *arena) counters() (counters, error) {
@@ -21,7 +25,8 @@ func (a *arena) counters() (counters, error) {
 	if err != nil {
 		return counters{}, err
 	}
-	server, err := a.nodes["hostb"].TCPCounters("RetransSegs", "TCPTimeouts", "TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo",
+	server, err := a.nodes["hostb"].TCPCounters("RetransSegs", "TCPTimeouts", "TCPFullUndo",
+		"TCPPartialUndo", "TCPDSACKUndo",
 		"TCPLossUndo")
 	if err != nil {
 		return counters{}, err
@@ -30,6 +35,7 @@ func (a *arena) counters() (counters, error) {
 		Duplicates:      client["TCPDSACKOldSent"] + client["TCPDSACKOfoSent"],
 		Retransmissions: server["RetransSegs"],
 		Timeouts:        server["TCPTimeouts"],
-		Undone:          server["TCPFullUndo"] + server["TCPPartialUndo"] + server["TCPDSACKUndo"] + server["TCPLossUndo"],
+		Undone: server["TCPFullUndo"] + server["TCPPartialUndo"] + server["TCPDSACKUndo"] +
+			server["TCPLossUndo"],
 	}, nil
 }

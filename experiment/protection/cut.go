@@ -21,8 +21,10 @@ var cut = experiment.Experiment{
 	Name:   "protection-cut",
 	Title:  "Paths that are cut under a stream",
 	Source: "IEEE 802.1CB-2017, with paths that are replaced when they fail",
-	Shows: "1,000 datagrams a second over two and over three paths that share nothing, of which one, or two at once, are cut without " +
-		"a word: what is lost, and how long it takes until another path is installed. Then nothing is cut on a busy machine: what is " +
+	Shows: "1,000 datagrams a second over two and over three paths that share nothing, of which " +
+		"one, or two at once, are cut without " +
+		"a word: what is lost, and how long it takes until another path is installed. Then " +
+		"nothing is cut on a busy machine: what is " +
 		"replaced nevertheless.",
 	Lasts: "5 minutes",
 	Run:   runCut,
@@ -45,15 +47,18 @@ var blows = []blow{{2, 1}, {3, 1}, {3, 2}}
 // aftermath is what became of streams when paths were cut.
 type aftermath struct {
 	Sent, Lost, Twice int
-	Ms                []float64 // from the cut until others were installed in the place of what was cut
-	Steps             [len(steps)][]float64
-	Faults            uint64
+	// from the cut until others were installed in the place of what was cut
+	Ms     []float64
+	Steps  [len(steps)][]float64
+	Faults uint64
 }
 
 // steps are the parts of the time from before a cut until the stream has other paths.
 var steps = [...]string{
-	"the links are cut, by a call of the lab", "until the last path is known to be silent", "until it is known what carries instead",
-	"until the kernel has installed it", "from the beginning until the first copy over another path",
+	"the links are cut, by a call of the lab", "until the last path is known to be silent",
+	"until it is known what carries instead",
+	"until the kernel has installed it",
+	"from the beginning until the first copy over another path",
 }
 
 func runCut(ctx context.Context, r *experiment.Recorder) error {
@@ -134,7 +139,10 @@ func (c *cutting) protect(ctx context.Context, copies int) error {
 func (c *cutting) trial(ctx context.Context, b blow, sum *aftermath) error {
 	var struck []string
 	s, err := c.telemetry(ctx, cutStream, func() error {
-		whole, err := c.await(ctx, func(x api.Protection) bool { return len(waysOf(x, true)) == b.Copies })
+		whole, err := c.await(ctx, func(x api.Protection) bool {
+			return len(waysOf(x,
+				true)) == b.Copies
+		})
 		if err != nil {
 			return err
 		}
@@ -152,14 +160,18 @@ func (c *cutting) trial(ctx context.Context, b blow, sum *aftermath) error {
 		x, err := c.await(ctx, func(x api.Protection) bool {
 			ways := waysOf(x, false)
 			return len(ways) == min(b.Copies, ladderWays-b.Cuts) &&
-				!slices.ContainsFunc(struck, func(way string) bool { return slices.Contains(ways, way) })
+				!slices.ContainsFunc(struck, func(way string) bool {
+					return slices.Contains(ways,
+						way)
+				})
 		})
 		if err != nil {
 			return err
 		}
 		sum.Ms = append(sum.Ms, x.Changed.Sub(began).Seconds()*1e3)
 		if r := x.Replaced; r != nil {
-			for i, span := range []time.Duration{cut.Sub(began), r.Noticed.Sub(cut), r.Decided.Sub(r.Noticed), r.Installed.Sub(r.Decided)} {
+			for i, span := range []time.Duration{cut.Sub(began), r.Noticed.Sub(cut),
+				r.Decided.Sub(r.Noticed), r.Installed.Sub(r.Decided)} {
 				sum.Steps[i] = append(sum.Steps[i], span.Seconds()*1e3)
 			}
 		}
@@ -172,7 +184,8 @@ func (c *cutting) trial(ctx context.Context, b blow, sum *aftermath) error {
 	if err != nil {
 		return err
 	}
-	sum.Sent, sum.Lost, sum.Twice, sum.Faults = sum.Sent+s.Sent, sum.Lost+s.Lost, sum.Twice+s.Duplicates, sum.Faults+s.Faults
+	sum.Sent, sum.Lost, sum.Twice, sum.Faults = sum.Sent+s.Sent, sum.Lost+s.Lost,
+		sum.Twice+s.Duplicates, sum.Faults+s.Faults
 	return c.strike(ctx, struck, false)
 }
 
@@ -187,7 +200,8 @@ func (c *cutting) watchOthers(carrying []string) (*lookout, error) {
 	return watchFor(others, "r1")
 }
 
-// waysOf are the ways of the ladder that paths which carry take, by number; only those whose probes come back, if so asked.
+// waysOf are the ways of the ladder that paths which carry take, by number; only those whose probes
+// come back, if so asked.
 func waysOf(x api.Protection, answering bool) (ways []string) {
 	for _, p := range x.Paths {
 		if p.Role == api.Carries && (!answering || p.Probes == "answers") {
@@ -211,14 +225,16 @@ func (c *cutting) strike(ctx context.Context, ways []string, is bool) error {
 }
 
 // await asks until the protection is as wanted.
-func (c *cutting) await(ctx context.Context, holds func(api.Protection) bool) (api.Protection, error) {
+func (c *cutting) await(ctx context.Context,
+	holds func(api.Protection) bool) (api.Protection, error) {
 	for deadline := time.Now().Add(cutPatient); ; time.Sleep(time.Millisecond) {
 		x, err := c.headend.Protection(ctx, cutName)
 		if err != nil || holds(x) {
 			return x, err
 		}
 		if time.Now().After(deadline) {
-			return x, fmt.Errorf("the protection did not come to what was awaited within %v: it is %s, %s", cutPatient, x.State, x.Reason)
+			return x, fmt.Errorf("the protection did not come to what was awaited within %v: it "+
+				"is %s, %s", cutPatient, x.State, x.Reason)
 		}
 	}
 }
@@ -237,13 +253,15 @@ func (c *cutting) awaitTopology(ctx context.Context) error {
 
 func reportCut(r *experiment.Recorder, outcomes []aftermath) {
 	t := experiment.Table{Name: "cuts", Title: "Streams whose paths were cut", Columns: []string{
-		"Copies", "Cut at once", "Cuts", "Datagrams", "Lost", "Twice", "Replaced after, ms: min", "Median", "90 %", "Max",
+		"Copies", "Cut at once", "Cuts", "Datagrams", "Lost", "Twice", "Replaced after, ms: min",
+		"Median", "90 %", "Max",
 		"Faults of the machine",
 	}}
 	for i, b := range blows {
 		o := outcomes[i]
 		s := statisticsOf(o.Ms)
-		cells := []string{strconv.Itoa(b.Copies), strconv.Itoa(b.Cuts), strconv.Itoa(len(o.Ms)), strconv.Itoa(o.Sent), strconv.Itoa(o.Lost),
+		cells := []string{strconv.Itoa(b.Copies), strconv.Itoa(b.Cuts), strconv.Itoa(len(o.Ms)),
+			strconv.Itoa(o.Sent), strconv.Itoa(o.Lost),
 			strconv.Itoa(o.Twice)}
 		for _, ms := range []float64{s.least, s.median, s.p90, s.most} {
 			cells = append(cells, milliseconds(ms))
@@ -255,19 +273,25 @@ func reportCut(r *experiment.Recorder, outcomes []aftermath) {
 		}
 		first := statisticsOf(o.Steps[len(steps)-1])
 		r.Compare(experiment.Comparison{
-			What: fmt.Sprintf("%d copies, %d cut at once: lost, twice; replaced after; the first copy over another path after", b.Copies,
+			What: fmt.Sprintf("%d copies, %d cut at once: lost, twice; replaced after; the first "+
+				"copy over another path after", b.Copies,
 				b.Cuts),
 			Source: "0, 0; under 50 ms",
-			Ours: fmt.Sprintf("%d, %d of %d; median %s ms, at most %s ms; median %s ms, at most %s ms", o.Lost, o.Twice, o.Sent,
-				milliseconds(s.median), milliseconds(s.most), milliseconds(first.median), milliseconds(first.most)),
+			Ours: fmt.Sprintf("%d, %d of %d; median %s ms, at most %s ms; median %s ms, at most "+
+				"%s ms", o.Lost, o.Twice, o.Sent,
+				milliseconds(s.median), milliseconds(s.most), milliseconds(first.median),
+				milliseconds(first.most)),
 			Says: says,
 		})
 	}
 	r.Table(t)
 	r.Table(stepsTable(outcomes))
-	r.Note("The lab is that of examples/protect.yaml: four ways of three links, 1 ms each way in the middle, probes each 10 ms, a path " +
-		"silent after 3 without an answer while another one answers. The time is from before the cut until the head-end's table is " +
-		"replaced, and no processor reads the one before any more; packets take the new one as soon as it is there, which the first " +
+	r.Note("The lab is that of examples/protect.yaml: four ways of three links, 1 ms each way in " +
+		"the middle, probes each 10 ms, a path " +
+		"silent after 3 without an answer while another one answers. The time is from before the " +
+		"cut until the head-end's table is " +
+		"replaced, and no processor reads the one before any more; packets take the new one as " +
+		"soon as it is there, which the first " +
 		"copy shows.")
 }
 
@@ -279,7 +303,8 @@ func stepsTable(outcomes []aftermath) experiment.Table {
 	for i, b := range blows {
 		for step, name := range steps {
 			s := statisticsOf(outcomes[i].Steps[step])
-			row := []string{strconv.Itoa(b.Copies), strconv.Itoa(b.Cuts), name, strconv.Itoa(len(outcomes[i].Steps[step]))}
+			row := []string{strconv.Itoa(b.Copies), strconv.Itoa(b.Cuts), name,
+				strconv.Itoa(len(outcomes[i].Steps[step]))}
 			for _, ms := range []float64{s.least, s.median, s.p90, s.most} {
 				row = append(row, milliseconds(ms))
 			}

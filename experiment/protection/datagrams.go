@@ -16,7 +16,8 @@ var telemetry = experiment.Experiment{
 	Name:   "protection-telemetry",
 	Title:  "A stream of telemetry over one path and over two, under loss and when a path is cut",
 	Source: source + ", section II, of which this is an extension",
-	Shows: "1,000 datagrams a second, numbered, from one host to the other for 20 s: how many come, how late, twice, out of order; " +
+	Shows: "1,000 datagrams a second, numbered, from one host to the other for 20 s: how many " +
+		"come, how late, twice, out of order; " +
 		"over paths that lose, and over paths of which the first is cut for good at the half.",
 	Lasts: "2 minutes",
 	Run:   runTelemetry,
@@ -40,12 +41,16 @@ func trials() []trial {
 			loss  [2]float64
 			cut   bool
 		}{
-			{"L1 10 ms, 10 % loss; L2 20 ms", [2]time.Duration{10 * ms, 20 * ms}, [2]float64{0.1, 0}, false},
-			{"both 5 ms, 5 % loss", [2]time.Duration{5 * ms, 5 * ms}, [2]float64{0.05, 0.05}, false},
-			{"L1 10 ms, L2 100 ms, 10 % loss", [2]time.Duration{10 * ms, 100 * ms}, [2]float64{0.1, 0.1}, false},
+			{"L1 10 ms, 10 % loss; L2 20 ms", [2]time.Duration{10 * ms, 20 * ms},
+				[2]float64{0.1, 0}, false},
+			{"both 5 ms, 5 % loss", [2]time.Duration{5 * ms, 5 * ms}, [2]float64{0.05, 0.05},
+				false},
+			{"L1 10 ms, L2 100 ms, 10 % loss", [2]time.Duration{10 * ms, 100 * ms},
+				[2]float64{0.1, 0.1}, false},
 			{"L1 5 ms, cut; L2 7 ms", [2]time.Duration{5 * ms, 7 * ms}, [2]float64{}, true},
 		} {
-			all = append(all, trial{n.what, setting{Mode: m, Delay: n.delay, Loss: n.loss, Seed: 1}, n.cut})
+			all = append(all, trial{n.what, setting{Mode: m, Delay: n.delay, Loss: n.loss, Seed: 1},
+				n.cut})
 		}
 	}
 	return all
@@ -60,7 +65,8 @@ func runTelemetry(ctx context.Context, r *experiment.Recorder) error {
 	streams := make([]stream, len(all))
 	err := sideBySide(ctx, r, len(all), func(ctx context.Context, i int) error {
 		var err error
-		streams[i], err = experiment.Part(r, strconv.Itoa(i), func() (stream, error) { return all[i].run(ctx, labName(i), lasts) })
+		streams[i], err = experiment.Part(r, strconv.Itoa(i),
+			func() (stream, error) { return all[i].run(ctx, labName(i), lasts) })
 		return err
 	})
 	if err != nil {
@@ -72,7 +78,8 @@ func runTelemetry(ctx context.Context, r *experiment.Recorder) error {
 
 func (t trial) run(ctx context.Context, name string, lasts time.Duration) (s stream, err error) {
 	err = within(ctx, name, t.setting, func(ctx context.Context, a *arena) error {
-		if _, err := a.fetchOnce(ctx); err != nil && ctx.Err() != nil { // neighbours get to know one another
+		if _, err := a.fetchOnce(ctx); err != nil &&
+			ctx.Err() != nil { // neighbours get to know one another
 			return err
 		}
 		s, err = a.telemetry(ctx, lasts, func() error {
@@ -88,14 +95,19 @@ func (t trial) run(ctx context.Context, name string, lasts time.Duration) (s str
 
 // cut lets nothing pass over the first path any more.
 func (a *arena) cut(ctx context.Context) error {
-	return a.lab.ChangeLinks(ctx, "ingress--p1", lab.LinkChange{Profile: func(p *netem.Profile) error { p.Cut = true; return nil }})
+	return a.lab.ChangeLinks(ctx, "ingress--p1",
+		lab.LinkChange{Profile: func(p *netem.Profile) error {
+			p.Cut = true
+			return nil
+		}})
 }
 
 func reportTelemetry(r *experiment.Recorder, all []trial, streams []stream) {
 	t := experiment.Table{
 		Name: "streams", Title: "Streams",
 		Columns: []string{
-			"Paths", "Mode", "Sent", "Lost", "Lost, %", "Longest gap", "Duplicates", "Out of order", "Median delay, ms", "99 %, ms",
+			"Paths", "Mode", "Sent", "Lost", "Lost, %", "Longest gap", "Duplicates", "Out of order",
+			"Median delay, ms", "99 %, ms",
 			"Dropped by the machine",
 		},
 	}
@@ -104,7 +116,8 @@ func reportTelemetry(r *experiment.Recorder, all []trial, streams []stream) {
 		delays := statisticsOf(s.Ms)
 		t.Rows = append(t.Rows, []string{
 			trial.what, string(trial.setting.Mode), strconv.Itoa(s.Sent), strconv.Itoa(s.Lost),
-			fmt.Sprintf("%.2f", 100*float64(s.Lost)/float64(s.Sent)), strconv.Itoa(s.LongestGap), strconv.Itoa(s.Duplicates),
+			fmt.Sprintf("%.2f", 100*float64(s.Lost)/float64(s.Sent)), strconv.Itoa(s.LongestGap),
+			strconv.Itoa(s.Duplicates),
 			strconv.Itoa(s.Reordered), milliseconds(delays.median), milliseconds(delays.p99),
 			strconv.FormatUint(s.Faults, 10),
 		})
@@ -123,6 +136,7 @@ func reportTelemetry(r *experiment.Recorder, all []trial, streams []stream) {
 		}
 	}
 	r.Table(t)
-	r.Note("What is lost over both paths is what both lose: the product of their shares. What the machine drops, in full rings when it " +
+	r.Note("What is lost over both paths is what both lose: the product of their shares. What " +
+		"the machine drops, in full rings when it " +
 		"stands still, is in the last column, copies and answers among it; it is lost too.")
 }

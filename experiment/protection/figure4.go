@@ -14,7 +14,8 @@ var figure4 = experiment.Experiment{
 	Name:   "protection-fig4",
 	Title:  "Requests over a lossy path, a slow path, and both at once",
 	Source: source + ", figure 4",
-	Shows: "1,000 requests of 100 KB over L1 with 10 ms and a loss of 10 %, over L2 with 20 ms, and over both with each packet sent " +
+	Shows: "1,000 requests of 100 KB over L1 with 10 ms and a loss of 10 %, over L2 with 20 ms, " +
+		"and over both with each packet sent " +
 		"twice: without elimination, as in the paper, and with it.",
 	Lasts: "10 minutes",
 	Run:   runFigure4,
@@ -38,7 +39,8 @@ func runFigure4(ctx context.Context, r *experiment.Recorder) error {
 
 func reportFigure4(r *experiment.Recorder, cells []cell, outcomes []requests) error {
 	setUpNote(r)
-	t := experiment.Table{Name: "requests", Title: "Request times", Columns: append([]string{"TCP", "Path"}, statisticsColumns...)}
+	t := experiment.Table{Name: "requests", Title: "Request times",
+		Columns: append([]string{"TCP", "Path"}, statisticsColumns...)}
 	charts := map[string]*chart.Chart{}
 	median := map[string]map[mode]float64{}
 	for i, c := range cells {
@@ -46,12 +48,14 @@ func reportFigure4(r *experiment.Recorder, cells []cell, outcomes []requests) er
 		t.Rows = append(t.Rows, row(outcomes[i], algorithm, string(c.setting.Mode)))
 		if charts[algorithm] == nil {
 			charts[algorithm] = &chart.Chart{
-				Title: "Requests that take at most so long, TCP " + algorithm, X: "milliseconds", Y: "share of requests",
+				Title: "Requests that take at most so long, TCP " + algorithm, X: "milliseconds",
+				Y: "share of requests",
 			}
 			median[algorithm] = map[mode]float64{}
 		}
 		charts[algorithm].Series = append(charts[algorithm].Series,
-			chart.Series{Name: string(c.setting.Mode), Points: chart.AtMost(cutOff(outcomes[i].Ms))})
+			chart.Series{Name: string(c.setting.Mode),
+				Points: chart.AtMost(cutOff(outcomes[i].Ms))})
 		median[algorithm][c.setting.Mode] = statisticsOf(outcomes[i].Ms).median
 	}
 	for _, algorithm := range algorithms {
@@ -61,8 +65,10 @@ func reportFigure4(r *experiment.Recorder, cells []cell, outcomes []requests) er
 			says = "not shorter than over the better path"
 		}
 		r.Compare(experiment.Comparison{
-			What: algorithm + ": both paths at once", Source: "a shorter response time than over either link",
-			Ours: fmt.Sprintf("median %s ms duplicated, %s ms eliminated; %s ms over L1, %s ms over L2", milliseconds(m[duplicated]),
+			What:   algorithm + ": both paths at once",
+			Source: "a shorter response time than over either link",
+			Ours: fmt.Sprintf("median %s ms duplicated, %s ms eliminated; %s ms over L1, %s ms "+
+				"over L2", milliseconds(m[duplicated]),
 				milliseconds(m[eliminated]), milliseconds(m[onL1]), milliseconds(m[onL2])),
 			Says: says,
 		})

@@ -62,12 +62,14 @@ func listenRaw(port string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	ipv6 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff}) // in network order
+	// in network order
+	ipv6 := binary.NativeEndian.Uint16([]byte{unix.ETH_P_IPV6 >> 8, unix.ETH_P_IPV6 & 0xff})
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ipv6, Ifindex: device.Index}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: ipv6,
+		Ifindex: device.Index}); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), port), nil

@@ -20,9 +20,10 @@ type cell struct {
 	setting setting
 }
 
-// measureAll runs so many requests in each setting, chunk by chunk, and returns the outcomes in the order of the cells. Chunks that an
-// earlier run finished are taken from there.
-func measureAll(ctx context.Context, r *experiment.Recorder, cells []cell, count int) ([]requests, error) {
+// measureAll runs so many requests in each setting, chunk by chunk, and returns the outcomes in the
+// order of the cells. Chunks that an earlier run finished are taken from there.
+func measureAll(ctx context.Context, r *experiment.Recorder, cells []cell,
+	count int) ([]requests, error) {
 	chunks := (count + chunkRequests - 1) / chunkRequests
 	outcomes := make([][]requests, len(cells))
 	for i := range outcomes {
@@ -32,13 +33,14 @@ func measureAll(ctx context.Context, r *experiment.Recorder, cells []cell, count
 		c, chunk := cells[i/chunks], i%chunks
 		s := c.setting
 		s.Seed = uint64(chunk) + 1 // the same for all settings: what differs is not chance
-		part, err := experiment.Part(r, fmt.Sprintf("%s-%d", c.name, chunk), func() (outcome requests, err error) {
-			err = within(ctx, labName(i), s, func(ctx context.Context, a *arena) error {
-				outcome, err = a.fetch(ctx, min(chunkRequests, count))
-				return err
+		part, err := experiment.Part(r, fmt.Sprintf("%s-%d", c.name, chunk),
+			func() (outcome requests, err error) {
+				err = within(ctx, labName(i), s, func(ctx context.Context, a *arena) error {
+					outcome, err = a.fetch(ctx, min(chunkRequests, count))
+					return err
+				})
+				return outcome, err
 			})
-			return outcome, err
-		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -58,7 +60,8 @@ func measureAll(ctx context.Context, r *experiment.Recorder, cells []cell, count
 func labName(i int) string { return fmt.Sprintf("protection-%d", i) }
 
 // sideBySide does jobs, several at a time. The first error ends all.
-func sideBySide(ctx context.Context, r *experiment.Recorder, jobs int, do func(ctx context.Context, i int) error) error {
+func sideBySide(ctx context.Context, r *experiment.Recorder, jobs int,
+	do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wait sync.WaitGroup

@@ -36,16 +36,20 @@ type edge struct {
 }
 
 var edges = [2]edge{
-	{"ingress", "fd00:5e::1", serverAddress, "fcbb:bb00:2:d6::", "fcbb:bb00:2:0:f::", "fcbb:bb00:1:0:f::/80"},
-	{"egress", "fd00:5e::2", clientAddress, "fcbb:bb00:1:d6::", "fcbb:bb00:1:0:f::", "fcbb:bb00:2:0:f::/80"},
+	{"ingress", "fd00:5e::1", serverAddress, "fcbb:bb00:2:d6::", "fcbb:bb00:2:0:f::",
+		"fcbb:bb00:1:0:f::/80"},
+	{"egress", "fd00:5e::2", clientAddress, "fcbb:bb00:1:d6::", "fcbb:bb00:1:0:f::",
+		"fcbb:bb00:2:0:f::/80"},
 }
 
 var infrastructure = netip.MustParsePrefix("fd00:5e::/48")
 
-// The history tells apart what 100 Mbit/s of the smallest packets send in the paper's greatest difference in delay, 90 ms.
+// The history tells apart what 100 Mbit/s of the smallest packets send in the paper's greatest
+// difference in delay, 90 ms.
 var recovery = frer.Settings{HistoryLog2: 15, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
 
-// steer sets the routers up, calls body, and lets go of what it has set up; the rest goes with the lab.
+// steer sets the routers up, calls body, and lets go of what it has set up; the rest goes with the
+// lab.
 func (a *arena) steer(s setting, body func() error) error {
 	if s.Mode == onL1 || s.Mode == onL2 {
 		return body() // by the routes of the lab
@@ -94,18 +98,21 @@ func (a *arena) protect(e edge, m mode) (*loaded, error) {
 
 func (l *loaded) openMerge(dir string, e edge) error {
 	own := netip.MustParsePrefix(e.own)
-	config := datapath.MergeConfig{Infrastructure: []netip.Prefix{infrastructure}, SIDs: []datapath.MergeSID{{Prefix: own}}}
+	config := datapath.MergeConfig{Infrastructure: []netip.Prefix{infrastructure},
+		SIDs: []datapath.MergeSID{{Prefix: own}}}
 	for _, p := range paths {
 		if err := detach(p.link); err != nil {
 			return err
 		}
-		config.Interfaces = append(config.Interfaces, datapath.MergeInterface{Name: p.link, Mode: datapath.Native})
+		config.Interfaces = append(config.Interfaces,
+			datapath.MergeInterface{Name: p.link, Mode: datapath.Native})
 	}
 	var err error
 	if l.merge, err = datapath.OpenMerge(dir, config); err != nil {
 		return err
 	}
-	if err := l.merge.SetInstance(0, datapath.Instance{SID: own, Flows: []uint32{1, 2}, Rules: recovery}); err != nil {
+	if err := l.merge.SetInstance(0, datapath.Instance{SID: own, Flows: []uint32{1, 2},
+		Rules: recovery}); err != nil {
 		return err
 	}
 	_, err = l.merge.Commit()
@@ -120,12 +127,15 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		Source: netip.MustParseAddr(e.source), HopLimit: 64, Epoch: datapath.EpochOf(time.Now()),
 		Interfaces: []datapath.HeadendInterface{{Name: "host", Mode: datapath.Native}},
 	}
-	policy := srpolicy.Policy{Name: "both", Paths: []srpolicy.CandidatePath{{Name: "both", Action: srpolicy.Mirror}}}
+	policy := srpolicy.Policy{Name: "both",
+		Paths: []srpolicy.CandidatePath{{Name: "both", Action: srpolicy.Mirror}}}
 	for i, p := range paths {
 		config.Uplinks = append(config.Uplinks, p.link)
-		list := srpolicy.List{Name: p.link, Segments: []netip.Addr{netip.MustParseAddr(p.sid), netip.MustParseAddr(e.decapsulates)}}
+		list := srpolicy.List{Name: p.link, Segments: []netip.Addr{netip.MustParseAddr(p.sid),
+			netip.MustParseAddr(e.decapsulates)}}
 		if m == eliminated {
-			list.Segments[1], list.Redundancy, list.Flow = netip.MustParseAddr(e.merges), srpolicy.TLV, uint32(i+1)
+			list.Segments[1], list.Redundancy, list.Flow = netip.MustParseAddr(e.merges),
+				srpolicy.TLV, uint32(i+1)
 		}
 		policy.Paths[0].Lists = append(policy.Paths[0].Lists, list)
 	}
@@ -134,7 +144,8 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		return err
 	}
 	far := netip.MustParseAddr(e.far)
-	rules := []srpolicy.Rule{{Match: srpolicy.Match{Destination: netip.PrefixFrom(far, far.BitLen())}, Policy: policy.Name}}
+	rules := []srpolicy.Rule{{Match: srpolicy.Match{Destination: netip.PrefixFrom(far,
+		far.BitLen())}, Policy: policy.Name}}
 	table, err := srpolicy.Compile(rules, []srpolicy.Policy{policy}, l.headend.Source(), nil)
 	if err == nil {
 		err = l.headend.SetTable(table)
@@ -145,7 +156,8 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 	return err
 }
 
-// detach takes away the lab's own XDP program, in the current namespace, so that another can be attached.
+// detach takes away the lab's own XDP program, in the current namespace, so that another can be
+// attached.
 func detach(iface string) error {
 	link, err := netlink.LinkByName(iface)
 	if err == nil {

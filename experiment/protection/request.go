@@ -28,7 +28,8 @@ func (r requests) add(o requests) requests {
 // fetch requests the document so often, one after the other, each on a connection of its own.
 func (a *arena) fetch(ctx context.Context, count int) (requests, error) {
 	var r requests
-	if _, err := a.fetchOnce(ctx); err != nil && ctx.Err() != nil { // neighbours get to know one another
+	if _, err := a.fetchOnce(ctx); err != nil &&
+		ctx.Err() != nil { // neighbours get to know one another
 		return r, err
 	}
 	before, err := a.settledCounters(ctx)
@@ -51,7 +52,8 @@ func (a *arena) fetch(ctx context.Context, count int) (requests, error) {
 	return r, err
 }
 
-// settleTime is longer than a packet is under way, and than TCP waits before it sends the end of a connection again to be sure.
+// settleTime is longer than a packet is under way, and than TCP waits before it sends the end of a
+// connection again to be sure.
 const settleTime = 400 * time.Millisecond
 
 // settledCounters reads the counters when everything has arrived that belongs to what is finished.
@@ -69,8 +71,10 @@ var errShort = errors.New("the document is not whole")
 func (a *arena) fetchOnce(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true, DialContext: a.dial}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://[%s]/100k", serverAddress), nil)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DisableCompression: true, DialContext: a.dial}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://[%s]/100k", serverAddress), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +92,8 @@ func (a *arena) fetchOnce(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
-// dial connects from the client's node. A dial to a literal address makes its socket on the calling thread.
+// dial connects from the client's node. A dial to a literal address makes its socket on the calling
+// thread.
 func (a *arena) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = a.nodes["hosta"].Do(func() error {
 		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)

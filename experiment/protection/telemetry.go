@@ -24,7 +24,8 @@ const (
 	telemetryRate  = 1000 // packets per second
 	// telemetryTail is how long stragglers are waited for: more than the greatest delay.
 	telemetryTail = 500 * time.Millisecond
-	// telemetrySpacing is left between datagrams when the sender lags: a burst would overflow the 256 entries of a veth's ring.
+	// telemetrySpacing is left between datagrams when the sender lags: a burst would overflow the
+	// 256 entries of a veth's ring.
 	telemetrySpacing = 200 * time.Microsecond
 	// telemetryMemory is that of the receiver's socket, for times at which it does not run.
 	telemetryMemory = 16 << 20
@@ -38,16 +39,19 @@ type stream struct {
 	Reordered  int       `json:"reordered"`  // that came first after a later one
 	Ms         []float64 `json:"ms"`         // delays of first copies
 	LongestGap int       `json:"longestGap"` // most lost in a row
-	Faults     uint64    `json:"faults"`     // packets that the machine has dropped, not the wires: full rings and buffers
+	// packets that the machine has dropped, not the wires: full rings and buffers
+	Faults uint64 `json:"faults"`
 }
 
 // telemetry sends a stream from one host to the other for so long, and calls disturb at its half.
-func (a *arena) telemetry(ctx context.Context, lasts time.Duration, disturb func() error) (stream, error) {
+func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
+	disturb func() error) (stream, error) {
 	var in net.PacketConn
 	var out net.Conn
 	err := a.nodes["hostb"].Do(func() (err error) {
 		listen := net.ListenConfig{Control: withMemory}
-		in, err = listen.ListenPacket(ctx, "udp6", fmt.Sprintf("[%s]:%d", serverAddress, telemetryPort))
+		in, err = listen.ListenPacket(ctx, "udp6", fmt.Sprintf("[%s]:%d", serverAddress,
+			telemetryPort))
 		return err
 	})
 	if err != nil {
@@ -73,7 +77,8 @@ func (a *arena) telemetry(ctx context.Context, lasts time.Duration, disturb func
 	wait.Go(func() { arrivals, readFailure = readTelemetry(in) })
 	wait.Go(func() {
 		sendFailure = sendTelemetry(ctx, out, count)
-		sendFailure = errors.Join(sendFailure, in.SetReadDeadline(time.Now().Add(telemetryTail))) // later than planned if the sender lagged
+		// later than planned if the sender lagged
+		sendFailure = errors.Join(sendFailure, in.SetReadDeadline(time.Now().Add(telemetryTail)))
 	})
 	select {
 	case <-ctx.Done():
@@ -174,7 +179,8 @@ func sendTelemetry(ctx context.Context, out net.Conn, count int) error {
 // origin of the times in datagrams: both ends are in this process.
 var origin = time.Now()
 
-// readTelemetry reads until the deadline that the sender sets has passed, and what is there already when a busy machine tells of that late.
+// readTelemetry reads until the deadline that the sender sets has passed, and what is there already
+// when a busy machine tells of that late.
 func readTelemetry(in net.PacketConn) (arrivals []arrival, err error) {
 	packet := make([]byte, telemetryBytes)
 	for late := false; ; {

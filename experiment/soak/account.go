@@ -14,10 +14,12 @@ import (
 
 // account is what became of a node's packets, by the metrics that its agent exports.
 type account struct {
-	In       uint64            `json:"in"`       // given to the program, and arrived at its interface
+	// given to the program, and arrived at its interface
+	In       uint64            `json:"in"`
 	Outcomes map[string]uint64 `json:"outcomes"` // sextant_packets_total
 	Drops    map[string]uint64 `json:"drops"`    // sextant_drops_total
-	Cache    map[string]uint64 `json:"cache"`    // sextant_flow_cache_packets_total, which are among the others
+	// sextant_flow_cache_packets_total, which are among the others
+	Cache map[string]uint64 `json:"cache"`
 }
 
 // counted is how many packets have any counter.
@@ -38,7 +40,8 @@ func (a account) dropped() (sum uint64) {
 func (a account) minus(o account) account {
 	return account{
 		In:       a.In - o.In,
-		Outcomes: difference(a.Outcomes, o.Outcomes), Drops: difference(a.Drops, o.Drops), Cache: difference(a.Cache, o.Cache),
+		Outcomes: difference(a.Outcomes, o.Outcomes), Drops: difference(a.Drops, o.Drops),
+		Cache: difference(a.Cache, o.Cache),
 	}
 }
 
@@ -50,11 +53,14 @@ func difference(a, b map[string]uint64) map[string]uint64 {
 	return d
 }
 
-// readMetrics adds up the samples for a role. The flow cache is the edge's, and has no label for that.
+// readMetrics adds up the samples for a role. The flow cache is the edge's, and has no label for
+// that.
 func readMetrics(text []byte, role string) (account, error) {
-	a := account{Outcomes: map[string]uint64{}, Drops: map[string]uint64{}, Cache: map[string]uint64{}}
+	a := account{Outcomes: map[string]uint64{}, Drops: map[string]uint64{},
+		Cache: map[string]uint64{}}
 	metrics := map[string]map[string]uint64{
-		"sextant_packets_total": a.Outcomes, "sextant_drops_total": a.Drops, "sextant_flow_cache_packets_total": a.Cache,
+		"sextant_packets_total": a.Outcomes, "sextant_drops_total": a.Drops,
+		"sextant_flow_cache_packets_total": a.Cache,
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		name, rest, ok := strings.Cut(lines.Text(), "{")
@@ -70,7 +76,8 @@ func readMetrics(text []byte, role string) (account, error) {
 		into[label(labels, "outcome")+label(labels, "reason")+label(labels, "event")] += uint64(n)
 	}
 	if len(a.Outcomes) == 0 || len(a.Drops) == 0 {
-		return a, fmt.Errorf("the agent exports no sextant_packets_total or no sextant_drops_total of the role %s", role)
+		return a, fmt.Errorf("the agent exports no sextant_packets_total or no "+
+			"sextant_drops_total of the role %s", role)
 	}
 	return a, nil
 }
@@ -82,7 +89,8 @@ func label(labels, name string) string {
 	return value
 }
 
-// arrived reads how many packets eth0 has received: for a veth with an XDP program, those that the program was run on.
+// arrived reads how many packets eth0 has received: for a veth with an XDP program, those that the
+// program was run on.
 func (n *node) arrived() (uint64, error) {
 	handle, err := n.ns.Netlink()
 	if err != nil {
@@ -127,12 +135,14 @@ func (n *node) open(ctx context.Context) (err error) {
 			return failed
 		}
 	}
-	return fmt.Errorf("node %s: packets come without a pause, so that nothing can be counted", n.Name)
+	return fmt.Errorf("node %s: packets come without a pause, so that nothing can be counted",
+		n.Name)
 }
 
 const settleTime = 25 * time.Millisecond
 
-// balance returns the account since it was opened. That packets in are packets counted must hold in a moment in which nothing arrives.
+// balance returns the account since it was opened. That packets in are packets counted must hold in
+// a moment in which nothing arrives.
 func (n *node) balance(ctx context.Context) (a account, err error) {
 	for range quiet {
 		now, err := n.read(ctx)
@@ -144,5 +154,6 @@ func (n *node) balance(ctx context.Context) (a account, err error) {
 		}
 		time.Sleep(settleTime)
 	}
-	return a, fmt.Errorf("node %s: %d packets in, but %d counted: outcomes %v, drops %v", n.Name, a.In, a.counted(), a.Outcomes, a.Drops)
+	return a, fmt.Errorf("node %s: %d packets in, but %d counted: outcomes %v, drops %v", n.Name,
+		a.In, a.counted(), a.Outcomes, a.Drops)
 }

@@ -76,10 +76,12 @@ func (a *arena) soak(ctx context.Context) error {
 	}
 	for part := range a.size.parts {
 		if err := a.part(ctx, part); err != nil {
-			return fmt.Errorf("after %d flows, %d changes of pools and %d restarts: %w", a.flows, a.changes, a.restarts, err)
+			return fmt.Errorf("after %d flows, %d changes of pools and %d restarts: %w", a.flows,
+				a.changes, a.restarts, err)
 		}
 		if err := a.look(ctx); err != nil {
-			return fmt.Errorf("after %d flows, %d changes of pools and %d restarts: %w", a.flows, a.changes, a.restarts, err)
+			return fmt.Errorf("after %d flows, %d changes of pools and %d restarts: %w", a.flows,
+				a.changes, a.restarts, err)
 		}
 	}
 	for _, n := range a.nodes() {
@@ -90,14 +92,16 @@ func (a *arena) soak(ctx context.Context) error {
 		a.leaks.had += had
 		a.leaks.left += len(left.Programs) + len(left.Maps)
 		if a.leaks.left > 0 {
-			return fmt.Errorf("node %s: of agents that ended, programs %v and maps %v are still in the kernel",
+			return fmt.Errorf("node %s: of agents that ended, programs %v and maps %v are still "+
+				"in the kernel",
 				n.Name, left.Programs, left.Maps)
 		}
 	}
 	return nil
 }
 
-// part gives flows to the programs, while real connections come, pools change, and in the middle an agent ends.
+// part gives flows to the programs, while real connections come, pools change, and in the middle an
+// agent ends.
 func (a *arena) part(ctx context.Context, part int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -137,7 +141,8 @@ func (a *arena) feed(ctx context.Context, until uint64) error {
 				return err
 			}
 		}
-		a.recorder.Progress("%d of %d flows, %d changes of pools, %d restarts of agents", a.flows, a.size.flows, a.changes, a.restarts)
+		a.recorder.Progress("%d of %d flows, %d changes of pools, %d restarts of agents", a.flows,
+			a.size.flows, a.changes, a.restarts)
 	}
 	return nil
 }
@@ -148,7 +153,8 @@ func (a *arena) load(ctx context.Context) error {
 	if len(a.loads)%2 == 1 {
 		url, sources = "http://198.51.100.80/?ms=1", "203.0.113.0/24"
 	}
-	result, err := experiment.Load(ctx, a.lab, "client", nil, url, "--rate", fmt.Sprint(a.size.rate), "--duration", a.size.load.String(),
+	result, err := experiment.Load(ctx, a.lab, "client", nil, url, "--rate",
+		fmt.Sprint(a.size.rate), "--duration", a.size.load.String(),
 		"--seed", fmt.Sprint(len(a.loads)+1), "--sources", sources)
 	if err == nil {
 		a.loads = append(a.loads, result)
@@ -156,7 +162,8 @@ func (a *arena) load(ctx context.Context) error {
 	return err
 }
 
-// batch gives the packets of some flows to the edge, and what it sends to the hosts, until all is taken.
+// batch gives the packets of some flows to the edge, and what it sends to the hosts, until all is
+// taken.
 func (a *arena) batch(ctx context.Context, count uint64) error {
 	var arriving frames
 	offered := make([]frames, hosts)
@@ -189,8 +196,8 @@ func (a *arena) batch(ctx context.Context, count uint64) error {
 	return nil
 }
 
-// hostOf tells to which host a frame goes, by the first identifier of its carrier, and takes one off its hop limit, as the router in
-// between does. A frame that stays where it is goes to none.
+// hostOf tells to which host a frame goes, by the first identifier of its carrier, and takes one
+// off its hop limit, as the router in between does. A frame that stays where it is goes to none.
 func hostOf(frame []byte) (host int, ok bool) {
 	at := ethernetHeader
 	for at < ethernetHeader+8 && len(frame) >= at && isTag(binary.BigEndian.Uint16(frame[at-2:])) {
@@ -202,7 +209,8 @@ func hostOf(frame []byte) (host int, ok bool) {
 	const destination, hopLimit = 24, 7
 	sid := frame[at+destination:]
 	id := binary.BigEndian.Uint16(sid[4:])
-	if [4]byte(sid[:4]) != [4]byte(block.Addr().AsSlice()) || id == 0 || id > hosts || frame[at+hopLimit] <= 1 {
+	if [4]byte(sid[:4]) != [4]byte(block.Addr().AsSlice()) || id == 0 || id > hosts ||
+		frame[at+hopLimit] <= 1 {
 		return 0, false
 	}
 	frame[at+hopLimit]--
@@ -211,7 +219,8 @@ func hostOf(frame []byte) (host int, ok bool) {
 
 func isTag(ethertype uint16) bool { return ethertype == 0x8100 || ethertype == 0x88a8 }
 
-// The states that backends go through. Draining breaks no connection; down would, and is for services without real connections.
+// The states that backends go through. Draining breaks no connection; down would, and is for
+// services without real connections.
 var (
 	gentle = []config.BackendState{config.Draining, config.Up}
 	rough  = []config.BackendState{config.Down, config.Up}

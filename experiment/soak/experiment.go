@@ -15,19 +15,25 @@ func All() []experiment.Experiment {
 }
 
 var soak = experiment.Experiment{
-	Name: "soak", Title: "Ten million flows through an edge and four hosts, while pools change and agents are killed",
+	Name: "soak", Title: "Ten million flows through an edge and four hosts, while pools change " +
+		"and agents are killed",
 	Source: "none: what operators ask of a load balancer before they trust it with a day",
-	Shows: "Flows begin and end, with broken packets among them, at the programs of running agents; real connections come besides. " +
-		"All packets in must be packets forwarded, taken, passed, answered or dropped by a reason, of each node and exactly. Memory " +
-		"of agents and of the kernel's tables must stay, and nothing be left in the kernel of agents that ended.",
+	Shows: "Flows begin and end, with broken packets among them, at the programs of running " +
+		"agents; real connections come besides. " +
+		"All packets in must be packets forwarded, taken, passed, answered or dropped by a " +
+		"reason, of each node and exactly. Memory " +
+		"of agents and of the kernel's tables must stay, and nothing be left in the kernel of " +
+		"agents that ended.",
 	Lasts: "ten to twenty minutes",
 	Run:   func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, nil) },
 }
 
 var signed = experiment.Experiment{
-	Name: "soak-signed", Title: "The same, with segment routing headers that the edge signs and hosts verify",
+	Name: "soak-signed", Title: "The same, with segment routing headers that the edge signs and " +
+		"hosts verify",
 	Source: "none: what operators ask of a load balancer before they trust it with a day",
-	Shows: "What soak shows, when chains travel in segment routing headers with an HMAC (RFC 8754): what is not signed, or wrongly, is " +
+	Shows: "What soak shows, when chains travel in segment routing headers with an HMAC (RFC " +
+		"8754): what is not signed, or wrongly, is " +
 		"dropped under a reason of its own.",
 	Lasts: "ten to twenty minutes",
 	Run:   func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, sign) },
@@ -44,8 +50,10 @@ type size struct {
 }
 
 var (
-	whole = size{flows: 10_000_000, batch: 5000, parts: 50, changes: 20, rate: 100, load: 2 * time.Second}
-	quick = size{flows: 4000, batch: 1000, parts: 5, changes: 2, rate: 50, load: 200 * time.Millisecond}
+	whole = size{flows: 10_000_000, batch: 5000, parts: 50, changes: 20, rate: 100,
+		load: 2 * time.Second}
+	quick = size{flows: 4000, batch: 1000, parts: 5, changes: 2, rate: 50,
+		load: 200 * time.Millisecond}
 )
 
 // restartLoop starts its arguments again whenever they end.
@@ -66,7 +74,8 @@ func run(ctx context.Context, r *experiment.Recorder, change func(*lab.Spec) err
 			return err
 		}
 	}
-	options := lab.Options{Agent: []string{"/bin/sh", "-c", restartLoop, "sh", "{self}", "agent", "-f", "{dir}/node.yaml"}}
+	options := lab.Options{Agent: []string{"/bin/sh", "-c", restartLoop, "sh", "{self}", "agent",
+		"-f", "{dir}/node.yaml"}}
 	return experiment.InLab(ctx, spec, options, func(ctx context.Context, l *lab.Lab) error {
 		a := &arena{lab: l, size: s, traffic: newTraffic(1), recorder: r}
 		defer a.close()

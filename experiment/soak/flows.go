@@ -26,15 +26,18 @@ const (
 
 // traffic makes the packets of flows, each of which has another client.
 type traffic struct {
-	wild *packetgen.Generator // what else comes along: broken packets, ICMP errors, routing headers, anything
+	// what else comes along: broken packets, ICMP errors, routing headers, anything
+	wild *packetgen.Generator
 	out  []byte
 }
 
 func newTraffic(seed uint64) *traffic {
 	world := packetgen.World{
 		Services: []packetgen.Service{
-			{Addr: vip6, Port: webPort, Protocol: protocolTCP}, {Addr: vip4, Port: webPort, Protocol: protocolTCP},
-			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}, {Addr: vip6, Port: quicPort, Protocol: protocolUDP},
+			{Addr: vip6, Port: webPort, Protocol: protocolTCP},
+			{Addr: vip4, Port: webPort, Protocol: protocolTCP},
+			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP},
+			{Addr: vip6, Port: quicPort, Protocol: protocolUDP},
 		},
 		Block:          block,
 		Infrastructure: []netip.Addr{netip.MustParseAddr("fd00:5e::e1")},
@@ -49,12 +52,14 @@ func newTraffic(seed uint64) *traffic {
 		world.Owners = world.Others
 		world.ConnectionIDs = append(world.ConnectionIDs, connectionID(uint64(host)))
 		binary.BigEndian.PutUint16(sid[6:], 0xd46)
-		world.Decapsulating = append(world.Decapsulating, netip.PrefixFrom(netip.AddrFrom16(sid), 64))
+		world.Decapsulating = append(world.Decapsulating, netip.PrefixFrom(netip.AddrFrom16(sid),
+			64))
 	}
 	return &traffic{wild: packetgen.New(seed, world)}
 }
 
-// connectionID is one that a server gives out, in clear (QUIC-LB): configuration 0, server ID of 2 bytes, nonce of 6.
+// connectionID is one that a server gives out, in clear (QUIC-LB): configuration 0, server ID of 2
+// bytes, nonce of 6.
 func connectionID(flow uint64) []byte {
 	id := make([]byte, 9)
 	id[0] = 8
@@ -66,7 +71,8 @@ func connectionID(flow uint64) []byte {
 // The kinds of flows, of which there are eight in a round.
 const kinds = 8
 
-// packets makes the packets of the flow of a number: two to four, and one that is wild. A frame is valid until the next one.
+// packets makes the packets of the flow of a number: two to four, and one that is wild. A frame is
+// valid until the next one.
 func (t *traffic) packets(number uint64, each func(frame []byte)) {
 	switch number % kinds {
 	case 0, 1, 2, 3:
@@ -97,7 +103,8 @@ func (t *traffic) connection(number uint64, ethertype uint16, each func([]byte))
 	}
 }
 
-// answer is the SYN-ACK that a host sends by way of the edge. All hosts take their turns, candidates or not.
+// answer is the SYN-ACK that a host sends by way of the edge. All hosts take their turns,
+// candidates or not.
 func (t *traffic) answer(number uint64, ethertype uint16) {
 	t.begin(number, ethertype, protocolTCP, tcpHeader)
 	t.tcp(number, flagSYN|flagACK, 0)
@@ -108,7 +115,8 @@ func (t *traffic) answer(number uint64, ethertype uint16) {
 	t.out = append(t.out, inner...)
 }
 
-// quic is an Initial and a packet of the handshake with the client's own connection ID, and one with the server's.
+// quic is an Initial and a packet of the handshake with the client's own connection ID, and one
+// with the server's.
 func (t *traffic) quic(number uint64, each func([]byte)) {
 	var own [8]byte
 	binary.BigEndian.PutUint64(own[:], ^number)
@@ -124,7 +132,8 @@ func (t *traffic) quic(number uint64, each func([]byte)) {
 	each(t.out)
 }
 
-// fragmented is a datagram in two fragments, of which every sixteenth comes without its first, and a whole one.
+// fragmented is a datagram in two fragments, of which every sixteenth comes without its first, and
+// a whole one.
 func (t *traffic) fragmented(number uint64, each func([]byte)) {
 	const part = 64
 	for i := range 2 {

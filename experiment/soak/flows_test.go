@@ -22,23 +22,30 @@ func soakedEdge(t *testing.T) *model.Edge {
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
 	chain := pool.Chain{IDs: [6]uint16{2}, Length: 1, Candidates: 1}
 	return &model.Edge{
-		Sides: map[uint32]model.Side{1: model.Mixed}, Block: parsed, Infrastructure: infrastructure, Secret: flow.Secret{1},
+		Sides: map[uint32]model.Side{1: model.Mixed}, Block: parsed, Infrastructure: infrastructure,
+		Secret:  flow.Secret{1},
 		Buckets: func(uint32) uint32 { return 7 },
 		Services: map[model.ServiceKey]uint32{
-			{Addr: vip6, Port: webPort, Protocol: protocolTCP}: 0, {Addr: vip4, Port: webPort, Protocol: protocolTCP}: 1,
-			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}: 2, {Addr: vip6, Port: quicPort, Protocol: protocolUDP}: 3,
+			{Addr: vip6, Port: webPort, Protocol: protocolTCP}:  0,
+			{Addr: vip4, Port: webPort, Protocol: protocolTCP}:  1,
+			{Addr: vip4, Port: dnsPort, Protocol: protocolUDP}:  2,
+			{Addr: vip6, Port: quicPort, Protocol: protocolUDP}: 3,
 		},
 		VIPs: map[netip.Addr]struct{}{vip4: {}, vip6: {}},
 		Learning: &model.Learning{
-			SID: learning, Owner: func(uint64) uint16 { return 0 }, Remember: func(uint64, uint16) {},
+			SID: learning, Owner: func(uint64) uint16 { return 0 },
+			Remember: func(uint64, uint16) {},
 		},
-		Chains: func(_, _ uint32) pool.Chain { return chain }, Source: netip.MustParseAddr("fd00:5e::e1"), HopLimit: 64,
-		NextHop: func(netip.Addr, uint8) model.NextHop { return model.NextHop{Interface: 1, MTU: 1500} },
+		Chains: func(_, _ uint32) pool.Chain { return chain },
+		Source: netip.MustParseAddr("fd00:5e::e1"), HopLimit: 64,
+		NextHop: func(netip.Addr, uint8) model.NextHop {
+			return model.NextHop{Interface: 1, MTU: 1500}
+		},
 	}
 }
 
-// Each flow has another client, and all of its packets are forwarded, but for a later fragment whose first never comes; the edge sends
-// them to a host that is found again.
+// Each flow has another client, and all of its packets are forwarded, but for a later fragment
+// whose first never comes; the edge sends them to a host that is found again.
 func TestTraffic(t *testing.T) {
 	traffic, edge := newTraffic(1), soakedEdge(t)
 	seen := map[flow.Tuple]bool{}
@@ -46,7 +53,10 @@ func TestTraffic(t *testing.T) {
 	lost, learned := 0, map[model.CacheEvent]int{}
 	for number := range uint64(flows) {
 		var packets [][]byte
-		traffic.packets(number, func(frame []byte) { packets = append(packets, bytes.Clone(frame)) })
+		traffic.packets(number, func(frame []byte) {
+			packets = append(packets,
+				bytes.Clone(frame))
+		})
 		own := packets[:len(packets)-1] // without the wild one
 		if len(own) < 2 || len(own) > 4 {
 			t.Errorf("flow %d has %d packets", number, len(own))
@@ -54,7 +64,8 @@ func TestTraffic(t *testing.T) {
 		tuples := map[flow.Tuple]bool{}
 		for i, frame := range own {
 			got := edge.Process(1, frame)
-			if got.Reason == model.ReasonFragmentWithoutFirst && number%kinds == 7 && number/kinds%16 == 0 {
+			if got.Reason == model.ReasonFragmentWithoutFirst && number%kinds == 7 &&
+				number/kinds%16 == 0 {
 				lost++
 				continue
 			}
@@ -64,10 +75,12 @@ func TestTraffic(t *testing.T) {
 				continue
 			}
 			if got.Verdict != model.Transmit {
-				t.Fatalf("packet %d of flow %d: %v for %v\n%x", i, number, got.Verdict, got.Reason, frame)
+				t.Fatalf("packet %d of flow %d: %v for %v\n%x", i, number, got.Verdict, got.Reason,
+					frame)
 			}
 			if host, ok := hostOf(slices.Clone(got.Frame)); !ok || host != 1 {
-				t.Errorf("packet %d of flow %d goes to host %d, %v; want the second", i, number, host, ok)
+				t.Errorf("packet %d of flow %d goes to host %d, %v; want the second", i, number,
+					host, ok)
 			}
 			tuples[got.Flow] = true
 		}
@@ -78,8 +91,10 @@ func TestTraffic(t *testing.T) {
 			seen[tuple] = true
 		}
 	}
-	if stored, refused := learned[model.CacheStored], learned[model.CacheRefusedStranger]; stored != 24 || refused != 72 {
-		t.Errorf("of %v answers, %d were stored and %d refused; want 24, those of the second host, and 72", learned, stored, refused)
+	if stored, refused := learned[model.CacheStored],
+		learned[model.CacheRefusedStranger]; stored != 24 || refused != 72 {
+		t.Errorf("of %v answers, %d were stored and %d refused; want 24, those of the second "+
+			"host, and 72", learned, stored, refused)
 	}
 	if len(seen) != flows || lost != 1 {
 		t.Errorf("%d flows, %d of them lost a fragment; want %d and 1", len(seen), lost, flows)

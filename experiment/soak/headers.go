@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Headers without checksums of the transport: the programs look at none, and no packet gets farther.
+// Headers without checksums of the transport: the programs look at none, and no packet gets
+// farther.
 const (
 	ethernetHeader = 14
 	ethernetIPv4   = 0x0800
@@ -27,7 +28,8 @@ const (
 	clientBits = 24
 )
 
-// begin begins a frame of a flow, with Ethernet and IP headers of a packet of so many bytes behind them.
+// begin begins a frame of a flow, with Ethernet and IP headers of a packet of so many bytes behind
+// them.
 func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length int) {
 	client := uint32(number) & (1<<clientBits - 1)
 	t.link(ethertype)
@@ -35,7 +37,8 @@ func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length i
 		t.out = append(t.out, 0x45, 0)
 		t.out = binary.BigEndian.AppendUint16(t.out, uint16(20+length))
 		t.out = append(t.out, 0, 0, 0, 0, 64, protocol, 0, 0)
-		t.out = binary.BigEndian.AppendUint32(t.out, 100<<24|client) // 100.0.0.0/8, of which nobody is in the lab
+		// 100.0.0.0/8, of which nobody is in the lab
+		t.out = binary.BigEndian.AppendUint32(t.out, 100<<24|client)
 		t.out = append(t.out, vip4.AsSlice()...)
 		sealIPv4(t.out[ethernetHeader:])
 		return
@@ -64,7 +67,8 @@ func (t *traffic) link(ethertype uint16) {
 	t.out = binary.BigEndian.AppendUint16(t.out, ethertype)
 }
 
-// byEdge appends the outer headers of a host's SYN-ACK to End.LEARN, of so many bytes: IPv6, and an SRH whose second segment is the owner.
+// byEdge appends the outer headers of a host's SYN-ACK to End.LEARN, of so many bytes: IPv6, and an
+// SRH whose second segment is the owner.
 func (t *traffic) byEdge(host byte, length int, ethertype uint16) {
 	const srh = 8 + 2*16
 	next := byte(protocolIPv6)
@@ -73,7 +77,8 @@ func (t *traffic) byEdge(host byte, length int, ethertype uint16) {
 	}
 	t.out = append(t.out, 0x60, 0, 0, 0)
 	t.out = binary.BigEndian.AppendUint16(t.out, uint16(srh+length))
-	t.out = append(t.out, protocolRouting, 64, 0xfd, 0, 0, 0x5e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, host)
+	t.out = append(t.out, protocolRouting, 64, 0xfd, 0, 0, 0x5e, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0,
+		host)
 	t.out = append(t.out, learning.AsSlice()...)
 	t.out = append(t.out, next, srh/8-1, 4, 0, 1, 0, 0, 0)
 	t.out = append(t.out, learning.AsSlice()...)

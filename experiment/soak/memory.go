@@ -40,7 +40,8 @@ func (n *node) memory(ctx context.Context) (m memory, err error) {
 	if err != nil {
 		return m, err
 	}
-	m.Files, m.Maps, m.Objects = len(files), objects.MapBytes, len(objects.Programs)+len(objects.Maps)
+	m.Files, m.Maps, m.Objects = len(files), objects.MapBytes,
+		len(objects.Programs)+len(objects.Maps)
 	pins, err := os.ReadDir(n.pins())
 	if err != nil {
 		return m, fmt.Errorf("node %s: count the pins: %w", n.Name, err)
@@ -56,7 +57,8 @@ func (n *node) memory(ctx context.Context) (m memory, err error) {
 			m.Entries[t.Name], m.Capacity[t.Name] = *t.Entries, t.Capacity
 		}
 		if t.Entries != nil && *t.Entries > t.Capacity {
-			return m, fmt.Errorf("node %s: the table %s has %d entries, and room for %d", n.Name, t.Name, *t.Entries, t.Capacity)
+			return m, fmt.Errorf("node %s: the table %s has %d entries, and room for %d", n.Name,
+				t.Name, *t.Entries, t.Capacity)
 		}
 	}
 	return m, nil
@@ -70,14 +72,16 @@ func resident(pid int) (uint64, error) {
 	}
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			kib, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10,
+				64)
 			return kib << 10, err
 		}
 	}
 	return 0, fmt.Errorf("read the agent's memory: process %d has ended", pid)
 }
 
-// objects are those of what runs, and those that the agent holds besides: a spare table of each service, say.
+// objects are those of what runs, and those that the agent holds besides: a spare table of each
+// service, say.
 func (n *node) objects() (o datapath.Objects, err error) {
 	running, err := n.running()
 	if err != nil {

@@ -107,7 +107,8 @@ func (n *node) pid() (pid int) {
 		text, _ := os.ReadFile(path)
 		for _, process := range strings.Fields(string(text)) {
 			words, _ := os.ReadFile(filepath.Join("/proc", process, "cmdline"))
-			if arguments := strings.Split(string(words), "\x00"); len(arguments) > 1 && arguments[1] == "agent" {
+			if arguments := strings.Split(string(words), "\x00"); len(arguments) > 1 &&
+				arguments[1] == "agent" {
 				pid, _ = strconv.Atoi(process)
 			}
 		}
@@ -139,7 +140,8 @@ func (n *node) restart(ctx context.Context, signal syscall.Signal) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case time.Now().After(deadline):
-			return fmt.Errorf("the agent of node %s did not come back within %s; its log is in the lab's directory", n.Name, patience)
+			return fmt.Errorf("the agent of node %s did not come back within %s; its log is in "+
+				"the lab's directory", n.Name, patience)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

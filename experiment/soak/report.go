@@ -18,7 +18,8 @@ func (a *arena) report() error {
 	r, last := a.recorder, a.readings[len(a.readings)-1]
 	r.Compare(experiment.Comparison{
 		What: "flows begun and ended", Source: "10,000,000", Ours: fmt.Sprint(a.flows),
-		Says: fmt.Sprintf("with %d changes of pools, and %d agents ended and started again", a.changes, a.restarts),
+		Says: fmt.Sprintf("with %d changes of pools, and %d agents ended and started again",
+			a.changes, a.restarts),
 	})
 	var in uint64
 	for _, n := range a.nodes() {
@@ -26,11 +27,13 @@ func (a *arena) report() error {
 	}
 	r.Compare(experiment.Comparison{
 		What: "packets in, less those that a counter has", Source: "0", Ours: "0",
-		Says: fmt.Sprintf("of %d, on %d nodes, looked at %d times", in, len(a.nodes()), len(a.readings)),
+		Says: fmt.Sprintf("of %d, on %d nodes, looked at %d times", in, len(a.nodes()),
+			len(a.readings)),
 	})
 	r.Compare(connections(a.loads))
 	r.Compare(experiment.Comparison{
-		What: "programs and maps of ended agents left in the kernel", Source: "0", Ours: fmt.Sprint(a.leaks.left),
+		What: "programs and maps of ended agents left in the kernel", Source: "0",
+		Ours: fmt.Sprint(a.leaks.left),
 		Says: fmt.Sprintf("of %d that there were", a.leaks.had),
 	})
 	for _, c := range a.growth() {
@@ -38,12 +41,18 @@ func (a *arena) report() error {
 	}
 	r.Table(a.balances(last))
 	r.Table(a.memories())
-	r.Note("Packets of the flows are given to the programs by BPF_PROG_TEST_RUN, at the agents' own tables and counters, and what the " +
-		"edge sends goes to the program of the host that it is sent to. Real connections come through the interfaces meanwhile.")
-	r.Note("Packets in: those given, and those that eth0 counts as received. Packets counted: the agents' metrics, " +
-		"sextant_packets_total of all outcomes and sextant_drops_total of all reasons. A packet that a host can't pass on, because its " +
-		"hop limit ends or it is too big, is a drop there, though the kernel answers it. What the flow cache did is no outcome of its own.")
-	r.Note("Each TCP flow of the given ones has an answer by way of the edge, in which one of the hosts says that it is the owner: " +
+	r.Note("Packets of the flows are given to the programs by BPF_PROG_TEST_RUN, at the agents' " +
+		"own tables and counters, and what the " +
+		"edge sends goes to the program of the host that it is sent to. Real connections come " +
+		"through the interfaces meanwhile.")
+	r.Note("Packets in: those given, and those that eth0 counts as received. Packets counted: " +
+		"the agents' metrics, " +
+		"sextant_packets_total of all outcomes and sextant_drops_total of all reasons. A packet " +
+		"that a host can't pass on, because its " +
+		"hop limit ends or it is too big, is a drop there, though the kernel answers it. What " +
+		"the flow cache did is no outcome of its own.")
+	r.Note("Each TCP flow of the given ones has an answer by way of the edge, in which one of " +
+		"the hosts says that it is the owner: " +
 		"one that is in the flow's chain is stored, another one refused.")
 	return a.charts()
 }
@@ -56,11 +65,13 @@ func connections(loads []*loadgen.Result) experiment.Comparison {
 		done, failed, failures = done+l.Done, failed+l.Failed, failures.Plus(l.Failures)
 	}
 	return experiment.Comparison{
-		What: "real connections that failed", Source: "0", Ours: fmt.Sprint(failed), Says: fmt.Sprintf("of %d: %s", done+failed, failures),
+		What: "real connections that failed", Source: "0", Ours: fmt.Sprint(failed),
+		Says: fmt.Sprintf("of %d: %s", done+failed, failures),
 	}
 }
 
-// tolerance is how much more memory than in the second quarter of a run may be in use in the last: Go's heap breathes.
+// tolerance is how much more memory than in the second quarter of a run may be in use in the last:
+// Go's heap breathes.
 const tolerance = 0.25
 
 // growth compares memory of the last quarter of the run with that of the second.
@@ -84,8 +95,10 @@ func (a *arena) growth() (list []experiment.Comparison) {
 				says = "grows"
 			}
 			list = append(list, experiment.Comparison{
-				What: n.role + ": " + what.name, Source: "as much in the last quarter as in the second",
-				Ours: fmt.Sprintf("%s, then %s", what.write(before), what.write(after)), Says: says,
+				What:   n.role + ": " + what.name,
+				Source: "as much in the last quarter as in the second",
+				Ours:   fmt.Sprintf("%s, then %s", what.write(before), what.write(after)),
+				Says:   says,
 			})
 		}
 	}
@@ -110,7 +123,8 @@ func mib(bytes uint64) string { return strconv.FormatFloat(float64(bytes)/mebi, 
 
 // balances shows what became of the packets of each node.
 func (a *arena) balances(last reading) experiment.Table {
-	t := experiment.Table{Name: "packets", Title: "What became of all packets", Columns: []string{"Counter"}}
+	t := experiment.Table{Name: "packets", Title: "What became of all packets",
+		Columns: []string{"Counter"}}
 	rows := map[string][]string{}
 	var names []string
 	for _, n := range a.nodes() {
@@ -158,7 +172,8 @@ func (a account) all() map[string]uint64 {
 func (a *arena) memories() experiment.Table {
 	t := experiment.Table{
 		Name: "memory", Title: "What nodes hold",
-		Columns: []string{"Flows", "Node", "Agent, MiB", "Files open", "Tables, MiB", "Programs and maps", "Pins", "Fragments remembered"},
+		Columns: []string{"Flows", "Node", "Agent, MiB", "Files open", "Tables, MiB",
+			"Programs and maps", "Pins", "Fragments remembered"},
 	}
 	for i, r := range a.readings {
 		if i != len(a.readings)-1 && i%max(1, len(a.readings)/5) != 0 {
@@ -167,7 +182,8 @@ func (a *arena) memories() experiment.Table {
 		for _, n := range a.nodes() {
 			m := r.memories[n.Name]
 			t.Rows = append(t.Rows, []string{
-				fmt.Sprint(r.flows), n.Name, mib(m.Agent), fmt.Sprint(m.Files), mib(m.Maps), fmt.Sprint(m.Objects), fmt.Sprint(m.Pins),
+				fmt.Sprint(r.flows), n.Name, mib(m.Agent), fmt.Sprint(m.Files), mib(m.Maps),
+				fmt.Sprint(m.Objects), fmt.Sprint(m.Pins),
 				fmt.Sprintf("%d of %d", m.Entries["fragments"], m.Capacity["fragments"]),
 			})
 		}
@@ -180,17 +196,23 @@ func (a *arena) charts() error {
 		name, title, y string
 		of             func(memory, account) float64
 	}{
-		{"agents", "Memory of agents", "MiB resident", func(m memory, _ account) float64 { return float64(m.Agent) / mebi }},
-		{"tables", "Kernel memory of tables", "MiB", func(m memory, _ account) float64 { return float64(m.Maps) / mebi }},
-		{"fragments", "First fragments", "entries", func(m memory, _ account) float64 { return float64(m.Entries["fragments"]) }},
-		{"packets", "Packets in", "millions", func(_ memory, p account) float64 { return float64(p.In) / 1e6 }},
-		{"drops", "Packets dropped", "millions", func(_ memory, p account) float64 { return float64(p.dropped()) / 1e6 }},
+		{"agents", "Memory of agents", "MiB resident",
+			func(m memory, _ account) float64 { return float64(m.Agent) / mebi }},
+		{"tables", "Kernel memory of tables", "MiB",
+			func(m memory, _ account) float64 { return float64(m.Maps) / mebi }},
+		{"fragments", "First fragments", "entries",
+			func(m memory, _ account) float64 { return float64(m.Entries["fragments"]) }},
+		{"packets", "Packets in", "millions",
+			func(_ memory, p account) float64 { return float64(p.In) / 1e6 }},
+		{"drops", "Packets dropped", "millions",
+			func(_ memory, p account) float64 { return float64(p.dropped()) / 1e6 }},
 	} {
 		picture := chart.Chart{Title: c.title, X: "millions of flows", Y: c.y}
 		for _, n := range a.nodes() {
 			s := chart.Series{Name: n.Name}
 			for _, r := range a.readings {
-				s.Points = append(s.Points, chart.Point{X: float64(r.flows) / 1e6, Y: c.of(r.memories[n.Name], r.accounts[n.Name])})
+				s.Points = append(s.Points, chart.Point{X: float64(r.flows) / 1e6,
+					Y: c.of(r.memories[n.Name], r.accounts[n.Name])})
 			}
 			picture.Series = append(picture.Series, s)
 		}

@@ -16,7 +16,8 @@ var (
 host:
   hmac: {require: srh, keys: [{id: 7, keyFile: "{dir}/hmac.7"}]}
 `)
-	keyFile = lab.File{Name: "hmac.7", Content: "8c1d0f3a5b7e92461f8e5b2a96c047d3b8e10f7a5d34c9620a4b6c8d1e2f3051\n"}
+	keyFile = lab.File{Name: "hmac.7",
+		Content: "8c1d0f3a5b7e92461f8e5b2a96c047d3b8e10f7a5d34c9620a4b6c8d1e2f3051\n"}
 )
 
 // sign has the edge send segment routing headers and sign them, and hosts take no others.
@@ -28,7 +29,8 @@ func sign(spec *lab.Spec) error {
 			continue
 		}
 		if text == n.Sextant {
-			return fmt.Errorf("sign what node %s of %s sends: its configuration has no place for that", n.Name, spec.File)
+			return fmt.Errorf("sign what node %s of %s sends: its configuration has no place for "+
+				"that", n.Name, spec.File)
 		}
 		n.Sextant, n.Files = text, append(n.Files, keyFile)
 	}

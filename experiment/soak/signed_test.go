@@ -10,7 +10,8 @@ import (
 	"sextant/lab"
 )
 
-// What signing makes of the lab's configurations is right, and the edge and the hosts have the same key file.
+// What signing makes of the lab's configurations is right, and the edge and the hosts have the same
+// key file.
 func TestSign(t *testing.T) {
 	spec, err := lab.Parse("soak.yaml", examples.Soak)
 	if err != nil {
@@ -41,7 +42,8 @@ func TestSign(t *testing.T) {
 		if n.Host == nil {
 			continue
 		}
-		if h := n.Host.HMAC; h == nil || h.Require != config.HMACRequireSRH || len(h.Keys) != 1 || h.Keys[0].ID != edge.HMAC.ID {
+		if h := n.Host.HMAC; h == nil || h.Require != config.HMACRequireSRH || len(h.Keys) != 1 ||
+			h.Keys[0].ID != edge.HMAC.ID {
 			t.Errorf("%s verifies %+v", name, h)
 		}
 	}

@@ -77,7 +77,8 @@ func (a *arena) put(ctx context.Context, node string, role api.Role, spec api.Se
 	if err != nil {
 		return err
 	}
-	if _, err := api.NewClient(n.Socket).PutService(ctx, api.Update, "web", role, spec); err != nil {
+	if _, err := api.NewClient(n.Socket).PutService(ctx, api.Update, "web", role,
+		spec); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", node, err)
 	}
 	return nil
@@ -110,8 +111,10 @@ type stream struct {
 }
 
 func (s stream) arguments() []string {
-	arguments := []string{cmp.Or(s.url, vip), "--rate", strconv.FormatFloat(s.rate, 'f', -1, 64), "--service", s.service.String(),
-		"--seed", strconv.Itoa(seed), "--warm-up", s.warmUp.String(), "--duration", s.duration.String(), "--sources", clientRange}
+	arguments := []string{cmp.Or(s.url, vip), "--rate", strconv.FormatFloat(s.rate, 'f', -1, 64),
+		"--service", s.service.String(),
+		"--seed", strconv.Itoa(seed), "--warm-up", s.warmUp.String(), "--duration",
+		s.duration.String(), "--sources", clientRange}
 	if s.day {
 		arguments = append(arguments, "--day")
 	}
@@ -124,13 +127,15 @@ const seed = 1
 // load sends a stream and collects the responses.
 func (a *arena) load(ctx context.Context, s stream) (*loadgen.Result, []loadgen.Response, error) {
 	var responses []loadgen.Response
-	result, err := experiment.Load(ctx, a.lab, "client", func(r loadgen.Response) { responses = append(responses, r) }, s.arguments()...)
+	result, err := experiment.Load(ctx, a.lab, "client",
+		func(r loadgen.Response) { responses = append(responses, r) }, s.arguments()...)
 	return result, responses, err
 }
 
 // overhead is the mean response time in ms of a request that needs no CPU time, on an idle lab.
 func (a *arena) overhead(ctx context.Context) (float64, error) {
-	result, err := experiment.Load(ctx, a.lab, "client", nil, vip+"?ms=0", "--rate", "200", "--warm-up", "1s", "--duration", "4s",
+	result, err := experiment.Load(ctx, a.lab, "client", nil, vip+"?ms=0", "--rate", "200",
+		"--warm-up", "1s", "--duration", "4s",
 		"--sources", clientRange)
 	if err != nil {
 		return 0, err

@@ -15,11 +15,13 @@ func (f *findings) distributionCharts(r *experiment.Recorder) error {
 		load   float64
 		most   float64
 	}{{"fig3", 3, watched, 150}, {"fig5", 5, 0.61, 60}} {
-		c := chart.Chart{Title: fmt.Sprintf("Figure %d: response times at %g, lab", figure.number, figure.load), X: "ms",
+		c := chart.Chart{Title: fmt.Sprintf("Figure %d: response times at %g, lab", figure.number,
+			figure.load), X: "ms",
 			Y: "requests, %", ToX: figure.most, ToY: 100}
 		for _, p := range contenders {
 			if found, ok := at(f.lab, p, figure.load); ok {
-				c.Series = append(c.Series, chart.Series{Name: p.name, Points: distribution(found.Quantiles, figure.most)})
+				c.Series = append(c.Series, chart.Series{Name: p.name,
+					Points: distribution(found.Quantiles, figure.most)})
 			}
 		}
 		if err := r.Chart(figure.name, c); err != nil {
@@ -40,10 +42,13 @@ func distribution(quantiles []float64, most float64) (points []chart.Point) {
 	return points
 }
 
-// instantCharts are figure 4: the load of a server over time, in the mean over servers, and how fair it is.
+// instantCharts are figure 4: the load of a server over time, in the mean over servers, and how
+// fair it is.
 func (f *findings) instantCharts(r *experiment.Recorder) error {
-	load := chart.Chart{Title: "Figure 4: connections per server at 0.88, lab", X: "seconds", Y: "mean over servers"}
-	fairness := chart.Chart{Title: "Figure 4: fairness at 0.88, lab", X: "seconds", Y: "Jain's index", FromY: 0, ToY: 1}
+	load := chart.Chart{Title: "Figure 4: connections per server at 0.88, lab", X: "seconds",
+		Y: "mean over servers"}
+	fairness := chart.Chart{Title: "Figure 4: fairness at 0.88, lab", X: "seconds",
+		Y: "Jain's index", FromY: 0, ToY: 1}
 	for _, p := range []policy{rr, sr4, average} {
 		found, ok := at(f.lab, p, watched)
 		if !ok {
@@ -73,18 +78,24 @@ func (f *findings) dayCharts(r *experiment.Recorder) error {
 	if len(f.day) == 0 {
 		return nil
 	}
-	rate := chart.Chart{Title: "Figure 6: pages per second over the synthetic day, lab", X: "hour", Y: "pages/s", ToX: 24}
+	rate := chart.Chart{Title: "Figure 6: pages per second over the synthetic day, lab", X: "hour",
+		Y: "pages/s", ToX: 24}
 	rate.Series = []chart.Series{{Name: "rate", Points: overDay(f.day[0].Rate)}}
-	median := chart.Chart{Title: "Figure 6: median load time of pages, lab", X: "hour", Y: "ms", ToX: 24}
-	deciles := chart.Chart{Title: "Figure 7: deciles 1, 5 and 9 of the load time of pages, lab", X: "hour", Y: "ms", ToX: 24}
-	whole := chart.Chart{Title: "Figure 8: load time of pages over the synthetic day, lab", X: "ms", Y: "pages, %", ToX: 250, ToY: 100}
+	median := chart.Chart{Title: "Figure 6: median load time of pages, lab", X: "hour", Y: "ms",
+		ToX: 24}
+	deciles := chart.Chart{Title: "Figure 7: deciles 1, 5 and 9 of the load time of pages, lab",
+		X: "hour", Y: "ms", ToX: 24}
+	whole := chart.Chart{Title: "Figure 8: load time of pages over the synthetic day, lab", X: "ms",
+		Y: "pages, %", ToX: 250, ToY: 100}
 	for _, d := range f.day {
 		median.Series = append(median.Series, chart.Series{Name: d.Policy, Points: decile(d, 5)})
 		for _, n := range []int{1, 5, 9} {
-			deciles.Series = append(deciles.Series, chart.Series{Name: fmt.Sprintf("%s, decile %d", d.Policy, n), Points: decile(d, n),
-				Dashed: n != 5})
+			deciles.Series = append(deciles.Series,
+				chart.Series{Name: fmt.Sprintf("%s, decile %d", d.Policy, n), Points: decile(d, n),
+					Dashed: n != 5})
 		}
-		whole.Series = append(whole.Series, chart.Series{Name: d.Policy, Points: distribution(d.Quantiles, whole.ToX)})
+		whole.Series = append(whole.Series,
+			chart.Series{Name: d.Policy, Points: distribution(d.Quantiles, whole.ToX)})
 	}
 	for _, figure := range []struct {
 		name  string

@@ -13,7 +13,8 @@ import (
 // dayPolicies are those of figures 6 to 8, and ours.
 var dayPolicies = []policy{rr, sr4, average}
 
-// Of the synthetic day: a page takes a fifth of the CPU time that the paper's took or less, so that two cores carry the lab.
+// Of the synthetic day: a page takes a fifth of the CPU time that the paper's took or less, so that
+// two cores carry the lab.
 const (
 	pageService   = 20 * time.Millisecond
 	staticService = time.Millisecond
@@ -30,8 +31,9 @@ func dayOf(quick bool) workload.DayConfig {
 	}
 	perPage := pageService + filesPerPage*staticService
 	return workload.DayConfig{
-		Length: length, Peak: dayPeak * servers * cores / perPage.Seconds(), Service: pageService, Static: staticService,
-		Files: filesPerPage, Seed: seed,
+		Length: length, Peak: dayPeak * servers * cores / perPage.Seconds(), Service: pageService,
+		Static: staticService,
+		Files:  filesPerPage, Seed: seed,
 	}
 }
 
@@ -53,14 +55,16 @@ func (a *arena) day(ctx context.Context, p policy, quick bool) (dayResult, error
 		return dayResult{}, err
 	}
 	c := dayOf(quick)
-	result, responses, err := a.load(ctx, stream{rate: c.Peak, service: c.Service, duration: c.Length, day: true})
+	result, responses, err := a.load(ctx, stream{rate: c.Peak, service: c.Service,
+		duration: c.Length, day: true})
 	if err != nil {
 		return dayResult{}, err
 	}
 	return dayResultOf(p, c, result, responses), nil
 }
 
-func dayResultOf(p policy, c workload.DayConfig, result *loadgen.Result, responses []loadgen.Response) dayResult {
+func dayResultOf(p policy, c workload.DayConfig, result *loadgen.Result,
+	responses []loadgen.Response) dayResult {
 	d := dayResult{Policy: p.name, Failed: result.Failed}
 	bins := make([][]float64, dayBins)
 	var times []float64
@@ -126,13 +130,15 @@ func simulatedDay(ctx context.Context, p policy, c workload.DayConfig) (dayResul
 	}
 	c.Length *= dayStretch
 	result, err := hunting.Run(hunting.Config{
-		Servers: twelve(), Scheme: scheme, Buckets: buckets, Seed: seed, Requests: workload.NewDay(c),
+		Servers: twelve(), Scheme: scheme, Buckets: buckets, Seed: seed,
+		Requests: workload.NewDay(c),
 		Progress: func(time.Duration) error { return ctx.Err() },
 	})
 	if err != nil {
 		return dayResult{}, err
 	}
-	d := dayResult{Policy: p.name, Pages: result.Pages.Count, Failed: result.Overflow, MeanMs: result.Pages.MeanMs,
+	d := dayResult{Policy: p.name, Pages: result.Pages.Count, Failed: result.Overflow,
+		MeanMs:   result.Pages.MeanMs,
 		StaticMs: result.Static.MeanMs}
 	for i := 1; i <= quantileSteps; i++ {
 		d.Quantiles = append(d.Quantiles, result.Pages.QuantileMs(float64(i)/quantileSteps))

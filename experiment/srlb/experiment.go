@@ -12,14 +12,21 @@ import (
 func All() []experiment.Experiment { return []experiment.Experiment{whole} }
 
 var whole = experiment.Experiment{
-	Name: "srlb", Title: "Service hunting: response times under each acceptance policy, and how near they come to the ideal",
-	Source: "Y. Desmouceaux, P. Pfister, J. Tollet, M. Townsley, T. Clausen, SRLB: The Power of Choices in Load Balancing with " +
+	Name: "srlb", Title: "Service hunting: response times under each acceptance policy, and how " +
+		"near they come to the ideal",
+	Source: "Y. Desmouceaux, P. Pfister, J. Tollet, M. Townsley, T. Clausen, SRLB: The Power of " +
+		"Choices in Load Balancing with " +
 		"Segment Routing, figures 2 to 8",
-	Shows: "Twelve servers of two cores and 32 workers are loaded with a Poisson stream of requests whose CPU times are exponentially " +
-		"distributed (figures 2 to 5), and with a synthetic day of a wiki (figures 6 to 8), under random choice (RR), SR_4, SR_8, " +
-		"SR_16, SR_dyn and our own policy \"average\": in the lab, over the real data plane to emulated servers, and in the " +
-		"simulator, which runs the same code. Then real Apache servers whose scoreboard feeds the policies. The simulator goes " +
-		"on where the lab ends: all 24 loads, 10 to 10,000 servers, servers of unequal size, and the distance to " +
+	Shows: "Twelve servers of two cores and 32 workers are loaded with a Poisson stream of " +
+		"requests whose CPU times are exponentially " +
+		"distributed (figures 2 to 5), and with a synthetic day of a wiki (figures 6 to 8), " +
+		"under random choice (RR), SR_4, SR_8, " +
+		"SR_16, SR_dyn and our own policy \"average\": in the lab, over the real data plane to " +
+		"emulated servers, and in the " +
+		"simulator, which runs the same code. Then real Apache servers whose scoreboard feeds " +
+		"the policies. The simulator goes " +
+		"on where the lab ends: all 24 loads, 10 to 10,000 servers, servers of unequal size, and " +
+		"the distance to " +
 		"join-the-shortest-queue.",
 	Lasts: "20 minutes",
 	Run:   run,
@@ -84,11 +91,12 @@ type findings struct {
 	apacheLoads    []float64
 	calibration    calibration
 	replays        []point // the lab's points in the simulator, with the servers of the lab
-	twins          []point // the same with servers that the simulator finds; of random choice, replays
-	sweep          []point // all loads in the simulator
-	simulated      []dayResult
-	sizes          []point
-	unequal        []point
+	// the same with servers that the simulator finds; of random choice, replays
+	twins     []point
+	sweep     []point // all loads in the simulator
+	simulated []dayResult
+	sizes     []point
+	unequal   []point
 }
 
 func run(ctx context.Context, r *experiment.Recorder) error {

@@ -24,7 +24,8 @@ type point struct {
 	Quantiles []float64 // of the response time in ms, at i/quantileSteps from 1 on
 	Ages      instants
 	LateMs    float64 // mean lateness of the generator
-	// Took are the places of the servers that took the requests, those of the warm-up first; in the lab.
+	// Took are the places of the servers that took the requests, those of the warm-up first; in the
+	// lab.
 	Took []uint8
 }
 
@@ -46,8 +47,9 @@ type instants struct {
 // instantStep is how often the load is looked at. The paper does not say.
 const instantStep = 20 * time.Millisecond
 
-// add looks at the servers' connections. The paper smooths with alpha = 1 - exp(-dt), dt in seconds (footnote 2): a time constant of
-// a second, in which its servers end ten requests per core; with a tenth of the CPU time, that is a tenth of a second here.
+// add looks at the servers' connections. The paper smooths with alpha = 1 - exp(-dt), dt in seconds
+// (footnote 2): a time constant of a second, in which its servers end ten requests per core; with a
+// tenth of the CPU time, that is a tenth of a second here.
 func (i *instants) add(seconds float64, connections []float64) {
 	const timeConstant = 0.1
 	sum, squares := 0.0, 0.0
@@ -65,14 +67,18 @@ func (i *instants) add(seconds float64, connections []float64) {
 		mean = i.Mean[n-1] + alpha*(mean-i.Mean[n-1])
 		jain = i.Jain[n-1] + alpha*(jain-i.Jain[n-1])
 	}
-	i.Seconds, i.Mean, i.Jain = append(i.Seconds, seconds), append(i.Mean, mean), append(i.Jain, jain)
+	i.Seconds, i.Mean, i.Jain = append(i.Seconds, seconds), append(i.Mean, mean),
+		append(i.Jain, jain)
 }
 
 // measured makes a point of responses.
-func measured(name string, load float64, result *loadgen.Result, responses []loadgen.Response) point {
-	p := point{Policy: name, Load: load, Requests: result.Sent, Failed: result.Failed, MeanMs: result.Latency.MeanMs,
+func measured(name string, load float64, result *loadgen.Result,
+	responses []loadgen.Response) point {
+	p := point{Policy: name, Load: load, Requests: result.Sent, Failed: result.Failed,
+		MeanMs: result.Latency.MeanMs,
 		LateMs: result.Lateness.MeanMs}
-	right := slices.DeleteFunc(slices.Clone(responses), func(r loadgen.Response) bool { return r.Failure != "" })
+	right := slices.DeleteFunc(slices.Clone(responses),
+		func(r loadgen.Response) bool { return r.Failure != "" })
 	slices.SortFunc(right, func(a, b loadgen.Response) int { return cmp.Compare(a.AtMs, b.AtMs) })
 	p.HalfWidth = halfWidth(right)
 	if name == rr.name {
@@ -89,7 +95,8 @@ func measured(name string, load float64, result *loadgen.Result, responses []loa
 // batches is of the method of batch means.
 const batches = 32
 
-// halfWidth is that of the mean's confidence interval at 0.95, by the means of batches of consecutive requests.
+// halfWidth is that of the mean's confidence interval at 0.95, by the means of batches of
+// consecutive requests.
 func halfWidth(sorted []loadgen.Response) float64 {
 	size := len(sorted) / batches
 	if size == 0 {
@@ -109,8 +116,8 @@ func halfWidth(sorted []loadgen.Response) float64 {
 	return interval.HalfWidth
 }
 
-// widthByServer is the same by the means of servers, which are independent of each other under random choice alone. Batches are not
-// when queues take long to drain.
+// widthByServer is the same by the means of servers, which are independent of each other under
+// random choice alone. Batches are not when queues take long to drain.
 func widthByServer(responses []loadgen.Response) float64 {
 	byServer := map[string]queueing.Replicate{}
 	for _, r := range responses {
@@ -138,7 +145,8 @@ func quantiles(times []float64) []float64 {
 	return out
 }
 
-// loadsOf reconstructs how many connections each server had, from when its requests were sent and answered.
+// loadsOf reconstructs how many connections each server had, from when its requests were sent and
+// answered.
 func loadsOf(responses []loadgen.Response) (i instants) {
 	type event struct {
 		atMs   float64
@@ -175,5 +183,6 @@ func loadsOf(responses []loadgen.Response) (i instants) {
 
 // ofClass are the responses of a class.
 func ofClass(responses []loadgen.Response, c workload.Class) []loadgen.Response {
-	return slices.DeleteFunc(slices.Clone(responses), func(r loadgen.Response) bool { return r.Class != c })
+	return slices.DeleteFunc(slices.Clone(responses),
+		func(r loadgen.Response) bool { return r.Class != c })
 }

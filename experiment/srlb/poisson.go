@@ -13,7 +13,8 @@ import (
 	"sextant/lab/loadgen"
 )
 
-// labLoads are the loads at which the lab measures, and how many requests: response times scatter less at light load.
+// labLoads are the loads at which the lab measures, and how many requests: response times scatter
+// less at light load.
 func labLoads(quick bool) map[float64]int {
 	if quick {
 		return map[float64]int{0.61: 2000, 0.88: 3000}
@@ -39,7 +40,8 @@ func streamOf(p policy, load float64, quick bool) stream {
 	if p == rr && load > 0.7 && !quick {
 		requests *= randomFactor
 	}
-	duration := time.Duration(requests / rateOf(load) * float64(time.Second)).Round(time.Millisecond)
+	duration := time.Duration(requests / rateOf(load) * float64(time.Second)).Round(
+		time.Millisecond)
 	return stream{rate: rateOf(load), service: service, warmUp: time.Second, duration: duration}
 }
 
@@ -50,7 +52,8 @@ type labWork struct {
 	run   func(context.Context, *arena) error
 }
 
-// inLab measures the Poisson stream and the day. One lab serves both; it is only built if something is left to be measured.
+// inLab measures the Poisson stream and the day. One lab serves both; it is only built if something
+// is left to be measured.
 func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
 	return emulatedQueue(r, f).run(ctx)
 }
@@ -58,7 +61,8 @@ func inLab(ctx context.Context, r *experiment.Recorder, f *findings) error {
 // emulatedQueue is what is measured on emulated servers.
 func emulatedQueue(r *experiment.Recorder, f *findings) *labQueue {
 	l := &labQueue{recorder: r, setting: emulated}
-	addPart(l, "overhead", 5*time.Second, func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
+	addPart(l, "overhead", 5*time.Second,
+		func(ctx context.Context, a *arena) (float64, error) { return a.overhead(ctx) },
 		func(ms float64) { f.overheadMs = ms })
 	for _, load := range ordered {
 		if labLoads(r.Quick())[load] == 0 {
@@ -66,16 +70,18 @@ func emulatedQueue(r *experiment.Recorder, f *findings) *labQueue {
 		}
 		for _, p := range contenders {
 			s := streamOf(p, load, r.Quick())
-			addPart(l, fmt.Sprintf("lab-%s-%g", p.scheme, load), s.warmUp+s.duration, func(ctx context.Context, a *arena) (point, error) {
-				return a.point(ctx, p, load, s)
-			}, func(found point) { f.lab = append(f.lab, found) })
+			addPart(l, fmt.Sprintf("lab-%s-%g", p.scheme, load), s.warmUp+s.duration,
+				func(ctx context.Context, a *arena) (point, error) {
+					return a.point(ctx, p, load, s)
+				}, func(found point) { f.lab = append(f.lab, found) })
 		}
 	}
 	for _, p := range dayPolicies {
 		c := dayOf(r.Quick())
-		addPart(l, "lab-day-"+p.scheme, c.Length, func(ctx context.Context, a *arena) (dayResult, error) {
-			return a.day(ctx, p, r.Quick())
-		}, func(found dayResult) { f.day = append(f.day, found) })
+		addPart(l, "lab-day-"+p.scheme, c.Length,
+			func(ctx context.Context, a *arena) (dayResult, error) {
+				return a.day(ctx, p, r.Quick())
+			}, func(found dayResult) { f.day = append(f.day, found) })
 	}
 	return l
 }
@@ -86,7 +92,8 @@ func (a *arena) point(ctx context.Context, p policy, load float64, s stream) (po
 		return point{}, err
 	}
 	warmUp := s.warmUp
-	s.duration, s.warmUp = s.warmUp+s.duration, 0 // who took what is of interest from the first request on
+	// who took what is of interest from the first request on
+	s.duration, s.warmUp = s.warmUp+s.duration, 0
 	result, responses, err := a.load(ctx, s)
 	if err != nil {
 		return point{}, err
@@ -103,10 +110,14 @@ func (a *arena) point(ctx context.Context, p policy, load float64, s stream) (po
 
 // whoTook is the place of the server that took each request, in the order of their times.
 func whoTook(responses []loadgen.Response) (took []uint8) {
-	slices.SortFunc(responses, func(a, b loadgen.Response) int { return cmp.Compare(a.AtMs, b.AtMs) })
+	slices.SortFunc(responses, func(a, b loadgen.Response) int {
+		return cmp.Compare(a.AtMs,
+			b.AtMs)
+	})
 	for _, r := range responses {
 		place := uint8(servers) // nobody's
-		if n, err := strconv.Atoi(strings.TrimPrefix(r.Server, "web")); err == nil && n >= 1 && n <= servers {
+		if n, err := strconv.Atoi(strings.TrimPrefix(r.Server, "web")); err == nil && n >= 1 &&
+			n <= servers {
 			place = uint8(n - 1)
 		}
 		took = append(took, place)
@@ -115,8 +126,10 @@ func whoTook(responses []loadgen.Response) (took []uint8) {
 }
 
 // after leaves out what was sent before the warm-up was over.
-func after(warmUp time.Duration, all *loadgen.Result, responses []loadgen.Response) (*loadgen.Result, []loadgen.Response) {
-	kept := slices.DeleteFunc(slices.Clone(responses), func(r loadgen.Response) bool { return r.AtMs < float64(warmUp.Milliseconds()) })
+func after(warmUp time.Duration, all *loadgen.Result,
+	responses []loadgen.Response) (*loadgen.Result, []loadgen.Response) {
+	kept := slices.DeleteFunc(slices.Clone(responses),
+		func(r loadgen.Response) bool { return r.AtMs < float64(warmUp.Milliseconds()) })
 	result := &loadgen.Result{Sent: uint64(len(kept)), Lateness: all.Lateness}
 	var times []float64
 	for _, r := range kept {
@@ -137,7 +150,8 @@ type labQueue struct {
 }
 
 // addPart adds a measurement that is kept when it is done.
-func addPart[T any](l *labQueue, name string, lasts time.Duration, measure func(context.Context, *arena) (T, error), found func(T)) {
+func addPart[T any](l *labQueue, name string, lasts time.Duration,
+	measure func(context.Context, *arena) (T, error), found func(T)) {
 	l.work = append(l.work, labWork{name, lasts, func(ctx context.Context, a *arena) error {
 		value, err := experiment.Part(l.recorder, fileName(name), func() (T, error) {
 			if a == nil {
@@ -167,7 +181,8 @@ func (l *labQueue) run(ctx context.Context) error {
 	}
 	return within(ctx, l.setting, func(ctx context.Context, a *arena) error {
 		for i, w := range l.work {
-			l.recorder.Progress("lab: %s, %d of %d, about %s left", w.name, i+1, len(l.work), l.left(i))
+			l.recorder.Progress("lab: %s, %d of %d, about %s left", w.name, i+1, len(l.work),
+				l.left(i))
 			if err := w.run(ctx, a); err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
@@ -198,8 +213,8 @@ func fileName(name string) string {
 	return string(out)
 }
 
-// difference is that of a point of the lab to its twin, relative to that, and how far off it may be by chance: by who is a candidate
-// of which request.
+// difference is that of a point of the lab to its twin, relative to that, and how far off it may be
+// by chance: by who is a candidate of which request.
 func difference(p, twin point) (share, chance float64) {
 	return p.MeanMs/twin.MeanMs - 1, twin.HalfWidth / twin.MeanMs
 }

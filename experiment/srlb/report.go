@@ -53,8 +53,9 @@ func (f *findings) compareTheory(r *experiment.Recorder) {
 			says = "differs by more than chance and 5 %"
 		}
 		r.Compare(experiment.Comparison{
-			What: fmt.Sprintf("lab: RR at %g, mean, against M/M/2", p.Load), Source: fmt.Sprintf("theory: %.1f ms", want),
-			Ours: withInterval(p), Says: says,
+			What:   fmt.Sprintf("lab: RR at %g, mean, against M/M/2", p.Load),
+			Source: fmt.Sprintf("theory: %.1f ms", want),
+			Ours:   withInterval(p), Says: says,
 		})
 	}
 }
@@ -81,7 +82,8 @@ func (f *findings) compareLab(r *experiment.Recorder) {
 				source, says = "2.3 times", reached(ratio >= goalRatio)
 			}
 			r.Compare(experiment.Comparison{
-				What:   fmt.Sprintf("%s: %s faster than RR at 0.88, in the mean", where.name, p.name),
+				What: fmt.Sprintf("%s: %s faster than RR at 0.88, in the mean", where.name,
+					p.name),
 				Source: source, Ours: fmt.Sprintf("%.2f times", ratio), Says: says,
 			})
 		}
@@ -135,20 +137,28 @@ func (f *findings) compareIdeals(r *experiment.Recorder) {
 		worst        worst
 		limit        float64
 	}{
-		{"simulator: SR_dyn against the best of SR_4, SR_8, SR_16, loads to 0.96", "close to the best static policy",
+		{"simulator: SR_dyn against the best of SR_4, SR_8, SR_16, loads to 0.96",
+			"close to the best static policy",
 			against(upTo(f.sweep, paperMost), dynamic, static...), 1.1},
-		{"simulator: SR_dyn with a window of 500 offers against the best of SR_4, SR_8, SR_16, all loads", "-",
+		{"simulator: SR_dyn with a window of 500 offers against the best of SR_4, SR_8, SR_16, " +
+			"all loads", "-",
 			against(f.sweep, patient, static...), 1.1},
-		{"simulator: average against the best of SR_4, SR_8, SR_16, all loads", "-", against(f.sweep, average, static...), 1},
-		{"simulator: average against SR_dyn, all loads", "-", against(f.sweep, average, dynamic), 1},
-		{"simulator: average with the paper's 2 candidates against SR_dyn, all loads", "-", against(f.sweep, pair, dynamic), 1},
+		{"simulator: average against the best of SR_4, SR_8, SR_16, all loads", "-",
+			against(f.sweep, average, static...), 1},
+		{"simulator: average against SR_dyn, all loads", "-", against(f.sweep, average, dynamic),
+			1},
+		{"simulator: average with the paper's 2 candidates against SR_dyn, all loads", "-",
+			against(f.sweep, pair, dynamic), 1},
 		{"simulator: average against JSQ(2), all loads", "-", against(f.sweep, average, jsq2), 1.1},
 		{"lab: average against SR_dyn, all loads", "-", against(f.lab, average, dynamic), 1},
-		{"lab: SR_dyn against the best of SR_4, SR_8, SR_16, all loads", "close to the best static policy",
+		{"lab: SR_dyn against the best of SR_4, SR_8, SR_16, all loads",
+			"close to the best static policy",
 			against(f.lab, dynamic, static...), 1.1},
 	} {
-		r.Compare(experiment.Comparison{What: c.what, Source: c.source, Ours: c.worst.String(), Says: "goal " +
-			fmt.Sprintf("%+.0f %%: ", 100*(c.limit-1)) + reached(c.worst.ratio <= c.limit+0.001)})
+		r.Compare(experiment.Comparison{What: c.what, Source: c.source, Ours: c.worst.String(),
+			Says: "goal " +
+				fmt.Sprintf("%+.0f %%: ", 100*(c.limit-1)) +
+				reached(c.worst.ratio <= c.limit+0.001)})
 	}
 }
 
@@ -165,15 +175,18 @@ func (f *findings) compareDay(r *experiment.Recorder) {
 			for _, q := range []struct {
 				name, source string
 				share, goal  float64
-			}{{"median", "0.25 s to 0.20 s: 1.25 times", 0.5, 1.25}, {"third quartile", "0.48 s to 0.28 s: 1.71 times", 0.75, 48. / 28}} {
+			}{{"median", "0.25 s to 0.20 s: 1.25 times", 0.5, 1.25},
+				{"third quartile", "0.48 s to 0.28 s: 1.71 times", 0.75, 48. / 28}} {
 				ratio := random.quantile(q.share) / d.quantile(q.share)
 				source := q.source
 				if d.Policy != sr4.name {
 					source = "-"
 				}
 				r.Compare(experiment.Comparison{
-					What: fmt.Sprintf("%s: synthetic day, RR to %s, %s of pages", where.name, d.Policy, q.name), Source: source,
-					Ours: fmt.Sprintf("%.0f ms to %.0f ms: %.2f times", random.quantile(q.share), d.quantile(q.share), ratio),
+					What: fmt.Sprintf("%s: synthetic day, RR to %s, %s of pages", where.name,
+						d.Policy, q.name), Source: source,
+					Ours: fmt.Sprintf("%.0f ms to %.0f ms: %.2f times", random.quantile(q.share),
+						d.quantile(q.share), ratio),
 					Says: "at least the paper's ratio: " + reached(ratio >= q.goal),
 				})
 			}
@@ -203,26 +216,36 @@ func (f *findings) compareTwins(r *experiment.Recorder) {
 	}
 	r.Compare(experiment.Comparison{
 		What: "mean response of lab and simulator, points within 5 %", Source: "-",
-		Ours: fmt.Sprintf("%d of %d, and %d more within their confidence interval", within, all, unlucky), Says: says,
+		Ours: fmt.Sprintf("%d of %d, and %d more within their confidence interval", within, all,
+			unlucky), Says: says,
 	})
 }
 
 func notes(r *experiment.Recorder, f *findings) {
-	r.Note("The lab's servers are emulated: each answers when a machine of two cores and 32 workers would, and needs next to no CPU "+
-		"itself. CPU times are a tenth of the paper's, 10 ms in the mean. A request without CPU time takes %.2f ms in the lab, which "+
+	r.Note("The lab's servers are emulated: each answers when a machine of two cores and 32 "+
+		"workers would, and needs next to no CPU "+
+		"itself. CPU times are a tenth of the paper's, 10 ms in the mean. A request without CPU "+
+		"time takes %.2f ms in the lab, which "+
 		"theory and simulator are given as well.", f.overheadMs)
-	r.Note("Loads are parts of what the servers' cores can do, and not of the rate at which connections are first refused.")
-	r.Note("The Wikipedia trace of the paper is not public any more, so the day is synthetic: a sinusoidal rate from 0.45 of the " +
-		"peak at 8:00 to the peak at 20:00, pages of lognormal CPU time (20 ms in the mean), and one static file of 1 ms for " +
+	r.Note("Loads are parts of what the servers' cores can do, and not of the rate at which " +
+		"connections are first refused.")
+	r.Note("The Wikipedia trace of the paper is not public any more, so the day is synthetic: a " +
+		"sinusoidal rate from 0.45 of the " +
+		"peak at 8:00 to the peak at 20:00, pages of lognormal CPU time (20 ms in the mean), and " +
+		"one static file of 1 ms for " +
 		"each. An access log of your own: sextant load URL --replay access.log.")
-	r.Note("RR, SR_4, SR_8, SR_16 and SR_dyn have one or two candidates as in the paper, average has three unless it says otherwise; " +
-		"with it, a refused SYN tells the next candidate how busy the servers are (docs/hunting.md).")
+	r.Note("RR, SR_4, SR_8, SR_16 and SR_dyn have one or two candidates as in the paper, average " +
+		"has three unless it says otherwise; " +
+		"with it, a refused SYN tells the next candidate how busy the servers are " +
+		"(docs/hunting.md).")
 	late := 0.0
 	for _, p := range f.lab {
 		late = max(late, p.LateMs)
 	}
-	r.Note("The load generator was late by %.2f ms in the mean at worst; that is part of the lab's response times. Intervals are "+
-		"confidence intervals at 0.95, by the means of servers for RR, and by the method of batch means else.", late)
+	r.Note("The load generator was late by %.2f ms in the mean at worst; that is part of the "+
+		"lab's response times. Intervals are "+
+		"confidence intervals at 0.95, by the means of servers for RR, and by the method of "+
+		"batch means else.", late)
 }
 
 // charts are the paper's figures, from the lab where the paper's come from its testbed.
@@ -240,16 +263,19 @@ func (f *findings) charts(r *experiment.Recorder) error {
 }
 
 func (f *findings) meanCharts(r *experiment.Recorder) error {
-	c := chart.Chart{Title: "Figure 2: mean response time by load", X: "load", Y: "ms", ToX: 1, ToY: 60}
+	c := chart.Chart{Title: "Figure 2: mean response time by load", X: "load", Y: "ms", ToX: 1,
+		ToY: 60}
 	for _, p := range contenders {
-		c.Series = append(c.Series, chart.Series{Name: p.name + ", lab", Points: byLoad(f.lab, p), Marks: true})
+		c.Series = append(c.Series, chart.Series{Name: p.name + ", lab", Points: byLoad(f.lab, p),
+			Marks: true})
 	}
 	if err := r.Chart("fig2", c); err != nil {
 		return err
 	}
 	c.Title, c.Series = "Mean response time by load, simulator", nil
 	for _, p := range all {
-		c.Series = append(c.Series, chart.Series{Name: p.name, Points: byLoad(f.sweep, p), Dashed: p == jsq || p == jsq2})
+		c.Series = append(c.Series, chart.Series{Name: p.name, Points: byLoad(f.sweep, p),
+			Dashed: p == jsq || p == jsq2})
 	}
 	return r.Chart("fig2-simulator", c)
 }

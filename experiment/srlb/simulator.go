@@ -37,7 +37,8 @@ func twelve() []hunting.Server { return alike(servers) }
 
 // alike are n of the paper's servers.
 func alike(n int) []hunting.Server {
-	return slices.Repeat([]hunting.Server{{Cores: cores, Workers: workers, Backlog: backlog, Weight: 1}}, n)
+	return slices.Repeat([]hunting.Server{{Cores: cores, Workers: workers, Backlog: backlog,
+		Weight: 1}}, n)
 }
 
 // run simulates.
@@ -55,7 +56,8 @@ func (t trial) run(ctx context.Context) (point, error) {
 	until := warmUp + time.Duration(t.requests/rate*float64(time.Second))
 	p := point{Policy: t.policy.name, Load: t.load, Case: t.name}
 	c := hunting.Config{
-		Servers: t.servers, Scheme: scheme, Buckets: max(buckets, 16*len(t.servers)), Seed: t.seed + t.turn, Handshake: t.handshake,
+		Servers: t.servers, Scheme: scheme, Buckets: max(buckets, 16*len(t.servers)),
+		Seed: t.seed + t.turn, Handshake: t.handshake,
 		Requests: workload.NewPoisson(rate, service, t.seed), Until: until, WarmUp: warmUp,
 		Progress: func(time.Duration) error { return ctx.Err() },
 		Given:    t.given,
@@ -71,7 +73,8 @@ func (t trial) run(ctx context.Context) (point, error) {
 	if err != nil {
 		return point{}, err
 	}
-	p.Requests, p.Failed, p.MeanMs, p.HalfWidth = r.Requests, r.Overflow, r.Pages.MeanMs, r.Mean.HalfWidth
+	p.Requests, p.Failed, p.MeanMs, p.HalfWidth = r.Requests, r.Overflow, r.Pages.MeanMs,
+		r.Mean.HalfWidth
 	for i := 1; i <= quantileSteps; i++ {
 		p.Quantiles = append(p.Quantiles, r.Pages.QuantileMs(float64(i)/quantileSteps))
 	}
@@ -85,7 +88,8 @@ func warmUpOf(load float64) time.Duration {
 }
 
 // simulated runs trials, some at a time, and keeps each when it is done.
-func simulated(ctx context.Context, r *experiment.Recorder, what string, trials []trial) ([]point, error) {
+func simulated(ctx context.Context, r *experiment.Recorder, what string,
+	trials []trial) ([]point, error) {
 	points, errs := make([]point, len(trials)), make([]error, len(trials))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -97,15 +101,19 @@ func simulated(ctx context.Context, r *experiment.Recorder, what string, trials 
 		pool.Go(func() {
 			for i := range next {
 				t := trials[i]
-				name := fileName(fmt.Sprintf("%s-%s-%g-%s-%d", what, t.policy.scheme, t.load, t.name, t.turn))
-				points[i], errs[i] = experiment.Part(r, name, func() (point, error) { return t.run(ctx) })
+				name := fileName(fmt.Sprintf("%s-%s-%g-%s-%d", what, t.policy.scheme, t.load,
+					t.name, t.turn))
+				points[i], errs[i] = experiment.Part(r, name,
+					func() (point, error) { return t.run(ctx) })
 				if errs[i] != nil {
 					cancel()
 				}
 				mu.Lock()
 				done++
-				left := time.Duration(float64(time.Since(begun)) / float64(done) * float64(len(trials)-done))
-				r.Progress("simulator: %s, %d of %d runs, about %s left", what, done, len(trials), left.Round(time.Second))
+				left := time.Duration(float64(time.Since(begun)) / float64(done) * float64(
+					len(trials)-done))
+				r.Progress("simulator: %s, %d of %d runs, about %s left", what, done, len(trials),
+					left.Round(time.Second))
 				mu.Unlock()
 			}
 		})

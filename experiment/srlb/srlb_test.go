@@ -17,10 +17,12 @@ import (
 )
 
 // conduct runs a function as an experiment of its own, and returns the report and the error.
-func conduct(t *testing.T, quick bool, run func(context.Context, *experiment.Recorder) error) (string, error) {
+func conduct(t *testing.T, quick bool,
+	run func(context.Context, *experiment.Recorder) error) (string, error) {
 	t.Helper()
 	e := experiment.Experiment{Name: "test", Run: run}
-	file, err := experiment.Conduct(t.Context(), e, experiment.Options{Folder: t.TempDir(), Quick: quick, Workers: 2})
+	file, err := experiment.Conduct(t.Context(), e, experiment.Options{Folder: t.TempDir(),
+		Quick: quick, Workers: 2})
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +33,8 @@ func conduct(t *testing.T, quick bool, run func(context.Context, *experiment.Rec
 // answers are responses of two servers: one each 10 ms, which take as long as said.
 func answers(ms ...float64) (list []loadgen.Response) {
 	for i, took := range ms {
-		list = append(list, loadgen.Response{AtMs: float64(10 * i), Ms: took, Server: fmt.Sprintf("web%d", i%2)})
+		list = append(list, loadgen.Response{AtMs: float64(10 * i), Ms: took,
+			Server: fmt.Sprintf("web%d", i%2)})
 	}
 	return list
 }
@@ -57,8 +60,10 @@ func TestMeasured(t *testing.T) {
 	}
 	list := append(answers(times...), loadgen.Response{Ms: 9999, Failure: "reset"})
 	p := measured(sr4.name, 0.5, resultOf(list), list)
-	if p.Failed != 1 || p.MeanMs != 10.5 || p.quantile(0.5) != 10 || p.quantile(1) != 20 || p.quantile(0.001) > 1 {
-		t.Errorf("mean %g, median %g, most %g, least %g, %d failed", p.MeanMs, p.quantile(0.5), p.quantile(1), p.quantile(0.001), p.Failed)
+	if p.Failed != 1 || p.MeanMs != 10.5 || p.quantile(0.5) != 10 || p.quantile(1) != 20 ||
+		p.quantile(0.001) > 1 {
+		t.Errorf("mean %g, median %g, most %g, least %g, %d failed", p.MeanMs, p.quantile(0.5),
+			p.quantile(1), p.quantile(0.001), p.Failed)
 	}
 	if p.HalfWidth > 1e-9 { // each batch has the same mean
 		t.Errorf("half width %g, want 0", p.HalfWidth)
@@ -68,7 +73,8 @@ func TestMeasured(t *testing.T) {
 // Of random choice the servers are the replicates.
 func TestMeasuredByServer(t *testing.T) {
 	list := answers(10, 30, 10, 30, 10, 30)
-	if p := measured(rr.name, 0.5, resultOf(list), list); math.Abs(p.HalfWidth-12.706*10) > 0.1 { // t of one degree, times the deviation
+	if p := measured(rr.name, 0.5, resultOf(list),
+		list); math.Abs(p.HalfWidth-12.706*10) > 0.1 { // t of one degree, times the deviation
 		t.Errorf("two servers of mean 10 and 30: %g ± %g", p.MeanMs, p.HalfWidth)
 	}
 	if p := measured(rr.name, 0.5, &loadgen.Result{}, nil); p.HalfWidth != 0 {
@@ -78,13 +84,16 @@ func TestMeasuredByServer(t *testing.T) {
 
 // Two servers: one has a connection all the time, the other none until the end.
 func TestLoadsOf(t *testing.T) {
-	list := []loadgen.Response{{AtMs: 100, Ms: 1000, Server: "a"}, {AtMs: 1050, Ms: 50, Server: "b"}, {AtMs: 300, Ms: 9, Failure: "reset"}}
+	list := []loadgen.Response{{AtMs: 100, Ms: 1000, Server: "a"},
+		{AtMs: 1050, Ms: 50, Server: "b"}, {AtMs: 300, Ms: 9, Failure: "reset"}}
 	i := loadsOf(list)
 	if len(i.Seconds) < 48 || len(i.Seconds) > 52 {
 		t.Fatalf("%d instants of 20 ms in a second", len(i.Seconds))
 	}
-	if mean, jain := i.Mean[40], i.Jain[40]; math.Abs(mean-0.5) > 0.01 || math.Abs(jain-0.5) > 0.01 {
-		t.Errorf("one of two servers has a connection: mean %g, fairness %g, want 0.5 and 0.5", mean, jain)
+	if mean, jain := i.Mean[40], i.Jain[40]; math.Abs(mean-0.5) > 0.01 ||
+		math.Abs(jain-0.5) > 0.01 {
+		t.Errorf("one of two servers has a connection: mean %g, fairness %g, want 0.5 and 0.5",
+			mean, jain)
 	}
 	if loadsOf(nil).Seconds != nil {
 		t.Error("there are instants without responses")
@@ -96,11 +105,14 @@ func TestDayResult(t *testing.T) {
 	var list []loadgen.Response
 	for i := range 4800 {
 		at := float64(i) * float64(c.Length.Milliseconds()) / 4800
-		list = append(list, loadgen.Response{AtMs: at, Ms: float64(i%10 + 1)}, loadgen.Response{AtMs: at, Ms: 1, Class: workload.Static})
+		list = append(list, loadgen.Response{AtMs: at, Ms: float64(i%10 + 1)},
+			loadgen.Response{AtMs: at, Ms: 1, Class: workload.Static})
 	}
 	d := dayResultOf(rr, c, resultOf(list), list)
-	if d.Pages != 4800 || math.Abs(d.MeanMs-5.5) > 1e-9 || d.StaticMs != 1 || len(d.Deciles) != dayBins {
-		t.Errorf("%d pages, mean %g, static %g, %d bins", d.Pages, d.MeanMs, d.StaticMs, len(d.Deciles))
+	if d.Pages != 4800 || math.Abs(d.MeanMs-5.5) > 1e-9 || d.StaticMs != 1 ||
+		len(d.Deciles) != dayBins {
+		t.Errorf("%d pages, mean %g, static %g, %d bins", d.Pages, d.MeanMs, d.StaticMs,
+			len(d.Deciles))
 	}
 	for _, deciles := range d.Deciles {
 		if len(deciles) != 9 || deciles[4] < 5 || deciles[4] > 6 {
@@ -114,7 +126,8 @@ func TestReport(t *testing.T) {
 	f := findings{overheadMs: 0.5}
 	for _, load := range []float64{0.61, watched} {
 		for i, p := range all {
-			found := point{Policy: p.name, Load: load, MeanMs: 46 / float64(i+1), Requests: 1000, HalfWidth: 1, Quantiles: make([]float64, quantileSteps)}
+			found := point{Policy: p.name, Load: load, MeanMs: 46 / float64(i+1), Requests: 1000,
+				HalfWidth: 1, Quantiles: make([]float64, quantileSteps)}
 			f.sweep = append(f.sweep, found)
 			if i < 5 || p == average {
 				f.lab, f.twins = append(f.lab, found), append(f.twins, found)
@@ -124,7 +137,8 @@ func TestReport(t *testing.T) {
 	f.twins[0].MeanMs *= 1.04
 	f.twins[1].MeanMs *= 2
 	for _, p := range dayPolicies {
-		d := dayResult{Policy: p.name, Quantiles: make([]float64, quantileSteps), Deciles: make([][]float64, dayBins), Rate: make([]float64, dayBins)}
+		d := dayResult{Policy: p.name, Quantiles: make([]float64, quantileSteps),
+			Deciles: make([][]float64, dayBins), Rate: make([]float64, dayBins)}
 		for i := range d.Quantiles {
 			d.Quantiles[i] = 480
 			if p != rr {
@@ -138,20 +152,28 @@ func TestReport(t *testing.T) {
 		{Policy: rr.name, Load: 0.6, Times: []float64{100, 300}},
 		{Policy: average.name, Load: 0.6, Times: []float64{50, 150}, Failed: 1, Resets: 1},
 		{Policy: rr.name, Load: 0.6, Times: []float64{200}},
-		{Policy: rr.name, Load: 0.85, Times: []float64{900}}, {Policy: average.name, Load: 0.85, Times: []float64{300}},
+		{Policy: rr.name, Load: 0.85, Times: []float64{900}},
+		{Policy: average.name, Load: 0.85, Times: []float64{300}},
 	}
-	text, err := conduct(t, false, func(_ context.Context, r *experiment.Recorder) error { return f.report(r) })
+	text, err := conduct(t, false,
+		func(_ context.Context, r *experiment.Recorder) error { return f.report(r) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
 		"| lab: RR at 0.88, mean, against M/M/2 | theory: 44.8 ms | 46.0 ± 1.0 ms | agrees |",
-		"| simulator: SR_4 faster than RR at 0.88, in the mean | 2.3 times | 2.00 times | not reached |",
-		"| lab: synthetic day, RR to SR_4, third quartile of pages | 0.48 s to 0.28 s: 1.71 times | 480 ms to 300 ms: 1.60 times | at least the paper's ratio: not reached |",
-		"| mean response of lab and simulator, points within 5 % | - | 11 of 12, and 0 more within their confidence interval | as chance allows, by which one interval in twenty misses |",
+		"| simulator: SR_4 faster than RR at 0.88, in the mean | 2.3 times | 2.00 times | not " +
+			"reached |",
+		"| lab: synthetic day, RR to SR_4, third quartile of pages | 0.48 s to 0.28 s: 1.71 " +
+			"times | 480 ms to 300 ms: 1.60 times | at least the paper's ratio: not reached |",
+		"| mean response of lab and simulator, points within 5 % | - | 11 of 12, and 0 more " +
+			"within their confidence interval | as chance allows, by which one interval in " +
+			"twenty misses |",
 		"| 0.88 | 900.0 | 400.0 | 233.3 | 150.0 | 100.0 | 66.7 | 42.9 | 25.0 | 11.1 |",
-		"| Apache, fed by its scoreboard: average faster than RR at 0.6, in the mean | - | 2.00 times | third quartile: 4.00 times |",
-		"| Apache, fed by its scoreboard: average faster than RR at 0.85, in the mean | - | 3.00 times | third quartile: 3.00 times |",
+		"| Apache, fed by its scoreboard: average faster than RR at 0.6, in the mean | - | 2.00 " +
+			"times | third quartile: 4.00 times |",
+		"| Apache, fed by its scoreboard: average faster than RR at 0.85, in the mean | - | 3.00 " +
+			"times | third quartile: 3.00 times |",
 		"| 0.6 | average | 3 | 1 | 1 | 100.00 | 0.00 | 50.00 | 50.00 | 50.00 | 50.00 | 50.00 |",
 		"![fig4-fairness](fig4-fairness.svg)", "![fig8](fig8.svg)",
 	} {
@@ -164,7 +186,8 @@ func TestReport(t *testing.T) {
 // A trial keeps what it found, and a second run takes it from there.
 func TestTrialsAreKept(t *testing.T) {
 	trials := []trial{
-		{policy: average, load: 0.5, name: "four", servers: alike(4), requests: 2000, watch: true, seed: 1},
+		{policy: average, load: 0.5, name: "four", servers: alike(4), requests: 2000, watch: true,
+			seed: 1},
 		{policy: jsq, load: 0.5, name: "four", servers: alike(4), requests: 2000, seed: 1},
 	}
 	_, err := conduct(t, true, func(ctx context.Context, r *experiment.Recorder) error {
@@ -172,7 +195,8 @@ func TestTrialsAreKept(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if first[0].MeanMs < 9 || first[0].Requests < 1800 || len(first[0].Ages.Jain) == 0 || first[1].Policy != jsq.name {
+		if first[0].MeanMs < 9 || first[0].Requests < 1800 || len(first[0].Ages.Jain) == 0 ||
+			first[1].Policy != jsq.name {
 			t.Errorf("found %+v", first)
 		}
 		trials[0].servers = nil // would fail
@@ -206,13 +230,15 @@ func TestSchemes(t *testing.T) {
 			t.Errorf("%s has no policy for agents", p.name)
 		}
 	}
-	if pools := unequalServers(); len(pools) != 3 || len(pools[weighted]) != servers || pools[unweighted][2].Weight != 1 {
+	if pools := unequalServers(); len(pools) != 3 || len(pools[weighted]) != servers ||
+		pools[unweighted][2].Weight != 1 {
 		t.Errorf("pools %v", pools)
 	}
 }
 
 func TestWhoTook(t *testing.T) {
-	list := []loadgen.Response{{AtMs: 2000, Ms: 4, Server: "web12"}, {AtMs: 500, Ms: 8, Server: "web1"}, {AtMs: 3000, Failure: "reset"}}
+	list := []loadgen.Response{{AtMs: 2000, Ms: 4, Server: "web12"},
+		{AtMs: 500, Ms: 8, Server: "web1"}, {AtMs: 3000, Failure: "reset"}}
 	if took := whoTook(list); !slices.Equal(took, []uint8{0, 11, servers}) {
 		t.Errorf("took %v", took)
 	}
@@ -222,11 +248,13 @@ func TestWhoTook(t *testing.T) {
 	}
 }
 
-// What is known of a run of random choice leaves nothing to chance: its twin has the same mean, whatever the seed of its candidates.
+// What is known of a run of random choice leaves nothing to chance: its twin has the same mean,
+// whatever the seed of its candidates.
 func TestTwinOfRandomChoice(t *testing.T) {
 	const load, requests = 0.94, 20_000
 	s := stream{rate: rateOf(load), warmUp: time.Second}
-	trial := trial{policy: rr, load: load, servers: twelve(), requests: requests, warmUp: s.warmUp, seed: seed, turn: 7}
+	trial := trial{policy: rr, load: load, servers: twelve(), requests: requests, warmUp: s.warmUp,
+		seed: seed, turn: 7}
 	for i := range requests + int(2*s.rate) {
 		trial.given = append(trial.given, uint8(i*i%servers))
 	}
@@ -235,7 +263,8 @@ func TestTwinOfRandomChoice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if of4 := (point{Policy: sr4.name}); lab.twins() != 0 || of4.twins() != twinRuns {
-		t.Errorf("%d and %d choices of candidates, want none of random choice", lab.twins(), of4.twins())
+		t.Errorf("%d and %d choices of candidates, want none of random choice", lab.twins(),
+			of4.twins())
 	}
 	trial.turn = 0
 	again, err := trial.run(t.Context())
@@ -247,9 +276,11 @@ func TestTwinOfRandomChoice(t *testing.T) {
 	}
 }
 
-// What is measured in real time leaves the simulator, which takes two to four minutes, enough of half an hour, and of three minutes if quick.
+// What is measured in real time leaves the simulator, which takes two to four minutes, enough of
+// half an hour, and of three minutes if quick.
 func TestLabLeavesTime(t *testing.T) {
-	for quick, limit := range map[bool]time.Duration{false: 20 * time.Minute, true: 105 * time.Second} {
+	for quick, limit := range map[bool]time.Duration{false: 20 * time.Minute,
+		true: 105 * time.Second} {
 		_, err := conduct(t, quick, func(_ context.Context, r *experiment.Recorder) error {
 			f := findings{}
 			lasts := emulatedQueue(r, &f).left(0) + apacheQueue(r, &f).left(0)

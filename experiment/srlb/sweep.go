@@ -10,20 +10,24 @@ import (
 	"sextant/sim/queueing"
 )
 
-// twinRuns is how often a point of the lab is simulated, with the same requests and each time with other candidates.
+// twinRuns is how often a point of the lab is simulated, with the same requests and each time with
+// other candidates.
 const twinRuns = 16
 
-// twins plays the points of the lab: the very requests of the lab, as far as the seed determines them. Who is a candidate of which
-// request, the seed does not: ports are the kernel's choice. So each point is played again with the servers that took the requests in the
-// lab, where nothing is left to chance; this is all of random choice, whose means else differ by a tenth and more from one run to the next
-// at heavy load. Other policies are played with many choices of candidates besides, as it is they who find the servers.
+// twins plays the points of the lab: the very requests of the lab, as far as the seed determines
+// them. Who is a candidate of which request, the seed does not: ports are the kernel's choice. So
+// each point is played again with the servers that took the requests in the lab, where nothing is
+// left to chance; this is all of random choice, whose means else differ by a tenth and more from
+// one run to the next at heavy load. Other policies are played with many choices of candidates
+// besides, as it is they who find the servers.
 func twins(ctx context.Context, r *experiment.Recorder, f *findings) error {
 	handshake := time.Duration(f.overheadMs * float64(time.Millisecond))
 	var trials []trial
 	for _, p := range f.lab {
 		s := streamOf(byName(p.Policy), p.Load, r.Quick())
 		again := trial{policy: byName(p.Policy), load: p.Load, name: "replay", servers: twelve(),
-			requests: s.rate * s.duration.Seconds(), warmUp: s.warmUp, handshake: handshake, seed: seed, given: p.Took}
+			requests: s.rate * s.duration.Seconds(), warmUp: s.warmUp, handshake: handshake,
+			seed: seed, given: p.Took}
 		trials = append(trials, again)
 		again.name, again.given = "twin", nil
 		for range p.twins() {
@@ -49,7 +53,8 @@ func (p point) twins() int {
 	return twinRuns
 }
 
-// joined is the mean point of several runs. Its interval is that of one more run, not of the mean: where the lab's may lie.
+// joined is the mean point of several runs. Its interval is that of one more run, not of the mean:
+// where the lab's may lie.
 func joined(runs []point) point {
 	out := runs[0]
 	out.HalfWidth = 0 // of one run: nothing is left to chance
@@ -58,13 +63,14 @@ func joined(runs []point) point {
 		replicates[i] = queueing.Replicate{Count: p.Requests, Mean: p.MeanMs}
 	}
 	if interval, err := queueing.MeanInterval(0.95, replicates); err == nil {
-		out.MeanMs, out.HalfWidth = interval.Mean, interval.HalfWidth*math.Sqrt(float64(len(runs)+1))
+		out.MeanMs, out.HalfWidth = interval.Mean,
+			interval.HalfWidth*math.Sqrt(float64(len(runs)+1))
 	}
 	return out
 }
 
-// inSimulator plays the points of the lab, and then all loads: 24 within (0, 1), as the paper has, and one beyond 0.96, where
-// policies differ most.
+// inSimulator plays the points of the lab, and then all loads: 24 within (0, 1), as the paper has,
+// and one beyond 0.96, where policies differ most.
 func inSimulator(ctx context.Context, r *experiment.Recorder, f *findings) (err error) {
 	if err := twins(ctx, r, f); err != nil {
 		return err
@@ -80,14 +86,16 @@ func inSimulator(ctx context.Context, r *experiment.Recorder, f *findings) (err 
 			enough *= lightShare
 		}
 		for _, p := range all {
-			sweep = append(sweep, trial{policy: p, load: load, name: "twelve", servers: twelve(), requests: enough, seed: seed})
+			sweep = append(sweep, trial{policy: p, load: load, name: "twelve", servers: twelve(),
+				requests: enough, seed: seed})
 		}
 	}
 	f.sweep, err = simulated(ctx, r, "loads", sweep)
 	return err
 }
 
-// At light load means scatter so little that fewer requests will do: at 0.6 the interval of random choice is half a percent.
+// At light load means scatter so little that fewer requests will do: at 0.6 the interval of random
+// choice is half a percent.
 const (
 	lightLoad  = 0.6
 	lightShare = 0.4
@@ -113,7 +121,8 @@ func sweepLoads(quick bool) (loads []float64) {
 	return append(loads, 0.98)
 }
 
-// sizesWarmUp is a hundred service times: enough for all but random choice, whose response does not depend on the size.
+// sizesWarmUp is a hundred service times: enough for all but random choice, whose response does not
+// depend on the size.
 const sizesWarmUp = time.Second
 
 // simulateSizes plays pools from 10 to 10,000 servers.
@@ -125,7 +134,8 @@ func simulateSizes(ctx context.Context, r *experiment.Recorder, f *findings) (er
 	}
 	for _, n := range sizes {
 		for _, p := range []policy{sr4, dynamic, pair, average, jsq2, jsq} {
-			trials = append(trials, trial{policy: p, load: watched, name: sizeName(n), servers: alike(n),
+			trials = append(trials, trial{policy: p, load: watched, name: sizeName(n),
+				servers:  alike(n),
 				requests: max(requests, 100*float64(n)), warmUp: sizesWarmUp, seed: seed})
 		}
 	}
@@ -138,7 +148,8 @@ func unequalServers() map[string][]hunting.Server {
 	pools := map[string][]hunting.Server{}
 	for i := range servers {
 		size := []int{1, 2, 4}[i%3]
-		server := hunting.Server{Cores: size, Workers: workers * 8, Backlog: backlog * 8, Weight: uint32(size)}
+		server := hunting.Server{Cores: size, Workers: workers * 8, Backlog: backlog * 8,
+			Weight: uint32(size)}
 		pools[weighted] = append(pools[weighted], server)
 		server.Weight = 1
 		pools[unweighted] = append(pools[unweighted], server)
@@ -168,7 +179,8 @@ func simulateUnequal(ctx context.Context, r *experiment.Recorder, f *findings) (
 	for _, name := range []string{weighted, unweighted, starting} {
 		for _, load := range []float64{0.4, 0.61, 0.76, 0.88} {
 			for _, p := range []policy{rr, sr4, dynamic, pair, average, jsq2, jsq} {
-				trials = append(trials, trial{policy: p, load: load, name: name, servers: unequalServers()[name], requests: requests,
+				trials = append(trials, trial{policy: p, load: load, name: name,
+					servers: unequalServers()[name], requests: requests,
 					seed: seed})
 			}
 		}

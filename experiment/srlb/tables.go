@@ -13,9 +13,11 @@ func (f *findings) tables(r *experiment.Recorder) {
 	r.Table(meansTable("loads", "Mean response in ms by load, simulator", f.sweep,
 		func(p point) string { return fmt.Sprintf("%.2f", p.Load) }))
 	r.Table(distanceTable(f.sweep))
-	r.Table(meansTable("sizes", "Mean response in ms at 0.88 by number of servers, simulator", f.sizes,
+	r.Table(meansTable("sizes", "Mean response in ms at 0.88 by number of servers, simulator",
+		f.sizes,
 		func(p point) string { return p.Case }))
-	r.Table(meansTable("unequal", "Mean response in ms with servers of unequal size, simulator", f.unequal,
+	r.Table(meansTable("unequal", "Mean response in ms with servers of unequal size, simulator",
+		f.unequal,
 		func(p point) string { return fmt.Sprintf("%s, at %g", p.Case, p.Load) }))
 	r.Table(f.dayTable())
 	if !f.noApache {
@@ -29,18 +31,21 @@ func sizeName(n int) string { return fmt.Sprintf("%d servers", n) }
 func (f *findings) labTable() experiment.Table {
 	t := experiment.Table{
 		Name: "lab", Title: "Poisson stream in the lab, and the same in the simulator, times in ms",
-		Columns: []string{"Load", "Policy", "Requests", "Failed", "Mean", "±", "Median", "P90", "P99", "Fairness", "Simulator",
+		Columns: []string{"Load", "Policy", "Requests", "Failed", "Mean", "±", "Median", "P90",
+			"P99", "Fairness", "Simulator",
 			"Difference, %", "by chance, %", "Replayed, %"},
 	}
 	for _, p := range f.lab {
-		row := []string{fmt.Sprintf("%g", p.Load), p.Policy, fmt.Sprint(p.Requests), fmt.Sprint(p.Failed), ms(p.MeanMs), ms(p.HalfWidth),
+		row := []string{fmt.Sprintf("%g", p.Load), p.Policy, fmt.Sprint(p.Requests),
+			fmt.Sprint(p.Failed), ms(p.MeanMs), ms(p.HalfWidth),
 			ms(p.quantile(0.5)), ms(p.quantile(0.9)), ms(p.quantile(0.99)), "-", "-", "-", "-", "-"}
 		if len(p.Ages.Jain) > 0 {
 			row[9] = ms(mean(p.Ages.Jain))
 		}
 		if twin, ok := at(f.twins, policy{name: p.Policy}, p.Load); ok {
 			share, chance := difference(p, twin)
-			row[10], row[11], row[12] = ms(twin.MeanMs), fmt.Sprintf("%+.1f", 100*share), fmt.Sprintf("%.1f", 100*chance)
+			row[10], row[11], row[12] = ms(twin.MeanMs), fmt.Sprintf("%+.1f", 100*share),
+				fmt.Sprintf("%.1f", 100*chance)
 		}
 		if replay, ok := at(f.replays, policy{name: p.Policy}, p.Load); ok {
 			share, _ := difference(p, replay)
@@ -76,7 +81,8 @@ func meansTable(name, title string, points []point, label func(point) string) ex
 // distanceTable says how far policies are from join-the-shortest-queue.
 func distanceTable(points []point) experiment.Table {
 	t := experiment.Table{
-		Name: "distance", Title: "Mean response above that of join-the-shortest-queue, in %, simulator", Columns: []string{"Load"},
+		Name: "distance", Title: "Mean response above that of join-the-shortest-queue, in %, " +
+			"simulator", Columns: []string{"Load"},
 	}
 	for _, p := range points {
 		if p.Policy == rr.name {
@@ -96,7 +102,8 @@ func distanceTable(points []point) experiment.Table {
 func (f *findings) dayTable() experiment.Table {
 	t := experiment.Table{
 		Name: "day", Title: "The synthetic day, times in ms",
-		Columns: []string{"Where", "Policy", "Pages", "Failed", "Mean", "First quartile", "Median", "Third quartile", "P90",
+		Columns: []string{"Where", "Policy", "Pages", "Failed", "Mean", "First quartile", "Median",
+			"Third quartile", "P90",
 			"Static files, mean"},
 	}
 	for _, where := range []struct {
@@ -104,8 +111,10 @@ func (f *findings) dayTable() experiment.Table {
 		days []dayResult
 	}{{"lab", f.day}, {"simulator", f.simulated}} {
 		for _, d := range where.days {
-			t.Rows = append(t.Rows, []string{where.name, d.Policy, fmt.Sprint(d.Pages), fmt.Sprint(d.Failed), ms(d.MeanMs),
-				ms(d.quantile(0.25)), ms(d.quantile(0.5)), ms(d.quantile(0.75)), ms(d.quantile(0.9)), ms(d.StaticMs)})
+			t.Rows = append(t.Rows, []string{where.name, d.Policy, fmt.Sprint(d.Pages),
+				fmt.Sprint(d.Failed), ms(d.MeanMs),
+				ms(d.quantile(0.25)), ms(d.quantile(0.5)), ms(d.quantile(0.75)),
+				ms(d.quantile(0.9)), ms(d.StaticMs)})
 		}
 	}
 	return t

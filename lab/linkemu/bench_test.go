@@ -16,13 +16,16 @@ import (
 // frameBytes is a full Ethernet frame.
 const frameBytes = rigMTU + 14
 
-// BenchmarkDelay sends full frames at a rate over a wire, and reports how much later than the link's delay they arrive: from before
-// the system call that sends a frame to the kernel's time stamp at the other end. A machine that others use stands still now and then,
-// for a thread of any priority; so besides the 99th percentile of all frames there is the median of those of 40 slices of time.
+// BenchmarkDelay sends full frames at a rate over a wire, and reports how much later than the
+// link's delay they arrive: from before the system call that sends a frame to the kernel's time
+// stamp at the other end. A machine that others use stands still now and then, for a thread of any
+// priority; so besides the 99th percentile of all frames there is the median of those of 40 slices
+// of time.
 func BenchmarkDelay(b *testing.B) {
 	for _, rate := range []int{1_000, 10_000, 50_000, 100_000} {
 		for _, delay := range []time.Duration{time.Millisecond, 10 * time.Millisecond} {
-			b.Run(fmt.Sprintf("%dpps/%s", rate, delay), func(b *testing.B) { benchmarkDelay(b, rate, delay) })
+			b.Run(fmt.Sprintf("%dpps/%s", rate, delay),
+				func(b *testing.B) { benchmarkDelay(b, rate, delay) })
 		}
 	}
 }
@@ -71,7 +74,8 @@ func pace(fd, rate, count int) {
 	f[0], f[12], f[13] = 0x02, 0x88, 0xb5 // EtherType for local experiments (IEEE 802)
 	begun := time.Now()
 	for i := range count {
-		for wait := time.Until(begun.Add(time.Duration(i) * time.Second / time.Duration(rate))); wait > 0; {
+		for wait := time.Until(begun.Add(time.Duration(i) * time.Second / time.Duration(
+			rate))); wait > 0; {
 			if wait > 100*time.Microsecond {
 				time.Sleep(wait)
 			}
@@ -82,7 +86,8 @@ func pace(fd, rate, count int) {
 	}
 }
 
-// collect reads frames until all have come or none comes for a second, and returns how late they were.
+// collect reads frames until all have come or none comes for a second, and returns how late they
+// were.
 func collect(fd, count int, delay time.Duration) (late []time.Duration) {
 	memory := newBatch()
 	rooms := make([][]byte, batchMost)

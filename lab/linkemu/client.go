@@ -22,9 +22,10 @@ type Client struct {
 // NewClient talks to the process that listens at a Unix socket.
 func NewClient(socket string) *Client {
 	c := &Client{socket: socket}
-	c.http.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
+	c.http.Transport = &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}
 	return c
 }
 
@@ -41,9 +42,10 @@ func (c *Client) Links(ctx context.Context) ([]LinkStatus, error) {
 	return links, nil
 }
 
-// Set changes what happens to packets that come from now on from one side, 0 or 1, of a link. If carrier is not nil, it takes the
-// carrier of that side's node away, or gives it back.
-func (c *Client) Set(ctx context.Context, link, side int, profile netem.Profile, carrier *bool) error {
+// Set changes what happens to packets that come from now on from one side, 0 or 1, of a link. If
+// carrier is not nil, it takes the carrier of that side's node away, or gives it back.
+func (c *Client) Set(ctx context.Context, link, side int, profile netem.Profile,
+	carrier *bool) error {
 	body, err := json.Marshal(change{profile, carrier})
 	if err != nil {
 		return fmt.Errorf("encode a change: %w", err)
@@ -53,13 +55,15 @@ func (c *Client) Set(ctx context.Context, link, side int, profile netem.Profile,
 }
 
 func (c *Client) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://wire"+path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, "http://wire"+path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the wire at %s: %w; its process must run: \"sextant lab list\"", c.socket, err)
+		return nil, fmt.Errorf("ask the wire at %s: %w; its process must run: \"sextant lab list\"",
+			c.socket, err)
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
@@ -67,7 +71,8 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) ([]b
 		return nil, fmt.Errorf("ask the wire at %s: %w", c.socket, err)
 	}
 	if response.StatusCode >= http.StatusMultipleChoices {
-		return nil, fmt.Errorf("the wire at %s says: %s", c.socket, strings.TrimSpace(string(answer)))
+		return nil, fmt.Errorf("the wire at %s says: %s", c.socket,
+			strings.TrimSpace(string(answer)))
 	}
 	return answer, nil
 }

@@ -42,7 +42,8 @@ func readConfig(file string) (Config, error) {
 	}
 	var c Config
 	if err := json.Unmarshal(text, &c); err != nil {
-		return Config{}, fmt.Errorf("read the wire's configuration %s: %w; \"sextant lab up\" writes it", file, err)
+		return Config{}, fmt.Errorf("read the wire's configuration %s: %w; \"sextant lab up\" "+
+			"writes it", file, err)
 	}
 	return c, nil
 }

@@ -26,7 +26,8 @@ const (
 
 // pump is the thread that carries the frames.
 type pump struct {
-	mu         sync.Mutex // held while frames are worked on; others change streams and read counters in between
+	// held while frames are worked on; others change streams and read counters in between
+	mu         sync.Mutex
 	directions []*direction
 	underWay   dueHeap
 	order      uint64
@@ -115,7 +116,8 @@ func (p *pump) close() {
 }
 
 // stop ends run.
-func (p *pump) stop() { _, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) } // fails only if it was stopped often
+// fails only if it was stopped often
+func (p *pump) stop() { _, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (p *pump) now() time.Duration { return time.Since(p.epoch) }
 
@@ -135,12 +137,14 @@ func (p *pump) run() error {
 	}
 }
 
-// hurry lets the thread run before others, and wake when it is time. What is refused only costs accuracy.
+// hurry lets the thread run before others, and wake when it is time. What is refused only costs
+// accuracy.
 func hurry() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	attributes := unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: realTimePriority,
-		Flags: unix.SCHED_FLAG_RESET_ON_FORK, // threads that the Go runtime makes from this one are ordinary ones
+		// threads that the Go runtime makes from this one are ordinary ones
+		Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}
 	if unix.SchedSetAttr(0, &attributes, 0) != nil { // in a cgroup without real-time share
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
@@ -183,7 +187,8 @@ func (p *pump) receive(d *direction) {
 		}
 		clock := time.Now()
 		now := clock.Sub(p.epoch)
-		wall := time.Duration(clock.UnixNano()) - now // the wall clock's value at the epoch, as it goes now
+		// the wall clock's value at the epoch, as it goes now
+		wall := time.Duration(clock.UnixNano()) - now
 		for i, f := range frames {
 			if i >= n {
 				p.give(f)
@@ -249,7 +254,8 @@ func (p *pump) send() {
 		next := p.underWay.pop()
 		d := next.to
 		d.waiting--
-		d.late.RecordValue(min(max(1, int64(now-next.at)), int64(lateMost))) // in range, so there is no error
+		// in range, so there is no error
+		d.late.RecordValue(min(max(1, int64(now-next.at)), int64(lateMost)))
 		d.ready = append(d.ready, next.frame)
 		if len(d.ready) == batchMost {
 			p.flush(d)

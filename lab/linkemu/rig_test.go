@@ -37,7 +37,8 @@ func newRig(t testing.TB, profiles [2]netem.Profile) rig {
 	addPair(t, r.far, middle, "w0b")
 	dir := t.TempDir()
 	config := Config{Socket: filepath.Join(dir, "wire.sock"), Links: []Link{{
-		Ends: [2]string{"near", "far"}, Interfaces: [2]string{"w0a", "w0b"}, MTU: rigMTU, Seed: 1, Profiles: profiles,
+		Ends: [2]string{"near", "far"}, Interfaces: [2]string{"w0a", "w0b"}, MTU: rigMTU, Seed: 1,
+		Profiles: profiles,
 	}}}
 	file := filepath.Join(dir, "wire.json")
 	if err := config.Write(file); err != nil {
@@ -91,7 +92,11 @@ func TestMain(m *testing.M) {
 func newNamespace(t testing.TB) *linux.Netns {
 	t.Helper()
 	ns, _ := linuxtest.Netns(t)
-	err := ns.Do(func() error { return linux.WriteSysctl("net.ipv6.conf.default.disable_ipv6", "1") }) // so that only tests speak
+	// so that only tests speak
+	err := ns.Do(func() error {
+		return linux.WriteSysctl("net.ipv6.conf.default.disable_ipv6",
+			"1")
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,8 @@ import (
 	"sextant/lab/netem"
 )
 
-// Run carries packets as a configuration file says until ctx ends. The interfaces must be in its namespace, and up.
+// Run carries packets as a configuration file says until ctx ends. The interfaces must be in its
+// namespace, and up.
 func Run(ctx context.Context, file string) error {
 	config, err := readConfig(file)
 	if err != nil {
@@ -46,7 +47,8 @@ func Run(ctx context.Context, file string) error {
 // change is what a client asks for.
 type change struct {
 	Profile netem.Profile `json:"profile"`
-	Carrier *bool         `json:"carrier,omitempty"` // whether the ends see a carrier; nil: as they do
+	// whether the ends see a carrier; nil: as they do
+	Carrier *bool `json:"carrier,omitempty"`
 }
 
 func handler(p *pump, links []Link) http.Handler {

@@ -32,8 +32,8 @@ func makeFrames(count, most int) [][]byte {
 	return frames
 }
 
-// pass sends frames from near to far, and returns those that come until the wire has had all and none comes for a while, with the kernel's
-// times of arrival.
+// pass sends frames from near to far, and returns those that come until the wire has had all and
+// none comes for a while, with the kernel's times of arrival.
 func pass(t *testing.T, r rig, frames [][]byte) (came [][]byte, at []time.Duration) {
 	t.Helper()
 	out, in := open(t, r.near), open(t, r.far)
@@ -55,7 +55,8 @@ func pass(t *testing.T, r rig, frames [][]byte) (came [][]byte, at []time.Durati
 	for {
 		d := near(t, r) // before nothing is found
 		n, err := unix.Poll(poll, 1000)
-		if n == 0 && err == nil && (d.Counters.Packets == end && d.UnderWay == 0 || time.Now().After(deadline)) {
+		if n == 0 && err == nil && (d.Counters.Packets == end && d.UnderWay == 0 ||
+			time.Now().After(deadline)) {
 			return came, at
 		}
 		n, _ = memory.receive(in, batchMost) // nothing there: polled again
@@ -79,7 +80,8 @@ func near(t *testing.T, r rig) DirectionStatus {
 func TestFramesPass(t *testing.T) {
 	const delay = 20 * time.Millisecond
 	const hair = time.Millisecond // by which the wall clock may be put back meanwhile
-	r := newRig(t, [2]netem.Profile{{Delay: delay, RateBits: 100_000_000, QueueTime: time.Second}, {}})
+	r := newRig(t, [2]netem.Profile{{Delay: delay, RateBits: 100_000_000, QueueTime: time.Second},
+		{}})
 	frames := makeFrames(500, frameBytes)
 	began := time.Duration(time.Now().UnixNano())
 	came, at := pass(t, r, frames)
@@ -131,7 +133,8 @@ func TestFramesOvertake(t *testing.T) {
 		}
 	}
 	if len(came) != len(frames) || descents == 0 {
-		t.Errorf("%d of %d frames came, with %d out of order; want all, some out of order", len(came), len(frames), descents)
+		t.Errorf("%d of %d frames came, with %d out of order; want all, some out of order",
+			len(came), len(frames), descents)
 	}
 }
 

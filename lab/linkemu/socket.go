@@ -14,7 +14,8 @@ import (
 // Both directions of a socket's memory: 10,000 frames of 1,500 bytes and what the kernel adds.
 const socketMemory = 32 << 20
 
-// openPacket opens a socket that receives what the interface receives, but not what it sends, and sends without a queueing discipline.
+// openPacket opens a socket that receives what the interface receives, but not what it sends, and
+// sends without a queueing discipline.
 func openPacket(iface string) (fd int, err error) {
 	defer func() {
 		if err != nil {
@@ -25,7 +26,8 @@ func openPacket(iface string) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	// Protocol 0 receives nothing until bind says what, so that nothing of other interfaces comes first.
+	// Protocol 0 receives nothing until bind says what, so that nothing of other interfaces comes
+	// first.
 	fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
@@ -43,14 +45,16 @@ func openPacket(iface string) (fd int, err error) {
 		}
 	}
 	everything := binary.NativeEndian.Uint16([]byte{0, unix.ETH_P_ALL}) // in network order
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: everything, Ifindex: device.Index}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: everything,
+		Ifindex: device.Index}); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// overruns reads how many frames the kernel has dropped because the socket's memory was full, since the last call.
+// overruns reads how many frames the kernel has dropped because the socket's memory was full, since
+// the last call.
 func overruns(fd int) uint64 {
 	stats, err := unix.GetsockoptTpacketStats(fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
@@ -114,7 +118,8 @@ func (b *batch) send(fd, count int) (int, error) {
 
 func (b *batch) call(number uintptr, fd, count int) (int, error) {
 	first := uintptr(unsafe.Pointer(&b.messages[0]))
-	n, _, errno := unix.RawSyscall6(number, uintptr(fd), first, uintptr(count), unix.MSG_DONTWAIT, 0, 0)
+	n, _, errno := unix.RawSyscall6(number, uintptr(fd), first, uintptr(count), unix.MSG_DONTWAIT,
+		0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -124,7 +129,8 @@ func (b *batch) call(number uintptr, fd, count int) (int, error) {
 // at is when the kernel received message i, by the wall clock; now if it does not tell.
 func (b *batch) at(i int, now time.Duration) time.Duration {
 	header := (*unix.Cmsghdr)(unsafe.Pointer(&b.controls[i][0]))
-	if b.messages[i].header.Controllen == 0 || header.Level != unix.SOL_SOCKET || header.Type != unix.SO_TIMESTAMPNS {
+	if b.messages[i].header.Controllen == 0 || header.Level != unix.SOL_SOCKET ||
+		header.Type != unix.SO_TIMESTAMPNS {
 		return now
 	}
 	stamp := (*unix.Timespec)(unsafe.Pointer(&b.controls[i][unix.SizeofCmsghdr]))
@@ -157,14 +163,16 @@ func (p *poller) add(fd, number int) error {
 	return nil
 }
 
-// wait returns what is ready, after the timeout at the latest; a negative one never ends (epoll_pwait2(2), Linux 5.11).
+// wait returns what is ready, after the timeout at the latest; a negative one never ends
+// (epoll_pwait2(2), Linux 5.11).
 func (p *poller) wait(timeout time.Duration) ([]unix.EpollEvent, error) {
 	var limit *unix.Timespec
 	if timeout >= 0 {
 		t := unix.NsecToTimespec(int64(timeout))
 		limit = &t
 	}
-	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)),
+	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.fd),
+		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)),
 		uintptr(unsafe.Pointer(limit)), 0, 0)
 	if errno != 0 && !errors.Is(errno, unix.EINTR) {
 		return nil, fmt.Errorf("wait for frames: %w; this needs Linux 5.11 or newer", errno)

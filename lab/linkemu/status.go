@@ -18,7 +18,8 @@ type DirectionStatus struct {
 	Profile  netem.Profile  `json:"profile"`
 	Counters netem.Counters `json:"counters"`
 	UnderWay int            `json:"underWay"` // packets that have come and not yet arrived
-	// Faults of the emulation: packets for which it had no memory, that were longer than the MTU, that the kernel did not take.
+	// Faults of the emulation: packets for which it had no memory, that were longer than the MTU,
+	// that the kernel did not take.
 	Overruns uint64 `json:"overruns"`
 	TooLong  uint64 `json:"tooLong"`
 	Unsent   uint64 `json:"unsent"`
@@ -38,10 +39,12 @@ func (p *pump) status(links []Link) []LinkStatus {
 			d := p.directions[2*i+side]
 			d.overruns += overruns(d.in)
 			all[i].Directions[side] = DirectionStatus{
-				From: link.Ends[side], To: link.Ends[1-side], Profile: d.stream.Profile(), Counters: d.stream.Counters(),
+				From: link.Ends[side], To: link.Ends[1-side], Profile: d.stream.Profile(),
+				Counters: d.stream.Counters(),
 				UnderWay: d.waiting, Overruns: d.overruns, TooLong: d.tooLong, Unsent: d.unsent,
-				LateMedian: time.Duration(d.late.ValueAtQuantile(50)), LateP99: time.Duration(d.late.ValueAtQuantile(99)),
-				LateMost: time.Duration(d.late.Max()),
+				LateMedian: time.Duration(d.late.ValueAtQuantile(50)),
+				LateP99:    time.Duration(d.late.ValueAtQuantile(99)),
+				LateMost:   time.Duration(d.late.Max()),
 			}
 		}
 	}

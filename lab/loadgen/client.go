@@ -32,8 +32,10 @@ type client struct {
 	readers sync.Pool
 }
 
-// newSender makes what sends the requests of a load: a client of the target, and addresses to send from.
-func newSender(ctx context.Context, target string, prefixes []netip.Prefix) (*client, *sources, error) {
+// newSender makes what sends the requests of a load: a client of the target, and addresses to send
+// from.
+func newSender(ctx context.Context, target string,
+	prefixes []netip.Prefix) (*client, *sources, error) {
 	c, err := newClient(ctx, target)
 	if err != nil {
 		return nil, nil, err
@@ -79,8 +81,8 @@ func resolve(ctx context.Context, u *url.URL) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addresses[0].Unmap(), uint16(port)), nil
 }
 
-// pathOf returns the path of a request: its own, or that of the URL, with the CPU time that it asks for in the notation of package
-// emulate.
+// pathOf returns the path of a request: its own, or that of the URL, with the CPU time that it asks
+// for in the notation of package emulate.
 func (c *client) pathOf(r workload.Request) string {
 	if r.Path != "" {
 		return r.Path
@@ -105,7 +107,8 @@ type answer struct {
 
 // get fetches path from the source address (any if zero) until the deadline and
 // writes the body to sink. The end of ctx ends it too.
-func (c *client) get(ctx context.Context, source netip.Addr, path string, deadline time.Time, sink io.Writer) answer {
+func (c *client) get(ctx context.Context, source netip.Addr, path string, deadline time.Time,
+	sink io.Writer) answer {
 	conn, err := c.dial(ctx, source, deadline)
 	if err != nil {
 		return answer{err: err}
@@ -113,7 +116,8 @@ func (c *client) get(ctx context.Context, source netip.Addr, path string, deadli
 	defer conn.Close()
 	conn.SetDeadline(deadline)
 	defer context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })()
-	request := "GET " + path + " HTTP/1.1\r\nHost: " + c.host + "\r\nUser-Agent: sextant\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+	request := "GET " + path + " HTTP/1.1\r\nHost: " + c.host +
+		"\r\nUser-Agent: sextant\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 	if _, err = io.WriteString(conn, request); err != nil {
 		return answer{err: from(conn, err)}
 	}
@@ -152,7 +156,8 @@ func (c *client) receive(conn net.Conn, sink io.Writer) answer {
 	return answer{server: response.Header.Get("X-Server"), at: at}
 }
 
-func (c *client) dial(ctx context.Context, source netip.Addr, deadline time.Time) (net.Conn, error) {
+func (c *client) dial(ctx context.Context, source netip.Addr,
+	deadline time.Time) (net.Conn, error) {
 	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
 	if source.IsValid() {
 		dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))

@@ -11,23 +11,27 @@ import (
 
 // DownloadConfig describes a closed-loop load.
 type DownloadConfig struct {
-	URL      string         // http://host[:port]/path
-	Workers  int            // fetch at the same time; 1 if 0
-	Duration time.Duration  // no fetch begins after it; every worker makes one at least
-	Want     []byte         // the content that every body must have; any of the announced length if nil
-	Timeout  time.Duration  // for one fetch; 60 s if 0
-	Sources  []netip.Prefix // addresses to send from, each fetch the next one; any if empty
-	Each     func(Fetch)    // called after each fetch, one at a time, if not nil
+	URL      string        // http://host[:port]/path
+	Workers  int           // fetch at the same time; 1 if 0
+	Duration time.Duration // no fetch begins after it; every worker makes one at least
+	// the content that every body must have; any of the announced length if nil
+	Want    []byte
+	Timeout time.Duration  // for one fetch; 60 s if 0
+	Sources []netip.Prefix // addresses to send from, each fetch the next one; any if empty
+	Each    func(Fetch)    // called after each fetch, one at a time, if not nil
 }
 
 // Fetch is what became of one fetch of a closed loop.
 type Fetch struct {
-	Ms      float64 `json:"ms"`                // until its end, good or bad
-	Failure string  `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
-	Error   string  `json:"error,omitempty"`   // of a failure, with the client's address and port once there is a connection
+	Ms float64 `json:"ms"` // until its end, good or bad
+	// the kind, as Failures has it in JSON; "" for a right answer
+	Failure string `json:"failure,omitempty"`
+	// of a failure, with the client's address and port once there is a connection
+	Error string `json:"error,omitempty"`
 }
 
-// Line is a line of a load's report in JSON Lines: a fetch of a closed loop or a response of an open one, or at the end the result.
+// Line is a line of a load's report in JSON Lines: a fetch of a closed loop or a response of an
+// open one, or at the end the result.
 type Line struct {
 	Fetch    *Fetch          `json:"fetch,omitempty"`
 	Result   *DownloadResult `json:"result,omitempty"`
@@ -37,17 +41,18 @@ type Line struct {
 
 // DownloadResult is what a closed-loop load has measured.
 type DownloadResult struct {
-	URL              string            `json:"url"`
-	Workers          int               `json:"workers"`
-	ElapsedMs        float64           `json:"elapsedMs"`
-	Done             uint64            `json:"done"`
-	Failed           uint64            `json:"failed"`
-	Failures         Failures          `json:"failures"`
-	FirstErrors      map[string]string `json:"firstErrors,omitempty"` // an example for each kind
-	Bytes            uint64            `json:"bytes"`                 // of all bodies, wrong ones up to their first fault
-	MegabitPerSecond float64           `json:"megabitPerSecond"`
-	Latency          Distribution      `json:"latency"` // of right answers
-	Servers          []Server          `json:"servers"`
+	URL         string            `json:"url"`
+	Workers     int               `json:"workers"`
+	ElapsedMs   float64           `json:"elapsedMs"`
+	Done        uint64            `json:"done"`
+	Failed      uint64            `json:"failed"`
+	Failures    Failures          `json:"failures"`
+	FirstErrors map[string]string `json:"firstErrors,omitempty"` // an example for each kind
+	// of all bodies, wrong ones up to their first fault
+	Bytes            uint64       `json:"bytes"`
+	MegabitPerSecond float64      `json:"megabitPerSecond"`
+	Latency          Distribution `json:"latency"` // of right answers
+	Servers          []Server     `json:"servers"`
 }
 
 func (c DownloadConfig) withDefaults() (DownloadConfig, error) {
@@ -58,7 +63,8 @@ func (c DownloadConfig) withDefaults() (DownloadConfig, error) {
 		c.Timeout = time.Minute
 	}
 	if c.Workers < 0 || c.Duration < 0 || c.Timeout < 0 {
-		return c, fmt.Errorf("loadgen: %d workers, duration %v and timeout %v: none may be negative", c.Workers, c.Duration, c.Timeout)
+		return c, fmt.Errorf("loadgen: %d workers, duration %v and timeout %v: none may be "+
+			"negative", c.Workers, c.Duration, c.Timeout)
 	}
 	return c, nil
 }
@@ -75,7 +81,8 @@ func Download(ctx context.Context, c DownloadConfig) (*DownloadResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &download{config: c, client: client, sources: sources, tally: newTally(), start: time.Now()}
+	d := &download{config: c, client: client, sources: sources, tally: newTally(),
+		start: time.Now()}
 	var workers sync.WaitGroup
 	for range c.Workers {
 		workers.Go(func() { d.work(ctx) })
@@ -123,7 +130,8 @@ func (d *download) fetch(ctx context.Context) {
 		d.tally.succeed(got.server, got.at.Sub(begin))
 		d.tell(Fetch{Ms: milliseconds(got.at.Sub(begin))})
 	case ctx.Err() == nil: // else it was us who ended it
-		d.tell(Fetch{Ms: milliseconds(time.Since(begin)), Failure: d.tally.fail(got.err), Error: got.err.Error()})
+		d.tell(Fetch{Ms: milliseconds(time.Since(begin)), Failure: d.tally.fail(got.err),
+			Error: got.err.Error()})
 	}
 }
 

@@ -33,11 +33,14 @@ func TestDownload(t *testing.T) {
 	})
 	for name, want := range map[string][]byte{"known content": content, "any content": nil} {
 		t.Run(name, func(t *testing.T) {
-			result := download(t, loadgen.DownloadConfig{URL: url, Workers: 3, Duration: 50 * time.Millisecond, Want: want})
-			if result.Done < 3 || result.Failed != 0 || result.Bytes != result.Done*uint64(len(content)) {
+			result := download(t, loadgen.DownloadConfig{URL: url, Workers: 3,
+				Duration: 50 * time.Millisecond, Want: want})
+			if result.Done < 3 || result.Failed != 0 ||
+				result.Bytes != result.Done*uint64(len(content)) {
 				t.Errorf("result %+v, want whole bodies only, and 3 at least", result)
 			}
-			if len(result.Servers) != 1 || result.Servers[0].Name != "files" || result.Servers[0].Count != result.Done {
+			if len(result.Servers) != 1 || result.Servers[0].Name != "files" ||
+				result.Servers[0].Count != result.Done {
 				t.Errorf("servers %+v, want files with all %d", result.Servers, result.Done)
 			}
 		})
@@ -66,7 +69,10 @@ func TestDownloadFindsFaults(t *testing.T) {
 			readRequest(conn)
 			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n%s", want[1:])
 		}), func(f loadgen.Failures) uint64 { return f.ShortBody }, "unexpected EOF"},
-		{"an error page", serve(t, func(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }),
+		{"an error page", serve(t, func(w http.ResponseWriter,
+			r *http.Request) {
+			http.NotFound(w, r)
+		}),
 			func(f loadgen.Failures) uint64 { return f.Status }, "404 Not Found"},
 	}
 	for _, test := range tests {
@@ -99,7 +105,8 @@ func TestDownloadEndsWithItsContext(t *testing.T) {
 		<-asked
 		cancel()
 	}()
-	result, err := loadgen.Download(ctx, loadgen.DownloadConfig{URL: url, Workers: 2, Duration: time.Hour})
+	result, err := loadgen.Download(ctx, loadgen.DownloadConfig{URL: url, Workers: 2,
+		Duration: time.Hour})
 	if err != context.Canceled || result == nil || result.Failed != 0 {
 		t.Errorf("result %+v, error %v, want no failure and the cause", result, err)
 	}
@@ -129,7 +136,8 @@ func TestDownloadTellsEach(t *testing.T) {
 		},
 	})
 	if err != context.Canceled || !slices.Equal(told, []string{"", "status", ""}) {
-		t.Errorf("told of %q, error %v; want a failure of kind status as the second of three", told, err)
+		t.Errorf("told of %q, error %v; want a failure of kind status as the second of three", told,
+			err)
 	}
 }
 

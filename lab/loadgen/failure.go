@@ -40,7 +40,8 @@ type counter struct {
 
 func (f *Failures) counters() []counter {
 	return []counter{
-		{"refused", &f.Refused}, {"reset", &f.Reset}, {"timeout", &f.Timeout}, {"status", &f.Status}, {"shortBody", &f.ShortBody},
+		{"refused", &f.Refused}, {"reset", &f.Reset}, {"timeout", &f.Timeout},
+		{"status", &f.Status}, {"shortBody", &f.ShortBody},
 		{"wrongBody", &f.WrongBody}, {"overflow", &f.Overflow}, {"other", &f.Other},
 	}
 }
@@ -98,7 +99,8 @@ func (f *Failures) kind(err error) (*uint64, string) {
 		return &f.Refused, "refused"
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &f.Reset, "reset"
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, syscall.ETIMEDOUT):
 		return &f.Timeout, "timeout"
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &f.ShortBody, "shortBody"

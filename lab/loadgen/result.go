@@ -83,7 +83,8 @@ type serverTally struct {
 }
 
 func newTally() *tally {
-	return &tally{latency: newSample(), examples: make(map[string]string), servers: make(map[string]*serverTally)}
+	return &tally{latency: newSample(), examples: make(map[string]string),
+		servers: make(map[string]*serverTally)}
 }
 
 func (t *tally) fail(err error) (kind string) {

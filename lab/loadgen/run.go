@@ -27,17 +27,19 @@ type Config struct {
 	MaxInFlight int            // requests beyond are counted as overflow and not sent; 10,000 if 0
 	Progress    func(Progress) // called some times per second, if not nil
 	Each        func(Response) // called after each measured request, one at a time, if not nil
-	// Requests is another load than a Poisson stream of Rate, Service and Seed; it ends after WarmUp and Duration at the latest.
+	// Requests is another load than a Poisson stream of Rate, Service and Seed; it ends after
+	// WarmUp and Duration at the latest.
 	Requests workload.Stream
 }
 
 // Response is what became of one request of an open loop.
 type Response struct {
-	AtMs    float64        `json:"atMs"` // when it was meant to be sent, since the start
-	Ms      float64        `json:"ms"`   // from then until its end, good or bad
-	Class   workload.Class `json:"class"`
-	Server  string         `json:"server,omitempty"`  // who answered, by its X-Server header
-	Failure string         `json:"failure,omitempty"` // the kind, as Failures has it in JSON; "" for a right answer
+	AtMs   float64        `json:"atMs"` // when it was meant to be sent, since the start
+	Ms     float64        `json:"ms"`   // from then until its end, good or bad
+	Class  workload.Class `json:"class"`
+	Server string         `json:"server,omitempty"` // who answered, by its X-Server header
+	// the kind, as Failures has it in JSON; "" for a right answer
+	Failure string `json:"failure,omitempty"`
 }
 
 // Progress is how far a run has come. Counts include the warm-up.
@@ -54,21 +56,24 @@ type Progress struct {
 
 // Result is what an open-loop load has measured, warm-up left out.
 type Result struct {
-	URL           string            `json:"url"`
-	RatePerSecond float64           `json:"ratePerSecond"` // as asked for
-	SentPerSecond float64           `json:"sentPerSecond"` // in the measured part
-	DurationMs    float64           `json:"durationMs"`    // of the measured part, shorter than asked for if the run was cut short
-	WarmUpMs      float64           `json:"warmUpMs"`      // the same of the warm-up
-	Seed          uint64            `json:"seed"`
-	ServiceMs     float64           `json:"serviceMs"` // mean asked for
-	Sent          uint64            `json:"sent"`
-	Done          uint64            `json:"done"`
-	Failed        uint64            `json:"failed"`
-	Failures      Failures          `json:"failures"`
-	FirstErrors   map[string]string `json:"firstErrors,omitempty"` // an example for each kind
-	Latency       Distribution      `json:"latency"`               // from the intended send time, of right answers
-	Lateness      Distribution      `json:"lateness"`              // of the generator itself; part of the latency
-	Servers       []Server          `json:"servers"`
+	URL           string  `json:"url"`
+	RatePerSecond float64 `json:"ratePerSecond"` // as asked for
+	SentPerSecond float64 `json:"sentPerSecond"` // in the measured part
+	// of the measured part, shorter than asked for if the run was cut short
+	DurationMs  float64           `json:"durationMs"`
+	WarmUpMs    float64           `json:"warmUpMs"` // the same of the warm-up
+	Seed        uint64            `json:"seed"`
+	ServiceMs   float64           `json:"serviceMs"` // mean asked for
+	Sent        uint64            `json:"sent"`
+	Done        uint64            `json:"done"`
+	Failed      uint64            `json:"failed"`
+	Failures    Failures          `json:"failures"`
+	FirstErrors map[string]string `json:"firstErrors,omitempty"` // an example for each kind
+	// from the intended send time, of right answers
+	Latency Distribution `json:"latency"`
+	// of the generator itself; part of the latency
+	Lateness Distribution `json:"lateness"`
+	Servers  []Server     `json:"servers"`
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -80,12 +85,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Requests == nil && !(c.Rate > 0 && c.Rate <= 1e6):
-		return c, fmt.Errorf("loadgen: rate of %g requests per second must be above 0 and at most a million", c.Rate)
+		return c, fmt.Errorf("loadgen: rate of %g requests per second must be above 0 and at "+
+			"most a million", c.Rate)
 	case c.Duration <= 0 || c.WarmUp < 0 || c.Service < 0 || c.Timeout < 0:
-		return c, fmt.Errorf("loadgen: duration %v must be above 0, warm-up %v, service %v and timeout %v at least 0",
+		return c, fmt.Errorf("loadgen: duration %v must be above 0, warm-up %v, service %v and "+
+			"timeout %v at least 0",
 			c.Duration, c.WarmUp, c.Service, c.Timeout)
 	case c.MaxInFlight < 0:
-		return c, fmt.Errorf("loadgen: at most %d requests in flight: at least 1 is needed", c.MaxInFlight)
+		return c, fmt.Errorf("loadgen: at most %d requests in flight: at least 1 is needed",
+			c.MaxInFlight)
 	}
 	return c, nil
 }
@@ -192,7 +200,8 @@ func (r *run) begin(a workload.Request, late time.Duration) bool {
 	return true
 }
 
-func (r *run) request(ctx context.Context, source netip.Addr, a workload.Request, intended time.Time) {
+func (r *run) request(ctx context.Context, source netip.Addr, a workload.Request,
+	intended time.Time) {
 	got := r.client.get(ctx, source, r.client.pathOf(a), intended.Add(r.config.Timeout), io.Discard)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,7 +211,8 @@ func (r *run) request(ctx context.Context, source netip.Addr, a workload.Request
 		r.tallyOf(a).succeed(got.server, got.at.Sub(intended))
 		r.tell(a, Response{Ms: milliseconds(got.at.Sub(intended)), Server: got.server})
 	case ctx.Err() == nil: // else it was us who ended it
-		r.tell(a, Response{Ms: milliseconds(time.Since(intended)), Failure: r.tallyOf(a).fail(got.err)})
+		r.tell(a, Response{Ms: milliseconds(time.Since(intended)),
+			Failure: r.tallyOf(a).fail(got.err)})
 	}
 }
 

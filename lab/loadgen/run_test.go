@@ -27,7 +27,8 @@ import (
 
 // load is a short one, for tests that count.
 func load(url string) loadgen.Config {
-	return loadgen.Config{URL: url, Rate: 500, Duration: 200 * time.Millisecond, Seed: 1, Timeout: 20 * time.Second}
+	return loadgen.Config{URL: url, Rate: 500, Duration: 200 * time.Millisecond, Seed: 1,
+		Timeout: 20 * time.Second}
 }
 
 func run(t *testing.T, config loadgen.Config) *loadgen.Result {
@@ -42,8 +43,10 @@ func run(t *testing.T, config loadgen.Config) *loadgen.Result {
 	if result.Done != result.Latency.Count || result.Failed != result.Failures.Total() {
 		t.Errorf("counts disagree: %+v", result)
 	}
-	if want := float64(result.Sent) / config.Duration.Seconds(); result.DurationMs != float64(config.Duration)/1e6 || result.SentPerSecond != want {
-		t.Errorf("%v ms and %v per second, want %v of a run that was not cut short", result.DurationMs, result.SentPerSecond, want)
+	if want := float64(result.Sent) / config.Duration.Seconds(); result.DurationMs != float64(
+		config.Duration)/1e6 || result.SentPerSecond != want {
+		t.Errorf("%v ms and %v per second, want %v of a run that was not cut short",
+			result.DurationMs, result.SentPerSecond, want)
 	}
 	return result
 }
@@ -118,7 +121,8 @@ func TestRunSendsTheSchedule(t *testing.T) {
 		t.Errorf("requests (-schedule +received):\n%s", diff)
 	}
 	if result.Sent != measured || result.Done != measured {
-		t.Errorf("sent %d, done %d, want %d: those after the warm-up", result.Sent, result.Done, measured)
+		t.Errorf("sent %d, done %d, want %d: those after the warm-up", result.Sent, result.Done,
+			measured)
 	}
 }
 
@@ -172,7 +176,8 @@ func TestRunLatencyCoversTheServiceTime(t *testing.T) {
 		t.Errorf("mean %g ms is below the mean service time %g ms", result.Latency.MeanMs, least)
 	}
 	d := result.Latency
-	if !slices.IsSorted([]float64{d.P50Ms, d.P90Ms, d.P99Ms, d.P999Ms}) || d.MinMs > d.MeanMs || d.MeanMs > d.MaxMs {
+	if !slices.IsSorted([]float64{d.P50Ms, d.P90Ms, d.P99Ms, d.P999Ms}) || d.MinMs > d.MeanMs ||
+		d.MeanMs > d.MaxMs {
 		t.Errorf("distribution is out of order: %+v", d)
 	}
 }
@@ -203,7 +208,8 @@ func TestRunSendsAnyStream(t *testing.T) {
 	})
 	requests := list{
 		{At: 0, Path: "/early"}, {At: 30 * time.Millisecond, Path: "/page?x=1"},
-		{At: 60 * time.Millisecond, Service: 2 * time.Millisecond, Class: workload.Static}, {At: 90 * time.Millisecond, Path: "/missing"},
+		{At: 60 * time.Millisecond, Service: 2 * time.Millisecond, Class: workload.Static},
+		{At: 90 * time.Millisecond, Path: "/missing"},
 	}
 	var told []loadgen.Response
 	result := run(t, loadgen.Config{
@@ -211,14 +217,16 @@ func TestRunSendsAnyStream(t *testing.T) {
 		Each: func(r loadgen.Response) { told = append(told, r) },
 	})
 	slices.Sort(got)
-	if diff := cmp.Diff([]string{"/base?ms=2", "/early", "/missing", "/page?x=1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"/base?ms=2", "/early", "/missing", "/page?x=1"},
+		got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	slices.SortFunc(told, func(a, b loadgen.Response) int { return cmp2.Compare(a.AtMs, b.AtMs) })
 	if len(told) != 3 || result.Done != 2 || result.Failed != 1 {
 		t.Fatalf("told %+v; %d right and %d failed, want 2 and 1", told, result.Done, result.Failed)
 	}
-	if told[0].AtMs != 30 || told[1].Class != workload.Static || told[2].Failure != "status" || told[0].Ms <= 0 {
+	if told[0].AtMs != 30 || told[1].Class != workload.Static || told[2].Failure != "status" ||
+		told[0].Ms <= 0 {
 		t.Errorf("told %+v", told)
 	}
 }
@@ -235,7 +243,8 @@ func TestRunCountsFailures(t *testing.T) {
 		url   string
 		count func(loadgen.Failures) uint64
 	}{
-		{"refused", "http://" + closedPort(t), func(f loadgen.Failures) uint64 { return f.Refused }},
+		{"refused", "http://" + closedPort(t),
+			func(f loadgen.Failures) uint64 { return f.Refused }},
 		{"reset", serveRaw(t, func(conn *net.TCPConn) {
 			readRequest(conn)
 			conn.SetLinger(0)
@@ -254,7 +263,8 @@ func TestRunCountsFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			result := run(t, load(test.url))
 			if result.Sent == 0 || test.count(result.Failures) != result.Sent {
-				t.Errorf("failures %+v (%v), want all %d of this kind", result.Failures, result.FirstErrors, result.Sent)
+				t.Errorf("failures %+v (%v), want all %d of this kind", result.Failures,
+					result.FirstErrors, result.Sent)
 			}
 			if result.FirstErrors[test.name] == "" {
 				t.Errorf("no example under %q in %v", test.name, result.FirstErrors)
@@ -289,7 +299,8 @@ func TestRunTimeout(t *testing.T) {
 	config.Timeout = 50 * time.Millisecond
 	result := run(t, config)
 	if result.Failures.Timeout != result.Sent {
-		t.Errorf("failures %+v (%v), want all %d timeouts", result.Failures, result.FirstErrors, result.Sent)
+		t.Errorf("failures %+v (%v), want all %d timeouts", result.Failures, result.FirstErrors,
+			result.Sent)
 	}
 }
 
@@ -313,8 +324,10 @@ func TestRunBoundsRequestsInFlight(t *testing.T) {
 		}
 	}
 	result := run(t, config)
-	if overflow := result.Failures.Overflow; overflow != result.Sent-7 || result.Failed != result.Sent || result.Sent != uint64(requests) {
-		t.Errorf("failures %+v of %d sent, want that all but 7 of %d are overflow", result.Failures, result.Sent, requests)
+	if overflow := result.Failures.Overflow; overflow != result.Sent-7 ||
+		result.Failed != result.Sent || result.Sent != uint64(requests) {
+		t.Errorf("failures %+v of %d sent, want that all but 7 of %d are overflow", result.Failures,
+			result.Sent, requests)
 	}
 }
 
@@ -348,7 +361,8 @@ func TestRunTakesSourcesInTurn(t *testing.T) {
 
 func TestRunReportsProgress(t *testing.T) {
 	told := make(chan struct{})
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) { <-told }) // the run does not end before
+	// the run does not end before
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { <-told })
 	config := load(url)
 	config.WarmUp = 500 * time.Millisecond
 	config.Duration = 500 * time.Millisecond
@@ -361,7 +375,8 @@ func TestRunReportsProgress(t *testing.T) {
 	run(t, config)
 	last := loadgen.Progress{}
 	for _, p := range reports {
-		if p.Total != time.Second || p.Sent < last.Sent || p.Done < last.Done || p.Elapsed <= last.Elapsed || p.Done > p.Sent {
+		if p.Total != time.Second || p.Sent < last.Sent || p.Done < last.Done ||
+			p.Elapsed <= last.Elapsed || p.Done > p.Sent {
 			t.Errorf("progress %+v after %+v", p, last)
 		}
 		if p.WarmingUp != (p.Elapsed < config.WarmUp) {
@@ -393,8 +408,10 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if result == nil || result.Sent == 0 || result.Failed != 0 {
 		t.Fatalf("result %+v, want requests sent and none failed", result)
 	}
-	if seconds := result.DurationMs / 1000; seconds <= 0 || seconds > passed || math.Abs(result.SentPerSecond*seconds-float64(result.Sent)) > 1e-6 {
-		t.Errorf("%d requests in %v s are %v per second, after %v s", result.Sent, seconds, result.SentPerSecond, passed)
+	if seconds := result.DurationMs / 1000; seconds <= 0 || seconds > passed ||
+		math.Abs(result.SentPerSecond*seconds-float64(result.Sent)) > 1e-6 {
+		t.Errorf("%d requests in %v s are %v per second, after %v s", result.Sent, seconds,
+			result.SentPerSecond, passed)
 	}
 }
 
@@ -409,7 +426,8 @@ func TestRunEndsInItsWarmUp(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || result == nil {
 		t.Fatalf("result %+v, error %v", result, err)
 	}
-	if result.DurationMs != 0 || result.SentPerSecond != 0 || result.WarmUpMs <= 0 || result.WarmUpMs > time.Since(begin).Seconds()*1000 {
+	if result.DurationMs != 0 || result.SentPerSecond != 0 || result.WarmUpMs <= 0 ||
+		result.WarmUpMs > time.Since(begin).Seconds()*1000 {
 		t.Errorf("result %+v", result)
 	}
 }
@@ -420,7 +438,8 @@ func TestLateRunEndsWithItsContext(t *testing.T) {
 	cancel()
 	config := load(serve(t, func(http.ResponseWriter, *http.Request) {}))
 	config.Requests = endless{}
-	if result, err := loadgen.Run(ctx, config); !errors.Is(err, context.Canceled) || result == nil || result.Sent != 0 {
+	if result, err := loadgen.Run(ctx, config); !errors.Is(err, context.Canceled) ||
+		result == nil || result.Sent != 0 {
 		t.Errorf("result %+v, error %v", result, err)
 	}
 }
@@ -477,7 +496,8 @@ func TestResultJSON(t *testing.T) {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	want := []string{"done", "durationMs", "failed", "failures", "latency", "lateness", "ratePerSecond",
+	want := []string{"done", "durationMs", "failed", "failures", "latency", "lateness",
+		"ratePerSecond",
 		"seed", "sent", "sentPerSecond", "servers", "serviceMs", "url", "warmUpMs"}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

@@ -39,7 +39,8 @@ func newSources(prefixes []netip.Prefix, target netip.Addr) (*sources, error) {
 	s := &sources{prefixes: prefixes}
 	for _, prefix := range prefixes {
 		if !prefix.IsValid() || prefix.Addr().Is4() != target.Is4() {
-			return nil, fmt.Errorf("loadgen: source %v is not of the address family of the target %v", prefix, target)
+			return nil, fmt.Errorf("loadgen: source %v is not of the address family of the "+
+				"target %v", prefix, target)
 		}
 		s.next = append(s.next, prefix.Addr())
 	}

@@ -18,7 +18,8 @@ func TestParseSources(t *testing.T) {
 	}{
 		{"192.0.2.1", []netip.Prefix{prefix("192.0.2.1/32")}},
 		{"2001:db8::7", []netip.Prefix{prefix("2001:db8::7/128")}},
-		{"2001:db8::7, 2001:db8:1::/64", []netip.Prefix{prefix("2001:db8::7/128"), prefix("2001:db8:1::/64")}},
+		{"2001:db8::7, 2001:db8:1::/64", []netip.Prefix{prefix("2001:db8::7/128"),
+			prefix("2001:db8:1::/64")}},
 		{"10.1.0.9/24", []netip.Prefix{prefix("10.1.0.9/24")}}, // begins at 9
 	}
 	for _, test := range tests {

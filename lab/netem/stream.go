@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
-// Stream is one direction of a link: its profile, and what of its past matters to the next packet. It is not safe for concurrent use.
+// Stream is one direction of a link: its profile, and what of its past matters to the next packet.
+// It is not safe for concurrent use.
 type Stream struct {
 	profile Profile
 	seed    uint64
 	count   uint64 // packets that have come
 	burst   bool   // Gilbert's channel is in its bad state
 
-	// The token bucket in virtual time: the moment at which the bucket is, was or will be without any token, as reckoned from what it
-	// has passed. A full bucket was empty BurstBytes/RateBits ago.
+	// The token bucket in virtual time: the moment at which the bucket is, was or will be without
+	// any token, as reckoned from what it has passed. A full bucket was empty BurstBytes/RateBits
+	// ago.
 	empty   time.Duration
 	last    time.Duration   // when the last packet leaves the queue
 	waiting []time.Duration // when those in the queue leave it, ascending
@@ -32,7 +34,8 @@ type Counters struct {
 	Reordered  uint64 `json:"reordered"`  // that skipped the delay
 }
 
-// NewStream begins a direction. Directions with the same seed and different names have independent chance.
+// NewStream begins a direction. Directions with the same seed and different names have independent
+// chance.
 func NewStream(seed uint64, name string, p Profile) *Stream {
 	h := fnv.New64a()
 	h.Write([]byte(name)) // never fails
@@ -45,7 +48,8 @@ func (s *Stream) Profile() Profile { return s.profile }
 // Counters are the counts so far.
 func (s *Stream) Counters() Counters { return s.counts }
 
-// Set changes what the direction does to packets that come from now on; those under way keep what was decided.
+// Set changes what the direction does to packets that come from now on; those under way keep what
+// was decided.
 func (s *Stream) Set(p Profile) { s.profile = p }
 
 // Fate is what becomes of a packet: the times at which it arrives, Copies of them.
@@ -64,8 +68,8 @@ const (
 	draws
 )
 
-// Arrive decides about a packet of so many bytes, with its Ethernet header, that comes at now. Times have any origin, but must not go
-// back.
+// Arrive decides about a packet of so many bytes, with its Ethernet header, that comes at now.
+// Times have any origin, but must not go back.
 func (s *Stream) Arrive(now time.Duration, bytes int) Fate {
 	n := s.count
 	s.count++
@@ -111,7 +115,8 @@ func (s *Stream) send(now time.Duration, bytes int) (at time.Duration, fits bool
 	start := max(now, s.last)
 	empty := max(s.empty, start-p.lasts(int(p.BurstBytes))) + p.lasts(bytes)
 	at = max(start, empty)
-	if most := p.queueTime(); most >= 0 && start-now > most || most < 0 && len(s.waiting) > p.QueuePackets {
+	if most := p.queueTime(); most >= 0 && start-now > most || most < 0 &&
+		len(s.waiting) > p.QueuePackets {
 		return 0, false
 	}
 	s.empty, s.last = empty, at
@@ -123,11 +128,13 @@ func (s *Stream) send(now time.Duration, bytes int) (at time.Duration, fits bool
 
 // lasts is how long the rate takes for so many bytes.
 func (p *Profile) lasts(bytes int) time.Duration {
-	return time.Duration(math.Round(float64(bytes) * 8 * float64(time.Second) / float64(p.RateBits)))
+	return time.Duration(math.Round(float64(bytes) * 8 * float64(time.Second) / float64(
+		p.RateBits)))
 }
 
-// loses decides whether the wire loses packet n. Of Gilbert's channel, bad follows good with probability p and good follows bad with
-// probability r: a burst lasts 1/r packets, and p/(p+r) of all are bad.
+// loses decides whether the wire loses packet n. Of Gilbert's channel, bad follows good with
+// probability p and good follows bad with probability r: a burst lasts 1/r packets, and p/(p+r) of
+// all are bad.
 func (s *Stream) loses(n uint64) bool {
 	share := s.profile.Loss
 	if share <= 0 {

@@ -12,7 +12,8 @@ import (
 )
 
 // fates sends count frames of 1,514 bytes, evenly spaced, and returns what becomes of them.
-func fates(p netem.Profile, seed uint64, count int, gap time.Duration) ([]netem.Fate, netem.Counters) {
+func fates(p netem.Profile, seed uint64, count int,
+	gap time.Duration) ([]netem.Fate, netem.Counters) {
 	s := netem.NewStream(seed, "a:eth0", p)
 	all := make([]netem.Fate, count)
 	for i := range all {
@@ -47,10 +48,12 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// The same seed gives the same losses, another seed or another name others, and a change of the loss only adds to them.
+// The same seed gives the same losses, another seed or another name others, and a change of the
+// loss only adds to them.
 func TestLossIsOfTheSeed(t *testing.T) {
 	lost := func(seed uint64, name string, loss float64, jitter time.Duration) (numbers []int) {
-		s := netem.NewStream(seed, name, netem.Profile{Delay: time.Second, Jitter: jitter, Loss: loss})
+		s := netem.NewStream(seed, name, netem.Profile{Delay: time.Second, Jitter: jitter,
+			Loss: loss})
 		for i := range 10_000 {
 			if s.Arrive(0, 100).Copies == 0 {
 				numbers = append(numbers, i)
@@ -73,7 +76,8 @@ func TestLossIsOfTheSeed(t *testing.T) {
 	if n := common(lost(1, "a", 0.1, 0)); n != len(one) {
 		t.Errorf("at 10 %%, %d of the %d packets that are lost at 5 %% are lost", n, len(one))
 	}
-	for name, other := range map[string][]int{"seed": lost(2, "a", 0.05, 0), "name": lost(1, "b", 0.05, 0)} {
+	for name, other := range map[string][]int{"seed": lost(2, "a", 0.05, 0),
+		"name": lost(1, "b", 0.05, 0)} {
 		if n := common(other); n > len(one)/5 { // 5 % of them by chance
 			t.Errorf("with another %s, %d of %d packets are the same", name, n, len(one))
 		}
@@ -108,7 +112,8 @@ func TestDelayAndJitter(t *testing.T) {
 		sum += d.Seconds()
 		least, most = min(least, d), max(most, d)
 	}
-	if least < 6*time.Millisecond || most > 14*time.Millisecond || most-least < 7900*time.Microsecond {
+	if least < 6*time.Millisecond || most > 14*time.Millisecond ||
+		most-least < 7900*time.Microsecond {
 		t.Errorf("delays lie between %s and %s, want all of 6 ms to 14 ms", least, most)
 	}
 	if mean := sum / float64(len(all)); math.Abs(mean-0.010) > 50e-6 {
@@ -128,8 +133,10 @@ func TestRate(t *testing.T) {
 	}{
 		{"wait of 20 ms", netem.Profile{QueueTime: 20 * time.Millisecond}, 166, frame, 166 * frame},
 		{"10 packets", netem.Profile{QueuePackets: 10}, 11, frame, 11 * frame},
-		{"10 packets and a bucket of 3", netem.Profile{QueuePackets: 10, BurstBytes: 3 * 1514}, 14, 0, 11 * frame},
-		{"default, and a delay", netem.Profile{Delay: time.Millisecond}, 413, frame + time.Millisecond, 413*frame + time.Millisecond},
+		{"10 packets and a bucket of 3", netem.Profile{QueuePackets: 10, BurstBytes: 3 * 1514}, 14,
+			0, 11 * frame},
+		{"default, and a delay", netem.Profile{Delay: time.Millisecond}, 413,
+			frame + time.Millisecond, 413*frame + time.Millisecond},
 	} {
 		c.profile.RateBits = 100_000_000
 		s := netem.NewStream(1, "a", c.profile)
@@ -140,7 +147,8 @@ func TestRate(t *testing.T) {
 			}
 		}
 		if len(arrives) != c.passed || arrives[0] != c.first || arrives[len(arrives)-1] != c.last {
-			t.Errorf("%s: %d pass, the first after %s, the last after %s; want %d, %s, %s", c.name, len(arrives), arrives[0],
+			t.Errorf("%s: %d pass, the first after %s, the last after %s; want %d, %s, %s", c.name,
+				len(arrives), arrives[0],
 				arrives[len(arrives)-1], c.passed, c.first, c.last)
 		}
 		if dropped := int(s.Counters().Dropped); dropped != 1000-c.passed {
@@ -149,7 +157,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A stream that is cut and restored goes on as if nothing had been: the draws are those of the packets' numbers.
+// A stream that is cut and restored goes on as if nothing had been: the draws are those of the
+// packets' numbers.
 func TestCut(t *testing.T) {
 	p := netem.Profile{Loss: 0.5}
 	whole, _ := fates(p, 1, 3000, 0)
@@ -171,8 +180,9 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// Without jitter and reordering nothing overtakes and nothing arrives before its delay, whatever changes under way that does not
-// shorten the delay; and a rate is never exceeded over any stretch by more than its bucket.
+// Without jitter and reordering nothing overtakes and nothing arrives before its delay, whatever
+// changes under way that does not shorten the delay; and a rate is never exceeded over any stretch
+// by more than its bucket.
 func TestOrderAndRateHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := netem.Profile{
@@ -192,14 +202,16 @@ func TestOrderAndRateHold(t *testing.T) {
 				continue
 			}
 			if f.Arrives[0] < last || f.Arrives[0] < now+p.Delay {
-				t.Fatalf("a packet of %s arrives at %s, after one at %s, with a delay of %s", now, f.Arrives[0], last, p.Delay)
+				t.Fatalf("a packet of %s arrives at %s, after one at %s, with a delay of %s", now,
+					f.Arrives[0], last, p.Delay)
 			}
 			last = f.Arrives[0]
 			if first < 0 {
 				first = now + p.Delay
 			}
 			bytes += size
-			if most := float64(p.BurstBytes) + (last-first).Seconds()*float64(p.RateBits)/8 + 1514; float64(bytes) > most {
+			if most := float64(p.BurstBytes) + (last-first).Seconds()*float64(p.RateBits)/8 +
+				1514; float64(bytes) > most {
 				t.Fatalf("%d bytes in %s, more than %.0f", bytes, last-first, most)
 			}
 		}

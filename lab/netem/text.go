@@ -9,13 +9,14 @@ import (
 )
 
 // Keys are what Set knows, in the order of Describe.
-var Keys = []string{"delay", "jitter", "loss", "lossBurst", "duplicate", "reorder", "rate", "burst", "queue"}
+var Keys = []string{"delay", "jitter", "loss", "lossBurst", "duplicate", "reorder", "rate", "burst",
+	"queue"}
 
 // longest bounds delays, so that sums of them stay far from overflow.
 const longest = time.Hour
 
-// Set changes one quantity of a profile from text: "delay" "10ms", "loss" "5%", "rate" "100mbit", "queue" "100 packets" or "20ms".
-// The error says what is wanted.
+// Set changes one quantity of a profile from text: "delay" "10ms", "loss" "5%", "rate" "100mbit",
+// "queue" "100 packets" or "20ms". The error says what is wanted.
 func (p *Profile) Set(key, text string) (err error) {
 	text = strings.TrimSpace(text)
 	switch key {
@@ -43,17 +44,20 @@ func (p *Profile) Set(key, text string) (err error) {
 	return err
 }
 
-// Fault says what is wrong between the quantities of a profile, and what would mend it; "" if nothing.
+// Fault says what is wrong between the quantities of a profile, and what would mend it; "" if
+// nothing.
 func (p Profile) Fault() (text, mend string) {
 	switch {
 	case p.Jitter > p.Delay:
-		return fmt.Sprintf("the jitter of %s is more than the delay of %s", p.Jitter, p.Delay), "make the delay as long at least"
+		return fmt.Sprintf("the jitter of %s is more than the delay of %s", p.Jitter, p.Delay),
+			"make the delay as long at least"
 	case p.Reorder > 0 && p.Delay == 0:
 		return "packets that skip the delay overtake nothing without one", "add a delay"
 	case p.LossBurst > 1 && p.Loss == 0:
 		return "a burst of losses belongs to a loss", "add a loss"
 	case p.LossBurst > 1 && p.Loss > p.LossBurst/(p.LossBurst+1):
-		return "so many losses are longer in a row", fmt.Sprintf("make lossBurst %.1f at least", p.Loss/(1-p.Loss))
+		return "so many losses are longer in a row", fmt.Sprintf("make lossBurst %.1f at least",
+			p.Loss/(1-p.Loss))
 	case p.RateBits == 0 && (p.BurstBytes > 0 || p.QueuePackets > 0 || p.QueueTime > 0):
 		return "burst and queue belong to a rate", "add a rate"
 	}
@@ -118,7 +122,8 @@ func parseShare(text string) (float64, error) {
 func parseBurst(text string) (float64, error) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(value >= 1 && value <= 1e6) {
-		return 0, fmt.Errorf("write how many packets are lost in a row on average, from 1, like 3.5")
+		return 0, fmt.Errorf("write how many packets are lost in a row on average, from 1, like " +
+			"3.5")
 	}
 	return value, nil
 }
@@ -135,7 +140,9 @@ func parseQueue(text string) (packets int, wait time.Duration, err error) {
 		}
 	}
 	if wait, err = parseTime(text); err != nil || wait == 0 {
-		return 0, 0, fmt.Errorf(`write a number of packets, like "100 packets", or the longest wait, like 20ms`)
+		return 0, 0,
+			fmt.Errorf(
+				`write a number of packets, like "100 packets", or the longest wait, like 20ms`)
 	}
 	return 0, wait, nil
 }
@@ -179,7 +186,8 @@ func parseUnit(text string, units []unit) (float64, error) {
 		if !ok {
 			continue
 		}
-		if value, err := strconv.ParseFloat(number, 64); err == nil && value >= 0 && !math.IsInf(value, 0) {
+		if value, err := strconv.ParseFloat(number, 64); err == nil && value >= 0 &&
+			!math.IsInf(value, 0) {
 			return value * u.factor, nil
 		}
 	}

@@ -73,7 +73,8 @@ func TestFault(t *testing.T) {
 		"add a loss":                      {LossBurst: 3},
 		"make lossBurst 4.0 at least":     {Loss: 0.8, LossBurst: 2},
 		"add a rate":                      {QueuePackets: 3},
-		"":                                {Delay: 2, Jitter: 2, Loss: 0.8, LossBurst: 4, Reorder: 0.1, RateBits: 8, BurstBytes: 1},
+		"": {Delay: 2, Jitter: 2, Loss: 0.8, LossBurst: 4,
+			Reorder: 0.1, RateBits: 8, BurstBytes: 1},
 	} {
 		if text, got := p.Fault(); got != mend || (text == "") != (mend == "") {
 			t.Errorf("%s: %q, mend %q, want %q", p, text, got, mend)
@@ -83,7 +84,8 @@ func TestFault(t *testing.T) {
 
 // What a profile is said to do sets it again.
 func FuzzSet(f *testing.F) {
-	for _, seed := range []string{"delay 10ms loss 2.5%", "rate 1.5gbit queue 7p", "lossBurst 2 reorder 1%", "burst 3kb jitter 1us duplicate 100%"} {
+	for _, seed := range []string{"delay 10ms loss 2.5%", "rate 1.5gbit queue 7p",
+		"lossBurst 2 reorder 1%", "burst 3kb jitter 1us duplicate 100%"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -33,7 +33,8 @@ type Config struct {
 	Service   time.Duration // mean CPU time of a request that does not state its own
 	Seed      uint64        // of the distribution of such CPU times
 	KeepAlive bool          // serve several requests per connection; else the server closes first
-	Tell      func(int)     // is told how many workers have a connection, when that changes; nil: nobody
+	// is told how many workers have a connection, when that changes; nil: nobody
+	Tell func(int)
 }
 
 // withDefaults returns c with its zeros filled, or why it cannot be served.
@@ -43,13 +44,16 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Backlog, 128)
 	switch {
 	case !isVisible(c.Name):
-		return c, fmt.Errorf("emulate: name %q: it must be one or more visible ASCII characters, for the header X-Server", c.Name)
+		return c, fmt.Errorf("emulate: name %q: it must be one or more visible ASCII characters, "+
+			"for the header X-Server", c.Name)
 	case len(c.Addresses) == 0:
 		return c, errors.New("emulate: no address to listen on; give at least one host:port")
 	case c.Cores < 0 || c.Workers < 0 || c.Backlog < 0:
-		return c, fmt.Errorf("emulate: %d cores, %d workers, backlog of %d: none may be negative", c.Cores, c.Workers, c.Backlog)
+		return c, fmt.Errorf("emulate: %d cores, %d workers, backlog of %d: none may be negative",
+			c.Cores, c.Workers, c.Backlog)
 	case c.Service < 0 || c.Service > maxDemand:
-		return c, fmt.Errorf("emulate: mean service time %v must be from 0 to %v", c.Service, maxDemand)
+		return c, fmt.Errorf("emulate: mean service time %v must be from 0 to %v", c.Service,
+			maxDemand)
 	}
 	return c, nil
 }

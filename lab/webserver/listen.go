@@ -44,7 +44,10 @@ func (l *listener) prepare(backlog int) (err error) {
 		return err
 	}
 	// Package net listens with net.core.somaxconn; listening again sets it anew.
-	return l.control(func(fd int) error { return os.NewSyscallError("listen", unix.Listen(fd, backlog)) })
+	return l.control(func(fd int) error {
+		return os.NewSyscallError("listen",
+			unix.Listen(fd, backlog))
+	})
 }
 
 // Close closes the socket; connections that wait in its queue are reset.
@@ -70,7 +73,8 @@ func (l *listener) queued() (connections int, err error) {
 		if err != nil {
 			return os.NewSyscallError("getsockopt TCP_INFO", err)
 		}
-		connections = int(info.Unacked) // in state LISTEN: sk_ack_backlog (tcp_get_info in net/ipv4/tcp.c)
+		// in state LISTEN: sk_ack_backlog (tcp_get_info in net/ipv4/tcp.c)
+		connections = int(info.Unacked)
 		return nil
 	})
 	return connections, err

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	maxHeaderBytes = 8 << 10           // request line and header fields, as Apache's limit of one line
+	// request line and header fields, as Apache's limit of one line
+	maxHeaderBytes = 8 << 10
 	maxDemand      = time.Hour         // CPU time of one request
 	maxBodyBytes   = int64(1) << 30    // of an answer
 	defaultBytes   = 16                // of an answer whose size is not asked for
@@ -66,9 +67,11 @@ func (r *requestReader) next() (request, error) {
 	case !r.header.exceeded:
 		return request{}, &refusal{http.StatusBadRequest, err.Error()}
 	case !r.header.sawLine:
-		return request{}, &refusal{http.StatusRequestURITooLong, fmt.Sprintf("the request line exceeds %d bytes", maxHeaderBytes)}
+		return request{}, &refusal{http.StatusRequestURITooLong,
+			fmt.Sprintf("the request line exceeds %d bytes", maxHeaderBytes)}
 	default:
-		return request{}, &refusal{http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the header exceeds %d bytes", maxHeaderBytes)}
+		return request{}, &refusal{http.StatusRequestHeaderFieldsTooLarge,
+			fmt.Sprintf("the header exceeds %d bytes", maxHeaderBytes)}
 	}
 }
 
@@ -115,7 +118,8 @@ func parseDemand(query url.Values, header http.Header) (time.Duration, error) {
 	limit := float64(maxDemand / time.Millisecond)
 	if err != nil || !(ms >= 0 && ms <= limit) {
 		return 0, &refusal{http.StatusBadRequest,
-			fmt.Sprintf("service time %q: it must be a number of milliseconds from 0 to %g", text, limit)}
+			fmt.Sprintf("service time %q: it must be a number of milliseconds from 0 to %g", text,
+				limit)}
 	}
 	return time.Duration(math.Round(ms * float64(time.Millisecond))), nil
 }
@@ -127,7 +131,8 @@ func parseBytes(query url.Values) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > maxBodyBytes {
-		return 0, &refusal{http.StatusBadRequest, fmt.Sprintf("bytes %q: it must be a whole number from 0 to %d", text, maxBodyBytes)}
+		return 0, &refusal{http.StatusBadRequest,
+			fmt.Sprintf("bytes %q: it must be a whole number from 0 to %d", text, maxBodyBytes)}
 	}
 	return n, nil
 }

@@ -12,7 +12,8 @@ import (
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-		"GET /?ms=12.5&bytes=1000 HTTP/1.1\r\nHost: a\r\n\r\nGET /status HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET /?ms=12.5&bytes=1000 HTTP/1.1\r\nHost: a\r\n\r\nGET /status HTTP/1.1\r\nHost: " +
+			"a\r\n\r\n",
 		"HEAD / HTTP/1.0\r\nConnection: keep-alive\r\nX-Service-Time: 3\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -30,7 +31,8 @@ func FuzzRequest(f *testing.F) {
 			var refused *refusal
 			switch {
 			case err == nil:
-				if req.bytes < 0 || req.bytes > maxBodyBytes || req.demand < drawn || req.demand > maxDemand {
+				if req.bytes < 0 || req.bytes > maxBodyBytes || req.demand < drawn ||
+					req.demand > maxDemand {
 					t.Fatalf("request out of bounds: %+v", req)
 				}
 				continue

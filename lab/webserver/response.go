@@ -86,7 +86,8 @@ func (r response) appendHeader(b []byte) []byte {
 	b = fmt.Appendf(b, "HTTP/1.1 %d %s\r\n", r.code, http.StatusText(r.code))
 	b = append(b, "Date: "...)
 	b = time.Now().UTC().AppendFormat(b, http.TimeFormat)
-	b = fmt.Appendf(b, "\r\nX-Server: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n", r.server, r.mime, r.size)
+	b = fmt.Appendf(b, "\r\nX-Server: %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n", r.server,
+		r.mime, r.size)
 	if r.code == http.StatusMethodNotAllowed {
 		b = append(b, "Allow: GET, HEAD\r\n"...)
 	}

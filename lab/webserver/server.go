@@ -10,9 +10,11 @@ import (
 )
 
 const (
-	readTimeout  = 10 * time.Second       // for a request to arrive, on a new connection or a kept one
-	stopTimeout  = 500 * time.Millisecond // for the first request of a connection when the server is told to stop
-	graceTimeout = 5 * time.Second        // for answers under way when the server is told to stop
+	// for a request to arrive, on a new connection or a kept one
+	readTimeout = 10 * time.Second
+	// for the first request of a connection when the server is told to stop
+	stopTimeout  = 500 * time.Millisecond
+	graceTimeout = 5 * time.Second // for answers under way when the server is told to stop
 )
 
 // Server is an emulated server that listens. Run serves its connections.

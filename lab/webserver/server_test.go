@@ -116,7 +116,8 @@ func TestAnswers(t *testing.T) {
 		{"service time is not a number", get("/?ms=NaN"), 400},
 		{"infinite service time", get("/?ms=Inf"), 400},
 		{"service time beyond an hour", get("/?ms=3600000.1"), 400},
-		{"service time by header, no number", "GET / HTTP/1.1\r\nHost: a\r\nX-Service-Time: soon\r\n\r\n", 400},
+		{"service time by header, no number",
+			"GET / HTTP/1.1\r\nHost: a\r\nX-Service-Time: soon\r\n\r\n", 400},
 		{"negative size", get("/?bytes=-1"), 400},
 		{"size beyond a gibibyte", get("/?bytes=1073741825"), 400},
 		{"broken query", get("/?ms=%zz"), 400},
@@ -125,13 +126,16 @@ func TestAnswers(t *testing.T) {
 		{"broken header field", "GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n", 400},
 		{"space before the colon", "GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400},
 		{"request body", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello", 400},
-		{"chunked request body", "GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-		{"two lengths", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n", 400},
+		{"chunked request body",
+			"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+		{"two lengths", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nContent-Length: " +
+			"1\r\n\r\n", 400},
 		{"method", "POST / HTTP/1.1\r\nHost: a\r\n\r\n", 405},
 		{"long request line", "GET /" + long + " HTTP/1.1\r\nHost: a\r\n\r\n", 414},
 		{"endless request line", "GET /" + long, 414},
 		{"long header", "GET / HTTP/1.1\r\nHost: a\r\nCookie: " + long + "\r\n\r\n", 431},
-		{"many header fields", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("A: b\r\n", 2000) + "\r\n", 431},
+		{"many header fields", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("A: b\r\n",
+			2000) + "\r\n", 431},
 		{"HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
 	}
 	for _, test := range tests {
@@ -186,7 +190,8 @@ func TestHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(got, []byte("\r\nContent-Length: 1000\r\n")) || !bytes.HasSuffix(got, []byte("\r\n\r\n")) {
+	if !bytes.Contains(got, []byte("\r\nContent-Length: 1000\r\n")) || !bytes.HasSuffix(got,
+		[]byte("\r\n\r\n")) {
 		t.Errorf("answer to HEAD: %q, want a header with the length, and no body", got)
 	}
 }
@@ -279,7 +284,8 @@ func TestWorkersLimitConnections(t *testing.T) {
 }
 
 func TestSeveralAddresses(t *testing.T) {
-	server, err := webserver.Listen(webserver.Config{Name: "both", Addresses: []string{"127.0.0.1:0", "[::1]:0"}, Workers: 1})
+	server, err := webserver.Listen(webserver.Config{Name: "both",
+		Addresses: []string{"127.0.0.1:0", "[::1]:0"}, Workers: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,12 +363,14 @@ func TestListenRefuses(t *testing.T) {
 		{"name with a line break", webserver.Config{Name: "a\r\nb", Addresses: ok}},
 		{"no address", webserver.Config{Name: "a"}},
 		{"address without port", webserver.Config{Name: "a", Addresses: []string{"127.0.0.1"}}},
-		{"address in use", webserver.Config{Name: "a", Addresses: append(ok, taken.Addr().String())}},
+		{"address in use", webserver.Config{Name: "a",
+			Addresses: append(ok, taken.Addr().String())}},
 		{"negative cores", webserver.Config{Name: "a", Addresses: ok, Cores: -1}},
 		{"negative workers", webserver.Config{Name: "a", Addresses: ok, Workers: -1}},
 		{"negative backlog", webserver.Config{Name: "a", Addresses: ok, Backlog: -1}},
 		{"negative service time", webserver.Config{Name: "a", Addresses: ok, Service: -1}},
-		{"service time beyond an hour", webserver.Config{Name: "a", Addresses: ok, Service: 2 * time.Hour}},
+		{"service time beyond an hour", webserver.Config{Name: "a", Addresses: ok,
+			Service: 2 * time.Hour}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -387,10 +395,12 @@ func BenchmarkResponse(b *testing.B) {
 	b.ReportMetric(float64(extra.Microseconds())/float64(b.N), "µs-extra/op")
 }
 
-// TestTell: who wants to know hears of each worker that gets a connection, and of each that loses one.
+// TestTell: who wants to know hears of each worker that gets a connection, and of each that loses
+// one.
 func TestTell(t *testing.T) {
 	told := make(chan int, 10)
-	address, stop := start(t, webserver.Config{Workers: 2, KeepAlive: true, Tell: func(busy int) { told <- busy }})
+	address, stop := start(t, webserver.Config{Workers: 2, KeepAlive: true,
+		Tell: func(busy int) { told <- busy }})
 	first := connect(t, address)
 	if busy := <-told; busy != 1 {
 		t.Errorf("with one connection %d workers are busy", busy)

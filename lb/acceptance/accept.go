@@ -13,13 +13,16 @@ const (
 	Always Kind = iota
 	// Static accepts while fewer than a fixed number of connections are busy (SR_c, Algorithm 1).
 	Static
-	// Dynamic adapts that number so that about half of the offers are accepted (SR_dyn, Algorithm 2).
+	// Dynamic adapts that number so that about half of the offers are accepted (SR_dyn, Algorithm
+	// 2).
 	Dynamic
-	// Average accepts unless the server is busier than the servers are in the mean, as far as it has learnt.
+	// Average accepts unless the server is busier than the servers are in the mean, as far as it
+	// has learnt.
 	Average
 )
 
-var kindNames = [...]string{Always: "always", Static: "static", Dynamic: "dynamic", Average: "average"}
+var kindNames = [...]string{Always: "always", Static: "static", Dynamic: "dynamic",
+	Average: "average"}
 
 // String returns the name that configuration files use.
 func (k Kind) String() string {
@@ -36,37 +39,41 @@ func ParseKind(text string) (Kind, error) {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static, dynamic or average", text)
+	return 0, fmt.Errorf("unknown acceptance policy %q; use always, static, dynamic or average",
+		text)
 }
 
 // Policy is a policy with its parameters. Fields that its Kind does not mention are ignored.
 type Policy struct {
 	Kind Kind
-	// Threshold is c of the paper. Static: connections below which a new one is accepted; 0 refuses all. Dynamic: the value
-	// to start from.
+	// Threshold is c of the paper. Static: connections below which a new one is accepted; 0 refuses
+	// all. Dynamic: the value to start from.
 	Threshold uint32
 	// Window is after how many offers Dynamic looks back; the paper uses 50. 0 never adapts.
 	Window uint32
 	// Workers is n of the paper, the upper bound of Dynamic's threshold.
 	Workers uint32
-	// LowPermille and HighPermille bound the share of accepted offers, in thousandths, that Dynamic leaves alone; the paper
-	// uses 400 and 600.
+	// LowPermille and HighPermille bound the share of accepted offers, in thousandths, that Dynamic
+	// leaves alone; the paper uses 400 and 600.
 	LowPermille, HighPermille uint32
-	// Cores is what Average divides the busy connections by, so that servers of different sizes can compare themselves; 0 is 1.
+	// Cores is what Average divides the busy connections by, so that servers of different sizes can
+	// compare themselves; 0 is 1.
 	Cores uint32
-	// Reported says that Offer.Busy is what a load source reports of the server, and not the number of its connections. No policy
-	// asks; the host has to know where to look.
+	// Reported says that Offer.Busy is what a load source reports of the server, and not the number
+	// of its connections. No policy asks; the host has to know where to look.
 	Reported bool
-	// Queue says that what is reported is the listener's accept queue, which the data plane reads itself.
+	// Queue says that what is reported is the listener's accept queue, which the data plane reads
+	// itself.
 	Queue bool
 }
 
 // State is what Dynamic and Average remember between offers. The other policies leave it as it is.
 type State struct {
-	Threshold uint32           // Dynamic: current c
-	Attempts  uint32           // Dynamic: offers seen in this window
-	Accepted  uint32           // Dynamic: of these, accepted
-	Levels    [MaxLevels]Level // Average: the load that a connection meets with 0, 1, 2 candidates left; 0: not known yet
+	Threshold uint32 // Dynamic: current c
+	Attempts  uint32 // Dynamic: offers seen in this window
+	Accepted  uint32 // Dynamic: of these, accepted
+	// Average: the load that a connection meets with 0, 1, 2 candidates left; 0: not known yet
+	Levels [MaxLevels]Level
 }
 
 // Offer is a new connection that a server is offered.
@@ -87,8 +94,8 @@ func (p Policy) Initial() State {
 	return State{Threshold: p.Threshold}
 }
 
-// ThresholdIn returns how many busy connections are too many for an offer that one more candidate could take; 0 also of Always,
-// which has no such number.
+// ThresholdIn returns how many busy connections are too many for an offer that one more candidate
+// could take; 0 also of Always, which has no such number.
 func (p Policy) ThresholdIn(s State) uint32 {
 	switch p.Kind {
 	case Static:
@@ -127,9 +134,9 @@ func (p Policy) Decide(s State, o Offer) (Answer, State) {
 	}
 }
 
-// decideDynamic is Algorithm 2. The paper's listing closes its "if" before the two resets; its comment and its text ("over a
-// fixed window") say that they belong inside. The offer that ends a window is decided with the new threshold, and its
-// acceptance counts in the next window.
+// decideDynamic is Algorithm 2. The paper's listing closes its "if" before the two resets; its
+// comment and its text ("over a fixed window") say that they belong inside. The offer that ends a
+// window is decided with the new threshold, and its acceptance counts in the next window.
 func (p Policy) decideDynamic(s State, busy uint32) (bool, State) {
 	s.Attempts++
 	if s.Attempts == p.Window {
@@ -142,7 +149,8 @@ func (p Policy) decideDynamic(s State, busy uint32) (bool, State) {
 	return true, s
 }
 
-// adapt returns the threshold for the next window. The comparisons are in thousandths of the window, in 64 bits.
+// adapt returns the threshold for the next window. The comparisons are in thousandths of the
+// window, in 64 bits.
 func (p Policy) adapt(s State) uint32 {
 	accepted, window := uint64(s.Accepted)*1000, uint64(p.Window)
 	switch {

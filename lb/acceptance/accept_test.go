@@ -11,7 +11,8 @@ import (
 )
 
 // paper is Dynamic with the parameters of the paper's experiments, for 32 workers.
-var paper = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}
+var paper = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, Workers: 32,
+	LowPermille: 400, HighPermille: 600}
 
 // decide offers a connection that another candidate could take.
 func decide(p acceptance.Policy, s acceptance.State, busy uint32) (bool, acceptance.State) {
@@ -20,7 +21,8 @@ func decide(p acceptance.Policy, s acceptance.State, busy uint32) (bool, accepta
 }
 
 func TestInitial(t *testing.T) {
-	if got, want := (acceptance.Policy{Threshold: 7}).Initial(), (acceptance.State{Threshold: 7}); got != want {
+	if got, want := (acceptance.Policy{Threshold: 7}).Initial(),
+		(acceptance.State{Threshold: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -52,18 +54,25 @@ func TestStatic(t *testing.T) {
 	for _, test := range tests {
 		p := acceptance.Policy{Kind: acceptance.Static, Threshold: test.threshold}
 		if got, next := decide(p, p.Initial(), test.busy); got != test.want || next != p.Initial() {
-			t.Errorf("threshold %d, %d busy: accept is %v, want %v; state %+v", test.threshold, test.busy, got, test.want, next)
+			t.Errorf("threshold %d, %d busy: accept is %v, want %v; state %+v", test.threshold,
+				test.busy, got, test.want, next)
 		}
 	}
 }
 
-// A server that reports that it is full gets what nobody else may take, whatever its policy, and that teaches the policy nothing.
+// A server that reports that it is full gets what nobody else may take, whatever its policy, and
+// that teaches the policy nothing.
 func TestFull(t *testing.T) {
-	for _, kind := range []acceptance.Kind{acceptance.Always, acceptance.Static, acceptance.Dynamic, acceptance.Average} {
-		p := acceptance.Policy{Kind: kind, Threshold: math.MaxUint32, Window: 1, Workers: math.MaxUint32, Reported: true}
-		state := acceptance.State{Threshold: math.MaxUint32, Levels: [acceptance.MaxLevels]acceptance.Level{math.MaxUint32 >> 1, math.MaxUint32 >> 1, math.MaxUint32 >> 1}}
+	for _, kind := range []acceptance.Kind{acceptance.Always, acceptance.Static, acceptance.Dynamic,
+		acceptance.Average} {
+		p := acceptance.Policy{Kind: kind, Threshold: math.MaxUint32, Window: 1,
+			Workers: math.MaxUint32, Reported: true}
+		state := acceptance.State{Threshold: math.MaxUint32,
+			Levels: [acceptance.MaxLevels]acceptance.Level{math.MaxUint32 >> 1, math.MaxUint32 >> 1,
+				math.MaxUint32 >> 1}}
 		for left := range uint32(3) {
-			answer, next := p.Decide(state, acceptance.Offer{Busy: acceptance.Full, Left: left, Told: 7})
+			answer, next := p.Decide(state, acceptance.Offer{Busy: acceptance.Full, Left: left,
+				Told: 7})
 			if answer != (acceptance.Answer{Accept: left == 0}) || next != state {
 				t.Errorf("%s, full, %d left: %+v, state %+v", kind, left, answer, next)
 			}
@@ -74,10 +83,13 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// The last candidate must accept, whatever its policy, and the paper's policies learn nothing from that.
+// The last candidate must accept, whatever its policy, and the paper's policies learn nothing from
+// that.
 func TestLastCandidateAccepts(t *testing.T) {
-	for _, kind := range []acceptance.Kind{acceptance.Always, acceptance.Static, acceptance.Dynamic, acceptance.Average} {
-		p := acceptance.Policy{Kind: kind, Window: 50, Workers: 32, LowPermille: 400, HighPermille: 600}
+	for _, kind := range []acceptance.Kind{acceptance.Always, acceptance.Static, acceptance.Dynamic,
+		acceptance.Average} {
+		p := acceptance.Policy{Kind: kind, Window: 50, Workers: 32, LowPermille: 400,
+			HighPermille: 600}
 		answer, next := p.Decide(p.Initial(), acceptance.Offer{Busy: 1000})
 		if !answer.Accept || kind != acceptance.Average && next != p.Initial() {
 			t.Errorf("%v: accept is %v, state %+v", kind, answer.Accept, next)
@@ -97,23 +109,40 @@ func TestDynamicStep(t *testing.T) {
 		want   bool
 		after  acceptance.State
 	}{
-		"accepted within a window": {paper, dynamicState(4, 10, 5), 3, true, dynamicState(4, 11, 6)},
-		"refused within a window":  {paper, dynamicState(4, 10, 5), 4, false, dynamicState(4, 11, 5)},
-		"end of window, few accepted: up; decided with the new threshold, counted in the new window": {
+		"accepted within a window": {paper, dynamicState(4, 10, 5), 3, true,
+			dynamicState(4, 11, 6)},
+		"refused within a window": {paper, dynamicState(4, 10, 5), 4, false,
+			dynamicState(4, 11, 5)},
+		"end of window, few accepted: up; decided with the new threshold, counted in the new " +
+			"window": {
 			paper, dynamicState(4, 49, 19), 4, true, dynamicState(5, 0, 1)},
-		"end of window, refused with the new threshold": {paper, dynamicState(4, 49, 19), 5, false, dynamicState(5, 0, 0)},
-		"end of window, many accepted: down":            {paper, dynamicState(4, 49, 31), 3, false, dynamicState(3, 0, 0)},
-		"just 0.4 is not below":                         {paper, dynamicState(4, 49, 20), 3, true, dynamicState(4, 0, 1)},
-		"just 0.6 is not above":                         {paper, dynamicState(4, 49, 30), 3, true, dynamicState(4, 0, 1)},
-		"not above the number of workers":               {paper, dynamicState(32, 49, 0), 32, false, dynamicState(32, 0, 0)},
-		"not below 0":                                   {paper, dynamicState(0, 49, 49), 0, false, dynamicState(0, 0, 0)},
-		"workers 0: never up":                           {acceptance.Policy{Kind: acceptance.Dynamic, Window: 1, LowPermille: 400, HighPermille: 600}, dynamicState(0, 0, 0), 0, false, dynamicState(0, 0, 0)},
-		"window 0: never adapts":                        {acceptance.Policy{Kind: acceptance.Dynamic, Workers: 9, LowPermille: 400, HighPermille: 600}, dynamicState(2, 49, 0), 2, false, dynamicState(2, 50, 0)},
-		"window 1: adapts at each offer":                {acceptance.Policy{Kind: acceptance.Dynamic, Window: 1, Workers: 9, LowPermille: 400, HighPermille: 600}, dynamicState(2, 0, 1), 0, true, dynamicState(1, 0, 1)},
+		"end of window, refused with the new threshold": {paper, dynamicState(4, 49, 19), 5, false,
+			dynamicState(5, 0, 0)},
+		"end of window, many accepted: down": {paper, dynamicState(4, 49, 31), 3, false,
+			dynamicState(3, 0, 0)},
+		"just 0.4 is not below": {paper, dynamicState(4, 49, 20), 3, true,
+			dynamicState(4, 0, 1)},
+		"just 0.6 is not above": {paper, dynamicState(4, 49, 30), 3, true,
+			dynamicState(4, 0, 1)},
+		"not above the number of workers": {paper, dynamicState(32, 49, 0), 32, false,
+			dynamicState(32, 0, 0)},
+		"not below 0": {paper, dynamicState(0, 49, 49), 0, false,
+			dynamicState(0, 0, 0)},
+		"workers 0: never up": {acceptance.Policy{Kind: acceptance.Dynamic, Window: 1,
+			LowPermille: 400, HighPermille: 600}, dynamicState(0, 0, 0), 0, false,
+			dynamicState(0, 0, 0)},
+		"window 0: never adapts": {acceptance.Policy{Kind: acceptance.Dynamic, Workers: 9,
+			LowPermille: 400, HighPermille: 600}, dynamicState(2, 49, 0), 2, false,
+			dynamicState(2, 50, 0)},
+		"window 1: adapts at each offer": {acceptance.Policy{Kind: acceptance.Dynamic, Window: 1,
+			Workers: 9, LowPermille: 400, HighPermille: 600}, dynamicState(2, 0, 1), 0, true,
+			dynamicState(1, 0, 1)},
 		"products beyond 32 bits: 0.5 of the longest window": {
-			acceptance.Policy{Kind: acceptance.Dynamic, Window: math.MaxUint32, Workers: 9, LowPermille: 400, HighPermille: 600},
+			acceptance.Policy{Kind: acceptance.Dynamic, Window: math.MaxUint32, Workers: 9,
+				LowPermille: 400, HighPermille: 600},
 			dynamicState(2, math.MaxUint32-1, math.MaxUint32/2), 0, true, dynamicState(2, 0, 1)},
-		"a threshold above the workers, from before they were lowered, comes down": {paper, dynamicState(40, 49, 49), 0, true, dynamicState(39, 0, 1)},
+		"a threshold above the workers, from before they were lowered, comes down": {paper,
+			dynamicState(40, 49, 49), 0, true, dynamicState(39, 0, 1)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,11 +154,13 @@ func TestDynamicStep(t *testing.T) {
 	}
 }
 
-// load is how often, of 50 arrivals, a server has so many busy connections: the states that arrivals find at an M/M/2 queue
-// with rho = 0.88 (they see its stationary distribution), rounded. Index is the number of busy connections.
+// load is how often, of 50 arrivals, a server has so many busy connections: the states that
+// arrivals find at an M/M/2 queue with rho = 0.88 (they see its stationary distribution), rounded.
+// Index is the number of busy connections.
 var load = []int{3, 6, 5, 4, 4, 4, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 
-// arrivals is load as a sequence: all states evenly mixed by a stride that has no divisor in common with 50.
+// arrivals is load as a sequence: all states evenly mixed by a stride that has no divisor in common
+// with 50.
 func arrivals() []uint32 {
 	var states []uint32
 	for busy, times := range load {
@@ -144,8 +175,8 @@ func arrivals() []uint32 {
 	return mixed
 }
 
-// Whatever it starts from, Dynamic finds a threshold with which between 0.4 and 0.6 of the offers are accepted, moves by at
-// most one per window, and stays.
+// Whatever it starts from, Dynamic finds a threshold with which between 0.4 and 0.6 of the offers
+// are accepted, moves by at most one per window, and stays.
 func TestDynamicConverges(t *testing.T) {
 	offers := arrivals()
 	if len(offers) != 50 {
@@ -160,8 +191,10 @@ func TestDynamicConverges(t *testing.T) {
 			accepted = 0
 			for _, busy := range offers {
 				ok, next := decide(p, s, busy)
-				if distance := int64(next.Threshold) - int64(s.Threshold); distance < -1 || distance > 1 {
-					t.Fatalf("start %d, window %d: threshold went from %d to %d", initial, window, s.Threshold, next.Threshold)
+				if distance := int64(next.Threshold) - int64(s.Threshold); distance < -1 ||
+					distance > 1 {
+					t.Fatalf("start %d, window %d: threshold went from %d to %d", initial, window,
+						s.Threshold, next.Threshold)
 				}
 				if s = next; ok {
 					accepted++
@@ -169,7 +202,8 @@ func TestDynamicConverges(t *testing.T) {
 			}
 		}
 		if accepted < 20 || accepted > 30 {
-			t.Errorf("start %d: %d of 50 accepted at the end, want 20 to 30; state %+v", initial, accepted, s)
+			t.Errorf("start %d: %d of 50 accepted at the end, want 20 to 30; state %+v", initial,
+				accepted, s)
 		}
 	}
 }
@@ -178,8 +212,10 @@ func TestDynamicConverges(t *testing.T) {
 func TestDynamicInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := acceptance.Policy{
-			Kind: acceptance.Dynamic, Workers: rapid.Uint32Range(0, 40).Draw(t, "workers"), Window: rapid.Uint32Range(1, 60).Draw(t, "window"),
-			LowPermille: rapid.Uint32Range(0, 1000).Draw(t, "low"), HighPermille: rapid.Uint32Range(0, 1000).Draw(t, "high"),
+			Kind: acceptance.Dynamic, Workers: rapid.Uint32Range(0, 40).Draw(t, "workers"),
+			Window:       rapid.Uint32Range(1, 60).Draw(t, "window"),
+			LowPermille:  rapid.Uint32Range(0, 1000).Draw(t, "low"),
+			HighPermille: rapid.Uint32Range(0, 1000).Draw(t, "high"),
 		}
 		p.Threshold = rapid.Uint32Range(0, p.Workers).Draw(t, "threshold")
 		s := p.Initial()
@@ -188,7 +224,8 @@ func TestDynamicInvariants(t *testing.T) {
 			if ok != (busy < next.Threshold) {
 				t.Fatalf("accept is %v with %d busy and the threshold %d", ok, busy, next.Threshold)
 			}
-			if next.Threshold > p.Workers || next.Attempts >= p.Window || next.Accepted > next.Attempts+1 {
+			if next.Threshold > p.Workers || next.Attempts >= p.Window ||
+				next.Accepted > next.Attempts+1 {
 				t.Fatalf("state out of bounds: %+v of %+v", next, p)
 			}
 			s = next
@@ -197,7 +234,8 @@ func TestDynamicInvariants(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for kind, name := range map[acceptance.Kind]string{acceptance.Always: "always", acceptance.Static: "static", acceptance.Dynamic: "dynamic", acceptance.Average: "average"} {
+	for kind, name := range map[acceptance.Kind]string{acceptance.Always: "always",
+		acceptance.Static: "static", acceptance.Dynamic: "dynamic", acceptance.Average: "average"} {
 		if kind.String() != name {
 			t.Errorf("String of kind %d is %q, want %q", kind, kind, name)
 		}
@@ -208,7 +246,8 @@ func TestKinds(t *testing.T) {
 	if got := acceptance.Kind(9).String(); got != "Kind(9)" {
 		t.Errorf("String of an unknown kind is %q", got)
 	}
-	if _, err := acceptance.ParseKind("sometimes"); err == nil || !strings.Contains(err.Error(), `"sometimes"; use always, static, dynamic or average`) {
+	if _, err := acceptance.ParseKind("sometimes"); err == nil || !strings.Contains(err.Error(),
+		`"sometimes"; use always, static, dynamic or average`) {
 		t.Errorf("ParseKind(sometimes): error %v", err)
 	}
 }

@@ -5,7 +5,8 @@ import "math/bits"
 // Level is a load: busy connections per core, in units of 1/65536. 0 stands for "not known".
 type Level uint32
 
-// MaxLevels is for how many candidates left Average has a mean of its own. Beyond, it takes the last.
+// MaxLevels is for how many candidates left Average has a mean of its own. Beyond, it takes the
+// last.
 const MaxLevels = 3
 
 const (
@@ -16,8 +17,8 @@ const (
 	busyMax       = 1 << 15
 )
 
-// level is the load of a server with so many connections. Half a connection is added so that of two idle servers the one with
-// more cores is less loaded.
+// level is the load of a server with so many connections. Half a connection is added so that of two
+// idle servers the one with more cores is less loaded.
 func (p Policy) level(busy uint32) Level {
 	return Level((2*min(busy, busyMax) + 1) << (levelOne - 1) / max(p.Cores, 1))
 }
@@ -49,7 +50,8 @@ func (p Policy) averageThreshold(l Level) uint32 {
 // equal is by how much loads may differ that count as equal.
 func (p Policy) equal() Level { return p.level(0) >> (fractionShift - 1) }
 
-// towards moves a mean to a new value by 1/2^shift of the distance, all of it if nothing was known. It never gets back to 0.
+// towards moves a mean to a new value by 1/2^shift of the distance, all of it if nothing was known.
+// It never gets back to 0.
 func (l Level) towards(value Level, shift uint) Level {
 	if l == 0 {
 		return max(value, 1)
@@ -57,8 +59,9 @@ func (l Level) towards(value Level, shift uint) Level {
 	return Level(max(int64(l)+(int64(value)-int64(l))>>shift, 1))
 }
 
-// Note is a level as it is written on a SYN that is passed on: 12 bits, 0 for nothing. The upper four are an exponent, the
-// lower eight a mantissa, as in a floating-point number; its error is below 1/256, or 1/4096 of a connection per core.
+// Note is a level as it is written on a SYN that is passed on: 12 bits, 0 for nothing. The upper
+// four are an exponent, the lower eight a mantissa, as in a floating-point number; its error is
+// below 1/256, or 1/4096 of a connection per core.
 type Note uint16
 
 // NoteMax is the greatest note.

@@ -15,7 +15,8 @@ var average = acceptance.Policy{Kind: acceptance.Average, Cores: 2}
 // one is a load of one connection per core.
 const one acceptance.Level = 1 << 16
 
-// A server that sees the same load again and again learns it, and takes a connection if it is not busier than that.
+// A server that sees the same load again and again learns it, and takes a connection if it is not
+// busier than that.
 func TestAverageLearns(t *testing.T) {
 	s := average.Initial()
 	for range 1000 {
@@ -33,7 +34,8 @@ func TestAverageLearns(t *testing.T) {
 			t.Errorf("%d busy where 3 are usual: accept is %v", busy, answer.Accept)
 		}
 		if answer.Accept == (answer.Tell != 0) {
-			t.Errorf("%d busy: accept is %v and the next is told %d", busy, answer.Accept, answer.Tell)
+			t.Errorf("%d busy: accept is %v and the next is told %d", busy, answer.Accept,
+				answer.Tell)
 		}
 	}
 }
@@ -41,7 +43,8 @@ func TestAverageLearns(t *testing.T) {
 // The threshold that is shown is where the answer changes.
 func TestThreshold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := acceptance.Policy{Kind: acceptance.Average, Cores: rapid.Uint32Range(0, 64).Draw(t, "cores")}
+		p := acceptance.Policy{Kind: acceptance.Average, Cores: rapid.Uint32Range(0, 64).Draw(t,
+			"cores")}
 		level := acceptance.Level(rapid.Uint32Range(1, 1<<26).Draw(t, "level"))
 		s := acceptance.State{Levels: [acceptance.MaxLevels]acceptance.Level{level, level, level}}
 		threshold := p.ThresholdIn(s)
@@ -49,18 +52,22 @@ func TestThreshold(t *testing.T) {
 			load := uint64(2*busy+1) << 15 / uint64(max(p.Cores, 1))
 			accepts := load <= uint64(level)+uint64(1<<15/max(p.Cores, 1)>>3)
 			if accepts != (busy < threshold) && threshold < 1<<15 {
-				t.Fatalf("level %d: threshold %d, but %d connections are accepted: %v", level, threshold, busy, accepts)
+				t.Fatalf("level %d: threshold %d, but %d connections are accepted: %v", level,
+					threshold, busy, accepts)
 			}
 		}
 	})
-	for kind, want := range map[acceptance.Kind]uint32{acceptance.Always: 0, acceptance.Static: 7, acceptance.Dynamic: 5} {
-		if got := (acceptance.Policy{Kind: kind, Threshold: 7}).ThresholdIn(acceptance.State{Threshold: 5}); got != want {
+	for kind, want := range map[acceptance.Kind]uint32{acceptance.Always: 0, acceptance.Static: 7,
+		acceptance.Dynamic: 5} {
+		if got := (acceptance.Policy{Kind: kind,
+			Threshold: 7}).ThresholdIn(acceptance.State{Threshold: 5}); got != want {
 			t.Errorf("%v: threshold %d, want %d", kind, got, want)
 		}
 	}
 }
 
-// Where loads differ, a server with more candidates behind it is choosier: it waits for a better one.
+// Where loads differ, a server with more candidates behind it is choosier: it waits for a better
+// one.
 func TestAverageIsChoosierWithMoreCandidates(t *testing.T) {
 	random, s := rand.New(rand.NewPCG(1, 1)), average.Initial()
 	for range 10_000 {
@@ -69,13 +76,16 @@ func TestAverageIsChoosierWithMoreCandidates(t *testing.T) {
 	most := [acceptance.MaxLevels + 2]uint32{}
 	for left := range most {
 		for busy := range uint32(9) {
-			if answer, _ := average.Decide(s, acceptance.Offer{Busy: busy, Left: uint32(left)}); answer.Accept {
+			if answer, _ := average.Decide(s,
+				acceptance.Offer{Busy: busy, Left: uint32(left)}); answer.Accept {
 				most[left] = busy
 			}
 		}
 	}
-	// Of loads from 0 to 8 the mean is 4, the mean of min(X, 4) about 2.9, and of min(X, 2.9) about 2.2.
-	if most[0] != 8 || most[1] < 3 || most[1] > 5 || most[2] >= most[1] || most[3] > most[2] || most[4] != most[3] {
+	// Of loads from 0 to 8 the mean is 4, the mean of min(X, 4) about 2.9, and of min(X, 2.9) about
+	// 2.2.
+	if most[0] != 8 || most[1] < 3 || most[1] > 5 || most[2] >= most[1] || most[3] > most[2] ||
+		most[4] != most[3] {
 		t.Errorf("with 0, 1, 2, ... candidates left up to %v connections are taken on top of", most)
 	}
 }
@@ -83,11 +93,13 @@ func TestAverageIsChoosierWithMoreCandidates(t *testing.T) {
 // What another server tells moves the mean halfway there.
 func TestAverageListens(t *testing.T) {
 	s := acceptance.State{Levels: [acceptance.MaxLevels]acceptance.Level{one, one, one}}
-	_, next := average.Decide(s, acceptance.Offer{Busy: 2, Left: 1, Told: acceptance.NoteOf(3 * one)})
+	_, next := average.Decide(s, acceptance.Offer{Busy: 2, Left: 1,
+		Told: acceptance.NoteOf(3 * one)})
 	if got := next.Levels[0]; got < 2*one-one/8 || got > 2*one {
 		t.Errorf("1 per core, and told of 3: %g", float64(got)/float64(one))
 	}
-	_, fresh := average.Decide(acceptance.State{}, acceptance.Offer{Busy: 0, Left: 1, Told: acceptance.NoteOf(3 * one)})
+	_, fresh := average.Decide(acceptance.State{},
+		acceptance.Offer{Busy: 0, Left: 1, Told: acceptance.NoteOf(3 * one)})
 	if got := fresh.Levels[0]; got < 2*one {
 		t.Errorf("nothing known, and told of 3: %g", float64(got)/float64(one))
 	}
@@ -103,10 +115,12 @@ func TestAverageAgrees(t *testing.T) {
 	}
 	for range 2000 {
 		first, second := random.IntN(12), random.IntN(12)
-		answer, next := average.Decide(states[first], acceptance.Offer{Busy: uint32(random.IntN(6)), Left: 1})
+		answer, next := average.Decide(states[first], acceptance.Offer{Busy: uint32(random.IntN(6)),
+			Left: 1})
 		states[first] = next
 		if !answer.Accept {
-			_, states[second] = average.Decide(states[second], acceptance.Offer{Busy: uint32(random.IntN(6)), Told: answer.Tell})
+			_, states[second] = average.Decide(states[second],
+				acceptance.Offer{Busy: uint32(random.IntN(6)), Told: answer.Tell})
 		}
 	}
 	for i, s := range states {
@@ -116,7 +130,8 @@ func TestAverageAgrees(t *testing.T) {
 	}
 }
 
-// A note is as good as its eight bits: never above the level, and short of it by 1/256 or 1/2048 of a connection.
+// A note is as good as its eight bits: never above the level, and short of it by 1/256 or 1/2048 of
+// a connection.
 func TestNotes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		level := acceptance.Level(rapid.Uint32().Draw(t, "level"))
@@ -125,7 +140,8 @@ func TestNotes(t *testing.T) {
 		if note == 0 || note > acceptance.NoteMax || got == 0 {
 			t.Fatalf("level %d is note %d, read as %d", level, note, got)
 		}
-		if note < acceptance.NoteMax && (got > max(level, 1) || uint64(level-min(got, level)) > max(uint64(level)/256, 32)) {
+		if note < acceptance.NoteMax &&
+			(got > max(level, 1) || uint64(level-min(got, level)) > max(uint64(level)/256, 32)) {
 			t.Fatalf("level %d is read as %d", level, got)
 		}
 	})
@@ -134,7 +150,8 @@ func TestNotes(t *testing.T) {
 	}
 	for note := acceptance.Note(2); note <= acceptance.NoteMax; note++ {
 		if note.Level() <= (note - 1).Level() {
-			t.Fatalf("notes %d and %d are the levels %d and %d", note-1, note, (note - 1).Level(), note.Level())
+			t.Fatalf("notes %d and %d are the levels %d and %d", note-1, note, (note - 1).Level(),
+				note.Level())
 		}
 	}
 }

@@ -26,7 +26,8 @@ func Compute(seed uint64, members []Member) (*Computed, error) {
 	for i, m := range sorted {
 		c.inverse[i] = 1 / float64(m.Weight)
 	}
-	c.equal = !slices.ContainsFunc(sorted, func(m Member) bool { return m.Weight != sorted[0].Weight })
+	c.equal = !slices.ContainsFunc(sorted,
+		func(m Member) bool { return m.Weight != sorted[0].Weight })
 	return c, nil
 }
 
@@ -87,7 +88,8 @@ func (c *Computed) byScore(slot int, space *[Depth]uint16) []uint16 {
 	for i, m := range c.members {
 		score := c.score(slot, i)
 		if known == Depth {
-			if score >= scores[Depth-1] { // members come by ascending id, which decides between equals
+			// Members come by ascending id, which decides between equals.
+			if score >= scores[Depth-1] {
 				continue
 			}
 		} else {

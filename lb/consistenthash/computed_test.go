@@ -24,7 +24,8 @@ func TestComputedIsTheRanking(t *testing.T) {
 		}
 		for slot := range slots {
 			var space [consistenthash.Depth]uint16
-			if got, want := computed.First(slot, &space), kept.First(slot); !slices.Equal(got, want) {
+			if got, want := computed.First(slot, &space),
+				kept.First(slot); !slices.Equal(got, want) {
 				t.Fatalf("slot %d: %v first, in the ranking %v", slot, got, want)
 			}
 			if got, want := computed.All(slot), kept.All(slot); !slices.Equal(got, want) {
@@ -58,8 +59,10 @@ func TestComputedOfEqualMembers(t *testing.T) {
 		}
 		for slot := range slots {
 			var space [consistenthash.Depth]uint16
-			if got, want := computed.First(slot, &space), kept.First(slot); !slices.Equal(got, want) {
-				t.Fatalf("slot %d of %d members: %v first, in the ranking %v", slot, members, got, want)
+			if got, want := computed.First(slot, &space),
+				kept.First(slot); !slices.Equal(got, want) {
+				t.Fatalf("slot %d of %d members: %v first, in the ranking %v", slot, members, got,
+					want)
 			}
 		}
 	}

@@ -2,8 +2,9 @@ package consistenthash
 
 import "math/bits"
 
-// generator is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014). It is written out
-// here because tables must be the same in every release, which the methods of math/rand do not promise.
+// generator is SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
+// 2014). It is written out here because tables must be the same in every release, which the methods
+// of math/rand do not promise.
 type generator struct{ state uint64 }
 
 func newGenerator(seed, digest uint64) *generator {
@@ -13,7 +14,8 @@ func newGenerator(seed, digest uint64) *generator {
 // golden is 2^64 divided by the golden ratio, the step of SplitMix64.
 const golden = 0x9e3779b97f4a7c15
 
-// mix is the output function of SplitMix64 for the state x: a bijection in which each bit of x flips half of the result.
+// mix is the output function of SplitMix64 for the state x: a bijection in which each bit of x
+// flips half of the result.
 func mix(x uint64) uint64 {
 	x += golden
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -28,14 +30,16 @@ func (g *generator) below(n int) int {
 	return int(high)
 }
 
-// urn is what a loser still owns in the part of the table that is not read yet, and how many of these slots it gives up.
+// urn is what a loser still owns in the part of the table that is not read yet, and how many of
+// these slots it gives up.
 type urn struct{ owned, lost int32 }
 
-// draw returns the slots that the losers give up, in ascending order. Each loser's are a random sample of its slots, drawn
-// while the table is read once (selection sampling: Knuth, The Art of Computer Programming, volume 2, algorithm 3.4.2 S).
+// draw returns the slots that the losers give up, in ascending order. Each loser's are a random
+// sample of its slots, drawn while the table is read once (selection sampling: Knuth, The Art of
+// Computer Programming, volume 2, algorithm 3.4.2 S).
 func (g *generator) draw(owners []uint16, losses changes) []int32 {
-	// Most slots belong to members that lose nothing. One bit per id keeps the loop over the table free of cache misses and of
-	// branches that depend on how ids are ordered.
+	// Most slots belong to members that lose nothing. One bit per id keeps the loop over the table
+	// free of cache misses and of branches that depend on how ids are ordered.
 	var losing [1 << 16 / 64]uint64
 	urns := make([]urn, int(losses[len(losses)-1].id)+1)
 	moved := 0
@@ -63,7 +67,8 @@ func (g *generator) drawn(u *urn) bool {
 	return hit
 }
 
-// shuffled returns each gainer's id as often as it gains a slot, in random order (Fisher and Yates).
+// shuffled returns each gainer's id as often as it gains a slot, in random order (Fisher and
+// Yates).
 func (g *generator) shuffled(gains changes) []uint16 {
 	moved := 0
 	for _, gain := range gains {

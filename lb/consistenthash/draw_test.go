@@ -7,8 +7,8 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-// deviation returns how many standard deviations the chi-square statistic of the observed numbers is off its mean, if all
-// should be about equal.
+// deviation returns how many standard deviations the chi-square statistic of the observed numbers
+// is off its mean, if all should be about equal.
 func deviation(observed []int) float64 {
 	total := 0
 	for _, n := range observed {
@@ -45,7 +45,8 @@ func TestLostSlotsSpread(t *testing.T) {
 	}
 }
 
-// The slots that an added member takes lie all over the table, and who owns the next slot does not matter.
+// The slots that an added member takes lie all over the table, and who owns the next slot does not
+// matter.
 func TestTakenSlotsSpread(t *testing.T) {
 	const n, slots, parts = 10, 110_000, 20
 	before := build(t, slots, 5, equalMembers(n))
@@ -61,12 +62,13 @@ func TestTakenSlotsSpread(t *testing.T) {
 		t.Errorf("places of the moved slots: %v (%.1f standard deviations off)", places, d)
 	}
 	if d := deviation(neighbours); d > 5 {
-		t.Errorf("owners of the slots after the moved ones: %v (%.1f standard deviations off)", neighbours, d)
+		t.Errorf("owners of the slots after the moved ones: %v (%.1f standard deviations off)",
+			neighbours, d)
 	}
 }
 
-// agreement returns how many standard deviations the number of slots with the same owner in both tables is off the number
-// that chance gives for n equal members.
+// agreement returns how many standard deviations the number of slots with the same owner in both
+// tables is off the number that chance gives for n equal members.
 func agreement(a, b *consistenthash.Table, n int) float64 {
 	same := float64(a.Slots() - moved(a, b))
 	p := 1 / float64(n)
@@ -84,7 +86,8 @@ func TestSeedsAreIndependent(t *testing.T) {
 	}
 }
 
-// One update after the other does not hit the same slots again and again: a member that comes and goes takes others each time.
+// One update after the other does not hit the same slots again and again: a member that comes and
+// goes takes others each time.
 func TestUpdatesAreIndependent(t *testing.T) {
 	const n, slots, times = 10, 11_000, 40
 	table := build(t, slots, 5, equalMembers(n))
@@ -113,11 +116,13 @@ func TestRoundingFavoursNobody(t *testing.T) {
 		}
 	}
 	if d := deviation(larger); d > 5 {
-		t.Errorf("times that each member was rounded up: %v (%.1f standard deviations off)", larger, d)
+		t.Errorf("times that each member was rounded up: %v (%.1f standard deviations off)", larger,
+			d)
 	}
 }
 
-// Probes of a slot name each member in proportion to its share, and do not depend on who owns the slot.
+// Probes of a slot name each member in proportion to its share, and do not depend on who owns the
+// slot.
 func TestProbe(t *testing.T) {
 	members := []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: 2}, {ID: 3, Weight: 5}}
 	table := build(t, 8000, 9, members)
@@ -131,7 +136,8 @@ func TestProbe(t *testing.T) {
 		for probed, got := range row {
 			weights := float64(members[owner].Weight) * float64(members[probed].Weight)
 			if want := 10_000 * weights / 8; math.Abs(float64(got)/want-1) > 0.06 {
-				t.Errorf("slots of %d: probes name %d %d times, want about %.0f", owner+1, probed+1, got, want)
+				t.Errorf("slots of %d: probes name %d %d times, want about %.0f", owner+1, probed+1,
+					got, want)
 			}
 		}
 	}

@@ -10,15 +10,18 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-// drawMembers draws a pool in which ids overlap those of other draws, and weights are equal, small, 0 or far apart.
+// drawMembers draws a pool in which ids overlap those of other draws, and weights are equal, small,
+// 0 or far apart.
 func drawMembers(t *rapid.T, label string) []consistenthash.Member {
 	weights := rapid.SampledFrom([]*rapid.Generator[uint32]{
 		rapid.Just(uint32(1)), rapid.Uint32Range(0, 5), rapid.Uint32(),
 	}).Draw(t, label+" kind of weights")
 	member := rapid.Custom(func(t *rapid.T) consistenthash.Member {
-		return consistenthash.Member{ID: rapid.Uint16Range(1, 60).Draw(t, "id"), Weight: weights.Draw(t, "weight")}
+		return consistenthash.Member{ID: rapid.Uint16Range(1, 60).Draw(t, "id"),
+			Weight: weights.Draw(t, "weight")}
 	})
-	return rapid.SliceOfNDistinct(member, 0, 40, func(m consistenthash.Member) uint16 { return m.ID }).Draw(t, label)
+	return rapid.SliceOfNDistinct(member, 0, 40,
+		func(m consistenthash.Member) uint16 { return m.ID }).Draw(t, label)
 }
 
 // drawTable draws a table with a history, or with owners in no proportion.
@@ -31,7 +34,8 @@ func drawTable(t *rapid.T) *consistenthash.Table {
 		}
 		return table
 	}
-	table, err := consistenthash.Build(rapid.IntRange(1, 300).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed"), drawMembers(t, "first members"))
+	table, err := consistenthash.Build(rapid.IntRange(1, 300).Draw(t, "slots"),
+		rapid.Uint64().Draw(t, "seed"), drawMembers(t, "first members"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,8 @@ func drawTable(t *rapid.T) *consistenthash.Table {
 	return table
 }
 
-func mustUpdate(t *rapid.T, table *consistenthash.Table, members []consistenthash.Member) *consistenthash.Table {
+func mustUpdate(t *rapid.T, table *consistenthash.Table,
+	members []consistenthash.Member) *consistenthash.Table {
 	next, _, err := table.Update(members)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +61,8 @@ func totalWeight(members []consistenthash.Member) (total uint64) {
 	return total
 }
 
-// Each member owns floor or ceil of its exact share, whatever came before, and nobody else owns anything.
+// Each member owns floor or ceil of its exact share, whatever came before, and nobody else owns
+// anything.
 func TestQuota(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		members := drawMembers(t, "members")
@@ -68,7 +74,8 @@ func TestQuota(t *testing.T) {
 			}
 			share := uint64(table.Slots()) * uint64(m.Weight)
 			if n := uint64(got[m.ID]); n != share/total && n != (share+total-1)/total {
-				t.Errorf("member %d of weight %d of %d owns %d of %d slots", m.ID, m.Weight, total, n, table.Slots())
+				t.Errorf("member %d of weight %d of %d owns %d of %d slots", m.ID, m.Weight, total,
+					n, table.Slots())
 			}
 			delete(got, m.ID)
 		}
@@ -81,8 +88,9 @@ func TestQuota(t *testing.T) {
 	})
 }
 
-// leastMoves returns how many slots must move at least to bring the counts into the quota. Counted independently of the
-// implementation: all members are at their floor at first, then each slot that is left over goes where it costs least.
+// leastMoves returns how many slots must move at least to bring the counts into the quota. Counted
+// independently of the implementation: all members are at their floor at first, then each slot that
+// is left over goes where it costs least.
 func leastMoves(slots int, before map[uint16]int, members []consistenthash.Member) int {
 	total := totalWeight(members)
 	if total == 0 {
@@ -101,7 +109,8 @@ func leastMoves(slots int, before map[uint16]int, members []consistenthash.Membe
 	return moves + max(0, left-free)
 }
 
-// An update moves the fewest slots that the quotas allow, from losers to gainers only: no slot moves in vain.
+// An update moves the fewest slots that the quotas allow, from losers to gainers only: no slot
+// moves in vain.
 func TestMinimalDisruption(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, members := drawTable(t), drawMembers(t, "members")
@@ -125,7 +134,8 @@ func TestDeterminism(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, members := drawTable(t), drawMembers(t, "members")
 		want := owners(mustUpdate(t, before, members))
-		if diff := cmp.Diff(want, owners(mustUpdate(t, before, rapid.Permutation(members).Draw(t, "permutation")))); diff != "" {
+		if diff := cmp.Diff(want, owners(mustUpdate(t, before,
+			rapid.Permutation(members).Draw(t, "permutation")))); diff != "" {
 			t.Errorf("another order gives another table (-want +got):\n%s", diff)
 		}
 	})
@@ -134,7 +144,8 @@ func TestDeterminism(t *testing.T) {
 // Build is an update of the empty table.
 func TestBuildIsUpdateOfEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		slots, seed, members := rapid.IntRange(1, 300).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed"), drawMembers(t, "members")
+		slots, seed, members := rapid.IntRange(1, 300).Draw(t, "slots"),
+			rapid.Uint64().Draw(t, "seed"), drawMembers(t, "members")
 		built, err := consistenthash.Build(slots, seed, members)
 		if err != nil {
 			t.Fatal(err)
@@ -149,19 +160,22 @@ func TestBuildIsUpdateOfEmpty(t *testing.T) {
 	})
 }
 
-// One member added, removed or re-weighted among equals: only slots to or from it move, none between the others. With quotas
-// that may be rounded either way this holds too, since the rounding follows the present counts.
+// One member added, removed or re-weighted among equals: only slots to or from it move, none
+// between the others. With quotas that may be rounded either way this holds too, since the rounding
+// follows the present counts.
 func TestOneChangeTouchesOneMember(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 40).Draw(t, "members")
 		members := equalMembers(n)
-		before, err := consistenthash.Build(rapid.IntRange(n, 2000).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed"), members)
+		before, err := consistenthash.Build(rapid.IntRange(n, 2000).Draw(t, "slots"),
+			rapid.Uint64().Draw(t, "seed"), members)
 		if err != nil {
 			t.Fatal(err)
 		}
 		changed := uint16(rapid.IntRange(1, n).Draw(t, "changed"))
 		after := slices.Clone(members)
-		switch rapid.SampledFrom([]string{"add", "remove", "heavier", "lighter"}).Draw(t, "change") {
+		switch rapid.SampledFrom([]string{"add", "remove", "heavier", "lighter"}).Draw(t,
+			"change") {
 		case "add":
 			changed = uint16(n + 1)
 			after = append(after, consistenthash.Member{ID: changed, Weight: 1})
@@ -185,11 +199,13 @@ func TestOneChangeTouchesOneMember(t *testing.T) {
 	})
 }
 
-// Who resumes from a table's owners gets the same tables from then on: edges still agree when one of them has started again.
+// Who resumes from a table's owners gets the same tables from then on: edges still agree when one
+// of them has started again.
 func TestResumedTableFollowsTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		table, err := consistenthash.Build(rapid.IntRange(1, 300).Draw(t, "slots"), seed, drawMembers(t, "first members"))
+		table, err := consistenthash.Build(rapid.IntRange(1, 300).Draw(t, "slots"), seed,
+			drawMembers(t, "first members"))
 		if err != nil {
 			t.Fatal(err)
 		}

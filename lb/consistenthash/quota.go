@@ -14,12 +14,14 @@ type change struct {
 // changes holds one change per id that owns or may own slots, by ascending id.
 type changes []change
 
-// plan decides how many slots each of the members will own. Members are sorted, and of positive weight.
+// plan decides how many slots each of the members will own. Members are sorted, and of positive
+// weight.
 //
-// Each gets the floor of its exact share. The slots that are left over go, one each, to members whose share is not whole. Every
-// such choice is within the quota; those that cost least moves come first: a member that owns more than its floor already keeps
-// a slot that would otherwise move. Among equals the larger fraction wins, which is nearest to proportional, then a keyed
-// hash, so that no id is favoured.
+// Each gets the floor of its exact share. The slots that are left over go, one each, to members
+// whose share is not whole. Every such choice is within the quota; those that cost least moves come
+// first: a member that owns more than its floor already keeps a slot that would otherwise move.
+// Among equals the larger fraction wins, which is nearest to proportional, then a keyed hash, so
+// that no id is favoured.
 func (t *Table) plan(members []Member) changes {
 	total := uint64(0)
 	for _, m := range members {
@@ -51,8 +53,10 @@ type applicant struct {
 	lot      uint64
 }
 
-// applicants returns who may own one slot above the floor, and apart who does already: that slot, or more, would move otherwise.
-func (t *Table) applicants(planned changes, members []Member, fractions []uint64) (keepers, others []applicant) {
+// applicants returns who may own one slot above the floor, and apart who does already: that slot,
+// or more, would move otherwise.
+func (t *Table) applicants(planned changes, members []Member,
+	fractions []uint64) (keepers, others []applicant) {
 	keepers, others = make([]applicant, 0, len(members)), make([]applicant, 0, len(members))
 	m := 0
 	for i, c := range planned {

@@ -2,18 +2,20 @@ package consistenthash
 
 import "slices"
 
-// rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how many it is content with before
-// it looks at all members again, so that a member that leaves costs one pass over its slots and rarely more.
+// rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how
+// many it is content with before it looks at all members again, so that a member that leaves costs
+// one pass over its slots and rarely more.
 const (
 	rankingDepth = 12
 	rankingKeep  = 8
 )
 
-// Ranking is an order of the members for each slot: weighted rendezvous hashing (Thaler and Ravishankar, "Using Name-Based
-// Mappings to Increase Hit Rates", 1998; weights as in Schindelhauer and Schomaker, "Weighted Distributed Hash Tables", 2005).
-// A member comes first in its share of the slots, up to chance: about 1/sqrt(slots of the member). A change moves the fewest slots
-// possible. Other than a Table, a Ranking depends on its members and seed alone, not on the past: whoever knows the same
-// members has the same order. It never changes.
+// Ranking is an order of the members for each slot: weighted rendezvous hashing (Thaler and
+// Ravishankar, "Using Name-Based Mappings to Increase Hit Rates", 1998; weights as in Schindelhauer
+// and Schomaker, "Weighted Distributed Hash Tables", 2005). A member comes first in its share of
+// the slots, up to chance: about 1/sqrt(slots of the member). A change moves the fewest slots
+// possible. Other than a Table, a Ranking depends on its members and seed alone, not on the past:
+// whoever knows the same members has the same order. It never changes.
 type Ranking struct {
 	seed    uint64
 	slots   int
@@ -74,8 +76,9 @@ func (r *Ranking) own(slot int, before *Ranking) *order {
 // manyChanges is how many members may differ so that it is worth looking for the slots of each.
 const manyChanges = 16
 
-// Update returns the ranking of the members: the same that Rank would make, in less time if few members changed. It returns r
-// itself if none did. Changed are the slots whose order may differ, some perhaps twice; nil if that is any.
+// Update returns the ranking of the members: the same that Rank would make, in less time if few
+// members changed. It returns r itself if none did. Changed are the slots whose order may differ,
+// some perhaps twice; nil if that is any.
 func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err error) {
 	sorted, err := normalize(members)
 	if err != nil {
@@ -90,7 +93,8 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 		return next, nil, err
 	}
 	next = &Ranking{
-		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted), pages: slices.Clone(r.pages), reach: r.reach,
+		seed: r.seed, slots: r.slots, members: sorted, scorer: newScorer(r.seed, sorted),
+		pages: slices.Clone(r.pages), reach: r.reach,
 		index: r.index.following(joined),
 	}
 	defer func() { next.index.renew(next) }()
@@ -115,8 +119,8 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 	return next, changed, nil
 }
 
-// difference returns who of before is not in after with the same weight, and who of after is not in before so. Both are
-// sorted by id.
+// difference returns who of before is not in after with the same weight, and who of after is not in
+// before so. Both are sorted by id.
 func difference(before, after []Member) (left, joined []Member) {
 	for i, j := 0, 0; i < len(before) || j < len(after); {
 		switch {
@@ -136,12 +140,14 @@ func difference(before, after []Member) (left, joined []Member) {
 	return left, joined
 }
 
-// First returns the best members of a slot, best first: all, or at least 8. The caller must not change the slice.
+// First returns the best members of a slot, best first: all, or at least 8. The caller must not
+// change the slice.
 func (r *Ranking) First(slot int) []uint16 { return r.at(slot).first() }
 
 // Has says whether there is a member of positive weight with this id.
 func (r *Ranking) Has(id uint16) bool {
-	_, ok := slices.BinarySearchFunc(r.members, id, func(m Member, id uint16) int { return int(m.ID) - int(id) })
+	_, ok := slices.BinarySearchFunc(r.members, id,
+		func(m Member, id uint16) int { return int(m.ID) - int(id) })
 	return ok
 }
 
@@ -160,7 +166,8 @@ func (r *Ranking) Holding(id uint16) (slots []int32) {
 	}
 	seed, least := r.scorer.seed, r.scorer.least(id, r.reach)
 	for slot := range r.slots {
-		if u := drawOf(seed, slot, id); u >= least && r.scorer.standingOf(u, id).before(r.at(slot).bound) {
+		if u := drawOf(seed, slot, id); u >= least && r.scorer.standingOf(u,
+			id).before(r.at(slot).bound) {
 			slots = append(slots, int32(slot))
 		}
 	}
@@ -178,7 +185,8 @@ func (r *Ranking) All(slot int) []uint16 {
 
 // fill finds the best members of a slot among all.
 func (r *Ranking) fill(slot int, o *order) {
-	var best [rankingDepth]standing // members come by ascending id, so equal scores keep their order
+	// members come by ascending id, so equal scores keep their order
+	var best [rankingDepth]standing
 	known, bound := 0, everybody
 	for _, m := range r.members {
 		here := r.scorer.standing(slot, m.ID)
@@ -204,7 +212,8 @@ func (r *Ranking) fill(slot int, o *order) {
 	r.reach = max(r.reach, bound.score)
 }
 
-// remove takes a member of the ranking before out of all slots. Slots of which too little is known then are filled anew.
+// remove takes a member of the ranking before out of all slots. Slots of which too little is known
+// then are filled anew.
 func (r *Ranking) remove(id uint16, before *Ranking, changed []int32) []int32 {
 	slots := before.Holding(id)
 	for _, slot := range slots {
@@ -237,7 +246,8 @@ func (r *Ranking) reweigh(id uint16, before *Ranking) (changed []int32) {
 			continue
 		}
 		bound := r.at(slot).bound
-		was, is := before.scorer.standingOf(u, id).before(bound), r.scorer.standingOf(u, id).before(bound)
+		was, is := before.scorer.standingOf(u, id).before(bound),
+			r.scorer.standingOf(u, id).before(bound)
 		if was {
 			r.removeFrom(slot, id, before)
 		}

@@ -11,7 +11,8 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-func rank(t testing.TB, slots int, seed uint64, members []consistenthash.Member) *consistenthash.Ranking {
+func rank(t testing.TB, slots int, seed uint64,
+	members []consistenthash.Member) *consistenthash.Ranking {
 	t.Helper()
 	r, err := consistenthash.Rank(slots, seed, members)
 	if err != nil {
@@ -20,7 +21,8 @@ func rank(t testing.TB, slots int, seed uint64, members []consistenthash.Member)
 	return r
 }
 
-// Whatever the way, the same members give the same orders: this is what lets edges agree without talking.
+// Whatever the way, the same members give the same orders: this is what lets edges agree without
+// talking.
 func TestRankingForgetsThePast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots, seed := rapid.IntRange(1, 40).Draw(t, "slots"), rapid.Uint64().Draw(t, "seed")
@@ -37,8 +39,10 @@ func TestRankingForgetsThePast(t *testing.T) {
 				t.Fatal(err)
 			}
 			for slot := int32(0); changed != nil && slot < int32(slots); slot++ {
-				if !slices.Contains(changed, slot) && !slices.Equal(before.First(int(slot)), r.First(int(slot))) {
-					t.Fatalf("slot %d changed from %v to %v, untold", slot, before.First(int(slot)), r.First(int(slot)))
+				if !slices.Contains(changed, slot) && !slices.Equal(before.First(int(slot)),
+					r.First(int(slot))) {
+					t.Fatalf("slot %d changed from %v to %v, untold", slot, before.First(int(slot)),
+						r.First(int(slot)))
 				}
 			}
 		}
@@ -46,7 +50,8 @@ func TestRankingForgetsThePast(t *testing.T) {
 			holding := r.Holding(m.ID)
 			for slot := range slots {
 				if slices.Contains(holding, int32(slot)) != slices.Contains(r.First(slot), m.ID) {
-					t.Fatalf("slot %d has %v, but member %d is held by %v", slot, r.First(slot), m.ID, holding)
+					t.Fatalf("slot %d has %v, but member %d is held by %v", slot, r.First(slot),
+						m.ID, holding)
 				}
 			}
 		}
@@ -74,7 +79,8 @@ func TestRankingMovesOnlyWhatMust(t *testing.T) {
 		order := slices.Clone(with.First(slot))
 		order = slices.DeleteFunc(order, func(id uint16) bool { return id == members[999].ID })
 		if !slices.Equal(order, without.First(slot)[:len(order)]) {
-			t.Fatalf("slot %d: %v without member 1000, %v with it", slot, without.First(slot), with.First(slot))
+			t.Fatalf("slot %d: %v without member 1000, %v with it", slot, without.First(slot),
+				with.First(slot))
 		}
 	}
 }
@@ -92,10 +98,12 @@ func TestRankingShares(t *testing.T) {
 	for _, m := range members {
 		want := float64(m.Weight) / 8 * slots
 		if got := float64(first[m.ID]); math.Abs(got-want) > 5*math.Sqrt(want) {
-			t.Errorf("member %d of weight %d comes first in %.0f slots, want about %.0f", m.ID, m.Weight, got, want)
+			t.Errorf("member %d of weight %d comes first in %.0f slots, want about %.0f", m.ID,
+				m.Weight, got, want)
 		}
 	}
-	// The share of 3 in the second places: sum over the others of their share times 1 / (8 - their weight).
+	// The share of 3 in the second places: sum over the others of their share times 1 / (8 - their
+	// weight).
 	want := (2.0/8/6 + 5.0/8/3) * slots
 	if got := float64(second[3]); math.Abs(got-want) > 5*math.Sqrt(want) {
 		t.Errorf("member 3 comes second in %.0f slots, want about %.0f", got, want)
@@ -104,7 +112,8 @@ func TestRankingShares(t *testing.T) {
 
 // A ranking is the same in every release and on every machine.
 func TestRankingIsFixed(t *testing.T) {
-	r := rank(t, 3, 42, []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: 3}, {ID: 7, Weight: 1}, {ID: 65535, Weight: 2}})
+	r := rank(t, 3, 42, []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: 3},
+		{ID: 7, Weight: 1}, {ID: 65535, Weight: 2}})
 	want := [][]uint16{{65535, 7, 1, 2}, {2, 65535, 7, 1}, {2, 7, 65535, 1}}
 	for slot := range want {
 		if got := r.All(slot); !slices.Equal(got, want[slot]) {

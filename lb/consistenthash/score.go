@@ -37,8 +37,9 @@ func newScorer(seed uint64, members []Member) *scorer {
 	return s
 }
 
-// standing is a member's in a slot. The score is exponentially distributed with the member's weight as its rate, so the lowest
-// score of several is a member's with a probability in proportion to its weight. Every machine gets the same number.
+// standing is a member's in a slot. The score is exponentially distributed with the member's weight
+// as its rate, so the lowest score of several is a member's with a probability in proportion to its
+// weight. Every machine gets the same number.
 func (s *scorer) standing(slot int, id uint16) standing {
 	return s.standingOf(drawOf(s.seed, slot, id), id)
 }
@@ -52,8 +53,8 @@ func (s *scorer) standingOf(draw uint64, id uint16) standing {
 	return standing{float64(negativeLog2(draw, s.logs)) * s.inverse[id], id}
 }
 
-// least is the lowest number with which a member's score is at most reach. Few members are good enough for a place among the best of
-// a slot, and their numbers tell without a logarithm.
+// least is the lowest number with which a member's score is at most reach. Few members are good
+// enough for a place among the best of a slot, and their numbers tell without a logarithm.
 func (s *scorer) least(id uint16, reach float64) uint64 {
 	if math.IsInf(reach, 1) {
 		return 0
@@ -70,7 +71,8 @@ func (s *scorer) least(id uint16, reach float64) uint64 {
 	return low
 }
 
-// logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation; logScale that of the result.
+// logBits is the precision of the logarithm's table: 2^12 steps, read with linear interpolation;
+// logScale that of the result.
 const (
 	logBits  = 12
 	logScale = 26
@@ -86,8 +88,8 @@ func negativeLog2(u uint64, logs *[1<<logBits + 1]uint32) uint64 {
 	return uint64(zeros+1)<<logScale - (low + (high-low)*rest>>logScale)
 }
 
-// logTable holds log2(1 + i/4096) in units of 2^-26. It is found by squaring, in integers, because the logarithms of the
-// standard library need not agree in the last bit on all machines.
+// logTable holds log2(1 + i/4096) in units of 2^-26. It is found by squaring, in integers, because
+// the logarithms of the standard library need not agree in the last bit on all machines.
 var logTable = sync.OnceValue(func() *[1<<logBits + 1]uint32 {
 	var table [1<<logBits + 1]uint32
 	for i := range table {

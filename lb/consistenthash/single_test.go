@@ -32,7 +32,8 @@ func TestRankingOfManyFollowsOne(t *testing.T) {
 		for slot := range slots {
 			known := r.First(slot)
 			if !slices.Equal(known, fresh.All(slot)[:len(known)]) || len(known) < 8 {
-				t.Fatalf("step %d, slot %d: %v, ranked anew %v", step, slot, known, fresh.First(slot))
+				t.Fatalf("step %d, slot %d: %v, ranked anew %v", step, slot, known,
+					fresh.First(slot))
 			}
 		}
 	}

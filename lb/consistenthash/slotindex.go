@@ -2,12 +2,14 @@ package consistenthash
 
 import "slices"
 
-// slotIndex tells in which slots a member is known, as it was when the index was made, and what must be looked at besides because it has
-// happened since. So the slots of a member of many are found without looking at all.
+// slotIndex tells in which slots a member is known, as it was when the index was made, and what
+// must be looked at besides because it has happened since. So the slots of a member of many are
+// found without looking at all.
 type slotIndex struct {
-	slots    [][]int32 // by id
-	joined   []uint16  // members who came since, or weigh something else: the index says nothing about them
-	refilled []int32   // slots that were filled anew since: anybody may have come in
+	slots [][]int32 // by id
+	// members who came since, or weigh something else: the index says nothing about them
+	joined   []uint16
+	refilled []int32 // slots that were filled anew since: anybody may have come in
 }
 
 // fewMembers are known in so large a part of the slots that an index saves nothing.
@@ -41,7 +43,8 @@ func newSlotIndex(r *Ranking) *slotIndex {
 
 // following returns the index for a ranking that differs by those who join.
 func (x *slotIndex) following(joined []Member) *slotIndex {
-	next := &slotIndex{slots: x.slots, joined: slices.Clone(x.joined), refilled: slices.Clone(x.refilled)}
+	next := &slotIndex{slots: x.slots, joined: slices.Clone(x.joined),
+		refilled: slices.Clone(x.refilled)}
 	for _, m := range joined {
 		if !slices.Contains(next.joined, m.ID) {
 			next.joined = append(next.joined, m.ID)
@@ -63,7 +66,8 @@ func (x *slotIndex) renew(r *Ranking) {
 	}
 }
 
-// lookUp returns the slots in which a member may be known, in ascending order; false if the index does not know.
+// lookUp returns the slots in which a member may be known, in ascending order; false if the index
+// does not know.
 func (x *slotIndex) lookUp(id uint16) ([]int32, bool) {
 	if int(id) >= len(x.slots) || slices.Contains(x.joined, id) {
 		return nil, false

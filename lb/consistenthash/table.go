@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// MaxSlots bounds the size of a table: 2^24 slots, which a weight of 32 bits times it stays far from 64 bits.
+// MaxSlots bounds the size of a table: 2^24 slots, which a weight of 32 bits times it stays far
+// from 64 bits.
 const MaxSlots = 1 << 24
 
 // Member is an owner of slots.
@@ -19,10 +20,11 @@ type Member struct {
 type Table struct {
 	owners []uint16
 	seed   uint64
-	// digest of the owners: what an update draws follows from it, so tables with the same owners have the same future, however they
-	// came about.
+	// digest of the owners: what an update draws follows from it, so tables with the same owners
+	// have the same future, however they came about.
 	digest uint64
-	// quotas is the number of slots of each id that owns any, by ascending id. Id 0 holds what nobody owns.
+	// quotas is the number of slots of each id that owns any, by ascending id. Id 0 holds what
+	// nobody owns.
 	quotas []quota
 }
 
@@ -32,20 +34,21 @@ type quota struct {
 	slots int
 }
 
-// Build makes a table of slots for the members. Without a member of positive weight all slots belong to id 0. The seed selects
-// one of many equally good tables.
+// Build makes a table of slots for the members. Without a member of positive weight all slots
+// belong to id 0. The seed selects one of many equally good tables.
 func Build(slots int, seed uint64, members []Member) (*Table, error) {
 	if err := checkSlots(slots); err != nil {
 		return nil, err
 	}
-	empty := &Table{owners: make([]uint16, slots), seed: seed, quotas: []quota{{id: 0, slots: slots}}}
+	empty := &Table{owners: make([]uint16, slots), seed: seed,
+		quotas: []quota{{id: 0, slots: slots}}}
 	t, _, err := empty.Update(members)
 	return t, err
 }
 
-// Resume makes a table from the owners of its slots, such as another process left them; 0 is nobody. Its updates are those of
-// the table that had these owners. They need not be in proportion to anything: the next Update brings them there, and keeps
-// what it can.
+// Resume makes a table from the owners of its slots, such as another process left them; 0 is
+// nobody. Its updates are those of the table that had these owners. They need not be in proportion
+// to anything: the next Update brings them there, and keeps what it can.
 func Resume(owners []uint16, seed uint64) (*Table, error) {
 	if err := checkSlots(len(owners)); err != nil {
 		return nil, err
@@ -71,8 +74,8 @@ func checkSlots(slots int) error {
 	return nil
 }
 
-// Update returns the table for the members, made from t by moving as few slots as possible, and which moved, in ascending order.
-// It returns t itself when none has to move.
+// Update returns the table for the members, made from t by moving as few slots as possible, and
+// which moved, in ascending order. It returns t itself when none has to move.
 func (t *Table) Update(members []Member) (next *Table, moved []int32, err error) {
 	sorted, err := normalize(members)
 	if err != nil {
@@ -83,7 +86,8 @@ func (t *Table) Update(members []Member) (next *Table, moved []int32, err error)
 	if len(gains) == 0 {
 		return t, nil, nil
 	}
-	next = &Table{owners: slices.Clone(t.owners), seed: t.seed, digest: t.digest, quotas: changes.quotas()}
+	next = &Table{owners: slices.Clone(t.owners), seed: t.seed, digest: t.digest,
+		quotas: changes.quotas()}
 	random := newGenerator(t.seed, t.digest)
 	moved = random.draw(next.owners, losses)
 	next.hand(moved, random.shuffled(gains))
@@ -109,9 +113,10 @@ func digestOf(slot int32, id uint16) uint64 {
 // Owner returns the id that owns slot, from 0 to Slots()-1; 0 if nobody does.
 func (t *Table) Owner(slot int) uint16 { return t.owners[slot] }
 
-// Probe returns the owner of another slot that stands in for slot: a pseudo-random one for each attempt, fixed by the table's
-// seed. Over many slots each id comes up in proportion to its share, so who needs an owner of slot that is not among some
-// given ids probes attempt 0, 1, 2, ... until it finds one.
+// Probe returns the owner of another slot that stands in for slot: a pseudo-random one for each
+// attempt, fixed by the table's seed. Over many slots each id comes up in proportion to its share,
+// so who needs an owner of slot that is not among some given ids probes attempt 0, 1, 2, ... until
+// it finds one.
 func (t *Table) Probe(slot, attempt int) uint16 {
 	g := generator{state: mix(t.seed ^ mix(uint64(slot)<<32|uint64(attempt)))}
 	return t.owners[g.below(len(t.owners))]
@@ -123,10 +128,12 @@ func normalize(members []Member) ([]Member, error) {
 	slices.SortFunc(sorted, func(a, b Member) int { return int(a.ID) - int(b.ID) })
 	for i, m := range sorted {
 		if m.ID == 0 {
-			return nil, errors.New("consistent table: member id 0 stands for nobody; number members from 1")
+			return nil, errors.New("consistent table: member id 0 stands for nobody; number " +
+				"members from 1")
 		}
 		if i > 0 && sorted[i-1].ID == m.ID {
-			return nil, fmt.Errorf("consistent table: member id %d is there twice; give each member its own", m.ID)
+			return nil, fmt.Errorf("consistent table: member id %d is there twice; give each "+
+				"member its own", m.ID)
 		}
 	}
 	return slices.DeleteFunc(sorted, func(m Member) bool { return m.Weight == 0 }), nil

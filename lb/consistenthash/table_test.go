@@ -19,7 +19,8 @@ func equalMembers(n int) []consistenthash.Member {
 	return members
 }
 
-func build(t testing.TB, slots int, seed uint64, members []consistenthash.Member) *consistenthash.Table {
+func build(t testing.TB, slots int, seed uint64,
+	members []consistenthash.Member) *consistenthash.Table {
 	t.Helper()
 	table, err := consistenthash.Build(slots, seed, members)
 	if err != nil {
@@ -28,7 +29,8 @@ func build(t testing.TB, slots int, seed uint64, members []consistenthash.Member
 	return table
 }
 
-func update(t testing.TB, table *consistenthash.Table, members []consistenthash.Member) *consistenthash.Table {
+func update(t testing.TB, table *consistenthash.Table,
+	members []consistenthash.Member) *consistenthash.Table {
 	t.Helper()
 	next, _, err := table.Update(members)
 	if err != nil {
@@ -73,9 +75,11 @@ func moved(before, after *consistenthash.Table) int {
 }
 
 func TestWeightedShares(t *testing.T) {
-	members := []consistenthash.Member{{ID: 1, Weight: 2}, {ID: 2, Weight: 13}, {ID: 3, Weight: 111}, {ID: 4, Weight: 10}}
+	members := []consistenthash.Member{{ID: 1, Weight: 2}, {ID: 2, Weight: 13},
+		{ID: 3, Weight: 111}, {ID: 4, Weight: 10}}
 	got := counts(build(t, 1021, 7, members))
-	// 1021 * weight / 136 is 15.01, 97.6, 833.3 and 75.07. The largest fraction gets the slot that is left over.
+	// 1021 * weight / 136 is 15.01, 97.6, 833.3 and 75.07. The largest fraction gets the slot that
+	// is left over.
 	for id, want := range map[uint16]int{1: 15, 2: 98, 3: 833, 4: 75} {
 		if got[id] != want {
 			t.Errorf("member %d owns %d slots, want %d", id, got[id], want)
@@ -98,14 +102,20 @@ func TestBoundaries(t *testing.T) {
 		members []consistenthash.Member
 		want    map[uint16]int
 	}{
-		"no members":           {5, nil, map[uint16]int{0: 5}},
-		"no weights":           {5, []consistenthash.Member{{ID: 1}, {ID: 2}}, map[uint16]int{0: 5}},
-		"weight 0":             {5, []consistenthash.Member{{ID: 1}, {ID: 2, Weight: 3}}, map[uint16]int{2: 5}},
-		"highest id":           {5, []consistenthash.Member{{ID: math.MaxUint16, Weight: 1}}, map[uint16]int{math.MaxUint16: 5}},
-		"one slot":             {1, []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: 2}}, map[uint16]int{2: 1}},
-		"as many as slots":     {3, equalMembers(3), map[uint16]int{1: 1, 2: 1, 3: 1}},
-		"highest weights":      {4, []consistenthash.Member{{ID: 1, Weight: math.MaxUint32}, {ID: 2, Weight: math.MaxUint32}}, map[uint16]int{1: 2, 2: 2}},
-		"a weight that weighs": {5, []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: math.MaxUint32}}, map[uint16]int{2: 5}},
+		"no members": {5, nil, map[uint16]int{0: 5}},
+		"no weights": {5, []consistenthash.Member{{ID: 1}, {ID: 2}},
+			map[uint16]int{0: 5}},
+		"weight 0": {5, []consistenthash.Member{{ID: 1}, {ID: 2, Weight: 3}},
+			map[uint16]int{2: 5}},
+		"highest id": {5, []consistenthash.Member{{ID: math.MaxUint16, Weight: 1}},
+			map[uint16]int{math.MaxUint16: 5}},
+		"one slot": {1, []consistenthash.Member{{ID: 1, Weight: 1}, {ID: 2, Weight: 2}},
+			map[uint16]int{2: 1}},
+		"as many as slots": {3, equalMembers(3), map[uint16]int{1: 1, 2: 1, 3: 1}},
+		"highest weights": {4, []consistenthash.Member{{ID: 1, Weight: math.MaxUint32},
+			{ID: 2, Weight: math.MaxUint32}}, map[uint16]int{1: 2, 2: 2}},
+		"a weight that weighs": {5, []consistenthash.Member{{ID: 1, Weight: 1},
+			{ID: 2, Weight: math.MaxUint32}}, map[uint16]int{2: 5}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,7 +135,8 @@ func TestMoreMembersThanSlots(t *testing.T) {
 }
 
 func TestLargestTable(t *testing.T) {
-	members := []consistenthash.Member{{ID: 1, Weight: math.MaxUint32}, {ID: 2, Weight: math.MaxUint32 / 3}}
+	members := []consistenthash.Member{{ID: 1, Weight: math.MaxUint32},
+		{ID: 2, Weight: math.MaxUint32 / 3}}
 	got := counts(build(t, consistenthash.MaxSlots, 3, members))
 	if want := consistenthash.MaxSlots * 3 / 4; got[1] < want || got[1] > want+1 {
 		t.Errorf("member 1 owns %d slots, want %d or 1 more", got[1], want)
@@ -142,7 +153,8 @@ func TestErrors(t *testing.T) {
 		"negative slots": {-1, nil, "-1 slots"},
 		"too many slots": {consistenthash.MaxSlots + 1, nil, "choose 1 to 16777216"},
 		"id 0":           {5, []consistenthash.Member{{ID: 1, Weight: 1}, {Weight: 1}}, "id 0"},
-		"id twice":       {5, []consistenthash.Member{{ID: 7, Weight: 1}, {ID: 3}, {ID: 7}}, "id 7 is there twice"},
+		"id twice": {5, []consistenthash.Member{{ID: 7, Weight: 1}, {ID: 3}, {ID: 7}},
+			"id 7 is there twice"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,11 +222,13 @@ func TestResume(t *testing.T) {
 	if update(t, resumed, equalMembers(9)) != resumed {
 		t.Error("slots move although nothing changed")
 	}
-	if got, want := moved(resumed, update(t, resumed, equalMembers(10))), moved(table, update(t, table, equalMembers(10))); got != want {
+	if got, want := moved(resumed, update(t, resumed, equalMembers(10))),
+		moved(table, update(t, table, equalMembers(10))); got != want {
 		t.Errorf("an added member moves %d slots, want %d", got, want)
 	}
 	for _, ids := range [][]uint16{nil, make([]uint16, consistenthash.MaxSlots+1)} {
-		if _, err := consistenthash.Resume(ids, 1); err == nil || !strings.Contains(err.Error(), "choose 1 to") {
+		if _, err := consistenthash.Resume(ids, 1); err == nil || !strings.Contains(err.Error(),
+			"choose 1 to") {
 			t.Errorf("%d slots: error %v", len(ids), err)
 		}
 	}
@@ -232,7 +246,8 @@ func TestResumeCopies(t *testing.T) {
 	}
 }
 
-// A table does not depend on the release or the machine that makes it: edges may run different ones.
+// A table does not depend on the release or the machine that makes it: edges may run different
+// ones.
 func TestTableGolden(t *testing.T) {
 	table := build(t, 65537, 42, equalMembers(100))
 	table = update(t, table, equalMembers(99))

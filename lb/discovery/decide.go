@@ -19,10 +19,12 @@ type View struct {
 	Now      time.Time
 }
 
-// Decide returns who is a backend of the services now, given who was before, and which routes are ignored. Both lists are sorted, and
-// depend neither on the order of the routes nor on that of the members before.
+// Decide returns who is a backend of the services now, given who was before, and which routes are
+// ignored. Both lists are sorted, and depend neither on the order of the routes nor on that of the
+// members before.
 func Decide(before []Member, v View) ([]Member, []Refusal) {
-	d := decision{view: v, before: map[memberKey]Member{}, past: map[config.Endpoint][]Member{}, served: map[int]bool{}}
+	d := decision{view: v, before: map[memberKey]Member{}, past: map[config.Endpoint][]Member{},
+		served: map[int]bool{}}
 	for _, m := range before {
 		d.before[memberKey{m.Endpoint, m.SID}] = m
 	}
@@ -52,7 +54,8 @@ func Decide(before []Member, v View) ([]Member, []Refusal) {
 }
 
 func compareRoutes(a, b Route) int {
-	return cmp.Or(a.Prefix.Compare(b.Prefix), a.SID.Compare(b.SID), cmp.Compare(a.Distinguisher, b.Distinguisher), a.Peer.Compare(b.Peer))
+	return cmp.Or(a.Prefix.Compare(b.Prefix), a.SID.Compare(b.SID),
+		cmp.Compare(a.Distinguisher, b.Distinguisher), a.Peer.Compare(b.Peer))
 }
 
 type memberKey struct {
@@ -92,8 +95,8 @@ func (d *decision) service(s Service) {
 	d.admit(s, told)
 }
 
-// unfit says why a route can't be a backend of the service. The first host with a SID keeps it, among new ones that with the
-// lowest distinguisher, because routes come sorted.
+// unfit says why a route can't be a backend of the service. The first host with a SID keeps it,
+// among new ones that with the lowest distinguisher, because routes come sorted.
 func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) Reason {
 	if !d.view.Domain.holds(r.SID) {
 		return NotASID
@@ -109,7 +112,8 @@ func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) 
 	}
 	owner, known := told[r.SID]
 	if !known {
-		if owner, known = d.before[memberKey{s.Endpoint, r.SID}]; known && !d.tells(s.Endpoint, owner) {
+		if owner, known = d.before[memberKey{s.Endpoint, r.SID}]; known && !d.tells(s.Endpoint,
+			owner) {
 			known = false // the owner left the SID to another
 		}
 	}
@@ -119,7 +123,8 @@ func (d *decision) unfit(s config.Service, r Route, told map[netip.Addr]Member) 
 	return ""
 }
 
-// ofNodeFile says whether the node file has a backend with this SID, or with the name that it would get.
+// ofNodeFile says whether the node file has a backend with this SID, or with the name that it would
+// get.
 func ofNodeFile(s config.Service, source Source, sid netip.Addr) Reason {
 	for _, b := range s.Backends {
 		switch {
@@ -140,7 +145,8 @@ func (d *decision) tells(endpoint config.Endpoint, owner Member) bool {
 	})
 }
 
-// joined adds what one more peer tells of a member. While peers differ, which ends soon, the more careful word counts.
+// joined adds what one more peer tells of a member. While peers differ, which ends soon, the more
+// careful word counts.
 func joined(m Member, endpoint config.Endpoint, r Route) Member {
 	if m.Peers == nil {
 		m = Member{Endpoint: endpoint, SID: r.SID, Distinguisher: r.Distinguisher, Weight: r.Weight}
@@ -195,7 +201,8 @@ func (d *decision) session(peer netip.Addr) (Session, bool) {
 	return session, known
 }
 
-// admit takes as many members as the service can have: first those who have been there, then in the order of their SIDs.
+// admit takes as many members as the service can have: first those who have been there, then in the
+// order of their SIDs.
 func (d *decision) admit(s Service, told map[netip.Addr]Member) {
 	room := max(s.Limit-len(s.Backends), 0)
 	list := slices.SortedFunc(maps.Values(told), func(a, b Member) int {

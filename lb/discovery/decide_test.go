@@ -34,7 +34,8 @@ func service(name string, e config.Endpoint, backends ...config.Backend) discove
 // route is what a peer says of host n.
 func route(peer netip.Addr, n int, edit ...func(*discovery.Route)) discovery.Route {
 	r := discovery.Route{
-		Peer: peer, Distinguisher: fmt.Sprintf("10.0.0.%d:1", n), Prefix: netip.PrefixFrom(vip, 128), SID: sid(n),
+		Peer: peer, Distinguisher: fmt.Sprintf("10.0.0.%d:1", n),
+		Prefix: netip.PrefixFrom(vip, 128), SID: sid(n),
 		Behavior: srv6.EndOFFER, Weight: 1,
 	}
 	for _, e := range edit {
@@ -67,14 +68,16 @@ func serving(ports ...discovery.Port) func(*discovery.Route) {
 	return func(r *discovery.Route) { r.Services = ports }
 }
 
-func view(t *testing.T, services []discovery.Service, sessions map[netip.Addr]discovery.Session, routes ...discovery.Route) discovery.View {
+func view(t *testing.T, services []discovery.Service, sessions map[netip.Addr]discovery.Session,
+	routes ...discovery.Route) discovery.View {
 	t.Helper()
 	block, err := srv6.ParseBlock("fcbb:bb00::/32")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return discovery.View{
-		Domain: discovery.Domain{Block: block, Carrier: true}, Services: services, Sessions: sessions, Routes: routes, Now: noon,
+		Domain: discovery.Domain{Block: block, Carrier: true}, Services: services,
+		Sessions: sessions, Routes: routes, Now: noon,
 	}
 }
 
@@ -85,10 +88,12 @@ func text(members []discovery.Member, refusals []discovery.Refusal) string {
 	var b strings.Builder
 	for _, m := range members {
 		backend := m.Backend()
-		fmt.Fprintf(&b, "%s %s weight %d %s\n", m.Endpoint, backend.Name, backend.Weight, backend.State)
+		fmt.Fprintf(&b, "%s %s weight %d %s\n", m.Endpoint, backend.Name, backend.Weight,
+			backend.State)
 	}
 	for _, r := range refusals {
-		fmt.Fprintf(&b, "ignored %s of %s for %q: %s\n", r.Route.SID, r.Route.Distinguisher, r.Service, r.Reason)
+		fmt.Fprintf(&b, "ignored %s of %s for %q: %s\n", r.Route.SID, r.Route.Distinguisher,
+			r.Service, r.Reason)
 	}
 	return b.String()
 }
@@ -97,8 +102,10 @@ const onWeb = "[2001:db8:80::80]:80/tcp "
 
 func TestDecide(t *testing.T) {
 	one := []discovery.Service{service("web", web)}
-	before := []discovery.Member{{Endpoint: web, SID: sid(1), Distinguisher: "10.0.0.1:1", Peers: []netip.Addr{peer1}, Weight: 3}}
-	both := []discovery.Member{{Endpoint: web, SID: sid(1), Distinguisher: "10.0.0.1:1", Peers: []netip.Addr{peer1, peer2}, Weight: 3}}
+	before := []discovery.Member{{Endpoint: web, SID: sid(1), Distinguisher: "10.0.0.1:1",
+		Peers: []netip.Addr{peer1}, Weight: 3}}
+	both := []discovery.Member{{Endpoint: web, SID: sid(1), Distinguisher: "10.0.0.1:1",
+		Peers: []netip.Addr{peer1, peer2}, Weight: 3}}
 	long := slices.Clone(before)
 	long[0].Draining, long[0].Withdrawn = true, noon.Add(-time.Minute)
 	anHour := slices.Clone(long)
@@ -110,67 +117,104 @@ func TestDecide(t *testing.T) {
 		routes   []discovery.Route
 		want     string
 	}{
-		"a route": {nil, one, sessions{peer1: discovery.Standing}, []discovery.Route{route(peer1, 1, weight(7))},
+		"a route": {nil, one, sessions{peer1: discovery.Standing},
+			[]discovery.Route{route(peer1, 1, weight(7))},
 			onWeb + "bgp-fcbb-bb00-1 weight 7 up\n"},
-		"a draining route": {before, one, sessions{peer1: discovery.Standing}, []discovery.Route{route(peer1, 1, draining)},
+		"a draining route": {before, one, sessions{peer1: discovery.Standing},
+			[]discovery.Route{route(peer1, 1, draining)},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 draining\n"},
-		"withdrawn":                            {before, one, sessions{peer1: discovery.Standing}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
-		"withdrawn longer than the drain time": {long, one, sessions{peer1: discovery.Standing}, nil, ""},
-		"back again": {long, one, sessions{peer1: discovery.Standing}, []discovery.Route{route(peer1, 1)},
+		"withdrawn": {before, one, sessions{peer1: discovery.Standing},
+			nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
+		"withdrawn longer than the drain time": {long, one, sessions{peer1: discovery.Standing},
+			nil, ""},
+		"back again": {long, one, sessions{peer1: discovery.Standing},
+			[]discovery.Route{route(peer1, 1)},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"session lost":                {before, one, sessions{peer1: discovery.Lost}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
-		"session lost long ago":       {anHour, one, sessions{peer1: discovery.Lost}, nil, ""},
-		"both of two reflectors lost": {both, one, sessions{peer1: discovery.Lost, peer2: discovery.Lost}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
-		"neighbor deleted":            {before, one, nil, nil, ""},
-		"session restarts":            {before, one, sessions{peer1: discovery.Settling}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 up\n"},
-		"one of two reflectors lost":  {both, one, sessions{peer2: discovery.Standing}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
-		"one of two reflectors knows": {both, one, sessions{peer2: discovery.Settling}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 up\n"},
-		"two reflectors": {nil, one, nil, []discovery.Route{route(peer2, 1, draining), route(peer1, 1, weight(4))},
+		"session lost": {before, one, sessions{peer1: discovery.Lost}, nil,
+			onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
+		"session lost long ago": {anHour, one, sessions{peer1: discovery.Lost}, nil, ""},
+		"both of two reflectors lost": {both, one, sessions{peer1: discovery.Lost,
+			peer2: discovery.Lost}, nil, onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
+		"neighbor deleted": {before, one, nil, nil, ""},
+		"session restarts": {before, one, sessions{peer1: discovery.Settling}, nil,
+			onWeb + "bgp-fcbb-bb00-1 weight 3 up\n"},
+		"one of two reflectors lost": {both, one, sessions{peer2: discovery.Standing}, nil,
+			onWeb + "bgp-fcbb-bb00-1 weight 3 draining\n"},
+		"one of two reflectors knows": {both, one, sessions{peer2: discovery.Settling}, nil,
+			onWeb + "bgp-fcbb-bb00-1 weight 3 up\n"},
+		"two reflectors": {nil, one, nil, []discovery.Route{route(peer2, 1, draining),
+			route(peer1, 1, weight(4))},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 draining\n"},
-		"this node itself": {nil, one, nil, []discovery.Route{route(netip.Addr{}, 1)}, onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"no service": {nil, []discovery.Service{service("web", config.Endpoint{VIP: peer1, Protocol: config.TCP, Port: 80})}, nil,
-			[]discovery.Route{route(peer1, 1)}, "ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"\": no_service\n"},
+		"this node itself": {nil, one, nil, []discovery.Route{route(netip.Addr{}, 1)},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
+		"no service": {nil, []discovery.Service{service("web",
+			config.Endpoint{VIP: peer1, Protocol: config.TCP, Port: 80})}, nil,
+			[]discovery.Route{route(peer1, 1)},
+			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"\": no_service\n"},
 		"another port of the VIP": {before, one, sessions{peer1: discovery.Standing},
-			[]discovery.Route{route(peer1, 1, serving(discovery.Port{Protocol: config.TCP, Port: 443}))},
-			onWeb + "bgp-fcbb-bb00-1 weight 3 draining\nignored fcbb:bb00:1:: of 10.0.0.1:1 for \"\": no_service\n"},
+			[]discovery.Route{route(peer1, 1,
+				serving(discovery.Port{Protocol: config.TCP, Port: 443}))},
+			onWeb + "bgp-fcbb-bb00-1 weight 3 draining\nignored fcbb:bb00:1:: of 10.0.0.1:1 for " +
+				"\"\": no_service\n"},
 		"this port among others": {nil, one, nil,
-			[]discovery.Route{route(peer1, 1, serving(discovery.Port{Protocol: config.UDP, Port: 80}, discovery.Port{Protocol: config.TCP, Port: 80}))},
+			[]discovery.Route{route(peer1, 1,
+				serving(discovery.Port{Protocol: config.UDP, Port: 80},
+					discovery.Port{Protocol: config.TCP, Port: 80}))},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"outside of the block": {nil, one, nil, []discovery.Route{route(peer1, 1, at("fcbb:bb01:1::")), route(peer1, 2, at("fcbb:bb00:2:3::"))},
-			"ignored fcbb:bb00:2:3:: of 10.0.0.2:1 for \"web\": not_a_sid\nignored fcbb:bb01:1:: of 10.0.0.1:1 for \"web\": not_a_sid\n"},
-		"the structure of the domain": {nil, one, nil, []discovery.Route{route(peer1, 1, structured(32, 16, 0))},
+		"outside of the block": {nil, one, nil,
+			[]discovery.Route{route(peer1, 1, at("fcbb:bb01:1::")),
+				route(peer1, 2, at("fcbb:bb00:2:3::"))},
+			"ignored fcbb:bb00:2:3:: of 10.0.0.2:1 for \"web\": not_a_sid\nignored fcbb:bb01:1:: " +
+				"of 10.0.0.1:1 for \"web\": not_a_sid\n"},
+		"the structure of the domain": {nil, one, nil,
+			[]discovery.Route{route(peer1, 1, structured(32, 16, 0))},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"an identifier as function": {nil, one, nil, []discovery.Route{route(peer1, 1, structured(32, 0, 16))},
+		"an identifier as function": {nil, one, nil,
+			[]discovery.Route{route(peer1, 1, structured(32, 0, 16))},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
 		"the structure of another domain": {nil, one, nil,
-			[]discovery.Route{route(peer1, 1, structured(48, 16, 16)), route(peer1, 2, structured(32, 8, 0))},
+			[]discovery.Route{route(peer1, 1, structured(48, 16, 16)),
+				route(peer1, 2, structured(32, 8, 0))},
 			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": sid_structure\n" +
 				"ignored fcbb:bb00:2:: of 10.0.0.2:1 for \"web\": sid_structure\n"},
 		"no offer": {nil, one, nil, []discovery.Route{route(peer1, 1, doing(srv6.EndDT46))},
 			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": behavior\n"},
 		"behaviour lost on the way": {nil, one, nil,
-			[]discovery.Route{route(peer1, 1, doing(65535), serving(discovery.Port{Protocol: config.TCP, Port: 80})), route(peer1, 2, doing(65535))},
-			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:2:: of 10.0.0.2:1 for \"web\": behavior\n"},
-		"two hosts with one SID": {nil, one, nil, []discovery.Route{route(peer1, 1, from("10.0.0.9:1")), route(peer1, 1)},
-			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:1:: of 10.0.0.9:1 for \"web\": sid_conflict\n"},
+			[]discovery.Route{route(peer1, 1, doing(65535),
+				serving(discovery.Port{Protocol: config.TCP, Port: 80})),
+				route(peer1, 2, doing(65535))},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:2:: of 10.0.0.2:1 for " +
+				"\"web\": behavior\n"},
+		"two hosts with one SID": {nil, one, nil,
+			[]discovery.Route{route(peer1, 1, from("10.0.0.9:1")), route(peer1, 1)},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:1:: of 10.0.0.9:1 for " +
+				"\"web\": sid_conflict\n"},
 		"the first keeps it": {before, one, sessions{peer1: discovery.Standing},
 			[]discovery.Route{route(peer1, 1, from("10.0.0.0:1"), weight(9)), route(peer1, 1)},
-			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:1:: of 10.0.0.0:1 for \"web\": sid_conflict\n"},
-		"until it leaves it": {before, one, sessions{peer1: discovery.Standing}, []discovery.Route{route(peer1, 1, from("10.0.0.0:1"))},
+			onWeb + "bgp-fcbb-bb00-1 weight 1 up\nignored fcbb:bb00:1:: of 10.0.0.0:1 for " +
+				"\"web\": sid_conflict\n"},
+		"until it leaves it": {before, one, sessions{peer1: discovery.Standing},
+			[]discovery.Route{route(peer1, 1, from("10.0.0.0:1"))},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n"},
-		"static SID": {before, []discovery.Service{service("web", web, config.Backend{Name: "a", SID: sid(1)})},
+		"static SID": {before, []discovery.Service{service("web", web,
+			config.Backend{Name: "a", SID: sid(1)})},
 			sessions{peer1: discovery.Standing}, []discovery.Route{route(peer1, 1)},
 			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": static_sid\n"},
-		"static name": {nil, []discovery.Service{service("web", web, config.Backend{Name: "bgp-fcbb-bb00-1", SID: sid(2)})}, nil,
-			[]discovery.Route{route(peer1, 1)}, "ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": name_conflict\n"},
-		"too many": {[]discovery.Member{{Endpoint: web, SID: sid(3), Distinguisher: "10.0.0.3:1", Peers: []netip.Addr{peer1}}},
-			[]discovery.Service{{Service: one[0].Service, Limit: 2}}, sessions{peer1: discovery.Standing},
+		"static name": {nil, []discovery.Service{service("web", web,
+			config.Backend{Name: "bgp-fcbb-bb00-1", SID: sid(2)})}, nil,
+			[]discovery.Route{route(peer1, 1)},
+			"ignored fcbb:bb00:1:: of 10.0.0.1:1 for \"web\": name_conflict\n"},
+		"too many": {[]discovery.Member{{Endpoint: web, SID: sid(3), Distinguisher: "10.0.0.3:1",
+			Peers: []netip.Addr{peer1}}},
+			[]discovery.Service{{Service: one[0].Service, Limit: 2}},
+			sessions{peer1: discovery.Standing},
 			[]discovery.Route{route(peer1, 1), route(peer1, 2), route(peer1, 3)},
 			onWeb + "bgp-fcbb-bb00-1 weight 1 up\n" + onWeb + "bgp-fcbb-bb00-3 weight 1 up\n" +
 				"ignored fcbb:bb00:2:: of 10.0.0.2:1 for \"web\": too_many\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := text(discovery.Decide(test.before, view(t, test.services, test.sessions, test.routes...)))
+			got := text(discovery.Decide(test.before,
+				view(t, test.services, test.sessions, test.routes...)))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -182,10 +226,12 @@ func TestDecide(t *testing.T) {
 func TestBehaviors(t *testing.T) {
 	v4 := config.Endpoint{VIP: netip.MustParseAddr("192.0.2.80"), Protocol: config.TCP, Port: 80}
 	all := []srv6.Behavior{
-		srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND, srv6.EndDT46COND, srv6.End,
+		srv6.EndOFFER, srv6.EndDT4, srv6.EndDT6, srv6.EndDT46, srv6.EndDT4COND, srv6.EndDT6COND,
+		srv6.EndDT46COND, srv6.End,
 	}
 	var got strings.Builder
-	for _, policy := range []config.ServicePolicy{config.PolicyOffer, config.PolicyECMP, config.PolicyShadow} {
+	for _, policy := range []config.ServicePolicy{config.PolicyOffer, config.PolicyECMP,
+		config.PolicyShadow} {
 		for _, e := range []config.Endpoint{v4, web} {
 			s := service("s", e)
 			s.Policy = policy
@@ -193,7 +239,8 @@ func TestBehaviors(t *testing.T) {
 			for _, b := range all {
 				r := route(peer1, 1, doing(b))
 				r.Prefix = netip.PrefixFrom(e.VIP, e.VIP.BitLen())
-				if members, _ := discovery.Decide(nil, view(t, []discovery.Service{s}, nil, r)); len(members) == 1 {
+				if members, _ := discovery.Decide(nil,
+					view(t, []discovery.Service{s}, nil, r)); len(members) == 1 {
 					fmt.Fprintf(&got, " %s", b)
 				}
 			}
@@ -214,9 +261,11 @@ shadow 2001:db8:80::80: End.DT6.COND End.DT46.COND
 
 // With a segment routing header any routable SID will do.
 func TestSIDsOfAHeader(t *testing.T) {
-	v := view(t, []discovery.Service{service("web", web)}, nil, route(peer1, 1, at("2001:db8:1::1")), route(peer1, 2, at("ff02::1")))
+	v := view(t, []discovery.Service{service("web", web)}, nil,
+		route(peer1, 1, at("2001:db8:1::1")), route(peer1, 2, at("ff02::1")))
 	v.Domain.Carrier = false
-	want := onWeb + "bgp-2001-db8-1--1 weight 1 up\nignored ff02::1 of 10.0.0.2:1 for \"web\": not_a_sid\n"
+	want := onWeb + "bgp-2001-db8-1--1 weight 1 up\nignored ff02::1 of 10.0.0.2:1 for \"web\": " +
+		"not_a_sid\n"
 	if diff := cmp.Diff(want, text(discovery.Decide(nil, v))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -227,20 +276,27 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var routes []discovery.Route
 	for n := 1; n <= 14; n++ {
-		routes = append(routes, route(peer1, n), route(peer2, n, draining), route(peer2, n, from("10.9.9.9:1")))
+		routes = append(routes, route(peer1, n), route(peer2, n, draining),
+			route(peer2, n, from("10.9.9.9:1")))
 	}
-	services := []discovery.Service{service("web", web), service("tls", config.Endpoint{VIP: vip, Protocol: config.TCP, Port: 443})}
+	services := []discovery.Service{service("web", web),
+		service("tls", config.Endpoint{VIP: vip, Protocol: config.TCP, Port: 443})}
 	standing := sessions{peer1: discovery.Standing}
 	members, refusals := discovery.Decide(nil, view(t, services, standing, routes...))
 	want := text(discovery.Decide(members, view(t, services, standing, routes[6:]...)))
-	if len(refusals) == 0 || !strings.Contains(want, "too_many") || !strings.Contains(want, "draining") {
+	if len(refusals) == 0 || !strings.Contains(want, "too_many") || !strings.Contains(want,
+		"draining") {
 		t.Fatalf("the world is too simple: %s", want)
 	}
 	for range 20 {
 		shuffled, rest := slices.Clone(members), slices.Clone(routes[6:])
-		random.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		random.Shuffle(len(shuffled), func(i, j int) {
+			shuffled[i], shuffled[j] = shuffled[j],
+				shuffled[i]
+		})
 		random.Shuffle(len(rest), func(i, j int) { rest[i], rest[j] = rest[j], rest[i] })
-		if diff := cmp.Diff(want, text(discovery.Decide(shuffled, view(t, services, standing, rest...)))); diff != "" {
+		if diff := cmp.Diff(want, text(discovery.Decide(shuffled,
+			view(t, services, standing, rest...)))); diff != "" {
 			t.Fatalf("-want +got:\n%s", diff)
 		}
 	}

@@ -1,8 +1,10 @@
-// Package discovery decides which backends a service has from what routing says. Hosts announce, by BGP, at which SID they serve a
-// VIP; an edge learns of them from its peers, directly or by way of route reflectors, next to the backends of its configuration.
+// Package discovery decides which backends a service has from what routing says. Hosts announce, by
+// BGP, at which SID they serve a VIP; an edge learns of them from its peers, directly or by way of
+// route reflectors, next to the backends of its configuration.
 //
-// The decision is a function of what was known before, of the sessions, and of the routes that are there now, so that a restarted
-// edge, which knows less for a moment, gives nothing up that is still served:
+// The decision is a function of what was known before, of the sessions, and of the routes that are
+// there now, so that a restarted edge, which knows less for a moment, gives nothing up that is
+// still served:
 //
 //	route there, up            -> up
 //	route there, draining      -> draining (RFC 8326: graceful shutdown)

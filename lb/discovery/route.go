@@ -10,8 +10,9 @@ import (
 
 // Route is what one peer says of a host: it serves a VIP at a SID (RFC 9252).
 type Route struct {
-	Peer          netip.Addr // who told: a BGP peer, ViaFPM or ViaKernel; the zero value: this node itself
-	Distinguisher string     // of the host, whoever told
+	// who told: a BGP peer, ViaFPM or ViaKernel; the zero value: this node itself
+	Peer          netip.Addr
+	Distinguisher string // of the host, whoever told
 	Prefix        netip.Prefix
 	SID           netip.Addr
 	Structure     Structure // of the SID; the zero value: it was not told
@@ -30,9 +31,11 @@ type Port struct {
 	Port     uint16          `json:"port"` // config.AnyPort: any
 }
 
-// Who told, where no BGP peer did. They are no addresses of peers, because these have no zone of such a name.
+// Who told, where no BGP peer did. They are no addresses of peers, because these have no zone of
+// such a name.
 var (
-	ViaFPM    = netip.IPv6Unspecified().WithZone("fpm")    // routing software, to this node's forwarding plane manager
+	// routing software, to this node's forwarding plane manager
+	ViaFPM    = netip.IPv6Unspecified().WithZone("fpm")
 	ViaKernel = netip.IPv6Unspecified().WithZone("kernel") // a routing table of the kernel
 )
 
@@ -59,7 +62,8 @@ func SourceOf(peer netip.Addr) Source {
 
 // serves reports whether the route is for the endpoint.
 func (r Route) serves(e config.Endpoint) bool {
-	return r.Prefix.IsSingleIP() && r.Prefix.Addr() == e.VIP && (r.Services == nil || slices.Contains(r.Services, Port{e.Protocol, e.Port}))
+	return r.Prefix.IsSingleIP() && r.Prefix.Addr() == e.VIP &&
+		(r.Services == nil || slices.Contains(r.Services, Port{e.Protocol, e.Port}))
 }
 
 // Reason is why a route is ignored.
@@ -70,10 +74,12 @@ const (
 	NoService    Reason = "no_service"    // no service of this edge has this address and port
 	NotASID      Reason = "not_a_sid"     // the SID can't be written into the edge's encapsulation
 	BadStructure Reason = "sid_structure" // the SID's structure is not that of the edge's domain
-	BadBehavior  Reason = "behavior"      // what the host does at the SID is not what the service's policy needs
-	StaticSID    Reason = "static_sid"    // the node file has a backend with this SID
-	SIDConflict  Reason = "sid_conflict"  // two hosts claim the same SID
-	Segments     Reason = "segments"      // the next hop has several segments, or the route is for more than one address
+	// what the host does at the SID is not what the service's policy needs
+	BadBehavior Reason = "behavior"
+	StaticSID   Reason = "static_sid"   // the node file has a backend with this SID
+	SIDConflict Reason = "sid_conflict" // two hosts claim the same SID
+	// the next hop has several segments, or the route is for more than one address
+	Segments     Reason = "segments"
 	NameConflict Reason = "name_conflict" // the node file has another backend of this name
 	TooMany      Reason = "too_many"      // the service can't have more backends
 )
@@ -91,7 +97,8 @@ type Service struct {
 	Limit int // of backends, those of the node file included
 }
 
-// behaviors lists what hosts of a service may do at their SID. Without a chain, a host that always takes what it gets will do.
+// behaviors lists what hosts of a service may do at their SID. Without a chain, a host that always
+// takes what it gets will do.
 func behaviors(s config.Service) []srv6.Behavior {
 	v4 := s.VIP.Is4()
 	switch s.Policy {
@@ -109,12 +116,12 @@ func behaviors(s config.Service) []srv6.Behavior {
 	return []srv6.Behavior{srv6.EndOFFER}
 }
 
-// opaque is the behaviour of a SID that does not tell it (RFC 9252 section 3.1). Some routers write it over the behaviour of routes
-// that they pass on, as FRR 8 does.
+// opaque is the behaviour of a SID that does not tell it (RFC 9252 section 3.1). Some routers write
+// it over the behaviour of routes that they pass on, as FRR 8 does.
 const opaque srv6.Behavior = 65535
 
-// does reports whether the host does at the SID what the service needs. Where the behaviour got lost, a route that names its services
-// is one of our own hosts', who announce nothing else.
+// does reports whether the host does at the SID what the service needs. Where the behaviour got
+// lost, a route that names its services is one of our own hosts', who announce nothing else.
 func (r Route) does(s config.Service) bool {
 	if SourceOf(r.Peer) != BGP {
 		return true // tables of routes do not say: whoever had them used here knows

@@ -5,20 +5,23 @@ import (
 	"time"
 )
 
-// patience is how long those who left a bucket may keep others from it if no drain time is set. Most connections end sooner, and
-// it is how long at most a backend that drains waits for its last new one.
+// patience is how long those who left a bucket may keep others from it if no drain time is set.
+// Most connections end sooner, and it is how long at most a backend that drains waits for its last
+// new one.
 const patience = time.Minute
 
-// admits reports whether candidates wait for room: where the ranking says who they are. An exact table has to give each its share
-// at once, and where a chain has no place behind the candidates nobody would ever get one.
+// admits reports whether candidates wait for room: where the ranking says who they are. An exact
+// table has to give each its share at once, and where a chain has no place behind the candidates
+// nobody would ever get one.
 func (g *Generation) admits() bool {
 	return g.spec.Policy == Offer && g.spec.Method == Rendezvous && g.spec.Depth > g.spec.Candidates
 }
 
-// admit returns those of the wanted candidates for whom the chain has room, and whether one must wait. Whoever had the bucket a moment
-// ago, since the time given, keeps its place in the chain, or its connections would be cut. If nobody else has room, new
-// connections stay with those who had the bucket last, although they are to leave, and best with
-// no suspect. Wanted has the capacity for them.
+// admit returns those of the wanted candidates for whom the chain has room, and whether one must
+// wait. Whoever had the bucket a moment ago, since the time given, keeps its place in the chain, or
+// its connections would be cut. If nobody else has room, new connections stay with those who had
+// the bucket last, although they are to leave, and best with no suspect. Wanted has the capacity
+// for them.
 func admit(
 	c *Chain, p *past, wanted []uint16, alive, suspects *idSet, depth int, since uint32,
 ) (candidates []uint16, waits bool) {
@@ -66,7 +69,8 @@ func stayers(owners []uint16, present int, suspects *idSet) []uint16 {
 	return owners[:max(1, present)]
 }
 
-// firstSeen is when the one left who left first of those that admit looks at; false if there is none.
+// firstSeen is when the one left who left first of those that admit looks at; false if there is
+// none.
 func (p *past) firstSeen(c *Chain) (at uint32, ok bool) {
 	for place := int(c.Candidates); place < int(c.Candidates+p.seen); place++ {
 		if !ok || p.left[place] < at {

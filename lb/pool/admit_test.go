@@ -58,14 +58,16 @@ func (d *diary) missing(now, ago time.Duration) error {
 	for bucket := range d.until {
 		for id, until := range d.until[bucket] {
 			if chain := all(d.g.Chain(bucket)); now-until <= ago && !contains(chain, id) {
-				return fmt.Errorf("at %v bucket %d was %d's until %v, and is offered to %v", now, bucket, id, until, chain)
+				return fmt.Errorf("at %v bucket %d was %d's until %v, and is offered to %v", now,
+					bucket, id, until, chain)
 			}
 		}
 	}
 	return nil
 }
 
-// However many backends withdraw, in whatever order, who had a bucket within the last minute, or the drain time, is in its chain.
+// However many backends withdraw, in whatever order, who had a bucket within the last minute, or
+// the drain time, is in its chain.
 func TestWithdrawingCutsNobody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rendezvous(20, rapid.IntRange(1, 3).Draw(t, "candidates"))
@@ -88,7 +90,8 @@ func TestWithdrawingCutsNobody(t *testing.T) {
 			}
 			d.backends = slices.Clone(d.backends)
 			d.backends[rapid.IntRange(0, len(backends)-1).Draw(t, "backend")].State =
-				rapid.SampledFrom([]pool.State{pool.Up, pool.Draining, pool.Maintenance}).Draw(t, "state")
+				rapid.SampledFrom([]pool.State{pool.Up, pool.Draining, pool.Maintenance}).Draw(t,
+					"state")
 			if err := d.step(now); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +102,8 @@ func TestWithdrawingCutsNobody(t *testing.T) {
 	})
 }
 
-// Who waits for room in a full chain gets it a minute after the first of those in it left, and who drains is done then.
+// Who waits for room in a full chain gets it a minute after the first of those in it left, and who
+// drains is done then.
 func TestFullChainHasRoomLater(t *testing.T) {
 	spec := rendezvous(400, 1)
 	spec.Depth = 3

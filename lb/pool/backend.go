@@ -13,15 +13,18 @@ type State uint8
 const (
 	// Up takes new connections, in proportion to its weight, and keeps those it has.
 	Up State = iota
-	// Draining takes no new connections and keeps those it has: an operator is taking it out of service.
+	// Draining takes no new connections and keeps those it has: an operator is taking it out of
+	// service.
 	Draining
 	// Down is not reached: it is in no chain, and its connections are given up.
 	Down
-	// Maintenance is to the chains what Draining is: the operator's word that it stays out of service until told otherwise.
+	// Maintenance is to the chains what Draining is: the operator's word that it stays out of
+	// service until told otherwise.
 	Maintenance
 )
 
-var stateNames = [...]string{Up: "up", Draining: "draining", Down: "down", Maintenance: "maintenance"}
+var stateNames = [...]string{Up: "up", Draining: "draining", Down: "down",
+	Maintenance: "maintenance"}
 
 // String returns the name that configuration files use.
 func (s State) String() string { return name(stateNames[:], int(s), "State") }

@@ -22,12 +22,15 @@ func BenchmarkNext(b *testing.B) {
 			name          string
 			before, after []pool.Backend
 		}{
-			{"drain", up(1000), drained}, {"undrain", drained, up(1000)}, {"down", up(1000), with(up(1000), 500, pool.Down)},
-			{"back", with(up(1000), 500, pool.Down), up(1000)}, {"weight", up(1000), heavier}, {"new", up(1000), up(1001)},
+			{"drain", up(1000), drained}, {"undrain", drained, up(1000)},
+			{"down", up(1000), with(up(1000), 500, pool.Down)},
+			{"back", with(up(1000), 500, pool.Down), up(1000)}, {"weight", up(1000), heavier},
+			{"new", up(1000), up(1001)},
 			{"nothing", up(1000), up(1000)},
 		} {
 			b.Run(method.String()+"/"+change.name, func(b *testing.B) {
-				g := begin(b, pool.Spec{Buckets: buckets, Seed: seed, Method: method, Candidates: 2}, change.before)
+				g := begin(b, pool.Spec{Buckets: buckets, Seed: seed, Method: method,
+					Candidates: 2}, change.before)
 				b.ReportAllocs()
 				for b.Loop() {
 					next(b, g, change.after)

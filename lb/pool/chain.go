@@ -7,12 +7,13 @@ import (
 	"slices"
 )
 
-// MaxChain is how many backends a chain holds: as many 16-bit ids as fit behind a 32-bit SID block in one IPv6 address, with
-// the zeros that end the list (RFC 9800, NEXT-C-SID).
+// MaxChain is how many backends a chain holds: as many 16-bit ids as fit behind a 32-bit SID block
+// in one IPv6 address, with the zeros that end the list (RFC 9800, NEXT-C-SID).
 const MaxChain = 6
 
-// Chain is what a bucket's packets are offered to, in order: current candidates, then those who may have the connection from
-// before. No id is there twice; places from Length on are 0. Chains are equal if they compare equal with ==.
+// Chain is what a bucket's packets are offered to, in order: current candidates, then those who may
+// have the connection from before. No id is there twice; places from Length on are 0. Chains are
+// equal if they compare equal with ==.
 type Chain struct {
 	IDs        [MaxChain]uint16
 	Length     uint8  // ids in use
@@ -45,7 +46,8 @@ func (c *Chain) candidate(place int) uint16 {
 // check refuses a chain that this package would not make.
 func (c *Chain) check() error {
 	if c.Candidates > c.Length || c.Length > MaxChain {
-		return fmt.Errorf("%d candidates of %d backends; it holds up to %d", c.Candidates, c.Length, MaxChain)
+		return fmt.Errorf("%d candidates of %d backends; it holds up to %d", c.Candidates, c.Length,
+			MaxChain)
 	}
 	for i, id := range c.ids() {
 		if id == 0 || slices.Contains(c.IDs[:i], id) {
@@ -101,20 +103,24 @@ func chainOf(candidates []uint16) Chain {
 	return c
 }
 
-// past is what a generation remembers of a bucket beside its chain, which holds the candidates, then past owners, then reserves.
+// past is what a generation remembers of a bucket beside its chain, which holds the candidates,
+// then past owners, then reserves.
 type past struct {
-	owners uint8            // past owners, behind the candidates
-	seen   uint8            // of these, the first whose leaving was seen, and not found in chains to resume from
-	full   bool             // a candidate waits until there is room for it
-	left   [MaxChain]uint32 // when the past owner at this place left, in seconds
+	owners uint8 // past owners, behind the candidates
+	// of these, the first whose leaving was seen, and not found in chains to resume from
+	seen uint8
+	full bool             // a candidate waits until there is room for it
+	left [MaxChain]uint32 // when the past owner at this place left, in seconds
 }
 
 // end is the place behind the last past owner.
 func (p *past) end(c *Chain) int { return int(c.Candidates + p.owners) }
 
-// succeed returns what follows a chain when its candidates become those given: they, then the candidates of before, then past
-// owners, as long as there is room and they are alive and did not leave before oldest. Order matters: newest first.
-func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, now, oldest uint32) (Chain, past) {
+// succeed returns what follows a chain when its candidates become those given: they, then the
+// candidates of before, then past owners, as long as there is room and they are alive and did not
+// leave before oldest. Order matters: newest first.
+func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, now,
+	oldest uint32) (Chain, past) {
 	chain, remembered := chainOf(candidates), past{}
 	for place, id := range c.IDs[:p.end(c)] {
 		left := now

@@ -12,13 +12,16 @@ import (
 
 // Spec is what stays the same over all generations of a service.
 type Spec struct {
-	Buckets    int
-	Seed       uint64 // selects one of many equally good ways to spread buckets over backends; edges that should agree share it
+	Buckets int
+	// selects one of many equally good ways to spread buckets over backends; edges that should
+	// agree share it
+	Seed       uint64
 	Policy     Policy
 	Method     Method
-	Candidates int           // of a new connection, with policy Offer; the others have one
-	Depth      int           // of a chain, at most, with policy Offer; 0: MaxChain
-	Drain      time.Duration // how long a past owner stays in a bucket's chain; 0: until its place is needed
+	Candidates int // of a new connection, with policy Offer; the others have one
+	Depth      int // of a chain, at most, with policy Offer; 0: MaxChain
+	// how long a past owner stays in a bucket's chain; 0: until its place is needed
+	Drain time.Duration
 }
 
 // normal returns the spec with its defaults, or says what is wrong with it.
@@ -31,16 +34,19 @@ func (s Spec) normal() (Spec, error) {
 	}
 	switch {
 	case s.Buckets < 1 || s.Buckets > consistenthash.MaxSlots:
-		return s, fmt.Errorf("pool of %d buckets; choose 1 to %d", s.Buckets, consistenthash.MaxSlots)
+		return s, fmt.Errorf("pool of %d buckets; choose 1 to %d", s.Buckets,
+			consistenthash.MaxSlots)
 	case s.Candidates < 1 || s.Candidates > MaxChain:
-		return s, fmt.Errorf("pool: %d candidates per bucket; choose 1 to %d", s.Candidates, MaxChain)
+		return s, fmt.Errorf("pool: %d candidates per bucket; choose 1 to %d", s.Candidates,
+			MaxChain)
 	case s.Depth < s.Candidates || s.Depth > MaxChain:
 		return s, fmt.Errorf("pool: chains of %d backends for %d candidates; choose %d to %d",
 			s.Depth, s.Candidates, s.Candidates, MaxChain)
 	case s.Drain < 0:
 		return s, fmt.Errorf("pool: negative drain time %v; choose 0 or more", s.Drain)
 	case s.Policy == Offer && s.Method == Modulo:
-		return s, errors.New("pool: policy offer with table modulo, which moves all buckets at each change; choose rendezvous or exact")
+		return s, errors.New("pool: policy offer with table modulo, which moves all buckets at " +
+			"each change; choose rendezvous or exact")
 	}
 	return s, nil
 }
@@ -53,11 +59,16 @@ type Generation struct {
 	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
 	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
-	watched   []int32 // buckets that any change may change: they look beyond the best of their order, or a candidate waits
-	next      uint32  // when somebody has been gone for the drain time, or a candidate has waited long enough; 0: never
+	// buckets that any change may change: they look beyond the best of their order, or a candidate
+	// waits
+	watched []int32
+	// when somebody has been gone for the drain time, or a candidate has waited long enough; 0:
+	// never
+	next uint32
 }
 
-// New makes the first generation: chains without a past. Now is any clock that never goes back, the same for all generations.
+// New makes the first generation: chains without a past. Now is any clock that never goes back, the
+// same for all generations.
 func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {
@@ -66,16 +77,18 @@ func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) 
 	return resume(spec, nil, backends, now)
 }
 
-// Resume makes the generation that follows chains which another process left, in a map of the kernel for example, when nothing else
-// of it is known: as Next does, it keeps the owners of the buckets where it can, and those it can't in their past. When past
-// owners left is not known either: the drain time begins anew.
+// Resume makes the generation that follows chains which another process left, in a map of the
+// kernel for example, when nothing else of it is known: as Next does, it keeps the owners of the
+// buckets where it can, and those it can't in their past. When past owners left is not known
+// either: the drain time begins anew.
 func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {
 		return nil, err
 	}
 	if len(chains) != spec.Buckets {
-		return nil, fmt.Errorf("pool of %d buckets resumes from %d chains; give it one each", spec.Buckets, len(chains))
+		return nil, fmt.Errorf("pool of %d buckets resumes from %d chains; give it one each",
+			spec.Buckets, len(chains))
 	}
 	return resume(spec, chains, backends, now)
 }
@@ -129,13 +142,15 @@ func (g *Generation) successor() table {
 	return g.buckets.copied()
 }
 
-// Next returns the generation for the backends as they are now; backends that are not listed are gone. A bucket whose
-// candidates change gets the old ones into its past; backends that are down or gone leave all chains, and past owners leave
-// when they have been gone for the drain time; every other chain stays as it is. Next returns g itself if nothing changes.
+// Next returns the generation for the backends as they are now; backends that are not listed are
+// gone. A bucket whose candidates change gets the old ones into its past; backends that are down or
+// gone leave all chains, and past owners leave when they have been gone for the drain time; every
+// other chain stays as it is. Next returns g itself if nothing changes.
 //
-// With table Rendezvous a chain that is full of those who had the bucket within the drain time, or a minute if there is none, takes
-// nobody else: a new candidate waits, and the last ones go on, even if they drain, until a place is free. So a backend that
-// withdraws cuts no connection, however many do.
+// With table Rendezvous a chain that is full of those who had the bucket within the drain time, or
+// a minute if there is none, takes nobody else: a new candidate waits, and the last ones go on,
+// even if they drain, until a place is free. So a backend that withdraws cuts no connection,
+// however many do.
 func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, error) {
 	if err := validate(backends); err != nil {
 		return nil, err
@@ -148,7 +163,8 @@ func (g *Generation) Next(backends []Backend, now time.Duration) (*Generation, e
 	return g.follow(listed, at, changed)
 }
 
-// follow returns the generation for these backends, who are sorted; changed says that they differ from those of g.
+// follow returns the generation for these backends, who are sorted; changed says that they differ
+// from those of g.
 func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Generation, error) {
 	selection, buckets, err := g.selection.update(g.backends, backends)
 	if err != nil {
@@ -180,7 +196,8 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 		next.advance(bucket, is)
 	}
 	if !changed { // who was not looked at is watched as before
-		next.watched = slices.Compact(slices.Sorted(slices.Values(append(next.watched, g.watched...))))
+		next.watched = slices.Compact(slices.Sorted(slices.Values(append(next.watched,
+			g.watched...))))
 	}
 	return next, nil
 }
@@ -255,9 +272,11 @@ func (g *Generation) renew(bucket int, stale bool, is transition) (*Chain, *past
 // manyChanges is for how many backends that change it is worth looking for the buckets of each.
 const manyChanges = 8
 
-// affected adds to the buckets whose candidates may differ those whose chains may for another reason; false: all may.
+// affected adds to the buckets whose candidates may differ those whose chains may for another
+// reason; false: all may.
 func (g *Generation) affected(s selection, buckets []int32, is transition) ([]int32, bool) {
-	if buckets == nil || !is.changed || g.next != 0 && is.now >= g.next || is.joined.count()+is.lost.count() > manyChanges {
+	if buckets == nil || !is.changed || g.next != 0 && is.now >= g.next ||
+		is.joined.count()+is.lost.count() > manyChanges {
 		return nil, false
 	}
 	buckets = append(buckets, g.watched...)
@@ -271,8 +290,9 @@ func (g *Generation) affected(s selection, buckets []int32, is transition) ([]in
 	return slices.Compact(buckets), true
 }
 
-// shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as their shadow: it is the whole
-// table of before the latest change, as a router's shadow VRF holds the whole previous route.
+// shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as
+// their shadow: it is the whole table of before the latest change, as a router's shadow VRF holds
+// the whole previous route.
 func (g *Generation) shadow() {
 	space := newScratch(g.backends)
 	before := make([]uint16, g.Buckets())
@@ -301,8 +321,9 @@ func (g *Generation) expect(at uint32, ok bool) {
 	}
 }
 
-// NextAt is when Next is to be called again although no backend changes, on the clock of now, because a past owner's drain time
-// is over then, or there is room for a candidate; false if nothing waits for that.
+// NextAt is when Next is to be called again although no backend changes, on the clock of now,
+// because a past owner's drain time is over then, or there is room for a candidate; false if
+// nothing waits for that.
 func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
 }
@@ -319,8 +340,9 @@ func (g *Generation) Chain(bucket int) Chain {
 // Buckets returns the number of buckets.
 func (g *Generation) Buckets() int { return g.spec.Buckets }
 
-// Differing yields ranges of buckets, from first to before last, outside of which the chains are those of other, a generation of as many
-// buckets. It takes no time where generations have what did not change in common.
+// Differing yields ranges of buckets, from first to before last, outside of which the chains are
+// those of other, a generation of as many buckets. It takes no time where generations have what did
+// not change in common.
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
 		moved := differing(g.suspects, other.suspects)

@@ -35,7 +35,8 @@ func TestCandidatesByState(t *testing.T) {
 		"draining":         {with(up(3), 2, pool.Draining), []uint16{1, 3}},
 		"maintenance":      {with(up(3), 2, pool.Maintenance), []uint16{1, 3}},
 		"none is up":       {with(with(up(2), 1, pool.Draining), 2, pool.Down), nil},
-		"weight 0":         {[]pool.Backend{{ID: 1}, {ID: 2, Weight: 1}, {ID: 3, Weight: 9}}, []uint16{2, 3}},
+		"weight 0": {[]pool.Backend{{ID: 1}, {ID: 2, Weight: 1}, {ID: 3, Weight: 9}},
+			[]uint16{2, 3}},
 		"weights far apart": {[]pool.Backend{
 			{ID: 1, Weight: 1 << 31}, {ID: 2, Weight: 1},
 		}, []uint16{1, 2}},
@@ -52,8 +53,8 @@ func TestCandidatesByState(t *testing.T) {
 	}
 }
 
-// A drained backend stays in the chain of every bucket where it was a candidate, first among the past owners; the other
-// candidate of that bucket stays one.
+// A drained backend stays in the chain of every bucket where it was a candidate, first among the
+// past owners; the other candidate of that bucket stays one.
 func TestDrain(t *testing.T) {
 	before := first(t, 1021, 2, up(10))
 	after := next(t, before, with(up(10), 4, pool.Draining))
@@ -65,7 +66,8 @@ func TestDrain(t *testing.T) {
 		case !contains(candidates(was), 4) && is != was:
 			t.Fatalf("bucket %d is not concerned, but went from %+v to %+v", bucket, was, is)
 		case contains(candidates(was), 4) && !contains(past(is), 4):
-			t.Fatalf("bucket %d: drained backend is not in the chain: %+v after %+v", bucket, is, was)
+			t.Fatalf("bucket %d: drained backend is not in the chain: %+v after %+v", bucket, is,
+				was)
 		}
 	}
 }
@@ -81,7 +83,8 @@ func TestGone(t *testing.T) {
 			after := next(t, drained, backends)
 			for bucket, was := range chains(drained) {
 				is := after.Chain(bucket)
-				want := slices.DeleteFunc(slices.Clone(all(was)), func(id uint16) bool { return id == 4 })
+				want := slices.DeleteFunc(slices.Clone(all(was)),
+					func(id uint16) bool { return id == 4 })
 				if diff := cmp.Diff(want, all(is)); diff != "" {
 					t.Fatalf("bucket %d: chain without backend 4 (-want +got):\n%s", bucket, diff)
 				}
@@ -90,7 +93,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// A backend that fails while it is a candidate vanishes at once, and its partner takes part in the past if it was replaced.
+// A backend that fails while it is a candidate vanishes at once, and its partner takes part in the
+// past if it was replaced.
 func TestFailure(t *testing.T) {
 	before := first(t, 1021, 2, up(10))
 	after := next(t, before, with(up(10), 4, pool.Down))
@@ -134,7 +138,8 @@ func TestAdd(t *testing.T) {
 // A candidate that becomes a candidate again leaves the past: no id is in a chain twice.
 func TestComeBack(t *testing.T) {
 	g := first(t, 1021, 2, up(10))
-	for _, backends := range [][]pool.Backend{with(up(10), 4, pool.Draining), up(10), with(up(10), 4, pool.Maintenance), up(10)} {
+	for _, backends := range [][]pool.Backend{with(up(10), 4, pool.Draining), up(10),
+		with(up(10), 4, pool.Maintenance), up(10)} {
 		g = next(t, g, backends)
 	}
 	candidate := 0
@@ -187,7 +192,8 @@ func TestAllCandidatesBecomePast(t *testing.T) {
 		t.Fatalf("past is %v, want the candidates before, %v", got, was)
 	}
 	newer := candidates(g.Chain(0))
-	g = next(t, g, append(with(with(with(with(backends, 1, pool.Draining), 2, pool.Draining), 3, pool.Draining), 4, pool.Draining),
+	g = next(t, g, append(with(with(with(with(backends, 1, pool.Draining), 2, pool.Draining), 3,
+		pool.Draining), 4, pool.Draining),
 		pool.Backend{ID: 5, Weight: 1}))
 	if got, want := past(g.Chain(0)), slices.Concat(newer, was); !slices.Equal(got, want) {
 		t.Errorf("past is %v, want %v", got, want)
@@ -197,7 +203,8 @@ func TestAllCandidatesBecomePast(t *testing.T) {
 // With nobody up, packets of old connections still find those that drain.
 func TestOnlyDraining(t *testing.T) {
 	before := first(t, 101, 2, up(3))
-	after := next(t, before, []pool.Backend{{ID: 1, State: pool.Draining}, {ID: 2, State: pool.Maintenance}, {ID: 3, State: pool.Down}})
+	after := next(t, before, []pool.Backend{{ID: 1, State: pool.Draining},
+		{ID: 2, State: pool.Maintenance}, {ID: 3, State: pool.Down}})
 	for bucket, was := range chains(before) {
 		want := slices.DeleteFunc(slices.Clone(all(was)), func(id uint16) bool { return id == 3 })
 		is := after.Chain(bucket)
@@ -241,8 +248,9 @@ func TestErrors(t *testing.T) {
 		"no candidates":       {101, 0, up(2), "0 candidates per bucket; choose 1 to 6"},
 		"too many candidates": {101, 7, up(2), "7 candidates per bucket; choose 1 to 6"},
 		"id 0":                {101, 2, []pool.Backend{{Weight: 1}}, "id 0"},
-		"id twice":            {101, 2, append(up(2), pool.Backend{ID: 2, State: pool.Down}), "id 2 is there twice"},
-		"unknown state":       {101, 2, with(up(2), 2, 9), "unknown state 9"},
+		"id twice": {101, 2, append(up(2), pool.Backend{ID: 2, State: pool.Down}),
+			"id 2 is there twice"},
+		"unknown state": {101, 2, with(up(2), 2, 9), "unknown state 9"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +266,8 @@ func TestErrors(t *testing.T) {
 }
 
 func TestStates(t *testing.T) {
-	for state, name := range map[pool.State]string{pool.Up: "up", pool.Draining: "draining", pool.Down: "down", pool.Maintenance: "maintenance"} {
+	for state, name := range map[pool.State]string{pool.Up: "up", pool.Draining: "draining",
+		pool.Down: "down", pool.Maintenance: "maintenance"} {
 		if state.String() != name {
 			t.Errorf("String of state %d is %q, want %q", state, state, name)
 		}

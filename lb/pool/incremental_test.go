@@ -10,15 +10,18 @@ import (
 	"sextant/lb/pool"
 )
 
-// Looking only at the buckets that a change may concern gives the same chains as looking at all; and where the chains differ from
-// those before, Differing says so.
+// Looking only at the buckets that a change may concern gives the same chains as looking at all;
+// and where the chains differ from those before, Differing says so.
 func TestSomeBucketsAreEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const buckets = 300
 		spec := pool.Spec{
-			Buckets: buckets, Seed: rapid.Uint64().Draw(t, "seed"), Candidates: rapid.IntRange(1, 3).Draw(t, "candidates"),
-			Method: rapid.SampledFrom([]pool.Method{pool.Rendezvous, pool.Exact}).Draw(t, "method"),
-			Drain:  time.Duration(rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "drain")) * time.Second,
+			Buckets: buckets, Seed: rapid.Uint64().Draw(t, "seed"),
+			Candidates: rapid.IntRange(1, 3).Draw(t, "candidates"),
+			Method: rapid.SampledFrom([]pool.Method{pool.Rendezvous, pool.Exact}).Draw(t,
+				"method"),
+			Drain: time.Duration(rapid.SampledFrom([]int{0, 0, 3}).Draw(t,
+				"drain")) * time.Second,
 		}
 		backends := up(rapid.SampledFrom([]int{3, 14, 40}).Draw(t, "backends"))
 		some, err := pool.New(spec, backends, 0)
@@ -28,22 +31,27 @@ func TestSomeBucketsAreEnough(t *testing.T) {
 		all := pool.Whole(some)
 		now := time.Duration(0)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			now += time.Duration(rapid.SampledFrom([]int{0, 0, 1, 20}).Draw(t, "pause")) * time.Second
+			now += time.Duration(rapid.SampledFrom([]int{0, 0, 1, 20}).Draw(t,
+				"pause")) * time.Second
 			backends = slices.Clone(backends)
 			for range rapid.SampledFrom([]int{0, 1, 1, 1, 2, 12}).Draw(t, "changes") {
 				switch i := rapid.IntRange(0, len(backends)).Draw(t, "which"); {
 				case i == len(backends):
-					backends = append(backends, pool.Backend{ID: uint16(100 + i + int(now/time.Second)), Weight: 1})
+					backends = append(backends,
+						pool.Backend{ID: uint16(100 + i + int(now/time.Second)), Weight: 1})
 				case rapid.IntRange(0, 9).Draw(t, "leaves") == 0:
 					backends = slices.Delete(backends, i, i+1)
 				default:
-					backends[i].State = rapid.SampledFrom([]pool.State{pool.Up, pool.Up, pool.Draining, pool.Down}).Draw(t, "state")
+					backends[i].State = rapid.SampledFrom([]pool.State{pool.Up, pool.Up,
+						pool.Draining, pool.Down}).Draw(t, "state")
 					backends[i].Suspect = rapid.IntRange(0, 4).Draw(t, "suspect") == 0
-					backends[i].Weight = rapid.SampledFrom([]uint32{1, 1, 1, 2, 0}).Draw(t, "weight")
+					backends[i].Weight = rapid.SampledFrom([]uint32{1, 1, 1, 2, 0}).Draw(t,
+						"weight")
 				}
 			}
 			slices.SortFunc(backends, func(a, b pool.Backend) int { return int(a.ID) - int(b.ID) })
-			backends = slices.CompactFunc(backends, func(a, b pool.Backend) bool { return a.ID == b.ID })
+			backends = slices.CompactFunc(backends,
+				func(a, b pool.Backend) bool { return a.ID == b.ID })
 			before := some
 			if some, err = some.Next(backends, now); err != nil {
 				t.Fatal(err)
@@ -59,10 +67,12 @@ func TestSomeBucketsAreEnough(t *testing.T) {
 			}
 			for b := range buckets {
 				if some.Chain(b) != all.Chain(b) || !slices.Equal(some.Places(b), all.Places(b)) {
-					t.Fatalf("bucket %d: %v, and %v if all are looked at", b, some.Places(b), all.Places(b))
+					t.Fatalf("bucket %d: %v, and %v if all are looked at", b, some.Places(b),
+						all.Places(b))
 				}
 				if some.Chain(b) != before.Chain(b) && !differs[b] {
-					t.Fatalf("bucket %d was %v, is %v, and is not told of", b, before.Chain(b), some.Chain(b))
+					t.Fatalf("bucket %d was %v, is %v, and is not told of", b, before.Chain(b),
+						some.Chain(b))
 				}
 			}
 		}

@@ -31,9 +31,12 @@ func TestLostIsWhatFlowsLose(t *testing.T) {
 		rehashed bool
 		none     bool
 	}{
-		{"more buckets", begin(t, pool.Spec{Buckets: 1021, Seed: 1, Candidates: 2}, up(9)), false, false},
-		{"fewer buckets", begin(t, pool.Spec{Buckets: 61, Seed: 1, Candidates: 2}, up(9)), false, false},
-		{"another secret", begin(t, pool.Spec{Buckets: 257, Seed: 2, Candidates: 2}, up(9)), true, false},
+		{"more buckets", begin(t, pool.Spec{Buckets: 1021, Seed: 1, Candidates: 2}, up(9)), false,
+			false},
+		{"fewer buckets", begin(t, pool.Spec{Buckets: 61, Seed: 1, Candidates: 2}, up(9)), false,
+			false},
+		{"another secret", begin(t, pool.Spec{Buckets: 257, Seed: 2, Candidates: 2}, up(9)), true,
+			false},
 		{"a backend is gone", next(t, before, gone), false, false},
 		{"a backend drains", next(t, before, with(up(9), 1, pool.Draining)), false, true},
 		{"ecmp", resumed(ecmp, up(9)), false, false},

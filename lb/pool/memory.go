@@ -10,7 +10,8 @@ import (
 // a past. At the beginning none has, and a generation of few backends keeps 18 bytes per bucket.
 func (s Spec) Footprint(backends int) int {
 	pages := (s.Buckets + pageBuckets - 1) / pageBuckets
-	bytes := pages * int(unsafe.Sizeof(chainPage{})+unsafe.Sizeof(pastPage{})+2*unsafe.Sizeof(uintptr(0)))
+	bytes := pages * int(unsafe.Sizeof(chainPage{})+unsafe.Sizeof(pastPage{})+
+		2*unsafe.Sizeof(uintptr(0)))
 	bytes += backends * int(unsafe.Sizeof(Backend{})+unsafe.Sizeof(consistenthash.Member{}))
 	switch {
 	case s.Method == Exact:

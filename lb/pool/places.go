@@ -13,7 +13,9 @@ type Role string
 const (
 	Candidate Role = "candidate" // new connections are offered to it
 	PastOwner Role = "past"      // it was a candidate before, and may have connections from then
-	Reserve   Role = "reserve"   // it would be a candidate if others were up or down, and may have connections of another edge's past
+	// it would be a candidate if others were up or down, and may have connections of another edge's
+	// past
+	Reserve Role = "reserve"
 )
 
 // Place is a backend in a chain.

@@ -20,7 +20,8 @@ func TestPlaces(t *testing.T) {
 	moved := 0
 	for bucket := range g.Buckets() {
 		chain, places := g.Chain(bucket), g.Places(bucket)
-		want := []pool.Place{{ID: chain.IDs[0], Role: pool.Candidate}, {ID: chain.IDs[1], Role: pool.Reserve}, {ID: chain.IDs[2], Role: pool.Reserve}}
+		want := []pool.Place{{ID: chain.IDs[0], Role: pool.Candidate},
+			{ID: chain.IDs[1], Role: pool.Reserve}, {ID: chain.IDs[2], Role: pool.Reserve}}
 		if chain.IDs[1] == 2 && places[1].Role == pool.PastOwner {
 			want[1] = pool.Place{ID: 2, Role: pool.PastOwner, Left: 90 * time.Second}
 			moved++

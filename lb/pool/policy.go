@@ -11,10 +11,12 @@ type Policy uint8
 const (
 	// Offer writes the bucket's chain into each packet: current candidates, then past owners.
 	Offer Policy = iota
-	// ECMP sends each packet to the bucket's one owner, as a router does: a connection whose bucket moves is lost.
+	// ECMP sends each packet to the bucket's one owner, as a router does: a connection whose bucket
+	// moves is lost.
 	ECMP
-	// Shadow is VRF-shadowing (Hayashi et al., "VRF-Shadowing", section III): the edge sends a packet to the bucket's one owner; a
-	// host that does not know the connection sends it back, and the edge sends it to the owner before the latest change.
+	// Shadow is VRF-shadowing (Hayashi et al., "VRF-Shadowing", section III): the edge sends a
+	// packet to the bucket's one owner; a host that does not know the connection sends it back, and
+	// the edge sends it to the owner before the latest change.
 	Shadow
 )
 
@@ -33,13 +35,15 @@ func ParsePolicy(text string) (Policy, error) {
 type Method uint8
 
 const (
-	// Rendezvous ranks the backends for each bucket by a hash. It depends on the backends alone, so edges that know the same
-	// backends agree, whatever they saw before. Shares are right up to chance. A change moves only what must move.
+	// Rendezvous ranks the backends for each bucket by a hash. It depends on the backends alone, so
+	// edges that know the same backends agree, whatever they saw before. Shares are right up to
+	// chance. A change moves only what must move.
 	Rendezvous Method = iota
-	// Exact gives each backend its exact share, and a change moves only what must move. It depends on the past: edges agree
-	// only if they saw the same changes.
+	// Exact gives each backend its exact share, and a change moves only what must move. It depends
+	// on the past: edges agree only if they saw the same changes.
 	Exact
-	// Modulo takes the bucket modulo the number of backends, as a router's plain ECMP does: a change moves nearly all.
+	// Modulo takes the bucket modulo the number of backends, as a router's plain ECMP does: a
+	// change moves nearly all.
 	Modulo
 )
 

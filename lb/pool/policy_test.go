@@ -10,7 +10,8 @@ import (
 // A router's ECMP has no memory.
 func TestECMP(t *testing.T) {
 	for _, method := range []pool.Method{pool.Rendezvous, pool.Exact, pool.Modulo} {
-		g := begin(t, pool.Spec{Buckets: 1021, Seed: seed, Policy: pool.ECMP, Method: method}, up(4))
+		g := begin(t, pool.Spec{Buckets: 1021, Seed: seed, Policy: pool.ECMP, Method: method},
+			up(4))
 		for _, backends := range [][]pool.Backend{up(3), up(4), with(up(4), 2, pool.Draining)} {
 			g = next(t, g, backends)
 			for bucket, chain := range chains(g) {
@@ -24,7 +25,8 @@ func TestECMP(t *testing.T) {
 
 func TestModulo(t *testing.T) {
 	spec := pool.Spec{Buckets: 12, Policy: pool.ECMP, Method: pool.Modulo}
-	weighted := []pool.Backend{{ID: 8, Weight: 20}, {ID: 5, Weight: 10}, {ID: 6, Weight: 10, State: pool.Down}}
+	weighted := []pool.Backend{{ID: 8, Weight: 20}, {ID: 5, Weight: 10},
+		{ID: 6, Weight: 10, State: pool.Down}}
 	for bucket, chain := range chains(begin(t, spec, weighted)) {
 		if want := []uint16{5, 8, 8}[bucket%3]; chain.IDs[0] != want {
 			t.Errorf("bucket %d: %d, want %d", bucket, chain.IDs[0], want)
@@ -46,7 +48,8 @@ func TestModulo(t *testing.T) {
 	}
 }
 
-// The shadow is the whole table of before the latest change, also for buckets that kept their owner.
+// The shadow is the whole table of before the latest change, also for buckets that kept their
+// owner.
 func TestShadow(t *testing.T) {
 	spec := pool.Spec{Buckets: 1021, Seed: seed, Policy: pool.Shadow, Method: pool.Exact}
 	generations := []*pool.Generation{begin(t, spec, up(5))}
@@ -60,7 +63,8 @@ func TestShadow(t *testing.T) {
 		after := next(t, before, backends)
 		for bucket := range spec.Buckets {
 			if got, want := after.Chain(bucket).Shadow, before.Chain(bucket).IDs[0]; got != want {
-				t.Fatalf("generation %d, bucket %d: shadow %d, want %d", len(generations), bucket, got, want)
+				t.Fatalf("generation %d, bucket %d: shadow %d, want %d", len(generations), bucket,
+					got, want)
 			}
 		}
 		generations = append(generations, after)
@@ -95,13 +99,16 @@ func TestSpecErrors(t *testing.T) {
 		spec pool.Spec
 		want string
 	}{
-		"offer by modulo": {pool.Spec{Buckets: 3, Candidates: 1, Method: pool.Modulo}, "choose rendezvous or exact"},
-		"shallow":         {pool.Spec{Buckets: 3, Candidates: 2, Depth: 1}, "chains of 1 backends for 2 candidates; choose 2 to 6"},
-		"deep":            {pool.Spec{Buckets: 3, Candidates: 2, Depth: 7}, "choose 2 to 6"},
-		"negative drain":  {pool.Spec{Buckets: 3, Candidates: 2, Drain: -1}, "negative drain time"},
+		"offer by modulo": {pool.Spec{Buckets: 3, Candidates: 1, Method: pool.Modulo},
+			"choose rendezvous or exact"},
+		"shallow": {pool.Spec{Buckets: 3, Candidates: 2, Depth: 1},
+			"chains of 1 backends for 2 candidates; choose 2 to 6"},
+		"deep":           {pool.Spec{Buckets: 3, Candidates: 2, Depth: 7}, "choose 2 to 6"},
+		"negative drain": {pool.Spec{Buckets: 3, Candidates: 2, Drain: -1}, "negative drain time"},
 	}
 	for name, test := range tests {
-		if _, err := pool.New(test.spec, up(2), 0); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := pool.New(test.spec, up(2), 0); err == nil || !strings.Contains(err.Error(),
+			test.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
 		}
 	}

@@ -15,10 +15,12 @@ func drawBackends(t *rapid.T) []pool.Backend {
 		return pool.Backend{
 			ID:     rapid.Uint16Range(1, 25).Draw(t, "id"),
 			Weight: rapid.SampledFrom([]uint32{0, 1, 1, 2, 50, 1 << 31}).Draw(t, "weight"),
-			State:  rapid.SampledFrom([]pool.State{pool.Up, pool.Up, pool.Draining, pool.Down, pool.Maintenance}).Draw(t, "state"),
+			State: rapid.SampledFrom([]pool.State{pool.Up, pool.Up, pool.Draining, pool.Down,
+				pool.Maintenance}).Draw(t, "state"),
 		}
 	})
-	return rapid.SliceOfNDistinct(backend, 0, 20, func(b pool.Backend) uint16 { return b.ID }).Draw(t, "backends")
+	return rapid.SliceOfNDistinct(backend, 0, 20,
+		func(b pool.Backend) uint16 { return b.ID }).Draw(t, "backends")
 }
 
 // usable returns who may be a candidate, and who may be in a chain.
@@ -34,7 +36,8 @@ func usable(backends []pool.Backend) (eligible, alive []uint16) {
 	return eligible, alive
 }
 
-// expectedPast is the rule for past owners, written down once more: the chain before, without those that are candidates or gone.
+// expectedPast is the rule for past owners, written down once more: the chain before, without those
+// that are candidates or gone.
 func expectedPast(before, after pool.Chain, alive []uint16) []uint16 {
 	result := []uint16{}
 	for _, id := range all(before) {
@@ -45,13 +48,16 @@ func expectedPast(before, after pool.Chain, alive []uint16) []uint16 {
 	return result[:min(len(result), pool.MaxChain-int(after.Candidates))]
 }
 
-// checkSuccession checks that every chain follows the one before by the rules, for the backends as they are.
-func checkSuccession(t *rapid.T, before, after *pool.Generation, asked int, backends []pool.Backend) {
+// checkSuccession checks that every chain follows the one before by the rules, for the backends as
+// they are.
+func checkSuccession(t *rapid.T, before, after *pool.Generation, asked int,
+	backends []pool.Backend) {
 	eligible, alive := usable(backends)
 	for bucket := range before.Buckets() {
 		was, is := before.Chain(bucket), after.Chain(bucket)
 		if int(is.Candidates) != min(asked, len(eligible)) {
-			t.Fatalf("bucket %d: %d candidates of %d backends, asked for %d", bucket, is.Candidates, len(eligible), asked)
+			t.Fatalf("bucket %d: %d candidates of %d backends, asked for %d", bucket, is.Candidates,
+				len(eligible), asked)
 		}
 		for i, id := range is.IDs {
 			if i >= int(is.Length) && id != 0 {
@@ -60,7 +66,8 @@ func checkSuccession(t *rapid.T, before, after *pool.Generation, asked int, back
 		}
 		for i, id := range candidates(is) {
 			if !slices.Contains(eligible, id) || slices.Contains(is.IDs[:i], id) {
-				t.Fatalf("bucket %d: candidate %d of %+v is not eligible or there twice", bucket, id, is)
+				t.Fatalf("bucket %d: candidate %d of %+v is not eligible or there twice", bucket,
+					id, is)
 			}
 		}
 		if want := expectedPast(was, is, alive); !slices.Equal(past(is), want) {
@@ -74,7 +81,8 @@ func TestChainInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		asked := rapid.IntRange(1, pool.MaxChain).Draw(t, "candidates")
 		g, err := pool.New(pool.Spec{
-			Buckets: rapid.IntRange(1, 60).Draw(t, "buckets"), Seed: rapid.Uint64().Draw(t, "seed"), Method: pool.Exact, Candidates: asked,
+			Buckets: rapid.IntRange(1, 60).Draw(t, "buckets"), Seed: rapid.Uint64().Draw(t, "seed"),
+			Method: pool.Exact, Candidates: asked,
 		}, drawBackends(t), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +116,8 @@ func TestDeterminism(t *testing.T) {
 			}
 			return chains(g)
 		}
-		shuffled := run(rapid.Permutation(one).Draw(t, "one, shuffled"), rapid.Permutation(two).Draw(t, "two, shuffled"))
+		shuffled := run(rapid.Permutation(one).Draw(t, "one, shuffled"),
+			rapid.Permutation(two).Draw(t, "two, shuffled"))
 		if !slices.Equal(run(one, two), shuffled) {
 			t.Error("another order gives other chains")
 		}

@@ -18,7 +18,8 @@ type rankedSelection struct {
 	ranking  *consistenthash.Ranking  // nil: computed
 }
 
-// mostScores is up to how many scores, of all backends in all buckets, orders are computed: some 5 ms.
+// mostScores is up to how many scores, of all backends in all buckets, orders are computed: some 5
+// ms.
 const mostScores = 1 << 19
 
 func newRanked(spec Spec, members []consistenthash.Member) (s *rankedSelection, err error) {
@@ -137,8 +138,8 @@ func (s *rankedSelection) reserve(bucket int, c *Chain, is transition) {
 	}
 }
 
-// moduloSelection takes the bucket modulo the number of eligible backends (Method Modulo), each as often as its weight says, as
-// a router without a resilient table does.
+// moduloSelection takes the bucket modulo the number of eligible backends (Method Modulo), each as
+// often as its weight says, as a router without a resilient table does.
 type moduloSelection struct {
 	turns []uint16
 }
@@ -158,7 +159,8 @@ func (s moduloSelection) update(_, backends []Backend) (selection, []int32, erro
 	}
 	var next moduloSelection
 	for _, m := range members {
-		next.turns = append(next.turns, slices.Repeat([]uint16{m.ID}, int(max(1, uint64(m.Weight)/divisor)))...)
+		next.turns = append(next.turns,
+			slices.Repeat([]uint16{m.ID}, int(max(1, uint64(m.Weight)/divisor)))...)
 	}
 	return next, nil, nil
 }

@@ -14,8 +14,8 @@ func rendezvous(buckets, candidates int) pool.Spec {
 	return pool.Spec{Buckets: buckets, Seed: seed, Candidates: candidates}
 }
 
-// Edges that know the same backends choose the same candidates, whatever they saw before: once those who wait for a place in a full
-// chain have got it.
+// Edges that know the same backends choose the same candidates, whatever they saw before: once
+// those who wait for a place in a full chain have got it.
 func TestRendezvousEdgesAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rendezvous(30, rapid.IntRange(1, 3).Draw(t, "candidates"))
@@ -38,15 +38,16 @@ func TestRendezvousEdgesAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		for bucket := range spec.Buckets {
-			if a, b := candidates(old.Chain(bucket)), candidates(fresh.Chain(bucket)); !slices.Equal(a, b) {
+			if a, b := candidates(old.Chain(bucket)),
+				candidates(fresh.Chain(bucket)); !slices.Equal(a, b) {
 				t.Fatalf("bucket %d: candidates %v with a past, %v without", bucket, a, b)
 			}
 		}
 	})
 }
 
-// An edge that starts now finds the connections of before, as long as their hosts are alive: whoever would have been the
-// candidate with up to four others out of service is in reserve.
+// An edge that starts now finds the connections of before, as long as their hosts are alive:
+// whoever would have been the candidate with up to four others out of service is in reserve.
 func TestRendezvousReserves(t *testing.T) {
 	spec := rendezvous(500, 1)
 	for _, out := range [][]uint16{{1}, {1, 2}, {3, 5, 7, 8}} {
@@ -58,7 +59,8 @@ func TestRendezvousReserves(t *testing.T) {
 		for bucket := range spec.Buckets {
 			owner := was.Chain(bucket).IDs[0]
 			if !contains(all(fresh.Chain(bucket)), owner) {
-				t.Fatalf("without %v bucket %d was %d's; a fresh edge offers it to %v", out, bucket, owner, all(fresh.Chain(bucket)))
+				t.Fatalf("without %v bucket %d was %d's; a fresh edge offers it to %v", out, bucket,
+					owner, all(fresh.Chain(bucket)))
 			}
 		}
 	}
@@ -70,7 +72,8 @@ func TestRendezvousMovesOnlyWhatMust(t *testing.T) {
 	gone := next(t, g, with(up(1000), 500, pool.Draining))
 	back := next(t, gone, up(1000))
 	for bucket := range g.Buckets() {
-		before, without, after := g.Chain(bucket).IDs[0], gone.Chain(bucket).IDs[0], back.Chain(bucket).IDs[0]
+		before, without, after := g.Chain(bucket).IDs[0], gone.Chain(bucket).IDs[0],
+			back.Chain(bucket).IDs[0]
 		if before != after || before != 500 && without != before {
 			t.Fatalf("bucket %d goes from %d to %d to %d", bucket, before, without, after)
 		}

@@ -10,7 +10,8 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-// A record is the chains of a service as bytes, from which another process, or another edge, can Resume:
+// A record is the chains of a service as bytes, from which another process, or another edge, can
+// Resume:
 //
 //	offset  bytes  what
 //	0       4      "SXCH"
@@ -54,11 +55,14 @@ func ParseRecord(record []byte) ([]Chain, error) {
 		return nil, errors.New("read record of chains: it does not begin like one")
 	}
 	if !bytes.Equal(record[4:8], []byte{recordVersion, 0, 0, 0}) {
-		return nil, fmt.Errorf("read record of chains: version % x, and this program reads 01 00 00 00", record[4:8])
+		return nil, fmt.Errorf("read record of chains: version % x, and this program reads 01 00 "+
+			"00 00", record[4:8])
 	}
 	buckets, rest := binary.BigEndian.Uint32(record[8:]), record[recordHeader:]
-	if buckets == 0 || buckets > consistenthash.MaxSlots || uint64(len(rest)) < uint64(buckets)*recordChain {
-		return nil, fmt.Errorf("read record of chains: %d bytes can't hold %d buckets", len(rest), buckets)
+	if buckets == 0 || buckets > consistenthash.MaxSlots ||
+		uint64(len(rest)) < uint64(buckets)*recordChain {
+		return nil, fmt.Errorf("read record of chains: %d bytes can't hold %d buckets", len(rest),
+			buckets)
 	}
 	chains := make([]Chain, buckets)
 	for i := range chains {
@@ -86,7 +90,8 @@ func (c *Chain) parse(b []byte) ([]byte, error) {
 	return b[2*int(c.Length):], c.check()
 }
 
-// Retain takes out of the chains whoever is not to be kept, and returns in how many places that was. The chains are changed.
+// Retain takes out of the chains whoever is not to be kept, and returns in how many places that
+// was. The chains are changed.
 func Retain(chains []Chain, keep func(id uint16) bool) (dropped int) {
 	for i := range chains {
 		c := &chains[i]
@@ -112,8 +117,9 @@ func Retain(chains []Chain, keep func(id uint16) bool) (dropped int) {
 	return dropped
 }
 
-// Merge adds to each chain, behind its own, those of another edge's chain that are not in it, as long as there is room: an edge
-// that starts without a past takes over that of one which has seen it. Both must have as many buckets.
+// Merge adds to each chain, behind its own, those of another edge's chain that are not in it, as
+// long as there is room: an edge that starts without a past takes over that of one which has seen
+// it. Both must have as many buckets.
 func Merge(own, other []Chain) ([]Chain, error) {
 	if len(own) != len(other) {
 		return nil, fmt.Errorf("merge chains of %d buckets into those of %d", len(other), len(own))

@@ -14,7 +14,8 @@ import (
 
 func TestRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := rendezvous(rapid.IntRange(1, 40).Draw(t, "buckets"), rapid.IntRange(1, 3).Draw(t, "candidates"))
+		spec := rendezvous(rapid.IntRange(1, 40).Draw(t, "buckets"),
+			rapid.IntRange(1, 3).Draw(t, "candidates"))
 		spec.Policy = rapid.SampledFrom([]pool.Policy{pool.Offer, pool.Shadow}).Draw(t, "policy")
 		g, err := pool.New(spec, drawBackends(t), 0)
 		if err != nil {
@@ -36,19 +37,35 @@ func TestRecordRefuses(t *testing.T) {
 		change func([]byte) []byte
 		want   string
 	}{
-		"nothing":           {func([]byte) []byte { return nil }, "does not begin like one"},
-		"another file":      {func(b []byte) []byte { b[0] = 'X'; return b }, "does not begin like one"},
-		"another version":   {func(b []byte) []byte { b[4] = 2; return b }, "version 02 00 00 00"},
-		"no buckets":        {func(b []byte) []byte { b[11] = 0; return b }, "can't hold 0 buckets"},
-		"too many buckets":  {func(b []byte) []byte { b[8] = 1; return b }, "can't hold 16777219 buckets"},
-		"cut off":           {func(b []byte) []byte { return b[:len(b)-1] }, "bucket 2"},
-		"more than there":   {func(b []byte) []byte { return append(b, 0) }, "1 bytes behind"},
-		"a chain too long":  {func(b []byte) []byte { b[12] = 7; return b }, "bucket 0"},
-		"a backend twice":   {func(b []byte) []byte { copy(b[18:20], b[16:18]); return b }, "there twice"},
-		"more candidates":   {func(b []byte) []byte { b[13] = 3; return b }, "3 candidates of 2"},
-		"a backend that is": {func(b []byte) []byte { copy(b[16:18], []byte{0, 0}); return b }, "is 0 or there twice"},
+		"nothing": {func([]byte) []byte { return nil }, "does not begin like one"},
+		"another file": {func(b []byte) []byte {
+			b[0] = 'X'
+			return b
+		}, "does not begin like one"},
+		"another version": {func(b []byte) []byte { b[4] = 2; return b }, "version 02 00 00 00"},
+		"no buckets": {func(b []byte) []byte {
+			b[11] = 0
+			return b
+		}, "can't hold 0 buckets"},
+		"too many buckets": {func(b []byte) []byte {
+			b[8] = 1
+			return b
+		}, "can't hold 16777219 buckets"},
+		"cut off":          {func(b []byte) []byte { return b[:len(b)-1] }, "bucket 2"},
+		"more than there":  {func(b []byte) []byte { return append(b, 0) }, "1 bytes behind"},
+		"a chain too long": {func(b []byte) []byte { b[12] = 7; return b }, "bucket 0"},
+		"a backend twice": {func(b []byte) []byte {
+			copy(b[18:20], b[16:18])
+			return b
+		}, "there twice"},
+		"more candidates": {func(b []byte) []byte { b[13] = 3; return b }, "3 candidates of 2"},
+		"a backend that is": {func(b []byte) []byte {
+			copy(b[16:18], []byte{0, 0})
+			return b
+		}, "is 0 or there twice"},
 	} {
-		if _, err := pool.ParseRecord(test.change(bytes.Clone(good))); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := pool.ParseRecord(test.change(bytes.Clone(good))); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want one with %q", name, err, test.want)
 		}
 	}
@@ -81,7 +98,8 @@ func FuzzParseRecord(f *testing.F) {
 			t.Fatalf("% x is read as % x", record, again)
 		}
 		if most := pool.MaxRecordBytes(len(read)); len(record) > most {
-			t.Errorf("%d buckets have a record of %d bytes, more than %d", len(read), len(record), most)
+			t.Errorf("%d buckets have a record of %d bytes, more than %d", len(read), len(record),
+				most)
 		}
 		g, err := pool.Resume(pool.Spec{Buckets: len(read), Candidates: 1}, read, nil, 0)
 		if err != nil {
@@ -94,11 +112,14 @@ func FuzzParseRecord(f *testing.F) {
 }
 
 func TestMerge(t *testing.T) {
-	own := []pool.Chain{{IDs: [6]uint16{1, 2}, Length: 2, Candidates: 2}, {IDs: [6]uint16{1, 2, 3, 4, 5}, Length: 5, Candidates: 1}}
-	other := []pool.Chain{{IDs: [6]uint16{2, 7, 1, 8}, Length: 4, Candidates: 1}, {IDs: [6]uint16{6, 7}, Length: 2, Candidates: 2}}
+	own := []pool.Chain{{IDs: [6]uint16{1, 2}, Length: 2, Candidates: 2},
+		{IDs: [6]uint16{1, 2, 3, 4, 5}, Length: 5, Candidates: 1}}
+	other := []pool.Chain{{IDs: [6]uint16{2, 7, 1, 8}, Length: 4, Candidates: 1},
+		{IDs: [6]uint16{6, 7}, Length: 2, Candidates: 2}}
 	merged, err := pool.Merge(own, other)
 	want := []pool.Chain{
-		{IDs: [6]uint16{1, 2, 7, 8}, Length: 4, Candidates: 2}, {IDs: [6]uint16{1, 2, 3, 4, 5, 6}, Length: 6, Candidates: 1},
+		{IDs: [6]uint16{1, 2, 7, 8}, Length: 4, Candidates: 2},
+		{IDs: [6]uint16{1, 2, 3, 4, 5, 6}, Length: 6, Candidates: 1},
 	}
 	if err != nil || !slices.Equal(merged, want) {
 		t.Errorf("merged %v, %v; want %v", merged, err, want)

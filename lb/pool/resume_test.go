@@ -14,11 +14,13 @@ import (
 // seed is the one that first uses.
 const seed = 11
 
-// evolved returns a generation with a past, and its backends: the tables are not those that New would make.
+// evolved returns a generation with a past, and its backends: the tables are not those that New
+// would make.
 func evolved(t *testing.T, candidates int) (*pool.Generation, []pool.Backend) {
 	t.Helper()
 	g := first(t, 1021, candidates, up(10))
-	for _, backends := range [][]pool.Backend{with(up(10), 4, pool.Draining), up(12), up(9), up(11)} {
+	for _, backends := range [][]pool.Backend{with(up(10), 4, pool.Draining), up(12), up(9),
+		up(11)} {
 		g = next(t, g, backends)
 	}
 	return g, up(11)
@@ -52,7 +54,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// With one candidate nothing changes at all, and what follows is the same too: edges still agree when one of them has started again.
+// With one candidate nothing changes at all, and what follows is the same too: edges still agree
+// when one of them has started again.
 func TestResumeOneCandidate(t *testing.T) {
 	g, backends := evolved(t, 1)
 	resumed, err := pool.Resume(exact(g.Buckets(), 1), chains(g), backends, 0)
@@ -63,13 +66,15 @@ func TestResumeOneCandidate(t *testing.T) {
 		t.Error("chains changed")
 	}
 	for _, backends := range [][]pool.Backend{with(up(11), 2, pool.Draining), up(11), up(8)} {
-		if g, resumed = next(t, g, backends), next(t, resumed, backends); !slices.Equal(chains(g), chains(resumed)) {
+		if g, resumed = next(t, g, backends), next(t, resumed, backends); !slices.Equal(chains(g),
+			chains(resumed)) {
 			t.Errorf("with %v, who resumed has other chains", backends)
 		}
 	}
 }
 
-// The pool may have changed in between: chains follow the same rules as after Next, also when nobody is up any more.
+// The pool may have changed in between: chains follow the same rules as after Next, also when
+// nobody is up any more.
 func TestResumeWithOtherBackends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, err := pool.New(exact(rapid.IntRange(1, 60).Draw(t, "buckets"), 2), drawBackends(t), 0)
@@ -90,11 +95,16 @@ func TestResumeRefuses(t *testing.T) {
 		chain pool.Chain
 		want  string
 	}{
-		"too long":            {pool.Chain{Length: 7}, "bucket 1: 0 candidates of 7 backends; it holds up to 6"},
-		"too many candidates": {pool.Chain{IDs: [6]uint16{1}, Length: 1, Candidates: 2}, "2 candidates of 1 backends"},
-		"id 0":                {pool.Chain{IDs: [6]uint16{1, 0}, Length: 2, Candidates: 2}, "backend id 0 is 0 or there twice"},
-		"id twice":            {pool.Chain{IDs: [6]uint16{1, 1}, Length: 2, Candidates: 2}, "backend id 1 is 0 or there twice"},
-		"behind the end":      {pool.Chain{IDs: [6]uint16{1, 2}, Length: 1, Candidates: 1}, "behind its end"},
+		"too long": {pool.Chain{Length: 7},
+			"bucket 1: 0 candidates of 7 backends; it holds up to 6"},
+		"too many candidates": {pool.Chain{IDs: [6]uint16{1}, Length: 1, Candidates: 2},
+			"2 candidates of 1 backends"},
+		"id 0": {pool.Chain{IDs: [6]uint16{1, 0}, Length: 2, Candidates: 2},
+			"backend id 0 is 0 or there twice"},
+		"id twice": {pool.Chain{IDs: [6]uint16{1, 1}, Length: 2, Candidates: 2},
+			"backend id 1 is 0 or there twice"},
+		"behind the end": {pool.Chain{IDs: [6]uint16{1, 2}, Length: 1, Candidates: 1},
+			"behind its end"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +114,8 @@ func TestResumeRefuses(t *testing.T) {
 			}
 		})
 	}
-	if _, err := pool.Resume(exact(0, 2), nil, up(2), 0); err == nil || !strings.Contains(err.Error(), "pool of 0 buckets") {
+	if _, err := pool.Resume(exact(0, 2), nil, up(2), 0); err == nil ||
+		!strings.Contains(err.Error(), "pool of 0 buckets") {
 		t.Errorf("no chains: error %v", err)
 	}
 }
@@ -130,7 +141,8 @@ func TestResumeKeepsEqualPastsOnce(t *testing.T) {
 	after := next(t, g, with(up(20), 3, pool.Draining))
 	for b := range spec.Buckets {
 		if g.Chain(b) != before[b] {
-			t.Fatalf("bucket %d: %v, was %v before its successor was made", b, g.Chain(b), before[b])
+			t.Fatalf("bucket %d: %v, was %v before its successor was made", b, g.Chain(b),
+				before[b])
 		}
 		for _, p := range g.Places(b)[2:] {
 			if p.Role != pool.PastOwner || p.Left != 0 {

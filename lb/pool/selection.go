@@ -7,19 +7,22 @@ import (
 	"sextant/lb/consistenthash"
 )
 
-// selection chooses the candidates of each bucket. It never changes; update makes the one that follows.
+// selection chooses the candidates of each bucket. It never changes; update makes the one that
+// follows.
 type selection interface {
 	// update returns the selection for the backends, and the buckets of which it may say something
 	// else than for those before; nil: of any. Both are sorted by id.
 	update(before, backends []Backend) (selection, []int32, error)
-	// candidates writes the candidates of a bucket to space, and returns them. Scarce says that they depend on backends besides those
-	// for whom holding names the bucket.
+	// candidates writes the candidates of a bucket to space, and returns them. Scarce says that
+	// they depend on backends besides those for whom holding names the bucket.
 	candidates(bucket int, space *scratch) (chosen []uint16, scarce bool)
 	// holding returns the buckets in which reserve may add a backend that is no candidate.
 	holding(id uint16, space *scratch) []int32
-	// reserves tells whether reserve may add one of these to the bucket's chain; nil stands for nobody.
+	// reserves tells whether reserve may add one of these to the bucket's chain; nil stands for
+	// nobody.
 	reserves(bucket int, ids *idSet, space *scratch) bool
-	// reserve adds to the chain who else may have connections of the bucket although no past owner is known.
+	// reserve adds to the chain who else may have connections of the bucket although no past owner
+	// is known.
 	reserve(bucket int, c *Chain, is transition)
 }
 
@@ -44,7 +47,8 @@ func newScratch(backends []Backend) *scratch {
 	return s
 }
 
-// newSelection makes the selection that chose the candidates of the chains, as far as that can be told from them.
+// newSelection makes the selection that chose the candidates of the chains, as far as that can be
+// told from them.
 func newSelection(spec Spec, chains []Chain) (selection, error) {
 	switch spec.Method {
 	case Exact:
@@ -81,5 +85,6 @@ func alive(backends []Backend) *idSet {
 }
 
 func sorted(backends []Backend) []Backend {
-	return slices.SortedFunc(slices.Values(backends), func(a, b Backend) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.SortedFunc(slices.Values(backends),
+		func(a, b Backend) int { return cmp.Compare(a.ID, b.ID) })
 }

@@ -29,14 +29,15 @@ func TestFirstCandidatesAreExact(t *testing.T) {
 	for i, w := range weights {
 		exact := float64(buckets) * float64(w) / 115
 		if n := float64(got[uint16(i+1)]); math.Abs(n-exact) >= 1 {
-			t.Errorf("backend of weight %d is first candidate of %v buckets, want %.1f", w, n, exact)
+			t.Errorf("backend of weight %d is first candidate of %v buckets, want %.1f", w, n,
+				exact)
 		}
 	}
 }
 
-// The pairs of first and second candidate are spread almost evenly over all ordered pairs: the chi-square statistic of the
-// pairs stays within 5 standard deviations above its mean. Then the load that a backend refuses, or leaves when it fails, goes
-// to all others alike.
+// The pairs of first and second candidate are spread almost evenly over all ordered pairs: the
+// chi-square statistic of the pairs stays within 5 standard deviations above its mean. Then the
+// load that a backend refuses, or leaves when it fails, goes to all others alike.
 func TestPairsAreSpread(t *testing.T) {
 	for _, n := range []int{2, 3, 5, 12, 40} {
 		pairs := map[[2]uint16]float64{}
@@ -52,18 +53,20 @@ func TestPairsAreSpread(t *testing.T) {
 		}
 		freedom := float64(n*(n-1) - 1)
 		if deviation := (chiSquare - freedom) / math.Sqrt(2*freedom); deviation > 5 {
-			t.Errorf("%d backends: chi-square of the pairs is %.1f standard deviations above its mean", n, deviation)
+			t.Errorf("%d backends: chi-square of the pairs is %.1f standard deviations above its "+
+				"mean", n, deviation)
 		}
 	}
 }
 
-// Second candidates are shared nearly as exactly as first ones: only where both tables name the same backend, in 1 of 1,000
-// buckets, chance decides.
+// Second candidates are shared nearly as exactly as first ones: only where both tables name the
+// same backend, in 1 of 1,000 buckets, chance decides.
 func TestSecondCandidatesAreNearlyExact(t *testing.T) {
 	const n = 1000
 	for id, got := range shares(first(t, buckets, 2, up(n)), 1) {
 		if got < buckets/n-5 || got > buckets/n+6 {
-			t.Errorf("backend %d is second candidate of %d buckets, want 65 or 66 and few more or less", id, got)
+			t.Errorf("backend %d is second candidate of %d buckets, want 65 or 66 and few more "+
+				"or less", id, got)
 		}
 	}
 }
@@ -77,16 +80,19 @@ func TestLaterPlacesAreSpread(t *testing.T) {
 				// 5 standard deviations of a binomial distribution.
 				p := 1 / float64(n)
 				if d := (float64(got) - buckets*p) / math.Sqrt(buckets*p*(1-p)); math.Abs(d) > 5 {
-					t.Errorf("%d backends, place %d: backend %d in %d buckets, %.1f standard deviations off", n, place, id, got, d)
+					t.Errorf("%d backends, place %d: backend %d in %d buckets, %.1f standard "+
+						"deviations off", n, place, id, got, d)
 				}
 			}
 		}
 	}
 }
 
-// Behind a backend that has nearly all the weight, the others share the second place by their weights.
+// Behind a backend that has nearly all the weight, the others share the second place by their
+// weights.
 func TestSecondPlaceBehindAGiant(t *testing.T) {
-	g := first(t, buckets, 2, []pool.Backend{{ID: 1, Weight: 10_000}, {ID: 2, Weight: 30}, {ID: 3, Weight: 10}})
+	g := first(t, buckets, 2, []pool.Backend{{ID: 1, Weight: 10_000}, {ID: 2, Weight: 30},
+		{ID: 3, Weight: 10}})
 	second := map[uint16]int{}
 	for _, c := range chains(g) {
 		if c.IDs[0] == 1 {
@@ -98,12 +104,14 @@ func TestSecondPlaceBehindAGiant(t *testing.T) {
 	}
 }
 
-// A change of one backend among many touches few buckets: those where it is or becomes a candidate, and nothing else.
+// A change of one backend among many touches few buckets: those where it is or becomes a candidate,
+// and nothing else.
 func TestDisruption(t *testing.T) {
 	const n = 100
 	before := first(t, buckets, 2, up(n))
 	for name, backends := range map[string][]pool.Backend{
-		"drain": with(up(n), 50, pool.Draining), "fail": with(up(n), 50, pool.Down), "remove": up(n - 1), "add": up(n + 1),
+		"drain": with(up(n), 50, pool.Draining), "fail": with(up(n), 50, pool.Down),
+		"remove": up(n - 1), "add": up(n + 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			after, touched := next(t, before, backends), 0
@@ -112,7 +120,8 @@ func TestDisruption(t *testing.T) {
 					touched++
 				}
 			}
-			// Two places, each of which concerns 1 in 100 buckets; the spare table adds less than a tenth of that.
+			// Two places, each of which concerns 1 in 100 buckets; the spare table adds less than a
+			// tenth of that.
 			if limit := buckets * 22 / 1000; touched > limit {
 				t.Errorf("%d of %d buckets touched, want at most %d", touched, buckets, limit)
 			}

@@ -23,7 +23,8 @@ func TestSuspectsAreNamedLast(t *testing.T) {
 		without := with
 		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			b := &backends[rapid.IntRange(0, len(backends)-1).Draw(t, "which")]
-			b.State = rapid.SampledFrom([]pool.State{pool.Up, pool.Draining, pool.Down}).Draw(t, "state")
+			b.State = rapid.SampledFrom([]pool.State{pool.Up, pool.Draining, pool.Down}).Draw(t,
+				"state")
 			b.Suspect = rapid.Bool().Draw(t, "suspect")
 			plain := slices.Clone(backends)
 			suspect := map[uint16]bool{}
@@ -75,7 +76,8 @@ func TestNewConnectionsDoNotWaitAtSuspects(t *testing.T) {
 			continue
 		}
 		if waiting++; first != 2 && contains(all(c), 2) && d.until[bucket][2] > 0 {
-			t.Errorf("bucket %d: %v of %v takes new connections, and 2 had them", bucket, first, all(c))
+			t.Errorf("bucket %d: %v of %v takes new connections, and 2 had them", bucket, first,
+				all(c))
 		}
 	}
 	if waiting == 0 {

@@ -7,7 +7,8 @@ import "slices"
 type table struct {
 	chains []*chainPage
 	pasts  []*pastPage
-	shares []uint64 // a bit per page: it is another generation's too, and must not be written; nil: none is
+	// a bit per page: it is another generation's too, and must not be written; nil: none is
+	shares []uint64
 }
 
 const pageBuckets = 8
@@ -62,7 +63,8 @@ func (t *table) intern() {
 
 // shared returns a table with the same content; what it changes it copies first.
 func (t *table) shared() table {
-	s := table{chains: slices.Clone(t.chains), pasts: slices.Clone(t.pasts), shares: make([]uint64, (len(t.chains)+63)/64)}
+	s := table{chains: slices.Clone(t.chains), pasts: slices.Clone(t.pasts),
+		shares: make([]uint64, (len(t.chains)+63)/64)}
 	for i := range s.shares {
 		s.shares[i] = ^uint64(0)
 	}
@@ -71,7 +73,8 @@ func (t *table) shared() table {
 
 // at returns a bucket for reading.
 func (t *table) at(bucket int) (*Chain, *past) {
-	return &t.chains[bucket/pageBuckets][bucket%pageBuckets], &t.pasts[bucket/pageBuckets][bucket%pageBuckets]
+	return &t.chains[bucket/pageBuckets][bucket%pageBuckets],
+		&t.pasts[bucket/pageBuckets][bucket%pageBuckets]
 }
 
 // set writes a bucket.
@@ -106,7 +109,8 @@ func (t *table) naming(id uint16, buckets []int32) []int32 {
 	for i, page := range t.chains {
 		for j := range page {
 			ids := &page[j].IDs // 0 from the end on
-			if ids[0] == id || ids[1] == id || ids[2] == id || ids[3] == id || ids[4] == id || ids[5] == id {
+			if ids[0] == id || ids[1] == id || ids[2] == id || ids[3] == id || ids[4] == id ||
+				ids[5] == id {
 				buckets = append(buckets, int32(i*pageBuckets+j))
 			}
 		}

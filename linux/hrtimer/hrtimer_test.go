@@ -34,7 +34,8 @@ func TestTimerGoesOffAfterItsTime(t *testing.T) {
 	// less than this apart.
 	const hair = 100 * time.Microsecond
 	timer := newTimer(t)
-	for _, after := range []time.Duration{0, time.Microsecond, 300 * time.Microsecond, 5 * time.Millisecond} {
+	for _, after := range []time.Duration{0, time.Microsecond, 300 * time.Microsecond,
+		5 * time.Millisecond} {
 		at := time.Now().Add(after)
 		waitFor(t, timer, at)
 		if early := time.Until(at); early > hair {
@@ -82,7 +83,9 @@ func TestTimerCloseEndsWait(t *testing.T) {
 // BenchmarkLateness measures how late a wait of some milliseconds ends, which
 // is the bias of an emulated service time.
 func BenchmarkLateness(b *testing.B) {
-	wait := func(i int) time.Duration { return time.Millisecond + time.Duration(i*617%4000)*time.Microsecond }
+	wait := func(i int) time.Duration {
+		return time.Millisecond + time.Duration(i*617%4000)*time.Microsecond
+	}
 	measure := func(b *testing.B, until func(time.Time)) {
 		var late time.Duration
 		for i := range b.N {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// IP runs commands of ip(8), one a line, in the network namespace of the calling thread, up to the first that fails. Those with the same
-// options (-6, -n NAMESPACE) that follow each other are one process.
+// IP runs commands of ip(8), one a line, in the network namespace of the calling thread, up to the
+// first that fails. Those with the same options (-6, -n NAMESPACE) that follow each other are one
+// process.
 func IP(commands string) error {
 	var options []string
 	var batch strings.Builder

@@ -11,8 +11,8 @@ import (
 
 var serial atomic.Int32
 
-// Netns makes a network namespace of the test's own, which goes with the test, and says what it is called. It skips the test where
-// nobody may make one.
+// Netns makes a network namespace of the test's own, which goes with the test, and says what it is
+// called. It skips the test where nobody may make one.
 func Netns(t testing.TB) (ns *linux.Netns, name string) {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -25,6 +25,7 @@ rule add iif back lookup 20 priority 100
 -n WEB -6 route add default via fd99::1
 `
 
-// NamespaceVRF makes the namespace of a name a VRF beside the router in the current one: with the addresses 10.80.0.1 and 2001:db8:80::1,
-// to which the kernel's SIDs fcbb:bb00:1:4:: (IPv4) and fcbb:bb00:1:6:: lead. The backup device is back, whose packets go by table 20.
+// NamespaceVRF makes the namespace of a name a VRF beside the router in the current one: with the
+// addresses 10.80.0.1 and 2001:db8:80::1, to which the kernel's SIDs fcbb:bb00:1:4:: (IPv4) and
+// fcbb:bb00:1:6:: lead. The backup device is back, whose packets go by table 20.
 func NamespaceVRF(web string) error { return IP(strings.ReplaceAll(namespaceVRF, "WEB", web)) }

@@ -18,7 +18,8 @@ func AnswerIn(h Header, body []byte) (a Answer, ok bool) {
 	if a.Errno == 0 || h.Type != kindError || h.Flags&flagAckAttributes == 0 || len(body) < behind {
 		return a, true
 	}
-	_ = attributes(body[behind:], func(kind uint16, value []byte) error { // what is broken says nothing
+	_ = attributes(body[behind:], func(kind uint16,
+		value []byte) error { // what is broken says nothing
 		if kind == errorText {
 			text, _, _ := bytes.Cut(value, []byte{0})
 			a.Text = string(text)
@@ -34,10 +35,12 @@ type Link struct {
 	Up    bool
 }
 
-// LinkIn reads a message about an interface; ok is false if it is about something else. One that is gone is not up.
+// LinkIn reads a message about an interface; ok is false if it is about something else. One that is
+// gone is not up.
 func LinkIn(h Header, body []byte) (l Link, ok bool) {
 	if h.Type != kindNewLink && h.Type != kindDelLink || len(body) < sizeofLink {
 		return l, false
 	}
-	return Link{Index: native.Uint32(body[4:]), Up: h.Type == kindNewLink && native.Uint32(body[8:])&linkUp != 0}, true
+	return Link{Index: native.Uint32(body[4:]), Up: h.Type == kindNewLink &&
+		native.Uint32(body[8:])&linkUp != 0}, true
 }

@@ -37,16 +37,24 @@ func TestAnswers(t *testing.T) {
 		want   rtnetlink.Answer
 		ok     bool
 	}{
-		"done":           {rtnetlink.Header{Type: nlmsgDone}, refused(0), rtnetlink.Answer{}, true},
-		"acknowledged":   {rtnetlink.Header{Type: nlmsgError}, refused(0), rtnetlink.Answer{}, true},
-		"refused":        {rtnetlink.Header{Type: nlmsgError}, refused(einval), rtnetlink.Answer{Errno: einval}, true},
-		"with a text":    {rtnetlink.Header{Type: nlmsgError, Flags: ackTLVs}, refused(einval, text...), rtnetlink.Answer{Errno: einval, Text: "no such thing"}, true},
-		"text not said":  {rtnetlink.Header{Type: nlmsgError}, refused(einval, text...), rtnetlink.Answer{Errno: einval}, true},
-		"text cut off":   {rtnetlink.Header{Type: nlmsgError, Flags: ackTLVs}, refused(einval, attribute(1, "no such thing")[:9]...), rtnetlink.Answer{Errno: einval}, true},
-		"too short":      {rtnetlink.Header{Type: nlmsgError}, []byte{1, 2, 3}, rtnetlink.Answer{}, false},
-		"something else": {rtnetlink.Header{Type: newLink}, refused(einval), rtnetlink.Answer{}, false},
+		"done": {rtnetlink.Header{Type: nlmsgDone}, refused(0), rtnetlink.Answer{}, true},
+		"acknowledged": {rtnetlink.Header{Type: nlmsgError}, refused(0), rtnetlink.Answer{},
+			true},
+		"refused": {rtnetlink.Header{Type: nlmsgError}, refused(einval),
+			rtnetlink.Answer{Errno: einval}, true},
+		"with a text": {rtnetlink.Header{Type: nlmsgError, Flags: ackTLVs}, refused(einval,
+			text...), rtnetlink.Answer{Errno: einval, Text: "no such thing"}, true},
+		"text not said": {rtnetlink.Header{Type: nlmsgError}, refused(einval, text...),
+			rtnetlink.Answer{Errno: einval}, true},
+		"text cut off": {rtnetlink.Header{Type: nlmsgError, Flags: ackTLVs}, refused(einval,
+			attribute(1, "no such thing")[:9]...), rtnetlink.Answer{Errno: einval}, true},
+		"too short": {rtnetlink.Header{Type: nlmsgError}, []byte{1, 2, 3}, rtnetlink.Answer{},
+			false},
+		"something else": {rtnetlink.Header{Type: newLink}, refused(einval), rtnetlink.Answer{},
+			false},
 	} {
-		if got, ok := rtnetlink.AnswerIn(test.header, test.body); ok != test.ok || got != test.want {
+		if got, ok := rtnetlink.AnswerIn(test.header, test.body); ok != test.ok ||
+			got != test.want {
 			t.Errorf("%s: %+v, %v; want %+v, %v", name, got, ok, test.want, test.ok)
 		}
 	}
@@ -69,7 +77,8 @@ func TestLinks(t *testing.T) {
 		"too short":      {newLink, body[:15], rtnetlink.Link{}, false},
 		"something else": {nlmsgDone, body, rtnetlink.Link{}, false},
 	} {
-		if got, ok := rtnetlink.LinkIn(rtnetlink.Header{Type: test.kind}, test.body); ok != test.ok || got != test.want {
+		if got, ok := rtnetlink.LinkIn(rtnetlink.Header{Type: test.kind},
+			test.body); ok != test.ok || got != test.want {
 			t.Errorf("%s: %+v, %v; want %+v, %v", name, got, ok, test.want, test.ok)
 		}
 	}
@@ -98,12 +107,17 @@ func TestRequests(t *testing.T) {
 		want  rtnetlink.Header
 		body  int // bytes
 	}{
-		"routes":    {rtnetlink.AppendRouteDump(nil, 5, 10, 100), rtnetlink.Header{Type: 26, Flags: 0x301, Seq: 5}, 20},
-		"next hops": {rtnetlink.AppendNextHopDump(nil, 6), rtnetlink.Header{Type: 106, Flags: 0x301, Seq: 6}, 8},
-		"nothing":   {rtnetlink.AppendNothing(nil, 7), rtnetlink.Header{Type: 1, Flags: 0x5, Seq: 7}, 0},
+		"routes": {rtnetlink.AppendRouteDump(nil, 5, 10, 100),
+			rtnetlink.Header{Type: 26, Flags: 0x301, Seq: 5}, 20},
+		"next hops": {rtnetlink.AppendNextHopDump(nil, 6), rtnetlink.Header{Type: 106, Flags: 0x301,
+			Seq: 6}, 8},
+		"nothing": {rtnetlink.AppendNothing(nil, 7), rtnetlink.Header{Type: 1, Flags: 0x5,
+			Seq: 7}, 0},
 	} {
-		if h, body, rest, err := rtnetlink.Next(test.bytes); err != nil || h != test.want || len(body) != test.body || len(rest) > 0 {
-			t.Errorf("%s: %+v with %d bytes, %d left, error %v; want %+v with %d", name, h, len(body), len(rest), err, test.want, test.body)
+		if h, body, rest, err := rtnetlink.Next(test.bytes); err != nil || h != test.want ||
+			len(body) != test.body || len(rest) > 0 {
+			t.Errorf("%s: %+v with %d bytes, %d left, error %v; want %+v with %d", name,
+				h, len(body), len(rest), err, test.want, test.body)
 		}
 	}
 }

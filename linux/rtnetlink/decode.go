@@ -4,7 +4,8 @@ import (
 	"net/netip"
 )
 
-// Decoder reads messages. Hops of routes that are written alike are read once, and shared. The zero value is ready.
+// Decoder reads messages. Hops of routes that are written alike are read once, and shared. The zero
+// value is ready.
 type Decoder struct {
 	lists map[string][]Hop
 }
@@ -20,12 +21,14 @@ const (
 	resilientGroup                               = 1
 	encapSeg6, encapSeg6Local                    = 5, 7 // LWTUNNEL_ENCAP_
 	seg6SRH                                      = 1    // SEG6_IPTUNNEL_SRH
-	srhLength                                    = 8    // of a segment routing header before its segments (RFC 8754 section 2)
-	sizeofNhMsg                                  = 8
-	sizeofLeg                                    = 8
+	// of a segment routing header before its segments (RFC 8754 section 2)
+	srhLength   = 8
+	sizeofNhMsg = 8
+	sizeofLeg   = 8
 )
 
-// Decode reads what one message says. ok is false if it is of another kind, or of a family other than IPv4 and IPv6.
+// Decode reads what one message says. ok is false if it is of another kind, or of a family other
+// than IPv4 and IPv6.
 func (d *Decoder) Decode(h Header, body []byte) (m Message, ok bool, err error) {
 	m = Message{Kind: Kind(h.Type), Adds: h.Flags&flagAppend != 0}
 	switch m.Kind {
@@ -74,7 +77,8 @@ func (d *Decoder) route(b []byte) (r Route, ok bool, err error) {
 	if err != nil {
 		return r, false, err
 	}
-	if r.Prefix = netip.PrefixFrom(destination, bits); !r.Prefix.IsValid() || r.Prefix != r.Prefix.Masked() {
+	if r.Prefix = netip.PrefixFrom(destination, bits); !r.Prefix.IsValid() ||
+		r.Prefix != r.Prefix.Masked() {
 		return r, false, malformed("prefix %s/%d", destination, bits)
 	}
 	if r.Hops == nil && r.NextHopID == 0 {
@@ -110,15 +114,16 @@ func (d *Decoder) multipath(b []byte) ([]Hop, error) {
 		hop := Hop{Weight: int(b[3]) + 1}
 		var kind uint16
 		var encap []byte
-		err := attributes(b[sizeofNextHop:length], func(attribute uint16, value []byte) (err error) {
-			switch attribute {
-			case rtaEncapType:
-				kind, err = half(value)
-			case rtaEncap:
-				encap = value
-			}
-			return err
-		})
+		err := attributes(b[sizeofNextHop:length],
+			func(attribute uint16, value []byte) (err error) {
+				switch attribute {
+				case rtaEncapType:
+					kind, err = half(value)
+				case rtaEncap:
+					encap = value
+				}
+				return err
+			})
 		if err == nil {
 			err = hop.encapsulate(kind, encap)
 		}
@@ -134,7 +139,8 @@ func (d *Decoder) multipath(b []byte) ([]Hop, error) {
 	return hops, nil
 }
 
-// encapsulate reads how a hop's packets are encapsulated. Other ways than SRv6 leave the hop without segments.
+// encapsulate reads how a hop's packets are encapsulated. Other ways than SRv6 leave the hop
+// without segments.
 func (h *Hop) encapsulate(kind uint16, b []byte) error {
 	if kind != encapSeg6 {
 		return nil
@@ -149,7 +155,8 @@ func (h *Hop) encapsulate(kind uint16, b []byte) error {
 		h.Mode = Mode(native.Uint32(value))
 		header, count := value[4:], int(value[4+4])+1 // Last Entry counts from 0
 		if length := int(header[1]+1) * 8; int(header[1]) < 2*count || length > len(header) {
-			return malformed("%d segments in a segment routing header of %d bytes", count, len(header))
+			return malformed("%d segments in a segment routing header of %d bytes", count,
+				len(header))
 		}
 		h.Segments = make([]netip.Addr, count)
 		for i := range h.Segments { // the header has the last one first
@@ -203,8 +210,8 @@ func nextHop(b []byte) (n NextHop, ok bool, err error) {
 	return n, err == nil, err
 }
 
-// legs reads a group: a struct nexthop_grp for each of its next hops. The weight is one less than it counts, its upper 8 bits are in a byte
-// of their own since Linux 6.12.
+// legs reads a group: a struct nexthop_grp for each of its next hops. The weight is one less than
+// it counts, its upper 8 bits are in a byte of their own since Linux 6.12.
 func legs(b []byte) ([]Leg, error) {
 	if len(b) == 0 || len(b)%sizeofLeg != 0 {
 		return nil, malformed("a group of %d bytes", len(b))

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// Append writes the message behind b, as a request to the kernel that gets this number and these flags besides NLM_F_REQUEST. Next hops
-// are put on the loopback interface: it is always there, and for packets that are encapsulated the first segment decides where they
-// leave.
+// Append writes the message behind b, as a request to the kernel that gets this number and these
+// flags besides NLM_F_REQUEST. Next hops are put on the loopback interface: it is always there, and
+// for packets that are encapsulated the first segment decides where they leave.
 func (m Message) Append(b []byte, seq uint32, flags uint16) ([]byte, error) {
 	w := begin(b, uint16(m.Kind), seq, flags)
 	switch m.Kind {
@@ -23,9 +23,11 @@ func (m Message) Append(b []byte, seq uint32, flags uint16) ([]byte, error) {
 	return w.end(), nil
 }
 
-// AppendLocal writes a next hop that decapsulates what arrives: it looks the inner packet up in a table (RFC 8986 section 4.6, 4.8). With
-// vrf the table is that of a VRF device, and inner packets may be of IPv4 too; without it they are of IPv6.
-func AppendLocal(b []byte, seq uint32, flags uint16, id, table uint32, vrf bool, protocol uint8) []byte {
+// AppendLocal writes a next hop that decapsulates what arrives: it looks the inner packet up in a
+// table (RFC 8986 section 4.6, 4.8). With vrf the table is that of a VRF device, and inner packets
+// may be of IPv4 too; without it they are of IPv6.
+func AppendLocal(b []byte, seq uint32, flags uint16, id, table uint32, vrf bool,
+	protocol uint8) []byte {
 	w := begin(b, uint16(NewNextHop), seq, flags)
 	w.bytes = append(w.bytes, familyIPv6, 0, protocol, 0, 0, 0, 0, 0)
 	w.number(nhaID, id)
@@ -47,7 +49,8 @@ func AppendLocal(b []byte, seq uint32, flags uint16, id, table uint32, vrf bool,
 const (
 	localAction, localTable, localVRFTable = 1, 3, 9
 	actionDT6, actionDT46                  = 7, 16
-	loopback                               = 1 // index of the loopback interface in every network namespace
+	// index of the loopback interface in every network namespace
+	loopback = 1
 )
 
 // writer appends one message to bytes.
@@ -99,7 +102,8 @@ func (r Route) append(w *writer) {
 	if r.Table <= tableLocal {
 		table = uint8(r.Table)
 	}
-	w.bytes = append(w.bytes, family, uint8(r.Prefix.Bits()), 0, 0, table, r.Protocol, scopeUniverse, typeUnicast, 0, 0, 0, 0)
+	w.bytes = append(w.bytes, family, uint8(r.Prefix.Bits()), 0, 0, table, r.Protocol,
+		scopeUniverse, typeUnicast, 0, 0, 0, 0)
 	w.attribute(rtaDestination, r.Prefix.Addr().AsSlice())
 	w.number(rtaTable, r.Table)
 	if r.Metric != 0 {
@@ -168,7 +172,8 @@ func (h Hop) append(w *writer, kind, encap uint16) {
 		w.value(seg6SRH, func() {
 			last := len(h.Segments) - 1
 			w.bytes = native.AppendUint32(w.bytes, uint32(h.Mode))
-			w.bytes = append(w.bytes, 0, uint8(2*len(h.Segments)), routingTypeSRH, uint8(last), uint8(last), 0, 0, 0)
+			w.bytes = append(w.bytes, 0, uint8(2*len(h.Segments)), routingTypeSRH, uint8(last),
+				uint8(last), 0, 0, 0)
 			for i := range h.Segments {
 				segment := h.Segments[last-i].As16()
 				w.bytes = append(w.bytes, segment[:]...)

@@ -7,15 +7,17 @@ import (
 	"io"
 )
 
-// A frame of FPM (fpm/fpm.h of FRRouting) is version, type, and its length with these 4 bytes, in network byte order.
+// A frame of FPM (fpm/fpm.h of FRRouting) is version, type, and its length with these 4 bytes, in
+// network byte order.
 const (
 	frameHeader  = 4
 	frameVersion = 1
 	frameNetlink = 1 // 2 is protobuf
 )
 
-// ReadFrame reads the next frame and returns the messages that are in it, which are valid until the next call with the same buffer. The
-// error is io.EOF between frames, ErrMalformed if the bytes are no frame of netlink messages, and what the reader says.
+// ReadFrame reads the next frame and returns the messages that are in it, which are valid until the
+// next call with the same buffer. The error is io.EOF between frames, ErrMalformed if the bytes are
+// no frame of netlink messages, and what the reader says.
 func ReadFrame(r io.Reader, buffer *[]byte) ([]byte, error) {
 	var header [frameHeader]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -26,7 +28,8 @@ func ReadFrame(r io.Reader, buffer *[]byte) ([]byte, error) {
 	case header[0] != frameVersion:
 		return nil, malformed("version %d of FPM", header[0])
 	case header[1] != frameNetlink:
-		return nil, malformed("type %d of a frame; only netlink (1) is known: load zebra's module dplane_fpm_nl", header[1])
+		return nil, malformed("type %d of a frame; only netlink (1) is known: load zebra's "+
+			"module dplane_fpm_nl", header[1])
 	case length < frameHeader:
 		return nil, malformed("length %d of a frame", length)
 	}

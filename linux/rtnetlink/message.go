@@ -26,7 +26,8 @@ type Message struct {
 	NextHop NextHop
 }
 
-// Route is a route without what is of no use here. Its hops may be shared with other routes: they are not to be changed.
+// Route is a route without what is of no use here. Its hops may be shared with other routes: they
+// are not to be changed.
 type Route struct {
 	Table     uint32
 	Prefix    netip.Prefix
@@ -37,7 +38,8 @@ type Route struct {
 	Hops      []Hop
 }
 
-// Hop is one way of a route. Gateway and interface are not read where the packets are encapsulated: the segments decide.
+// Hop is one way of a route. Gateway and interface are not read where the packets are encapsulated:
+// the segments decide.
 type Hop struct {
 	Weight   int // 1 to 65536
 	Mode     Mode

@@ -1,7 +1,7 @@
 package rtnetlink
 
-// AppendRouteDump writes a request to the kernel for all routes of a table that are of a family. Each request has a number of its own,
-// which is in the answers.
+// AppendRouteDump writes a request to the kernel for all routes of a table that are of a family.
+// Each request has a number of its own, which is in the answers.
 func AppendRouteDump(b []byte, seq uint32, family uint8, table uint32) []byte {
 	w := begin(b, getRoute, seq, flagDump)
 	w.bytes = append(w.bytes, family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

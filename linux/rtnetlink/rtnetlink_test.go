@@ -26,7 +26,8 @@ func drawAddress(t *rapid.T) netip.Addr {
 
 func drawHop(t *rapid.T, weight int) rtnetlink.Hop {
 	return rtnetlink.Hop{
-		Weight: rapid.IntRange(1, weight).Draw(t, "weight"), Mode: rapid.SampledFrom([]rtnetlink.Mode{1, 3}).Draw(t, "mode"),
+		Weight:   rapid.IntRange(1, weight).Draw(t, "weight"),
+		Mode:     rapid.SampledFrom([]rtnetlink.Mode{1, 3}).Draw(t, "mode"),
 		Segments: rapid.SliceOfN(rapid.Custom(drawAddress), 1, 5).Draw(t, "segments"),
 	}
 }
@@ -41,8 +42,10 @@ func drawMessage(t *rapid.T) rtnetlink.Message {
 			address = netip.AddrFrom4([4]byte(address.AsSlice()[:4]))
 		}
 		m.Route = rtnetlink.Route{
-			Table: rapid.Uint32Min(1).Draw(t, "table"), Metric: rapid.Uint32().Draw(t, "metric"), Protocol: rapid.Byte().Draw(t, "protocol"),
-			Prefix: netip.PrefixFrom(address, rapid.IntRange(0, address.BitLen()).Draw(t, "bits")).Masked(),
+			Table: rapid.Uint32Min(1).Draw(t, "table"), Metric: rapid.Uint32().Draw(t, "metric"),
+			Protocol: rapid.Byte().Draw(t, "protocol"),
+			Prefix: netip.PrefixFrom(address, rapid.IntRange(0, address.BitLen()).Draw(t,
+				"bits")).Masked(),
 		}
 		if rapid.Bool().Draw(t, "object") {
 			m.Route.NextHopID = rapid.Uint32Min(1).Draw(t, "next hop")
@@ -59,7 +62,9 @@ func drawMessage(t *rapid.T) rtnetlink.Message {
 		return m
 	case rapid.Bool().Draw(t, "group"):
 		for range rapid.IntRange(1, 4).Draw(t, "legs") {
-			m.NextHop.Group = append(m.NextHop.Group, rtnetlink.Leg{ID: rapid.Uint32().Draw(t, "leg"), Weight: rapid.IntRange(1, 65536).Draw(t, "weight")})
+			m.NextHop.Group = append(m.NextHop.Group,
+				rtnetlink.Leg{ID: rapid.Uint32().Draw(t, "leg"),
+					Weight: rapid.IntRange(1, 65536).Draw(t, "weight")})
 		}
 		m.NextHop.Buckets = rapid.IntRange(0, 65535).Draw(t, "buckets")
 	default:
@@ -101,7 +106,8 @@ func TestAppendThenDecode(t *testing.T) {
 	})
 }
 
-// recorded is what zebra 8.4.4 said when it connected, and when bgpd had imported routes of an SRv6 L3VPN.
+// recorded is what zebra 8.4.4 said when it connected, and when bgpd had imported routes of an SRv6
+// L3VPN.
 func recorded(t testing.TB) []byte {
 	t.Helper()
 	b, err := os.ReadFile("testdata/frr-8.4.4.bin")
@@ -148,7 +154,8 @@ func TestZebra(t *testing.T) {
 	var got strings.Builder
 	for _, m := range list {
 		if r := m.Route; r.NextHopID == 45 {
-			fmt.Fprintf(&got, "route %s table %d metric %d by %d\n", r.Prefix, r.Table, r.Metric, r.NextHopID)
+			fmt.Fprintf(&got, "route %s table %d metric %d by %d\n", r.Prefix, r.Table, r.Metric,
+				r.NextHopID)
 		}
 		if n := m.NextHop; n.ID == 45 || len(n.Group) > 1 {
 			fmt.Fprintf(&got, "next hop %d %v mode %d\n", n.ID, n.Hop.Segments, n.Hop.Mode)
@@ -172,7 +179,8 @@ func TestMalformed(t *testing.T) {
 	route := func(edit func([]byte)) []byte {
 		m := rtnetlink.Message{Kind: rtnetlink.NewRoute, Route: rtnetlink.Route{
 			Table: 10, Prefix: netip.MustParsePrefix("2001:db8::/32"),
-			Hops: []rtnetlink.Hop{{Weight: 1, Mode: 1, Segments: []netip.Addr{netip.MustParseAddr("fcbb::1")}}},
+			Hops: []rtnetlink.Hop{{Weight: 1, Mode: 1,
+				Segments: []netip.Addr{netip.MustParseAddr("fcbb::1")}}},
 		}}
 		b, err := m.Append(nil, 1, 0)
 		if err != nil {
@@ -185,31 +193,39 @@ func TestMalformed(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"version":              {frame(2, 1, 4), "version 2"},
-		"protobuf":             {frame(1, 2, 4), "dplane_fpm_nl"},
-		"short length":         {frame(1, 1, 3), "length 3"},
-		"cut header":           {[]byte{1, 1}, "malformed"},
-		"cut frame":            {frame(1, 1, 40, 1, 2, 3), "36 bytes"},
-		"no header":            {frame(1, 1, 8, 1, 2, 3, 4), "no header"},
-		"length of a message":  {route(func(b []byte) { binary.NativeEndian.PutUint32(b, 4000) }), "length 4000 of a message"},
-		"short message":        {route(func(b []byte) { binary.NativeEndian.PutUint32(b, 3) }), "length 3 of a message"},
-		"length of attribute":  {route(func(b []byte) { binary.NativeEndian.PutUint16(b[28:], 200) }), "attribute"},
+		"version":      {frame(2, 1, 4), "version 2"},
+		"protobuf":     {frame(1, 2, 4), "dplane_fpm_nl"},
+		"short length": {frame(1, 1, 3), "length 3"},
+		"cut header":   {[]byte{1, 1}, "malformed"},
+		"cut frame":    {frame(1, 1, 40, 1, 2, 3), "36 bytes"},
+		"no header":    {frame(1, 1, 8, 1, 2, 3, 4), "no header"},
+		"length of a message": {route(func(b []byte) { binary.NativeEndian.PutUint32(b, 4000) }),
+			"length 4000 of a message"},
+		"short message": {route(func(b []byte) { binary.NativeEndian.PutUint32(b, 3) }),
+			"length 3 of a message"},
+		"length of attribute": {route(func(b []byte) {
+			binary.NativeEndian.PutUint16(b[28:],
+				200)
+		}), "attribute"},
 		"prefix length":        {route(func(b []byte) { b[17] = 129 }), "prefix"},
 		"bits behind a prefix": {route(func(b []byte) { b[17] = 16 }), "prefix 2001:db8::/16"},
 		"address of IPv4":      {route(func(b []byte) { b[16] = 2 }), "no address of family 2"},
-		"length of a hop":      {route(func(b []byte) { binary.NativeEndian.PutUint16(b[60:], 3) }), "next hop"},
-		"segments":             {route(func(b []byte) { b[len(b)-20] = 9 }), "10 segments"},
+		"length of a hop": {route(func(b []byte) { binary.NativeEndian.PutUint16(b[60:], 3) }),
+			"next hop"},
+		"segments": {route(func(b []byte) { b[len(b)-20] = 9 }), "10 segments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := messages(bytes.NewReader(test.bytes))
-			if !errors.Is(err, rtnetlink.ErrMalformed) || !strings.Contains(fmt.Sprint(err), test.want) {
+			if !errors.Is(err, rtnetlink.ErrMalformed) || !strings.Contains(fmt.Sprint(err),
+				test.want) {
 				t.Errorf("error %v, want one about %q", err, test.want)
 			}
 		})
 	}
 }
 
-// Whatever a client sends is read, or refused as malformed; what is read can be written and read again, if it is what can be written.
+// Whatever a client sends is read, or refused as malformed; what is read can be written and read
+// again, if it is what can be written.
 func FuzzFrames(f *testing.F) {
 	f.Add(recorded(f))
 	f.Add(frame(1, 1, 4))
@@ -219,7 +235,8 @@ func FuzzFrames(f *testing.F) {
 			t.Fatalf("error %v is not about malformed bytes", err)
 		}
 		for _, m := range list {
-			if m.Kind != rtnetlink.NewNextHop || len(m.NextHop.Group) == 0 || len(m.NextHop.Group) > 1000 {
+			if m.Kind != rtnetlink.NewNextHop || len(m.NextHop.Group) == 0 ||
+				len(m.NextHop.Group) > 1000 {
 				continue
 			}
 			m.NextHop.Hop, m.Adds = rtnetlink.Hop{Weight: 1}, false
@@ -232,7 +249,8 @@ func FuzzFrames(f *testing.F) {
 				t.Fatal(err)
 			}
 			again, ok, err := new(rtnetlink.Decoder).Decode(h, body)
-			if diff := cmp.Diff(m, again, compareAddresses, comparePrefixes); err != nil || !ok || diff != "" {
+			if diff := cmp.Diff(m, again, compareAddresses, comparePrefixes); err != nil || !ok ||
+				diff != "" {
 				t.Fatalf("ok %v, error %v, -written +read:\n%s", ok, err, diff)
 			}
 		}

@@ -6,27 +6,32 @@ import (
 	"fmt"
 )
 
-// Secret is the cluster's 128-bit hash key. All edges of a cluster hold the same one, else they disagree on buckets and a
-// connection that moves from edge to edge breaks. It prints as a placeholder whatever the verb or the encoder, so that it
-// does not reach a log, an error or an API by accident.
+// Secret is the cluster's 128-bit hash key. All edges of a cluster hold the same one, else they
+// disagree on buckets and a connection that moves from edge to edge breaks. It prints as a
+// placeholder whatever the verb or the encoder, so that it does not reach a log, an error or an API
+// by accident.
 type Secret [16]byte
 
 // redacted is how a Secret prints.
 const redacted = "(secret)"
 
-// ParseSecret reads a secret written as 32 hexadecimal digits. The error never repeats the text. All zeros are refused: that
-// is a forgotten setting, and it would let anyone aim flows at one server.
+// ParseSecret reads a secret written as 32 hexadecimal digits. The error never repeats the text.
+// All zeros are refused: that is a forgotten setting, and it would let anyone aim flows at one
+// server.
 func ParseSecret(text string) (Secret, error) {
 	var s Secret
 	if len(text) != hex.EncodedLen(len(s)) {
-		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for example from: openssl rand -hex 16",
+		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for "+
+			"example from: openssl rand -hex 16",
 			len(text))
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
-		return Secret{}, errors.New("secret has a character that is not a hexadecimal digit; write 32 of 0-9 and a-f")
+		return Secret{}, errors.New("secret has a character that is not a hexadecimal digit; " +
+			"write 32 of 0-9 and a-f")
 	}
 	if s == (Secret{}) {
-		return Secret{}, errors.New("secret is all zeros, which anyone can guess; make one with: openssl rand -hex 16")
+		return Secret{}, errors.New("secret is all zeros, which anyone can guess; make one with: " +
+			"openssl rand -hex 16")
 	}
 	return s, nil
 }
@@ -34,7 +39,8 @@ func ParseSecret(text string) (Secret, error) {
 // String returns a placeholder, not the secret.
 func (s Secret) String() string { return redacted }
 
-// Format writes the placeholder for every verb, also for %x and %#v, which would otherwise print the octets.
+// Format writes the placeholder for every verb, also for %x and %#v, which would otherwise print
+// the octets.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 
 // MarshalText returns the placeholder, so that JSON, YAML and slog do not print the octets either.

@@ -61,9 +61,12 @@ func TestSecretDoesNotPrint(t *testing.T) {
 	}
 	fmt.Fprintln(&out, secret.String())
 	options := &slog.HandlerOptions{ReplaceAttr: withoutTime}
-	slog.New(slog.NewTextHandler(&out, options)).Info("text", "secret", secret, "node", node{secret})
-	slog.New(slog.NewJSONHandler(&out, options)).Info("json", "secret", secret, "node", node{secret})
-	if err := json.NewEncoder(&out).Encode(map[string]any{"secret": secret, "node": node{secret}}); err != nil {
+	slog.New(slog.NewTextHandler(&out, options)).Info("text", "secret", secret, "node",
+		node{secret})
+	slog.New(slog.NewJSONHandler(&out, options)).Info("json", "secret", secret, "node",
+		node{secret})
+	if err := json.NewEncoder(&out).Encode(map[string]any{"secret": secret,
+		"node": node{secret}}); err != nil {
 		t.Fatal(err)
 	}
 	// The octet 0xbb in all of these spellings.

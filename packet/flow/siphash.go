@@ -5,9 +5,10 @@ import (
 	"math/bits"
 )
 
-// SipHash13 is SipHash with one compression and three finalisation rounds (Aumasson and Bernstein, "SipHash: a fast
-// short-input PRF", 2012) of b under the key k. One and three rounds are what Linux, CPython and Rust settled on for hash
-// tables: an attacker who sees no hash values cannot aim at a bucket.
+// SipHash13 is SipHash with one compression and three finalisation rounds (Aumasson and Bernstein,
+// "SipHash: a fast short-input PRF", 2012) of b under the key k. One and three rounds are what
+// Linux, CPython and Rust settled on for hash tables: an attacker who sees no hash values cannot
+// aim at a bucket.
 func SipHash13(k Secret, b []byte) uint64 {
 	return sipHash(1, 3, k, b)
 }

@@ -23,12 +23,14 @@ func drawTuple(t *rapid.T) flow.Tuple {
 	size := rapid.SampledFrom([]int{4, 16}).Draw(t, "address size")
 	return flow.Tuple{
 		Src: drawAddr(t, size, "source"), Dst: drawAddr(t, size, "destination"),
-		SrcPort: rapid.Uint16().Draw(t, "source port"), DstPort: rapid.Uint16().Draw(t, "destination port"),
+		SrcPort:  rapid.Uint16().Draw(t, "source port"),
+		DstPort:  rapid.Uint16().Draw(t, "destination port"),
 		Protocol: rapid.Byte().Draw(t, "protocol"),
 	}
 }
 
-// The hashed octets are those of the specification: addresses, ports and protocol in network order, and nothing else.
+// The hashed octets are those of the specification: addresses, ports and protocol in network order,
+// and nothing else.
 func TestHashKey(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tuple := drawTuple(t)
@@ -44,8 +46,8 @@ func TestHashKey(t *testing.T) {
 	})
 }
 
-// These values, computed by another implementation, pin the function: all edges of a cluster must agree, whatever release they
-// run.
+// These values, computed by another implementation, pin the function: all edges of a cluster must
+// agree, whatever release they run.
 func TestHashGolden(t *testing.T) {
 	tests := []struct {
 		src, dst string
@@ -70,7 +72,8 @@ func TestHashGolden(t *testing.T) {
 }
 
 func TestHashAllocatesNothing(t *testing.T) {
-	tuple := flow.Tuple{Src: netip.MustParseAddr("2001:db8::1"), Dst: netip.MustParseAddr("2001:db8::2"), Protocol: 6}
+	tuple := flow.Tuple{Src: netip.MustParseAddr("2001:db8::1"),
+		Dst: netip.MustParseAddr("2001:db8::2"), Protocol: 6}
 	if n := testing.AllocsPerRun(100, func() { testSecret.Hash(tuple) }); n != 0 {
 		t.Errorf("%v allocations, want none", n)
 	}
@@ -118,8 +121,9 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// What a client can do most easily, connecting from one port after the other, spreads evenly over the buckets: the statistic
-// of the chi-square test with n-1 degrees of freedom stays within 5 standard deviations of its mean.
+// What a client can do most easily, connecting from one port after the other, spreads evenly over
+// the buckets: the statistic of the chi-square test with n-1 degrees of freedom stays within 5
+// standard deviations of its mean.
 func TestSequentialPortsSpreadEvenly(t *testing.T) {
 	const buckets, flows = 101, 1 << 16
 	for _, client := range []string{"192.0.2.1", "2001:db8::1"} {
@@ -134,14 +138,16 @@ func TestSequentialPortsSpreadEvenly(t *testing.T) {
 		for _, count := range counts {
 			chiSquare += math.Pow(count-flows/float64(buckets), 2) / (flows / float64(buckets))
 		}
-		if deviation := (chiSquare - (buckets - 1)) / math.Sqrt(2*(buckets-1)); math.Abs(deviation) > 5 {
-			t.Errorf("client %s: chi-square %.1f over %d buckets is %.1f standard deviations off", client, chiSquare, buckets, deviation)
+		if deviation := (chiSquare - (buckets - 1)) / math.Sqrt(2*(buckets-1)); math.Abs(
+			deviation) > 5 {
+			t.Errorf("client %s: chi-square %.1f over %d buckets is %.1f standard deviations off",
+				client, chiSquare, buckets, deviation)
 		}
 	}
 }
 
-// Avalanche: each bit of the flow, flipped, flips each bit of the hash with a probability of one half. So an address or a port
-// says nothing about the bucket, the label or the path.
+// Avalanche: each bit of the flow, flipped, flips each bit of the hash with a probability of one
+// half. So an address or a port says nothing about the bucket, the label or the path.
 func TestAvalanche(t *testing.T) {
 	const flows = 1024
 	var flips [37 * 8][64]int
@@ -151,7 +157,8 @@ func TestAvalanche(t *testing.T) {
 		hash := flow.SipHash13(testSecret, key)
 		for bit := range flips {
 			key[bit/8] ^= 1 << (bit % 8)
-			for changed := hash ^ flow.SipHash13(testSecret, key); changed != 0; changed &= changed - 1 {
+			for changed := hash ^ flow.SipHash13(testSecret,
+				key); changed != 0; changed &= changed - 1 {
 				flips[bit][bits.TrailingZeros64(changed)]++
 			}
 			key[bit/8] ^= 1 << (bit % 8)
@@ -162,7 +169,8 @@ func TestAvalanche(t *testing.T) {
 	for in := range flips {
 		for out, count := range flips[in] {
 			if count < mean-bound || count > mean+bound {
-				t.Errorf("bit %d of the flow flips bit %d of the hash in %d of %d flows", in, out, count, flows)
+				t.Errorf("bit %d of the flow flips bit %d of the hash in %d of %d flows", in, out,
+					count, flows)
 			}
 		}
 	}
@@ -175,20 +183,23 @@ func TestSecretsAreIndependent(t *testing.T) {
 	other[15] ^= 0x80
 	same := 0
 	for n := range flows {
-		tuple := flow.Tuple{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("203.0.113.80"), SrcPort: uint16(n), Protocol: 6}
+		tuple := flow.Tuple{Src: netip.MustParseAddr("192.0.2.1"),
+			Dst: netip.MustParseAddr("203.0.113.80"), SrcPort: uint16(n), Protocol: 6}
 		if flow.Bucket(testSecret.Hash(tuple), buckets) == flow.Bucket(other.Hash(tuple), buckets) {
 			same++
 		}
 	}
 	if same < flows/buckets*8/10 || same > flows/buckets*12/10 {
-		t.Errorf("%d of %d flows in the same bucket under both secrets, want about %d", same, flows, flows/buckets)
+		t.Errorf("%d of %d flows in the same bucket under both secrets, want about %d", same, flows,
+			flows/buckets)
 	}
 }
 
 func BenchmarkHash(b *testing.B) {
 	for name, addr := range map[string]string{"IPv4": "192.0.2.1", "IPv6": "2001:db8::1"} {
 		b.Run(name, func(b *testing.B) {
-			tuple := flow.Tuple{Src: netip.MustParseAddr(addr), Dst: netip.MustParseAddr(addr), DstPort: 80, Protocol: 6}
+			tuple := flow.Tuple{Src: netip.MustParseAddr(addr), Dst: netip.MustParseAddr(addr),
+				DstPort: 80, Protocol: 6}
 			for b.Loop() {
 				testSecret.Hash(tuple)
 				tuple.SrcPort++

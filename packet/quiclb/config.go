@@ -24,7 +24,8 @@ const (
 // ErrUnroutable says that a connection ID is not of the configuration, so that it names no server.
 var ErrUnroutable = errors.New("connection ID is not of this configuration")
 
-// Config is what servers and load balancers agree on. Which of several is meant, the first three bits of a connection ID say.
+// Config is what servers and load balancers agree on. Which of several is meant, the first three
+// bits of a connection ID say.
 type Config struct {
 	Rotation       int // 0 to 6
 	ServerIDLength int // bytes, 1 to 15
@@ -42,7 +43,8 @@ func (c Config) Check() error {
 	case c.NonceLength < minNonce:
 		return fmt.Errorf("nonce has %d bytes, not at least %d", c.NonceLength, minNonce)
 	case c.PlaintextLength() > maxPlaintext:
-		return fmt.Errorf("server ID and nonce have %d bytes, not at most %d", c.PlaintextLength(), maxPlaintext)
+		return fmt.Errorf("server ID and nonce have %d bytes, not at most %d", c.PlaintextLength(),
+			maxPlaintext)
 	case c.Key != nil && len(c.Key) != KeyLength:
 		return fmt.Errorf("key has %d bytes, not %d", len(c.Key), KeyLength)
 	}
@@ -75,10 +77,12 @@ func New(c Config) (*Codec, error) {
 	return codec, nil
 }
 
-// Encode returns the connection ID of a server. A nonce must not come twice under one key. The first byte tells the length.
+// Encode returns the connection ID of a server. A nonce must not come twice under one key. The
+// first byte tells the length.
 func (c *Codec) Encode(serverID, nonce []byte) ([]byte, error) {
 	if len(serverID) != c.config.ServerIDLength || len(nonce) != c.config.NonceLength {
-		return nil, fmt.Errorf("server ID and nonce have %d and %d bytes, not %d and %d as configured",
+		return nil, fmt.Errorf("server ID and nonce have %d and %d bytes, not %d and %d as "+
+			"configured",
 			len(serverID), len(nonce), c.config.ServerIDLength, c.config.NonceLength)
 	}
 	length := c.config.PlaintextLength()
@@ -94,8 +98,9 @@ func (c *Codec) Encode(serverID, nonce []byte) ([]byte, error) {
 	return cid, nil
 }
 
-// Decode returns the server ID in a connection ID, or ErrUnroutable. What follows the connection ID is ignored, since a packet with a
-// short header does not tell where it ends. The length in the first byte is not looked at: servers may put chance there.
+// Decode returns the server ID in a connection ID, or ErrUnroutable. What follows the connection ID
+// is ignored, since a packet with a short header does not tell where it ends. The length in the
+// first byte is not looked at: servers may put chance there.
 func (c *Codec) Decode(cid []byte) ([]byte, error) {
 	length := c.config.PlaintextLength()
 	if len(cid) < 1+length || int(cid[0]>>5) != c.config.Rotation {
@@ -115,15 +120,16 @@ func (c *Codec) Decode(cid []byte) ([]byte, error) {
 // Length is that of the connection IDs, in bytes.
 func (c *Codec) Length() int { return 1 + c.config.PlaintextLength() }
 
-// ServerID returns the server ID of a backend, which is the 16-bit identifier of its SID behind as many zeros as there is room for. The
-// configuration must have room for two bytes.
+// ServerID returns the server ID of a backend, which is the 16-bit identifier of its SID behind as
+// many zeros as there is room for. The configuration must have room for two bytes.
 func (c Config) ServerID(id uint16) []byte {
 	serverID := make([]byte, c.ServerIDLength)
 	binary.BigEndian.PutUint16(serverID[len(serverID)-2:], id)
 	return serverID
 }
 
-// Backend is the inverse of Config.ServerID: the identifier of a SID; false for a server ID that is none.
+// Backend is the inverse of Config.ServerID: the identifier of a SID; false for a server ID that is
+// none.
 func Backend(serverID []byte) (id uint16, ok bool) {
 	zeros := len(serverID) - 2
 	if zeros < 0 {

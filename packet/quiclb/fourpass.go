@@ -2,8 +2,9 @@ package quiclb
 
 import "crypto/aes"
 
-// halves is a text cut in the middle, as the Feistel network of section 5.4.2 has it. If the number of bytes is odd, both hold the middle
-// one, and each has cleared the four bits of it that are the other's.
+// halves is a text cut in the middle, as the Feistel network of section 5.4.2 has it. If the number
+// of bytes is odd, both hold the middle one, and each has cleared the four bits of it that are the
+// other's.
 type halves struct {
 	left, right []byte
 	odd         bool

@@ -2,7 +2,8 @@ package quiclb
 
 import "fmt"
 
-// Key is a key of AES-128. It prints as a placeholder whatever the verb or the encoder, like flow.Secret.
+// Key is a key of AES-128. It prints as a placeholder whatever the verb or the encoder, like
+// flow.Secret.
 type Key []byte
 
 const hidden = "(secret)"

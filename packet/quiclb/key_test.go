@@ -15,7 +15,8 @@ import (
 
 // No way of printing a key shows it, alone, in its configuration, or in what was made of that.
 func TestKeyDoesNotPrint(t *testing.T) {
-	config := quiclb.Config{Rotation: 1, ServerIDLength: 2, NonceLength: 6, Key: bytes.Repeat([]byte{0xbb}, quiclb.KeyLength)}
+	config := quiclb.Config{Rotation: 1, ServerIDLength: 2, NonceLength: 6,
+		Key: bytes.Repeat([]byte{0xbb}, quiclb.KeyLength)}
 	codec, err := quiclb.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestKeyDoesNotPrint(t *testing.T) {
 	}}
 	slog.New(slog.NewTextHandler(&out, options)).Info("text", "key", config.Key, "config", config)
 	slog.New(slog.NewJSONHandler(&out, options)).Info("json", "key", config.Key, "config", config)
-	for name, marshal := range map[string]func(any) ([]byte, error){"JSON": json.Marshal, "YAML": yaml.Marshal} {
+	for name, marshal := range map[string]func(any) (
+		[]byte, error){"JSON": json.Marshal, "YAML": yaml.Marshal} {
 		text, err := marshal(map[string]any{"key": config.Key, "config": config})
 		if err != nil || !strings.Contains(string(text), "(secret)") {
 			t.Errorf("as %s: %s, %v", name, text, err)

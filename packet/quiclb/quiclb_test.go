@@ -11,8 +11,8 @@ import (
 	"sextant/packet/quiclb"
 )
 
-// vectorFile holds the vectors of draft-ietf-quic-load-balancers (working copy of 2026-05-29), where the draft is misprinted as
-// its row says.
+// vectorFile holds the vectors of draft-ietf-quic-load-balancers (working copy of 2026-05-29),
+// where the draft is misprinted as its row says.
 type vectorFile struct {
 	Vectors []struct {
 		Name     string
@@ -65,11 +65,13 @@ func checkVector(t *testing.T, rotation int, key, serverID, nonce, cid string) {
 	if got, err := codec.Encode(id, n); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("encoded as %x, %v; want %x", got, err, want)
 	}
-	if got, err := codec.Decode(append(want, "and what follows"...)); err != nil || !bytes.Equal(got, id) {
+	if got, err := codec.Decode(append(want, "and what follows"...)); err != nil ||
+		!bytes.Equal(got, id) {
 		t.Errorf("decoded as %x, %v; want %x", got, err, id)
 	}
 	other := append([]byte{want[0] ^ 0x20}, want[1:]...)
-	for name, cid := range map[string][]byte{"cut": want[:len(want)-1], "empty": {}, "of another rotation": other} {
+	for name, cid := range map[string][]byte{"cut": want[:len(want)-1], "empty": {},
+		"of another rotation": other} {
 		if _, err := codec.Decode(cid); !errors.Is(err, quiclb.ErrUnroutable) {
 			t.Errorf("%s: %v, want %v", name, err, quiclb.ErrUnroutable)
 		}
@@ -79,21 +81,29 @@ func checkVector(t *testing.T, rotation int, key, serverID, nonce, cid string) {
 func TestVectors(t *testing.T) {
 	file := readVectors(t)
 	for _, v := range file.Vectors {
-		t.Run(v.Name, func(t *testing.T) { checkVector(t, v.Rotation, v.Key, v.ServerID, v.Nonce, v.CID) })
+		t.Run(v.Name, func(t *testing.T) {
+			checkVector(t, v.Rotation, v.Key, v.ServerID, v.Nonce,
+				v.CID)
+		})
 	}
 	if len(file.Vectors) != 6 {
 		t.Errorf("%d vectors, want 6", len(file.Vectors))
 	}
 	e := file.Example
-	t.Run("worked example", func(t *testing.T) { checkVector(t, 0, e.Key, e.ServerID, e.Nonce, e.CID) })
+	t.Run("worked example", func(t *testing.T) {
+		checkVector(t, 0, e.Key, e.ServerID, e.Nonce,
+			e.CID)
+	})
 }
 
-// TestLengths: what was encoded is decoded, for all lengths there are, and differs from its plaintext if there is a key.
+// TestLengths: what was encoded is decoded, for all lengths there are, and differs from its
+// plaintext if there is a key.
 func TestLengths(t *testing.T) {
 	key := []byte("0123456789abcdef")
 	for id := 1; id <= quiclb.MaxServerID; id++ {
 		for nonce := 4; id+nonce <= 19; nonce++ {
-			codec, err := quiclb.New(quiclb.Config{Rotation: id % 7, ServerIDLength: id, NonceLength: nonce, Key: key})
+			codec, err := quiclb.New(quiclb.Config{Rotation: id % 7, ServerIDLength: id,
+				NonceLength: nonce, Key: key})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +112,8 @@ func TestLengths(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if int(cid[0]&0x1f) != id+nonce || bytes.Equal(cid[1:], append(bytes.Clone(serverID), n...)) {
+			if int(cid[0]&0x1f) != id+nonce || bytes.Equal(cid[1:],
+				append(bytes.Clone(serverID), n...)) {
 				t.Errorf("%d+%d bytes: connection ID %x", id, nonce, cid)
 			}
 			if got, err := codec.Decode(cid); err != nil || !bytes.Equal(got, serverID) {
@@ -144,7 +155,8 @@ func TestErrors(t *testing.T) {
 // FuzzDecode: whatever came from outside is refused, or names a server whose ID leads back to it.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte{0x07, 1, 2, 3, 4, 5, 6, 7}, []byte("0123456789abcdef"), uint8(3), uint8(4))
-	f.Add([]byte{0x50, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, []byte("0123456789abcdef"), uint8(8), uint8(8))
+	f.Add([]byte{0x50, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+		[]byte("0123456789abcdef"), uint8(8), uint8(8))
 	f.Add([]byte{0x20}, []byte(nil), uint8(1), uint8(18))
 	f.Fuzz(func(t *testing.T, cid, key []byte, id, nonce uint8) {
 		config := quiclb.Config{ServerIDLength: int(id), NonceLength: int(nonce), Key: key}

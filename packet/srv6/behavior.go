@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Behavior is an SRv6 endpoint behaviour by its code point (IANA, "SRv6 Endpoint Behaviors", RFC 8986 section 10.2). Code points
-// from 32768 to 34815 are for private use, among them Sextant's own.
+// Behavior is an SRv6 endpoint behaviour by its code point (IANA, "SRv6 Endpoint Behaviors", RFC
+// 8986 section 10.2). Code points from 32768 to 34815 are for private use, among them Sextant's
+// own.
 type Behavior uint16
 
 // Behaviours of RFC 8986, without flavours, and of RFC 9800.
@@ -23,13 +24,14 @@ const (
 	EndNextCSID Behavior = 43 // End with the NEXT-C-SID flavour
 )
 
-// EndOFFER is Sextant's own: the packet is offered to this host, which takes it (decapsulates and delivers it) or passes it on
-// to the next SID. The last one takes it.
+// EndOFFER is Sextant's own: the packet is offered to this host, which takes it (decapsulates and
+// delivers it) or passes it on to the next SID. The last one takes it.
 const EndOFFER Behavior = 32768
 
-// VRF-shadowing (Hayashi et al., "VRF-Shadowing"; private use here). The conditional ends, its Algorithm 1, decapsulate like those
-// without COND, but send a stray (a TCP packet that opens nothing, of a connection that is not here) to a backup SID. That is
-// an edge's End.SHADOW, which looks the inner packet up in its table of before.
+// VRF-shadowing (Hayashi et al., "VRF-Shadowing"; private use here). The conditional ends, its
+// Algorithm 1, decapsulate like those without COND, but send a stray (a TCP packet that opens
+// nothing, of a connection that is not here) to a backup SID. That is an edge's End.SHADOW, which
+// looks the inner packet up in its table of before.
 const (
 	EndDT4COND  Behavior = 32769
 	EndDT6COND  Behavior = 32770
@@ -37,8 +39,8 @@ const (
 	EndSHADOW   Behavior = 32772
 )
 
-// EndMERGE is Sextant's own: it decapsulates the first copy of each numbered packet and drops the others. Packets without a number
-// are decapsulated as by End.DT46.
+// EndMERGE is Sextant's own: it decapsulates the first copy of each numbered packet and drops the
+// others. Packets without a number are decapsulated as by End.DT46.
 const EndMERGE Behavior = 32773
 
 // opaque is what a router says that does not tell the behaviour of its SID (RFC 9252).
@@ -51,14 +53,17 @@ type flavored struct {
 	flavors []string
 }
 
-// The order in which the registry lists flavours: as RFC 8986 assigned them at first, those with USD that followed, and all of
-// them as RFC 9800 assigned them with NEXT-C-SID.
+// The order in which the registry lists flavours: as RFC 8986 assigned them at first, those with
+// USD that followed, and all of them as RFC 9800 assigned them with NEXT-C-SID.
 var (
 	plainFlavors = []string{"", " with PSP", " with USP", " with PSP & USP"}
-	usdFlavors   = []string{" with USD", " with PSP & USD", " with USP & USD", " with PSP, USP & USD"}
-	nextFlavors  = []string{
-		" with NEXT-CSID", " with NEXT-CSID & PSP", " with NEXT-CSID & USP", " with NEXT-CSID, PSP & USP",
-		" with NEXT-CSID & USD", " with NEXT-CSID, PSP & USD", " with NEXT-CSID, USP & USD", " with NEXT-CSID, PSP, USP & USD",
+	usdFlavors   = []string{" with USD", " with PSP & USD", " with USP & USD",
+		" with PSP, USP & USD"}
+	nextFlavors = []string{
+		" with NEXT-CSID", " with NEXT-CSID & PSP", " with NEXT-CSID & USP",
+		" with NEXT-CSID, PSP & USP",
+		" with NEXT-CSID & USD", " with NEXT-CSID, PSP & USD", " with NEXT-CSID, USP & USD",
+		" with NEXT-CSID, PSP, USP & USD",
 	}
 )
 
@@ -75,8 +80,9 @@ var behaviorNames = nameBehaviors([]flavored{
 	63: "End.DT4 with NEXT-CSID", 64: "End.DT46 with NEXT-CSID", 65: "End.DX2 with NEXT-CSID",
 	66: "End.DX2V with NEXT-CSID", 67: "End.DT2U with NEXT-CSID", 68: "End.DT2M with NEXT-CSID",
 	93: "End.B6.Encaps with NEXT-CSID", 94: "End.B6.Encaps.Red with NEXT-CSID",
-	EndOFFER: "End.OFFER", EndDT4COND: "End.DT4.COND", EndDT6COND: "End.DT6.COND", EndDT46COND: "End.DT46.COND",
-	EndSHADOW: "End.SHADOW", EndMERGE: "End.MERGE", opaque: "Opaque",
+	EndOFFER: "End.OFFER", EndDT4COND: "End.DT4.COND", EndDT6COND: "End.DT6.COND",
+	EndDT46COND: "End.DT46.COND",
+	EndSHADOW:   "End.SHADOW", EndMERGE: "End.MERGE", opaque: "Opaque",
 })
 
 func nameBehaviors(runs []flavored, names map[Behavior]string) map[Behavior]string {
@@ -103,5 +109,6 @@ func ParseBehavior(text string) (Behavior, error) {
 			return b, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown SRv6 behaviour %q; use a name of the IANA registry such as %s, or %s", text, EndDT46, EndOFFER)
+	return 0, fmt.Errorf("unknown SRv6 behaviour %q; use a name of the IANA registry such as %s, "+
+		"or %s", text, EndDT46, EndOFFER)
 }

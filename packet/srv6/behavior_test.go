@@ -10,8 +10,10 @@ import (
 func TestBehaviors(t *testing.T) {
 	for name, code := range map[string]srv6.Behavior{
 		"End": 1, "End with PSP & USP": 4, "End with USD": 28, "End with PSP, USP & USD": 31,
-		"End.X": 5, "End.X with USP & USD": 34, "End.T": 9, "End.T with PSP": 10, "End.T with PSP, USP & USD": 39,
-		"End.B6.Encaps": 14, "End.BM": 15, "End.DX6": 16, "End.DX4": 17, "End.DT6": 18, "End.DT4": 19, "End.DT46": 20,
+		"End.X": 5, "End.X with USP & USD": 34, "End.T": 9, "End.T with PSP": 10,
+		"End.T with PSP, USP & USD": 39,
+		"End.B6.Encaps":             14, "End.BM": 15, "End.DX6": 16, "End.DX4": 17, "End.DT6": 18,
+		"End.DT4": 19, "End.DT46": 20,
 		"End.DX2": 21, "End.DT2M": 24, "End.B6.Encaps.Red": 27,
 		"End with NEXT-CSID": 43, "End with NEXT-CSID, PSP, USP & USD": 50,
 		"End.X with NEXT-CSID & PSP": 53, "End.T with NEXT-CSID & USD": 89,
@@ -52,7 +54,8 @@ func TestParseBehavior(t *testing.T) {
 		t.Errorf("ParseBehavior(end.dt46) = %s, %v", got, err)
 	}
 	_, err := srv6.ParseBehavior("End.DT64")
-	wantError(t, err, `unknown SRv6 behaviour "End.DT64"; use a name of the IANA registry such as End.DT46, or End.OFFER`)
+	wantError(t, err,
+		`unknown SRv6 behaviour "End.DT64"; use a name of the IANA registry such as End.DT46, or End.OFFER`)
 	if got := srv6.Behavior(4711).String(); got != "Behavior(4711)" {
 		t.Errorf("String of an unknown behaviour is %q", got)
 	}

@@ -77,7 +77,9 @@ func TestShift(t *testing.T) {
 func TestShiftVisitsAll(t *testing.T) {
 	block := testBlock(t)
 	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.Custom(func(t *rapid.T) srv6.CSID { return srv6.CSID(rapid.Uint16Range(1, 0xffff).Draw(t, "id")) })
+		id := rapid.Custom(func(t *rapid.T) srv6.CSID {
+			return srv6.CSID(rapid.Uint16Range(1, 0xffff).Draw(t, "id"))
+		})
 		ids := rapid.SliceOfN(id, 1, srv6.MaxCarrierCSIDs).Draw(t, "ids")
 		addr, err := block.Carrier(ids...)
 		if err != nil {

@@ -13,20 +13,25 @@ const (
 	reducedFlag = 1 << 15
 )
 
-// HMAC is the content of an HMAC TLV (RFC 8754 section 2.1.2). HMACKey computes and VerifyHMAC verifies the digest.
+// HMAC is the content of an HMAC TLV (RFC 8754 section 2.1.2). HMACKey computes and VerifyHMAC
+// verifies the digest.
 //
-// The RFC defines Length as that of "the variable-length data". Linux counts everything behind the length octet, as all other
-// TLVs do; tcpdump reads it as the digest's length. The first is 6 more than a multiple of 8 and the second a multiple of 8, so
-// both are told apart and read; CountsDigest says which it was.
+// The RFC defines Length as that of "the variable-length data". Linux counts everything behind the
+// length octet, as all other TLVs do; tcpdump reads it as the digest's length. The first is 6 more
+// than a multiple of 8 and the second a multiple of 8, so both are told apart and read;
+// CountsDigest says which it was.
 type HMAC struct {
-	ReducedPath  bool   // D: destination address verification is off, because the segment list is reduced
-	Reserved     uint16 // the 15 bits behind D; 0 when sent, kept because they are part of the text that is signed
+	// D: destination address verification is off, because the segment list is reduced
+	ReducedPath bool
+	// the 15 bits behind D; 0 when sent, kept because they are part of the text that is signed
+	Reserved     uint16
 	KeyID        uint32
 	Digest       []byte // 8, 16, 24 or 32 octets
 	CountsDigest bool
 }
 
-// countsDigest reports whether the length octet of an HMAC TLV can only be the length of its digest.
+// countsDigest reports whether the length octet of an HMAC TLV can only be the length of its
+// digest.
 func countsDigest(length int) bool {
 	return length >= digestUnit && length <= maxDigest && length%digestUnit == 0
 }
@@ -37,7 +42,8 @@ func ParseHMAC(t TLV) (HMAC, error) {
 		return HMAC{}, fmt.Errorf("TLV of type %d is not an HMAC TLV, type %d", t.Type, TLVHMAC)
 	}
 	if !countsDigest(len(t.Value) - hmacFixed) {
-		return HMAC{}, fmt.Errorf("HMAC TLV of %d octets: a digest has 8, 16, 24 or 32, behind %d others", len(t.Value), hmacFixed)
+		return HMAC{}, fmt.Errorf("HMAC TLV of %d octets: a digest has 8, 16, 24 or 32, behind "+
+			"%d others", len(t.Value), hmacFixed)
 	}
 	flags := binary.BigEndian.Uint16(t.Value)
 	return HMAC{
@@ -52,7 +58,8 @@ func ParseHMAC(t TLV) (HMAC, error) {
 // TLV returns the TLV that carries h.
 func (h HMAC) TLV() (TLV, error) {
 	if !countsDigest(len(h.Digest)) {
-		return TLV{}, fmt.Errorf("HMAC TLV: digest of %d octets; cut or pad it with zeros to 8, 16, 24 or 32", len(h.Digest))
+		return TLV{}, fmt.Errorf("HMAC TLV: digest of %d octets; cut or pad it with zeros to 8, "+
+			"16, 24 or 32", len(h.Digest))
 	}
 	if h.Reserved&reducedFlag != 0 {
 		return TLV{}, fmt.Errorf("HMAC TLV: reserved bits %#x need more than 15 bits", h.Reserved)

@@ -6,15 +6,15 @@ import (
 	"net/netip"
 )
 
-// TLVRedundancy is the type of the redundancy TLV, from the experimental range whose data does not change en route (RFC 8754
-// section 8.2: 124 to 126).
+// TLVRedundancy is the type of the redundancy TLV, from the experimental range whose data does not
+// change en route (RFC 8754 section 8.2: 124 to 126).
 const TLVRedundancy uint8 = 124
 
 // redundancyOctets is the length of the TLV's value: with type and length, two units of 8 octets.
 const redundancyOctets = 14
 
-// Redundancy is the content of a redundancy TLV: the number of a packet that travels more than once, so that the egress knows
-// its copies. No standard defines one; this is Sextant's own.
+// Redundancy is the content of a redundancy TLV: the number of a packet that travels more than
+// once, so that the egress knows its copies. No standard defines one; this is Sextant's own.
 //
 //	| Type 124 | Length 14 | Flags | Epoch |
 //	| Flow                                 |
@@ -23,8 +23,10 @@ const redundancyOctets = 14
 //
 // Flags are 0 when sent and ignored on receipt.
 type Redundancy struct {
-	Flags     uint8
-	Epoch     uint8  // which life of the sender the numbers are of: a newer one (modulo 256) makes the egress begin anew
+	Flags uint8
+	// which life of the sender the numbers are of: a newer one (modulo 256) makes the egress begin
+	// anew
+	Epoch     uint8
 	Flow      uint32 // the path of a protected flow; each copy of a packet has another
 	Sequence  uint32 // the same in all copies of a packet
 	Timestamp uint32 // when the packet was numbered: TAI in microseconds, the low 32 bits
@@ -41,10 +43,12 @@ func (r Redundancy) TLV() TLV {
 // ParseRedundancy reads a redundancy TLV.
 func ParseRedundancy(t TLV) (Redundancy, error) {
 	if t.Type != TLVRedundancy {
-		return Redundancy{}, fmt.Errorf("TLV of type %d is not a redundancy TLV, type %d", t.Type, TLVRedundancy)
+		return Redundancy{}, fmt.Errorf("TLV of type %d is not a redundancy TLV, type %d", t.Type,
+			TLVRedundancy)
 	}
 	if len(t.Value) != redundancyOctets {
-		return Redundancy{}, fmt.Errorf("redundancy TLV of %d octets; it has %d", len(t.Value), redundancyOctets)
+		return Redundancy{}, fmt.Errorf("redundancy TLV of %d octets; it has %d", len(t.Value),
+			redundancyOctets)
 	}
 	return Redundancy{
 		Flags: t.Value[0], Epoch: t.Value[1],
@@ -54,8 +58,9 @@ func ParseRedundancy(t TLV) (Redundancy, error) {
 	}, nil
 }
 
-// A redundancy SID is a locator of 64 bits, a function of 16, and as its argument a flow of 20 bits, a number of 16, and 12 bits
-// that are 0: the layout of EricssonResearch/xdpfrer ("PREF SID"), with which the SID form interoperates.
+// A redundancy SID is a locator of 64 bits, a function of 16, and as its argument a flow of 20
+// bits, a number of 16, and 12 bits that are 0: the layout of EricssonResearch/xdpfrer ("PREF
+// SID"), with which the SID form interoperates.
 const (
 	redundancySIDBits = 80
 	// MaxRedundancySIDFlow is the greatest flow id that a redundancy SID can carry.
@@ -64,14 +69,16 @@ const (
 	redundancyReserved = 12
 )
 
-// RedundancySID returns the SID of a function (a prefix of 80 bits) with a flow and a number as its argument. Flow 0 is refused:
-// with number 0 it would be no argument at all.
+// RedundancySID returns the SID of a function (a prefix of 80 bits) with a flow and a number as its
+// argument. Flow 0 is refused: with number 0 it would be no argument at all.
 func RedundancySID(function netip.Prefix, flow uint32, sequence uint16) (netip.Addr, error) {
 	if !function.Addr().Is6() || function.Bits() != redundancySIDBits {
-		return netip.Addr{}, fmt.Errorf("redundancy SID under %s: it needs an IPv6 prefix of %d bits", function, redundancySIDBits)
+		return netip.Addr{}, fmt.Errorf("redundancy SID under %s: it needs an IPv6 prefix of %d "+
+			"bits", function, redundancySIDBits)
 	}
 	if flow == 0 || flow > MaxRedundancySIDFlow {
-		return netip.Addr{}, fmt.Errorf("redundancy SID under %s: flow %d; choose 1 to %d", function, flow, MaxRedundancySIDFlow)
+		return netip.Addr{}, fmt.Errorf("redundancy SID under %s: flow %d; choose 1 to %d",
+			function, flow, MaxRedundancySIDFlow)
 	}
 	octets := function.Masked().Addr().As16()
 	argument := uint64(flow)<<28 | uint64(sequence)<<redundancyReserved
@@ -80,8 +87,9 @@ func RedundancySID(function netip.Prefix, flow uint32, sequence uint16) (netip.A
 	return netip.AddrFrom16(octets), nil
 }
 
-// ParseRedundancySID returns the function, as a prefix of 80 bits, and the flow and number of a redundancy SID. The reserved bits are
-// ignored, as a receiver has to; a SID that is the function alone has flow and number 0.
+// ParseRedundancySID returns the function, as a prefix of 80 bits, and the flow and number of a
+// redundancy SID. The reserved bits are ignored, as a receiver has to; a SID that is the function
+// alone has flow and number 0.
 func ParseRedundancySID(sid netip.Addr) (function netip.Prefix, flow uint32, sequence uint16) {
 	octets := sid.As16()
 	low := binary.BigEndian.Uint64(octets[8:])

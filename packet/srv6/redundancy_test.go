@@ -11,7 +11,8 @@ import (
 )
 
 func TestRedundancyTLV(t *testing.T) {
-	want := srv6.Redundancy{Flags: 0x80, Epoch: 7, Flow: 0x01020304, Sequence: 0xfffffffe, Timestamp: 0xa0b0c0d0}
+	want := srv6.Redundancy{Flags: 0x80, Epoch: 7, Flow: 0x01020304, Sequence: 0xfffffffe,
+		Timestamp: 0xa0b0c0d0}
 	tlv := want.TLV()
 	h, err := srv6.NewSRH(41, []netip.Addr{netip.MustParseAddr("fc00::1")})
 	if err != nil {
@@ -32,7 +33,8 @@ func TestRedundancyTLV(t *testing.T) {
 	if got, err := srv6.ParseRedundancy(parsed.TLVs[0]); err != nil || got != want {
 		t.Errorf("read back %+v, %v", got, err)
 	}
-	for _, bad := range []srv6.TLV{{Type: 125, Value: make([]byte, 14)}, {Type: 124, Value: make([]byte, 13)}, {Type: 124, Value: make([]byte, 15)}, {Type: 124}} {
+	for _, bad := range []srv6.TLV{{Type: 125, Value: make([]byte, 14)},
+		{Type: 124, Value: make([]byte, 13)}, {Type: 124, Value: make([]byte, 15)}, {Type: 124}} {
 		if got, err := srv6.ParseRedundancy(bad); err == nil {
 			t.Errorf("type %d with %d octets was read as %+v", bad.Type, len(bad.Value), got)
 		}
@@ -46,7 +48,8 @@ func TestRedundancySIDOfXdpfrer(t *testing.T) {
 		t.Errorf("%s, %v", sid, err)
 	}
 	function, flow, sequence := srv6.ParseRedundancySID(sid)
-	if function != netip.MustParsePrefix("5f00:0:0:8:f::/80") || flow != 0x10110 || sequence != 0x15 {
+	if function != netip.MustParsePrefix("5f00:0:0:8:f::/80") || flow != 0x10110 ||
+		sequence != 0x15 {
 		t.Errorf("%s, flow %#x, number %#x", function, flow, sequence)
 	}
 }
@@ -56,7 +59,8 @@ func TestRedundancySIDRefuses(t *testing.T) {
 	for _, test := range []struct {
 		function netip.Prefix
 		flow     uint32
-	}{{good, 0}, {good, 1 << 20}, {netip.MustParsePrefix("5f00::/64"), 1}, {netip.MustParsePrefix("192.0.2.0/24"), 1}, {netip.Prefix{}, 1}} {
+	}{{good, 0}, {good, 1 << 20}, {netip.MustParsePrefix("5f00::/64"), 1},
+		{netip.MustParsePrefix("192.0.2.0/24"), 1}, {netip.Prefix{}, 1}} {
 		if sid, err := srv6.RedundancySID(test.function, test.flow, 1); err == nil {
 			t.Errorf("%s, flow %d: %s", test.function, test.flow, sid)
 		}
@@ -69,7 +73,8 @@ func TestRedundancySIDRoundTrip(t *testing.T) {
 		copy(octets[:10], rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "locator and function"))
 		octets[0] = 0xfc // not an IPv4 address
 		function := netip.PrefixFrom(netip.AddrFrom16(octets), 80)
-		flow, sequence := rapid.Uint32Range(1, srv6.MaxRedundancySIDFlow).Draw(t, "flow"), rapid.Uint16().Draw(t, "number")
+		flow, sequence := rapid.Uint32Range(1, srv6.MaxRedundancySIDFlow).Draw(t, "flow"),
+			rapid.Uint16().Draw(t, "number")
 		sid, err := srv6.RedundancySID(function, flow, sequence)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +91,8 @@ func FuzzRedundancy(f *testing.F) {
 	f.Add(make([]byte, 14), make([]byte, 16))
 	f.Add([]byte("fourteen bytes"), netip.MustParseAddr("5f00:0:0:8:f:1011:1:5000").AsSlice())
 	f.Fuzz(func(t *testing.T, value, address []byte) {
-		if r, err := srv6.ParseRedundancy(srv6.TLV{Type: srv6.TLVRedundancy, Value: value}); err == nil && string(r.TLV().Value) != string(value) {
+		if r, err := srv6.ParseRedundancy(srv6.TLV{Type: srv6.TLVRedundancy,
+			Value: value}); err == nil && string(r.TLV().Value) != string(value) {
 			t.Errorf("TLV %x was read as %+v", value, r)
 		}
 		sid, ok := netip.AddrFromSlice(address)
@@ -95,7 +101,8 @@ func FuzzRedundancy(f *testing.F) {
 		}
 		function, flow, sequence := srv6.ParseRedundancySID(sid)
 		again, err := srv6.RedundancySID(function, flow, sequence)
-		if reserved := address[len(address)-1] != 0 || address[len(address)-2]&0xf != 0; !sid.Is6() || flow == 0 || reserved {
+		if reserved := address[len(address)-1] != 0 ||
+			address[len(address)-2]&0xf != 0; !sid.Is6() || flow == 0 || reserved {
 			return
 		}
 		if err != nil || again != sid {

@@ -73,7 +73,8 @@ func TestParseBlockRefuses(t *testing.T) {
 
 func TestLocator(t *testing.T) {
 	block := testBlock(t)
-	for id, want := range map[srv6.CSID]string{1: "fcbb:bb00:1::/48", 0xdfff: "fcbb:bb00:dfff::/48"} {
+	for id, want := range map[srv6.CSID]string{1: "fcbb:bb00:1::/48",
+		0xdfff: "fcbb:bb00:dfff::/48"} {
 		got, err := block.Locator(id)
 		if err != nil || got != netip.MustParsePrefix(want) {
 			t.Errorf("Locator(%s) = %s, %v, want %s", id, got, err, want)
@@ -88,7 +89,8 @@ func TestLocator(t *testing.T) {
 }
 
 func TestCSID(t *testing.T) {
-	for id, want := range map[srv6.CSID]bool{0: false, 1: true, 0xdfff: true, 0xe000: false, 0xffff: false} {
+	for id, want := range map[srv6.CSID]bool{0: false, 1: true, 0xdfff: true, 0xe000: false,
+		0xffff: false} {
 		if id.Global() != want {
 			t.Errorf("CSID %s: Global is %v", id, id.Global())
 		}
@@ -119,7 +121,8 @@ func TestHasArgument(t *testing.T) {
 		{"fcbb:bb00:1::1/128", "fcbb:bb00:1::1", false},
 	}
 	for _, test := range tests {
-		if got := srv6.HasArgument(netip.MustParsePrefix(test.sid), netip.MustParseAddr(test.addr)); got != test.want {
+		if got := srv6.HasArgument(netip.MustParsePrefix(test.sid),
+			netip.MustParseAddr(test.addr)); got != test.want {
 			t.Errorf("HasArgument(%s, %s) = %v", test.sid, test.addr, got)
 		}
 	}

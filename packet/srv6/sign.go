@@ -15,24 +15,28 @@ type HMACForm uint8
 
 // The forms. A digest in one of them does not verify in the other.
 const (
-	// HMACStandard is RFC 8754 section 2.1.2.1: source address, Last Entry, Flags, the 16 bits behind the TLV's length, key id, segments.
+	// HMACStandard is RFC 8754 section 2.1.2.1: source address, Last Entry, Flags, the 16 bits
+	// behind the TLV's length, key id, segments.
 	HMACStandard HMACForm = iota
-	// HMACLinux is what Linux does (net/ipv6/seg6_hmac.c, seg6_hmac_compute): without the 16 bits behind the TLV's length. Linux sees an
-	// HMAC TLV only if it is the last one, and Flags have LinuxHMACFlag.
+	// HMACLinux is what Linux does (net/ipv6/seg6_hmac.c, seg6_hmac_compute): without the 16 bits
+	// behind the TLV's length. Linux sees an HMAC TLV only if it is the last one, and Flags have
+	// LinuxHMACFlag.
 	HMACLinux
 )
 
-// LinuxHMACFlag in the Flags of an SRH says that there is an HMAC TLV (SR6_FLAG1_HMAC, from a draft of RFC 8754, which left it out).
+// LinuxHMACFlag in the Flags of an SRH says that there is an HMAC TLV (SR6_FLAG1_HMAC, from a draft
+// of RFC 8754, which left it out).
 const LinuxHMACFlag = 0x08
 
-// Lengths of a secret in octets. RFC 2104 section 3 discourages less than the digest, Linux takes at most 64, and so do we: longer
-// ones would be hashed to 32 octets first.
+// Lengths of a secret in octets. RFC 2104 section 3 discourages less than the digest, Linux takes
+// at most 64, and so do we: longer ones would be hashed to 32 octets first.
 const (
 	MinHMACSecret = 16
 	MaxHMACSecret = 64
 )
 
-// HMACSecret is what an HMAC key is made of. It prints as a placeholder whatever the verb or the encoder, like flow.Secret.
+// HMACSecret is what an HMAC key is made of. It prints as a placeholder whatever the verb or the
+// encoder, like flow.Secret.
 type HMACSecret struct{ octets string }
 
 const hiddenSecret = "(secret)"
@@ -40,16 +44,19 @@ const hiddenSecret = "(secret)"
 // NewHMACSecret takes 1 to 64 octets.
 func NewHMACSecret(octets []byte) (HMACSecret, error) {
 	if len(octets) < 1 || len(octets) > MaxHMACSecret {
-		return HMACSecret{}, fmt.Errorf("HMAC secret of %d octets; it has 1 to %d", len(octets), MaxHMACSecret)
+		return HMACSecret{}, fmt.Errorf("HMAC secret of %d octets; it has 1 to %d", len(octets),
+			MaxHMACSecret)
 	}
 	return HMACSecret{string(octets)}, nil
 }
 
-// ParseHMACSecret reads hexadecimal digits, two for each of 16 to 64 octets. The error never repeats the text.
+// ParseHMACSecret reads hexadecimal digits, two for each of 16 to 64 octets. The error never
+// repeats the text.
 func ParseHMACSecret(text string) (HMACSecret, error) {
 	octets, err := hex.DecodeString(text)
 	if err != nil || len(octets) < MinHMACSecret || len(octets) > MaxHMACSecret {
-		return HMACSecret{}, fmt.Errorf("the key is not %d to %d hexadecimal digits, two for each byte; make it with: openssl rand -hex %d",
+		return HMACSecret{}, fmt.Errorf("the key is not %d to %d hexadecimal digits, two for "+
+			"each byte; make it with: openssl rand -hex %d",
 			2*MinHMACSecret, 2*MaxHMACSecret, maxDigest)
 	}
 	return NewHMACSecret(octets)
@@ -77,8 +84,9 @@ type HMACKey struct {
 	Secret HMACSecret
 }
 
-// Digest computes the HMAC of a header with the TLV t, of which the digest is not looked at. Source is the IPv6 header's. Neither Segments
-// Left nor the destination is covered, so it stays right on the way; nor are other TLVs, the tag and what follows the SRH.
+// Digest computes the HMAC of a header with the TLV t, of which the digest is not looked at. Source
+// is the IPv6 header's. Neither Segments Left nor the destination is covered, so it stays right on
+// the way; nor are other TLVs, the tag and what follows the SRH.
 func (k HMACKey) Digest(source netip.Addr, h SRH, t HMAC) [sha256.Size]byte {
 	mac := hmac.New(sha256.New, k.Secret.Octets())
 	address := source.As16()
@@ -99,8 +107,8 @@ func (k HMACKey) Digest(source netip.Addr, h SRH, t HMAC) [sha256.Size]byte {
 	return [sha256.Size]byte(mac.Sum(nil))
 }
 
-// Sign returns the header with an HMAC TLV behind its other TLVs, which must be a multiple of 8 octets. The D bit is set if the list is
-// reduced, and LinuxHMACFlag in the Linux form.
+// Sign returns the header with an HMAC TLV behind its other TLVs, which must be a multiple of 8
+// octets. The D bit is set if the list is reduced, and LinuxHMACFlag in the Linux form.
 func (k HMACKey) Sign(source netip.Addr, h SRH) (SRH, error) {
 	if k.Form == HMACLinux {
 		h.Flags |= LinuxHMACFlag
@@ -125,8 +133,8 @@ var (
 	ErrNotSegments = errors.New("destination is not the segment that is active")
 )
 
-// VerifyHMAC checks the HMAC TLV of a header that came with the given IPv6 addresses (RFC 8754 section 2.1.2.1). Key finds a key by its id;
-// key id 0 is nobody's.
+// VerifyHMAC checks the HMAC TLV of a header that came with the given IPv6 addresses (RFC 8754
+// section 2.1.2.1). Key finds a key by its id; key id 0 is nobody's.
 func VerifyHMAC(source, destination netip.Addr, h SRH, key func(id uint32) (HMACKey, bool)) error {
 	t, err := onlyHMAC(h)
 	if err != nil {
@@ -163,7 +171,8 @@ func onlyHMAC(h SRH) (found HMAC, err error) {
 	return found, nil
 }
 
-// activeIs checks that the current segment is the destination; the first one of a reduced list can't be checked.
+// activeIs checks that the current segment is the destination; the first one of a reduced list
+// can't be checked.
 func activeIs(destination netip.Addr, h SRH, t HMAC) bool {
 	if h.SegmentsLeft > h.LastEntry {
 		return t.ReducedPath

@@ -62,7 +62,8 @@ func TestHMACVectors(t *testing.T) {
 		key  srv6.HMACKey
 		h    srv6.SRH
 		want string
-	}{{"linux", linux, h, v.Linux}, {"standard", standard, h, v.Standard}, {"standard, flags 0", standard, zero, v.Zero}} {
+	}{{"linux", linux, h, v.Linux}, {"standard", standard, h, v.Standard},
+		{"standard, flags 0", standard, zero, v.Zero}} {
 		if got := test.key.Digest(v.Source, test.h, tlv); fmt.Sprintf("%x", got) != test.want {
 			t.Errorf("%s: %x, want %s", test.name, got, test.want)
 		}
@@ -71,7 +72,8 @@ func TestHMACVectors(t *testing.T) {
 	if err := srv6.VerifyHMAC(v.Source, destination, h, one(linux)); err != nil {
 		t.Errorf("what the kernel wrote: %v", err)
 	}
-	if err := srv6.VerifyHMAC(v.Source, destination, h, one(standard)); !errors.Is(err, srv6.ErrHMACWrong) {
+	if err := srv6.VerifyHMAC(v.Source, destination, h, one(standard)); !errors.Is(err,
+		srv6.ErrHMACWrong) {
 		t.Errorf("in the RFC's form: %v", err)
 	}
 	// The same header, signed here.
@@ -99,9 +101,12 @@ func TestLinuxHMACOfOtherLengths(t *testing.T) {
 		travel []netip.Addr
 		want   string
 	}{
-		{0xdeadbeef, "0123456789abcdef0123456789abcdef", addrs("fc00:b::1", "fc00:c::1"), "65bca607bf03d560582401ea9943a56b4209bbeb8ebc1dbf228fdb6b9484e175"},
-		{7, string(long), addrs("fc00:b::1", "fc00:c::1", "fc00:d::1", "fc00:e::1", "fc00:f::1", "fc00:f::2"), "8d57ca90057d35bab5729f8603f3c05326e1641e1b6e524dc7b8326cc5db7530"},
-		{1, "k", addrs("fc00:b::1"), "5d8a6057121415eb6f0ff48f6b94c15ebf398c31e16c772cd8138bffd67950d2"},
+		{0xdeadbeef, "0123456789abcdef0123456789abcdef", addrs("fc00:b::1", "fc00:c::1"),
+			"65bca607bf03d560582401ea9943a56b4209bbeb8ebc1dbf228fdb6b9484e175"},
+		{7, string(long), addrs("fc00:b::1", "fc00:c::1", "fc00:d::1", "fc00:e::1", "fc00:f::1",
+			"fc00:f::2"), "8d57ca90057d35bab5729f8603f3c05326e1641e1b6e524dc7b8326cc5db7530"},
+		{1, "k", addrs("fc00:b::1"),
+			"5d8a6057121415eb6f0ff48f6b94c15ebf398c31e16c772cd8138bffd67950d2"},
 	} {
 		h, err := srv6.NewSRH(41, test.travel)
 		if err != nil {
@@ -118,11 +123,14 @@ func TestLinuxHMACOfOtherLengths(t *testing.T) {
 	}
 }
 
-// A signed header verifies at each of its segments, reduced or not, and with other TLVs; after a change of anything that is covered it does not.
+// A signed header verifies at each of its segments, reduced or not, and with other TLVs; after a
+// change of anything that is covered it does not.
 func TestSignedVerifies(t *testing.T) {
 	source := netip.MustParseAddr("fd00:5e::e1")
 	rapid.Check(t, func(t *rapid.T) {
-		key := srv6.HMACKey{ID: rapid.Uint32Min(1).Draw(t, "id"), Form: rapid.SampledFrom([]srv6.HMACForm{srv6.HMACStandard, srv6.HMACLinux}).Draw(t, "form")}
+		key := srv6.HMACKey{ID: rapid.Uint32Min(1).Draw(t, "id"),
+			Form: rapid.SampledFrom([]srv6.HMACForm{srv6.HMACStandard, srv6.HMACLinux}).Draw(t,
+				"form")}
 		key.Secret, _ = srv6.NewHMACSecret(rapid.SliceOfN(rapid.Byte(), 1, 64).Draw(t, "secret"))
 		travel := make([]netip.Addr, rapid.IntRange(2, 6).Draw(t, "segments"))
 		for i := range travel {
@@ -151,7 +159,8 @@ func TestSignedVerifies(t *testing.T) {
 		signed.SegmentsLeft = 0
 		last := travel[len(travel)-1]
 		other := key
-		other.Secret, _ = srv6.NewHMACSecret(append(key.Secret.Octets()[:min(63, len(key.Secret.Octets()))], 0xff))
+		other.Secret, _ = srv6.NewHMACSecret(
+			append(key.Secret.Octets()[:min(63, len(key.Secret.Octets()))], 0xff))
 		tag := signed
 		tag.Tag = 7
 		flags := signed
@@ -165,14 +174,16 @@ func TestSignedVerifies(t *testing.T) {
 			"other flags":     srv6.VerifyHMAC(source, last, flags, one(key)),
 			"another segment": srv6.VerifyHMAC(source, segment.Segments[0], segment, one(key)),
 		} {
-			if wrong := other.Secret != key.Secret || name != "another key"; wrong != errors.Is(got, srv6.ErrHMACWrong) {
+			if wrong := other.Secret != key.Secret || name != "another key"; wrong != errors.Is(got,
+				srv6.ErrHMACWrong) {
 				t.Fatalf("%s: %v", name, got)
 			}
 		}
 		if err := srv6.VerifyHMAC(source, last, tag, one(key)); err != nil {
 			t.Fatalf("another tag, which is not covered: %v", err)
 		}
-		if err := srv6.VerifyHMAC(source, travel[0], signed, one(key)); !errors.Is(err, srv6.ErrNotSegments) {
+		if err := srv6.VerifyHMAC(source, travel[0], signed, one(key)); !errors.Is(err,
+			srv6.ErrNotSegments) {
 			t.Fatalf("another destination: %v", err)
 		}
 	})
@@ -226,7 +237,8 @@ func TestHMACRefused(t *testing.T) {
 	}
 	zero := key
 	zero.ID = 0
-	if err := srv6.VerifyHMAC(source, sid, with(nobody), one(zero)); !errors.Is(err, srv6.ErrHMACKey) {
+	if err := srv6.VerifyHMAC(source, sid, with(nobody), one(zero)); !errors.Is(err,
+		srv6.ErrHMACKey) {
 		t.Errorf("key 0 that is known: %v", err)
 	}
 	full := bare
@@ -248,13 +260,17 @@ func TestHMACSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := srv6.HMACKey{ID: 7, Secret: s}
-	for _, shown := range []string{string(asJSON), s.String(), fmt.Sprintf("%v %+v %#v %x %q %s %d", key, key, key, key, s, s, s)} {
-		if !strings.Contains(shown, "(secret)") || strings.Contains(shown, "a5a5") || strings.Contains(shown, "165") {
+	for _, shown := range []string{string(asJSON), s.String(), fmt.Sprintf("%v %+v %#v %x %q %s %d",
+		key, key, key, key, s, s, s)} {
+		if !strings.Contains(shown, "(secret)") || strings.Contains(shown, "a5a5") ||
+			strings.Contains(shown, "165") {
 			t.Errorf("shown as %s", shown)
 		}
 	}
-	for _, wrong := range []string{"", "a5", strings.Repeat("a5", 15), strings.Repeat("a5", 65), strings.Repeat("x5", 32), text + "a"} {
-		if _, err := srv6.ParseHMACSecret(wrong); err == nil || len(wrong) > 2 && strings.Contains(err.Error(), wrong) {
+	for _, wrong := range []string{"", "a5", strings.Repeat("a5", 15), strings.Repeat("a5", 65),
+		strings.Repeat("x5", 32), text + "a"} {
+		if _, err := srv6.ParseHMACSecret(wrong); err == nil || len(wrong) > 2 &&
+			strings.Contains(err.Error(), wrong) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // RoutingType is the type of the IPv6 routing header that is an SRH (RFC 8754 section 2).
 const RoutingType = 4
 
-// MaxSegments is how many segments an SRH can list: its length field counts up to 255 units of 8 octets, and a segment takes 2.
+// MaxSegments is how many segments an SRH can list: its length field counts up to 255 units of 8
+// octets, and a segment takes 2.
 const MaxSegments = 127
 
 const (
@@ -25,27 +26,31 @@ var ErrTruncated = errors.New("truncated")
 
 // SRH is a Segment Routing Header (RFC 8754 section 2).
 type SRH struct {
-	NextHeader   uint8 // 4 IPv4, 41 IPv6, 143 Ethernet, or an upper layer
-	SegmentsLeft uint8 // index of the active segment; LastEntry + 1 while a reduced SRH is at its first one
+	NextHeader uint8 // 4 IPv4, 41 IPv6, 143 Ethernet, or an upper layer
+	// index of the active segment; LastEntry + 1 while a reduced SRH is at its first one
+	SegmentsLeft uint8
 	LastEntry    uint8 // len(Segments) - 1
 	Flags        uint8 // 0x20: O-flag (RFC 9259)
 	Tag          uint16
 	Segments     []netip.Addr // wire order: [0] is the last segment of the path
-	TLVs         []TLV        // in order, with their padding, multiples of 8 octets together; see AlignTLVs
+	// in order, with their padding, multiples of 8 octets together; see AlignTLVs
+	TLVs []TLV
 }
 
-// NewSRH returns the SRH for a path at its source. The segments are in travel order, the first one to be visited first; the
-// IPv6 destination is travel[0]. Next is the protocol of what follows.
+// NewSRH returns the SRH for a path at its source. The segments are in travel order, the first one
+// to be visited first; the IPv6 destination is travel[0]. Next is the protocol of what follows.
 func NewSRH(next uint8, travel []netip.Addr) (SRH, error) {
 	if err := checkSegments(travel); err != nil {
 		return SRH{}, fmt.Errorf("SRH: %w", err)
 	}
 	last := uint8(len(travel) - 1)
-	return SRH{NextHeader: next, SegmentsLeft: last, LastEntry: last, Segments: reversed(travel)}, nil
+	return SRH{NextHeader: next, SegmentsLeft: last, LastEntry: last, Segments: reversed(travel)},
+		nil
 }
 
-// NewReducedSRH returns the SRH for a path at its source without the first segment, which is in the IPv6 destination alone
-// (RFC 8986 section 5.2, H.Encaps.Red). For a path of one segment ok is false: no SRH is needed.
+// NewReducedSRH returns the SRH for a path at its source without the first segment, which is in the
+// IPv6 destination alone (RFC 8986 section 5.2, H.Encaps.Red). For a path of one segment ok is
+// false: no SRH is needed.
 func NewReducedSRH(next uint8, travel []netip.Addr) (h SRH, ok bool, err error) {
 	if len(travel) == 1 {
 		return SRH{}, false, checkSegment(travel[0])
@@ -61,7 +66,8 @@ func NewReducedSRH(next uint8, travel []netip.Addr) (h SRH, ok bool, err error) 
 		return SRH{}, false, fmt.Errorf("reduced SRH: %w", err)
 	}
 	left := uint8(len(travel) - 1)
-	return SRH{NextHeader: next, SegmentsLeft: left, LastEntry: left - 1, Segments: reversed(travel[1:])}, true, nil
+	return SRH{NextHeader: next, SegmentsLeft: left, LastEntry: left - 1,
+		Segments: reversed(travel[1:])}, true, nil
 }
 
 // Size returns how many octets the header takes on the wire.
@@ -76,7 +82,8 @@ func (h SRH) AppendBinary(b []byte) ([]byte, error) {
 		return nil, fmt.Errorf("SRH: %w", err)
 	}
 	b = slices.Grow(b, size)
-	b = append(b, h.NextHeader, uint8(size/unit-1), RoutingType, h.SegmentsLeft, h.LastEntry, h.Flags)
+	b = append(b, h.NextHeader, uint8(size/unit-1), RoutingType, h.SegmentsLeft, h.LastEntry,
+		h.Flags)
 	b = binary.BigEndian.AppendUint16(b, h.Tag)
 	for _, segment := range h.Segments {
 		octets := segment.As16()
@@ -94,7 +101,8 @@ func (h SRH) check(size int) error {
 		return err
 	}
 	if int(h.LastEntry) != len(h.Segments)-1 {
-		return fmt.Errorf("last entry %d does not fit %d segments; set it to %d", h.LastEntry, len(h.Segments), len(h.Segments)-1)
+		return fmt.Errorf("last entry %d does not fit %d segments; set it to %d", h.LastEntry,
+			len(h.Segments), len(h.Segments)-1)
 	}
 	if err := checkSegmentsLeft(h.SegmentsLeft, h.LastEntry); err != nil {
 		return err
@@ -105,24 +113,28 @@ func (h SRH) check(size int) error {
 		}
 	}
 	if size%unit != 0 {
-		return fmt.Errorf("TLVs of %d octets are not a multiple of %d; pad them with AlignTLVs", tlvsSize(h.TLVs), unit)
+		return fmt.Errorf("TLVs of %d octets are not a multiple of %d; pad them with AlignTLVs",
+			tlvsSize(h.TLVs), unit)
 	}
 	if size > maxSize {
-		return fmt.Errorf("%d octets with TLVs, above the %d that its length field can say", size, maxSize)
+		return fmt.Errorf("%d octets with TLVs, above the %d that its length field can say", size,
+			maxSize)
 	}
 	return nil
 }
 
-// ParseSRH reads the SRH at the start of b, and returns its size in octets. It checks the rules of RFC 8754 section 2 and RFC
-// 8986 section 4.1 (SL <= LE + 1, for reduced headers) and that all TLVs end inside the header. It copies what it keeps of b. The
-// error wraps ErrTruncated if b ends before the header does.
+// ParseSRH reads the SRH at the start of b, and returns its size in octets. It checks the rules of
+// RFC 8754 section 2 and RFC 8986 section 4.1 (SL <= LE + 1, for reduced headers) and that all TLVs
+// end inside the header. It copies what it keeps of b. The error wraps ErrTruncated if b ends
+// before the header does.
 func ParseSRH(b []byte) (h SRH, size int, err error) {
 	size, err = measureSRH(b)
 	if err != nil {
 		return SRH{}, 0, fmt.Errorf("SRH: %w", err)
 	}
 	h = SRH{
-		NextHeader: b[0], SegmentsLeft: b[3], LastEntry: b[4], Flags: b[5], Tag: binary.BigEndian.Uint16(b[6:]),
+		NextHeader: b[0], SegmentsLeft: b[3], LastEntry: b[4], Flags: b[5],
+		Tag:      binary.BigEndian.Uint16(b[6:]),
 		Segments: make([]netip.Addr, int(b[4])+1),
 	}
 	rest := b[fixedOctets:size]
@@ -149,7 +161,8 @@ func measureSRH(b []byte) (size int, err error) {
 		return 0, fmt.Errorf("%w: %d of %d octets", ErrTruncated, len(b), size)
 	}
 	if 2*(int(last)+1) > int(length) {
-		return 0, fmt.Errorf("last entry %d needs a length of %d or more, but it is %d", last, 2*(int(last)+1), length)
+		return 0, fmt.Errorf("last entry %d needs a length of %d or more, but it is %d", last,
+			2*(int(last)+1), length)
 	}
 	return size, checkSegmentsLeft(left, last)
 }

@@ -18,8 +18,8 @@ const (
 	tlvHeader   = 2   // type and length
 )
 
-// TLV is a type, length, value object of an SRH (RFC 8754 section 2.1). Any type is kept as it is, known or not; padding
-// too, so that a header can be written back as it was.
+// TLV is a type, length, value object of an SRH (RFC 8754 section 2.1). Any type is kept as it is,
+// known or not; padding too, so that a header can be written back as it was.
 type TLV struct {
 	Type  uint8
 	Value []byte // none for Pad1
@@ -27,8 +27,8 @@ type TLV struct {
 	DigestLength bool
 }
 
-// AlignTLVs appends the one Pad1 or PadN that makes the TLVs a multiple of 8 octets, as an SRH needs. It appends nothing if
-// they are.
+// AlignTLVs appends the one Pad1 or PadN that makes the TLVs a multiple of 8 octets, as an SRH
+// needs. It appends nothing if they are.
 func AlignTLVs(tlvs []TLV) []TLV {
 	switch missing := (unit - tlvsSize(tlvs)%unit) % unit; missing {
 	case 0:
@@ -64,11 +64,14 @@ func (t TLV) check() error {
 	case t.Type == TLVPadN && len(t.Value) > maxPadValue:
 		return fmt.Errorf("PadN of %d octets of padding; it has 0 to %d", len(t.Value), maxPadValue)
 	case len(t.Value) > maxTLVValue:
-		return fmt.Errorf("value of %d octets, above the %d that its length field can say", len(t.Value), maxTLVValue)
+		return fmt.Errorf("value of %d octets, above the %d that its length field can say",
+			len(t.Value), maxTLVValue)
 	case t.DigestLength && (t.Type != TLVHMAC || !countsDigest(len(t.Value)-hmacFixed)):
-		return fmt.Errorf("type %d with a value of %d octets: only an HMAC TLV can count its digest alone", t.Type, len(t.Value))
+		return fmt.Errorf("type %d with a value of %d octets: only an HMAC TLV can count its "+
+			"digest alone", t.Type, len(t.Value))
 	case !t.DigestLength && t.Type == TLVHMAC && countsDigest(len(t.Value)):
-		return fmt.Errorf("HMAC TLV with a value of %d octets would be read as if its length counted the digest alone", len(t.Value))
+		return fmt.Errorf("HMAC TLV with a value of %d octets would be read as if its length "+
+			"counted the digest alone", len(t.Value))
 	}
 	return nil
 }
@@ -84,7 +87,8 @@ func (t TLV) append(b []byte) []byte {
 	return append(append(b, t.Type, uint8(length)), t.Value...)
 }
 
-// parseTLVs reads all of b. The order of types is not judged, nor is the content of padding (RFC 8754: ignored on receipt).
+// parseTLVs reads all of b. The order of types is not judged, nor is the content of padding (RFC
+// 8754: ignored on receipt).
 func parseTLVs(b []byte) ([]TLV, error) {
 	var tlvs []TLV
 	for len(b) > 0 {
@@ -109,14 +113,16 @@ func parseTLV(b []byte) (TLV, error) {
 	tlv := TLV{Type: b[0]}
 	length := int(b[1])
 	if tlv.Type == TLVPadN && length > maxPadValue {
-		return TLV{}, fmt.Errorf("PadN of %d octets of padding; it has 0 to %d", length, maxPadValue)
+		return TLV{}, fmt.Errorf("PadN of %d octets of padding; it has 0 to %d", length,
+			maxPadValue)
 	}
 	if tlv.Type == TLVHMAC && countsDigest(length) {
 		tlv.DigestLength = true
 		length += hmacFixed
 	}
 	if tlvHeader+length > len(b) {
-		return TLV{}, fmt.Errorf("type %d with %d octets runs past the end of the header, %d octets on", tlv.Type, length, len(b)-tlvHeader)
+		return TLV{}, fmt.Errorf("type %d with %d octets runs past the end of the header, %d "+
+			"octets on", tlv.Type, length, len(b)-tlvHeader)
 	}
 	tlv.Value = slices.Clone(b[tlvHeader : tlvHeader+length])
 	return tlv, nil

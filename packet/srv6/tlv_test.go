@@ -11,7 +11,9 @@ import (
 )
 
 func TestAlignTLVs(t *testing.T) {
-	pad := func(octets int) srv6.TLV { return srv6.TLV{Type: srv6.TLVPadN, Value: make([]byte, octets)} }
+	pad := func(octets int) srv6.TLV {
+		return srv6.TLV{Type: srv6.TLVPadN, Value: make([]byte, octets)}
+	}
 	tests := map[int][]srv6.TLV{ // by the octets of the value in front
 		6:  nil,
 		5:  {{Type: srv6.TLVPad1}},
@@ -25,7 +27,8 @@ func TestAlignTLVs(t *testing.T) {
 	}
 	for octets, want := range tests {
 		tlvs := []srv6.TLV{{Type: 252, Value: make([]byte, octets)}}
-		if diff := cmp.Diff(append(tlvs, want...), srv6.AlignTLVs(tlvs), compareOptions); diff != "" {
+		if diff := cmp.Diff(append(tlvs, want...), srv6.AlignTLVs(tlvs),
+			compareOptions); diff != "" {
 			t.Errorf("behind a value of %d octets (-want +got):\n%s", octets, diff)
 		}
 	}
@@ -39,8 +42,10 @@ func TestHMACRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := 8 * rapid.IntRange(1, 4).Draw(t, "digest units")
 		want := srv6.HMAC{
-			ReducedPath: rapid.Bool().Draw(t, "D"), Reserved: rapid.Uint16Range(0, 0x7fff).Draw(t, "reserved"),
-			KeyID: rapid.Uint32().Draw(t, "key id"), Digest: rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "digest"),
+			ReducedPath: rapid.Bool().Draw(t, "D"), Reserved: rapid.Uint16Range(0, 0x7fff).Draw(t,
+				"reserved"),
+			KeyID: rapid.Uint32().Draw(t, "key id"), Digest: rapid.SliceOfN(rapid.Byte(), size,
+				size).Draw(t, "digest"),
 			CountsDigest: rapid.Bool().Draw(t, "counts digest"),
 		}
 		tlv, err := want.TLV()
@@ -48,7 +53,8 @@ func TestHMACRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := drawSRH(t)
-		h.TLVs = srv6.AlignTLVs([]srv6.TLV{{Type: 252, Value: rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "before")}, tlv})
+		h.TLVs = srv6.AlignTLVs([]srv6.TLV{{Type: 252, Value: rapid.SliceOfN(rapid.Byte(), 0,
+			9).Draw(t, "before")}, tlv})
 		b := roundTrip(t, h)
 		if !bytes.Contains(b, want.Digest) {
 			t.Fatalf("digest %x is not in %x", want.Digest, b)

@@ -67,22 +67,28 @@ func parsePacket(t testing.TB, packet []byte) srv6.SRH {
 	return h
 }
 
-// Packets made by another implementation. The last two before the checksum row hold TLVs of old drafts, whose types and lengths
-// today's rules step over.
+// Packets made by another implementation. The last two before the checksum row hold TLVs of old
+// drafts, whose types and lengths today's rules step over.
 func TestScapyVectors(t *testing.T) {
-	hmacOfDraft := []srv6.TLV{{Type: 5}, {Type: 0x30}, {}, {}, {}, {}, {}, {Type: 4, Value: make([]byte, 5)}}
+	hmacOfDraft := []srv6.TLV{{Type: 5}, {Type: 0x30}, {}, {}, {}, {}, {},
+		{Type: 4, Value: make([]byte, 5)}}
 	value := func(last byte) []byte { return append(make([]byte, 17), last) }
 	want := map[string]srv6.SRH{
-		"default - build & dissect":        {NextHeader: 17, Segments: addrs("::1")},
-		"addresses list - build & dissect": {NextHeader: 17, SegmentsLeft: 2, LastEntry: 2, Segments: addrs("::1", "::2", "::3")},
-		"TLVs list - build & dissect":      {NextHeader: 6, Segments: addrs("::1"), TLVs: hmacOfDraft},
-		"both lists - build & dissect": {NextHeader: 58, SegmentsLeft: 2, LastEntry: 2, Segments: addrs("::1", "::2", "::3"),
-			TLVs: []srv6.TLV{{Type: 1, Value: value(1)}, {Type: 2, Value: value(1)}}},
-		"UDP pseudo-header checksum - build & dissect": {NextHeader: 17, SegmentsLeft: 1, LastEntry: 1, Segments: addrs("fc13::1337", "fd00::42")},
+		"default - build & dissect": {NextHeader: 17, Segments: addrs("::1")},
+		"addresses list - build & dissect": {NextHeader: 17, SegmentsLeft: 2, LastEntry: 2,
+			Segments: addrs("::1", "::2", "::3")},
+		"TLVs list - build & dissect": {NextHeader: 6, Segments: addrs("::1"),
+			TLVs: hmacOfDraft},
+		"both lists - build & dissect": {NextHeader: 58, SegmentsLeft: 2, LastEntry: 2,
+			Segments: addrs("::1", "::2", "::3"),
+			TLVs:     []srv6.TLV{{Type: 1, Value: value(1)}, {Type: 2, Value: value(1)}}},
+		"UDP pseudo-header checksum - build & dissect": {NextHeader: 17, SegmentsLeft: 1,
+			LastEntry: 1, Segments: addrs("fc13::1337", "fd00::42")},
 	}
 	for _, row := range readVectors(t).Scapy {
 		t.Run(row.Name, func(t *testing.T) {
-			if diff := cmp.Diff(want[row.Name], parsePacket(t, fromHex(t, row.Hex)), compareOptions); diff != "" {
+			if diff := cmp.Diff(want[row.Name], parsePacket(t, fromHex(t, row.Hex)),
+				compareOptions); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -95,8 +101,10 @@ func TestLinuxVectors(t *testing.T) {
 		t.Run(row.Name, func(t *testing.T) {
 			packet := fromHex(t, row.Hex)
 			if packet[6] != routingHeader {
-				// encap.red of one segment: the kernel leaves the SRH out, and so does NewReducedSRH.
-				if _, ok, err := srv6.NewReducedSRH(packet[6], addrs("fcbb:0:3::4")); ok || err != nil {
+				// encap.red of one segment: the kernel leaves the SRH out, and so does
+				// NewReducedSRH.
+				if _, ok, err := srv6.NewReducedSRH(packet[6], addrs("fcbb:0:3::4")); ok ||
+					err != nil {
 					t.Errorf("NewReducedSRH of one segment: ok %v, error %v", ok, err)
 				}
 				return
@@ -122,7 +130,8 @@ func reversed[T any](list []T) []T {
 
 // A payload length that ends inside the SRH: the SRH does not fit.
 func TestPayloadSmallerThanSRH(t *testing.T) {
-	if rows := readVectors(t).Malformed; len(rows) != 1 || rows[0].Name != "payload_length_smaller_than_srh" {
+	if rows := readVectors(t).Malformed; len(rows) != 1 ||
+		rows[0].Name != "payload_length_smaller_than_srh" {
 		t.Fatalf("unknown malformed rows: %v", rows)
 	}
 	h, err := srv6.NewSRH(41, addrs("fc00::1", "fc00::2"))
@@ -154,8 +163,8 @@ func TestLinuxHMAC(t *testing.T) {
 	}
 }
 
-// readCapture returns the octets behind the IPv6 header of the only packet in a capture, up to the end of its payload or of
-// what was captured.
+// readCapture returns the octets behind the IPv6 header of the only packet in a capture, up to the
+// end of its payload or of what was captured.
 func readCapture(t *testing.T, name string) []byte {
 	t.Helper()
 	capture, err := os.ReadFile(filepath.Join("testdata", "tcpdump", name+".pcap"))
@@ -177,11 +186,14 @@ func readCapture(t *testing.T, name string) []byte {
 // Captures of tcpdump's tests say what its expected output says.
 func TestTcpdumpCaptures(t *testing.T) {
 	tests := map[string]srv6.SRH{
-		"ipv6-srh-ext-header":    {NextHeader: 41, SegmentsLeft: 1, LastEntry: 1, Segments: addrs("a:b:c:3::d6", "a:b:c:2::f1:0")},
-		"ipv6-srh-insert-cksum":  {NextHeader: 17, SegmentsLeft: 2, LastEntry: 2, Segments: addrs("b2::2", "3::d6", "2::f1:0")},
+		"ipv6-srh-ext-header": {NextHeader: 41, SegmentsLeft: 1, LastEntry: 1,
+			Segments: addrs("a:b:c:3::d6", "a:b:c:2::f1:0")},
+		"ipv6-srh-insert-cksum": {NextHeader: 17, SegmentsLeft: 2, LastEntry: 2,
+			Segments: addrs("b2::2", "3::d6", "2::f1:0")},
 		"ipv6-srh-ipproto-ether": {NextHeader: 143, Segments: addrs("c::2")},
 		"ipv6-srh-tlv-hmac": {NextHeader: 59, Segments: addrs("cafe:1::2"), TLVs: []srv6.TLV{
-			{Type: srv6.TLVHMAC, DigestLength: true, Value: fromHex(t, "80005412ab30"+"0000000000000000"+"aaaaaaaaaaaaaaaa")},
+			{Type: srv6.TLVHMAC, DigestLength: true,
+				Value: fromHex(t, "80005412ab30"+"0000000000000000"+"aaaaaaaaaaaaaaaa")},
 		}},
 		"ipv6-srh-tlv-pad1-padn-5": {NextHeader: 59, Segments: addrs("cafe:1::2"), TLVs: []srv6.TLV{
 			{Type: srv6.TLVPad1}, {Type: srv6.TLVPadN, Value: make([]byte, 5)},
@@ -189,7 +201,8 @@ func TestTcpdumpCaptures(t *testing.T) {
 	}
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(want, parsePacket(t, readCapture(t, name)), compareOptions); diff != "" {
+			if diff := cmp.Diff(want, parsePacket(t, readCapture(t, name)),
+				compareOptions); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -200,7 +213,8 @@ func TestTcpdumpCaptures(t *testing.T) {
 func TestTcpdumpHMAC(t *testing.T) {
 	h := parsePacket(t, readCapture(t, "ipv6-srh-tlv-hmac"))
 	got, err := srv6.ParseHMAC(h.TLVs[0])
-	want := srv6.HMAC{ReducedPath: true, KeyID: 0x5412ab30, Digest: append(make([]byte, 8), bytes.Repeat([]byte{0xaa}, 8)...), CountsDigest: true}
+	want := srv6.HMAC{ReducedPath: true, KeyID: 0x5412ab30,
+		Digest: append(make([]byte, 8), bytes.Repeat([]byte{0xaa}, 8)...), CountsDigest: true}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}

@@ -16,20 +16,22 @@ func linked(own, other netip.Addr) *config.BGP {
 	b := settings(int(own.AsSlice()[len(own.AsSlice())-1]))
 	b.Listen = netip.AddrPortFrom(netip.IPv6Unspecified(), port)
 	b.Neighbors = []config.Neighbor{{
-		Address: other, ASN: 64512, Port: port, Families: append([]config.Family{config.IPv4Unicast, config.IPv6Unicast}, vpn...),
+		Address: other, ASN: 64512, Port: port,
+		Families: append([]config.Family{config.IPv4Unicast, config.IPv6Unicast}, vpn...),
 		HoldTime: 10 * patience,
 	}}
 	return b
 }
 
-// A host whose link dies is lost as soon as BFD says so, long before BGP would notice, and although its routes would have outlived a
-// restart; a host whose agent dies is not.
+// A host whose link dies is lost as soon as BFD says so, long before BGP would notice, and although
+// its routes would have outlived a restart; a host whose agent dies is not.
 func TestBFD(t *testing.T) {
 	l := newLink(t)
 	near, far := linked(nearAddress, farAddress), linked(farAddress, nearAddress)
 	for _, b := range []*config.BGP{near, far} {
 		b.GracefulRestart = 10 * patience
-		b.Neighbors[0].BFD = config.BFD{Interval: 500 * time.Millisecond, Multiplier: 3} // a busy machine may stand still for a second
+		// a busy machine may stand still for a second
+		b.Neighbors[0].BFD = config.BFD{Interval: 500 * time.Millisecond, Multiplier: 3}
 	}
 	edge := startSpeaker(t, l.near, role{BGP: near})
 	host := startSpeaker(t, l.far, role{far, []bgp.Announcement{offer(2, "2001:db8:80::80")}})
@@ -43,7 +45,8 @@ func TestBFD(t *testing.T) {
 		if len(r.Routes) != 1 {
 			t.Fatalf("the route is gone although only the agent died: %+v", r)
 		}
-		return r.Sessions[farAddress.String()] == "idle settling down" || r.Sessions[farAddress.String()] == "active settling down"
+		return r.Sessions[farAddress.String()] == "idle settling down" ||
+			r.Sessions[farAddress.String()] == "active settling down"
 	})
 	startSpeaker(t, l.far, role{far, []bgp.Announcement{offer(2, "2001:db8:80::80")}})
 	edge.await("session and BFD are up again", up)

@@ -30,8 +30,8 @@ protocol bgp edge {
 }
 `
 
-// BIRD, of another autonomous system, takes an edge's VIPs, keeps them while the edge's agent is killed and comes back, and forgets
-// them when it stops in order.
+// BIRD, of another autonomous system, takes an edge's VIPs, keeps them while the edge's agent is
+// killed and comes back, and forgets them when it stops in order.
 func TestBIRD(t *testing.T) {
 	l := newLink(t)
 	bird, err := exec.LookPath("bird")
@@ -62,10 +62,13 @@ func TestBIRD(t *testing.T) {
 	}
 	near := linked(nearAddress6, farAddress6)
 	near.GracefulRestart = patience
-	near.Neighbors[0].ASN, near.Neighbors[0].Families = 64513, []config.Family{config.IPv4Unicast, config.IPv6Unicast}
-	both := []bgp.Announcement{{VIP: netip.MustParseAddr("192.0.2.80")}, {VIP: netip.MustParseAddr("2001:db8:80::80")}}
+	near.Neighbors[0].ASN, near.Neighbors[0].Families = 64513,
+		[]config.Family{config.IPv4Unicast, config.IPv6Unicast}
+	both := []bgp.Announcement{{VIP: netip.MustParseAddr("192.0.2.80")},
+		{VIP: netip.MustParseAddr("2001:db8:80::80")}}
 	learned := func(answer string) bool {
-		return strings.Contains(answer, "192.0.2.80/32") && strings.Contains(answer, "2001:db8:80::80/128") &&
+		return strings.Contains(answer, "192.0.2.80/32") && strings.Contains(answer,
+			"2001:db8:80::80/128") &&
 			strings.Count(answer, "BGP.next_hop: 2001:db8::1") == 2
 	}
 	s := startSpeaker(t, l.near, role{near, both})
@@ -77,10 +80,13 @@ func TestBIRD(t *testing.T) {
 	})
 	await("both VIPs while nobody speaks", learned)
 	s = startSpeaker(t, l.near, role{near, both})
-	s.await("the session is up again", func(r report) bool { return strings.HasPrefix(r.Sessions[farAddress6.String()], "established") })
+	s.await("the session is up again", func(r report) bool {
+		return strings.HasPrefix(r.Sessions[farAddress6.String()], "established")
+	})
 	await("both VIPs again", learned)
 	must(t, s.cmd.Process.Signal(unix.SIGTERM))
 	await("no VIPs after an orderly stop", func(answer string) bool {
-		return !strings.Contains(answer, "192.0.2.80") && !strings.Contains(answer, "2001:db8:80::80")
+		return !strings.Contains(answer, "192.0.2.80") && !strings.Contains(answer,
+			"2001:db8:80::80")
 	})
 }

@@ -16,24 +16,30 @@ import (
 
 // The reasons for which the speaker ignores a route, before package membership looks at it.
 const (
-	noSID           discovery.Reason = "no_sid"           // no SRv6 L3 service, or one that was malformed
-	malformedSID    discovery.Reason = "malformed_sid"    // its structure contradicts itself (RFC 9252 sections 3.2.1 and 7)
-	unknownArgument discovery.Reason = "unknown_argument" // a SID with an argument, of a behaviour that is not known
-	badWeight       discovery.Reason = "weight"           // the link bandwidth is no finite number
-	badService      discovery.Reason = "service"          // a large community of ours with a port above 65,535
+	// no SRv6 L3 service, or one that was malformed
+	noSID discovery.Reason = "no_sid"
+	// its structure contradicts itself (RFC 9252 sections 3.2.1 and 7)
+	malformedSID discovery.Reason = "malformed_sid"
+	// a SID with an argument, of a behaviour that is not known
+	unknownArgument discovery.Reason = "unknown_argument"
+	badWeight       discovery.Reason = "weight" // the link bandwidth is no finite number
+	// a large community of ours with a port above 65,535
+	badService discovery.Reason = "service"
 )
 
 // maxWeight is the most that a backend can weigh.
 const maxWeight = 65535
 
-// decode reads a VPN route. Ours is false for what is not meant for this cluster: another kind of route, or another route target.
+// decode reads a VPN route. Ours is false for what is not meant for this cluster: another kind of
+// route, or another route target.
 func (s speech) decode(p *apiutil.Path) (r discovery.Route, reason discovery.Reason, ours bool) {
 	nlri, ok := p.Nlri.(*gobgp.LabeledVPNIPAddrPrefix)
 	if !ok || nlri.RD == nil {
 		return r, "", false
 	}
 	r = discovery.Route{
-		Peer: p.PeerAddress, Distinguisher: nlri.RD.String(), Prefix: nlri.Prefix, Weight: config.DefaultWeight,
+		Peer: p.PeerAddress, Distinguisher: nlri.RD.String(), Prefix: nlri.Prefix,
+		Weight: config.DefaultWeight,
 	}
 	reason = noSID
 	var large []*gobgp.LargeCommunity
@@ -65,7 +71,8 @@ func (s speech) decode(p *apiutil.Path) (r discovery.Route, reason discovery.Rea
 }
 
 // extended reads the weight, and reports whether the route target is ours.
-func (s speech) extended(a *gobgp.PathAttributeExtendedCommunities, r *discovery.Route) (ours bool, reason discovery.Reason) {
+func (s speech) extended(a *gobgp.PathAttributeExtendedCommunities,
+	r *discovery.Route) (ours bool, reason discovery.Reason) {
 	for _, c := range a.Value {
 		if c == nil {
 			continue
@@ -104,7 +111,8 @@ func originOf(a *gobgp.PathAttributeAsPath, own uint32) uint32 {
 
 // servicesOf reads which services are meant, nil: all. A community that means one, but no port
 // that there is, must not become all.
-func servicesOf(communities []*gobgp.LargeCommunity, origin uint32) (services []discovery.Port, reason discovery.Reason) {
+func servicesOf(communities []*gobgp.LargeCommunity,
+	origin uint32) (services []discovery.Port, reason discovery.Reason) {
 	for _, c := range communities {
 		for protocol, number := range protocolNumbers {
 			if c == nil || c.ASN != origin || c.LocalData1 != number {
@@ -113,21 +121,24 @@ func servicesOf(communities []*gobgp.LargeCommunity, origin uint32) (services []
 			if c.LocalData2 > math.MaxUint16 {
 				return nil, badService
 			}
-			services = append(services, discovery.Port{Protocol: protocol, Port: uint16(c.LocalData2)})
+			services = append(services, discovery.Port{Protocol: protocol,
+				Port: uint16(c.LocalData2)})
 		}
 	}
 	return services, ""
 }
 
 // sidOf takes the first SID of the first L3 service (RFC 9252 section 3.1).
-func sidOf(a *gobgp.PathAttributePrefixSID, labels gobgp.MPLSLabelStack, r *discovery.Route) discovery.Reason {
+func sidOf(a *gobgp.PathAttributePrefixSID, labels gobgp.MPLSLabelStack,
+	r *discovery.Route) discovery.Reason {
 	for _, tlv := range a.TLVs {
 		service, ok := tlv.(*gobgp.SRv6ServiceTLV)
 		if !ok || service.Type != gobgp.TLVTypeSRv6L3Service {
 			continue
 		}
 		for _, sub := range service.SubTLVs {
-			if information, ok := sub.(*gobgp.SRv6InformationSubTLV); ok && len(information.SID) == net16 {
+			if information, ok := sub.(*gobgp.SRv6InformationSubTLV); ok &&
+				len(information.SID) == net16 {
 				return informationOf(information, labels, r)
 			}
 		}
@@ -138,7 +149,8 @@ func sidOf(a *gobgp.PathAttributePrefixSID, labels gobgp.MPLSLabelStack, r *disc
 
 const net16 = 16 // octets of an IPv6 address
 
-func informationOf(i *gobgp.SRv6InformationSubTLV, labels gobgp.MPLSLabelStack, r *discovery.Route) discovery.Reason {
+func informationOf(i *gobgp.SRv6InformationSubTLV, labels gobgp.MPLSLabelStack,
+	r *discovery.Route) discovery.Reason {
 	sid := [16]byte(i.SID)
 	r.Behavior = srv6.Behavior(i.EndpointBehavior)
 	for _, sub := range i.SubSubTLVs {
@@ -156,10 +168,12 @@ func informationOf(i *gobgp.SRv6InformationSubTLV, labels gobgp.MPLSLabelStack, 
 			if len(labels.Labels) == 0 {
 				return malformedSID
 			}
-			transpose(&sid, labels.Labels[0], int(s.TranspositionLength), int(s.TranspositionOffset))
+			transpose(&sid, labels.Labels[0], int(s.TranspositionLength),
+				int(s.TranspositionOffset))
 		}
 		r.Structure = discovery.Structure{
-			Block: s.LocatorBlockLength, Node: s.LocatorNodeLength, Function: s.FunctionLength, Argument: s.ArgumentLength,
+			Block: s.LocatorBlockLength, Node: s.LocatorNodeLength, Function: s.FunctionLength,
+			Argument: s.ArgumentLength,
 		}
 		break
 	}
@@ -167,15 +181,18 @@ func informationOf(i *gobgp.SRv6InformationSubTLV, labels gobgp.MPLSLabelStack, 
 	return ""
 }
 
-// sane checks the rules of RFC 9252 sections 3.2.1 (with erratum 7817) and 4: the parts fit an address, and the bits that the
-// label carries are within them.
+// sane checks the rules of RFC 9252 sections 3.2.1 (with erratum 7817) and 4: the parts fit an
+// address, and the bits that the label carries are within them.
 func sane(s *gobgp.SRv6SIDStructureSubSubTLV) bool {
-	length := int(s.LocatorBlockLength) + int(s.LocatorNodeLength) + int(s.FunctionLength) + int(s.ArgumentLength)
+	length := int(s.LocatorBlockLength) + int(s.LocatorNodeLength) + int(s.FunctionLength) +
+		int(s.ArgumentLength)
 	moved, offset := int(s.TranspositionLength), int(s.TranspositionOffset)
-	return length <= srv6Bits && length >= moved+offset && moved <= min(20, int(s.FunctionLength)) && (moved != 0 || offset == 0)
+	return length <= srv6Bits && length >= moved+offset &&
+		moved <= min(20, int(s.FunctionLength)) && (moved != 0 || offset == 0)
 }
 
-// transpose puts the bits that travelled at the top of the label of 20 bits back into the SID (RFC 9252 section 4).
+// transpose puts the bits that travelled at the top of the label of 20 bits back into the SID (RFC
+// 9252 section 4).
 func transpose(sid *[16]byte, label uint32, length, offset int) {
 	high, low := binary.BigEndian.Uint64(sid[:8]), binary.BigEndian.Uint64(sid[8:])
 	value := uint64(label>>(20-length)) & (1<<length - 1)
@@ -192,7 +209,8 @@ func transpose(sid *[16]byte, label uint32, length, offset int) {
 	binary.BigEndian.PutUint64(sid[8:], low)
 }
 
-// knownBehavior reports whether the registry, or this product, gives the code point a name; opaque is one.
+// knownBehavior reports whether the registry, or this product, gives the code point a name; opaque
+// is one.
 func knownBehavior(b srv6.Behavior) bool {
 	_, err := srv6.ParseBehavior(b.String())
 	return err == nil

@@ -17,7 +17,8 @@ import (
 
 var speech = settings(1)
 
-// decode reads a VPN route with these octets as the value of its Prefix-SID attribute, and this label.
+// decode reads a VPN route with these octets as the value of its Prefix-SID attribute, and this
+// label.
 func decode(t testing.TB, octets []byte, label uint32) (discovery.Route, discovery.Reason, bool) {
 	t.Helper()
 	rd, err := gobgp.ParseRouteDistinguisher("192.0.2.9:1")
@@ -28,20 +29,23 @@ func decode(t testing.TB, octets []byte, label uint32) (discovery.Route, discove
 	if err != nil {
 		t.Fatal(err)
 	}
-	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("192.0.2.80/32"), *gobgp.NewMPLSLabelStack(label), rd)
+	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.MustParsePrefix("192.0.2.80/32"),
+		*gobgp.NewMPLSLabelStack(label), rd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := &apiutil.Path{Nlri: nlri, Attrs: []gobgp.PathAttributeInterface{
 		gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{target})}}
 	attribute := &gobgp.PathAttributePrefixSID{}
-	if err := attribute.DecodeFromBytes(append([]byte{0xd0, 40, byte(len(octets) >> 8), byte(len(octets))}, octets...)); err == nil {
+	if err := attribute.DecodeFromBytes(append([]byte{0xd0, 40, byte(len(octets) >> 8),
+		byte(len(octets))}, octets...)); err == nil {
 		path.Attrs = append(path.Attrs, attribute)
 	}
 	return bgp.Decode(t, speech, path)
 }
 
-// Octets that other implementations send, or are known to be wrong in, from RFC 9252 and from public test suites.
+// Octets that other implementations send, or are known to be wrong in, from RFC 9252 and from
+// public test suites.
 func TestDecodeSID(t *testing.T) {
 	for name, test := range map[string]struct {
 		octets   string
@@ -51,16 +55,21 @@ func TestDecodeSID(t *testing.T) {
 		reason   discovery.Reason
 	}{
 		"End.DT4, 16 bits in the label": {
-			"0500220001001e002001000000050003000000000000000000001300010006281810001040", 0x12340 >> 0, "2001:0:5:3:1234::", srv6.EndDT4, ""},
-		"the whole SID, opaque": {"050019000100150020010db8000100010000000000000001" + "00ffff00", 3, "2001:db8:1:1::1", 65535, ""},
+			"0500220001001e002001000000050003000000000000000000001300010006281810001040",
+			0x12340 >> 0, "2001:0:5:3:1234::", srv6.EndDT4, ""},
+		"the whole SID, opaque": {"050019000100150020010db8000100010000000000000001" + "00ffff00",
+			3, "2001:db8:1:1::1", 65535, ""},
 		"the first of two SIDs": {
 			"0500430001001e002001000000050003000000000000000100001300010006281810000000" +
-				"01001e002001000000050003000000000000000200001300010006301810001040", 3, "2001:0:5:3::1", srv6.EndDT4, ""},
+				"01001e002001000000050003000000000000000200001300010006301810001040", 3,
+			"2001:0:5:3::1", srv6.EndDT4, ""},
 		"the first of two services": {"0500190001001500fcbbbbbb0001e0000000000000000000000040000500190001001500fcbbbbbb0001e001000000000000000000003e00",
 			3, "fcbb:bbbb:1:e000::", 64, ""},
-		"label index alone":             {"0100070000000000000203000800000a1bfe00000a", 3, "", 0, "no_sid"},
-		"service without its content":   {"05001900", 3, "", 0, "no_sid"},
-		"SID information too short":     {"0500180001001400fcbbbbbb0001e0000000000000000000000040", 3, "", 0, "no_sid"},
+		"label index alone": {"0100070000000000000203000800000a1bfe00000a", 3, "", 0,
+			"no_sid"},
+		"service without its content": {"05001900", 3, "", 0, "no_sid"},
+		"SID information too short": {"0500180001001400fcbbbbbb0001e0000000000000000000000040",
+			3, "", 0, "no_sid"},
 		"structure of 5 octets":         {"0500210001001d00fcbbbbbb0001e0000000000000000000000040000100052020100000", 3, "", 0, "no_sid"},
 		"unknown sub-TLV only":          {"05000700ff0003010203", 3, "", 0, "no_sid"},
 		"transposition beyond the SID":  {"0500220001001e00fcbbbbbb0001e0000000000000000000000040000100062020100015" + "00", 3, "", 64, "malformed_sid"},
@@ -82,7 +91,8 @@ func TestDecodeSID(t *testing.T) {
 				want = netip.MustParseAddr(test.sid)
 			}
 			if r.SID != want || r.Behavior != test.behavior || reason != test.reason {
-				t.Errorf("SID %s, behaviour %d, reason %q; want %s, %d, %q", r.SID, r.Behavior, reason, want, test.behavior, test.reason)
+				t.Errorf("SID %s, behaviour %d, reason %q; want %s, %d, %q", r.SID, r.Behavior,
+					reason, want, test.behavior, test.reason)
 			}
 		})
 	}
@@ -90,10 +100,12 @@ func TestDecodeSID(t *testing.T) {
 
 // What is announced is what is learned, whatever the SID's length.
 func TestAnnouncedIsLearned(t *testing.T) {
-	for _, text := range []string{"fcbb:bb00:1::/48", "fcbb:bb00:1:d46::/64", "fcbb:bb00:1::5/128", "2001:db8::/40"} {
+	for _, text := range []string{"fcbb:bb00:1::/48", "fcbb:bb00:1:d46::/64", "fcbb:bb00:1::5/128",
+		"2001:db8::/40"} {
 		for _, vip := range []string{"192.0.2.80", "2001:db8:80::80"} {
 			sid := config.SID{Prefix: netip.MustParsePrefix(text), Behavior: srv6.EndDT46}
-			path := bgp.Encode(t, speech, bgp.Announcement{VIP: netip.MustParseAddr(vip), SID: sid, Weight: 65535, Draining: true,
+			path := bgp.Encode(t, speech, bgp.Announcement{VIP: netip.MustParseAddr(vip), SID: sid,
+				Weight: 65535, Draining: true,
 				Services: []discovery.Port{{Protocol: config.UDP, Port: 53}}})
 			octets, err := path.Attrs[2].Serialize()
 			must(t, err)
@@ -101,7 +113,8 @@ func TestAnnouncedIsLearned(t *testing.T) {
 			must(t, again.DecodeFromBytes(octets))
 			path.Attrs[2] = again
 			r, reason, ours := bgp.Decode(t, speech, path)
-			if r.SID != sid.Prefix.Addr() || r.Behavior != srv6.EndDT46 || r.Weight != 65535 || !r.Draining || len(r.Services) != 1 || reason != "" || !ours {
+			if r.SID != sid.Prefix.Addr() || r.Behavior != srv6.EndDT46 || r.Weight != 65535 ||
+				!r.Draining || len(r.Services) != 1 || reason != "" || !ours {
 				t.Errorf("%s at %s became %+v, %q, ours %t", vip, text, r, reason, ours)
 			}
 		}
@@ -122,7 +135,8 @@ func TestOtherRouteTarget(t *testing.T) {
 }
 
 func FuzzDecodeSID(f *testing.F) {
-	for _, text := range []string{goodSID, plainSID, strangeSID, tooLongSID, badTransport, shortSID, overflow, noReserved, badStructure} {
+	for _, text := range []string{goodSID, plainSID, strangeSID, tooLongSID, badTransport, shortSID,
+		overflow, noReserved, badStructure} {
 		octets, err := hex.DecodeString(text)
 		if err != nil {
 			f.Fatal(err)
@@ -173,7 +187,8 @@ func TestDecodeRefusesWhatCannotBeMeant(t *testing.T) {
 		path.Attrs = append(path.Attrs, test.attribute)
 		r, reason, ours := bgp.Decode(t, speech, path)
 		if reason != test.want || !ours || (reason == "" && r.Weight != test.weight) {
-			t.Errorf("%s: reason %q, ours %v, weight %d; want %q, %d", name, reason, ours, r.Weight, test.want, test.weight)
+			t.Errorf("%s: reason %q, ours %v, weight %d; want %q, %d", name, reason, ours, r.Weight,
+				test.want, test.weight)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 // Announcement is a route that this node originates.
 type Announcement struct {
 	VIP netip.Addr
-	// SID makes it the route of a host that serves the VIP there. The zero value makes it the plain route of an edge.
+	// SID makes it the route of a host that serves the VIP there. The zero value makes it the plain
+	// route of an edge.
 	SID config.SID
 	// The rest is said with a SID only.
 	Services []discovery.Port
@@ -41,7 +42,8 @@ type speech struct {
 func newSpeech(b *config.BGP) (s speech, err error) {
 	s.asn = uint32(b.ASN)
 	if s.distinguisher, err = gobgp.ParseRouteDistinguisher(b.RouteDistinguisher); err != nil {
-		return s, fmt.Errorf("route distinguisher %s: %w; write it like 64512:80", b.RouteDistinguisher, err)
+		return s, fmt.Errorf("route distinguisher %s: %w; write it like 64512:80",
+			b.RouteDistinguisher, err)
 	}
 	if s.target, err = gobgp.ParseRouteTarget(b.RouteTarget); err != nil {
 		return s, fmt.Errorf("route target %s: %w; write it like 64512:80", b.RouteTarget, err)
@@ -49,14 +51,17 @@ func newSpeech(b *config.BGP) (s speech, err error) {
 	return s, nil
 }
 
-// path writes the route. Its next hop is unspecified: each session puts its own local address there.
+// path writes the route. Its next hop is unspecified: each session puts its own local address
+// there.
 func (s speech) path(a Announcement) (*apiutil.Path, error) {
 	prefix := netip.PrefixFrom(a.VIP, a.VIP.BitLen())
-	attributes := []gobgp.PathAttributeInterface{gobgp.NewPathAttributeOrigin(gobgp.BGP_ORIGIN_ATTR_TYPE_IGP)}
+	attributes := []gobgp.PathAttributeInterface{gobgp.NewPathAttributeOrigin(
+		gobgp.BGP_ORIGIN_ATTR_TYPE_IGP)}
 	var nlri gobgp.NLRI
 	var err error
 	if a.SID.Prefix.IsValid() {
-		nlri, err = gobgp.NewLabeledVPNIPAddrPrefix(prefix, *gobgp.NewMPLSLabelStack(implicitNull), s.distinguisher)
+		nlri, err = gobgp.NewLabeledVPNIPAddrPrefix(prefix, *gobgp.NewMPLSLabelStack(implicitNull),
+			s.distinguisher)
 		attributes = append(attributes, s.service(a)...)
 	} else {
 		nlri, err = gobgp.NewIPAddrPrefix(prefix)
@@ -65,7 +70,8 @@ func (s speech) path(a Announcement) (*apiutil.Path, error) {
 		return nil, fmt.Errorf("announce %s: %w", prefix, err)
 	}
 	f := familyOf(a)
-	reach, err := gobgp.NewPathAttributeMpReachNLRI(f, []gobgp.PathNLRI{{NLRI: nlri}}, netip.IPv6Unspecified())
+	reach, err := gobgp.NewPathAttributeMpReachNLRI(f, []gobgp.PathNLRI{{NLRI: nlri}},
+		netip.IPv6Unspecified())
 	if err != nil {
 		return nil, fmt.Errorf("announce %s: %w", prefix, err)
 	}
@@ -79,19 +85,23 @@ func (s speech) service(a Announcement) []gobgp.PathAttributeInterface {
 	}
 	var large []*gobgp.LargeCommunity
 	for _, p := range a.Services {
-		large = append(large, gobgp.NewLargeCommunity(s.asn, protocolNumbers[p.Protocol], uint32(p.Port)))
+		large = append(large, gobgp.NewLargeCommunity(s.asn, protocolNumbers[p.Protocol],
+			uint32(p.Port)))
 	}
 	attributes := []gobgp.PathAttributeInterface{
-		gobgp.NewPathAttributeExtendedCommunities(communities), gobgp.NewPathAttributePrefixSID(sidTLV(a.SID)),
+		gobgp.NewPathAttributeExtendedCommunities(communities),
+		gobgp.NewPathAttributePrefixSID(sidTLV(a.SID)),
 		gobgp.NewPathAttributeLargeCommunities(large),
 	}
 	if a.Draining {
-		attributes = append(attributes, gobgp.NewPathAttributeCommunities([]uint32{uint32(gobgp.COMMUNITY_PLANNED_SHUT)}))
+		attributes = append(attributes,
+			gobgp.NewPathAttributeCommunities([]uint32{uint32(gobgp.COMMUNITY_PLANNED_SHUT)}))
 	}
 	return attributes
 }
 
-// shortASN is what the 16 bits of the link bandwidth community can hold: AS_TRANS for a longer number (RFC 6793).
+// shortASN is what the 16 bits of the link bandwidth community can hold: AS_TRANS for a longer
+// number (RFC 6793).
 func shortASN(asn uint32) uint16 {
 	if asn > 0xffff {
 		return gobgp.AS_TRANS
@@ -99,8 +109,9 @@ func shortASN(asn uint32) uint16 {
 	return uint16(asn)
 }
 
-// sidTLV is the SRv6 L3 Service TLV (RFC 9252 section 2) of a SID in the F3216 format: what follows the node's identifier up to the
-// end of the prefix is the function, and what follows the prefix the argument, which holds the rest of a carrier (RFC 9800).
+// sidTLV is the SRv6 L3 Service TLV (RFC 9252 section 2) of a SID in the F3216 format: what follows
+// the node's identifier up to the end of the prefix is the function, and what follows the prefix
+// the argument, which holds the rest of a carrier (RFC 9800).
 func sidTLV(sid config.SID) gobgp.PrefixSIDTLVInterface {
 	bits := sid.Prefix.Bits()
 	var structure []gobgp.PrefixSIDTLVInterface
@@ -108,7 +119,8 @@ func sidTLV(sid config.SID) gobgp.PrefixSIDTLVInterface {
 		structure = append(structure, gobgp.NewSRv6SIDStructureSubSubTLV(
 			structureBlock, structureNode, uint8(function), uint8(srv6Bits-bits), 0, 0))
 	}
-	information := gobgp.NewSRv6InformationSubTLV(sid.Prefix.Addr(), gobgp.SRBehavior(sid.Behavior), structure...)
+	information := gobgp.NewSRv6InformationSubTLV(sid.Prefix.Addr(), gobgp.SRBehavior(sid.Behavior),
+		structure...)
 	return gobgp.NewSRv6ServiceTLV(gobgp.TLVTypeSRv6L3Service, information)
 }
 

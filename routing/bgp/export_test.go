@@ -24,7 +24,8 @@ func Encode(t testing.TB, b *config.BGP, a Announcement) *apiutil.Path {
 }
 
 // Decode reads a route as a speaker with these settings does.
-func Decode(t testing.TB, b *config.BGP, p *apiutil.Path) (discovery.Route, discovery.Reason, bool) {
+func Decode(t testing.TB, b *config.BGP,
+	p *apiutil.Path) (discovery.Route, discovery.Reason, bool) {
 	t.Helper()
 	s, err := newSpeech(b)
 	if err != nil {

@@ -22,8 +22,8 @@ var faultMessages = map[string]string{
 	"Session will be reset due to malformed BGP update message": sessionReset,
 }
 
-// faults is the log handler of GoBGP: it counts malformed messages, and passes on warnings. What GoBGP logs below that, the
-// speaker tells in its own words, or nobody needs.
+// faults is the log handler of GoBGP: it counts malformed messages, and passes on warnings. What
+// GoBGP logs below that, the speaker tells in its own words, or nobody needs.
 type faults struct {
 	slog.Handler
 	total map[string]*atomic.Uint64

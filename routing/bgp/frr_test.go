@@ -67,8 +67,10 @@ func startFRR(t *testing.T, ns *linux.Netns, text string) router {
 	must(t, os.Chmod(r.dir, 0o755))
 	file := filepath.Join(r.dir, "bgpd.conf")
 	must(t, os.WriteFile(file, []byte(text), 0o644))
-	r.cmd = exec.Command(bgpd, "--no_kernel", "--no_zebra", "--skip_runas", "--config_file", file, "--pid_file", filepath.Join(r.dir, "pid"),
-		"--vty_socket", r.dir, "--vty_port", "0", "--listenon", "::", "--listenon", "0.0.0.0", "--bgp_port", "17900", "--log", "stdout")
+	r.cmd = exec.Command(bgpd, "--no_kernel", "--no_zebra", "--skip_runas", "--config_file", file,
+		"--pid_file", filepath.Join(r.dir, "pid"),
+		"--vty_socket", r.dir, "--vty_port", "0", "--listenon", "::", "--listenon", "0.0.0.0",
+		"--bgp_port", "17900", "--log", "stdout")
 	r.cmd.Stdout, r.cmd.Stderr = t.Output(), t.Output()
 	must(t, linux.Start(r.cmd, ns, nil))
 	t.Cleanup(func() {
@@ -103,15 +105,16 @@ func (r router) await(command string, words ...string) {
 	}
 }
 
-// FRR takes the routes of a host, with SID, weight and drain, and plain ones, of both IP versions over a session of IPv6 (RFC 8950), and
-// passes the hosts' on to an edge.
+// FRR takes the routes of a host, with SID, weight and drain, and plain ones, of both IP versions
+// over a session of IPv6 (RFC 8950), and passes the hosts' on to an edge.
 func TestFRR(t *testing.T) {
 	l := newLink(t)
 	near := linked(nearAddress6, farAddress6)
 	near.GracefulRestart = patience
 	near.Listen = netip.AddrPortFrom(nearAddress6, port)
 	other := linked(nearAddress, farAddress)
-	other.Listen, other.RouterID, other.Neighbors[0].Families = netip.AddrPortFrom(nearAddress, port), loopback(9), vpn
+	other.Listen, other.RouterID, other.Neighbors[0].Families = netip.AddrPortFrom(nearAddress,
+		port), loopback(9), vpn
 	plain6, plain4 := netip.MustParseAddr("2001:db8:80::80"), netip.MustParseAddr("192.0.2.80")
 	drained := offer(3, "2001:db8:80::81")
 	drained.Draining = true
@@ -119,15 +122,19 @@ func TestFRR(t *testing.T) {
 	s := startSpeaker(t, l.near, role{near, []bgp.Announcement{
 		{VIP: plain6}, {VIP: plain4}, offer(7, "2001:db8:80::80"), offer(7, "192.0.2.80"), drained,
 	}})
-	s.await("the session is up", func(r report) bool { return r.Sessions[farAddress6.String()] == "established standing" })
-	frr.await("show bgp ipv6 unicast 2001:db8:80::80/128 json", `"valid":true`, `"ip":"2001:db8::1"`)
+	s.await("the session is up",
+		func(r report) bool { return r.Sessions[farAddress6.String()] == "established standing" })
+	frr.await("show bgp ipv6 unicast 2001:db8:80::80/128 json", `"valid":true`,
+		`"ip":"2001:db8::1"`)
 	frr.await("show bgp ipv4 unicast 192.0.2.80/32 json", `"valid":true`, `"ip":"2001:db8::1"`)
-	frr.await("show bgp ipv6 vpn 2001:db8:80::80/128 json", `"remoteSid":"fcbb:bb00:7::"`, "LB:64512:7", "RT:64512:1", "64512:6:80")
+	frr.await("show bgp ipv6 vpn 2001:db8:80::80/128 json", `"remoteSid":"fcbb:bb00:7::"`,
+		"LB:64512:7", "RT:64512:1", "64512:6:80")
 	frr.await("show bgp ipv4 vpn 192.0.2.80/32 json", `"remoteSid":"fcbb:bb00:7::"`)
 	frr.await("show bgp ipv6 vpn 2001:db8:80::81/128 json", "graceful-shutdown")
 	edge := startSpeaker(t, l.near, role{BGP: other})
 	edge.await("the reflected routes", func(r report) bool {
-		return slices.Equal(r.Routes, []string{"192.0.2.80 fcbb:bb00:7:: 7", "2001:db8:80::80 fcbb:bb00:7:: 7", "2001:db8:80::81 fcbb:bb00:3:: 3"})
+		return slices.Equal(r.Routes, []string{"192.0.2.80 fcbb:bb00:7:: 7",
+			"2001:db8:80::80 fcbb:bb00:7:: 7", "2001:db8:80::81 fcbb:bb00:3:: 3"})
 	})
 	must(t, s.cmd.Process.Kill())
 	frr.await("show bgp ipv6 unicast 2001:db8:80::80/128 json", `"valid":true`, `"stale":true`)

@@ -27,13 +27,17 @@ func loopback(n int) netip.Addr { return netip.AddrFrom4([4]byte{127, 9, 2, byte
 // settings of the nth speaker, whose neighbors are others.
 func settings(n int, others ...int) *config.BGP {
 	b := &config.BGP{
-		ASN: 64512, RouterID: loopback(n), Listen: netip.AddrPortFrom(loopback(n), port), RouteTarget: "64512:1",
-		RouteDistinguisher: fmt.Sprintf("192.0.2.%d:1", n), Announce: config.AnnounceUp, Weight: 1, OnStop: config.Withdraw,
+		ASN: 64512, RouterID: loopback(n), Listen: netip.AddrPortFrom(loopback(n), port),
+		RouteTarget:        "64512:1",
+		RouteDistinguisher: fmt.Sprintf("192.0.2.%d:1", n), Announce: config.AnnounceUp, Weight: 1,
+		OnStop: config.Withdraw,
 	}
 	for _, other := range others {
 		b.Neighbors = append(b.Neighbors, config.Neighbor{
-			Address: loopback(other), ASN: 64512, Port: port, Local: loopback(n), Passive: other > n,
-			Families: append([]config.Family{config.IPv4Unicast, config.IPv6Unicast}, vpn...), HoldTime: 9 * time.Second,
+			Address: loopback(other), ASN: 64512, Port: port, Local: loopback(n),
+			Passive:  other > n,
+			Families: append([]config.Family{config.IPv4Unicast, config.IPv6Unicast}, vpn...),
+			HoldTime: 9 * time.Second,
 		})
 	}
 	return b
@@ -63,7 +67,8 @@ func await(t *testing.T, s *bgp.Speaker, what string, holds func() bool) {
 		case <-end:
 			peers, _ := s.Peers()
 			routes, refused, _ := s.Routes()
-			t.Fatalf("never: %s\npeers %+v\nroutes %+v\nrefused %+v\nfaults %v", what, peers, routes, refused, s.Faults())
+			t.Fatalf("never: %s\npeers %+v\nroutes %+v\nrefused %+v\nfaults %v", what, peers,
+				routes, refused, s.Faults())
 		}
 	}
 }
@@ -95,7 +100,9 @@ func peerOf(t *testing.T, s *bgp.Speaker, n int) bgp.Peer {
 // offer is what host n announces for a VIP.
 func offer(n int, vip string) bgp.Announcement {
 	return bgp.Announcement{
-		VIP: netip.MustParseAddr(vip), Weight: n, Services: []discovery.Port{{Protocol: config.TCP, Port: 80}},
-		SID: config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", n)), Behavior: srv6.EndOFFER},
+		VIP: netip.MustParseAddr(vip), Weight: n,
+		Services: []discovery.Port{{Protocol: config.TCP, Port: 80}},
+		SID: config.SID{Prefix: netip.MustParsePrefix(fmt.Sprintf("fcbb:bb00:%x::/48", n)),
+			Behavior: srv6.EndOFFER},
 	}
 }

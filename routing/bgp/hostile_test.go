@@ -25,15 +25,18 @@ type wire struct {
 // dialSpeaker is the nth neighbor's side of a session to a speaker, which waits for it.
 func dialSpeaker(t *testing.T, edge *bgp.Speaker, n, speaker int) wire {
 	t.Helper()
-	await(t, edge, "it waits for the neighbor", func() bool { return peerOf(t, edge, n).State == "active" })
-	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(loopback(n), 0)), Timeout: patience}
+	await(t, edge, "it waits for the neighbor",
+		func() bool { return peerOf(t, edge, n).State == "active" })
+	dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(loopback(n), 0)),
+		Timeout: patience}
 	conn, err := dialer.Dial("tcp", netip.AddrPortFrom(loopback(speaker), port).String())
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	w := wire{t, conn}
 	open, err := gobgp.NewBGPOpenMessage(64512, 90, loopback(n), []gobgp.OptionParameterInterface{
 		gobgp.NewOptionParameterCapability([]gobgp.ParameterCapabilityInterface{
-			gobgp.NewCapMultiProtocol(gobgp.RF_IPv4_VPN), gobgp.NewCapMultiProtocol(gobgp.RF_IPv6_VPN), gobgp.NewCapFourOctetASNumber(64512),
+			gobgp.NewCapMultiProtocol(gobgp.RF_IPv4_VPN),
+			gobgp.NewCapMultiProtocol(gobgp.RF_IPv6_VPN), gobgp.NewCapFourOctetASNumber(64512),
 		})})
 	must(t, err)
 	w.send(open)
@@ -56,17 +59,24 @@ func (w wire) write(octets []byte) {
 	must(w.t, err)
 }
 
-// The value of a Prefix-SID attribute: an L3 service TLV with one SID information, and its structure.
+// The value of a Prefix-SID attribute: an L3 service TLV with one SID information, and its
+// structure.
 const (
-	goodSID      = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "8000" + "00" + "0100062010005000" + "00"
-	plainSID     = "05001900" + "01001500" + "fcbbbb00000700000000000000000000" + "00" + "0014" + "00"
-	strangeSID   = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "9000" + "00" + "0100062010005000" + "00"
-	tooLongSID   = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "8000" + "00" + "010006ff10005000" + "00"
-	badTransport = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "0014" + "00" + "0100062010100010" + "50"
+	goodSID = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "8000" +
+		"00" + "0100062010005000" + "00"
+	plainSID = "05001900" + "01001500" + "fcbbbb00000700000000000000000000" + "00" + "0014" +
+		"00"
+	strangeSID = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "9000" +
+		"00" + "0100062010005000" + "00"
+	tooLongSID = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "8000" +
+		"00" + "010006ff10005000" + "00"
+	badTransport = "05002200" + "01001e00" + "fcbbbb00000700000000000000000000" + "00" + "0014" +
+		"00" + "0100062010100010" + "50"
 	shortSID     = "05001800" + "01001400" + "fcbbbb00000700000000000000000000" + "00" + "00"
 	overflow     = "05001900"
 	noReserved   = "050000"
-	badStructure = "05002100" + "01001d00" + "fcbbbb00000700000000000000000000" + "00" + "8000" + "00" + "0100052010005000"
+	badStructure = "05002100" + "01001d00" + "fcbbbb00000700000000000000000000" + "00" + "8000" +
+		"00" + "0100052010005000"
 )
 
 // update is a route to a VIP with the given octets as its Prefix-SID attribute.
@@ -77,13 +87,17 @@ func update(t *testing.T, vip string, sid string, weight float32, extra ...byte)
 	target, err := gobgp.ParseRouteTarget("64512:1")
 	must(t, err)
 	prefix := netip.MustParseAddr(vip)
-	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.PrefixFrom(prefix, prefix.BitLen()), *gobgp.NewMPLSLabelStack(3), rd)
+	nlri, err := gobgp.NewLabeledVPNIPAddrPrefix(netip.PrefixFrom(prefix, prefix.BitLen()),
+		*gobgp.NewMPLSLabelStack(3), rd)
 	must(t, err)
-	reach, err := gobgp.NewPathAttributeMpReachNLRI(gobgp.RF_IPv6_VPN, []gobgp.PathNLRI{{NLRI: nlri}}, netip.MustParseAddr("2001:db8::9"))
+	reach, err := gobgp.NewPathAttributeMpReachNLRI(gobgp.RF_IPv6_VPN,
+		[]gobgp.PathNLRI{{NLRI: nlri}}, netip.MustParseAddr("2001:db8::9"))
 	must(t, err)
 	attributes := []gobgp.PathAttributeInterface{
-		gobgp.NewPathAttributeOrigin(0), gobgp.NewPathAttributeAsPath(nil), gobgp.NewPathAttributeLocalPref(100), reach,
-		gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{target, gobgp.NewLinkBandwidthExtended(64512, weight)}),
+		gobgp.NewPathAttributeOrigin(0), gobgp.NewPathAttributeAsPath(nil),
+		gobgp.NewPathAttributeLocalPref(100), reach,
+		gobgp.NewPathAttributeExtendedCommunities([]gobgp.ExtendedCommunityInterface{target,
+			gobgp.NewLinkBandwidthExtended(64512, weight)}),
 	}
 	octets, err := gobgp.NewBGPUpdateMessage(nil, attributes, nil).Serialize()
 	must(t, err)
@@ -104,8 +118,8 @@ func resized(octets []byte) []byte {
 	return octets
 }
 
-// Whatever a neighbor sends, the session stands as long as the message can be told from the next one, the route is counted as
-// ignored, and good routes are learned before and after.
+// Whatever a neighbor sends, the session stands as long as the message can be told from the next
+// one, the route is counted as ignored, and good routes are learned before and after.
 func TestHostileNeighbor(t *testing.T) {
 	edge := open(t, bgp.Options{BGP: settings(20, 21)})
 	w := dialSpeaker(t, edge, 21, 20)
@@ -146,7 +160,8 @@ func TestHostileNeighbor(t *testing.T) {
 	for _, r := range routes {
 		weights[r.Prefix.Addr().String()] = r.Weight
 	}
-	if diff := cmp.Diff(map[string]int{"2001:db8::1": 5, "2001:db8::c": 65535, "2001:db8::e": 6}, weights); diff != "" {
+	if diff := cmp.Diff(map[string]int{"2001:db8::1": 5, "2001:db8::c": 65535, "2001:db8::e": 6},
+		weights); diff != "" {
 		t.Errorf("weights of learned routes (-want +got):\n%s", diff)
 	}
 	reasons := map[string]discovery.Reason{}
@@ -154,18 +169,24 @@ func TestHostileNeighbor(t *testing.T) {
 		reasons[r.Route.Prefix.Addr().String()] = r.Reason
 	}
 	want := map[string]discovery.Reason{
-		"2001:db8::2": "no_sid", "2001:db8::3": "unknown_argument", "2001:db8::4": "malformed_sid", "2001:db8::5": "malformed_sid",
-		"2001:db8::6": "no_sid", "2001:db8::7": "no_sid", "2001:db8::8": "no_sid", "2001:db8::9": "no_sid",
+		"2001:db8::2": "no_sid", "2001:db8::3": "unknown_argument", "2001:db8::4": "malformed_sid",
+		"2001:db8::5": "malformed_sid",
+		"2001:db8::6": "no_sid", "2001:db8::7": "no_sid", "2001:db8::8": "no_sid",
+		"2001:db8::9": "no_sid",
 		"2001:db8::a": "weight", "2001:db8::b": "weight",
 	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("ignored routes (-want +got):\n%s", diff)
 	}
-	if f := edge.Faults(); f["attribute_discard"] != 3 || f["treat_as_withdraw"] != 1 || f["session_reset"] != 0 {
+	if f := edge.Faults(); f["attribute_discard"] != 3 || f["treat_as_withdraw"] != 1 ||
+		f["session_reset"] != 0 {
 		t.Errorf("faults %v, want 3 attributes discarded and 1 route withdrawn", f)
 	}
 	w.write(bytes.Repeat([]byte{0x55}, 64))
-	await(t, edge, "a reset", func() bool { return edge.Faults()["session_reset"] == 1 && !peerOf(t, edge, 21).Up() })
+	await(t, edge, "a reset", func() bool {
+		return edge.Faults()["session_reset"] == 1 &&
+			!peerOf(t, edge, 21).Up()
+	})
 	again := dialSpeaker(t, edge, 21, 20)
 	again.write(update(t, "2001:db8::f", goodSID, 7))
 	await(t, edge, "the session again", func() bool { return len(routesOf(t, edge)) == 1 })

@@ -11,8 +11,8 @@ import (
 	"sextant/config"
 )
 
-// SetNeighbors makes these the neighbors. Sessions of those that stay as they were are left alone; one whose settings changed begins
-// anew. If the settings of one can't be used, nothing changes.
+// SetNeighbors makes these the neighbors. Sessions of those that stay as they were are left alone;
+// one whose settings changed begins anew. If the settings of one can't be used, nothing changes.
 func (s *Speaker) SetNeighbors(neighbors []config.Neighbor) error {
 	return s.setNeighbors(neighbors, false)
 }
@@ -32,7 +32,8 @@ func (s *Speaker) setNeighbors(neighbors []config.Neighbor, restarting bool) err
 		if wanted, stays := peers[address]; stays && proto.Equal(running, wanted) {
 			continue
 		}
-		if err := s.server.DeletePeer(context.Background(), &api.DeletePeerRequest{Address: address.String()}); err != nil {
+		if err := s.server.DeletePeer(context.Background(),
+			&api.DeletePeerRequest{Address: address.String()}); err != nil {
 			return fmt.Errorf("neighbor %s: end the session: %w", address, err)
 		}
 		delete(s.peers, address)
@@ -46,7 +47,8 @@ func (s *Speaker) setNeighbors(neighbors []config.Neighbor, restarting bool) err
 		if peer.GracefulRestart != nil {
 			peer.GracefulRestart.LocalRestarting = restarting
 		}
-		if err := s.server.AddPeer(context.Background(), &api.AddPeerRequest{Peer: peer}); err != nil {
+		if err := s.server.AddPeer(context.Background(),
+			&api.AddPeerRequest{Peer: peer}); err != nil {
 			return fmt.Errorf("neighbor %s: begin a session: %w", n.Address, err)
 		}
 		s.peers[n.Address], s.watched[n.Address] = peers[n.Address], n.BFD != (config.BFD{})

@@ -17,13 +17,17 @@ import (
 
 // What the node file does not say of a session.
 const (
-	retrySeconds = 1 // until a lost session is tried again: a neighbor is one of our own, or a router of the same network
-	// deferralSeconds is how long a restarted speaker waits for peers to tell all, before it tells its own routes.
+	// until a lost session is tried again: a neighbor is one of our own, or a router of the same
+	// network
+	retrySeconds = 1
+	// deferralSeconds is how long a restarted speaker waits for peers to tell all, before it tells
+	// its own routes.
 	deferralSeconds = 10
-	// maxPrefixes of a family from one neighbor; more end the session. It bounds memory, far above what a cluster announces.
+	// maxPrefixes of a family from one neighbor; more end the session. It bounds memory, far above
+	// what a cluster announces.
 	maxPrefixes = 200_000
-	// settle is how long a new session counts as not having told all, if the neighbor does not mark the end of it (RFC 4724
-	// section 2, End-of-RIB).
+	// settle is how long a new session counts as not having told all, if the neighbor does not mark
+	// the end of it (RFC 4724 section 2, End-of-RIB).
 	settle = 30 * time.Second
 )
 
@@ -46,10 +50,12 @@ func (s *Speaker) peer(n config.Neighbor) (*api.Peer, error) {
 		password = strings.TrimSpace(string(text))
 	}
 	p := &api.Peer{
-		Conf: &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: uint32(n.ASN), AuthPassword: password},
+		Conf: &api.PeerConf{NeighborAddress: n.Address.String(), PeerAsn: uint32(n.ASN),
+			AuthPassword: password},
 		Timers: &api.Timers{Config: &api.TimersConfig{
 			ConnectRetry: retrySeconds, IdleHoldTimeAfterReset: retrySeconds,
-			HoldTime: uint64(n.HoldTime / time.Second), KeepaliveInterval: max(uint64(n.HoldTime/time.Second/3), 1),
+			HoldTime:          uint64(n.HoldTime / time.Second),
+			KeepaliveInterval: max(uint64(n.HoldTime/time.Second/3), 1),
 		}},
 		Transport: &api.Transport{RemotePort: uint32(n.Port), PassiveMode: n.Passive},
 	}
@@ -69,14 +75,17 @@ func (s *Speaker) peer(n config.Neighbor) (*api.Peer, error) {
 	graceful := s.bgp.GracefulRestart > 0
 	if graceful {
 		p.GracefulRestart = &api.GracefulRestart{
-			Enabled: true, RestartTime: uint32(s.bgp.GracefulRestart / time.Second), DeferralTime: deferralSeconds,
+			Enabled: true, RestartTime: uint32(s.bgp.GracefulRestart / time.Second),
+			DeferralTime: deferralSeconds,
 		}
 	}
 	for _, f := range n.Families {
 		p.AfiSafis = append(p.AfiSafis, &api.AfiSafi{
-			Config:            &api.AfiSafiConfig{Family: familyNumbers[f], Enabled: true},
-			MpGracefulRestart: &api.MpGracefulRestart{Config: &api.MpGracefulRestartConfig{Enabled: graceful}},
-			PrefixLimits:      &api.PrefixLimit{Family: familyNumbers[f], MaxPrefixes: maxPrefixes},
+			Config: &api.AfiSafiConfig{Family: familyNumbers[f], Enabled: true},
+			MpGracefulRestart: &api.MpGracefulRestart{
+				Config: &api.MpGracefulRestartConfig{Enabled: graceful},
+			},
+			PrefixLimits: &api.PrefixLimit{Family: familyNumbers[f], MaxPrefixes: maxPrefixes},
 		})
 	}
 	return p, nil
@@ -84,14 +93,16 @@ func (s *Speaker) peer(n config.Neighbor) (*api.Peer, error) {
 
 // Peer is a neighbor and its session.
 type Peer struct {
-	Address                        netip.Addr
-	ASN                            int
-	State                          string            // of the session: RFC 4271 section 8.2.2, in lower case
-	Session                        discovery.Session // what the neighbor's word is worth
-	Since                          time.Time         // when the session came up or was lost; the zero value: it never was up
-	Received, Accepted, Advertised uint64            // routes
-	BFD                            string            // "" if there is none
-	Reason                         string            // why the session was lost
+	Address netip.Addr
+	ASN     int
+	// of the session: RFC 4271 section 8.2.2, in lower case
+	State   string
+	Session discovery.Session // what the neighbor's word is worth
+	// when the session came up or was lost; the zero value: it never was up
+	Since                          time.Time
+	Received, Accepted, Advertised uint64 // routes
+	BFD                            string // "" if there is none
+	Reason                         string // why the session was lost
 }
 
 // Up reports whether the session is established.
@@ -101,9 +112,10 @@ func (p Peer) Up() bool { return p.State == "established" }
 func (s *Speaker) Peers() ([]Peer, error) {
 	now := time.Now()
 	var peers []Peer
-	err := s.server.ListPeer(context.Background(), &api.ListPeerRequest{EnableAdvertised: true}, func(p *api.Peer) {
-		peers = append(peers, s.peerOf(p, now))
-	})
+	err := s.server.ListPeer(context.Background(), &api.ListPeerRequest{EnableAdvertised: true},
+		func(p *api.Peer) {
+			peers = append(peers, s.peerOf(p, now))
+		})
 	if err != nil {
 		return nil, fmt.Errorf("bgp: list peers: %w", err)
 	}
@@ -126,7 +138,8 @@ func (s *Speaker) peerOf(p *api.Peer, now time.Time) Peer {
 	watched := s.watched[address]
 	s.mu.Unlock()
 	if watched {
-		peer.BFD = shortName(p.GetState().GetBfdState().GetSessionState().String(), "BFD_SESSION_STATE_")
+		peer.BFD = shortName(p.GetState().GetBfdState().GetSessionState().String(),
+			"BFD_SESSION_STATE_")
 	}
 	switch timers := p.GetTimers().GetState(); {
 	case peer.Up():
@@ -152,12 +165,14 @@ func (s *Speaker) session(p *api.Peer, now time.Time) discovery.Session {
 	case p.GetGracefulRestart().GetPeerRestarting():
 		return discovery.Settling
 	case timers.GetDowntime() == nil && now.Sub(s.started) < patience:
-		return discovery.Settling // this speaker began a moment ago; what an earlier one learned may still hold
+		// this speaker began a moment ago; what an earlier one learned may still hold
+		return discovery.Settling
 	}
 	return discovery.Lost
 }
 
-// complete reports whether the neighbor has marked the end of what it knew when the session came up, in all VPN families.
+// complete reports whether the neighbor has marked the end of what it knew when the session came
+// up, in all VPN families.
 func complete(p *api.Peer) bool {
 	for _, f := range p.GetAfiSafis() {
 		vpn := f.GetConfig().GetFamily().GetSafi() == api.Family_SAFI_MPLS_VPN

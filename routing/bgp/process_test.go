@@ -23,8 +23,9 @@ import (
 	"sextant/routing/bgp"
 )
 
-// A speaker can't be in a namespace of its own as long as it is part of the test's process: its goroutines run on any thread.
-// So the test's program is started a second time, as a speaker and nothing else.
+// A speaker can't be in a namespace of its own as long as it is part of the test's process: its
+// goroutines run on any thread. So the test's program is started a second time, as a speaker and
+// nothing else.
 
 const roleVariable = "SEXTANT_TEST_SPEAKER"
 
@@ -55,7 +56,8 @@ func speak(text string) {
 	var s *bgp.Speaker
 	err := json.Unmarshal([]byte(text), &r)
 	if err == nil {
-		s, err = bgp.Open(bgp.Options{BGP: r.BGP, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+		s, err = bgp.Open(bgp.Options{BGP: r.BGP,
+			Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	}
 	if err == nil {
 		err = s.Announce(r.Announce)
@@ -95,10 +97,12 @@ func look(s *bgp.Speaker) report {
 	}
 	r := report{Sessions: map[string]string{}}
 	for _, p := range peers {
-		r.Sessions[p.Address.String()] = strings.TrimSpace(fmt.Sprintf("%s %s %s", p.State, p.Session, p.BFD))
+		r.Sessions[p.Address.String()] = strings.TrimSpace(fmt.Sprintf("%s %s %s", p.State,
+			p.Session, p.BFD))
 	}
 	for _, route := range routes {
-		r.Routes = append(r.Routes, fmt.Sprintf("%s %s %d", route.Prefix.Addr(), route.SID, route.Weight))
+		r.Routes = append(r.Routes, fmt.Sprintf("%s %s %d", route.Prefix.Addr(), route.SID,
+			route.Weight))
 	}
 	for _, refusal := range refused {
 		r.Refused = append(r.Refused, fmt.Sprintf("%s %s", refusal.Route.Prefix, refusal.Reason))
@@ -181,7 +185,8 @@ type link struct {
 
 var (
 	nearAddress, farAddress   = netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	nearAddress6, farAddress6 = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
+	nearAddress6, farAddress6 = netip.MustParseAddr("2001:db8::1"),
+		netip.MustParseAddr("2001:db8::2")
 )
 
 func newLink(t *testing.T) link {
@@ -190,7 +195,8 @@ func newLink(t *testing.T) link {
 	l.near, _ = linuxtest.Netns(t)
 	l.far, _ = linuxtest.Netns(t)
 	must(t, l.near.Do(func() error {
-		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: l.device}, PeerName: l.device, PeerNamespace: netlink.NsFd(l.far.FD())}
+		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: l.device}, PeerName: l.device,
+			PeerNamespace: netlink.NsFd(l.far.FD())}
 		return netlink.LinkAdd(pair)
 	}))
 	must(t, l.near.Do(func() error { return setUp(l.device, nearAddress, nearAddress6) }))

@@ -11,13 +11,14 @@ import (
 	"sextant/lb/discovery"
 )
 
-// Routes lists the routes of hosts that are here now, this node's own among them, and those that are meant for this cluster but
-// can't be used.
+// Routes lists the routes of hosts that are here now, this node's own among them, and those that
+// are meant for this cluster but can't be used.
 func (s *Speaker) Routes() ([]discovery.Route, []discovery.Refusal, error) {
 	var routes []discovery.Route
 	var refused []discovery.Refusal
 	for _, family := range []gobgp.Family{gobgp.RF_IPv4_VPN, gobgp.RF_IPv6_VPN} {
-		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: family}
+		request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL,
+			Family: family}
 		err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
 			for _, p := range paths {
 				route, reason, ours := s.speech.decode(p)
@@ -37,10 +38,12 @@ func (s *Speaker) Routes() ([]discovery.Route, []discovery.Refusal, error) {
 	return routes, refused, nil
 }
 
-// LinkState lists the routes of family link-state that are here now, for package linkstate to read: the best of each.
+// LinkState lists the routes of family link-state that are here now, for package linkstate to read:
+// the best of each.
 func (s *Speaker) LinkState() ([]*apiutil.Path, error) {
 	var routes []*apiutil.Path
-	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL, Family: gobgp.RF_LS}
+	request := apiutil.ListPathRequest{TableType: api.TableType_TABLE_TYPE_GLOBAL,
+		Family: gobgp.RF_LS}
 	err := s.server.ListPath(request, func(_ gobgp.NLRI, paths []*apiutil.Path) {
 		for _, p := range paths {
 			if p.Best {
@@ -64,5 +67,6 @@ func Sessions(peers []Peer) map[netip.Addr]discovery.Session {
 	return sessions
 }
 
-// Faults counts updates that broke the rules of their bytes, since the speaker was opened, by what became of them.
+// Faults counts updates that broke the rules of their bytes, since the speaker was opened, by what
+// became of them.
 func (s *Speaker) Faults() map[string]uint64 { return s.faults.counts() }

@@ -21,8 +21,8 @@ import (
 // Options are how a speaker is opened.
 type Options struct {
 	BGP *config.BGP
-	// Restarting says that packets were forwarded on while no speaker ran: peers that kept this node's routes are asked to keep
-	// them until they have been told anew (RFC 4724 section 4.1).
+	// Restarting says that packets were forwarded on while no speaker ran: peers that kept this
+	// node's routes are asked to keep them until they have been told anew (RFC 4724 section 4.1).
 	Restarting bool
 	Log        *slog.Logger
 }
@@ -60,7 +60,8 @@ func Open(o Options) (*Speaker, error) {
 	}
 	faults := newFaults(o.Log)
 	s := &Speaker{
-		bgp: o.BGP, speech: speech, changes: make(chan struct{}, 1), started: time.Now(), log: o.Log, faults: faults,
+		bgp: o.BGP, speech: speech, changes: make(chan struct{}, 1), started: time.Now(),
+		log: o.Log, faults: faults,
 		server: server.NewBgpServer(server.LoggerOption(slog.New(faults), new(slog.LevelVar))),
 		peers:  map[netip.Addr]*api.Peer{}, watched: map[netip.Addr]bool{},
 		announced: map[string]announced{}, sessionsUp: map[netip.Addr]bool{},
@@ -81,7 +82,8 @@ func (s *Speaker) start(restarting bool) error {
 		addresses = append(addresses, netip.IPv4Unspecified().String())
 	}
 	err := s.server.StartBgp(ctx, &api.StartBgpRequest{Global: &api.Global{
-		Asn: uint32(s.bgp.ASN), RouterId: s.bgp.RouterID.String(), ListenPort: int32(s.bgp.Listen.Port()), ListenAddresses: addresses,
+		Asn: uint32(s.bgp.ASN), RouterId: s.bgp.RouterID.String(),
+		ListenPort: int32(s.bgp.Listen.Port()), ListenAddresses: addresses,
 	}})
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w; is another BGP speaker running?", s.bgp.Listen, err)
@@ -105,7 +107,8 @@ func (s *Speaker) exportOwnOnly(ctx context.Context) error {
 		}}}},
 		Assignments: []*api.PolicyAssignment{{
 			Name: "global", Direction: api.PolicyDirection_POLICY_DIRECTION_EXPORT,
-			Policies: []*api.Policy{{Name: "own"}}, DefaultAction: api.RouteAction_ROUTE_ACTION_REJECT,
+			Policies:      []*api.Policy{{Name: "own"}},
+			DefaultAction: api.RouteAction_ROUTE_ACTION_REJECT,
 		}},
 	})
 	if err != nil {
@@ -131,7 +134,8 @@ func (s *Speaker) watch() error {
 			s.logSession(e)
 			signal()
 		},
-	}, server.WatchUpdate(false, "", ""), server.WatchAdjInWithdraw(), server.WatchEor(false), server.WatchPeer())
+	}, server.WatchUpdate(false, "", ""), server.WatchAdjInWithdraw(), server.WatchEor(false),
+		server.WatchPeer())
 	if err != nil {
 		return fmt.Errorf("watch for changes: %w", err)
 	}
@@ -140,7 +144,8 @@ func (s *Speaker) watch() error {
 
 // logSession logs sessions that come up or go down.
 func (s *Speaker) logSession(e *apiutil.WatchEventMessage_PeerEvent) {
-	address, up := e.Peer.State.NeighborAddress, e.Peer.State.SessionState == gobgp.BGP_FSM_ESTABLISHED
+	address, up := e.Peer.State.NeighborAddress,
+		e.Peer.State.SessionState == gobgp.BGP_FSM_ESTABLISHED
 	s.mu.Lock()
 	changed := s.sessionsUp[address] != up
 	s.sessionsUp[address] = up
@@ -149,7 +154,8 @@ func (s *Speaker) logSession(e *apiutil.WatchEventMessage_PeerEvent) {
 	case changed && up:
 		s.log.Info("BGP session is up", "neighbor", address)
 	case changed:
-		s.log.Warn("BGP session is down", "neighbor", address, "reason", disconnectReason(e.Peer.State.DisconnectReason),
+		s.log.Warn("BGP session is down", "neighbor", address, "reason",
+			disconnectReason(e.Peer.State.DisconnectReason),
 			"message", e.Peer.State.DisconnectMessage)
 	}
 }
@@ -157,7 +163,8 @@ func (s *Speaker) logSession(e *apiutil.WatchEventMessage_PeerEvent) {
 // Changes yields a value after sessions or routes changed; several changes may be one value.
 func (s *Speaker) Changes() <-chan struct{} { return s.changes }
 
-// Announce makes the routes those that this node originates: peers hear of what differs from before.
+// Announce makes the routes those that this node originates: peers hear of what differs from
+// before.
 func (s *Speaker) Announce(routes []Announcement) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +181,8 @@ func (s *Speaker) Announce(routes []Announcement) error {
 		if before, there := s.announced[key]; there && before.what.equal(a) {
 			continue
 		}
-		if _, err := s.server.AddPath(apiutil.AddPathRequest{Paths: []*apiutil.Path{path}}); err != nil {
+		if _, err := s.server.AddPath(
+			apiutil.AddPathRequest{Paths: []*apiutil.Path{path}}); err != nil {
 			problems = append(problems, fmt.Errorf("announce %s: %w", a.VIP, err))
 			continue
 		}
@@ -184,7 +192,8 @@ func (s *Speaker) Announce(routes []Announcement) error {
 		if wanted[key] {
 			continue
 		}
-		if err := s.server.DeletePath(apiutil.DeletePathRequest{Paths: []*apiutil.Path{a.path}}); err != nil {
+		if err := s.server.DeletePath(
+			apiutil.DeletePathRequest{Paths: []*apiutil.Path{a.path}}); err != nil {
 			problems = append(problems, fmt.Errorf("withdraw %s: %w", a.what.VIP, err))
 			continue
 		}
@@ -194,7 +203,8 @@ func (s *Speaker) Announce(routes []Announcement) error {
 }
 
 func (a Announcement) equal(b Announcement) bool {
-	return a.VIP == b.VIP && a.SID == b.SID && a.Weight == b.Weight && a.Draining == b.Draining && slices.Equal(a.Services, b.Services)
+	return a.VIP == b.VIP && a.SID == b.SID && a.Weight == b.Weight && a.Draining == b.Draining &&
+		slices.Equal(a.Services, b.Services)
 }
 
 // Announced lists what Announce last announced, in the order of VIPs, plain routes first.
@@ -214,15 +224,17 @@ func (s *Speaker) Announced() []Announcement {
 	return list
 }
 
-// Close ends all sessions. With keep, peers that agreed to graceful restart are left to find out themselves, and keep this node's
-// routes for the restart time; all others are told, and forget the routes at once. A second Close does nothing.
+// Close ends all sessions. With keep, peers that agreed to graceful restart are left to find out
+// themselves, and keep this node's routes for the restart time; all others are told, and forget the
+// routes at once. A second Close does nothing.
 func (s *Speaker) Close(keep bool) {
 	s.closing.Do(func() {
 		if s.stop != nil {
 			s.stop()
 		}
 		if keep {
-			if err := s.server.StopBgp(context.Background(), &api.StopBgpRequest{AllowGracefulRestart: true}); err != nil {
+			if err := s.server.StopBgp(context.Background(),
+				&api.StopBgpRequest{AllowGracefulRestart: true}); err != nil {
 				s.log.Warn("BGP sessions were not ended in order", "error", err)
 			}
 			s.faults.mute() // GoBGP complains when it is stopped twice, which its BFD needs

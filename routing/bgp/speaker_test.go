@@ -21,37 +21,47 @@ func announce(t *testing.T, s *bgp.Speaker, list ...bgp.Announcement) {
 	}
 }
 
-// An edge learns from a host all that the host says, of IPv4 and IPv6, and hears of a drain and of a withdrawal.
+// An edge learns from a host all that the host says, of IPv4 and IPv6, and hears of a drain and of
+// a withdrawal.
 func TestEdgeLearnsFromHost(t *testing.T) {
-	edge, host := open(t, bgp.Options{BGP: settings(1, 2)}), open(t, bgp.Options{BGP: settings(2, 1)})
+	edge, host := open(t, bgp.Options{BGP: settings(1, 2)}),
+		open(t, bgp.Options{BGP: settings(2, 1)})
 	v6, v4 := offer(7, "2001:db8:80::80"), offer(7, "192.0.2.80")
 	announce(t, host, v6, v4)
 	await(t, edge, "two routes", func() bool { return len(routesOf(t, edge)) == 2 })
 	want := []discovery.Route{{
-		Peer: loopback(2), Distinguisher: "192.0.2.2:1", Prefix: netip.MustParsePrefix("192.0.2.80/32"),
-		SID: netip.MustParseAddr("fcbb:bb00:7::"), Behavior: srv6.EndOFFER, Weight: 7,
+		Peer: loopback(2), Distinguisher: "192.0.2.2:1",
+		Prefix: netip.MustParsePrefix("192.0.2.80/32"),
+		SID:    netip.MustParseAddr("fcbb:bb00:7::"), Behavior: srv6.EndOFFER, Weight: 7,
 		Structure: discovery.Structure{Block: 32, Node: 16, Argument: 80},
 		Services:  []discovery.Port{{Protocol: config.TCP, Port: 80}},
 	}}
 	want = append(want, want[0])
 	want[1].Prefix = netip.MustParsePrefix("2001:db8:80::80/128")
-	if diff := cmp.Diff(want, routesOf(t, edge), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	if diff := cmp.Diff(want, routesOf(t, edge),
+		cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 		cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
 	}
 	v4.Draining = true
 	announce(t, host, v6, v4)
-	await(t, edge, "a drain", func() bool { return routesOf(t, edge)[0].Draining && !routesOf(t, edge)[1].Draining })
+	await(t, edge, "a drain", func() bool {
+		return routesOf(t, edge)[0].Draining &&
+			!routesOf(t, edge)[1].Draining
+	})
 	announce(t, host, v6)
 	await(t, edge, "a withdrawal", func() bool { return len(routesOf(t, edge)) == 1 })
 	if s := peerOf(t, edge, 2).Session; s == discovery.Lost {
 		t.Errorf("session after a withdrawal is %s", s)
 	}
 	host.Close(false)
-	await(t, edge, "a lost session", func() bool { return peerOf(t, edge, 2).Session == discovery.Lost && len(routesOf(t, edge)) == 0 })
+	await(t, edge, "a lost session", func() bool {
+		return peerOf(t, edge, 2).Session == discovery.Lost && len(routesOf(t, edge)) == 0
+	})
 }
 
-// A host's agent that dies, or stops with keep, takes nothing along: routes stay, stale, and hold again when it is back.
+// A host's agent that dies, or stops with keep, takes nothing along: routes stay, stale, and hold
+// again when it is back.
 func TestGracefulRestart(t *testing.T) {
 	a, b := settings(3, 4), settings(4, 3)
 	a.GracefulRestart, b.GracefulRestart = patience, patience
@@ -81,11 +91,13 @@ func TestGracefulRestart(t *testing.T) {
 	await(t, edge, "a withdrawal", func() bool { return len(routesOf(t, edge)) == 0 })
 }
 
-// An edge that starts waits for what its neighbors have to say before it believes that they have nothing to say.
+// An edge that starts waits for what its neighbors have to say before it believes that they have
+// nothing to say.
 func TestNewSpeakerIsSettling(t *testing.T) {
 	edge := open(t, bgp.Options{BGP: settings(5, 6)})
 	if p := peerOf(t, edge, 6); p.Session != discovery.Settling {
-		t.Errorf("session to a neighbor that was never there is %s, want %s", p.Session, discovery.Settling)
+		t.Errorf("session to a neighbor that was never there is %s, want %s", p.Session,
+			discovery.Settling)
 	}
 }
 
@@ -94,7 +106,8 @@ func TestOtherAutonomousSystem(t *testing.T) {
 	a, b := settings(7, 8), settings(8, 7)
 	b.ASN, a.Neighbors[0].ASN = 4200000008, 4200000008
 	edge, host := open(t, bgp.Options{BGP: a}), open(t, bgp.Options{BGP: b})
-	announce(t, host, offer(8, "2001:db8:80::80"), bgp.Announcement{VIP: netip.MustParseAddr("2001:db8:80::80")})
+	announce(t, host, offer(8, "2001:db8:80::80"),
+		bgp.Announcement{VIP: netip.MustParseAddr("2001:db8:80::80")})
 	await(t, edge, "a route", func() bool { return len(routesOf(t, edge)) == 1 })
 	r := routesOf(t, edge)[0]
 	if want := []discovery.Port{{Protocol: config.TCP, Port: 80}}; !slices.Equal(r.Services, want) {
@@ -111,7 +124,8 @@ func TestSetNeighbors(t *testing.T) {
 	b := *all
 	b.Neighbors = all.Neighbors[:1]
 	edge := open(t, bgp.Options{BGP: &b, Restarting: true})
-	first, second := open(t, bgp.Options{BGP: settings(11, 10)}), open(t, bgp.Options{BGP: settings(12, 10)})
+	first, second := open(t, bgp.Options{BGP: settings(11, 10)}),
+		open(t, bgp.Options{BGP: settings(12, 10)})
 	announce(t, first, offer(1, "2001:db8:80::80"))
 	announce(t, second, offer(2, "2001:db8:80::80"))
 	await(t, edge, "a route", func() bool { return len(routesOf(t, edge)) == 1 })
@@ -123,14 +137,16 @@ func TestSetNeighbors(t *testing.T) {
 	}
 	changed := slices.Clone(all.Neighbors)
 	changed[1].PasswordFile = "/does/not/exist"
-	if err := edge.SetNeighbors(changed); err == nil || !strings.Contains(err.Error(), "neighbor 127.9.2.12: read the password") {
+	if err := edge.SetNeighbors(changed); err == nil || !strings.Contains(err.Error(),
+		"neighbor 127.9.2.12: read the password") {
 		t.Errorf("with an unreadable password: %v", err)
 	}
 	must(t, edge.SetNeighbors(all.Neighbors[1:]))
 	await(t, edge, "the other route", func() bool { return len(routesOf(t, edge)) == 1 })
 }
 
-// A speaker that is back tells its routes although one of its neighbors is not there to tell its own.
+// A speaker that is back tells its routes although one of its neighbors is not there to tell its
+// own.
 func TestRestartWithoutANeighbor(t *testing.T) {
 	a, b := settings(13, 14, 15), settings(14, 13)
 	a.GracefulRestart, b.GracefulRestart = patience, patience
@@ -141,5 +157,6 @@ func TestRestartWithoutANeighbor(t *testing.T) {
 	await(t, edge, "the route", func() bool { return len(routesOf(t, edge)) == 1 })
 	announce(t, host, offer(13, "2001:db8:80::80"), offer(13, "2001:db8:80::81"))
 	await(t, edge, "another route", func() bool { return len(routesOf(t, edge)) == 2 })
-	await(t, edge, "the end of what it tells", func() bool { return peerOf(t, edge, 13).Session == discovery.Standing })
+	await(t, edge, "the end of what it tells",
+		func() bool { return peerOf(t, edge, 13).Session == discovery.Standing })
 }

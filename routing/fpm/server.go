@@ -19,8 +19,8 @@ import (
 type Options struct {
 	Listen netip.AddrPort
 	Tables func(uint32) bool // which tables count
-	// Settle is how long after zebra connected that which it has not told again holds still: zebra connects before its routing protocols
-	// have heard from their neighbors.
+	// Settle is how long after zebra connected that which it has not told again holds still: zebra
+	// connects before its routing protocols have heard from their neighbors.
 	Settle time.Duration
 	Log    *slog.Logger
 }
@@ -56,7 +56,8 @@ type State struct {
 // quiet is how long a client must be silent to have told all. There is no message that says so.
 const quiet = time.Second
 
-// restless is after how many times the settle time a client that is never silent is taken to have told all.
+// restless is after how many times the settle time a client that is never silent is taken to have
+// told all.
 const restless = 4
 
 // Listen opens a server.
@@ -112,7 +113,8 @@ func (s *Server) signal() {
 	}
 }
 
-// accept lets clients in. The newest takes the place of one before: if zebra died without a word, its successor is let in at once.
+// accept lets clients in. The newest takes the place of one before: if zebra died without a word,
+// its successor is let in at once.
 func (s *Server) accept() {
 	defer s.done.Done()
 	for {
@@ -153,7 +155,8 @@ func (s *Server) session(c net.Conn) {
 	if !errors.Is(err, io.EOF) || errors.Is(err, rtnetlink.ErrMalformed) {
 		reason = err.Error()
 	}
-	s.options.Log.Warn("FPM: the session is over; its routes hold", "client", c.RemoteAddr(), "reason", reason)
+	s.options.Log.Warn("FPM: the session is over; its routes hold", "client", c.RemoteAddr(),
+		"reason", reason)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.client == c {
@@ -195,7 +198,8 @@ func (s *Server) read(c net.Conn) error {
 	}
 }
 
-// apply takes in a frame as a whole: zebra changes a route by a frame that deletes it and adds another one.
+// apply takes in a frame as a whole: zebra changes a route by a frame that deletes it and adds
+// another one.
 func (s *Server) apply(c net.Conn, messages []rtnetlink.Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +210,8 @@ func (s *Server) apply(c net.Conn, messages []rtnetlink.Message) error {
 		s.model.Apply(m)
 	}
 	if s.model.Size() > maxSize {
-		return fmt.Errorf("%w: the client told of more than %d routes and next hops", rtnetlink.ErrMalformed, maxSize)
+		return fmt.Errorf("%w: the client told of more than %d routes and next hops",
+			rtnetlink.ErrMalformed, maxSize)
 	}
 	if s.state.Messages += uint64(len(messages)); len(messages) > 0 {
 		s.spoke = time.Now()
@@ -228,7 +233,8 @@ func (s *Server) watch(ctx context.Context) {
 			return
 		case now := <-ticker.C:
 			s.mu.Lock()
-			settles := s.client != nil && !s.settled && !s.spoke.IsZero() && now.Sub(s.began) >= s.options.Settle &&
+			settles := s.client != nil && !s.settled && !s.spoke.IsZero() &&
+				now.Sub(s.began) >= s.options.Settle &&
 				(now.Sub(s.spoke) >= quiet || now.Sub(s.began) >= restless*s.options.Settle)
 			if settles {
 				s.settled, s.state.Complete = true, true

@@ -20,7 +20,8 @@ const (
 	benchHops   = 64
 )
 
-// frames are what zebra sends: each route in a frame of its own, with a next hop object, or with all its hops.
+// frames are what zebra sends: each route in a frame of its own, with a next hop object, or with
+// all its hops.
 func frames(b *testing.B, objects bool, away int) []byte {
 	b.Helper()
 	var list []rtnetlink.Hop
@@ -39,7 +40,8 @@ func frames(b *testing.B, objects bool, away int) []byte {
 	group := rtnetlink.NextHop{ID: uint32(1000 + away)}
 	if objects {
 		for i, h := range list {
-			send(rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: rtnetlink.NextHop{ID: uint32(i + 1), Hop: h}})
+			send(rtnetlink.Message{Kind: rtnetlink.NewNextHop,
+				NextHop: rtnetlink.NextHop{ID: uint32(i + 1), Hop: h}})
 			group.Group = append(group.Group, rtnetlink.Leg{ID: uint32(i + 1), Weight: 1})
 		}
 		send(rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: group})
@@ -81,8 +83,9 @@ func heap() float64 {
 	return float64(m.HeapAlloc)
 }
 
-// 100,000 routes with 64 next hops come by FPM and go into the kernel, and then one next hop of all of them leaves: read, decided, next
-// hops into the shadow, next hops out of the table. What the kernel takes for it is the rest.
+// 100,000 routes with 64 next hops come by FPM and go into the kernel, and then one next hop of all
+// of them leaves: read, decided, next hops into the shadow, next hops out of the table. What the
+// kernel takes for it is the rest.
 func BenchmarkRoutes(b *testing.B) {
 	for _, objects := range []bool{true, false} {
 		b.Run(map[bool]string{true: "objects", false: "hops"}[objects], func(b *testing.B) {
@@ -93,8 +96,10 @@ func BenchmarkRoutes(b *testing.B) {
 				var model rib.Model
 				var decoder rtnetlink.Decoder
 				var table shadowvrf.Table
-				learn(b, "install", f, &table, func() []rib.Change { return told(b, &model, &decoder, first) })
-				learn(b, "replace", f, &table, func() []rib.Change { return told(b, &model, &decoder, second) })
+				learn(b, "install", f, &table,
+					func() []rib.Change { return told(b, &model, &decoder, first) })
+				learn(b, "replace", f, &table,
+					func() []rib.Change { return told(b, &model, &decoder, second) })
 				b.ReportMetric((heap()-empty)/(1<<20), "MB")
 				b.ReportMetric(float64(len(first))/(1<<20), "MB-told")
 				runtime.KeepAlive(&table)
@@ -104,8 +109,10 @@ func BenchmarkRoutes(b *testing.B) {
 	}
 }
 
-// learn takes news in and writes them into the kernel, and reports the processor time of both and their ratio.
-func learn(b *testing.B, what string, f *kernelfib.Forwarder, table *shadowvrf.Table, news func() []rib.Change) {
+// learn takes news in and writes them into the kernel, and reports the processor time of both and
+// their ratio.
+func learn(b *testing.B, what string, f *kernelfib.Forwarder, table *shadowvrf.Table,
+	news func() []rib.Change) {
 	b.Helper()
 	var own, kernel time.Duration
 	begun := time.Now()
@@ -133,7 +140,8 @@ func learn(b *testing.B, what string, f *kernelfib.Forwarder, table *shadowvrf.T
 	b.ReportMetric(own.Seconds()/kernel.Seconds(), what+"-own/kernel")
 }
 
-// processor is how much time of processors f takes: on a machine that does other things too, it takes longer.
+// processor is how much time of processors f takes: on a machine that does other things too, it
+// takes longer.
 func processor(b *testing.B, f func()) time.Duration {
 	b.Helper()
 	used := func() time.Duration {

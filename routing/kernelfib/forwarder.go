@@ -21,8 +21,9 @@ const (
 	metricOf6 = 1024 // what the kernel gives to routes of IPv6 that name none
 )
 
-// Forwarder writes routes by which the kernel forwards. Routes with the same next hops share one group of next hop objects, so that a
-// change of many routes is a short message for each. It is for one goroutine at a time.
+// Forwarder writes routes by which the kernel forwards. Routes with the same next hops share one
+// group of next hop objects, so that a change of many routes is a short message for each. It is for
+// one goroutine at a time.
 type Forwarder struct {
 	socket *socket
 	hops   map[hop]uint32 // ids of next hops
@@ -32,7 +33,8 @@ type Forwarder struct {
 	next   uint32
 }
 
-// hop is a next hop object. A group names none twice, so that a hop with several legs has several objects.
+// hop is a next hop object. A group names none twice, so that a hop with several legs has several
+// objects.
 type hop struct {
 	to      rib.Set // of one hop, of weight 1
 	ordinal int
@@ -51,7 +53,8 @@ func OpenForwarder() (*Forwarder, error) {
 		return nil, err
 	}
 	f := &Forwarder{
-		socket: s, hops: map[hop]uint32{}, groups: map[rib.Set]group{}, used: map[uint32]bool{}, locals: map[uint32]bool{}, next: firstID,
+		socket: s, hops: map[hop]uint32{}, groups: map[rib.Set]group{}, used: map[uint32]bool{},
+		locals: map[uint32]bool{}, next: firstID,
 	}
 	if err := f.adopt(); err != nil {
 		s.close()
@@ -69,7 +72,8 @@ func (f *Forwarder) adopt() error {
 	var decoder rtnetlink.Decoder
 	err := f.socket.dump(f.socket.nextHops(), func(h rtnetlink.Header, body []byte) error {
 		m, ok, err := decoder.Decode(h, body)
-		if n := m.NextHop; err == nil && ok && n.Protocol == protocol && n.ID >= firstID && n.ID <= lastID {
+		if n := m.NextHop; err == nil && ok && n.Protocol == protocol && n.ID >= firstID &&
+			n.ID <= lastID {
 			objects[n.ID] = n
 			f.used[n.ID] = true
 		}
@@ -86,8 +90,10 @@ func (f *Forwarder) adopt() error {
 	return nil
 }
 
-// adoptGroup knows a group again. One that is not as it would be made now is removed when no route has it.
-func (f *Forwarder) adoptGroup(id uint32, n rtnetlink.NextHop, objects map[uint32]rtnetlink.NextHop) {
+// adoptGroup knows a group again. One that is not as it would be made now is removed when no route
+// has it.
+func (f *Forwarder) adoptGroup(id uint32, n rtnetlink.NextHop,
+	objects map[uint32]rtnetlink.NextHop) {
 	legs := make([]rtnetlink.Hop, len(n.Group))
 	for i, leg := range n.Group {
 		legs[i] = objects[leg.ID].Hop
@@ -97,7 +103,9 @@ func (f *Forwarder) adoptGroup(id uint32, n rtnetlink.NextHop, objects map[uint3
 	if !ok {
 		return
 	}
-	if !slices.EqualFunc(set.Hops(), legs, func(a, b rtnetlink.Hop) bool { return rib.HopText(a) == rib.HopText(b) && a.Mode == b.Mode }) {
+	if !slices.EqualFunc(set.Hops(), legs, func(a, b rtnetlink.Hop) bool {
+		return rib.HopText(a) == rib.HopText(b) && a.Mode == b.Mode
+	}) {
 		set = rib.Drawn(legs)
 	}
 	f.groups[set] = group{id, n.Group}
@@ -120,7 +128,8 @@ func keys(legs []rtnetlink.Hop) []hop {
 	return list
 }
 
-// Read lists the routes of a table that are ours. Of those whose next hops are not known again the set is the zero value.
+// Read lists the routes of a table that are ours. Of those whose next hops are not known again the
+// set is the zero value.
 func (f *Forwarder) Read(table uint32) (map[netip.Prefix]rib.Set, error) {
 	sets := map[uint32]rib.Set{}
 	for set, g := range f.groups {
@@ -129,13 +138,14 @@ func (f *Forwarder) Read(table uint32) (map[netip.Prefix]rib.Set, error) {
 	routes := map[netip.Prefix]rib.Set{}
 	var decoder rtnetlink.Decoder
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		err := f.socket.dump(f.socket.routesOf(family, table), func(h rtnetlink.Header, body []byte) error {
-			m, ok, err := decoder.Decode(h, body)
-			if r := m.Route; err == nil && ok && r.Protocol == protocol && r.Table == table {
-				routes[r.Prefix] = sets[r.NextHopID]
-			}
-			return err
-		})
+		err := f.socket.dump(f.socket.routesOf(family, table),
+			func(h rtnetlink.Header, body []byte) error {
+				m, ok, err := decoder.Decode(h, body)
+				if r := m.Route; err == nil && ok && r.Protocol == protocol && r.Table == table {
+					routes[r.Prefix] = sets[r.NextHopID]
+				}
+				return err
+			})
 		if err != nil {
 			return nil, fmt.Errorf("read table %d: %w", table, err)
 		}
@@ -143,9 +153,10 @@ func (f *Forwarder) Read(table uint32) (map[netip.Prefix]rib.Set, error) {
 	return routes, nil
 }
 
-// Apply writes operations into the tables, each of which replaces what was there in one step, in their order. It returns what became of
-// those that failed, by their place in the list.
-func (f *Forwarder) Apply(original, shadowed uint32, ops []shadowvrf.Op) (failed map[int]error, err error) {
+// Apply writes operations into the tables, each of which replaces what was there in one step, in
+// their order. It returns what became of those that failed, by their place in the list.
+func (f *Forwarder) Apply(original, shadowed uint32,
+	ops []shadowvrf.Op) (failed map[int]error, err error) {
 	if err := f.makeGroups(ops); err != nil {
 		return nil, err
 	}
@@ -158,7 +169,8 @@ func (f *Forwarder) Apply(original, shadowed uint32, ops []shadowvrf.Op) (failed
 		}
 		kind, flags := rtnetlink.DelRoute, uint16(0)
 		if op.Set != (rib.Set{}) {
-			kind, flags, r.NextHopID = rtnetlink.NewRoute, unix.NLM_F_CREATE|unix.NLM_F_REPLACE, f.groups[op.Set].id
+			kind, flags, r.NextHopID = rtnetlink.NewRoute, unix.NLM_F_CREATE|unix.NLM_F_REPLACE,
+				f.groups[op.Set].id
 		}
 		if err := b.message(rtnetlink.Message{Kind: kind, Route: r}, flags); err != nil {
 			return nil, err
@@ -175,7 +187,8 @@ func (f *Forwarder) Apply(original, shadowed uint32, ops []shadowvrf.Op) (failed
 	return b.failed, nil
 }
 
-// makeGroups makes the groups of next hops that operations name and the kernel lacks: first the hops, then the groups.
+// makeGroups makes the groups of next hops that operations name and the kernel lacks: first the
+// hops, then the groups.
 func (f *Forwarder) makeGroups(ops []shadowvrf.Op) error {
 	missing := map[rib.Set]bool{}
 	for _, op := range ops {
@@ -193,7 +206,8 @@ func (f *Forwarder) makeGroups(ops []shadowvrf.Op) error {
 			if !there {
 				id = f.free()
 				f.hops[key], made[id] = id, key
-				hops = append(hops, rtnetlink.NextHop{ID: id, Protocol: protocol, Hop: key.to.Hops()[0]})
+				hops = append(hops, rtnetlink.NextHop{ID: id, Protocol: protocol,
+					Hop: key.to.Hops()[0]})
 			}
 			group.Group = append(group.Group, rtnetlink.Leg{ID: id, Weight: legs[i].Weight})
 		}
@@ -218,7 +232,8 @@ func (f *Forwarder) create(list []rtnetlink.NextHop, failed func(id uint32)) err
 	b := f.socket.batch()
 	var problem error
 	for _, n := range list {
-		if err := b.message(rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: n}, unix.NLM_F_CREATE|unix.NLM_F_REPLACE); err != nil {
+		if err := b.message(rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: n},
+			unix.NLM_F_CREATE|unix.NLM_F_REPLACE); err != nil {
 			problem = err
 		}
 	}
@@ -278,7 +293,8 @@ func (f *Forwarder) Collect(inUse map[rib.Set]bool) error {
 			continue
 		}
 		ids = append(ids, id)
-		if err := b.message(rtnetlink.Message{Kind: rtnetlink.DelNextHop, NextHop: rtnetlink.NextHop{ID: id}}, 0); err != nil {
+		if err := b.message(rtnetlink.Message{Kind: rtnetlink.DelNextHop,
+			NextHop: rtnetlink.NextHop{ID: id}}, 0); err != nil {
 			return err
 		}
 	}

@@ -42,18 +42,23 @@ func read(t testing.TB, f *kernelfib.Forwarder, table uint32) map[string]string 
 	return texts
 }
 
-// What one forwarder wrote, the next one finds, be groups plain or made of buckets, and of both IP versions; it changes nothing by being
-// opened.
+// What one forwarder wrote, the next one finds, be groups plain or made of buckets, and of both IP
+// versions; it changes nothing by being opened.
 func TestForwarderTakesUpWhatIsThere(t *testing.T) {
 	ns := newNetns(t)
 	f := open(t, ns)
-	v4, plain, drawn := netip.MustParsePrefix("192.0.2.80/32"), set(t, 0, 1, 2, 3), set(t, 64, 1, 2, 3)
+	v4, plain, drawn := netip.MustParsePrefix("192.0.2.80/32"), set(t, 0, 1, 2, 3),
+		set(t, 64, 1, 2, 3)
 	apply(t, f,
-		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(1), Set: plain}, shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(2), Set: drawn},
-		shadowvrf.Op{Which: shadowvrf.Shadow, Prefix: v4, Set: plain}, shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(3), Set: plain},
-		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(3)}, shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(4)})
+		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(1), Set: plain},
+		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(2), Set: drawn},
+		shadowvrf.Op{Which: shadowvrf.Shadow, Prefix: v4, Set: plain},
+		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(3), Set: plain},
+		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(3)},
+		shadowvrf.Op{Which: shadowvrf.Original, Prefix: prefix(4)})
 	next := open(t, ns)
-	for table, want := range map[uint32]map[netip.Prefix]rib.Set{100: {prefix(1): plain, prefix(2): drawn}, 101: {v4: plain}} {
+	for table, want := range map[uint32]map[netip.Prefix]rib.Set{100: {prefix(1): plain,
+		prefix(2): drawn}, 101: {v4: plain}} {
 		got, err := next.Read(table)
 		must(t, err)
 		if len(got) != len(want) {

@@ -38,7 +38,8 @@ func sid(n int) netip.Addr { return netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%
 
 func hops(ids ...int) (list []rtnetlink.Hop) {
 	for _, n := range ids {
-		list = append(list, rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap, Segments: []netip.Addr{sid(n)}})
+		list = append(list, rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap,
+			Segments: []netip.Addr{sid(n)}})
 	}
 	return list
 }
@@ -53,5 +54,6 @@ func set(t testing.TB, buckets int, ids ...int) rib.Set {
 }
 
 func prefix(n int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0x80, 12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}), 128)
+	return netip.PrefixFrom(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0x80,
+		12: byte(n >> 24), 13: byte(n >> 16), 14: byte(n >> 8), 15: byte(n)}), 128)
 }

@@ -10,8 +10,8 @@ import (
 	"sextant/linux/rtnetlink"
 )
 
-// chunk bounds the bytes of requests that are sent at once. The kernel works through them in their order, and its answers must fit its
-// receive buffer.
+// chunk bounds the bytes of requests that are sent at once. The kernel works through them in their
+// order, and its answers must fit its receive buffer.
 const chunk = 64 << 10
 
 // batch is requests that are sent together. fit says of an error that it is none.
@@ -24,7 +24,9 @@ type batch struct {
 	begun  int           // requests before first
 }
 
-func (s *socket) batch() *batch { return &batch{socket: s, first: s.seq + 1, failed: map[int]error{}} }
+func (s *socket) batch() *batch {
+	return &batch{socket: s, first: s.seq + 1, failed: map[int]error{}}
+}
 
 // add appends a request that write writes with a number of its own.
 func (b *batch) add(write func(b []byte, seq uint32) ([]byte, error)) error {
@@ -42,10 +44,14 @@ func (b *batch) add(write func(b []byte, seq uint32) ([]byte, error)) error {
 }
 
 func (b *batch) message(m rtnetlink.Message, flags uint16) error {
-	return b.add(func(bytes []byte, seq uint32) ([]byte, error) { return m.Append(bytes, seq, flags) })
+	return b.add(func(bytes []byte, seq uint32) ([]byte, error) {
+		return m.Append(bytes, seq,
+			flags)
+	})
 }
 
-// flush sends what waits, and reads what the kernel says of it. The last request is answered in any case, others if they fail.
+// flush sends what waits, and reads what the kernel says of it. The last request is answered in any
+// case, others if they fail.
 func (b *batch) flush() error {
 	if len(b.bytes) == 0 {
 		return nil

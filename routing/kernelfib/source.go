@@ -46,11 +46,13 @@ type routeKey struct {
 
 // Watch begins to watch tables.
 func Watch(tables []uint32, log *slog.Logger) (*Source, error) {
-	s, err := openSocket(unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEXTHOP, unix.RTNLGRP_LINK)
+	s, err := openSocket(unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_NEXTHOP,
+		unix.RTNLGRP_LINK)
 	if err != nil {
 		return nil, fmt.Errorf("watch routes: %w", err)
 	}
-	w := &Source{socket: s, log: log, tables: tables, changes: make(chan struct{}, 1), closed: make(chan struct{}), up: map[uint32]bool{}}
+	w := &Source{socket: s, log: log, tables: tables, changes: make(chan struct{}, 1),
+		closed: make(chan struct{}), up: map[uint32]bool{}}
 	w.model.Tables = func(table uint32) bool { return slices.Contains(tables, table) }
 	if err := w.resync(); err != nil {
 		s.close()
@@ -77,7 +79,8 @@ func (s *Source) Take() (changes []rib.Change, complete bool) {
 	return s.model.Changes(), s.complete
 }
 
-// Resyncs counts how often all was read anew, because the kernel had lost messages or a link went up or down.
+// Resyncs counts how often all was read anew, because the kernel had lost messages or a link went
+// up or down.
 func (s *Source) Resyncs() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +92,8 @@ func (s *Source) resync() error {
 	s.mu.Lock()
 	s.model.Restart()
 	s.mu.Unlock()
-	s.asked, s.dumped, s.several = []func() []byte{s.socket.nextHops}, map[routeKey]bool{}, map[rib.Destination]bool{}
+	s.asked, s.dumped, s.several = []func() []byte{s.socket.nextHops}, map[routeKey]bool{},
+		map[rib.Destination]bool{}
 	for _, table := range s.tables {
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 			s.asked = append(s.asked, func() []byte { return s.socket.routesOf(family, table) })
@@ -133,7 +137,8 @@ func (s *Source) read() {
 			s.log.Warn("messages from the kernel about routes were lost: all are read anew")
 			s.again = true
 		case err != nil:
-			s.log.Error("routes of the kernel can't be read any more; what was read holds until the agent is restarted", "error", err)
+			s.log.Error("routes of the kernel can't be read any more; what was read holds until "+
+				"the agent is restarted", "error", err)
 			return
 		}
 		if err := s.take(b); err != nil {
@@ -144,8 +149,8 @@ func (s *Source) read() {
 	}
 }
 
-// take works through messages, those of a dump and those that the kernel sends when something changes, as they come: so the later of both
-// counts.
+// take works through messages, those of a dump and those that the kernel sends when something
+// changes, as they come: so the later of both counts.
 func (s *Source) take(b []byte) error {
 	for len(b) > 0 {
 		h, body, rest, err := rtnetlink.Next(b)
@@ -193,10 +198,12 @@ func (s *Source) message(h rtnetlink.Header, body []byte) error {
 	return nil
 }
 
-// plain reports whether a message can be taken as it is. Where a destination has several routes of one metric, as after "ip route
-// append", the first of a dump counts, and when something becomes of them all is read anew: what is left can't be told from the message.
+// plain reports whether a message can be taken as it is. Where a destination has several routes of
+// one metric, as after "ip route append", the first of a dump counts, and when something becomes of
+// them all is read anew: what is left can't be told from the message.
 func (s *Source) plain(h rtnetlink.Header, m rtnetlink.Message) bool {
-	if m.Kind != rtnetlink.NewRoute && m.Kind != rtnetlink.DelRoute || !slices.Contains(s.tables, m.Route.Table) {
+	if m.Kind != rtnetlink.NewRoute && m.Kind != rtnetlink.DelRoute || !slices.Contains(s.tables,
+		m.Route.Table) {
 		return true
 	}
 	to := rib.Destination{Table: m.Route.Table, Prefix: m.Route.Prefix}
@@ -215,7 +222,8 @@ func (s *Source) plain(h rtnetlink.Header, m rtnetlink.Message) bool {
 	return true
 }
 
-// link notes that a link went up or down: with it go routes and next hops, and the kernel does not tell of all.
+// link notes that a link went up or down: with it go routes and next hops, and the kernel does not
+// tell of all.
 func (s *Source) link(l rtnetlink.Link) {
 	if was, known := s.up[l.Index]; known && was == l.Up {
 		return

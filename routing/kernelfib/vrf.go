@@ -21,8 +21,8 @@ type VRF struct {
 // ruleBefore is the priority of rules: before those of VRF devices (1000) and of the main table.
 const ruleBefore = 930
 
-// Lead makes packets come to the tables of these VRFs, and to no others of earlier ones. Shadow SIDs come before rules, so that no packet
-// goes astray that can't come back.
+// Lead makes packets come to the tables of these VRFs, and to no others of earlier ones. Shadow
+// SIDs come before rules, so that no packet goes astray that can't come back.
 func (f *Forwarder) Lead(vrfs []VRF) error {
 	sids := map[netip.Prefix]bool{}
 	for _, v := range vrfs {
@@ -37,7 +37,8 @@ func (f *Forwarder) Lead(vrfs []VRF) error {
 	return f.rules(vrfs)
 }
 
-// local makes the route of a shadow SID: End.DT46 if a VRF device has the shadow as its table, else End.DT6.
+// local makes the route of a shadow SID: End.DT46 if a VRF device has the shadow as its table, else
+// End.DT6.
 func (f *Forwarder) local(v VRF) error {
 	vrf, err := vrfDevice(v.Shadow)
 	if err != nil {
@@ -46,23 +47,28 @@ func (f *Forwarder) local(v VRF) error {
 	id := f.free()
 	b := f.socket.batch()
 	err = b.add(func(bytes []byte, seq uint32) ([]byte, error) {
-		return rtnetlink.AppendLocal(bytes, seq, unix.NLM_F_CREATE|unix.NLM_F_EXCL, id, v.Shadow, vrf != "", protocol), nil
+		return rtnetlink.AppendLocal(bytes, seq, unix.NLM_F_CREATE|unix.NLM_F_EXCL, id, v.Shadow,
+			vrf != "", protocol), nil
 	})
 	if err == nil {
 		r := rtnetlink.Route{
-			Table: unix.RT_TABLE_MAIN, Prefix: netip.PrefixFrom(v.SID, v.SID.BitLen()), Protocol: protocol,
-			Metric: metricOf6, NextHopID: id,
+			Table: unix.RT_TABLE_MAIN, Prefix: netip.PrefixFrom(v.SID, v.SID.BitLen()),
+			Protocol: protocol,
+			Metric:   metricOf6, NextHopID: id,
 		}
-		err = b.message(rtnetlink.Message{Kind: rtnetlink.NewRoute, Route: r}, unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
+		err = b.message(rtnetlink.Message{Kind: rtnetlink.NewRoute, Route: r},
+			unix.NLM_F_CREATE|unix.NLM_F_REPLACE)
 	}
 	if err == nil {
 		err = b.flush()
 	}
 	for _, refused := range b.failed {
 		if err = refused; vrf != "" {
-			return fmt.Errorf("%w; End.DT46 with VRF device %s needs Linux 5.14 or newer and: sysctl -w net.vrf.strict_mode=1", err, vrf)
+			return fmt.Errorf("%w; End.DT46 with VRF device %s needs Linux 5.14 or newer and: "+
+				"sysctl -w net.vrf.strict_mode=1", err, vrf)
 		}
-		return fmt.Errorf("%w; the loopback interface must be up, and the kernel have IPv6 segment routing (CONFIG_IPV6_SEG6_LWTUNNEL)",
+		return fmt.Errorf("%w; the loopback interface must be up, and the kernel have IPv6 "+
+			"segment routing (CONFIG_IPV6_SEG6_LWTUNNEL)",
 			err)
 	}
 	f.locals[id] = err == nil
@@ -94,7 +100,8 @@ func (f *Forwarder) dropSIDs(keep map[netip.Prefix]bool) error {
 		if keep[prefix] {
 			continue
 		}
-		r := rtnetlink.Route{Table: unix.RT_TABLE_MAIN, Prefix: prefix, Protocol: protocol, Metric: metricOf6}
+		r := rtnetlink.Route{Table: unix.RT_TABLE_MAIN, Prefix: prefix, Protocol: protocol,
+			Metric: metricOf6}
 		if err := b.message(rtnetlink.Message{Kind: rtnetlink.DelRoute, Route: r}, 0); err != nil {
 			return err
 		}
@@ -126,7 +133,8 @@ func (f *Forwarder) rules(vrfs []VRF) error {
 	}
 	var drop []netlink.Rule
 	for _, family := range families {
-		list, err := netlink.RuleListFiltered(family, &netlink.Rule{Priority: ruleBefore}, netlink.RT_FILTER_PRIORITY)
+		list, err := netlink.RuleListFiltered(family, &netlink.Rule{Priority: ruleBefore},
+			netlink.RT_FILTER_PRIORITY)
 		if err != nil {
 			return fmt.Errorf("list routing rules: %w", err)
 		}
@@ -141,7 +149,8 @@ func (f *Forwarder) rules(vrfs []VRF) error {
 	}
 	for k := range wanted {
 		r := netlink.NewRule()
-		r.Family, r.IifName, r.Table, r.Priority, r.Protocol = k.family, k.iface, int(k.table), ruleBefore, protocol
+		r.Family, r.IifName, r.Table, r.Priority, r.Protocol = k.family, k.iface, int(k.table),
+			ruleBefore, protocol
 		if err := netlink.RuleAdd(r); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add a routing rule for interface %s: %w", k.iface, err)
 		}
@@ -154,8 +163,8 @@ func (f *Forwarder) rules(vrfs []VRF) error {
 	return nil
 }
 
-// Remove takes everything away that any forwarder wrote in this network namespace: first the rules, so that packets go the way that the
-// other tables know.
+// Remove takes everything away that any forwarder wrote in this network namespace: first the rules,
+// so that packets go the way that the other tables know.
 func Remove() error {
 	f, err := OpenForwarder()
 	if err != nil {

@@ -28,15 +28,17 @@ func (f FRR) OSPF6(ctx context.Context) (*topology.Graph, []string, error) {
 	var answers [3][]byte
 	for i, what := range []string{"router", "intra-prefix", "as-external"} {
 		var err error
-		if answers[i], err = f.ask(ctx, "ospf6d", "show ipv6 ospf6 database "+what+" detail json"); err != nil {
+		if answers[i], err = f.ask(ctx, "ospf6d",
+			"show ipv6 ospf6 database "+what+" detail json"); err != nil {
 			return nil, nil, err
 		}
 	}
-	return OSPF6("ospf6", OSPF6Database{Routers: answers[0], Prefixes: answers[1], External: answers[2]}, f.Block)
+	return OSPF6("ospf6", OSPF6Database{Routers: answers[0], Prefixes: answers[1],
+		External: answers[2]}, f.Block)
 }
 
-// ISIS reads the topology from isisd. What it prints as JSON holds one LSP only, and its traffic engineering database no link without
-// IPv4 addresses (8.4), so its text is read.
+// ISIS reads the topology from isisd. What it prints as JSON holds one LSP only, and its traffic
+// engineering database no link without IPv4 addresses (8.4), so its text is read.
 func (f FRR) ISIS(ctx context.Context) (*topology.Graph, []string, error) {
 	database, err := f.ask(ctx, "isisd", "show isis database detail")
 	if err != nil {
@@ -49,7 +51,8 @@ func (f FRR) ISIS(ctx context.Context) (*topology.Graph, []string, error) {
 	return ISIS("isis", ISISDatabase{Text: database, Hostnames: hostnames}, f.Block)
 }
 
-// ask gives a daemon a command as FRR's shell does: the command with a zero octet behind it; the answer ends in three, and a status.
+// ask gives a daemon a command as FRR's shell does: the command with a zero octet behind it; the
+// answer ends in three, and a status.
 func (f FRR) ask(ctx context.Context, daemon, command string) ([]byte, error) {
 	path := filepath.Join(f.Directory, daemon+".vty")
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
@@ -72,7 +75,8 @@ func (f FRR) ask(ctx context.Context, daemon, command string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("ask %s: %q: %w", daemon, command, err)
 	case status != 0:
-		return nil, fmt.Errorf("ask %s: %q is refused with status %d: %s", daemon, command, status, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("ask %s: %q is refused with status %d: %s", daemon, command, status,
+			bytes.TrimSpace(answer))
 	}
 	return answer, nil
 }

@@ -36,17 +36,20 @@ func printed(t testing.TB, name string) []byte {
 
 func isis(t testing.TB, database string) linkstate.ISISDatabase {
 	t.Helper()
-	return linkstate.ISISDatabase{Text: printed(t, database), Hostnames: printed(t, "isis-hostname.txt")}
+	return linkstate.ISISDatabase{Text: printed(t, database),
+		Hostnames: printed(t, "isis-hostname.txt")}
 }
 
 func ospf6(t testing.TB) linkstate.OSPF6Database {
 	t.Helper()
 	return linkstate.OSPF6Database{
-		Routers: printed(t, "ospf6-router.json"), Prefixes: printed(t, "ospf6-intra-prefix.json"), External: printed(t, "ospf6-as-external.json"),
+		Routers: printed(t, "ospf6-router.json"), Prefixes: printed(t, "ospf6-intra-prefix.json"),
+		External: printed(t, "ospf6-as-external.json"),
 	}
 }
 
-// The three routers of these databases: r1 and r2 with a double link, r2 and r3 on a LAN, r3 overloaded in one of them.
+// The three routers of these databases: r1 and r2 with a double link, r2 and r3 on a LAN, r3
+// overloaded in one of them.
 func TestISIS(t *testing.T) {
 	const lan = "risks [3032376127]"
 	for file, want := range map[string]string{
@@ -107,12 +110,14 @@ func TestISISDoubts(t *testing.T) {
 	db := isis(t, "isis.txt")
 	text := strings.ReplaceAll(string(db.Text), "r3.00-00 ", "a-long-hostnam.00-00 ")
 	db.Text = []byte(strings.ReplaceAll(text, "fcbb:bb00:2::/48", "fcbb:bb00:1::/48"))
-	db.Hostnames = []byte(strings.ReplaceAll(string(db.Hostnames), "r3 ", "a-long-hostname1 ") + "2 0000.0000.0007 a-long-hostname2\n")
+	db.Hostnames = []byte(strings.ReplaceAll(string(db.Hostnames), "r3 ", "a-long-hostname1 ") +
+		"2 0000.0000.0007 a-long-hostname2\n")
 	g, ignored, err := linkstate.ISIS("isis", db, block(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"LSP of a-long-hostnam: not one router", "locator fcbb:bb00:1::/48: 2 routers announce it"} {
+	for _, want := range []string{"LSP of a-long-hostnam: not one router",
+		"locator fcbb:bb00:1::/48: 2 routers announce it"} {
 		if !strings.Contains(strings.Join(ignored, "\n"), want) {
 			t.Errorf("ignored %q, and not %s", ignored, want)
 		}
@@ -152,18 +157,22 @@ func daemon(t *testing.T, dir, name string, answer func(command string) string) 
 // Databases are asked for on the daemons' sockets; what these refuse is said.
 func TestAskingFRR(t *testing.T) {
 	f := linkstate.FRR{Directory: t.TempDir(), Block: block(t)}
-	if _, _, err := f.ISIS(context.Background()); err == nil || !strings.Contains(err.Error(), "does it run") {
+	if _, _, err := f.ISIS(context.Background()); err == nil || !strings.Contains(err.Error(),
+		"does it run") {
 		t.Errorf("nobody answers: %v", err)
 	}
 	daemon(t, f.Directory, "isisd", func(command string) string {
-		file := map[string]string{"show isis database detail": "isis.txt", "show isis hostname": "isis-hostname.txt"}[command]
+		file := map[string]string{"show isis database detail": "isis.txt",
+			"show isis hostname": "isis-hostname.txt"}[command]
 		return string(printed(t, file)) + "\x00\x00\x00\x00"
 	})
 	if g, _, err := f.ISIS(context.Background()); err != nil || g.Edges() != 6 {
 		t.Errorf("%v: %d edges", err, g.Edges())
 	}
-	daemon(t, f.Directory, "ospf6d", func(string) string { return "% Unknown command\n\x00\x00\x00\x02" })
-	if _, _, err := f.OSPF6(context.Background()); err == nil || !strings.Contains(err.Error(), "status 2: % Unknown command") {
+	daemon(t, f.Directory, "ospf6d",
+		func(string) string { return "% Unknown command\n\x00\x00\x00\x02" })
+	if _, _, err := f.OSPF6(context.Background()); err == nil || !strings.Contains(err.Error(),
+		"status 2: % Unknown command") {
 		t.Errorf("refused: %v", err)
 	}
 }
@@ -176,7 +185,8 @@ func FuzzISIS(f *testing.F) {
 	}
 	b := block(f)
 	f.Fuzz(func(t *testing.T, text, hostnames []byte) {
-		g, _, err := linkstate.ISIS("isis", linkstate.ISISDatabase{Text: text, Hostnames: hostnames}, b)
+		g, _, err := linkstate.ISIS("isis",
+			linkstate.ISISDatabase{Text: text, Hostnames: hostnames}, b)
 		if err == nil && g == nil {
 			t.Error("neither a graph nor an error")
 		}
@@ -188,7 +198,8 @@ func FuzzOSPF6(f *testing.F) {
 	f.Add(db.Routers, db.Prefixes, db.External)
 	b := block(f)
 	f.Fuzz(func(t *testing.T, routers, prefixes, external []byte) {
-		g, _, err := linkstate.OSPF6("ospf6", linkstate.OSPF6Database{Routers: routers, Prefixes: prefixes, External: external}, b)
+		g, _, err := linkstate.OSPF6("ospf6", linkstate.OSPF6Database{Routers: routers,
+			Prefixes: prefixes, External: external}, b)
 		if err == nil && g == nil {
 			t.Error("neither a graph nor an error")
 		}

@@ -18,8 +18,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Graph builds the topology that routes of family link-state describe; any order of the routes gives the same one. Ignored says
-// what could not be used, and why.
+// Graph builds the topology that routes of family link-state describe; any order of the routes
+// gives the same one. Ignored says what could not be used, and why.
 func Graph(name string, paths []*apiutil.Path) (g *topology.Graph, ignored []string, err error) {
 	d := domain{nodes: map[string]*node{}}
 	for _, p := range paths {
@@ -117,7 +117,8 @@ func (d *domain) addNode(n *bgp.LsNodeNLRI, tlvs []bgp.LsTLVInterface) string {
 func isEnd(b uint16) bool  { return b >= 1 && b <= 4 || b >= 28 && b <= 31 || b >= 43 && b <= 50 }
 func isEndX(b uint16) bool { return b >= 5 && b <= 8 || b >= 32 && b <= 35 || b >= 52 && b <= 59 }
 
-// addSID notes an End of a node: of several the one with the lowest code point, then the lowest address.
+// addSID notes an End of a node: of several the one with the lowest code point, then the lowest
+// address.
 func (d *domain) addSID(n *bgp.LsSrv6SIDNLRI, tlvs []bgp.LsTLVInterface) string {
 	id := d.node(n.LocalNodeDesc)
 	information, ok := n.Srv6SIDInfo.(*bgp.LsTLVSrv6SIDInfo)
@@ -131,7 +132,8 @@ func (d *domain) addSID(n *bgp.LsSrv6SIDNLRI, tlvs []bgp.LsTLVInterface) string 
 		}
 		for _, sid := range information.SIDs {
 			here := d.nodes[id]
-			order := cmp.Or(cmp.Compare(behavior.EndpointBehavior, here.behavior), sid.Compare(here.sid))
+			order := cmp.Or(cmp.Compare(behavior.EndpointBehavior, here.behavior),
+				sid.Compare(here.sid))
 			if sid.Is6() && (!here.sid.IsValid() || order < 0) {
 				here.sid, here.behavior = sid, behavior.EndpointBehavior
 			}
@@ -176,12 +178,14 @@ func (d *domain) addLink(n *bgp.LsLinkNLRI, tlvs []bgp.LsTLVInterface) string {
 	return ""
 }
 
-// describe takes what tells parallel links apart: addresses if there are any, else numbers of interfaces.
+// describe takes what tells parallel links apart: addresses if there are any, else numbers of
+// interfaces.
 func (l *link) describe(tlvs []bgp.LsTLVInterface) {
 	var description bgp.LsLinkDescriptor
 	description.ParseTLVs(tlvs)
 	for _, pair := range [][2]*netip.Addr{
-		{description.InterfaceAddrIPv6, description.NeighborAddrIPv6}, {description.InterfaceAddrIPv4, description.NeighborAddrIPv4},
+		{description.InterfaceAddrIPv6, description.NeighborAddrIPv6},
+		{description.InterfaceAddrIPv4, description.NeighborAddrIPv4},
 	} {
 		if pair[0] != nil && pair[1] != nil {
 			l.near, l.far = pair[0].String(), pair[1].String()
@@ -189,7 +193,8 @@ func (l *link) describe(tlvs []bgp.LsTLVInterface) {
 		}
 	}
 	if description.LinkLocalID != nil && description.LinkRemoteID != nil {
-		l.near, l.far = fmt.Sprintf("%010d", *description.LinkLocalID), fmt.Sprintf("%010d", *description.LinkRemoteID)
+		l.near, l.far = fmt.Sprintf("%010d", *description.LinkLocalID),
+			fmt.Sprintf("%010d", *description.LinkRemoteID)
 	}
 }
 
@@ -208,9 +213,11 @@ func (d *domain) build(name string) (*topology.Graph, []string, error) {
 	b := topology.NewBuilder(name, delays(links))
 	numbers := map[string]topology.Node{}
 	d.nameApart()
-	ids := slices.SortedFunc(maps.Keys(d.nodes), func(x, y string) int { return strings.Compare(d.nodes[x].name, d.nodes[y].name) })
+	ids := slices.SortedFunc(maps.Keys(d.nodes),
+		func(x, y string) int { return strings.Compare(d.nodes[x].name, d.nodes[y].name) })
 	for _, id := range ids {
-		spec := topology.NodeSpec{Name: d.nodes[id].name, SID: netip.PrefixFrom(sidlist.Unknown, sidlist.Unknown.BitLen())}
+		spec := topology.NodeSpec{Name: d.nodes[id].name, SID: netip.PrefixFrom(sidlist.Unknown,
+			sidlist.Unknown.BitLen())}
 		if sid := d.nodes[id].sid; sid.IsValid() {
 			spec.SID = netip.PrefixFrom(sid, sid.BitLen())
 		}
@@ -261,14 +268,16 @@ func (l link) key() string {
 	return min(a, b) + " " + max(a, b)
 }
 
-// paired returns the links that both ends tell of, each once, so that parallel ones come in the same order in both directions; and
-// which were left out.
+// paired returns the links that both ends tell of, each once, so that parallel ones come in the
+// same order in both directions; and which were left out.
 func (d *domain) paired() (links []link, alone []string) {
 	slices.SortFunc(d.links, func(a, b link) int {
-		return cmp.Or(strings.Compare(a.key(), b.key()), strings.Compare(a.from, b.from), cmp.Compare(a.Weight, b.Weight))
+		return cmp.Or(strings.Compare(a.key(), b.key()), strings.Compare(a.from, b.from),
+			cmp.Compare(a.Weight, b.Weight))
 	})
 	same := func(a, b link) bool { return a.key() == b.key() && a.from == b.from }
-	links = slices.CompactFunc(d.links, same) // told twice, by two levels or topologies of the IGP: the lower metric
+	// told twice, by two levels or topologies of the IGP: the lower metric
+	links = slices.CompactFunc(d.links, same)
 	directions := map[string]int{}
 	for _, l := range links {
 		directions[l.key()]++
@@ -277,13 +286,14 @@ func (d *domain) paired() (links []link, alone []string) {
 		if directions[l.key()] == 2 {
 			return false
 		}
-		alone = append(alone, fmt.Sprintf("link from %s to %s: the other end does not tell of it", l.from, l.to))
+		alone = append(alone, fmt.Sprintf("link from %s to %s: the other end does not tell of it",
+			l.from, l.to))
 		return true
 	}), alone
 }
 
-// dissolveLANs replaces the nodes that stand for LANs by links between their routers. What a router says of its link to the LAN
-// holds for its links to all others there.
+// dissolveLANs replaces the nodes that stand for LANs by links between their routers. What a router
+// says of its link to the LAN holds for its links to all others there.
 func (d *domain) dissolveLANs() {
 	attached := map[string][]link{} // what routers say, by LAN
 	var direct []link
@@ -310,7 +320,8 @@ func (d *domain) dissolveLANs() {
 	maps.DeleteFunc(d.nodes, func(_ string, n *node) bool { return n.pseudo })
 }
 
-// riskOf is the number of the risk that a LAN's links share: the upper half of the numbers, which providers seldom use.
+// riskOf is the number of the risk that a LAN's links share: the upper half of the numbers, which
+// providers seldom use.
 func riskOf(lan string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(lan))

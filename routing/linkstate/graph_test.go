@@ -24,20 +24,22 @@ func dump(g *topology.Graph) string {
 	}
 	for e := range topology.Edge(g.Edges()) {
 		edge := g.Edge(e)
-		fmt.Fprintf(&b, "%s>%s weight %d delay %d capacity %d risks %v sid %s back %d\n", g.Node(edge.From).Name, g.Node(edge.To).Name, edge.Weight,
+		fmt.Fprintf(&b, "%s>%s weight %d delay %d capacity %d risks %v sid %s back %d\n",
+			g.Node(edge.From).Name, g.Node(edge.To).Name, edge.Weight,
 			edge.Delay, edge.CapacityKbps, edge.SRLGs, edge.SID, g.Reverse(e))
 	}
 	return b.String()
 }
 
-// square is a network of four routers with a double link, a LAN of three, a link that one end keeps silent about, and a node
-// without a name.
+// square is a network of four routers with a double link, a LAN of three, a link that one end keeps
+// silent about, and a node without a name.
 func square() []*apiutil.Path {
 	n := linkstatetest.Network{}
 	for i, name := range []string{"R1", "R2", "R3", ""} {
 		n.Node(i+1, name, fmt.Sprintf("fcbb:bb00:%d::", i+1))
 	}
-	n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10, Delay: 1000, Kbps: 8_000_000, Risks: []uint32{9, 3}, EndX: "fcbb:bb00:1:e001::"})
+	n.Link(1, 2, linkstatetest.Link{Number: 1, Metric: 10, Delay: 1000, Kbps: 8_000_000,
+		Risks: []uint32{9, 3}, EndX: "fcbb:bb00:1:e001::"})
 	n.Link(2, 1, linkstatetest.Link{Number: 1, Metric: 12, Delay: 1000, Kbps: 8_000_000})
 	n.Link(2, 1, linkstatetest.Link{Number: 2, Metric: 20})
 	n.Link(1, 2, linkstatetest.Link{Number: 2, Metric: 20})
@@ -63,7 +65,8 @@ func TestGraph(t *testing.T) {
 	}
 	for _, line := range []string{
 		"R1>R2 weight 10 delay 10 capacity 8000000 risks [3 9] sid fcbb:bb00:1:e001:: back",
-		"R2>R1 weight 12 delay 12", "R1>R2 weight 20", "R3>0000.0000.0004 weight 30 delay 30 capacity 0 risks [",
+		"R2>R1 weight 12 delay 12", "R1>R2 weight 20",
+		"R3>0000.0000.0004 weight 30 delay 30 capacity 0 risks [",
 		"R2>0000.0000.0004 weight 30", "R2>R3 weight 30",
 	} {
 		if strings.Count(text, line) != 1 {
@@ -74,11 +77,13 @@ func TestGraph(t *testing.T) {
 		t.Errorf("%d edges, delays in %v", g.Edges(), g.DelayUnit())
 	}
 	for e := range topology.Edge(g.Edges()) {
-		if back := g.Reverse(e); back == topology.NoEdge || g.Weight(e) != g.Weight(back) && g.Weight(e)+g.Weight(back) != 22 {
+		if back := g.Reverse(e); back == topology.NoEdge || g.Weight(e) != g.Weight(back) &&
+			g.Weight(e)+g.Weight(back) != 22 {
 			t.Errorf("edge %d and its other direction %d do not match:\n%s", e, back, text)
 		}
 	}
-	if diff := cmp.Diff([]string{"link from 0000.0000.0001 to 0000.0000.0003: the other end does not tell of it"}, ignored); diff != "" {
+	if diff := cmp.Diff([]string{"link from 0000.0000.0001 to 0000.0000.0003: the other end does " +
+		"not tell of it"}, ignored); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -139,7 +144,8 @@ func FuzzGraph(f *testing.F) {
 		if ls.DecodeFromBytes(attribute) != nil {
 			return
 		}
-		routes := append(square(), &apiutil.Path{Nlri: prefix, Attrs: []bgp.PathAttributeInterface{ls}})
+		routes := append(square(), &apiutil.Path{Nlri: prefix,
+			Attrs: []bgp.PathAttributeInterface{ls}})
 		if g, _, err := linkstate.Graph("net", routes); err == nil && g.Nodes() < 4 {
 			t.Errorf("%d nodes", g.Nodes())
 		}

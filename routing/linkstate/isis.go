@@ -19,8 +19,8 @@ type ISISDatabase struct {
 	Hostnames []byte // "show isis hostname"
 }
 
-// ISIS makes a topology of the database of IS-IS. Of a router that speaks several topologies (RFC 5120) that of IPv6 counts. Routers
-// are called by their host names.
+// ISIS makes a topology of the database of IS-IS. Of a router that speaks several topologies (RFC
+// 5120) that of IPv6 counts. Routers are called by their host names.
 func ISIS(name string, db ISISDatabase, block srv6.Block) (*topology.Graph, []string, error) {
 	r := isisReader{domain: domain{nodes: map[string]*node{}}, prefixes: locators{block: block}}
 	r.hosts = hostsOf(db.Hostnames)
@@ -54,13 +54,16 @@ type told struct {
 }
 
 var (
-	lspLine   = regexp.MustCompile(`^(\S+)\.([0-9a-f]{2})-[0-9a-f]{2}\s.*?\s(\(?\d+\)?)\s+\d/\d/(\d)$`)
-	reachLine = regexp.MustCompile(`^  (MT |Extended )Reachability: ((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\.([0-9a-f]{2}) ` +
-		`\(Metric: (\d+)\)(?: (\S+))?`)
+	lspLine = regexp.MustCompile(
+		`^(\S+)\.([0-9a-f]{2})-[0-9a-f]{2}\s.*?\s(\(?\d+\)?)\s+\d/\d/(\d)$`)
+	reachLine = regexp.MustCompile(
+		`^  (MT |Extended )Reachability: ((?:[0-9a-f]{4}\.){2}[0-9a-f]{4})\.([0-9a-f]{2}) ` +
+			`\(Metric: (\d+)\)(?: (\S+))?`)
 	prefixLine = regexp.MustCompile(`^  (?:MT )?IPv6 Reachability: (\S+) \(Metric: \d+\)`)
 	valueLine  = regexp.MustCompile(`^    (?:\S+ )?(Maximum Bandwidth|Average Link Delay): (\S+) `)
-	hostLine   = regexp.MustCompile(`(?m)^\s*(?:\d|\*)\s+([0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})\s+(\S+)\s*$`)
-	systemID   = regexp.MustCompile(`^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$`)
+	hostLine   = regexp.MustCompile(
+		`(?m)^\s*(?:\d|\*)\s+([0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4})\s+(\S+)\s*$`)
+	systemID = regexp.MustCompile(`^[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}$`)
 )
 
 func hostsOf(text []byte) map[string]string {
@@ -93,7 +96,8 @@ func (r *isisReader) line(text string) {
 	}
 }
 
-// begin begins an LSP. One without time left is being withdrawn; that of a LAN repeats what routers say.
+// begin begins an LSP. One without time left is being withdrawn; that of a LAN repeats what routers
+// say.
 func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 	r.router, r.last = nil, nil
 	if pseudonode != "00" || lifetime == "0" || strings.HasPrefix(lifetime, "(") {
@@ -101,11 +105,15 @@ func (r *isisReader) begin(name, pseudonode, lifetime, overload string) {
 	}
 	router, ok := r.routerOf(name)
 	if !ok {
-		r.ignored = append(r.ignored, fmt.Sprintf("LSP of %s: not one router is known by this name, which isisd cuts off behind %d "+
-			"letters; write \"no hostname dynamic\" there", name, hostLetters))
+		r.ignored = append(r.ignored, fmt.Sprintf(
+			"LSP of %s: not one router is known by this name, which isisd cuts off behind %d "+
+				"letters; write \"no hostname dynamic\" there", name, hostLetters))
 		return
 	}
-	i := slices.IndexFunc(r.told, func(t *told) bool { return t.level == r.level && t.router == router })
+	i := slices.IndexFunc(r.told, func(t *told) bool {
+		return t.level == r.level &&
+			t.router == router
+	})
 	if i < 0 {
 		i = len(r.told)
 		r.told = append(r.told, &told{level: r.level, router: router})
@@ -149,7 +157,8 @@ func (r *isisReader) reach(kind, router, pseudonode, metric, of string) {
 	if kind == "MT " {
 		list = &r.router.links6
 	}
-	if err != nil || kind == "MT " && of != "ipv6-unicast" || router == r.router.router && pseudonode == "00" {
+	if err != nil || kind == "MT " && of != "ipv6-unicast" || router == r.router.router &&
+		pseudonode == "00" {
 		return
 	}
 	l := link{from: r.router.router, to: router}

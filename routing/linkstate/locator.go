@@ -19,7 +19,8 @@ type locators struct {
 
 // add notes that a router announces a prefix.
 func (l *locators) add(router string, p netip.Prefix) {
-	if p.Bits() != locatorBits || p != p.Masked() || !l.block.Contains(p.Addr()) || slices.Contains(l.of[p], router) {
+	if p.Bits() != locatorBits || p != p.Masked() || !l.block.Contains(p.Addr()) ||
+		slices.Contains(l.of[p], router) {
 		return
 	}
 	if l.of == nil {
@@ -28,11 +29,13 @@ func (l *locators) add(router string, p netip.Prefix) {
 	l.of[p] = append(l.of[p], router)
 }
 
-// give makes the lowest locator of each router the SID of its End. One that several announce is nobody's.
+// give makes the lowest locator of each router the SID of its End. One that several announce is
+// nobody's.
 func (l *locators) give(d *domain) (ignored []string) {
 	for p, routers := range l.of {
 		if len(routers) > 1 {
-			ignored = append(ignored, fmt.Sprintf("locator %s: %d routers announce it", p, len(routers)))
+			ignored = append(ignored, fmt.Sprintf("locator %s: %d routers announce it", p,
+				len(routers)))
 			continue
 		}
 		n := d.nodes[routers[0]]

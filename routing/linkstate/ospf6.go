@@ -48,8 +48,9 @@ type ospf6Link struct {
 
 const (
 	maxAge = 3600 // seconds; an LSA so old is on its way out
-	// noTransit is the metric of links of a router by which nothing is to pass (RFC 6987, RFC 5340 section 4.8.1; the overload
-	// bit of IS-IS): so that a path leads through it where there is no other.
+	// noTransit is the metric of links of a router by which nothing is to pass (RFC 6987, RFC 5340
+	// section 4.8.1; the overload bit of IS-IS): so that a path leads through it where there is no
+	// other.
 	noTransit = 1<<24 - 2
 )
 
@@ -60,7 +61,8 @@ func OSPF6(name string, db OSPF6Database, block srv6.Block) (*topology.Graph, []
 	for _, part := range []struct {
 		text []byte
 		take func(ospf6LSA) error
-	}{{db.Routers, d.addOSPF6}, {db.Prefixes, prefixes.addIntra}, {db.External, prefixes.addExternal}} {
+	}{{db.Routers, d.addOSPF6}, {db.Prefixes, prefixes.addIntra},
+		{db.External, prefixes.addExternal}} {
 		var answer ospf6Answer
 		if err := json.Unmarshal(part.text, &answer); err != nil {
 			return nil, nil, fmt.Errorf("read the database of ospf6d: %w", err)
@@ -71,7 +73,8 @@ func OSPF6(name string, db OSPF6Database, block srv6.Block) (*topology.Graph, []
 					continue
 				}
 				if err := part.take(lsa); err != nil {
-					return nil, nil, fmt.Errorf("read the database of ospf6d: an LSA of %s: %w", lsa.Router, err)
+					return nil, nil, fmt.Errorf("read the database of ospf6d: an LSA of %s: %w",
+						lsa.Router, err)
 				}
 			}
 		}

@@ -12,9 +12,10 @@ import (
 // MaxBuckets bounds the parts of a group that is written leg by leg.
 const MaxBuckets = 1024
 
-// Draw gives each bucket of a set one of its hops, by weighted rendezvous hashing: a hop that leaves or joins moves its own buckets and
-// no others, whatever came before. Unlike the buckets of a resilient group of the kernel, which depend on what happened to it, drawn ones
-// can be copied to another table. A set without buckets is what it was.
+// Draw gives each bucket of a set one of its hops, by weighted rendezvous hashing: a hop that
+// leaves or joins moves its own buckets and no others, whatever came before. Unlike the buckets of
+// a resilient group of the kernel, which depend on what happened to it, drawn ones can be copied to
+// another table. A set without buckets is what it was.
 func (s Set) Draw() Set {
 	if s.Buckets() == 0 || s.drawn() {
 		return s
@@ -50,11 +51,13 @@ func Drawn(hops []rtnetlink.Hop) Set {
 	return Set{unique.Make(string(b))}
 }
 
-// digest and mix spread bits as splitmix64 does (Steele et al., 2014). Nobody but routing chooses what is hashed.
+// digest and mix spread bits as splitmix64 does (Steele et al., 2014). Nobody but routing chooses
+// what is hashed.
 func digest(text string) uint64 {
 	sum := uint64(len(text))
 	for len(text) >= 8 {
-		sum, text = mix(bits.RotateLeft64(sum, 17)^binary.LittleEndian.Uint64([]byte(text[:8]))), text[8:]
+		sum, text = mix(bits.RotateLeft64(sum, 17)^binary.LittleEndian.Uint64([]byte(text[:8]))),
+			text[8:]
 	}
 	for i := range len(text) {
 		sum = mix(bits.RotateLeft64(sum, 17) ^ uint64(text[i]))

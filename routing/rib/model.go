@@ -12,7 +12,8 @@ type Destination struct {
 	Prefix netip.Prefix
 }
 
-// Model is what a source has told. The zero value knows nothing. It is not for several goroutines at once.
+// Model is what a source has told. The zero value knows nothing. It is not for several goroutines
+// at once.
 type Model struct {
 	Tables func(uint32) bool // which tables count; nil: all
 
@@ -74,13 +75,15 @@ func (m *Model) Apply(message rtnetlink.Message) {
 
 func (m *Model) begin() {
 	if m.routes == nil {
-		m.routes, m.nextHops, m.told = map[Destination]route{}, map[uint32]nextHop{}, map[Destination]Set{}
+		m.routes, m.nextHops, m.told = map[Destination]route{}, map[uint32]nextHop{},
+			map[Destination]Set{}
 		m.changed, m.stale, m.resolved = map[Destination]bool{}, map[uint32]bool{}, map[uint32]Set{}
 	}
 }
 
 func (m *Model) add(to Destination, r rtnetlink.Route) {
-	next := variant{metric: r.Metric, nextHop: r.NextHopID, round: m.round, hops: r.Hops, special: r.Special}
+	next := variant{metric: r.Metric, nextHop: r.NextHopID, round: m.round, hops: r.Hops,
+		special: r.Special}
 	here, there := m.routes[to]
 	if !there {
 		m.routes[to] = route{variant: next}
@@ -106,7 +109,8 @@ func (r *route) find(metric uint32) *variant {
 	return nil
 }
 
-// remove takes a variant away. Where it has several hops and the message names some of them, these alone go.
+// remove takes a variant away. Where it has several hops and the message names some of them, these
+// alone go.
 func (m *Model) remove(to Destination, r rtnetlink.Route) {
 	here, there := m.routes[to]
 	if !there {
@@ -119,7 +123,8 @@ func (m *Model) remove(to Destination, r rtnetlink.Route) {
 	if old == nil {
 		return
 	}
-	if rest := without(old.hops, r.Hops); r.NextHopID == 0 && len(rest) > 0 && len(rest) < len(old.hops) {
+	if rest := without(old.hops, r.Hops); r.NextHopID == 0 && len(rest) > 0 &&
+		len(rest) < len(old.hops) {
 		old.hops = rest
 		m.routes[to] = here
 		return
@@ -160,8 +165,8 @@ func without(hops, others []rtnetlink.Hop) (rest []rtnetlink.Hop) {
 	return rest
 }
 
-// Restart says that the source tells all it knows anew. Until Sweep no route is gone, and none loses a next hop: routing software
-// that starts hears of next hops one after the other.
+// Restart says that the source tells all it knows anew. Until Sweep no route is gone, and none
+// loses a next hop: routing software that starts hears of next hops one after the other.
 func (m *Model) Restart() {
 	m.round++
 	m.settling = true
@@ -208,7 +213,8 @@ type Change struct {
 	Set Set // the zero value: there is no route over SRv6
 }
 
-// Changes says what differs from what it said last. Whatever came and went in between is not in it. The order is that of a map.
+// Changes says what differs from what it said last. Whatever came and went in between is not in it.
+// The order is that of a map.
 func (m *Model) Changes() (list []Change) {
 	m.begin()
 	if len(m.stale) > 0 {

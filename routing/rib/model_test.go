@@ -17,7 +17,8 @@ import (
 var vip = netip.MustParsePrefix("2001:db8:80::80/128")
 
 func hop(n int) rtnetlink.Hop {
-	return rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap, Segments: []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", n))}}
+	return rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap,
+		Segments: []netip.Addr{netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", n))}}
 }
 
 func hops(ids ...int) (list []rtnetlink.Hop) {
@@ -51,11 +52,13 @@ func inTable(n uint32) func(*rtnetlink.Message) {
 }
 
 func object(id uint32, n int) rtnetlink.Message {
-	return rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: rtnetlink.NextHop{ID: id, Hop: hop(n)}}
+	return rtnetlink.Message{Kind: rtnetlink.NewNextHop,
+		NextHop: rtnetlink.NextHop{ID: id, Hop: hop(n)}}
 }
 
 func group(id uint32, buckets int, members ...uint32) rtnetlink.Message {
-	m := rtnetlink.Message{Kind: rtnetlink.NewNextHop, NextHop: rtnetlink.NextHop{ID: id, Buckets: buckets}}
+	m := rtnetlink.Message{Kind: rtnetlink.NewNextHop,
+		NextHop: rtnetlink.NextHop{ID: id, Buckets: buckets}}
 	for i, member := range members {
 		m.NextHop.Group = append(m.NextHop.Group, rtnetlink.Leg{ID: member, Weight: i + 1})
 	}
@@ -78,26 +81,42 @@ func TestChanges(t *testing.T) {
 		batches []batch
 		want    string // what each batch changed
 	}{
-		"several hops in any order":  {[]batch{{route(add, by(2, 1))}, {route(add, by(1, 2))}}, "1 2|"},
-		"replaced by zebra":          {[]batch{{route(add, by(1))}, {route(del, by(1)), route(add, by(2))}}, "1|2"},
-		"flap":                       {[]batch{{route(add, by(1))}, {route(add, by(2)), route(del, by(2)), route(add, by(1))}}, "1|"},
-		"withdrawn":                  {[]batch{{route(add, by(1))}, {route(del, by(1))}}, "1|none"},
-		"withdrawn without a metric": {[]batch{{route(add, by(1))}, {route(del, metric(0))}}, "1|none"},
-		"the lower metric":           {[]batch{{route(add, by(1)), route(add, by(2), metric(10))}, {route(del, metric(10))}}, "2|1"},
-		"the higher metric goes":     {[]batch{{route(add, by(1)), route(add, by(2), metric(10))}, {route(del, by(1))}, {route(del, metric(10))}}, "2||none"},
-		"a hop leaves":               {[]batch{{route(add, by(1, 2, 3))}, {route(del, by(2))}}, "1 2 3|1 3"},
-		"no SRv6":                    {[]batch{{route(add, by(1))}, {route(add, plain)}}, "1|none"},
-		"blackhole":                  {[]batch{{route(add, by(1))}, {route(add, by(1), special)}}, "1|none"},
-		"other table":                {[]batch{{route(add, by(1), inTable(11))}}, ""},
-		"object":                     {[]batch{{object(1, 7), route(add, byObject(1))}, {object(1, 8)}, {dropped(1)}}, "7|8|none"},
-		"group":                      {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2), route(add, byObject(9))}}, "7 8 weight 2"},
-		"member of a group changes": {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2), route(add, byObject(9))}, {object(1, 6)}, {dropped(2)}},
+		"several hops in any order": {[]batch{{route(add, by(2, 1))}, {route(add, by(1, 2))}},
+			"1 2|"},
+		"replaced by zebra": {[]batch{{route(add, by(1))},
+			{route(del, by(1)), route(add, by(2))}}, "1|2"},
+		"flap": {[]batch{{route(add, by(1))},
+			{route(add, by(2)), route(del, by(2)), route(add, by(1))}}, "1|"},
+		"withdrawn": {[]batch{{route(add, by(1))}, {route(del, by(1))}}, "1|none"},
+		"withdrawn without a metric": {[]batch{{route(add, by(1))}, {route(del, metric(0))}},
+			"1|none"},
+		"the lower metric": {[]batch{{route(add, by(1)), route(add, by(2), metric(10))},
+			{route(del, metric(10))}}, "2|1"},
+		"the higher metric goes": {[]batch{{route(add, by(1)), route(add, by(2), metric(10))},
+			{route(del, by(1))}, {route(del, metric(10))}}, "2||none"},
+		"a hop leaves": {[]batch{{route(add, by(1, 2, 3))}, {route(del, by(2))}},
+			"1 2 3|1 3"},
+		"no SRv6": {[]batch{{route(add, by(1))}, {route(add, plain)}}, "1|none"},
+		"blackhole": {[]batch{{route(add, by(1))}, {route(add, by(1), special)}},
+			"1|none"},
+		"other table": {[]batch{{route(add, by(1), inTable(11))}}, ""},
+		"object": {[]batch{{object(1, 7), route(add, byObject(1))},
+			{object(1, 8)}, {dropped(1)}}, "7|8|none"},
+		"group": {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2),
+			route(add, byObject(9))}}, "7 8 weight 2"},
+		"member of a group changes": {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2),
+			route(add, byObject(9))}, {object(1, 6)}, {dropped(2)}},
 			"7 8 weight 2|6 8 weight 2|6"},
-		"group replaced":            {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2), route(add, byObject(9))}, {group(9, 0, 2)}}, "7 8 weight 2|8"},
-		"the route comes first":     {[]batch{{route(add, byObject(9))}, {group(9, 0, 1), object(1, 7)}}, "|7"},
-		"another object, same hops": {[]batch{{object(1, 7), object(2, 7), route(add, byObject(1))}, {route(add, byObject(2)), dropped(1)}}, "7|"},
-		"group of groups":           {[]batch{{object(1, 7), group(8, 0, 1), group(9, 0, 8), route(add, byObject(9))}}, ""},
-		"a plain hop in a group": {[]batch{{object(1, 7), {Kind: rtnetlink.NewNextHop, NextHop: rtnetlink.NextHop{ID: 2}}, group(9, 0, 1, 2),
+		"group replaced": {[]batch{{object(1, 7), object(2, 8), group(9, 0, 1, 2),
+			route(add, byObject(9))}, {group(9, 0, 2)}}, "7 8 weight 2|8"},
+		"the route comes first": {[]batch{{route(add, byObject(9))},
+			{group(9, 0, 1), object(1, 7)}}, "|7"},
+		"another object, same hops": {[]batch{{object(1, 7), object(2, 7), route(add, byObject(1))},
+			{route(add, byObject(2)), dropped(1)}}, "7|"},
+		"group of groups": {[]batch{{object(1, 7), group(8, 0, 1), group(9, 0, 8),
+			route(add, byObject(9))}}, ""},
+		"a plain hop in a group": {[]batch{{object(1, 7),
+			{Kind: rtnetlink.NewNextHop, NextHop: rtnetlink.NextHop{ID: 2}}, group(9, 0, 1, 2),
 			route(add, byObject(9))}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +138,8 @@ func TestChanges(t *testing.T) {
 func text(changes []rib.Change) string {
 	var words []string
 	for _, c := range changes {
-		words = append(words, strings.NewReplacer("fcbb:bb00:", "", "::", "").Replace(c.Set.String()))
+		words = append(words, strings.NewReplacer("fcbb:bb00:", "", "::",
+			"").Replace(c.Set.String()))
 	}
 	return strings.Join(words, "; ")
 }
@@ -128,7 +148,8 @@ func text(changes []rib.Change) string {
 func TestSweep(t *testing.T) {
 	var m rib.Model
 	for _, message := range []rtnetlink.Message{
-		object(1, 7), object(2, 8), route(add, byObject(1)), route(add, byObject(2), inTable(11)), route(add, by(5), inTable(12)), route(add, by(6), metric(30)),
+		object(1, 7), object(2, 8), route(add, byObject(1)), route(add, byObject(2), inTable(11)),
+		route(add, by(5), inTable(12)), route(add, by(6), metric(30)),
 	} {
 		m.Apply(message)
 	}
@@ -159,7 +180,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// The changes, one after the other, always come to what a model says that took all messages at once.
+// The changes, one after the other, always come to what a model says that took all messages at
+// once.
 func TestChangesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inBatches rib.Model
@@ -200,19 +222,24 @@ func drawMessage(t *rapid.T) rtnetlink.Message {
 	case 0:
 		return object(id(), rapid.IntRange(1, 3).Draw(t, "hop"))
 	case 1:
-		return group(id()+3, 0, rapid.SliceOfNDistinct(rapid.Uint32Range(1, 3), 1, 3, rapid.ID[uint32]).Draw(t, "members")...)
+		return group(id()+3, 0, rapid.SliceOfNDistinct(rapid.Uint32Range(1, 3), 1, 3,
+			rapid.ID[uint32]).Draw(t, "members")...)
 	case 2:
 		return dropped(rapid.Uint32Range(1, 6).Draw(t, "gone"))
 	case 3:
-		return route(del, by(rapid.SliceOfNDistinct(rapid.IntRange(1, 3), 0, 2, rapid.ID[int]).Draw(t, "hops")...), metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
+		return route(del, by(rapid.SliceOfNDistinct(rapid.IntRange(1, 3), 0, 2,
+			rapid.ID[int]).Draw(t, "hops")...), metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
 	case 4:
-		return route(add, byObject(rapid.Uint32Range(1, 6).Draw(t, "object")), metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
+		return route(add, byObject(rapid.Uint32Range(1, 6).Draw(t, "object")),
+			metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
 	}
-	m := route(add, by(rapid.SliceOfNDistinct(rapid.IntRange(1, 3), 1, 3, rapid.ID[int]).Draw(t, "hops")...), metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
+	m := route(add, by(rapid.SliceOfNDistinct(rapid.IntRange(1, 3), 1, 3, rapid.ID[int]).Draw(t,
+		"hops")...), metric(rapid.Uint32Range(0, 2).Draw(t, "metric")))
 	return m
 }
 
-// A hop that leaves a set with buckets moves its own buckets and no others; shares are near the weights.
+// A hop that leaves a set with buckets moves its own buckets and no others; shares are near the
+// weights.
 func TestDraw(t *testing.T) {
 	list := hops(1, 2, 3, 4)
 	list[3].Weight = 3
@@ -241,7 +268,8 @@ func TestDraw(t *testing.T) {
 	if again := rib.Drawn(before); again != all.Draw() {
 		t.Error("a set made of its buckets is another one")
 	}
-	if small, _ := rib.NewSet(hops(1), 0); small.Draw() != small || small.WithBuckets(8).Draw().Buckets() != 8 || (rib.Set{}).Draw() != (rib.Set{}) {
+	if small, _ := rib.NewSet(hops(1), 0); small.Draw() != small ||
+		small.WithBuckets(8).Draw().Buckets() != 8 || (rib.Set{}).Draw() != (rib.Set{}) {
 		t.Error("sets without buckets, with one hop or without hops are not what they were")
 	}
 }

@@ -11,14 +11,17 @@ import (
 	"sextant/linux/rtnetlink"
 )
 
-// Set is the next hops of a route. Sets of the same hops are equal, in whatever order they were told: so flows of a set go where those of
-// an equal one go. The zero value is no route.
+// Set is the next hops of a route. Sets of the same hops are equal, in whatever order they were
+// told: so flows of a set go where those of an equal one go. The zero value is no route.
 type Set struct {
-	text unique.Handle[string] // buckets, whether they are drawn (then a hop for each follows), then the hops, else in ascending order
+	// buckets, whether they are drawn (then a hop for each follows), then the hops, else in
+	// ascending order
+	text unique.Handle[string]
 }
 
-// NewSet makes a set of hops that all have segments; ok is false if one has none, or there are none. The weights of a hop that is there
-// twice add up. Buckets are those of a resilient group, 0 of another one.
+// NewSet makes a set of hops that all have segments; ok is false if one has none, or there are
+// none. The weights of a hop that is there twice add up. Buckets are those of a resilient group, 0
+// of another one.
 func NewSet(hops []rtnetlink.Hop, buckets int) (s Set, ok bool) {
 	texts := make([]string, len(hops))
 	weights := map[string]int{}
@@ -88,13 +91,15 @@ func (s Set) Members() []rtnetlink.Hop {
 	return Set{unique.Make(string(b))}.Hops()
 }
 
-// Hops lists the hops, always in the same order, with their weights. If buckets are drawn there is one for each, with weight 1.
+// Hops lists the hops, always in the same order, with their weights. If buckets are drawn there is
+// one for each, with weight 1.
 func (s Set) Hops() (hops []rtnetlink.Hop) {
 	if s == (Set{}) {
 		return nil
 	}
 	for text := s.text.Value()[headLength:]; text != ""; {
-		h := rtnetlink.Hop{Weight: int(text[0])<<8 + int(text[1]) + 1, Mode: rtnetlink.Mode(text[3]), Segments: make([]netip.Addr, text[2])}
+		h := rtnetlink.Hop{Weight: int(text[0])<<8 + int(text[1]) + 1,
+			Mode: rtnetlink.Mode(text[3]), Segments: make([]netip.Addr, text[2])}
 		text = text[4:]
 		for i := range h.Segments {
 			h.Segments[i], text = netip.AddrFrom16([16]byte([]byte(text[:16]))), text[16:]
@@ -129,7 +134,8 @@ func (s Set) covers(other Set) bool {
 	for _, h := range s.Hops() {
 		there[textOf(h)] = true
 	}
-	return !slices.ContainsFunc(other.Hops(), func(h rtnetlink.Hop) bool { return !there[textOf(h)] })
+	return !slices.ContainsFunc(other.Hops(),
+		func(h rtnetlink.Hop) bool { return !there[textOf(h)] })
 }
 
 func (s Set) drawn() bool { return s != (Set{}) && s.text.Value()[4] == 1 }

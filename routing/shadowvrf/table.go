@@ -9,9 +9,11 @@ import (
 	"sextant/routing/rib"
 )
 
-// Table is a routing table with its shadow: what both hold, and what the first is to hold. The zero value is empty.
+// Table is a routing table with its shadow: what both hold, and what the first is to hold. The zero
+// value is empty.
 type Table struct {
-	// Keep is how long next hops stay in the shadow after they were put there; 0: until the next change.
+	// Keep is how long next hops stay in the shadow after they were put there; 0: until the next
+	// change.
 	Keep time.Duration
 
 	entries map[netip.Prefix]*Entry
@@ -51,7 +53,8 @@ func (t *Table) Adopt(prefix netip.Prefix, original, shadow rib.Set, now time.Ti
 
 func (t *Table) entry(prefix netip.Prefix) *Entry {
 	if t.entries == nil {
-		t.entries, t.pending, t.expires = map[netip.Prefix]*Entry{}, map[netip.Prefix]bool{}, map[netip.Prefix]time.Time{}
+		t.entries, t.pending, t.expires = map[netip.Prefix]*Entry{}, map[netip.Prefix]bool{},
+			map[netip.Prefix]time.Time{}
 	}
 	e := t.entries[prefix]
 	if e == nil {
@@ -61,8 +64,8 @@ func (t *Table) entry(prefix netip.Prefix) *Entry {
 	return e
 }
 
-// Want says what the table is to hold for a prefix. Only the last word before Plan counts: of a route that changes and changes back,
-// nothing is seen.
+// Want says what the table is to hold for a prefix. Only the last word before Plan counts: of a
+// route that changes and changes back, nothing is seen.
 func (t *Table) Want(prefix netip.Prefix, set rib.Set) {
 	e := t.entry(prefix)
 	e.Wanted = set
@@ -84,9 +87,11 @@ func (t *Table) settle(prefix netip.Prefix, e *Entry) {
 // circles reports whether strays would be sent where they came from.
 func (e *Entry) circles() bool { return e.Shadow == e.Original && e.Shadow != (rib.Set{}) }
 
-// Plan lists what is to be done, in three stages: Next hops that are about to be replaced go into the shadow. When all of them are there,
-// the table changes. Then what is of no use in the shadow leaves it: what was kept long enough, and what the table now says too, because
-// strays would go in a circle. Each operation that was done is to be told by Done; those that were not are in the next plan.
+// Plan lists what is to be done, in three stages: Next hops that are about to be replaced go into
+// the shadow. When all of them are there, the table changes. Then what is of no use in the shadow
+// leaves it: what was kept long enough, and what the table now says too, because strays would go in
+// a circle. Each operation that was done is to be told by Done; those that were not are in the next
+// plan.
 func (t *Table) Plan(now time.Time) (copies, changes, removals []Op) {
 	for prefix := range t.pending {
 		e := t.entries[prefix]

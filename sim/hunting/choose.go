@@ -44,7 +44,8 @@ func (s *simulation) hunt(candidates []uint16, measured bool) int {
 	for place, id := range candidates {
 		v := &s.servers[id-1]
 		left := len(candidates) - 1 - place
-		answer, state := v.policy.Decide(v.state, acceptance.Offer{Busy: v.connections, Left: uint32(left), Told: told})
+		answer, state := v.policy.Decide(v.state,
+			acceptance.Offer{Busy: v.connections, Left: uint32(left), Told: told})
 		v.state = state
 		if answer.Accept {
 			s.result.accepted(place, measured)

@@ -16,7 +16,8 @@ const (
 	Hunt Choice = iota
 	// LeastOfCandidates gives it to the candidate with the least connections per core: JSQ(d).
 	LeastOfCandidates
-	// LeastOfAll gives it to the server with the least connections per core: join the shortest queue.
+	// LeastOfAll gives it to the server with the least connections per core: join the shortest
+	// queue.
 	LeastOfAll
 )
 
@@ -37,20 +38,23 @@ type Change struct {
 
 // Config describes a simulation.
 type Config struct {
-	Servers   []Server
-	Scheme             // a policy is that of every server, with the server's own Workers and Cores
-	Buckets   int      // of the pool
-	Changes   []Change // by time
-	Requests  workload.Stream
-	Until     time.Duration // requests after it are not sent; 0: as long as there are some
-	WarmUp    time.Duration // requests before it are not measured
-	Handshake time.Duration // from the choice of a server until the connection counts there and its request has come
-	Seed      uint64        // of who is a candidate of which request
-	// Given are the servers that took the first requests in some other run, by their places in Servers, if that run is to be played
-	// again. A place that does not exist leaves the choice to the Scheme, and so do requests beyond.
+	Servers  []Server
+	Scheme            // a policy is that of every server, with the server's own Workers and Cores
+	Buckets  int      // of the pool
+	Changes  []Change // by time
+	Requests workload.Stream
+	Until    time.Duration // requests after it are not sent; 0: as long as there are some
+	WarmUp   time.Duration // requests before it are not measured
+	// from the choice of a server until the connection counts there and its request has come
+	Handshake time.Duration
+	Seed      uint64 // of who is a candidate of which request
+	// Given are the servers that took the first requests in some other run, by their places in
+	// Servers, if that run is to be played again. A place that does not exist leaves the choice to
+	// the Scheme, and so do requests beyond.
 	Given []uint8
 
-	Progress func(now time.Duration) error                  // called from time to time, if not nil; an error ends the run
+	// called from time to time, if not nil; an error ends the run
+	Progress func(now time.Duration) error
 	Interval time.Duration                                  // of Loads
 	Loads    func(now time.Duration, connections []float64) // called at every interval, if not nil
 }
@@ -63,11 +67,13 @@ func (c Config) check() error {
 	case len(c.Servers) == 0 || len(c.Servers) > maxServers:
 		return fmt.Errorf("hunting: %d servers; choose 1 to %d", len(c.Servers), maxServers)
 	case c.Candidates > len(c.Servers):
-		return fmt.Errorf("hunting: %d candidates among %d servers; choose as many at most", c.Candidates, len(c.Servers))
+		return fmt.Errorf("hunting: %d candidates among %d servers; choose as many at most",
+			c.Candidates, len(c.Servers))
 	case c.Requests == nil:
 		return errors.New("hunting: no requests")
 	case c.WarmUp < 0 || c.Handshake < 0 || c.Until < 0:
-		return fmt.Errorf("hunting: warm-up %v, handshake %v and end %v must not be negative", c.WarmUp, c.Handshake, c.Until)
+		return fmt.Errorf("hunting: warm-up %v, handshake %v and end %v must not be negative",
+			c.WarmUp, c.Handshake, c.Until)
 	case c.Loads != nil && c.Interval <= 0:
 		return fmt.Errorf("hunting: loads at intervals of %v; choose one above 0", c.Interval)
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// crowd knows who has the least connections per core. Servers with the same number of cores and of connections are together, so
-// that a change costs nothing, and the search as much as there are sizes of servers.
+// crowd knows who has the least connections per core. Servers with the same number of cores and of
+// connections are together, so that a change costs nothing, and the search as much as there are
+// sizes of servers.
 type crowd struct {
 	sizes []size
 	at    []position // by server

@@ -1,8 +1,10 @@
-// Package hunting simulates a pool of servers that hunt for new connections: who takes which request, and how long each takes.
+// Package hunting simulates a pool of servers that hunt for new connections: who takes which
+// request, and how long each takes.
 //
-// A server is the machine of package queueing with a listen queue; the candidates of a request come from the chains of package
-// pool, and the servers decide by package accept: the code that the edge and the hosts run. Packets take no time unless
-// [Config].Handshake says so. Besides hunting there are two ideals that know the load of servers without asking them:
-// the least loaded of the candidates (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001), and the
+// A server is the machine of package queueing with a listen queue; the candidates of a request come
+// from the chains of package pool, and the servers decide by package accept: the code that the edge
+// and the hosts run. Packets take no time unless [Config].Handshake says so. Besides hunting there
+// are two ideals that know the load of servers without asking them: the least loaded of the
+// candidates (Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing", 2001), and the
 // least loaded of all.
 package hunting

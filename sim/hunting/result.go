@@ -11,12 +11,13 @@ import (
 
 // Result is what became of the measured requests.
 type Result struct {
-	Requests uint64            // measured
-	Overflow uint64            // of these, refused because a server's queue was full
-	Pages    Times             // of pages
-	Static   Times             // of static files
-	Mean     queueing.Interval // of pages, in milliseconds, at the level 0.95, by the method of batch means
-	Places   [maxPlaces]uint64 // requests that the first, second, ... candidate has taken
+	Requests uint64 // measured
+	Overflow uint64 // of these, refused because a server's queue was full
+	Pages    Times  // of pages
+	Static   Times  // of static files
+	// of pages, in milliseconds, at the level 0.95, by the method of batch means
+	Mean   queueing.Interval
+	Places [maxPlaces]uint64 // requests that the first, second, ... candidate has taken
 }
 
 // maxPlaces is how many candidates a chain has at most.
@@ -29,7 +30,8 @@ type Times struct {
 	histogram *hdrhistogram.Histogram // in microseconds
 }
 
-// QuantileMs returns the response time that the share of the requests does not exceed, to three digits.
+// QuantileMs returns the response time that the share of the requests does not exceed, to three
+// digits.
 func (t Times) QuantileMs(share float64) float64 {
 	return float64(t.histogram.ValueAtPercentile(100*share)) / 1000
 }
@@ -46,8 +48,8 @@ type recorder struct {
 	filled              uint64               // of the last one
 }
 
-// The method of batch means: between batchesMin and twice as many batches of consecutive pages, whose size doubles as the
-// run gets longer.
+// The method of batch means: between batchesMin and twice as many batches of consecutive pages,
+// whose size doubles as the run gets longer.
 const (
 	batchesMin = 32
 	batchFirst = 64
@@ -94,7 +96,8 @@ func (r *recorder) intoBatch(took float64) {
 	if r.filled++; r.filled < r.size {
 		return
 	}
-	r.batches = append(r.batches, queueing.Replicate{Count: r.size, Mean: r.batch / float64(r.size) / float64(time.Millisecond)})
+	r.batches = append(r.batches, queueing.Replicate{Count: r.size,
+		Mean: r.batch / float64(r.size) / float64(time.Millisecond)})
 	r.batch, r.filled = 0, 0
 	if len(r.batches) < 2*batchesMin {
 		return
@@ -110,7 +113,8 @@ func (r *recorder) result() *Result {
 	out := &Result{Requests: r.requests, Overflow: r.overflows, Places: r.places}
 	out.Pages, out.Static = r.timesOf(workload.Page), r.timesOf(workload.Static)
 	out.Mean = queueing.Interval{Mean: out.Pages.MeanMs}
-	if interval, err := queueing.MeanInterval(level, r.batches); err == nil { // else it was too short to tell
+	if interval, err := queueing.MeanInterval(level,
+		r.batches); err == nil { // else it was too short to tell
 		out.Mean.HalfWidth = interval.HalfWidth
 	}
 	return out
@@ -124,8 +128,8 @@ func (r *recorder) timesOf(c workload.Class) Times {
 	return t
 }
 
-// Shares returns which part of the requests the first, the second and each further candidate has taken; of a Choice that asks
-// nobody, nothing.
+// Shares returns which part of the requests the first, the second and each further candidate has
+// taken; of a Choice that asks nobody, nothing.
 func (r *Result) Shares() (shares []float64) {
 	var all uint64
 	for _, n := range r.Places {

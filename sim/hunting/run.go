@@ -90,7 +90,8 @@ func newSimulation(c Config) (*simulation, error) {
 		return s, nil
 	}
 	// The exact table gives every server its share, as the theory of random choice assumes.
-	spec := pool.Spec{Buckets: c.Buckets, Seed: c.Seed, Method: pool.Exact, Candidates: c.Candidates}
+	spec := pool.Spec{Buckets: c.Buckets, Seed: c.Seed, Method: pool.Exact,
+		Candidates: c.Candidates}
 	var err error
 	s.generation, err = pool.New(spec, s.weights, 0)
 	return s, err

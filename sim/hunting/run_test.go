@@ -56,13 +56,14 @@ func TestRandomChoiceIsAsInTheory(t *testing.T) {
 		}
 		want := theory.Seconds() * 1000
 		if math.Abs(r.Pages.MeanMs-want) > 0.03*want && !r.Mean.Contains(want) {
-			t.Errorf("%d cores at %g: mean %.2f ms (± %.2f), want %.2f", test.cores, test.rho, r.Pages.MeanMs, r.Mean.HalfWidth, want)
+			t.Errorf("%d cores at %g: mean %.2f ms (± %.2f), want %.2f", test.cores, test.rho,
+				r.Pages.MeanMs, r.Mean.HalfWidth, want)
 		}
 	}
 }
 
-// The least loaded of d random servers of one core: with many servers, the mean response is the sum of
-// rho^((d^i - d)/(d - 1)) over i from 1 (Mitzenmacher 2001, corollary 3.3).
+// The least loaded of d random servers of one core: with many servers, the mean response is the sum
+// of rho^((d^i - d)/(d - 1)) over i from 1 (Mitzenmacher 2001, corollary 3.3).
 func TestLeastOfCandidatesIsAsInTheory(t *testing.T) {
 	for _, test := range []struct {
 		d   int
@@ -78,19 +79,22 @@ func TestLeastOfCandidatesIsAsInTheory(t *testing.T) {
 		}
 		want *= service.Seconds() * 1000
 		if r := run(t, c); math.Abs(r.Pages.MeanMs-want) > 0.03*want {
-			t.Errorf("least of %d at %g: mean %.3f ms, want %.3f", test.d, test.rho, r.Pages.MeanMs, want)
+			t.Errorf("least of %d at %g: mean %.3f ms, want %.3f", test.d, test.rho, r.Pages.MeanMs,
+				want)
 		}
 	}
 }
 
-// The least loaded of all: a pool of one-core servers with many idle ones hardly ever lets anybody wait.
+// The least loaded of all: a pool of one-core servers with many idle ones hardly ever lets anybody
+// wait.
 func TestLeastOfAllFindsTheIdle(t *testing.T) {
 	c := config(alike(1000, 1), 0.9, 200_000)
 	c.Choice = hunting.LeastOfAll
 	if r := run(t, c); math.Abs(r.Pages.MeanMs-10) > 0.1 {
 		t.Errorf("mean %.3f ms, want the mean service time, 10", r.Pages.MeanMs)
 	}
-	few := config([]hunting.Server{{Cores: 1, Workers: 99, Weight: 1}, {Cores: 4, Workers: 99, Weight: 1}}, 0.8, 100_000)
+	few := config([]hunting.Server{{Cores: 1, Workers: 99, Weight: 1},
+		{Cores: 4, Workers: 99, Weight: 1}}, 0.8, 100_000)
 	few.Choice = hunting.LeastOfAll
 	if r := run(t, few); r.Pages.MeanMs > 20 {
 		t.Errorf("two servers of 1 and 4 cores: mean %.1f ms, want less than 20", r.Pages.MeanMs)
@@ -114,17 +118,23 @@ func TestPoliciesAreRankedAsInThePaper(t *testing.T) {
 	ideal := load()
 	ideal.Choice, ideal.Candidates = hunting.LeastOfCandidates, 2
 	least := run(t, ideal).Pages.MeanMs
-	t.Logf("random %.1f, SR_4 %.1f, SR_dyn %.1f, average %.1f, least of 2 %.1f", random, static, dyn, average, least)
+	t.Logf("random %.1f, SR_4 %.1f, SR_dyn %.1f, average %.1f, least of 2 %.1f", random, static,
+		dyn, average, least)
 	if random < 2.2*static || dyn > 1.1*static || average > dyn || average > 1.1*least {
-		t.Errorf("want random > 2.2 SR_4, SR_dyn < 1.1 SR_4, average < SR_dyn and average < 1.1 least of 2")
+		t.Errorf("want random > 2.2 SR_4, SR_dyn < 1.1 SR_4, average < SR_dyn and average < 1.1 " +
+			"least of 2")
 	}
 }
 
-// A server without the weight that its size deserves is the worst case for thresholds that servers find alone.
+// A server without the weight that its size deserves is the worst case for thresholds that servers
+// find alone.
 func TestAverageStandsWrongWeights(t *testing.T) {
-	servers := slices.Repeat([]hunting.Server{{Cores: 1, Workers: 4096, Weight: 1}, {Cores: 3, Workers: 4096, Weight: 1}}, 6)
-	if mean := hunts(t, config(servers, 0.8, 200_000), 3, acceptance.Policy{Kind: acceptance.Average}); mean > 40 {
-		t.Errorf("servers of 1 and 3 cores with equal weights at 0.8: mean %.1f ms, want less than 40", mean)
+	servers := slices.Repeat([]hunting.Server{{Cores: 1, Workers: 4096, Weight: 1},
+		{Cores: 3, Workers: 4096, Weight: 1}}, 6)
+	if mean := hunts(t, config(servers, 0.8, 200_000), 3,
+		acceptance.Policy{Kind: acceptance.Average}); mean > 40 {
+		t.Errorf("servers of 1 and 3 cores with equal weights at 0.8: mean %.1f ms, want less "+
+			"than 40", mean)
 	}
 }
 
@@ -136,7 +146,8 @@ func TestQueuesOverflow(t *testing.T) {
 		t.Errorf("refused %.3f of the requests, want %.3f", share, want)
 	}
 	if r.Pages.QuantileMs(0.5) < 30 || r.Pages.Count+r.Overflow != r.Requests {
-		t.Errorf("median %.1f ms with a full queue of 5; %d done and %d refused of %d", r.Pages.QuantileMs(0.5), r.Pages.Count, r.Overflow, r.Requests)
+		t.Errorf("median %.1f ms with a full queue of 5; %d done and %d refused of %d",
+			r.Pages.QuantileMs(0.5), r.Pages.Count, r.Overflow, r.Requests)
 	}
 }
 
@@ -146,7 +157,8 @@ func TestWeightsChange(t *testing.T) {
 	servers[3].Weight = 0
 	c := config(servers, 0.6, 40_000)
 	for i := range 4 {
-		c.Changes = append(c.Changes, hunting.Change{At: c.Until * time.Duration(i+1) / 10, Server: 3, Weight: 1})
+		c.Changes = append(c.Changes, hunting.Change{At: c.Until * time.Duration(i+1) / 10,
+			Server: 3, Weight: 1})
 	}
 	var first, last float64
 	c.Interval, c.Loads = c.Until/20, func(now time.Duration, connections []float64) {
@@ -212,7 +224,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// A run that is played again gives each request to the server that took it; what is not known, the scheme chooses.
+// A run that is played again gives each request to the server that took it; what is not known, the
+// scheme chooses.
 func TestGivenServersTake(t *testing.T) {
 	var seen [2]float64
 	c := config(alike(2, 2), 0.4, 2000)
@@ -225,14 +238,16 @@ func TestGivenServersTake(t *testing.T) {
 	if seen[0] != 0 || seen[1] == 0 {
 		t.Errorf("all requests were given to the second server, and connections seen are %v", seen)
 	}
-	c.Requests, c.Given = workload.NewPoisson(160, service, 1), slices.Repeat([]uint8{2}, 10_000) // there is no third
+	// there is no third
+	c.Requests, c.Given = workload.NewPoisson(160, service, 1), slices.Repeat([]uint8{2}, 10_000)
 	run(t, c)
 	if seen[0] == 0 {
 		t.Error("nobody is given, and nothing came to the first server")
 	}
 }
 
-// At heavy load a server's queue drains slower than the paper's window passes, and its threshold follows it; a longer window mends that.
+// At heavy load a server's queue drains slower than the paper's window passes, and its threshold
+// follows it; a longer window mends that.
 func TestLongerWindowMendsDynamic(t *testing.T) {
 	load := func() hunting.Config {
 		c := config(alike(12, 2), 0.98, 400_000)

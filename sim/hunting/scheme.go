@@ -22,21 +22,25 @@ var Random = Scheme{Candidates: 1}
 // defaultCandidates is how many candidates a scheme has that does not say: as in the paper.
 const defaultCandidates = 2
 
-// ParseScheme reads "random", "static=C", "dynamic", "dynamic=WINDOW", "dynamic=WINDOW:LOW-HIGH" with the share of accepted offers in
-// percent, "average" (package accept), "jsq" (the least loaded of all), or "jsq/D" (the least loaded of D candidates). Behind a policy,
-// /D is the number of candidates, 2 if it is not said: "average/3".
+// ParseScheme reads "random", "static=C", "dynamic", "dynamic=WINDOW", "dynamic=WINDOW:LOW-HIGH"
+// with the share of accepted offers in percent, "average" (package accept), "jsq" (the least loaded
+// of all), or "jsq/D" (the least loaded of D candidates). Behind a policy, /D is the number of
+// candidates, 2 if it is not said: "average/3".
 func ParseScheme(text string) (Scheme, error) {
 	name, number, numbered := strings.Cut(text, "/")
 	s := Scheme{Candidates: defaultCandidates}
 	if numbered {
 		var err error
-		if s.Candidates, err = strconv.Atoi(number); err != nil || s.Candidates < 2 || s.Candidates > pool.MaxChain {
-			return s, fmt.Errorf("policy %q: behind / goes a number of candidates from 2 to %d", text, pool.MaxChain)
+		if s.Candidates, err = strconv.Atoi(number); err != nil || s.Candidates < 2 ||
+			s.Candidates > pool.MaxChain {
+			return s, fmt.Errorf("policy %q: behind / goes a number of candidates from 2 to %d",
+				text, pool.MaxChain)
 		}
 	}
 	name, parameter, given := strings.Cut(name, "=")
 	if name != "dynamic" && given != (name == "static") {
-		return s, fmt.Errorf("policy %q: static needs a threshold, as in static=4, and no other has one", text)
+		return s, fmt.Errorf("policy %q: static needs a threshold, as in static=4, and no other "+
+			"has one", text)
 	}
 	switch name {
 	case "random":
@@ -55,12 +59,14 @@ func ParseScheme(text string) (Scheme, error) {
 	case "dynamic":
 		s.Policy = paperDynamic
 		if given && !readDynamic(parameter, &s.Policy) {
-			return s, fmt.Errorf("policy %q: write a window of 1 to 65535 offers, and percents: dynamic=500 or dynamic=500:30-50", text)
+			return s, fmt.Errorf("policy %q: write a window of 1 to 65535 offers, and percents: "+
+				"dynamic=500 or dynamic=500:30-50", text)
 		}
 	case "average":
 		s.Policy = acceptance.Policy{Kind: acceptance.Average}
 	default:
-		return s, fmt.Errorf("unknown policy %q; use random, static=C, dynamic, average, jsq, jsq/D, with /D for D candidates", text)
+		return s, fmt.Errorf("unknown policy %q; use random, static=C, dynamic, average, jsq, "+
+			"jsq/D, with /D for D candidates", text)
 	}
 	if numbered && name == "random" {
 		return s, fmt.Errorf("policy %q: random choice has one candidate", text)
@@ -69,7 +75,8 @@ func ParseScheme(text string) (Scheme, error) {
 }
 
 // paperDynamic is SR_dyn with the paper's parameters (Algorithm 2).
-var paperDynamic = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, LowPermille: 400, HighPermille: 600}
+var paperDynamic = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50,
+	LowPermille: 400, HighPermille: 600}
 
 // readDynamic reads WINDOW or WINDOW:LOW-HIGH.
 func readDynamic(text string, p *acceptance.Policy) bool {

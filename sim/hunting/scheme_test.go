@@ -10,13 +10,16 @@ import (
 
 func TestParseScheme(t *testing.T) {
 	for text, want := range map[string]hunting.Scheme{
-		"random":     {Candidates: 1},
-		"static=4":   {Candidates: 2, Policy: acceptance.Policy{Kind: acceptance.Static, Threshold: 4}},
+		"random": {Candidates: 1},
+		"static=4": {Candidates: 2, Policy: acceptance.Policy{Kind: acceptance.Static,
+			Threshold: 4}},
 		"static=0/6": {Candidates: 6, Policy: acceptance.Policy{Kind: acceptance.Static}},
 		"dynamic":    {Candidates: 2, Policy: dynamic},
-		"dynamic=500/3": {Candidates: 3, Policy: acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 500, LowPermille: 400,
+		"dynamic=500/3": {Candidates: 3, Policy: acceptance.Policy{Kind: acceptance.Dynamic,
+			Threshold: 1, Window: 500, LowPermille: 400,
 			HighPermille: 600}},
-		"dynamic=9:30-50": {Candidates: 2, Policy: acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 9, LowPermille: 300,
+		"dynamic=9:30-50": {Candidates: 2, Policy: acceptance.Policy{Kind: acceptance.Dynamic,
+			Threshold: 1, Window: 9, LowPermille: 300,
 			HighPermille: 500}},
 		"average/3": {Candidates: 3, Policy: acceptance.Policy{Kind: acceptance.Average}},
 		"jsq":       {Choice: hunting.LeastOfAll, Candidates: 1},
@@ -48,4 +51,5 @@ func TestParseScheme(t *testing.T) {
 	}
 }
 
-var dynamic = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50, LowPermille: 400, HighPermille: 600}
+var dynamic = acceptance.Policy{Kind: acceptance.Dynamic, Threshold: 1, Window: 50,
+	LowPermille: 400, HighPermille: 600}

@@ -8,8 +8,9 @@ import (
 // never is later than all times.
 const never = time.Duration(math.MaxInt64)
 
-// tournament finds the earliest of many times: a binary tree whose leaves are the times, and where each inner node holds the leaf
-// that wins below it. A change costs one match per floor, and no branch depends on where the leaf is.
+// tournament finds the earliest of many times: a binary tree whose leaves are the times, and where
+// each inner node holds the leaf that wins below it. A change costs one match per floor, and no
+// branch depends on where the leaf is.
 type tournament struct {
 	times  []time.Duration // by leaf; a power of two of them
 	winner []int32         // by node, 1 is the root

@@ -8,7 +8,8 @@ import (
 	"sextant/lb/pool"
 )
 
-// paperChurn is the paper's worst case: a server leaves or returns each second, under downloads of 10 MB.
+// paperChurn is the paper's worst case: a server leaves or returns each second, under downloads of
+// 10 MB.
 func paperChurn(t testing.TB, servers int, policy pool.Policy, method pool.Method) Churn {
 	t.Helper()
 	life, err := ParseLife("10MB")
@@ -17,7 +18,8 @@ func paperChurn(t testing.TB, servers int, policy pool.Policy, method pool.Metho
 	}
 	return Churn{
 		Spec:    pool.Spec{Buckets: 4099, Seed: 1, Policy: policy, Method: method, Candidates: 1},
-		Servers: servers, MinUp: 1, Flap: time.Second, Leave: pool.Draining, Rate: 1000, Life: life, Flows: 200_000, Edges: 1, Seed: 1,
+		Servers: servers, MinUp: 1, Flap: time.Second, Leave: pool.Draining, Rate: 1000, Life: life,
+		Flows: 200_000, Edges: 1, Seed: 1,
 	}
 }
 
@@ -32,20 +34,29 @@ func play(t *testing.T, c Churn) Result {
 
 func cutShare(r Result) float64 { return float64(r.Cut) / float64(r.Flows) }
 
-// As long as no more servers are away than the chain has places behind the candidates, policy offer with rendezvous cuts nothing:
-// whoever had the bucket is one of its best.
+// As long as no more servers are away than the chain has places behind the candidates, policy offer
+// with rendezvous cuts nothing: whoever had the bucket is one of its best.
 func TestOfferCutsNothing(t *testing.T) {
 	for name, change := range map[string]func(*Churn){
-		"downloads":      func(*Churn) {},
-		"20 s":           func(c *Churn) { c.Life = Life{median: 20 * time.Second, max: 20 * time.Second} },
+		"downloads": func(*Churn) {},
+		"20 s": func(c *Churn) {
+			c.Life = Life{median: 20 * time.Second,
+				max: 20 * time.Second}
+		},
 		"two candidates": func(c *Churn) { c.MinUp, c.Spec.Candidates, c.Refuse = 4, 2, 0.3 },
-		"two edges":      func(c *Churn) { c.Edges, c.Lag, c.Restart = 2, 300*time.Millisecond, 2*time.Second },
-		"five edges":     func(c *Churn) { c.Edges, c.Lag, c.Restart, c.Peer = 5, 300*time.Millisecond, 2*time.Second, true },
-		"drain time":     func(c *Churn) { c.Spec.Drain = 21 * time.Second },
-		"servers die":    func(c *Churn) { c.Leave = pool.Down },
-		"one is enough":  func(c *Churn) { c.MinUp = 1 },
+		"two edges": func(c *Churn) {
+			c.Edges, c.Lag, c.Restart = 2, 300*time.Millisecond,
+				2*time.Second
+		},
+		"five edges": func(c *Churn) {
+			c.Edges, c.Lag, c.Restart, c.Peer = 5, 300*time.Millisecond, 2*time.Second, true
+		},
+		"drain time":    func(c *Churn) { c.Spec.Drain = 21 * time.Second },
+		"servers die":   func(c *Churn) { c.Leave = pool.Down },
+		"one is enough": func(c *Churn) { c.MinUp = 1 },
 		"two candidates, 20 s, one is enough": func(c *Churn) {
-			c.MinUp, c.Spec.Candidates, c.Refuse, c.Life = 1, 2, 0.3, Life{median: 20 * time.Second, max: 20 * time.Second}
+			c.MinUp, c.Spec.Candidates, c.Refuse, c.Life = 1, 2, 0.3,
+				Life{median: 20 * time.Second, max: 20 * time.Second}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,14 +73,16 @@ func TestOfferCutsNothing(t *testing.T) {
 		})
 	}
 	t.Run("100 servers", func(t *testing.T) {
-		if r := play(t, paperChurn(t, 100, pool.Offer, pool.Rendezvous)); r.Cut != 0 || r.Changes < 100 {
+		if r := play(t, paperChurn(t, 100, pool.Offer, pool.Rendezvous)); r.Cut != 0 ||
+			r.Changes < 100 {
 			t.Errorf("%d of %d flows cut by %d changes", r.Cut, r.Flows, r.Changes)
 		}
 	})
 }
 
-// The others cut what the paper and an earlier model with other tables say: of downloads of 10 MB, the paper lost 77 % by ECMP; the model
-// lost 80 % by modulo and 34 % by consistent tables, and 31 % and 17 % with a shadow of the whole table.
+// The others cut what the paper and an earlier model with other tables say: of downloads of 10 MB,
+// the paper lost 77 % by ECMP; the model lost 80 % by modulo and 34 % by consistent tables, and 31
+// % and 17 % with a shadow of the whole table.
 func TestOthersCut(t *testing.T) {
 	for _, c := range []struct {
 		policy   pool.Policy
@@ -90,7 +103,8 @@ func TestOthersCut(t *testing.T) {
 	}
 }
 
-// Where strays of nobody go round, as the paper has it word for word, connections pause and are not cut.
+// Where strays of nobody go round, as the paper has it word for word, connections pause and are not
+// cut.
 func TestCirclingStraysCutNothing(t *testing.T) {
 	for _, method := range []pool.Method{pool.Modulo, pool.Rendezvous} {
 		c := paperChurn(t, 8, pool.Shadow, method)
@@ -104,7 +118,8 @@ func TestCirclingStraysCutNothing(t *testing.T) {
 	}
 }
 
-// A packet whose connection is nowhere visits no more hosts than the chain holds; with a shadow two, else one.
+// A packet whose connection is nowhere visits no more hosts than the chain holds; with a shadow
+// two, else one.
 func TestNoAmplification(t *testing.T) {
 	for _, c := range []struct {
 		policy pool.Policy
@@ -117,7 +132,8 @@ func TestNoAmplification(t *testing.T) {
 		churn.Flows = 50_000
 		r := play(t, churn)
 		if r.Died == 0 || r.MaxResetHops != c.most {
-			t.Errorf("%v, chains of %d: %d flows died, RST after %d hosts, want %d", c.policy, c.depth, r.Died, r.MaxResetHops, c.most)
+			t.Errorf("%v, chains of %d: %d flows died, RST after %d hosts, want %d", c.policy,
+				c.depth, r.Died, r.MaxResetHops, c.most)
 		}
 		for hops := c.most + 1; hops < len(r.Hops); hops++ {
 			if r.Hops[hops] != 0 {
@@ -127,7 +143,8 @@ func TestNoAmplification(t *testing.T) {
 	}
 }
 
-// Longer chains cut less, where they forget the oldest owner for a new one, as those of exact tables do.
+// Longer chains cut less, where they forget the oldest owner for a new one, as those of exact
+// tables do.
 func TestLongerChainsCutLess(t *testing.T) {
 	before := 1.0
 	for depth := 1; depth <= pool.MaxChain; depth++ {
@@ -141,8 +158,8 @@ func TestLongerChainsCutLess(t *testing.T) {
 	}
 }
 
-// However many servers are away, chains of rendezvous that have no room left take no new owner, and cut nothing. The longer they are, the
-// fewer flows go to servers that are leaving.
+// However many servers are away, chains of rendezvous that have no room left take no new owner, and
+// cut nothing. The longer they are, the fewer flows go to servers that are leaving.
 func TestFullChainsCutNothing(t *testing.T) {
 	before := Result{Late: 1 << 62}
 	for depth := 2; depth <= pool.MaxChain; depth++ {
@@ -150,7 +167,8 @@ func TestFullChainsCutNothing(t *testing.T) {
 		c.Spec.Depth = depth
 		r := play(t, c)
 		if r.Cut != 0 || r.Late >= before.Late || r.Late == 0 || r.Unopened != 0 {
-			t.Errorf("chains of %d: %d cut, %d late, %d not opened; those shorter by one: %d late", depth, r.Cut, r.Late, r.Unopened, before.Late)
+			t.Errorf("chains of %d: %d cut, %d late, %d not opened; those shorter by one: %d late",
+				depth, r.Cut, r.Late, r.Unopened, before.Late)
 		}
 		before = r
 	}
@@ -197,22 +215,29 @@ func TestDrainTimeTooShort(t *testing.T) {
 	}
 }
 
-// A server that comes back draining, for a while, takes part later: fewer changes of owners, fewer redirected packets.
+// A server that comes back draining, for a while, takes part later: fewer changes of owners, fewer
+// redirected packets.
 func TestHold(t *testing.T) {
 	c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
 	without := play(t, c)
 	c.Hold = 5 * time.Second
-	if with := play(t, c); with.Changes == without.Changes || with.Redirected() >= without.Redirected() {
-		t.Errorf("held: %d changes, %v redirected; else %d, %v", with.Changes, with.Redirected(), without.Changes, without.Redirected())
+	if with := play(t, c); with.Changes == without.Changes ||
+		with.Redirected() >= without.Redirected() {
+		t.Errorf("held: %d changes, %v redirected; else %d, %v", with.Changes, with.Redirected(),
+			without.Changes, without.Redirected())
 	}
 }
 
 func TestChurnRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(*Churn){
-		"servers": func(c *Churn) { c.Servers = 0 }, "min up": func(c *Churn) { c.MinUp = 9 }, "edges": func(c *Churn) { c.Edges = 0 },
-		"leave": func(c *Churn) { c.Leave = pool.Up }, "flap": func(c *Churn) { c.Flap = 0 }, "rate": func(c *Churn) { c.Rate = 0 },
-		"refuse": func(c *Churn) { c.Refuse = 2 }, "restart": func(c *Churn) { c.Restart = 1 }, "life": func(c *Churn) { c.Life = Life{} },
-		"spec": func(c *Churn) { c.Spec.Buckets = 0 }, "table": func(c *Churn) { c.Spec.Method = pool.Modulo },
+		"servers": func(c *Churn) { c.Servers = 0 }, "min up": func(c *Churn) { c.MinUp = 9 },
+		"edges": func(c *Churn) { c.Edges = 0 },
+		"leave": func(c *Churn) { c.Leave = pool.Up }, "flap": func(c *Churn) { c.Flap = 0 },
+		"rate":   func(c *Churn) { c.Rate = 0 },
+		"refuse": func(c *Churn) { c.Refuse = 2 }, "restart": func(c *Churn) { c.Restart = 1 },
+		"life":  func(c *Churn) { c.Life = Life{} },
+		"spec":  func(c *Churn) { c.Spec.Buckets = 0 },
+		"table": func(c *Churn) { c.Spec.Method = pool.Modulo },
 	} {
 		c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
 		spoil(&c)
@@ -221,7 +246,8 @@ func TestChurnRefuses(t *testing.T) {
 		}
 	}
 	stop := errors.New("stop")
-	if _, err := Run(paperChurn(t, 8, pool.ECMP, pool.Modulo), func(uint64) error { return stop }); !errors.Is(err, stop) {
+	if _, err := Run(paperChurn(t, 8, pool.ECMP, pool.Modulo),
+		func(uint64) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("progress wants to stop, got %v", err)
 	}
 }
@@ -255,8 +281,11 @@ func TestReusedPorts(t *testing.T) {
 	for name, change := range map[string]func(*Churn){
 		"offer":          func(*Churn) {},
 		"two candidates": func(c *Churn) { c.Spec.Candidates, c.Refuse = 2, 0.3 },
-		"two edges":      func(c *Churn) { c.Edges, c.Lag, c.Restart = 2, 300*time.Millisecond, 2*time.Second },
-		"servers die":    func(c *Churn) { c.Leave = pool.Down },
+		"two edges": func(c *Churn) {
+			c.Edges, c.Lag, c.Restart = 2, 300*time.Millisecond,
+				2*time.Second
+		},
+		"servers die": func(c *Churn) { c.Leave = pool.Down },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := paperChurn(t, 8, pool.Offer, pool.Rendezvous)
@@ -268,7 +297,8 @@ func TestReusedPorts(t *testing.T) {
 			}
 			c.matching = byPorts
 			if r := play(t, c); r.Hung < r.Reused/1000 {
-				t.Errorf("by ports: %d hung of %d on used ports: the test does nothing", r.Hung, r.Reused)
+				t.Errorf("by ports: %d hung of %d on used ports: the test does nothing", r.Hung,
+					r.Reused)
 			}
 		})
 	}

@@ -24,7 +24,8 @@ func chainsOf(g *pool.Generation) []pool.Chain {
 	return chains
 }
 
-// learn gives an edge the servers as they were a moment ago, and looks at the flows whose chains change by that.
+// learn gives an edge the servers as they were a moment ago, and looks at the flows whose chains
+// change by that.
 func (s *simulation) learn(i int, backends []pool.Backend) error {
 	e := &s.edges[i]
 	e.backends = backends
@@ -62,7 +63,8 @@ func (s *simulation) kill(i int) error {
 	return nil
 }
 
-// start begins a new process. It knows how the servers are now, or what another edge knows, and takes its part of the flows.
+// start begins a new process. It knows how the servers are now, or what another edge knows, and
+// takes its part of the flows.
 func (s *simulation) start(i int) error {
 	e := &s.edges[i]
 	e.epoch++ // what was on the way to the process before is not for this one

@@ -8,10 +8,11 @@ import (
 	"sextant/lb/pool"
 )
 
-// steps calls do with each step that can happen in w, and the world after it. The last argument says that a host answered a packet of
-// the flow with a RST although the flow's host is alive.
+// steps calls do with each step that can happen in w, and the world after it. The last argument
+// says that a host answered a packet of the flow with a RST although the flow's host is alive.
 func (c *checker) steps(w world, do func(step, world, bool)) {
-	// Of the shortest traces, the one is found whose steps come first here: the connection, then changes, then a packet at one go.
+	// Of the shortest traces, the one is found whose steps come first here: the connection, then
+	// changes, then a packet at one go.
 	switch {
 	case w.stray:
 		c.straySteps(w, do)
@@ -42,7 +43,8 @@ func (c *checker) hostSteps(w world, do func(step, world, bool)) {
 	}
 	for h := range c.hosts {
 		for _, to := range []pool.State{pool.Up, pool.Draining, pool.Down} {
-			if to == w.hosts[h] || w.hosts[h] == pool.Up && away == c.away || !c.mayReturn(&w, h, to) {
+			if to == w.hosts[h] || w.hosts[h] == pool.Up && away == c.away || !c.mayReturn(&w, h,
+				to) {
 				continue
 			}
 			next := w
@@ -59,20 +61,24 @@ func (c *checker) hostSteps(w world, do func(step, world, bool)) {
 	}
 }
 
-// mayReturn tells whether a host may go to a state. If it comes back known, it has been down until all edges knew it and no packet
-// was on its way to it. If it comes back announced, it is draining first, until all edges know that.
+// mayReturn tells whether a host may go to a state. If it comes back known, it has been down until
+// all edges knew it and no packet was on its way to it. If it comes back announced, it is draining
+// first, until all edges know that.
 func (c *checker) mayReturn(w *world, h int, to pool.State) bool {
 	if c.comeback == "any" {
 		return true
 	}
 	if w.hosts[h] == pool.Down {
-		pending := slices.ContainsFunc(w.log[:w.logged], func(l change) bool { return int(l.host) == h })
-		return !pending && !slices.Contains(w.packet.ids[:], uint16(h+1)) && (to == pool.Draining || c.comeback != "announced")
+		pending := slices.ContainsFunc(w.log[:w.logged],
+			func(l change) bool { return int(l.host) == h })
+		return !pending && !slices.Contains(w.packet.ids[:], uint16(h+1)) &&
+			(to == pool.Draining || c.comeback != "announced")
 	}
 	if c.comeback != "announced" || w.hosts[h] != pool.Draining || to != pool.Up {
 		return true
 	}
-	return !slices.ContainsFunc(w.edges[:c.edges], func(v view) bool { return v.up && v.hosts[h] == pool.Down })
+	return !slices.ContainsFunc(w.edges[:c.edges],
+		func(v view) bool { return v.up && v.hosts[h] == pool.Down })
 }
 
 // edgeSteps let an edge learn, die and start.
@@ -111,7 +117,8 @@ func (c *checker) edgeSteps(w world, do func(step, world, bool)) {
 	}
 }
 
-// learn gives an edge an entry of the log. What it has not seen of the same host before is overtaken.
+// learn gives an edge an entry of the log. What it has not seen of the same host before is
+// overtaken.
 func (c *checker) learn(w *world, e, i int) {
 	v := &w.edges[e]
 	for j, l := range w.log[:i+1] {
@@ -131,7 +138,8 @@ func (c *checker) learn(w *world, e, i int) {
 // holdSteps let an edge end its hold of a host. It is longer than news take to reach all edges.
 func (c *checker) holdSteps(w world, e int, do func(step, world, bool)) {
 	for h := range c.hosts {
-		pending := slices.ContainsFunc(w.log[:w.logged], func(l change) bool { return int(l.host) == h })
+		pending := slices.ContainsFunc(w.log[:w.logged],
+			func(l change) bool { return int(l.host) == h })
 		if !w.edges[e].held[h] || pending {
 			continue
 		}
@@ -157,7 +165,8 @@ func (c *checker) startSteps(w world, e int, do func(step, world, bool)) {
 		if !other.up {
 			return
 		}
-		*v = view{generation: c.generation(resumed, other.generation, other.hosts), hosts: other.hosts, seen: other.seen}
+		*v = view{generation: c.generation(resumed, other.generation, other.hosts),
+			hosts: other.hosts, seen: other.seen}
 	}
 	if c.restart != "peer" {
 		v.hosts = w.hosts
@@ -273,7 +282,8 @@ type finding struct {
 	trace  []string // a shortest way to a broken connection; nil if there is none
 }
 
-// explore visits each world that can be reached, those in fewer steps first, until a connection breaks.
+// explore visits each world that can be reached, those in fewer steps first, until a connection
+// breaks.
 func (c *checker) explore() finding {
 	type visit struct {
 		world world

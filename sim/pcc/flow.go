@@ -117,7 +117,8 @@ func (s *simulation) accept(bucket int, edge uint8) uint16 {
 
 // forget removes the flows of a bucket that are over by now.
 func (s *simulation) forget(bucket int) {
-	s.flows[bucket] = slices.DeleteFunc(s.flows[bucket], func(f flow) bool { return s.end(bucket, &f) })
+	s.flows[bucket] = slices.DeleteFunc(s.flows[bucket],
+		func(f flow) bool { return s.end(bucket, &f) })
 }
 
 // end counts the time of a flow if it is over by now, and lets its server keep it in TIME-WAIT.
@@ -135,7 +136,8 @@ func (s *simulation) end(bucket int, f *flow) bool {
 // anyEdge stands for all edges in a review.
 const anyEdge = -1
 
-// review looks at the flows of a bucket that go through an edge, because their chain may be another one now.
+// review looks at the flows of a bucket that go through an edge, because their chain may be another
+// one now.
 func (s *simulation) review(bucket, edge int) {
 	kept := s.flows[bucket][:0]
 	for _, f := range s.flows[bucket] {

@@ -15,17 +15,18 @@ type Life struct {
 	max    time.Duration // longer ones end here
 }
 
-// The completion times of figure 10 in Hayashi et al., "VRF-Shadowing": of 10,000 downloads of 5 MB, 8 % took longer than 2 s and
-// the longest 11.8 s. A log-normal distribution through both points has this median and sigma, and its mean of 0.9 s is that of
-// 64 downloads at a time from four servers of 1 Gbit/s. 10 MB take twice as long.
+// The completion times of figure 10 in Hayashi et al., "VRF-Shadowing": of 10,000 downloads of 5
+// MB, 8 % took longer than 2 s and the longest 11.8 s. A log-normal distribution through both
+// points has this median and sigma, and its mean of 0.9 s is that of 64 downloads at a time from
+// four servers of 1 Gbit/s. 10 MB take twice as long.
 const (
 	medianOf5MB = 680 * time.Millisecond
 	sigmaOf5MB  = 0.767
 	longestLife = 20 * time.Second
 )
 
-// ParseLife reads "5MB" or "10MB", the downloads of the VRF-Shadowing paper, none longer than 20 s, or a duration that all flows
-// last.
+// ParseLife reads "5MB" or "10MB", the downloads of the VRF-Shadowing paper, none longer than 20 s,
+// or a duration that all flows last.
 func ParseLife(text string) (Life, error) {
 	switch strings.ToUpper(text) {
 	case "5MB":
@@ -35,7 +36,8 @@ func ParseLife(text string) (Life, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return Life{}, fmt.Errorf("life of flows %q: write 5MB, 10MB, or a duration as in 20s", text)
+		return Life{}, fmt.Errorf("life of flows %q: write 5MB, 10MB, or a duration as in 20s",
+			text)
 	}
 	return Life{median: d, max: d}, nil
 }

@@ -13,12 +13,13 @@ type path struct {
 type verdict uint8
 
 const (
-	taken    verdict = iota // it has the connection
-	reset                   // the packet is its own, but not the connection: its stack answers with a RST
-	passed                  // on to the next of the path
-	returned                // to an edge's End.SHADOW
-	lost                    // the host is not there, or nobody was named
-	hung                    // taken for a connection of the same ports that is over
+	taken verdict = iota // it has the connection
+	// the packet is its own, but not the connection: its stack answers with a RST
+	reset
+	passed   // on to the next of the path
+	returned // to an edge's End.SHADOW
+	lost     // the host is not there, or nobody was named
+	hung     // taken for a connection of the same ports that is over
 )
 
 func pathOf(ids []uint16) path {
@@ -48,8 +49,8 @@ func shadowed(c *pool.Chain) path {
 // host is who gets the packet next; the path is not empty.
 func (p *path) host() uint16 { return p.ids[0] }
 
-// arrive is what the host does that p names next, with a packet other than a SYN, and where the packet goes then. Here says that
-// the host has the connection.
+// arrive is what the host does that p names next, with a packet other than a SYN, and where the
+// packet goes then. Here says that the host has the connection.
 func (p path) arrive(here bool) (path, verdict) {
 	switch {
 	case here:
@@ -73,8 +74,9 @@ type fate struct {
 	hops    uint8
 }
 
-// deliver follows a packet of a connection from the edge with this chain to its end. A stray returns to the same edge. The host
-// that owns it is in sockets; reachable tells which hosts are there.
+// deliver follows a packet of a connection from the edge with this chain to its end. A stray
+// returns to the same edge. The host that owns it is in sockets; reachable tells which hosts are
+// there.
 func deliver(policy pool.Policy, c *pool.Chain, s sockets, reachable func(id uint16) bool) fate {
 	p, hops := ongoing(policy, c), uint8(0)
 	for p.length > 0 && reachable(p.host()) {

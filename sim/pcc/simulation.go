@@ -92,7 +92,8 @@ func (s *simulation) flap() error {
 	return s.turn(id, pool.Up)
 }
 
-// hold lets a server that comes back take new connections after the hold time, unless it leaves again before.
+// hold lets a server that comes back take new connections after the hold time, unless it leaves
+// again before.
 func (s *simulation) hold(id int) error {
 	err := s.turn(id, pool.Draining)
 	server := &s.servers[id]
@@ -161,7 +162,8 @@ type event struct {
 	do    func() error
 }
 
-// agenda is a queue of events by time; those of the same time are in the order in which they were added.
+// agenda is a queue of events by time; those of the same time are in the order in which they were
+// added.
 type agenda struct {
 	events []event
 	added  uint64

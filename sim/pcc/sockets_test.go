@@ -84,7 +84,8 @@ func (c *checker) reuse(w *world) {
 // breaks says how the step breaks the connection.
 func (s step) breaks() string {
 	if s.what == dataSwallowed {
-		return "it answers for the connection before, and the data goes nowhere: the connection hangs"
+		return "it answers for the connection before, and the data goes nowhere: the connection " +
+			"hangs"
 	}
 	return "it does not know the connection and answers with a RST: broken"
 }

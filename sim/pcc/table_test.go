@@ -11,8 +11,8 @@ import (
 	"sextant/lb/pool"
 )
 
-// The table of guarantees is true: in each set-up, all interleavings of the small world are explored, and connections break exactly
-// where it says so.
+// The table of guarantees is true: in each set-up, all interleavings of the small world are
+// explored, and connections break exactly where it says so.
 func TestGuarantees(t *testing.T) {
 	document := readDocument(t)
 	for _, s := range readTable(t, document) {
@@ -30,8 +30,8 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
-// What edges believe to know about flows breaks no connection, even if it is all wrong: where chains keep connections, chains with anybody
-// in front keep them too.
+// What edges believe to know about flows breaks no connection, even if it is all wrong: where
+// chains keep connections, chains with anybody in front keep them too.
 func TestWrongCacheBreaksNothing(t *testing.T) {
 	for _, s := range readTable(t, readDocument(t)) {
 		if !s.holds || s.policy != pool.Offer {
@@ -53,7 +53,10 @@ func TestWrongCacheBreaksNothing(t *testing.T) {
 func TestShadowBreaks(t *testing.T) {
 	document := readDocument(t)
 	rows := readTable(t, document)
-	i := slices.IndexFunc(rows, func(s setup) bool { return s.policy == pool.Shadow && s.changes == 2 })
+	i := slices.IndexFunc(rows, func(s setup) bool {
+		return s.policy == pool.Shadow &&
+			s.changes == 2
+	})
 	if i < 0 {
 		t.Fatal("the table has no row for policy shadow with 2 changes")
 	}
@@ -148,9 +151,11 @@ func readRow(t *testing.T, columns, cells []string) setup {
 	return setup{
 		name: cell("set-up"), policy: policy, method: method,
 		candidates: number("candidates", pool.MaxChain), depth: number("chain", pool.MaxChain),
-		hosts: number("hosts", hostsMax), away: number("away", hostsMax), changes: number("changes", changesMax),
-		edges: number("edges", edgesMax), order: word("order", "any", "shared"),
-		restart: word("restart", "never", "empty", "own", "peer"), comeback: word("return", "any", "known", "announced", "held"),
-		moves: word("moves", "any", "settled"), holds: word("holds", "yes", "no") == "yes",
+		hosts: number("hosts", hostsMax), away: number("away", hostsMax),
+		changes: number("changes", changesMax),
+		edges:   number("edges", edgesMax), order: word("order", "any", "shared"),
+		restart:  word("restart", "never", "empty", "own", "peer"),
+		comeback: word("return", "any", "known", "announced", "held"),
+		moves:    word("moves", "any", "settled"), holds: word("holds", "yes", "no") == "yes",
 	}
 }

@@ -66,14 +66,16 @@ type view struct {
 	hosts      [hostsMax]pool.State
 	seen       [changesMax]bool // of the log
 	// If hosts are held when they return:
-	held   [hostsMax]bool   // it was down, and gets no new connections yet
-	awaits [changesMax]bool // of the log: what others did not know when this edge started; until then it gets no packets
+	held [hostsMax]bool // it was down, and gets no new connections yet
+	// of the log: what others did not know when this edge started; until then it gets no packets
+	awaits [changesMax]bool
 }
 
 // serves tells whether packets come to the edge.
 func (v *view) serves() bool { return v.up && v.awaits == [changesMax]bool{} }
 
-// use is what an edge uses the hosts as, given what it heard of them: who returned is draining, unless nobody else is up.
+// use is what an edge uses the hosts as, given what it heard of them: who returned is draining,
+// unless nobody else is up.
 func (c *checker) use(v *view) [hostsMax]pool.State {
 	used, up := v.hosts, false
 	for h := range c.hosts {
@@ -123,11 +125,13 @@ const (
 )
 
 func newChecker(s setup, bucket int) *checker {
-	return &checker{setup: s, bucket: bucket, following: map[making]int32{}, known: map[string]int32{}}
+	return &checker{setup: s, bucket: bucket, following: map[making]int32{},
+		known: map[string]int32{}}
 }
 
-// buckets is how many are explored. In a ranking, the order of hosts in one bucket is as good as in another. Other tables treat
-// buckets differently; these numbers are multiples of all numbers of hosts.
+// buckets is how many are explored. In a ranking, the order of hosts in one bucket is as good as in
+// another. Other tables treat buckets differently; these numbers are multiples of all numbers of
+// hosts.
 func (s *setup) buckets() int {
 	switch {
 	case s.method == pool.Rendezvous:
@@ -139,7 +143,8 @@ func (s *setup) buckets() int {
 }
 
 func (s *setup) spec() pool.Spec {
-	return pool.Spec{Buckets: s.buckets(), Seed: 7, Policy: s.policy, Method: s.method, Candidates: s.candidates, Depth: s.depth}
+	return pool.Spec{Buckets: s.buckets(), Seed: 7, Policy: s.policy, Method: s.method,
+		Candidates: s.candidates, Depth: s.depth}
 }
 
 func (s *setup) backends(hosts [hostsMax]pool.State) []pool.Backend {
@@ -150,8 +155,9 @@ func (s *setup) backends(hosts [hostsMax]pool.State) []pool.Backend {
 	return backends
 }
 
-// generation makes a generation, or finds the one that was made so before. Those with the same chains, for the same reasons, for the
-// same hosts are one, since all that follows from them is the same; only exact tables with several candidates hold more than the chains show.
+// generation makes a generation, or finds the one that was made so before. Those with the same
+// chains, for the same reasons, for the same hosts are one, since all that follows from them is the
+// same; only exact tables with several candidates hold more than the chains show.
 func (c *checker) generation(how origin, from int32, hosts [hostsMax]pool.State) int32 {
 	key := making{how, from, hosts}
 	n, ok := c.following[key]
@@ -296,7 +302,8 @@ func (s step) String() string {
 	case finArrives:
 		return fmt.Sprintf("the FIN arrives at host %d; the client uses the port again", s.host+1)
 	case dataSwallowed:
-		return fmt.Sprintf("data arrives at host %d, which has a socket of the connection before", s.host+1)
+		return fmt.Sprintf("data arrives at host %d, which has a socket of the connection before",
+			s.host+1)
 	}
 	return "the flow ends"
 }

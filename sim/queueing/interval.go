@@ -36,7 +36,8 @@ func (i Interval) Contains(x float64) bool {
 // usual interval of a mean. Two replicates with requests are the least.
 func MeanInterval(level float64, replicates []Replicate) (Interval, error) {
 	if !(level > 0 && level < 1) {
-		return Interval{}, fmt.Errorf("queueing: confidence level %g must be between 0 and 1", level)
+		return Interval{}, fmt.Errorf("queueing: confidence level %g must be between 0 and 1",
+			level)
 	}
 	var sum, count, used float64
 	for _, r := range replicates {
@@ -48,7 +49,8 @@ func MeanInterval(level float64, replicates []Replicate) (Interval, error) {
 		used++
 	}
 	if used < 2 {
-		return Interval{}, fmt.Errorf("queueing: confidence interval of %d replicates with requests: at least 2 are needed", int(used))
+		return Interval{}, fmt.Errorf("queueing: confidence interval of %d replicates with "+
+			"requests: at least 2 are needed", int(used))
 	}
 	mean := sum / count
 	var squares float64

@@ -36,7 +36,8 @@ func TestMeanInterval(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if math.Abs(got.Mean-test.want.Mean) > 1e-9 || math.Abs(got.HalfWidth-test.want.HalfWidth) > 1e-3 {
+			if math.Abs(got.Mean-test.want.Mean) > 1e-9 ||
+				math.Abs(got.HalfWidth-test.want.HalfWidth) > 1e-3 {
 				t.Errorf("MeanInterval = %+v, want %+v", got, test.want)
 			}
 		})
@@ -55,7 +56,8 @@ func TestMeanIntervalRefuses(t *testing.T) {
 		{"level is not a number", math.NaN(), two},
 		{"nothing", 0.95, nil},
 		{"one replicate", 0.95, two[:1]},
-		{"one replicate with requests", 0.95, []queueing.Replicate{{Count: 1, Mean: 1}, {Count: 0, Mean: 2}}},
+		{"one replicate with requests", 0.95, []queueing.Replicate{{Count: 1, Mean: 1},
+			{Count: 0, Mean: 2}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

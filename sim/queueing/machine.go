@@ -50,7 +50,8 @@ type task[J any] struct {
 // one worker.
 func NewMachine[J any](cores, workers int) (*Machine[J], error) {
 	if cores < 1 || workers < 1 {
-		return nil, fmt.Errorf("queueing: machine of %d cores and %d workers: both must be at least 1", cores, workers)
+		return nil, fmt.Errorf("queueing: machine of %d cores and %d workers: both must be at "+
+			"least 1", cores, workers)
 	}
 	return &Machine[J]{cores: float64(cores), workers: workers}, nil
 }
@@ -146,7 +147,8 @@ func (t *task[J]) before(o *task[J]) bool {
 	return t.order < o.order
 }
 
-// push adds a job to the heap. Package container/heap would take three times as long, for its calls through an interface.
+// push adds a job to the heap. Package container/heap would take three times as long, for its calls
+// through an interface.
 func (m *Machine[J]) push(t task[J]) {
 	m.running = append(m.running, t)
 	q, i := m.running, len(m.running)-1

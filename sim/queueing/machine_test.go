@@ -203,7 +203,8 @@ func (s *stepwise) run(running []int, cpu float64) {
 
 // simulate feeds a machine with a Poisson stream and returns the mean response
 // time of requests arriving after a tenth of them, in units of the mean demand.
-func simulate(t *testing.T, cores, workers, requests int, rho float64, demand func(*rand.Rand) float64) float64 {
+func simulate(t *testing.T, cores, workers, requests int, rho float64,
+	demand func(*rand.Rand) float64) float64 {
 	t.Helper()
 	const mean = float64(10 * time.Millisecond)
 	machine, err := queueing.NewMachine[time.Duration](cores, workers)
@@ -266,7 +267,8 @@ func TestMachineAgreesWithTheory(t *testing.T) {
 			}
 			want := response.Seconds()
 			if math.Abs(got/want-1) > test.tolerance {
-				t.Errorf("mean response %.3f mean demands, theory says %.3f (tolerance %g)", got, want, test.tolerance)
+				t.Errorf("mean response %.3f mean demands, theory says %.3f (tolerance %g)", got,
+					want, test.tolerance)
 			}
 		})
 	}

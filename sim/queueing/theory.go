@@ -16,7 +16,8 @@ func ErlangC(servers int, offered float64) (float64, error) {
 	}
 	c := float64(servers)
 	if !(offered >= 0 && offered < c) {
-		return 0, fmt.Errorf("queueing: offered load %g erlangs on %d servers has no steady state; it must be from 0 to below %d",
+		return 0, fmt.Errorf("queueing: offered load %g erlangs on %d servers has no steady "+
+			"state; it must be from 0 to below %d",
 			offered, servers, servers)
 	}
 	if offered == 0 {
@@ -48,7 +49,8 @@ func MeanResponse(cores int, utilization float64, service time.Duration) (time.D
 		return 0, fmt.Errorf("queueing: mean service time %v is negative", service)
 	}
 	if !(utilization >= 0 && utilization < 1) {
-		return 0, fmt.Errorf("queueing: utilization %g has no steady state; it must be from 0 to below 1", utilization)
+		return 0, fmt.Errorf("queueing: utilization %g has no steady state; it must be from 0 to "+
+			"below 1", utilization)
 	}
 	wait, err := ErlangC(cores, utilization*float64(cores))
 	if err != nil {

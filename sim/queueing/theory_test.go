@@ -27,7 +27,8 @@ func TestErlangC(t *testing.T) {
 			t.Fatal(err)
 		}
 		if math.Abs(got-test.want) > 1e-6 {
-			t.Errorf("ErlangC(%d, %g) = %.6f, want %.6f", test.servers, test.offered, got, test.want)
+			t.Errorf("ErlangC(%d, %g) = %.6f, want %.6f", test.servers, test.offered, got,
+				test.want)
 		}
 	}
 }

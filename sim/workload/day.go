@@ -16,9 +16,10 @@ type DayConfig struct {
 	Seed    uint64
 }
 
-// Day is a synthetic day of a wiki: pages that cost CPU time, and static files that cost next to none. The rate swings between
-// its least at 08:00 and its peak at 20:00 UTC, as the English Wikipedia's did (Urdaneta et al., "Wikipedia workload analysis for
-// decentralized hosting", 2009; SRLB, figure 6). It is a Poisson stream, thinned to the rate of the moment (Lewis and Shedler,
+// Day is a synthetic day of a wiki: pages that cost CPU time, and static files that cost next to
+// none. The rate swings between its least at 08:00 and its peak at 20:00 UTC, as the English
+// Wikipedia's did (Urdaneta et al., "Wikipedia workload analysis for decentralized hosting", 2009;
+// SRLB, figure 6). It is a Poisson stream, thinned to the rate of the moment (Lewis and Shedler,
 // 1979). Pages have lognormal CPU times: most are cheap, since they are cached, and some are not.
 type Day struct {
 	config DayConfig
@@ -47,7 +48,9 @@ func share(hour float64) float64 {
 }
 
 // Hour returns which hour of the day it is at a time of the compressed day.
-func (c DayConfig) Hour(at time.Duration) float64 { return hours * at.Seconds() / c.Length.Seconds() }
+func (c DayConfig) Hour(at time.Duration) float64 {
+	return hours * at.Seconds() / c.Length.Seconds()
+}
 
 // Next returns the next request, false when the day is over.
 func (d *Day) Next() (Request, bool) {

@@ -9,7 +9,8 @@ import (
 )
 
 func TestDay(t *testing.T) {
-	c := workload.DayConfig{Length: 240 * time.Second, Peak: 1000, Service: 10 * time.Millisecond, Static: time.Millisecond, Files: 2, Seed: 1}
+	c := workload.DayConfig{Length: 240 * time.Second, Peak: 1000, Service: 10 * time.Millisecond,
+		Static: time.Millisecond, Files: 2, Seed: 1}
 	var pages, files, byHour [24]float64
 	var sum time.Duration
 	var last time.Duration

@@ -26,14 +26,16 @@ const maxLine = 1 << 20
 const maxSeconds = 3e9
 
 // staticSuffixes tell static files from pages.
-var staticSuffixes = []string{".css", ".js", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico", ".webp", ".woff", ".woff2", ".txt", ".map"}
+var staticSuffixes = []string{".css", ".js", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".ico",
+	".webp", ".woff", ".woff2", ".txt", ".map"}
 
 // ReadLog reads an access log in the common or combined log format of Apache and nginx:
 //
 //	192.0.2.7 - - [19/Sep/2007:08:00:01 +0000] "GET /wiki/index.php HTTP/1.1" 200 5120 "referer" "agent"
 //
-// It takes the GET requests, by time, speed times as fast as they came. The log knows seconds only: within its second a request
-// comes at a time drawn by seed. An error is one of the reader, or of a log without a request.
+// It takes the GET requests, by time, speed times as fast as they came. The log knows seconds only:
+// within its second a request comes at a time drawn by seed. An error is one of the reader, or of a
+// log without a request.
 func ReadLog(r io.Reader, speed float64, seed uint64) (*Log, error) {
 	if !(speed > 0) {
 		return nil, fmt.Errorf("replay at %g times the speed: it must be above 0", speed)
@@ -53,13 +55,15 @@ func ReadLog(r io.Reader, speed float64, seed uint64) (*Log, error) {
 		}
 		offset := (at.Sub(first).Seconds() + random.Float64()) / speed
 		offset = max(-maxSeconds, min(offset, maxSeconds))
-		l.requests = append(l.requests, Request{At: time.Duration(offset * float64(time.Second)), Class: classOf(path), Path: path})
+		l.requests = append(l.requests, Request{At: time.Duration(offset * float64(time.Second)),
+			Class: classOf(path), Path: path})
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read the log behind %d requests: %w", len(l.requests), err)
 	}
 	if len(l.requests) == 0 {
-		return nil, errors.New("the log has no GET request; it must be in the common or combined log format")
+		return nil, errors.New("the log has no GET request; it must be in the common or combined " +
+			"log format")
 	}
 	l.begin()
 	return l, nil
@@ -92,8 +96,9 @@ func (l *Log) Next() (Request, bool) {
 // logTime is how the formats write the time.
 const logTime = "02/Jan/2006:15:04:05 -0700"
 
-// parseLine takes the time and the path of a GET request. User names may contain spaces and brackets, so the time is the first text
-// in brackets that is one and is followed by the request in quotes.
+// parseLine takes the time and the path of a GET request. User names may contain spaces and
+// brackets, so the time is the first text in brackets that is one and is followed by the request in
+// quotes.
 func parseLine(line string) (at time.Time, path string, ok bool) {
 	for rest := line; ; {
 		_, after, found := strings.Cut(rest, "[")
@@ -115,14 +120,15 @@ func parseLine(line string) (at time.Time, path string, ok bool) {
 func requestPath(text string) (string, bool) {
 	request, _, found := strings.Cut(text, `"`)
 	fields := strings.Split(request, " ")
-	if !found || len(fields) != 3 || fields[0] != "GET" || !strings.HasPrefix(fields[2], "HTTP/") || !isPath(fields[1]) {
+	if !found || len(fields) != 3 || fields[0] != "GET" || !strings.HasPrefix(fields[2], "HTTP/") ||
+		!isPath(fields[1]) {
 		return "", false
 	}
 	return fields[1], true
 }
 
-// isPath reports whether a text can be sent as the path of a request: no escapes of the log's own, and nothing that would end
-// the request line.
+// isPath reports whether a text can be sent as the path of a request: no escapes of the log's own,
+// and nothing that would end the request line.
 func isPath(text string) bool {
 	if !strings.HasPrefix(text, "/") {
 		return false

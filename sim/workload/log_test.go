@@ -32,7 +32,8 @@ func TestReadLog(t *testing.T) {
 		path  string
 		class workload.Class
 		at    float64 // seconds in the log
-	}{{"/wiki/index.php?title=Main", workload.Page, 0}, {"/later/but/sorted", workload.Page, 5}, {"/skins/main.css?303", workload.Static, 10}}
+	}{{"/wiki/index.php?title=Main", workload.Page, 0}, {"/later/but/sorted", workload.Page, 5},
+		{"/skins/main.css?303", workload.Static, 10}}
 	for i, w := range want {
 		r, ok := l.Next()
 		if !ok || r.Path != w.path || r.Class != w.class || math.Abs(r.At.Seconds()*10-w.at) > 1 {
@@ -53,7 +54,8 @@ func TestReadLogErrors(t *testing.T) {
 		"hello":                    "no GET request",
 		strings.Repeat("x", 2<<20): "too long",
 	} {
-		if _, err := workload.ReadLog(strings.NewReader(text), 1, 1); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := workload.ReadLog(strings.NewReader(text), 1, 1); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q in it", text, err, want)
 		}
 	}
@@ -66,7 +68,8 @@ func TestReadLogErrors(t *testing.T) {
 func FuzzReadLog(f *testing.F) {
 	f.Add(accessLog)
 	f.Add(`a b [c] "d" [01/Jan/2000:00:00:00 +0000] "GET /e HTTP/1.1"`)
-	f.Add(`[01/Jan/0000:00:00:00 +0000] "GET / HTTP/"` + "\n" + `[31/Dec/9999:23:59:59 -2359] "GET / HTTP/"`)
+	f.Add(`[01/Jan/0000:00:00:00 +0000] "GET / HTTP/"` + "\n" +
+		`[31/Dec/9999:23:59:59 -2359] "GET / HTTP/"`)
 	f.Fuzz(func(t *testing.T, text string) {
 		l, err := workload.ReadLog(strings.NewReader(text), 2, 1)
 		if err != nil {
@@ -74,7 +77,8 @@ func FuzzReadLog(f *testing.F) {
 		}
 		last := time.Duration(0)
 		for r, ok := l.Next(); ok; r, ok = l.Next() {
-			if r.At < last || !strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path, " \r\n\x00") {
+			if r.At < last || !strings.HasPrefix(r.Path, "/") || strings.ContainsAny(r.Path,
+				" \r\n\x00") {
 				t.Fatalf("request %+v after %v", r, last)
 			}
 			last = r.At

@@ -28,8 +28,8 @@ type Stream interface {
 	Next() (Request, bool)
 }
 
-// Poisson is a stream without end whose gaps and service times have exponential distributions. Both come from generators of
-// their own, so that neither changes when the other's mean does.
+// Poisson is a stream without end whose gaps and service times have exponential distributions. Both
+// come from generators of their own, so that neither changes when the other's mean does.
 type Poisson struct {
 	gap      float64 // mean time between requests, in nanoseconds
 	service  float64 // mean service time, in nanoseconds
@@ -38,7 +38,8 @@ type Poisson struct {
 	services *rand.Rand
 }
 
-// NewPoisson returns the stream of that many requests per second (more than 0) and that mean service time.
+// NewPoisson returns the stream of that many requests per second (more than 0) and that mean
+// service time.
 func NewPoisson(rate float64, service time.Duration, seed uint64) *Poisson {
 	return &Poisson{
 		gap:      float64(time.Second) / rate,
@@ -51,5 +52,6 @@ func NewPoisson(rate float64, service time.Duration, seed uint64) *Poisson {
 // Next returns the next request; there always is one.
 func (s *Poisson) Next() (Request, bool) {
 	s.at += s.arrivals.ExpFloat64() * s.gap
-	return Request{At: time.Duration(s.at), Service: time.Duration(s.services.ExpFloat64() * s.service)}, true
+	return Request{At: time.Duration(s.at),
+		Service: time.Duration(s.services.ExpFloat64() * s.service)}, true
 }

@@ -38,7 +38,8 @@ func TestPoissonStaysTheSame(t *testing.T) {
 		{At: 1024080, Service: 680034},
 		{At: 2149590, Service: 364969},
 	}
-	if diff := cmp.Diff(want, take(workload.NewPoisson(1000, 10*time.Millisecond, 1), len(want))); diff != "" {
+	if diff := cmp.Diff(want, take(workload.NewPoisson(1000, 10*time.Millisecond, 1),
+		len(want))); diff != "" {
 		t.Errorf("first arrivals of seed 1 (-want +got):\n%s", diff)
 	}
 }

@@ -13,14 +13,17 @@ import (
 // Many stands for a number of paths that is too large for 64 bits.
 const Many = math.MaxUint64
 
-// Paths counts the shortest paths from the root of a row to each node, or from each node to the root; Many when they are too
-// many to be counted.
+// Paths counts the shortest paths from the root of a row to each node, or from each node to the
+// root; Many when they are too many to be counted.
 func Paths(row *spf.Row) []uint64 {
 	order := make([]topology.Node, len(row.Dist))
 	for v := range order {
 		order[v] = topology.Node(v)
 	}
-	slices.SortFunc(order, func(a, b topology.Node) int { return cmp.Compare(row.Dist[a], row.Dist[b]) })
+	slices.SortFunc(order, func(a, b topology.Node) int {
+		return cmp.Compare(row.Dist[a],
+			row.Dist[b])
+	})
 	paths := make([]uint64, len(order))
 	paths[row.Root] = 1
 	for _, v := range order {
@@ -51,8 +54,9 @@ func multiply(a, b uint64) uint64 {
 	return Many
 }
 
-// Between counts the paths of all ordered pairs of different nodes. With bounces, packets first go to one of these, whichever,
-// and from there to the destination, as Valiant load balancing has it; but nodes with the same neighbour speak through it.
+// Between counts the paths of all ordered pairs of different nodes. With bounces, packets first go
+// to one of these, whichever, and from there to the destination, as Valiant load balancing has it;
+// but nodes with the same neighbour speak through it.
 func Between(table *spf.Table, nodes, bounces []topology.Node) []uint64 {
 	var counts []uint64
 	onward := map[topology.Node][]uint64{}
@@ -81,12 +85,14 @@ func Between(table *spf.Table, nodes, bounces []topology.Node) []uint64 {
 // neighbours tells whether two nodes have a neighbour in common, or are neighbours.
 func neighbours(table *spf.Table, s, t topology.Node) bool {
 	return slices.ContainsFunc(table.Out(s), func(a spf.Arc) bool {
-		return a.Node == t || slices.ContainsFunc(table.In(t), func(b spf.Arc) bool { return a.Node == b.Node })
+		return a.Node == t || slices.ContainsFunc(table.In(t),
+			func(b spf.Arc) bool { return a.Node == b.Node })
 	})
 }
 
-// NextHops counts, for each node that is not one of the destinations, or for all if relay is set, and for each destination,
-// the edges by which a packet may leave the node. With bounces, a destination is any of them, too.
+// NextHops counts, for each node that is not one of the destinations, or for all if relay is set,
+// and for each destination, the edges by which a packet may leave the node. With bounces, a
+// destination is any of them, too.
 func NextHops(table *spf.Table, destinations []topology.Node, relay bool) []int {
 	g := table.Graph()
 	ends := map[topology.Node]bool{}

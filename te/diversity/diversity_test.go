@@ -45,14 +45,16 @@ func TestFatTree(t *testing.T) {
 	if got := diversity.Share(counts, 2); got != 224.0/240 {
 		t.Errorf("%v of the pairs have two paths", got)
 	}
-	// An edge switch has two ways up, an aggregation switch of another pod too, a core switch one way down.
+	// An edge switch has two ways up, an aggregation switch of another pod too, a core switch one
+	// way down.
 	hops := diversity.NextHops(table(g), hosts(g, "host0-0-0"), false)
 	if slices.Max(hops) != 2 || slices.Min(hops) != 1 {
 		t.Errorf("next hops %v", hops)
 	}
 }
 
-// Over a grid of 20 by 20 there are binomial(38, 19) paths between opposite corners; over one of 40 by 40, too many for 64 bits.
+// Over a grid of 20 by 20 there are binomial(38, 19) paths between opposite corners; over one of 40
+// by 40, too many for 64 bits.
 func TestGrid(t *testing.T) {
 	for size, want := range map[int]uint64{20: 35345263800, 40: diversity.Many} {
 		g, err := generate.Grid(size, size)
@@ -81,7 +83,8 @@ func TestBounce(t *testing.T) {
 		t.Fatalf("%d intermediate switches, %d servers", len(middle), len(servers))
 	}
 	counts := diversity.Between(table(g), servers, middle)
-	// Another rack: two aggregation switches up, two intermediate ones, two down. The same rack: one path.
+	// Another rack: two aggregation switches up, two intermediate ones, two down. The same rack:
+	// one path.
 	if slices.Max(counts) != 8 || slices.Min(counts) != 1 {
 		t.Errorf("paths %v", counts)
 	}

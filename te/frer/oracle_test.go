@@ -106,7 +106,8 @@ type traffic struct {
 }
 
 // deliver adds the arrivals of one burst to those that are under way, in their order.
-func (s traffic) deliver(random *rand.Rand, underWay []arrival, from sent, packets int, at time.Duration) []arrival {
+func (s traffic) deliver(random *rand.Rand, underWay []arrival, from sent, packets int,
+	at time.Duration) []arrival {
 	if random.Float64() < s.outage {
 		return underWay
 	}
@@ -117,7 +118,8 @@ func (s traffic) deliver(random *rand.Rand, underWay []arrival, from sent, packe
 			}
 			delay := time.Duration(path) * time.Duration(random.Int64N(int64(s.skew)+1))
 			sentAt := at + time.Duration(i)*s.spacing
-			underWay = append(underWay, arrival{sent{from.life, from.index + int64(i)}, sentAt + delay})
+			underWay = append(underWay, arrival{sent{from.life, from.index + int64(i)},
+				sentAt + delay})
 		}
 	}
 	slices.SortStableFunc(underWay, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
@@ -136,17 +138,25 @@ func TestWeeksOfTraffic(t *testing.T) {
 	largest := tlv
 	largest.HistoryLog2 = MostHistoryLog2
 	for _, s := range []traffic{
-		{name: "10 datagrams and a pause", settings: usual, span: 7 * day, burst: 10, spacing: time.Millisecond, pause: 5 * time.Second},
-		{name: "the same in SIDs", settings: sid, span: 7 * day, burst: 10, spacing: time.Millisecond, pause: 5 * time.Second},
-		{name: "loss, skew, and the end of 32 bits", settings: tlv, span: 5 * day, start: 1<<32 - 1<<17, burst: 40,
-			spacing: time.Millisecond, pause: 20 * time.Second, loss: 0.1, skew: 90 * time.Millisecond},
-		{name: "restarts", settings: tlv, span: 36 * time.Hour, burst: 12, spacing: time.Millisecond, pause: 5 * time.Second,
+		{name: "10 datagrams and a pause", settings: usual, span: 7 * day, burst: 10,
+			spacing: time.Millisecond, pause: 5 * time.Second},
+		{name: "the same in SIDs", settings: sid, span: 7 * day, burst: 10,
+			spacing: time.Millisecond, pause: 5 * time.Second},
+		{name: "loss, skew, and the end of 32 bits", settings: tlv, span: 5 * day,
+			start: 1<<32 - 1<<17, burst: 40,
+			spacing: time.Millisecond, pause: 20 * time.Second, loss: 0.1,
+			skew: 90 * time.Millisecond},
+		{name: "restarts", settings: tlv, span: 36 * time.Hour, burst: 12,
+			spacing: time.Millisecond, pause: 5 * time.Second,
 			restarts: 0.8, loss: 0.2, skew: 30 * time.Millisecond, wantLives: 1 << 17},
-		{name: "outages", settings: tlv, span: 30 * day, burst: 3000, spacing: 100 * time.Microsecond, pause: time.Hour,
+		{name: "outages", settings: tlv, span: 30 * day, burst: 3000,
+			spacing: 100 * time.Microsecond, pause: time.Hour,
 			restarts: 0.03, loss: 0.05, outage: 0.3, skew: 20 * time.Millisecond, wantLives: 10},
-		{name: "a history too small", settings: tlv, span: 14 * day, burst: 2000, spacing: 20 * time.Microsecond, pause: 2 * time.Hour,
+		{name: "a history too small", settings: tlv, span: 14 * day, burst: 2000,
+			spacing: 20 * time.Microsecond, pause: 2 * time.Hour,
 			loss: 0.2, skew: 60 * time.Millisecond},
-		{name: "the largest history", settings: largest, span: 14 * day, burst: 400, spacing: time.Microsecond, pause: 5 * time.Minute,
+		{name: "the largest history", settings: largest, span: 14 * day, burst: 400,
+			spacing: time.Microsecond, pause: 5 * time.Minute,
 			restarts: 0.05, loss: 0.1, skew: time.Millisecond, wantLives: 100},
 	} {
 		t.Run(s.name, func(t *testing.T) { s.run(t) })
@@ -171,7 +181,8 @@ func (s traffic) run(t *testing.T) {
 		} else {
 			at += s.skew + time.Duration(random.Int64N(int64(s.pause)))
 		}
-		come, _ := slices.BinarySearchFunc(underWay, at, func(a arrival, at time.Duration) int { return cmp.Compare(a.at, at) })
+		come, _ := slices.BinarySearchFunc(underWay, at,
+			func(a arrival, at time.Duration) int { return cmp.Compare(a.at, at) })
 		for _, a := range underWay[:come] {
 			got := recovery.Receive(uint32(a.index)<<unused>>unused, uint8(a.life), a.at)
 			if want := reference.receive(a); got != want {
@@ -193,8 +204,8 @@ func (s traffic) run(t *testing.T) {
 	t.Logf("%d lives, verdicts %v, %+v, missing %d", next.life, verdicts, c, c.Missing())
 }
 
-// Tags of the ring come again: a generation after 2^16 resets, a round of the largest ring after 2^32
-// numbers. What was seen then is forgotten.
+// Tags of the ring come again: a generation after 2^16 resets, a round of the largest ring after
+// 2^32 numbers. What was seen then is forgotten.
 func TestTagsComeAgain(t *testing.T) {
 	r := NewRecovery(Settings{HistoryLog2: 10, Bits: BitsTLV, Reset: time.Second})
 	for life := range 3<<16 + 1 {
@@ -211,7 +222,8 @@ func TestTagsComeAgain(t *testing.T) {
 	largest := Settings{HistoryLog2: MostHistoryLog2, Bits: BitsTLV, Reset: time.Second}
 	r = NewRecovery(largest)
 	step := uint32(largest.History())
-	turns := int(uint64(1) << 32 / uint64(step)) // until numbers come again; they meet two words of the ring
+	// until numbers come again; they meet two words of the ring
+	turns := int(uint64(1) << 32 / uint64(step))
 	for turn := range 3 * turns {
 		number := uint32(turn) * step
 		if got := r.Receive(number, 0, 0); got != Pass {

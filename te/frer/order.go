@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// Orderer puts packets into the order of their numbers (RFC 9550, POF), holding none longer than a bound. After elimination packets are
-// out of order where a loss on the fast path was filled by the slow one.
+// Orderer puts packets into the order of their numbers (RFC 9550, POF), holding none longer than a
+// bound. After elimination packets are out of order where a loss on the fast path was filled by the
+// slow one.
 //
-// It releases a packet when all before it were released, or when it, or one behind it, was held for the bound: then those before
-// it are taken for lost. A packet that comes after its turn is released at once.
+// It releases a packet when all before it were released, or when it, or one behind it, was held for
+// the bound: then those before it are taken for lost. A packet that comes after its turn is
+// released at once.
 type Orderer[T any] struct {
 	bound   time.Duration
 	silence time.Duration
@@ -25,8 +27,8 @@ type held[T any] struct {
 	packet T
 }
 
-// NewOrderer returns an orderer that holds packets up to bound (POFMaxDelay), and after a silence (POFTakeAnyTime) takes any number
-// for the next.
+// NewOrderer returns an orderer that holds packets up to bound (POFMaxDelay), and after a silence
+// (POFTakeAnyTime) takes any number for the next.
 func NewOrderer[T any](bound, silence time.Duration) *Orderer[T] {
 	return &Orderer[T]{bound: bound, silence: silence}
 }
@@ -42,8 +44,10 @@ func (o *Orderer[T]) Push(number uint32, packet T, now time.Duration) []T {
 	if int32(number-o.last) <= 0 {
 		return append(ready, packet)
 	}
-	at, _ := slices.BinarySearchFunc(o.held, number, func(h held[T], n uint32) int { return int(int32(h.number - n)) })
-	o.held = slices.Insert(o.held, at, held[T]{number: number, until: now + o.bound, packet: packet})
+	at, _ := slices.BinarySearchFunc(o.held, number,
+		func(h held[T], n uint32) int { return int(int32(h.number - n)) })
+	o.held = slices.Insert(o.held, at, held[T]{number: number, until: now + o.bound,
+		packet: packet})
 	return append(ready, o.release(o.inTurn())...)
 }
 
@@ -53,7 +57,8 @@ func (o *Orderer[T]) Restart() []T {
 	return o.release(len(o.held))
 }
 
-// Expire returns the packets whose time is up at the time now, with those before them and what follows without a gap.
+// Expire returns the packets whose time is up at the time now, with those before them and what
+// follows without a gap.
 func (o *Orderer[T]) Expire(now time.Duration) []T {
 	due := 0
 	for i, h := range o.held {
@@ -65,7 +70,8 @@ func (o *Orderer[T]) Expire(now time.Duration) []T {
 	return append(ready, o.release(o.inTurn())...)
 }
 
-// Due returns when Expire has something to do, if nothing is pushed until then; ok is false if nothing is held.
+// Due returns when Expire has something to do, if nothing is pushed until then; ok is false if
+// nothing is held.
 func (o *Orderer[T]) Due() (at time.Duration, ok bool) {
 	for i, h := range o.held {
 		if i == 0 || h.until < at {
@@ -75,7 +81,8 @@ func (o *Orderer[T]) Due() (at time.Duration, ok bool) {
 	return at, len(o.held) > 0
 }
 
-// inTurn returns how many of the packets held follow the last one without a gap. A number that is held twice counts twice.
+// inTurn returns how many of the packets held follow the last one without a gap. A number that is
+// held twice counts twice.
 func (o *Orderer[T]) inTurn() int {
 	last := o.last
 	for i, h := range o.held {

@@ -42,13 +42,14 @@ func TestOrderer(t *testing.T) {
 	}
 }
 
-// Whatever the order of arrival: each packet is released once, none is held beyond the bound, and packets that come within the bound
-// leave in order.
+// Whatever the order of arrival: each packet is released once, none is held beyond the bound, and
+// packets that come within the bound leave in order.
 func TestOrdererKeepsItsPromise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const bound = 20 * ms
 		start := rapid.Uint32().Draw(t, "start")
-		late := rapid.SliceOfN(rapid.IntRange(0, 15), 1, 200).Draw(t, "lateness") // in ms; -: in the order of numbers
+		// in ms; -: in the order of numbers
+		late := rapid.SliceOfN(rapid.IntRange(0, 15), 1, 200).Draw(t, "lateness")
 		type arrival struct {
 			number uint32
 			at     time.Duration
@@ -72,7 +73,8 @@ func TestOrdererKeepsItsPromise(t *testing.T) {
 		}
 		// Those from the first arrival on can all be put in order.
 		from := slices.Index(released, arrivals[0].number)
-		behind := slices.DeleteFunc(released[from:], func(n uint32) bool { return int32(n-arrivals[0].number) < 0 })
+		behind := slices.DeleteFunc(released[from:],
+			func(n uint32) bool { return int32(n-arrivals[0].number) < 0 })
 		if !slices.IsSortedFunc(behind, func(a, b uint32) int { return int(int32(a - b)) }) {
 			t.Fatalf("released %v", behind)
 		}

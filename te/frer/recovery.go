@@ -131,7 +131,8 @@ func (r *Recovery) reset(number uint32, epoch uint8) {
 	r.sweep(int(r.generation))
 }
 
-// distance returns how far it is from one number to another in the circle of numbers of so many bits.
+// distance returns how far it is from one number to another in the circle of numbers of so many
+// bits.
 func distance(from, to uint32, bits int) int32 {
 	unused := 32 - bits
 	return int32((to-from)<<unused) >> unused

@@ -30,12 +30,16 @@ func TestKnownCases(t *testing.T) {
 		counters      counters
 	}{
 		{"each twice", 8, 16, twice(0, 20), strings.Repeat("10", 20), counters{20, 20, 0, 0, 7}},
-		{"over the end of 16 bits", 8, 16, append(twice(65530, 65536), twice(0, 10)...), strings.Repeat("10", 16), counters{16, 16, 0, 0, 7}},
-		{"at the bounds", 8, 16, []uint32{100, 108, 117, 101, 100, 109}, "110101", counters{4, 2, 2, 2, 7}},
+		{"over the end of 16 bits", 8, 16, append(twice(65530, 65536), twice(0, 10)...),
+			strings.Repeat("10", 16), counters{16, 16, 0, 0, 7}},
+		{"at the bounds", 8, 16, []uint32{100, 108, 117, 101, 100, 109}, "110101",
+			counters{4, 2, 2, 2, 7}},
 		{"late", 8, 16, []uint32{10, 12, 11, 11, 10, 13, 9}, "1110011", counters{5, 2, 0, 3, 3}},
 		{"far ahead", 64, 16, []uint32{5, 5000, 6, 7}, "1011", counters{3, 1, 1, 0, 2}},
-		{"over the end of 28 bits", 32, 28, append(twice(1<<28-4, 1<<28), twice(0, 4)...), strings.Repeat("10", 8), counters{8, 8, 0, 0, 7}},
-		{"over the end of 32 bits", 8, 32, append(twice(1<<32-6, 0), twice(0, 10)...), strings.Repeat("10", 16), counters{16, 16, 0, 0, 7}},
+		{"over the end of 28 bits", 32, 28, append(twice(1<<28-4, 1<<28), twice(0, 4)...),
+			strings.Repeat("10", 8), counters{8, 8, 0, 0, 7}},
+		{"over the end of 32 bits", 8, 32, append(twice(1<<32-6, 0), twice(0, 10)...),
+			strings.Repeat("10", 16), counters{16, 16, 0, 0, 7}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -47,7 +51,8 @@ func TestKnownCases(t *testing.T) {
 			for _, n := range test.numbers {
 				reference.receive(n)
 			}
-			if got := (counters{reference.passed, reference.discarded, reference.rogue, reference.outOfOrder, reference.lost}); got != test.counters {
+			if got := (counters{reference.passed, reference.discarded, reference.rogue,
+				reference.outOfOrder, reference.lost}); got != test.counters {
 				t.Errorf("the standard's counters are %+v, want %+v", got, test.counters)
 			}
 			compare(t, r, reference, test.numbers, test.want)
@@ -79,14 +84,16 @@ func TestVectors(t *testing.T) {
 		seen++
 		t.Run(v.Name, func(t *testing.T) {
 			bits := max(v.Params.Bits, 16)
-			r, reference := newRecovery(Settings{Bits: bits, Reset: DefaultReset}, v.Params.H), newStandard(v.Params.H, bits)
+			r, reference := newRecovery(Settings{Bits: bits, Reset: DefaultReset}, v.Params.H),
+				newStandard(v.Params.H, bits)
 			if got := run(r, v.Seq); got != v.Accept {
 				t.Errorf("verdicts\n%s, want\n%s", got, v.Accept)
 			}
 			for _, n := range v.Seq {
 				reference.receive(n)
 			}
-			if reference.passed != v.Counters.Passed || reference.lost != v.Counters.Lost || reference.rogue != v.Counters.Rogue {
+			if reference.passed != v.Counters.Passed || reference.lost != v.Counters.Lost ||
+				reference.rogue != v.Counters.Rogue {
 				t.Errorf("the standard counts %+v, the vector %+v", *reference, v.Counters)
 			}
 			compare(t, r, reference, v.Seq, v.Accept)
@@ -97,14 +104,15 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestAgreesWithStandard compares with the standard's shift register on random streams: histories of all lengths, up to four paths with
-// loss and skew, and numbers over the end of their range.
+// TestAgreesWithStandard compares with the standard's shift register on random streams: histories
+// of all lengths, up to four paths with loss and skew, and numbers over the end of their range.
 func TestAgreesWithStandard(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		history := rapid.IntRange(2, 300).Draw(t, "history")
 		bits := rapid.SampledFrom([]int{16, 28, 32}).Draw(t, "bits")
 		numbers := stream(t, bits, history)
-		r, reference := newRecovery(Settings{Bits: bits, Reset: DefaultReset}, history), newStandard(history, bits)
+		r, reference := newRecovery(Settings{Bits: bits, Reset: DefaultReset}, history),
+			newStandard(history, bits)
 		verdicts := run(r, numbers)
 		for i, n := range numbers {
 			if want := reference.receive(n); want != (verdicts[i] == '1') {
@@ -186,8 +194,9 @@ func TestHistoryFor(t *testing.T) {
 		want int
 	}{
 		{1000, 10 * time.Millisecond, LeastHistoryLog2},
-		{8333, 90 * time.Millisecond, LeastHistoryLog2}, // 100 Mb/s of 1500 bytes, the worst of the paper's figure 5: 750
-		{1e6, 10 * time.Millisecond, 14},                // 10,000 and a quarter
+		// 100 Mb/s of 1500 bytes, the worst of the paper's figure 5: 750
+		{8333, 90 * time.Millisecond, LeastHistoryLog2},
+		{1e6, 10 * time.Millisecond, 14}, // 10,000 and a quarter
 		{10e6, 10 * time.Millisecond, MostHistoryLog2},
 	}
 	for _, test := range tests {
@@ -250,8 +259,8 @@ func TestReplay(t *testing.T) {
 	expect("the sender's next one is of a newer epoch", 1, 2, 0, Pass)
 }
 
-// TestEqualFlows states what happens if two head-ends give one flow id: of numbers that both use one
-// packet passes, of two epochs the newer one, and what does not pass is counted.
+// TestEqualFlows states what happens if two head-ends give one flow id: of numbers that both use
+// one packet passes, of two epochs the newer one, and what does not pass is counted.
 func TestEqualFlows(t *testing.T) {
 	for _, test := range []struct {
 		name                           string
@@ -270,7 +279,8 @@ func TestEqualFlows(t *testing.T) {
 			r.Receive(number+test.ahead, test.epoch, 0)
 		}
 		c := r.Counters()
-		if c.Passed != test.passed || c.Duplicate != test.duplicate || c.Rogue != test.rogue || c.OldEpoch != test.gone {
+		if c.Passed != test.passed || c.Duplicate != test.duplicate || c.Rogue != test.rogue ||
+			c.OldEpoch != test.gone {
 			t.Errorf("%s: %+v", test.name, c)
 		}
 	}

@@ -2,8 +2,8 @@ package frer
 
 import "time"
 
-// standard is the vector recovery function of IEEE 802.1CB-2017 section 7.4.3.4 as it is written there: a shift register, and the
-// lost packets counted as they leave it.
+// standard is the vector recovery function of IEEE 802.1CB-2017 section 7.4.3.4 as it is written
+// there: a shift register, and the lost packets counted as they leave it.
 type standard struct {
 	bits    int
 	history []bool
@@ -56,7 +56,8 @@ func (s *standard) shift(seen bool) {
 	s.history[0] = seen
 }
 
-// run gives numbers to a recovery, all within the reset time, and returns the verdicts as a string of 1 (passed) and 0.
+// run gives numbers to a recovery, all within the reset time, and returns the verdicts as a string
+// of 1 (passed) and 0.
 func run(r *Recovery, numbers []uint32) string {
 	var verdicts []byte
 	for i, number := range numbers {
@@ -72,9 +73,11 @@ func run(r *Recovery, numbers []uint32) string {
 // compare checks what was counted against the standard's counters. What the standard calls lost is
 // what is missing, less what is missing but still in the history, and, after a reset, places of the
 // history from before the earliest number that came.
-func compare(t interface{ Errorf(string, ...any) }, r *Recovery, s *standard, numbers []uint32, verdicts string) {
+func compare(t interface{ Errorf(string, ...any) }, r *Recovery, s *standard, numbers []uint32,
+	verdicts string) {
 	c := r.Counters()
-	if c.Passed != s.passed || c.Duplicate+c.Rogue != s.discarded || c.Rogue != s.rogue || c.OutOfOrder != s.outOfOrder {
+	if c.Passed != s.passed || c.Duplicate+c.Rogue != s.discarded || c.Rogue != s.rogue ||
+		c.OutOfOrder != s.outOfOrder {
 		t.Errorf("counted %+v, the standard %+v", c, *s)
 	}
 	if len(numbers) == 0 {
@@ -82,7 +85,8 @@ func compare(t interface{ Errorf(string, ...any) }, r *Recovery, s *standard, nu
 	}
 	begun := numbers[0] // the first one always passes
 	shifts, length := distance(begun, r.highest, s.bits), int32(len(s.history))
-	earliest := int32(0) // before the first that came: right as long as the stream does not go round the circle
+	// before the first that came: right as long as the stream does not go round the circle
+	earliest := int32(0)
 	for i, number := range numbers {
 		if verdicts[i] == '1' {
 			earliest = max(earliest, distance(number, begun, s.bits))
@@ -96,6 +100,7 @@ func compare(t interface{ Errorf(string, ...any) }, r *Recovery, s *standard, nu
 		}
 	}
 	if want := int64(s.lost) - int64(phantoms) + int64(still); int64(c.Missing()) != want {
-		t.Errorf("missing %d, want %d: the standard has lost %d, of which %d phantoms, and %d may still come", c.Missing(), want, s.lost, phantoms, still)
+		t.Errorf("missing %d, want %d: the standard has lost %d, of which %d phantoms, and %d "+
+			"may still come", c.Missing(), want, s.lost, phantoms, still)
 	}
 }

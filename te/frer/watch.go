@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Sample is what the counters of a recovery and its paths show at one moment. They count up from any start.
+// Sample is what the counters of a recovery and its paths show at one moment. They count up from
+// any start.
 type Sample struct {
 	Passed    uint64
 	Discarded uint64   // Duplicate + Rogue + OldEpoch
 	Paths     []uint64 // packets by path
 }
 
-// Finding is a fault that elimination hides: packets still arrive, but with less protection than there should be.
+// Finding is a fault that elimination hides: packets still arrive, but with less protection than
+// there should be.
 type Finding struct {
 	Path   int           // by number from 0; -1: of all
 	Silent time.Duration // nothing has come by the path since a packet that it missed, so long ago
@@ -26,16 +28,19 @@ type Finding struct {
 func (f Finding) String() string {
 	switch {
 	case f.Excess > 0:
-		return fmt.Sprintf("%d copies more than there are paths: something duplicates packets, or they loop", f.Excess)
+		return fmt.Sprintf("%d copies more than there are paths: something duplicates packets, "+
+			"or they loop", f.Excess)
 	case f.Short > 0:
 		return fmt.Sprintf("packets come by %d paths fewer than there are copies", f.Short)
 	}
-	return fmt.Sprintf("path %d has been silent for %s", f.Path+1, f.Silent.Round(100*time.Millisecond))
+	return fmt.Sprintf("path %d has been silent for %s", f.Path+1,
+		f.Silent.Round(100*time.Millisecond))
 }
 
-// Watch finds latent errors (IEEE 802.1CB-2017 section 7.4.4) in samples. The standard compares sums of all paths, and so can tell
-// only that something is wrong; here packets are counted by path, and it can say what. A path is silent if packets come by another
-// one that it misses: time in which the flow itself sends nothing does not count.
+// Watch finds latent errors (IEEE 802.1CB-2017 section 7.4.4) in samples. The standard compares
+// sums of all paths, and so can tell only that something is wrong; here packets are counted by
+// path, and it can say what. A path is silent if packets come by another one that it misses: time
+// in which the flow itself sends nothing does not count.
 type Watch struct {
 	patience time.Duration
 	copies   int
@@ -52,21 +57,23 @@ type watched struct {
 }
 
 const (
-	// excessShare is how many copies beyond one per path are taken for chance, as a share of the packets passed: a period ends in
-	// the middle of copies.
+	// excessShare is how many copies beyond one per path are taken for chance, as a share of the
+	// packets passed: a period ends in the middle of copies.
 	excessShare = 0.1
-	// leastMissed is how many packets in a row a path misses before it is taken for silent: fewer can be lost one by one.
+	// leastMissed is how many packets in a row a path misses before it is taken for silent: fewer
+	// can be lost one by one.
 	leastMissed = 5
 )
 
-// NewWatch returns a watch that reports a path when it has missed all packets for so long, and 5 of them. No shorter than the difference
-// in delay between paths. Copies is how many paths are to carry each packet, the others being spares of which nothing is expected; 0:
-// all of them.
+// NewWatch returns a watch that reports a path when it has missed all packets for so long, and 5 of
+// them. No shorter than the difference in delay between paths. Copies is how many paths are to
+// carry each packet, the others being spares of which nothing is expected; 0: all of them.
 func NewWatch(patience time.Duration, copies int) *Watch {
 	return &Watch{patience: patience, copies: copies}
 }
 
-// Observe takes a sample at the time now, measured from any fixed moment, and returns what is wrong.
+// Observe takes a sample at the time now, measured from any fixed moment, and returns what is
+// wrong.
 func (w *Watch) Observe(now time.Duration, s Sample) []Finding {
 	if !w.begun || len(s.Paths) != len(w.paths) || s.Passed < w.before.Passed {
 		w.begin(s)
@@ -85,7 +92,8 @@ func (w *Watch) Observe(now time.Duration, s Sample) []Finding {
 	return findings
 }
 
-// bringing is how many paths have just brought packets: a silent path that is tried again is one more than expected.
+// bringing is how many paths have just brought packets: a silent path that is tried again is one
+// more than expected.
 func (w *Watch) bringing(now time.Duration) (count int) {
 	for _, p := range w.paths {
 		if p.heard == now && p.missed < 0 {
@@ -145,7 +153,10 @@ func (w *Watch) silent(now time.Duration, s Sample) (findings []Finding) {
 	if short <= 0 {
 		return nil
 	}
-	slices.SortStableFunc(silent, func(a, b int) int { return cmp.Compare(w.paths[b].heard, w.paths[a].heard) })
+	slices.SortStableFunc(silent, func(a, b int) int {
+		return cmp.Compare(w.paths[b].heard,
+			w.paths[a].heard)
+	})
 	never := 0
 	for _, i := range silent[:short] {
 		if w.paths[i].heard < 0 && w.expected() < len(w.paths) {
@@ -157,6 +168,9 @@ func (w *Watch) silent(now time.Duration, s Sample) (findings []Finding) {
 	if never > 0 {
 		findings = append(findings, Finding{Path: -1, Short: never})
 	}
-	slices.SortFunc(findings, func(a, b Finding) int { return cmp.Compare(uint(a.Path), uint(b.Path)) })
+	slices.SortFunc(findings, func(a, b Finding) int {
+		return cmp.Compare(uint(a.Path),
+			uint(b.Path))
+	})
 	return findings
 }

@@ -28,20 +28,23 @@ func TestWatch(t *testing.T) {
 		{0, Sample{100, 100, []uint64{100, 100}}, nil},
 		{time.Second, Sample{200, 199, []uint64{200, 199}}, nil},
 		{2 * time.Second, Sample{300, 199, []uint64{300, 199}}, nil},
-		{5 * time.Second, Sample{500, 199, []uint64{500, 199}}, []Finding{{Path: 1, Silent: 3 * time.Second}}},
+		{5 * time.Second, Sample{500, 199, []uint64{500, 199}},
+			[]Finding{{Path: 1, Silent: 3 * time.Second}}},
 		{6 * time.Second, Sample{600, 200, []uint64{600, 200}}, nil},
 		{60 * time.Second, Sample{600, 200, []uint64{600, 200}}, nil}, // the flow pauses
 		{61 * time.Second, Sample{700, 300, []uint64{700, 300}}, nil},
-		{62 * time.Second, Sample{800, 600, []uint64{900, 500}}, []Finding{{Path: -1, Excess: 200}}},
+		{62 * time.Second, Sample{800, 600, []uint64{900, 500}},
+			[]Finding{{Path: -1, Excess: 200}}},
 		{63 * time.Second, Sample{10, 10, []uint64{10, 10}}, nil}, // counters began anew
 	})
-	if got, want := (Finding{Path: 1, Silent: 3 * time.Second}).String(), "path 2 has been silent for 3s"; got != want {
+	if got, want := (Finding{Path: 1, Silent: 3 * time.Second}).String(),
+		"path 2 has been silent for 3s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// A packet every ten seconds, the second copy of which comes a moment later or is lost now and then, is no silence; a path by which
-// five in a row did not come is.
+// A packet every ten seconds, the second copy of which comes a moment later or is lost now and
+// then, is no silence; a path by which five in a row did not come is.
 func TestWatchOfASlowFlow(t *testing.T) {
 	w := NewWatch(time.Second, 0)
 	w.Observe(0, Sample{1, 1, []uint64{1, 1}})
@@ -55,20 +58,23 @@ func TestWatchOfASlowFlow(t *testing.T) {
 		if turn%8 >= 3 { // three of eight are lost
 			second++
 		}
-		if found := w.Observe(at+250*time.Millisecond, Sample{first, second, []uint64{first, second}}); found != nil {
+		if found := w.Observe(at+250*time.Millisecond,
+			Sample{first, second, []uint64{first, second}}); found != nil {
 			t.Fatalf("%s: %v", at, found)
 		}
 	}
 	for turn := range 5 {
 		first++
-		found := w.Observe(time.Duration(500+10*turn)*time.Second, Sample{first, second, []uint64{first, second}})
+		found := w.Observe(time.Duration(500+10*turn)*time.Second,
+			Sample{first, second, []uint64{first, second}})
 		if want := turn == 4; (len(found) == 1 && found[0].Path == 1) != want {
 			t.Errorf("packet %d without a copy: %v", turn+1, found)
 		}
 	}
 }
 
-// Of eight paths two carry. Spares are not silent; a path that fails is until another one carries in its place.
+// Of eight paths two carry. Spares are not silent; a path that fails is until another one carries
+// in its place.
 func TestWatchOfSpares(t *testing.T) {
 	second := time.Second
 	observe(t, NewWatch(second, 2), []observation{
@@ -77,11 +83,14 @@ func TestWatchOfSpares(t *testing.T) {
 		{2 * second, Sample{200, 200, []uint64{200, 200, 0, 0}}, nil},
 		{3 * second, Sample{300, 300, []uint64{300, 300, 0, 0}}, nil},
 		{4 * second, Sample{400, 300, []uint64{300, 400, 0, 0}}, nil},
-		{5 * second, Sample{500, 300, []uint64{300, 500, 0, 0}}, []Finding{{Path: 0, Silent: second}}},
+		{5 * second, Sample{500, 300, []uint64{300, 500, 0, 0}},
+			[]Finding{{Path: 0, Silent: second}}},
 		{6 * second, Sample{600, 350, []uint64{300, 600, 50, 0}}, nil},
 		{9 * second, Sample{900, 650, []uint64{300, 900, 350, 0}}, nil},
-		{10 * second, Sample{1000, 850, []uint64{400, 1000, 450, 0}}, nil}, // the first one is tried again
-		{11 * second, Sample{1100, 1250, []uint64{600, 1100, 650, 0}}, []Finding{{Path: -1, Excess: 200}}},
+		// the first one is tried again
+		{10 * second, Sample{1000, 850, []uint64{400, 1000, 450, 0}}, nil},
+		{11 * second, Sample{1100, 1250, []uint64{600, 1100, 650, 0}},
+			[]Finding{{Path: -1, Excess: 200}}},
 	})
 	observe(t, NewWatch(second, 2), []observation{ // a second path never carried at all
 		{0, Sample{0, 0, []uint64{0, 0, 0}}, nil},

@@ -22,7 +22,8 @@ func randomGraph(t *testing.T, r *rand.Rand, nodes, edges int) *topology.Graph {
 	for range edges {
 		from := topology.Node(r.IntN(nodes))
 		to := topology.Node((int(from) + 1 + r.IntN(nodes-1)) % nodes)
-		spec := topology.EdgeSpec{From: from, To: to, Weight: 1 + uint32(r.IntN(3)), Delay: int64(r.IntN(5))}
+		spec := topology.EdgeSpec{From: from, To: to, Weight: 1 + uint32(r.IntN(3)),
+			Delay: int64(r.IntN(5))}
 		if _, err := b.AddEdge(spec); err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +68,8 @@ func (b *brute) walk(v topology.Node, path []topology.Edge) {
 	b.visited[v] = false
 }
 
-func (b *brute) choose(from, count int, edges map[topology.Edge]bool, nodes map[topology.Node]bool, delay int64) {
+func (b *brute) choose(from, count int, edges map[topology.Edge]bool, nodes map[topology.Node]bool,
+	delay int64) {
 	if count == len(b.best) {
 		b.best = append(b.best, delay)
 	}
@@ -90,7 +92,8 @@ func (b *brute) choose(from, count int, edges map[topology.Edge]bool, nodes map[
 	}
 }
 
-func (b *brute) fits(path []topology.Edge, edges map[topology.Edge]bool, nodes map[topology.Node]bool) bool {
+func (b *brute) fits(path []topology.Edge, edges map[topology.Edge]bool,
+	nodes map[topology.Node]bool) bool {
 	for _, e := range path {
 		if edges[e] || b.nodes && b.view.To(e) != b.t && nodes[b.view.To(e)] {
 			return false
@@ -116,35 +119,42 @@ func TestEqualsBruteForce(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, seed uint64, view topology.View, sharing maxflow.Sharing, network *maxflow.Network, to topology.Node) {
+func compare(t *testing.T, seed uint64, view topology.View, sharing maxflow.Sharing,
+	network *maxflow.Network, to topology.Node) {
 	t.Helper()
 	want := newBrute(view, sharing == maxflow.Nodes, 0, to)
 	most := len(want.best) - 1
 	if got := network.Max(0, to, 0); got != most {
-		t.Fatalf("seed %d sharing %d to %d: %d paths, brute force finds %d", seed, sharing, to, got, most)
+		t.Fatalf("seed %d sharing %d to %d: %d paths, brute force finds %d", seed, sharing, to, got,
+			most)
 	}
 	if cut := network.Cut(); cut.Size() != most {
-		t.Fatalf("seed %d sharing %d to %d: cut %v does not have the size %d", seed, sharing, to, cut, most)
+		t.Fatalf("seed %d sharing %d to %d: cut %v does not have the size %d", seed, sharing, to,
+			cut, most)
 	}
 	disjoint(t, seed, view, sharing, network.Paths(), most, to)
 	for k := 1; k <= most+1; k++ {
 		found, total := network.Cheapest(0, to, k, nil)
 		if found != min(k, most) || total != want.best[found] {
-			t.Fatalf("seed %d sharing %d to %d: the cheapest %d are %d of %d, brute force finds %d", seed, sharing, to, k, found, total, want.best[found])
+			t.Fatalf("seed %d sharing %d to %d: the cheapest %d are %d of %d, brute force finds %d",
+				seed, sharing, to, k, found, total, want.best[found])
 		}
 		disjoint(t, seed, view, sharing, network.Paths(), found, to)
 	}
 	bridges := network.Bridges(0, to)
 	for e := range topology.Edge(view.Edges()) {
-		bridge := most > 0 && view.Up(e) && !slices.ContainsFunc(want.paths, func(p []topology.Edge) bool { return !slices.Contains(p, e) })
+		bridge := most > 0 && view.Up(e) && !slices.ContainsFunc(want.paths,
+			func(p []topology.Edge) bool { return !slices.Contains(p, e) })
 		if bridge != slices.Contains(bridges, e) {
-			t.Fatalf("seed %d to %d: edge %d is a bridge: %v, but the bridges are %v", seed, to, e, bridge, bridges)
+			t.Fatalf("seed %d to %d: edge %d is a bridge: %v, but the bridges are %v", seed, to,
+				e, bridge, bridges)
 		}
 	}
 }
 
 // disjoint checks that paths are paths, as many as said, and share nothing.
-func disjoint(t *testing.T, seed uint64, view topology.View, sharing maxflow.Sharing, paths [][]topology.Edge, count int, to topology.Node) {
+func disjoint(t *testing.T, seed uint64, view topology.View, sharing maxflow.Sharing,
+	paths [][]topology.Edge, count int, to topology.Node) {
 	t.Helper()
 	if len(paths) != count {
 		t.Fatalf("seed %d: %d paths listed of %d", seed, len(paths), count)

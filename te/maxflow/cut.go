@@ -2,8 +2,8 @@ package maxflow
 
 import "sextant/te/topology"
 
-// Cut is a smallest set whose loss separates the ends of the last flow: the reason why there are not more paths. Of all
-// smallest cuts it is the one nearest to the source.
+// Cut is a smallest set whose loss separates the ends of the last flow: the reason why there are
+// not more paths. Of all smallest cuts it is the one nearest to the source.
 type Cut struct {
 	Edges []topology.Edge // ascending
 	Nodes []topology.Node // ascending; empty unless nodes must not be shared
@@ -12,7 +12,8 @@ type Cut struct {
 // Size is the number of disjoint paths that a cut lets through.
 func (c Cut) Size() int { return len(c.Edges) + len(c.Nodes) }
 
-// Cut names a smallest cut. It is of use after Max without a limit: else the flow may not be the greatest.
+// Cut names a smallest cut. It is of use after Max without a limit: else the flow may not be the
+// greatest.
 func (n *Network) Cut() Cut {
 	n.reach(-1)
 	var cut Cut
@@ -32,8 +33,8 @@ func (n *Network) Cut() Cut {
 
 func (n *Network) reached(v int32) bool { return n.search.mark[v] == n.search.round }
 
-// Bridges are the edges that every path from s to t crosses, in the order in which it crosses them; none if t cannot be reached.
-// With a bridge there is no second disjoint path.
+// Bridges are the edges that every path from s to t crosses, in the order in which it crosses them;
+// none if t cannot be reached. With a bridge there is no second disjoint path.
 func (n *Network) Bridges(s, t topology.Node) []topology.Edge {
 	if n.Max(s, t, 1) == 0 {
 		return nil

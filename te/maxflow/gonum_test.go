@@ -26,7 +26,8 @@ func TestEqualsGonum(t *testing.T) {
 			oracle.AddNode(simple.Node(v))
 		}
 		for ends, c := range capacity {
-			oracle.SetWeightedEdge(simple.WeightedEdge{F: simple.Node(ends[0]), T: simple.Node(ends[1]), W: c})
+			oracle.SetWeightedEdge(simple.WeightedEdge{F: simple.Node(ends[0]),
+				T: simple.Node(ends[1]), W: c})
 		}
 		for range 10 {
 			s := topology.Node(r.IntN(g.Nodes()))

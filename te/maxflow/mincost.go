@@ -7,18 +7,19 @@ import (
 	"sextant/te/topology"
 )
 
-// Cheapest computes k disjoint paths from s to t of the least total cost, where cost[e] >= 0 is what edge e costs; nil stands
-// for the delays of the graph. It returns as many as there are, up to k, and their total cost. The paths stay with the
-// network, for Paths.
+// Cheapest computes k disjoint paths from s to t of the least total cost, where cost[e] >= 0 is
+// what edge e costs; nil stands for the delays of the graph. It returns as many as there are, up to
+// k, and their total cost. The paths stay with the network, for Paths.
 //
-// Successive shortest paths over reduced costs: the first two are Suurballe's pair. The order of ties is fixed by the numbers
-// of vertices and edges, so the answer is the same in each run.
+// Successive shortest paths over reduced costs: the first two are Suurballe's pair. The order of
+// ties is fixed by the numbers of vertices and edges, so the answer is the same in each run.
 func (n *Network) Cheapest(s, t topology.Node, k int, cost []int64) (found int, total int64) {
 	n.begin(s, t)
 	if s == t {
 		return 0, 0
 	}
-	d := &dijkstra{network: n, cost: n.cost, potential: make([]int64, n.vertices), distance: make([]int64, n.vertices)}
+	d := &dijkstra{network: n, cost: n.cost, potential: make([]int64, n.vertices),
+		distance: make([]int64, n.vertices)}
 	if cost != nil {
 		d.cost = n.arcCosts(cost)
 	}
@@ -43,7 +44,8 @@ func (p *plan) arcCosts(cost []int64) []int64 {
 	return arcs
 }
 
-// dijkstra finds shortest paths in the residual network. Its potentials keep the reduced costs from being negative.
+// dijkstra finds shortest paths in the residual network. Its potentials keep the reduced costs from
+// being negative.
 type dijkstra struct {
 	network   *Network
 	cost      []int64 // of arcs
@@ -54,7 +56,8 @@ type dijkstra struct {
 
 const unreached = math.MaxInt64
 
-// run leaves the tree of shortest paths in the network's parents, and tells whether the target is in it.
+// run leaves the tree of shortest paths in the network's parents, and tells whether the target is
+// in it.
 func (d *dijkstra) run(source, target int32) bool {
 	n := d.network
 	for v := range d.distance {

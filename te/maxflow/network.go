@@ -10,15 +10,16 @@ import (
 type Sharing uint8
 
 const (
-	// Edges: no directed edge twice. The greatest number is the same for links in both directions, because two paths that
-	// cross a link in opposite directions can exchange their ends and leave it; the paths that this package returns never do.
+	// Edges: no directed edge twice. The greatest number is the same for links in both directions,
+	// because two paths that cross a link in opposite directions can exchange their ends and leave
+	// it; the paths that this package returns never do.
 	Edges Sharing = iota
 	// Nodes: no node twice besides the ends, and no edge twice.
 	Nodes
 )
 
-// Network is a view of a graph prepared for flows of unit capacity. It holds the flow that was computed last, so it serves
-// one goroutine; Clone makes another.
+// Network is a view of a graph prepared for flows of unit capacity. It holds the flow that was
+// computed last, so it serves one goroutine; Clone makes another.
 type Network struct {
 	*plan
 	open []bool // of each arc: whether it can take a unit in the residual network
@@ -29,8 +30,9 @@ type Network struct {
 	search scratch
 }
 
-// plan is the part of a Network that no flow changes. Arc 2i is an edge, or the inside of a node; arc 2i+1 is the way back.
-// A node v has the vertex v; where nodes may not be shared, it is entered at v and left at n+v.
+// plan is the part of a Network that no flow changes. Arc 2i is an edge, or the inside of a node;
+// arc 2i+1 is the way back. A node v has the vertex v; where nodes may not be shared, it is entered
+// at v and left at n+v.
 type plan struct {
 	view     topology.View
 	sharing  Sharing
@@ -107,7 +109,8 @@ func (p *plan) index(tails []int32) {
 // out lists the arcs that leave a vertex.
 func (p *plan) out(v int32) []int32 { return p.arcs[p.first[v]:p.first[v+1]] }
 
-// scratch is the memory of a search. A vertex is reached in this search when its mark is the current round.
+// scratch is the memory of a search. A vertex is reached in this search when its mark is the
+// current round.
 type scratch struct {
 	round  int32
 	mark   []int32
@@ -125,8 +128,9 @@ func (s *scratch) begin(v int32) {
 	s.queue = append(s.queue[:0], v)
 }
 
-// Max is the greatest number of disjoint paths from s to t, or limit if there are more; a limit of 0 means all. It is 0 when
-// s is t. The paths stay with the network, for Paths and Cut, until the next call. It takes O(edges) per path.
+// Max is the greatest number of disjoint paths from s to t, or limit if there are more; a limit of
+// 0 means all. It is 0 when s is t. The paths stay with the network, for Paths and Cut, until the
+// next call. It takes O(edges) per path.
 func (n *Network) Max(s, t topology.Node, limit int) int {
 	n.begin(s, t)
 	if s == t {
@@ -189,8 +193,8 @@ func (n *Network) reach(target int32) bool {
 	return false
 }
 
-// Paths are the paths of the last flow, by ascending number of their first edge. No path visits a node twice, and none uses
-// the opposite direction of a link of another.
+// Paths are the paths of the last flow, by ascending number of their first edge. No path visits a
+// node twice, and none uses the opposite direction of a link of another.
 func (n *Network) Paths() [][]topology.Edge {
 	flow := n.flow()
 	var paths [][]topology.Edge
@@ -222,8 +226,9 @@ func (n *Network) flow() map[topology.Edge]bool {
 	return flow
 }
 
-// follow walks from an edge to the target, takes the edges out of the flow, and cuts out the loops of the walk. It returns
-// nil if the walk comes back to the source, which only a flow around a cycle does.
+// follow walks from an edge to the target, takes the edges out of the flow, and cuts out the loops
+// of the walk. It returns nil if the walk comes back to the source, which only a flow around a
+// cycle does.
 func (n *Network) follow(e topology.Edge, flow map[topology.Edge]bool) []topology.Edge {
 	path := []topology.Edge{}
 	for {
@@ -236,7 +241,8 @@ func (n *Network) follow(e topology.Edge, flow map[topology.Edge]bool) []topolog
 		if v == n.from {
 			return nil
 		}
-		if i := slices.IndexFunc(path, func(p topology.Edge) bool { return n.view.From(p) == v }); i >= 0 {
+		if i := slices.IndexFunc(path,
+			func(p topology.Edge) bool { return n.view.From(p) == v }); i >= 0 {
 			path = path[:i]
 		}
 		next := slices.IndexFunc(n.view.Out(v), func(o topology.Edge) bool { return flow[o] })

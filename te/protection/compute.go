@@ -41,8 +41,8 @@ type Question struct {
 	Prove bool   // how good the paths are; without it an answer takes microseconds
 }
 
-// Compute finds disjoint paths. It fails if the intent contradicts the network; that there are fewer paths than wanted is no
-// failure, but said in the plan.
+// Compute finds disjoint paths. It fails if the intent contradicts the network; that there are
+// fewer paths than wanted is no failure, but said in the plan.
 func (n Network) Compute(i Intent, q Question) (Plan, error) {
 	if err := i.Check(); err != nil {
 		return Plan{}, err
@@ -72,7 +72,8 @@ func (n Network) Compute(i Intent, q Question) (Plan, error) {
 
 // query translates the intent.
 func (n Network) query(i Intent, q Question) (segment.Query, error) {
-	query := segment.Query{Model: i.Model, Disjoint: i.Disjoint, MaxSIDs: i.MaxSIDs, Paths: i.Paths()}
+	query := segment.Query{Model: i.Model, Disjoint: i.Disjoint, MaxSIDs: i.MaxSIDs,
+		Paths: i.Paths()}
 	for _, end := range []struct {
 		node *topology.Node
 		name string
@@ -93,7 +94,8 @@ func (n Network) query(i Intent, q Question) (segment.Query, error) {
 	return query, nil
 }
 
-// provable is the size of a network, in nodes times edges, up to which a proof takes seconds at most.
+// provable is the size of a network, in nodes times edges, up to which a proof takes seconds at
+// most.
 const provable = 20_000_000
 
 // search looks for the paths of an intent.
@@ -114,8 +116,8 @@ func newSearch(n Network, i Intent, q segment.Query, full []topology.Edge) (*sea
 	return &search{Network: n, engine: engine, query: q, intent: i}, nil
 }
 
-// find takes the quickest paths, one after the other; for two copies and with a proof the best pair first; and if that is not
-// enough, whatever the prover finds.
+// find takes the quickest paths, one after the other; for two copies and with a proof the best pair
+// first; and if that is not enough, whatever the prover finds.
 func (s *search) find(prove bool) ([]segment.Path, error) {
 	if s.View.Nodes()*s.View.Edges() > provable {
 		prove = false
@@ -129,7 +131,8 @@ func (s *search) find(prove bool) ([]segment.Path, error) {
 		return paths, nil
 	}
 	if s.View.Nodes()*s.View.Edges() > provable {
-		s.said = fmt.Sprintf("%d disjoint paths, found one after the other; the network is too large for a proof", len(paths))
+		s.said = fmt.Sprintf("%d disjoint paths, found one after the other; the network is too "+
+			"large for a proof", len(paths))
 		return paths, nil
 	}
 	p := proof.New(s.View, s.query, proof.Effort{Seed: 1})
@@ -146,7 +149,8 @@ func (s *search) find(prove bool) ([]segment.Path, error) {
 	return s.canonical(paths), nil
 }
 
-// pairFirst begins with the pair of least total delay, and looks for spares beside it; unless that makes fewer paths.
+// pairFirst begins with the pair of least total delay, and looks for spares beside it; unless that
+// makes fewer paths.
 func (s *search) pairFirst(p *proof.Prover, found []segment.Path) ([]segment.Path, error) {
 	pair := p.Pair(s.query.From, s.query.To, proof.LeastTotal)
 	if pair.Paths == nil {
@@ -214,7 +218,8 @@ func (n Network) risks(e topology.Edge) []uint32 {
 // canonical gives paths the lists that the engine has for them: node SIDs where they do.
 func (s *search) canonical(paths []segment.Path) []segment.Path {
 	for i, p := range paths {
-		if list, err := s.engine.Segment(p.Edges, s.query.Model); err == nil && len(list) <= len(p.SIDs) {
+		if list, err := s.engine.Segment(p.Edges, s.query.Model); err == nil &&
+			len(list) <= len(p.SIDs) {
 			paths[i].SIDs = list
 		}
 	}
@@ -242,8 +247,8 @@ func (n Network) paths(found []segment.Path) ([]Path, error) {
 	return paths, nil
 }
 
-// Fault says why a list does not take its path in the network as it is: a link that is down or gone, or shortest paths that lead
-// elsewhere; "" if it does. The engine must be of the network.
+// Fault says why a list does not take its path in the network as it is: a link that is down or
+// gone, or shortest paths that lead elsewhere; "" if it does. The engine must be of the network.
 func (n Network) Fault(e *segment.Engine, i Intent, p Path) string {
 	path := segment.Path{}
 	for _, l := range p.Links {

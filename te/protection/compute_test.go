@@ -16,7 +16,8 @@ import (
 	"sextant/te/topology/dataset"
 )
 
-// network reads links like "a-b 10" (delay and weight) or "a-b 10 1000" (capacity in kbit/s), in both directions.
+// network reads links like "a-b 10" (delay and weight) or "a-b 10 1000" (capacity in kbit/s), in
+// both directions.
 func network(t testing.TB, links ...string) protection.Network {
 	t.Helper()
 	b := topology.NewBuilder("test", 0)
@@ -40,7 +41,8 @@ func network(t testing.TB, links ...string) protection.Network {
 				}
 				nodes[i] = v
 			}
-			spec := topology.EdgeSpec{From: nodes[0], To: nodes[1], Weight: uint32(delay), Delay: delay, CapacityKbps: capacity}
+			spec := topology.EdgeSpec{From: nodes[0], To: nodes[1], Weight: uint32(delay),
+				Delay: delay, CapacityKbps: capacity}
 			if risk > 0 {
 				spec.SRLGs = []uint32{risk}
 			}
@@ -58,7 +60,8 @@ func network(t testing.TB, links ...string) protection.Network {
 
 func intent(copies, spares int) protection.Intent {
 	return protection.Intent{
-		From: "a", To: "z", Copies: copies, Spares: spares, Disjoint: segment.LinkDisjoint, MaxSIDs: 4, Model: segment.ForcedAdjacency,
+		From: "a", To: "z", Copies: copies, Spares: spares, Disjoint: segment.LinkDisjoint,
+		MaxSIDs: 4, Model: segment.ForcedAdjacency,
 		BoundPermille: 800,
 	}
 }
@@ -76,7 +79,8 @@ func ways(paths []protection.Path) []string {
 }
 
 // ladder has three disjoint paths from a to z, and a rung between two of them.
-var ladder = []string{"a-b 1 10000", "b-z 1 10000", "a-c 2 10000", "c-z 2 10000", "a-d 3 5000", "d-z 3 5000", "b-c 1 10000"}
+var ladder = []string{"a-b 1 10000", "b-z 1 10000", "a-c 2 10000", "c-z 2 10000", "a-d 3 5000",
+	"d-z 3 5000", "b-c 1 10000"}
 
 func TestCompute(t *testing.T) {
 	for _, c := range []struct {
@@ -89,49 +93,63 @@ func TestCompute(t *testing.T) {
 		short  string
 	}{
 		{
-			name: "two copies and a spare", links: ladder, intent: func(i *protection.Intent) { i.Spares = 1 }, ask: protection.Question{Prove: true},
-			ways:  []string{"a>b b>z", "a>c c>z", "a>d d>z"},
-			proof: "the pair's total delay of 6 is optimal (suurballe); no more than 3 disjoint paths exist (cut)",
+			name: "two copies and a spare", links: ladder,
+			intent: func(i *protection.Intent) { i.Spares = 1 },
+			ask:    protection.Question{Prove: true},
+			ways:   []string{"a>b b>z", "a>c c>z", "a>d d>z"},
+			proof: "the pair's total delay of 6 is optimal (suurballe); no more than 3 disjoint " +
+				"paths exist (cut)",
 		},
 		{name: "without a proof", links: ladder, ways: []string{"a>b b>z", "a>c c>z"}},
 		{
-			name: "around a link", links: ladder, ask: protection.Question{Avoid: []protection.Link{{From: "z", To: "b"}}},
+			name: "around a link", links: ladder,
+			ask:  protection.Question{Avoid: []protection.Link{{From: "z", To: "b"}}},
 			ways: []string{"a>c c>z", "a>d d>z"},
 		},
 		{
-			name: "fewer spares than wanted", links: ladder, intent: func(i *protection.Intent) { i.Spares = 2 },
-			ways: []string{"a>b b>z", "a>c c>z", "a>d d>z"}, proof: "no more than 3 disjoint paths exist (cut)",
-			short: "there are 3 link-disjoint paths only: the ends are parted by links a>b, a>c, a>d",
+			name: "fewer spares than wanted", links: ladder,
+			intent: func(i *protection.Intent) { i.Spares = 2 },
+			ways:   []string{"a>b b>z", "a>c c>z", "a>d d>z"},
+			proof:  "no more than 3 disjoint paths exist (cut)",
+			short: "there are 3 link-disjoint paths only: the ends are parted by links a>b, a>c, " +
+				"a>d",
 		},
 		{
-			name: "a bridge", links: []string{"a-b 1", "b-c 1", "b-c 1", "c-z 1"}, ways: []string{"a>b b>c c>z"},
+			name: "a bridge", links: []string{"a-b 1", "b-c 1", "b-c 1", "c-z 1"},
+			ways:  []string{"a>b b>c c>z"},
 			proof: "no more than 1 disjoint paths exist (cut)",
 			short: "there is 1 path only: every path crosses the bridge a>b, c>z",
 		},
 		{
-			name: "no way", links: []string{"a-b 1", "y-z 1"}, ways: []string{}, proof: "no more than 0 disjoint paths exist (cut)",
+			name: "no way", links: []string{"a-b 1", "y-z 1"}, ways: []string{},
+			proof: "no more than 0 disjoint paths exist (cut)",
 			short: "there is no path: no links that are up connect the ends",
 		},
 		{
-			name: "a shared risk", links: []string{"a-b 1 0 7", "b-z 1", "a-c 1 0 7", "c-z 1"}, intent: func(i *protection.Intent) { i.Disjoint = segment.SRLGDisjoint },
-			ways: []string{"a>b b>z"}, proof: "no more than 1 disjoint paths exist (risk)",
+			name: "a shared risk", links: []string{"a-b 1 0 7", "b-z 1", "a-c 1 0 7", "c-z 1"},
+			intent: func(i *protection.Intent) { i.Disjoint = segment.SRLGDisjoint },
+			ways:   []string{"a>b b>z"}, proof: "no more than 1 disjoint paths exist (risk)",
 			short: "there is 1 path only: all paths depend on one shared-risk group",
 		},
 		{
-			name: "a node", links: []string{"a-b 1", "a-b 2", "b-z 1", "b-z 2"}, intent: func(i *protection.Intent) { i.Disjoint = segment.NodeDisjoint },
-			ways: []string{"a>b b>z"}, proof: "no more than 1 disjoint paths exist (cut)",
+			name: "a node", links: []string{"a-b 1", "a-b 2", "b-z 1", "b-z 2"},
+			intent: func(i *protection.Intent) { i.Disjoint = segment.NodeDisjoint },
+			ways:   []string{"a>b b>z"}, proof: "no more than 1 disjoint paths exist (cut)",
 			short: "there is 1 path only: the ends are parted by node b",
 		},
 		{
-			name: "around what is full", links: ladder, intent: func(i *protection.Intent) { i.RateKbps = 3000 },
-			ask:  protection.Question{Loads: protection.Loads{{From: "a", To: "b"}: 5001}},
-			ways: []string{"a>c c>z", "a>d d>z"},
+			name: "around what is full", links: ladder,
+			intent: func(i *protection.Intent) { i.RateKbps = 3000 },
+			ask:    protection.Question{Loads: protection.Loads{{From: "a", To: "b"}: 5001}},
+			ways:   []string{"a>c c>z", "a>d d>z"},
 		},
 		{
-			name: "beyond the bound", links: ladder, intent: func(i *protection.Intent) { i.RateKbps = 4001 },
-			ask:  protection.Question{Loads: protection.Loads{{From: "a", To: "b"}: 5000}},
-			ways: []string{"a>c c>z"}, proof: "no more than 1 disjoint paths exist (cut)",
-			short: "there is 1 path only: link a>b would carry 9.001 Mbit/s, and 80.0 % of its 10 Mbit/s is the bound",
+			name: "beyond the bound", links: ladder,
+			intent: func(i *protection.Intent) { i.RateKbps = 4001 },
+			ask:    protection.Question{Loads: protection.Loads{{From: "a", To: "b"}: 5000}},
+			ways:   []string{"a>c c>z"}, proof: "no more than 1 disjoint paths exist (cut)",
+			short: "there is 1 path only: link a>b would carry 9.001 Mbit/s, and 80.0 % of its " +
+				"10 Mbit/s is the bound",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +164,8 @@ func TestCompute(t *testing.T) {
 			if diff := cmp.Diff(c.ways, ways(plan.Paths)); diff != "" {
 				t.Error(diff)
 			}
-			if plan.Proof != c.proof || !strings.HasPrefix(plan.Short, c.short) || c.short == "" && plan.Short != "" {
+			if plan.Proof != c.proof || !strings.HasPrefix(plan.Short, c.short) || c.short == "" &&
+				plan.Short != "" {
 				t.Errorf("proof %q\nshort %q", plan.Proof, plan.Short)
 			}
 			if refused := plan.Refusal(i) != nil; refused != (len(c.ways) < i.Copies) {
@@ -173,7 +192,8 @@ func TestSegmentsEndAtTheEgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy := protection.New(intent(2, 0), plan).Policy(protection.Installation{Name: "p", FirstFlow: 25, Egress: egress, Form: srpolicy.TLV})
+	policy := protection.New(intent(2, 0), plan).Policy(protection.Installation{Name: "p",
+		FirstFlow: 25, Egress: egress, Form: srpolicy.TLV})
 	lists := policy.Paths[0].Lists
 	if len(lists) != 2 || lists[0].Flow != 25 || lists[1].Flow != 26 {
 		t.Fatalf("%+v", lists)
@@ -183,7 +203,8 @@ func TestSegmentsEndAtTheEgress(t *testing.T) {
 			t.Errorf("%s ends at %v", l.Name, l.Segments)
 		}
 	}
-	if got := fmt.Sprint(lists[1].Segments); got != "[fcbb:bb00:1:e001:: fcbb:bb00:3:f::]" && len(lists[1].Segments) < 2 {
+	if got := fmt.Sprint(lists[1].Segments); got != "[fcbb:bb00:1:e001:: fcbb:bb00:3:f::]" &&
+		len(lists[1].Segments) < 2 {
 		t.Errorf("the second path is not forced: %s", got)
 	}
 }
@@ -209,8 +230,9 @@ func TestIntentsAreChecked(t *testing.T) {
 	}
 }
 
-// On a provider's network (57 routers), between random pairs: as many disjoint paths as exist, up to what is wanted, each of which the
-// network's shortest paths carry where it says; and without a proof no fewer.
+// On a provider's network (57 routers), between random pairs: as many disjoint paths as exist, up
+// to what is wanted, each of which the network's shortest paths carry where it says; and without a
+// proof no fewer.
 func TestComputeOnAProvider(t *testing.T) {
 	g, err := dataset.Open("paper-table3/AS3967")
 	if err != nil {
@@ -226,7 +248,8 @@ func TestComputeOnAProvider(t *testing.T) {
 	pairs, short := 0, 0
 	for range 40 {
 		i := intent(2, 1)
-		i.From, i.To = g.Node(topology.Node(random.IntN(g.Nodes()))).Name, g.Node(topology.Node(random.IntN(g.Nodes()))).Name
+		i.From, i.To = g.Node(topology.Node(random.IntN(g.Nodes()))).Name,
+			g.Node(topology.Node(random.IntN(g.Nodes()))).Name
 		if i.From == i.To {
 			continue
 		}
@@ -238,7 +261,8 @@ func TestComputeOnAProvider(t *testing.T) {
 			}
 			counts[turn] = len(plan.Paths)
 			if (plan.Short == "") != (len(plan.Paths) == i.Paths()) {
-				t.Errorf("%s to %s: %d paths, and is short because %q", i.From, i.To, len(plan.Paths), plan.Short)
+				t.Errorf("%s to %s: %d paths, and is short because %q", i.From, i.To,
+					len(plan.Paths), plan.Short)
 			}
 			for at, p := range plan.Paths {
 				if fault := n.Fault(engine, i, p); fault != "" {
@@ -254,7 +278,8 @@ func TestComputeOnAProvider(t *testing.T) {
 			}
 		}
 		if counts[0] != counts[1] {
-			t.Errorf("%s to %s: %d paths with a proof, %d without", i.From, i.To, counts[0], counts[1])
+			t.Errorf("%s to %s: %d paths with a proof, %d without", i.From, i.To, counts[0],
+				counts[1])
 		}
 		pairs++
 		if counts[0] < 2 {

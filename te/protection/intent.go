@@ -6,8 +6,8 @@ import (
 	"sextant/te/segment"
 )
 
-// MaxPaths is how many paths a protection has at most, copies and spares together: the data plane tells MaxSlots apart, and some
-// must be left for replacements.
+// MaxPaths is how many paths a protection has at most, copies and spares together: the data plane
+// tells MaxSlots apart, and some must be left for replacements.
 const MaxPaths = 6
 
 // Intent is what is asked for.
@@ -18,7 +18,9 @@ type Intent struct {
 	Disjoint segment.Disjointness
 	MaxSIDs  int           // of a list
 	Model    segment.Model // Forced or ForcedAdjacency: others don't hold packets to a path
-	RateKbps int64         // expected of one copy, with its outer headers; 0: not known, and no link is refused for its load
+	// expected of one copy, with its outer headers; 0: not known, and no link is refused for its
+	// load
+	RateKbps int64
 	// BoundPermille is the share of a link's capacity that protections may fill together.
 	BoundPermille int
 }
@@ -38,15 +40,18 @@ func (i Intent) Check() error {
 	case i.Spares < 0:
 		return fmt.Errorf("%d spares; write 0 for none", i.Spares)
 	case i.Paths() > MaxPaths:
-		return fmt.Errorf("%d copies and %d spares; a protection has %d paths at most", i.Copies, i.Spares, MaxPaths)
+		return fmt.Errorf("%d copies and %d spares; a protection has %d paths at most", i.Copies,
+			i.Spares, MaxPaths)
 	case i.Model != segment.Forced && i.Model != segment.ForcedAdjacency:
-		return fmt.Errorf("model %s does not hold packets to a path; take %s or %s", i.Model, segment.ForcedAdjacency, segment.Forced)
+		return fmt.Errorf("model %s does not hold packets to a path; take %s or %s", i.Model,
+			segment.ForcedAdjacency, segment.Forced)
 	case i.MaxSIDs < 1 || i.MaxSIDs > maxSIDs:
 		return fmt.Errorf("%d SIDs; a list has 1 to %d", i.MaxSIDs, maxSIDs)
 	case i.RateKbps < 0:
 		return fmt.Errorf("a rate of %d kbit/s; write 0 if it is not known", i.RateKbps)
 	case i.BoundPermille < 1 || i.BoundPermille > 1000:
-		return fmt.Errorf("a bound of %d permille; it is 1 to 1000 of a link's capacity", i.BoundPermille)
+		return fmt.Errorf("a bound of %d permille; it is 1 to 1000 of a link's capacity",
+			i.BoundPermille)
 	}
 	if _, err := segment.ParseDisjointness(string(i.Disjoint)); err != nil {
 		return err
@@ -54,6 +59,6 @@ func (i Intent) Check() error {
 	return nil
 }
 
-// maxSIDs leaves room in the head-end's outer headers for one SID more, as a list that ends in an End.X takes the destination's
-// besides.
+// maxSIDs leaves room in the head-end's outer headers for one SID more, as a list that ends in an
+// End.X takes the destination's besides.
 const maxSIDs = 7

@@ -8,7 +8,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Loads is what protections are expected to send over each direction of links, in kbit/s. Spares count: they may carry at any time.
+// Loads is what protections are expected to send over each direction of links, in kbit/s. Spares
+// count: they may carry at any time.
 type Loads map[Link]int64
 
 // Add adds the paths of a protection.
@@ -70,15 +71,18 @@ func (l Loads) tooFull(g *topology.Graph, i Intent) []topology.Edge {
 
 func (l Loads) over(g *topology.Graph, e topology.Edge, i Intent) (Overload, bool) {
 	link, capacity := LinkOf(g, e), g.Edge(e).CapacityKbps
-	o := Overload{Link: link, Kbps: l[link] + i.RateKbps, CapacityKbps: capacity, Permille: i.BoundPermille}
+	o := Overload{Link: link, Kbps: l[link] + i.RateKbps, CapacityKbps: capacity,
+		Permille: i.BoundPermille}
 	// Divided first: a capacity may have 40 bits, and a bound in permille is not finer than this.
-	return o, capacity > 0 && o.Kbps > capacity/1000*int64(i.BoundPermille)+capacity%1000*int64(i.BoundPermille)/1000
+	return o, capacity > 0 && o.Kbps > capacity/1000*int64(i.BoundPermille)+
+		capacity%1000*int64(i.BoundPermille)/1000
 }
 
 // overloadText lists the worst of them.
 func overloadText(overloads []Overload) string {
 	const most = 3
-	slices.SortStableFunc(overloads, func(a, b Overload) int { return strings.Compare(a.Link.String(), b.Link.String()) })
+	slices.SortStableFunc(overloads,
+		func(a, b Overload) int { return strings.Compare(a.Link.String(), b.Link.String()) })
 	var texts []string
 	for _, o := range overloads[:min(len(overloads), most)] {
 		texts = append(texts, o.String())

@@ -11,7 +11,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Link is one direction of a link by the names of its ends, so that it stays the same link in a topology that was read anew.
+// Link is one direction of a link by the names of its ends, so that it stays the same link in a
+// topology that was read anew.
 type Link struct {
 	From, To string
 	Number   int // which of the parallel ones, from 0
@@ -72,7 +73,8 @@ func (p Path) meets(o Path, kind segment.Disjointness) bool {
 			return true
 		}
 	}
-	return kind == segment.SRLGDisjoint && slices.ContainsFunc(p.Risks, func(r uint32) bool { return slices.Contains(o.Risks, r) })
+	return kind == segment.SRLGDisjoint && slices.ContainsFunc(p.Risks,
+		func(r uint32) bool { return slices.Contains(o.Risks, r) })
 }
 
 func (p Path) passes(node string) bool {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// MaxSlots is how many lists of a protection are known at a time: the egress tells so many apart. The number of a list's slot is
-// part of what its packets are numbered by, so a list keeps it as long as it is known.
+// MaxSlots is how many lists of a protection are known at a time: the egress tells so many apart.
+// The number of a list's slot is part of what its packets are numbered by, so a list keeps it as
+// long as it is known.
 const MaxSlots = 8
 
 // Answer is what probes say of a list.
@@ -31,8 +32,8 @@ type Slot struct {
 	Trials Trials // while it is silent
 }
 
-// NoRank is the rank of a list that the plan does no longer have: it carries until those of the plan do, or is watched as long
-// as it is silent, to be known when it is back.
+// NoRank is the rank of a list that the plan does no longer have: it carries until those of the
+// plan do, or is watched as long as it is silent, to be known when it is back.
 const NoRank = -1
 
 // State is a protection in operation.
@@ -73,9 +74,9 @@ func (s State) Checked(fault func(Path) string) State {
 	return s.settled()
 }
 
-// Adopt takes a plan that was computed around some links. Lists that the plan keeps, keep their slots; new ones carry when they
-// answer, or when nothing better is left. Where slots are short, lists that are not needed any more make room, and at last
-// spares of the plan are left out.
+// Adopt takes a plan that was computed around some links. Lists that the plan keeps, keep their
+// slots; new ones carry when they answer, or when nothing better is left. Where slots are short,
+// lists that are not needed any more make room, and at last spares of the plan are left out.
 func (s State) Adopt(p Plan, around []Link) State {
 	s.Around = around
 	for i := range s.Slots {
@@ -114,8 +115,9 @@ func (s State) room(carrying []int) (int, bool) {
 	return 0, false
 }
 
-// settled lets go of lists that neither the plan nor the traffic needs: once all copies travel over lists of the plan, or when
-// the network has taken them away. Silent ones are watched on; those that answer again are for the next plan to choose.
+// settled lets go of lists that neither the plan nor the traffic needs: once all copies travel over
+// lists of the plan, or when the network has taken them away. Silent ones are watched on; those
+// that answer again are for the next plan to choose.
 func (s State) settled() State {
 	carrying := s.Carrying()
 	whole := len(carrying) == s.Intent.Copies && !s.Due()
@@ -130,8 +132,8 @@ func (s State) settled() State {
 	return s
 }
 
-// ReturnSuspected tells that all lists are silent at once. Then it is the way back of the probes that has failed, rather than all
-// lists, and nothing is switched off.
+// ReturnSuspected tells that all lists are silent at once. Then it is the way back of the probes
+// that has failed, rather than all lists, and nothing is switched off.
 func (s State) ReturnSuspected() bool {
 	usable, silent := 0, 0
 	for _, l := range s.Slots {
@@ -145,8 +147,9 @@ func (s State) ReturnSuspected() bool {
 	return usable > 1 && silent == usable
 }
 
-// Carrying are the slots over which packets travel now, the best first: at most as many as copies are wanted, no two of which
-// share what they must not. A list that is silent carries only if nothing else is left.
+// Carrying are the slots over which packets travel now, the best first: at most as many as copies
+// are wanted, no two of which share what they must not. A list that is silent carries only if
+// nothing else is left.
 func (s State) Carrying() []int {
 	class := func(l Slot) int {
 		switch {
@@ -160,18 +163,23 @@ func (s State) Carrying() []int {
 		return 3
 	}
 	var order []int
-	speaking := slices.ContainsFunc(s.Slots[:], func(l Slot) bool { return l.Used && l.Fault == "" && l.Answer != Silent })
+	speaking := slices.ContainsFunc(s.Slots[:],
+		func(l Slot) bool { return l.Used && l.Fault == "" && l.Answer != Silent })
 	for i, l := range s.Slots {
 		if l.Used && l.Fault == "" && (l.Answer != Silent || !speaking) {
 			order = append(order, i)
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(class(s.Slots[a]), class(s.Slots[b])), cmp.Compare(s.Slots[a].Rank, s.Slots[b].Rank))
+		return cmp.Or(cmp.Compare(class(s.Slots[a]), class(s.Slots[b])),
+			cmp.Compare(s.Slots[a].Rank, s.Slots[b].Rank))
 	})
 	var carrying []int
 	for _, i := range order {
-		meets := func(j int) bool { return s.Slots[i].Path.meets(s.Slots[j].Path, s.Intent.Disjoint) }
+		meets := func(j int) bool {
+			return s.Slots[i].Path.meets(s.Slots[j].Path,
+				s.Intent.Disjoint)
+		}
 		if len(carrying) < s.Intent.Copies && !slices.ContainsFunc(carrying, meets) {
 			carrying = append(carrying, i)
 		}
@@ -179,8 +187,8 @@ func (s State) Carrying() []int {
 	return carrying
 }
 
-// Avoid is what a plan should be computed around, as far as the network itself does not know: the links of silent lists that no
-// list with an answer crosses, in a fixed order.
+// Avoid is what a plan should be computed around, as far as the network itself does not know: the
+// links of silent lists that no list with an answer crosses, in a fixed order.
 func (s State) Avoid() []Link {
 	if s.ReturnSuspected() {
 		return s.Around
@@ -208,7 +216,8 @@ func (s State) answered(link Link) bool {
 }
 
 func compareLinks(a, b Link) int {
-	return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To), cmp.Compare(a.Number, b.Number))
+	return cmp.Or(strings.Compare(a.From, b.From), strings.Compare(a.To, b.To),
+		cmp.Compare(a.Number, b.Number))
 }
 
 func lesser(a, b Link) Link {

@@ -51,7 +51,8 @@ func TestSparesTakeOver(t *testing.T) {
 		{"plan", "cd", false, false}, // around a-b-z there are two, as before; b is watched
 		{"1-", "d", false, true},     //
 		{"plan", "d", false, false},  // no other way
-		{"2-", "db", true, false},    // all silent: the return path, probably; nothing is switched off
+		// all silent: the return path, probably; nothing is switched off
+		{"2-", "db", true, false},
 		{"2+", "d", false, false},    //
 		{"1+", "dc", false, true},    // back: it helps before the plan says so
 		{"plan", "cd", false, false}, //
@@ -69,7 +70,8 @@ func TestSparesTakeOver(t *testing.T) {
 			s = s.Probed(int(step.event[0]-'0'), step.event[1] == '+')
 		}
 		if second(s) != step.carries || s.ReturnSuspected() != step.suspect || s.Due() != step.due {
-			t.Fatalf("step %d, %s: carries %q, suspect %v, due %v; want %+v", i, step.event, second(s), s.ReturnSuspected(), s.Due(), step)
+			t.Fatalf("step %d, %s: carries %q, suspect %v, due %v; want %+v", i, step.event,
+				second(s), s.ReturnSuspected(), s.Due(), step)
 		}
 	}
 }
@@ -90,13 +92,15 @@ func TestMakeBeforeBreak(t *testing.T) {
 	if second(s) != "bc" {
 		t.Fatalf("the replacement carries before it answered: %s", second(s))
 	}
-	for i, carries := range []string{"bc", "be"} { // by b, too, there is another list now, as the way by e is as short
+	for i, carries := range []string{"bc",
+		"be"} { // by b, too, there is another list now, as the way by e is as short
 		fresh := slices.IndexFunc(s.Slots[:], func(l protection.Slot) bool { return l.Trial })
 		if s = s.Probed(fresh, true); second(s) != carries {
 			t.Fatalf("%d replacements answered: %s", i+1, second(s))
 		}
 	}
-	if slices.ContainsFunc(s.Slots[:], func(l protection.Slot) bool { return l.Used && l.Rank == protection.NoRank }) {
+	if slices.ContainsFunc(s.Slots[:],
+		func(l protection.Slot) bool { return l.Used && l.Rank == protection.NoRank }) {
 		t.Errorf("what is not needed any more is still known: %+v", s.Slots)
 	}
 }
@@ -151,8 +155,9 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// Whatever probes and links do on random networks: no two lists that carry share a link, none carries over a link known to be
-// down, and once the lists of a plan answer, as many copies travel as there are disjoint paths, up to what is wanted.
+// Whatever probes and links do on random networks: no two lists that carry share a link, none
+// carries over a link known to be down, and once the lists of a plan answer, as many copies travel
+// as there are disjoint paths, up to what is wanted.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := randomNetwork(t, r)
@@ -170,7 +175,8 @@ func TestInvariants(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(r, "events") {
 			switch rapid.IntRange(0, 3).Draw(r, "event") {
 			case 0:
-				s = s.Probed(rapid.IntRange(0, protection.MaxSlots-1).Draw(r, "slot"), rapid.Bool().Draw(r, "answers"))
+				s = s.Probed(rapid.IntRange(0, protection.MaxSlots-1).Draw(r, "slot"),
+					rapid.Bool().Draw(r, "answers"))
 			case 1:
 				l := protection.LinkOf(n.View.Graph, anyEdge(r, n))
 				if down[l] = !down[l]; !down[l] {
@@ -186,7 +192,8 @@ func TestInvariants(t *testing.T) {
 }
 
 // replan computes a plan on what is up, and checks that all copies that are possible travel.
-func replan(t *testing.T, r *rapid.T, n protection.Network, s protection.State, down map[protection.Link]bool) protection.State {
+func replan(t *testing.T, r *rapid.T, n protection.Network, s protection.State,
+	down map[protection.Link]bool) protection.State {
 	avoid := s.Avoid()
 	around := slices.Clone(avoid)
 	for l := range down {
@@ -202,13 +209,14 @@ func replan(t *testing.T, r *rapid.T, n protection.Network, s protection.State, 
 	}
 	answered := answering(s)
 	if carrying := len(answered.Carrying()); carrying < min(len(plan.Paths), s.Intent.Copies) {
-		r.Fatalf("%d lists carry of a plan of %d that answers: %+v", carrying, len(plan.Paths), answered.Slots)
+		r.Fatalf("%d lists carry of a plan of %d that answers: %+v", carrying, len(plan.Paths),
+			answered.Slots)
 	}
 	return s
 }
 
-// answering is the state once all lists of the plan have answered: until then, a list that works may hold the place of two that
-// have yet to show that they do.
+// answering is the state once all lists of the plan have answered: until then, a list that works
+// may hold the place of two that have yet to show that they do.
 func answering(s protection.State) protection.State {
 	for i, l := range s.Slots {
 		if l.Rank != protection.NoRank {
@@ -247,14 +255,16 @@ func randomNetwork(t *testing.T, r *rapid.T) protection.Network {
 	var links []string
 	add := func(i, j int) {
 		if i != j {
-			links = append(links, fmt.Sprintf("%c-%c %d", nodes[i], nodes[j], rapid.IntRange(1, 9).Draw(r, "weight")))
+			links = append(links, fmt.Sprintf("%c-%c %d", nodes[i], nodes[j],
+				rapid.IntRange(1, 9).Draw(r, "weight")))
 		}
 	}
 	for i := range nodes {
 		add(i, (i+1)%len(nodes))
 	}
 	for range rapid.IntRange(0, 6).Draw(r, "chords") {
-		add(rapid.IntRange(0, len(nodes)-1).Draw(r, "from"), rapid.IntRange(0, len(nodes)-1).Draw(r, "to"))
+		add(rapid.IntRange(0, len(nodes)-1).Draw(r, "from"), rapid.IntRange(0, len(nodes)-1).Draw(r,
+			"to"))
 	}
 	return network(t, links...)
 }

@@ -6,15 +6,19 @@ import (
 	"time"
 )
 
-// Where nothing probes a list that fell silent, it is tried again: it is sent copies beside those that carry, and the egress says whether
-// they come. Trials back off.
+// Where nothing probes a list that fell silent, it is tried again: it is sent copies beside those
+// that carry, and the egress says whether they come. Trials back off.
 
 // Retry says when a silent list is tried.
 type Retry struct {
-	First time.Duration // from when it fell silent to the first trial, at most; twice as much after each trial in vain
+	// from when it fell silent to the first trial, at most; twice as much after each trial in vain
+	First time.Duration
 	Most  time.Duration // between two trials
-	Lasts time.Duration // a trial, at least: longer if so few packets are sent that nothing can be said
-	Seed  uint64        // of the jitter: up to a quarter of a time is left out, so that not all are tried at once that fell silent together
+	// a trial, at least: longer if so few packets are sent that nothing can be said
+	Lasts time.Duration
+	// of the jitter: up to a quarter of a time is left out, so that not all are tried at once that
+	// fell silent together
+	Seed uint64
 }
 
 // enoughPackets say something: fewer can be lost one by one.
@@ -38,7 +42,8 @@ const (
 	believed // it came back from silence
 )
 
-// Tried is the list that is sent copies for a trial; false: none is. There is one at a time, as each loads links.
+// Tried is the list that is sent copies for a trial; false: none is. There is one at a time, as
+// each loads links.
 func (s State) Tried() (slot int, ok bool) {
 	slot = slices.IndexFunc(s.Slots[:], func(l Slot) bool {
 		return l.Used && l.Fault == "" && l.Answer == Silent && l.Trials.state == tried
@@ -46,15 +51,18 @@ func (s State) Tried() (slot int, ok bool) {
 	return slot, slot >= 0
 }
 
-// HeldUntil is when the silent list of a slot is tried next; false: it is not silent, or is tried now.
+// HeldUntil is when the silent list of a slot is tried next; false: it is not silent, or is tried
+// now.
 func (s State) HeldUntil(slot int) (at time.Duration, ok bool) {
 	l := s.Slots[slot]
 	return l.Trials.Next, l.Used && l.Answer == Silent && l.Trials.state == held
 }
 
-// Counted takes in how many packets the egress says have come by each slot's list, at the time now from any fixed moment on: trials
-// begin and end. May tells whether a list may be sent copies now, as links may be too full for it.
-func (s State) Counted(now time.Duration, came [MaxSlots]uint64, r Retry, may func(Path) bool) State {
+// Counted takes in how many packets the egress says have come by each slot's list, at the time now
+// from any fixed moment on: trials begin and end. May tells whether a list may be sent copies now,
+// as links may be too full for it.
+func (s State) Counted(now time.Duration, came [MaxSlots]uint64, r Retry,
+	may func(Path) bool) State {
 	if s.Intent.Copies < 2 { // nothing else comes that a list could be compared with
 		return s
 	}
@@ -82,8 +90,8 @@ func (s State) Counted(now time.Duration, came [MaxSlots]uint64, r Retry, may fu
 	return s.settled()
 }
 
-// judged ends the trial of a slot if enough is known: it is in vain unless at least half as many packets came by the list as by each
-// other one that carries.
+// judged ends the trial of a slot if enough is known: it is in vain unless at least half as many
+// packets came by the list as by each other one that carries.
 func (s *State) judged(slot int, now time.Duration, came [MaxSlots]uint64, r Retry) bool {
 	t := &s.Slots[slot].Trials
 	most := uint64(0)

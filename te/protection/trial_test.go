@@ -69,7 +69,8 @@ func (w *world) pass(seconds int) {
 
 // sent are the slots along which packets go.
 func (w *world) sent() (slots []int) {
-	for _, l := range w.s.Policy(protection.Installation{Name: "x", Egress: egress}).Paths[0].Lists {
+	for _, l := range w.s.Policy(protection.Installation{Name: "x",
+		Egress: egress}).Paths[0].Lists {
 		for i := range protection.MaxSlots {
 			if l.Name == protection.ListName(i) {
 				slots = append(slots, i)
@@ -101,7 +102,8 @@ func TestTrialsBackOff(t *testing.T) {
 	if len(w.tried) < 5 {
 		t.Fatalf("tried at %v", w.tried)
 	}
-	for i, most := range []time.Duration{8, 16, 32, 32, 32} { // seconds, less up to a quarter; then the look after
+	for i, most := range []time.Duration{8, 16, 32, 32,
+		32} { // seconds, less up to a quarter; then the look after
 		last := 5 * tick
 		if i > 0 {
 			last = w.tried[i-1] + retry.Lasts
@@ -116,7 +118,8 @@ func TestTrialsBackOff(t *testing.T) {
 	}
 }
 
-// A list by which copies come again is believed, and carries as the plan says; if it falls silent soon, it is held down for longer.
+// A list by which copies come again is believed, and carries as the plan says; if it falls silent
+// soon, it is held down for longer.
 func TestTrialSucceeds(t *testing.T) {
 	w := newTrialWorld(t)
 	w.dead[0] = true
@@ -127,7 +130,8 @@ func TestTrialSucceeds(t *testing.T) {
 	}
 	delete(w.dead, 0)
 	w.pass(10)
-	if got := w.sent(); !slices.Equal(got, []int{0, 1}) || w.s.Slots[0].Answer != protection.Answers {
+	if got := w.sent(); !slices.Equal(got, []int{0, 1}) ||
+		w.s.Slots[0].Answer != protection.Answers {
 		t.Fatalf("after a trial packets are sent along %v: %+v", got, w.s.Slots[0])
 	}
 	w.pass(10)
@@ -148,7 +152,8 @@ func TestTrialSucceeds(t *testing.T) {
 	}
 }
 
-// While nothing is sent, nothing is known; while links are full, nothing is tried; and an egress that counts anew is no failure.
+// While nothing is sent, nothing is known; while links are full, nothing is tried; and an egress
+// that counts anew is no failure.
 func TestTrialsWait(t *testing.T) {
 	w := newTrialWorld(t)
 	w.dead[0] = true
@@ -205,7 +210,8 @@ func TestTrialsTakeTurns(t *testing.T) {
 	}
 }
 
-// Whatever lists live and die: one is tried at a time, which does not carry, and within the longest time and a trial each silent list is.
+// Whatever lists live and die: one is tried at a time, which does not carry, and within the longest
+// time and a trial each silent list is.
 func TestTrialInvariants(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newTrialWorld(t)
@@ -215,21 +221,25 @@ func TestTrialInvariants(t *testing.T) {
 				w.dead[slot] = rapid.Bool().Draw(r, "dead")
 			}
 			for _, slot := range w.s.Carrying() {
-				if w.dead[slot] && w.s.Slots[slot].Answer != protection.Silent && len(w.s.Carrying()) > 1 {
+				if w.dead[slot] && w.s.Slots[slot].Answer != protection.Silent &&
+					len(w.s.Carrying()) > 1 {
 					w.silence(slot)
 				}
 			}
 			w.pass(1)
 			tried, is := w.s.Tried()
-			if is && slices.Contains(w.s.Carrying(), tried) && len(w.sent()) != len(w.s.Carrying()) {
+			if is && slices.Contains(w.s.Carrying(), tried) &&
+				len(w.sent()) != len(w.s.Carrying()) {
 				r.Fatalf("slot %d carries and is tried: %v", tried, w.sent())
 			}
 			for slot, l := range w.s.Slots {
-				if !l.Used || l.Answer != protection.Silent || slices.Contains(w.s.Carrying(), slot) || is {
+				if !l.Used || l.Answer != protection.Silent || slices.Contains(w.s.Carrying(),
+					slot) || is {
 					silent[slot] = w.now
 				}
 				if w.now-silent[slot] > retry.Most+2*tick {
-					r.Fatalf("at %v slot %d was not tried since %v: %+v", w.now, slot, silent[slot], l.Trials)
+					r.Fatalf("at %v slot %d was not tried since %v: %+v", w.now, slot, silent[slot],
+						l.Trials)
 				}
 			}
 		}

@@ -15,14 +15,16 @@ func (s *search) sayPair(p proof.Pair) {
 		s.said = fmt.Sprintf("the pair's total delay of %d is optimal (%s)", p.Value, p.By)
 		return
 	}
-	s.said = fmt.Sprintf("the pair's total delay of %d is at most %d above the optimum (%s)", p.Value, p.Value-p.Bound, p.By)
+	s.said = fmt.Sprintf("the pair's total delay of %d is at most %d above the optimum (%s)",
+		p.Value, p.Value-p.Bound, p.By)
 }
 
 // sayCount says how many disjoint paths there are.
 func (s *search) sayCount(c proof.Count) {
 	text := fmt.Sprintf("no more than %d disjoint paths exist (%s)", len(c.Paths), c.By)
 	if !c.Optimal() {
-		text = fmt.Sprintf("%d disjoint paths were found, no more than %d exist (%s)", len(c.Paths), c.Bound, c.By)
+		text = fmt.Sprintf("%d disjoint paths were found, no more than %d exist (%s)", len(c.Paths),
+			c.Bound, c.By)
 	}
 	if s.said != "" {
 		text = s.said + "; " + text
@@ -30,11 +32,12 @@ func (s *search) sayCount(c proof.Count) {
 	s.said = text
 }
 
-// why says why there are not as many paths as were wanted: links that are too full already, if it is these; else what limits the
-// network or the model.
+// why says why there are not as many paths as were wanted: links that are too full already, if it
+// is these; else what limits the network or the model.
 func (s *search) why(plan *Plan, without segment.Query, loads Loads) {
 	if len(s.query.Avoid) > len(without.Avoid) {
-		if answer, err := s.engine.Disjoint(without); err == nil && len(answer.Paths) > len(plan.Paths) {
+		if answer, err := s.engine.Disjoint(without); err == nil &&
+			len(answer.Paths) > len(plan.Paths) {
 			for _, p := range answer.Paths {
 				for _, e := range p.Edges {
 					if o, over := loads.over(s.View.Graph, e, s.intent); over {
@@ -42,7 +45,8 @@ func (s *search) why(plan *Plan, without segment.Query, loads Loads) {
 					}
 				}
 			}
-			plan.Short = fmt.Sprintf("%s: %s", s.only(len(plan.Paths)), overloadText(plan.Overloads))
+			plan.Short = fmt.Sprintf("%s: %s", s.only(len(plan.Paths)),
+				overloadText(plan.Overloads))
 			return
 		}
 	}
@@ -81,9 +85,11 @@ func (s *search) limit(w proof.Why) string {
 	case proof.Risk:
 		return "all paths depend on one shared-risk group"
 	case proof.Selection:
-		return fmt.Sprintf("no SID of model %s selects %s; take model adjacency", s.intent.Model, s.names(w.Unselected))
+		return fmt.Sprintf("no SID of model %s selects %s; take model adjacency", s.intent.Model,
+			s.names(w.Unselected))
 	case proof.Length:
-		return fmt.Sprintf("lists have %d SIDs at most; %d would do for one more", s.intent.MaxSIDs, w.Needs)
+		return fmt.Sprintf("lists have %d SIDs at most; %d would do for one more", s.intent.MaxSIDs,
+			w.Needs)
 	case proof.Combination:
 		return fmt.Sprintf("no lists of up to %d SIDs make more", w.Needs)
 	default:

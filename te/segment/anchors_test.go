@@ -8,11 +8,12 @@ import (
 	"sextant/te/topology"
 )
 
-// TestShareOfPairsWithTwoPaths counts, on the paper's four networks, the ordered pairs with two or more edge-disjoint paths.
-// Those of an independent implementation, which takes paths one after the other, must be reached: it finds no pair that we miss,
-// however ties are broken. (For forced lists of four SIDs on AS3967 it states .931; the proofs in segment/proof allow .9305.) No
-// share may exceed what max flow over all links allows, whatever the lists; model adjacency with K = 4 reaches that. All lists
-// are replayed.
+// TestShareOfPairsWithTwoPaths counts, on the paper's four networks, the ordered pairs with two or
+// more edge-disjoint paths. Those of an independent implementation, which takes paths one after the
+// other, must be reached: it finds no pair that we miss, however ties are broken. (For forced lists
+// of four SIDs on AS3967 it states .931; the proofs in segment/proof allow .9305.) No share may
+// exceed what max flow over all links allows, whatever the lists; model adjacency with K = 4
+// reaches that. All lists are replayed.
 func TestShareOfPairsWithTwoPaths(t *testing.T) {
 	networks := []string{"AS3967", "AS1755", "AS3257", "AS1239"}
 	maxFlow := []float64{.9649, .8833, .9235, .9739}
@@ -33,16 +34,21 @@ func TestShareOfPairsWithTwoPaths(t *testing.T) {
 		for i, as := range networks {
 			t.Run(fmt.Sprintf("%s/%d/%s", test.model, test.sids, as), func(t *testing.T) {
 				g := open(t, "paper-table3/"+as)
-				q := segment.Query{Model: test.model, MaxSIDs: test.sids, Disjoint: segment.EdgeDisjoint}
+				q := segment.Query{Model: test.model, MaxSIDs: test.sids,
+					Disjoint: segment.EdgeDisjoint}
 				c := countPairs(t, g, q)
-				t.Logf("two or more %.4f, paths %d, loose %d, pairs that overlap %d", c.share(), c.paths, c.loose, c.overlapping)
+				t.Logf("two or more %.4f, paths %d, loose %d, pairs that overlap %d", c.share(),
+					c.paths, c.loose, c.overlapping)
 				if c.share() < test.want[i]-.0006 || c.share() > maxFlow[i]+.00005 {
-					t.Errorf("share of pairs with two paths: %.4f, want %.4f, at most %.4f", c.share(), test.want[i], maxFlow[i])
+					t.Errorf("share of pairs with two paths: %.4f, want %.4f, at most %.4f",
+						c.share(), test.want[i], maxFlow[i])
 				}
 				if test.model != segment.Paper && (c.strays > 0 || c.overlapping > 0) {
-					t.Errorf("%d of %d lists stray from their path, %d pairs overlap", c.strays, c.paths, c.overlapping)
+					t.Errorf("%d of %d lists stray from their path, %d pairs overlap", c.strays,
+						c.paths, c.overlapping)
 				}
-				if (test.model == segment.Forced || test.model == segment.ForcedAdjacency) && c.loose > 0 {
+				if (test.model == segment.Forced || test.model == segment.ForcedAdjacency) &&
+					c.loose > 0 {
 					t.Errorf("%d of %d lists are loose", c.loose, c.paths)
 				}
 			})

@@ -32,7 +32,8 @@ func nodes(g *topology.Graph) []topology.Node {
 	return all
 }
 
-// allPairs finds all disjoint paths of all ordered pairs, rows included, and returns how many there are.
+// allPairs finds all disjoint paths of all ordered pairs, rows included, and returns how many there
+// are.
 func allPairs(t testing.TB, g *topology.Graph, q segment.Query, workers int) (paths int) {
 	e := engine(t, g.All())
 	err := e.Sources(q, nodes(g), workers, func(_ topology.Node, answers []segment.Answer) error {
@@ -57,7 +58,8 @@ func cpu() time.Duration {
 }
 
 // paperQuery is the paper's question, and its method.
-var paperQuery = segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: 3, Greedy: true}
+var paperQuery = segment.Query{Model: segment.Paper, Disjoint: segment.EdgeDisjoint, MaxSIDs: 3,
+	Greedy: true}
 
 // G1 and G2: all ordered pairs, all edge-disjoint paths, K = 3, the paper's model.
 func BenchmarkG1AllPairs(b *testing.B) {
@@ -74,7 +76,8 @@ func BenchmarkG1AllPairs(b *testing.B) {
 					paths = allPairs(b, g, paperQuery, workers)
 				}
 				pairs := float64(g.Nodes() * (g.Nodes() - 1))
-				b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N)/pairs, "cpu-us/pair")
+				b.ReportMetric(float64((cpu()-begun).Microseconds())/float64(b.N)/pairs,
+					"cpu-us/pair")
 				b.ReportMetric(float64((cpu()-begun).Milliseconds())/float64(b.N), "cpu-ms/op")
 				b.ReportMetric(float64(paths), "paths")
 			})
@@ -89,7 +92,8 @@ func BenchmarkG2OneIngress(b *testing.B) {
 	begun, done := cpu(), 0
 	for b.Loop() {
 		ingress := topology.Node(done % g.Nodes())
-		if err := e.Sources(paperQuery, []topology.Node{ingress}, 1, func(topology.Node, []segment.Answer) error { return nil }); err != nil {
+		if err := e.Sources(paperQuery, []topology.Node{ingress}, 1,
+			func(topology.Node, []segment.Answer) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 		done++
@@ -109,10 +113,12 @@ func heapMiB() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// G6, first half: 100 ingress rows at 10,000 nodes, kept up to date through failures of random links and their repair.
+// G6, first half: 100 ingress rows at 10,000 nodes, kept up to date through failures of random
+// links and their repair.
 func BenchmarkG6IngressRows(b *testing.B) {
 	g := open(b, "large/isp10000")
-	table := spf.New(g.All(), func(e topology.Edge) uint64 { return uint64(g.Weight(e)) }, func(e topology.Edge) uint64 { return uint64(g.Delay(e)) })
+	table := spf.New(g.All(), func(e topology.Edge) uint64 { return uint64(g.Weight(e)) },
+		func(e topology.Edge) uint64 { return uint64(g.Delay(e)) })
 	for i := range 100 {
 		table.From(topology.Node(97 * i))
 	}
@@ -125,7 +131,8 @@ func BenchmarkG6IngressRows(b *testing.B) {
 		table.Apply(spf.Change{Edge: link}, spf.Change{Edge: back})
 		times = append(times, cpu()-begun)
 		begun = cpu()
-		table.Apply(spf.Change{Edge: link, Cost: uint64(g.Weight(link))}, spf.Change{Edge: back, Cost: uint64(g.Weight(back))})
+		table.Apply(spf.Change{Edge: link, Cost: uint64(g.Weight(link))},
+			spf.Change{Edge: back, Cost: uint64(g.Weight(back))})
 		times = append(times, cpu()-begun)
 	}
 	times.report(b, "/change")
@@ -143,8 +150,8 @@ func (d durations) report(b *testing.B, per string) {
 	b.ReportMetric(float64(d[len(d)*99/100].Microseconds())/1000, "cpu-ms-p99"+per)
 }
 
-// G6, second half: what a link failure costs an engine that holds 1000 policies from 100 ingress nodes, all rows of theirs
-// included: mending, finding the affected, and computing those anew.
+// G6, second half: what a link failure costs an engine that holds 1000 policies from 100 ingress
+// nodes, all rows of theirs included: mending, finding the affected, and computing those anew.
 func BenchmarkG6Failure(b *testing.B) {
 	g := open(b, "large/isp10000")
 	e := engine(b, g.All())
@@ -197,7 +204,8 @@ func BenchmarkG6Failure(b *testing.B) {
 	runtime.KeepAlive(e)
 }
 
-// G6, third: a link fails that 1000 policies of 100 ingress nodes cross. Finding them among 2000, and computing all of them anew.
+// G6, third: a link fails that 1000 policies of 100 ingress nodes cross. Finding them among 2000,
+// and computing all of them anew.
 func BenchmarkG6ThousandAffected(b *testing.B) {
 	g := open(b, "large/isp10000")
 	e := engine(b, g.All())
@@ -246,7 +254,8 @@ func BenchmarkG6ThousandAffected(b *testing.B) {
 	runtime.KeepAlive(e)
 }
 
-// crossing picks the edge that the quickest ways from 100 ingress nodes cross most often, and so many policies that do, from these.
+// crossing picks the edge that the quickest ways from 100 ingress nodes cross most often, and so
+// many policies that do, from these.
 func crossing(g *topology.Graph, count int) (topology.Edge, []segment.Query) {
 	delay := func(e topology.Edge) uint64 { return uint64(g.Delay(e))<<16 + 1 }
 	table := spf.New(g.All(), delay, delay)
@@ -267,7 +276,8 @@ func crossing(g *topology.Graph, count int) (topology.Edge, []segment.Query) {
 		}
 	}
 	queries := by[most]
-	rand.New(rand.NewPCG(1, 1)).Shuffle(len(queries), func(i, j int) { queries[i], queries[j] = queries[j], queries[i] })
+	rand.New(rand.NewPCG(1, 1)).Shuffle(len(queries),
+		func(i, j int) { queries[i], queries[j] = queries[j], queries[i] })
 	return most, queries[:min(count, len(queries))]
 }
 
@@ -327,7 +337,8 @@ func randomPairs(g *topology.Graph, count int) []segment.Query {
 	queries := make([]segment.Query, count)
 	for i := range queries {
 		from := rnd.IntN(g.Nodes())
-		queries[i] = pair(topology.Node(from), topology.Node((from+1+rnd.IntN(g.Nodes()-1))%g.Nodes()))
+		queries[i] = pair(topology.Node(from),
+			topology.Node((from+1+rnd.IntN(g.Nodes()-1))%g.Nodes()))
 	}
 	return queries
 }
@@ -337,13 +348,15 @@ func grid(t testing.TB, side int) *topology.Graph {
 	t.Helper()
 	b := topology.NewBuilder("grid", time.Microsecond)
 	for v := range side * side {
-		if _, err := b.AddNode(topology.NodeSpec{Name: fmt.Sprintf("%d-%d", v/side, v%side)}); err != nil {
+		if _, err := b.AddNode(topology.NodeSpec{Name: fmt.Sprintf("%d-%d", v/side,
+			v%side)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	link := func(u, v int) {
 		for _, ends := range [][2]int{{u, v}, {v, u}} {
-			if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]), To: topology.Node(ends[1]), Weight: 1, Delay: 1}); err != nil {
+			if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]),
+				To: topology.Node(ends[1]), Weight: 1, Delay: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -375,7 +388,8 @@ func BenchmarkG10Grid(b *testing.B) {
 				}
 				paths, done = len(a.Paths), done+1
 			}
-			b.ReportMetric(float64((cpu()-begun).Microseconds())/1000/float64(done), "cpu-ms/policy")
+			b.ReportMetric(float64((cpu()-begun).Microseconds())/1000/float64(done),
+				"cpu-ms/policy")
 			b.ReportMetric(float64(paths), "paths")
 		})
 	}

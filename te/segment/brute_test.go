@@ -13,8 +13,8 @@ import (
 	"sextant/te/topology"
 )
 
-// brute answers queries by listing everything: all simple paths, all shortest paths, all lists. It shares no code with the
-// product and knows its graph as a list of edges.
+// brute answers queries by listing everything: all simple paths, all shortest paths, all lists. It
+// shares no code with the product and knows its graph as a list of edges.
 type brute struct {
 	g     *topology.Graph
 	on    func(topology.Edge) bool
@@ -23,7 +23,9 @@ type brute struct {
 }
 
 func newBrute(v topology.View) *brute {
-	return &brute{g: v.Graph, on: v.Up, weigh: func(e topology.Edge) int64 { return int64(v.Weight(e)) }, short: map[[2]topology.Node][][]topology.Edge{}}
+	return &brute{g: v.Graph, on: v.Up,
+		weigh: func(e topology.Edge) int64 { return int64(v.Weight(e)) },
+		short: map[[2]topology.Node][][]topology.Edge{}}
 }
 
 // simple lists all simple paths over the edges allowed.
@@ -76,7 +78,8 @@ func (b *brute) segment(part []topology.Edge, model segment.Model) bool {
 	}
 	all := b.shortest(b.g.From(part[0]), b.g.To(part[len(part)-1]))
 	if model == segment.Paper {
-		return slices.ContainsFunc(all, func(p []topology.Edge) bool { return slices.Equal(p, part) })
+		return slices.ContainsFunc(all,
+			func(p []topology.Edge) bool { return slices.Equal(p, part) })
 	}
 	return len(all) == 1 && slices.Equal(all[0], part)
 }
@@ -88,7 +91,8 @@ func (b *brute) sids(path []topology.Edge, model segment.Model) int {
 	for to := 1; to <= len(path); to++ {
 		best[to] = none
 		for from := range to {
-			if b.segment(path[from:to], model) || model == segment.ForcedAdjacency && b.segment(path[from:to-1], model) {
+			if b.segment(path[from:to], model) || model == segment.ForcedAdjacency &&
+				b.segment(path[from:to-1], model) {
 				best[to] = min(best[to], best[from]+1)
 			}
 		}
@@ -96,7 +100,8 @@ func (b *brute) sids(path []topology.Edge, model segment.Model) int {
 	least := none
 	for from := range len(path) + 1 {
 		if b.segment(path[from:], model) {
-			// A zero-length last segment is needed only behind an End.X; behind a node SID the part before would do.
+			// A zero-length last segment is needed only behind an End.X; behind a node SID the part
+			// before would do.
 			least = min(least, best[from]+1)
 			if from == len(path) && best[from] < none && b.endsByNode(path, model, best) {
 				least = min(least, best[from])
@@ -126,7 +131,8 @@ type cost struct {
 }
 
 func (c cost) compare(d cost) int {
-	return cmp.Or(cmp.Compare(c.latency, d.latency), cmp.Compare(c.hops, d.hops), cmp.Compare(c.sids, d.sids))
+	return cmp.Or(cmp.Compare(c.latency, d.latency), cmp.Compare(c.hops, d.hops),
+		cmp.Compare(c.sids, d.sids))
 }
 
 func (b *brute) costOf(path []topology.Edge) cost {
@@ -164,9 +170,10 @@ func (b *brute) bestUnion(q segment.Query, free func(topology.Edge) bool) (best 
 		}
 		for next := range topology.Node(b.g.Nodes()) {
 			paths := b.shortest(at, next)
-			if next == at || len(paths) == 0 || slices.ContainsFunc(paths, func(p []topology.Edge) bool {
-				return slices.ContainsFunc(p, func(e topology.Edge) bool { return !free(e) })
-			}) {
+			if next == at || len(paths) == 0 || slices.ContainsFunc(paths,
+				func(p []topology.Edge) bool {
+					return slices.ContainsFunc(p, func(e topology.Edge) bool { return !free(e) })
+				}) {
 				continue
 			}
 			var worst cost
@@ -193,12 +200,14 @@ func (b *brute) conflicts(q segment.Query, taken []topology.Edge, e topology.Edg
 		case segment.LinkDisjoint:
 			return sameLink
 		case segment.NodeDisjoint:
-			return t == e || inner(b.g.From(t)) && b.g.To(e) == b.g.From(t) || inner(b.g.To(t)) && b.g.To(e) == b.g.To(t)
+			return t == e || inner(b.g.From(t)) && b.g.To(e) == b.g.From(t) || inner(b.g.To(t)) &&
+				b.g.To(e) == b.g.To(t)
 		}
 		if sameLink {
 			return true
 		}
-		return slices.ContainsFunc(b.risks(t), func(group uint32) bool { return slices.Contains(b.risks(e), group) })
+		return slices.ContainsFunc(b.risks(t),
+			func(group uint32) bool { return slices.Contains(b.risks(e), group) })
 	})
 }
 
@@ -218,8 +227,9 @@ func seeded(t *rapid.T) *rand.Rand {
 	return rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 }
 
-// multigraph draws a network with parallel and one-way links, shared-risk groups, and few different weights and delays. It is
-// drawn evenly from a seed, as a shrinker's love of small numbers makes dull networks.
+// multigraph draws a network with parallel and one-way links, shared-risk groups, and few different
+// weights and delays. It is drawn evenly from a seed, as a shrinker's love of small numbers makes
+// dull networks.
 func multigraph(t *rapid.T, rnd *rand.Rand) *topology.Graph {
 	b := topology.NewBuilder("drawn", 0)
 	nodes := 3 + rnd.IntN(4)
@@ -229,7 +239,8 @@ func multigraph(t *rapid.T, rnd *rand.Rand) *topology.Graph {
 		}
 	}
 	add := func(from, to int, weight, delay int, groups []uint32) {
-		spec := topology.EdgeSpec{From: topology.Node(from), To: topology.Node(to), Weight: uint32(weight), Delay: int64(delay), SRLGs: groups}
+		spec := topology.EdgeSpec{From: topology.Node(from), To: topology.Node(to),
+			Weight: uint32(weight), Delay: int64(delay), SRLGs: groups}
 		if _, err := b.AddEdge(spec); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +269,8 @@ func multigraph(t *rapid.T, rnd *rand.Rand) *topology.Graph {
 func query(g *topology.Graph, rnd *rand.Rand) segment.Query {
 	from := rnd.IntN(g.Nodes())
 	to := (from + 1 + rnd.IntN(g.Nodes()-1)) % g.Nodes()
-	disjoint := []segment.Disjointness{segment.EdgeDisjoint, segment.LinkDisjoint, segment.NodeDisjoint, segment.SRLGDisjoint}
+	disjoint := []segment.Disjointness{segment.EdgeDisjoint, segment.LinkDisjoint,
+		segment.NodeDisjoint, segment.SRLGDisjoint}
 	return segment.Query{
 		From: topology.Node(from), To: topology.Node(to), MaxSIDs: 1 + rnd.IntN(5),
 		Model: segment.Models()[rnd.IntN(4)], Disjoint: disjoint[rnd.IntN(4)],
@@ -274,8 +286,8 @@ func engine(t testing.TB, v topology.View) *segment.Engine {
 	return e
 }
 
-// TestPathsAreBest compares each path of an answer with the best there is given those before it, and the end of the answer
-// with there being none.
+// TestPathsAreBest compares each path of an answer with the best there is given those before it,
+// and the end of the answer with there being none.
 func TestPathsAreBest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rnd := seeded(r)
@@ -315,7 +327,8 @@ func checkAnswer(t *rapid.T, e *segment.Engine, b *brute, q segment.Query) {
 	if best, found := b.best(q, free); found {
 		t.Fatalf("%v: %d paths found, %v is left for another one", q, len(a.Paths), best)
 	}
-	if open := len(b.simple(q.From, q.To, free)) > 0; open != (a.Stop == segment.ListTooLong) || !open != (a.Stop == segment.NoWay) {
+	if open := len(b.simple(q.From, q.To, free)) > 0; open != (a.Stop == segment.ListTooLong) ||
+		!open != (a.Stop == segment.NoWay) {
 		t.Fatalf("%v: a way is left: %v, but the search stopped for %q", q, open, a.Stop)
 	}
 	overlaps, err := e.Overlaps(a)
@@ -324,7 +337,8 @@ func checkAnswer(t *rapid.T, e *segment.Engine, b *brute, q segment.Query) {
 	}
 }
 
-// checkRearranged checks an answer whose first path is not the best: with it alone there would be one path.
+// checkRearranged checks an answer whose first path is not the best: with it alone there would be
+// one path.
 func checkRearranged(t *rapid.T, e *segment.Engine, a segment.Answer) {
 	overlaps, err := e.Overlaps(a)
 	if err != nil || len(overlaps) > 0 && a.Query.Model != segment.Paper {
@@ -333,14 +347,16 @@ func checkRearranged(t *rapid.T, e *segment.Engine, a segment.Answer) {
 	for i, p := range a.Paths {
 		checkVerdict(t, e, a.Query, p)
 		for _, other := range a.Paths[:i] {
-			if len(p.SIDs) > a.Query.MaxSIDs || slices.ContainsFunc(p.Edges, func(edge topology.Edge) bool { return slices.Contains(other.Edges, edge) }) {
+			if len(p.SIDs) > a.Query.MaxSIDs || slices.ContainsFunc(p.Edges,
+				func(edge topology.Edge) bool { return slices.Contains(other.Edges, edge) }) {
 				t.Fatalf("%v: %+v is too long, or meets %+v", a.Query, p, other)
 			}
 		}
 	}
 	greedy := a.Query
 	greedy.Greedy = true
-	if one, err := e.Disjoint(greedy); err != nil || len(one.Paths) != 1 || one.Paths[0].Latency != a.Least || len(a.Paths) < 2 {
+	if one, err := e.Disjoint(greedy); err != nil || len(one.Paths) != 1 ||
+		one.Paths[0].Latency != a.Least || len(a.Paths) < 2 {
 		t.Fatalf("%v: rearranged to %v from %v, %v", a.Query, a.Paths, one.Paths, err)
 	}
 }
@@ -367,16 +383,19 @@ func TestListsAreMinimal(t *testing.T) {
 		g := multigraph(r, seeded(r))
 		e, b := engine(t, g.All()), newBrute(g.All())
 		for _, p := range b.simple(0, 1, func(topology.Edge) bool { return true }) {
-			for _, m := range []segment.Model{segment.Paper, segment.Forced, segment.ForcedAdjacency} {
+			for _, m := range []segment.Model{segment.Paper, segment.Forced,
+				segment.ForcedAdjacency} {
 				sids, err := e.Segment(p, m)
 				if want := b.sids(p, m); len(sids) != want || (err == nil) != (want > 0) {
-					r.Fatalf("%v in model %s: %v, %v; the shortest list has %d SIDs", p, m, sids, err, want)
+					r.Fatalf("%v in model %s: %v, %v; the shortest list has %d SIDs", p, m, sids,
+						err, want)
 				}
 				if err != nil {
 					continue
 				}
 				path := segment.Path{Edges: p, SIDs: sids}
-				if v, err := e.Verify(0, path); err != nil || len(v.Missing) > 0 || m != segment.Paper && (!v.Forced || len(v.Left) > 0) {
+				if v, err := e.Verify(0, path); err != nil || len(v.Missing) > 0 ||
+					m != segment.Paper && (!v.Forced || len(v.Left) > 0) {
 					r.Fatalf("%v in model %s: %v replays as %+v, %v", p, m, sids, v, err)
 				}
 			}

@@ -7,7 +7,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Change gives an edge another weight in the IGP; 0 takes it down, any other brings it up if it was down.
+// Change gives an edge another weight in the IGP; 0 takes it down, any other brings it up if it was
+// down.
 type Change struct {
 	Edge   topology.Edge
 	Weight uint32
@@ -48,12 +49,14 @@ type Update struct {
 	Rows    []spf.Effect // by IGP weight; rows in which nothing changed are not listed
 }
 
-// Apply changes the state of the IGP, and mends the rows that the engine has computed. No query may run meanwhile.
+// Apply changes the state of the IGP, and mends the rows that the engine has computed. No query may
+// run meanwhile.
 func (e *Engine) Apply(changes ...Change) (Update, error) {
 	var igp, latency []spf.Change
 	for _, c := range changes {
 		if c.Edge < 0 || int(c.Edge) >= e.graph.Edges() {
-			return Update{}, fmt.Errorf("change the weight of an edge: there is no edge %d; %s has edges 0 to %d",
+			return Update{}, fmt.Errorf("change the weight of an edge: there is no edge %d; %s "+
+				"has edges 0 to %d",
 				c.Edge, e.graph.Name(), e.graph.Edges()-1)
 		}
 		cost := uint64(0)

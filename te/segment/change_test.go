@@ -25,8 +25,8 @@ func change(g *topology.Graph, rnd *rand.Rand) []segment.Change {
 	return changes
 }
 
-// TestChangesAreApplied asks one engine the same things before and after changes, and compares its answers with brute force and
-// with those of an engine that never knew another state.
+// TestChangesAreApplied asks one engine the same things before and after changes, and compares its
+// answers with brute force and with those of an engine that never knew another state.
 func TestChangesAreApplied(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rnd := seeded(r)
@@ -69,8 +69,8 @@ func TestChangesAreApplied(t *testing.T) {
 	})
 }
 
-// TestAffectedPoliciesAreFound watches policies of all models, and compares the policies said to be affected with those whose
-// replays differ.
+// TestAffectedPoliciesAreFound watches policies of all models, and compares the policies said to be
+// affected with those whose replays differ.
 func TestAffectedPoliciesAreFound(t *testing.T) {
 	affected, all := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -100,8 +100,10 @@ func TestAffectedPoliciesAreFound(t *testing.T) {
 		after := replays(e, answers)
 		for i := range answers {
 			differs := gocmp.Diff(before[i], after[i]) != ""
-			if listed := slices.Contains(found, i); differs && !listed && i != 11 || listed && i == 11 {
-				r.Fatalf("after %v policy %d: listed %v; %v, then %v", changes, i, listed, before[i], after[i])
+			if listed := slices.Contains(found, i); differs && !listed && i != 11 || listed &&
+				i == 11 {
+				r.Fatalf("after %v policy %d: listed %v; %v, then %v", changes, i, listed,
+					before[i], after[i])
 			}
 		}
 		affected, all = affected+len(found), all+len(answers)

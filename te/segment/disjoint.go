@@ -6,9 +6,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Disjoint finds paths from one node to another that share nothing of the kind asked for, one after the other, each the best
-// over what the ones before have left. Where the best leaves no second, two others are sought that are disjoint, unless the query
-// is Greedy. Finding none is not an error; the answer says why.
+// Disjoint finds paths from one node to another that share nothing of the kind asked for, one after
+// the other, each the best over what the ones before have left. Where the best leaves no second,
+// two others are sought that are disjoint, unless the query is Greedy. Finding none is not an
+// error; the answer says why.
 func (e *Engine) Disjoint(q Query) (Answer, error) {
 	q, err := e.normalise(q)
 	if err != nil {
@@ -19,7 +20,8 @@ func (e *Engine) Disjoint(q Query) (Answer, error) {
 	return s.run(q), nil
 }
 
-// Batch answers many queries with so many workers, at least one. Answers are in the order of the queries.
+// Batch answers many queries with so many workers, at least one. Answers are in the order of the
+// queries.
 func (e *Engine) Batch(queries []Query, workers int) ([]Answer, error) {
 	answers := make([]Answer, len(queries))
 	var next atomic.Int64

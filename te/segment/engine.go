@@ -9,7 +9,8 @@ import (
 	"sextant/te/topology"
 )
 
-// A cost orders paths by latency, then hops, then SIDs: three numbers in one, latency in the upper bits.
+// A cost orders paths by latency, then hops, then SIDs: three numbers in one, latency in the upper
+// bits.
 const (
 	sidCost     = 1
 	hopShift    = 8 // up to 255 SIDs
@@ -24,7 +25,8 @@ const (
 	maxSIDs = hopCost - 1
 )
 
-// Engine answers queries about one network in one state. Queries may run in many goroutines at once; Apply must be alone.
+// Engine answers queries about one network in one state. Queries may run in many goroutines at
+// once; Apply must be alone.
 type Engine struct {
 	graph    *topology.Graph
 	igp      *spf.Table // by IGP weight
@@ -38,14 +40,17 @@ type Engine struct {
 
 type edgeEnds struct{ from, to topology.Node }
 
-// New makes an engine for the edges that are on in the view. It computes nothing yet. It refuses a graph that is too large
-// for its arithmetic: more than 65536 nodes, or delays of which a path could add up to 2^40 or more.
+// New makes an engine for the edges that are on in the view. It computes nothing yet. It refuses a
+// graph that is too large for its arithmetic: more than 65536 nodes, or delays of which a path
+// could add up to 2^40 or more.
 func New(view topology.View) (*Engine, error) {
 	if view.Nodes() > maxHops+1 {
-		return nil, fmt.Errorf("%s has %d nodes; a search takes at most %d", view.Name(), view.Nodes(), maxHops+1)
+		return nil, fmt.Errorf("%s has %d nodes; a search takes at most %d", view.Name(),
+			view.Nodes(), maxHops+1)
 	}
 	if sum := longest(view.Graph); sum > latencyMax {
-		return nil, fmt.Errorf("the delays of %s could add up to %d units on one path; use a coarser unit, so that it is at most %d",
+		return nil, fmt.Errorf("the delays of %s could add up to %d units on one path; use a "+
+			"coarser unit, so that it is at most %d",
 			view.Name(), sum, uint64(latencyMax))
 	}
 	e := &Engine{graph: view.Graph, groups: map[uint32][]topology.Edge{}}
@@ -53,7 +58,8 @@ func New(view topology.View) (*Engine, error) {
 		e.ends = append(e.ends, edgeEnds{view.From(edge), view.To(edge)})
 		e.costs = append(e.costs, uint64(view.Delay(edge))*latencyUnit+hopCost)
 	}
-	e.igp = spf.New(view, func(edge topology.Edge) uint64 { return uint64(view.Weight(edge)) }, e.cost)
+	e.igp = spf.New(view, func(edge topology.Edge) uint64 { return uint64(view.Weight(edge)) },
+		e.cost)
 	e.latency = spf.New(view, e.cost, e.cost)
 	e.walkers.New = func() any { return newWalker(view.Nodes()) }
 	e.searches.New = func() any { return newSearch(e) }
@@ -65,7 +71,8 @@ func New(view topology.View) (*Engine, error) {
 	return e, nil
 }
 
-// longest is more than any simple path can add up to: the delays of as many edges as it can have, the greatest.
+// longest is more than any simple path can add up to: the delays of as many edges as it can have,
+// the greatest.
 func longest(g *topology.Graph) uint64 {
 	delays := make([]int64, g.Edges())
 	for e := range delays {

@@ -10,7 +10,8 @@ import (
 	"sextant/te/topology"
 )
 
-// figure makes a graph with nodes of one letter and links in both directions, as "ab2": from a to b, weight 2. Delays are 1.
+// figure makes a graph with nodes of one letter and links in both directions, as "ab2": from a to
+// b, weight 2. Delays are 1.
 func figure(t *testing.T, links string) *topology.Graph {
 	t.Helper()
 	b := topology.NewBuilder("figure", 0)
@@ -27,7 +28,8 @@ func figure(t *testing.T, links string) *topology.Graph {
 	for _, l := range strings.Fields(links) {
 		u, v := node(l[0]), node(l[1])
 		for _, ends := range [][2]topology.Node{{u, v}, {v, u}} {
-			if _, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1], Weight: uint32(l[2] - '0'), Delay: 1}); err != nil {
+			if _, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1],
+				Weight: uint32(l[2] - '0'), Delay: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -68,8 +70,8 @@ func spell(g *topology.Graph, list []segment.SID) string {
 	return strings.Join(words, " ")
 }
 
-// The paper's figure 6: (a, b, c, d) has two minimal segmentations, of two segments each. Walking as far as possible gives the
-// second, (a, b, c), (c, d).
+// The paper's figure 6: (a, b, c, d) has two minimal segmentations, of two segments each. Walking
+// as far as possible gives the second, (a, b, c), (c, d).
 func TestFigure6(t *testing.T) {
 	g := figure(t, "ab1 bc1 cd1 ad2")
 	list, err := engine(t, g.All()).Segment(along(t, g, "abcd"), segment.Paper)
@@ -78,8 +80,8 @@ func TestFigure6(t *testing.T) {
 	}
 }
 
-// figure7 has what the paper says of its figure 7: a-b-d are on the DAG of a, but a-b-d-f, of length 5, is not, as a-c-e-f has
-// length 4; d-f-h-i is on the DAG of d.
+// figure7 has what the paper says of its figure 7: a-b-d are on the DAG of a, but a-b-d-f, of
+// length 5, is not, as a-c-e-f has length 4; d-f-h-i is on the DAG of d.
 const figure7 = "ab1 bd2 ac1 ce2 ef1 df2 fh1 hi1 dg3 gi2"
 
 func TestFigure7(t *testing.T) {
@@ -98,8 +100,10 @@ func TestLinkOnNoShortestPath(t *testing.T) {
 		model segment.Model
 		want  string
 	}{
-		{segment.Paper, "segment a path with model paper: no SID selects link 4 from a to c, which is on no shortest path; use model adjacency, or change its weight"},
-		{segment.Forced, "segment a path with model forced: no SID selects link 4 from a to c, which is on no shortest path; use model adjacency, or change its weight"},
+		{segment.Paper, "segment a path with model paper: no SID selects link 4 from a to c, " +
+			"which is on no shortest path; use model adjacency, or change its weight"},
+		{segment.Forced, "segment a path with model forced: no SID selects link 4 from a to c, " +
+			"which is on no shortest path; use model adjacency, or change its weight"},
 		{segment.ForcedAdjacency, "a>c c"},
 	} {
 		list, err := e.Segment(along(t, g, "ac"), test.model)
@@ -129,8 +133,10 @@ func TestParallelLinks(t *testing.T) {
 		{segment.ECMP, 1, segment.NoWay, 0},
 	} {
 		a, err := e.Disjoint(segment.Query{From: 0, To: 1, Model: test.model})
-		if err != nil || len(a.Paths) != test.paths || a.Stop != test.stop || a.Needs != test.needs {
-			t.Errorf("model %s: %d paths, %q, needs %d, %v; want %d, %q, %d", test.model, len(a.Paths), a.Stop, a.Needs, err, test.paths, test.stop, test.needs)
+		if err != nil || len(a.Paths) != test.paths || a.Stop != test.stop ||
+			a.Needs != test.needs {
+			t.Errorf("model %s: %d paths, %q, needs %d, %v; want %d, %q, %d", test.model,
+				len(a.Paths), a.Stop, a.Needs, err, test.paths, test.stop, test.needs)
 		}
 	}
 }
@@ -146,12 +152,16 @@ func TestListTooLongSaysHowLong(t *testing.T) {
 func TestWrongQueries(t *testing.T) {
 	e := engine(t, figure(t, "ab1").All())
 	for want, q := range map[string]segment.Query{
-		"there is no node 2; figure has nodes 0 to 1":                         {From: 0, To: 2},
-		"a path from a to itself has no segments; name two nodes":             {From: 0, To: 0},
-		"lists of at most 300 SIDs can't be made; ask for 1 to 255":           {From: 0, To: 1, MaxSIDs: 300},
-		"-1 paths can't be found; ask for 1 or more, or for 0 to get all":     {From: 0, To: 1, Paths: -1},
-		`there is no model "x"; choose one of paper, forced, adjacency, ecmp`: {From: 0, To: 1, Model: "x"},
-		`there is no disjointness "x"; choose one of edge, link, node, srlg`:  {From: 0, To: 1, Disjoint: "x"},
+		"there is no node 2; figure has nodes 0 to 1":             {From: 0, To: 2},
+		"a path from a to itself has no segments; name two nodes": {From: 0, To: 0},
+		"lists of at most 300 SIDs can't be made; ask for 1 to 255": {From: 0, To: 1,
+			MaxSIDs: 300},
+		"-1 paths can't be found; ask for 1 or more, or for 0 to get all": {From: 0, To: 1,
+			Paths: -1},
+		`there is no model "x"; choose one of paper, forced, adjacency, ecmp`: {From: 0, To: 1,
+			Model: "x"},
+		`there is no disjointness "x"; choose one of edge, link, node, srlg`: {From: 0, To: 1,
+			Disjoint: "x"},
 	} {
 		if _, err := e.Disjoint(q); err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", q, err, want)
@@ -160,7 +170,8 @@ func TestWrongQueries(t *testing.T) {
 			t.Errorf("%+v in a batch: %v, want %s", q, err, want)
 		}
 	}
-	if _, err := e.Apply(segment.Change{Edge: 7}); err == nil || err.Error() != "change the weight of an edge: there is no edge 7; figure has edges 0 to 1" {
+	if _, err := e.Apply(segment.Change{Edge: 7}); err == nil ||
+		err.Error() != "change the weight of an edge: there is no edge 7; figure has edges 0 to 1" {
 		t.Errorf("changing edge 7: %v", err)
 	}
 	if _, err := e.Segment(nil, segment.Paper); err == nil {
@@ -179,7 +190,8 @@ func TestDelaysTooGreatAreRefused(t *testing.T) {
 		}
 	}
 	for v := range topology.Node(2) {
-		if _, err := b.AddEdge(topology.EdgeSpec{From: v, To: v + 1, Weight: 1, Delay: 1 << 39}); err != nil {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: v, To: v + 1, Weight: 1,
+			Delay: 1 << 39}); err != nil {
 			t.Fatal(err)
 		}
 	}

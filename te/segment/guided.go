@@ -7,7 +7,8 @@ import (
 	"sextant/te/topology"
 )
 
-// guided is an A* search from the destination over the edges that are free, led by the distances from the source.
+// guided is an A* search from the destination over the edges that are free, led by the distances
+// from the source.
 type guided struct {
 	table  *spf.Table
 	used   *edgeSet
@@ -35,8 +36,9 @@ func newGuided(table *spf.Table, used *edgeSet) guided {
 	return guided{table: table, used: used, marks: make([]mark, table.Graph().Nodes())}
 }
 
-// find finds the least cost from the source to the destination over free edges, and, exactly, that of all nodes on the paths of
-// this cost. How far a node is from the source when nothing is in use never overestimates, so nodes are settled once.
+// find finds the least cost from the source to the destination over free edges, and, exactly, that
+// of all nodes on the paths of this cost. How far a node is from the source when nothing is in use
+// never overestimates, so nodes are settled once.
 func (g *guided) find(from, to topology.Node) bool {
 	g.begin(from, to)
 	if g.at == spf.Unreachable || !g.leaves(g.from) {
@@ -63,15 +65,15 @@ func (g *guided) begin(from, to topology.Node) {
 	g.level, g.order = g.level[:0], g.order[:0]
 }
 
-// extend goes on, after a path was found, until the cost of all nodes on paths of less than a limit is exact: then that of all other
-// nodes is of no interest.
+// extend goes on, after a path was found, until the cost of all nodes on paths of less than a limit
+// is exact: then that of all other nodes is of no interest.
 func (g *guided) extend(limit uint64) {
 	for g.at < limit && g.step() {
 	}
 }
 
-// guess is extend for those who have the distances to the destination when nothing is in use, and get bounds from them. After it
-// order lists all nodes.
+// guess is extend for those who have the distances to the destination when nothing is in use, and
+// get bounds from them. After it order lists all nodes.
 func (g *guided) guess(free []uint64) {
 	g.order = g.order[:0]
 	for v := range topology.Node(len(g.marks)) {
@@ -89,8 +91,8 @@ func (g *guided) guess(free []uint64) {
 	}
 }
 
-// bound is the least cost from v to the destination over free edges, or after guess at most that; spf.Unreachable if v is on no
-// path that costs less than the limit of extend.
+// bound is the least cost from v to the destination over free edges, or after guess at most that;
+// spf.Unreachable if v is on no path that costs less than the limit of extend.
 func (g *guided) bound(v topology.Node) uint64 {
 	if m := &g.marks[v]; m.settled == g.round {
 		return m.dist
@@ -117,9 +119,11 @@ func (g *guided) step() bool {
 	return true
 }
 
-// leaves tells whether any edge from v is free: when the source's are all in use, there is no need to search.
+// leaves tells whether any edge from v is free: when the source's are all in use, there is no need
+// to search.
 func (g *guided) leaves(v topology.Node) bool {
-	return slices.ContainsFunc(g.table.Out(v), func(a spf.Arc) bool { return a.Cost != 0 && !g.used.has(a.Edge) })
+	return slices.ContainsFunc(g.table.Out(v),
+		func(a spf.Arc) bool { return a.Cost != 0 && !g.used.has(a.Edge) })
 }
 
 // settle goes on from a node on a path of the cost that the search is at.
@@ -152,14 +156,16 @@ func (g *guided) open(v topology.Node, cost uint64) {
 	}
 }
 
-// path follows the cost to the destination, by the lowest edge where several serve, and tells whether none ever did.
+// path follows the cost to the destination, by the lowest edge where several serve, and tells
+// whether none ever did.
 func (g *guided) path() (edges []topology.Edge, unique bool) {
 	unique = true
 	for v := g.from; v != g.to; {
 		next := topology.NoEdge
 		for _, a := range g.table.Out(v) {
 			m := &g.marks[a.Node]
-			if a.Cost == 0 || m.settled != g.round || m.dist+a.Cost != g.marks[v].dist || g.used.has(a.Edge) {
+			if a.Cost == 0 || m.settled != g.round || m.dist+a.Cost != g.marks[v].dist ||
+				g.used.has(a.Edge) {
 				continue
 			}
 			if next != topology.NoEdge {

@@ -13,7 +13,8 @@ import (
 	"sextant/te/topology"
 )
 
-// plainDP is Algorithm 3 as it stands in the paper, over all states and without bounds, for the models with forced trees.
+// plainDP is Algorithm 3 as it stands in the paper, over all states and without bounds, for the
+// models with forced trees.
 type plainDP struct {
 	table *spf.Table // by IGP weight, in the state that is looked at
 	avoid map[topology.Edge]bool
@@ -59,7 +60,8 @@ func (p *plainDP) forced(root topology.Node) []int64 {
 		for v := range topology.Node(len(row.Dist)) {
 			p.nodes[root] = append(p.nodes[root], v)
 		}
-		slices.SortFunc(p.nodes[root], func(a, b topology.Node) int { return cmp.Compare(row.Dist[a], row.Dist[b]) })
+		slices.SortFunc(p.nodes[root],
+			func(a, b topology.Node) int { return cmp.Compare(row.Dist[a], row.Dist[b]) })
 	}
 	lat := slices.Repeat([]int64{none}, len(row.Dist))
 	lat[root] = 0
@@ -71,8 +73,8 @@ func (p *plainDP) forced(root topology.Node) []int64 {
 	return lat
 }
 
-// TestLongListsAreTheBest asks for paths that need many SIDs, as much must be avoided, in a network large enough for all that the
-// search does to be quick; while links fail and come back.
+// TestLongListsAreTheBest asks for paths that need many SIDs, as much must be avoided, in a network
+// large enough for all that the search does to be quick; while links fail and come back.
 func TestLongListsAreTheBest(t *testing.T) {
 	g := open(t, "large/isp1000")
 	rnd := rand.New(rand.NewPCG(3, 3))
@@ -91,7 +93,8 @@ func TestLongListsAreTheBest(t *testing.T) {
 		view := g.All().Without(down...)
 		fresh := engine(t, view)
 		p := plainDP{avoid: map[topology.Edge]bool{}, nodes: map[topology.Node][]topology.Node{}}
-		p.table = spf.New(view, func(e topology.Edge) uint64 { return uint64(g.Weight(e)) }, func(topology.Edge) uint64 { return 0 })
+		p.table = spf.New(view, func(e topology.Edge) uint64 { return uint64(g.Weight(e)) },
+			func(topology.Edge) uint64 { return 0 })
 		for i, q := range randomPairs(g, 12) {
 			q.Model, q.MaxSIDs = segment.ForcedAdjacency, 2+i%3
 			if i%4 == 3 {
@@ -117,7 +120,8 @@ func TestLongListsAreTheBest(t *testing.T) {
 			}
 			least, any := p.least(q)
 			if any != (len(got.Paths) > 0) || any && least != got.Least {
-				t.Errorf("%s, %d SIDs, %d to %d: %d, %d paths; want %d, %v", q.Model, q.MaxSIDs, q.From, q.To, got.Least, len(got.Paths), least, any)
+				t.Errorf("%s, %d SIDs, %d to %d: %d, %d paths; want %d, %v", q.Model, q.MaxSIDs,
+					q.From, q.To, got.Least, len(got.Paths), least, any)
 			}
 			if any {
 				found++

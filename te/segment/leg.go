@@ -7,8 +7,9 @@ import (
 	"sextant/te/topology"
 )
 
-// leg is what segments from a row's root (or to it) cost when some edges are in use. It works out only what is asked for:
-// while nothing on the way is in use, the row's layer is right as it is. What forced segments cost, a sprout tells.
+// leg is what segments from a row's root (or to it) cost when some edges are in use. It works out
+// only what is asked for: while nothing on the way is in use, the row's layer is right as it is.
+// What forced segments cost, a sprout tells.
 type leg struct {
 	engine *Engine
 	used   *edgeSet
@@ -23,7 +24,8 @@ type leg struct {
 }
 
 func newLeg(e *Engine, used *edgeSet) leg {
-	return leg{engine: e, used: used, stamp: make([]uint32, e.graph.Nodes()), value: make([]uint64, e.graph.Nodes())}
+	return leg{engine: e, used: used, stamp: make([]uint32, e.graph.Nodes()),
+		value: make([]uint64, e.graph.Nodes())}
 }
 
 func (l *leg) start(row *spf.Row, kind spf.LayerKind, toward bool) {
@@ -48,7 +50,8 @@ func (l *leg) hits(e topology.Edge) bool {
 	return l.layer.Via[l.far(e)] == e
 }
 
-// cost is that of the segment between the root and v, spf.Unreachable if there is none that is free.
+// cost is that of the segment between the root and v, spf.Unreachable if there is none that is
+// free.
 func (l *leg) cost(v topology.Node) uint64 {
 	if l.clean {
 		return l.layer.Latency[v]
@@ -108,8 +111,8 @@ func (l *leg) far(e topology.Edge) topology.Node {
 	return l.engine.ends[e].to
 }
 
-// appendPath appends the edges of the segment between the root and v in travel order. There must be one, and the kind must not
-// be Worst. Where several edges serve, it takes the lowest.
+// appendPath appends the edges of the segment between the root and v in travel order. There must be
+// one, and the kind must not be Worst. Where several edges serve, it takes the lowest.
 func (l *leg) appendPath(path []topology.Edge, v topology.Node) []topology.Edge {
 	begin := len(path)
 	for v != l.row.Root {

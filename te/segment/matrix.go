@@ -10,10 +10,12 @@ import (
 	"sextant/te/topology"
 )
 
-// Sources answers the query from each source to all other nodes, with so many workers, and calls visit with the answers of one
-// source, in the order of the destinations' numbers; the query's own ends do not count. Calls come in the order of sources,
-// one at a time, whatever the workers do; an error that visit returns ends the work and is returned.
-func (e *Engine) Sources(q Query, sources []topology.Node, workers int, visit func(from topology.Node, answers []Answer) error) error {
+// Sources answers the query from each source to all other nodes, with so many workers, and calls
+// visit with the answers of one source, in the order of the destinations' numbers; the query's own
+// ends do not count. Calls come in the order of sources, one at a time, whatever the workers do; an
+// error that visit returns ends the work and is returned.
+func (e *Engine) Sources(q Query, sources []topology.Node, workers int,
+	visit func(from topology.Node, answers []Answer) error) error {
 	if workers < 1 {
 		return fmt.Errorf("%d workers can't answer queries; give 1 or more", workers)
 	}

@@ -20,13 +20,14 @@ func TestThreadsDoNotMatter(t *testing.T) {
 		for _, threads := range [][2]int{{1, 1}, {4, 7}} {
 			runtime.GOMAXPROCS(threads[0])
 			var got []segment.Answer
-			err := engine(t, g.All()).Sources(segment.Query{Model: model}, nodes(g), threads[1], func(from topology.Node, answers []segment.Answer) error {
-				if answers[0].Query.From != from {
-					t.Fatalf("answers of %d came as those of %d", answers[0].Query.From, from)
-				}
-				got = append(got, answers...)
-				return nil
-			})
+			err := engine(t, g.All()).Sources(segment.Query{Model: model}, nodes(g), threads[1],
+				func(from topology.Node, answers []segment.Answer) error {
+					if answers[0].Query.From != from {
+						t.Fatalf("answers of %d came as those of %d", answers[0].Query.From, from)
+					}
+					got = append(got, answers...)
+					return nil
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +35,8 @@ func TestThreadsDoNotMatter(t *testing.T) {
 				want, printed = got, fmt.Sprint(got)
 			}
 			if fmt.Sprint(got) != printed {
-				t.Fatalf("model %s: another answer with %d processors and %d workers", model, threads[0], threads[1])
+				t.Fatalf("model %s: another answer with %d processors and %d workers", model,
+					threads[0], threads[1])
 			}
 		}
 		queries := make([]segment.Query, len(want))
@@ -51,12 +53,13 @@ func TestThreadsDoNotMatter(t *testing.T) {
 func TestVisitEndsTheWork(t *testing.T) {
 	g := open(t, "paper-table3/AS3967")
 	enough, visits := errors.New("enough"), 0
-	err := engine(t, g.All()).Sources(segment.Query{}, nodes(g), 2, func(topology.Node, []segment.Answer) error {
-		if visits++; visits == 3 {
-			return enough
-		}
-		return nil
-	})
+	err := engine(t, g.All()).Sources(segment.Query{}, nodes(g),
+		2, func(topology.Node, []segment.Answer) error {
+			if visits++; visits == 3 {
+				return enough
+			}
+			return nil
+		})
 	if !errors.Is(err, enough) || visits != 3 {
 		t.Errorf("%d visits, %v; want 3, %v", visits, err, enough)
 	}

@@ -8,10 +8,11 @@ import (
 	"sextant/te/topology"
 )
 
-// Segment is a shortest list for a given path: walk on while one segment goes along, then begin the next (section III.B). What
-// a segment can do, each part of it can; so going as far as possible is best. For ECMP the list is that of Forced, as the
-// path is to be the only one. Of the lists with the fewest SIDs it takes one with node SIDs where they do. The error names
-// the link that no SID of the model selects.
+// Segment is a shortest list for a given path: walk on while one segment goes along, then begin the
+// next (section III.B). What a segment can do, each part of it can; so going as far as possible is
+// best. For ECMP the list is that of Forced, as the path is to be the only one. Of the lists with
+// the fewest SIDs it takes one with node SIDs where they do. The error names the link that no SID
+// of the model selects.
 func (e *Engine) Segment(path []topology.Edge, model Model) ([]SID, error) {
 	if len(path) == 0 {
 		return nil, fmt.Errorf("segment a path: it has no edges")
@@ -19,16 +20,19 @@ func (e *Engine) Segment(path []topology.Edge, model Model) ([]SID, error) {
 	for i, edge := range path {
 		switch {
 		case edge < 0 || int(edge) >= e.graph.Edges():
-			return nil, fmt.Errorf("segment a path: there is no edge %d; %s has edges 0 to %d", edge, e.graph.Name(), e.graph.Edges()-1)
+			return nil, fmt.Errorf("segment a path: there is no edge %d; %s has edges 0 to %d",
+				edge, e.graph.Name(), e.graph.Edges()-1)
 		case i > 0 && e.graph.From(edge) != e.graph.To(path[i-1]):
-			return nil, fmt.Errorf("segment a path: %s does not begin where %s ends", e.edgeName(edge), e.edgeName(path[i-1]))
+			return nil, fmt.Errorf("segment a path: %s does not begin where %s ends",
+				e.edgeName(edge), e.edgeName(path[i-1]))
 		case e.igp.Cost(edge) == 0:
 			return nil, fmt.Errorf("segment a path: %s is down", e.edgeName(edge))
 		}
 	}
 	sids, stuck := e.minimal(path, model)
 	if stuck != topology.NoEdge {
-		return nil, fmt.Errorf("segment a path with model %s: no SID selects %s, which is %s; use model %s, or change its weight",
+		return nil, fmt.Errorf("segment a path with model %s: no SID selects %s, which is %s; "+
+			"use model %s, or change its weight",
 			model, e.edgeName(stuck), e.whyStuck(stuck), ForcedAdjacency)
 	}
 	return sids, nil
@@ -36,7 +40,8 @@ func (e *Engine) Segment(path []topology.Edge, model Model) ([]SID, error) {
 
 // edgeName tells a person which edge it is.
 func (e *Engine) edgeName(edge topology.Edge) string {
-	return fmt.Sprintf("link %d from %s to %s", edge, e.graph.Node(e.graph.From(edge)).Name, e.graph.Node(e.graph.To(edge)).Name)
+	return fmt.Sprintf("link %d from %s to %s", edge, e.graph.Node(e.graph.From(edge)).Name,
+		e.graph.Node(e.graph.To(edge)).Name)
 }
 
 func (e *Engine) whyStuck(edge topology.Edge) string {
@@ -62,7 +67,8 @@ func (e *Engine) minimal(path []topology.Edge, model Model) (sids []SID, stuck t
 	return sids, topology.NoEdge
 }
 
-// reach is how far one node SID gets along the path from the node before path[at]: the index of the first edge beyond.
+// reach is how far one node SID gets along the path from the node before path[at]: the index of the
+// first edge beyond.
 func (e *Engine) reach(path []topology.Edge, at int, model Model) int {
 	if at == len(path) {
 		return at
@@ -74,7 +80,8 @@ func (e *Engine) reach(path []topology.Edge, at int, model Model) int {
 	return at
 }
 
-// along tells whether a segment of the row that goes along a path as far as edge goes on along it, to v.
+// along tells whether a segment of the row that goes along a path as far as edge goes on along it,
+// to v.
 func along(row *spf.Row, v topology.Node, edge topology.Edge, model Model) bool {
 	if model == Paper {
 		return row.Tight(edge)
@@ -82,8 +89,8 @@ func along(row *spf.Row, v topology.Node, edge topology.Edge, model Model) bool 
 	return row.Via[v] == edge
 }
 
-// piece is the part of a path that one SID covers: from index start to index end by node SID, and, if it is an End.X, across
-// path[end] as well.
+// piece is the part of a path that one SID covers: from index start to index end by node SID, and,
+// if it is an End.X, across path[end] as well.
 type piece struct {
 	start, end int
 	cross      bool
@@ -93,7 +100,8 @@ func (e *Engine) minimalAdjacency(path []topology.Edge) []SID {
 	var pieces []piece
 	for at := 0; ; {
 		end := e.reach(path, at, ForcedAdjacency)
-		if end == len(path) { // at the latest behind the last edge: the SID of the destination, after an End.X
+		// At the latest behind the last edge: the SID of the destination, after an End.X.
+		if end == len(path) {
 			pieces = append(pieces, piece{at, end, false})
 			break
 		}

@@ -44,8 +44,10 @@ type Disjointness string
 // The kinds of disjointness, from weak to strong.
 const (
 	EdgeDisjoint Disjointness = "edge" // a link in one direction: the paper's "link-disjoint"
-	LinkDisjoint Disjointness = "link" // a link in either direction: what fails together. The default
-	NodeDisjoint Disjointness = "node" // a node between the ends, or a link from the one end to the other
+	// a link in either direction: what fails together. The default
+	LinkDisjoint Disjointness = "link"
+	// a node between the ends, or a link from the one end to the other
+	NodeDisjoint Disjointness = "node"
 	SRLGDisjoint Disjointness = "srlg" // a link in either direction, or a shared-risk group of any
 )
 
@@ -64,5 +66,6 @@ func parse[T ~string](text, what string, known []T) (T, error) {
 	for i, k := range known {
 		names[i] = string(k)
 	}
-	return "", fmt.Errorf("there is no %s %q; choose one of %s", what, text, strings.Join(names, ", "))
+	return "", fmt.Errorf("there is no %s %q; choose one of %s", what, text,
+		strings.Join(names, ", "))
 }

@@ -6,9 +6,10 @@ import (
 	"sextant/te/topology"
 )
 
-// rearranger finds two paths where the best one leaves no second: the trap that the paper notes of taking paths one after the other
-// (section III.D). A way of the residual network, as in the algorithm of Ford and Fulkerson, shows whether any two disjoint ways
-// exist; where it goes back along the best path, that path is in the way of two. So the search begins again without those
+// rearranger finds two paths where the best one leaves no second: the trap that the paper notes of
+// taking paths one after the other (section III.D). A way of the residual network, as in the
+// algorithm of Ford and Fulkerson, shows whether any two disjoint ways exist; where it goes back
+// along the best path, that path is in the way of two. So the search begins again without those
 // links, and then without one link of the best path after the other.
 type rearranger struct {
 	*search
@@ -19,8 +20,9 @@ type rearranger struct {
 	into  []topology.Edge // by node: the edge of the path that leads there, or NoEdge
 }
 
-// step is how a place was reached. A place is a node twice: 2v for one on the path that was entered by a link that is not, and can
-// be left by the path only, if paths must not share nodes; 2v+1 otherwise.
+// step is how a place was reached. A place is a node twice: 2v for one on the path that was entered
+// by a link that is not, and can be left by the path only, if paths must not share nodes; 2v+1
+// otherwise.
 type step struct {
 	place int32
 	back  topology.Edge // of the path, against its direction; or NoEdge
@@ -32,10 +34,12 @@ const rearrangements = 24
 func newRearranger(s *search) rearranger {
 	places := 2 * s.graph.Nodes()
 	into := slices.Repeat([]topology.Edge{topology.NoEdge}, s.graph.Nodes())
-	return rearranger{search: s, seen: make([]uint32, places), from: make([]step, places), into: into}
+	return rearranger{search: s, seen: make([]uint32, places), from: make([]step, places),
+		into: into}
 }
 
-// rearrange returns two disjoint paths, the quicker first, and leaves what they take in use; or none.
+// rearrange returns two disjoint paths, the quicker first, and leaves what they take in use; or
+// none.
 func (r *rearranger) rearrange(first Path) []Path {
 	r.begin()
 	way := first.Edges
@@ -49,9 +53,10 @@ func (r *rearranger) rearrange(first Path) []Path {
 	if pair := r.without(conflict...); len(conflict) > 0 && pair != nil {
 		return pair
 	}
-	tries := append(slices.Clone(conflict), slices.DeleteFunc(slices.Clone(first.Edges), func(e topology.Edge) bool {
-		return slices.Contains(conflict, e)
-	})...)
+	tries := append(slices.Clone(conflict), slices.DeleteFunc(slices.Clone(first.Edges),
+		func(e topology.Edge) bool {
+			return slices.Contains(conflict, e)
+		})...)
 	for _, e := range tries[:min(len(tries), rearrangements)] {
 		if pair := r.without(e); pair != nil {
 			return pair
@@ -101,8 +106,8 @@ func (r *rearranger) branch(edges []topology.Edge) (way []topology.Edge) {
 	return way
 }
 
-// second tells whether there are two disjoint ways, and which edges of one way neither of them goes by. Shared-risk groups are
-// left out of account: then there may be none although it says so.
+// second tells whether there are two disjoint ways, and which edges of one way neither of them goes
+// by. Shared-risk groups are left out of account: then there may be none although it says so.
 func (r *rearranger) second(way []topology.Edge) (unused []topology.Edge, exists bool) {
 	r.round++
 	if r.round == 0 { // after 2^32 rounds old stamps would look new
@@ -157,7 +162,8 @@ func (r *rearranger) leave(place int32) {
 		onPath := taken != topology.NoEdge
 		switch {
 		case a.Cost == 0 || r.used.has(a.Edge) || onPath && taken == a.Edge:
-		case on && r.query.Disjoint != EdgeDisjoint && r.query.Disjoint != NodeDisjoint && r.graph.Reverse(along) == a.Edge:
+		case on && r.query.Disjoint != EdgeDisjoint && r.query.Disjoint != NodeDisjoint &&
+			r.graph.Reverse(along) == a.Edge:
 		case onPath && r.query.Disjoint == NodeDisjoint && a.Node != r.query.To:
 			r.reach(2*int32(a.Node), step{place, topology.NoEdge})
 		default:

@@ -19,8 +19,9 @@ type Replay struct {
 	Forced  bool            // whether there are no branches
 }
 
-// Replay follows a list as routers do, over all equal-cost paths. It knows nothing of how lists are found: it walks back from
-// each SID over the edges whose weights add up. The error wraps ErrBroken when a SID cannot be reached or its link is down.
+// Replay follows a list as routers do, over all equal-cost paths. It knows nothing of how lists are
+// found: it walks back from each SID over the edges whose weights add up. The error wraps ErrBroken
+// when a SID cannot be reached or its link is down.
 func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 	w := e.walkers.Get().(*walker)
 	defer e.walkers.Put(w)
@@ -34,7 +35,8 @@ func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 		w.follow(&r, e, row, sid.Node)
 		if sid.Link != topology.NoEdge {
 			if e.igp.Cost(sid.Link) == 0 {
-				return Replay{}, fmt.Errorf("SID %d: %w: %s is down", i+1, ErrBroken, e.edgeName(sid.Link))
+				return Replay{}, fmt.Errorf("SID %d: %w: %s is down", i+1, ErrBroken,
+					e.edgeName(sid.Link))
 			}
 			r.Edges = append(r.Edges, sid.Link)
 			r.Latency += e.graph.Delay(sid.Link)
@@ -58,8 +60,9 @@ func newWalker(nodes int) *walker {
 	return &walker{seen: make([]uint64, nodes), behind: make([]int64, nodes)}
 }
 
-// follow adds what all shortest paths of the row to one node cross. It begins at the far end and takes the nodes by their
-// distance from there, so that each comes after those behind it; a node joins the queue when it is first seen.
+// follow adds what all shortest paths of the row to one node cross. It begins at the far end and
+// takes the nodes by their distance from there, so that each comes after those behind it; a node
+// joins the queue when it is first seen.
 func (w *walker) follow(r *Replay, e *Engine, row *spf.Row, to topology.Node) {
 	w.round++
 	w.queue = w.queue[:0]
@@ -68,7 +71,8 @@ func (w *walker) follow(r *Replay, e *Engine, row *spf.Row, to topology.Node) {
 		v := w.queue.Pop().Node
 		branches := 0
 		for _, a := range e.igp.In(v) {
-			if a.Cost == 0 || row.Dist[a.Node] == spf.Unreachable || row.Dist[a.Node]+a.Cost != row.Dist[v] {
+			if a.Cost == 0 || row.Dist[a.Node] == spf.Unreachable ||
+				row.Dist[a.Node]+a.Cost != row.Dist[v] {
 				continue
 			}
 			branches++
@@ -99,14 +103,15 @@ type Verdict struct {
 	Missing []topology.Edge // edges of the path that no packet crosses
 }
 
-// Verify replays a path's list against the IGP as it is. A path whose packets go where it says has nothing Left and nothing
-// Missing, and is Forced unless its model is ECMP.
+// Verify replays a path's list against the IGP as it is. A path whose packets go where it says has
+// nothing Left and nothing Missing, and is Forced unless its model is ECMP.
 func (e *Engine) Verify(from topology.Node, p Path) (Verdict, error) {
 	replay, err := e.Replay(from, p.SIDs)
 	if err != nil {
 		return Verdict{}, err
 	}
-	return Verdict{Replay: replay, Left: without(replay.Edges, p.Edges), Missing: without(p.Edges, replay.Edges)}, nil
+	return Verdict{Replay: replay, Left: without(replay.Edges, p.Edges),
+		Missing: without(p.Edges, replay.Edges)}, nil
 }
 
 // without lists the edges of a that are not in b, in ascending order.
@@ -123,12 +128,14 @@ func without(a, b []topology.Edge) []topology.Edge {
 
 // Overlap is where two paths of an answer meet.
 type Overlap struct {
-	First, Second int             // which paths, from 0
-	Edges         []topology.Edge // edges of the second that it must not cross if it is to be disjoint from the first
+	First, Second int // which paths, from 0
+	// edges of the second that it must not cross if it is to be disjoint from the first
+	Edges []topology.Edge
 }
 
-// Overlaps replays all lists of an answer, and lists where those that should be disjoint meet: nothing, for the models other
-// than Paper, as long as the IGP is in the state in which the answer was found.
+// Overlaps replays all lists of an answer, and lists where those that should be disjoint meet:
+// nothing, for the models other than Paper, as long as the IGP is in the state in which the answer
+// was found.
 func (e *Engine) Overlaps(a Answer) ([]Overlap, error) {
 	replays := make([]Replay, len(a.Paths))
 	for i, p := range a.Paths {

@@ -9,11 +9,13 @@ import (
 
 // search is the memory of one query, used for one after the other.
 //
-// Finding a path takes three steps. First the path of least cost over the edges that are free, whatever segments it takes
-// (guided.go). If there is none, there is no segmentable one. If there is one and its minimal list is short enough, no other
-// path is better, except for those of the same cost and fewer SIDs. Only where there may be some, or the list is too long, does
-// the third step go through the states of Algorithm 3 (states.go), with what the first step found as bounds; at first for paths
-// that cost little more than the first step's, then for others, as the effort grows with that.
+// Finding a path takes three steps. First the path of least cost over the edges that are free,
+// whatever segments it takes (guided.go). If there is none, there is no segmentable one. If there
+// is one and its minimal list is short enough, no other path is better, except for those of the
+// same cost and fewer SIDs. Only where there may be some, or the list is too long, does the third
+// step go through the states of Algorithm 3 (states.go), with what the first step found as bounds;
+// at first for paths that cost little more than the first step's, then for others, as the effort
+// grows with that.
 type search struct {
 	*Engine
 	query Query
@@ -84,18 +86,20 @@ func (s *search) next() (path Path, stop Stop, needs int) {
 		}
 		return s.path(edges, sids), "", 0
 	}
-	// Rows of layers hold all they tell, and are soon made in the networks that such models suit: there, one go is the quickest.
+	// Rows of layers hold all they tell, and are soon made in the networks that such models suit:
+	// there, one go is the quickest.
 	staged := s.query.Model.layer() == spf.Forced
 	slack := s.quick.least / 64 // more than half of those that exist cost less than this
 	if staged && s.states.improve(s.quick.least+slack) {
 		return s.states.path(), "", 0
 	}
-	// The way of least weight, as the IGP itself would choose it without the edges in use, tends to have a short list.
-	// It is seldom the best, but a bound.
+	// The way of least weight, as the IGP itself would choose it without the edges in use, tends to
+	// have a short list. It is seldom the best, but a bound.
 	s.plain.find(s.query.From, s.query.To)
 	edges, _ = s.plain.path()
 	limit := spf.Unreachable
-	if sids, stuck = s.minimal(edges, s.query.Model); stuck == topology.NoEdge && len(sids) <= s.query.MaxSIDs {
+	if sids, stuck = s.minimal(edges, s.query.Model); stuck == topology.NoEdge &&
+		len(sids) <= s.query.MaxSIDs {
 		limit = s.costOf(edges, sids)
 	}
 	for slack *= 4; staged && s.quick.least+slack < min(limit, 2*s.quick.least); slack *= 4 {

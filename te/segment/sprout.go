@@ -5,8 +5,9 @@ import (
 	"sextant/te/topology"
 )
 
-// sprout is the part of a forced tree that is of use: Dijkstra's algorithm from the root of a row, or toward it, that ends when no branch
-// is left that is free and worth going on with. In large networks that is a small part of the row, which need not be kept then.
+// sprout is the part of a forced tree that is of use: Dijkstra's algorithm from the root of a row,
+// or toward it, that ends when no branch is left that is free and worth going on with. In large
+// networks that is a small part of the row, which need not be kept then.
 type sprout struct {
 	*Engine
 	used   *edgeSet
@@ -31,9 +32,10 @@ func newSprout(e *Engine, used *edgeSet) sprout {
 	return sprout{Engine: e, used: used, buds: make([]bud, e.graph.Nodes())}
 }
 
-// grow finds the nodes to which, or if toward is set from which, segments lead that are forced, free and worth it. What a
-// segment is worth must not rise on the way.
-func (s *sprout) grow(root topology.Node, toward bool, worth func(v topology.Node, cost uint64) bool) {
+// grow finds the nodes to which, or if toward is set from which, segments lead that are forced,
+// free and worth it. What a segment is worth must not rise on the way.
+func (s *sprout) grow(root topology.Node, toward bool,
+	worth func(v topology.Node, cost uint64) bool) {
 	s.round++
 	if s.round == 0 { // after 2^32 rounds old stamps would look new
 		clear(s.buds)
@@ -67,7 +69,8 @@ func (s *sprout) grow(root topology.Node, toward bool, worth func(v topology.Nod
 	}
 }
 
-// reach goes on from a node by an arc. All costs are at least 1, so a node is settled when all shortest paths to it are known.
+// reach goes on from a node by an arc. All costs are at least 1, so a node is settled when all
+// shortest paths to it are known.
 func (s *sprout) reach(near bud, a spf.Arc, worth func(topology.Node, uint64) bool) {
 	far, dist := &s.buds[a.Node], near.dist+a.Cost
 	known := far.round == s.round
@@ -90,7 +93,8 @@ func (s *sprout) reach(near bud, a spf.Arc, worth func(topology.Node, uint64) bo
 	s.queue.Push(spf.Item{Cost: dist, Node: a.Node})
 }
 
-// to is the cost of the segment between the root and v; spf.Unreachable if there is none that is forced, free and worth it.
+// to is the cost of the segment between the root and v; spf.Unreachable if there is none that is
+// forced, free and worth it.
 func (s *sprout) to(v topology.Node) uint64 {
 	if b := &s.buds[v]; b.round == s.round && b.live {
 		return b.cost

@@ -7,18 +7,21 @@ import (
 	"sextant/te/topology"
 )
 
-// states searches the states of Algorithm 3, "at the end of a segment, with k SIDs used", without building their graph. The
-// inside of a segment is not a state: the rows know what it costs. States are taken in the order of the least a path through
-// them can cost, and none that cannot be better than the best path known.
+// states searches the states of Algorithm 3, "at the end of a segment, with k SIDs used", without
+// building their graph. The inside of a segment is not a state: the rows know what it costs. States
+// are taken in the order of the least a path through them can cost, and none that cannot be better
+// than the best path known.
 //
-// Going on from a state takes the row from its node. But a state with two SIDs left can be met from behind (tails.go), which
-// takes the rows to all nodes from which one last SID leads on to the destination: one set of rows for all such states. As
-// often few nodes are in question on one side and thousands on the other, it meets from behind as soon as that takes no more
-// rows than it has taken already; so it takes at most about twice as many as the better of the two.
+// Going on from a state takes the row from its node. But a state with two SIDs left can be met from
+// behind (tails.go), which takes the rows to all nodes from which one last SID leads on to the
+// destination: one set of rows for all such states. As often few nodes are in question on one side
+// and thousands on the other, it meets from behind as soon as that takes no more rows than it has
+// taken already; so it takes at most about twice as many as the better of the two.
 //
-// With End.X, a list that goes as far as possible with each SID is as short as any (minimal.go): each SID but the last one follows
-// a forced tree and crosses a link that is not on it. So only what an End.X leads to is a state. By the same argument from the far
-// end, a tail crosses a link, unless that is no better than the forced tree.
+// With End.X, a list that goes as far as possible with each SID is as short as any (minimal.go):
+// each SID but the last one follows a forced tree and crosses a link that is not on it. So only
+// what an End.X leads to is a state. By the same argument from the far end, a tail crosses a link,
+// unless that is no better than the forced tree.
 type states struct {
 	*search
 	list     []state
@@ -35,9 +38,10 @@ type states struct {
 	tails    tails
 	expanded int // how many states
 	limit    uint64
-	chosen   int32         // the state before the last segment of the best path; -1 while there is none
-	through  topology.Node // where its last segment begins
-	link     topology.Edge
+	// the state before the last segment of the best path; -1 while there is none
+	chosen  int32
+	through topology.Node // where its last segment begins
+	link    topology.Edge
 }
 
 type state struct {
@@ -50,8 +54,9 @@ type state struct {
 
 func newStates(s *search) states {
 	return states{
-		search: s, leg: newLeg(s.Engine, &s.used), last: newLeg(s.Engine, &s.used), ended: newGuided(s.latency, &s.used),
-		home: newSprout(s.Engine, &s.used),
+		search: s, leg: newLeg(s.Engine, &s.used), last: newLeg(s.Engine, &s.used),
+		ended: newGuided(s.latency, &s.used),
+		home:  newSprout(s.Engine, &s.used),
 	}
 }
 
@@ -94,7 +99,8 @@ func (s *states) improve(limit uint64) bool {
 			if s.expanded++; s.forced && s.expanded == patience {
 				s.tighten()
 			}
-			if bound := s.bounds.bound(at.node); bound >= s.limit || at.cost+bound+2*sidCost >= s.limit {
+			if bound := s.bounds.bound(at.node); bound >= s.limit ||
+				at.cost+bound+2*sidCost >= s.limit {
 				continue
 			}
 			s.expand(int32(it.Node), at)
@@ -125,7 +131,8 @@ func (s *states) reset() {
 // patience is how many states are expanded before it pays to tighten the bounds.
 const patience = 8
 
-// tighten replaces the bounds by greater ones: of ways that end with a segment to the destination, whatever they do before.
+// tighten replaces the bounds by greater ones: of ways that end with a segment to the destination,
+// whatever they do before.
 func (s *states) tighten() {
 	if !s.tails.known {
 		s.findTails()
@@ -153,12 +160,15 @@ func (s *states) expand(index int32, at state) {
 	}
 	s.leg.start(s.igp.From(at.node), s.query.Model.layer(), false)
 	for _, v := range s.quick.order {
-		// A path through v costs at least what the leg does, what is left to go, this SID and one more.
+		// A path through v costs at least what the leg does, what is left to go, this SID and one
+		// more.
 		least := s.leg.layer.Latency[v]
-		if v == at.node || least >= s.limit-at.cost || at.cost+least+s.bounds.bound(v)+2*sidCost >= s.limit {
+		if v == at.node || least >= s.limit-at.cost || at.cost+least+s.bounds.bound(v)+
+			2*sidCost >= s.limit {
 			continue
 		}
-		if there := at.cost + least + sidCost; there < s.best[at.sids+1][v] && s.useful(there, v, left) {
+		if there := at.cost + least + sidCost; there < s.best[at.sids+1][v] && s.useful(there, v,
+			left) {
 			if cost := s.leg.cost(v); cost != spf.Unreachable {
 				s.arrive(index, v, topology.NoEdge, at.cost+cost+sidCost, left)
 			}
@@ -172,8 +182,8 @@ type branch struct {
 	cost uint64
 }
 
-// climb goes on to the nodes of the forced tree of the state's node, and by End.X from there. What a path costs at least does not
-// fall on the way up; so it leaves a branch where that is too much.
+// climb goes on to the nodes of the forced tree of the state's node, and by End.X from there. What
+// a path costs at least does not fall on the way up; so it leaves a branch where that is too much.
 func (s *states) climb(index int32, at state, left int) {
 	row, best := s.igp.Passing(at.node, false), s.best[at.sids+1]
 	s.branches = append(s.branches[:0], branch{at.node, 0})
@@ -191,16 +201,19 @@ func (s *states) climb(index int32, at state, left int) {
 		for _, a := range s.latency.Out(b.node) { // an arc costs the latency of its link
 			switch {
 			case a.Cost == 0 || s.used.has(a.Edge):
-			case row.Via[a.Node] == a.Edge: // the node SID of the other end does the same as an End.X
+			// the node SID of the other end does the same as an End.X
+			case row.Via[a.Node] == a.Edge:
 				s.branches = append(s.branches, branch{a.Node, b.cost + a.Cost})
-			case s.query.Model == ForcedAdjacency && there+a.Cost < best[a.Node] && s.useful(there+a.Cost, a.Node, left):
+			case s.query.Model == ForcedAdjacency && there+a.Cost < best[a.Node] &&
+				s.useful(there+a.Cost, a.Node, left):
 				s.arrive(index, a.Node, a.Edge, there+a.Cost, left)
 			}
 		}
 	}
 }
 
-// useful tells whether a path that gets to v at this cost, or more, with this many SIDs left, may be better than the best.
+// useful tells whether a path that gets to v at this cost, or more, with this many SIDs left, may
+// be better than the best.
 func (s *states) useful(cost uint64, v topology.Node, left int) bool {
 	if cost >= s.limit {
 		return false
@@ -216,7 +229,8 @@ func (s *states) useful(cost uint64, v topology.Node, left int) bool {
 	return left >= 2 && rest > 2*sidCost && bound < rest-2*sidCost
 }
 
-// arrive ends a path by one segment from v, and keeps v as a state if it may also be worth two or more.
+// arrive ends a path by one segment from v, and keeps v as a state if it may also be worth two or
+// more.
 func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost uint64, left int) {
 	sids := s.list[index].sids + 1
 	if cost >= s.limit || cost >= s.best[sids][v] {
@@ -238,7 +252,8 @@ func (s *states) arrive(index int32, v topology.Node, link topology.Edge, cost u
 	s.list = append(s.list, state{node: v, sids: sids, cost: cost, before: index, link: link})
 }
 
-// finish ends a path by one segment from v, which was reached from a state by its node SID or by an End.X; or from the source.
+// finish ends a path by one segment from v, which was reached from a state by its node SID or by an
+// End.X; or from the source.
 func (s *states) finish(index int32, v topology.Node, link topology.Edge, cost uint64) {
 	if least := s.lastBound(v); least >= s.limit-cost || least+sidCost >= s.limit-cost {
 		return
@@ -248,7 +263,8 @@ func (s *states) finish(index int32, v topology.Node, link topology.Edge, cost u
 	}
 }
 
-// lastCost is that of a segment from v to the destination; spf.Unreachable if there is none that is free.
+// lastCost is that of a segment from v to the destination; spf.Unreachable if there is none that is
+// free.
 func (s *states) lastCost(v topology.Node) uint64 {
 	if s.forced {
 		return s.home.to(v)
@@ -317,6 +333,7 @@ func (s *states) union(stops []stop) Path {
 		sids = append(sids, SID{st.node, topology.NoEdge})
 	}
 	sids = append(sids, SID{s.query.To, topology.NoEdge})
-	replay, _ := s.Replay(s.query.From, sids) // all of its SIDs can be reached, or it would not have been found
+	// all of its SIDs can be reached, or it would not have been found
+	replay, _ := s.Replay(s.query.From, sids)
 	return Path{Edges: replay.Edges, SIDs: sids, Latency: replay.Latency, Forced: replay.Forced}
 }

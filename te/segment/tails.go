@@ -5,20 +5,23 @@ import (
 	"sextant/te/topology"
 )
 
-// tails are the ends of paths: for each node, what it costs to get from there to the destination when one SID says to go to
-// that node, or to cross one of its links, and one more to go to the destination.
+// tails are the ends of paths: for each node, what it costs to get from there to the destination
+// when one SID says to go to that node, or to cross one of its links, and one more to go to the
+// destination.
 type tails struct {
-	known  bool
-	cost   []uint64        // by node, without what it costs to get to the node
-	link   []topology.Edge // the link to cross, or NoEdge
-	queue  spf.Heap        // of nodes by the least cost of a path through their tail: those not in order yet
+	known bool
+	cost  []uint64        // by node, without what it costs to get to the node
+	link  []topology.Edge // the link to cross, or NoEdge
+	// of nodes by the least cost of a path through their tail: those not in order yet
+	queue  spf.Heap
 	sorted []spf.Item
 	legs   []leg      // along these rows, but for Forced
 	begun  int        // how many nodes in order were looked at
 	rows   []*spf.Row // to the nodes in order, where they were needed
 }
 
-// worthMeeting tells whether the rows that are still to be had for meet are not more than the states expanded so far.
+// worthMeeting tells whether the rows that are still to be had for meet are not more than the
+// states expanded so far.
 func (s *states) worthMeeting() bool {
 	if !s.tails.known {
 		s.findTails()
@@ -50,10 +53,12 @@ func (s *states) meet(index int32, at state) {
 		if it.Cost >= s.limit {
 			return
 		}
-		// From the state to the tail it costs at least what the two differ in their distance from either end.
+		// From the state to the tail it costs at least what the two differ in their distance from
+		// either end.
 		c := it.Node
 		cost := at.cost + s.tails.cost[c] + 2*sidCost
-		if cost+max(beyond(s.bounds.bound(at.node), s.bounds.bound(c)), beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
+		if cost+max(beyond(s.bounds.bound(at.node), s.bounds.bound(c)),
+			beyond(s.quick.ahead[c], s.quick.ahead[at.node])) >= s.limit {
 			continue
 		}
 		between := s.between(at.node, i)
@@ -98,7 +103,8 @@ func (s *states) between(v topology.Node, i int) uint64 {
 	return t.legs[i].cost(v)
 }
 
-// forcedCost is the cost of the forced segment from v to the root of a row; spf.Unreachable if there is none that is free.
+// forcedCost is the cost of the forced segment from v to the root of a row; spf.Unreachable if
+// there is none that is free.
 func (s *states) forcedCost(v topology.Node, row *spf.Row) (cost uint64) {
 	for v != row.Root {
 		via := row.Via[v]
@@ -144,7 +150,8 @@ func (s *states) crossTail(v topology.Node) {
 		if a.Cost == 0 || s.used.has(a.Edge) || s.lastBound(a.Node) >= t.cost[v] {
 			continue
 		}
-		if last := s.lastCost(a.Node); last != spf.Unreachable && last+s.Engine.cost(a.Edge) < t.cost[v] {
+		if last := s.lastCost(a.Node); last != spf.Unreachable &&
+			last+s.Engine.cost(a.Edge) < t.cost[v] {
 			t.cost[v], t.link[v] = last+s.Engine.cost(a.Edge), a.Edge
 		}
 	}

@@ -26,8 +26,10 @@ func (s *edgeSet) clear() {
 	s.list = s.list[:0]
 }
 
-// take adds all that a path disjoint from these edges must not cross. The edges lie on a path between the ends.
-func (e *Engine) take(s *edgeSet, kind Disjointness, from, to topology.Node, edges []topology.Edge) {
+// take adds all that a path disjoint from these edges must not cross. The edges lie on a path
+// between the ends.
+func (e *Engine) take(s *edgeSet, kind Disjointness, from, to topology.Node,
+	edges []topology.Edge) {
 	for _, edge := range edges {
 		s.add(edge)
 		switch kind {
@@ -46,7 +48,8 @@ func (e *Engine) take(s *edgeSet, kind Disjointness, from, to topology.Node, edg
 	}
 }
 
-// takeGroups adds the links that share a risk with an edge. Both directions of a link share the risks of either.
+// takeGroups adds the links that share a risk with an edge. Both directions of a link share the
+// risks of either.
 func (e *Engine) takeGroups(s *edgeSet, edge topology.Edge) {
 	for _, group := range e.graph.Edge(edge).SRLGs {
 		for _, other := range e.groups[group] {

@@ -7,8 +7,9 @@ import (
 	"sextant/te/topology"
 )
 
-// Watch finds the policies that a change affects, without looking at those that it does not: it knows which policies pass a
-// node in a segment from a given node, and which cross a link by End.X. The zero Watch watches nothing.
+// Watch finds the policies that a change affects, without looking at those that it does not: it
+// knows which policies pass a node in a segment from a given node, and which cross a link by End.X.
+// The zero Watch watches nothing.
 type Watch struct {
 	passes map[hop]map[int]int // how many segments of a policy pass
 	links  map[topology.Edge]map[int]int
@@ -24,12 +25,13 @@ type entry struct {
 	links []topology.Edge
 }
 
-// Add watches a policy, by a number of the caller's, with the paths of its answer. They must be in the state of the IGP that
-// the engine has. A policy that was added before is watched anew.
+// Add watches a policy, by a number of the caller's, with the paths of its answer. They must be in
+// the state of the IGP that the engine has. A policy that was added before is watched anew.
 func (w *Watch) Add(policy int, e *Engine, a Answer) error {
 	w.Remove(policy)
 	if w.known == nil {
-		*w = Watch{passes: map[hop]map[int]int{}, links: map[topology.Edge]map[int]int{}, known: map[int]entry{}}
+		*w = Watch{passes: map[hop]map[int]int{}, links: map[topology.Edge]map[int]int{},
+			known: map[int]entry{}}
 	}
 	var en entry
 	for _, p := range a.Paths {
@@ -84,8 +86,9 @@ func count[K comparable](index map[K]map[int]int, key K, policy, by int) {
 	}
 }
 
-// Affected lists the policies whose packets may now take other ways, or none, in ascending order. A policy that is not listed
-// is realised as before, though it need not be the best any more: a link that came up does not affect those that do without.
+// Affected lists the policies whose packets may now take other ways, or none, in ascending order. A
+// policy that is not listed is realised as before, though it need not be the best any more: a link
+// that came up does not affect those that do without.
 func (w *Watch) Affected(u Update) []int {
 	found := map[int]bool{}
 	add := func(policies map[int]int) {

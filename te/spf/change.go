@@ -15,19 +15,22 @@ type Change struct {
 	Cost uint64
 }
 
-// Effect is what a change did to one row: the nodes that another set of edges now leads to, in ascending order. A node whose
-// distance changed, but which the same edges lead to, is not among them.
+// Effect is what a change did to one row: the nodes that another set of edges now leads to, in
+// ascending order. A node whose distance changed, but which the same edges lead to, is not among
+// them.
 type Effect struct {
 	Root    topology.Node
 	Toward  bool // the row is one of Table.To
 	Touched []topology.Node
 }
 
-// Apply changes costs and mends the rows that exist: each in time that grows with what changes in it, not with its size
-// (Ramalingam and Reps, "An incremental algorithm for a generalization of the shortest-path problem", 1996). It returns the
-// effects on rows with touched nodes, rows of From first, by root. Nothing else may use the table meanwhile.
+// Apply changes costs and mends the rows that exist: each in time that grows with what changes in
+// it, not with its size (Ramalingam and Reps, "An incremental algorithm for a generalization of the
+// shortest-path problem", 1996). It returns the effects on rows with touched nodes, rows of From
+// first, by root. Nothing else may use the table meanwhile.
 //
-// Higher costs are applied before lower ones, each kind at once; so a row mends a failed node in one go.
+// Higher costs are applied before lower ones, each kind at once; so a row mends a failed node in
+// one go.
 func (t *Table) Apply(changes ...Change) []Effect {
 	final := map[topology.Edge]uint64{}
 	for _, c := range changes {
@@ -52,7 +55,8 @@ func (t *Table) Apply(changes ...Change) []Effect {
 	var effects []Effect
 	for i, r := range rows {
 		if nodes := sorted(touched[i]); len(nodes) > 0 {
-			effects = append(effects, Effect{Root: r.Root, Toward: r.back == &t.out, Touched: nodes})
+			effects = append(effects, Effect{Root: r.Root, Toward: r.back == &t.out,
+				Touched: nodes})
 		}
 	}
 	return effects
@@ -78,7 +82,8 @@ func (t *Table) rows() []*Row {
 
 // phase applies changes that all go in one direction.
 func (t *Table) phase(
-	edges []topology.Edge, cost map[topology.Edge]uint64, rows []*Row, touched [][]topology.Node, mend func(*mender, []topology.Edge),
+	edges []topology.Edge, cost map[topology.Edge]uint64, rows []*Row, touched [][]topology.Node,
+	mend func(*mender, []topology.Edge),
 ) {
 	if len(edges) == 0 {
 		return
@@ -103,7 +108,8 @@ func (t *Table) phase(
 	}
 }
 
-// forEach shares rows out between goroutines when there are enough; each row is mended by one, from what it alone holds.
+// forEach shares rows out between goroutines when there are enough; each row is mended by one, from
+// what it alone holds.
 func (t *Table) forEach(rows []*Row, mend func(i int, w *work)) {
 	workers := min(runtime.GOMAXPROCS(0), len(rows)/rowsPerWorker+1)
 	var group errgroup.Group

@@ -12,8 +12,9 @@ func (a Item) before(b Item) bool {
 	return a.Cost < b.Cost || a.Cost == b.Cost && a.Node < b.Node
 }
 
-// Heap is a priority queue of nodes: lowest cost first, then lowest number. A node may be in it several times; who lowers a
-// cost pushes again and skips what is out of date when it comes. The zero Heap is empty.
+// Heap is a priority queue of nodes: lowest cost first, then lowest number. A node may be in it
+// several times; who lowers a cost pushes again and skips what is out of date when it comes. The
+// zero Heap is empty.
 type Heap []Item
 
 // Push adds an item.

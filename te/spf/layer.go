@@ -9,15 +9,19 @@ type LayerKind int
 const (
 	Least  LayerKind = iota // the shortest path of least latency
 	Forced                  // the shortest path, where it is the only one
-	Worst                   // the shortest path of greatest latency: what a packet may meet when equal-cost paths are used at once
+	// the shortest path of greatest latency: what a packet may meet when equal-cost paths are used
+	// at once
+	Worst
 	layerKinds
 )
 
-// Layer is a latency for each node along the shortest paths of one row. Its slices must not be changed.
+// Layer is a latency for each node along the shortest paths of one row. Its slices must not be
+// changed.
 type Layer struct {
 	// Latency is the sum of each node; Unreachable when there is no such path.
 	Latency []uint64
-	// Via is the edge of that path next to each node, the one with the lowest number where several serve; nil for Worst.
+	// Via is the edge of that path next to each node, the one with the lowest number where several
+	// serve; nil for Worst.
 	Via []topology.Edge
 }
 
@@ -26,7 +30,8 @@ func (r *Row) Layer(kind LayerKind) *Layer {
 	if l := r.layers[kind].Load(); l != nil {
 		return l
 	}
-	b := layerBuilder{Layer: &Layer{Latency: make([]uint64, len(r.Dist))}, row: r, kind: kind, done: make([]bool, len(r.Dist))}
+	b := layerBuilder{Layer: &Layer{Latency: make([]uint64, len(r.Dist))}, row: r, kind: kind,
+		done: make([]bool, len(r.Dist))}
 	switch kind {
 	case Least:
 		b.Via = make([]topology.Edge, len(r.Dist))

@@ -7,7 +7,8 @@ import (
 	"sextant/te/topology"
 )
 
-// mender mends one row after its table's costs changed. While it works, the table's was holds the costs from before.
+// mender mends one row after its table's costs changed. While it works, the table's was holds the
+// costs from before.
 type mender struct {
 	*Row
 	*work
@@ -18,7 +19,8 @@ func (m *mender) concerns(edges []topology.Edge) bool {
 	return slices.ContainsFunc(edges, func(e topology.Edge) bool {
 		near, far := m.ends(e)
 		was, is := m.table.was[e], m.table.cost[e]
-		return m.tight(near, far, was) || is != 0 && m.Dist[near] != Unreachable && m.Dist[near]+is <= m.Dist[far]
+		return m.tight(near, far, was) || is != 0 && m.Dist[near] != Unreachable &&
+			m.Dist[near]+is <= m.Dist[far]
 	})
 }
 
@@ -53,8 +55,9 @@ func (m *mender) set(v topology.Node, dist uint64) {
 	m.Dist[v] = dist
 }
 
-// raise mends distances after edges became dearer or went off. First it finds the nodes that lost all their shortest paths,
-// nearest first, so that those before are known; then it connects them again from outside, by Dijkstra's algorithm.
+// raise mends distances after edges became dearer or went off. First it finds the nodes that lost
+// all their shortest paths, nearest first, so that those before are known; then it connects them
+// again from outside, by Dijkstra's algorithm.
 func (m *mender) raise(edges []topology.Edge) {
 	for _, e := range edges {
 		if near, far := m.ends(e); m.tight(near, far, m.table.was[e]) {

@@ -2,13 +2,15 @@ package spf
 
 import "math/bits"
 
-// Queue is a priority queue for costs that never fall below the one popped last, as in Dijkstra's algorithm (Ahuja, Mehlhorn, Orlin
-// and Tarjan, "Faster algorithms for the shortest path problem", 1990): bucket i holds what differs from that cost in bit i-1 and
-// perhaps lower ones. Items of equal cost come in any order, which must not matter to the caller.
-// The zero Queue is empty. Where it serves, it takes half the time of a Heap or less.
+// Queue is a priority queue for costs that never fall below the one popped last, as in Dijkstra's
+// algorithm (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem",
+// 1990): bucket i holds what differs from that cost in bit i-1 and perhaps lower ones. Items of
+// equal cost come in any order, which must not matter to the caller. The zero Queue is empty. Where
+// it serves, it takes half the time of a Heap or less.
 //
-// Where costs exceed the one popped last by a bounded number only, it is a ring with a bucket for each cost (Dial, "Algorithm 360:
-// shortest-path forest with topological ordering", 1969), and takes half as long again.
+// Where costs exceed the one popped last by a bounded number only, it is a ring with a bucket for
+// each cost (Dial, "Algorithm 360: shortest-path forest with topological ordering", 1969), and
+// takes half as long again.
 type Queue struct {
 	last    uint64
 	size    int
@@ -33,7 +35,8 @@ func (q *Queue) Reset() {
 	q.last, q.size, q.round = 0, 0, false
 }
 
-// ResetWithin is Reset, when the first cost will be 0 and no cost will exceed the one popped last by more than most.
+// ResetWithin is Reset, when the first cost will be 0 and no cost will exceed the one popped last
+// by more than most.
 func (q *Queue) ResetWithin(most uint64) {
 	q.Reset()
 	if q.round = most < ringSize; q.round && q.ring == nil {

@@ -9,14 +9,16 @@ import (
 // Several stands in Row.Via for a node that more than one shortest path leads to.
 const Several topology.Edge = -2
 
-// Row is the shortest paths from its root to all nodes, or, for a row of Table.To, from all nodes to its root. Its slices must
-// not be changed. A row is current until the next Apply, which mends it in place.
+// Row is the shortest paths from its root to all nodes, or, for a row of Table.To, from all nodes
+// to its root. Its slices must not be changed. A row is current until the next Apply, which mends
+// it in place.
 type Row struct {
 	Root topology.Node
 	// Dist is the distance of each node, Unreachable when there is none.
 	Dist []uint64
-	// Via is the forced tree T_r: for a node with exactly one shortest path, its edge next to the node; Several when there are
-	// more (parallel edges of equal cost count); NoEdge for the root and for what is unreachable.
+	// Via is the forced tree T_r: for a node with exactly one shortest path, its edge next to the
+	// node; Several when there are more (parallel edges of equal cost count); NoEdge for the root
+	// and for what is unreachable.
 	Via []topology.Edge
 
 	table       *Table
@@ -47,20 +49,24 @@ func (r *Row) Tight(e topology.Edge) bool {
 	return r.tight(near, far, r.table.cost[e])
 }
 
-// tight tells it for an arc from near to far, as seen from the root. Unreachable plus a cost wraps round to less than any
-// distance it could be compared with, except Unreachable itself, which it cannot reach.
+// tight tells it for an arc from near to far, as seen from the root. Unreachable plus a cost wraps
+// round to less than any distance it could be compared with, except Unreachable itself, which it
+// cannot reach.
 func (r *Row) tight(near, far topology.Node, cost uint64) bool {
-	return cost != 0 && r.Dist[far] != Unreachable && r.Dist[near] != Unreachable && r.Dist[near]+cost == r.Dist[far]
+	return cost != 0 && r.Dist[far] != Unreachable && r.Dist[near] != Unreachable &&
+		r.Dist[near]+cost == r.Dist[far]
 }
 
-// Back lists the arcs of v that lead toward the root. Those that satisfy TightBack are the ends of shortest paths.
+// Back lists the arcs of v that lead toward the root. Those that satisfy TightBack are the ends of
+// shortest paths.
 func (r *Row) Back(v topology.Node) []Arc { return r.back.of(v) }
 
 // TightBack tells whether an arc of Back(v) lies on a shortest path.
 func (r *Row) TightBack(v topology.Node, a Arc) bool { return r.tight(a.Node, v, a.Cost) }
 
-// Dag lists, for each node, the arcs toward the root that lie on a shortest path, with their latency for a cost. It is worked out
-// when first asked for: who walks a row to and fro spares looking at all arcs each time.
+// Dag lists, for each node, the arcs toward the root that lie on a shortest path, with their
+// latency for a cost. It is worked out when first asked for: who walks a row to and fro spares
+// looking at all arcs each time.
 func (r *Row) Dag(v topology.Node) []Arc {
 	dag := r.dag.Load()
 	if dag == nil {
@@ -75,7 +81,8 @@ func (r *Row) tightArcs() *arcs {
 	for v := range topology.Node(len(r.Dist)) {
 		for _, a := range r.back.of(v) {
 			if r.tight(a.Node, v, a.Cost) {
-				dag.list = append(dag.list, Arc{Cost: r.table.latency[a.Edge], Node: a.Node, Edge: a.Edge})
+				dag.list = append(dag.list, Arc{Cost: r.table.latency[a.Edge], Node: a.Node,
+					Edge: a.Edge})
 			}
 		}
 		dag.first[v+1] = int32(len(dag.list))
@@ -98,15 +105,17 @@ type work struct {
 
 func newWork(nodes int) *work {
 	return &work{
-		stamp: make([]uint32, nodes), seen: make([]uint32, nodes), old: make([]uint64, nodes), changed: make([]uint32, nodes),
+		stamp: make([]uint32, nodes), seen: make([]uint32, nodes), old: make([]uint64, nodes),
+		changed: make([]uint32, nodes),
 	}
 }
 
-// compute is Dijkstra's algorithm. Costs are at least 1, so when a node is settled all shortest paths to it are known, and
-// Via is right without a second pass.
+// compute is Dijkstra's algorithm. Costs are at least 1, so when a node is settled all shortest
+// paths to it are known, and Via is right without a second pass.
 func (t *Table) compute(root topology.Node, toward bool) *Row {
 	n := t.graph.Nodes()
-	r := &Row{Root: root, Dist: make([]uint64, n), Via: make([]topology.Edge, n), table: t, back: &t.in, ahead: &t.out}
+	r := &Row{Root: root, Dist: make([]uint64, n), Via: make([]topology.Edge, n), table: t,
+		back: &t.in, ahead: &t.out}
 	if toward {
 		r.back, r.ahead = r.ahead, r.back
 	}

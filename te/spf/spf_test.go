@@ -25,7 +25,8 @@ func network(t testing.TB, nodes int, edges [][4]int) *topology.Graph {
 		}
 	}
 	for _, e := range edges {
-		spec := topology.EdgeSpec{From: topology.Node(e[0]), To: topology.Node(e[1]), Weight: uint32(e[2]), Delay: int64(e[3])}
+		spec := topology.EdgeSpec{From: topology.Node(e[0]), To: topology.Node(e[1]),
+			Weight: uint32(e[2]), Delay: int64(e[3])}
 		if _, err := b.AddEdge(spec); err != nil {
 			t.Fatal(err)
 		}
@@ -34,10 +35,12 @@ func network(t testing.TB, nodes int, edges [][4]int) *topology.Graph {
 }
 
 func tableOf(v topology.View) *spf.Table {
-	return spf.New(v, func(e topology.Edge) uint64 { return uint64(v.Weight(e)) }, func(e topology.Edge) uint64 { return uint64(v.Delay(e)) })
+	return spf.New(v, func(e topology.Edge) uint64 { return uint64(v.Weight(e)) },
+		func(e topology.Edge) uint64 { return uint64(v.Delay(e)) })
 }
 
-// multigraph draws a small graph with parallel and one-way edges and few different weights, so that many paths cost the same.
+// multigraph draws a small graph with parallel and one-way edges and few different weights, so that
+// many paths cost the same.
 func multigraph(t *rapid.T) *topology.Graph {
 	b := topology.NewBuilder("drawn", 0)
 	nodes := rapid.IntRange(2, 9).Draw(t, "nodes")
@@ -49,7 +52,8 @@ func multigraph(t *rapid.T) *topology.Graph {
 		to := (from + rapid.IntRange(1, nodes-1).Draw(t, "step")) % nodes
 		_, err := b.AddEdge(topology.EdgeSpec{
 			From: topology.Node(from), To: topology.Node(to),
-			Weight: uint32(rapid.IntRange(1, 4).Draw(t, "weight")), Delay: int64(rapid.IntRange(0, 5).Draw(t, "delay")),
+			Weight: uint32(rapid.IntRange(1, 4).Draw(t, "weight")),
+			Delay:  int64(rapid.IntRange(0, 5).Draw(t, "delay")),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -68,7 +72,8 @@ func oracle(table *spf.Table) *simple.WeightedDirectedGraph {
 		from, to := int64(table.Graph().From(e)), int64(table.Graph().To(e))
 		cost := float64(table.Cost(e))
 		if known, ok := g.Weight(from, to); cost > 0 && (!ok || cost < known) {
-			g.SetWeightedEdge(simple.WeightedEdge{F: simple.Node(from), T: simple.Node(to), W: cost})
+			g.SetWeightedEdge(simple.WeightedEdge{F: simple.Node(from), T: simple.Node(to),
+				W: cost})
 		}
 	}
 	return g
@@ -84,8 +89,10 @@ func TestDistancesAreGonums(t *testing.T) {
 				if w := outside.Weight(int64(u), int64(v)); w < 1e17 {
 					want = uint64(w)
 				}
-				if from, to := table.From(u).Dist[v], table.To(v).Dist[u]; from != want || to != want {
-					t.Fatalf("distance of %d to %d: %d seen from the first, %d from the second, gonum says %d", u, v, from, to, want)
+				if from, to := table.From(u).Dist[v], table.To(v).Dist[u]; from != want ||
+					to != want {
+					t.Fatalf("distance of %d to %d: %d seen from the first, %d from the second, "+
+						"gonum says %d", u, v, from, to, want)
 				}
 			}
 		}
@@ -96,8 +103,10 @@ func TestDistancesAreGonums(t *testing.T) {
 func shortest(table *spf.Table, u, v topology.Node) [][]topology.Edge {
 	var best [][]topology.Edge
 	bestCost := spf.Unreachable
-	var walk func(at topology.Node, cost uint64, visited map[topology.Node]bool, taken []topology.Edge)
-	walk = func(at topology.Node, cost uint64, visited map[topology.Node]bool, taken []topology.Edge) {
+	var walk func(at topology.Node, cost uint64, visited map[topology.Node]bool,
+		taken []topology.Edge)
+	walk = func(at topology.Node, cost uint64, visited map[topology.Node]bool,
+		taken []topology.Edge) {
 		if cost > bestCost {
 			return
 		}
@@ -139,16 +148,18 @@ func TestRowsAreWhatAllPathsSay(t *testing.T) {
 			}
 			for e := range topology.Edge(graph.Edges()) {
 				if table.From(u).Tight(e) != dag[e] {
-					t.Fatalf("edge %d in the DAG of %d: %v, want %v", e, u, table.From(u).Tight(e), dag[e])
+					t.Fatalf("edge %d in the DAG of %d: %v, want %v", e, u, table.From(u).Tight(e),
+						dag[e])
 				}
 			}
 		}
 	})
 }
 
-// checkEntry compares what a row says of v with the list of all shortest paths. The row's Via is their last edge for a row of
-// From, the first one for a row of To.
-func checkEntry(t *rapid.T, g *topology.Graph, r *spf.Row, v topology.Node, paths [][]topology.Edge) {
+// checkEntry compares what a row says of v with the list of all shortest paths. The row's Via is
+// their last edge for a row of From, the first one for a row of To.
+func checkEntry(t *rapid.T, g *topology.Graph, r *spf.Row, v topology.Node,
+	paths [][]topology.Edge) {
 	least, worst := spf.Unreachable, spf.Unreachable
 	for i, p := range paths {
 		sum := uint64(0)
@@ -166,14 +177,17 @@ func checkEntry(t *rapid.T, g *topology.Graph, r *spf.Row, v topology.Node, path
 	if len(paths) != 1 {
 		forced = spf.Unreachable
 	}
-	got := []uint64{uint64(r.Paths(v)), r.Layer(spf.Least).Latency[v], r.Layer(spf.Worst).Latency[v], r.Layer(spf.Forced).Latency[v]}
+	got := []uint64{uint64(r.Paths(v)), r.Layer(spf.Least).Latency[v],
+		r.Layer(spf.Worst).Latency[v], r.Layer(spf.Forced).Latency[v]}
 	want := []uint64{uint64(min(2, len(paths))), least, worst, forced}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("row of %d at %d: paths, least, worst, forced latency (-want +got):\n%s", r.Root, v, diff)
+		t.Fatalf("row of %d at %d: paths, least, worst, forced latency (-want +got):\n%s", r.Root,
+			v, diff)
 	}
 	if len(paths) == 1 && len(paths[0]) > 0 {
 		last, first := paths[0][len(paths[0])-1], paths[0][0]
-		if g.To(last) == v && r.Via[v] != last && g.From(first) != v || g.From(first) == v && r.Via[v] != first {
+		if g.To(last) == v && r.Via[v] != last && g.From(first) != v || g.From(first) == v &&
+			r.Via[v] != first {
 			t.Fatalf("row of %d: Via of %d is %d, the path is %v", r.Root, v, r.Via[v], paths[0])
 		}
 	}
@@ -191,7 +205,8 @@ type snapshot struct {
 func take(r *spf.Row, edges int) snapshot {
 	s := snapshot{
 		Dist: append([]uint64(nil), r.Dist...), Via: append([]topology.Edge(nil), r.Via...),
-		Least: r.Layer(spf.Least).Latency, Worst: r.Layer(spf.Worst).Latency, LeastVia: r.Layer(spf.Least).Via,
+		Least: r.Layer(spf.Least).Latency, Worst: r.Layer(spf.Worst).Latency,
+		LeastVia: r.Layer(spf.Least).Via,
 	}
 	for e := range topology.Edge(edges) {
 		s.Tight = append(s.Tight, r.Tight(e))
@@ -199,8 +214,9 @@ func take(r *spf.Row, edges int) snapshot {
 	return s
 }
 
-// TestMendedRowsAreFreshRows applies batches of changes to all rows of a table, and compares them with a table made afterwards:
-// every field, and the nodes said to be touched with those whose edges differ.
+// TestMendedRowsAreFreshRows applies batches of changes to all rows of a table, and compares them
+// with a table made afterwards: every field, and the nodes said to be touched with those whose
+// edges differ.
 func TestMendedRowsAreFreshRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := multigraph(t)
@@ -222,7 +238,8 @@ func TestMendedRowsAreFreshRows(t *testing.T) {
 			}
 			effects := table.Apply(changes...)
 			after := rowsOf(table)
-			fresh := rowsOf(spf.New(g.All(), func(e topology.Edge) uint64 { return cost[e] }, func(e topology.Edge) uint64 { return uint64(g.Delay(e)) }))
+			fresh := rowsOf(spf.New(g.All(), func(e topology.Edge) uint64 { return cost[e] },
+				func(e topology.Edge) uint64 { return uint64(g.Delay(e)) }))
 			if diff := cmp.Diff(fresh, after); diff != "" {
 				t.Fatalf("after %v (-fresh +mended):\n%s", changes, diff)
 			}
@@ -244,8 +261,8 @@ func rowsOf(table *spf.Table) []snapshot {
 	return rows
 }
 
-// checkEffects wants each node whose edges differ among the touched. A node may be named that was changed by the dearer edges
-// and changed back by the cheaper ones.
+// checkEffects wants each node whose edges differ among the touched. A node may be named that was
+// changed by the dearer edges and changed back by the cheaper ones.
 func checkEffects(t *rapid.T, g *topology.Graph, before, after []snapshot, effects []spf.Effect) {
 	named := map[[2]int]bool{}
 	for _, e := range effects {
@@ -264,13 +281,15 @@ func checkEffects(t *rapid.T, g *topology.Graph, before, after []snapshot, effec
 				far = g.From(e)
 			}
 			if before[row].Tight[e] != after[row].Tight[e] && !named[[2]int{row, int(far)}] {
-				t.Fatalf("row %d: edge %d joined or left, but node %d is not touched: %v", row, e, far, effects)
+				t.Fatalf("row %d: edge %d joined or left, but node %d is not touched: %v", row, e,
+					far, effects)
 			}
 		}
 	}
 }
 
-// TestManyRowsMendAlike makes enough rows for several goroutines, and the same rows after one change at a time and after all.
+// TestManyRowsMendAlike makes enough rows for several goroutines, and the same rows after one
+// change at a time and after all.
 func TestManyRowsMendAlike(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var edges [][4]int
@@ -296,7 +315,8 @@ func TestManyRowsMendAlike(t *testing.T) {
 	}
 }
 
-// TestQueueIsOrdered pushes costs that do not fall below the last one popped, and wants them in order.
+// TestQueueIsOrdered pushes costs that do not fall below the last one popped, and wants them in
+// order.
 func TestQueueIsOrdered(t *testing.T) {
 	var q spf.Queue
 	rapid.Check(t, func(t *rapid.T) {
@@ -309,7 +329,8 @@ func TestQueueIsOrdered(t *testing.T) {
 		last := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "push") || len(waiting) == 0 {
-				cost := last + min(most, rapid.Uint64Range(0, 1<<rapid.IntRange(0, bits).Draw(t, "bits")).Draw(t, "more"))
+				cost := last + min(most, rapid.Uint64Range(0,
+					1<<rapid.IntRange(0, bits).Draw(t, "bits")).Draw(t, "more"))
 				q.Push(spf.Item{Cost: cost})
 				waiting = append(waiting, cost)
 				continue
@@ -347,7 +368,8 @@ func TestPassingRowsGo(t *testing.T) {
 	table := tableOf(g.All())
 	held, toward := table.From(0), table.To(2)
 	passing := table.Passing(1, false)
-	if table.Passing(0, false) != held || table.Passing(2, true) != toward || table.Passing(1, false) != passing {
+	if table.Passing(0, false) != held || table.Passing(2, true) != toward ||
+		table.Passing(1, false) != passing {
 		t.Error("rows that exist are computed again")
 	}
 	table.Apply(spf.Change{Edge: 1})
@@ -359,14 +381,16 @@ func TestPassingRowsGo(t *testing.T) {
 	}
 	again := table.Passing(1, false)
 	if again == passing || again.Dist[2] != 9 {
-		t.Errorf("a row that nobody asked for is held, or wrong: distance %d, want 9", again.Dist[2])
+		t.Errorf("a row that nobody asked for is held, or wrong: distance %d, want 9",
+			again.Dist[2])
 	}
 	if table.From(0) != held || table.To(2) != toward || held.Dist[2] != 5 {
 		t.Error("rows that are held were not mended")
 	}
 }
 
-// TestGridIsCountedNotListed has more equal-cost paths than could be listed: C(398, 199) between the corners.
+// TestGridIsCountedNotListed has more equal-cost paths than could be listed: C(398, 199) between
+// the corners.
 func TestGridIsCountedNotListed(t *testing.T) {
 	const side = 200
 	var edges [][4]int
@@ -382,7 +406,8 @@ func TestGridIsCountedNotListed(t *testing.T) {
 		}
 	}
 	r := tableOf(network(t, side*side, edges).All()).From(0)
-	if far := topology.Node(side*side - 1); r.Paths(far) != 2 || r.Dist[far] != 2*(side-1) || r.Layer(spf.Worst).Latency[far] != 2*(side-1) {
+	if far := topology.Node(side*side - 1); r.Paths(far) != 2 || r.Dist[far] != 2*(side-1) ||
+		r.Layer(spf.Worst).Latency[far] != 2*(side-1) {
 		t.Errorf("corner: %d paths, distance %d", r.Paths(far), r.Dist[far])
 	}
 }

@@ -18,7 +18,8 @@ type Arc struct {
 	Edge topology.Edge
 }
 
-// Table is the shortest paths of a graph under one cost. Rows may be asked for by many goroutines at once; Apply must be alone.
+// Table is the shortest paths of a graph under one cost. Rows may be asked for by many goroutines
+// at once; Apply must be alone.
 type Table struct {
 	graph    *topology.Graph
 	latency  []uint64 // per edge: what layers add up
@@ -41,8 +42,9 @@ type arcs struct {
 
 func (a *arcs) of(v topology.Node) []Arc { return a.list[a.first[v]:a.first[v+1]] }
 
-// New makes a table of the edges that are on in the view. The cost of an edge must be at least 1, and all costs together less
-// than 2^64; latency is what layers add up along the DAGs of this table, and must obey the same.
+// New makes a table of the edges that are on in the view. The cost of an edge must be at least 1,
+// and all costs together less than 2^64; latency is what layers add up along the DAGs of this
+// table, and must obey the same.
 func New(view topology.View, cost, latency func(topology.Edge) uint64) *Table {
 	t := &Table{
 		graph:   view.Graph,
@@ -65,9 +67,11 @@ func New(view topology.View, cost, latency func(topology.Edge) uint64) *Table {
 	return t
 }
 
-func (t *Table) arcs(of func(topology.Node) []topology.Edge, end func(topology.Edge) topology.Node) arcs {
+func (t *Table) arcs(of func(topology.Node) []topology.Edge,
+	end func(topology.Edge) topology.Node) arcs {
 	a := arcs{
-		first: make([]int32, t.graph.Nodes()+1), list: make([]Arc, 0, t.graph.Edges()), at: make([]int32, t.graph.Edges()),
+		first: make([]int32, t.graph.Nodes()+1), list: make([]Arc, 0, t.graph.Edges()),
+		at: make([]int32, t.graph.Edges()),
 	}
 	for v := range topology.Node(t.graph.Nodes()) {
 		for _, e := range of(v) {
@@ -95,13 +99,16 @@ func (t *Table) Out(v topology.Node) []Arc { return t.out.of(v) }
 func (t *Table) In(v topology.Node) []Arc { return t.in.of(v) }
 
 // From is the row of the shortest paths that begin at root. It is held from then on.
-func (t *Table) From(root topology.Node) *Row { return t.hold(t.row(&t.from[root], root, false, true)) }
+func (t *Table) From(root topology.Node) *Row {
+	return t.hold(t.row(&t.from[root], root, false, true))
+}
 
 // To is the row of the shortest paths that end at root. It is held from then on.
 func (t *Table) To(root topology.Node) *Row { return t.hold(t.row(&t.to[root], root, true, true)) }
 
-// Passing is From, or To if toward is set, for a row that the caller needs for a moment. Such rows are held while there is room
-// for them, and until an Apply finds that they were not asked for since the one before.
+// Passing is From, or To if toward is set, for a row that the caller needs for a moment. Such rows
+// are held while there is room for them, and until an Apply finds that they were not asked for
+// since the one before.
 func (t *Table) Passing(root topology.Node, toward bool) *Row {
 	slot := &t.from[root]
 	if toward {
@@ -135,7 +142,8 @@ func (t *Table) row(slot *atomic.Pointer[Row], root topology.Node, toward, store
 	if r := slot.Load(); r != nil {
 		return r
 	}
-	// Two goroutines may compute the same row; both get the same numbers, and the first one's row is kept.
+	// Two goroutines may compute the same row; both get the same numbers, and the first one's row
+	// is kept.
 	r := t.compute(root, toward)
 	if !store {
 		return r

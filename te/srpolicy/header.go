@@ -8,8 +8,8 @@ import (
 	"sextant/packet/srv6"
 )
 
-// MaxHeader is the greatest length of a list's outer headers in bytes: what a driver leaves room for. It is enough for 8 segments
-// with a redundancy TLV.
+// MaxHeader is the greatest length of a list's outer headers in bytes: what a driver leaves room
+// for. It is enough for 8 segments with a redundancy TLV.
 const MaxHeader = 192
 
 const (
@@ -31,20 +31,24 @@ type Source struct {
 	Epoch    uint8 // of the numbers, in redundancy TLVs
 }
 
-// Header is a segment list as outer headers: IPv6, with an SRH where one is needed. The data plane writes the octets in front of
-// a packet and fills in traffic class, flow label, payload length, the inner protocol and the number.
+// Header is a segment list as outer headers: IPv6, with an SRH where one is needed. The data plane
+// writes the octets in front of a packet and fills in traffic class, flow label, payload length,
+// the inner protocol and the number.
 type Header struct {
 	List       string // its name
 	Octets     []byte // a multiple of 8
 	NextAt     int    // offset of the octet that names the inner protocol
 	Redundancy Redundancy
-	// NumberAt are the offsets of what holds the number, as 8 octets each; 0: none. In the TLV form: sequence and timestamp. In
-	// the SID form: the lower half of the redundancy SID, which can be the destination, in the SRH, or both.
+	// NumberAt are the offsets of what holds the number, as 8 octets each; 0: none. In the TLV
+	// form: sequence and timestamp. In the SID form: the lower half of the redundancy SID, which
+	// can be the destination, in the SRH, or both.
 	NumberAt [2]int
 }
 
 // Destination returns the first segment.
-func (h Header) Destination() netip.Addr { return netip.AddrFrom16([16]byte(h.Octets[destination:])) }
+func (h Header) Destination() netip.Addr {
+	return netip.AddrFrom16([16]byte(h.Octets[destination:]))
+}
 
 // header returns the outer headers of a list.
 func (l List) header(s Source) (Header, error) {
@@ -52,7 +56,8 @@ func (l List) header(s Source) (Header, error) {
 	if err != nil {
 		return Header{}, fmt.Errorf("segment list %s: %w", l.Name, err)
 	}
-	h := Header{List: l.Name, Redundancy: l.Redundancy, NextAt: nextInIPv6, Octets: make([]byte, ipv6Header)}
+	h := Header{List: l.Name, Redundancy: l.Redundancy, NextAt: nextInIPv6,
+		Octets: make([]byte, ipv6Header)}
 	h.Octets[0] = 6 << 4
 	h.Octets[hopLimitAt] = s.HopLimit
 	copy(h.Octets[sourceAt:], s.Addr.AsSlice())
@@ -65,7 +70,8 @@ func (l List) header(s Source) (Header, error) {
 		}
 	}
 	if len(h.Octets) > MaxHeader {
-		return Header{}, fmt.Errorf("segment list %s: outer headers of %d bytes, above the %d that fit before a packet; "+
+		return Header{}, fmt.Errorf("segment list %s: outer headers of %d bytes, above the %d "+
+			"that fit before a packet; "+
 			"compress the list", l.Name, len(h.Octets), MaxHeader)
 	}
 	return h, l.placeNumber(&h, srh, needed)
@@ -104,7 +110,8 @@ func (l List) placeNumber(h *Header, srh srv6.SRH, hasSRH bool) error {
 			return fmt.Errorf("segment list %s: %w", l.Name, err)
 		}
 		if masked, _ := last.Prefix(80); masked.Addr() != last {
-			return fmt.Errorf("segment list %s: the last segment %s has an argument, which is for the number", l.Name, last)
+			return fmt.Errorf("segment list %s: the last segment %s has an argument, which is "+
+				"for the number", l.Name, last)
 		}
 		h.placeSID(sid, len(l.Segments) == 1, hasSRH && len(srh.Segments) > 0)
 	}
@@ -125,9 +132,11 @@ func (h *Header) placeSID(sid netip.Addr, isDestination, inSRH bool) {
 	}
 }
 
-// Fill writes into octets, a copy of h.Octets, what a packet contributes: its length in bytes, protocol (4 or 41), traffic class,
-// flow label, and number and time (TAI in microseconds, the low 32 bits).
-func (h Header) Fill(octets []byte, length int, protocol, class uint8, label, number, timestamp uint32) {
+// Fill writes into octets, a copy of h.Octets, what a packet contributes: its length in bytes,
+// protocol (4 or 41), traffic class, flow label, and number and time (TAI in microseconds, the low
+// 32 bits).
+func (h Header) Fill(octets []byte, length int, protocol, class uint8, label, number,
+	timestamp uint32) {
 	binary.BigEndian.PutUint32(octets, 6<<28|uint32(class)<<20|label)
 	binary.BigEndian.PutUint16(octets[4:], uint16(len(octets)-ipv6Header+length))
 	octets[h.NextAt] = protocol

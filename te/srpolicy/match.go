@@ -8,8 +8,8 @@ import (
 // Ports is a range of TCP or UDP ports, both ends included. The zero value is all of them.
 type Ports struct{ First, Last uint16 }
 
-// Match chooses packets by their IP and transport header. The zero value chooses all. Ports of packets that have none, as
-// fragments, are 0; the protocol of an IPv6 fragment is 44.
+// Match chooses packets by their IP and transport header. The zero value chooses all. Ports of
+// packets that have none, as fragments, are 0; the protocol of an IPv6 fragment is 44.
 type Match struct {
 	Source, Destination netip.Prefix // the zero prefix: any, of either family
 	Protocol            uint8        // 6 TCP, 17 UDP; 0: any
@@ -28,12 +28,14 @@ const (
 // check refuses what can't match anything.
 func (m Match) check() error {
 	source, destination := m.Source, m.Destination
-	if source.IsValid() && destination.IsValid() && source.Addr().Is4() != destination.Addr().Is4() {
+	if source.IsValid() && destination.IsValid() &&
+		source.Addr().Is4() != destination.Addr().Is4() {
 		return fmt.Errorf("source %s and destination %s are of two families", source, destination)
 	}
 	for _, p := range []netip.Prefix{source, destination} {
 		if p.IsValid() && p.Masked() != p {
-			return fmt.Errorf("prefix %s has bits behind its length; did you mean %s?", p, p.Masked())
+			return fmt.Errorf("prefix %s has bits behind its length; did you mean %s?", p,
+				p.Masked())
 		}
 	}
 	if m.DSCP > maxDSCP || m.DSCP != 0 && !m.ByDSCP {
@@ -41,10 +43,12 @@ func (m Match) check() error {
 	}
 	for _, ports := range []Ports{m.SourcePorts, m.DestinationPorts} {
 		if ports.Last < ports.First {
-			return fmt.Errorf("ports %d to %d: the last is before the first", ports.First, ports.Last)
+			return fmt.Errorf("ports %d to %d: the last is before the first", ports.First,
+				ports.Last)
 		}
 		if ports != (Ports{}) && m.Protocol != protocolTCP && m.Protocol != protocolUDP {
-			return fmt.Errorf("ports %d to %d of protocol %d: only TCP (6) and UDP (17) have ports", ports.First, ports.Last, m.Protocol)
+			return fmt.Errorf("ports %d to %d of protocol %d: only TCP (6) and UDP (17) have ports",
+				ports.First, ports.Last, m.Protocol)
 		}
 	}
 	return nil

@@ -19,14 +19,16 @@ type Action uint8
 
 // The actions.
 const (
-	Path        Action = iota + 1 // all packets take the one list
-	SplitFlow                     // each flow takes one, chosen by weight
-	SplitPacket                   // packets take them in turn, as often as their weight says (SPLIT_RR of Aubry et al.)
-	Mirror                        // each packet takes all of them (MIRROR)
-	Drop                          // there is none; see Policy.DropIfInvalid
+	Path      Action = iota + 1 // all packets take the one list
+	SplitFlow                   // each flow takes one, chosen by weight
+	// packets take them in turn, as often as their weight says (SPLIT_RR of Aubry et al.)
+	SplitPacket
+	Mirror // each packet takes all of them (MIRROR)
+	Drop   // there is none; see Policy.DropIfInvalid
 )
 
-var actionNames = [...]string{Path: "path", SplitFlow: "split-flow", SplitPacket: "split-packet", Mirror: "mirror", Drop: "drop"}
+var actionNames = [...]string{Path: "path", SplitFlow: "split-flow", SplitPacket: "split-packet",
+	Mirror: "mirror", Drop: "drop"}
 
 // String returns the name that configuration files use.
 func (a Action) String() string {
@@ -76,13 +78,17 @@ func ParseRedundancy(text string) (Redundancy, error) {
 
 // List is a segment list. Its last segment is the egress's decapsulating SID.
 type List struct {
-	Name       string
-	Segments   []netip.Addr // in travel order; NEXT-C-SID carriers are segments too
-	Reduced    bool         // without the first segment in the SRH, and without an SRH where there is nothing to say in it (H.Encaps.Red)
-	Weight     uint32       // its share of flows or packets; 0 is 1
+	Name     string
+	Segments []netip.Addr // in travel order; NEXT-C-SID carriers are segments too
+	// without the first segment in the SRH, and without an SRH where there is nothing to say in it
+	// (H.Encaps.Red)
+	Reduced    bool
+	Weight     uint32 // its share of flows or packets; 0 is 1
 	Redundancy Redundancy
-	Flow       uint32 // of the numbers: the egress knows the path by it. Not 0 if they are numbered; at most 2^20-1 in the SID form
-	Down       bool   // it is known not to carry packets
+	// of the numbers: the egress knows the path by it. Not 0 if they are numbered; at most 2^20-1
+	// in the SID form
+	Flow uint32
+	Down bool // it is known not to carry packets
 }
 
 // Origin is where a candidate path comes from (RFC 9256 section 2.3). The higher one wins.
@@ -100,7 +106,9 @@ type CandidatePath struct {
 	Discriminator uint32
 	Action        Action
 	Lists         []List
-	LeastLists    int // with fewer lists that are up the path is not valid; 0 is 1. Two make a protected path step back for a whole one
+	// with fewer lists that are up the path is not valid; 0 is 1. Two make a protected path step
+	// back for a whole one
+	LeastLists int
 }
 
 // Originator is who made a candidate path (RFC 9256 section 2.4).
@@ -113,15 +121,18 @@ const defaultPreference = 100
 
 // Policy is an SR policy: a color and an endpoint, and the candidate paths there.
 type Policy struct {
-	Name     string
-	Index    uint32 // under which the data plane numbers and counts; keep it for the policy's life. Below MaxPolicies
+	Name string
+	// under which the data plane numbers and counts; keep it for the policy's life. Below
+	// MaxPolicies
+	Index    uint32
 	Color    uint32
 	Endpoint netip.Addr
 	Paths    []CandidatePath
-	// DropIfInvalid drops traffic while no path is valid (RFC 9256 section 8.2); else it is forwarded as if there were no rule.
+	// DropIfInvalid drops traffic while no path is valid (RFC 9256 section 8.2); else it is
+	// forwarded as if there were no rule.
 	DropIfInvalid bool
-	// MTU is what packets may have before they are encapsulated, in bytes; 0 if that is not known. A larger one is answered with a
-	// Packet Too Big.
+	// MTU is what packets may have before they are encapsulated, in bytes; 0 if that is not known.
+	// A larger one is answered with a Packet Too Big.
 	MTU uint16
 }
 
@@ -131,8 +142,9 @@ type Rule struct {
 	Policy string
 }
 
-// Active returns the policy's active candidate path (RFC 9256 section 2.9) with those of its lists that are up; ok is false if
-// none is valid. Installed is the name of the one that is active now: of equals it stays.
+// Active returns the policy's active candidate path (RFC 9256 section 2.9) with those of its lists
+// that are up; ok is false if none is valid. Installed is the name of the one that is active now:
+// of equals it stays.
 func (p Policy) Active(installed string) (path CandidatePath, ok bool) {
 	for _, candidate := range p.Paths {
 		candidate.Lists = up(candidate.Lists)
@@ -146,8 +158,8 @@ func (p Policy) Active(installed string) (path CandidatePath, ok bool) {
 	return path, ok
 }
 
-// PacketMTU returns how many bytes a packet may have by the policy's MTU and its active path; 0 if that
-// is not known. A larger one is answered with a Packet Too Big.
+// PacketMTU returns how many bytes a packet may have by the policy's MTU and its active path; 0 if
+// that is not known. A larger one is answered with a Packet Too Big.
 func (p Policy) PacketMTU(installed string) uint16 {
 	path, _ := p.Active(installed)
 	if path.Action == Mirror && (p.MTU == 0 || p.MTU > MirrorMTU) {
@@ -157,11 +169,12 @@ func (p Policy) PacketMTU(installed string) uint16 {
 }
 
 func up(lists []List) []List {
-	return slices.DeleteFunc(slices.Clone(lists), func(l List) bool { return l.Down || len(l.Segments) == 0 })
+	return slices.DeleteFunc(slices.Clone(lists),
+		func(l List) bool { return l.Down || len(l.Segments) == 0 })
 }
 
-// compare is positive if c is to be preferred: by preference, protocol origin, being installed, originator (lower) and
-// discriminator (higher), in this order.
+// compare is positive if c is to be preferred: by preference, protocol origin, being installed,
+// originator (lower) and discriminator (higher), in this order.
 func (c CandidatePath) compare(o CandidatePath, installed string) int {
 	is := func(name string) int {
 		if name == installed {
@@ -170,7 +183,8 @@ func (c CandidatePath) compare(o CandidatePath, installed string) int {
 		return 0
 	}
 	return cmp.Or(
-		cmp.Compare(cmp.Or(c.Preference, defaultPreference), cmp.Or(o.Preference, defaultPreference)),
+		cmp.Compare(cmp.Or(c.Preference, defaultPreference),
+			cmp.Or(o.Preference, defaultPreference)),
 		cmp.Compare(cmp.Or(c.Origin, FromConfiguration), cmp.Or(o.Origin, FromConfiguration)),
 		cmp.Compare(is(c.Name), is(o.Name)),
 		cmp.Compare(o.Originator.ASN, c.Originator.ASN),

@@ -26,21 +26,30 @@ func TestActive(t *testing.T) {
 		installed string
 		want      string // names of the path and its lists
 	}{
-		"none":                      {},
-		"preference":                {paths: []srpolicy.CandidatePath{{Name: "a", Preference: 200}, {Name: "b", Preference: 300}, {Name: "c"}}, want: "b"},
-		"the default is 100":        {paths: []srpolicy.CandidatePath{{Name: "a", Preference: 99}, {Name: "b"}, {Name: "c", Preference: 1}}, want: "b"},
-		"origin":                    {paths: []srpolicy.CandidatePath{{Name: "a", Origin: 20}, {Name: "b"}, {Name: "c", Origin: 10}}, want: "b"},
-		"origin before installed":   {paths: []srpolicy.CandidatePath{{Name: "a", Origin: 20}, {Name: "b"}}, installed: "a", want: "b"},
-		"installed":                 {paths: []srpolicy.CandidatePath{{Name: "a"}, {Name: "b", Discriminator: 7}}, installed: "a", want: "a"},
-		"preference over installed": {paths: []srpolicy.CandidatePath{{Name: "a"}, {Name: "b", Preference: 101}}, installed: "a", want: "b"},
+		"none": {},
+		"preference": {paths: []srpolicy.CandidatePath{{Name: "a", Preference: 200},
+			{Name: "b", Preference: 300}, {Name: "c"}}, want: "b"},
+		"the default is 100": {paths: []srpolicy.CandidatePath{{Name: "a", Preference: 99},
+			{Name: "b"}, {Name: "c", Preference: 1}}, want: "b"},
+		"origin": {paths: []srpolicy.CandidatePath{{Name: "a", Origin: 20},
+			{Name: "b"}, {Name: "c", Origin: 10}}, want: "b"},
+		"origin before installed": {paths: []srpolicy.CandidatePath{{Name: "a", Origin: 20},
+			{Name: "b"}}, installed: "a", want: "b"},
+		"installed": {paths: []srpolicy.CandidatePath{{Name: "a"},
+			{Name: "b", Discriminator: 7}}, installed: "a", want: "a"},
+		"preference over installed": {paths: []srpolicy.CandidatePath{{Name: "a"},
+			{Name: "b", Preference: 101}}, installed: "a", want: "b"},
 		"lower AS": {paths: []srpolicy.CandidatePath{
-			{Name: "a", Originator: srpolicy.Originator{ASN: 65002}}, {Name: "b", Originator: srpolicy.Originator{ASN: 65001}, Discriminator: 0},
+			{Name: "a", Originator: srpolicy.Originator{ASN: 65002}},
+			{Name: "b", Originator: srpolicy.Originator{ASN: 65001}, Discriminator: 0},
 			{Name: "c", Originator: srpolicy.Originator{ASN: 65003}, Discriminator: 9},
 		}, want: "b"},
 		"lower node": {paths: []srpolicy.CandidatePath{
-			{Name: "a", Originator: srpolicy.Originator{Node: node("::2")}}, {Name: "b", Originator: srpolicy.Originator{Node: node("::1")}},
+			{Name: "a", Originator: srpolicy.Originator{Node: node("::2")}},
+			{Name: "b", Originator: srpolicy.Originator{Node: node("::1")}},
 		}, want: "b"},
-		"higher discriminator": {paths: []srpolicy.CandidatePath{{Name: "a", Discriminator: 1}, {Name: "b", Discriminator: 2}}, want: "b"},
+		"higher discriminator": {paths: []srpolicy.CandidatePath{{Name: "a", Discriminator: 1},
+			{Name: "b", Discriminator: 2}}, want: "b"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,17 +69,24 @@ func TestActive(t *testing.T) {
 	}
 }
 
-// TestProtectionStepsBack: with a list down, the path that is whole takes over; with two down, what is left.
+// TestProtectionStepsBack: with a list down, the path that is whole takes over; with two down, what
+// is left.
 func TestProtectionStepsBack(t *testing.T) {
-	pair := func(name string, preference uint32, least int, lists ...srpolicy.List) srpolicy.CandidatePath {
-		return srpolicy.CandidatePath{Name: name, Preference: preference, LeastLists: least, Action: srpolicy.Mirror, Lists: lists}
+	pair := func(name string, preference uint32, least int,
+		lists ...srpolicy.List) srpolicy.CandidatePath {
+		return srpolicy.CandidatePath{Name: name, Preference: preference, LeastLists: least,
+			Action: srpolicy.Mirror, Lists: lists}
 	}
 	for _, test := range []struct{ down, want string }{
-		{"", "ab: a b"}, {"a", "bc: b c"}, {"b", "ac: a c"}, {"c", "ab: a b"}, {"ab", "rest: c"}, {"bc", "rest: a"}, {"abc", ""},
+		{"", "ab: a b"}, {"a", "bc: b c"}, {"b", "ac: a c"}, {"c", "ab: a b"}, {"ab", "rest: c"},
+		{"bc", "rest: a"}, {"abc", ""},
 	} {
-		l := func(name string) srpolicy.List { return list(name, strings.Contains(test.down, name)) }
+		l := func(name string) srpolicy.List {
+			return list(name, strings.Contains(test.down, name))
+		}
 		policy := srpolicy.Policy{Paths: []srpolicy.CandidatePath{
-			pair("ab", 400, 2, l("a"), l("b")), pair("ac", 300, 2, l("a"), l("c")), pair("bc", 200, 2, l("b"), l("c")),
+			pair("ab", 400, 2, l("a"), l("b")), pair("ac", 300, 2, l("a"), l("c")),
+			pair("bc", 200, 2, l("b"), l("c")),
 			pair("rest", 100, 0, l("a"), l("b"), l("c")),
 		}}
 		got := ""
@@ -87,7 +103,8 @@ func TestProtectionStepsBack(t *testing.T) {
 }
 
 func TestNamesOfActionsAndForms(t *testing.T) {
-	for _, a := range []srpolicy.Action{srpolicy.Path, srpolicy.SplitFlow, srpolicy.SplitPacket, srpolicy.Mirror} {
+	for _, a := range []srpolicy.Action{srpolicy.Path, srpolicy.SplitFlow, srpolicy.SplitPacket,
+		srpolicy.Mirror} {
 		if got, err := srpolicy.ParseAction(a.String()); err != nil || got != a {
 			t.Errorf("%s: %v, %v", a, got, err)
 		}

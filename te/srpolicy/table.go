@@ -8,8 +8,9 @@ import (
 // MaxTurns is how many packets a round of SplitPacket has at most.
 const MaxTurns = 64
 
-// MirrorMTU is how many bytes a packet may have that is mirrored: what an interface takes on which a
-// program handles frames in one piece, and by which its copies are made (docs/dataplane.md, "The loop").
+// MirrorMTU is how many bytes a packet may have that is mirrored: what an interface takes on which
+// a program handles frames in one piece, and by which its copies are made (docs/dataplane.md, "The
+// loop").
 const MirrorMTU = 3348
 
 // Table is what the data plane looks up: the first entry that matches a packet decides.
@@ -23,16 +24,19 @@ type Entry struct {
 	Path   string // the active candidate path
 	Action Action
 	Lists  []Header
-	// Shares are for SplitFlow: a flow whose hash has upper 32 bits up to Shares[i], but not up to the one before, takes list i.
+	// Shares are for SplitFlow: a flow whose hash has upper 32 bits up to Shares[i], but not up to
+	// the one before, takes list i.
 	Shares []uint32
 	// Turns are for SplitPacket: the lists that packets take, one after the other, again and again.
 	Turns []uint8
 	MTU   uint16
 }
 
-// Compile turns rules, the first of which has precedence, and the policies that they name into a table. Installed are the active
-// paths of before, by policy. A rule whose policy has no valid path is left out, or drops.
-func Compile(rules []Rule, policies []Policy, s Source, installed map[string]string) (Table, error) {
+// Compile turns rules, the first of which has precedence, and the policies that they name into a
+// table. Installed are the active paths of before, by policy. A rule whose policy has no valid path
+// is left out, or drops.
+func Compile(rules []Rule, policies []Policy, s Source,
+	installed map[string]string) (Table, error) {
 	compiled, err := compilePolicies(policies, s, installed)
 	if err != nil {
 		return nil, err
@@ -58,11 +62,13 @@ func Compile(rules []Rule, policies []Policy, s Source, installed map[string]str
 	return table, nil
 }
 
-func compilePolicies(policies []Policy, s Source, installed map[string]string) (map[string]Entry, error) {
+func compilePolicies(policies []Policy, s Source,
+	installed map[string]string) (map[string]Entry, error) {
 	compiled, names := map[string]Entry{}, map[uint32]string{}
 	for _, p := range policies {
 		if p.Index >= MaxPolicies {
-			return nil, fmt.Errorf("policy %s: index %d; the data plane holds %d policies", p.Name, p.Index, MaxPolicies)
+			return nil, fmt.Errorf("policy %s: index %d; the data plane holds %d policies", p.Name,
+				p.Index, MaxPolicies)
 		}
 		if other, taken := names[p.Index]; taken {
 			return nil, fmt.Errorf("policy %s: policy %s has index %d too", p.Name, other, p.Index)
@@ -77,7 +83,8 @@ func compilePolicies(policies []Policy, s Source, installed map[string]string) (
 	return compiled, nil
 }
 
-// compile returns an entry without a match; without an action if the policy leaves its traffic alone.
+// compile returns an entry without a match; without an action if the policy leaves its traffic
+// alone.
 func (p Policy) compile(s Source, installed string) (Entry, error) {
 	entry := Entry{Policy: p.Name, Index: p.Index, MTU: p.PacketMTU(installed)}
 	path, ok := p.Active(installed)
@@ -89,7 +96,8 @@ func (p Policy) compile(s Source, installed string) (Entry, error) {
 	}
 	entry.Path, entry.Action = path.Name, path.Action
 	if len(path.Lists) > MaxLists {
-		return Entry{}, fmt.Errorf("path %s has %d segment lists; the data plane holds %d", path.Name, len(path.Lists), MaxLists)
+		return Entry{}, fmt.Errorf("path %s has %d segment lists; the data plane holds %d",
+			path.Name, len(path.Lists), MaxLists)
 	}
 	if path.Action == Path {
 		path.Lists = path.Lists[:1]
@@ -110,7 +118,8 @@ func (p Policy) compile(s Source, installed string) (Entry, error) {
 	case SplitPacket:
 		entry.Turns = turns(weights)
 	default:
-		return Entry{}, fmt.Errorf("path %s: %s is no action of a candidate path", path.Name, path.Action)
+		return Entry{}, fmt.Errorf("path %s: %s is no action of a candidate path", path.Name,
+			path.Action)
 	}
 	return entry, nil
 }
@@ -132,8 +141,9 @@ func shares(weights []uint32) []uint32 {
 	return ends
 }
 
-// turns spreads lists over a round so that each comes up evenly: at each turn the list that lags most behind its weight (the
-// smooth weighted round robin of nginx). Weights whose sum exceeds the round are scaled; each list keeps a turn.
+// turns spreads lists over a round so that each comes up evenly: at each turn the list that lags
+// most behind its weight (the smooth weighted round robin of nginx). Weights whose sum exceeds the
+// round are scaled; each list keeps a turn.
 func turns(weights []uint32) []uint8 {
 	scaled := scale(weights)
 	total := 0

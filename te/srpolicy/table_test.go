@@ -15,10 +15,12 @@ import (
 var source = srpolicy.Source{Addr: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 5}
 
 // compileOne compiles a policy with one candidate path.
-func compileOne(t testing.TB, action srpolicy.Action, lists ...srpolicy.List) (srpolicy.Entry, error) {
+func compileOne(t testing.TB, action srpolicy.Action,
+	lists ...srpolicy.List) (srpolicy.Entry, error) {
 	t.Helper()
 	table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}},
-		[]srpolicy.Policy{{Name: "p", Paths: []srpolicy.CandidatePath{{Name: "c", Action: action, Lists: lists}}}}, source, nil)
+		[]srpolicy.Policy{{Name: "p", Paths: []srpolicy.CandidatePath{{Name: "c", Action: action,
+			Lists: lists}}}}, source, nil)
 	if err != nil {
 		return srpolicy.Entry{}, err
 	}
@@ -46,16 +48,27 @@ func TestHeaders(t *testing.T) {
 		nextAt int
 		number [2]int
 	}{
-		"full":              {srpolicy.List{Segments: both}, fixed + routed + from + a + "0004040101000000" + m + a, 40, [2]int{}},
-		"one, full":         {srpolicy.List{Segments: both[:1]}, fixed + routed + from + a + "0002040000000000" + a, 40, [2]int{}},
-		"reduced":           {srpolicy.List{Segments: both, Reduced: true}, fixed + routed + from + a + "0002040100000000" + m, 40, [2]int{}},
-		"one, reduced":      {srpolicy.List{Segments: both[:1], Reduced: true}, fixed + "0040" + from + a, 6, [2]int{}},
-		"TLV":               {srpolicy.List{Segments: both, Redundancy: srpolicy.TLV, Flow: 7}, fixed + routed + from + a + "0006040101000000" + m + a + tlv, 40, [2]int{88, 0}},
-		"TLV, reduced":      {srpolicy.List{Segments: both, Reduced: true, Redundancy: srpolicy.TLV, Flow: 7}, fixed + routed + from + a + "0004040100000000" + m + tlv, 40, [2]int{72, 0}},
-		"TLV, one, reduced": {srpolicy.List{Segments: both[1:], Reduced: true, Redundancy: srpolicy.TLV, Flow: 7}, fixed + routed + from + m + "0004040000000000" + m + tlv, 40, [2]int{72, 0}},
-		"SID":               {srpolicy.List{Segments: both, Redundancy: srpolicy.SID, Flow: 7}, fixed + routed + from + a + "0004040101000000" + m7 + a, 40, [2]int{56, 0}},
-		"SID, one":          {srpolicy.List{Segments: both[1:], Redundancy: srpolicy.SID, Flow: 7}, fixed + routed + from + m7 + "0002040000000000" + m7, 40, [2]int{32, 56}},
-		"SID, one, reduced": {srpolicy.List{Segments: both[1:], Reduced: true, Redundancy: srpolicy.SID, Flow: 7}, fixed + "0040" + from + m7, 6, [2]int{32, 0}},
+		"full": {srpolicy.List{Segments: both},
+			fixed + routed + from + a + "0004040101000000" + m + a, 40, [2]int{}},
+		"one, full": {srpolicy.List{Segments: both[:1]},
+			fixed + routed + from + a + "0002040000000000" + a, 40, [2]int{}},
+		"reduced": {srpolicy.List{Segments: both, Reduced: true},
+			fixed + routed + from + a + "0002040100000000" + m, 40, [2]int{}},
+		"one, reduced": {srpolicy.List{Segments: both[:1], Reduced: true},
+			fixed + "0040" + from + a, 6, [2]int{}},
+		"TLV": {srpolicy.List{Segments: both, Redundancy: srpolicy.TLV, Flow: 7},
+			fixed + routed + from + a + "0006040101000000" + m + a + tlv, 40, [2]int{88, 0}},
+		"TLV, reduced": {srpolicy.List{Segments: both, Reduced: true, Redundancy: srpolicy.TLV,
+			Flow: 7}, fixed + routed + from + a + "0004040100000000" + m + tlv, 40, [2]int{72, 0}},
+		"TLV, one, reduced": {srpolicy.List{Segments: both[1:], Reduced: true,
+			Redundancy: srpolicy.TLV, Flow: 7}, fixed + routed + from + m + "0004040000000000" + m +
+			tlv, 40, [2]int{72, 0}},
+		"SID": {srpolicy.List{Segments: both, Redundancy: srpolicy.SID, Flow: 7},
+			fixed + routed + from + a + "0004040101000000" + m7 + a, 40, [2]int{56, 0}},
+		"SID, one": {srpolicy.List{Segments: both[1:], Redundancy: srpolicy.SID, Flow: 7},
+			fixed + routed + from + m7 + "0002040000000000" + m7, 40, [2]int{32, 56}},
+		"SID, one, reduced": {srpolicy.List{Segments: both[1:], Reduced: true,
+			Redundancy: srpolicy.SID, Flow: 7}, fixed + "0040" + from + m7, 6, [2]int{32, 0}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +81,10 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("headers\n%s, want\n%s", got, test.want)
 			}
 			first := netip.PrefixFrom(test.list.Segments[0], 80)
-			if h.NextAt != test.nextAt || h.NumberAt != test.number || !first.Contains(h.Destination()) {
-				t.Errorf("protocol at %d, number at %v, to %s", h.NextAt, h.NumberAt, h.Destination())
+			if h.NextAt != test.nextAt || h.NumberAt != test.number ||
+				!first.Contains(h.Destination()) {
+				t.Errorf("protocol at %d, number at %v, to %s", h.NextAt, h.NumberAt,
+					h.Destination())
 			}
 		})
 	}
@@ -84,40 +99,63 @@ func TestCompileRefuses(t *testing.T) {
 		return []srpolicy.List{l}
 	}
 	tests := map[string][]srpolicy.List{
-		"above the 192":   with(func(l *srpolicy.List) { l.Segments = slices.Repeat(l.Segments, 5) }),
-		"flow 0":          with(func(l *srpolicy.List) { l.Redundancy = srpolicy.TLV }),
-		"choose 1 to":     with(func(l *srpolicy.List) { l.Redundancy, l.Flow = srpolicy.SID, 1<<20 }),
-		"has an argument": with(func(l *srpolicy.List) { l.Redundancy, l.Flow, l.Segments = srpolicy.SID, 1, []netip.Addr{sidA} }),
-		"not an IPv6":     with(func(l *srpolicy.List) { l.Segments = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }),
+		"above the 192": with(func(l *srpolicy.List) {
+			l.Segments = slices.Repeat(l.Segments,
+				5)
+		}),
+		"flow 0": with(func(l *srpolicy.List) { l.Redundancy = srpolicy.TLV }),
+		"choose 1 to": with(func(l *srpolicy.List) {
+			l.Redundancy, l.Flow = srpolicy.SID,
+				1<<20
+		}),
+		"has an argument": with(func(l *srpolicy.List) {
+			l.Redundancy, l.Flow, l.Segments = srpolicy.SID, 1, []netip.Addr{sidA}
+		}),
+		"not an IPv6": with(
+			func(l *srpolicy.List) { l.Segments = []netip.Addr{netip.MustParseAddr("192.0.2.1")} }),
 		"9 segment lists": slices.Repeat([]srpolicy.List{good}, 9),
 	}
 	for want, lists := range tests {
-		if _, err := compileOne(t, srpolicy.Mirror, lists...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := compileOne(t, srpolicy.Mirror, lists...); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
-	if _, err := compileOne(t, srpolicy.Drop, good); err == nil || !strings.Contains(err.Error(), "no action") {
+	if _, err := compileOne(t, srpolicy.Drop, good); err == nil || !strings.Contains(err.Error(),
+		"no action") {
 		t.Errorf("action drop of a candidate path: %v", err)
 	}
-	policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{good}}}}
+	policy := srpolicy.Policy{Name: "p",
+		Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{good}}}}
 	other, high := policy, policy
 	other.Name, high.Index = "q", 256
 	for want, c := range map[string]struct {
 		rules    []srpolicy.Rule
 		policies []srpolicy.Policy
 	}{
-		"no policy":      {[]srpolicy.Rule{{Policy: "none"}}, []srpolicy.Policy{policy}},
-		"index 0 too":    {nil, []srpolicy.Policy{policy, other}},
-		"holds 256":      {nil, []srpolicy.Policy{high}},
-		"129 rules":      {slices.Repeat([]srpolicy.Rule{{Policy: "p"}}, 129), []srpolicy.Policy{policy}},
-		"two families":   {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{Source: netip.MustParsePrefix("::/0"), Destination: netip.MustParsePrefix("0.0.0.0/0")}}}, []srpolicy.Policy{policy}},
-		"did you mean":   {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{Source: netip.MustParsePrefix("::1/64")}}}, []srpolicy.Policy{policy}},
-		"DSCP 64":        {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{DSCP: 64, ByDSCP: true}}}, []srpolicy.Policy{policy}},
-		"DSCP 1":         {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{DSCP: 1}}}, []srpolicy.Policy{policy}},
-		"last is before": {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{Protocol: 6, SourcePorts: srpolicy.Ports{First: 2, Last: 1}}}}, []srpolicy.Policy{policy}},
-		"only TCP":       {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{DestinationPorts: srpolicy.Ports{First: 1, Last: 2}}}}, []srpolicy.Policy{policy}},
+		"no policy":   {[]srpolicy.Rule{{Policy: "none"}}, []srpolicy.Policy{policy}},
+		"index 0 too": {nil, []srpolicy.Policy{policy, other}},
+		"holds 256":   {nil, []srpolicy.Policy{high}},
+		"129 rules": {slices.Repeat([]srpolicy.Rule{{Policy: "p"}}, 129),
+			[]srpolicy.Policy{policy}},
+		"two families": {[]srpolicy.Rule{{Policy: "p",
+			Match: srpolicy.Match{Source: netip.MustParsePrefix("::/0"),
+				Destination: netip.MustParsePrefix("0.0.0.0/0")}}}, []srpolicy.Policy{policy}},
+		"did you mean": {[]srpolicy.Rule{{Policy: "p",
+			Match: srpolicy.Match{Source: netip.MustParsePrefix("::1/64")}}},
+			[]srpolicy.Policy{policy}},
+		"DSCP 64": {[]srpolicy.Rule{{Policy: "p",
+			Match: srpolicy.Match{DSCP: 64, ByDSCP: true}}}, []srpolicy.Policy{policy}},
+		"DSCP 1": {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{DSCP: 1}}},
+			[]srpolicy.Policy{policy}},
+		"last is before": {[]srpolicy.Rule{{Policy: "p", Match: srpolicy.Match{Protocol: 6,
+			SourcePorts: srpolicy.Ports{First: 2, Last: 1}}}}, []srpolicy.Policy{policy}},
+		"only TCP": {[]srpolicy.Rule{{Policy: "p",
+			Match: srpolicy.Match{DestinationPorts: srpolicy.Ports{First: 1, Last: 2}}}},
+			[]srpolicy.Policy{policy}},
 	} {
-		if _, err := srpolicy.Compile(c.rules, c.policies, source, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := srpolicy.Compile(c.rules, c.policies, source, nil); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
@@ -136,12 +174,16 @@ func TestCompileWithoutPath(t *testing.T) {
 func TestFind(t *testing.T) {
 	prefix := netip.MustParsePrefix
 	rules := []srpolicy.Rule{
-		{Match: srpolicy.Match{Destination: prefix("192.0.2.0/24"), Protocol: 17, DestinationPorts: srpolicy.Ports{First: 53, Last: 54}}, Policy: "p"},
-		{Match: srpolicy.Match{Source: prefix("2001:db8::/32"), DSCP: 0, ByDSCP: true}, Policy: "p"},
-		{Match: srpolicy.Match{Protocol: 6, SourcePorts: srpolicy.Ports{First: 0, Last: 1023}}, Policy: "p"},
+		{Match: srpolicy.Match{Destination: prefix("192.0.2.0/24"), Protocol: 17,
+			DestinationPorts: srpolicy.Ports{First: 53, Last: 54}}, Policy: "p"},
+		{Match: srpolicy.Match{Source: prefix("2001:db8::/32"), DSCP: 0, ByDSCP: true},
+			Policy: "p"},
+		{Match: srpolicy.Match{Protocol: 6, SourcePorts: srpolicy.Ports{First: 0, Last: 1023}},
+			Policy: "p"},
 		{Match: srpolicy.Match{Destination: prefix("::/0")}, Policy: "p"},
 	}
-	policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path, Lists: []srpolicy.List{list("l", false)}}}}
+	policy := srpolicy.Policy{Name: "p", Paths: []srpolicy.CandidatePath{{Action: srpolicy.Path,
+		Lists: []srpolicy.List{list("l", false)}}}}
 	table, err := srpolicy.Compile(rules, []srpolicy.Policy{policy}, source, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +209,8 @@ func TestFind(t *testing.T) {
 // Flows and packets are divided as the weights say.
 func TestSplitsByWeight(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		weights := rapid.SliceOfN(rapid.Uint32Range(1, 1<<32-1), 1, srpolicy.MaxLists).Draw(t, "weights")
+		weights := rapid.SliceOfN(rapid.Uint32Range(1, 1<<32-1), 1, srpolicy.MaxLists).Draw(t,
+			"weights")
 		if rapid.Bool().Draw(t, "small") {
 			for i := range weights {
 				weights[i] = 1 + weights[i]%9
@@ -181,7 +224,8 @@ func TestSplitsByWeight(t *testing.T) {
 		}
 		compile := func(action srpolicy.Action) srpolicy.Entry {
 			table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}},
-				[]srpolicy.Policy{{Name: "p", Paths: []srpolicy.CandidatePath{{Action: action, Lists: lists}}}}, source, nil)
+				[]srpolicy.Policy{{Name: "p", Paths: []srpolicy.CandidatePath{{Action: action,
+					Lists: lists}}}}, source, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,8 +262,10 @@ func TestSplitsByWeight(t *testing.T) {
 }
 
 func TestTurnsAreSpread(t *testing.T) {
-	entry, err := compileOne(t, srpolicy.SplitPacket, srpolicy.List{Segments: []netip.Addr{sidA}, Weight: 30},
-		srpolicy.List{Segments: []netip.Addr{sidB}, Weight: 10}, srpolicy.List{Segments: []netip.Addr{merge}, Weight: 10})
+	entry, err := compileOne(t, srpolicy.SplitPacket, srpolicy.List{Segments: []netip.Addr{sidA},
+		Weight: 30},
+		srpolicy.List{Segments: []netip.Addr{sidB}, Weight: 10},
+		srpolicy.List{Segments: []netip.Addr{merge}, Weight: 10})
 	if err != nil || !slices.Equal(entry.Turns, []uint8{0, 1, 0, 2, 0}) {
 		t.Errorf("turns %v, %v", entry.Turns, err)
 	}

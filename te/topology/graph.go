@@ -10,7 +10,8 @@ import (
 // Node is the number of a node of one Graph, from 0 on, in the order in which the nodes were added.
 type Node int32
 
-// Edge is the number of a directed edge of one Graph, from 0 on, in the order in which the edges were added.
+// Edge is the number of a directed edge of one Graph, from 0 on, in the order in which the edges
+// were added.
 type Edge int32
 
 // NoNode and NoEdge stand for "none".
@@ -19,13 +20,15 @@ const (
 	NoEdge Edge = -1
 )
 
-// MaxDelay and MaxCapacityKbps bound the attributes of an edge, so that sums over paths of millions of edges fit an int64.
+// MaxDelay and MaxCapacityKbps bound the attributes of an edge, so that sums over paths of millions
+// of edges fit an int64.
 const (
 	MaxDelay        = 1 << 40
 	MaxCapacityKbps = 1 << 40
 )
 
-// Point is a place on the earth, in degrees; or on a plane, in any unit, if that is where the source draws its nodes.
+// Point is a place on the earth, in degrees; or on a plane, in any unit, if that is where the
+// source draws its nodes.
 type Point struct {
 	Longitude, Latitude float64
 }
@@ -49,7 +52,8 @@ type EdgeSpec struct {
 	SID          netip.Addr // of its End.X; invalid when the graph does not say
 }
 
-// Graph is an immutable directed multigraph in flat arrays. The zero Graph is empty. It is safe for use by many goroutines.
+// Graph is an immutable directed multigraph in flat arrays. The zero Graph is empty. It is safe for
+// use by many goroutines.
 type Graph struct {
 	name      string
 	delayUnit time.Duration
@@ -60,7 +64,8 @@ type Graph struct {
 	byName    map[string]Node
 }
 
-// adjacency lists the edges of node v in edges[first[v]:first[v+1]], in ascending order of their numbers.
+// adjacency lists the edges of node v in edges[first[v]:first[v+1]], in ascending order of their
+// numbers.
 type adjacency struct {
 	first []int32
 	edges []Edge
@@ -72,7 +77,8 @@ func (g *Graph) Name() string { return g.name }
 // DelayUnit is the duration of one unit of delay; 0 when the source does not state it.
 func (g *Graph) DelayUnit() time.Duration { return g.delayUnit }
 
-// WithDelayUnit is the same graph with another unit of delay, for sources that do not state theirs. The numbers stay.
+// WithDelayUnit is the same graph with another unit of delay, for sources that do not state theirs.
+// The numbers stay.
 func (g *Graph) WithDelayUnit(unit time.Duration) *Graph {
 	other := *g
 	other.delayUnit = unit
@@ -103,8 +109,9 @@ func (g *Graph) Weight(e Edge) uint32 { return g.edges[e].Weight }
 // Delay is the delay of edge e in units of DelayUnit.
 func (g *Graph) Delay(e Edge) int64 { return g.edges[e].Delay }
 
-// Reverse is the other direction of the link that edge e belongs to, or NoEdge when the link has one direction only.
-// Of parallel links the i-th edge from u to v and the i-th from v to u are one link.
+// Reverse is the other direction of the link that edge e belongs to, or NoEdge when the link has
+// one direction only. Of parallel links the i-th edge from u to v and the i-th from v to u are one
+// link.
 func (g *Graph) Reverse(e Edge) Edge { return g.reverse[e] }
 
 // Out lists the edges that leave v, in ascending order. The caller must not change the slice.
@@ -156,7 +163,8 @@ func (b *Builder) AddNode(n NodeSpec) (Node, error) {
 		return NoNode, fmt.Errorf("node %d has no name; give it one", len(b.nodes))
 	}
 	if len(n.Name) > MaxName {
-		return NoNode, fmt.Errorf("the name of node %d, %.40q..., has %d bytes; at most %d can be told apart on a page",
+		return NoNode, fmt.Errorf("the name of node %d, %.40q..., has %d bytes; at most %d can "+
+			"be told apart on a page",
 			len(b.nodes), n.Name, len(n.Name), MaxName)
 	}
 	if _, taken := b.byName[n.Name]; taken {
@@ -168,28 +176,35 @@ func (b *Builder) AddNode(n NodeSpec) (Node, error) {
 	return v, nil
 }
 
-// AddEdge adds a directed edge. Both ends must have been added, and differ; the weight must be at least 1, delay and capacity
-// at least 0 and within their bounds.
+// AddEdge adds a directed edge. Both ends must have been added, and differ; the weight must be at
+// least 1, delay and capacity at least 0 and within their bounds.
 func (b *Builder) AddEdge(e EdgeSpec) (Edge, error) {
 	for _, v := range []Node{e.From, e.To} {
 		if v < 0 || int(v) >= len(b.nodes) {
-			return NoEdge, fmt.Errorf("edge %q ends at node %d, but there are %d nodes, numbered from 0", e.Name, v, len(b.nodes))
+			return NoEdge, fmt.Errorf("edge %q ends at node %d, but there are %d nodes, numbered "+
+				"from 0", e.Name, v, len(b.nodes))
 		}
 	}
 	switch {
 	case len(e.Name) > MaxName:
-		return NoEdge, fmt.Errorf("the name of edge %d, %.40q..., has %d bytes; it can have %d", len(b.edges), e.Name,
+		return NoEdge, fmt.Errorf("the name of edge %d, %.40q..., has %d bytes; it can have %d",
+			len(b.edges), e.Name,
 			len(e.Name), MaxName)
 	case e.From == e.To:
-		return NoEdge, fmt.Errorf("edge %q leads from %s to itself; leave it out", e.Name, b.nodes[e.From].Name)
+		return NoEdge, fmt.Errorf("edge %q leads from %s to itself; leave it out", e.Name,
+			b.nodes[e.From].Name)
 	case e.Weight == 0:
-		return NoEdge, fmt.Errorf("edge %q from %s to %s has weight 0; an IGP metric is at least 1", e.Name, b.nodes[e.From].Name,
+		return NoEdge, fmt.Errorf("edge %q from %s to %s has weight 0; an IGP metric is at least 1",
+			e.Name, b.nodes[e.From].Name,
 			b.nodes[e.To].Name)
 	case e.Delay < 0 || e.Delay > MaxDelay:
-		return NoEdge, fmt.Errorf("edge %q from %s to %s has the delay %d; it lies between 0 and %d", e.Name, b.nodes[e.From].Name,
-			b.nodes[e.To].Name, e.Delay, int64(MaxDelay))
+		return NoEdge,
+			fmt.Errorf("edge %q from %s to %s has the delay %d; it lies between 0 and %d", e.Name,
+				b.nodes[e.From].Name,
+				b.nodes[e.To].Name, e.Delay, int64(MaxDelay))
 	case e.CapacityKbps < 0 || e.CapacityKbps > MaxCapacityKbps:
-		return NoEdge, fmt.Errorf("edge %q from %s to %s has the capacity %d kbit/s; it lies between 0 and %d", e.Name,
+		return NoEdge, fmt.Errorf("edge %q from %s to %s has the capacity %d kbit/s; it lies "+
+			"between 0 and %d", e.Name,
 			b.nodes[e.From].Name, b.nodes[e.To].Name, e.CapacityKbps, int64(MaxCapacityKbps))
 	}
 	b.edges = append(b.edges, e)
@@ -207,7 +222,8 @@ func (b *Builder) Lookup(name string) (Node, bool) {
 
 // Build ends the graph. The builder must not be used afterwards.
 func (b *Builder) Build() *Graph {
-	g := &Graph{name: b.name, delayUnit: b.delayUnit, nodes: b.nodes, edges: b.edges, byName: b.byName}
+	g := &Graph{name: b.name, delayUnit: b.delayUnit, nodes: b.nodes, edges: b.edges,
+		byName: b.byName}
 	g.out = adjacent(len(g.nodes), g.edges, func(e EdgeSpec) Node { return e.From })
 	g.in = adjacent(len(g.nodes), g.edges, func(e EdgeSpec) Node { return e.To })
 	g.reverse = pair(g)

@@ -20,7 +20,8 @@ func build(t *testing.T, nodes int, edges ...string) *Graph {
 		}
 	}
 	for i, ends := range edges {
-		e := EdgeSpec{Name: fmt.Sprint(i), From: Node(ends[0] - 'a'), To: Node(ends[1] - 'a'), Weight: uint32(i + 1)}
+		e := EdgeSpec{Name: fmt.Sprint(i), From: Node(ends[0] - 'a'), To: Node(ends[1] - 'a'),
+			Weight: uint32(i + 1)}
 		if id, err := b.AddEdge(e); err != nil || id != Edge(i) {
 			t.Fatal(id, err)
 		}
@@ -50,7 +51,8 @@ func TestAdjacency(t *testing.T) {
 	}
 }
 
-// The i-th edge one way and the i-th the other way are one link; what is left over has one direction.
+// The i-th edge one way and the i-th the other way are one link; what is left over has one
+// direction.
 func TestParallelLinksPairInOrder(t *testing.T) {
 	g := build(t, 2, "ab", "ab", "ba", "ab", "ba")
 	want := []Edge{2, 4, 0, NoEdge, 1}
@@ -136,7 +138,8 @@ func TestBuilderRefuses(t *testing.T) {
 		"the capacity -1":   {From: 0, To: 1, Weight: 1, CapacityKbps: -1},
 		"the capacity 1099": {From: 0, To: 1, Weight: 1, CapacityKbps: MaxCapacityKbps + 1},
 	} {
-		if id, err := b.AddEdge(e); err == nil || id != NoEdge || !strings.Contains(err.Error(), want) {
+		if id, err := b.AddEdge(e); err == nil || id != NoEdge || !strings.Contains(err.Error(),
+			want) {
 			t.Errorf("edge %+v is %d, %v", e, id, err)
 		}
 	}
@@ -151,7 +154,8 @@ func TestBuilderRefuses(t *testing.T) {
 func TestDelayUnit(t *testing.T) {
 	g := build(t, 2, "ab")
 	other := g.WithDelayUnit(time.Second)
-	if g.DelayUnit() != time.Millisecond || other.DelayUnit() != time.Second || other.Edges() != 1 || other.Name() != "test" {
+	if g.DelayUnit() != time.Millisecond || other.DelayUnit() != time.Second ||
+		other.Edges() != 1 || other.Name() != "test" {
 		t.Errorf("units %v and %v", g.DelayUnit(), other.DelayUnit())
 	}
 }

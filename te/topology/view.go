@@ -2,7 +2,8 @@ package topology
 
 import "slices"
 
-// View is a Graph with some of its edges switched off. It is a value: deriving one leaves the other as it was.
+// View is a Graph with some of its edges switched off. It is a value: deriving one leaves the other
+// as it was.
 type View struct {
 	*Graph
 	off []uint64 // a bit an edge; nil when all are on

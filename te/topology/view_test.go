@@ -16,7 +16,8 @@ func TestViewIsASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		view, off := g.All(), map[Edge]bool{}
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
-			some := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, len(edges)-1), func(i int) Edge { return Edge(i) }), 0, 5).Draw(t, "edges")
+			some := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, len(edges)-1),
+				func(i int) Edge { return Edge(i) }), 0, 5).Draw(t, "edges")
 			before, was := view, make([]bool, len(edges))
 			for e := range was {
 				was[e] = before.Up(Edge(e))

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 
 var binary = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(built, "sextant")
-	output, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path, "../../cmd/sextant").CombinedOutput()
+	output, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", path,
+		"../../cmd/sextant").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build: %w\n%s", err, output)
 	}

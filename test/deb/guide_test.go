@@ -22,7 +22,8 @@ type step struct {
 	answer  []string // lines; nil: nothing is shown
 }
 
-// The guide is typed, from nothing to a draining server, on machines that are cabled as its picture says.
+// The guide is typed, from nothing to a draining server, on machines that are cabled as its picture
+// says.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {
@@ -47,11 +48,13 @@ func TestGuide(t *testing.T) {
 		router.receive(port)
 	}
 	machines["client"].receive("eth0")
-	machines["client"].run("ip address add 2001:db8:c::1/64 dev eth0 nodad && ip route add default via 2001:db8:c::ff")
+	machines["client"].run("ip address add 2001:db8:c::1/64 dev eth0 nodad && ip route add " +
+		"default via 2001:db8:c::ff")
 	deb := pack(t, "1")
 	for _, m := range machines {
 		m.give(deb, "/root/sextant.deb")
-		m.run("rm -f /var/www/html/*; [ ! -e /etc/frr/daemons ] || sed -i 's/^bgpd=.*/bgpd=no/' /etc/frr/daemons")
+		m.run("rm -f /var/www/html/*; [ ! -e /etc/frr/daemons ] || sed -i 's/^bgpd=.*/bgpd=no/' " +
+			"/etc/frr/daemons")
 	}
 	for _, s := range steps {
 		for _, name := range names {
@@ -64,7 +67,8 @@ func TestGuide(t *testing.T) {
 
 var prompt = regexp.MustCompile(`^(client|router|edge|web\*|web[0-9])# (.*)$`)
 
-// stepsOf reads the indented blocks of a page: prompts with commands, each with the lines until the next one.
+// stepsOf reads the indented blocks of a page: prompts with commands, each with the lines until the
+// next one.
 func stepsOf(page string) (steps []step) {
 	var last *step
 	end := "" // of a document that the command takes
@@ -82,7 +86,8 @@ func stepsOf(page string) (steps []step) {
 		case parts != nil:
 			steps = append(steps, step{line: i + 1, who: parts[1], command: parts[2]})
 			last = &steps[len(steps)-1]
-			if document := regexp.MustCompile(`<<'?(\w+)'?$`).FindStringSubmatch(parts[2]); document != nil {
+			if document := regexp.MustCompile(`<<'?(\w+)'?$`).FindStringSubmatch(
+				parts[2]); document != nil {
 				end = document[1]
 			}
 		case last != nil:
@@ -95,8 +100,8 @@ func stepsOf(page string) (steps []step) {
 // settle is how long an answer may take to become the one that is shown: routes are on their way.
 const settle = 30 * time.Second
 
-// follow types a command until it answers as shown. One that fails must be shown to say something. What a client asks is asked once: the
-// guide says before that it can, and traffic is not to fail.
+// follow types a command until it answers as shown. One that fails must be shown to say something.
+// What a client asks is asked once: the guide says before that it can, and traffic is not to fail.
 func (m *machine) follow(s step) {
 	m.t.Helper()
 	for deadline := time.Now().Add(settle); ; time.Sleep(200 * time.Millisecond) {
@@ -106,10 +111,12 @@ func (m *machine) follow(s step) {
 			return
 		}
 		if s.who == "client" || time.Now().After(deadline) {
-			m.t.Errorf("%s:%d: %s# %s\nanswers (%v)\n%s\nbut should\n%s", guide, s.line, m.name, s.command, err, said,
+			m.t.Errorf("%s:%d: %s# %s\nanswers (%v)\n%s\nbut should\n%s", guide, s.line, m.name,
+				s.command, err, said,
 				strings.Join(s.answer, "\n"))
 			for _, other := range m.others {
-				seen, _ := other.try("ip -6 route; ip -6 neighbour; ip link show dev eth0; ls -R /sys/fs/bpf/sextant")
+				seen, _ := other.try("ip -6 route; ip -6 neighbour; ip link show dev eth0; ls -R " +
+					"/sys/fs/bpf/sextant")
 				m.t.Logf("%s:\n%s", other.name, seen)
 			}
 			return
@@ -127,7 +134,8 @@ func answers(said string, shown []string) bool {
 		return len(lines) == 0
 	}
 	if shown[0] == "..." {
-		return answers(said, shown[1:]) || len(lines) > 0 && answers(strings.Join(lines[1:], "\n"), shown)
+		return answers(said, shown[1:]) || len(lines) > 0 && answers(strings.Join(lines[1:], "\n"),
+			shown)
 	}
 	if len(lines) == 0 || !matches(lines[0], shown[0]) {
 		return false
@@ -161,7 +169,8 @@ func TestAnswers(t *testing.T) {
 		{"     13 this is web1", "...this is web1", true},
 		{"a", "", false},
 	} {
-		shown := slices.DeleteFunc(strings.Split(test.shown, "\n"), func(line string) bool { return line == "" })
+		shown := slices.DeleteFunc(strings.Split(test.shown, "\n"),
+			func(line string) bool { return line == "" })
 		if got := answers(test.said, shown); got != test.want {
 			t.Errorf("%q as %q: %v, want %v", test.said, test.shown, got, test.want)
 		}

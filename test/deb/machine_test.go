@@ -18,7 +18,8 @@ import (
 	"sextant/linux"
 )
 
-// machine is a Debian of its own: this machine's disk with changes that are forgotten, a systemd, no network but a loopback.
+// machine is a Debian of its own: this machine's disk with changes that are forgotten, a systemd,
+// no network but a loopback.
 type machine struct {
 	t    *testing.T
 	name string
@@ -51,9 +52,11 @@ func require(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to make namespaces: run with sudo")
 	}
-	for _, file := range []string{"/lib/systemd/systemd", "/usr/bin/dpkg", "/usr/bin/deb-systemd-helper"} {
+	for _, file := range []string{"/lib/systemd/systemd", "/usr/bin/dpkg",
+		"/usr/bin/deb-systemd-helper"} {
 		if _, err := os.Stat(file); err != nil {
-			t.Fatal("a Debian with systemd is needed; scripts/deps.sh test fetches what is missing: ", err)
+			t.Fatal("a Debian with systemd is needed; scripts/deps.sh test fetches what is "+
+				"missing: ", err)
 		}
 	}
 }
@@ -66,8 +69,9 @@ func start(t *testing.T, name string) *machine {
 	}
 	cmd := exec.Command("testdata/machine.sh", group, t.TempDir(), name)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		Pdeathsig:  syscall.SIGKILL,
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET |
+			syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
+		Pdeathsig: syscall.SIGKILL,
 	}
 	log := new(bytes.Buffer)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -77,7 +81,8 @@ func start(t *testing.T, name string) *machine {
 	m := &machine{t: t, name: name, init: cmd.Process}
 	t.Cleanup(func() {
 		if t.Failed() {
-			said, _ := m.command(context.Background(), "journalctl --no-pager -n 20 -u sextant -u frr").CombinedOutput()
+			said, _ := m.command(context.Background(),
+				"journalctl --no-pager -n 20 -u sextant -u frr").CombinedOutput()
 			t.Logf("%s: %s%s", name, log, said)
 		}
 		cmd.Process.Kill() // and with the first process of a namespace all others
@@ -127,7 +132,8 @@ func removeGroup(group string) {
 func (m *machine) command(ctx context.Context, script string) *exec.Cmd {
 	pid := strconv.Itoa(m.init.Pid)
 	cmd := exec.CommandContext(ctx, "nsenter", "-t", pid, "-m", "-p", "-n", "-u", "-i", "-C", "--",
-		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "TERM=dumb",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME=/root", "LC_ALL=C", "TERM=dumb",
 		"HOSTNAME="+m.name, "bash", "-c", "cd /root\n"+script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = time.Second // what a command leaves running may hold its output open
@@ -184,7 +190,8 @@ func (m *machine) give(from, to string) {
 // connect makes a cable between two interfaces. Checksums are written, as on a cable.
 func connect(t *testing.T, a *machine, nameA string, b *machine, nameB string) {
 	t.Helper()
-	cmd := exec.Command("ip", "link", "add", nameA, "netns", strconv.Itoa(a.init.Pid), "type", "veth",
+	cmd := exec.Command("ip", "link", "add", nameA, "netns", strconv.Itoa(a.init.Pid), "type",
+		"veth",
 		"peer", "name", nameB, "netns", strconv.Itoa(b.init.Pid))
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, output)
@@ -193,8 +200,9 @@ func connect(t *testing.T, a *machine, nameA string, b *machine, nameB string) {
 	b.run(fmt.Sprintf("ip link set %[1]s up && ethtool -K %[1]s tx off >/dev/null", nameB))
 }
 
-// receive makes an interface of a machine without Sextant receive as a network card does. Of what a program at the other end of a veth sends
-// back (XDP_TX), Linux tells an end with a program of its own alone; with GRO, frames lie there until another kind of frame comes.
+// receive makes an interface of a machine without Sextant receive as a network card does. Of what a
+// program at the other end of a veth sends back (XDP_TX), Linux tells an end with a program of its
+// own alone; with GRO, frames lie there until another kind of frame comes.
 func (m *machine) receive(name string) {
 	m.t.Helper()
 	program, err := linux.LoadXDPPass()

@@ -48,7 +48,8 @@ func TestContents(t *testing.T) {
 		"./usr/share/doc/sextant/sbom.cdx.json":              "-rw-r--r--",
 		"./usr/share/doc/sextant/examples/quickstart.yaml":   "-rw-r--r--",
 	} {
-		if !regexp.MustCompile(`(?m)^` + mode + ` root/root .* ` + regexp.QuoteMeta(path) + `$`).MatchString(list) {
+		if !regexp.MustCompile(`(?m)^` + mode + ` root/root .* ` + regexp.QuoteMeta(path) +
+			`$`).MatchString(list) {
 			t.Errorf("no %s with mode %s of root in\n%s", path, mode, list)
 		}
 	}
@@ -57,7 +58,8 @@ func TestContents(t *testing.T) {
 			t.Errorf("not of root, or not of the time of the commit: %s", line)
 		}
 	}
-	if files := output(t, "dpkg-deb", "--info", deb, "conffiles"); files != "/etc/default/sextant\n" {
+	if files := output(t, "dpkg-deb", "--info", deb,
+		"conffiles"); files != "/etc/default/sextant\n" {
 		t.Errorf("conffiles are %q", files)
 	}
 	if version := output(t, "dpkg-deb", "--field", deb, "Version"); version != "1\n" {
@@ -66,13 +68,16 @@ func TestContents(t *testing.T) {
 	var bill struct {
 		Components []struct{ Name, Version string }
 	}
-	sbom := exec.Command("sh", "-c", "dpkg-deb --fsys-tarfile '"+deb+"' | tar -xO ./usr/share/doc/sextant/sbom.cdx.json")
-	if text, err := sbom.Output(); err != nil || json.Unmarshal(text, &bill) != nil || len(bill.Components) < 10 {
+	sbom := exec.Command("sh", "-c",
+		"dpkg-deb --fsys-tarfile '"+deb+"' | tar -xO ./usr/share/doc/sextant/sbom.cdx.json")
+	if text, err := sbom.Output(); err != nil || json.Unmarshal(text, &bill) != nil ||
+		len(bill.Components) < 10 {
 		t.Errorf("the bill of materials names %d components: %v", len(bill.Components), err)
 	}
 }
 
-// The same binary twice: what the script adds is the same. That the binary is the same too, scripts/test-deb.sh shows.
+// The same binary twice: what the script adds is the same. That the binary is the same too,
+// scripts/test-deb.sh shows.
 func TestPackageIsReproducible(t *testing.T) {
 	requireTool(t, "dpkg-deb")
 	first, err := os.ReadFile(pack(t, "1"))
@@ -92,7 +97,8 @@ func TestPackageIsReproducible(t *testing.T) {
 
 func TestLintian(t *testing.T) {
 	requireTool(t, "lintian")
-	said := output(t, "lintian", "--allow-root", "--fail-on", "error,warning", "--suppress-tags-from-file",
+	said := output(t, "lintian", "--allow-root", "--fail-on", "error,warning",
+		"--suppress-tags-from-file",
 		"../../packaging/debian/lintian-suppressed", pack(t, "1"))
 	if said != "" {
 		t.Errorf("lintian: %s", said)

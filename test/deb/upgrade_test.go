@@ -19,7 +19,8 @@ const (
 	serverSetUp = `ip link set eth0 up; ip address add fd00:5e::1/64 dev eth0 nodad; ip route add default via fd00:5e::e1
 		ip address add 2001:db8:80::80/128 dev lo; sysctl -qw net.ipv6.conf.all.forwarding=1`
 
-	common   = "domain: {block: \"fcbb:bb00::/32\", infrastructure: [\"fd00:5e::/48\"]}\nsecret: 00112233445566778899aabbccddeeff\n"
+	common = "domain: {block: \"fcbb:bb00::/32\", infrastructure: [\"fd00:5e::/48\"]}\nsecret: " +
+		"00112233445566778899aabbccddeeff\n"
 	edgeFile = "node: edge\n" + common + `edge:
   interfaces: [{name: eth0, side: external}, {name: eth1, side: internal}]
   source: fd00:5e::e1
@@ -57,12 +58,14 @@ func network(t *testing.T, deb string) (client, edge, server *machine) {
 	for m, file := range map[*machine]string{edge: edgeFile, server: serverFile} {
 		m.run("cat > /etc/sextant/node.yaml <<'EOF'\n" + file + "EOF\nsystemctl start sextant")
 	}
-	server.run("systemd-run --quiet --unit=web sextant emulate --name server --listen '[2001:db8:80::80]:80' --cores 2 --workers 32")
+	server.run("systemd-run --quiet --unit=web sextant emulate --name server --listen " +
+		"'[2001:db8:80::80]:80' --cores 2 --workers 32")
 	client.wait("curl -sf --max-time 2 'http://[2001:db8:80::80]/?ms=1'")
 	return client, edge, server
 }
 
-// traffic is under way until its end is waited for. Of the requests none may fail, and of the echoes none may be missing.
+// traffic is under way until its end is waited for. Of the requests none may fail, and of the
+// echoes none may be missing.
 func traffic(client *machine) (wait func()) {
 	t := client.t
 	var said bytes.Buffer
@@ -131,7 +134,8 @@ func upgrade(t *testing.T, client, edge, server *machine) {
 		m.wait("sextant status")
 	}
 	wait()
-	edge.run("grep -q SEXTANT_TIMEOUT=5s /etc/default/sextant") // what the administrator wrote is kept
+	// what the administrator wrote is kept
+	edge.run("grep -q SEXTANT_TIMEOUT=5s /etc/default/sextant")
 }
 
 // hang stops the agent as a fault in it might: the watchdog sees to another.
@@ -141,7 +145,8 @@ printf '[Service]\nWatchdogSec=1\n' > /etc/systemd/system/sextant.service.d/test
 systemctl daemon-reload && systemctl restart sextant`)
 	pid := edge.run("systemctl show -p MainPID --value sextant")
 	edge.run("systemctl kill -s STOP sextant")
-	edge.wait("test $(systemctl show -p MainPID --value sextant) != " + strings.TrimSpace(pid) + " && sextant status")
+	edge.wait("test $(systemctl show -p MainPID --value sextant) != " + strings.TrimSpace(pid) +
+		" && sextant status")
 }
 
 // reload refuses a file with a fault, and what runs runs on; and takes a right one.
@@ -151,11 +156,14 @@ func reload(t *testing.T, edge *machine) {
 	if said, err := edge.try("systemctl reload sextant"); err == nil {
 		t.Errorf("a file with a fault was taken: %s", said)
 	}
-	if after := edge.run("sextant service list -o json; systemctl show -p MainPID sextant"); withoutCounters(after) != withoutCounters(before) {
+	if after := edge.run(
+		"sextant service list -o json; systemctl show -p MainPID sextant"); withoutCounters(
+		after) != withoutCounters(before) {
 		t.Errorf("the node was\n%s\nand is\n%s", before, after)
 	}
 	edge.run("systemctl is-active sextant")
-	if said, _ := edge.try("sextant check -f /etc/sextant/node.yaml"); !strings.Contains(said, "prot") {
+	if said, _ := edge.try("sextant check -f /etc/sextant/node.yaml"); !strings.Contains(said,
+		"prot") {
 		t.Errorf("the fault is not named: %s", said)
 	}
 	edge.run("sed -i 's/prot: 80/port: 8080/' /etc/sextant/node.yaml && systemctl reload sextant")
@@ -166,7 +174,8 @@ func reload(t *testing.T, edge *machine) {
 
 // withoutCounters leaves out what moves by itself.
 func withoutCounters(text string) string {
-	return regexp.MustCompile(`(?m)^.*"(packets|bytes|connections|.*PerSecond)":.*$`).ReplaceAllString(text, "")
+	return regexp.MustCompile(
+		`(?m)^.*"(packets|bytes|connections|.*PerSecond)":.*$`).ReplaceAllString(text, "")
 }
 
 // remove ends forwarding, purge takes the state away.
@@ -175,7 +184,8 @@ func remove(t *testing.T, edge *machine) {
 		t.Fatalf("nothing is pinned: %q", pins)
 	}
 	edge.run("dpkg -r sextant")
-	if left := edge.run("find /sys/fs/bpf/sextant ! -type d; ip -d link show dev eth0 | grep xdp || true; ls /usr/bin/sextant 2>/dev/null || true"); left != "" {
+	if left := edge.run("find /sys/fs/bpf/sextant ! -type d; ip -d link show dev eth0 | grep xdp " +
+		"|| true; ls /usr/bin/sextant 2>/dev/null || true"); left != "" {
 		t.Errorf("removed, and left are %q", left)
 	}
 	edge.run("test -d /var/lib/sextant -a -e /etc/default/sextant") // until the purge

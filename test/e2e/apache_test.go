@@ -15,7 +15,8 @@ import (
 	"sextant/lab"
 )
 
-// Apache's scoreboard is what the acceptance policy calls busy, and no longer when the workers are done.
+// Apache's scoreboard is what the acceptance policy calls busy, and no longer when the workers are
+// done.
 func TestApacheFeedsThePolicy(t *testing.T) {
 	needsRoot(t)
 	if _, err := exec.LookPath("apache2"); err != nil {
@@ -27,7 +28,8 @@ func TestApacheFeedsThePolicy(t *testing.T) {
 	}
 	spec.Name = "apache-test"
 	err = lab.Run(t.Context(), spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		if err := becomes(ctx, l, 0); err != nil { // who asked whether it is up may still be being served
+		if err := becomes(ctx, l,
+			0); err != nil { // who asked whether it is up may still be being served
 			return err
 		}
 		const requests = 3
@@ -35,7 +37,8 @@ func TestApacheFeedsThePolicy(t *testing.T) {
 		for range requests {
 			go func() {
 				var output bytes.Buffer
-				cmd := exec.CommandContext(ctx, "curl", "--silent", "--show-error", "--fail", "http://[2001:db8:80::80]/burn?loops=4000&ms=500")
+				cmd := exec.CommandContext(ctx, "curl", "--silent", "--show-error", "--fail",
+					"http://[2001:db8:80::80]/burn?loops=4000&ms=500")
 				cmd.Stdout, cmd.Stderr = &output, &output
 				err := l.Exec("client", cmd)
 				if err != nil || output.String() != "done\n" {

@@ -22,7 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/commands.txt")
 
-// What the commands of operators print as JSON against agents that run has the fields that programs rely on: those of the golden file.
+// What the commands of operators print as JSON against agents that run has the fields that programs
+// rely on: those of the golden file.
 func TestCommands(t *testing.T) {
 	a := upWithAgents(t)
 	o := newOperator(t, a)
@@ -40,14 +41,17 @@ func TestCommands(t *testing.T) {
 	tr.stop()
 	for _, node := range []string{"edge", "web1"} {
 		for _, line := range []string{
-			"status", "service list", "service show tcp", "map list", "map dump services", "config show", "doctor --node NODE --quick",
-			"explain [2001:db8:c::1]:40000 [2001:db8:80::80]:7", "flow trace [2001:db8:c::1]:40000 [2001:db8:80::80]:7",
+			"status", "service list", "service show tcp", "map list", "map dump services",
+			"config show", "doctor --node NODE --quick",
+			"explain [2001:db8:c::1]:40000 [2001:db8:80::80]:7",
+			"flow trace [2001:db8:c::1]:40000 [2001:db8:80::80]:7",
 		} {
 			o.prints(node, line)
 		}
 	}
 	for _, line := range []string{
-		"backend list", "backend drain tcp web1", "backend undrain tcp web1", "service set tcp --new-connections 100000,1000", "service show tcp",
+		"backend list", "backend drain tcp web1", "backend undrain tcp web1",
+		"service set tcp --new-connections 100000,1000", "service show tcp",
 		"diff -f NODE", "apply -f NODE",
 	} {
 		o.prints("edge", line)
@@ -58,12 +62,14 @@ func TestCommands(t *testing.T) {
 	o.golden("testdata/commands.txt")
 }
 
-// The commands into which ipvsadm's are translated do what they say, and a service that they make forwards.
+// The commands into which ipvsadm's are translated do what they say, and a service that they make
+// forwards.
 func TestIPVSCommandsAreAccepted(t *testing.T) {
 	a := upWithAgents(t)
 	o := newOperator(t, a)
 	for _, ipvs := range []string{
-		"ipvsadm -A -t [2001:db8:80::81]:7 -s sh", "ipvsadm -a -t [2001:db8:80::81]:7 -r fcbb:bb00:1:: -w 2", "ipvsadm -a -t [2001:db8:80::81]:7 -r fcbb:bb00:2::",
+		"ipvsadm -A -t [2001:db8:80::81]:7 -s sh", "ipvsadm -a -t [2001:db8:80::81]:7 -r " +
+			"fcbb:bb00:1:: -w 2", "ipvsadm -a -t [2001:db8:80::81]:7 -r fcbb:bb00:2::",
 		"ipvsadm -e -t [2001:db8:80::81]:7 -r fcbb:bb00:2:: -w 3",
 	} {
 		lines := strings.TrimSpace(string(o.run("edge", ipvs)))
@@ -84,7 +90,8 @@ func TestIPVSCommandsAreAccepted(t *testing.T) {
 			Verdict string `json:"verdict"`
 		} `json:"items"`
 	}
-	if err := json.Unmarshal(o.run("edge", "explain [2001:db8:c::1]:40000 [2001:db8:80::81]:7 -o json"), &explained); err != nil {
+	if err := json.Unmarshal(o.run("edge",
+		"explain [2001:db8:c::1]:40000 [2001:db8:80::81]:7 -o json"), &explained); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range explained.Items {
@@ -110,7 +117,8 @@ func newOperator(t *testing.T, a *agents) *operator {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "sextant")
-	if out, err := exec.Command("go", "build", "-o", program, "sextant/cmd/sextant").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", program,
+		"sextant/cmd/sextant").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return &operator{t: t, a: a, program: program, dir: dir, fields: map[string][]string{}}
@@ -120,12 +128,14 @@ func newOperator(t *testing.T, a *agents) *operator {
 func (o *operator) run(node, line string) []byte {
 	o.t.Helper()
 	n := nodeOf(o.t, o.a.lab, node)
-	line = strings.NewReplacer("CAPTURE", filepath.Join(o.dir, node+".pcapng"), "BUNDLE", filepath.Join(o.dir, node+".tar.gz"),
+	line = strings.NewReplacer("CAPTURE", filepath.Join(o.dir, node+".pcapng"), "BUNDLE",
+		filepath.Join(o.dir, node+".tar.gz"),
 		"NODE", filepath.Join(n.Dir, "node.yaml")).Replace(line)
 	var out, errs bytes.Buffer
 	inside(o.t, o.a.lab, node, func() error {
 		cmd := exec.Command(o.program, strings.Fields(line)...)
-		cmd.Env = append(os.Environ(), "SEXTANT_SOCKET="+n.Socket, "SEXTANT_BPF="+n.BPF, "SEXTANT_TIMEOUT=1m")
+		cmd.Env = append(os.Environ(), "SEXTANT_SOCKET="+n.Socket, "SEXTANT_BPF="+n.BPF,
+			"SEXTANT_TIMEOUT=1m")
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		err := cmd.Run()
 		finds := strings.HasPrefix(line, "doctor") || strings.HasPrefix(line, "diff")
@@ -174,7 +184,8 @@ func fieldsOf(v any, prefix string, found map[string]bool) {
 	}
 }
 
-// bundles writes a support bundle and looks into it: it holds what was asked for, and not the cluster's secret.
+// bundles writes a support bundle and looks into it: it holds what was asked for, and not the
+// cluster's secret.
 func (o *operator) bundles(node string) {
 	o.t.Helper()
 	o.run(node, "support-bundle -f BUNDLE")

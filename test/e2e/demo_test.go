@@ -18,17 +18,21 @@ import (
 // The demonstration, cut short: all requests are answered, and hunting really hunts.
 func TestDemo(t *testing.T) {
 	needsRoot(t)
-	h, err := experiment.RunHunting(t.Context(), experiment.HuntingOptions{Random: time.Second, Hunting: time.Second})
+	h, err := experiment.RunHunting(t.Context(), experiment.HuntingOptions{Random: time.Second,
+		Hunting: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	nothingLeft(t)
 	for i, p := range h.Policies {
-		if p.Candidates != i+1 || p.Load.Done == 0 || p.Load.Failed != 0 || p.Load.Done != p.Load.Sent || len(p.Load.Servers) != 12 {
-			t.Errorf("%s with %d candidates: %+v, want all requests answered, by all 12 servers", p.Policy, p.Candidates, p.Load)
+		if p.Candidates != i+1 || p.Load.Done == 0 || p.Load.Failed != 0 ||
+			p.Load.Done != p.Load.Sent || len(p.Load.Servers) != 12 {
+			t.Errorf("%s with %d candidates: %+v, want all requests answered, by all 12 servers",
+				p.Policy, p.Candidates, p.Load)
 		}
 		if hunts := p.SecondChoice > 0 && p.SecondChoice < 1; hunts != (p.Candidates > 1) {
-			t.Errorf("%s with %d candidates: the first passed on a share of %g", p.Policy, p.Candidates, p.SecondChoice)
+			t.Errorf("%s with %d candidates: the first passed on a share of %g", p.Policy,
+				p.Candidates, p.SecondChoice)
 		}
 	}
 	var text bytes.Buffer
@@ -40,7 +44,8 @@ func TestDemo(t *testing.T) {
 // Whenever the demonstration is stopped, nothing of it is left.
 func TestDemoStopped(t *testing.T) {
 	needsRoot(t)
-	// By the number of things that have happened in the lab: the network is the first; at the latest when the lab is up.
+	// By the number of things that have happened in the lab: the network is the first; at the
+	// latest when the lab is up.
 	for _, events := range []int{1, 2, 5, 13, 26, 40, 1000} {
 		ctx, cancel := context.WithCancel(t.Context())
 		seen := 0

@@ -60,7 +60,8 @@ func serveWords(t *testing.T, l *lab.Lab, node, address string, accepted func(ne
 	}()
 }
 
-// Traffic of the client: connections that talk all the time, and datagrams of which each is counted.
+// Traffic of the client: connections that talk all the time, and datagrams of which each is
+// counted.
 const (
 	connections = 30
 	inFlight    = 32               // datagrams that have no answer yet; more wait
@@ -133,7 +134,8 @@ func (tr *traffic) talk(i int, conn net.Conn) {
 	}
 }
 
-// send keeps datagrams under way. Where some may be lost, as in a flood, those that nobody has answered for long are not waited for.
+// send keeps datagrams under way. Where some may be lost, as in a flood, those that nobody has
+// answered for long are not waited for.
 func (tr *traffic) send(socket net.Conn) {
 	answered, since, missing := uint64(0), time.Now(), uint64(0)
 	for tr.running() {
@@ -166,7 +168,8 @@ func (tr *traffic) receive(socket net.Conn) {
 	}
 }
 
-// flows waits until some hundred more datagrams and some more rounds of each connection have been answered.
+// flows waits until some hundred more datagrams and some more rounds of each connection have been
+// answered.
 func (tr *traffic) flows(when string) {
 	tr.t.Helper()
 	datagrams := tr.answered.Load() + 500
@@ -180,7 +183,8 @@ func (tr *traffic) flows(when string) {
 		case tr.failure.Load() != nil:
 			tr.t.Fatalf("%s: %v", when, *tr.failure.Load())
 		case time.Now().After(deadline):
-			tr.t.Fatalf("%s: nothing moves; %d of %d datagrams are answered", when, tr.answered.Load(), tr.sent.Load())
+			tr.t.Fatalf("%s: nothing moves; %d of %d datagrams are answered", when,
+				tr.answered.Load(), tr.sent.Load())
 		case i < connections && tr.rounds[i].Load() >= rounds[i]:
 			i++
 		default:
@@ -189,14 +193,16 @@ func (tr *traffic) flows(when string) {
 	}
 }
 
-// stop ends the traffic when all that is under way has had time to come back, and says what was lost.
+// stop ends the traffic when all that is under way has had time to come back, and says what was
+// lost.
 func (tr *traffic) stop() (lost uint64) {
 	close(tr.stopped)
 	tr.workers.Wait()
 	if err := tr.failure.Load(); err != nil {
 		tr.t.Error(*err)
 	}
-	for deadline := time.Now().Add(patience); tr.answered.Load() < tr.sent.Load() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); tr.answered.Load() < tr.sent.Load() &&
+		time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	return tr.sent.Load() - tr.answered.Load()

@@ -48,7 +48,8 @@ type load struct {
 	workers                sync.WaitGroup
 }
 
-// startLoad begins to use a service. Its long connections have had an answer each when startLoad returns.
+// startLoad begins to use a service. Its long connections have had an answer each when startLoad
+// returns.
 func (e *edges) startLoad(service string) *load {
 	e.t.Helper()
 	document, err := io.ReadAll(webserver.Body(downloadBytes))
@@ -156,7 +157,8 @@ func (l *load) knock() {
 // download fetches documents, each on a connection of its own.
 func (l *load) download() {
 	dial := func(context.Context, string, string) (net.Conn, error) { return l.dial("80") }
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: edgesPatience}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
+		Timeout: edgesPatience}
 	for l.running() {
 		l.downloads.Add(1)
 		if err := l.fetch(client); err != nil {
@@ -167,7 +169,8 @@ func (l *load) download() {
 }
 
 func (l *load) fetch(client *http.Client) error {
-	response, err := client.Get(fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", vip(l.service), len(l.document)))
+	response, err := client.Get(fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", vip(l.service),
+		len(l.document)))
 	if err != nil {
 		return err
 	}
@@ -188,7 +191,8 @@ func (l *load) note(what string, err error) {
 	}
 }
 
-// stop ends the load when what is under way has come to its end, and returns how many connections were lost.
+// stop ends the load when what is under way has come to its end, and returns how many connections
+// were lost.
 func (l *load) stop() (lost int64) {
 	l.end()
 	l.workers.Wait()
@@ -197,8 +201,10 @@ func (l *load) stop() (lost int64) {
 
 // String tells the numbers.
 func (l *load) String() string {
-	return fmt.Sprintf("%-10s  lost %3d of %3d long connections (%d words, slowest %4d ms), %3d of %4d short ones, %3d of %3d downloads",
-		l.service, l.longLost.Load(), l.long.Load(), l.words.Load(), time.Duration(l.slowest.Load()).Milliseconds(),
+	return fmt.Sprintf("%-10s  lost %3d of %3d long connections (%d words, slowest %4d ms), %3d "+
+		"of %4d short ones, %3d of %3d downloads",
+		l.service, l.longLost.Load(), l.long.Load(), l.words.Load(),
+		time.Duration(l.slowest.Load()).Milliseconds(),
 		l.shortLost.Load(), l.short.Load(), l.downloadsLost.Load(), l.downloads.Load())
 }
 
@@ -213,7 +219,8 @@ func (e *edges) trace(err error) string {
 	if match == nil {
 		return ""
 	}
-	flow := api.Flow{Source: netip.MustParseAddrPort(match[1]), Destination: netip.MustParseAddrPort(match[2]), Protocol: config.TCP}
+	flow := api.Flow{Source: netip.MustParseAddrPort(match[1]),
+		Destination: netip.MustParseAddrPort(match[2]), Protocol: config.TCP}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var text strings.Builder

@@ -48,7 +48,8 @@ type network struct {
 	routes    []netlink.Route
 }
 
-// upEdges brings the lab up until the end of the test; the edges know each other if they have peers.
+// upEdges brings the lab up until the end of the test; the edges know each other if they have
+// peers.
 func upEdges(t *testing.T, name string, peers bool) *edges {
 	t.Helper()
 	needsRoot(t)
@@ -68,14 +69,18 @@ func upEdges(t *testing.T, name string, peers bool) *edges {
 				others = append(others, fmt.Sprintf(`"[fd00:5e::e%d]:9477"`, n+1))
 			}
 		}
-		spec.Nodes[i].Sextant = strings.ReplaceAll(spec.Nodes[i].Sextant, "PEERS", strings.Join(others, ", "))
+		spec.Nodes[i].Sextant = strings.ReplaceAll(spec.Nodes[i].Sextant, "PEERS",
+			strings.Join(others, ", "))
 	}
 	e := &edges{
-		t: t, processes: map[string]*os.Process{}, networks: map[string]network{}, hops: map[string]*netlink.NexthopInfo{},
-		off: map[string]bool{}, states: map[string]config.BackendState{}, random: rand.New(rand.NewPCG(3, uint64(len(name)))),
+		t: t, processes: map[string]*os.Process{}, networks: map[string]network{},
+		hops: map[string]*netlink.NexthopInfo{},
+		off:  map[string]bool{}, states: map[string]config.BackendState{},
+		random: rand.New(rand.NewPCG(3, uint64(len(name)))),
 	}
 	e.lab = bringUp(t, spec, func(event lab.Event) {
-		if started, ok := event.(lab.ProcessStarted); ok && slices.Contains(edgeNames, started.Node) {
+		if started, ok := event.(lab.ProcessStarted); ok && slices.Contains(edgeNames,
+			started.Node) {
 			e.processes[started.Node], _ = os.FindProcess(started.PID)
 		}
 	})
@@ -100,9 +105,11 @@ func vipRoutes() (routes []netlink.Route, err error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Dst: dst}, netlink.RT_FILTER_DST)
+		found, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Dst: dst},
+			netlink.RT_FILTER_DST)
 		if err != nil || len(found) != 1 {
-			return nil, fmt.Errorf("the router has %d routes to service %s, want one: %w", len(found), service, err)
+			return nil, fmt.Errorf("the router has %d routes to service %s, want one: %w",
+				len(found), service, err)
 		}
 		routes = append(routes, found...)
 	}
@@ -130,8 +137,9 @@ func (e *edges) learnHops() {
 	})
 }
 
-// blackHole drops what comes for the VIPs while no program does something better with it. A router may have kept packets for an edge that
-// was away; the kernel would answer them with errors, which end connections that are being opened.
+// blackHole drops what comes for the VIPs while no program does something better with it. A router
+// may have kept packets for an edge that was away; the kernel would answer them with errors, which
+// end connections that are being opened.
 func (e *edges) blackHole(edge string) {
 	e.t.Helper()
 	inside(e.t, e.lab, edge, func() error {
@@ -164,7 +172,8 @@ func (e *edges) announce(edge string, there bool) {
 			return err
 		}
 		for _, r := range routes {
-			replacement := netlink.Route{Dst: r.Dst, Priority: r.Priority, Protocol: r.Protocol, MultiPath: hops}
+			replacement := netlink.Route{Dst: r.Dst, Priority: r.Priority, Protocol: r.Protocol,
+				MultiPath: hops}
 			if err := netlink.RouteReplace(&replacement); err != nil {
 				return err
 			}
@@ -219,7 +228,8 @@ func (e *edges) powerOff(edge string) {
 	}
 }
 
-// powerOn brings an edge back that knows nothing but its node file, which says what the operator has decided.
+// powerOn brings an edge back that knows nothing but its node file, which says what the operator
+// has decided.
 func (e *edges) powerOn(edge string) {
 	e.t.Helper()
 	inside(e.t, e.lab, edge, func() error {

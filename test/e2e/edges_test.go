@@ -13,15 +13,18 @@ import (
 	"sextant/lb/pool"
 )
 
-var edgesPeriods = flag.Int("edges.periods", 4, "periods of 2 s, in each of which an edge dies, in each set-up of TestEdgesDieUnderLoad")
+var edgesPeriods = flag.Int("edges.periods",
+	4, "periods of 2 s, in each of which an edge dies, in each set-up of TestEdgesDieUnderLoad")
 
 const (
 	edgesPeriod = 2 * time.Second
-	unnoticed   = 200 * time.Millisecond // how long the router sends packets to an edge that is not there
+	// how long the router sends packets to an edge that is not there
+	unnoticed = 200 * time.Millisecond
 )
 
-// Every 2 seconds an edge loses its power or its agent, and a server is drained or returns, which the edges learn in different order and
-// at different times. No connection is lost where docs/continuity.md promises that; without a chain, as in a router, many are.
+// Every 2 seconds an edge loses its power or its agent, and a server is drained or returns, which
+// the edges learn in different order and at different times. No connection is lost where
+// docs/continuity.md promises that; without a chain, as in a router, many are.
 func TestEdgesDieUnderLoad(t *testing.T) {
 	for _, setup := range []struct {
 		name  string
@@ -53,7 +56,8 @@ func TestEdgesDieUnderLoad(t *testing.T) {
 			}
 			for _, service := range setup.keeps {
 				if lost[service] > 0 {
-					t.Errorf("%s: %d connections are lost:\n%s", service, lost[service], loads[service].why())
+					t.Errorf("%s: %d connections are lost:\n%s", service, lost[service],
+						loads[service].why())
 				}
 			}
 			if lost["ecmp"] == 0 {
@@ -63,8 +67,9 @@ func TestEdgesDieUnderLoad(t *testing.T) {
 	}
 }
 
-// period has an edge die, a server leave or return meanwhile, and the edge come back. It loses its power and all that it knew, or its
-// agent alone: then the programs forward on by the tables of before.
+// period has an edge die, a server leave or return meanwhile, and the edge come back. It loses its
+// power and all that it knew, or its agent alone: then the programs forward on by the tables of
+// before.
 func (e *edges) period(n int) {
 	next := time.Now().Add(edgesPeriod)
 	if n%2 == 0 {
@@ -82,7 +87,8 @@ func (e *edges) period(n int) {
 	time.Sleep(time.Until(next))
 }
 
-// changePool drains a server, or brings the drained one back, on all edges but one, which is away. It returns what does the same on another edge.
+// changePool drains a server, or brings the drained one back, on all edges but one, which is away.
+// It returns what does the same on another edge.
 func (e *edges) changePool(n int, away string) (change func(edge string)) {
 	server, state := edgesServers[n/2%len(edgesServers)], config.Draining
 	if n%2 == 1 {
@@ -91,9 +97,11 @@ func (e *edges) changePool(n int, away string) (change func(edge string)) {
 	e.states[server] = state
 	change = func(edge string) {
 		for _, i := range e.random.Perm(len(edgesServices)) {
-			_, err := e.client(edge).PutBackend(e.t.Context(), api.Update, edgesServices[i], server, api.BackendSpec{State: &state})
+			_, err := e.client(edge).PutBackend(e.t.Context(), api.Update, edgesServices[i], server,
+				api.BackendSpec{State: &state})
 			if err != nil {
-				e.t.Fatalf("%s: %s of service %s becomes %s: %v", edge, server, edgesServices[i], state, err)
+				e.t.Fatalf("%s: %s of service %s becomes %s: %v", edge, server, edgesServices[i],
+					state, err)
 			}
 		}
 	}
@@ -111,7 +119,8 @@ func (e *edges) agree(period int, service string) {
 	e.t.Helper()
 	var first []pool.Chain
 	for _, edge := range edgeNames {
-		chains, err := datapath.PinnedChains(filepath.Join(nodeOf(e.t, e.lab, edge).BPF, "edge"), uint32(1+slices.Index(edgesServices, service)))
+		chains, err := datapath.PinnedChains(filepath.Join(nodeOf(e.t, e.lab, edge).BPF, "edge"),
+			uint32(1+slices.Index(edgesServices, service)))
 		if err != nil || len(chains) == 0 {
 			e.t.Fatalf("%s has %d chains for service %s, error %v", edge, len(chains), service, err)
 		}
@@ -121,12 +130,14 @@ func (e *edges) agree(period int, service string) {
 		}
 		differ := 0
 		for i, c := range chains {
-			if c.Candidates != first[i].Candidates || !slices.Equal(c.IDs[:c.Candidates], first[i].IDs[:c.Candidates]) {
+			if c.Candidates != first[i].Candidates || !slices.Equal(c.IDs[:c.Candidates],
+				first[i].IDs[:c.Candidates]) {
 				differ++
 			}
 		}
 		if differ > 0 {
-			e.t.Errorf("period %d, service %s: %s and %s disagree about the candidates of %d of %d buckets",
+			e.t.Errorf("period %d, service %s: %s and %s disagree about the candidates of %d of "+
+				"%d buckets",
 				period, service, edgeNames[0], edge, differ, len(chains))
 		}
 	}

@@ -25,8 +25,9 @@ const (
 	floodLimited    = 8 // the port of the service with a limit
 )
 
-// Under a flood of SYNs, open connections go on, and new ones are opened: the hosts fall back to SYN cookies, of which no host keeps
-// anything, and the chain still finds who made them. A limited service gets no more of the flood than its limit.
+// Under a flood of SYNs, open connections go on, and new ones are opened: the hosts fall back to
+// SYN cookies, of which no host keeps anything, and the chain still finds who made them. A limited
+// service gets no more of the flood than its limit.
 func TestFlood(t *testing.T) {
 	needsRoot(t)
 	a := upFile(t, "flood.yaml")
@@ -45,7 +46,8 @@ func TestFlood(t *testing.T) {
 	established.flows("after the flood")
 	established.stop()
 	received := sumOf(t, a.lab, "SyncookiesRecv")
-	t.Logf("%d SYNs, %d answered by SYN cookies, of which %d opened a connection", f.sent.Load(), sumOf(t, a.lab, "SyncookiesSent"), received)
+	t.Logf("%d SYNs, %d answered by SYN cookies, of which %d opened a connection", f.sent.Load(),
+		sumOf(t, a.lab, "SyncookiesSent"), received)
 	if received == 0 {
 		t.Error("no connection was opened by a SYN cookie: the flood was none")
 	}
@@ -63,7 +65,8 @@ func startFlood(t *testing.T, l *lab.Lab) *floodFrom {
 	t.Helper()
 	var socket int
 	inside(t, l, "client", func() (err error) {
-		socket, err = unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW) // with headers of our own
+		// with headers of our own
+		socket, err = unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
 		return err
 	})
 	syns := make([][]byte, floodFlows)
@@ -75,7 +78,8 @@ func startFlood(t *testing.T, l *lab.Lab) *floodFrom {
 			port = floodLimited
 		}
 		syns[i] = packettest.Packet{
-			Src: netip.AddrFrom16(source), Dst: netip.MustParseAddr("2001:db8:80::80"), SrcPort: uint16(1024 + i%60000), DstPort: port, Flags: "S", Seq: uint32(i),
+			Src: netip.AddrFrom16(source), Dst: netip.MustParseAddr("2001:db8:80::80"),
+			SrcPort: uint16(1024 + i%60000), DstPort: port, Flags: "S", Seq: uint32(i),
 		}.Bytes(t)
 	}
 	f := &floodFrom{stopped: make(chan struct{})}
@@ -112,7 +116,8 @@ func (f *floodFrom) stop() {
 // cookiesSent waits until hosts have fallen back to cookies.
 func cookiesSent(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); sumOf(t, l, "SyncookiesSent") < 100; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); sumOf(t, l,
+		"SyncookiesSent") < 100; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no host sends SYN cookies: the flood is none")
 		}
@@ -146,7 +151,8 @@ func openThrough(t *testing.T, l *lab.Lab) {
 				t.Errorf("connection %d: %v", i, err)
 				return
 			}
-			if _, err := io.ReadFull(conn, received[:len(sent)]); err != nil || string(received[:len(sent)]) != string(sent) {
+			if _, err := io.ReadFull(conn, received[:len(sent)]); err != nil ||
+				string(received[:len(sent)]) != string(sent) {
 				t.Errorf("connection %d got %q: %v", i, received, err)
 			}
 		})
@@ -154,7 +160,8 @@ func openThrough(t *testing.T, l *lab.Lab) {
 	all.Wait()
 }
 
-// checkLimited: of the SYNs to the limited service, which were many more, the edge let through what it may in that time.
+// checkLimited: of the SYNs to the limited service, which were many more, the edge let through what
+// it may in that time.
 func checkLimited(t *testing.T, a *agents, lasted time.Duration) {
 	t.Helper()
 	services, err := a.client("edge").Services(t.Context(), "limited", api.Edge)
@@ -162,7 +169,8 @@ func checkLimited(t *testing.T, a *agents, lasted time.Duration) {
 		t.Fatalf("services %+v, error %v", services, err)
 	}
 	n := *services[0].Edge.NewConnections
-	if most := uint64(n.Burst) + uint64(float64(n.Rate)*lasted.Seconds()); n.Taken > most+most/20 || n.Taken+n.Refused < 2*most {
+	if most := uint64(n.Burst) + uint64(float64(n.Rate)*lasted.Seconds()); n.Taken > most+most/20 ||
+		n.Taken+n.Refused < 2*most {
 		t.Errorf("of a flood of %v, at most %d SYNs may pass: %+v", lasted, most, n)
 	}
 }

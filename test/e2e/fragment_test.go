@@ -27,14 +27,16 @@ func serveDatagrams(t *testing.T, address string) error {
 	t.Cleanup(func() { socket.Close() })
 	go func() {
 		buffer := make([]byte, 2*datagramBytes)
-		for n, from, err := socket.ReadFrom(buffer); err == nil; n, from, err = socket.ReadFrom(buffer) {
+		for n, from, err := socket.ReadFrom(buffer); err == nil; n, from, err = socket.ReadFrom(
+			buffer) {
 			socket.WriteTo(buffer[:n], from)
 		}
 	}()
 	return nil
 }
 
-// checkFragments: datagrams arrive that are larger than any link, and TCP segments of a client that lets routers fragment them.
+// checkFragments: datagrams arrive that are larger than any link, and TCP segments of a client that
+// lets routers fragment them.
 func checkFragments(t *testing.T, l *lab.Lab, content []byte) {
 	t.Helper()
 	for family, address := range transferAddresses {
@@ -59,16 +61,19 @@ func checkFragments(t *testing.T, l *lab.Lab, content []byte) {
 }
 
 // fragmentable clears the DF bit of all packets.
-var fragmentable = net.Dialer{Timeout: transferTime, Control: func(_, _ string, raw syscall.RawConn) (err error) {
-	if e := raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DONT)
-	}); e != nil {
-		return e
-	}
-	return err
-}}
+var fragmentable = net.Dialer{Timeout: transferTime,
+	Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		if e := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER,
+				unix.IP_PMTUDISC_DONT)
+		}); e != nil {
+			return e
+		}
+		return err
+	}}
 
-// exchange sends datagrams and wants each of them back. While the path MTU is being learnt some are lost, as they may be.
+// exchange sends datagrams and wants each of them back. While the path MTU is being learnt some are
+// lost, as they may be.
 func exchange(conn net.Conn, content []byte) error {
 	received := make([]byte, 2*datagramBytes)
 	for i := range datagrams {

@@ -16,7 +16,8 @@ import (
 	"sextant/config"
 )
 
-// frr is FRRouting on a node: zebra, which tells its routes by FPM, and bgpd, which takes routes of an SRv6 L3VPN into the default VRF.
+// frr is FRRouting on a node: zebra, which tells its routes by FPM, and bgpd, which takes routes of
+// an SRv6 L3VPN into the default VRF.
 type frr struct {
 	r     *routed
 	node  string
@@ -73,11 +74,13 @@ func (r *routed) startFRR(node string) *frr {
 	var neighbors, active []string
 	for n := 1; n <= 4; n++ {
 		address := fmt.Sprintf("fd00:5e::1:%x", n)
-		neighbors = append(neighbors, "neighbor "+address+" remote-as 64512", "neighbor "+address+" update-source fd00:5e::e1",
+		neighbors = append(neighbors, "neighbor "+address+" remote-as 64512",
+			"neighbor "+address+" update-source fd00:5e::e1",
 			"neighbor "+address+" timers 1 3", "neighbor "+address+" timers connect 1")
 		active = append(active, "neighbor "+address+" activate")
 	}
-	text := strings.NewReplacer("NEIGHBORS", strings.Join(neighbors, "\n "), "ACTIVATE", strings.Join(active, "\n  ")).Replace(bgpdText)
+	text := strings.NewReplacer("NEIGHBORS", strings.Join(neighbors, "\n "), "ACTIVATE",
+		strings.Join(active, "\n  ")).Replace(bgpdText)
 	for name, text := range map[string]string{"bgpd.conf": text, "zebra.conf": zebraText} {
 		must(r.t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o644))
 	}
@@ -91,8 +94,11 @@ func (f *frr) startZebra() { f.zebra = f.start("zebra", "-M", "dplane_fpm_nl") }
 
 func (f *frr) start(program string, arguments ...string) *exec.Cmd {
 	f.r.t.Helper()
-	cmd := exec.Command("/usr/lib/frr/"+program, append([]string{"-u", "frr", "-g", "frr", "--vty_socket", f.dir, "-z", filepath.Join(f.dir, "zserv"),
-		"-i", filepath.Join(f.dir, program+".pid"), "-f", filepath.Join(f.dir, program+".conf"), "-P", "0", "--log", "stdout"}, arguments...)...)
+	cmd := exec.Command("/usr/lib/frr/"+program,
+		append([]string{"-u", "frr", "-g", "frr", "--vty_socket", f.dir, "-z",
+			filepath.Join(f.dir, "zserv"),
+			"-i", filepath.Join(f.dir, program+".pid"), "-f", filepath.Join(f.dir, program+".conf"),
+			"-P", "0", "--log", "stdout"}, arguments...)...)
 	inside(f.r.t, f.r.lab, f.node, cmd.Start)
 	return cmd
 }
@@ -108,8 +114,9 @@ func (f *frr) ask(command string) string {
 	return string(out)
 }
 
-// FRRouting learns servers of an SRv6 L3VPN by BGP and tells a router without programs by FPM. A server withdraws under downloads: none is lost.
-// zebra and bgpd die and come back: packets are forwarded on, and the shadow holds.
+// FRRouting learns servers of an SRv6 L3VPN by BGP and tells a router without programs by FPM. A
+// server withdraws under downloads: none is lost. zebra and bgpd die and come back: packets are
+// forwarded on, and the shadow holds.
 func TestFRRKeepsConnections(t *testing.T) {
 	r := upRouted(t, "fpm", "main", 0)
 	f := r.startFRR("edge1")
@@ -123,7 +130,8 @@ func TestFRRKeepsConnections(t *testing.T) {
 	strays := r.strays()
 	t.Logf("%d downloads, %d failed, %d strays", result.Done, result.Failed, strays)
 	if result.Failed > 0 || strays == 0 {
-		t.Errorf("%d downloads failed, %v; %d strays\n%s", result.Failed, result.FirstErrors, strays, f.ask("show ipv6 route bgp"))
+		t.Errorf("%d downloads failed, %v; %d strays\n%s", result.Failed, result.FirstErrors,
+			strays, f.ask("show ipv6 route bgp"))
 	}
 	result = r.download(func() {
 		f.stop(f.zebra) // before bgpd, whose routes it would withdraw
@@ -132,23 +140,27 @@ func TestFRRKeepsConnections(t *testing.T) {
 		f.startZebra()
 		f.bgpd = f.start("bgpd")
 		r.awaitSource(func(s api.RouteSource) bool { return s.Client != nil && s.Sessions == 2 })
-		for end := time.Now().Add(routingPatience); !strings.Contains(f.ask("show ipv6 route bgp"), "2001:db8:80::80/128"); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(routingPatience); !strings.Contains(f.ask("show ipv6 route bgp"),
+			"2001:db8:80::80/128"); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("bgpd's routes do not come back:\n%s", f.ask("show bgp ipv6 vpn"))
 			}
 		}
 	})
 	if result.Failed > 0 {
-		t.Errorf("while FRRouting died and came back: %d downloads failed, %v", result.Failed, result.FirstErrors)
+		t.Errorf("while FRRouting died and came back: %d downloads failed, %v", result.Failed,
+			result.FirstErrors)
 	}
 	r.await([]int{1, 3, 4}, []int{1, 2, 3, 4})
 }
 
-// awaitHops waits until the VIP's next hops are these servers. A session that was late has left a shadow.
+// awaitHops waits until the VIP's next hops are these servers. A session that was late has left a
+// shadow.
 func (r *routed) awaitHops(servers ...int) {
 	r.t.Helper()
 	var last []api.Route
-	for end := time.Now().Add(2 * routingPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * routingPatience); time.Now().Before(end); time.Sleep(
+		20 * time.Millisecond) {
 		routes, err := r.client("edge1").Routes(r.t.Context())
 		must(r.t, err)
 		if last = routes; len(routes) == 1 && slices.Equal(serversOf(routes[0].NextHops), servers) {
@@ -173,7 +185,8 @@ func (r *routed) source() api.RouteSource {
 func (r *routed) awaitSource(fits func(api.RouteSource) bool) {
 	r.t.Helper()
 	var last api.RouteSource
-	for end := time.Now().Add(routingPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(routingPatience); time.Now().Before(end); time.Sleep(
+		20 * time.Millisecond) {
 		if last = r.source(); fits(last) {
 			return
 		}

@@ -34,7 +34,9 @@ func upChecked(t *testing.T) *checkedLab {
 		c.serve(i, echoAddress)
 		c.serve(i, echoAddress4)
 	}
-	c.await("all are healthy", func(b api.Backend) bool { return b.Health.Status == "healthy" && b.Effective == config.Up })
+	c.await("all are healthy", func(b api.Backend) bool {
+		return b.Health.Status == "healthy" && b.Effective == config.Up
+	})
 	return c
 }
 
@@ -119,7 +121,8 @@ func echo(conn net.Conn) error {
 	return err
 }
 
-// A host that dies leaves the chains, takes only its own connections along, and comes back; the next agent knows.
+// A host that dies leaves the chains, takes only its own connections along, and comes back; the
+// next agent knows.
 func TestDeadHostLeaves(t *testing.T) {
 	c := upChecked(t)
 	conns := c.dial(60)
@@ -127,14 +130,18 @@ func TestDeadHostLeaves(t *testing.T) {
 	began := time.Now()
 	c.await("web3 fails, the others do not", func(b api.Backend) bool {
 		if b.Name == server(3) {
-			return b.Health.Status == "failing" && b.Effective == config.Draining && b.State == config.Up && b.Buckets == 0 && b.Health.LastError != ""
+			return b.Health.Status == "failing" && b.Effective == config.Draining &&
+				b.State == config.Up && b.Buckets == 0 && b.Health.LastError != ""
 		}
 		return b.Health.Status == "healthy" && b.Effective == config.Up && b.Buckets > 0
 	})
-	t.Logf("web3 left after %v, with checks every 500 ms of which 3 fail after 500 ms each", time.Since(began))
+	t.Logf("web3 left after %v, with checks every 500 ms of which 3 fail after 500 ms each",
+		time.Since(began))
 	for metric, want := range map[string]string{
-		`sextant_backend_up{backend="web3",service="tcp"}`: "0", `sextant_backend_up{backend="web2",service="tcp"}`: "1",
-		`sextant_backend_healthy{backend="web3",service="tcp"}`: "0", `sextant_service_panic{service="tcp"}`: "0",
+		`sextant_backend_up{backend="web3",service="tcp"}`:      "0",
+		`sextant_backend_up{backend="web2",service="tcp"}`:      "1",
+		`sextant_backend_healthy{backend="web3",service="tcp"}`: "0",
+		`sextant_service_panic{service="tcp"}`:                  "0",
 	} {
 		if text := c.metrics("edge"); !strings.Contains(text, metric+" "+want+"\n") {
 			t.Errorf("metric %s is not %s in\n%s", metric, want, text)
@@ -160,18 +167,22 @@ func TestDeadHostLeaves(t *testing.T) {
 	c.kill()
 	c.start()
 	c.ready()
-	c.await("the next agent knows from the beginning", func(b api.Backend) bool { return b.Name != server(3) || b.Effective == config.Draining })
+	c.await("the next agent knows from the beginning",
+		func(b api.Backend) bool { return b.Name != server(3) || b.Effective == config.Draining })
 	c.power(3, true)
 	c.await("web3 is back, and grows to its whole share", func(b api.Backend) bool {
-		return b.Health.Status == "healthy" && b.Effective == config.Up && b.Buckets > config.DefaultBuckets/5
+		return b.Health.Status == "healthy" && b.Effective == config.Up &&
+			b.Buckets > config.DefaultBuckets/5
 	})
 	log, err := os.ReadFile(c.lab.Log("edge", "sextant"))
 	if found := strings.Count(string(log), "backend web3: failing"); err != nil || found != 2 {
-		t.Errorf("two services' checks found web3 failing %d times; the second agent should know without checking. Error %v\n%s", found, err, log)
+		t.Errorf("two services' checks found web3 failing %d times; the second agent should know "+
+			"without checking. Error %v\n%s", found, err, log)
 	}
 }
 
-// When too few would be left, all are used; operators' words count in any case, and events tell of it.
+// When too few would be left, all are used; operators' words count in any case, and events tell of
+// it.
 func TestPanic(t *testing.T) {
 	c := upChecked(t)
 	enough := errors.New("enough")
@@ -179,23 +190,27 @@ func TestPanic(t *testing.T) {
 	told := make(chan error, 1)
 	begun := make(chan struct{}, 1)
 	go func() {
-		told <- c.client("edge").Monitor(t.Context(), 100*time.Millisecond, func(s api.Sample) error {
-			select {
-			case begun <- struct{}{}:
-			default:
-			}
-			for _, e := range s.Events {
-				if seen = append(seen, e.Service+" "+e.Backend+" "+e.Status); e.Status == "panic" && e.Service == "tcp4" {
-					return enough
+		told <- c.client("edge").Monitor(t.Context(), 100*time.Millisecond,
+			func(s api.Sample) error {
+				select {
+				case begun <- struct{}{}:
+				default:
 				}
-			}
-			return nil
-		})
+				for _, e := range s.Events {
+					if seen = append(seen, e.Service+" "+e.Backend+" "+
+						e.Status); e.Status == "panic" &&
+						e.Service == "tcp4" {
+						return enough
+					}
+				}
+				return nil
+			})
 	}()
 	<-begun
 	draining := config.Draining
 	for _, service := range []string{"tcp", "tcp4"} {
-		if _, err := c.client("edge").PutBackend(t.Context(), api.Update, service, server(4), api.BackendSpec{State: &draining}); err != nil {
+		if _, err := c.client("edge").PutBackend(t.Context(), api.Update, service, server(4),
+			api.BackendSpec{State: &draining}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -218,7 +233,10 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the service says no panic: %+v, %v", services, err)
 	}
 	c.power(1, true)
-	c.await("no panic", func(b api.Backend) bool { return b.Name != server(2) || b.Effective == config.Draining })
+	c.await("no panic", func(b api.Backend) bool {
+		return b.Name != server(2) ||
+			b.Effective == config.Draining
+	})
 }
 
 // A draining backend tells what is left; whoever asks again when all have gone hears 0.
@@ -226,7 +244,8 @@ func TestConnectionsLeft(t *testing.T) {
 	c := upChecked(t)
 	conns := c.dial(60)
 	draining := config.Draining
-	if _, err := c.client("edge").PutBackend(t.Context(), api.Update, "tcp", server(1), api.BackendSpec{State: &draining}); err != nil {
+	if _, err := c.client("edge").PutBackend(t.Context(), api.Update, "tcp", server(1),
+		api.BackendSpec{State: &draining}); err != nil {
 		t.Fatal(err)
 	}
 	c.left(int(c.accepted[1].Load()))

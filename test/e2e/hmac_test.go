@@ -20,15 +20,18 @@ type signing struct {
 	hosts []string
 }
 
-// HMACs are introduced, and keys replaced, in the order that docs/operate.md says: no connection notices, and not one datagram is lost.
-// Then an edge signs with a key that hosts do not have: nothing is delivered, and the hosts say why.
+// HMACs are introduced, and keys replaced, in the order that docs/operate.md says: no connection
+// notices, and not one datagram is lost. Then an edge signs with a key that hosts do not have:
+// nothing is delivered, and the hosts say why.
 func TestKeysRotateUnderLoad(t *testing.T) {
-	s := &signing{agents: upFile(t, "hmac.yaml"), keys: t.TempDir(), hosts: []string{"web1", "web2", "web3"}}
+	s := &signing{agents: upFile(t, "hmac.yaml"), keys: t.TempDir(),
+		hosts: []string{"web1", "web2", "web3"}}
 	for _, node := range s.hosts {
 		serveEcho(t, s.lab, node)
 	}
 	for id := range 4 {
-		must(t, os.WriteFile(s.file(id+1), []byte(strings.Repeat(fmt.Sprintf("%02x", id+1), 32)+"\n"), 0o600))
+		must(t, os.WriteFile(s.file(id+1),
+			[]byte(strings.Repeat(fmt.Sprintf("%02x", id+1), 32)+"\n"), 0o600))
 	}
 	tr := startTraffic(t, s.lab)
 	tr.flows("unsigned")
@@ -109,7 +112,8 @@ func (s *signing) edge(key ...string) {
 func (s *signing) host(require string, keys ...string) {
 	s.t.Helper()
 	for _, node := range s.hosts {
-		s.apply(node, "host:\n", fmt.Sprintf("  hmac: {require: %s, keys: [%s]}\n", require, strings.Join(keys, ", ")))
+		s.apply(node, "host:\n", fmt.Sprintf("  hmac: {require: %s, keys: [%s]}\n", require,
+			strings.Join(keys, ", ")))
 	}
 }
 
@@ -126,7 +130,8 @@ func (s *signing) refused(reason string) {
 	s.t.Helper()
 	before := s.drops(reason)
 	inside(s.t, s.lab, "client", func() error { return sendDatagrams(echoAddress, 10) })
-	for deadline := time.Now().Add(patience); s.drops(reason) < before+10; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); s.drops(reason) < before+
+		10; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("%d packets were dropped as %s, want 10", s.drops(reason)-before, reason)
 		}

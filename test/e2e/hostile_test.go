@@ -37,15 +37,17 @@ func fpmFrame(t *testing.T, messages ...rtnetlink.Message) []byte {
 
 // vipRoute is a route to the VIP by these servers, in the table of FRRouting's default VRF.
 func vipRoute(kind rtnetlink.Kind, servers ...int) rtnetlink.Message {
-	m := rtnetlink.Message{Kind: kind, Route: rtnetlink.Route{Table: 254, Prefix: netip.MustParsePrefix("2001:db8:80::80/128"), Metric: 20}}
+	m := rtnetlink.Message{Kind: kind, Route: rtnetlink.Route{Table: 254,
+		Prefix: netip.MustParsePrefix("2001:db8:80::80/128"), Metric: 20}}
 	for _, n := range servers {
-		m.Route.Hops = append(m.Route.Hops, rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap, Segments: []netip.Addr{netip.MustParseAddr(webSID(n))}})
+		m.Route.Hops = append(m.Route.Hops, rtnetlink.Hop{Weight: 1, Mode: rtnetlink.Encap,
+			Segments: []netip.Addr{netip.MustParseAddr(webSID(n))}})
 	}
 	return m
 }
 
-// Clients of FPM send nonsense, end in the midst of a message, connect and say nothing, or tell of other tables, under downloads: none is
-// lost, and one that makes sense is understood afterwards.
+// Clients of FPM send nonsense, end in the midst of a message, connect and say nothing, or tell of
+// other tables, under downloads: none is lost, and one that makes sense is understood afterwards.
 func TestHostileFPM(t *testing.T) {
 	r := upRouted(t, "fpm", "main", 0)
 	good := r.speakFPM()
@@ -92,10 +94,14 @@ func TestHostileFPM(t *testing.T) {
 	if result.Failed > 0 || result.Done == 0 {
 		t.Errorf("%d downloads, %d failed: %v", result.Done, result.Failed, result.FirstErrors)
 	}
-	r.awaitSource(func(s api.RouteSource) bool { return s.Malformed == malformed && s.Sessions == 201 })
+	r.awaitSource(func(s api.RouteSource) bool {
+		return s.Malformed == malformed &&
+			s.Sessions == 201
+	})
 	good = r.speakFPM()
 	defer good.Close()
-	_, err = good.Write(fpmFrame(t, vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4, 5), vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4), vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4, 6)))
+	_, err = good.Write(fpmFrame(t, vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4, 5),
+		vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4), vipRoute(rtnetlink.NewRoute, 1, 2, 3, 4, 6)))
 	must(t, err)
 	r.await([]int{1, 2, 3, 4, 6}, []int{1, 2, 3, 4})
 }

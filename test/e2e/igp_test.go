@@ -16,7 +16,8 @@ import (
 	"sextant/te/topology/format"
 )
 
-// An IGP of FRRouting: its daemon, and what that is told of an interface, and of a router by its number.
+// An IGP of FRRouting: its daemon, and what that is told of an interface, and of a router by its
+// number.
 type igp struct{ daemon, iface, router string }
 
 var igps = map[string]igp{
@@ -48,13 +49,15 @@ router isis 1
 `},
 }
 
-// withIGP lets all routers of the lab run FRRouting with an IGP, over the links that the head-end's topology has, which it reads from
-// there; nothing is probed. FRRouting leaves the kernel's routes alone: those of the lab are the same.
+// withIGP lets all routers of the lab run FRRouting with an IGP, over the links that the head-end's
+// topology has, which it reads from there; nothing is probed. FRRouting leaves the kernel's routes
+// alone: those of the lab are the same.
 func withIGP(name string) func(*lab.Spec) {
 	return func(s *lab.Spec) {
 		interfaces := map[string][]string{}
 		for _, l := range s.Links {
-			if strings.HasPrefix(l.Ends[0].Node, "host") || strings.HasPrefix(l.Ends[1].Node, "host") || l.Ends[0].Interface == "back" {
+			if strings.HasPrefix(l.Ends[0].Node, "host") || strings.HasPrefix(l.Ends[1].Node,
+				"host") || l.Ends[0].Interface == "back" {
 				continue
 			}
 			for _, end := range l.Ends {
@@ -70,10 +73,12 @@ func withIGP(name string) func(*lab.Spec) {
 			if n.Name != "r1" {
 				continue
 			}
-			n.Sextant = regexp.MustCompile(`topology: .*`).ReplaceAllString(n.Sextant, "topology: "+name+"\n  frr: \"{dir}/frr\"\n  probe: {interval: 0s}")
+			n.Sextant = regexp.MustCompile(`topology: .*`).ReplaceAllString(n.Sextant,
+				"topology: "+name+"\n  frr: \"{dir}/frr\"\n  probe: {interval: 0s}")
 			n.Sextant = regexp.MustCompile(`(?m)^ +links: .*\n?`).ReplaceAllString(n.Sextant, "")
 			if name == "ospf6" { // which knows no names
-				n.Sextant = strings.ReplaceAll(n.Sextant, "\n  node: r1", "\n  node: "+routerID(i+1))
+				n.Sextant = strings.ReplaceAll(n.Sextant, "\n  node: r1",
+					"\n  node: "+routerID(i+1))
 			}
 		}
 	}
@@ -89,7 +94,8 @@ func (g igp) runOn(n *lab.NodeSpec, name string, number int, interfaces []string
 	}
 	text += fmt.Sprintf(g.router, number)
 	n.Files = append(n.Files,
-		lab.File{Name: "frr/zebra.conf", Content: "route-map none deny 1\nipv6 protocol " + name + " route-map none\n"},
+		lab.File{Name: "frr/zebra.conf", Content: "route-map none deny 1\nipv6 protocol " + name +
+			" route-map none\n"},
 		lab.File{Name: "frr/" + g.daemon + ".conf", Content: text})
 	own := strings.TrimSuffix(n.Announce[0].Addr().String(), "::") + "::ffff/48"
 	n.Exec = append(n.Exec,
@@ -97,9 +103,12 @@ func (g igp) runOn(n *lab.NodeSpec, name string, number int, interfaces []string
 		lab.Command{Args: []string{"chown", "-R", "frr:frr", "{dir}/frr"}})
 	for _, daemon := range []string{"zebra", g.daemon} {
 		n.Processes = append(n.Processes, lab.ProcessSpec{
-			Name: daemon, Ready: lab.Ready{Kind: lab.ReadyUnix, Target: "{dir}/frr/" + daemon + ".vty"},
-			Command: lab.Command{Args: []string{"/usr/lib/frr/" + daemon, "--vty_socket", "{dir}/frr", "--vty_port", "0", "--log", "stdout",
-				"--socket", "{dir}/frr/zserv.api", "--config_file", "{dir}/frr/" + daemon + ".conf", "--pid_file", "{dir}/frr/" + daemon + ".pid"}},
+			Name: daemon, Ready: lab.Ready{Kind: lab.ReadyUnix,
+				Target: "{dir}/frr/" + daemon + ".vty"},
+			Command: lab.Command{Args: []string{"/usr/lib/frr/" + daemon, "--vty_socket",
+				"{dir}/frr", "--vty_port", "0", "--log", "stdout",
+				"--socket", "{dir}/frr/zserv.api", "--config_file", "{dir}/frr/" + daemon + ".conf",
+				"--pid_file", "{dir}/frr/" + daemon + ".pid"}},
 		})
 	}
 }
@@ -109,12 +118,14 @@ func (p *protected) network() *topology.Graph {
 	p.t.Helper()
 	told, err := p.headend.Topology(p.t.Context())
 	must(p.t, err)
-	g, err := format.Read(format.File{Name: "network", Text: []byte(told.NodeLink)}, format.Options{Format: format.NodeLink})
+	g, err := format.Read(format.File{Name: "network", Text: []byte(told.NodeLink)},
+		format.Options{Format: format.NodeLink})
 	must(p.t, err)
 	return g
 }
 
-// ladder is the lab's network, by the names of routers: every direction of a link with its metric, and the locators.
+// ladder is the lab's network, by the names of routers: every direction of a link with its metric,
+// and the locators.
 func ladder(name func(string) string) (links, locators []string) {
 	link := func(a, b string) {
 		links = append(links, name(a)+">"+name(b)+" 10", name(b)+">"+name(a)+" 10")
@@ -145,8 +156,9 @@ func told(g *topology.Graph) (links, locators []string) {
 	return links, locators
 }
 
-// The topology is that of FRRouting's link-state database: the lab's links and locators, no more and no less. Nothing is probed; when a
-// link goes down, the IGP says so, and the paths leave it without a packet lost.
+// The topology is that of FRRouting's link-state database: the lab's links and locators, no more
+// and no less. Nothing is probed; when a link goes down, the IGP says so, and the paths leave it
+// without a packet lost.
 func TestProtectionOnAnIGP(t *testing.T) {
 	for name := range igps {
 		t.Run(name, func(t *testing.T) {
@@ -160,8 +172,10 @@ func TestProtectionOnAnIGP(t *testing.T) {
 				called = func(n string) string { return ids[n] }
 			}
 			links, locators := told(p.network())
-			if wantLinks, wantLocators := ladder(called); !slices.Equal(links, wantLinks) || !slices.Equal(locators, wantLocators) {
-				t.Errorf("links %q, want %q\nlocators %q, want %q", links, wantLinks, locators, wantLocators)
+			if wantLinks, wantLocators := ladder(called); !slices.Equal(links, wantLinks) ||
+				!slices.Equal(locators, wantLocators) {
+				t.Errorf("links %q, want %q\nlocators %q, want %q", links, wantLinks, locators,
+					wantLocators)
 			}
 			wanted := spec(2, 0)
 			wanted.From, wanted.To = called("r1"), called("r7")
@@ -184,7 +198,8 @@ func TestProtectionOnAnIGP(t *testing.T) {
 				}
 				return leaves
 			})
-			t.Logf("link %s went down; another path carries %v later", gone, after.Changed.Sub(began).Round(time.Millisecond))
+			t.Logf("link %s went down; another path carries %v later", gone,
+				after.Changed.Sub(began).Round(time.Millisecond))
 			time.Sleep(200 * time.Millisecond)
 			p.lostNothing()
 		})

@@ -71,7 +71,9 @@ func inside(t *testing.T, l *lab.Lab, node string, f func() error) {
 
 // roomy makes sockets with memory for what comes while their reader does not run.
 var roomy = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-	failure := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20) })
+	failure := raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20)
+	})
 	return errors.Join(failure, err)
 }}
 

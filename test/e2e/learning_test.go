@@ -25,11 +25,12 @@ type learning struct {
 // learningConnections are opened at once to each of both VIPs.
 const learningConnections = 40
 
-// Hosts tell the edges who has a connection: then no packet but SYNs goes to a host that has not. What the edges know is taken from
-// them, is wrong, or is switched off: no connection notices.
+// Hosts tell the edges who has a connection: then no packet but SYNs goes to a host that has not.
+// What the edges know is taken from them, is wrong, or is switched off: no connection notices.
 func TestLearning(t *testing.T) {
 	l := &learning{
-		agents: upFile(t, "learning.yaml"), edges: []string{"edge1", "edge2"}, servers: []string{"web1", "web2", "web3"},
+		agents: upFile(t, "learning.yaml"), edges: []string{"edge1", "edge2"},
+		servers: []string{"web1", "web2", "web3"},
 	}
 	for _, server := range l.servers {
 		l.serve(server)
@@ -135,7 +136,8 @@ func (l *learning) count(t *testing.T) seen {
 	return s
 }
 
-// sentAgain is how many segments TCP has sent more than once: on a busy machine one may take longer than TCP waits.
+// sentAgain is how many segments TCP has sent more than once: on a busy machine one may take longer
+// than TCP waits.
 func (l *learning) sentAgain(t *testing.T) (sum uint64) {
 	t.Helper()
 	for _, node := range append([]string{"client"}, l.servers...) {
@@ -144,24 +146,30 @@ func (l *learning) sentAgain(t *testing.T) (sum uint64) {
 	return sum
 }
 
-// straight opens connections: all SYN-ACKs go by way of the edges, and all that follows goes to the owner at once.
+// straight opens connections: all SYN-ACKs go by way of the edges, and all that follows goes to the
+// owner at once.
 func (l *learning) straight(t *testing.T) []net.Conn {
 	open := l.dial(t)
 	l.talks(t, open)
 	now, again := l.count(t), l.sentAgain(t)
 	right := func(got, want uint64) bool { return got >= want && got <= want+again }
-	if want := uint64(len(open)); !right(now.byEdge, want) || !right(now.learned, want) || !right(now.events["stored"], want) {
-		t.Errorf("%d SYN-ACKs went by way of the edges, of which %d came there and %d were noted; want %d: %+v",
+	if want := uint64(len(open)); !right(now.byEdge, want) || !right(now.learned, want) ||
+		!right(now.events["stored"], want) {
+		t.Errorf("%d SYN-ACKs went by way of the edges, of which %d came there and %d were "+
+			"noted; want %d: %+v",
 			now.byEdge, now.learned, now.events["stored"], want, now)
 	}
 	if !right(now.refused, uint64(len(open))) || !right(now.passedOn, now.refused) {
-		t.Errorf("hosts passed on %d packets, of which %d were SYNs that they refused; want the SYN of each connection and nothing else", now.passedOn, now.refused)
+		t.Errorf("hosts passed on %d packets, of which %d were SYNs that they refused; want the "+
+			"SYN of each connection and nothing else", now.passedOn, now.refused)
 	}
-	if now.events["miss"] != 0 || now.events["stale"] != 0 || now.events["hit"] < 4*uint64(len(open)) {
+	if now.events["miss"] != 0 || now.events["stale"] != 0 ||
+		now.events["hit"] < 4*uint64(len(open)) {
 		t.Errorf("the caches say %v, want hits alone", now.events)
 	}
 	for _, edge := range l.edges {
-		if counters, err := l.client(edge).Counters(t.Context()); err != nil || counters[0].LearnedPackets == 0 {
+		if counters, err := l.client(edge).Counters(t.Context()); err != nil ||
+			counters[0].LearnedPackets == 0 {
 			t.Errorf("%s has learnt nothing, error %v", edge, err)
 		}
 	}
@@ -174,7 +182,8 @@ func (l *learning) drain(t *testing.T, open []net.Conn) {
 	l.setState(t, "web1", config.Draining)
 	l.talks(t, open)
 	now := l.count(t)
-	if now.passedOn != before.passedOn || now.events["miss"] != before.events["miss"] || now.events["stale"] != before.events["stale"] {
+	if now.passedOn != before.passedOn || now.events["miss"] != before.events["miss"] ||
+		now.events["stale"] != before.events["stale"] {
 		t.Errorf("%+v became %+v; want no packet on a detour", before, now)
 	}
 }
@@ -183,14 +192,16 @@ func (l *learning) setState(t *testing.T, backend string, state config.BackendSt
 	t.Helper()
 	for _, edge := range l.edges {
 		for _, service := range []string{"ipv6", "ipv4"} {
-			if _, err := l.client(edge).PutBackend(t.Context(), api.Update, service, backend, api.BackendSpec{State: &state}); err != nil {
+			if _, err := l.client(edge).PutBackend(t.Context(), api.Update, service, backend,
+				api.BackendSpec{State: &state}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// lose takes programs and tables of the edges away, so that they begin without a cache: the chains find the owners.
+// lose takes programs and tables of the edges away, so that they begin without a cache: the chains
+// find the owners.
 func (l *learning) lose(t *testing.T, open []net.Conn) {
 	l.kill()
 	for _, edge := range l.edges {
@@ -209,12 +220,14 @@ func (l *learning) lose(t *testing.T, open []net.Conn) {
 	}
 }
 
-// doctor looks at nodes whose tables are new: SYN-ACKs have no route to the edges, then they have, and then an edge does not forward them.
+// doctor looks at nodes whose tables are new: SYN-ACKs have no route to the edges, then they have,
+// and then an edge does not forward them.
 func (l *learning) doctor(t *testing.T) {
 	o := newOperator(t, l.agents)
 	finds := func(node, code string, want bool) {
 		t.Helper()
-		if found := strings.Fields(string(o.run(node, "doctor --quick -o name"))); slices.Contains(found, code) != want {
+		if found := strings.Fields(string(o.run(node, "doctor --quick -o name"))); slices.Contains(
+			found, code) != want {
 			t.Errorf("%s: the doctor finds %v; want %s among them: %v", node, found, code, want)
 		}
 	}
@@ -223,7 +236,8 @@ func (l *learning) doctor(t *testing.T) {
 			for i := range l.edges {
 				sid := fmt.Sprintf("fd00:5e:0:1ea::%d", i+1)
 				inside(t, l.lab, server, func() error {
-					return exec.Command("ip", "-6", "route", verb, "unreachable", sid, "metric", "1").Run()
+					return exec.Command("ip", "-6", "route", verb, "unreachable", sid, "metric",
+						"1").Run()
 				})
 			}
 		}
@@ -246,7 +260,8 @@ func (l *learning) doctor(t *testing.T) {
 	finds("edge1", "sysctl_forwarding", false)
 }
 
-// down takes an owner out: what the caches say of it is not believed any more, and connections of the others live.
+// down takes an owner out: what the caches say of it is not believed any more, and connections of
+// the others live.
 func (l *learning) down(t *testing.T, open []net.Conn) {
 	fresh := l.dial(t)
 	l.talks(t, fresh)
@@ -259,7 +274,8 @@ func (l *learning) down(t *testing.T, open []net.Conn) {
 		t.Fatalf("%d of %d connections are lost, want those of web2", lost, len(fresh))
 	}
 	if stale := now.events["stale"] - before.events["stale"]; stale < uint64(lost) {
-		t.Errorf("the caches were disbelieved %d times, with %d connections of a server that is down", stale, lost)
+		t.Errorf("the caches were disbelieved %d times, with %d connections of a server that is "+
+			"down", stale, lost)
 	}
 	hosts, err := l.client("web2").Services(t.Context(), "", api.Host)
 	if err != nil {
@@ -267,8 +283,10 @@ func (l *learning) down(t *testing.T, open []net.Conn) {
 	}
 	taken := hosts[0].Packets + hosts[1].Packets
 	l.talks(t, alive)
-	if hosts, err = l.client("web2").Services(t.Context(), "", api.Host); err != nil || hosts[0].Packets+hosts[1].Packets != taken {
-		t.Errorf("a server that is down has got %d packets, error %v", hosts[0].Packets+hosts[1].Packets-taken, err)
+	if hosts, err = l.client("web2").Services(t.Context(), "", api.Host); err != nil ||
+		hosts[0].Packets+hosts[1].Packets != taken {
+		t.Errorf("a server that is down has got %d packets, error %v",
+			hosts[0].Packets+hosts[1].Packets-taken, err)
 	}
 	l.setState(t, "web2", config.Up)
 }
@@ -281,7 +299,8 @@ func (l *learning) off(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if changes, err := l.client(edge).Apply(t.Context(), "node.yaml", cache.ReplaceAll(text, nil), false); err != nil || len(changes.Items) != 1 {
+		if changes, err := l.client(edge).Apply(t.Context(), "node.yaml",
+			cache.ReplaceAll(text, nil), false); err != nil || len(changes.Items) != 1 {
 			t.Fatalf("%s: changed %v, error %v", edge, changes.Items, err)
 		}
 	}

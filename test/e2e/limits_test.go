@@ -9,8 +9,9 @@ import (
 	"sextant/agent/api"
 )
 
-// A service gets no more new connections than its limit allows: who comes too early comes again, and nobody is turned away for good.
-// Connections that are there go on, and the limit changes and goes while they do.
+// A service gets no more new connections than its limit allows: who comes too early comes again,
+// and nobody is turned away for good. Connections that are there go on, and the limit changes and
+// goes while they do.
 func TestNewConnections(t *testing.T) {
 	a := upWithAgents(t)
 	for _, node := range []string{"web1", "web2", "web3"} {
@@ -20,7 +21,8 @@ func TestNewConnections(t *testing.T) {
 	limit := func(rate, burst int) {
 		t.Helper()
 		spec := api.ServiceSpec{NewConnections: &api.NewConnectionsSpec{Rate: rate, Burst: burst}}
-		if _, err := a.client("edge").PutService(t.Context(), api.Update, "tcp", api.Edge, spec); err != nil {
+		if _, err := a.client("edge").PutService(t.Context(), api.Update, "tcp", api.Edge,
+			spec); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +42,8 @@ func TestNewConnections(t *testing.T) {
 	}
 	var ready sync.WaitGroup
 	ready.Add(newcomers)
-	together := func(string, string, syscall.RawConn) error { // at once, however slow the machine is
+	together := func(string, string,
+		syscall.RawConn) error { // at once, however slow the machine is
 		ready.Done()
 		ready.Wait()
 		return nil
@@ -58,7 +61,8 @@ func TestNewConnections(t *testing.T) {
 	if err != nil || len(services) != 1 || services[0].Edge.NewConnections == nil {
 		t.Fatalf("services %+v, error %v", services, err)
 	}
-	if n := *services[0].Edge.NewConnections; n.Rate != 8 || n.Burst != 4 || n.Taken < newcomers || n.Refused == 0 ||
+	if n := *services[0].Edge.NewConnections; n.Rate != 8 || n.Burst != 4 || n.Taken < newcomers ||
+		n.Refused == 0 ||
 		n.Refused != a.dropped("edge", api.Edge, "new_connections") {
 		t.Errorf("of %d connections with a limit of 8 per second, 4 at once: %+v", newcomers, n)
 	}

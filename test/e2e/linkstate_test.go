@@ -13,8 +13,8 @@ import (
 	"sextant/routing/linkstate/linkstatetest"
 )
 
-// runLinkState is a router that tells a neighbor of the network of examples/protect.yaml by BGP-LS: "OWN NEIGHBOR FILE". When there is
-// something in the file, the link from b1 to c1 is gone.
+// runLinkState is a router that tells a neighbor of the network of examples/protect.yaml by BGP-LS:
+// "OWN NEIGHBOR FILE". When there is something in the file, the link from b1 to c1 is gone.
 func runLinkState(ctx context.Context, args []string) error {
 	s := gobgp.NewBgpServer()
 	go s.Serve()
@@ -27,8 +27,10 @@ func runLinkState(ctx context.Context, args []string) error {
 	}
 	family := &api.Family{Afi: api.Family_AFI_LS, Safi: api.Family_SAFI_LS}
 	err = s.AddPeer(ctx, &api.AddPeerRequest{Peer: &api.Peer{
-		Conf: &api.PeerConf{NeighborAddress: args[1], PeerAsn: 64512}, Transport: &api.Transport{LocalAddress: args[0], RemotePort: 179},
-		Timers:   &api.Timers{Config: &api.TimersConfig{ConnectRetry: 1, IdleHoldTimeAfterReset: 1}},
+		Conf:      &api.PeerConf{NeighborAddress: args[1], PeerAsn: 64512},
+		Transport: &api.Transport{LocalAddress: args[0], RemotePort: 179},
+		Timers: &api.Timers{Config: &api.TimersConfig{ConnectRetry: 1,
+			IdleHoldTimeAfterReset: 1}},
 		AfiSafis: []*api.AfiSafi{{Config: &api.AfiSafiConfig{Family: family, Enabled: true}}},
 	}})
 	if err != nil {
@@ -68,7 +70,8 @@ func ladderRoutes(n *linkstatetest.Network) {
 }
 
 func linkBoth(n *linkstatetest.Network, a, b int, delay uint32) {
-	l := linkstatetest.Link{Number: min(a, b)*32 + max(a, b), Metric: 10, Delay: delay, Kbps: 10_000}
+	l := linkstatetest.Link{Number: min(a, b)*32 + max(a, b), Metric: 10, Delay: delay,
+		Kbps: 10_000}
 	n.Link(a, b, l)
 	n.Link(b, a, l)
 }

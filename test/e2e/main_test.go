@@ -19,11 +19,12 @@ import (
 	"sextant/lab/webserver"
 )
 
-// TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE", "emulate ...", "load URL ..." and
-// "lab wire FILE".
+// TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE",
+// "emulate ...", "load URL ..." and "lab wire FILE".
 func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
-		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire, "linkstate": runLinkState,
+		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire,
+		"linkstate": runLinkState,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		os.Exit(m.Run())

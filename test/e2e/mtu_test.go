@@ -26,8 +26,9 @@ const (
 
 var transferAddresses = map[string]string{"ipv6": "[2001:db8:80::80]:7", "ipv4": "198.51.100.80:7"}
 
-// Where some link is narrower than others, every byte still arrives, both ways and over both families: errors of routers reach the
-// host which has the connection, wherever in the chain it is, and the edge says what does not fit inside.
+// Where some link is narrower than others, every byte still arrives, both ways and over both
+// families: errors of routers reach the host which has the connection, wherever in the chain it is,
+// and the edge says what does not fit inside.
 func TestPathMTU(t *testing.T) {
 	needsRoot(t)
 	for _, test := range []struct {
@@ -40,7 +41,8 @@ func TestPathMTU(t *testing.T) {
 		{"servers", 1500, 1500, 1400, "translated"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := upMTU(t, test.name, strings.NewReplacer("CLIENT", fmt.Sprint(test.client), "EDGE", fmt.Sprint(test.edge), "WEB", fmt.Sprint(test.web)))
+			l := upMTU(t, test.name, strings.NewReplacer("CLIENT", fmt.Sprint(test.client), "EDGE",
+				fmt.Sprint(test.edge), "WEB", fmt.Sprint(test.web)))
 			content := serveTransfers(t, l)
 			checkTransfers(t, l, content)
 			checkFragments(t, l, content)
@@ -57,14 +59,16 @@ func upMTU(t *testing.T, name string, mtus *strings.Replacer) *lab.Lab {
 		t.Fatal(err)
 	}
 	name = fmt.Sprintf("m%d-%s", os.Getpid(), name)
-	spec, err := lab.Parse("mtu.yaml", []byte(strings.ReplaceAll(mtus.Replace(string(text)), "NAME", name)))
+	spec, err := lab.Parse("mtu.yaml",
+		[]byte(strings.ReplaceAll(mtus.Replace(string(text)), "NAME", name)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return bringUp(t, spec, nil)
 }
 
-// serveTransfers has all servers send some content, and then read as much and answer with its checksum.
+// serveTransfers has all servers send some content, and then read as much and answer with its
+// checksum.
 func serveTransfers(t *testing.T, l *lab.Lab) (content []byte) {
 	t.Helper()
 	content, err := io.ReadAll(io.LimitReader(rand.NewChaCha8([32]byte{2}), transferBytes))
@@ -106,7 +110,8 @@ func serveTransfer(conn net.Conn, content []byte) {
 	}
 }
 
-// checkTransfers downloads and uploads over several connections at once, so that some hosts are busy and pass connections on.
+// checkTransfers downloads and uploads over several connections at once, so that some hosts are
+// busy and pass connections on.
 func checkTransfers(t *testing.T, l *lab.Lab, content []byte) {
 	t.Helper()
 	var all []net.Conn // before the first is over, so that two are at one host
@@ -159,17 +164,20 @@ func checkPing(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	for _, address := range []string{"2001:db8:80::80", "198.51.100.80"} {
 		for _, size := range []string{"0", "56", "1000"} {
-			cmd := exec.CommandContext(t.Context(), "ping", "-c", "3", "-i", "0.1", "-W", "10", "-s", size, address)
+			cmd := exec.CommandContext(t.Context(), "ping", "-c", "3", "-i", "0.1", "-W", "10",
+				"-s", size, address)
 			var out strings.Builder
 			cmd.Stdout = &out
-			if err := l.Exec("client", cmd); err != nil || !strings.Contains(out.String(), " 0% packet loss") {
+			if err := l.Exec("client", cmd); err != nil || !strings.Contains(out.String(),
+				" 0% packet loss") {
 				t.Errorf("ping %s of %s bytes: %v\n%s", address, size, err, &out)
 			}
 		}
 	}
 }
 
-// checkMTUCounters: nothing was dropped for what it is, the edge said what it should have, and some hosts passed connections on, or else the test shows nothing.
+// checkMTUCounters: nothing was dropped for what it is, the edge said what it should have, and some
+// hosts passed connections on, or else the test shows nothing.
 func checkMTUCounters(t *testing.T, l *lab.Lab, told string) {
 	t.Helper()
 	var passedOn uint64
@@ -189,7 +197,8 @@ func checkMTUCounters(t *testing.T, l *lab.Lab, told string) {
 			if c.EchoedPackets != 18 {
 				t.Errorf("the edge has answered %d echo requests, want 18", c.EchoedPackets)
 			}
-			got := map[string]bool{"too_big_answered": c.TooBigAnsweredPackets > 0, "translated": c.TranslatedPackets > 0}
+			got := map[string]bool{"too_big_answered": c.TooBigAnsweredPackets > 0,
+				"translated": c.TranslatedPackets > 0}
 			for name, said := range got {
 				if said != (name == told) {
 					t.Errorf("%s by the edge: %v, want %v", name, said, name == told)

@@ -9,8 +9,9 @@ import (
 	"sextant/lab"
 )
 
-// A segment list can begin with a SID of the head-end itself, such as the End.X that names the first link: the kernel executes it, for
-// forwarded packets and for those of this machine itself, which go through the loop.
+// A segment list can begin with a SID of the head-end itself, such as the End.X that names the
+// first link: the kernel executes it, for forwarded packets and for those of this machine itself,
+// which go through the loop.
 func TestListsThatBeginWithAnOwnSID(t *testing.T) {
 	p := newProtectedBy(t, func(s *lab.Spec) {
 		for i := range s.Nodes {
@@ -19,7 +20,8 @@ func TestListsThatBeginWithAnOwnSID(t *testing.T) {
 				continue
 			}
 			n.Exec = append(n.Exec, lab.Command{
-				Args: strings.Fields("ip -6 route add fcbb:bb00:1:e001::/128 encap seg6local action End.X nh6 fd00:5e::b:1 dev b1"),
+				Args: strings.Fields("ip -6 route add fcbb:bb00:1:e001::/128 encap seg6local " +
+					"action End.X nh6 fd00:5e::b:1 dev b1"),
 			})
 			n.Sextant = strings.Replace(n.Sextant, "uplinks: [b1, b2, b3, b4]", `uplinks: [b1, b2, b3, b4]
   local: [b1, b2, b3, b4, back]
@@ -34,11 +36,17 @@ func TestListsThatBeginWithAnOwnSID(t *testing.T) {
 	})
 	const count = 50
 	var in net.PacketConn
-	inside(t, p.lab, "hostb", func() (err error) { in, err = net.ListenPacket("udp", protectedAddress); return err })
+	inside(t, p.lab, "hostb", func() (err error) {
+		in, err = net.ListenPacket("udp", protectedAddress)
+		return err
+	})
 	defer in.Close()
 	for i, node := range []string{"hosta", "r1"} {
 		var out net.Conn
-		inside(t, p.lab, node, func() (err error) { out, err = net.Dial("udp", protectedAddress); return err })
+		inside(t, p.lab, node, func() (err error) {
+			out, err = net.Dial("udp", protectedAddress)
+			return err
+		})
 		for range count {
 			_, err := out.Write([]byte(node))
 			must(t, err)

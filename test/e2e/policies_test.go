@@ -40,7 +40,8 @@ type stream struct {
 // startStream begins to send.
 func (a *agents) startStream() *stream {
 	a.t.Helper()
-	s := &stream{t: a.t, seen: make([]uint8, 1<<20), over: make(chan struct{}), silent: make(chan struct{}), ended: make(chan struct{})}
+	s := &stream{t: a.t, seen: make([]uint8, 1<<20), over: make(chan struct{}),
+		silent: make(chan struct{}), ended: make(chan struct{})}
 	var sender net.Conn
 	inside(a.t, a.lab, "hostb", func() (err error) {
 		s.receiver, err = roomy.ListenPacket(a.t.Context(), "udp", "[2001:db8:b::1]:5000")
@@ -86,12 +87,13 @@ func (a *agents) startStream() *stream {
 	return s
 }
 
-// stop ends the stream, and returns how many datagrams did not come, and how many came more than once. What is on its way may take its time
-// on a busy machine; second copies have less of it.
+// stop ends the stream, and returns how many datagrams did not come, and how many came more than
+// once. What is on its way may take its time on a busy machine; second copies have less of it.
 func (s *stream) stop() (lost, doubled int) {
 	close(s.over)
 	<-s.silent
-	for deadline := time.Now().Add(patience); s.came.Load() < s.sent.Load() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); s.came.Load() < s.sent.Load() &&
+		time.Now().Before(deadline); {
 		time.Sleep(streamInterval)
 	}
 	time.Sleep(stageTime)
@@ -108,7 +110,8 @@ func (s *stream) stop() (lost, doubled int) {
 	return lost, doubled
 }
 
-// cut makes a router throw away what is for the SIDs of both ends, or stop doing so. Nobody is told.
+// cut makes a router throw away what is for the SIDs of both ends, or stop doing so. Nobody is
+// told.
 func (a *agents) cut(router string, cut bool) {
 	a.t.Helper()
 	verb := "del"
@@ -117,7 +120,8 @@ func (a *agents) cut(router string, cut bool) {
 	}
 	for _, locator := range []string{"fcbb:bb00:1::/48", "fcbb:bb00:2::/48"} {
 		inside(a.t, a.lab, router, func() error {
-			return exec.Command("ip", "-6", "route", verb, "blackhole", locator, "metric", "1").Run()
+			return exec.Command("ip", "-6", "route", verb, "blackhole", locator, "metric",
+				"1").Run()
 		})
 	}
 }
@@ -149,12 +153,14 @@ func upPolicies(t *testing.T) *agents {
 	text, err := os.ReadFile("../../examples/policies.yaml")
 	must(t, err)
 	plain := regexp.MustCompile(`, wire: user, delay: \dms`).ReplaceAllString(string(text), "")
-	plain = strings.ReplaceAll(plain, "skew: 50ms}", "skew: 50ms, reset: 1h}") // nothing is forgotten for mere silence
+	// nothing is forgotten for mere silence
+	plain = strings.ReplaceAll(plain, "skew: 50ms}", "skew: 50ms, reset: 1h}")
 	return upText(t, "policies.yaml", strings.Replace(plain, "name: policies", "name: NAME", 1))
 }
 
-// Any two of three paths are cut under a stream of 1,000 datagrams a second, agents are killed and start again, lists go and come back, and
-// programs are replaced: no datagram is lost, none comes twice, and numbers go on.
+// Any two of three paths are cut under a stream of 1,000 datagrams a second, agents are killed and
+// start again, lists go and come back, and programs are replaced: no datagram is lost, none comes
+// twice, and numbers go on.
 func TestPathsAreCutUnderLoad(t *testing.T) {
 	a := upPolicies(t)
 	s := a.startStream()
@@ -186,7 +192,8 @@ func TestPathsAreCutUnderLoad(t *testing.T) {
 	stage("p1", "p3")
 
 	for _, state := range []config.ListState{config.ListDown, config.ListUp} {
-		changes, err := a.client("ingress").SetList(t.Context(), "hosts", "north", api.ListSpec{State: state})
+		changes, err := a.client("ingress").SetList(t.Context(), "hosts", "north",
+			api.ListSpec{State: state})
 		if err != nil || len(changes.Items) != 1 {
 			t.Fatalf("list %s: changes %v, error %v", state, changes, err)
 		}
@@ -197,7 +204,8 @@ func TestPathsAreCutUnderLoad(t *testing.T) {
 		t.Errorf("of %d datagrams %d are lost and %d came twice", s.sent.Load(), lost, doubled)
 	}
 	m := a.mergedAt("egress")
-	if m.OldEpochPackets != 0 || m.RoguePackets != 0 || m.Resets > 1 || m.MissingPackets != 0 || m.PassedPackets < s.sent.Load() {
+	if m.OldEpochPackets != 0 || m.RoguePackets != 0 || m.Resets > 1 || m.MissingPackets != 0 ||
+		m.PassedPackets < s.sent.Load() {
 		t.Errorf("the egress counted %+v", m)
 	}
 	for _, p := range m.Paths {
@@ -205,10 +213,12 @@ func TestPathsAreCutUnderLoad(t *testing.T) {
 			t.Errorf("the path of flow %d was cut, and counts %+v", p.Flow, p)
 		}
 	}
-	t.Logf("%d datagrams, %d lost, %d doubled; %d packets numbered", s.sent.Load(), lost, doubled, a.numbered())
+	t.Logf("%d datagrams, %d lost, %d doubled; %d packets numbered", s.sent.Load(), lost, doubled,
+		a.numbered())
 }
 
-// TCP of both families arrives whole over paths of which one loses everything, and the receiver sees no copies.
+// TCP of both families arrives whole over paths of which one loses everything, and the receiver
+// sees no copies.
 func TestStreamsOverCutPaths(t *testing.T) {
 	a := upPolicies(t)
 	a.cut("p1", true)
@@ -248,15 +258,17 @@ func TestStreamsOverCutPaths(t *testing.T) {
 	}
 	for _, node := range []string{"ingress", "egress"} {
 		m := a.mergedAt(node)
-		// A burst can be more than a queue holds, on both paths at once; TCP sends it again, under other numbers.
-		if m.DuplicatePackets == 0 || m.Paths[0].Packets != 0 || m.PassedPackets+m.MissingPackets != m.ExpectedPackets || m.RoguePackets != 0 {
+		// A burst can be more than a queue holds, on both paths at once; TCP sends it again, under
+		// other numbers.
+		if m.DuplicatePackets == 0 || m.Paths[0].Packets != 0 ||
+			m.PassedPackets+m.MissingPackets != m.ExpectedPackets || m.RoguePackets != 0 {
 			t.Errorf("at the %s: %+v", node, m)
 		}
 	}
 }
 
-// A head-end whose tables were unloaded begins its numbers afresh, in another epoch: the egress takes them at once, and drops none for the
-// numbers that it remembers.
+// A head-end whose tables were unloaded begins its numbers afresh, in another epoch: the egress
+// takes them at once, and drops none for the numbers that it remembers.
 func TestNumbersBeginAfresh(t *testing.T) {
 	a := upPolicies(t)
 	const count = 100
@@ -278,12 +290,14 @@ func TestNumbersBeginAfresh(t *testing.T) {
 	a.ready()
 	send()
 	after := a.mergedAt("egress")
-	if after.PassedPackets < before.PassedPackets+count || after.Resets <= before.Resets || after.OldEpochPackets != 0 || after.RoguePackets != 0 {
+	if after.PassedPackets < before.PassedPackets+count || after.Resets <= before.Resets ||
+		after.OldEpochPackets != 0 || after.RoguePackets != 0 {
 		t.Errorf("before the head-end began afresh %+v, after it %+v", before, after)
 	}
 }
 
-// A dead path, which costs no packet, is told as a warning, an event and a metric; so is its return.
+// A dead path, which costs no packet, is told as a warning, an event and a metric; so is its
+// return.
 func TestSilentPathIsTold(t *testing.T) {
 	a := upPolicies(t)
 	s := a.startStream()
@@ -292,18 +306,20 @@ func TestSilentPathIsTold(t *testing.T) {
 	defer end()
 	enough, begun, told := errors.New("enough"), make(chan struct{}, 1), make(chan error, 1)
 	go func() {
-		told <- a.client("egress").Monitor(watched, 100*time.Millisecond, func(sample api.Sample) error {
-			select {
-			case begun <- struct{}{}:
-			default:
-			}
-			for _, e := range sample.Events {
-				if events = append(events, e.String()); strings.Contains(e.String(), "flow 1: back") {
-					return enough
+		told <- a.client("egress").Monitor(watched, 100*time.Millisecond,
+			func(sample api.Sample) error {
+				select {
+				case begun <- struct{}{}:
+				default:
 				}
-			}
-			return nil
-		})
+				for _, e := range sample.Events {
+					if events = append(events, e.String()); strings.Contains(e.String(),
+						"flow 1: back") {
+						return enough
+					}
+				}
+				return nil
+			})
 	}()
 	<-begun
 	warned := func(want bool) {
@@ -313,7 +329,8 @@ func TestSilentPathIsTold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if is := strings.Contains(strings.Join(status.Warnings, "\n"), "the path of flow 1 has been silent for"); is == want {
+			if is := strings.Contains(strings.Join(status.Warnings, "\n"),
+				"the path of flow 1 has been silent for"); is == want {
 				return
 			}
 			if time.Now().After(deadline) {
@@ -324,7 +341,8 @@ func TestSilentPathIsTold(t *testing.T) {
 	metric := func(want string) {
 		t.Helper()
 		text, err := a.client("egress").MetricsText(t.Context())
-		if line := `sextant_merge_path_silent{flow="1",sid="fcbb:bb00:2:f::/80"} ` + want; err != nil || !strings.Contains(string(text), line) {
+		if line := `sextant_merge_path_silent{flow="1",sid="fcbb:bb00:2:f::/80"} ` +
+			want; err != nil || !strings.Contains(string(text), line) {
 			t.Errorf("no line %q in the metrics, error %v", line, err)
 		}
 	}
@@ -341,7 +359,8 @@ func TestSilentPathIsTold(t *testing.T) {
 	time.AfterFunc(patience, end)
 	err := <-told
 	text := strings.Join(events, "\n")
-	if !errors.Is(err, enough) || !strings.Contains(text, "sid fcbb:bb00:2:f::/80: flow 1: silent (nothing has come by this path for") {
+	if !errors.Is(err, enough) || !strings.Contains(text,
+		"sid fcbb:bb00:2:f::/80: flow 1: silent (nothing has come by this path for") {
 		t.Errorf("the monitor ended: %v; events:\n%s", err, text)
 	}
 }

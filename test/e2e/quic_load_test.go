@@ -14,8 +14,9 @@ import (
 	"sextant/packet/quiclb"
 )
 
-// QUIC servers say themselves whether they want connections. The first packets hunt from one that is full, or as busy as its policy
-// allows, to the other; what is there stays there, and goes on from another address.
+// QUIC servers say themselves whether they want connections. The first packets hunt from one that
+// is full, or as busy as its policy allows, to the other; what is there stays there, and goes on
+// from another address.
 func TestQUICServerRefuses(t *testing.T) {
 	needsRoot(t)
 	text, err := os.ReadFile("testdata/quic-load.yaml")
@@ -40,14 +41,17 @@ func TestQUICServerRefuses(t *testing.T) {
 	for _, phase := range []struct {
 		busy [2]int
 		want byte
-	}{{[2]int{acceptance.Full, 0}, 2}, {[2]int{0, acceptance.Full}, 1}, {[2]int{1000, 999}, 2}, {[2]int{7, 1001}, 1}} {
+	}{{[2]int{acceptance.Full, 0}, 2}, {[2]int{0, acceptance.Full}, 1}, {[2]int{1000, 999}, 2},
+		{[2]int{7, 1001}, 1}} {
 		for i, busy := range phase.busy {
 			servers[i].say(t, a, busy)
 		}
 		busier := servers[2-phase.want]
-		for before, dialed := busier.service(t, a).Refused, 0; busier.service(t, a).Refused == before; dialed++ {
+		for before, dialed := busier.service(t, a).Refused,
+			0; busier.service(t, a).Refused == before; dialed++ {
 			if dialed == 40 {
-				t.Fatalf("busy %v: %s was offered none of %d connections", phase.busy, busier.node, dialed)
+				t.Fatalf("busy %v: %s was offered none of %d connections", phase.busy, busier.node,
+					dialed)
 			}
 			c := dialQUIC(t, a.lab, len(all))
 			if c.owner != phase.want {
@@ -80,9 +84,11 @@ type quicLoad struct {
 func (q *quicLoad) say(t *testing.T, a *agents, busy int) {
 	t.Helper()
 	q.gauge.Set(busy)
-	for deadline := time.Now().Add(patience); q.service(t, a).Busy != busy; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); q.service(t,
+		a).Busy != busy; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s says it is %d busy, its host knows of %d", q.node, busy, q.service(t, a).Busy)
+			t.Fatalf("%s says it is %d busy, its host knows of %d", q.node, busy,
+				q.service(t, a).Busy)
 		}
 	}
 }

@@ -29,13 +29,15 @@ import (
 
 const quicConnections = 12
 
-// patient is for a machine that others use too: a connection waits while the others have their turns.
+// patient is for a machine that others use too: a connection waits while the others have their
+// turns.
 var patient = &quic.Config{MaxIdleTimeout: 10 * time.Minute, HandshakeIdleTimeout: patience}
 
 var quicAddress = net.UDPAddrFromAddrPort(netip.MustParseAddrPort("[2001:db8:80::80]:443"))
 
-// Connections of a QUIC library go on while the client's address changes, and the pool, and both: the connection IDs lead to their
-// servers, in each way in which a server ID can be written. Two servers refuse what another may take, so that handshakes are handed on.
+// Connections of a QUIC library go on while the client's address changes, and the pool, and both:
+// the connection IDs lead to their servers, in each way in which a server ID can be written. Two
+// servers refuse what another may take, so that handshakes are handed on.
 func TestQUIC(t *testing.T) {
 	needsRoot(t)
 	key := make([]byte, quiclb.KeyLength)
@@ -100,7 +102,8 @@ func dialAll(t *testing.T, l *lab.Lab, servers int) (all []*quicClient) {
 
 func setServer(t *testing.T, a *agents, name string, state config.BackendState) {
 	t.Helper()
-	if _, err := a.client("edge").PutBackend(t.Context(), api.Update, "h3", name, api.BackendSpec{State: &state}); err != nil {
+	if _, err := a.client("edge").PutBackend(t.Context(), api.Update, "h3", name,
+		api.BackendSpec{State: &state}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -121,7 +124,8 @@ func (r routable) GenerateConnectionID() (quic.ConnectionID, error) {
 	return quic.ConnectionIDFromBytes(cid), err
 }
 
-// serveQUIC runs a server on a node until the end of the test. It says which it is, then what it is told.
+// serveQUIC runs a server on a node until the end of the test. It says which it is, then what it is
+// told.
 func serveQUIC(t *testing.T, l *lab.Lab, number int, c quiclb.Config) {
 	t.Helper()
 	codec, err := quiclb.New(c)
@@ -133,8 +137,10 @@ func serveQUIC(t *testing.T, l *lab.Lab, number int, c quiclb.Config) {
 		socket, err = net.ListenUDP("udp", quicAddress)
 		return err
 	})
-	transport := &quic.Transport{Conn: socket, ConnectionIDGenerator: routable{codec, c.ServerID(uint16(number)), c.NonceLength}}
-	listener, err := transport.Listen(&tls.Config{Certificates: []tls.Certificate{selfSigned(t)}, NextProtos: []string{"echo"}}, patient)
+	transport := &quic.Transport{Conn: socket, ConnectionIDGenerator: routable{codec,
+		c.ServerID(uint16(number)), c.NonceLength}}
+	listener, err := transport.Listen(&tls.Config{Certificates: []tls.Certificate{selfSigned(t)},
+		NextProtos: []string{"echo"}}, patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +206,8 @@ func dialQUIC(t *testing.T, l *lab.Lab, number int) *quicClient {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	conn, err := clientTransport(t, l, "2001:db8:c::1").Dial(ctx, quicAddress, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"echo"}}, patient)
+	conn, err := clientTransport(t, l, "2001:db8:c::1").Dial(ctx, quicAddress,
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"echo"}}, patient)
 	if err != nil {
 		t.Fatalf("connection %d: %v", number, err)
 	}
@@ -256,7 +263,8 @@ func moveAll(t *testing.T, l *lab.Lab, all []*quicClient, address string) {
 		err = path.Probe(ctx)
 		cancel()
 		if err != nil {
-			t.Fatalf("connection %d, at server %d: probe the path from %s: %v", i, c.owner, address, err)
+			t.Fatalf("connection %d, at server %d: probe the path from %s: %v", i, c.owner, address,
+				err)
 		}
 		if err := path.Switch(); err != nil {
 			t.Fatalf("connection %d: %v", i, err)

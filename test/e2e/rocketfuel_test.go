@@ -29,13 +29,14 @@ import (
 const (
 	// decapsulate is the function of all nodes that takes packets out of a list: End.DT6.
 	decapsulate = srv6.CSID(0xf0d6)
-	// probes are sent along each path, and noise is how many other packets a link may carry meanwhile: neighbour discovery.
+	// probes are sent along each path, and noise is how many other packets a link may carry
+	// meanwhile: neighbour discovery.
 	probes, noise = 100, 40
 	probePort     = 4433
 )
 
-// provider is a network of an ISP as a lab: a namespace for each router, links, routes by the IGP's weights, and the kernel's End, End.X
-// and End.DT6 on every router.
+// provider is a network of an ISP as a lab: a namespace for each router, links, routes by the IGP's
+// weights, and the kernel's End, End.X and End.DT6 on every router.
 type provider struct {
 	t       *testing.T
 	lab     *lab.Lab
@@ -47,7 +48,8 @@ type provider struct {
 	handles []*netlink.Handle
 }
 
-// Segment lists of the path engine make packets take the links that it promises and no others, told by the counters of all links.
+// Segment lists of the path engine make packets take the links that it promises and no others, told
+// by the counters of all links.
 func TestSegmentListsTakeTheirLinks(t *testing.T) {
 	needsRoot(t)
 	graph, err := dataset.Open("paper-table3/AS3967")
@@ -62,7 +64,8 @@ func TestSegmentListsTakeTheirLinks(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
 	checked, shared := 0, 0
 	for range 40 {
-		from, to := topology.Node(random.IntN(graph.Nodes())), topology.Node(random.IntN(graph.Nodes()))
+		from, to := topology.Node(random.IntN(graph.Nodes())),
+			topology.Node(random.IntN(graph.Nodes()))
 		if from == to {
 			continue
 		}
@@ -90,7 +93,8 @@ func newProvider(t *testing.T, graph *topology.Graph) *provider {
 		t.Fatal(err)
 	}
 	p := &provider{
-		t: t, graph: graph, plan: sidlist.Plan{Graph: graph, Block: block, Decap: decapsulate}, ports: map[topology.Edge]lab.Endpoint{},
+		t: t, graph: graph, plan: sidlist.Plan{Graph: graph, Block: block, Decap: decapsulate},
+		ports: map[topology.Edge]lab.Endpoint{},
 	}
 	text, err := format.Write(graph, format.Lab)
 	if err != nil {
@@ -104,7 +108,8 @@ func newProvider(t *testing.T, graph *topology.Graph) *provider {
 	p.prepare(spec)
 	began := time.Now()
 	l := bringUp(t, spec, nil)
-	t.Logf("%d routers and %d links are up after %v", len(spec.Nodes), len(spec.Links), time.Since(began).Round(time.Millisecond))
+	t.Logf("%d routers and %d links are up after %v", len(spec.Nodes), len(spec.Links),
+		time.Since(began).Round(time.Millisecond))
 	p.lab = l
 	for _, node := range l.Nodes {
 		ns, err := linux.OpenNetns(node.Namespace)
@@ -122,7 +127,8 @@ func newProvider(t *testing.T, graph *topology.Graph) *provider {
 	return p
 }
 
-// prepare gives the routers of a lab that was written from the graph their SIDs, and addresses to receive probes at.
+// prepare gives the routers of a lab that was written from the graph their SIDs, and addresses to
+// receive probes at.
 func (p *provider) prepare(spec *lab.Spec) {
 	number := 0
 	batches := make([]strings.Builder, len(spec.Nodes))
@@ -132,9 +138,12 @@ func (p *provider) prepare(spec *lab.Spec) {
 		for side, edge := range []topology.Edge{e, r} {
 			node, port := p.graph.From(edge), link.Ends[side]
 			p.ports[edge] = port
-			// End.X wants a next hop that a route leads to, so the ends of links have addresses of their own.
-			fmt.Fprintf(&batches[node], "address add fd00:e:%x::%d/64 dev %s nodad\n", number, side+1, port.Interface)
-			fmt.Fprintf(&batches[node], "route add %s/64 encap seg6local action End.X nh6 fd00:e:%x::%d dev %s\n",
+			// End.X wants a next hop that a route leads to, so the ends of links have addresses of
+			// their own.
+			fmt.Fprintf(&batches[node], "address add fd00:e:%x::%d/64 dev %s nodad\n", number,
+				side+1, port.Interface)
+			fmt.Fprintf(&batches[node],
+				"route add %s/64 encap seg6local action End.X nh6 fd00:e:%x::%d dev %s\n",
 				p.address(p.plan.Link(edge)), number, 2-side, port.Interface)
 		}
 		number++
@@ -153,25 +162,31 @@ func (p *provider) prepare(spec *lab.Spec) {
 		node.Announce = append(node.Announce, netip.PrefixFrom(sid, 48))
 		node.Local = append(node.Local, probeRange(topology.Node(v)))
 		fmt.Fprintf(&batches[v], "route add %s/128 encap seg6local action End dev eth0\n", sid)
-		fmt.Fprintf(&batches[v], "route add %s/64 encap seg6local action End.DT6 table local dev eth0\n", decap)
+		fmt.Fprintf(&batches[v],
+			"route add %s/64 encap seg6local action End.DT6 table local dev eth0\n", decap)
 		node.Files = append(node.Files, lab.File{Name: "sids.batch", Content: batches[v].String()})
 		node.Exec = append(node.Exec, lab.Command{Shell: "ip -6 -batch {dir}/sids.batch"})
 	}
 	p.addProber(spec)
 }
 
-// addProber adds a host with a link to every router, which no route leads over. Probes come in from there, as a provider's traffic does:
-// a router's kernel does not execute its own SIDs on packets that it makes itself.
+// addProber adds a host with a link to every router, which no route leads over. Probes come in from
+// there, as a provider's traffic does: a router's kernel does not execute its own SIDs on packets
+// that it makes itself.
 func (p *provider) addProber(spec *lab.Spec) {
 	var batch strings.Builder
 	for v, name := range p.names {
-		link := lab.LinkSpec{Ends: [2]lab.Endpoint{{Node: "prober", Interface: proberPort(v)}, {Node: name, Interface: "prober"}}}
+		link := lab.LinkSpec{Ends: [2]lab.Endpoint{{Node: "prober", Interface: proberPort(v)},
+			{Node: name, Interface: "prober"}}}
 		link.Weights = [2]uint32{1 << 31, 1 << 31}
 		spec.Links = append(spec.Links, link)
 		fmt.Fprintf(&batch, "address add fd00:98:%x::1/64 dev %s nodad\n", v+1, proberPort(v))
-		fmt.Fprintf(&batch, "route add fd00:99::/32 via fd00:98:%x::2 dev %s metric %d\n", v+1, proberPort(v), v+1)
+		fmt.Fprintf(&batch, "route add fd00:99::/32 via fd00:98:%x::2 dev %s metric %d\n", v+1,
+			proberPort(v), v+1)
 		router := &spec.Nodes[v]
-		router.Exec = append(router.Exec, lab.Command{Shell: fmt.Sprintf("ip -6 address add fd00:98:%x::2/64 dev prober nodad", v+1)})
+		router.Exec = append(router.Exec,
+			lab.Command{Shell: fmt.Sprintf("ip -6 address add fd00:98:%x::2/64 dev prober nodad",
+				v+1)})
 	}
 	spec.Nodes = append(spec.Nodes, lab.NodeSpec{
 		Name: "prober", Addresses: []netip.Addr{netip.MustParseAddr("fd00:98::1")},
@@ -215,7 +230,10 @@ func (p *provider) check(from, to topology.Node, number int, path segment.Path) 
 	route := list.Route(netip.PrefixFrom(target, 128), "eth0")
 	on(p.t, p.lab, p.names[from], "/bin/sh", "-c", route)
 	through := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		failure := c.Control(func(fd uintptr) { err = unix.BindToDevice(int(fd), proberPort(int(from))) })
+		failure := c.Control(func(fd uintptr) {
+			err = unix.BindToDevice(int(fd),
+				proberPort(int(from)))
+		})
 		return errors.Join(failure, err)
 	}}
 	p.inside(topology.Node(len(p.names)), func() (err error) {
@@ -230,8 +248,10 @@ func (p *provider) check(from, to topology.Node, number int, path segment.Path) 
 	after := p.sent()
 	for e, port := range p.ports {
 		carried, promised := after[e]-before[e], slices.Contains(path.Edges, e)
-		if promised && (carried < probes || carried > probes+noise) || !promised && carried > noise {
-			p.t.Errorf("%s: %s sent %d packets; the path uses this link: %v", name, port, carried, promised)
+		if promised && (carried < probes || carried > probes+noise) || !promised &&
+			carried > noise {
+			p.t.Errorf("%s: %s sent %d packets; the path uses this link: %v", name, port, carried,
+				promised)
 		}
 	}
 }

@@ -36,21 +36,24 @@ func upRouted(t *testing.T, source, table string, buckets int) *routed {
 		fpm = `          fpm: {listen: "[::1]:2620", settle: 30s}` // daemons try again after ten
 		bgp = `        bgp: {asn: 64512, routerID: "192.0.2.{i}", neighbors: [{address: "fd00:5e::e1", asn: 64512, families: [vpnv6]}]}`
 	}
-	words := strings.NewReplacer("FPM\n", fpm+"\n", "BGP\n", bgp+"\n", "SOURCE", source, "TABLE", table, "BUCKETS", fmt.Sprint(buckets))
+	words := strings.NewReplacer("FPM\n", fpm+"\n", "BGP\n", bgp+"\n", "SOURCE", source, "TABLE",
+		table, "BUCKETS", fmt.Sprint(buckets))
 	return &routed{upText(t, "router.yaml", words.Replace(string(text)))}
 }
 
 // webSID is the SID of a web server.
 func webSID(n int) string { return fmt.Sprintf("fcbb:bb00:1%x::", n) }
 
-// route makes the next hops of the VIP in table 10 those of these servers; the group is the same object all the time.
+// route makes the next hops of the VIP in table 10 those of these servers; the group is the same
+// object all the time.
 func (r *routed) route(servers ...int) {
 	r.t.Helper()
 	var ids []string
 	for _, n := range servers {
 		id := fmt.Sprint(n)
 		ids = append(ids, id)
-		r.on("edge1", "ip", "-6", "nexthop", "replace", "id", id, "encap", "seg6", "mode", "encap", "segs", webSID(n), "dev", "eth0")
+		r.on("edge1", "ip", "-6", "nexthop", "replace", "id", id, "encap", "seg6", "mode", "encap",
+			"segs", webSID(n), "dev", "eth0")
 	}
 	r.on("edge1", "ip", "nexthop", "replace", "id", "20", "group", strings.Join(ids, "/"))
 	r.on("edge1", "ip", "-6", "route", "replace", "2001:db8:80::80", "nhid", "20", "table", "10")
@@ -60,15 +63,18 @@ func (r *routed) route(servers ...int) {
 func (r *routed) await(servers, shadow []int) {
 	r.t.Helper()
 	var last []api.Route
-	for end := time.Now().Add(routingPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(routingPatience); time.Now().Before(end); time.Sleep(
+		20 * time.Millisecond) {
 		routes, err := r.client("edge1").Routes(r.t.Context())
 		must(r.t, err)
-		if last = routes; len(routes) == 1 && slices.Equal(serversOf(routes[0].NextHops), servers) && slices.Equal(serversOf(routes[0].Shadow), shadow) {
+		if last = routes; len(routes) == 1 && slices.Equal(serversOf(routes[0].NextHops),
+			servers) && slices.Equal(serversOf(routes[0].Shadow), shadow) {
 			return
 		}
 	}
 	log, _ := os.ReadFile(r.lab.Log("edge1", "sextant"))
-	r.t.Fatalf("the next hops are never %v with shadow %v; they are %+v\n%s", servers, shadow, last, log)
+	r.t.Fatalf("the next hops are never %v with shadow %v; they are %+v\n%s", servers, shadow, last,
+		log)
 }
 
 func serversOf(hops []api.RouteHop) (list []int) {
@@ -83,11 +89,13 @@ func serversOf(hops []api.RouteHop) (list []int) {
 	return list
 }
 
-// download runs downloads of a second or two, calls change in their midst, and returns what came of them.
+// download runs downloads of a second or two, calls change in their midst, and returns what came of
+// them.
 func (r *routed) download(change func()) *loadgen.DownloadResult {
 	r.t.Helper()
 	var out, problems bytes.Buffer
-	cmd := exec.Command(os.Args[0], "load", routedURL, "--workers", "48", "--sources", "2001:db8:c::/112", "--duration", "6s",
+	cmd := exec.Command(os.Args[0], "load", routedURL, "--workers", "48", "--sources",
+		"2001:db8:c::/112", "--duration", "6s",
 		"--deadline", "10s")
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	inside(r.t, r.lab, "client", cmd.Start)
@@ -120,8 +128,9 @@ func (r *routed) strays() (sum uint64) {
 	return sum
 }
 
-// A server's next hop leaves under downloads, at a router whose kernel forwards alone: connections that others get now go back and to the server
-// that has them, by plain groups and by buckets. Without the shadow, many are lost.
+// A server's next hop leaves under downloads, at a router whose kernel forwards alone: connections
+// that others get now go back and to the server that has them, by plain groups and by buckets.
+// Without the shadow, many are lost.
 func TestKernelKeepsConnections(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -133,7 +142,8 @@ func TestKernelKeepsConnections(t *testing.T) {
 			r.route(1, 2, 3, 4)
 			r.await([]int{1, 2, 3, 4}, nil)
 			if !c.shadowed {
-				r.on("edge1", "ip", "-6", "route", "replace", "unreachable", "fcbb:bb00:d0::/128", "metric", "1")
+				r.on("edge1", "ip", "-6", "route", "replace", "unreachable", "fcbb:bb00:d0::/128",
+					"metric", "1")
 			}
 			result := r.download(func() {
 				r.route(1, 3, 4)
@@ -142,7 +152,8 @@ func TestKernelKeepsConnections(t *testing.T) {
 			strays := r.strays()
 			t.Logf("%d downloads, %d failed, %d strays", result.Done, result.Failed, strays)
 			if lost := result.Failed > 0; lost == c.shadowed {
-				t.Errorf("%d of %d downloads failed: %v", result.Failed, result.Done+result.Failed, result.FirstErrors)
+				t.Errorf("%d of %d downloads failed: %v", result.Failed, result.Done+result.Failed,
+					result.FirstErrors)
 			}
 			if strays == 0 {
 				t.Error("no packet went astray: the test shows nothing")
@@ -151,8 +162,8 @@ func TestKernelKeepsConnections(t *testing.T) {
 	}
 }
 
-// A packet of a connection that nobody has goes back and forth between servers and shadow until its own hop limit is used up: of its hops, the
-// router's kernel counts none.
+// A packet of a connection that nobody has goes back and forth between servers and shadow until its
+// own hop limit is used up: of its hops, the router's kernel counts none.
 func TestKernelStraysEnd(t *testing.T) {
 	r := upRouted(t, "kernel", "10", 0)
 	r.route(1, 2)
@@ -167,7 +178,8 @@ func TestKernelStraysEnd(t *testing.T) {
 	for last, same := uint64(0), 0; same < still; time.Sleep(20 * time.Millisecond) {
 		switch strays := r.strays(); {
 		case strays >= uint64(packet.HopLimit):
-			t.Fatalf("a packet with a hop limit of %d was sent back %d times", packet.HopLimit, strays)
+			t.Fatalf("a packet with a hop limit of %d was sent back %d times", packet.HopLimit,
+				strays)
 		case time.Now().After(end):
 			t.Fatalf("the packet was sent back %d times; want more than once, and an end", strays)
 		case strays < 2 || strays != last:

@@ -22,11 +22,14 @@ func upMany(t *testing.T) *checkedLab {
 	must(t, err)
 	var backends strings.Builder
 	for i := 5; i <= manyServers; i++ {
-		fmt.Fprintf(&backends, "                - {name: web%d, sid: \"fcbb:bb00:%d::\", agent: \"[fd00:5e::1:%d]:9477\"}\n", i, i, i)
+		fmt.Fprintf(&backends, "                - {name: web%d, sid: \"fcbb:bb00:%d::\", agent: "+
+			"\"[fd00:5e::1:%d]:9477\"}\n", i, i, i)
 	}
 	many := regexp.MustCompile(` *check: .*\n| *slowStart: .*\n`).ReplaceAllString(string(text), "")
-	many = strings.Replace(many, "            # By the backends'", backends.String()+"            # By the backends'", 1)
-	c := &checkedLab{agents: upText(t, "health.yaml", strings.Replace(many, "count: 4", fmt.Sprintf("count: %d", manyServers), 1))}
+	many = strings.Replace(many, "            # By the backends'",
+		backends.String()+"            # By the backends'", 1)
+	c := &checkedLab{agents: upText(t, "health.yaml",
+		strings.Replace(many, "count: 4", fmt.Sprintf("count: %d", manyServers), 1))}
 	for i := 1; i <= manyServers; i++ {
 		serveWords(t, c.lab, server(i), echoAddress, func(net.Conn) {})
 	}
@@ -63,17 +66,20 @@ func TestSettingsUnderConnections(t *testing.T) {
 	must(t, set(edge, "table: exact", "table: rendezvous"))
 	begin()
 	err = set(edge, "6d1b0c8f4e2a97d35c80f1ba2e497d06", "6d1b0c8f4e2a97d35c80f1ba2e497d07")
-	if err == nil || !regexp.MustCompile(`about \d+ % of those of service tcp, about \d+ of 240 now`).MatchString(err.Error()) {
+	if err == nil || !regexp.MustCompile(
+		`about \d+ % of those of service tcp, about \d+ of 240 now`).MatchString(err.Error()) {
 		t.Errorf("another secret: %v", err)
 	}
 	begin()
 	for stage, k := range all {
 		if broken := k.stop(); broken > 0 {
-			t.Errorf("stage %d: %d of %d connections are broken, one by: %v", stage, broken, len(k.rounds), *k.first.Load())
+			t.Errorf("stage %d: %d of %d connections are broken, one by: %v", stage, broken,
+				len(k.rounds), *k.first.Load())
 		}
 	}
 	last := talk(t, c.dial(100))
-	must(t, set(edge.BreakingConnections(), "6d1b0c8f4e2a97d35c80f1ba2e497d06", "6d1b0c8f4e2a97d35c80f1ba2e497d07"))
+	must(t, set(edge.BreakingConnections(), "6d1b0c8f4e2a97d35c80f1ba2e497d06",
+		"6d1b0c8f4e2a97d35c80f1ba2e497d07"))
 	if broken := last.stop(); broken == 0 {
 		t.Error("another secret breaks no connection: the test does nothing that would")
 	} else {

@@ -9,8 +9,8 @@ import (
 	"sextant/config"
 )
 
-// Agents are killed and started again, also in the midst of taking over, and the configuration changes meanwhile: no
-// connection notices, and not one datagram is lost.
+// Agents are killed and started again, also in the midst of taking over, and the configuration
+// changes meanwhile: no connection notices, and not one datagram is lost.
 func TestAgentsDieUnderLoad(t *testing.T) {
 	a := upWithAgents(t)
 	for _, node := range []string{"web1", "web2", "web3"} {
@@ -36,7 +36,8 @@ func TestAgentsDieUnderLoad(t *testing.T) {
 	tr.flows("without agents, changed")
 	for i := range 10 {
 		a.start()
-		time.Sleep(took * time.Duration(i) / 9) // somewhere between the first instruction and the last
+		// somewhere between the first instruction and the last
+		time.Sleep(took * time.Duration(i) / 9)
 		a.kill()
 	}
 	tr.flows("after ten agents that never got far")
@@ -44,7 +45,8 @@ func TestAgentsDieUnderLoad(t *testing.T) {
 	a.ready()
 	tr.flows("after a take-over from one that never got far")
 	backends, err := a.client("edge").Backends(t.Context(), "tcp")
-	if err != nil || len(backends) != 3 || backends[0].State != config.Draining || backends[1].Weight != 5 {
+	if err != nil || len(backends) != 3 || backends[0].State != config.Draining ||
+		backends[1].Weight != 5 {
 		t.Errorf("the changes are gone: %+v, error %v", backends, err)
 	}
 	a.replacePrograms()
@@ -61,9 +63,11 @@ func (a *agents) change() {
 	a.t.Helper()
 	draining, weight := config.Draining, 5
 	for _, service := range []string{"tcp", "udp"} {
-		_, err := a.client("edge").PutBackend(a.t.Context(), api.Update, service, "web1", api.BackendSpec{State: &draining})
+		_, err := a.client("edge").PutBackend(a.t.Context(), api.Update, service, "web1",
+			api.BackendSpec{State: &draining})
 		if err == nil {
-			_, err = a.client("edge").PutBackend(a.t.Context(), api.Update, service, "web2", api.BackendSpec{Weight: &weight})
+			_, err = a.client("edge").PutBackend(a.t.Context(), api.Update, service, "web2",
+				api.BackendSpec{Weight: &weight})
 		}
 		if err != nil {
 			a.t.Fatal(err)
@@ -79,7 +83,8 @@ func (a *agents) replacePrograms() {
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		changed := strings.Replace(string(text), `["fd00:5e::/48"]`, `["fd00:5e::/48", "fd00:5f::/48"]`, 1)
+		changed := strings.Replace(string(text), `["fd00:5e::/48"]`,
+			`["fd00:5e::/48", "fd00:5f::/48"]`, 1)
 		changes, err := a.client(node).Apply(a.t.Context(), "node.yaml", []byte(changed), false)
 		if err != nil || len(changes.Items) != 1 {
 			a.t.Fatalf("node %s: changed %v, error %v", node, changes.Items, err)

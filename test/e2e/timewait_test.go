@@ -114,7 +114,8 @@ func (a *agents) dialNamed(port int) *named {
 	c := &named{port: port}
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{Port: port}, Timeout: patience}
 	inside(a.t, a.lab, "client", func() (err error) {
-		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(
+			time.Millisecond) {
 			if c.conn, err = dialer.Dial("tcp", echoAddress); !errors.Is(err, syscall.EADDRINUSE) {
 				return err
 			}
@@ -154,7 +155,8 @@ func (c *named) close(t *testing.T, l *lab.Lab) {
 	}
 	must(t, c.conn.Close())
 	remote := fmt.Sprintf(":%04X 06 ", c.port) // proc_net_tcp(5): the remote port, and TIME-WAIT
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(
+		time.Millisecond) {
 		if strings.Contains(string(on(t, l, c.server, "cat", "/proc/net/tcp6")), remote) {
 			return
 		}

@@ -29,13 +29,14 @@ var families = []struct{ service, url string }{
 	{"ipv4", "http://198.51.100.80"},
 }
 
-// Debian's curl and wrk talk to Debian's nginx and Apache through each encapsulation: every byte is right in both
-// directions, nobody resets a connection, and the connections are spread and hunted.
+// Debian's curl and wrk talk to Debian's nginx and Apache through each encapsulation: every byte is
+// right in both directions, nobody resets a connection, and the connections are spread and hunted.
 func TestWebServers(t *testing.T) {
 	needsRoot(t)
 	for _, program := range []string{"curl", "wrk", "nginx", "apache2"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Fatalf("%v: install the Debian packages curl, wrk, nginx-light and apache2, as \"make test\" does", err)
+			t.Fatalf("%v: install the Debian packages curl, wrk, nginx-light and apache2, as "+
+				"\"make test\" does", err)
 		}
 	}
 	documents, sums := makeDocuments(t)
@@ -57,7 +58,8 @@ func TestWebServers(t *testing.T) {
 				w.load(family.url+"/small", "--header", "Connection: close")
 				w.load(family.url + "/large")
 			}
-			for deadline := time.Now().Add(patience); !w.spread() && time.Now().Before(deadline); { // a slow machine answers few
+			for deadline := time.Now().Add(patience); !w.spread() &&
+				time.Now().Before(deadline); { // a slow machine answers few
 				for _, family := range families {
 					w.load(family.url+"/small", "--header", "Connection: close")
 				}
@@ -68,7 +70,8 @@ func TestWebServers(t *testing.T) {
 	}
 }
 
-// makeDocuments writes the documents that all servers have, and returns their directory and their checksums by name.
+// makeDocuments writes the documents that all servers have, and returns their directory and their
+// checksums by name.
 func makeDocuments(t *testing.T) (dir string, sums map[string]string) {
 	dir, sums = t.TempDir(), map[string]string{}
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for Apache's workers
@@ -110,7 +113,8 @@ func (w *web) up(encapsulation string, overhead int) {
 		t.Fatal(err)
 	}
 	name := fmt.Sprintf("e%d-%s", os.Getpid(), encapsulation)
-	words := strings.NewReplacer("NAME", name, "ENCAPSULATION", encapsulation, "OVERHEAD", fmt.Sprint(overhead), "DOCUMENTS", w.documents)
+	words := strings.NewReplacer("NAME", name, "ENCAPSULATION", encapsulation, "OVERHEAD",
+		fmt.Sprint(overhead), "DOCUMENTS", w.documents)
 	spec, err := lab.Parse("web.yaml", []byte(words.Replace(string(text))))
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +129,8 @@ func (w *web) fetch(url string) {
 		for range 2 * servers {
 			got := on(w.t, w.lab, "client", "curl", "-sSf", "--max-time", "20", url+"/"+name)
 			if sum(got) != want {
-				w.t.Errorf("%s/%s: %d bytes with other content than the server's", url, name, len(got))
+				w.t.Errorf("%s/%s: %d bytes with other content than the server's", url, name,
+					len(got))
 			}
 		}
 	}
@@ -136,7 +141,8 @@ func (w *web) upload(service, url string) {
 	w.t.Helper()
 	for i := range servers {
 		name := fmt.Sprintf("%s-%d", service, i)
-		on(w.t, w.lab, "client", "curl", "-sSf", "--max-time", "20", "-T", filepath.Join(w.documents, "large"), url+"/upload/"+name)
+		on(w.t, w.lab, "client", "curl", "-sSf", "--max-time", "20", "-T",
+			filepath.Join(w.documents, "large"), url+"/upload/"+name)
 		var found []string
 		for _, node := range w.lab.Nodes {
 			content, err := os.ReadFile(filepath.Join(node.Dir, "upload", name))
@@ -145,7 +151,8 @@ func (w *web) upload(service, url string) {
 			}
 			found = append(found, node.Name)
 			if sum(content) != w.sums["large"] {
-				w.t.Errorf("%s has %d bytes of %s, with other content than the client sent", node.Name, len(content), name)
+				w.t.Errorf("%s has %d bytes of %s, with other content than the client sent",
+					node.Name, len(content), name)
 			}
 		}
 		if len(found) != 1 {
@@ -156,10 +163,12 @@ func (w *web) upload(service, url string) {
 
 var answers = regexp.MustCompile(`(?m)^\s*[1-9]\d* requests in `)
 
-// load has wrk ask for a document for a second over several connections, and again if the machine was too busy for an answer.
+// load has wrk ask for a document for a second over several connections, and again if the machine
+// was too busy for an answer.
 func (w *web) load(url string, flags ...string) {
 	w.t.Helper()
-	argv := append([]string{"wrk", "--threads", "1", "--connections", "8", "--duration", "1s", "--timeout", "20s"}, flags...)
+	argv := append([]string{"wrk", "--threads", "1", "--connections", "8", "--duration", "1s",
+		"--timeout", "20s"}, flags...)
 	for deadline := time.Now().Add(patience); ; {
 		report := string(on(w.t, w.lab, "client", append(argv, url)...))
 		if strings.Contains(report, "Socket errors") || strings.Contains(report, "Non-2xx") {
@@ -174,7 +183,8 @@ func (w *web) load(url string, flags ...string) {
 	}
 }
 
-// noneAborted looks at the client before wrk has run, which aborts what it is waiting for at its end.
+// noneAborted looks at the client before wrk has run, which aborts what it is waiting for at its
+// end.
 func (w *web) noneAborted() {
 	w.t.Helper()
 	for _, counter := range []string{"EstabResets", "AttemptFails"} {
@@ -184,8 +194,8 @@ func (w *web) noneAborted() {
 	}
 }
 
-// resets asks all nodes but the client, whose wrk aborts connections, how many resets they have sent. Some have by the time
-// the lab is up: to those who asked whether a server is ready.
+// resets asks all nodes but the client, whose wrk aborts connections, how many resets they have
+// sent. Some have by the time the lab is up: to those who asked whether a server is ready.
 func (w *web) resets() map[string]uint64 {
 	w.t.Helper()
 	sent := map[string]uint64{}
@@ -197,11 +207,13 @@ func (w *web) resets() map[string]uint64 {
 	return sent
 }
 
-// idle waits until the servers have ended the connections of those who asked whether they are ready, which busy ones reset late.
+// idle waits until the servers have ended the connections of those who asked whether they are
+// ready, which busy ones reset late.
 func (w *web) idle() {
 	w.t.Helper()
 	for _, node := range w.lab.Nodes {
-		for deadline := time.Now().Add(patience); tcpCounter(w.t, w.lab, node.Name, "CurrEstab") > 0; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); tcpCounter(w.t, w.lab, node.Name,
+			"CurrEstab") > 0; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				w.t.Fatalf("%s still has connections before the first is opened", node.Name)
 			}
@@ -233,7 +245,8 @@ func (w *web) hosted() map[string][]api.Service {
 	return hosts
 }
 
-// spread is whether each host has had connections of each service as the first choice and as the last.
+// spread is whether each host has had connections of each service as the first choice and as the
+// last.
 func (w *web) spread() bool {
 	w.t.Helper()
 	for _, services := range w.hosted() {
@@ -254,7 +267,8 @@ func (w *web) spreadAndHunted() {
 	for host, services := range all {
 		for _, s := range services {
 			if s.Host.Accepted == 0 || s.Host.Forced == 0 {
-				w.t.Errorf("%s, %s: %d connections accepted as the first choice and %d as the last, want both",
+				w.t.Errorf("%s, %s: %d connections accepted as the first choice and %d as the "+
+					"last, want both",
 					host, s.Name, s.Host.Accepted, s.Host.Forced)
 			}
 			refused += s.Host.Refused
@@ -262,7 +276,8 @@ func (w *web) spreadAndHunted() {
 		}
 	}
 	if hosts := len(all); hosts != servers || refused == 0 || refused != forced {
-		w.t.Errorf("%d hosts passed on %d connections, of which %d were taken by another; want %d hosts, and all taken",
+		w.t.Errorf("%d hosts passed on %d connections, of which %d were taken by another; want "+
+			"%d hosts, and all taken",
 			hosts, refused, forced, servers)
 	}
 }

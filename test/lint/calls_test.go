@@ -14,8 +14,9 @@ import (
 
 // A ban names something of another package that must not be used, and what to do instead.
 type ban struct {
-	pkg  string // a package, or with a slash at the end all below it
-	name string // a function, variable or type; "" for all; "*" for the functions that use a global generator
+	pkg string // a package, or with a slash at the end all below it
+	// a function, variable or type; "" for all; "*" for the functions that use a global generator
+	name string
 	mend string
 }
 
@@ -61,15 +62,20 @@ var bannedInProduct = []ban{
 	{"net/http", "ListenAndServe", "use an http.Server with timeouts, which can be shut down"},
 	{"net/http", "DefaultClient", "use an http.Client with a timeout"},
 	{"net/http", "DefaultServeMux", "use an http.ServeMux of your own"},
-	{"github.com/prometheus/client_golang/prometheus", "MustRegister", "register with a Registry of your own"},
-	{"github.com/prometheus/client_golang/prometheus", "Register", "register with a Registry of your own"},
-	{"github.com/prometheus/client_golang/prometheus", "DefaultRegisterer", "register with a Registry of your own"},
+	{"github.com/prometheus/client_golang/prometheus", "MustRegister",
+		"register with a Registry of your own"},
+	{"github.com/prometheus/client_golang/prometheus", "Register",
+		"register with a Registry of your own"},
+	{"github.com/prometheus/client_golang/prometheus", "DefaultRegisterer",
+		"register with a Registry of your own"},
 }
 
 var bannedEverywhere = []ban{
 	{"math/rand", "", "use math/rand/v2 with a seed that the caller chooses"},
-	{"math/rand/v2", "*", "use rand.New(rand.NewPCG(seed, ...)) with a seed that the caller chooses, so that runs repeat"},
-	{"reflect", "DeepEqual", "compare with ==, slices, maps or bytes; in tests with go-cmp, which says what differs"},
+	{"math/rand/v2", "*", "use rand.New(rand.NewPCG(seed, ...)) with a seed that the caller " +
+		"chooses, so that runs repeat"},
+	{"reflect", "DeepEqual",
+		"compare with ==, slices, maps or bytes; in tests with go-cmp, which says what differs"},
 }
 
 func TestCalls(t *testing.T) {
@@ -79,8 +85,8 @@ func TestCalls(t *testing.T) {
 	)
 }
 
-// calls finds what is used of other packages and should not be, goroutines in pure packages, undocumented panics, and
-// errors that lose their cause.
+// calls finds what is used of other packages and should not be, goroutines in pure packages,
+// undocumented panics, and errors that lose their cause.
 func calls(r *repository) []finding {
 	var findings []finding
 	seen := map[finding]bool{} // a file is in its package and in the package's test variant
@@ -159,7 +165,8 @@ func (s *callScan) find(at ast.Node, what, mend string) {
 
 func (s *callScan) use(ident *ast.Ident) {
 	object := s.p.TypesInfo.Uses[ident]
-	if object == nil || object.Pkg() == nil || object.Pkg() == s.p.Types || object.Parent() != object.Pkg().Scope() {
+	if object == nil || object.Pkg() == nil || object.Pkg() == s.p.Types ||
+		object.Parent() != object.Pkg().Scope() {
 		return
 	}
 	pkg := object.Pkg().Path()
@@ -175,7 +182,8 @@ func (s *callScan) use(ident *ast.Ident) {
 }
 
 func (b ban) covers(pkg string, object types.Object) bool {
-	if below := strings.HasSuffix(b.pkg, "/") && strings.HasPrefix(pkg, b.pkg); !below && pkg != b.pkg {
+	if below := strings.HasSuffix(b.pkg, "/") && strings.HasPrefix(pkg, b.pkg); !below &&
+		pkg != b.pkg {
 		return false
 	}
 	if b.name == "*" {
@@ -187,11 +195,13 @@ func (b ban) covers(pkg string, object types.Object) bool {
 
 func (s *callScan) goroutine(statement *ast.GoStmt) {
 	if s.pure {
-		s.find(statement, "a goroutine in a pure package", "the caller decides what runs beside what")
+		s.find(statement, "a goroutine in a pure package",
+			"the caller decides what runs beside what")
 	}
 }
 
-// panics allows a panic only where the comment of the function says so: it is for mistakes of the programmer.
+// panics allows a panic only where the comment of the function says so: it is for mistakes of the
+// programmer.
 func (s *callScan) panics(call *ast.CallExpr, function *ast.FuncDecl) {
 	ident, ok := call.Fun.(*ast.Ident)
 	if !ok || s.test {
@@ -202,7 +212,8 @@ func (s *callScan) panics(call *ast.CallExpr, function *ast.FuncDecl) {
 	}
 	if function == nil || !strings.Contains(function.Doc.Text(), "panic") {
 		s.find(call, "a panic that no comment mentions",
-			"return an error; if only a mistake in the program can get here, say in the function's comment when it panics")
+			"return an error; if only a mistake in the program can get here, say in the "+
+				"function's comment when it panics")
 	}
 }
 
@@ -227,7 +238,8 @@ func (s *callScan) wraps(call *ast.CallExpr) {
 		}
 	}
 	if wrapped := strings.Count(constant.StringVal(format), "%w"); wrapped < errors {
-		s.find(call, fmt.Sprintf("%d of %d errors wrapped in fmt.Errorf", wrapped, errors), "use %w for an error")
+		s.find(call, fmt.Sprintf("%d of %d errors wrapped in fmt.Errorf", wrapped, errors),
+			"use %w for an error")
 	}
 }
 

@@ -12,11 +12,13 @@ func TestDocumentedCommandsExist(t *testing.T) { check(t, "commands", commands) 
 var (
 	makeTarget = regexp.MustCompile(`(?m)^([A-Za-z][A-Za-z0-9_-]*):`)
 	makeCall   = regexp.MustCompile(`(?:^|[;&|$])\s*(?:sudo )?make((?: +[A-Za-z0-9_./=-]+)+)`)
-	targetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`) // not a flag, a number or a variable
+	// not a flag, a number or a variable
+	targetName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
 	codeSpan   = regexp.MustCompile("`([^`]+)`")
 )
 
-// commands wants a README, and a target in the Makefile for each `make target` that a document shows as code.
+// commands wants a README, and a target in the Makefile for each `make target` that a document
+// shows as code.
 func commands(r *repository) []finding {
 	targets := map[string]bool{}
 	for _, match := range makeTarget.FindAllSubmatch(r.texts["Makefile"], -1) {
@@ -30,7 +32,8 @@ func commands(r *repository) []finding {
 		for _, line := range markdownLines(r, name) {
 			for _, target := range makeTargets(line) {
 				if !targets[target] {
-					findings = append(findings, finding{name, line.number, "make " + target + " has no target in the Makefile",
+					findings = append(findings, finding{name, line.number,
+						"make " + target + " has no target in the Makefile",
 						"add the target, or correct the document"})
 				}
 			}
@@ -78,7 +81,8 @@ func links(r *repository) []finding {
 			for _, match := range markdownLink.FindAllStringSubmatch(text, -1) {
 				target := match[1] + match[2]
 				if what := r.brokenLink(name, target); what != "" {
-					findings = append(findings, finding{name, line.number, "the link " + target + " leads nowhere: " + what,
+					findings = append(findings, finding{name, line.number,
+						"the link " + target + " leads nowhere: " + what,
 						"correct it"})
 				}
 			}

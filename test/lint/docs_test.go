@@ -9,9 +9,9 @@ import (
 
 func TestExportedNamesAreDocumented(t *testing.T) { check(t, "docs", documented) }
 
-// documented wants a comment on each package and on each exported type, function, method, constant and variable. A
-// comment on a group of constants or variables counts for all of them. That a comment begins with the name is checked
-// by staticcheck (ST1020 to ST1022).
+// documented wants a comment on each package and on each exported type, function, method, constant
+// and variable. A comment on a group of constants or variables counts for all of them. That a
+// comment begins with the name is checked by staticcheck (ST1020 to ST1022).
 func documented(r *repository) []finding {
 	var findings []finding
 	packageDocs := map[string]bool{}
@@ -26,7 +26,8 @@ func documented(r *repository) []finding {
 		}
 		for _, decl := range s.file.Decls {
 			for _, name := range undocumented(decl) {
-				findings = append(findings, finding{s.name, s.line(name), name.Name + " is exported and has no comment",
+				findings = append(findings, finding{s.name, s.line(name),
+					name.Name + " is exported and has no comment",
 					"say what it is for, its units, its errors, and the source it follows"})
 			}
 		}
@@ -34,7 +35,8 @@ func documented(r *repository) []finding {
 	for dir, s := range first {
 		if !packageDocs[dir] {
 			findings = append(findings, finding{s.name, s.line(s.file.Name),
-				fmt.Sprintf("package %s has no comment", s.file.Name.Name), "say what lives in it, above its package clause"})
+				fmt.Sprintf("package %s has no comment", s.file.Name.Name),
+				"say what lives in it, above its package clause"})
 		}
 	}
 	return findings
@@ -52,7 +54,8 @@ func says(comments ...*ast.CommentGroup) bool {
 func undocumented(decl ast.Decl) []*ast.Ident {
 	switch decl := decl.(type) {
 	case *ast.FuncDecl:
-		if !says(decl.Doc) && decl.Name.IsExported() && (decl.Recv == nil || ast.IsExported(receiver(decl))) {
+		if !says(decl.Doc) && decl.Name.IsExported() &&
+			(decl.Recv == nil || ast.IsExported(receiver(decl))) {
 			return []*ast.Ident{decl.Name}
 		}
 	case *ast.GenDecl:

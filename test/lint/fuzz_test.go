@@ -21,8 +21,8 @@ var notForeign = map[string]string{
 	"sextant/cmd/sextant.topologySource.read": "gives the bytes on to package topology/format",
 }
 
-// fuzzed finds functions that parse bytes or text from a stream, and that no fuzz target reaches: none of those that a test file
-// with a target mentions, and nothing that these use.
+// fuzzed finds functions that parse bytes or text from a stream, and that no fuzz target reaches:
+// none of those that a test file with a target mentions, and nothing that these use.
 func fuzzed(r *repository) []finding {
 	g := newUseGraph(r)
 	var targets []string
@@ -44,8 +44,10 @@ func fuzzed(r *repository) []finding {
 				continue
 			}
 			for _, parser := range parsersIn(p, file) {
-				if object := p.TypesInfo.Defs[parser]; !g.reached[nameOf(object)] && !isOwnText(nameOf(object)) {
-					findings = append(findings, finding{name, p.Fset.Position(parser.Pos()).Line, parser.Name + " parses bytes, and no fuzz target reaches it",
+				if object := p.TypesInfo.Defs[parser]; !g.reached[nameOf(object)] &&
+					!isOwnText(nameOf(object)) {
+					findings = append(findings, finding{name, p.Fset.Position(parser.Pos()).Line,
+						parser.Name + " parses bytes, and no fuzz target reaches it",
 						"write one, in a test file of its package: make fuzz finds it by its name"})
 				}
 			}
@@ -56,7 +58,8 @@ func fuzzed(r *repository) []finding {
 
 func isOwnText(name string) bool {
 	for own := range notForeign {
-		if rest, ok := strings.CutPrefix(name, own); ok && (rest == "" || rest[0] == '.' || rest[0] == '/') {
+		if rest, ok := strings.CutPrefix(name, own); ok &&
+			(rest == "" || rest[0] == '.' || rest[0] == '/') {
 			return true
 		}
 	}
@@ -65,7 +68,8 @@ func isOwnText(name string) bool {
 
 func hasTarget(file *ast.File) bool {
 	for _, decl := range file.Decls {
-		if function, ok := decl.(*ast.FuncDecl); ok && function.Recv == nil && strings.HasPrefix(function.Name.Name, "Fuzz") {
+		if function, ok := decl.(*ast.FuncDecl); ok && function.Recv == nil &&
+			strings.HasPrefix(function.Name.Name, "Fuzz") {
 			return true
 		}
 	}
@@ -76,7 +80,8 @@ func hasTarget(file *ast.File) bool {
 func parsersIn(p *packages.Package, file *ast.File) (names []*ast.Ident) {
 	for _, decl := range file.Decls {
 		function, ok := decl.(*ast.FuncDecl)
-		if !ok || !parserName.MatchString(function.Name.Name) || function.Name.Name == "Read" { // of an io.Reader, which fills them
+		if !ok || !parserName.MatchString(function.Name.Name) ||
+			function.Name.Name == "Read" { // of an io.Reader, which fills them
 			continue
 		}
 		for _, field := range function.Type.Params.List {

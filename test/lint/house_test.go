@@ -28,8 +28,8 @@ func (f finding) String() string {
 
 type rule func(*repository) []finding
 
-// check runs a rule over this repository, where it must find nothing, and over testdata/<name>, a repository with the
-// given rooms, where it must find what want.txt says.
+// check runs a rule over this repository, where it must find nothing, and over testdata/<name>, a
+// repository with the given rooms, where it must find what want.txt says.
 func check(t *testing.T, name string, apply rule, fixtureRooms ...folder) {
 	t.Helper()
 	t.Run("repository", func(t *testing.T) {

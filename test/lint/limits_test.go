@@ -24,12 +24,13 @@ const (
 	limitsPage = "docs/limits.md"
 )
 
-// limitRow is a row of the page: a number, the package or the header that has the constant, and its name; or a key of the
-// node file, and minimum or maximum.
+// limitRow is a row of the page: a number, the package or the header that has the constant, and its
+// name; or a key of the node file, and minimum or maximum.
 var limitRow = regexp.MustCompile("(?m)^\\| (.+) \\| ([0-9,]+)( s)? \\| `([^`]+)` (\\w+) \\|$")
 
 // notLimits are constants of config that bound values, but tell an operator nothing about sizes.
-var notLimits = []string{"maxEtcdPrefix", "maxHoldTime", "maxRateKbps", "maxSIDHistory", "maxTLVHistory"}
+var notLimits = []string{"maxEtcdPrefix", "maxHoldTime", "maxRateKbps", "maxSIDHistory",
+	"maxTLVHistory"}
 
 // TestLimitsAreThoseOfTheCode holds the page of limits to the constants that it names.
 func TestLimitsAreThoseOfTheCode(t *testing.T) {
@@ -59,7 +60,8 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 			got, err = constantOf(where, name)
 		}
 		if err != nil || got != want {
-			t.Errorf("%s: %s: %s%s on the page, %d in the code (%v)", limitsPage, what, row[2], row[3], got, err)
+			t.Errorf("%s: %s: %s%s on the page, %d in the code (%v)", limitsPage, what, row[2],
+				row[3], got, err)
 		}
 	}
 }
@@ -71,7 +73,8 @@ func TestAllLimitsAreOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range constants("config") {
-		if regexp.MustCompile(`^[mM]ax[A-Z]`).MatchString(name) && !slices.Contains(notLimits, name) &&
+		if regexp.MustCompile(`^[mM]ax[A-Z]`).MatchString(name) && !slices.Contains(notLimits,
+			name) &&
 			!strings.Contains(string(page), "`config` "+name+" |") {
 			t.Errorf("%s lacks config's %s", limitsPage, name)
 		}
@@ -168,7 +171,8 @@ func evaluate(folder string, e ast.Expr) (constant.Value, error) {
 		return constant.MakeInt64(number), err
 	case *ast.SelectorExpr:
 		from := e.X.(*ast.Ident).Name
-		if units := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}; from == "time" {
+		if units := map[string]time.Duration{"Second": time.Second, "Minute": time.Minute,
+			"Hour": time.Hour}; from == "time" {
 			return constant.MakeInt64(int64(units[e.Sel.Name])), nil
 		}
 		number, err := constantOf(folderOf(from), e.Sel.Name)

@@ -53,7 +53,8 @@ func open(t *testing.T, root string, tree []folder) *repository {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &repository{root: absolute, tree: tree, files: listFiles(t, absolute), texts: map[string][]byte{}}
+	r := &repository{root: absolute, tree: tree, files: listFiles(t, absolute),
+		texts: map[string][]byte{}}
 	for _, name := range r.files {
 		text, err := os.ReadFile(filepath.Join(absolute, name))
 		if err != nil {
@@ -69,15 +70,16 @@ func open(t *testing.T, root string, tree []folder) *repository {
 	return r
 }
 
-// listFiles asks git for what is, or would be, committed. A tree without git, such as a release archive or a fixture,
-// is walked.
+// listFiles asks git for what is, or would be, committed. A tree without git, such as a release
+// archive or a fixture, is walked.
 func listFiles(t *testing.T, root string) []string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(root, ".git")); err != nil {
 		return walkFiles(t, root)
 	}
 	// A clone that belongs to somebody else, as in a container, is fine to read.
-	git := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	git := exec.Command("git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others",
+		"--exclude-standard")
 	git.Dir = root
 	out, err := git.Output()
 	if err != nil {
@@ -118,7 +120,8 @@ func (r *repository) parse() {
 			continue
 		}
 		fset := token.NewFileSet()
-		file, err := parser.ParseFile(fset, name, r.texts[name], parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, name, r.texts[name],
+			parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			continue // loading the packages finds it too
 		}
@@ -128,13 +131,15 @@ func (r *repository) parse() {
 	}
 }
 
-// load type-checks the module's packages with their tests. Packages from elsewhere come as export data. The package
-// encoding is added for its interfaces, which are called by reflection.
+// load type-checks the module's packages with their tests. Packages from elsewhere come as export
+// data. The package encoding is added for its interfaces, which are called by reflection.
 func (r *repository) load(t *testing.T) {
 	t.Helper()
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedModule |
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedImports |
+		packages.NeedModule |
 		packages.NeedTypes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedForTest
-	loaded, err := packages.Load(&packages.Config{Mode: mode, Dir: r.root, Tests: true}, "./...", "encoding")
+	loaded, err := packages.Load(&packages.Config{Mode: mode, Dir: r.root, Tests: true}, "./...",
+		"encoding")
 	if err != nil {
 		t.Fatalf("loading the packages of %s: %v", r.root, err)
 	}

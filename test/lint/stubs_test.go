@@ -18,7 +18,8 @@ var unfinished = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK)\b` +
 
 func TestNothingIsLeftUnfinished(t *testing.T) { check(t, "stubs", stubs) }
 
-// stubs finds what is announced and not there: words in any file, and tests that are skipped for no good reason.
+// stubs finds what is announced and not there: words in any file, and tests that are skipped for no
+// good reason.
 func stubs(r *repository) []finding {
 	var findings []finding
 	for _, name := range r.files {
@@ -43,7 +44,8 @@ func isForeign(name string) bool {
 	return name == "go.sum" || name == "LICENSE" || path.Dir(name) == "LICENSES"
 }
 
-// A machine may lack a feature of the kernel, or the tester the privilege; nothing else excuses a skip.
+// A machine may lack a feature of the kernel, or the tester the privilege; nothing else excuses a
+// skip.
 var skipReason = regexp.MustCompile(`(?i)\b(kernel|root|privileges?|cap_[a-z_]+)\b`)
 
 func unreasonedSkips(s source) []finding {
@@ -60,8 +62,10 @@ func unreasonedSkips(s source) []finding {
 		switch selector.Sel.Name {
 		case "Skip", "Skipf", "SkipNow":
 			if !skipReason.MatchString(literalText(call)) {
-				findings = append(findings, finding{s.name, s.line(call), "a test is skipped without a good reason",
-					"name in the message the kernel feature or the privilege that is missing; nothing else is a reason"})
+				findings = append(findings, finding{s.name, s.line(call),
+					"a test is skipped without a good reason",
+					"name in the message the kernel feature or the privilege that is missing; " +
+						"nothing else is a reason"})
 			}
 		}
 		return true
@@ -81,7 +85,8 @@ func literalText(call *ast.CallExpr) string {
 	for _, arg := range call.Args {
 		ast.Inspect(arg, func(node ast.Node) bool {
 			if literal, ok := node.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				text.WriteString(constant.StringVal(constant.MakeFromLiteral(literal.Value, token.STRING, 0)))
+				text.WriteString(constant.StringVal(constant.MakeFromLiteral(literal.Value,
+					token.STRING, 0)))
 			}
 			return true
 		})

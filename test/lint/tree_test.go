@@ -159,8 +159,8 @@ func importsGoDown(r *repository) []finding {
 
 const treeFile = "test/lint/tree_test.go"
 
-// treeMatchesPackages wants each package in the tree, each folder of the tree in ARCHITECTURE.md, as
-// code, pure packages where all are, no folder without a package, and few at the root.
+// treeMatchesPackages wants each package in the tree, each folder of the tree in ARCHITECTURE.md,
+// as code, pure packages where all are, no folder without a package, and few at the root.
 func treeMatchesPackages(r *repository) []finding {
 	var findings []finding
 	seen, roots := map[string]bool{}, map[string]bool{}
@@ -182,20 +182,25 @@ func treeMatchesPackages(r *repository) []finding {
 			"put the new one into the folder of its subject"})
 	}
 	if !r.has("ARCHITECTURE.md") {
-		findings = append(findings, finding{"ARCHITECTURE.md", 1, "there is no ARCHITECTURE.md", "write it"})
+		findings = append(findings, finding{"ARCHITECTURE.md", 1, "there is no ARCHITECTURE.md",
+			"write it"})
 	}
 	for _, f := range r.tree {
 		if !seen[f.path] {
 			findings = append(findings, finding{treeFile, 1,
-				"the tree has a folder " + f.path + ", but there is no such package", "remove the folder"})
+				"the tree has a folder " + f.path + ", but there is no such package",
+				"remove the folder"})
 		}
 		if !f.pure && slices.Contains(pureFolders, firstOf(f.path)) {
 			findings = append(findings, finding{treeFile, 1, f.path + " is not pure",
-				"pass clocks, sockets and randomness in as arguments: what is in " + firstOf(f.path) +
+				"pass clocks, sockets and randomness in as arguments: what is in " +
+					firstOf(f.path) +
 					" decides, and does nothing"})
 		}
-		if r.has("ARCHITECTURE.md") && !strings.Contains(string(r.texts["ARCHITECTURE.md"]), "`"+f.path) {
-			findings = append(findings, finding{"ARCHITECTURE.md", 1, "it does not mention `" + f.path + "`",
+		if r.has("ARCHITECTURE.md") && !strings.Contains(string(r.texts["ARCHITECTURE.md"]),
+			"`"+f.path) {
+			findings = append(findings, finding{"ARCHITECTURE.md", 1,
+				"it does not mention `" + f.path + "`",
 				"say what lives there"})
 		}
 	}

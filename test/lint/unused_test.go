@@ -14,9 +14,9 @@ import (
 
 func TestNothingIsUnused(t *testing.T) { check(t, "unused", unused) }
 
-// unused finds declarations that the product does not reach: not from a command or an initialisation, and not from the
-// tests of another package. What only its own package's tests use is as dead as what nothing uses, and staticcheck
-// (U1000) finds neither if the name is exported.
+// unused finds declarations that the product does not reach: not from a command or an
+// initialisation, and not from the tests of another package. What only its own package's tests use
+// is as dead as what nothing uses, and staticcheck (U1000) finds neither if the name is exported.
 func unused(r *repository) []finding {
 	g := newUseGraph(r)
 	g.walk(g.roots)
@@ -24,15 +24,16 @@ func unused(r *repository) []finding {
 	for _, name := range g.dead() {
 		at := g.declared[name]
 		short := name[strings.LastIndexByte(name, '/')+1:]
-		findings = append(findings, finding{at.path, at.line, short + " is used by nothing but its own package's tests",
+		findings = append(findings, finding{at.path, at.line,
+			short + " is used by nothing but its own package's tests",
 			"delete it, or use it"})
 	}
 	return findings
 }
 
-// A useGraph knows which declaration mentions which. It calls package-level objects package.Name and methods
-// package.Type.Name, so that an object is the same whether it was seen in source, in export data, or in a package's test
-// variant.
+// A useGraph knows which declaration mentions which. It calls package-level objects package.Name
+// and methods package.Type.Name, so that an object is the same whether it was seen in source, in
+// export data, or in a package's test variant.
 type useGraph struct {
 	declared   map[string]place
 	mentions   map[string][]string
@@ -49,7 +50,8 @@ type place struct {
 
 func newUseGraph(r *repository) *useGraph {
 	g := &useGraph{
-		declared: map[string]place{}, mentions: map[string][]string{}, types: map[string]*types.Named{},
+		declared: map[string]place{}, mentions: map[string][]string{},
+		types:      map[string]*types.Named{},
 		interfaces: map[string][]*types.Interface{}, reached: map[string]bool{},
 	}
 	g.addInterface(types.Universe.Lookup("error").Type())
@@ -110,8 +112,8 @@ func (g *useGraph) addTest(p *packages.Package, file *ast.File) {
 	}
 }
 
-// addFile adds the declarations of a file. Those of a command are roots: what it does not use itself is staticcheck's
-// business. So are generated ones, which nobody can take out.
+// addFile adds the declarations of a file. Those of a command are roots: what it does not use
+// itself is staticcheck's business. So are generated ones, which nobody can take out.
 func (g *useGraph) addFile(p *packages.Package, file *ast.File, name string) {
 	root := p.Name == "main" || ast.IsGenerated(file)
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -132,7 +134,8 @@ func (g *useGraph) addFile(p *packages.Package, file *ast.File, name string) {
 }
 
 // add adds one declaration with its names, if they are on the package level. Methods are.
-func (g *useGraph) add(p *packages.Package, decl ast.Node, file string, root bool, idents ...*ast.Ident) {
+func (g *useGraph) add(p *packages.Package, decl ast.Node, file string, root bool,
+	idents ...*ast.Ident) {
 	var names []string
 	for _, object := range mentioned(p, decl) {
 		names = append(names, nameOf(object))
@@ -154,8 +157,8 @@ func (g *useGraph) add(p *packages.Package, decl ast.Node, file string, root boo
 	}
 }
 
-// addEnumeration lets constants that are counted up mention each other and their type: who uses one needs the others to
-// stand where they stand.
+// addEnumeration lets constants that are counted up mention each other and their type: who uses one
+// needs the others to stand where they stand.
 func (g *useGraph) addEnumeration(p *packages.Package, decl *ast.GenDecl) {
 	var constants, all []string
 	counted := false
@@ -236,8 +239,8 @@ func (g *useGraph) walk(open []string) {
 	}
 }
 
-// dead lists what was not reached, but of what hangs together only the ends to pull: declarations that no other dead one
-// mentions, or, of those that mention each other in a circle, the first.
+// dead lists what was not reached, but of what hangs together only the ends to pull: declarations
+// that no other dead one mentions, or, of those that mention each other in a circle, the first.
 func (g *useGraph) dead() []string {
 	mentioned := map[string]bool{}
 	for name := range g.declared {
@@ -245,7 +248,8 @@ func (g *useGraph) dead() []string {
 			continue
 		}
 		for _, other := range g.mentions[name] {
-			if other != name && !strings.HasPrefix(name, other+".") { // a method always mentions its type
+			if other != name && !strings.HasPrefix(name,
+				other+".") { // a method always mentions its type
 				mentioned[other] = true
 			}
 		}
@@ -276,7 +280,8 @@ func (g *useGraph) methodsOf(name string) []string {
 // calledByErrors are the methods that the package errors looks for without an interface of a name.
 var calledByErrors = map[string]bool{"Is": true, "As": true, "Unwrap": true}
 
-// methodsForInterfaces lists the methods that a type has to have for some interface: they are called through it.
+// methodsForInterfaces lists the methods that a type has to have for some interface: they are
+// called through it.
 func (g *useGraph) methodsForInterfaces(named *types.Named) []string {
 	pointer := types.NewPointer(named)
 	var names []string
@@ -286,7 +291,8 @@ func (g *useGraph) methodsForInterfaces(named *types.Named) []string {
 			names = append(names, nameOf(method))
 		}
 		for _, i := range g.interfaces[method.Name()] {
-			// A generic type cannot be asked before it is instantiated; the name of the method has to do.
+			// A generic type cannot be asked before it is instantiated; the name of the method has
+			// to do.
 			if named.TypeParams() != nil || types.Implements(pointer, i) {
 				names = append(names, nameOf(method))
 				break

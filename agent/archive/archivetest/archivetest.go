@@ -24,8 +24,8 @@ type Server struct {
 	output    bytes.Buffer
 }
 
-// Start runs an etcd with more flags, like those of TLS, and waits until it answers. How to reach it is in etcd, except for the
-// endpoint. The test fails if Debian's etcd-server is not there.
+// Start runs an etcd with more flags, like those of TLS, and waits until it answers. How to reach
+// it is in etcd, except for the endpoint. The test fails if Debian's etcd-server is not there.
 func Start(t *testing.T, etcd config.Etcd, flags ...string) *Server {
 	t.Helper()
 	if _, err := exec.LookPath("etcd"); err != nil {
@@ -39,8 +39,10 @@ func Start(t *testing.T, etcd config.Etcd, flags ...string) *Server {
 	etcd.Prefix = "/sextant"
 	const peer = "http://127.0.0.1:0" // a cluster of one has nobody to talk to
 	s := &Server{t: t, etcd: etcd, arguments: append([]string{
-		"--data-dir", t.TempDir(), "--listen-client-urls", etcd.Endpoints[0], "--advertise-client-urls", etcd.Endpoints[0],
-		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
+		"--data-dir", t.TempDir(), "--listen-client-urls", etcd.Endpoints[0],
+		"--advertise-client-urls", etcd.Endpoints[0],
+		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster",
+		"default=" + peer,
 		"--log-level", "error", "--logger", "zap",
 	}, flags...)}
 	t.Cleanup(s.Kill)
@@ -48,7 +50,8 @@ func Start(t *testing.T, etcd config.Etcd, flags ...string) *Server {
 	return s
 }
 
-// Loopback is the address of this process's servers. No other process has it, so that a port stays free while a server is away.
+// Loopback is the address of this process's servers. No other process has it, so that a port stays
+// free while a server is away.
 func Loopback() net.IP {
 	id := os.Getpid() // of 22 bits at most
 	return net.IPv4(127, 64|byte(id>>16), byte(id>>8), byte(id))

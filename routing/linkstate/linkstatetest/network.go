@@ -1,4 +1,5 @@
-// Package linkstatetest makes routes of family link-state, as a router would announce them, for tests.
+// Package linkstatetest makes routes of family link-state, as a router would announce them, for
+// tests.
 package linkstatetest
 
 import (
@@ -31,14 +32,16 @@ func routerID(router int) string { return fmt.Sprintf("0000.0000.%04x", router) 
 
 func lanID(lan int) string { return fmt.Sprintf("0000.0000.00ff-%02x", lan) }
 
-// add makes a route of an NLRI and what is said of it. It panics if this package makes what GoBGP does not take.
+// add makes a route of an NLRI and what is said of it. It panics if this package makes what GoBGP
+// does not take.
 func (n *Network) add(kind bgp.LsNLRIType, nlri bgp.LsNLRIInterface, about *bgp.LsAttribute) {
 	body, err := nlri.Serialize()
 	if err != nil {
 		panic(err)
 	}
 	prefix := &bgp.LsAddrPrefix{Type: kind, Length: uint16(len(body)), NLRI: nlri}
-	reach, err := bgp.NewPathAttributeMpReachNLRI(bgp.RF_LS, []bgp.PathNLRI{{NLRI: prefix}}, netip.MustParseAddr("192.0.2.1"))
+	reach, err := bgp.NewPathAttributeMpReachNLRI(bgp.RF_LS, []bgp.PathNLRI{{NLRI: prefix}},
+		netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
 		panic(err)
 	}
@@ -48,9 +51,10 @@ func (n *Network) add(kind bgp.LsNLRIType, nlri bgp.LsNLRIInterface, about *bgp.
 	for _, tlv := range tlvs {
 		attribute.Length += uint16(tlv.Len())
 	}
-	n.Routes = append(n.Routes, &apiutil.Path{Family: bgp.RF_LS, Nlri: prefix, Attrs: []bgp.PathAttributeInterface{
-		bgp.NewPathAttributeOrigin(bgp.BGP_ORIGIN_ATTR_TYPE_IGP), reach, attribute,
-	}})
+	n.Routes = append(n.Routes, &apiutil.Path{Family: bgp.RF_LS, Nlri: prefix,
+		Attrs: []bgp.PathAttributeInterface{
+			bgp.NewPathAttributeOrigin(bgp.BGP_ORIGIN_ATTR_TYPE_IGP), reach, attribute,
+		}})
 }
 
 func header(kind bgp.LsNLRIType) bgp.LsNLRI {
@@ -64,17 +68,23 @@ func (n *Network) Node(router int, name, end string) {
 		about.Node.Name = &name
 	}
 	local := descriptor(routerID(router), bgp.LS_TLV_LOCAL_NODE_DESC)
-	n.add(bgp.LS_NLRI_TYPE_NODE, &bgp.LsNodeNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_NODE), LocalNodeDesc: local}, about)
-	sid := &bgp.LsTLVSrv6SIDInfo{LsTLV: bgp.LsTLV{Type: bgp.LS_TLV_SRV6_SID_INFO, Length: 16}, SIDs: []netip.Addr{netip.MustParseAddr(end)}}
-	behavior := &bgp.LsAttribute{Srv6SID: bgp.LsAttributeSrv6SID{Srv6EndpointBehavior: &bgp.LsSrv6EndpointBehavior{EndpointBehavior: 1}}}
+	n.add(bgp.LS_NLRI_TYPE_NODE, &bgp.LsNodeNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_NODE),
+		LocalNodeDesc: local}, about)
+	sid := &bgp.LsTLVSrv6SIDInfo{LsTLV: bgp.LsTLV{Type: bgp.LS_TLV_SRV6_SID_INFO, Length: 16},
+		SIDs: []netip.Addr{netip.MustParseAddr(end)}}
+	behavior := &bgp.LsAttribute{Srv6SID: bgp.LsAttributeSrv6SID{
+		Srv6EndpointBehavior: &bgp.LsSrv6EndpointBehavior{EndpointBehavior: 1},
+	}}
 	n.add(bgp.LS_NLRI_TYPE_SRV6_SID,
-		&bgp.LsSrv6SIDNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_SRV6_SID), LocalNodeDesc: local, Srv6SIDInfo: sid}, behavior)
+		&bgp.LsSrv6SIDNLRI{LsNLRI: header(bgp.LS_NLRI_TYPE_SRV6_SID), LocalNodeDesc: local,
+			Srv6SIDInfo: sid}, behavior)
 }
 
 // Link adds one direction of a link.
 func (n *Network) Link(from, to int, l Link) { n.link(routerID(from), routerID(to), from, to, l) }
 
-// LAN adds a network with several routers, all of which say the same metric, by the node that stands for it.
+// LAN adds a network with several routers, all of which say the same metric, by the node that
+// stands for it.
 func (n *Network) LAN(lan int, metric uint32, routers ...int) {
 	for _, router := range routers {
 		n.link(routerID(router), lanID(lan), router, 0, Link{Number: lan, Metric: metric})
@@ -102,11 +112,14 @@ func (n *Network) link(from, to string, near, far int, l Link) {
 		about.Link.Srlgs = &l.Risks
 	}
 	if l.EndX != "" {
-		about.Link.Srv6EndXSID = &bgp.LsSrv6EndXSID{EndpointBehavior: 5, SIDs: []netip.Addr{netip.MustParseAddr(l.EndX)}}
+		about.Link.Srv6EndXSID = &bgp.LsSrv6EndXSID{EndpointBehavior: 5,
+			SIDs: []netip.Addr{netip.MustParseAddr(l.EndX)}}
 	}
 	n.add(bgp.LS_NLRI_TYPE_LINK, &bgp.LsLinkNLRI{
-		LsNLRI: header(bgp.LS_NLRI_TYPE_LINK), LocalNodeDesc: descriptor(from, bgp.LS_TLV_LOCAL_NODE_DESC),
+		LsNLRI:         header(bgp.LS_NLRI_TYPE_LINK),
+		LocalNodeDesc:  descriptor(from, bgp.LS_TLV_LOCAL_NODE_DESC),
 		RemoteNodeDesc: descriptor(to, bgp.LS_TLV_REMOTE_NODE_DESC),
-		LinkDesc:       bgp.NewLsLinkTLVs(&bgp.LsLinkDescriptor{InterfaceAddrIPv6: address(near), NeighborAddrIPv6: address(far)}),
+		LinkDesc: bgp.NewLsLinkTLVs(&bgp.LsLinkDescriptor{InterfaceAddrIPv6: address(near),
+			NeighborAddrIPv6: address(far)}),
 	}, about)
 }

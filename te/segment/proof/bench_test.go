@@ -24,8 +24,8 @@ func open(b *testing.B, name string) *topology.Graph {
 	return g
 }
 
-// BenchmarkProof proves the greatest number of disjoint paths of all ordered pairs, edge-disjoint, as the paper's integer program
-// did for these two networks.
+// BenchmarkProof proves the greatest number of disjoint paths of all ordered pairs, edge-disjoint,
+// as the paper's integer program did for these two networks.
 func BenchmarkProof(b *testing.B) {
 	for _, name := range []string{"AS1755", "AS3967"} {
 		for _, q := range []segment.Query{
@@ -57,7 +57,8 @@ func BenchmarkPair(b *testing.B) {
 			g := open(b, name)
 			pairs, proven := 0, 0
 			for b.Loop() {
-				q := segment.Query{Model: segment.ForcedAdjacency, Disjoint: segment.LinkDisjoint, MaxSIDs: segment.DefaultMaxSIDs}
+				q := segment.Query{Model: segment.ForcedAdjacency, Disjoint: segment.LinkDisjoint,
+					MaxSIDs: segment.DefaultMaxSIDs}
 				p := proof.New(g.All(), q, proof.Effort{})
 				eachPair(g, func(s, t topology.Node) {
 					pair := p.Pair(s, t, proof.LeastTotal)
@@ -85,9 +86,10 @@ func eachPair(g *topology.Graph, visit func(s, t topology.Node)) {
 	}
 }
 
-// BenchmarkOutside puts numbers beside those of BenchmarkG1AllPairs: one shortest path, without segments or disjointness, and one
-// maximum flow, between two routers of AS1239, by gonum; ours of the latter; and what the paper reports for all disjoint
-// paths of a pair, on another machine and network.
+// BenchmarkOutside puts numbers beside those of BenchmarkG1AllPairs: one shortest path, without
+// segments or disjointness, and one maximum flow, between two routers of AS1239, by gonum; ours of
+// the latter; and what the paper reports for all disjoint paths of a pair, on another machine and
+// network.
 func BenchmarkOutside(b *testing.B) {
 	g := open(b, "AS1239")
 	oracle := simple.NewWeightedDirectedGraph(0, 0)

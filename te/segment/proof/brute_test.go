@@ -10,7 +10,8 @@ import (
 	"sextant/te/topology"
 )
 
-// randomGraph is a small multigraph: parallel links, one-way links, shared risks and unconnected parts occur.
+// randomGraph is a small multigraph: parallel links, one-way links, shared risks and unconnected
+// parts occur.
 func randomGraph(t *testing.T, r *rand.Rand, nodes, links int) *topology.Graph {
 	t.Helper()
 	b := topology.NewBuilder("random", 0)
@@ -22,7 +23,8 @@ func randomGraph(t *testing.T, r *rand.Rand, nodes, links int) *topology.Graph {
 	for range links {
 		from := topology.Node(r.IntN(nodes))
 		to := topology.Node((int(from) + 1 + r.IntN(nodes-1)) % nodes)
-		spec := topology.EdgeSpec{From: from, To: to, Weight: 1 + uint32(r.IntN(3)), Delay: int64(r.IntN(6))}
+		spec := topology.EdgeSpec{From: from, To: to, Weight: 1 + uint32(r.IntN(3)),
+			Delay: int64(r.IntN(6))}
 		if r.IntN(3) == 0 {
 			spec.SRLGs = []uint32{uint32(r.IntN(3))}
 		}
@@ -181,7 +183,8 @@ func (b *brute) lists(v, t topology.Node, so way, left int) []way {
 		}
 		next := way{slices.Clone(so.edges), so.delay + b.worst(v, x)}
 		for e := range topology.Edge(b.g.Edges()) {
-			if b.tight(v, e) && b.dist[v][b.g.To(e)]+b.dist[b.g.To(e)][x] == b.dist[v][x] && !slices.Contains(next.edges, e) {
+			if b.tight(v, e) && b.dist[v][b.g.To(e)]+b.dist[b.g.To(e)][x] == b.dist[v][x] &&
+				!slices.Contains(next.edges, e) {
 				next.edges = append(next.edges, e)
 			}
 		}
@@ -242,7 +245,8 @@ func (b *brute) risks(e topology.Edge) []uint32 {
 	return risks
 }
 
-// outcome is the greatest number of disjoint ways, and of two the least total and the least maximum of delays.
+// outcome is the greatest number of disjoint ways, and of two the least total and the least maximum
+// of delays.
 type outcome struct {
 	most       int
 	total, max int64
@@ -250,7 +254,8 @@ type outcome struct {
 
 func (b *brute) solve(s, t topology.Node) outcome {
 	ways := slices.DeleteFunc(b.ways(s, t), func(w way) bool {
-		return slices.ContainsFunc(b.avoid, func(e topology.Edge) bool { return slices.Contains(w.edges, e) })
+		return slices.ContainsFunc(b.avoid,
+			func(e topology.Edge) bool { return slices.Contains(w.edges, e) })
 	})
 	o := outcome{total: far, max: far}
 	var grow func(from int, chosen []way)

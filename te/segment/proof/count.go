@@ -24,7 +24,8 @@ type Count struct {
 	Paths []segment.Path // the most that were found, the quickest first
 	Bound int            // there are no more than that
 	By    Method         // how the bound was proven
-	Cut   maxflow.Cut    // a smallest cut in the edges that the model can use, whatever the length of lists
+	// a smallest cut in the edges that the model can use, whatever the length of lists
+	Cut maxflow.Cut
 }
 
 // Optimal tells whether no larger set exists.
@@ -86,7 +87,8 @@ func (c *counting) risk() {
 	}
 }
 
-// cheapestFlow tries the paths of a flow of least delay: where lists for them exist, nothing is better in any way.
+// cheapestFlow tries the paths of a flow of least delay: where lists for them exist, nothing is
+// better in any way.
 func (c *counting) cheapestFlow() {
 	c.flow.Cheapest(c.s, c.t, c.bound, c.delay)
 	if routes, ok := c.fit(c.s, c.t, c.flow.Paths()); ok {
@@ -102,8 +104,8 @@ func (c *counting) restart(times int) {
 	}
 }
 
-// price lowers the bound by prices, which at the same time are costs that lead around what is scarce; and settles what is left
-// by search.
+// price lowers the bound by prices, which at the same time are costs that lead around what is
+// scarce; and settles what is left by search.
 func (c *counting) price() {
 	if c.done() {
 		return
@@ -116,7 +118,8 @@ func (c *counting) price() {
 			c.lower(0, BySearch)
 			return
 		}
-		if tightest.of == nil || float64(now.total)/float64(now.least) < float64(tightest.total)/float64(tightest.least) {
+		if tightest.of == nil || float64(now.total)/float64(now.least) < float64(
+			tightest.total)/float64(tightest.least) {
 			tightest = now
 			c.lower(now.bound(), ByPrices)
 		}

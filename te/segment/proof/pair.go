@@ -13,13 +13,15 @@ type Objective string
 // The objectives.
 const (
 	LeastTotal Objective = "total" // the sum of both delays
-	LeastWorst Objective = "worst" // the delay of the slower path, then the sum; NP-hard even without segments
+	// the delay of the slower path, then the sum; NP-hard even without segments
+	LeastWorst Objective = "worst"
 )
 
 // Pair is two disjoint paths for 1+1 protection.
 type Pair struct {
 	Paths []segment.Path // two, the quicker first; none if no two were found
-	// Value is their delay by the objective, and Bound what no pair is below, in the graph's unit of delay.
+	// Value is their delay by the objective, and Bound what no pair is below, in the graph's unit
+	// of delay.
 	Value, Bound int64
 	By           PairMethod
 }
@@ -52,10 +54,12 @@ type pairing struct {
 	spare int64   // the sum of price
 }
 
-// Pair finds two disjoint paths from s to t of the least delay by an objective, and bounds it from below.
+// Pair finds two disjoint paths from s to t of the least delay by an objective, and bounds it from
+// below.
 func (p *Prover) Pair(s, t topology.Node, goal Objective) Pair {
 	p.begin(s, t)
-	x := &pairing{Prover: p, s: s, t: t, goal: goal, value: never, by: BySuurballe, price: make([]int64, p.shared.count)}
+	x := &pairing{Prover: p, s: s, t: t, goal: goal, value: never, by: BySuurballe,
+		price: make([]int64, p.shared.count)}
 	found, total := p.flow.Cheapest(s, t, 2, p.delay)
 	if found < 2 {
 		return Pair{By: ByNoPair}
@@ -99,7 +103,8 @@ func (x *pairing) worth(routes []route) int64 {
 	return a + b
 }
 
-// raise takes a lower bound on the total cost of two routes. Hops are fewer than a unit of delay, so that rounding down is right.
+// raise takes a lower bound on the total cost of two routes. Hops are fewer than a unit of delay,
+// so that rounding down is right.
 func (x *pairing) raise(total int64, by PairMethod) {
 	bound := total / delayUnit
 	if x.goal == LeastWorst {
@@ -132,8 +137,9 @@ func (x *pairing) restart() {
 	}
 }
 
-// multiply raises the bound by Lagrange's method: a pair of routes costs at least twice the cheapest under delay plus price,
-// less all prices. What the cheapest route takes is wanted twice, so its price rises; what it does not, falls.
+// multiply raises the bound by Lagrange's method: a pair of routes costs at least twice the
+// cheapest under delay plus price, less all prices. What the cheapest route takes is wanted twice,
+// so its price rises; what it does not, falls.
 func (x *pairing) multiply() {
 	if x.model == segment.ECMP {
 		return
@@ -177,7 +183,8 @@ func (x *pairing) priced(price []int64) (cost []int64, spare int64) {
 	return cost, spare
 }
 
-// move changes prices by a step along the subgradient: 2 for what is taken less 1 for the unit there is.
+// move changes prices by a step along the subgradient: 2 for what is taken less 1 for the unit
+// there is.
 func (x *pairing) move(price []int64, taken []int32, step int64) {
 	wanted := map[int32]bool{}
 	for _, i := range taken {
@@ -220,7 +227,8 @@ func (x *pairing) search() {
 	}
 }
 
-// beaten tells whether routes of that total cost, of which the dearest costs at least worst, can't be better than the best.
+// beaten tells whether routes of that total cost, of which the dearest costs at least worst, can't
+// be better than the best.
 func (x *pairing) beaten(total, worst int64) bool {
 	if x.goal == LeastWorst {
 		return max((total/delayUnit+1)/2, worst/delayUnit) >= x.value

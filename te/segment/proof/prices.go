@@ -6,8 +6,8 @@ import (
 	"sextant/te/topology"
 )
 
-// prices is a bound that is easy to check: every route takes resources worth at least Least, and all resources together are
-// worth Total.
+// prices is a bound that is easy to check: every route takes resources worth at least Least, and
+// all resources together are worth Total.
 type prices struct {
 	of    []int64 // of each resource, at least 1 for those with a price
 	total int64
@@ -33,8 +33,9 @@ const (
 
 func (p *Prover) newPricing(s, t topology.Node) *pricing {
 	y := &pricing{
-		Prover: p, s: s, t: t, ours: make([]bool, p.shared.count), weight: make([]float64, p.shared.count),
-		off: slices.Clone(p.avoid),
+		Prover: p, s: s, t: t, ours: make([]bool, p.shared.count),
+		weight: make([]float64, p.shared.count),
+		off:    slices.Clone(p.avoid),
 	}
 	for e, usable := range p.canUse {
 		if !usable {
@@ -49,7 +50,8 @@ func (p *Prover) newPricing(s, t topology.Node) *pricing {
 	return y
 }
 
-// round takes the prices as they are, in whole numbers, and raises those of the cheapest route; ok is false if there is none.
+// round takes the prices as they are, in whole numbers, and raises those of the cheapest route; ok
+// is false if there is none.
 func (y *pricing) round() (now prices, cheapest route, ok bool) {
 	most := 0.0
 	for _, w := range y.weight {

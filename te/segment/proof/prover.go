@@ -31,8 +31,8 @@ func (e Effort) withDefaults() Effort {
 	return e
 }
 
-// Prover proves what segment lists of one model can do between any two nodes of a network. It serves one goroutine; Clone
-// makes another that shares what was computed.
+// Prover proves what segment lists of one model can do between any two nodes of a network. It
+// serves one goroutine; Clone makes another that shares what was computed.
 type Prover struct {
 	*space
 	kind   segment.Disjointness
@@ -47,18 +47,20 @@ type Prover struct {
 	random *rand.Rand
 }
 
-// delayUnit is what one unit of delay costs: more than the hops of any path, so that these decide between equal delays and no
-// edge is free.
+// delayUnit is what one unit of delay costs: more than the hops of any path, so that these decide
+// between equal delays and no edge is free.
 const delayUnit = 1 << 16
 
-// New makes a prover for a query's model, disjointness, number of SIDs and edges to avoid, all of which must be filled in; the
-// rest of the query does not count. The view must be one that segment.New takes.
+// New makes a prover for a query's model, disjointness, number of SIDs and edges to avoid, all of
+// which must be filled in; the rest of the query does not count. The view must be one that
+// segment.New takes.
 func New(view topology.View, q segment.Query, effort Effort) *Prover {
 	weight := func(e topology.Edge) uint64 { return uint64(view.Weight(e)) }
 	table := spf.New(view, weight, func(e topology.Edge) uint64 { return uint64(view.Delay(e)) })
 	s := newSpace(view, table, q.Model, q.MaxSIDs)
 	p := &Prover{
-		space: s, kind: q.Disjoint, shared: newResources(view, q.Disjoint), effort: effort.withDefaults(), canUse: s.usable(),
+		space: s, kind: q.Disjoint, shared: newResources(view, q.Disjoint),
+		effort: effort.withDefaults(), canUse: s.usable(),
 		avoid: make([]bool, view.Edges()), delay: make([]int64, view.Edges()),
 	}
 	for _, e := range q.Avoid {
@@ -72,7 +74,8 @@ func New(view topology.View, q segment.Query, effort Effort) *Prover {
 	return p
 }
 
-// sharing is what a flow must keep apart so that it bounds the paths of a kind. Shared-risk groups are not a matter of flows.
+// sharing is what a flow must keep apart so that it bounds the paths of a kind. Shared-risk groups
+// are not a matter of flows.
 func sharing(kind segment.Disjointness) maxflow.Sharing {
 	if kind == segment.NodeDisjoint {
 		return maxflow.Nodes
@@ -92,7 +95,8 @@ func (p *Prover) walkers() {
 	p.walk = newWalker(p.space)
 	p.relax = p.walk
 	if p.model == segment.ECMP {
-		// A route takes at least what one of its branches does, and that is a route of the paper's model, of the same DAGs.
+		// A route takes at least what one of its branches does, and that is a route of the paper's
+		// model, of the same DAGs.
 		paper := *p.space
 		paper.model = segment.Paper
 		p.relax = newWalker(&paper)
@@ -104,7 +108,8 @@ func (p *Prover) begin(s, t topology.Node) {
 	p.random = rand.New(rand.NewPCG(p.effort.Seed, uint64(s)<<32|uint64(t)))
 }
 
-// pack finds disjoint routes one after the other, the cheapest first, up to a number of them; 0 is all.
+// pack finds disjoint routes one after the other, the cheapest first, up to a number of them; 0 is
+// all.
 func (p *Prover) pack(s, t topology.Node, cost []int64, most int) []route {
 	var routes []route
 	off := slices.Clone(p.avoid)
@@ -146,7 +151,8 @@ func (p *Prover) fit(s, t topology.Node, paths [][]topology.Edge) ([]route, bool
 	return routes, true
 }
 
-// randomCosts are costs for a restart: by turns without regard to delay, and delays stretched at random.
+// randomCosts are costs for a restart: by turns without regard to delay, and delays stretched at
+// random.
 func (p *Prover) randomCosts(cost []int64, turn int) {
 	for e := range cost {
 		if turn%2 == 0 {
@@ -162,7 +168,8 @@ func (p *Prover) paths(s topology.Node, routes []route) []segment.Path {
 	paths := make([]segment.Path, len(routes))
 	for i, r := range routes {
 		paths[i] = segment.Path{
-			Edges: r.edges, SIDs: p.list(r.hops), Latency: p.latency(r, s), Forced: p.forced(s, r.hops),
+			Edges: r.edges, SIDs: p.list(r.hops), Latency: p.latency(r, s),
+			Forced: p.forced(s, r.hops),
 		}
 	}
 	slices.SortStableFunc(paths, func(a, b segment.Path) int { return int(a.Latency - b.Latency) })

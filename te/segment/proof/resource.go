@@ -7,8 +7,9 @@ import (
 	"sextant/te/topology"
 )
 
-// resources say what paths must not share. Each resource has one unit, and an edge takes some: itself or its link, the node it
-// leads to, its shared-risk groups. Two paths are disjoint when they take nothing in common.
+// resources say what paths must not share. Each resource has one unit, and an edge takes some:
+// itself or its link, the node it leads to, its shared-risk groups. Two paths are disjoint when
+// they take nothing in common.
 type resources struct {
 	count  int
 	nodes  int       // the first resource that stands for a node; 0 if none does
@@ -17,14 +18,16 @@ type resources struct {
 	edges  [][]topology.Edge
 }
 
-// newResources numbers the resources. What a path takes several times it shares with nobody, so a price on that would be paid
-// too often: of shared-risk groups, which come last, no price may be asked.
+// newResources numbers the resources. What a path takes several times it shares with nobody, so a
+// price on that would be paid too often: of shared-risk groups, which come last, no price may be
+// asked.
 func newResources(view topology.View, kind segment.Disjointness) *resources {
 	r := &resources{takes: make([][]int32, view.Edges()), count: view.Edges()}
 	groups := map[uint32]int32{}
 	for e := range topology.Edge(view.Edges()) {
 		own := e
-		if back := view.Reverse(e); kind != segment.EdgeDisjoint && kind != segment.NodeDisjoint && back != topology.NoEdge {
+		if back := view.Reverse(e); kind != segment.EdgeDisjoint && kind != segment.NodeDisjoint &&
+			back != topology.NoEdge {
 			own = min(own, back)
 		}
 		r.takes[e] = []int32{int32(own)}
@@ -74,7 +77,8 @@ func (r *resources) isEnd(i int32, s, t topology.Node) bool {
 	return r.nodes > 0 && (i == int32(r.nodes)+int32(s) || i == int32(r.nodes)+int32(t))
 }
 
-// close switches off the edges that take a resource of the route, and returns those that were on before.
+// close switches off the edges that take a resource of the route, and returns those that were on
+// before.
 func (r *resources) close(off []bool, taken []int32, s, t topology.Node) (closed []topology.Edge) {
 	for _, i := range taken {
 		if r.isEnd(i, s, t) {

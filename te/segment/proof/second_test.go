@@ -10,9 +10,10 @@ import (
 	"sextant/te/topology/dataset"
 )
 
-// TestSecondPathsAreFound asks for all pairs of two of the paper's networks, with all models, and proves of each pair for which the
-// engine finds one path that there are no two. So the shares it finds are right, whatever the order of ties; they are not below
-// those that an independent implementation found, which takes paths one after the other. Of model ecmp it misses some.
+// TestSecondPathsAreFound asks for all pairs of two of the paper's networks, with all models, and
+// proves of each pair for which the engine finds one path that there are no two. So the shares it
+// finds are right, whatever the order of ties; they are not below those that an independent
+// implementation found, which takes paths one after the other. Of model ecmp it misses some.
 func TestSecondPathsAreFound(t *testing.T) {
 	networks := []string{"AS3967", "AS1755"}
 	for _, test := range []struct {
@@ -35,18 +36,22 @@ func TestSecondPathsAreFound(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := seconds(t, g, segment.Query{Model: test.model, MaxSIDs: test.sids, Disjoint: segment.EdgeDisjoint})
+				s := seconds(t, g, segment.Query{Model: test.model, MaxSIDs: test.sids,
+					Disjoint: segment.EdgeDisjoint})
 				share := float64(s.two) / float64(s.pairs)
-				t.Logf("two or more %.4f, of these rearranged %d; missed %d, not proven %d", share, s.rearranged, s.missed, s.open)
+				t.Logf("two or more %.4f, of these rearranged %d; missed %d, not proven %d", share,
+					s.rearranged, s.missed, s.open)
 				if s.missed > test.missed || s.open > 0 || share < test.others[i]-.0005 {
-					t.Errorf("share of pairs with two paths %.4f, not below %.3f wanted; %d missed, %d not proven", share, test.others[i], s.missed, s.open)
+					t.Errorf("share of pairs with two paths %.4f, not below %.3f wanted; %d "+
+						"missed, %d not proven", share, test.others[i], s.missed, s.open)
 				}
 			})
 		}
 	}
 }
 
-// tally counts pairs: those with two paths, those for which the proof finds two and the engine does not, and those where it can't tell.
+// tally counts pairs: those with two paths, those for which the proof finds two and the engine does
+// not, and those where it can't tell.
 type tally struct{ pairs, two, rearranged, missed, open int }
 
 func seconds(t *testing.T, g *topology.Graph, q segment.Query) (s tally) {

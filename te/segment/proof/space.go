@@ -10,7 +10,8 @@ import (
 	"sextant/te/topology"
 )
 
-// space is all that segment lists of one model can express on one view of a network. Many goroutines may use it.
+// space is all that segment lists of one model can express on one view of a network. Many
+// goroutines may use it.
 type space struct {
 	view  topology.View
 	table *spf.Table // by IGP weight
@@ -20,7 +21,8 @@ type space struct {
 	to    []atomic.Pointer[[]arc]
 }
 
-// arc is an edge that a SID can lead over. In a list, all arcs into a node come before those out of it, as seen from the root.
+// arc is an edge that a SID can lead over. In a list, all arcs into a node come before those out of
+// it, as seen from the root.
 type arc struct {
 	near, far topology.Node // far is the end away from the root
 	edge      topology.Edge
@@ -29,7 +31,8 @@ type arc struct {
 func newSpace(view topology.View, table *spf.Table, model segment.Model, sids int) *space {
 	return &space{
 		view: view, table: table, model: model, sids: sids,
-		from: make([]atomic.Pointer[[]arc], view.Nodes()), to: make([]atomic.Pointer[[]arc], view.Nodes()),
+		from: make([]atomic.Pointer[[]arc], view.Nodes()),
+		to:   make([]atomic.Pointer[[]arc], view.Nodes()),
 	}
 }
 
@@ -55,7 +58,8 @@ func (s *space) arcs(slot *atomic.Pointer[[]arc], row func() *spf.Row) []arc {
 	r := row()
 	var arcs []arc
 	for v := range topology.Node(s.view.Nodes()) {
-		if v == r.Root || r.Dist[v] == spf.Unreachable || s.onlyForced() && r.Via[v] == spf.Several {
+		if v == r.Root || r.Dist[v] == spf.Unreachable || s.onlyForced() &&
+			r.Via[v] == spf.Several {
 			continue
 		}
 		for _, a := range r.Back(v) {
@@ -65,14 +69,15 @@ func (s *space) arcs(slot *atomic.Pointer[[]arc], row func() *spf.Row) []arc {
 		}
 	}
 	slices.SortFunc(arcs, func(a, b arc) int {
-		return cmp.Or(cmp.Compare(r.Dist[a.far], r.Dist[b.far]), cmp.Compare(a.far, b.far), cmp.Compare(a.edge, b.edge))
+		return cmp.Or(cmp.Compare(r.Dist[a.far], r.Dist[b.far]), cmp.Compare(a.far, b.far),
+			cmp.Compare(a.edge, b.edge))
 	})
 	slot.CompareAndSwap(nil, &arcs)
 	return *slot.Load()
 }
 
-// usable marks the edges that any segment list can contain: all with End.X SIDs; else those on a shortest path, which is then
-// a shortest path between their own ends.
+// usable marks the edges that any segment list can contain: all with End.X SIDs; else those on a
+// shortest path, which is then a shortest path between their own ends.
 func (s *space) usable() []bool {
 	usable := make([]bool, s.view.Edges())
 	for e := range topology.Edge(s.view.Edges()) {

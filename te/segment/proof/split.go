@@ -6,14 +6,16 @@ import (
 	"sextant/te/topology"
 )
 
-// split searches for a number of disjoint routes by splitting on what two of them share: either one of them may keep it, and
-// the others do without; or none of those that are still alike takes it. Each case is bounded by the routes' costs apart.
+// split searches for a number of disjoint routes by splitting on what two of them share: either one
+// of them may keep it, and the others do without; or none of those that are still alike takes it.
+// Each case is bounded by the routes' costs apart.
 type split struct {
 	*Prover
-	s, t   topology.Node
-	left   int // cases that may still be looked at
-	off    [][]bool
-	class  []int // routes of one class have the same edges off, so it does not matter which of them is which
+	s, t topology.Node
+	left int // cases that may still be looked at
+	off  [][]bool
+	// routes of one class have the same edges off, so it does not matter which of them is which
+	class  []int
 	routes []route
 	cost   []int64
 
@@ -22,7 +24,8 @@ type split struct {
 }
 
 func (p *Prover) newSplit(s, t topology.Node, count int, cost []int64) *split {
-	x := &split{Prover: p, s: s, t: t, left: p.effort.Splits, cost: cost, class: make([]int, count), routes: make([]route, count)}
+	x := &split{Prover: p, s: s, t: t, left: p.effort.Splits, cost: cost, class: make([]int, count),
+		routes: make([]route, count)}
 	for range count {
 		x.off = append(x.off, slices.Clone(p.avoid))
 	}
@@ -111,7 +114,8 @@ func (x *split) takes(j int, resource int32) bool {
 	return slices.Contains(x.shared.of(x.routes[j], x.s, x.t), resource)
 }
 
-// conflict names a resource that several routes take, and one of them: the resource that most of them take.
+// conflict names a resource that several routes take, and one of them: the resource that most of
+// them take.
 func (x *split) conflict() (who int, resource int32, shared bool) {
 	users := map[int32]int{}
 	most := 1

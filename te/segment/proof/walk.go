@@ -25,8 +25,9 @@ type route struct {
 	cost  int64           // under the costs of the search; with branches, of the dearest
 }
 
-// walker finds the cheapest segment list between two nodes for any edge costs, by the layered graph of Algorithm 2 without
-// building it: best[k][v] is the least cost to stand at v after k SIDs, ready for the next. One goroutine uses it.
+// walker finds the cheapest segment list between two nodes for any edge costs, by the layered graph
+// of Algorithm 2 without building it: best[k][v] is the least cost to stand at v after k SIDs,
+// ready for the next. One goroutine uses it.
 type walker struct {
 	*space
 	best  [][]int64
@@ -66,8 +67,8 @@ func newWalker(s *space) *walker {
 	return w
 }
 
-// cheapest finds the list of least cost over the edges that are not off. Costs must not be negative. Ties go to the list that
-// is found first: fewer SIDs, then lower numbers.
+// cheapest finds the list of least cost over the edges that are not off. Costs must not be
+// negative. Ties go to the list that is found first: fewer SIDs, then lower numbers.
 func (w *walker) cheapest(s, t topology.Node, cost []int64, off []bool) (route, bool) {
 	w.cost, w.off = cost, off
 	w.bound(t)
@@ -96,7 +97,8 @@ func (w *walker) cheapest(s, t topology.Node, cost []int64, off []bool) (route, 
 	return w.trace(s, t, last, least), true
 }
 
-// end is how the best list ends: with the node SID of the target taken up at root after layer SIDs, or with an End.X.
+// end is how the best list ends: with the node SID of the target taken up at root after layer SIDs,
+// or with an End.X.
 type end struct {
 	layer int
 	root  topology.Node
@@ -184,8 +186,9 @@ func (w *walker) offer(k int, v topology.Node, cost int64, from origin, least in
 	}
 }
 
-// run fills the sweep with the costs along arcs, which lead away from root or toward it. With equal-cost branches, a node
-// counts only when all arcs to it are on, and costs what its dearest branch does.
+// run fills the sweep with the costs along arcs, which lead away from root or toward it. With
+// equal-cost branches, a node counts only when all arcs to it are on, and costs what its dearest
+// branch does.
 func (w *walker) run(root topology.Node, arcs []arc) {
 	s := &w.sweep
 	s.cost[root] = 0

@@ -11,12 +11,14 @@ type Limit string
 // The limits, each tried before the next.
 const (
 	Disconnected Limit = "disconnected" // no path at all
-	Links        Limit = "links"        // a smallest cut of the network, whatever segment lists can do
-	Risk         Limit = "risk"         // one shared-risk group
-	Selection    Limit = "model"        // links that no SID of the model selects
-	Length       Limit = "length"       // lists would have to be longer
-	Combination  Limit = "combination"  // longer lists were tried, up to the number in Needs, and do not help
-	Unproven     Limit = "unproven"     // more may exist: the budget was spent
+	// a smallest cut of the network, whatever segment lists can do
+	Links     Limit = "links"
+	Risk      Limit = "risk"   // one shared-risk group
+	Selection Limit = "model"  // links that no SID of the model selects
+	Length    Limit = "length" // lists would have to be longer
+	// longer lists were tried, up to the number in Needs, and do not help
+	Combination Limit = "combination"
+	Unproven    Limit = "unproven" // more may exist: the budget was spent
 )
 
 // Why is the reason why there are not more disjoint paths.
@@ -26,7 +28,8 @@ type Why struct {
 	Cut maxflow.Cut
 	// Bridges are the edges that every path crosses, in the order in which it does.
 	Bridges []topology.Edge
-	// Unselected, for the limit model, are links that one path more would need, and that no SID of the model selects.
+	// Unselected, for the limit model, are links that one path more would need, and that no SID of
+	// the model selects.
 	Unselected []topology.Edge
 	// Needs, for the limit length, is how many SIDs make one path more possible.
 	Needs int
@@ -90,7 +93,8 @@ func (p *Prover) needs(s, t topology.Node, count int) (Limit, int) {
 	return Combination, p.sids + furtherSIDs
 }
 
-// WithMaxSIDs returns a prover for lists of another length, for the same goroutine or another; it shares what was computed.
+// WithMaxSIDs returns a prover for lists of another length, for the same goroutine or another; it
+// shares what was computed.
 func (p *Prover) WithMaxSIDs(sids int) *Prover {
 	space := *p.space
 	space.sids = sids

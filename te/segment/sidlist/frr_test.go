@@ -18,8 +18,9 @@ const staticd = "/usr/lib/frr/staticd"
 // refusal is how FRR says that it doesn't know a line.
 var refusal = regexp.MustCompile(`No such command on config line (\d+)`)
 
-// TestFRRKnowsTheLines gives staticd a configuration of our lines, which it reads without running (--dryrun). FRR before 9.1 knows
-// all of a line but the segments: it must refuse these for nothing else.
+// TestFRRKnowsTheLines gives staticd a configuration of our lines, which it reads without running
+// (--dryrun). FRR before 9.1 knows all of a line but the segments: it must refuse these for nothing
+// else.
 func TestFRRKnowsTheLines(t *testing.T) {
 	version, err := exec.Command(staticd, "--version").Output()
 	if err != nil {
@@ -48,7 +49,8 @@ func TestFRRKnowsTheLines(t *testing.T) {
 		want = "[2 4 7]"
 	}
 	if fmt.Sprint(refused) != want {
-		t.Errorf("FRR %d.%d refuses lines %v, want %s, of\n%s", major, minor, refused, want, lines+before)
+		t.Errorf("FRR %d.%d refuses lines %v, want %s, of\n%s", major, minor, refused, want,
+			lines+before)
 	}
 }
 
@@ -65,7 +67,8 @@ func refusedBy(t *testing.T, text string) (lines []int) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(staticd, "--dryrun", "--config_file", file, "--pid_file", filepath.Join(dir, "pid"), "--vty_socket", dir,
+	out, err := exec.Command(staticd, "--dryrun", "--config_file", file, "--pid_file",
+		filepath.Join(dir, "pid"), "--vty_socket", dir,
 		"--log", "stdout").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

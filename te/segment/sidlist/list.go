@@ -12,13 +12,18 @@ import (
 
 // List is a path with its SIDs as addresses, ready to be printed or installed. Its JSON is stable.
 type List struct {
-	Nodes    []string     `json:"nodes,omitempty"`    // the way, by names; none when packets take several
-	Edges    []int        `json:"edges"`              // by number: in travel order, or, where there are branches, ascending
-	Names    []string     `json:"segments"`           // what each SID says, for people: "b", or "a->b" for a link
-	SIDs     []netip.Addr `json:"sids"`               // in travel order
-	Carriers []netip.Addr `json:"carriers,omitempty"` // the same, compressed; none if a SID is not of the block
-	Latency  int64        `json:"latency"`            // in the graph's unit of delay
-	Steering string       `json:"steering"`           // "forced": packets take this way and no other; "loose"
+	// the way, by names; none when packets take several
+	Nodes []string `json:"nodes,omitempty"`
+	// by number: in travel order, or, where there are branches, ascending
+	Edges []int `json:"edges"`
+	// what each SID says, for people: "b", or "a->b" for a link
+	Names []string     `json:"segments"`
+	SIDs  []netip.Addr `json:"sids"` // in travel order
+	// the same, compressed; none if a SID is not of the block
+	Carriers []netip.Addr `json:"carriers,omitempty"`
+	Latency  int64        `json:"latency"` // in the graph's unit of delay
+	// "forced": packets take this way and no other; "loose"
+	Steering string `json:"steering"`
 }
 
 // How packets are held to a path, as List.Steering says it.
@@ -37,7 +42,8 @@ func (p Plan) List(path segment.Path) (List, error) {
 	if path.Forced {
 		l.Steering = SteeringForced
 	}
-	l.Carriers, _ = p.carriers(addresses) // SIDs outside the block can't be compressed; SIDs serves then
+	// SIDs outside the block can't be compressed; SIDs serves then
+	l.Carriers, _ = p.carriers(addresses)
 	for _, e := range path.Edges {
 		l.Edges = append(l.Edges, int(e))
 	}
@@ -72,9 +78,10 @@ func (p Plan) name(s segment.SID) string {
 // String is the list for people: what the SIDs say, and how packets are held to it.
 func (l List) String() string { return strings.Join(l.Names, ", ") + " (" + l.Steering + ")" }
 
-// SRH is the segment routing header that a source puts before a packet of the protocol given, 41 for IPv6, with the destination
-// address that goes with it. The carriers are used if there are any. A reduced header leaves the first segment out (RFC 8986,
-// H.Encaps.Red); it is empty if there is only one.
+// SRH is the segment routing header that a source puts before a packet of the protocol given, 41
+// for IPv6, with the destination address that goes with it. The carriers are used if there are any.
+// A reduced header leaves the first segment out (RFC 8986, H.Encaps.Red); it is empty if there is
+// only one.
 func (l List) SRH(next uint8, reduced bool) (destination netip.Addr, header []byte, err error) {
 	travel := l.travel()
 	if len(travel) == 0 {
@@ -100,13 +107,16 @@ func (l List) travel() []netip.Addr {
 	return l.SIDs
 }
 
-// Route is the command that makes Linux send what goes to dst over the path, out of an interface (ip-route(8), encap seg6). The
-// kernel puts its last segment first into the header, so the list is in travel order.
+// Route is the command that makes Linux send what goes to dst over the path, out of an interface
+// (ip-route(8), encap seg6). The kernel puts its last segment first into the header, so the list is
+// in travel order.
 func (l List) Route(dst netip.Prefix, device string) string {
-	return fmt.Sprintf("ip -6 route add %s encap seg6 mode encap segs %s dev %s  # %s", dst, join(l.travel(), ","), device, l)
+	return fmt.Sprintf("ip -6 route add %s encap seg6 mode encap segs %s dev %s  # %s", dst,
+		join(l.travel(), ","), device, l)
 }
 
-// FRR is the static route for FRRouting's staticd that does the same. FRRouting 9.1 was the first to know segments there.
+// FRR is the static route for FRRouting's staticd that does the same. FRRouting 9.1 was the first
+// to know segments there.
 func (l List) FRR(dst netip.Prefix, device string) string {
 	return fmt.Sprintf("! %s\nipv6 route %s %s segments %s", l, dst, device, join(l.travel(), "/"))
 }

@@ -11,16 +11,19 @@ import (
 	"sextant/te/topology"
 )
 
-// Plan says which SID names what. Where the graph has SIDs of its own, they count; the block is for all others.
+// Plan says which SID names what. Where the graph has SIDs of its own, they count; the block is for
+// all others.
 type Plan struct {
 	Graph *topology.Graph
 	Block srv6.Block
-	// Decap is the function at the destination that takes packets out of the list, such as an End.DT46, as a local compressed
-	// SID: the last SID becomes block:node:decap::. 0 leaves the destination's node SID as it is.
+	// Decap is the function at the destination that takes packets out of the list, such as an
+	// End.DT46, as a local compressed SID: the last SID becomes block:node:decap::. 0 leaves the
+	// destination's node SID as it is.
 	Decap srv6.CSID
 }
 
-// firstLocal is the lowest local compressed SID. Links take the numbers from there on, in the order of their node's edges.
+// firstLocal is the lowest local compressed SID. Links take the numbers from there on, in the order
+// of their node's edges.
 const firstLocal = srv6.MaxGlobalCSID + 1
 
 // ErrNoNumber is the error of a network that is too large for the plan.
@@ -31,7 +34,8 @@ func (p Plan) node(v topology.Node) (srv6.CSID, error) {
 	if id := int(v) + 1; id <= int(srv6.MaxGlobalCSID) {
 		return srv6.CSID(id), nil
 	}
-	return 0, fmt.Errorf("node %s is number %d, a block has ids up to %d: %w; give the graph SIDs of its own",
+	return 0, fmt.Errorf("node %s is number %d, a block has ids up to %d: %w; give the graph "+
+		"SIDs of its own",
 		p.Graph.Node(v).Name, v, srv6.MaxGlobalCSID, ErrNoNumber)
 }
 
@@ -41,16 +45,19 @@ func (p Plan) link(e topology.Edge) (srv6.CSID, error) {
 	if id := int(firstLocal) + i; id <= 0xffff {
 		return srv6.CSID(id), nil
 	}
-	return 0, fmt.Errorf("link %d is number %d of its node: %w; give the graph SIDs of its own", e, i, ErrNoNumber)
+	return 0, fmt.Errorf("link %d is number %d of its node: %w; give the graph SIDs of its own",
+		e, i, ErrNoNumber)
 }
 
-// Unknown stands in a graph for the SID of what has one that nobody told: what the plan would say is not to be taken for it.
+// Unknown stands in a graph for the SID of what has one that nobody told: what the plan would say
+// is not to be taken for it.
 var Unknown = netip.IPv6Unspecified()
 
 // Node is the SID of a node (End).
 func (p Plan) Node(v topology.Node) (netip.Addr, error) {
 	if own := p.Graph.Node(v).SID; own.IsValid() && own.Addr() == Unknown {
-		return Unknown, fmt.Errorf("node %s tells of no SID of its own; let it announce its locator", p.Graph.Node(v).Name)
+		return Unknown, fmt.Errorf("node %s tells of no SID of its own; let it announce its "+
+			"locator", p.Graph.Node(v).Name)
 	} else if own.IsValid() {
 		return own.Addr(), nil
 	}
@@ -65,7 +72,8 @@ func (p Plan) Node(v topology.Node) (netip.Addr, error) {
 func (p Plan) Link(e topology.Edge) (netip.Addr, error) {
 	if own := p.Graph.Edge(e).SID; own == Unknown {
 		from, to := p.Graph.Node(p.Graph.From(e)).Name, p.Graph.Node(p.Graph.To(e)).Name
-		return own, fmt.Errorf("node %s tells of no SID for its link to %s; take paths without one (--model forced)", from, to)
+		return own, fmt.Errorf("node %s tells of no SID for its link to %s; take paths without "+
+			"one (--model forced)", from, to)
 	} else if own.IsValid() {
 		return own, nil
 	}
@@ -110,8 +118,8 @@ func (p Plan) addresses(list []segment.SID) ([]netip.Addr, error) {
 	return addresses, nil
 }
 
-// carriers pack SIDs of the block into as few addresses as hold them (RFC 9800, NEXT-C-SID). The ids of one SID stay in one
-// carrier: a local one means something only behind its node's.
+// carriers pack SIDs of the block into as few addresses as hold them (RFC 9800, NEXT-C-SID). The
+// ids of one SID stay in one carrier: a local one means something only behind its node's.
 func (p Plan) carriers(sids []netip.Addr) ([]netip.Addr, error) {
 	var carriers []netip.Addr
 	var held []srv6.CSID

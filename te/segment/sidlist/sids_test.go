@@ -17,7 +17,8 @@ import (
 	"sextant/te/topology"
 )
 
-// ring is a ring of nodes a, b, c, ... with a heavy chord from a to c; node d has a SID of its own outside the block, if own.
+// ring is a ring of nodes a, b, c, ... with a heavy chord from a to c; node d has a SID of its own
+// outside the block, if own.
 func ring(t *testing.T, own bool) *topology.Graph {
 	t.Helper()
 	b := topology.NewBuilder("ring", 0)
@@ -32,7 +33,8 @@ func ring(t *testing.T, own bool) *topology.Graph {
 	}
 	link := func(u, v, weight int) {
 		for _, ends := range [][2]int{{u, v}, {v, u}} {
-			_, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]), To: topology.Node(ends[1]), Weight: uint32(weight), Delay: 7})
+			_, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]),
+				To: topology.Node(ends[1]), Weight: uint32(weight), Delay: 7})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +92,8 @@ func TestListInFull(t *testing.T) {
 		t.Errorf("JSON (-want +got):\n%s", diff)
 	}
 	dst := netip.MustParsePrefix("2001:db8:99::/48")
-	wantLines := "ip -6 route add 2001:db8:99::/48 encap seg6 mode encap segs fcbb:bb00:1:e002:4:f046:: dev eth1  # a->c, d (forced)\n" +
+	wantLines := "ip -6 route add 2001:db8:99::/48 encap seg6 mode encap segs " +
+		"fcbb:bb00:1:e002:4:f046:: dev eth1  # a->c, d (forced)\n" +
 		"! a->c, d (forced)\nipv6 route 2001:db8:99::/48 eth1 segments fcbb:bb00:1:e002:4:f046::"
 	if diff := cmp.Diff(wantLines, l.Route(dst, "eth1")+"\n"+l.FRR(dst, "eth1")); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
@@ -117,7 +120,9 @@ func TestSIDsOfTheGraph(t *testing.T) {
 	if got := hex.EncodeToString(header); err != nil || to != l.SIDs[0] || got != want {
 		t.Errorf("header %s to %v, %v; want %s", got, to, err, want)
 	}
-	if got, want := l.Route(netip.MustParsePrefix("::/0"), "eth0"), "ip -6 route add ::/0 encap seg6 mode encap segs fcbb:bb00:1:e002::,2001:db8:d:: dev eth0  # a->c, d (forced)"; got != want {
+	const route = "ip -6 route add ::/0 encap seg6 mode encap segs " +
+		"fcbb:bb00:1:e002::,2001:db8:d:: dev eth0  # a->c, d (forced)"
+	if got, want := l.Route(netip.MustParsePrefix("::/0"), "eth0"), route; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -129,10 +134,13 @@ func TestCarriersKeepLinksWhole(t *testing.T) {
 	for v := range topology.Node(5) {
 		path.SIDs = append(path.SIDs, segment.SID{Node: v, Link: topology.NoEdge})
 	}
-	path.SIDs = append(path.SIDs, segment.SID{Node: 4, Link: g.Out(4)[0]}, segment.SID{Node: 0, Link: topology.NoEdge})
+	path.SIDs = append(path.SIDs, segment.SID{Node: 4, Link: g.Out(4)[0]},
+		segment.SID{Node: 0, Link: topology.NoEdge})
 	l, err := plan(t, g).List(path)
-	want := []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2:3:4:5:0"), netip.MustParseAddr("fcbb:bb00:5:e000:1:f046::")}
-	if diff := cmp.Diff(want, l.Carriers, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); err != nil || diff != "" {
+	want := []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2:3:4:5:0"),
+		netip.MustParseAddr("fcbb:bb00:5:e000:1:f046::")}
+	if diff := cmp.Diff(want, l.Carriers,
+		cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if l.Steering != sidlist.SteeringLoose || l.String() != "a, b, c, d, e, e->d, a (loose)" {
@@ -166,18 +174,22 @@ func TestTooManyNodes(t *testing.T) {
 func TestUnknownSIDs(t *testing.T) {
 	b := topology.NewBuilder("told", 0)
 	for _, name := range []string{"a", "b"} {
-		if _, err := b.AddNode(topology.NodeSpec{Name: name, SID: netip.PrefixFrom(sidlist.Unknown, 128)}); err != nil {
+		if _, err := b.AddNode(topology.NodeSpec{Name: name,
+			SID: netip.PrefixFrom(sidlist.Unknown, 128)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.AddEdge(topology.EdgeSpec{From: 0, To: 1, Weight: 1, SID: sidlist.Unknown}); err != nil {
+	if _, err := b.AddEdge(topology.EdgeSpec{From: 0, To: 1, Weight: 1,
+		SID: sidlist.Unknown}); err != nil {
 		t.Fatal(err)
 	}
 	p := plan(t, b.Build())
-	if sid, err := p.Node(1); err == nil || !strings.Contains(err.Error(), "node b tells of no SID") {
+	if sid, err := p.Node(1); err == nil || !strings.Contains(err.Error(),
+		"node b tells of no SID") {
 		t.Errorf("of a node: %s, %v", sid, err)
 	}
-	if sid, err := p.Link(0); err == nil || !strings.Contains(err.Error(), "node a tells of no SID for its link to b") {
+	if sid, err := p.Link(0); err == nil || !strings.Contains(err.Error(),
+		"node a tells of no SID for its link to b") {
 		t.Errorf("of a link: %s, %v", sid, err)
 	}
 }

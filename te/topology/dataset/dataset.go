@@ -38,21 +38,29 @@ type Set struct {
 func Sets() []Set { return slices.Clone(sets) }
 
 var sets = []Set{
-	{"paper-table3", "four ISPs, routers that carry transit traffic: Table III of the paper on segmentable disjoint paths",
+	{"paper-table3", "four ISPs, routers that carry transit traffic: Table III of the paper on " +
+		"segmentable disjoint paths",
 		"derived from rocketfuel-raw", "as rocketfuel-raw", time.Millisecond},
-	{"rocketfuel-raw", "six ISPs as measured in 2002", "Rocketfuel project, University of Washington (IMW 2002)",
+	{"rocketfuel-raw", "six ISPs as measured in 2002",
+		"Rocketfuel project, University of Washington (IMW 2002)",
 		"none stated", time.Millisecond},
-	{"rocketfuel", "the six ISPs with capacities", "svissicchio/Repetita, data/2016RocketFuelUCL", "none stated", time.Millisecond},
+	{"rocketfuel", "the six ISPs with capacities", "svissicchio/Repetita, data/2016RocketFuelUCL",
+		"none stated", time.Millisecond},
 	{"defo", "three synthetic ISPs", "svissicchio/Repetita, data/2015DEFO", "none stated", 0},
-	{"zoo", "260 networks, IGP weights inverse to capacity", "Internet Topology Zoo (JSAC 2011), by svissicchio/Repetita",
+	{"zoo", "260 networks, IGP weights inverse to capacity",
+		"Internet Topology Zoo (JSAC 2011), by svissicchio/Repetita",
 		"none stated by Repetita; the Zoo is free to use with citation", 0},
-	{"zoo-unary", "the same networks, all IGP weights 1", "Internet Topology Zoo (JSAC 2011), by svissicchio/Repetita",
+	{"zoo-unary", "the same networks, all IGP weights 1",
+		"Internet Topology Zoo (JSAC 2011), by svissicchio/Repetita",
 		"none stated by Repetita; the Zoo is free to use with citation", 0},
-	{"caida-2024-08", "98 autonomous systems, one node a place", "CAIDA ITDK 2024-08, by piotrjurkiewicz/topohub",
+	{"caida-2024-08", "98 autonomous systems, one node a place",
+		"CAIDA ITDK 2024-08, by piotrjurkiewicz/topohub",
 		"MIT (topohub); CAIDA ITDK terms for the origin", time.Microsecond},
-	{"backbone", "11 synthetic backbones between real cities", "piotrjurkiewicz/topohub", "MIT", time.Microsecond},
+	{"backbone", "11 synthetic backbones between real cities", "piotrjurkiewicz/topohub", "MIT",
+		time.Microsecond},
 	{"large", "the AS graph of January 2000, and generated ISPs of 1000 to 10000 routers",
-		"SNAP as-733 (as20000102, delay 1 has no unit); own (isp*, microseconds)", "none stated (as20000102); own (isp*)",
+		"SNAP as-733 (as20000102, delay 1 has no unit); own (isp*, microseconds)",
+		"none stated (as20000102); own (isp*)",
 		time.Microsecond},
 }
 
@@ -108,9 +116,11 @@ func Open(name string) (*topology.Graph, error) {
 	case 0:
 		return nil, fmt.Errorf("%s: %w; %s", name, ErrUnknown, suggestion(name))
 	case 1:
-		return format.Read(texts[0], format.Options{Format: format.Repetita, DelayUnit: unitOf(name)})
+		return format.Read(texts[0], format.Options{Format: format.Repetita,
+			DelayUnit: unitOf(name)})
 	}
-	return format.ReadRocketfuel(path.Base(name), texts[1], texts[0]) // latencies come first in the archive
+	// latencies come first in the archive
+	return format.ReadRocketfuel(path.Base(name), texts[1], texts[0])
 }
 
 func content(f *zip.File) ([]byte, error) {

@@ -39,14 +39,18 @@ func TestAllOpen(t *testing.T) {
 // The sizes that the sources state.
 func TestSizes(t *testing.T) {
 	for name, want := range map[string][2]int{
-		"paper-table3/AS1239": {153, 1010}, "paper-table3/AS1755": {67, 248}, "paper-table3/AS3257": {103, 484}, "paper-table3/AS3967": {57, 208},
-		"rocketfuel-raw/1239": {315, 1944}, "rocketfuel/rf1239_real_hard": {315, 1944}, "rocketfuel-raw/1755": {87, 322},
-		"defo/synth100_opt_hard": {100, 572}, "caida-2024-08/AS7018": {594, 3348}, "backbone/world": {3815, 10378},
+		"paper-table3/AS1239": {153, 1010}, "paper-table3/AS1755": {67, 248},
+		"paper-table3/AS3257": {103, 484}, "paper-table3/AS3967": {57, 208},
+		"rocketfuel-raw/1239": {315, 1944}, "rocketfuel/rf1239_real_hard": {315, 1944},
+		"rocketfuel-raw/1755":    {87, 322},
+		"defo/synth100_opt_hard": {100, 572}, "caida-2024-08/AS7018": {594, 3348},
+		"backbone/world":        {3815, 10378},
 		"large/as20000102_unit": {6474, 25144},
 	} {
 		g, err := Open(name)
 		if err != nil || g.Nodes() != want[0] || g.Edges() != want[1] {
-			t.Errorf("%s: %v nodes and edges, not %v: %v", name, [2]int{g.Nodes(), g.Edges()}, want, err)
+			t.Errorf("%s: %v nodes and edges, not %v: %v", name, [2]int{g.Nodes(), g.Edges()}, want,
+				err)
 		}
 	}
 }
@@ -77,7 +81,8 @@ func weights(g *topology.Graph) [][2]int64 {
 
 func TestDelayUnits(t *testing.T) {
 	for name, want := range map[string]time.Duration{
-		"paper-table3/AS3967": time.Millisecond, "zoo/Abilene": 0, "backbone/africa": time.Microsecond, "large/isp1000": time.Microsecond,
+		"paper-table3/AS3967": time.Millisecond, "zoo/Abilene": 0,
+		"backbone/africa": time.Microsecond, "large/isp1000": time.Microsecond,
 		"large/as20000102_unit": 0, "rocketfuel-raw/1755": time.Millisecond,
 	} {
 		if g, err := Open(name); err != nil || g.DelayUnit() != want {
@@ -93,7 +98,8 @@ func TestUnknown(t *testing.T) {
 		"":                 "sextant topology list",
 		"rocketfuel/as123": "sextant topology list",
 	} {
-		if _, err := Open(name); !errors.Is(err, ErrUnknown) || !strings.HasSuffix(err.Error(), want) {
+		if _, err := Open(name); !errors.Is(err, ErrUnknown) || !strings.HasSuffix(err.Error(),
+			want) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -106,7 +112,8 @@ func TestReadmeNamesAllSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range Sets() {
-		if !strings.Contains(string(text), "\n| "+s.Name+" |") || s.Source == "" || s.Licence == "" || s.About == "" {
+		if !strings.Contains(string(text), "\n| "+s.Name+" |") || s.Source == "" ||
+			s.Licence == "" || s.About == "" {
 			t.Errorf("set %s has no row in README.md, or no source or licence", s.Name)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"sextant/te/topology"
 )
 
-// Path is a set of edges to be drawn over the network, with an entry in the legend. Paths that share a link run side by side
-// on it.
+// Path is a set of edges to be drawn over the network, with an entry in the legend. Paths that
+// share a link run side by side on it.
 type Path struct {
 	Label string
 	Edges []topology.Edge
@@ -24,15 +24,15 @@ type Path struct {
 type Options struct {
 	Title string // above the network; the graph's name if empty
 	Paths []Path
-	// EdgeLabel is written beside each link, in the direction of its edge with the lower number. Optional; without it, or
-	// where it is empty, a link has no label.
+	// EdgeLabel is written beside each link, in the direction of its edge with the lower number.
+	// Optional; without it, or where it is empty, a link has no label.
 	EdgeLabel func(topology.Edge) string
 	// ByHops lays the network out by hops even if the graph knows places.
 	ByHops bool
 }
 
-// SVG draws a network. Names are written where there is room, those of nodes on paths first; all names are in the tooltips.
-// Colours follow the reader's light or dark setting.
+// SVG draws a network. Names are written where there is room, those of nodes on paths first; all
+// names are in the tooltips. Colours follow the reader's light or dark setting.
 func SVG(g *topology.Graph, o Options) []byte {
 	s := styleOf(g.Nodes())
 	at := places(g, o.ByHops)
@@ -50,11 +50,12 @@ func SVG(g *topology.Graph, o Options) []byte {
 
 // canvas is a drawing while it is made. Links and labels widen its corners.
 type canvas struct {
-	g         *topology.Graph
-	o         Options
-	style     style
-	at        []vec
-	bends     []float64             // of each edge: how far its middle is off the straight line, to the left of its direction
+	g     *topology.Graph
+	o     Options
+	style style
+	at    []vec
+	// of each edge: how far its middle is off the straight line, to the left of its direction
+	bends     []float64
 	onPath    map[topology.Node]int // the first path that a node is on
 	low, high vec
 	body      bytes.Buffer
@@ -104,7 +105,8 @@ func (c *canvas) curve() {
 	}
 }
 
-// course is the way of an edge across the drawing: a curve with one control point (a quadratic Bézier curve).
+// course is the way of an edge across the drawing: a curve with one control point (a quadratic
+// Bézier curve).
 type course struct {
 	from, control, to vec
 	straight          bool
@@ -114,11 +116,13 @@ type course struct {
 func (c *canvas) courseOf(e topology.Edge, shift float64) course {
 	from, to := c.at[c.g.From(e)], c.at[c.g.To(e)]
 	left := to.minus(from).across().direction(vec{}).times(-1) // y grows downwards
-	if c.bends[e] == 0 {                                       // straight, and all of it beside the link
+	// Straight, and all of it beside the link.
+	if c.bends[e] == 0 {
 		from, to = from.plus(left.times(shift)), to.plus(left.times(shift))
 		return course{from, between(from, to, 0.5), to, true}
 	}
-	return course{from, between(from, to, 0.5).plus(left.times(2 * (c.bends[e] + shift))), to, false}
+	return course{from, between(from, to, 0.5).plus(left.times(2 * (c.bends[e] + shift))), to,
+		false}
 }
 
 // at is the point after a share of the course, from 0 to 1.
@@ -128,7 +132,8 @@ func (k course) at(share float64) vec {
 
 // ahead is the direction there.
 func (k course) ahead(share float64) vec {
-	return between(k.control, k.to, share).minus(between(k.from, k.control, share)).direction(vec{1, 0})
+	return between(k.control, k.to, share).minus(between(k.from, k.control, share)).direction(vec{1,
+		0})
 }
 
 // String is the course as SVG writes it.
@@ -144,12 +149,14 @@ func (c *canvas) arrow(k course, share, size float64, class string) {
 	ahead := k.ahead(share)
 	tip, side := k.at(share).plus(ahead.times(size/2)), ahead.across().times(size/2)
 	back := tip.minus(ahead.times(size))
-	fmt.Fprintf(&c.body, "<polygon%s points=\"%s %s %s\"/>\n", class, number(tip), number(back.plus(side)), number(back.minus(side)))
+	fmt.Fprintf(&c.body, "<polygon%s points=\"%s %s %s\"/>\n", class, number(tip),
+		number(back.plus(side)), number(back.minus(side)))
 }
 
 func number(p vec) string { return fmt.Sprintf("%.1f,%.1f", p.x, p.y) }
 
-// Where arrows are on their course: that of a link of one direction leaves the middle to the link's label.
+// Where arrows are on their course: that of a link of one direction leaves the middle to the link's
+// label.
 const (
 	pathArrow = 0.5
 	wayArrow  = 0.7
@@ -159,7 +166,8 @@ func (c *canvas) links() {
 	for e, r := range c.g.Links() {
 		k := c.courseOf(e, 0)
 		c.see(k.at(0.5))
-		fmt.Fprintf(&c.body, "<path d=\"%s\"><title>%s</title></path>\n", k, text(c.linkTitle(e, r)))
+		fmt.Fprintf(&c.body, "<path d=\"%s\"><title>%s</title></path>\n", k,
+			text(c.linkTitle(e, r)))
 		if r == topology.NoEdge {
 			c.arrow(k, wayArrow, 1.6*c.style.radius, ` class="way"`)
 		}
@@ -170,7 +178,8 @@ func (c *canvas) links() {
 func (c *canvas) linkTitle(e, r topology.Edge) string {
 	say := func(e topology.Edge) string {
 		spec := c.g.Edge(e)
-		return fmt.Sprintf("%s → %s: weight %d, delay %d", c.g.Node(spec.From).Name, c.g.Node(spec.To).Name, spec.Weight, spec.Delay)
+		return fmt.Sprintf("%s → %s: weight %d, delay %d", c.g.Node(spec.From).Name,
+			c.g.Node(spec.To).Name, spec.Weight, spec.Delay)
 	}
 	if r == topology.NoEdge {
 		return say(e)
@@ -251,7 +260,8 @@ func (c *canvas) nodes() {
 		if path, ok := marked[topology.Node(v)]; ok {
 			class, radius = fmt.Sprintf(" class=\"p%d\"", path%colours), c.style.radius*1.7
 		}
-		fmt.Fprintf(&c.body, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s><title>%s</title></circle>\n", p.x, p.y, radius, class,
+		fmt.Fprintf(&c.body, "<circle cx=\"%.1f\" cy=\"%.1f\" "+
+			"r=\"%.1f\"%s><title>%s</title></circle>\n", p.x, p.y, radius, class,
 			text(c.g.Node(topology.Node(v)).Name))
 		corner := vec{radius, radius}
 		c.see(p.minus(corner), p.plus(corner))
@@ -259,7 +269,8 @@ func (c *canvas) nodes() {
 	}
 }
 
-// labels writes names where nothing is in the way: of nodes on paths first and in any case, then of those with many links.
+// labels writes names where nothing is in the way: of nodes on paths first and in any case, then of
+// those with many links.
 func (c *canvas) labels() {
 	order := make([]topology.Node, c.g.Nodes())
 	for v := range order {
@@ -300,8 +311,8 @@ const (
 // How far from a node on a path its name may be, in gaps; what is not beside it gets a leader.
 var leaders = []float64{1, 3, 5, 8, 12}
 
-// nameOf writes the name of a node where there is room and the fewest of its links run: beside it, the right side first, or,
-// for a node on a path, further away.
+// nameOf writes the name of a node where there is room and the fewest of its links run: beside it,
+// the right side first, or, for a node on a path, further away.
 func (c *canvas) nameOf(v topology.Node) {
 	name := c.g.Node(v).Name
 	if _, on := c.onPath[v]; !on {
@@ -317,7 +328,8 @@ func (c *canvas) nameOf(v topology.Node) {
 			continue
 		}
 		if far > 1 {
-			fmt.Fprintf(&c.body, "<path class=\"leader\" d=\"M%s L%s\"/>\n", number(c.at[v]), number(s.at))
+			fmt.Fprintf(&c.body, "<path class=\"leader\" d=\"M%s L%s\"/>\n", number(c.at[v]),
+				number(s.at))
 		}
 		c.write(name, s, "on", true)
 		return
@@ -342,7 +354,8 @@ func (c *canvas) freeSpot(v topology.Node, label string, gap float64) (best spot
 func (c *canvas) spots(gap float64) []spot {
 	up, diagonal := gap+c.style.font/2, 0.7*gap
 	return []spot{
-		{vec{gap, 0}, anchorStart}, {vec{-gap, 0}, anchorEnd}, {vec{0, -up}, anchorMiddle}, {vec{0, up}, anchorMiddle},
+		{vec{gap, 0}, anchorStart}, {vec{-gap, 0}, anchorEnd}, {vec{0, -up}, anchorMiddle},
+		{vec{0, up}, anchorMiddle},
 		{vec{diagonal, -0.8 * up}, anchorStart}, {vec{diagonal, 0.8 * up}, anchorStart},
 		{vec{-diagonal, -0.8 * up}, anchorEnd}, {vec{-diagonal, 0.8 * up}, anchorEnd},
 	}
@@ -379,11 +392,13 @@ func (c *canvas) write(label string, s spot, class string, must bool) {
 	}
 	c.taken.add(b)
 	c.see(b.low, b.high)
-	attributes := map[float64]string{anchorMiddle: ` text-anchor="middle"`, anchorEnd: ` text-anchor="end"`}[s.anchor]
+	attributes := map[float64]string{anchorMiddle: ` text-anchor="middle"`,
+		anchorEnd: ` text-anchor="end"`}[s.anchor]
 	if class != "" {
 		attributes += fmt.Sprintf(" class=%q", class)
 	}
-	fmt.Fprintf(&c.body, "<text x=\"%.1f\" y=\"%.1f\"%s>%s</text>\n", s.at.x, s.at.y+c.style.font*0.35, attributes, text(label))
+	fmt.Fprintf(&c.body, "<text x=\"%.1f\" y=\"%.1f\"%s>%s</text>\n", s.at.x,
+		s.at.y+c.style.font*0.35, attributes, text(label))
 }
 
 func text(s string) string {

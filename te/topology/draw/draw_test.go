@@ -81,7 +81,8 @@ func look(t tester, svg []byte) picture {
 		t.Fatal(err)
 	}
 	p := picture{nodes: map[string]vec{}, lanes: map[string][]string{}}
-	if _, err := fmt.Sscan(root.attribute("viewBox"), &p.viewBox[0], &p.viewBox[1], &p.viewBox[2], &p.viewBox[3]); err != nil {
+	if _, err := fmt.Sscan(root.attribute("viewBox"), &p.viewBox[0], &p.viewBox[1], &p.viewBox[2],
+		&p.viewBox[3]); err != nil {
 		t.Fatal(err)
 	}
 	for _, group := range root.Children {
@@ -94,7 +95,8 @@ func look(t tester, svg []byte) picture {
 			case class == "paths":
 				for _, piece := range e.Children {
 					if piece.XMLName.Local == "path" {
-						p.lanes[piece.title()] = append(p.lanes[piece.title()], piece.attribute("d"))
+						p.lanes[piece.title()] = append(p.lanes[piece.title()],
+							piece.attribute("d"))
 					}
 				}
 			case e.XMLName.Local == "text":
@@ -108,7 +110,8 @@ func look(t tester, svg []byte) picture {
 // inside wants all nodes within the view, and no number that is none.
 func (p picture) inside(t tester, svg []byte) {
 	for name, at := range p.nodes {
-		if !(at.x >= p.viewBox[0] && at.x <= p.viewBox[0]+p.viewBox[2] && at.y >= p.viewBox[1] && at.y <= p.viewBox[1]+p.viewBox[3]) {
+		if !(at.x >= p.viewBox[0] && at.x <= p.viewBox[0]+p.viewBox[2] && at.y >= p.viewBox[1] &&
+			at.y <= p.viewBox[1]+p.viewBox[3]) {
 			t.Errorf("node %q at %v is outside of the view %v", name, at, p.viewBox)
 		}
 	}
@@ -121,9 +124,11 @@ func randomGraph(t *rapid.T) *topology.Graph {
 	b := topology.NewBuilder(rapid.String().Draw(t, "name"), 0)
 	nodes := rapid.IntRange(0, 8).Draw(t, "nodes")
 	for v := range nodes {
-		n := topology.NodeSpec{Name: fmt.Sprint(v, rapid.SampledFrom([]string{"", "<&>", "é", "\x01"}).Draw(t, "odd"))}
+		n := topology.NodeSpec{Name: fmt.Sprint(v,
+			rapid.SampledFrom([]string{"", "<&>", "é", "\x01"}).Draw(t, "odd"))}
 		if n.Known = rapid.Bool().Draw(t, "known"); n.Known {
-			n.Place = topology.Point{Longitude: rapid.Float64Range(-180, 180).Draw(t, "x"), Latitude: rapid.Float64Range(-90, 90).Draw(t, "y")}
+			n.Place = topology.Point{Longitude: rapid.Float64Range(-180, 180).Draw(t, "x"),
+				Latitude: rapid.Float64Range(-90, 90).Draw(t, "y")}
 		}
 		if _, err := b.AddNode(n); err != nil {
 			t.Fatal(err)
@@ -135,18 +140,21 @@ func randomGraph(t *rapid.T) *topology.Graph {
 		}
 		u := rapid.IntRange(0, nodes-1).Draw(t, "from")
 		v := (u + rapid.IntRange(1, nodes-1).Draw(t, "step")) % nodes
-		if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(u), To: topology.Node(v), Weight: 1}); err != nil {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(u), To: topology.Node(v),
+			Weight: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return b.Build()
 }
 
-// Whatever the graph, the drawing is XML that shows each node and each link once, and each path whole.
+// Whatever the graph, the drawing is XML that shows each node and each link once, and each path
+// whole.
 func TestAnyGraph(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := randomGraph(t)
-		o := Options{ByHops: rapid.Bool().Draw(t, "by hops"), EdgeLabel: func(e topology.Edge) string { return strconv.Itoa(int(e)) }}
+		o := Options{ByHops: rapid.Bool().Draw(t, "by hops"),
+			EdgeLabel: func(e topology.Edge) string { return strconv.Itoa(int(e)) }}
 		want := map[string]int{}
 		for i := range rapid.IntRange(0, 3).Draw(t, "paths") {
 			p := Path{Label: fmt.Sprint("path ", i)}
@@ -166,11 +174,13 @@ func TestAnyGraph(t *testing.T) {
 			links++
 		}
 		if len(p.nodes) != g.Nodes() || p.links != links {
-			t.Fatalf("%d circles and %d lines for %d nodes and %d links", len(p.nodes), p.links, g.Nodes(), links)
+			t.Fatalf("%d circles and %d lines for %d nodes and %d links", len(p.nodes), p.links,
+				g.Nodes(), links)
 		}
 		for label, edges := range want {
 			if len(p.lanes[label]) != edges || !slices.Contains(p.texts, label) {
-				t.Fatalf("%s has %d lines for %d edges, or is not in the legend", label, len(p.lanes[label]), edges)
+				t.Fatalf("%s has %d lines for %d edges, or is not in the legend", label,
+					len(p.lanes[label]), edges)
 			}
 		}
 		if again := SVG(g, o); !bytes.Equal(again, svg) {
@@ -190,7 +200,8 @@ func open(t *testing.T, name string) *topology.Graph {
 
 // Nodes don't cover one another, even where several are in one town.
 func TestNodesStandApart(t *testing.T) {
-	for _, name := range []string{"zoo/Abilene", "zoo/GtsCe", "zoo/Aarnet", "zoo/Deltacom", "paper-table3/AS1239", "defo/synth100_opt_hard"} {
+	for _, name := range []string{"zoo/Abilene", "zoo/GtsCe", "zoo/Aarnet", "zoo/Deltacom",
+		"paper-table3/AS1239", "defo/synth100_opt_hard"} {
 		g := open(t, name)
 		p := look(t, SVG(g, Options{}))
 		radius := styleOf(g.Nodes()).radius
@@ -202,7 +213,8 @@ func TestNodesStandApart(t *testing.T) {
 		for i, a := range names {
 			for _, b := range names[:i] {
 				if d := p.nodes[a].minus(p.nodes[b]).length(); d < 2*radius {
-					t.Errorf("%s: %s and %s are %.1f apart, with radius %.1f", name, a, b, d, radius)
+					t.Errorf("%s: %s and %s are %.1f apart, with radius %.1f", name, a, b, d,
+						radius)
 				}
 			}
 		}
@@ -211,7 +223,8 @@ func TestNodesStandApart(t *testing.T) {
 
 // In small networks all nodes have their name beside them.
 func TestNamesAreWritten(t *testing.T) {
-	for _, name := range []string{"zoo/Abilene", "zoo/Aarnet", "paper-table3/AS3967", "defo/synth50_opt_hard"} {
+	for _, name := range []string{"zoo/Abilene", "zoo/Aarnet", "paper-table3/AS3967",
+		"defo/synth50_opt_hard"} {
 		g := open(t, name)
 		p := look(t, SVG(g, Options{}))
 		written := 0
@@ -229,17 +242,22 @@ func TestNamesAreWritten(t *testing.T) {
 // The map is a map: north is up, east is right, and distances are in proportion.
 func TestMap(t *testing.T) {
 	p := look(t, SVG(open(t, "zoo/Abilene"), Options{}))
-	seattle, newYork, losAngeles := p.nodes["3_Seattle"], p.nodes["0_New_York"], p.nodes["5_Los_Angeles"]
+	seattle, newYork, losAngeles := p.nodes["3_Seattle"], p.nodes["0_New_York"],
+		p.nodes["5_Los_Angeles"]
 	if !(seattle.x < newYork.x && seattle.y < newYork.y && losAngeles.y > seattle.y) {
 		t.Errorf("Seattle %v, New York %v, Los Angeles %v", seattle, newYork, losAngeles)
 	}
-	// Great-circle distances: 3873 km and 1544 km. The projection makes distances along a parallel far north too long.
-	if ratio := newYork.minus(seattle).length() / losAngeles.minus(seattle).length(); math.Abs(ratio-3873.0/1544) > 0.3 {
-		t.Errorf("New York is %.2f times as far from Seattle as Los Angeles, not about 2.51 times", ratio)
+	// Great-circle distances: 3873 km and 1544 km. The projection makes distances along a parallel
+	// far north too long.
+	if ratio := newYork.minus(seattle).length() / losAngeles.minus(seattle).length(); math.Abs(
+		ratio-3873.0/1544) > 0.3 {
+		t.Errorf("New York is %.2f times as far from Seattle as Los Angeles, not about 2.51 times",
+			ratio)
 	}
 }
 
-// Without coordinates, a grid of 6 by 6 unfolds: its corners are as far apart as hops say, up to the drawing's bending.
+// Without coordinates, a grid of 6 by 6 unfolds: its corners are as far apart as hops say, up to
+// the drawing's bending.
 func TestByHopsUnfolds(t *testing.T) {
 	g, err := generate.Grid(6, 6)
 	if err != nil {
@@ -264,7 +282,8 @@ func TestPartsStandApart(t *testing.T) {
 		}
 	}
 	for i := range topology.Node(12) {
-		if _, err := b.AddEdge(topology.EdgeSpec{From: i, To: i/4*4 + (i+1)%4, Weight: 1}); err != nil {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: i, To: i/4*4 + (i+1)%4,
+			Weight: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -283,16 +302,19 @@ func TestPartsStandApart(t *testing.T) {
 	}
 }
 
-// Paths on the same link, in whichever direction, run side by side; parallel links are different lines.
+// Paths on the same link, in whichever direction, run side by side; parallel links are different
+// lines.
 func TestSharedLinksShowAllPaths(t *testing.T) {
 	b := topology.NewBuilder("pair", 0)
 	for i, name := range []string{"a", "b"} {
-		if _, err := b.AddNode(topology.NodeSpec{Name: name, Known: true, Place: topology.Point{Longitude: float64(i)}}); err != nil {
+		if _, err := b.AddNode(topology.NodeSpec{Name: name, Known: true,
+			Place: topology.Point{Longitude: float64(i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, ends := range [][2]topology.Node{{0, 1}, {1, 0}, {0, 1}, {1, 0}} {
-		if _, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1], Weight: 1}); err != nil {
+		if _, err := b.AddEdge(topology.EdgeSpec{From: ends[0], To: ends[1],
+			Weight: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -317,7 +339,8 @@ func middleOf(t *testing.T, course string) float64 {
 	t.Helper()
 	var x [3]float64
 	var y [3]float64
-	if _, err := fmt.Sscanf(course, "M%f,%f Q%f,%f %f,%f", &x[0], &y[0], &x[1], &y[1], &x[2], &y[2]); err != nil {
+	if _, err := fmt.Sscanf(course, "M%f,%f Q%f,%f %f,%f", &x[0], &y[0], &x[1], &y[1], &x[2],
+		&y[2]); err != nil {
 		t.Fatalf("%s: %v", course, err)
 	}
 	return y[0]/4 + y[1]/2 + y[2]/4
@@ -329,8 +352,10 @@ func TestCutBy(t *testing.T) {
 		p, q vec
 		want bool
 	}{
-		{vec{-1, 1}, vec{5, 1}, true}, {vec{-1, 3}, vec{5, 3}, false}, {vec{1, 1}, vec{2, 1}, true}, {vec{-1, 1}, vec{-0.5, 1}, false},
-		{vec{-1, 2}, vec{1, 4}, false}, {vec{-1, 0}, vec{1, 2}, true}, {vec{2, -5}, vec{2, 5}, true}, {vec{5, -5}, vec{5, 5}, false},
+		{vec{-1, 1}, vec{5, 1}, true}, {vec{-1, 3}, vec{5, 3}, false}, {vec{1, 1}, vec{2, 1}, true},
+		{vec{-1, 1}, vec{-0.5, 1}, false},
+		{vec{-1, 2}, vec{1, 4}, false}, {vec{-1, 0}, vec{1, 2}, true},
+		{vec{2, -5}, vec{2, 5}, true}, {vec{5, -5}, vec{5, 5}, false},
 	} {
 		if got := b.cutBy(c.p, c.q); got != c.want {
 			t.Errorf("a line from %v to %v cuts the box: %v", c.p, c.q, got)

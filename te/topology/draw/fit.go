@@ -55,11 +55,13 @@ func fit(at []vec, s style) {
 	}
 }
 
-// separate moves nodes that are closer than least apart, and tells whether there were any. It looks at nodes in the same or
-// neighboring cells of a grid only.
+// separate moves nodes that are closer than least apart, and tells whether there were any. It looks
+// at nodes in the same or neighboring cells of a grid only.
 func separate(at []vec, least float64) bool {
 	type cell struct{ x, y int }
-	cellOf := func(p vec) cell { return cell{int(math.Floor(p.x / least)), int(math.Floor(p.y / least))} }
+	cellOf := func(p vec) cell {
+		return cell{int(math.Floor(p.x / least)), int(math.Floor(p.y / least))}
+	}
 	cells := map[cell][]int{}
 	for v, p := range at {
 		cells[cellOf(p)] = append(cells[cellOf(p)], v)
@@ -73,7 +75,8 @@ func separate(at []vec, least float64) bool {
 				for _, v := range cells[cell{c.x + dx, c.y + dy}] {
 					apart := p.minus(at[v])
 					if short := least - apart.length(); u != v && short > least*0.01 {
-						const golden = 2.399963 // radians; neighbors in a list go apart in all directions
+						// radians; neighbors in a list go apart in all directions
+						const golden = 2.399963
 						side := polar(float64(u)*golden, 1)
 						moves[u] = moves[u].plus(apart.direction(side).times(short * 0.5))
 						moved = true
@@ -102,7 +105,8 @@ func (b box) overlaps(c box) bool {
 func (b box) cutBy(p, q vec) bool {
 	d := q.minus(p)
 	first, last := 0.0, 1.0 // the shares of the line between which it is inside
-	for _, side := range [4][2]float64{{-d.x, p.x - b.low.x}, {d.x, b.high.x - p.x}, {-d.y, p.y - b.low.y}, {d.y, b.high.y - p.y}} {
+	for _, side := range [4][2]float64{{-d.x, p.x - b.low.x}, {d.x, b.high.x - p.x},
+		{-d.y, p.y - b.low.y}, {d.y, b.high.y - p.y}} {
 		speed, room := side[0], side[1]
 		switch {
 		case speed == 0 && room < 0:

@@ -17,7 +17,9 @@ func (a vec) times(f float64) vec     { return vec{a.x * f, a.y * f} }
 func (a vec) length() float64         { return math.Hypot(a.x, a.y) }
 func (a vec) across() vec             { return vec{-a.y, a.x} } // turned by a right angle
 func between(a, b vec, f float64) vec { return a.plus(b.minus(a).times(f)) }
-func polar(angle, length float64) vec { return vec{math.Cos(angle) * length, math.Sin(angle) * length} }
+func polar(angle, length float64) vec {
+	return vec{math.Cos(angle) * length, math.Sin(angle) * length}
+}
 func (a vec) direction(fallback vec) vec {
 	if l := a.length(); l > 0 {
 		return a.times(1 / l)
@@ -25,7 +27,8 @@ func (a vec) direction(fallback vec) vec {
 	return fallback
 }
 
-// places gives each node a place, of any scale: that of the graph if it knows enough of them, or else by hops.
+// places gives each node a place, of any scale: that of the graph if it knows enough of them, or
+// else by hops.
 func places(g *topology.Graph, byHops bool) []vec {
 	known := 0
 	for v := range topology.Node(g.Nodes()) {
@@ -39,8 +42,8 @@ func places(g *topology.Graph, byHops bool) []vec {
 	return mapLayout(g)
 }
 
-// mapLayout draws coordinates as they are, the earth's in the equirectangular projection that is true in the middle of the
-// network. Nodes without coordinates stand amid their neighbors.
+// mapLayout draws coordinates as they are, the earth's in the equirectangular projection that is
+// true in the middle of the network. Nodes without coordinates stand amid their neighbors.
 func mapLayout(g *topology.Graph) []vec {
 	at := make([]vec, g.Nodes())
 	known := make([]bool, g.Nodes())
@@ -63,7 +66,8 @@ func mapLayout(g *topology.Graph) []vec {
 	return at
 }
 
-// settleUnknown moves each node whose place is not known to the mean of its neighbors, from the known ones outwards.
+// settleUnknown moves each node whose place is not known to the mean of its neighbors, from the
+// known ones outwards.
 func settleUnknown(g *topology.Graph, at []vec, known []bool) {
 	middle, count := vec{}, 0
 	for v := range at {
@@ -99,15 +103,16 @@ func settleUnknown(g *topology.Graph, at []vec, known []bool) {
 // The numbers of hopLayout.
 const (
 	allPairsMost = 1500 // nodes for which all pairs of nodes are considered
-	pivots       = 60   // of larger networks: each node is put at its distance from these, and from its neighbors
-	rounds       = 30
-	lastStep     = 0.1
-	gap          = 1.0 // hops between parts of a network that is not connected
+	// of larger networks: each node is put at its distance from these, and from its neighbors
+	pivots   = 60
+	rounds   = 30
+	lastStep = 0.1
+	gap      = 1.0 // hops between parts of a network that is not connected
 )
 
-// hopLayout places nodes so that their distances are close to those in hops, by stochastic gradient descent on the stress
-// (Zheng, Pawar and Goodman, "Graph Drawing by Stochastic Gradient Descent", TVCG 2018). The parts of a network that is not
-// connected stand side by side.
+// hopLayout places nodes so that their distances are close to those in hops, by stochastic gradient
+// descent on the stress (Zheng, Pawar and Goodman, "Graph Drawing by Stochastic Gradient Descent",
+// TVCG 2018). The parts of a network that is not connected stand side by side.
 func hopLayout(g *topology.Graph) []vec {
 	at := make([]vec, g.Nodes())
 	r := rand.New(rand.NewPCG(1, uint64(g.Nodes())))
@@ -128,7 +133,8 @@ func hopLayout(g *topology.Graph) []vec {
 	return at
 }
 
-// components lists the nodes of each part of the network, the largest part first. Directions do not count.
+// components lists the nodes of each part of the network, the largest part first. Directions do not
+// count.
 func components(g *topology.Graph) [][]topology.Node {
 	seen := make([]bool, g.Nodes())
 	var parts [][]topology.Node
@@ -220,7 +226,8 @@ func breadthFirst(g *topology.Graph, from topology.Node, hops []int32) {
 	}
 }
 
-// descend moves pairs of nodes towards their distances, in random order, by steps that become smaller.
+// descend moves pairs of nodes towards their distances, in random order, by steps that become
+// smaller.
 func descend(at []vec, all []term, part []topology.Node, r *rand.Rand) {
 	spread := math.Sqrt(float64(len(part)))
 	for _, v := range part {
@@ -237,7 +244,8 @@ func descend(at []vec, all []term, part []topology.Node, r *rand.Rand) {
 		for _, t := range all {
 			apart := at[t.u].minus(at[t.v])
 			share := min(1, step/(t.distance*t.distance)) / 2
-			move := apart.direction(polar(float64(t.u), 1)).times(share * (apart.length() - t.distance))
+			move := apart.direction(polar(float64(t.u),
+				1)).times(share * (apart.length() - t.distance))
 			at[t.u], at[t.v] = at[t.u].minus(move), at[t.v].plus(move)
 		}
 	}

@@ -18,7 +18,8 @@ type attributes struct {
 }
 
 var everything = attributes{
-	weight: true, delay: true, delayUnit: true, capacity: true, place: true, edgeName: true, srlg: true, sid: true, twoCapacities: true,
+	weight: true, delay: true, delayUnit: true, capacity: true, place: true, edgeName: true,
+	srlg: true, sid: true, twoCapacities: true,
 }
 
 // Lost lists what of a graph a format can't hold, so that [Write] leaves it out.
@@ -35,9 +36,11 @@ func Lost(g *topology.Graph, format Format) []string {
 	}{
 		{"weights", has.weight, keeps.weight},
 		{"delays", has.delay, keeps.delay},
-		{"the unit of delays", has.delayUnit && has.delay && keeps.delay, keeps.delayUnit || format == Rocketfuel},
+		{"the unit of delays", has.delayUnit && has.delay && keeps.delay,
+			keeps.delayUnit || format == Rocketfuel},
 		{"capacities", has.capacity, keeps.capacity},
-		{"the capacity of the second direction of links", has.twoCapacities && keeps.capacity, keeps.twoCapacities},
+		{"the capacity of the second direction of links", has.twoCapacities && keeps.capacity,
+			keeps.twoCapacities},
 		{"coordinates", has.place, keeps.place},
 		{"names of edges", has.edgeName, keeps.edgeName},
 		{"shared-risk groups", has.srlg, keeps.srlg},
@@ -67,7 +70,8 @@ func attributesOf(g *topology.Graph) attributes {
 		has.srlg = has.srlg || len(e.SRLGs) > 0
 		has.sid = has.sid || e.SID.IsValid()
 		r := g.Reverse(topology.Edge(i))
-		has.twoCapacities = has.twoCapacities || r != topology.NoEdge && g.Edge(r).CapacityKbps != e.CapacityKbps
+		has.twoCapacities = has.twoCapacities || r != topology.NoEdge &&
+			g.Edge(r).CapacityKbps != e.CapacityKbps
 	}
 	return has
 }
@@ -78,7 +82,8 @@ func parseGroups(texts []string) ([]uint32, error) {
 	for _, text := range texts {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)
 		if err != nil {
-			return nil, fmt.Errorf("shared-risk group %q is no number; write numbers from 0 to %d: 3,17", text, uint32(1<<32-1))
+			return nil, fmt.Errorf("shared-risk group %q is no number; write numbers from 0 to "+
+				"%d: 3,17", text, uint32(1<<32-1))
 		}
 		groups = append(groups, uint32(n))
 	}
@@ -98,7 +103,8 @@ func joinGroups(groups []uint32) string {
 func parseLocator(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil || !p.Addr().Is6() || p.Masked() != p {
-		return netip.Prefix{}, fmt.Errorf("locator %q is no IPv6 prefix; write it like fcbb:bb00:1::/48", text)
+		return netip.Prefix{}, fmt.Errorf("locator %q is no IPv6 prefix; write it like "+
+			"fcbb:bb00:1::/48", text)
 	}
 	return p, nil
 }
@@ -107,7 +113,8 @@ func parseLocator(text string) (netip.Prefix, error) {
 func parseSID(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || !a.Is6() || a.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("SID %q is no IPv6 address; write one like fcbb:bb00:1:e001::1", text)
+		return netip.Addr{}, fmt.Errorf("SID %q is no IPv6 address; write one like "+
+			"fcbb:bb00:1:e001::1", text)
 	}
 	return a, nil
 }

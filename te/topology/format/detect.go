@@ -13,7 +13,8 @@ var marks = []struct {
 	mark   *regexp.Regexp
 }{
 	{SNDlib, regexp.MustCompile(`^\s*\?SNDlib native format`)},
-	{GraphML, regexp.MustCompile(`^\s*<(?:[\s\S]*<)?graphml[\s/>]`)}, // after declarations and comments
+	// after declarations and comments
+	{GraphML, regexp.MustCompile(`^\s*<(?:[\s\S]*<)?graphml[\s/>]`)},
 	{SNDlibXML, regexp.MustCompile(`^\s*<(?:[\s\S]*<)?network[\s/>]`)},
 	{NodeLink, regexp.MustCompile(`^\s*\{`)},
 	{Repetita, regexp.MustCompile(`^\s*NODES\s+\d+`)},
@@ -30,7 +31,8 @@ func detect(f File) Format {
 			return m.format
 		}
 	}
-	if base := path.Base(f.Name); strings.HasSuffix(base, "weights.intra") || strings.HasSuffix(base, "latencies.intra") {
+	if base := path.Base(f.Name); strings.HasSuffix(base, "weights.intra") ||
+		strings.HasSuffix(base, "latencies.intra") {
 		return Rocketfuel
 	}
 	if named := OfName(f.Name); named != "" && named != SNDlib && named != SNDlibXML {
@@ -47,7 +49,8 @@ func looksLikeEdges(head []byte) bool {
 	for text := range strings.Lines(string(head)) {
 		text, _, _ = strings.Cut(text, "#")
 		if words := strings.Fields(text); len(words) > 0 {
-			return len(words) >= 2 && !strings.ContainsAny(text, "<>{}()[]") || len(words) >= 3 && (words[1] == "->" || words[1] == "--")
+			return len(words) >= 2 && !strings.ContainsAny(text, "<>{}()[]") || len(words) >= 3 &&
+				(words[1] == "->" || words[1] == "--")
 		}
 	}
 	return false

@@ -24,7 +24,8 @@ func dump(g *topology.Graph) string {
 	}
 	for i := range g.Edges() {
 		e := g.Edge(topology.Edge(i))
-		fmt.Fprintf(&out, "edge %d %q %d->%d weight %d delay %d capacity %d", i, e.Name, e.From, e.To, e.Weight, e.Delay, e.CapacityKbps)
+		fmt.Fprintf(&out, "edge %d %q %d->%d weight %d delay %d capacity %d", i, e.Name, e.From,
+			e.To, e.Weight, e.Delay, e.CapacityKbps)
 		if e.SRLGs != nil {
 			fmt.Fprintf(&out, " srlgs %v", e.SRLGs)
 		}

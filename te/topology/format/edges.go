@@ -17,9 +17,10 @@ const directive = "#!"
 // edgeShape is what a line of an edge list looks like.
 const edgeShape = `"A -- B [WEIGHT [DELAY [CAPACITY]]]", or -> for one direction`
 
-// readEdges reads an edge list. A line is "A B", "A -- B" (a link in both directions) or "A -> B" (one direction), then
-// optionally weight, delay and capacity, and name=, srlg= and sid=. "#" begins a comment, except "#! delay UNIT" and
-// "#! node NAME [X Y] [sid=PREFIX]". Nodes are numbered as they appear.
+// readEdges reads an edge list. A line is "A B", "A -- B" (a link in both directions) or "A -> B"
+// (one direction), then optionally weight, delay and capacity, and name=, srlg= and sid=. "#"
+// begins a comment, except "#! delay UNIT" and "#! node NAME [X Y] [sid=PREFIX]". Nodes are
+// numbered as they appear.
 func readEdges(s *source) (*topology.Graph, error) {
 	lines := s.lines()
 	unit, err := s.unitOfEdges(lines)
@@ -53,7 +54,8 @@ func (s *source) unitOfEdges(lines []line) (unit time.Duration, err error) {
 				return 0, s.errorf(l.number, "%w", err)
 			}
 		default:
-			return 0, s.errorf(l.number, `unknown line %q; write "#! delay UNIT" or "#! node NAME [X Y] [sid=PREFIX]"`,
+			return 0, s.errorf(l.number,
+				`unknown line %q; write "#! delay UNIT" or "#! node NAME [X Y] [sid=PREFIX]"`,
 				strings.Join(l.words, " "))
 		}
 	}
@@ -78,7 +80,8 @@ func (b builder) nodeLine(l line) error {
 		rest = nil
 	}
 	if len(rest) > 0 {
-		return b.s.errorf(l.number, `can't read %q; write "#! node NAME [X Y] [sid=PREFIX]"`, rest[0])
+		return b.s.errorf(l.number, `can't read %q; write "#! node NAME [X Y] [sid=PREFIX]"`,
+			rest[0])
 	}
 	_, err = b.node(l.number, n)
 	return err
@@ -86,7 +89,8 @@ func (b builder) nodeLine(l line) error {
 
 func (b builder) edgeLine(l line) error {
 	words, both := l.words, true
-	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "#") }); i > 0 {
+	if i := slices.IndexFunc(words,
+		func(w string) bool { return strings.HasPrefix(w, "#") }); i > 0 {
 		words = words[:i]
 	}
 	if len(words) > 1 && (words[1] == "--" || words[1] == "->") {
@@ -161,7 +165,8 @@ func (b builder) nodeNamed(line int, name string) (topology.Node, error) {
 // writeEdges writes each edge as a line of its own, so that reading gives the same numbers.
 func writeEdges(g *topology.Graph) ([]byte, error) {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "# from -> to weight delay capacity (kbit/s)\n%s delay %s\n", directive, DelayUnitName(g.DelayUnit()))
+	fmt.Fprintf(&out, "# from -> to weight delay capacity (kbit/s)\n%s delay %s\n", directive,
+		DelayUnitName(g.DelayUnit()))
 	names := distinct(g, edgeWord)
 	for v := range names {
 		n := g.Node(topology.Node(v))
@@ -176,7 +181,8 @@ func writeEdges(g *topology.Graph) ([]byte, error) {
 	}
 	for i := range g.Edges() {
 		e := g.Edge(topology.Edge(i))
-		fmt.Fprintf(&out, "%s -> %s %d %d %d", names[e.From], names[e.To], e.Weight, e.Delay, e.CapacityKbps)
+		fmt.Fprintf(&out, "%s -> %s %d %d %d", names[e.From], names[e.To], e.Weight, e.Delay,
+			e.CapacityKbps)
 		if e.Name != "" {
 			fmt.Fprintf(&out, " name=%s", word(e.Name))
 		}

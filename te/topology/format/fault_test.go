@@ -63,8 +63,10 @@ var faults = []struct {
 	{NodeLink, "{\"nodes\": [{}]}"},
 	{NodeLink, "{\"nodes\": [{\"id\": 1}],\n\"edges\": [\n{\"source\": 1}]}"},
 	{NodeLink, "{\"nodes\": [{\"id\": 1}],\n\"edges\": [\n{\"source\": 1, \"target\": 2}]}"},
-	{NodeLink, "{\"nodes\": [{\"id\": 1}, {\"id\": 2}],\n\"edges\": [\n{\"source\": 1, \"target\": 2, \"weight\": true}]}"},
-	{NodeLink, "{\"nodes\": [{\"id\": 1}, {\"id\": 2}],\n\"edges\": [\n{\"source\": 1, \"target\": 2, \"dist\": -4}]}"},
+	{NodeLink, "{\"nodes\": [{\"id\": 1}, {\"id\": 2}],\n\"edges\": [\n{\"source\": 1, " +
+		"\"target\": 2, \"weight\": true}]}"},
+	{NodeLink, "{\"nodes\": [{\"id\": 1}, {\"id\": 2}],\n\"edges\": [\n{\"source\": 1, " +
+		"\"target\": 2, \"dist\": -4}]}"},
 	{NodeLink, "{\"nodes\": [], \"graph\": {\"delayUnit\": \"h\"}}"},
 	{NodeLink, "{\"nodes\": []} {}"},
 	{GraphML, ""},
@@ -73,7 +75,8 @@ var faults = []struct {
 	{GraphML, "<graphml><graph>\n<hyperedge/></graph></graphml>"},
 	{GraphML, "<graphml><graph>\n<node id=\"a\"><graph/></node></graph></graphml>"},
 	{GraphML, "<graphml><graph>\n<node/></graph></graphml>"},
-	{GraphML, "<graphml><graph><node id=\"a\"/>\n<edge source=\"a\" target=\"b\"/></graph></graphml>"},
+	{GraphML, "<graphml><graph><node id=\"a\"/>\n<edge source=\"a\" " +
+		"target=\"b\"/></graph></graphml>"},
 	{GraphML, "<?xml version=\"1.0\" encoding=\"utf-7\"?><graphml/>"},
 	{SNDlib, ""},
 	{SNDlib, "?SNDlib native format; type: solution; version: 1.0"},
@@ -87,7 +90,8 @@ var faults = []struct {
 	{SNDlib, sndlibHead + "\nNODES (\na\nb\n)\nLINKS (\nL1 ( a b ) nan 0 0 0 ( )\n)\n"},
 	{SNDlibXML, "<solution/>"},
 	{SNDlibXML, "<network>\n<networkStructure><nodes><node/></nodes></networkStructure></network>"},
-	{SNDlibXML, "<network><networkStructure><links>\n<link id=\"l\"><source>a</source></link></links></networkStructure></network>"},
+	{SNDlibXML, "<network><networkStructure><links>\n<link " +
+		"id=\"l\"><source>a</source></link></links></networkStructure></network>"},
 	{Lab, ""},
 	{Lab, "nodes: [a"},
 	{Lab, "name: x"},
@@ -96,7 +100,8 @@ var faults = []struct {
 	{Lab, "topology:\n  nodes:\n    a: {count: 100000}\n"},
 	{Lab, "topology:\n  nodes:\n    a:\n  links:\n    - {endpoints: [\"a:e\", \"b:e\"]}\n"},
 	{Lab, "topology:\n  nodes:\n    a:\n  links:\n    - {endpoints: [\"a:e\"]}\n"},
-	{Lab, "topology:\n  nodes:\n    a:\n    b:\n  links:\n    - endpoints: [\"a:e\", \"b:e\"]\n      rate: 3mbps\n"},
+	{Lab, "topology:\n  nodes:\n    a:\n    b:\n  links:\n    - endpoints: [\"a:e\", \"b:e\"]\n  " +
+		"    rate: 3mbps\n"},
 	{Lab, "topology:\n  nodes: &a\n    a: *a\n  links: *a\n"},
 	{Lab, "topology: &t\n  nodes: *t\n"},
 }
@@ -124,11 +129,14 @@ func TestFaults(t *testing.T) {
 func TestFaultsOfRocketfuel(t *testing.T) {
 	var out strings.Builder
 	for _, f := range [][2]string{
-		{"a b\n", "a b 1\n"}, {"a b 1\n", "a b\n"}, {"a b 1\n", "a b 1.5\n"}, {"a b 1.234\n", "a b 1\n"}, {"a b 0\n", "a b 1\n"},
-		{"a b -1\n", "a b 1\n"}, {"a b nan\n", "a b 1\n"}, {"a b 99999999\n", "a b 1\n"}, {"a b 1\n", ""}, {"a b 1\n", "a b 1\nb a 1\na c 1\n"},
+		{"a b\n", "a b 1\n"}, {"a b 1\n", "a b\n"}, {"a b 1\n", "a b 1.5\n"},
+		{"a b 1.234\n", "a b 1\n"}, {"a b 0\n", "a b 1\n"},
+		{"a b -1\n", "a b 1\n"}, {"a b nan\n", "a b 1\n"}, {"a b 99999999\n", "a b 1\n"},
+		{"a b 1\n", ""}, {"a b 1\n", "a b 1\nb a 1\na c 1\n"},
 		{"a b 1\n\xff", "a b 1\n"},
 	} {
-		_, err := ReadRocketfuel("x", File{"weights", []byte(f[0])}, File{"latencies", []byte(f[1])})
+		_, err := ReadRocketfuel("x", File{"weights", []byte(f[0])},
+			File{"latencies", []byte(f[1])})
 		fmt.Fprintf(&out, "%q %q\n  %v\n", f[0], f[1], err)
 	}
 	golden(t, "rocketfuel-faults.txt", out.String())
@@ -140,7 +148,8 @@ func TestFaultsOfDemands(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	for _, text := range []string{"", "DEMANDS 1\nlabel\nd 0 3 1\n", "DEMANDS 1\nlabel\nd 0 1 -1\n", "DEMANDS 1\nlabel\nd 0 1 1\nd 0 1 1\n", "\xff"} {
+	for _, text := range []string{"", "DEMANDS 1\nlabel\nd 0 3 1\n", "DEMANDS 1\nlabel\nd 0 1 -1\n",
+		"DEMANDS 1\nlabel\nd 0 1 1\nd 0 1 1\n", "\xff"} {
 		_, err := ReadDemands(File{"file", []byte(text)}, g)
 		fmt.Fprintf(&out, "%q\n  %v\n", text, err)
 	}
@@ -151,11 +160,14 @@ func TestFaultsOfDemands(t *testing.T) {
 func TestLongNamesAreRefused(t *testing.T) {
 	long := strings.Repeat("n", 5<<20)
 	for name, text := range map[string]string{
-		"a.edges":   long + " -- b\n",
-		"b.edges":   "a -- b " + long + "\n",
-		"c.json":    `{"directed": false, "nodes": [{"id": "` + long + `"}, {"id": "b"}], "links": []}`,
-		"d.graphml": `<graphml><graph edgedefault="undirected"><node id="` + long + `"/></graph></graphml>`,
-		"e.graph":   "NODES 1\nlabel x y\n" + long + " 0 0\n\nEDGES 0\nlabel src dest weight bw delay\n",
+		"a.edges": long + " -- b\n",
+		"b.edges": "a -- b " + long + "\n",
+		"c.json": `{"directed": false, "nodes": [{"id": "` + long +
+			`"}, {"id": "b"}], "links": []}`,
+		"d.graphml": `<graphml><graph edgedefault="undirected"><node id="` + long +
+			`"/></graph></graphml>`,
+		"e.graph": "NODES 1\nlabel x y\n" + long +
+			" 0 0\n\nEDGES 0\nlabel src dest weight bw delay\n",
 	} {
 		_, err := Read(File{Name: name, Text: []byte(text)}, Options{Format: OfName(name)})
 		if err == nil {

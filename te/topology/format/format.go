@@ -36,10 +36,13 @@ type codec struct {
 
 var codecs = []codec{
 	{Repetita, ".graph", readRepetita, writeRepetita,
-		attributes{weight: true, delay: true, capacity: true, place: true, edgeName: true, twoCapacities: true}},
+		attributes{weight: true, delay: true, capacity: true, place: true, edgeName: true,
+			twoCapacities: true}},
 	{GraphML, ".graphml", readGraphML, writeGraphML, everything},
-	{SNDlib, ".txt", readSNDlib, writeSNDlib, attributes{capacity: true, place: true, edgeName: true}},
-	{SNDlibXML, ".xml", readSNDlibXML, writeSNDlibXML, attributes{capacity: true, place: true, edgeName: true}},
+	{SNDlib, ".txt", readSNDlib, writeSNDlib, attributes{capacity: true, place: true,
+		edgeName: true}},
+	{SNDlibXML, ".xml", readSNDlibXML, writeSNDlibXML, attributes{capacity: true, place: true,
+		edgeName: true}},
 	{NodeLink, ".json", readNodeLink, writeNodeLink, everything},
 	{Edges, ".edges", readEdges, writeEdges, everything},
 	{Lab, ".yaml", readLab, writeLab, attributes{weight: true, capacity: true}},
@@ -77,14 +80,16 @@ type File struct {
 
 // Options say what a file does not.
 type Options struct {
-	// Format is the file's format. Optional; without it the content decides, then the ending of the name.
+	// Format is the file's format. Optional; without it the content decides, then the ending of the
+	// name.
 	Format Format
-	// DelayUnit is the unit of the file's delays. Optional, and of no effect on formats that state their own.
+	// DelayUnit is the unit of the file's delays. Optional, and of no effect on formats that state
+	// their own.
 	DelayUnit time.Duration
 }
 
-// Read reads a graph, which is named after the file. Its errors name file and line. Rocketfuel's pairs of files are read
-// by [ReadRocketfuel].
+// Read reads a graph, which is named after the file. Its errors name file and line. Rocketfuel's
+// pairs of files are read by [ReadRocketfuel].
 func Read(f File, o Options) (*topology.Graph, error) {
 	format := o.Format
 	if format == "" {
@@ -98,7 +103,8 @@ func Read(f File, o Options) (*topology.Graph, error) {
 	case "":
 		return nil, s.errorf(1, "the format is not recognised; name it: %s", names())
 	case Rocketfuel:
-		return nil, s.errorf(1, "Rocketfuel keeps weights and latencies in two files; give their folder")
+		return nil, s.errorf(1, "Rocketfuel keeps weights and latencies in two files; give their "+
+			"folder")
 	}
 	c, ok := codecOf(format)
 	if !ok {
@@ -107,12 +113,13 @@ func Read(f File, o Options) (*topology.Graph, error) {
 	return c.read(s)
 }
 
-// Write writes a graph. It fails if the format can't hold the graph's numbers; what it can't hold besides is left out, and
-// listed by [Lost].
+// Write writes a graph. It fails if the format can't hold the graph's numbers; what it can't hold
+// besides is left out, and listed by [Lost].
 func Write(g *topology.Graph, format Format) ([]byte, error) {
 	c, ok := codecOf(format)
 	if !ok {
-		return nil, fmt.Errorf("write %s: there is no format %q in one file; choose one of %s", g.Name(), format, names())
+		return nil, fmt.Errorf("write %s: there is no format %q in one file; choose one of %s",
+			g.Name(), format, names())
 	}
 	text, err := c.write(g)
 	if err != nil {

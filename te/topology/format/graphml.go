@@ -13,8 +13,8 @@ import (
 	"sextant/te/topology"
 )
 
-// readGraphML reads GraphML with the attributes of the Internet Topology Zoo (label, Longitude, Latitude, LinkSpeedRaw) and
-// those of [writeGraphML].
+// readGraphML reads GraphML with the attributes of the Internet Topology Zoo (label, Longitude,
+// Latitude, LinkSpeedRaw) and those of [writeGraphML].
 func readGraphML(s *source) (*topology.Graph, error) {
 	r := &graphmlReader{source: s, decoder: s.xmlDecoder(), keys: map[string]graphmlKey{}}
 	for {
@@ -104,7 +104,8 @@ func (r *graphmlReader) element(start xml.StartElement, line int) error {
 	case "desc":
 		return r.skip(line)
 	default:
-		return r.errorf(line, "element <%s> has no meaning in a topology; write nodes and edges", start.Name.Local)
+		return r.errorf(line, "element <%s> has no meaning in a topology; write nodes and edges",
+			start.Name.Local)
 	}
 	return nil
 }
@@ -125,10 +126,12 @@ func (r *graphmlReader) add(kind string, e graphmlElement, line int) {
 	if e.Directed != "" {
 		both = e.Directed == "false"
 	}
-	r.graph.edges = append(r.graph.edges, looseEdge{line, e.Source, e.Target, both, r.texts(kind, e.Data)})
+	r.graph.edges = append(r.graph.edges, looseEdge{line, e.Source, e.Target, both,
+		r.texts(kind, e.Data)})
 }
 
-// texts gives data the names that their keys were declared with, and adds what the declarations say of all.
+// texts gives data the names that their keys were declared with, and adds what the declarations say
+// of all.
 func (r *graphmlReader) texts(kind string, data []graphmlData) map[string]string {
 	texts := map[string]string{}
 	for _, key := range r.keys {
@@ -196,8 +199,10 @@ func (s *source) xmlFault(err error, line int) error {
 // graphmlKeys are the attributes that are written.
 var graphmlKeys = []struct{ domain, name, kind string }{
 	{"graph", "Network", "string"}, {"graph", "delayUnit", "string"},
-	{"node", "label", "string"}, {"node", "Longitude", "double"}, {"node", "Latitude", "double"}, {"node", "sid", "string"},
-	{"edge", "name", "string"}, {"edge", "weight", "long"}, {"edge", "delay", "long"}, {"edge", "capacityKbps", "long"},
+	{"node", "label", "string"}, {"node", "Longitude", "double"}, {"node", "Latitude", "double"},
+	{"node", "sid", "string"},
+	{"edge", "name", "string"}, {"edge", "weight", "long"}, {"edge", "delay", "long"},
+	{"edge", "capacityKbps", "long"},
 	{"edge", "srlgs", "string"}, {"edge", "sid", "string"},
 }
 
@@ -206,7 +211,8 @@ func writeGraphML(g *topology.Graph) ([]byte, error) {
 	var w graphmlWriter
 	w.WriteString(xml.Header + `<graphml xmlns="http://graphml.graphdrawing.org/xmlns">` + "\n")
 	for _, k := range graphmlKeys {
-		fmt.Fprintf(&w, "  <key id=%q for=%q attr.name=%q attr.type=%q/>\n", k.domain+"-"+k.name, k.domain, k.name, k.kind)
+		fmt.Fprintf(&w, "  <key id=%q for=%q attr.name=%q attr.type=%q/>\n", k.domain+"-"+k.name,
+			k.domain, k.name, k.kind)
 	}
 	w.WriteString("  <graph edgedefault=\"directed\">\n")
 	w.data("    ", "graph-Network", xmlWord(g.Name()))

@@ -22,21 +22,25 @@ const (
 	labNodes  = 1 << 16
 )
 
-// readLab reads nodes and links of a lab file, with replicated nodes spelled out: a node with "count: 3" is NAME1 to NAME3. A
-// link's capacity is its rate. Delays are not read: they are a link's quality in the lab, with jitter, rather than its length.
+// readLab reads nodes and links of a lab file, with replicated nodes spelled out: a node with
+// "count: 3" is NAME1 to NAME3. A link's capacity is its rate. Delays are not read: they are a
+// link's quality in the lab, with jitter, rather than its length.
 func readLab(s *source) (*topology.Graph, error) {
 	root, err := s.yaml()
 	if err != nil {
 		return nil, err
 	}
-	r := &labReader{source: s, builder: s.builder(s.graphName(), s.delayUnit), anchors: anchors(root), counts: map[string]int{}}
+	r := &labReader{source: s, builder: s.builder(s.graphName(), s.delayUnit),
+		anchors: anchors(root), counts: map[string]int{}}
 	doc := r.mapping(root)
 	if name := r.text(doc["name"]); name != "" {
 		r.builder = s.builder(name, s.delayUnit)
 	}
 	topo := r.mapping(doc["topology"])
 	if topo == nil {
-		return nil, s.errorf(1, `there is no "topology" with "nodes" and "links"; write one, as in examples/quickstart.yaml`)
+		return nil,
+			s.errorf(1,
+				`there is no "topology" with "nodes" and "links"; write one, as in examples/quickstart.yaml`)
 	}
 	if err := r.nodes(topo["nodes"]); err != nil {
 		return nil, err
@@ -57,18 +61,21 @@ type labReader struct {
 // yaml parses the text, and survives the texts at which the library is known to panic.
 func (s *source) yaml() (root ast.Node, err error) {
 	if len(s.Text) > labBytes || nested(s.Text) > labNested {
-		return nil, s.errorf(1, "the file is too large or too deep; a lab file has at most %d bytes and %d levels", labBytes, labNested)
+		return nil, s.errorf(1, "the file is too large or too deep; a lab file has at most %d "+
+			"bytes and %d levels", labBytes, labNested)
 	}
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = s.errorf(1, "the text is not YAML (%v); check indentation, brackets and quotes", cause)
+			err = s.errorf(1, "the text is not YAML (%v); check indentation, brackets and quotes",
+				cause)
 		}
 	}()
 	file, err := parser.ParseBytes(s.Text, 0, parser.AllowDuplicateMapKey())
 	var located yaml.Error
 	switch {
 	case errors.As(err, &located):
-		return nil, s.errorf(located.GetToken().Position.Line, "not YAML: %s; check indentation, brackets and quotes", located.GetMessage())
+		return nil, s.errorf(located.GetToken().Position.Line,
+			"not YAML: %s; check indentation, brackets and quotes", located.GetMessage())
 	case err != nil:
 		return nil, s.errorf(1, "not YAML: %w", err)
 	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
@@ -191,7 +198,8 @@ func (r *labReader) nodes(n ast.Node) error {
 		}
 		r.counts[name] = int(replicas)
 		for i := range int(replicas) {
-			if _, err := r.builder.node(line, topology.NodeSpec{Name: name + strconv.Itoa(i+1)}); err != nil {
+			if _, err := r.builder.node(line,
+				topology.NodeSpec{Name: name + strconv.Itoa(i+1)}); err != nil {
 				return err
 			}
 		}
@@ -216,7 +224,8 @@ func (r *labReader) link(item ast.Node) error {
 	doc, line := r.mapping(item), lineOf(item)
 	endpoints, ok := r.plain(doc["endpoints"]).(*ast.SequenceNode)
 	if !ok || len(endpoints.Values) != 2 {
-		return r.errorf(line, `a link has two endpoints; write endpoints: ["client:eth0", "router:client"]`)
+		return r.errorf(line,
+			`a link has two endpoints; write endpoints: ["client:eth0", "router:client"]`)
 	}
 	line = lineOf(endpoints)
 	kbps, err := labRate(r.text(doc["rate"]))
@@ -239,7 +248,8 @@ func (r *labReader) link(item ast.Node) error {
 		return r.addLink(line, ends, kbps, weights)
 	}
 	for i := range replicas {
-		if err := r.addLink(line, [2]string{withIndex(ends[0], i+1), withIndex(ends[1], i+1)}, kbps, weights); err != nil {
+		if err := r.addLink(line, [2]string{withIndex(ends[0], i+1), withIndex(ends[1], i+1)}, kbps,
+			weights); err != nil {
 			return err
 		}
 	}
@@ -313,14 +323,15 @@ func labRate(text string) (int64, error) {
 // The most that a lab's link can be told to carry.
 const labKbpsMost = 100e6
 
-// writeLab writes a lab of routers without processes, that "sextant lab up" brings up: each has an address, and its routes follow the
-// weights.
+// writeLab writes a lab of routers without processes, that "sextant lab up" brings up: each has an
+// address, and its routes follow the weights.
 func writeLab(g *topology.Graph) ([]byte, error) {
 	if _, err := bothWays(g); err != nil {
 		return nil, err
 	}
 	if g.Nodes() > labNodes {
-		return nil, fmt.Errorf("%d nodes are too many for a lab, whose addresses are numbered up to %d", g.Nodes(), labNodes)
+		return nil, fmt.Errorf("%d nodes are too many for a lab, whose addresses are numbered up "+
+			"to %d", g.Nodes(), labNodes)
 	}
 	var out bytes.Buffer
 	names := distinct(g, labName)
@@ -351,7 +362,8 @@ func writeLab(g *topology.Graph) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// labName makes a name of lower-case letters, digits, "-" and "_" of at most 50, which leaves room for a number behind.
+// labName makes a name of lower-case letters, digits, "-" and "_" of at most 50, which leaves room
+// for a number behind.
 func labName(name string) string {
 	const most = 50
 	name = strings.Map(func(r rune) rune {

@@ -33,9 +33,10 @@ type looseGraph struct {
 
 // build makes a graph of what was read.
 //
-// A node is called by its attribute "name" or "label", with its id behind if others have the same, or else by its id. The
-// attributes of an edge are weight, delay, capacityKbps, LinkSpeedRaw (bit/s), name, srlgs and sid. Where no edge has a
-// delay, it follows from the length of the link (attribute "dist" in km, or the coordinates) at 5 microseconds per km.
+// A node is called by its attribute "name" or "label", with its id behind if others have the same,
+// or else by its id. The attributes of an edge are weight, delay, capacityKbps, LinkSpeedRaw
+// (bit/s), name, srlgs and sid. Where no edge has a delay, it follows from the length of the link
+// (attribute "dist" in km, or the coordinates) at 5 microseconds per km.
 func (s *source) build(l looseGraph) (*topology.Graph, error) {
 	unit, err := ParseDelayUnit(l.delayUnit)
 	if err != nil {
@@ -128,7 +129,8 @@ func (n looseNode) spec() (topology.NodeSpec, error) {
 }
 
 func (n looseNode) place() (p topology.Point, known bool, err error) {
-	for _, keys := range [][2]string{{"Longitude", "Latitude"}, {"longitude", "latitude"}, {"x", "y"}} {
+	for _, keys := range [][2]string{{"Longitude", "Latitude"}, {"longitude", "latitude"},
+		{"x", "y"}} {
 		if x, y := n.texts[keys[0]], n.texts[keys[1]]; x != "" && y != "" {
 			p, err = point(x, y)
 			return p, err == nil, err
@@ -155,9 +157,18 @@ func (from looseEdge) spec(ids map[string]topology.Node) (e topology.EdgeSpec, e
 	}{
 		{"weight", func(text string) (err error) { e.Weight, err = parseWeight(text); return err }},
 		{"delay", func(text string) (err error) { e.Delay, err = parseDelay(text); return err }},
-		{"LinkSpeedRaw", func(text string) (err error) { e.CapacityKbps, err = kbpsFrom(text, 1); return err }},
-		{"capacityKbps", func(text string) (err error) { e.CapacityKbps, err = parseKbps(text); return err }},
-		{"srlgs", func(text string) (err error) { e.SRLGs, err = parseGroups(strings.Split(text, ",")); return err }},
+		{"LinkSpeedRaw", func(text string) (err error) {
+			e.CapacityKbps, err = kbpsFrom(text, 1)
+			return err
+		}},
+		{"capacityKbps", func(text string) (err error) {
+			e.CapacityKbps, err = parseKbps(text)
+			return err
+		}},
+		{"srlgs", func(text string) (err error) {
+			e.SRLGs, err = parseGroups(strings.Split(text, ","))
+			return err
+		}},
 		{"sid", func(text string) (err error) { e.SID, err = parseSID(text); return err }},
 	} {
 		if text := from.texts[a.key]; text != "" {
@@ -169,7 +180,8 @@ func (from looseEdge) spec(ids map[string]topology.Node) (e topology.EdgeSpec, e
 	return e, nil
 }
 
-// delayByLength is the delay of a link in microseconds by its length, and 0 if that is not known either.
+// delayByLength is the delay of a link in microseconds by its length, and 0 if that is not known
+// either.
 func (from looseEdge) delayByLength(a, b looseNode) (int64, error) {
 	if text := from.texts["dist"]; text != "" {
 		km, err := coordinate(text)

@@ -12,8 +12,9 @@ import (
 	"sextant/te/topology"
 )
 
-// readNodeLink reads the JSON of networkx.node_link_data, with its edges under "links" (networkx before 3.4) or "edges".
-// Nodes may have "pos": [x, y] and edges "dist" in km, as in the topohub collection.
+// readNodeLink reads the JSON of networkx.node_link_data, with its edges under "links" (networkx
+// before 3.4) or "edges". Nodes may have "pos": [x, y] and edges "dist" in km, as in the topohub
+// collection.
 func readNodeLink(s *source) (*topology.Graph, error) {
 	r := &nodeLinkReader{source: s, decoder: json.NewDecoder(bytes.NewReader(s.Text))}
 	if err := r.document(); err != nil {
@@ -29,7 +30,9 @@ func readNodeLink(s *source) (*topology.Graph, error) {
 	case r.links != nil && r.edges != nil:
 		return nil, s.errorf(1, `both "links" and "edges" are there; keep one of them`)
 	case r.graph.nodes == nil:
-		return nil, s.errorf(1, `there are no "nodes"; write {"nodes": [{"id": ...}], "edges": [{"source": ..., "target": ...}]}`)
+		return nil,
+			s.errorf(1,
+				`there are no "nodes"; write {"nodes": [{"id": ...}], "edges": [{"source": ..., "target": ...}]}`)
 	}
 	return s.build(r.graph)
 }
@@ -78,7 +81,8 @@ func (r *nodeLinkReader) member(key string) error {
 	case "nodes":
 		r.graph.nodes = []looseNode{}
 		return r.each(func(line int, object map[string]json.RawMessage) error {
-			r.graph.nodes = append(r.graph.nodes, looseNode{line, text(object["id"]), nodeTexts(object)})
+			r.graph.nodes = append(r.graph.nodes,
+				looseNode{line, text(object["id"]), nodeTexts(object)})
 			return nil
 		})
 	case "links":
@@ -98,7 +102,8 @@ func (r *nodeLinkReader) edgesInto(edges *[]looseEdge) error {
 				return r.errorf(line, "an edge has no %q; write the id of a node", end)
 			}
 		}
-		*edges = append(*edges, looseEdge{line: line, from: text(object["source"]), to: text(object["target"]), texts: texts(object)})
+		*edges = append(*edges, looseEdge{line: line, from: text(object["source"]),
+			to: text(object["target"]), texts: texts(object)})
 		return nil
 	})
 }
@@ -150,7 +155,8 @@ func (r *nodeLinkReader) fault(err error) error {
 	case errors.As(err, &kind):
 		err = errors.New("an object belongs here")
 	}
-	return r.errorf(line, "not the JSON of a graph: %w; write what networkx.node_link_data gives", err)
+	return r.errorf(line, "not the JSON of a graph: %w; write what networkx.node_link_data gives",
+		err)
 }
 
 // nodeTexts splits "pos" into coordinates.
@@ -171,7 +177,8 @@ func texts(object map[string]json.RawMessage) map[string]string {
 	return all
 }
 
-// text is a value as text: a string without its quotes, a list of plain values separated by commas, nothing for null.
+// text is a value as text: a string without its quotes, a list of plain values separated by commas,
+// nothing for null.
 func text(value json.RawMessage) string {
 	var word string
 	var list []json.RawMessage
@@ -223,7 +230,8 @@ type nodeLinkEdge struct {
 
 func writeNodeLink(g *topology.Graph) ([]byte, error) {
 	doc := nodeLinkDocument{
-		Directed: true, Multigraph: true, Graph: nodeLinkGraph{g.Name(), DelayUnitName(g.DelayUnit())},
+		Directed: true, Multigraph: true,
+		Graph: nodeLinkGraph{g.Name(), DelayUnitName(g.DelayUnit())},
 		Nodes: []nodeLinkNode{}, Edges: []nodeLinkEdge{},
 	}
 	names := distinct(g, strings.TrimSpace)
@@ -243,7 +251,8 @@ func writeNodeLink(g *topology.Graph) ([]byte, error) {
 		e := g.Edge(topology.Edge(i))
 		ends := [2]topology.Node{e.From, e.To}
 		edge := nodeLinkEdge{
-			Source: names[e.From], Target: names[e.To], Key: keys[ends], Name: strings.TrimSpace(e.Name),
+			Source: names[e.From], Target: names[e.To], Key: keys[ends],
+			Name:   strings.TrimSpace(e.Name),
 			Weight: e.Weight, Delay: e.Delay, CapacityKbps: e.CapacityKbps, SRLGs: e.SRLGs,
 		}
 		if e.SID.IsValid() {

@@ -17,16 +17,20 @@ func whole(what, text string, least, most int64) (int64, error) {
 		f, floatErr := strconv.ParseFloat(text, 64)
 		switch {
 		case floatErr != nil && !math.IsInf(f, 0):
-			return 0, fmt.Errorf("%s %q is no number; write a whole number from %d to %d", what, text, least, most)
+			return 0, fmt.Errorf("%s %q is no number; write a whole number from %d to %d", what,
+				text, least, most)
 		case math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) > 1<<53:
-			return 0, fmt.Errorf("%s %s is out of range; write a whole number from %d to %d", what, text, least, most)
+			return 0, fmt.Errorf("%s %s is out of range; write a whole number from %d to %d", what,
+				text, least, most)
 		case f != math.Trunc(f):
-			return 0, fmt.Errorf("%s %s is no whole number; round it, or choose a smaller unit", what, text)
+			return 0, fmt.Errorf("%s %s is no whole number; round it, or choose a smaller unit",
+				what, text)
 		}
 		n = int64(f)
 	}
 	if n < least || n > most {
-		return 0, fmt.Errorf("%s %s is out of range; write a whole number from %d to %d", what, text, least, most)
+		return 0, fmt.Errorf("%s %s is out of range; write a whole number from %d to %d", what,
+			text, least, most)
 	}
 	return n, nil
 }
@@ -43,12 +47,14 @@ func parseKbps(text string) (int64, error) {
 	return whole("capacity", text, 0, topology.MaxCapacityKbps)
 }
 
-// kbpsFrom makes a capacity of a number of units of so many bit/s, rounded to kbit/s, and up if it is less than one.
+// kbpsFrom makes a capacity of a number of units of so many bit/s, rounded to kbit/s, and up if it
+// is less than one.
 func kbpsFrom(text string, bits float64) (int64, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	kbps := n * bits / 1000
 	if err != nil || !(kbps >= 0 && kbps <= topology.MaxCapacityKbps) {
-		return 0, fmt.Errorf("capacity %q is no number from 0 to %.0f", text, topology.MaxCapacityKbps*1000/bits)
+		return 0, fmt.Errorf("capacity %q is no number from 0 to %.0f", text,
+			topology.MaxCapacityKbps*1000/bits)
 	}
 	if kbps > 0 && kbps < 1 {
 		return 1, nil
@@ -60,7 +66,8 @@ func kbpsFrom(text string, bits float64) (int64, error) {
 func coordinate(text string) (float64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || math.Abs(f) > 1e9 {
-		return 0, fmt.Errorf("coordinate %q is no number; write degrees, or 0.0 0.0 for unknown", text)
+		return 0, fmt.Errorf("coordinate %q is no number; write degrees, or 0.0 0.0 for unknown",
+			text)
 	}
 	return f, nil
 }

@@ -43,7 +43,8 @@ func testFile(t testing.TB, name string) File {
 
 // published are files as their publishers write them, in the order of their dumps.
 var published = []string{
-	"small.graph", "zoo.graphml", "sndlib.txt", "sndlib.xml", "topohub.json", "links.json", "list.edges", "lab.yaml",
+	"small.graph", "zoo.graphml", "sndlib.txt", "sndlib.xml", "topohub.json", "links.json",
+	"list.edges", "lab.yaml",
 }
 
 func TestRead(t *testing.T) {
@@ -58,10 +59,12 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// The name says nothing: the content alone decides, except that a list of edges looks like much else.
+// The name says nothing: the content alone decides, except that a list of edges looks like much
+// else.
 func TestDetect(t *testing.T) {
 	want := map[string]Format{
-		"small.graph": Repetita, "zoo.graphml": GraphML, "sndlib.txt": SNDlib, "sndlib.xml": SNDlibXML, "topohub.json": NodeLink,
+		"small.graph": Repetita, "zoo.graphml": GraphML, "sndlib.txt": SNDlib,
+		"sndlib.xml": SNDlibXML, "topohub.json": NodeLink,
 		"links.json": NodeLink, "list.edges": Edges, "lab.yaml": Lab,
 	}
 	for _, name := range published {
@@ -75,7 +78,8 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s with a byte order mark is taken for %q, not %q", name, got, want[name])
 		}
 	}
-	for name, format := range map[string]Format{"x.yml": Lab, "x.graph": Repetita, "x.edges": Edges, "1239/weights.intra": Rocketfuel, "x": ""} {
+	for name, format := range map[string]Format{"x.yml": Lab, "x.graph": Repetita, "x.edges": Edges,
+		"1239/weights.intra": Rocketfuel, "x": ""} {
 		if got := detect(File{Name: name}); got != format {
 			t.Errorf("an empty file %s is taken for %q, not %q", name, got, format)
 		}
@@ -85,7 +89,8 @@ func TestDetect(t *testing.T) {
 // XML may begin with declarations and comments.
 func TestDetectXML(t *testing.T) {
 	for text, want := range map[string]Format{
-		"<network/>": SNDlibXML, "<network>": SNDlibXML, "<?xml version=\"1.0\"?>\n<!DOCTYPE network>\n<!-- tiny -->\n<network version=\"1.0\">": SNDlibXML,
+		"<network/>": SNDlibXML, "<network>": SNDlibXML, "<?xml version=\"1.0\"?>\n<!DOCTYPE " +
+			"network>\n<!-- tiny -->\n<network version=\"1.0\">": SNDlibXML,
 		"<!-- a <b> --><graphml xmlns=\"x\">": GraphML, "<svg>": "", "no <network>": "",
 	} {
 		if got := detect(File{"file", []byte(text)}); got != want {
@@ -96,7 +101,8 @@ func TestDetectXML(t *testing.T) {
 
 // A list that begins with more nodes than detect looks at is recognised all the same.
 func TestDetectLongList(t *testing.T) {
-	text := "# made by hand\n#! delay us\n" + strings.Repeat("#! node with-a-long-name 0.0 0.0\n", 10000)
+	text := "# made by hand\n#! delay us\n" + strings.Repeat("#! node with-a-long-name 0.0 0.0\n",
+		10000)
 	if got := detect(File{"file", []byte(text)}); got != Edges {
 		t.Errorf("it is taken for %q", got)
 	}
@@ -192,7 +198,8 @@ func TestLostDirection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for format, want := range map[Format]string{Lab: "the capacity of the second direction of links", Repetita: ""} {
+	for format, want := range map[Format]string{Lab: "the capacity of the second direction of " +
+		"links", Repetita: ""} {
 		if got := strings.Join(Lost(g, format), ", "); got != want {
 			t.Errorf("%s loses %q, not %q", format, got, want)
 		}
@@ -214,14 +221,16 @@ func TestWriteRefuses(t *testing.T) {
 // Names that a format gives a meaning to stay different names.
 func TestOddNames(t *testing.T) {
 	b := topology.NewBuilder("odd names", 0)
-	for _, name := range []string{"a b", "a_b", "#1", "_1", "(", ")", "A", "a", "<&\"", "->", "--", "é", "tab\there", "{i}", "0"} {
+	for _, name := range []string{"a b", "a_b", "#1", "_1", "(", ")", "A", "a", "<&\"", "->", "--",
+		"é", "tab\there", "{i}", "0"} {
 		if _, err := b.AddNode(topology.NodeSpec{Name: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for v := range b.Nodes() - 1 {
 		for _, ends := range [][2]int{{v, v + 1}, {v + 1, v}} {
-			if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]), To: topology.Node(ends[1]), Weight: 1}); err != nil {
+			if _, err := b.AddEdge(topology.EdgeSpec{From: topology.Node(ends[0]),
+				To: topology.Node(ends[1]), Weight: 1}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,8 +8,9 @@ import (
 	"sextant/te/topology"
 )
 
-// readRepetita reads the .graph files of REPETITA: "NODES n", a header, n lines "label x y", "EDGES m", a header and m lines
-// "label src dest weight bw delay". Nodes are meant by the number of their line, from 0.
+// readRepetita reads the .graph files of REPETITA: "NODES n", a header, n lines "label x y", "EDGES
+// m", a header and m lines "label src dest weight bw delay". Nodes are meant by the number of their
+// line, from 0.
 func readRepetita(s *source) (*topology.Graph, error) {
 	b := s.builder(s.graphName(), s.delayUnit)
 	rest, err := s.section(s.lines(), "NODES", 3, "label x y", func(l line) error {
@@ -17,26 +18,32 @@ func readRepetita(s *source) (*topology.Graph, error) {
 		if err != nil {
 			return s.errorf(l.number, "%w", err)
 		}
-		_, err = b.node(l.number, topology.NodeSpec{Name: l.words[0], Place: place, Known: place != topology.Point{}})
+		_, err = b.node(l.number, topology.NodeSpec{Name: l.words[0], Place: place,
+			Known: place != topology.Point{}})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	rest, err = s.section(rest, "EDGES", 6, "label src dest weight bw delay", func(l line) error { return b.repetitaEdge(l) })
+	rest, err = s.section(rest, "EDGES", 6, "label src dest weight bw delay",
+		func(l line) error { return b.repetitaEdge(l) })
 	if err != nil {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		return nil, s.errorf(rest[0].number, "a line after the last edge; count it in EDGES, or remove it")
+		return nil, s.errorf(rest[0].number,
+			"a line after the last edge; count it in EDGES, or remove it")
 	}
 	return b.Build(), nil
 }
 
-// section reads "KEYWORD n", the header that must follow, and n lines of so many words. It returns the lines behind.
-func (s *source) section(lines []line, keyword string, words int, header string, each func(line) error) ([]line, error) {
+// section reads "KEYWORD n", the header that must follow, and n lines of so many words. It returns
+// the lines behind.
+func (s *source) section(lines []line, keyword string, words int, header string,
+	each func(line) error) ([]line, error) {
 	if len(lines) == 0 || lines[0].words[0] != keyword || len(lines[0].words) != 2 {
-		return nil, s.errorf(s.numberOf(lines), "expected %q and a number; begin the section so", keyword)
+		return nil, s.errorf(s.numberOf(lines), "expected %q and a number; begin the section so",
+			keyword)
 	}
 	count, err := whole("the number of "+keyword, lines[0].words[1], 0, 1<<31-1)
 	if err != nil {
@@ -49,11 +56,13 @@ func (s *source) section(lines []line, keyword string, words int, header string,
 	}
 	lines = lines[1:]
 	if int64(len(lines)) < count {
-		return nil, s.errorf(at, "%s says %d, but only %d lines follow; correct the number", keyword, count, len(lines))
+		return nil, s.errorf(at, "%s says %d, but only %d lines follow; correct the number",
+			keyword, count, len(lines))
 	}
 	for _, l := range lines[:count] {
 		if len(l.words) != words {
-			return nil, s.errorf(l.number, "%d words where %d belong; write %q, names without blanks", len(l.words), words, header)
+			return nil, s.errorf(l.number, "%d words where %d belong; write %q, names without "+
+				"blanks", len(l.words), words, header)
 		}
 		if err := each(l); err != nil {
 			return nil, err
@@ -106,7 +115,8 @@ func writeRepetita(g *topology.Graph) ([]byte, error) {
 		if name == "" {
 			name = "edge_" + strconv.Itoa(i)
 		}
-		fmt.Fprintf(&out, "%s %d %d %d %d %d\n", name, e.From, e.To, e.Weight, e.CapacityKbps, e.Delay)
+		fmt.Fprintf(&out, "%s %d %d %d %d %d\n", name, e.From, e.To, e.Weight, e.CapacityKbps,
+			e.Delay)
 	}
 	return out.Bytes(), nil
 }
@@ -118,7 +128,8 @@ type Demand struct {
 	Kbps     int64
 }
 
-// ReadDemands reads a .demands file of REPETITA, whose nodes are those of g: "DEMANDS k", a header, k lines "label src dest bw".
+// ReadDemands reads a .demands file of REPETITA, whose nodes are those of g: "DEMANDS k", a header,
+// k lines "label src dest bw".
 func ReadDemands(f File, g *topology.Graph) ([]Demand, error) {
 	s := newSource(f, 0)
 	if err := s.isText(Repetita); err != nil {
@@ -142,7 +153,8 @@ func ReadDemands(f File, g *topology.Graph) ([]Demand, error) {
 		return nil
 	})
 	if err == nil && len(rest) > 0 {
-		err = s.errorf(rest[0].number, "a line after the last demand; count it in DEMANDS, or remove it")
+		err = s.errorf(rest[0].number,
+			"a line after the last demand; count it in DEMANDS, or remove it")
 	}
 	return demands, err
 }

@@ -10,13 +10,15 @@ import (
 	"sextant/te/topology"
 )
 
-// The weights of Rocketfuel are multiples of a half; REPETITA and the papers that follow it use a hundred times as much.
+// The weights of Rocketfuel are multiples of a half; REPETITA and the papers that follow it use a
+// hundred times as much.
 const rocketfuelScale = 100
 
-// ReadRocketfuel reads the two files of a network that the Rocketfuel project measured ("Inferring Link Weights using
-// End-to-End Measurements", IMW 2002): weights.intra and latencies.intra, whose lines are "nodeA nodeB value", a directed
-// edge each. Weights are multiplied by 100 to be whole; latencies are milliseconds. Of parallel edges, the i-th of one file
-// is the i-th of the other. Nodes are numbered as they appear in the weights.
+// ReadRocketfuel reads the two files of a network that the Rocketfuel project measured ("Inferring
+// Link Weights using End-to-End Measurements", IMW 2002): weights.intra and latencies.intra, whose
+// lines are "nodeA nodeB value", a directed edge each. Weights are multiplied by 100 to be whole;
+// latencies are milliseconds. Of parallel edges, the i-th of one file is the i-th of the other.
+// Nodes are numbered as they appear in the weights.
 func ReadRocketfuel(name string, weights, latencies File) (*topology.Graph, error) {
 	w, l := newSource(weights, 0), newSource(latencies, 0)
 	for _, s := range []*source{w, l} {
@@ -35,7 +37,8 @@ func ReadRocketfuel(name string, weights, latencies File) (*topology.Graph, erro
 		}
 	}
 	if ends, line := leftOver(waiting); line > 0 {
-		return nil, l.errorf(line, "there is no edge from %s to %s in %s; add it there", ends[0], ends[1], weights.Name)
+		return nil, l.errorf(line, "there is no edge from %s to %s in %s; add it there", ends[0],
+			ends[1], weights.Name)
 	}
 	return b.Build(), nil
 }
@@ -60,7 +63,8 @@ func (s *source) latencies() (map[[2]string][]latency, error) {
 	all := map[[2]string][]latency{}
 	for _, l := range s.lines() {
 		if len(l.words) != 3 {
-			return nil, s.errorf(l.number, `%d words where 3 belong; write "nodeA nodeB milliseconds"`, len(l.words))
+			return nil, s.errorf(l.number,
+				`%d words where 3 belong; write "nodeA nodeB milliseconds"`, len(l.words))
 		}
 		ms, err := parseDelay(l.words[2])
 		if err != nil {
@@ -74,12 +78,14 @@ func (s *source) latencies() (map[[2]string][]latency, error) {
 
 func (b builder) rocketfuelEdge(l line, waiting map[[2]string][]latency) error {
 	if len(l.words) != 3 {
-		return b.s.errorf(l.number, `%d words where 3 belong; write "nodeA nodeB weight"`, len(l.words))
+		return b.s.errorf(l.number, `%d words where 3 belong; write "nodeA nodeB weight"`,
+			len(l.words))
 	}
 	ends := [2]string{l.words[0], l.words[1]}
 	queue := waiting[ends]
 	if len(queue) == 0 {
-		return b.s.errorf(l.number, "the edge from %s to %s has no latency; add it to latencies.intra", ends[0], ends[1])
+		return b.s.errorf(l.number,
+			"the edge from %s to %s has no latency; add it to latencies.intra", ends[0], ends[1])
 	}
 	waiting[ends] = queue[1:]
 	e := topology.EdgeSpec{Delay: queue[0].ms}
@@ -105,16 +111,18 @@ func hundredfold(text string) (uint32, error) {
 	}
 	n, err := strconv.ParseUint(units+(decimals + "00")[:2], 10, 32)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("weight %q is no number above 0 and below %d", text, uint32(1<<32-1)/rocketfuelScale)
+		return 0, fmt.Errorf("weight %q is no number above 0 and below %d", text,
+			uint32(1<<32-1)/rocketfuelScale)
 	}
 	return uint32(n), nil
 }
 
-// WriteRocketfuel writes the two files of [ReadRocketfuel]. It fails if a delay is no whole number of milliseconds, or the
-// unit of delays is not known.
+// WriteRocketfuel writes the two files of [ReadRocketfuel]. It fails if a delay is no whole number
+// of milliseconds, or the unit of delays is not known.
 func WriteRocketfuel(g *topology.Graph) (weights, latencies []byte, err error) {
 	if g.DelayUnit() == 0 {
-		return nil, nil, fmt.Errorf("write %s as rocketfuel: the unit of its delays is not known; name it", g.Name())
+		return nil, nil, fmt.Errorf("write %s as rocketfuel: the unit of its delays is not "+
+			"known; name it", g.Name())
 	}
 	var w, l bytes.Buffer
 	names := wordNames(g)
@@ -137,7 +145,8 @@ func milliseconds(delay int64, unit time.Duration) (int64, error) {
 	}
 	perMs := int64(time.Millisecond / unit)
 	if delay%perMs != 0 {
-		return 0, fmt.Errorf("a delay of %d %s is no whole number of milliseconds, which is all that Rocketfuel has; choose another format",
+		return 0, fmt.Errorf("a delay of %d %s is no whole number of milliseconds, which is all "+
+			"that Rocketfuel has; choose another format",
 			delay, DelayUnitName(unit))
 	}
 	return delay / perMs, nil

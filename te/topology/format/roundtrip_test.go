@@ -18,16 +18,19 @@ var plainNames = rapid.StringMatching(`[a-z0-9][a-z0-9_-]{0,8}`)
 // anyNames are any text that is not blank.
 var anyNames = rapid.String().Filter(func(s string) bool { return strings.TrimSpace(s) != "" })
 
-// drawGraph draws a multigraph with all attributes. If both, all links have both directions, with the same attributes.
+// drawGraph draws a multigraph with all attributes. If both, all links have both directions, with
+// the same attributes.
 func drawGraph(t *rapid.T, names *rapid.Generator[string], both bool) *topology.Graph {
-	unit := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, time.Microsecond, time.Millisecond, time.Second}).Draw(t, "unit")
+	unit := rapid.SampledFrom([]time.Duration{0, time.Nanosecond, time.Microsecond,
+		time.Millisecond, time.Second}).Draw(t, "unit")
 	b := topology.NewBuilder("graph", unit)
 	distinctNames := rapid.SliceOfNDistinct(names, 1, 12, rapid.ID[string]).Draw(t, "names")
 	for i, name := range distinctNames {
 		n := topology.NodeSpec{Name: name}
 		if rapid.Bool().Draw(t, "known") {
 			n.Place = topology.Point{
-				Longitude: rapid.Float64Range(-180, 180).Draw(t, "x"), Latitude: rapid.Float64Range(-90, 90).Draw(t, "y"),
+				Longitude: rapid.Float64Range(-180, 180).Draw(t, "x"),
+				Latitude:  rapid.Float64Range(-90, 90).Draw(t, "y"),
 			}
 			n.Known = n.Place != topology.Point{} // which says "unknown" in REPETITA
 		}
@@ -81,7 +84,8 @@ func TestRoundTripKeeps(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(string(c.format), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				g := drawGraph(t, plainNames, c.format == SNDlib || c.format == SNDlibXML || c.format == Lab)
+				g := drawGraph(t, plainNames, c.format == SNDlib || c.format == SNDlibXML ||
+					c.format == Lab)
 				again := rewrite(t, g, c.format)
 				if diff := cmp.Diff(dump(kept(t, g, c)), dump(kept(t, again, c))); diff != "" {
 					t.Fatalf("-before +after:\n%s", diff)
@@ -96,10 +100,12 @@ func TestRoundTripSettles(t *testing.T) {
 	for _, c := range codecs {
 		t.Run(string(c.format), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				g := drawGraph(t, anyNames, c.format == SNDlib || c.format == SNDlibXML || c.format == Lab)
+				g := drawGraph(t, anyNames, c.format == SNDlib || c.format == SNDlibXML ||
+					c.format == Lab)
 				once := rewrite(t, g, c.format)
 				if once.Nodes() != g.Nodes() || once.Edges() != g.Edges() {
-					t.Fatalf("%d nodes and %d edges became %d and %d", g.Nodes(), g.Edges(), once.Nodes(), once.Edges())
+					t.Fatalf("%d nodes and %d edges became %d and %d", g.Nodes(), g.Edges(),
+						once.Nodes(), once.Edges())
 				}
 				if diff := cmp.Diff(dump(once), dump(rewrite(t, once, c.format))); diff != "" {
 					t.Fatalf("-once +twice:\n%s", diff)

@@ -19,9 +19,10 @@ const (
 
 const sndlibHead = "?SNDlib native format; type: network; version: 1.0"
 
-// readSNDlib reads the native text format of SNDlib (sndlib.zib.de). Links have both directions. A link's capacity is what is
-// installed, or else its smallest module; the numbers are Mbit/s, as in the networks that state a unit. Weights are 1, and
-// delays follow from coordinates that are degrees, at 5 microseconds per km.
+// readSNDlib reads the native text format of SNDlib (sndlib.zib.de). Links have both directions. A
+// link's capacity is what is installed, or else its smallest module; the numbers are Mbit/s, as in
+// the networks that state a unit. Weights are 1, and delays follow from coordinates that are
+// degrees, at 5 microseconds per km.
 func readSNDlib(s *source) (*topology.Graph, error) {
 	r := &sndlibReader{source: s, builder: s.builder(s.graphName(), time.Microsecond)}
 	lines, err := r.content()
@@ -62,8 +63,10 @@ func (r *sndlibReader) content() ([]line, error) {
 			all = append(all, line{number, words})
 		}
 	}
-	if len(all) == 0 || !strings.HasPrefix(strings.Join(all[0].words, " "), "?SNDlib native format; type: network") {
-		return nil, r.errorf(1, "the file does not begin with %q; give a network of SNDlib's native format", sndlibHead)
+	if len(all) == 0 || !strings.HasPrefix(strings.Join(all[0].words, " "),
+		"?SNDlib native format; type: network") {
+		return nil, r.errorf(1, "the file does not begin with %q; give a network of SNDlib's "+
+			"native format", sndlibHead)
 	}
 	return all[1:], nil
 }
@@ -78,7 +81,8 @@ func (r *sndlibReader) sections(lines []line) (links []sndlibLink, err error) {
 			depth = parentheses(l.words)
 			continue
 		case depth == 0:
-			return nil, r.errorf(l.number, "%q is outside of all sections; begin one with \"NODES (\" or \"LINKS (\"", l.words[0])
+			return nil, r.errorf(l.number, "%q is outside of all sections; begin one with "+
+				"\"NODES (\" or \"LINKS (\"", l.words[0])
 		}
 		depth += parentheses(l.words)
 		if depth < 0 {
@@ -100,7 +104,8 @@ func (r *sndlibReader) sections(lines []line) (links []sndlibLink, err error) {
 		}
 	}
 	if depth > 0 {
-		return nil, r.errorf(r.lineAt(int64(len(r.Text))), `section %s has no end; write ")" on a line of its own`, section)
+		return nil, r.errorf(r.lineAt(int64(len(r.Text))),
+			`section %s has no end; write ")" on a line of its own`, section)
 	}
 	return links, nil
 }
@@ -167,7 +172,8 @@ func (r *sndlibReader) finish(links []sndlibLink) (*topology.Graph, error) {
 	return finishSNDlib(r.builder, r.places, links)
 }
 
-func finishSNDlib(b builder, nodes []topology.NodeSpec, links []sndlibLink) (*topology.Graph, error) {
+func finishSNDlib(b builder, nodes []topology.NodeSpec,
+	links []sndlibLink) (*topology.Graph, error) {
 	geographic := len(nodes) > 0
 	for _, n := range nodes {
 		geographic = geographic && n.Known && onEarth(n.Place)
@@ -180,7 +186,8 @@ func finishSNDlib(b builder, nodes []topology.NodeSpec, links []sndlibLink) (*to
 		}{{link.source, &e.From}, {link.dest, &e.To}} {
 			v, ok := b.Lookup(end.name)
 			if !ok {
-				return nil, b.s.errorf(link.line, "there is no node %q; list it among the nodes", end.name)
+				return nil, b.s.errorf(link.line, "there is no node %q; list it among the nodes",
+					end.name)
 			}
 			*end.node = v
 		}
@@ -212,7 +219,8 @@ func writeSNDlib(g *topology.Graph) ([]byte, error) {
 	}
 	out.WriteString(")\n\nLINKS (\n")
 	for i, e := range links {
-		fmt.Fprintf(&out, "  %s ( %s %s ) %s 0.00 0.00 0.00 ( )\n", sndlibID(e.Name, i), names[e.From], names[e.To], mbps(e))
+		fmt.Fprintf(&out, "  %s ( %s %s ) %s 0.00 0.00 0.00 ( )\n", sndlibID(e.Name, i),
+			names[e.From], names[e.To], mbps(e))
 	}
 	out.WriteString(")\n\nDEMANDS (\n)\n\nADMISSIBLE_PATHS (\n)\n")
 	return out.Bytes(), nil
@@ -224,7 +232,8 @@ func bothWays(g *topology.Graph) ([]topology.EdgeSpec, error) {
 	for e, r := range g.Links() {
 		spec := g.Edge(e)
 		if r == topology.NoEdge {
-			return nil, fmt.Errorf("the link from %s to %s has one direction only, which the format can't say; choose another format",
+			return nil, fmt.Errorf("the link from %s to %s has one direction only, which the "+
+				"format can't say; choose another format",
 				g.Node(spec.From).Name, g.Node(spec.To).Name)
 		}
 		links = append(links, spec)

@@ -14,7 +14,8 @@ import (
 
 // readSNDlibXML reads the XML format of SNDlib, with the same meaning as the native one.
 func readSNDlibXML(s *source) (*topology.Graph, error) {
-	r := &sndlibXMLReader{source: s, builder: s.builder(s.graphName(), time.Microsecond), decoder: s.xmlDecoder()}
+	r := &sndlibXMLReader{source: s, builder: s.builder(s.graphName(), time.Microsecond),
+		decoder: s.xmlDecoder()}
 	for {
 		line, _ := r.decoder.InputPos()
 		token, err := r.decoder.Token()
@@ -107,7 +108,8 @@ func (r *sndlibXMLReader) node(n sndlibXMLNode, line int) error {
 
 func (r *sndlibXMLReader) link(l sndlibXMLLink, line int) error {
 	link := sndlibLink{
-		line: line, id: strings.TrimSpace(l.ID), source: strings.TrimSpace(l.Source), dest: strings.TrimSpace(l.Target),
+		line: line, id: strings.TrimSpace(l.ID), source: strings.TrimSpace(l.Source),
+		dest: strings.TrimSpace(l.Target),
 	}
 	for _, text := range append([]string{l.Installed}, l.Modules...) {
 		if text = strings.TrimSpace(text); text == "" || link.kbps > 0 {
@@ -129,21 +131,26 @@ func writeSNDlibXML(g *topology.Graph) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	names := distinct(g, xmlWord)
-	out.WriteString(xml.Header + `<network xmlns="http://sndlib.zib.de/network" version="1.0">` + "\n <networkStructure>\n")
+	out.WriteString(xml.Header + `<network xmlns="http://sndlib.zib.de/network" version="1.0">` +
+		"\n <networkStructure>\n")
 	fmt.Fprintf(&out, "  <nodes coordinatesType=%q>\n", coordinatesType(g))
 	for v := range g.Nodes() {
 		fmt.Fprintf(&out, "   <node id=\"%s\">", escapeXML(names[v]))
 		if n := g.Node(topology.Node(v)); n.Known {
-			fmt.Fprintf(&out, "<coordinates><x>%s</x><y>%s</y></coordinates>", decimal(n.Place.Longitude), decimal(n.Place.Latitude))
+			fmt.Fprintf(&out, "<coordinates><x>%s</x><y>%s</y></coordinates>",
+				decimal(n.Place.Longitude), decimal(n.Place.Latitude))
 		}
 		out.WriteString("</node>\n")
 	}
 	out.WriteString("  </nodes>\n  <links>\n")
 	for i, e := range links {
-		fmt.Fprintf(&out, "   <link id=\"%s\"><source>%s</source><target>%s</target>", escapeXML(xmlWord(sndlibID(e.Name, i))),
+		fmt.Fprintf(&out, "   <link id=\"%s\"><source>%s</source><target>%s</target>",
+			escapeXML(xmlWord(sndlibID(e.Name, i))),
 			escapeXML(names[e.From]), escapeXML(names[e.To]))
 		if e.CapacityKbps > 0 {
-			fmt.Fprintf(&out, "<preInstalledModule><capacity>%s</capacity><cost>0.0</cost></preInstalledModule>", mbps(e))
+			fmt.Fprintf(&out,
+				"<preInstalledModule><capacity>%s</capacity><cost>0.0</cost></preInstalledModule>",
+				mbps(e))
 		}
 		out.WriteString("</link>\n")
 	}

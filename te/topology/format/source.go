@@ -32,7 +32,8 @@ func (s *source) isText(format Format) error {
 	for offset := 0; ; {
 		r, size := utf8.DecodeRune(s.Text[offset:])
 		if r == utf8.RuneError && size <= 1 {
-			return s.errorf(s.lineAt(int64(offset)), "the text is not UTF-8; convert it, for instance with iconv")
+			return s.errorf(s.lineAt(int64(offset)),
+				"the text is not UTF-8; convert it, for instance with iconv")
 		}
 		offset += size
 	}
@@ -58,7 +59,8 @@ type short struct{ error }
 func (s short) Error() string {
 	text := s.error.Error()
 	if len(text) > maxFault {
-		text = fmt.Sprintf("%s... (%d bytes more)", strings.ToValidUTF8(text[:maxFault], ""), len(text)-maxFault)
+		text = fmt.Sprintf("%s... (%d bytes more)", strings.ToValidUTF8(text[:maxFault], ""),
+			len(text)-maxFault)
 	}
 	return text
 }
@@ -116,7 +118,8 @@ func (b builder) node(line int, n topology.NodeSpec) (topology.Node, error) {
 	return v, nil
 }
 
-// edge adds an edge, unless it leads from a node to itself: no path has a use for it, and published files hold some.
+// edge adds an edge, unless it leads from a node to itself: no path has a use for it, and published
+// files hold some.
 func (b builder) edge(line int, e topology.EdgeSpec) error {
 	if e.From == e.To && e.From >= 0 && int(e.From) < b.Nodes() {
 		return nil

@@ -9,16 +9,17 @@ import (
 // layerOf is the height of a layer in the drawing of a data center that is so wide.
 func layerOf(width int) float64 { return max(1, float64(width)/5) }
 
-// FatTree makes the three layers of k-port switches of Al-Fares, Loukissas and Vahdat ("A Scalable, Commodity Data Center
-// Network Architecture", SIGCOMM 2008): k pods of k/2 edge and k/2 aggregation switches, k²/4 core switches, and k³/4 hosts.
-// k is even.
+// FatTree makes the three layers of k-port switches of Al-Fares, Loukissas and Vahdat ("A Scalable,
+// Commodity Data Center Network Architecture", SIGCOMM 2008): k pods of k/2 edge and k/2
+// aggregation switches, k²/4 core switches, and k³/4 hosts. k is even.
 func FatTree(k int) (*topology.Graph, error) {
 	const kind = "fat tree"
 	if err := firstError(between(kind, "k", k, 2, 96), fits(kind, k, k/2, k/2+3)); err != nil {
 		return nil, err
 	}
 	if k%2 != 0 {
-		return nil, fmt.Errorf("generate a fat tree: k is %d; choose an even number, for half of the ports lead up", k)
+		return nil, fmt.Errorf("generate a fat tree: k is %d; choose an even number, for half of "+
+			"the ports lead up", k)
 	}
 	half := k / 2
 	layer := layerOf(k * half * half)
@@ -48,22 +49,27 @@ func FatTree(k int) (*topology.Graph, error) {
 	return p.build()
 }
 
-// VL2 makes the Clos network of Greenberg et al. ("VL2: A Scalable and Flexible Data Center Network", SIGCOMM 2009) of
-// aggregation switches with aggregationPorts and intermediate switches with intermediatePorts: aggregationPorts/2 intermediate
-// switches, intermediatePorts aggregation switches, each linked to all intermediate ones, and a quarter of the product of
-// top-of-rack switches, linked to two aggregation switches and to so many servers each. The paper has 20 servers.
+// VL2 makes the Clos network of Greenberg et al. ("VL2: A Scalable and Flexible Data Center
+// Network", SIGCOMM 2009) of aggregation switches with aggregationPorts and intermediate switches
+// with intermediatePorts: aggregationPorts/2 intermediate switches, intermediatePorts aggregation
+// switches, each linked to all intermediate ones, and a quarter of the product of top-of-rack
+// switches, linked to two aggregation switches and to so many servers each. The paper has 20
+// servers.
 func VL2(aggregationPorts, intermediatePorts, servers int) (*topology.Graph, error) {
 	const kind = "VL2 network"
 	if err := firstError(
-		between(kind, "the number of ports of an aggregation switch", aggregationPorts, 2, nodesMax),
-		between(kind, "the number of ports of an intermediate switch", intermediatePorts, 2, nodesMax),
+		between(kind, "the number of ports of an aggregation switch", aggregationPorts, 2,
+			nodesMax),
+		between(kind, "the number of ports of an intermediate switch", intermediatePorts, 2,
+			nodesMax),
 		between(kind, "the number of servers of a rack", servers, 0, nodesMax),
 		fits(kind, aggregationPorts/2+1, intermediatePorts/2+1, servers+2),
 	); err != nil {
 		return nil, err
 	}
 	if aggregationPorts%2 != 0 || intermediatePorts%2 != 0 {
-		return nil, fmt.Errorf("generate a VL2 network: switches have %d and %d ports; choose even numbers", aggregationPorts,
+		return nil, fmt.Errorf("generate a VL2 network: switches have %d and %d ports; choose "+
+			"even numbers", aggregationPorts,
 			intermediatePorts)
 	}
 	racks := aggregationPorts * intermediatePorts / 4
@@ -87,12 +93,14 @@ func VL2(aggregationPorts, intermediatePorts, servers int) (*topology.Graph, err
 	return p.build()
 }
 
-// BCube makes BCube(n, k) of Guo et al. ("BCube: A High Performance, Server-centric Network Architecture for Modular Data
-// Centers", SIGCOMM 2009): n^(k+1) servers with k+1 ports, and k+1 levels of n^k switches of n ports. A server's address has
-// k+1 digits of base n; a switch of level l joins the n servers that differ in digit l only. Servers forward for others.
+// BCube makes BCube(n, k) of Guo et al. ("BCube: A High Performance, Server-centric Network
+// Architecture for Modular Data Centers", SIGCOMM 2009): n^(k+1) servers with k+1 ports, and k+1
+// levels of n^k switches of n ports. A server's address has k+1 digits of base n; a switch of level
+// l joins the n servers that differ in digit l only. Servers forward for others.
 func BCube(n, k int) (*topology.Graph, error) {
 	const kind, highest = "BCube", 16
-	if err := firstError(between(kind, "n", n, 2, 1<<10), between(kind, "k", k, 0, highest)); err != nil {
+	if err := firstError(between(kind, "n", n, 2, 1<<10),
+		between(kind, "k", k, 0, highest)); err != nil {
 		return nil, err
 	}
 	servers := 1
@@ -123,7 +131,8 @@ func BCube(n, k int) (*topology.Graph, error) {
 	return p.build()
 }
 
-// SpineLeaf makes two layers of switches, each leaf linked to each spine, with so many hosts at each leaf.
+// SpineLeaf makes two layers of switches, each leaf linked to each spine, with so many hosts at
+// each leaf.
 func SpineLeaf(spines, leaves, hosts int) (*topology.Graph, error) {
 	const kind = "spine-leaf network"
 	if err := firstError(
@@ -148,11 +157,13 @@ func SpineLeaf(spines, leaves, hosts int) (*topology.Graph, error) {
 	return p.build()
 }
 
-// Grid makes routers in rows and columns, linked to their neighbors; all weights are 1, so that equal-cost paths abound.
+// Grid makes routers in rows and columns, linked to their neighbors; all weights are 1, so that
+// equal-cost paths abound.
 func Grid(width, height int) (*topology.Graph, error) {
 	const kind = "grid"
 	if err := firstError(
-		between(kind, "the width", width, 1, nodesMax), between(kind, "the height", height, 1, nodesMax), fits(kind, width, height),
+		between(kind, "the width", width, 1, nodesMax), between(kind, "the height", height, 1,
+			nodesMax), fits(kind, width, height),
 	); err != nil {
 		return nil, err
 	}

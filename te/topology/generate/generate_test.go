@@ -23,7 +23,8 @@ func measureOf(t *testing.T, g *topology.Graph) measure {
 	m := measure{nodes: g.Nodes(), degrees: map[string]int{}}
 	for e, r := range g.Links() {
 		m.links++
-		if r == topology.NoEdge || g.Weight(e) != g.Weight(r) || g.Delay(e) != g.Delay(r) || g.Delay(e) == 0 {
+		if r == topology.NoEdge || g.Weight(e) != g.Weight(r) || g.Delay(e) != g.Delay(r) ||
+			g.Delay(e) == 0 {
 			t.Errorf("%s: link %d has one direction, two opinions, or no delay", g.Name(), e)
 		}
 	}
@@ -31,7 +32,8 @@ func measureOf(t *testing.T, g *topology.Graph) measure {
 		kind := strings.TrimRight(g.Node(v).Name, "0123456789-")
 		degree := len(g.Out(v))
 		if known, ok := m.degrees[kind]; ok && known != degree {
-			t.Errorf("%s: %s has degree %d, others of its kind have %d", g.Name(), g.Node(v).Name, degree, known)
+			t.Errorf("%s: %s has degree %d, others of its kind have %d", g.Name(), g.Node(v).Name,
+				degree, known)
 		}
 		m.degrees[kind] = degree
 		m.diameter = max(m.diameter, eccentricity(g, v))
@@ -69,18 +71,27 @@ func TestDataCenters(t *testing.T) {
 		make func() (*topology.Graph, error)
 		want measure
 	}{
-		{func() (*topology.Graph, error) { return FatTree(2) }, measure{1 + 2 + 2 + 2, 2 + 2 + 2, map[string]int{"core": 2, "agg": 2, "edge": 2, "host": 1}, 6}},
+		{func() (*topology.Graph, error) { return FatTree(2) },
+			measure{1 + 2 + 2 + 2, 2 + 2 + 2, map[string]int{"core": 2, "agg": 2, "edge": 2,
+				"host": 1}, 6}},
 		{func() (*topology.Graph, error) { return FatTree(8) },
-			measure{16 + 32 + 32 + 128, 128 + 128 + 128, map[string]int{"core": 8, "agg": 8, "edge": 8, "host": 1}, 6}},
+			measure{16 + 32 + 32 + 128, 128 + 128 + 128,
+				map[string]int{"core": 8, "agg": 8, "edge": 8, "host": 1}, 6}},
 		{func() (*topology.Graph, error) { return VL2(12, 10, 20) },
-			measure{6 + 10 + 30 + 600, 60 + 60 + 600, map[string]int{"int": 10, "agg": 12, "tor": 22, "server": 1}, 6}},
-		{func() (*topology.Graph, error) { return VL2(4, 6, 0) }, measure{2 + 6 + 6, 12 + 12, map[string]int{"int": 6, "agg": 4, "tor": 2}, 4}},
-		{func() (*topology.Graph, error) { return BCube(4, 1) }, measure{16 + 8, 32, map[string]int{"server": 2, "switch": 4}, 4}},
-		{func() (*topology.Graph, error) { return BCube(5, 2) }, measure{125 + 75, 375, map[string]int{"server": 3, "switch": 5}, 6}},
-		{func() (*topology.Graph, error) { return BCube(3, 0) }, measure{4, 3, map[string]int{"server": 1, "switch": 3}, 2}},
+			measure{6 + 10 + 30 + 600, 60 + 60 + 600,
+				map[string]int{"int": 10, "agg": 12, "tor": 22, "server": 1}, 6}},
+		{func() (*topology.Graph, error) { return VL2(4, 6, 0) },
+			measure{2 + 6 + 6, 12 + 12, map[string]int{"int": 6, "agg": 4, "tor": 2}, 4}},
+		{func() (*topology.Graph, error) { return BCube(4, 1) },
+			measure{16 + 8, 32, map[string]int{"server": 2, "switch": 4}, 4}},
+		{func() (*topology.Graph, error) { return BCube(5, 2) },
+			measure{125 + 75, 375, map[string]int{"server": 3, "switch": 5}, 6}},
+		{func() (*topology.Graph, error) { return BCube(3, 0) },
+			measure{4, 3, map[string]int{"server": 1, "switch": 3}, 2}},
 		{func() (*topology.Graph, error) { return SpineLeaf(4, 6, 3) },
 			measure{4 + 6 + 18, 24 + 18, map[string]int{"spine": 6, "leaf": 7, "host": 1}, 4}},
-		{func() (*topology.Graph, error) { return SpineLeaf(2, 1, 0) }, measure{3, 2, map[string]int{"spine": 1, "leaf": 2}, 2}},
+		{func() (*topology.Graph, error) { return SpineLeaf(2, 1, 0) },
+			measure{3, 2, map[string]int{"spine": 1, "leaf": 2}, 2}},
 	} {
 		g, err := c.make()
 		if err != nil {
@@ -88,7 +99,8 @@ func TestDataCenters(t *testing.T) {
 			continue
 		}
 		got := measureOf(t, g)
-		if got.nodes != c.want.nodes || got.links != c.want.links || got.diameter != c.want.diameter || !maps.Equal(got.degrees, c.want.degrees) {
+		if got.nodes != c.want.nodes || got.links != c.want.links ||
+			got.diameter != c.want.diameter || !maps.Equal(got.degrees, c.want.degrees) {
 			t.Errorf("%s: %+v, want %+v", g.Name(), got, c.want)
 		}
 	}
@@ -130,8 +142,10 @@ func TestGrid(t *testing.T) {
 	for v := range topology.Node(g.Nodes()) {
 		degrees[len(g.Out(v))]++
 	}
-	if want := map[int]int{2: 4, 3: 8, 4: 3}; !maps.Equal(degrees, want) || g.Edges() != 2*(4*3+5*2) || eccentricity(g, 0) != 6 {
-		t.Errorf("degrees %v, %d edges, %d hops from corner to corner", degrees, g.Edges(), eccentricity(g, 0))
+	if want := map[int]int{2: 4, 3: 8, 4: 3}; !maps.Equal(degrees, want) ||
+		g.Edges() != 2*(4*3+5*2) || eccentricity(g, 0) != 6 {
+		t.Errorf("degrees %v, %d edges, %d hops from corner to corner", degrees, g.Edges(),
+			eccentricity(g, 0))
 	}
 }
 
@@ -143,7 +157,8 @@ func TestISP(t *testing.T) {
 				t.Fatal(err)
 			}
 			if g.Nodes() != routers || eccentricity(g, 0) == math.MaxInt {
-				t.Errorf("%s: %d routers, the farthest of them %d hops away", g.Name(), g.Nodes(), eccentricity(g, 0))
+				t.Errorf("%s: %d routers, the farthest of them %d hops away", g.Name(), g.Nodes(),
+					eccentricity(g, 0))
 			}
 			homes := map[int]int{}
 			for v := range topology.Node(g.Nodes()) {
@@ -159,8 +174,10 @@ func TestISP(t *testing.T) {
 				}
 			}
 			others := float64(homes[1] + homes[2])
-			if single := float64(homes[1]) / others; others != float64(routers-cores(g)) || routers >= 1000 && math.Abs(single-0.1) > 0.05 {
-				t.Errorf("%s: routers have %v links up, want 1 for a tenth and 2 for the rest", g.Name(), homes)
+			if single := float64(homes[1]) / others; others != float64(routers-cores(g)) ||
+				routers >= 1000 && math.Abs(single-0.1) > 0.05 {
+				t.Errorf("%s: routers have %v links up, want 1 for a tenth and 2 for the rest",
+					g.Name(), homes)
 			}
 		}
 	}
@@ -218,7 +235,8 @@ func TestWaxman(t *testing.T) {
 // Nothing is missing if all are linked, and a spanning tree is if none is.
 func TestMissing(t *testing.T) {
 	places := []spot{{0, 0}, {1, 0}, {1, 0}, {9, 0}}
-	if got, want := missing(places, make([][]int, 4)), [][2]int{{0, 1}, {1, 2}, {1, 3}}; !slices.Equal(got, want) {
+	if got, want := missing(places, make([][]int, 4)),
+		[][2]int{{0, 1}, {1, 2}, {1, 3}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := missing(places, [][]int{{3}, {2}, {1}, {0}}); !slices.Equal(got, [][2]int{{0, 1}}) {
@@ -268,8 +286,11 @@ func TestRefused(t *testing.T) {
 		"huge grid":       func() (*topology.Graph, error) { return Grid(1<<18, 2) },
 		"tiny ISP":        func() (*topology.Graph, error) { return ISP(3, 1) },
 		"Waxman alpha":    func() (*topology.Graph, error) { return Waxman(10, 0, 0.5, 1) },
-		"Waxman beta":     func() (*topology.Graph, error) { return Waxman(10, 0.5, math.NaN(), 1) },
-		"Waxman of one":   func() (*topology.Graph, error) { return Waxman(1, 0.5, 0.5, 1) },
+		"Waxman beta": func() (*topology.Graph, error) {
+			return Waxman(10, 0.5, math.NaN(),
+				1)
+		},
+		"Waxman of one": func() (*topology.Graph, error) { return Waxman(1, 0.5, 0.5, 1) },
 	} {
 		if g, err := generate(); err == nil || !strings.Contains(err.Error(), "choose") {
 			t.Errorf("%s: %v, %v; want an error that says what to choose", name, g != nil, err)

@@ -7,7 +7,8 @@ import (
 	"sextant/te/topology"
 )
 
-// nodesMax bounds what is generated; the largest network of one routing domain that anybody is known to run is far smaller.
+// nodesMax bounds what is generated; the largest network of one routing domain that anybody is
+// known to run is far smaller.
 const nodesMax = 1 << 18
 
 // Links of data centers and grids.
@@ -28,7 +29,8 @@ func newPlan(name string) *plan { return &plan{b: topology.NewBuilder(name, time
 
 func (p *plan) node(x, y float64, name string, args ...any) topology.Node {
 	v, err := p.b.AddNode(topology.NodeSpec{
-		Name: fmt.Sprintf(name, args...), Place: topology.Point{Longitude: x, Latitude: y}, Known: true,
+		Name: fmt.Sprintf(name, args...), Place: topology.Point{Longitude: x, Latitude: y},
+		Known: true,
 	})
 	p.keep(err)
 	return v
@@ -71,7 +73,8 @@ func (p *plan) build() (*topology.Graph, error) {
 // between refuses an argument that is out of bounds.
 func between(kind, what string, n, least, most int) error {
 	if n < least || n > most {
-		return fmt.Errorf("generate a %s: %s is %d; choose one from %d to %d", kind, what, n, least, most)
+		return fmt.Errorf("generate a %s: %s is %d; choose one from %d to %d", kind, what, n, least,
+			most)
 	}
 	return nil
 }
@@ -81,7 +84,8 @@ func fits(kind string, factors ...int) error {
 	nodes := 1
 	for _, f := range factors {
 		if f > nodesMax || nodes*f > nodesMax { // both are at most 2^18
-			return fmt.Errorf("generate a %s: it would have more than %d nodes; choose smaller numbers", kind, nodesMax)
+			return fmt.Errorf("generate a %s: it would have more than %d nodes; choose smaller "+
+				"numbers", kind, nodesMax)
 		}
 		nodes *= f
 	}

@@ -23,7 +23,8 @@ func (a spot) distance(b spot) float64 { return math.Hypot(a.x-b.x, a.y-b.y) }
 func scatter(r *rand.Rand, count int) []spot {
 	spots := make([]spot, count)
 	for i := range spots {
-		spots[i] = spot{math.Round(r.Float64()*countryWidth*10) / 10, math.Round(r.Float64()*countryHeight*10) / 10}
+		spots[i] = spot{math.Round(r.Float64()*countryWidth*10) / 10,
+			math.Round(r.Float64()*countryHeight*10) / 10}
 	}
 	return spots
 }
@@ -33,9 +34,11 @@ const (
 	ispLeast, ispMost = 16, 100_000 // routers
 	cityShare         = 0.5         // of the square root of the number of routers
 	corePoPs          = 2           // core routers a city
-	dualHomed         = 0.7         // share of the other routers that is linked to both cores of their city
-	withNeighbor      = 0.9         // up to this share: to one core and another router of the city; the rest to one core
-	kmPerWeight       = 10.0
+	// share of the other routers that is linked to both cores of their city
+	dualHomed = 0.7
+	// up to this share: to one core and another router of the city; the rest to one core
+	withNeighbor = 0.9
+	kmPerWeight  = 10.0
 
 	coreMicros, coreJitter     = 10, 20
 	cityMicros, cityJitter     = 10, 50 // and the fibre
@@ -45,17 +48,20 @@ const (
 	accessWeight, accessSteps = 50, 16
 )
 
-// ISP makes a provider's network of so many routers: √routers/2 cities spread over a country, linked as a Gabriel graph
-// (Gabriel and Sokal 1969: two cities are linked if no third lies in the circle that has them at its ends); two core routers
-// a city, linked to each other and doubled towards neighboring cities; of the other routers, seven tenths are linked to both
-// cores of their city, two tenths to one core and one other router, the rest to one core.
+// ISP makes a provider's network of so many routers: √routers/2 cities spread over a country,
+// linked as a Gabriel graph (Gabriel and Sokal 1969: two cities are linked if no third lies in the
+// circle that has them at its ends); two core routers a city, linked to each other and doubled
+// towards neighboring cities; of the other routers, seven tenths are linked to both cores of their
+// city, two tenths to one core and one other router, the rest to one core.
 func ISP(routers int, seed uint64) (*topology.Graph, error) {
-	if err := between("provider's network", "the number of routers", routers, ispLeast, ispMost); err != nil {
+	if err := between("provider's network", "the number of routers", routers, ispLeast,
+		ispMost); err != nil {
 		return nil, err
 	}
 	r := rand.New(rand.NewPCG(seed, uint64(routers)))
 	cities := scatter(r, max(2, int(math.Sqrt(float64(routers))*cityShare)))
-	i := &isp{plan: newPlan(fmt.Sprintf("isp-%d-%d", routers, seed)), r: r, members: make([][]topology.Node, len(cities))}
+	i := &isp{plan: newPlan(fmt.Sprintf("isp-%d-%d", routers, seed)), r: r,
+		members: make([][]topology.Node, len(cities))}
 	for c, at := range cities {
 		a := i.node(at.x, at.y, "core%da", c)
 		b := i.node(at.x+1, at.y+1, "core%db", c)
@@ -66,7 +72,8 @@ func ISP(routers int, seed uint64) (*topology.Graph, error) {
 		km := cities[pair[0]].distance(cities[pair[1]])
 		weight := cityWeight + uint32(km/kmPerWeight)
 		for side := range corePoPs {
-			i.link(i.members[pair[0]][side], i.members[pair[1]][side], weight, cityMicros+int64(microsPerKm*km)+r.Int64N(cityJitter))
+			i.link(i.members[pair[0]][side], i.members[pair[1]][side], weight,
+				cityMicros+int64(microsPerKm*km)+r.Int64N(cityJitter))
 		}
 	}
 	for n := range routers - corePoPs*len(cities) {
@@ -86,7 +93,8 @@ func (i *isp) access(n int, cities []spot) {
 	const radius = 40 // km
 	c := i.r.IntN(len(cities))
 	members := i.members[c]
-	v := i.node(cities[c].x+radius*(2*i.r.Float64()-1), cities[c].y+radius*(2*i.r.Float64()-1), "r%d", n)
+	v := i.node(cities[c].x+radius*(2*i.r.Float64()-1), cities[c].y+radius*(2*i.r.Float64()-1),
+		"r%d", n)
 	first := i.r.IntN(corePoPs)
 	i.accessLink(v, members[first])
 	switch share := i.r.Float64(); {
@@ -131,9 +139,11 @@ func occupied(places []spot, u, v int) bool {
 	return false
 }
 
-// Waxman makes a random network of nodes spread over a country (Waxman, "Routing of Multipoint Connections", JSAC 1988): two
-// nodes at distance d are linked with probability beta·exp(-d/(alpha·L)), where L is the largest distance. Weights and delays
-// follow the distance. Parts that stay apart are joined by the shortest links that do so, so that the network is connected.
+// Waxman makes a random network of nodes spread over a country (Waxman, "Routing of Multipoint
+// Connections", JSAC 1988): two nodes at distance d are linked with probability
+// beta·exp(-d/(alpha·L)), where L is the largest distance. Weights and delays follow the distance.
+// Parts that stay apart are joined by the shortest links that do so, so that the network is
+// connected.
 func Waxman(nodes int, alpha, beta float64, seed uint64) (*topology.Graph, error) {
 	const kind, most = "Waxman network", 10_000
 	if err := between(kind, "the number of nodes", nodes, 2, most); err != nil {
@@ -167,7 +177,8 @@ func Waxman(nodes int, alpha, beta float64, seed uint64) (*topology.Graph, error
 
 func share(kind, what string, of float64) error {
 	if !(of > 0 && of <= 1) {
-		return fmt.Errorf("generate a %s: %s is %g; choose a number above 0 and up to 1", kind, what, of)
+		return fmt.Errorf("generate a %s: %s is %g; choose a number above 0 and up to 1", kind,
+			what, of)
 	}
 	return nil
 }
@@ -175,7 +186,8 @@ func share(kind, what string, of float64) error {
 // span links two places by a weight and a delay that follow their distance.
 func (p *plan) span(places []spot, u, v int) {
 	km := places[u].distance(places[v])
-	p.link(topology.Node(u), topology.Node(v), uint32(max(1, km/kmPerWeight)), max(1, int64(microsPerKm*km)))
+	p.link(topology.Node(u), topology.Node(v), uint32(max(1, km/kmPerWeight)),
+		max(1, int64(microsPerKm*km)))
 }
 
 func longest(places []spot) float64 {
@@ -188,8 +200,8 @@ func longest(places []spot) float64 {
 	return most
 }
 
-// missing lists the links that make a network connected: those of Prim's spanning tree, in which links that are there cost
-// nothing, that are not there.
+// missing lists the links that make a network connected: those of Prim's spanning tree, in which
+// links that are there cost nothing, that are not there.
 func missing(places []spot, neighbors [][]int) [][2]int {
 	const unreached, least = math.MaxFloat64, 1e-6
 	cost := make([]float64, len(places))

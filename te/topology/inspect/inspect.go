@@ -46,9 +46,11 @@ func Summarize(g *topology.Graph) Summary {
 		Nodes: g.Nodes(), Edges: g.Edges(),
 		Degree: rangeOf(g.Nodes(), func(v topology.Node) int64 { return int64(len(g.Out(v))) },
 			func(i int) topology.Node { return topology.Node(i) }),
-		Weight:       rangeOf(g.Edges(), func(e topology.Edge) int64 { return int64(g.Weight(e)) }, edge),
-		Delay:        rangeOf(g.Edges(), g.Delay, edge),
-		CapacityKbps: rangeOf(g.Edges(), func(e topology.Edge) int64 { return g.Edge(e).CapacityKbps }, edge),
+		Weight: rangeOf(g.Edges(), func(e topology.Edge) int64 { return int64(g.Weight(e)) },
+			edge),
+		Delay: rangeOf(g.Edges(), g.Delay, edge),
+		CapacityKbps: rangeOf(g.Edges(),
+			func(e topology.Edge) int64 { return g.Edge(e).CapacityKbps }, edge),
 	}
 	for range g.Links() {
 		s.Links++
@@ -61,7 +63,8 @@ func Summarize(g *topology.Graph) Summary {
 	return s
 }
 
-// Parallel lists the links that have the same ends as a link before them. A link is named by its edge with the lower number.
+// Parallel lists the links that have the same ends as a link before them. A link is named by its
+// edge with the lower number.
 func Parallel(g *topology.Graph) []topology.Edge {
 	seen := map[[2]topology.Node]bool{}
 	return linksWith(g, func(e, _ topology.Edge) bool {
@@ -86,7 +89,9 @@ func Asymmetric(g *topology.Graph) []topology.Edge {
 
 // WithoutDelay lists the links with a direction whose delay is 0.
 func WithoutDelay(g *topology.Graph) []topology.Edge {
-	return linksWith(g, func(e, r topology.Edge) bool { return g.Delay(e) == 0 || r != topology.NoEdge && g.Delay(r) == 0 })
+	return linksWith(g, func(e, r topology.Edge) bool {
+		return g.Delay(e) == 0 || r != topology.NoEdge && g.Delay(r) == 0
+	})
 }
 
 // WithoutCapacity lists the links with a direction whose capacity is not known.
@@ -106,8 +111,9 @@ func linksWith(g *topology.Graph, holds func(e, r topology.Edge) bool) []topolog
 	return links
 }
 
-// Parts groups the nodes so that those of a group reach one another along the directions of edges: the strongly connected
-// components, by Kosaraju's algorithm. The largest group comes first; a network that is connected is one group.
+// Parts groups the nodes so that those of a group reach one another along the directions of edges:
+// the strongly connected components, by Kosaraju's algorithm. The largest group comes first; a
+// network that is connected is one group.
 func Parts(g *topology.Graph) [][]topology.Node {
 	order := finishOrder(g)
 	seen := make([]bool, g.Nodes())
@@ -167,8 +173,9 @@ func finishOrder(g *topology.Graph) []topology.Node {
 	return order
 }
 
-// Bridges lists the links whose loss parts nodes that were connected before, whatever the directions of edges: no two disjoint
-// paths cross one. It is Tarjan's algorithm ("A Note on Finding the Bridges of a Graph", 1974).
+// Bridges lists the links whose loss parts nodes that were connected before, whatever the
+// directions of edges: no two disjoint paths cross one. It is Tarjan's algorithm ("A Note on
+// Finding the Bridges of a Graph", 1974).
 func Bridges(g *topology.Graph) []topology.Edge {
 	b := newBridgeSearch(g)
 	for root := range topology.Node(g.Nodes()) {
@@ -184,14 +191,16 @@ type bridgeSearch struct {
 	g       *topology.Graph
 	links   [][]topology.Edge // of each node, by their lower edges
 	entered []int             // when each node was entered, from 1
-	low     []int             // the earliest node that is reached from below it without the link to its parent
+	// the earliest node that is reached from below it without the link to its parent
+	low     []int
 	clock   int
 	bridges []topology.Edge
 }
 
 func newBridgeSearch(g *topology.Graph) *bridgeSearch {
 	b := &bridgeSearch{
-		g: g, links: make([][]topology.Edge, g.Nodes()), entered: make([]int, g.Nodes()), low: make([]int, g.Nodes()),
+		g: g, links: make([][]topology.Edge, g.Nodes()), entered: make([]int, g.Nodes()),
+		low: make([]int, g.Nodes()),
 	}
 	for e := range g.Links() {
 		b.links[g.From(e)] = append(b.links[g.From(e)], e)

@@ -21,8 +21,10 @@ func network(t *rapid.T) *topology.Graph {
 	}
 	for range rapid.IntRange(0, 14).Draw(t, "links") {
 		e := topology.EdgeSpec{
-			From: topology.Node(rapid.IntRange(0, nodes-1).Draw(t, "from")), To: topology.Node(rapid.IntRange(0, nodes-1).Draw(t, "to")),
-			Weight: rapid.Uint32Range(1, 2).Draw(t, "weight"), Delay: rapid.Int64Range(0, 2).Draw(t, "delay"),
+			From:   topology.Node(rapid.IntRange(0, nodes-1).Draw(t, "from")),
+			To:     topology.Node(rapid.IntRange(0, nodes-1).Draw(t, "to")),
+			Weight: rapid.Uint32Range(1, 2).Draw(t, "weight"), Delay: rapid.Int64Range(0, 2).Draw(t,
+				"delay"),
 			CapacityKbps: rapid.Int64Range(0, 2).Draw(t, "capacity"),
 		}
 		if e.From == e.To {
@@ -128,8 +130,9 @@ func TestLinks(t *testing.T) {
 		{From: 0, To: 1, Weight: 1, Delay: 5, CapacityKbps: 7},
 		{From: 1, To: 0, Weight: 1, Delay: 5, CapacityKbps: 7},
 		{From: 1, To: 0, Weight: 2, Delay: 5, CapacityKbps: 9}, // a parallel link
-		{From: 0, To: 1, Weight: 3, Delay: 5},                  // its other direction, with another weight and no capacity
-		{From: 1, To: 2, Weight: 4, CapacityKbps: 7},           // one way, no delay
+		// its other direction, with another weight and no capacity
+		{From: 0, To: 1, Weight: 3, Delay: 5},
+		{From: 1, To: 2, Weight: 4, CapacityKbps: 7}, // one way, no delay
 	} {
 		if _, err := b.AddEdge(e); err != nil {
 			t.Fatal(err)

@@ -35,6 +35,7 @@ test: ## Everything that must hold: lint, house rules, generated objects, all te
 	@go test -count=1 ./test/lint
 	@scripts/check-generate.sh
 	@scripts/test.sh
+	@cd python && python3 -m unittest -q
 	@scripts/fuzz.sh --brief
 
 test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes

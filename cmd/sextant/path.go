@@ -19,7 +19,8 @@ func (a *app) pathCommand() *cobra.Command {
 		seeAlso("sextant service"),
 		append(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(),
 			a.pathSegment(),
-			a.pathSPF(), a.pathDiversity()), a.pathMatrix())...)
+			a.pathSPF(), a.pathDiversity()), a.pathMatrix(),
+			a.pathAssign(), a.pathEncode(), a.pathDecode())...)
 }
 
 // pathFlags are what most of the path commands take.

@@ -76,6 +76,46 @@ func TestPathSessions(t *testing.T) {
 			"path diversity zoo-unary/Abilene --between 1 --through 3",
 			"path diversity zoo-unary/Abilene --between x",
 		}},
+		{"path-selector", []string{
+			"path encode 10.0.0.2:0 10.3.1.3:443 --fields source-port --radix 4 --hop 64:1 --hop " +
+				"63:0 --count 3 --key 000102030405060708090a0b0c0d0e0f",
+			"path decode 10.0.0.2:7298 10.3.1.3:443 --fields source-port --radix 4 --key " +
+				"000102030405060708090a0b0c0d0e0f",
+			"path encode [2001:db8::1]:5000 [2001:db8::2]:443 --fields flow-label --hop 64:3 -o " +
+				"json --key 000102030405060708090a0b0c0d0e0f",
+			"path encode [2001:db8::1]:5000 [2001:db8::2]:443 --fields flow-label --hop 64:3 -o " +
+				"name --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:0 --radix 3 --modulo --hop 64:2 --key " +
+				"000102030405060708090a0b0c0d0e0f",
+			"path decode 10.0.0.2:1 10.3.1.3:2 --hops 3 --next-hops 5 --router 7 --cipher rc5 -o " +
+				"json --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:443 --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:443 --hop 64 --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:443 --hop 64:1", "path encode 10.0.0.2 10.3.1.3:443 " +
+				"--hop 64:1 --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 [::1]:443 --hop 64:1 --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:0 --radix 4 --hop 64:4 --key " +
+				"000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:0 --radix 1 --hop 64:0 --key " +
+				"000102030405060708090a0b0c0d0e0f", "path encode 10.0.0.2:0 10.3.1.3:0 --fields " +
+				"x --hop 64:0 --key 000102030405060708090a0b0c0d0e0f",
+			"path encode 10.0.0.2:0 10.3.1.3:0 --cipher x --hop 64:0 --key " +
+				"000102030405060708090a0b0c0d0e0f", "path decode 10.0.0.2:1 10.3.1.3:2 --hops 65 " +
+				"--key 000102030405060708090a0b0c0d0e0f",
+			"path decode 10.0.0.2:1 10.3.1.3:2 --next-hops 0 --key " +
+				"000102030405060708090a0b0c0d0e0f", "path decode 10.0.0.2:1 10.3.1.3:2 " +
+				"--next-hops 17 --key 000102030405060708090a0b0c0d0e0f",
+		}},
+		{"path-assign", []string{
+			"path assign --fat-tree 4", "path assign testdata/flows.txt --fat-tree 4 -o json",
+			"path assign --fat-tree 2 -o name",
+			"path assign --fat-tree 3",
+			"path assign testdata/flows.txt --fat-tree 4 --then testdata/flows-then.txt",
+			"path assign testdata/flows.txt --fat-tree 4 --then testdata/nowhere",
+			"path assign testdata/flows.txt --fat-tree 2",
+			"path assign testdata/nowhere",
+			"path assign testdata/path-assign.txt",
+		}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			newWorld(t, fakeNode).script(s.name, s.lines)
@@ -172,4 +212,15 @@ func TestExperimentRun(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// FuzzReadFlows reads files of flows as others write them.
+func FuzzReadFlows(f *testing.F) {
+	f.Add("0 15\n1 14\n\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		flows, err := readFlows(strings.NewReader(text), "file")
+		if err == nil && len(flows) > strings.Count(text, "\n")+1 {
+			t.Errorf("%d flows in %q", len(flows), text)
+		}
+	})
 }

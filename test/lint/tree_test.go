@@ -78,6 +78,7 @@ var tree = []folder{
 	{path: "te/srpolicy", pure: true},
 	{path: "te/frer", pure: true},
 	{path: "te/diversity", pure: true},
+	{path: "te/edgecoloring", pure: true},
 	{path: "te/maxflow", pure: true},
 	{path: "te/spf", pure: true},
 	{path: "te/topology/draw", pure: true},
@@ -95,6 +96,7 @@ var tree = []folder{
 	{path: "linux/rtnetlink", pure: true},
 	{path: "linux/hrtimer"},
 
+	{path: "packet/cflb", pure: true},
 	{path: "packet/quiclb", pure: true},
 	{path: "packet/flow", pure: true},
 	{path: "packet/srv6", pure: true},

@@ -10,6 +10,7 @@
 #include "include/options.h"
 #include "include/quiclb.h"
 #include "include/edge_encap.h"
+#include "include/service_cache.h"
 
 /* ===== Steps ===== */
 
@@ -131,7 +132,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
  * answered already, takes its time. */
 static __always_inline bool plain_is_enough(void)
 {
-	return !capture_bytes && !flow_cache.sets && !settings.locators.prefixes[0].mask.word[0];
+	return !capture_bytes && !flow_cache.sets;
 }
 
 /*
@@ -178,8 +179,8 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
 	} else if (ethertype == bpf_htons(ETH_P_IPV6)) {
 		if (ipv6_parse(c, p) || ip6->hop_limit <= 1 || settings.side == SIDE_INTERNAL ||
 		    infrastructure_contains(&settings.infrastructure, &p->flow.source) ||
-		    prefix_contains(&settings.block, &p->flow.source) ||
-		    prefix_contains(&settings.block, &p->flow.destination))
+		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.source) ||
+		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.destination))
 			return false;
 	} else {
 		return false;
@@ -198,7 +199,6 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
 static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 {
 	struct cursor c = cursor_at_first_piece(ctx);
-	struct service_key key = {};
 	struct service *service;
 	struct address source;
 	struct packet p = {};
@@ -211,11 +211,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	ip = c.pos;
 	if (!plain_parse(&c, f.ethertype, &p))
 		return NOT_PLAIN;
-	key.vip = p.flow.destination;
-	key.ipv4 = p.flow.ipv4;
-	key.port = p.flow.ports >> 16;
-	key.protocol = p.flow.protocol;
-	service = service_by_port(&key);
+	service = service_cached(&p.flow, fib_epoch_now());
 	if (!service || service->quic)
 		return NOT_PLAIN;
 	if (!is_admitted(&p, service))
@@ -229,7 +225,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	w.visits = chain_visits(w.chain, &p);
 	if (!way_begins(&w))
 		return NOT_PLAIN;
-	w.hop = next_hop_remembered(bpf_ntohs(w.chain->ids[0]), w.hash);
+	w.hop = next_hop_remembered(bpf_ntohs(w.chain->ids[0]), w.hash, fib_epoch_now());
 	if (!w.hop || !way_fits(&w, &p))
 		return NOT_PLAIN;
 	if (p.flow.ipv4)

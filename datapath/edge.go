@@ -206,7 +206,7 @@ func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	if err := e.maps["services"].Put(vip.key(), service{}); err != nil {
 		return fmt.Errorf("mark %s as a VIP: %w", key.VIP, err)
 	}
-	return nil
+	return e.ForgetNextHops() // and the services that CPUs have cached
 }
 
 // LimitNewConnections lets at most rate new TCP connections per second to the service of index, and
@@ -245,7 +245,7 @@ func (e *Edge) DeleteService(key ServiceKey, lastOfVIP bool) error {
 		!errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete service %v: %w", key, err)
 	}
-	return nil
+	return e.ForgetNextHops() // and the services that CPUs have cached
 }
 
 // SetSID tells which SID stands behind an id. The carrier encapsulation needs none.
@@ -263,6 +263,10 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 // Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and
 // pins everything. Interfaces that are no longer configured are released.
 func (e *Edge) Commit() ([]Attachment, error) {
+	// An agent whose programs cached no services may have been here meanwhile.
+	if err := e.ForgetNextHops(); err != nil {
+		return nil, err
+	}
 	var places []place
 	for _, i := range e.config.Interfaces {
 		places = append(places, place{

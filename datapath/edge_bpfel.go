@@ -37,6 +37,7 @@ const (
 	edgeMapQuicConfigs      = "quic_configs"
 	edgeMapQuicScratches    = "quic_scratches"
 	edgeMapQuicServers      = "quic_servers"
+	edgeMapServiceCaches    = "service_caches"
 	edgeMapServiceTraffic   = "service_traffic"
 	edgeMapServices         = "services"
 	edgeMapSids             = "sids"
@@ -122,6 +123,7 @@ type edgeMapSpecs struct {
 	QuicConfigs    *ebpf.MapSpec `ebpf:"quic_configs"`
 	QuicScratches  *ebpf.MapSpec `ebpf:"quic_scratches"`
 	QuicServers    *ebpf.MapSpec `ebpf:"quic_servers"`
+	ServiceCaches  *ebpf.MapSpec `ebpf:"service_caches"`
 	ServiceTraffic *ebpf.MapSpec `ebpf:"service_traffic"`
 	Services       *ebpf.MapSpec `ebpf:"services"`
 	Sids           *ebpf.MapSpec `ebpf:"sids"`
@@ -183,6 +185,7 @@ type edgeMaps struct {
 	QuicConfigs    *ebpf.Map `ebpf:"quic_configs"`
 	QuicScratches  *ebpf.Map `ebpf:"quic_scratches"`
 	QuicServers    *ebpf.Map `ebpf:"quic_servers"`
+	ServiceCaches  *ebpf.Map `ebpf:"service_caches"`
 	ServiceTraffic *ebpf.Map `ebpf:"service_traffic"`
 	Services       *ebpf.Map `ebpf:"services"`
 	Sids           *ebpf.Map `ebpf:"sids"`
@@ -212,6 +215,7 @@ func (m *edgeMaps) Close() error {
 		m.QuicConfigs,
 		m.QuicScratches,
 		m.QuicServers,
+		m.ServiceCaches,
 		m.ServiceTraffic,
 		m.Services,
 		m.Sids,

@@ -61,6 +61,7 @@ var memories = map[string]memory{
 	"order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
+	"service_caches": fresh,
 }
 
 var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}

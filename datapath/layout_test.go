@@ -94,8 +94,8 @@ var twins = []struct {
 	{orderNote{}, "order_note", "egress"},
 	{instanceCounters{}, "instance_counters", "egress"},
 	{straySettings{}, "stray_settings", "vrf_stray"},
-	{strayVRF{}, "stray_vrf", "stray vrf"},
-	{StrayTraffic{}, "stray_traffic", "stray vrf"},
+	{strayVRF{}, "stray_vrf", "vrf_stray vrf_lookup"},
+	{StrayTraffic{}, "stray_traffic", "vrf_stray vrf_lookup"},
 	{straySIDKey{}, "stray_sid_key", "vrf_stray"},
 	{straySID{}, "stray_sid", "vrf_stray"},
 }

@@ -2,8 +2,8 @@ package datapath
 
 import "fmt"
 
-// ForgetNextHops makes the programs ask the kernel for each next hop again: call it when a route or
-// neighbour has changed.
+// ForgetNextHops makes the programs ask the kernel for each next hop again, and the edge look its
+// services up: call it when a route or neighbour has changed.
 func (c *collection) ForgetNextHops() error {
 	var epoch uint32
 	m := c.maps["fib_epoch"]

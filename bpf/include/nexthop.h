@@ -53,7 +53,7 @@ struct {
 	__type(value, struct next_hop_set);
 } next_hops SEC(".maps");
 
-/* Raised by the agent at each change of routes or neighbours. */
+/* Raised by the agent at each change of routes or neighbours, and of the edge's services. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -135,12 +135,12 @@ static __always_inline bool next_hop_is_fresh(const struct next_hop *hop, __u16 
 	       now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
 }
 
-/* The next hop towards a compressed SID if it is remembered and fresh, else 0. */
-static __always_inline struct next_hop *next_hop_remembered(__u16 id, __u8 choice)
+/* The next hop towards a compressed SID if it is remembered and fresh in the epoch, else 0. */
+static __always_inline struct next_hop *next_hop_remembered(__u16 id, __u8 choice, __u32 epoch)
 {
 	struct next_hop *hop = next_hop_place(id, choice);
 
-	return hop && next_hop_is_fresh(hop, id, fib_epoch_now(), bpf_jiffies64()) ? hop : 0;
+	return hop && next_hop_is_fresh(hop, id, epoch, bpf_jiffies64()) ? hop : 0;
 }
 
 /*

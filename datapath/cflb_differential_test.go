@@ -118,7 +118,7 @@ func compareCFLB(t *testing.T, w *world, r *CFLB, g *cflbGenerator, packets int,
 
 // cflbGenerator makes tables, and frames that meet them.
 type cflbGenerator struct {
-	t     *testing.T
+	t     testing.TB
 	rng   *rand.Rand
 	w     *world
 	model *model.CFLB
@@ -126,7 +126,7 @@ type cflbGenerator struct {
 	sources, destinations map[bool][]netip.Addr // by whether IPv4
 }
 
-func newCFLBGenerator(t *testing.T, w *world, seed uint64, ipv4,
+func newCFLBGenerator(t testing.TB, w *world, seed uint64, ipv4,
 	ipv6 cflb.Parameters) *cflbGenerator {
 	g := &cflbGenerator{t: t, rng: rand.New(rand.NewPCG(seed, 1)), w: w,
 		model: &model.CFLB{Router: uint32(seed) * 0x9e3779b9}}

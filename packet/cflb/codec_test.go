@@ -386,7 +386,7 @@ func TestShares(t *testing.T) {
 // countNextHops returns the packets and the share of each next hop that is up. Every tenth packet
 // lacks its ports.
 func countNextHops(rng *rand.Rand, c *Codec, g *Group) (counts []int, shares []float64) {
-	all := make([]int, len(g.Weights()))
+	all := make([]int, len(g.weights))
 	for i := range 100000 {
 		p := randomPacket(rng)
 		if i%10 == 0 {
@@ -396,7 +396,7 @@ func countNextHops(rng *rand.Rand, c *Codec, g *Group) (counts []int, shares []f
 		all[next]++
 	}
 	var total float64
-	for i, weight := range g.Weights() {
+	for i, weight := range g.weights {
 		if weight == 0 {
 			if all[i] > 0 {
 				return []int{1, 0}, []float64{0.5, 1e-9} // a next hop that is down was taken

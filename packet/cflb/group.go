@@ -80,9 +80,6 @@ func bounds(shares []uint64) []uint32 {
 // are nil if none is up.
 func (g *Group) Bounds() (plain, beyond []uint32) { return g.plain, g.beyond }
 
-// Weights returns the weights, 0 of a next hop that is down.
-func (g *Group) Weights() []uint32 { return g.weights }
-
 func (g *Group) up(i int) bool { return i < len(g.weights) && g.weights[i] > 0 }
 
 func (g *Group) hashed(bounds []uint32, hash uint32) int {

@@ -138,7 +138,7 @@ class Codec:
             return None
         value = 0
         for part in self.fields.parts:
-            field = getattr(packet, part)
+            field: int | None = getattr(packet, part)
             if field is None:
                 return None
             value = value << _WIDTHS[part] | field

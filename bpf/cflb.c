@@ -278,12 +278,13 @@ int cflb_hash(struct __sk_buff *skb)
 	struct cflb_packet p = {};
 	struct cflb_group *group;
 	enum cflb_choice choice;
-	__u32 index;
+	__u32 length, index;
 
 	if (skb->data_end - skb->data < CFLB_HEADERS)
 		bpf_skb_pull_data(skb, skb->len < CFLB_HEADERS ? skb->len : CFLB_HEADERS);
-	if (!packet_read(&p, (void *)(long)skb->data + sizeof(struct ethhdr),
-			 (void *)(long)skb->data_end, skb->protocol))
+	length = packet_read(&p, (void *)(long)skb->data + sizeof(struct ethhdr),
+			     (void *)(long)skb->data_end, skb->protocol);
+	if (!length || length > skb->len - sizeof(struct ethhdr))
 		return TC_ACT_UNSPEC;
 	group = group_of(&p);
 	if (!group || !group->count)

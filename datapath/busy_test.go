@@ -14,7 +14,7 @@ import (
 )
 
 // busyHost counts connections, of a service of each family.
-func busyHost(t *testing.T, w *world) *Host {
+func busyHost(t testing.TB, w *world) *Host {
 	t.Helper()
 	h, err := OpenHost(w.dir, hostConfig(t))
 	must(t, err)

@@ -27,7 +27,8 @@ func TestExplainEqualsStrays(t *testing.T) {
 		frame := w.next()
 		got, err := x.Run(w.near, frame)
 		must(t, err)
-		want, offer := w.decides(frame)
+		want, decided := w.decides(frame)
+		offer := decided.Offer
 		if got.Verdict != want.Verdict || got.Taken != want.Taken || !bytes.Equal(got.Frame,
 			want.Frame) ||
 			got.Here != (offer == model.OfferHere) || got.Stray != (offer == model.OfferStray) ||

@@ -15,6 +15,7 @@ var learningEdge = netip.MustParseAddr("fd00:5e::e1")
 // What a program of the TC hook returns.
 const (
 	tcUnspec   = 0xffffffff
+	tcShot     = 2
 	tcRedirect = 7
 )
 

@@ -22,12 +22,15 @@ type strayWorld struct {
 	model   *model.Strays
 	next    func() []byte
 	device  int // place of the SID of the device in the model
+	// keep reminds the kernel of sockets that it is about to forget: to be called before each frame
+	keep func(testing.TB)
 }
 
 func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 	w := &strayWorld{world: newWorld(t), device: 1}
 	routeBackends(t)
 	sockets, connections, keep := hostSockets(t, w.world)
+	w.keep = keep
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}
 	own, asked, only4 := netip.MustParsePrefix("fcbb:bb00:c46::/48"),
 		netip.MustParsePrefix("fcbb:bb00:c4::/48"), netip.MustParsePrefix("fcbb:bb00:c6::/48")
@@ -41,7 +44,8 @@ func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 	t.Cleanup(w.program.Close)
 	must(t, w.program.Follow())
 	must(t, w.program.maps["stray_vrfs"].Put(uint32(1),
-		strayVRF{Interface: uint32(w.far), Backup: uint32(w.far)}))
+		strayVRF{Interface: uint32(w.far), Backup: uint32(w.far), Address: [6]byte(farMAC),
+			BackupAddress: [6]byte(farRouterMAC)}))
 	must(t, w.program.maps["stray_sids"].Put(straySIDKeyOf(asked),
 		straySID{VRF: 1, Families: strayIPv4 | strayIPv6}))
 	must(t, w.program.maps["stray_sids"].Put(straySIDKeyOf(only4),
@@ -73,15 +77,16 @@ func newStrayWorld(t testing.TB, seed uint64) *strayWorld {
 	return w
 }
 
-// decides is what becomes of a frame, with the answer to what a device is asked for.
-func (w *strayWorld) decides(frame []byte) (r model.Result, offer model.Offer) {
+// decides is what stray makes of a frame, and what is decided with the answer to what a device is
+// asked for.
+func (w *strayWorld) decides(frame []byte) (r, decided model.Result) {
 	r = w.model.Process(uint32(w.near), frame)
 	if !r.Taken || r.Offer == model.OfferStray {
-		return r, r.Offer
+		return r, r
 	}
 	w.model.SIDs[w.device].Device = false
 	defer func() { w.model.SIDs[w.device].Device = true }()
-	return r, w.model.Process(uint32(w.near), frame).Offer
+	return r, w.model.Process(uint32(w.near), frame)
 }
 
 // TestStraysAgreeWithModel feeds the same generated frames to the program and to its Go model, for

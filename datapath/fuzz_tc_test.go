@@ -1,0 +1,352 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"sextant/datapath/model"
+)
+
+// fuzzedPrograms names a target for each entry point of bpf/. A lint rule wants each to be here.
+var fuzzedPrograms = map[string]func(*testing.F){
+	"cflb": FuzzCFLB, "cflb_hash": FuzzCFLBHash,
+	"edge":    FuzzEdgeClients,
+	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
+	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,
+	"merge": FuzzMerge, "merge_mark": FuzzMark,
+	"stray": FuzzStray, "stray_lead": FuzzLead, "vrf_ask": FuzzVRF,
+}
+
+// TestFuzzedPrograms: the names are those of the programs that the objects have.
+func TestFuzzedPrograms(t *testing.T) {
+	var programs []string
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadCflb, loadEdge, loadEgress,
+		loadHeadend, loadHost, loadVrfLookup, loadVrfStray} {
+		spec, err := load()
+		must(t, err)
+		for name := range spec.Programs {
+			programs = append(programs, name)
+			if fuzzedPrograms[name] == nil {
+				t.Errorf("program %s has no fuzz target", name)
+			}
+		}
+	}
+	for name := range fuzzedPrograms {
+		if !slices.Contains(programs, name) {
+			t.Errorf("no object has a program %s, of which a fuzz target is told", name)
+		}
+	}
+}
+
+// Offsets in struct __sk_buff.
+const (
+	skbData     = 76
+	skbDataEnd  = 80
+	skbDataMeta = 140
+)
+
+// onlyNoted makes a TC program of an object read its note at the start of the frame, and leaves the
+// others out: the kernel's test run of TC programs can't put one in front of it. All else is the
+// program that runs.
+func onlyNoted(t testing.TB, spec *ebpf.CollectionSpec, name string) *ebpf.CollectionSpec {
+	t.Helper()
+	spec.Programs = map[string]*ebpf.ProgramSpec{name: spec.Programs[name]}
+	moved := map[int16]int16{skbDataMeta: skbData, skbData: skbDataEnd}
+	seen := map[int16]int{}
+	for i := range spec.Programs[name].Instructions {
+		ins := &spec.Programs[name].Instructions[i]
+		if to, ok := moved[ins.Offset]; ok && ins.OpCode == asm.LoadMemOp(asm.Word) {
+			seen[ins.Offset]++
+			ins.Offset = to
+		}
+	}
+	if seen[skbDataMeta] != 1 || seen[skbData] != 1 {
+		t.Fatalf("%s reads data_meta and data %v times; this test knows one of each", name, seen)
+	}
+	return spec
+}
+
+// FuzzMark gives what marks packets frames without a note, and with any: the mark is the note's,
+// and nothing else changes.
+func FuzzMark(f *testing.F) {
+	w := newWorld(f)
+	merges := newTwoMerges(f, w)
+	spec, err := merges.program.spec()
+	must(f, err)
+	noted, err := merges.program.load(onlyNoted(f, spec, "merge_mark"))
+	must(f, err)
+	seed(f, 0, steerGenerator(5).Next)
+	f.Fuzz(func(t *testing.T, told uint8, frame []byte) {
+		if !isFrame(frame) {
+			return
+		}
+		mark, ok := runMark(t, merges.program.programs["merge_mark"], uint32(told), frame)
+		if !ok {
+			return // the kernel makes no socket buffer of it: an IP header that is not whole
+		}
+		if mark != uint32(told) {
+			t.Errorf("without a note, mark %#x became %#x\nframe %x", told, mark, frame)
+		}
+		want := binary.NativeEndian.Uint32(frame)
+		if mark, _ := runMark(t, noted["merge_mark"], uint32(told), frame); mark != want {
+			t.Errorf("mark %#x, the note is %#x", mark, want)
+		}
+	})
+}
+
+// runMark returns the mark after a run that must leave the frame as it is.
+func runMark(t *testing.T, program *ebpf.Program, mark uint32, frame []byte) (uint32, bool) {
+	t.Helper()
+	context, after := make([]byte, skbSize), make([]byte, skbSize)
+	binary.NativeEndian.PutUint32(context[skbMark:], mark)
+	options := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+256),
+		Context: context, ContextOut: after}
+	verdict, err := program.Run(&options)
+	if err != nil {
+		return 0, false
+	}
+	if verdict != tcUnspec || !bytes.Equal(options.DataOut, frame) {
+		t.Errorf("verdict %d\n%x became\n%x", verdict, frame, options.DataOut)
+	}
+	return binary.NativeEndian.Uint32(after[skbMark:]), true
+}
+
+// FuzzDivert compares which of the packets that leave go into the loop: those that a rule chooses,
+// with the loop's addresses and nothing else changed.
+func FuzzDivert(f *testing.F) {
+	w := newWorld(f)
+	routeBackends(f)
+	ends := newTwoHeadends(f, w, Internal)
+	seed(f, 0, steerGenerator(6).Next)
+	f.Fuzz(func(t *testing.T, _ uint8, frame []byte) {
+		if !isFrame(frame) {
+			return
+		}
+		verdict, after, err := ends.program.divert.Test(frame)
+		if err != nil {
+			return // as above
+		}
+		want := frame
+		if verdict == tcRedirect {
+			want = slices.Concat(ends.model.LoopLink[:], frame[len(ends.model.LoopLink):])
+		}
+		if verdict != tcRedirect && verdict != tcUnspec || !bytes.Equal(after, want) {
+			t.Errorf("verdict %d\n%x became\n%x, want\n%x", verdict, frame, after, want)
+		}
+		if steered, sure := diverts(ends, w, frame); sure && steered != (verdict == tcRedirect) {
+			t.Errorf("verdict %d, a rule chooses it: %v\nframe %x", verdict, steered, frame)
+		}
+	})
+}
+
+// diverts reports whether a rule chooses a packet that leaves. It is not sure of those that the
+// head-end would drop before it asks, and of those with extension headers, behind which headend
+// looks and headend_divert does not.
+func diverts(ends twoHeadends, w *world, frame []byte) (chosen, sure bool) {
+	ether := frame[12:]
+	if len(ether) > 2+40 && ether[0] == 0x86 && ether[1] == 0xdd {
+		switch ether[2+6] { // what is behind the IPv6 header
+		case 6, 17, 58:
+		default:
+			return false, false
+		}
+	}
+	headend := *ends.model // what it numbers is not this one's
+	s := headend.Process(uint32(w.near), 0, frame)
+	if s.Entry < 0 {
+		return false, s.Results[0].Verdict == model.Pass
+	}
+	return true, s.Results[0].Reason != model.ReasonIPOptions
+}
+
+// FuzzCFLB compares how a router with controllable load balancing forwards.
+func FuzzCFLB(f *testing.F) {
+	fuzzCFLB(f, "cflb", func(m *model.CFLB, near uint32, frame []byte) (uint32, model.CFLBResult) {
+		want := m.Forward(frame)
+		switch {
+		case !want.Forwarded:
+			return xdpPass, want
+		case want.Interface == near:
+			return xdpTransmit, want
+		}
+		return xdpRedirect, want
+	})
+}
+
+// FuzzCFLBHash compares for which frames the kernel is told a next hop, which changes none.
+func FuzzCFLBHash(f *testing.F) {
+	fuzzCFLB(f, "cflb_hash", func(m *model.CFLB, _ uint32, frame []byte) (uint32, model.CFLBResult) {
+		want := m.Choose(frame)
+		want.Forwarded = want.Chosen
+		return tcUnspec, want
+	})
+}
+
+func fuzzCFLB(f *testing.F, name string,
+	process func(m *model.CFLB, near uint32, frame []byte) (uint32, model.CFLBResult)) {
+	w := newWorld(f)
+	type variant struct {
+		*fuzzer
+		model   *model.CFLB
+		program *CFLB
+	}
+	var variants []variant
+	var next []func() []byte
+	for i, network := range cflbNetworks {
+		g := newCFLBGenerator(f, w, uint64(i), network.ipv4, network.ipv6)
+		r := openCFLB(f, w, g.model, true)
+		must(f, r.SetTable(g.table()))
+		z := &fuzzer{home: mainNamespace(f), world: w.netns,
+			runner: newRunner(r.programs[name], w.near)}
+		variants, next = append(variants, variant{z, g.model, r}), append(next, g.frame)
+	}
+	at := -1
+	seed(f, len(variants), func() []byte { at++; return next[at%len(next)]() })
+	f.Fuzz(func(t *testing.T, kind uint8, frame []byte) {
+		if !isFrame(frame) {
+			return
+		}
+		v := variants[int(kind)%len(variants)]
+		defer v.enter(t)()
+		choices, err := v.program.Choices()
+		must(t, err)
+		verdict, after, ok := v.runEither(t, frame)
+		if !ok {
+			return
+		}
+		wanted, want := process(v.model, uint32(w.near), frame)
+		if verdict != wanted || !bytes.Equal(after, want.Frame) {
+			t.Errorf("verdict %d, want %d: %+v\nframe   %x\nprogram %x\nmodel   %x", verdict,
+				wanted, want, frame, after, want.Frame)
+		}
+		if want.Forwarded {
+			choices[want.Choice]++
+		}
+		counted, err := v.program.Choices()
+		must(t, err)
+		for choice, n := range counted {
+			if n != choices[choice] {
+				t.Errorf("choice %v: counted %d, want %d\nframe %x", choice, n, choices[choice],
+					frame)
+			}
+		}
+		v.note(t, frame)
+	})
+}
+
+// runEither runs an XDP program, or a TC program, which gets no frame with a part of an IP header.
+func (z *fuzzer) runEither(t *testing.T, frame []byte) (verdict uint32, after []byte, ok bool) {
+	t.Helper()
+	if z.program.Type() == ebpf.XDP {
+		verdict, after = z.run(t, frame)
+		return verdict, after, true
+	}
+	verdict, after, err := z.program.Test(frame)
+	return verdict, after, err == nil
+}
+
+// What may happen to the connections of FuzzSockets.
+const (
+	openIPv4 = iota
+	openIPv6
+	clientShuts
+	serverShuts
+	clientResets
+	serverResets
+	socketEvents
+)
+
+// fuzzedEvents bounds the events of an input.
+const fuzzedEvents = 24
+
+// busyConnection is a connection of a service, while it counts.
+type busyConnection struct {
+	service      int
+	server, peer *net.TCPConn
+}
+
+// FuzzSockets lets connections of two services come and go, and compares how many are busy with how
+// many there are whose server has neither closed nor lost them.
+func FuzzSockets(f *testing.F) {
+	w := newWorld(f)
+	addAddresses(f, hostVIPv6, hostVIPv4, clientV6, clientV4)
+	h := busyHost(f, w)
+	listeners := []*net.TCPListener{listen(f, hostVIPv4), listen(f, hostVIPv6)}
+	z := &fuzzer{home: mainNamespace(f), world: w.netns}
+	for event := range byte(socketEvents) {
+		f.Add([]byte{openIPv4, openIPv6, event, event + socketEvents, openIPv6})
+	}
+	var established [2]uint64
+	f.Fuzz(func(t *testing.T, events []byte) {
+		defer z.enter(t)()
+		var open []busyConnection
+		for _, event := range events[:min(len(events), fuzzedEvents)] {
+			open = befall(t, listeners, open, event, &established)
+			count := busyOf(open)
+			wantBusy(t, h, "after an event", count[0], count[1])
+		}
+		for len(open) > 0 {
+			open = befall(t, listeners, open, serverResets, &established)
+		}
+		wantBusy(t, h, "all reset", 0, 0)
+		for i, want := range established {
+			signals, err := h.Signals(uint32(i + 1))
+			if err != nil || signals.Established != want {
+				t.Errorf("service %d: %+v, %v; %d connections came about", i+1, signals, err, want)
+			}
+		}
+	})
+}
+
+func busyOf(open []busyConnection) (count [2]int) {
+	for _, c := range open {
+		count[c.service]++
+	}
+	return count
+}
+
+// befall opens a connection, or does something to one that is open; it returns those that are busy
+// then.
+func befall(t *testing.T, listeners []*net.TCPListener, open []busyConnection, event byte,
+	established *[2]uint64) []busyConnection {
+	t.Helper()
+	what, which := event%socketEvents, int(event/socketEvents)
+	if what <= openIPv6 {
+		vip, client := hostVIPv4, clientV4
+		if what == openIPv6 {
+			vip, client = hostVIPv6, clientV6
+		}
+		_, server, peer := connectTo(t, listeners[what], vip, client)
+		established[what]++
+		return append(open, busyConnection{int(what), server.(*net.TCPConn), peer.(*net.TCPConn)})
+	}
+	if len(open) == 0 {
+		return open
+	}
+	which %= len(open)
+	c := open[which]
+	switch what {
+	case clientShuts:
+		_ = c.peer.CloseWrite() // twice is an error, and nothing happens
+		return open
+	case serverShuts:
+		must(t, c.server.CloseWrite())
+	case clientResets:
+		must(t, c.peer.SetLinger(0))
+		must(t, c.peer.Close())
+	case serverResets:
+		must(t, c.server.SetLinger(0))
+		must(t, c.server.Close())
+	}
+	for _, end := range []*net.TCPConn{c.server, c.peer} {
+		_ = end.SetLinger(0) // no ports are left waiting
+		t.Cleanup(func() { end.Close() })
+	}
+	return slices.Delete(open, which, which+1)
+}

@@ -1,0 +1,5 @@
+SEC("xdp")
+int bench(struct xdp_md *ctx)
+{
+	return 0;
+}

@@ -17,6 +17,12 @@ failed=()
 # target whose time ends meanwhile counts as failed.
 smaller=100x
 
+# ran_out reports whether a target failed only because its time ended: Go 1.26 says so, now and then, on a busy machine
+# (golang.org/issue/75804; Go 1.27 does not). Whatever an input has found is told besides.
+ran_out() {
+	grep -qE '^ +context deadline exceeded$' "$1" && ! grep -qE '_test\.go:[0-9]+|Failing input|panic|fuzzing process' "$1"
+}
+
 # A package's targets are in one test program.
 brief() {
 	local package name last='' dir
@@ -28,7 +34,7 @@ brief() {
 		[ "$package" = "$last" ] || go test -c -o "$dir/test" "$package"
 		last=$package
 		(cd "$package" && "$root" "$dir/test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${FUZZTIME:-2000x}" -test.parallel 1 \
-			-test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/$name" >"$dir/log" 2>&1) || {
+			-test.fuzzminimizetime "$smaller" -test.fuzzcachedir "$dir/cache/$name" >"$dir/log" 2>&1) || ran_out "$dir/log" || {
 			failed+=("$name")
 			cat "$dir/log"
 		}
@@ -36,12 +42,15 @@ brief() {
 }
 
 guided() {
-	local package name
+	local package name log
+	log=$(mktemp)
+	# shellcheck disable=SC2064 # now
+	trap "rm -f '$log'" EXIT
 	for target in "${targets[@]}"; do
 		read -r package name <<<"$target"
 		echo "fuzz: $package $name"
 		go test -exec "$root" -run '^$' -fuzz "^$name\$" -fuzztime "${FUZZTIME:-10s}" \
-			-fuzzminimizetime "$smaller" "$package" || failed+=("$name")
+			-fuzzminimizetime "$smaller" "$package" 2>&1 | tee "$log" || ran_out "$log" || failed+=("$name")
 	done
 }
 

@@ -1,8 +1,24 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 )
+
+// perMiB is how much longer the agent gets for a node file, by its size: it parses, judges and
+// writes the text before it answers, perhaps on a busy machine.
+const perMiB = 20 * time.Second
+
+// patience is how long to wait for an answer about a node file of so many bytes: what --timeout
+// says, where it is given.
+func (a *app) patience(cmd *cobra.Command, size int) time.Duration {
+	if cmd.Flags().Changed("timeout") {
+		return a.timeout
+	}
+	return a.timeout + time.Duration(size)*perMiB>>20
+}
 
 func (a *app) diffCommand() *cobra.Command {
 	var file string
@@ -19,7 +35,7 @@ The exit code is 0 if nothing would, 1 if something would.`,
 			if err != nil {
 				return err
 			}
-			ctx, cancel := a.withTimeout(cmd)
+			ctx, cancel := context.WithTimeout(cmd.Context(), a.patience(cmd, len(f.text)))
 			defer cancel()
 			changes, err := a.agent().Diff(ctx, f.name, f.text)
 			if err != nil {
@@ -47,7 +63,9 @@ func (a *app) applyCommand() *cobra.Command {
 of the change. Applying the same file twice changes nothing.
 
 A change that would end connections is refused, with how many those are: another number of buckets, another secret, a
-backend that goes without having been drained. Name it with --break-connections if they may end.`,
+backend that goes without having been drained. Name it with --break-connections if they may end.
+
+The agent gets 20 seconds more for each MiB of the file, unless --timeout says how long to wait.`,
 		Example: "  sextant lab exec quickstart edge -- sextant apply --dry-run -f " +
 			"/run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant check"),
@@ -59,7 +77,7 @@ backend that goes without having been drained. Name it with --break-connections 
 			}
 			// The agent is sent a file with faults too, so that its metrics tell of the failed
 			// reload.
-			ctx, cancel := a.withTimeout(cmd)
+			ctx, cancel := context.WithTimeout(cmd.Context(), a.patience(cmd, len(f.text)))
 			defer cancel()
 			changes, err := a.agent().Apply(ctx, f.name, f.text, dryRun)
 			switch {

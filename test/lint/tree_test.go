@@ -48,6 +48,8 @@ var tree = []folder{
 	{path: "lab/webserver"},
 	{path: "lab/loadgen"},
 
+	{path: "sim/packet/scenario", pure: true},
+	{path: "sim/packet", pure: true},
 	{path: "sim/hunting", pure: true},
 	{path: "sim/pcc", pure: true},
 	{path: "sim/queueing", pure: true},

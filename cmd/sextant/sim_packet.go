@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"sextant/experiment/chart"
+	"sextant/sim/packet/scenario"
+	"sextant/te/topology"
+)
+
+// packetOptions are the flags of sim packet.
+type packetOptions struct {
+	compare   []string
+	seeds     int
+	firstSeed uint64
+	workers   int
+	csv, plot string
+}
+
+func (a *app) simPacket() *cobra.Command {
+	var o packetOptions
+	cmd := &cobra.Command{
+		Use: "packet FILE", Short: "Simulate TCP and MPTCP packet by packet over a fabric",
+		Long: `Simulate TCP and MPTCP packet by packet over a fabric.
+
+FILE is a scenario in YAML: topology, links, queues, transport, path choice, traffic, failures.
+docs/simulate.md lists its keys. Runs of other seeds and of other ways to choose paths are
+independent and go on at once; each is determined by the file and its seed.`,
+		Example: `  sextant sim packet examples/sim/web-search.yaml --compare ecmp,letflow,drill
+  sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,
+		Annotations: seeAlso("sextant experiment", "sextant topology generate"),
+		Args:        takes("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runPackets(cmd.Context(), o, args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.compare, "compare", nil,
+		"ways to choose paths, instead of the file's; all see the same traffic")
+	flags.IntVar(&o.seeds, "seeds", 0, "runs of each, with as many seeds; 0: as the file says")
+	flags.Uint64Var(&o.firstSeed, "seed", 1, "the first seed")
+	flags.IntVar(&o.workers, "workers", runtime.NumCPU(), "runs at once")
+	flags.StringVar(&o.csv, "csv", "", "write all runs to this file")
+	flags.StringVar(&o.plot, "plot", "",
+		"draw the distribution of completion times into this SVG file")
+	complete(cmd, "compare", scenario.Schemes()...)
+	return cmd
+}
+
+// packetReport is what sim packet answers.
+type packetReport struct {
+	Topology string             `json:"topology"`
+	Items    []*scenario.Result `json:"items"`
+}
+
+func (a *app) runPackets(ctx context.Context, o packetOptions, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the scenario: %w", err)
+	}
+	c, err := scenario.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	g, err := c.Topology.Graph(func(name string) (
+		*topology.Graph, error) {
+		return readTopology(name)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if len(o.compare) == 0 {
+		o.compare = []string{c.Paths.Scheme}
+	}
+	if o.seeds == 0 {
+		o.seeds = c.Seeds
+	}
+	if o.seeds < 1 || o.workers < 1 {
+		return usageErrorf("--seeds %d and --workers %d: at least 1 each", o.seeds, o.workers)
+	}
+	items, err := a.playPackets(ctx, o, c, g)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if o.csv != "" {
+		if err := writePacketCSV(o.csv, items); err != nil {
+			return err
+		}
+	}
+	if o.plot != "" {
+		if err := os.WriteFile(o.plot, packetChart(g.Name(), o.compare, items).SVG(),
+			0o644); err != nil {
+			return fmt.Errorf("write the plot: %w", err)
+		}
+	}
+	return a.show(packetReport{g.Name(), items}.view())
+}
+
+// playPackets makes all runs, some at once, and returns them in the order of schemes and seeds.
+func (a *app) playPackets(ctx context.Context, o packetOptions, c *scenario.Scenario,
+	g *topology.Graph) (
+	[]*scenario.Result, error,
+) {
+	items := make([]*scenario.Result, len(o.compare)*o.seeds)
+	parts := make([]float64, len(items))
+	var mutex sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(o.workers)
+	for i := range items {
+		group.Go(func() error {
+			r, err := c.Run(g, o.compare[i/o.seeds], o.firstSeed+uint64(i%o.seeds),
+				func(part float64) error {
+					mutex.Lock()
+					defer mutex.Unlock()
+					parts[i] = part
+					a.packetProgress(parts)
+					return ctx.Err()
+				})
+			items[i] = r
+			return err
+		})
+	}
+	err := group.Wait()
+	if a.progress {
+		a.progressLine("")
+	}
+	return items, err
+}
+
+func (a *app) packetProgress(parts []float64) {
+	if !a.progress {
+		return
+	}
+	sum, done := 0.0, 0
+	for _, p := range parts {
+		sum += p
+		if p == 1 {
+			done++
+		}
+	}
+	a.progressLine(fmt.Sprintf("%.0f %%, %d of %d runs done", 100*sum/float64(len(parts)), done,
+		len(parts)))
+}
+
+func (r packetReport) view() view {
+	t := table{
+		columns: []string{"PATHS", "SEED", "FLOWS", "GOODPUT", "LEAST", "MEAN", "P99", "SHORT MEAN",
+			"SHORT P99", "LONG MEAN", "DROPS"},
+		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES",
+			"PEAK LOAD", "PACKETS", "HOPS"},
+	}
+	v := view{value: r}
+	for _, i := range r.Items {
+		part := func(x float64) string {
+			if i.Goodput == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%.1f %%", 100*x)
+		}
+		ms := func(x float64) string {
+			if len(i.Times) == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%.3f ms", x)
+		}
+		t.rows = append(t.rows, []string{i.Scheme, fmt.Sprint(i.Seed), count(uint64(i.Flows)),
+			part(i.Goodput),
+			part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs), ms(i.ShortP99Ms),
+			ms(i.LongMs), count(i.Drops),
+			count(uint64(i.Unfinished)), count(i.Lost), count(i.Retransmissions), count(i.Timeouts),
+			count(i.Reroutes), fmt.Sprintf("%.1f %%", 100*i.PeakLoad), count(i.Packets),
+			count(i.Hops)})
+		v.names = append(v.names, fmt.Sprintf("%s/%d", i.Scheme, i.Seed))
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func writePacketCSV(file string, items []*scenario.Result) error {
+	rows := [][]string{{"scheme", "seed", "flows", "unfinished", "goodput", "least_goodput",
+		"mean_ms", "p50_ms", "p99_ms",
+		"short_ms", "short_p99_ms", "long_ms", "drops", "lost", "retransmissions", "timeouts",
+		"reroutes", "peak_load", "packets",
+		"hops"}}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 9, 64) }
+	for _, i := range items {
+		rows = append(rows, []string{i.Scheme, fmt.Sprint(i.Seed), fmt.Sprint(i.Flows),
+			fmt.Sprint(i.Unfinished),
+			number(i.Goodput), number(i.LeastGoodput), number(i.MeanMs), number(i.P50Ms),
+			number(i.P99Ms), number(i.ShortMs),
+			number(i.ShortP99Ms), number(i.LongMs), fmt.Sprint(i.Drops), fmt.Sprint(i.Lost),
+			fmt.Sprint(i.Retransmissions),
+			fmt.Sprint(i.Timeouts), fmt.Sprint(i.Reroutes), number(i.PeakLoad),
+			fmt.Sprint(i.Packets), fmt.Sprint(i.Hops)})
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return fmt.Errorf("write the runs: %w", err)
+	}
+	w := csv.NewWriter(f)
+	err = w.WriteAll(rows)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("write the runs to %s: %w", file, err)
+	}
+	return nil
+}
+
+// packetChart draws the completion times of each way to choose paths, those of all its seeds
+// together.
+func packetChart(topology string, schemes []string, items []*scenario.Result) chart.Chart {
+	c := chart.Chart{Title: "Flow completion times, " + topology, X: "completion time (ms)",
+		Y: "part of the flows", LogX: true}
+	for i, name := range schemes {
+		var times []float64
+		for _, r := range items[i*len(items)/len(schemes) : (i+1)*len(items)/len(schemes)] {
+			times = append(times, r.Times...)
+		}
+		c.Series = append(c.Series, chart.Series{Name: name, Points: chart.AtMost(times),
+			Step: true})
+	}
+	return c
+}

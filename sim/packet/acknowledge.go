@@ -1,0 +1,185 @@
+package packet
+
+// acknowledged takes an acknowledgement into account.
+func (s *Simulation) acknowledged(e *event) {
+	number := e.flow
+	f := &s.subflows[number]
+	if f.state != open {
+		return
+	}
+	before := f.delivered
+	flightBefore := f.flight
+	ackedInOrder := e.seq - f.una
+	advanced := int32(ackedInOrder) > 0
+	if advanced {
+		s.cumulative(f, e.seq)
+	}
+	for i := range e.sacks {
+		f.selective(e.seq+uint32(e.sack[i].from), e.seq+uint32(e.sack[i].to))
+	}
+	for i := range f.seen {
+		f.seen[i] = sackRange32{}
+		if i < int(e.sacks) {
+			f.seen[i] = sackRange32{e.seq + uint32(e.sack[i].from), e.seq + uint32(e.sack[i].to)}
+		}
+	}
+	newly := uint32(f.delivered - before)
+	if newly > 0 {
+		s.measured(f, s.now-e.sent)
+	}
+	f.detectLoss()
+	s.pathFeedback(f, e, newly)
+	s.control(f, e, newly, flightBefore)
+	if advanced {
+		f.backoff = 0
+		f.expires = never
+		c := &s.connections[f.connection]
+		if f.una == f.nxt && c.unassigned == 0 && s.finished(c) {
+			s.close(c)
+			return
+		}
+		if f.una != f.nxt {
+			s.arm(number, f)
+		}
+	}
+	s.send(number, f)
+}
+
+// control lets congestion control answer: it reduces the window once per window of data, and lets
+// it grow otherwise.
+func (s *Simulation) control(f *subflow, e *event, newly uint32, flightBefore int32) {
+	if f.recovery && int32(f.una-f.recoverUntil) >= 0 {
+		f.recovery = false
+		f.window.recovered()
+	}
+	if f.window.marks(s, f, e, newly) {
+		return
+	}
+	if f.lostCount > 0 && !f.recovery {
+		f.recovery, f.recoverUntil = true, f.nxt
+		f.lostFrom = f.una
+		f.window.loss(s, f)
+		// The first lost segment is sent at once (RFC 6675, section 5, step 4.3).
+		s.resend(e.flow, f)
+		return
+	}
+	if newly > 0 && (!f.recovery || f.window.slowStart()) &&
+		flightBefore >= f.window.allowed()-int32(newly) {
+		f.window.grow(s, f, newly)
+	}
+}
+
+// cumulative marks all below seq as arrived.
+func (s *Simulation) cumulative(f *subflow, seq uint32) {
+	for ; f.una != seq; f.una++ {
+		b := f.at(f.una)
+		if b.state&sacked == 0 {
+			f.arrived(f.una, b)
+		}
+	}
+	if int32(f.scan-f.una) < 0 {
+		f.scan = f.una
+	}
+	if int32(f.lostFrom-f.una) < 0 {
+		f.lostFrom = f.una
+	}
+}
+
+// arrived counts one segment that is reported for the first time.
+func (f *subflow) arrived(seq uint32, b *segment) {
+	if b.state&inNetwork != 0 {
+		f.flight--
+	}
+	if b.state&lost != 0 {
+		f.lostCount--
+	}
+	if b.state&resent == 0 && int32(f.highestSack-seq) > 0 {
+		f.reordering = min(max(f.reordering, f.highestSack-seq), maxReordering)
+	}
+	if int32(b.order-f.newest) > 0 {
+		f.newest = b.order
+	}
+	f.delivered++
+	b.state = b.state&^(inNetwork|lost) | sacked
+}
+
+// maxReordering is the default of Linux's net.ipv4.tcp_max_reordering.
+const maxReordering = 300
+
+// selective marks a range as arrived; what the last acknowledgement reported already is skipped.
+func (f *subflow) selective(from, to uint32) {
+	if int32(from-f.una) < 0 {
+		from = f.una
+	}
+	if int32(to-f.nxt) > 0 || int32(to-from) <= 0 {
+		return
+	}
+	for _, known := range f.seen {
+		if known.to != known.from && int32(known.from-to) < 0 && int32(from-known.to) < 0 {
+			if int32(known.from-from) > 0 {
+				f.mark(from, known.from)
+			}
+			if int32(to-known.to) > 0 {
+				f.mark(known.to, to)
+			}
+			return
+		}
+	}
+	f.mark(from, to)
+}
+
+func (f *subflow) mark(from, to uint32) {
+	for seq := from; seq != to; seq++ {
+		if b := f.at(seq); b.state&sacked == 0 {
+			f.arrived(seq, b)
+			if int32(seq+1-f.highestSack) > 0 {
+				f.highestSack = seq + 1
+			}
+		}
+	}
+}
+
+// detectLoss marks segments as lost of which as many later transmissions arrived as reordering
+// allows (RFC 6675, section 4, by order of transmission, so that the loss of a retransmission is
+// found as well, RFC 8985).
+func (f *subflow) detectLoss() {
+	late := func(order uint32) bool { return int32(f.newest-order) >= int32(f.reordering) }
+	for ; f.scan != f.nxt; f.scan++ {
+		b := f.at(f.scan)
+		if b.state&(sacked|resent|lost) != 0 {
+			continue
+		}
+		if !late(b.order) {
+			break
+		}
+		f.lose(f.scan, b)
+	}
+	for ; f.resentHead < len(f.resentQueue); f.resentHead++ {
+		r := f.resentQueue[f.resentHead]
+		if int32(r.seq-f.una) < 0 {
+			continue
+		}
+		b := f.at(r.seq)
+		if b.state&(sacked|lost) != 0 || b.order != r.order {
+			continue
+		}
+		if !late(b.order) {
+			break
+		}
+		f.lose(r.seq, b)
+	}
+	if f.resentHead == len(f.resentQueue) {
+		f.resentQueue, f.resentHead = f.resentQueue[:0], 0
+	}
+}
+
+func (f *subflow) lose(seq uint32, b *segment) {
+	if b.state&inNetwork != 0 {
+		f.flight--
+	}
+	b.state = b.state&^inNetwork | lost
+	f.lostCount++
+	if int32(seq-f.lostFrom) < 0 {
+		f.lostFrom = seq
+	}
+}

@@ -1,0 +1,160 @@
+package packet
+
+import (
+	"testing"
+
+	"sextant/te/topology"
+)
+
+// checked lets a run be checked after each event: no packet or byte is made or vanishes, what a
+// sender believes of its segments agrees with its counts, and a receiver has what was sent.
+func checked(t *testing.T, s *Simulation) {
+	t.Helper()
+	s.observe = func(int32) {
+		all, in := s.totals, s.inFlight
+		if all.Sent.Packets != all.Delivered.Packets+all.Dropped.Packets+all.Lost.Packets+
+			in.Packets ||
+			all.Sent.Bytes != all.Delivered.Bytes+all.Dropped.Bytes+all.Lost.Bytes+in.Bytes {
+			t.Fatalf("at %d ps: %+v, and %+v under way", s.now, all, in)
+		}
+		packets := countPackets(s)
+		if packets != in {
+			t.Fatalf("at %d ps: %+v lie in queues and on links, but %+v are counted", s.now,
+				packets, in)
+		}
+		for i := range s.subflows {
+			checkSubflow(t, s, &s.subflows[i])
+		}
+	}
+}
+
+// countPackets finds all packets by their links, not by counts.
+func countPackets(s *Simulation) (found Count) {
+	c := &s.calendar
+	scheduled := func(id int32) {
+		if e := &c.slab[id]; e.kind <= lastPacket {
+			found.add(e.size)
+		}
+	}
+	for _, d := range c.ready[c.pos:] {
+		scheduled(d.id)
+	}
+	for l := range c.wheel {
+		for _, id := range c.wheel[l].head {
+			for ; id != none; id = c.slab[id].next {
+				scheduled(id)
+			}
+		}
+	}
+	for i := range s.links {
+		for id := s.links[i].first; id != none; id = c.slab[id].next {
+			found.add(c.slab[id].size)
+		}
+	}
+	return found
+}
+
+func checkSubflow(t *testing.T, s *Simulation, f *subflow) {
+	t.Helper()
+	if f.state != open {
+		return
+	}
+	flight, missing := int32(0), int32(0)
+	for seq := f.una; seq != f.nxt; seq++ {
+		state := f.at(seq).state
+		if state&inNetwork != 0 {
+			flight++
+		}
+		if state&lost != 0 {
+			missing++
+			if int32(seq-f.lostFrom) < 0 {
+				t.Fatalf("segment %d is lost, but lost ones are looked for from %d on", seq,
+					f.lostFrom)
+			}
+		}
+		if state&sacked != 0 && state&(inNetwork|lost) != 0 || state&inNetwork != 0 &&
+			state&lost != 0 {
+			t.Fatalf("segment %d has the state %b", seq, state)
+		}
+	}
+	if flight != f.flight || missing != f.lostCount {
+		t.Fatalf("at %d ps: %d segments are under way and %d lost, but %d and %d are counted",
+			s.now, flight, missing, f.flight,
+			f.lostCount)
+	}
+	r, beyond := &f.receiver, uint32(0)
+	for i, b := range r.blocks {
+		beyond += b.to - b.from
+		if int32(b.from-r.next) <= 0 || int32(f.nxt-b.to) < 0 {
+			t.Fatalf("block %d to %d, with %d missing and %d sent", b.from, b.to, r.next, f.nxt)
+		}
+		for _, o := range r.blocks[i+1:] {
+			if int32(o.from-b.to) <= 0 && int32(b.from-o.to) <= 0 {
+				t.Fatalf("blocks %v and %v touch", b, o)
+			}
+		}
+	}
+	if r.next+beyond != r.total || int32(r.next-f.una) < 0 || int32(f.nxt-r.next) < 0 {
+		t.Fatalf("%d arrived, %d in order and %d beyond; %d are acknowledged and %d sent", r.total,
+			r.next, beyond, f.una, f.nxt)
+	}
+	c := &s.connections[f.connection]
+	if c.delivered > c.size-c.unassigned {
+		t.Fatalf("%d bytes arrived of %d that were sent", c.delivered, c.size-c.unassigned)
+	}
+}
+
+// line makes a network of hosts on both sides of one link: hosts 0 to n-1 on the left, n to 2n-1 on
+// the right. Links of hosts are ten times as fast.
+func dumbbell(t testing.TB, n int, rate int64, delay Time, q Queue) *Network {
+	t.Helper()
+	b := topology.NewBuilder("dumbbell", 1000)
+	node := func(name string) topology.Node {
+		v, err := b.AddNode(topology.NodeSpec{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	join := func(u, v topology.Node, kbps int64) {
+		for range 2 {
+			if _, err := b.AddEdge(topology.EdgeSpec{From: u, To: v, Weight: 1,
+				CapacityKbps: kbps}); err != nil {
+				t.Fatal(err)
+			}
+			u, v = v, u
+		}
+	}
+	left, right := node("left"), node("right")
+	join(left, right, rate/1000)
+	for side, at := range []topology.Node{left, right} {
+		for i := range n {
+			join(node(string(rune('a'+side))+string(rune('0'+i/10))+string(rune('0'+i%10))), at,
+				rate/100)
+		}
+	}
+	network, err := NewNetwork(b.Build(),
+		NetworkConfig{Delay: delay, Queue: q, HostQueue: &Queue{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return network
+}
+
+func begin(t testing.TB, c Config) *Simulation {
+	t.Helper()
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func add(t testing.TB, s *Simulation, f Flow) int {
+	t.Helper()
+	h, err := s.Add(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}

@@ -1,0 +1,362 @@
+package packet
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// Scheme is a way to choose paths.
+type Scheme uint8
+
+// Schemes by which the source chooses.
+const (
+	ECMP   Scheme = iota // each switch hashes the flow
+	Random               // one of the shortest paths at random, for each subflow
+	// the path whose busiest link has the fewest flows: CFLB's central scheduler
+	Greedy
+	Assigned // Paths.Assign says
+	Flowlets // a random path for each burst
+	// a new path after rounds that were congested (Qureshi et al., SIGCOMM 2022)
+	PLB
+	// paths whose acknowledgements came back unmarked are used again (Bonato et al., 2024)
+	REPS
+	Clove // flowlets over paths weighted by ECN (Katta et al., CoNEXT 2017)
+	// hashed at first; Paths.Reroute moves flows later, as the controller of SMOOTHIE does
+	Rerouted
+)
+
+// Schemes by which switches choose, packet by packet.
+const (
+	Spray Scheme = iota + 32 // at random
+	// the shortest of two random queues and the last best (Ghorbani et al., SIGCOMM 2017)
+	DRILL
+	LetFlow // at random for each flowlet (Vanini et al., NSDI 2017)
+)
+
+// Paths says how paths are chosen.
+type Paths struct {
+	Scheme      Scheme
+	FlowletGap  Time // pause that begins a new flowlet
+	Convergence Time // from a link's change until routing has followed
+	Limit       int  // paths that a source knows of each destination; 0 is 256
+	// Assign chooses the path of a subflow, for Assigned. The paths are those of Network.Paths, in
+	// that order.
+	Assign func(f Flow, subflow, paths int) int
+	// Reroute decides every RerouteEvery on each subflow, for Rerouted: it is given the load of
+	// each path, the work in its queues as a time, and the path in use, and returns the path to use
+	// from now on. It is a pure function of its arguments.
+	Reroute      func(load []Time, current int, random uint64) int
+	RerouteEvery Time
+}
+
+// pathChoice is the state of path selection.
+type pathChoice struct {
+	Paths
+	flows    []int32 // subflows on each link, for Greedy
+	tables   []pathTable
+	tableOf  map[[2]Node]int32
+	fabric   map[[2]Node][][]int32 // by entries of the hosts
+	interned map[uint64]int32
+	random   *rand.Rand
+	route    []int32 // scratch
+	load     []Time  // scratch
+	memory   [][]int32
+	flowlets [][]flowlet
+}
+
+// pathTable is the paths of one pair of hosts.
+type pathTable struct {
+	fabric [][]int32 // between the hosts' entries
+	route  []int32   // first link in routes; none: not made yet
+}
+
+// pathState is what path selection knows of a subflow.
+type pathState struct {
+	label         uint64
+	forward, back int32 // routes
+	table         int32
+	choice        int32 // path of the table; none
+	last          Time  // when the last packet was sent
+	rounds        pathRounds
+	cache         pathCache
+	weights       []float32 // of the paths, for Clove
+}
+
+// pathCache is the paths that REPS uses again, the oldest first.
+type pathCache struct {
+	path  [8]int16
+	first uint8
+	count uint8
+}
+
+// pathRounds counts congested rounds, for PLB.
+type pathRounds struct {
+	end           uint32
+	acked, marked uint32
+	congested     uint8
+}
+
+const defaultLimit = 256
+
+func (s *Simulation) preparePaths(p Paths, seed uint64) error {
+	if p.Limit == 0 {
+		p.Limit = defaultLimit
+	}
+	if p.Scheme == Assigned && p.Assign == nil {
+		return fmt.Errorf("paths: the scheme Assigned needs a function that assigns")
+	}
+	if p.Scheme == Rerouted {
+		if p.Reroute == nil || p.RerouteEvery <= 0 {
+			return fmt.Errorf("paths: the scheme Rerouted needs a function that reroutes, and " +
+				"how often it is called")
+		}
+		s.Every(p.RerouteEvery, (*Simulation).rerouteAll)
+	}
+	if p.FlowletGap == 0 {
+		p.FlowletGap = 500 * Microsecond
+	}
+	s.paths = pathChoice{Paths: p, flows: make([]int32, len(s.links)), tableOf: map[[2]Node]int32{},
+		fabric: map[[2]Node][][]int32{}, interned: map[uint64]int32{},
+		random: rand.New(rand.NewPCG(seed, 3))}
+	s.prepareSwitches()
+	return nil
+}
+
+// switched tells whether switches choose.
+func (p Scheme) switched() bool { return p >= Spray }
+
+// route chooses the paths of a subflow that begins, or after routing changed.
+func (s *Simulation) route(number int32, f *subflow) {
+	c := &s.connections[f.connection]
+	p := &f.path
+	index := 0
+	for c.subflows[index] != number {
+		index++
+	}
+	p.label = mix(c.label + uint64(index))
+	p.back = s.hashedRoute(c.dst, c.src, p.label+1)
+	p.table, p.choice, p.forward = none, none, none
+	switch s.paths.Scheme {
+	case ECMP, PLB:
+		p.forward = s.hashedRoute(c.src, c.dst, p.label)
+	case Spray, DRILL, LetFlow:
+	default:
+		p.table = s.table(c.src, c.dst)
+		n := len(s.paths.tables[p.table].fabric)
+		if n == 0 {
+			return
+		}
+		choice := 0
+		switch s.paths.Scheme {
+		case Greedy:
+			choice = s.leastLoaded(p.table)
+		case Assigned:
+			choice = s.paths.Assign(c.flow, index, n) % n
+		default:
+			choice = s.paths.random.IntN(n)
+		}
+		s.use(c, p, int32(choice))
+	}
+}
+
+// use puts a subflow onto a path of its table.
+func (s *Simulation) use(c *connection, p *pathState, choice int32) {
+	p.choice = choice
+	p.forward = s.tableRoute(c.src, c.dst, p.table, choice)
+	if s.paths.Scheme == Greedy {
+		for _, l := range s.paths.tables[p.table].fabric[choice] {
+			s.paths.flows[l]++
+		}
+	}
+}
+
+// leastLoaded is the path whose links have the fewest flows: the fewest on the busiest, then the
+// fewest in all.
+func (s *Simulation) leastLoaded(table int32) int {
+	best, bestMost, bestSum, equal := 0, int32(1<<30), int32(0), 0
+	for i, path := range s.paths.tables[table].fabric {
+		most, sum := int32(0), int32(0)
+		for _, l := range path {
+			most = max(most, s.paths.flows[l])
+			sum += s.paths.flows[l]
+		}
+		switch {
+		case most < bestMost || most == bestMost && sum < bestSum:
+			best, bestMost, bestSum, equal = i, most, sum, 1
+		case most == bestMost && sum == bestSum:
+			if equal++; s.paths.random.IntN(equal) == 0 {
+				best = i
+			}
+		}
+	}
+	return best
+}
+
+// table is the list of paths between two hosts.
+func (s *Simulation) table(src, dst Node) int32 {
+	key := [2]Node{src, dst}
+	if t, ok := s.paths.tableOf[key]; ok {
+		return t
+	}
+	n := s.network
+	ends := [2]Node{n.entry[src], n.entry[dst]}
+	fabric, ok := s.paths.fabric[ends]
+	if !ok {
+		fabric = s.routing.all(ends[0], ends[1], s.paths.Limit)
+		s.paths.fabric[ends] = fabric
+	}
+	t := int32(len(s.paths.tables))
+	route := make([]int32, len(fabric))
+	for i := range route {
+		route[i] = none
+	}
+	s.paths.tables = append(s.paths.tables, pathTable{fabric, route})
+	s.paths.tableOf[key] = t
+	return t
+}
+
+// tableRoute is the route of a path of a table.
+func (s *Simulation) tableRoute(src, dst Node, table, choice int32) int32 {
+	t := &s.paths.tables[table]
+	if t.route[choice] == none {
+		t.route[choice] = s.intern(s.between(src, dst, t.fabric[choice]))
+	}
+	return t.route[choice]
+}
+
+// between adds the links of hosts to a path between their switches.
+func (s *Simulation) between(src, dst Node, fabric []int32) []int32 {
+	n, route := s.network, s.paths.route[:0]
+	if n.entry[src] != src {
+		route = append(route, n.out[src][0])
+	}
+	route = append(route, fabric...)
+	if n.entry[dst] != dst {
+		route = append(route, n.access(dst))
+	}
+	s.paths.route = route
+	return route
+}
+
+// access is the link that leads to a host with one neighbour.
+func (n *Network) access(host Node) int32 {
+	for _, l := range n.out[n.entry[host]] {
+		if n.links[l].to == host {
+			return l
+		}
+	}
+	return none
+}
+
+// hashedRoute is the route that switches choose by hashing a label; none if there is no path.
+func (s *Simulation) hashedRoute(src, dst Node, label uint64) int32 {
+	n, route, ok := s.network, s.paths.route[:0], true
+	if n.entry[src] != src {
+		route = append(route, n.out[src][0])
+	}
+	route, ok = s.routing.walk(route, n.entry[src], n.entry[dst], hashed(label))
+	if n.entry[dst] != dst {
+		route = append(route, n.access(dst))
+	}
+	s.paths.route = route
+	if !ok {
+		return none
+	}
+	return s.intern(route)
+}
+
+// intern stores a route, or finds it where it is stored.
+func (s *Simulation) intern(route []int32) int32 {
+	hash := uint64(len(route))
+	for _, l := range route {
+		hash = mix(hash + uint64(l) + 0x9e3779b97f4a7c15)
+	}
+	if at, ok := s.paths.interned[hash]; ok && s.sameRoute(at, route) {
+		return at
+	}
+	at := int32(len(s.routes))
+	s.routes = append(append(s.routes, route...), none)
+	s.paths.interned[hash] = at
+	return at
+}
+
+func (s *Simulation) sameRoute(at int32, route []int32) bool {
+	for i, l := range route {
+		if s.routes[int(at)+i] != l {
+			return false
+		}
+	}
+	return s.routes[int(at)+len(route)] == none
+}
+
+// sendForward sends a packet from the source of a subflow.
+func (s *Simulation) sendForward(id int32, e *event, f *subflow) {
+	c := &s.connections[f.connection]
+	if s.paths.Scheme.switched() {
+		s.inject(id, e, c.src, c.dst)
+		return
+	}
+	if s.paths.Scheme >= Flowlets {
+		s.beforeSend(f, c, e)
+	}
+	f.path.last = s.now
+	if f.path.forward == none {
+		s.strand(id, e)
+		return
+	}
+	s.launch(id, e, f.path.forward)
+}
+
+// sendBackward sends a packet from the destination of a subflow.
+func (s *Simulation) sendBackward(id int32, e *event, f *subflow) {
+	if s.transport.FreeAcks {
+		s.deliver(id, e)
+		return
+	}
+	if s.paths.Scheme.switched() {
+		c := &s.connections[f.connection]
+		s.inject(id, e, c.dst, c.src)
+		return
+	}
+	if f.path.back == none {
+		s.strand(id, e)
+		return
+	}
+	s.launch(id, e, f.path.back)
+}
+
+// strand ends a packet that has no path.
+func (s *Simulation) strand(id int32, e *event) {
+	s.totals.Lost.add(e.size)
+	s.gone(id, e)
+}
+
+// inject gives a packet to the first switch, which chooses its way.
+func (s *Simulation) inject(id int32, e *event, from, to Node) {
+	e.flags |= switchPicks
+	e.route = to
+	s.forward(id, e, from)
+}
+
+// reconvergeLater lets routing follow a change.
+func (s *Simulation) reconvergeLater() {
+	id := s.at(change, 0, s.now+s.paths.Convergence)
+	s.calendar.slab[id].kind = converge
+}
+
+// reconverge computes paths anew, and gives all subflows new ones.
+func (s *Simulation) reconverge() {
+	for i := range s.links {
+		s.routing.down[i] = s.links[i].down
+	}
+	s.routing.forget()
+	s.paths.tables = s.paths.tables[:0]
+	clear(s.paths.tableOf)
+	clear(s.paths.fabric)
+	clear(s.paths.flows)
+	for i := range s.subflows {
+		if f := &s.subflows[i]; f.state == opening || f.state == open {
+			s.route(int32(i), f)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package packet
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"sextant/te/topology/generate"
+)
+
+// The setting of the MPTCP paper's figure on fat trees (Raiciu et al., SIGCOMM 2011, figure 2) as
+// csg-htsim has it: links of 100 Mb/s and 1 µs, 100 packets of 1500 bytes in a queue, whose last
+// three are dropped at random; acknowledgements take no link.
+func htsimNetwork(t testing.TB, k int) *Network {
+	t.Helper()
+	g, err := generate.FatTree(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := NewNetwork(g, NetworkConfig{Rate: 100e6, Delay: Microsecond,
+		Queue: Queue{Bytes: 100 * 1500, Random: 3 * 1500}, HostQueue: &Queue{Bytes: 1000 * 1500}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func htsimTransport() Transport {
+	return Transport{Control: LIA, Payload: 1500, AckSize: 40, InitialWindow: 10,
+		InitialSSThresh: 100, MaxWindow: 1 << 16,
+		Reordering: 3, InitialRTO: 3 * Second, MinRTO: 250 * Millisecond, FreeAcks: true}
+}
+
+// permutation gives each of n hosts another as its destination, each once.
+func permutation(n int, seed uint64) []int {
+	r := rand.New(rand.NewPCG(seed, 77))
+	for {
+		p := r.Perm(n)
+		for i := range p {
+			if p[i] == i {
+				p = nil
+				break
+			}
+		}
+		if p != nil {
+			return p
+		}
+	}
+}
+
+// goodput runs endless flows along a permutation, and returns the mean and the least goodput as a
+// part of the hosts' rate.
+func goodput(t testing.TB, n *Network, c Config, subflows int,
+	lasts Time) (mean, least float64, s *Simulation) {
+	t.Helper()
+	c.Network = n
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handles := make([]int, len(n.Hosts))
+	for i, to := range permutation(len(n.Hosts), c.Seed) {
+		handles[i], err = s.Add(Flow{Src: i, Dst: to, Bytes: Endless, Subflows: subflows})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Run(lasts)
+	least = math.Inf(1)
+	for _, h := range handles {
+		part := float64(s.Delivered(h)) / (lasts.Seconds() * 100e6 / 8)
+		mean += part / float64(len(handles))
+		least = min(least, part)
+	}
+	return mean, least, s
+}
+
+// The rows that csg-htsim gives for the same setting (its COUPLED_INC is LIA), as means over seeds.
+// Permutations and paths are drawn by other generators, so that single runs differ.
+func TestAgainstHtsim(t *testing.T) {
+	n := htsimNetwork(t, 8)
+	for _, row := range []struct {
+		name     string
+		scheme   Scheme
+		subflows int
+		percent  float64
+	}{
+		{"random", Random, 1, 50.9}, {"random", Random, 2, 67.8}, {"random", Random, 4, 83.0},
+		{"random", Random, 8, 91.2},
+		{"greedy", Greedy, 1, 84.7}, {"greedy", Greedy, 2, 93.9}, {"greedy", Greedy, 4, 99.7},
+	} {
+		const seeds = 3
+		sum := 0.0
+		for seed := range uint64(seeds) {
+			c := Config{Transport: htsimTransport(), Paths: Paths{Scheme: row.scheme},
+				Seed: seed + 1}
+			mean, _, _ := goodput(t, n, c, row.subflows, 4*Second)
+			sum += 100 * mean / seeds
+		}
+		t.Logf("%s, %d subflows: %.1f %%, csg-htsim %.1f %%", row.name, row.subflows, sum,
+			row.percent)
+		if math.Abs(sum-row.percent) > 3 {
+			t.Errorf("%s, %d subflows: goodput %.1f %%, want %.1f ± 3", row.name, row.subflows, sum,
+				row.percent)
+		}
+	}
+}
+
+func BenchmarkMPTCP8(b *testing.B) {
+	n := htsimNetwork(b, 8)
+	for b.Loop() {
+		mean, _, s := goodput(b, n, Config{Transport: htsimTransport(),
+			Paths: Paths{Scheme: Random}, Seed: 1}, 8, 4*Second)
+		b.ReportMetric(float64(s.Totals().Hops)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+		b.ReportMetric(mean*100, "%")
+	}
+}

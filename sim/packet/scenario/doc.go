@@ -1,0 +1,3 @@
+// Package scenario describes runs of the packet simulator as YAML, makes them, and sums up what
+// came out.
+package scenario

@@ -1,0 +1,98 @@
+package scenario
+
+import (
+	"fmt"
+
+	"sextant/sim/packet"
+	"sextant/te/topology"
+)
+
+const fullPacket = 1500
+
+func duration(ns int64) packet.Time { return packet.Time(ns) * packet.Nanosecond }
+
+// Network makes the network of a scenario.
+func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
+	config := packet.NetworkConfig{Delay: -1, Relay: c.Topology.Kind == "bcube",
+		Queue: packet.Queue{Bytes: c.Queue.Packets * fullPacket,
+			Mark: c.Queue.Mark * fullPacket},
+		HostQueue: &packet.Queue{Bytes: c.Queue.Host * fullPacket, Mark: c.Queue.Mark * fullPacket}}
+	if c.Topology.Kind == "bcube" {
+		config.Host = func(s topology.NodeSpec) bool {
+			return len(s.Name) > 6 &&
+				s.Name[:6] == "server"
+		}
+	}
+	if c.Links.Delay > 0 {
+		config.Delay = duration(c.Links.Delay.Nanoseconds())
+	}
+	rates, err := c.rates(g)
+	if err != nil {
+		return nil, err
+	}
+	config.Rate = 1
+	config.Scale = func(e topology.Edge) float64 { return rates[e] }
+	return packet.NewNetwork(g, config)
+}
+
+// rates are those of all edges, in bit/s.
+func (c *Scenario) rates(g *topology.Graph) ([]float64, error) {
+	rates := make([]float64, g.Edges())
+	all, fabric := 0.0, 0.0
+	var err error
+	if c.Links.Rate != "" {
+		if all, err = ParseRate(c.Links.Rate); err != nil {
+			return nil, fmt.Errorf("links.rate: %w", err)
+		}
+	}
+	if c.Links.Fabric != "" {
+		if fabric, err = ParseRate(c.Links.Fabric); err != nil {
+			return nil, fmt.Errorf("links.fabric: %w", err)
+		}
+	}
+	for e := range rates {
+		spec := g.Edge(topology.Edge(e))
+		rates[e] = float64(spec.CapacityKbps) * 1000
+		if all > 0 {
+			rates[e] = all
+		}
+		if fabric > 0 && len(g.Out(spec.From)) > 1 && len(g.Out(spec.To)) > 1 {
+			rates[e] = fabric
+		}
+	}
+	for _, slow := range c.Links.Slow {
+		rate, err := ParseRate(slow.Rate)
+		if err != nil {
+			return nil, fmt.Errorf("links.slow: %w", err)
+		}
+		edges, err := both(g, slow.From, slow.To)
+		if err != nil {
+			return nil, fmt.Errorf("links.slow: %w", err)
+		}
+		for _, e := range edges {
+			rates[e] = rate
+		}
+	}
+	return rates, nil
+}
+
+// both finds the edges between two nodes, in both directions.
+func both(g *topology.Graph, from, to string) (edges []topology.Edge, err error) {
+	u, knownU := g.Lookup(from)
+	v, knownV := g.Lookup(to)
+	if knownU && knownV {
+		for _, e := range g.Out(u) {
+			if g.To(e) == v {
+				edges = append(edges, e)
+				if back := g.Reverse(e); back != topology.NoEdge {
+					edges = append(edges, back)
+				}
+			}
+		}
+	}
+	if len(edges) == 0 {
+		return nil, fmt.Errorf("topology %s has no link from %q to %q; \"sextant topology show\" "+
+			"lists its nodes", g.Name(), from, to)
+	}
+	return edges, nil
+}

@@ -1,0 +1,256 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"sextant/sim/packet"
+	"sextant/te/topology"
+	"sextant/te/topology/generate"
+)
+
+// Scenario is a file of sextant sim packet.
+type Scenario struct {
+	Topology  Topology      `yaml:"topology"`
+	Links     Links         `yaml:"links"`
+	Queue     Queue         `yaml:"queue"`
+	Transport Transport     `yaml:"transport"`
+	Paths     Paths         `yaml:"paths"`
+	Traffic   Traffic       `yaml:"traffic"`
+	Mode      string        `yaml:"mode"` // packet, or flow: max-min rates instead of packets
+	Duration  time.Duration `yaml:"duration"`
+	Seeds     int           `yaml:"seeds"`
+	Failures  []Failure     `yaml:"failures"`
+}
+
+// Topology says which network it is.
+type Topology struct {
+	Kind   string `yaml:"kind"` // fat-tree, leaf-spine, vl2, bcube or file
+	K      int    `yaml:"k"`    // of a fat tree: ports; of a BCube: levels less one
+	N      int    `yaml:"n"`    // ports of a BCube's switches
+	Leaves int    `yaml:"leaves"`
+	Spines int    `yaml:"spines"`
+	Hosts  int    `yaml:"hosts"` // at each leaf, or at each rack of a VL2
+	DA     int    `yaml:"da"`    // ports of a VL2's aggregation switches
+	DI     int    `yaml:"di"`    // ports of its intermediate switches
+	File   string `yaml:"file"`
+}
+
+// Links says how fast links are; what is not stated is as the topology has it.
+type Links struct {
+	Rate   string        `yaml:"rate"`   // 10Gbps
+	Fabric string        `yaml:"fabric"` // rate of links between switches, if it differs
+	Delay  time.Duration `yaml:"delay"`
+	Slow   []SlowLink    `yaml:"slow"`
+}
+
+// SlowLink is a link with another rate, in both directions.
+type SlowLink struct {
+	From string `yaml:"from"`
+	To   string `yaml:"to"`
+	Rate string `yaml:"rate"`
+}
+
+// Queue says how many packets of 1500 bytes fit the queue before a link, and from how many on ECN
+// marks.
+type Queue struct {
+	Packets int `yaml:"packets"`
+	Mark    int `yaml:"mark"`
+	Host    int `yaml:"host"` // of links that leave hosts; 0: without end
+}
+
+// Transport says how hosts send.
+type Transport struct {
+	Control       string        `yaml:"control"` // reno, cubic, dctcp, lia or olia
+	Subflows      int           `yaml:"subflows"`
+	ECN           *bool         `yaml:"ecn"` // by default dctcp alone
+	MinRTO        time.Duration `yaml:"minRTO"`
+	DelayedAck    *int64        `yaml:"delayedAckUs"`
+	InitialWindow int           `yaml:"initialWindow"`
+	Reordering    int           `yaml:"reordering"`
+}
+
+// Paths says how paths are chosen.
+type Paths struct {
+	Scheme      string        `yaml:"scheme"`
+	FlowletGap  time.Duration `yaml:"flowletGap"`
+	Convergence time.Duration `yaml:"convergence"`
+	// of the scheme rerouted, in flow mode: how often flows look at another path
+	Reroute time.Duration `yaml:"reroute"`
+}
+
+// Traffic says who sends to whom.
+type Traffic struct {
+	Pattern string  `yaml:"pattern"` // permutation, of endless flows, or random
+	Sizes   string  `yaml:"sizes"`   // of random flows: a name, or a number of bytes
+	Load    float64 `yaml:"load"`    // of random flows: part of the hosts' rate
+
+	Constant []Constant `yaml:"constant"` // besides
+}
+
+// Constant is a stream of packets of 1500 bytes that heeds no congestion.
+type Constant struct {
+	From string `yaml:"from"`
+	To   string `yaml:"to"`
+	Rate string `yaml:"rate"`
+}
+
+// Failure is a link that fails, in both directions, and may return.
+type Failure struct {
+	From string        `yaml:"from"`
+	To   string        `yaml:"to"`
+	At   time.Duration `yaml:"at"`
+	Back time.Duration `yaml:"back"` // when it returns; 0: never
+}
+
+var controls = map[string]packet.Control{
+	"reno": packet.Reno, "cubic": packet.Cubic, "dctcp": packet.DCTCP, "lia": packet.LIA,
+	"olia": packet.OLIA,
+}
+
+var schemes = map[string]packet.Scheme{
+	"ecmp": packet.ECMP, "random": packet.Random, "cflb": packet.Greedy,
+	"flowlets": packet.Flowlets, "plb": packet.PLB,
+	"reps": packet.REPS, "clove": packet.Clove, "rerouted": packet.Rerouted, "spray": packet.Spray,
+	"drill": packet.DRILL, "letflow": packet.LetFlow,
+}
+
+// Schemes lists the names of ways to choose paths.
+func Schemes() []string { return names(schemes) }
+
+func names[T any](m map[string]T) []string {
+	var all []string
+	for name := range m {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func named[T any](what string, m map[string]T, name string) (T, error) {
+	v, ok := m[name]
+	if !ok {
+		return v, fmt.Errorf("%s: %q is not known; choose one of %s", what, name,
+			strings.Join(names(m), ", "))
+	}
+	return v, nil
+}
+
+// Parse reads a scenario and checks what can be checked without its topology.
+func Parse(text []byte) (*Scenario, error) {
+	c := &Scenario{}
+	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("scenario: %w", err)
+	}
+	if c.Seeds == 0 {
+		c.Seeds = 1
+	}
+	if c.Transport.Control == "" {
+		c.Transport.Control = "cubic"
+	}
+	if c.Paths.Scheme == "" {
+		c.Paths.Scheme = "ecmp"
+	}
+	if c.Mode == "" {
+		c.Mode = "packet"
+	}
+	if c.Queue.Packets == 0 {
+		c.Queue.Packets = 100
+	}
+	_, controlErr := named("transport.control", controls, c.Transport.Control)
+	_, schemeErr := named("paths.scheme", schemes, c.Paths.Scheme)
+	for _, err := range []error{controlErr, schemeErr, c.Traffic.check()} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.Mode != "packet" && c.Mode != "flow":
+		return nil, fmt.Errorf("mode: %q is not known; choose packet or flow", c.Mode)
+	case c.Mode == "flow" && (c.Traffic.Pattern != "random" ||
+		len(c.Failures)+len(c.Traffic.Constant) > 0):
+		return nil, fmt.Errorf("mode: flow knows random traffic alone, without failures; take " +
+			"those out, or choose packet")
+	case c.Duration <= 0:
+		return nil, fmt.Errorf("duration: state how long a run lasts, for instance 100ms")
+	case c.Seeds < 1 || c.Queue.Packets < 1 || c.Queue.Mark < 0 || c.Queue.Host < 0:
+		return nil, fmt.Errorf("seeds %d and queue.packets %d must be above 0, queue.mark %d and "+
+			"queue.host %d not below",
+			c.Seeds, c.Queue.Packets, c.Queue.Mark, c.Queue.Host)
+	}
+	return c, nil
+}
+
+func (t *Traffic) check() error {
+	switch t.Pattern {
+	case "permutation":
+		return nil
+	case "random":
+		if !(t.Load > 0 && t.Load < 10) {
+			return fmt.Errorf("traffic.load: %g is not a part of the hosts' rate; state one "+
+				"above 0, for instance 0.6", t.Load)
+		}
+		_, err := t.sizes()
+		return err
+	}
+	return fmt.Errorf("traffic.pattern: %q is not known; choose permutation or random", t.Pattern)
+}
+
+func (t *Traffic) sizes() (*packet.Sizes, error) {
+	var bytes int64
+	if n, err := fmt.Sscan(t.Sizes, &bytes); n == 1 && err == nil {
+		if bytes < 1 {
+			return nil, fmt.Errorf("traffic.sizes: %d bytes; a flow has at least 1", bytes)
+		}
+		return packet.FixedSize(bytes), nil
+	}
+	d, err := packet.NamedSizes(t.Sizes)
+	if err != nil {
+		return nil, fmt.Errorf("traffic.sizes: %w", err)
+	}
+	return d, nil
+}
+
+// ParseRate reads a rate in bit/s, like 10Gbps, 100 Mb/s or 1e9.
+func ParseRate(text string) (float64, error) {
+	number := strings.TrimSpace(text)
+	for _, unit := range []string{"bit/s", "bps", "b/s"} {
+		number = strings.TrimSuffix(number, unit)
+	}
+	number = strings.TrimSpace(number)
+	factor := 1.0
+	if number != "" {
+		if f := map[byte]float64{'k': 1e3, 'M': 1e6, 'G': 1e9,
+			'T': 1e12}[number[len(number)-1]]; f != 0 {
+			factor, number = f, strings.TrimSpace(number[:len(number)-1])
+		}
+	}
+	var rate float64
+	var rest string
+	if n, _ := fmt.Sscanf(number, "%g%s", &rate, &rest); n != 1 || rate <= 0 {
+		return 0, fmt.Errorf("rate %q is not understood; write it like 10Gbps", text)
+	}
+	return rate * factor, nil
+}
+
+// Graph is the topology; open reads the file that it names.
+func (t *Topology) Graph(open func(file string) (*topology.Graph, error)) (*topology.Graph, error) {
+	switch t.Kind {
+	case "fat-tree":
+		return generate.FatTree(t.K)
+	case "leaf-spine":
+		return generate.SpineLeaf(t.Spines, t.Leaves, t.Hosts)
+	case "vl2":
+		return generate.VL2(t.DA, t.DI, t.Hosts)
+	case "bcube":
+		return generate.BCube(t.N, t.K)
+	case "file":
+		return open(t.File)
+	}
+	return nil, fmt.Errorf("topology.kind: %q is not known; choose fat-tree, leaf-spine, vl2, "+
+		"bcube or file", t.Kind)
+}

@@ -1,0 +1,216 @@
+package packet
+
+// beforeSend lets the source choose again before a packet.
+func (s *Simulation) beforeSend(f *subflow, c *connection, e *event) {
+	switch s.paths.Scheme {
+	case Flowlets:
+		if s.now-f.path.last > s.paths.FlowletGap {
+			s.another(f, c)
+		}
+	case Clove:
+		if s.now-f.path.last > s.paths.FlowletGap {
+			s.weighted(f, c)
+		}
+		e.via = f.path.choice
+	case REPS:
+		if f.path.table != none && e.kind == data {
+			s.recycled(f, c)
+			e.via = f.path.choice
+		}
+	}
+}
+
+// recycled puts the next packet onto the oldest path of the cache, or a random one if it is empty.
+func (s *Simulation) recycled(f *subflow, c *connection) {
+	p := &f.path
+	n := len(s.paths.tables[p.table].fabric)
+	if n == 0 {
+		return
+	}
+	choice := int32(s.paths.random.IntN(n))
+	if k := &p.cache; k.count > 0 {
+		choice = int32(k.path[k.first])
+		k.first = (k.first + 1) % uint8(len(k.path))
+		k.count--
+	}
+	s.use(c, p, choice%int32(n))
+}
+
+// keep adds a path to the cache; a full one forgets the oldest.
+func (k *pathCache) keep(path int32) {
+	size := uint8(len(k.path))
+	k.path[(k.first+k.count)%size] = int16(path)
+	if k.count < size {
+		k.count++
+	} else {
+		k.first = (k.first + 1) % size
+	}
+}
+
+// weighted puts a flowlet onto a path drawn by weight.
+func (s *Simulation) weighted(f *subflow, c *connection) {
+	p := &f.path
+	if p.table == none {
+		return
+	}
+	n := len(s.paths.tables[p.table].fabric)
+	if n < 2 {
+		return
+	}
+	if len(p.weights) != n {
+		p.weights = make([]float32, n)
+		for i := range p.weights {
+			p.weights[i] = 1
+		}
+	}
+	sum := float32(0)
+	for _, w := range p.weights {
+		sum += w
+	}
+	choice, x := int32(0), float32(s.paths.random.Float64())*sum
+	for ; int(choice) < n-1 && x >= p.weights[choice]; choice++ {
+		x -= p.weights[choice]
+	}
+	if choice != p.choice {
+		s.use(c, p, choice)
+		c.reroutes++
+		s.totals.Reroutes++
+	}
+}
+
+// cloveCut is the part of its weight that a path loses when a mark tells that it is congested; the
+// others share it.
+const cloveCut = 1.0 / 3
+
+// shun takes weight from a path.
+func (p *pathState) shun(path int32) {
+	n := len(p.weights)
+	if n < 2 || int(path) >= n {
+		return
+	}
+	cut := p.weights[path] * cloveCut
+	for i := range p.weights {
+		p.weights[i] += cut / float32(n-1)
+	}
+	p.weights[path] -= cut + cut/float32(n-1)
+}
+
+// rerouteAll lets the rule decide on each subflow.
+func (s *Simulation) rerouteAll() {
+	for i := range s.subflows {
+		f := &s.subflows[i]
+		if f.state != open || f.path.table == none {
+			continue
+		}
+		t := &s.paths.tables[f.path.table]
+		if len(t.fabric) < 2 {
+			continue
+		}
+		load := s.paths.load[:0]
+		for _, path := range t.fabric {
+			work := Time(0)
+			for _, l := range path {
+				work += max(s.links[l].free-s.now, 0)
+			}
+			load = append(load, work)
+		}
+		s.paths.load = load
+		choice := int32(s.paths.Reroute(load, int(f.path.choice), s.paths.random.Uint64()))
+		if choice != f.path.choice {
+			c := &s.connections[f.connection]
+			s.use(c, &f.path, choice)
+			c.reroutes++
+			s.totals.Reroutes++
+		}
+	}
+}
+
+// another puts a subflow onto a random path.
+func (s *Simulation) another(f *subflow, c *connection) {
+	p := &f.path
+	if p.table == none {
+		return
+	}
+	n := len(s.paths.tables[p.table].fabric)
+	if n < 2 {
+		return
+	}
+	if choice := int32(s.paths.random.IntN(n)); choice != p.choice {
+		s.use(c, p, choice)
+		c.reroutes++
+		s.totals.Reroutes++
+	}
+}
+
+// relabel gives a subflow another label, which switches hash to another path perhaps.
+func (s *Simulation) relabel(f *subflow, c *connection) {
+	f.path.label = s.paths.random.Uint64()
+	if route := s.hashedRoute(c.src, c.dst, f.path.label); route != f.path.forward {
+		f.path.forward = route
+		c.reroutes++
+		s.totals.Reroutes++
+	}
+}
+
+// pathFeedback takes an acknowledgement into account.
+func (s *Simulation) pathFeedback(f *subflow, e *event, newly uint32) {
+	clean := e.flags&echo == 0
+	switch s.paths.Scheme {
+	case PLB:
+		s.plb(f, e, newly)
+	case REPS:
+		if clean && e.via != none {
+			f.path.cache.keep(e.via)
+		}
+	case Clove:
+		if !clean && e.via != none {
+			f.path.shun(e.via)
+		}
+	}
+}
+
+// pathTimeout lets the source leave a path on which nothing arrives (PRR: Wetherall et al., SIGCOMM
+// 2023).
+func (s *Simulation) pathTimeout(f *subflow) {
+	c := &s.connections[f.connection]
+	switch s.paths.Scheme {
+	case PLB:
+		s.relabel(f, c)
+	case REPS:
+		f.path.cache.count = 0
+	case Flowlets, Clove:
+		s.another(f, c)
+	}
+}
+
+// The defaults of Linux's tcp_plb_*.
+const (
+	plbRounds   = 12
+	plbMarked   = 0.5
+	plbIdleHalf = 3
+)
+
+// plb counts rounds in which at least half of the segments were marked, and relabels after
+// plbRounds of them in a row, or, when nothing is under way, after plbIdleHalf.
+func (s *Simulation) plb(f *subflow, e *event, newly uint32) {
+	r := &f.path.rounds
+	r.acked += newly
+	if e.flags&echo != 0 {
+		r.marked += newly
+	}
+	if int32(f.una-r.end) < 0 {
+		return
+	}
+	if r.acked > 0 {
+		if float64(r.marked) >= plbMarked*float64(r.acked) {
+			r.congested++
+		} else {
+			r.congested = 0
+		}
+	}
+	r.acked, r.marked, r.end = 0, 0, f.nxt
+	if r.congested >= plbRounds || r.congested >= plbIdleHalf && f.flight == 0 {
+		r.congested = 0
+		s.relabel(f, &s.connections[f.connection])
+	}
+}

@@ -1,0 +1,185 @@
+package packet
+
+import "math"
+
+// Control is a congestion control.
+type Control uint8
+
+// The congestion controls.
+const (
+	Reno  Control = iota // RFC 5681 and 6582
+	Cubic                // RFC 9438
+	DCTCP                // RFC 8257
+	LIA                  // RFC 6356, coupled over the subflows of a connection
+	OLIA                 // Khalili et al., "MPTCP Is Not Pareto-Optimal", CoNEXT 2012
+)
+
+// window is the congestion window of a subflow, in segments.
+type window struct {
+	control   Control
+	reducing  bool // it was reduced for marks in this window of data
+	cwnd      float64
+	ssthresh  float64
+	reducedTo uint32 // marks on segments below are of the window that was reduced already
+
+	// CUBIC.
+	wMax, k, estimate float64
+	epoch             Time
+
+	// DCTCP.
+	alpha          float64
+	acked, ackedCE uint32
+	windowEnd      uint32
+
+	// OLIA: segments between the last two losses, and since the last.
+	between, since float64
+}
+
+func (w *window) reset(t *Transport) {
+	*w = window{control: t.Control, cwnd: float64(t.InitialWindow), ssthresh: math.Inf(1), alpha: 1}
+	if t.InitialSSThresh > 0 {
+		w.ssthresh = float64(t.InitialSSThresh)
+	}
+}
+
+// allowed is how many segments may be under way.
+func (w *window) allowed() int32 { return int32(w.cwnd) }
+
+func (w *window) slowStart() bool { return w.cwnd < w.ssthresh }
+
+const minWindow = 2
+
+// loss reduces the window because segments were lost.
+func (w *window) loss(s *Simulation, f *subflow) {
+	w.between, w.since = w.since, 0
+	switch w.control {
+	case Cubic:
+		w.cubicReduce()
+	default:
+		w.ssthresh = max(w.cwnd/2, minWindow)
+	}
+	w.cwnd = w.ssthresh
+	s.uncouple(f)
+}
+
+// timeout begins again with one segment.
+func (w *window) timeout(s *Simulation, f *subflow) {
+	if f.backoff <= 1 {
+		w.between, w.since = w.since, 0
+		if w.control == Cubic {
+			w.cubicReduce()
+		} else {
+			w.ssthresh = max(w.cwnd/2, minWindow)
+		}
+	}
+	w.cwnd = 1
+	s.uncouple(f)
+	w.epoch = 0
+}
+
+// recovered ends a recovery.
+func (w *window) recovered() {}
+
+// marks takes ECN marks into account. It reports whether the window was reduced.
+func (w *window) marks(s *Simulation, f *subflow, e *event, newly uint32) bool {
+	if !s.transport.ECN {
+		return false
+	}
+	ce := e.flags&echo != 0
+	if w.control == DCTCP {
+		w.acked += newly
+		if ce {
+			w.ackedCE += newly
+		}
+		if int32(f.una-w.windowEnd) >= 0 {
+			if w.acked > 0 {
+				const gain = 1.0 / 16
+				w.alpha += gain * (float64(w.ackedCE)/float64(w.acked) - w.alpha)
+			}
+			w.acked, w.ackedCE, w.windowEnd = 0, 0, f.nxt
+		}
+	}
+	if !ce || f.recovery || w.reducing && int32(f.una-w.reducedTo) < 0 {
+		return false
+	}
+	w.reducing, w.reducedTo = true, f.nxt
+	switch w.control {
+	case DCTCP:
+		w.ssthresh = max(w.cwnd*(1-w.alpha/2), minWindow)
+	case Cubic:
+		w.cubicReduce()
+	default:
+		w.ssthresh = max(w.cwnd/2, minWindow)
+	}
+	w.cwnd = w.ssthresh
+	s.uncouple(f)
+	return true
+}
+
+// grow lets the window grow for segments that arrived.
+func (w *window) grow(s *Simulation, f *subflow, newly uint32) {
+	n := float64(newly)
+	w.since += n
+	if w.slowStart() {
+		step := min(n, w.ssthresh-w.cwnd)
+		w.cwnd += step
+		s.uncouple(f)
+		if n -= step; n <= 0 {
+			return
+		}
+	}
+	switch w.control {
+	case Cubic:
+		w.cubicGrow(s, f, n)
+	case LIA:
+		s.growLIA(f, n)
+	case OLIA:
+		w.cwnd = max(w.cwnd+n*s.increaseOLIA(f), 1)
+	default:
+		w.cwnd += n / w.cwnd
+	}
+}
+
+// The constants of CUBIC (RFC 9438, section 4.1).
+const (
+	cubicC    = 0.4
+	cubicBeta = 0.7
+)
+
+func (w *window) cubicReduce() {
+	if w.cwnd < w.wMax {
+		w.wMax = w.cwnd * (1 + cubicBeta) / 2 // fast convergence
+	} else {
+		w.wMax = w.cwnd
+	}
+	w.ssthresh = max(w.cwnd*cubicBeta, minWindow)
+	w.epoch = 0
+}
+
+func (w *window) cubicGrow(s *Simulation, f *subflow, n float64) {
+	if w.epoch == 0 {
+		w.epoch = s.now
+		w.estimate = w.cwnd
+		w.k = 0
+		if w.wMax > w.cwnd {
+			w.k = math.Cbrt((w.wMax - w.cwnd) / cubicC)
+		} else {
+			w.wMax = w.cwnd
+		}
+	}
+	rtt := f.srtt.Seconds()
+	t := (s.now - w.epoch).Seconds()
+	target := cubicC*math.Pow(t+rtt-w.k, 3) + w.wMax
+	target = min(max(target, w.cwnd), 1.5*w.cwnd)
+	const friendly = 3 * (1 - cubicBeta) / (1 + cubicBeta)
+	slope := friendly
+	if w.estimate >= w.wMax {
+		slope = 1
+	}
+	w.estimate += slope * n / w.cwnd
+	if cubicC*math.Pow(t-w.k, 3)+w.wMax < w.estimate {
+		w.cwnd = max(w.cwnd, w.estimate)
+		return
+	}
+	w.cwnd += n * (target - w.cwnd) / w.cwnd
+}

@@ -75,3 +75,36 @@ func TestFingerprintOfKeptNode(t *testing.T) {
 			allocations[2000])
 	}
 }
+
+// A configuration that was accepted is read back, however long it has become with all that the node
+// file leaves out.
+func TestLongStateIsReadBack(t *testing.T) {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	file, changed := nodeWithBackends(t, 3), nodeWithBackends(t, 5)
+	s, err := openStore(dir, "edge1", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.save(file, changed); err != nil {
+		t.Fatal(err)
+	}
+	s.kept.Node += strings.Repeat("# as long as some 100,000 backends\n", 300_000)
+	if _, err := config.Parse("node.yaml", []byte(s.kept.Node)); err == nil {
+		t.Errorf("a foreign file of %d bytes is read", len(s.kept.Node))
+	}
+	if err := s.write(); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if s, err = openStore(dir, "edge1", log); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	node, err := s.resume(file, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(node.Edge.Services[0].Backends); got != 5 || s.earlier() == nil {
+		t.Errorf("%d backends after a restart, want 5; warnings %v", got, s.warnings())
+	}
+}

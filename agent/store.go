@@ -218,7 +218,7 @@ func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		s.kept.Computed, s.kept.ListsDown = computed{}, nil
 		return file, nil
 	}
-	node, err := config.Parse(s.path, []byte(s.kept.Node))
+	node, err := config.ParseOwn(s.path, []byte(s.kept.Node))
 	if err == nil && node.Name != file.Name {
 		err = fmt.Errorf("it is of node %s", node.Name)
 	}
@@ -289,7 +289,7 @@ func (s *store) earlier() *config.Node {
 	if s.kept.Node == "" {
 		return nil
 	}
-	node, err := config.Parse(s.path, []byte(s.kept.Node))
+	node, err := config.ParseOwn(s.path, []byte(s.kept.Node))
 	if err != nil {
 		return nil
 	}

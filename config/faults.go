@@ -37,6 +37,7 @@ type decoder struct {
 	secret  string              // text that no excerpt may show
 	faults  []fault
 	values  int
+	most    readBounds
 }
 
 func (d *decoder) line(number int) string {

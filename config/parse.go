@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -16,7 +17,7 @@ import (
 
 // Bounds on foreign bytes: the YAML parser is recursive, and aliases multiply.
 const (
-	maxBytes  = 4 << 20
+	maxBytes  = 8 << 20
 	maxValues = 1 << 20 // values read, those behind aliases each time
 	maxNested = 32      // lists and mappings inside one another on one line
 	maxIndent = 256     // columns, and so the depth of block style
@@ -25,8 +26,22 @@ const (
 // Parse reads a node file. The name is used in errors only. The error is of
 // type Errors and lists all faults that were found.
 func Parse(name string, data []byte) (*Node, error) {
+	return parseNode(name, data, readBounds{maxBytes, maxValues})
+}
+
+// ParseOwn is Parse for a text that [Marshal] wrote of a node that was accepted: with all defaults
+// written out it can exceed the bounds of foreign files several times.
+func ParseOwn(name string, data []byte) (*Node, error) {
+	return parseNode(name, data, readBounds{math.MaxInt, math.MaxInt})
+}
+
+// readBounds are how much is read.
+type readBounds struct{ bytes, values int }
+
+func parseNode(name string, data []byte, most readBounds) (*Node, error) {
 	d := &decoder{
 		name:    name,
+		most:    most,
 		lines:   strings.Split(string(data), "\n"),
 		places:  map[string]Place{},
 		anchors: map[string]ast.Node{},
@@ -47,7 +62,7 @@ func Parse(name string, data []byte) (*Node, error) {
 
 // root returns the file's only document, or nil if it has faults.
 func (d *decoder) root(data []byte) ast.Node {
-	if p, at := unreadable(data); p != nil {
+	if p, at := unreadable(data, d.most.bytes); p != nil {
 		d.add(p, at)
 		return nil
 	}
@@ -113,11 +128,10 @@ func (d *decoder) syntax(err error) {
 }
 
 // unreadable finds what no YAML file may be.
-func unreadable(data []byte) (*Problem, Place) {
-	if len(data) > maxBytes {
+func unreadable(data []byte, most int) (*Problem, Place) {
+	if len(data) > most {
 		return invalid(fmt.Sprintf("the file has %d bytes", len(data)),
-			fmt.Sprintf("a node file has at most %d",
-				maxBytes)), Place{1, 1}
+			fmt.Sprintf("a node file has at most %d", most)), Place{1, 1}
 	}
 	if utf8.Valid(data) {
 		return nil, Place{}

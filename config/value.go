@@ -29,11 +29,11 @@ func (v value) fail(p *Problem) {
 
 // resolve looks through anchors and aliases. It returns nil when there is nothing to read.
 func (v value) resolve() ast.Node {
-	if v.d.values++; v.d.values > maxValues {
-		if v.d.values == maxValues+1 {
+	if v.d.values++; v.d.values > v.d.most.values {
+		if v.d.values == v.d.most.values+1 {
 			v.fail(invalid("the file is too large",
 				fmt.Sprintf("keep it, aliases written out, under %d values",
-					maxValues)))
+					v.d.most.values)))
 		}
 		return nil
 	}

@@ -95,7 +95,7 @@ func breaking(r *http.Request) *http.Request {
 func MayBreakConnections(ctx context.Context) bool { return ctx.Value(breakKey{}) != nil }
 
 // maxBody bounds what a request may send, in bytes: more than a node file may have.
-const maxBody = 8 << 20
+const maxBody = 16 << 20
 
 // Bounds and default of the monitor's interval.
 const (

@@ -114,7 +114,7 @@ func (a *app) runningNode(ctx context.Context) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Parse("the running configuration", text)
+	return config.ParseOwn("the running configuration", text)
 }
 
 // running asks the agent what it sees.

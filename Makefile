@@ -13,10 +13,13 @@ DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --abbrev=12 --m
 	git -c safe.directory='*' log -1 --abbrev=12 --date=format:%Y%m%d --format='0~git%cd.%h' 2>/dev/null)
 # What Debian's policy asks of its own packages and does not fit here is named in the file.
 LINTIAN := --allow-root --fail-on error,warning --suppress-tags-from-file packaging/debian/lintian-suppressed
+# What needs neither root nor long: te/segment and sim/pcc search for a while.
+UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy ./te/protection ./te/maxflow \
+	./sim/queueing ./sim/workload ./sim/hunting ./datapath/model ./agent/api ./agent/signing ./cmd/sextant
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz figures fmt clean
+.PHONY: help build demo test unit test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -29,14 +32,22 @@ demo: build ## Service hunting against random choice, and downloads while server
 	@scripts/deps.sh bpffs
 	$(AS_ROOT) ./sextant demo
 
-test: ## Everything that must hold: lint, house rules, generated objects, all tests as root, 2000 inputs for each fuzz target
+test: ## Everything that must hold: lint, house rules, generated objects, all tests as root, 2000 inputs for each fuzz target; PKG=./lb/pool RUN=TestX: one
 	@scripts/deps.sh go generate lint test bpffs
+ifdef PKG
+	@scripts/test.sh $(PKG) $(if $(RUN),-run '$(RUN)')
+else
 	@scripts/lint.sh
 	@go test -count=1 ./test/lint
 	@scripts/check-generate.sh
 	@scripts/test.sh
 	@cd python && python3 -m unittest -q
 	@scripts/fuzz.sh --brief
+endif
+
+unit: ## The decisions and the command line, without root; under a minute
+	@scripts/deps.sh go
+	@go test $(UNIT)
 
 test-vm: ## The tests that meet the kernel, in virtual machines with Debian's oldest and newest kernel; about 10 minutes
 	@scripts/deps.sh go vm

@@ -142,6 +142,16 @@ func explainLoad(err error) error {
 	return fmt.Errorf("load eBPF program: %w", err)
 }
 
+// VerifierLog is all that the kernel's verifier said of a program that it refused; "" if err is no
+// such refusal. The error itself has the last lines only.
+func VerifierLog(err error) string {
+	var verifier *ebpf.VerifierError
+	if !errors.As(err, &verifier) {
+		return ""
+	}
+	return strings.Join(verifier.Log, "\n")
+}
+
 // MapUse is how full a map is.
 type MapUse struct {
 	Name     string

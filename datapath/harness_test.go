@@ -109,7 +109,7 @@ func ipNet(p netip.Prefix) *net.IPNet {
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v\n%s", err, VerifierLog(err))
 	}
 }
 

@@ -13,12 +13,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"sextant/agent"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/experiment"
 	"sextant/experiment/churn"
 	"sextant/linux"
@@ -37,10 +39,14 @@ func main() {
 }
 
 func runAgent(ctx context.Context, o agentOptions) error {
-	return agent.Run(ctx, agent.Options{
+	err := agent.Run(ctx, agent.Options{
 		Node: o.Node, PinDirectory: o.BPF, Version: o.Version, Log: o.Log,
 		BreakConnections: o.BreakConnections,
 	})
+	for line := range strings.Lines(datapath.VerifierLog(err)) {
+		o.Log.Debug("verifier: " + strings.TrimSpace(line))
+	}
+	return err
 }
 
 // unload detaches what is pinned in the directory, or where the node's agent pins if none is named.

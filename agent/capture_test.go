@@ -185,3 +185,48 @@ func TestCaptureRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A capture goes on for longer than the agent takes to look at its programs, and it is not taken
+// for a foreign program meanwhile.
+func TestCaptureOutlivesTheWatch(t *testing.T) {
+	m := newMachine(t)
+	m.reach()
+	m.raise()
+	a := m.start(nodeText)
+	defer a.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for n := uint16(0); ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				m.send("edge0-peer", syn(40000+n%1000, 80))
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	var first, last time.Time
+	err := a.Capture(ctx, api.Capture{Service: "web"}, func(p api.CapturedPacket) error {
+		if last = p.Time; first.IsZero() {
+			first = p.Time
+		}
+		if last.Sub(first) > 3*time.Second {
+			return errSeen
+		}
+		return nil
+	})
+	if !errors.Is(err, errSeen) {
+		t.Errorf("captured for %v: %v", last.Sub(first), err)
+	}
+	status, err := a.Status(t.Context())
+	must(t, err)
+	for _, w := range status.Warnings {
+		if strings.Contains(w, "foreign") {
+			t.Errorf("warned: %s", w)
+		}
+	}
+}

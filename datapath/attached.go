@@ -50,6 +50,11 @@ func (c *collection) Faults(list []Attachment) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("look at program %s on %s: %w", a.Program, a.On, err)
 		}
+		for n, id := range s.programs {
+			if plain, captures := c.standIns[ebpf.ProgramID(id)]; captures {
+				s.programs[n] = uint32(plain)
+			}
+		}
 		faults[i] = a.fault(s)
 	}
 	if missing := c.missingPin(); missing != "" {

@@ -40,8 +40,9 @@ type Captured struct {
 // the plain ones, on the same tables. Close it, or they go on.
 type Capture struct {
 	*collection
-	reader *ringbuf.Reader
-	swaps  []swap
+	running *collection
+	reader  *ringbuf.Reader
+	swaps   []swap
 }
 
 // swap is a link that has another program for a while.
@@ -95,7 +96,7 @@ func wanted(name string, names []string) bool {
 
 // newCapture shares the tables and counters of what runs.
 func newCapture(running *collection) *Capture {
-	c := &Capture{collection: &collection{maps: map[string]*ebpf.Map{}}}
+	c := &Capture{collection: &collection{maps: map[string]*ebpf.Map{}}, running: running}
 	for name, m := range running.maps {
 		if name != "captured" && name != "capture_scratch" {
 			// nil: the program makes one of its own, and loading it twice shows that
@@ -138,12 +139,42 @@ func (c *Capture) start() (*Capture, error) {
 	if c.reader, err = ringbuf.NewReader(c.maps["captured"]); err != nil {
 		return nil, errors.Join(fmt.Errorf("capture packets: %w", err), c.Close())
 	}
+	if err := c.standIn(); err != nil {
+		return nil, errors.Join(fmt.Errorf("capture packets: %w", err), c.Close())
+	}
 	for _, s := range c.swaps {
 		if err := s.replace(s.plain, s.captures); err != nil {
 			return nil, errors.Join(fmt.Errorf("capture packets: %w", err), c.Close())
 		}
 	}
 	return c, nil
+}
+
+// standIn lets the role that runs know its programs by those which capture, so that it does not
+// take them for foreign ones.
+func (c *Capture) standIn() error {
+	c.running.standIns = map[ebpf.ProgramID]ebpf.ProgramID{}
+	for _, s := range c.swaps {
+		plain, err := idOf(s.plain)
+		if err != nil {
+			return err
+		}
+		captures, err := idOf(s.captures)
+		if err != nil {
+			return err
+		}
+		c.running.standIns[captures] = plain
+	}
+	return nil
+}
+
+func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
+	info, err := p.Info()
+	if err != nil {
+		return 0, err
+	}
+	id, _ := info.ID()
+	return id, nil
 }
 
 // replace updates the link if the program that runs there is the one that is expected; otherwise
@@ -158,12 +189,8 @@ func (s swap) replace(expected, by *ebpf.Program) error {
 	if err != nil {
 		return err
 	}
-	info, err := expected.Info()
-	if err != nil {
+	if id, err := idOf(expected); err != nil || id != now.Program {
 		return err
-	}
-	if id, _ := info.ID(); id != now.Program {
-		return nil
 	}
 	return l.Update(by)
 }
@@ -233,6 +260,7 @@ func verdictOf(code uint32, outcome string) model.Verdict {
 // Close puts the plain programs back, and ends a Next that waits. Frames are not lost by it.
 func (c *Capture) Close() error {
 	var failures []error
+	c.running.standIns = nil
 	for _, s := range c.swaps {
 		if err := s.replace(s.captures, s.plain); err != nil && !errors.Is(err, os.ErrNotExist) {
 			failures = append(failures, fmt.Errorf("end the capture: %w", err))

@@ -22,6 +22,8 @@ type collection struct {
 	places   []place               // where programs were put
 	attached map[string]Attachment // to these, by the link's file name
 	links    map[string]link.Link  // held open, likewise
+	// numbers of the plain programs, by those that capture in their place
+	standIns map[ebpf.ProgramID]ebpf.ProgramID
 }
 
 // freshSuffix marks a pin that is about to replace another.

@@ -7,10 +7,8 @@ export BPF2GO_STRIP := llvm-strip-19
 # Debian keeps asm/types.h in a directory per architecture, where clang does not look when it compiles for BPF.
 export BPF2GO_CFLAGS := -idirafter /usr/include/$(shell uname -m)-linux-gnu
 
-VERSION := $(shell git -c safe.directory='*' describe --tags --always --abbrev=12 --dirty 2>/dev/null || echo unknown)
-# A commit without a tag before it is a version before the first.
-DEB_VERSION := $(shell git -c safe.directory='*' describe --tags --abbrev=12 --match 'v[0-9]*' 2>/dev/null | sed 's/^v//; s/-/+/; s/-/./g' | grep . || \
-	git -c safe.directory='*' log -1 --abbrev=12 --date=format:%Y%m%d --format='0~git%cd.%h' 2>/dev/null)
+VERSION := $(shell scripts/version.sh)
+DEB_VERSION := $(shell scripts/version.sh --debian)
 # What Debian's policy asks of its own packages and does not fit here is named in the file.
 LINTIAN := --allow-root --fail-on error,warning --suppress-tags-from-file packaging/debian/lintian-suppressed
 # What needs neither root nor long: te/segment and sim/pcc search for a while.
@@ -34,8 +32,8 @@ demo: build ## Service hunting against random choice, and downloads while server
 
 test: ## Everything that must hold: lint, house rules, generated objects, all tests as root, 2000 inputs for each fuzz target; PKG=./lb/pool RUN=TestX: one
 	@scripts/deps.sh go generate lint test bpffs
-ifdef PKG
-	@scripts/test.sh $(PKG) $(if $(RUN),-run '$(RUN)')
+ifneq ($(PKG)$(RUN),)
+	@RUN='$(RUN)' scripts/test.sh $(PKG)
 else
 	@scripts/lint.sh
 	@go test -count=1 ./test/lint
@@ -53,7 +51,7 @@ test-vm: ## The tests that meet the kernel, in virtual machines with Debian's ol
 	@scripts/deps.sh go vm
 	@$(AS_ROOT) scripts/vm/test.sh
 
-lint: ## gofmt, vet, staticcheck, clang-format, shellcheck
+lint: ## gofmt, vet, staticcheck, clang-format, shellcheck, actionlint
 	@scripts/deps.sh go lint
 	@scripts/lint.sh
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats and static checks of Go, C and shell. Runs all of them before it fails, so that one run shows everything.
+# Formats and static checks of Go, C, shell and workflows. Runs all of them before it fails, so that one run shows everything.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -34,9 +34,10 @@ check vet 'see the lines above' go vet -tags packaging ./...
 check staticcheck 'see staticcheck.dev/docs/checks for each code' go tool staticcheck -tags packaging ./...
 check clang-format 'run make fmt' clang-format-19 --dry-run -Werror "${c_files[@]}"
 check shellcheck 'see the lines above' shellcheck "${shell_files[@]}"
+check actionlint 'see the lines above' go tool actionlint .github/workflows/*.yaml
 
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "lint: failed: ${failed[*]}" >&2
 	exit 1
 fi
-echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck: clean'
+echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck, actionlint: clean'

@@ -76,6 +76,10 @@ END {
 	for (i = 1; i <= skip_count; i++)
 		print "skipped: " skips[i]
 	print took
+	if (ENVIRON["RUN"] != "" && passed + failed + skipped == 0) {
+		print "no test matches RUN=" ENVIRON["RUN"]
+		exit 1
+	}
 	printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
 	exit failed > 0
 }

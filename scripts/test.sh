@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the Go tests as root: one line per package, all that a failed package printed, and a summary with what was
 # skipped and why. Arguments are packages; the default is all but the house rules, which need no root.
+# RUN names the tests, as `go test -run` takes them; that none has the name is a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,4 +17,5 @@ run() {
 	return $status
 }
 
-run "${packages[@]}" | awk -f scripts/summary.awk
+[ -z "${RUN:-}" ] || packages+=(-run "$RUN")
+run "${packages[@]}" | RUN=${RUN:-} awk -f scripts/summary.awk

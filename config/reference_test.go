@@ -23,13 +23,15 @@ func TestReferenceNamesAllKeys(t *testing.T) {
 	}
 }
 
-// TestReferenceIsValid reads the page's examples as one file.
+// TestReferenceIsValid reads the page's examples, its blocks of YAML, as one file.
 func TestReferenceIsValid(t *testing.T) {
 	var file strings.Builder
-	for line := range strings.Lines(readReference(t)) {
-		if code, ok := strings.CutPrefix(line, "    "); ok {
-			file.WriteString(code)
-		}
+	for _, block := range strings.Split(readReference(t), "\n```yaml\n")[1:] {
+		code, _, _ := strings.Cut(block, "\n```\n")
+		file.WriteString(code + "\n")
+	}
+	if n := strings.Count(file.String(), "\n"); n < 150 {
+		t.Fatalf("the page has %d lines of YAML; the test does not find them any more", n)
 	}
 	if _, err := Parse("node-file.md", []byte(file.String())); err != nil {
 		t.Error(err)

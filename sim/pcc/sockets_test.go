@@ -138,7 +138,7 @@ func TestSocketsByPorts(t *testing.T) {
 		}
 		var trace strings.Builder
 		for i, line := range found.trace {
-			fmt.Fprintf(&trace, "    %2d. %s\n", i+1, line)
+			fmt.Fprintf(&trace, "%2d. %s\n", i+1, line)
 		}
 		t.Logf("%s:\n%s", s.name, trace.String())
 		shown = shown || strings.Contains(document, trace.String())

@@ -62,7 +62,7 @@ func TestShadowBreaks(t *testing.T) {
 	}
 	var trace strings.Builder
 	for i, line := range rows[i].explore().trace {
-		fmt.Fprintf(&trace, "    %2d. %s\n", i+1, line)
+		fmt.Fprintf(&trace, "%2d. %s\n", i+1, line)
 	}
 	t.Logf("%s:\n%s", rows[i].name, trace.String())
 	if trace.Len() == 0 || !strings.Contains(document, trace.String()) {

@@ -67,22 +67,26 @@ func TestGuide(t *testing.T) {
 
 var prompt = regexp.MustCompile(`^(client|router|edge|web\*|web[0-9])# (.*)$`)
 
-// stepsOf reads the indented blocks of a page: prompts with commands, each with the lines until the
+// stepsOf reads the fenced blocks of a page: prompts with commands, each with the lines until the
 // next one.
 func stepsOf(page string) (steps []step) {
 	var last *step
 	end := "" // of a document that the command takes
-	for i, line := range strings.Split(page, "\n") {
-		code, indented := strings.CutPrefix(line, "    ")
+	fenced := false
+	for i, code := range strings.Split(page, "\n") {
 		parts := prompt.FindStringSubmatch(code)
+		if strings.HasPrefix(code, "```") {
+			fenced = !fenced
+			last = nil
+			continue
+		}
 		switch {
 		case end != "":
 			last.command += "\n" + code
 			if code == end {
 				end = ""
 			}
-		case !indented:
-			last = nil
+		case !fenced:
 		case parts != nil:
 			steps = append(steps, step{line: i + 1, who: parts[1], command: parts[2]})
 			last = &steps[len(steps)-1]

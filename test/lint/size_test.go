@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What a reader can hold in mind.
@@ -30,6 +31,9 @@ func sizes(r *repository) []finding {
 		findings = append(findings, measureLines(s.name, linesOf(r, s.name), tabWidth[".go"],
 			s.texts())...)
 		findings = append(findings, measureFunctions(s)...)
+	}
+	for _, name := range r.documents() {
+		findings = append(findings, measureProse(r, name)...)
 	}
 	for _, name := range r.files {
 		kind := kindOf(r, name)
@@ -92,6 +96,25 @@ func measureLines(name string, lines []string, tab int, exempt map[int]bool) []f
 				fmt.Sprintf("the line has %d columns, more than %d", width, most),
 				"break it"})
 		}
+	}
+	return findings
+}
+
+var linkTarget = regexp.MustCompile(`\[[^\]]*\]\([^)\s]*\)`)
+
+// measureProse measures the lines of a document but for tables, code, and what can't be broken: a
+// link or a span of code that fills its line.
+func measureProse(r *repository, name string) []finding {
+	var findings []finding
+	for _, line := range markdownLines(r, name) {
+		width := utf8.RuneCountInString(line.text)
+		text := codeSpan.ReplaceAllString(linkTarget.ReplaceAllString(line.text, "x"), "x")
+		if width <= columnsMax || line.inBlock || strings.HasPrefix(line.text, "|") ||
+			!strings.Contains(strings.TrimSpace(text), " ") {
+			continue
+		}
+		findings = append(findings, finding{name, line.number,
+			fmt.Sprintf("the line has %d columns, more than %d", width, columnsMax), "break it"})
 	}
 	return findings
 }

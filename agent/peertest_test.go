@@ -16,8 +16,8 @@ import (
 
 const clusterSecret = "00112233445566778899aabbccddeeff"
 
-// sign is the signature of docs/operate.md, written a second time: a key for each purpose, and
-// before each field its length.
+// sign is the signature of docs/howto/operate.md, written a second time: a key for each purpose,
+// and before each field its length.
 func sign(secret []byte, purpose string, fields ...string) string {
 	key := hmac.New(sha256.New, secret)
 	key.Write([]byte("sextant/" + purpose + "/v1"))

@@ -5,7 +5,7 @@
  * change what is in it; so the driver gives the buffer its first length again, writes
  * the whole frame anew with the next flow's source, and tail-calls the program.
  * What the driver costs is measured with a target that does nothing, and taken off.
- * Method and figures: docs/benchmarks.md. Only the bench loads this object.
+ * Method and figures: docs/results/benchmarks.md. Only the bench loads this object.
  */
 #include "include/bench_driver.h"
 

@@ -2,7 +2,7 @@
 /*
  * Ways to find the connection of a packet to a VRF, one program each, on the physical interface:
  * those that vrf_stray.c takes and those that it does not. They parse alike and differ in what they
- * ask. Figures: docs/routers.md, "What each way costs". Only the bench loads this object.
+ * ask. Figures: docs/howto/routers.md, "What each way costs". Only the bench loads this object.
  */
 #include "include/inner.h"
 #include "include/socket.h"

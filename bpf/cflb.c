@@ -3,7 +3,7 @@
  * A router whose sources choose among its equal-cost next hops: controllable per-flow load
  * balancing. cflb forwards at XDP what it can; cflb_hash leaves forwarding to the kernel and sets
  * the hash by which the kernel takes a next hop (fib_multipath_hash_policy=1). Both keep no state
- * per flow. Specification: docs/cflb.md.
+ * per flow. Specification: docs/howto/cflb.md.
  */
 #include "include/compat.h"
 #include "include/cflb.h"

@@ -2,7 +2,7 @@
 /*
  * The edge: finds the service of a packet from a client, hashes its flow to a
  * bucket, and sends it on as SRv6 along the bucket's chain of backends.
- * It keeps no state per flow. Specification: docs/dataplane.md, "Edge".
+ * It keeps no state per flow. Specification: docs/reference/dataplane.md, "Edge".
  */
 #define CAPTURES
 
@@ -194,7 +194,7 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
  * Most packets: a plain one, to a service whose chain and next hop are at hand. The steps are those
  * of edge_process, which takes over wherever one of them is not so, and before anything but an
  * admitted SYN is counted or written. As nothing else is possible here, the compiler keeps what it
- * knows of the packet in registers: docs/benchmarks.md.
+ * knows of the packet in registers: docs/results/benchmarks.md.
  */
 static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 {

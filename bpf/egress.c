@@ -2,7 +2,7 @@
 /*
  * The egress of protected traffic: End.MERGE decapsulates the first copy of each
  * packet and drops the others. It decides first and strips after, so that a
- * duplicate costs little. Specification: docs/dataplane.md, "Egress".
+ * duplicate costs little. Specification: docs/reference/dataplane.md, "Egress".
  */
 #include "include/guard.h"
 #include "include/inner.h"

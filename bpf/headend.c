@@ -4,7 +4,7 @@
  * segment list, or along several at once, with a number by which the egress tells
  * copies. Numbers are taken after segmentation: in XDP, on frames as they are on the
  * wire. Packets that start on this machine are sent through a pair of interfaces,
- * the loop, for that. Specification: docs/dataplane.md, "Head-end".
+ * the loop, for that. Specification: docs/reference/dataplane.md, "Head-end".
  */
 #include "include/icmp_reply.h"
 #include "include/guard.h"

@@ -2,7 +2,7 @@
 /*
  * The host: a packet that was offered to it is taken or passed on to the next
  * candidate. Whether it is taken is decided by the kernel's socket table and, for
- * a new connection, by the acceptance policy. Specification: docs/dataplane.md, "Host".
+ * a new connection, by the acceptance policy. Specification: docs/reference/dataplane.md, "Host".
  */
 #define CAPTURES
 

@@ -2,7 +2,7 @@
 /*
  * Where packets enter a VRF: here the kernel finds sockets that are bound to it, as it does for the
  * VRF's own packets. What vrf_stray.c has led here and has no connection is received on the backup
- * device instead. Specification: docs/dataplane.md, "Strays beside a router".
+ * device instead. Specification: docs/reference/dataplane.md, "Strays beside a router".
  */
 #define FOR_TC
 

@@ -2,8 +2,8 @@
 /*
  * Takes strays away beside a router that owns the SIDs (FRRouting and the kernel's seg6local):
  * End.DT4/6/46.COND of VRF-shadowing for SIDs that the kernel decapsulates. What is no stray goes
- * on to the kernel; nothing is ever dropped here. Specification: docs/dataplane.md, "Strays beside
- * a router".
+ * on to the kernel; nothing is ever dropped here. Specification: docs/reference/dataplane.md,
+ * "Strays beside a router".
  */
 #include "include/inner.h"
 #include "include/stray.h"

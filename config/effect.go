@@ -56,7 +56,7 @@ var Consequences = []Consequence{
 	{"edge", "*", Keeps, "later packets have other outer headers"},
 	{"edge interface *", "*", Keeps, "who is believed; clients stay on their side"},
 	{"edge interface *", "", Ends, "what comes by it is the kernel's"},
-	{"edge**", "*", Keeps, "in the order of docs/operate.md no packet is lost"},
+	{"edge**", "*", Keeps, "in the order of docs/howto/operate.md no packet is lost"},
 	{"domain", "block", Ends, "no SID of before is valid"},
 	{"domain: infrastructure *", "", Ends, "packets from a prefix that is removed are dropped"},
 	{"domain**", "*", Keeps, "sizes and guards of later packets"},

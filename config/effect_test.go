@@ -11,7 +11,7 @@ import (
 
 // The page has the lines of the table, in their order.
 func TestConsequencesAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/changes.md")
+	page, err := os.ReadFile("../docs/howto/changes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestConsequencesAreDocumented(t *testing.T) {
 			line.Text)
 	}
 	if !strings.Contains(string(page), "| --- | --- | --- | --- |\n"+want.String()+"\n") {
-		t.Errorf("docs/changes.md has not this table:\n%s", want.String())
+		t.Errorf("docs/howto/changes.md has not this table:\n%s", want.String())
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-const reference = "../docs/node-file.md"
+const reference = "../docs/reference/node-file.md"
 
 // TestReferenceNamesAllKeys holds the page that describes the file to the schema.
 func TestReferenceNamesAllKeys(t *testing.T) {

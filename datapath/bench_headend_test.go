@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkSteer prints what replication and elimination cost, beside a single encapsulation and
-// decapsulation. Method and figures: docs/benchmarks.md.
+// decapsulation. Method and figures: docs/results/benchmarks.md.
 func BenchmarkSteer(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)

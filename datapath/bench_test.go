@@ -25,7 +25,8 @@ var (
 const benchLoads = 9
 
 // BenchmarkPrograms prints what a packet costs in the programs: net of the driver and gross, and
-// the ratio to a bare encapsulation in the same pass. Method and figures: docs/benchmarks.md.
+// the ratio to a bare encapsulation in the same pass. Method and figures:
+// docs/results/benchmarks.md.
 func BenchmarkPrograms(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)

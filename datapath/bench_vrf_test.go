@@ -27,8 +27,8 @@ var vrfFlavours = []struct {
 }{{"VRF device", ofDevice}, {"namespace", ofNamespace}}
 
 // BenchmarkVRFSockets prints what it costs to find the connection of a packet to a VRF, by each
-// way: the question alone, and the path of the packet. Method and figures: docs/routers.md, "What
-// each way costs".
+// way: the question alone, and the path of the packet. Method and figures: docs/howto/routers.md,
+// "What each way costs".
 func BenchmarkVRFSockets(b *testing.B) {
 	for _, flavour := range vrfFlavours {
 		b.Run(flavour.name, func(b *testing.B) {

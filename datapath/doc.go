@@ -9,5 +9,5 @@
 // undone. Counters and learnt state are taken over from the maps pinned there; configuration tables
 // are always new.
 //
-// What the programs do is specified in docs/dataplane.md.
+// What the programs do is specified in docs/reference/dataplane.md.
 package datapath

@@ -42,8 +42,8 @@ manual() {
 	local man=$stage/usr/share/man
 	install -d "$man/man5" "$man/man7"
 	"$binary" man "$man/man8"
-	page docs/node-file.md sextant-node 5 >"$man/man5/sextant-node.5"
-	page docs/concepts.md sextant 7 >"$man/man7/sextant.7"
+	page docs/reference/node-file.md sextant-node 5 >"$man/man5/sextant-node.5"
+	page docs/explanation/concepts.md sextant 7 >"$man/man7/sextant.7"
 	find "$man" -type f -exec gzip -9n {} +
 }
 
@@ -58,8 +58,8 @@ page() {
 
 documents() {
 	local share=$stage/usr/share/doc/$package page
-	for page in README.md ARCHITECTURE.md docs/*.md; do
-		put "$page" "usr/share/doc/$package/${page#docs/}"
+	for page in README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md docs/*/*.md docs/figures/*.svg; do
+		put "$page" "usr/share/doc/$package/$page"
 	done
 	for page in examples/*.yaml; do
 		put "$page" "usr/share/doc/$package/$page"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the package of the last commit twice, from nothing: in folders of unlike length, with another umask, time zone, language and
 # number of processors, and at another time. Both must be the same bytes. Then the tests of the package: what is in it, how it lives on
-# machines with systemd, and the commands of docs/guide.md.
+# machines with systemd, and the commands of docs/tutorial/guide.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -90,7 +90,7 @@ type EdgeService struct {
 	Backends []Backend `json:"backends"`
 	// Uncounted are packets, and their bytes, that were offered first to backends without a
 	// counter of their own: the service has, or had, more of them than there are counters
-	// (docs/limits.md).
+	// (docs/reference/limits.md).
 	UncountedPackets uint64 `json:"uncountedPackets"`
 	UncountedBytes   uint64 `json:"uncountedBytes"`
 }

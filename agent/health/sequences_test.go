@@ -210,8 +210,8 @@ func (w *sequences) judgeGivenUp(t *testing.T, s *sequence, server int) {
 }
 
 // Whatever the checks say, in whatever order, no connection of a server that lives is given up,
-// and none is led to a dead one before its own; panics begin and end as docs/backends.md says; and
-// where failing kills, that takes a round in which no panic begins.
+// and none is led to a dead one before its own; panics begin and end as docs/howto/backends.md
+// says; and where failing kills, that takes a round in which no panic begins.
 func TestAllSequencesOfResults(t *testing.T) {
 	for _, rules := range []health.Rules{{Rise: 1, Fall: 1}, {Rise: 2, Fall: 2},
 		{Rise: 1, Fall: 2}} {

@@ -40,7 +40,7 @@ func (m memory) busy(context.Context) (int, error) {
 func parseMemory(content []byte) (int, error) {
 	if len(content) < len(memoryMagic)+8 || string(content[:len(memoryMagic)]) != memoryMagic {
 		return 0, fmt.Errorf("it does not begin with %s and a number of 8 bytes; write it as "+
-			"docs/load.md says", memoryMagic)
+			"docs/howto/load.md says", memoryMagic)
 	}
 	n := binary.NativeEndian.Uint64(content[len(memoryMagic):])
 	if n > math.MaxInt32 {

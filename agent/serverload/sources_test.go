@@ -55,7 +55,7 @@ func TestMemoryExamples(t *testing.T) {
 			source, program, file := filepath.Join(dir, "example."+test.language),
 				filepath.Join(dir, "example"), filepath.Join(dir, "load")
 			if err := os.WriteFile(source,
-				[]byte(codeOf(t, "../../docs/load.md", test.language)+test.ending),
+				[]byte(codeOf(t, "../../docs/howto/load.md", test.language)+test.ending),
 				0o644); err != nil {
 				t.Fatal(err)
 			}

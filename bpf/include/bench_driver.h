@@ -2,7 +2,7 @@
 /*
  * What the drivers of the bench share: the frame that is written anew at each repeat of
  * BPF_PROG_TEST_RUN, with the next flow's source, and the program under test. Method:
- * docs/benchmarks.md.
+ * docs/results/benchmarks.md.
  */
 #pragma once
 

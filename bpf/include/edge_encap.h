@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * A packet's way from the edge: its service, how many of which chain it visits, the next hop, and
- * the outer headers that say so. Specification: docs/dataplane.md, "Edge".
+ * the outer headers that say so. Specification: docs/reference/dataplane.md, "Edge".
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Packets to the edge itself: strays (End.SHADOW), SYN-ACKs (End.LEARN), and what routers say about
- * outer packets. Specification: docs/dataplane.md, "Edge".
+ * outer packets. Specification: docs/reference/dataplane.md, "Edge".
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * The HMAC TLV of a segment routing header, RFC 8754 section 2.1.2: HMAC-SHA-256 over
  * the source address, the segments and little else. package srv6 is the same in Go.
- * What is covered, and in which order things are checked: docs/dataplane.md, "HMAC".
+ * What is covered, and in which order things are checked: docs/reference/dataplane.md, "HMAC".
  */
 #pragma once
 

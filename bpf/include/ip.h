@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Layers 3 and 4: IPv4 with options, IPv6 with extension headers, TCP and UDP.
- * The order of the checks, and the reason for each refusal: docs/dataplane.md.
+ * The order of the checks, and the reason for each refusal: docs/reference/dataplane.md.
  */
 #pragma once
 
@@ -59,7 +59,7 @@ struct packet {
 	__u32 acknowledgement; /* TCP */
 	__u8 traffic_class; /* or type of service */
 	__u8 tcp_flags;
-	__u8 error; /* a reason that matters only if the packet is for us: see docs/dataplane.md,
+	__u8 error; /* a reason, if the packet is for us: see docs/reference/dataplane.md,
 		       "Edge" */
 	enum icmp_kind icmp;
 	__u32 fragment_id;

@@ -3,7 +3,7 @@
  * Why a packet was not forwarded or delivered. The one list, for C and Go: the
  * loader reads the names from the object's type information (BTF), so a reason
  * that is added here has a name in every output at once.
- * What each one means, step by step: docs/dataplane.md.
+ * What each one means, step by step: docs/reference/dataplane.md.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Elimination: the vector recovery of IEEE 802.1CB-2017 section 7.4.3, without a lock. The same in
- * Go: package replicate. Specification: docs/dataplane.md, "Egress".
+ * Go: package replicate. Specification: docs/reference/dataplane.md, "Egress".
  *
  * The history is a ring of words. A word holds a block of 32 numbers: which of them were seen, and
  * a tag that says which block it is. A number is entered by compare-and-swap of its word, so of any

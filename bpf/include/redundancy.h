@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Numbers of packets that travel more than once: the redundancy TLV of an SRH, and
- * the argument of a redundancy SID. Formats: package srv6, docs/dataplane.md.
+ * the argument of a redundancy SID. Formats: package srv6, docs/reference/dataplane.md.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
 /*
  * What the two objects share that take strays away beside a router's own SIDs: vrf_stray.c on the
  * interfaces of the SR domain, vrf_lookup.c where packets enter a VRF. Specification:
- * docs/dataplane.md, "Strays beside a router".
+ * docs/reference/dataplane.md, "Strays beside a router".
  */
 #pragma once
 

@@ -30,7 +30,7 @@ func (a *app) simChurn() *cobra.Command {
 		Long: `Let flows run through a pool whose servers come and go, and count those that are cut.
 
 Every flap interval a server drawn at random leaves, or comes back if it has left, as in the VRF-Shadowing paper. Chains are
-those that the edge would have; packets follow them as docs/dataplane.md says. A flow is cut if a packet of it is answered
+those that the edge would have; packets follow them as docs/reference/dataplane.md says. A flow is cut if a packet of it is answered
 with a RST although its server is alive; flows of servers that die (--leave down) are counted apart. All policies and tables
 see the same flows and the same changes. Policy offer is not combined with table modulo.
 

@@ -33,7 +33,7 @@ func (a *app) simPacket() *cobra.Command {
 		Long: `Simulate TCP and MPTCP packet by packet over a fabric.
 
 FILE is a scenario in YAML: topology, links, queues, transport, path choice, traffic, failures.
-docs/simulate.md lists its keys. Runs of other seeds and of other ways to choose paths are
+docs/howto/simulate.md lists its keys. Runs of other seeds and of other ways to choose paths are
 independent and go on at once; each is determined by the file and its seed.`,
 		Example: `  sextant sim packet examples/sim/web-search.yaml --compare ecmp,letflow,drill
   sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,

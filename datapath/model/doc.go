@@ -1,4 +1,4 @@
-// Package model says what Sextant does to a packet: it is docs/dataplane.md
+// Package model says what Sextant does to a packet: it is docs/reference/dataplane.md
 // as Go functions over plain values, the twin of the eBPF programs.
 //
 // An [Edge] spreads the flows of its services over chains of backends, and a

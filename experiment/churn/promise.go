@@ -60,7 +60,7 @@ func runPromise(ctx context.Context, r *experiment.Recorder) error {
 	scaleNote(r)
 	r.Note("Up to seven of the eight servers are away at a time. With chains of six a new owner " +
 		"waits then for room in a bucket's chain " +
-		"(docs/continuity.md).")
+		"(docs/explanation/pcc.md).")
 	r.Compare(experiment.Comparison{
 		What: "offer: failed downloads, a change every second", Source: "-",
 		Ours: ofRequests(whole), Says: says(offer, whole),

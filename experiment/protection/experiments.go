@@ -31,7 +31,8 @@ func both(m mode, algorithm string, base, delta time.Duration, loss float64) set
 }
 
 func setUpNote(r *experiment.Recorder) {
-	r.Note("Delay, loss and rate are those of the lab's user-space wire (docs/lab.md): 100 "+
+	r.Note("Delay, loss and rate are those of the lab's user-space wire "+
+		"(docs/tutorial/lab.md): 100 "+
 		"Mbit/s, a queue of 1,000 packets, the delay "+
 		"and the loss in each direction. A document has %d bytes; each request opens a "+
 		"connection, and its time counts from before that "+

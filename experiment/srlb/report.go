@@ -237,7 +237,7 @@ func notes(r *experiment.Recorder, f *findings) {
 	r.Note("RR, SR_4, SR_8, SR_16 and SR_dyn have one or two candidates as in the paper, average " +
 		"has three unless it says otherwise; " +
 		"with it, a refused SYN tells the next candidate how busy the servers are " +
-		"(docs/hunting.md).")
+		"(docs/explanation/hunting.md).")
 	late := 0.0
 	for _, p := range f.lab {
 		late = max(late, p.LateMs)

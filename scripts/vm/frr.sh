@@ -3,7 +3,7 @@
 # server leaves and returns under downloads, of which none fails; and the counters say that strays were taken away.
 #
 #   frr.sh          the load balancer is a Sextant edge
-#   frr.sh kernel   it loads no program, and its kernel forwards by a table and its shadow (docs/frr.md)
+#   frr.sh kernel   it loads no program, and its kernel forwards by a table and its shadow (docs/howto/frr.md)
 set -eu
 PATH=$PATH:/job
 balancer=${1:-edge}

@@ -144,6 +144,6 @@ func TestSocketsByPorts(t *testing.T) {
 		shown = shown || strings.Contains(document, trace.String())
 	}
 	if !shown {
-		t.Error("docs/continuity.md shows none of these traces")
+		t.Error("docs/explanation/pcc.md shows none of these traces")
 	}
 }

@@ -24,7 +24,7 @@ func TestGuarantees(t *testing.T) {
 				t.Logf("%2d. %s", i+1, line)
 			}
 			if holds := found.trace == nil; holds != s.holds {
-				t.Errorf("consistent: %v, but docs/continuity.md says %v", holds, s.holds)
+				t.Errorf("consistent: %v, but docs/explanation/pcc.md says %v", holds, s.holds)
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func TestShadowBreaks(t *testing.T) {
 	}
 	t.Logf("%s:\n%s", rows[i].name, trace.String())
 	if trace.Len() == 0 || !strings.Contains(document, trace.String()) {
-		t.Errorf("docs/continuity.md does not show this trace:\n%s", trace.String())
+		t.Errorf("docs/explanation/pcc.md does not show this trace:\n%s", trace.String())
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *setup) explore() finding {
 
 func readDocument(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/continuity.md")
+	text, err := os.ReadFile("../../docs/explanation/pcc.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func readTable(t *testing.T, document string) []setup {
 		}
 	}
 	if len(rows) < 20 {
-		t.Fatalf("docs/continuity.md has a table of %d set-ups; there were more", len(rows))
+		t.Fatalf("docs/explanation/pcc.md has a table of %d set-ups; there were more", len(rows))
 	}
 	return rows
 }

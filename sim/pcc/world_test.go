@@ -15,7 +15,7 @@ const (
 	nobody     = -1
 )
 
-// setup is a row of the table in docs/continuity.md, which says what the values mean.
+// setup is a row of the table in docs/explanation/pcc.md, which says what the values mean.
 type setup struct {
 	name       string
 	policy     pool.Policy

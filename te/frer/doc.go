@@ -6,7 +6,7 @@
 // history is a ring of words, each for a block of 32 numbers: which of them were seen, and a tag
 // that says which block it is. So a number costs one word, whatever the history's length, nothing
 // is shifted or cleared, and in the data plane a compare-and-swap of that word decides between CPUs
-// without a lock. Why tags do not come again: docs/dataplane.md, "Egress".
+// without a lock. Why tags do not come again: docs/reference/dataplane.md, "Egress".
 //
 // Differences from the standard: numbers have up to 32 bits, so that they do not wrap within a
 // history; a sender that was restarted says so by its epoch, besides the reset timer; what was seen

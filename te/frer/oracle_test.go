@@ -20,8 +20,8 @@ type arrival struct {
 	at time.Duration
 }
 
-// oracle is what docs/dataplane.md says of elimination, by a plain set of what was seen since the
-// reset. It shares nothing with the ring: no words, no tags, no numbers of so many bits.
+// oracle is what docs/reference/dataplane.md says of elimination, by a plain set of what was seen
+// since the reset. It shares nothing with the ring: no words, no tags, no numbers of so many bits.
 type oracle struct {
 	history  int64
 	reset    time.Duration

@@ -230,7 +230,7 @@ func TestSettingsCheck(t *testing.T) {
 }
 
 // TestReplay states what a packet does that was captured and comes again: elimination does not
-// authenticate (docs/dataplane.md, "What it does not do").
+// authenticate (docs/reference/dataplane.md, "What it does not do").
 func TestReplay(t *testing.T) {
 	const pause = DefaultReset + time.Second
 	r := NewRecovery(Settings{HistoryLog2: 10, Bits: BitsTLV, Reset: DefaultReset})

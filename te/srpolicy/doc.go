@@ -8,5 +8,5 @@
 // rule what to do, and for each list the outer headers, ready but for what differs from packet to
 // packet.
 //
-// The data plane is specified in docs/dataplane.md, "Head-end".
+// The data plane is specified in docs/reference/dataplane.md, "Head-end".
 package srpolicy

@@ -9,8 +9,8 @@ import (
 const MaxTurns = 64
 
 // MirrorMTU is how many bytes a packet may have that is mirrored: what an interface takes on which
-// a program handles frames in one piece, and by which its copies are made (docs/dataplane.md, "The
-// loop").
+// a program handles frames in one piece, and by which its copies are made
+// (docs/reference/dataplane.md, "The loop").
 const MirrorMTU = 3348
 
 // Table is what the data plane looks up: the first entry that matches a packet decides.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-const guide = "../../docs/guide.md"
+const guide = "../../docs/tutorial/guide.md"
 
 // step is a command of the guide with the answer that it shows.
 type step struct {

@@ -44,7 +44,8 @@ func TestContents(t *testing.T) {
 		"./usr/share/zsh/vendor-completions/_sextant":        "-rw-r--r--",
 		"./usr/share/fish/vendor_completions.d/sextant.fish": "-rw-r--r--",
 		"./usr/share/doc/sextant/copyright":                  "-rw-r--r--",
-		"./usr/share/doc/sextant/guide.md":                   "-rw-r--r--",
+		"./usr/share/doc/sextant/docs/tutorial/guide.md":     "-rw-r--r--",
+		"./usr/share/doc/sextant/docs/figures/packet.svg":    "-rw-r--r--",
 		"./usr/share/doc/sextant/sbom.cdx.json":              "-rw-r--r--",
 		"./usr/share/doc/sextant/examples/quickstart.yaml":   "-rw-r--r--",
 	} {

@@ -24,7 +24,7 @@ const (
 
 // Every 2 seconds an edge loses its power or its agent, and a server is drained or returns, which
 // the edges learn in different order and at different times. No connection is lost where
-// docs/continuity.md promises that; without a chain, as in a router, many are.
+// docs/explanation/pcc.md promises that; without a chain, as in a router, many are.
 func TestEdgesDieUnderLoad(t *testing.T) {
 	for _, setup := range []struct {
 		name  string

@@ -20,9 +20,9 @@ type signing struct {
 	hosts []string
 }
 
-// HMACs are introduced, and keys replaced, in the order that docs/operate.md says: no connection
-// notices, and not one datagram is lost. Then an edge signs with a key that hosts do not have:
-// nothing is delivered, and the hosts say why.
+// HMACs are introduced, and keys replaced, in the order that docs/howto/operate.md says: no
+// connection notices, and not one datagram is lost. Then an edge signs with a key that hosts do not
+// have: nothing is delivered, and the hosts say why.
 func TestKeysRotateUnderLoad(t *testing.T) {
 	s := &signing{agents: upFile(t, "hmac.yaml"), keys: t.TempDir(),
 		hosts: []string{"web1", "web2", "web3"}}

@@ -21,7 +21,7 @@ import (
 
 const (
 	top        = "../.."
-	limitsPage = "docs/limits.md"
+	limitsPage = "docs/reference/limits.md"
 )
 
 // limitRow is a row of the page: a number, the package or the header that has the constant, and its

@@ -4,5 +4,5 @@
 //
 // Readers keep parallel links, number nodes and edges in the order of the file, and refuse what is
 // not a whole number in range. Their errors read FILE:LINE: what is wrong; what would mend it.
-// docs/topology.md describes the formats.
+// docs/howto/topology.md describes the formats.
 package format

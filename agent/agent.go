@@ -27,6 +27,7 @@ type Options struct {
 	// BreakConnections lets the node file differ from what ran before in a way that ends
 	// connections.
 	BreakConnections bool
+	more             []kind // of roles, beside kinds
 }
 
 // Agent is a running node. Its methods may be called at the same time, from any goroutine.
@@ -39,15 +40,13 @@ type Agent struct {
 	servers *servers   // set before anybody is served
 
 	// Only the owner goroutine touches what follows.
-	store     *store
-	node      *config.Node // what runs
-	dir       string       // of pins
-	cgroup    string       // root of the cgroup2 file system
-	edge      *edgeRole    // nil: the node has no edge
-	host      *hostRole    // nil: the node has no host
-	headend   *headendRole // nil: the node has no head-end
-	merge     *mergeRole   // nil: the node has no egress of protected traffic
-	ordering  *ordering    // nil: no protected flow is put in order
+	store  *store
+	node   *config.Node // what runs
+	dir    string       // of pins
+	cgroup string       // root of the cgroup2 file system
+	roles
+	kinds     []kind    // of roles
+	ordering  *ordering // nil: no protected flow is put in order
 	warnings  []string
 	metrics   *metrics
 	journal   *journal
@@ -73,7 +72,6 @@ type Agent struct {
 	// of services whose load is not that of their connections
 	loads       *serverload.Monitor
 	protections protections
-	strayRole   *straysRole         // nil: no strays are taken away beside a router
 	routesMoved bool                // since strayRole has looked
 	events      []api.Event         // the latest
 	faults      map[placeKey]string // programs that are not attached, and why
@@ -225,6 +223,7 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 // takeOver puts the configuration into the kernel, in the place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
+	a.kinds = append(kinds(), a.options.more...)
 	node, err := a.store.resume(file, a.options.Log)
 	if err != nil {
 		return err
@@ -410,10 +409,11 @@ func (a *Agent) Config(ctx context.Context) (node *config.Node, err error) {
 
 // forgetNextHops makes the programs look at routes and neighbours again.
 func (a *Agent) forgetNextHops() {
-	for _, forget := range []func() error{
-		a.edge.forgetNextHops, a.host.forgetNextHops, a.headend.forgetNextHops,
-	} {
-		if err := forget(); err != nil {
+	for _, r := range a.running() {
+		if !r.resolves() {
+			continue
+		}
+		if err := r.uses().ForgetNextHops(); err != nil {
 			a.options.Log.Warn("next hops stay remembered for up to 100 ms", "error", err)
 		}
 	}

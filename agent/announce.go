@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/lb/pool"
@@ -15,7 +16,7 @@ import (
 
 // edgeAnnouncements are the VIPs that the edge can serve.
 func (a *Agent) edgeAnnouncements(now time.Time) (list []bgp.Announcement) {
-	if a.edge == nil || !a.mayAnnounce(now) || !a.processes("edge") {
+	if a.edge == nil || !a.mayAnnounce(now) || !a.processes(api.Edge) {
 		return nil
 	}
 	vips := map[netip.Addr]bool{}
@@ -46,7 +47,7 @@ func (a *Agent) canServe(s *edgeService) bool {
 // to work.
 func (a *Agent) hostAnnouncements() (list []bgp.Announcement) {
 	n := a.node
-	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing || !a.processes("host") {
+	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing || !a.processes(api.Host) {
 		return nil
 	}
 	ports := map[netip.Addr][]discovery.Port{}

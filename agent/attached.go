@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -21,41 +20,11 @@ import (
 // interface changes.
 const attachInterval = time.Second
 
-// attached is a role's program as the kernel has it.
-type attached struct {
-	role    string
-	on      []datapath.Attachment
-	faults  func([]datapath.Attachment) ([]string, error)
-	program interface {
-		Reattach() error
-		Attachments() []datapath.Attachment
-	}
-	runsAt func([]datapath.Attachment)
-}
-
-// attachedRoles lists the roles that have programs.
-func (a *Agent) attachedRoles() (list []attached) {
-	if e := a.edge; e != nil {
-		list = append(list, attached{"edge", e.attached(), e.program.Faults, e.program, e.runsAt})
-	}
-	if h := a.host; h != nil {
-		list = append(list, attached{"host", h.attached(), h.program.Faults, h.program, h.runsAt})
-	}
-	if h := a.headend; h != nil {
-		list = append(list, attached{"headend", h.attached(), h.program.Faults, h.program,
-			h.runsAt})
-	}
-	if m := a.merge; m != nil {
-		list = append(list, attached{"merge", m.attached(), m.program.Faults, m.program, m.runsAt})
-	}
-	if s := a.strayRole; s != nil {
-		list = append(list, attached{"strays", s.arrivals(), s.program.Faults, s.program, s.runsAt})
-	}
-	return list
-}
-
 // placeKey names a place of attachment.
-type placeKey struct{ role, program, on string }
+type placeKey struct {
+	role        api.Role
+	program, on string
+}
 
 // watchAttached asks the kernel whether the programs run where they should, and attaches them again
 // where they do not. While one is missing, it is a warning, and the role announces nothing. The
@@ -63,20 +32,21 @@ type placeKey struct{ role, program, on string }
 func (a *Agent) watchAttached() error {
 	faults := map[placeKey]string{}
 	a.followOwnInterfaces()
-	for _, r := range a.attachedRoles() {
-		found, err := r.faults(r.on)
+	for _, r := range a.running() {
+		on := r.expected()
+		found, err := r.uses().Faults(on)
 		if err != nil {
 			a.options.Log.Warn("the kernel does not say whether programs are attached", "role",
-				r.role, "error", err)
+				r.name, "error", err)
 			continue
 		}
 		if !slices.ContainsFunc(found, func(fault string) bool { return fault != "" }) {
 			continue
 		}
-		a.warnUnattached(r, found)
+		a.warnUnattached(r.name, on, found)
 		for i, fault := range a.attachAgain(r, found) {
 			if fault != "" {
-				faults[placeKey{r.role, r.on[i].Program, r.on[i].On}] = fault
+				faults[placeKey{r.name, on[i].Program, on[i].On}] = fault
 			}
 		}
 	}
@@ -112,27 +82,26 @@ func (a *Agent) followOwnInterfaces() {
 }
 
 // warnUnattached writes what is wrong, once for as long as it lasts.
-func (a *Agent) warnUnattached(r attached, faults []string) {
+func (a *Agent) warnUnattached(role api.Role, on []datapath.Attachment, faults []string) {
 	for i, fault := range faults {
-		if key := (placeKey{r.role, r.on[i].Program, r.on[i].On}); fault != "" &&
+		if key := (placeKey{role, on[i].Program, on[i].On}); fault != "" &&
 			a.faults[key] == "" {
 			a.options.Log.Warn("packets are not processed as configured; the program is attached "+
 				"again",
-				"role", r.role, "program", r.on[i].Program, "on", r.on[i].On, "fault", fault)
+				"role", role, "program", on[i].Program, "on", on[i].On, "fault", fault)
 		}
 	}
 }
 
 // attachAgain returns what is still wrong, by place.
-func (a *Agent) attachAgain(r attached, before []string) []string {
+func (a *Agent) attachAgain(r namedRole, before []string) []string {
 	if mounted, err := linux.MountBPFFS(a.bpffs); err != nil || mounted {
 		a.options.Log.Warn("the bpf file system was gone", "directory", a.bpffs, "mounted again",
 			mounted, "error", err)
 	}
-	failure := r.program.Reattach()
-	r.runsAt(r.program.Attachments())
-	after := a.attachedRole(r.role)
-	still, err := after.faults(after.on)
+	failure := r.uses().Reattach()
+	r.runsAt(r.uses().Attachments())
+	still, err := r.uses().Faults(r.expected())
 	if err != nil || len(still) != len(before) {
 		return before
 	}
@@ -142,11 +111,6 @@ func (a *Agent) attachAgain(r attached, before []string) []string {
 		}
 	}
 	return still
-}
-
-func (a *Agent) attachedRole(role string) attached {
-	roles := a.attachedRoles()
-	return roles[slices.IndexFunc(roles, func(r attached) bool { return r.role == role })]
 }
 
 // noteFaults makes what is wrong what status, metrics and announcements say.
@@ -184,7 +148,7 @@ func (a *Agent) faultTexts() (list []string) {
 }
 
 // processes says whether all programs of a role run: a role that lacks one announces nothing.
-func (a *Agent) processes(role string) bool {
+func (a *Agent) processes(role api.Role) bool {
 	for key := range a.faults {
 		if key.role == role {
 			return false
@@ -194,21 +158,8 @@ func (a *Agent) processes(role string) bool {
 }
 
 // faultAt is what status shows beside a program.
-func (a *Agent) faultAt(role string, at datapath.Attachment) string {
+func (a *Agent) faultAt(role api.Role, at datapath.Attachment) string {
 	return a.faults[placeKey{role, at.Program, at.On}]
-}
-
-// arrivals are the attachments at which packets for the VRFs arrive, and those on VRF devices that
-// are there: these come and go.
-func (s *straysRole) arrivals() []datapath.Attachment {
-	if s == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(s.attachments), func(at datapath.Attachment) bool {
-		_, gone := net.InterfaceByName(at.On)
-		return gone != nil && !slices.ContainsFunc(s.config.Interfaces,
-			func(i datapath.StrayInterface) bool { return i.Name == at.On })
-	})
 }
 
 // watchLinks reports changes of interfaces. Reports that nobody has read yet are one.

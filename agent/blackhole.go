@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"sextant/agent/api"
 )
 
 // What the edge program does not take of a VIP's packets goes on to the kernel, and so does
@@ -41,7 +43,7 @@ func (a *Agent) dropStrays() {
 	wanted := map[blackhole]bool{}
 	if a.node.Edge != nil {
 		for _, s := range a.node.Edge.Services {
-			wanted[blackhole{s.VIP, !a.processes("edge")}] = true
+			wanted[blackhole{s.VIP, !a.processes(api.Edge)}] = true
 		}
 	}
 	a.strays = ""

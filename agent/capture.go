@@ -80,14 +80,9 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	if bytes == 0 {
 		bytes = datapath.CaptureMax
 	}
-	switch {
-	case c.role == api.Edge && a.edge != nil:
-		c.taps, err = a.edge.program.Capture(bytes, interfaces...)
-	case c.role == api.Host && a.host != nil:
-		c.taps, err = a.host.program.Capture(bytes, interfaces...)
-	case c.role == api.Strays && a.strayRole != nil:
-		err = a.strayRole.uncaptured()
-	default:
+	if r, ok := a.capturer(c.role); ok {
+		c.taps, err = r.capture(bytes, interfaces...)
+	} else {
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
 			"this node has no %s that copies packets; an edge and a host do, and sextant status "+
 				"says what this node is", c.role)}
@@ -100,13 +95,22 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	return c, nil
 }
 
+// capturer finds a running role that is about capturing.
+func (a *Agent) capturer(name api.Role) (capturer, bool) {
+	r, found := a.chosen(name)
+	if !found {
+		return nil, false
+	}
+	c, ok := r.role.(capturer)
+	return c, ok
+}
+
 // capturedRole is whose packets are captured if the question does not say.
 func (a *Agent) capturedRole() api.Role {
-	switch {
-	case a.edge != nil:
-		return api.Edge
-	case a.host == nil && a.strayRole != nil:
-		return api.Strays
+	for _, r := range a.running() {
+		if _, ok := r.role.(capturer); ok {
+			return r.name
+		}
 	}
 	return api.Host
 }
@@ -148,14 +152,11 @@ func (c *capturing) next(ctx context.Context) ([]api.CapturedPacket, error) {
 // explain names what the packets met, and leaves out those that are not wanted.
 func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.CapturedPacket {
 	x := &explaining{agent: c.agent, role: c.role}
-	switch {
-	case c.role == api.Edge && c.agent.edge != nil:
-		x.edge = c.agent.edge.model(c.agent.node)
-	case c.role == api.Host && c.agent.host != nil:
-		x.host = c.agent.host.model()
-	default:
+	r, ok := c.agent.capturer(c.role)
+	if !ok {
 		return nil // the role is gone
 	}
+	r.model(x)
 	var packets []api.CapturedPacket
 	for _, got := range batch {
 		e := api.Explanation{

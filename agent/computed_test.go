@@ -55,7 +55,7 @@ func inNamespace(t *testing.T, f func(pins string)) {
 }
 
 // takenOver is an agent that has taken over and answers nobody: the test is its owner.
-func takenOver(t *testing.T, pins, text string) *Agent {
+func takenOver(t *testing.T, pins, text string, more ...kind) *Agent {
 	t.Helper()
 	node, err := config.Parse("node.yaml", []byte(text))
 	if err != nil {
@@ -63,9 +63,10 @@ func takenOver(t *testing.T, pins, text string) *Agent {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	a := &Agent{
-		options: Options{Node: node, PinDirectory: pins, Log: log}, checks: newChecks(t.Context()),
-		own:   newSelfChecks(t.Context()),
-		loads: serverload.NewMonitor(t.Context()),
+		options: Options{Node: node, PinDirectory: pins, Log: log, more: more},
+		checks:  newChecks(t.Context()),
+		own:     newSelfChecks(t.Context()),
+		loads:   serverload.NewMonitor(t.Context()),
 	}
 	if a.store, err = openStore(node.State, node.Name, slog.New(slog.DiscardHandler)); err == nil {
 		err = a.takeOver(node)

@@ -20,12 +20,11 @@ func (a *Agent) DumpMap(ctx context.Context, role api.Role, name string,
 }
 
 func (a *Agent) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, error) {
-	for _, r := range roles {
-		program := a.programs()[r]
-		if program == nil || role != "" && role != r {
+	for _, r := range a.running() {
+		if role != "" && role != r.name {
 			continue
 		}
-		list, err := program.Dump(name, limit)
+		list, err := r.uses().Dump(name, limit)
 		if errors.Is(err, datapath.ErrNoMap) {
 			continue // the other role may have one
 		}

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"sync"
 
+	"sextant/agent/api"
 	"sextant/agent/health"
 	"sextant/config"
 	"sextant/datapath"
@@ -19,14 +19,15 @@ import (
 
 // edgeRole is the edge as it runs. A nil edgeRole is a node without one.
 type edgeRole struct {
-	config      datapath.EdgeConfig
-	program     *datapath.Edge
-	services    []edgeService
-	places      map[config.Endpoint]int // of the services
-	numbers     map[string]uint32
-	hmac        srv6.HMACKey // the zero value: SRHs are not signed
-	attachments []datapath.Attachment
+	loaded[*datapath.Edge]
+	config   datapath.EdgeConfig
+	services []edgeService
+	places   map[config.Endpoint]int // of the services
+	numbers  map[string]uint32
+	hmac     srv6.HMACKey // the zero value: SRHs are not signed
 }
+
+var _ room[*edgeRole] = (*edgeRole)(nil)
 
 // edgeService is a service with its chains.
 type edgeService struct {
@@ -82,28 +83,29 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	return c
 }
 
-// prepareEdge builds what the configuration wants: only the services that differ if the program
+// buildEdge makes what the configuration wants: only the services that differ if the program
 // stays the same, else all.
-func (a *Agent) prepareEdge(n *config.Node) (*prepared[*edgeRole], error) {
-	p := &prepared[*edgeRole]{dir: filepath.Join(a.dir, "edge"), start: a.node == nil, old: a.edge}
+func (a *Agent) buildEdge(n *config.Node) (*edgeRole, error) {
 	if n.Edge == nil {
-		return p, nil
+		return nil, nil
 	}
 	next := &edgeRole{config: edgeConfig(n)}
 	if n.Edge.HMAC != nil {
 		next.hmac = n.Edge.HMAC.Key()
 	}
-	if err := a.edgeServices(next, n, p.dir); err != nil {
-		return p, err
+	if err := a.edgeServices(next, n, a.pins(api.Edge)); err != nil {
+		return nil, err
 	}
-	p.next = next
-	if p.sameProgram() {
-		next.program, next.attachments = p.old.program, p.old.attachments
-		return p, nil
+	return next, nil
+}
+
+func (e *edgeRole) load(dir string, running *edgeRole) (err error) {
+	if running != nil {
+		e.loaded = running.loaded
+		return nil
 	}
-	var err error
-	next.program, err = datapath.OpenEdge(p.dir, next.config)
-	return p, err
+	e.program, err = datapath.OpenEdge(dir, e.config)
+	return err
 }
 
 // same is false also if a service has another number of buckets: its entry and its table could not
@@ -117,15 +119,6 @@ func (e *edgeRole) same(other *edgeRole) bool {
 	}
 	return e.config.Equal(other.config)
 }
-
-func (e *edgeRole) loaded() pinnable {
-	if e.program == nil {
-		return nil
-	}
-	return e.program
-}
-
-func (e *edgeRole) runsAt(attachments []datapath.Attachment) { e.attachments = attachments }
 
 // edgeServices computes the chains of all services.
 func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
@@ -350,16 +343,49 @@ func (e *edgeRole) shareWarnings() (warnings []string) {
 	return warnings
 }
 
-func (e *edgeRole) attached() []datapath.Attachment {
-	if e == nil {
-		return nil
-	}
-	return e.attachments
+func (e *edgeRole) adopt(k *kept) { adopt(k.EdgeServices, e.numbers) }
+
+func (e *edgeRole) warnings(*Agent) []string { return e.shareWarnings() }
+
+// shown tells the side, too.
+func (e *edgeRole) shown(at datapath.Attachment) api.Program {
+	p := e.loaded.shown(at)
+	p.Side, p.Mode = sideName(at.Side), config.Mode(at.Mode.String())
+	return p
 }
 
-func (e *edgeRole) forgetNextHops() error {
-	if e == nil {
-		return nil
+// count adds what the flow cache did.
+func (e *edgeRole) count(c *api.Counters) error {
+	events, err := e.program.CacheEvents()
+	for _, event := range events {
+		c.FlowCache = append(c.FlowCache, api.CacheEvent{Event: event.Name, Packets: event.Packets})
 	}
-	return e.program.ForgetNextHops()
+	return err
 }
+
+func (e *edgeRole) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(e.attachments, "edge", on); err != nil {
+		return err
+	}
+	e.model(x)
+	x.decide = x.onEdge
+	x.program, err = e.program.Explainer(x.at.Side)
+	x.edge.Learning = e.learning(x.program)
+	return err
+}
+
+func (e *edgeRole) model(x *explaining) { x.edge = e.twin(x.agent.node) }
+
+func (e *edgeRole) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
+	return e.program.Capture(bytes, interfaces...)
+}
+
+// cleanEdge removes the routes of health checks and of VIPs if an edge is there whose they are.
+func cleanEdge(pins string) error {
+	if err := removePaths(pins); err != nil {
+		return err
+	}
+	return removeBlackholes(pins)
+}
+
+func (e *edgeRole) resolves() bool { return true }

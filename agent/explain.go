@@ -57,6 +57,8 @@ type explaining struct {
 	role    api.Role
 	at      datapath.Attachment // where packets arrive
 	program *datapath.Explainer
+	// decide gives a frame to the program, and names what it met
+	decide  func(*api.Explanation, []byte) (datapath.Explained, error)
 	edge    *model.Edge // of the edge
 	host    *model.Host // of the host
 	headend *model.Headend
@@ -66,65 +68,17 @@ type explaining struct {
 }
 
 func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
-	x := &explaining{agent: a, role: q.Role}
-	if x.role == "" {
-		x.role = a.explainedRole()
-	}
-	var err error
+	r, found := a.chosen(q.Role)
+	x := &explaining{agent: a, role: r.name}
 	switch {
-	case x.role == api.Edge && a.edge != nil:
-		if x.at, err = arrival(a.edge.attached(), "edge", q.Interface); err == nil {
-			x.edge = a.edge.model(a.node)
-			x.program, err = a.edge.program.Explainer(x.at.Side)
-			x.edge.Learning = a.edge.learning(x.program)
-		}
-	case x.role == api.Host && a.host != nil:
-		if x.at, err = arrival(a.host.attached(), "host", q.Interface); err == nil {
-			x.host = a.host.model()
-			x.program, err = a.host.program.Explainer()
-		}
-	case x.role == api.Headend && a.headend != nil:
-		if x.at, err = arrival(a.headend.entrances(), "headend", q.Interface); err == nil {
-			x.headend = a.headend.model(a.node)
-			x.program, err = a.headend.program.Explainer(x.at.Side)
-		}
-	case x.role == api.Merge && a.merge != nil:
-		if x.at, err = arrival(a.merge.attached(), "merge", q.Interface); err == nil {
-			x.merge = a.merge.model()
-			x.program, err = a.merge.program.Explainer()
-		}
-	case x.role == api.Strays && a.strayRole != nil:
-		if x.at, err = arrival(a.strayRole.attached(), "stray", q.Interface); err == nil {
-			x.strays = a.strayRole.model()
-			if x.astray, err = a.strayRole.program.Explainer(); err == nil {
-				x.program = x.astray.Explainer
-			}
-		}
+	case found:
+		return x, r.explain(x, q.Interface)
 	case q.Role == "":
-		err = &api.Error{Code: api.NotFound, Message: "this node has no role whose program could " +
-			"be asked; sextant status says what it is"}
-	default:
-		err = &api.Error{Code: api.NotFound,
-			Message: fmt.Sprintf("this node has no %s; leave --role out", x.role)}
+		return x, &api.Error{Code: api.NotFound, Message: "this node has no role whose program " +
+			"could be asked; sextant status says what it is"}
 	}
-	return x, err
-}
-
-// explainedRole is whose program is asked if the question does not say; "" if the node has none.
-func (a *Agent) explainedRole() api.Role {
-	switch {
-	case a.edge != nil:
-		return api.Edge
-	case a.host != nil:
-		return api.Host
-	case a.headend != nil:
-		return api.Headend
-	case a.merge != nil:
-		return api.Merge
-	case a.strayRole != nil:
-		return api.Strays
-	}
-	return ""
+	return x, &api.Error{Code: api.NotFound,
+		Message: fmt.Sprintf("this node has no %s; leave --role out", q.Role)}
 }
 
 // arrival chooses the interface: the one that is named, else the first that faces clients, else the
@@ -147,9 +101,9 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 	return *first, nil
 }
 
-// model is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a
+// twin is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a
 // packet has.
-func (e *edgeRole) model(n *config.Node) *model.Edge {
+func (e *edgeRole) twin(n *config.Node) *model.Edge {
 	m := &model.Edge{
 		Sides: map[uint32]model.Side{}, Block: e.config.Block, Locators: e.config.Locators,
 		Infrastructure: e.config.Infrastructure,
@@ -223,20 +177,7 @@ func modelKey(k datapath.ServiceKey) model.ServiceKey {
 func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(),
 		Bytes: len(frame)}
-	var got datapath.Explained
-	var err error
-	switch {
-	case x.host != nil:
-		got, err = x.onHost(&e, frame)
-	case x.headend != nil:
-		got, err = x.onHeadend(&e, frame)
-	case x.merge != nil:
-		got, err = x.onMerge(&e, frame)
-	case x.strays != nil:
-		got, err = x.onStrays(&e, frame)
-	default:
-		got, err = x.onEdge(&e, frame)
-	}
+	got, err := x.decide(&e, frame)
 	if err != nil {
 		return e, err
 	}

@@ -11,9 +11,9 @@ import (
 	"sextant/packet/srv6"
 )
 
-// model is the host in Go, without the kernel's sockets, and busy beyond all measure: so it says
+// twin is the host in Go, without the kernel's sockets, and busy beyond all measure: so it says
 // what a packet is offered for, and the program, whether it is taken.
-func (h *hostRole) model() *model.Host {
+func (h *hostRole) twin() *model.Host {
 	m := &model.Host{
 		Interfaces: map[uint32]struct{}{}, Block: h.config.Block, Locators: h.config.Locators,
 		Infrastructure: h.config.Infrastructure, Secret: h.config.Secret,

@@ -14,9 +14,9 @@ import (
 	"sextant/packet/srv6"
 )
 
-// model is what takes strays away, in Go and without the kernel's sockets: how far a packet gets,
+// twin is what takes strays away, in Go and without the kernel's sockets: how far a packet gets,
 // and at which SID.
-func (s *straysRole) model() *model.Strays {
+func (s *straysRole) twin() *model.Strays {
 	m := &model.Strays{
 		Interfaces: map[uint32]struct{}{}, Infrastructure: s.config.Infrastructure,
 		Sockets: func(netip.Prefix, flow.Tuple) model.Socket { return model.Socket{} },

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/te/srpolicy"
@@ -14,13 +15,14 @@ import (
 
 // headendRole is the head-end as it runs. A nil headendRole is a node without one.
 type headendRole struct {
-	config      datapath.HeadendConfig
-	program     *datapath.Headend
-	steering    steering
-	table       srpolicy.Table
-	broken      bool // its programs are of no use any more, whatever their settings
-	attachments []datapath.Attachment
+	loaded[*datapath.Headend]
+	config   datapath.HeadendConfig
+	steering steering
+	table    srpolicy.Table
+	active   map[string]string // paths, by policy
 }
+
+var _ room[*headendRole] = (*headendRole)(nil)
 
 // headendConfig is the part of the configuration that is compiled into the programs, but for the
 // epoch.
@@ -39,30 +41,33 @@ func headendConfig(n *config.Node) datapath.HeadendConfig {
 	return c
 }
 
-// prepareHeadend builds what the configuration wants: only the table if the programs stay the same.
-func (a *Agent) prepareHeadend(n *config.Node) (*prepared[*headendRole], error) {
-	p := &prepared[*headendRole]{dir: filepath.Join(a.dir, "headend"), start: a.node == nil,
-		old: a.headend}
+// buildHeadend makes what the configuration wants: only the table if the programs stay the same.
+func (a *Agent) buildHeadend(n *config.Node) (*headendRole, error) {
 	if n.Headend == nil {
-		return p, nil
+		return nil, nil
 	}
-	if _, err := os.Stat(filepath.Join(p.dir, "policy_traffic")); errors.Is(err, os.ErrNotExist) {
+	counts := filepath.Join(a.pins(api.Headend), "policy_traffic")
+	if _, err := os.Stat(counts); errors.Is(err, os.ErrNotExist) {
 		a.store.kept.Steered = nil // the kernel begins to count
 	}
 	wanted, err := a.steering(n, a.store.kept.Computed, a.store.kept.downSet())
 	if err != nil {
-		return p, err
+		return nil, err
 	}
-	next := &headendRole{config: headendConfig(n), steering: wanted}
+	next := &headendRole{config: headendConfig(n), steering: wanted,
+		active: a.store.kept.activePaths()}
 	next.config.Epoch, next.config.Numbers = a.nextEpoch()
-	p.next = next
-	if p.sameProgram() {
-		next.program, next.attachments = p.old.program, p.old.attachments
-	} else if next.program, err = datapath.OpenHeadend(p.dir, next.config); err != nil {
-		return p, err
+	return next, nil
+}
+
+func (h *headendRole) load(dir string, running *headendRole) (err error) {
+	if running != nil {
+		h.loaded = running.loaded
+	} else if h.program, err = datapath.OpenHeadend(dir, h.config); err != nil {
+		return err
 	}
-	next.table, err = wanted.compile(next.program.Source(), a.store.kept.activePaths())
-	return p, err
+	h.table, err = h.steering.compile(h.program.Source(), h.active)
+	return err
 }
 
 // nextEpoch is the epoch of numbers that are not in the kernel: the last one if it is known with
@@ -79,13 +84,21 @@ func (a *Agent) nextEpoch() (epoch uint8, numbers map[uint32]uint64) {
 	return datapath.EpochOf(time.Now()), nil
 }
 
-// raiseEpoch writes down in which epoch numbers are about to be given, before the first one is.
-// From then on it is not known any more with which they would go on.
-func (a *Agent) raiseEpoch(next *headendRole) error {
-	if next == nil {
-		return nil
+// begin writes down in which epoch numbers are about to be given, before the first one is. From
+// then on it is not known any more with which they would go on.
+func (h *headendRole) begin(a *Agent) error { return a.beginEpoch(h.program.Source().Epoch) }
+
+func (h *headendRole) adopt(k *kept) { h.steering.keep(k) }
+
+func (h *headendRole) warnings(a *Agent) []string { return a.policyWarnings() }
+
+func (h *headendRole) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(h.entrances(), "headend", on); err != nil {
+		return err
 	}
-	return a.beginEpoch(next.program.Source().Epoch)
+	x.headend, x.decide = h.model(x.agent.node), x.onHeadend
+	x.program, err = h.program.Explainer(x.at.Side)
+	return err
 }
 
 func (a *Agent) beginEpoch(epoch uint8) error {
@@ -100,33 +113,10 @@ func (h *headendRole) same(other *headendRole) bool {
 	return !h.broken && h.config.Equal(other.config)
 }
 
-func (h *headendRole) isBroken() bool { return h != nil && h.broken }
-
-func (h *headendRole) loaded() pinnable {
-	if h.program == nil {
-		return nil
-	}
-	return h.program
-}
-
-func (h *headendRole) runsAt(attachments []datapath.Attachment) { h.attachments = attachments }
-
 // fill replaces all rules, policies and lists in one step.
 func (h *headendRole) fill(*headendRole) error { return h.program.SetTable(h.table) }
 
-func (h *headendRole) attached() []datapath.Attachment {
-	if h == nil {
-		return nil
-	}
-	return h.attachments
-}
-
-func (h *headendRole) forgetNextHops() error {
-	if h == nil {
-		return nil
-	}
-	return h.program.ForgetNextHops()
-}
+func (h *headendRole) resolves() bool { return true }
 
 // policyWarnings tells of policies that do less than they are for.
 func (a *Agent) policyWarnings() []string {

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"time"
 
@@ -19,14 +18,15 @@ const refusalTime = 10 * time.Second
 
 // hostRole is the host as it runs. A nil hostRole is a node without one.
 type hostRole struct {
-	config      datapath.HostConfig
-	program     *datapath.Host
-	services    []hostService
-	numbers     map[string]uint32
-	hmac        []srv6.HMACKey
-	fresh       map[string]uint32 // services whose number had another owner or none
-	attachments []datapath.Attachment
+	loaded[*datapath.Host]
+	config   datapath.HostConfig
+	services []hostService
+	numbers  map[string]uint32
+	hmac     []srv6.HMACKey
+	fresh    map[string]uint32 // services whose number had another owner or none
 }
+
+var _ room[*hostRole] = (*hostRole)(nil)
 
 type hostService struct {
 	config.HostService
@@ -77,36 +77,28 @@ func policyOf(a config.Accept) (acceptance.Policy, error) {
 	}, err
 }
 
-// prepareHost builds what the configuration wants.
-func (a *Agent) prepareHost(n *config.Node) (*prepared[*hostRole], error) {
-	p := &prepared[*hostRole]{dir: filepath.Join(a.dir, "host"), start: a.node == nil, old: a.host}
+// buildHost makes what the configuration wants.
+func (a *Agent) buildHost(n *config.Node) (*hostRole, error) {
 	if n.Host == nil {
-		return p, nil
+		return nil, nil
 	}
 	next := &hostRole{config: a.hostConfig(n), hmac: hmacKeys(n.Host.HMAC)}
 	if err := a.hostServices(next, n); err != nil {
-		return p, err
+		return nil, err
 	}
-	p.next = next
-	if p.sameProgram() {
-		next.program, next.attachments = p.old.program, p.old.attachments
-		return p, nil
+	return next, nil
+}
+
+func (h *hostRole) load(dir string, running *hostRole) (err error) {
+	if running != nil {
+		h.loaded = running.loaded
+		return nil
 	}
-	var err error
-	next.program, err = datapath.OpenHost(p.dir, next.config)
-	return p, err
+	h.program, err = datapath.OpenHost(dir, h.config)
+	return err
 }
 
 func (h *hostRole) same(other *hostRole) bool { return h.config.Equal(other.config) }
-
-func (h *hostRole) loaded() pinnable {
-	if h.program == nil {
-		return nil
-	}
-	return h.program
-}
-
-func (h *hostRole) runsAt(attachments []datapath.Attachment) { h.attachments = attachments }
 
 func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
 	var endpoints []config.Endpoint
@@ -178,16 +170,26 @@ func (h *hostRole) fill(before *hostRole) error {
 	return nil
 }
 
-func (h *hostRole) attached() []datapath.Attachment {
-	if h == nil {
-		return nil
-	}
-	return h.attachments
+// adopt is the end of fresh numbers, too: they are the services' now.
+func (h *hostRole) adopt(k *kept) {
+	adopt(k.HostServices, h.numbers)
+	h.fresh = nil
 }
 
-func (h *hostRole) forgetNextHops() error {
-	if h == nil {
-		return nil
+func (h *hostRole) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(h.attachments, "host", on); err != nil {
+		return err
 	}
-	return h.program.ForgetNextHops()
+	h.model(x)
+	x.decide = x.onHost
+	x.program, err = h.program.Explainer()
+	return err
 }
+
+func (h *hostRole) model(x *explaining) { x.host = h.twin() }
+
+func (h *hostRole) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
+	return h.program.Capture(bytes, interfaces...)
+}
+
+func (h *hostRole) resolves() bool { return true }

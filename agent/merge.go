@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"path/filepath"
 	"slices"
 
 	"sextant/config"
@@ -11,13 +10,14 @@ import (
 
 // mergeRole is the egress of protected traffic as it runs. A nil mergeRole is a node without one.
 type mergeRole struct {
-	config      datapath.MergeConfig
-	program     *datapath.Merge
-	instances   []mergeInstance
-	ended       []mergeNumber // of the configuration before, as long as the kernel has them
-	attachments []datapath.Attachment
-	watches     map[uint32]*mergeWatch // by index
+	loaded[*datapath.Merge]
+	config    datapath.MergeConfig
+	instances []mergeInstance
+	ended     []mergeNumber          // of the configuration before, as long as the kernel has them
+	watches   map[uint32]*mergeWatch // by index
 }
+
+var _ room[*mergeRole] = (*mergeRole)(nil)
 
 // mergeInstance is a protected flow.
 type mergeInstance struct {
@@ -49,18 +49,16 @@ func mergeConfig(n *config.Node) datapath.MergeConfig {
 	return c
 }
 
-// prepareMerge builds what the configuration wants.
-func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
-	p := &prepared[*mergeRole]{dir: filepath.Join(a.dir, "merge"), start: a.node == nil,
-		old: a.merge}
+// buildMerge makes what the configuration wants.
+func (a *Agent) buildMerge(n *config.Node) (*mergeRole, error) {
 	if n.Merge == nil {
-		return p, nil
+		return nil, nil
 	}
 	next := &mergeRole{config: mergeConfig(n)}
 	for _, s := range n.Merge.SIDs {
 		instance, err := instanceOf(s)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
 		next.instances = append(next.instances, mergeInstance{s, mergeNumber{Instance: instance}})
 	}
@@ -69,14 +67,16 @@ func (a *Agent) prepareMerge(n *config.Node) (*prepared[*mergeRole], error) {
 	}
 	next.ended = a.store.kept.Merges
 	next.number(next.ended)
-	p.next = next
-	if p.sameProgram() {
-		next.program, next.attachments = p.old.program, p.old.attachments
-		return p, nil
+	return next, nil
+}
+
+func (m *mergeRole) load(dir string, running *mergeRole) (err error) {
+	if running != nil {
+		m.loaded = running.loaded
+		return nil
 	}
-	var err error
-	next.program, err = datapath.OpenMerge(p.dir, next.config)
-	return p, err
+	m.program, err = datapath.OpenMerge(dir, m.config)
+	return err
 }
 
 // instanceOf translates a configured protected flow.
@@ -144,16 +144,20 @@ func (m *mergeRole) numbers() []mergeNumber {
 	return numbers
 }
 
-func (m *mergeRole) same(other *mergeRole) bool { return m.config.Equal(other.config) }
+func (m *mergeRole) adopt(k *kept) { k.Merges = m.numbers() }
 
-func (m *mergeRole) loaded() pinnable {
-	if m.program == nil {
-		return nil
+func (m *mergeRole) warnings(a *Agent) []string { return a.mergeWarnings() }
+
+func (m *mergeRole) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(m.attachments, "merge", on); err != nil {
+		return err
 	}
-	return m.program
+	x.merge, x.decide = m.model(), x.onMerge
+	x.program, err = m.program.Explainer()
+	return err
 }
 
-func (m *mergeRole) runsAt(attachments []datapath.Attachment) { m.attachments = attachments }
+func (m *mergeRole) same(other *mergeRole) bool { return m.config.Equal(other.config) }
 
 // fill sets the instances that before does not have. Those that are gone go when all is settled:
 // tidyMerge.
@@ -195,11 +199,4 @@ func (a *Agent) tidyMerge(refused *prepared[*mergeRole]) {
 		}
 	}
 	a.merge.ended = nil
-}
-
-func (m *mergeRole) attached() []datapath.Attachment {
-	if m == nil {
-		return nil
-	}
-	return m.attachments
 }

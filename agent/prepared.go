@@ -3,47 +3,88 @@ package agent
 import (
 	"os"
 
+	"sextant/agent/api"
+	"sextant/config"
 	"sextant/datapath"
 )
 
-// role is *edgeRole, *hostRole, *headendRole, *mergeRole or *straysRole. The zero value is a node
-// without the role.
-type role[R any] interface {
-	comparable
-	roleMethods[R]
+// change is a role's part of a change of the node.
+type change interface {
+	begin(*Agent) error
+	commit() error
+	rollBack() error
+	discard()
+	adopt(*kept)
+	finish()
+	leaves() bool // the role goes
 }
 
-type roleMethods[R any] interface {
+// preparable is a pointer to a role. The zero value is a node without the role.
+type preparable[R any] interface {
+	comparable
+	room[R]
+}
+
+// room is a role with what a change needs of it.
+type room[R any] interface {
+	role
 	// same says whether both, which are there, run by the same program.
 	same(R) bool
+	// load takes over the programs of a role that is the same, or loads them anew if running is
+	// the zero value.
+	load(dir string, running R) error
 	// fill brings the program's tables from the services of before (zero: they are empty) to its
 	// own.
 	fill(before R) error
-	// loaded is its program, nil as long as there is none.
-	loaded() pinnable
-	// runsAt notes where the program runs.
-	runsAt([]datapath.Attachment)
 }
 
-var (
-	_ roleMethods[*edgeRole]    = (*edgeRole)(nil)
-	_ roleMethods[*hostRole]    = (*hostRole)(nil)
-	_ roleMethods[*headendRole] = (*headendRole)(nil)
-	_ roleMethods[*mergeRole]   = (*mergeRole)(nil)
-	_ roleMethods[*straysRole]  = (*straysRole)(nil)
-)
+// loaded is the part of a role that is about its program: what most roles have in common.
+type loaded[P interface {
+	comparable
+	program
+}] struct {
+	program     P // the zero value as long as there is none
+	attachments []datapath.Attachment
+	broken      bool
+	fault       string // why it does less than it should; "": it does all
+}
 
-// pinnable is what package datapath loads.
-type pinnable interface {
-	Commit() ([]datapath.Attachment, error)
-	Hold()
-	Close()
+func (r *loaded[P]) uses() program {
+	var none P
+	if r.program == none {
+		return nil
+	}
+	return r.program
+}
+
+func (r *loaded[P]) attached() []datapath.Attachment          { return r.attachments }
+func (r *loaded[P]) expected() []datapath.Attachment          { return r.attachments }
+func (r *loaded[P]) runsAt(attachments []datapath.Attachment) { r.attachments = attachments }
+func (r *loaded[P]) isBroken() bool                           { return r.broken }
+func (r *loaded[P]) begin(*Agent) error                       { return nil }
+func (r *loaded[P]) adopt(*kept)                              {}
+func (r *loaded[P]) resolves() bool                           { return false }
+func (r *loaded[P]) shortfall() string                        { return r.fault }
+func (r *loaded[P]) warnings(*Agent) []string                 { return nil }
+func (r *loaded[P]) count(*api.Counters) error                { return nil }
+
+// shown leaves the side out: only an edge's programs have one that is shown.
+func (r *loaded[P]) shown(at datapath.Attachment) api.Program {
+	p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, ID: at.ID}
+	if at.Index == 0 {
+		p.Interface, p.Cgroup = "", at.On
+	}
+	if at.Mode != 0 {
+		p.Mode = config.Mode(at.Mode.String())
+	}
+	return p
 }
 
 // prepared is a change of a role that is built, but not yet switched to.
-type prepared[R role[R]] struct {
+type prepared[R preparable[R]] struct {
 	dir       string // of the pins
 	start     bool   // the agent begins: whatever is pinned is an earlier one's
+	slot      *R     // the agent's
 	old, next R
 	begun     bool               // commit has begun to change what runs
 	before    *datapath.Snapshot // what was pinned then, if programs are replaced
@@ -52,6 +93,37 @@ type prepared[R role[R]] struct {
 func (p *prepared[R]) sameProgram() bool {
 	var none R
 	return p.old != none && p.next != none && p.old.same(p.next)
+}
+
+// load builds the role, and loads its programs if others run, or none.
+func (p *prepared[R]) load(build func() (R, error)) error {
+	next, err := build()
+	var running R
+	if err != nil || next == running {
+		return err
+	}
+	if p.next = next; p.sameProgram() {
+		running = p.old
+	}
+	return next.load(p.dir, running)
+}
+
+func (p *prepared[R]) leaves() bool {
+	var none R
+	return p.next == none
+}
+
+func (p *prepared[R]) begin(a *Agent) error {
+	if p.leaves() {
+		return nil
+	}
+	return p.next.begin(a)
+}
+
+func (p *prepared[R]) adopt(k *kept) {
+	if !p.leaves() {
+		p.next.adopt(k)
+	}
 }
 
 // commit switches to what was prepared. If it fails, rollBack is to follow.
@@ -72,7 +144,7 @@ func (p *prepared[R]) commit() (err error) {
 	if err := p.next.fill(none); err != nil {
 		return err
 	}
-	attachments, err := p.next.loaded().Commit()
+	attachments, err := p.next.uses().Commit()
 	p.next.runsAt(attachments)
 	return err
 }
@@ -86,7 +158,7 @@ func (p *prepared[R]) rollBack() error {
 		var none R
 		err := p.before.Restore()
 		if p.old != none {
-			p.old.loaded().Hold() // the links that were put back
+			p.old.uses().Hold() // the links that were put back
 		}
 		return err
 	}
@@ -96,11 +168,8 @@ func (p *prepared[R]) rollBack() error {
 // discard lets go of what was prepared.
 func (p *prepared[R]) discard() {
 	var none R
-	if p == nil {
-		return
-	}
-	if p.next != none && p.next.loaded() != nil && !p.sameProgram() {
-		abandon(p.next.loaded())
+	if p.next != none && p.next.uses() != nil && !p.sameProgram() {
+		abandon(p.next.uses())
 	}
 	if p.before != nil {
 		p.before.Close()
@@ -109,7 +178,7 @@ func (p *prepared[R]) discard() {
 }
 
 // abandon lets go of what was loaded, and of what was made for it.
-func abandon(p pinnable) {
+func abandon(p program) {
 	if a, makes := p.(interface{ Abandon() error }); makes {
 		_ = a.Abandon() // what it leaves serves the next one
 		return
@@ -117,14 +186,14 @@ func abandon(p pinnable) {
 	p.Close()
 }
 
-// finish lets go of what ran before, and returns what runs.
-func (p *prepared[R]) finish() R {
+// finish lets go of what ran before, and makes the role the agent's.
+func (p *prepared[R]) finish() {
 	var none R
 	if p.old != none && !p.sameProgram() {
-		p.old.loaded().Close()
+		p.old.uses().Close()
 	}
 	if p.before != nil {
 		p.before.Close()
 	}
-	return p.next
+	*p.slot = p.next
 }

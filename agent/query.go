@@ -142,61 +142,15 @@ func (a *Agent) Counters(ctx context.Context) (counters []api.Counters, err erro
 	return counters, err
 }
 
-// program is what edge and host have in common.
-type program interface {
-	Drops() ([]datapath.Counter, error)
-	Outcomes() ([]datapath.Counter, error)
-	Maps() []datapath.MapUse
-	Dump(name string, limit int) ([]datapath.Entry, error)
-}
-
-// programs lists the running roles.
-func (a *Agent) programs() map[api.Role]program {
-	programs := map[api.Role]program{}
-	if a.edge != nil {
-		programs[api.Edge] = a.edge.program
-	}
-	if a.host != nil {
-		programs[api.Host] = a.host.program
-	}
-	if a.headend != nil {
-		programs[api.Headend] = a.headend.program
-	}
-	if a.merge != nil {
-		programs[api.Merge] = a.merge.program
-	}
-	if a.strayRole != nil {
-		programs[api.Strays] = a.strayRole.program
-	}
-	return programs
-}
-
-var roles = []api.Role{api.Edge, api.Host, api.Headend, api.Merge, api.Strays}
-
 func (a *Agent) counters() ([]api.Counters, error) {
 	var counters []api.Counters
-	programs := a.programs()
-	for _, role := range roles {
-		if programs[role] == nil {
-			continue
+	for _, r := range a.running() {
+		c, err := countersOf(r.name, r.uses())
+		if err == nil {
+			err = r.count(&c)
 		}
-		c, err := countersOf(role, programs[role])
 		if err != nil {
 			return nil, err
-		}
-		if role == api.Edge {
-			events, err := a.edge.program.CacheEvents()
-			if err != nil {
-				return nil, err
-			}
-			for _, e := range events {
-				c.FlowCache = append(c.FlowCache, api.CacheEvent{Event: e.Name, Packets: e.Packets})
-			}
-		}
-		if role == api.Strays {
-			if c.VRFs, err = a.strayRole.vrfTraffic(); err != nil {
-				return nil, err
-			}
 		}
 		counters = append(counters, c)
 	}
@@ -243,13 +197,9 @@ func countersOf(role api.Role, p program) (api.Counters, error) {
 // Maps is what api.Agent says.
 func (a *Agent) Maps(ctx context.Context) (maps []api.Map, err error) {
 	err = a.do(ctx, func() {
-		programs := a.programs()
-		for _, role := range roles {
-			if programs[role] == nil {
-				continue
-			}
-			for _, use := range programs[role].Maps() {
-				m := api.Map{Name: use.Name, Role: role, Type: use.Type, Capacity: use.Capacity}
+		for _, r := range a.running() {
+			for _, use := range r.uses().Maps() {
+				m := api.Map{Name: use.Name, Role: r.name, Type: use.Type, Capacity: use.Capacity}
 				if use.Entries >= 0 {
 					m.Entries = &use.Entries
 				}

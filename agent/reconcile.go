@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,17 +22,17 @@ func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sext
 // Unload detaches the programs pinned in a node's directory and removes their tables, counters too.
 // Where nothing is pinned there is nothing to do.
 func Unload(dir string) error {
-	for _, remove := range []func() error{
-		func() error { return removePaths(filepath.Join(dir, "edge")) },
-		func() error { return removeBlackholes(filepath.Join(dir, "edge")) },
-		kernelfib.Remove,
-		func() error { return datapath.Unload(filepath.Join(dir, "edge")) },
-		func() error { return datapath.Unload(filepath.Join(dir, "host")) },
-		func() error { return datapath.Unload(filepath.Join(dir, "headend")) },
-		func() error { return datapath.Unload(filepath.Join(dir, "merge")) },
-		func() error { return datapath.Unload(filepath.Join(dir, "strays")) },
-		func() error { return removeEmpty(dir) },
-	} {
+	var steps []func() error
+	for _, k := range kinds() {
+		if k.clean != nil {
+			steps = append(steps, func() error { return k.clean(filepath.Join(dir, string(k.name))) })
+		}
+	}
+	steps = append(steps, kernelfib.Remove)
+	for _, k := range kinds() {
+		steps = append(steps, func() error { return datapath.Unload(filepath.Join(dir, string(k.name))) })
+	}
+	for _, remove := range append(steps, func() error { return removeEmpty(dir) }) {
 		if err := remove(); errors.Is(err, os.ErrPermission) {
 			return fmt.Errorf("%w; unload as root, for example with sudo", err)
 		} else if err != nil {
@@ -93,7 +92,7 @@ func removeEmpty(dir string) error {
 // next comes from, nil for a change of what runs.
 func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
 	if a.node != nil {
-		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.headend.isBroken() {
+		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.isBroken() {
 			if on.dryRun {
 				return nil, a.unattached()
 			}
@@ -101,26 +100,26 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 		}
 	}
 	begun, kept := time.Now(), a.store.kept.clone()
-	var p preparedRoles
+	var p roleChanges
 	err = p.prepare(a, next)
 	if err == nil && !on.breaks {
-		err = a.guard(next, p.edge)
+		err = a.guard(next, changeOf[*edgeRole](p))
 	}
 	if err == nil && !on.dryRun {
-		err = a.switchTo(next, file, &p)
+		err = a.switchTo(next, file, p)
 	}
 	if err != nil || on.dryRun {
 		p.discard()
-		a.tidyMerge(p.merge)
+		a.tidyMerge(changeOf[*mergeRole](p))
 		// numbers may have been given
 		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers
 		a.store.kept = kept
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
-	if !p.merge.sameProgram() {
+	if !changeOf[*mergeRole](p).sameProgram() {
 		a.ordering.end()
 	}
-	p.finish(a)
+	p.finish()
 	a.node = next
 	a.tidyMerge(nil)
 	a.orderMerges()
@@ -137,8 +136,8 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 
 // switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state
 // can't be saved, all stays what it was.
-func (a *Agent) switchTo(next, file *config.Node, p *preparedRoles) error {
-	err := a.raiseEpoch(p.headend.next)
+func (a *Agent) switchTo(next, file *config.Node, p roleChanges) error {
+	err := p.begin(a)
 	if err == nil {
 		err = p.commit()
 	}
@@ -168,15 +167,17 @@ func (a *Agent) collectWarnings() {
 			a.warnings = append(a.warnings, warning)
 		}
 	}
-	if a.strayRole != nil && a.strayRole.fault != "" {
-		a.warnings = append(a.warnings, a.strayRole.fault)
+	for _, r := range a.running() {
+		if warning := r.shortfall(); warning != "" {
+			a.warnings = append(a.warnings, warning)
+		}
 	}
-	attached := slices.Concat(a.edge.attached(), a.host.attached(), a.headend.attached(),
-		a.merge.attached(), a.strayRole.attached())
-	for _, at := range attached {
-		if at.Warning != "" {
-			a.warnings = append(a.warnings, at.On+": "+at.Warning)
-			a.options.Log.Warn(at.Warning, "interface", at.On)
+	for _, r := range a.running() {
+		for _, at := range r.attached() {
+			if at.Warning != "" {
+				a.warnings = append(a.warnings, at.On+": "+at.Warning)
+				a.options.Log.Warn(at.Warning, "interface", at.On)
+			}
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/datapath"
 )
 
 // servers are where the agent listens.
@@ -152,41 +151,13 @@ func (a *Agent) status() (api.Status, error) {
 			s.Warnings = append(s.Warnings, warning)
 		}
 	}
-	s.Warnings = append(s.Warnings, a.edge.shareWarnings()...)
-	s.Warnings = append(s.Warnings, a.policyWarnings()...)
-	s.Warnings = append(s.Warnings, a.mergeWarnings()...)
-	for _, at := range a.edge.attached() {
-		s.Programs = append(s.Programs, api.Program{
-			Name: at.Program, Interface: at.On, Mode: config.Mode(at.Mode.String()),
-			Side: sideName(at.Side), Tag: at.Tag,
-			ID: at.ID, Fault: a.faultAt("edge", at),
-		})
-	}
-	for _, r := range []struct {
-		name string
-		on   []datapath.Attachment
-	}{
-		{"host", a.host.attached()}, {"headend", a.headend.attached()},
-		{"merge", a.merge.attached()},
-		{"strays", a.strayRole.attached()},
-	} {
-		s.Programs = append(s.Programs, a.programsAt(r.name, r.on)...)
+	for _, r := range a.running() {
+		s.Warnings = append(s.Warnings, r.warnings(a)...)
+		for _, at := range r.attached() {
+			p := r.shown(at)
+			p.Fault = a.faultAt(r.name, at)
+			s.Programs = append(s.Programs, p)
+		}
 	}
 	return s, err
-}
-
-// programsAt lists the programs of a role that has no sides.
-func (a *Agent) programsAt(role string, on []datapath.Attachment) (list []api.Program) {
-	for _, at := range on {
-		p := api.Program{Name: at.Program, Interface: at.On, Tag: at.Tag, ID: at.ID,
-			Fault: a.faultAt(role, at)}
-		if at.Index == 0 {
-			p.Interface, p.Cgroup = "", at.On
-		}
-		if at.Mode != 0 {
-			p.Mode = config.Mode(at.Mode.String())
-		}
-		list = append(list, p)
-	}
-	return list
 }

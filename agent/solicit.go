@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -42,7 +43,7 @@ type solicitor struct {
 
 // solicit asks some of the neighbours by which the node's programs send.
 func (a *Agent) solicit() {
-	if a.edge == nil && a.host == nil && a.headend == nil {
+	if !slices.ContainsFunc(a.running(), func(r namedRole) bool { return r.resolves() }) {
 		return
 	}
 	s := &a.solicitor

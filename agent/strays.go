@@ -2,7 +2,7 @@ package agent
 
 import (
 	"fmt"
-	"path/filepath"
+	"net"
 	"slices"
 	"strings"
 
@@ -15,11 +15,11 @@ import (
 
 // straysRole takes strays away beside a router. A nil straysRole is a node without it.
 type straysRole struct {
-	config      datapath.StraysConfig
-	program     *datapath.Strays
-	attachments []datapath.Attachment
-	fault       string // why the strays of some VRF are not taken away; "": all are
+	loaded[*datapath.Strays]
+	config datapath.StraysConfig
 }
+
+var _ room[*straysRole] = (*straysRole)(nil)
 
 func straysConfig(n *config.Node) datapath.StraysConfig {
 	c := datapath.StraysConfig{Infrastructure: n.Domain.Infrastructure}
@@ -34,43 +34,57 @@ func straysConfig(n *config.Node) datapath.StraysConfig {
 	return c
 }
 
-// prepareStrays builds what the configuration wants.
-func (a *Agent) prepareStrays(n *config.Node) (*prepared[*straysRole], error) {
-	p := &prepared[*straysRole]{dir: filepath.Join(a.dir, "strays"), start: a.node == nil,
-		old: a.strayRole}
+// buildStrays makes what the configuration wants.
+func (a *Agent) buildStrays(n *config.Node) (*straysRole, error) {
 	if n.Strays == nil {
-		return p, nil
+		return nil, nil
 	}
 	next := &straysRole{config: straysConfig(n)}
-	p.next = next
-	if p.sameProgram() {
-		next.program, next.attachments, next.fault = p.old.program, p.old.attachments, p.old.fault
-		return p, nil
-	}
-	var err error
-	next.program, err = datapath.OpenStrays(p.dir, next.config)
-	return p, err
+	return next, nil
 }
 
-func (s *straysRole) same(other *straysRole) bool { return s.config.Equal(other.config) }
-
-func (s *straysRole) loaded() pinnable {
-	if s.program == nil {
+func (s *straysRole) load(dir string, running *straysRole) (err error) {
+	if running != nil {
+		s.loaded = running.loaded
 		return nil
 	}
-	return s.program
+	s.program, err = datapath.OpenStrays(dir, s.config)
+	return err
 }
 
-func (s *straysRole) runsAt(attachments []datapath.Attachment) { s.attachments = attachments }
+// count adds what came for each VRF.
+func (s *straysRole) count(c *api.Counters) (err error) {
+	c.VRFs, err = s.vrfTraffic()
+	return err
+}
+
+func (s *straysRole) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(s.attachments, "stray", on); err != nil {
+		return err
+	}
+	x.strays, x.decide = s.twin(), x.onStrays
+	if x.astray, err = s.program.Explainer(); err == nil {
+		x.program = x.astray.Explainer
+	}
+	return err
+}
+
+// model has nothing to do: no packets are captured.
+func (s *straysRole) model(*explaining) {}
+
+func (s *straysRole) same(other *straysRole) bool { return s.config.Equal(other.config) }
 
 // fill has nothing to do: what a program needs to know, it finds out.
 func (s *straysRole) fill(*straysRole) error { return nil }
 
-func (s *straysRole) attached() []datapath.Attachment {
-	if s == nil {
-		return nil
-	}
-	return s.attachments
+// expected are the attachments at which packets for the VRFs arrive, and those on VRF devices that
+// are there: these come and go.
+func (s *straysRole) expected() []datapath.Attachment {
+	return slices.DeleteFunc(slices.Clone(s.attachments), func(at datapath.Attachment) bool {
+		_, gone := net.InterfaceByName(at.On)
+		return gone != nil && !slices.ContainsFunc(s.config.Interfaces,
+			func(i datapath.StrayInterface) bool { return i.Name == at.On })
+	})
 }
 
 // followRouter makes the programs know what the router has changed: SIDs, VRFs, devices. Each of
@@ -96,9 +110,9 @@ func (a *Agent) followRouter() {
 	a.collectWarnings()
 }
 
-// uncaptured says where to look instead of capturing: tcpdump sees all, for these programs neither
+// capture says where to look instead of capturing: tcpdump sees all, for these programs neither
 // drop nor send in XDP.
-func (s *straysRole) uncaptured() error {
+func (s *straysRole) capture(int, ...string) (*datapath.Capture, error) {
 	var arrivals, backups []string
 	for _, i := range s.config.Interfaces {
 		arrivals = append(arrivals, "-i "+i.Name)
@@ -108,8 +122,8 @@ func (s *straysRole) uncaptured() error {
 			backups = append(backups, device)
 		}
 	}
-	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the programs of role strays copy "+
-		"no packets, and hide none from tcpdump: "+
+	return nil, &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the programs of role strays "+
+		"copy no packets, and hide none from tcpdump: "+
 		"strays are seen with tcpdump -n %s, all that arrives with %s (without outer headers "+
 		"what continues a connection); "+
 		"what becomes of a flow says sextant explain SOURCE DESTINATION",

@@ -1,0 +1,7 @@
+package agent
+
+var (
+	_ = (*edgeRole)(nil)
+	_ = (*hostRole)(nil)
+	_ = (*straysRole)(nil)
+)

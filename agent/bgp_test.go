@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,19 +19,27 @@ import (
 // patience is when a test that waits gives up.
 const patience = 60 * time.Second
 
-const (
-	// of the machine's own loopback: a speaker's goroutines are in no namespace of a test
-	bgpEdge, bgpHost = "127.9.3.1", "127.9.3.2"
-	bgpText          = nodeText + `
+// The speakers of the tests are at the machine's own loopback, since their goroutines are in no
+// namespace of a test: each run of the tests has addresses of its own there.
+var (
+	bgpEdge, bgpHost = ownLoopback(1), ownLoopback(2)
+	bgpText          = nodeText + strings.NewReplacer("EDGE", bgpEdge, "HOST", bgpHost).Replace(`
 bgp:
   asn: 64512
-  routerID: 127.9.3.1
-  listen: 127.9.3.1:17901
+  routerID: EDGE
+  listen: EDGE:17901
   gracefulRestart: 60s
   onStop: keep
-  neighbors: [{address: 127.9.3.2, asn: 64512, port: 17901, local: 127.9.3.1, passive: true}]
-`
+  neighbors: [{address: HOST, asn: 64512, port: 17901, local: EDGE, passive: true}]
+`)
 )
+
+// ownLoopback is an address in 127.128.0.0/9 that no other process of this machine computes; last
+// is below 8, a process ID has at most 22 bits, and the topmost two are not told apart.
+func ownLoopback(last int) string {
+	id := os.Getpid()<<3 | last
+	return netip.AddrFrom4([4]byte{127, 128 | byte(id>>16), byte(id >> 8), byte(id)}).String()
+}
 
 // openHost is a host that serves the machine's service web.
 func openHost(t *testing.T) *bgp.Speaker {
@@ -102,7 +111,7 @@ func TestBackendsFromBGP(t *testing.T) {
 				Behavior: srv6.EndOFFER}}}))
 	a.awaitLearned("bgp-fcbb-bb00-77 5 up buckets:true")
 	for _, want := range []struct{ name, value string }{
-		{`sextant_bgp_session_up{peer="127.9.3.2"}`, "1"},
+		{`sextant_bgp_session_up{peer="` + bgpHost + `"}`, "1"},
 		{`sextant_bgp_ignored_routes_total{reason="no_service"}`, "1"},
 		{`sextant_bgp_malformed_updates_total{handling="session_reset"}`, "0"},
 		{`sextant_backend_weight{backend="bgp-fcbb-bb00-77",service="web"}`, "5"},
@@ -144,7 +153,8 @@ func TestBackendsFromBGP(t *testing.T) {
 	if got, want := a.learned(), "bgp-fcbb-bb00-77 5 draining buckets:false"; got != want {
 		t.Errorf("the session is lost: %q, want %q", got, want)
 	}
-	_, err := a.apply(m.text(strings.Replace(bgpText, "address: 127.9.3.2", "address: 127.9.3.8",
+	_, err := a.apply(m.text(strings.Replace(bgpText, "address: "+bgpHost,
+		"address: "+ownLoopback(7),
 		1)), false)
 	must(t, err)
 	a.awaitLearned("")
@@ -157,7 +167,7 @@ func TestApplyBGP(t *testing.T) {
 	a := m.start(bgpText)
 	defer a.stop()
 	more := strings.Replace(bgpText, "neighbors: [",
-		"neighbors: [{address: 127.9.3.9, asn: 64512, families: [vpnv6]}, ", 1)
+		"neighbors: [{address: "+ownLoopback(5)+", asn: 64512, families: [vpnv6]}, ", 1)
 	_, err := a.apply(m.text(more), false)
 	must(t, err)
 	peers, err := a.BGPPeers(t.Context())
@@ -167,10 +177,12 @@ func TestApplyBGP(t *testing.T) {
 	}
 	_, err = a.apply(m.text(strings.Replace(more, "families: [vpnv6]", "passwordFile: DIR/none",
 		1)), false)
-	if err == nil || !strings.Contains(err.Error(), "neighbor 127.9.3.9: read the password") {
+	if err == nil || !strings.Contains(err.Error(),
+		"neighbor "+ownLoopback(5)+": read the password") {
 		t.Errorf("a neighbor with an unreadable password: %v", err)
 	}
-	_, err = a.apply(m.text(strings.Replace(bgpText, "routerID: 127.9.3.1", "routerID: 127.9.3.7",
+	_, err = a.apply(m.text(strings.Replace(bgpText, "routerID: "+bgpEdge,
+		"routerID: "+ownLoopback(6),
 		1)), false)
 	if err == nil || !strings.Contains(err.Error(), "restart the agent with this file") {
 		t.Errorf("another router ID: %v", err)

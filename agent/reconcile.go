@@ -25,12 +25,18 @@ func Unload(dir string) error {
 	var steps []func() error
 	for _, k := range kinds() {
 		if k.clean != nil {
-			steps = append(steps, func() error { return k.clean(filepath.Join(dir, string(k.name))) })
+			steps = append(steps, func() error {
+				return k.clean(filepath.Join(dir,
+					string(k.name)))
+			})
 		}
 	}
 	steps = append(steps, kernelfib.Remove)
 	for _, k := range kinds() {
-		steps = append(steps, func() error { return datapath.Unload(filepath.Join(dir, string(k.name))) })
+		steps = append(steps, func() error {
+			return datapath.Unload(filepath.Join(dir,
+				string(k.name)))
+		})
 	}
 	for _, remove := range append(steps, func() error { return removeEmpty(dir) }) {
 		if err := remove(); errors.Is(err, os.ErrPermission) {

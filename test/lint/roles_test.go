@@ -33,7 +33,8 @@ func rolesInRooms(r *repository) []finding {
 			}
 			if named, at := rolesNamed(s.file, list); len(named) > rolesKnown {
 				findings = append(findings, finding{s.name, s.line(at),
-					fmt.Sprintf("roles %s are named outside their rooms", strings.Join(named, ", ")),
+					fmt.Sprintf("roles %s are named outside their rooms",
+						strings.Join(named, ", ")),
 					"loop over the roles that run, with a method of interface role"})
 			}
 		}

@@ -223,8 +223,8 @@ func (o *object) eachLeaf(v reflect.Value, where string, steps []step, visit fun
 	}
 }
 
-// TestCodecsSayWhatAndHint: what a codec refuses becomes a problem with both of its parts, whichever
-// package read the text.
+// TestCodecsSayWhatAndHint: what a codec refuses becomes a problem with both of its parts,
+// whichever package read the text.
 func TestCodecsSayWhatAndHint(t *testing.T) {
 	texts := []string{"", "x", "::", "1::/129", "fcbb:bb00:1::/32", "::/32", "10.0.0.0/32", "-1",
 		"70000", "memory:x", "pressure:", "apache:x", "65536-1", "0", strings.Repeat("0", 32),
@@ -238,7 +238,8 @@ func TestCodecsSayWhatAndHint(t *testing.T) {
 			}
 			refused++
 			p := problemOf(err)
-			if p.Text == "" || p.Mend == "" || p.Mend == otherHint || strings.Contains(p.Text, "; ") {
+			if p.Text == "" || p.Mend == "" || p.Mend == otherHint ||
+				strings.Contains(p.Text, "; ") {
 				t.Errorf("%s as %q refuses %q: %q, and mends it: %q", use.typ, use.as, text, p.Text,
 					p.Mend)
 			}

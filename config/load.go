@@ -60,7 +60,8 @@ func ParseLoad(text string) (Load, error) {
 		return l, nil
 	case LoadPressure:
 		if has && !path.IsAbs(target) {
-			return Load{}, wrongLoad(text, "write pressure, or pressure: and the directory of a cgroup")
+			return Load{}, wrongLoad(text,
+				"write pressure, or pressure: and the directory of a cgroup")
 		}
 		return l, nil
 	case LoadQueue:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/httpserver"
 	"sextant/agent/serverload"
 	"sextant/config"
 	"sextant/lb/pool"
@@ -36,8 +37,8 @@ type Agent struct {
 	started time.Time
 	work    chan func() // for the owner goroutine
 	done    chan struct{}
-	adding  sync.Mutex // of protections
-	servers *servers   // set before anybody is served
+	adding  sync.Mutex          // of protections
+	servers *httpserver.Servers // set before anybody is served
 
 	// Only the owner goroutine touches what follows.
 	store  *store
@@ -114,11 +115,12 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	servers, err := listen(options.Node.API, options.Log)
+	servers, err := httpserver.Listen("agent", options.Node.API.Socket,
+		options.Node.API.Metrics, options.Log)
 	if err != nil {
 		return err
 	}
-	defer servers.stop()
+	defer servers.Stop()
 	a.servers = servers
 	changes, err := watchRoutes(ctx, options.Log)
 	if err != nil {
@@ -143,8 +145,7 @@ func Run(ctx context.Context, options Options) error {
 	}
 	defer close(a.done)
 	a.askOn(ctx)
-	servers.serve(api.NewHandler(a), a.Metrics(), api.ConnectionsHandler(a), api.MergeHandler(a),
-		a.chainsHandler())
+	servers.Serve(api.NewHandler(a), a.metricsPort())
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket",
 		a.node.API.Socket)
 	manager.ready(a.node.Name)
@@ -154,8 +155,8 @@ func Run(ctx context.Context, options Options) error {
 
 // live does what comes up, one thing at a time, until ctx ends: the state belongs to this
 // goroutine.
-func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers, changes,
-	interfaces <-chan struct{}) error {
+func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserver.Servers,
+	changes, interfaces <-chan struct{}) error {
 	routing := time.NewTicker(learnInterval)
 	defer routing.Stop()
 	watching := time.NewTicker(watchInterval)
@@ -214,7 +215,7 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *servers,
 		case <-changes:
 			a.routesMoved = true
 			a.forgetNextHops()
-		case err := <-servers.failed:
+		case err := <-servers.Failed():
 			return err
 		}
 	}

@@ -169,13 +169,6 @@ var (
 	etcdRestored = description("etcd_restored_records_total",
 		"Records that etcd had lost, or that another hand had changed, and that were written "+
 			"again.")
-	listenerOpen = description("listener_connections",
-		"Open connections to a listener of the agent.", "listener")
-	listenerMost = description("listener_connections_limit",
-		"Connections that a listener of the agent can have.", "listener")
-	refusedTotal = description("listener_refused_connections_total",
-		"Connections that were closed at once because there were too many, in all or from one "+
-			"source.", "listener", "limit")
 	programInfo = description("program_info", "Programs in the kernel.", "name", "tag",
 		"interface", "mode")
 	programAttached = description("program_attached",
@@ -220,7 +213,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectMerges(ctx, out)
 	m.collectProtections(ctx, out)
 	m.agent.etcd.collect(out)
-	m.agent.servers.collect(out)
+	m.agent.servers.Collect(out)
 	if err := m.agent.do(ctx, func() {
 		counter(out, pastIgnored, m.agent.ignored)
 		gauge(out, stateKept, oneIf(m.agent.store.failure == nil &&

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/httpserver"
 	"sextant/agent/signing"
 	"sextant/config"
 	"sextant/lb/pool"
@@ -29,6 +30,8 @@ const (
 	// for all of them together; an edge must not wait longer to forward
 	peersTimeout = 2 * time.Second
 	maxRefusal   = 1 << 10 // bytes of a peer's error message
+	// bytes of the headers of an answer
+	maxPeerHeader = 16 << 10
 
 	// Headers of the exchange.
 	versionHeader   = "Sextant-Version"   // of the exchange, in all requests and answers
@@ -111,7 +114,7 @@ type peerAnswer struct {
 // peerClient follows no redirection, and asks no proxy: a peer is asked where the node file says.
 var peerClient = &http.Client{
 	Timeout:       peersTimeout,
-	Transport:     &http.Transport{MaxResponseHeaderBytes: maxHeaderBytes},
+	Transport:     &http.Transport{MaxResponseHeaderBytes: maxPeerHeader},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
@@ -162,7 +165,7 @@ func getChains(
 	}
 	response, err := peerClient.Do(request)
 	if err != nil {
-		return nil, cause(err)
+		return nil, httpserver.Cause(err)
 	}
 	return response, nil
 }

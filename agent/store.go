@@ -16,6 +16,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/health"
+	"sextant/agent/httpserver"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/lb/discovery"
@@ -168,7 +169,7 @@ func (s *store) putAside(why error, log *slog.Logger) {
 		s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were "+
 			"made "+
 			"at run time are lost, and the node file is what runs; it could not be kept aside: %v",
-			why, cause(err))
+			why, httpserver.Cause(err))
 	}
 	log.Error(s.damage)
 }

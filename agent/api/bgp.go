@@ -81,7 +81,7 @@ func (c *Client) Announce(ctx context.Context, what config.Announce) (Changes, e
 
 func (h handler) putBGP(r *http.Request) (any, error) {
 	var spec BGPSpec
-	if err := readJSON(r, &spec); err != nil {
+	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
 	return h.change(r.Context(),

@@ -30,7 +30,7 @@ func TestBodiesAreWhole(t *testing.T) {
 		`{"weight": 2}` + strings.Repeat(" ", 9): true,
 	} {
 		request := httptest.NewRequest("PUT", "/", strings.NewReader(body))
-		if err := readJSON(request, &BackendSpec{}); (err == nil) != ok {
+		if err := ReadJSON(request, &BackendSpec{}); (err == nil) != ok {
 			t.Errorf("%q: %v, want it to be read: %v", body, err, ok)
 		} else if e := new(Error); err != nil && (!errors.As(err, &e) || e.Code != Invalid) {
 			t.Errorf("%q: %v is no error of the client", body, err)
@@ -44,7 +44,7 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte(`{"weight": 2}{}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var read, want BackendSpec
-		if readJSON(httptest.NewRequest("PUT", "/", bytes.NewReader(body)), &read) != nil {
+		if ReadJSON(httptest.NewRequest("PUT", "/", bytes.NewReader(body)), &read) != nil {
 			return
 		}
 		if len(bytes.TrimSpace(body)) == 0 {

@@ -19,18 +19,22 @@ import (
 
 // Client talks to an agent. A call ends with its context; the client itself has no time limit.
 type Client struct {
+	daemon string // agent, or another one whose API is served alike
 	socket string
 	http   *http.Client
 	breaks bool // writes may end connections
 }
 
 // NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
-func NewClient(socket string) *Client {
+func NewClient(socket string) *Client { return NewClientOf("agent", socket) }
+
+// NewClientOf makes a client for another daemon whose API is served as the agent's.
+func NewClientOf(daemon, socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	transport := &http.Transport{DialContext: dial}
-	return &Client{socket: socket, http: &http.Client{Transport: transport}}
+	return &Client{daemon: daemon, socket: socket, http: &http.Client{Transport: transport}}
 }
 
 // Put says which service or backend a PUT may meet.
@@ -228,6 +232,22 @@ func (c *Client) write(ctx context.Context, r request, spec any) (Changes, error
 	return ask[Changes](ctx, c, r)
 }
 
+// Ask calls a path of a daemon's API, and reads the JSON that answers it. A body that is not nil is
+// sent as JSON.
+func Ask[T any](ctx context.Context, c *Client, method, path string, query url.Values,
+	body any) (T, error) {
+	r := request{method: method, path: path, query: query}
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		r.body = text
+	}
+	return ask[T](ctx, c, r)
+}
+
 // ask sends a request and reads the JSON that answers it.
 func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
 	var value T
@@ -267,8 +287,8 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	defer response.Body.Close()
 	var body errorBody
 	if err := json.NewDecoder(response.Body).Decode(&body); err != nil || body.Error == nil {
-		return nil, fmt.Errorf("the agent answered %s; use the sextant of the agent's version",
-			response.Status)
+		return nil, fmt.Errorf("the %s answered %s; use the sextant of the %s's version", c.daemon,
+			response.Status, c.daemon)
 	}
 	return nil, body.Error
 }
@@ -280,18 +300,33 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fmt.Errorf("%w: no answer at %s in time; raise --timeout, or see the agent's log",
-			ErrUnreachable,
-			c.socket)
+		return fmt.Errorf("%w: no answer at %s in time; raise --timeout, or see the %s's log",
+			c.unreachable(), c.socket, c.daemon)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root",
-			ErrUnreachable, c.socket)
+			c.unreachable(), c.socket)
 	case errors.As(err, &operation):
-		return fmt.Errorf("%w at %s (%w); start it with: sextant agent -f FILE", ErrUnreachable,
-			c.socket,
-			operation.Err)
+		return fmt.Errorf("%w at %s (%w); start it with: sextant %s -f FILE", c.unreachable(),
+			c.socket, operation.Err, c.daemon)
 	}
-	return fmt.Errorf("%w at %s: %w; see its log", ErrUnreachable, c.socket, err)
+	return fmt.Errorf("%w at %s: %w; see its log", c.unreachable(), c.socket, err)
 }
+
+// unreachable is ErrUnreachable, which names the daemon.
+func (c *Client) unreachable() error {
+	if c.daemon == "agent" {
+		return ErrUnreachable
+	}
+	return unreachable(c.daemon)
+}
+
+// unreachable is ErrUnreachable of a daemon that is no agent.
+type unreachable string
+
+// Error names the daemon.
+func (u unreachable) Error() string { return "the " + string(u) + " is not reachable" }
+
+// Is tells that it is ErrUnreachable.
+func (u unreachable) Is(target error) bool { return target == ErrUnreachable }

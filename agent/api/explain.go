@@ -143,7 +143,7 @@ func (c *Client) Explain(ctx context.Context, q Question) ([]Explanation, error)
 
 func (h handler) explain(r *http.Request) (any, error) {
 	var q Question
-	if err := readJSON(r, &q); err != nil {
+	if err := ReadJSON(r, &q); err != nil {
 		return nil, err
 	}
 	if err := q.check(); err != nil {

@@ -107,8 +107,7 @@ const (
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
 	h := handler{agent}
-	mux := http.NewServeMux()
-	for pattern, answer := range map[string]func(*http.Request) (any, error){
+	mux := Mux("agent/api", map[string]func(*http.Request) (any, error){
 		"GET /v1/status":                                         h.status,
 		"GET /v1/services":                                       h.services,
 		"PUT /v1/services/{name}":                                h.putService,
@@ -137,8 +136,20 @@ func NewHandler(agent Agent) http.Handler {
 		"GET /v1/topology":                                       h.topology,
 		"GET /v1/routes":                                         h.routes,
 		"GET /v1/routes/sources":                                 h.routeSources,
-		"/":                                                      nowhere,
-	} {
+	})
+	mux.HandleFunc("GET /v1/monitor", h.monitor)
+	mux.HandleFunc("GET /v1/capture", h.capture)
+	mux.HandleFunc("GET /v1/config", h.config)
+	mux.Handle("GET /metrics", agent.Metrics())
+	return mux
+}
+
+// Mux answers requests by their patterns, as http.ServeMux has them, with JSON: a value, or an
+// error as its kind says. Other paths are refused; the documentation of the named package lists
+// them.
+func Mux(documented string, answers map[string]func(*http.Request) (any, error)) *http.ServeMux {
+	mux := http.NewServeMux()
+	handle := func(pattern string, answer func(*http.Request) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 			if r.URL.Query().Get(breakFlag) != "" {
@@ -151,10 +162,10 @@ func NewHandler(agent Agent) http.Handler {
 			}
 		})
 	}
-	mux.HandleFunc("GET /v1/monitor", h.monitor)
-	mux.HandleFunc("GET /v1/capture", h.capture)
-	mux.HandleFunc("GET /v1/config", h.config)
-	mux.Handle("GET /metrics", agent.Metrics())
+	for pattern, answer := range answers {
+		handle(pattern, answer)
+	}
+	handle("/", func(r *http.Request) (any, error) { return nowhere(r, documented) })
 	return mux
 }
 
@@ -329,14 +340,14 @@ func intervalOf(text string) (time.Duration, error) {
 		maxInterval.Milliseconds()))
 }
 
-func nowhere(r *http.Request) (any, error) {
+func nowhere(r *http.Request, documented string) (any, error) {
 	return nil, &Error{NotFound,
-		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package agent/api",
-			r.Method, r.URL.Path)}
+		fmt.Sprintf("there is no %s %s; the paths are in the documentation of package %s",
+			r.Method, r.URL.Path, documented)}
 }
 
-// readJSON reads a request's body; an empty one is the zero value.
-func readJSON(r *http.Request, into any) error {
+// ReadJSON reads a request's body; an empty one is the zero value.
+func ReadJSON(r *http.Request, into any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decodeWhole(decoder, into); err != nil && !errors.Is(err, io.EOF) {

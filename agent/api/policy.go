@@ -140,7 +140,7 @@ func (h handler) merge(r *http.Request) (any, error) {
 // putList changes the node file's word where the policy is in it.
 func (h handler) putList(r *http.Request) (any, error) {
 	var spec ListSpec
-	if err := readJSON(r, &spec); err != nil {
+	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
 	if spec.State != config.ListUp && spec.State != config.ListDown {

@@ -211,7 +211,7 @@ func (h handler) protections(r *http.Request) (any, error) {
 
 func (h handler) putProtection(r *http.Request) (any, error) {
 	var spec ProtectionSpec
-	if err := readJSON(r, &spec); err != nil {
+	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
 	return h.agent.Protect(r.Context(), r.PathValue("name"), spec, r.FormValue("dryRun") != "")

@@ -21,7 +21,7 @@ func (h handler) change(ctx context.Context, e edit) (any, error) {
 
 func (h handler) putService(r *http.Request) (any, error) {
 	var spec ServiceSpec
-	if err := readJSON(r, &spec); err != nil {
+	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
 	name, role := r.PathValue("name"), Role(r.FormValue("role"))
@@ -75,7 +75,7 @@ func (h handler) deleteService(r *http.Request) (any, error) {
 
 func (h handler) putBackend(r *http.Request) (any, error) {
 	var spec BackendSpec
-	if err := readJSON(r, &spec); err != nil {
+	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
 	service, name := r.PathValue("name"), r.PathValue("backend")

@@ -1,4 +1,4 @@
-package agent
+package httpserver
 
 import (
 	"log/slog"
@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Bounds of what the clients of a listener can take from the agent. The metrics port and the API
+// Bounds of what the clients of a listener can take from the daemon. The metrics port and the API
 // socket have budgets of their own: a full metrics port takes no descriptor from the socket.
 const (
 	maxSocketConnections  = 128 // of the API socket
@@ -26,7 +26,7 @@ const (
 	refusalLogInterval = time.Minute
 )
 
-// bounds are how much of the agent the clients of a listener can take.
+// bounds are how much of the daemon the clients of a listener can take.
 type bounds struct {
 	name      string // of the listener, in metrics and the log
 	total     int    // connections
@@ -153,9 +153,21 @@ func (c *boundedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// collect tells how full the listeners are.
-func (s *servers) collect(out chan<- prometheus.Metric) {
-	if s == nil { // the agent does not run
+// The metrics of listeners.
+var (
+	listenerOpen = prometheus.NewDesc("sextant_listener_connections",
+		"Open connections to a listener of the agent.", []string{"listener"}, nil)
+	listenerMost = prometheus.NewDesc("sextant_listener_connections_limit",
+		"Connections that a listener of the agent can have.", []string{"listener"}, nil)
+	refusedTotal = prometheus.NewDesc("sextant_listener_refused_connections_total",
+		"Connections that were closed at once because there were too many, in all or from one "+
+			"source.", []string{"listener", "limit"}, nil)
+)
+
+// Collect sends the metrics of the listeners: how full they are. It is for any number of
+// goroutines, and sends none if s is nil.
+func (s *Servers) Collect(out chan<- prometheus.Metric) {
+	if s == nil {
 		return
 	}
 	for _, l := range []*boundedListener{s.socket, s.metrics} {
@@ -163,9 +175,13 @@ func (s *servers) collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		open, refused := l.use()
-		gauge(out, listenerOpen, float64(open), l.name)
-		gauge(out, listenerMost, float64(l.total), l.name)
-		counter(out, refusedTotal, refused.total, l.name, "total")
-		counter(out, refusedTotal, refused.source, l.name, "source")
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, v uint64, more ...string) {
+			out <- prometheus.MustNewConstMetric(d, kind, float64(v),
+				append([]string{l.name}, more...)...)
+		}
+		send(listenerOpen, prometheus.GaugeValue, uint64(open))
+		send(listenerMost, prometheus.GaugeValue, uint64(l.total))
+		send(refusedTotal, prometheus.CounterValue, refused.total, "total")
+		send(refusedTotal, prometheus.CounterValue, refused.source, "source")
 	}
 }

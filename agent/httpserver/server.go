@@ -1,0 +1,128 @@
+// Package httpserver is where a daemon listens: HTTP on a Unix socket for its API and, if it is
+// wanted, on a port for metrics. What clients can take from the daemon is bounded.
+package httpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Servers are where a daemon listens.
+type Servers struct {
+	socket, metrics *boundedListener // metrics is nil if there is no address for it
+	running         []*http.Server
+	failed          chan error // a server that ended by itself
+}
+
+// Listen opens the API socket and, if its address is valid, the metrics port. Connections wait for
+// Serve. The daemon's name is for errors.
+func Listen(daemon, path string, port netip.AddrPort, log *slog.Logger) (*Servers, error) {
+	s := &Servers{failed: make(chan error, 2)}
+	socket, err := listenSocket(daemon, path)
+	if err != nil {
+		return nil, err
+	}
+	s.socket = newListener(socket, bounds{name: "socket", total: maxSocketConnections,
+		stall: stallTimeout}, log)
+	if port.IsValid() {
+		l, err := net.Listen("tcp", port.String())
+		if err != nil {
+			s.Stop()
+			return nil, fmt.Errorf("listen for metrics on %s: %w; choose another api.metrics",
+				port, Cause(err))
+		}
+		s.metrics = newListener(l, bounds{
+			name: "metrics", total: maxMetricsConnections, perSource: maxSourceConnections,
+		}, log)
+	}
+	return s, nil
+}
+
+// Cause leaves out of a network or file error what the message names itself.
+func Cause(err error) error {
+	var call *os.SyscallError
+	var operation *net.OpError
+	var path *os.PathError
+	switch {
+	case errors.As(err, &call):
+		return call.Err
+	case errors.As(err, &operation):
+		return operation.Err
+	case errors.As(err, &path):
+		return path.Err
+	}
+	return err
+}
+
+// listenSocket replaces a socket that a dead agent left. Only root and its group may connect.
+func listenSocket(daemon, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, Cause(err))
+	}
+	if peer, err := net.Dial("unix", path); err == nil {
+		peer.Close()
+		return nil, fmt.Errorf("listen on %s: another %s answers there; stop it, or choose "+
+			"another api.socket", path, daemon)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("replace socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w; choose another api.socket", path, Cause(err))
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Serve answers on the socket, and on the port if there is one.
+func (s *Servers) Serve(requests, port http.Handler) {
+	// some answers are streams without end; each write of theirs is bounded
+	s.start(s.socket, requests, 0)
+	if s.metrics != nil {
+		s.start(s.metrics, port, answerTimeout)
+	}
+}
+
+// Failed yields the error of a server that ended by itself.
+func (s *Servers) Failed() <-chan error { return s.failed }
+
+func (s *Servers) start(l *boundedListener, h http.Handler, answer time.Duration) {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: answer,
+		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
+	s.running = append(s.running, server)
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("serve %s: %w", l.Addr(), err)
+		}
+	}()
+}
+
+// Stop gives requests under way a moment to end.
+func (s *Servers) Stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	for _, server := range s.running {
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+	s.socket.Close()
+	if s.metrics != nil {
+		s.metrics.Close()
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"sextant/packet/flow"
-	"sextant/packet/syntax"
 )
 
 // value is a node of the file together with its path. Its methods read it into
@@ -253,19 +252,14 @@ func (v value) number() (int, bool) {
 	return 0, false
 }
 
-const otherHint = "correct the value"
-
-// problemOf returns the problem that a codec's error is: one of config, or of a package below.
+// problemOf returns the problem that an error is, or makes one of "what is wrong; what mends it".
 func problemOf(err error) *Problem {
 	var p *Problem
-	var wrong *syntax.Error
-	switch {
-	case errors.As(err, &p):
+	if errors.As(err, &p) {
 		return p
-	case errors.As(err, &wrong):
-		return invalid(wrong.Text, wrong.Hint)
 	}
-	return invalid(err.Error(), otherHint)
+	text, mend, _ := strings.Cut(err.Error(), "; ")
+	return invalid(text, mend)
 }
 
 func keyOf(entry *ast.MappingValueNode) string {

@@ -17,10 +17,11 @@ import (
 func (a *app) pathCommand() *cobra.Command {
 	return noun("path", "Paths through a topology: segment lists, disjoint ones, and proofs",
 		seeAlso("sextant service"),
-		append(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(), a.pathFailure(),
-			a.pathSegment(),
-			a.pathSPF(), a.pathDiversity()), a.pathMatrix(),
-			a.pathAssign(), a.pathEncode(), a.pathDecode())...)
+		slices.Concat(a.computing(a.pathDisjoint(), a.pathExplain(), a.pathConfig(),
+			a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathDiversity()),
+			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathReroutes(), a.pathPin(),
+				a.pathUnpin()), []*cobra.Command{a.pathMatrix(), a.pathAssign(),
+				a.pathEncode(), a.pathDecode()})...)
 }
 
 // pathFlags are what most of the path commands take.

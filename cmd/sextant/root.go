@@ -90,7 +90,8 @@ const (
 
 func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
-		in(groupNode, a.agentCommand(), a.unloadCommand(), a.checkCommand(), a.diffCommand(),
+		in(groupNode, a.agentCommand(), a.controllerCommand(), a.unloadCommand(), a.checkCommand(),
+			a.diffCommand(),
 			a.applyCommand(), a.doctorCommand(),
 			a.supportBundleCommand()),
 		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(),

@@ -2,9 +2,8 @@ package flow
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
-
-	"sextant/packet/syntax"
 )
 
 // Secret is the cluster's 128-bit hash key. All edges of a cluster hold the same one, else they
@@ -22,16 +21,17 @@ const redacted = "(secret)"
 func ParseSecret(text string) (Secret, error) {
 	var s Secret
 	if len(text) != hex.EncodedLen(len(s)) {
-		return Secret{}, syntax.Wrong("write 32 hexadecimal digits, for example from: "+
-			"openssl rand -hex 16", "secret has %d characters", len(text))
+		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for "+
+			"example from: openssl rand -hex 16",
+			len(text))
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
-		return Secret{}, syntax.Wrong("write 32 of 0-9 and a-f",
-			"secret has a character that is not a hexadecimal digit")
+		return Secret{}, errors.New("secret has a character that is not a hexadecimal digit; " +
+			"write 32 of 0-9 and a-f")
 	}
 	if s == (Secret{}) {
-		return Secret{}, syntax.Wrong("make one with: openssl rand -hex 16",
-			"secret is all zeros, which anyone can guess")
+		return Secret{}, errors.New("secret is all zeros, which anyone can guess; make one with: " +
+			"openssl rand -hex 16")
 	}
 	return s, nil
 }

@@ -32,6 +32,8 @@ var tree = []folder{
 	{path: "experiment"},
 	{path: "experiment/chart", pure: true},
 
+	{path: "controller"},
+
 	{path: "agent"},
 	{path: "agent/doctor", pure: true},
 	{path: "agent/health"},
@@ -39,6 +41,7 @@ var tree = []folder{
 	{path: "agent/pathprobe"},
 	{path: "agent/archive/archivetest"},
 	{path: "agent/archive"},
+	{path: "agent/httpserver"},
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
 
@@ -79,6 +82,7 @@ var tree = []folder{
 	{path: "te/segment", pure: true},
 	{path: "te/srpolicy", pure: true},
 	{path: "te/frer", pure: true},
+	{path: "te/reroute", pure: true},
 	{path: "te/diversity", pure: true},
 	{path: "te/edgecoloring", pure: true},
 	{path: "te/maxflow", pure: true},
@@ -102,7 +106,6 @@ var tree = []folder{
 	{path: "packet/quiclb", pure: true},
 	{path: "packet/flow", pure: true},
 	{path: "packet/srv6", pure: true},
-	{path: "packet/syntax", pure: true},
 
 	{path: "examples", pure: true},
 }
@@ -111,7 +114,7 @@ var tree = []folder{
 var pureFolders = []string{"packet", "te", "lb", "sim"}
 
 // maxFolders is how many folders the root has at most.
-const maxFolders = 20
+const maxFolders = 22
 
 func firstOf(path string) string {
 	first, _, _ := strings.Cut(path, "/")

@@ -1,0 +1,92 @@
+package controller
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"sextant/agent/api"
+)
+
+// Client talks to a controller. A call ends with its context; the client has no time limit.
+type Client struct {
+	socket string
+	http   *api.Client
+}
+
+// NewClient makes a client for the controller behind a Unix socket. It connects when it is used.
+func NewClient(socket string) *Client {
+	return &Client{socket, api.NewClientOf("controller", socket)}
+}
+
+// Status returns what the controller is and does.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	return api.Ask[Status](ctx, c.http, http.MethodGet, "/v1/status", nil, nil)
+}
+
+// Links returns all links with their weights.
+func (c *Client) Links(ctx context.Context) ([]Link, error) {
+	return items[Link](ctx, c, "/v1/links", nil)
+}
+
+// SetLink says that the links from one router to another are up or down, and returns the decisions
+// on flows that were on them.
+func (c *Client) SetLink(ctx context.Context, s LinkState) ([]Decision, error) {
+	list, err := api.Ask[api.List[Decision]](ctx, c.http, http.MethodPut, "/v1/links", nil, s)
+	return list.Items, err
+}
+
+// Flows returns flows that were looked at, 10,000 at most, in the order of their addresses.
+func (c *Client) Flows(ctx context.Context) ([]Flow, error) {
+	return items[Flow](ctx, c, "/v1/flows", nil)
+}
+
+// Flow returns one flow; the error has api.NotFound if it was not looked at.
+func (c *Client) Flow(ctx context.Context, f api.Flow) (Flow, error) {
+	list, err := items[Flow](ctx, c, "/v1/flows", url.Values{"source": {f.Source.String()},
+		"destination": {f.Destination.String()}, "protocol": {string(f.Protocol)}})
+	if err != nil || len(list) == 0 {
+		return Flow{}, err
+	}
+	return list[0], nil
+}
+
+// Reroutes returns up to limit of the last decisions, the latest last: all, or those that moved a
+// flow.
+func (c *Client) Reroutes(ctx context.Context, limit int, moved bool) ([]Decision, error) {
+	query := url.Values{"limit": {strconv.Itoa(limit)}}
+	if moved {
+		query.Set("moved", "1")
+	}
+	return items[Decision](ctx, c, "/v1/reroutes", query)
+}
+
+// Report hands in reports that came together, and returns the decisions that they ask for.
+func (c *Client) Report(ctx context.Context, reports []Report) ([]Decision, error) {
+	list, err := api.Ask[api.List[Decision]](ctx, c.http, http.MethodPost, "/v1/reports", nil,
+		api.List[Report]{Items: reports})
+	return list.Items, err
+}
+
+// Simulate returns what would be decided now on a flow that paused.
+func (c *Client) Simulate(ctx context.Context, r Report) (Decision, error) {
+	return api.Ask[Decision](ctx, c.http, http.MethodPost, "/v1/simulate", nil, r)
+}
+
+// Pin gives a flow a path that no report changes.
+func (c *Client) Pin(ctx context.Context, p Pin) error {
+	_, err := api.Ask[Pin](ctx, c.http, http.MethodPut, "/v1/pins", nil, p)
+	return err
+}
+
+// Unpin lets reports move a flow again.
+func (c *Client) Unpin(ctx context.Context, f api.Flow) error {
+	_, err := api.Ask[Pin](ctx, c.http, http.MethodDelete, "/v1/pins", nil, Pin{Flow: f})
+	return err
+}
+
+func items[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+	list, err := api.Ask[api.List[T]](ctx, c.http, http.MethodGet, path, query, nil)
+	return list.Items, err
+}

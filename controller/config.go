@@ -1,0 +1,137 @@
+package controller
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"sextant/te/reroute"
+)
+
+// DefaultSocket is where the API is served if nothing else is said.
+const DefaultSocket = "/run/sextant/controller.sock"
+
+// Config is a controller's file.
+type Config struct {
+	Topology string  `yaml:"topology"` // a file in any format, or a topology of the data sets
+	API      API     `yaml:"api"`
+	Journal  string  `yaml:"journal"` // file of decisions, a line of JSON each; none if empty
+	Policy   Policy  `yaml:"policy"`
+	Seed     uint64  `yaml:"seed"`       // of random draws; 0: another one at each start
+	Queue    int64   `yaml:"queueBytes"` // size of the queue before a link, in bytes
+	Links    []Queue `yaml:"links"`      // those whose queues have another size
+}
+
+// API is where the controller answers.
+type API struct {
+	Socket  string         `yaml:"socket"`
+	Metrics netip.AddrPort `yaml:"metrics"` // none if not set
+}
+
+// Queue is the size of the queue before a link, in one direction.
+type Queue struct {
+	From  string `yaml:"from"`
+	To    string `yaml:"to"`
+	Bytes int64  `yaml:"queueBytes"`
+}
+
+// Policy is how flows get other paths; reroute.Settings says what each parameter means.
+type Policy struct {
+	Name         string        `yaml:"name"`
+	Metric       string        `yaml:"metric"`
+	Choices      int           `yaml:"choices"`
+	Margin       float64       `yaml:"margin"`
+	Noise        float64       `yaml:"noise"`
+	BackoffLeast time.Duration `yaml:"backoffLeast"`
+	BackoffMost  time.Duration `yaml:"backoffMost"`
+	Gain         float64       `yaml:"gain"`
+	Memory       time.Duration `yaml:"memory"`
+	Expiry       time.Duration `yaml:"expiry"`
+	Unknown      float64       `yaml:"unknown"`
+	Threshold    float64       `yaml:"threshold"`
+	Chance       float64       `yaml:"chance"`
+	Forget       time.Duration `yaml:"forget"`
+}
+
+// defaultQueue is a size that small switches have.
+const defaultQueue = 96_000
+
+// maxConfig bounds a file, in bytes.
+const maxConfig = 16 << 20
+
+// Parse reads a controller's file. What it does not say about its policy is as
+// reroute.Defaults has it.
+func Parse(text []byte) (*Config, error) {
+	if len(text) > maxConfig {
+		return nil, fmt.Errorf("the file has %d bytes; at most %d are read", len(text), maxConfig)
+	}
+	var first struct {
+		Policy struct {
+			Name string `yaml:"name"`
+		} `yaml:"policy"`
+	}
+	if err := yaml.Unmarshal(text, &first); err != nil {
+		return nil, err
+	}
+	if first.Policy.Name == "" {
+		first.Policy.Name = reroute.Sextant.String()
+	}
+	kind, err := reroute.ParsePolicy(first.Policy.Name)
+	if err != nil {
+		return nil, fmt.Errorf("policy.name: %w", err)
+	}
+	d := reroute.Defaults(kind)
+	c := &Config{API: API{Socket: DefaultSocket}, Queue: defaultQueue, Policy: Policy{
+		Name: kind.String(), Metric: "hops", Choices: d.Choices, Margin: d.Margin, Noise: d.Noise,
+		BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost, Gain: d.Gain, Memory: d.Memory,
+		Expiry: d.Expiry, Unknown: d.Unknown, Threshold: d.Threshold, Chance: d.Chance,
+		Forget: d.Forget}}
+	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
+		return nil, err
+	}
+	if c.Policy.Name == "" { // written, and left empty
+		c.Policy.Name = kind.String()
+	}
+	return c, c.check()
+}
+
+func (c *Config) check() error {
+	if c.Topology == "" {
+		return fmt.Errorf("topology: name a file, or a topology that " +
+			"\"sextant topology list\" shows")
+	}
+	if c.API.Socket == "" {
+		return fmt.Errorf("api.socket: name a path, or leave the key out for %s", DefaultSocket)
+	}
+	if c.Queue < 1 {
+		return fmt.Errorf("queueBytes %d: a queue holds a byte at least", c.Queue)
+	}
+	for i, q := range c.Links {
+		if q.Bytes < 1 {
+			return fmt.Errorf("links[%d], from %s to %s: queueBytes %d: a queue holds a byte at "+
+				"least", i, q.From, q.To, q.Bytes)
+		}
+	}
+	s, err := c.Policy.settings()
+	if err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if err := s.Check(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	return nil
+}
+
+func (p Policy) settings() (reroute.Settings, error) {
+	kind, err := reroute.ParsePolicy(p.Name)
+	if err != nil {
+		return reroute.Settings{}, err
+	}
+	metric, err := reroute.ParseMetric(p.Metric)
+	return reroute.Settings{Policy: kind, Metric: metric, Choices: p.Choices, Margin: p.Margin,
+		Noise: p.Noise, BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
+		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
+		Chance: p.Chance, Forget: p.Forget}, err
+}

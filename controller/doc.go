@@ -1,0 +1,17 @@
+// Package controller is the daemon that moves flows to other paths: it takes reports of telemetry,
+// keeps a weight per link, and decides with package te/reroute. One goroutine owns the state.
+//
+// Its API is JSON over HTTP on a Unix socket, served as the agent's:
+//
+//	GET    /v1/status     what runs
+//	GET    /v1/links      links and their weights
+//	GET    /v1/flows      flows that were looked at, and their paths; one of them with
+//	                      ?source, destination and protocol
+//	GET    /v1/reroutes   the last decisions, with their reasons; ?moved=1 those that moved a flow
+//	POST   /v1/reports    reports in the body; answers with the decisions on them
+//	POST   /v1/simulate   a report in the body; answers with what would be decided now
+//	PUT    /v1/pins       a flow and its path in the body: reports move it no more
+//	DELETE /v1/pins       a flow in the body: reports may move it again
+//	PUT    /v1/links      a link in the body, and whether it is up
+//	GET    /metrics       for Prometheus
+package controller

@@ -1,0 +1,201 @@
+package reroute
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"sextant/packet/flow"
+	"sextant/te/topology"
+)
+
+// Report is what telemetry says about one packet of a flow.
+type Report struct {
+	Flow     flow.Tuple
+	From, To topology.Node // the routers where the flow enters and leaves the network
+	// Path is how the packet went; none if it is not known: then the flow's last path counts.
+	Path   []topology.Edge
+	Class  int // flows of a higher class are moved first
+	Queues []Queue
+	// Pause says that the flow paused for longer than the sink's threshold, tau.
+	Pause bool
+	At    time.Duration
+}
+
+// Queue is the occupied part of the queue before a link, 0 to 1.
+type Queue struct {
+	Edge      topology.Edge
+	Occupancy float64
+}
+
+// Verdict says what becomes of a flow, and why.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Untouched  Verdict = iota // the report asks for no decision
+	Moved                     // to Decision.Path
+	BackingOff                // the flow was looked at a short time ago
+	NotLighter                // no candidate is lighter by the margin
+	Exported                  // the head-end has this path already
+	OnlyPath                  // there is no other
+	NoPath                    // the network has none, or all that were drawn are down
+	Pinned                    // an operator chose the path
+	NoChance                  // Clove's chance was against it
+	NoPolicy                  // the policy moves no flow
+	verdicts
+)
+
+var verdictTexts = [verdicts]string{"untouched", "moved", "backing-off", "not-lighter",
+	"already-exported", "only-path", "no-path", "pinned", "no-chance", "policy-moves-none"}
+
+// String returns the name of a verdict.
+func (v Verdict) String() string {
+	if v >= verdicts {
+		return fmt.Sprintf("verdict %d", uint8(v))
+	}
+	return verdictTexts[v]
+}
+
+// Candidate is a path that a decision weighed.
+type Candidate struct {
+	Path   []topology.Edge
+	Weight Weight
+}
+
+// Decision is the answer to a report. The paths of Current and Candidates are valid until the next
+// report.
+type Decision struct {
+	Flow       flow.Tuple
+	From, To   topology.Node
+	Class      int
+	Verdict    Verdict
+	At         time.Duration
+	Current    Candidate // none if the path is not known
+	Candidates []Candidate
+	Path       []topology.Edge // where Verdict is Moved
+}
+
+// Flow is what a Decider knows of a flow that it has looked at.
+type Flow struct {
+	From, To topology.Node
+	Path     []topology.Edge // exported last; none if none was
+	Class    int
+	Moves    int
+	Seen     time.Duration
+	Until    time.Duration // left alone until then
+	Pinned   bool
+}
+
+// Decider keeps weights, paths and flows. It serves one goroutine.
+type Decider struct {
+	settings Settings
+	graph    *topology.Graph
+	weights  *Weights
+	paths    *Paths
+	flows    map[flow.Tuple]*Flow
+	random   *rand.PCG
+	drawn    [ChoicesMax]Candidate // of the last decision
+}
+
+// NewDecider begins without flows. The error says what is wrong with the settings.
+func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	d := &Decider{settings: s, graph: view.Graph, weights: NewWeights(view.Graph, s),
+		paths: NewPaths(view, s.Metric), flows: map[flow.Tuple]*Flow{},
+		random: rand.NewPCG(seed, 0x736d6f6f74686965)}
+	for e := range topology.Edge(view.Edges()) {
+		if !view.Up(e) {
+			d.weights.SetUp(e, false)
+		}
+	}
+	return d, nil
+}
+
+// Report notes the queues of a report, and decides on its flow.
+func (d *Decider) Report(r *Report) Decision {
+	d.observe(r)
+	if !d.asks(r) {
+		return Decision{}
+	}
+	f := d.flow(r)
+	decision, backsOff := d.decide(r, f, d.random)
+	f.Seen, f.Class = r.At, r.Class
+	if backsOff {
+		f.Until = r.At + d.backoff()
+	}
+	if decision.Verdict == Moved {
+		f.Path, f.From, f.To = decision.Path, r.From, r.To
+		f.Moves++
+	}
+	return decision
+}
+
+// Batch is Report for several that came together: all queues are noted first, and flows of higher
+// classes are decided on first. It sorts the reports, and calls each with the decisions that were
+// asked for.
+func (d *Decider) Batch(reports []*Report, each func(Decision)) {
+	for _, r := range reports {
+		d.observe(r)
+	}
+	slices.SortStableFunc(reports, func(a, b *Report) int { return cmp.Compare(b.Class, a.Class) })
+	for _, r := range reports {
+		if !d.asks(r) {
+			continue
+		}
+		bare := *r
+		bare.Queues = nil
+		if d.settings.Policy == Clove { // its trigger is in the queues
+			bare.Queues = r.Queues
+		}
+		each(d.Report(&bare))
+	}
+}
+
+// Simulate says what Report would answer, and changes nothing.
+func (d *Decider) Simulate(r *Report) Decision {
+	f := Flow{From: r.From, To: r.To}
+	if known := d.flows[r.Flow]; known != nil {
+		f = *known
+	}
+	random := *d.random
+	decision, _ := d.decide(r, &f, &random)
+	return decision
+}
+
+func (d *Decider) observe(r *Report) {
+	for _, q := range r.Queues {
+		d.weights.Observe(q.Edge, q.Occupancy, r.At)
+	}
+}
+
+// asks tells whether a report asks for a decision.
+func (d *Decider) asks(r *Report) bool {
+	if d.settings.Policy != Clove {
+		return r.Pause
+	}
+	for _, q := range r.Queues {
+		if q.Occupancy > d.settings.Threshold {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Decider) flow(r *Report) *Flow {
+	f := d.flows[r.Flow]
+	if f == nil {
+		f = &Flow{From: r.From, To: r.To}
+		d.flows[r.Flow] = f
+	}
+	return f
+}
+
+func (d *Decider) backoff() time.Duration {
+	s := &d.settings
+	return s.BackoffLeast + time.Duration(fraction(d.random)*float64(s.BackoffMost-s.BackoffLeast))
+}

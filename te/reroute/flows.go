@@ -1,0 +1,125 @@
+package reroute
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"sextant/packet/flow"
+	"sextant/te/topology"
+)
+
+// Flows yields the flows that were looked at and not forgotten, in no order.
+func (d *Decider) Flows() iter.Seq2[flow.Tuple, Flow] {
+	return func(yield func(flow.Tuple, Flow) bool) {
+		for t, f := range d.flows {
+			if !yield(t, *f) {
+				return
+			}
+		}
+	}
+}
+
+// Known is how many flows were looked at and not forgotten.
+func (d *Decider) Known() int { return len(d.flows) }
+
+// Flow returns what is known of a flow; false if it was not looked at.
+func (d *Decider) Flow(t flow.Tuple) (Flow, bool) {
+	f := d.flows[t]
+	if f == nil {
+		return Flow{}, false
+	}
+	return *f, true
+}
+
+// Link is a link with its weight.
+type Link struct {
+	Edge   topology.Edge
+	Weight Weight
+	Age    time.Duration // of the last observation
+	Seen   bool          // whether there was one
+}
+
+// Links returns the weights of all links, in the order of the graph.
+func (d *Decider) Links(at time.Duration) []Link {
+	links := make([]Link, d.graph.Edges())
+	for e := range links {
+		edge := topology.Edge(e)
+		age, seen := d.weights.Age(edge, at)
+		links[e] = Link{edge, d.weights.Of(edge, at), age, seen}
+	}
+	return links
+}
+
+// Pin gives a flow a path that no report changes, until Unpin. The error says what is wrong with
+// the path.
+func (d *Decider) Pin(t flow.Tuple, path []topology.Edge, at time.Duration) error {
+	if len(path) == 0 {
+		return fmt.Errorf("a path has at least one link")
+	}
+	for i, e := range path {
+		if e < 0 || int(e) >= d.graph.Edges() {
+			return fmt.Errorf("there is no link %d; the network has %d", e, d.graph.Edges())
+		}
+		if i > 0 && d.graph.To(path[i-1]) != d.graph.From(e) {
+			return fmt.Errorf("link %d ends at %s, and the next one begins at %s", i,
+				d.graph.Node(d.graph.To(path[i-1])).Name, d.graph.Node(d.graph.From(e)).Name)
+		}
+	}
+	f := d.flow(&Report{Flow: t})
+	f.From, f.To = d.graph.From(path[0]), d.graph.To(path[len(path)-1])
+	f.Path, f.Pinned, f.Seen = slices.Clone(path), true, at
+	return nil
+}
+
+// Unpin lets reports move a flow again. It is false if the flow was not pinned.
+func (d *Decider) Unpin(t flow.Tuple) bool {
+	f := d.flows[t]
+	if f == nil || !f.Pinned {
+		return false
+	}
+	f.Pinned = false
+	return true
+}
+
+// SetUp notes that a link came up or went down. Sextant moves the flows that it sent over a link
+// that goes down, those of higher classes first; other policies wait for reports.
+func (d *Decider) SetUp(e topology.Edge, up bool, at time.Duration, each func(Decision)) {
+	d.weights.SetUp(e, up)
+	if d.settings.Policy != Sextant {
+		return // the paper's network does not change: paths over the link are drawn on
+	}
+	d.paths.SetUp(e, up)
+	if up {
+		return
+	}
+	var cut []*Report
+	for t, f := range d.flows {
+		if !f.Pinned && contains(f.Path, e) {
+			cut = append(cut, &Report{Flow: t, From: f.From, To: f.To, Class: f.Class, Pause: true,
+				At: at})
+		}
+	}
+	slices.SortFunc(cut, func(a, b *Report) int { return compareFlows(a.Flow, b.Flow) })
+	d.Batch(cut, each)
+}
+
+func compareFlows(a, b flow.Tuple) int {
+	return cmp.Or(a.Src.Compare(b.Src), a.Dst.Compare(b.Dst), cmp.Compare(a.SrcPort, b.SrcPort),
+		cmp.Compare(a.DstPort, b.DstPort), cmp.Compare(a.Protocol, b.Protocol))
+}
+
+// Forget drops the flows that were not looked at for Settings.Forget, pinned ones excepted, and
+// returns how many.
+func (d *Decider) Forget(at time.Duration) int {
+	n := 0
+	for t, f := range d.flows {
+		if d.settings.Forget > 0 && !f.Pinned && at-f.Seen > d.settings.Forget {
+			delete(d.flows, t)
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,132 @@
+package reroute
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Policy says how a flow gets another path.
+type Policy uint8
+
+// The policies.
+const (
+	Smoothie Policy = iota // Algorithm 1 of the paper
+	// Sextant is Smoothie with weights that are smoothed and expire, a margin that grows with their
+	// noise, links that both paths share left out, and links that failed avoided.
+	Sextant
+	// Clove is what the paper compares with: when a queue is nearly full, by chance, a random path.
+	Clove
+	// CloveINT is as published (Katta et al., "Clove: congestion-aware load balancing at the
+	// virtual edge", 2017): after a pause, the path whose fullest queue is the least full.
+	CloveINT
+	ECMP    // never
+	LetFlow // after a pause, a random path (Vanini et al., "Let it flow", 2017)
+	policies
+)
+
+var policyNames = [policies]string{"smoothie", "sextant", "clove", "clove-int", "ecmp", "letflow"}
+
+// String returns the name of a policy.
+func (p Policy) String() string {
+	if p >= policies {
+		return fmt.Sprintf("policy %d", uint8(p))
+	}
+	return policyNames[p]
+}
+
+// Policies lists the names of the policies.
+func Policies() []string { return policyNames[:] }
+
+// ParsePolicy reads the name of a policy.
+func ParsePolicy(text string) (Policy, error) {
+	for p, name := range policyNames {
+		if name == text {
+			return Policy(p), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no policy; choose one of %s", text,
+		strings.Join(Policies(), ", "))
+}
+
+// Settings are the parameters of a Decider.
+type Settings struct {
+	Policy  Policy
+	Metric  Metric
+	Choices int // random paths that are compared, of Smoothie, Sextant and CloveINT
+	// Margin is how much lighter another path must be, of Smoothie and Sextant: the paper's delta.
+	Margin float64
+	// Noise adds to the margin of Sextant that many standard deviations of the difference.
+	Noise float64
+	// A flow is left alone for a random time between these after it was looked at, or, by Sextant,
+	// moved.
+	BackoffLeast, BackoffMost time.Duration
+
+	Gain    float64       // what an observation of a link counts at least, above 0 to 1
+	Memory  time.Duration // after which a new observation counts for half; 0: Gain always
+	Expiry  time.Duration // after which a link counts as unknown; 0: never
+	Unknown float64       // occupied part of the queue of a link that nothing is known of, 0 to 1
+
+	Threshold float64 // of Clove: occupied part of a queue, 0 to 1, beyond which a flow may move
+	Chance    float64 // of Clove: with which it does, 0 to 1
+
+	// Forget is after what time without a report a flow is forgotten; 0: never.
+	Forget time.Duration
+}
+
+// Defaults returns the parameters of a policy: of Smoothie and Clove those of the paper's artefact.
+func Defaults(p Policy) Settings {
+	s := Settings{Policy: p, Choices: 2, Gain: 1, Forget: time.Minute}
+	switch p {
+	case Smoothie:
+		s.Margin = 0.001
+		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
+	case Sextant:
+		s.Margin, s.Noise = 0.02, 1
+		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
+		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
+	case Clove:
+		s.Threshold, s.Chance = 50.0/64, 0.25
+		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
+	case CloveINT:
+		s.Choices = 4
+	}
+	return s
+}
+
+// Check returns what is wrong with the parameters.
+func (s Settings) Check() error {
+	part := func(name string, x float64) error {
+		if x >= 0 && x <= 1 {
+			return nil
+		}
+		return fmt.Errorf("%s %v is no part of a whole; write 0 to 1", name, x)
+	}
+	switch {
+	case s.Policy >= policies:
+		return fmt.Errorf("%v is not known; choose one of %s", s.Policy,
+			strings.Join(Policies(), ", "))
+	case s.Choices < 1 || s.Choices > ChoicesMax:
+		return fmt.Errorf("choices %d: write 1 to %d", s.Choices, ChoicesMax)
+	case !(s.Margin >= 0) || !(s.Noise >= 0):
+		return fmt.Errorf("margin %v and noise %v: neither can be below 0", s.Margin, s.Noise)
+	case s.BackoffLeast < 0 || s.BackoffMost < s.BackoffLeast:
+		return fmt.Errorf("backoff from %v to %v: write a time from 0 on, and then one that is "+
+			"not shorter", s.BackoffLeast, s.BackoffMost)
+	case s.Memory < 0 || s.Expiry < 0 || s.Forget < 0:
+		return fmt.Errorf("memory %v, expiry %v, forget %v: a time is at least 0; 0 means never",
+			s.Memory, s.Expiry, s.Forget)
+	case !(s.Gain > 0 && s.Gain <= 1):
+		return fmt.Errorf("gain %v: write more than 0, and at most 1", s.Gain)
+	}
+	for _, err := range []error{part("unknown", s.Unknown), part("threshold", s.Threshold),
+		part("chance", s.Chance)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ChoicesMax bounds Settings.Choices.
+const ChoicesMax = 16

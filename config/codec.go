@@ -82,7 +82,7 @@ func init() {
 	register("any", ParseAnyPrefix, zeroText[netip.Prefix])
 	register("", ParseListener, zeroText[netip.AddrPort])
 	register("bgp", parseBGPListener, zeroText[netip.AddrPort])
-	register("", parseBlock, func(b srv6.Block) string { return b.Prefix().String() })
+	register("", srv6.ParseBlock, func(b srv6.Block) string { return b.Prefix().String() })
 	register("", parseBehavior, srv6.Behavior.String)
 	register("", parseLocalCSID, func(id srv6.CSID) string {
 		if id == 0 {

@@ -222,3 +222,30 @@ func (o *object) eachLeaf(v reflect.Value, where string, steps []step, visit fun
 		s.object.eachLeaf(way[len(way)-1].into(v), path, way, visit)
 	}
 }
+
+// TestCodecsSayWhatAndHint: what a codec refuses becomes a problem with both of its parts,
+// whichever package read the text.
+func TestCodecsSayWhatAndHint(t *testing.T) {
+	texts := []string{"", "x", "::", "1::/129", "fcbb:bb00:1::/32", "::/32", "10.0.0.0/32", "-1",
+		"70000", "memory:x", "pressure:", "apache:x", "65536-1", "0", strings.Repeat("0", 32),
+		strings.Repeat("z", 32)}
+	for use, c := range codecs {
+		refused := 0
+		for _, text := range texts {
+			_, err := c.parse(text)
+			if err == nil || c.number { // the YAML number was read before
+				continue
+			}
+			refused++
+			p := problemOf(err)
+			if p.Text == "" || p.Mend == "" || p.Mend == otherHint ||
+				strings.Contains(p.Text, "; ") {
+				t.Errorf("%s as %q refuses %q: %q, and mends it: %q", use.typ, use.as, text, p.Text,
+					p.Mend)
+			}
+		}
+		if refused == 0 && !c.number && use.typ.Kind() != reflect.String {
+			t.Errorf("%s as %q refuses nothing", use.typ, use.as)
+		}
+	}
+}

@@ -49,20 +49,19 @@ func ParseLoad(text string) (Load, error) {
 	switch l.Kind {
 	case LoadApache:
 		if u, err := url.Parse(target); err != nil || u.Scheme != "http" || u.Host == "" {
-			return Load{}, fmt.Errorf("load %q: write apache:http://ADDRESS/server-status?auto",
-				text)
+			return Load{}, wrongLoad(text, "write apache:http://ADDRESS/server-status?auto")
 		}
 		return l, nil
 	case LoadMemory:
 		if !path.IsAbs(target) {
-			return Load{}, fmt.Errorf("load %q: write memory: and the absolute path of the file, "+
-				"like memory:/dev/shm/web.load", text)
+			return Load{}, wrongLoad(text, "write memory: and the absolute path of the file, "+
+				"like memory:/dev/shm/web.load")
 		}
 		return l, nil
 	case LoadPressure:
 		if has && !path.IsAbs(target) {
-			return Load{}, fmt.Errorf("load %q: write pressure, or pressure: and the directory "+
-				"of a cgroup", text)
+			return Load{}, wrongLoad(text,
+				"write pressure, or pressure: and the directory of a cgroup")
 		}
 		return l, nil
 	case LoadQueue:
@@ -70,9 +69,12 @@ func ParseLoad(text string) (Load, error) {
 			return l, nil
 		}
 	}
-	return Load{}, fmt.Errorf("unknown load %q; use %s, accept-queue, pressure, memory:FILE, or "+
-		"apache: and the URL of its status page",
-		text, connections)
+	return Load{}, invalid(fmt.Sprintf("unknown load %q", text), "use "+connections+
+		", accept-queue, pressure, memory:FILE, or apache: and the URL of its status page")
+}
+
+func wrongLoad(text, mend string) error {
+	return invalid(fmt.Sprintf("load %q is not complete", text), mend)
 }
 
 // String writes the load as ParseLoad reads it.

@@ -40,3 +40,14 @@ func TestParseLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestWrongLoadHasAHint: the error of a file says what is wrong, then what mends it.
+func TestWrongLoadHasAHint(t *testing.T) {
+	_, err := config.Parse("host.yaml", []byte("node: web1\nhost:\n  services:\n"+
+		"    - {name: a, vip: 192.0.2.1, port: 1, load: \"memory:web\"}\n"))
+	const want = `load "memory:web" is not complete; write memory: and the absolute path of the ` +
+		"file, like memory:/dev/shm/web.load\n"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error\n%v\nwant in it %s", err, want)
+	}
+}

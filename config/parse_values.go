@@ -74,18 +74,6 @@ func parsePrefix(s string) (netip.Prefix, error) {
 	return p, nil
 }
 
-func parseBlock(s string) (srv6.Block, error) {
-	b, err := srv6.ParseBlock(s)
-	if err != nil {
-		p := problemOf(err)
-		if p.Mend == "" {
-			p.Mend = "write an IPv6 prefix of 32 bits like fcbb:bb00::/32"
-		}
-		return srv6.Block{}, p
-	}
-	return b, nil
-}
-
 func parseBehavior(s string) (srv6.Behavior, error) {
 	b, err := srv6.ParseBehavior(s)
 	for _, known := range hostBehaviors {

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"sextant/packet/flow"
+	"sextant/packet/syntax"
 )
 
 // value is a node of the file together with its path. Its methods read it into
@@ -252,14 +253,19 @@ func (v value) number() (int, bool) {
 	return 0, false
 }
 
-// problemOf returns the problem that an error is, or makes one of "what is wrong; what mends it".
+const otherHint = "correct the value"
+
+// problemOf returns the problem that a codec's error is: one of config, or of a package below.
 func problemOf(err error) *Problem {
 	var p *Problem
-	if errors.As(err, &p) {
+	var wrong *syntax.Error
+	switch {
+	case errors.As(err, &p):
 		return p
+	case errors.As(err, &wrong):
+		return invalid(wrong.Text, wrong.Hint)
 	}
-	text, mend, _ := strings.Cut(err.Error(), "; ")
-	return invalid(text, mend)
+	return invalid(err.Error(), otherHint)
 }
 
 func keyOf(entry *ast.MappingValueNode) string {

@@ -2,8 +2,9 @@ package flow
 
 import (
 	"encoding/hex"
-	"errors"
 	"fmt"
+
+	"sextant/packet/syntax"
 )
 
 // Secret is the cluster's 128-bit hash key. All edges of a cluster hold the same one, else they
@@ -21,17 +22,16 @@ const redacted = "(secret)"
 func ParseSecret(text string) (Secret, error) {
 	var s Secret
 	if len(text) != hex.EncodedLen(len(s)) {
-		return Secret{}, fmt.Errorf("secret has %d characters; write 32 hexadecimal digits, for "+
-			"example from: openssl rand -hex 16",
-			len(text))
+		return Secret{}, syntax.Wrong("write 32 hexadecimal digits, for example from: "+
+			"openssl rand -hex 16", "secret has %d characters", len(text))
 	}
 	if _, err := hex.Decode(s[:], []byte(text)); err != nil {
-		return Secret{}, errors.New("secret has a character that is not a hexadecimal digit; " +
-			"write 32 of 0-9 and a-f")
+		return Secret{}, syntax.Wrong("write 32 of 0-9 and a-f",
+			"secret has a character that is not a hexadecimal digit")
 	}
 	if s == (Secret{}) {
-		return Secret{}, errors.New("secret is all zeros, which anyone can guess; make one with: " +
-			"openssl rand -hex 16")
+		return Secret{}, syntax.Wrong("make one with: openssl rand -hex 16",
+			"secret is all zeros, which anyone can guess")
 	}
 	return s, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+
+	"sextant/packet/syntax"
 )
 
 // blockBits, csidBits: the F3216 format of RFC 9800, a 32-bit block and 16-bit compressed SIDs.
@@ -48,20 +50,21 @@ type Block struct{ prefix netip.Prefix }
 func ParseBlock(text string) (Block, error) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
-		return Block{}, fmt.Errorf("SID block %q is not an IPv6 prefix; write it like "+
-			"fcbb:bb00::/32", text)
+		return Block{}, syntax.Wrong("write it like fcbb:bb00::/32",
+			"SID block %q is not an IPv6 prefix", text)
 	}
 	addr := prefix.Addr()
 	switch {
 	case !addr.Is6() || prefix.Bits() != blockBits:
-		return Block{}, fmt.Errorf("SID block %s: it must be an IPv6 prefix of %d bits, like "+
-			"fcbb:bb00::/32", text, blockBits)
+		return Block{}, syntax.Wrong("write an IPv6 prefix of 32 bits like fcbb:bb00::/32",
+			"SID block %s: it must be an IPv6 prefix of %d bits, like fcbb:bb00::/32", text,
+			blockBits)
 	case prefix.Masked() != prefix:
-		return Block{}, fmt.Errorf("SID block %s has bits behind its length; did you mean %s?",
-			text, prefix.Masked())
+		return Block{}, syntax.Wrong("did you mean "+prefix.Masked().String()+"?",
+			"SID block %s has bits behind its length", text)
 	case addr.IsUnspecified(), addr.IsMulticast(), addr.IsLinkLocalUnicast():
-		return Block{}, fmt.Errorf("SID block %s: addresses in it are not routed; choose a "+
-			"unique local or global block", text)
+		return Block{}, syntax.Wrong("choose a unique local or global block",
+			"SID block %s: addresses in it are not routed", text)
 	}
 	return Block{prefix}, nil
 }

@@ -106,6 +106,7 @@ var tree = []folder{
 	{path: "packet/quiclb", pure: true},
 	{path: "packet/flow", pure: true},
 	{path: "packet/srv6", pure: true},
+	{path: "packet/syntax", pure: true},
 
 	{path: "examples", pure: true},
 }

@@ -138,6 +138,7 @@ func TestHelpText(t *testing.T) {
 }
 
 func TestManPages(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "0") // the date in the footer of the pages
 	w := newWorld(t, fakeNode)
 	folder := filepath.Join(t.TempDir(), "man8")
 	if out := w.run("man", folder); !strings.Contains(out, "[exit 0]") {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -68,7 +69,7 @@ func AddService(n *Node, name string, change ServiceChange) (*Node, error) {
 		}
 		s := fresh[Service]()
 		s.Name = name
-		change.on(&s)
+		setAll(&s, change)
 		e.Services = append(e.Services, s)
 		return nil
 	})
@@ -77,7 +78,7 @@ func AddService(n *Node, name string, change ServiceChange) (*Node, error) {
 // SetService changes a service of the edge.
 func SetService(n *Node, name string, change ServiceChange) (*Node, error) {
 	return n.changeService(name, func(s *Service) error {
-		change.on(s)
+		setAll(s, change)
 		return nil
 	})
 }
@@ -139,7 +140,7 @@ func AddBackend(n *Node, service, name string, change BackendChange) (*Node, err
 		}
 		b := fresh[Backend]()
 		b.Name = name
-		change.on(&b)
+		setAll(&b, change)
 		s.Backends = append(s.Backends, b)
 		return nil
 	})
@@ -153,7 +154,7 @@ func SetBackend(n *Node, service, name string, change BackendChange) (*Node, err
 			return absent("backend", name,
 				names(s.Backends, func(b Backend) string { return b.Name }))
 		}
-		change.on(&s.Backends[i])
+		setAll(&s.Backends[i], change)
 		return nil
 	})
 }
@@ -202,24 +203,8 @@ func (n *Node) changed(change func(*Node) error) (*Node, error) {
 	return c, nil
 }
 
-func (c ServiceChange) on(s *Service) {
-	set(&s.VIP, c.VIP)
-	set(&s.Protocol, c.Protocol)
-	set(&s.Port, c.Port)
-	set(&s.Policy, c.Policy)
-	set(&s.Table, c.Table)
-	set(&s.Candidates, c.Candidates)
-	set(&s.Depth, c.Depth)
-	set(&s.DrainTime, c.DrainTime)
-	set(&s.SlowStart, c.SlowStart)
-	set(&s.ReturnHold, c.ReturnHold)
-	set(&s.NewConnections, c.NewConnections)
-}
-
 func (c HostServiceChange) on(s *HostService) error {
-	set(&s.VIP, c.VIP)
-	set(&s.Protocol, c.Protocol)
-	set(&s.Port, c.Port)
+	setAll(s, c)
 	accept, problems := c.Accept.on(s.Accept)
 	if len(problems) > 0 {
 		return problems[0]
@@ -228,19 +213,14 @@ func (c HostServiceChange) on(s *HostService) error {
 	return nil
 }
 
-func (c BackendChange) on(b *Backend) {
-	set(&b.SID, c.SID)
-	set(&b.Weight, c.Weight)
-	set(&b.State, c.State)
-	set(&b.Agent, c.Agent)
-}
-
 // on returns the policy after the change. Values of another policy are
 // problems, and so is the absence of one that has no default; their paths are
 // those of the keys in the node file.
 func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
 	policy := a.Policy
-	set(&policy, c.Policy)
+	if c.Policy != nil {
+		policy = *c.Policy
+	}
 	if !slices.Contains(policies, policy) {
 		return Accept{Policy: policy}, nil // Validate tells
 	}
@@ -257,13 +237,7 @@ func (c AcceptChange) on(a Accept) (Accept, []*Problem) {
 		problems = append(problems, lacking("workers",
 			"how many connections the server works on at once"))
 	}
-	set(&a.Threshold, c.Threshold)
-	set(&a.Workers, c.Workers)
-	set(&a.Window, c.Window)
-	set(&a.LowPermille, c.LowPermille)
-	set(&a.HighPermille, c.HighPermille)
-	set(&a.Initial, c.Initial)
-	set(&a.Cores, c.Cores)
+	setAll(&a, c)
 	return a, problems
 }
 
@@ -298,9 +272,14 @@ func lacking(key, meaning string) *Problem {
 	return p
 }
 
-func set[T any](target, value *T) {
-	if value != nil {
-		*target = *value
+// setAll gives an object the values of the pointers of a change that are not nil, by the names of
+// their fields.
+func setAll(object, change any) {
+	into, from := reflect.ValueOf(object).Elem(), reflect.ValueOf(change)
+	for i := range from.NumField() {
+		if value := from.Field(i); value.Kind() == reflect.Pointer && !value.IsNil() {
+			into.FieldByName(from.Type().Field(i).Name).Set(value.Elem())
+		}
 	}
 }
 

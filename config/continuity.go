@@ -11,20 +11,20 @@ import (
 // Continuity says how connections of an edge's service survive changes of its backends.
 type Continuity struct {
 	Policy ServicePolicy `key:"policy" default:"offer"`
-	Table  Table         `key:"table" default:"rendezvous"`
+	Table  Table         `key:"table" default:"rendezvous" help:"edge: how buckets are given to backends: rendezvous, exact or modulo"`
 	// offer: hosts to which a new connection is offered, in turn
-	Candidates int `key:"candidates" default:"2" range:"1 6"`
+	Candidates int `key:"candidates" default:"2" range:"1 6" help:"edge: hosts to which a new connection is offered, 1 to 6"`
 	// offer: backends that a packet is offered to at most, candidates and past owners
-	Depth int `key:"depth" default:"6"`
+	Depth int `key:"depth" default:"6" help:"edge: backends that a packet is offered to at most, past owners included"`
 	// offer: how long a past owner is offered packets; 0: until its place is needed
-	DrainTime time.Duration `key:"drainTime"`
+	DrainTime time.Duration `key:"drainTime" usual:"0" help:"edge: how long a past owner is offered packets; 0: until its place is needed"`
 	// a backend that comes up gets its share little by little; 0: at once
-	SlowStart time.Duration `key:"slowStart"`
+	SlowStart time.Duration `key:"slowStart" usual:"0" help:"edge: time in which a backend that comes up gets its share, like 30s"`
 	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so
 	// that all edges know of it before one of them gives it a connection. The default is longer
 	// than the default checks of two edges can differ: rise times the interval, jitter, and a
 	// timeout.
-	ReturnHold time.Duration `key:"returnHold" default:"6s"`
+	ReturnHold time.Duration `key:"returnHold" default:"6s" help:"edge: time in which a backend that was down, or is new, gets no new connections"`
 }
 
 // ServicePolicy is what an edge does for connections whose bucket has moved.
@@ -58,13 +58,6 @@ type Shadow struct {
 	// it can't circle.
 	LastOffer srv6.CSID `key:"lastOffer" default:"e046"`
 }
-
-// What a service or an edge need not say.
-const (
-	DefaultDepth = srv6.MaxCarrierCSIDs
-)
-
-var ()
 
 // maxWait bounds times that an operator waits for.
 const maxWait = 30 * 24 * time.Hour

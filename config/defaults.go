@@ -4,9 +4,8 @@ import "sextant/packet/srv6"
 
 // What a node file need not say.
 const (
-	DefaultSocket     = "/run/sextant/agent.sock"
-	DefaultCandidates = 2
-	DefaultWeight     = 1
+	DefaultSocket = "/run/sextant/agent.sock"
+	DefaultWeight = 1
 )
 
 // overheads are the most bytes that an encapsulation puts before a packet: the IPv6 header (RFC

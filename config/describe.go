@@ -14,6 +14,17 @@ type Setting struct {
 	Most     int64
 	Type     reflect.Type // of the value in this package
 	Required bool
+	Help     string // of a flag that repeats the setting; "": none does
+	codec    *codec
+}
+
+// Parse reads a value of the setting as a node file has it. The error is a *[Problem].
+func (s Setting) Parse(text string) (any, error) {
+	value, err := s.codec.parse(text)
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return value, nil
 }
 
 // Settings lists all keys, in the order of the file.
@@ -35,7 +46,10 @@ func (o *object) describe(where string) (list []Setting) {
 			path += "[]"
 		}
 		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ,
-			Required: required[s.key] != ""}
+			Required: required[s.key] != "", Help: s.tag.Get("help"), codec: s.codec}
+		if usual := s.tag.Get("usual"); usual != "" && d.Default == "" {
+			d.Default = usual
+		}
 		if s.bounds != nil {
 			d.Bounded, d.Least, d.Most = true, s.bounds.low, s.bounds.high
 		}

@@ -47,8 +47,6 @@ const (
 	maxHMACKeys = 64 // HMAC_KEYS in bpf/include/hmac.h
 )
 
-var ()
-
 // Key is the key as it is computed with. It is a wrong one as long as KeyFile has not been read.
 func (k HMACKey) Key() srv6.HMACKey {
 	key := srv6.HMACKey{ID: uint32(k.ID), Secret: k.Secret}

@@ -51,8 +51,7 @@ func SetLearned(n *Node, service, name string, sid netip.Addr,
 			s.Learned = append(s.Learned, Learned{SID: sid, State: Up})
 		}
 		l := &s.Learned[i]
-		set(&l.State, change.State)
-		set(&l.Agent, change.Agent)
+		setAll(l, change)
 		if *l == (Learned{SID: sid, State: Up}) {
 			s.Learned = slices.Delete(s.Learned, i, i+1)
 		}

@@ -110,11 +110,11 @@ type Service struct {
 // Backend is one server of a service.
 type Backend struct {
 	Name   string       `key:"name"`
-	SID    netip.Addr   `key:"sid" as:"sid"`
-	Weight int          `key:"weight" default:"1" range:"0 65535"`
-	State  BackendState `key:"state" default:"up"`
+	SID    netip.Addr   `key:"sid" as:"sid" help:"SID at which the backend is offered connections"`
+	Weight int          `key:"weight" default:"1" range:"0 65535" help:"share of new connections, 0 to 65535"`
+	State  BackendState `key:"state" default:"up" help:"up, draining, down or maintenance"`
 	// where the host's agent serves metrics, and tells its connections; the zero value: not known
-	Agent netip.AddrPort `key:"agent" omit:"zero"`
+	Agent netip.AddrPort `key:"agent" omit:"zero" help:"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it"`
 }
 
 // Host is the role that accepts offered connections or passes them on.
@@ -164,27 +164,27 @@ type HostService struct {
 type Accept struct {
 	Policy Policy `key:"policy" default:"average"`
 	// static: accept while fewer connections are busy
-	Threshold int `key:"threshold" range:"0 65535"`
+	Threshold int `key:"threshold" range:"0 65535" help:"static: accept below this many busy connections"`
 	// dynamic: upper bound of the threshold
-	Workers int `key:"workers" range:"1 65535"`
+	Workers int `key:"workers" range:"1 65535" help:"dynamic: connections that the server works on at once"`
 	// dynamic: offers between two adaptations
-	Window int `key:"window" range:"1 65535"`
+	Window int `key:"window" range:"1 65535" usual:"50" help:"dynamic: offers between two adaptations"`
 	// LowPermille and HighPermille bound the share of accepted offers that leaves the threshold as
 	// it is.
-	LowPermille  int `key:"low" as:"share"`
-	HighPermille int `key:"high" as:"share"`
+	LowPermille  int `key:"low" as:"share" usual:"0.4" help:"dynamic: share of accepted offers below which the threshold rises"`
+	HighPermille int `key:"high" as:"share" usual:"0.6" help:"dynamic: share above which it falls"`
 	// dynamic: first threshold
-	Initial int `key:"initial" range:"0 65535"`
+	Initial int `key:"initial" range:"0 65535" usual:"1" help:"dynamic: first threshold"`
 	// average: of the server, which busy connections share; 0: as many as the machine has
-	Cores int `key:"cores" omit:"zero" range:"0 1024"`
+	Cores int `key:"cores" omit:"zero" range:"0 1024" help:"average: of the server; 0: as many as the machine has"`
 }
 
 // Endpoint is what clients connect to.
 type Endpoint struct {
-	VIP      netip.Addr `key:"vip"`
-	Protocol Protocol   `key:"protocol" default:"tcp"`
+	VIP      netip.Addr `key:"vip" help:"address that clients connect to"`
+	Protocol Protocol   `key:"protocol" default:"tcp" help:"tcp or udp"`
 	// AnyPort: all ports that no other service of this VIP and protocol names
-	Port uint16 `key:"port" as:"port"`
+	Port uint16 `key:"port" as:"port" help:"port, or any"`
 }
 
 // AnyPort as the port of an endpoint stands for all ports.

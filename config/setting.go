@@ -25,6 +25,8 @@ import (
 //	item:"service %s"   an item of the list there, %s being its identity; a leading "+ " puts the owner's title before it
 //	by:"place"          items of the list are known by their places
 //	change:"whole"      an object that changes as one value
+//	help:"a share"        what the help of a flag says that repeats the setting
+//	usual:"50"            the default that the help says, where it depends on other settings
 //	change:"role"       an object that is added and removed with its items, not as one value
 //
 // A field with the tag secret:"NAME" has no key: another key names the file that holds it.

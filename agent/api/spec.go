@@ -9,12 +9,15 @@ import (
 	"sextant/config"
 )
 
+// The tag setting of a field names the key of the node file that it changes: flags that repeat the
+// key take their help, default and parser from there.
+
 // ServiceSpec is what a PUT says about a service. What is left out stays as it
 // is, or gets its default in a new service.
 type ServiceSpec struct {
-	VIP      *netip.Addr      `json:"vip,omitempty"`
-	Protocol *config.Protocol `json:"protocol,omitempty"`
-	Port     *uint16          `json:"port,omitempty"` // 0: any
+	VIP      *netip.Addr      `json:"vip,omitempty" setting:"edge.services[].vip"`
+	Protocol *config.Protocol `json:"protocol,omitempty" setting:"edge.services[].protocol"`
+	Port     *uint16          `json:"port,omitempty" setting:"edge.services[].port"` // 0: any
 	ContinuitySpec
 	NewConnections *NewConnectionsSpec `json:"newConnections,omitempty"` // edge only
 	Accept         *AcceptSpec         `json:"accept,omitempty"`         // host only
@@ -30,32 +33,32 @@ type NewConnectionsSpec struct {
 // ContinuitySpec is what a PUT says about how connections of an edge's service survive changes.
 type ContinuitySpec struct {
 	Policy            *config.ServicePolicy `json:"policy,omitempty"`
-	Table             *config.Table         `json:"table,omitempty"`
-	Candidates        *int                  `json:"candidates,omitempty"`
-	Depth             *int                  `json:"depth,omitempty"`
-	DrainTimeSeconds  *float64              `json:"drainTimeSeconds,omitempty"`
-	SlowStartSeconds  *float64              `json:"slowStartSeconds,omitempty"`
-	ReturnHoldSeconds *float64              `json:"returnHoldSeconds,omitempty"`
+	Table             *config.Table         `json:"table,omitempty" setting:"edge.services[].table"`
+	Candidates        *int                  `json:"candidates,omitempty" setting:"edge.services[].candidates"`
+	Depth             *int                  `json:"depth,omitempty" setting:"edge.services[].depth"`
+	DrainTimeSeconds  *float64              `json:"drainTimeSeconds,omitempty" setting:"edge.services[].drainTime"`
+	SlowStartSeconds  *float64              `json:"slowStartSeconds,omitempty" setting:"edge.services[].slowStart"`
+	ReturnHoldSeconds *float64              `json:"returnHoldSeconds,omitempty" setting:"edge.services[].returnHold"`
 }
 
 // AcceptSpec is what a PUT says about an acceptance policy.
 type AcceptSpec struct {
 	Policy    *config.Policy `json:"policy,omitempty"`
-	Threshold *int           `json:"threshold,omitempty"`
-	Workers   *int           `json:"workers,omitempty"`
-	Window    *int           `json:"window,omitempty"`
-	Low       *float64       `json:"low,omitempty"`
-	High      *float64       `json:"high,omitempty"`
-	Initial   *int           `json:"initial,omitempty"`
-	Cores     *int           `json:"cores,omitempty"`
+	Threshold *int           `json:"threshold,omitempty" setting:"host.services[].accept.threshold"`
+	Workers   *int           `json:"workers,omitempty" setting:"host.services[].accept.workers"`
+	Window    *int           `json:"window,omitempty" setting:"host.services[].accept.window"`
+	Low       *float64       `json:"low,omitempty" setting:"host.services[].accept.low"`
+	High      *float64       `json:"high,omitempty" setting:"host.services[].accept.high"`
+	Initial   *int           `json:"initial,omitempty" setting:"host.services[].accept.initial"`
+	Cores     *int           `json:"cores,omitempty" setting:"host.services[].accept.cores"`
 }
 
 // BackendSpec is what a PUT says about a backend.
 type BackendSpec struct {
-	SID    *netip.Addr          `json:"sid,omitempty"`
-	Weight *int                 `json:"weight,omitempty"`
-	State  *config.BackendState `json:"state,omitempty"`
-	Agent  *netip.AddrPort      `json:"agent,omitempty"` // of the backend's host
+	SID    *netip.Addr          `json:"sid,omitempty" setting:"edge.services[].backends[].sid"`
+	Weight *int                 `json:"weight,omitempty" setting:"edge.services[].backends[].weight"`
+	State  *config.BackendState `json:"state,omitempty" setting:"edge.services[].backends[].state"`
+	Agent  *netip.AddrPort      `json:"agent,omitempty" setting:"edge.services[].backends[].agent"` // of the backend's host
 }
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,35 +114,6 @@ func (a *app) findBackend(ctx context.Context, service, name string) (api.Backen
 	return api.Backend{}, absent("backend", name, names)
 }
 
-// backendFlags are the values of a backend as the command line gives them.
-type backendFlags struct {
-	sid, state, agent string
-	weight            int
-}
-
-func newBackendFlags(cmd *cobra.Command) *backendFlags {
-	f := &backendFlags{}
-	cmd.Flags().StringVar(&f.sid, "sid", "", "SID at which the backend is offered connections")
-	cmd.Flags().IntVar(&f.weight, "weight", config.DefaultWeight,
-		"share of new connections, 0 to 65535")
-	cmd.Flags().StringVar(&f.state, "state", "up", "up, draining, down or maintenance")
-	complete(cmd, "state", "up", "draining", "down", "maintenance")
-	cmd.Flags().StringVar(&f.agent, "agent", "",
-		"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it")
-	return f
-}
-
-func (f *backendFlags) spec(cmd *cobra.Command) (api.BackendSpec, error) {
-	given := givenFlags{cmd: cmd}
-	spec := api.BackendSpec{
-		SID:    parsed(&given, "sid", f.sid, config.ParseSID),
-		Weight: value(&given, "weight", f.weight),
-		State:  value(&given, "state", config.BackendState(f.state)),
-		Agent:  parsed(&given, "agent", f.agent, config.ParseListener),
-	}
-	return spec, given.wrong
-}
-
 func (a *app) backendAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add SERVICE NAME --sid SID", Short: "Add a backend to a service",
@@ -151,10 +123,10 @@ func (a *app) backendAdd() *cobra.Command {
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeServices,
 	}
-	flags := newBackendFlags(cmd)
+	settingFlags(cmd, reflect.TypeFor[api.BackendSpec]())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		spec, err := flags.spec(cmd)
-		if err != nil {
+		var spec api.BackendSpec
+		if err := readSettingFlags(cmd, &spec); err != nil {
 			return err
 		}
 		if spec.SID == nil {
@@ -174,11 +146,11 @@ func (a *app) backendSet() *cobra.Command {
 		Args:              takes("SERVICE", "NAME"),
 		ValidArgsFunction: a.completeBackends,
 	}
-	flags := newBackendFlags(cmd)
+	settingFlags(cmd, reflect.TypeFor[api.BackendSpec]())
 	breakFlag(cmd, &a.breaks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		spec, err := flags.spec(cmd)
-		if err != nil {
+		var spec api.BackendSpec
+		if err := readSettingFlags(cmd, &spec); err != nil {
 			return err
 		}
 		if spec == (api.BackendSpec{}) {

@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
+	"net/http"
 	"os"
 	"runtime/debug"
-	"sync"
-	"time"
 
 	"sextant/agent/api"
 	"sextant/agent/httpserver"
-	"sextant/agent/serverload"
 	"sextant/config"
-	"sextant/lb/pool"
 	"sextant/linux"
 )
 
@@ -33,55 +29,69 @@ type Options struct {
 
 // Agent is a running node. Its methods may be called at the same time, from any goroutine.
 type Agent struct {
-	options Options
-	started time.Time
-	work    chan func() // for the owner goroutine
-	done    chan struct{}
-	adding  sync.Mutex          // of protections
-	servers *httpserver.Servers // set before anybody is served
+	*core
+	*roles
+	*answers
+	*captures
+	*routing
+	*peering
+	// What only some roles can answer.
+	steerer
+	merger
+	tracer
 
-	// Only the owner goroutine touches what follows.
-	store  *store
-	node   *config.Node // what runs
-	dir    string       // of pins
-	cgroup string       // root of the cgroup2 file system
-	roles
-	kinds     []kind    // of roles
-	ordering  *ordering // nil: no protected flow is put in order
+	servers   *httpserver.Servers // set before anybody is served
 	warnings  []string
 	metrics   *metrics
-	journal   *journal
-	etcd      *archivist                           // nil: the node file names none
-	noted     map[config.Endpoint]*pool.Generation // what the journal was told last
-	silent    map[netip.AddrPort]bool              // peers that did not answer in time
-	askLater  []question                           // that peers did not answer at the start
-	pending   map[question]bool                    // of these, those that are still not answered
-	lateTold  chan late                            // answers to them
-	speaker   *speaker                             // nil: the node speaks no BGP
-	withdrawn map[learnedKey]bool                  // of these, whom nobody tells of any more
-	// that BGP told of: what the store keeps, by service
-	learned map[config.Endpoint][]config.Backend
-	startup startup
-	routing routing
-	// Decisions on what backends are, so far and when it was last written down who is away.
-	effects, awayNoted uint64
-	strays             string // why the kernel may answer for VIPs; "": it does not
-	ignored            uint64 // places in chains of the past that named nobody this node can know
-	checks             checks
-	captures           *capturing  // nil: nobody captures
-	own                *selfChecks // by which a host finds out whether it serves
-	// of services whose load is not that of their connections
-	loads       *serverload.Monitor
-	protections protections
-	routesMoved bool                // since strayRole has looked
-	events      []api.Event         // the latest
-	faults      map[placeKey]string // programs that are not attached, and why
-	solicitor   solicitor
-	uplinks     string // why the head-end can't send on them; "": it can
-	bpffs       string // where the file system of the pins is mounted
-	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
-	// they could
-	retryAt time.Duration
+	watch     *attachWatch
+	solicitor solicitor
+}
+
+// Rooms that answer for a role what no other has.
+type (
+	steerer interface {
+		Policies(context.Context) ([]api.Policy, error)
+		MarkList(ctx context.Context, policy, list string, down bool) ([]config.Change, error)
+		Protections(context.Context) ([]api.Protection, error)
+		Protect(ctx context.Context, name string, spec api.ProtectionSpec, dryRun bool) (
+			api.Protection, error)
+		Topology(context.Context) (api.Topology, error)
+	}
+	merger interface {
+		Merge(context.Context) ([]api.MergedFlow, error)
+	}
+	tracer interface {
+		Trace(context.Context, api.Flow) (api.Trace, error)
+		// chainsHandler answers other edges.
+		chainsHandler() http.Handler
+	}
+)
+
+// newAgent makes the parts of an agent, which do nothing yet.
+func newAgent(ctx context.Context, options Options) (*Agent, error) {
+	a := &Agent{core: newCore(ctx, options)}
+	var err error
+	if a.store, err = openStore(options.Node.State, options.Node.Name, options.Log); err != nil {
+		return nil, err
+	}
+	a.rewarn = a.collectWarnings
+	found := &discoveries{core: a.core}
+	a.watch = &attachWatch{core: a.core}
+	a.peering = &peering{core: a.core, found: found}
+	a.announce = a.peering.learnOrWarn
+	a.routing = &routing{core: a.core, found: found}
+	a.peering.routing = a.routing
+	a.roles = openRooms(append(kinds(), options.more...), parts{
+		core: a.core, found: found, attached: a.watch, change: a.Change,
+		speaker: a.peering.inner, reload: a.reload,
+	})
+	a.watch.roles, a.peering.roles = a.roles, a.roles
+	a.answers = &answers{core: a.core, roles: a.roles}
+	a.captures = &captures{core: a.core, roles: a.roles}
+	a.steerer, a.merger, a.tracer = theRoom[steerer](a.roles), theRoom[merger](a.roles),
+		theRoom[tracer](a.roles)
+	a.solicitor = solicitor{core: a.core, roles: a.roles}
+	return a, nil
 }
 
 // heapRoom is by how many percent the heap grows beyond what is in use before it is collected: an
@@ -94,22 +104,18 @@ const heapRoom = 40
 func Run(ctx context.Context, options Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &Agent{
-		options: options, started: time.Now(), work: make(chan func()), done: make(chan struct{}),
-		silent: map[netip.AddrPort]bool{},
+	if err := checkMachine(options.Node); err != nil {
+		return err
 	}
-	err := checkMachine(options.Node)
+	a, err := newAgent(ctx, options)
 	if err != nil {
 		return err
 	}
-	if a.store, err = openStore(options.Node.State, options.Node.Name, options.Log); err != nil {
-		return err
-	}
 	defer a.store.close()
-	a.journal = openJournal(options.Node.State, options.Node.Name, options.Log)
-	defer a.journal.close()
-	a.etcd = openArchivist(options.Node, options.Log)
-	defer a.etcd.close()
+	for _, room := range having[opener](a.roles) {
+		room.opened()
+		defer room.end()
+	}
 	// Whatever can refuse is asked before the data plane is touched.
 	manager, err := newSupervisor(options.Log)
 	if err != nil {
@@ -130,91 +136,61 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	defer a.endListening()
-	a.checks = newChecks(ctx)
-	defer a.checks.monitor.Stop()
-	defer a.checks.signals.Stop()
-	a.own = newSelfChecks(ctx)
-	defer a.own.monitor.Stop()
-	a.loads = serverload.NewMonitor(ctx)
-	defer a.loads.Stop()
-	a.protections.life = ctx
-	defer func() { a.ordering.end(); a.protections.end(a) }()
+	defer a.peering.end()
+	defer a.routing.close()
 	if err := a.takeOver(options.Node); err != nil {
 		return err
 	}
 	defer close(a.done)
-	a.askOn(ctx)
 	servers.Serve(api.NewHandler(a), a.metricsPort())
 	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket",
 		a.node.API.Socket)
 	manager.ready(a.node.Name)
 	defer manager.stop()
-	return a.live(ctx, manager, servers, changes, interfaces)
+	a.hear(changes, interfaces)
+	return a.live(ctx, manager, servers)
+}
+
+// hear gives the owner goroutine all that comes up.
+func (a *Agent) hear(changes, interfaces <-chan struct{}) {
+	for _, room := range having[server](a.roles) {
+		room.serve()
+	}
+	follow(a.life, &a.loop, changes, func(struct{}) {
+		for _, room := range having[routeWatcher](a.roles) {
+			room.routesChanged()
+		}
+		a.forgetNextHops(a.options.Log)
+	})
+	attach := func() { _ = a.watch.look() } // it has warned
+	follow(a.life, &a.loop, interfaces, func(struct{}) { attach() })
+	every(a.life, &a.loop, attachInterval, attach)
+	every(a.life, &a.loop, solicitInterval, a.solicitor.solicit)
+	every(a.life, &a.loop, learnInterval, func() {
+		a.announce()
+		a.routing.tick()
+		a.store.retry(a.options.Log)
+	})
+	a.peering.hear()
+	a.routing.hear()
 }
 
 // live does what comes up, one thing at a time, until ctx ends: the state belongs to this
 // goroutine.
-func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserver.Servers,
-	changes, interfaces <-chan struct{}) error {
-	routing := time.NewTicker(learnInterval)
-	defer routing.Stop()
-	watching := time.NewTicker(watchInterval)
-	defer watching.Stop()
-	soliciting := time.NewTicker(solicitInterval)
-	defer soliciting.Stop()
-	attaching := time.NewTicker(attachInterval)
-	defer attaching.Stop()
+func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserver.Servers) error {
 	for {
-		a.noteChains()
-		a.noteAway()
+		a.note()
 		select {
-		case <-a.refreshTime():
-			a.refreshOrWarn()
-		case r := <-a.checks.monitor.Results():
-			a.checkEnded(r)
-		case r := <-a.checks.signals.Results():
-			a.signalEnded(r)
-		case r := <-a.own.monitor.Results():
-			a.selfCheckEnded(r)
-		case r := <-a.loads.Results():
-			a.loadTold(r)
-		case <-a.speaker.changes():
-			a.learnOrWarn()
-			a.topologyMayHaveChanged()
-		case told := <-a.etcd.lateNews():
-			a.takeLate(told)
-		case told := <-a.lateTold:
-			a.takeLate(told)
-		case <-a.routing.fpmChanges():
-			a.routing.news()
-		case <-a.routing.kernelChanges():
-			a.routing.news()
-		case <-a.routing.due:
-			a.takeRoutes()
-		case <-routing.C:
-			a.followRouter()
-			a.tickRoutes()
-			a.store.retry(a.options.Log)
-		case <-watching.C:
-			a.watchMerges()
-		case <-soliciting.C:
-			a.solicit()
-		case <-attaching.C:
-			_ = a.watchAttached() // it has warned
-		case <-interfaces:
-			_ = a.watchAttached()
+		case f := <-a.work:
+			f()
+		case <-a.dueTime():
+			a.act()
 		case <-manager.signDue():
 			manager.alive()
 		case <-ctx.Done():
-			a.noteAway()
+			a.note()
 			a.options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
 			return nil
-		case f := <-a.work:
-			f()
-		case <-changes:
-			a.routesMoved = true
-			a.forgetNextHops()
 		case err := <-servers.Failed():
 			return err
 		}
@@ -224,7 +200,6 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserv
 // takeOver puts the configuration into the kernel, in the place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
-	a.kinds = append(kinds(), a.options.more...)
 	node, err := a.store.resume(file, a.options.Log)
 	if err != nil {
 		return err
@@ -235,11 +210,12 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err := a.store.trustPins(a.dir); err != nil {
 		a.options.Log.Warn("numbers of services are those on the disk alone", "error", err)
 	}
-	a.metrics = newMetrics(a)
-	if err := a.openSpeaker(node); err != nil {
+	a.metrics = newMetrics(a.core, a, append(append([]collector{a.peering, a.routing},
+		having[collector](a.roles)...), a.servers)...)
+	if err := a.peering.open(node); err != nil {
 		return err
 	}
-	if err := a.openRouting(node); err != nil {
+	if err := a.routing.open(node); err != nil {
 		return err
 	}
 	_, err = a.reconcile(node, file, terms{breaks: a.options.BreakConnections})
@@ -247,7 +223,7 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err != nil {
 		return err
 	}
-	a.learnOrWarn()
+	a.announce()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapRoom)
 	}
@@ -267,8 +243,8 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 	if a.dir = a.options.PinDirectory; a.dir == "" {
 		a.dir = PinDirectory(bpffs, n.Name)
 	}
-	if a.bpffs, err = linux.BPFFSOf(a.dir); err != nil || a.bpffs == "" {
-		a.bpffs = bpffs
+	if a.watch.bpffs, err = linux.BPFFSOf(a.dir); err != nil || a.watch.bpffs == "" {
+		a.watch.bpffs = bpffs
 	}
 	a.cgroup, mounted, err = linux.CgroupRoot()
 	if mounted {
@@ -279,24 +255,6 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 		return nil
 	}
 	return err
-}
-
-// errEnding answers those who come too late.
-var errEnding = &api.Error{Code: api.Internal,
-	Message: "the agent is ending; ask again when it runs"}
-
-// do runs f in the owner goroutine and waits for it.
-func (a *Agent) do(ctx context.Context, f func()) error {
-	finished := make(chan struct{})
-	select {
-	case a.work <- func() { f(); close(finished) }:
-		<-finished
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-a.done:
-		return errEnding
-	}
 }
 
 // Change is what api.Agent says.
@@ -312,7 +270,7 @@ func (a *Agent) Change(
 	if doErr != nil {
 		return nil, doErr
 	}
-	return changes, a.counted(ctx, err)
+	return changes, counted(ctx, err)
 }
 
 // Replace is what api.Agent says.
@@ -324,7 +282,7 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 		if doErr := a.do(ctx, func() { changes, err = a.change(next, on) }); doErr != nil {
 			return nil, doErr
 		}
-		err = a.counted(ctx, err)
+		err = counted(ctx, err)
 	}
 	if !dryRun {
 		a.metrics.reload(err)
@@ -343,7 +301,7 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 		return nil, err
 	}
 	if !on.dryRun {
-		if err := a.speaker.speakTo(next); err != nil {
+		if err := a.peering.speaker.speakTo(next); err != nil {
 			return nil, fmt.Errorf("bgp: %w", err)
 		}
 	}
@@ -352,9 +310,9 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 		return changes, err
 	}
 	if err != nil {
-		return changes, errors.Join(err, a.speaker.speakTo(a.node))
+		return changes, errors.Join(err, a.peering.speaker.speakTo(a.node))
 	}
-	a.learnOrWarn()
+	a.announce()
 	for _, c := range changes {
 		a.options.Log.Info("configuration changed", "change", c.String())
 	}
@@ -406,16 +364,4 @@ func listener(a config.API) string {
 func (a *Agent) Config(ctx context.Context) (node *config.Node, err error) {
 	err = a.do(ctx, func() { node = a.node })
 	return node, err
-}
-
-// forgetNextHops makes the programs look at routes and neighbours again.
-func (a *Agent) forgetNextHops() {
-	for _, r := range a.running() {
-		if !r.resolves() {
-			continue
-		}
-		if err := r.uses().ForgetNextHops(); err != nil {
-			a.options.Log.Warn("next hops stay remembered for up to 100 ms", "error", err)
-		}
-	}
 }

@@ -14,14 +14,14 @@ import (
 	"sextant/routing/bgp"
 )
 
-// edgeAnnouncements are the VIPs that the edge can serve.
-func (a *Agent) edgeAnnouncements(now time.Time) (list []bgp.Announcement) {
-	if a.edge == nil || !a.mayAnnounce(now) || !a.processes(api.Edge) {
+// announcements are the VIPs that the edge can serve.
+func (e *edgeRoom) announcements(now time.Time) (list []bgp.Announcement) {
+	if e.runs == nil || !e.found.mayAnnounce(now) || !e.attached.processes(api.Edge) {
 		return nil
 	}
 	vips := map[netip.Addr]bool{}
-	for i := range a.edge.services {
-		if s := &a.edge.services[i]; !vips[s.VIP] && a.canServe(s) {
+	for i := range e.runs.services {
+		if s := &e.runs.services[i]; !vips[s.VIP] && e.canServe(s) {
 			vips[s.VIP] = true
 			list = append(list, bgp.Announcement{VIP: s.VIP})
 		}
@@ -30,29 +30,30 @@ func (a *Agent) edgeAnnouncements(now time.Time) (list []bgp.Announcement) {
 }
 
 // canServe says whether a service has a backend that is reason enough to announce its VIP.
-func (a *Agent) canServe(s *edgeService) bool {
+func (e *edgeRoom) canServe(s *edgeService) bool {
 	for i, m := range s.members {
 		if m.State == pool.Down {
 			continue
 		}
-		usable, _ := a.opinion(&s.Service, s.Backends[i])
-		if usable || a.node.BGP.AnnounceVIPs == config.WhileAny {
+		usable, _ := e.checks.opinion(&s.Service, s.Backends[i])
+		if usable || e.node.BGP.AnnounceVIPs == config.WhileAny {
 			return true
 		}
 	}
 	return false
 }
 
-// hostAnnouncements say which services the host serves at which SID: those that its own checks find
+// announcements say which services the host serves at which SID: those that its own checks find
 // to work.
-func (a *Agent) hostAnnouncements() (list []bgp.Announcement) {
-	n := a.node
-	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing || !a.processes(api.Host) {
+func (h *hostRoom) announcements(time.Time) (list []bgp.Announcement) {
+	n := h.node
+	if n.Host == nil || n.BGP.Announce == config.AnnounceNothing ||
+		!h.attached.processes(api.Host) {
 		return nil
 	}
 	ports := map[netip.Addr][]discovery.Port{}
 	for _, s := range n.Host.Services {
-		if a.own.serves(s) {
+		if h.own.serves(s) {
 			ports[s.VIP] = append(ports[s.VIP], discovery.Port{Protocol: s.Protocol, Port: s.Port})
 		}
 	}
@@ -83,4 +84,17 @@ func sidFor(sids []config.SID, vip netip.Addr) (config.SID, bool) {
 		}
 	}
 	return config.SID{}, false
+}
+
+// sids are the SIDs of backends, which may be neighbours of the edge themselves.
+func (e *edgeRoom) sids() (list []netip.Addr) {
+	if e.runs == nil {
+		return nil
+	}
+	for i := range e.runs.services {
+		for _, b := range e.runs.services[i].Backends {
+			list = append(list, b.SID)
+		}
+	}
+	return list
 }

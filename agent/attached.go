@@ -26,67 +26,49 @@ type placeKey struct {
 	program, on string
 }
 
-// watchAttached asks the kernel whether the programs run where they should, and attaches them again
+// attachWatch sees to it that the roles' programs run where they should.
+type attachWatch struct {
+	*core
+	*roles
+	faults map[placeKey]string // programs that are not attached, and why
+	bpffs  string              // where the file system of the pins is mounted
+}
+
+// look asks the kernel whether the programs run where they should, and attaches them again
 // where they do not. While one is missing, it is a warning, and the role announces nothing. The
 // error says what is still missing.
-func (a *Agent) watchAttached() error {
+func (w *attachWatch) look() error {
 	faults := map[placeKey]string{}
-	a.followOwnInterfaces()
-	for _, r := range a.running() {
+	for _, room := range having[deviceWatcher](w.roles) {
+		room.watchDevices()
+	}
+	for _, r := range w.running() {
 		on := r.expected()
 		found, err := r.uses().Faults(on)
 		if err != nil {
-			a.options.Log.Warn("the kernel does not say whether programs are attached", "role",
+			w.options.Log.Warn("the kernel does not say whether programs are attached", "role",
 				r.name, "error", err)
 			continue
 		}
 		if !slices.ContainsFunc(found, func(fault string) bool { return fault != "" }) {
 			continue
 		}
-		a.warnUnattached(r.name, on, found)
-		for i, fault := range a.attachAgain(r, found) {
+		w.warnUnattached(r.name, on, found)
+		for i, fault := range w.attachAgain(r, found) {
 			if fault != "" {
 				faults[placeKey{r.name, on[i].Program, on[i].On}] = fault
 			}
 		}
 	}
-	return a.noteFaults(faults)
-}
-
-// followOwnInterfaces looks at interfaces that the head-end's programs know by number: its loop,
-// with which they are loaded anew if it was removed, and its uplinks.
-func (a *Agent) followOwnInterfaces() {
-	if a.headend == nil {
-		return
-	}
-	uplinks := ""
-	if err := a.headend.program.FollowUplinks(); err != nil {
-		uplinks = err.Error()
-	}
-	if uplinks != a.uplinks {
-		if a.uplinks = uplinks; uplinks != "" {
-			a.options.Log.Warn("the head-end can't send on an uplink", "error", uplinks)
-		}
-		a.collectWarnings()
-	}
-	if a.headend.program.HasLoop() {
-		return
-	}
-	a.options.Log.Warn("the head-end's loop was removed; it is made anew, with its programs")
-	a.headend.broken = true
-	if _, err := a.reconcile(a.node, nil, terms{}); err != nil {
-		a.options.Log.Warn("the head-end's loop can't be made anew; tried again soon", "error",
-			err,
-			"after", attachInterval)
-	}
+	return w.noteFaults(faults)
 }
 
 // warnUnattached writes what is wrong, once for as long as it lasts.
-func (a *Agent) warnUnattached(role api.Role, on []datapath.Attachment, faults []string) {
+func (w *attachWatch) warnUnattached(role api.Role, on []datapath.Attachment, faults []string) {
 	for i, fault := range faults {
 		if key := (placeKey{role, on[i].Program, on[i].On}); fault != "" &&
-			a.faults[key] == "" {
-			a.options.Log.Warn("packets are not processed as configured; the program is attached "+
+			w.faults[key] == "" {
+			w.options.Log.Warn("packets are not processed as configured; the program is attached "+
 				"again",
 				"role", role, "program", on[i].Program, "on", on[i].On, "fault", fault)
 		}
@@ -94,9 +76,9 @@ func (a *Agent) warnUnattached(role api.Role, on []datapath.Attachment, faults [
 }
 
 // attachAgain returns what is still wrong, by place.
-func (a *Agent) attachAgain(r namedRole, before []string) []string {
-	if mounted, err := linux.MountBPFFS(a.bpffs); err != nil || mounted {
-		a.options.Log.Warn("the bpf file system was gone", "directory", a.bpffs, "mounted again",
+func (w *attachWatch) attachAgain(r namedRole, before []string) []string {
+	if mounted, err := linux.MountBPFFS(w.bpffs); err != nil || mounted {
+		w.options.Log.Warn("the bpf file system was gone", "directory", w.bpffs, "mounted again",
 			mounted, "error", err)
 	}
 	failure := r.uses().Reattach()
@@ -114,33 +96,35 @@ func (a *Agent) attachAgain(r namedRole, before []string) []string {
 }
 
 // noteFaults makes what is wrong what status, metrics and announcements say.
-func (a *Agent) noteFaults(faults map[placeKey]string) error {
-	before := a.faults
-	a.faults = faults
+func (w *attachWatch) noteFaults(faults map[placeKey]string) error {
+	before := w.faults
+	w.faults = faults
 	for key := range before {
 		if faults[key] == "" {
-			a.options.Log.Info("the program is attached again", "role", key.role, "program",
+			w.options.Log.Info("the program is attached again", "role", key.role, "program",
 				key.program, "on", key.on)
 		}
 	}
 	if !maps.Equal(before, faults) {
-		a.collectWarnings()
-		a.dropStrays()
-		a.learnOrWarn()
+		w.rewarn()
+		for _, room := range having[placeWatcher](w.roles) {
+			room.placesChanged()
+		}
+		w.announce()
 	}
-	return a.unattached()
+	return w.unattached()
 }
 
 // unattached says which programs are not attached, nil if all are.
-func (a *Agent) unattached() error {
-	if len(a.faults) == 0 {
+func (w *attachWatch) unattached() error {
+	if len(w.faults) == 0 {
 		return nil
 	}
-	return &api.Error{Code: api.Conflict, Message: strings.Join(a.faultTexts(), "; ")}
+	return &api.Error{Code: api.Conflict, Message: strings.Join(w.faultTexts(), "; ")}
 }
 
-func (a *Agent) faultTexts() (list []string) {
-	for key, fault := range a.faults {
+func (w *attachWatch) faultTexts() (list []string) {
+	for key, fault := range w.faults {
 		list = append(list, fmt.Sprintf("%s: %s", key.role, fault))
 	}
 	slices.Sort(list)
@@ -148,8 +132,8 @@ func (a *Agent) faultTexts() (list []string) {
 }
 
 // processes says whether all programs of a role run: a role that lacks one announces nothing.
-func (a *Agent) processes(role api.Role) bool {
-	for key := range a.faults {
+func (w *attachWatch) processes(role api.Role) bool {
+	for key := range w.faults {
 		if key.role == role {
 			return false
 		}
@@ -158,8 +142,8 @@ func (a *Agent) processes(role api.Role) bool {
 }
 
 // faultAt is what status shows beside a program.
-func (a *Agent) faultAt(role api.Role, at datapath.Attachment) string {
-	return a.faults[placeKey{role, at.Program, at.On}]
+func (w *attachWatch) faultAt(role api.Role, at datapath.Attachment) string {
+	return w.faults[placeKey{role, at.Program, at.On}]
 }
 
 // watchLinks reports changes of interfaces. Reports that nobody has read yet are one.

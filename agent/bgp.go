@@ -19,6 +19,36 @@ type speaker struct {
 	*bgp.Speaker
 }
 
+// peering is what the node tells its BGP neighbors and routing tells the node.
+type peering struct {
+	*core
+	*roles
+	found   *discoveries
+	routing *routing
+	speaker *speaker // nil: the node speaks no BGP
+}
+
+// inner is the speaker itself, nil if there is none.
+func (b *peering) inner() *bgp.Speaker {
+	if b.speaker == nil {
+		return nil
+	}
+	return b.speaker.Speaker
+}
+
+// hear gives the owner goroutine what BGP says.
+func (b *peering) hear() {
+	follow(b.life, &b.loop, b.speaker.changes(), func(struct{}) {
+		b.learnOrWarn()
+		for _, room := range having[routingListener](b.roles) {
+			room.routingNews()
+		}
+	})
+}
+
+// end ends the sessions.
+func (b *peering) end() { b.speaker.close(b.node) }
+
 // refusal is what makes an ignored route another one.
 type refusal struct {
 	peer          netip.Addr
@@ -34,24 +64,24 @@ const learnInterval = time.Second
 
 // openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until
 // routing says otherwise.
-func (a *Agent) openSpeaker(n *config.Node) error {
-	a.startup.settled = true
+func (b *peering) open(n *config.Node) error {
+	b.found.startup.settled = true
 	if n.BGP == nil && n.Routing == nil {
-		a.setLearned(nil)
+		b.found.setLearned(nil)
 		return nil
 	}
-	a.setLearned(a.store.kept.Learned)
-	entries, _ := os.ReadDir(a.dir) // an error is a directory that is not there
-	a.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: false}
+	b.found.setLearned(b.store.kept.Learned)
+	entries, _ := os.ReadDir(b.dir) // an error is a directory that is not there
+	b.found.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: false}
 	if n.BGP == nil {
 		return nil
 	}
-	s, err := bgp.Open(bgp.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: a.options.Log})
+	s, err := bgp.Open(bgp.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: b.options.Log})
 	if err != nil {
 		return err
 	}
-	a.startup.settled = n.Routing == nil && (n.Edge == nil || !settling(n.BGP, nil))
-	a.speaker = &speaker{Speaker: s}
+	b.found.startup.settled = n.Routing == nil && (n.Edge == nil || !settling(n.BGP, nil))
+	b.speaker = &speaker{Speaker: s}
 	return nil
 }
 
@@ -100,31 +130,45 @@ func unchangeableBGP(is, wanted *config.BGP) error {
 }
 
 // learn takes in what routing says now.
-func (a *Agent) learn() error {
-	if a.speaker == nil && !a.routing.teaches() {
+func (b *peering) learn() error {
+	if b.speaker == nil && !b.routing.teaches() {
 		return nil
 	}
-	peers, err := a.speaker.peers()
+	peers, err := b.speaker.peers()
 	if err != nil {
 		return err
 	}
-	if a.node.Edge != nil {
-		if err := a.learnMembers(peers); err != nil {
+	if b.node.Edge != nil {
+		if err := b.learnMembers(peers); err != nil {
 			return err
 		}
 	}
-	if a.noteSettled(peers, time.Now()) {
-		if err := a.refresh(); err != nil {
+	if b.found.noteSettled(peers, b.routing.settling(), time.Now()) {
+		if err := b.refresh(); err != nil {
 			return err
 		}
 	}
-	if a.speaker == nil {
+	if b.speaker == nil {
 		return nil
 	}
-	if err := a.routesOfBGP(); err != nil {
+	if err := b.routing.routesOfBGP(b.speaker); err != nil {
 		return err
 	}
-	return a.speaker.Announce(append(a.edgeAnnouncements(time.Now()), a.hostAnnouncements()...))
+	var list []bgp.Announcement
+	for _, room := range having[announcer](b.roles) {
+		list = append(list, room.announcements(time.Now())...)
+	}
+	return b.speaker.Announce(list)
+}
+
+// refresh makes what runs follow what was learned.
+func (b *peering) refresh() error {
+	for _, room := range having[learner](b.roles) {
+		if err := room.refresh(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // peers lists the neighbors; a node without a speaker has none.
@@ -135,59 +179,56 @@ func (s *speaker) peers() ([]bgp.Peer, error) {
 	return s.Peers()
 }
 
-func (a *Agent) learnMembers(peers []bgp.Peer) error {
-	before := a.store.kept.Learned
-	after, err := a.decideMembers(peers)
+func (b *peering) learnMembers(peers []bgp.Peer) error {
+	before := b.store.kept.Learned
+	after, err := b.decideMembers(peers)
 	if err != nil {
 		return err
 	}
 	changed := !slices.EqualFunc(before, after, discovery.Member.Equal)
 	if changed {
-		a.setLearned(after)
-		a.logMembers(before, after)
+		b.found.setLearned(after)
+		b.logMembers(before, after)
 		// Whom neighbors tell of before they have told all was there before this edge: it is not
 		// held.
-		if err := a.store.write(); err != nil {
-			a.options.Log.Warn("a restarted agent will not know these backends", "error", err)
+		if err := b.store.write(); err != nil {
+			b.options.Log.Warn("a restarted agent will not know these backends", "error", err)
 		}
-		if err := a.refresh(); err != nil {
+		if err := b.refresh(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *Agent) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
-	routes, malformed := a.routing.backendRoutes(a.node)
+func (b *peering) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
+	routes, malformed := b.routing.backendRoutes(b.node)
 	sessions := bgp.Sessions(peers)
-	a.routing.sessions(sessions)
-	if a.speaker != nil {
-		announced, broken, err := a.speaker.Routes()
+	b.routing.sessions(sessions)
+	if b.speaker != nil {
+		announced, broken, err := b.speaker.Routes()
 		if err != nil {
 			return nil, err
 		}
 		routes, malformed = append(routes, announced...), append(malformed, broken...)
 	}
 	v := discovery.View{
-		Domain: discovery.Domain{Block: a.node.Domain.Block,
-			Carrier: a.node.Edge.Encapsulation == config.Carrier},
+		Domain: discovery.Domain{Block: b.node.Domain.Block,
+			Carrier: b.node.Edge.Encapsulation == config.Carrier},
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
-	for _, s := range a.node.Edge.Services {
-		limit, _ := a.node.Edge.BucketsOf(&s)
-		if running := a.edge.service(s.Endpoint); running != nil {
-			limit = running.buckets
+	for _, s := range b.node.Edge.Services {
+		for _, room := range having[learner](b.roles) {
+			v.Services = append(v.Services, discovery.Service{Service: s, Limit: room.limit(&s)})
 		}
-		v.Services = append(v.Services, discovery.Service{Service: s, Limit: limit})
 	}
-	members, refused := discovery.Decide(a.store.kept.Learned, v)
-	a.note(append(malformed, refused...))
+	members, refused := discovery.Decide(b.store.kept.Learned, v)
+	b.routing.noteRefused(append(malformed, refused...))
 	return members, nil
 }
 
-// note counts the routes that are ignored now, and were not a moment ago.
-func (a *Agent) note(list []discovery.Refusal) {
-	r := &a.routing
+// noteRefused counts the routes that are ignored now, and were not a moment ago.
+func (r *routing) noteRefused(list []discovery.Refusal) {
 	refused := map[refusal]bool{}
 	for _, x := range list {
 		if !x.Route.Peer.IsValid() {
@@ -201,9 +242,9 @@ func (a *Agent) note(list []discovery.Refusal) {
 	r.refused = refused
 }
 
-func (a *Agent) logMembers(before, after []discovery.Member) {
+func (b *peering) logMembers(before, after []discovery.Member) {
 	service := map[config.Endpoint]string{}
-	for _, s := range a.node.Edge.Services {
+	for _, s := range b.node.Edge.Services {
 		service[s.Endpoint] = s.Name
 	}
 	text := func(members []discovery.Member) map[string]string {
@@ -217,12 +258,12 @@ func (a *Agent) logMembers(before, after []discovery.Member) {
 	was, is := text(before), text(after)
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if was[name] != is[name] {
-			a.options.Log.Info("routing: backend", "backend", name, "now", is[name])
+			b.options.Log.Info("routing: backend", "backend", name, "now", is[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if is[name] == "" {
-			a.options.Log.Info("routing: backend is gone", "backend", name)
+			b.options.Log.Info("routing: backend is gone", "backend", name)
 		}
 	}
 }
@@ -234,19 +275,19 @@ type learnedKey struct {
 }
 
 // setLearned makes the members those that routing told of.
-func (a *Agent) setLearned(members []discovery.Member) {
-	a.store.kept.Learned, a.learned = members, map[config.Endpoint][]config.Backend{}
-	a.withdrawn = map[learnedKey]bool{}
+func (d *discoveries) setLearned(members []discovery.Member) {
+	d.store.kept.Learned, d.learned = members, map[config.Endpoint][]config.Backend{}
+	d.withdrawn = map[learnedKey]bool{}
 	for _, m := range members {
-		a.withdrawn[learnedKey{m.Endpoint, m.SID}] = !m.Withdrawn.IsZero()
-		a.learned[m.Endpoint] = append(a.learned[m.Endpoint], m.Backend())
+		d.withdrawn[learnedKey{m.Endpoint, m.SID}] = !m.Withdrawn.IsZero()
+		d.learned[m.Endpoint] = append(d.learned[m.Endpoint], m.Backend())
 	}
 }
 
 // withLearned is a service with the backends of the node file and those that BGP told of. If their
 // hosts want them up, the operator's word counts.
-func (a *Agent) withLearned(s config.Service) config.Service {
-	s.Backends = append(slices.Clone(s.Backends), a.learned[s.Endpoint]...)
+func (d *discoveries) withLearned(s config.Service) config.Service {
+	s.Backends = append(slices.Clone(s.Backends), d.learned[s.Endpoint]...)
 	for _, l := range s.Learned {
 		i := slices.IndexFunc(s.Backends, func(b config.Backend) bool { return b.SID == l.SID })
 		if i < 0 {
@@ -262,19 +303,19 @@ func (a *Agent) withLearned(s config.Service) config.Service {
 }
 
 // learnOrWarn goes on with what was known when something goes wrong.
-func (a *Agent) learnOrWarn() {
-	if err := a.learn(); err != nil {
-		a.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err,
+func (b *peering) learnOrWarn() {
+	if err := b.learn(); err != nil {
+		b.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err,
 			"after", learnInterval)
 	}
 }
 
 // askSpeaker runs f in the owner goroutine, if there is a speaker.
-func (a *Agent) askSpeaker(ctx context.Context, f func(*speaker) error) error {
+func (b *peering) askSpeaker(ctx context.Context, f func(*speaker) error) error {
 	var err error
-	if doErr := a.do(ctx, func() {
-		if a.speaker != nil {
-			err = f(a.speaker)
+	if doErr := b.do(ctx, func() {
+		if b.speaker != nil {
+			err = f(b.speaker)
 		}
 	}); doErr != nil {
 		return doErr

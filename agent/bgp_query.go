@@ -13,8 +13,8 @@ import (
 )
 
 // BGPPeers is what api.Agent says.
-func (a *Agent) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
-	err = a.askSpeaker(ctx, func(s *speaker) error {
+func (b *peering) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
+	err = b.askSpeaker(ctx, func(s *speaker) error {
 		peers, err := s.Peers()
 		for _, p := range peers {
 			peer := api.BGPPeer{
@@ -33,8 +33,8 @@ func (a *Agent) BGPPeers(ctx context.Context) (list []api.BGPPeer, err error) {
 }
 
 // BGPRoutes is what api.Agent says.
-func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) {
-	err = a.askSpeaker(ctx, func(s *speaker) error {
+func (b *peering) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) {
+	err = b.askSpeaker(ctx, func(s *speaker) error {
 		for _, r := range s.Announced() {
 			route := api.BGPRoute{Direction: api.Announced, VIP: r.VIP, Weight: r.Weight,
 				Draining: r.Draining, Services: r.Services}
@@ -52,7 +52,7 @@ func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) 
 			if !r.Peer.IsValid() {
 				continue // this node's own, which it announces
 			}
-			reason := a.routing.reason(r)
+			reason := b.routing.reason(r)
 			list = append(list, learnedRoute(r, reason))
 		}
 		for _, r := range malformed {
@@ -60,7 +60,7 @@ func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) 
 		}
 		slices.SortStableFunc(list, func(a, b api.BGPRoute) int {
 			return cmp.Or(cmp.Compare(a.Direction, b.Direction), a.VIP.Compare(b.VIP),
-				sidOf(a).Compare(sidOf(b)),
+				routeSID(a).Compare(routeSID(b)),
 				cmp.Compare(a.Distinguisher, b.Distinguisher))
 		})
 		return nil
@@ -68,7 +68,7 @@ func (a *Agent) BGPRoutes(ctx context.Context) (list []api.BGPRoute, err error) 
 	return list, err
 }
 
-func sidOf(r api.BGPRoute) netip.Addr {
+func routeSID(r api.BGPRoute) netip.Addr {
 	if r.SID == nil {
 		return netip.Addr{}
 	}
@@ -99,8 +99,10 @@ func learnedRoute(r discovery.Route, reason discovery.Reason) api.BGPRoute {
 }
 
 // collectBGP adds what the speaker counts.
-func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) {
-	err := m.agent.askSpeaker(ctx, func(s *speaker) error {
+func (b *peering) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	err := b.askSpeaker(ctx, func(s *speaker) error {
 		peers, err := s.Peers()
 		for _, p := range peers {
 			up := 0.0
@@ -109,7 +111,7 @@ func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) 
 			}
 			gauge(out, bgpUp, up, p.Address.String())
 		}
-		for cause, n := range m.agent.routing.ignored {
+		for cause, n := range b.routing.ignored {
 			if cause.way == discovery.BGP {
 				counter(out, bgpIgnored, n, string(cause.reason))
 			}
@@ -120,6 +122,6 @@ func (m *metrics) collectBGP(ctx context.Context, out chan<- prometheus.Metric) 
 		return err
 	})
 	if err != nil {
-		m.agent.options.Log.Warn("BGP sessions are missing in the metrics", "error", err)
+		b.options.Log.Warn("BGP sessions are missing in the metrics", "error", err)
 	}
 }

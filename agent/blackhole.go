@@ -39,19 +39,19 @@ type blackhole struct {
 
 // dropStrays makes the kernel drop what comes to it for the VIPs of the edge. Without these routes
 // the edge does its work.
-func (a *Agent) dropStrays() {
+func (e *edgeRoom) dropStrays() {
 	wanted := map[blackhole]bool{}
-	if a.node.Edge != nil {
-		for _, s := range a.node.Edge.Services {
-			wanted[blackhole{s.VIP, !a.processes(api.Edge)}] = true
+	if e.node.Edge != nil {
+		for _, s := range e.node.Edge.Services {
+			wanted[blackhole{s.VIP, !e.attached.processes(api.Edge)}] = true
 		}
 	}
-	a.strays = ""
+	e.strays = ""
 	if err := setBlackholes(wanted); err != nil {
-		a.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between "+
+		e.strays = fmt.Sprintf("packets to VIPs that the program passes on may circle between "+
 			"this edge and its router: %v; "+
 			"give each VIP a blackhole route (ip route add blackhole VIP)", err)
-		a.options.Log.Warn(a.strays)
+		e.options.Log.Warn(e.strays)
 	}
 }
 
@@ -124,11 +124,11 @@ func removeBlackholes(edge string) error {
 
 // shortHolds warns of services whose backends get connections of one edge before the checks of
 // another one must have noticed that they are back.
-func (a *Agent) shortHolds() (warnings []string) {
-	if a.node.Edge == nil || len(a.node.Edge.Peers) == 0 && a.node.BGP == nil {
+func (e *edgeRoom) shortHolds() (warnings []string) {
+	if e.node.Edge == nil || len(e.node.Edge.Peers) == 0 && e.node.BGP == nil {
 		return nil // there may be other edges, but nothing here says so
 	}
-	for _, s := range a.node.Edge.Services {
+	for _, s := range e.node.Edge.Services {
 		if s.Check == nil {
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/datapath/model"
 )
 
 // Bounds of a capture's steps.
@@ -21,15 +20,19 @@ const (
 	capturePause = 100 * time.Millisecond // that a packet waits for others
 )
 
+// captures copies packets of a role, for one caller at a time.
+type captures struct {
+	*core
+	*roles
+	now *capturing // nil: nobody captures
+}
+
 // Capture is what api.Agent says.
-func (a *Agent) Capture(
+func (s *captures) Capture(
 	ctx context.Context, want api.Capture, begin func() error,
 	each func([]api.CapturedPacket) error,
 ) (err error) {
-	var c *capturing
-	if doErr := a.do(ctx, func() { c, err = a.beginCapture(want) }); doErr != nil {
-		return doErr
-	}
+	c, err := ask(ctx, &s.loop, func() (*capturing, error) { return s.begin(want) })
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func (a *Agent) Capture(
 
 // capturing is a capture that goes on.
 type capturing struct {
-	agent *Agent
+	all   *captures
 	want  api.Capture
 	role  api.Role
 	taps  *datapath.Capture
@@ -59,8 +62,8 @@ type capturing struct {
 	names map[int]string // of interfaces, by index
 }
 
-func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
-	if a.captures != nil {
+func (s *captures) begin(want api.Capture) (*capturing, error) {
+	if s.now != nil {
 		return nil, &api.Error{Code: api.Conflict,
 			Message: "somebody captures on this node already; wait until that ends"}
 	}
@@ -68,9 +71,9 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &capturing{agent: a, want: want, role: want.Role, epoch: epoch, names: map[int]string{}}
+	c := &capturing{all: s, want: want, role: want.Role, epoch: epoch, names: map[int]string{}}
 	if c.role == "" {
-		c.role = a.capturedRole()
+		c.role = s.capturedRole()
 	}
 	var interfaces []string
 	if want.Interface != "" {
@@ -80,7 +83,7 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	if bytes == 0 {
 		bytes = datapath.CaptureMax
 	}
-	if r, ok := a.capturer(c.role); ok {
+	if r, ok := s.capturer(c.role); ok {
 		c.taps, err = r.capture(bytes, interfaces...)
 	} else {
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
@@ -90,25 +93,25 @@ func (a *Agent) beginCapture(want api.Capture) (*capturing, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.captures = c
-	a.options.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
+	s.now = c
+	s.options.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
 	return c, nil
 }
 
 // capturer finds a running role that is about capturing.
-func (a *Agent) capturer(name api.Role) (capturer, bool) {
-	r, found := a.chosen(name)
+func (s *captures) capturer(name api.Role) (capturer, bool) {
+	r, found := s.chosen(name)
 	if !found {
 		return nil, false
 	}
-	c, ok := r.role.(capturer)
+	c, ok := r.room.(capturer)
 	return c, ok
 }
 
 // capturedRole is whose packets are captured if the question does not say.
-func (a *Agent) capturedRole() api.Role {
-	for _, r := range a.running() {
-		if _, ok := r.role.(capturer); ok {
+func (s *captures) capturedRole() api.Role {
+	for _, r := range s.running() {
+		if _, ok := r.room.(capturer); ok {
 			return r.name
 		}
 	}
@@ -118,10 +121,10 @@ func (a *Agent) capturedRole() api.Role {
 // end puts the plain programs back. An agent that has ended has no owner any more who could meddle.
 func (c *capturing) end() (err error) {
 	close := func() {
-		c.agent.captures = nil
+		c.all.now = nil
 		err = c.taps.Close()
 	}
-	if doErr := c.agent.do(context.Background(), close); doErr != nil {
+	if doErr := c.all.do(context.Background(), close); doErr != nil {
 		close()
 	}
 	return err
@@ -145,60 +148,32 @@ func (c *capturing) next(ctx context.Context) ([]api.CapturedPacket, error) {
 		return nil, err
 	}
 	var packets []api.CapturedPacket
-	err = c.agent.do(ctx, func() { packets = c.explain(batch, lost) })
+	err = c.all.do(ctx, func() { packets = c.explain(batch, lost) })
 	return packets, err
 }
 
 // explain names what the packets met, and leaves out those that are not wanted.
 func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.CapturedPacket {
-	x := &explaining{agent: c.agent, role: c.role}
-	r, ok := c.agent.capturer(c.role)
+	r, ok := c.all.capturer(c.role)
 	if !ok {
 		return nil // the role is gone
 	}
-	r.model(x)
+	account := r.account()
 	var packets []api.CapturedPacket
 	for _, got := range batch {
 		e := api.Explanation{
 			Packet: "frame", Role: c.role, Interface: c.nameOf(got.Interface), Bytes: got.Length,
 			Verdict: got.Verdict.String(), Outcome: got.Outcome, Reason: got.Reason,
 		}
-		x.at.Index = got.Interface
-		x.captured(&e, got)
+		account(&e, got, append(got.Frame, make([]byte, got.Length-len(got.Frame))...))
+		e.Why = why(&e)
+		e.Trace = nil // the chain is told by OfferedTo; all of it would be most of the line
 		if c.want.Matches(&e) {
 			packets = append(packets, api.CapturedPacket{Time: c.epoch.Add(got.Time),
 				Frame: got.Frame, Lost: lost, Explanation: e})
 		}
 	}
 	return packets
-}
-
-// captured completes an explanation from a frame of which the end may be missing.
-func (x *explaining) captured(e *api.Explanation, got datapath.Captured) {
-	frame := append(got.Frame, make([]byte, got.Length-len(got.Frame))...)
-	if x.edge != nil {
-		x.accountEdge(e, frame)
-	} else if r := x.accountHost(e, frame); got.Verdict != model.Drop {
-		if offer := capturedOffer(r.Offer, got.Taken); offer != model.OfferNone {
-			e.Offer = offer.String()
-		}
-	}
-	e.Why = why(e)
-	e.Trace = nil // the chain is told by OfferedTo; all of it would be most of the line
-}
-
-// capturedOffer is what became of an offer, as far as the verdict tells.
-func capturedOffer(least model.Offer, taken bool) model.Offer {
-	refused := least == model.OfferRefused || least == model.OfferRefusedBefore
-	switch {
-	case refused && taken:
-		return model.OfferAccepted
-	case taken && least != model.OfferNone && least != model.OfferLast:
-		return model.OfferHere
-	case refused:
-		return model.OfferRefused
-	}
-	return least
 }
 
 func (c *capturing) nameOf(index int) string {

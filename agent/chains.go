@@ -35,17 +35,17 @@ func poolSpec(s *edgeService, n *config.Node) pool.Spec {
 
 // chains prepares the service, and returns what makes its next generation: from the running one, or
 // from what an earlier agent left in the kernel. That only reads what the service does not own.
-func (a *Agent) chains(
+func (e *edgeRoom) chains(
 	s *edgeService, n *config.Node, dir string,
 ) (generation func() (*pool.Generation, error), err error) {
-	members, err := a.members(&s.Service, n)
+	members, err := e.members(&s.Service, n)
 	if err != nil {
 		return nil, err
 	}
-	s.effect = a.effect(&s.Service, a.edge.service(s.Endpoint), members)
+	s.effect = e.effect(&s.Service, e.runs.service(s.Endpoint), members)
 	members = s.effect.Backends
 	s.members = members
-	previous, err := a.previousChains(s, n, dir)
+	previous, err := e.previousChains(s, n, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -53,24 +53,24 @@ func (a *Agent) chains(
 	spec := poolSpec(s, n)
 	switch {
 	case previous.running != nil:
-		s.generation, s.past = previous.running, a.edge.service(s.Endpoint).past
-		return func() (*pool.Generation, error) { return a.follow(s, spec, n, members) }, nil
+		s.generation, s.past = previous.running, e.runs.service(s.Endpoint).past
+		return func() (*pool.Generation, error) { return e.follow(s, spec, n, members) }, nil
 	case previous.chains != nil:
-		if !a.startup.settled {
+		if !e.found.startup.settled {
 			s.past = previous.chains
 		}
 		return func() (*pool.Generation, error) {
-			return a.resume(s, spec, n, previous.chains, members)
+			return e.resume(s, spec, n, previous.chains, members)
 		}, nil
 	}
-	return func() (*pool.Generation, error) { return pool.New(spec, members, a.now()) }, nil
+	return func() (*pool.Generation, error) { return pool.New(spec, members, e.now()) }, nil
 }
 
 // members are the service's backends as the pool knows them.
-func (a *Agent) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
+func (e *edgeRoom) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
 	members := make([]pool.Backend, len(s.Backends))
 	for i, b := range s.Backends {
-		id, err := numberSID(a.store.kept.SIDs, n.Domain.Block, b.SID)
+		id, err := numberSID(e.store.kept.SIDs, n.Domain.Block, b.SID)
 		if err != nil {
 			return nil, err
 		}
@@ -82,9 +82,6 @@ func (a *Agent) members(s *config.Service, n *config.Node) ([]pool.Backend, erro
 	}
 	return members, nil
 }
-
-// now is the clock of the pools.
-func (a *Agent) now() time.Duration { return time.Since(a.started) }
 
 // previousChains are what a service's chains were before: a generation if it can go on, else the
 // chains alone, or neither; and how many buckets the service has therefore.
@@ -98,21 +95,21 @@ type previousChains struct {
 // without one it keeps what it had, here or at its peers, since another number would send packets
 // of old connections to backends that do not have them. Chains are carried over to a number that is
 // declared.
-func (a *Agent) previousChains(
+func (e *edgeRoom) previousChains(
 	s *edgeService, n *config.Node, dir string,
 ) (p previousChains, err error) {
 	var declared bool
 	p.buckets, declared = n.Edge.BucketsOf(&s.Service)
-	running := a.edge.service(s.Endpoint)
+	running := e.runs.service(s.Endpoint)
 	switch {
-	case running == nil && a.node != nil:
+	case running == nil && e.node != nil:
 		return p, nil // a new service
 	case running == nil:
-		if p.chains, err = a.earlierChains(s, n, dir, p.buckets, declared); err != nil ||
+		if p.chains, err = e.earlierChains(s, n, dir, p.buckets, declared); err != nil ||
 			p.chains == nil {
 			return p, err
 		}
-	case !a.rehashes(n) && running.Continuity == s.Continuity &&
+	case !e.rehashes(n) && running.Continuity == s.Continuity &&
 		(!declared || running.buckets == p.buckets):
 		p.running, p.buckets = running.generation, running.buckets
 		return p, nil
@@ -122,125 +119,133 @@ func (a *Agent) previousChains(
 	if !declared {
 		p.buckets = len(p.chains)
 	}
-	if p.chains = pool.Rebucket(p.chains, p.buckets); a.rehashes(n) {
+	if p.chains = pool.Rebucket(p.chains, p.buckets); e.rehashes(n) {
 		p.chains = nil
 	}
 	return p, nil
 }
 
 // earlierChains are those that an earlier agent left in the kernel, or else what others know.
-func (a *Agent) earlierChains(
+func (e *edgeRoom) earlierChains(
 	s *edgeService, n *config.Node, dir string, buckets int, declared bool,
 ) ([]pool.Chain, error) {
 	chains, err := datapath.PinnedChains(dir, s.index)
 	if chains == nil && err == nil {
-		chains = a.chainsFromBefore(n, s, buckets, declared)
+		chains = e.past.chainsFromBefore(n, s, buckets, declared)
 	}
 	return chains, err
 }
 
 // rehashes says whether flows are in other buckets by this node than by what ran before, so that
 // chains of before say nothing.
-func (a *Agent) rehashes(n *config.Node) bool {
-	if a.node != nil {
-		return a.node.Secret != n.Secret
+func (e *edgeRoom) rehashes(n *config.Node) bool {
+	if e.node != nil {
+		return e.node.Secret != n.Secret
 	}
-	return a.store.kept.Secret != "" && a.store.kept.Secret != secretMark(n.Secret)
+	return e.store.kept.Secret != "" && e.store.kept.Secret != secretMark(n.Secret)
 }
 
 // refresh brings the chains of the running services up to date: with what is known of the backends,
 // and with the time.
-func (a *Agent) refresh() error {
-	if a.edge == nil {
+func (e *edgeRoom) refresh() error {
+	if e.runs == nil {
 		return nil
 	}
-	for i := range a.edge.services {
-		if err := a.refreshService(&a.edge.services[i], a.node.Edge.Services[i]); err != nil {
+	for i := range e.runs.services {
+		if err := e.refreshService(&e.runs.services[i], e.node.Edge.Services[i]); err != nil {
 			return err
 		}
 	}
-	if a.checks.stale {
-		a.check()
+	if e.checks.stale {
+		e.checks.check()
 	}
-	a.notePanics()
+	e.checks.notePanics()
 	return nil
 }
 
 // refreshService takes the service as the configuration has it.
-func (a *Agent) refreshService(s *edgeService, configured config.Service) (err error) {
+func (e *edgeRoom) refreshService(s *edgeService, configured config.Service) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("service %s: bring its chains up to date: %w", s.Name, err)
 		}
 	}()
-	service := a.withLearned(configured)
-	members, err := a.members(&service, a.node)
+	service := e.found.withLearned(configured)
+	members, err := e.members(&service, e.node)
 	if err != nil {
 		return err
 	}
-	effect := a.effect(&service, s, members)
+	effect := e.effect(&service, s, members)
 	members = effect.Backends
-	next, err := a.follow(s, poolSpec(s, a.node), a.node, members)
+	next, err := e.follow(s, poolSpec(s, e.node), e.node, members)
 	if err != nil {
 		return err
 	}
 	if next != s.generation {
-		if err := a.edge.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
+		if err := e.runs.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
 			return err
 		}
-		if err := a.edge.program.SetChains(s.index, next); err != nil {
+		if err := e.runs.program.SetChains(s.index, next); err != nil {
 			return err
 		}
 	}
-	a.checks.stale = a.checks.stale || !slices.Equal(s.Backends, service.Backends)
+	e.checks.stale = e.checks.stale || !slices.Equal(s.Backends, service.Backends)
 	s.Service, s.members, s.generation, s.effect = service, members, next, effect
 	return nil
+}
+
+// refreshNamed brings the chains of one service up to date: a host that dies makes each of its
+// services ask for it.
+func (e *edgeRoom) refreshNamed(service string) {
+	for i := range e.runs.services {
+		if s := &e.runs.services[i]; s.Name == service {
+			e.retryLater(e.refreshService(s, e.node.Edge.Services[i]))
+		}
+	}
+	e.checks.notePanics()
 }
 
 // refreshRetry is when chains are brought up to date again that could not be.
 const refreshRetry = time.Second
 
-func (a *Agent) refreshOrWarn() {
-	a.retryAt = 0
-	a.retryLater(a.refresh())
+func (e *edgeRoom) refreshOrWarn() {
+	e.retryAt = 0
+	e.retryLater(e.refresh())
 }
 
 // retryLater has all chains brought up to date again soon if there is an error.
-func (a *Agent) retryLater(err error) {
+func (e *edgeRoom) retryLater(err error) {
 	if err != nil {
-		a.retryAt = a.now() + refreshRetry
-		a.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
+		e.retryAt = e.now() + refreshRetry
+		e.options.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
 			refreshRetry)
 	}
 }
 
-// refreshTime reports when refresh is due because of the time alone; never if nothing waits for
-// that.
-func (a *Agent) refreshTime() <-chan time.Time {
-	wait, waits := a.nextRefresh()
-	if a.retryAt != 0 {
-		wait, waits = a.retryAt-a.now(), true
+// due is when refresh is due because of the time alone; false if nothing waits for that.
+func (e *edgeRoom) due() (wait time.Duration, waits bool) {
+	if e.retryAt != 0 {
+		return e.retryAt - e.now(), true
 	}
-	if !waits {
-		return nil
-	}
-	return time.After(wait)
+	return e.nextRefresh()
 }
+
+func (e *edgeRoom) act() { e.refreshOrWarn() }
 
 // nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false
 // if nobody waits for that.
-func (a *Agent) nextRefresh() (time.Duration, bool) {
+func (e *edgeRoom) nextRefresh() (time.Duration, bool) {
 	first, waits := time.Duration(0), false
-	if a.edge == nil {
+	if e.runs == nil {
 		return 0, false
 	}
-	for i := range a.edge.services {
-		if at, ok := a.edge.services[i].generation.NextAt(); ok && (!waits || at < first) {
+	for i := range e.runs.services {
+		if at, ok := e.runs.services[i].generation.NextAt(); ok && (!waits || at < first) {
 			first, waits = at, true
 		}
 	}
-	if at, ok := a.edge.nextStep(); ok && (!waits || at < first) {
+	if at, ok := e.runs.nextStep(); ok && (!waits || at < first) {
 		first, waits = at, true
 	}
-	return max(0, first-a.now()), waits
+	return max(0, first-e.now()), waits
 }

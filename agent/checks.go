@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -13,7 +12,10 @@ import (
 
 // checks is what the edge knows from checking its backends.
 type checks struct {
-	paths    *health.Paths // nil: there never was a check
+	*core
+	services func() []edgeService // that run
+	changed  func(service string) // the word of its checks did
+	paths    *health.Paths        // nil: there never was a check
 	monitor  *health.Monitor
 	signals  *health.Monitor // passive ones
 	backends map[health.Key]*checked
@@ -33,9 +35,12 @@ type checked struct {
 	succeeded, fell uint64       // checks
 }
 
-func newChecks(ctx context.Context) checks {
-	return checks{monitor: health.NewMonitor(ctx), signals: newSignals(ctx),
+func newChecks(c *core, services func() []edgeService, changed func(service string)) *checks {
+	k := &checks{core: c, services: services, changed: changed,
+		monitor: health.NewMonitor(c.life), signals: newSignals(c.life),
 		backends: map[health.Key]*checked{}, panics: map[string]bool{}}
+	c.failing = append(c.failing, k.failing)
+	return k
 }
 
 func rulesOf(c *config.Check) health.Rules {
@@ -44,12 +49,12 @@ func rulesOf(c *config.Check) health.Rules {
 
 // opinion says whether the checks let a backend be used, and whether the latest result speaks
 // against that. What an earlier agent found failing is so until a check says otherwise.
-func (a *Agent) opinion(s *config.Service, b config.Backend) (usable, wavers bool) {
+func (k *checks) opinion(s *config.Service, b config.Backend) (usable, wavers bool) {
 	if s.Check == nil {
 		return true, false
 	}
-	usable = a.health(s, b.Name).Usable(rulesOf(s.Check))
-	c := a.checks.backends[health.Key{Service: s.Name, Backend: b.Name}]
+	usable = k.health(s, b.Name).Usable(rulesOf(s.Check))
+	c := k.backends[health.Key{Service: s.Name, Backend: b.Name}]
 	if c == nil {
 		return usable, false
 	}
@@ -61,12 +66,12 @@ func (a *Agent) opinion(s *config.Service, b config.Backend) (usable, wavers boo
 }
 
 // health is what is known of a backend of a service that has a check.
-func (a *Agent) health(s *config.Service, backend string) health.State {
+func (k *checks) health(s *config.Service, backend string) health.State {
 	key := health.Key{Service: s.Name, Backend: backend}
-	if c := a.checks.backends[key]; c != nil {
+	if c := k.backends[key]; c != nil {
 		return c.state
 	}
-	if slices.Contains(a.store.kept.Failing, key) {
+	if slices.Contains(k.store.kept.Failing, key) {
 		return health.State{Status: health.Failing}
 	}
 	return health.State{}
@@ -74,44 +79,42 @@ func (a *Agent) health(s *config.Service, backend string) health.State {
 
 // check makes the backends of the running services those that are checked. A failure is no reason
 // to stop: a check that does not run finds nobody failing.
-func (a *Agent) check() {
+func (k *checks) check() {
 	var jobs, asked []health.Job
 	var ways []health.Path
-	if a.edge != nil {
-		for i := range a.edge.services {
-			s := &a.edge.services[i].Service
-			for k, j := range a.jobs(s) {
-				jobs = append(jobs, j)
-				if passive, wanted := passiveJob(s, s.Backends[k], j); wanted {
-					asked = append(asked, passive)
-				}
-				ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
+	for _, service := range k.services() {
+		s := &service.Service
+		for i, j := range k.jobs(s) {
+			jobs = append(jobs, j)
+			if passive, wanted := passiveJob(s, s.Backends[i], j); wanted {
+				asked = append(asked, passive)
 			}
+			ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
 		}
 	}
-	a.checks.warning, a.checks.stale = "", false
-	if err := a.setPaths(ways); err != nil {
-		a.checks.warning = "backends are not checked: " + err.Error()
-		a.options.Log.Warn("backends are not checked", "error", err)
+	k.warning, k.stale = "", false
+	if err := k.setPaths(ways); err != nil {
+		k.warning = "backends are not checked: " + err.Error()
+		k.options.Log.Warn("backends are not checked", "error", err)
 		jobs = nil
 	}
-	a.watchJobs(jobs)
-	a.checks.signals.Set(asked)
-	a.notePanics()
+	k.watchJobs(jobs)
+	k.signals.Set(asked)
+	k.notePanics()
 }
 
-func (a *Agent) setPaths(ways []health.Path) (err error) {
-	if a.checks.paths == nil {
-		if a.checks.paths, err = health.OpenPaths(); err != nil {
-			a.checks.paths = nil
+func (k *checks) setPaths(ways []health.Path) (err error) {
+	if k.paths == nil {
+		if k.paths, err = health.OpenPaths(); err != nil {
+			k.paths = nil
 			return err
 		}
 	}
 	device := ""
 	if len(ways) > 0 {
-		device = checkDevice(a.node.Edge.Interfaces)
+		device = checkDevice(k.node.Edge.Interfaces)
 	}
-	return a.checks.paths.Set(device, ways)
+	return k.paths.Set(device, ways)
 }
 
 // checkDevice prefers an interface that leads into the domain.
@@ -125,19 +128,19 @@ func checkDevice(interfaces []config.EdgeInterface) string {
 }
 
 // jobs are the checks of a service.
-func (a *Agent) jobs(s *config.Service) []health.Job {
+func (k *checks) jobs(s *config.Service) []health.Job {
 	if s.Check == nil {
 		return nil
 	}
 	source := s.Check.Source
 	if !source.IsValid() && s.VIP.Is6() {
-		source = a.node.Edge.Source
+		source = k.node.Edge.Source
 	}
 	jobs := make([]health.Job, len(s.Backends))
 	for i, b := range s.Backends {
 		jobs[i] = health.Job{
 			Check: s.Check,
-			Seed:  flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name+" "+b.Name)),
+			Seed:  flow.SipHash13(k.node.Secret, []byte(k.node.Name+" "+s.Name+" "+b.Name)),
 			Target: health.Target{
 				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint),
 				SID: s.Check.SID(b.SID), Source: source,
@@ -148,52 +151,52 @@ func (a *Agent) jobs(s *config.Service) []health.Job {
 }
 
 // watchJobs starts and ends checks, and forgets backends that are no longer checked.
-func (a *Agent) watchJobs(jobs []health.Job) {
-	known := a.checks.backends
-	a.checks.backends = map[health.Key]*checked{}
+func (k *checks) watchJobs(jobs []health.Job) {
+	known := k.backends
+	k.backends = map[health.Key]*checked{}
 	for i := range jobs {
 		j := &jobs[i]
-		j.Target.Mark = a.checks.paths.Mark(j.Target.SID)
+		j.Target.Mark = k.paths.Mark(j.Target.SID)
 		key := health.Key{Service: j.Target.Service, Backend: j.Target.Backend}
 		c := known[key]
 		if c == nil {
 			c = &checked{since: time.Now()}
-			if slices.Contains(a.store.kept.Failing, key) {
+			if slices.Contains(k.store.kept.Failing, key) {
 				c.state.Status = health.Failing
 			}
 		}
 		if c.check = j.Check; c.check.Passive == nil {
 			c.passive, c.complaint = health.State{}, nil
 		}
-		a.checks.backends[key] = c
+		k.backends[key] = c
 	}
-	a.checks.monitor.Set(jobs)
+	k.monitor.Set(jobs)
 }
 
 // checkEnded takes one result.
-func (a *Agent) checkEnded(r health.Result) {
-	c := a.checks.backends[r.Key]
-	if c == nil || !a.checks.monitor.Current(r) {
+func (k *checks) checkEnded(r health.Result) {
+	c := k.backends[r.Key]
+	if c == nil || !k.monitor.Current(r) {
 		return
 	}
 	before := c.opinion()
 	c.take(r)
-	a.reconsider(r, c, before)
+	k.reconsider(r, c, before)
 }
 
 // reconsider brings the service's chains up to date if a result has changed what is thought of a
 // backend.
-func (a *Agent) reconsider(r health.Result, c *checked, before opinion) {
+func (k *checks) reconsider(r health.Result, c *checked, before opinion) {
 	now := c.opinion()
 	if now.status != before.status {
-		a.tell(api.Event{
+		k.tell(api.Event{
 			Service: r.Service, Backend: r.Backend, Status: now.status.String(),
 			Reason: reasonOf(r.Err),
 		})
-		a.keepFailing()
+		k.core.keepFailing()
 	}
 	if now != before {
-		a.refreshNamed(r.Service)
+		k.changed(r.Service)
 	}
 }
 
@@ -222,17 +225,6 @@ func (c *checked) take(r health.Result) bool {
 	return true
 }
 
-// refreshNamed brings the chains of one service up to date: a host that dies makes each of its
-// services ask for it.
-func (a *Agent) refreshNamed(service string) {
-	for i := range a.edge.services {
-		if s := &a.edge.services[i]; s.Name == service {
-			a.retryLater(a.refreshService(s, a.node.Edge.Services[i]))
-		}
-	}
-	a.notePanics()
-}
-
 func reasonOf(err error) string {
 	if err == nil {
 		return ""
@@ -240,28 +232,19 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// keepFailing writes down who fails, so that an agent that follows does not send anybody there.
-func (a *Agent) keepFailing() {
-	var failing []health.Key
-	for key, c := range a.checks.backends {
+// failing adds the backends that fail to a list.
+func (k *checks) failing(list []health.Key) []health.Key {
+	for key, c := range k.backends {
 		if c.status() == health.Failing {
-			failing = append(failing, key)
+			list = append(list, key)
 		}
 	}
-	failing = a.own.failing(failing)
-	slices.SortFunc(failing, health.Key.Compare)
-	if slices.Equal(failing, a.store.kept.Failing) {
-		return
-	}
-	a.store.kept.Failing = failing
-	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will not know which backends fail", "error", err)
-	}
+	return list
 }
 
 // healthView is what the API tells of a backend's checks; nil if it has none.
-func (a *Agent) healthView(s *edgeService, backend string) *api.Health {
-	c := a.checks.backends[health.Key{Service: s.Name, Backend: backend}]
+func (k *checks) healthView(s *edgeService, backend string) *api.Health {
+	c := k.backends[health.Key{Service: s.Name, Backend: backend}]
 	if s.Check == nil || c == nil {
 		return nil
 	}

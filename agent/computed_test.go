@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
-	"sextant/agent/serverload"
 	"sextant/config"
 	"sextant/linux"
 	"sextant/linux/linuxtest"
@@ -62,13 +61,8 @@ func takenOver(t *testing.T, pins, text string, more ...kind) *Agent {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	a := &Agent{
-		options: Options{Node: node, PinDirectory: pins, Log: log, more: more},
-		checks:  newChecks(t.Context()),
-		own:     newSelfChecks(t.Context()),
-		loads:   serverload.NewMonitor(t.Context()),
-	}
-	if a.store, err = openStore(node.State, node.Name, slog.New(slog.DiscardHandler)); err == nil {
+	a, err := newAgent(t.Context(), Options{Node: node, PinDirectory: pins, Log: log, more: more})
+	if err == nil {
 		err = a.takeOver(node)
 	}
 	if err != nil {
@@ -77,8 +71,11 @@ func takenOver(t *testing.T, pins, text string, more ...kind) *Agent {
 	return a
 }
 
-func (a *Agent) leave() {
-	a.headend.program.Close()
+// headend is the agent's room of the head-end.
+func headend(a *Agent) *headendRoom { return theRoom[*headendRoom](a.roles) }
+
+func leave(a *Agent) {
+	headend(a).runs.program.Close()
 	a.store.close()
 }
 
@@ -102,9 +99,9 @@ func pair() computed {
 }
 
 // protected says how the computed policy does: its active path, flows, and which lists are used.
-func (a *Agent) protected(t *testing.T) string {
+func protected(t *testing.T, a *Agent) string {
 	t.Helper()
-	views, err := a.policyViews()
+	views, err := headend(a).policyViews()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +132,7 @@ func TestComputedPolicies(t *testing.T) {
 		a := takenOver(t, pins, text)
 		expect := func(want string) {
 			t.Helper()
-			if got := a.protected(t); got != want {
+			if got := protected(t, a); got != want {
 				t.Errorf("%s; want %s", got, want)
 			}
 		}
@@ -146,41 +143,41 @@ func TestComputedPolicies(t *testing.T) {
 			}
 		}
 		expect("none")
-		try(a.setComputed(pair()))
+		try(headend(a).setComputed(pair()))
 		expect(both)
 		clash := pair()
 		clash.Policies[0].Name = "web"
-		if err := a.setComputed(clash); err == nil || !strings.Contains(err.Error(),
+		if err := headend(a).setComputed(clash); err == nil || !strings.Contains(err.Error(),
 			`two policies "web"`) {
 			t.Errorf("error %v", err)
 		}
-		if err := a.markLists(map[listKey]bool{{"protected", "north"}: true,
+		if err := headend(a).markLists(map[listKey]bool{{"protected", "north"}: true,
 			{"protected", "west"}: true}); err == nil {
 			t.Error("a list that is not there goes down")
 		}
 		expect(both)
-		try(a.markLists(map[listKey]bool{{"protected", "north"}: true}))
+		try(headend(a).markLists(map[listKey]bool{{"protected", "north"}: true}))
 		expect(south)
-		before := a.computedNow()
-		a.leave()
+		before := headend(a).computedNow()
+		leave(a)
 
 		a = takenOver(t, pins, text)
 		expect(south)
-		if diff := cmp.Diff(before, a.computedNow(),
+		if diff := cmp.Diff(before, headend(a).computedNow(),
 			cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 			cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("after a restart the computed policies are others (-before +after):\n%s", diff)
 		}
-		try(a.markLists(map[listKey]bool{{"protected", "north"}: false}))
+		try(headend(a).markLists(map[listKey]bool{{"protected", "north"}: false}))
 		expect(both)
 		last := a.events[len(a.events)-1].String()
 		if last != "policy protected: path both: active (over north, south)" {
 			t.Errorf("the last event is %q", last)
 		}
-		a.leave()
+		leave(a)
 
 		a = takenOver(t, pins, strings.Replace(text, "headend:\n", "headend:\n  hopLimit: 63\n", 1))
-		defer a.leave()
+		defer leave(a)
 		expect("none")
 	})
 }

@@ -10,17 +10,13 @@ import (
 )
 
 // DumpMap is what api.Agent says.
-func (a *Agent) DumpMap(ctx context.Context, role api.Role, name string,
-	limit int) (entries []api.MapEntry, err error) {
-	doErr := a.do(ctx, func() { entries, err = a.dumpMap(role, name, limit) })
-	if doErr != nil {
-		return nil, doErr
-	}
-	return entries, err
+func (q *answers) DumpMap(ctx context.Context, role api.Role, name string,
+	limit int) ([]api.MapEntry, error) {
+	return ask(ctx, &q.loop, func() ([]api.MapEntry, error) { return q.dumpMap(role, name, limit) })
 }
 
-func (a *Agent) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, error) {
-	for _, r := range a.running() {
+func (q *answers) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, error) {
+	for _, r := range q.running() {
 		if role != "" && role != r.name {
 			continue
 		}

@@ -1,12 +1,17 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/netip"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
 	"sextant/agent/health"
@@ -27,7 +32,7 @@ type edgeRole struct {
 	hmac     srv6.HMACKey // the zero value: SRHs are not signed
 }
 
-var _ room[*edgeRole] = (*edgeRole)(nil)
+var _ switchable[*edgeRole] = (*edgeRole)(nil)
 
 // edgeService is a service with its chains.
 type edgeService struct {
@@ -41,6 +46,116 @@ type edgeService struct {
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
+}
+
+// edgeRoom is the node's place for an edge.
+type edgeRoom struct {
+	slot[*edgeRole]
+	checks *checks
+	past   *exchange
+	// Decisions on what backends are, so far and when it was last written down who is away.
+	effects, awayNoted uint64
+	strays             string // why the kernel may answer for VIPs; "": it does not
+	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
+	// they could
+	retryAt time.Duration
+}
+
+func newEdgeRoom(p parts) *edgeRoom {
+	e := &edgeRoom{slot: slot[*edgeRole]{parts: p, name: api.Edge}}
+	e.past = newExchange(p.core, p.found, e.list)
+	e.checks = newChecks(p.core, e.list, e.refreshNamed)
+	return e
+}
+
+// list is the services that run.
+func (e *edgeRoom) list() []edgeService {
+	if e.runs == nil {
+		return nil
+	}
+	return e.runs.services
+}
+
+func (e *edgeRoom) opened() { e.past.open() }
+
+func (e *edgeRoom) end() {
+	e.checks.monitor.Stop()
+	e.checks.signals.Stop()
+	e.past.close()
+}
+
+func (e *edgeRoom) serve() {
+	e.past.askOn(e.life)
+	follow(e.life, &e.loop, e.checks.monitor.Results(), e.checks.checkEnded)
+	follow(e.life, &e.loop, e.checks.signals.Results(), e.checks.signalEnded)
+	follow(e.life, &e.loop, e.past.etcd.lateNews(), e.takeLate)
+	follow(e.life, &e.loop, e.past.lateTold, e.takeLate)
+}
+
+// edgeChange is a change of the edge.
+type edgeChange struct {
+	*prepared[*edgeRole]
+	room *edgeRoom
+}
+
+func (e *edgeRoom) prepare(next *config.Node) (change, error) {
+	p, err := e.changeTo(func() (*edgeRole, error) { return e.build(next) })
+	return edgeChange{p, e}, err
+}
+
+// chainsHandler answers other edges.
+func (e *edgeRoom) chainsHandler() http.Handler { return e.past.chainsHandler() }
+
+func (c edgeChange) guard(next *config.Node) error { return c.room.guard(next, c.prepared) }
+
+func (e *edgeRoom) settled() {
+	e.checks.check()
+	e.dropStrays()
+}
+
+func (e *edgeRoom) placesChanged() { e.dropStrays() }
+
+func (e *edgeRoom) note() {
+	e.past.noteChains()
+	e.noteAway()
+}
+
+func (e *edgeRoom) troubles() (list []string) {
+	for _, trouble := range append([]string{e.checks.warning, e.strays}, e.shortHolds()...) {
+		if trouble != "" {
+			list = append(list, trouble)
+		}
+	}
+	return list
+}
+
+func (e *edgeRoom) warnings() (list []string) {
+	p := e.past
+	for _, warning := range []string{p.journal.warning(), p.etcd.warning(), p.lateWarning()} {
+		if warning != "" {
+			list = append(list, warning)
+		}
+	}
+	return append(list, e.runs.shareWarnings()...)
+}
+
+// limit is how many backends a service can have: as many as buckets.
+func (e *edgeRoom) limit(s *config.Service) int {
+	if running := e.runs.service(s.Endpoint); running != nil {
+		return running.buckets
+	}
+	buckets, _ := e.node.Edge.BucketsOf(s)
+	return buckets
+}
+
+func (e *edgeRoom) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	e.past.etcd.collect(out)
+	_ = e.do(ctx, func() { // else the agent ends
+		counter(out, pastIgnored, e.past.ignored)
+		gauge(out, stateKept, oneIf(e.store.failure == nil && e.past.journal.warning() == ""))
+	})
 }
 
 // protocolNumbers are the IP protocol numbers of the transports.
@@ -83,9 +198,9 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	return c
 }
 
-// buildEdge makes what the configuration wants: only the services that differ if the program
+// build makes what the configuration wants: only the services that differ if the program
 // stays the same, else all.
-func (a *Agent) buildEdge(n *config.Node) (*edgeRole, error) {
+func (e *edgeRoom) build(n *config.Node) (*edgeRole, error) {
 	if n.Edge == nil {
 		return nil, nil
 	}
@@ -93,7 +208,7 @@ func (a *Agent) buildEdge(n *config.Node) (*edgeRole, error) {
 	if n.Edge.HMAC != nil {
 		next.hmac = n.Edge.HMAC.Key()
 	}
-	if err := a.edgeServices(next, n, a.pins(api.Edge)); err != nil {
+	if err := e.edgeServices(next, n, e.pins(api.Edge)); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -121,12 +236,12 @@ func (e *edgeRole) same(other *edgeRole) bool {
 }
 
 // edgeServices computes the chains of all services.
-func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
+func (e *edgeRoom) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 	var endpoints []config.Endpoint
 	for _, s := range n.Edge.Services {
 		endpoints = append(endpoints, s.Endpoint)
 	}
-	numbers, _, err := numberServices(a.store.kept.EdgeServices, endpoints)
+	numbers, _, err := numberServices(e.store.kept.EdgeServices, endpoints)
 	if err != nil {
 		return err
 	}
@@ -135,12 +250,12 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 	for i, s := range n.Edge.Services {
 		next.places[s.Endpoint] = i
 		next.services[i] = edgeService{
-			Service: a.withLearned(s), key: serviceKey(s.Endpoint),
+			Service: e.found.withLearned(s), key: serviceKey(s.Endpoint),
 			index: numbers[s.Endpoint.String()],
 		}
 	}
 	for some := range slices.Chunk(next.services, generationsAtOnce) {
-		if err := a.someChains(some, n, dir); err != nil {
+		if err := e.someChains(some, n, dir); err != nil {
 			return err
 		}
 	}
@@ -151,11 +266,11 @@ func (a *Agent) edgeServices(next *edgeRole, n *config.Node, dir string) error {
 const generationsAtOnce = 16
 
 // someChains makes the generations of some services, on all processors.
-func (a *Agent) someChains(services []edgeService, n *config.Node, dir string) error {
+func (e *edgeRoom) someChains(services []edgeService, n *config.Node, dir string) error {
 	makers := make([]func() (*pool.Generation, error), len(services))
 	for i := range services {
 		var err error
-		if makers[i], err = a.chains(&services[i], n, dir); err != nil {
+		if makers[i], err = e.chains(&services[i], n, dir); err != nil {
 			return fmt.Errorf("service %s: %w", services[i].Name, err)
 		}
 	}
@@ -345,8 +460,6 @@ func (e *edgeRole) shareWarnings() (warnings []string) {
 
 func (e *edgeRole) adopt(k *kept) { adopt(k.EdgeServices, e.numbers) }
 
-func (e *edgeRole) warnings(*Agent) []string { return e.shareWarnings() }
-
 // shown tells the side, too.
 func (e *edgeRole) shown(at datapath.Attachment) api.Program {
 	p := e.loaded.shown(at)
@@ -361,23 +474,6 @@ func (e *edgeRole) count(c *api.Counters) error {
 		c.FlowCache = append(c.FlowCache, api.CacheEvent{Event: event.Name, Packets: event.Packets})
 	}
 	return err
-}
-
-func (e *edgeRole) explain(x *explaining, on string) (err error) {
-	if x.at, err = arrival(e.attachments, "edge", on); err != nil {
-		return err
-	}
-	e.model(x)
-	x.decide = x.onEdge
-	x.program, err = e.program.Explainer(x.at.Side)
-	x.edge.Learning = e.learning(x.program)
-	return err
-}
-
-func (e *edgeRole) model(x *explaining) { x.edge = e.twin(x.agent.node) }
-
-func (e *edgeRole) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
-	return e.program.Capture(bytes, interfaces...)
 }
 
 // cleanEdge removes the routes of health checks and of VIPs if an edge is there whose they are.

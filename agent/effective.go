@@ -12,18 +12,18 @@ import (
 
 // effect decides what a service's backends are now, from the operator's word, their checks and the
 // time. Before is the service as it runs, nil if it does not.
-func (a *Agent) effect(s *config.Service, before *edgeService,
+func (e *edgeRoom) effect(s *config.Service, before *edgeService,
 	configured []pool.Backend) health.Effect {
 	members := make([]health.Member, len(configured))
 	for i, b := range configured {
-		usable, wavers := a.opinion(s, s.Backends[i])
+		usable, wavers := e.checks.opinion(s, s.Backends[i])
 		members[i] = health.Member{Backend: b, Usable: usable, Wavers: wavers}
 	}
 	for i, b := range s.Backends {
-		members[i].Suspect = a.withdrawn[learnedKey{s.Endpoint, b.SID}]
+		members[i].Suspect = e.found.withdrawn[learnedKey{s.Endpoint, b.SID}]
 	}
 	usage := health.Usage{SlowStart: s.SlowStart}
-	if a.startup.settled {
+	if e.found.startup.settled {
 		usage.ReturnHold = s.ReturnHold
 	}
 	if s.Check != nil {
@@ -34,25 +34,25 @@ func (a *Agent) effect(s *config.Service, before *edgeService,
 	switch {
 	case before != nil:
 		earlier = before.effect
-	case a.node == nil && len(a.store.kept.Away) > 0: // an earlier agent knew who was away
+	case e.node == nil && len(e.store.kept.Away) > 0: // an earlier agent knew who was away
 		earlier = health.Earlier(configured, func(i int) bool {
-			return slices.Contains(a.store.kept.Away,
+			return slices.Contains(e.store.kept.Away,
 				health.Key{Service: s.Name, Backend: s.Backends[i].Name})
 		})
 	}
-	a.effects++
-	return usage.Apply(members, earlier, a.now())
+	e.effects++
+	return usage.Apply(members, earlier, e.now())
 }
 
 // noteAway writes down who is down or held, so that an agent that follows holds them too.
-func (a *Agent) noteAway() {
-	if a.effects == a.awayNoted || a.edge == nil {
+func (e *edgeRoom) noteAway() {
+	if e.effects == e.awayNoted || e.runs == nil {
 		return
 	}
-	a.awayNoted = a.effects
+	e.awayNoted = e.effects
 	var away []health.Key
-	for i := range a.edge.services {
-		s := &a.edge.services[i]
+	for i := range e.runs.services {
+		s := &e.runs.services[i]
 		for j, b := range s.effect.Backends {
 			if s.effect.Away(b) {
 				away = append(away, health.Key{Service: s.Name, Backend: s.Backends[j].Name})
@@ -60,40 +60,38 @@ func (a *Agent) noteAway() {
 		}
 	}
 	slices.SortFunc(away, health.Key.Compare)
-	if slices.Equal(away, a.store.kept.Away) {
+	if slices.Equal(away, e.store.kept.Away) {
 		return
 	}
-	a.store.kept.Away = away
-	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will not know which backends were away", "error", err)
+	e.store.kept.Away = away
+	if err := e.store.write(); err != nil {
+		e.options.Log.Warn("a restarted agent will not know which backends were away", "error", err)
 	}
 }
 
 // notePanics tells of services whose checks stop being believed, or are again.
-func (a *Agent) notePanics() {
+func (k *checks) notePanics() {
 	panics := map[string]bool{}
-	if a.edge != nil {
-		for i := range a.edge.services {
-			if s := &a.edge.services[i]; s.effect.Panic {
-				panics[s.Name] = true
-			}
+	for _, s := range k.services() {
+		if s.effect.Panic {
+			panics[s.Name] = true
 		}
 	}
 	for name := range panics {
-		if !a.checks.panics[name] {
-			a.tell(api.Event{Service: name, Status: "panic",
+		if !k.panics[name] {
+			k.tell(api.Event{Service: name, Status: "panic",
 				Reason: "too few backends are healthy, so all that should be up are used"})
 		}
 	}
-	for name := range a.checks.panics {
+	for name := range k.panics {
 		if !panics[name] {
-			a.tell(api.Event{
+			k.tell(api.Event{
 				Service: name, Status: "panic over",
 				Reason: "those that fail get no new connections",
 			})
 		}
 	}
-	a.checks.panics = panics
+	k.panics = panics
 }
 
 // nextStep is when the first weight of a service that starts slowly grows; false if none does.

@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -11,25 +11,29 @@ import (
 // eventsMax is how many events are remembered for those who ask.
 const eventsMax = 1024
 
-// tell logs what has happened and remembers it.
-func (a *Agent) tell(e api.Event) {
-	e.Number, e.Time = 1, time.Now()
-	if len(a.events) > 0 {
-		e.Number = a.events[len(a.events)-1].Number + 1
-	}
-	if a.events = append(a.events, e); len(a.events) > eventsMax {
-		a.events = slices.Clone(a.events[len(a.events)-eventsMax/2:])
-	}
-	a.options.Log.Info("backends", "event", e.String())
+// eventLog is what has happened to services and backends.
+type eventLog struct {
+	log    *slog.Logger
+	events []api.Event // the latest
 }
 
-// Events is what api.Agent says.
-func (a *Agent) Events(ctx context.Context, after uint64) (events []api.Event, err error) {
-	err = a.do(ctx, func() {
-		first := slices.IndexFunc(a.events, func(e api.Event) bool { return e.Number > after })
-		if first >= 0 {
-			events = slices.Clone(a.events[first:])
-		}
-	})
-	return events, err
+// tell logs what has happened and remembers it.
+func (l *eventLog) tell(e api.Event) {
+	e.Number, e.Time = 1, time.Now()
+	if len(l.events) > 0 {
+		e.Number = l.events[len(l.events)-1].Number + 1
+	}
+	if l.events = append(l.events, e); len(l.events) > eventsMax {
+		l.events = slices.Clone(l.events[len(l.events)-eventsMax/2:])
+	}
+	l.log.Info("backends", "event", e.String())
+}
+
+// since returns the events after the one of a number.
+func (l *eventLog) since(after uint64) []api.Event {
+	first := slices.IndexFunc(l.events, func(e api.Event) bool { return e.Number > after })
+	if first < 0 {
+		return nil
+	}
+	return slices.Clone(l.events[first:])
 }

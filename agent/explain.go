@@ -9,31 +9,24 @@ import (
 	"net/netip"
 
 	"sextant/agent/api"
-	"sextant/config"
 	"sextant/datapath"
 	"sextant/datapath/model"
-	"sextant/lb/pool"
 	"sextant/packet/flow"
-	"sextant/packet/quiclb"
 	"sextant/packet/srv6"
 )
 
 // Explain is what api.Agent says.
-func (a *Agent) Explain(ctx context.Context, q api.Question) (list []api.Explanation, err error) {
-	doErr := a.do(ctx, func() { list, err = a.explain(q) })
-	if doErr != nil {
-		return nil, doErr
-	}
-	return list, err
+func (q *answers) Explain(ctx context.Context, what api.Question) ([]api.Explanation, error) {
+	return ask(ctx, &q.loop, func() ([]api.Explanation, error) { return q.explain(what) })
 }
 
-func (a *Agent) explain(q api.Question) ([]api.Explanation, error) {
-	x, err := a.openExplaining(q)
+func (q *answers) explain(what api.Question) ([]api.Explanation, error) {
+	x, err := q.openExplaining(what)
 	if err != nil {
 		return nil, err
 	}
 	defer x.program.Close()
-	packets, err := x.packets(q)
+	packets, err := x.packets(what)
 	if err != nil {
 		return nil, err
 	}
@@ -50,35 +43,30 @@ func (a *Agent) explain(q api.Question) ([]api.Explanation, error) {
 	return list, nil
 }
 
-// explaining is a question being answered: the program's twin decides, and the model names what it
-// decided by.
+// explaining is a question being answered: the program's twin decides, and the model of the role
+// names what it decided by.
 type explaining struct {
-	agent   *Agent
 	role    api.Role
 	at      datapath.Attachment // where packets arrive
 	program *datapath.Explainer
-	// decide gives a frame to the program, and names what it met
-	decide  func(*api.Explanation, []byte) (datapath.Explained, error)
-	edge    *model.Edge // of the edge
-	host    *model.Host // of the host
-	headend *model.Headend
-	merge   *model.Merge
-	strays  *model.Strays
-	astray  *datapath.StrayExplainer // program is a part of it
+	// decide gives a frame to the program, and names what it met.
+	decide func(*api.Explanation, []byte) (datapath.Explained, error)
+	// made makes packets of a flow as they come to the role; nil: plain ones.
+	made func(f api.Flow, kinds []string) ([]framed, error)
 }
 
-func (a *Agent) openExplaining(q api.Question) (*explaining, error) {
-	r, found := a.chosen(q.Role)
-	x := &explaining{agent: a, role: r.name}
+func (q *answers) openExplaining(what api.Question) (*explaining, error) {
+	r, found := q.chosen(what.Role)
+	x := &explaining{role: r.name}
 	switch {
 	case found:
-		return x, r.explain(x, q.Interface)
-	case q.Role == "":
+		return x, r.room.explain(x, what.Interface)
+	case what.Role == "":
 		return x, &api.Error{Code: api.NotFound, Message: "this node has no role whose program " +
 			"could be asked; sextant status says what it is"}
 	}
 	return x, &api.Error{Code: api.NotFound,
-		Message: fmt.Sprintf("this node has no %s; leave --role out", q.Role)}
+		Message: fmt.Sprintf("this node has no %s; leave --role out", what.Role)}
 }
 
 // arrival chooses the interface: the one that is named, else the first that faces clients, else the
@@ -101,78 +89,6 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 	return *first, nil
 }
 
-// twin is the edge in Go, with the kernel's FIB left out: which flow, service, bucket and chain a
-// packet has.
-func (e *edgeRole) twin(n *config.Node) *model.Edge {
-	m := &model.Edge{
-		Sides: map[uint32]model.Side{}, Block: e.config.Block, Locators: e.config.Locators,
-		Infrastructure: e.config.Infrastructure,
-		Services:       map[model.ServiceKey]uint32{}, QUIC: map[uint32]*model.QUIC{},
-		VIPs:          map[netip.Addr]struct{}{},
-		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
-		Secret:        e.config.Secret,
-		Encapsulation: model.Encapsulation(e.config.Encapsulation), Source: e.config.Source,
-		HopLimit: e.config.HopLimit,
-		Shadow:   e.config.Shadow, LastOffer: e.config.LastOffer,
-		SID: func(uint16) netip.Addr { return e.config.Source }, // any that is one
-		NextHop: func(netip.Addr, uint8) model.NextHop {
-			return model.NextHop{Status: model.NextHopKernel}
-		},
-	}
-	for _, at := range e.attachments {
-		m.Sides[uint32(at.Index)] = model.Side(at.Side)
-	}
-	for i, s := range e.services {
-		m.Services[modelKey(s.key)] = uint32(i)
-		m.VIPs[s.VIP] = struct{}{}
-		if quic := s.quicModel(); quic != nil {
-			m.QUIC[uint32(i)] = quic
-		}
-	}
-	m.Chains = func(service, bucket uint32) pool.Chain {
-		return e.services[service].generation.Chain(int(bucket))
-	}
-	return m
-}
-
-// learning is the flow cache of what explains packets, nil without one: each packet meets what the
-// ones before left there.
-func (e *edgeRole) learning(program *datapath.Explainer) *model.Learning {
-	if e.config.FlowCache.Entries == 0 {
-		return nil
-	}
-	return &model.Learning{
-		SID: e.config.FlowCache.SID,
-		Owner: func(hash uint64) uint16 {
-			owner, err := program.CachedOwner(hash)
-			if err != nil {
-				return 0 // as the program does that can't look
-			}
-			return owner
-		},
-		Remember: func(uint64, uint16) {}, // the program does
-	}
-}
-
-// quicModel is how the service's connection IDs are read, nil if it is not QUIC.
-func (s *edgeService) quicModel() *model.QUIC {
-	if len(s.QUIC.Configs) == 0 {
-		return nil
-	}
-	quic := &model.QUIC{Backends: s.quicBackends()}
-	for _, c := range s.QUIC.Configs {
-		if codec, err := quiclb.New(
-			c.Config()); err == nil { // as the program's are, or it would not run
-			quic.Codecs = append(quic.Codecs, codec)
-		}
-	}
-	return quic
-}
-
-func modelKey(k datapath.ServiceKey) model.ServiceKey {
-	return model.ServiceKey{Addr: k.VIP, Port: k.Port, Protocol: k.Protocol}
-}
-
 // packet gives one frame to the program and to the model.
 func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(),
@@ -185,27 +101,6 @@ func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 	x.leaves(&e, got)
 	e.Why = why(&e)
 	return e, nil
-}
-
-func (x *explaining) onEdge(e *api.Explanation, frame []byte) (datapath.Explained, error) {
-	x.accountEdge(e, frame)
-	return x.program.Run(x.at.Index, frame)
-}
-
-// accountEdge names the packet's flow, service, bucket and chain.
-func (x *explaining) accountEdge(e *api.Explanation, frame []byte) {
-	r := x.edge.Process(uint32(x.at.Index), frame)
-	e.Flow = flowOf(r.Flow)
-	index, ok := x.edge.Services[r.Service]
-	if !ok || e.Flow == nil {
-		return
-	}
-	s := &x.agent.edge.services[index]
-	trace := x.agent.traceOf(s, *e.Flow, r.Hash)
-	e.Service, e.Trace, e.FlowCache = s.Name, &trace, r.Cache.String()
-	for _, id := range r.Chain {
-		e.OfferedTo = append(e.OfferedTo, x.agent.place(s, pool.Place{ID: id}).Backend)
-	}
 }
 
 // flowOf is nil for what is neither TCP nor UDP.

@@ -40,23 +40,26 @@ func (h *hostRole) twin() *model.Host {
 	return m
 }
 
-// accountHost names the packet's flow, service and SID.
-func (x *explaining) accountHost(e *api.Explanation, frame []byte) model.Result {
-	r := x.host.Process(uint32(x.at.Index), 0, frame)
+// account names the packet's flow, service and SID.
+func (h *hostRole) account(twin *model.Host, e *api.Explanation, at int,
+	frame []byte) model.Result {
+	r := twin.Process(uint32(at), 0, frame)
 	e.Flow = flowOf(r.Flow)
-	if service := x.agent.host.serviceOf(r.Service); service != nil {
+	if service := h.serviceOf(r.Service); service != nil {
 		e.Service = service.Name
 	}
 	if r.SID.IsValid() {
-		e.SID = &api.SID{Prefix: r.SID, Behavior: x.agent.host.behaviorOf(r.SID).String()}
+		e.SID = &api.SID{Prefix: r.SID, Behavior: h.behaviorOf(r.SID).String()}
 	}
 	return r
 }
 
-func (x *explaining) onHost(e *api.Explanation, frame []byte) (datapath.Explained, error) {
-	r := x.accountHost(e, frame)
-	service := x.agent.host.serviceOf(r.Service)
-	before, err := x.look(service, r)
+// decide gives a frame to the program, and names what it met.
+func (h *hostRole) decide(x *explaining, twin *model.Host, e *api.Explanation,
+	frame []byte) (datapath.Explained, error) {
+	r := h.account(twin, e, x.at.Index, frame)
+	service, flow := h.serviceOf(r.Service), twin.Secret.Hash(r.Flow)
+	before, err := look(x.program, service, flow)
 	if err != nil {
 		return datapath.Explained{}, err
 	}
@@ -64,7 +67,7 @@ func (x *explaining) onHost(e *api.Explanation, frame []byte) (datapath.Explaine
 	if err != nil {
 		return got, err
 	}
-	after, err := x.look(service, r)
+	after, err := look(x.program, service, flow)
 	if offer := offerOf(r.Offer, got.Taken, before, after); offer != model.OfferNone &&
 		got.Verdict != model.Drop {
 		e.Offer = offer.String()
@@ -78,16 +81,16 @@ type learnt struct {
 	refusal  uint64 // of the flow
 }
 
-func (x *explaining) look(service *hostService, r model.Result) (l learnt, err error) {
+func look(program *datapath.Explainer, service *hostService, flow uint64) (l learnt, err error) {
 	if service == nil {
 		return l, nil
 	}
-	traffic, err := x.program.Served(service.index)
+	traffic, err := program.Served(service.index)
 	if err != nil {
 		return l, err
 	}
 	l.accepted = traffic.Accepted
-	l.refusal, err = x.program.Refusal(x.host.Secret.Hash(r.Flow))
+	l.refusal, err = program.Refusal(flow)
 	return l, err
 }
 
@@ -127,4 +130,45 @@ func (h *hostRole) behaviorOf(sid netip.Prefix) srv6.Behavior {
 		}
 	}
 	return 0
+}
+
+// offers are the packets of a flow as they reach this host: offered to it with one candidate left.
+func (h *hostRole) offers(x *explaining, twin *model.Host, f api.Flow,
+	kinds []string) ([]framed, error) {
+	sid, err := h.offeredAt(twin)
+	if err != nil {
+		return nil, err
+	}
+	return x.frames(f, kinds, outerTo(sid, twin.Infrastructure, f))
+}
+
+// someoneElse is the id of the candidate that is left in made-up offers.
+const someoneElse = srv6.MaxGlobalCSID
+
+// offeredAt is the host's first End.OFFER SID, with an argument: another candidate.
+func (h *hostRole) offeredAt(twin *model.Host) (netip.Addr, error) {
+	for _, s := range h.config.SIDs {
+		if s.Behavior == srv6.EndOFFER && s.Prefix.Bits() <= 48 && len(twin.Infrastructure) > 0 {
+			sid := s.Prefix.Addr().As16()
+			sid[6], sid[7] = byte(someoneElse>>8), byte(someoneElse&0xff)
+			return netip.AddrFrom16(sid), nil
+		}
+	}
+	return netip.Addr{}, &api.Error{Code: api.Conflict,
+		Message: "this host has no End.OFFER SID to which a flow could be offered; " +
+			"give packets instead: sextant explain -r FILE"}
+}
+
+// capturedOffer is what became of an offer, as far as the verdict tells.
+func capturedOffer(least model.Offer, taken bool) model.Offer {
+	refused := least == model.OfferRefused || least == model.OfferRefusedBefore
+	switch {
+	case refused && taken:
+		return model.OfferAccepted
+	case taken && least != model.OfferNone && least != model.OfferLast:
+		return model.OfferHere
+	case refused:
+		return model.OfferRefused
+	}
+	return least
 }

@@ -32,8 +32,10 @@ func (m *mergeRole) model() *model.Merge {
 	return model
 }
 
-func (x *explaining) onMerge(e *api.Explanation, frame []byte) (datapath.Explained, error) {
-	r := x.merge.Process(uint32(x.at.Index), 0, frame)
+// decide gives a frame to the program, and names what it met.
+func (m *mergeRole) decide(x *explaining, twin *model.Merge, e *api.Explanation,
+	frame []byte) (datapath.Explained, error) {
+	r := twin.Process(uint32(x.at.Index), 0, frame)
 	got, waits, err := x.program.Merge(x.at.Index, frame)
 	if err != nil {
 		return got, err
@@ -43,7 +45,7 @@ func (x *explaining) onMerge(e *api.Explanation, frame []byte) (datapath.Explain
 	}
 	if r.Number != nil {
 		e.Copy = &api.ExplainedCopy{
-			Flow: r.Number.Flow, Flows: x.agent.merge.flowsBeside(r.SID, r.Number.Flow),
+			Flow: r.Number.Flow, Flows: m.flowsBeside(r.SID, r.Number.Flow),
 			Number: r.Number.Sequence, Epoch: r.Number.Epoch, First: got.Verdict != model.Drop,
 			Waits: waits,
 		}
@@ -76,21 +78,20 @@ func flowWithin(frame []byte) *api.Flow {
 
 // copiesOf are the copies of a flow's next packet, one by each path of every protected flow: an
 // egress does not know which of them the rules of a head-end choose for a packet.
-func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
-	m := x.agent.merge
-	if len(m.instances) == 0 || len(x.merge.Infrastructure) == 0 {
+func (m *mergeRole) copiesOf(x *explaining, twin *model.Merge, f api.Flow) ([]framed, error) {
+	if len(m.instances) == 0 || len(twin.Infrastructure) == 0 {
 		return nil, &api.Error{
 			Code: api.Conflict, Message: "this egress has no protected flow; give packets " +
 				"instead: sextant explain -r FILE",
 		}
 	}
-	inner, err := x.frameOf(f, "following")
+	inner, err := x.frame(f, "following", nil)
 	if err != nil {
 		return nil, err
 	}
 	var copies []framed
 	for _, i := range m.instances {
-		some, err := x.copiesTo(i, f, inner)
+		some, err := copiesTo(x, i, twin.Infrastructure[0].Addr(), f, inner)
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +101,8 @@ func (x *explaining) copiesOf(f api.Flow) ([]framed, error) {
 }
 
 // copiesTo are the copies of a packet that come to one protected flow.
-func (x *explaining) copiesTo(i mergeInstance, f api.Flow, inner []byte) ([]framed, error) {
+func copiesTo(x *explaining, i mergeInstance, from netip.Addr, f api.Flow,
+	inner []byte) ([]framed, error) {
 	number, epoch, _, err := x.program.NextNumber(i.Index)
 	if err != nil {
 		return nil, err
@@ -116,7 +118,7 @@ func (x *explaining) copiesTo(i mergeInstance, f api.Flow, inner []byte) ([]fram
 				Name: "l", Segments: []netip.Addr{i.Prefix.Addr()}, Redundancy: form, Flow: flow,
 				Reduced: true,
 			}}}}}
-		source := srpolicy.Source{Addr: x.merge.Infrastructure[0].Addr(), HopLimit: madeUpHopLimit,
+		source := srpolicy.Source{Addr: from, HopLimit: madeUpHopLimit,
 			Epoch: epoch}
 		table, err := srpolicy.Compile([]srpolicy.Rule{{Policy: "p"}}, []srpolicy.Policy{policy},
 			source, nil)

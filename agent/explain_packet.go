@@ -10,7 +10,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/packet/srv6"
 )
 
 // framed is a frame to be explained.
@@ -29,18 +28,21 @@ func (x *explaining) packets(q api.Question) ([]framed, error) {
 	if q.Flow == nil {
 		return list, nil
 	}
-	if x.merge != nil {
-		return x.copiesOf(*q.Flow)
-	}
 	kinds := []string{"opening", "following"}
 	if q.Flow.Protocol == config.UDP {
 		kinds = []string{"datagram"}
 	}
-	if x.strays != nil {
-		return x.toVRFs(*q.Flow, kinds)
+	if x.made != nil {
+		return x.made(*q.Flow, kinds)
 	}
+	return x.frames(*q.Flow, kinds, nil)
+}
+
+// frames makes packets of a flow behind an outer header, if there is one.
+func (x *explaining) frames(f api.Flow, kinds []string, outer *layers.IPv6) ([]framed, error) {
+	var list []framed
 	for _, kind := range kinds {
-		frame, err := x.frameOf(*q.Flow, kind)
+		frame, err := x.frame(f, kind, outer)
 		if err != nil {
 			return nil, err
 		}
@@ -54,19 +56,6 @@ var anybody = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 
 // madeUpHopLimit is that of made-up packets.
 const madeUpHopLimit = 64
-
-// frameOf makes a packet of a flow as it reaches this node: plain at an edge; at a host, offered to
-// it with one candidate left.
-func (x *explaining) frameOf(f api.Flow, kind string) ([]byte, error) {
-	if x.host == nil {
-		return x.frame(f, kind, nil)
-	}
-	outer, err := x.outer(f)
-	if err != nil {
-		return nil, err
-	}
-	return x.frame(f, kind, outer)
-}
 
 // frame makes a packet of a flow behind an outer header, if there is one.
 func (x *explaining) frame(f api.Flow, kind string, outer *layers.IPv6) ([]byte, error) {
@@ -123,16 +112,6 @@ func layersOf(f api.Flow, kind string) []gopacket.SerializableLayer {
 	return []gopacket.SerializableLayer{network, tcp}
 }
 
-// outer is the header with which an edge offers a packet to this host first, and to some other host
-// then.
-func (x *explaining) outer(f api.Flow) (*layers.IPv6, error) {
-	sid, err := x.offeredAt()
-	if err != nil {
-		return nil, err
-	}
-	return outerTo(sid, x.host.Infrastructure, f), nil
-}
-
 // outerTo is the header with which somebody of the SR domain sends a packet of a flow to a SID.
 func outerTo(sid netip.Addr, infrastructure []netip.Prefix, f api.Flow) *layers.IPv6 {
 	return &layers.IPv6{
@@ -147,21 +126,4 @@ func innerProtocol(f api.Flow) layers.IPProtocol {
 		return layers.IPProtocolIPv4
 	}
 	return layers.IPProtocolIPv6
-}
-
-// someoneElse is the id of the candidate that is left in made-up offers.
-const someoneElse = srv6.MaxGlobalCSID
-
-// offeredAt is the host's first End.OFFER SID, with an argument: another candidate.
-func (x *explaining) offeredAt() (netip.Addr, error) {
-	for _, s := range x.agent.host.config.SIDs {
-		if s.Behavior == srv6.EndOFFER && s.Prefix.Bits() <= 48 && len(x.host.Infrastructure) > 0 {
-			sid := s.Prefix.Addr().As16()
-			sid[6], sid[7] = byte(someoneElse>>8), byte(someoneElse&0xff)
-			return netip.AddrFrom16(sid), nil
-		}
-	}
-	return netip.Addr{}, &api.Error{Code: api.Conflict,
-		Message: "this host has no End.OFFER SID to which a flow could be offered; " +
-			"give packets instead: sextant explain -r FILE"}
 }

@@ -36,15 +36,17 @@ func (h *headendRole) model(n *config.Node) *model.Headend {
 	return m
 }
 
-func (x *explaining) onHeadend(e *api.Explanation, frame []byte) (datapath.Explained, error) {
-	s := x.headend.Process(uint32(x.at.Index), 0, frame)
+// decide gives a frame to the program, and names what it met.
+func (h *headendRole) decide(x *explaining, twin *model.Headend, e *api.Explanation,
+	frame []byte) (datapath.Explained, error) {
+	s := twin.Process(uint32(x.at.Index), 0, frame)
 	if len(s.Results) > 0 {
 		e.Flow = flowOf(s.Results[0].Flow)
 	}
 	if s.Entry < 0 {
 		return x.program.Run(x.at.Index, frame)
 	}
-	entry := x.headend.Table[s.Entry]
+	entry := twin.Table[s.Entry]
 	got, copies, err := x.program.Steer(x.at.Index, frame, entry.Index, len(entry.Lists))
 	if err != nil {
 		return got, err
@@ -57,7 +59,7 @@ func (x *explaining) onHeadend(e *api.Explanation, frame []byte) (datapath.Expla
 		if c.List < 0 || c.List >= len(entry.Lists) {
 			continue // dropped before it was counted
 		}
-		e.Copies = append(e.Copies, x.agent.headend.explained(e.Policy, entry.Lists[c.List].List,
+		e.Copies = append(e.Copies, h.explained(e.Policy, entry.Lists[c.List].List,
 			c.Explained))
 	}
 	return got, nil

@@ -46,18 +46,19 @@ func (s *straysRole) behaviorOf(sid datapath.StraySID) string {
 	return srv6.EndDT46.String()
 }
 
-func (x *explaining) onStrays(e *api.Explanation, frame []byte) (datapath.Explained, error) {
-	r := x.strays.Process(uint32(x.at.Index), frame)
+// decide gives a frame to the program, and names what it met.
+func (s *straysRole) decide(x *explaining, program *datapath.StrayExplainer, twin *model.Strays,
+	e *api.Explanation, frame []byte) (datapath.Explained, error) {
+	r := twin.Process(uint32(x.at.Index), frame)
 	e.Flow = flowOf(r.Flow)
-	got, err := x.astray.Run(x.at.Index, frame)
+	got, err := program.Run(x.at.Index, frame)
 	if err != nil {
 		return got.Explained, err
 	}
-	role := x.agent.strayRole
-	for _, sid := range role.program.SIDs() {
+	for _, sid := range s.program.SIDs() {
 		if sid.Prefix == r.SID {
-			vrf := role.config.VRFs[sid.VRF]
-			e.SID = &api.SID{Prefix: sid.Prefix, Behavior: role.behaviorOf(sid)}
+			vrf := s.config.VRFs[sid.VRF]
+			e.SID = &api.SID{Prefix: sid.Prefix, Behavior: s.behaviorOf(sid)}
 			e.VRF = &api.ExplainedVRF{Name: vrf.Name(), Backup: vrf.Backup}
 		}
 	}
@@ -146,22 +147,20 @@ func wayText(w *api.StrayWay) string {
 }
 
 // toVRFs are the packets of a flow as they come to each VRF that takes its family.
-func (x *explaining) toVRFs(f api.Flow, kinds []string) ([]framed, error) {
+func (s *straysRole) toVRFs(x *explaining, f api.Flow, kinds []string) ([]framed, error) {
 	var list []framed
 	asked := map[int]bool{}
-	for _, sid := range x.agent.strayRole.program.SIDs() {
+	for _, sid := range s.program.SIDs() {
 		if ipv4 := f.Source.Addr().Is4(); asked[sid.VRF] || ipv4 && !sid.IPv4 || !ipv4 &&
 			!sid.IPv6 {
 			continue
 		}
 		asked[sid.VRF] = true
-		for _, kind := range kinds {
-			frame, err := x.frame(f, kind, outerTo(sid.Prefix.Addr(), x.strays.Infrastructure, f))
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, framed{kind, frame})
+		some, err := x.frames(f, kinds, outerTo(sid.Prefix.Addr(), s.config.Infrastructure, f))
+		if err != nil {
+			return nil, err
 		}
+		list = append(list, some...)
 	}
 	if len(list) == 0 {
 		return nil, &api.Error{Code: api.Conflict,

@@ -80,18 +80,18 @@ func percent(share float64) string {
 // guard refuses a change that ends connections. Before is what ran, by this agent or by an earlier
 // one whose programs forward on; where none do, as after a power failure, a warning has to be
 // enough.
-func (a *Agent) guard(next *config.Node, edge *prepared[*edgeRole]) error {
-	before, rehashed := a.node, a.rehashes(next)
+func (e *edgeRoom) guard(next *config.Node, edge *prepared[*edgeRole]) error {
+	before, rehashed := e.node, e.rehashes(next)
 	if before == nil {
-		if before = a.store.earlier(); before == nil {
+		if before = e.store.earlier(); before == nil {
 			return nil
 		}
 		before.Secret = next.Secret
 	}
-	b := &breakage{changes: config.EndsConnections(before, next), starts: a.node == nil}
+	b := &breakage{changes: config.EndsConnections(before, next), starts: e.node == nil}
 	if moves := config.MovesConnections(before, next); len(moves) > 0 || rehashed {
 		var err error
-		if b.services, err = a.lost(before, edge, rehashed); err != nil {
+		if b.services, err = e.lost(before, edge, rehashed); err != nil {
 			return err
 		}
 		if len(b.services) > 0 {
@@ -107,30 +107,30 @@ func (a *Agent) guard(next *config.Node, edge *prepared[*edgeRole]) error {
 	switch {
 	case len(b.services) == 0 && len(b.changes) == 0:
 		return nil
-	case b.starts && a.startup.fresh:
-		a.options.Log.Warn("connections of before end", "why", b.Error())
+	case b.starts && e.found.startup.fresh:
+		e.options.Log.Warn("connections of before end", "why", b.Error())
 		return nil
 	}
 	return b
 }
 
 // lost are the services of which connections end.
-func (a *Agent) lost(
+func (e *edgeRoom) lost(
 	before *config.Node, edge *prepared[*edgeRole], rehashed bool,
 ) (list []lostService, err error) {
 	if before.Edge == nil {
 		return nil, nil
 	}
 	for _, configured := range before.Edge.Services {
-		old := a.withLearned(configured)
+		old := e.found.withLearned(configured)
 		if old.Protocol != config.TCP && len(old.QUIC.Configs) == 0 {
 			continue // no connections
 		}
-		next, running := edge.next.service(old.Endpoint), a.edge.service(old.Endpoint)
+		next, running := edge.next.service(old.Endpoint), e.runs.service(old.Endpoint)
 		if next != nil && running != nil && next.generation == running.generation && !rehashed {
 			continue
 		}
-		chains, err := a.runningChains(old.Endpoint, edge.dir)
+		chains, err := e.runningChains(old.Endpoint, edge.dir)
 		if err != nil {
 			return nil, err
 		}
@@ -140,7 +140,7 @@ func (a *Agent) lost(
 		}
 		s := lostService{name: old.Name, endpoint: old.Endpoint, share: 1}
 		if next != nil {
-			same, err := a.translation(before, &old, next)
+			same, err := e.translation(before, &old, next)
 			if err != nil {
 				return nil, err
 			}
@@ -165,23 +165,23 @@ func keepsNone(old, next *config.Service) bool {
 }
 
 // runningChains are those by which packets of a service are forwarded.
-func (a *Agent) runningChains(e config.Endpoint, dir string) ([]pool.Chain, error) {
-	if a.node != nil {
-		return chainsOf(a.edge.service(e).generation), nil
+func (e *edgeRoom) runningChains(at config.Endpoint, dir string) ([]pool.Chain, error) {
+	if e.node != nil {
+		return chainsOf(e.runs.service(at).generation), nil
 	}
-	index, known := a.store.kept.EdgeServices[e.String()]
+	index, known := e.store.kept.EdgeServices[at.String()]
 	if !known {
 		return nil, nil
 	}
 	chains, err := datapath.PinnedChains(dir, index)
 	if chains == nil && err == nil {
-		chains = a.journal.read(e).chains
+		chains = e.past.journal.read(at).chains
 	}
 	return chains, err
 }
 
 // translation says which id a backend of a service had before has now, 0 if it has none.
-func (a *Agent) translation(
+func (e *edgeRoom) translation(
 	before *config.Node, old *config.Service, next *edgeService,
 ) (func(id uint16) uint16, error) {
 	now := map[netip.Addr]uint16{}
@@ -193,7 +193,7 @@ func (a *Agent) translation(
 	}
 	ids := map[uint16]uint16{}
 	for _, b := range old.Backends {
-		id, err := numberSID(a.store.kept.SIDs, before.Domain.Block, b.SID)
+		id, err := numberSID(e.store.kept.SIDs, before.Domain.Block, b.SID)
 		if err != nil {
 			return nil, err
 		}
@@ -206,7 +206,7 @@ func (a *Agent) translation(
 const countPatience = time.Second
 
 // counted adds to a refusal how many connections there are now, where all hosts can tell.
-func (a *Agent) counted(ctx context.Context, err error) error {
+func counted(ctx context.Context, err error) error {
 	var b *breakage
 	if !errors.As(err, &b) {
 		return err

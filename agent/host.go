@@ -6,8 +6,11 @@ import (
 	"runtime"
 	"time"
 
+	"sextant/agent/api"
+	"sextant/agent/serverload"
 	"sextant/config"
 	"sextant/datapath"
+	"sextant/datapath/model"
 	"sextant/lb/acceptance"
 	"sextant/packet/srv6"
 )
@@ -26,7 +29,7 @@ type hostRole struct {
 	fresh    map[string]uint32 // services whose number had another owner or none
 }
 
-var _ room[*hostRole] = (*hostRole)(nil)
+var _ switchable[*hostRole] = (*hostRole)(nil)
 
 type hostService struct {
 	config.HostService
@@ -35,8 +38,42 @@ type hostService struct {
 	policy acceptance.Policy
 }
 
+// hostRoom is the node's place for a host.
+type hostRoom struct {
+	slot[*hostRole]
+	own *selfChecks // by which it finds out whether it serves
+	// of services whose load is not that of their connections
+	loads *serverload.Monitor
+}
+
+func newHostRoom(p parts) *hostRoom {
+	return &hostRoom{slot: slot[*hostRole]{parts: p, name: api.Host}, own: newSelfChecks(p),
+		loads: serverload.NewMonitor(p.life)}
+}
+
+func (h *hostRoom) opened() {}
+
+func (h *hostRoom) end() {
+	h.own.monitor.Stop()
+	h.loads.Stop()
+}
+
+func (h *hostRoom) serve() {
+	follow(h.life, &h.loop, h.own.monitor.Results(), h.own.ended)
+	follow(h.life, &h.loop, h.loads.Results(), h.loadTold)
+}
+
+func (h *hostRoom) prepare(next *config.Node) (change, error) {
+	return h.changeTo(func() (*hostRole, error) { return h.build(next) })
+}
+
+func (h *hostRoom) settled() {
+	h.own.check()
+	h.askLoads()
+}
+
 // hostConfig is the part of the configuration that is compiled into the programs.
-func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
+func (h *hostRoom) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
 		Secret:         n.Secret,
 		Block:          n.Domain.Block,
@@ -50,7 +87,7 @@ func (a *Agent) hostConfig(n *config.Node) datapath.HostConfig {
 		Cgroup:         n.Host.Cgroup,
 	}
 	if c.Cgroup == "" {
-		c.Cgroup = a.cgroup
+		c.Cgroup = h.cgroup
 	}
 	for _, s := range n.Host.SIDs {
 		c.SIDs = append(c.SIDs, datapath.LocalSID(s))
@@ -77,13 +114,13 @@ func policyOf(a config.Accept) (acceptance.Policy, error) {
 	}, err
 }
 
-// buildHost makes what the configuration wants.
-func (a *Agent) buildHost(n *config.Node) (*hostRole, error) {
+// build makes what the configuration wants.
+func (h *hostRoom) build(n *config.Node) (*hostRole, error) {
 	if n.Host == nil {
 		return nil, nil
 	}
-	next := &hostRole{config: a.hostConfig(n), hmac: hmacKeys(n.Host.HMAC)}
-	if err := a.hostServices(next, n); err != nil {
+	next := &hostRole{config: h.hostConfig(n), hmac: hmacKeys(n.Host.HMAC)}
+	if err := h.hostServices(next, n); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -100,12 +137,12 @@ func (h *hostRole) load(dir string, running *hostRole) (err error) {
 
 func (h *hostRole) same(other *hostRole) bool { return h.config.Equal(other.config) }
 
-func (a *Agent) hostServices(next *hostRole, n *config.Node) error {
+func (h *hostRoom) hostServices(next *hostRole, n *config.Node) error {
 	var endpoints []config.Endpoint
 	for _, s := range n.Host.Services {
 		endpoints = append(endpoints, s.Endpoint)
 	}
-	numbers, fresh, err := numberServices(a.store.kept.HostServices, endpoints)
+	numbers, fresh, err := numberServices(h.store.kept.HostServices, endpoints)
 	if err != nil {
 		return err
 	}
@@ -176,20 +213,37 @@ func (h *hostRole) adopt(k *kept) {
 	h.fresh = nil
 }
 
-func (h *hostRole) explain(x *explaining, on string) (err error) {
-	if x.at, err = arrival(h.attachments, "host", on); err != nil {
+func (h *hostRoom) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(h.runs.attachments, "host", on); err != nil {
 		return err
 	}
-	h.model(x)
-	x.decide = x.onHost
-	x.program, err = h.program.Explainer()
+	twin := h.runs.twin()
+	x.decide = func(e *api.Explanation, frame []byte) (datapath.Explained, error) {
+		return h.runs.decide(x, twin, e, frame)
+	}
+	x.made = func(f api.Flow, kinds []string) ([]framed, error) {
+		return h.runs.offers(x, twin, f, kinds)
+	}
+	x.program, err = h.runs.program.Explainer()
 	return err
 }
 
-func (h *hostRole) model(x *explaining) { x.host = h.twin() }
+func (h *hostRoom) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
+	return h.runs.program.Capture(bytes, interfaces...)
+}
 
-func (h *hostRole) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
-	return h.program.Capture(bytes, interfaces...)
+// account names what a captured packet met, and what became of its offer.
+func (h *hostRoom) account() accountant {
+	twin := h.runs.twin()
+	return func(e *api.Explanation, got datapath.Captured, frame []byte) {
+		r := h.runs.account(twin, e, got.Interface, frame)
+		if got.Verdict == model.Drop {
+			return
+		}
+		if offer := capturedOffer(r.Offer, got.Taken); offer != model.OfferNone {
+			e.Offer = offer.String()
+		}
+	}
 }
 
 func (h *hostRole) resolves() bool { return true }

@@ -170,26 +170,24 @@ func (j *journal) readFile(path string) ([]pool.Chain, time.Time, error) {
 }
 
 // noteChains hands to the journal and to the archivist what has changed since.
-func (a *Agent) noteChains() {
+func (x *exchange) noteChains() {
 	changed, now := map[config.Endpoint]*pool.Generation{}, map[config.Endpoint]*pool.Generation{}
-	if a.edge != nil {
-		for i := range a.edge.services {
-			now[a.edge.services[i].Endpoint] = a.edge.services[i].generation
-		}
+	for _, s := range x.services() {
+		now[s.Endpoint] = s.generation
 	}
 	for endpoint, g := range now {
-		if a.noted[endpoint] != g {
+		if x.noted[endpoint] != g {
 			changed[endpoint] = g
 		}
 	}
-	for endpoint := range a.noted {
+	for endpoint := range x.noted {
 		if now[endpoint] == nil {
 			changed[endpoint] = nil
 		}
 	}
 	if len(changed) > 0 {
-		a.etcd.write(a.node.Secret, maps.Clone(changed))
-		a.journal.write(changed)
+		x.etcd.write(x.node.Secret, maps.Clone(changed))
+		x.journal.write(changed)
 	}
-	a.noted = now
+	x.noted = now
 }

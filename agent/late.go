@@ -41,16 +41,16 @@ const (
 )
 
 // askOn goes on asking each peer for what it did not answer, until it does or ctx ends.
-func (a *Agent) askOn(ctx context.Context) {
-	a.lateTold, a.pending = make(chan late), map[question]bool{}
+func (x *exchange) askOn(ctx context.Context) {
+	x.lateTold, x.pending = make(chan late), map[question]bool{}
 	byPeer := map[netip.AddrPort][]question{}
-	for _, q := range a.askLater {
-		a.pending[q] = true
+	for _, q := range x.askLater {
+		x.pending[q] = true
 		byPeer[q.peer] = append(byPeer[q.peer], q)
 	}
-	a.askLater = nil
+	x.askLater = nil
 	for _, questions := range byPeer {
-		go askUntilTold(ctx, questions, a.lateTold)
+		go askUntilTold(ctx, questions, x.lateTold)
 	}
 }
 
@@ -84,25 +84,25 @@ func askUntilTold(ctx context.Context, questions []question, tell chan<- late) {
 }
 
 // takeLate takes in what a source told after the start.
-func (a *Agent) takeLate(l late) {
-	delete(a.pending, l.question)
-	if l.secret != a.node.Secret || a.edge == nil {
+func (e *edgeRoom) takeLate(l late) {
+	delete(e.past.pending, l.question)
+	if l.secret != e.node.Secret || e.runs == nil {
 		return // it tells of other buckets, or of none
 	}
-	i := slices.IndexFunc(a.edge.services, func(s edgeService) bool {
+	i := slices.IndexFunc(e.runs.services, func(s edgeService) bool {
 		return s.Endpoint == l.endpoint
 	})
 	if i < 0 {
 		return
 	}
-	s := &a.edge.services[i]
+	s := &e.runs.services[i]
 	for _, p := range l.past {
-		a.ignore(l.endpoint, p.chains, a.knownAbroad(s.members))
+		e.past.ignore(l.endpoint, p.chains, e.past.knownAbroad(s.members))
 	}
 	newestFirst(l.past)
 	for _, p := range l.past {
 		if len(p.chains) != s.buckets {
-			a.options.Log.Warn("another edge has another number of buckets, so both send packets "+
+			e.options.Log.Warn("another edge has another number of buckets, so both send packets "+
 				"of "+
 				"connections elsewhere; write buckets or maxBackends, the same on all edges",
 				"service", s.Name, "by", l.from, "here", s.buckets, "there", len(p.chains))
@@ -112,19 +112,19 @@ func (a *Agent) takeLate(l late) {
 	if chains == nil {
 		return
 	}
-	a.options.Log.Info("the past of a service is told after the start",
+	e.options.Log.Info("the past of a service is told after the start",
 		"service", s.Name, "by", l.from)
-	a.retryLater(a.remember(s, chains, a.node.Edge.Services[i]))
+	e.retryLater(e.remember(s, chains, e.node.Edge.Services[i]))
 }
 
 // remember adds chains of the past to those of a running service, behind its own.
-func (a *Agent) remember(s *edgeService, chains []pool.Chain, configured config.Service) error {
+func (e *edgeRoom) remember(s *edgeService, chains []pool.Chain, configured config.Service) error {
 	own, before := chainsOf(s.generation), s.generation
 	merged, err := pool.Merge(own, chains)
 	if err != nil || slices.Equal(merged, own) {
 		return err
 	}
-	if !a.startup.settled {
+	if !e.found.startup.settled {
 		past := chains
 		if s.past != nil {
 			if past, err = pool.Merge(s.past, chains); err != nil {
@@ -132,23 +132,23 @@ func (a *Agent) remember(s *edgeService, chains []pool.Chain, configured config.
 			}
 		}
 		s.past = past
-		return a.refreshService(s, configured)
+		return e.refreshService(s, configured)
 	}
-	next, err := pool.Resume(poolSpec(s, a.node), merged, s.members, a.now())
+	next, err := pool.Resume(poolSpec(s, e.node), merged, s.members, e.now())
 	if err != nil {
 		return err
 	}
-	if err := a.edge.program.SetChains(s.index, next); err != nil {
-		return errors.Join(err, a.edge.program.SetChains(s.index, before))
+	if err := e.runs.program.SetChains(s.index, next); err != nil {
+		return errors.Join(err, e.runs.program.SetChains(s.index, before))
 	}
 	s.generation = next
 	return nil
 }
 
 // lateWarning is for the status: whom an edge that started without memory still asks.
-func (a *Agent) lateWarning() string {
+func (x *exchange) lateWarning() string {
 	var from []string
-	for q := range a.pending {
+	for q := range x.pending {
 		from = append(from, q.peer.String())
 	}
 	slices.Sort(from)

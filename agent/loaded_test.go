@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -162,22 +163,21 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	t.Helper()
 	readKeyFiles(n)
 	epoch := uint8(1)
-	a := &Agent{
-		options: Options{}, checks: newChecks(t.Context()), node: &config.Node{},
-		dir: filepath.Join(t.TempDir(), "none"),
-		store: &store{kept: kept{EdgeServices: map[string]uint32{},
-			HostServices: map[string]uint32{}, SIDs: map[string]uint16{}, Epoch: &epoch}},
-		learned: map[config.Endpoint][]config.Backend{},
-	}
+	c := newCore(t.Context(), Options{Log: slog.New(slog.DiscardHandler)})
+	c.node, c.dir = &config.Node{}, filepath.Join(t.TempDir(), "none")
+	c.store = &store{kept: kept{EdgeServices: map[string]uint32{},
+		HostServices: map[string]uint32{}, SIDs: map[string]uint16{}, Epoch: &epoch}}
+	found := &discoveries{core: c, learned: map[config.Endpoint][]config.Backend{}}
 	for _, s := range n.Edge.Services {
-		a.learned[s.Endpoint] = []config.Backend{{
+		found.learned[s.Endpoint] = []config.Backend{{
 			Name: "bgp", SID: netip.MustParseAddr("fcbb:bb00:9::"), Weight: 1, State: config.Up}}
 	}
-	e, errEdge := a.buildEdge(n)
-	h, errHost := a.buildHost(n)
-	head, errHeadend := a.buildHeadend(n)
-	m, errMerge := a.buildMerge(n)
-	s, errStrays := a.buildStrays(n)
+	p := parts{core: c, found: found}
+	e, errEdge := newEdgeRoom(p).build(n)
+	h, errHost := newHostRoom(p).build(n)
+	head, errHeadend := newHeadendRoom(p).build(n)
+	m, errMerge := newMergeRoom(p).build(n)
+	s, errStrays := newStraysRoom(p).build(n)
 	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays) != nil {
 		return nil
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"slices"
 
+	"sextant/agent/api"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/te/frer"
@@ -17,7 +18,7 @@ type mergeRole struct {
 	watches   map[uint32]*mergeWatch // by index
 }
 
-var _ room[*mergeRole] = (*mergeRole)(nil)
+var _ switchable[*mergeRole] = (*mergeRole)(nil)
 
 // mergeInstance is a protected flow.
 type mergeInstance struct {
@@ -49,8 +50,50 @@ func mergeConfig(n *config.Node) datapath.MergeConfig {
 	return c
 }
 
-// buildMerge makes what the configuration wants.
-func (a *Agent) buildMerge(n *config.Node) (*mergeRole, error) {
+// mergeRoom is the node's place for the egress of protected traffic.
+type mergeRoom struct {
+	slot[*mergeRole]
+	ordering *ordering // nil: no protected flow is put in order
+}
+
+func newMergeRoom(p parts) *mergeRoom {
+	return &mergeRoom{slot: slot[*mergeRole]{parts: p, name: api.Merge}}
+}
+
+func (m *mergeRoom) opened() {}
+func (m *mergeRoom) end()    { m.ordering.end() }
+func (m *mergeRoom) serve()  { every(m.life, &m.loop, watchInterval, m.watchMerges) }
+
+// mergeChange is a change of the egress.
+type mergeChange struct {
+	*prepared[*mergeRole]
+	room *mergeRoom
+}
+
+func (m *mergeRoom) prepare(next *config.Node) (change, error) {
+	p, err := m.changeTo(func() (*mergeRole, error) { return m.build(next) })
+	return mergeChange{p, m}, err
+}
+
+func (c mergeChange) discard() {
+	c.prepared.discard()
+	c.room.tidy(c.prepared)
+}
+
+func (c mergeChange) finish() {
+	if !c.sameProgram() {
+		c.room.ordering.end()
+	}
+	c.prepared.finish()
+}
+
+func (m *mergeRoom) settled() {
+	m.tidy(nil)
+	m.orderMerges()
+}
+
+// build makes what the configuration wants.
+func (m *mergeRoom) build(n *config.Node) (*mergeRole, error) {
 	if n.Merge == nil {
 		return nil, nil
 	}
@@ -62,10 +105,10 @@ func (a *Agent) buildMerge(n *config.Node) (*mergeRole, error) {
 		}
 		next.instances = append(next.instances, mergeInstance{s, mergeNumber{Instance: instance}})
 	}
-	if a.merge != nil {
-		next.watches = a.merge.watches
+	if m.runs != nil {
+		next.watches = m.runs.watches
 	}
-	next.ended = a.store.kept.Merges
+	next.ended = m.store.kept.Merges
 	next.number(next.ended)
 	return next, nil
 }
@@ -146,21 +189,23 @@ func (m *mergeRole) numbers() []mergeNumber {
 
 func (m *mergeRole) adopt(k *kept) { k.Merges = m.numbers() }
 
-func (m *mergeRole) warnings(a *Agent) []string { return a.mergeWarnings() }
-
-func (m *mergeRole) explain(x *explaining, on string) (err error) {
-	if x.at, err = arrival(m.attachments, "merge", on); err != nil {
+func (m *mergeRoom) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(m.runs.attachments, "merge", on); err != nil {
 		return err
 	}
-	x.merge, x.decide = m.model(), x.onMerge
-	x.program, err = m.program.Explainer()
+	twin := m.runs.model()
+	x.decide = func(e *api.Explanation, frame []byte) (datapath.Explained, error) {
+		return m.runs.decide(x, twin, e, frame)
+	}
+	x.made = func(f api.Flow, _ []string) ([]framed, error) { return m.runs.copiesOf(x, twin, f) }
+	x.program, err = m.runs.program.Explainer()
 	return err
 }
 
 func (m *mergeRole) same(other *mergeRole) bool { return m.config.Equal(other.config) }
 
 // fill sets the instances that before does not have. Those that are gone go when all is settled:
-// tidyMerge.
+// tidy.
 func (m *mergeRole) fill(before *mergeRole) error {
 	for _, i := range m.instances {
 		if before != nil && slices.ContainsFunc(before.instances, i.isSame) {
@@ -178,25 +223,25 @@ func (i mergeInstance) isSame(o mergeInstance) bool {
 		len(i.Instance.Flows) == len(o.Instance.Flows)
 }
 
-// tidyMerge ends instances of an earlier configuration, or of one that was refused, which are not
+// tidy ends instances of an earlier configuration, or of one that was refused, which are not
 // to run.
-func (a *Agent) tidyMerge(refused *prepared[*mergeRole]) {
-	if a.merge == nil {
+func (m *mergeRoom) tidy(refused *prepared[*mergeRole]) {
+	if m.runs == nil {
 		return
 	}
-	ended := slices.Clone(a.merge.ended)
+	ended := slices.Clone(m.runs.ended)
 	if refused != nil && refused.begun && refused.next != nil && refused.sameProgram() {
 		ended = refused.next.numbers()
 	}
 	for _, k := range ended {
-		if slices.ContainsFunc(a.merge.instances,
+		if slices.ContainsFunc(m.runs.instances,
 			func(i mergeInstance) bool { return i.Index == k.Index }) {
 			continue
 		}
-		if err := a.merge.program.DeleteInstance(k.Index); err != nil {
-			a.options.Log.Warn("a protected flow that is no longer configured is still told apart",
+		if err := m.runs.program.DeleteInstance(k.Index); err != nil {
+			m.options.Log.Warn("a protected flow that is no longer configured is still told apart",
 				"sid", k.Instance.SID, "error", err)
 		}
 	}
-	a.merge.ended = nil
+	m.runs.ended = nil
 }

@@ -46,8 +46,10 @@ var (
 		"What the one-way delays of these add up to.", "sid", "flow")
 )
 
-func (m *metrics) collectMerges(ctx context.Context, out chan<- prometheus.Metric) {
-	flows, err := m.agent.Merge(ctx)
+func (m *mergeRoom) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	flows, err := m.Merge(ctx)
 	if err != nil {
 		return
 	}

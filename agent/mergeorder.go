@@ -40,31 +40,31 @@ func orderBound(n *config.Node) (bound time.Duration) {
 }
 
 // orderMerges begins to order, or ends it, as the configuration wants.
-func (a *Agent) orderMerges() {
-	bound := orderBound(a.node)
-	if a.ordering.does(a.merge, bound) {
+func (m *mergeRoom) orderMerges() {
+	bound := orderBound(m.node)
+	if m.ordering.does(m.runs, bound) {
 		return
 	}
-	a.ordering.end()
-	if a.ordering = nil; bound == 0 {
+	m.ordering.end()
+	if m.ordering = nil; bound == 0 {
 		return
 	}
-	order, err := a.merge.program.OpenOrder(bound)
+	order, err := m.runs.program.OpenOrder(bound)
 	if err != nil {
-		a.options.Log.Warn("packets of protected flows pass as they come, not in order", "error",
+		m.options.Log.Warn("packets of protected flows pass as they come, not in order", "error",
 			err)
-		a.ordering = &ordering{done: closed()}
+		m.ordering = &ordering{done: closed()}
 		return
 	}
-	o := &ordering{a.merge.program, order, bound, make(chan struct{}), make(chan struct{})}
+	o := &ordering{m.runs.program, order, bound, make(chan struct{}), make(chan struct{})}
 	go func() {
 		defer close(o.done)
 		if err := order.Run(o.stop); err != nil {
-			a.options.Log.Warn("packets of protected flows pass as they come, not in order",
+			m.options.Log.Warn("packets of protected flows pass as they come, not in order",
 				"error", err)
 		}
 	}()
-	a.ordering = o
+	m.ordering = o
 }
 
 func closed() chan struct{} {

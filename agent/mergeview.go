@@ -10,24 +10,21 @@ import (
 )
 
 // Merge is what api.Agent says.
-func (a *Agent) Merge(ctx context.Context) (flows []api.MergedFlow, err error) {
-	if doErr := a.do(ctx, func() { flows, err = a.mergeViews() }); doErr != nil {
-		return nil, doErr
-	}
-	return flows, err
+func (m *mergeRoom) Merge(ctx context.Context) ([]api.MergedFlow, error) {
+	return ask(ctx, &m.loop, m.mergeViews)
 }
 
-func (a *Agent) mergeViews() ([]api.MergedFlow, error) {
+func (m *mergeRoom) mergeViews() ([]api.MergedFlow, error) {
 	var views []api.MergedFlow
-	if a.merge == nil {
+	if m.runs == nil {
 		return nil, nil
 	}
-	for _, i := range a.merge.instances {
-		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
+	for _, i := range m.runs.instances {
+		stats, err := m.runs.program.Stats(i.Index, len(i.Flows))
 		if err != nil {
 			return nil, err
 		}
-		w := a.merge.watches[i.Index]
+		w := m.runs.watches[i.Index]
 		if w == nil {
 			w = &mergeWatch{}
 		}

@@ -39,30 +39,30 @@ type mergeSample struct {
 
 // watchMerges looks at all protected flows once, and tells of paths that have fallen silent or come
 // back.
-func (a *Agent) watchMerges() {
-	if a.merge == nil {
+func (m *mergeRoom) watchMerges() {
+	if m.runs == nil {
 		return
 	}
 	watches := map[uint32]*mergeWatch{}
-	for _, i := range a.merge.instances {
-		w := a.merge.watches[i.Index]
+	for _, i := range m.runs.instances {
+		w := m.runs.watches[i.Index]
 		if w == nil || w.copies != i.Copies {
 			w = &mergeWatch{watch: frer.NewWatch(max(leastPatience, 4*i.Skew), i.Copies),
 				copies: i.Copies}
 		}
 		watches[i.Index] = w
-		stats, err := a.merge.program.Stats(i.Index, len(i.Flows))
+		stats, err := m.runs.program.Stats(i.Index, len(i.Flows))
 		if err != nil {
-			a.options.Log.Warn("the paths of a protected flow can't be watched", "sid", i.Prefix,
+			m.options.Log.Warn("the paths of a protected flow can't be watched", "sid", i.Prefix,
 				"error", err)
 			continue
 		}
-		found := w.watch.Observe(a.now(), sampleOf(stats))
-		a.tellFindings(i, w.findings, found)
+		found := w.watch.Observe(m.now(), sampleOf(stats))
+		m.tellFindings(i, w.findings, found)
 		w.findings = found
-		w.remember(mergeSample{a.now(), stats})
+		w.remember(mergeSample{m.now(), stats})
 	}
-	a.merge.watches = watches
+	m.runs.watches = watches
 }
 
 func sampleOf(s datapath.InstanceStats) frer.Sample {
@@ -82,15 +82,15 @@ func (w *mergeWatch) remember(s mergeSample) {
 }
 
 // tellFindings tells what is new and what is over.
-func (a *Agent) tellFindings(i mergeInstance, before, now []frer.Finding) {
+func (m *mergeRoom) tellFindings(i mergeInstance, before, now []frer.Finding) {
 	for _, f := range now {
 		if !finds(before, f) {
-			a.tell(findingEvent(i, f, false))
+			m.tell(findingEvent(i, f, false))
 		}
 	}
 	for _, f := range before {
 		if !finds(now, f) {
-			a.tell(findingEvent(i, f, true))
+			m.tell(findingEvent(i, f, true))
 		}
 	}
 }
@@ -124,17 +124,17 @@ func findingEvent(i mergeInstance, f frer.Finding, over bool) api.Event {
 	return e
 }
 
-// mergeWarnings tells of what elimination hides.
-func (a *Agent) mergeWarnings() []string {
+// warnings tells of what elimination hides.
+func (m *mergeRoom) warnings() []string {
 	var warnings []string
-	if a.merge == nil {
+	if m.runs == nil {
 		return nil
 	}
-	if warning := a.ordering.warning(); warning != "" {
+	if warning := m.ordering.warning(); warning != "" {
 		warnings = append(warnings, warning)
 	}
-	for _, i := range a.merge.instances {
-		w := a.merge.watches[i.Index]
+	for _, i := range m.runs.instances {
+		w := m.runs.watches[i.Index]
 		if w == nil {
 			continue
 		}

@@ -18,23 +18,27 @@ import (
 // metrics are the agent's Prometheus metrics. Counters of packets are read from the kernel when
 // they are asked for.
 type metrics struct {
-	agent    *Agent
-	registry *prometheus.Registry
-	updates  prometheus.Histogram
-	reloadOK prometheus.Gauge
-	reloaded prometheus.Gauge
-	handler  http.Handler
+	*core
+	answers    metered
+	collectors []collector // beside what answers tell
+	registry   *prometheus.Registry
+	reloadOK   prometheus.Gauge
+	reloaded   prometheus.Gauge
+	handler    http.Handler
 }
 
-func newMetrics(a *Agent) *metrics {
+// metered is what metrics show of all roles.
+type metered interface {
+	Services(context.Context) ([]api.Service, error)
+	Counters(context.Context) ([]api.Counters, error)
+	Maps(context.Context) ([]api.Map, error)
+	Status(context.Context) (api.Status, error)
+}
+
+func newMetrics(c *core, answers metered, collectors ...collector) *metrics {
 	m := &metrics{
-		agent:    a,
+		core: c, answers: answers, collectors: collectors,
 		registry: prometheus.NewRegistry(),
-		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "sextant_map_update_duration_seconds",
-			Help:    "Time from a decided change to the tables that carry it.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
-		}),
 		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sextant_config_last_reload_successful",
 			Help: "Whether the node file last applied is what runs.",
@@ -46,10 +50,10 @@ func newMetrics(a *Agent) *metrics {
 	}
 	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "sextant_build_info", Help: "The binary that runs.",
-		ConstLabels: prometheus.Labels{"version": a.options.Version,
+		ConstLabels: prometheus.Labels{"version": c.options.Version,
 			"goversion": runtime.Version()},
 	}, func() float64 { return 1 })
-	m.registry.MustRegister(m.updates, m.reloadOK, m.reloaded, build, m)
+	m.registry.MustRegister(c.updates, m.reloadOK, m.reloaded, build, m)
 	m.handler = sharedMetrics(m.registry, time.Now)
 	return m
 }
@@ -186,19 +190,19 @@ const scrapeTimeout = 5 * time.Second
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	services, err := m.agent.Services(ctx)
+	services, err := m.answers.Services(ctx)
 	if err == nil {
 		for _, s := range services {
 			collectService(out, s)
 		}
 	}
-	counters, err := m.agent.Counters(ctx)
+	counters, err := m.answers.Counters(ctx)
 	if err == nil {
 		for _, c := range counters {
 			collectCounters(out, c)
 		}
 	}
-	maps, err := m.agent.Maps(ctx)
+	maps, err := m.answers.Maps(ctx)
 	if err == nil {
 		for _, table := range maps {
 			if table.Entries != nil {
@@ -207,21 +211,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			gauge(out, mapCapacity, float64(table.Capacity), string(table.Role), table.Name)
 		}
 	}
-	m.collectBGP(ctx, out)
-	m.collectRouting(ctx, out)
-	m.collectPolicies(ctx, out)
-	m.collectMerges(ctx, out)
-	m.collectProtections(ctx, out)
-	m.agent.etcd.collect(out)
-	m.agent.servers.Collect(out)
-	if err := m.agent.do(ctx, func() {
-		counter(out, pastIgnored, m.agent.ignored)
-		gauge(out, stateKept, oneIf(m.agent.store.failure == nil &&
-			m.agent.journal.warning() == ""))
-	}); err != nil {
-		return
+	for _, c := range m.collectors {
+		c.Collect(out)
 	}
-	status, err := m.agent.Status(ctx)
+	status, err := m.answers.Status(ctx)
 	if err == nil {
 		for _, p := range status.Programs {
 			gauge(out, programInfo, 1, p.Name, p.Tag, p.Interface+p.Cgroup, string(p.Mode))

@@ -132,3 +132,21 @@ func numberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint1
 	}
 	return 0, fmt.Errorf("more SIDs outside of the block %s than can be numbered", block.Prefix())
 }
+
+// sidOf is the SID behind an id, as numberSID gave it; the zero value: none is known.
+func sidOf(numbers map[string]uint16, n *config.Node, id uint16) netip.Addr {
+	if id <= uint16(srv6.MaxGlobalCSID) {
+		sid, err := n.Domain.Block.Carrier(srv6.CSID(id))
+		if err != nil {
+			return netip.Addr{}
+		}
+		return sid
+	}
+	for text, known := range numbers {
+		if known == id {
+			sid, _ := netip.ParseAddr(text) // the zero value if the file was tampered with
+			return sid
+		}
+	}
+	return netip.Addr{}
+}

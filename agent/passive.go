@@ -81,9 +81,9 @@ func judge(p *config.Passive, before, now api.HostConnections) error {
 }
 
 // signalEnded takes one result of passive signals.
-func (a *Agent) signalEnded(r health.Result) {
-	c := a.checks.backends[r.Key]
-	if c == nil || !a.checks.signals.Current(r) {
+func (k *checks) signalEnded(r health.Result) {
+	c := k.backends[r.Key]
+	if c == nil || !k.signals.Current(r) {
 		return
 	}
 	before := c.opinion()
@@ -91,7 +91,7 @@ func (a *Agent) signalEnded(r health.Result) {
 	if c.complaint = r.Err; c.status() != before.status {
 		c.since = r.At
 	}
-	a.reconsider(r, c, before)
+	k.reconsider(r, c, before)
 }
 
 // status is what checks and passive signals say together.

@@ -22,10 +22,10 @@ func newestFirst(past []told) {
 }
 
 // ignore takes out of chains the backends that this node can't know.
-func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
+func (x *exchange) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
 	if dropped := pool.Retain(chains, known); dropped > 0 {
-		a.ignored += uint64(dropped)
-		a.options.Log.Warn("chains of the past name backends that this node does not know; "+
+		x.ignored += uint64(dropped)
+		x.options.Log.Warn("chains of the past name backends that this node does not know; "+
 			"they are left out", "service", e, "places", dropped)
 	}
 }
@@ -33,8 +33,8 @@ func (a *Agent) ignore(e config.Endpoint, chains []pool.Chain, known func(id uin
 // knownAbroad says which ids in chains of other nodes are backends here: those of the service.
 // Ids that are not compressed SIDs are each node's own numbers. As long as neighbors have not told
 // of all backends, each compressed SID may be one of them.
-func (a *Agent) knownAbroad(members []pool.Backend) func(id uint16) bool {
-	waits := !a.startup.settled
+func (x *exchange) knownAbroad(members []pool.Backend) func(id uint16) bool {
+	waits := !x.found.startup.settled
 	return func(id uint16) bool {
 		return srv6.CSID(id).Global() && (waits ||
 			slices.ContainsFunc(members, func(b pool.Backend) bool { return b.ID == id }))
@@ -45,7 +45,7 @@ func (a *Agent) knownAbroad(members []pool.Backend) func(id uint16) bool {
 // else etcd or this machine's disk, the newest first; nil if nobody knows. Of other nodes only
 // chains of as many buckets count: of those given, or, unless that is declared, of those that most
 // others have.
-func (a *Agent) chainsFromBefore(
+func (x *exchange) chainsFromBefore(
 	n *config.Node, s *edgeService, buckets int, declared bool,
 ) []pool.Chain {
 	most := buckets
@@ -53,14 +53,14 @@ func (a *Agent) chainsFromBefore(
 		most = max(buckets, config.FormerBuckets)
 	}
 	var past []told
-	for _, chains := range a.askPeers(n, s.Endpoint, most) {
+	for _, chains := range x.askPeers(n, s.Endpoint, most) {
 		past = append(past, told{chains, time.Now()})
 	}
-	past = append(past, a.etcd.read(n.Secret, s.Endpoint, most)...)
+	past = append(past, x.etcd.read(n.Secret, s.Endpoint, most)...)
 	for _, p := range past {
-		a.ignore(s.Endpoint, p.chains, a.knownAbroad(s.members))
+		x.ignore(s.Endpoint, p.chains, x.knownAbroad(s.members))
 	}
-	own := a.journal.read(s.Endpoint)
+	own := x.journal.read(s.Endpoint)
 	switch {
 	case declared:
 	case len(past) > 0:
@@ -69,7 +69,8 @@ func (a *Agent) chainsFromBefore(
 		buckets = len(own.chains)
 	}
 	if own.chains != nil {
-		a.ignore(s.Endpoint, own.chains, func(id uint16) bool { return a.sidOf(n, id).IsValid() })
+		x.ignore(s.Endpoint, own.chains,
+			func(id uint16) bool { return sidOf(x.store.kept.SIDs, n, id).IsValid() })
 		own.chains = pool.Rebucket(own.chains, buckets)
 		past = append([]told{own}, past...)
 	}

@@ -41,11 +41,42 @@ const (
 	signatureHeader = "Sextant-Signature"
 )
 
+// exchange is by what an edge that starts finds who had its buckets before: what other edges, etcd
+// and this machine's disk know of the past, and what this edge lets them know.
+type exchange struct {
+	*core
+	found    *discoveries
+	services func() []edgeService // that run
+	journal  *journal
+	etcd     *archivist                           // nil: the node file names none
+	noted    map[config.Endpoint]*pool.Generation // what the journal was told last
+	silent   map[netip.AddrPort]bool              // peers that did not answer in time
+	askLater []question                           // that peers did not answer at the start
+	pending  map[question]bool                    // of these, those that are still not answered
+	lateTold chan late                            // answers to them
+	ignored  uint64                               // places that named nobody this node can know
+}
+
+func newExchange(c *core, found *discoveries, services func() []edgeService) *exchange {
+	return &exchange{core: c, found: found, services: services, silent: map[netip.AddrPort]bool{}}
+}
+
+func (x *exchange) open() {
+	n := x.options.Node
+	x.journal = openJournal(n.State, n.Name, x.options.Log)
+	x.etcd = openArchivist(n, x.options.Log)
+}
+
+func (x *exchange) close() {
+	x.etcd.close()
+	x.journal.close()
+}
+
 // askPeers returns the chains of a service, of so many buckets at most, as the peers have them, in
 // the order of the configuration; those that do not answer in time, or wrongly, are left out with a
 // warning, and asked again later. A peer that took all the time is not asked about further services
 // now: an edge that is off would cost each of them as much.
-func (a *Agent) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.Chain {
+func (x *exchange) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.Chain {
 	ctx, cancel := context.WithTimeout(context.Background(), peersTimeout)
 	defer cancel()
 	answers := make([]chan peerAnswer, len(n.Edge.Peers))
@@ -55,7 +86,7 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.C
 		case isSelf(n.API.Metrics, peer):
 			answers[i] <- peerAnswer{}
 			continue
-		case a.silent[peer]:
+		case x.silent[peer]:
 			answers[i] <- peerAnswer{err: errSilent}
 			continue
 		}
@@ -68,12 +99,12 @@ func (a *Agent) askPeers(n *config.Node, e config.Endpoint, most int) [][]pool.C
 	for i, peer := range n.Edge.Peers {
 		answer := <-answers[i]
 		if answer.err != nil && !answered(answer.err) {
-			a.askLater = append(a.askLater, question{peer, n.Secret, e, most})
+			x.askLater = append(x.askLater, question{peer, n.Secret, e, most})
 		}
 		if answer.err != nil && !errors.Is(answer.err, errSilent) {
-			a.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e,
+			x.options.Log.Warn("an edge does not tell its chains", "peer", peer, "service", e,
 				"error", answer.err)
-			a.silent[peer] = answer.late
+			x.silent[peer] = answer.late
 		}
 		if answer.chains != nil {
 			all = append(all, answer.chains)

@@ -48,22 +48,21 @@ type planned struct {
 }
 
 // plan asks for new paths. What is asked for while a computation runs, the next one does.
-func (a *Agent) plan() {
-	switch p := &a.protections; {
+func (p *protections) plan() {
+	switch {
 	case p.config == nil || p.network == nil:
 	case p.planning:
 		p.again = true
 	default:
-		a.beginPlan(false)
+		p.beginPlan(false)
 	}
 }
 
 // beginPlan computes paths for the protections in a goroutine of its own: first quickly, as a
 // failure may wait for them, then with proofs.
-func (a *Agent) beginPlan(prove bool) {
-	p := &a.protections
+func (p *protections) beginPlan(prove bool) {
 	p.planning, p.again = true, false
-	n := p.network.view(a.node.Domain.Block, p.downLinks())
+	n := p.network.view(p.node.Domain.Block, p.downLinks())
 	var tasks []task
 	for _, x := range p.running {
 		tasks = append(tasks, x.task())
@@ -72,7 +71,7 @@ func (a *Agent) beginPlan(prove bool) {
 	go func() {
 		results := compute(n, tasks, prove)
 		// else the agent ends
-		_ = a.do(a.protections.life, func() { a.planReady(results, prove, time.Since(began)) })
+		_ = p.do(p.life, func() { p.planReady(results, prove, time.Since(began)) })
 	}()
 }
 
@@ -126,8 +125,7 @@ func pathKey(p protection.Path) string {
 }
 
 // planReady puts plans to use.
-func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
-	p := &a.protections
+func (p *protections) planReady(results []planned, proven bool, took time.Duration) {
 	p.planning = false
 	if p.config == nil {
 		return
@@ -147,22 +145,22 @@ func (a *Agent) planReady(results []planned, proven bool, took time.Duration) {
 			return r.faults[pathKey(path)]
 		})
 	}
-	a.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven,
+	p.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven,
 		"took", took)
-	a.installProtections()
+	p.installProtections()
 	for name, now := range p.carrying() {
 		if !slices.Equal(before[name], now) {
 			p.moved(p.find(name))
 		}
 	}
 	if p.again || !proven {
-		a.beginPlan(!p.again)
+		p.beginPlan(!p.again)
 		return
 	}
 	for _, x := range p.running {
 		x.cause = nil // it was nothing to move for
 	}
-	a.keepPolicies() // nothing waits now
+	p.headend.keepPolicies() // nothing waits now
 }
 
 // carrying are the slots that carry, by protection.

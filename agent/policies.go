@@ -38,32 +38,32 @@ type steering struct {
 // setComputed makes next the computed policies, in the place of all that were. No packet sees half
 // of it; on an error nothing has changed. keepPolicies makes an agent that starts again run them at
 // once: the next change need not wait for the disk.
-func (a *Agent) setComputed(next computed) error {
-	if a.headend == nil {
-		return noHeadend(a.node)
+func (h *headendRoom) setComputed(next computed) error {
+	if h.runs == nil {
+		return noHeadend(h.node)
 	}
-	return a.steerNow(next, a.headend.steering.down)
+	return h.steerNow(next, h.runs.steering.down)
 }
 
 // computedNow returns the computed policies that run.
-func (a *Agent) computedNow() computed {
-	if a.headend == nil {
+func (h *headendRoom) computedNow() computed {
+	if h.runs == nil {
 		return computed{}
 	}
-	c := a.headend.steering.computed
+	c := h.runs.steering.computed
 	return computed{slices.Clone(c.Rules), slices.Clone(c.Policies)}
 }
 
 // markLists takes segment lists, of the node file or computed, out of use (true) or back into it;
 // those that are not named stay as they are. It takes one map update. A list that the node file
 // says is down stays down.
-func (a *Agent) markLists(marks map[listKey]bool) error {
-	if a.headend == nil {
-		return noHeadend(a.node)
+func (h *headendRoom) markLists(marks map[listKey]bool) error {
+	if h.runs == nil {
+		return noHeadend(h.node)
 	}
-	down := maps.Clone(a.headend.steering.down)
+	down := maps.Clone(h.runs.steering.down)
 	for key, isDown := range marks {
-		if !a.headend.steering.has(key) {
+		if !h.runs.steering.has(key) {
 			return &api.Error{Code: api.NotFound,
 				Message: fmt.Sprintf("policy %q has no segment list %q; see: sextant policy list",
 					key.Policy, key.List)}
@@ -72,7 +72,7 @@ func (a *Agent) markLists(marks map[listKey]bool) error {
 			down[key] = true
 		}
 	}
-	return a.steerAnew(a.headend.steering.computed, down)
+	return h.steerAnew(h.runs.steering.computed, down)
 }
 
 func noHeadend(n *config.Node) error {
@@ -82,43 +82,44 @@ func noHeadend(n *config.Node) error {
 }
 
 // steerAnew replaces the table, for good.
-func (a *Agent) steerAnew(c computed, down map[listKey]bool) error {
-	err := a.steerNow(c, down)
+func (h *headendRoom) steerAnew(c computed, down map[listKey]bool) error {
+	err := h.steerNow(c, down)
 	if err == nil {
-		a.keepPolicies()
+		h.keepPolicies()
 	}
 	return err
 }
 
 // keepPolicies writes down what the head-end does.
-func (a *Agent) keepPolicies() {
-	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will not know the policies as they are now", "error",
+func (h *headendRoom) keepPolicies() {
+	if err := h.store.write(); err != nil {
+		h.options.Log.Warn("a restarted agent will not know the policies as they are now", "error",
 			err)
 	}
 }
 
 // steerNow replaces the table.
-func (a *Agent) steerNow(c computed, down map[listKey]bool) error {
-	next, err := a.steering(a.node, c, down)
+func (h *headendRoom) steerNow(c computed, down map[listKey]bool) error {
+	next, err := h.steering(h.node, c, down)
 	if err != nil {
 		return err
 	}
-	table, err := next.compile(a.headend.program.Source(), a.store.kept.activePaths())
+	table, err := next.compile(h.runs.program.Source(), h.store.kept.activePaths())
 	if err != nil {
 		return err
 	}
-	if err := a.headend.program.SetTable(table); err != nil {
+	if err := h.runs.program.SetTable(table); err != nil {
 		return err
 	}
-	a.headend.steering, a.headend.table = next, table
-	next.keep(&a.store.kept)
-	a.switchLists()
+	h.runs.steering, h.runs.table = next, table
+	next.keep(&h.store.kept)
+	h.switchLists()
 	return nil
 }
 
 // steering puts together what the node file, the agent and the marks say.
-func (a *Agent) steering(n *config.Node, c computed, down map[listKey]bool) (steering, error) {
+func (h *headendRoom) steering(n *config.Node, c computed,
+	down map[listKey]bool) (steering, error) {
 	s := steering{computed: c, own: len(n.Headend.Policies), down: map[listKey]bool{}}
 	for _, p := range n.Headend.Policies {
 		policy, err := steerPolicy(p, n.Domain)
@@ -140,7 +141,7 @@ func (a *Agent) steering(n *config.Node, c computed, down map[listKey]bool) (ste
 		s.policies = append(s.policies, copyOfPolicy(p))
 	}
 	var err error
-	if s.numbers, err = numberPolicies(a.store.kept.Policies, s.policies); err != nil {
+	if s.numbers, err = numberPolicies(h.store.kept.Policies, s.policies); err != nil {
 		return s, err
 	}
 	for key := range down {

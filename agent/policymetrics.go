@@ -23,8 +23,11 @@ var (
 		"Whether a segment list is known to carry packets.", "policy", "list")
 )
 
-func (m *metrics) collectPolicies(ctx context.Context, out chan<- prometheus.Metric) {
-	policies, err := m.agent.Policies(ctx)
+func (h *headendRoom) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	h.protections.collect(ctx, out)
+	policies, err := h.Policies(ctx)
 	if err != nil {
 		return
 	}

@@ -140,37 +140,37 @@ func TestMergeNumbers(t *testing.T) {
 // the next epoch begins.
 func TestNumbersOfAnUnloadedNode(t *testing.T) {
 	dir, epoch := t.TempDir(), uint8(255)
-	a := &Agent{}
+	h := &headendRoom{slot: slot[*headendRole]{parts: parts{core: &core{}}}}
 	reopen := func() {
 		t.Helper()
 		var err error
-		if a.store, err = openStore(dir, "pe1", slog.New(slog.DiscardHandler)); err != nil {
+		if h.store, err = openStore(dir, "pe1", slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := func(epoch uint8, next uint64) {
 		t.Helper()
-		if e, numbers := a.nextEpoch(); e != epoch || numbers[3] != next {
+		if e, numbers := h.nextEpoch(); e != epoch || numbers[3] != next {
 			t.Errorf("epoch %d with numbers %v, want %d with %d", e, numbers, epoch, next)
 		}
 	}
 	reopen()
-	a.store.kept.Epoch = &epoch
-	if err := a.store.write(); err != nil {
+	h.store.kept.Epoch = &epoch
+	if err := h.store.write(); err != nil {
 		t.Fatal(err)
 	}
 	want(0, 0)
 	if err := keepNumbers(dir, "pe1", nil); err == nil {
 		t.Error("numbers are kept though an agent runs")
 	}
-	a.store.close()
+	h.store.close()
 	if err := keepNumbers(dir, "pe1", map[uint32]uint64{3: 70_000}); err != nil {
 		t.Fatal(err)
 	}
 	reopen()
-	defer a.store.close()
+	defer h.store.close()
 	want(255, 70_000)
-	if err := a.beginEpoch(255); err != nil {
+	if err := h.beginEpoch(255); err != nil {
 		t.Fatal(err)
 	}
 	want(0, 0)

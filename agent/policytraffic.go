@@ -32,20 +32,20 @@ func (k kept) activePaths() map[string]string {
 }
 
 // settleTraffic counts what has come since it was last read for the lists that have the places now.
-func (a *Agent) settleTraffic() {
-	if a.headend == nil {
+func (h *headendRoom) settleTraffic() {
+	if h.runs == nil {
 		return
 	}
-	for _, p := range a.headend.steering.policies {
-		if s := a.store.kept.Steered[p.Name]; s != nil {
-			a.countTraffic(s, p)
+	for _, p := range h.runs.steering.policies {
+		if s := h.store.kept.Steered[p.Name]; s != nil {
+			h.countTraffic(s, p)
 		}
 	}
 }
 
-func (a *Agent) countTraffic(s *steered, p srpolicy.Policy) {
-	if err := s.read(a.headend.program, p.Index); err != nil {
-		a.options.Log.Warn("a policy's packets can't be counted", "policy", p.Name, "error", err)
+func (h *headendRoom) countTraffic(s *steered, p srpolicy.Policy) {
+	if err := s.read(h.runs.program, p.Index); err != nil {
+		h.options.Log.Warn("a policy's packets can't be counted", "policy", p.Name, "error", err)
 	}
 }
 
@@ -81,44 +81,44 @@ func (s *steered) of(path, list string) *datapath.Traffic {
 }
 
 // noteSteered writes down what switchLists finds.
-func (a *Agent) noteSteered() {
-	if !a.switchLists() {
+func (h *headendRoom) noteSteered() {
+	if !h.switchLists() {
 		return
 	}
-	if err := a.store.write(); err != nil {
-		a.options.Log.Warn("a restarted agent will count packets of policies for the wrong "+
+	if err := h.store.write(); err != nil {
+		h.options.Log.Warn("a restarted agent will count packets of policies for the wrong "+
 			"segment lists", "error", err)
 	}
 }
 
 // switchLists notes which lists have which places from now on, reports whether that is news, and
 // tells of policies that go another way than before.
-func (a *Agent) switchLists() (changed bool) {
-	before := a.store.kept.Steered
-	a.store.kept.Steered = map[string]*steered{}
-	if a.headend == nil {
+func (h *headendRoom) switchLists() (changed bool) {
+	before := h.store.kept.Steered
+	h.store.kept.Steered = map[string]*steered{}
+	if h.runs == nil {
 		return len(before) > 0
 	}
-	for _, p := range a.headend.steering.policies {
+	for _, p := range h.runs.steering.policies {
 		s := before[p.Name]
 		if s == nil {
 			s = &steered{Counted: map[string]map[string]*datapath.Traffic{}}
 			s.Path, s.Lists = usedLists(p, "")
 			changed = true
-			a.countTraffic(s, p)
+			h.countTraffic(s, p)
 			// what was there was another policy's
 			s.Counted = map[string]map[string]*datapath.Traffic{}
 		}
-		a.store.kept.Steered[p.Name] = s
+		h.store.kept.Steered[p.Name] = s
 		path, lists := usedLists(p, s.Path)
 		if path != s.Path || !slices.Equal(lists, s.Lists) {
 			changed = true
-			a.countTraffic(s, p)
+			h.countTraffic(s, p)
 			s.Path, s.Lists = path, lists
-			a.tell(steeredEvent(p, path, lists))
+			h.tell(steeredEvent(p, path, lists))
 		}
 	}
-	return changed || len(before) != len(a.store.kept.Steered)
+	return changed || len(before) != len(h.store.kept.Steered)
 }
 
 // usedLists are the active path and those of its lists that packets take.

@@ -13,20 +13,17 @@ import (
 )
 
 // Policies is what api.Agent says.
-func (a *Agent) Policies(ctx context.Context) (policies []api.Policy, err error) {
-	if doErr := a.do(ctx, func() { policies, err = a.policyViews() }); doErr != nil {
-		return nil, doErr
-	}
-	return policies, err
+func (h *headendRoom) Policies(ctx context.Context) ([]api.Policy, error) {
+	return ask(ctx, &h.loop, h.policyViews)
 }
 
 // MarkList is what api.Agent says.
-func (a *Agent) MarkList(ctx context.Context, policy, list string,
+func (h *headendRoom) MarkList(ctx context.Context, policy, list string,
 	down bool) (changes []config.Change, err error) {
 	key := listKey{policy, list}
-	doErr := a.do(ctx, func() {
-		if was := a.headend != nil && a.headend.steering.down[key]; was != down {
-			if err = a.markLists(map[listKey]bool{key: down}); err == nil {
+	doErr := h.do(ctx, func() {
+		if was := h.runs != nil && h.runs.steering.down[key]; was != down {
+			if err = h.markLists(map[listKey]bool{key: down}); err == nil {
 				changes = []config.Change{{
 					Operation: config.Modify, Object: "policy " + policy + ": list " + list,
 					Field: "state",
@@ -49,30 +46,30 @@ func listState(down bool) config.ListState {
 }
 
 // policyViews are the policies that run with their counters, those of the node file first.
-func (a *Agent) policyViews() ([]api.Policy, error) {
-	if a.headend == nil {
+func (h *headendRoom) policyViews() ([]api.Policy, error) {
+	if h.runs == nil {
 		return nil, nil
 	}
-	a.settleTraffic()
+	h.settleTraffic()
 	var views []api.Policy
-	for i, p := range a.headend.steering.policies {
-		numbered, err := a.headend.program.Numbered(p.Index)
+	for i, p := range h.runs.steering.policies {
+		numbered, err := h.runs.program.Numbered(p.Index)
 		if err != nil {
 			return nil, err
 		}
 		v := api.Policy{
-			Name: p.Name, Index: p.Index, Computed: i >= a.headend.steering.own, Color: p.Color,
+			Name: p.Name, Index: p.Index, Computed: i >= h.runs.steering.own, Color: p.Color,
 			Endpoint:      p.Endpoint,
 			DropIfInvalid: p.DropIfInvalid, NumberedPackets: numbered, Rules: []string{},
 			Paths: []api.PolicyPath{},
-			MTU:   int(p.PacketMTU(a.store.kept.activePaths()[p.Name])),
+			MTU:   int(p.PacketMTU(h.store.kept.activePaths()[p.Name])),
 		}
-		for _, r := range a.headend.steering.rules {
+		for _, r := range h.runs.steering.rules {
 			if r.Policy == p.Name {
 				v.Rules = append(v.Rules, matchText(r.Match))
 			}
 		}
-		a.store.kept.Steered[p.Name].addTo(&v, p)
+		h.store.kept.Steered[p.Name].addTo(&v, p)
 		views = append(views, v)
 	}
 	return views, nil
@@ -177,4 +174,15 @@ func matchText(m srpolicy.Match) string {
 		return text
 	}
 	return "all packets"
+}
+
+func (h *headendRoom) Protections(ctx context.Context) ([]api.Protection, error) {
+	return h.protections.Protections(ctx)
+}
+func (h *headendRoom) Protect(ctx context.Context, name string, spec api.ProtectionSpec,
+	dryRun bool) (api.Protection, error) {
+	return h.protections.Protect(ctx, name, spec, dryRun)
+}
+func (h *headendRoom) Topology(ctx context.Context) (api.Topology, error) {
+	return h.protections.Topology(ctx)
 }

@@ -10,7 +10,10 @@ import (
 
 // change is a role's part of a change of the node.
 type change interface {
-	begin(*Agent) error
+	// guard refuses a change that would end connections.
+	guard(next *config.Node) error
+	// begin is called before the role is switched to.
+	begin() error
 	commit() error
 	rollBack() error
 	discard()
@@ -22,11 +25,11 @@ type change interface {
 // preparable is a pointer to a role. The zero value is a node without the role.
 type preparable[R any] interface {
 	comparable
-	room[R]
+	switchable[R]
 }
 
-// room is a role with what a change needs of it.
-type room[R any] interface {
+// switchable is a role with what a change needs of it.
+type switchable[R any] interface {
 	role
 	// same says whether both, which are there, run by the same program.
 	same(R) bool
@@ -61,11 +64,9 @@ func (r *loaded[P]) attached() []datapath.Attachment          { return r.attachm
 func (r *loaded[P]) expected() []datapath.Attachment          { return r.attachments }
 func (r *loaded[P]) runsAt(attachments []datapath.Attachment) { r.attachments = attachments }
 func (r *loaded[P]) isBroken() bool                           { return r.broken }
-func (r *loaded[P]) begin(*Agent) error                       { return nil }
 func (r *loaded[P]) adopt(*kept)                              {}
 func (r *loaded[P]) resolves() bool                           { return false }
 func (r *loaded[P]) shortfall() string                        { return r.fault }
-func (r *loaded[P]) warnings(*Agent) []string                 { return nil }
 func (r *loaded[P]) count(*api.Counters) error                { return nil }
 
 // shown leaves the side out: only an edge's programs have one that is shown.
@@ -113,12 +114,8 @@ func (p *prepared[R]) leaves() bool {
 	return p.next == none
 }
 
-func (p *prepared[R]) begin(a *Agent) error {
-	if p.leaves() {
-		return nil
-	}
-	return p.next.begin(a)
-}
+func (p *prepared[R]) guard(*config.Node) error { return nil }
+func (p *prepared[R]) begin() error             { return nil }
 
 func (p *prepared[R]) adopt(k *kept) {
 	if !p.leaves() {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"sextant/agent/api"
 	"sextant/agent/pathprobe"
 	"sextant/config"
+	"sextant/routing/bgp"
 	"sextant/te/protection"
 	"sextant/te/segment"
 	"sextant/te/srpolicy"
@@ -18,7 +20,18 @@ import (
 // are watched by goroutines that call back into the owner's; paths are computed in one of their own
 // (plan.go).
 type protections struct {
-	life      context.Context      // ends with the agent
+	*core
+	headend interface { // as protections see it
+		steers() bool
+		computedNow() computed
+		setComputed(computed) error
+		keepPolicies()
+		settleTraffic()
+	}
+	speaker func() *bgp.Speaker // nil: the node speaks no BGP
+	change  func(ctx context.Context, edit func(*config.Node) (*config.Node, error)) (
+		[]config.Change, error)
+	adding    sync.Mutex           // of protections
 	config    *config.Protect      // that runs; nil: none
 	network   *network             // as it was read last; nil: not yet
 	problem   string               // why the topology can't be read
@@ -61,19 +74,18 @@ func intentOf(p config.Protection, s *config.Protect) protection.Intent {
 }
 
 // reprotect brings protections from what ran to the configuration.
-func (a *Agent) reprotect() {
-	p := &a.protections
-	next := a.node.Protect
+func (p *protections) reprotect() {
+	next := p.node.Protect
 	if len(config.Diff(&config.Node{Protect: p.config}, &config.Node{Protect: next})) == 0 {
 		return
 	}
 	before := p.config
 	p.config = next
 	if next == nil {
-		p.end(a)
+		p.end()
 		p.running, p.network, p.problem = nil, nil, ""
-		a.installProtections()
-		a.keepPolicies()
+		p.installProtections()
+		p.headend.keepPolicies()
 		return
 	}
 	earlier := p.running
@@ -99,13 +111,13 @@ func (a *Agent) reprotect() {
 		before.Node != next.Node ||
 		before.Probe != next.Probe ||
 		!slices.Equal(before.Links, next.Links) {
-		p.end(a)
+		p.end()
 		p.network = nil
-		a.watchProtections()
+		p.watchProtections()
 	}
-	a.installProtections()
-	a.keepPolicies()
-	a.plan()
+	p.installProtections()
+	p.headend.keepPolicies()
+	p.plan()
 }
 
 // acceptOffers takes plans that were computed before their protections came to be.
@@ -125,14 +137,14 @@ func (x *runningProtection) begin(plan protection.Plan) {
 }
 
 // end stops what watches.
-func (p *protections) end(a *Agent) {
+func (p *protections) end() {
 	if p.stop != nil {
 		p.stop()
 		p.stop = nil
 	}
 	if p.prober != nil {
 		if err := p.prober.Close(); err != nil {
-			a.options.Log.Warn("the prober did not end in order", "error", err)
+			p.options.Log.Warn("the prober did not end in order", "error", err)
 		}
 		p.prober = nil
 	}
@@ -148,31 +160,31 @@ func (p *protections) find(name string) *runningProtection {
 }
 
 // installProtections makes the head-end and the prober do what the protections' states say.
-func (a *Agent) installProtections() {
-	if a.headend == nil {
+func (p *protections) installProtections() {
+	if !p.headend.steers() {
 		return
 	}
 	var next computed
-	for _, x := range a.protections.running {
+	for _, x := range p.running {
 		if !x.known {
-			next = next.keeping(x.Name, a.computedNow())
+			next = next.keeping(x.Name, p.headend.computedNow())
 			continue
 		}
-		next.Policies = append(next.Policies, x.policy(a.node, a.computedNow()))
+		next.Policies = append(next.Policies, x.policy(p.node, p.headend.computedNow()))
 		for _, m := range x.Matches {
 			m.Policy = x.Name
 			next.Rules = append(next.Rules, steerRule(m))
 		}
 	}
-	a.protections.decided = time.Now()
-	if !next.same(a.computedNow()) {
-		if err := a.setComputed(next); err != nil {
-			a.options.Log.Error("protections can't be installed; what ran before goes on", "error",
+	p.decided = time.Now()
+	if !next.same(p.headend.computedNow()) {
+		if err := p.headend.setComputed(next); err != nil {
+			p.options.Log.Error("protections can't be installed; what ran before goes on", "error",
 				err)
 		}
 	}
-	a.protections.installed = time.Now()
-	a.setProbes()
+	p.installed = time.Now()
+	p.setProbes()
 }
 
 // same tells that the head-end would do the same for both.
@@ -232,8 +244,7 @@ func (c computed) places(policy string) (names []string) {
 }
 
 // setProbes probes all lists that are known.
-func (a *Agent) setProbes() {
-	p := &a.protections
+func (p *protections) setProbes() {
 	if p.prober == nil {
 		return
 	}
@@ -251,14 +262,14 @@ func (a *Agent) setProbes() {
 		}
 	}
 	if err := p.prober.Set(lists); err != nil {
-		a.options.Log.Error("lists can't be probed", "error", err)
+		p.options.Log.Error("lists can't be probed", "error", err)
 	}
 }
 
 // listsProbed takes in what the prober found. What fell silent together is looked at together: if
 // that is all there is, it is the way back, or this machine was busy.
-func (a *Agent) listsProbed(changes []pathprobe.Change) {
-	for _, x := range a.protections.running {
+func (p *protections) listsProbed(changes []pathprobe.Change) {
+	for _, x := range p.running {
 		next := x.state
 		for _, c := range changes {
 			if c.Name != x.Name {
@@ -268,7 +279,7 @@ func (a *Agent) listsProbed(changes []pathprobe.Change) {
 			if c.Answers {
 				status = "answers"
 			}
-			a.tell(api.Event{Policy: x.Name, List: protection.ListName(c.Slot), Status: status,
+			p.tell(api.Event{Policy: x.Name, List: protection.ListName(c.Slot), Status: status,
 				Reason: "probes from the head-end"})
 			if after := next.Probed(c.Slot, c.Answers); !slices.Equal(after.Carrying(),
 				next.Carrying()) || after.Due() && !next.Due() {
@@ -278,31 +289,31 @@ func (a *Agent) listsProbed(changes []pathprobe.Change) {
 			next = next.Probed(c.Slot, c.Answers)
 		}
 		if next.ReturnSuspected() && !x.state.ReturnSuspected() {
-			a.tell(api.Event{
+			p.tell(api.Event{
 				Policy: x.Name, Status: "all silent",
 				Reason: "the way back of probes is suspected, and no path is switched off",
 			})
 		}
-		a.changeState(x, next)
+		p.changeState(x, next)
 	}
 }
 
 // changeState makes a state the protection's. A list that is to take over does so at once; that one
 // is to be left out has time until paths are computed, which takes less than to tell the kernel
 // twice.
-func (a *Agent) changeState(x *runningProtection, next protection.State) {
+func (p *protections) changeState(x *runningProtection, next protection.State) {
 	before, now := x.state.Carrying(), next.Carrying()
 	if x.state = next; next.Due() {
-		a.plan()
+		p.plan()
 		takesOver := slices.ContainsFunc(now,
 			func(slot int) bool { return !slices.Contains(before, slot) })
-		if a.protections.planning && !takesOver {
+		if p.planning && !takesOver {
 			return
 		}
 	}
-	a.installProtections()
+	p.installProtections()
 	if !slices.Equal(before, now) {
-		a.protections.moved(x)
+		p.moved(x)
 	}
 }
 
@@ -320,8 +331,7 @@ func (p *protections) moved(x *runningProtection) {
 }
 
 // interfaceChanged takes in that a local link is up or down.
-func (a *Agent) interfaceChanged(name string, up bool) {
-	p := &a.protections
+func (p *protections) interfaceChanged(name string, up bool) {
 	i := slices.IndexFunc(p.config.Links,
 		func(l config.LocalLink) bool { return l.Interface == name })
 	if i < 0 || p.down[name] == !up {
@@ -333,27 +343,27 @@ func (a *Agent) interfaceChanged(name string, up bool) {
 	if p.down[name] = !up; up {
 		delete(p.down, name)
 	}
-	a.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link,
+	p.options.Log.Info("a local link changed", "interface", name, "link", p.config.Links[i].Link,
 		"up", up)
 	what := "down"
 	if up {
 		what = "up"
 	}
-	a.networkChanged("interface " + name + " " + what)
+	p.networkChanged("interface " + name + " " + what)
 }
 
 // networkChanged looks at once at what can be told without computing: whether links are known to be
 // down.
-func (a *Agent) networkChanged(because string) {
-	down := a.protections.downLinks()
-	for _, x := range a.protections.running {
+func (p *protections) networkChanged(because string) {
+	down := p.downLinks()
+	for _, x := range p.running {
 		x.noticed(api.Replacement{Because: because, Noticed: time.Now()})
 		if x.known {
-			a.changeState(x, x.state.Checked(
+			p.changeState(x, x.state.Checked(
 				func(path protection.Path) string { return crossesDown(path, down) }))
 		}
 	}
-	a.plan()
+	p.plan()
 }
 
 func crossesDown(path protection.Path, down []protection.Link) string {

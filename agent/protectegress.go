@@ -16,7 +16,7 @@ const egressInterval = time.Second
 
 // watchEgresses asks the agents of egresses. Where paths are not probed, what an egress says is how
 // a failure is noticed.
-func (a *Agent) watchEgresses(ctx context.Context) {
+func (p *protections) watchEgresses(ctx context.Context) {
 	tick := time.NewTicker(egressInterval)
 	defer tick.Stop()
 	failed := map[netip.AddrPort]bool{}
@@ -27,16 +27,16 @@ func (a *Agent) watchEgresses(ctx context.Context) {
 		case <-tick.C:
 		}
 		var agents []netip.AddrPort
-		if a.do(ctx, func() { agents = a.protections.egresses() }) != nil {
+		if p.do(ctx, func() { agents = p.egresses() }) != nil {
 			return
 		}
 		for _, agent := range agents {
 			flows, err := api.AskEgress(ctx, agent)
 			if err != nil && !failed[agent] && ctx.Err() == nil {
-				a.options.Log.Warn("what came of copies is not known", "error", err)
+				p.options.Log.Warn("what came of copies is not known", "error", err)
 			}
 			failed[agent] = err != nil
-			if a.do(ctx, func() { a.egressTold(agent, flows) }) != nil {
+			if p.do(ctx, func() { p.egressTold(agent, flows) }) != nil {
 				return
 			}
 		}
@@ -54,20 +54,20 @@ func (p *protections) egresses() (agents []netip.AddrPort) {
 }
 
 // egressTold takes in what came, by flow.
-func (a *Agent) egressTold(agent netip.AddrPort, flows []api.MergedFlow) {
+func (p *protections) egressTold(agent netip.AddrPort, flows []api.MergedFlow) {
 	paths := map[uint32]api.MergedPath{}
 	for _, f := range flows {
 		for _, p := range f.Paths {
 			paths[p.Flow] = p
 		}
 	}
-	for _, x := range a.protections.running {
+	for _, x := range p.running {
 		if x.Agent != agent {
 			continue
 		}
 		x.came = paths
-		if a.protections.prober == nil && len(paths) > 0 {
-			a.believeEgress(x, paths, a.now())
+		if p.prober == nil && len(paths) > 0 {
+			p.believeEgress(x, paths, p.now())
 		}
 	}
 }
@@ -81,7 +81,7 @@ const (
 
 // believeEgress takes a protection's lists for silent by which nothing comes, and tries those
 // again. Now is on the agent's clock.
-func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedPath,
+func (p *protections) believeEgress(x *runningProtection, paths map[uint32]api.MergedPath,
 	now time.Duration) {
 	next := x.state
 	for _, slot := range x.state.Carrying() {
@@ -96,12 +96,11 @@ func (a *Agent) believeEgress(x *runningProtection, paths map[uint32]api.MergedP
 	for slot := range came {
 		came[slot] = paths[uint32(x.Flow+slot)].Packets
 	}
-	p := &a.protections
 	retry := protection.Retry{First: firstTrial, Most: mostTrial, Lasts: trialLasts, Seed: p.seed}
 	next = next.Counted(now, came, retry,
 		func(path protection.Path) bool { return p.hasRoom(x.intent, path) })
-	a.tellTrials(x, next, now)
-	a.changeState(x, next)
+	p.tellTrials(x, next, now)
+	p.changeState(x, next)
 }
 
 // hasRoom tells that the links of a path can take one copy more.
@@ -118,7 +117,7 @@ func (p *protections) hasRoom(i protection.Intent, path protection.Path) bool {
 }
 
 // tellTrials tells of trials that begin and end.
-func (a *Agent) tellTrials(x *runningProtection, next protection.State, now time.Duration) {
+func (p *protections) tellTrials(x *runningProtection, next protection.State, now time.Duration) {
 	before, wasTried := x.state.Tried()
 	after, isTried := next.Tried()
 	if wasTried && (!isTried || after != before) {
@@ -129,10 +128,10 @@ func (a *Agent) tellTrials(x *runningProtection, next protection.State, now time
 			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v",
 				(at - now).Round(time.Second))
 		}
-		a.tell(event)
+		p.tell(event)
 	}
 	if isTried && (!wasTried || after != before) {
-		a.tell(api.Event{
+		p.tell(api.Event{
 			Policy: x.Name, List: protection.ListName(after), Status: "trial",
 			Reason: "it was silent, and is sent copies again",
 		})

@@ -36,8 +36,8 @@ var (
 var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded,
 	api.Unprotected, api.Suspended}
 
-func (m *metrics) collectProtections(ctx context.Context, out chan<- prometheus.Metric) {
-	protections, err := m.agent.Protections(ctx)
+func (p *protections) collect(ctx context.Context, out chan<- prometheus.Metric) {
+	protections, err := p.Protections(ctx)
 	if err != nil {
 		return
 	}

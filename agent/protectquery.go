@@ -14,11 +14,11 @@ import (
 )
 
 // Protections is what api.Agent says.
-func (a *Agent) Protections(ctx context.Context) (list []api.Protection, err error) {
-	err = a.do(ctx, func() {
-		a.settleTraffic()
-		for _, x := range a.protections.running {
-			list = append(list, a.protectionView(x))
+func (p *protections) Protections(ctx context.Context) (list []api.Protection, err error) {
+	err = p.do(ctx, func() {
+		p.headend.settleTraffic()
+		for _, x := range p.running {
+			list = append(list, p.protectionView(x))
 		}
 	})
 	return list, err
@@ -28,13 +28,13 @@ func (a *Agent) Protections(ctx context.Context) (list []api.Protection, err err
 const noTopology = "the topology has not been read yet"
 
 // Topology is what api.Agent says.
-func (a *Agent) Topology(ctx context.Context) (t api.Topology, err error) {
+func (p *protections) Topology(ctx context.Context) (t api.Topology, err error) {
 	var n *network
-	err = a.do(ctx, func() {
-		n = a.protections.network
-		t.Problem = a.protections.problem
-		if a.node.Protect != nil {
-			t.Source = a.node.Protect.Topology
+	err = p.do(ctx, func() {
+		n = p.network
+		t.Problem = p.problem
+		if p.node.Protect != nil {
+			t.Source = p.node.Protect.Topology
 		}
 	})
 	if err != nil || n == nil {
@@ -47,49 +47,48 @@ func (a *Agent) Topology(ctx context.Context) (t api.Topology, err error) {
 
 // Protect is what api.Agent says. Additions come one after the other, so that each is told of the
 // loads of those before; paths are computed in the caller's goroutine.
-func (a *Agent) Protect(ctx context.Context, name string, spec api.ProtectionSpec,
+func (p *protections) Protect(ctx context.Context, name string, spec api.ProtectionSpec,
 	dryRun bool) (view api.Protection, err error) {
 	c, err := spec.Config(name)
 	if err != nil {
 		return view, err
 	}
-	a.adding.Lock()
-	defer a.adding.Unlock()
-	x, err := a.admit(ctx, c, spec.From)
+	p.adding.Lock()
+	defer p.adding.Unlock()
+	x, err := p.admit(ctx, c, spec.From)
 	if err != nil {
 		return view, err
 	}
 	if !dryRun {
-		if _, err = a.Change(ctx, func(n *config.Node) (*config.Node, error) {
+		if _, err = p.change(ctx, func(n *config.Node) (*config.Node, error) {
 			next, err := config.AddProtection(n, x.Protection)
 			if err == nil {
-				a.protections.offered = map[string]protection.Plan{name: x.plan}
+				p.offered = map[string]protection.Plan{name: x.plan}
 			}
 			return next, err
 		}); err != nil {
 			return view, err
 		}
 	}
-	err = a.do(ctx, func() {
-		if now := a.protections.find(name); !dryRun && now != nil {
+	err = p.do(ctx, func() {
+		if now := p.find(name); !dryRun && now != nil {
 			x = now
 		}
-		view = a.protectionView(x)
+		view = p.protectionView(x)
 	})
 	return view, err
 }
 
 // admit computes what a protection would be, and refuses it if there are fewer paths than copies,
 // or links would be loaded beyond the bound.
-func (a *Agent) admit(ctx context.Context, c config.Protection,
+func (p *protections) admit(ctx context.Context, c config.Protection,
 	from string) (*runningProtection, error) {
 	var n protection.Network
 	loads := protection.Loads{}
 	x := &runningProtection{}
 	var failed error
-	err := a.do(ctx, func() {
-		p := &a.protections
-		next, err := config.AddProtection(a.node, c)
+	err := p.do(ctx, func() {
+		next, err := config.AddProtection(p.node, c)
 		switch {
 		case err != nil:
 			failed = err
@@ -106,7 +105,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection,
 		}
 		x.Protection = next.Protect.Protections[len(next.Protect.Protections)-1]
 		x.intent = intentOf(x.Protection, next.Protect)
-		n = p.network.view(a.node.Domain.Block, p.downLinks())
+		n = p.network.view(p.node.Domain.Block, p.downLinks())
 		for _, other := range p.running {
 			loads.Add(other.plan.Paths, other.intent)
 		}
@@ -127,7 +126,7 @@ func (a *Agent) admit(ctx context.Context, c config.Protection,
 }
 
 // protectionView is a protection for people and programs.
-func (a *Agent) protectionView(x *runningProtection) api.Protection {
+func (p *protections) protectionView(x *runningProtection) api.Protection {
 	v := api.Protection{
 		Name: x.Name, From: x.intent.From, To: x.To, Egress: x.Egress, Match: x.MatchText(),
 		Copies: x.Copies, Spares: x.Spares,
@@ -136,15 +135,15 @@ func (a *Agent) protectionView(x *runningProtection) api.Protection {
 		Changed: x.changed.Round(time.Microsecond), Replacements: x.moves, Replaced: x.latest,
 		Paths: []api.ProtectedPath{},
 	}
-	v.State, v.Reason = x.standing(a.protections.problem)
+	v.State, v.Reason = x.standing(p.problem)
 	carrying := map[int]bool{}
 	for _, i := range x.state.Carrying() {
 		carrying[i] = true
-		v.Paths = append(v.Paths, a.pathView(x, i, api.Carries))
+		v.Paths = append(v.Paths, p.pathView(x, i, api.Carries))
 	}
 	for i, s := range x.state.Slots {
 		if s.Used && !carrying[i] {
-			v.Paths = append(v.Paths, a.pathView(x, i, x.roleOf(i)))
+			v.Paths = append(v.Paths, p.pathView(x, i, x.roleOf(i)))
 		}
 	}
 	return v
@@ -188,7 +187,8 @@ func (x *runningProtection) roleOf(slot int) api.PathRole {
 var answerNames = map[protection.Answer]string{protection.Unknown: "unknown",
 	protection.Answers: "answers", protection.Silent: "silent"}
 
-func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.ProtectedPath {
+func (p *protections) pathView(x *runningProtection, slot int,
+	role api.PathRole) api.ProtectedPath {
 	s := x.state.Slots[slot]
 	v := api.ProtectedPath{
 		List: protection.ListName(slot), Role: role, Links: []string{}, Segments: s.Path.Names,
@@ -197,16 +197,16 @@ func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.
 		Delay: s.Path.Delay, Probes: answerNames[s.Answer], Fault: s.Fault, DelayUnit: "none",
 	}
 	if at, held := x.state.HeldUntil(slot); held {
-		next := a.started.Add(at).Round(time.Second)
+		next := p.started.Add(at).Round(time.Second)
 		v.NextTrial, v.TrialsInVain = &next, s.Trials.Vain
 	}
 	for _, l := range s.Path.Links {
 		v.Links = append(v.Links, l.String())
 	}
-	if n := a.protections.network; n != nil {
+	if n := p.network; n != nil {
 		v.DelayUnit = format.DelayUnitName(n.graph.DelayUnit())
 	}
-	if p := a.protections.prober; p != nil {
+	if p := p.prober; p != nil {
 		if stats, ok := p.Stats(pathprobe.Key{Name: x.Name, Slot: slot}); ok {
 			v.RTTMs = float64(stats.RTT.Microseconds()) / 1000
 			v.Loss = float64(stats.LossPermille) / 1000
@@ -222,7 +222,7 @@ func (a *Agent) pathView(x *runningProtection, slot int, role api.PathRole) api.
 			v.CopyDelayMs = &ms
 		}
 	}
-	if policy := a.store.kept.Steered[x.Name]; policy != nil {
+	if policy := p.store.kept.Steered[x.Name]; policy != nil {
 		for _, lists := range policy.Counted {
 			if t := lists[v.List]; t != nil {
 				v.Packets += t.Packets

@@ -35,9 +35,9 @@ func newTried(t *testing.T, a *Agent) *tried {
 	x := &runningProtection{Protection: c, intent: intentOf(c, settings)}
 	x.begin(protection.Plan{Paths: threePaths()})
 	a.started = time.Now()
-	a.protections.config, a.protections.running, a.protections.seed = settings,
-		[]*runningProtection{x}, 1
-	a.installProtections()
+	p := &headend(a).protections
+	p.config, p.running, p.seed = settings, []*runningProtection{x}, 1
+	p.installProtections()
 	return &tried{Agent: a, t: t, x: x, dead: map[int]bool{}}
 }
 
@@ -58,7 +58,7 @@ func threePaths() (paths []protection.Path) {
 // lists are those that the kernel has.
 func (w *tried) lists() string {
 	var names []string
-	for _, p := range w.headend.steering.policies {
+	for _, p := range headend(w.Agent).runs.steering.policies {
 		if p.Name == w.x.Name {
 			for _, l := range p.Paths[0].Lists {
 				names = append(names, strings.TrimPrefix(l.Name, "path"))
@@ -84,7 +84,7 @@ func (w *tried) pass(seconds int) {
 			paths[uint32(w.x.Flow+slot)] = api.MergedPath{Packets: w.counts[slot],
 				Silent: w.dead[slot] && w.counts[slot] > 0}
 		}
-		w.believeEgress(w.x, paths, w.now)
+		headend(w.Agent).protections.believeEgress(w.x, paths, w.now)
 	}
 }
 
@@ -101,7 +101,7 @@ func (w *tried) expect(when, lists string) {
 func TestSilentListsAreTriedAgain(t *testing.T) {
 	inNamespace(t, func(pins string) {
 		a := takenOver(t, pins, strings.ReplaceAll(headendText, "DIR", t.TempDir()))
-		defer a.leave()
+		defer leave(a)
 		w := newTried(t, a)
 		w.expect("first", "12")
 		w.pass(3)
@@ -112,7 +112,7 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 			r.Installed.Before(r.Noticed) {
 			t.Errorf("replaced: %+v", r)
 		}
-		view := a.pathView(w.x, 0, w.x.roleOf(0))
+		view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0))
 		if view.NextTrial == nil || view.Role != api.Broken || view.TrialsInVain != 0 {
 			t.Fatalf("put aside: %+v", view)
 		}
@@ -122,13 +122,13 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 		}
 		w.pass(5)
 		w.expect("in the first trial", "123")
-		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.Role != api.Trial ||
+		if view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0)); view.Role != api.Trial ||
 			view.NextTrial != nil {
 			t.Errorf("in a trial: %+v", view)
 		}
 		w.pass(4)
 		w.expect("after a trial in vain", "23")
-		if view := a.pathView(w.x, 0, w.x.roleOf(0)); view.NextTrial == nil ||
+		if view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0)); view.NextTrial == nil ||
 			view.TrialsInVain != 1 {
 			t.Errorf("after a trial in vain: %+v", view)
 		}

@@ -31,37 +31,31 @@ const (
 )
 
 // watchProtections begins to watch the topology, local links, and paths.
-func (a *Agent) watchProtections() {
-	p := &a.protections
+func (p *protections) watchProtections() {
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(p.life)
 	p.nudge, p.seed = make(chan struct{}, 1), uint64(time.Now().UnixNano())
-	var speaker *bgp.Speaker
-	if a.speaker != nil {
-		speaker = a.speaker.Speaker
-	}
-	go a.watchTopology(ctx, topologySource{
-		name: p.config.Topology, speaker: speaker, frr: linkstate.FRR{Directory: p.config.FRR,
-			Block: a.node.Domain.Block},
+	go p.watchTopology(ctx, topologySource{
+		name: p.config.Topology, speaker: p.speaker(), frr: linkstate.FRR{Directory: p.config.FRR,
+			Block: p.node.Domain.Block},
 	}, p.nudge)
-	go a.watchEgresses(ctx)
-	if err := a.watchLinks(ctx); err != nil {
-		a.options.Log.Warn("local links are not watched", "error", err)
+	go p.watchEgresses(ctx)
+	if err := p.watchLinks(ctx); err != nil {
+		p.options.Log.Warn("local links are not watched", "error", err)
 	}
 	if p.config.Probe.Interval > 0 {
-		if err := a.openProber(ctx); err != nil {
-			a.options.Log.Error("paths are not probed: a failure is noticed when the topology "+
+		if err := p.openProber(ctx); err != nil {
+			p.options.Log.Error("paths are not probed: a failure is noticed when the topology "+
 				"changes", "error", err)
 		}
 	}
 }
 
-func (a *Agent) openProber(ctx context.Context) error {
-	p := &a.protections
+func (p *protections) openProber(ctx context.Context) error {
 	c := p.config.Probe
 	prober, err := pathprobe.Open(pathprobe.Options{
-		Own: a.node.Headend.Source, Settings: pathprobe.Settings{Interval: c.Interval,
-			Missed: c.Missed, Good: c.Good}, Log: a.options.Log,
+		Own: p.node.Headend.Source, Settings: pathprobe.Settings{Interval: c.Interval,
+			Missed: c.Missed, Good: c.Good}, Log: p.options.Log,
 	})
 	if err != nil {
 		return err
@@ -71,9 +65,9 @@ func (a *Agent) openProber(ctx context.Context) error {
 		for {
 			select {
 			case c := <-prober.Changes():
-				_ = a.do(ctx, func() { // else it is the end of the watch
+				_ = p.do(ctx, func() { // else it is the end of the watch
 					if p.prober == prober {
-						a.listsProbed(c)
+						p.listsProbed(c)
 					}
 				})
 			case <-ctx.Done():
@@ -92,7 +86,8 @@ type topologySource struct {
 }
 
 // watchTopology reads the topology when it begins, and when it has changed.
-func (a *Agent) watchTopology(ctx context.Context, source topologySource, nudge <-chan struct{}) {
+func (p *protections) watchTopology(ctx context.Context, source topologySource,
+	nudge <-chan struct{}) {
 	var due <-chan time.Time
 	if source.name != config.FromBGP {
 		tick := time.NewTicker(topologyInterval)
@@ -106,10 +101,10 @@ func (a *Agent) watchTopology(ctx context.Context, source topologySource, nudge 
 		switch {
 		case err != nil && err.Error() != problem:
 			problem = err.Error()
-			_ = a.do(ctx, func() { a.topologyFailed(err) })
+			_ = p.do(ctx, func() { p.topologyFailed(err) })
 		case err == nil && (problem != "" || !bytes.Equal(n.text, last)):
 			last, problem = n.text, ""
-			_ = a.do(ctx, func() { a.topologyRead(n) })
+			_ = p.do(ctx, func() { p.topologyRead(n) })
 		}
 		select {
 		case <-ctx.Done():
@@ -198,34 +193,33 @@ func fingerprint(g *topology.Graph) string {
 	return b.String()
 }
 
-func (a *Agent) topologyRead(n *network) {
-	p := &a.protections
+func (p *protections) topologyRead(n *network) {
 	if p.config == nil {
 		return
 	}
 	p.network, p.problem = n, ""
-	a.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges",
+	p.options.Log.Info("topology", "source", p.config.Topology, "nodes", n.graph.Nodes(), "edges",
 		n.graph.Edges())
-	a.networkChanged("another topology")
+	p.networkChanged("another topology")
 }
 
 // topologyFailed keeps what was read before.
-func (a *Agent) topologyFailed(err error) {
-	a.protections.problem = err.Error()
-	a.options.Log.Warn("the topology can't be read; paths are computed on what was read before, "+
+func (p *protections) topologyFailed(err error) {
+	p.problem = err.Error()
+	p.options.Log.Warn("the topology can't be read; paths are computed on what was read before, "+
 		"if anything", "error", err)
 }
 
 // topologyMayHaveChanged is told when BGP has news.
-func (a *Agent) topologyMayHaveChanged() {
-	if a.protections.nudge != nil {
-		notify(a.protections.nudge)
+func (p *protections) topologyMayHaveChanged() {
+	if p.nudge != nil {
+		notify(p.nudge)
 	}
 }
 
 // watchLinks follows the interfaces that the node file gives links of the topology.
-func (a *Agent) watchLinks(ctx context.Context) error {
-	links := a.protections.config.Links
+func (p *protections) watchLinks(ctx context.Context) error {
+	links := p.config.Links
 	if len(links) == 0 {
 		return nil
 	}
@@ -237,19 +231,19 @@ func (a *Agent) watchLinks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.protections.down = nil
+	p.down = nil
 	for _, l := range links {
 		i := slices.IndexFunc(now,
 			func(n netlink.Link) bool { return n.Attrs().Name == l.Interface })
 		if i < 0 || !runs(now[i].Attrs()) {
-			a.interfaceChanged(l.Interface, false)
+			p.interfaceChanged(l.Interface, false)
 		}
 	}
 	go func() {
 		for u := range updates {
-			_ = a.do(ctx, func() { // else it is the end of the watch
-				if a.protections.config != nil {
-					a.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK &&
+			_ = p.do(ctx, func() { // else it is the end of the watch
+				if p.config != nil {
+					p.interfaceChanged(u.Attrs().Name, u.Header.Type != unix.RTM_DELLINK &&
 						runs(u.Attrs()))
 				}
 			})

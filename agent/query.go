@@ -10,41 +10,60 @@ import (
 	"sextant/lb/pool"
 )
 
-// Services is what api.Agent says.
-func (a *Agent) Services(ctx context.Context) (services []api.Service, err error) {
-	if doErr := a.do(ctx, func() { services, err = a.services() }); doErr != nil {
-		return nil, doErr
-	}
-	return services, err
+// answers are those of api.Agent that all roles have a part in.
+type answers struct {
+	*core
+	*roles
 }
 
-func (a *Agent) services() ([]api.Service, error) {
-	var services []api.Service
-	if a.edge != nil {
-		for i := range a.edge.services {
-			s, err := a.edgeView(&a.edge.services[i])
-			if err != nil {
-				return nil, err
-			}
-			services = append(services, s)
+// Services is what api.Agent says.
+func (q *answers) Services(ctx context.Context) ([]api.Service, error) {
+	return ask(ctx, &q.loop, q.services)
+}
+
+func (q *answers) services() (all []api.Service, err error) {
+	for _, room := range having[serving](q.roles) {
+		services, err := room.services()
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, services...)
 	}
-	if a.host != nil {
-		for i := range a.host.services {
-			s, err := a.host.view(&a.host.services[i])
-			if err != nil {
-				return nil, err
-			}
-			s.Host.Health = a.own.view(s.Name)
-			services = append(services, s)
+	return all, nil
+}
+
+func (e *edgeRoom) services() (services []api.Service, err error) {
+	if e.runs == nil {
+		return nil, nil
+	}
+	for i := range e.runs.services {
+		s, err := e.view(&e.runs.services[i])
+		if err != nil {
+			return nil, err
 		}
+		services = append(services, s)
 	}
 	return services, nil
 }
 
-// edgeView is a service of the edge with its counters.
-func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
-	traffic, err := a.edge.program.ServiceTraffic(s.index, idsOf(s.members)...)
+func (h *hostRoom) services() (services []api.Service, err error) {
+	if h.runs == nil {
+		return nil, nil
+	}
+	for i := range h.runs.services {
+		s, err := h.runs.view(&h.runs.services[i])
+		if err != nil {
+			return nil, err
+		}
+		s.Host.Health = h.own.view(s.Name)
+		services = append(services, s)
+	}
+	return services, nil
+}
+
+// view is a service of the edge with its counters.
+func (e *edgeRoom) view(s *edgeService) (api.Service, error) {
+	traffic, err := e.runs.program.ServiceTraffic(s.index, idsOf(s.members)...)
 	view := api.Service{
 		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 		Packets: traffic.All.Packets, Bytes: traffic.All.Bytes,
@@ -53,7 +72,7 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
 			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
 			HoldSeconds:   s.ReturnHold.Seconds(),
-			Encapsulation: a.node.Edge.Encapsulation, Buckets: s.buckets,
+			Encapsulation: e.node.Edge.Encapsulation, Buckets: s.buckets,
 			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
 		},
 	}
@@ -61,20 +80,20 @@ func (a *Agent) edgeView(s *edgeService) (api.Service, error) {
 		return view, err
 	}
 	if n := s.NewConnections; n != (config.NewConnections{}) {
-		count, err := a.edge.program.Openings(s.index)
+		count, err := e.runs.program.Openings(s.index)
 		if err != nil {
 			return view, err
 		}
 		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst,
 			Taken: count.Taken, Refused: count.Refused}
 	}
-	shares, sources := s.shares(), a.sourcesOf(s.Endpoint)
+	shares, sources := s.shares(), e.sourcesOf(s.Endpoint)
 	for i, b := range s.Backends {
 		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
 			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
 			Agent:     b.Agent,
 			Effective: config.BackendState(s.members[i].State.String()),
-			Health:    a.healthView(s, b.Name),
+			Health:    e.checks.healthView(s, b.Name),
 			Learned:   sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"),
 			Buckets: shares[s.members[i].ID],
 			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
@@ -135,16 +154,13 @@ func (h *hostRole) view(s *hostService) (api.Service, error) {
 }
 
 // Counters is what api.Agent says.
-func (a *Agent) Counters(ctx context.Context) (counters []api.Counters, err error) {
-	if doErr := a.do(ctx, func() { counters, err = a.counters() }); doErr != nil {
-		return nil, doErr
-	}
-	return counters, err
+func (q *answers) Counters(ctx context.Context) ([]api.Counters, error) {
+	return ask(ctx, &q.loop, q.counters)
 }
 
-func (a *Agent) counters() ([]api.Counters, error) {
+func (q *answers) counters() ([]api.Counters, error) {
 	var counters []api.Counters
-	for _, r := range a.running() {
+	for _, r := range q.running() {
 		c, err := countersOf(r.name, r.uses())
 		if err == nil {
 			err = r.count(&c)
@@ -195,9 +211,9 @@ func countersOf(role api.Role, p program) (api.Counters, error) {
 }
 
 // Maps is what api.Agent says.
-func (a *Agent) Maps(ctx context.Context) (maps []api.Map, err error) {
-	err = a.do(ctx, func() {
-		for _, r := range a.running() {
+func (q *answers) Maps(ctx context.Context) (maps []api.Map, err error) {
+	err = q.do(ctx, func() {
+		for _, r := range q.running() {
 			for _, use := range r.uses().Maps() {
 				m := api.Map{Name: use.Name, Role: r.name, Type: use.Type, Capacity: use.Capacity}
 				if use.Entries >= 0 {

@@ -100,50 +100,47 @@ func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.C
 	if a.node != nil {
 		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.isBroken() {
 			if on.dryRun {
-				return nil, a.unattached()
+				return nil, a.watch.unattached()
 			}
-			return nil, a.watchAttached()
+			return nil, a.watch.look()
 		}
 	}
 	begun, kept := time.Now(), a.store.kept.clone()
 	var p roleChanges
-	err = p.prepare(a, next)
+	err = p.prepare(a.roles, next)
 	if err == nil && !on.breaks {
-		err = a.guard(next, changeOf[*edgeRole](p))
+		err = p.guard(next)
 	}
 	if err == nil && !on.dryRun {
 		err = a.switchTo(next, file, p)
 	}
 	if err != nil || on.dryRun {
 		p.discard()
-		a.tidyMerge(changeOf[*mergeRole](p))
 		// numbers may have been given
 		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers
 		a.store.kept = kept
 		return changes, errors.Join(err, removeEmpty(a.dir))
 	}
-	if !changeOf[*mergeRole](p).sameProgram() {
-		a.ordering.end()
-	}
 	p.finish()
 	a.node = next
-	a.tidyMerge(nil)
-	a.orderMerges()
-	a.noteSteered()
-	a.check()
-	a.checkSelf()
-	a.askLoads()
-	a.dropStrays()
-	a.reprotect()
+	for _, room := range having[settler](a.roles) {
+		room.settled()
+	}
 	a.collectWarnings()
-	a.metrics.updates.Observe(time.Since(begun).Seconds())
+	a.updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
+}
+
+// reload loads broken programs anew.
+func (a *Agent) reload() error {
+	_, err := a.reconcile(a.node, nil, terms{})
+	return err
 }
 
 // switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state
 // can't be saved, all stays what it was.
 func (a *Agent) switchTo(next, file *config.Node, p roleChanges) error {
-	err := p.begin(a)
+	err := p.begin()
 	if err == nil {
 		err = p.commit()
 	}
@@ -166,12 +163,12 @@ func (a *Agent) switchTo(next, file *config.Node, p roleChanges) error {
 }
 
 func (a *Agent) collectWarnings() {
-	a.warnings = a.faultTexts()
-	for _, warning := range append([]string{a.checks.warning, a.strays, a.uplinks,
-		a.routing.warning()}, a.shortHolds()...) {
-		if warning != "" {
-			a.warnings = append(a.warnings, warning)
-		}
+	a.warnings = a.watch.faultTexts()
+	for _, room := range having[troubled](a.roles) {
+		a.warnings = append(a.warnings, room.troubles()...)
+	}
+	if warning := a.routing.warning(); warning != "" {
+		a.warnings = append(a.warnings, warning)
 	}
 	for _, r := range a.running() {
 		if warning := r.shortfall(); warning != "" {

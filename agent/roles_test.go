@@ -18,7 +18,7 @@ type idleRole struct {
 	refuses *bool
 }
 
-var _ room[*idleRole] = (*idleRole)(nil)
+var _ switchable[*idleRole] = (*idleRole)(nil)
 
 // idleProgram notes what is done with it.
 type idleProgram struct {
@@ -75,44 +75,57 @@ func (r *idleRole) fill(*idleRole) error {
 	return nil
 }
 
-func (r *idleRole) warnings(*Agent) []string { return []string{"idle is idle"} }
-
-func (r *idleRole) explain(*explaining, string) error { return errors.New("idle explains nothing") }
-
-// idleKind is the role, with the place for the one that runs.
-func idleKind(running **idleRole, refuses *bool) kind {
-	return kindOf("idle", func(*Agent) **idleRole { return running },
-		func(_ *Agent, n *config.Node) (*idleRole, error) {
-			if n.Headend == nil {
-				return nil, nil
-			}
-			return &idleRole{refuses: refuses}, nil
-		}).committedLate()
+// idleRoom is the node's place for the role.
+type idleRoom struct {
+	slot[*idleRole]
+	refuses bool
 }
+
+func newIdleRoom(p parts) *idleRoom {
+	return &idleRoom{slot: slot[*idleRole]{parts: p, name: "idle"}}
+}
+
+func (r *idleRoom) prepare(next *config.Node) (change, error) {
+	return r.changeTo(func() (*idleRole, error) {
+		if next.Headend == nil {
+			return nil, nil
+		}
+		return &idleRole{refuses: &r.refuses}, nil
+	})
+}
+
+func (r *idleRoom) warnings() (list []string) {
+	if r.runs != nil {
+		list = append(list, "idle is idle")
+	}
+	return list
+}
+
+func (r *idleRoom) explain(*explaining, string) error { return errors.New("idle explains nothing") }
 
 // A role is whole with a file of its own and one line: it is loaded, shown, watched, rolled back
 // and taken away with the others.
 func TestAddedRole(t *testing.T) {
 	text := strings.ReplaceAll(headendText, "DIR", t.TempDir())
 	inNamespace(t, func(pins string) {
-		var idle *idleRole
-		var refuses bool
-		a := takenOver(t, pins, text, idleKind(&idle, &refuses))
+		a := takenOver(t, pins, text, kindOf("idle", newIdleRoom).committedLate())
+		idle := theRoom[*idleRoom](a.roles)
 		defer a.store.close()
-		a.journal = openJournal(a.node.State, a.node.Name, a.options.Log)
-		defer a.journal.close()
-		p := idle.program
+		past := theRoom[*edgeRoom](a.roles).past
+		past.journal = openJournal(a.node.State, a.node.Name, a.options.Log)
+		defer past.journal.close()
+		p := idle.runs.program
 		expectDone(t, p, "load", "fill", "commit")
 		shownEverywhere(t, a)
 
 		p.detached = true
-		if err := a.watchAttached(); err != nil || p.detached {
+		if err := a.watch.look(); err != nil || p.detached {
 			t.Errorf("the agent has not attached the program again: %v", err)
 		}
 		expectDone(t, p, "detached")
 
-		steering := a.headend.steering
-		refuses = true
+		steering := headend(a).runs.steering
+		idle.refuses = true
 		next, err := config.Parse("node.yaml", []byte(strings.ReplaceAll(text, "d6", "d7")))
 		if err != nil {
 			t.Fatal(err)
@@ -121,8 +134,8 @@ func TestAddedRole(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "idle refuses") {
 			t.Errorf("a change that the role refuses gives %v", err)
 		}
-		if was, is := steering.policies[0], a.headend.steering.policies[0]; was.Index != is.Index ||
-			a.node == next {
+		is := headend(a).runs.steering
+		if steering.policies[0].Index != is.policies[0].Index || a.node == next {
 			t.Error("what the role refuses has become what runs")
 		}
 		expectDone(t, p, "load", "fill", "fill") // to the next, and back
@@ -133,7 +146,7 @@ func TestAddedRole(t *testing.T) {
 			t.Fatal(err)
 		}
 		expectDone(t, p, "close")
-		if idle != nil || len(a.running()) > 0 {
+		if idle.runs != nil || len(a.running()) > 0 {
 			t.Errorf("roles that run without any: %v", a.running())
 		}
 	})

@@ -42,23 +42,23 @@ var hashing = [][2]string{
 
 // openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for
 // VRFs that the node file no longer has goes.
-func (a *Agent) openRouter(n *config.Node) (*router, error) {
+func (t *routing) openRouter(n *config.Node) (*router, error) {
 	wanted := n.Routing.KernelVRFs()
 	if len(wanted) == 0 {
-		if len(a.store.kept.Tables) == 0 {
+		if len(t.store.kept.Tables) == 0 {
 			return nil, nil
 		}
 		if err := kernelfib.Remove(); err != nil {
 			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
 		}
-		a.store.kept.Tables = nil
-		return nil, a.store.write()
+		t.store.kept.Tables = nil
+		return nil, t.store.write()
 	}
 	for _, setting := range hashing {
 		is, err := linux.ReadSysctl(setting[0])
 		if err == nil && is != setting[1] {
 			err = linux.WriteSysctl(setting[0], setting[1])
-			a.options.Log.Info("sysctl is set, so that strays go where their connections are",
+			t.options.Log.Info("sysctl is set, so that strays go where their connections are",
 				"sysctl", setting[0], "from", is, "to", setting[1])
 		}
 		if err != nil {
@@ -70,14 +70,14 @@ func (a *Agent) openRouter(n *config.Node) (*router, error) {
 		return nil, err
 	}
 	r := &router{forwarder: forwarder, changed: true}
-	if err := a.takeTables(r, wanted); err != nil {
+	if err := t.takeTables(r, wanted); err != nil {
 		forwarder.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
+func (t *routing) takeTables(r *router, wanted []config.VRF) error {
 	now := time.Now()
 	var leads []kernelfib.VRF
 	var tables []int
@@ -109,7 +109,7 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 	if err := r.forwarder.Lead(leads); err != nil {
 		return err
 	}
-	for _, old := range a.store.kept.Tables {
+	for _, old := range t.store.kept.Tables {
 		if slices.Contains(tables, old) {
 			continue
 		}
@@ -117,8 +117,8 @@ func (a *Agent) takeTables(r *router, wanted []config.VRF) error {
 			return err
 		}
 	}
-	a.store.kept.Tables = tables
-	if err := a.store.write(); !diskFault(err) {
+	t.store.kept.Tables = tables
+	if err := t.store.write(); !diskFault(err) {
 		return err
 	}
 	return nil // the store warns and tries again; the tables are those of the node file
@@ -179,8 +179,8 @@ func (r *router) dropUntold(source config.RouteSource, told map[rib.Destination]
 
 // forwardRoutes makes the kernel's tables what they are to be. What fails is tried again at the
 // next tick.
-func (a *Agent) forwardRoutes() {
-	r := a.routing.router
+func (t *routing) forwardRoutes() {
+	r := t.router
 	if r == nil {
 		return
 	}
@@ -195,17 +195,17 @@ func (a *Agent) forwardRoutes() {
 		}
 	}
 	if moved > 0 {
-		a.metrics.updates.Observe(time.Since(begun).Seconds())
-		a.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
+		t.updates.Observe(time.Since(begun).Seconds())
+		t.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
 			time.Since(begun))
 	}
 	if problem != "" && problem != r.problem {
-		a.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
+		t.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
 			"problem", problem, "after", learnInterval)
 	}
 	if r.problem != problem {
 		r.problem = problem
-		a.collectWarnings()
+		t.rewarn()
 	}
 }
 
@@ -252,23 +252,22 @@ func (r *router) tidy() error {
 	return r.forwarder.Collect(inUse)
 }
 
-// tickRoutes does what is due by time: it asks BGP again, and does what failed, what was kept long
-// enough, next hops that are of no use any more.
-func (a *Agent) tickRoutes() {
-	a.learnOrWarn()
-	a.forwardRoutes()
-	if err := a.routing.router.tidy(); err != nil {
-		a.options.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)
+// tick does what is due by time: what failed, what was kept long enough, next hops that are of no
+// use any more.
+func (r *routing) tick() {
+	r.forwardRoutes()
+	if err := r.router.tidy(); err != nil {
+		r.options.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)
 	}
 }
 
 // routesOfBGP tells the VRFs of BGP what the speaker knows.
-func (a *Agent) routesOfBGP() error {
-	told := a.routing.tables[config.SourceBGP]
-	if told == nil || a.speaker == nil {
+func (r *routing) routesOfBGP(speaker *speaker) error {
+	told := r.tables[config.SourceBGP]
+	if told == nil || speaker == nil {
 		return nil
 	}
-	routes, _, err := a.speaker.Routes()
+	routes, _, err := speaker.Routes()
 	if err != nil {
 		return err
 	}
@@ -299,8 +298,8 @@ func (a *Agent) routesOfBGP() error {
 			changes = append(changes, rib.Change{Destination: to, Set: set})
 		}
 	}
-	a.routesTold(config.SourceBGP, changes, a.startup.settled)
-	a.forwardRoutes()
+	r.routesTold(config.SourceBGP, changes, r.found.startup.settled)
+	r.forwardRoutes()
 	return nil
 }
 

@@ -14,16 +14,17 @@ import (
 	"sextant/routing/rib"
 )
 
-// routing is what other routing software tells this node. The zero value is a node that listens to
-// none.
+// routing is what other routing software tells this node. One that was not opened listens to none.
 type routing struct {
+	*core
+	found  *discoveries
 	fpm    *fpm.Server       // nil: none is open
 	kernel *kernelfib.Source // nil: none is open
 	tables map[config.RouteSource]*toldTable
 	router *router // nil: the kernel forwards by no VRF
-	// due is when news is taken in: a moment after it came, so that what changes and changes back
+	// News waits to be taken in: for a moment after it came, so that what changes and changes back
 	// is seen as one.
-	due     <-chan time.Time
+	waits   bool
 	refused map[refusal]bool     // routes that are of no use to the edge now
 	ignored map[ignoredBy]uint64 // routes that were, since the agent began
 }
@@ -45,12 +46,11 @@ const gather = 10 * time.Millisecond
 
 // openRouting begins to listen, if the node file wants it. What the kernel's tables hold of an
 // earlier agent stays until all is told.
-func (a *Agent) openRouting(n *config.Node) error {
-	r := &a.routing
-	*r = routing{tables: map[config.RouteSource]*toldTable{}, refused: map[refusal]bool{},
-		ignored: map[ignoredBy]uint64{}}
+func (r *routing) open(n *config.Node) error {
+	r.tables, r.refused, r.ignored = map[config.RouteSource]*toldTable{}, map[refusal]bool{},
+		map[ignoredBy]uint64{}
 	var err error
-	if r.router, err = a.openRouter(n); err != nil {
+	if r.router, err = r.openRouter(n); err != nil {
 		return fmt.Errorf("routing: %w", err)
 	}
 	for _, source := range []config.RouteSource{config.SourceFPM, config.SourceKernel,
@@ -62,12 +62,12 @@ func (a *Agent) openRouting(n *config.Node) error {
 		r.tables[source] = &toldTable{routes: map[rib.Destination]rib.Set{}}
 		switch source {
 		case config.SourceFPM:
-			r.fpm, err = fpm.Listen(a.protections.life, fpm.Options{
-				Listen: n.Routing.FPM.Listen, Settle: n.Routing.FPM.Settle, Log: a.options.Log,
+			r.fpm, err = fpm.Listen(r.life, fpm.Options{
+				Listen: n.Routing.FPM.Listen, Settle: n.Routing.FPM.Settle, Log: r.options.Log,
 				Tables: func(table uint32) bool { return slices.Contains(tables, table) },
 			})
 		case config.SourceKernel:
-			r.kernel, err = kernelfib.Watch(tables, a.options.Log)
+			r.kernel, err = kernelfib.Watch(tables, r.options.Log)
 		}
 		if err != nil {
 			return fmt.Errorf("routing: %w", err)
@@ -76,10 +76,15 @@ func (a *Agent) openRouting(n *config.Node) error {
 	return nil
 }
 
-// endListening ends all sessions with routing software.
-func (a *Agent) endListening() {
-	a.routing.close()
-	a.speaker.close(a.node)
+// hear gives the owner goroutine what the sources say.
+func (r *routing) hear() {
+	news := func(struct{}) { r.news() }
+	if r.fpm != nil {
+		follow(r.life, &r.loop, r.fpm.Changes(), news)
+	}
+	if r.kernel != nil {
+		follow(r.life, &r.loop, r.kernel.Changes(), news)
+	}
 }
 
 // close stops to listen. What was written stays.
@@ -95,61 +100,48 @@ func (r *routing) close() {
 	}
 }
 
-func (r *routing) fpmChanges() <-chan struct{} {
-	if r.fpm == nil {
-		return nil
-	}
-	return r.fpm.Changes()
-}
-
-func (r *routing) kernelChanges() <-chan struct{} {
-	if r.kernel == nil {
-		return nil
-	}
-	return r.kernel.Changes()
-}
-
 // news notes that a source has something to say.
 func (r *routing) news() {
-	if r.due == nil {
-		r.due = time.After(gather)
+	if r.waits {
+		return
 	}
+	r.waits = true
+	time.AfterFunc(gather, func() { _ = r.do(r.life, r.takeRoutes) }) // else the agent ends
 }
 
 // takeRoutes takes in what the sources told since it was called last.
-func (a *Agent) takeRoutes() {
-	r := &a.routing
-	r.due = nil
+func (r *routing) takeRoutes() {
+	r.waits = false
 	if r.fpm != nil {
 		changes, complete := r.fpm.Take()
-		a.routesTold(config.SourceFPM, changes, complete)
+		r.routesTold(config.SourceFPM, changes, complete)
 	}
 	if r.kernel != nil {
 		changes, complete := r.kernel.Take()
-		a.routesTold(config.SourceKernel, changes, complete)
+		r.routesTold(config.SourceKernel, changes, complete)
 	}
-	a.forwardRoutes()
-	if a.node.Edge != nil && r.teaches() {
-		a.learnOrWarn()
+	r.forwardRoutes()
+	if r.node.Edge != nil && r.teaches() {
+		r.announce()
 	}
 }
 
 // routesTold notes what a source told, and tells the VRFs that have their routes from it.
-func (a *Agent) routesTold(source config.RouteSource, changes []rib.Change, complete bool) {
-	told := a.routing.tables[source]
+func (r *routing) routesTold(source config.RouteSource, changes []rib.Change, complete bool) {
+	told := r.tables[source]
 	for _, c := range changes {
 		if c.Set == (rib.Set{}) {
 			delete(told.routes, c.Destination)
 		} else {
 			told.routes[c.Destination] = c.Set
 		}
-		a.routing.router.want(source, c)
+		r.router.want(source, c)
 	}
 	if complete && !told.complete {
 		told.complete = true
-		a.options.Log.Info("routing: all routes are told", "source", source, "routes",
+		r.options.Log.Info("routing: all routes are told", "source", source, "routes",
 			len(told.routes))
-		a.routing.router.dropUntold(source, told.routes)
+		r.router.dropUntold(source, told.routes)
 	}
 }
 

@@ -14,16 +14,16 @@ import (
 )
 
 // Routes is what api.Agent says.
-func (a *Agent) Routes(ctx context.Context) (list []api.Route, err error) {
-	err = a.do(ctx, func() {
-		if a.node.Routing == nil {
+func (r *routing) Routes(ctx context.Context) (list []api.Route, err error) {
+	err = r.do(ctx, func() {
+		if r.node.Routing == nil {
 			return
 		}
-		for _, v := range a.node.Routing.VRFs {
+		for _, v := range r.node.Routing.VRFs {
 			if v.Datapath == config.WithEBPF {
-				list = append(list, a.routing.edgeRoutes(v)...)
+				list = append(list, r.edgeRoutes(v)...)
 			} else {
-				list = append(list, a.routing.router.routes(v.Name)...)
+				list = append(list, r.router.routes(v.Name)...)
 			}
 		}
 	})
@@ -76,8 +76,8 @@ func hopsView(set rib.Set) []api.RouteHop {
 }
 
 // RouteSources is what api.Agent says.
-func (a *Agent) RouteSources(ctx context.Context) (list []api.RouteSource, err error) {
-	err = a.do(ctx, func() { list = a.routing.sources() })
+func (r *routing) RouteSources(ctx context.Context) (list []api.RouteSource, err error) {
+	err = r.do(ctx, func() { list = r.sources() })
 	return list, err
 }
 
@@ -106,9 +106,9 @@ func (r *routing) sources() (list []api.RouteSource) {
 }
 
 // sourcesOf says who told of the backends of a service, by SID.
-func (a *Agent) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
+func (e *edgeRoom) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
 	sources := map[netip.Addr]string{}
-	for _, m := range a.store.kept.Learned {
+	for _, m := range e.store.kept.Learned {
 		if m.Endpoint == endpoint {
 			sources[m.SID] = string(m.Source())
 		}
@@ -117,9 +117,10 @@ func (a *Agent) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
 }
 
 // collectRouting adds what is known of routes.
-func (m *metrics) collectRouting(ctx context.Context, out chan<- prometheus.Metric) {
-	err := m.agent.do(ctx, func() {
-		r := &m.agent.routing
+func (r *routing) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	err := r.do(ctx, func() {
 		for _, s := range r.sources() {
 			source := string(s.Source)
 			gauge(out, sourceRoutes, float64(s.Routes), source)
@@ -147,7 +148,7 @@ func (m *metrics) collectRouting(ctx context.Context, out chan<- prometheus.Metr
 		}
 	})
 	if err != nil {
-		m.agent.options.Log.Warn("routes are missing in the metrics", "error", err)
+		r.options.Log.Warn("routes are missing in the metrics", "error", err)
 	}
 }
 

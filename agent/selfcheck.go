@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"net/netip"
 	"slices"
 	"time"
@@ -15,26 +14,31 @@ import (
 // selfChecks are a host's checks of the services that it serves itself: to the VIP on this machine,
 // as its own sockets reach it.
 type selfChecks struct {
+	*core
+	found    *discoveries
 	monitor  *health.Monitor
 	services map[string]*checked
 }
 
-func newSelfChecks(ctx context.Context) *selfChecks {
-	return &selfChecks{monitor: health.NewMonitor(ctx), services: map[string]*checked{}}
+func newSelfChecks(p parts) *selfChecks {
+	k := &selfChecks{core: p.core, found: p.found, monitor: health.NewMonitor(p.life),
+		services: map[string]*checked{}}
+	p.failing = append(p.failing, k.failing)
+	return k
 }
 
 // selfKey is how the state file names a service of the host among failing backends.
 func selfKey(service string) health.Key { return health.Key{Service: service} }
 
-// checkSelf makes the host's services those that are checked. What an earlier agent found to fail
+// check makes the host's services those that are checked. What an earlier agent found to fail
 // fails; if packets were forwarded on while no agent ran, all else is taken to work, so that a
 // restart withdraws nothing.
-func (a *Agent) checkSelf() {
-	known := a.own.services
-	a.own.services = map[string]*checked{}
+func (k *selfChecks) check() {
+	known := k.services
+	k.services = map[string]*checked{}
 	var jobs []health.Job
-	if a.node.Host != nil {
-		for _, s := range a.node.Host.Services {
+	if k.node.Host != nil {
+		for _, s := range k.node.Host.Services {
 			if s.Check == nil {
 				continue
 			}
@@ -42,27 +46,27 @@ func (a *Agent) checkSelf() {
 			if c == nil {
 				c = &checked{since: time.Now()}
 				switch {
-				case slices.Contains(a.store.kept.Failing, selfKey(s.Name)):
+				case slices.Contains(k.store.kept.Failing, selfKey(s.Name)):
 					c.state.Status = health.Failing
-				case !a.startup.fresh:
+				case !k.found.startup.fresh:
 					c.state.Status = health.Healthy
 				}
 			}
 			c.check = s.Check
-			a.own.services[s.Name] = c
+			k.services[s.Name] = c
 			jobs = append(jobs, health.Job{
-				Check: s.Check, Seed: flow.SipHash13(a.node.Secret, []byte(a.node.Name+" "+s.Name)),
-				Target: health.Target{Service: s.Name, Backend: a.node.Name,
-					Address: s.Check.Target(s.Endpoint), SID: a.ownSID(s.VIP)},
+				Check: s.Check, Seed: flow.SipHash13(k.node.Secret, []byte(k.node.Name+" "+s.Name)),
+				Target: health.Target{Service: s.Name, Backend: k.node.Name,
+					Address: s.Check.Target(s.Endpoint), SID: k.ownSID(s.VIP)},
 			})
 		}
 	}
-	a.own.monitor.Set(jobs)
+	k.monitor.Set(jobs)
 }
 
 // ownSID is at which SID the host serves a VIP.
-func (a *Agent) ownSID(vip netip.Addr) netip.Addr {
-	sid, ok := sidFor(a.node.Host.SIDs, vip)
+func (k *selfChecks) ownSID(vip netip.Addr) netip.Addr {
+	sid, ok := sidFor(k.node.Host.SIDs, vip)
 	if !ok {
 		return vip
 	}
@@ -75,16 +79,16 @@ func (k *selfChecks) serves(s config.HostService) bool {
 	return s.Check == nil || c == nil || c.state.Usable(rulesOf(s.Check))
 }
 
-// selfCheckEnded takes one result; routing hears of it at once.
-func (a *Agent) selfCheckEnded(r health.Result) {
-	c := a.own.services[r.Service]
-	if c == nil || !a.own.monitor.Current(r) || !c.take(r) {
+// ended takes one result; routing hears of it at once.
+func (k *selfChecks) ended(r health.Result) {
+	c := k.services[r.Service]
+	if c == nil || !k.monitor.Current(r) || !c.take(r) {
 		return
 	}
-	a.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(),
+	k.tell(api.Event{Service: r.Service, Backend: r.Backend, Status: c.state.Status.String(),
 		Reason: reasonOf(r.Err)})
-	a.keepFailing()
-	a.learnOrWarn()
+	k.core.keepFailing()
+	k.announce()
 }
 
 // view is what the API tells of the host's check of a service; nil if it has none.

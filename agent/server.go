@@ -19,11 +19,8 @@ func (a *Agent) metricsPort() http.Handler {
 }
 
 // Status is what api.Agent says.
-func (a *Agent) Status(ctx context.Context) (status api.Status, err error) {
-	if doErr := a.do(ctx, func() { status, err = a.status() }); doErr != nil {
-		return status, doErr
-	}
-	return status, err
+func (a *Agent) Status(ctx context.Context) (api.Status, error) {
+	return ask(ctx, &a.loop, a.status)
 }
 
 func (a *Agent) status() (api.Status, error) {
@@ -35,16 +32,13 @@ func (a *Agent) status() (api.Status, error) {
 		Programs: []api.Program{}, PinDirectory: a.dir,
 	}
 	s.Warnings = append(s.Warnings, a.store.warnings()...)
-	for _, warning := range []string{a.journal.warning(), a.etcd.warning(), a.lateWarning()} {
-		if warning != "" {
-			s.Warnings = append(s.Warnings, warning)
-		}
+	for _, room := range a.rooms {
+		s.Warnings = append(s.Warnings, room.warnings()...)
 	}
 	for _, r := range a.running() {
-		s.Warnings = append(s.Warnings, r.warnings(a)...)
 		for _, at := range r.attached() {
 			p := r.shown(at)
-			p.Fault = a.faultAt(r.name, at)
+			p.Fault = a.watch.faultAt(r.name, at)
 			s.Programs = append(s.Programs, p)
 		}
 	}

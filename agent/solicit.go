@@ -36,33 +36,34 @@ type neighbour struct {
 
 // solicitor asks neighbours for their Ethernet addresses.
 type solicitor struct {
+	*core
+	*roles
 	gateways map[neighbour]bool // of routes
 	read     time.Duration      // when; 0: never
 	next     int                // of the list, to be asked first
 }
 
 // solicit asks some of the neighbours by which the node's programs send.
-func (a *Agent) solicit() {
-	if !slices.ContainsFunc(a.running(), func(r namedRole) bool { return r.resolves() }) {
+func (s *solicitor) solicit() {
+	if !slices.ContainsFunc(s.running(), func(r namedRole) bool { return r.resolves() }) {
 		return
 	}
-	s := &a.solicitor
-	if now := a.now(); s.gateways == nil || now-s.read >= gatewayInterval {
+	if now := s.now(); s.gateways == nil || now-s.read >= gatewayInterval {
 		gateways, err := gatewaysOf()
 		if err != nil {
-			a.options.Log.Debug("routes can't be read for their gateways", "error", err)
+			s.options.Log.Debug("routes can't be read for their gateways", "error", err)
 			return
 		}
 		s.gateways, s.read = gateways, now
 	}
 	entries, err := netlink.NeighList(0, netlink.FAMILY_V6)
 	if err != nil {
-		a.options.Log.Debug("neighbours can't be listed", "error", err)
+		s.options.Log.Debug("neighbours can't be listed", "error", err)
 		return
 	}
-	for _, n := range s.choose(entries, a.segmentAddresses()) {
+	for _, n := range s.choose(entries, s.segments()) {
 		if err := sendSolicitation(n); err != nil {
-			a.options.Log.Debug("a neighbour can't be asked for its address", "neighbour",
+			s.options.Log.Debug("a neighbour can't be asked for its address", "neighbour",
 				n.address, "error", err)
 		}
 	}
@@ -90,14 +91,12 @@ func (s *solicitor) choose(entries []netlink.Neigh, segments map[netip.Addr]bool
 	return chosen
 }
 
-// segmentAddresses are the SIDs that may be neighbours themselves.
-func (a *Agent) segmentAddresses() map[netip.Addr]bool {
+// segments are the SIDs that may be neighbours themselves.
+func (s *solicitor) segments() map[netip.Addr]bool {
 	found := map[netip.Addr]bool{}
-	if a.edge != nil {
-		for i := range a.edge.services {
-			for _, b := range a.edge.services[i].Backends {
-				found[b.SID] = true
-			}
+	for _, room := range having[solicited](s.roles) {
+		for _, sid := range room.sids() {
+			found[sid] = true
 		}
 	}
 	return found

@@ -8,7 +8,6 @@ import (
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/lb/pool"
-	"sextant/packet/srv6"
 	"sextant/routing/bgp"
 )
 
@@ -25,6 +24,14 @@ type startup struct {
 	settled bool
 }
 
+// discoveries are the backends that routing told of, and how far that is.
+type discoveries struct {
+	*core
+	startup   startup
+	learned   map[config.Endpoint][]config.Backend // what the store keeps, by service
+	withdrawn map[learnedKey]bool                  // of these, whom nobody tells of any more
+}
+
 // settling reports whether a neighbor that tells of hosts has not yet told all it knows.
 func settling(n *config.BGP, peers []bgp.Peer) bool {
 	return slices.ContainsFunc(n.Neighbors, func(neighbor config.Neighbor) bool {
@@ -35,74 +42,75 @@ func settling(n *config.BGP, peers []bgp.Peer) bool {
 	})
 }
 
-// noteSettled notes when the neighbors have told all, and reports whether that is now.
-func (a *Agent) noteSettled(peers []bgp.Peer, now time.Time) bool {
-	if a.startup.settled {
+// noteSettled notes when the neighbors have told all, and reports whether that is now. Unsettled:
+// a source of routes other than BGP has not.
+func (d *discoveries) noteSettled(peers []bgp.Peer, unsettled bool, now time.Time) bool {
+	if d.startup.settled {
 		return false
 	}
-	wait, unsettled := time.Duration(0), a.routing.settling()
-	if b := a.node.BGP; b != nil {
+	wait := time.Duration(0)
+	if b := d.node.BGP; b != nil {
 		wait, unsettled = b.Startup, unsettled || settling(b, peers)
 	}
-	if r := a.node.Routing; r != nil && r.FPM != nil {
+	if r := d.node.Routing; r != nil && r.FPM != nil {
 		wait = max(wait, 2*r.FPM.Settle) // zebra may have to start first
 	}
-	if unsettled && now.Sub(a.startup.began) < wait {
+	if unsettled && now.Sub(d.startup.began) < wait {
 		return false
 	}
-	a.startup.settled = true
-	a.options.Log.Info("routing: all that neighbors knew at the start is told", "after",
-		now.Sub(a.startup.began).Round(time.Millisecond))
+	d.startup.settled = true
+	d.options.Log.Info("routing: all that neighbors knew at the start is told", "after",
+		now.Sub(d.startup.began).Round(time.Millisecond))
 	return true
 }
 
 // mayAnnounce says whether packets may come to this edge. To one that starts afresh they come when
 // it knows the hosts, and when the other edges know what it knew.
-func (a *Agent) mayAnnounce(now time.Time) bool {
-	if !a.startup.fresh || a.node.Edge == nil {
+func (d *discoveries) mayAnnounce(now time.Time) bool {
+	if !d.startup.fresh || d.node.Edge == nil {
 		return true
 	}
 	hold := time.Duration(0)
-	for _, s := range a.node.Edge.Services {
+	for _, s := range d.node.Edge.Services {
 		hold = max(hold, s.ReturnHold)
 	}
-	return a.startup.settled && now.Sub(a.startup.began) >= hold
+	return d.startup.settled && now.Sub(d.startup.began) >= hold
 }
 
 // follow returns the generation that follows the service's running one. As long as the edge does
 // not know all hosts, that is one of the past once more, with who joined since.
-func (a *Agent) follow(s *edgeService, spec pool.Spec, n *config.Node,
+func (e *edgeRoom) follow(s *edgeService, spec pool.Spec, n *config.Node,
 	members []pool.Backend) (*pool.Generation, error) {
 	if s.past == nil {
-		return s.generation.Next(members, a.now())
+		return s.generation.Next(members, e.now())
 	}
 	chains, err := pool.Merge(s.past, chainsOf(s.generation))
 	if err != nil {
 		return nil, err
 	}
-	if a.startup.settled {
+	if e.found.startup.settled {
 		s.past = nil
 	}
-	return a.resume(s, spec, n, chains, members)
+	return e.resume(s, spec, n, chains, members)
 }
 
 // resume makes a generation of chains of the past.
-func (a *Agent) resume(
+func (e *edgeRoom) resume(
 	s *edgeService, spec pool.Spec, n *config.Node, chains []pool.Chain, members []pool.Backend,
 ) (*pool.Generation, error) {
 	s.pastSIDs = nil
 	if s.past != nil {
-		s.pastSIDs = a.remembered(n, chains, members)
+		s.pastSIDs = e.remembered(n, chains, members)
 		for id := range s.pastSIDs {
 			members = append(members[:len(members):len(members)],
 				pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
 		}
 	}
-	return pool.Resume(spec, chains, members, a.now())
+	return pool.Resume(spec, chains, members, e.now())
 }
 
 // remembered are those whom chains name although they are not among the members.
-func (a *Agent) remembered(n *config.Node, chains []pool.Chain,
+func (e *edgeRoom) remembered(n *config.Node, chains []pool.Chain,
 	members []pool.Backend) map[uint16]netip.Addr {
 	others, known := map[uint16]netip.Addr{}, map[uint16]bool{}
 	for _, m := range members {
@@ -114,30 +122,12 @@ func (a *Agent) remembered(n *config.Node, chains []pool.Chain,
 				continue
 			}
 			known[id] = true
-			if sid := a.sidOf(n, id); sid.IsValid() {
+			if sid := sidOf(e.store.kept.SIDs, n, id); sid.IsValid() {
 				others[id] = sid
 			}
 		}
 	}
 	return others
-}
-
-// sidOf is the SID behind an id, as numberSID gave it; the zero value: none is known.
-func (a *Agent) sidOf(n *config.Node, id uint16) netip.Addr {
-	if id <= uint16(srv6.MaxGlobalCSID) {
-		sid, err := n.Domain.Block.Carrier(srv6.CSID(id))
-		if err != nil {
-			return netip.Addr{}
-		}
-		return sid
-	}
-	for text, known := range a.store.kept.SIDs {
-		if known == id {
-			sid, _ := netip.ParseAddr(text) // the zero value if the file was tampered with
-			return sid
-		}
-	}
-	return netip.Addr{}
 }
 
 func chainsOf(g *pool.Generation) []pool.Chain {

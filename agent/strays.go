@@ -19,7 +19,7 @@ type straysRole struct {
 	config datapath.StraysConfig
 }
 
-var _ room[*straysRole] = (*straysRole)(nil)
+var _ switchable[*straysRole] = (*straysRole)(nil)
 
 func straysConfig(n *config.Node) datapath.StraysConfig {
 	c := datapath.StraysConfig{Infrastructure: n.Domain.Infrastructure}
@@ -34,8 +34,27 @@ func straysConfig(n *config.Node) datapath.StraysConfig {
 	return c
 }
 
-// buildStrays makes what the configuration wants.
-func (a *Agent) buildStrays(n *config.Node) (*straysRole, error) {
+// straysRoom is the node's place for role strays.
+type straysRoom struct {
+	slot[*straysRole]
+	routesMoved bool // since the router was followed
+}
+
+func newStraysRoom(p parts) *straysRoom {
+	return &straysRoom{slot: slot[*straysRole]{parts: p, name: api.Strays}}
+}
+
+func (s *straysRoom) prepare(next *config.Node) (change, error) {
+	return s.changeTo(func() (*straysRole, error) { return s.build(next) })
+}
+
+func (s *straysRoom) opened()        {}
+func (s *straysRoom) end()           {}
+func (s *straysRoom) serve()         { every(s.life, &s.loop, learnInterval, s.followRouter) }
+func (s *straysRoom) routesChanged() { s.routesMoved = true }
+
+// build makes what the configuration wants.
+func (s *straysRoom) build(n *config.Node) (*straysRole, error) {
 	if n.Strays == nil {
 		return nil, nil
 	}
@@ -58,19 +77,31 @@ func (s *straysRole) count(c *api.Counters) (err error) {
 	return err
 }
 
-func (s *straysRole) explain(x *explaining, on string) (err error) {
-	if x.at, err = arrival(s.attachments, "stray", on); err != nil {
+func (s *straysRoom) explain(x *explaining, on string) (err error) {
+	if x.at, err = arrival(s.runs.attachments, "stray", on); err != nil {
 		return err
 	}
-	x.strays, x.decide = s.twin(), x.onStrays
-	if x.astray, err = s.program.Explainer(); err == nil {
-		x.program = x.astray.Explainer
+	program, err := s.runs.program.Explainer()
+	if err != nil {
+		return err
 	}
-	return err
+	twin := s.runs.twin()
+	x.decide = func(e *api.Explanation, frame []byte) (datapath.Explained, error) {
+		return s.runs.decide(x, program, twin, e, frame)
+	}
+	x.made = func(f api.Flow, kinds []string) ([]framed, error) {
+		return s.runs.toVRFs(x, f, kinds)
+	}
+	x.program = program.Explainer
+	return nil
 }
 
-// model has nothing to do: no packets are captured.
-func (s *straysRole) model(*explaining) {}
+// account names nothing: no packets are captured.
+func (s *straysRoom) account() accountant { return nil }
+
+func (s *straysRoom) capture(bytes int, interfaces ...string) (*datapath.Capture, error) {
+	return s.runs.capture(bytes, interfaces...)
+}
 
 func (s *straysRole) same(other *straysRole) bool { return s.config.Equal(other.config) }
 
@@ -89,25 +120,25 @@ func (s *straysRole) expected() []datapath.Attachment {
 
 // followRouter makes the programs know what the router has changed: SIDs, VRFs, devices. Each of
 // these changes routes too.
-func (a *Agent) followRouter() {
-	s := a.strayRole
-	if s == nil || !a.routesMoved && s.fault == "" {
+func (s *straysRoom) followRouter() {
+	role := s.runs
+	if role == nil || !s.routesMoved && role.fault == "" {
 		return
 	}
-	a.routesMoved = false
+	s.routesMoved = false
 	fault := ""
-	if err := s.program.Follow(); err != nil {
+	if err := role.program.Follow(); err != nil {
 		fault = err.Error()
 	}
-	if fault == s.fault {
+	if fault == role.fault {
 		return
 	}
-	if s.fault = fault; fault != "" {
-		a.options.Log.Warn("strays are left to the kernel until this is mended", "error", fault)
+	if role.fault = fault; fault != "" {
+		s.options.Log.Warn("strays are left to the kernel until this is mended", "error", fault)
 	} else {
-		a.options.Log.Info("the strays of all VRFs are taken away")
+		s.options.Log.Info("the strays of all VRFs are taken away")
 	}
-	a.collectWarnings()
+	s.rewarn()
 }
 
 // capture says where to look instead of capturing: tcpdump sees all, for these programs neither

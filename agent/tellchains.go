@@ -85,7 +85,7 @@ func (c *challenges) admit(r *http.Request, secret flow.Secret) (signing.Request
 
 // chainsHandler answers peers. All that ask for the same chains share one compressed copy; what is
 // signed for each of them is its digest.
-func (a *Agent) chainsHandler() http.Handler {
+func (x *exchange) chainsHandler() http.Handler {
 	var shared sharedCopies[*pool.Generation]
 	challenges := newChallenges()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +97,7 @@ func (a *Agent) chainsHandler() http.Handler {
 				signing.Version, version), http.StatusUpgradeRequired)
 			return
 		}
-		secret, err := a.edgeSecret(r)
+		secret, err := x.edgeSecret(r)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -108,23 +108,23 @@ func (a *Agent) chainsHandler() http.Handler {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
-		a.tellChains(w, r, &shared, question, secret)
+		x.tellChains(w, r, &shared, question, secret)
 	})
 }
 
 // edgeSecret is the cluster's secret.
-func (a *Agent) edgeSecret(r *http.Request) (secret flow.Secret, err error) {
-	return secret, a.do(r.Context(), func() { secret = a.node.Secret })
+func (x *exchange) edgeSecret(r *http.Request) (secret flow.Secret, err error) {
+	return secret, x.do(r.Context(), func() { secret = x.node.Secret })
 }
 
 // tellChains answers a question of an edge of the cluster.
-func (a *Agent) tellChains(
+func (x *exchange) tellChains(
 	w http.ResponseWriter, r *http.Request, shared *sharedCopies[*pool.Generation],
 	question signing.Request, secret flow.Secret,
 ) {
 	var generation *pool.Generation
-	if err := a.do(r.Context(),
-		func() { generation = a.generation(question.Endpoint) }); err != nil {
+	if err := x.do(r.Context(),
+		func() { generation = x.generation(question.Endpoint) }); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
@@ -155,13 +155,10 @@ func (a *Agent) tellChains(
 }
 
 // generation is that of the edge's service at an endpoint; nil if it has none.
-func (a *Agent) generation(endpoint string) *pool.Generation {
-	if a.edge == nil {
-		return nil
-	}
-	for i := range a.edge.services {
-		if a.edge.services[i].Endpoint.String() == endpoint {
-			return a.edge.services[i].generation
+func (x *exchange) generation(endpoint string) *pool.Generation {
+	for _, s := range x.services() {
+		if s.Endpoint.String() == endpoint {
+			return s.generation
 		}
 	}
 	return nil

@@ -13,31 +13,31 @@ import (
 )
 
 // Trace is what api.Agent says.
-func (a *Agent) Trace(ctx context.Context, f api.Flow) (trace api.Trace, err error) {
-	doErr := a.do(ctx, func() { trace, err = a.trace(f) })
+func (e *edgeRoom) Trace(ctx context.Context, f api.Flow) (trace api.Trace, err error) {
+	doErr := e.do(ctx, func() { trace, err = e.trace(f) })
 	if doErr != nil {
 		return api.Trace{}, doErr
 	}
 	return trace, err
 }
 
-func (a *Agent) trace(f api.Flow) (api.Trace, error) {
-	s := a.edge.serviceOf(f)
+func (e *edgeRoom) trace(f api.Flow) (api.Trace, error) {
+	s := e.runs.serviceOf(f)
 	if s == nil {
 		return api.Trace{}, &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
 			"no service of this node's edge has %s over %s; see sextant service list",
 			f.Destination, f.Protocol)}
 	}
-	hash := a.node.Secret.Hash(flow.Tuple{
+	hash := e.node.Secret.Hash(flow.Tuple{
 		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(),
 		DstPort:  f.Destination.Port(),
 		Protocol: protocolNumbers[f.Protocol],
 	})
-	return a.traceOf(s, f, hash), nil
+	return e.traceOf(s, f, hash), nil
 }
 
 // traceOf tells what the tables say about a flow of a hash.
-func (a *Agent) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
+func (e *edgeRoom) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 	bucket := int(flow.Bucket(hash, uint32(s.generation.Buckets())))
 	chain := s.generation.Chain(bucket)
 	trace := api.Trace{
@@ -46,15 +46,15 @@ func (a *Agent) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 		Chain: []api.Place{},
 	}
 	for _, p := range s.generation.Places(bucket) {
-		trace.Chain = append(trace.Chain, a.place(s, p))
+		trace.Chain = append(trace.Chain, e.place(s, p))
 	}
 	opening, following := chain.IDs[:chain.Candidates], chain.IDs[:chain.Length]
 	if f.Protocol == config.UDP {
 		opening, following = chain.IDs[:min(1, chain.Length)], chain.IDs[:min(1, chain.Length)]
 	}
-	trace.Opening, trace.Following = a.segments(s, opening), a.segments(s, following)
+	trace.Opening, trace.Following = e.segments(s, opening), e.segments(s, following)
 	if chain.Shadow != 0 {
-		trace.Shadow = a.place(s, pool.Place{ID: chain.Shadow}).Backend
+		trace.Shadow = e.place(s, pool.Place{ID: chain.Shadow}).Backend
 	}
 	return trace
 }
@@ -71,10 +71,10 @@ func (e *edgeRole) serviceOf(f api.Flow) *edgeService {
 }
 
 // place tells who is at a place of a chain.
-func (a *Agent) place(s *edgeService, p pool.Place) api.Place {
+func (e *edgeRoom) place(s *edgeService, p pool.Place) api.Place {
 	place := api.Place{Role: string(p.Role)}
 	if p.Role == pool.PastOwner {
-		ago := (a.now() - p.Left).Seconds()
+		ago := (e.now() - p.Left).Seconds()
 		place.LeftSeconds = &ago
 	}
 	for i, m := range s.members {
@@ -89,23 +89,23 @@ func (a *Agent) place(s *edgeService, p pool.Place) api.Place {
 
 // segments are the destinations that the packets of a chain travel to: the carrier of all, or their
 // SIDs.
-func (a *Agent) segments(s *edgeService, ids []uint16) []netip.Addr {
+func (e *edgeRoom) segments(s *edgeService, ids []uint16) []netip.Addr {
 	segments := []netip.Addr{}
 	if len(ids) == 0 {
 		return segments
 	}
-	if a.node.Edge.Encapsulation == config.Carrier {
+	if e.node.Edge.Encapsulation == config.Carrier {
 		csids := make([]srv6.CSID, len(ids))
 		for i, id := range ids {
 			csids[i] = srv6.CSID(id)
 		}
-		if carrier, err := a.node.Domain.Block.Carrier(csids...); err == nil {
+		if carrier, err := e.node.Domain.Block.Carrier(csids...); err == nil {
 			segments = append(segments, carrier)
 		}
 		return segments
 	}
 	for _, id := range ids {
-		segments = append(segments, a.place(s, pool.Place{ID: id}).SID)
+		segments = append(segments, e.place(s, pool.Place{ID: id}).SID)
 	}
 	return segments
 }

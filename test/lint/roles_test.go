@@ -11,15 +11,16 @@ import (
 
 func TestRolesAreNamedInTheirRooms(t *testing.T) { check(t, "roles", rolesInRooms) }
 
-// rolesKnown is of how many roles a file may name the types or the places: its own, and another one
-// that it works with. A file that names more is a list of roles beside the registry.
+// rolesKnown is of how many roles a file may name the types: its own, and another one that it works
+// with. A file that names more is a list of roles beside the registry.
 const rolesKnown = 2
 
-// roleNames are the words for one role: its type, and the agent's place for the one that runs.
-type roleNames struct{ kind, place string }
+// roleNames are the words for one role: the types of its room and of the role that runs.
+type roleNames struct{ room, kind string }
 
 // rolesInRooms finds files that name more roles than their own. The registry is the function kinds,
-// with one call of kindOf for each role: its file may name all.
+// with one call of kindOf for each role, which gets what opens the role's room: its file may name
+// all.
 func rolesInRooms(r *repository) []finding {
 	var findings []finding
 	for _, registry := range r.sources {
@@ -35,7 +36,7 @@ func rolesInRooms(r *repository) []finding {
 				findings = append(findings, finding{s.name, s.line(at),
 					fmt.Sprintf("roles %s are named outside their rooms",
 						strings.Join(named, ", ")),
-					"loop over the roles that run, with a method of interface role"})
+					"loop over the rooms, with a method of theirs or a hook"})
 			}
 		}
 	}
@@ -55,9 +56,9 @@ func registered(file *ast.File) (list []roleNames) {
 				return true
 			}
 			name, isName := call.Fun.(*ast.Ident)
-			slot, isFunc := call.Args[1].(*ast.FuncLit)
-			if isName && isFunc && name.Name == "kindOf" {
-				list = append(list, namesOf(slot))
+			open, isOpen := call.Args[1].(*ast.Ident)
+			if isName && isOpen && name.Name == "kindOf" {
+				list = append(list, namesOf(open.Name))
 			}
 			return true
 		})
@@ -65,40 +66,25 @@ func registered(file *ast.File) (list []roleNames) {
 	return list
 }
 
-// namesOf reads a function that returns the address of an agent's place for a role.
-func namesOf(slot *ast.FuncLit) (names roleNames) {
-	ast.Inspect(slot.Type.Results, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok {
-			names.kind = id.Name
-		}
-		return true
-	})
-	ast.Inspect(slot.Body, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok {
-			names.place = s.Sel.Name
-		}
-		return true
-	})
-	return names
+// namesOf are the names of a role whose room is made by newXRoom: xRoom and xRole.
+func namesOf(open string) roleNames {
+	room := strings.TrimPrefix(open, "new")
+	room = strings.ToLower(room[:1]) + room[1:]
+	return roleNames{room, strings.TrimSuffix(room, "Room") + "Role"}
 }
 
 // rolesNamed lists the roles that a file names, and where it names the first one too many.
 func rolesNamed(file *ast.File, list []roleNames) (named []string, at ast.Node) {
 	ast.Inspect(file, func(n ast.Node) bool {
-		var kind string
-		switch n := n.(type) {
-		case *ast.Ident:
-			kind = n.Name
-		case *ast.SelectorExpr:
-			owner, isName := n.X.(*ast.Ident)
-			i := slices.IndexFunc(list, func(r roleNames) bool { return r.place == n.Sel.Name })
-			if i >= 0 && isName && owner.Name == "a" {
-				kind = list[i].kind
-			}
+		id, isName := n.(*ast.Ident)
+		if !isName {
+			return true
 		}
-		isRole := slices.ContainsFunc(list, func(r roleNames) bool { return r.kind == kind })
-		if isRole && !slices.Contains(named, kind) {
-			if named = append(named, kind); len(named) == rolesKnown+1 {
+		i := slices.IndexFunc(list, func(r roleNames) bool {
+			return r.kind == id.Name || r.room == id.Name
+		})
+		if i >= 0 && !slices.Contains(named, list[i].kind) {
+			if named = append(named, list[i].kind); len(named) == rolesKnown+1 {
 				at = n
 			}
 		}

@@ -2,5 +2,9 @@ package agent
 
 type edgeRole struct{}
 
-// A role may work with another one.
-func (e *edgeRole) beside(a *Agent) bool { return a.host != nil }
+type edgeRoom struct {
+	runs   *edgeRole
+	beside *hostRoom // a role may work with another one
+}
+
+func newEdgeRoom() *edgeRoom { return &edgeRoom{} }

@@ -67,6 +67,7 @@ var tree = []folder{
 	{path: "routing/fpm"},
 	{path: "routing/kernelfib"},
 	{path: "routing/shadowvrf", pure: true},
+	{path: "routing/equalcost", pure: true},
 	{path: "routing/rib", pure: true},
 	{path: "routing/linkstate/linkstatetest"},
 	{path: "routing/linkstate"},

@@ -39,6 +39,7 @@ type Agent struct {
 	steerer
 	merger
 	tracer
+	chooser
 
 	servers   *httpserver.Servers // set before anybody is served
 	warnings  []string
@@ -59,6 +60,9 @@ type (
 	}
 	merger interface {
 		Merge(context.Context) ([]api.MergedFlow, error)
+	}
+	chooser interface {
+		NextHops(context.Context) ([]api.NextHops, error)
 	}
 	tracer interface {
 		Trace(context.Context, api.Flow) (api.Trace, error)
@@ -90,6 +94,7 @@ func newAgent(ctx context.Context, options Options) (*Agent, error) {
 	a.captures = &captures{core: a.core, roles: a.roles}
 	a.steerer, a.merger, a.tracer = theRoom[steerer](a.roles), theRoom[merger](a.roles),
 		theRoom[tracer](a.roles)
+	a.chooser = theRoom[chooser](a.roles)
 	a.solicitor = solicitor{core: a.core, roles: a.roles}
 	return a, nil
 }

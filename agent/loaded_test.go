@@ -149,6 +149,7 @@ func readKeyFiles(n *config.Node) {
 	for _, k := range n.HMACKeys() {
 		k.Secret, _ = srv6.NewHMACSecret([]byte(k.KeyFile))
 	}
+	n.CFLB.Key = config.CFLBKey(n.CFLB.KeyFile)
 	for i := range n.Edge.Services {
 		for j := range n.Edge.Services[i].QUIC.Configs {
 			q := &n.Edge.Services[i].QUIC.Configs[j]
@@ -178,7 +179,8 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	head, errHeadend := newHeadendRoom(p).build(n)
 	m, errMerge := newMergeRoom(p).build(n)
 	s, errStrays := newStraysRoom(p).build(n)
-	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays) != nil {
+	router, errCFLB := newCFLBRoom(p).build(n)
+	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB) != nil {
 		return nil
 	}
 	rules, err := head.steering.compile(srpolicy.Source{Addr: head.config.Source,
@@ -197,6 +199,7 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 		"edge": e.config, "signing key": e.hmac, "edge tables": tablesOf(e, n), "host": h.config,
 		"keys": h.hmac, "host services": services, "headend": head.config, "rules": rules,
 		"merge": m.config, "instances": instances, "strays": s.config,
+		"cflb": router.config,
 	}
 }
 

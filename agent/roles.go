@@ -123,6 +123,7 @@ func kinds() []kind {
 		kindOf(api.Headend, newHeadendRoom).committedLate(),
 		kindOf(api.Merge, newMergeRoom),
 		kindOf(api.Strays, newStraysRoom).committedLate(),
+		kindOf(api.CFLB, newCFLBRoom),
 	}
 }
 

@@ -76,7 +76,7 @@ struct {
 	__uint(max_entries, 256);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
-} cflb_ports SEC(".maps");
+} ports SEC(".maps");
 
 /* Packets by how their next hop was chosen. */
 struct {
@@ -266,7 +266,7 @@ int cflb(struct xdp_md *ctx)
 	hop_count(eth + 1, p.ipv4);
 	if (hop->interface == ctx->ingress_ifindex)
 		return XDP_TX;
-	return bpf_redirect_map(&cflb_ports, hop->interface, 0);
+	return bpf_redirect_map(&ports, hop->interface, 0);
 }
 
 /* Headers are looked at where the skb is linear: so far at least, if the packet is so long. */

@@ -143,6 +143,10 @@ func registerAllWords() {
 	registerWords(Withdraw, Keep)
 	registerWords(AnnounceUp, AnnounceDraining, AnnounceNothing)
 	registerWords(WhileAny, WhileHealthy)
+	registerWords(ByKernel, ByXDP)
+	registerWords[SelectorFields]("source-port", "flow-label", "ports", "flow-label+source-port",
+		"flow-label+ports")
+	registerWords[SelectorCipher]("feistel", "rc5", "skip32")
 }
 
 // wordsOf are the valid words of a type of text, for messages.

@@ -74,6 +74,9 @@ func FingerprintOf(n *Node, text []byte) string {
 	for _, k := range n.HMACKeys() {
 		text = append(text, k.Secret.Octets()...)
 	}
+	if n.CFLB != nil {
+		text = append(text, n.CFLB.Key...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

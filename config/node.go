@@ -32,6 +32,8 @@ type Node struct {
 	Merge *Merge `key:"merge" change:"role"`
 	// nil: the node takes no strays away beside a router
 	Strays *Strays `key:"strays" change:"role"`
+	// nil: the node is no router whose sources choose among next hops
+	CFLB *CFLB `key:"cflb" change:"role"`
 	// nil: the node computes no paths
 	Protect *Protect `key:"protect" change:"role"`
 	// nil: the node speaks no BGP
@@ -286,6 +288,9 @@ func (n *Node) Roles() []string {
 	}
 	if n.Strays != nil {
 		roles = append(roles, "strays")
+	}
+	if n.CFLB != nil {
+		roles = append(roles, "cflb")
 	}
 	if len(n.Routing.KernelVRFs()) > 0 {
 		roles = append(roles, "router")

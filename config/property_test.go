@@ -41,7 +41,7 @@ func drawNode(t *rapid.T) *config.Node {
 	if rapid.Bool().Draw(t, "metrics") {
 		n.API.Metrics = netip.MustParseAddrPort("[::1]:9477")
 	}
-	role := rapid.IntRange(1, 31).Draw(t, "roles")
+	role := rapid.IntRange(1, 63).Draw(t, "roles")
 	if role&1 != 0 {
 		n.Edge = drawEdge(t)
 	}
@@ -57,6 +57,9 @@ func drawNode(t *rapid.T) *config.Node {
 	}
 	if role&16 != 0 {
 		n.Strays = drawStrays(t)
+	}
+	if role&32 != 0 {
+		n.CFLB = drawCFLB(t)
 	}
 	if rapid.Bool().Draw(t, "bgp") {
 		n.BGP = drawBGP(t)

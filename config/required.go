@@ -235,3 +235,15 @@ func (*Neighbor) required() map[string]string {
 		"asn":     `"asn: " and the number of the neighbor's autonomous system`,
 	}
 }
+
+func (*CFLB) required() map[string]string {
+	return map[string]string{
+		"interfaces": namesWanted,
+		"router":     `"router: " and a number that no other router of the network has`,
+		"keyFile":    `"keyFile: " and the path of a file with the network's key`,
+	}
+}
+
+func (*Selector) required() map[string]string {
+	return map[string]string{"fields": `"fields: " and ` + wordsOf[SelectorFields]()}
+}

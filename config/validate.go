@@ -40,7 +40,7 @@ func Validate(n *Node) []*Problem {
 	c.socket("api.socket", n.API.Socket)
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
-			`add "edge:", "host:", "headend:", "merge:", "strays:" or "routing:"`)
+			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:" or "routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -56,6 +56,9 @@ func Validate(n *Node) []*Problem {
 	}
 	if n.Strays != nil {
 		c.strays(n.Strays)
+	}
+	if n.CFLB != nil {
+		c.cflb(n.CFLB)
 	}
 	if n.Protect != nil {
 		c.protect(n.Protect)

@@ -18,6 +18,9 @@ type CFLBInterface struct {
 	Mode Mode
 }
 
+// CFLBNextHops is how many next hops a destination has at most.
+const CFLBNextHops = cflbNextHops
+
 // CFLBConfig is what the programs of controllable load balancing are loaded for: a change loads
 // them anew.
 type CFLBConfig struct {
@@ -25,9 +28,16 @@ type CFLBConfig struct {
 	Router     uint32 // its number, different at each router
 	// Kernel leaves forwarding to the kernel, whose fib_multipath_hash_policy has to be 1: a
 	// program at TC ingress sets the hash by which the kernel chooses. Else a program at XDP
-	// forwards what it can.
+	// forwards what it can before.
 	Kernel     bool
 	Interfaces []CFLBInterface
+}
+
+// Equal reports whether both ask for the same programs.
+func (c CFLBConfig) Equal(o CFLBConfig) bool {
+	return cflbNetworkOf(c.IPv4) == cflbNetworkOf(o.IPv4) &&
+		cflbNetworkOf(c.IPv6) == cflbNetworkOf(o.IPv6) && c.Router == o.Router &&
+		c.Kernel == o.Kernel && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // CFLB is the programs of a router with controllable load balancing, with their tables. Its methods
@@ -76,30 +86,16 @@ func (r *CFLB) open() error {
 // is no longer configured is released. SetTable comes first, so that no packet meets an empty
 // table.
 func (r *CFLB) Commit() ([]Attachment, error) {
-	var attachments []Attachment
+	var places []place
 	for _, i := range r.config.Interfaces {
-		a, err := r.attach(i)
-		if err != nil {
-			return attachments, err
-		}
-		attachments = append(attachments, a)
-		if a.Mode == Native {
-			if err := r.maps["cflb_ports"].Put(uint32(a.Index), uint32(a.Index)); err != nil {
-				return attachments, fmt.Errorf("allow sending on interface %s: %w", a.On, err)
-			}
+		places = append(places, place{name: "cflb_hash", program: r.programs["cflb_hash"],
+			on: i.Name, kind: onArriving})
+		if !r.config.Kernel {
+			places = append(places, place{name: "cflb", program: r.programs["cflb"], on: i.Name,
+				mode: i.Mode, sends: true})
 		}
 	}
-	if err := releaseOthers(r.dir, attachments); err != nil {
-		return attachments, err
-	}
-	return attachments, r.pin()
-}
-
-func (r *CFLB) attach(i CFLBInterface) (Attachment, error) {
-	if r.config.Kernel {
-		return attachTC(r.dir, "cflb_hash", r.programs["cflb_hash"], i.Name, arriving)
-	}
-	return attachXDP(r.dir, "cflb", r.programs["cflb"], i.Name, i.Mode)
+	return r.commit(places)
 }
 
 // SetTable makes the tables of the programs those of a router: groups that have changed are built
@@ -212,6 +208,20 @@ func (r *CFLB) Choices() (map[cflb.Choice]uint64, error) {
 		choices[choice] = n
 	}
 	return choices, nil
+}
+
+// Drops is empty: packets that can't be forwarded are the kernel's.
+func (r *CFLB) Drops() ([]Counter, error) { return nil, nil }
+
+// Outcomes is empty: Choices says what became of packets.
+func (r *CFLB) Outcomes() ([]Counter, error) { return nil, nil }
+
+// ForgetNextHops has nothing to do: SetTable tells the programs of next hops.
+func (r *CFLB) ForgetNextHops() error { return nil }
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (r *CFLB) Dump(name string, limit int) ([]Entry, error) {
+	return r.dump(loadCflb, name, limit)
 }
 
 // Close lets go of the kernel objects; packets are forwarded on.

@@ -18,9 +18,9 @@ import (
 const (
 	cflbMapCflbChoices = "cflb_choices"
 	cflbMapCflbGroups  = "cflb_groups"
-	cflbMapCflbPorts   = "cflb_ports"
 	cflbMapCflbRoutes4 = "cflb_routes4"
 	cflbMapCflbRoutes6 = "cflb_routes6"
+	cflbMapPorts       = "ports"
 	cflbProgCflb       = "cflb"
 	cflbProgCflbHash   = "cflb_hash"
 	cflbVarSettings    = "settings"
@@ -78,9 +78,9 @@ type cflbProgramSpecs struct {
 type cflbMapSpecs struct {
 	CflbChoices *ebpf.MapSpec `ebpf:"cflb_choices"`
 	CflbGroups  *ebpf.MapSpec `ebpf:"cflb_groups"`
-	CflbPorts   *ebpf.MapSpec `ebpf:"cflb_ports"`
 	CflbRoutes4 *ebpf.MapSpec `ebpf:"cflb_routes4"`
 	CflbRoutes6 *ebpf.MapSpec `ebpf:"cflb_routes6"`
+	Ports       *ebpf.MapSpec `ebpf:"ports"`
 }
 
 // cflbVariableSpecs contains global variables before they are loaded into the kernel.
@@ -112,18 +112,18 @@ func (o *cflbObjects) Close() error {
 type cflbMaps struct {
 	CflbChoices *ebpf.Map `ebpf:"cflb_choices"`
 	CflbGroups  *ebpf.Map `ebpf:"cflb_groups"`
-	CflbPorts   *ebpf.Map `ebpf:"cflb_ports"`
 	CflbRoutes4 *ebpf.Map `ebpf:"cflb_routes4"`
 	CflbRoutes6 *ebpf.Map `ebpf:"cflb_routes6"`
+	Ports       *ebpf.Map `ebpf:"ports"`
 }
 
 func (m *cflbMaps) Close() error {
 	return _CflbClose(
 		m.CflbChoices,
 		m.CflbGroups,
-		m.CflbPorts,
 		m.CflbRoutes4,
 		m.CflbRoutes6,
+		m.Ports,
 	)
 }
 

@@ -74,7 +74,7 @@ func openCFLB(t testing.TB, w *world, m *model.CFLB, kernel bool) *CFLB {
 	must(t, err)
 	t.Cleanup(r.Close)
 	for _, index := range []int{w.near, w.far} {
-		must(t, r.maps["cflb_ports"].Put(uint32(index), uint32(index)))
+		must(t, r.maps["ports"].Put(uint32(index), uint32(index)))
 	}
 	return r
 }

@@ -16,7 +16,7 @@ import (
 // objects are what is loaded for each role of a node, in whose directory it is pinned.
 var objects = map[string][]func() (*ebpf.CollectionSpec, error){
 	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress},
-	"strays": {loadVrfStray, loadVrfLookup},
+	"strays": {loadVrfStray, loadVrfLookup}, "cflb": {loadCflb},
 }
 
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant:

@@ -29,6 +29,7 @@
 //	GET    /v1/bgp/routes
 //	GET    /v1/routes
 //	GET    /v1/routes/sources
+//	GET    /v1/next-hops
 //	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file

@@ -74,6 +74,9 @@ type Agent interface {
 	Routes(context.Context) ([]Route, error)
 	// RouteSources returns who tells of them.
 	RouteSources(context.Context) ([]RouteSource, error)
+	// NextHops returns the destinations of a router among whose next hops sources choose, in the
+	// order of their prefixes; none on a node that is no such router.
+	NextHops(context.Context) ([]NextHops, error)
 	// Events returns what has happened to services and backends after the event of a number, 0: all
 	// that is remembered.
 	Events(ctx context.Context, after uint64) ([]Event, error)
@@ -136,6 +139,7 @@ func NewHandler(agent Agent) http.Handler {
 		"GET /v1/topology":                                       h.topology,
 		"GET /v1/routes":                                         h.routes,
 		"GET /v1/routes/sources":                                 h.routeSources,
+		"GET /v1/next-hops":                                      h.nextHops,
 	})
 	mux.HandleFunc("GET /v1/monitor", h.monitor)
 	mux.HandleFunc("GET /v1/capture", h.capture)

@@ -47,8 +47,25 @@ func readSecret(n *config.Node) error {
 	return nil
 }
 
-// ReadKeys fills in the keys of QUIC services and of HMACs, from their files.
-func ReadKeys(n *config.Node) error { return errors.Join(readQUICKeys(n), readHMACKeys(n)) }
+// ReadKeys fills in the keys of QUIC services, of HMACs and of path selectors, from their files.
+func ReadKeys(n *config.Node) error {
+	return errors.Join(readQUICKeys(n), readHMACKeys(n), readCFLBKey(n))
+}
+
+func readCFLBKey(n *config.Node) error {
+	if n.CFLB == nil {
+		return nil
+	}
+	text, err := os.ReadFile(n.CFLB.KeyFile)
+	if err != nil {
+		return fmt.Errorf("cflb: read keyFile %s: %w; make it with: openssl rand -hex 16",
+			n.CFLB.KeyFile, cause(err))
+	}
+	if n.CFLB.Key, err = config.ParseCFLBKey(string(text)); err != nil {
+		return fmt.Errorf("cflb: keyFile %s: %w", n.CFLB.KeyFile, err)
+	}
+	return nil
+}
 
 func readHMACKeys(n *config.Node) error {
 	for _, k := range n.HMACKeys() {

@@ -17,6 +17,7 @@ const (
 	Headend Role = "headend" // of SR policies
 	Merge   Role = "merge"   // egress of protected traffic
 	Strays  Role = "strays"  // takes strays away beside a router
+	CFLB    Role = "cflb"    // router whose sources choose among equal-cost next hops
 )
 
 // Status says what the agent is and what it runs.
@@ -216,7 +217,27 @@ type Counters struct {
 	FlowCache []CacheEvent `json:"flowCache,omitempty"`
 	Drops     []Drop       `json:"drops"`
 
-	VRFs []VRFTraffic `json:"vrfs,omitempty"` // strays only
+	VRFs []VRFTraffic  `json:"vrfs,omitempty"` // strays only
+	CFLB *CFLBCounters `json:"cflb,omitempty"` // cflb only
+}
+
+// CFLBCounters say how a router with controllable load balancing chose next hops.
+type CFLBCounters struct {
+	// packets by how their next hop was chosen: controlled, beyond, out_of_range, unreadable
+	Choices []Choice `json:"choices"`
+	// destinations whose next hops packets are shared among
+	Destinations int `json:"destinations"`
+	// destinations with several next hops that are left to the kernel
+	LeftToKernel int `json:"leftToKernel"`
+	// how often a destination's next hops got other indexes, since the role began
+	Renumbered uint64 `json:"renumbered"`
+	Updates    uint64 `json:"updates"` // of the table, since the role began
+}
+
+// Choice counts packets whose next hop was chosen in one way.
+type Choice struct {
+	Choice  string `json:"choice"`
+	Packets uint64 `json:"packets"`
 }
 
 // VRFTraffic counts packets that continue a TCP connection, and came for a VRF.

@@ -49,6 +49,12 @@ func faces(n *config.Node) []face {
 			list = append(list, face{name: i.Name, role: "strays", mode: i.Mode, domain: true})
 		}
 	}
+	if n.CFLB != nil {
+		for _, i := range n.CFLB.Interfaces {
+			list = append(list, face{name: i.Name, role: "cflb", mode: i.Mode,
+				plain: n.CFLB.Forwarding == config.ByKernel, sends: true})
+		}
+	}
 	return list
 }
 

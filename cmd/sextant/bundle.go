@@ -190,10 +190,13 @@ func passwordFiles(node *config.Node) (files []string) {
 	return slices.DeleteFunc(files, func(file string) bool { return file == "" })
 }
 
-// keyFiles hold the keys of HMACs and of connection IDs.
+// keyFiles hold the keys of HMACs, of path selectors and of connection IDs.
 func keyFiles(node *config.Node) (files []string) {
 	for _, k := range node.HMACKeys() {
 		files = append(files, k.KeyFile)
+	}
+	if node.CFLB != nil {
+		files = append(files, node.CFLB.KeyFile)
 	}
 	if node.Edge == nil {
 		return files

@@ -105,6 +105,10 @@ var sessions = []struct {
 		"bgp announce draining", "bgp announce draining", "bgp announce nothing -o json",
 		"bgp announce down", "bgp announce",
 	}},
+	{"next-hops", fakeNode, false, []string{
+		"path next-hops", "path next-hops 10.3.7.9 -o wide", "path next-hops 10.3.1.3 -o json",
+		"path next-hops 192.0.2.1", "path next-hops here", "path next-hops -o name",
+	}},
 	{"route", fakeNode, false, []string{
 		"route list", "route list blue -o wide", "route list red -o json", "route list green",
 		"route list -o name", "route sources", "route sources -o wide",

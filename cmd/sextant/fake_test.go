@@ -406,6 +406,20 @@ func (f *fakeAgent) RouteSources(context.Context) ([]api.RouteSource, error) {
 	}, nil
 }
 
+func (f *fakeAgent) NextHops(context.Context) ([]api.NextHops, error) {
+	if f.node.Host == nil {
+		return nil, nil
+	}
+	gateway := netip.MustParseAddr("10.0.1.2")
+	return []api.NextHops{
+		{Prefix: netip.MustParsePrefix("10.3.0.0/16"), Hops: []api.ECMPNextHop{
+			{Gateway: &gateway, Interface: "up0", Weight: 1},
+			{Interface: "up1", Weight: 3, Down: true}}},
+		{Prefix: netip.MustParsePrefix("10.3.7.0/24"), Hops: []api.ECMPNextHop{},
+			Left: "its next hop group is resilient"},
+	}, nil
+}
+
 func (f *fakeAgent) BGPRoutes(context.Context) ([]api.BGPRoute, error) {
 	if f.node.Host == nil {
 		return nil, nil

@@ -91,7 +91,8 @@ func statusView(s fullStatus) view {
 		prose: prose.String(),
 		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)},
 			filled(cacheTable(s.Counters)),
-			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters))),
+			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters)),
+			filled(choiceTable(s.Counters))),
 		names: []string{s.Node},
 	}
 }
@@ -122,6 +123,9 @@ func packetTable(counters []api.Counters) table {
 		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
 	}
 	for _, c := range counters {
+		if c.CFLB != nil {
+			continue // choiceTable
+		}
 		t.rows = append(t.rows, []string{
 			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
 			count(c.PassedPackets), count(c.DroppedPackets()),
@@ -151,6 +155,23 @@ func dropTable(counters []api.Counters) table {
 				t.rows = append(t.rows, []string{string(c.Role), d.Reason, count(d.Packets)})
 			}
 		}
+	}
+	return t
+}
+
+// choiceTable says how a router chose next hops.
+func choiceTable(counters []api.Counters) table {
+	t := table{title: "Next hops chosen:", columns: []string{"CHOICE", "PACKETS"}}
+	for _, c := range counters {
+		if c.CFLB == nil {
+			continue
+		}
+		for _, one := range c.CFLB.Choices {
+			t.rows = append(t.rows, []string{one.Choice, count(one.Packets)})
+		}
+		t.rows = append(t.rows, []string{"(destinations)", count(c.CFLB.Destinations)},
+			[]string{"(left to the kernel)", count(c.CFLB.LeftToKernel)},
+			[]string{"(renumbered)", count(c.CFLB.Renumbered)})
 	}
 	return t
 }

@@ -70,7 +70,8 @@ const (
 
 // String says it in an operator's words.
 func (w Why) String() string {
-	return [...]string{"", "its next hop group is resilient: make it of type hash-threshold (mpath)",
+	return [...]string{"", "its next hop group is resilient: make it of type hash-threshold " +
+		"(mpath)",
 		"it has routes by type of service or by source",
 		"several routes of one metric lead to it: make it one route of several next hops"}[w]
 }

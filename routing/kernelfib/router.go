@@ -58,6 +58,7 @@ func FollowRouter(log *slog.Logger) (_ *Router, err error) {
 		r.release()
 		return nil, fmt.Errorf("read the router's routes: %w", err)
 	}
+	r.changes <- struct{}{}
 	go r.follow()
 	return r, nil
 }
@@ -80,7 +81,8 @@ func (r *Router) Close() {
 	r.release()
 }
 
-// Changes yields a value when Take has something new; several changes may be one value.
+// Changes yields a value when Take has something new, first for what was there at the beginning;
+// several changes may be one value. It is closed by Close.
 func (r *Router) Changes() <-chan struct{} { return r.changes }
 
 // Take returns what is known, and why it can't be brought up to date.
@@ -92,6 +94,7 @@ func (r *Router) Take() (equalcost.State, error) {
 
 func (r *Router) follow() {
 	defer close(r.closed)
+	defer close(r.changes)
 	for failed := false; ; {
 		err := r.await(failed)
 		if r.ending.Load() {

@@ -136,7 +136,8 @@ func TestRouterOrder(t *testing.T) {
 func TestRouterFollows(t *testing.T) {
 	ns := newNetns(t)
 	links(t, ns)
-	ip(t, ns, "route add 192.0.2.0/24"+via1+via2+via3, "-6 route add 2001:db8:1::/48"+six1+six2+six3)
+	ip(t, ns, "route add 192.0.2.0/24"+via1+via2+via3,
+		"-6 route add 2001:db8:1::/48"+six1+six2+six3)
 	r := followRouter(t, ns)
 	all := map[string]string{
 		"192.0.2.0/24":    "10.0.1.2 v1*1, 10.0.2.2 v2*1, 10.0.3.2 v3*1",

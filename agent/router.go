@@ -42,23 +42,23 @@ var hashing = [][2]string{
 
 // openRouter takes over the tables, and what an earlier agent wrote into them. What it wrote for
 // VRFs that the node file no longer has goes.
-func (t *routing) openRouter(n *config.Node) (*router, error) {
+func (r *routing) openRouter(n *config.Node) (*router, error) {
 	wanted := n.Routing.KernelVRFs()
 	if len(wanted) == 0 {
-		if len(t.store.kept.Tables) == 0 {
+		if len(r.store.kept.Tables) == 0 {
 			return nil, nil
 		}
 		if err := kernelfib.Remove(); err != nil {
 			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
 		}
-		t.store.kept.Tables = nil
-		return nil, t.store.write()
+		r.store.kept.Tables = nil
+		return nil, r.store.write()
 	}
 	for _, setting := range hashing {
 		is, err := linux.ReadSysctl(setting[0])
 		if err == nil && is != setting[1] {
 			err = linux.WriteSysctl(setting[0], setting[1])
-			t.options.Log.Info("sysctl is set, so that strays go where their connections are",
+			r.options.Log.Info("sysctl is set, so that strays go where their connections are",
 				"sysctl", setting[0], "from", is, "to", setting[1])
 		}
 		if err != nil {
@@ -69,26 +69,26 @@ func (t *routing) openRouter(n *config.Node) (*router, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &router{forwarder: forwarder, changed: true}
-	if err := t.takeTables(r, wanted); err != nil {
+	kernel := &router{forwarder: forwarder, changed: true}
+	if err := r.takeTables(kernel, wanted); err != nil {
 		forwarder.Close()
 		return nil, err
 	}
-	return r, nil
+	return kernel, nil
 }
 
-func (t *routing) takeTables(r *router, wanted []config.VRF) error {
+func (r *routing) takeTables(kernel *router, wanted []config.VRF) error {
 	now := time.Now()
 	var leads []kernelfib.VRF
 	var tables []int
 	for _, v := range wanted {
 		x := &vrf{VRF: v, drawn: map[rib.Set]rib.Set{}}
 		x.table.Keep = v.Shadow.Keep
-		originals, err := r.forwarder.Read(uint32(v.Install))
+		originals, err := kernel.forwarder.Read(uint32(v.Install))
 		if err != nil {
 			return err
 		}
-		shadows, err := r.forwarder.Read(uint32(v.Shadow.Table))
+		shadows, err := kernel.forwarder.Read(uint32(v.Shadow.Table))
 		if err != nil {
 			return err
 		}
@@ -99,26 +99,26 @@ func (t *routing) takeTables(r *router, wanted []config.VRF) error {
 		for prefix, set := range shadows {
 			x.table.Adopt(prefix, rib.Set{}, set, now)
 		}
-		r.vrfs = append(r.vrfs, x)
+		kernel.vrfs = append(kernel.vrfs, x)
 		tables = append(tables, v.Install, v.Shadow.Table)
 		leads = append(leads, kernelfib.VRF{
 			Table: uint32(v.Install), Shadow: uint32(v.Shadow.Table), SID: v.Shadow.SID,
 			Interfaces: v.Interfaces,
 		})
 	}
-	if err := r.forwarder.Lead(leads); err != nil {
+	if err := kernel.forwarder.Lead(leads); err != nil {
 		return err
 	}
-	for _, old := range t.store.kept.Tables {
+	for _, old := range r.store.kept.Tables {
 		if slices.Contains(tables, old) {
 			continue
 		}
-		if err := r.forwarder.Clear(uint32(old)); err != nil {
+		if err := kernel.forwarder.Clear(uint32(old)); err != nil {
 			return err
 		}
 	}
-	t.store.kept.Tables = tables
-	if err := t.store.write(); !diskFault(err) {
+	r.store.kept.Tables = tables
+	if err := r.store.write(); !diskFault(err) {
 		return err
 	}
 	return nil // the store warns and tries again; the tables are those of the node file
@@ -179,33 +179,33 @@ func (r *router) dropUntold(source config.RouteSource, told map[rib.Destination]
 
 // forwardRoutes makes the kernel's tables what they are to be. What fails is tried again at the
 // next tick.
-func (t *routing) forwardRoutes() {
-	r := t.router
-	if r == nil {
+func (r *routing) forwardRoutes() {
+	kernel := r.router
+	if kernel == nil {
 		return
 	}
 	problem, begun, moved := "", time.Now(), uint64(0)
-	for _, v := range r.vrfs {
+	for _, v := range kernel.vrfs {
 		if !v.table.Due(begun) {
 			continue
 		}
-		n, err := r.forward(v, begun)
+		n, err := kernel.forward(v, begun)
 		if moved += n; err != nil {
 			problem = fmt.Sprintf("vrf %s: %v", v.Name, err)
 		}
 	}
 	if moved > 0 {
-		t.updates.Observe(time.Since(begun).Seconds())
-		t.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
+		r.updates.Observe(time.Since(begun).Seconds())
+		r.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
 			time.Since(begun))
 	}
-	if problem != "" && problem != r.problem {
-		t.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
+	if problem != "" && problem != kernel.problem {
+		r.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
 			"problem", problem, "after", learnInterval)
 	}
-	if r.problem != problem {
-		r.problem = problem
-		t.rewarn()
+	if kernel.problem != problem {
+		kernel.problem = problem
+		r.rewarn()
 	}
 }
 

@@ -53,6 +53,9 @@ type (
 	steerer interface {
 		Policies(context.Context) ([]api.Policy, error)
 		MarkList(ctx context.Context, policy, list string, down bool) ([]config.Change, error)
+		FlowPaths(context.Context) ([]api.FlowPath, error)
+		SetFlowPath(context.Context, api.FlowPath) error
+		RemoveFlowPath(context.Context, api.Flow) error
 		Protections(context.Context) ([]api.Protection, error)
 		Protect(ctx context.Context, name string, spec api.ProtectionSpec, dryRun bool) (
 			api.Protection, error)

@@ -31,6 +31,7 @@ func headendConfig(n *config.Node) datapath.HeadendConfig {
 		Secret: n.Secret, Block: n.Domain.Block, Locators: n.Domain.Locators,
 		Infrastructure: n.Domain.Infrastructure,
 		Source:         n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit),
+		Flows:   n.Headend.Flows,
 		Uplinks: n.Headend.Uplinks,
 		Local:   n.Headend.Local,
 	}
@@ -143,6 +144,9 @@ func (h *headendRoom) explain(x *explaining, on string) (err error) {
 		return err
 	}
 	twin := h.runs.model(h.node)
+	if twin.Flows, err = h.runs.flowHeaders(); err != nil {
+		return err
+	}
 	x.decide = func(e *api.Explanation, frame []byte) (datapath.Explained, error) {
 		return h.runs.decide(x, twin, e, frame)
 	}

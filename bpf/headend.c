@@ -6,6 +6,8 @@
  * wire. Packets that start on this machine are sent through a pair of interfaces,
  * the loop, for that. Specification: docs/reference/dataplane.md, "Head-end".
  */
+#include "include/copies.h"
+#include "include/flow_paths.h"
 #include "include/icmp_reply.h"
 #include "include/guard.h"
 #include "include/hop_limit.h"
@@ -47,57 +49,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct policy_traffic);
 } policy_traffic SEC(".maps");
-
-struct copies {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, LISTS_MAX);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-};
-
-/* By the number of copies wanted: that many times the loop. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, LISTS_MAX + 1);
-	__type(key, __u32);
-	__array(values, struct copies);
-} broadcasts SEC(".maps");
-
-/*
- * Which copy of a packet is which: they come out of the loop alike, and each takes the next list.
- * By the packet's number, with more places than the loop holds frames: the number's low 56 bits,
- * and how many copies have come.
- */
-#define CLAIMS 512
-
-struct claims {
-	__u64 places[CLAIMS];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, POLICIES_MAX);
-	__type(key, __u32);
-	__type(value, struct claims);
-} claims SEC(".maps");
-
-/* In front of a frame on its way through the loop to become a copy: an Ethernet header, of which
- * the payload is a note and the frame. */
-struct copy_note {
-	struct eth_addresses addresses;
-	__be16 ethertype; /* ETH_P_COPY */
-	__u16 l2; /* length of the frame's L2 header */
-	__u64 hash;
-	__u64 number;
-	__u32 timestamp;
-	__u32 policy;
-	__u32 rule;
-	__u16 length; /* of the IP packet */
-	__u8 traffic_class;
-	__u8 ipv4;
-};
-
-#define ETH_P_COPY 0x88b5 /* IEEE 802: local experimental EtherType 1 */
 
 /* What a packet contributes to its outer headers. */
 struct load {
@@ -368,21 +319,60 @@ static __noinline __u64 packet_hash(const struct packet *p)
 	return flow_hash(&settings.secret, &p->flow);
 }
 
-static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-				 __u32 index)
+/* What no list is for: the verdict, or -1. */
+static __always_inline int refuse(struct xdp_md *ctx, const struct packet *p)
 {
-	struct rule *r = rule_at(index);
-	__u32 mtu = 0;
-	__u64 hash;
-
-	if (!r)
-		return pass();
 	if (p->error == REASON_IP_OPTIONS)
 		return drop(p->error);
 	if (is_hop(ctx) && hops_read(ctx, p) <= 1) {
 		count_in(&drops, REASON_HOP_LIMIT);
 		return XDP_PASS; /* the kernel answers Time Exceeded */
 	}
+	return -1;
+}
+
+/* The list of the packet's own flow, which has no numbers. */
+static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+				      const struct flow_path *path)
+{
+	__u32 index = path->list;
+	const struct list *list = bpf_map_lookup_elem(&flow_lists, &index);
+	struct traffic *traffic = bpf_map_lookup_elem(&flow_traffic, &index);
+	struct load load = {
+		.length = p->length,
+		.traffic_class = p->traffic_class,
+		.ipv4 = p->flow.ipv4,
+	};
+	int verdict = refuse(ctx, p);
+	__u32 mtu;
+
+	if (verdict >= 0)
+		return verdict;
+	if (!list || !traffic)
+		return drop(REASON_NO_PATH);
+	load.label = flow_label(packet_hash(p));
+	mtu = list_mtu(ctx, list, load.label);
+	if (mtu && p->length > mtu)
+		return refuse_too_big(ctx, f, p, mtu);
+	if (is_hop(ctx))
+		hops_count(ctx, p);
+	traffic_add(traffic, p->length);
+	return list_send(ctx, f, frame_l2_length(f), list, &load);
+}
+
+static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p,
+				 __u32 index)
+{
+	struct rule *r = rule_at(index);
+	__u32 mtu = 0;
+	__u64 hash;
+	int verdict;
+
+	if (!r)
+		return pass();
+	verdict = refuse(ctx, p);
+	if (verdict >= 0)
+		return verdict;
 	if (r->mtu && p->length > r->mtu)
 		return refuse_too_big(ctx, f, p, r->mtu);
 	hash = packet_hash(p);
@@ -405,26 +395,6 @@ static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const stru
 }
 
 /* ===== Programs ===== */
-
-/* Which of the copies of its packet this one is. */
-static __always_inline __u32 copy_claim(__u32 policy, __u64 number)
-{
-	struct claims *c = bpf_map_lookup_elem(&claims, &policy);
-	__u64 *place;
-
-	if (!c)
-		return LISTS_MAX;
-	place = &c->places[number % CLAIMS];
-	for (int i = 0; i < 2 * LISTS_MAX; i++) {
-		__u64 old = *(volatile __u64 *)place, fresh = number << 8 | 1;
-
-		if (old >> 8 == (number << 8) >> 8 && (old & 0xff))
-			fresh = old + 1;
-		if (__sync_val_compare_and_swap(place, old, fresh) == old)
-			return (fresh & 0xff) - 1;
-	}
-	return LISTS_MAX;
-}
 
 /* A copy comes out of the loop: it takes the next of its policy's lists. */
 static __always_inline int copy_send(struct xdp_md *ctx, const struct copy_note *note)
@@ -516,12 +486,18 @@ static __noinline int packet_arrive(struct xdp_md *ctx)
 	struct packet p = {};
 	struct frame f = {};
 	int reason = packet_read(ctx, &f, &p);
+	struct flow_path *path;
 	__u32 rule;
 
 	if (reason < 0)
 		return pass();
 	if (reason)
 		return drop(reason);
+	if (has_flow_paths) {
+		path = flow_path_at(&p);
+		if (path)
+			return steer_flow(ctx, &f, &p, path);
+	}
 	rule = rule_find(&p);
 	return rule < RULES_MAX ? steer(ctx, &f, &p, rule) : pass();
 }
@@ -566,7 +542,7 @@ int headend_divert(struct __sk_buff *skb)
 	if (reason || is_encapsulated(&p))
 		return TC_ACT_UNSPEC;
 	ports_parse(&c, &p);
-	if (rule_find(&p) >= RULES_MAX)
+	if (!(has_flow_paths && flow_path_at(&p)) && rule_find(&p) >= RULES_MAX)
 		return TC_ACT_UNSPEC;
 	/* It is for the inner end, or the kernel would not take back what is given to it there. */
 	f.addresses = loop_addresses();

@@ -24,6 +24,8 @@ type Headend struct {
 	// of the outer header
 	HopLimit int        `key:"hopLimit" default:"64" range:"1 255"`
 	Policies []SRPolicy `key:"policies" omit:"zero" item:"policy %s"`
+	// how many flows can have paths of their own, in front of the rules; 0: none
+	Flows int `key:"flows" omit:"zero" range:"64 16777216" zero:"for none"`
 	// the first that matches decides
 	Rules []SteeringRule `key:"rules" omit:"zero" item:"rule %s" by:"place" change:"whole"`
 }

@@ -38,6 +38,7 @@ type HeadendConfig struct {
 	// with which policies go on in that epoch, by index, see DetachHeadend; others begin with 0
 	Numbers    map[uint32]uint64
 	AnswerRate int                // as in [EdgeConfig]
+	Flows      int                // how many can have paths of their own; 0: none
 	Interfaces []HeadendInterface // by which forwarded traffic comes in
 	// interfaces with another role's XDP program, or none, on which packets may be sent
 	Uplinks []string
@@ -50,7 +51,7 @@ func (c HeadendConfig) Equal(o HeadendConfig) bool {
 	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
 		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
 		c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
-		c.AnswerRate == o.AnswerRate &&
+		c.AnswerRate == o.AnswerRate && c.Flows == o.Flows &&
 		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) &&
 		slices.Equal(c.Local, o.Local)
 }
@@ -65,6 +66,7 @@ type Headend struct {
 	programs map[Side]*ebpf.Program
 	divert   *ebpf.Program
 	hops     hopNumbers
+	flows    sharedLists
 	epoch    uint8
 }
 
@@ -120,6 +122,9 @@ func (h *Headend) open() (err error) {
 			return fmt.Errorf("prepare %d copies: %w", n, err)
 		}
 	}
+	if err := h.resumeFlows(); err != nil {
+		return err
+	}
 	return h.openEpoch()
 }
 
@@ -131,7 +136,11 @@ func (h *Headend) loadSide(side Side) error {
 	if err != nil {
 		return err
 	}
-	programs, err := h.load(spec, headendState...)
+	state := headendState
+	if h.config.Flows > 0 {
+		state = slices.Concat(headendState, flowState)
+	}
+	programs, err := h.load(spec, state...)
 	if err != nil {
 		return err
 	}
@@ -154,7 +163,7 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
 		return nil, err
 	}
-	return spec, setAnswerRate(spec, h.config.AnswerRate)
+	return spec, errors.Join(setAnswerRate(spec, h.config.AnswerRate), h.sizeFlows(spec))
 }
 
 func (h *Headend) settings(side Side) headendSettings {
@@ -250,7 +259,8 @@ func (h *Headend) SetTable(t srpolicy.Table) error {
 		return fmt.Errorf("set steering table: %w", err)
 	}
 	defer rules.Close()
-	if h.hops.give(t) {
+	all := slices.Concat(t, h.flowTable())
+	if h.hops.give(all) {
 		if err := h.ForgetNextHops(); err != nil {
 			return fmt.Errorf("set steering table: %w", err)
 		}
@@ -263,7 +273,7 @@ func (h *Headend) SetTable(t srpolicy.Table) error {
 	if err := h.maps["steering"].Put(uint32(0), rules); err != nil {
 		return fmt.Errorf("set steering table: %w", err)
 	}
-	h.hops.keep(t)
+	h.hops.keep(all)
 	return nil
 }
 

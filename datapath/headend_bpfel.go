@@ -21,6 +21,9 @@ const (
 	headendMapClaims           = "claims"
 	headendMapDrops            = "drops"
 	headendMapFibEpoch         = "fib_epoch"
+	headendMapFlowLists        = "flow_lists"
+	headendMapFlowPaths        = "flow_paths"
+	headendMapFlowTraffic      = "flow_traffic"
 	headendMapNextHops         = "next_hops"
 	headendMapOutcomes         = "outcomes"
 	headendMapPolicyTraffic    = "policy_traffic"
@@ -31,6 +34,7 @@ const (
 	headendProgHeadend         = "headend"
 	headendProgHeadendDivert   = "headend_divert"
 	headendVarAnswerLimit      = "answer_limit"
+	headendVarHasFlowPaths     = "has_flow_paths"
 	headendVarHmacRule         = "hmac_rule"
 	headendVarJiffiesPerSecond = "jiffies_per_second"
 	headendVarRuleType         = "rule_type"
@@ -92,6 +96,9 @@ type headendMapSpecs struct {
 	Claims        *ebpf.MapSpec `ebpf:"claims"`
 	Drops         *ebpf.MapSpec `ebpf:"drops"`
 	FibEpoch      *ebpf.MapSpec `ebpf:"fib_epoch"`
+	FlowLists     *ebpf.MapSpec `ebpf:"flow_lists"`
+	FlowPaths     *ebpf.MapSpec `ebpf:"flow_paths"`
+	FlowTraffic   *ebpf.MapSpec `ebpf:"flow_traffic"`
 	NextHops      *ebpf.MapSpec `ebpf:"next_hops"`
 	Outcomes      *ebpf.MapSpec `ebpf:"outcomes"`
 	PolicyTraffic *ebpf.MapSpec `ebpf:"policy_traffic"`
@@ -106,6 +113,7 @@ type headendMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type headendVariableSpecs struct {
 	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
+	HasFlowPaths     *ebpf.VariableSpec `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.VariableSpec `ebpf:"rule_type"`
@@ -137,6 +145,9 @@ type headendMaps struct {
 	Claims        *ebpf.Map `ebpf:"claims"`
 	Drops         *ebpf.Map `ebpf:"drops"`
 	FibEpoch      *ebpf.Map `ebpf:"fib_epoch"`
+	FlowLists     *ebpf.Map `ebpf:"flow_lists"`
+	FlowPaths     *ebpf.Map `ebpf:"flow_paths"`
+	FlowTraffic   *ebpf.Map `ebpf:"flow_traffic"`
 	NextHops      *ebpf.Map `ebpf:"next_hops"`
 	Outcomes      *ebpf.Map `ebpf:"outcomes"`
 	PolicyTraffic *ebpf.Map `ebpf:"policy_traffic"`
@@ -153,6 +164,9 @@ func (m *headendMaps) Close() error {
 		m.Claims,
 		m.Drops,
 		m.FibEpoch,
+		m.FlowLists,
+		m.FlowPaths,
+		m.FlowTraffic,
 		m.NextHops,
 		m.Outcomes,
 		m.PolicyTraffic,
@@ -168,6 +182,7 @@ func (m *headendMaps) Close() error {
 // It can be passed to loadHeadendObjects or ebpf.CollectionSpec.LoadAndAssign.
 type headendVariables struct {
 	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
+	HasFlowPaths     *ebpf.Variable `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	RuleType         *ebpf.Variable `ebpf:"rule_type"`

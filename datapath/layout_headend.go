@@ -1,8 +1,10 @@
 package datapath
 
 import (
+	"encoding/binary"
 	"net/netip"
 
+	"sextant/packet/flow"
 	"sextant/te/srpolicy"
 )
 
@@ -63,6 +65,20 @@ type rule struct {
 	Turns    uint8
 	Reserved [7]uint8
 	List     [listsMax]list
+}
+
+type flowKey struct {
+	Source, Destination address
+	Ports               [4]byte // network order
+	Protocol            uint8
+	IPv4                uint8
+	Reserved            uint16
+}
+
+type flowPath struct {
+	Until    uint64
+	List     uint32
+	Reserved uint32
 }
 
 type sequence struct {
@@ -170,16 +186,40 @@ func ruleOf(e srpolicy.Entry, hop func(srpolicy.Header) uint16) rule {
 	copy(r.Shares[:], e.Shares)
 	copy(r.Schedule[:], e.Turns)
 	for i, h := range e.Lists {
-		l := list{
-			Hop: hop(h), Words: uint8(len(h.Octets) / numberWord), Next: uint8(h.NextAt),
-			Redundancy: uint8(h.Redundancy),
-			NumberAt: [2]uint8{uint8(h.NumberAt[0] / numberWord),
-				uint8(h.NumberAt[1] / numberWord)},
-		}
-		copy(l.Header[:], h.Octets)
-		r.List[i] = l
+		r.List[i] = listOf(h, hop)
 	}
 	return r
+}
+
+func listOf(h srpolicy.Header, hop func(srpolicy.Header) uint16) list {
+	l := list{
+		Hop: hop(h), Words: uint8(len(h.Octets) / numberWord), Next: uint8(h.NextAt),
+		Redundancy: uint8(h.Redundancy),
+		NumberAt: [2]uint8{uint8(h.NumberAt[0] / numberWord),
+			uint8(h.NumberAt[1] / numberWord)},
+	}
+	copy(l.Header[:], h.Octets)
+	return l
+}
+
+func flowKeyOf(t flow.Tuple) flowKey {
+	k := flowKey{Source: addressOf(t.Src), Destination: addressOf(t.Dst), Protocol: t.Protocol}
+	if t.Src.Is4() {
+		k.IPv4 = 1
+	}
+	binary.BigEndian.PutUint16(k.Ports[:], t.SrcPort)
+	binary.BigEndian.PutUint16(k.Ports[2:], t.DstPort)
+	return k
+}
+
+func (k flowKey) tuple() flow.Tuple {
+	t := flow.Tuple{Src: netip.AddrFrom16(k.Source), Dst: netip.AddrFrom16(k.Destination),
+		SrcPort: binary.BigEndian.Uint16(k.Ports[:]), Protocol: k.Protocol,
+		DstPort: binary.BigEndian.Uint16(k.Ports[2:])}
+	if k.IPv4 != 0 {
+		t.Src, t.Dst = t.Src.Unmap(), t.Dst.Unmap()
+	}
+	return t
 }
 
 func matchOf(m srpolicy.Match) match {

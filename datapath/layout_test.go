@@ -80,6 +80,8 @@ var twins = []struct {
 
 	{headendSettings{}, "headend_settings", "headend"},
 	{match{}, "match", "headend"},
+	{flowKey{}, "flow_key", "headend"},
+	{flowPath{}, "flow_path", "headend"},
 	{list{}, "list", "headend"},
 	{rule{}, "rule", "headend"},
 	{sequence{}, "sequence", "headend"},

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,6 +44,7 @@ type memory struct {
 	fail error
 	// events are numbered from 1.
 	events []api.Event
+	flows  []api.FlowPath
 }
 
 func (m *memory) Status(context.Context) (api.Status, error) {
@@ -119,6 +121,18 @@ func (m *memory) MarkList(_ context.Context, policy, list string,
 	down bool) ([]config.Change, error) {
 	return []config.Change{{Operation: config.Modify, Object: policy + "/" + list,
 		To: fmt.Sprint(down)}}, nil
+}
+
+func (m *memory) FlowPaths(context.Context) ([]api.FlowPath, error) { return m.flows, m.fail }
+
+func (m *memory) SetFlowPath(_ context.Context, p api.FlowPath) error {
+	m.flows = append(m.flows, p)
+	return m.fail
+}
+
+func (m *memory) RemoveFlowPath(_ context.Context, f api.Flow) error {
+	m.flows = slices.DeleteFunc(m.flows, func(p api.FlowPath) bool { return p.Flow == f })
+	return m.fail
 }
 
 func (m *memory) Merge(context.Context) ([]api.MergedFlow, error) {

@@ -19,6 +19,9 @@
 //	GET    /v1/counters
 //	GET    /v1/policies
 //	PUT    /v1/policies/{name}/lists/{list}  body: ListSpec
+//	GET    /v1/flows                       flows of a head-end with paths of their own
+//	PUT    /v1/flows                       body: FlowPath
+//	DELETE /v1/flows                       body: Flow
 //	GET    /v1/merge
 //	GET    /v1/protections
 //	PUT    /v1/protections/{name}            body: ProtectionSpec; dryRun=1: nothing is changed
@@ -37,7 +40,8 @@
 //	GET    /metrics                        Prometheus text
 //
 // Every list is an object with "items". Every write answers with the Changes
-// that it made, but a PUT of a protection with the protection. PUT creates or
+// that it made, but a PUT of a protection with the protection, and one of a
+// flow's path with the path. PUT creates or
 // changes, and what the body leaves out stays as it is; with
 // "If-None-Match: *" it only creates, with "If-Match: *" it only changes. A
 // refused request is answered with an Error. A write that would end connections

@@ -37,6 +37,12 @@ type Agent interface {
 	// MarkList takes a segment list of a policy that no node file has out of use, or back into it,
 	// and returns what changed.
 	MarkList(ctx context.Context, policy, list string, down bool) ([]config.Change, error)
+	// FlowPaths returns the flows of a head-end that have paths of their own.
+	FlowPaths(context.Context) ([]FlowPath, error)
+	// SetFlowPath gives a flow a path in front of the head-end's rules, or another one.
+	SetFlowPath(context.Context, FlowPath) error
+	// RemoveFlowPath lets the rules choose for a flow again.
+	RemoveFlowPath(context.Context, Flow) error
 	// Merge returns the protected flows whose egress the node is, in the order of the
 	// configuration.
 	Merge(context.Context) ([]MergedFlow, error)
@@ -127,6 +133,9 @@ func NewHandler(agent Agent) http.Handler {
 		"GET /v1/counters":                                       h.counters,
 		"GET /v1/policies":                                       h.policies,
 		"PUT /v1/policies/{name}/lists/{list}":                   h.putList,
+		"GET /v1/flows":                                          h.flows,
+		"PUT /v1/flows":                                          h.putFlow,
+		"DELETE /v1/flows":                                       h.deleteFlow,
 		"GET /v1/merge":                                          h.merge,
 		"PUT /v1/bgp":                                            h.putBGP,
 		"GET /v1/bgp/peers":                                      h.bgpPeers,

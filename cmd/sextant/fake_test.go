@@ -76,6 +76,8 @@ type fakeAgent struct {
 	node *config.Node
 	busy bool
 	look uint64
+
+	flows []api.FlowPath
 }
 
 func (f *fakeAgent) Status(context.Context) (api.Status, error) {

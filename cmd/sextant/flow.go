@@ -3,8 +3,9 @@ package main
 import "github.com/spf13/cobra"
 
 func (a *app) flowCommand() *cobra.Command {
-	return noun("flow", "What the data plane does with a client's flow",
-		seeAlso("sextant explain", "sextant service show"), a.flowTrace())
+	return noun("flow", "Flows: what the data plane does with one, and paths of their own",
+		seeAlso("sextant explain", "sextant service show"), a.flowTrace(), a.flowList(),
+		a.flowSet(), a.flowClear())
 }
 
 // flowTrace is explain by the name under which nouns have it.

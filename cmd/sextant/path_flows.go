@@ -194,7 +194,7 @@ leaves. The controller moves it no more until it is unpinned.`,
 			if err := a.controller(cmd).Pin(ctx, pin); err != nil {
 				return err
 			}
-			return a.pinned("pinned", f)
+			return a.flowChanged("pinned", f)
 		},
 	}
 	flowProtocolFlag(cmd, &protocol)
@@ -220,16 +220,9 @@ func (a *app) pathUnpin() *cobra.Command {
 			if err := a.controller(cmd).Unpin(ctx, f); err != nil {
 				return err
 			}
-			return a.pinned("unpinned", f)
+			return a.flowChanged("unpinned", f)
 		},
 	}
 	flowProtocolFlag(cmd, &protocol)
 	return cmd
-}
-
-func (a *app) pinned(what string, f api.Flow) error {
-	if !a.quiet {
-		fmt.Fprintf(a.stdout, "%s %s\n", what, flowEnds(f))
-	}
-	return nil
 }

@@ -18,8 +18,10 @@ type Headend struct {
 	Locators       []netip.Prefix // where SIDs are besides the block
 	Infrastructure []netip.Prefix // sources that may send SRv6
 	Table          srpolicy.Table
-	Secret         flow.Secret // of the flow hash
-	HopLimit       uint8       // of answers
+	// Flows have lists of their own, whatever the table says.
+	Flows    map[flow.Tuple]srpolicy.Header
+	Secret   flow.Secret // of the flow hash
+	HopLimit uint8       // of answers
 	// Loop is the interface at which packets come in again that were on their way out: this node is
 	// no hop of theirs.
 	Loop uint32
@@ -34,6 +36,7 @@ type Headend struct {
 // Steering is what a head-end makes of a frame.
 type Steering struct {
 	Entry  int    // of the table; -1: no rule chooses the packet
+	Flow   bool   // it took the list of its flow, and no rule was asked
 	Hash   uint64 // of the flow
 	Number uint64 // of the packet, if a list that it takes has numbers
 	Lists  []int  // which of the entry's lists it takes
@@ -53,6 +56,14 @@ func (h *Headend) Process(ingress uint32, timestamp uint32, data []byte) Steerin
 		return Steering{Entry: -1, Results: []Result{r.pass(data)}}
 	}
 	r.Flow = p.tuple()
+	if header, ok := h.Flows[r.Flow]; ok {
+		s := steered{Headend: h, frame: &f, packet: p, ingress: ingress, timestamp: timestamp,
+			entry:  &srpolicy.Entry{Action: srpolicy.Path, Lists: []srpolicy.Header{header}},
+			result: r}
+		out := s.act(Steering{Entry: -1, Flow: true})
+		out.Lists = nil // no policy's
+		return out
+	}
 	entry, ok := h.Table.Find(srpolicy.Packet{
 		Source: p.src, Destination: p.dst, Protocol: p.protocol, DSCP: p.trafficClass >> 2,
 		SourcePort: p.transport.srcPort, DestinationPort: p.transport.dstPort,

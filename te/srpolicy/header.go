@@ -50,8 +50,27 @@ func (h Header) Destination() netip.Addr {
 	return netip.AddrFrom16([16]byte(h.Octets[destination:]))
 }
 
-// header returns the outer headers of a list.
-func (l List) header(s Source) (Header, error) {
+// Segments returns the list in the order in which its segments are visited.
+func (h Header) Segments() []netip.Addr {
+	segments := []netip.Addr{h.Destination()}
+	if h.NextAt == nextInIPv6 {
+		return segments
+	}
+	srh, _, err := srv6.ParseSRH(h.Octets[ipv6Header:])
+	if err != nil {
+		return segments
+	}
+	if int(srh.SegmentsLeft) == len(srh.Segments)-1 { // not reduced: the first one is there, too
+		segments = segments[:0]
+	}
+	for i := range srh.Segments {
+		segments = append(segments, srh.Segments[len(srh.Segments)-1-i])
+	}
+	return segments
+}
+
+// Header returns the outer headers of a list, as a head-end of this source writes them.
+func (l List) Header(s Source) (Header, error) {
 	srh, needed, err := l.srh(s)
 	if err != nil {
 		return Header{}, fmt.Errorf("segment list %s: %w", l.Name, err)

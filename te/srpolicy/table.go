@@ -104,7 +104,7 @@ func (p Policy) compile(s Source, installed string) (Entry, error) {
 	}
 	var weights []uint32
 	for _, l := range path.Lists {
-		h, err := l.header(s)
+		h, err := l.Header(s)
 		if err != nil {
 			return Entry{}, fmt.Errorf("path %s: %w", path.Name, err)
 		}

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/packet/flow"
+	"sextant/te/srpolicy"
+)
+
+// maxFlowPath bounds for how long a flow can keep a path that nobody renews.
+const maxFlowPath = 24 * time.Hour
+
+// FlowPaths is what api.Agent says.
+func (h *headendRoom) FlowPaths(ctx context.Context) ([]api.FlowPath, error) {
+	return ask(ctx, &h.loop, h.flowPaths)
+}
+
+func (h *headendRoom) flowPaths() ([]api.FlowPath, error) {
+	if h.runs == nil {
+		return nil, nil
+	}
+	var paths []api.FlowPath
+	flows, err := h.runs.program.Flows()
+	for _, f := range flows {
+		if named := flowOf(f.Flow); f.Left > 0 && named != nil {
+			paths = append(paths, api.FlowPath{Flow: *named, Segments: f.Header.Segments(),
+				Seconds: f.Left.Seconds()})
+		}
+	}
+	slices.SortFunc(paths, func(x, y api.FlowPath) int {
+		return cmp.Or(x.Flow.Source.Compare(y.Flow.Source),
+			x.Flow.Destination.Compare(y.Flow.Destination))
+	})
+	return paths, err
+}
+
+// SetFlowPath is what api.Agent says.
+func (h *headendRoom) SetFlowPath(ctx context.Context, p api.FlowPath) (err error) {
+	tuple, err := flowPathTuple(p.Flow)
+	if err != nil {
+		return err
+	}
+	during := time.Duration(p.Seconds * float64(time.Second))
+	if !(p.Seconds > 0) || during > maxFlowPath {
+		return &api.Error{Code: api.Invalid, Message: fmt.Sprintf(
+			"seconds %v: write more than 0, and at most %v", p.Seconds, maxFlowPath.Seconds())}
+	}
+	doErr := h.do(ctx, func() { err = h.setFlowPath(tuple, p.Segments, during) })
+	return errors.Join(doErr, err)
+}
+
+func (h *headendRoom) setFlowPath(t flow.Tuple, segments []netip.Addr, during time.Duration) error {
+	if h.runs == nil {
+		return errNoHeadend
+	}
+	list := srpolicy.List{Segments: segments, Reduced: true}
+	header, err := list.Header(h.runs.program.Source())
+	if err != nil {
+		return &api.Error{Code: api.Invalid, Message: err.Error()}
+	}
+	return flowPathError(h.runs.program.SetFlow(t, header, during))
+}
+
+// RemoveFlowPath is what api.Agent says.
+func (h *headendRoom) RemoveFlowPath(ctx context.Context, f api.Flow) error {
+	t, err := flowPathTuple(f)
+	if err != nil {
+		return err
+	}
+	doErr := h.do(ctx, func() {
+		if h.runs == nil {
+			err = errNoHeadend
+			return
+		}
+		err = flowPathError(h.runs.program.RemoveFlow(t))
+	})
+	return errors.Join(doErr, err)
+}
+
+var errNoHeadend = &api.Error{Code: api.Conflict,
+	Message: "this node is no head-end; add \"headend:\" to its file"}
+
+// flowPathError says what a head-end without a table of flows is refused by.
+func flowPathError(err error) error {
+	if errors.Is(err, datapath.ErrNoFlowPaths) {
+		return &api.Error{Code: api.Conflict, Message: err.Error()}
+	}
+	return err
+}
+
+func flowPathTuple(f api.Flow) (flow.Tuple, error) {
+	number, ok := protocolNumbers[f.Protocol]
+	source, destination := f.Source.Addr().Unmap(), f.Destination.Addr().Unmap()
+	switch {
+	case !ok:
+		return flow.Tuple{}, &api.Error{Code: api.Invalid, Message: fmt.Sprintf(
+			"protocol %q: write %s or %s", f.Protocol, config.TCP, config.UDP)}
+	case !f.Source.IsValid() || !f.Destination.IsValid() || source.Is4() != destination.Is4():
+		return flow.Tuple{}, &api.Error{Code: api.Invalid,
+			Message: "a flow has a source and a destination of one IP version; write " +
+				"ADDRESS:PORT each"}
+	}
+	return flow.Tuple{Src: source, Dst: destination, SrcPort: f.Source.Port(),
+		DstPort: f.Destination.Port(), Protocol: number}, nil
+}
+
+// flowHeaders are the lists of flows that have paths of their own.
+func (h *headendRole) flowHeaders() (map[flow.Tuple]srpolicy.Header, error) {
+	flows, err := h.program.Flows()
+	headers := map[flow.Tuple]srpolicy.Header{}
+	for _, f := range flows {
+		if f.Left > 0 {
+			headers[f.Flow] = f.Header
+		}
+	}
+	return headers, err
+}

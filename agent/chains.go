@@ -21,16 +21,20 @@ var poolMethods = map[config.Table]pool.Method{
 
 // poolSpec is what stays the same as long as the service's settings do. The seed is a function of
 // the cluster's secret and the endpoint, so all edges have the same.
-func poolSpec(s *edgeService, n *config.Node) pool.Spec {
+func poolSpec(e config.Endpoint, k config.Continuity, buckets int, secret flow.Secret) pool.Spec {
 	return pool.Spec{
-		Buckets:    s.buckets,
-		Seed:       flow.SipHash13(n.Secret, []byte(s.Endpoint.String())),
-		Policy:     poolPolicies[s.Policy],
-		Method:     poolMethods[s.Table],
-		Candidates: s.Candidates,
-		Depth:      max(s.Depth, s.Candidates),
-		Drain:      s.DrainTime,
+		Buckets:    buckets,
+		Seed:       flow.SipHash13(secret, []byte(e.String())),
+		Policy:     poolPolicies[k.Policy],
+		Method:     poolMethods[k.Table],
+		Candidates: k.Candidates,
+		Depth:      max(k.Depth, k.Candidates),
+		Drain:      k.DrainTime,
 	}
+}
+
+func (s *edgeService) spec(n *config.Node) pool.Spec {
+	return poolSpec(s.Endpoint, s.Continuity, s.buckets, n.Secret)
 }
 
 // chains prepares the service, and returns what makes its next generation: from the running one, or
@@ -50,7 +54,7 @@ func (e *edgeRoom) chains(
 		return nil, err
 	}
 	s.buckets = previous.buckets
-	spec := poolSpec(s, n)
+	spec := s.spec(n)
 	switch {
 	case previous.running != nil:
 		s.generation, s.past = previous.running, e.runs.service(s.Endpoint).past
@@ -151,6 +155,9 @@ func (e *edgeRoom) refresh() error {
 	if e.runs == nil {
 		return nil
 	}
+	if err := e.endFormer(); err != nil {
+		return err
+	}
 	for i := range e.runs.services {
 		if err := e.refreshService(&e.runs.services[i], e.node.Edge.Services[i]); err != nil {
 			return err
@@ -177,7 +184,7 @@ func (e *edgeRoom) refreshService(s *edgeService, configured config.Service) (er
 	}
 	effect := e.effect(&service, s, members)
 	members = effect.Backends
-	next, err := e.follow(s, poolSpec(s, e.node), e.node, members)
+	next, err := e.follow(s, s.spec(e.node), e.node, members)
 	if err != nil {
 		return err
 	}
@@ -188,6 +195,9 @@ func (e *edgeRoom) refreshService(s *edgeService, configured config.Service) (er
 		if err := e.runs.program.SetChains(s.index, next); err != nil {
 			return err
 		}
+	}
+	if err := e.refreshFormer(s, members); err != nil {
+		return err
 	}
 	e.checks.stale = e.checks.stale || !slices.Equal(s.Backends, service.Backends)
 	s.Service, s.members, s.generation, s.effect = service, members, next, effect
@@ -241,6 +251,11 @@ func (e *edgeRoom) nextRefresh() (time.Duration, bool) {
 	}
 	for i := range e.runs.services {
 		if at, ok := e.runs.services[i].generation.NextAt(); ok && (!waits || at < first) {
+			first, waits = at, true
+		}
+	}
+	if f := e.runs.former; f != nil {
+		if at := e.now() + time.Until(f.until); !waits || at < first {
 			first, waits = at, true
 		}
 	}

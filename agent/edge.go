@@ -30,6 +30,7 @@ type edgeRole struct {
 	places   map[config.Endpoint]int // of the services
 	numbers  map[string]uint32
 	hmac     srv6.HMACKey // the zero value: SRHs are not signed
+	former   *former      // what is known of flows of before; nil: nothing
 }
 
 var _ switchable[*edgeRole] = (*edgeRole)(nil)
@@ -42,7 +43,8 @@ type edgeService struct {
 	buckets    int            // of its table
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
-	effect     health.Effect // how the members came about
+	former     *pool.Generation // of before another secret, or fewer buckets; nil: nothing is known
+	effect     health.Effect    // how the members came about
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
@@ -211,7 +213,7 @@ func (e *edgeRoom) build(n *config.Node) (*edgeRole, error) {
 	if err := e.edgeServices(next, n, e.pins(api.Edge)); err != nil {
 		return nil, err
 	}
-	return next, nil
+	return next, e.keepFormer(next, n, e.pins(api.Edge))
 }
 
 func (e *edgeRole) load(dir string, running *edgeRole) (err error) {
@@ -372,7 +374,10 @@ func (e *edgeRole) fillService(s, before *edgeService) error {
 			return err
 		}
 	}
-	same := before != nil && before.generation == s.generation
+	if err := e.fillFormer(s, before); err != nil {
+		return err
+	}
+	same := before != nil && before.generation == s.generation && before.former == s.former
 	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
 		s.QUIC.Configs, config.QUIC.Equal) {
 		return nil
@@ -410,10 +415,15 @@ func (s *edgeService) quicBackends() map[uint16]struct{} {
 	for _, m := range s.members {
 		ids[m.ID] = struct{}{}
 	}
-	for b := range s.generation.Buckets() {
-		c := s.generation.Chain(b)
-		for _, id := range c.IDs[:c.Length] {
-			ids[id] = struct{}{}
+	for _, g := range []*pool.Generation{s.generation, s.former} {
+		if g == nil {
+			continue
+		}
+		for b := range g.Buckets() {
+			c := g.Chain(b)
+			for _, id := range c.IDs[:c.Length] {
+				ids[id] = struct{}{}
+			}
 		}
 	}
 	return ids
@@ -458,7 +468,10 @@ func (e *edgeRole) shareWarnings() (warnings []string) {
 	return warnings
 }
 
-func (e *edgeRole) adopt(k *kept) { adopt(k.EdgeServices, e.numbers) }
+func (e *edgeRole) adopt(k *kept) {
+	adopt(k.EdgeServices, e.numbers)
+	k.Former = e.former.kept()
+}
 
 // shown tells the side, too.
 func (e *edgeRole) shown(at datapath.Attachment) api.Program {

@@ -68,6 +68,9 @@ func (e *edgeRole) twin(n *config.Node) *model.Edge {
 	m.Chains = func(service, bucket uint32) pool.Chain {
 		return e.services[service].generation.Chain(int(bucket))
 	}
+	if e.former != nil {
+		m.Former = e.formerModel()
+	}
 	return m
 }
 

@@ -139,6 +139,8 @@ func described(e *api.Explanation, name string) string {
 		case p.Backend != name:
 		case p.Role == string(pool.PastOwner):
 			return name + " (owned the bucket before)"
+		case p.Role == string(pool.Former):
+			return name + " (owned the flow before the secret or the buckets changed)"
 		case p.State != config.Up:
 			return name + " (" + string(p.State) + ")"
 		}

@@ -127,7 +127,8 @@ func (e *edgeRoom) lost(
 			continue // no connections
 		}
 		next, running := edge.next.service(old.Endpoint), e.runs.service(old.Endpoint)
-		if next != nil && running != nil && next.generation == running.generation && !rehashed {
+		if next != nil && running != nil && next.generation == running.generation &&
+			next.former == running.former && !rehashed {
 			continue
 		}
 		chains, err := e.runningChains(old.Endpoint, edge.dir)
@@ -144,7 +145,10 @@ func (e *edgeRoom) lost(
 			if err != nil {
 				return nil, err
 			}
-			s.share = pool.Lost(chains, chainsOf(next.generation), rehashed, same)
+			if s.share = pool.Lost(chains, chainsOf(next.generation), rehashed,
+				same); running != nil {
+				s.share = e.runs.lostShare(running, next, edge.next.former, rehashed, same)
+			}
 		} else if pool.Lost(chains, nil, true, func(uint16) uint16 { return 0 }) == 0 {
 			continue // it had no backends
 		}
@@ -156,6 +160,27 @@ func (e *edgeRoom) lost(
 		}
 	}
 	return list, nil
+}
+
+// lostShare is of the connections of a running service at whose chains no packets arrive after a
+// change, and of those of before an earlier one.
+func (e *edgeRole) lostShare(running, next *edgeService, f *former, rehashed bool,
+	same func(id uint16) uint16) (share float64) {
+	chains, now := chainsOf(running.generation), chainsOf(next.generation)
+	begins := f != e.former && next.former != nil &&
+		running.Candidates+next.Candidates <= pool.MaxChain
+	if begins {
+		share = pool.Lost(chains, chainsOf(next.former), false, same)
+	} else {
+		share = pool.Lost(chains, now, rehashed, same)
+	}
+	switch {
+	case running.former == nil || e.former.isOver(time.Now()):
+		return share
+	case !begins && next.former != nil:
+		return max(share, pool.Lost(chainsOf(running.former), chainsOf(next.former), false, same))
+	}
+	return max(share, pool.Lost(chainsOf(running.former), now, true, same))
 }
 
 // keepsNone reports whether a service has, and keeps, a policy that lets connections end at each

@@ -33,7 +33,7 @@ const (
 // all as it is; it is done if that is said. What ends none is done.
 func TestSettingsThatEndConnections(t *testing.T) {
 	m := newMachine(t)
-	text := guardText()
+	text := m.text(guardText(), "  source: fd", "  formerTime: 0s\n  source: fd")
 	a := m.start(text)
 	defer a.stop()
 	for _, c := range []struct {

@@ -134,7 +134,7 @@ func (e *edgeRoom) remember(s *edgeService, chains []pool.Chain, configured conf
 		s.past = past
 		return e.refreshService(s, configured)
 	}
-	next, err := pool.Resume(poolSpec(s, e.node), merged, s.members, e.now())
+	next, err := pool.Resume(s.spec(e.node), merged, s.members, e.now())
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func checkEqual(t *testing.T, path string, before, after map[string]any) {
 // notLoaded are the keys of what the agent does itself: no program and no table has them. What
 // protections, routes and BGP lead to is loaded when it is computed or learned.
 var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|routing\..*|` +
-	`edge\.(peers|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
+	`edge\.(peers|formerTime|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
 	`edge\.services\.backends\.(name|agent)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|merge\.sids\.copies)$`)
 
@@ -216,7 +216,7 @@ func tablesOf(e *edgeRole, n *config.Node) (all []any) {
 		for _, q := range s.QUIC.Configs {
 			quic = append(quic, q.Config())
 		}
-		all = append(all, s.key, s.index, s.NewConnections, poolSpec(s, n), chainsOf(s.generation),
+		all = append(all, s.key, s.index, s.NewConnections, s.spec(n), chainsOf(s.generation),
 			sids, quic)
 	}
 	return all

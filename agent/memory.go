@@ -48,7 +48,7 @@ func EstimateMemory(n *config.Node) (m Memory) {
 }
 
 func poolFootprint(s *edgeService, n *config.Node) int {
-	spec := poolSpec(s, n)
+	spec := s.spec(n)
 	if spec.Policy != pool.Offer {
 		spec.Candidates = 1
 	}

@@ -79,6 +79,9 @@ func (e *edgeRoom) view(s *edgeService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
+	if f := e.runs.former; s.former != nil {
+		view.Edge.FormerUntil = &f.until
+	}
 	if n := s.NewConnections; n != (config.NewConnections{}) {
 		count, err := e.runs.program.Openings(s.index)
 		if err != nil {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -100,13 +101,27 @@ func (e *edgeRoom) resume(
 ) (*pool.Generation, error) {
 	s.pastSIDs = nil
 	if s.past != nil {
-		s.pastSIDs = e.remembered(n, chains, members)
-		for id := range s.pastSIDs {
-			members = append(members[:len(members):len(members)],
-				pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
-		}
+		members = e.withRemembered(s, n, chains, members)
 	}
 	return pool.Resume(spec, chains, members, e.now())
+}
+
+// withRemembered adds to the members those whom chains of the past name beside them, as draining,
+// and notes their SIDs.
+func (e *edgeRoom) withRemembered(
+	s *edgeService, n *config.Node, chains []pool.Chain, members []pool.Backend,
+) []pool.Backend {
+	others := e.remembered(n, chains, members)
+	for id := range others {
+		members = append(members[:len(members):len(members)],
+			pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
+	}
+	if s.pastSIDs == nil {
+		s.pastSIDs = others
+	} else {
+		maps.Copy(s.pastSIDs, others)
+	}
+	return members
 }
 
 // remembered are those whom chains name although they are not among the members.

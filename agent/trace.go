@@ -28,24 +28,30 @@ func (e *edgeRoom) trace(f api.Flow) (api.Trace, error) {
 			"no service of this node's edge has %s over %s; see sextant service list",
 			f.Destination, f.Protocol)}
 	}
-	hash := e.node.Secret.Hash(flow.Tuple{
+	return e.traceOf(s, f, e.node.Secret.Hash(tupleOf(f))), nil
+}
+
+func tupleOf(f api.Flow) flow.Tuple {
+	return flow.Tuple{
 		Src: f.Source.Addr(), Dst: f.Destination.Addr(), SrcPort: f.Source.Port(),
 		DstPort:  f.Destination.Port(),
 		Protocol: protocolNumbers[f.Protocol],
-	})
-	return e.traceOf(s, f, hash), nil
+	}
 }
 
 // traceOf tells what the tables say about a flow of a hash.
 func (e *edgeRoom) traceOf(s *edgeService, f api.Flow, hash uint64) api.Trace {
 	bucket := int(flow.Bucket(hash, uint32(s.generation.Buckets())))
-	chain := s.generation.Chain(bucket)
+	chain, places := s.generation.Chain(bucket), s.generation.Places(bucket)
+	if s.former != nil {
+		chain, places = e.runs.former.join(s.former, f, chain, places)
+	}
 	trace := api.Trace{
 		Flow: f, Service: s.Name, Policy: s.Policy, Table: s.Table,
 		Bucket: bucket, Buckets: s.generation.Buckets(), FlowLabel: flow.Label(hash),
 		Chain: []api.Place{},
 	}
-	for _, p := range s.generation.Places(bucket) {
+	for _, p := range places {
 		trace.Chain = append(trace.Chain, e.place(s, p))
 	}
 	opening, following := chain.IDs[:chain.Candidates], chain.IDs[:chain.Length]

@@ -7,6 +7,7 @@
 #define CAPTURES
 
 #include "include/edge_local.h"
+#include "include/former.h"
 #include "include/options.h"
 #include "include/quiclb.h"
 #include "include/edge_encap.h"
@@ -104,6 +105,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
 		return drop(REASON_NO_BACKEND);
+	w.chain = with_former(service, &p->flow, w.chain);
 	w.visits = chain_visits(w.chain, p);
 	if (p->flow.protocol != IPPROTO_TCP && service->quic)
 		w.chain = quic_chain(ctx, p, service->index, w.chain, &w.visits);
@@ -132,7 +134,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
  * answered already, takes its time. */
 static __always_inline bool plain_is_enough(void)
 {
-	return !capture_bytes && !flow_cache.sets;
+	return !capture_bytes && !flow_cache.sets && !former.on;
 }
 
 /*

@@ -28,8 +28,10 @@ type Consequence struct {
 
 // Consequences are looked through from the first to the last.
 var Consequences = []Consequence{
-	{"edge", "buckets", Moves, "flows are in other buckets"},
-	{"node", "secret", Moves, "flows are in other buckets, and buckets have other backends"},
+	{"edge", "buckets", Moves,
+		"flows are in other buckets, for formerTime also in those of before"},
+	{"node", "secret", Moves,
+		"flows are in other buckets with other backends, for formerTime also in those of before"},
 	{"service *", "maxBackends", Moves, "flows are in other buckets, if their number differs"},
 	{"service *", "table", Moves, "others are candidates; policy offer keeps owners of before"},
 	{"service *", "policy", Moves, "ecmp reaches a bucket's owner, shadow also the one before"},

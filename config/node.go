@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -75,9 +76,11 @@ type Edge struct {
 	// of the outer header
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 	// of the services that do not say; 0: each has as many as it needs
-	Buckets   int       `key:"buckets" omit:"zero" range:"1021 1048576" zero:"to size each service by need"`
-	Shadow    Shadow    `key:"shadow" omit:"zero" change:"whole"`
-	FlowCache FlowCache `key:"flowCache" omit:"zero" change:"whole"`
+	Buckets int `key:"buckets" omit:"zero" range:"1021 1048576" zero:"to size each service by need"`
+	// how long connections of before another secret, or fewer buckets, are looked for; 0: not
+	FormerTime time.Duration `key:"formerTime" default:"1h0m0s" omit:"default"`
+	Shadow     Shadow        `key:"shadow" omit:"zero" change:"whole"`
+	FlowCache  FlowCache     `key:"flowCache" omit:"zero" change:"whole"`
 	// api.metrics of other edges, who know what happened before this one started
 	Peers []netip.AddrPort `key:"peers" omit:"zero" style:"flow" item:"edge: peer %s"`
 	// nil: none

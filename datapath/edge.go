@@ -68,6 +68,7 @@ type EdgeConfig struct {
 	Signs      bool
 	AnswerRate int // ICMP messages of a kind per second and CPU at most; 0: 1000
 	FlowCache  FlowCache
+	Former     FormerFlows
 	Interfaces []EdgeInterface
 }
 
@@ -78,7 +79,7 @@ func (c EdgeConfig) Equal(o EdgeConfig) bool {
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
 		c.LastOffer == o.LastOffer &&
 		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
-		slices.Equal(c.Interfaces, o.Interfaces)
+		c.Former == o.Former && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.
@@ -106,6 +107,7 @@ type Edge struct {
 	sids     map[uint16]netip.Addr // as the program knows them
 	quic     map[uint32]quicTables // by the service's index
 	limited  map[uint32]bool       // likewise: new connections
+	former   map[uint32]int        // likewise: buckets of the former table
 }
 
 // edgeState is taken over from the predecessor: counters, which run on, fragments, and the flow
@@ -124,6 +126,7 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
+		former: map[uint32]int{},
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -168,6 +171,9 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["aes_tables"].Set(newAESTables()); err != nil {
 		return nil, err
 	}
+	if err := e.config.Former.into(spec); err != nil {
+		return nil, err
+	}
 	spec.Maps["tables"].InnerMap = tableSpec(1)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
@@ -191,11 +197,11 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 }
 
 // SetService points a service's packets at the chains and counters of index, from 0 to
-// MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC] and
-// [Edge.LimitNewConnections] say about that index.
+// MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC],
+// [Edge.LimitNewConnections] and [Edge.SetFormerChains] say about that index.
 func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	s := service{
-		Index: index, Buckets: uint32(buckets),
+		Index: index, Buckets: uint32(buckets), FormerBuckets: uint32(e.former[index]),
 		QUIC: truth(len(e.quic[index].configs) > 0), Limited: truth(e.limited[index]),
 	}
 	if err := e.maps["services"].Put(key.key(), s); err != nil {

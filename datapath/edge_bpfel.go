@@ -28,6 +28,7 @@ const (
 	edgeMapHmacKeys         = "hmac_keys"
 	edgeMapHmacKnown        = "hmac_known"
 	edgeMapHmacScratches    = "hmac_scratches"
+	edgeMapJoints           = "joints"
 	edgeMapNewConnections   = "new_connections"
 	edgeMapNextHops         = "next_hops"
 	edgeMapOpenings         = "openings"
@@ -48,6 +49,7 @@ const (
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
 	edgeVarFlowCache        = "flow_cache"
+	edgeVarFormer           = "former"
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarSettings         = "settings"
@@ -114,6 +116,7 @@ type edgeMapSpecs struct {
 	HmacKeys       *ebpf.MapSpec `ebpf:"hmac_keys"`
 	HmacKnown      *ebpf.MapSpec `ebpf:"hmac_known"`
 	HmacScratches  *ebpf.MapSpec `ebpf:"hmac_scratches"`
+	Joints         *ebpf.MapSpec `ebpf:"joints"`
 	NewConnections *ebpf.MapSpec `ebpf:"new_connections"`
 	NextHops       *ebpf.MapSpec `ebpf:"next_hops"`
 	Openings       *ebpf.MapSpec `ebpf:"openings"`
@@ -139,6 +142,7 @@ type edgeVariableSpecs struct {
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
 	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
+	Former           *ebpf.VariableSpec `ebpf:"former"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
@@ -176,6 +180,7 @@ type edgeMaps struct {
 	HmacKeys       *ebpf.Map `ebpf:"hmac_keys"`
 	HmacKnown      *ebpf.Map `ebpf:"hmac_known"`
 	HmacScratches  *ebpf.Map `ebpf:"hmac_scratches"`
+	Joints         *ebpf.Map `ebpf:"joints"`
 	NewConnections *ebpf.Map `ebpf:"new_connections"`
 	NextHops       *ebpf.Map `ebpf:"next_hops"`
 	Openings       *ebpf.Map `ebpf:"openings"`
@@ -206,6 +211,7 @@ func (m *edgeMaps) Close() error {
 		m.HmacKeys,
 		m.HmacKnown,
 		m.HmacScratches,
+		m.Joints,
 		m.NewConnections,
 		m.NextHops,
 		m.Openings,
@@ -232,6 +238,7 @@ type edgeVariables struct {
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
 	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
+	Former           *ebpf.Variable `ebpf:"former"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Settings         *ebpf.Variable `ebpf:"settings"`

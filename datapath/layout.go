@@ -56,10 +56,18 @@ type serviceKey struct {
 }
 
 type service struct {
-	Index   uint32
-	Buckets uint32
-	QUIC    uint16
-	Limited uint16
+	Index         uint32
+	Buckets       uint32
+	FormerBuckets uint32
+	QUIC          uint16
+	Limited       uint16
+}
+
+type former struct {
+	Secret [16]byte
+	On     uint32
+
+	Reserved uint32
 }
 
 type chain struct {

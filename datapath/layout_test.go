@@ -51,6 +51,7 @@ var twins = []struct {
 }{
 	{prefix{}, "prefix", "edge host"},
 	{edgeSettings{}, "edge_settings", "edge"},
+	{former{}, "former", "edge"},
 	{hostSettings{}, "host_settings", "host"},
 	{serviceKey{}, "service_key", "edge host"},
 	{service{}, "service", "edge host"},

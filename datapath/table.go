@@ -257,7 +257,7 @@ func (e *Edge) DeleteChains(index uint32) error {
 	e.chains[index].close()
 	delete(e.chains, index)
 	delete(e.buckets, index)
-	return nil
+	return e.deleteFormerChains(index)
 }
 
 // PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are

@@ -86,6 +86,9 @@ type EdgeService struct {
 	// NewConnections is the limit of new connections; nil: as many as come.
 	NewConnections *NewConnections `json:"newConnections,omitempty"`
 	Check          string          `json:"check,omitempty"` // the health check with its settings
+	// until when packets are offered also to those who had them before another secret, or fewer
+	// buckets; nil: they are not
+	FormerUntil *time.Time `json:"formerUntil,omitempty"`
 	// too few backends are healthy: all that should be up are used
 	Panic    bool      `json:"panic"`
 	Backends []Backend `json:"backends"`

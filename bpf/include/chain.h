@@ -27,10 +27,11 @@ struct chains {
 	__uint(map_flags, BPF_F_INNER_MAP);
 };
 
-/* Chains per service. Replacing the inner map replaces all of a service's buckets in one step. */
+/* Chains per service, and behind them the former ones per service. Replacing the inner map replaces
+ * all of a service's buckets in one step. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, SERVICES_MAX);
+	__uint(max_entries, 2 * SERVICES_MAX);
 	__type(key, __u32);
 	__array(values, struct chains);
 } tables SEC(".maps");
@@ -51,13 +52,16 @@ struct {
 	__type(value, struct chain);
 } owners SEC(".maps");
 
-static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
+static __always_inline struct chain *chain_at(__u32 table_index, __u32 bucket)
 {
-	__u32 index = service->index;
-	__u32 bucket = flow_bucket(hash, service->buckets);
-	void *table = bpf_map_lookup_elem(&tables, &index);
+	void *table = bpf_map_lookup_elem(&tables, &table_index);
 
 	return table ? bpf_map_lookup_elem(table, &bucket) : 0;
+}
+
+static __always_inline struct chain *chain_find(const struct service *service, __u64 hash)
+{
+	return chain_at(service->index, flow_bucket(hash, service->buckets));
 }
 
 /* What was forwarded for a service. */

@@ -177,6 +177,10 @@ func describeService(w *strings.Builder, s api.Service) {
 		line("Return hold", "%s", waitText(e.HoldSeconds, "none"))
 		line("Encapsulation", "%s", e.Encapsulation)
 		line("Buckets", "%d", e.Buckets)
+		if e.FormerUntil != nil {
+			line("Also as before", "until %s: connections of another secret or more buckets",
+				e.FormerUntil.Format(time.RFC3339))
+		}
 		if n := e.NewConnections; n != nil {
 			line("Limit", "%d new connections per second, %d at once: %d taken, %d refused", n.Rate,
 				n.Burst, n.Taken, n.Refused)

@@ -42,6 +42,8 @@ type Edge struct {
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
 
+	Former *FormerFlows // connections of before another secret or table; nil: none are known
+
 	Encapsulation Encapsulation
 	HMAC          *srv6.HMACKey // signs each SRH; nil: none does
 	Source        netip.Addr    // of the outer packets
@@ -170,7 +172,8 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 		!e.NewConnections(service) {
 		return r.drop(ReasonNewConnections)
 	}
-	r.Chain = e.offered(service, e.cached(&r, e.Chains(service, r.Bucket), p), p)
+	chain := e.Former.join(service, r.Flow, e.Chains(service, r.Bucket))
+	r.Chain = e.offered(service, e.cached(&r, chain, p), p)
 	path, ok := e.path(r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)

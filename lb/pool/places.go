@@ -16,6 +16,8 @@ const (
 	// it would be a candidate if others were up or down, and may have connections of another edge's
 	// past
 	Reserve Role = "reserve"
+	// it may have connections of before another secret, or fewer buckets: see [Join]
+	Former Role = "former"
 )
 
 // Place is a backend in a chain.

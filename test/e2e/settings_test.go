@@ -59,16 +59,18 @@ func TestSettingsUnderConnections(t *testing.T) {
 	begin := func() { all = append(all, talk(t, c.dial(60))) }
 	edge := c.client("edge")
 	begin()
+	must(t, set(edge, "6d1b0c8f4e2a97d35c80f1ba2e497d06", "6d1b0c8f4e2a97d35c80f1ba2e497d07"))
+	begin()
 	must(t, set(edge, `(?m)^( *)source: "?fd00:5e::e1"?$`, "${0}\n${1}buckets: 131071"))
 	begin()
 	must(t, set(edge, `(?m)^( *)- name: tcp$`, "${0}\n${1}  table: exact"))
 	begin()
 	must(t, set(edge, "table: exact", "table: rendezvous"))
 	begin()
-	err = set(edge, "6d1b0c8f4e2a97d35c80f1ba2e497d06", "6d1b0c8f4e2a97d35c80f1ba2e497d07")
+	err = set(edge, "buckets: 131071", "buckets: 2039")
 	if err == nil || !regexp.MustCompile(
-		`about \d+ % of those of service tcp, about \d+ of 240 now`).MatchString(err.Error()) {
-		t.Errorf("another secret: %v", err)
+		`about \d+ % of those of service tcp, about \d+ of 300 now`).MatchString(err.Error()) {
+		t.Errorf("fewer buckets while another change of that kind is under way: %v", err)
 	}
 	begin()
 	for stage, k := range all {
@@ -78,8 +80,9 @@ func TestSettingsUnderConnections(t *testing.T) {
 		}
 	}
 	last := talk(t, c.dial(100))
-	must(t, set(edge.BreakingConnections(), "6d1b0c8f4e2a97d35c80f1ba2e497d06",
-		"6d1b0c8f4e2a97d35c80f1ba2e497d07"))
+	must(t, set(edge, `(?m)^( *)buckets: 131071$`, "${0}\n${1}formerTime: 0s"))
+	must(t, set(edge.BreakingConnections(), "6d1b0c8f4e2a97d35c80f1ba2e497d07",
+		"6d1b0c8f4e2a97d35c80f1ba2e497d08"))
 	if broken := last.stop(); broken == 0 {
 		t.Error("another secret breaks no connection: the test does nothing that would")
 	} else {

@@ -1,0 +1,231 @@
+package agent
+
+import (
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/datapath/model"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+)
+
+// Former flows are the connections of before another secret, or of before services had fewer
+// buckets: nothing says in which bucket they are now. For a while the edge keeps the tables of
+// before beside those of now, and offers packets to whom either names. The former tables follow the
+// backends as the tables of now do, so that nobody who is down is in the way.
+
+// former is what an edge keeps of before. It never changes.
+type former struct {
+	secret   flow.Secret
+	until    time.Time
+	services map[string]formerService // by endpoint
+}
+
+// formerService is what a table of before was made by.
+type formerService struct {
+	Buckets    int
+	Continuity config.Continuity
+}
+
+// knows reports whether connections of a service are found by what was before.
+func (f *former) knows(e config.Endpoint) bool {
+	if f == nil {
+		return false
+	}
+	_, ok := f.services[e.String()]
+	return ok
+}
+
+// flows is what the program is told.
+func (f *former) flows() datapath.FormerFlows {
+	if f == nil {
+		return datapath.FormerFlows{}
+	}
+	return datapath.FormerFlows{Known: true, Secret: f.secret}
+}
+
+// isOver reports whether nobody asks for what was before any more.
+func (f *former) isOver(now time.Time) bool { return f != nil && !now.Before(f.until) }
+
+// formerAfter is what an edge knows of before when next takes the place of running: of before that
+// change if it moves flows to buckets that do not follow from those of before, else what running
+// knows. Nil is nothing.
+func formerAfter(
+	running, next *edgeRole, secret flow.Secret, n *config.Node, now time.Time,
+) *former {
+	f := &former{secret: secret, until: now.Add(n.Edge.FormerTime),
+		services: map[string]formerService{}}
+	for i := range running.services {
+		s := &running.services[i]
+		then := next.service(s.Endpoint)
+		if then == nil || s.Policy != config.PolicyOffer || then.Policy != config.PolicyOffer ||
+			secret == n.Secret && s.buckets <= then.buckets {
+			continue
+		}
+		f.services[s.Endpoint.String()] = formerService{s.buckets, s.Continuity}
+	}
+	switch {
+	case len(f.services) > 0 && n.Edge.FormerTime > 0:
+		return f
+	case running.former.isOver(now):
+		return nil
+	}
+	return running.former
+}
+
+// keepFormer gives next the tables of before.
+func (e *edgeRoom) keepFormer(next *edgeRole, n *config.Node, dir string) error {
+	if e.node == nil {
+		next.former = e.store.former(time.Now())
+	} else if e.runs != nil {
+		next.former = formerAfter(e.runs, next, e.node.Secret, n, time.Now())
+	}
+	next.config.Former = next.former.flows()
+	for i := range next.services {
+		s := &next.services[i]
+		if !next.former.knows(s.Endpoint) {
+			continue
+		}
+		var err error
+		if s.former, err = e.formerChains(next.former, s, n, dir); err != nil {
+			return fmt.Errorf("service %s: keep its chains of before: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// formerChains are the chains of before of a service: those that ran until now, or the former ones
+// of the running service, or those that an earlier agent left in the kernel.
+func (e *edgeRoom) formerChains(
+	f *former, s *edgeService, n *config.Node, dir string,
+) (*pool.Generation, error) {
+	running := e.runs.service(s.Endpoint)
+	switch {
+	case running != nil && f != e.runs.former:
+		return running.generation.Next(s.members, e.now())
+	case running != nil && running.former != nil:
+		return running.former.Next(s.members, e.now())
+	}
+	of := f.services[s.Endpoint.String()]
+	spec := poolSpec(s.Endpoint, of.Continuity, of.Buckets, f.secret)
+	chains, err := datapath.PinnedFormerChains(dir, s.index)
+	if err != nil {
+		return nil, err
+	}
+	if len(chains) != of.Buckets {
+		return pool.New(spec, s.members, e.now())
+	}
+	members := s.members
+	if !e.found.startup.settled {
+		members = e.withRemembered(s, n, chains, members)
+	}
+	return pool.Resume(spec, chains, members, e.now())
+}
+
+// refreshFormer brings the former chains of a running service up to date. As long as the edge does
+// not know all hosts, they stay.
+func (e *edgeRoom) refreshFormer(s *edgeService, members []pool.Backend) error {
+	if s.former == nil || !e.found.startup.settled {
+		return nil
+	}
+	next, err := s.former.Next(members, e.now())
+	if err != nil || next == s.former {
+		return err
+	}
+	if err := e.runs.program.SetFormerChains(s.index, next); err != nil {
+		return err
+	}
+	s.former = next
+	return nil
+}
+
+// fillFormer brings the service's former table in the program to what it is now; SetService is to
+// follow.
+func (e *edgeRole) fillFormer(s, before *edgeService) error {
+	if before == nil && s.former == nil || before != nil && before.former == s.former {
+		return nil
+	}
+	return e.program.SetFormerChains(s.index, s.former)
+}
+
+// join adds to a chain those who had a flow before.
+func (f *former) join(
+	before *pool.Generation, of api.Flow, chain pool.Chain, places []pool.Place,
+) (pool.Chain, []pool.Place) {
+	bucket := flow.Bucket(f.secret.Hash(tupleOf(of)), uint32(before.Buckets()))
+	chain = pool.Join(chain, before.Chain(int(bucket)))
+	joined := make([]pool.Place, 0, chain.Length)
+	for _, id := range chain.IDs[:chain.Length] {
+		i := slices.IndexFunc(places, func(p pool.Place) bool { return p.ID == id })
+		if i < 0 {
+			joined = append(joined, pool.Place{ID: id, Role: pool.Former})
+		} else {
+			joined = append(joined, places[i])
+		}
+	}
+	return chain, joined
+}
+
+// formerModel tells the program's model who had flows before.
+func (e *edgeRole) formerModel() *model.FormerFlows {
+	return &model.FormerFlows{
+		Secret: e.former.secret,
+		Buckets: func(service uint32) uint32 {
+			if g := e.services[service].former; g != nil {
+				return uint32(g.Buckets())
+			}
+			return 0
+		},
+		Chains: func(service, bucket uint32) pool.Chain {
+			return e.services[service].former.Chain(int(bucket))
+		},
+	}
+}
+
+// endFormer lets go of what was before when its time is over: programs that do not ask for it take
+// the place of those that do.
+func (e *edgeRoom) endFormer() error {
+	if e.runs == nil || !e.runs.former.isOver(time.Now()) {
+		return nil
+	}
+	e.runs.broken = true // what runs is no more what is to run
+	if err := e.reload(); err != nil {
+		return fmt.Errorf("let go of the tables of before: %w", err)
+	}
+	e.options.Log.Info("connections of before the secret or the buckets changed are looked for " +
+		"no more")
+	return nil
+}
+
+// keptFormer is former in the state file, which nobody but root may read.
+type keptFormer struct {
+	Secret   string                   `json:"secret"` // 32 hexadecimal digits
+	Until    time.Time                `json:"until"`
+	Services map[string]formerService `json:"services"` // by endpoint
+}
+
+func (f *former) kept() *keptFormer {
+	if f == nil {
+		return nil
+	}
+	return &keptFormer{Secret: hex.EncodeToString(f.secret[:]), Until: f.until,
+		Services: f.services}
+}
+
+// former is what was kept and is not over; nil: nothing.
+func (s *store) former(now time.Time) *former {
+	k := s.kept.Former
+	if k == nil || !now.Before(k.Until) {
+		return nil
+	}
+	secret, err := flow.ParseSecret(k.Secret)
+	if err != nil {
+		return nil
+	}
+	return &former{secret: secret, until: k.Until, services: k.Services}
+}

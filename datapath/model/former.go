@@ -1,0 +1,24 @@
+package model
+
+import (
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+)
+
+// FormerFlows tells who had flows before another secret, or before services had fewer buckets.
+type FormerFlows struct {
+	Secret flow.Secret // of before
+	// Buckets returns how many buckets a service had, 0 for one of which nothing is known.
+	Buckets func(service uint32) uint32
+	// Chains returns the backends of a bucket of before.
+	Chains func(service, bucket uint32) pool.Chain
+}
+
+// join adds those who had a flow before to those who have it now.
+func (f *FormerFlows) join(service uint32, t flow.Tuple, now pool.Chain) pool.Chain {
+	if f == nil || f.Buckets(service) == 0 {
+		return now
+	}
+	bucket := flow.Bucket(f.Secret.Hash(t), f.Buckets(service))
+	return pool.Join(now, f.Chains(service, bucket))
+}

@@ -16,6 +16,7 @@ import (
 	"sextant/experiment"
 	"sextant/experiment/churn"
 	"sextant/experiment/disjoint"
+	"sextant/experiment/fabric"
 	duplication "sextant/experiment/protection"
 	"sextant/experiment/soak"
 	"sextant/experiment/srlb"
@@ -29,7 +30,8 @@ func (a *app) experimentCommand() *cobra.Command {
 
 // experiments are all that there are, in the order of the list.
 func experiments() []experiment.Experiment {
-	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All(), soak.All())
+	return slices.Concat(disjoint.All(), churn.All(), duplication.All(), srlb.All(), soak.All(),
+		fabric.All())
 }
 
 func (a *app) experimentList() *cobra.Command {

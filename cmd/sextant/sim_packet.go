@@ -187,6 +187,7 @@ func (r packetReport) view() view {
 
 func writePacketCSV(file string, items []*scenario.Result) error {
 	rows := [][]string{{"scheme", "seed", "flows", "unfinished", "goodput", "least_goodput",
+		"fairness",
 		"mean_ms", "p50_ms", "p99_ms",
 		"short_ms", "short_p99_ms", "long_ms", "drops", "lost", "retransmissions", "timeouts",
 		"reroutes", "peak_load", "packets",
@@ -195,7 +196,8 @@ func writePacketCSV(file string, items []*scenario.Result) error {
 	for _, i := range items {
 		rows = append(rows, []string{i.Scheme, fmt.Sprint(i.Seed), fmt.Sprint(i.Flows),
 			fmt.Sprint(i.Unfinished),
-			number(i.Goodput), number(i.LeastGoodput), number(i.MeanMs), number(i.P50Ms),
+			number(i.Goodput), number(i.LeastGoodput), number(i.Fairness),
+			number(i.MeanMs), number(i.P50Ms),
 			number(i.P99Ms), number(i.ShortMs),
 			number(i.ShortP99Ms), number(i.LongMs), fmt.Sprint(i.Drops), fmt.Sprint(i.Lost),
 			fmt.Sprint(i.Retransmissions),

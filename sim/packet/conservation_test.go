@@ -19,7 +19,8 @@ func TestConservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemes := []Scheme{ECMP, Random, Greedy, Flowlets, PLB, REPS, Clove, Spray, DRILL, LetFlow}
+	schemes := []Scheme{ECMP, Random, Greedy, Flowlets, PLB, REPS, Clove, Spray, DRILL, LetFlow,
+		Colored, PRR, CloveINT, InFlight, CONGA, HULA}
 	controls := []Control{Reno, Cubic, DCTCP, LIA, OLIA}
 	vanished := uint64(0)
 	for i, scheme := range schemes {
@@ -28,11 +29,12 @@ func TestConservation(t *testing.T) {
 		transport.ECN = transport.Control == DCTCP
 		var sum, done int64
 		s := begin(t, Config{Network: n, Transport: transport, Seed: uint64(i),
-			Paths: Paths{Scheme: scheme, FlowletGap: 20 * Microsecond, Convergence: Millisecond},
-			Done:  func(c Completed) { done += c.Flow.Bytes }})
+			Paths: Paths{Scheme: scheme, FlowletGap: 20 * Microsecond, Convergence: Millisecond,
+				Probe: 5 * Millisecond},
+			Done: func(c Completed) { done += c.Flow.Bytes }})
 		checked(t, s)
 		r := rand.New(rand.NewPCG(uint64(i), 9))
-		for range 60 {
+		for range 40 {
 			src := r.IntN(len(n.Hosts))
 			dst := (src + 1 + r.IntN(len(n.Hosts)-1)) % len(n.Hosts)
 			bytes := 1 + r.Int64N(120_000)
@@ -49,7 +51,7 @@ func TestConservation(t *testing.T) {
 				}
 			}
 		}
-		s.Run(100 * Second)
+		s.Run(20 * Second)
 		if done != sum || s.inFlight != (Count{}) || s.totals.Dropped.Packets == 0 {
 			t.Errorf("scheme %d: %d of %d bytes are done, %+v under way, totals %+v", scheme, done,
 				sum, s.inFlight, s.totals)

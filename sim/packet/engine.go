@@ -136,6 +136,9 @@ func (s *Simulation) transmit(id int32, e *event, number int32) {
 		s.drop(id, e, l)
 		return
 	}
+	if s.meters != nil {
+		s.meter(e, number, takes)
+	}
 	if work > l.mark && e.flags&capable != 0 {
 		e.flags |= marked
 		l.stats.Marks++

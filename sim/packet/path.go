@@ -3,6 +3,8 @@ package packet
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"sextant/te/edgecoloring"
 )
 
 // Scheme is a way to choose paths.
@@ -23,6 +25,14 @@ const (
 	Clove // flowlets over paths weighted by ECN (Katta et al., CoNEXT 2017)
 	// hashed at first; Paths.Reroute moves flows later, as the controller of SMOOTHIE does
 	Rerouted
+	Colored // by edge coloring of a fat tree: flows of different hosts share no link
+	// a new hash after a timeout, and for acknowledgements after a duplicate with a new hash
+	// (Wetherall et al., SIGCOMM 2023)
+	PRR
+	// flowlets over the path whose utilization, which packets collect, is least (CLOVE-INT)
+	CloveINT
+	// flowlets over the path on which the host has the fewest bytes under way
+	InFlight
 )
 
 // Schemes by which switches choose, packet by packet.
@@ -31,6 +41,8 @@ const (
 	// the shortest of two random queues and the last best (Ghorbani et al., SIGCOMM 2017)
 	DRILL
 	LetFlow // at random for each flowlet (Vanini et al., NSDI 2017)
+	CONGA   // the least congested uplink for each flowlet
+	HULA    // the next hop of the least utilized path for each flowlet
 )
 
 // Paths says how paths are chosen.
@@ -39,8 +51,16 @@ type Paths struct {
 	FlowletGap  Time // pause that begins a new flowlet
 	Convergence Time // from a link's change until routing has followed
 	Limit       int  // paths that a source knows of each destination; 0 is 256
-	// Assign chooses the path of a subflow, for Assigned. The paths are those of Network.Paths, in
-	// that order.
+	Meter       Time // time constant with which the utilization of links is measured; 0: 160 µs
+	Probe       Time // period of HULA's probes; 0: 200 µs
+	// Through are nodes over any of which the paths of a source lead, as those of Valiant load
+	// balancing; nil: paths are shortest.
+	Through []Node
+	// List lists the paths of a source, as links, in place of shortest ones; nil: it does not. It
+	// is a pure function of its arguments.
+	List func(from, to Node) [][]int32
+	// Assign chooses the path of a subflow, for Assigned, by its number among the shortest paths,
+	// which are in the order of the topology's links.
 	Assign func(f Flow, subflow, paths int) int
 	// Reroute decides every RerouteEvery on each subflow, for Rerouted: it is given the load of
 	// each path, the work in its queues as a time, and the path in use, and returns the path to use
@@ -62,6 +82,12 @@ type pathChoice struct {
 	load     []Time  // scratch
 	memory   [][]int32
 	flowlets [][]flowlet
+	views    map[[2]Node]*view
+	coloring coloring
+	leaves   map[[2]Node]*leafPair // of CONGA
+	goals    []goal                // of HULA
+	goalOf   []int32               // by node
+	cost     []float64             // scratch
 }
 
 // pathTable is the paths of one pair of hosts.
@@ -79,7 +105,8 @@ type pathState struct {
 	last          Time  // when the last packet was sent
 	rounds        pathRounds
 	cache         pathCache
-	weights       []float32 // of the paths, for Clove
+	view          *view // of the paths to the destination's switch
+	color         int32 // of Colored: number of the flow in the fat tree; none
 }
 
 // pathCache is the paths that REPS uses again, the oldest first.
@@ -117,9 +144,14 @@ func (s *Simulation) preparePaths(p Paths, seed uint64) error {
 	}
 	s.paths = pathChoice{Paths: p, flows: make([]int32, len(s.links)), tableOf: map[[2]Node]int32{},
 		fabric: map[[2]Node][][]int32{}, interned: map[uint64]int32{},
-		random: rand.New(rand.NewPCG(seed, 3))}
-	s.prepareSwitches()
-	return nil
+		random: rand.New(rand.NewPCG(seed, 3)), views: map[[2]Node]*view{}}
+	switch p.Scheme {
+	case CloveINT, CONGA, HULA:
+		s.prepareMeters()
+	case Colored:
+		return s.prepareColoring()
+	}
+	return s.prepareSwitches()
 }
 
 // switched tells whether switches choose.
@@ -135,11 +167,11 @@ func (s *Simulation) route(number int32, f *subflow) {
 	}
 	p.label = mix(c.label + uint64(index))
 	p.back = s.hashedRoute(c.dst, c.src, p.label+1)
-	p.table, p.choice, p.forward = none, none, none
-	switch s.paths.Scheme {
-	case ECMP, PLB:
+	p.table, p.choice, p.forward, p.view = none, none, none, nil
+	switch {
+	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR:
 		p.forward = s.hashedRoute(c.src, c.dst, p.label)
-	case Spray, DRILL, LetFlow:
+	case s.paths.Scheme.switched():
 	default:
 		p.table = s.table(c.src, c.dst)
 		n := len(s.paths.tables[p.table].fabric)
@@ -148,6 +180,14 @@ func (s *Simulation) route(number int32, f *subflow) {
 		}
 		choice := 0
 		switch s.paths.Scheme {
+		case Colored:
+			if err := s.color(number, f, c, index); err != nil {
+				s.failure, s.stopped = err, true
+			}
+			return
+		case Clove, CloveINT, InFlight:
+			p.view = s.view(c, n)
+			choice = int(s.viewChoice(p))
 		case Greedy:
 			choice = s.leastLoaded(p.table)
 		case Assigned:
@@ -167,6 +207,19 @@ func (s *Simulation) use(c *connection, p *pathState, choice int32) {
 		for _, l := range s.paths.tables[p.table].fabric[choice] {
 			s.paths.flows[l]++
 		}
+	}
+}
+
+// leave tells that a subflow has ended to schemes that count those under way.
+func (s *Simulation) leave(p *pathState) {
+	switch {
+	case s.paths.Scheme == Greedy && p.table != none && p.choice != none:
+		for _, l := range s.paths.tables[p.table].fabric[p.choice] {
+			s.paths.flows[l]--
+		}
+	case p.color != none:
+		s.paths.coloring.tree.Remove(edgecoloring.Flow(p.color))
+		p.color = none
 	}
 }
 
@@ -202,7 +255,7 @@ func (s *Simulation) table(src, dst Node) int32 {
 	ends := [2]Node{n.entry[src], n.entry[dst]}
 	fabric, ok := s.paths.fabric[ends]
 	if !ok {
-		fabric = s.routing.all(ends[0], ends[1], s.paths.Limit)
+		fabric = s.list(ends[0], ends[1])
 		s.paths.fabric[ends] = fabric
 	}
 	t := int32(len(s.paths.tables))
@@ -299,12 +352,14 @@ func (s *Simulation) sendForward(id int32, e *event, f *subflow) {
 	if s.paths.Scheme >= Flowlets {
 		s.beforeSend(f, c, e)
 	}
-	f.path.last = s.now
-	if f.path.forward == none {
+	route := f.path.forward
+	if route == none {
 		s.strand(id, e)
 		return
 	}
-	s.launch(id, e, f.path.forward)
+	s.launch(id, e, route)
+	// A pause begins when the host's link has sent all.
+	f.path.last = max(s.now, s.links[s.routes[route]].free)
 }
 
 // sendBackward sends a packet from the destination of a subflow.
@@ -354,6 +409,8 @@ func (s *Simulation) reconverge() {
 	clear(s.paths.tableOf)
 	clear(s.paths.fabric)
 	clear(s.paths.flows)
+	clear(s.paths.views)
+	s.paths.goals = nil
 	for i := range s.subflows {
 		if f := &s.subflows[i]; f.state == opening || f.state == open {
 			s.route(int32(i), f)

@@ -10,6 +10,8 @@ import (
 
 type edge = topology.Edge
 
+func nodeOf(v int) topology.Node { return topology.Node(v) }
+
 func isServer(s topology.NodeSpec) bool { return strings.HasPrefix(s.Name, "server") }
 
 // Numbers of equal-cost paths that follow from the papers' formulas.

@@ -74,6 +74,9 @@ func (s *Simulation) receive(e *event) {
 			s.complete(f.connection)
 		}
 	}
+	if !fresh && s.paths.Scheme == PRR && e.via != r.path {
+		s.duplicated(f)
+	}
 	r.path = e.via
 	ce := e.flags&marked != 0
 	if ce != r.ce && r.pending > 0 {

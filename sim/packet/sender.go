@@ -81,6 +81,7 @@ func (f *subflow) reset(c int32, t *Transport) {
 		rto:        t.InitialRTO, timer: none, minRTT: never}
 	f.receiver.blocks = blocks
 	f.receiver.timer = none
+	f.path.table, f.path.choice, f.path.color = none, none, none
 	f.window.reset(t)
 	if len(f.board) == 0 {
 		f.board = make([]segment, 16)

@@ -81,6 +81,7 @@ type connection struct {
 	reroutes        int
 	alpha, total    float64 // of LIA: aggressiveness, and window of all subflows
 	coupled         bool    // alpha and total are valid
+	colors          []int32 // of the subflows, for Colored
 }
 
 // Simulation is a run.
@@ -88,6 +89,8 @@ type Simulation struct {
 	calendar    calendar
 	now         Time
 	links       []link
+	meters      []meter // of the links' utilization, for schemes that look at it; or nil
+	uplink      []uint8 // of CONGA: number of a link among those that leave its node
 	routes      []int32
 	network     *Network
 	routing     *routing
@@ -175,6 +178,9 @@ func (s *Simulation) Add(f Flow) (int, error) {
 	s.connections[number] = connection{flow: f, src: hosts[f.Src], dst: hosts[f.Dst], size: f.Bytes,
 		unassigned: f.Bytes,
 		subflows:   s.connections[number].subflows[:0], label: s.random.Uint64()}
+	if s.paths.Scheme == Colored {
+		s.paths.coloring.waiting = append(s.paths.coloring.waiting, number)
+	}
 	s.at(flowStart, number, f.Start)
 	return int(number), nil
 }
@@ -244,6 +250,7 @@ func (s *Simulation) finished(c *connection) bool {
 func (s *Simulation) close(c *connection) {
 	for _, sub := range c.subflows {
 		s.subflows[sub].state = closed
+		s.leave(&s.subflows[sub].path)
 	}
 	for _, sub := range c.subflows {
 		s.recycle(sub)

@@ -7,11 +7,10 @@ func (s *Simulation) beforeSend(f *subflow, c *connection, e *event) {
 		if s.now-f.path.last > s.paths.FlowletGap {
 			s.another(f, c)
 		}
-	case Clove:
-		if s.now-f.path.last > s.paths.FlowletGap {
-			s.weighted(f, c)
-		}
-		e.via = f.path.choice
+	case Clove, CloveINT, InFlight:
+		s.byView(f, c, e)
+	case PRR:
+		e.via = int32(f.path.label & (1<<31 - 1))
 	case REPS:
 		if f.path.table != none && e.kind == data {
 			s.recycled(f, c)
@@ -45,54 +44,6 @@ func (k *pathCache) keep(path int32) {
 	} else {
 		k.first = (k.first + 1) % size
 	}
-}
-
-// weighted puts a flowlet onto a path drawn by weight.
-func (s *Simulation) weighted(f *subflow, c *connection) {
-	p := &f.path
-	if p.table == none {
-		return
-	}
-	n := len(s.paths.tables[p.table].fabric)
-	if n < 2 {
-		return
-	}
-	if len(p.weights) != n {
-		p.weights = make([]float32, n)
-		for i := range p.weights {
-			p.weights[i] = 1
-		}
-	}
-	sum := float32(0)
-	for _, w := range p.weights {
-		sum += w
-	}
-	choice, x := int32(0), float32(s.paths.random.Float64())*sum
-	for ; int(choice) < n-1 && x >= p.weights[choice]; choice++ {
-		x -= p.weights[choice]
-	}
-	if choice != p.choice {
-		s.use(c, p, choice)
-		c.reroutes++
-		s.totals.Reroutes++
-	}
-}
-
-// cloveCut is the part of its weight that a path loses when a mark tells that it is congested; the
-// others share it.
-const cloveCut = 1.0 / 3
-
-// shun takes weight from a path.
-func (p *pathState) shun(path int32) {
-	n := len(p.weights)
-	if n < 2 || int(path) >= n {
-		return
-	}
-	cut := p.weights[path] * cloveCut
-	for i := range p.weights {
-		p.weights[i] += cut / float32(n-1)
-	}
-	p.weights[path] -= cut + cut/float32(n-1)
 }
 
 // rerouteAll lets the rule decide on each subflow.
@@ -163,8 +114,12 @@ func (s *Simulation) pathFeedback(f *subflow, e *event, newly uint32) {
 			f.path.cache.keep(e.via)
 		}
 	case Clove:
-		if !clean && e.via != none {
-			f.path.shun(e.via)
+		if v := f.path.view; !clean && e.via != none && v != nil {
+			v.shun(e.via)
+		}
+	case CloveINT:
+		if v := f.path.view; e.via != none && v != nil {
+			v.learn(e.via>>utilizationBits, e.via&utilizationMask, s.now)
 		}
 	}
 }
@@ -174,13 +129,20 @@ func (s *Simulation) pathFeedback(f *subflow, e *event, newly uint32) {
 func (s *Simulation) pathTimeout(f *subflow) {
 	c := &s.connections[f.connection]
 	switch s.paths.Scheme {
-	case PLB:
+	case PLB, PRR:
 		s.relabel(f, c)
 	case REPS:
 		f.path.cache.count = 0
-	case Flowlets, Clove:
+	case Flowlets, Clove, CloveINT, InFlight:
 		s.another(f, c)
 	}
+}
+
+// duplicated lets the receiver of PRR send acknowledgements over another path when a segment comes
+// again with a new label: the old path of the acknowledgements is likely broken.
+func (s *Simulation) duplicated(f *subflow) {
+	c := &s.connections[f.connection]
+	f.path.back = s.hashedRoute(c.dst, c.src, s.paths.random.Uint64())
 }
 
 // The defaults of Linux's tcp_plb_*.

@@ -1,5 +1,11 @@
 package packet
 
+import (
+	"fmt"
+
+	"sextant/te/topology"
+)
+
 // flowlet is what a switch remembers of a flow.
 type flowlet struct {
 	last Time
@@ -10,14 +16,34 @@ type flowlet struct {
 const flowletSlots = 1 << 12
 
 // prepareSwitches allocates the state of switches that choose.
-func (s *Simulation) prepareSwitches() {
+func (s *Simulation) prepareSwitches() error {
 	nodes := len(s.network.out)
 	switch s.paths.Scheme {
 	case DRILL:
 		s.paths.memory = make([][]int32, nodes)
 	case LetFlow:
 		s.paths.flowlets = make([][]flowlet, nodes)
+	case HULA:
+		s.paths.flowlets = make([][]flowlet, nodes)
+		if s.paths.Probe == 0 {
+			s.paths.Probe = defaultProbe
+		}
+		s.Every(s.paths.Probe, (*Simulation).hulaRound)
+	case CONGA:
+		s.paths.flowlets = make([][]flowlet, nodes)
+		s.paths.leaves = map[[2]Node]*leafPair{}
+		s.uplink = make([]uint8, len(s.links))
+		for v, out := range s.network.out {
+			if len(out) >= noUplink {
+				return fmt.Errorf("paths: node %s has %d links; CONGA's header numbers at most %d",
+					s.network.Graph.Node(topology.Node(v)).Name, len(out), noUplink-1)
+			}
+			for i, l := range out {
+				s.uplink[l] = uint8(i)
+			}
+		}
 	}
+	return nil
 }
 
 // forward sends a packet on from a node, over the next hop that the node chooses.
@@ -30,6 +56,9 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 	n := s.network
 	goal := n.entry[to]
 	if v == goal {
+		if s.paths.Scheme == CONGA {
+			s.congaArrived(e, v)
+		}
 		s.transmit(id, e, n.access(to))
 		return
 	}
@@ -38,14 +67,20 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 		return
 	}
 	candidates := s.routing.next(v, goal)
-	switch len(candidates) {
-	case 0:
+	if len(candidates) == 0 {
 		s.strand(id, e)
-	case 1:
-		s.transmit(id, e, candidates[0])
-	default:
-		s.transmit(id, e, s.pick(e, v, candidates))
+		return
 	}
+	link := candidates[0]
+	if len(candidates) > 1 {
+		link = s.pick(e, v, candidates)
+	}
+	if s.paths.Scheme == CONGA {
+		if src, _ := s.ends(e); n.entry[src] == v {
+			s.congaTag(e, v, link)
+		}
+	}
+	s.transmit(id, e, link)
 }
 
 // pick chooses one of several next hops. One whose link is down is chosen only if the choice does
@@ -56,6 +91,10 @@ func (s *Simulation) pick(e *event, v Node, candidates []int32) int32 {
 		return s.drill(e, v, candidates)
 	case LetFlow:
 		return s.letFlow(e, v, candidates)
+	case CONGA:
+		return s.conga(e, v, candidates)
+	case HULA:
+		return s.hula(e, v, candidates)
 	}
 	l := candidates[s.paths.random.IntN(len(candidates))]
 	if s.links[l].down {

@@ -27,6 +27,7 @@ var tree = []folder{
 	{path: "experiment/churn"},
 	{path: "experiment/protection"},
 	{path: "experiment/disjoint"},
+	{path: "experiment/fabric"},
 	{path: "experiment/soak"},
 	{path: "experiment/experimenttest"},
 	{path: "experiment"},

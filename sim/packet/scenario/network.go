@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"strings"
 
 	"sextant/sim/packet"
 	"sextant/te/topology"
@@ -33,6 +34,23 @@ func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 	config.Rate = 1
 	config.Scale = func(e topology.Edge) float64 { return rates[e] }
 	return packet.NewNetwork(g, config)
+}
+
+// through are the nodes that paths.through names.
+func (c *Scenario) through(g *topology.Graph) (nodes []packet.Node, err error) {
+	if c.Paths.Through == "" {
+		return nil, nil
+	}
+	for v := range g.Nodes() {
+		if strings.HasPrefix(g.Node(topology.Node(v)).Name, c.Paths.Through) {
+			nodes = append(nodes, packet.Node(v))
+		}
+	}
+	if len(nodes) == 0 {
+		return nil, fmt.Errorf("paths.through: no node of %s has a name that begins with %q; "+
+			"\"sextant topology show\" lists them", g.Name(), c.Paths.Through)
+	}
+	return nodes, nil
 }
 
 // rates are those of all edges, in bit/s.

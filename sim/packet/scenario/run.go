@@ -18,6 +18,7 @@ type Result struct {
 	// Of endless flows: goodput as a part of the sender's link, 1 if it carries nothing but data.
 	Goodput      float64 `json:"goodput"`
 	LeastGoodput float64 `json:"leastGoodput"`
+	Fairness     float64 `json:"fairness"` // Jain's index of the goodputs
 
 	// Of flows that end: completion times in ms.
 	Flows      int     `json:"flows"`
@@ -62,7 +63,15 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	config := packet.Config{Network: n, Transport: c.transport(), Seed: seed, Done: m.done,
 		Paths: packet.Paths{
 			Scheme: choice, FlowletGap: duration(c.Paths.FlowletGap.Nanoseconds()),
-			Convergence: duration(c.Paths.Convergence.Nanoseconds())}}
+			Convergence: duration(c.Paths.Convergence.Nanoseconds()),
+			Meter:       duration(c.Paths.Meter.Nanoseconds()),
+			Probe:       duration(c.Paths.Probe.Nanoseconds())}}
+	if config.Paths.Through, err = c.through(g); err != nil {
+		return nil, err
+	}
+	if c.Paths.Parallel {
+		config.Paths.List = n.ParallelBCube(c.Topology.N, c.Topology.K+1)
+	}
 	if choice == packet.Rerouted {
 		config.Paths.RerouteEvery = duration(c.Paths.Reroute.Nanoseconds())
 		if c.Mode != "flow" || config.Paths.RerouteEvery == 0 {
@@ -107,6 +116,7 @@ func (c *Scenario) transport() packet.Transport {
 	t := packet.DefaultTransport()
 	t.Control = controls[c.Transport.Control]
 	t.ECN = t.Control == packet.DCTCP
+	t.FreeAcks = c.Transport.FreeAcks
 	if c.Transport.ECN != nil {
 		t.ECN = *c.Transport.ECN
 	}
@@ -183,13 +193,16 @@ func (c *Scenario) flows(n *packet.Network) (*packet.Poisson, error) {
 	if err != nil {
 		return nil, err
 	}
+	until := c.Traffic.Until
+	if until == 0 {
+		until = c.Duration
+	}
 	rate := 0.0 // bytes per second of all hosts
 	for host := range n.Hosts {
 		rate += n.HostRate(host)
 	}
 	return &packet.Poisson{Hosts: len(n.Hosts), Gap: sizes.Mean() / (c.Traffic.Load * rate),
-		Sizes: sizes,
-		Until: duration(c.Duration.Nanoseconds()), Subflows: c.Transport.Subflows}, nil
+		Sizes: sizes, Until: duration(until.Nanoseconds()), Subflows: c.Transport.Subflows}, nil
 }
 
 // runFlows makes one run at flow level. Its flows are those that packets would make.
@@ -302,10 +315,15 @@ func (m *measure) sum(s *packet.Simulation, n *packet.Network, handles []int, en
 		return
 	}
 	r.Flows, r.LeastGoodput = len(handles), math.Inf(1)
+	squares := 0.0
 	for host, h := range handles {
 		part := float64(s.Delivered(h)) / (n.HostRate(host) * end.Seconds())
 		r.Goodput += part / float64(len(handles))
 		r.LeastGoodput = min(r.LeastGoodput, part)
+		squares += part * part / float64(len(handles))
+	}
+	if squares > 0 {
+		r.Fairness = r.Goodput * r.Goodput / squares
 	}
 }
 

@@ -72,6 +72,7 @@ type Transport struct {
 	DelayedAck    *int64        `yaml:"delayedAckUs"`
 	InitialWindow int           `yaml:"initialWindow"`
 	Reordering    int           `yaml:"reordering"`
+	FreeAcks      bool          `yaml:"freeAcks"` // acknowledgements take no link
 }
 
 // Paths says how paths are chosen.
@@ -79,6 +80,12 @@ type Paths struct {
 	Scheme      string        `yaml:"scheme"`
 	FlowletGap  time.Duration `yaml:"flowletGap"`
 	Convergence time.Duration `yaml:"convergence"`
+	// paths of sources lead over any node whose name begins so: Valiant load balancing
+	Through  string `yaml:"through"`
+	Parallel bool   `yaml:"parallel"` // sources of a BCube take its parallel paths
+	// time constant of measured utilization, of conga, hula and clove-int
+	Meter time.Duration `yaml:"meter"`
+	Probe time.Duration `yaml:"probe"` // period of hula's probes
 	// of the scheme rerouted, in flow mode: how often flows look at another path
 	Reroute time.Duration `yaml:"reroute"`
 }
@@ -88,6 +95,8 @@ type Traffic struct {
 	Pattern string  `yaml:"pattern"` // permutation, of endless flows, or random
 	Sizes   string  `yaml:"sizes"`   // of random flows: a name, or a number of bytes
 	Load    float64 `yaml:"load"`    // of random flows: part of the hosts' rate
+	// random flows start until then; 0: as long as the run lasts
+	Until time.Duration `yaml:"until"`
 
 	Constant []Constant `yaml:"constant"` // besides
 }
@@ -116,7 +125,9 @@ var schemes = map[string]packet.Scheme{
 	"ecmp": packet.ECMP, "random": packet.Random, "cflb": packet.Greedy,
 	"flowlets": packet.Flowlets, "plb": packet.PLB,
 	"reps": packet.REPS, "clove": packet.Clove, "rerouted": packet.Rerouted, "spray": packet.Spray,
-	"drill": packet.DRILL, "letflow": packet.LetFlow,
+	"drill": packet.DRILL, "letflow": packet.LetFlow, "conga": packet.CONGA, "hula": packet.HULA,
+	"coloring": packet.Colored, "prr": packet.PRR, "clove-int": packet.CloveINT,
+	"in-flight": packet.InFlight,
 }
 
 // Schemes lists the names of ways to choose paths.
@@ -177,6 +188,12 @@ func Parse(text []byte) (*Scenario, error) {
 			"those out, or choose packet")
 	case c.Duration <= 0:
 		return nil, fmt.Errorf("duration: state how long a run lasts, for instance 100ms")
+	case c.Paths.Parallel && c.Topology.Kind != "bcube":
+		return nil, fmt.Errorf("paths.parallel: topology.kind is %q; parallel paths are those of "+
+			"a bcube", c.Topology.Kind)
+	case c.Traffic.Until < 0 || c.Traffic.Until > c.Duration:
+		return nil, fmt.Errorf("traffic.until: %s; state a time within the run, which lasts %s",
+			c.Traffic.Until, c.Duration)
 	case c.Seeds < 1 || c.Queue.Packets < 1 || c.Queue.Mark < 0 || c.Queue.Host < 0:
 		return nil, fmt.Errorf("seeds %d and queue.packets %d must be above 0, queue.mark %d and "+
 			"queue.host %d not below",

@@ -15,7 +15,11 @@ const DefaultSocket = "/run/sextant/controller.sock"
 
 // Config is a controller's file.
 type Config struct {
-	Topology string  `yaml:"topology"` // a file in any format, or a topology of the data sets
+	// Topology is a file in any format, a topology of the data sets, or what FRRouting on this
+	// machine knows: ospf6 or isis.
+	Topology string  `yaml:"topology"`
+	FRR      string  `yaml:"frr"`   // directory of FRRouting's sockets
+	Block    string  `yaml:"block"` // of the domain's SIDs, for ospf6 and isis
 	API      API     `yaml:"api"`
 	Journal  string  `yaml:"journal"` // file of decisions, a line of JSON each; none if empty
 	Policy   Policy  `yaml:"policy"`
@@ -83,11 +87,12 @@ func Parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf("policy.name: %w", err)
 	}
 	d := reroute.Defaults(kind)
-	c := &Config{API: API{Socket: DefaultSocket}, Queue: defaultQueue, Policy: Policy{
+	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue}
+	c.Policy = Policy{
 		Name: kind.String(), Metric: "hops", Choices: d.Choices, Margin: d.Margin, Noise: d.Noise,
 		BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost, Gain: d.Gain, Memory: d.Memory,
 		Expiry: d.Expiry, Unknown: d.Unknown, Threshold: d.Threshold, Chance: d.Chance,
-		Forget: d.Forget}}
+		Forget: d.Forget}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
 		return nil, err
 	}
@@ -113,6 +118,9 @@ func (c *Config) check() error {
 			return fmt.Errorf("links[%d], from %s to %s: queueBytes %d: a queue holds a byte at "+
 				"least", i, q.From, q.To, q.Bytes)
 		}
+	}
+	if _, err := c.checkBlock(); err != nil {
+		return err
 	}
 	s, err := c.Policy.settings()
 	if err != nil {

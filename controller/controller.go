@@ -30,6 +30,8 @@ type Controller struct {
 	graph    *topology.Graph
 	names    *names
 	decider  *reroute.Decider
+	seed     uint64
+	problem  string // of reading the topology; "": none
 	journal  *journal
 	reports  uint64
 	refused  uint64
@@ -46,7 +48,7 @@ const forgetInterval = 10 * time.Second
 // Run runs a controller until the context ends. The error says what kept it from starting, or what
 // ended it.
 func Run(ctx context.Context, o Options) error {
-	c, err := newController(o)
+	c, err := newController(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -62,30 +64,26 @@ func Run(ctx context.Context, o Options) error {
 	c.servers.Serve(c.handler(metrics), metrics)
 	o.Log.Info("controller runs", "topology", c.graph.Name(), "nodes", c.graph.Nodes(), "links",
 		c.graph.Edges(), "policy", o.Config.Policy.Name, "socket", o.Config.API.Socket)
+	if o.Config.asksFRR() {
+		go c.watchTopology(ctx)
+	}
 	return c.run(ctx)
 }
 
-func newController(o Options) (*Controller, error) {
-	g, err := o.Open(o.Config.Topology)
+func newController(ctx context.Context, o Options) (*Controller, error) {
+	g, err := o.readTopology(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
-	}
-	settings, err := o.Config.Policy.settings()
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
 	}
 	seed := o.Config.Seed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
-	c := &Controller{options: o, begun: time.Now(), graph: g,
-		verdicts: map[reroute.Verdict]uint64{}, down: map[topology.Edge]bool{},
-		work: make(chan func()), ended: make(chan struct{})}
-	if c.names, err = newNames(g, o.Config); err != nil {
+	c := &Controller{options: o, begun: time.Now(), graph: g, seed: seed,
+		verdicts: map[reroute.Verdict]uint64{}, work: make(chan func()),
+		ended: make(chan struct{})}
+	if err := c.takeGraph(); err != nil {
 		return nil, err
-	}
-	if c.decider, err = reroute.NewDecider(g.All(), settings, seed); err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
 	}
 	c.journal, err = openJournal(o.Config.Journal, o.Log)
 	return c, err
@@ -155,16 +153,12 @@ func (c *Controller) setLink(s LinkState) ([]Decision, error) {
 		return nil, err
 	}
 	decisions := []Decision{}
+	if c.options.Config.asksFRR() {
+		return nil, &api.Error{Code: api.Conflict, Message: "which links are up is told by " +
+			c.options.Config.Topology}
+	}
 	for _, e := range links {
-		if c.down[e] == !s.Up {
-			continue
-		}
-		c.down[e] = !s.Up
-		c.decider.SetUp(e, s.Up, c.now(), func(d reroute.Decision) {
-			decisions = append(decisions, c.decided(d))
-		})
-		c.options.Log.Info("link", "from", s.From, "to", s.To, "up", s.Up, "decisions",
-			len(decisions))
+		decisions = append(decisions, c.setUp(e, s.Up)...)
 	}
 	return decisions, nil
 }
@@ -212,6 +206,9 @@ func (c *Controller) status() Status {
 	}
 	if c.reports == 0 {
 		s.Warnings = append(s.Warnings, "no report has come yet: weights are not known")
+	}
+	if c.problem != "" {
+		s.Warnings = append(s.Warnings, c.problem)
 	}
 	if warning := c.journal.warning(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)

@@ -1,0 +1,179 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"sextant/config"
+	"sextant/packet/srv6"
+	"sextant/routing/linkstate"
+	"sextant/te/reroute"
+	"sextant/te/topology"
+)
+
+// topologyInterval is how often FRRouting is asked for its topology.
+const topologyInterval = time.Second
+
+// defaultFRR is where FRRouting's daemons have their sockets.
+const defaultFRR = "/run/frr"
+
+// asksFRR tells whether the topology comes from FRRouting, and changes.
+func (c *Config) asksFRR() bool {
+	return c.Topology == config.FromOSPF6 || c.Topology == config.FromISIS
+}
+
+func (c *Config) checkBlock() (srv6.Block, error) {
+	if c.Block == "" && !c.asksFRR() {
+		return srv6.Block{}, nil
+	}
+	block, err := srv6.ParseBlock(c.Block)
+	if err != nil {
+		return block, fmt.Errorf("block: %w; routers' SIDs are the locators of this block that "+
+			"they announce", err)
+	}
+	return block, nil
+}
+
+// readTopology reads the topology as the file says.
+func (o Options) readTopology(ctx context.Context) (g *topology.Graph, err error) {
+	if !o.Config.asksFRR() {
+		return o.Open(o.Config.Topology)
+	}
+	block, err := o.Config.checkBlock()
+	if err != nil {
+		return nil, err
+	}
+	frr := linkstate.FRR{Directory: o.Config.FRR, Block: block}
+	if o.Config.Topology == config.FromISIS {
+		g, _, err = frr.ISIS(ctx)
+	} else {
+		g, _, err = frr.OSPF6(ctx)
+	}
+	if err == nil && g.Nodes() == 0 {
+		err = fmt.Errorf("no router has told of itself by %s yet", o.Config.Topology)
+	}
+	return g, err
+}
+
+// watchTopology asks for the topology until the context ends.
+func (c *Controller) watchTopology(ctx context.Context) {
+	tick := time.NewTicker(topologyInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		g, err := c.options.readTopology(ctx)
+		if c.do(ctx, func() { c.followTopology(g, err) }) != nil {
+			return
+		}
+	}
+}
+
+// parallel names a link by its ends, and its place among those between them.
+type parallel struct {
+	from, to string
+	place    int
+}
+
+func parallels(g *topology.Graph) map[parallel]topology.Edge {
+	edges := map[parallel]topology.Edge{}
+	for e := range topology.Edge(g.Edges()) {
+		name := parallel{from: g.Node(g.From(e)).Name, to: g.Node(g.To(e)).Name}
+		for {
+			if _, taken := edges[name]; !taken {
+				break
+			}
+			name.place++
+		}
+		edges[name] = e
+	}
+	return edges
+}
+
+// followTopology notes which links are gone, and which are back. With links that were never there,
+// weights begin anew; pinned flows stay pinned where their paths still are.
+func (c *Controller) followTopology(g *topology.Graph, err error) {
+	if err != nil {
+		if c.problem == "" {
+			c.options.Log.Warn("the topology can't be read; the last one is used on", "error", err)
+		}
+		c.problem = "the topology can't be read, and the last one is used: " + err.Error()
+		return
+	}
+	c.problem = ""
+	known, told := parallels(c.graph), parallels(g)
+	for name := range told {
+		if _, ok := known[name]; !ok {
+			c.beginAnew(g)
+			return
+		}
+	}
+	for e := range topology.Edge(c.graph.Edges()) {
+		name := parallel{from: c.graph.Node(c.graph.From(e)).Name,
+			to: c.graph.Node(c.graph.To(e)).Name}
+		for known[name] != e {
+			name.place++
+		}
+		_, up := told[name]
+		c.setUp(e, up)
+	}
+}
+
+// beginAnew takes another topology.
+func (c *Controller) beginAnew(g *topology.Graph) {
+	next := &Controller{options: c.options, graph: g, seed: c.seed}
+	if err := next.takeGraph(); err != nil {
+		c.problem = "the topology has changed, and the last one is used: " + err.Error()
+		return
+	}
+	for t, f := range c.decider.Flows() {
+		if !f.Pinned {
+			continue
+		}
+		path, err := next.names.path(c.names.routers(f.Path))
+		if err == nil {
+			err = next.decider.Pin(t, path, c.now())
+		}
+		if err != nil {
+			c.options.Log.Warn("a pinned flow is pinned no more", "flow", t, "error", err)
+		}
+	}
+	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
+	c.options.Log.Info("another topology; weights begin anew", "nodes", g.Nodes(), "links",
+		g.Edges())
+}
+
+// takeGraph makes what is known of a graph: nothing yet.
+func (c *Controller) takeGraph() (err error) {
+	settings, err := c.options.Config.Policy.settings()
+	if err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if c.names, err = newNames(c.graph, c.options.Config); err != nil {
+		return err
+	}
+	if c.decider, err = reroute.NewDecider(c.graph.All(), settings, c.seed); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	c.down = map[topology.Edge]bool{}
+	return nil
+}
+
+// setUp notes that a link is up or down, and returns the decisions that follow.
+func (c *Controller) setUp(e topology.Edge, up bool) []Decision {
+	if c.down[e] == !up {
+		return nil
+	}
+	c.down[e] = !up
+	var decisions []Decision
+	c.decider.SetUp(e, up, c.now(), func(d reroute.Decision) {
+		decisions = append(decisions, c.decided(d))
+	})
+	c.options.Log.Info("link", "from", c.graph.Node(c.graph.From(e)).Name, "to",
+		c.graph.Node(c.graph.To(e)).Name, "up", up, "decisions", len(decisions))
+	return decisions
+}

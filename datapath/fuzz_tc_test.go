@@ -16,6 +16,7 @@ import (
 // fuzzedPrograms names a target for each entry point of bpf/. A lint rule wants each to be here.
 var fuzzedPrograms = map[string]func(*testing.F){
 	"cflb": FuzzCFLB, "cflb_hash": FuzzCFLBHash,
+	"path_connect4": FuzzPathConnect, "path_connect6": FuzzPathConnect,
 	"edge":    FuzzEdgeClients,
 	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,

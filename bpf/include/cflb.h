@@ -211,6 +211,19 @@ static __always_inline bool cflb_read(__u8 fields, const struct cflb_packet *p, 
 	return true;
 }
 
+/* H(u_f), of a packet that has the controllable fields, and the hash of its addresses. */
+static __always_inline __u64 cflb_uncontrolled(const volatile struct cflb_network *n,
+					       const struct cflb_packet *p, __u64 addresses)
+{
+	__u64 rest = p->protocol;
+
+	if (n->fields == CFLB_FLOW_LABEL)
+		rest = 0;
+	else if (!cflb_has_destination_port(n->fields))
+		rest |= (__u64)p->destination_port << 8;
+	return cflb_mix(addresses ^ rest);
+}
+
 /* The digit at the packet's position, less H(u_f): equations 2 and 5. */
 static __always_inline __u32 cflb_digit(const volatile struct cflb_network *n, __u64 selector,
 					__u8 hop_limit, __u64 h)
@@ -252,11 +265,7 @@ static __always_inline __u32 cflb_next_hop_of(const volatile struct cflb_network
 			rest |= (__u64)p->destination_port << 8 | (__u64)p->source_port << 24;
 		return cflb_search(g, g->plain, cflb_fallback(cflb_mix(h ^ rest), 0, router));
 	}
-	if (n->fields == CFLB_FLOW_LABEL)
-		rest = 0;
-	else if (!cflb_has_destination_port(n->fields))
-		rest |= (__u64)p->destination_port << 8;
-	h = cflb_mix(h ^ rest);
+	h = cflb_uncontrolled(n, p, h);
 	selector = cflb_decrypt(n, value);
 	*choice = CFLB_OUT_OF_RANGE;
 	if (selector >= n->limit)

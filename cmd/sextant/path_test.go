@@ -11,6 +11,8 @@ import (
 	"testing"
 )
 
+const selectorKey = "000102030405060708090a0b0c0d0e0f"
+
 func TestPathSessions(t *testing.T) {
 	for _, s := range []struct {
 		name  string
@@ -105,6 +107,16 @@ func TestPathSessions(t *testing.T) {
 			"path decode 10.0.0.2:1 10.3.1.3:2 --next-hops 0 --key " +
 				"000102030405060708090a0b0c0d0e0f", "path decode 10.0.0.2:1 10.3.1.3:2 " +
 				"--next-hops 17 --key 000102030405060708090a0b0c0d0e0f",
+		}},
+		{"path-run", []string{
+			"path run --via 1,0 --fields source-port -- true",
+			"path run --via 1 --fields flow-label --key " + selectorKey + " -- true",
+			"path run --via 1,x --fields source-port --key " + selectorKey + " -- true",
+			"path run --via -,- --fields source-port --key " + selectorKey + " -- true",
+			"path run --via 16 --fields source-port --key " + selectorKey + " -- true",
+			"path run --via 1 --ports 9-7 --fields source-port --key " + selectorKey + " -- true",
+			"path run --via 1 --source here --fields source-port --key " + selectorKey + " -- true",
+			"path run --via 1 --fields source-port --key " + selectorKey,
 		}},
 		{"path-assign", []string{
 			"path assign --fat-tree 4", "path assign testdata/flows.txt --fat-tree 4 -o json",

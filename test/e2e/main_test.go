@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
 		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire,
-		"linkstate": runLinkState,
+		"linkstate": runLinkState, "connect": runConnect,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		os.Exit(m.Run())

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * A source that chooses its path: when a socket of the cgroup is connected, it gets a source port
+ * with which routers with controllable load balancing take the next hops that were asked for. The
+ * ports are tried as routers decode them, from a random one on, so each connection gets another.
+ */
+#include "include/compat.h"
+#include "include/cflb.h"
+
+#include <linux/in.h>
+#include <linux/in6.h>
+
+enum path_family {
+	PATH_IPV4 = 0,
+	PATH_IPV6,
+	PATH_FAMILIES,
+};
+
+#define PATH_HOPS_MAX 32
+#define PATH_TRIES_MAX 16 /* ports that are taken, before the socket is left alone */
+
+struct path_hop {
+	__u8 hop_limit; /* with which the router receives the packet */
+	__u8 index; /* of the next hop that it is to take */
+};
+
+struct path_settings {
+	struct cflb_network networks[PATH_FAMILIES];
+	__u64 source[2]; /* of IPv6 */
+	__u32 source4; /* host byte order; 0: IPv4 is left alone */
+	__u32 hops;
+	struct path_hop path[PATH_HOPS_MAX];
+	__u32 ports_from;
+	__u32 ports; /* how many there are to choose from */
+};
+
+const volatile struct path_settings settings = {};
+
+/* Sockets by what became of them, datapath.PathSourceCounters. */
+enum path_outcome {
+	PATH_STEERED = 0,
+	PATH_NO_PORT, /* no port that is free takes the path */
+	PATH_BOUND, /* the application has chosen a port */
+	PATH_OUTCOMES,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, PATH_OUTCOMES);
+	__type(key, __u32);
+	__type(value, __u64);
+} path_outcomes SEC(".maps");
+
+static __always_inline void outcome_count(__u32 outcome)
+{
+	__u64 *counter = bpf_map_lookup_elem(&path_outcomes, &outcome);
+
+	if (counter)
+		*counter += 1;
+}
+
+/* ===== Ports ===== */
+
+struct port_search {
+	__u64 hash; /* over the fields that can't be chosen */
+	__u32 destination_port;
+	__u32 next; /* port to try, from ports_from */
+	__u32 found; /* 0: none */
+};
+
+/* Tries the next port. Returns 1 if it takes the path. */
+static __always_inline long port_try(const volatile struct cflb_network *n, struct port_search *s)
+{
+	__u32 port = settings.ports_from + s->next, differs = 0;
+	__u64 value = port, selector;
+
+	s->next = s->next + 1 < settings.ports ? s->next + 1 : 0;
+	if (cflb_has_destination_port(n->fields))
+		value = value << CFLB_PORT | s->destination_port;
+	selector = cflb_decrypt(n, value);
+	if (selector >= n->limit)
+		return 0;
+	for (__u32 i = 0; i < PATH_HOPS_MAX; i++) {
+		if (i >= settings.hops)
+			break;
+		differs |= cflb_digit(n, selector, settings.path[i].hop_limit, s->hash) ^
+			   settings.path[i].index;
+	}
+	if (differs)
+		return 0;
+	s->found = port;
+	return 1;
+}
+
+static long port_try4(__u32 number, void *search)
+{
+	return port_try(&settings.networks[PATH_IPV4], search);
+}
+
+static long port_try6(__u32 number, void *search)
+{
+	return port_try(&settings.networks[PATH_IPV6], search);
+}
+
+static __always_inline void search_begin(struct port_search *s, const struct cflb_packet *p,
+					 const volatile struct cflb_network *n)
+{
+	s->hash = cflb_uncontrolled(n, p, cflb_addresses(n->seed, p));
+	s->destination_port = p->destination_port;
+	s->next = settings.ports ? bpf_get_prandom_u32() % settings.ports : 0;
+}
+
+/* ===== Programs ===== */
+
+static __always_inline bool is_controlled(const volatile struct cflb_network *n)
+{
+	return n->fields == CFLB_SOURCE_PORT || n->fields == CFLB_BOTH_PORTS;
+}
+
+SEC("cgroup/connect4")
+int path_connect4(struct bpf_sock_addr *ctx)
+{
+	struct cflb_packet p = { .ipv4 = true, .protocol = ctx->protocol, .ports = true };
+	struct sockaddr_in source = { .sin_family = AF_INET };
+	struct port_search s = {};
+	__u32 to = bpf_ntohl(ctx->user_ip4);
+
+	if (!settings.source4 || to >> 24 == 127 || !is_controlled(&settings.networks[PATH_IPV4]))
+		return 1;
+	if (ctx->sk && ctx->sk->src_port) {
+		outcome_count(PATH_BOUND);
+		return 1;
+	}
+	p.address[0] = (__u64)settings.source4 << 32 | to;
+	p.destination_port = bpf_ntohs(ctx->user_port);
+	search_begin(&s, &p, &settings.networks[PATH_IPV4]);
+	source.sin_addr.s_addr = bpf_htonl(settings.source4);
+	for (int i = 0; i < PATH_TRIES_MAX; i++) {
+		s.found = 0;
+		bpf_loop(settings.ports, port_try4, &s, 0);
+		if (!s.found)
+			break;
+		source.sin_port = bpf_htons(s.found);
+		if (!bpf_bind(ctx, (struct sockaddr *)&source, sizeof(source))) {
+			outcome_count(PATH_STEERED);
+			return 1;
+		}
+	}
+	outcome_count(PATH_NO_PORT);
+	return 1;
+}
+
+SEC("cgroup/connect6")
+int path_connect6(struct bpf_sock_addr *ctx)
+{
+	struct cflb_packet p = { .protocol = ctx->protocol, .ports = true };
+	struct sockaddr_in6 source = { .sin6_family = AF_INET6 };
+	struct port_search s = {};
+
+	p.address[0] = settings.source[0];
+	p.address[1] = settings.source[1];
+	p.address[2] = (__u64)bpf_ntohl(ctx->user_ip6[0]) << 32 | bpf_ntohl(ctx->user_ip6[1]);
+	p.address[3] = (__u64)bpf_ntohl(ctx->user_ip6[2]) << 32 | bpf_ntohl(ctx->user_ip6[3]);
+	if (!p.address[0] || !is_controlled(&settings.networks[PATH_IPV6]) ||
+	    !p.address[2]) /* the loopback address, and IPv4 in IPv6 */
+		return 1;
+	if (ctx->sk && ctx->sk->src_port) {
+		outcome_count(PATH_BOUND);
+		return 1;
+	}
+	p.destination_port = bpf_ntohs(ctx->user_port);
+	search_begin(&s, &p, &settings.networks[PATH_IPV6]);
+	source.sin6_addr.s6_addr32[0] = bpf_htonl(p.address[0] >> 32);
+	source.sin6_addr.s6_addr32[1] = bpf_htonl((__u32)p.address[0]);
+	source.sin6_addr.s6_addr32[2] = bpf_htonl(p.address[1] >> 32);
+	source.sin6_addr.s6_addr32[3] = bpf_htonl((__u32)p.address[1]);
+	for (int i = 0; i < PATH_TRIES_MAX; i++) {
+		s.found = 0;
+		bpf_loop(settings.ports, port_try6, &s, 0);
+		if (!s.found)
+			break;
+		source.sin6_port = bpf_htons(s.found);
+		if (!bpf_bind(ctx, (struct sockaddr *)&source, sizeof(source))) {
+			outcome_count(PATH_STEERED);
+			return 1;
+		}
+	}
+	outcome_count(PATH_NO_PORT);
+	return 1;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -182,9 +182,9 @@ static __always_inline void path_count(struct path_counters *path, const struct 
 		path_delay(path, q);
 }
 
-/* Elimination. Returns 0: this copy goes on, or the reason to drop it. Not inlined, for the
- * verifier's sake. */
-__noinline int eliminate(struct number *q, __u32 sid, __u32 bytes)
+/* One try of elimination. Returns as recovery_decide. A global function, so that the verifier
+ * follows it once for all tries. */
+__noinline int eliminate_try(struct number *q, __u32 sid, __u32 bytes, bool last)
 {
 	struct member_key key = { .sid = sid };
 	struct recovery_settings *settings;
@@ -209,10 +209,23 @@ __noinline int eliminate(struct number *q, __u32 sid, __u32 bytes)
 	counters = bpf_map_lookup_elem(&instance_counters, &instance);
 	if (!settings || !slot || !history || !counters)
 		return REASON_UNKNOWN_FLOW;
-	reason = recovery_decide(&slot->recovery, settings, history, q, now, &counters->recovery);
+	reason = recovery_decide(&slot->recovery, settings, history, q, now, &counters->recovery,
+				 last);
+	if (unlikely(reason == AGAIN))
+		return AGAIN;
 	path_count(&counters->paths[member->path % MEMBERS_MAX], q, !reason, bytes, now);
 	if (!reason && settings->ordered)
 		q->ordered = instance + 1;
+	return reason;
+}
+
+/* Elimination. Returns 0: this copy goes on, or the reason to drop it. */
+static __always_inline int eliminate(struct number *q, __u32 sid, __u32 bytes)
+{
+	int reason = AGAIN;
+
+	for (int i = 0; i < TRIES && reason == AGAIN; i++)
+		reason = eliminate_try(q, sid, bytes, i == TRIES - 1);
 	return reason;
 }
 

@@ -314,7 +314,7 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 			t.Fatalf("%s: frame %d", name, i)
 		}
 	}
-	if owned < count/100 {
+	if owned < count/200 {
 		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator "+
 			"misses", name, owned, count)
 	}

@@ -276,20 +276,13 @@ static __always_inline void recovery_drop(int reason, struct recovery_counters *
 		n->old_epoch++;
 }
 
-/* How the packet that is judged has moved the state. */
-struct advance {
-	__s32 raised; /* the highest number by so much */
-	bool began; /* a generation */
-};
-
 /*
  * Judges a packet by the state as it is, and enters its number. Returns 0: pass it on; the
  * reason to drop it; or AGAIN. Judged is the number with its generation, written like a state.
  */
 static __always_inline int recovery_judge(struct recovery *r, const struct recovery_settings *s,
 					  void *history, struct number *q, __u64 now,
-					  struct advance *a, struct recovery_counters *n,
-					  __u64 *judged)
+					  struct recovery_counters *n, __u64 *judged)
 {
 	__u64 state = load(&r->state);
 	int over = recovery_is_over(r, s, state, q, now);
@@ -299,7 +292,7 @@ static __always_inline int recovery_judge(struct recovery *r, const struct recov
 		state = over == AGAIN ? 0 : recovery_reset(r, s, history, state, q, now, n);
 		if (!state)
 			return AGAIN;
-		a->began = true;
+		q->began = true;
 	}
 	if (q->epoch != state_epoch(state))
 		return REASON_OLD_EPOCH;
@@ -311,30 +304,26 @@ static __always_inline int recovery_judge(struct recovery *r, const struct recov
 		if (__sync_val_compare_and_swap(&r->state, state, *judged) != state)
 			return AGAIN;
 		n->expected += ahead;
-		a->raised = ahead;
+		q->raised = ahead;
 		first_follow(r, *judged);
 	}
 	return history_enter(r, s, history, *judged);
 }
 
 /*
- * Decides about a numbered packet. Returns 0: pass it on, or the reason to drop it. A number
- * that has fewer than 32 bits is continued to 32 from the highest one, and left so in q, with
- * its generation.
+ * Decides about a numbered packet. Returns 0: pass it on; the reason to drop it; or AGAIN, unless
+ * it was the last try. A number that has fewer than 32 bits is continued to 32 from the highest
+ * one, and left so in q, with its generation.
  */
 static __always_inline int recovery_decide(struct recovery *r, const struct recovery_settings *s,
 					   void *history, struct number *q, __u64 now,
-					   struct recovery_counters *n)
+					   struct recovery_counters *n, bool last)
 {
-	struct advance a = {};
 	__u64 judged = 0;
-	int reason = AGAIN;
+	int reason = recovery_judge(r, s, history, q, now, n, &judged);
 
-	for (int i = 0; i < TRIES; i++) {
-		reason = recovery_judge(r, s, history, q, now, &a, n, &judged);
-		if (likely(reason != AGAIN))
-			break;
-	}
+	if (unlikely(reason == AGAIN && !last))
+		return AGAIN;
 	if (reason > 0) {
 		recovery_drop(reason, n);
 		return reason;
@@ -347,9 +336,9 @@ static __always_inline int recovery_decide(struct recovery *r, const struct reco
 	q->number = judged;
 	q->generation = state_generation(judged);
 	accepted_note(r, q->generation, now);
-	if (a.raised != 1 && !a.began)
+	if (q->raised != 1 && !q->began)
 		n->out_of_order++;
-	if (!a.raised && !a.began)
+	if (!q->raised && !q->began)
 		first_lower(r, judged, q->number, n);
 	return REASON_NONE;
 }

@@ -37,7 +37,9 @@ struct number {
 	__u16 ordered; /* once it is decided: the instance plus 1, if its packets are put in order;
 			  else 0 */
 	__u16 generation; /* of the numbers, once it is decided */
-	__u16 reserved;
+	bool began; /* a generation: the packet that is decided about, in one try or several */
+	__u8 reserved;
+	__s32 raised; /* the highest number by so much, as above */
 };
 
 /* The argument of a redundancy SID: flow 20 bits, number 16, reserved 12, in the last 48 bits of

@@ -39,7 +39,7 @@ func TestDump(t *testing.T) {
 	for name, want := range map[string]string{
 		"sids":     `[{"key":7,"value":"fcbb:bb00:7::","cpu":-1}]`,
 		"outcomes": `[{"key":"OUTCOME_HANDED","value":9,"cpu":0}]`,
-		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"buckets":1021,"index":3,"limited":0,"quic":0},"cpu":-1}`,
+		"services": `{"key":{"ipv4":1,"port":443,"protocol":6,"vip":"198.51.100.80"},"value":{"buckets":1021,"former_buckets":0,"index":3,"limited":0,"quic":0},"cpu":-1}`,
 	} {
 		entries, err := edge.Dump(name, 10)
 		if got := words(t, entries, err); !strings.Contains(got, want) {

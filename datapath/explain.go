@@ -61,7 +61,8 @@ var memories = map[string]memory{
 	"order_port": shared, "order_alive": shared,
 	"policy_traffic": fresh, "instance_counters": fresh, "histories": copiedWithin,
 	"quic_configs": shared, "quic_servers": shared, "quic_scratches": fresh, "owners": fresh,
-	"service_caches": fresh,
+	"service_caches": fresh, "joints": fresh,
+	"flow_paths": shared, "flow_lists": shared, "flow_traffic": fresh,
 }
 
 var sideNames = [...]string{External: "external", Internal: "internal", Mixed: "mixed"}

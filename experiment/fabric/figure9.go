@@ -80,7 +80,7 @@ topology: %s
 links: {rate: 100Mbps, delay: 1us%s}
 queue: {packets: 100}
 transport: {control: lia, subflows: %d, freeAcks: %t}
-paths: {scheme: random%s}
+paths: {scheme: random, capped: true%s}
 traffic: {pattern: permutation}
 duration: %s
 `, kind, fabric, subflows, !f.acks, through, lasts))

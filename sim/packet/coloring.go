@@ -57,7 +57,7 @@ func (s *Simulation) colorStarted() error {
 			rest = append(rest, number)
 			continue
 		}
-		for range max(c.flow.Subflows, 1) {
+		for range s.wanted(c) {
 			ends = append(ends, edgecoloring.Ends{Src: c.flow.Src, Dst: c.flow.Dst})
 			of = append(of, c)
 		}

@@ -59,6 +59,9 @@ type Paths struct {
 	// List lists the paths of a source, as links, in place of shortest ones; nil: it does not. It
 	// is a pure function of its arguments.
 	List func(from, to Node) [][]int32
+	// Capped gives a connection no more subflows than its source knows paths, as csg-htsim does:
+	// one below the same switch, and half of a switch's ports within a pod of a fat tree.
+	Capped bool
 	// Assign chooses the path of a subflow, for Assigned, by its number among the shortest paths,
 	// which are in the order of the topology's links.
 	Assign func(f Flow, subflow, paths int) int

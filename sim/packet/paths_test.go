@@ -123,3 +123,20 @@ func TestRerouteLeavesSlowPath(t *testing.T) {
 		}
 	}
 }
+
+// Capped connections have as many subflows as paths at most: in a fat tree of 4-port switches one
+// below a switch, 2 within a pod, 4 beyond.
+func TestCappedSubflows(t *testing.T) {
+	n := htsimNetwork(t, 4)
+	for dst, paths := range map[int]int{1: 1, 2: 2, 15: 4} {
+		for capped, want := range map[bool]int{false: 6, true: paths} {
+			s := begin(t, Config{Network: n, Transport: DefaultTransport(),
+				Paths: Paths{Scheme: Random, Capped: capped}})
+			h := add(t, s, Flow{Src: 0, Dst: dst, Bytes: Endless, Subflows: 6})
+			s.Run(Second / 10)
+			if got := len(s.connections[h].subflows); got != want {
+				t.Errorf("to host %d, capped %t: %d subflows, want %d", dst, capped, got, want)
+			}
+		}
+	}
+}

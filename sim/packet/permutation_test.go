@@ -96,7 +96,8 @@ func TestAgainstHtsim(t *testing.T) {
 	n := htsimNetwork(t, 8)
 	for _, i := range []int{0, 3, 5} {
 		row := htsimRows[i]
-		c := Config{Transport: htsimTransport(), Paths: Paths{Scheme: row.scheme}, Seed: 1}
+		c := Config{Transport: htsimTransport(), Paths: Paths{Scheme: row.scheme, Capped: true},
+			Seed: 1}
 		mean, _, _ := goodput(t, n, c, row.subflows, Second)
 		if math.Abs(100*mean-row.percent) > 5 {
 			t.Errorf("%s, %d subflows: goodput %.1f %%, want %.1f ± 5", row.name, row.subflows,
@@ -114,8 +115,9 @@ func BenchmarkAgainstHtsim(b *testing.B) {
 				const seeds = 3
 				sum, worst := 0.0, 1.0
 				for seed := range uint64(seeds) {
-					c := Config{Transport: htsimTransport(), Paths: Paths{Scheme: row.scheme},
-						Seed: seed + 1}
+					c := Config{Transport: htsimTransport(),
+						Paths: Paths{Scheme: row.scheme, Capped: true},
+						Seed:  seed + 1}
 					mean, least, _ := goodput(b, n, c, row.subflows, 4*Second)
 					sum, worst = sum+100*mean/seeds, min(worst, least)
 				}

@@ -192,7 +192,7 @@ func (s *Simulation) Delivered(handle int) int64 { return s.connections[handle].
 // start begins a flow.
 func (s *Simulation) start(number int32) {
 	c := &s.connections[number]
-	c.live = max(c.flow.Subflows, 1)
+	c.live = s.wanted(c)
 	for range c.live {
 		c.subflows = append(c.subflows, s.newSubflow(number))
 	}
@@ -209,6 +209,15 @@ func (s *Simulation) start(number int32) {
 	for _, sub := range c.subflows {
 		s.send(sub, &s.subflows[sub])
 	}
+}
+
+// wanted is how many subflows a connection has.
+func (s *Simulation) wanted(c *connection) int {
+	n := max(c.flow.Subflows, 1)
+	if s.paths.Capped && n > 1 {
+		n = max(min(n, len(s.paths.tables[s.table(c.src, c.dst)].fabric)), 1)
+	}
+	return n
 }
 
 func (s *Simulation) newSubflow(c int32) int32 {

@@ -62,7 +62,8 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	m := &measure{result: &Result{Scheme: scheme, Seed: seed}}
 	config := packet.Config{Network: n, Transport: c.transport(), Seed: seed, Done: m.done,
 		Paths: packet.Paths{
-			Scheme: choice, FlowletGap: duration(c.Paths.FlowletGap.Nanoseconds()),
+			Scheme: choice, Capped: c.Paths.Capped,
+			FlowletGap:  duration(c.Paths.FlowletGap.Nanoseconds()),
 			Convergence: duration(c.Paths.Convergence.Nanoseconds()),
 			Meter:       duration(c.Paths.Meter.Nanoseconds()),
 			Probe:       duration(c.Paths.Probe.Nanoseconds())}}

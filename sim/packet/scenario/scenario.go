@@ -83,6 +83,7 @@ type Paths struct {
 	// paths of sources lead over any node whose name begins so: Valiant load balancing
 	Through  string `yaml:"through"`
 	Parallel bool   `yaml:"parallel"` // sources of a BCube take its parallel paths
+	Capped   bool   `yaml:"capped"`   // no more subflows than paths
 	// time constant of measured utilization, of conga, hula and clove-int
 	Meter time.Duration `yaml:"meter"`
 	Probe time.Duration `yaml:"probe"` // period of hula's probes

@@ -105,6 +105,7 @@ var tree = []folder{
 	{path: "linux/hrtimer"},
 
 	{path: "packet/cflb", pure: true},
+	{path: "packet/telemetry", pure: true},
 	{path: "packet/quiclb", pure: true},
 	{path: "packet/flow", pure: true},
 	{path: "packet/srv6", pure: true},

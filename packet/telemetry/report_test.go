@@ -17,8 +17,8 @@ const (
 
 // The examples of section 4 of the Telemetry Report specification 2.0. Its VXLAN example writes a
 // Report Length of 31 and a shim length of 7, but its own sum is 33 and its stack is 6 words behind
-// 3 of header: 33 and 9 are what it draws. An Ethernet frame in it ends with 2 octets of padding. Its example with
-// domain-specific metadata says an MD Length of 2, where 3 words are drawn.
+// 3 of header: 33 and 9 are what it draws. An Ethernet frame in it ends with 2 octets of padding.
+// Its example with domain-specific metadata says an MD Length of 2, where 3 words are drawn.
 func TestReportExamples(t *testing.T) {
 	packet := bytes.Repeat([]byte{0x45}, 40)
 	md := telemetry.AppendMetadata(nil, both, telemetry.Metadata{Present: both, Ingress: 7,
@@ -61,7 +61,8 @@ func TestReportExamples(t *testing.T) {
 				t.Fatalf("%d octets left, %v, %s", len(rest), err, diff)
 			}
 			for cut := range len(b) {
-				if _, _, err := telemetry.ParseReport(b[:cut]); !errors.Is(err, telemetry.Truncated) {
+				if _, _, err := telemetry.ParseReport(b[:cut]); !errors.Is(err,
+					telemetry.Truncated) {
 					t.Fatalf("cut to %d octets: %v", cut, err)
 				}
 			}
@@ -78,7 +79,8 @@ func writtenReport(t *testing.T, r telemetry.Report, want []byte) {
 func TestGroup(t *testing.T) {
 	b := fromHex(t, "20c0abcd 0000000c")
 	g, rest, err := telemetry.ParseGroup(b)
-	if g != (telemetry.Group{Hardware: 3, Sequence: 0xabcd, Node: 12}) || len(rest) != 0 || err != nil {
+	if g != (telemetry.Group{Hardware: 3, Sequence: 0xabcd, Node: 12}) || len(rest) != 0 ||
+		err != nil {
 		t.Fatal(g, rest, err)
 	}
 	again, err := g.Append(nil)
@@ -87,7 +89,8 @@ func TestGroup(t *testing.T) {
 
 // A report of 255 words or more runs to the end of the datagram, whatever its last octets are.
 func TestReportToTheEnd(t *testing.T) {
-	long := telemetry.Report{InType: telemetry.InIPv6, Inner: make([]byte, 1021), Metadata: []byte{}}
+	long := telemetry.Report{InType: telemetry.InIPv6, Inner: make([]byte, 1021),
+		Metadata: []byte{}}
 	b, err := long.Append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +118,8 @@ func TestCongestion(t *testing.T) {
 }
 
 func TestParsingAllocatesNothing(t *testing.T) {
-	report := append(fromHex(t, "15130260 50000000 00000000 00070001 00000025"), make([]byte, 60)...)
+	report := append(fromHex(t, "15130260 50000000 00000000 00070001 00000025"),
+		make([]byte, 60)...)
 	md := fromHex(t, "10070028 20000206 90000000 00000000 00000002 00000025 00000001 00000005")
 	trace := fromHex(t, "31120000 007b1000 82000000 00000001 00000002")
 	samples := make([]telemetry.Sample, 0, 64)

@@ -68,7 +68,8 @@ func TestMD(t *testing.T) {
 			written(t, again, err, b)
 			var got []uint64
 			for i, s := range md.AppendSamples(nil, 3) {
-				if int(s.Hop) != i || s.Path != 3 || s.Known != telemetry.FieldNode|telemetry.FieldQueue {
+				if int(s.Hop) != i || s.Path != 3 || s.Known != telemetry.FieldNode|
+					telemetry.FieldQueue {
 					t.Fatalf("sample %d is %+v", i, s)
 				}
 				got = append(got, s.Node, uint64(s.QueueBytes))

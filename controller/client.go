@@ -17,7 +17,7 @@ type Client struct {
 
 // NewClient makes a client for the controller behind a Unix socket. It connects when it is used.
 func NewClient(socket string) *Client {
-	return &Client{socket, api.NewClientOf("controller", socket)}
+	return &Client{socket, api.NewClientOf("controller", "sextant controller -f FILE", socket)}
 }
 
 // Status returns what the controller is and does.

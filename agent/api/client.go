@@ -20,21 +20,26 @@ import (
 // Client talks to an agent. A call ends with its context; the client itself has no time limit.
 type Client struct {
 	daemon string // agent, or another one whose API is served alike
+	start  string // command that starts it
 	socket string
 	http   *http.Client
 	breaks bool // writes may end connections
 }
 
 // NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
-func NewClient(socket string) *Client { return NewClientOf("agent", socket) }
+func NewClient(socket string) *Client {
+	return NewClientOf("agent", "sextant agent -f FILE", socket)
+}
 
-// NewClientOf makes a client for another daemon whose API is served as the agent's.
-func NewClientOf(daemon, socket string) *Client {
+// NewClientOf makes a client for another daemon whose API is served as the agent's, and the command
+// that starts it.
+func NewClientOf(daemon, start, socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	transport := &http.Transport{DialContext: dial}
-	return &Client{daemon: daemon, socket: socket, http: &http.Client{Transport: transport}}
+	return &Client{daemon: daemon, start: start, socket: socket,
+		http: &http.Client{Transport: transport}}
 }
 
 // Put says which service or backend a PUT may meet.
@@ -308,8 +313,8 @@ func (c *Client) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root",
 			c.unreachable(), c.socket)
 	case errors.As(err, &operation):
-		return fmt.Errorf("%w at %s (%w); start it with: sextant %s -f FILE", c.unreachable(),
-			c.socket, operation.Err, c.daemon)
+		return fmt.Errorf("%w at %s (%w); start it with: %s", c.unreachable(), c.socket,
+			operation.Err, c.start)
 	}
 	return fmt.Errorf("%w at %s: %w; see its log", c.unreachable(), c.socket, err)
 }

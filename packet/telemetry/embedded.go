@@ -1,83 +1,253 @@
 package telemetry
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+
+	"sextant/packet/flow"
+)
 
 const (
+	ethernetHeader = 14
+	vlanTag        = 4
+	etherVLAN      = 0x8100
+	etherIPv4      = 0x0800
+	etherIPv6      = 0x86dd
+
 	ipv4Header     = 20
 	ipv6Header     = 40
 	udpHeader      = 8
+	protocolIPv4   = 4
+	protocolTCP    = 6
 	protocolUDP    = 17
+	protocolIPv6   = 41
 	hopByHop       = 0
 	routing        = 43
 	destinationOpt = 60
-	maxExtensions  = 8 // of one packet; more are not looked behind
+	maxHeaders     = 16 // of one packet; more are not looked behind
 )
 
-// EmbeddedMD finds the INT-MD in a packet, whole or truncated, whose UDP destination port says that
-// INT follows: the inner contents of a report. InType is InIPv4 or InIPv6.
-func EmbeddedMD(packet []byte, kind InType, port uint16) (MD, error) {
-	udp, err := udpOf(packet, kind)
-	if err != nil {
-		return MD{}, err
-	}
-	if len(udp) < udpHeader {
-		return MD{}, Truncated
-	}
-	if binary.BigEndian.Uint16(udp[2:]) != port {
-		return MD{}, NotFound
-	}
-	md, _, err := ParseMD(udp[udpHeader:])
-	return md, err
+// Packet is the telemetry in a packet, whole or truncated: the inner contents of a report. MD, MX,
+// Trace, Direct and PathTrace are those found last.
+type Packet struct {
+	Has       Carried
+	Flow      flow.Tuple // of the innermost IP header; without ports if they are cut off
+	MD        MD
+	MX        MX
+	Trace     Trace
+	Direct    DirectExport
+	PathTrace PathTrace
 }
 
-// udpOf returns the packet from its UDP header on.
-func udpOf(packet []byte, kind InType) ([]byte, error) {
+// Carried is a set of what a packet carries.
+type Carried uint8
+
+// What a packet can carry.
+const (
+	HasFlow Carried = 1 << iota
+	HasMD
+	HasMX
+	HasTrace
+	HasDirectExport
+	HasPathTrace
+)
+
+// ParsePacket looks through the headers of a packet. A UDP destination port that equals intPort
+// says that INT follows. InType is InEthernet, InIPv4 or InIPv6. Beside an error, Packet is what
+// was found before it: a packet in a report is often cut off.
+func ParsePacket(b []byte, kind InType, intPort uint16) (Packet, error) {
+	p := Packet{}
+	next, b, err := firstHeader(b, kind)
+	for range maxHeaders {
+		if err != nil {
+			return p, err
+		}
+		switch next {
+		case protocolIPv4:
+			next, b, err = p.ipv4(b)
+		case protocolIPv6:
+			next, b, err = p.ipv6(b)
+		case hopByHop, routing, destinationOpt:
+			next, b, err = p.extension(next, b)
+		case protocolUDP:
+			if next, b, err = p.udp(b, intPort); err == nil && next == noNextHeader {
+				return p, nil
+			}
+		case protocolTCP:
+			return p, p.ports(b)
+		default:
+			return p, nil
+		}
+	}
+	return p, TooLong
+}
+
+const noNextHeader = 59
+
+// firstHeader returns the protocol number of the packet's first IP header.
+func firstHeader(b []byte, kind InType) (uint8, []byte, error) {
 	switch kind {
 	case InIPv4:
-		return udpOfIPv4(packet)
+		return protocolIPv4, b, nil
 	case InIPv6:
-		return udpOfIPv6(packet)
+		return protocolIPv6, b, nil
+	case InEthernet:
+	default:
+		return 0, nil, BadType
 	}
-	return nil, BadType
+	if len(b) < ethernetHeader {
+		return 0, nil, Truncated
+	}
+	kindOf, b := binary.BigEndian.Uint16(b[12:]), b[ethernetHeader:]
+	if kindOf == etherVLAN {
+		if len(b) < vlanTag {
+			return 0, nil, Truncated
+		}
+		kindOf, b = binary.BigEndian.Uint16(b[2:]), b[vlanTag:]
+	}
+	switch kindOf {
+	case etherIPv4:
+		return protocolIPv4, b, nil
+	case etherIPv6:
+		return protocolIPv6, b, nil
+	}
+	return 0, nil, NotFound
 }
 
-func udpOfIPv4(packet []byte) ([]byte, error) {
-	if len(packet) < ipv4Header {
-		return nil, Truncated
+func (p *Packet) ipv4(b []byte) (uint8, []byte, error) {
+	if len(b) < ipv4Header {
+		return 0, nil, Truncated
 	}
-	size := word * int(packet[0]&15)
+	size := word * int(b[0]&15)
 	switch {
-	case packet[0]>>4 != 4:
-		return nil, BadVersion
+	case b[0]>>4 != 4:
+		return 0, nil, BadVersion
 	case size < ipv4Header:
-		return nil, BadLength
-	case len(packet) < size:
-		return nil, Truncated
-	case packet[9] != protocolUDP || binary.BigEndian.Uint16(packet[6:])&0x1fff != 0:
-		return nil, NotFound // another protocol, or a later fragment
+		return 0, nil, BadLength
 	}
-	return packet[size:], nil
+	p.Has |= HasFlow
+	p.Flow = flow.Tuple{Src: netip.AddrFrom4([4]byte(b[12:])),
+		Dst: netip.AddrFrom4([4]byte(b[16:])), Protocol: b[9]}
+	if binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
+		return noNextHeader, nil, nil // a later fragment
+	}
+	if len(b) < size {
+		return 0, nil, Truncated
+	}
+	return b[9], b[size:], nil
 }
 
-func udpOfIPv6(packet []byte) ([]byte, error) {
-	if len(packet) < ipv6Header {
-		return nil, Truncated
+func (p *Packet) ipv6(b []byte) (uint8, []byte, error) {
+	if len(b) < ipv6Header {
+		return 0, nil, Truncated
 	}
-	if packet[0]>>4 != 6 {
-		return nil, BadVersion
+	if b[0]>>4 != 6 {
+		return 0, nil, BadVersion
 	}
-	next, b := packet[6], packet[ipv6Header:]
-	for range maxExtensions {
-		if next == protocolUDP {
-			return b, nil
-		}
-		if next != hopByHop && next != routing && next != destinationOpt {
-			return nil, NotFound
-		}
-		if len(b) < 8 || len(b) < 8+8*int(b[1]) {
-			return nil, Truncated
-		}
-		next, b = b[0], b[8+8*int(b[1]):]
+	p.Has |= HasFlow
+	p.Flow = flow.Tuple{Src: netip.AddrFrom16([16]byte(b[8:])),
+		Dst: netip.AddrFrom16([16]byte(b[24:])), Protocol: b[6]}
+	return b[6], b[ipv6Header:], nil
+}
+
+// extension takes an extension header and the options that it knows in it.
+func (p *Packet) extension(kind uint8, b []byte) (uint8, []byte, error) {
+	if len(b) < 8 || len(b) < 8+8*int(b[1]) {
+		return 0, nil, Truncated
 	}
-	return nil, NotFound
+	header, rest := b[:8+8*int(b[1])], b[8+8*int(b[1]):]
+	p.Flow.Protocol = b[0]
+	if kind == routing {
+		return b[0], rest, nil
+	}
+	for _, of := range [...]uint8{OptionIOAM, OptionIOAMImmutable, OptionPathTracing} {
+		option, err := FindOption(header, of)
+		if err == error(NotFound) {
+			continue
+		}
+		if err == nil {
+			err = p.option(option)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+	}
+	return b[0], rest, nil
+}
+
+func (p *Packet) option(b []byte) (err error) {
+	if b[0] == OptionPathTracing {
+		p.PathTrace, _, err = ParsePathTrace(b)
+		p.Has |= HasPathTrace
+		return err
+	}
+	if len(b) > 3 && b[3] == ioamDirectExport {
+		if p.Direct, _, err = ParseDirectExport(b); err == nil {
+			p.Has |= HasDirectExport
+		}
+		return err
+	}
+	if p.Trace, _, err = ParseTrace(b); err == nil {
+		p.Has |= HasTrace
+	}
+	return err
+}
+
+func (p *Packet) ports(b []byte) error {
+	if len(b) < 4 {
+		return Truncated
+	}
+	p.Flow.SrcPort, p.Flow.DstPort = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+	return nil
+}
+
+// udp takes a UDP header and the INT behind it. Its next header is that of a packet inside.
+func (p *Packet) udp(b []byte, intPort uint16) (uint8, []byte, error) {
+	if err := p.ports(b); err != nil {
+		return 0, nil, err
+	}
+	if p.Flow.DstPort != intPort {
+		return noNextHeader, nil, nil
+	}
+	if len(b) < udpHeader+shimSize {
+		return 0, nil, Truncated
+	}
+	b = b[udpHeader:]
+	var shim Shim
+	var size int
+	var err error
+	if b[0]>>4 == TypeMX {
+		p.MX, size, err = ParseMX(b)
+		shim = p.MX.Shim
+	} else {
+		p.MD, size, err = ParseMD(b)
+		shim = p.MD.Shim
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	if p.Has |= HasMD; b[0]>>4 == TypeMX {
+		p.Has = p.Has&^HasMD | HasMX
+	}
+	if port, ok := shim.OriginalPort(); ok {
+		p.Flow.DstPort = port
+		return noNextHeader, nil, nil
+	}
+	if protocol, ok := shim.OriginalProtocol(); ok {
+		p.Flow.Protocol, p.Flow.SrcPort, p.Flow.DstPort = protocol, 0, 0
+		return protocol, b[size:], nil
+	}
+	return noNextHeader, nil, nil
+}
+
+// EmbeddedMD finds the INT-MD in a packet, as ParsePacket does.
+func EmbeddedMD(packet []byte, kind InType, intPort uint16) (MD, error) {
+	p, err := ParsePacket(packet, kind, intPort)
+	switch {
+	case p.Has&HasMD != 0:
+		return p.MD, nil
+	case err == nil:
+		return MD{}, NotFound
+	}
+	return MD{}, err
 }

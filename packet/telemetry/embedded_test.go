@@ -2,9 +2,11 @@ package telemetry_test
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
+	"sextant/packet/flow"
 	"sextant/packet/telemetry"
 )
 
@@ -46,12 +48,62 @@ func TestEmbeddedMD(t *testing.T) {
 	}
 }
 
-func FuzzEmbeddedMD(f *testing.F) {
-	f.Add(fromHex(f, outer), uint8(telemetry.InIPv6))
+func FuzzParsePacket(f *testing.F) {
+	f.Add(fromHex(f, outer+inner), uint8(telemetry.InIPv6))
+	f.Add(fromHex(f, traced+inner[80:]), uint8(telemetry.InIPv6))
 	f.Fuzz(func(t *testing.T, b []byte, kind uint8) {
-		if md, err := telemetry.EmbeddedMD(b, telemetry.InType(kind), intPort); err == nil &&
-			len(md.Stack) > len(b) {
-			t.Fatalf("stack of %d octets in %d", len(md.Stack), len(b))
+		p, err := telemetry.ParsePacket(b, telemetry.InType(kind), intPort)
+		if len(p.MD.Stack)+len(p.Trace.Data)+len(p.PathTrace)+len(p.MX.Source) > len(b) {
+			t.Fatalf("%+v of %d octets", p, len(b))
+		}
+		md, mdErr := telemetry.EmbeddedMD(b, telemetry.InType(kind), intPort)
+		if found := p.Has&telemetry.HasMD != 0; found != (mdErr == nil) ||
+			!slices.Equal(md.Stack, p.MD.Stack) {
+			t.Fatalf("%v, %v: %+v, %+v", err, mdErr, p.MD, md)
 		}
 	})
+}
+
+// inner is a TCP packet from port 40000 to 443, cut off behind the ports.
+const inner = `60000000 00140640
+	20010db8000100000000000000000001 20010db8000200000000000000000002
+	9c40 01bb`
+
+// traced is IPv6 with an IOAM trace of one node and a Path Tracing option in hop-by-hop options,
+// the same flow as inner.
+const traced = `60000000 00140040
+	20010db8000100000000000000000001 20010db8000200000000000000000002
+	06030100 310e0000 007b0800 80000000 3f000005 32060022 03000000 01020000`
+
+// The flow is that of the packet inside, and what carries it is found on the way.
+func TestParsePacket(t *testing.T) {
+	want := flow.Tuple{Src: netip.MustParseAddr("2001:db8:1::1"),
+		Dst: netip.MustParseAddr("2001:db8:2::2"), SrcPort: 40000, DstPort: 443, Protocol: 6}
+	frame := fromHex(t, "02000000000102000000000281000007 86dd"+outer+inner)
+	for _, test := range []struct {
+		name string
+		b    []byte
+		kind telemetry.InType
+		has  telemetry.Carried
+	}{
+		{"INT-MD", fromHex(t, outer+inner), telemetry.InIPv6,
+			telemetry.HasFlow | telemetry.HasMD},
+		{"INT-MD in a frame", frame, telemetry.InEthernet,
+			telemetry.HasFlow | telemetry.HasMD},
+		{"IOAM and Path Tracing", append(fromHex(t, traced), 0x9c, 0x40, 0x01, 0xbb),
+			telemetry.InIPv6,
+			telemetry.HasFlow | telemetry.HasTrace | telemetry.HasPathTrace},
+		{"no INT", fromHex(t, inner), telemetry.InIPv6, telemetry.HasFlow},
+	} {
+		p, err := telemetry.ParsePacket(test.b, test.kind, intPort)
+		if err != nil || p.Has != test.has || p.Flow != want {
+			t.Errorf("%s: %b, %+v, %v", test.name, p.Has, p.Flow, err)
+		}
+		for cut := range len(test.b) {
+			if _, err := telemetry.ParsePacket(test.b[:cut], test.kind,
+				intPort); !errors.Is(err, telemetry.Truncated) {
+				t.Errorf("%s cut to %d octets: %v", test.name, cut, err)
+			}
+		}
+	}
 }

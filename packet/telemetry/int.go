@@ -25,9 +25,6 @@ type Shim struct {
 	Value uint16
 }
 
-// OriginalDSCP returns the DSCP that the source replaced: NPT is 0.
-func (s Shim) OriginalDSCP() (uint8, bool) { return uint8(s.Value) >> 2, s.NPT == 0 }
-
 // OriginalPort returns the UDP destination port that the source replaced: NPT is 1.
 func (s Shim) OriginalPort() (uint16, bool) { return s.Value, s.NPT == 1 }
 

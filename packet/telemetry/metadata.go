@@ -40,7 +40,8 @@ func (i Instructions) Words() int {
 }
 
 // Metadata is what a node writes for the baseline instructions. Times and delays are in
-// nanoseconds, occupancies in octets, as this program publishes them: INT leaves units open.
+// nanoseconds, occupancies in octets, utilization in parts per million, as this program publishes
+// them: INT leaves units open.
 type Metadata struct {
 	Present                     Instructions // what the node could tell; the rest is all ones
 	NodeID                      uint32
@@ -50,7 +51,7 @@ type Metadata struct {
 	QueueBytes                  uint32 // 24 bits
 	IngressTimeNS, EgressTimeNS uint64
 	WideIngress, WideEgress     uint32
-	Utilization                 uint32
+	Utilization                 uint32 // parts per million of the link's rate
 	BufferID                    uint8
 	BufferBytes                 uint32 // 24 bits
 }
@@ -163,6 +164,9 @@ func (m Metadata) Sample() Sample {
 	}
 	if m.Present&Queue != 0 {
 		s.QueueID, s.QueueBytes, s.Known = m.QueueID, m.QueueBytes, s.Known|FieldQueue
+	}
+	if m.Present&Utilization != 0 {
+		s.UtilizationPPM, s.Known = m.Utilization, s.Known|FieldUtilization
 	}
 	m.addTimes(&s)
 	return s

@@ -34,6 +34,7 @@ var tree = []folder{
 	{path: "experiment/chart", pure: true},
 
 	{path: "controller"},
+	{path: "telemetry/listener"},
 
 	{path: "agent"},
 	{path: "agent/doctor", pure: true},
@@ -45,6 +46,8 @@ var tree = []folder{
 	{path: "agent/httpserver"},
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
+
+	{path: "telemetry/collector"},
 
 	{path: "lab"},
 	{path: "lab/linkemu"},

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/telemetry/collector"
+	"sextant/telemetry/listener"
+)
+
+// defaultReportPort is where reports go if nothing else is said: no port is assigned to them.
+const defaultReportPort = 32766
+
+func (a *app) telemetryCommand() *cobra.Command {
+	return noun("telemetry", "Reports of in-band telemetry: queues, delays and paths",
+		seeAlso("sextant controller", "sextant path links"), a.telemetryListen(),
+		telemetrySocket(a.telemetryLinks()), telemetrySocket(a.telemetryPath()),
+		telemetrySocket(a.telemetryExporters()))
+}
+
+func (a *app) telemetryListen() *cobra.Command {
+	var at, metrics, format string
+	o := listener.Options{}
+	cmd := &cobra.Command{
+		Use: "listen", Short: "Take reports of telemetry, and show what they say",
+		Long: `Take Telemetry Reports 2.0 by UDP, with INT-MD, IOAM traces or Path Tracing in the packets that they
+carry. What they say about links and paths is served on a Unix socket, for "telemetry links" and
+"telemetry path", and to Prometheus with --metrics. With -o json, each report is a line of JSON on
+stdout.`,
+		Example: "  sextant telemetry listen\n" +
+			"  sextant telemetry listen --listen [::1]:32766 --metrics 127.0.0.1:9109 -o json",
+		Annotations: seeAlso("sextant telemetry links", "sextant telemetry path",
+			"sextant telemetry exporters"),
+		Args: takes(), ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&at, "listen", "[::]:"+strconv.Itoa(defaultReportPort),
+		"UDP address and port for reports")
+	flags.StringVar(&metrics, "metrics", "", "TCP address and port for Prometheus (default none)")
+	flags.Uint16Var(&o.INTPort, "int-port", collector.DefaultINTPort,
+		"UDP destination port behind which packets carry INT")
+	flags.StringVar(&format, "log-format", "text", "text for people, json for programs")
+	complete(cmd, "log-format", "text", "json")
+	telemetrySocket(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.output != formatTable && a.output != formatJSON {
+			return usageErrorf("-o %s: reports are written as json, or not at all (table)",
+				a.output)
+		}
+		var err error
+		if o.Listen, err = netip.ParseAddrPort(at); err != nil {
+			return usageErrorf("--listen %q is not an address and port; write it like [::]:%d", at,
+				defaultReportPort)
+		}
+		if metrics != "" {
+			if o.Metrics, err = netip.ParseAddrPort(metrics); err != nil {
+				return usageErrorf("--metrics %q is not an address and port; write it like "+
+					"127.0.0.1:9109", metrics)
+			}
+		}
+		if o.Log, err = a.logger(format); err != nil {
+			return err
+		}
+		if a.output == formatJSON {
+			o.Lines = a.stdout
+		}
+		o.Socket = a.telemetrySocketOf(cmd)
+		return listener.Run(cmd.Context(), o)
+	}
+	return cmd
+}
+
+// telemetrySocket names the listener's socket, which SEXTANT_TELEMETRY does otherwise.
+func telemetrySocket(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().String("telemetry", listener.DefaultSocket,
+		"Unix socket of the listener (or SEXTANT_TELEMETRY)")
+	return cmd
+}
+
+func (a *app) telemetrySocketOf(cmd *cobra.Command) string {
+	f := cmd.Flags().Lookup("telemetry")
+	if socket := a.getenv("SEXTANT_TELEMETRY"); socket != "" && !f.Changed {
+		return socket
+	}
+	return f.Value.String()
+}
+
+func (a *app) listener(cmd *cobra.Command) *listener.Client {
+	return listener.NewClient(a.telemetrySocketOf(cmd))
+}
+
+func (a *app) telemetryLinks() *cobra.Command {
+	return &cobra.Command{
+		Use: "links", Short: "Show the queues, delays and use of links that reports told of",
+		Long: `Show the links that reports told of: one line for each node and interface that packets left through.
+Quantiles are at most 25 % above the true ones.`,
+		Example:     "  sextant telemetry links -o wide",
+		Annotations: seeAlso("sextant telemetry path", "sextant telemetry listen"),
+		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			links, err := a.listener(cmd).Links(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(telemetryLinksView(links))
+		},
+	}
+}
+
+func telemetryLinksView(links []listener.Link) view {
+	t := table{columns: []string{"NODE", "EGRESS", "SAMPLES", "QUEUE BYTES", "QUEUE P99",
+		"LATENCY P50", "LATENCY P99", "USED", "DROPS", "AGE"},
+		wide: []string{"QUEUE MAX", "LATENCY MAX", "USED P99"}}
+	v := view{value: flowsResult[listener.Link]{links}}
+	for _, l := range links {
+		queue, delay, used := valuesOr(l.QueueBytes), valuesOr(l.LatencyNs),
+			valuesOr(l.UtilizationPPM)
+		t.rows = append(t.rows, []string{strconv.FormatUint(l.Node, 10), numberOrDash(l.Egress),
+			count(l.Samples), queue(listenerLast, bytesText), queue(listenerP99, bytesText),
+			delay(listenerP50, nanoseconds), delay(listenerP99, nanoseconds),
+			used(listenerLast, percent), count(l.Drops),
+			(time.Duration(l.AgeMs) * time.Millisecond).String(), queue(listenerMax, bytesText),
+			delay(listenerMax, nanoseconds), used(listenerP99, percent)})
+		v.names = append(v.names, strconv.FormatUint(l.Node, 10)+" "+numberOrDash(l.Egress))
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func listenerLast(v *listener.Values) uint32 { return v.Last }
+func listenerP50(v *listener.Values) uint32  { return v.P50 }
+func listenerP99(v *listener.Values) uint32  { return v.P99 }
+func listenerMax(v *listener.Values) uint32  { return v.Max }
+
+// valuesOr writes one of the values, or "-" if there is none.
+func valuesOr(v *listener.Values) func(func(*listener.Values) uint32, func(uint32) string) string {
+	return func(which func(*listener.Values) uint32, write func(uint32) string) string {
+		if v == nil {
+			return "-"
+		}
+		return write(which(v))
+	}
+}
+
+func bytesText(v uint32) string   { return count(uint64(v)) }
+func nanoseconds(v uint32) string { return time.Duration(v).String() }
+func percent(ppm uint32) string   { return strconv.FormatFloat(float64(ppm)/1e4, 'f', 1, 64) + "%" }
+
+func numberOrDash[N uint8 | uint32 | uint64](v *N) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatUint(uint64(*v), 10)
+}
+
+func (a *app) telemetryPath() *cobra.Command {
+	var protocol string
+	cmd := &cobra.Command{
+		Use: "path SOURCE DESTINATION", Short: "Show what the last reported packet of a flow met",
+		Example: "  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443",
+		Annotations: seeAlso("sextant telemetry links", "sextant telemetry exporters",
+			"sextant path flows"),
+		Args: takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := parseFlow(args, protocol)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			p, err := a.listener(cmd).Path(ctx, f)
+			if err != nil {
+				return err
+			}
+			return a.show(telemetryPathView(p))
+		},
+	}
+	flowProtocolFlag(cmd, &protocol)
+	return cmd
+}
+
+func telemetryPathView(p listener.Path) view {
+	t := table{columns: []string{"HOP", "NODE", "INGRESS", "EGRESS", "QUEUE BYTES", "LATENCY"},
+		wide: []string{"QUEUE", "USED", "TIME"}}
+	v := view{value: p}
+	for _, h := range p.Hops {
+		t.rows = append(t.rows, []string{count(int(h.Hop)), numberOrDash(h.Node),
+			numberOrDash(h.Ingress), numberOrDash(h.Egress), writtenOrDash(h.QueueBytes, bytesText),
+			writtenOrDash(h.LatencyNs, nanoseconds), numberOrDash(h.QueueID),
+			writtenOrDash(h.UtilizationPPM, percent), numberOrDash(h.TimeNs)})
+		v.names = append(v.names, numberOrDash(h.Node))
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func writtenOrDash(v *uint32, write func(uint32) string) string {
+	if v == nil {
+		return "-"
+	}
+	return write(*v)
+}
+
+func (a *app) telemetryExporters() *cobra.Command {
+	return &cobra.Command{
+		Use: "exporters", Short: "Show what sends reports, and how many were lost",
+		Example:     "  sextant telemetry exporters",
+		Annotations: seeAlso("sextant telemetry links", "sextant telemetry listen"),
+		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			exporters, err := a.listener(cmd).Exporters(ctx)
+			if err != nil {
+				return err
+			}
+			t := table{columns: []string{"ADDRESS", "NODE", "HARDWARE", "RECEIVED", "LOST", "LATE",
+				"DUPLICATE", "RESTARTS", "AGE"}}
+			v := view{value: flowsResult[listener.Exporter]{exporters}}
+			for _, e := range exporters {
+				t.rows = append(t.rows, []string{e.Address.String(),
+					strconv.FormatUint(uint64(e.Node), 10), count(int(e.Hardware)),
+					count(e.Received), count(e.Lost), count(e.Late), count(e.Duplicate),
+					count(e.Restarts), (time.Duration(e.AgeMs) * time.Millisecond).String()})
+				v.names = append(v.names, e.Address.String())
+			}
+			v.tables = tables{t}
+			return a.show(v)
+		},
+	}
+}

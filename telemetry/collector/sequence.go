@@ -1,0 +1,103 @@
+package collector
+
+import "sextant/packet/telemetry"
+
+const (
+	window       = 256     // numbers behind the highest that may still come
+	maxAhead     = 1 << 16 // a greater step is another series: the exporter restarted
+	sequenceSpan = 1 << telemetry.SequenceBits
+	firstNumber  = sequenceSpan // so that subtraction stays positive
+)
+
+// Sequence tells what became of the datagrams of one exporter, by their numbers. A number is lost
+// when 256 later ones have been seen and it has not.
+type Sequence struct {
+	Received  uint64 // each number once
+	Lost      uint64
+	Late      uint64 // after a greater number
+	Duplicate uint64
+	Restarts  uint64 // the numbers began anew
+
+	base, highest uint64 // unwrapped
+	candidate     uint32 // a number out of range is a restart if this one follows it
+	hasCandidate  bool
+	seen          [window / 64]uint64
+}
+
+// Take enters the number of a datagram, modulo 2^22.
+func (s *Sequence) Take(number uint32) {
+	if s.Received == 0 {
+		s.begin(number)
+		return
+	}
+	ahead := (int64(number) - int64(s.highest)) & (sequenceSpan - 1)
+	if ahead >= sequenceSpan/2 {
+		ahead -= sequenceSpan
+	}
+	switch {
+	case ahead > maxAhead || ahead <= -window:
+		s.outOfRange(number)
+		return
+	case ahead > 0:
+		s.advance(uint64(ahead))
+	case s.has(s.highest - uint64(-ahead)):
+		s.Duplicate++
+		return
+	default:
+		s.Late++
+	}
+	s.hasCandidate = false
+	s.Received++
+	s.mark(s.highest - uint64(max(-ahead, 0)))
+}
+
+func (s *Sequence) begin(number uint32) {
+	s.base = firstNumber + uint64(number)
+	s.highest, s.seen, s.hasCandidate = s.base, [window / 64]uint64{}, false
+	s.Received++
+	s.mark(s.highest)
+}
+
+// outOfRange begins a new series with the second of two numbers that follow each other (as RFC 3550
+// appendix A.1 does): a single one may be astray or forged.
+func (s *Sequence) outOfRange(number uint32) {
+	if s.hasCandidate && number == s.candidate {
+		s.settle()
+		s.Restarts++
+		s.begin(number)
+		return
+	}
+	s.candidate, s.hasCandidate = (number+1)&(sequenceSpan-1), true
+	s.Late++
+}
+
+// settle counts what was still awaited as lost.
+func (s *Sequence) settle() {
+	for n := s.highest; n > s.base && n+window > s.highest; n-- {
+		if !s.has(n) {
+			s.Lost++
+		}
+	}
+}
+
+// advance makes a number that much above the highest the highest.
+func (s *Sequence) advance(by uint64) {
+	if by >= window {
+		s.settle()
+		s.Lost += by - window
+		s.seen = [window / 64]uint64{}
+		s.highest += by
+		return
+	}
+	for range by {
+		s.highest++
+		if left := s.highest - window; left >= s.base && !s.has(left) {
+			s.Lost++
+		}
+		s.clear(s.highest) // the slot of the number that left the window
+	}
+}
+
+func (s *Sequence) has(n uint64) bool { return s.seen[n%window/64]&(1<<(n%64)) != 0 }
+func (s *Sequence) mark(n uint64)     { s.seen[n%window/64] |= 1 << (n % 64) }
+func (s *Sequence) clear(n uint64)    { s.seen[n%window/64] &^= 1 << (n % 64) }

@@ -1,0 +1,288 @@
+package collector
+
+import (
+	"net/netip"
+	"time"
+
+	"sextant/packet/flow"
+	"sextant/packet/telemetry"
+)
+
+// Bounds of what a Table remembers.
+const (
+	MaxExporters = 1024
+	MaxLinks     = 4096
+	MaxPaths     = 16384
+	MaxHops      = 16 // of a path
+	// What is idle for so long gives its place to something new, when a table is full. An exporter
+	// or link that is alive is not pushed out by one that is made up.
+	idle = 5 * time.Minute
+)
+
+// Drop says why a datagram or a part of one was not taken.
+type Drop uint8
+
+// The reasons.
+const (
+	BadGroup      Drop = iota // no header of a version that is known
+	BadReport                 // a report that contradicts itself; the rest of the datagram is lost
+	BadPacket                 // inner contents that contradict themselves; the report is taken
+	TooManyHops               // hops of a path beyond 16
+	ExportersFull             // a new exporter, and no room
+	LinksFull                 // a new link, and no room
+	PathsFull                 // a new flow, and no room
+	Oversized                 // a datagram longer than the reader has room for
+	drops
+)
+
+var dropNames = [drops]string{"bad-group", "bad-report", "bad-packet", "too-many-hops",
+	"exporters-full", "links-full", "paths-full", "oversized"}
+
+// String names the reason in metrics.
+func (d Drop) String() string { return dropNames[d] }
+
+// Exporter is what sends reports: the sequence numbers belong to node and hardware.
+type Exporter struct {
+	Address  netip.Addr
+	Node     uint32
+	Hardware uint8
+}
+
+// Link is the way out of a node.
+type Link struct {
+	Node   uint64
+	Egress uint32 // all ones if the node does not tell
+}
+
+// LinkState is what nodes said about a link.
+type LinkState struct {
+	Samples        uint64
+	Drops          uint64    // packets that the node reported as dropped
+	QueueBytes     Histogram // octets before the packet
+	LatencyNS      Histogram // nanoseconds of the packet in the node
+	UtilizationPPM Histogram // parts per million of the link's rate
+}
+
+// Path is what the last reported packet of a flow met.
+type Path struct {
+	Packets uint64
+	Hops    int
+	Samples [MaxHops]telemetry.Sample
+}
+
+// Report is one report, as a watcher sees it. Its samples are good until the call returns.
+type Report struct {
+	Exporter   Exporter
+	TimeNS     int64 // when the collector got it: POSIX time in nanoseconds
+	Flow       flow.Tuple
+	HasFlow    bool
+	Dropped    bool
+	Congested  bool
+	Congestion *telemetry.Congestion // nil: none of this program
+	Samples    []telemetry.Sample    // in the order of the way
+}
+
+// Options are what a Table is told. The zero value is a default.
+type Options struct {
+	// INTPort is the UDP destination port behind which a packet in a report carries INT; 0: 33122.
+	INTPort uint16
+	// StampShift is how far the nodes of Path Tracing shift their clock: 8, 12, 16 or 20; 0: 16.
+	StampShift uint
+	// Watch is called for each report, if it is not nil.
+	Watch func(*Report)
+}
+
+// The defaults of Options.
+const (
+	DefaultINTPort    = 33122
+	defaultStampShift = 16
+)
+
+// Table is the state of links, paths and exporters. It is for one goroutine.
+type Table struct {
+	Datagrams uint64
+	Reports   uint64
+	Samples   uint64
+	Dropped   [drops]uint64
+
+	options   Options
+	exporters bounded[Exporter, Sequence]
+	links     bounded[Link, LinkState]
+	paths     bounded[flow.Tuple, Path]
+	samples   []telemetry.Sample
+	report    Report
+	pause     telemetry.Congestion
+}
+
+// NewTable returns an empty table.
+func NewTable(o Options) *Table {
+	if o.INTPort == 0 {
+		o.INTPort = DefaultINTPort
+	}
+	if o.StampShift == 0 {
+		o.StampShift = defaultStampShift
+	}
+	return &Table{options: o, exporters: newBounded[Exporter, Sequence](MaxExporters),
+		links:   newBounded[Link, LinkState](MaxLinks),
+		paths:   newBounded[flow.Tuple, Path](MaxPaths),
+		samples: make([]telemetry.Sample, 0, 512)}
+}
+
+// Datagram takes one datagram from an address at a time (nanoseconds of POSIX time).
+func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
+	t.Datagrams++
+	group, rest, err := telemetry.ParseGroup(b)
+	if err != nil {
+		t.Dropped[BadGroup]++
+		return
+	}
+	e := Exporter{Address: from, Node: group.Node, Hardware: group.Hardware}
+	known := t.exporters.find(e, nowNS, int64(idle))
+	if known == nil {
+		t.Dropped[ExportersFull]++
+		return
+	}
+	known.value.Take(group.Sequence)
+	for len(rest) > 0 {
+		var r telemetry.Report
+		if r, rest, err = telemetry.ParseReport(rest); err != nil {
+			t.Dropped[BadReport]++
+			return
+		}
+		t.take(e, r, nowNS)
+	}
+}
+
+// take takes one report.
+func (t *Table) take(e Exporter, r telemetry.Report, nowNS int64) {
+	t.Reports++
+	t.samples = t.samples[:0]
+	p := t.inner(r, nowNS)
+	if r.Type == telemetry.RepINT {
+		t.addOwn(e, r)
+	}
+	for i := range t.samples {
+		t.addToLink(&t.samples[i], nowNS)
+	}
+	if r.Dropped {
+		t.addDrop(e, nowNS)
+	}
+	hasFlow := p.Has&telemetry.HasFlow != 0
+	if hasFlow && len(t.samples) > 0 {
+		t.addToPath(p.Flow, nowNS)
+	}
+	if t.options.Watch == nil {
+		return
+	}
+	t.report = Report{Exporter: e, TimeNS: nowNS, Flow: p.Flow, HasFlow: hasFlow,
+		Dropped: r.Dropped, Congested: r.Congested, Samples: t.samples}
+	if pause, ok := r.Congestion(); ok {
+		t.pause = pause
+		t.report.Congestion = &t.pause
+	}
+	t.options.Watch(&t.report)
+}
+
+// inner takes the samples of the packet that a report carries.
+func (t *Table) inner(r telemetry.Report, nowNS int64) telemetry.Packet {
+	switch r.InType {
+	case telemetry.InNone, telemetry.InDomain:
+		return telemetry.Packet{}
+	case telemetry.InTLV: // they hold single fields of a packet, and no telemetry
+		for rest, err := r.Inner, error(nil); len(rest) > 0; {
+			if _, rest, err = telemetry.ParseTLV(rest); err != nil {
+				t.Dropped[BadPacket]++
+				break
+			}
+		}
+		return telemetry.Packet{}
+	}
+	p, err := telemetry.ParsePacket(r.Inner, r.InType, t.options.INTPort)
+	if err != nil && err != error(telemetry.Truncated) { // reports cut packets off
+		t.Dropped[BadPacket]++
+	}
+	if p.Has&telemetry.HasMD != 0 {
+		t.samples = p.MD.AppendSamples(t.samples, 0)
+	}
+	if p.Has&telemetry.HasTrace != 0 {
+		if t.samples, err = p.Trace.AppendSamples(t.samples, 0); err != nil {
+			t.Dropped[BadPacket]++
+		}
+	}
+	if p.Has&telemetry.HasPathTrace != 0 {
+		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(nowNS), t.options.StampShift)
+	}
+	return p
+}
+
+// addOwn adds what the reporting node says of itself, unless it wrote that into the packet, too.
+func (t *Table) addOwn(e Exporter, r telemetry.Report) {
+	m, _ := r.Baseline()
+	if m.Present == 0 {
+		return
+	}
+	last := len(t.samples) - 1
+	if last >= 0 && t.samples[last].Known&telemetry.FieldNode != 0 &&
+		t.samples[last].Node == uint64(e.Node) {
+		return
+	}
+	s := m.Sample()
+	s.Node, s.Hop = uint64(e.Node), uint8(last+1)
+	s.Known |= telemetry.FieldNode
+	t.samples = append(t.samples, s)
+}
+
+// noInterface is the egress of a node that does not tell it.
+const noInterface = ^uint32(0)
+
+func (t *Table) addToLink(s *telemetry.Sample, nowNS int64) {
+	t.Samples++
+	if s.Known&telemetry.FieldNode == 0 {
+		return // Path Tracing: the interface is of a node that only the order names
+	}
+	l := t.links.find(Link{s.Node, s.Egress}, nowNS, int64(idle))
+	if l == nil {
+		t.Dropped[LinksFull]++
+		return
+	}
+	state := &l.value
+	state.Samples++
+	if s.Known&telemetry.FieldQueue != 0 {
+		state.QueueBytes.Add(s.QueueBytes)
+	}
+	if s.Known&telemetry.FieldDelay != 0 {
+		state.LatencyNS.Add(s.DelayNS)
+	}
+	if s.Known&telemetry.FieldUtilization != 0 {
+		state.UtilizationPPM.Add(s.UtilizationPPM)
+	}
+}
+
+// addDrop counts a dropped packet at the node that reports it.
+func (t *Table) addDrop(e Exporter, nowNS int64) {
+	egress := noInterface
+	if last := len(t.samples) - 1; last >= 0 && t.samples[last].Node == uint64(e.Node) {
+		egress = t.samples[last].Egress
+	}
+	l := t.links.find(Link{uint64(e.Node), egress}, nowNS, int64(idle))
+	if l == nil {
+		t.Dropped[LinksFull]++
+		return
+	}
+	l.value.Drops++
+}
+
+// addToPath makes the samples the last path of a flow. The least recent of a few flows gives way.
+func (t *Table) addToPath(f flow.Tuple, nowNS int64) {
+	known := t.paths.find(f, nowNS, 0)
+	if known == nil {
+		t.Dropped[PathsFull]++
+		return
+	}
+	p := &known.value
+	p.Packets++
+	p.Hops = copy(p.Samples[:], t.samples)
+	if p.Hops < len(t.samples) {
+		t.Dropped[TooManyHops] += uint64(len(t.samples) - p.Hops)
+	}
+}

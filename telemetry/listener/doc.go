@@ -1,0 +1,10 @@
+// Package listener is the daemon behind "sextant telemetry listen": it gives the reports that come
+// by UDP to a collector.Table, which one goroutine owns, and shows the table.
+//
+// Its API is JSON over HTTP on a Unix socket, served as the agent's:
+//
+//	GET /v1/links      the links that nodes told of
+//	GET /v1/exporters  what sends reports, and how many of them were lost
+//	GET /v1/path       the last path of a flow: ?source, destination and protocol
+//	GET /metrics       for Prometheus
+package listener

@@ -1,0 +1,141 @@
+package listener
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"sextant/agent/httpserver"
+	"sextant/telemetry/collector"
+)
+
+// DefaultSocket is where the API is served if nothing else is said.
+const DefaultSocket = "/run/sextant/telemetry.sock"
+
+// Options are what a listener is told.
+type Options struct {
+	Listen  netip.AddrPort // UDP
+	Metrics netip.AddrPort // TCP; the zero value is none
+	Socket  string
+	INTPort uint16    // 0: the collector's default
+	Lines   io.Writer // gets a line of JSON per report, if it is not nil
+	Log     *slog.Logger
+	// Ready is called when the socket is open, if it is not nil.
+	Ready func(netip.AddrPort)
+}
+
+// linesAhead is how many reports may wait to be written. What does not fit is counted and lost.
+const linesAhead = 4096
+
+// Listener is a running listener. Its table belongs to the goroutine of Run.
+type Listener struct {
+	table     *collector.Table
+	lines     chan Report
+	linesLost uint64
+	work      chan func()
+	ended     chan struct{}
+	servers   *httpserver.Servers
+}
+
+// Run listens until the context ends. The error says what kept it from starting, or what ended it.
+func Run(ctx context.Context, o Options) error {
+	reader, err := collector.Listen(o.Listen)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	l := &Listener{work: make(chan func()), ended: make(chan struct{})}
+	tableOptions := collector.Options{INTPort: o.INTPort}
+	written := make(chan error, 1)
+	if o.Lines != nil {
+		l.lines = make(chan Report, linesAhead)
+		tableOptions.Watch = l.watch
+	}
+	l.table = collector.NewTable(tableOptions)
+	if l.servers, err = httpserver.Listen("telemetry listener", o.Socket, o.Metrics,
+		o.Log); err != nil {
+		return err
+	}
+	defer l.servers.Stop()
+	defer close(l.ended)
+	metrics := l.metrics()
+	l.servers.Serve(l.handler(metrics), metrics)
+	if l.lines != nil {
+		go func() { written <- writeLines(o.Lines, l.lines) }()
+	}
+	go reader.Run()
+	o.Log.Info("telemetry listener runs", "listen", reader.Address(), "socket", o.Socket)
+	if o.Ready != nil {
+		o.Ready(reader.Address())
+	}
+	err = l.run(ctx, reader, written)
+	if l.lines != nil {
+		close(l.lines)
+		if err == nil {
+			err = <-written
+		}
+	}
+	return err
+}
+
+// run is the event loop. It is the only goroutine that touches the table.
+func (l *Listener) run(ctx context.Context, reader *collector.Reader, written chan error) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-l.servers.Failed():
+			return err
+		case err := <-reader.Failed():
+			return err
+		case err := <-written:
+			return err
+		case f := <-l.work:
+			f()
+		case b := <-reader.Batches():
+			l.table.Take(b, time.Now().UnixNano())
+			reader.Done(b)
+		}
+	}
+}
+
+// watch hands a report to the writer of lines, if that keeps up.
+func (l *Listener) watch(r *collector.Report) {
+	if len(l.lines) == cap(l.lines) {
+		l.linesLost++
+		return
+	}
+	l.lines <- newReport(r)
+}
+
+// writeLines writes reports until the channel is closed.
+func writeLines(w io.Writer, reports <-chan Report) error {
+	encoder := json.NewEncoder(w)
+	for r := range reports {
+		if err := encoder.Encode(r); err != nil {
+			return fmt.Errorf("write reports: %w", err)
+		}
+	}
+	return nil
+}
+
+var errEnded = errors.New("the telemetry listener ends")
+
+// do runs a function in the event loop.
+func (l *Listener) do(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case l.work <- func() { f(); close(done) }:
+		<-done
+		return nil
+	case <-l.ended:
+		return errEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

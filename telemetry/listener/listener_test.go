@@ -1,0 +1,99 @@
+package listener_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/telemetry/listener"
+)
+
+// worked is the specification's report of node 12: interfaces 7 and 1, queue 37, TCP inside.
+const worked = `20c0abcd 0000000c 15130260 50000000 00000000 00070001 00000025 60000000 00140640
+	20010db8000100000000000000000001 20010db8000200000000000000000002
+	9c4001bb 00000000 00000000 50020000 00000000`
+
+// A report that comes by UDP is shown by the API, the metrics and as a line of JSON.
+func TestListener(t *testing.T) {
+	var lines bytes.Buffer
+	socket := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
+	go func() {
+		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
+			Socket: socket, Lines: &lines, Log: slog.New(slog.DiscardHandler),
+			Ready: func(at netip.AddrPort) { ready <- at }})
+	}()
+	var at netip.AddrPort
+	select {
+	case at = <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(worked), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	client := listener.NewClient(socket)
+	flow := api.Flow{Source: netip.MustParseAddrPort("[2001:db8:1::1]:40000"),
+		Destination: netip.MustParseAddrPort("[2001:db8:2::2]:443"), Protocol: "tcp"}
+	path, err := client.Path(ctx, flow)
+	var refused *api.Error
+	for errors.As(err, &refused) && refused.Code == api.NotFound {
+		time.Sleep(time.Millisecond)
+		path, err = client.Path(ctx, flow)
+	}
+	if err != nil || len(path.Hops) != 1 || *path.Hops[0].Node != 12 ||
+		*path.Hops[0].QueueBytes != 37 || *path.Hops[0].Ingress != 7 || *path.Hops[0].Egress != 1 ||
+		path.Hops[0].LatencyNs != nil {
+		t.Fatalf("%+v, %v", path, err)
+	}
+	links, err := client.Links(ctx)
+	if err != nil || len(links) != 1 || links[0].QueueBytes.Last != 37 || links[0].Node != 12 {
+		t.Fatalf("%+v, %v", links, err)
+	}
+	exporters, err := client.Exporters(ctx)
+	if err != nil || len(exporters) != 1 || exporters[0].Hardware != 3 ||
+		exporters[0].Received != 1 || exporters[0].Address != netip.IPv6Loopback() {
+		t.Fatalf("%+v, %v", exporters, err)
+	}
+	metrics, err := api.NewClient(socket).MetricsText(ctx)
+	for _, want := range []string{
+		"sextant_telemetry_reports_total 1",
+		`sextant_telemetry_dropped_total{reason="bad-report"} 0`,
+		`sextant_telemetry_link_queue_bytes_sum{egress="1",node="12"} 37`,
+		`sextant_telemetry_exporter_lost_total{address="::1",hardware="3",node="12"} 0`,
+	} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("no %q in %v\n%s", want, err, metrics)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	var line listener.Report
+	if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Node != 12 ||
+		line.Flow == nil || *line.Flow != flow || !line.Congested || len(line.Hops) != 1 {
+		t.Fatalf("%s: %v", lines.Bytes(), err)
+	}
+}

@@ -162,7 +162,8 @@ func TestCoalesced(t *testing.T) {
 		t.Fatalf("%d reports", table.Reports)
 	}
 	table.Datagram(from, b[:len(b)-1], 1)
-	if table.Dropped[collector.BadPacket] != 0 || table.Reports != 5 || table.Dropped[collector.BadReport] != 1 {
+	if table.Dropped[collector.BadPacket] != 0 || table.Reports != 5 ||
+		table.Dropped[collector.BadReport] != 1 {
 		t.Fatalf("%d reports, %v", table.Reports, table.Dropped)
 	}
 }

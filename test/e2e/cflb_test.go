@@ -5,233 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
-	"sextant/datapath"
-	"sextant/datapath/model"
-	"sextant/linux"
-	"sextant/linux/linuxtest"
 	"sextant/packet/cflb"
 )
 
-// A fatTree is a fat tree of 4-port routers, each in a network namespace: 8 edge, 8 aggregation and
-// 4 core routers, and one namespace with the ends of 16 hosts. The kernel forwards; the programs of
-// edge and aggregation routers tell it what sources chose.
-type fatTree struct {
-	t     *testing.T
-	names map[string]string // of namespaces, by router
-	ns    map[string]*linux.Netns
-	taps  map[string]int // packet sockets
-	codec *cflb.Codec
-	cflb  []*datapath.CFLB
-}
+// treePacket is the length of a packet of the tests. They are that long so that octets count up to
+// 100 of them: what else is sent, as multicast listener reports, is far shorter, and so is the
+// Ethernet header, which counters have or not.
+const (
+	treePacket   = 1500
+	treePayload4 = treePacket - 20 - 8 // of UDP over IPv4
+	tapBuffer    = 64 << 20            // holds all packets of a test
+)
 
-const treePorts = 4 // k
+func hostToNetwork16(v uint16) uint16 { return v>>8 | v<<8 }
 
-// The links, each with a number: interface uN leads up by it, dN down.
-func edgeLink(edge, aggregation int) int      { return edge*2 + aggregation }
-func coreLink(pod, aggregation, core int) int { return 16 + pod*4 + aggregation*2 + core }
-func edgeName(edge int) string                { return fmt.Sprintf("edge%d", edge) }
-func aggregationName(pod, number int) string  { return fmt.Sprintf("agg%d.%d", pod, number) }
-func coreName(aggregation, number int) string {
-	return fmt.Sprintf("core%d.%d", aggregation, number)
-}
-func hostAddress(host int) netip.Addr {
-	return netip.AddrFrom4([4]byte{10, 200, byte(host), 1})
-}
-func (f *fatTree) ip(format string, as ...any) {
-	must(f.t, linuxtest.IP(fmt.Sprintf(format, as...)))
-}
-
-func newFatTree(t *testing.T, parameters cflb.Parameters) *fatTree {
-	t.Helper()
-	needsRoot(t)
-	codec, err := cflb.New(parameters)
-	must(t, err)
-	f := &fatTree{
-		t: t, codec: codec, names: map[string]string{}, ns: map[string]*linux.Netns{},
-		taps: map[string]int{},
-	}
-	routers := []string{"hosts"}
-	for i := range 8 {
-		routers = append(routers, edgeName(i), aggregationName(i/2, i%2))
-	}
-	for i := range 4 {
-		routers = append(routers, coreName(i/2, i%2))
-	}
-	for _, router := range routers {
-		f.ns[router], f.names[router] = linuxtest.Netns(t)
-		must(t, f.ns[router].Do(func() error { return prepareRouter() }))
-	}
-	f.link()
-	f.route()
-	for i := range 8 {
-		f.control(edgeName(i), []int{edgeLink(i, 0), edgeLink(i, 1)}, f.hostsOfEdge(i))
-		f.control(aggregationName(i/2, i%2), []int{coreLink(i/2, i%2, 0), coreLink(i/2, i%2, 1)},
-			f.hostsOfPod(i/2))
-	}
-	for _, router := range routers {
-		must(t, f.ns[router].Do(func() error { return f.tap(router) }))
-	}
-	return f
-}
-
-func prepareRouter() error {
-	return errors.Join(
-		linux.WriteSysctl("net.ipv4.ip_forward", "1"),
-		linux.WriteSysctl("net.ipv4.fib_multipath_hash_policy", "1"),
-		linux.WriteSysctl("net.ipv4.conf.all.rp_filter", "0"),
-		linux.WriteSysctl("net.ipv4.conf.default.rp_filter", "0"),
-		linux.WriteSysctl("net.ipv6.conf.default.disable_ipv6", "1"),
-	)
-}
-
-func (f *fatTree) hostsOfEdge(edge int) []int { return []int{edge * 2, edge*2 + 1} }
-func (f *fatTree) hostsOfPod(pod int) []int {
-	return []int{pod * 4, pod*4 + 1, pod*4 + 2, pod*4 + 3}
-}
-
-func (f *fatTree) connect(lower, upper string, number int) {
-	f.ip(`-n %[1]s link add u%[3]d type veth peer name d%[3]d netns %[2]s
--n %[1]s addr add 10.0.%[3]d.0/31 dev u%[3]d
--n %[1]s link set u%[3]d up
--n %[2]s addr add 10.0.%[3]d.1/31 dev d%[3]d
--n %[2]s link set d%[3]d up`, f.names[lower], f.names[upper], number)
-}
-
-// link connects the routers, and the hosts to their edge routers.
-func (f *fatTree) link() {
-	for edge := range 8 {
-		for aggregation := range 2 {
-			f.connect(edgeName(edge), aggregationName(edge/2, aggregation),
-				edgeLink(edge, aggregation))
-		}
-		for _, host := range f.hostsOfEdge(edge) {
-			f.ip(`-n %[1]s link add h%[3]d type veth peer name h%[3]d netns %[2]s
--n %[1]s addr add 10.200.%[3]d.254/24 dev h%[3]d
--n %[1]s link set h%[3]d up
--n %[2]s link set h%[3]d up
--n %[1]s neigh add 10.200.%[3]d.1 lladdr 02:00:00:00:00:%02[3]x dev h%[3]d nud permanent`,
-				f.names[edgeName(edge)], f.names["hosts"], host)
-		}
-	}
-	for i := range 16 {
-		pod, aggregation, core := i/4, i/2%2, i%2
-		f.connect(aggregationName(pod, aggregation), coreName(aggregation, core),
-			coreLink(pod, aggregation, core))
-	}
-}
-
-// route gives each router its routes: down by prefix, up by two equal next hops.
-func (f *fatTree) route() {
-	up := func(router string, first, second int) {
-		f.ip("-n %s route add default nexthop via 10.0.%d.1 dev u%d nexthop via 10.0.%d.1 dev u%d",
-			f.names[router], first, first, second, second)
-	}
-	down := func(router string, hosts []int, number int) {
-		for _, host := range hosts {
-			f.ip("-n %s route add 10.200.%d.0/24 via 10.0.%d.0 dev d%d", f.names[router], host,
-				number,
-				number)
-		}
-	}
-	for i := range 8 {
-		pod, number := i/2, i%2
-		up(edgeName(i), edgeLink(i, 0), edgeLink(i, 1))
-		up(aggregationName(pod, number), coreLink(pod, number, 0), coreLink(pod, number, 1))
-		for edge := pod * 2; edge < pod*2+2; edge++ {
-			down(aggregationName(pod, number), f.hostsOfEdge(edge), edgeLink(edge, number))
-		}
-	}
-	for i := range 16 {
-		pod, aggregation, core := i/4, i/2%2, i%2
-		down(coreName(aggregation, core), f.hostsOfPod(pod), coreLink(pod, aggregation, core))
-	}
-}
-
-// control lets sources choose between a router's two links up, for all but the hosts below it.
-func (f *fatTree) control(router string, links, below []int) {
-	f.t.Helper()
-	hops := make([]model.CFLBNextHop, len(links))
-	for i, hash := range model.CFLBKernelHashes([]uint32{1, 1}) {
-		hops[i] = model.CFLBNextHop{Weight: 1, KernelHash: hash, Interface: uint32(1 + i)}
-	}
-	table := model.CFLBTable{
-		Groups: [][]model.CFLBNextHop{hops},
-		Routes: map[netip.Prefix]int{netip.MustParsePrefix("0.0.0.0/0"): 0},
-	}
-	for _, host := range below {
-		table.Routes[netip.PrefixFrom(hostAddress(host), 24).Masked()] = model.CFLBKernel
-	}
-	must(f.t, f.ns[router].Do(func() error {
-		config := datapath.CFLBConfig{
-			IPv4: f.codec, IPv6: f.codec, Router: uint32(len(f.cflb) + 1), Kernel: true,
-		}
-		interfaces, err := net.Interfaces()
-		for _, i := range interfaces {
-			if i.Flags&net.FlagLoopback == 0 {
-				config.Interfaces = append(config.Interfaces, datapath.CFLBInterface{Name: i.Name})
-			}
-		}
+// tap opens sockets by which the hosts send and receive.
+func (f *fatTree) tap() error {
+	for host := range f.hosts {
+		link, err := net.InterfaceByName(fmt.Sprintf("h%d", host))
 		if err != nil {
 			return err
 		}
-		bpffs, _, err := linux.BPFFS()
-		if err != nil {
-			return err
-		}
-		dir, err := os.MkdirTemp(bpffs, "sextant-test-")
-		if err != nil {
-			return err
-		}
-		f.t.Cleanup(func() { os.RemoveAll(dir) })
-		r, err := datapath.OpenCFLB(filepath.Join(dir, "cflb"), config)
-		if err != nil {
-			return err
-		}
-		f.t.Cleanup(r.Close)
-		f.cflb = append(f.cflb, r)
-		if err := r.SetTable(table); err != nil {
-			return err
-		}
-		_, err = r.Commit()
-		return err
-	}))
-}
-
-const tapBuffer = 16 << 20 // holds all packets of the test
-
-// tap opens a socket that sees what arrives at any interface of the namespace.
-func (f *fatTree) tap(router string) error {
-	const ipv4 = unix.ETH_P_IP>>8 | unix.ETH_P_IP<<8&0xff00
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, ipv4)
-	if err != nil {
-		return err
+		f.hosts[host] = link.Index
 	}
-	f.t.Cleanup(func() { unix.Close(fd) })
-	f.taps[router] = fd
-	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tapBuffer)
-}
-
-// interfaces returns the names of the interfaces of a namespace by their indexes.
-func (f *fatTree) interfaces(router string) map[int]string {
-	names := map[int]string{}
-	must(f.t, f.ns[router].Do(func() error {
-		interfaces, err := net.Interfaces()
-		for _, i := range interfaces {
-			names[i.Index] = i.Name
+	for of6, protocol := range map[bool]uint16{false: unix.ETH_P_IP, true: unix.ETH_P_IPV6} {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC,
+			int(hostToNetwork16(protocol)))
+		if err != nil {
+			return err
 		}
-		return err
-	}))
-	return names
+		f.t.Cleanup(func() { unix.Close(fd) })
+		f.taps[of6] = fd
+		if err := errors.Join(
+			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, tapBuffer),
+			unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
+				&unix.Timeval{Sec: 20})); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A treePath is a flow with the way that its packet is to take.
@@ -239,8 +59,8 @@ type treePath struct {
 	src, dst, aggregation, core int
 }
 
-// paths lists every path between every two hosts.
-func (f *fatTree) paths() (paths []treePath) {
+// treePaths lists every path between every two hosts.
+func treePaths() (paths []treePath) {
 	for src := range 16 {
 		for dst := range 16 {
 			for i := range 4 {
@@ -276,125 +96,166 @@ func (p treePath) arrivals() (at []string, choices int) {
 	return at, choices
 }
 
-// send sends the packet of a path, with its number as payload, in at the source's edge router.
-func (f *fatTree) send(number int, p treePath, to net.HardwareAddr, index int) {
+// steered is the packet of a path, as its source encodes it.
+func (f *fatTree) steered(p treePath, of6 bool, number int) cflb.Packet {
 	f.t.Helper()
-	hops := []cflb.Hop{{HopLimit: 64, Index: p.aggregation}, {HopLimit: 63, Index: p.core}}
-	packet := cflb.Packet{Src: hostAddress(p.src), Dst: hostAddress(p.dst),
-		Protocol: unix.IPPROTO_UDP, DstPort: 4789}
-	packets, err := f.codec.Selectors(packet, hops, uint64(number)*0x9e3779b97f4a7c15)
+	packet := cflb.Packet{Src: hostAddress(p.src), Dst: hostAddress(p.dst), HopLimit: 64,
+		Protocol: unix.IPPROTO_UDP, HasPorts: true, SrcPort: 4788, DstPort: 4789}
+	if of6 {
+		packet.Src, packet.Dst = hostAddress6(p.src), hostAddress6(p.dst)
+	}
+	packets, err := f.codecs[of6].Selectors(packet,
+		[]cflb.Hop{{HopLimit: 64, Index: p.aggregation}, {HopLimit: 63, Index: p.core}},
+		uint64(number)*0x9e3779b97f4a7c15)
 	must(f.t, err)
-	for steered := range packets {
-		frame := slices.Concat(to, []byte{2, 0, 0, 0, 0, 1, 8, 0},
-			udpPacket(steered, uint32(number)))
-		must(f.t, unix.Sendto(f.taps["hosts"], frame, 0, &unix.SockaddrLinklayer{Ifindex: index}))
-		return
+	for one := range packets {
+		return one
 	}
 	f.t.Fatalf("%+v has no selector", p)
+	return packet
 }
 
-// udpPacket is an IPv4 packet of UDP without a UDP checksum.
-func udpPacket(p cflb.Packet, payload uint32) []byte {
-	ip := make([]byte, 32)
-	ip[0], ip[3], ip[8], ip[9] = 0x45, 32, 64, p.Protocol
-	src, dst := p.Src.As4(), p.Dst.As4()
-	copy(ip[12:], src[:])
-	copy(ip[16:], dst[:])
-	var sum uint32
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+// send sends a packet from its host.
+func (f *fatTree) send(p cflb.Packet, from int) {
+	f.t.Helper()
+	ethertype := []byte{8, 0}
+	if p.Src.Is6() {
+		ethertype = []byte{0x86, 0xdd}
 	}
-	sum = sum>>16 + sum&0xffff
-	binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
-	binary.BigEndian.PutUint16(ip[20:], p.SrcPort)
-	binary.BigEndian.PutUint16(ip[22:], p.DstPort)
-	ip[25] = 12
-	binary.BigEndian.PutUint32(ip[28:], payload)
+	frame := slices.Concat(macOf(3, from), macOf(4, from), ethertype, udpPacket(p))
+	must(f.t, unix.Sendto(f.taps[p.Src.Is6()], frame, 0,
+		&unix.SockaddrLinklayer{Ifindex: f.hosts[from]}))
+}
+
+// udpPacket is an IP packet of UDP, which fills a frame, without a right UDP checksum.
+func udpPacket(p cflb.Packet) []byte {
+	ip := make([]byte, treePacket)
+	udp := ip[20:]
+	if p.Src.Is6() {
+		udp = ip[40:]
+		binary.BigEndian.PutUint32(ip, 6<<28|p.FlowLabel)
+		binary.BigEndian.PutUint16(ip[4:], uint16(len(udp)))
+		ip[6], ip[7] = p.Protocol, p.HopLimit
+		copy(ip[8:], p.Src.AsSlice())
+		copy(ip[24:], p.Dst.AsSlice())
+	} else {
+		ip[0], ip[8], ip[9] = 0x45, p.HopLimit, p.Protocol
+		binary.BigEndian.PutUint16(ip[2:], uint16(len(ip)))
+		copy(ip[12:], p.Src.AsSlice())
+		copy(ip[16:], p.Dst.AsSlice())
+		var sum uint32
+		for i := 0; i < 20; i += 2 {
+			sum += uint32(binary.BigEndian.Uint16(ip[i:]))
+		}
+		sum = sum>>16 + sum&0xffff
+		binary.BigEndian.PutUint16(ip[10:], ^uint16(sum+sum>>16))
+	}
+	binary.BigEndian.PutUint16(udp, p.SrcPort)
+	binary.BigEndian.PutUint16(udp[2:], p.DstPort)
+	binary.BigEndian.PutUint16(udp[4:], uint16(len(udp)))
 	return ip
 }
 
-// heard reads what arrived at a namespace: where each packet, by its number, came in. At the hosts
-// it waits until as many as wanted are there.
-func (f *fatTree) heard(router string, wanted int, into map[uint32][]string) {
+// receive waits until as many packets have come to the hosts.
+func (f *fatTree) receive(of6 bool, wanted int) {
 	f.t.Helper()
-	names, fd := f.interfaces(router), f.taps[router]
-	flags := unix.MSG_DONTWAIT
-	if wanted > 0 {
-		flags = 0
-		must(f.t, unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
-			&unix.Timeval{Sec: 60}))
-	}
 	buffer := make([]byte, 2048)
-	for read := 0; wanted == 0 || read < wanted; read++ {
-		n, from, err := unix.Recvfrom(fd, buffer, flags)
+	for read := 0; read < wanted; {
+		n, _, err := unix.Recvfrom(f.taps[of6], buffer, 0)
 		if errors.Is(err, unix.EAGAIN) {
-			if wanted > 0 {
-				f.t.Fatalf("%d of %d packets arrived at hosts", read, wanted)
-			}
-			return
+			f.t.Fatalf("%d of %d packets arrived at hosts", read, wanted)
 		}
 		must(f.t, err)
-		at, ok := from.(*unix.SockaddrLinklayer)
-		if !ok || n < 46 {
-			f.t.Fatalf("%d bytes from %v", n, from)
+		if n == treePacket+14 {
+			read++
 		}
-		number := binary.BigEndian.Uint32(buffer[42:])
-		into[number] = append(into[number], router+" "+names[at.Ifindex])
 	}
 }
 
-// Every path between every two hosts of a fat tree is taken exactly as asked, and no other: each
-// packet arrives at the interfaces of its path and nowhere else. The kernels forward.
+// arrivedSince waits until the counters of all interfaces together have risen by as many frames,
+// and returns by how many each has.
+func (f *fatTree) arrivedSince(before map[string]int, frames int) map[string]int {
+	f.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		arrived, total := map[string]int{}, 0
+		for at, octets := range f.octets() {
+			if n := (octets - before[at]) / treePacket; n > 0 {
+				arrived[at] = n
+				total += n
+			}
+		}
+		if total >= frames || time.Now().After(deadline) {
+			return arrived
+		}
+	}
+}
+
+// checkBatch sends what the function sends, packets of these paths, all of which make the same
+// choices: then a router that took another next hop for one of them shows at a counter that has to
+// stay 0.
+func (f *fatTree) checkBatch(paths []treePath, of6 bool, send func()) {
+	f.t.Helper()
+	before, want, frames := f.octets(), map[string]int{}, 0
+	for _, p := range paths {
+		at, _ := p.arrivals()
+		for _, one := range at {
+			want[one]++
+		}
+		frames += len(at)
+	}
+	send()
+	f.receive(of6, len(paths))
+	got := f.arrivedSince(before, frames)
+	for _, at := range slices.Sorted(maps.Keys(f.octets())) {
+		if got[at] != want[at] {
+			f.t.Errorf("%d frames came in at %s, want %d", got[at], at, want[at])
+		}
+	}
+}
+
+// treeNetworks are the ways in which the fat tree is run.
+var treeNetworks = []struct {
+	name       string
+	ipv4, ipv6 cflb.Fields
+	xdp        bool
+}{
+	{"kernel, source port and flow label", cflb.SourcePort, cflb.FlowLabel, false},
+	{"kernel, both ports and source port", cflb.BothPorts, cflb.SourcePort, false},
+	{"XDP, source port and flow label", cflb.SourcePort, cflb.FlowLabel, true},
+	{"XDP, both ports and source port", cflb.BothPorts, cflb.SourcePort, true},
+}
+
+// Every path between every two hosts of a fat tree is taken exactly as asked, and no other, which
+// the counters of all links show; what controls nothing is spread as by a hash.
 func TestCFLBEveryPathOfAFatTree(t *testing.T) {
-	for _, fields := range []cflb.Fields{cflb.BothPorts, cflb.SourcePort} {
-		t.Run(fields.String(), func(t *testing.T) {
-			f := newFatTree(t, cflb.Defaults(fields, treePorts/2, [cflb.KeyLength]byte{7}))
-			paths := f.paths()
+	for _, n := range treeNetworks {
+		t.Run(n.name, func(t *testing.T) {
+			f := newFatTree(t, n.ipv4, n.ipv6, n.xdp)
+			paths := treePaths()
 			if want := 16*12*4 + 16*2*2 + 16; len(paths) != want {
 				t.Fatalf("%d paths, want %d", len(paths), want)
 			}
-			f.sendAll(paths)
-			arrived := map[uint32][]string{}
-			f.heard("hosts", len(paths), arrived)
-			for _, router := range slices.Sorted(maps.Keys(f.names)) {
-				f.heard(router, 0, arrived)
-			}
 			choices := 0
-			for i, p := range paths {
-				want, n := p.arrivals()
-				choices += n
-				got := arrived[uint32(i)]
-				slices.Sort(got)
-				slices.Sort(want)
-				if !slices.Equal(got, want) {
-					t.Errorf("%+v:\ntook %s\nwant %s", p, strings.Join(got, ", "),
-						strings.Join(want, ", "))
+			for _, p := range paths {
+				_, n := p.arrivals()
+				choices += 2 * n
+			}
+			for _, of6 := range []bool{false, true} {
+				for i := range 4 {
+					batch := slices.DeleteFunc(slices.Clone(paths), func(p treePath) bool {
+						return p.aggregation != i%2 || p.core != i/2
+					})
+					f.checkBatch(batch, of6, func() {
+						for number, p := range batch {
+							f.send(f.steered(p, of6, number), p.src)
+						}
+					})
 				}
 			}
 			f.checkChoices(choices)
+			f.checkSpread(false)
+			f.checkSpread(true)
 		})
-	}
-}
-
-func (f *fatTree) sendAll(paths []treePath) {
-	edges, indexes := map[int]net.HardwareAddr{}, map[string]int{}
-	for edge := range 8 {
-		must(f.t, f.ns[edgeName(edge)].Do(func() error {
-			for _, host := range f.hostsOfEdge(edge) {
-				i, err := net.InterfaceByName(fmt.Sprintf("h%d", host))
-				if err != nil {
-					return err
-				}
-				edges[host] = i.HardwareAddr
-			}
-			return nil
-		}))
-	}
-	for index, name := range f.interfaces("hosts") {
-		indexes[name] = index
-	}
-	for i, p := range paths {
-		f.send(i, p, edges[p.src], indexes[fmt.Sprintf("h%d", p.src)])
 	}
 }
 
@@ -413,4 +274,74 @@ func (f *fatTree) checkChoices(want int) {
 		total[cflb.Unreadable] > 0 {
 		f.t.Errorf("choices %v, want %d controlled and no other", total, want)
 	}
+}
+
+// Bounds of chi-square at a probability of 0.001. The flows are the same in every run.
+const (
+	chiSquare3 = 16.27 // 3 degrees of freedom: four paths
+	chiSquare8 = 26.12 // 8 degrees of freedom: two links at each of eight routers
+)
+
+// checkSpread sends flows of random ports that control nothing between pods: all packets of a flow
+// take one path, and flows are spread over links and paths as by a hash.
+func (f *fatTree) checkSpread(of6 bool) {
+	f.t.Helper()
+	var counts [2]map[string]int
+	for round := range counts {
+		random, before, flows := rand.New(rand.NewPCG(1, 2)), f.octets(), 0
+		for src := range 16 {
+			for dst := range 16 {
+				for range 4 {
+					if src/4 == dst/4 {
+						continue
+					}
+					p := cflb.Packet{Src: hostAddress(src), Dst: hostAddress(dst), HopLimit: 64,
+						Protocol: unix.IPPROTO_UDP, SrcPort: uint16(1024 + random.IntN(64000)),
+						DstPort: uint16(1024 + random.IntN(64000))}
+					if of6 {
+						p.Src, p.Dst = hostAddress6(src), hostAddress6(dst)
+					}
+					f.send(p, src)
+					flows++
+				}
+			}
+		}
+		f.receive(of6, flows)
+		counts[round] = f.arrivedSince(before, flows*6)
+	}
+	if !maps.Equal(counts[0], counts[1]) {
+		f.t.Errorf("the same flows take other paths: %v, then %v", counts[0], counts[1])
+	}
+	var edges, aggregations float64
+	paths := make([]int, 4)
+	for i := range 8 {
+		pod, number, edge, core := i/2, i%2, [2]int{}, [2]int{}
+		for up := range 2 {
+			edge[up] = counts[0][fmt.Sprintf("%s d%d", aggregationName(pod, up), edgeLink(i, up))]
+			core[up] = counts[0][fmt.Sprintf("%s d%d", coreName(number, up),
+				coreLink(pod, number, up))]
+			paths[number*2+up] += core[up]
+		}
+		edges += chiSquare(edge[:])
+		aggregations += chiSquare(core[:])
+	}
+	if all := chiSquare(paths); edges > chiSquare8 || aggregations > chiSquare8 ||
+		all > chiSquare3 {
+		f.t.Errorf("IPv6 %t: chi-square %.1f at edge routers, %.1f at aggregation routers, at "+
+			"most %.1f; %.1f over paths (%v), at most %.1f", of6, edges, aggregations, chiSquare8,
+			all, paths, chiSquare3)
+	}
+}
+
+// chiSquare says how far counts are from equal ones.
+func chiSquare(counts []int) (sum float64) {
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	want := float64(total) / float64(len(counts))
+	for _, n := range counts {
+		sum += (float64(n) - want) * (float64(n) - want) / want
+	}
+	return sum
 }

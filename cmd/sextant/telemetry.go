@@ -1,76 +1,19 @@
 package main
 
 import (
-	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"sextant/telemetry/collector"
 	"sextant/telemetry/listener"
 )
-
-// defaultReportPort is where reports go if nothing else is said: no port is assigned to them.
-const defaultReportPort = 32766
 
 func (a *app) telemetryCommand() *cobra.Command {
 	return noun("telemetry", "Reports of in-band telemetry: queues, delays and paths",
 		seeAlso("sextant controller", "sextant path links"), a.telemetryListen(),
 		telemetrySocket(a.telemetryLinks()), telemetrySocket(a.telemetryPath()),
 		telemetrySocket(a.telemetryExporters()))
-}
-
-func (a *app) telemetryListen() *cobra.Command {
-	var at, metrics, format string
-	o := listener.Options{}
-	cmd := &cobra.Command{
-		Use: "listen", Short: "Take reports of telemetry, and show what they say",
-		Long: `Take Telemetry Reports 2.0 by UDP, with INT-MD, IOAM traces or Path Tracing in the packets that they
-carry. What they say about links and paths is served on a Unix socket, for "telemetry links" and
-"telemetry path", and to Prometheus with --metrics. With -o json, each report is a line of JSON on
-stdout.`,
-		Example: "  sextant telemetry listen\n" +
-			"  sextant telemetry listen --listen [::1]:32766 --metrics 127.0.0.1:9109 -o json",
-		Annotations: seeAlso("sextant telemetry links", "sextant telemetry path",
-			"sextant telemetry exporters"),
-		Args: takes(), ValidArgsFunction: cobra.NoFileCompletions,
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&at, "listen", "[::]:"+strconv.Itoa(defaultReportPort),
-		"UDP address and port for reports")
-	flags.StringVar(&metrics, "metrics", "", "TCP address and port for Prometheus (default none)")
-	flags.Uint16Var(&o.INTPort, "int-port", collector.DefaultINTPort,
-		"UDP destination port behind which packets carry INT")
-	flags.StringVar(&format, "log-format", "text", "text for people, json for programs")
-	complete(cmd, "log-format", "text", "json")
-	telemetrySocket(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if a.output != formatTable && a.output != formatJSON {
-			return usageErrorf("-o %s: reports are written as json, or not at all (table)",
-				a.output)
-		}
-		var err error
-		if o.Listen, err = netip.ParseAddrPort(at); err != nil {
-			return usageErrorf("--listen %q is not an address and port; write it like [::]:%d", at,
-				defaultReportPort)
-		}
-		if metrics != "" {
-			if o.Metrics, err = netip.ParseAddrPort(metrics); err != nil {
-				return usageErrorf("--metrics %q is not an address and port; write it like "+
-					"127.0.0.1:9109", metrics)
-			}
-		}
-		if o.Log, err = a.logger(format); err != nil {
-			return err
-		}
-		if a.output == formatJSON {
-			o.Lines = a.stdout
-		}
-		o.Socket = a.telemetrySocketOf(cmd)
-		return listener.Run(cmd.Context(), o)
-	}
-	return cmd
 }
 
 // telemetrySocket names the listener's socket, which SEXTANT_TELEMETRY does otherwise.

@@ -93,6 +93,7 @@ func TestTelemetrySession(t *testing.T) {
 		"telemetry path " + flow + " -o json", "telemetry path " + flow + " --protocol udp",
 		"telemetry path here there", "telemetry exporters -o json",
 		"telemetry listen --listen nowhere", "telemetry listen --metrics 9",
+		"telemetry listen --ipfix 4739", "telemetry listen --ipfix-interval 1ms",
 		"telemetry listen -o yaml", "telemetry links --telemetry /nonexistent",
 	} {
 		text.WriteString(w.run(strings.Fields(line)...))

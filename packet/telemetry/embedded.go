@@ -24,6 +24,9 @@ const (
 	hopByHop       = 0
 	routing        = 43
 	destinationOpt = 60
+	segmentRouting = 4  // routing type
+	routingFixed   = 8  // of a segment routing header, before the list
+	segmentSize    = 16 // an address
 	maxHeaders     = 16 // of one packet; more are not looked behind
 )
 
@@ -37,6 +40,9 @@ type Packet struct {
 	Trace     Trace
 	Direct    DirectExport
 	PathTrace PathTrace
+	// Segments is the segment routing header (RFC 8754) found first, whole and with a segment list
+	// that fits into it; nil if there is none.
+	Segments []byte
 }
 
 // Carried is a set of what a packet carries.
@@ -158,6 +164,9 @@ func (p *Packet) extension(kind uint8, b []byte) (uint8, []byte, error) {
 	header, rest := b[:8+8*int(b[1])], b[8+8*int(b[1]):]
 	p.Flow.Protocol = b[0]
 	if kind == routing {
+		if p.Segments == nil && isSegmentRouting(header) {
+			p.Segments = header
+		}
 		return b[0], rest, nil
 	}
 	for _, of := range [...]uint8{OptionIOAM, OptionIOAMImmutable, OptionPathTracing} {
@@ -173,6 +182,21 @@ func (p *Packet) extension(kind uint8, b []byte) (uint8, []byte, error) {
 		}
 	}
 	return b[0], rest, nil
+}
+
+// isSegmentRouting reports whether a routing header is a segment routing header whose lengths agree
+// (RFC 8754 section 2).
+func isSegmentRouting(b []byte) bool {
+	const kind, left, last = 2, 3, 4
+	return b[kind] == segmentRouting && b[left] <= b[last] &&
+		len(b) >= routingFixed+segmentSize*(int(b[last])+1)
+}
+
+// SegmentList is the segment list of a header that Packet.Segments names, the last segment first,
+// and the segment that is active.
+func SegmentList(header []byte) (list, active []byte) {
+	list = header[routingFixed : routingFixed+segmentSize*(int(header[4])+1)]
+	return list, list[segmentSize*int(header[3]):][:segmentSize]
 }
 
 func (p *Packet) option(b []byte) (err error) {

@@ -7,6 +7,8 @@ type bounded[K comparable, V any] struct {
 	index map[K]int32
 	slots []*slot[K, V]
 	hand  int
+	// replaced is how many entries gave way to others.
+	replaced uint64
 }
 
 type slot[K comparable, V any] struct {
@@ -35,6 +37,8 @@ func (b *bounded[K, V]) find(key K, nowNS, idleNS int64) *slot[K, V] {
 		b.slots = append(b.slots, new(slot[K, V]))
 	} else if at = b.oldest(nowNS - idleNS); at < 0 {
 		return nil
+	} else {
+		b.replaced++
 	}
 	s := b.slots[at]
 	if old, ok := b.index[s.key]; ok && int(old) == at {

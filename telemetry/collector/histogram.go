@@ -14,14 +14,34 @@ type Histogram struct {
 	Count, Sum uint64
 	Last, Max  uint32
 	counts     [buckets]uint64
+
+	takenCount, takenSum uint64 // as of the last TakeRecent
+	recentMax            uint32 // since then
 }
+
+// Extent is a histogram in three numbers.
+type Extent struct {
+	Count, Sum uint64
+	Max        uint32
+}
+
+// Mean is the mean, rounded down; 0 if there are no values.
+func (e Extent) Mean() uint32 { return uint32(e.Sum / max(e.Count, 1)) }
 
 // Add adds a value.
 func (h *Histogram) Add(v uint32) {
 	h.Count++
 	h.Sum += uint64(v)
 	h.Last, h.Max = v, max(h.Max, v)
+	h.recentMax = max(h.recentMax, v)
 	h.counts[bucketOf(v)]++
+}
+
+// TakeRecent returns what came since it was last called.
+func (h *Histogram) TakeRecent() Extent {
+	e := Extent{Count: h.Count - h.takenCount, Sum: h.Sum - h.takenSum, Max: h.recentMax}
+	h.takenCount, h.takenSum, h.recentMax = h.Count, h.Sum, 0
+	return e
 }
 
 func bucketOf(v uint32) int {

@@ -61,13 +61,34 @@ type LinkState struct {
 	QueueBytes     Histogram // octets before the packet
 	LatencyNS      Histogram // nanoseconds of the packet in the node
 	UtilizationPPM Histogram // parts per million of the link's rate
+
+	takenSamples, takenDrops uint64 // as of the last TakeRecent
+	recentNS                 int64  // when the first after it came; 0: none did
 }
 
-// Path is what the last reported packet of a flow met.
-type Path struct {
-	Packets uint64
-	Hops    int
-	Samples [MaxHops]telemetry.Sample
+// LinkDelta is what nodes said about a link since an earlier time.
+type LinkDelta struct {
+	FirstNS        int64 // when the first of it came
+	Samples, Drops uint64
+	QueueBytes     Extent
+	LatencyNS      Extent
+	UtilizationPPM Extent
+}
+
+func (s *LinkState) begin(nowNS int64) {
+	if s.recentNS == 0 {
+		s.recentNS = nowNS
+	}
+}
+
+// TakeRecent returns what came since it was last called.
+func (s *LinkState) TakeRecent() LinkDelta {
+	d := LinkDelta{FirstNS: s.recentNS, Samples: s.Samples - s.takenSamples,
+		Drops:      s.Drops - s.takenDrops,
+		QueueBytes: s.QueueBytes.TakeRecent(), LatencyNS: s.LatencyNS.TakeRecent(),
+		UtilizationPPM: s.UtilizationPPM.TakeRecent()}
+	s.takenSamples, s.takenDrops, s.recentNS = s.Samples, s.Drops, 0
+	return d
 }
 
 // Report is one report, as a watcher sees it. Its samples are good until the call returns.
@@ -169,7 +190,7 @@ func (t *Table) take(e Exporter, r telemetry.Report, nowNS int64) {
 	}
 	hasFlow := p.Has&telemetry.HasFlow != 0
 	if hasFlow && len(t.samples) > 0 {
-		t.addToPath(p.Flow, nowNS)
+		t.addToPath(&p, r.Dropped, nowNS)
 	}
 	if t.options.Watch == nil {
 		return
@@ -246,6 +267,7 @@ func (t *Table) addToLink(s *telemetry.Sample, nowNS int64) {
 		return
 	}
 	state := &l.value
+	state.begin(nowNS)
 	state.Samples++
 	if s.Known&telemetry.FieldQueue != 0 {
 		state.QueueBytes.Add(s.QueueBytes)
@@ -269,20 +291,6 @@ func (t *Table) addDrop(e Exporter, nowNS int64) {
 		t.Dropped[LinksFull]++
 		return
 	}
+	l.value.begin(nowNS)
 	l.value.Drops++
-}
-
-// addToPath makes the samples the last path of a flow. The least recent of a few flows gives way.
-func (t *Table) addToPath(f flow.Tuple, nowNS int64) {
-	known := t.paths.find(f, nowNS, 0)
-	if known == nil {
-		t.Dropped[PathsFull]++
-		return
-	}
-	p := &known.value
-	p.Packets++
-	p.Hops = copy(p.Samples[:], t.samples)
-	if p.Hops < len(t.samples) {
-		t.Dropped[TooManyHops] += uint64(len(t.samples) - p.Hops)
-	}
 }

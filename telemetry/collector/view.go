@@ -1,13 +1,9 @@
 package collector
 
-import "sextant/packet/flow"
-
 // EachLink calls each with the links and when one was last heard of (nanoseconds of POSIX time), in
-// the order in which they came.
+// the order of their places.
 func (t *Table) EachLink(each func(l Link, s *LinkState, seenNS int64)) {
-	for _, s := range t.links.slots {
-		each(s.key, &s.value, s.seenNS)
-	}
+	t.EachLinkOf(0, 1, each)
 }
 
 // EachExporter calls each with the exporters and when one was last heard of.
@@ -17,14 +13,9 @@ func (t *Table) EachExporter(each func(e Exporter, s *Sequence, seenNS int64)) {
 	}
 }
 
-// Path returns the last path of a flow and when it was reported; nil if there is none.
-func (t *Table) Path(f flow.Tuple) (*Path, int64) {
-	i, ok := t.paths.index[f]
-	if !ok {
-		return nil, 0
+// EachLinkOf is EachLink for one of some parts of the links.
+func (t *Table) EachLinkOf(part, parts int, each func(l Link, s *LinkState, seenNS int64)) {
+	for i := part; i < len(t.links.slots); i += parts {
+		each(t.links.slots[i].key, &t.links.slots[i].value, t.links.slots[i].seenNS)
 	}
-	return &t.paths.slots[i].value, t.paths.slots[i].seenNS
 }
-
-// Paths returns how many flows have a path.
-func (t *Table) Paths() int { return len(t.paths.index) }

@@ -22,9 +22,15 @@ type Options struct {
 	Listen  netip.AddrPort // UDP
 	Metrics netip.AddrPort // TCP; the zero value is none
 	Socket  string
-	INTPort uint16    // 0: the collector's default
-	Lines   io.Writer // gets a line of JSON per report, if it is not nil
-	Log     *slog.Logger
+	INTPort uint16 // 0: the collector's default
+	// IPFIX is the UDP address and port of an IPFIX collector; the zero value is none. It gets what
+	// each link and flow had to say in each interval. Enterprise is the private enterprise number
+	// of the elements for queues, latencies and utilizations; with 0, these are left out.
+	IPFIX      netip.AddrPort
+	Interval   time.Duration
+	Enterprise uint32
+	Lines      io.Writer // gets a line of JSON per report, if it is not nil
+	Log        *slog.Logger
 	// Ready is called when the socket is open, if it is not nil.
 	Ready func(netip.AddrPort)
 }
@@ -40,6 +46,7 @@ type Listener struct {
 	work      chan func()
 	ended     chan struct{}
 	servers   *httpserver.Servers
+	export    *flowExport // nil: none
 }
 
 // Run listens until the context ends. The error says what kept it from starting, or what ended it.
@@ -62,6 +69,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer l.servers.Stop()
+	if o.IPFIX.IsValid() {
+		if l.export, err = newFlowExport(o.IPFIX, o.Enterprise); err != nil {
+			return err
+		}
+		defer l.export.conn.Close()
+	}
 	defer close(l.ended)
 	metrics := l.metrics()
 	l.servers.Serve(l.handler(metrics), metrics)
@@ -73,7 +86,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Ready != nil {
 		o.Ready(reader.Address())
 	}
-	err = l.run(ctx, reader, written)
+	var exports <-chan time.Time
+	if l.export != nil {
+		ticker := time.NewTicker(max(o.Interval/exportParts, time.Millisecond))
+		defer ticker.Stop()
+		exports = ticker.C
+	}
+	err = l.run(ctx, reader, written, exports)
 	if l.lines != nil {
 		close(l.lines)
 		if err == nil {
@@ -84,10 +103,14 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // run is the event loop. It is the only goroutine that touches the table.
-func (l *Listener) run(ctx context.Context, reader *collector.Reader, written chan error) error {
+func (l *Listener) run(ctx context.Context, reader *collector.Reader, written chan error,
+	exports <-chan time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
+			if l.export != nil {
+				l.export.exportAll(l.table, time.Now())
+			}
 			return nil
 		case err := <-l.servers.Failed():
 			return err
@@ -95,6 +118,8 @@ func (l *Listener) run(ctx context.Context, reader *collector.Reader, written ch
 			return err
 		case err := <-written:
 			return err
+		case now := <-exports:
+			l.export.export(l.table, now)
 		case f := <-l.work:
 			f()
 		case b := <-reader.Batches():

@@ -16,6 +16,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/telemetry/listener"
+	"sextant/telemetry/tsharktest"
 )
 
 // worked is the specification's report of node 12: interfaces 7 and 1, queue 37, TCP inside.
@@ -26,13 +27,19 @@ const worked = `20c0abcd 0000000c 15130260 50000000 00000000 00070001 00000025 6
 // A report that comes by UDP is shown by the API, the metrics and as a line of JSON.
 func TestListener(t *testing.T) {
 	var lines bytes.Buffer
+	sink, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv6loopback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sink.Close()
 	socket := filepath.Join(t.TempDir(), "s")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
 	go func() {
 		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
-			Socket: socket, Lines: &lines, Log: slog.New(slog.DiscardHandler),
+			Socket: socket, Lines: &lines, Interval: time.Hour,
+			IPFIX: sink.LocalAddr().(*net.UDPAddr).AddrPort(), Log: slog.New(slog.DiscardHandler),
 			Ready: func(at netip.AddrPort) { ready <- at }})
 	}()
 	var at netip.AddrPort
@@ -81,6 +88,7 @@ func TestListener(t *testing.T) {
 		"sextant_telemetry_reports_total 1",
 		`sextant_telemetry_dropped_total{reason="bad-report"} 0`,
 		`sextant_telemetry_link_queue_bytes_sum{egress="1",node="12"} 37`,
+		`sextant_telemetry_ipfix_messages_total{result="failed"} 0`,
 		`sextant_telemetry_exporter_lost_total{address="::1",hardware="3",node="12"} 0`,
 	} {
 		if !strings.Contains(string(metrics), want) {
@@ -91,9 +99,37 @@ func TestListener(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
+	checkIPFIX(t, sink)
 	var line listener.Report
 	if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Node != 12 ||
 		line.Flow == nil || *line.Flow != flow || !line.Congested || len(line.Hops) != 1 {
 		t.Fatalf("%s: %v", lines.Bytes(), err)
+	}
+}
+
+// checkIPFIX wants the flow and the link of the worked example.
+func checkIPFIX(t *testing.T, sink *net.UDPConn) {
+	t.Helper()
+	var frames [][]byte
+	for {
+		b := make([]byte, 1500)
+		if err := sink.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := sink.Read(b)
+		if err != nil {
+			t.Fatalf("%v after %d messages", err, len(frames))
+		}
+		frames = append(frames, tsharktest.UDP(t, 4739, b[:n]))
+		text := tsharktest.Read(t, frames, "-V")
+		if strings.Contains(text, "Malformed") {
+			t.Fatal(text)
+		}
+		if strings.Contains(text, "Observation Point Id: 12") &&
+			strings.Contains(text, "OutputInt: 1") &&
+			strings.Contains(text, "SrcAddr: 2001:db8:1::1") &&
+			strings.Contains(text, "SrcPort: 40000") {
+			return
+		}
 	}
 }

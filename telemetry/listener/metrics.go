@@ -28,6 +28,10 @@ var (
 	linesLostTotal = description("lines_lost_total",
 		"Reports that were not written as JSON, as the reader of the lines is too slow.")
 	pathsKnown    = description("paths", "Flows whose last path is known.")
+	pathsReplaced = description("paths_replaced_total",
+		"Flows whose path gave way to that of another flow.")
+	ipfixMessages = description("ipfix_messages_total", "IPFIX messages by result.", "result")
+	ipfixRecords  = description("ipfix_records_total", "IPFIX data records.", "record")
 	exporterLost  = description("exporter_lost_total", "Datagrams that did not come.", exporter...)
 	exporterTaken = description("exporter_received_total", "Datagrams that came.", exporter...)
 	linkQueue     = description("link_queue_bytes", "Queue before a packet.", link...)
@@ -82,6 +86,13 @@ func (l *Listener) measure(nowNS int64) (all []prometheus.Metric) {
 		counter(droppedTotal, n, collector.Drop(reason).String())
 	}
 	send(pathsKnown, prometheus.GaugeValue, float64(t.Paths()))
+	counter(pathsReplaced, t.PathsReplaced())
+	if e := l.export; e != nil {
+		counter(ipfixMessages, e.messages, "sent")
+		counter(ipfixMessages, e.fails, "failed")
+		counter(ipfixRecords, e.flows, "flow")
+		counter(ipfixRecords, e.links, "link")
+	}
 	t.EachExporter(func(e collector.Exporter, s *collector.Sequence, _ int64) {
 		labels := []string{e.Address.String(), strconv.FormatUint(uint64(e.Node), 10),
 			strconv.Itoa(int(e.Hardware))}

@@ -48,6 +48,8 @@ var tree = []folder{
 	{path: "agent/api"},
 
 	{path: "telemetry/collector"},
+	{path: "telemetry/ipfix", pure: true},
+	{path: "telemetry/tsharktest"},
 
 	{path: "lab"},
 	{path: "lab/linkemu"},

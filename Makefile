@@ -8,6 +8,7 @@ export BPF2GO_STRIP := llvm-strip-19
 export BPF2GO_CFLAGS := -idirafter /usr/include/$(shell uname -m)-linux-gnu
 
 VERSION := $(shell scripts/version.sh)
+REVISION := $(shell scripts/version.sh --revision)
 DEB_VERSION := $(shell scripts/version.sh --debian)
 # What Debian's policy asks of its own packages and does not fit here is named in the file.
 LINTIAN := --allow-root --fail-on error,warning --suppress-tags-from-file packaging/debian/lintian-suppressed
@@ -24,7 +25,7 @@ help: ## This list
 
 build: ## Build ./sextant, one static binary; needs Go alone
 	@scripts/deps.sh go
-	go build -trimpath -ldflags '$(LDFLAGS) -buildid= -X main.version=$(VERSION)' -o sextant ./cmd/sextant
+	go build -trimpath -ldflags '$(LDFLAGS) -buildid= -X main.version=$(VERSION) $(if $(REVISION),-X sextant/agent/monitoring.revision=$(REVISION))' -o sextant ./cmd/sextant
 
 demo: build ## Service hunting against random choice, and downloads while servers leave, in network namespaces of this machine
 	@scripts/deps.sh bpffs

@@ -33,6 +33,7 @@ type checked struct {
 	passive         health.State // what the host's own counters say
 	complaint       error        // the latest of these; nil: none
 	succeeded, fell uint64       // checks
+	durations       api.Durations
 }
 
 func newChecks(c *core, services func() []edgeService, changed func(service string)) *checks {
@@ -212,6 +213,7 @@ func (c *checked) opinion() opinion {
 
 // take notes a result, and reports whether it changes the status.
 func (c *checked) take(r health.Result) bool {
+	c.durations.Add(r.Took)
 	if c.last = r; r.Err == nil {
 		c.succeeded++
 	} else {
@@ -255,6 +257,7 @@ func (c *checked) view() *api.Health {
 	view := &api.Health{
 		Status: c.status().String(), Since: c.since,
 		SucceededChecks: c.succeeded, FailedChecks: c.fell, LastError: reasonOf(c.last.Err),
+		Durations: c.durations,
 	}
 	if c.passive.Status == health.Failing && c.complaint != nil {
 		view.LastError = c.complaint.Error()

@@ -10,6 +10,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/health"
+	"sextant/agent/monitoring"
 	"sextant/config"
 )
 
@@ -38,13 +39,12 @@ func newCore(ctx context.Context, options Options) *core {
 		loop:     loop{work: make(chan func()), done: make(chan struct{})},
 		eventLog: eventLog{log: options.Log},
 		options:  options, started: time.Now(), life: ctx,
-		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "sextant_map_update_duration_seconds",
-			Help:    "Time from a decided change to the tables that carry it.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 8),
-		}),
+		updates: updateSeconds.Histogram(prometheus.ExponentialBuckets(0.0001, 4, 8)),
 	}
 }
+
+var updateSeconds = monitoring.Define(monitoring.Histogram, "map_update_duration_seconds",
+	"Time from a decided change to the tables that carry it.")
 
 // now is the clock of the agent: the time since it began.
 func (c *core) now() time.Duration { return time.Since(c.started) }

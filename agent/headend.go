@@ -51,7 +51,8 @@ type headendRoom struct {
 
 func newHeadendRoom(p parts) *headendRoom {
 	h := &headendRoom{slot: slot[*headendRole]{parts: p, name: api.Headend}}
-	h.protections = protections{core: p.core, headend: h, speaker: p.speaker, change: p.change}
+	h.protections = protections{core: p.core, headend: h, speaker: p.speaker, change: p.change,
+		computations: newComputations()}
 	return h
 }
 

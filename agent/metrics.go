@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/health"
+	"sextant/agent/monitoring"
 	"sextant/config"
 )
 
@@ -38,22 +38,10 @@ type metered interface {
 func newMetrics(c *core, answers metered, collectors ...collector) *metrics {
 	m := &metrics{
 		core: c, answers: answers, collectors: collectors,
-		registry: prometheus.NewRegistry(),
-		reloadOK: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_successful",
-			Help: "Whether the node file last applied is what runs.",
-		}),
-		reloaded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "sextant_config_last_reload_timestamp_seconds",
-			Help: "When a node file was last carried out.",
-		}),
+		registry: monitoring.NewRegistry(c.options.Version),
+		reloadOK: reloadSuccessful.Gauge(), reloaded: reloadTime.Gauge(),
 	}
-	build := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sextant_build_info", Help: "The binary that runs.",
-		ConstLabels: prometheus.Labels{"version": c.options.Version,
-			"goversion": runtime.Version()},
-	}, func() float64 { return 1 })
-	m.registry.MustRegister(c.updates, m.reloadOK, m.reloaded, build, m)
+	m.registry.MustRegister(c.updates, m.reloadOK, m.reloaded, m)
 	m.handler = sharedMetrics(m.registry, time.Now)
 	return m
 }
@@ -97,10 +85,14 @@ func sharedMetrics(registry *prometheus.Registry, now func() time.Time) http.Han
 }
 
 func description(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("sextant_"+name, help, labels, nil)
+	return monitoring.New(name, help, labels...)
 }
 
 var (
+	reloadSuccessful = monitoring.Define(monitoring.Gauge, "config_last_reload_successful",
+		"Whether the node file last applied is what runs.")
+	reloadTime = monitoring.Define(monitoring.Gauge, "config_last_reload_timestamp_seconds",
+		"When a node file was last carried out.")
 	servicePackets = description("service_packets_total",
 		"IP packets of a service: sent to backends (edge) or taken (host).",
 		"role", "service", "family")
@@ -113,8 +105,8 @@ var (
 	uncounted = description("service_uncounted_packets_total",
 		"IP packets of a service offered first to backends that have no counter of their own: "+
 			"there are too many.", "service")
-	checkSeconds = description("backend_check_duration_seconds",
-		"Duration of a backend's latest health check.", "service", "backend")
+	checkSeconds = monitoring.Define(monitoring.Histogram, "backend_check_duration_seconds",
+		"Durations of a backend's health checks.", "service", "backend").Desc()
 	checksTotal = description("backend_checks_total", "Health checks of a backend.", "service",
 		"backend", "result")
 	backendHealthy = description("backend_healthy", "Whether a backend's health checks succeed.",
@@ -278,7 +270,9 @@ func collectHealth(out chan<- prometheus.Metric, service string, b api.Backend) 
 	if h == nil {
 		return
 	}
-	gauge(out, checkSeconds, h.LastDurationSeconds, service, b.Name)
+	d := h.Durations
+	out <- prometheus.MustNewConstHistogram(checkSeconds, d.Count, d.SumSeconds, d.Buckets(),
+		service, b.Name)
 	gauge(out, backendHealthy, oneIf(h.Status == health.Healthy.String()), service, b.Name)
 	counter(out, checksTotal, h.SucceededChecks, service, b.Name, "success")
 	counter(out, checksTotal, h.FailedChecks, service, b.Name, "failure")

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -145,6 +146,7 @@ func (p *protections) planReady(results []planned, proven bool, took time.Durati
 			return r.faults[pathKey(path)]
 		})
 	}
+	p.computations.WithLabelValues(strconv.FormatBool(proven)).Observe(took.Seconds())
 	p.options.Log.Debug("paths were computed", "protections", len(results), "proven", proven,
 		"took", took)
 	p.installProtections()

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"sextant/agent/api"
 	"sextant/agent/pathprobe"
 	"sextant/config"
@@ -46,6 +48,8 @@ type protections struct {
 	installed time.Time          // and when it was installed
 	again     bool               // and another one is wanted then
 	seed      uint64             // of the times between trials of silent lists
+	// durations of computations, in seconds
+	computations *prometheus.HistogramVec
 }
 
 // runningProtection is a protection with its plan and its state.

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
+	"sextant/agent/monitoring"
 )
 
 var (
@@ -33,6 +34,13 @@ var (
 		"protection", "list")
 )
 
+var computeSeconds = monitoring.Define(monitoring.Histogram, "path_compute_duration_seconds",
+	"Durations of computations of the paths of all protections, with proofs or without.", "proven")
+
+func newComputations() *prometheus.HistogramVec {
+	return computeSeconds.Histograms(prometheus.ExponentialBuckets(0.0001, 4, 10))
+}
+
 var protectionStates = []api.ProtectionState{api.Planning, api.Protected, api.Degraded,
 	api.Unprotected, api.Suspended}
 
@@ -40,6 +48,9 @@ func (p *protections) collect(ctx context.Context, out chan<- prometheus.Metric)
 	protections, err := p.Protections(ctx)
 	if err != nil {
 		return
+	}
+	if len(protections) > 0 {
+		p.computations.Collect(out)
 	}
 	for _, p := range protections {
 		carrying := 0

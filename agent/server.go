@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/httpserver"
 )
 
 // metricsPort is what the agent answers at the metrics port.
@@ -15,7 +16,26 @@ func (a *Agent) metricsPort() http.Handler {
 	mux.Handle("GET /v1/connections", api.ConnectionsHandler(a))
 	mux.Handle("GET /v1/merge", api.MergeHandler(a))
 	mux.Handle("GET "+chainsPath, a.chainsHandler())
+	httpserver.HandleProbes(mux, a.unready)
 	return mux
+}
+
+// unready names what keeps the node from forwarding as its configuration says: programs that do not
+// run where they should, and roles that do less than they should.
+func (a *Agent) unready(ctx context.Context) ([]string, error) {
+	return ask(ctx, &a.loop, func() (list []string, err error) {
+		for _, r := range a.running() {
+			if why := r.shortfall(); why != "" {
+				list = append(list, "role "+string(r.name)+": "+why)
+			}
+			for _, at := range r.attached() {
+				if fault := a.watch.faultAt(r.name, at); fault != "" {
+					list = append(list, "program "+r.shown(at).Name+": "+fault)
+				}
+			}
+		}
+		return list, nil
+	})
 }
 
 // Status is what api.Agent says.

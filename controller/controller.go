@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) error {
 	defer c.servers.Stop()
 	defer close(c.ended)
 	metrics := c.metrics()
-	c.servers.Serve(c.handler(metrics), metrics)
+	c.servers.Serve(c.handler(metrics), c.metricsPort(metrics))
 	o.Log.Info("controller runs", "topology", c.graph.Name(), "nodes", c.graph.Nodes(), "links",
 		c.graph.Edges(), "policy", o.Config.Policy.Name, "socket", o.Config.API.Socket)
 	if o.Config.asksFRR() {

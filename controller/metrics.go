@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sextant/agent/httpserver"
+	"sextant/agent/monitoring"
 	"sextant/te/reroute"
 )
 
@@ -18,24 +20,39 @@ type collector struct{ controller *Controller }
 const metricsPatience = 5 * time.Second
 
 var (
-	reportsTotal = prometheus.NewDesc("sextant_controller_reports_total",
-		"Reports of telemetry that were taken.", nil, nil)
-	refusedTotal = prometheus.NewDesc("sextant_controller_refused_reports_total",
-		"Reports about what the topology does not have.", nil, nil)
-	decisionsTotal = prometheus.NewDesc("sextant_controller_decisions_total",
-		"Decisions on flows, by what became of them.", []string{"verdict"}, nil)
-	flowsKnown = prometheus.NewDesc("sextant_controller_flows",
-		"Flows that were looked at and not forgotten.", nil, nil)
-	linksDown = prometheus.NewDesc("sextant_controller_links_down",
-		"Links, of one direction each, that are down.", nil, nil)
-	journalLost = prometheus.NewDesc("sextant_controller_journal_lost_total",
-		"Decisions that the journal's file does not have.", nil, nil)
+	reportsTotal = monitoring.New("controller_reports_total",
+		"Reports of telemetry that were taken.")
+	refusedTotal = monitoring.New("controller_refused_reports_total",
+		"Reports about what the topology does not have.")
+	decisionsTotal = monitoring.New("controller_decisions_total",
+		"Decisions on flows, by what became of them.", "verdict")
+	flowsKnown = monitoring.New("controller_flows",
+		"Flows that were looked at and not forgotten.")
+	linksDown = monitoring.New("controller_links_down",
+		"Links, of one direction each, that are down.")
+	journalLost = monitoring.New("controller_journal_lost_total",
+		"Decisions that the journal's file does not have.")
 )
 
 func (c *Controller) metrics() http.Handler {
-	registry := prometheus.NewRegistry()
+	registry := monitoring.NewRegistry(c.options.Version)
 	registry.MustRegister(collector{c})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// metricsPort is what the controller answers at the metrics port.
+func (c *Controller) metricsPort(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	httpserver.HandleProbes(mux, func(ctx context.Context) (list []string, err error) {
+		err = c.do(ctx, func() {
+			if c.problem != "" {
+				list = []string{"topology: " + c.problem}
+			}
+		})
+		return list, err
+	})
+	return mux
 }
 
 // Describe is prometheus.Collector: which metrics there are depends on what runs.

@@ -64,6 +64,9 @@ documents() {
 	for page in examples/*.yaml; do
 		put "$page" "usr/share/doc/$package/$page"
 	done
+	for page in packaging/monitoring/*; do
+		put "$page" "usr/share/doc/$package/monitoring/${page##*/}"
+	done
 	put packaging/debian/copyright "usr/share/doc/$package/copyright"
 	"$binary" version --sbom >"$share/sbom.cdx.json"
 	{

@@ -16,13 +16,13 @@ readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputi
 	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	lighttpd=lighttpd etcd-server=etcd
-	tshark=tshark python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+	tshark=tshark prometheus=promtool python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 readonly figures='graphviz=dot fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf'
 readonly machines='systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
 # Packages that Debian starts, and enables at boot, when it installs them.
-readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd'
+readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd prometheus:prometheus'
 
 say() { echo "deps: $*"; }
 

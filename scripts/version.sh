@@ -4,6 +4,7 @@
 #
 #   scripts/version.sh             0.1.0+0830c2b51234, with .dirty if files differ from the commit
 #   scripts/version.sh --debian    0.1.0+git20261123042436.0830c2b51234: later commits sort higher
+#   scripts/version.sh --revision  0830c2b51234: the commit alone; nothing without git
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +15,10 @@ readonly form=${1:-}
 version=$(cat VERSION)
 dirty=''
 if top=$(in_git rev-parse --show-toplevel) && [ "$top" -ef . ] && commit=$(in_git rev-parse --short=12 HEAD); then
+	if [ "$form" = --revision ]; then
+		echo "$commit"
+		exit
+	fi
 	[ -z "$(in_git status --porcelain --untracked-files=no)" ] || dirty=.dirty
 	if [ "$form" = --debian ]; then
 		when=$(TZ=UTC in_git log -1 --date=format-local:%Y%m%d%H%M%S --format=%cd)
@@ -23,4 +28,4 @@ if top=$(in_git rev-parse --show-toplevel) && [ "$top" -ef . ] && commit=$(in_gi
 		version+=+$commit$dirty
 	fi
 fi
-echo "$version"
+[ "$form" = --revision ] || echo "$version"

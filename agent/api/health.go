@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,36 @@ type Health struct {
 	LastDurationSeconds float64    `json:"lastDurationSeconds"`
 	SucceededChecks     uint64     `json:"succeededChecks"`
 	FailedChecks        uint64     `json:"failedChecks"`
+	Durations           Durations  `json:"-"` // of checks, for metrics
+}
+
+// durationBounds are the upper bounds of the buckets of Durations, in seconds.
+var durationBounds = [...]float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// Durations are how long something took, as a histogram. The zero value is empty.
+type Durations struct {
+	Count      uint64
+	SumSeconds float64
+	counts     [len(durationBounds)]uint64 // by the first bound that is not less
+}
+
+// Add notes one more duration.
+func (d *Durations) Add(one time.Duration) {
+	d.Count++
+	d.SumSeconds += one.Seconds()
+	if i, _ := slices.BinarySearch(durationBounds[:], one.Seconds()); i < len(d.counts) {
+		d.counts[i]++
+	}
+}
+
+// Buckets counts, for each bound in seconds, the durations that are not longer.
+func (d *Durations) Buckets() map[float64]uint64 {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, bound := range durationBounds {
+		sum += d.counts[i]
+		buckets[bound] = sum
+	}
+	return buckets
 }
 
 // Event is something that happened: to a service or a backend of it, to a policy, or to a path of

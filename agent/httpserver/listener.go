@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/monitoring"
 )
 
 // Bounds of what the clients of a listener can take from the daemon. The metrics port and the API
@@ -155,13 +157,13 @@ func (c *boundedConn) Close() error {
 
 // The metrics of listeners.
 var (
-	listenerOpen = prometheus.NewDesc("sextant_listener_connections",
-		"Open connections to a listener of the agent.", []string{"listener"}, nil)
-	listenerMost = prometheus.NewDesc("sextant_listener_connections_limit",
-		"Connections that a listener of the agent can have.", []string{"listener"}, nil)
-	refusedTotal = prometheus.NewDesc("sextant_listener_refused_connections_total",
+	listenerOpen = monitoring.New("listener_connections",
+		"Open connections to a listener of the agent.", "listener")
+	listenerMost = monitoring.New("listener_connections_limit",
+		"Connections that a listener of the agent can have.", "listener")
+	refusedTotal = monitoring.New("listener_refused_connections_total",
 		"Connections that were closed at once because there were too many, in all or from one "+
-			"source.", []string{"listener", "limit"}, nil)
+			"source.", "listener", "limit")
 )
 
 // Collect sends the metrics of the listeners: how full they are. It is for any number of

@@ -44,6 +44,7 @@ var tree = []folder{
 	{path: "agent/archive/archivetest"},
 	{path: "agent/archive"},
 	{path: "agent/httpserver"},
+	{path: "agent/monitoring"},
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
 

@@ -27,10 +27,7 @@ var fuzzedPrograms = map[string]func(*testing.F){
 // TestFuzzedPrograms: the names are those of the programs that the objects have.
 func TestFuzzedPrograms(t *testing.T) {
 	var programs []string
-	for _, load := range []func() (*ebpf.CollectionSpec, error){loadCflb, loadEdge, loadEgress,
-		loadHeadend, loadHost, loadVrfLookup, loadVrfStray} {
-		spec, err := load()
-		must(t, err)
+	for _, spec := range specs(t) {
 		for name := range spec.Programs {
 			programs = append(programs, name)
 			if fuzzedPrograms[name] == nil {

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,23 +24,18 @@ import (
 // The type information (BTF) in the compiled objects says what C made of the structures, and
 // nothing else does.
 
-// specs are the embedded objects by name.
+// specs are all objects by name.
 func specs(t testing.TB) map[string]*ebpf.CollectionSpec {
 	t.Helper()
-	edge, err := loadEdge()
+	files, err := filepath.Glob("*_bpfel.o")
 	must(t, err)
-	host, err := loadHost()
-	must(t, err)
-	headend, err := loadHeadend()
-	must(t, err)
-	merge, err := loadEgress()
-	must(t, err)
-	stray, err := loadVrfStray()
-	must(t, err)
-	vrf, err := loadVrfLookup()
-	must(t, err)
-	return map[string]*ebpf.CollectionSpec{"edge": edge, "host": host, "headend": headend,
-		"egress": merge, "vrf_stray": stray, "vrf_lookup": vrf}
+	all := map[string]*ebpf.CollectionSpec{}
+	for _, file := range files {
+		spec, err := ebpf.LoadCollectionSpec(file)
+		must(t, err)
+		all[strings.TrimSuffix(file, "_bpfel.o")] = spec
+	}
+	return all
 }
 
 // twins are the structures of layout.go, and the C ones that they stand for, in the objects that

@@ -71,7 +71,7 @@ func TestCutUnderAStream(t *testing.T) {
 					}
 					s, err := a.telemetry(ctx, time.Second, func() error { return a.cut(ctx) })
 					if lost := s.Lost > 0; lost != (m == onL1) || s.Duplicates > 0 ||
-						s.Sent != telemetryRate {
+						s.Sent < telemetryRate {
 						t.Errorf("of %d datagrams %d were lost and %d came twice", s.Sent, s.Lost,
 							s.Duplicates)
 					}

@@ -44,6 +44,7 @@ type stream struct {
 }
 
 // telemetry sends a stream from one host to the other for so long, and calls disturb at its half.
+// The second half begins when disturb has returned, so on a busy machine there is more of it.
 func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
 	disturb func() error) (stream, error) {
 	var in net.PacketConn
@@ -70,13 +71,15 @@ func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
 	if err != nil {
 		return stream{}, err
 	}
-	count := int(lasts.Seconds() * telemetryRate)
+	half := int(lasts.Seconds()*telemetryRate) / 2
+	disturbed := make(chan struct{})
+	var count int
 	var wait sync.WaitGroup
 	var arrivals []arrival
 	var readFailure, sendFailure, failure error
 	wait.Go(func() { arrivals, readFailure = readTelemetry(in) })
 	wait.Go(func() {
-		sendFailure = sendTelemetry(ctx, out, count)
+		count, sendFailure = sendTelemetry(ctx, out, half, disturbed)
 		// later than planned if the sender lagged
 		sendFailure = errors.Join(sendFailure, in.SetReadDeadline(time.Now().Add(telemetryTail)))
 	})
@@ -86,6 +89,7 @@ func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
 	case <-time.After(lasts / 2):
 		failure = disturb()
 	}
+	close(disturbed)
 	wait.Wait()
 	after, err := a.faults(context.WithoutCancel(ctx))
 	s := judge(arrivals, count)
@@ -146,34 +150,41 @@ type arrival struct {
 	delay  time.Duration
 }
 
-// sendTelemetry sends evenly.
-func sendTelemetry(ctx context.Context, out net.Conn, count int) error {
+// sendTelemetry sends evenly: half before the disturbance at least, and as many after it. Returns
+// how many it has sent.
+func sendTelemetry(ctx context.Context, out net.Conn, half int,
+	disturbed <-chan struct{}) (sent int, err error) {
 	timer, err := hrtimer.New()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer timer.Close()
 	begun, last := time.Now(), time.Time{}
 	packet := make([]byte, telemetryBytes)
-	for i := range count {
+	for end := -1; end < 0 || sent < end; sent++ {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return sent, context.Cause(ctx)
 		}
-		at := begun.Add(time.Duration(i) * time.Second / telemetryRate)
+		at := begun.Add(time.Duration(sent) * time.Second / telemetryRate)
 		if spaced := last.Add(telemetrySpacing); at.Before(spaced) {
 			at = spaced
 		}
 		if err := errors.Join(timer.Set(at), timer.Wait()); err != nil {
-			return err
+			return sent, err
 		}
 		last = time.Now()
-		binary.BigEndian.PutUint64(packet, uint64(i))
+		binary.BigEndian.PutUint64(packet, uint64(sent))
 		binary.BigEndian.PutUint64(packet[8:], uint64(time.Since(origin)))
 		if _, err := out.Write(packet); err != nil {
-			return fmt.Errorf("send telemetry: %w", err)
+			return sent, fmt.Errorf("send telemetry: %w", err)
+		}
+		select {
+		case <-disturbed:
+			disturbed, end = nil, max(half, sent+1)+half
+		default: // and once it is nil
 		}
 	}
-	return nil
+	return sent, nil
 }
 
 // origin of the times in datagrams: both ends are in this process.

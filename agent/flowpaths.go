@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/southbound"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/packet/flow"
@@ -17,7 +18,7 @@ import (
 )
 
 // maxFlowPath bounds for how long a flow can keep a path that nobody renews.
-const maxFlowPath = 24 * time.Hour
+const maxFlowPath = southbound.MaxHold
 
 // FlowPaths is what api.Agent says.
 func (h *headendRoom) FlowPaths(ctx context.Context) ([]api.FlowPath, error) {
@@ -76,14 +77,15 @@ func (h *headendRoom) RemoveFlowPath(ctx context.Context, f api.Flow) error {
 	if err != nil {
 		return err
 	}
-	doErr := h.do(ctx, func() {
-		if h.runs == nil {
-			err = errNoHeadend
-			return
-		}
-		err = flowPathError(h.runs.program.RemoveFlow(t))
-	})
+	doErr := h.do(ctx, func() { err = h.removeFlowPath(t) })
 	return errors.Join(doErr, err)
+}
+
+func (h *headendRoom) removeFlowPath(t flow.Tuple) error {
+	if h.runs == nil {
+		return errNoHeadend
+	}
+	return flowPathError(h.runs.program.RemoveFlow(t))
 }
 
 var errNoHeadend = &api.Error{Code: api.Conflict,

@@ -46,6 +46,7 @@ func headendConfig(n *config.Node) datapath.HeadendConfig {
 type headendRoom struct {
 	slot[*headendRole]
 	protections protections
+	controllers controllers
 	uplinks     string // why the head-end can't send on them; "": it can
 }
 
@@ -57,7 +58,10 @@ func newHeadendRoom(p parts) *headendRoom {
 }
 
 func (h *headendRoom) opened() {}
-func (h *headendRoom) end()    { h.protections.end() }
+func (h *headendRoom) end() {
+	h.controllers.end()
+	h.protections.end()
+}
 
 // headendChange is a change of the head-end.
 type headendChange struct {
@@ -73,6 +77,7 @@ func (h *headendRoom) prepare(next *config.Node) (change, error) {
 func (h *headendRoom) settled() {
 	h.noteSteered()
 	h.protections.reprotect()
+	h.followControllers()
 }
 
 func (h *headendRoom) steers() bool { return h.runs != nil }
@@ -174,10 +179,10 @@ func (h *headendRole) resolves() bool { return true }
 
 // policyWarnings tells of policies that do less than they are for.
 func (h *headendRoom) warnings() []string {
-	var warnings []string
 	if h.runs == nil {
 		return nil
 	}
+	warnings := h.controllers.warnings()
 	if drops, err := h.runs.program.LoopDrops(); err == nil && drops > 0 {
 		warnings = append(warnings, fmt.Sprintf(
 			"the kernel has dropped %d frames that were to be numbered: they are larger than the "+

@@ -96,7 +96,7 @@ func checkEqual(t *testing.T, path string, before, after map[string]any) {
 var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|routing\..*|` +
 	`edge\.(peers|formerTime|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
 	`edge\.services\.backends\.(name|agent)|host\.services\.(name|check\..*)|` +
-	`headend\.policies\.(name|color|endpoint)|merge\.sids\.copies)$`)
+	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies)$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
 func referenceNode(t *testing.T) *config.Node {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"sextant/agent/southbound"
 	"sextant/config"
 )
 
@@ -27,6 +28,12 @@ func (h *headendRoom) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	h.protections.collect(ctx, out)
+	links, err := ask(ctx, &h.loop, func() ([]southbound.Link, error) {
+		return h.controllers.links(), nil
+	})
+	if err == nil {
+		h.controllers.collect(out, links)
+	}
 	policies, err := h.Policies(ctx)
 	if err != nil {
 		return

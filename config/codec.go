@@ -76,6 +76,7 @@ func init() {
 	register("", itself, func(s string) string { return s })
 	register("target", parseRouteTarget, func(s string) string { return s })
 	register("etcd", parseEtcdEndpoint, func(s string) string { return s })
+	register("controller", parseController, func(s string) string { return s })
 	register("", ParseAddress, zeroText[netip.Addr])
 	register("sid", ParseSID, zeroText[netip.Addr])
 	register("", parsePrefix, zeroText[netip.Prefix])

@@ -18,14 +18,14 @@ type Etcd struct {
 	// "": etcd asks for none
 	Username string `key:"username" omit:"zero"`
 	// absolute path; "" without Username
-	PasswordFile string  `key:"passwordFile" omit:"zero"`
-	TLS          EtcdTLS `key:"tls" omit:"zero"`
+	PasswordFile string   `key:"passwordFile" omit:"zero"`
+	TLS          TLSFiles `key:"tls" omit:"zero"`
 }
 
-// EtcdTLS are absolute paths of PEM files, for https. The zero value trusts what the machine
-// trusts, and shows no certificate.
-type EtcdTLS struct {
-	// who signs the certificates of etcd; "": whom the machine trusts
+// TLSFiles are absolute paths of PEM files, for TLS. The zero value trusts what the machine trusts,
+// and shows no certificate.
+type TLSFiles struct {
+	// who signs the certificates of the other side; "": whom the machine trusts
 	CA string `key:"ca" omit:"zero"`
 	// what this node shows; "": nothing
 	Certificate string `key:"certificate" omit:"zero"`
@@ -116,13 +116,13 @@ func (c *checker) etcdPrefix(prefix string) {
 	}
 }
 
-func (c *checker) etcdTLS(t EtcdTLS, secure bool) {
+func (c *checker) etcdTLS(t TLSFiles, secure bool) {
 	if (t.Certificate == "") != (t.Key == "") {
 		c.invalid("edge.etcd.tls", "certificate and key go together",
 			"add the other one, or delete both",
 			"edge.etcd.tls.certificate", "edge.etcd.tls.key")
 	}
-	if t != (EtcdTLS{}) && !secure {
+	if t != (TLSFiles{}) && !secure {
 		c.conflict("edge.etcd.tls", "tls is of no use for endpoints of http",
 			"write https in the endpoints, or delete tls",
 			"edge.etcd.endpoints")

@@ -43,6 +43,7 @@ func (c *checker) headend(h *Headend) {
 	c.deviceNames("headend.local", h.Local, nil)
 	c.count("headend.policies", "policies", len(h.Policies), MaxPolicies)
 	c.count("headend.rules", "rules", len(h.Rules), MaxRules)
+	c.southbound(h.Southbound, h.Flows)
 	policies, identities, flows := unique[string]{}, unique[identity]{}, unique[int]{}
 	for i, p := range h.Policies {
 		where := fmt.Sprintf("headend.policies[%d]", i)

@@ -23,6 +23,14 @@ func drawHeadend(t *rapid.T) *config.Headend {
 	if rapid.Bool().Draw(t, "uplinks") {
 		h.Uplinks, h.Local = []string{"m0", "u1"}, []string{"u1"}
 	}
+	if rapid.Bool().Draw(t, "southbound") {
+		h.Flows = rapid.IntRange(64, 1<<24).Draw(t, "flows")
+		h.Southbound = &config.Southbound{
+			Controllers: []string{"[fd00:5e::9]:9478", "controller.example:1"},
+			Router:      pick(t, "", "leaf1"), TokenFile: "/etc/token",
+			TLS: config.TLSFiles{CA: "/etc/ca.pem", Certificate: "/etc/c.pem",
+				Key: "/etc/k.pem"}}
+	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "policies") {
 		h.Policies = append(h.Policies, drawPolicy(t, i))
 		h.Rules = append(h.Rules, drawRule(t, h.Policies[i].Name))

@@ -20,6 +20,7 @@ func init() {
 		{useOf("string", "target"), [2]string{"64512:1", "64512:2"}},
 		{useOf("string", "etcd"), [2]string{"http://[fd00:5e::3]:2379",
 			"http://[fd00:5e::4]:2379"}},
+		{useOf("string", "controller"), [2]string{"[fd00:5e::9]:9478", "[fd00:5e::a]:9478"}},
 		{useOf("netip.Addr", ""), [2]string{"2001:db8::1", "2001:db8::2"}},
 		{useOf("netip.Addr", "sid"), [2]string{"fcbb:bb00:1::", "fcbb:bb00:2::"}},
 		{useOf("netip.Prefix", ""), [2]string{"fd00:1::/48", "fd00:2::/48"}},

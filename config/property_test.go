@@ -148,7 +148,7 @@ func drawEtcd(t *rapid.T) *config.Etcd {
 		Endpoints: pick(t, []string{"https://[fd00:5e::3]:2379"},
 			[]string{"https://etcd1.example:2379", "https://192.0.2.3:65535"}),
 		Prefix: "/" + rapid.StringMatching(`[-_./a-z]{0,9}[A-Z]`).Draw(t, "prefix"),
-		TLS:    config.EtcdTLS{CA: pick(t, "", "/ca.pem")},
+		TLS:    config.TLSFiles{CA: pick(t, "", "/ca.pem")},
 	}
 	if rapid.Bool().Draw(t, "user") {
 		e.Username, e.PasswordFile = rapid.StringMatching(`[a-z "#:{]{0,9}[a-z]`).Draw(t,

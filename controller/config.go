@@ -17,15 +17,17 @@ const DefaultSocket = "/run/sextant/controller.sock"
 type Config struct {
 	// Topology is a file in any format, a topology of the data sets, or what FRRouting on this
 	// machine knows: ospf6 or isis.
-	Topology string  `yaml:"topology"`
-	FRR      string  `yaml:"frr"`   // directory of FRRouting's sockets
-	Block    string  `yaml:"block"` // of the domain's SIDs, for ospf6 and isis
-	API      API     `yaml:"api"`
-	Journal  string  `yaml:"journal"` // file of decisions, a line of JSON each; none if empty
-	Policy   Policy  `yaml:"policy"`
-	Seed     uint64  `yaml:"seed"`       // of random draws; 0: another one at each start
-	Queue    int64   `yaml:"queueBytes"` // size of the queue before a link, in bytes
-	Links    []Queue `yaml:"links"`      // those whose queues have another size
+	Topology   string     `yaml:"topology"`
+	FRR        string     `yaml:"frr"`   // directory of FRRouting's sockets
+	Block      string     `yaml:"block"` // of the domain's SIDs
+	API        API        `yaml:"api"`
+	Journal    string     `yaml:"journal"` // file of decisions, a line of JSON each; none if empty
+	Policy     Policy     `yaml:"policy"`
+	Seed       uint64     `yaml:"seed"`       // of random draws; 0: another one at each start
+	Queue      int64      `yaml:"queueBytes"` // size of the queue before a link, in bytes
+	Links      []Queue    `yaml:"links"`      // those whose queues have another size
+	Routers    []Router   `yaml:"routers"`
+	Southbound Southbound `yaml:"southbound"`
 }
 
 // API is where the controller answers.
@@ -87,7 +89,8 @@ func Parse(text []byte) (*Config, error) {
 		return nil, fmt.Errorf("policy.name: %w", err)
 	}
 	d := reroute.Defaults(kind)
-	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue}
+	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue,
+		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold}}
 	c.Policy = Policy{
 		Name: kind.String(), Metric: "hops", Choices: d.Choices, Margin: d.Margin, Noise: d.Noise,
 		BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost, Gain: d.Gain, Memory: d.Memory,
@@ -120,6 +123,9 @@ func (c *Config) check() error {
 		}
 	}
 	if _, err := c.checkBlock(); err != nil {
+		return err
+	}
+	if err := c.Southbound.check(); err != nil {
 		return err
 	}
 	s, err := c.Policy.settings()

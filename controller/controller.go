@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"sextant/agent/api"
 	"sextant/agent/httpserver"
 	"sextant/te/reroute"
@@ -39,11 +41,20 @@ type Controller struct {
 	down     map[topology.Edge]bool
 	work     chan func()
 	ended    chan struct{}
+	failed   chan error
 	servers  *httpserver.Servers
+
+	epoch        uint64
+	segments     *segments
+	gifts        *gifts
+	applySeconds prometheus.Histogram
 }
 
 // forgetInterval is how often flows that no report mentions are looked for.
 const forgetInterval = 10 * time.Second
+
+// renewInterval is how often paths that are to be renewed are looked for.
+const renewInterval = 250 * time.Millisecond
 
 // Run runs a controller until the context ends. The error says what kept it from starting, or what
 // ended it.
@@ -62,6 +73,14 @@ func Run(ctx context.Context, o Options) error {
 	defer close(c.ended)
 	metrics := c.metrics()
 	c.servers.Serve(c.handler(metrics), c.metricsPort(metrics))
+	port, south, err := c.listenSouthbound(ctx)
+	if err != nil {
+		return err
+	}
+	if south != nil {
+		go func() { c.failed <- south.Serve(port) }()
+		defer south.Stop()
+	}
 	o.Log.Info("controller runs", "topology", c.graph.Name(), "nodes", c.graph.Nodes(), "links",
 		c.graph.Edges(), "policy", o.Config.Policy.Name, "socket", o.Config.API.Socket)
 	if o.Config.asksFRR() {
@@ -81,7 +100,11 @@ func newController(ctx context.Context, o Options) (*Controller, error) {
 	}
 	c := &Controller{options: o, begun: time.Now(), graph: g, seed: seed,
 		verdicts: map[reroute.Verdict]uint64{}, work: make(chan func()),
-		ended: make(chan struct{})}
+		ended: make(chan struct{}), failed: make(chan error, 1), epoch: o.Config.Southbound.Epoch,
+		gifts: newGifts(), applySeconds: newApplySeconds()}
+	if c.epoch == 0 {
+		c.epoch = uint64(c.begun.UnixMilli())
+	}
 	if err := c.takeGraph(); err != nil {
 		return nil, err
 	}
@@ -93,6 +116,8 @@ func newController(ctx context.Context, o Options) (*Controller, error) {
 func (c *Controller) run(ctx context.Context) error {
 	forgetting := time.NewTicker(forgetInterval)
 	defer forgetting.Stop()
+	renewing := time.NewTicker(renewInterval)
+	defer renewing.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -100,10 +125,14 @@ func (c *Controller) run(ctx context.Context) error {
 			return nil
 		case err := <-c.servers.Failed():
 			return err
+		case err := <-c.failed:
+			return err
 		case f := <-c.work:
 			f()
 		case <-forgetting.C:
 			c.decider.Forget(c.now())
+		case now := <-renewing.C:
+			c.renew(now)
 		}
 	}
 }
@@ -130,6 +159,9 @@ func (c *Controller) do(ctx context.Context, f func()) error {
 // take decides on reports that came together.
 func (c *Controller) take(reports []*reroute.Report) []Decision {
 	c.reports += uint64(len(reports))
+	for _, r := range reports {
+		c.decider.Note(r.Flow, r.At)
+	}
 	decisions := []Decision{}
 	c.decider.Batch(reports, func(d reroute.Decision) {
 		decisions = append(decisions, c.decided(d))
@@ -140,6 +172,9 @@ func (c *Controller) take(reports []*reroute.Report) []Decision {
 // decided notes a decision.
 func (c *Controller) decided(d reroute.Decision) Decision {
 	c.verdicts[d.Verdict]++
+	if d.Verdict == reroute.Moved {
+		c.give(d.Flow, d.Path)
+	}
 	out := c.names.decision(d, c.begun.Add(d.At))
 	if d.Verdict != reroute.BackingOff {
 		c.journal.add(&out)
@@ -175,6 +210,7 @@ func (c *Controller) pin(p Pin) error {
 	if err := c.decider.Pin(t, path, c.now()); err != nil {
 		return &api.Error{Code: api.Invalid, Message: err.Error()}
 	}
+	c.give(t, path)
 	return nil
 }
 
@@ -194,7 +230,7 @@ func (c *Controller) status() Status {
 		UptimeSeconds: int64(c.now().Seconds()), Topology: c.graph.Name(), Nodes: c.graph.Nodes(),
 		Links: c.graph.Edges(), Policy: c.options.Config.Policy.Name, Reports: c.reports,
 		Refused: c.refused, JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(),
-		Verdicts: []Verdict{},
+		Verdicts: []Verdict{}, HeadEnds: c.headEnds(),
 		Warnings: []string{}}
 	for _, v := range sortedVerdicts() {
 		s.Verdicts = append(s.Verdicts, Verdict{v.String(), c.verdicts[v]})
@@ -206,6 +242,10 @@ func (c *Controller) status() Status {
 	}
 	if c.reports == 0 {
 		s.Warnings = append(s.Warnings, "no report has come yet: weights are not known")
+	}
+	if c.options.Config.Southbound.serves() {
+		s.Epoch = c.epoch
+		s.Warnings = append(s.Warnings, c.headWarnings(s.HeadEnds)...)
 	}
 	if c.problem != "" {
 		s.Warnings = append(s.Warnings, c.problem)

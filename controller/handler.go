@@ -116,9 +116,13 @@ func (c *Controller) getFlow(r *http.Request) (any, error) {
 }
 
 func (c *Controller) flow(t flow.Tuple, f reroute.Flow) Flow {
-	return Flow{Flow: flowOf(t), From: c.graph.Node(f.From).Name, To: c.graph.Node(f.To).Name,
+	out := Flow{Flow: flowOf(t), From: c.graph.Node(f.From).Name, To: c.graph.Node(f.To).Name,
 		Class: f.Class, Path: c.names.routers(f.Path), Moves: f.Moves, Pinned: f.Pinned,
 		SeenAt: c.begun.Add(f.Seen)}
+	if g := c.gifts.flows[t]; g != nil {
+		out.State, out.Problem, out.Segments = g.state, g.reason, g.segments
+	}
+	return out
 }
 
 func compare(a, b api.Flow) int {

@@ -32,11 +32,18 @@ var (
 		"Links, of one direction each, that are down.")
 	journalLost = monitoring.New("controller_journal_lost_total",
 		"Decisions that the journal's file does not have.")
+	applySeconds = monitoring.Define(monitoring.Histogram, "controller_apply_seconds",
+		"Time from a decision to the head-end's word that the path is in force.")
 )
+
+// newApplySeconds has buckets from 0.1 ms to 0.8 s.
+func newApplySeconds() prometheus.Histogram {
+	return applySeconds.Histogram(prometheus.ExponentialBuckets(0.0001, 2, 14))
+}
 
 func (c *Controller) metrics() http.Handler {
 	registry := monitoring.NewRegistry(c.options.Version)
-	registry.MustRegister(collector{c})
+	registry.MustRegister(collector{c}, c.applySeconds)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 

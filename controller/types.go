@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"net/netip"
 	"time"
 
 	"sextant/agent/api"
@@ -21,8 +22,27 @@ type Status struct {
 	Verdicts      []Verdict `json:"verdicts"` // decisions by what became of the flow
 	Flows         int       `json:"flows"`    // that are known
 	// JournalLost is how many decisions the journal's file does not have.
-	JournalLost uint64   `json:"journalLost"`
-	Warnings    []string `json:"warnings"`
+	JournalLost uint64 `json:"journalLost"`
+	// Epoch is that by which head-ends tell controllers apart; 0: they get no paths from here.
+	Epoch    uint64    `json:"epoch,omitempty"`
+	HeadEnds []HeadEnd `json:"headEnds"`
+	Warnings []string  `json:"warnings"`
+}
+
+// HeadEnd is a router that sets paths of flows.
+type HeadEnd struct {
+	Router    string    `json:"router"`
+	Connected bool      `json:"connected"`
+	Address   string    `json:"address,omitempty"`
+	Since     time.Time `json:"since"` // when it connected last
+	Version   string    `json:"version"`
+	Capacity  uint64    `json:"capacity"` // flows that can have paths
+	Followed  bool      `json:"followed"` // it takes paths from this controller
+	Epoch     uint64    `json:"epoch"`    // of the controller that it follows
+	Applied   uint64    `json:"applied"`  // paths that it set, renewals too
+	Refused   uint64    `json:"refused"`
+	Adopted   uint64    `json:"adopted"` // paths that it had from an earlier controller
+	LastError string    `json:"lastError,omitempty"`
 }
 
 // Verdict counts decisions.
@@ -73,14 +93,18 @@ type Decision struct {
 
 // Flow is a flow that was looked at.
 type Flow struct {
-	Flow   api.Flow  `json:"flow"`
-	From   string    `json:"from"`
-	To     string    `json:"to"`
-	Class  int       `json:"class,omitempty"`
-	Path   []string  `json:"path"` // that it was given; empty if routing chooses
-	Moves  int       `json:"moves"`
-	Pinned bool      `json:"pinned"`
-	SeenAt time.Time `json:"seenAt"`
+	Flow   api.Flow `json:"flow"`
+	From   string   `json:"from"`
+	To     string   `json:"to"`
+	Class  int      `json:"class,omitempty"`
+	Path   []string `json:"path"` // that it was given; empty if routing chooses
+	Moves  int      `json:"moves"`
+	Pinned bool     `json:"pinned"`
+	// State of the path at the head-end: "waits", "applied" or "refused"; "" if it was given none.
+	State    string       `json:"state,omitempty"`
+	Problem  string       `json:"problem,omitempty"` // of a refusal
+	Segments []netip.Addr `json:"segments,omitempty"`
+	SeenAt   time.Time    `json:"seenAt"`
 }
 
 // Link is a directed link with its weight.

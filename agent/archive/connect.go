@@ -63,7 +63,7 @@ func connect(ctx context.Context, e *config.Etcd) (*clientv3.Client, error) {
 	return clientv3.New(options)
 }
 
-func tlsConfig(t config.EtcdTLS) (*tls.Config, error) {
+func tlsConfig(t config.TLSFiles) (*tls.Config, error) {
 	c := &tls.Config{}
 	if t.CA != "" {
 		text, err := os.ReadFile(t.CA)

@@ -53,21 +53,21 @@ func TestCertificates(t *testing.T) {
 	c, key := certificate(t, "both")
 	stranger, strangerKey := certificate(t, "stranger")
 	server := archivetest.Start(t,
-		config.Etcd{TLS: config.EtcdTLS{CA: c, Certificate: c, Key: key}},
+		config.Etcd{TLS: config.TLSFiles{CA: c, Certificate: c, Key: key}},
 		"--cert-file", c, "--key-file", key, "--trusted-ca-file", c, "--client-cert-auth")
 	must(t, open(t, server.Etcd()).Put(t.Context(), web, "edge1", noise(1, 5)))
 	for name, test := range map[string]struct {
-		tls  config.EtcdTLS
+		tls  config.TLSFiles
 		says string
 	}{
-		"another authority": {config.EtcdTLS{CA: stranger, Certificate: c, Key: key}, ""},
-		"a stranger's certificate": {config.EtcdTLS{CA: c, Certificate: stranger,
+		"another authority": {config.TLSFiles{CA: stranger, Certificate: c, Key: key}, ""},
+		"a stranger's certificate": {config.TLSFiles{CA: c, Certificate: stranger,
 			Key: strangerKey}, ""},
-		"no certificate": {config.EtcdTLS{CA: c}, ""},
-		"an authority without file": {config.EtcdTLS{CA: "/does/not/exist"},
+		"no certificate": {config.TLSFiles{CA: c}, ""},
+		"an authority without file": {config.TLSFiles{CA: "/does/not/exist"},
 			"read tls.ca: open /does/not/exist"},
-		"a key as authority": {config.EtcdTLS{CA: key}, "holds no certificate"},
-		"a key of another": {config.EtcdTLS{CA: c, Certificate: c, Key: strangerKey},
+		"a key as authority": {config.TLSFiles{CA: key}, "holds no certificate"},
+		"a key of another": {config.TLSFiles{CA: c, Certificate: c, Key: strangerKey},
 			"read tls.certificate and tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,7 +62,7 @@ This page, the [alert rules](../../packaging/monitoring/alerts.yaml) with their 
 // sections are the subjects of metrics by how their names begin, behind the common prefix.
 var sections = []struct{ title, begins string }{
 	{"Controller", "controller_"},
-	{"Head-end and egress", "policy_ protection_ path_ merge_ cflb_"},
+	{"Head-end and egress", "headend_ policy_ protection_ path_ merge_ cflb_"},
 	{"Routing", "bgp_ route_ routes_ fpm_ kernel_routes_ vrf_ etcd_ past_"},
 	{"Services and backends", "service_ backend_ accept_ offers_ new_connections_ established_ " +
 		"resets_ learning_ passed_on_ flow_cache_"},

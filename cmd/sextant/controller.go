@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -133,7 +134,30 @@ func controllerStatusView(s controller.Status) view {
 		v.names = append(v.names, verdict.Verdict)
 	}
 	v.tables = tables{t}
+	if len(s.HeadEnds) > 0 {
+		v.tables = append(v.tables, headEndsTable(s))
+	}
 	return v
+}
+
+func headEndsTable(s controller.Status) table {
+	t := table{columns: []string{"HEAD-END", "STATE", "APPLIED", "REFUSED", "ADOPTED"},
+		wide: []string{"ADDRESS", "VERSION", "EPOCH", "CAPACITY", "SINCE"}}
+	for _, h := range s.HeadEnds {
+		state := "follows another"
+		switch {
+		case !h.Connected:
+			state = "gone"
+		case h.Followed:
+			state = "follows"
+		case h.Epoch == 0:
+			state = "connected"
+		}
+		t.rows = append(t.rows, []string{h.Router, state, count(h.Applied), count(h.Refused),
+			count(h.Adopted), orDash(h.Address), h.Version, count(h.Epoch), count(h.Capacity),
+			h.Since.Format(time.TimeOnly)})
+	}
+	return t
 }
 
 func (a *app) controllerSimulate() *cobra.Command {

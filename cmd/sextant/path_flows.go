@@ -61,13 +61,14 @@ func flowEnds(f api.Flow) string {
 
 func flowsView(flows []controller.Flow) view {
 	t := table{columns: []string{"SOURCE", "DESTINATION", "PROTOCOL", "MOVES", "PATH"},
-		wide: []string{"FROM", "TO", "CLASS", "PINNED", "SEEN"}}
+		wide: []string{"FROM", "TO", "CLASS", "PINNED", "SEEN", "STATE", "SEGMENTS"}}
 	v := view{value: flowsResult[controller.Flow]{flows}}
 	for _, f := range flows {
 		t.rows = append(t.rows, []string{f.Flow.Source.String(), f.Flow.Destination.String(),
 			string(f.Flow.Protocol), count(f.Moves), orDash(strings.Join(f.Path, " ")), f.From,
 			f.To, strconv.Itoa(f.Class), strconv.FormatBool(f.Pinned),
-			f.SeenAt.Format(time.TimeOnly)})
+			f.SeenAt.Format(time.TimeOnly), orDash(f.State),
+			orDash(strings.Trim(fmt.Sprint(f.Segments), "[]"))})
 		v.names = append(v.names, flowEnds(f.Flow))
 	}
 	v.tables = tables{t}

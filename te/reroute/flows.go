@@ -84,6 +84,33 @@ func (d *Decider) Unpin(t flow.Tuple) bool {
 	return true
 }
 
+// Adopt notes that a flow has a path already, given by another controller. It is false if the flow
+// is known, or the path is none of the network's.
+func (d *Decider) Adopt(t flow.Tuple, path []topology.Edge, at time.Duration) bool {
+	if d.flows[t] != nil || d.Pin(t, path, at) != nil {
+		return false
+	}
+	d.flows[t].Pinned = false
+	return true
+}
+
+// Lose notes that a flow did not get its last path: it is where it was.
+func (d *Decider) Lose(t flow.Tuple) {
+	if f := d.flows[t]; f != nil {
+		f.Path = nil
+	}
+}
+
+// Note tells that a flow is alive: it is not forgotten. It is false if the flow is not known.
+func (d *Decider) Note(t flow.Tuple, at time.Duration) bool {
+	f := d.flows[t]
+	if f == nil {
+		return false
+	}
+	f.Seen = max(f.Seen, at)
+	return true
+}
+
 // SetUp notes that a link came up or went down. Sextant moves the flows that it sent over a link
 // that goes down, those of higher classes first; other policies wait for reports.
 func (d *Decider) SetUp(e topology.Edge, up bool, at time.Duration, each func(Decision)) {

@@ -39,9 +39,10 @@ func stubs(r *repository) []finding {
 	return findings
 }
 
-// isForeign tells texts that others wrote.
+// isForeign tells texts that others wrote, or their programs.
 func isForeign(name string) bool {
-	return name == "go.sum" || name == "LICENSE" || path.Dir(name) == "LICENSES"
+	return name == "go.sum" || name == "LICENSE" || path.Dir(name) == "LICENSES" ||
+		strings.HasSuffix(name, ".pb.go")
 }
 
 // A machine may lack a feature of the kernel, or the tester the privilege; nothing else excuses a

@@ -43,6 +43,8 @@ var tree = []folder{
 	{path: "agent/pathprobe"},
 	{path: "agent/archive/archivetest"},
 	{path: "agent/archive"},
+	{path: "agent/southbound"},
+	{path: "agent/southbound/southboundpb"},
 	{path: "agent/httpserver"},
 	{path: "agent/monitoring"},
 	{path: "agent/signing", pure: true},

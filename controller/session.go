@@ -1,0 +1,272 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"sextant/agent/southbound"
+	"sextant/agent/southbound/southboundpb"
+	"sextant/packet/flow"
+)
+
+// session is the stream of one head-end.
+type session struct {
+	controller *Controller
+	router     string
+	address    string
+	stream     southboundpb.Southbound_FollowServer
+	out        *outbox
+	cancel     context.CancelCauseFunc
+
+	mutex sync.Mutex
+	sent  map[uint64][]flow.Tuple // flows of changes that are not answered, by their numbers
+}
+
+const (
+	helloPatience    = 5 * time.Second
+	flowsPerChange   = 1000
+	claimsPerLease   = 3
+	unansweredChange = 64 // with so many of them a head-end gets no more
+)
+
+// Follow is what southboundpb.SouthboundServer says.
+func (s *southServer) Follow(stream southboundpb.Southbound_FollowServer) error {
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	one := &session{controller: s.controller, stream: stream, out: newOutbox(), cancel: cancel,
+		sent: map[uint64][]flow.Tuple{}}
+	if p, ok := peer.FromContext(ctx); ok {
+		one.address = p.Addr.String()
+	}
+	hello := make(chan *southboundpb.Hello, 1)
+	go func() { cancel(one.receive(ctx, hello)) }()
+	select {
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-time.After(helloPatience):
+		return status.Error(codes.DeadlineExceeded, "no hello came")
+	case h := <-hello:
+		if err := s.admit(ctx, h.GetRouter()); err != nil {
+			return err
+		}
+		one.router = h.GetRouter()
+		var err error
+		doErr := s.controller.do(ctx, func() {
+			err = s.controller.connected(one, h.GetVersion(), h.GetCapacity())
+		})
+		if err = errors.Join(doErr, err); err != nil {
+			return status.Error(codes.NotFound, err.Error())
+		}
+	}
+	cancel(one.serve(ctx))
+	// the controller's own end has no loop to note this in
+	_ = s.controller.do(context.WithoutCancel(ctx), func() {
+		s.controller.disconnected(one, context.Cause(ctx))
+	})
+	return ended(ctx)
+}
+
+// ended is why a stream ends, as its other side gets it.
+func ended(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+func (s *session) end(err error) { s.cancel(err) }
+
+// serve claims the head-end again and again, and sends what is for it.
+func (s *session) serve(ctx context.Context) error {
+	lease := s.controller.options.Config.Southbound.Lease
+	claims := time.NewTicker(lease / claimsPerLease)
+	defer claims.Stop()
+	claim := &southboundpb.FromController{Message: &southboundpb.FromController_Claim{
+		Claim: &southboundpb.Claim{Epoch: s.controller.epoch,
+			LeaseMs: uint32(lease.Milliseconds())}}}
+	if err := s.stream.Send(claim); err != nil {
+		return err
+	}
+	for number := uint64(1); ; {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-claims.C:
+			if err := s.stream.Send(claim); err != nil {
+				return err
+			}
+		case <-s.out.news:
+			for s.unanswered() < unansweredChange {
+				change, flows := s.out.take(number)
+				if change == nil {
+					break
+				}
+				s.note(number, flows)
+				number++
+				err := s.stream.Send(&southboundpb.FromController{
+					Message: &southboundpb.FromController_Change{Change: change}})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func (s *session) unanswered() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return len(s.sent)
+}
+
+func (s *session) note(number uint64, flows []flow.Tuple) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.sent[number] = flows
+}
+
+// answered returns the flows of a change that is answered now.
+func (s *session) answered(number uint64) ([]flow.Tuple, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	flows, ok := s.sent[number]
+	if !ok {
+		return nil, status.Errorf(codes.InvalidArgument, "no change %d is unanswered", number)
+	}
+	delete(s.sent, number)
+	return flows, nil
+}
+
+// receive reads messages until the stream ends. The first one is the hello.
+func (s *session) receive(ctx context.Context, hello chan<- *southboundpb.Hello) error {
+	message, err := s.stream.Recv()
+	if err != nil {
+		return err
+	}
+	if message.GetHello() == nil {
+		return status.Error(codes.InvalidArgument, "the first message is no hello")
+	}
+	hello <- message.GetHello()
+	for {
+		message, err := s.stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return errors.New("the head-end has ended the stream")
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.take(ctx, message); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes one message.
+func (s *session) take(ctx context.Context, message *southboundpb.FromHeadend) error {
+	c := s.controller
+	switch m := message.Message.(type) {
+	case *southboundpb.FromHeadend_Standing:
+		return c.do(ctx, func() { c.standing(s, m.Standing.GetFollowed(), m.Standing.GetEpoch()) })
+	case *southboundpb.FromHeadend_Held:
+		return s.takeHeld(ctx, m.Held)
+	case *southboundpb.FromHeadend_Applied:
+		flows, err := s.answered(m.Applied.GetNumber())
+		if err != nil {
+			return err
+		}
+		refused := map[flow.Tuple]string{}
+		for _, r := range m.Applied.GetRefused() {
+			t, err := southbound.FlowOf(r.GetFlow())
+			if err != nil {
+				return status.Error(codes.InvalidArgument, err.Error())
+			}
+			refused[t] = r.GetReason()
+		}
+		s.out.wake() // there may be room for a change that waits
+		return c.do(ctx, func() { c.applied(s, flows, refused) })
+	case *southboundpb.FromHeadend_Hello:
+		return status.Error(codes.InvalidArgument, "a second hello")
+	}
+	return nil // of a later version
+}
+
+func (s *session) takeHeld(ctx context.Context, held *southboundpb.Held) error {
+	var paths []southbound.Path
+	for i, m := range held.GetPaths() {
+		p, err := southbound.PathOf(m)
+		if err != nil {
+			return status.Error(codes.InvalidArgument, fmt.Sprintf("held path %d: %v", i+1, err))
+		}
+		paths = append(paths, p)
+	}
+	c := s.controller
+	return c.do(ctx, func() {
+		for _, p := range paths {
+			c.held(s, p)
+		}
+	})
+}
+
+// outbox is what waits for a head-end: of each flow the last that was said.
+type outbox struct {
+	news chan struct{}
+
+	mutex sync.Mutex
+	order []flow.Tuple
+	paths map[flow.Tuple]*southbound.Path // nil: it is to be cleared
+}
+
+func newOutbox() *outbox {
+	return &outbox{news: make(chan struct{}, 1), paths: map[flow.Tuple]*southbound.Path{}}
+}
+
+func (o *outbox) set(p southbound.Path) { o.put(p.Flow, &p) }
+func (o *outbox) clear(t flow.Tuple)    { o.put(t, nil) }
+func (o *outbox) put(t flow.Tuple, p *southbound.Path) {
+	o.mutex.Lock()
+	if _, waits := o.paths[t]; !waits {
+		o.order = append(o.order, t)
+	}
+	o.paths[t] = p
+	o.mutex.Unlock()
+	o.wake()
+}
+
+func (o *outbox) wake() {
+	select {
+	case o.news <- struct{}{}:
+	default:
+	}
+}
+
+// take is the next change, and the flows in it; nil: nothing waits.
+func (o *outbox) take(number uint64) (*southboundpb.Change, []flow.Tuple) {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	n := min(len(o.order), flowsPerChange)
+	if n == 0 {
+		return nil, nil
+	}
+	change := &southboundpb.Change{Number: number}
+	flows := make([]flow.Tuple, n)
+	copy(flows, o.order)
+	o.order = o.order[n:]
+	for _, t := range flows {
+		if p := o.paths[t]; p != nil {
+			change.Set = append(change.Set, southbound.PathMessage(*p))
+		} else {
+			change.Clear = append(change.Clear, southbound.FlowMessage(t))
+		}
+		delete(o.paths, t)
+	}
+	return change, flows
+}

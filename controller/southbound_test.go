@@ -1,0 +1,422 @@
+package controller
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"sextant/agent/southbound"
+	"sextant/packet/flow"
+	"sextant/te/topology/generate"
+)
+
+// authority signs certificates.
+type authority struct {
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T, dir string) *authority {
+	t.Helper()
+	a := &authority{dir: dir}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
+		Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	a.cert, a.key = template, nil
+	a.cert, a.key = a.sign(t, "ca", template)
+	return a
+}
+
+// sign writes NAME.pem and NAME.key.
+func (a *authority) sign(t *testing.T, name string, template *x509.Certificate) (
+	*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := a.key
+	if signer == nil {
+		signer = key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(a.dir, name+".pem"), string(pem.EncodeToMemory(
+		&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	write(t, filepath.Join(a.dir, name+".key"), string(pem.EncodeToMemory(
+		&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cert, key
+}
+
+func (a *authority) leaf(t *testing.T, name string) southbound.Files {
+	t.Helper()
+	a.sign(t, name, &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv6loopback},
+		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
+	return southbound.Files{CA: filepath.Join(a.dir, "ca.pem"),
+		Certificate: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key")}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakeHead is a head-end without a kernel.
+type fakeHead struct {
+	mutex  sync.Mutex
+	paths  map[flow.Tuple]southbound.Path
+	sets   int
+	refuse error
+	news   chan struct{}
+}
+
+func newFakeHead() *fakeHead {
+	return &fakeHead{paths: map[flow.Tuple]southbound.Path{}, news: make(chan struct{}, 1000)}
+}
+
+func (h *fakeHead) SetPath(_ context.Context, p southbound.Path) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	defer func() { h.news <- struct{}{} }()
+	if h.refuse != nil {
+		return h.refuse
+	}
+	h.paths[p.Flow] = p
+	h.sets++
+	return nil
+}
+
+func (h *fakeHead) ClearPath(_ context.Context, t flow.Tuple) error {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	delete(h.paths, t)
+	h.news <- struct{}{}
+	return nil
+}
+
+func (h *fakeHead) Held(context.Context) (paths []southbound.Path, err error) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for _, p := range h.paths {
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+func (h *fakeHead) segments(t flow.Tuple) []netip.Addr {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return h.paths[t].Segments
+}
+
+// southLab is a place for controllers and head-ends with certificates.
+type southLab struct {
+	t         *testing.T
+	dir       string
+	authority *authority
+}
+
+func newSouthLab(t *testing.T) *southLab {
+	t.Helper()
+	dir := t.TempDir()
+	l := &southLab{t, dir, newAuthority(t, dir)}
+	l.authority.leaf(t, "controller")
+	l.authority.leaf(t, "router")
+	write(t, filepath.Join(dir, "tokens"), "# routers\nleaf1 one\nleaf2 two\n")
+	write(t, filepath.Join(dir, "token1"), "one\n")
+	write(t, filepath.Join(dir, "token2"), "two\n")
+	return l
+}
+
+// freePort is a port of the loopback interface that nothing listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// controller starts one.
+func (l *southLab) controller(address string, epoch int, more string) (*Client, func()) {
+	l.t.Helper()
+	return start(l.t, fmt.Sprintf(`block: "fcbb:bb00::/32"
+policy: {backoffLeast: 0s, backoffMost: 0s}
+southbound:
+  listen: "%s"
+  epoch: %d
+  lease: 100ms
+  decap: e0d6
+  tokens: %[3]s/tokens
+  tls: {ca: %[3]s/ca.pem, certificate: %[3]s/controller.pem, key: %[3]s/controller.key}
+%s`, address, epoch, l.dir, more))
+}
+
+func (l *southLab) follower(h southbound.Headend, change func(*southbound.Options),
+	addresses ...string) *southbound.Follower {
+	o := southbound.Options{Controllers: addresses, Router: "leaf1", Version: "test",
+		Capacity: 1000, TokenFile: filepath.Join(l.dir, "token1"), Headend: h,
+		TLS: southbound.Files{CA: filepath.Join(l.dir, "ca.pem"),
+			Certificate: filepath.Join(l.dir, "router.pem"),
+			Key:         filepath.Join(l.dir, "router.key")},
+		Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&o)
+	}
+	f := southbound.Follow(o)
+	l.t.Cleanup(f.Stop)
+	return f
+}
+
+const awaited = 30 * time.Second
+
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(awaited); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func (l *southLab) headEnd(c *Client) HeadEnd {
+	l.t.Helper()
+	s, err := c.Status(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, h := range s.HeadEnds {
+		if h.Router == "leaf1" {
+			return h
+		}
+	}
+	return HeadEnd{}
+}
+
+func move(t *testing.T, c *Client, port uint16) Decision {
+	t.Helper()
+	decisions, err := c.Report(t.Context(), []Report{paused(port, "leaf1", "spine1", "leaf2")})
+	if err != nil || len(decisions) != 1 || decisions[0].Verdict != "moved" {
+		t.Fatalf("%+v, %v", decisions, err)
+	}
+	return decisions[0]
+}
+
+func tuple(t *testing.T, port uint16) flow.Tuple {
+	t.Helper()
+	tuple, err := tupleOf(testFlow(port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tuple
+}
+
+// A decision reaches the head-end as SIDs of the path's routers, and the flow's state says so; a
+// refusal is shown, and the flow is not taken to have moved.
+func TestDecisionsReachTheHeadEnd(t *testing.T) {
+	l, address, h := newSouthLab(t), freePort(t), newFakeHead()
+	c, stop := l.controller(address, 1, "queueBytes: 1000")
+	defer stop()
+	l.follower(h, nil, address)
+	await(t, "leaf1 follows", func() bool { return l.headEnd(c).Followed })
+	d := move(t, c, 1)
+	await(t, "the path is applied", func() bool {
+		f, err := c.Flow(t.Context(), testFlow(1))
+		return err == nil && f.State == pathApplied
+	})
+	g, err := generate.SpineLeaf(4, 4, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(router string) int { // as the plan gives them
+		v, ok := g.Lookup(router)
+		if !ok {
+			t.Fatalf("no router %s", router)
+		}
+		return int(v) + 1
+	}
+	want := []netip.Addr{
+		netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", number(d.Path[1]))),
+		netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x:e0d6::", number("leaf2")))}
+	if got := h.segments(tuple(t, 1)); !slices.Equal(got, want) {
+		t.Errorf("path %v has become %v, want %v", d.Path, got, want)
+	}
+	if text := scrape(t, c); !strings.Contains(text, "sextant_controller_apply_seconds_count 1") {
+		t.Errorf("metrics do not count one path that was applied:\n%s", text)
+	}
+	h.mutex.Lock()
+	h.refuse = errors.New("no room")
+	h.mutex.Unlock()
+	move(t, c, 2)
+	await(t, "the refusal is known", func() bool {
+		f, err := c.Flow(t.Context(), testFlow(2))
+		return err == nil && f.State == pathRefused && f.Problem == "no room" && len(f.Path) == 0
+	})
+	if got := l.headEnd(c); got.Applied != 1 || got.Refused != 1 || got.LastError != "no room" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A controller that is gone changes nothing. The next one knows the paths that head-ends have, and
+// sends what it decided while they were away.
+func TestControllerRestarts(t *testing.T) {
+	l, address, h := newSouthLab(t), freePort(t), newFakeHead()
+	c, stop := l.controller(address, 1, "queueBytes: 1000")
+	f := l.follower(h, nil, address)
+	await(t, "leaf1 follows", func() bool { return l.headEnd(c).Followed })
+	d := move(t, c, 1)
+	await(t, "it is applied", func() bool { return h.segments(tuple(t, 1)) != nil })
+	before := h.segments(tuple(t, 1))
+	stop()
+	await(t, "the stream has ended", func() bool { return !f.Links()[0].Connected })
+	if got := h.segments(tuple(t, 1)); !slices.Equal(got, before) {
+		t.Errorf("without a controller the flow has %v, before %v", got, before)
+	}
+	c, stop = l.controller(address, 2, "queueBytes: 1000")
+	defer stop()
+	move(t, c, 2) // before the head-end is back, or after
+	await(t, "both paths are known and in force", func() bool {
+		one, err := c.Flow(t.Context(), testFlow(1))
+		two, also := c.Flow(t.Context(), testFlow(2))
+		return err == nil && also == nil && one.State == pathApplied &&
+			two.State == pathApplied && slices.Equal(one.Path, d.Path)
+	})
+	if got := l.headEnd(c); got.Adopted != 1 {
+		t.Errorf("%+v, and one path was to be adopted", got)
+	}
+}
+
+// Of two controllers the one of the higher epoch is followed, whichever came first; changes of the
+// other are refused. When it is gone, the other one is followed after its lease.
+func TestTwoControllers(t *testing.T) {
+	l, h := newSouthLab(t), newFakeHead()
+	addresses := []string{freePort(t), freePort(t)}
+	old, stopOld := l.controller(addresses[0], 7, "queueBytes: 1000")
+	defer stopOld()
+	f := l.follower(h, nil, addresses...)
+	await(t, "the only one is followed", func() bool { return l.headEnd(old).Followed })
+	young, stopYoung := l.controller(addresses[1], 8, "queueBytes: 1000")
+	await(t, "the higher epoch is followed", func() bool {
+		return l.headEnd(young).Followed && l.headEnd(old).Epoch == 8
+	})
+	if got := l.headEnd(old); got.Followed {
+		t.Errorf("the older one believes it is followed: %+v", got)
+	}
+	move(t, old, 1) // is not sent, as the head-end follows another
+	move(t, young, 2)
+	await(t, "the followed one's path is applied", func() bool {
+		return h.segments(tuple(t, 2)) != nil
+	})
+	if h.segments(tuple(t, 1)) != nil {
+		t.Error("a path of the older controller was set")
+	}
+	s, err := old.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(s.Warnings, func(w string) bool {
+		return strings.Contains(w, "follows another controller, of epoch 8; this one has 7")
+	}) {
+		t.Errorf("warnings %q, %v", s.Warnings, err)
+	}
+	links := f.Links()
+	if links[0].Followed || !links[1].Followed {
+		t.Errorf("%+v", links)
+	}
+	stopYoung()
+	await(t, "the older one is followed after the lease, and sends what it has", func() bool {
+		return l.headEnd(old).Followed && h.segments(tuple(t, 1)) != nil
+	})
+}
+
+// Who has another token, another router's, no certificate, or one that someone else signed is not
+// admitted; nor is a router that the topology does not have.
+func TestWhoIsAdmitted(t *testing.T) {
+	l, address := newSouthLab(t), freePort(t)
+	c, stop := l.controller(address, 1, "queueBytes: 1000")
+	defer stop()
+	foreign := newAuthority(t, t.TempDir())
+	stranger := foreign.leaf(t, "router")
+	stranger.CA = filepath.Join(l.dir, "ca.pem")
+	write(t, filepath.Join(l.dir, "tokens"), "leaf1 one\nleaf2 two\nleaf9 nine\n")
+	write(t, filepath.Join(l.dir, "token9"), "nine\n")
+	for what, test := range map[string]struct {
+		change  func(*southbound.Options)
+		problem string
+	}{
+		"another's token": {func(o *southbound.Options) {
+			o.TokenFile = filepath.Join(l.dir, "token2")
+		}, `the token is not that of router "leaf1"`},
+		"a router that is not there": {func(o *southbound.Options) {
+			o.Router, o.TokenFile = "leaf9", filepath.Join(l.dir, "token9")
+		}, `has no router "leaf9"`},
+		"a foreign certificate": {func(o *southbound.Options) { o.TLS = stranger }, ""},
+		"a foreign controller": {func(o *southbound.Options) {
+			o.TLS.CA = filepath.Join(foreign.dir, "ca.pem")
+		}, "certificate signed by unknown authority"},
+		"no token": {func(o *southbound.Options) {
+			o.TokenFile = filepath.Join(l.dir, "none")
+		}, "read tokenFile"},
+	} {
+		h := newFakeHead()
+		f := l.follower(h, test.change, address)
+		await(t, what, func() bool {
+			problem := f.Links()[0].Problem
+			return problem != "" && strings.Contains(problem, test.problem)
+		})
+		if f.Links()[0].Connected {
+			t.Errorf("%s: connected", what)
+		}
+		f.Stop()
+	}
+	if s, err := c.Status(t.Context()); err != nil || len(s.HeadEnds) != 0 {
+		t.Errorf("%+v, %v", s.HeadEnds, err)
+	}
+}
+
+// Paths of flows that are known are renewed at half of their time, again and again.
+func TestRenewal(t *testing.T) {
+	l, address, h := newSouthLab(t), freePort(t), newFakeHead()
+	c, stop := l.controller(address, 1, "  hold: 1s\nqueueBytes: 1000")
+	defer stop()
+	l.follower(h, nil, address)
+	await(t, "leaf1 follows", func() bool { return l.headEnd(c).Followed })
+	move(t, c, 1)
+	await(t, "it is set three times", func() bool {
+		h.mutex.Lock()
+		defer h.mutex.Unlock()
+		return h.sets >= 3 && len(h.paths) == 1
+	})
+}

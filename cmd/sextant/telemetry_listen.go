@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,7 +26,8 @@ carry. What they say about links and paths is served on a Unix socket, for "tele
 stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each interval.`,
 		Example: "  sextant telemetry listen\n" +
 			"  sextant telemetry listen --listen [::1]:32766 --metrics 127.0.0.1:9109 -o json\n" +
-			"  sextant telemetry listen --ipfix [2001:db8::9]:4739 --ipfix-interval 30s",
+			"  sextant telemetry listen --ipfix [2001:db8::9]:4739 --ipfix-interval 30s\n" +
+			"  sextant telemetry listen --ioam-events --interface eth0",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry path",
 			"sextant telemetry exporters"),
 		Args: takes(), ValidArgsFunction: cobra.NoFileCompletions,
@@ -43,6 +45,14 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 			"0 leaves them out")
 	flags.Uint16Var(&o.INTPort, "int-port", collector.DefaultINTPort,
 		"UDP destination port behind which packets carry INT")
+	flags.BoolVar(&o.Events, "ioam-events", false,
+		"take the IOAM traces of packets to this node, as its kernel reports them (Linux 6.10)")
+	flags.StringSliceVar(&o.Interfaces, "interface", nil,
+		"take IOAM traces and Path Tracing from packets that come by this interface; repeatable")
+	flags.UintVar(&o.PathTracing.Shift, "path-tracing-shift", 16,
+		"how far nodes of Path Tracing shift their clock: 8, 12, 16 or 20")
+	flags.BoolVar(&o.PathTracing.LoadSwapped, "path-tracing-load-swapped", false,
+		"nodes of Path Tracing write the load into bits 4 to 7 of the interface, as VPP does")
 	flags.StringVar(&format, "log-format", "text", "text for people, json for programs")
 	complete(cmd, "log-format", "text", "json")
 	telemetrySocket(cmd)
@@ -65,6 +75,10 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 				return usageErrorf("%s %q is not an address and port; write it like %s", f.name,
 					f.text, f.example)
 			}
+		}
+		if !slices.Contains([]uint{8, 12, 16, 20}, o.PathTracing.Shift) {
+			return usageErrorf("--path-tracing-shift %d: it is 8, 12, 16 or 20",
+				o.PathTracing.Shift)
 		}
 		if o.Interval < time.Second || o.Interval > time.Hour {
 			return usageErrorf("--ipfix-interval %s: it is 1s to 1h", o.Interval)

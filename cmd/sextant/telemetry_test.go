@@ -94,6 +94,8 @@ func TestTelemetrySession(t *testing.T) {
 		"telemetry path here there", "telemetry exporters -o json",
 		"telemetry listen --listen nowhere", "telemetry listen --metrics 9",
 		"telemetry listen --ipfix 4739", "telemetry listen --ipfix-interval 1ms",
+		"telemetry listen --path-tracing-shift 9",
+		"telemetry listen --listen [::1]:0 --interface nothere0",
 		"telemetry listen -o yaml", "telemetry links --telemetry /nonexistent",
 	} {
 		text.WriteString(w.run(strings.Fields(line)...))

@@ -118,7 +118,8 @@ func FuzzParsePathTrace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if size > len(b) || len(p.AppendSamples(nil, 0, 5e9, 16)) != p.Hops() {
+		if size > len(b) || len(p.AppendSamples(nil, 0, 5e9,
+			telemetry.PathTracing{Shift: 16})) != p.Hops() {
 			t.Fatalf("size %d of %d, %d hops", size, len(b), p.Hops())
 		}
 		same(t, p, p.AppendBinary, func(b []byte) (telemetry.PathTrace, error) {

@@ -194,7 +194,8 @@ func (s *Sample) setTraced(field TraceType, v uint32, b []byte) {
 	case field == TraceNode && v&low24 != low24:
 		s.Node, s.Known = uint64(v&low24), s.Known|FieldNode
 	case field == TraceInterfaces && v != allOnes:
-		s.Ingress, s.Egress, s.Known = v>>16, v&0xffff, s.Known|FieldInterfaces
+		s.Ingress, s.Egress = narrow(uint16(v>>16)), narrow(uint16(v))
+		s.Known |= FieldInterfaces
 	case field == TraceTransitDelay && v != allOnes:
 		s.DelayNS, s.Known = v, s.Known|FieldDelay
 	case field == TraceQueueDepth && v != allOnes:

@@ -155,7 +155,7 @@ func (m Metadata) Sample() Sample {
 		s.Node, s.Known = uint64(m.NodeID), s.Known|FieldNode
 	}
 	if m.Present&Interfaces != 0 {
-		s.Ingress, s.Egress = uint32(m.Ingress), uint32(m.Egress)
+		s.Ingress, s.Egress = narrow(m.Ingress), narrow(m.Egress)
 		s.Known |= FieldInterfaces
 	}
 	if m.Present&WideInterfaces != 0 && m.Present&Interfaces == 0 {
@@ -170,6 +170,14 @@ func (m Metadata) Sample() Sample {
 	}
 	m.addTimes(&s)
 	return s
+}
+
+// narrow is the number of an interface from 16 bits, of which all ones say that it is not known.
+func narrow(number uint16) uint32 {
+	if number == 1<<16-1 {
+		return allOnes
+	}
+	return uint32(number)
 }
 
 func (m *Metadata) addTimes(s *Sample) {

@@ -87,14 +87,28 @@ func (m Midpoint) TimeNS(notAfterNS uint64, shift uint) (uint64, bool) {
 	return (second-1)*nsPerSec + (last-back)<<shift, true
 }
 
+// PathTracing is how nodes write for Path Tracing.
+type PathTracing struct {
+	// Shift is how far they shift their clock: 8, 12, 16 or 20, their template. VPP shifts by 8 for
+	// template 3, too, which means 20.
+	Shift uint
+	// LoadSwapped says that they write the load into bits 4 to 7 of the interface, as VPP does on a
+	// little-endian processor, whose number must not have bits there then.
+	LoadSwapped bool
+}
+
 // AppendSamples appends one sample per node, the first on the way first: the interface that the
-// packet left through, and the time as TimeNS finds it.
-func (p PathTrace) AppendSamples(to []Sample, path, notAfterNS uint64, shift uint) []Sample {
+// packet left through, and the time as TimeNS finds it. The load has no scale that all nodes share,
+// and is left out.
+func (p PathTrace) AppendSamples(to []Sample, path, notAfterNS uint64, of PathTracing) []Sample {
 	for i := range p.Hops() {
 		m := p.Hop(i)
+		if of.LoadSwapped {
+			m.Interface &^= maxLoad << 4
+		}
 		s := Sample{Path: path, Hop: uint8(i), Ingress: allOnes, Egress: uint32(m.Interface),
 			Known: FieldInterfaces}
-		if t, ok := m.TimeNS(notAfterNS, shift); ok {
+		if t, ok := m.TimeNS(notAfterNS, of.Shift); ok {
 			s.TimeNS, s.Known = t, s.Known|FieldTime
 		}
 		to = append(to, s)

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -157,6 +158,22 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// All ones in 16 bits is not interface 65535.
+func TestUnknownInterface(t *testing.T) {
+	const none = ^uint32(0)
+	trace := telemetry.Trace{Option: 0x31, Type: telemetry.TraceInterfaces,
+		Data: fromHex(t, "ffff0007 0008ffff")}
+	samples, err := trace.AppendSamples(nil, 0)
+	if err != nil || samples[0].Ingress != 8 || samples[0].Egress != none ||
+		samples[1].Ingress != none || samples[1].Egress != 7 {
+		t.Errorf("IOAM: %+v, %v", samples, err)
+	}
+	s := telemetry.Metadata{Present: telemetry.Interfaces, Ingress: 3, Egress: 0xffff}.Sample()
+	if s.Ingress != 3 || s.Egress != none {
+		t.Errorf("INT: %+v", s)
+	}
+}
+
 func TestDirectExport(t *testing.T) {
 	b := fromHex(t, "31120004 007b00c0 82000000 00000007 00000009")
 	d, size, err := telemetry.ParseDirectExport(b)
@@ -182,6 +199,43 @@ func TestPathTrace(t *testing.T) {
 	if err != nil || size != len(b) || read.Hops() != 2 || read.Hop(0) != hops[0] ||
 		read.Hop(1) != hops[1] {
 		t.Fatalf("size %d, %v, %x", size, err, []byte(read))
+	}
+}
+
+// VPP (src/vnet/srv6/sr_pt_node.c) swaps the octets of the interface, and then adds the load
+// without a swap; with template 3, it shifts the clock as with template 0.
+func vppMidpoint(p telemetry.PathTrace, id uint16, load uint8, ns uint64, template int) {
+	shift := []uint{8, 12, 16, 8}[template]
+	copy(p[3:], p[:len(p)-3])
+	binary.BigEndian.PutUint16(p, id<<4)
+	binary.LittleEndian.PutUint16(p, binary.LittleEndian.Uint16(p)|uint16(load))
+	p[2] = uint8(ns >> shift)
+}
+
+func TestPathTraceOfVPP(t *testing.T) {
+	const now uint64 = 1_700_000_000_123_456_789
+	shifts := []uint{8, 12, 16, 8}
+	for template, shift := range shifts {
+		for _, load := range []uint8{0, 1, 9, 15} {
+			p := make(telemetry.PathTrace, 36)
+			ids := []uint32{1, 0xf0f, 0x100}
+			for i, id := range ids {
+				vppMidpoint(p, uint16(id), load, now%1e9+uint64(i)<<shift, template)
+			}
+			samples := p.AppendSamples(nil, 0, now+2<<shift,
+				telemetry.PathTracing{Shift: shift, LoadSwapped: load > 0})
+			if len(samples) != len(ids) {
+				t.Fatalf("%d hops: %x", len(samples), []byte(p))
+			}
+			for i, s := range samples {
+				want := (now%1e9>>shift+uint64(i))<<shift + now/1e9*1e9
+				if s.Egress != ids[i] || s.TimeNS != want || s.Known&telemetry.FieldTime == 0 {
+					t.Errorf("template %d, load %d, hop %d: %+v, want interface %#x at %d",
+						template,
+						load, i, s, ids[i], want)
+				}
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package collector
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -29,6 +30,9 @@ type message struct {
 // Batch is the memory of one system call on many datagrams.
 type Batch struct {
 	count    int
+	kind     Source
+	home     chan *Batch
+	full     uint64 // what the kernel had no room for, since the batch before
 	messages [batchMost]message
 	vectors  [batchMost]unix.Iovec
 	names    [batchMost]unix.RawSockaddrInet6 // fits an IPv4 address, too
@@ -47,11 +51,15 @@ func newBatch() *Batch {
 	return b
 }
 
+// Done gives the batch back to its reader.
+func (b *Batch) Done() { b.home <- b }
+
 // receive fills the batch without waiting.
 func (b *Batch) receive(fd uintptr) error {
 	for i := range b.messages {
 		b.messages[i].header.Namelen = unix.SizeofSockaddrInet6
 	}
+	b.full = 0
 	n, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, fd, uintptr(unsafe.Pointer(&b.messages[0])),
 		batchMost, unix.MSG_DONTWAIT, 0, 0)
 	if errno != 0 {
@@ -59,6 +67,12 @@ func (b *Batch) receive(fd uintptr) error {
 		return errno
 	}
 	b.count = int(n)
+	if b.kind == FromPacket { // reading the statistics clears them
+		if s, err := unix.GetsockoptTpacketStats(int(fd), unix.SOL_PACKET,
+			unix.PACKET_STATISTICS); err == nil {
+			b.full = uint64(s.Drops)
+		}
+	}
 	return nil
 }
 
@@ -71,26 +85,33 @@ func (b *Batch) from(i int) netip.Addr {
 	return netip.AddrFrom16(b.names[i].Addr).Unmap()
 }
 
-// Take gives the datagrams of a batch to the table, which got them at a time (nanoseconds of POSIX
-// time).
+// Take gives what is in a batch to the table, which got it at a time (nanoseconds of POSIX time).
 func (t *Table) Take(b *Batch, nowNS int64) {
+	t.Dropped[KernelFull] += b.full
 	for i := range b.count {
 		m := &b.messages[i]
-		if m.header.Flags&unix.MSG_TRUNC != 0 {
+		octets := b.octets[i][:min(m.length, maxDatagram)]
+		switch {
+		case m.header.Flags&unix.MSG_TRUNC != 0:
 			t.Dropped[Oversized]++
-			continue
+		case b.kind == FromReport:
+			t.Datagram(b.from(i), octets, nowNS)
+		case b.kind == FromEvent:
+			t.Event(octets, nowNS)
+		default:
+			t.Packet(octets, nowNS)
 		}
-		t.Datagram(b.from(i), b.octets[i][:m.length], nowNS)
 	}
 }
 
-// Reader takes datagrams from a UDP socket, up to 64 per system call.
+// Reader takes datagrams from a socket, up to 64 per system call.
 type Reader struct {
-	conn    *net.UDPConn
+	kind    Source
+	what    string // for errors
+	socket  io.Closer
+	address netip.AddrPort
 	raw     syscall.RawConn
-	batches chan *Batch
 	free    chan *Batch
-	failed  chan error
 	closed  chan struct{}
 }
 
@@ -105,62 +126,77 @@ func Listen(at netip.AddrPort) (*Reader, error) {
 		return nil, fmt.Errorf("listen for reports on UDP %s: %w; choose another address or port",
 			at, err)
 	}
-	r := &Reader{conn: conn, batches: make(chan *Batch, batchesPerRead),
-		free: make(chan *Batch, batchesPerRead), failed: make(chan error, 1),
-		closed: make(chan struct{})}
 	// what the kernel refuses leaves its default, which loses more in bursts
 	_ = conn.SetReadBuffer(receiveBuffer)
-	if r.raw, err = conn.SyscallConn(); err != nil {
-		conn.Close()
-		return nil, err
+	r, err := newReader(FromReport, "reports from UDP "+conn.LocalAddr().String(), conn)
+	if err == nil {
+		r.address = conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	}
+	return r, err
+}
+
+// newReader makes a reader of a socket, which it closes if that fails.
+func newReader(kind Source, what string, socket interface {
+	syscall.Conn
+	io.Closer
+}) (*Reader, error) {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		socket.Close()
+		return nil, fmt.Errorf("read %s: %w", what, err)
+	}
+	r := &Reader{kind: kind, what: what, socket: socket, raw: raw,
+		free: make(chan *Batch, batchesPerRead), closed: make(chan struct{})}
 	for range batchesPerRead {
-		r.free <- newBatch()
+		b := newBatch()
+		b.kind, b.home = kind, r.free
+		r.free <- b
 	}
 	return r, nil
 }
 
-// Address is where the reader listens.
-func (r *Reader) Address() netip.AddrPort {
-	return r.conn.LocalAddr().(*net.UDPAddr).AddrPort()
-}
-
-// Batches yields what comes. Each batch is to be given back by Done.
-func (r *Reader) Batches() <-chan *Batch { return r.batches }
-
-// Done gives a batch back.
-func (r *Reader) Done(b *Batch) { r.free <- b }
-
-// Failed yields the error that ended Run, if it was not Close.
-func (r *Reader) Failed() <-chan error { return r.failed }
+// Address is where a reader of reports listens.
+func (r *Reader) Address() netip.AddrPort { return r.address }
 
 // Close ends the reader. It is called once.
 func (r *Reader) Close() error {
 	close(r.closed)
-	return r.conn.Close()
+	return r.socket.Close()
 }
 
-// Run reads until Close.
-func (r *Reader) Run() {
+// Run reads until Close, and gives what comes to out. Each batch is to be given back by its Done.
+// The error is what ended it, if it was not Close.
+func (r *Reader) Run(out chan<- *Batch) error {
 	for {
 		var b *Batch
 		select {
 		case b = <-r.free:
 		case <-r.closed:
-			return
+			return nil
 		}
 		var received error
 		err := r.raw.Read(func(fd uintptr) bool {
 			received = b.receive(fd)
 			return received != unix.EAGAIN && received != unix.EINTR
 		})
-		if errors.Is(err, net.ErrClosed) {
-			return
+		select {
+		case <-r.closed:
+			return nil
+		default:
+		}
+		switch {
+		case received == unix.ENOBUFS && r.kind == FromEvent:
+			b.full, received = 1, nil // netlink(7): messages were lost
+		case received == unix.ENETDOWN && r.kind == FromPacket:
+			received = nil // packet(7): the interface went down, and may come up again
 		}
 		if err = errors.Join(err, received); err != nil {
-			r.failed <- fmt.Errorf("read reports from UDP %s: %w", r.Address(), err)
-			return
+			return fmt.Errorf("read %s: %w", r.what, err)
 		}
-		r.batches <- b // has room for all there are
+		select {
+		case out <- b:
+		case <-r.closed:
+			return nil
+		}
 	}
 }

@@ -32,11 +32,13 @@ const (
 	LinksFull                 // a new link, and no room
 	PathsFull                 // a new flow, and no room
 	Oversized                 // a datagram longer than the reader has room for
+	BadEvent                  // an event of the kernel that contradicts itself
+	KernelFull                // events or packets that the kernel had no room for meanwhile
 	drops
 )
 
 var dropNames = [drops]string{"bad-group", "bad-report", "bad-packet", "too-many-hops",
-	"exporters-full", "links-full", "paths-full", "oversized"}
+	"exporters-full", "links-full", "paths-full", "oversized", "bad-event", "kernel-full"}
 
 // String names the reason in metrics.
 func (d Drop) String() string { return dropNames[d] }
@@ -91,10 +93,27 @@ func (s *LinkState) TakeRecent() LinkDelta {
 	return d
 }
 
-// Report is one report, as a watcher sees it. Its samples are good until the call returns.
+// Source says where samples come from.
+type Source uint8
+
+// The sources.
+const (
+	FromReport Source = iota // a Telemetry Report
+	FromEvent                // the kernel's IOAM, see ListenEvents
+	FromPacket               // a packet on an interface, see ListenPackets
+)
+
+var sourceNames = [...]string{"report", "event", "packet"}
+
+// String names the source in lines of JSON.
+func (s Source) String() string { return sourceNames[s] }
+
+// Report is what a watcher sees: a report, an event or a packet. Its samples are good until the
+// call returns.
 type Report struct {
-	Exporter   Exporter
-	TimeNS     int64 // when the collector got it: POSIX time in nanoseconds
+	Source     Source
+	Exporter   Exporter // of FromReport
+	TimeNS     int64    // when the collector got it: POSIX time in nanoseconds
 	Flow       flow.Tuple
 	HasFlow    bool
 	Dropped    bool
@@ -107,8 +126,8 @@ type Report struct {
 type Options struct {
 	// INTPort is the UDP destination port behind which a packet in a report carries INT; 0: 33122.
 	INTPort uint16
-	// StampShift is how far the nodes of Path Tracing shift their clock: 8, 12, 16 or 20; 0: 16.
-	StampShift uint
+	// PathTracing is how nodes write for Path Tracing; with a shift of 0, they shift by 16.
+	PathTracing telemetry.PathTracing
 	// Watch is called for each report, if it is not nil.
 	Watch func(*Report)
 }
@@ -123,6 +142,8 @@ const (
 type Table struct {
 	Datagrams uint64
 	Reports   uint64
+	Events    uint64 // of the kernel
+	Packets   uint64 // from interfaces
 	Samples   uint64
 	Dropped   [drops]uint64
 
@@ -140,8 +161,8 @@ func NewTable(o Options) *Table {
 	if o.INTPort == 0 {
 		o.INTPort = DefaultINTPort
 	}
-	if o.StampShift == 0 {
-		o.StampShift = defaultStampShift
+	if o.PathTracing.Shift == 0 {
+		o.PathTracing.Shift = defaultStampShift
 	}
 	return &Table{options: o, exporters: newBounded[Exporter, Sequence](MaxExporters),
 		links:   newBounded[Link, LinkState](MaxLinks),
@@ -182,25 +203,35 @@ func (t *Table) take(e Exporter, r telemetry.Report, nowNS int64) {
 	if r.Type == telemetry.RepINT {
 		t.addOwn(e, r)
 	}
-	for i := range t.samples {
-		t.addToLink(&t.samples[i], nowNS)
-	}
+	t.add(&p, r.Dropped, nowNS)
 	if r.Dropped {
 		t.addDrop(e, nowNS)
-	}
-	hasFlow := p.Has&telemetry.HasFlow != 0
-	if hasFlow && len(t.samples) > 0 {
-		t.addToPath(&p, r.Dropped, nowNS)
 	}
 	if t.options.Watch == nil {
 		return
 	}
-	t.report = Report{Exporter: e, TimeNS: nowNS, Flow: p.Flow, HasFlow: hasFlow,
-		Dropped: r.Dropped, Congested: r.Congested, Samples: t.samples}
+	t.report = Report{Exporter: e, Dropped: r.Dropped, Congested: r.Congested}
 	if pause, ok := r.Congestion(); ok {
 		t.pause = pause
 		t.report.Congestion = &t.pause
 	}
+	t.watch(&p, nowNS)
+}
+
+// add gives the samples to the links and to the path of their packet.
+func (t *Table) add(p *telemetry.Packet, dropped bool, nowNS int64) {
+	for i := range t.samples {
+		t.addToLink(&t.samples[i], nowNS)
+	}
+	if p.Has&telemetry.HasFlow != 0 && len(t.samples) > 0 {
+		t.addToPath(p, dropped, nowNS)
+	}
+}
+
+// watch shows a report, filled but for samples, flow and time.
+func (t *Table) watch(p *telemetry.Packet, nowNS int64) {
+	t.report.TimeNS, t.report.Samples = nowNS, t.samples
+	t.report.Flow, t.report.HasFlow = p.Flow, p.Has&telemetry.HasFlow != 0
 	t.options.Watch(&t.report)
 }
 
@@ -218,8 +249,13 @@ func (t *Table) inner(r telemetry.Report, nowNS int64) telemetry.Packet {
 		}
 		return telemetry.Packet{}
 	}
-	p, err := telemetry.ParsePacket(r.Inner, r.InType, t.options.INTPort)
-	if err != nil && err != error(telemetry.Truncated) { // reports cut packets off
+	return t.packet(r.Inner, r.InType, nowNS)
+}
+
+// packet takes the samples of a packet.
+func (t *Table) packet(b []byte, kind telemetry.InType, nowNS int64) telemetry.Packet {
+	p, err := telemetry.ParsePacket(b, kind, t.options.INTPort)
+	if err != nil && err != error(telemetry.Truncated) { // packets are cut off
 		t.Dropped[BadPacket]++
 	}
 	if p.Has&telemetry.HasMD != 0 {
@@ -231,7 +267,7 @@ func (t *Table) inner(r telemetry.Report, nowNS int64) telemetry.Packet {
 		}
 	}
 	if p.Has&telemetry.HasPathTrace != 0 {
-		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(nowNS), t.options.StampShift)
+		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(nowNS), t.options.PathTracing)
 	}
 	return p
 }

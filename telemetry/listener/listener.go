@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sextant/agent/httpserver"
+	"sextant/packet/telemetry"
 	"sextant/telemetry/collector"
 )
 
@@ -23,6 +24,11 @@ type Options struct {
 	Metrics netip.AddrPort // TCP; the zero value is none
 	Socket  string
 	INTPort uint16 // 0: the collector's default
+	// Events is whether the kernel's IOAM events are taken, and Interfaces are those whose packets
+	// with hop-by-hop options are.
+	Events      bool
+	Interfaces  []string
+	PathTracing telemetry.PathTracing
 	// IPFIX is the UDP address and port of an IPFIX collector; the zero value is none. It gets what
 	// each link and flow had to say in each interval. Enterprise is the private enterprise number
 	// of the elements for queues, latencies and utilizations; with 0, these are left out.
@@ -43,6 +49,8 @@ type Listener struct {
 	table     *collector.Table
 	lines     chan Report
 	linesLost uint64
+	batches   chan *collector.Batch
+	failed    chan error // what ended a reader
 	work      chan func()
 	ended     chan struct{}
 	servers   *httpserver.Servers
@@ -51,13 +59,14 @@ type Listener struct {
 
 // Run listens until the context ends. The error says what kept it from starting, or what ended it.
 func Run(ctx context.Context, o Options) error {
-	reader, err := collector.Listen(o.Listen)
+	readers, err := openReaders(o)
 	if err != nil {
 		return err
 	}
-	defer reader.Close()
-	l := &Listener{work: make(chan func()), ended: make(chan struct{})}
-	tableOptions := collector.Options{INTPort: o.INTPort}
+	defer closeReaders(readers)
+	l := &Listener{work: make(chan func()), ended: make(chan struct{}),
+		batches: make(chan *collector.Batch, 8), failed: make(chan error, len(readers))}
+	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing}
 	written := make(chan error, 1)
 	if o.Lines != nil {
 		l.lines = make(chan Report, linesAhead)
@@ -81,10 +90,16 @@ func Run(ctx context.Context, o Options) error {
 	if l.lines != nil {
 		go func() { written <- writeLines(o.Lines, l.lines) }()
 	}
-	go reader.Run()
-	o.Log.Info("telemetry listener runs", "listen", reader.Address(), "socket", o.Socket)
+	for _, r := range readers {
+		go func() {
+			if err := r.Run(l.batches); err != nil {
+				l.failed <- err
+			}
+		}()
+	}
+	o.Log.Info("telemetry listener runs", "listen", readers[0].Address(), "socket", o.Socket)
 	if o.Ready != nil {
-		o.Ready(reader.Address())
+		o.Ready(readers[0].Address())
 	}
 	var exports <-chan time.Time
 	if l.export != nil {
@@ -92,7 +107,7 @@ func Run(ctx context.Context, o Options) error {
 		defer ticker.Stop()
 		exports = ticker.C
 	}
-	err = l.run(ctx, reader, written, exports)
+	err = l.run(ctx, written, exports)
 	if l.lines != nil {
 		close(l.lines)
 		if err == nil {
@@ -102,9 +117,37 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
+// openReaders opens the socket for reports, which is the first, and what else is asked for.
+func openReaders(o Options) (readers []*collector.Reader, err error) {
+	open := []func() (*collector.Reader, error){
+		func() (*collector.Reader, error) { return collector.Listen(o.Listen) }}
+	if o.Events {
+		open = append(open, collector.ListenEvents)
+	}
+	for _, name := range o.Interfaces {
+		open = append(open, func() (*collector.Reader, error) {
+			return collector.ListenPackets(name)
+		})
+	}
+	for _, f := range open {
+		r, err := f()
+		if err != nil {
+			closeReaders(readers)
+			return nil, err
+		}
+		readers = append(readers, r)
+	}
+	return readers, nil
+}
+
+func closeReaders(readers []*collector.Reader) {
+	for _, r := range readers {
+		r.Close()
+	}
+}
+
 // run is the event loop. It is the only goroutine that touches the table.
-func (l *Listener) run(ctx context.Context, reader *collector.Reader, written chan error,
-	exports <-chan time.Time) error {
+func (l *Listener) run(ctx context.Context, written chan error, exports <-chan time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -114,7 +157,7 @@ func (l *Listener) run(ctx context.Context, reader *collector.Reader, written ch
 			return nil
 		case err := <-l.servers.Failed():
 			return err
-		case err := <-reader.Failed():
+		case err := <-l.failed:
 			return err
 		case err := <-written:
 			return err
@@ -122,9 +165,9 @@ func (l *Listener) run(ctx context.Context, reader *collector.Reader, written ch
 			l.export.export(l.table, now)
 		case f := <-l.work:
 			f()
-		case b := <-reader.Batches():
+		case b := <-l.batches:
 			l.table.Take(b, time.Now().UnixNano())
-			reader.Done(b)
+			b.Done()
 		}
 	}
 }

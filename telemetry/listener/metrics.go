@@ -22,6 +22,8 @@ func description(name, help string, labels ...string) *prometheus.Desc {
 var (
 	datagramsTotal = description("datagrams_total", "Datagrams that came.")
 	reportsTotal   = description("reports_total", "Reports in them that were taken.")
+	eventsTotal    = description("events_total", "IOAM events of the kernel.")
+	packetsTotal   = description("packets_total", "Packets with hop-by-hop options that were seen.")
 	samplesTotal   = description("samples_total", "What single nodes said in them.")
 	droppedTotal   = description("dropped_total",
 		"Datagrams, reports and parts of them that were not taken.", "reason")
@@ -80,6 +82,8 @@ func (l *Listener) measure(nowNS int64) (all []prometheus.Metric) {
 	t := l.table
 	counter(datagramsTotal, t.Datagrams)
 	counter(reportsTotal, t.Reports)
+	counter(eventsTotal, t.Events)
+	counter(packetsTotal, t.Packets)
 	counter(samplesTotal, t.Samples)
 	counter(linesLostTotal, l.linesLost)
 	for reason, n := range t.Dropped {

@@ -66,9 +66,11 @@ type Path struct {
 	Hops    []Hop    `json:"hops"`
 }
 
-// Report is one report, as a line of JSON.
+// Report is one report, as a line of JSON. Exporter, node and hardware are those of source
+// "report".
 type Report struct {
-	Time      time.Time  `json:"time"` // when it came
+	Time      time.Time  `json:"time"`   // when it came
+	Source    string     `json:"source"` // report, event of the kernel, or packet
 	Exporter  netip.Addr `json:"exporter"`
 	Node      uint32     `json:"node"`
 	Hardware  uint8      `json:"hardware"`
@@ -146,8 +148,9 @@ func tupleOf(f api.Flow) flow.Tuple {
 }
 
 func newReport(r *collector.Report) Report {
-	out := Report{Time: time.Unix(0, r.TimeNS).UTC(), Exporter: r.Exporter.Address,
-		Node: r.Exporter.Node, Hardware: r.Exporter.Hardware, Dropped: r.Dropped,
+	out := Report{Time: time.Unix(0, r.TimeNS).UTC(), Source: r.Source.String(),
+		Exporter: r.Exporter.Address,
+		Node:     r.Exporter.Node, Hardware: r.Exporter.Hardware, Dropped: r.Dropped,
 		Congested: r.Congested, Hops: hops(r.Samples)}
 	if r.HasFlow {
 		out.Flow = flowOf(r.Flow)

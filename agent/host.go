@@ -174,7 +174,7 @@ func (h *hostRole) service(endpoint config.Endpoint) *hostService {
 	return nil
 }
 
-// fill brings the program's tables from the services of before (nil: they are empty) to those of h.
+// fill brings the program's tables from the previous services (nil: they are empty) to those of h.
 func (h *hostRole) fill(before *hostRole) error {
 	if err := h.fillHMAC(before); err != nil {
 		return err

@@ -88,7 +88,7 @@ static __always_inline __u32 label_of(__u64 hash)
  * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that
  * the verifier looks at it once, and not for each way in which a packet can have come here.
  */
-__noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
+__noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 				    const struct outer *outer, const struct packet *p,
 				    __u32 service)
 {
@@ -142,7 +142,7 @@ __noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
  * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are
  * for whoever has taken that. What comes here alone, because its connection ID says so, is taken.
  */
-__noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
+__noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
 			  const struct packet *p, __u32 service)
 {
 	bool left;
@@ -157,7 +157,7 @@ __noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struc
 			return !left;
 		if (left && !quic_has_server(ctx, p))
 			return false;
-		if (!takes_new_connection(ctx, f, outer, p, service))
+		if (!offer_new_connection(ctx, f, outer, p, service))
 			return false;
 	}
 	if (!p->icmp)
@@ -172,17 +172,17 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 
 	if (unlikely(quic))
-		return takes_quic(ctx, f, outer, p, service);
+		return offer_quic(ctx, f, outer, p, service);
 	if (!candidates_left) {
 		if (opens)
-			takes_new_connection(ctx, f, outer, p, service);
+			offer_new_connection(ctx, f, outer, p, service);
 		return true;
 	}
 	if (p->flow.protocol != IPPROTO_TCP)
 		return false;
 	if (connection_is_here(ctx, p))
 		return true;
-	return opens && service && takes_new_connection(ctx, f, outer, p, service);
+	return opens && service && offer_new_connection(ctx, f, outer, p, service);
 }
 
 /* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
@@ -311,7 +311,7 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(reason);
 	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
 		fragment_remember(inner);
-	if (somebody_learns() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
+	if (has_learners() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
 	    is_first_syn(inner))
 		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow),
 			       outer->sid, settings.refusal_jiffies);
@@ -486,7 +486,7 @@ int host_leave(struct __sk_buff *skb)
 	if (is_syn_ack(&p)) {
 		mss_clamp_skb(skb, p.transport,
 			      p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
-		return somebody_learns() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
+		return has_learners() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
 	}
 	s = bpf_map_lookup_elem(&signals, &service->index);
 	if (s)

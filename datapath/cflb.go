@@ -224,5 +224,5 @@ func (r *CFLB) Dump(name string, limit int) ([]Entry, error) {
 	return r.dump(loadCflb, name, limit)
 }
 
-// Close lets go of the kernel objects; packets are forwarded on.
+// Close releases the kernel objects; packets are forwarded on.
 func (r *CFLB) Close() { r.close() }

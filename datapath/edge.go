@@ -283,7 +283,7 @@ func (e *Edge) Commit() ([]Attachment, error) {
 	return e.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are forwarded on.
+// Close releases the kernel objects; packets are forwarded on.
 func (e *Edge) Close() {
 	for _, pair := range e.chains {
 		pair.close()

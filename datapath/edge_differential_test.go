@@ -150,7 +150,7 @@ func edgePools(t testing.TB) []*pool.Generation {
 	return pools
 }
 
-// shadowPool has a table of before.
+// shadowPool has a previous table.
 func shadowPool(t testing.TB, buckets int) *pool.Generation {
 	before := []pool.Backend{{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1},
 		{ID: backendNarrow, Weight: 1}}

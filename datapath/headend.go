@@ -363,7 +363,7 @@ func (h *Headend) HasLoop() bool {
 	return err == nil && inner.Index == h.loop.inner
 }
 
-// Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for
+// Abandon releases a head-end that is not to run after all: the loop goes too, if it was made for
 // it.
 func (h *Headend) Abandon() error {
 	h.close()
@@ -373,7 +373,7 @@ func (h *Headend) Abandon() error {
 	return removeLoop(loopOuter)
 }
 
-// Close lets go of the kernel objects; packets are steered on.
+// Close releases the kernel objects; packets are steered on.
 func (h *Headend) Close() { h.close() }
 
 // EpochOf returns an epoch for a sender that begins at the time: the next one after 4 seconds.

@@ -318,5 +318,5 @@ func (h *Host) Commit() ([]Attachment, error) {
 	return h.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are taken on.
+// Close releases the kernel objects; packets are taken on.
 func (h *Host) Close() { h.close() }

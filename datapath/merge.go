@@ -344,5 +344,5 @@ func (m *Merge) Commit() ([]Attachment, error) {
 	return m.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are merged on.
+// Close releases the kernel objects; packets are merged on.
 func (m *Merge) Close() { m.close() }

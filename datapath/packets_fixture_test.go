@@ -198,7 +198,7 @@ func serveAll(t testing.TB, e *Edge, candidates int, ids ...uint16) {
 	serveAllWithShadow(t, e, 0, candidates, ids...)
 }
 
-// serveAllWithShadow is serveAll with an owner of before.
+// serveAllWithShadow is serveAll with an previous owner.
 func serveAllWithShadow(t testing.TB, e *Edge, shadow uint16, candidates int, ids ...uint16) {
 	t.Helper()
 	one := chain{Length: uint8(len(ids)), Candidates: uint8(candidates), Shadow: bigEndian(shadow)}

@@ -219,7 +219,7 @@ func (s *Strays) Traffic(number int) (StrayTraffic, error) {
 		})
 }
 
-// Close lets go of the kernel objects; strays are taken away on.
+// Close releases the kernel objects; strays are taken away on.
 func (s *Strays) Close() { s.close() }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.

@@ -130,7 +130,7 @@ func TestTrafficOfServicesAndBackends(t *testing.T) {
 		for cpu := range runtime.NumCPU() {
 			var one unix.CPUSet
 			one.Set(cpu)
-			// where that CPU is not ours, this is the one of before
+			// where that CPU is not ours, this is the previous one
 			_ = unix.SchedSetaffinity(0, &one)
 			for range 2000 {
 				l.send(t, run, uint32(random.IntN(4)), random)

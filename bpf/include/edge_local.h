@@ -43,7 +43,7 @@ static __always_inline bool last_offer(const struct chain *chain, struct address
 }
 
 /* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the
- * owner of before. */
+ * previous owner. */
 static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
 					  const struct packet *p, const struct service *service,
 					  __u32 outer_length, __u8 hop_limit)

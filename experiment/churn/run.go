@@ -202,7 +202,7 @@ func fetched(r io.Reader, each func(loadgen.Fetch)) error {
 	}
 }
 
-// watchInterval is how often somebody is told how far a load is.
+// watchInterval is the interval between reports of the progress of a load.
 const watchInterval = 250 * time.Millisecond
 
 func (d downloads) watch(done, failed *atomic.Int64) (stop func()) {

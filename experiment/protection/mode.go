@@ -48,7 +48,7 @@ var infrastructure = netip.MustParsePrefix("fd00:5e::/48")
 // difference in delay, 90 ms.
 var recovery = frer.Settings{HistoryLog2: 15, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
 
-// steer sets the routers up, calls body, and lets go of what it has set up; the rest goes with the
+// steer sets the routers up, calls body, and removes what it has set up; the rest goes with the
 // lab.
 func (a *arena) steer(s setting, body func() error) error {
 	if s.Mode == onL1 || s.Mode == onL2 {

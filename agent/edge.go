@@ -180,16 +180,12 @@ var encapsulations = map[config.Encapsulation]datapath.Encapsulation{
 // edgeConfig is the part of the configuration that is compiled into the program.
 func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	c := datapath.EdgeConfig{
-		Secret:         n.Secret,
-		Block:          n.Domain.Block,
-		Locators:       n.Domain.Locators,
-		Infrastructure: n.Domain.Infrastructure,
-		Source:         n.Edge.Source,
-		Encapsulation:  encapsulations[n.Edge.Encapsulation],
-		Signs:          n.Edge.HMAC != nil,
-		HopLimit:       uint8(n.Edge.HopLimit),
-		Shadow:         n.Edge.Shadow.SID,
-		LastOffer:      n.Edge.Shadow.LastOffer,
+		Domain:        domainOf(n, n.Edge.Source),
+		Encapsulation: encapsulations[n.Edge.Encapsulation],
+		Signs:         n.Edge.HMAC != nil,
+		HopLimit:      uint8(n.Edge.HopLimit),
+		Shadow:        n.Edge.Shadow.SID,
+		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
 	}

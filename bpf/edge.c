@@ -24,10 +24,9 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 
 	if (reason)
 		return reason;
-	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
+	outside = is_outside(settings.side, &settings.domain, &p->flow.source);
 	if (outside) {
-		reason = guard_addresses(&settings.block, &settings.locators,
-					 &settings.infrastructure, p);
+		reason = guard_addresses(&settings.domain, p);
 		if (reason)
 			return reason;
 	} else if (unlikely(is_for_edge(p))) {
@@ -94,8 +93,9 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
 					const struct service *service, bool admitted)
 {
-	struct encap w = { .service = service, .hash = flow_hash(&settings.secret, &p->flow) };
-	struct address source = address_read(&settings.source);
+	struct encap w = { .service = service,
+			   .hash = flow_hash(&settings.domain.secret, &p->flow) };
+	struct address source = address_read(&settings.domain.source);
 	__u32 l2_before = frame_l2_length(f);
 
 	if (hops_read(ctx, p) <= 1)
@@ -122,7 +122,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (w.hop->how == NEXT_HOP_SEND)
 		next_hop_apply(ctx, w.hop, f);
 	hops_count(ctx, p);
-	source = outer_source(p, &settings.source);
+	source = outer_source(p, &settings.domain.source);
 	return encap_send(ctx, f, l2_before, p, &w, &source);
 }
 
@@ -180,9 +180,9 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
 			return false;
 	} else if (ethertype == bpf_htons(ETH_P_IPV6)) {
 		if (ipv6_parse(c, p) || ip6->hop_limit <= 1 || settings.side == SIDE_INTERNAL ||
-		    infrastructure_contains(&settings.infrastructure, &p->flow.source) ||
-		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.source) ||
-		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.destination))
+		    infrastructure_contains(&settings.domain.infrastructure, &p->flow.source) ||
+		    is_sid_of_domain(&settings.domain, &p->flow.source) ||
+		    is_sid_of_domain(&settings.domain, &p->flow.destination))
 			return false;
 	} else {
 		return false;
@@ -220,7 +220,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 		return drop(REASON_NEW_CONNECTIONS);
 	*admitted = true;
 	w.service = service;
-	w.hash = flow_hash(&settings.secret, &p.flow);
+	w.hash = flow_hash(&settings.domain.secret, &p.flow);
 	w.chain = chain_find(service, w.hash);
 	if (!w.chain)
 		return NOT_PLAIN;
@@ -235,7 +235,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	else
 		((struct ipv6hdr *)ip)->hop_limit--;
 	f.addresses = w.hop->addresses;
-	source = address_read(&settings.source);
+	source = address_read(&settings.domain.source);
 	return encap_send(ctx, &f, sizeof(struct ethhdr), &p, &w, &source);
 }
 

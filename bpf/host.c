@@ -114,7 +114,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 		if (!accept_learns(service))
 			return true;
 	}
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
 	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
 		offer.told = difference >> NOTE_LABEL_SHIFT;
@@ -151,7 +151,7 @@ __noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struc
 	if (!f || !outer || !p)
 		return false;
 	left = outer->argument || segments_left(ctx, outer->srh);
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	if (!quic_is_here(hash, settings.refusal_jiffies)) {
 		if (!quic_opens(ctx, p))
 			return !left;
@@ -313,8 +313,9 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		fragment_remember(inner);
 	if (has_learners() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
 	    is_first_syn(inner))
-		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow),
-			       outer->sid, settings.refusal_jiffies);
+		asker_remember(ctx, frame_l2_length(f),
+			       flow_hash(&settings.domain.secret, &inner->flow), outer->sid,
+			       settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport,
 			  inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
@@ -369,9 +370,8 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	sid = sid_find(&p->flow.destination);
 	if (sid >= SIDS_MAX)
-		return guard_transit(ctx, c, p, &settings.block, &settings.locators,
-				     &settings.infrastructure);
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return guard_transit(ctx, c, p, &settings.domain);
+	if (!infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &outer->srh);
@@ -427,13 +427,13 @@ int host(struct xdp_md *ctx)
 static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u32 service)
 {
 	struct host_signals *s = bpf_map_lookup_elem(&signals, &service);
-	struct address source = address_read(&settings.source), owner;
+	struct address source = address_read(&settings.domain.source), owner;
 	struct asker *asker;
 	__u64 hash;
 	int verdict;
 
 	flow_turn(&p->flow);
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	asker = asker_find(skb, hash);
 	if (!asker || !s)
 		return TC_ACT_UNSPEC;

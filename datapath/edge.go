@@ -9,7 +9,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/packet/flow"
 	"sextant/packet/srv6"
 )
 
@@ -54,14 +53,10 @@ func setAnswerRate(spec *ebpf.CollectionSpec, rate int) error {
 
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
-	Secret         flow.Secret
-	Block          srv6.Block
-	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix // at most 4
-	Source         netip.Addr     // of the outer header
-	Encapsulation  Encapsulation
-	HopLimit       uint8
-	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
+	Domain
+	Encapsulation Encapsulation
+	HopLimit      uint8
+	Shadow        netip.Addr // the SID to which hosts send strays; the zero value: none
 	// behind a backend's SID, where the backend delivers whatever it knows
 	LastOffer srv6.CSID
 	// each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
@@ -74,8 +69,7 @@ type EdgeConfig struct {
 
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
+	return c.Domain.equal(o.Domain) &&
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
 		c.LastOffer == o.LastOffer &&
 		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
@@ -183,16 +177,12 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 
 func (c EdgeConfig) settings(side Side) edgeSettings {
 	return edgeSettings{
-		Secret:         secretOf(c.Secret),
-		Block:          prefixOf(c.Block.Prefix()),
-		Locators:       locatorsOf(c.Locators),
-		Infrastructure: infrastructureOf(c.Infrastructure),
-		Source:         addressOf(c.Source),
-		Encapsulation:  uint8(c.Encapsulation),
-		HopLimit:       c.HopLimit,
-		Shadow:         optionalAddress(c.Shadow),
-		LastOffer:      bigEndian(uint16(c.LastOffer)),
-		Side:           uint8(side),
+		Domain:        c.Domain.settings(),
+		Encapsulation: uint8(c.Encapsulation),
+		HopLimit:      c.HopLimit,
+		Shadow:        addressOf(c.Shadow),
+		LastOffer:     bigEndian(uint16(c.LastOffer)),
+		Side:          uint8(side),
 	}
 }
 
@@ -232,10 +222,7 @@ func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 // Openings returns how many new connections of the service of index its limit let through, and how
 // many not. Without a limit nothing is counted.
 func (e *Edge) Openings(index uint32) (Openings, error) {
-	return sumPerCPU(e.maps["openings"], index, func(total *Openings, v Openings) {
-		total.Taken += v.Taken
-		total.Refused += v.Refused
-	})
+	return sumPerCPU(e.maps["openings"], index, addWords[Openings])
 }
 
 // DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.

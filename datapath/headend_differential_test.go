@@ -85,9 +85,16 @@ func steerRules() []srpolicy.Rule {
 func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	t.Helper()
 	config := HeadendConfig{
-		Secret: testSecret, Block: block(t), Locators: testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
-		Source:         netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9, AnswerRate: 1e9,
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+			Source:         netip.MustParseAddr("fd00:5e::1"),
+		},
+		HopLimit:   63,
+		Epoch:      9,
+		AnswerRate: 1e9,
 		Flows:      1 << 16,
 		Interfaces: []HeadendInterface{{Name: "near", Side: side}, {Name: "far", Side: Internal}},
 	}

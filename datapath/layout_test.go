@@ -46,6 +46,7 @@ var twins = []struct {
 	objects string
 }{
 	{prefix{}, "prefix", "edge host"},
+	{domain{}, "domain", "edge host headend egress vrf_stray"},
 	{edgeSettings{}, "edge_settings", "edge"},
 	{former{}, "former", "edge"},
 	{hostSettings{}, "host_settings", "host"},

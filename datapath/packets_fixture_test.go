@@ -157,17 +157,19 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation,
 	changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := EdgeConfig{
-		Secret:         testSecret,
-		Block:          block(t),
-		Locators:       testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
-		Source:         packettest.EdgeAddr,
-		Encapsulation:  encapsulation,
-		HopLimit:       63,
-		Shadow:         packettest.ShadowSID,
-		LastOffer:      0xe046,
-		AnswerRate:     1e9, // each is answered
-		Interfaces:     []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+			Source:         packettest.EdgeAddr,
+		},
+		Encapsulation: encapsulation,
+		HopLimit:      63,
+		Shadow:        packettest.ShadowSID,
+		LastOffer:     0xe046,
+		AnswerRate:    1e9,
+		Interfaces:    []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
 	}
 	for _, change := range changes {
 		change(&config)

@@ -66,8 +66,8 @@ func (l *ledger) send(t *testing.T, run *runner, service uint32, random *rand.Ra
 	id := fromBigEndian([2]byte(after[ethernetHeader+ipv6Destination+4:]))
 	one := Traffic{Packets: 1, Bytes: uint64(len(inner))}
 	all, backend := l.all[service], l.backends[wentTo{service, id}]
-	addTraffic(&all, one)
-	addTraffic(&backend, one)
+	addWords(&all, one)
+	addWords(&backend, one)
 	l.all[service], l.backends[wentTo{service, id}] = all, backend
 }
 
@@ -86,7 +86,7 @@ func (l *ledger) is(t *testing.T, e *Edge, uncounted bool) {
 		must(t, err)
 		sum := got.Others
 		for i, id := range ids {
-			addTraffic(&sum, got.Backends[i])
+			addWords(&sum, got.Backends[i])
 			if want := l.backends[wentTo{service, id}]; got.Backends[i] != want && !uncounted {
 				t.Errorf("service %d, backend %d: %+v, want %+v", service, id, got.Backends[i],
 					want)

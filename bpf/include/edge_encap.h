@@ -47,7 +47,7 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n,
 	struct address *sid;
 
 	if (settings.encapsulation == ENCAPSULATION_CARRIER) {
-		*destination = address_read(&settings.block.address);
+		*destination = address_read(&settings.domain.block.address);
 #pragma unroll
 		for (int i = 0; i < CHAIN_MAX; i++)
 			word[2 + i] = i < n ? chain->ids[i] : 0;

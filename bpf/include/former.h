@@ -2,7 +2,8 @@
 /*
  * Connections from before another secret, or from before a service had fewer buckets. For a while
  * their packets are offered to those who had them by the former secret and table, too. A service
- * without a former table is none of this. Specification: docs/reference/dataplane.md, "Former flows".
+ * without a former table is none of this.
+ * Specification: docs/reference/dataplane.md, "Former flows".
  */
 #pragma once
 

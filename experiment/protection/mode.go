@@ -98,8 +98,12 @@ func (a *arena) protect(e edge, m mode) (*loaded, error) {
 
 func (l *loaded) openMerge(dir string, e edge) error {
 	own := netip.MustParsePrefix(e.own)
-	config := datapath.MergeConfig{Infrastructure: []netip.Prefix{infrastructure},
-		SIDs: []datapath.MergeSID{{Prefix: own}}}
+	config := datapath.MergeConfig{
+		Domain: datapath.Domain{
+			Infrastructure: []netip.Prefix{infrastructure},
+		},
+		SIDs: []datapath.MergeSID{{Prefix: own}},
+	}
 	for _, p := range paths {
 		if err := detach(p.link); err != nil {
 			return err
@@ -124,7 +128,11 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		return err
 	}
 	config := datapath.HeadendConfig{
-		Source: netip.MustParseAddr(e.source), HopLimit: 64, Epoch: datapath.EpochOf(time.Now()),
+		Domain: datapath.Domain{
+			Source: netip.MustParseAddr(e.source),
+		},
+		HopLimit:   64,
+		Epoch:      datapath.EpochOf(time.Now()),
 		Interfaces: []datapath.HeadendInterface{{Name: "host", Mode: datapath.Native}},
 	}
 	policy := srpolicy.Policy{Name: "both",

@@ -9,27 +9,26 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sextant/datapath/model"
 	"sextant/packet/srv6"
 )
 
 // Side says what lies behind an interface of an edge or a head-end (enum side).
-type Side uint8
+type Side = model.Side
 
 // The sides of an interface.
 const (
-	External Side = iota // clients
-	Internal             // the SR domain
-	Mixed                // both: told apart by the source address
+	External, Internal, Mixed = model.External, model.Internal, model.Mixed
 )
 
 // Encapsulation is how a chain is written into the outer packet (enum encapsulation).
-type Encapsulation uint8
+type Encapsulation = model.Encapsulation
 
 // The encapsulations.
 const (
-	Carrier    Encapsulation = iota // ids in the destination address, RFC 9800
-	SRH                             // all SIDs in a segment routing header, RFC 8754
-	SRHReduced                      // without the first, RFC 8986 section 5.2
+	Carrier    = model.EncapsulationCarrier    // ids in the destination address, RFC 9800
+	SRH        = model.EncapsulationSRH        // all SIDs in a segment routing header, RFC 8754
+	SRHReduced = model.EncapsulationSRHReduced // without the first, RFC 8986 section 5.2
 )
 
 // EdgeInterface is an interface that the edge program is attached to.

@@ -174,7 +174,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	t.Cleanup(program.Close)
 	pools := edgePools(t)
 	twin := &model.Edge{
-		Sides: map[uint32]model.Side{uint32(w.near): model.Side(config.Interfaces[0].Side),
+		Sides: map[uint32]model.Side{uint32(w.near): config.Interfaces[0].Side,
 			uint32(w.far): model.Internal},
 		Block:          config.Block,
 		Locators:       config.Locators,
@@ -187,7 +187,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 			return pools[service].Chain(
 				int(bucket))
 		},
-		Encapsulation: model.Encapsulation(config.Encapsulation),
+		Encapsulation: config.Encapsulation,
 		Source:        config.Source,
 		HopLimit:      config.HopLimit,
 		Shadow:        config.Shadow,

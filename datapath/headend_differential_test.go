@@ -107,7 +107,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native},
 		{On: "far", Index: w.far, Mode: Native}}))
 	model := &model.Headend{
-		Sides: map[uint32]model.Side{uint32(w.near): model.Side(side),
+		Sides: map[uint32]model.Side{uint32(w.near): side,
 			uint32(w.far): model.Internal},
 		Block: config.Block, Locators: config.Locators, Infrastructure: config.Infrastructure,
 		Table: table, Secret: testSecret,

@@ -174,7 +174,7 @@ func (a *arena) fetches(ctx context.Context, p policy, d downloads,
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	ended := make(chan error, 1)
 	go func() {
-		err := a.lab.Exec("client", cmd)
+		err := a.Exec("client", cmd)
 		writer.Close()
 		ended <- err
 	}()

@@ -82,11 +82,11 @@ func (l *loaded) close() {
 // protect sends what goes to the far host over both paths.
 func (a *arena) protect(e edge, m mode) (*loaded, error) {
 	l := &loaded{}
-	node, err := a.lab.Node(e.name)
+	node, err := a.Node(e.name)
 	if err != nil {
 		return l, err
 	}
-	return l, a.nodes[e.name].Do(func() error {
+	return l, a.Spaces[e.name].Do(func() error {
 		if m == eliminated {
 			if err := l.openMerge(filepath.Join(node.BPF, "merge"), e); err != nil {
 				return err

@@ -41,7 +41,7 @@ func stubs(r *repository) []finding {
 
 // isForeign tells texts that others wrote, or their programs.
 func isForeign(name string) bool {
-	return name == "go.sum" || name == "LICENSE" || path.Dir(name) == "LICENSES" ||
+	return name == "go.sum" || name == "LICENSE" || path.Dir(name) == "bpf/LICENSES" ||
 		strings.HasSuffix(name, ".pb.go")
 }
 

@@ -14,6 +14,12 @@ binary=$(realpath "${3:-sextant}")
 readonly binary
 architecture=$(dpkg --print-architecture)
 readonly architecture package=sextant
+case $architecture in # where Wireshark looks for plugins of all users
+amd64) multiarch=x86_64-linux-gnu ;;
+arm64) multiarch=aarch64-linux-gnu ;;
+*) multiarch=$architecture-linux-gnu ;;
+esac
+readonly multiarch
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -c safe.directory='*' log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
@@ -28,6 +34,7 @@ program() {
 	put packaging/sextant.service usr/lib/systemd/system/sextant.service
 	put packaging/debian/default etc/default/sextant
 	install -d -m 0755 "$stage/etc/sextant"
+	put packaging/wireshark/sextant-telemetry.lua "usr/lib/$multiarch/wireshark/plugins/sextant-telemetry.lua"
 }
 
 completions() {

@@ -121,19 +121,33 @@ func bit(set bool, value uint8) uint8 {
 	return 0
 }
 
-// Hops returns how many nodes pushed.
-func (m MD) Hops() int {
+// slots returns for how many nodes there is room in the stack.
+func (m MD) slots() int {
 	if m.HopWords == 0 {
 		return 0
 	}
 	return len(m.Stack) / (word * int(m.HopWords))
 }
 
+// FreeSlots returns how many slots at the top of the stack no node has written yet: in Domain, the
+// source leaves them free, and counts them in the low octet of DSFlags.
+func (m MD) FreeSlots() int {
+	if m.DomainID != Domain {
+		return 0
+	}
+	return min(int(m.DSFlags&freeSlots), m.slots())
+}
+
+const freeSlots = 0xff
+
+// Hops returns how many nodes wrote.
+func (m MD) Hops() int { return m.slots() - m.FreeSlots() }
+
 // Hop returns what node i of Hops wrote, 0 being the first on the way, and the domain-specific part
 // of it.
 func (m MD) Hop(i int) (Metadata, []byte) {
 	size := word * int(m.HopWords)
-	from := (m.Hops() - 1 - i) * size
+	from := (m.slots() - 1 - i) * size
 	octets := m.Stack[from : from+size]
 	before := word * (m.Instructions &^ ChecksumComplement).Words()
 	after := word * (m.Instructions & ChecksumComplement).Words()

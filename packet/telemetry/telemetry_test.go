@@ -158,6 +158,27 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// Slots that the source left free, and no node has written, are no hops.
+func TestFreeSlots(t *testing.T) {
+	b := fromHex(t, `18090029 20000206 9000534d 00000000 ffffffff ffffffff 00000009 0000000c
+		00000001 00000040`)
+	for free, want := range []int{3, 2, 1, 0, 0} {
+		b[15] = byte(free)
+		md, _, err := telemetry.ParseMD(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		samples := md.AppendSamples(nil, 0)
+		if md.Hops() != want || len(samples) != want || want > 0 && samples[0].Node != 1 {
+			t.Errorf("%d free: %d hops, %+v", free, md.Hops(), samples)
+		}
+	}
+	b[10] = 0 // of another domain, the flags mean something else
+	if md, _, err := telemetry.ParseMD(b); err != nil || md.Hops() != 3 {
+		t.Error(md.Hops(), err)
+	}
+}
+
 // All ones in 16 bits is not interface 65535.
 func TestUnknownInterface(t *testing.T) {
 	const none = ^uint32(0)

@@ -32,9 +32,15 @@ func TestContents(t *testing.T) {
 	requireTool(t, "dpkg-deb")
 	deb := pack(t, "1")
 	list := output(t, "dpkg-deb", "--contents", deb)
+	plugins := regexp.MustCompile(`Global Lua Plugins:\s+(\S+)`).FindStringSubmatch(
+		output(t, "tshark", "-G", "folders"))
+	if plugins == nil {
+		t.Fatal("tshark does not name the folder of Lua plugins; install tshark")
+	}
 	for path, mode := range map[string]string{
 		"./usr/bin/sextant":                                  "-rwxr-xr-x",
 		"./usr/lib/systemd/system/sextant.service":           "-rw-r--r--",
+		"." + plugins[1] + "/sextant-telemetry.lua":          "-rw-r--r--",
 		"./etc/default/sextant":                              "-rw-r--r--",
 		"./etc/sextant/":                                     "drwxr-xr-x",
 		"./usr/share/man/man8/sextant-agent.8.gz":            "-rw-r--r--",

@@ -40,7 +40,7 @@ else
 	@go test -count=1 ./test/lint
 	@scripts/check-generate.sh
 	@scripts/test.sh
-	@cd python && python3 -m unittest -q
+	@cd packet/cflb/python && python3 -m unittest -q
 	@scripts/fuzz.sh --brief
 endif
 

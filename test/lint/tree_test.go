@@ -126,7 +126,7 @@ var tree = []folder{
 var pureFolders = []string{"packet", "te", "lb", "sim"}
 
 // maxFolders is how many folders the root has at most.
-const maxFolders = 22
+const maxFolders = 20
 
 func firstOf(path string) string {
 	first, _, _ := strings.Cut(path, "/")

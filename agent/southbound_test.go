@@ -1,15 +1,8 @@
 package agent_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -24,32 +17,9 @@ import (
 
 	"sextant/agent/southbound"
 	"sextant/agent/southbound/southboundpb"
+	"sextant/agent/southbound/southboundtest"
 	"sextant/packet/flow"
 )
-
-// selfSigned writes a certificate that signs itself for the loopback address, and its key.
-func selfSigned(t *testing.T, dir string) southbound.Files {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
-		Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv6loopback},
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth,
-			x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
-	f := southbound.Files{CA: filepath.Join(dir, "c.pem"), Certificate: filepath.Join(dir, "c.pem"),
-		Key: filepath.Join(dir, "c.key")}
-	must(t, os.WriteFile(f.CA, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		0o600))
-	must(t, os.WriteFile(f.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY",
-		Bytes: private}), 0o600))
-	return f
-}
 
 // script is a controller that does what a test says.
 type script struct {
@@ -94,7 +64,7 @@ func receive(t *testing.T, s southboundpb.Southbound_FollowServer) *southboundpb
 func TestHeadendFollowsAController(t *testing.T) {
 	m := newMachine(t)
 	dir := t.TempDir()
-	files := selfSigned(t, dir)
+	files := southboundtest.NewAuthority(t, dir).Leaf(t, "both", netip.IPv6Loopback())
 	must(t, os.WriteFile(filepath.Join(dir, "token"), []byte("secret\n"), 0o600))
 	controller, address := serveScript(t, files)
 	plain := strings.Replace(routerText, "  source: fd00:5e::1\n",
@@ -104,8 +74,8 @@ func TestHeadendFollowsAController(t *testing.T) {
     controllers: ["%s"]
     router: leaf1
     tokenFile: %[2]s/token
-    tls: {ca: %[3]s, certificate: %[3]s, key: %[4]s}
-`, address, dir, files.CA, files.Key), 1)
+    tls: {ca: %[3]s, certificate: %[4]s, key: %[5]s}
+`, address, dir, files.CA, files.Certificate, files.Key), 1)
 	a := m.start(text)
 	defer func() { a.stop() }()
 	stream := <-controller.streams

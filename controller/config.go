@@ -28,6 +28,7 @@ type Config struct {
 	Links      []Queue    `yaml:"links"`      // those whose queues have another size
 	Routers    []Router   `yaml:"routers"`
 	Southbound Southbound `yaml:"southbound"`
+	Telemetry  Telemetry  `yaml:"telemetry"`
 }
 
 // API is where the controller answers.
@@ -36,11 +37,15 @@ type API struct {
 	Metrics netip.AddrPort `yaml:"metrics"` // none if not set
 }
 
-// Queue is the size of the queue before a link, in one direction.
+// Queue is what the topology does not say about a link, in one direction. Several with the same
+// ends and interfaces are parallel links, in the order of the topology.
 type Queue struct {
 	From  string `yaml:"from"`
 	To    string `yaml:"to"`
 	Bytes int64  `yaml:"queueBytes"`
+	// Interface is the number that the router at its beginning has for the link, in telemetry; 0:
+	// it is not told from parallel links.
+	Interface uint32 `yaml:"interface"`
 }
 
 // Policy is how flows get other paths; reroute.Settings says what each parameter means.
@@ -117,7 +122,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("queueBytes %d: a queue holds a byte at least", c.Queue)
 	}
 	for i, q := range c.Links {
-		if q.Bytes < 1 {
+		if q.Bytes < 1 && (q.Interface == 0 || q.Bytes < 0) {
 			return fmt.Errorf("links[%d], from %s to %s: queueBytes %d: a queue holds a byte at "+
 				"least", i, q.From, q.To, q.Bytes)
 		}
@@ -126,6 +131,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Southbound.check(); err != nil {
+		return err
+	}
+	if err := c.Telemetry.check(); err != nil {
 		return err
 	}
 	s, err := c.Policy.settings()

@@ -46,6 +46,8 @@ type Controller struct {
 
 	epoch        uint64
 	segments     *segments
+	places       *places
+	sink         *sink
 	gifts        *gifts
 	applySeconds prometheus.Histogram
 }
@@ -73,6 +75,10 @@ func Run(ctx context.Context, o Options) error {
 	defer close(c.ended)
 	metrics := c.metrics()
 	c.servers.Serve(c.handler(metrics), c.metricsPort(metrics))
+	if err := c.listenTelemetry(); err != nil {
+		return err
+	}
+	defer c.sink.close()
 	port, south, err := c.listenSouthbound(ctx)
 	if err != nil {
 		return err
@@ -101,7 +107,7 @@ func newController(ctx context.Context, o Options) (*Controller, error) {
 	c := &Controller{options: o, begun: time.Now(), graph: g, seed: seed,
 		verdicts: map[reroute.Verdict]uint64{}, work: make(chan func()),
 		ended: make(chan struct{}), failed: make(chan error, 1), epoch: o.Config.Southbound.Epoch,
-		gifts: newGifts(), applySeconds: newApplySeconds()}
+		gifts: newGifts(), applySeconds: newApplySeconds(), sink: newSink()}
 	if c.epoch == 0 {
 		c.epoch = uint64(c.begun.UnixMilli())
 	}
@@ -127,6 +133,10 @@ func (c *Controller) run(ctx context.Context) error {
 			return err
 		case err := <-c.failed:
 			return err
+		case err := <-c.sink.failed:
+			return err
+		case b := <-c.sink.batches:
+			c.sink.take(b, time.Now().UnixNano())
 		case f := <-c.work:
 			f()
 		case <-forgetting.C:
@@ -229,7 +239,8 @@ func (c *Controller) status() Status {
 	s := Status{Version: c.options.Version, StartedAt: c.begun,
 		UptimeSeconds: int64(c.now().Seconds()), Topology: c.graph.Name(), Nodes: c.graph.Nodes(),
 		Links: c.graph.Edges(), Policy: c.options.Config.Policy.Name, Reports: c.reports,
-		Refused: c.refused, JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(),
+		Refused: c.refused + c.sink.unplaced, Telemetry: c.sink.status(),
+		JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(),
 		Verdicts: []Verdict{}, HeadEnds: c.headEnds(),
 		Warnings: []string{}}
 	for _, v := range sortedVerdicts() {
@@ -239,6 +250,11 @@ func (c *Controller) status() Status {
 		if down {
 			s.LinksDown++
 		}
+	}
+	if t := s.Telemetry; t != nil && t.Unplaced > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d reports name routers or links that the "+
+			"topology does not have, or no way at all; compare routers[].node with the numbers "+
+			"that \"sextant telemetry links\" would show", t.Unplaced))
 	}
 	if c.reports == 0 {
 		s.Warnings = append(s.Warnings, "no report has come yet: weights are not known")

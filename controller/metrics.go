@@ -13,8 +13,8 @@ import (
 	"sextant/te/reroute"
 )
 
-// collector answers Prometheus from the event loop.
-type collector struct{ controller *Controller }
+// scraper answers Prometheus from the event loop.
+type scraper struct{ controller *Controller }
 
 // metricsPatience is how long a scrape waits for the event loop.
 const metricsPatience = 5 * time.Second
@@ -43,7 +43,7 @@ func newApplySeconds() prometheus.Histogram {
 
 func (c *Controller) metrics() http.Handler {
 	registry := monitoring.NewRegistry(c.options.Version)
-	registry.MustRegister(collector{c}, c.applySeconds)
+	registry.MustRegister(scraper{c}, c.applySeconds)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
@@ -63,10 +63,10 @@ func (c *Controller) metricsPort(metrics http.Handler) http.Handler {
 }
 
 // Describe is prometheus.Collector: which metrics there are depends on what runs.
-func (m collector) Describe(chan<- *prometheus.Desc) {}
+func (m scraper) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is prometheus.Collector.
-func (m collector) Collect(out chan<- prometheus.Metric) {
+func (m scraper) Collect(out chan<- prometheus.Metric) {
 	c := m.controller
 	c.servers.Collect(out)
 	ctx, cancel := context.WithTimeout(context.Background(), metricsPatience)

@@ -30,7 +30,9 @@ func newNames(g *topology.Graph, c *Config) (*names, error) {
 			return nil, fmt.Errorf("links[%d]: %w", i, err)
 		}
 		for _, e := range links {
-			n.sizes[e] = q.Bytes
+			if q.Bytes > 0 {
+				n.sizes[e] = q.Bytes
+			}
 		}
 	}
 	return n, nil

@@ -50,6 +50,8 @@ type Router struct {
 	Name string `yaml:"name"`
 	// Egress is the SID by which it decapsulates.
 	Egress netip.Addr `yaml:"egress"`
+	// Node is its number in telemetry; 0: its place in the topology, from 1.
+	Node uint32 `yaml:"node"`
 }
 
 const (

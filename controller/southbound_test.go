@@ -2,16 +2,9 @@ package controller
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/netip"
 	"os"
@@ -23,69 +16,10 @@ import (
 	"time"
 
 	"sextant/agent/southbound"
+	"sextant/agent/southbound/southboundtest"
 	"sextant/packet/flow"
 	"sextant/te/topology/generate"
 )
-
-// authority signs certificates.
-type authority struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T, dir string) *authority {
-	t.Helper()
-	a := &authority{dir: dir}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true,
-		Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	a.cert, a.key = template, nil
-	a.cert, a.key = a.sign(t, "ca", template)
-	return a
-}
-
-// sign writes NAME.pem and NAME.key.
-func (a *authority) sign(t *testing.T, name string, template *x509.Certificate) (
-	*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer := a.key
-	if signer == nil {
-		signer = key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(a.dir, name+".pem"), string(pem.EncodeToMemory(
-		&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, filepath.Join(a.dir, name+".key"), string(pem.EncodeToMemory(
-		&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cert, key
-}
-
-func (a *authority) leaf(t *testing.T, name string) southbound.Files {
-	t.Helper()
-	a.sign(t, name, &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv6loopback},
-		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
-			x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}})
-	return southbound.Files{CA: filepath.Join(a.dir, "ca.pem"),
-		Certificate: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key")}
-}
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -146,15 +80,15 @@ func (h *fakeHead) segments(t flow.Tuple) []netip.Addr {
 type southLab struct {
 	t         *testing.T
 	dir       string
-	authority *authority
+	authority *southboundtest.Authority
 }
 
 func newSouthLab(t *testing.T) *southLab {
 	t.Helper()
 	dir := t.TempDir()
-	l := &southLab{t, dir, newAuthority(t, dir)}
-	l.authority.leaf(t, "controller")
-	l.authority.leaf(t, "router")
+	l := &southLab{t, dir, southboundtest.NewAuthority(t, dir)}
+	l.authority.Leaf(t, "controller", netip.IPv6Loopback())
+	l.authority.Leaf(t, "router")
 	write(t, filepath.Join(dir, "tokens"), "# routers\nleaf1 one\nleaf2 two\n")
 	write(t, filepath.Join(dir, "token1"), "one\n")
 	write(t, filepath.Join(dir, "token2"), "two\n")
@@ -367,8 +301,8 @@ func TestWhoIsAdmitted(t *testing.T) {
 	l, address := newSouthLab(t), freePort(t)
 	c, stop := l.controller(address, 1, "queueBytes: 1000")
 	defer stop()
-	foreign := newAuthority(t, t.TempDir())
-	stranger := foreign.leaf(t, "router")
+	foreign := southboundtest.NewAuthority(t, t.TempDir()).Leaf(t, "router")
+	stranger := foreign
 	stranger.CA = filepath.Join(l.dir, "ca.pem")
 	write(t, filepath.Join(l.dir, "tokens"), "leaf1 one\nleaf2 two\nleaf9 nine\n")
 	write(t, filepath.Join(l.dir, "token9"), "nine\n")
@@ -384,7 +318,7 @@ func TestWhoIsAdmitted(t *testing.T) {
 		}, `has no router "leaf9"`},
 		"a foreign certificate": {func(o *southbound.Options) { o.TLS = stranger }, ""},
 		"a foreign controller": {func(o *southbound.Options) {
-			o.TLS.CA = filepath.Join(foreign.dir, "ca.pem")
+			o.TLS.CA = foreign.CA
 		}, "certificate signed by unknown authority"},
 		"no token": {func(o *southbound.Options) {
 			o.TokenFile = filepath.Join(l.dir, "none")

@@ -143,7 +143,7 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 		}
 	}
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
-	c.segments = next.segments
+	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
 	c.giveAgain()
 	c.options.Log.Info("another topology; weights begin anew", "nodes", g.Nodes(), "links",
 		g.Edges())
@@ -156,6 +156,9 @@ func (c *Controller) takeGraph() (err error) {
 		return fmt.Errorf("policy: %w", err)
 	}
 	if c.names, err = newNames(c.graph, c.options.Config); err != nil {
+		return err
+	}
+	if c.places, err = newPlaces(c.graph, c.options.Config, c.names.sizes); err != nil {
 		return err
 	}
 	if c.segments, err = newSegments(c.graph, c.options.Config); err != nil {

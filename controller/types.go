@@ -23,10 +23,24 @@ type Status struct {
 	Flows         int       `json:"flows"`    // that are known
 	// JournalLost is how many decisions the journal's file does not have.
 	JournalLost uint64 `json:"journalLost"`
+	// Telemetry is what came by UDP; null if the controller does not listen.
+	Telemetry *TelemetryStatus `json:"telemetry"`
 	// Epoch is that by which head-ends tell controllers apart; 0: they get no paths from here.
 	Epoch    uint64    `json:"epoch,omitempty"`
 	HeadEnds []HeadEnd `json:"headEnds"`
 	Warnings []string  `json:"warnings"`
+}
+
+// TelemetryStatus is what became of datagrams of telemetry.
+type TelemetryStatus struct {
+	Listen    netip.AddrPort `json:"listen"`
+	Datagrams uint64         `json:"datagrams"`
+	Reports   uint64         `json:"reports"`  // in datagrams that were believed
+	Foreign   uint64         `json:"foreign"`  // datagrams of exporters that are not allowed
+	Repeated  uint64         `json:"repeated"` // datagrams that came before, or may have
+	Broken    uint64         `json:"broken"`   // datagrams, reports and packets that contradict themselves
+	Lost      uint64         `json:"lost"`     // datagrams, by their numbers
+	Unplaced  uint64         `json:"unplaced"` // reports about what the topology does not have
 }
 
 // HeadEnd is a router that sets paths of flows.

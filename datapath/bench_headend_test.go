@@ -83,11 +83,7 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	t.Helper()
 	open := func(action srpolicy.Action, copies int, form srpolicy.Redundancy) *Headend {
 		h, err := OpenHeadend(w.dir, HeadendConfig{
-			Domain: Domain{
-				Secret: testSecret,
-				Source: netip.MustParseAddr("fd00:5e::1"),
-			},
-			HopLimit:   63,
+			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63,
 			Interfaces: []HeadendInterface{{Name: "near"}},
 		})
 		must(t, err)

@@ -200,7 +200,8 @@ func (r *CFLB) place(groups []cflbGroup) (map[cflbGroup]uint32, error) {
 func (r *CFLB) Choices() (map[cflb.Choice]uint64, error) {
 	choices := map[cflb.Choice]uint64{}
 	for choice := range cflb.Choice(cflbChoices) {
-		n, err := sumPerCPU(r.maps["cflb_choices"], uint32(choice), addWords[uint64])
+		n, err := sumPerCPU(r.maps["cflb_choices"], uint32(choice),
+			func(total *uint64, v uint64) { *total += v })
 		if err != nil {
 			return nil, err
 		}
@@ -223,5 +224,5 @@ func (r *CFLB) Dump(name string, limit int) ([]Entry, error) {
 	return r.dump(loadCflb, name, limit)
 }
 
-// Close releases the kernel objects; packets are forwarded on.
+// Close lets go of the kernel objects; packets are forwarded on.
 func (r *CFLB) Close() { r.close() }

@@ -9,26 +9,28 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/datapath/model"
+	"sextant/packet/flow"
 	"sextant/packet/srv6"
 )
 
 // Side says what lies behind an interface of an edge or a head-end (enum side).
-type Side = model.Side
+type Side uint8
 
 // The sides of an interface.
 const (
-	External, Internal, Mixed = model.External, model.Internal, model.Mixed
+	External Side = iota // clients
+	Internal             // the SR domain
+	Mixed                // both: told apart by the source address
 )
 
 // Encapsulation is how a chain is written into the outer packet (enum encapsulation).
-type Encapsulation = model.Encapsulation
+type Encapsulation uint8
 
 // The encapsulations.
 const (
-	Carrier    = model.EncapsulationCarrier    // ids in the destination address, RFC 9800
-	SRH        = model.EncapsulationSRH        // all SIDs in a segment routing header, RFC 8754
-	SRHReduced = model.EncapsulationSRHReduced // without the first, RFC 8986 section 5.2
+	Carrier    Encapsulation = iota // ids in the destination address, RFC 9800
+	SRH                             // all SIDs in a segment routing header, RFC 8754
+	SRHReduced                      // without the first, RFC 8986 section 5.2
 )
 
 // EdgeInterface is an interface that the edge program is attached to.
@@ -52,10 +54,14 @@ func setAnswerRate(spec *ebpf.CollectionSpec, rate int) error {
 
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
-	Domain
-	Encapsulation Encapsulation
-	HopLimit      uint8
-	Shadow        netip.Addr // the SID to which hosts send strays; the zero value: none
+	Secret         flow.Secret
+	Block          srv6.Block
+	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
+	Infrastructure []netip.Prefix // at most 4
+	Source         netip.Addr     // of the outer header
+	Encapsulation  Encapsulation
+	HopLimit       uint8
+	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
 	// behind a backend's SID, where the backend delivers whatever it knows
 	LastOffer srv6.CSID
 	// each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
@@ -68,7 +74,8 @@ type EdgeConfig struct {
 
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
-	return c.Domain.equal(o.Domain) &&
+	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
+		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
 		c.LastOffer == o.LastOffer &&
 		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
@@ -176,12 +183,16 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 
 func (c EdgeConfig) settings(side Side) edgeSettings {
 	return edgeSettings{
-		Domain:        c.Domain.settings(),
-		Encapsulation: uint8(c.Encapsulation),
-		HopLimit:      c.HopLimit,
-		Shadow:        addressOf(c.Shadow),
-		LastOffer:     bigEndian(uint16(c.LastOffer)),
-		Side:          uint8(side),
+		Secret:         secretOf(c.Secret),
+		Block:          prefixOf(c.Block.Prefix()),
+		Locators:       locatorsOf(c.Locators),
+		Infrastructure: infrastructureOf(c.Infrastructure),
+		Source:         addressOf(c.Source),
+		Encapsulation:  uint8(c.Encapsulation),
+		HopLimit:       c.HopLimit,
+		Shadow:         optionalAddress(c.Shadow),
+		LastOffer:      bigEndian(uint16(c.LastOffer)),
+		Side:           uint8(side),
 	}
 }
 
@@ -221,7 +232,10 @@ func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 // Openings returns how many new connections of the service of index its limit let through, and how
 // many not. Without a limit nothing is counted.
 func (e *Edge) Openings(index uint32) (Openings, error) {
-	return sumPerCPU(e.maps["openings"], index, addWords[Openings])
+	return sumPerCPU(e.maps["openings"], index, func(total *Openings, v Openings) {
+		total.Taken += v.Taken
+		total.Refused += v.Refused
+	})
 }
 
 // DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.
@@ -269,7 +283,7 @@ func (e *Edge) Commit() ([]Attachment, error) {
 	return e.commit(places)
 }
 
-// Close releases the kernel objects; packets are forwarded on.
+// Close lets go of the kernel objects; packets are forwarded on.
 func (e *Edge) Close() {
 	for _, pair := range e.chains {
 		pair.close()

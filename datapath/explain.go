@@ -336,5 +336,5 @@ func (x *Explainer) Refusal(hash uint64) (memory uint64, err error) {
 	return memory, err
 }
 
-// Close releases the copy.
+// Close lets go of the copy.
 func (x *Explainer) Close() { x.close() }

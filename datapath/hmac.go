@@ -10,17 +10,18 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/datapath/model"
 	"sextant/packet/srv6"
 )
 
 // HMACRule says which packets to a host's SIDs have to have an HMAC TLV (enum hmac_rule).
-type HMACRule = model.HMACRule
+type HMACRule uint32
 
 // The rules. All but the first need keys.
 const (
-	HMACNone, HMACPresent, HMACSRH, HMACAll = model.HMACNone, model.HMACPresent, model.HMACSRH,
-		model.HMACAll
+	HMACNone    HMACRule = iota // HMAC TLVs are not looked at
+	HMACPresent                 // those that are there have to be right
+	HMACSRH                     // all with a segment routing header
+	HMACAll                     // all
 )
 
 const (

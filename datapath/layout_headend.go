@@ -22,12 +22,16 @@ const (
 )
 
 type headendSettings struct {
-	Domain        domain
-	LoopAddresses [12]byte
-	LoopInner     uint32
-	LoopOuter     uint32
-	Side          uint8
-	Reserved      [3]uint8
+	Secret         [16]byte
+	Block          prefix
+	Locators       [locatorsMax]prefix
+	Infrastructure [infrastructureMax]prefix
+	Source         address
+	LoopAddresses  [12]byte
+	LoopInner      uint32
+	LoopOuter      uint32
+	Side           uint8
+	Reserved       [3]uint8
 }
 
 type match struct {
@@ -89,8 +93,10 @@ type policyTraffic struct {
 }
 
 type mergeSettings struct {
-	Domain domain
-	SIDs   [mergeSIDs]mergeSID
+	Block          prefix
+	Locators       [locatorsMax]prefix
+	Infrastructure [infrastructureMax]prefix
+	SIDs           [mergeSIDs]mergeSID
 }
 
 type mergeSID struct {

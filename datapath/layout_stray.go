@@ -14,7 +14,7 @@ const (
 )
 
 type straySettings struct {
-	Domain domain
+	Infrastructure [infrastructureMax]prefix
 }
 
 type strayVRF struct {

@@ -118,6 +118,7 @@ func controllerStatusView(s controller.Status) view {
 			s.LinksDown)},
 		{"Policy", s.Policy},
 		{"Reports", fmt.Sprintf("%s taken, %s refused", count(s.Reports), count(s.Refused))},
+		{"Telemetry", telemetryText(s.Telemetry)},
 		{"Flows", count(uint64(s.Flows)) + " known"},
 		{"Journal", count(s.JournalLost) + " decisions lost"},
 	} {
@@ -138,6 +139,16 @@ func controllerStatusView(s controller.Status) view {
 		v.tables = append(v.tables, headEndsTable(s))
 	}
 	return v
+}
+
+// telemetryText says what became of datagrams of telemetry.
+func telemetryText(t *controller.TelemetryStatus) string {
+	if t == nil {
+		return "none by UDP"
+	}
+	return fmt.Sprintf("%s: %s datagrams, %s foreign, %s repeated, %s lost, %s broken; %s "+
+		"reports, %s not placed", t.Listen, count(t.Datagrams), count(t.Foreign), count(t.Repeated),
+		count(t.Lost), count(t.Broken), count(t.Reports), count(t.Unplaced))
 }
 
 func headEndsTable(s controller.Status) table {

@@ -14,7 +14,6 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
-	"sextant/experiment"
 	"sextant/lab"
 	"sextant/linux"
 )
@@ -37,13 +36,16 @@ type seen struct {
 	maps     map[ebpf.MapID]bool
 }
 
-func openNode(a *experiment.Arena, name, role string) (*node, error) {
-	found, err := a.Node(name)
+func openNode(l *lab.Lab, name, role string) (*node, error) {
+	found, err := l.Node(name)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{Node: found, role: role, agent: a.Agents[name], ns: a.Spaces[name]}
+	n := &node{Node: found, role: role, agent: api.NewClient(found.Socket)}
 	n.seen = seen{programs: map[ebpf.ProgramID]bool{}, maps: map[ebpf.MapID]bool{}}
+	if n.ns, err = linux.OpenNetns(found.Namespace); err != nil {
+		return nil, err
+	}
 	handle, err := n.ns.Netlink()
 	if err != nil {
 		return nil, err

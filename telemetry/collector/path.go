@@ -29,7 +29,8 @@ type PathDelta struct {
 	MinUS   uint32 // the least of DelayUS
 }
 
-// addToPath makes the samples the last path of a flow. The least recent of a few flows gives way.
+// addToPath makes the samples the last path of a flow. The least recent of a few flows gives way. A
+// packet without telemetry of the way to the sink leaves a path that is known.
 func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
 	known := t.paths.find(packet.Flow, nowNS, 0)
 	if known == nil {
@@ -38,6 +39,11 @@ func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
 	}
 	p := &known.value
 	p.Packets++
+	p.recent.add(t.samples, dropped, nowNS)
+	const onTheWay = telemetry.HasMD | telemetry.HasTrace | telemetry.HasPathTrace
+	if len(t.samples) == 1 && packet.Has&onTheWay == 0 && p.Hops > 1 {
+		return
+	}
 	p.Hops = copy(p.Samples[:], t.samples)
 	if p.Hops < len(t.samples) {
 		t.Dropped[TooManyHops] += uint64(len(t.samples) - p.Hops)
@@ -46,7 +52,6 @@ func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
 	if len(packet.Segments) <= maxRouting {
 		p.routed = copy(p.routing[:], packet.Segments)
 	}
-	p.recent.add(t.samples, dropped, nowNS)
 }
 
 func (d *PathDelta) add(samples []telemetry.Sample, dropped bool, nowNS int64) {

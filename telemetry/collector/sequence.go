@@ -7,6 +7,9 @@ const (
 	maxAhead     = 1 << 16 // a greater step is another series: the exporter restarted
 	sequenceSpan = 1 << telemetry.SequenceBits
 	firstNumber  = sequenceSpan // so that subtraction stays positive
+	// An exporter restarts after a silence: two numbers in a row beside a series that goes on are
+	// replayed.
+	restartSilenceNS = 1e9
 )
 
 // Sequence tells what became of the datagrams of one exporter, by their numbers. A number is lost
@@ -19,16 +22,26 @@ type Sequence struct {
 	Restarts  uint64 // the numbers began anew
 
 	base, highest uint64 // unwrapped
+	lastNS        int64  // when a number came that is new
 	candidate     uint32 // a number out of range is a restart if this one follows it
 	hasCandidate  bool
 	seen          [window / 64]uint64
 }
 
-// Take enters the number of a datagram, modulo 2^22.
-func (s *Sequence) Take(number uint32) {
+// Take enters the number of a datagram, modulo 2^22, that came at a time (nanoseconds of POSIX
+// time). It is false for a datagram that came before, or that may have: it is not to be believed.
+func (s *Sequence) Take(number uint32, nowNS int64) bool {
+	if !s.enter(number, nowNS) {
+		return false
+	}
+	s.lastNS = max(s.lastNS, nowNS)
+	return true
+}
+
+func (s *Sequence) enter(number uint32, nowNS int64) bool {
 	if s.Received == 0 {
 		s.begin(number)
-		return
+		return true
 	}
 	ahead := (int64(number) - int64(s.highest)) & (sequenceSpan - 1)
 	if ahead >= sequenceSpan/2 {
@@ -36,19 +49,19 @@ func (s *Sequence) Take(number uint32) {
 	}
 	switch {
 	case ahead > maxAhead || ahead <= -window:
-		s.outOfRange(number)
-		return
+		return s.outOfRange(number, nowNS)
 	case ahead > 0:
 		s.advance(uint64(ahead))
 	case s.has(s.highest - uint64(-ahead)):
 		s.Duplicate++
-		return
+		return false
 	default:
 		s.Late++
 	}
 	s.hasCandidate = false
 	s.Received++
 	s.mark(s.highest - uint64(max(-ahead, 0)))
+	return true
 }
 
 func (s *Sequence) begin(number uint32) {
@@ -59,16 +72,17 @@ func (s *Sequence) begin(number uint32) {
 }
 
 // outOfRange begins a new series with the second of two numbers that follow each other (as RFC 3550
-// appendix A.1 does): a single one may be astray or forged.
-func (s *Sequence) outOfRange(number uint32) {
-	if s.hasCandidate && number == s.candidate {
+// appendix A.1 does), if the old one is silent: a single one may be astray or forged.
+func (s *Sequence) outOfRange(number uint32, nowNS int64) bool {
+	if s.hasCandidate && number == s.candidate && nowNS-s.lastNS >= restartSilenceNS {
 		s.settle()
 		s.Restarts++
 		s.begin(number)
-		return
+		return true
 	}
 	s.candidate, s.hasCandidate = (number+1)&(sequenceSpan-1), true
 	s.Late++
+	return false
 }
 
 // settle counts what was still awaited as lost.

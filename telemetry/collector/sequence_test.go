@@ -61,13 +61,15 @@ func TestSequenceAgainstSet(t *testing.T) {
 			case order[n] < highest:
 				late++
 			}
+			if s.Take(n, 0) == set[n] {
+				t.Fatalf("seed %d: number %d came before: %v", seed, n, set[n])
+			}
 			set[n] = true
 			highest = max(highest, order[n])
-			s.Take(n)
 		}
 		last := sent[highest]
 		for i := range uint32(256) { // until all that is missing is counted as lost
-			s.Take((last + 1 + i) % span)
+			s.Take((last+1+i)%span, 0)
 		}
 		received, lost := uint64(len(set)+256), uint64(highest+1-len(set))
 		if s.Received != received || s.Lost != lost || s.Late != late ||
@@ -81,34 +83,49 @@ func TestSequenceAgainstSet(t *testing.T) {
 // A gap longer than the window is lost at once, but for what may still come.
 func TestSequenceGap(t *testing.T) {
 	var s collector.Sequence
-	s.Take(100)
-	s.Take(1100)
+	s.Take(100, 0)
+	s.Take(1100, 0)
 	if s.Lost != 999-255 {
 		t.Fatalf("%d lost at once", s.Lost)
 	}
 	for n := range uint32(256) {
-		s.Take(1101 + n)
+		s.Take(1101+n, 0)
 	}
 	if s.Lost != 999 || s.Received != 258 {
 		t.Fatalf("%+v", s)
 	}
 }
 
-// An exporter that begins anew loses nothing by that; a single stray number changes nothing.
+// An exporter that begins anew, after a silence, loses nothing by that but its first number; a
+// single stray number changes nothing, nor does a series of old ones while the new one goes on.
 func TestSequenceRestart(t *testing.T) {
 	var s collector.Sequence
+	second := int64(1e9)
 	for n := range uint32(1000) {
-		s.Take(500000 + n)
+		if !s.Take(500000+n, 0) {
+			t.Fatalf("number %d is not believed", n)
+		}
 	}
-	s.Take(3)
-	s.Take(501000)
+	if s.Take(3, 0) || !s.Take(501000, 0) {
+		t.Error("a stray number is believed, or the next one is not")
+	}
 	if s.Restarts != 0 || s.Lost != 0 || s.Received != 1001 || s.Late != 1 {
 		t.Fatalf("a stray number: %+v", s)
 	}
-	for n := range uint32(1000) {
-		s.Take(n)
+	for n := range uint32(1000) { // old ones, in between
+		if s.Take(400000+n, second+int64(n)) || !s.Take(501001+n, second+int64(n)) {
+			t.Fatalf("old number %d is believed, or a new one is not", n)
+		}
 	}
-	if s.Restarts != 1 || s.Lost != 0 || s.Received != 2000 {
+	if s.Restarts != 0 || s.Received != 2001 {
+		t.Fatalf("a replay: %+v", s)
+	}
+	for n := range uint32(1000) {
+		if s.Take(n, 3*second) != (n > 0) {
+			t.Fatalf("after a silence, number %d", n)
+		}
+	}
+	if s.Restarts != 1 || s.Lost != 0 || s.Received != 3000 {
 		t.Fatalf("a restart: %+v", s)
 	}
 }

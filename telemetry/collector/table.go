@@ -34,11 +34,14 @@ const (
 	Oversized                 // a datagram longer than the reader has room for
 	BadEvent                  // an event of the kernel that contradicts itself
 	KernelFull                // events or packets that the kernel had no room for meanwhile
+	Foreign                   // a datagram of an exporter that is not allowed
+	Repeated                  // a datagram whose number came before, or is far from the others
 	drops
 )
 
 var dropNames = [drops]string{"bad-group", "bad-report", "bad-packet", "too-many-hops",
-	"exporters-full", "links-full", "paths-full", "oversized", "bad-event", "kernel-full"}
+	"exporters-full", "links-full", "paths-full", "oversized", "bad-event", "kernel-full",
+	"foreign", "repeated"}
 
 // String names the reason in metrics.
 func (d Drop) String() string { return dropNames[d] }
@@ -128,6 +131,8 @@ type Options struct {
 	INTPort uint16
 	// PathTracing is how nodes write for Path Tracing; with a shift of 0, they shift by 16.
 	PathTracing telemetry.PathTracing
+	// Exporters are where reports may come from; none: anywhere.
+	Exporters []netip.Prefix
 	// Watch is called for each report, if it is not nil.
 	Watch func(*Report)
 }
@@ -173,6 +178,10 @@ func NewTable(o Options) *Table {
 // Datagram takes one datagram from an address at a time (nanoseconds of POSIX time).
 func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 	t.Datagrams++
+	if !t.allowed(from) {
+		t.Dropped[Foreign]++
+		return
+	}
 	group, rest, err := telemetry.ParseGroup(b)
 	if err != nil {
 		t.Dropped[BadGroup]++
@@ -184,7 +193,10 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 		t.Dropped[ExportersFull]++
 		return
 	}
-	known.value.Take(group.Sequence)
+	if !known.value.Take(group.Sequence, nowNS) {
+		t.Dropped[Repeated]++
+		return
+	}
 	for len(rest) > 0 {
 		var r telemetry.Report
 		if r, rest, err = telemetry.ParseReport(rest); err != nil {
@@ -193,6 +205,15 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 		}
 		t.take(e, r, nowNS)
 	}
+}
+
+func (t *Table) allowed(from netip.Addr) bool {
+	for _, p := range t.options.Exporters {
+		if p.Contains(from) {
+			return true
+		}
+	}
+	return len(t.options.Exporters) == 0
 }
 
 // take takes one report.

@@ -1,6 +1,7 @@
 package collector_test
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
 	"net/netip"
@@ -161,6 +162,7 @@ func TestCoalesced(t *testing.T) {
 	if table.Reports != 3 {
 		t.Fatalf("%d reports", table.Reports)
 	}
+	b[3]++ // the sequence number
 	table.Datagram(from, b[:len(b)-1], 1)
 	if table.Dropped[collector.BadPacket] != 0 || table.Reports != 5 ||
 		table.Dropped[collector.BadReport] != 1 {
@@ -175,8 +177,8 @@ func TestTLVs(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := collector.NewTable(collector.Options{})
-	for _, inner := range [][]byte{tlv, tlv[:8]} {
-		table.Datagram(from, report(t, telemetry.Group{}, telemetry.Report{
+	for i, inner := range [][]byte{tlv, tlv[:8]} {
+		table.Datagram(from, report(t, telemetry.Group{Sequence: uint32(i)}, telemetry.Report{
 			Type: telemetry.RepInnerOnly, InType: telemetry.InTLV, Inner: inner}), 1)
 	}
 	if table.Reports != 2 || table.Dropped[collector.BadPacket] != 1 {
@@ -199,6 +201,44 @@ func TestCongestion(t *testing.T) {
 		Metadata: telemetry.AppendCongestion(nil, want)}), 1)
 	if !slices.Equal(got, []telemetry.Congestion{want}) {
 		t.Fatal(got)
+	}
+}
+
+// A datagram that comes twice, or from elsewhere, changes nothing but counters.
+func TestRepeatedAndForeign(t *testing.T) {
+	seen := 0
+	table := collector.NewTable(collector.Options{
+		Exporters: []netip.Prefix{netip.PrefixFrom(from, from.BitLen())},
+		Watch:     func(*collector.Report) { seen++ }})
+	b := append(fromHex(t, worked), fromHex(t, inner)...)
+	table.Datagram(from.Next(), b, 1)
+	if seen != 0 || table.Dropped[collector.Foreign] != 1 || len(links(table)) != 0 {
+		t.Errorf("from elsewhere: %d reports seen, %v", seen, table.Dropped)
+	}
+	table.Datagram(from, b, 2)
+	before := links(table)
+	for range 3 {
+		table.Datagram(from, b, 3)
+	}
+	if diff := cmp.Diff(before, links(table)); seen != 1 || diff != "" ||
+		table.Dropped[collector.Repeated] != 3 {
+		t.Errorf("repeated: %d reports seen, %v, links %s", seen, table.Dropped, diff)
+	}
+}
+
+// A packet that paused without telemetry says nothing of its way: the path stays the one that the
+// last packet with telemetry took.
+func TestPathOfPacketsWithoutTelemetry(t *testing.T) {
+	table := collector.NewTable(collector.Options{})
+	md := telemetry.AppendMetadata(nil, telemetry.Interfaces, telemetry.Metadata{
+		Present: telemetry.Interfaces, Egress: 9})
+	for i, packet := range [][]byte{fromHex(t, carried), fromHex(t, inner)} {
+		table.Datagram(from, report(t, telemetry.Group{Node: 77, Sequence: uint32(i)},
+			telemetry.Report{Type: telemetry.RepINT, InType: telemetry.InIPv6, Inner: packet,
+				Bits: telemetry.Interfaces, Metadata: md}), 1)
+		if p, _ := table.Path(innerFlow); p == nil || p.Hops < 3 || p.Packets != uint64(i+1) {
+			t.Fatalf("after packet %d: %+v", i, p)
+		}
 	}
 }
 
@@ -232,6 +272,7 @@ func TestStorm(t *testing.T) {
 		t.Fatal("nothing was refused")
 	}
 	before := links(table)[collector.Link{Node: 12, Egress: 1}]
+	honest[3]++
 	table.Datagram(from, honest, 1e9)
 	after := links(table)[collector.Link{Node: 12, Egress: 1}]
 	if after[0] != before[0]+1 {
@@ -250,8 +291,14 @@ func TestTableAllocatesNothing(t *testing.T) {
 	md := fromHex(t, carried)
 	one := telemetry.Report{InType: telemetry.InIPv6, Inner: md}
 	b := report(t, telemetry.Group{Node: 1}, one, one, one)
-	if n := testing.AllocsPerRun(1000, func() { table.Datagram(from, b, 5) }); n != 0 {
-		t.Fatalf("%v allocations", n)
+	n := testing.AllocsPerRun(1000, func() {
+		if b[3]++; b[3] == 0 {
+			b[2]++
+		}
+		table.Datagram(from, b, 5)
+	})
+	if n != 0 || table.Reports != 3003 {
+		t.Fatalf("%v allocations, %d reports", n, table.Reports)
 	}
 }
 
@@ -319,6 +366,7 @@ func BenchmarkReports(b *testing.B) {
 				slices.Repeat([]telemetry.Report{one}, bench.count)...)
 			b.ReportAllocs()
 			for i := range b.N {
+				binary.BigEndian.PutUint16(datagram[2:], uint16(i)) // the sequence number
 				table.Datagram(from, datagram, int64(i))
 			}
 			seconds := b.Elapsed().Seconds()

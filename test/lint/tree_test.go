@@ -43,6 +43,7 @@ var tree = []folder{
 	{path: "agent/pathprobe"},
 	{path: "agent/archive/archivetest"},
 	{path: "agent/archive"},
+	{path: "agent/southbound/southboundtest"},
 	{path: "agent/southbound"},
 	{path: "agent/southbound/southboundpb"},
 	{path: "agent/httpserver"},

@@ -1,1 +1,0 @@
-/* Somebody sends what nobody wants. */

@@ -1,3 +1,0 @@
-package part
-
-// In tests, somebody may say it.

@@ -1,5 +1,7 @@
 package packet
 
+import "math"
+
 // acknowledged takes an acknowledgement into account.
 func (s *Simulation) acknowledged(e *event) {
 	number := e.flow
@@ -8,6 +10,7 @@ func (s *Simulation) acknowledged(e *event) {
 		return
 	}
 	before := f.delivered
+	f.late, f.lateBy = false, 0
 	flightBefore := f.flight
 	ackedInOrder := e.seq - f.una
 	advanced := int32(ackedInOrder) > 0
@@ -27,7 +30,10 @@ func (s *Simulation) acknowledged(e *event) {
 	if newly > 0 {
 		s.measured(f, s.now-e.sent)
 	}
-	f.detectLoss()
+	if f.late && f.recovery && e.sent < f.resentAt {
+		s.undo(f)
+	}
+	s.detectLoss(f)
 	s.pathFeedback(f, e, newly)
 	s.control(f, e, newly, flightBefore)
 	if advanced {
@@ -50,7 +56,10 @@ func (s *Simulation) acknowledged(e *event) {
 func (s *Simulation) control(f *subflow, e *event, newly uint32, flightBefore int32) {
 	if f.recovery && int32(f.una-f.recoverUntil) >= 0 {
 		f.recovery = false
-		f.window.recovered()
+		if f.prr.on {
+			f.prr.on = false
+			f.window.cwnd = f.window.ssthresh
+		}
 	}
 	if f.window.marks(s, f, e, newly) {
 		return
@@ -58,15 +67,42 @@ func (s *Simulation) control(f *subflow, e *event, newly uint32, flightBefore in
 	if f.lostCount > 0 && !f.recovery {
 		f.recovery, f.recoverUntil = true, f.nxt
 		f.lostFrom = f.una
+		f.before, f.resentAt, f.resentFrom = f.window, s.now, f.order+1
 		f.window.loss(s, f)
+		f.prr = prr{on: true, window: float64(f.nxt - f.una), delivered: float64(newly)}
 		// The first lost segment is sent at once (RFC 6675, section 5, step 4.3).
 		s.resend(e.flow, f)
+		return
+	}
+	if f.recovery && f.prr.on {
+		f.prr.acknowledged(f, newly)
 		return
 	}
 	if newly > 0 && (!f.recovery || f.window.slowStart()) &&
 		flightBefore >= f.window.allowed()-int32(newly) {
 		f.window.grow(s, f, newly)
 	}
+}
+
+// prr is proportional rate reduction (RFC 6937): in a recovery, as much is sent as arrives, reduced
+// in the proportion of the windows, so that many losses at once make no burst.
+type prr struct {
+	on              bool
+	window          float64 // segments sent and not acknowledged when the recovery began
+	delivered, sent float64
+}
+
+// acknowledged sets the window to what may be sent now.
+func (p *prr) acknowledged(f *subflow, newly uint32) {
+	w := &f.window
+	p.delivered += float64(newly)
+	flight, n := float64(f.flight), 0.0
+	if flight > w.ssthresh {
+		n = math.Ceil(p.delivered*w.ssthresh/p.window) - p.sent
+	} else {
+		n = min(w.ssthresh-flight, max(p.delivered-p.sent, float64(newly))+1)
+	}
+	w.cwnd = flight + max(n, 0)
 }
 
 // cumulative marks all below seq as arrived.
@@ -93,6 +129,10 @@ func (f *subflow) arrived(seq uint32, b *segment) {
 	if b.state&lost != 0 {
 		f.lostCount--
 	}
+	if b.state&resent != 0 && int32(b.order-f.resentFrom) >= 0 {
+		f.late = true
+		f.lateBy = max(f.lateBy, int32(f.highestSack-seq))
+	}
 	if b.state&resent == 0 && int32(f.highestSack-seq) > 0 {
 		f.reordering = min(max(f.reordering, f.highestSack-seq), maxReordering)
 	}
@@ -101,6 +141,28 @@ func (f *subflow) arrived(seq uint32, b *segment) {
 	}
 	f.delivered++
 	b.state = b.state&^(inNetwork|lost) | sacked
+}
+
+// undo takes a reduction of the window back: a segment that was sent again was not lost, since the
+// acknowledgement echoes a time before that (Eifel, RFC 3522 and 4015; Linux's undo by timestamps).
+// Others that were marked with it count as under way again.
+func (s *Simulation) undo(f *subflow) {
+	f.reordering = min(max(f.reordering, uint32(f.lateBy)), maxReordering)
+	f.window.undo(&f.before)
+	s.uncouple(f)
+	f.recovery, f.resentAt, f.prr.on = false, 0, false
+	for seq := f.una; seq != f.nxt; seq++ {
+		b := f.at(seq)
+		if b.state&lost == 0 {
+			continue
+		}
+		b.state &^= lost
+		f.lostCount--
+		b.state |= inNetwork
+		f.flight++
+	}
+	f.scan = f.una
+	s.totals.Undone++
 }
 
 // maxReordering is the default of Linux's net.ipv4.tcp_max_reordering.
@@ -142,7 +204,7 @@ func (f *subflow) mark(from, to uint32) {
 // detectLoss marks segments as lost of which as many later transmissions arrived as reordering
 // allows (RFC 6675, section 4, by order of transmission, so that the loss of a retransmission is
 // found as well, RFC 8985).
-func (f *subflow) detectLoss() {
+func (s *Simulation) detectLoss(f *subflow) {
 	late := func(order uint32) bool { return int32(f.newest-order) >= int32(f.reordering) }
 	for ; f.scan != f.nxt; f.scan++ {
 		b := f.at(f.scan)
@@ -153,6 +215,7 @@ func (f *subflow) detectLoss() {
 			break
 		}
 		f.lose(f.scan, b)
+		s.pathLost(f, b)
 	}
 	for ; f.resentHead < len(f.resentQueue); f.resentHead++ {
 		r := f.resentQueue[f.resentHead]
@@ -167,6 +230,7 @@ func (f *subflow) detectLoss() {
 			break
 		}
 		f.lose(r.seq, b)
+		s.pathLost(f, b)
 	}
 	if f.resentHead == len(f.resentQueue) {
 		f.resentQueue, f.resentHead = f.resentQueue[:0], 0

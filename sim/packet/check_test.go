@@ -56,6 +56,11 @@ func countPackets(s *Simulation) (found Count) {
 			found.add(c.slab[id].size)
 		}
 	}
+	for i := range s.paths.weaves { // held back by ConWeave
+		for id := s.paths.weaves[i].first; id != none; id = c.slab[id].next {
+			found.add(c.slab[id].size)
+		}
+	}
 	return found
 }
 

@@ -20,7 +20,7 @@ func TestConservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	schemes := []Scheme{ECMP, Random, Greedy, Flowlets, PLB, REPS, Clove, Spray, DRILL, LetFlow,
-		Colored, PRR, CloveINT, InFlight, CONGA, HULA}
+		Colored, PRR, CloveINT, InFlight, CONGA, HULA, Hermes, ConWeave, Controlled}
 	controls := []Control{Reno, Cubic, DCTCP, LIA, OLIA}
 	vanished := uint64(0)
 	for i, scheme := range schemes {
@@ -30,7 +30,10 @@ func TestConservation(t *testing.T) {
 		var sum, done int64
 		s := begin(t, Config{Network: n, Transport: transport, Seed: uint64(i),
 			Paths: Paths{Scheme: scheme, FlowletGap: 20 * Microsecond, Convergence: Millisecond,
-				Probe: 5 * Millisecond},
+				Probe: 5 * Millisecond, Cutoff: 15 * Microsecond, Resume: 40 * Microsecond,
+				Controller: &Controller{Settings: prompt(), Sample: 0.2,
+					Pause: 50 * Microsecond, Prompt: true, ReportDelay: 20 * Microsecond,
+					ControlDelay: 50 * Microsecond}},
 			Done: func(c Completed) { done += c.Flow.Bytes }})
 		checked(t, s)
 		r := rand.New(rand.NewPCG(uint64(i), 9))

@@ -21,6 +21,8 @@ const (
 	tick                                        // of periodic work: link is the number of the hook
 	feedTick                                    // flow is the number of the feed
 	converge                                    // routing follows the changes of links
+	resume                                      // of ConWeave: flow is the number of the direction
+	reported                                    // of Controlled: flow is the number of the notice
 )
 
 // Flags of a packet.
@@ -63,8 +65,10 @@ type Totals struct {
 	Sent, Delivered Count
 	Dropped         Count // by a full queue
 	Lost            Count // because a link failed, or no path was left
+	LastLost        Time  // when a link that failed lost a packet last; 0: never
 	Retransmissions uint64
 	Timeouts        uint64
+	Undone          uint64 // reductions of windows that were not needed, and taken back
 	Reroutes        uint64
 	Hops            uint64
 	Events          uint64
@@ -133,11 +137,14 @@ func (s *Simulation) transmit(id int32, e *event, number int32) {
 	takes := Time(int64(e.size) * l.perByte >> fraction)
 	work := wait + takes
 	if work > l.limit || l.down || work > l.random && s.unlucky() {
+		e.link = number
 		s.drop(id, e, l)
 		return
 	}
 	if s.meters != nil {
 		s.meter(e, number, takes)
+	} else if s.controller != nil {
+		s.collect(e, number, wait)
 	}
 	if work > l.mark && e.flags&capable != 0 {
 		e.flags |= marked
@@ -164,7 +171,12 @@ func (s *Simulation) transmit(id int32, e *event, number int32) {
 // unlucky is true of a tenth of the packets.
 func (s *Simulation) unlucky() bool { return s.random.Uint64()%10 == 0 }
 
+// drop ends a packet that a link does not take.
 func (s *Simulation) drop(id int32, e *event, l *link) {
+	if l.down {
+		s.lose(id, e)
+		return
+	}
 	l.stats.Drops++
 	s.totals.Dropped.add(e.size)
 	s.gone(id, e)
@@ -173,6 +185,7 @@ func (s *Simulation) drop(id int32, e *event, l *link) {
 func (s *Simulation) lose(id int32, e *event) {
 	s.links[e.link].stats.Drops++
 	s.totals.Lost.add(e.size)
+	s.totals.LastLost = s.now
 	s.gone(id, e)
 }
 
@@ -180,6 +193,9 @@ func (s *Simulation) lose(id int32, e *event) {
 func (s *Simulation) gone(id int32, e *event) {
 	s.inFlight.Packets--
 	s.inFlight.Bytes -= uint64(e.size)
+	if s.controller != nil {
+		s.controller.forget(e)
+	}
 	if e.kind != datagram {
 		s.ended(e.flow)
 	}
@@ -246,6 +262,12 @@ func (s *Simulation) timer(id int32, e *event) {
 	case converge:
 		s.calendar.release(id)
 		s.reconverge()
+	case resume:
+		s.weaveTimer(id)
+	case reported:
+		number := e.flow
+		s.calendar.release(id)
+		s.noticed(number)
 	case tick:
 		hook := &s.hooks[e.link]
 		s.calendar.schedule(id, s.now+hook.every)

@@ -33,6 +33,8 @@ const (
 	CloveINT
 	// flowlets over the path on which the host has the fewest bytes under way
 	InFlight
+	Hermes     // a path that marks and probes tell is good, left cautiously
+	Controlled // hashed at first; a controller moves flows: Paths.Controller
 )
 
 // Schemes by which switches choose, packet by packet.
@@ -43,6 +45,8 @@ const (
 	LetFlow // at random for each flowlet (Vanini et al., NSDI 2017)
 	CONGA   // the least congested uplink for each flowlet
 	HULA    // the next hop of the least utilized path for each flowlet
+	// the first switch moves a flow when a reply is late, and the last one restores the order
+	ConWeave
 )
 
 // Paths says how paths are chosen.
@@ -53,6 +57,7 @@ type Paths struct {
 	Limit       int  // paths that a source knows of each destination; 0 is 256
 	Meter       Time // time constant with which the utilization of links is measured; 0: 160 µs
 	Probe       Time // period of HULA's probes; 0: 200 µs
+	Freeze      Time // of REPS: time without exploration after a loss; 0: 10 ms
 	// Through are nodes over any of which the paths of a source lead, as those of Valiant load
 	// balancing; nil: paths are shortest.
 	Through []Node
@@ -70,6 +75,11 @@ type Paths struct {
 	// from now on. It is a pure function of its arguments.
 	Reroute      func(load []Time, current int, random uint64) int
 	RerouteEvery Time
+	Controller   *Controller // of Controlled
+	// Of ConWeave; 0: from the network's delays and queues.
+	Cutoff Time // after which a reply is late
+	Busy   Time // for how long a path is avoided after a mark
+	Resume Time // for how long packets are held back at most
 }
 
 // pathChoice is the state of path selection.
@@ -91,12 +101,18 @@ type pathChoice struct {
 	goals    []goal                // of HULA
 	goalOf   []int32               // by node
 	cost     []float64             // scratch
+	weaves   []weaveFlow           // of ConWeave: by subflow and direction
+	pairs    map[[2]Node]*weavePair
+	hermes   map[[2]Node]*hermesView
+
+	hermesOrder []hermesProbed
 }
 
 // pathTable is the paths of one pair of hosts.
 type pathTable struct {
 	fabric [][]int32 // between the hosts' entries
 	route  []int32   // first link in routes; none: not made yet
+	back   []int32   // of REPS: of the way back over the same links; none
 }
 
 // pathState is what path selection knows of a subflow.
@@ -110,13 +126,6 @@ type pathState struct {
 	cache         pathCache
 	view          *view // of the paths to the destination's switch
 	color         int32 // of Colored: number of the flow in the fat tree; none
-}
-
-// pathCache is the paths that REPS uses again, the oldest first.
-type pathCache struct {
-	path  [8]int16
-	first uint8
-	count uint8
 }
 
 // pathRounds counts congested rounds, for PLB.
@@ -145,6 +154,9 @@ func (s *Simulation) preparePaths(p Paths, seed uint64) error {
 	if p.FlowletGap == 0 {
 		p.FlowletGap = 500 * Microsecond
 	}
+	if p.Freeze == 0 {
+		p.Freeze = defaultFreeze
+	}
 	s.paths = pathChoice{Paths: p, flows: make([]int32, len(s.links)), tableOf: map[[2]Node]int32{},
 		fabric: map[[2]Node][][]int32{}, interned: map[uint64]int32{},
 		random: rand.New(rand.NewPCG(seed, 3)), views: map[[2]Node]*view{}}
@@ -153,6 +165,14 @@ func (s *Simulation) preparePaths(p Paths, seed uint64) error {
 		s.prepareMeters()
 	case Colored:
 		return s.prepareColoring()
+	case Hermes:
+		s.paths.hermes = map[[2]Node]*hermesView{}
+		if s.paths.Probe == 0 {
+			s.paths.Probe = hermesProbe
+		}
+		s.Every(s.paths.Probe, (*Simulation).hermesProbes)
+	case Controlled:
+		return s.prepareControl()
 	}
 	return s.prepareSwitches()
 }
@@ -171,8 +191,12 @@ func (s *Simulation) route(number int32, f *subflow) {
 	p.label = mix(c.label + uint64(index))
 	p.back = s.hashedRoute(c.dst, c.src, p.label+1)
 	p.table, p.choice, p.forward, p.view = none, none, none, nil
+	p.cache.reset()
 	switch {
-	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR:
+	case s.paths.Scheme == ConWeave:
+		s.weaveBegin(number)
+	case s.paths.Scheme == ECMP || s.paths.Scheme == PLB || s.paths.Scheme == PRR ||
+		s.paths.Scheme == Controlled:
 		p.forward = s.hashedRoute(c.src, c.dst, p.label)
 	case s.paths.Scheme.switched():
 	default:
@@ -191,6 +215,8 @@ func (s *Simulation) route(number int32, f *subflow) {
 		case Clove, CloveINT, InFlight:
 			p.view = s.view(c, n)
 			choice = int(s.viewChoice(p))
+		case Hermes:
+			choice = int(s.hermesFresh(s.hermesView(c, p.table)))
 		case Greedy:
 			choice = s.leastLoaded(p.table)
 		case Assigned:
@@ -266,7 +292,7 @@ func (s *Simulation) table(src, dst Node) int32 {
 	for i := range route {
 		route[i] = none
 	}
-	s.paths.tables = append(s.paths.tables, pathTable{fabric, route})
+	s.paths.tables = append(s.paths.tables, pathTable{fabric: fabric, route: route})
 	s.paths.tableOf[key] = t
 	return t
 }
@@ -376,11 +402,15 @@ func (s *Simulation) sendBackward(id int32, e *event, f *subflow) {
 		s.inject(id, e, c.dst, c.src)
 		return
 	}
-	if f.path.back == none {
+	back := f.path.back
+	if s.paths.Scheme == REPS && e.via != none && f.path.table != none {
+		back = s.backRoute(&s.connections[f.connection], &f.path, e.via)
+	}
+	if back == none {
 		s.strand(id, e)
 		return
 	}
-	s.launch(id, e, f.path.back)
+	s.launch(id, e, back)
 }
 
 // strand ends a packet that has no path.
@@ -404,6 +434,9 @@ func (s *Simulation) reconvergeLater() {
 
 // reconverge computes paths anew, and gives all subflows new ones.
 func (s *Simulation) reconverge() {
+	if s.controller != nil {
+		s.controlLinks()
+	}
 	for i := range s.links {
 		s.routing.down[i] = s.links[i].down
 	}
@@ -413,9 +446,15 @@ func (s *Simulation) reconverge() {
 	clear(s.paths.fabric)
 	clear(s.paths.flows)
 	clear(s.paths.views)
-	s.paths.goals = nil
+	clear(s.paths.pairs)
+	clear(s.paths.hermes)
+	s.paths.goals, s.paths.hermesOrder = nil, nil
 	for i := range s.subflows {
-		if f := &s.subflows[i]; f.state == opening || f.state == open {
+		f := &s.subflows[i]
+		if s.controller != nil && s.intact(f.path.forward) {
+			continue // the path that the controller chose
+		}
+		if f.state == opening || f.state == open {
 			s.route(int32(i), f)
 		}
 	}

@@ -79,6 +79,19 @@ func withDigit(server Node, base, level int, digit Node) Node {
 	return server + (digit-digitOf(server, base, level))*stride
 }
 
+// reversed is the way back over the links of a path; none if one has no other direction.
+func (n *Network) reversed(path []int32) []int32 {
+	back := make([]int32, 0, len(path))
+	for i := len(path) - 1; i >= 0; i-- {
+		e := n.Graph.Reverse(topology.Edge(path[i]))
+		if e == topology.NoEdge {
+			return nil
+		}
+		back = append(back, int32(e))
+	}
+	return back
+}
+
 // linkTo is the link from one node to a neighbour.
 func (n *Network) linkTo(from, to Node) int32 {
 	for _, e := range n.Graph.Out(topology.Node(from)) {

@@ -4,6 +4,7 @@ package packet
 type segment struct {
 	order uint32 // of its last transmission, counted over the subflow
 	state segmentState
+	path  uint8 // of its last transmission, of REPS
 }
 
 type segmentState uint8
@@ -38,6 +39,12 @@ type subflow struct {
 	reordering   uint32 // how many transmissions later ones may arrive earlier
 	recovery     bool
 	recoverUntil uint32
+	late         bool   // the acknowledgement is for a segment that was sent more than once
+	resentFrom   uint32 // first transmission of the recovery
+	resentAt     Time   // when the first segment of the recovery was sent again
+	lateBy       int32  // by how many segments, at most
+	prr          prr
+	before       window // as it was when the recovery began
 	resentQueue  []resentSegment
 	resentHead   int
 	seen         [3]sackRange32 // ranges of the last acknowledgement
@@ -228,6 +235,7 @@ func (s *Simulation) sendSegment(number int32, f *subflow, seq uint32, flags uin
 	b.order = f.order
 	b.state |= inNetwork
 	f.flight++
+	f.prr.sent++
 	id, e := s.newPacket(data, number, s.payload(f, seq)+s.transport.Header)
 	f.packets++
 	e.seq = seq
@@ -237,6 +245,7 @@ func (s *Simulation) sendSegment(number int32, f *subflow, seq uint32, flags uin
 	}
 	f.lastSent = s.now
 	s.sendForward(id, e, f)
+	b.path = uint8(f.path.choice)
 }
 
 // maxRTO is Linux's TCP_RTO_MAX.
@@ -287,12 +296,19 @@ func (s *Simulation) retransmissionTimer(id int32) {
 		if b := f.at(seq); b.state&(sacked|lost) == 0 {
 			b.state = b.state&^inNetwork | lost
 			f.lostCount++
+			s.pathLost(f, b)
 		}
+	}
+	if !f.recovery {
+		f.before, f.resentAt, f.resentFrom = f.window, s.now, f.order+1
 	}
 	f.window.timeout(s, f)
 	f.flight, f.lostFrom, f.scan = 0, f.una, f.nxt
 	f.resentQueue, f.resentHead = f.resentQueue[:0], 0
-	f.recovery, f.recoverUntil = true, f.nxt
+	f.recovery, f.recoverUntil, f.prr.on = true, f.nxt, false
 	f.expires = never
+	if s.paths.Scheme == REPS && f.path.cache.untried(s.cachedPaths(f)) {
+		f.backoff = 0 // what is sent now takes another path
+	}
 	s.send(number, f)
 }

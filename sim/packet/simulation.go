@@ -89,8 +89,9 @@ type Simulation struct {
 	calendar    calendar
 	now         Time
 	links       []link
-	meters      []meter // of the links' utilization, for schemes that look at it; or nil
-	uplink      []uint8 // of CONGA: number of a link among those that leave its node
+	meters      []meter     // of the links' utilization, for schemes that look at it; or nil
+	controller  *controller // of Controlled; or nil
+	uplink      []uint8     // of CONGA: number of a link among those that leave its node
 	routes      []int32
 	network     *Network
 	routing     *routing

@@ -9,6 +9,10 @@ func (s *Simulation) beforeSend(f *subflow, c *connection, e *event) {
 		}
 	case Clove, CloveINT, InFlight:
 		s.byView(f, c, e)
+	case Hermes:
+		s.byHermes(f, c, e)
+	case Controlled:
+		s.controlSend(f, e)
 	case PRR:
 		e.via = int32(f.path.label & (1<<31 - 1))
 	case REPS:
@@ -16,33 +20,6 @@ func (s *Simulation) beforeSend(f *subflow, c *connection, e *event) {
 			s.recycled(f, c)
 			e.via = f.path.choice
 		}
-	}
-}
-
-// recycled puts the next packet onto the oldest path of the cache, or a random one if it is empty.
-func (s *Simulation) recycled(f *subflow, c *connection) {
-	p := &f.path
-	n := len(s.paths.tables[p.table].fabric)
-	if n == 0 {
-		return
-	}
-	choice := int32(s.paths.random.IntN(n))
-	if k := &p.cache; k.count > 0 {
-		choice = int32(k.path[k.first])
-		k.first = (k.first + 1) % uint8(len(k.path))
-		k.count--
-	}
-	s.use(c, p, choice%int32(n))
-}
-
-// keep adds a path to the cache; a full one forgets the oldest.
-func (k *pathCache) keep(path int32) {
-	size := uint8(len(k.path))
-	k.path[(k.first+k.count)%size] = int16(path)
-	if k.count < size {
-		k.count++
-	} else {
-		k.first = (k.first + 1) % size
 	}
 }
 
@@ -110,12 +87,18 @@ func (s *Simulation) pathFeedback(f *subflow, e *event, newly uint32) {
 	case PLB:
 		s.plb(f, e, newly)
 	case REPS:
-		if clean && e.via != none {
-			f.path.cache.keep(e.via)
+		if e.via != none {
+			f.path.cache.returned(e.via, clean)
 		}
 	case Clove:
 		if v := f.path.view; !clean && e.via != none && v != nil {
 			v.shun(e.via)
+		}
+	case Hermes:
+		s.hermesAck(f, e, clean)
+	case InFlight:
+		if v := f.path.view; e.via != none && v != nil {
+			v.arrived(e.via, float64(newly)*float64(s.transport.Payload+s.transport.Header), s.now)
 		}
 	case CloveINT:
 		if v := f.path.view; e.via != none && v != nil {
@@ -132,7 +115,11 @@ func (s *Simulation) pathTimeout(f *subflow) {
 	case PLB, PRR:
 		s.relabel(f, c)
 	case REPS:
-		f.path.cache.count = 0
+		if f.state != open {
+			s.another(f, c)
+		}
+	case Hermes:
+		s.hermesTimeout(f, c)
 	case Flowlets, Clove, CloveINT, InFlight:
 		s.another(f, c)
 	}

@@ -29,6 +29,8 @@ func (s *Simulation) prepareSwitches() error {
 			s.paths.Probe = defaultProbe
 		}
 		s.Every(s.paths.Probe, (*Simulation).hulaRound)
+	case ConWeave:
+		s.prepareWeave()
 	case CONGA:
 		s.paths.flowlets = make([][]flowlet, nodes)
 		s.paths.leaves = map[[2]Node]*leafPair{}
@@ -59,6 +61,9 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 		if s.paths.Scheme == CONGA {
 			s.congaArrived(e, v)
 		}
+		if s.paths.Scheme == ConWeave && s.weaveArrived(id, e) {
+			return
+		}
 		s.transmit(id, e, n.access(to))
 		return
 	}
@@ -72,7 +77,7 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 		return
 	}
 	link := candidates[0]
-	if len(candidates) > 1 {
+	if len(candidates) > 1 || s.paths.Scheme == ConWeave {
 		link = s.pick(e, v, candidates)
 	}
 	if s.paths.Scheme == CONGA {
@@ -95,6 +100,8 @@ func (s *Simulation) pick(e *event, v Node, candidates []int32) int32 {
 		return s.conga(e, v, candidates)
 	case HULA:
 		return s.hula(e, v, candidates)
+	case ConWeave:
+		return s.conweave(e, v, candidates)
 	}
 	l := candidates[s.paths.random.IntN(len(candidates))]
 	if s.links[l].down {

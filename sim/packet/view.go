@@ -52,6 +52,7 @@ func (s *Simulation) byView(f *subflow, c *connection, e *event) {
 		v := &p.view.paths[p.choice]
 		v.bytes, v.at = v.underway(s.now, p.view.rtt)+float64(e.size), s.now
 		p.view.rtt = f.srtt
+		e.via = p.choice
 	}
 }
 
@@ -118,11 +119,22 @@ func (v *view) learn(path, used int32, now Time) {
 	}
 }
 
-// underway estimates the bytes that are under way on a path: those sent, which decay over a
-// round-trip time.
+// forgets is in how many round-trip times the bytes under way decay that nothing is heard of.
+const forgets = 8
+
+// underway is how many bytes are under way on a path: those sent and not acknowledged. Lost ones
+// decay.
 func (v *pathView) underway(now, rtt Time) float64 {
 	if rtt == 0 {
 		return v.bytes
 	}
-	return v.bytes * math.Exp(-float64(now-v.at)/float64(rtt))
+	return v.bytes * math.Exp(-float64(now-v.at)/float64(forgets*rtt))
+}
+
+// arrived takes bytes that are acknowledged off a path.
+func (v *view) arrived(path int32, bytes float64, now Time) {
+	if int(path) < len(v.paths) {
+		p := &v.paths[path]
+		p.bytes, p.at = max(p.underway(now, v.rtt)-bytes, 0), now
+	}
 }

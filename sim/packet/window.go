@@ -26,6 +26,10 @@ type window struct {
 	wMax, k, estimate float64
 	epoch             Time
 
+	// HyStart: when the round began, and the segment that ends it.
+	round    Time
+	roundEnd uint32
+
 	// DCTCP.
 	alpha          float64
 	acked, ackedCE uint32
@@ -64,7 +68,7 @@ func (w *window) loss(s *Simulation, f *subflow) {
 
 // timeout begins again with one segment.
 func (w *window) timeout(s *Simulation, f *subflow) {
-	if f.backoff <= 1 {
+	if w.cwnd > 1 { // not again for the same segment
 		w.between, w.since = w.since, 0
 		if w.control == Cubic {
 			w.cubicReduce()
@@ -77,8 +81,12 @@ func (w *window) timeout(s *Simulation, f *subflow) {
 	w.epoch = 0
 }
 
-// recovered ends a recovery.
-func (w *window) recovered() {}
+// undo restores what a window was before it was reduced.
+func (w *window) undo(before *window) {
+	w.cwnd, w.ssthresh = max(w.cwnd, before.cwnd), max(w.ssthresh, before.ssthresh)
+	w.wMax, w.k, w.estimate, w.epoch = before.wMax, before.k, before.estimate, before.epoch
+	w.between, w.since = before.between, before.since
+}
 
 // marks takes ECN marks into account. It reports whether the window was reduced.
 func (w *window) marks(s *Simulation, f *subflow, e *event, newly uint32) bool {
@@ -121,6 +129,9 @@ func (w *window) grow(s *Simulation, f *subflow, newly uint32) {
 	n := float64(newly)
 	w.since += n
 	if w.slowStart() {
+		if w.control == Cubic {
+			w.hystart(s, f)
+		}
 		step := min(n, w.ssthresh-w.cwnd)
 		w.cwnd += step
 		s.uncouple(f)
@@ -154,6 +165,21 @@ func (w *window) cubicReduce() {
 	}
 	w.ssthresh = max(w.cwnd*cubicBeta, minWindow)
 	w.epoch = 0
+}
+
+// hystartLow is the window from which on HyStart looks (Linux's hystart_low_window).
+const hystartLow = 16
+
+// hystart ends slow start when the acknowledgements of a round take more than half of the shortest
+// round trip: the window is near what the path holds then (Ha and Rhee, "Taming the elephants",
+// 2011, and Linux). Its other test, longer round trips, begins at 4 ms.
+func (w *window) hystart(s *Simulation, f *subflow) {
+	if int32(f.una-w.roundEnd) >= 0 {
+		w.round, w.roundEnd = s.now, f.nxt
+	}
+	if w.cwnd >= hystartLow && s.now-w.round > f.minRTT/2 {
+		w.ssthresh = w.cwnd
+	}
 }
 
 func (w *window) cubicGrow(s *Simulation, f *subflow, n float64) {

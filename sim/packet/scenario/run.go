@@ -66,7 +66,14 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 			FlowletGap:  duration(c.Paths.FlowletGap.Nanoseconds()),
 			Convergence: duration(c.Paths.Convergence.Nanoseconds()),
 			Meter:       duration(c.Paths.Meter.Nanoseconds()),
-			Probe:       duration(c.Paths.Probe.Nanoseconds())}}
+			Probe:       duration(c.Paths.Probe.Nanoseconds()),
+			Freeze:      duration(c.Paths.Freeze.Nanoseconds()),
+			Cutoff:      duration(c.Paths.Cutoff.Nanoseconds())}}
+	if choice == packet.Controlled {
+		if config.Paths.Controller, err = c.Paths.Controller.policy(scheme); err != nil {
+			return nil, err
+		}
+	}
 	if config.Paths.Through, err = c.through(g); err != nil {
 		return nil, err
 	}

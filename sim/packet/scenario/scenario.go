@@ -86,9 +86,23 @@ type Paths struct {
 	Capped   bool   `yaml:"capped"`   // no more subflows than paths
 	// time constant of measured utilization, of conga, hula and clove-int
 	Meter time.Duration `yaml:"meter"`
-	Probe time.Duration `yaml:"probe"` // period of hula's probes
+	Probe time.Duration `yaml:"probe"` // period of hula's and hermes's probes
+	// of reps: time without exploration after a loss
+	Freeze time.Duration `yaml:"freeze"`
+	Cutoff time.Duration `yaml:"cutoff"` // of conweave: after which a reply is late
 	// of the scheme rerouted, in flow mode: how often flows look at another path
 	Reroute time.Duration `yaml:"reroute"`
+
+	Controller Controller `yaml:"controller"` // of smoothie and sextant
+}
+
+// Controller is a controller that moves flows.
+type Controller struct {
+	Sample       float64        `yaml:"sample"` // part of the packets that carry telemetry
+	Pause        time.Duration  `yaml:"pause"`  // of a flow, from which on it is reported
+	Backoff      time.Duration  `yaml:"backoff"`
+	ReportDelay  *time.Duration `yaml:"reportDelay"`
+	ControlDelay *time.Duration `yaml:"controlDelay"`
 }
 
 // Traffic says who sends to whom.
@@ -128,7 +142,8 @@ var schemes = map[string]packet.Scheme{
 	"reps": packet.REPS, "clove": packet.Clove, "rerouted": packet.Rerouted, "spray": packet.Spray,
 	"drill": packet.DRILL, "letflow": packet.LetFlow, "conga": packet.CONGA, "hula": packet.HULA,
 	"coloring": packet.Colored, "prr": packet.PRR, "clove-int": packet.CloveINT,
-	"in-flight": packet.InFlight,
+	"in-flight": packet.InFlight, "hermes": packet.Hermes, "conweave": packet.ConWeave,
+	"smoothie": packet.Controlled, "sextant": packet.Controlled,
 }
 
 // Schemes lists the names of ways to choose paths.

@@ -108,6 +108,16 @@ func TestPathSessions(t *testing.T) {
 				"000102030405060708090a0b0c0d0e0f", "path decode 10.0.0.2:1 10.3.1.3:2 " +
 				"--next-hops 17 --key 000102030405060708090a0b0c0d0e0f",
 		}},
+		{"path-probe", []string{
+			"path probe 10.3.1.3 --next-hops 2,2",
+			"path probe here --next-hops 2,2 --key " + selectorKey,
+			"path probe 10.3.1.3 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 2,0 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 16,16,2 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 2 --count 0 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 2 --max-routers 64 --key " + selectorKey,
+			"path probe 10.3.1.3 --next-hops 2 --source ::1 --key " + selectorKey,
+		}},
 		{"path-run", []string{
 			"path run --via 1,0 --fields source-port -- true",
 			"path run --via 1 --fields flow-label --key " + selectorKey + " -- true",

@@ -34,6 +34,17 @@ func runConnect(context.Context, []string) error {
 	return nil
 }
 
+// buildSextant builds the program.
+func buildSextant(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "sextant")
+	if out, err := exec.Command("go", "build", "-o", program,
+		"sextant/cmd/sextant").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
 // An application that knows nothing of paths takes each of the four between two pods, by its source
 // ports: every packet arrives at the interfaces of its path, and nowhere else.
 func TestCFLBPathRun(t *testing.T) {
@@ -43,16 +54,12 @@ func TestCFLBPathRun(t *testing.T) {
 	f.ip("hosts", "route add default via 10.200.0.254")
 	f.ip("hosts", "neigh add 10.200.0.254 lladdr %s dev h0 nud permanent", macOf(3, 0))
 	f.run("hosts")
-	program := filepath.Join(t.TempDir(), "sextant")
-	if out, err := exec.Command("go", "build", "-o", program,
-		"sextant/cmd/sextant").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	program := buildSextant(t)
 	for i := range 4 {
 		p := treePath{0, 15, i % 2, i / 2}
 		f.checkBatch(slices.Repeat([]treePath{p}, steeredPackets), false, func() {
 			command := exec.Command(program, "path", "run", "--fields", "source-port",
-				"--radix", "2", "--key", "07"+strings.Repeat("00", cflb.KeyLength-1),
+				"--radix", "2", "--key", treeKey,
 				"--via", fmt.Sprintf("%d,%d", p.aggregation, p.core), "--",
 				os.Args[0], "connect")
 			output := &strings.Builder{}

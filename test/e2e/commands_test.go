@@ -115,13 +115,8 @@ type operator struct {
 
 func newOperator(t *testing.T, a *agents) *operator {
 	t.Helper()
-	dir := t.TempDir()
-	program := filepath.Join(dir, "sextant")
-	if out, err := exec.Command("go", "build", "-o", program,
-		"sextant/cmd/sextant").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return &operator{t: t, a: a, program: program, dir: dir, fields: map[string][]string{}}
+	return &operator{t: t, a: a, program: buildSextant(t), dir: t.TempDir(),
+		fields: map[string][]string{}}
 }
 
 // run returns what a command prints on a node.

@@ -34,7 +34,10 @@ type fatTree struct {
 	cflb     []*datapath.CFLB
 }
 
-const treePorts = 4 // k
+const (
+	treePorts = 4 // k
+	treeKey   = "07000000000000000000000000000000"
+)
 
 // The links, each with a number: interface uN leads up by it, dN down.
 func edgeLink(edge, aggregation int) int      { return edge*2 + aggregation }

@@ -1,0 +1,67 @@
+package pathtrace
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+)
+
+func TestLossy(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		paths []Count
+		want  []int
+	}{
+		{"no path", nil, []int{}},
+		{"nothing is lost", []Count{{20, 20}, {20, 20}}, []int{}},
+		{"one of four loses half", []Count{{20, 20}, {20, 10}, {20, 20}, {20, 20}}, []int{1}},
+		{"two of four lose all", []Count{{20, 0}, {20, 20}, {20, 0}, {20, 20}}, []int{0, 2}},
+		{"chance", []Count{{20, 20}, {20, 19}, {20, 20}, {20, 18}}, []int{}},
+		{"all alike", []Count{{20, 10}, {20, 11}}, []int{0, 1}},
+		{"all but one, beside losses on the way back", []Count{{40, 10}, {40, 12}, {40, 37}},
+			[]int{0, 1}},
+	} {
+		if got := Lossy(test.paths); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestOnset(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hops []Count
+		want int
+	}{
+		{"no router", nil, -1},
+		{"nothing is lost", []Count{{16, 16}, {16, 16}, {16, 16}}, -1},
+		{"the first link", []Count{{16, 0}, {16, 0}, {16, 0}}, 0},
+		{"the second link loses half", []Count{{16, 16}, {16, 8}, {16, 7}, {16, 9}}, 1},
+		{"the last link", []Count{{16, 16}, {16, 16}, {16, 15}, {16, 3}}, 3},
+		{"a router that is silent itself", []Count{{16, 16}, {16, 0}, {16, 16}, {16, 16}}, -1},
+	} {
+		if got := Onset(test.hops); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+func TestFollows(t *testing.T) {
+	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	for _, test := range []struct {
+		name           string
+		asked          Asked
+		follows, known bool
+	}{
+		{"nobody answers", Asked{}, true, false},
+		{"too few answers", Asked{0: {a, a}, 1: {b}}, true, false},
+		{"each index its own", Asked{0: {a, a, a, a}, 1: {b, b, b, b}}, true, true},
+		{"no choice", Asked{0: {a, a, a, a}, 1: {a, a, a, a}}, true, true},
+		{"hashed", Asked{0: {a, b, a, a}, 1: {b, a, b, b}}, false, true},
+		{"beyond its next hops", Asked{0: {a, a, a, a, a}, 1: {a, a, b, b}}, false, true},
+	} {
+		if follows, known := test.asked.Follows(); follows != test.follows || known != test.known {
+			t.Errorf("%s: %t %t, want %t %t", test.name, follows, known, test.follows, test.known)
+		}
+	}
+}

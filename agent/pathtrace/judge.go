@@ -102,21 +102,18 @@ func Onset(hops []Count) int {
 // each time with another selector.
 type Asked map[int][]netip.Addr
 
-// leastAnswers is how many answers a router has to give for an index, to be judged.
-const leastAnswers = 4
+// leastAnswers is how many answers a router has to give for an index to be believed that it
+// follows.
+const leastAnswers = 8
 
 // Follows says whether a router does as selectors ask: then the same index leads to the same next
-// router each time. Known is false if too few answers came.
+// router each time. Known is false if too few answers came to say so.
 func (a Asked) Follows() (follows, known bool) {
-	follows = true
 	for _, from := range a {
-		if len(from) < leastAnswers {
-			continue
+		if slices.ContainsFunc(from, func(o netip.Addr) bool { return o != from[0] }) {
+			return false, true
 		}
-		known = true
-		for _, other := range from[1:] {
-			follows = follows && other == from[0]
-		}
+		known = known || len(from) >= leastAnswers
 	}
-	return follows, known || !follows
+	return known, known
 }

@@ -48,17 +48,21 @@ func TestOnset(t *testing.T) {
 
 func TestFollows(t *testing.T) {
 	a, b := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	many := func(of netip.Addr) []netip.Addr {
+		return slices.Repeat([]netip.Addr{of}, leastAnswers)
+	}
 	for _, test := range []struct {
 		name           string
 		asked          Asked
 		follows, known bool
 	}{
-		{"nobody answers", Asked{}, true, false},
-		{"too few answers", Asked{0: {a, a}, 1: {b}}, true, false},
-		{"each index its own", Asked{0: {a, a, a, a}, 1: {b, b, b, b}}, true, true},
-		{"no choice", Asked{0: {a, a, a, a}, 1: {a, a, a, a}}, true, true},
-		{"hashed", Asked{0: {a, b, a, a}, 1: {b, a, b, b}}, false, true},
-		{"beyond its next hops", Asked{0: {a, a, a, a, a}, 1: {a, a, b, b}}, false, true},
+		{"nobody answers", Asked{}, false, false},
+		{"too few answers", Asked{0: many(a)[1:], 1: {b}}, false, false},
+		{"another router at once", Asked{0: {a, b}}, false, true},
+		{"each index its own", Asked{0: many(a), 1: many(b)}, true, true},
+		{"no choice", Asked{0: many(a), 1: many(a)}, true, true},
+		{"hashed", Asked{0: append(many(a), b), 1: many(b)}, false, true},
+		{"beyond its next hops", Asked{0: many(a), 1: {a, a, b}}, false, true},
 	} {
 		if follows, known := test.asked.Follows(); follows != test.follows || known != test.known {
 			t.Errorf("%s: %t %t, want %t %t", test.name, follows, known, test.follows, test.known)

@@ -273,27 +273,23 @@ func (t *tracer) locate(r Result) (int, error) {
 	}
 }
 
-// Ask asks a router for its next hops 0 and 1 with several selectors each: the one that receives
-// what leaves the wire.
-func Ask(wire Wire, plan Plan, o Options) (Asked, error) {
-	t := &tracer{Plan: plan, Options: o, wire: wire, base: rand.Uint32(), variant: rand.Uint64()}
-	asked := Asked{}
-	var of, numbers []int
-	for range o.Probes {
-		for index := range 2 {
-			number, err := t.send([]int{index}, 2)
-			if err != nil {
-				return nil, err
-			}
-			of, numbers = append(of, index), append(numbers, number)
+// Ask asks a router for its next hops 0 and 1, by a selector each: the one that receives what
+// leaves the wire.
+func Ask(wire Wire, plan Plan, wait time.Duration) (Asked, error) {
+	t := &tracer{Plan: plan, wire: wire, base: rand.Uint32(), variant: rand.Uint64()}
+	asked, numbers := Asked{}, make([]int, 2)
+	for index := range numbers {
+		var err error
+		if numbers[index], err = t.send([]int{index}, 2); err != nil {
+			return nil, err
 		}
 	}
-	if err := t.collect(o.Wait, numbers); err != nil {
+	if err := t.collect(wait, numbers); err != nil {
 		return nil, err
 	}
-	for i, number := range numbers {
+	for index, number := range numbers {
 		if p := t.sent[number]; p.came {
-			asked[of[i]] = append(asked[of[i]], p.answer.From)
+			asked[index] = append(asked[index], p.answer.From)
 		}
 	}
 	return asked, nil

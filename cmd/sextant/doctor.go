@@ -10,6 +10,7 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/doctor"
 	"sextant/config"
+	"sextant/datapath"
 	"sextant/linux/facts"
 )
 
@@ -17,7 +18,9 @@ import (
 type examination struct {
 	Node  *config.Node
 	BPF   string // directory of pins; "" is the agent's choice
-	Quick bool   // no program is loaded, and no process looked at
+	Quick bool   // no program is loaded, no process looked at, no packet sent
+	// from which sources choose at a node with role cflb
+	NextHops []api.NextHops
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -57,7 +60,9 @@ It ends with 0 if nothing needs mending, with 1 if something does. What is only 
 	_ = cmd.MarkFlagFilename("node", "yaml", "yml", "json") // fails without such a flag only
 	bpfFlag(cmd, &bpf)
 	cmd.Flags().BoolVar(&quick, "quick", false,
-		"leave out what takes longer: sockets, processes, the versions of pinned programs")
+		"leave out what takes longer: sockets, processes, the versions of pinned programs, "+
+			"probes of "+
+			"routers")
 	return cmd
 }
 
@@ -66,9 +71,29 @@ func (a *app) diagnose(cmd *cobra.Command, file, bpf string, quick bool) ([]doct
 	if err != nil {
 		return nil, err
 	}
-	facts, err := a.examine(examination{Node: node, BPF: pinsOf(a.bpf(bpf), running), Quick: quick})
+	x := examination{Node: node, BPF: pinsOf(a.bpf(bpf), running), Quick: quick}
+	if running != nil && node.CFLB != nil {
+		ctx, cancel := a.withTimeout(cmd)
+		defer cancel()
+		if x.NextHops, err = a.agent().NextHops(ctx); err != nil {
+			return nil, err
+		}
+		running.Unnameable = unnameable(node.CFLB, x.NextHops)
+	}
+	facts, err := a.examine(x)
 	facts.Running = running
 	return doctor.Diagnose(node, facts, version), err
+}
+
+// unnameable lists the destinations with more next hops than selectors name.
+func unnameable(c *config.CFLB, list []api.NextHops) (all []facts.Unnameable) {
+	for _, of := range list {
+		if s := c.SelectorOf(of.Prefix.Addr()); s != nil &&
+			len(of.Hops) > min(s.Radix, datapath.CFLBNextHops) {
+			all = append(all, facts.Unnameable{Prefix: of.Prefix, NextHops: len(of.Hops)})
+		}
+	}
+	return all
 }
 
 // pinsOf is the directory of pins: the one that is named, else the agent's own, else "" for the one

@@ -50,10 +50,14 @@ func examine(x examination) (facts.Facts, error) {
 	found.PinDir = dir
 	var programErr, pinErr error
 	found.Programs, programErr = datapath.Programs(filepath.Clean(dir))
+	var askErr error
+	if !x.Quick && n.CFLB != nil {
+		found.Followers, askErr = askFollowers(n, x.NextHops)
+	}
 	if !x.Quick {
 		found.Pins, pinErr = datapath.StalePins(filepath.Clean(dir))
 	}
-	return found, errors.Join(err, programErr, pinErr)
+	return found, errors.Join(err, programErr, pinErr, askErr)
 }
 
 // learns are the interfaces by which SYN-ACKs can come to an edge with a flow cache, and a VIP of

@@ -27,7 +27,23 @@ type Facts struct {
 	StrictVRF *bool `json:"strictVrf"`
 	// SYN-ACKs that come by way of an edge with a flow cache
 	Answers []Answer `json:"answers"`
-	Running *Running `json:"running"` // what the agent says; nil: none answers
+	// routers behind a router with controllable load balancing, as they answered probes
+	Followers []Follower `json:"followers"`
+	Running   *Running   `json:"running"` // what the agent says; nil: none answers
+}
+
+// Follower is the router at a next hop, and whether it does as selectors ask.
+type Follower struct {
+	Prefix    netip.Prefix `json:"prefix"` // to destinations of which it was asked
+	Gateway   netip.Addr   `json:"gateway"`
+	Interface string       `json:"interface"`
+	Follows   bool         `json:"follows"`
+}
+
+// Unnameable is a destination with more next hops than selectors name.
+type Unnameable struct {
+	Prefix   netip.Prefix `json:"prefix"`
+	NextHops int          `json:"nextHops"`
 }
 
 // Kernel is what all nodes of a machine share.
@@ -113,6 +129,7 @@ type Running struct {
 	Taken      uint64       `json:"taken"`
 	SIDPackets uint64       `json:"sidPackets"` // all packets that came to one
 	Failing    []Failing    `json:"failing"`    // backends that fail their health check
+	Unnameable []Unnameable `json:"unnameable"` // of the role cflb
 	VRFs       []VRFTraffic `json:"vrfs"`       // of the role strays
 	// edge: packets by what the flow cache did; nil: it has none
 	FlowCache map[string]uint64 `json:"flowCache"`

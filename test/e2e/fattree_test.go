@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,7 @@ type fatTree struct {
 	taps     map[bool]int // packet sockets of the hosts, by whether of IPv6
 	hosts    [16]int      // indexes of the hosts' interfaces
 	cflb     []*datapath.CFLB
+	dirs     []string // of their pins
 }
 
 const (
@@ -64,8 +66,9 @@ func macOf(side, number int) net.HardwareAddr {
 	return net.HardwareAddr{2, byte(side), 0, 0, 0, byte(number)}
 }
 
-// newFatTree makes the network. The fields of IPv4 and IPv6 are what sources control.
-func newFatTree(t *testing.T, ipv4, ipv6 cflb.Fields, xdp bool) *fatTree {
+// newFatTree makes the network. The fields of IPv4 and IPv6 are what sources control, at all
+// routers except some.
+func newFatTree(t *testing.T, ipv4, ipv6 cflb.Fields, xdp bool, except ...string) *fatTree {
 	t.Helper()
 	needsRoot(t)
 	f := &fatTree{t: t, xdp: xdp, names: map[string]string{}, ns: map[string]*linux.Netns{},
@@ -94,15 +97,23 @@ func newFatTree(t *testing.T, ipv4, ipv6 cflb.Fields, xdp bool) *fatTree {
 	f.route()
 	f.run(routers...)
 	for i := range 8 {
-		f.control(edgeName(i), []int{edgeLink(i, 0), edgeLink(i, 1)}, hostsOfEdge(i))
-		f.control(aggregationName(i/2, i%2), []int{coreLink(i/2, i%2, 0), coreLink(i/2, i%2, 1)},
-			hostsOfPod(i/2))
+		if !slices.Contains(except, edgeName(i)) {
+			f.control(edgeName(i), []int{edgeLink(i, 0), edgeLink(i, 1)}, hostsOfEdge(i))
+		}
+		if !slices.Contains(except, aggregationName(i/2, i%2)) {
+			f.controlAggregation(i/2, i%2)
+		}
 	}
 	for i := range 4 {
 		f.control(coreName(i/2, i%2), nil, nil)
 	}
 	must(t, f.ns["hosts"].Do(f.tap))
 	return f
+}
+
+func (f *fatTree) controlAggregation(pod, number int) {
+	f.control(aggregationName(pod, number),
+		[]int{coreLink(pod, number, 0), coreLink(pod, number, 1)}, hostsOfPod(pod))
 }
 
 func prepareRouter() error {
@@ -262,22 +273,28 @@ func (f *fatTree) control(router string, links, below []int) {
 	}))
 }
 
-func (f *fatTree) open(config datapath.CFLBConfig, table model.CFLBTable) error {
+// pins makes a directory on the bpf file system, which goes with the test.
+func (f *fatTree) pins() (string, error) {
 	bpffs, _, err := linux.BPFFS()
 	if err != nil {
-		return err
+		return "", err
 	}
 	dir, err := os.MkdirTemp(bpffs, "sextant-test-")
+	f.t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir, err
+}
+
+func (f *fatTree) open(config datapath.CFLBConfig, table model.CFLBTable) error {
+	dir, err := f.pins()
 	if err != nil {
 		return err
 	}
-	f.t.Cleanup(func() { os.RemoveAll(dir) })
 	r, err := datapath.OpenCFLB(filepath.Join(dir, "cflb"), config)
 	if err != nil {
 		return err
 	}
 	f.t.Cleanup(r.Close)
-	f.cflb = append(f.cflb, r)
+	f.cflb, f.dirs = append(f.cflb, r), append(f.dirs, dir)
 	if err := r.SetTable(table); err != nil {
 		return err
 	}

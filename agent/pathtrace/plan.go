@@ -17,6 +17,7 @@ type Plan struct {
 	Src, Dst netip.Addr
 	Port     uint16 // of TCP, at the destination
 	Choices  []int  // how many next hops each router has, the first one's first
+	Seed     uint64 // of numbers and selectors: chance, so that no answer of another trace is taken
 }
 
 // Paths lists every path as the index of the next hop at each router.

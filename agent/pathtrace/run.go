@@ -1,7 +1,6 @@
 package pathtrace
 
 import (
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"time"
@@ -9,10 +8,12 @@ import (
 
 // Wire sends probes and receives answers.
 type Wire interface {
+	// Send sends an IP packet.
 	Send(octets []byte) error
 	// Receive returns what comes next within this time; false if nothing does.
 	Receive(within time.Duration) (from netip.Addr, protocol uint8, octets []byte, came bool,
 		err error)
+	// Now is the time.
 	Now() time.Time
 }
 
@@ -62,7 +63,8 @@ func Run(wire Wire, plan Plan, o Options) (result Result, err error) {
 	if err != nil {
 		return result, err
 	}
-	t := &tracer{Plan: plan, Options: o, wire: wire, base: rand.Uint32(), variant: rand.Uint64()}
+	t := &tracer{Plan: plan, Options: o, wire: wire, base: uint32(plan.Seed >> 32),
+		variant: plan.Seed}
 	for _, path := range paths {
 		result.Paths = append(result.Paths, Path{Choices: path})
 	}
@@ -276,7 +278,7 @@ func (t *tracer) locate(r Result) (int, error) {
 // Ask asks a router for its next hops 0 and 1, by a selector each: the one that receives what
 // leaves the wire.
 func Ask(wire Wire, plan Plan, wait time.Duration) (Asked, error) {
-	t := &tracer{Plan: plan, wire: wire, base: rand.Uint32(), variant: rand.Uint64()}
+	t := &tracer{Plan: plan, wire: wire, base: uint32(plan.Seed >> 32), variant: plan.Seed}
 	asked, numbers := Asked{}, make([]int, 2)
 	for index := range numbers {
 		var err error

@@ -1,6 +1,8 @@
 package pathtrace
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -107,6 +109,13 @@ func (s *Sockets) Close() {
 			unix.Close(fd)
 		}
 	}
+}
+
+// NewSeed draws a seed for a plan.
+func NewSeed() uint64 {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	return binary.BigEndian.Uint64(seed[:])
 }
 
 // SourceTo is the address from which the kernel sends to an address.

@@ -86,7 +86,7 @@ func (f *follower) ask(c *config.CFLB) error {
 				return err
 			}
 			asked, err := pathtrace.Ask(wire, pathtrace.Plan{Codec: codec, Src: source, Dst: to,
-				Port: 80, Choices: []int{2}}, askedWait)
+				Port: 80, Choices: []int{2}, Seed: pathtrace.NewSeed()}, askedWait)
 			wire.Close()
 			if err != nil {
 				return err

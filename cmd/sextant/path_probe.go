@@ -71,7 +71,7 @@ func (f *probeFlags) plan(to string) (p pathtrace.Plan, err error) {
 	if f.options.Routers < 1 || f.options.Routers > 63 {
 		return p, usageErrorf("--max-routers %d: it has to be 1 to 63", f.options.Routers)
 	}
-	p.Port = f.port
+	p.Port, p.Seed = f.port, pathtrace.NewSeed()
 	for word := range strings.SplitSeq(f.nextHops, ",") {
 		n, err := strconv.ParseUint(word, 10, 8)
 		if err != nil || n < 1 {

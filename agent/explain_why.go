@@ -28,7 +28,7 @@ func why(e *api.Explanation) string {
 	case e.Role == api.Host:
 		return hostWhy(e)
 	}
-	text := edgeWhy(e)
+	text := sentWhy(e)
 	if e.Verdict == model.HandToKernel.String() {
 		text += "; the kernel sends it, since the next hop's neighbour is not resolved, or its " +
 			"interface runs no native XDP program here"
@@ -91,6 +91,17 @@ func passedWhy(e *api.Explanation) string {
 	}
 	return "passed to the kernel as it came: its destination is no VIP of this edge, or it is " +
 		"not the edge's to answer"
+}
+
+// sentWhy says where an edge or a head-end without a policy sends a packet.
+func sentWhy(e *api.Explanation) string {
+	switch {
+	case e.Role != api.Headend:
+		return edgeWhy(e)
+	case len(e.Path) > 0:
+		return "sent along the path that its flow was given, in front of all rules"
+	}
+	return "answered by the head-end (" + e.Outcome + ")"
 }
 
 // edgeWhy names those to whom the packet is offered.

@@ -58,6 +58,10 @@ func TestFlowPathsOutliveTheAgent(t *testing.T) {
 		!slices.Equal(explained[0].Path, segments) {
 		t.Errorf("explained as %+v", explained)
 	}
+	if why := explained[0].Why; !strings.HasPrefix(why,
+		"sent along the path that its flow was given, in front of all rules") {
+		t.Errorf("explained by %q", why)
+	}
 	must(t, a.RemoveFlowPath(t.Context(), flow))
 	if paths, err := a.FlowPaths(t.Context()); err != nil || len(paths) != 0 {
 		t.Errorf("after it was removed: %+v, %v", paths, err)

@@ -55,6 +55,8 @@ type Policy struct {
 	Choices      int           `yaml:"choices"`
 	Margin       float64       `yaml:"margin"`
 	Noise        float64       `yaml:"noise"`
+	Herd         float64       `yaml:"herd"`
+	Settle       time.Duration `yaml:"settle"`
 	BackoffLeast time.Duration `yaml:"backoffLeast"`
 	BackoffMost  time.Duration `yaml:"backoffMost"`
 	Gain         float64       `yaml:"gain"`
@@ -98,9 +100,9 @@ func Parse(text []byte) (*Config, error) {
 		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold}}
 	c.Policy = Policy{
 		Name: kind.String(), Metric: "hops", Choices: d.Choices, Margin: d.Margin, Noise: d.Noise,
-		BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost, Gain: d.Gain, Memory: d.Memory,
-		Expiry: d.Expiry, Unknown: d.Unknown, Threshold: d.Threshold, Chance: d.Chance,
-		Forget: d.Forget}
+		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
+		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
+		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
 		return nil, err
 	}
@@ -153,7 +155,8 @@ func (p Policy) settings() (reroute.Settings, error) {
 	}
 	metric, err := reroute.ParseMetric(p.Metric)
 	return reroute.Settings{Policy: kind, Metric: metric, Choices: p.Choices, Margin: p.Margin,
-		Noise: p.Noise, BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
+		Noise: p.Noise, Herd: p.Herd, Settle: p.Settle,
+		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
 		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
 		Chance: p.Chance, Forget: p.Forget}, err
 }

@@ -87,6 +87,10 @@ type Flow struct {
 	Seen     time.Duration
 	Until    time.Duration // left alone until then
 	Pinned   bool
+
+	key  flow.Tuple
+	gone bool   // it is forgotten
+	mark uint64 // of the last look at an edge's flows that met it
 }
 
 // Decider keeps weights, paths and flows. It serves one goroutine.
@@ -96,6 +100,8 @@ type Decider struct {
 	weights  *Weights
 	paths    *Paths
 	flows    map[flow.Tuple]*Flow
+	on       [][]*Flow // by edge: flows whose path has it, among others that have left it
+	looks    uint64    // at an edge's flows
 	random   *rand.PCG
 	drawn    [ChoicesMax]Candidate // of the last decision
 }
@@ -107,6 +113,7 @@ func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
 	}
 	d := &Decider{settings: s, graph: view.Graph, weights: NewWeights(view.Graph, s),
 		paths: NewPaths(view, s.Metric), flows: map[flow.Tuple]*Flow{},
+		on:     make([][]*Flow, view.Edges()),
 		random: rand.NewPCG(seed, 0x736d6f6f74686965)}
 	for e := range topology.Edge(view.Edges()) {
 		if !view.Up(e) {
@@ -129,7 +136,9 @@ func (d *Decider) Report(r *Report) Decision {
 		f.Until = r.At + d.backoff()
 	}
 	if decision.Verdict == Moved {
-		f.Path, f.From, f.To = decision.Path, r.From, r.To
+		d.expect(decision.Current.Path, decision.Path, r.At)
+		d.put(f, decision.Path)
+		f.From, f.To = r.From, r.To
 		f.Moves++
 	}
 	return decision
@@ -189,10 +198,53 @@ func (d *Decider) asks(r *Report) bool {
 func (d *Decider) flow(r *Report) *Flow {
 	f := d.flows[r.Flow]
 	if f == nil {
-		f = &Flow{From: r.From, To: r.To}
+		f = &Flow{From: r.From, To: r.To, key: r.Flow}
 		d.flows[r.Flow] = f
 	}
 	return f
+}
+
+// expect has weights foresee a move: other flows that are decided on before reports show it follow
+// only as long as the new path stays lighter.
+func (d *Decider) expect(old, fresh []topology.Edge, at time.Duration) {
+	if d.settings.Herd == 0 {
+		return
+	}
+	for _, e := range fresh {
+		if !contains(old, e) {
+			d.weights.Expect(e, d.settings.Herd, at)
+		}
+	}
+	for _, e := range old {
+		if !contains(fresh, e) {
+			d.weights.Expect(e, -d.settings.Herd, at)
+		}
+	}
+}
+
+// put gives a flow a path. The lists of edges are rid of flows that have left before they grow, so
+// that they hold at most twice as many as are there.
+func (d *Decider) put(f *Flow, path []topology.Edge) {
+	f.Path = path
+	for _, e := range path {
+		if len(d.on[e]) == cap(d.on[e]) {
+			d.on[e] = slices.Grow(d.present(e), 1+len(d.on[e]))
+		}
+		d.on[e] = append(d.on[e], f)
+	}
+}
+
+// present rids the list of an edge of flows that have left it, and of those that it has twice.
+func (d *Decider) present(e topology.Edge) []*Flow {
+	d.looks++
+	d.on[e] = slices.DeleteFunc(d.on[e], func(f *Flow) bool {
+		if f.gone || f.mark == d.looks || !contains(f.Path, e) {
+			return true
+		}
+		f.mark = d.looks
+		return false
+	})
+	return d.on[e]
 }
 
 func (d *Decider) backoff() time.Duration {

@@ -70,7 +70,8 @@ func (d *Decider) Pin(t flow.Tuple, path []topology.Edge, at time.Duration) erro
 	}
 	f := d.flow(&Report{Flow: t})
 	f.From, f.To = d.graph.From(path[0]), d.graph.To(path[len(path)-1])
-	f.Path, f.Pinned, f.Seen = slices.Clone(path), true, at
+	f.Pinned, f.Seen = true, at
+	d.put(f, slices.Clone(path))
 	return nil
 }
 
@@ -123,10 +124,10 @@ func (d *Decider) SetUp(e topology.Edge, up bool, at time.Duration, each func(De
 		return
 	}
 	var cut []*Report
-	for t, f := range d.flows {
-		if !f.Pinned && contains(f.Path, e) {
-			cut = append(cut, &Report{Flow: t, From: f.From, To: f.To, Class: f.Class, Pause: true,
-				At: at})
+	for _, f := range d.present(e) {
+		if !f.Pinned {
+			cut = append(cut, &Report{Flow: f.key, From: f.From, To: f.To, Class: f.Class,
+				Pause: true, At: at})
 		}
 	}
 	slices.SortFunc(cut, func(a, b *Report) int { return compareFlows(a.Flow, b.Flow) })
@@ -145,6 +146,7 @@ func (d *Decider) Forget(at time.Duration) int {
 	for t, f := range d.flows {
 		if d.settings.Forget > 0 && !f.Pinned && at-f.Seen > d.settings.Forget {
 			delete(d.flows, t)
+			f.gone = true
 			n++
 		}
 	}

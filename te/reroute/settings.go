@@ -58,6 +58,11 @@ type Settings struct {
 	Margin float64
 	// Noise adds to the margin of Sextant that many standard deviations of the difference.
 	Noise float64
+	// Herd is the occupied part of a queue, 0 to 1, that a flow which moves is taken to bring along
+	// and to leave behind, of Sextant: flows that are decided on together do not all take the path
+	// that was the lightest. It fades over Settle, in which reports begin to show it.
+	Herd   float64
+	Settle time.Duration
 	// A flow is left alone for a random time between these after it was looked at, or, by Sextant,
 	// moved.
 	BackoffLeast, BackoffMost time.Duration
@@ -84,6 +89,7 @@ func Defaults(p Policy) Settings {
 	case Sextant:
 		s.Margin, s.Noise = 0.02, 1
 		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
+		s.Herd, s.Settle = 0.02, 20*time.Millisecond
 		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
 	case Clove:
 		s.Threshold, s.Chance = 50.0/64, 0.25
@@ -116,11 +122,13 @@ func (s Settings) Check() error {
 	case s.Memory < 0 || s.Expiry < 0 || s.Forget < 0:
 		return fmt.Errorf("memory %v, expiry %v, forget %v: a time is at least 0; 0 means never",
 			s.Memory, s.Expiry, s.Forget)
+	case s.Settle < 0 || s.Herd > 0 && s.Settle == 0:
+		return fmt.Errorf("settle %v: write a time above 0, or 0 for herd", s.Settle)
 	case !(s.Gain > 0 && s.Gain <= 1):
 		return fmt.Errorf("gain %v: write more than 0, and at most 1", s.Gain)
 	}
 	for _, err := range []error{part("unknown", s.Unknown), part("threshold", s.Threshold),
-		part("chance", s.Chance)} {
+		part("chance", s.Chance), part("herd", s.Herd)} {
 		if err != nil {
 			return err
 		}

@@ -94,7 +94,9 @@ func TestSextantAvoidsWhatFailed(t *testing.T) {
 func TestBatchTakesWatchedFlowsFirst(t *testing.T) {
 	g := network(t, "a-b", "b-d", "a-c", "c-d")
 	to, _ := g.Lookup("d")
-	d := decider(t, g, Defaults(Sextant), 1)
+	s := Defaults(Sextant)
+	s.Herd = 0 // so that all move
+	d := decider(t, g, s, 1)
 	current := route(t, g, "a", "b", "d")
 	var reports []*Report
 	for i := range 9 {

@@ -23,6 +23,9 @@ type linkState struct {
 	at        time.Duration
 	seen      bool
 	down      bool
+
+	expected   float64 // occupancy that flows which moved bring along, or leave behind, below 0
+	expectedAt time.Duration
 }
 
 // Weight is the weight of a link or path, and how sure it is.
@@ -79,22 +82,39 @@ func (w *Weights) SetUp(e topology.Edge, up bool) {
 // and then Settings.Unknown is assumed.
 func (w *Weights) Of(e topology.Edge, at time.Duration) Weight {
 	l := &w.links[e]
+	expected := w.expected(l, at)
 	switch {
 	case l.down:
 		return Weight{Value: math.Inf(1), Peak: 1}
 	case !l.seen:
-		return l.weight(w.settings.Unknown, 0)
+		return l.weight(w.settings.Unknown+expected, 0)
 	}
 	age := at - l.at
 	if w.settings.Expiry <= 0 || age <= 0 {
-		return l.weight(l.occupancy, l.variance)
+		return l.weight(l.occupancy+expected, l.variance)
 	}
 	fresh := max(0, 1-float64(age)/float64(w.settings.Expiry))
-	return l.weight(w.settings.Unknown+fresh*(l.occupancy-w.settings.Unknown),
+	return l.weight(w.settings.Unknown+fresh*(l.occupancy-w.settings.Unknown)+expected,
 		fresh*l.variance)
 }
 
+// Expect notes that flows which moved bring that much to the queue before a link, a part of it, or
+// leave it behind (below 0), before reports show it.
+func (w *Weights) Expect(e topology.Edge, occupancy float64, at time.Duration) {
+	l := &w.links[e]
+	l.expected, l.expectedAt = w.expected(l, at)+occupancy, at
+}
+
+// expected is what is left of what flows that moved bring: it fades over Settings.Settle.
+func (w *Weights) expected(l *linkState, at time.Duration) float64 {
+	if l.expected == 0 {
+		return 0
+	}
+	return l.expected * max(0, 1-float64(at-l.expectedAt)/float64(w.settings.Settle))
+}
+
 func (l *linkState) weight(occupancy, variance float64) Weight {
+	occupancy = max(0, occupancy)
 	return Weight{Value: occupancy * l.scale, Variance: variance * l.scale * l.scale,
 		Peak: occupancy}
 }

@@ -14,9 +14,12 @@ import (
 
 	"sextant/agent"
 	"sextant/agent/api"
+	"sextant/controller"
 	"sextant/lab/linkemu"
 	"sextant/lab/loadgen"
 	"sextant/lab/webserver"
+	"sextant/te/topology"
+	"sextant/te/topology/format"
 )
 
 // TestMain lets the test program be what labs and experiments call {self} for: "agent -f FILE",
@@ -25,6 +28,7 @@ func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
 		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire,
 		"linkstate": runLinkState, "connect": runConnect,
+		"controller": runController,
 	}
 	if len(os.Args) < 2 || programs[os.Args[1]] == nil {
 		os.Exit(m.Run())
@@ -52,6 +56,27 @@ func runAgent(ctx context.Context, args []string) error {
 		Node: node, PinDirectory: os.Getenv("SEXTANT_BPF"), Version: "test",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
+}
+
+// runController runs a controller by its file.
+func runController(ctx context.Context, args []string) error {
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	c, err := controller.Parse(text)
+	if err != nil {
+		return err
+	}
+	return controller.Run(ctx, controller.Options{Config: c, Version: "test",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Open: func(name string) (*topology.Graph, error) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				return nil, err
+			}
+			return format.Read(format.File{Name: name, Text: text}, format.Options{})
+		}})
 }
 
 func runWire(ctx context.Context, args []string) error { return linkemu.Run(ctx, args[1]) }

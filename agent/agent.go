@@ -41,7 +41,7 @@ type Agent struct {
 	tracer
 	chooser
 
-	servers   *httpserver.Servers // set before anybody is served
+	servers   *httpserver.Servers // set before requests are served
 	warnings  []string
 	metrics   *metrics
 	watch     *attachWatch
@@ -183,8 +183,8 @@ func (a *Agent) hear(changes, interfaces <-chan struct{}) {
 	a.routing.hear()
 }
 
-// live does what comes up, one thing at a time, until ctx ends: the state belongs to this
-// goroutine.
+// live is the event loop: it runs one piece of work after the other until ctx ends. No other
+// goroutine touches the state.
 func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserver.Servers) error {
 	for {
 		a.note()

@@ -46,7 +46,7 @@ func written(t *testing.T, server *archivetest.Server) []archive.Record {
 	return records
 }
 
-// changed is whether the last record is another one than that of before.
+// changed is whether the last record is another one than the previous one.
 func changed(t *testing.T, server *archivetest.Server, before []archive.Record) bool {
 	t.Helper()
 	now := written(t, server)

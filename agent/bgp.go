@@ -189,7 +189,7 @@ func (b *peering) learnMembers(peers []bgp.Peer) error {
 	if changed {
 		b.found.setLearned(after)
 		b.logMembers(before, after)
-		// Whom neighbors tell of before they have told all was there before this edge: it is not
+		// Backends announced before the neighbors' End-of-RIB were there before this edge: none is
 		// held.
 		if err := b.store.write(); err != nil {
 			b.options.Log.Warn("a restarted agent will not know these backends", "error", err)

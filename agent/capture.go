@@ -65,7 +65,7 @@ type capturing struct {
 func (s *captures) begin(want api.Capture) (*capturing, error) {
 	if s.now != nil {
 		return nil, &api.Error{Code: api.Conflict,
-			Message: "somebody captures on this node already; wait until that ends"}
+			Message: "a capture is running on this node already; wait until that ends"}
 	}
 	epoch, err := monotonicEpoch()
 	if err != nil {

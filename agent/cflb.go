@@ -62,7 +62,7 @@ type cflbProgram struct {
 	updates    uint64
 }
 
-// Close lets go of the programs; packets are forwarded on, by the routes as they are.
+// Close releases the programs; packets are forwarded on, by the routes as they are.
 func (p *cflbProgram) Close() {
 	p.router.Close()
 	p.CFLB.Close()
@@ -170,7 +170,7 @@ func (r *cflbRoom) followNextHops(router *kernelfib.Router) {
 	}
 	fault := ""
 	if err := role.program.follow(role.selector); err != nil {
-		fault = "next hops are those of before: " + err.Error()
+		fault = "the previous next hops stay: " + err.Error()
 	} else {
 		fault = role.program.leftText()
 	}

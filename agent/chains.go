@@ -141,7 +141,7 @@ func (e *edgeRoom) earlierChains(
 }
 
 // rehashes says whether flows are in other buckets by this node than by what ran before, so that
-// chains of before say nothing.
+// previous chains say nothing.
 func (e *edgeRoom) rehashes(n *config.Node) bool {
 	if e.node != nil {
 		return e.node.Secret != n.Secret

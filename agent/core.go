@@ -58,7 +58,7 @@ func (c *core) Events(ctx context.Context, after uint64) (events []api.Event, er
 	return events, err
 }
 
-// keepFailing writes down who fails, so that an agent that follows does not send anybody there.
+// keepFailing writes down who fails, so that an agent that follows does not send connections there.
 func (c *core) keepFailing() {
 	var failing []health.Key
 	for _, add := range c.failing {

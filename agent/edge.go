@@ -30,7 +30,7 @@ type edgeRole struct {
 	places   map[config.Endpoint]int // of the services
 	numbers  map[string]uint32
 	hmac     srv6.HMACKey // the zero value: SRHs are not signed
-	former   *former      // what is known of flows of before; nil: nothing
+	former   *former      // what is known of former flows; nil: nothing
 }
 
 var _ switchable[*edgeRole] = (*edgeRole)(nil)
@@ -43,8 +43,8 @@ type edgeService struct {
 	buckets    int            // of its table
 	members    []pool.Backend // the backends, in the order of the configuration
 	generation *pool.Generation
-	former     *pool.Generation // of before another secret, or fewer buckets; nil: nothing is known
-	effect     health.Effect    // how the members came about
+	former     *pool.Generation // from before another secret, or fewer buckets; nil: none
+	effect     health.Effect    // how the members were determined
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
@@ -180,16 +180,12 @@ var encapsulations = map[config.Encapsulation]datapath.Encapsulation{
 // edgeConfig is the part of the configuration that is compiled into the program.
 func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	c := datapath.EdgeConfig{
-		Secret:         n.Secret,
-		Block:          n.Domain.Block,
-		Locators:       n.Domain.Locators,
-		Infrastructure: n.Domain.Infrastructure,
-		Source:         n.Edge.Source,
-		Encapsulation:  encapsulations[n.Edge.Encapsulation],
-		Signs:          n.Edge.HMAC != nil,
-		HopLimit:       uint8(n.Edge.HopLimit),
-		Shadow:         n.Edge.Shadow.SID,
-		LastOffer:      n.Edge.Shadow.LastOffer,
+		Domain:        domainOf(n, n.Edge.Source),
+		Encapsulation: encapsulations[n.Edge.Encapsulation],
+		Signs:         n.Edge.HMAC != nil,
+		HopLimit:      uint8(n.Edge.HopLimit),
+		Shadow:        n.Edge.Shadow.SID,
+		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
 	}
@@ -264,7 +260,7 @@ func (e *edgeRoom) edgeServices(next *edgeRole, n *config.Node, dir string) erro
 	return nil
 }
 
-// generationsAtOnce is of how many services the chains of before are held in memory.
+// generationsAtOnce is of how many services the previous chains are held in memory.
 const generationsAtOnce = 16
 
 // someChains makes the generations of some services, on all processors.
@@ -301,7 +297,7 @@ func (e *edgeRole) service(endpoint config.Endpoint) *edgeService {
 	return nil
 }
 
-// fill brings the program's tables from the services of before (nil: they are empty) to those of e.
+// fill brings the program's tables from the previous services (nil: they are empty) to those of e.
 func (e *edgeRole) fill(before *edgeRole) error {
 	if err := e.fillHMAC(before); err != nil {
 		return err
@@ -325,7 +321,7 @@ func (e *edgeRole) fill(before *edgeRole) error {
 	return e.clear(before, func(s *edgeService) bool { return !taken[s.index] })
 }
 
-// clear takes away services of before that e does not have: those whose number another has now
+// clear takes away previous services that e does not have: those whose number another has now
 // before they would lead to its chains, the others last.
 func (e *edgeRole) clear(before *edgeRole, which func(*edgeService) bool) error {
 	if before == nil {

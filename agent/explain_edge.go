@@ -47,7 +47,7 @@ func (e *edgeRole) twin(n *config.Node) *model.Edge {
 		VIPs:          map[netip.Addr]struct{}{},
 		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
 		Secret:        e.config.Secret,
-		Encapsulation: model.Encapsulation(e.config.Encapsulation), Source: e.config.Source,
+		Encapsulation: e.config.Encapsulation, Source: e.config.Source,
 		HopLimit: e.config.HopLimit,
 		Shadow:   e.config.Shadow, LastOffer: e.config.LastOffer,
 		SID: func(uint16) netip.Addr { return e.config.Source }, // any that is one
@@ -56,7 +56,7 @@ func (e *edgeRole) twin(n *config.Node) *model.Edge {
 		},
 	}
 	for _, at := range e.attachments {
-		m.Sides[uint32(at.Index)] = model.Side(at.Side)
+		m.Sides[uint32(at.Index)] = at.Side
 	}
 	for i, s := range e.services {
 		m.Services[modelKey(s.key)] = uint32(i)

@@ -51,15 +51,15 @@ func (x *explaining) frames(f api.Flow, kinds []string, outer *layers.IPv6) ([]f
 	return list, nil
 }
 
-// anybody is the Ethernet source of made-up frames.
-var anybody = net.HardwareAddr{2, 0, 0, 0, 0, 1}
+// anyHost is the Ethernet source of made-up frames.
+var anyHost = net.HardwareAddr{2, 0, 0, 0, 0, 1}
 
 // madeUpHopLimit is that of made-up packets.
 const madeUpHopLimit = 64
 
 // frame makes a packet of a flow behind an outer header, if there is one.
 func (x *explaining) frame(f api.Flow, kind string, outer *layers.IPv6) ([]byte, error) {
-	ethernet := &layers.Ethernet{SrcMAC: anybody, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
+	ethernet := &layers.Ethernet{SrcMAC: anyHost, DstMAC: net.HardwareAddr{2, 0, 0, 0, 0, 2},
 		EthernetType: layers.EthernetTypeIPv6}
 	if device, err := net.InterfaceByIndex(x.at.Index); err == nil &&
 		len(device.HardwareAddr) == 6 {
@@ -112,7 +112,7 @@ func layersOf(f api.Flow, kind string) []gopacket.SerializableLayer {
 	return []gopacket.SerializableLayer{network, tcp}
 }
 
-// outerTo is the header with which somebody of the SR domain sends a packet of a flow to a SID.
+// outerTo is the header with which a node of the SR domain sends a packet of a flow to a SID.
 func outerTo(sid netip.Addr, infrastructure []netip.Prefix, f api.Flow) *layers.IPv6 {
 	return &layers.IPv6{
 		Version: 6, HopLimit: madeUpHopLimit, NextHeader: innerProtocol(f), DstIP: sid.AsSlice(),

@@ -31,7 +31,7 @@ func (h *headendRole) model(n *config.Node) *model.Headend {
 		},
 	}
 	for _, at := range h.attachments {
-		m.Sides[uint32(at.Index)] = model.Side(at.Side)
+		m.Sides[uint32(at.Index)] = at.Side
 	}
 	return m
 }

@@ -14,19 +14,19 @@ import (
 	"sextant/packet/flow"
 )
 
-// Former flows are the connections of before another secret, or of before services had fewer
+// Former flows are the connections from before another secret, or from before services had fewer
 // buckets: nothing says in which bucket they are now. For a while the edge keeps the tables of
 // before beside those of now, and offers packets to whom either names. The former tables follow the
 // backends as the tables of now do, so that nobody who is down is in the way.
 
-// former is what an edge keeps of before. It never changes.
+// former is what an edge keeps of former tables. It never changes.
 type former struct {
 	secret   flow.Secret
 	until    time.Time
 	services map[string]formerService // by endpoint
 }
 
-// formerService is what a table of before was made by.
+// formerService is what a former table was made by.
 type formerService struct {
 	Buckets    int
 	Continuity config.Continuity
@@ -52,9 +52,9 @@ func (f *former) flows() datapath.FormerFlows {
 // isOver reports whether nobody asks for what was before any more.
 func (f *former) isOver(now time.Time) bool { return f != nil && !now.Before(f.until) }
 
-// formerAfter is what an edge knows of before when next takes the place of running: of before that
-// change if it moves flows to buckets that do not follow from those of before, else what running
-// knows. Nil is nothing.
+// formerAfter is what an edge knows of former tables when next takes the place of running: those
+// from before that change if it moves flows to buckets that do not follow from the former ones,
+// else what running knows. Nil is nothing.
 func formerAfter(
 	running, next *edgeRole, secret flow.Secret, n *config.Node, now time.Time,
 ) *former {
@@ -78,7 +78,7 @@ func formerAfter(
 	return running.former
 }
 
-// keepFormer gives next the tables of before.
+// keepFormer gives next the former tables.
 func (e *edgeRoom) keepFormer(next *edgeRole, n *config.Node, dir string) error {
 	if e.node == nil {
 		next.former = e.store.former(time.Now())
@@ -93,13 +93,13 @@ func (e *edgeRoom) keepFormer(next *edgeRole, n *config.Node, dir string) error 
 		}
 		var err error
 		if s.former, err = e.formerChains(next.former, s, n, dir); err != nil {
-			return fmt.Errorf("service %s: keep its chains of before: %w", s.Name, err)
+			return fmt.Errorf("service %s: keep its former chains: %w", s.Name, err)
 		}
 	}
 	return nil
 }
 
-// formerChains are the chains of before of a service: those that ran until now, or the former ones
+// formerChains are the former chains of a service: those that ran until now, or the former ones
 // of the running service, or those that an earlier agent left in the kernel.
 func (e *edgeRoom) formerChains(
 	f *former, s *edgeService, n *config.Node, dir string,
@@ -187,7 +187,7 @@ func (e *edgeRole) formerModel() *model.FormerFlows {
 	}
 }
 
-// endFormer lets go of what was before when its time is over: programs that do not ask for it take
+// endFormer removes the former tables when its time is over: programs that do not ask for it take
 // the place of those that do.
 func (e *edgeRoom) endFormer() error {
 	if e.runs == nil || !e.runs.former.isOver(time.Now()) {
@@ -195,9 +195,9 @@ func (e *edgeRoom) endFormer() error {
 	}
 	e.runs.broken = true // what runs is no more what is to run
 	if err := e.reload(); err != nil {
-		return fmt.Errorf("let go of the tables of before: %w", err)
+		return fmt.Errorf("remove the former tables: %w", err)
 	}
-	e.options.Log.Info("connections of before the secret or the buckets changed are looked for " +
+	e.options.Log.Info("connections from before the secret or the buckets changed are looked for " +
 		"no more")
 	return nil
 }

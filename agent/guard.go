@@ -108,7 +108,7 @@ func (e *edgeRoom) guard(next *config.Node, edge *prepared[*edgeRole]) error {
 	case len(b.services) == 0 && len(b.changes) == 0:
 		return nil
 	case b.starts && e.found.startup.fresh:
-		e.options.Log.Warn("connections of before end", "why", b.Error())
+		e.options.Log.Warn("earlier connections end", "why", b.Error())
 		return nil
 	}
 	return b
@@ -163,7 +163,7 @@ func (e *edgeRoom) lost(
 }
 
 // lostShare is of the connections of a running service at whose chains no packets arrive after a
-// change, and of those of before an earlier one.
+// change, and of those from before an earlier one.
 func (e *edgeRole) lostShare(running, next *edgeService, f *former, rehashed bool,
 	same func(id uint16) uint16) (share float64) {
 	chains, now := chainsOf(running.generation), chainsOf(next.generation)

@@ -28,12 +28,11 @@ var _ switchable[*headendRole] = (*headendRole)(nil)
 // epoch.
 func headendConfig(n *config.Node) datapath.HeadendConfig {
 	c := datapath.HeadendConfig{
-		Secret: n.Secret, Block: n.Domain.Block, Locators: n.Domain.Locators,
-		Infrastructure: n.Domain.Infrastructure,
-		Source:         n.Headend.Source, HopLimit: uint8(n.Headend.HopLimit),
-		Flows:   n.Headend.Flows,
-		Uplinks: n.Headend.Uplinks,
-		Local:   n.Headend.Local,
+		Domain:   domainOf(n, n.Headend.Source),
+		HopLimit: uint8(n.Headend.HopLimit),
+		Uplinks:  n.Headend.Uplinks,
+		Local:    n.Headend.Local,
+		Flows:    n.Headend.Flows,
 	}
 	for _, i := range n.Headend.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.HeadendInterface{Name: i.Name,

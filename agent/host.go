@@ -75,16 +75,12 @@ func (h *hostRoom) settled() {
 // hostConfig is the part of the configuration that is compiled into the programs.
 func (h *hostRoom) hostConfig(n *config.Node) datapath.HostConfig {
 	c := datapath.HostConfig{
-		Secret:         n.Secret,
-		Block:          n.Domain.Block,
-		Locators:       n.Domain.Locators,
-		Infrastructure: n.Domain.Infrastructure,
-		Source:         n.Host.Source,
-		Learners:       n.Host.Learners,
-		HMAC:           hmacRule(n.Host.HMAC),
-		TunnelMTU:      n.Domain.MTU - n.Domain.Overhead,
-		Refusal:        refusalTime,
-		Cgroup:         n.Host.Cgroup,
+		Domain:    domainOf(n, n.Host.Source),
+		Learners:  n.Host.Learners,
+		HMAC:      hmacRule(n.Host.HMAC),
+		TunnelMTU: n.Domain.MTU - n.Domain.Overhead,
+		Refusal:   refusalTime,
+		Cgroup:    n.Host.Cgroup,
 	}
 	if c.Cgroup == "" {
 		c.Cgroup = h.cgroup
@@ -174,7 +170,7 @@ func (h *hostRole) service(endpoint config.Endpoint) *hostService {
 	return nil
 }
 
-// fill brings the program's tables from the services of before (nil: they are empty) to those of h.
+// fill brings the program's tables from the previous services (nil: they are empty) to those of h.
 func (h *hostRole) fill(before *hostRole) error {
 	if err := h.fillHMAC(before); err != nil {
 		return err

@@ -156,6 +156,6 @@ func (x *exchange) lateWarning() string {
 		return ""
 	}
 	return fmt.Sprintf("this edge started without memory, and has not yet been told who had its "+
-		"buckets by %s: connections of before may break; asked again until it is",
+		"buckets by %s: earlier connections may break; asked again until it is",
 		strings.Join(from, ", "))
 }

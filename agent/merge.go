@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"net/netip"
 	"slices"
 
 	"sextant/agent/api"
@@ -35,8 +36,7 @@ type mergeNumber struct {
 
 // mergeConfig is the part of the configuration that is compiled into the programs.
 func mergeConfig(n *config.Node) datapath.MergeConfig {
-	c := datapath.MergeConfig{Block: n.Domain.Block, Locators: n.Domain.Locators,
-		Infrastructure: n.Domain.Infrastructure}
+	c := datapath.MergeConfig{Domain: domainOf(n, netip.Addr{})}
 	for _, i := range n.Merge.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.MergeInterface{Name: i.Name,
 			Mode: attachModes[i.Mode]})

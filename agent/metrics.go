@@ -131,7 +131,7 @@ var (
 		"SYNs to a service with such a limit, by what became of them.",
 		"service", "decision")
 	establishedTotal = description("established_connections_total",
-		"Connections of a service that came about on this host.",
+		"TCP connections established on this host, by service.",
 		"service", "family")
 	resetsTotal = description("resets_total", "TCP resets that this host sent for a service.",
 		"service", "family")

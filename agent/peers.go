@@ -208,7 +208,7 @@ func peerRefusal(response *http.Response) error {
 	switch {
 	case version == "" && response.StatusCode == http.StatusOK:
 		return errors.New(
-			"it speaks version 1 of the exchange between edges, which anybody could " +
+			"it speaks version 1 of the exchange between edges, which any host could " +
 				"abuse, and this edge version " + signing.Version + "; run this Sextant there too")
 	case version != "" && version != signing.Version:
 		return fmt.Errorf("it speaks version %.10q of the exchange between edges, and this edge "+

@@ -36,7 +36,7 @@ type switchable[R any] interface {
 	// load takes over the programs of a role that is the same, or loads them anew if running is
 	// the zero value.
 	load(dir string, running R) error
-	// fill brings the program's tables from the services of before (zero: they are empty) to its
+	// fill brings the program's tables from the previous services (zero: they are empty) to its
 	// own.
 	fill(before R) error
 }
@@ -162,7 +162,7 @@ func (p *prepared[R]) rollBack() error {
 	return nil
 }
 
-// discard lets go of what was prepared.
+// discard releases what was prepared.
 func (p *prepared[R]) discard() {
 	var none R
 	if p.next != none && p.next.uses() != nil && !p.sameProgram() {
@@ -174,7 +174,7 @@ func (p *prepared[R]) discard() {
 	os.Remove(p.dir) // if nothing is pinned in it
 }
 
-// abandon lets go of what was loaded, and of what was made for it.
+// abandon releases what was loaded, and what was made for it.
 func abandon(p program) {
 	if a, makes := p.(interface{ Abandon() error }); makes {
 		_ = a.Abandon() // what it leaves serves the next one
@@ -183,7 +183,7 @@ func abandon(p program) {
 	p.Close()
 }
 
-// finish lets go of what ran before, and makes the role the agent's.
+// finish releases what ran before, and makes the role the agent's.
 func (p *prepared[R]) finish() {
 	var none R
 	if p.old != none && !p.sameProgram() {

@@ -125,7 +125,7 @@ func (p *protections) tellTrials(x *runningProtection, next protection.State, no
 			Reason: "copies came by it in a trial"}
 		if at, held := next.HeldUntil(before); held {
 			event.Status = "silent"
-			event.Reason = fmt.Sprintf("a trial was in vain; the next one is in %v",
+			event.Reason = fmt.Sprintf("a trial failed; the next one is in %v",
 				(at - now).Round(time.Second))
 		}
 		p.tell(event)

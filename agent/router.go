@@ -33,7 +33,7 @@ type vrf struct {
 
 // hashing is what the kernel is told so that a packet that comes back from a host is hashed as it
 // was the first time: by addresses, protocol and ports of the packet itself, whatever a network
-// card or a socket thinks of it.
+// card or a socket does with it.
 var hashing = [][2]string{
 	// 0x37
 	{"net.ipv4.fib_multipath_hash_fields", "55"}, {"net.ipv6.fib_multipath_hash_fields", "55"},

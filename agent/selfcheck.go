@@ -79,7 +79,7 @@ func (k *selfChecks) serves(s config.HostService) bool {
 	return s.Check == nil || c == nil || c.state.Usable(rulesOf(s.Check))
 }
 
-// ended takes one result; routing hears of it at once.
+// ended takes one result; routing is updated at once.
 func (k *selfChecks) ended(r health.Result) {
 	c := k.services[r.Service]
 	if c == nil || !k.monitor.Current(r) || !c.take(r) {

@@ -75,7 +75,7 @@ type kept struct {
 	Tables []int `json:"tables,omitempty"`
 	// Away are the backends that are down, or back a moment ago and held.
 	Away []health.Key `json:"away,omitempty"`
-	// Former is what the edge knows of flows of before another secret or fewer buckets.
+	// Former is what the edge knows of flows from before another secret or fewer buckets.
 	Former *keptFormer `json:"former,omitempty"`
 }
 

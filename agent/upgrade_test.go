@@ -86,7 +86,7 @@ func (m *machine) asFormerServices(role string) {
 func sameChains(t *testing.T, when string, before, after []pool.Chain) {
 	t.Helper()
 	if !slices.Equal(before, after) {
-		t.Errorf("%s: other chains, %d of them, than the %d of before", when, len(after),
+		t.Errorf("%s: other chains, %d of them, than the %d previous ones", when, len(after),
 			len(before))
 	}
 }

@@ -24,10 +24,9 @@ static __always_inline int edge_parse_ipv6(struct xdp_md *ctx, struct cursor *c,
 
 	if (reason)
 		return reason;
-	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
+	outside = is_outside(settings.side, &settings.domain, &p->flow.source);
 	if (outside) {
-		reason = guard_addresses(&settings.block, &settings.locators,
-					 &settings.infrastructure, p);
+		reason = guard_addresses(&settings.domain, p);
 		if (reason)
 			return reason;
 	} else if (unlikely(is_for_edge(p))) {
@@ -94,14 +93,15 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
 					const struct service *service, bool admitted)
 {
-	struct way w = { .service = service, .hash = flow_hash(&settings.secret, &p->flow) };
-	struct address source = address_read(&settings.source);
+	struct encap w = { .service = service,
+			   .hash = flow_hash(&settings.domain.secret, &p->flow) };
+	struct address source = address_read(&settings.domain.source);
 	__u32 l2_before = frame_l2_length(f);
 
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash);
-	if (!admitted && !is_admitted(p, service))
+	if (!admitted && !syn_admit(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
 		return drop(REASON_NO_BACKEND);
@@ -112,18 +112,18 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP &&
 		 !is_first_syn(p))
 		w.chain = cached_chain(w.chain, w.visits, w.hash);
-	if (!way_begins(&w))
+	if (!encap_begin(&w))
 		return drop(REASON_NO_BACKEND);
 	w.hop = next_hop_for(ctx, &source, &w.destination, bpf_ntohs(w.chain->ids[0]), w.hash);
 	if (!w.hop || w.hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
-	if (unlikely(!way_fits(&w, p)))
-		return edge_refuse(ctx, f, p, ANSWER_TOO_BIG, w.hop->mtu - way_overhead(&w));
+	if (unlikely(!encap_fits(&w, p)))
+		return edge_refuse(ctx, f, p, ANSWER_TOO_BIG, w.hop->mtu - encap_overhead(&w));
 	if (w.hop->how == NEXT_HOP_SEND)
 		next_hop_apply(ctx, w.hop, f);
 	hops_count(ctx, p);
-	source = outer_source(p, &settings.source);
-	return way_take(ctx, f, l2_before, p, &w, &source);
+	source = outer_source(p, &settings.domain.source);
+	return encap_send(ctx, f, l2_before, p, &w, &source);
 }
 
 /* ===== The plain packet ===== */
@@ -180,9 +180,9 @@ static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, stru
 			return false;
 	} else if (ethertype == bpf_htons(ETH_P_IPV6)) {
 		if (ipv6_parse(c, p) || ip6->hop_limit <= 1 || settings.side == SIDE_INTERNAL ||
-		    infrastructure_contains(&settings.infrastructure, &p->flow.source) ||
-		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.source) ||
-		    is_sid_of_domain(&settings.block, &settings.locators, &p->flow.destination))
+		    infrastructure_contains(&settings.domain.infrastructure, &p->flow.source) ||
+		    is_sid_of_domain(&settings.domain, &p->flow.source) ||
+		    is_sid_of_domain(&settings.domain, &p->flow.destination))
 			return false;
 	} else {
 		return false;
@@ -204,7 +204,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	struct service *service;
 	struct address source;
 	struct packet p = {};
-	struct way w = {};
+	struct encap w = {};
 	struct frame f;
 	void *ip;
 
@@ -216,27 +216,27 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	service = service_cached(&p.flow, fib_epoch_now());
 	if (!service || service->quic)
 		return NOT_PLAIN;
-	if (!is_admitted(&p, service))
+	if (!syn_admit(&p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	*admitted = true;
 	w.service = service;
-	w.hash = flow_hash(&settings.secret, &p.flow);
+	w.hash = flow_hash(&settings.domain.secret, &p.flow);
 	w.chain = chain_find(service, w.hash);
 	if (!w.chain)
 		return NOT_PLAIN;
 	w.visits = chain_visits(w.chain, &p);
-	if (!way_begins(&w))
+	if (!encap_begin(&w))
 		return NOT_PLAIN;
 	w.hop = next_hop_remembered(bpf_ntohs(w.chain->ids[0]), w.hash, fib_epoch_now());
-	if (!w.hop || !way_fits(&w, &p))
+	if (!w.hop || !encap_fits(&w, &p))
 		return NOT_PLAIN;
 	if (p.flow.ipv4)
 		ipv4_hop_count(ip);
 	else
 		((struct ipv6hdr *)ip)->hop_limit--;
 	f.addresses = w.hop->addresses;
-	source = address_read(&settings.source);
-	return way_take(ctx, &f, sizeof(struct ethhdr), &p, &w, &source);
+	source = address_read(&settings.domain.source);
+	return encap_send(ctx, &f, sizeof(struct ethhdr), &p, &w, &source);
 }
 
 /* ===== Program ===== */

@@ -25,9 +25,7 @@ struct merge_sid {
 };
 
 struct merge_settings {
-	struct prefix block; /* SIDs of the domain */
-	struct locators locators;
-	struct infrastructure infrastructure;
+	struct domain domain;
 	struct merge_sid sids[MERGE_SIDS_MAX]; /* longest prefix first */
 };
 
@@ -264,9 +262,8 @@ static __always_inline int merge_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	outer->sid = merge_sid_find(&p->flow.destination);
 	if (outer->sid >= MERGE_SIDS_MAX)
-		return guard_transit(ctx, c, p, &settings.block, &settings.locators,
-				     &settings.infrastructure);
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return guard_transit(ctx, c, p, &settings.domain);
+	if (!infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &srh);

@@ -21,11 +21,7 @@
 /* ===== Configuration ===== */
 
 struct headend_settings {
-	struct secret secret;
-	struct prefix block; /* SIDs of the domain */
-	struct locators locators;
-	struct infrastructure infrastructure;
-	struct address source; /* of the outer headers */
+	struct domain domain;
 	struct eth_addresses
 		loop_addresses; /* with which the kernel takes in what comes out of the loop */
 	__u32 loop_inner; /* interface index of the loop's end where frames come out */
@@ -194,7 +190,7 @@ static __always_inline __u32 list_in_turn(const struct rule *r)
 static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut,
 				const struct list *list, const struct load *load)
 {
-	struct address source = address_read(&settings.source);
+	struct address source = address_read(&settings.domain.source);
 	struct address destination = { { list->header[3], list->header[4] } };
 	struct next_hop *hop = next_hop_for(ctx, &source, &destination, list->hop, load->label);
 	int reason;
@@ -226,7 +222,7 @@ static __always_inline bool is_hop(struct xdp_md *ctx)
  * not known. */
 static __always_inline __u32 list_mtu(struct xdp_md *ctx, const struct list *list, __u32 label)
 {
-	struct address source = address_read(&settings.source);
+	struct address source = address_read(&settings.domain.source);
 	struct address destination = { { list->header[3], list->header[4] } };
 	struct next_hop *hop = next_hop_for(ctx, &source, &destination, list->hop, label);
 
@@ -316,7 +312,7 @@ static __noinline int mirror(struct xdp_md *ctx, const struct packet *p, const s
 /* Not inlined, to spare the stack. */
 static __noinline __u64 packet_hash(const struct packet *p)
 {
-	return flow_hash(&settings.secret, &p->flow);
+	return flow_hash(&settings.domain.secret, &p->flow);
 }
 
 /* What no list is for: the verdict, or -1. */
@@ -448,10 +444,9 @@ static __always_inline int headend_parse_ipv6(struct xdp_md *ctx, struct cursor 
 
 	if (reason)
 		return reason;
-	outside = is_outside(settings.side, &settings.infrastructure, &p->flow.source);
+	outside = is_outside(settings.side, &settings.domain, &p->flow.source);
 	if (outside) {
-		reason = guard_addresses(&settings.block, &settings.locators,
-					 &settings.infrastructure, p);
+		reason = guard_addresses(&settings.domain, p);
 		if (reason)
 			return reason;
 	}
@@ -511,8 +506,8 @@ int headend(struct xdp_md *ctx)
 /* Our own packets, encapsulated, that the kernel sends. */
 static __always_inline bool is_encapsulated(const struct packet *p)
 {
-	return !p->flow.ipv4 && p->flow.source.word[0] == settings.source.word[0] &&
-	       p->flow.source.word[1] == settings.source.word[1] &&
+	return !p->flow.ipv4 && p->flow.source.word[0] == settings.domain.source.word[0] &&
+	       p->flow.source.word[1] == settings.domain.source.word[1] &&
 	       (p->flow.protocol == IPPROTO_ROUTING || p->flow.protocol == IPPROTO_IPIP ||
 		p->flow.protocol == IPPROTO_IPV6);
 }

@@ -88,7 +88,7 @@ static __always_inline __u32 label_of(__u64 hash)
  * A first SYN for a service or for the last candidate: SRLB service hunting. Not static, so that
  * the verifier looks at it once, and not for each way in which a packet can have come here.
  */
-__noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
+__noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 				    const struct outer *outer, const struct packet *p,
 				    __u32 service)
 {
@@ -114,7 +114,7 @@ __noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
 		if (!accept_learns(service))
 			return true;
 	}
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	difference = (bpf_ntohl(*(__be32 *)ip) & 0xfffff) ^ label_of(hash);
 	if (!(difference & ((1 << NOTE_LABEL_SHIFT) - 1)))
 		offer.told = difference >> NOTE_LABEL_SHIFT;
@@ -142,7 +142,7 @@ __noinline int takes_new_connection(struct xdp_md *ctx, const struct frame *f,
  * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are
  * for whoever has taken that. What comes here alone, because its connection ID says so, is taken.
  */
-__noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
+__noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
 			  const struct packet *p, __u32 service)
 {
 	bool left;
@@ -151,13 +151,13 @@ __noinline int takes_quic(struct xdp_md *ctx, const struct frame *f, const struc
 	if (!f || !outer || !p)
 		return false;
 	left = outer->argument || segments_left(ctx, outer->srh);
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	if (!quic_is_here(hash, settings.refusal_jiffies)) {
 		if (!quic_opens(ctx, p))
 			return !left;
 		if (left && !quic_has_server(ctx, p))
 			return false;
-		if (!takes_new_connection(ctx, f, outer, p, service))
+		if (!offer_new_connection(ctx, f, outer, p, service))
 			return false;
 	}
 	if (!p->icmp)
@@ -172,17 +172,17 @@ static __always_inline bool takes(struct xdp_md *ctx, struct frame *f, const str
 	bool opens = p->flow.protocol == IPPROTO_TCP && is_first_syn(p);
 
 	if (unlikely(quic))
-		return takes_quic(ctx, f, outer, p, service);
+		return offer_quic(ctx, f, outer, p, service);
 	if (!candidates_left) {
 		if (opens)
-			takes_new_connection(ctx, f, outer, p, service);
+			offer_new_connection(ctx, f, outer, p, service);
 		return true;
 	}
 	if (p->flow.protocol != IPPROTO_TCP)
 		return false;
 	if (connection_is_here(ctx, p))
 		return true;
-	return opens && service && takes_new_connection(ctx, f, outer, p, service);
+	return opens && service && offer_new_connection(ctx, f, outer, p, service);
 }
 
 /* Makes the next candidate the destination: NEXT-C-SID, or the SRH's next segment. */
@@ -311,10 +311,11 @@ static __always_inline int end_by_connection(struct xdp_md *ctx, struct cursor *
 		return drop(reason);
 	if (unlikely(inner->fragment == FRAGMENT_FIRST) && inner->flow.protocol == IPPROTO_TCP)
 		fragment_remember(inner);
-	if (somebody_learns() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
+	if (has_learners() && offer && service && inner->flow.protocol == IPPROTO_TCP &&
 	    is_first_syn(inner))
-		asker_remember(ctx, frame_l2_length(f), flow_hash(&settings.secret, &inner->flow),
-			       outer->sid, settings.refusal_jiffies);
+		asker_remember(ctx, frame_l2_length(f),
+			       flow_hash(&settings.domain.secret, &inner->flow), outer->sid,
+			       settings.refusal_jiffies);
 	if (service && inner->flow.protocol == IPPROTO_TCP && (inner->tcp_flags & TCP_FLAG_SYN))
 		mss_clamp(ctx, inner->transport,
 			  inner->flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
@@ -369,9 +370,8 @@ static __always_inline int outer_parse(struct xdp_md *ctx, struct cursor *c, str
 		return reason;
 	sid = sid_find(&p->flow.destination);
 	if (sid >= SIDS_MAX)
-		return guard_transit(ctx, c, p, &settings.block, &settings.locators,
-				     &settings.infrastructure);
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+		return guard_transit(ctx, c, p, &settings.domain);
+	if (!infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol)) {
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, &outer->srh);
@@ -427,13 +427,13 @@ int host(struct xdp_md *ctx)
 static __noinline int leave_by_edge(struct __sk_buff *skb, struct packet *p, __u32 service)
 {
 	struct host_signals *s = bpf_map_lookup_elem(&signals, &service);
-	struct address source = address_read(&settings.source), owner;
+	struct address source = address_read(&settings.domain.source), owner;
 	struct asker *asker;
 	__u64 hash;
 	int verdict;
 
 	flow_turn(&p->flow);
-	hash = flow_hash(&settings.secret, &p->flow);
+	hash = flow_hash(&settings.domain.secret, &p->flow);
 	asker = asker_find(skb, hash);
 	if (!asker || !s)
 		return TC_ACT_UNSPEC;
@@ -486,7 +486,7 @@ int host_leave(struct __sk_buff *skb)
 	if (is_syn_ack(&p)) {
 		mss_clamp_skb(skb, p.transport,
 			      p.flow.ipv4 ? settings.mss_ipv4 : settings.mss_ipv6);
-		return somebody_learns() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
+		return has_learners() ? leave_by_edge(skb, &p, service->index) : TC_ACT_UNSPEC;
 	}
 	s = bpf_map_lookup_elem(&signals, &service->index);
 	if (s)

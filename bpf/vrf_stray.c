@@ -5,6 +5,7 @@
  * on to the kernel; nothing is ever dropped here. Specification: docs/reference/dataplane.md,
  * "Strays beside a router".
  */
+#include "include/guard.h"
 #include "include/inner.h"
 #include "include/stray.h"
 #include "include/decap.h"
@@ -14,7 +15,7 @@
 /* ===== Configuration ===== */
 
 struct stray_settings {
-	struct infrastructure infrastructure;
+	struct domain domain;
 };
 
 const volatile struct stray_settings settings = {};
@@ -85,7 +86,7 @@ static __always_inline bool outer_parse(struct xdp_md *ctx, struct cursor *c, st
 	if (ipv6_parse(c, p))
 		return false;
 	sid = sid_of(&p->flow.destination);
-	if (!sid || !infrastructure_contains(&settings.infrastructure, &p->flow.source))
+	if (!sid || !infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return false;
 	if (is_extension(p->flow.protocol) && packet_walk(ctx, c, p, SRH_WANTED, true, &srh))
 		return false;

@@ -11,7 +11,7 @@ const (
 	// Keeps: none ends.
 	Keeps Effect = iota
 	// Moves: those end whose server the edge's chains do not name any more. How many that are
-	// follows from the chains of before and after.
+	// follows from the chains before and after.
 	Moves
 	// Ends: those end that need what is changed.
 	Ends
@@ -29,15 +29,15 @@ type Consequence struct {
 // Consequences are looked through from the first to the last.
 var Consequences = []Consequence{
 	{"edge", "buckets", Moves,
-		"flows are in other buckets, for formerTime also in those of before"},
+		"flows are in other buckets, for formerTime also in the former ones"},
 	{"node", "secret", Moves,
-		"flows are in other buckets with other backends, for formerTime also in those of before"},
+		"flows are in other buckets with other backends, for formerTime also in the former ones"},
 	{"service *", "maxBackends", Moves, "flows are in other buckets, if their number differs"},
-	{"service *", "table", Moves, "others are candidates; policy offer keeps owners of before"},
+	{"service *", "table", Moves, "others are candidates; policy offer keeps previous owners"},
 	{"service *", "policy", Moves, "ecmp reaches a bucket's owner, shadow also the one before"},
 	{"service *", "candidates", Moves,
-		"others are candidates; policy offer keeps owners of before"},
-	{"service *", "depth", Moves, "shorter chains name fewer owners of before"},
+		"others are candidates; policy offer keeps previous owners"},
+	{"service *", "depth", Moves, "shorter chains name fewer previous owners"},
 	{"service *", "vip", Moves, "the old address is served no more"},
 	{"service *", "protocol", Moves, "the old protocol is served no more"},
 	{"service *", "port", Moves, "the old port is served no more"},
@@ -47,7 +47,7 @@ var Consequences = []Consequence{
 		"connection IDs of the former configuration name no server"},
 	{"service *: quic rotation *", "", Ends, "connection IDs of the configuration name no server"},
 	{"service *", "*", Keeps, "what comes later is treated in the new way"},
-	{"service *: backend *", "weight", Moves, "buckets move; policy offer keeps owners of before"},
+	{"service *: backend *", "weight", Moves, "buckets move; policy offer keeps previous owners"},
 	{"service *: backend *", "sid", Moves, "packets go to the new SID alone"},
 	{"service *: backend *", "state", Moves, "down gives connections up, no other state does"},
 	{"service *: backend *", "", Moves, "it is reached no more: drain it first"},
@@ -59,7 +59,7 @@ var Consequences = []Consequence{
 	{"edge interface *", "*", Keeps, "who is believed; clients stay on their side"},
 	{"edge interface *", "", Ends, "what comes by it is the kernel's"},
 	{"edge**", "*", Keeps, "in the order of docs/howto/operate.md no packet is lost"},
-	{"domain", "block", Ends, "no SID of before is valid"},
+	{"domain", "block", Ends, "no previous SID is valid"},
 	{"domain: infrastructure *", "", Ends, "packets from a prefix that is removed are dropped"},
 	{"domain**", "*", Keeps, "sizes and guards of later packets"},
 	{"sid *", "behavior", Ends, "packets of other hosts' connections are not passed on as before"},

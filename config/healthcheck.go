@@ -92,7 +92,7 @@ type StatusRange struct{ First, Last int }
 func (k CheckKind) ofHTTP() bool { return k == CheckHTTP || k == CheckHTTPS }
 
 // SID is the one at which a backend is checked: packets to it must reach the backend's sockets
-// whatever the host thinks.
+// whatever the host reports.
 func (c Check) SID(backend netip.Addr) netip.Addr {
 	if c.Function == 0 {
 		return backend

@@ -77,7 +77,7 @@ type Edge struct {
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 	// of the services that do not say; 0: each has as many as it needs
 	Buckets int `key:"buckets" omit:"zero" range:"1021 1048576" zero:"to size each service by need"`
-	// how long connections of before another secret, or fewer buckets, are looked for; 0: not
+	// how long connections from before another secret, or fewer buckets, are looked for; 0: not
 	FormerTime time.Duration `key:"formerTime" default:"1h0m0s" omit:"default"`
 	Shadow     Shadow        `key:"shadow" omit:"zero" change:"whole"`
 	FlowCache  FlowCache     `key:"flowCache" omit:"zero" change:"whole"`

@@ -83,7 +83,11 @@ func headendRows(t testing.TB, w *world) ([]benchRow, int) {
 	t.Helper()
 	open := func(action srpolicy.Action, copies int, form srpolicy.Redundancy) *Headend {
 		h, err := OpenHeadend(w.dir, HeadendConfig{
-			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63,
+			Domain: Domain{
+				Secret: testSecret,
+				Source: netip.MustParseAddr("fd00:5e::1"),
+			},
+			HopLimit:   63,
 			Interfaces: []HeadendInterface{{Name: "near"}},
 		})
 		must(t, err)

@@ -14,9 +14,14 @@ func TestHeadendCases(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
 	h, err := OpenHeadend(w.dir, HeadendConfig{
-		Secret: testSecret, Block: block(t), Locators: testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
-		Source:         packettest.EdgeAddr, HopLimit: 61,
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+			Source:         packettest.EdgeAddr,
+		},
+		HopLimit: 61,
 		Interfaces: []HeadendInterface{{Side: External},
 			{Side: Mixed}},
 	})
@@ -45,10 +50,13 @@ func TestHeadendCases(t *testing.T) {
 func TestMergeCases(t *testing.T) {
 	w := newWorld(t)
 	m, err := OpenMerge(w.dir, MergeConfig{
-		Block: block(t), Locators: testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
-		SIDs:           []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}},
-		Interfaces:     []MergeInterface{{Name: "near"}},
+		Domain: Domain{
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+		},
+		SIDs:       []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}},
+		Interfaces: []MergeInterface{{Name: "near"}},
 	})
 	must(t, err)
 	t.Cleanup(m.Close)

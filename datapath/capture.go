@@ -178,7 +178,7 @@ func idOf(p *ebpf.Program) (ebpf.ProgramID, error) {
 }
 
 // replace updates the link if the program that runs there is the one that is expected; otherwise
-// somebody has changed it meanwhile, and it is theirs.
+// another process has changed it meanwhile, and owns it.
 func (s swap) replace(expected, by *ebpf.Program) error {
 	l, err := link.LoadPinnedLink(s.path, nil)
 	if err != nil {

@@ -200,8 +200,7 @@ func (r *CFLB) place(groups []cflbGroup) (map[cflbGroup]uint32, error) {
 func (r *CFLB) Choices() (map[cflb.Choice]uint64, error) {
 	choices := map[cflb.Choice]uint64{}
 	for choice := range cflb.Choice(cflbChoices) {
-		n, err := sumPerCPU(r.maps["cflb_choices"], uint32(choice),
-			func(total *uint64, v uint64) { *total += v })
+		n, err := sumPerCPU(r.maps["cflb_choices"], uint32(choice), addWords[uint64])
 		if err != nil {
 			return nil, err
 		}
@@ -224,5 +223,5 @@ func (r *CFLB) Dump(name string, limit int) ([]Entry, error) {
 	return r.dump(loadCflb, name, limit)
 }
 
-// Close lets go of the kernel objects; packets are forwarded on.
+// Close releases the kernel objects; packets are forwarded on.
 func (r *CFLB) Close() { r.close() }

@@ -32,18 +32,13 @@ func (c *collection) readEnum(name string, names []string) ([]Counter, error) {
 		if label == "" {
 			continue
 		}
-		packets, err := sumPerCPU(m, uint32(i), func(total *uint64, v uint64) { *total += v })
+		packets, err := sumPerCPU(m, uint32(i), addWords[uint64])
 		if err != nil {
 			return nil, fmt.Errorf("read counters %s: %w", name, err)
 		}
 		counters = append(counters, Counter{Name: label, Packets: packets})
 	}
 	return counters, nil
-}
-
-func addTraffic(total *Traffic, v Traffic) {
-	total.Packets += v.Packets
-	total.Bytes += v.Bytes
 }
 
 // reasonNames returns the drop reasons' names by number; "" for none.

@@ -9,28 +9,26 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/packet/flow"
+	"sextant/datapath/model"
 	"sextant/packet/srv6"
 )
 
 // Side says what lies behind an interface of an edge or a head-end (enum side).
-type Side uint8
+type Side = model.Side
 
 // The sides of an interface.
 const (
-	External Side = iota // clients
-	Internal             // the SR domain
-	Mixed                // both: told apart by the source address
+	External, Internal, Mixed = model.External, model.Internal, model.Mixed
 )
 
 // Encapsulation is how a chain is written into the outer packet (enum encapsulation).
-type Encapsulation uint8
+type Encapsulation = model.Encapsulation
 
 // The encapsulations.
 const (
-	Carrier    Encapsulation = iota // ids in the destination address, RFC 9800
-	SRH                             // all SIDs in a segment routing header, RFC 8754
-	SRHReduced                      // without the first, RFC 8986 section 5.2
+	Carrier    = model.EncapsulationCarrier    // ids in the destination address, RFC 9800
+	SRH        = model.EncapsulationSRH        // all SIDs in a segment routing header, RFC 8754
+	SRHReduced = model.EncapsulationSRHReduced // without the first, RFC 8986 section 5.2
 )
 
 // EdgeInterface is an interface that the edge program is attached to.
@@ -54,14 +52,10 @@ func setAnswerRate(spec *ebpf.CollectionSpec, rate int) error {
 
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
-	Secret         flow.Secret
-	Block          srv6.Block
-	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix // at most 4
-	Source         netip.Addr     // of the outer header
-	Encapsulation  Encapsulation
-	HopLimit       uint8
-	Shadow         netip.Addr // the SID to which hosts send strays; the zero value: none
+	Domain
+	Encapsulation Encapsulation
+	HopLimit      uint8
+	Shadow        netip.Addr // the SID to which hosts send strays; the zero value: none
 	// behind a backend's SID, where the backend delivers whatever it knows
 	LastOffer srv6.CSID
 	// each SRH, with the key that SetSigningKey gives; Encapsulation is not Carrier then
@@ -74,8 +68,7 @@ type EdgeConfig struct {
 
 // Equal reports whether both ask for the same program.
 func (c EdgeConfig) Equal(o EdgeConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
+	return c.Domain.equal(o.Domain) &&
 		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
 		c.LastOffer == o.LastOffer &&
 		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
@@ -183,16 +176,12 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 
 func (c EdgeConfig) settings(side Side) edgeSettings {
 	return edgeSettings{
-		Secret:         secretOf(c.Secret),
-		Block:          prefixOf(c.Block.Prefix()),
-		Locators:       locatorsOf(c.Locators),
-		Infrastructure: infrastructureOf(c.Infrastructure),
-		Source:         addressOf(c.Source),
-		Encapsulation:  uint8(c.Encapsulation),
-		HopLimit:       c.HopLimit,
-		Shadow:         optionalAddress(c.Shadow),
-		LastOffer:      bigEndian(uint16(c.LastOffer)),
-		Side:           uint8(side),
+		Domain:        c.Domain.settings(),
+		Encapsulation: uint8(c.Encapsulation),
+		HopLimit:      c.HopLimit,
+		Shadow:        addressOf(c.Shadow),
+		LastOffer:     bigEndian(uint16(c.LastOffer)),
+		Side:          uint8(side),
 	}
 }
 
@@ -232,10 +221,7 @@ func (e *Edge) LimitNewConnections(index uint32, rate, burst int) error {
 // Openings returns how many new connections of the service of index its limit let through, and how
 // many not. Without a limit nothing is counted.
 func (e *Edge) Openings(index uint32) (Openings, error) {
-	return sumPerCPU(e.maps["openings"], index, func(total *Openings, v Openings) {
-		total.Taken += v.Taken
-		total.Refused += v.Refused
-	})
+	return sumPerCPU(e.maps["openings"], index, addWords[Openings])
 }
 
 // DeleteService stops serving key, if it was. The last service of a VIP takes the VIP along.
@@ -283,7 +269,7 @@ func (e *Edge) Commit() ([]Attachment, error) {
 	return e.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are forwarded on.
+// Close releases the kernel objects; packets are forwarded on.
 func (e *Edge) Close() {
 	for _, pair := range e.chains {
 		pair.close()

@@ -150,7 +150,7 @@ func edgePools(t testing.TB) []*pool.Generation {
 	return pools
 }
 
-// shadowPool has a table of before.
+// shadowPool has a previous table.
 func shadowPool(t testing.TB, buckets int) *pool.Generation {
 	before := []pool.Backend{{ID: backendNear, Weight: 1}, {ID: backendFar, Weight: 1},
 		{ID: backendNarrow, Weight: 1}}
@@ -174,7 +174,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 	t.Cleanup(program.Close)
 	pools := edgePools(t)
 	twin := &model.Edge{
-		Sides: map[uint32]model.Side{uint32(w.near): model.Side(config.Interfaces[0].Side),
+		Sides: map[uint32]model.Side{uint32(w.near): config.Interfaces[0].Side,
 			uint32(w.far): model.Internal},
 		Block:          config.Block,
 		Locators:       config.Locators,
@@ -187,7 +187,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 			return pools[service].Chain(
 				int(bucket))
 		},
-		Encapsulation: model.Encapsulation(config.Encapsulation),
+		Encapsulation: config.Encapsulation,
 		Source:        config.Source,
 		HopLimit:      config.HopLimit,
 		Shadow:        config.Shadow,

@@ -336,5 +336,5 @@ func (x *Explainer) Refusal(hash uint64) (memory uint64, err error) {
 	return memory, err
 }
 
-// Close lets go of the copy.
+// Close releases the copy.
 func (x *Explainer) Close() { x.close() }

@@ -35,7 +35,7 @@ func (c FlowCache) sets() uint32 { return uint32((c.Entries + flowWays - 1) / fl
 // settings rounds Rest down to a power of two of the kernel's ticks.
 func (c FlowCache) settings() flowCacheSettings {
 	ticks := uint64(cmp.Or(c.Rest, defaultRest).Seconds() * float64(jiffiesPerSecond()))
-	return flowCacheSettings{SID: optionalAddress(c.SID), Sets: c.sets(),
+	return flowCacheSettings{SID: addressOf(c.SID), Sets: c.sets(),
 		RestShift: uint32(bits.Len64(max(1, ticks)) - 1)}
 }
 

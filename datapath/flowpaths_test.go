@@ -212,9 +212,9 @@ func TestFlowListsAreUsedAgain(t *testing.T) {
 
 func TestHeadendWithoutFlows(t *testing.T) {
 	w := newWorld(t)
-	h, err := OpenHeadend(w.dir, HeadendConfig{Secret: testSecret,
-		Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63,
-		Interfaces: []HeadendInterface{{Name: "near"}}})
+	h, err := OpenHeadend(w.dir, HeadendConfig{
+		Domain:   Domain{Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1")},
+		HopLimit: 63, Interfaces: []HeadendInterface{{Name: "near"}}})
 	must(t, err)
 	t.Cleanup(h.Close)
 	tuple := flow.Tuple{Src: netip.IPv6Loopback(), Dst: netip.IPv6Loopback(), Protocol: 6}

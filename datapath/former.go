@@ -10,16 +10,16 @@ import (
 	"sextant/packet/flow"
 )
 
-// FormerFlows are connections of before another secret, or of before services had fewer buckets:
-// where [Edge.SetFormerChains] says who had them, they find those by the former secret, too. The
-// zero value: nothing of before is known, which packets are processed fastest with.
+// FormerFlows are connections from before another secret, or from before services had fewer
+// buckets: where [Edge.SetFormerChains] says who had them, they find those by the former secret,
+// too. The zero value: nothing former is known, which packets are processed fastest with.
 type FormerFlows struct {
 	Known  bool
-	Secret flow.Secret // of before: the same one, if only tables differ
+	Secret flow.Secret // the former one: the same, if only tables differ
 }
 
 func (f FormerFlows) into(spec *ebpf.CollectionSpec) error {
-	return spec.Variables["former"].Set(former{Secret: secretOf(f.Secret),
+	return spec.Variables["former"].Set(former{Secret: f.Secret,
 		On: uint32(truth(f.Known))})
 }
 

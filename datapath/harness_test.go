@@ -129,16 +129,18 @@ const testBuckets = 1021
 
 func edgeConfig(t testing.TB) EdgeConfig {
 	return EdgeConfig{
-		Secret:         testSecret,
-		Block:          block(t),
-		Locators:       testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
-		Source:         netip.MustParseAddr("fd00:5e::e1"),
-		HopLimit:       64,
-		Shadow:         netip.MustParseAddr("fcbb:bb00:d0::"),
-		LastOffer:      0xe046,
-		AnswerRate:     1e9, // each is answered
-		Interfaces:     []EdgeInterface{{Name: "near", Side: External}},
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+			Source:         netip.MustParseAddr("fd00:5e::e1"),
+		},
+		HopLimit:   64,
+		Shadow:     netip.MustParseAddr("fcbb:bb00:d0::"),
+		LastOffer:  0xe046,
+		AnswerRate: 1e9,
+		Interfaces: []EdgeInterface{{Name: "near", Side: External}},
 	}
 }
 
@@ -146,10 +148,12 @@ func hostConfig(t testing.TB) HostConfig {
 	root, _, err := linux.CgroupRoot()
 	must(t, err)
 	return HostConfig{
-		Secret:         testSecret,
-		Block:          block(t),
-		Locators:       testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		},
 		SIDs: []LocalSID{
 			{Prefix: netip.MustParsePrefix("fcbb:bb00:1::/48"), Behavior: srv6.EndOFFER},
 			{Prefix: netip.MustParsePrefix("fcbb:bb00:1:d46::/64"), Behavior: srv6.EndDT46},

@@ -12,8 +12,6 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"sextant/packet/flow"
-	"sextant/packet/srv6"
 	"sextant/te/srpolicy"
 )
 
@@ -26,12 +24,8 @@ type HeadendInterface struct {
 
 // HeadendConfig is what is compiled into the head-end's programs: a change loads them anew.
 type HeadendConfig struct {
-	Secret         flow.Secret    // of the flow hash
-	Block          srv6.Block     // of the domain's SIDs
-	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix // at most 4: sources of the domain
-	Source         netip.Addr     // of the outer headers
-	HopLimit       uint8          // of the outer headers
+	Domain
+	HopLimit uint8 // of the outer headers
 	// of the numbers, when no earlier ones are there to continue: other than in the sender's last
 	// life
 	Epoch uint8
@@ -48,8 +42,7 @@ type HeadendConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c HeadendConfig) Equal(o HeadendConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && c.Source == o.Source &&
+	return c.Domain.equal(o.Domain) &&
 		c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
 		c.AnswerRate == o.AnswerRate && c.Flows == o.Flows &&
 		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) &&
@@ -168,11 +161,8 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 
 func (h *Headend) settings(side Side) headendSettings {
 	s := headendSettings{
-		Secret: secretOf(h.config.Secret), Block: prefixOf(h.config.Block.Prefix()),
-		Locators:       locatorsOf(h.config.Locators),
-		Infrastructure: infrastructureOf(h.config.Infrastructure),
-		Source:         addressOf(h.config.Source),
-		LoopInner:      uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer), Side: uint8(side),
+		Domain:    h.config.Domain.settings(),
+		LoopInner: uint32(h.loop.inner), LoopOuter: uint32(h.loop.outer), Side: uint8(side),
 	}
 	copy(s.LoopAddresses[:], h.loop.address)
 	copy(s.LoopAddresses[len(h.loop.address):], loopSource)
@@ -285,11 +275,7 @@ func (h *Headend) ListTraffic(index uint32) ([]Traffic, error) {
 }
 
 func listTraffic(traffic *ebpf.Map, policy uint32) (policyTraffic, error) {
-	total, err := sumPerCPU(traffic, policy, func(total *policyTraffic, v policyTraffic) {
-		for i := range total.Lists {
-			addTraffic(&total.Lists[i], v.Lists[i])
-		}
-	})
+	total, err := sumPerCPU(traffic, policy, addWords[policyTraffic])
 	if err != nil {
 		return total, fmt.Errorf("read what policy %d has counted: %w", policy, err)
 	}
@@ -363,7 +349,7 @@ func (h *Headend) HasLoop() bool {
 	return err == nil && inner.Index == h.loop.inner
 }
 
-// Abandon lets go of a head-end that is not to run after all: the loop goes too, if it was made for
+// Abandon releases a head-end that is not to run after all: the loop goes too, if it was made for
 // it.
 func (h *Headend) Abandon() error {
 	h.close()
@@ -373,7 +359,7 @@ func (h *Headend) Abandon() error {
 	return removeLoop(loopOuter)
 }
 
-// Close lets go of the kernel objects; packets are steered on.
+// Close releases the kernel objects; packets are steered on.
 func (h *Headend) Close() { h.close() }
 
 // EpochOf returns an epoch for a sender that begins at the time: the next one after 4 seconds.

@@ -85,9 +85,16 @@ func steerRules() []srpolicy.Rule {
 func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	t.Helper()
 	config := HeadendConfig{
-		Secret: testSecret, Block: block(t), Locators: testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
-		Source:         netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9, AnswerRate: 1e9,
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+			Source:         netip.MustParseAddr("fd00:5e::1"),
+		},
+		HopLimit:   63,
+		Epoch:      9,
+		AnswerRate: 1e9,
 		Flows:      1 << 16,
 		Interfaces: []HeadendInterface{{Name: "near", Side: side}, {Name: "far", Side: Internal}},
 	}
@@ -100,7 +107,7 @@ func newTwoHeadends(t testing.TB, w *world, side Side) twoHeadends {
 	must(t, program.setPorts([]Attachment{{On: "near", Index: w.near, Mode: Native},
 		{On: "far", Index: w.far, Mode: Native}}))
 	model := &model.Headend{
-		Sides: map[uint32]model.Side{uint32(w.near): model.Side(side),
+		Sides: map[uint32]model.Side{uint32(w.near): side,
 			uint32(w.far): model.Internal},
 		Block: config.Block, Locators: config.Locators, Infrastructure: config.Infrastructure,
 		Table: table, Secret: testSecret,

@@ -111,8 +111,13 @@ func TestLocalInterfaceOfLargeMTU(t *testing.T) {
 	far, err := netlink.LinkByIndex(w.far)
 	must(t, err)
 	must(t, netlink.LinkSetMTU(far, 9000))
-	_, err = OpenHeadend(w.dir, HeadendConfig{Secret: testSecret, HopLimit: 63,
-		Local: []string{"far"}})
+	_, err = OpenHeadend(w.dir, HeadendConfig{
+		Domain: Domain{
+			Secret: testSecret,
+		},
+		HopLimit: 63,
+		Local:    []string{"far"},
+	})
 	if err == nil || !strings.Contains(err.Error(), "ip link set far mtu 3400") {
 		t.Errorf("error %v, want what would make it work", err)
 	}

@@ -21,9 +21,15 @@ func TestHeadendTakeover(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)
 	config := HeadendConfig{
-		Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 63, Epoch: 9,
-		Interfaces: []HeadendInterface{{Name: "near"}}, Uplinks: []string{"far"},
-		Local: []string{"far"},
+		Domain: Domain{
+			Secret: testSecret,
+			Source: netip.MustParseAddr("fd00:5e::1"),
+		},
+		HopLimit:   63,
+		Epoch:      9,
+		Interfaces: []HeadendInterface{{Name: "near"}},
+		Uplinks:    []string{"far"},
+		Local:      []string{"far"},
 	}
 	open := func(epoch uint8) *Headend {
 		t.Helper()

@@ -158,10 +158,16 @@ func (n *network) openHeadend(rules []srpolicy.Rule, policies ...srpolicy.Policy
 	var h *Headend
 	n.do("pe1", func() (err error) {
 		h, err = OpenHeadend(filepath.Join(n.dir, "pe1"), HeadendConfig{
-			Secret: testSecret, Source: netip.MustParseAddr("fd00:5e::1"), HopLimit: 64, Epoch: 7,
+			Domain: Domain{
+				Secret: testSecret,
+				Source: netip.MustParseAddr("fd00:5e::1"),
+			},
+			HopLimit:   64,
+			Epoch:      7,
 			Numbers:    n.numbers,
 			Interfaces: []HeadendInterface{{Name: "h1", Mode: n.mode}},
-			Uplinks:    []string{"r2", "r3"}, Local: []string{"r2"},
+			Uplinks:    []string{"r2", "r3"},
+			Local:      []string{"r2"},
 		})
 		if err != nil {
 			return err
@@ -184,8 +190,10 @@ func (n *network) openHeadend(rules []srpolicy.Rule, policies ...srpolicy.Policy
 func (n *network) openMerge(settings frer.Settings, interfaces ...string) *Merge {
 	n.t.Helper()
 	config := MergeConfig{
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
-		SIDs:           []MergeSID{{Prefix: mergeSID1}},
+		Domain: Domain{
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
+		},
+		SIDs: []MergeSID{{Prefix: mergeSID1}},
 	}
 	for _, i := range interfaces {
 		config.Interfaces = append(config.Interfaces, MergeInterface{Name: i, Mode: Native})

@@ -10,18 +10,17 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sextant/datapath/model"
 	"sextant/packet/srv6"
 )
 
 // HMACRule says which packets to a host's SIDs have to have an HMAC TLV (enum hmac_rule).
-type HMACRule uint32
+type HMACRule = model.HMACRule
 
 // The rules. All but the first need keys.
 const (
-	HMACNone    HMACRule = iota // HMAC TLVs are not looked at
-	HMACPresent                 // those that are there have to be right
-	HMACSRH                     // all with a segment routing header
-	HMACAll                     // all
+	HMACNone, HMACPresent, HMACSRH, HMACAll = model.HMACNone, model.HMACPresent, model.HMACSRH,
+		model.HMACAll
 )
 
 const (

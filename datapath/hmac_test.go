@@ -47,7 +47,7 @@ func hmacKeysOnWire(t testing.TB) []srv6.HMACKey {
 func (h *twoHosts) accept(t testing.TB, keys []srv6.HMACKey) {
 	t.Helper()
 	must(t, h.program.SetHMACKeys(keys))
-	h.model.HMAC, h.model.HMACKeys = model.HMACRule(h.program.config.HMAC),
+	h.model.HMAC, h.model.HMACKeys = h.program.config.HMAC,
 		map[uint32]srv6.HMACKey{}
 	for _, k := range keys {
 		h.model.HMACKeys[k.ID] = k

@@ -9,7 +9,7 @@ import (
 // hopNumbers number first segments, so that programs can remember their next hops by a number.
 type hopNumbers struct {
 	of   map[netip.Addr]uint16
-	most uint16 // the highest number that anybody ever had
+	most uint16 // the highest number ever given
 }
 
 // give numbers the first segments of a table: those that have a number keep it, others get the

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"sextant/lb/acceptance"
-	"sextant/packet/flow"
 	"sextant/packet/srv6"
 )
 
@@ -30,13 +29,8 @@ type LocalSID struct {
 // HostConfig is what is compiled into the host programs, or fixed with them: a change loads them
 // anew.
 type HostConfig struct {
-	Secret         flow.Secret
-	Block          srv6.Block     // SIDs of the domain
-	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix // at most 4
-	SIDs           []LocalSID     // at most 16
-	// of the outer header of strays and SYN-ACKs; the zero value if there are none
-	Source netip.Addr
+	Domain            // Source is that of strays and SYN-ACKs; the zero value if there are none
+	SIDs   []LocalSID // at most 16
 	// at most 4: of the edges' End.LEARN SIDs, by whose edges SYN-ACKs go
 	Learners []netip.Prefix
 	HMAC     HMACRule // the keys come by SetHMACKeys
@@ -49,9 +43,7 @@ type HostConfig struct {
 
 // Equal reports whether both ask for the same programs.
 func (c HostConfig) Equal(o HostConfig) bool {
-	return c.Secret == o.Secret && c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.SIDs, o.SIDs) &&
-		c.Source == o.Source &&
+	return c.Domain.equal(o.Domain) && slices.Equal(c.SIDs, o.SIDs) &&
 		slices.Equal(c.Learners, o.Learners) && c.HMAC == o.HMAC &&
 		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
 		slices.Equal(c.Interfaces, o.Interfaces)
@@ -119,7 +111,7 @@ func (h *Host) spec() (*ebpf.CollectionSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.Variables["learners"].Set(infrastructureOf(h.config.Learners)); err != nil {
+	if err := spec.Variables["learners"].Set(prefixesOf(h.config.Learners)); err != nil {
 		return nil, err
 	}
 	if err := setHMACRule(spec, h.config.HMAC); err != nil {
@@ -144,11 +136,7 @@ func (c HostConfig) settings() (hostSettings, error) {
 		return hostSettings{}, err
 	}
 	s := hostSettings{
-		Secret:         secretOf(c.Secret),
-		Block:          prefixOf(c.Block.Prefix()),
-		Locators:       locatorsOf(c.Locators),
-		Infrastructure: infrastructureOf(c.Infrastructure),
-		Source:         optionalAddress(c.Source),
+		Domain:         c.Domain.settings(),
 		NetnsCookie:    cookie,
 		RefusalJiffies: uint32(c.Refusal.Seconds() * float64(jiffiesPerSecond())),
 		MSSIPv4:        uint16(c.TunnelMTU - tcpHeadersIPv4),
@@ -167,7 +155,7 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 		func(a, b LocalSID) int { return b.Prefix.Bits() - a.Prefix.Bits() })
 	for i, s := range longestFirst {
 		table[i] = localSID{Prefix: prefixOf(s.Prefix), Behavior: behaviors[s.Behavior],
-			Backup: optionalAddress(s.Backup)}
+			Backup: addressOf(s.Backup)}
 		if table[i].Behavior == 0 {
 			return table, fmt.Errorf("set SID %s: a host has no behaviour %s", s.Prefix, s.Behavior)
 		}
@@ -279,12 +267,7 @@ func (h *Host) Busy(index uint32, p acceptance.Policy) (int, error) {
 
 // Signals returns what clients of the service of index met with.
 func (h *Host) Signals(index uint32) (HostSignals, error) {
-	return sumPerCPU(h.maps["signals"], index, func(total *HostSignals, v HostSignals) {
-		total.Resets += v.Resets
-		total.Established += v.Established
-		total.ByEdge += v.ByEdge
-		total.NotRouted += v.NotRouted
-	})
+	return sumPerCPU(h.maps["signals"], index, addWords[HostSignals])
 }
 
 // Traffic returns what was offered for the service; index 0 is what belonged to none.
@@ -293,14 +276,7 @@ func (h *Host) Traffic(index uint32) (HostTraffic, error) {
 }
 
 func hostTraffic(served *ebpf.Map, index uint32) (HostTraffic, error) {
-	return sumPerCPU(served, index, func(total *HostTraffic, v HostTraffic) {
-		total.Offered += v.Offered
-		total.Accepted += v.Accepted
-		total.Refused += v.Refused
-		total.Forced += v.Forced
-		addTraffic(&total.Taken, v.Taken)
-		addTraffic(&total.PassedOn, v.PassedOn)
-	})
+	return sumPerCPU(served, index, addWords[HostTraffic])
 }
 
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
@@ -318,5 +294,5 @@ func (h *Host) Commit() ([]Attachment, error) {
 	return h.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are taken on.
+// Close releases the kernel objects; packets are taken on.
 func (h *Host) Close() { h.close() }

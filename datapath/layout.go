@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"sextant/lb/acceptance"
-	"sextant/packet/flow"
 )
 
 // Go twins of the structures that the programs share with this package, field by field. A test
@@ -33,18 +32,22 @@ type prefix struct {
 	Address, Mask address
 }
 
-type edgeSettings struct {
+type domain struct {
 	Secret         [16]byte
 	Block          prefix
 	Locators       [locatorsMax]prefix
 	Infrastructure [infrastructureMax]prefix
 	Source         address
-	Shadow         address
-	LastOffer      [2]byte // network order
-	Encapsulation  uint8
-	HopLimit       uint8
-	Side           uint8
-	Reserved       [3]uint8
+}
+
+type edgeSettings struct {
+	Domain        domain
+	Shadow        address
+	LastOffer     [2]byte // network order
+	Encapsulation uint8
+	HopLimit      uint8
+	Side          uint8
+	Reserved      [3]uint8
 }
 
 type serviceKey struct {
@@ -78,12 +81,8 @@ type chain struct {
 }
 
 type hostSettings struct {
-	Secret         [16]byte
-	Block          prefix
-	Locators       [locatorsMax]prefix
-	Infrastructure [infrastructureMax]prefix
+	Domain         domain
 	SIDs           [sidsMax]localSID
-	Source         address
 	NetnsCookie    uint64
 	RefusalJiffies uint32
 	MSSIPv4        uint16
@@ -231,15 +230,8 @@ type HostSignals struct {
 	NotRouted   uint64 // SYN-ACKs that an edge asked for to which there is no route
 }
 
+// addressOf is zero for the zero value.
 func addressOf(a netip.Addr) address { return a.As16() }
-
-// optionalAddress is zero for the zero value.
-func optionalAddress(a netip.Addr) (out address) {
-	if a.IsValid() {
-		out = addressOf(a)
-	}
-	return out
-}
 
 // prefixOf returns p as address and mask; the zero prefix matches nothing.
 func prefixOf(p netip.Prefix) prefix {
@@ -255,15 +247,8 @@ func maskOf(bits int) address {
 	return m
 }
 
-func infrastructureOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
-	for i, p := range prefixes {
-		out[i] = prefixOf(p)
-	}
-	return out
-}
-
-// locatorsOf returns the table of further prefixes of SIDs.
-func locatorsOf(prefixes []netip.Prefix) (out [locatorsMax]prefix) {
+// prefixesOf returns a table of prefixes; those behind the last one match nothing.
+func prefixesOf(prefixes []netip.Prefix) (out [infrastructureMax]prefix) {
 	for i, p := range prefixes {
 		out[i] = prefixOf(p)
 	}
@@ -281,5 +266,3 @@ func truth(set bool) uint16 {
 func bigEndian(v uint16) [2]byte { return [2]byte{byte(v >> 8), byte(v)} }
 
 func fromBigEndian(b [2]byte) uint16 { return uint16(b[0])<<8 | uint16(b[1]) }
-
-func secretOf(s flow.Secret) [16]byte { return s }

@@ -22,16 +22,12 @@ const (
 )
 
 type headendSettings struct {
-	Secret         [16]byte
-	Block          prefix
-	Locators       [locatorsMax]prefix
-	Infrastructure [infrastructureMax]prefix
-	Source         address
-	LoopAddresses  [12]byte
-	LoopInner      uint32
-	LoopOuter      uint32
-	Side           uint8
-	Reserved       [3]uint8
+	Domain        domain
+	LoopAddresses [12]byte
+	LoopInner     uint32
+	LoopOuter     uint32
+	Side          uint8
+	Reserved      [3]uint8
 }
 
 type match struct {
@@ -93,10 +89,8 @@ type policyTraffic struct {
 }
 
 type mergeSettings struct {
-	Block          prefix
-	Locators       [locatorsMax]prefix
-	Infrastructure [infrastructureMax]prefix
-	SIDs           [mergeSIDs]mergeSID
+	Domain domain
+	SIDs   [mergeSIDs]mergeSID
 }
 
 type mergeSID struct {

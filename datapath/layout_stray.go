@@ -14,7 +14,7 @@ const (
 )
 
 type straySettings struct {
-	Infrastructure [infrastructureMax]prefix
+	Domain domain
 }
 
 type strayVRF struct {

@@ -46,6 +46,7 @@ var twins = []struct {
 	objects string
 }{
 	{prefix{}, "prefix", "edge host"},
+	{domain{}, "domain", "edge host headend egress vrf_stray"},
 	{edgeSettings{}, "edge_settings", "edge"},
 	{former{}, "former", "edge"},
 	{hostSettings{}, "host_settings", "host"},
@@ -297,18 +298,9 @@ func TestEnums(t *testing.T) {
 			"SIDE_EXTERNAL": uint64(External), "SIDE_INTERNAL": uint64(Internal),
 			"SIDE_MIXED": uint64(Mixed),
 		}},
-		{"edge", "side", map[string]uint64{
-			"SIDE_EXTERNAL": uint64(model.External), "SIDE_INTERNAL": uint64(model.Internal),
-			"SIDE_MIXED": uint64(model.Mixed),
-		}},
 		{"edge", "encapsulation", map[string]uint64{
 			"ENCAPSULATION_CARRIER": uint64(Carrier), "ENCAPSULATION_SRH": uint64(SRH),
 			"ENCAPSULATION_SRH_REDUCED": uint64(SRHReduced),
-		}},
-		{"edge", "encapsulation", map[string]uint64{
-			"ENCAPSULATION_CARRIER":     uint64(model.EncapsulationCarrier),
-			"ENCAPSULATION_SRH":         uint64(model.EncapsulationSRH),
-			"ENCAPSULATION_SRH_REDUCED": uint64(model.EncapsulationSRHReduced),
 		}},
 		{"host", "accept_kind", map[string]uint64{
 			"ACCEPT_ALWAYS": uint64(acceptance.Always), "ACCEPT_STATIC": uint64(acceptance.Static),

@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"slices"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 )
@@ -10,6 +11,14 @@ import (
 // perCPU tells maps of which each CPU has a copy.
 func perCPU(t ebpf.MapType) bool {
 	return slices.Contains([]ebpf.MapType{ebpf.PerCPUArray, ebpf.PerCPUHash, ebpf.LRUCPUHash}, t)
+}
+
+// addWords adds counters that consist of 64-bit words and nothing else.
+func addWords[T any](total *T, v T) {
+	sum := unsafe.Slice((*uint64)(unsafe.Pointer(total)), unsafe.Sizeof(v)/8)
+	for i, word := range unsafe.Slice((*uint64)(unsafe.Pointer(&v)), len(sum)) {
+		sum[i] += word
+	}
 }
 
 // sumPerCPU adds up one entry of a per-CPU array.

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
-	"sextant/packet/srv6"
 	"sextant/te/frer"
 )
 
@@ -30,18 +29,14 @@ type MergeSID struct {
 
 // MergeConfig is what is compiled into the merge programs: a change loads them anew.
 type MergeConfig struct {
-	// of the domain's SIDs; the zero value: only this node's own are guarded
-	Block          srv6.Block
-	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
-	Infrastructure []netip.Prefix // at most 4
-	SIDs           []MergeSID     // at most 16
-	Interfaces     []MergeInterface
+	Domain                // without secret and source
+	SIDs       []MergeSID // at most 16
+	Interfaces []MergeInterface
 }
 
 // Equal reports whether both ask for the same programs.
 func (c MergeConfig) Equal(o MergeConfig) bool {
-	return c.Block == o.Block && slices.Equal(c.Locators, o.Locators) &&
-		slices.Equal(c.Infrastructure, o.Infrastructure) &&
+	return c.Domain.equal(o.Domain) &&
 		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
@@ -111,10 +106,7 @@ func (m *Merge) spec() (*ebpf.CollectionSpec, error) {
 }
 
 func (m *Merge) settings() (mergeSettings, error) {
-	s := mergeSettings{
-		Block: prefixOf(m.config.Block.Prefix()), Locators: locatorsOf(m.config.Locators),
-		Infrastructure: infrastructureOf(m.config.Infrastructure),
-	}
+	s := mergeSettings{Domain: m.config.Domain.settings()}
 	if len(m.sids) > mergeSIDs {
 		return s, fmt.Errorf("the node has %d SIDs with End.MERGE; at most %d can be used",
 			len(m.sids), mergeSIDs)
@@ -296,15 +288,7 @@ func monotonic() (uint64, error) {
 }
 
 func addInstance(total *instanceCounters, v instanceCounters) {
-	t, r := &total.Recovery, v.Recovery
-	t.Passed += r.Passed
-	t.Duplicate += r.Duplicate
-	t.Rogue += r.Rogue
-	t.OldEpoch += r.OldEpoch
-	t.OutOfOrder += r.OutOfOrder
-	t.Expected += r.Expected
-	t.Resets += r.Resets
-	t.Contended += r.Contended
+	addWords(&total.Recovery, v.Recovery)
 	for i, p := range v.Paths {
 		addPath(&total.Paths[i], p)
 	}
@@ -344,5 +328,5 @@ func (m *Merge) Commit() ([]Attachment, error) {
 	return m.commit(places)
 }
 
-// Close lets go of the kernel objects; packets are merged on.
+// Close releases the kernel objects; packets are merged on.
 func (m *Merge) Close() { m.close() }

@@ -35,7 +35,11 @@ func newTwoMerges(t testing.TB, w *world) twoMerges {
 	t.Helper()
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")}
 	program, err := OpenMerge(w.dir, MergeConfig{
-		Block: block(t), Locators: testLocators, Infrastructure: infrastructure,
+		Domain: Domain{
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: infrastructure,
+		},
 		SIDs:       []MergeSID{{Prefix: mergeSID1}, {Prefix: mergeSID2}},
 		Interfaces: []MergeInterface{{Name: "near"}},
 	})

@@ -157,17 +157,19 @@ func tableEdge(t testing.TB, w *world, encapsulation Encapsulation,
 	changes ...func(*EdgeConfig)) *Edge {
 	t.Helper()
 	config := EdgeConfig{
-		Secret:         testSecret,
-		Block:          block(t),
-		Locators:       testLocators,
-		Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
-		Source:         packettest.EdgeAddr,
-		Encapsulation:  encapsulation,
-		HopLimit:       63,
-		Shadow:         packettest.ShadowSID,
-		LastOffer:      0xe046,
-		AnswerRate:     1e9, // each is answered
-		Interfaces:     []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Locators:       testLocators,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")},
+			Source:         packettest.EdgeAddr,
+		},
+		Encapsulation: encapsulation,
+		HopLimit:      63,
+		Shadow:        packettest.ShadowSID,
+		LastOffer:     0xe046,
+		AnswerRate:    1e9,
+		Interfaces:    []EdgeInterface{{Side: External}, {Side: Internal}, {Side: Mixed}},
 	}
 	for _, change := range changes {
 		change(&config)
@@ -198,7 +200,7 @@ func serveAll(t testing.TB, e *Edge, candidates int, ids ...uint16) {
 	serveAllWithShadow(t, e, 0, candidates, ids...)
 }
 
-// serveAllWithShadow is serveAll with an owner of before.
+// serveAllWithShadow is serveAll with an previous owner.
 func serveAllWithShadow(t testing.TB, e *Edge, shadow uint16, candidates int, ids ...uint16) {
 	t.Helper()
 	one := chain{Length: uint8(len(ids)), Candidates: uint8(candidates), Shadow: bigEndian(shadow)}

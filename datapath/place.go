@@ -167,7 +167,7 @@ func (c *collection) repinLink(name string) error {
 	if err != nil {
 		return fmt.Errorf("pin link at %s again: %w", path, err)
 	}
-	l, err := link.NewFromID(info.ID) // the held one believes that it is pinned
+	l, err := link.NewFromID(info.ID) // the held one counts as pinned
 	if err != nil {
 		return fmt.Errorf("pin link at %s again: %w", path, err)
 	}

@@ -23,16 +23,25 @@ func steering(t *testing.T, w *world) *Headend {
 	t.Helper()
 	infrastructure := []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48")}
 	h, err := OpenHeadend(filepath.Join(w.dir, "headend"), HeadendConfig{
-		Secret: testSecret, Block: block(t), Infrastructure: infrastructure,
-		Source: packettest.EdgeAddr, HopLimit: 61,
-		Interfaces: []HeadendInterface{{Name: "near", Side: Mixed}}, Local: []string{"far"},
+		Domain: Domain{
+			Secret:         testSecret,
+			Block:          block(t),
+			Infrastructure: infrastructure,
+			Source:         packettest.EdgeAddr,
+		},
+		HopLimit:   61,
+		Interfaces: []HeadendInterface{{Name: "near", Side: Mixed}},
+		Local:      []string{"far"},
 	})
 	must(t, err)
 	t.Cleanup(h.Close)
 	_, err = h.Commit()
 	must(t, err)
 	m, err := OpenMerge(filepath.Join(w.dir, "merge"), MergeConfig{
-		Block: block(t), Infrastructure: infrastructure,
+		Domain: Domain{
+			Block:          block(t),
+			Infrastructure: infrastructure,
+		},
 		Interfaces: []MergeInterface{{Name: "far"}},
 		SIDs:       []MergeSID{{Prefix: netip.PrefixFrom(packettest.MergeSID, 80)}},
 	})

@@ -46,7 +46,7 @@ func TestHostConditionalTakes(t *testing.T) {
 	}
 }
 
-// TestEdgeShadow compares the whole frame: a stray goes to the owner of before, or to the present
+// TestEdgeShadow compares the whole frame: a stray goes to the previous owner, or to the present
 // one if there was none, with each encapsulation and each way out.
 func TestEdgeShadow(t *testing.T) {
 	w := newWorld(t)
@@ -71,7 +71,7 @@ func TestEdgeShadow(t *testing.T) {
 	}
 }
 
-// lastOffers are the destinations, by whether SIDs are whole addresses and by the owner of before.
+// lastOffers are the destinations, by whether SIDs are whole addresses and by the previous owner.
 var lastOffers = map[bool]map[uint16]string{
 	false: {0x2b: "fcbb:bb00:2b:e046::", 0: "fcbb:bb00:1a:e046::"},
 	true:  {0x2b: "fd00:c0de:0:e046::2b", 0: "fd00:c0de:0:e046::1a"},

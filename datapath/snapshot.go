@@ -186,5 +186,5 @@ func (s *Snapshot) unpinOthers() error {
 	return err
 }
 
-// Close lets go of what is held; what is pinned stays.
+// Close releases what is held; what is pinned stays.
 func (s *Snapshot) Close() { s.close() }

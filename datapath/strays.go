@@ -93,7 +93,7 @@ func (s *Strays) spec() (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	return spec, spec.Variables["settings"].Set(
-		straySettings{Infrastructure: infrastructureOf(s.config.Infrastructure)})
+		straySettings{domain{Infrastructure: prefixesOf(s.config.Infrastructure)}})
 }
 
 func (s *Strays) open() error {
@@ -208,18 +208,10 @@ type StrayTraffic struct {
 
 // Traffic returns what came for the VRF of a place in the configuration.
 func (s *Strays) Traffic(number int) (StrayTraffic, error) {
-	return sumPerCPU(s.maps["stray_traffic"], uint32(number),
-		func(total *StrayTraffic, v StrayTraffic) {
-			total.Here += v.Here
-			total.HereBytes += v.HereBytes
-			total.Strays += v.Strays
-			total.StrayBytes += v.StrayBytes
-			total.Returned += v.Returned
-			total.ReturnedBytes += v.ReturnedBytes
-		})
+	return sumPerCPU(s.maps["stray_traffic"], uint32(number), addWords[StrayTraffic])
 }
 
-// Close lets go of the kernel objects; strays are taken away on.
+// Close releases the kernel objects; strays are taken away on.
 func (s *Strays) Close() { s.close() }
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.

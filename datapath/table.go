@@ -142,7 +142,7 @@ func (p *tablePair) set(g *pool.Generation, put func(*ebpf.Map) error) (err erro
 	if err := p.prepare(g); err != nil {
 		return err
 	}
-	// When put returns, no packet is forwarded by the table of before any more: the kernel waits
+	// When put returns, no packet is forwarded by the previous table any more: the kernel waits
 	// for those that were.
 	if err := put(p.spare.inner); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (p *tablePair) adopt(t *chainTable) error {
 	return p.prepare(t.holds)
 }
 
-// close lets go of the tables; what the program looks at stays.
+// close releases the tables; what the program looks at stays.
 func (p *tablePair) close() {
 	if p == nil {
 		return

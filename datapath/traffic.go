@@ -13,11 +13,7 @@ type ServiceTraffic struct {
 // that have the ids. What All has beside Backends and Others went to backends that are not asked
 // for.
 func (e *Edge) ServiceTraffic(index uint32, ids ...uint16) (ServiceTraffic, error) {
-	total, err := sumPerCPU(e.maps["service_traffic"], index,
-		func(sum *serviceCounters, c serviceCounters) {
-			addTraffic(&sum.All, c.All)
-			addTraffic(&sum.Others, c.Others)
-		})
+	total, err := sumPerCPU(e.maps["service_traffic"], index, addWords[serviceCounters])
 	t := ServiceTraffic{All: total.All, Others: total.Others, Backends: make([]Traffic, len(ids))}
 	if err != nil {
 		return t, fmt.Errorf("read traffic of service %d: %w", index, err)
@@ -60,7 +56,7 @@ func (r blockReader) backend(index uint32, id uint16) (total Traffic, err error)
 			}
 			c := block[cpu].Counters[place%countersBlock]
 			if c.Owner == counterOwner(index, id) {
-				addTraffic(&total, c.Traffic)
+				addWords(&total, c.Traffic)
 			}
 			if c.Owner == 0 || c.Owner == counterOwner(index, id) {
 				break

@@ -66,8 +66,8 @@ func (l *ledger) send(t *testing.T, run *runner, service uint32, random *rand.Ra
 	id := fromBigEndian([2]byte(after[ethernetHeader+ipv6Destination+4:]))
 	one := Traffic{Packets: 1, Bytes: uint64(len(inner))}
 	all, backend := l.all[service], l.backends[wentTo{service, id}]
-	addTraffic(&all, one)
-	addTraffic(&backend, one)
+	addWords(&all, one)
+	addWords(&backend, one)
 	l.all[service], l.backends[wentTo{service, id}] = all, backend
 }
 
@@ -86,7 +86,7 @@ func (l *ledger) is(t *testing.T, e *Edge, uncounted bool) {
 		must(t, err)
 		sum := got.Others
 		for i, id := range ids {
-			addTraffic(&sum, got.Backends[i])
+			addWords(&sum, got.Backends[i])
 			if want := l.backends[wentTo{service, id}]; got.Backends[i] != want && !uncounted {
 				t.Errorf("service %d, backend %d: %+v, want %+v", service, id, got.Backends[i],
 					want)
@@ -130,7 +130,7 @@ func TestTrafficOfServicesAndBackends(t *testing.T) {
 		for cpu := range runtime.NumCPU() {
 			var one unix.CPUSet
 			one.Set(cpu)
-			// where that CPU is not ours, this is the one of before
+			// where that CPU is not ours, this is the previous one
 			_ = unix.SchedSetaffinity(0, &one)
 			for range 2000 {
 				l.send(t, run, uint32(random.IntN(4)), random)

@@ -76,8 +76,8 @@ func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 	spec.Name = "demo"
 	var h *Hunting
 	err = InLab(ctx, spec, lab.Options{Events: o.Events},
-		func(ctx context.Context, l *lab.Lab) error {
-			run := &huntingRun{lab: l, options: o}
+		func(ctx context.Context, a *Arena) error {
+			run := &huntingRun{lab: a, options: o}
 			h, err = run.compare(ctx)
 			return err
 		})
@@ -86,7 +86,7 @@ func RunHunting(ctx context.Context, o HuntingOptions) (*Hunting, error) {
 
 // huntingRun is a comparison under way.
 type huntingRun struct {
-	lab     *lab.Lab
+	lab     *Arena
 	options HuntingOptions
 }
 
@@ -175,27 +175,16 @@ func (r *huntingRun) say(format string, args ...any) {
 }
 
 func (r *huntingRun) setCandidates(ctx context.Context, candidates int) error {
-	edge, err := r.client("edge1")
-	if err != nil {
-		return err
-	}
-	_, err = edge.PutService(ctx, api.Update, "web", api.Edge,
+	edge := r.lab.Agents["edge1"]
+	_, err := edge.PutService(ctx, api.Update, "web", api.Edge,
 		api.ServiceSpec{ContinuitySpec: api.ContinuitySpec{Candidates: &candidates}})
 	return err
-}
-
-func (r *huntingRun) client(node string) (*api.Client, error) {
-	n, err := r.lab.Node(node)
-	if err != nil {
-		return nil, err
-	}
-	return api.NewClient(n.Socket), nil
 }
 
 // load runs the generator on the client node.
 func (r *huntingRun) load(ctx context.Context, measure time.Duration) (*loadgen.Result, error) {
 	rate := utilization * servers * cores / service.Seconds()
-	return Load(ctx, r.lab, "client", nil, "http://[2001:db8:80::80]/",
+	return Load(ctx, r.lab.Lab, "client", nil, "http://[2001:db8:80::80]/",
 		"--rate", strconv.FormatFloat(rate, 'f', -1, 64), "--service", service.String(), "--seed",
 		strconv.Itoa(seed),
 		"--warm-up", r.options.WarmUp.String(), "--duration", measure.String(), "--sources",
@@ -233,11 +222,7 @@ func (r *huntingRun) decisions(ctx context.Context) (sum decisions, err error) {
 func (r *huntingRun) hosts(ctx context.Context) ([]*api.HostService, error) {
 	var all []*api.HostService
 	for i := range servers {
-		client, err := r.client("web" + strconv.Itoa(i+1))
-		if err != nil {
-			return nil, err
-		}
-		services, err := client.Services(ctx, "web", api.Host)
+		services, err := r.lab.Agents["web"+strconv.Itoa(i+1)].Services(ctx, "web", api.Host)
 		if err != nil {
 			return nil, err
 		}

@@ -4,18 +4,49 @@ import (
 	"context"
 	"fmt"
 
+	"sextant/agent/api"
 	"sextant/lab"
+	"sextant/linux"
 )
+
+// Arena is a lab while it is up, with what experiments need of its nodes.
+type Arena struct {
+	*lab.Lab
+	Spaces map[string]*linux.Netns // by node
+	Agents map[string]*api.Client  // by node; each keeps its connections, so there is one
+}
 
 // InLab builds a lab, calls body and takes the lab down again, whatever happens. If ctx ends
 // before, the error wraps its cause.
 func InLab(ctx context.Context, spec *lab.Spec, options lab.Options,
-	body func(context.Context, *lab.Lab) error) error {
+	body func(context.Context, *Arena) error) error {
 	return lab.Run(ctx, spec, options, func(ctx context.Context, l *lab.Lab) error {
-		err := body(ctx, l)
+		a := &Arena{l, map[string]*linux.Netns{}, map[string]*api.Client{}}
+		defer a.close()
+		err := a.open()
+		if err == nil {
+			err = body(ctx, a)
+		}
 		if ctx.Err() != nil { // whatever error that led to
 			return fmt.Errorf("stopped: %w", context.Cause(ctx))
 		}
 		return err
 	})
+}
+
+func (a *Arena) open() (err error) {
+	for _, n := range a.Nodes {
+		a.Agents[n.Name] = api.NewClient(n.Socket)
+		if a.Spaces[n.Name], err = linux.OpenNetns(n.Namespace); err != nil {
+			delete(a.Spaces, n.Name)
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Arena) close() {
+	for _, space := range a.Spaces {
+		space.Close()
+	}
 }

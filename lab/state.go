@@ -118,7 +118,7 @@ func Open(name string) (*Lab, error) {
 }
 
 // alive says whether all of a complete lab is still there: it is not after a
-// restart of the machine, or when somebody removed parts by hand.
+// restart of the machine, or when parts were removed by hand.
 func (l *Lab) alive() (bool, error) {
 	wantsProcesses := false
 	for _, node := range l.places() {

@@ -99,7 +99,7 @@ type held struct {
 	reports *reporter
 }
 
-// bringUp does all of Up but to let go of the lab.
+// bringUp does all of Up but release the lab.
 func bringUp(ctx context.Context, spec *Spec, opts Options) (_ *held, err error) {
 	opts, err = opts.withDefaults()
 	if err != nil {

@@ -21,7 +21,7 @@ type HostConnections struct {
 	Connections int             `json:"connections"`
 	// Since the programs were first loaded:
 	Opened      uint64 `json:"opened"`      // SYNs that were taken
-	Established uint64 `json:"established"` // connections that came about
+	Established uint64 `json:"established"` // connections that were established
 	Resets      uint64 `json:"resets"`      // RSTs that were sent
 }
 

@@ -139,7 +139,7 @@ type HostService struct {
 	Forced          uint64 `json:"forced"`    // opening SYNs taken as the last candidate
 	PassedOnPackets uint64 `json:"passedOnPackets"`
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
-	Established     uint64 `json:"established"` // connections that came about
+	Established     uint64 `json:"established"` // connections that were established
 	Resets          uint64 `json:"resets"`      // RSTs sent to clients
 	// SYN-ACKs that went by way of the edge that asked for them
 	ByEdge uint64 `json:"byEdge"`

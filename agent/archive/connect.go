@@ -30,7 +30,7 @@ const (
 	receiveWindow = 16 << 20
 )
 
-// connect opens a client. Whether somebody is there shows with the first request, or with the
+// connect opens a client. Whether a server answers shows with the first request, or with the
 // password.
 func connect(ctx context.Context, e *config.Etcd) (*clientv3.Client, error) {
 	options := clientv3.Config{

@@ -27,7 +27,7 @@ func unguarded(n *config.Node, f *facts.Facts, _ string) []Finding {
 	return []Finding{{"sid_unguarded", Risk, strings.Join(outside, " "),
 		fmt.Sprintf("these SIDs lie outside the block %s, and domain.locators does not name "+
 			"their prefixes", n.Domain.Block.Prefix()),
-		"the edges of the domain let packets from outside through to them, so that anybody can " +
+		"the edges of the domain let packets from outside through to them, so that any host can " +
 			"use them (RFC 8754 section 5.1)",
 		"add their prefixes to domain.locators, on all nodes; SIDs have prefixes of their own, " +
 			"in which nothing else lives"}}

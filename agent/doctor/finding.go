@@ -24,7 +24,7 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	On       string   `json:"on"`    // what it is about: an interface, a service, a file, the node
 	What     string   `json:"what"`  // is wrong
-	Cause    string   `json:"cause"` // why that matters, or how it comes about
+	Cause    string   `json:"cause"` // why that matters, or what causes it
 	Mend     string   `json:"mend"`  // what to do; a command where one is enough
 }
 

@@ -14,7 +14,7 @@ type Rule struct {
 	Fires     map[string]string // labels of the alert that Bad gives
 }
 
-// Severity says how soon somebody must look.
+// Severity says how soon an operator must look.
 type Severity string
 
 // The severities.

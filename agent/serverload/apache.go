@@ -30,7 +30,7 @@ func newApache(url string) *apache {
 // statusBytes is how much of the page is read.
 const statusBytes = 64 << 10
 
-// busy returns how many workers serve somebody else.
+// busy returns how many workers serve other requests.
 func (a *apache) busy(ctx context.Context) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url, nil)
 	if err != nil {

@@ -56,7 +56,7 @@ func ParseChallenge(text string) (Challenge, error) {
 // Check returns an error if the edge did not make the challenge, or no longer takes it.
 func (c Challenge) Check(own flow.Secret, now time.Time) error {
 	if !c.mac.Equal(c.sign(own)) {
-		return errors.New("the challenge is not of this edge, or of before its restart")
+		return errors.New("the challenge is not of this edge, or from before its restart")
 	}
 	if !now.Before(c.Expires) {
 		return errors.New("the challenge is too old")

@@ -6,11 +6,7 @@
 #include "srh.h"
 
 struct edge_settings {
-	struct secret secret;
-	struct prefix block; /* SIDs of the domain, a /32 */
-	struct locators locators;
-	struct infrastructure infrastructure;
-	struct address source; /* of the outer header */
+	struct domain domain;
 	struct address shadow; /* the SID to which hosts send strays; 0: none */
 	__be16 last_offer; /* behind a backend's SID: deliver, whatever you know */
 	enum encapsulation encapsulation;

@@ -47,7 +47,7 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n,
 	struct address *sid;
 
 	if (settings.encapsulation == ENCAPSULATION_CARRIER) {
-		*destination = address_read(&settings.block.address);
+		*destination = address_read(&settings.domain.block.address);
 #pragma unroll
 		for (int i = 0; i < CHAIN_MAX; i++)
 			word[2 + i] = i < n ? chain->ids[i] : 0;
@@ -119,9 +119,8 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 				       REASON_NONE;
 }
 
-/* How a packet goes on: from which service, along how many of which chain, and over which next hop.
- */
-struct way {
+/* Edge forwarding of a packet: service, chain, how many of its SIDs are visited, next hop. */
+struct encap {
 	const struct service *service;
 	struct chain *chain;
 	__u32 visits;
@@ -130,37 +129,37 @@ struct way {
 	struct next_hop *hop;
 };
 
-/* Whether the limit of new connections lets the packet through. */
-static __always_inline bool is_admitted(const struct packet *p, const struct service *service)
+/* Takes a token of the limit of new connections for a first SYN. False: there was none left. */
+static __always_inline bool syn_admit(const struct packet *p, const struct service *service)
 {
 	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) ||
-	       may_open(service->index);
+	       syn_limit_take(service->index);
 }
 
-/* Finds the first destination of the way. Returns whether the chain has one. */
-static __always_inline bool way_begins(struct way *w)
+/* Finds the first destination of the outer header. Returns whether the chain has one. */
+static __always_inline bool encap_begin(struct encap *w)
 {
 	return w->visits && w->visits <= CHAIN_MAX && w->chain->length &&
 	       first_segment(w->chain, w->visits, &w->destination);
 }
 
 /* How many bytes longer the packet becomes. */
-static __always_inline __u32 way_overhead(const struct way *w)
+static __always_inline __u32 encap_overhead(const struct encap *w)
 {
 	return sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, w->visits));
 }
 
 /* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop,
  * looks at that. */
-static __always_inline bool way_fits(const struct way *w, const struct packet *p)
+static __always_inline bool encap_fits(const struct encap *w, const struct packet *p)
 {
-	return p->length + way_overhead(w) <= w->hop->mtu || !w->hop->mtu;
+	return p->length + encap_overhead(w) <= w->hop->mtu || !w->hop->mtu;
 }
 
 /* Encapsulates the packet, in a frame of which l2_before bytes are before it, and sends it. */
-static __always_inline int way_take(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
-				    const struct packet *p, const struct way *w,
-				    const struct address *source)
+static __always_inline int encap_send(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
+				      const struct packet *p, const struct encap *w,
+				      const struct address *source)
 {
 	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->visits, source, &w->destination,
 				 w->hash);

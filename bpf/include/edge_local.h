@@ -20,7 +20,7 @@ static __always_inline bool is_shadow(const struct address *destination)
  * SR domain say about outer packets. */
 static __always_inline bool is_for_edge(const struct packet *p)
 {
-	struct address source = address_read(&settings.source);
+	struct address source = address_read(&settings.domain.source);
 
 	return is_shadow(&p->flow.destination) || is_learn(&p->flow.destination) ||
 	       (p->flow.destination.word[0] == source.word[0] &&
@@ -43,14 +43,14 @@ static __always_inline bool last_offer(const struct chain *chain, struct address
 }
 
 /* Sends the inner packet of a stray on, which has outer_length bytes of headers before it, to the
- * owner of before. */
+ * previous owner. */
 static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
 					  const struct packet *p, const struct service *service,
 					  __u32 outer_length, __u8 hop_limit)
 {
-	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	__u64 hash = flow_hash(&settings.domain.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
-	struct address source = address_read(&settings.source), destination;
+	struct address source = address_read(&settings.domain.source), destination;
 	__u32 id, before = frame_l2_length(f) + outer_length;
 	struct next_hop *hop;
 	struct ipv6hdr *ip;
@@ -83,7 +83,7 @@ static __always_inline int last_segment(struct xdp_md *ctx, struct cursor *c, st
 	int reason = REASON_NONE;
 	__u8 next;
 
-	if (!infrastructure_contains(&settings.infrastructure, &p->flow.source))
+	if (!infrastructure_contains(&settings.domain.infrastructure, &p->flow.source))
 		return REASON_OUTSIDE_DOMAIN;
 	if (is_extension(p->flow.protocol))
 		reason = packet_walk(ctx, c, p, SRH_WANTED, true, srh);
@@ -162,7 +162,7 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 static __always_inline void learn(struct xdp_md *ctx, const struct packet *p,
 				  const struct service *service, __u32 srh_offset)
 {
-	__u64 hash = flow_hash(&settings.secret, &p->flow);
+	__u64 hash = flow_hash(&settings.domain.secret, &p->flow);
 	struct chain *chain = chain_find(service, hash);
 	__u32 owner;
 

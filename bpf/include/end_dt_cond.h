@@ -23,7 +23,7 @@ static __always_inline bool is_stray(struct xdp_md *ctx, const struct packet *p)
 static __noinline int send_back(struct xdp_md *ctx, struct frame *f, const struct outer *outer,
 				const struct packet *inner)
 {
-	struct address source = address_read(&settings.source);
+	struct address source = address_read(&settings.domain.source);
 	struct address backup = address_read(&settings.sids[outer->sid % SIDS_MAX].backup);
 	__u32 l2 = frame_l2_length(f), before = l2 + outer->length;
 	struct ipv6hdr *ip = (void *)(long)ctx->data + (l2 & OFFSET_MAX);

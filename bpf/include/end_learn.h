@@ -35,7 +35,7 @@ struct {
 	__type(value, struct asker);
 } askers SEC(".maps");
 
-static __always_inline bool somebody_learns(void)
+static __always_inline bool has_learners(void)
 {
 	return learners.prefixes[0].mask.word[0];
 }

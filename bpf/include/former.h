@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Connections of before another secret, or of before a service had fewer buckets. For a while their
- * packets are offered to those who had them by the former secret and table, too. A service without
- * a former table is none of this. Specification: docs/reference/dataplane.md, "Former flows".
+ * Connections from before another secret, or from before a service had fewer buckets. For a while
+ * their packets are offered to those who had them by the former secret and table, too. A service
+ * without a former table is none of this.
+ * Specification: docs/reference/dataplane.md, "Former flows".
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 
 struct former {
 	struct secret secret;
-	__u32 on; /* 0: nothing of before is known */
+	__u32 on; /* 0: nothing former is known */
 	__u32 reserved;
 };
 
@@ -37,7 +38,7 @@ static __always_inline void chain_push(struct chain *c, __be16 id)
 	if (there || place >= CHAIN_MAX)
 		return;
 	barrier_var(place); /* or else the compiler tests one register and uses another */
-	((__be16 *)c)[place & 7] = id; /* ids, and what else the verifier thinks of, is within c */
+	((__be16 *)c)[place & 7] = id; /* ids, and what else the verifier assumes, is within c */
 	c->length = place + 1;
 }
 
@@ -51,8 +52,9 @@ static __always_inline void chain_push_some(struct chain *c, const struct chain 
 }
 
 /*
- * The chain of now, joined by that of a bucket of a former table: candidates of now, candidates of
- * before, the others of now, the others of before. It lies in joints; 0: there was none to join.
+ * The chain of now, joined by that of a bucket of a former table: present candidates, former
+ * candidates, the other present ones, the other former ones. It lies in joints; 0: there was none
+ * to join.
  */
 static __noinline struct chain *chain_join(const struct chain *now, __u32 table_index, __u32 bucket)
 {

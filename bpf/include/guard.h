@@ -21,42 +21,47 @@ struct locators {
 	struct prefix prefixes[LOCATORS_MAX]; /* none behind the first that is no prefix */
 };
 
-static __always_inline bool is_sid_of_domain(const volatile struct prefix *block,
-					     const volatile struct locators *locators,
+/* The SR domain, in the settings of every program. What a program has no use for is 0. */
+struct domain {
+	struct secret secret; /* of the flow hash */
+	struct prefix block; /* SIDs of the domain, a /32 */
+	struct locators locators;
+	struct infrastructure infrastructure;
+	struct address source; /* of this node's outer headers */
+};
+
+static __always_inline bool is_sid_of_domain(const volatile struct domain *domain,
 					     const struct address *a)
 {
-	if (prefix_contains(block, a))
+	if (prefix_contains(&domain->block, a))
 		return true;
 #pragma unroll
 	for (int i = 0; i < LOCATORS_MAX; i++) {
-		if (!locators->prefixes[i].mask.word[0])
+		if (!domain->locators.prefixes[i].mask.word[0])
 			break;
-		if (prefix_contains(&locators->prefixes[i], a))
+		if (prefix_contains(&domain->locators.prefixes[i], a))
 			return true;
 	}
 	return false;
 }
 
 /* Whether an IPv6 source counts as outside, by what the interface faces. */
-static __always_inline bool is_outside(enum side side,
-				       const volatile struct infrastructure *infrastructure,
+static __always_inline bool is_outside(enum side side, const volatile struct domain *domain,
 				       const struct address *source)
 {
 	return side == SIDE_EXTERNAL ||
-	       (side == SIDE_MIXED && !infrastructure_contains(infrastructure, source));
+	       (side == SIDE_MIXED && !infrastructure_contains(&domain->infrastructure, source));
 }
 
 /* Judges the addresses of an IPv6 packet from outside. Its segment routing header is found when
  * extension headers are walked. */
-static __always_inline int guard_addresses(const volatile struct prefix *block,
-					   const volatile struct locators *locators,
-					   const volatile struct infrastructure *infrastructure,
+static __always_inline int guard_addresses(const volatile struct domain *domain,
 					   const struct packet *p)
 {
-	if (is_sid_of_domain(block, locators, &p->flow.destination))
+	if (is_sid_of_domain(domain, &p->flow.destination))
 		return REASON_SRV6_FROM_OUTSIDE;
-	if (is_sid_of_domain(block, locators, &p->flow.source) ||
-	    infrastructure_contains(infrastructure, &p->flow.source))
+	if (is_sid_of_domain(domain, &p->flow.source) ||
+	    infrastructure_contains(&domain->infrastructure, &p->flow.source))
 		return REASON_SPOOFED_SOURCE;
 	return REASON_NONE;
 }
@@ -82,15 +87,13 @@ __noinline int has_srh(struct xdp_md *ctx, __u32 offset, __u32 left, __u8 next)
  */
 static __always_inline int guard_transit(struct xdp_md *ctx, const struct cursor *c,
 					 const struct packet *p,
-					 const volatile struct prefix *block,
-					 const volatile struct locators *locators,
-					 const volatile struct infrastructure *infrastructure)
+					 const volatile struct domain *domain)
 {
-	bool sid = is_sid_of_domain(block, locators, &p->flow.destination);
+	bool sid = is_sid_of_domain(domain, &p->flow.destination);
 
 	if (likely(!sid && !is_extension(p->flow.protocol)))
 		return -1;
-	if (infrastructure_contains(infrastructure, &p->flow.source))
+	if (infrastructure_contains(&domain->infrastructure, &p->flow.source))
 		return -1;
 	if (sid)
 		return REASON_OUTSIDE_DOMAIN;

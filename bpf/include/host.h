@@ -28,12 +28,8 @@ struct local_sid {
 #define SIDS_MAX 16
 
 struct host_settings {
-	struct secret secret;
-	struct prefix block; /* SIDs of the domain */
-	struct locators locators;
-	struct infrastructure infrastructure;
+	struct domain domain;
 	struct local_sid sids[SIDS_MAX]; /* longest prefix first: the first that fits is the one */
-	struct address source; /* of the outer header of strays */
 	__u64 netns_cookie; /* of the sockets that count as busy */
 	__u32 refusal_jiffies; /* how long a refused SYN stays refused */
 	__u16 mss_ipv4;

@@ -48,15 +48,15 @@ enum drop_reason {
 	 * source belongs into domain.infrastructure
 	 * Cause: SRv6 comes in by an interface that faces clients
 	 * Remedy: if its sender belongs to the domain, add it to domain.infrastructure; else
-	 * somebody sends what should not
+	 * its packets are an attack
 	 */
 	REASON_SRV6_FROM_OUTSIDE,
 	/*
 	 * a source address of the SR domain, from outside of it; if it is inside, the interface
 	 * should be internal
 	 * Cause: packets from outside have a source of the SR domain
-	 * Remedy: if they are from inside, make their interface internal or mixed; else somebody
-	 * forges them
+	 * Remedy: if they are from inside, make their interface internal or mixed; else
+	 * they are forged
 	 */
 	REASON_SPOOFED_SOURCE,
 	/* the VIP has no service for this protocol and port; add one: sextant service add */
@@ -93,7 +93,7 @@ enum drop_reason {
 	REASON_UNANSWERABLE,
 	/*
 	 * calls for an ICMP message, and too many of its kind were sent just now; if they are
-	 * packets that are too big, see domain.mtu, else somebody floods
+	 * packets that are too big, see domain.mtu, else it is a flood
 	 */
 	REASON_ICMP_LIMIT,
 	/*
@@ -106,7 +106,7 @@ enum drop_reason {
 	 * a packet to a SID whose source is not in domain.infrastructure
 	 * Cause: packets to SIDs come from addresses outside of domain.infrastructure
 	 * Remedy: add the sources of all edges and hosts to domain.infrastructure on all nodes,
-	 * unless somebody sends SRv6 that should not
+	 * unless their senders are no part of the domain
 	 */
 	REASON_OUTSIDE_DOMAIN,
 	/* a segment routing header with impossible fields, or a second one */

@@ -18,7 +18,7 @@ struct service_key {
 struct service {
 	__u32 index; /* of its tables, policy and counters */
 	__u32 buckets; /* edge: of its table of chains */
-	__u32 former_buckets; /* edge: of the table of before; 0: there is none */
+	__u32 former_buckets; /* edge: of the former table; 0: there is none */
 	__u16 quic; /* UDP that is QUIC */
 	__u16 limited; /* edge: how many new connections it may get */
 };

@@ -22,7 +22,7 @@ type env struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	interactive    bool // somebody at a terminal can answer questions
+	interactive    bool // a person at a terminal can answer questions
 	terminal       bool // stdout is a terminal
 	progress       bool // stderr is one: a line may be replaced
 	getenv         func(string) string

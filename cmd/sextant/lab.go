@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,30 +24,16 @@ func (a *app) labCommand() *cobra.Command {
 }
 
 func (a *app) labUp() *cobra.Command {
-	var f labFlags
-	cmd := &cobra.Command{
+	return a.labWithFile(&cobra.Command{
 		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
 		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
 ready. It needs root.`,
-		Example:           "  sextant lab up examples/quickstart.yaml",
-		Annotations:       seeAlso("sextant lab exec", "sextant lab down"),
-		Args:              takes("FILE"),
-		ValidArgsFunction: completeLabFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := lab.Load(args[0])
-			if err != nil {
-				return labError(err)
-			}
-			options, err := a.labOptionsWith(f)
-			if err != nil {
-				return err
-			}
-			_, err = lab.Up(cmd.Context(), spec, options)
-			return labError(err)
-		},
-	}
-	f.add(cmd)
-	return cmd
+		Example:     "  sextant lab up examples/quickstart.yaml",
+		Annotations: seeAlso("sextant lab exec", "sextant lab down"),
+	}, func(ctx context.Context, spec *lab.Spec, options lab.Options) error {
+		_, err := lab.Up(ctx, spec, options)
+		return err
+	})
 }
 
 // labFlags are how a lab is brought up.
@@ -64,26 +51,32 @@ func (f *labFlags) add(cmd *cobra.Command) {
 }
 
 func (a *app) labRun() *cobra.Command {
-	var f labFlags
-	cmd := &cobra.Command{
+	return a.labWithFile(&cobra.Command{
 		Use: "run FILE", Short: "Bring a lab up, run the steps of its file, take it down",
 		Long: `Bring a lab up, run the steps that its file lists under "run", and take it down whatever happens. The exit code is 1
 if a step failed.`,
-		Example:           "  sextant lab run examples/quickstart.yaml",
-		Annotations:       seeAlso("sextant lab up"),
-		Args:              takes("FILE"),
-		ValidArgsFunction: completeLabFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			spec, err := lab.Load(args[0])
-			if err != nil {
-				return labError(err)
-			}
-			options, err := a.labOptionsWith(f)
-			if err != nil {
-				return err
-			}
-			return labError(lab.Run(cmd.Context(), spec, options, nil))
-		},
+		Example:     "  sextant lab run examples/quickstart.yaml",
+		Annotations: seeAlso("sextant lab up"),
+	}, func(ctx context.Context, spec *lab.Spec, options lab.Options) error {
+		return lab.Run(ctx, spec, options, nil)
+	})
+}
+
+// labWithFile completes a command that brings up the lab of a file.
+func (a *app) labWithFile(cmd *cobra.Command,
+	bring func(context.Context, *lab.Spec, lab.Options) error) *cobra.Command {
+	var f labFlags
+	cmd.Args, cmd.ValidArgsFunction = takes("FILE"), completeLabFiles
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		spec, err := lab.Load(args[0])
+		if err != nil {
+			return labError(err)
+		}
+		options, err := a.labOptionsWith(f)
+		if err != nil {
+			return err
+		}
+		return labError(bring(cmd.Context(), spec, options))
 	}
 	f.add(cmd)
 	return cmd

@@ -114,7 +114,7 @@ func (a *app) labLinkCut() *cobra.Command {
 	var carrier bool
 	cmd := &cobra.Command{
 		Use: "cut LAB LINK", Short: "Let nothing pass over a link",
-		Long: `Let nothing pass over a link, without telling anybody, as behind a switch: the interfaces keep their carrier unless
+		Long: `Let nothing pass over a link, and report nothing, as behind a switch: the interfaces keep their carrier unless
 --carrier is given. ` + linkNames,
 		Example:           "  sextant lab link cut protection ingress--egress",
 		Annotations:       seeAlso("sextant lab link restore"),

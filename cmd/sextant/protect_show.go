@@ -114,7 +114,7 @@ func trialsText(paths []api.ProtectedPath) string {
 	var texts []string
 	for _, p := range paths {
 		if p.NextTrial != nil {
-			texts = append(texts, fmt.Sprintf("%s is sent copies again at %s; %d in vain so far",
+			texts = append(texts, fmt.Sprintf("%s is sent copies again at %s; %d failed so far",
 				p.List, p.NextTrial.Format(time.RFC3339),
 				p.TrialsInVain))
 		}

@@ -42,7 +42,7 @@ type Edge struct {
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
 
-	Former *FormerFlows // connections of before another secret or table; nil: none are known
+	Former *FormerFlows // connections from before another secret or table; nil: none are known
 
 	Encapsulation Encapsulation
 	HMAC          *srv6.HMACKey // signs each SRH; nil: none does

@@ -7,10 +7,10 @@ import (
 
 // FormerFlows tells who had flows before another secret, or before services had fewer buckets.
 type FormerFlows struct {
-	Secret flow.Secret // of before
+	Secret flow.Secret // the former one
 	// Buckets returns how many buckets a service had, 0 for one of which nothing is known.
 	Buckets func(service uint32) uint32
-	// Chains returns the backends of a bucket of before.
+	// Chains returns the backends of a former bucket.
 	Chains func(service, bucket uint32) pool.Chain
 }
 

@@ -26,7 +26,7 @@ type place uint8
 
 const (
 	insideDomain  place = iota // on the edge, from a source that may use SRv6
-	outsideDomain              // on the edge, from anybody else
+	outsideDomain              // on the edge, from any other source
 	localSID                   // on a host, addressed to a SID of it
 	encapsulated               // on a host, within the outer packet
 	// on the edge, an outer packet of its own that came back in an ICMP error

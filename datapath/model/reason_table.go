@@ -50,7 +50,7 @@ const (
 	ReasonBelowMinMTU
 	// ReasonUnanswerable: an echo request from an address that no host has, or from the VIP itself, or in a frame to many: forged.
 	ReasonUnanswerable
-	// ReasonICMPLimit: calls for an ICMP message, and too many of its kind were sent just now; if they are packets that are too big, see domain.mtu, else somebody floods.
+	// ReasonICMPLimit: calls for an ICMP message, and too many of its kind were sent just now; if they are packets that are too big, see domain.mtu, else it is a flood.
 	ReasonICMPLimit
 	// ReasonNoHeadroom: the driver leaves no room for the outer header in front of the packet.
 	ReasonNoHeadroom
@@ -99,8 +99,8 @@ var reasons = [...]reason{
 	ReasonFragmentWithoutFirst: {"fragment_without_first", "a later fragment that came before the first, or when that was forgotten; routers must spread fragments by addresses alone", "", ""},
 	ReasonBadTransport:         {"bad_transport", "the TCP or UDP header is incomplete, or its lengths are wrong", "", ""},
 	ReasonICMPQuote:            {"icmp_quote", "an ICMP error that quotes no flow to the address that it came to", "", ""},
-	ReasonSRv6FromOutside:      {"srv6_from_outside", "a SID or a segment routing header from outside of the SR domain; if it is inside, its source belongs into domain.infrastructure", "SRv6 comes in by an interface that faces clients", "if its sender belongs to the domain, add it to domain.infrastructure; else somebody sends what should not"},
-	ReasonSpoofedSource:        {"spoofed_source", "a source address of the SR domain, from outside of it; if it is inside, the interface should be internal", "packets from outside have a source of the SR domain", "if they are from inside, make their interface internal or mixed; else somebody forges them"},
+	ReasonSRv6FromOutside:      {"srv6_from_outside", "a SID or a segment routing header from outside of the SR domain; if it is inside, its source belongs into domain.infrastructure", "SRv6 comes in by an interface that faces clients", "if its sender belongs to the domain, add it to domain.infrastructure; else its packets are an attack"},
+	ReasonSpoofedSource:        {"spoofed_source", "a source address of the SR domain, from outside of it; if it is inside, the interface should be internal", "packets from outside have a source of the SR domain", "if they are from inside, make their interface internal or mixed; else they are forged"},
 	ReasonNoService:            {"no_service", "the VIP has no service for this protocol and port; add one: sextant service add", "", ""},
 	ReasonNewConnections:       {"new_connections", "more new connections than the service's newConnections lets through", "", ""},
 	ReasonNoBackend:            {"no_backend", "the bucket has no backend that is up; see: sextant backend list", "", ""},
@@ -108,9 +108,9 @@ var reasons = [...]reason{
 	ReasonPacketTooBig:         {"packet_too_big", "with the outer header it does not fit the path, and its sender could not be told; see domain.mtu and the interfaces' MTU", "packets do not fit the path with the outer header", "raise the MTU of the domain's links, or lower domain.mtu"},
 	ReasonBelowMinMTU:          {"below_min_mtu", "with the outer header, IPv6 of 1,280 bytes or less does not fit the path, and no sender makes less of it; raise the MTU of the domain's links", "with the outer header, IPv6 packets of 1,280 bytes or less do not fit the path", "raise the MTU of the domain's links to 1,280 bytes and the encapsulation"},
 	ReasonUnanswerable:         {"unanswerable", "an echo request from an address that no host has, or from the VIP itself, or in a frame to many: forged", "", ""},
-	ReasonICMPLimit:            {"icmp_limit", "calls for an ICMP message, and too many of its kind were sent just now; if they are packets that are too big, see domain.mtu, else somebody floods", "", ""},
+	ReasonICMPLimit:            {"icmp_limit", "calls for an ICMP message, and too many of its kind were sent just now; if they are packets that are too big, see domain.mtu, else it is a flood", "", ""},
 	ReasonNoHeadroom:           {"no_headroom", "the driver leaves no room for the outer header in front of the packet", "the driver leaves no room for the outer header", "use mode: generic for the interface, or another driver"},
-	ReasonOutsideDomain:        {"outside_domain", "a packet to a SID whose source is not in domain.infrastructure", "packets to SIDs come from addresses outside of domain.infrastructure", "add the sources of all edges and hosts to domain.infrastructure on all nodes, unless somebody sends SRv6 that should not"},
+	ReasonOutsideDomain:        {"outside_domain", "a packet to a SID whose source is not in domain.infrastructure", "packets to SIDs come from addresses outside of domain.infrastructure", "add the sources of all edges and hosts to domain.infrastructure on all nodes, unless their senders are no part of the domain"},
 	ReasonBadSRH:               {"bad_srh", "a segment routing header with impossible fields, or a second one", "", ""},
 	ReasonHMACMissing:          {"hmac_missing", "a packet to a SID without the HMAC that host.hmac.require wants; does its edge sign, and is every source an edge?", "", ""},
 	ReasonHMACKey:              {"hmac_key", "an HMAC of a key that is not among host.hmac.keys; give hosts a new key before edges sign with it", "", ""},

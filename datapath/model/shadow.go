@@ -54,7 +54,7 @@ func (e *Edge) ofDomain(outer *packet) (inner packet, reason Reason) {
 	return inner, reason
 }
 
-// lastOffer returns the path to the owner of before, or to the present one if there was none.
+// lastOffer returns the path to the previous owner, or to the present one if there was none.
 func (e *Edge) lastOffer(r *Result, service uint32) (path, bool) {
 	r.Hash = e.Secret.Hash(r.Flow)
 	r.Bucket = flow.Bucket(r.Hash, e.Buckets(service))

@@ -131,7 +131,7 @@ func newShadowEdge(t *testing.T, current, before uint16) *model.Edge {
 	return edge
 }
 
-// A stray goes to the owner of before, marked as the last offer, with a hop limit that goes on
+// A stray goes to the previous owner, marked as the last offer, with a hop limit that goes on
 // falling.
 func TestEndShadow(t *testing.T) {
 	for _, packet := range []inner{web4("A"), web6("PA")} {

@@ -52,7 +52,7 @@ func (g *Generator) flags() uint8 {
 	return flagChoices[g.below(len(flagChoices))]
 }
 
-// edgeSegment returns what a client, or somebody who should not, sends to an edge.
+// edgeSegment returns what a client, or an attacker, sends to an edge.
 func (g *Generator) edgeSegment() segment {
 	s := g.toService()
 	switch g.below(16) {

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"sextant/agent/api"
 	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
@@ -22,12 +21,9 @@ const clientRange = "2001:db8:c::/112"
 func server(i int) string { return "web" + strconv.Itoa(i+1) }
 
 // arena is the lab of examples/churn.yaml while it is up.
-type arena struct {
-	lab    *lab.Lab
-	client *linux.Netns
-	hosts  []*linux.Netns
-	agents map[string]*api.Client // by node: each keeps its connections, so there is one
-}
+type arena struct{ *experiment.Arena }
+
+func (a *arena) host(i int) *linux.Netns { return a.Spaces[server(i)] }
 
 // The paper's client cannot take all that eight servers send, and 8 % of its downloads of 5 MB take
 // longer than 2 s. So do those here with this rate, in bits per second, and this queue.
@@ -61,61 +57,7 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 		}
 	}
 	return experiment.InLab(ctx, spec, lab.Options{Events: s.observer},
-		func(ctx context.Context, l *lab.Lab) error {
-			a := &arena{lab: l, agents: map[string]*api.Client{}}
-			defer a.close()
-			if err := a.open(); err != nil {
-				return err
-			}
-			return body(ctx, a)
-		})
-}
-
-func (a *arena) open() (err error) {
-	if a.client, err = a.namespace("client"); err != nil {
-		return err
-	}
-	if err := a.know("edge1"); err != nil {
-		return err
-	}
-	for i := range servers {
-		if err := a.know(server(i)); err != nil {
-			return err
-		}
-		host, err := a.namespace(server(i))
-		if err != nil {
-			return err
-		}
-		a.hosts = append(a.hosts, host)
-	}
-	return nil
-}
-
-// know makes the client of a node's agent.
-func (a *arena) know(node string) error {
-	n, err := a.lab.Node(node)
-	if err != nil {
-		return err
-	}
-	a.agents[node] = api.NewClient(n.Socket)
-	return nil
-}
-
-func (a *arena) close() {
-	for _, host := range a.hosts {
-		host.Close()
-	}
-	if a.client != nil {
-		a.client.Close()
-	}
-}
-
-func (a *arena) namespace(node string) (*linux.Netns, error) {
-	n, err := a.lab.Node(node)
-	if err != nil {
-		return nil, err
-	}
-	return linux.OpenNetns(n.Namespace)
+		func(ctx context.Context, a *experiment.Arena) error { return body(ctx, &arena{a}) })
 }
 
 // traffic is what servers have done so far.
@@ -152,7 +94,7 @@ func (a *arena) traffic(ctx context.Context) (sum traffic, err error) {
 }
 
 func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
-	counters, err := a.agents[server(i)].Counters(ctx)
+	counters, err := a.Agents[server(i)].Counters(ctx)
 	if err != nil {
 		return t, err
 	}
@@ -160,7 +102,7 @@ func (a *arena) trafficOf(ctx context.Context, i int) (t traffic, err error) {
 		t.redirected += c.ForwardedPackets()
 		t.taken += c.TakenPackets
 	}
-	tcp, err := a.hosts[i].TCPCounters("OutRsts", "TCPAbortOnTimeout")
+	tcp, err := a.host(i).TCPCounters("OutRsts", "TCPAbortOnTimeout")
 	t.resets, t.givenUp = tcp["OutRsts"], tcp["TCPAbortOnTimeout"]
 	return t, err
 }

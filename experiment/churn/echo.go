@@ -28,9 +28,9 @@ func (a *arena) serve(port int, answer func(net.Conn)) (end func(), err error) {
 	}
 	config := net.ListenConfig{KeepAlive: -1}
 	config.SetMultipathTCP(false)
-	for _, host := range a.hosts {
+	for i := range servers {
 		var listener net.Listener
-		err := host.Do(func() (err error) {
+		err := a.host(i).Do(func() (err error) {
 			listener, err = config.Listen(context.Background(), "tcp", fmt.Sprintf("[::]:%d", port))
 			return err
 		})
@@ -73,7 +73,7 @@ func echo(conn net.Conn) {
 
 // dial connects the client to a policy's VIP.
 func (a *arena) dial(ctx context.Context, p policy, port int) (conn net.Conn, err error) {
-	err = a.client.Do(func() (err error) {
+	err = a.Spaces["client"].Do(func() (err error) {
 		dialer := net.Dialer{Timeout: patience, KeepAlive: -1}
 		conn, err = dialer.DialContext(ctx, "tcp", fmt.Sprintf("[%s]:%d", p.vip, port))
 		return err

@@ -188,7 +188,7 @@ type sample struct {
 
 func (a *arena) sample(ctx context.Context, begun time.Time) (s sample, second float64, err error) {
 	for i := range servers {
-		bytes, err := sentBytes(a.hosts[i])
+		bytes, err := sentBytes(a.host(i))
 		if err != nil {
 			return s, 0, err
 		}

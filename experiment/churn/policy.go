@@ -56,7 +56,7 @@ func (a *arena) members(ctx context.Context, p policy) (members, error) {
 	if p.stock {
 		return a.newGroup(ctx)
 	}
-	b := &backends{client: a.agents["edge1"], service: p.name, up: make([]bool, servers)}
+	b := &backends{client: a.Agents["edge1"], service: p.name, up: make([]bool, servers)}
 	return b, b.set(ctx, all(servers))
 }
 
@@ -112,7 +112,7 @@ ip -6 route replace 2001:db8:80::5 nhid 100
 `
 
 func (a *arena) newGroup(ctx context.Context) (*group, error) {
-	g := &group{a.lab}
+	g := &group{a.Lab}
 	if err := g.run(ctx, stockSetUp); err != nil {
 		return nil, err
 	}

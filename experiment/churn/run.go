@@ -174,7 +174,7 @@ func (a *arena) fetches(ctx context.Context, p policy, d downloads,
 	cmd.Stdout, cmd.Stderr = writer, &stderr
 	ended := make(chan error, 1)
 	go func() {
-		err := a.lab.Exec("client", cmd)
+		err := a.Exec("client", cmd)
 		writer.Close()
 		ended <- err
 	}()
@@ -202,7 +202,7 @@ func fetched(r io.Reader, each func(loadgen.Fetch)) error {
 	}
 }
 
-// watchInterval is how often somebody is told how far a load is.
+// watchInterval is the interval between reports of the progress of a load.
 const watchInterval = 250 * time.Millisecond
 
 func (d downloads) watch(done, failed *atomic.Int64) (stop func()) {

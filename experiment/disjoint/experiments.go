@@ -138,7 +138,7 @@ func proveSources[T any](
 }
 
 // splits is the budget of the search for a pair, small enough for the few pairs of large networks
-// on which it is spent in vain.
+// on which it is wasted.
 const splits = 500
 
 // atLeast turns numbers of cases by value, the last one standing for more, into shares of cases

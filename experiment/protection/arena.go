@@ -9,7 +9,6 @@ import (
 	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
-	"sextant/linux"
 )
 
 // Of examples/protection.yaml.
@@ -34,10 +33,7 @@ type setting struct {
 }
 
 // arena is the lab while it is up.
-type arena struct {
-	lab   *lab.Lab
-	nodes map[string]*linux.Netns
-}
+type arena struct{ *experiment.Arena }
 
 // within builds the lab of a setting and calls body, as experiment.InLab does.
 func within(ctx context.Context, name string, s setting,
@@ -46,14 +42,11 @@ func within(ctx context.Context, name string, s setting,
 	if err != nil {
 		return err
 	}
-	return experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		a := &arena{lab: l, nodes: map[string]*linux.Netns{}}
-		defer a.close()
-		if err := a.open(); err != nil {
-			return err
-		}
-		return a.steer(s, func() error { return body(ctx, a) })
-	})
+	return experiment.InLab(ctx, spec, lab.Options{},
+		func(ctx context.Context, l *experiment.Arena) error {
+			a := &arena{l}
+			return a.steer(s, func() error { return body(ctx, a) })
+		})
 }
 
 // spec is the lab of a setting.
@@ -98,22 +91,5 @@ func (s setting) prepare(node *lab.NodeSpec) {
 				s.Congestion)
 			node.Exec = append(node.Exec, lab.Command{Shell: route})
 		}
-	}
-}
-
-func (a *arena) open() error {
-	for _, n := range a.lab.Nodes {
-		ns, err := linux.OpenNetns(n.Namespace)
-		if err != nil {
-			return err
-		}
-		a.nodes[n.Name] = ns
-	}
-	return nil
-}
-
-func (a *arena) close() {
-	for _, ns := range a.nodes {
-		ns.Close()
 	}
 }

@@ -21,11 +21,11 @@ func (c counters) plus(o counters) counters {
 }
 
 func (a *arena) counters() (counters, error) {
-	client, err := a.nodes["hosta"].TCPCounters("TCPDSACKOldSent", "TCPDSACKOfoSent")
+	client, err := a.Spaces["hosta"].TCPCounters("TCPDSACKOldSent", "TCPDSACKOfoSent")
 	if err != nil {
 		return counters{}, err
 	}
-	server, err := a.nodes["hostb"].TCPCounters("RetransSegs", "TCPTimeouts", "TCPFullUndo",
+	server, err := a.Spaces["hostb"].TCPCounters("RetransSegs", "TCPTimeouts", "TCPFullUndo",
 		"TCPPartialUndo", "TCPDSACKUndo",
 		"TCPLossUndo")
 	if err != nil {

@@ -69,17 +69,8 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 	spec.Name = "protection-cut"
 	outcomes := make([]aftermath, len(blows))
 	var calm calmness
-	err = experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		c := cutting{arena: &arena{lab: l, nodes: map[string]*linux.Netns{}}}
-		defer c.close()
-		if err := c.open(); err != nil {
-			return err
-		}
-		head, err := l.Node("r1")
-		if err != nil {
-			return err
-		}
-		c.headend = api.NewClient(head.Socket)
+	in := func(ctx context.Context, l *experiment.Arena) (err error) {
+		c := cutting{arena: &arena{l}, headend: l.Agents["r1"]}
 		for i, b := range blows {
 			if outcomes[i], err = c.trials(ctx, b, r.Requests(cutTrials)); err != nil {
 				return fmt.Errorf("%d of %d paths cut: %w", b.Cuts, b.Copies, err)
@@ -92,8 +83,8 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 		}
 		calm, err = c.busy(ctx, lasts)
 		return err
-	})
-	if err != nil {
+	}
+	if err := experiment.InLab(ctx, spec, lab.Options{}, in); err != nil {
 		return err
 	}
 	reportCut(r, outcomes)
@@ -194,7 +185,7 @@ func (c *cutting) watchOthers(carrying []string) (*lookout, error) {
 	var others []*linux.Netns
 	for way := 1; way <= ladderWays; way++ {
 		if !slices.Contains(carrying, strconv.Itoa(way)) {
-			others = append(others, c.nodes["b"+strconv.Itoa(way)])
+			others = append(others, c.Spaces["b"+strconv.Itoa(way)])
 		}
 	}
 	return watchFor(others, "r1")
@@ -215,7 +206,7 @@ func waysOf(x api.Protection, answering bool) (ways []string) {
 // strike cuts ways in their middle, or mends them.
 func (c *cutting) strike(ctx context.Context, ways []string, is bool) error {
 	for _, way := range ways {
-		if err := c.lab.ChangeLinks(ctx, "b"+way+"--c"+way, lab.LinkChange{
+		if err := c.ChangeLinks(ctx, "b"+way+"--c"+way, lab.LinkChange{
 			Profile: func(p *netem.Profile) error { p.Cut = is; return nil },
 		}); err != nil {
 			return err

@@ -95,7 +95,7 @@ func (t trial) run(ctx context.Context, name string, lasts time.Duration) (s str
 
 // cut lets nothing pass over the first path any more.
 func (a *arena) cut(ctx context.Context) error {
-	return a.lab.ChangeLinks(ctx, "ingress--p1",
+	return a.ChangeLinks(ctx, "ingress--p1",
 		lab.LinkChange{Profile: func(p *netem.Profile) error {
 			p.Cut = true
 			return nil

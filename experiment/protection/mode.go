@@ -48,7 +48,7 @@ var infrastructure = netip.MustParsePrefix("fd00:5e::/48")
 // difference in delay, 90 ms.
 var recovery = frer.Settings{HistoryLog2: 15, Bits: frer.BitsTLV, Reset: frer.DefaultReset}
 
-// steer sets the routers up, calls body, and lets go of what it has set up; the rest goes with the
+// steer sets the routers up, calls body, and removes what it has set up; the rest goes with the
 // lab.
 func (a *arena) steer(s setting, body func() error) error {
 	if s.Mode == onL1 || s.Mode == onL2 {
@@ -82,11 +82,11 @@ func (l *loaded) close() {
 // protect sends what goes to the far host over both paths.
 func (a *arena) protect(e edge, m mode) (*loaded, error) {
 	l := &loaded{}
-	node, err := a.lab.Node(e.name)
+	node, err := a.Node(e.name)
 	if err != nil {
 		return l, err
 	}
-	return l, a.nodes[e.name].Do(func() error {
+	return l, a.Spaces[e.name].Do(func() error {
 		if m == eliminated {
 			if err := l.openMerge(filepath.Join(node.BPF, "merge"), e); err != nil {
 				return err
@@ -98,8 +98,12 @@ func (a *arena) protect(e edge, m mode) (*loaded, error) {
 
 func (l *loaded) openMerge(dir string, e edge) error {
 	own := netip.MustParsePrefix(e.own)
-	config := datapath.MergeConfig{Infrastructure: []netip.Prefix{infrastructure},
-		SIDs: []datapath.MergeSID{{Prefix: own}}}
+	config := datapath.MergeConfig{
+		Domain: datapath.Domain{
+			Infrastructure: []netip.Prefix{infrastructure},
+		},
+		SIDs: []datapath.MergeSID{{Prefix: own}},
+	}
 	for _, p := range paths {
 		if err := detach(p.link); err != nil {
 			return err
@@ -124,7 +128,11 @@ func (l *loaded) openHeadend(dir string, e edge, m mode) error {
 		return err
 	}
 	config := datapath.HeadendConfig{
-		Source: netip.MustParseAddr(e.source), HopLimit: 64, Epoch: datapath.EpochOf(time.Now()),
+		Domain: datapath.Domain{
+			Source: netip.MustParseAddr(e.source),
+		},
+		HopLimit:   64,
+		Epoch:      datapath.EpochOf(time.Now()),
 		Interfaces: []datapath.HeadendInterface{{Name: "host", Mode: datapath.Native}},
 	}
 	policy := srpolicy.Policy{Name: "both",

@@ -95,7 +95,7 @@ func (a *arena) fetchOnce(ctx context.Context) (time.Duration, error) {
 // dial connects from the client's node. A dial to a literal address makes its socket on the calling
 // thread.
 func (a *arena) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	err = a.nodes["hosta"].Do(func() error {
+	err = a.Spaces["hosta"].Do(func() error {
 		conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
 		return err
 	})

@@ -49,7 +49,7 @@ func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
 	disturb func() error) (stream, error) {
 	var in net.PacketConn
 	var out net.Conn
-	err := a.nodes["hostb"].Do(func() (err error) {
+	err := a.Spaces["hostb"].Do(func() (err error) {
 		listen := net.ListenConfig{Control: withMemory}
 		in, err = listen.ListenPacket(ctx, "udp6", fmt.Sprintf("[%s]:%d", serverAddress,
 			telemetryPort))
@@ -59,7 +59,7 @@ func (a *arena) telemetry(ctx context.Context, lasts time.Duration,
 		return stream{}, err
 	}
 	defer in.Close()
-	err = a.nodes["hosta"].Do(func() (err error) {
+	err = a.Spaces["hosta"].Do(func() (err error) {
 		out, err = net.Dial("udp6", fmt.Sprintf("[%s]:%d", serverAddress, telemetryPort))
 		return err
 	})
@@ -108,7 +108,7 @@ func withMemory(_, _ string, c syscall.RawConn) error {
 
 // faults counts what the machine has dropped anywhere in the lab.
 func (a *arena) faults(ctx context.Context) (count uint64, err error) {
-	links, err := a.lab.LinkStates(ctx)
+	links, err := a.LinkStates(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +117,7 @@ func (a *arena) faults(ctx context.Context) (count uint64, err error) {
 			count += d.Overruns + d.TooLong + d.Unsent
 		}
 	}
-	for _, ns := range a.nodes {
+	for _, ns := range a.Spaces {
 		dropped, err := droppedIn(ns)
 		if err != nil {
 			return 0, err

@@ -9,13 +9,12 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/experiment"
-	"sextant/lab"
 	"sextant/lab/loadgen"
 )
 
 // arena is the lab of examples/soak.yaml while it is up.
 type arena struct {
-	lab      *lab.Lab
+	*experiment.Arena
 	size     size
 	traffic  *traffic
 	recorder *experiment.Recorder
@@ -44,11 +43,11 @@ type leaks struct{ had, left int }
 func (a *arena) nodes() []*node { return append([]*node{a.edge}, a.hosts...) }
 
 func (a *arena) open(ctx context.Context) (err error) {
-	if a.edge, err = openNode(a.lab, "edge1", "edge"); err != nil {
+	if a.edge, err = openNode(a.Arena, "edge1", "edge"); err != nil {
 		return err
 	}
 	for i := range hosts {
-		host, err := openNode(a.lab, fmt.Sprintf("web%d", i+1), "host")
+		host, err := openNode(a.Arena, fmt.Sprintf("web%d", i+1), "host")
 		if err != nil {
 			return err
 		}
@@ -60,14 +59,6 @@ func (a *arena) open(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-func (a *arena) close() {
-	for _, n := range a.nodes() {
-		if n != nil {
-			n.ns.Close()
-		}
-	}
 }
 
 func (a *arena) soak(ctx context.Context) error {
@@ -153,7 +144,7 @@ func (a *arena) load(ctx context.Context) error {
 	if len(a.loads)%2 == 1 {
 		url, sources = "http://198.51.100.80/?ms=1", "203.0.113.0/24"
 	}
-	result, err := experiment.Load(ctx, a.lab, "client", nil, url, "--rate",
+	result, err := experiment.Load(ctx, a.Lab, "client", nil, url, "--rate",
 		fmt.Sprint(a.size.rate), "--duration", a.size.load.String(),
 		"--seed", fmt.Sprint(len(a.loads)+1), "--sources", sources)
 	if err == nil {

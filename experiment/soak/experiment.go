@@ -76,12 +76,12 @@ func run(ctx context.Context, r *experiment.Recorder, change func(*lab.Spec) err
 	}
 	options := lab.Options{Agent: []string{"/bin/sh", "-c", restartLoop, "sh", "{self}", "agent",
 		"-f", "{dir}/node.yaml"}}
-	return experiment.InLab(ctx, spec, options, func(ctx context.Context, l *lab.Lab) error {
-		a := &arena{lab: l, size: s, traffic: newTraffic(1), recorder: r}
-		defer a.close()
-		if err := a.soak(ctx); err != nil {
-			return err
-		}
-		return a.report()
-	})
+	return experiment.InLab(ctx, spec, options,
+		func(ctx context.Context, l *experiment.Arena) error {
+			a := &arena{Arena: l, size: s, traffic: newTraffic(1), recorder: r}
+			if err := a.soak(ctx); err != nil {
+				return err
+			}
+			return a.report()
+		})
 }

@@ -14,6 +14,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/datapath"
+	"sextant/experiment"
 	"sextant/lab"
 	"sextant/linux"
 )
@@ -36,16 +37,13 @@ type seen struct {
 	maps     map[ebpf.MapID]bool
 }
 
-func openNode(l *lab.Lab, name, role string) (*node, error) {
-	found, err := l.Node(name)
+func openNode(a *experiment.Arena, name, role string) (*node, error) {
+	found, err := a.Node(name)
 	if err != nil {
 		return nil, err
 	}
-	n := &node{Node: found, role: role, agent: api.NewClient(found.Socket)}
+	n := &node{Node: found, role: role, agent: a.Agents[name], ns: a.Spaces[name]}
 	n.seen = seen{programs: map[ebpf.ProgramID]bool{}, maps: map[ebpf.MapID]bool{}}
-	if n.ns, err = linux.OpenNetns(found.Namespace); err != nil {
-		return nil, err
-	}
 	handle, err := n.ns.Netlink()
 	if err != nil {
 		return nil, err

@@ -25,7 +25,7 @@ const (
 
 // arena is a lab while it is up: that of examples/hunting.yaml or of examples/apache.yaml.
 type arena struct {
-	lab   *lab.Lab
+	*experiment.Arena
 	cores int // of a server
 }
 
@@ -48,9 +48,10 @@ func within(ctx context.Context, s setting, body func(context.Context, *arena) e
 		return err
 	}
 	spec.Name = s.name
-	return experiment.InLab(ctx, spec, lab.Options{}, func(ctx context.Context, l *lab.Lab) error {
-		return body(ctx, &arena{lab: l, cores: s.cores})
-	})
+	return experiment.InLab(ctx, spec, lab.Options{},
+		func(ctx context.Context, a *experiment.Arena) error {
+			return body(ctx, &arena{Arena: a, cores: s.cores})
+		})
 }
 
 // use gives the edge and all servers a policy.
@@ -73,12 +74,7 @@ func (a *arena) use(ctx context.Context, p policy) error {
 }
 
 func (a *arena) put(ctx context.Context, node string, role api.Role, spec api.ServiceSpec) error {
-	n, err := a.lab.Node(node)
-	if err != nil {
-		return err
-	}
-	if _, err := api.NewClient(n.Socket).PutService(ctx, api.Update, "web", role,
-		spec); err != nil {
+	if _, err := a.Agents[node].PutService(ctx, api.Update, "web", role, spec); err != nil {
 		return fmt.Errorf("set the policy of %s: %w", node, err)
 	}
 	return nil
@@ -127,14 +123,14 @@ const seed = 1
 // load sends a stream and collects the responses.
 func (a *arena) load(ctx context.Context, s stream) (*loadgen.Result, []loadgen.Response, error) {
 	var responses []loadgen.Response
-	result, err := experiment.Load(ctx, a.lab, "client",
+	result, err := experiment.Load(ctx, a.Lab, "client",
 		func(r loadgen.Response) { responses = append(responses, r) }, s.arguments()...)
 	return result, responses, err
 }
 
 // overhead is the mean response time in ms of a request that needs no CPU time, on an idle lab.
 func (a *arena) overhead(ctx context.Context) (float64, error) {
-	result, err := experiment.Load(ctx, a.lab, "client", nil, vip+"?ms=0", "--rate", "200",
+	result, err := experiment.Load(ctx, a.Lab, "client", nil, vip+"?ms=0", "--rate", "200",
 		"--warm-up", "1s", "--duration", "4s",
 		"--sources", clientRange)
 	if err != nil {

@@ -110,7 +110,7 @@ func leastMoves(slots int, before map[uint16]int, members []consistenthash.Membe
 }
 
 // An update moves the fewest slots that the quotas allow, from losers to gainers only: no slot
-// moves in vain.
+// moves without need.
 func TestMinimalDisruption(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, members := drawTable(t), drawMembers(t, "members")

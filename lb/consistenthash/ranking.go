@@ -3,7 +3,7 @@ package consistenthash
 import "slices"
 
 // rankingDepth is how many members of each slot's order a Ranking holds ready; rankingKeep is how
-// many it is content with before it looks at all members again, so that a member that leaves costs
+// many are enough before it looks at all members again, so that a member that leaves costs
 // one pass over its slots and rarely more.
 const (
 	rankingDepth = 12
@@ -119,8 +119,8 @@ func (r *Ranking) Update(members []Member) (next *Ranking, changed []int32, err 
 	return next, changed, nil
 }
 
-// difference returns who of before is not in after with the same weight, and who of after is not in
-// before so. Both are sorted by id.
+// difference returns those in before that are not in after with the same weight, and those in after
+// that are not in before. Both are sorted by id.
 func difference(before, after []Member) (left, joined []Member) {
 	for i, j := 0, 0; i < len(before) || j < len(after); {
 		switch {

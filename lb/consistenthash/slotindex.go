@@ -9,7 +9,7 @@ type slotIndex struct {
 	slots [][]int32 // by id
 	// members who came since, or weigh something else: the index says nothing about them
 	joined   []uint16
-	refilled []int32 // slots that were filled anew since: anybody may have come in
+	refilled []int32 // slots that were filled anew since: any member may have come in
 }
 
 // fewMembers are known in so large a part of the slots that an index saves nothing.

@@ -21,7 +21,7 @@ type Table struct {
 	owners []uint16
 	seed   uint64
 	// digest of the owners: what an update draws follows from it, so tables with the same owners
-	// have the same future, however they came about.
+	// have the same future, whatever their history.
 	digest uint64
 	// quotas is the number of slots of each id that owns any, by ascending id. Id 0 holds what
 	// nobody owns.

@@ -117,7 +117,7 @@ type past struct {
 func (p *past) end(c *Chain) int { return int(c.Candidates + p.owners) }
 
 // succeed returns what follows a chain when its candidates become those given: they, then the
-// candidates of before, then past owners, as long as there is room and they are alive and did not
+// previous candidates, then past owners, as long as there is room and they are alive and did not
 // leave before oldest. Order matters: newest first.
 func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, now,
 	oldest uint32) (Chain, past) {

@@ -62,7 +62,7 @@ type Generation struct {
 	// buckets that any change may change: they look beyond the best of their order, or a candidate
 	// waits
 	watched []int32
-	// when somebody has been gone for the drain time, or a candidate has waited long enough; 0:
+	// when a member has been gone for the drain time, or a candidate has waited long enough; 0:
 	// never
 	next uint32
 }
@@ -290,8 +290,8 @@ func (g *Generation) affected(s selection, buckets []int32, is transition) ([]in
 	return slices.Compact(buckets), true
 }
 
-// shadow gives each bucket its owner. If that changes any bucket, all keep the owner of before as
-// their shadow: it is the whole table of before the latest change, as a router's shadow VRF holds
+// shadow gives each bucket its owner. If that changes any bucket, all keep the previous owner as
+// their shadow: it is the whole table from before the latest change, as a router's shadow VRF holds
 // the whole previous route.
 func (g *Generation) shadow() {
 	space := newScratch(g.backends)

@@ -1,8 +1,8 @@
 package pool
 
 // Lost returns the share, from 0 to 1, of the connections at the candidates of some chains that
-// other chains, which take their place, do not lead to. Same translates an id of before into that
-// of the same backend now, 0 if it is gone. Rehashed says that a flow's bucket of before tells
+// other chains, which take their place, do not lead to. Same translates an earlier id into that
+// of the same backend now, 0 if it is gone. Rehashed says that a flow's previous bucket tells
 // nothing about its bucket now; else tables of different sizes divide the same hashes.
 func Lost(before, after []Chain, rehashed bool, same func(id uint16) uint16) float64 {
 	if rehashed {

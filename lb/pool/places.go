@@ -16,7 +16,7 @@ const (
 	// it would be a candidate if others were up or down, and may have connections of another edge's
 	// past
 	Reserve Role = "reserve"
-	// it may have connections of before another secret, or fewer buckets: see [Join]
+	// it may have connections from before another secret, or fewer buckets: see [Join]
 	Former Role = "former"
 )
 

@@ -48,7 +48,7 @@ func TestModulo(t *testing.T) {
 	}
 }
 
-// The shadow is the whole table of before the latest change, also for buckets that kept their
+// The shadow is the whole table from before the latest change, also for buckets that kept their
 // owner.
 func TestShadow(t *testing.T) {
 	spec := pool.Spec{Buckets: 1021, Seed: seed, Policy: pool.Shadow, Method: pool.Exact}

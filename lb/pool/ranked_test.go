@@ -46,7 +46,7 @@ func TestRendezvousEdgesAgree(t *testing.T) {
 	})
 }
 
-// An edge that starts now finds the connections of before, as long as their hosts are alive:
+// An edge that starts now finds the earlier connections, as long as their hosts are alive:
 // whoever would have been the candidate with up to four others out of service is in reserve.
 func TestRendezvousReserves(t *testing.T) {
 	spec := rendezvous(500, 1)

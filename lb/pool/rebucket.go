@@ -12,7 +12,7 @@ func Rebucket(chains []Chain, buckets int) []Chain {
 	result := make([]Chain, buckets)
 	n, m := uint64(len(chains)), uint64(buckets)
 	for k := range m {
-		// In units of 1/(n*m): bucket k is from k*n to (k+1)*n, and bucket i of before from i*m to
+		// In units of 1/(n*m): bucket k is from k*n to (k+1)*n, and previous bucket i from i*m to
 		// (i+1)*m.
 		first, last := k*n/m, ((k+1)*n-1)/m
 		most, shared := first, uint64(0)

@@ -152,7 +152,7 @@ type VRFTraffic struct {
 
 // Learning counts what a host's SYN-ACKs told edges with a flow cache.
 type Learning struct {
-	Opened uint64 `json:"opened"` // connections that came about
+	Opened uint64 `json:"opened"` // connections that were established
 	// SYN-ACKs that went by way of the edge which asked for them
 	ByEdge uint64 `json:"byEdge"`
 	// of those that were asked for, went straight for want of a route to the edge

@@ -31,7 +31,7 @@ const EndOFFER Behavior = 32768
 // VRF-shadowing (Hayashi et al., "VRF-Shadowing"; private use here). The conditional ends, its
 // Algorithm 1, decapsulate like those without COND, but send a stray (a TCP packet that opens
 // nothing, of a connection that is not here) to a backup SID. That is an edge's End.SHADOW, which
-// looks the inner packet up in its table of before.
+// looks the inner packet up in its previous table.
 const (
 	EndDT4COND  Behavior = 32769
 	EndDT6COND  Behavior = 32770

@@ -242,7 +242,7 @@ func (s State) waysOf(object rtnetlink.WayObject) []rtnetlink.Way {
 	return ways
 }
 
-// Renumbered counts the destinations of before at which a next hop that is still there has another
+// Renumbered counts the previous destinations at which a next hop that is still there has another
 // index now: flows that had chosen it take another path, or are hashed.
 func (t Table) Renumbered(before Table) int {
 	count := 0

@@ -166,7 +166,7 @@ func without(hops, others []rtnetlink.Hop) (rest []rtnetlink.Hop) {
 }
 
 // Restart says that the source tells all it knows anew. Until Sweep no route is gone, and none
-// loses a next hop: routing software that starts hears of next hops one after the other.
+// loses a next hop: routing software that starts learns next hops one after the other.
 func (m *Model) Restart() {
 	m.round++
 	m.settling = true

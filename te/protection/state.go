@@ -115,7 +115,7 @@ func (s State) room(carrying []int) (int, bool) {
 	return 0, false
 }
 
-// settled lets go of lists that neither the plan nor the traffic needs: once all copies travel over
+// settled releases lists that neither the plan nor the traffic needs: once all copies travel over
 // lists of the plan, or when the network has taken them away. Silent ones are watched on; those
 // that answer again are for the next plan to choose.
 func (s State) settled() State {

@@ -11,7 +11,7 @@ import (
 
 // Retry says when a silent list is tried.
 type Retry struct {
-	// from when it fell silent to the first trial, at most; twice as much after each trial in vain
+	// from when it fell silent to the first trial, at most; twice as much after each failed trial
 	First time.Duration
 	Most  time.Duration // between two trials
 	// a trial, at least: longer if so few packets are sent that nothing can be said
@@ -90,7 +90,7 @@ func (s State) Counted(now time.Duration, came [MaxSlots]uint64, r Retry,
 	return s.settled()
 }
 
-// judged ends the trial of a slot if enough is known: it is in vain unless at least half as many
+// judged ends the trial of a slot if enough is known: it fails unless at least half as many
 // packets came by the list as by each other one that carries.
 func (s *State) judged(slot int, now time.Duration, came [MaxSlots]uint64, r Retry) bool {
 	t := &s.Slots[slot].Trials

@@ -33,7 +33,7 @@ type Entry struct {
 }
 
 // Compile turns rules, the first of which has precedence, and the policies that they name into a
-// table. Installed are the active paths of before, by policy. A rule whose policy has no valid path
+// table. Installed are the previous active paths, by policy. A rule whose policy has no valid path
 // is left out, or drops.
 func Compile(rules []Rule, policies []Policy, s Source,
 	installed map[string]string) (Table, error) {

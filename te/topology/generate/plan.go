@@ -7,7 +7,7 @@ import (
 	"sextant/te/topology"
 )
 
-// nodesMax bounds what is generated; the largest network of one routing domain that anybody is
+// nodesMax bounds what is generated; the largest network of one routing domain that any operator is
 // known to run is far smaller.
 const nodesMax = 1 << 18
 

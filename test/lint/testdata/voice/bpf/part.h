@@ -1,0 +1,1 @@
+/* Somebody sends what nobody wants. */

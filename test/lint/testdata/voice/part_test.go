@@ -1,0 +1,3 @@
+package part
+
+// In tests, somebody may say it.

@@ -38,8 +38,8 @@ func (p Plan) Paths() ([][]int, error) {
 	return paths, nil
 }
 
-// packet is a probe that leaves with this hop limit. Variants have other selectors of the path.
-func (p Plan) packet(path []int, hopLimit uint8, variant uint64) (cflb.Packet, error) {
+// Packet is a probe that leaves with this hop limit. Variants have other selectors of the path.
+func (p Plan) Packet(path []int, hopLimit uint8, variant uint64) (cflb.Packet, error) {
 	packet := cflb.Packet{Src: p.Src, Dst: p.Dst, Protocol: protocolTCP, HasPorts: true,
 		SrcPort: uint16(32768 + variant%28000), DstPort: p.Port, HopLimit: hopLimit}
 	var hops []cflb.Hop

@@ -89,7 +89,7 @@ func Run(wire Wire, plan Plan, o Options) (result Result, err error) {
 // send sends a probe, and returns its number.
 func (t *tracer) send(path []int, hopLimit int) (number int, err error) {
 	t.variant++
-	packet, err := t.packet(path, uint8(hopLimit), t.variant)
+	packet, err := t.Packet(path, uint8(hopLimit), t.variant)
 	if err != nil {
 		return 0, err
 	}

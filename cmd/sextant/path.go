@@ -21,7 +21,8 @@ func (a *app) pathCommand() *cobra.Command {
 			a.pathFailure(), a.pathSegment(), a.pathSPF(), a.pathDiversity()),
 			controllerFlag(a.pathFlows(), a.pathLinks(), a.pathReroutes(), a.pathPin(),
 				a.pathUnpin()), []*cobra.Command{a.pathMatrix(), a.pathAssign(),
-				a.pathEncode(), a.pathDecode(), a.pathNextHops(), a.pathProbe(), a.pathRun()})...)
+				a.pathEncode(), a.pathDecode(), a.pathMPTCP(), a.pathNextHops(), a.pathProbe(),
+				a.pathRun()})...)
 }
 
 // pathFlags are what most of the path commands take.

@@ -72,13 +72,8 @@ func (f *probeFlags) plan(to string) (p pathtrace.Plan, err error) {
 		return p, usageErrorf("--max-routers %d: it has to be 1 to 63", f.options.Routers)
 	}
 	p.Port, p.Seed = f.port, pathtrace.NewSeed()
-	for word := range strings.SplitSeq(f.nextHops, ",") {
-		n, err := strconv.ParseUint(word, 10, 8)
-		if err != nil || n < 1 {
-			return p, usageErrorf("--next-hops %q: write how many next hops each router has, "+
-				"like 2,2", f.nextHops)
-		}
-		p.Choices = append(p.Choices, int(n))
+	if p.Choices, err = f.choices(); err != nil {
+		return p, err
 	}
 	if _, err := p.Paths(); err != nil {
 		return p, usageErrorf("--next-hops %s: %w", f.nextHops, err)
@@ -92,6 +87,19 @@ func (f *probeFlags) plan(to string) (p pathtrace.Plan, err error) {
 	}
 	p.Src, err = pathtrace.SourceTo(p.Dst)
 	return p, err
+}
+
+// choices reads how many next hops each router has.
+func (f *probeFlags) choices() (list []int, err error) {
+	for word := range strings.SplitSeq(f.nextHops, ",") {
+		n, err := strconv.ParseUint(word, 10, 8)
+		if err != nil || n < 1 {
+			return nil, usageErrorf("--next-hops %q: write how many next hops each router has, "+
+				"like 2,2", f.nextHops)
+		}
+		list = append(list, int(n))
+	}
+	return list, nil
 }
 
 // pace is between probes for one router: Linux answers one a second after a burst of six.

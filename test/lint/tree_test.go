@@ -41,6 +41,7 @@ var tree = []folder{
 	{path: "agent/health"},
 	{path: "agent/serverload"},
 	{path: "agent/pathprobe"},
+	{path: "agent/subflows"},
 	{path: "agent/pathtrace"},
 	{path: "agent/archive/archivetest"},
 	{path: "agent/archive"},

@@ -1,0 +1,122 @@
+package subflows
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"sextant/agent/pathtrace"
+	"sextant/linux"
+	"sextant/packet/cflb"
+)
+
+func newManager(t *testing.T, after uint64) (*Manager, *cflb.Codec) {
+	t.Helper()
+	codec, err := cflb.New(cflb.Defaults(cflb.SourcePort, 7, [cflb.KeyLength]byte{5}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(pathtrace.Plan{Codec: codec, Choices: []int{7}, Seed: 3}, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, codec
+}
+
+var ends = linux.TCPEnds{Local: netip.MustParseAddrPort("10.1.0.1:41000"),
+	Remote: netip.MustParseAddrPort("10.2.0.1:5001")}
+
+func established(token uint32, server bool) linux.MPTCPEvent {
+	return linux.MPTCPEvent{Kind: linux.MPTCPEstablished, Token: token, Local: ends.Local,
+		Remote: ends.Remote, Server: server}
+}
+
+func due(t *testing.T, m *Manager, acked uint64, after ...time.Duration) []Subflow {
+	t.Helper()
+	now := time.Unix(1e9, 0)
+	for _, pause := range after {
+		now = now.Add(pause)
+	}
+	list, err := m.Due(map[linux.TCPEnds]uint64{ends: acked}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A connection that has carried enough gets a subflow on each path that it lacks, by a port of its
+// own that a router decodes to that path.
+func TestEveryPathGetsASubflow(t *testing.T) {
+	m, codec := newManager(t, 1000)
+	m.Hear(established(1, false))
+	if list := due(t, m, 999); len(list) > 0 || !m.Waiting() {
+		t.Errorf("%d subflows before the connection is an elephant; waiting %t", len(list),
+			m.Waiting())
+	}
+	list := due(t, m, 1000)
+	paths, ids, ports := map[int]bool{}, map[uint8]bool{}, map[uint16]bool{}
+	group, err := codec.NewGroup(slices.Repeat([]uint32{1}, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode := func(port uint16) (int, cflb.Choice) {
+		return codec.NextHop(cflb.Packet{Src: ends.Local.Addr(), Dst: ends.Remote.Addr(),
+			Protocol: 6, HasPorts: true, SrcPort: port, DstPort: ends.Remote.Port(),
+			HopLimit: 64}, 9, group)
+	}
+	if path, choice := decode(ends.Local.Port()); choice == cflb.Controlled {
+		paths[path] = true // the first subflow has it by chance
+	}
+	for _, s := range list {
+		path, choice := decode(s.Local.Port())
+		if choice != cflb.Controlled || path != s.Path[0] || paths[path] || ids[s.ID] ||
+			ports[s.Local.Port()] || s.ID == 0 || s.Remote != ends.Remote {
+			t.Errorf("subflow %+v: a router takes %d (%s)", s, path, choice)
+		}
+		paths[path], ids[s.ID], ports[s.Local.Port()] = true, true, true
+		m.Opened(s)
+	}
+	if len(paths) != 7 || len(due(t, m, 1000, Pause)) > 0 || m.Waiting() {
+		t.Errorf("%d paths have subflows, want 7", len(paths))
+	}
+}
+
+// A subflow that ends is replaced by one with another port, as long as the connection lives.
+func TestAnEndedSubflowIsReplaced(t *testing.T) {
+	m, _ := newManager(t, 0)
+	m.Hear(established(1, false))
+	list := due(t, m, 0)
+	for _, s := range list {
+		m.Opened(s)
+	}
+	m.Hear(linux.MPTCPEvent{Kind: linux.MPTCPSubflowClosed, Token: 1, Local: list[2].Local,
+		Remote: ends.Remote})
+	if soon := due(t, m, 0, Pause-1); len(soon) > 0 {
+		t.Errorf("within a second there is %+v", soon)
+	}
+	again := due(t, m, 0, Pause)
+	if len(again) != 1 || !slices.Equal(again[0].Path, list[2].Path) ||
+		again[0].Local == list[2].Local {
+		t.Errorf("for %+v there is %+v", list[2], again)
+	}
+	m.Hear(linux.MPTCPEvent{Kind: linux.MPTCPClosed, Token: 1})
+	if list := due(t, m, 0, 2*Pause); len(list) > 0 {
+		t.Errorf("a connection that has ended gets %+v", list)
+	}
+}
+
+// Connections that the other end opened, and those of another path manager, are left alone.
+func TestOthersAreLeftAlone(t *testing.T) {
+	m, _ := newManager(t, 0)
+	m.Hear(established(1, true))
+	if list := due(t, m, 0); len(list) > 0 {
+		t.Errorf("a connection of the other end gets %+v", list)
+	}
+	m.Hear(established(2, false))
+	list := due(t, m, 0)
+	m.Leave(list[0].Token)
+	if list := due(t, m, 0, Pause); len(list) > 0 || m.Waiting() {
+		t.Errorf("a connection of another path manager gets %+v", list)
+	}
+}

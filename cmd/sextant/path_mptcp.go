@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/pathtrace"
+	"sextant/agent/subflows"
+	"sextant/linux"
+	"sextant/packet/cflb"
+)
+
+// mptcpFlags are how connections get subflows.
+type mptcpFlags struct {
+	probeFlags
+	after uint64
+}
+
+func (a *app) pathMPTCP() *cobra.Command {
+	f := mptcpFlags{}
+	cmd := &cobra.Command{
+		Use:   "mptcp --next-hops N,N,... --key KEY",
+		Short: "Give MPTCP connections of this host a subflow on each path",
+		Long: `Give MPTCP connections that this host opens a subflow on each equal-cost path, through routers
+with controllable load balancing (CFLB), by the source ports that take these paths. It runs until
+it is interrupted; what it opened stays.
+
+It is a path manager in user space: the kernel has to leave them to one before connections are
+opened (sysctl -w net.mptcp.path_manager=userspace, or net.mptcp.pm_type=1 before Linux 6.15), in
+this network namespace. Connections of the kernel's own path manager, and those that others opened
+to this host, are left alone. A connection gets subflows when the other end has acknowledged --after
+bytes; a subflow that ends while its connection lives is replaced, after a second. The other end has
+subflows: ip mptcp limits set subflows 8. It needs root.`,
+		Example: "  sextant path mptcp --next-hops 7 --fields source-port --radix 8 " +
+			"--key 000102030405060708090a0b0c0d0e0f",
+		Annotations:       seeAlso("sextant path run", "sextant path probe"),
+		Args:              takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.manageSubflows(cmd.Context(), f)
+		},
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	_ = flags.MarkHidden("protocol") // it is TCP
+	flags.StringVar(&f.nextHops, "next-hops", "", "how many next hops each router has")
+	flags.Uint64Var(&f.after, "after", 1<<20, "bytes after which a connection gets subflows")
+	return cmd
+}
+
+// subflowsMax is how many subflows the kernel lets a connection have beside the first.
+const subflowsMax = 8
+
+// manager is what the flags ask for.
+func (f *mptcpFlags) manager() (*subflows.Manager, error) {
+	codec, err := f.codec()
+	if err != nil {
+		return nil, err
+	}
+	if fields := codec.Parts().Fields; fields != cflb.SourcePort && fields != cflb.BothPorts {
+		return nil, usageErrorf("--fields %s: subflows are steered by source-port or ports", fields)
+	}
+	plan := pathtrace.Plan{Codec: codec, Seed: pathtrace.NewSeed()}
+	if plan.Choices, err = f.choices(); err != nil {
+		return nil, err
+	}
+	paths, err := plan.Paths()
+	if err != nil {
+		return nil, usageErrorf("--next-hops %s: %w", f.nextHops, err)
+	}
+	if len(paths) > subflowsMax {
+		return nil, usageErrorf("--next-hops %s: %d paths; a connection has at most %d subflows",
+			f.nextHops, len(paths), subflowsMax)
+	}
+	return subflows.New(plan, f.after)
+}
+
+// Pauses of the path manager.
+const (
+	lookAtBytes = 100 * time.Millisecond
+	lookAtAll   = subflows.Pause // at what could not be opened
+)
+
+func (a *app) manageSubflows(ctx context.Context, f mptcpFlags) error {
+	m, err := f.manager()
+	if err != nil {
+		return err
+	}
+	heard, err := linux.OpenMPTCP()
+	if err != nil {
+		return err
+	}
+	defer heard.Close()
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer cancel()
+	a.say("path mptcp: connections get subflows")
+	for ctx.Err() == nil {
+		pause := lookAtAll
+		if m.Waiting() {
+			pause = lookAtBytes
+		}
+		events, err := heard.Next(pause)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			m.Hear(e)
+		}
+		var acked map[linux.TCPEnds]uint64
+		if m.Waiting() {
+			if acked, err = linux.AckedBytes(); err != nil {
+				return err
+			}
+		}
+		if err := a.openSubflows(m, acked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) openSubflows(m *subflows.Manager, acked map[linux.TCPEnds]uint64) error {
+	due, err := m.Due(acked, time.Now())
+	if err != nil {
+		return err
+	}
+	for _, s := range due {
+		err := linux.CreateSubflow(s.Token, s.ID, s.Local, s.Remote)
+		switch {
+		case err == nil:
+			m.Opened(s)
+			a.say("path mptcp: subflow from %s to %s takes path %s", s.Local, s.Remote,
+				choicesText(s.Path))
+		case errors.Is(err, syscall.EINVAL): // of the kernel's path manager
+			m.Leave(s.Token)
+		default:
+			a.say("path mptcp: path %s: %v", choicesText(s.Path), err)
+		}
+	}
+	return nil
+}

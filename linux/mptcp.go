@@ -1,0 +1,193 @@
+package linux
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// The generic netlink family of MPTCP's path managers: include/uapi/linux/mptcp_pm.h.
+const (
+	mptcpFamily = "mptcp_pm"
+	mptcpGroup  = "mptcp_pm_events"
+
+	mptcpSubflowCreate = 10
+
+	mptcpAttrAddress = 1
+	mptcpAttrToken   = 4
+	mptcpAttrRemote  = 6
+
+	mptcpAddressFamily = 1
+	mptcpAddressID     = 2
+	mptcpAddress4      = 3
+	mptcpAddress6      = 4
+	mptcpAddressPort   = 5
+)
+
+// Kinds of MPTCPEvent.
+const (
+	MPTCPEstablished   = 2 // a connection can have more subflows
+	MPTCPClosed        = 3
+	MPTCPSubflowClosed = 11
+)
+
+// MPTCPEvent is news of a connection in this network namespace.
+type MPTCPEvent struct {
+	Kind          uint8
+	Token         uint32 // of the connection, at this end
+	Local, Remote netip.AddrPort
+	Server        bool // the connection was opened by the other end
+}
+
+// MPTCP hears of connections. Those of kernels' own path managers are told of, too.
+type MPTCP struct{ socket int }
+
+// OpenMPTCP begins to hear.
+func OpenMPTCP() (*MPTCP, error) {
+	family, err := netlink.GenlFamilyGet(mptcpFamily)
+	if err != nil {
+		return nil, fmt.Errorf("the kernel has no path managers of MPTCP: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_GENERIC)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+	for _, group := range family.Groups {
+		if group.Name == mptcpGroup && err == nil {
+			err = unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP,
+				int(group.ID))
+		}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("hear of MPTCP connections: %w; run it as root", err)
+	}
+	return &MPTCP{fd}, nil
+}
+
+// Close ends it.
+func (m *MPTCP) Close() { unix.Close(m.socket) }
+
+// Next returns what is new, within this time.
+func (m *MPTCP) Next(within time.Duration) ([]MPTCPEvent, error) {
+	timeout := unix.NsecToTimespec(int64(max(within, 0)))
+	n, err := unix.Ppoll([]unix.PollFd{{Fd: int32(m.socket), Events: unix.POLLIN}}, &timeout, nil)
+	if err != nil && !errors.Is(err, unix.EINTR) || n < 1 {
+		return nil, nil
+	}
+	buffer := make([]byte, 1<<16)
+	n, _, err = unix.Recvfrom(m.socket, buffer, 0)
+	if err != nil {
+		return nil, fmt.Errorf("hear of MPTCP connections: %w", err)
+	}
+	return parseMPTCPEvents(buffer[:n]), nil
+}
+
+// parseMPTCPEvents reads messages of the group. What can't be read is left out.
+func parseMPTCPEvents(b []byte) (list []MPTCPEvent) {
+	for len(b) >= unix.SizeofNlMsghdr+nl.SizeofGenlmsg {
+		length := int(binary.NativeEndian.Uint32(b))
+		if length < unix.SizeofNlMsghdr+nl.SizeofGenlmsg || length > len(b) {
+			return list
+		}
+		body := b[unix.SizeofNlMsghdr:length]
+		if e, ok := parseMPTCPEvent(body[0], body[nl.SizeofGenlmsg:]); ok {
+			list = append(list, e)
+		}
+		b = b[min(len(b), (length+3)&^3):]
+	}
+	return list
+}
+
+func parseMPTCPEvent(kind uint8, b []byte) (e MPTCPEvent, ok bool) {
+	attributes, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return e, false
+	}
+	e.Kind = kind
+	var from, to netip.Addr
+	var ports [2]uint16
+	for _, a := range attributes {
+		v := a.Value
+		switch { // enum mptcp_event_attr
+		case a.Attr.Type == 1 && len(v) == 4:
+			e.Token = binary.NativeEndian.Uint32(v)
+		case a.Attr.Type == 5 && len(v) == 4 || a.Attr.Type == 6 && len(v) == 16:
+			from, _ = netip.AddrFromSlice(v)
+		case a.Attr.Type == 7 && len(v) == 4 || a.Attr.Type == 8 && len(v) == 16:
+			to, _ = netip.AddrFromSlice(v)
+		case (a.Attr.Type == 9 || a.Attr.Type == 10) && len(v) == 2:
+			ports[a.Attr.Type-9] = binary.BigEndian.Uint16(v)
+		case a.Attr.Type == 18 && len(v) == 1:
+			e.Server = v[0] != 0
+		}
+	}
+	e.Local = netip.AddrPortFrom(from.Unmap(), ports[0])
+	e.Remote = netip.AddrPortFrom(to.Unmap(), ports[1])
+	return e, true
+}
+
+// CreateSubflow opens a subflow of a connection between these ends. Each local end has an ID of its
+// own in the connection, from 1. The error is EINVAL for a connection of another path manager, and
+// EADDRINUSE if the port is taken.
+func CreateSubflow(token uint32, id uint8, local, remote netip.AddrPort) error {
+	family, err := netlink.GenlFamilyGet(mptcpFamily)
+	if err != nil {
+		return err
+	}
+	request := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_ACK)
+	request.AddRawData([]byte{mptcpSubflowCreate, genericVersion, 0, 0})
+	request.AddRawData(nl.NewRtAttr(mptcpAttrToken, nl.Uint32Attr(token)).Serialize())
+	at := mptcpAddress(mptcpAttrAddress, local)
+	at.AddRtAttr(mptcpAddressID, []byte{id})
+	request.AddRawData(at.Serialize())
+	request.AddRawData(mptcpAddress(mptcpAttrRemote, remote).Serialize())
+	if _, err := request.Execute(unix.NETLINK_GENERIC, 0); err != nil {
+		return fmt.Errorf("open a subflow from %s to %s: %w", local, remote, err)
+	}
+	return nil
+}
+
+func mptcpAddress(kind int, at netip.AddrPort) *nl.RtAttr {
+	a := nl.NewRtAttr(kind|unix.NLA_F_NESTED, nil)
+	family, attribute := uint16(unix.AF_INET6), mptcpAddress6
+	if at.Addr().Is4() {
+		family, attribute = unix.AF_INET, mptcpAddress4
+	}
+	a.AddRtAttr(mptcpAddressFamily, nl.Uint16Attr(family))
+	a.AddRtAttr(attribute, at.Addr().AsSlice())
+	a.AddRtAttr(mptcpAddressPort, nl.Uint16Attr(at.Port()))
+	return a
+}
+
+// TCPEnds are the two ends of a TCP socket.
+type TCPEnds struct{ Local, Remote netip.AddrPort }
+
+// AckedBytes returns how much the other ends of this namespace's TCP sockets have acknowledged.
+func AckedBytes() (map[TCPEnds]uint64, error) {
+	acked := map[TCPEnds]uint64{}
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		sockets, err := netlink.SocketDiagTCPInfo(family)
+		if err != nil {
+			return nil, fmt.Errorf("read TCP sockets: %w", err)
+		}
+		for _, s := range sockets {
+			if s.TCPInfo == nil || s.InetDiagMsg == nil {
+				continue
+			}
+			id := s.InetDiagMsg.ID
+			local, _ := netip.AddrFromSlice(id.Source)
+			remote, _ := netip.AddrFromSlice(id.Destination)
+			acked[TCPEnds{netip.AddrPortFrom(local.Unmap(), id.SourcePort),
+				netip.AddrPortFrom(remote.Unmap(), id.DestinationPort)}] = s.TCPInfo.Bytes_acked
+		}
+	}
+	return acked, nil
+}

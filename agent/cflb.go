@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -85,7 +86,7 @@ func (r *cflbRoom) build(n *config.Node) (*cflbRole, error) {
 	return &cflbRole{config: c, selector: n.CFLB, room: r}, errors.Join(err4, err6)
 }
 
-func (r *cflbRole) same(other *cflbRole) bool { return !r.broken && r.config.Equal(other.config) }
+func (r *cflbRole) same(other *cflbRole) bool { return !r.broken && reflect.DeepEqual(r.config, other.config) }
 
 func (r *cflbRole) load(dir string, running *cflbRole) error {
 	if running != nil {

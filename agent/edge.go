@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -230,7 +231,7 @@ func (e *edgeRole) same(other *edgeRole) bool {
 			return false
 		}
 	}
-	return e.config.Equal(other.config)
+	return reflect.DeepEqual(e.config, other.config)
 }
 
 // edgeServices computes the chains of all services.

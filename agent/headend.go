@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"sextant/agent/api"
@@ -168,7 +169,7 @@ func (h *headendRoom) beginEpoch(epoch uint8) error {
 }
 
 func (h *headendRole) same(other *headendRole) bool {
-	return !h.broken && h.config.Equal(other.config)
+	return !h.broken && reflect.DeepEqual(h.config, other.config)
 }
 
 // fill replaces all rules, policies and lists in one step.

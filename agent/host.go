@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"runtime"
 	"time"
 
@@ -131,7 +132,7 @@ func (h *hostRole) load(dir string, running *hostRole) (err error) {
 	return err
 }
 
-func (h *hostRole) same(other *hostRole) bool { return h.config.Equal(other.config) }
+func (h *hostRole) same(other *hostRole) bool { return reflect.DeepEqual(h.config, other.config) }
 
 func (h *hostRoom) hostServices(next *hostRole, n *config.Node) error {
 	var endpoints []config.Endpoint

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -103,7 +104,7 @@ func (s *straysRoom) capture(bytes int, interfaces ...string) (*datapath.Capture
 	return s.runs.capture(bytes, interfaces...)
 }
 
-func (s *straysRole) same(other *straysRole) bool { return s.config.Equal(other.config) }
+func (s *straysRole) same(other *straysRole) bool { return reflect.DeepEqual(s.config, other.config) }
 
 // fill has nothing to do: what a program needs to know, it finds out.
 func (s *straysRole) fill(*straysRole) error { return nil }

@@ -33,13 +33,6 @@ type CFLBConfig struct {
 	Interfaces []CFLBInterface
 }
 
-// Equal reports whether both ask for the same programs.
-func (c CFLBConfig) Equal(o CFLBConfig) bool {
-	return cflbNetworkOf(c.IPv4) == cflbNetworkOf(o.IPv4) &&
-		cflbNetworkOf(c.IPv6) == cflbNetworkOf(o.IPv6) && c.Router == o.Router &&
-		c.Kernel == o.Kernel && slices.Equal(c.Interfaces, o.Interfaces)
-}
-
 // CFLB is the programs of a router with controllable load balancing, with their tables. Its methods
 // are for one goroutine.
 type CFLB struct {

@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"net/netip"
-	"slices"
 
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -16,11 +15,6 @@ type Domain struct {
 	Locators       []netip.Prefix // at most 4: where SIDs are besides the block
 	Infrastructure []netip.Prefix // at most 4: sources of the domain
 	Source         netip.Addr     // of the outer headers
-}
-
-func (d Domain) equal(o Domain) bool {
-	return d.Secret == o.Secret && d.Block == o.Block && d.Source == o.Source &&
-		slices.Equal(d.Locators, o.Locators) && slices.Equal(d.Infrastructure, o.Infrastructure)
 }
 
 func (d Domain) settings() domain {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"github.com/cilium/ebpf"
 
@@ -64,15 +63,6 @@ type EdgeConfig struct {
 	FlowCache  FlowCache
 	Former     FormerFlows
 	Interfaces []EdgeInterface
-}
-
-// Equal reports whether both ask for the same program.
-func (c EdgeConfig) Equal(o EdgeConfig) bool {
-	return c.Domain.equal(o.Domain) &&
-		c.Encapsulation == o.Encapsulation && c.HopLimit == o.HopLimit && c.Shadow == o.Shadow &&
-		c.LastOffer == o.LastOffer &&
-		c.Signs == o.Signs && c.AnswerRate == o.AnswerRate && c.FlowCache == o.FlowCache &&
-		c.Former == o.Former && slices.Equal(c.Interfaces, o.Interfaces)
 }
 
 // ServiceKey names a service: an address, a port (0: any) and an IP protocol.

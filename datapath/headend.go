@@ -40,15 +40,6 @@ type HeadendConfig struct {
 	Local []string
 }
 
-// Equal reports whether both ask for the same programs.
-func (c HeadendConfig) Equal(o HeadendConfig) bool {
-	return c.Domain.equal(o.Domain) &&
-		c.HopLimit == o.HopLimit && c.Epoch == o.Epoch &&
-		c.AnswerRate == o.AnswerRate && c.Flows == o.Flows &&
-		slices.Equal(c.Interfaces, o.Interfaces) && slices.Equal(c.Uplinks, o.Uplinks) &&
-		slices.Equal(c.Local, o.Local)
-}
-
 // Headend is the head-end's programs with their tables. Its methods are for one goroutine.
 type Headend struct {
 	*collection

@@ -41,14 +41,6 @@ type HostConfig struct {
 	Interfaces []HostInterface
 }
 
-// Equal reports whether both ask for the same programs.
-func (c HostConfig) Equal(o HostConfig) bool {
-	return c.Domain.equal(o.Domain) && slices.Equal(c.SIDs, o.SIDs) &&
-		slices.Equal(c.Learners, o.Learners) && c.HMAC == o.HMAC &&
-		c.TunnelMTU == o.TunnelMTU && c.Refusal == o.Refusal && c.Cgroup == o.Cgroup &&
-		slices.Equal(c.Interfaces, o.Interfaces)
-}
-
 // Host is the host's programs with their tables. Its methods are for one goroutine.
 type Host struct {
 	*collection

@@ -34,12 +34,6 @@ type MergeConfig struct {
 	Interfaces []MergeInterface
 }
 
-// Equal reports whether both ask for the same programs.
-func (c MergeConfig) Equal(o MergeConfig) bool {
-	return c.Domain.equal(o.Domain) &&
-		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Interfaces, o.Interfaces)
-}
-
 // Limits of the merge program.
 const (
 	MaxInstances = 256        // of a node

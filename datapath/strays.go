@@ -37,23 +37,11 @@ func (v StrayVRF) Name() string {
 	return v.Namespace
 }
 
-func (v StrayVRF) equal(o StrayVRF) bool {
-	return v.Device == o.Device && v.Namespace == o.Namespace && slices.Equal(v.SIDs, o.SIDs) &&
-		slices.Equal(v.Except, o.Except) && v.Backup == o.Backup
-}
-
 // StraysConfig is what the programs that take strays away are loaded for: a change loads them anew.
 type StraysConfig struct {
 	Infrastructure []netip.Prefix // at most 4
 	Interfaces     []StrayInterface
 	VRFs           []StrayVRF // at most 16
-}
-
-// Equal reports whether both ask for the same programs.
-func (c StraysConfig) Equal(o StraysConfig) bool {
-	return slices.Equal(c.Infrastructure, o.Infrastructure) && slices.Equal(c.Interfaces,
-		o.Interfaces) &&
-		slices.EqualFunc(c.VRFs, o.VRFs, StrayVRF.equal)
 }
 
 // Strays is the programs that take strays away, with their tables. Its methods are for one

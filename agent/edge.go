@@ -185,6 +185,7 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		Encapsulation: encapsulations[n.Edge.Encapsulation],
 		Signs:         n.Edge.HMAC != nil,
 		HopLimit:      uint8(n.Edge.HopLimit),
+		AnswerRate:    n.Edge.AnswerRate,
 		Shadow:        n.Edge.Shadow.SID,
 		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,

@@ -75,6 +75,8 @@ type Edge struct {
 	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
 	// of the outer header
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	// ICMP messages of a kind per second and CPU at most
+	AnswerRate int `key:"answerRate" default:"1000" range:"1 1000000" omit:"default"`
 	// of the services that do not say; 0: each has as many as it needs
 	Buckets int `key:"buckets" omit:"zero" range:"1021 1048576" zero:"to size each service by need"`
 	// how long connections from before another secret, or fewer buckets, are looked for; 0: not

@@ -78,6 +78,7 @@ func drawEdge(t *rapid.T) *config.Edge {
 		Source:        netip.MustParseAddr("fd00:5e::1"),
 		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
 		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
+		AnswerRate:    rapid.IntRange(1, 1_000_000).Draw(t, "answer rate"),
 		Buckets:       pick(t, 0, rapid.IntRange(1021, 1<<20).Draw(t, "buckets")),
 		Shadow: config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"),
 			LastOffer: srv6.CSID(rapid.Uint16Range(0xe000, 0xffff).Draw(t, "last offer"))},

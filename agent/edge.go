@@ -182,9 +182,9 @@ var encapsulations = map[config.Encapsulation]datapath.Encapsulation{
 func edgeConfig(n *config.Node) datapath.EdgeConfig {
 	c := datapath.EdgeConfig{
 		Domain:        domainOf(n, n.Edge.Source),
+		EdgeOuter:     n.Edge.EdgeOuter,
 		Encapsulation: encapsulations[n.Edge.Encapsulation],
 		Signs:         n.Edge.HMAC != nil,
-		HopLimit:      uint8(n.Edge.HopLimit),
 		AnswerRate:    n.Edge.AnswerRate,
 		Shadow:        n.Edge.Shadow.SID,
 		LastOffer:     n.Edge.Shadow.LastOffer,

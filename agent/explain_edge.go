@@ -48,8 +48,8 @@ func (e *edgeRole) twin(n *config.Node) *model.Edge {
 		Buckets:       func(service uint32) uint32 { return uint32(e.services[service].buckets) },
 		Secret:        e.config.Secret,
 		Encapsulation: e.config.Encapsulation, Source: e.config.Source,
-		HopLimit: e.config.HopLimit,
-		Shadow:   e.config.Shadow, LastOffer: e.config.LastOffer,
+		EdgeOuter: e.config.EdgeOuter,
+		Shadow:    e.config.Shadow, LastOffer: e.config.LastOffer,
 		SID: func(uint16) netip.Addr { return e.config.Source }, // any that is one
 		NextHop: func(netip.Addr, uint8) model.NextHop {
 			return model.NextHop{Status: model.NextHopKernel}

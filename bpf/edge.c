@@ -53,7 +53,7 @@ static __always_inline int without_service(struct xdp_md *ctx, struct frame *f,
 	/* Without options or extension headers, which a reply would have to reverse. */
 	if (p->icmp == ICMP_ECHO &&
 	    p->transport - p->ip == (p->flow.ipv4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr)))
-		return echo_reply(ctx, f, p, settings.hop_limit);
+		return echo_reply(ctx, f, p, outer_settings.hop_limit);
 	return pass();
 }
 
@@ -87,7 +87,7 @@ static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct
 static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, const struct packet *p,
 				  enum answer_kind kind, __u32 mtu)
 {
-	return error_answer(ctx, f, p, kind, mtu, settings.hop_limit);
+	return error_answer(ctx, f, p, kind, mtu, outer_settings.hop_limit);
 }
 
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,

@@ -73,8 +73,7 @@ type Edge struct {
 	Encapsulation Encapsulation `key:"encapsulation" default:"carrier"`
 	// with which segment routing headers are signed; nil: they are not
 	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
-	// of the outer header
-	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	EdgeOuter
 	// ICMP messages of a kind per second and CPU at most
 	AnswerRate int `key:"answerRate" default:"1000" range:"1 1000000" omit:"default"`
 	// of the services that do not say; 0: each has as many as it needs
@@ -88,6 +87,12 @@ type Edge struct {
 	// nil: none
 	Etcd     *Etcd     `key:"etcd" change:"whole"`
 	Services []Service `key:"services" omit:"zero" item:"service %s"`
+}
+
+// EdgeOuter is what an edge writes into outer IPv6 headers. The eBPF program has a field of the same
+// name for each of these (struct edge_outer), and so does its model.
+type EdgeOuter struct {
+	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
 }
 
 // EdgeInterface is one interface on which the edge program runs.

@@ -77,7 +77,7 @@ func drawEdge(t *rapid.T) *config.Edge {
 				config.Mixed), Mode: config.Native}},
 		Source:        netip.MustParseAddr("fd00:5e::1"),
 		Encapsulation: pick(t, config.Carrier, config.SRH, config.SRHReduced),
-		HopLimit:      rapid.IntRange(1, 255).Draw(t, "hop limit"),
+		EdgeOuter:     config.EdgeOuter{HopLimit: rapid.IntRange(1, 255).Draw(t, "hop limit")},
 		AnswerRate:    rapid.IntRange(1, 1_000_000).Draw(t, "answer rate"),
 		Buckets:       pick(t, 0, rapid.IntRange(1021, 1<<20).Draw(t, "buckets")),
 		Shadow: config.Shadow{SID: netip.MustParseAddr("fcbb:bb00:f0::"),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/packet/srv6"
 )
@@ -52,8 +53,8 @@ func setAnswerRate(spec *ebpf.CollectionSpec, rate int) error {
 // EdgeConfig is what is compiled into the edge program: a change loads it anew.
 type EdgeConfig struct {
 	Domain
+	config.EdgeOuter
 	Encapsulation Encapsulation
-	HopLimit      uint8
 	Shadow        netip.Addr // the SID to which hosts send strays; the zero value: none
 	// behind a backend's SID, where the backend delivers whatever it knows
 	LastOffer srv6.CSID
@@ -161,6 +162,11 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
+	var outer edgeEdgeOuter
+	setByName(&outer, e.config.EdgeOuter)
+	if err := spec.Variables["outer_settings"].Set(outer); err != nil {
+		return nil, err
+	}
 	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
 }
 
@@ -168,7 +174,6 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 	return edgeSettings{
 		Domain:        c.Domain.settings(),
 		Encapsulation: uint8(c.Encapsulation),
-		HopLimit:      c.HopLimit,
 		Shadow:        addressOf(c.Shadow),
 		LastOffer:     bigEndian(uint16(c.LastOffer)),
 		Side:          uint8(side),

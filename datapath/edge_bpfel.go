@@ -8,9 +8,15 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type edgeEdgeOuter struct {
+	_        structs.HostLayout
+	HopLimit uint8
+}
 
 // Names of all BPF objects in the ELF.
 //
@@ -52,6 +58,7 @@ const (
 	edgeVarFormer           = "former"
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
+	edgeVarOuterSettings    = "outer_settings"
 	edgeVarSettings         = "settings"
 )
 
@@ -145,6 +152,7 @@ type edgeVariableSpecs struct {
 	Former           *ebpf.VariableSpec `ebpf:"former"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
 
@@ -241,6 +249,7 @@ type edgeVariables struct {
 	Former           *ebpf.Variable `ebpf:"former"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
+	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }
 

@@ -189,7 +189,7 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 		},
 		Encapsulation: config.Encapsulation,
 		Source:        config.Source,
-		HopLimit:      config.HopLimit,
+		EdgeOuter:     config.EdgeOuter,
 		Shadow:        config.Shadow,
 		LastOffer:     config.LastOffer,
 		SID:           func(id uint16) netip.Addr { return sidOf(t, config.Block, id) },

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"sextant/datapath/packettest"
 	"sextant/linux"
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -136,7 +137,7 @@ func edgeConfig(t testing.TB) EdgeConfig {
 			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00:5e::/32")},
 			Source:         netip.MustParseAddr("fd00:5e::e1"),
 		},
-		HopLimit:   64,
+		EdgeOuter:  packettest.EdgeOuter(t, 64),
 		Shadow:     netip.MustParseAddr("fcbb:bb00:d0::"),
 		LastOffer:  0xe046,
 		AnswerRate: 1e9,

@@ -45,9 +45,8 @@ type edgeSettings struct {
 	Shadow        address
 	LastOffer     [2]byte // network order
 	Encapsulation uint8
-	HopLimit      uint8
 	Side          uint8
-	Reserved      [3]uint8
+	Reserved      [4]uint8
 }
 
 type serviceKey struct {

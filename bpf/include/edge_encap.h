@@ -110,7 +110,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	if (!ip)
 		return REASON_NO_HEADROOM;
 	outer_write(ip, p, source, destination, flow_label(hash),
-		    segments ? IPPROTO_ROUTING : inner_next, settings.hop_limit,
+		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
 		    p->length + srh_length(segments));
 	if (segments &&
 	    !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))

@@ -218,7 +218,7 @@ static __always_inline int edge_itself(struct xdp_md *ctx, struct cursor *c, str
 		return pass();
 	frame_copy(&a->frame, f);
 	a->about.vip = p->flow.destination;
-	a->about.hop_limit = settings.hop_limit;
+	a->about.hop_limit = outer_settings.hop_limit;
 	verdict = too_big_translate(ctx, c->offset, c->left);
 	return verdict < 0 ? pass() : verdict;
 }

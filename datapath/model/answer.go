@@ -42,12 +42,12 @@ func (e *Edge) echo(r Result, f *frame, p *packet, ingress uint32) Result {
 	if p.ipv6 {
 		copy(header[8:], p.dst.AsSlice())
 		copy(header[24:], p.src.AsSlice())
-		header[ipv6HopLimitOffset] = e.HopLimit
+		header[ipv6HopLimitOffset] = e.hopLimit()
 	} else {
 		copy(header[12:], p.dst.AsSlice())
 		copy(header[16:], p.src.AsSlice())
 		before := binary.BigEndian.Uint16(header[8:])
-		header[8] = e.HopLimit
+		header[8] = e.hopLimit()
 		updateChecksum(header[ipv4ChecksumOffset:], before, binary.BigEndian.Uint16(header[8:]))
 	}
 	before := binary.BigEndian.Uint16(message)
@@ -67,7 +67,7 @@ func (e *Edge) echo(r Result, f *frame, p *packet, ingress uint32) Result {
 
 // tooBig tells a client that its packet may have mtu bytes. How often is not limited here.
 func (e *Edge) tooBig(r Result, f *frame, p *packet, ingress uint32, mtu int) Result {
-	return r.tooBig(f, p, ingress, mtu, e.HopLimit)
+	return r.tooBig(f, p, ingress, mtu, e.hopLimit())
 }
 
 func (r Result) tooBig(f *frame, p *packet, ingress uint32, mtu int, hopLimit uint8) Result {
@@ -119,7 +119,7 @@ func (e *Edge) timeExceeded(r Result, f *frame, p *packet, ingress uint32) Resul
 	}
 	r.Verdict, r.Interface, r.Reason = Transmit, ingress, ReasonHopLimit
 	r.Frame = appendError(f.appendTurned(nil, p.etherType()), p.dst, p.src, exceeded(p.ipv6),
-		e.HopLimit,
+		e.hopLimit(),
 		p.data[p.start:p.end])
 	return r
 }
@@ -212,7 +212,7 @@ func (e *Edge) translateTooBig(r Result, f *frame, p *packet) (Result, bool) {
 	if reason == ReasonNone {
 		r.Answer = AnswerTranslated
 	}
-	r.Frame = appendError(b, inner.dst, inner.src, says, e.HopLimit,
+	r.Frame = appendError(b, inner.dst, inner.src, says, e.hopLimit(),
 		inner.data[inner.start:inner.end])
 	return r, true
 }

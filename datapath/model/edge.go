@@ -3,6 +3,7 @@ package model
 import (
 	"net/netip"
 
+	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -44,10 +45,10 @@ type Edge struct {
 
 	Former *FormerFlows // connections from before another secret or table; nil: none are known
 
+	config.EdgeOuter
 	Encapsulation Encapsulation
 	HMAC          *srv6.HMACKey // signs each SRH; nil: none does
 	Source        netip.Addr    // of the outer packets
-	HopLimit      uint8         // of the outer packets
 	// SID returns the segment of a backend, the zero Addr for an unknown one. With
 	// EncapsulationCarrier the id is the segment, and SID is not asked.
 	SID func(id uint16) netip.Addr
@@ -183,7 +184,7 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	if hop.Status != NextHopNoRoute && hop.MTU > 0 && path.headerLength()+p.end-p.start > hop.MTU {
 		return e.tooBig(r, f, p, ingress, hop.MTU-path.headerLength())
 	}
-	return e.send(r, f, p, ingress, &path, hop, e.HopLimit)
+	return e.send(r, f, p, ingress, &path, hop, e.hopLimit())
 }
 
 // send encapsulates the packet for the path, and sends it to the first segment.

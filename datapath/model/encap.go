@@ -106,6 +106,8 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
 	return b
 }
 
+func (e *Edge) hopLimit() uint8 { return uint8(e.HopLimit) }
+
 func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src,
 	dst netip.Addr) []byte {
 	b = binary.BigEndian.AppendUint32(b, 6<<28|uint32(class)<<20|label)

@@ -82,7 +82,7 @@ func checkEdge(t *testing.T, edge *model.Edge, ingress uint32, frame []byte) mod
 	if claimed := 40 + int(binary.BigEndian.Uint16(out[4:])); claimed != header+length {
 		t.Errorf("%x forwarded in %d bytes that say %d", in, header+length, claimed)
 	}
-	if out[0]>>4 != 6 || out[7] != edge.HopLimit ||
+	if out[0]>>4 != 6 || int(out[7]) != edge.HopLimit ||
 		netip.AddrFrom16([16]byte(out[8:24])) != edge.Source {
 		t.Errorf("%x forwarded with the header %x", in, out[:40])
 	}

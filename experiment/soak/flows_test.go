@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"sextant/config"
 	"sextant/datapath/model"
 	"sextant/lb/pool"
 	"sextant/packet/flow"
@@ -37,7 +38,7 @@ func soakedEdge(t *testing.T) *model.Edge {
 			Remember: func(uint64, uint16) {},
 		},
 		Chains: func(_, _ uint32) pool.Chain { return chain },
-		Source: netip.MustParseAddr("fd00:5e::e1"), HopLimit: 64,
+		Source: netip.MustParseAddr("fd00:5e::e1"), EdgeOuter: config.EdgeOuter{HopLimit: 64},
 		NextHop: func(netip.Addr, uint8) model.NextHop {
 			return model.NextHop{Interface: 1, MTU: 1500}
 		},

@@ -164,6 +164,7 @@ func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.Captur
 		e := api.Explanation{
 			Packet: "frame", Role: c.role, Interface: c.nameOf(got.Interface), Bytes: got.Length,
 			Verdict: got.Verdict.String(), Outcome: got.Outcome, Reason: got.Reason,
+			Telemetry: api.TelemetryOf(got.Frame),
 		}
 		account(&e, got, append(got.Frame, make([]byte, got.Length-len(got.Frame))...))
 		e.Why = why(&e)

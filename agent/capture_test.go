@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -65,6 +66,17 @@ func syn(port uint16, destinationPort byte) []byte {
 	tcp := [70]byte{byte(port >> 8), byte(port), 0, destinationPort, 7: 1, 12: 0x50, 13: 2,
 		14: 0xff, 15: 0xff}
 	return append(frame, tcp[:]...)
+}
+
+// traced is a SYN behind an IOAM trace of node 9, with 12 octets in its queue.
+func traced(port uint16, destinationPort byte) []byte {
+	frame := syn(port, destinationPort)
+	header := []byte{6, 2, 1, 0, 0x31, 18, 0, 0, 0, 123, 2 << 3, 0, 0x82, 0, 0, 0, 64, 0, 0, 9, 0,
+		0,
+		0, 12}
+	frame = slices.Insert(frame, 54, header...)
+	frame[19], frame[20] = byte(70+len(header)), 0
+	return frame
 }
 
 // captureOne captures until a packet comes, while send sends again and again: the first may come
@@ -123,6 +135,22 @@ func TestCaptureAtEdge(t *testing.T) {
 		t.Errorf("captured %+v", p)
 	}
 	m.await(func() bool { return slices.Equal(m.state(), before) })
+	for range 20 { // others, as of neighbor discovery, come too
+		if p = a.captureOne(api.Capture{Interface: "edge0"}, func() {
+			m.send("edge0-peer", traced(40000, 80))
+		}); p.Explanation.Telemetry != nil {
+			break
+		}
+	}
+	if got := p.Explanation.Telemetry; len(got) != 1 || got[0].Format != "ioam-trace" ||
+		len(got[0].Hops) != 1 || *got[0].Hops[0].Node != 9 || *got[0].Hops[0].QueueBytes != 12 {
+		t.Errorf("of a packet with a trace is captured: %+v", got)
+	}
+	for _, e := range a.explain(api.Question{Frames: []api.Frame{traced(40000, 80)}}) {
+		if diff := cmp.Diff(p.Explanation.Telemetry, e.Telemetry); diff != "" {
+			t.Errorf("a packet with a trace is explained otherwise than captured: %s", diff)
+		}
+	}
 	p = a.captureOne(api.Capture{Verdict: "drop", Interface: "edge0"}, both, func() {
 		err := a.Capture(t.Context(), api.Capture{}, func(api.CapturedPacket) error { return nil })
 		var refusal *api.Error

@@ -92,7 +92,7 @@ func arrival(attachments []datapath.Attachment, program, name string) (datapath.
 // packet gives one frame to the program and to the model.
 func (x *explaining) packet(frame []byte) (api.Explanation, error) {
 	e := api.Explanation{Role: x.role, Interface: x.at.On, Program: x.program.Tag(),
-		Bytes: len(frame)}
+		Bytes: len(frame), Telemetry: api.TelemetryOf(frame)}
 	got, err := x.decide(&e, frame)
 	if err != nil {
 		return e, err

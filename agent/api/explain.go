@@ -64,6 +64,9 @@ type Explanation struct {
 	// egress: which of the copies of its packet this one is
 	Copy *ExplainedCopy `json:"copy,omitempty"`
 
+	// what nodes on the way wrote into it
+	Telemetry []Telemetry `json:"telemetry,omitempty"`
+
 	// segments that it visits next, in the order of travel
 	Path    []netip.Addr `json:"path,omitempty"`
 	NextHop *NextHop     `json:"nextHop,omitempty"` // transmit and redirect

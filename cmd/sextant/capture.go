@@ -201,5 +201,8 @@ func packetComment(e api.Explanation) string {
 	if e.SID != nil {
 		words = append(words, e.SID.Behavior)
 	}
-	return strings.Join(append(words, e.Why), ", ")
+	if words = append(words, e.Why); len(e.Telemetry) > 0 {
+		words = append(words, carriedText(e.Telemetry))
+	}
+	return strings.Join(words, ", ")
 }

@@ -197,7 +197,7 @@ func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
 	}
 	t := table{
 		columns: []string{"PACKET", "FLOW", "SERVICE", "VERDICT", "REASON", "OFFER", "NEXT-HOP"},
-		wide:    []string{"BYTES", "BUCKET", "PATH", "WHY"},
+		wide:    []string{"BYTES", "BUCKET", "PATH", "TELEMETRY", "WHY"},
 	}
 	for _, e := range list {
 		bucket := "-"
@@ -207,7 +207,8 @@ func (a *app) explanationView(list []api.Explanation, flow *api.Flow) view {
 		t.rows = append(t.rows, []string{
 			count(e.Number), flowText(e.Flow), orDash(serviceText(e)), e.Verdict, orDash(e.Reason),
 			orDash(offerText(e)), hopText(e),
-			count(e.Bytes), bucket, segmentsText(e.Path), e.Why,
+			count(e.Bytes), bucket, segmentsText(e.Path),
+			orDash(carriedText(e.Telemetry)), e.Why,
 		})
 	}
 	v.tables = tables{t}

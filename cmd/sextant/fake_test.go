@@ -346,6 +346,11 @@ func (f *fakeAgent) Capture(ctx context.Context, want api.Capture, begin func() 
 	}
 	for i, e := range list {
 		e.Trace, e.NextHop, e.Path, e.Frame = nil, nil, nil, ""
+		if i > 0 {
+			node, queue := uint64(9), uint32(1200)
+			e.Telemetry = []api.Telemetry{{Format: "int-md", Hops: []api.Hop{{Node: &node},
+				{Hop: 1, QueueBytes: &queue}}}}
+		}
 		if want.Matches(&e) {
 			p := api.CapturedPacket{Time: at.Add(time.Duration(i) * time.Millisecond),
 				Frame: make([]byte, e.Bytes), Lost: 3, Explanation: e}

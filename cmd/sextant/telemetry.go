@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/api"
 	"sextant/telemetry/listener"
 )
 
@@ -36,23 +42,103 @@ func (a *app) listener(cmd *cobra.Command) *listener.Client {
 }
 
 func (a *app) telemetryLinks() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "links", Short: "Show the queues, delays and use of links that reports told of",
 		Long: `Show the links that reports told of: one line for each node and interface that packets left through.
-Quantiles are at most 25 % above the true ones.`,
-		Example:     "  sextant telemetry links -o wide",
+Quantiles are at most 25 % above the true ones. With --follow, again in each interval; in JSON, one object per line.`,
+		Example: "  sextant telemetry links -o wide\n" +
+			"  sextant telemetry links --follow --interval 5s -o json",
 		Annotations: seeAlso("sextant telemetry path", "sextant telemetry listen"),
 		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
+	}
+	f := followFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.showFollowed(cmd, f, func(ctx context.Context) (view, error) {
 			links, err := a.listener(cmd).Links(ctx)
-			if err != nil {
+			return telemetryLinksView(links), err
+		})
+	}
+	return cmd
+}
+
+// following are the flags of commands that can show their answer again and again.
+type following struct {
+	*watch
+	on bool
+}
+
+func followFlags(cmd *cobra.Command) *following {
+	f := &following{}
+	cmd.Flags().BoolVar(&f.on, "follow", false, "show it again in each interval, until interrupted")
+	f.watch = watchFlags(cmd)
+	return f
+}
+
+// showFollowed shows an answer, and with --follow again and again; what is not there then is waited
+// for.
+func (a *app) showFollowed(cmd *cobra.Command, f *following,
+	ask func(context.Context) (view, error)) error {
+	if !f.on {
+		ctx, cancel := a.withTimeout(cmd)
+		defer cancel()
+		v, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		return a.show(v)
+	}
+	asJSON, err := a.streams()
+	if err != nil {
+		return err
+	}
+	if f.interval < 100*time.Millisecond || f.interval > time.Minute {
+		return usageErrorf("--interval %s: it is 100ms to 1m", f.interval)
+	}
+	ticker := time.NewTicker(f.interval)
+	defer ticker.Stop()
+	waiting := false
+	for seen := 0; ; {
+		v, err := a.askOnce(cmd, ask)
+		var refused *api.Error
+		switch {
+		case cmd.Context().Err() != nil:
+			return nil
+		case errors.As(err, &refused) && refused.Code == api.NotFound:
+			if !waiting && !a.quiet {
+				a.say("%s; waiting", refused.Message)
+			}
+			waiting = true
+		case err != nil:
+			return err
+		default:
+			if waiting, err = false, a.showAgain(v, asJSON); err != nil {
 				return err
 			}
-			return a.show(telemetryLinksView(links))
-		},
+			if seen++; seen == f.times {
+				return nil
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-cmd.Context().Done():
+			return nil
+		}
 	}
+}
+
+func (a *app) askOnce(cmd *cobra.Command, ask func(context.Context) (view, error)) (view, error) {
+	ctx, cancel := a.withTimeout(cmd)
+	defer cancel()
+	return ask(ctx)
+}
+
+// showAgain shows one of many answers: a line of JSON, or tables with the time above.
+func (a *app) showAgain(v view, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(a.stdout).Encode(v.value)
+	}
+	fmt.Fprintln(a.stdout, time.Now().Format(time.TimeOnly))
+	return a.show(v)
 }
 
 func telemetryLinksView(links []listener.Link) view {
@@ -103,9 +189,13 @@ func numberOrDash[N uint8 | uint32 | uint64](v *N) string {
 
 func (a *app) telemetryPath() *cobra.Command {
 	var protocol string
+	var follow *following
 	cmd := &cobra.Command{
 		Use: "path SOURCE DESTINATION", Short: "Show what the last reported packet of a flow met",
-		Example: "  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443",
+		Long: `Show the nodes that the last reported packet of a flow passed, hop by hop. With --follow, again in each
+interval, and a flow that no report told of is waited for; in JSON, one object per line.`,
+		Example: "  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443\n" +
+			"  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --follow -o wide",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry exporters",
 			"sextant path flows"),
 		Args: takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,
@@ -114,15 +204,13 @@ func (a *app) telemetryPath() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := a.withTimeout(cmd)
-			defer cancel()
-			p, err := a.listener(cmd).Path(ctx, f)
-			if err != nil {
-				return err
-			}
-			return a.show(telemetryPathView(p))
+			return a.showFollowed(cmd, follow, func(ctx context.Context) (view, error) {
+				p, err := a.listener(cmd).Path(ctx, f)
+				return telemetryPathView(p), err
+			})
 		},
 	}
+	follow = followFlags(cmd)
 	flowProtocolFlag(cmd, &protocol)
 	return cmd
 }
@@ -140,6 +228,26 @@ func telemetryPathView(p listener.Path) view {
 	}
 	v.tables = tables{t}
 	return v
+}
+
+// carriedText is what nodes wrote into a packet, in one line.
+func carriedText(all []api.Telemetry) string {
+	var texts []string
+	for _, t := range all {
+		words := []string{t.Format}
+		for _, h := range t.Hops {
+			word := "node " + numberOrDash(h.Node)
+			if h.Node == nil && h.Egress != nil {
+				word = "interface " + numberOrDash(h.Egress)
+			}
+			if h.QueueBytes != nil {
+				word += " queue " + bytesText(*h.QueueBytes) + " bytes"
+			}
+			words = append(words, word)
+		}
+		texts = append(texts, strings.Join(words, "; "))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func writtenOrDash(v *uint32, write func(uint32) string) string {

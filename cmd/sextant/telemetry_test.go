@@ -78,7 +78,7 @@ func sendReport(t *testing.T, to netip.AddrPort) {
 }
 
 // ages are what differs from run to run.
-var ages = regexp.MustCompile(`("ageMs": )\d+`)
+var ages = regexp.MustCompile(`("ageMs": ?)\d+`)
 
 // The commands about telemetry, one after the other against a listener that runs.
 func TestTelemetrySession(t *testing.T) {
@@ -91,7 +91,10 @@ func TestTelemetrySession(t *testing.T) {
 		"telemetry", "telemetry links -o json", "telemetry links -o name",
 		"telemetry path " + flow, "telemetry path " + flow + " -o wide",
 		"telemetry path " + flow + " -o json", "telemetry path " + flow + " --protocol udp",
-		"telemetry path here there", "telemetry exporters -o json",
+		"telemetry path here there",
+		"telemetry path " + flow + " --follow --interval 100ms --count 2 -o json",
+		"telemetry path " + flow + " --follow -o yaml",
+		"telemetry links --follow --interval 1ms", "telemetry exporters -o json",
 		"telemetry listen --listen nowhere", "telemetry listen --metrics 9",
 		"telemetry listen --ipfix 4739", "telemetry listen --ipfix-interval 1ms",
 		"telemetry listen --path-tracing-shift 9",
@@ -102,6 +105,10 @@ func TestTelemetrySession(t *testing.T) {
 	}
 	out := strings.ReplaceAll(text.String(), socket, "TELEMETRY")
 	golden(t, "telemetry", ages.ReplaceAllString(out, "${1}AGE"))
+	if shown := w.run("telemetry", "links", "--follow", "--count", "1"); !regexp.MustCompile(
+		`(?m)^\d\d:\d\d:\d\d\nNODE `).MatchString(shown) {
+		t.Error(shown)
+	}
 	for _, tables := range []string{"links", "exporters"} {
 		if shown := w.run("telemetry", tables); !strings.Contains(shown, "12 ") ||
 			!strings.Contains(shown, "AGE") {

@@ -8,6 +8,10 @@ const (
 	TypeMX uint8 = 3
 )
 
+// DefaultINTPort is the UDP destination port that says that INT follows, if nothing else is agreed:
+// none is assigned.
+const DefaultINTPort = 33122
+
 const (
 	intVersion   = 2
 	shimSize     = 4

@@ -139,7 +139,7 @@ type Options struct {
 
 // The defaults of Options.
 const (
-	DefaultINTPort    = 33122
+	DefaultINTPort    = telemetry.DefaultINTPort
 	defaultStampShift = 16
 )
 

@@ -77,7 +77,7 @@ func (l *Listener) getPath(r *http.Request) (any, error) {
 	err := l.do(r.Context(), func() {
 		if p, seenNS := l.table.Path(tupleOf(f)); p != nil {
 			path = &Path{Flow: f, AgeMs: ageMs(time.Now().UnixNano(), seenNS),
-				Packets: p.Packets, Hops: hops(p.Samples[:p.Hops])}
+				Packets: p.Packets, Hops: api.HopsOf(p.Samples[:p.Hops])}
 		}
 	})
 	if err == nil && path == nil {

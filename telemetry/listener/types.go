@@ -7,7 +7,6 @@ import (
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/packet/flow"
-	"sextant/packet/telemetry"
 	"sextant/telemetry/collector"
 )
 
@@ -45,25 +44,12 @@ type Exporter struct {
 	Restarts  uint64     `json:"restarts"` // of the sequence numbers
 }
 
-// Hop is what one node said about a packet. What it did not say is null.
-type Hop struct {
-	Hop            uint8   `json:"hop"` // 0 is the first that wrote
-	Node           *uint64 `json:"node"`
-	Ingress        *uint32 `json:"ingress"`
-	Egress         *uint32 `json:"egress"`
-	QueueID        *uint8  `json:"queueId"`
-	QueueBytes     *uint32 `json:"queueBytes"`
-	LatencyNs      *uint32 `json:"latencyNs"`
-	UtilizationPPM *uint32 `json:"utilizationPpm"`
-	TimeNs         *uint64 `json:"timeNs"` // of the node's clock
-}
-
 // Path is what the last reported packet of a flow met.
 type Path struct {
-	Flow    api.Flow `json:"flow"`
-	AgeMs   int64    `json:"ageMs"`
-	Packets uint64   `json:"packets"` // that were reported
-	Hops    []Hop    `json:"hops"`
+	Flow    api.Flow  `json:"flow"`
+	AgeMs   int64     `json:"ageMs"`
+	Packets uint64    `json:"packets"` // that were reported
+	Hops    []api.Hop `json:"hops"`
 }
 
 // Report is one report, as a line of JSON. Exporter, node and hardware are those of source
@@ -78,7 +64,7 @@ type Report struct {
 	Dropped   bool       `json:"dropped"`
 	Congested bool       `json:"congested"`
 	IdleGapUs *uint32    `json:"idleGapUs,omitempty"` // the flow paused for so long
-	Hops      []Hop      `json:"hops"`
+	Hops      []api.Hop  `json:"hops"`
 }
 
 func known[T any](is bool, v T) *T {
@@ -89,25 +75,6 @@ func known[T any](is bool, v T) *T {
 }
 
 const unknownInterface = ^uint32(0)
-
-func hops(samples []telemetry.Sample) []Hop {
-	out := make([]Hop, 0, len(samples))
-	for _, s := range samples {
-		has := func(f telemetry.Field) bool { return s.Known&f != 0 }
-		interfaces := has(telemetry.FieldInterfaces)
-		out = append(out, Hop{
-			Hop: s.Hop, Node: known(has(telemetry.FieldNode), s.Node),
-			Ingress:        known(interfaces && s.Ingress != unknownInterface, s.Ingress),
-			Egress:         known(interfaces && s.Egress != unknownInterface, s.Egress),
-			QueueID:        known(has(telemetry.FieldQueue), s.QueueID),
-			QueueBytes:     known(has(telemetry.FieldQueue), s.QueueBytes),
-			LatencyNs:      known(has(telemetry.FieldDelay), s.DelayNS),
-			UtilizationPPM: known(has(telemetry.FieldUtilization), s.UtilizationPPM),
-			TimeNs:         known(has(telemetry.FieldTime), s.TimeNS),
-		})
-	}
-	return out
-}
 
 func values(h *collector.Histogram) *Values {
 	if h.Count == 0 {
@@ -151,7 +118,7 @@ func newReport(r *collector.Report) Report {
 	out := Report{Time: time.Unix(0, r.TimeNS).UTC(), Source: r.Source.String(),
 		Exporter: r.Exporter.Address,
 		Node:     r.Exporter.Node, Hardware: r.Exporter.Hardware, Dropped: r.Dropped,
-		Congested: r.Congested, Hops: hops(r.Samples)}
+		Congested: r.Congested, Hops: api.HopsOf(r.Samples)}
 	if r.HasFlow {
 		out.Flow = flowOf(r.Flow)
 	}

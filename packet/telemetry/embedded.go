@@ -43,6 +43,8 @@ type Packet struct {
 	// Segments is the segment routing header (RFC 8754) found first, whole and with a segment list
 	// that fits into it; nil if there is none.
 	Segments []byte
+
+	ends []byte // both addresses of the innermost IP header
 }
 
 // Carried is a set of what a packet carries.
@@ -63,10 +65,33 @@ const (
 // was found before it: a packet in a report is often cut off.
 func ParsePacket(b []byte, kind InType, intPort uint16) (Packet, error) {
 	p := Packet{}
+	err := p.Parse(b, kind, intPort)
+	return p, err
+}
+
+// Parse is ParsePacket into a packet that is there. What Has does not name may be left of an
+// earlier one.
+func (p *Packet) Parse(b []byte, kind InType, intPort uint16) error {
+	p.Has, p.Segments, p.ends = 0, nil, nil
+	err := p.parse(b, kind, intPort)
+	switch len(p.ends) {
+	case 0:
+		p.Flow = flow.Tuple{}
+	case 8:
+		p.Flow.Src, p.Flow.Dst = netip.AddrFrom4([4]byte(p.ends)),
+			netip.AddrFrom4([4]byte(p.ends[4:]))
+	default:
+		p.Flow.Src, p.Flow.Dst = netip.AddrFrom16([16]byte(p.ends)),
+			netip.AddrFrom16([16]byte(p.ends[16:]))
+	}
+	return err
+}
+
+func (p *Packet) parse(b []byte, kind InType, intPort uint16) error {
 	next, b, err := firstHeader(b, kind)
 	for range maxHeaders {
 		if err != nil {
-			return p, err
+			return err
 		}
 		switch next {
 		case protocolIPv4:
@@ -77,15 +102,15 @@ func ParsePacket(b []byte, kind InType, intPort uint16) (Packet, error) {
 			next, b, err = p.extension(next, b)
 		case protocolUDP:
 			if next, b, err = p.udp(b, intPort); err == nil && next == noNextHeader {
-				return p, nil
+				return nil
 			}
 		case protocolTCP:
-			return p, p.ports(b)
+			return p.ports(b)
 		default:
-			return p, nil
+			return nil
 		}
 	}
-	return p, TooLong
+	return TooLong
 }
 
 const noNextHeader = 59
@@ -132,8 +157,7 @@ func (p *Packet) ipv4(b []byte) (uint8, []byte, error) {
 		return 0, nil, BadLength
 	}
 	p.Has |= HasFlow
-	p.Flow = flow.Tuple{Src: netip.AddrFrom4([4]byte(b[12:])),
-		Dst: netip.AddrFrom4([4]byte(b[16:])), Protocol: b[9]}
+	p.ends, p.Flow.Protocol, p.Flow.SrcPort, p.Flow.DstPort = b[12:20], b[9], 0, 0
 	if binary.BigEndian.Uint16(b[6:])&0x1fff != 0 {
 		return noNextHeader, nil, nil // a later fragment
 	}
@@ -151,8 +175,7 @@ func (p *Packet) ipv6(b []byte) (uint8, []byte, error) {
 		return 0, nil, BadVersion
 	}
 	p.Has |= HasFlow
-	p.Flow = flow.Tuple{Src: netip.AddrFrom16([16]byte(b[8:])),
-		Dst: netip.AddrFrom16([16]byte(b[24:])), Protocol: b[6]}
+	p.ends, p.Flow.Protocol, p.Flow.SrcPort, p.Flow.DstPort = b[8:40], b[6], 0, 0
 	return b[6], b[ipv6Header:], nil
 }
 

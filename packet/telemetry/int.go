@@ -125,8 +125,8 @@ func bit(set bool, value uint8) uint8 {
 	return 0
 }
 
-// slots returns for how many nodes there is room in the stack.
-func (m MD) slots() int {
+// Hops returns how many slots of nodes the stack has, those that are free included.
+func (m MD) Hops() int {
 	if m.HopWords == 0 {
 		return 0
 	}
@@ -139,32 +139,29 @@ func (m MD) FreeSlots() int {
 	if m.DomainID != Domain {
 		return 0
 	}
-	return min(int(m.DSFlags&freeSlots), m.slots())
+	return min(int(m.DSFlags&freeSlots), m.Hops())
 }
 
 const freeSlots = 0xff
-
-// Hops returns how many nodes wrote.
-func (m MD) Hops() int { return m.slots() - m.FreeSlots() }
 
 // Hop returns what node i of Hops wrote, 0 being the first on the way, and the domain-specific part
 // of it.
 func (m MD) Hop(i int) (Metadata, []byte) {
 	size := word * int(m.HopWords)
-	from := (m.slots() - 1 - i) * size
+	from := (m.Hops() - 1 - i) * size
 	octets := m.Stack[from : from+size]
 	before := word * (m.Instructions &^ ChecksumComplement).Words()
 	after := word * (m.Instructions & ChecksumComplement).Words()
 	return readMetadata(octets, m.Instructions&^ChecksumComplement), octets[before : size-after]
 }
 
-// AppendSamples appends one sample per node, the first on the way first.
+// AppendSamples appends one sample per node that wrote, the first on the way first.
 func (m MD) AppendSamples(to []Sample, path uint64) []Sample {
-	for i := range m.Hops() {
-		hop, _ := m.Hop(i)
-		s := hop.Sample()
-		s.Path, s.Hop = path, uint8(i)
-		to = append(to, s)
+	size, of, hops := word*int(m.HopWords), m.Instructions&^ChecksumComplement, m.Hops()
+	for i := range hops - m.FreeSlots() {
+		from := (hops - 1 - i) * size
+		to = append(to, Sample{Path: path, Hop: uint8(i), Ingress: allOnes, Egress: allOnes})
+		to[len(to)-1].read(m.Stack[from:from+size], of)
 	}
 	return to
 }

@@ -169,13 +169,14 @@ func TestFreeSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		samples := md.AppendSamples(nil, 0)
-		if md.Hops() != want || len(samples) != want || want > 0 && samples[0].Node != 1 {
+		if md.Hops() != 3 || md.FreeSlots() != 3-want || len(samples) != want || want > 0 &&
+			samples[0].Node != 1 {
 			t.Errorf("%d free: %d hops, %+v", free, md.Hops(), samples)
 		}
 	}
 	b[10] = 0 // of another domain, the flags mean something else
-	if md, _, err := telemetry.ParseMD(b); err != nil || md.Hops() != 3 {
-		t.Error(md.Hops(), err)
+	if md, _, err := telemetry.ParseMD(b); err != nil || md.FreeSlots() != 0 {
+		t.Error(md.FreeSlots(), err)
 	}
 }
 

@@ -4,9 +4,14 @@ package collector
 // until the next call of find.
 type bounded[K comparable, V any] struct {
 	most  int
+	hash  func(K) uint64
 	index map[K]int32
 	slots []*slot[K, V]
 	hand  int
+	// recent are entries that were found, by the hash's highest bits: it spares most searches of
+	// the map, as one report after the other is about the same. An entry that was replaced has
+	// another key.
+	recent [recent]*slot[K, V]
 	// replaced is how many entries gave way to others.
 	replaced uint64
 }
@@ -17,8 +22,14 @@ type slot[K comparable, V any] struct {
 	value  V
 }
 
-func newBounded[K comparable, V any](most int) bounded[K, V] {
-	return bounded[K, V]{most: most, index: map[K]int32{}}
+const (
+	recentBits = 12
+	recent     = 1 << recentBits
+	golden     = 0x9e3779b97f4a7c15 // spreads numbers that are close to each other
+)
+
+func newBounded[K comparable, V any](most int, hash func(K) uint64) bounded[K, V] {
+	return bounded[K, V]{most: most, hash: hash, index: map[K]int32{}}
 }
 
 // looks is how many entries a full table considers for one to replace.
@@ -27,9 +38,14 @@ const looks = 8
 // find returns the entry of a key, and makes one if there is room, or if one that is idle for
 // idleNS can be replaced among the few that it looks at. Else it returns nil.
 func (b *bounded[K, V]) find(key K, nowNS, idleNS int64) *slot[K, V] {
+	place := &b.recent[b.hash(key)>>(64-recentBits)]
+	if s := *place; s != nil && s.key == key {
+		s.seenNS = nowNS
+		return s
+	}
 	if i, ok := b.index[key]; ok {
 		s := b.slots[i]
-		s.seenNS = nowNS
+		s.seenNS, *place = nowNS, s
 		return s
 	}
 	at := len(b.slots)
@@ -45,7 +61,7 @@ func (b *bounded[K, V]) find(key K, nowNS, idleNS int64) *slot[K, V] {
 		delete(b.index, s.key)
 	}
 	*s = slot[K, V]{key: key, seenNS: nowNS}
-	b.index[key] = int32(at)
+	b.index[key], *place = int32(at), s
 	return s
 }
 

@@ -97,11 +97,11 @@ func (t *Table) trace(attributes []byte, nowNS int64) {
 		t.Dropped[BadEvent]++
 		return
 	}
-	var p telemetry.Packet
-	t.add(&p, false, nowNS)
+	t.seen.Has, t.seen.Segments = 0, nil
+	t.add(false, nowNS)
 	if t.options.Watch != nil {
 		t.report = Report{Source: FromEvent}
-		t.watch(&p, nowNS)
+		t.watch(nowNS)
 	}
 }
 

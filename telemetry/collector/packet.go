@@ -64,10 +64,10 @@ func ListenPackets(name string) (*Reader, error) {
 func (t *Table) Packet(b []byte, nowNS int64) {
 	t.Packets++
 	t.samples = t.samples[:0]
-	p := t.packet(b, telemetry.InIPv6, nowNS)
-	t.add(&p, false, nowNS)
+	t.packet(b, telemetry.InIPv6, nowNS)
+	t.add(false, nowNS)
 	if t.options.Watch != nil && len(t.samples) > 0 {
 		t.report = Report{Source: FromPacket}
-		t.watch(&p, nowNS)
+		t.watch(nowNS)
 	}
 }

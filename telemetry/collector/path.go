@@ -31,8 +31,8 @@ type PathDelta struct {
 
 // addToPath makes the samples the last path of a flow. The least recent of a few flows gives way. A
 // packet without telemetry of the way to the sink leaves a path that is known.
-func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
-	known := t.paths.find(packet.Flow, nowNS, 0)
+func (t *Table) addToPath(dropped bool, nowNS int64) {
+	known := t.paths.find(t.seen.Flow, nowNS, 0)
 	if known == nil {
 		t.Dropped[PathsFull]++
 		return
@@ -41,7 +41,7 @@ func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
 	p.Packets++
 	p.recent.add(t.samples, dropped, nowNS)
 	const onTheWay = telemetry.HasMD | telemetry.HasTrace | telemetry.HasPathTrace
-	if len(t.samples) == 1 && packet.Has&onTheWay == 0 && p.Hops > 1 {
+	if len(t.samples) == 1 && t.seen.Has&onTheWay == 0 && p.Hops > 1 {
 		return
 	}
 	p.Hops = copy(p.Samples[:], t.samples)
@@ -49,8 +49,8 @@ func (t *Table) addToPath(packet *telemetry.Packet, dropped bool, nowNS int64) {
 		t.Dropped[TooManyHops] += uint64(len(t.samples) - p.Hops)
 	}
 	p.routed = 0
-	if len(packet.Segments) <= maxRouting {
-		p.routed = copy(p.routing[:], packet.Segments)
+	if len(t.seen.Segments) <= maxRouting {
+		p.routed = copy(p.routing[:], t.seen.Segments)
 	}
 }
 

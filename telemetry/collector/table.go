@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -157,6 +158,7 @@ type Table struct {
 	links     bounded[Link, LinkState]
 	paths     bounded[flow.Tuple, Path]
 	samples   []telemetry.Sample
+	seen      telemetry.Packet // the packet at hand
 	report    Report
 	pause     telemetry.Congestion
 }
@@ -169,10 +171,22 @@ func NewTable(o Options) *Table {
 	if o.PathTracing.Shift == 0 {
 		o.PathTracing.Shift = defaultStampShift
 	}
-	return &Table{options: o, exporters: newBounded[Exporter, Sequence](MaxExporters),
-		links:   newBounded[Link, LinkState](MaxLinks),
-		paths:   newBounded[flow.Tuple, Path](MaxPaths),
+	return &Table{options: o, exporters: newBounded[Exporter, Sequence](MaxExporters, hashExporter),
+		links:   newBounded[Link, LinkState](MaxLinks, hashLink),
+		paths:   newBounded[flow.Tuple, Path](MaxPaths, hashFlow),
 		samples: make([]telemetry.Sample, 0, 512)}
+}
+
+func hashExporter(e Exporter) uint64 { return (uint64(e.Node)<<8 | uint64(e.Hardware)) * golden }
+
+func hashLink(l Link) uint64 { return (l.Node*golden + uint64(l.Egress)) * golden }
+
+func hashFlow(f flow.Tuple) uint64 {
+	src, dst := f.Src.As16(), f.Dst.As16()
+	h := binary.NativeEndian.Uint64(src[:])*golden ^ binary.NativeEndian.Uint64(src[8:])
+	h = h*golden ^ binary.NativeEndian.Uint64(dst[:])
+	h = h*golden ^ binary.NativeEndian.Uint64(dst[8:])
+	return (h*golden ^ uint64(f.SrcPort)<<16 ^ uint64(f.DstPort)) * golden
 }
 
 // Datagram takes one datagram from an address at a time (nanoseconds of POSIX time).
@@ -203,7 +217,7 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 			t.Dropped[BadReport]++
 			return
 		}
-		t.take(e, r, nowNS)
+		t.take(&e, &r, nowNS)
 	}
 }
 
@@ -217,50 +231,52 @@ func (t *Table) allowed(from netip.Addr) bool {
 }
 
 // take takes one report.
-func (t *Table) take(e Exporter, r telemetry.Report, nowNS int64) {
+func (t *Table) take(e *Exporter, r *telemetry.Report, nowNS int64) {
 	t.Reports++
 	t.samples = t.samples[:0]
-	p := t.inner(r, nowNS)
+	t.inner(r, nowNS)
 	if r.Type == telemetry.RepINT {
 		t.addOwn(e, r)
 	}
-	t.add(&p, r.Dropped, nowNS)
+	t.add(r.Dropped, nowNS)
 	if r.Dropped {
 		t.addDrop(e, nowNS)
 	}
 	if t.options.Watch == nil {
 		return
 	}
-	t.report = Report{Exporter: e, Dropped: r.Dropped, Congested: r.Congested}
+	t.report = Report{Exporter: *e, Dropped: r.Dropped, Congested: r.Congested}
 	if pause, ok := r.Congestion(); ok {
 		t.pause = pause
 		t.report.Congestion = &t.pause
 	}
-	t.watch(&p, nowNS)
+	t.watch(nowNS)
 }
 
 // add gives the samples to the links and to the path of their packet.
-func (t *Table) add(p *telemetry.Packet, dropped bool, nowNS int64) {
+func (t *Table) add(dropped bool, nowNS int64) {
 	for i := range t.samples {
 		t.addToLink(&t.samples[i], nowNS)
 	}
-	if p.Has&telemetry.HasFlow != 0 && len(t.samples) > 0 {
-		t.addToPath(p, dropped, nowNS)
+	if t.seen.Has&telemetry.HasFlow != 0 && len(t.samples) > 0 {
+		t.addToPath(dropped, nowNS)
 	}
 }
 
 // watch shows a report, filled but for samples, flow and time.
-func (t *Table) watch(p *telemetry.Packet, nowNS int64) {
+func (t *Table) watch(nowNS int64) {
 	t.report.TimeNS, t.report.Samples = nowNS, t.samples
-	t.report.Flow, t.report.HasFlow = p.Flow, p.Has&telemetry.HasFlow != 0
+	if t.report.HasFlow = t.seen.Has&telemetry.HasFlow != 0; t.report.HasFlow {
+		t.report.Flow = t.seen.Flow
+	}
 	t.options.Watch(&t.report)
 }
 
 // inner takes the samples of the packet that a report carries.
-func (t *Table) inner(r telemetry.Report, nowNS int64) telemetry.Packet {
+func (t *Table) inner(r *telemetry.Report, nowNS int64) {
+	t.seen.Has, t.seen.Segments = 0, nil
 	switch r.InType {
 	case telemetry.InNone, telemetry.InDomain:
-		return telemetry.Packet{}
 	case telemetry.InTLV: // they hold single fields of a packet, and no telemetry
 		for rest, err := r.Inner, error(nil); len(rest) > 0; {
 			if _, rest, err = telemetry.ParseTLV(rest); err != nil {
@@ -268,14 +284,15 @@ func (t *Table) inner(r telemetry.Report, nowNS int64) telemetry.Packet {
 				break
 			}
 		}
-		return telemetry.Packet{}
+	default:
+		t.packet(r.Inner, r.InType, nowNS)
 	}
-	return t.packet(r.Inner, r.InType, nowNS)
 }
 
 // packet takes the samples of a packet.
-func (t *Table) packet(b []byte, kind telemetry.InType, nowNS int64) telemetry.Packet {
-	p, err := telemetry.ParsePacket(b, kind, t.options.INTPort)
+func (t *Table) packet(b []byte, kind telemetry.InType, nowNS int64) {
+	p := &t.seen
+	err := p.Parse(b, kind, t.options.INTPort)
 	if err != nil && err != error(telemetry.Truncated) { // packets are cut off
 		t.Dropped[BadPacket]++
 	}
@@ -290,11 +307,13 @@ func (t *Table) packet(b []byte, kind telemetry.InType, nowNS int64) telemetry.P
 	if p.Has&telemetry.HasPathTrace != 0 {
 		t.samples = p.PathTrace.AppendSamples(t.samples, 0, uint64(nowNS), t.options.PathTracing)
 	}
-	return p
 }
 
 // addOwn adds what the reporting node says of itself, unless it wrote that into the packet, too.
-func (t *Table) addOwn(e Exporter, r telemetry.Report) {
+func (t *Table) addOwn(e *Exporter, r *telemetry.Report) {
+	if r.Bits == 0 {
+		return
+	}
 	m, _ := r.Baseline()
 	if m.Present == 0 {
 		return
@@ -318,9 +337,8 @@ func (t *Table) addToLink(s *telemetry.Sample, nowNS int64) {
 	if s.Known&telemetry.FieldNode == 0 {
 		return // Path Tracing: the interface is of a node that only the order names
 	}
-	l := t.links.find(Link{s.Node, s.Egress}, nowNS, int64(idle))
+	l := t.link(Link{s.Node, s.Egress}, nowNS)
 	if l == nil {
-		t.Dropped[LinksFull]++
 		return
 	}
 	state := &l.value
@@ -337,15 +355,23 @@ func (t *Table) addToLink(s *telemetry.Sample, nowNS int64) {
 	}
 }
 
+// link returns the state of a link; nil if there is no room, which it counts.
+func (t *Table) link(k Link, nowNS int64) *slot[Link, LinkState] {
+	l := t.links.find(k, nowNS, int64(idle))
+	if l == nil {
+		t.Dropped[LinksFull]++
+	}
+	return l
+}
+
 // addDrop counts a dropped packet at the node that reports it.
-func (t *Table) addDrop(e Exporter, nowNS int64) {
+func (t *Table) addDrop(e *Exporter, nowNS int64) {
 	egress := noInterface
 	if last := len(t.samples) - 1; last >= 0 && t.samples[last].Node == uint64(e.Node) {
 		egress = t.samples[last].Egress
 	}
-	l := t.links.find(Link{uint64(e.Node), egress}, nowNS, int64(idle))
+	l := t.link(Link{uint64(e.Node), egress}, nowNS)
 	if l == nil {
-		t.Dropped[LinksFull]++
 		return
 	}
 	l.value.begin(nowNS)

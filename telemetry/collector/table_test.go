@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
@@ -353,25 +354,38 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-func BenchmarkReports(b *testing.B) {
-	md := fromHex(b, carried)
-	one := telemetry.Report{InType: telemetry.InIPv6, Inner: md}
-	for _, bench := range []struct {
-		name  string
-		count int
-	}{{"single", 1}, {"coalesced", 8}} {
-		b.Run(bench.name, func(b *testing.B) {
-			table := collector.NewTable(collector.Options{})
-			datagram := report(b, telemetry.Group{Node: 1},
-				slices.Repeat([]telemetry.Report{one}, bench.count)...)
-			b.ReportAllocs()
-			for i := range b.N {
-				binary.BigEndian.PutUint16(datagram[2:], uint16(i)) // the sequence number
-				table.Datagram(from, datagram, int64(i))
-			}
-			seconds := b.Elapsed().Seconds()
-			b.ReportMetric(float64(table.Reports)/seconds, "reports/s")
-			b.ReportMetric(float64(table.Samples)/seconds, "samples/s")
-		})
+// The samples of a stack are what reading each node's metadata field by field gives.
+func TestSamplesAreMetadata(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	var got []telemetry.Sample
+	table := collector.NewTable(collector.Options{Watch: func(r *collector.Report) {
+		got = slices.Clone(r.Samples)
+	}})
+	for n := range uint32(3000) {
+		md := telemetry.MD{Shim: telemetry.Shim{NPT: 2, Value: 59}, DomainID: telemetry.Domain,
+			Instructions: telemetry.Instructions(r.Uint32()), DSFlags: uint16(r.IntN(3))}
+		md.HopWords = uint8(md.Instructions.Words() + r.IntN(3))
+		for range r.IntN(5) * int(md.HopWords) {
+			v := []uint32{0, 1, ^uint32(0), r.Uint32(), 0xffff, 0xffff0000}[r.IntN(6)]
+			md.Stack = binary.BigEndian.AppendUint32(md.Stack, v)
+		}
+		b, err := md.AppendBinary(fromHex(t, `60000000 00001140
+			fc000000000000000000000000000001 fc000000000000000000000000000002
+			1234 8162 0000 0000`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		table.Datagram(from, report(t, telemetry.Group{Sequence: n}, telemetry.Report{
+			InType: telemetry.InIPv6, Inner: b}), 1)
+		var want []telemetry.Sample
+		for i := range md.Hops() - md.FreeSlots() {
+			node, _ := md.Hop(i)
+			s := node.Sample()
+			s.Hop = uint8(i)
+			want = append(want, s)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%+v: %s", md, diff)
+		}
 	}
 }

@@ -17,6 +17,7 @@ const defaultReportPort = 32766
 
 func (a *app) telemetryListen() *cobra.Command {
 	var at, metrics, export, format string
+	var allow []string
 	o := listener.Options{}
 	cmd := &cobra.Command{
 		Use: "listen", Short: "Take reports of telemetry, and show what they say",
@@ -36,6 +37,8 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 	flags.StringVar(&at, "listen", "[::]:"+strconv.Itoa(defaultReportPort),
 		"UDP address and port for reports")
 	flags.StringVar(&metrics, "metrics", "", "TCP address and port for Prometheus (default none)")
+	flags.StringSliceVar(&allow, "allow", nil,
+		"take reports from these prefixes only; repeatable (default anywhere)")
 	flags.StringVar(&export, "ipfix", "",
 		"UDP address and port of an IPFIX collector (default none)")
 	flags.DurationVar(&o.Interval, "ipfix-interval", 10*time.Second,
@@ -75,6 +78,13 @@ stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each
 				return usageErrorf("%s %q is not an address and port; write it like %s", f.name,
 					f.text, f.example)
 			}
+		}
+		for _, text := range allow {
+			prefix, err := netip.ParsePrefix(text)
+			if err != nil {
+				return usageErrorf("--allow %q is not a prefix; write it like 2001:db8::/64", text)
+			}
+			o.Exporters = append(o.Exporters, prefix.Masked())
 		}
 		if !slices.Contains([]uint{8, 12, 16, 20}, o.PathTracing.Shift) {
 			return usageErrorf("--path-tracing-shift %d: it is 8, 12, 16 or 20",

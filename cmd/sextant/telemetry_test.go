@@ -96,7 +96,7 @@ func TestTelemetrySession(t *testing.T) {
 		"telemetry path " + flow + " --follow -o yaml",
 		"telemetry links --follow --interval 1ms", "telemetry exporters -o json",
 		"telemetry listen --listen nowhere", "telemetry listen --metrics 9",
-		"telemetry listen --ipfix 4739", "telemetry listen --ipfix-interval 1ms",
+		"telemetry listen --ipfix 4739", "telemetry listen --allow here", "telemetry listen --ipfix-interval 1ms",
 		"telemetry listen --path-tracing-shift 9",
 		"telemetry listen --listen [::1]:0 --interface nothere0",
 		"telemetry listen -o yaml", "telemetry links --telemetry /nonexistent",

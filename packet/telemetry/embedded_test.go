@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"bytes"
 	"errors"
 	"net/netip"
 	"slices"
@@ -53,6 +54,19 @@ func FuzzParsePacket(f *testing.F) {
 	f.Add(fromHex(f, traced+inner[80:]), uint8(telemetry.InIPv6))
 	f.Fuzz(func(t *testing.T, b []byte, kind uint8) {
 		p, err := telemetry.ParsePacket(b, telemetry.InType(kind), intPort)
+		if p.Segments != nil {
+			list, active := telemetry.SegmentList(p.Segments)
+			if len(list)%16 != 0 || len(list) > len(b) || len(active) != 16 ||
+				!bytes.Contains(list, active) {
+				t.Fatalf("segments %x, active %x", list, active)
+			}
+		}
+		// a packet that was used before becomes the same
+		again := telemetry.Packet{Flow: flow.Tuple{SrcPort: 1, Protocol: 2}, Segments: b}
+		if e := again.Parse(b, telemetry.InType(kind), intPort); e != err || again.Has != p.Has ||
+			again.Flow != p.Flow || !bytes.Equal(again.Segments, p.Segments) {
+			t.Fatalf("%+v, %v; %+v, %v", p, err, again, e)
+		}
 		if len(p.MD.Stack)+len(p.Trace.Data)+len(p.PathTrace)+len(p.MX.Source) > len(b) {
 			t.Fatalf("%+v of %d octets", p, len(b))
 		}

@@ -20,10 +20,11 @@ const DefaultSocket = "/run/sextant/telemetry.sock"
 
 // Options are what a listener is told.
 type Options struct {
-	Listen  netip.AddrPort // UDP
-	Metrics netip.AddrPort // TCP; the zero value is none
-	Socket  string
-	INTPort uint16 // 0: the collector's default
+	Listen    netip.AddrPort // UDP
+	Metrics   netip.AddrPort // TCP; the zero value is none
+	Socket    string
+	INTPort   uint16         // 0: the collector's default
+	Exporters []netip.Prefix // from where reports are taken; none: anywhere
 	// Events is whether the kernel's IOAM events are taken, and Interfaces are those whose packets
 	// with hop-by-hop options are.
 	Events      bool
@@ -66,7 +67,7 @@ func Run(ctx context.Context, o Options) error {
 	defer closeReaders(readers)
 	l := &Listener{work: make(chan func()), ended: make(chan struct{}),
 		batches: make(chan *collector.Batch, 8), failed: make(chan error, len(readers))}
-	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing}
+	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing, Exporters: o.Exporters}
 	written := make(chan error, 1)
 	if o.Lines != nil {
 		l.lines = make(chan Report, linesAhead)

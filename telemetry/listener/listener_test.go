@@ -3,6 +3,7 @@ package listener_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -131,5 +132,64 @@ func checkIPFIX(t *testing.T, sink *net.UDPConn) {
 			strings.Contains(text, "SrcPort: 40000") {
 			return
 		}
+	}
+}
+
+// An IPFIX collector that is not there, or that sends what nobody asked for, costs nothing but its
+// records: they are counted, and the listener goes on.
+func TestHostileIPFIXCollector(t *testing.T) {
+	sink, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv6loopback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := sink.LocalAddr().(*net.UDPAddr).AddrPort()
+	socket := filepath.Join(t.TempDir(), "s")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended, ready := make(chan error, 1), make(chan netip.AddrPort, 1)
+	go func() {
+		ended <- listener.Run(ctx, listener.Options{Listen: netip.MustParseAddrPort("[::1]:0"),
+			Socket: socket, Interval: time.Second, IPFIX: to, Log: slog.New(slog.DiscardHandler),
+			Ready: func(at netip.AddrPort) { ready <- at }})
+	}()
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(<-ready))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, from, err := sink.ReadFromUDPAddrPort(make([]byte, 1500)) // templates
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5000 {
+		if _, err := sink.WriteToUDPAddrPort(make([]byte, 1400), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sink.Close(); err != nil {
+		t.Fatal(err)
+	}
+	client := api.NewClient(socket)
+	b, err := hex.DecodeString(strings.Join(strings.Fields(worked), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := false
+	for number := uint32(0); !failed; number++ {
+		binary.BigEndian.PutUint32(b, 0x20c00000|number) // version, hardware, sequence number
+		if _, err := conn.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		metrics, err := client.MetricsText(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed = !strings.Contains(string(metrics),
+			`sextant_telemetry_ipfix_messages_total{result="failed"} 0`)
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 }

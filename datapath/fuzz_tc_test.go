@@ -22,6 +22,8 @@ var fuzzedPrograms = map[string]func(*testing.F){
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,
 	"merge": FuzzMerge, "merge_mark": FuzzMark,
 	"stray": FuzzStray, "stray_lead": FuzzLead, "vrf_ask": FuzzVRF,
+	"telemetry_source": FuzzTelemetrySource, "telemetry_transit": FuzzTelemetryTransit,
+	"telemetry_sink": FuzzTelemetrySink,
 }
 
 // TestFuzzedPrograms: the names are those of the programs that the objects have.

@@ -97,6 +97,9 @@ var twins = []struct {
 	{StrayTraffic{}, "stray_traffic", "vrf_stray vrf_lookup"},
 	{straySIDKey{}, "stray_sid_key", "vrf_stray"},
 	{straySID{}, "stray_sid", "vrf_stray"},
+	{telemetrySettings{}, "telemetry_settings", "telemetry"},
+	{telemetryClass{}, "telemetry_class", "telemetry"},
+	{telemetryPrefix{}, "telemetry_prefix", "telemetry"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.

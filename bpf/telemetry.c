@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * In-band network telemetry: INT-MD 2.1 in the SRv6 encapsulation. telemetry_source (TC egress)
+ * inserts the header into some packets, telemetry_transit (TC egress) pushes what the node knows,
+ * telemetry_sink (TC ingress) takes all of it out and hands it to user space. No packet is dropped
+ * but probes at the sink. Specification: docs/reference/telemetry.md.
+ */
+#include "include/int.h"
+#include "include/queue.h"
+
+#include <linux/pkt_cls.h>
+
+/* ===== Configuration ===== */
+
+struct telemetry_settings {
+	__u32 node;
+	__u16 port; /* UDP destination port of INT */
+	__u16 reserved;
+};
+
+const volatile struct telemetry_settings settings = {};
+
+#define TELEMETRY_CLASSES 16
+
+/* What a source does with packets of one class. It may change at any time. */
+struct telemetry_class {
+	__u32 threshold; /* by chance: random numbers up to it choose the packet */
+	__u32 one_in; /* in turn: each so manieth packet of a CPU; 0: by chance */
+	__u16 instructions; /* 0: no packet */
+	__u8 hops; /* nodes that push, at most; the source counts */
+	__u8 slots; /* left free in the stack, for nodes that write in place */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TELEMETRY_CLASSES);
+	__type(key, __u32);
+	__type(value, struct telemetry_class);
+} telemetry_classes SEC(".maps");
+
+/* Packets until the next one is chosen in turn. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TELEMETRY_CLASSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} telemetry_turns SEC(".maps");
+
+struct telemetry_prefix {
+	__u32 bits;
+	__u8 address[16];
+};
+
+/* Outer destinations at which the sink takes telemetry out: this node's decapsulating SIDs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 1024);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct telemetry_prefix);
+	__type(value, __u32);
+} telemetry_sids SEC(".maps");
+
+/* ===== Counters ===== */
+
+enum telemetry_outcome {
+	TELEMETRY_INSERTED = 0, /* by the source */
+	TELEMETRY_PUSHED, /* by the transit */
+	TELEMETRY_IN_PLACE, /* written by the transit into a free slot */
+	TELEMETRY_REMOVED, /* by the sink */
+	TELEMETRY_DISCARDED, /* by the sink, as the D bit says */
+	TELEMETRY_CARRIES, /* chosen, but has telemetry or no encapsulation */
+	TELEMETRY_SEGMENTED, /* chosen, but the kernel cuts it into packets later */
+	TELEMETRY_MTU, /* no room: would be longer than the interface's MTU */
+	TELEMETRY_HOPS, /* no hop remained */
+	TELEMETRY_BROKEN, /* fields that contradict each other: left as it is */
+	TELEMETRY_REFUSED, /* the kernel could not make or take room */
+	TELEMETRY_LOST, /* no room in the ring buffer: removed, not reported */
+	TELEMETRY_OUTCOMES,
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TELEMETRY_OUTCOMES);
+	__type(key, __u32);
+	__type(value, __u64);
+} telemetry_outcomes SEC(".maps");
+
+static __always_inline int outcome_count(__u32 outcome)
+{
+	__u64 *counter = bpf_map_lookup_elem(&telemetry_outcomes, &outcome);
+
+	if (counter)
+		++*counter;
+	return TC_ACT_UNSPEC;
+}
+
+/* ===== Reports ===== */
+
+#define TELEMETRY_CAPTURE 512
+
+/* A packet that came to the sink with telemetry. */
+struct telemetry_event {
+	__u64 time_ns; /* TAI */
+	__u32 interface; /* on which it came */
+	__u32 length; /* octets that follow */
+	__u8 octets[TELEMETRY_CAPTURE]; /* from the outer IPv6 header on */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 22);
+} telemetry_events SEC(".maps");
+
+/* ===== Steps ===== */
+
+static __always_inline bool is_ipv6(const struct __sk_buff *skb)
+{
+	return skb->protocol == bpf_htons(ETH_P_IPV6);
+}
+
+/* Protocol behind the IPv6 header and one routing header, none if they are not there. */
+static __always_inline __u32 protocol_of(struct __sk_buff *skb)
+{
+	const __u32 needed = sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + 2;
+	struct ipv6hdr *ip;
+
+	if (skb->data_end - skb->data < needed && bpf_skb_pull_data(skb, needed))
+		return IPPROTO_NONE;
+	ip = (void *)(long)skb->data + sizeof(struct ethhdr);
+	if ((void *)(ip + 1) + 2 > (void *)(long)skb->data_end)
+		return IPPROTO_NONE;
+	if (ip->nexthdr == IPPROTO_ROUTING)
+		return *(__u8 *)(ip + 1);
+	return ip->nexthdr;
+}
+
+/* Whether telemetry may be in it. */
+static __always_inline bool may_carry(__u32 protocol)
+{
+	return protocol == IPPROTO_UDP || protocol == IPPROTO_HOPOPTS ||
+	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_ROUTING;
+}
+
+/* Whether a packet of the class is to get telemetry. */
+static __noinline bool is_its_turn(__u32 class, __u32 one_in)
+{
+	__u32 *left = bpf_map_lookup_elem(&telemetry_turns, &class);
+
+	if (!left)
+		return false;
+	if (*left == 0 || *left > one_in)
+		*left = one_in;
+	return --*left == 0;
+}
+
+static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class)
+{
+	if (!class->instructions)
+		return false;
+	if (class->one_in)
+		return is_its_turn(number, class->one_in);
+	return bpf_get_prandom_u32() <= class->threshold;
+}
+
+static __always_inline void observe(struct __sk_buff *skb, struct int_observation *o)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	o->node = settings.node;
+	o->ingress = skb->ingress_ifindex;
+	o->egress = skb->ifindex;
+	o->queue = queue_of(skb);
+	o->utilization = ~0;
+	o->latency_ns = ~0ULL;
+	if (skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO && skb->tstamp <= now)
+		o->latency_ns = now - skb->tstamp;
+}
+
+/* Whether the packet can become longer by so many octets. */
+static __always_inline bool fits(struct __sk_buff *skb, const struct int_scratch *s, __u32 more)
+{
+	__u32 mtu = 0;
+
+	return get16(s, 4) + more <= 0xffff && !bpf_check_mtu(skb, 0, &mtu, more, 0);
+}
+
+static __always_inline void length_add(struct int_scratch *s, __u32 at, __s32 more)
+{
+	put16(s, at, get16(s, at) + more);
+}
+
+/* Makes room behind the Ethernet header, and stores what has been copied and changed there. */
+static __always_inline bool store(struct __sk_buff *skb, const struct int_scratch *s, __s32 more,
+				  __u32 octets)
+{
+	if (octets > INT_HEAD + INT_WORD * INT_ROOM_WORDS)
+		return false;
+	return !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_MAC, 0) && octets &&
+	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets, octets,
+				    BPF_F_RECOMPUTE_CSUM);
+}
+
+/* Where the fields of INT are, from the IPv6 header on. */
+#define AT_PORT(o) ((o)->length + 2)
+#define AT_UDP_LENGTH(o) ((o)->length + 4)
+#define AT_SHIM(o) ((o)->length + sizeof(struct udphdr))
+#define AT_MD(o) (AT_SHIM(o) + sizeof(struct int_shim))
+#define AT_STACK(o) (AT_MD(o) + sizeof(struct int_md))
+
+enum carrying {
+	CARRIES_NOTHING,
+	CARRIES_INT,
+	CARRIES_BROKEN,
+};
+
+/* What the copied packet carries behind its outer headers. */
+static __always_inline enum carrying int_find(const struct int_scratch *s, __u32 octets,
+					      const struct int_outer *o)
+{
+	__u32 room = sizeof(struct ipv6hdr) + get16(s, 4) - o->length, words, hop;
+
+	if (o->protocol != IPPROTO_UDP || o->length + sizeof(struct udphdr) > octets ||
+	    get16(s, AT_PORT(o)) != settings.port)
+		return CARRIES_NOTHING;
+	if (AT_STACK(o) > octets || room < sizeof(struct int_headers))
+		return CARRIES_BROKEN;
+	words = s->octets[AT_SHIM(o) + 1];
+	hop = s->octets[AT_MD(o) + 2] & INT_HOP_WORDS;
+	if (get16(s, AT_UDP_LENGTH(o)) != room || get16(s, o->length + 6) ||
+	    s->octets[AT_SHIM(o)] >> 2 != (INT_TYPE_MD << 2 | INT_NPT_UDP) ||
+	    !is_inner(s->octets[AT_SHIM(o) + 3]) || s->octets[AT_MD(o)] >> 4 != INT_VERSION ||
+	    words < INT_HEADER_WORDS ||
+	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words > room ||
+	    !hop || int_words(get16(s, AT_MD(o) + 4)) > hop)
+		return CARRIES_BROKEN;
+	return CARRIES_INT;
+}
+
+/* Entropy of the UDP source port: the flow label, which the head-end made of the inner flow. */
+static __always_inline __u32 source_port(const struct int_scratch *s)
+{
+	__u32 label = (s->octets[1] & 15) << 16 | get16(s, 2);
+
+	return 0xc000 | ((label ^ label >> 14) & 0x3fff);
+}
+
+/* ===== Programs ===== */
+
+static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s,
+				  struct int_outer *o, const struct telemetry_class *class)
+{
+	__u32 instructions = class->instructions, hop = int_words(instructions);
+	__u32 slots = class->slots, hops = class->hops, room, more;
+	struct int_observation seen = {};
+
+	room = hop * (1 + slots);
+	if (!hop || !hops || hop > INT_HOP_WORDS || room > INT_ROOM_WORDS)
+		return TC_ACT_UNSPEC;
+	more = sizeof(struct int_headers) + INT_WORD * room;
+	if (!fits(skb, s, more))
+		return outcome_count(TELEMETRY_MTU);
+	s->octets[o->next_at & (INT_SCRATCH - 1)] = IPPROTO_UDP;
+	length_add(s, 4, more);
+	put16(s, o->length, source_port(s));
+	put16(s, AT_PORT(o), settings.port);
+	put16(s, AT_UDP_LENGTH(o), sizeof(struct ipv6hdr) + get16(s, 4) - o->length);
+	put16(s, o->length + 6, 0);
+	put32(s, AT_SHIM(o), (INT_TYPE_MD << 4 | INT_NPT_UDP << 2) << 24 |
+				     (INT_HEADER_WORDS + room) << 16 | o->protocol);
+	put32(s, AT_MD(o), INT_VERSION << 28 | hop << 8 | (hops - 1));
+	put32(s, AT_MD(o) + 4, instructions << 16 | (slots ? INT_DOMAIN : 0));
+	put32(s, AT_MD(o) + 8, slots);
+	for (__u32 i = 0; i < INT_ROOM_WORDS; i++) {
+		if (i >= hop * slots)
+			break;
+		put32(s, AT_STACK(o) + INT_WORD * i, ~0);
+	}
+	observe(skb, &seen);
+	int_write(s, AT_STACK(o) + INT_WORD * hop * slots, hop, instructions, &seen);
+	if (!store(skb, s, more, o->length + more))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_INSERTED);
+}
+
+SEC("tc")
+int telemetry_source(struct __sk_buff *skb)
+{
+	struct telemetry_class *class;
+	struct int_outer o = {};
+	struct int_scratch *s;
+	__u32 number = 0, zero = 0, protocol, octets;
+
+	if (!is_ipv6(skb))
+		return TC_ACT_UNSPEC;
+	protocol = protocol_of(skb);
+	if (!is_inner(protocol) && !may_carry(protocol))
+		return TC_ACT_UNSPEC;
+	class = bpf_map_lookup_elem(&telemetry_classes, &number);
+	if (!class || !is_chosen(number, class))
+		return TC_ACT_UNSPEC;
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s)
+		return TC_ACT_UNSPEC;
+	octets = int_copy(skb, s);
+	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) ||
+	    !is_inner(o.protocol))
+		return outcome_count(TELEMETRY_CARRIES);
+	if (skb->gso_size)
+		return outcome_count(TELEMETRY_SEGMENTED);
+	return insert(skb, s, &o, class);
+}
+
+/* Stores the octets that a node changes in a packet that does not grow. */
+static __always_inline bool restore(struct __sk_buff *skb, const struct int_scratch *s, __u32 at,
+				    __u32 octets)
+{
+	return !bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + at,
+				    s->octets + (at & (INT_SCRATCH / 2 - 1)), octets,
+				    BPF_F_RECOMPUTE_CSUM);
+}
+
+static __always_inline int flag(struct __sk_buff *skb, struct int_scratch *s,
+				const struct int_outer *o, __u8 bit, __u32 outcome)
+{
+	s->octets[AT_MD(o)] |= bit;
+	restore(skb, s, AT_MD(o), 1);
+	return outcome_count(outcome);
+}
+
+/* The free slot that the node writes to, from the IPv6 header on; 0 if there is none. */
+static __always_inline __u32 slot_of(struct __sk_buff *skb, const struct int_scratch *s,
+				     const struct int_outer *o, __u32 words, __u32 hop)
+{
+	__u32 free = s->octets[AT_MD(o) + 11], at = AT_STACK(o) + INT_WORD * hop * (free - 1);
+	__be32 first;
+
+	if (get16(s, AT_MD(o) + 6) != INT_DOMAIN || !free ||
+	    hop * free > words - INT_HEADER_WORDS ||
+	    bpf_skb_load_bytes(skb, sizeof(struct ethhdr) + at, &first, sizeof(first)) ||
+	    first != (__be32)~0)
+		return 0;
+	return at;
+}
+
+static __always_inline int push(struct __sk_buff *skb, struct int_scratch *s,
+				const struct int_outer *o)
+{
+	__u32 hop = s->octets[AT_MD(o) + 2] & INT_HOP_WORDS, instructions = get16(s, AT_MD(o) + 4);
+	__u32 words = s->octets[AT_SHIM(o) + 1], more = INT_WORD * hop, slot;
+	struct int_observation seen = {};
+
+	if (!s->octets[AT_MD(o) + 3])
+		return flag(skb, s, o, INT_EXCEEDED_HOPS, TELEMETRY_HOPS);
+	slot = slot_of(skb, s, o, words, hop);
+	if (!slot && (words + hop > INT_WORDS_MAX || !fits(skb, s, more)))
+		return flag(skb, s, o, INT_EXCEEDED_MTU, TELEMETRY_MTU);
+	observe(skb, &seen);
+	s->octets[AT_MD(o) + 3]--;
+	int_write(s, AT_STACK(o), hop, instructions, &seen);
+	if (slot) {
+		s->octets[AT_MD(o) + 11]--;
+		/* the size as the verifier understands that it is not 0 */
+		if (!restore(skb, s, AT_MD(o), sizeof(struct int_md)) ||
+		    bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + slot,
+					s->octets + AT_STACK(o), ((more - 1) & 127) + 1,
+					BPF_F_RECOMPUTE_CSUM))
+			return outcome_count(TELEMETRY_REFUSED);
+		return outcome_count(TELEMETRY_IN_PLACE);
+	}
+	length_add(s, 4, more);
+	length_add(s, AT_UDP_LENGTH(o), more);
+	s->octets[AT_SHIM(o) + 1] += hop;
+	if (!store(skb, s, more, AT_STACK(o) + more))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_PUSHED);
+}
+
+SEC("tc")
+int telemetry_transit(struct __sk_buff *skb)
+{
+	struct int_outer o = {};
+	struct int_scratch *s;
+	enum carrying carries;
+	__u32 zero = 0, octets;
+
+	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)))
+		return TC_ACT_UNSPEC;
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s)
+		return TC_ACT_UNSPEC;
+	octets = int_copy(skb, s);
+	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o))
+		return TC_ACT_UNSPEC;
+	carries = int_find(s, octets, &o);
+	if (carries == CARRIES_NOTHING)
+		return TC_ACT_UNSPEC;
+	if (carries == CARRIES_BROKEN)
+		return outcome_count(TELEMETRY_BROKEN);
+	if (skb->gso_size)
+		return outcome_count(TELEMETRY_SEGMENTED);
+	return push(skb, s, &o);
+}
+
+/* Hands the packet's headers to user space. */
+static __noinline int report(struct __sk_buff *skb)
+{
+	__u32 length = skb->len - sizeof(struct ethhdr);
+	struct telemetry_event *event;
+
+	if (length > TELEMETRY_CAPTURE)
+		length = TELEMETRY_CAPTURE;
+	event = bpf_ringbuf_reserve(&telemetry_events, sizeof(*event), 0);
+	if (!event || !length) {
+		if (event)
+			bpf_ringbuf_discard(event, 0);
+		return outcome_count(TELEMETRY_LOST);
+	}
+	event->time_ns = bpf_ktime_get_tai_ns();
+	event->interface = skb->ifindex;
+	event->length = length;
+	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets, length))
+		event->length = 0;
+	bpf_ringbuf_submit(event, 0);
+	return TC_ACT_UNSPEC;
+}
+
+/* Whether this node takes telemetry out of what goes to the outer destination. */
+static __always_inline bool is_sink_of(const struct int_scratch *s)
+{
+	struct telemetry_prefix key = { .bits = 128 };
+
+	__builtin_memcpy(key.address, s->octets + 24, sizeof(key.address));
+	return bpf_map_lookup_elem(&telemetry_sids, &key);
+}
+
+SEC("tc")
+int telemetry_sink(struct __sk_buff *skb)
+{
+	struct int_outer o = {};
+	struct int_scratch *s;
+	enum carrying carries;
+	__u32 zero = 0, octets, less;
+
+	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)))
+		return TC_ACT_UNSPEC;
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s)
+		return TC_ACT_UNSPEC;
+	octets = int_copy(skb, s);
+	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) || !is_sink_of(s))
+		return TC_ACT_UNSPEC;
+	carries = int_find(s, octets, &o);
+	if (carries == CARRIES_NOTHING)
+		return TC_ACT_UNSPEC;
+	if (carries == CARRIES_BROKEN)
+		return outcome_count(TELEMETRY_BROKEN);
+	if (skb->gso_size)
+		return outcome_count(TELEMETRY_SEGMENTED);
+	report(skb);
+	if (s->octets[AT_MD(&o)] & INT_DISCARD) {
+		outcome_count(TELEMETRY_DISCARDED);
+		return TC_ACT_SHOT;
+	}
+	less = sizeof(struct udphdr) + sizeof(struct int_shim) +
+	       INT_WORD * s->octets[AT_SHIM(&o) + 1];
+	s->octets[o.next_at & (INT_SCRATCH - 1)] = s->octets[AT_SHIM(&o) + 3];
+	length_add(s, 4, -less);
+	if (!store(skb, s, -less, o.length))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_REMOVED);
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,295 @@
+package datapath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"sextant/datapath/model"
+	"sextant/packet/telemetry"
+)
+
+const (
+	telemetryPort = 33122
+	telemetryNode = 0x5e000001
+
+	skbIngress = 36 // offsets in struct __sk_buff
+	skbGSOSize = 176
+)
+
+var telemetrySID = netip.MustParsePrefix("fcbb:bb00:5::/48")
+
+// telemetryRoles are the programs, by the names of their entry points.
+var telemetryRoles = []string{"telemetry_source", "telemetry_transit", "telemetry_sink"}
+
+// telemetryWorld is the programs with their model. Packets leave by far, whose MTU it is.
+type telemetryWorld struct {
+	*world
+	program *Telemetry
+	model   model.TelemetryNode
+	class   TelemetryClass
+	left    uint32 // packets until the source chooses one
+	context []byte
+	events  *TelemetryEvents
+	counts  map[model.TelemetryOutcome]uint64
+}
+
+func newTelemetryWorld(t testing.TB) *telemetryWorld {
+	w := &telemetryWorld{world: newWorld(t), context: make([]byte, skbSize),
+		counts: map[model.TelemetryOutcome]uint64{}}
+	var err error
+	w.program, err = OpenTelemetry(w.dir, TelemetryConfig{Node: telemetryNode, Port: telemetryPort,
+		SIDs: []netip.Prefix{telemetrySID}})
+	must(t, err)
+	t.Cleanup(w.program.Close)
+	w.events, err = w.program.Events()
+	must(t, err)
+	t.Cleanup(func() { w.events.Close() })
+	w.model = model.TelemetryNode{Port: telemetryPort, SIDs: []netip.Prefix{telemetrySID},
+		MTU: 1500}
+	binary.NativeEndian.PutUint32(w.context[skbInterface:], uint32(w.far))
+	binary.NativeEndian.PutUint32(w.context[skbIngress:], uint32(w.near))
+	return w
+}
+
+// setClass makes the class of all packets another one.
+func (w *telemetryWorld) setClass(t testing.TB, class TelemetryClass) {
+	t.Helper()
+	must(t, w.program.SetClass(0, class))
+	w.class = class
+}
+
+// run gives the frame to a program. It is not taken if it is a part of an IP header.
+func (w *telemetryWorld) run(role string, frame []byte) (verdict uint32, after []byte, taken bool) {
+	options := ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+1024),
+		Context: w.context}
+	verdict, err := w.program.programs[role].Run(&options)
+	return verdict, options.DataOut, err == nil
+}
+
+// sees is what the node writes about a packet that became after: the time is taken from there, and
+// must be one at which the program ran.
+func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telemetry.Metadata {
+	m := telemetry.Metadata{
+		Present: telemetry.NodeID | telemetry.Interfaces | telemetry.Queue |
+			telemetry.WideInterfaces | telemetry.EgressTime,
+		NodeID: telemetryNode, Ingress: uint16(w.near), Egress: uint16(w.far),
+		WideIngress: uint32(w.near), WideEgress: uint32(w.far),
+	}
+	if len(after) < ethernetHeader {
+		return m
+	}
+	md, err := telemetry.EmbeddedMD(after[ethernetHeader:], telemetry.InIPv6, telemetryPort)
+	if err != nil || md.Instructions&telemetry.EgressTime == 0 {
+		return m
+	}
+	for i := range md.Hops() {
+		if hop, _ := md.Hop(i); from <= hop.EgressTimeNS && hop.EgressTimeNS <= to {
+			m.EgressTimeNS = hop.EgressTimeNS
+		}
+	}
+	return m
+}
+
+func taiNow(t testing.TB) uint64 {
+	var now unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_TAI, &now))
+	return uint64(now.Nano())
+}
+
+// want is what the model makes of the frame.
+func (w *telemetryWorld) want(role string, frame []byte,
+	seen telemetry.Metadata) model.TelemetryResult {
+	switch role {
+	case "telemetry_transit":
+		return w.model.TelemetryTransit(frame, seen)
+	case "telemetry_sink":
+		return w.model.TelemetrySink(frame)
+	}
+	if w.class.Instructions == 0 || !model.IsTelemetryCandidate(frame) {
+		return model.TelemetryResult{Frame: frame}
+	}
+	if w.left == 0 || w.left > w.class.OneIn {
+		w.left = w.class.OneIn
+	}
+	if w.left--; w.left != 0 {
+		return model.TelemetryResult{Frame: frame}
+	}
+	return w.model.TelemetrySource(frame, model.TelemetryClass{
+		Instructions: w.class.Instructions, Hops: w.class.Hops, Slots: w.class.Slots}, seen)
+}
+
+// compare gives one frame to program and model.
+func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.TelemetryResult {
+	t.Helper()
+	from := taiNow(t)
+	verdict, after, taken := w.run(role, frame)
+	if !taken {
+		return model.TelemetryResult{Frame: frame}
+	}
+	want := w.want(role, frame, w.sees(t, after, from, taiNow(t)))
+	expected := uint32(tcUnspec)
+	if want.Counted {
+		w.counts[want.Outcome]++
+		if want.Outcome == model.TelemetryDiscarded {
+			expected = tcShot
+		}
+	}
+	if verdict != expected || !bytes.Equal(after, want.Frame) {
+		t.Fatalf("%s: verdict %d, want %d (%s)\nframe   %x\nprogram %x\nmodel   %x", role, verdict,
+			expected, want.Outcome, frame, after, want.Frame)
+	}
+	if want.Report == nil {
+		return want
+	}
+	event, err := w.events.Next()
+	must(t, err)
+	if !bytes.Equal(event.Packet, want.Report) || event.Interface != w.far {
+		t.Fatalf("reported %+v\nwant %x", event, want.Report)
+	}
+	return want
+}
+
+// counted fails unless the programs counted what the model did.
+func (w *telemetryWorld) counted(t testing.TB) {
+	t.Helper()
+	got, err := w.program.Outcomes()
+	must(t, err)
+	for outcome := range model.TelemetryOutcomes {
+		if got[outcome] != w.counts[outcome] {
+			t.Errorf("%s: counted %d, want %d", outcome, got[outcome], w.counts[outcome])
+		}
+	}
+}
+
+var telemetryClassesTried = []TelemetryClass{
+	{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8},
+	{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8, Slots: 3},
+	{OneIn: 3, InTurn: true, Instructions: 0xff80, Hops: 1},
+	{OneIn: 2, InTurn: true, Instructions: 0xffff, Hops: 255, Slots: 1},
+	{OneIn: 1, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 31},
+	{},
+}
+
+// TestTelemetryAgreesWithModel feeds generated packets to each program and to the model.
+func TestTelemetryAgreesWithModel(t *testing.T) {
+	w := newTelemetryWorld(t)
+	reached := map[string][]model.TelemetryOutcome{
+		"telemetry_source": {model.TelemetryInserted, model.TelemetryCarries, model.TelemetryMTU},
+		"telemetry_transit": {model.TelemetryPushed, model.TelemetryInPlace, model.TelemetryMTU,
+			model.TelemetryHops, model.TelemetryBroken},
+		"telemetry_sink": {model.TelemetryRemoved, model.TelemetryDiscarded,
+			model.TelemetryBroken},
+	}
+	for number, role := range telemetryRoles {
+		w.world.run(t, role, func(t *testing.T) {
+			oneCPU(t) // whose turn it is, each processor counts for itself
+			g := telemetryGenerator{rand.New(rand.NewPCG(1, uint64(number)))}
+			seen := map[model.TelemetryOutcome]int{}
+			for i := range *frames {
+				if i%(1+*frames/len(telemetryClassesTried)) == 0 {
+					w.setClass(t, telemetryClassesTried[i*len(telemetryClassesTried) / *frames])
+				}
+				if r := w.compare(t, role, g.frame()); r.Counted {
+					seen[r.Outcome]++
+				}
+			}
+			t.Log(seen)
+			for _, outcome := range reached[role] {
+				if seen[outcome] < *frames/200 {
+					t.Errorf("only %d of %d frames: %s; the generator misses", seen[outcome],
+						*frames, outcome)
+				}
+			}
+		})
+	}
+	w.counted(t)
+}
+
+// telemetryGenerator makes packets with and without telemetry, right and wrong ones.
+type telemetryGenerator struct{ *rand.Rand }
+
+func (g telemetryGenerator) octets(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(g.Uint32())
+	}
+	return b
+}
+
+func (g telemetryGenerator) pick(from ...int) int { return from[g.IntN(len(from))] }
+
+// frame is a frame with an Ethernet header.
+func (g telemetryGenerator) frame() []byte {
+	inner := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300)))
+	next := uint8(g.pick(41, 41, 4, 143, 6, 17))
+	if g.IntN(4) > 0 {
+		inner, next = g.carrying(inner, next), 17
+	}
+	var extensions []byte
+	first := next
+	for range g.pick(0, 1, 1, 1, 2, 3, 4) {
+		units := g.pick(0, 2, 4, 6, 15, 31)
+		extension := append([]byte{first, byte(units)}, g.octets(6+8*units)...)
+		extensions = append(extension, extensions...)
+		first = uint8(g.pick(43, 43, 43, 0, 60))
+	}
+	ip := binary.BigEndian.AppendUint32(nil, 6<<28|g.Uint32()>>4)
+	ip = binary.BigEndian.AppendUint16(ip, uint16(len(extensions)+len(inner)))
+	ip = append(ip, first, 64)
+	ip = append(ip, g.octets(16)...)
+	to := telemetrySID.Addr().As16()
+	if copy(to[8:], g.octets(8)); g.IntN(8) == 0 {
+		to[5]++
+	}
+	ip = slices.Concat(ip, to[:], extensions, inner)
+	frame := slices.Concat(nearMAC, routerMAC, []byte{0x86, 0xdd}, ip)
+	switch g.IntN(16) {
+	case 0:
+		frame[ethernetHeader+g.IntN(len(ip))] ^= 1 << g.IntN(8)
+	case 1:
+		frame = frame[:ethernetHeader+g.IntN(len(ip))]
+	case 2:
+		frame = append(frame, g.octets(g.IntN(30))...)
+	case 3:
+		frame[13] = byte(g.Uint32())
+	}
+	return frame
+}
+
+// carrying puts INT in front of an inner packet, with lies now and then.
+func (g telemetryGenerator) carrying(inner []byte, next uint8) []byte {
+	instructions := telemetry.Instructions(g.pick(0x8000, 0x9000, 0xff80, 0x0400, 0xffff, 0))
+	words := instructions.Words() + g.pick(0, 0, 1, 5)
+	md := telemetry.MD{Shim: telemetry.Shim{NPT: uint8(g.pick(2, 2, 2, 2, 2, 2, 1)),
+		Value: uint16(next)}, Discard: g.IntN(8) == 0, HopWords: uint8(words),
+		Remaining: uint8(g.pick(0, 1, 7, 255)), Instructions: instructions,
+		DSFlags: uint16(g.pick(0, 1, 2, 3, 60, 0x101))}
+	if g.IntN(2) == 0 {
+		md.DomainID = telemetry.Domain
+	}
+	hops := min(g.pick(0, 1, 2, 3, 8, 250), 250/max(1, words))
+	md.Stack = bytes.Repeat([]byte{0xff}, 4*words*hops)
+	if g.IntN(2) == 0 {
+		md.Stack = g.octets(4 * (words*hops + g.pick(0, 0, 1)))
+	}
+	behind, err := md.AppendBinary(nil)
+	if err != nil {
+		panic(err)
+	}
+	udp := binary.BigEndian.AppendUint16(nil, uint16(g.Uint32()))
+	udp = binary.BigEndian.AppendUint16(udp, uint16(telemetryPort-g.pick(0, 0, 0, 0, 0, 0, 1)))
+	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(behind)+len(inner)))
+	udp = append(udp, 0, 0)
+	all := slices.Concat(udp, behind, inner)
+	if g.IntN(8) == 0 {
+		all[g.IntN(24)] ^= 1 << g.IntN(8)
+	}
+	return all
+}

@@ -1,0 +1,53 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cilium/ebpf/ringbuf"
+)
+
+// TelemetryEvent is a packet that came to the sink with telemetry.
+type TelemetryEvent struct {
+	TimeNS    uint64 // of CLOCK_TAI
+	Interface int    // index of the one that it came on
+	// Packet is its first octets, from the outer IPv6 header on, telemetry included. It is valid
+	// until Next is called again.
+	Packet []byte
+}
+
+// TelemetryEvents reads what the sink found, in the order in which it came. It is for one
+// goroutine, but that any may close it.
+type TelemetryEvents struct {
+	reader *ringbuf.Reader
+	record ringbuf.Record
+}
+
+// Events opens the sink's events.
+func (t *Telemetry) Events() (*TelemetryEvents, error) {
+	reader, err := ringbuf.NewReader(t.maps["telemetry_events"])
+	if err != nil {
+		return nil, fmt.Errorf("open telemetry's events: %w", err)
+	}
+	return &TelemetryEvents{reader: reader}, nil
+}
+
+// Next waits for an event. The error is ringbuf.ErrClosed once Close was called.
+func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
+	if err := e.reader.ReadInto(&e.record); err != nil {
+		return TelemetryEvent{}, fmt.Errorf("read telemetry's events: %w", err)
+	}
+	const head = telemetryEventHead
+	raw := e.record.RawSample
+	if len(raw) < head+telemetryCapture {
+		return TelemetryEvent{}, fmt.Errorf("an event of telemetry has %d octets, not %d; are "+
+			"programs of another version attached?", len(raw), head+telemetryCapture)
+	}
+	length := min(binary.NativeEndian.Uint32(raw[12:]), telemetryCapture)
+	return TelemetryEvent{TimeNS: binary.NativeEndian.Uint64(raw),
+		Interface: int(binary.NativeEndian.Uint32(raw[8:])), Packet: raw[head : head+length],
+	}, nil
+}
+
+// Close ends a Next that waits, and lets go of the events.
+func (e *TelemetryEvents) Close() error { return e.reader.Close() }

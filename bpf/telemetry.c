@@ -7,6 +7,7 @@
  */
 #include "include/int.h"
 #include "include/queue.h"
+#include "include/telemetry_flow.h"
 
 #include <linux/pkt_cls.h>
 
@@ -74,7 +75,9 @@ enum telemetry_outcome {
 	TELEMETRY_HOPS, /* no hop remained */
 	TELEMETRY_BROKEN, /* fields that contradict each other: left as it is */
 	TELEMETRY_REFUSED, /* the kernel could not make or take room */
-	TELEMETRY_LOST, /* no room in the ring buffer: removed, not reported */
+	TELEMETRY_LOST, /* no room in the ring buffer: not reported */
+	TELEMETRY_FLOW_LIMIT, /* not reported: the flow was just now */
+	TELEMETRY_LIMIT, /* not reported: too many were in this second */
 	TELEMETRY_OUTCOMES,
 };
 
@@ -84,6 +87,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } telemetry_outcomes SEC(".maps");
+
+/* Packets by each reason for which they were reported. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TELEMETRY_REASONS);
+	__type(key, __u32);
+	__type(value, __u64);
+} telemetry_reasons SEC(".maps");
 
 static __always_inline int outcome_count(__u32 outcome)
 {
@@ -98,10 +109,13 @@ static __always_inline int outcome_count(__u32 outcome)
 
 #define TELEMETRY_CAPTURE 512
 
-/* A packet that came to the sink with telemetry. */
+/* A packet that came to the sink, and why it is told of. */
 struct telemetry_event {
 	__u64 time_ns; /* TAI */
+	__u64 gap_ns; /* since the packet before */
 	__u32 interface; /* on which it came */
+	__u32 reasons; /* enum telemetry_reason */
+	__u32 reserved;
 	__u32 length; /* octets that follow */
 	__u8 octets[TELEMETRY_CAPTURE]; /* from the outer IPv6 header on */
 };
@@ -402,7 +416,7 @@ int telemetry_transit(struct __sk_buff *skb)
 }
 
 /* Hands the packet's headers to user space. */
-static __noinline int report(struct __sk_buff *skb)
+static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap)
 {
 	__u32 length = skb->len - sizeof(struct ethhdr);
 	struct telemetry_event *event;
@@ -416,12 +430,50 @@ static __noinline int report(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_LOST);
 	}
 	event->time_ns = bpf_ktime_get_tai_ns();
+	event->gap_ns = gap;
 	event->interface = skb->ifindex;
+	event->reasons = reasons;
+	event->reserved = 0;
 	event->length = length;
 	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets, length))
 		event->length = 0;
 	bpf_ringbuf_submit(event, 0);
+	for (__u32 bit = 0; bit < TELEMETRY_REASONS; bit++) {
+		__u64 *counter = bpf_map_lookup_elem(&telemetry_reasons, &bit);
+
+		if (counter)
+			*counter += reasons >> bit & 1;
+	}
 	return TC_ACT_UNSPEC;
+}
+
+/* Notes the packet for its flow, and reports it if that is worth it. The inner packet is at an
+ * offset from the start of the frame. */
+static __noinline int watch(struct __sk_buff *skb, __u32 at, __u32 protocol,
+			    struct telemetry_sight *sight)
+{
+	struct telemetry_flow_key key = {};
+	struct telemetry_flow *flow = 0;
+	struct telemetry_watch *w;
+	__u32 zero = 0, reasons;
+
+	w = bpf_map_lookup_elem(&telemetry_watches, &zero);
+	if (!w || !w->reasons || !sight)
+		return 0;
+	sight->now_ns = bpf_ktime_get_ns();
+	reasons = sight->carries ? TELEMETRY_EACH : 0;
+	if (inner_flow(skb, at, protocol, &key, &sight->tcp))
+		reasons |= flow_see(&key, w, sight, &flow);
+	reasons &= w->reasons;
+	if (!reasons)
+		return 0;
+	if (flow && flow->report_ns && sight->now_ns - flow->report_ns < w->flow_interval_ns)
+		return outcome_count(TELEMETRY_FLOW_LIMIT);
+	if (!budget_take(sight->now_ns, w->limit))
+		return outcome_count(TELEMETRY_LIMIT);
+	if (flow)
+		flow->report_ns = sight->now_ns;
+	return report(skb, reasons, sight->gap_ns);
 }
 
 /* Whether this node takes telemetry out of what goes to the outer destination. */
@@ -433,15 +485,35 @@ static __always_inline bool is_sink_of(const struct int_scratch *s)
 	return bpf_map_lookup_elem(&telemetry_sids, &key);
 }
 
+/* Takes telemetry out of a packet that was noted. */
+static __always_inline int take_out(struct __sk_buff *skb, struct int_scratch *s,
+				    const struct int_outer *o, __u32 less)
+{
+	if (s->octets[AT_MD(o)] & INT_DISCARD) {
+		outcome_count(TELEMETRY_DISCARDED);
+		return TC_ACT_SHOT;
+	}
+	s->octets[o->next_at & (INT_SCRATCH - 1)] = s->octets[AT_SHIM(o) + 3];
+	length_add(s, 4, -less);
+	if (!store(skb, s, -less, o->length))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_REMOVED);
+}
+
 SEC("tc")
 int telemetry_sink(struct __sk_buff *skb)
 {
+	struct telemetry_sight sight = {};
+	struct int_stack stack;
 	struct int_outer o = {};
 	struct int_scratch *s;
 	enum carrying carries;
-	__u32 zero = 0, octets, less;
+	__u32 zero = 0, octets, less, protocol, words;
 
-	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)))
+	if (!is_ipv6(skb))
+		return TC_ACT_UNSPEC;
+	protocol = protocol_of(skb);
+	if (!may_carry(protocol) && !is_inner(protocol))
 		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	if (!s)
@@ -449,6 +521,10 @@ int telemetry_sink(struct __sk_buff *skb)
 	octets = int_copy(skb, s);
 	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) || !is_sink_of(s))
 		return TC_ACT_UNSPEC;
+	if (is_inner(o.protocol)) {
+		watch(skb, sizeof(struct ethhdr) + o.length, o.protocol, &sight);
+		return TC_ACT_UNSPEC;
+	}
 	carries = int_find(s, octets, &o);
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
@@ -456,18 +532,16 @@ int telemetry_sink(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	report(skb);
-	if (s->octets[AT_MD(&o)] & INT_DISCARD) {
-		outcome_count(TELEMETRY_DISCARDED);
-		return TC_ACT_SHOT;
-	}
-	less = sizeof(struct udphdr) + sizeof(struct int_shim) +
-	       INT_WORD * s->octets[AT_SHIM(&o) + 1];
-	s->octets[o.next_at & (INT_SCRATCH - 1)] = s->octets[AT_SHIM(&o) + 3];
-	length_add(s, 4, -less);
-	if (!store(skb, s, -less, o.length))
-		return outcome_count(TELEMETRY_REFUSED);
-	return outcome_count(TELEMETRY_REMOVED);
+	words = s->octets[AT_SHIM(&o) + 1];
+	sight.carries = 1;
+	stack = (struct int_stack){ .at = sizeof(struct ethhdr) + AT_STACK(&o),
+				    .words = words - INT_HEADER_WORDS,
+				    .hop = s->octets[AT_MD(&o) + 2] & INT_HOP_WORDS,
+				    .instructions = get16(s, AT_MD(&o) + 4) };
+	stack_see(skb, &stack, &sight);
+	less = sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words;
+	watch(skb, sizeof(struct ethhdr) + o.length + less, s->octets[AT_SHIM(&o) + 3], &sight);
+	return take_out(skb, s, &o, less);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,7 +1,7 @@
 package datapath
 
 const (
-	telemetryEventHead = 16  // octets of struct telemetry_event before the packet
+	telemetryEventHead = 32  // octets of struct telemetry_event before the packet
 	telemetryCapture   = 512 // TELEMETRY_CAPTURE
 )
 
@@ -22,4 +22,36 @@ type telemetryClass struct {
 type telemetryPrefix struct {
 	Bits    uint32
 	Address [16]byte
+}
+
+type telemetryWatch struct {
+	GapNS          uint64
+	FlowIntervalNS uint64
+	GapRTTs        uint32
+	Queue          uint32
+	QueueChange    uint32
+	Reasons        uint32
+	Limit          uint32
+	Reserved       uint32
+}
+
+type telemetryFlowKey struct {
+	Source          [16]byte
+	Destination     [16]byte
+	SourcePort      [2]byte
+	DestinationPort [2]byte
+	Protocol        uint8
+	Version         uint8
+	Reserved        [2]byte
+}
+
+type telemetryFlow struct {
+	LastNS    uint64
+	ReportNS  uint64
+	OpeningNS uint64
+	RTTNS     uint64
+	Queue     uint32
+	Path      uint32
+	State     uint32
+	Reserved  uint32
 }

@@ -100,6 +100,9 @@ var twins = []struct {
 	{telemetrySettings{}, "telemetry_settings", "telemetry"},
 	{telemetryClass{}, "telemetry_class", "telemetry"},
 	{telemetryPrefix{}, "telemetry_prefix", "telemetry"},
+	{telemetryWatch{}, "telemetry_watch", "telemetry"},
+	{telemetryFlowKey{}, "telemetry_flow_key", "telemetry"},
+	{telemetryFlow{}, "telemetry_flow", "telemetry"},
 }
 
 // TestLayout compares each structure with its C twin, field by field: order, name, offset and size.

@@ -17,11 +17,15 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	telemetryMapIntScratches      = "int_scratches"
+	telemetryMapTelemetryBudgets  = "telemetry_budgets"
 	telemetryMapTelemetryClasses  = "telemetry_classes"
 	telemetryMapTelemetryEvents   = "telemetry_events"
+	telemetryMapTelemetryFlows    = "telemetry_flows"
 	telemetryMapTelemetryOutcomes = "telemetry_outcomes"
+	telemetryMapTelemetryReasons  = "telemetry_reasons"
 	telemetryMapTelemetrySids     = "telemetry_sids"
 	telemetryMapTelemetryTurns    = "telemetry_turns"
+	telemetryMapTelemetryWatches  = "telemetry_watches"
 	telemetryProgTelemetrySink    = "telemetry_sink"
 	telemetryProgTelemetrySource  = "telemetry_source"
 	telemetryProgTelemetryTransit = "telemetry_transit"
@@ -80,11 +84,15 @@ type telemetryProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type telemetryMapSpecs struct {
 	IntScratches      *ebpf.MapSpec `ebpf:"int_scratches"`
+	TelemetryBudgets  *ebpf.MapSpec `ebpf:"telemetry_budgets"`
 	TelemetryClasses  *ebpf.MapSpec `ebpf:"telemetry_classes"`
 	TelemetryEvents   *ebpf.MapSpec `ebpf:"telemetry_events"`
+	TelemetryFlows    *ebpf.MapSpec `ebpf:"telemetry_flows"`
 	TelemetryOutcomes *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
+	TelemetryReasons  *ebpf.MapSpec `ebpf:"telemetry_reasons"`
 	TelemetrySids     *ebpf.MapSpec `ebpf:"telemetry_sids"`
 	TelemetryTurns    *ebpf.MapSpec `ebpf:"telemetry_turns"`
+	TelemetryWatches  *ebpf.MapSpec `ebpf:"telemetry_watches"`
 }
 
 // telemetryVariableSpecs contains global variables before they are loaded into the kernel.
@@ -115,21 +123,29 @@ func (o *telemetryObjects) Close() error {
 // It can be passed to loadTelemetryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type telemetryMaps struct {
 	IntScratches      *ebpf.Map `ebpf:"int_scratches"`
+	TelemetryBudgets  *ebpf.Map `ebpf:"telemetry_budgets"`
 	TelemetryClasses  *ebpf.Map `ebpf:"telemetry_classes"`
 	TelemetryEvents   *ebpf.Map `ebpf:"telemetry_events"`
+	TelemetryFlows    *ebpf.Map `ebpf:"telemetry_flows"`
 	TelemetryOutcomes *ebpf.Map `ebpf:"telemetry_outcomes"`
+	TelemetryReasons  *ebpf.Map `ebpf:"telemetry_reasons"`
 	TelemetrySids     *ebpf.Map `ebpf:"telemetry_sids"`
 	TelemetryTurns    *ebpf.Map `ebpf:"telemetry_turns"`
+	TelemetryWatches  *ebpf.Map `ebpf:"telemetry_watches"`
 }
 
 func (m *telemetryMaps) Close() error {
 	return _TelemetryClose(
 		m.IntScratches,
+		m.TelemetryBudgets,
 		m.TelemetryClasses,
 		m.TelemetryEvents,
+		m.TelemetryFlows,
 		m.TelemetryOutcomes,
+		m.TelemetryReasons,
 		m.TelemetrySids,
 		m.TelemetryTurns,
+		m.TelemetryWatches,
 	)
 }
 

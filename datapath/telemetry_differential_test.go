@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/datapath/model"
+	"sextant/packet/flow"
 	"sextant/packet/telemetry"
 )
 
@@ -38,11 +39,15 @@ type telemetryWorld struct {
 	context []byte
 	events  *TelemetryEvents
 	counts  map[model.TelemetryOutcome]uint64
+	flows   model.TelemetryFlows
+	reasons map[model.TelemetryReasons]uint64
+	ages    *rand.Rand
 }
 
 func newTelemetryWorld(t testing.TB) *telemetryWorld {
 	w := &telemetryWorld{world: newWorld(t), context: make([]byte, skbSize),
-		counts: map[model.TelemetryOutcome]uint64{}}
+		counts: map[model.TelemetryOutcome]uint64{}, reasons: map[model.TelemetryReasons]uint64{},
+		ages: rand.New(rand.NewPCG(3, 3))}
 	var err error
 	w.program, err = OpenTelemetry(w.dir, TelemetryConfig{Node: telemetryNode, Port: telemetryPort,
 		SIDs: []netip.Prefix{telemetrySID}})
@@ -51,6 +56,8 @@ func newTelemetryWorld(t testing.TB) *telemetryWorld {
 	w.events, err = w.program.Events()
 	must(t, err)
 	t.Cleanup(func() { w.events.Close() })
+	w.flows = model.TelemetryFlows{Flows: map[flow.Tuple]*model.TelemetryFlow{}}
+	w.setWatch(t, telemetryWatchTried)
 	w.model = model.TelemetryNode{Port: telemetryPort, SIDs: []netip.Prefix{telemetrySID},
 		MTU: 1500}
 	binary.NativeEndian.PutUint32(w.context[skbInterface:], uint32(w.far))
@@ -63,6 +70,50 @@ func (w *telemetryWorld) setClass(t testing.TB, class TelemetryClass) {
 	t.Helper()
 	must(t, w.program.SetClass(0, class))
 	w.class = class
+}
+
+// telemetryWatchTried has times that a test does not reach unless it makes a flow older: the
+// program's clock goes on.
+var telemetryWatchTried = model.TelemetryWatch{
+	GapNS: 1000e9, GapRTTs: 2, QueueBytes: 0x800000, QueueChange: 0x400000, Limit: 1 << 31,
+	Reasons: 1<<model.TelemetryReasonBits - 1, FlowIntervalNS: 3000e9,
+}
+
+// setWatch makes what is reported something else.
+func (w *telemetryWorld) setWatch(t testing.TB, watch model.TelemetryWatch) {
+	t.Helper()
+	must(t, w.program.SetWatch(watch))
+	w.flows.Watch = watch
+}
+
+// telemetryNow is the time of the model.
+const telemetryNow = 1 << 60
+
+// age makes the flow of a packet older, for program and model alike.
+func (w *telemetryWorld) age(t testing.TB, frame []byte) {
+	t.Helper()
+	seen := w.model.TelemetrySink(frame).Seen
+	tuple, _, ok := seen.Flow()
+	f := w.flows.Flows[tuple]
+	if !ok || f == nil {
+		return
+	}
+	by := []uint64{0, 0, 0, 5000e9, 17000e9}[w.ages.IntN(5)]
+	f.LastNS, f.OpeningNS, f.ReportNS = f.LastNS-by, f.OpeningNS-by, f.ReportNS-by
+	key := telemetryFlowKey{Source: tuple.Src.As16(), Destination: tuple.Dst.As16(),
+		Protocol: tuple.Protocol, Version: 6}
+	if tuple.Src.Is4() {
+		key.Version = 4
+	}
+	binary.BigEndian.PutUint16(key.SourcePort[:], tuple.SrcPort)
+	binary.BigEndian.PutUint16(key.DestinationPort[:], tuple.DstPort)
+	var known telemetryFlow
+	must(t, w.program.maps["telemetry_flows"].Lookup(key, &known))
+	known.LastNS, known.OpeningNS = known.LastNS-by, known.OpeningNS-by
+	if known.ReportNS != 0 {
+		known.ReportNS -= by
+	}
+	must(t, w.program.maps["telemetry_flows"].Put(key, known))
 }
 
 // run gives the frame to a program. It is not taken if it is a part of an IP header.
@@ -128,6 +179,9 @@ func (w *telemetryWorld) want(role string, frame []byte,
 // compare gives one frame to program and model.
 func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.TelemetryResult {
 	t.Helper()
+	if role == "telemetry_sink" {
+		w.age(t, frame)
+	}
 	from := taiNow(t)
 	verdict, after, taken := w.run(role, frame)
 	if !taken {
@@ -145,15 +199,32 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 		t.Fatalf("%s: verdict %d, want %d (%s)\nframe   %x\nprogram %x\nmodel   %x", role, verdict,
 			expected, want.Outcome, frame, after, want.Frame)
 	}
-	if want.Report == nil {
-		return want
+	w.reports(t, frame, w.flows.See(want.Seen, telemetryNow))
+	return want
+}
+
+// reports fails unless the sink says about a frame what the model does.
+func (w *telemetryWorld) reports(t testing.TB, frame []byte, want model.TelemetryReport) {
+	t.Helper()
+	if want.Silent {
+		if want.Limited != 0 {
+			w.counts[want.Limited]++
+		}
+		return
 	}
 	event, err := w.events.Next()
 	must(t, err)
-	if !bytes.Equal(event.Packet, want.Report) || event.Interface != w.far {
-		t.Fatalf("reported %+v\nwant %x", event, want.Report)
+	packet := frame[ethernetHeader:]
+	late := int64(event.GapNS - want.GapNS)
+	if !bytes.Equal(event.Packet, packet[:min(len(packet), telemetryCapture)]) ||
+		event.Interface != w.far || event.Reasons != want.Reasons || late < 0 || late > 1000e9 {
+		t.Fatalf("reported %+v\nwant %+v of\n%x", event, want, packet)
 	}
-	return want
+	for reason := model.TelemetryReasons(1); reason != 1<<model.TelemetryReasonBits; reason <<= 1 {
+		if event.Reasons&reason != 0 {
+			w.reasons[reason]++
+		}
+	}
 }
 
 // counted fails unless the programs counted what the model did.
@@ -164,6 +235,18 @@ func (w *telemetryWorld) counted(t testing.TB) {
 	for outcome := range model.TelemetryOutcomes {
 		if got[outcome] != w.counts[outcome] {
 			t.Errorf("%s: counted %d, want %d", outcome, got[outcome], w.counts[outcome])
+		}
+	}
+}
+
+// reasonsCounted fails unless the sink counted the reasons that it told.
+func (w *telemetryWorld) reasonsCounted(t testing.TB) {
+	t.Helper()
+	got, err := w.program.Reasons()
+	must(t, err)
+	for reason, packets := range got {
+		if packets != w.reasons[reason] {
+			t.Errorf("%s: counted %d, want %d", reason, packets, w.reasons[reason])
 		}
 	}
 }
@@ -210,6 +293,13 @@ func TestTelemetryAgreesWithModel(t *testing.T) {
 		})
 	}
 	w.counted(t)
+	w.reasonsCounted(t)
+	t.Log(w.reasons)
+	for bit := range model.TelemetryReasonBits {
+		if reason := model.TelemetryReasons(1) << bit; w.reasons[reason] < uint64(*frames/2000) {
+			t.Errorf("only %d packets: %s; the generator misses", w.reasons[reason], reason)
+		}
+	}
 }
 
 // telemetryGenerator makes packets with and without telemetry, right and wrong ones.
@@ -225,10 +315,30 @@ func (g telemetryGenerator) octets(n int) []byte {
 
 func (g telemetryGenerator) pick(from ...int) int { return from[g.IntN(len(from))] }
 
+// inner is a packet of one of few flows, or of none.
+func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
+	b := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300)))
+	transport := slices.Concat([]byte{0, byte(g.IntN(2)), 0, 80}, g.octets(9),
+		[]byte{byte(g.pick(16, 16, 16, 16, 2, 18, 17, 4, 0))}, b)
+	l4, host := byte(g.pick(6, 6, 6, 17, 1)), byte(g.IntN(8))
+	switch g.IntN(8) {
+	case 0, 1, 2:
+		header := append(make([]byte, 40), transport...)
+		header[0], header[6], header[23], header[39] = 0x60, l4, host, 1
+		return header, 41
+	case 3, 4, 5:
+		ihl := g.pick(5, 5, 5, 6, 15)
+		header := append(make([]byte, 4*ihl), transport...)
+		header[0], header[9], header[15], header[19] = byte(0x40|ihl), l4, host, 1
+		header[6] = byte(g.pick(0, 0, 0, 0x20, 1))
+		return header, 4
+	}
+	return append([]byte{0}, b...), uint8(g.pick(41, 4, 143, 6, 17))
+}
+
 // frame is a frame with an Ethernet header.
 func (g telemetryGenerator) frame() []byte {
-	inner := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300)))
-	next := uint8(g.pick(41, 41, 4, 143, 6, 17))
+	inner, next := g.inner()
 	if g.IntN(4) > 0 {
 		inner, next = g.carrying(inner, next), 17
 	}

@@ -5,12 +5,16 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf/ringbuf"
+
+	"sextant/datapath/model"
 )
 
-// TelemetryEvent is a packet that came to the sink with telemetry.
+// TelemetryEvent is a packet that the sink reports.
 type TelemetryEvent struct {
 	TimeNS    uint64 // of CLOCK_TAI
+	GapNS     uint64 // since the flow's packet before
 	Interface int    // index of the one that it came on
+	Reasons   model.TelemetryReasons
 	// Packet is its first octets, from the outer IPv6 header on, telemetry included. It is valid
 	// until Next is called again.
 	Packet []byte
@@ -43,9 +47,12 @@ func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
 		return TelemetryEvent{}, fmt.Errorf("an event of telemetry has %d octets, not %d; are "+
 			"programs of another version attached?", len(raw), head+telemetryCapture)
 	}
-	length := min(binary.NativeEndian.Uint32(raw[12:]), telemetryCapture)
-	return TelemetryEvent{TimeNS: binary.NativeEndian.Uint64(raw),
-		Interface: int(binary.NativeEndian.Uint32(raw[8:])), Packet: raw[head : head+length],
+	length := min(binary.NativeEndian.Uint32(raw[28:]), telemetryCapture)
+	return TelemetryEvent{
+		TimeNS: binary.NativeEndian.Uint64(raw), GapNS: binary.NativeEndian.Uint64(raw[8:]),
+		Interface: int(binary.NativeEndian.Uint32(raw[16:])),
+		Reasons:   model.TelemetryReasons(binary.NativeEndian.Uint32(raw[20:])),
+		Packet:    raw[head : head+length],
 	}, nil
 }
 

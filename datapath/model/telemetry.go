@@ -25,12 +25,15 @@ const (
 	TelemetryBroken
 	TelemetryRefused
 	TelemetryLost
+	TelemetryFlowLimit
+	TelemetryLimit
 	TelemetryOutcomes
 )
 
 var telemetryOutcomeNames = [TelemetryOutcomes]string{"inserted", "pushed", "in place", "removed",
 	"discarded", "carries telemetry or no inner packet", "segmented later", "above the MTU",
-	"no hop remains", "broken", "refused by the kernel", "not reported"}
+	"no hop remains", "broken", "refused by the kernel", "ring buffer full", "limit of the flow",
+	"limit of all flows"}
 
 // String returns the outcome's name.
 func (o TelemetryOutcome) String() string { return telemetryOutcomeNames[o] }
@@ -54,14 +57,13 @@ type TelemetryResult struct {
 	Frame   []byte
 	Outcome TelemetryOutcome
 	Counted bool
-	Report  []byte // the packet that user space gets
+	Seen    TelemetrySeen // sink: what it looks at for the flow
 }
 
 const (
 	telemetryOuterMax = 256
 	telemetryWordsMax = 255
 	telemetryHeaders  = 24 // UDP, shim, INT-MD
-	telemetryCapture  = 512
 	// TelemetryDomain is the domain in which DS Flags count free slots.
 	TelemetryDomain = telemetry.Domain
 )
@@ -208,15 +210,15 @@ func (n TelemetryNode) TelemetrySource(frame []byte, class TelemetryClass,
 	return r
 }
 
-// find is what transit and sink look at first. Done says that the result stands.
-func (n TelemetryNode) find(frame []byte, at func(netip.Addr) bool) (f telemetryFrame,
-	md telemetry.MD, size int, r TelemetryResult, done bool) {
+// find is what a transit looks at first. Done says that the result stands.
+func (n TelemetryNode) find(frame []byte) (f telemetryFrame, md telemetry.MD, size int,
+	r TelemetryResult, done bool) {
 	next, ok := telemetryRelevant(frame)
 	if !ok || !mayCarry(next) {
 		return f, md, 0, untouched(frame), true
 	}
 	f, ok = walkTelemetry(frame)
-	if !ok || !at(netip.AddrFrom16([16]byte(f.ip[24:40]))) {
+	if !ok {
 		return f, md, 0, untouched(frame), true
 	}
 	md, size, present, ok := f.carried(n.Port)
@@ -231,7 +233,7 @@ func (n TelemetryNode) find(frame []byte, at func(netip.Addr) bool) (f telemetry
 
 // TelemetryTransit adds what the node knows.
 func (n TelemetryNode) TelemetryTransit(frame []byte, seen telemetry.Metadata) TelemetryResult {
-	f, md, size, r, done := n.find(frame, func(netip.Addr) bool { return true })
+	f, md, size, r, done := n.find(frame)
 	if done {
 		return r
 	}
@@ -271,19 +273,36 @@ func (n TelemetryNode) TelemetryTransit(frame []byte, seen telemetry.Metadata) T
 
 // TelemetrySink takes telemetry out.
 func (n TelemetryNode) TelemetrySink(frame []byte) TelemetryResult {
-	f, md, size, r, done := n.find(frame, func(to netip.Addr) bool {
-		return slices.ContainsFunc(n.SIDs, func(p netip.Prefix) bool { return p.Contains(to) })
-	})
-	if done {
+	next, ok := telemetryRelevant(frame)
+	if !ok || !mayCarry(next) && !isEncapsulated(next) {
+		return untouched(frame)
+	}
+	f, ok := walkTelemetry(frame)
+	if !ok || !slices.ContainsFunc(n.SIDs, func(p netip.Prefix) bool {
+		return p.Contains(netip.AddrFrom16([16]byte(f.ip[24:40])))
+	}) {
+		return untouched(frame)
+	}
+	if isEncapsulated(f.next) {
+		r := untouched(frame)
+		r.Seen = TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
 		return r
 	}
-	r = f.only(TelemetryRemoved)
-	r.Report = f.ip[:min(len(f.ip), telemetryCapture)]
+	md, size, present, ok := f.carried(n.Port)
+	switch {
+	case !present:
+		return untouched(frame)
+	case !ok:
+		return f.only(TelemetryBroken)
+	}
+	r := f.only(TelemetryRemoved)
+	inner, _ := md.Shim.OriginalProtocol()
+	r.Seen = TelemetrySeen{Any: true, Protocol: inner, Inner: f.ip[f.outer+8+size:], Carries: true}
+	r.Seen.lookThrough(md)
 	if md.Discard {
 		r.Outcome = TelemetryDiscarded
 		return r
 	}
-	inner, _ := md.Shim.OriginalProtocol()
 	r.Frame = f.with(inner, nil, 8+size)
 	return r
 }

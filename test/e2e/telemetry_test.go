@@ -107,6 +107,8 @@ func newInbandLab(t *testing.T) *inbandLab {
 			return err
 		}))
 		t.Cleanup(l.nodes[node].Close)
+		must(t, l.nodes[node].SetWatch(model.TelemetryWatch{Reasons: model.TelemetryEach,
+			Limit: math.MaxUint32}))
 	}
 	return l
 }

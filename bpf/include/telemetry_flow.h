@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What the sink remembers of each flow, and what about it is worth a report: a pause, a long queue,
+ * another path, a beginning, an end. A pause is known when the next packet comes, with or without
+ * telemetry; user space looks for those without a next packet.
+ */
+#pragma once
+
+#include "int.h"
+
+#include <linux/ip.h>
+
+#define TELEMETRY_FLOWS 65536
+#define TELEMETRY_HOPS_MAX 16 /* hops whose queue and node are looked at */
+
+enum telemetry_reason {
+	TELEMETRY_EACH = 1, /* the packet has telemetry */
+	TELEMETRY_GAP = 2, /* no packet of the flow came for long */
+	TELEMETRY_QUEUE = 4, /* a queue on the way is above the threshold */
+	TELEMETRY_QUEUE_CHANGE = 8, /* the longest queue on the way is another by so many octets */
+	TELEMETRY_NEW = 16, /* the flow was not known */
+	TELEMETRY_PATH = 32, /* other nodes than before */
+	TELEMETRY_END = 64, /* FIN or RST */
+};
+
+#define TELEMETRY_REASONS 7 /* bits */
+
+/* What is worth a report. It may change at any time. */
+struct telemetry_watch {
+	__u64 gap_ns; /* least pause that counts; 0: none */
+	__u64 flow_interval_ns; /* between two reports of a flow, at least */
+	__u32 gap_rtts; /* and at least so many round-trip times, where one is known */
+	__u32 queue; /* octets that a queue has to exceed */
+	__u32 queue_change; /* octets */
+	__u32 reasons; /* enum telemetry_reason, those that are reported */
+	__u32 limit; /* reports in a second */
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct telemetry_watch);
+} telemetry_watches SEC(".maps");
+
+struct telemetry_flow_key {
+	__u8 source[16]; /* IPv4 as ::ffff:0:0/96 */
+	__u8 destination[16];
+	__be16 source_port;
+	__be16 destination_port;
+	__u8 protocol;
+	__u8 version; /* of IP */
+	__u8 reserved[2];
+};
+
+enum telemetry_flow_state {
+	TELEMETRY_ENDED = 1,
+	TELEMETRY_OPENING = 2, /* a SYN came, and nothing since */
+	TELEMETRY_HAS_PATH = 4,
+	TELEMETRY_HAS_QUEUE = 8,
+};
+
+struct telemetry_flow {
+	__u64 last_ns; /* monotonic: when the last packet came */
+	__u64 report_ns; /* when the last report was made; 0: none yet */
+	__u64 opening_ns; /* when the SYN came */
+	__u64 rtt_ns; /* from the SYN to what followed; 0: unknown */
+	__u32 queue; /* octets, when it last changed enough */
+	__u32 path; /* hash of its nodes */
+	__u32 state;
+	__u32 reserved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, TELEMETRY_FLOWS);
+	__type(key, struct telemetry_flow_key);
+	__type(value, struct telemetry_flow);
+} telemetry_flows SEC(".maps");
+
+/* Reports of the current second. */
+struct telemetry_budget {
+	__u64 since_ns;
+	__u64 reports;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct telemetry_budget);
+} telemetry_budgets SEC(".maps");
+
+#define TCP_FIN 1
+#define TCP_SYN 2
+#define TCP_RST 4
+#define TCP_ACK 16
+#define TCP_FLAGS_AT 13 /* octet of the header that has them */
+
+/* What one packet says. */
+struct telemetry_sight {
+	__u64 now_ns;
+	__u64 gap_ns; /* since the packet before, 0 if that is not known */
+	__u32 queue; /* the longest on the way, in octets */
+	__u32 path;
+	__u32 has; /* TELEMETRY_HAS_PATH, TELEMETRY_HAS_QUEUE */
+	__u32 tcp; /* flags */
+	__u32 carries; /* telemetry */
+	__u32 reserved;
+};
+
+/* Reads the innermost flow, at an offset from the start of the frame. False if there is none. */
+static __always_inline bool inner_flow(struct __sk_buff *skb, __u32 at, __u32 protocol,
+				       struct telemetry_flow_key *key, __u32 *tcp)
+{
+	struct {
+		__be16 source_port, destination_port;
+		__u8 others[10];
+	} transport;
+	bool whole = true;
+
+	if (protocol == IPPROTO_IPV6) {
+		struct ipv6hdr ip;
+
+		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 6)
+			return false;
+		__builtin_memcpy(key->source, &ip.saddr, 16);
+		__builtin_memcpy(key->destination, &ip.daddr, 16);
+		key->protocol = ip.nexthdr;
+		at += sizeof(ip);
+	} else if (protocol == IPPROTO_IPIP) {
+		struct iphdr ip;
+
+		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl < 5)
+			return false;
+		key->source[10] = key->source[11] = 0xff;
+		key->destination[10] = key->destination[11] = 0xff;
+		__builtin_memcpy(key->source + 12, &ip.saddr, 4);
+		__builtin_memcpy(key->destination + 12, &ip.daddr, 4);
+		key->protocol = ip.protocol;
+		whole = !(ip.frag_off & bpf_htons(0x3fff));
+		at += 4 * ip.ihl;
+	} else {
+		return false;
+	}
+	key->version = protocol == IPPROTO_IPV6 ? 6 : 4;
+	if (!whole || (key->protocol != IPPROTO_TCP && key->protocol != IPPROTO_UDP))
+		return true;
+	if (key->protocol == IPPROTO_UDP) {
+		if (!bpf_skb_load_bytes(skb, at, &transport, 4)) {
+			key->source_port = transport.source_port;
+			key->destination_port = transport.destination_port;
+		}
+		return true;
+	}
+	if (!bpf_skb_load_bytes(skb, at, &transport, sizeof(transport))) {
+		key->source_port = transport.source_port;
+		key->destination_port = transport.destination_port;
+		*tcp = transport.others[TCP_FLAGS_AT - 4];
+	}
+	return true;
+}
+
+/* A stack in a frame. */
+struct int_stack {
+	__u32 at; /* from the start of the frame */
+	__u32 words;
+	__u32 hop; /* words */
+	__u32 instructions;
+};
+
+/* Looks through the stack for the longest queue and the nodes. */
+static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *stack,
+				struct telemetry_sight *sight)
+{
+	__u32 instructions, queue_at, hops, value, path = 2166136261;
+
+	if (!sight || !stack || !stack->hop)
+		return 0;
+	instructions = stack->instructions;
+	queue_at = int_words(instructions & ~(INT_QUEUE | (INT_QUEUE - 1)));
+	hops = stack->words / stack->hop;
+	for (int i = 0; i < TELEMETRY_HOPS_MAX; i++) {
+		__u32 from = stack->at + INT_WORD * stack->hop * i;
+
+		if (i >= hops)
+			break;
+		if (instructions & INT_NODE &&
+		    !bpf_skb_load_bytes(skb, from, &value, sizeof(value)) && ~value) {
+			path = (path ^ bpf_ntohl(value)) * 16777619;
+			sight->has |= TELEMETRY_HAS_PATH;
+		}
+		if (instructions & INT_QUEUE &&
+		    !bpf_skb_load_bytes(skb, from + INT_WORD * queue_at, &value, sizeof(value)) &&
+		    ~value) {
+			value = bpf_ntohl(value) & 0xffffff;
+			if (value > sight->queue)
+				sight->queue = value;
+			sight->has |= TELEMETRY_HAS_QUEUE;
+		}
+	}
+	sight->path = path;
+	return 0;
+}
+
+/* Least pause of the flow that counts, 0 if none does. */
+static __always_inline __u64 gap_of(const struct telemetry_watch *w,
+				    const struct telemetry_flow *f)
+{
+	__u64 times = (__u64)w->gap_rtts * f->rtt_ns;
+
+	return times > w->gap_ns ? times : w->gap_ns;
+}
+
+static __always_inline __u32 tcp_see(struct telemetry_flow *f, const struct telemetry_sight *sight)
+{
+	__u32 reasons = 0;
+
+	if ((sight->tcp & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
+		if (f->state & TELEMETRY_ENDED)
+			reasons = TELEMETRY_NEW;
+		f->opening_ns = sight->now_ns;
+		f->state = (f->state | TELEMETRY_OPENING) & ~TELEMETRY_ENDED;
+	} else if (f->state & TELEMETRY_OPENING) {
+		f->rtt_ns = sight->now_ns - f->opening_ns;
+		f->state &= ~TELEMETRY_OPENING;
+	}
+	if (sight->tcp & (TCP_FIN | TCP_RST) && !(f->state & TELEMETRY_ENDED)) {
+		f->state |= TELEMETRY_ENDED;
+		reasons |= TELEMETRY_END;
+	}
+	return reasons;
+}
+
+static __always_inline __u32 way_see(struct telemetry_flow *f, const struct telemetry_watch *w,
+				     const struct telemetry_sight *sight)
+{
+	__u32 reasons = 0, change;
+
+	if (sight->has & TELEMETRY_HAS_QUEUE) {
+		change = sight->queue > f->queue ? sight->queue - f->queue :
+						   f->queue - sight->queue;
+		if (sight->queue > w->queue)
+			reasons |= TELEMETRY_QUEUE;
+		if (f->state & TELEMETRY_HAS_QUEUE && change >= w->queue_change)
+			reasons |= TELEMETRY_QUEUE_CHANGE;
+		if (!(f->state & TELEMETRY_HAS_QUEUE) || change >= w->queue_change)
+			f->queue = sight->queue;
+	}
+	if (sight->has & TELEMETRY_HAS_PATH) {
+		if (f->state & TELEMETRY_HAS_PATH && f->path != sight->path)
+			reasons |= TELEMETRY_PATH;
+		f->path = sight->path;
+	}
+	f->state |= sight->has;
+	return reasons;
+}
+
+/* Remembers the packet. Returns all reasons there are to report it, and the flow. */
+static __always_inline __u32 flow_see(const struct telemetry_flow_key *key,
+				      const struct telemetry_watch *w,
+				      struct telemetry_sight *sight, struct telemetry_flow **flow)
+{
+	struct telemetry_flow *f = bpf_map_lookup_elem(&telemetry_flows, key);
+	__u32 reasons = 0;
+	__u64 gap;
+
+	if (!f) {
+		struct telemetry_flow fresh = { .last_ns = sight->now_ns };
+
+		bpf_map_update_elem(&telemetry_flows, key, &fresh, BPF_ANY);
+		f = bpf_map_lookup_elem(&telemetry_flows, key);
+		if (!f)
+			return 0;
+		reasons = TELEMETRY_NEW;
+	}
+	*flow = f;
+	sight->gap_ns = sight->now_ns - f->last_ns;
+	gap = gap_of(w, f);
+	if (gap && sight->gap_ns > gap && !(f->state & TELEMETRY_ENDED))
+		reasons |= TELEMETRY_GAP;
+	f->last_ns = sight->now_ns;
+	return reasons | tcp_see(f, sight) | way_see(f, w, sight);
+}
+
+/* Takes one report of those that are left in this second. */
+static __always_inline bool budget_take(__u64 now, __u32 limit)
+{
+	__u32 zero = 0;
+	struct telemetry_budget *budget = bpf_map_lookup_elem(&telemetry_budgets, &zero);
+
+	if (!budget)
+		return false;
+	if (now - budget->since_ns >= 1000000000) {
+		budget->since_ns = now;
+		budget->reports = 0;
+	}
+	if (budget->reports >= limit)
+		return false;
+	__sync_fetch_and_add(&budget->reports, 1);
+	return true;
+}

@@ -1,0 +1,85 @@
+package datapath
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"sextant/datapath/model"
+	"sextant/packet/flow"
+)
+
+// SetWatch says what the sink reports, from now on. Without reasons it reports nothing, and
+// remembers no flows.
+func (t *Telemetry) SetWatch(w model.TelemetryWatch) error {
+	return t.maps["telemetry_watches"].Put(uint32(0), telemetryWatch{
+		GapNS: w.GapNS, GapRTTs: w.GapRTTs, FlowIntervalNS: w.FlowIntervalNS, Queue: w.QueueBytes,
+		QueueChange: w.QueueChange, Reasons: uint32(w.Reasons), Limit: w.Limit,
+	})
+}
+
+// Reasons counts the reports by each of their reasons.
+func (t *Telemetry) Reasons() (map[model.TelemetryReasons]uint64, error) {
+	reasons := map[model.TelemetryReasons]uint64{}
+	for bit := range uint32(model.TelemetryReasonBits) {
+		packets, err := sumPerCPU(t.maps["telemetry_reasons"], bit,
+			func(total *uint64, v uint64) { *total += v })
+		if err != nil {
+			return nil, fmt.Errorf("read telemetry's reasons: %w", err)
+		}
+		reasons[1<<bit] = packets
+	}
+	return reasons, nil
+}
+
+// Pause is a flow of which no packet has come for long.
+type Pause struct {
+	Flow  flow.Tuple
+	GapNS uint64 // until now
+}
+
+// Pauses finds flows whose last packet came longer ago than the watch says, and that have not
+// ended: the pauses that the sink cannot see before a next packet. It goes through all flows.
+func (t *Telemetry) Pauses(w model.TelemetryWatch) ([]Pause, error) {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return nil, fmt.Errorf("read CLOCK_MONOTONIC: %w", err)
+	}
+	var pauses []Pause
+	var cursor ebpf.MapBatchCursor
+	keys, flows := make([]telemetryFlowKey, 1024), make([]telemetryFlow, 1024)
+	for {
+		n, err := t.maps["telemetry_flows"].BatchLookup(&cursor, keys, flows, nil)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return nil, fmt.Errorf("look for paused flows: %w", err)
+		}
+		for i := range n {
+			least := max(w.GapNS, uint64(w.GapRTTs)*flows[i].RTTNS)
+			gap := uint64(now.Nano()) - flows[i].LastNS
+			if least > 0 && flows[i].State&telemetryEnded == 0 && int64(gap) > int64(least) {
+				pauses = append(pauses, Pause{keys[i].tuple(), gap})
+			}
+		}
+		if err != nil {
+			return pauses, nil
+		}
+	}
+}
+
+const telemetryEnded = 1 // TELEMETRY_ENDED
+
+func (k telemetryFlowKey) tuple() flow.Tuple {
+	t := flow.Tuple{
+		Src: netip.AddrFrom16(k.Source), Dst: netip.AddrFrom16(k.Destination),
+		SrcPort: binary.BigEndian.Uint16(k.SourcePort[:]),
+		DstPort: binary.BigEndian.Uint16(k.DestinationPort[:]), Protocol: k.Protocol,
+	}
+	if k.Version == 4 {
+		t.Src, t.Dst = t.Src.Unmap(), t.Dst.Unmap()
+	}
+	return t
+}

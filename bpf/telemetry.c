@@ -116,7 +116,8 @@ struct telemetry_event {
 	__u32 interface; /* on which it came */
 	__u32 reasons; /* enum telemetry_reason */
 	__u32 reserved;
-	__u32 length; /* octets that follow */
+	__u32 length; /* octets that follow the flow */
+	struct telemetry_flow_key flow; /* version 0: none */
 	__u8 octets[TELEMETRY_CAPTURE]; /* from the outer IPv6 header on */
 };
 
@@ -416,7 +417,8 @@ int telemetry_transit(struct __sk_buff *skb)
 }
 
 /* Hands the packet's headers to user space. */
-static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap)
+static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap,
+			     const struct telemetry_flow_key *flow)
 {
 	__u32 length = skb->len - sizeof(struct ethhdr);
 	struct telemetry_event *event;
@@ -424,7 +426,7 @@ static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap)
 	if (length > TELEMETRY_CAPTURE)
 		length = TELEMETRY_CAPTURE;
 	event = bpf_ringbuf_reserve(&telemetry_events, sizeof(*event), 0);
-	if (!event || !length) {
+	if (!event || !length || !flow) {
 		if (event)
 			bpf_ringbuf_discard(event, 0);
 		return outcome_count(TELEMETRY_LOST);
@@ -435,6 +437,7 @@ static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap)
 	event->reasons = reasons;
 	event->reserved = 0;
 	event->length = length;
+	event->flow = *flow;
 	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets, length))
 		event->length = 0;
 	bpf_ringbuf_submit(event, 0);
@@ -473,7 +476,7 @@ static __noinline int watch(struct __sk_buff *skb, __u32 at, __u32 protocol,
 		return outcome_count(TELEMETRY_LIMIT);
 	if (flow)
 		flow->report_ns = sight->now_ns;
-	return report(skb, reasons, sight->gap_ns);
+	return report(skb, reasons, sight->gap_ns, &key);
 }
 
 /* Whether this node takes telemetry out of what goes to the outer destination. */

@@ -1,7 +1,7 @@
 package datapath
 
 const (
-	telemetryEventHead = 32  // octets of struct telemetry_event before the packet
+	telemetryEventHead = 72  // octets of struct telemetry_event before the packet
 	telemetryCapture   = 512 // TELEMETRY_CAPTURE
 )
 

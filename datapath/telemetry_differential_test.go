@@ -199,12 +199,13 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 		t.Fatalf("%s: verdict %d, want %d (%s)\nframe   %x\nprogram %x\nmodel   %x", role, verdict,
 			expected, want.Outcome, frame, after, want.Frame)
 	}
-	w.reports(t, frame, w.flows.See(want.Seen, telemetryNow))
+	w.reports(t, frame, want.Seen, w.flows.See(want.Seen, telemetryNow))
 	return want
 }
 
 // reports fails unless the sink says about a frame what the model does.
-func (w *telemetryWorld) reports(t testing.TB, frame []byte, want model.TelemetryReport) {
+func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.TelemetrySeen,
+	want model.TelemetryReport) {
 	t.Helper()
 	if want.Silent {
 		if want.Limited != 0 {
@@ -215,9 +216,10 @@ func (w *telemetryWorld) reports(t testing.TB, frame []byte, want model.Telemetr
 	event, err := w.events.Next()
 	must(t, err)
 	packet := frame[ethernetHeader:]
+	tuple, _, _ := seen.Flow()
 	late := int64(event.GapNS - want.GapNS)
 	if !bytes.Equal(event.Packet, packet[:min(len(packet), telemetryCapture)]) ||
-		event.Interface != w.far || event.Reasons != want.Reasons || late < 0 || late > 1000e9 {
+		event.Flow != tuple || event.Interface != w.far || event.Reasons != want.Reasons || late < 0 || late > 1000e9 {
 		t.Fatalf("reported %+v\nwant %+v of\n%x", event, want, packet)
 	}
 	for reason := model.TelemetryReasons(1); reason != 1<<model.TelemetryReasonBits; reason <<= 1 {

@@ -3,10 +3,12 @@ package datapath
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
 
 	"sextant/datapath/model"
+	"sextant/packet/flow"
 )
 
 // TelemetryEvent is a packet that the sink reports.
@@ -15,6 +17,7 @@ type TelemetryEvent struct {
 	GapNS     uint64 // since the flow's packet before
 	Interface int    // index of the one that it came on
 	Reasons   model.TelemetryReasons
+	Flow      flow.Tuple // of the inner packet; the zero value if it has none
 	// Packet is its first octets, from the outer IPv6 header on, telemetry included. It is valid
 	// until Next is called again.
 	Packet []byte
@@ -48,13 +51,22 @@ func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
 			"programs of another version attached?", len(raw), head+telemetryCapture)
 	}
 	length := min(binary.NativeEndian.Uint32(raw[28:]), telemetryCapture)
+	var key telemetryFlowKey
+	if _, err := binary.Decode(raw[32:], binary.NativeEndian, &key); err != nil {
+		return TelemetryEvent{}, fmt.Errorf("read the flow of telemetry's event: %w", err)
+	}
 	return TelemetryEvent{
+		Flow:   key.tuple(),
 		TimeNS: binary.NativeEndian.Uint64(raw), GapNS: binary.NativeEndian.Uint64(raw[8:]),
 		Interface: int(binary.NativeEndian.Uint32(raw[16:])),
 		Reasons:   model.TelemetryReasons(binary.NativeEndian.Uint32(raw[20:])),
 		Packet:    raw[head : head+length],
 	}, nil
 }
+
+// SetDeadline makes a Next that waits longer than this return os.ErrDeadlineExceeded. The zero time
+// is none.
+func (e *TelemetryEvents) SetDeadline(at time.Time) { e.reader.SetDeadline(at) }
 
 // Close ends a Next that waits, and lets go of the events.
 func (e *TelemetryEvents) Close() error { return e.reader.Close() }

@@ -40,6 +40,8 @@ func (t *Telemetry) Reasons() (map[model.TelemetryReasons]uint64, error) {
 type Pause struct {
 	Flow  flow.Tuple
 	GapNS uint64 // until now
+	// LastNS is when its last packet came, by CLOCK_MONOTONIC: what tells pauses of a flow apart.
+	LastNS uint64
 }
 
 // Pauses finds flows whose last packet came longer ago than the watch says, and that have not
@@ -61,7 +63,7 @@ func (t *Telemetry) Pauses(w model.TelemetryWatch) ([]Pause, error) {
 			least := max(w.GapNS, uint64(w.GapRTTs)*flows[i].RTTNS)
 			gap := uint64(now.Nano()) - flows[i].LastNS
 			if least > 0 && flows[i].State&telemetryEnded == 0 && int64(gap) > int64(least) {
-				pauses = append(pauses, Pause{keys[i].tuple(), gap})
+				pauses = append(pauses, Pause{keys[i].tuple(), gap, flows[i].LastNS})
 			}
 		}
 		if err != nil {
@@ -73,6 +75,9 @@ func (t *Telemetry) Pauses(w model.TelemetryWatch) ([]Pause, error) {
 const telemetryEnded = 1 // TELEMETRY_ENDED
 
 func (k telemetryFlowKey) tuple() flow.Tuple {
+	if k.Version == 0 {
+		return flow.Tuple{}
+	}
 	t := flow.Tuple{
 		Src: netip.AddrFrom16(k.Source), Dst: netip.AddrFrom16(k.Destination),
 		SrcPort: binary.BigEndian.Uint16(k.SourcePort[:]),

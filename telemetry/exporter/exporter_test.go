@@ -1,0 +1,190 @@
+package exporter_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf/ringbuf"
+
+	"sextant/datapath"
+	"sextant/datapath/model"
+	"sextant/packet/flow"
+	"sextant/packet/telemetry"
+	"sextant/telemetry/exporter"
+)
+
+// datagrams collects what is sent; it refuses while broken.
+type datagrams struct {
+	sent   [][]byte
+	broken bool
+}
+
+func (d *datagrams) Write(b []byte) (int, error) {
+	if d.broken {
+		return 0, errors.New("connection refused")
+	}
+	d.sent = append(d.sent, slices.Clone(b))
+	return len(b), nil
+}
+
+// reports parses a datagram.
+func reports(t *testing.T, b []byte) (telemetry.Group, []telemetry.Report) {
+	t.Helper()
+	group, rest, err := telemetry.ParseGroup(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []telemetry.Report
+	for len(rest) > 0 {
+		var r telemetry.Report
+		if r, rest, err = telemetry.ParseReport(rest); err != nil {
+			t.Fatalf("%v: %x", err, b)
+		}
+		all = append(all, r)
+	}
+	return group, all
+}
+
+var (
+	flow4 = flow.Tuple{Src: netip.MustParseAddr("192.0.2.1"), SrcPort: 258, DstPort: 772,
+		Dst: netip.MustParseAddr("192.0.2.2"), Protocol: 6}
+	start = time.Unix(1, 0)
+)
+
+func newExporter(t *testing.T, to *datagrams) *exporter.Exporter {
+	t.Helper()
+	e, err := exporter.New(to, exporter.Options{Node: 12, Hardware: 3, DatagramSize: 200,
+		FlushAfter: time.Second, ScanEvery: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestCoalescing: reports wait for others until the datagram is full or time is over, and
+// datagrams are numbered without a gap, but where one could not be sent.
+func TestCoalescing(t *testing.T) {
+	to := &datagrams{}
+	e := newExporter(t, to)
+	event := datapath.TelemetryEvent{Interface: 7, Reasons: model.TelemetryEach,
+		Packet: make([]byte, 63)}
+	for range 5 { // of 4 + 8 + 4 + 60 octets: two in a datagram
+		e.Event(event, start)
+	}
+	e.Tick(start.Add(time.Second - 1))
+	if len(to.sent) != 2 {
+		t.Fatalf("%d datagrams before the last is due", len(to.sent))
+	}
+	to.broken = true
+	e.Tick(start.Add(time.Second))
+	to.broken = false
+	event.Packet = make([]byte, 512)
+	e.Event(event, start)
+	e.Event(event, start.Add(time.Second))
+	var sequences, counts []int
+	for _, b := range to.sent {
+		group, all := reports(t, b)
+		if group.Node != 12 || group.Hardware != 3 {
+			t.Errorf("%+v", group)
+		}
+		sequences, counts = append(sequences, int(group.Sequence)), append(counts, len(all))
+		for _, r := range all {
+			m, _ := r.Baseline()
+			if m.Ingress != 7 || r.Congested || !r.Tracked || len(r.Inner) != 60 &&
+				len(r.Inner) != 512 {
+				t.Errorf("%+v, %+v", r, m)
+			}
+		}
+	}
+	if !slices.Equal(sequences, []int{0, 1, 3}) || !slices.Equal(counts, []int{2, 2, 1}) {
+		t.Errorf("sent datagrams %v with %v reports", sequences, counts)
+	}
+	if e.Reports != 7 || e.Datagrams != 4 || e.Lost != 1 {
+		t.Errorf("counted %d reports, %d datagrams, %d lost", e.Reports, e.Datagrams, e.Lost)
+	}
+}
+
+// TestPauses: a pause is reported once, and again when the flow pauses again; the flow is in the
+// headers, and its number is that of the packet that ends the pause.
+func TestPauses(t *testing.T) {
+	to := &datagrams{}
+	e := newExporter(t, to)
+	pause := datapath.Pause{Flow: flow4, GapNS: 5_000_999, LastNS: 9}
+	for i, scan := range [][]datapath.Pause{{pause}, {pause}, {}, {pause},
+		{{Flow: flow4, GapNS: 1000, LastNS: 10}}} {
+		e.Pauses(scan, start.Add(time.Duration(2*i)*time.Second))
+		e.Tick(start.Add(time.Duration(2*i+1) * time.Second))
+	}
+	e.Event(datapath.TelemetryEvent{Reasons: model.TelemetryGap, Flow: flow4, GapNS: 7e6,
+		Packet: make([]byte, 40)}, start)
+	e.Tick(start.Add(time.Second))
+	var gaps, hashes []uint32
+	for _, b := range to.sent {
+		_, all := reports(t, b)
+		for _, r := range all {
+			c, ok := r.Congestion()
+			if !ok {
+				t.Fatalf("%+v tells of no pause", r)
+			}
+			gaps, hashes = append(gaps, c.IdleGapUS), append(hashes, c.FlowHash)
+		}
+	}
+	if !slices.Equal(gaps, []uint32{5000, 5000, 1, 7000}) || hashes[0] != hashes[3] {
+		t.Errorf("gaps %v, flows %x", gaps, hashes)
+	}
+	_, all := reports(t, to.sent[0])
+	want := []byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 1, 2, 3, 4,
+		0, 0, 0, 0}
+	if all[0].InType != telemetry.InIPv4 || !slices.Equal(all[0].Inner, want) {
+		t.Errorf("a pause of %+v has the headers %x", flow4, all[0].Inner)
+	}
+}
+
+// script is a source that ends.
+type script struct {
+	events []datapath.TelemetryEvent
+	scans  int
+}
+
+func (s *script) Next() (datapath.TelemetryEvent, error) {
+	if len(s.events) == 0 {
+		return datapath.TelemetryEvent{}, ringbuf.ErrClosed
+	}
+	event := s.events[0]
+	s.events = s.events[1:]
+	if event.Packet == nil {
+		return event, os.ErrDeadlineExceeded
+	}
+	return event, nil
+}
+
+func (s *script) SetDeadline(time.Time) {}
+
+func (s *script) Pauses() ([]datapath.Pause, error) {
+	s.scans++
+	return []datapath.Pause{{Flow: flow4, GapNS: 1000, LastNS: 1}}, nil
+}
+
+// TestRun sends all that a source has before it ends, pauses included.
+func TestRun(t *testing.T) {
+	to := &datagrams{}
+	packet := datapath.TelemetryEvent{Packet: make([]byte, 40)}
+	source := &script{events: []datapath.TelemetryEvent{packet, {}, packet}}
+	e := newExporter(t, to)
+	if err := e.Run(context.Background(), source); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, b := range to.sent {
+		_, all := reports(t, b)
+		total += len(all)
+	}
+	if total != 3 || source.scans == 0 || e.Reports != 3 {
+		t.Errorf("%d reports, counted %d, %d scans", total, e.Reports, source.scans)
+	}
+}

@@ -53,6 +53,7 @@ var tree = []folder{
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
 
+	{path: "telemetry/exporter"},
 	{path: "telemetry/collector"},
 	{path: "telemetry/ipfix", pure: true},
 	{path: "telemetry/tsharktest"},

@@ -86,7 +86,9 @@ func (r *cflbRoom) build(n *config.Node) (*cflbRole, error) {
 	return &cflbRole{config: c, selector: n.CFLB, room: r}, errors.Join(err4, err6)
 }
 
-func (r *cflbRole) same(other *cflbRole) bool { return !r.broken && reflect.DeepEqual(r.config, other.config) }
+func (r *cflbRole) same(other *cflbRole) bool {
+	return !r.broken && reflect.DeepEqual(r.config, other.config)
+}
 
 func (r *cflbRole) load(dir string, running *cflbRole) error {
 	if running != nil {

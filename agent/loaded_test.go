@@ -96,7 +96,8 @@ func checkEqual(t *testing.T, path string, before, after map[string]any) {
 var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|routing\..*|` +
 	`edge\.(peers|formerTime|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
 	`edge\.services\.backends\.(name|agent)|host\.services\.(name|check\..*)|` +
-	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies)$`)
+	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
+	`telemetry\.(source\.watch\.(name|service)|sink\.collector))$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
 func referenceNode(t *testing.T) *config.Node {
@@ -118,6 +119,9 @@ func referenceNode(t *testing.T) *config.Node {
 	n.Edge.Services[0].Check.Command = []string{"/bin/true"}
 	n.Host.Services[0].Check.Command = []string{"/bin/true"}
 	n.Host.Services[0].Check.Passive = &config.Passive{}
+	for i := range n.Telemetry.Source.Watch {
+		n.Telemetry.Source.Watch[i].Service = "" // config's tests are of what it stands for
+	}
 	// With one valid path, and every list in use, some settings make no difference.
 	spread, closed := n.Headend.Policies[0], n.Headend.Policies[0]
 	spread.Name, closed.Name, closed.Color = "spread", "closed", 102
@@ -180,7 +184,9 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	m, errMerge := newMergeRoom(p).build(n)
 	s, errStrays := newStraysRoom(p).build(n)
 	router, errCFLB := newCFLBRoom(p).build(n)
-	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB) != nil {
+	inband, errTelemetry := newTelemetryRoom(p).build(n)
+	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB,
+		errTelemetry) != nil {
 		return nil
 	}
 	rules, err := head.steering.compile(srpolicy.Source{Addr: head.config.Source,
@@ -199,7 +205,8 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 		"edge": e.config, "signing key": e.hmac, "edge tables": tablesOf(e, n), "host": h.config,
 		"keys": h.hmac, "host services": services, "headend": head.config, "rules": rules,
 		"merge": m.config, "instances": instances, "strays": s.config,
-		"cflb": router.config,
+		"cflb": router.config, "telemetry": inband.config, "telemetry classes": inband.classes,
+		"telemetry watch": inband.watch,
 	}
 }
 

@@ -289,6 +289,7 @@ func collectCounters(out chan<- prometheus.Metric, c api.Counters) {
 	role := string(c.Role)
 	collectVRFs(out, c.VRFs)
 	collectChoices(out, c.CFLB)
+	collectTelemetry(out, c.Telemetry)
 	counter(out, packetsTotal, c.PassedPackets, role, "passed")
 	counter(out, packetsTotal, c.HandedToKernelPackets, role, "handed_to_kernel")
 	counter(out, packetsTotal, c.TransmittedPackets, role, "transmitted")

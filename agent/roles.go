@@ -124,6 +124,7 @@ func kinds() []kind {
 		kindOf(api.Merge, newMergeRoom),
 		kindOf(api.Strays, newStraysRoom).committedLate(),
 		kindOf(api.CFLB, newCFLBRoom),
+		kindOf(api.Telemetry, newTelemetryRoom),
 	}
 }
 

@@ -2,11 +2,14 @@
 /*
  * In-band network telemetry: INT-MD 2.1 in the SRv6 encapsulation. telemetry_source (TC egress)
  * inserts the header into some packets, telemetry_transit (TC egress) pushes what the node knows,
- * telemetry_sink (TC ingress) takes all of it out and hands it to user space. No packet is dropped
- * but probes at the sink. Specification: docs/reference/telemetry.md.
+ * telemetry_sink (TC ingress) takes all of it out and hands it to user space. Dropped are, at the
+ * sink, probes and what carries telemetry from outside of the domain.
+ * Specification: docs/reference/telemetry.md.
  */
 #include "include/int.h"
 #include "include/queue.h"
+#include "include/reason.h"
+#include "include/telemetry_class.h"
 #include "include/telemetry_flow.h"
 
 #include <linux/pkt_cls.h>
@@ -17,35 +20,10 @@ struct telemetry_settings {
 	__u32 node;
 	__u16 port; /* UDP destination port of INT */
 	__u16 reserved;
+	struct infrastructure infrastructure; /* of the domain: others' telemetry is not believed */
 };
 
 const volatile struct telemetry_settings settings = {};
-
-#define TELEMETRY_CLASSES 16
-
-/* What a source does with packets of one class. It may change at any time. */
-struct telemetry_class {
-	__u32 threshold; /* by chance: random numbers up to it choose the packet */
-	__u32 one_in; /* in turn: each so manieth packet of a CPU; 0: by chance */
-	__u16 instructions; /* 0: no packet */
-	__u8 hops; /* nodes that push, at most; the source counts */
-	__u8 slots; /* left free in the stack, for nodes that write in place */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TELEMETRY_CLASSES);
-	__type(key, __u32);
-	__type(value, struct telemetry_class);
-} telemetry_classes SEC(".maps");
-
-/* Packets until the next one is chosen in turn. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, TELEMETRY_CLASSES);
-	__type(key, __u32);
-	__type(value, __u32);
-} telemetry_turns SEC(".maps");
 
 struct telemetry_prefix {
 	__u32 bits;
@@ -78,6 +56,7 @@ enum telemetry_outcome {
 	TELEMETRY_LOST, /* no room in the ring buffer: not reported */
 	TELEMETRY_FLOW_LIMIT, /* not reported: the flow was just now */
 	TELEMETRY_LIMIT, /* not reported: too many were in this second */
+	TELEMETRY_OUTSIDE, /* of the domain: the sink drops it, a transit leaves it as it is */
 	TELEMETRY_OUTCOMES,
 };
 
@@ -87,6 +66,13 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } telemetry_outcomes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, REASON_COUNT);
+	__type(key, enum drop_reason);
+	__type(value, __u64);
+} drops SEC(".maps");
 
 /* Packets by each reason for which they were reported. */
 struct {
@@ -156,27 +142,6 @@ static __always_inline bool may_carry(__u32 protocol)
 	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_ROUTING;
 }
 
-/* Whether a packet of the class is to get telemetry. */
-static __noinline bool is_its_turn(__u32 class, __u32 one_in)
-{
-	__u32 *left = bpf_map_lookup_elem(&telemetry_turns, &class);
-
-	if (!left)
-		return false;
-	if (*left == 0 || *left > one_in)
-		*left = one_in;
-	return --*left == 0;
-}
-
-static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class)
-{
-	if (!class->instructions)
-		return false;
-	if (class->one_in)
-		return is_its_turn(number, class->one_in);
-	return bpf_get_prandom_u32() <= class->threshold;
-}
-
 static __always_inline void observe(struct __sk_buff *skb, struct int_observation *o)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -226,7 +191,16 @@ enum carrying {
 	CARRIES_NOTHING,
 	CARRIES_INT,
 	CARRIES_BROKEN,
+	CARRIES_OUTSIDE, /* a header for which no node of the domain answers */
 };
+
+/* Whether the outer source is of the domain. */
+static __always_inline bool is_inside(const struct int_scratch *s)
+{
+	struct address source = address_load(s->octets + __builtin_offsetof(struct ipv6hdr, saddr));
+
+	return infrastructure_contains(&settings.infrastructure, &source);
+}
 
 /* What the copied packet carries behind its outer headers. */
 static __always_inline enum carrying int_find(const struct int_scratch *s, __u32 octets,
@@ -237,6 +211,8 @@ static __always_inline enum carrying int_find(const struct int_scratch *s, __u32
 	if (o->protocol != IPPROTO_UDP || o->length + sizeof(struct udphdr) > octets ||
 	    get16(s, AT_PORT(o)) != settings.port)
 		return CARRIES_NOTHING;
+	if (!is_inside(s))
+		return CARRIES_OUTSIDE;
 	if (AT_STACK(o) > octets || room < sizeof(struct int_headers))
 		return CARRIES_BROKEN;
 	words = s->octets[AT_SHIM(o) + 1];
@@ -311,6 +287,10 @@ int telemetry_source(struct __sk_buff *skb)
 	if (!is_inner(protocol) && !may_carry(protocol))
 		return TC_ACT_UNSPEC;
 	class = bpf_map_lookup_elem(&telemetry_classes, &number);
+	if (class && class->looks) {
+		number = class_of(skb);
+		class = bpf_map_lookup_elem(&telemetry_classes, &number);
+	}
 	if (!class || !is_chosen(number, class))
 		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
@@ -409,6 +389,8 @@ int telemetry_transit(struct __sk_buff *skb)
 	carries = int_find(s, octets, &o);
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
+	if (carries == CARRIES_OUTSIDE)
+		return outcome_count(TELEMETRY_OUTSIDE);
 	if (carries == CARRIES_BROKEN)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
@@ -488,14 +470,22 @@ static __always_inline bool is_sink_of(const struct int_scratch *s)
 	return bpf_map_lookup_elem(&telemetry_sids, &key);
 }
 
+static __always_inline int refuse(__u32 outcome, enum drop_reason reason)
+{
+	__u64 *counter = bpf_map_lookup_elem(&drops, &reason);
+
+	if (counter)
+		++*counter;
+	outcome_count(outcome);
+	return TC_ACT_SHOT;
+}
+
 /* Takes telemetry out of a packet that was noted. */
 static __always_inline int take_out(struct __sk_buff *skb, struct int_scratch *s,
 				    const struct int_outer *o, __u32 less)
 {
-	if (s->octets[AT_MD(o)] & INT_DISCARD) {
-		outcome_count(TELEMETRY_DISCARDED);
-		return TC_ACT_SHOT;
-	}
+	if (s->octets[AT_MD(o)] & INT_DISCARD)
+		return refuse(TELEMETRY_DISCARDED, REASON_TELEMETRY_PROBE);
 	s->octets[o->next_at & (INT_SCRATCH - 1)] = s->octets[AT_SHIM(o) + 3];
 	length_add(s, 4, -less);
 	if (!store(skb, s, -less, o->length))
@@ -525,12 +515,15 @@ int telemetry_sink(struct __sk_buff *skb)
 	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) || !is_sink_of(s))
 		return TC_ACT_UNSPEC;
 	if (is_inner(o.protocol)) {
-		watch(skb, sizeof(struct ethhdr) + o.length, o.protocol, &sight);
+		if (is_inside(s))
+			watch(skb, sizeof(struct ethhdr) + o.length, o.protocol, &sight);
 		return TC_ACT_UNSPEC;
 	}
 	carries = int_find(s, octets, &o);
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
+	if (carries == CARRIES_OUTSIDE)
+		return refuse(TELEMETRY_OUTSIDE, REASON_OUTSIDE_DOMAIN);
 	if (carries == CARRIES_BROKEN)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
@@ -541,6 +534,8 @@ int telemetry_sink(struct __sk_buff *skb)
 				    .words = words - INT_HEADER_WORDS,
 				    .hop = s->octets[AT_MD(&o) + 2] & INT_HOP_WORDS,
 				    .instructions = get16(s, AT_MD(&o) + 4) };
+	if (get16(s, AT_MD(&o) + 6) == INT_DOMAIN)
+		stack_skip(&stack, s->octets[AT_MD(&o) + 11]);
 	stack_see(skb, &stack, &sight);
 	less = sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words;
 	watch(skb, sizeof(struct ethhdr) + o.length + less, s->octets[AT_SHIM(&o) + 3], &sight);

@@ -101,6 +101,7 @@ func init() {
 	register("check", parseCheckPort, FormatPort).document = portDocument
 	registerNumbers()
 	registerAllWords()
+	registerTelemetry()
 }
 
 func registerNumbers() {

@@ -13,6 +13,7 @@ type Setting struct {
 	Least    int64    // times in nanoseconds, shares in thousandths
 	Most     int64
 	Type     reflect.Type // of the value in this package
+	Number   bool         // written in decimal digits
 	Required bool
 	Help     string // of a flag that repeats the setting; "": none does
 	codec    *codec
@@ -46,7 +47,8 @@ func (o *object) describe(where string) (list []Setting) {
 			path += "[]"
 		}
 		d := Setting{Path: path, Default: s.initial, Words: s.words, Type: s.typ,
-			Required: required[s.key] != "", Help: s.tag.Get("help"), codec: s.codec}
+			Number: s.codec != nil && s.codec.number, Required: required[s.key] != "",
+			Help: s.tag.Get("help"), codec: s.codec}
 		if usual := s.tag.Get("usual"); usual != "" && d.Default == "" {
 			d.Default = usual
 		}

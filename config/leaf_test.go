@@ -38,6 +38,8 @@ func init() {
 		{useOf("flow.Secret", ""), [2]string{strings.Repeat("01", 16), strings.Repeat("02", 16)}},
 		{useOf("uint16", "port"), [2]string{"80", "any"}},
 		{useOf("uint16", "check"), [2]string{"80", "81"}},
+		{useOf("uint16", "udp"), [2]string{"80", "81"}},
+		{useOf("netip.AddrPort", "collector"), [2]string{"[::1]:1", "[::1]:2"}},
 		{useOf("int", ""), [2]string{"3", "2"}},
 		{useOf("int", "protocol"), [2]string{"udp", "tcp"}},
 		{useOf("int", "table"), [2]string{"10", "main"}},

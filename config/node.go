@@ -35,6 +35,8 @@ type Node struct {
 	Strays *Strays `key:"strays" change:"role"`
 	// nil: the node is no router whose sources choose among next hops
 	CFLB *CFLB `key:"cflb" change:"role"`
+	// nil: the node takes no part in in-band telemetry
+	Telemetry *Telemetry `key:"telemetry" change:"role"`
 	// nil: the node computes no paths
 	Protect *Protect `key:"protect" change:"role"`
 	// nil: the node speaks no BGP
@@ -281,7 +283,8 @@ const (
 	Maintenance BackendState = "maintenance" // nothing: an operator took it out
 )
 
-// Roles lists the node's roles: edge, host, headend, merge, strays, router, in this order.
+// Roles lists the node's roles: edge, host, headend, merge, strays, cflb,
+// telemetry, router, in this order.
 func (n *Node) Roles() []string {
 	var roles []string
 	if n.Edge != nil {
@@ -301,6 +304,9 @@ func (n *Node) Roles() []string {
 	}
 	if n.CFLB != nil {
 		roles = append(roles, "cflb")
+	}
+	if n.Telemetry != nil {
+		roles = append(roles, "telemetry")
 	}
 	if len(n.Routing.KernelVRFs()) > 0 {
 		roles = append(roles, "router")

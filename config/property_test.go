@@ -41,7 +41,7 @@ func drawNode(t *rapid.T) *config.Node {
 	if rapid.Bool().Draw(t, "metrics") {
 		n.API.Metrics = netip.MustParseAddrPort("[::1]:9477")
 	}
-	role := rapid.IntRange(1, 63).Draw(t, "roles")
+	role := rapid.IntRange(1, 127).Draw(t, "roles")
 	if role&1 != 0 {
 		n.Edge = drawEdge(t)
 	}
@@ -60,6 +60,9 @@ func drawNode(t *rapid.T) *config.Node {
 	}
 	if role&32 != 0 {
 		n.CFLB = drawCFLB(t)
+	}
+	if role&64 != 0 {
+		n.Telemetry = drawTelemetry(t)
 	}
 	if rapid.Bool().Draw(t, "bgp") {
 		n.BGP = drawBGP(t)

@@ -247,3 +247,23 @@ func (*CFLB) required() map[string]string {
 func (*Selector) required() map[string]string {
 	return map[string]string{"fields": `"fields: " and ` + wordsOf[SelectorFields]()}
 }
+
+func (*Telemetry) required() map[string]string {
+	return map[string]string{"node": `"node: " and a number that no other node of the domain has`}
+}
+
+func (*TelemetrySource) required() map[string]string {
+	return map[string]string{"interfaces": namesWanted}
+}
+
+func (*TelemetryWatch) required() map[string]string {
+	return map[string]string{"name": `"name: " and a name for these packets`}
+}
+
+func (*TelemetrySink) required() map[string]string {
+	return map[string]string{
+		"interfaces": namesWanted,
+		"sids":       `"sids:" and the prefixes of this machine's decapsulating SIDs`,
+		"collector":  `"collector: " and where reports go, like "[2001:db8::9]:32766"`,
+	}
+}

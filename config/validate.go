@@ -40,7 +40,8 @@ func Validate(n *Node) []*Problem {
 	c.socket("api.socket", n.API.Socket)
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
-			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:" or "routing:"`)
+			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "telemetry:" or `+
+				`"routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -59,6 +60,9 @@ func Validate(n *Node) []*Problem {
 	}
 	if n.CFLB != nil {
 		c.cflb(n.CFLB)
+	}
+	if n.Telemetry != nil {
+		c.telemetry(n.Telemetry)
 	}
 	if n.Protect != nil {
 		c.protect(n.Protect)

@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -23,9 +24,11 @@ func fuzzTelemetry(f *testing.F, role string) {
 			return
 		}
 		defer z.enter(t)()
-		chosen := telemetryClassesTried[int(class)%len(telemetryClassesTried)]
-		chosen.OneIn = 1 // whose turn it is depends on the thread's processor
-		w.setClass(t, chosen)
+		chosen := slices.Clone(telemetryClassesTried[int(class)%len(telemetryClassesTried)])
+		for i := range chosen {
+			chosen[i].OneIn = 1 // whose turn it is depends on the thread's processor
+		}
+		w.setClasses(t, chosen...)
 		w.compare(t, role, frame)
 		w.counted(t)
 	})

@@ -9,14 +9,20 @@ type telemetrySettings struct {
 	Node     uint32
 	Port     uint16
 	Reserved uint16
+
+	Infrastructure [infrastructureMax]prefix
 }
 
 type telemetryClass struct {
+	Match        match
 	Threshold    uint32
 	OneIn        uint32
 	Instructions uint16
 	Hops         uint8
 	Slots        uint8
+	Listed       uint8
+	Looks        uint8
+	Reserved     [2]uint8
 }
 
 type telemetryPrefix struct {

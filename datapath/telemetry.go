@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 
 	"sextant/datapath/model"
 	"sextant/packet/telemetry"
+	"sextant/te/srpolicy"
 )
 
 // TelemetryClasses is how many classes of packets a source tells apart.
@@ -23,13 +25,23 @@ type TelemetryConfig struct {
 	// leaves, taken out of what arrives.
 	Source, Transit, Sink []string
 	SIDs                  []netip.Prefix // outer destinations of packets that the sink looks at
+	// Infrastructure is where outer sources of the domain are; telemetry of others is refused.
+	Infrastructure []netip.Prefix
+}
+
+// Equal reports whether both ask for the same programs.
+func (c TelemetryConfig) Equal(o TelemetryConfig) bool {
+	return c.Node == o.Node && c.Port == o.Port && slices.Equal(c.Source, o.Source) &&
+		slices.Equal(c.Transit, o.Transit) && slices.Equal(c.Sink, o.Sink) &&
+		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Infrastructure, o.Infrastructure)
 }
 
 // TelemetryClass is what a source does with the packets of one class. Without Instructions it
 // leaves them alone.
 type TelemetryClass struct {
-	OneIn        uint32 // one packet in so many gets telemetry; at least 1
-	InTurn       bool   // exactly each so manieth of a CPU, not by chance
+	Match        srpolicy.Match // of the encapsulated packet
+	OneIn        uint32         // one packet in so many gets telemetry; at least 1
+	InTurn       bool           // exactly each so manieth of a CPU, not by chance
 	Instructions telemetry.Instructions
 	Hops         uint8 // that write, at most, the source counted
 	// Slots are left free in the stack, into which as many nodes write without moving anything.
@@ -61,7 +73,11 @@ func (c TelemetryClass) check() error {
 
 // entry is the class as the program has it.
 func (c TelemetryClass) entry() (e telemetryClass) {
-	e = telemetryClass{Instructions: uint16(c.Instructions), Hops: c.Hops, Slots: c.Slots}
+	e = telemetryClass{Match: matchOf(c.Match), Instructions: uint16(c.Instructions),
+		Hops: c.Hops, Slots: c.Slots, Listed: 1}
+	if c.Match != (srpolicy.Match{}) {
+		e.Looks = 1
+	}
 	switch {
 	case c.Instructions == 0:
 	case c.InTurn:
@@ -81,7 +97,7 @@ type Telemetry struct {
 }
 
 // OpenTelemetry loads the programs and empty tables, beside whatever is running: no packet gets
-// telemetry until SetClass. Dir is a directory on the bpf file system.
+// telemetry until SetClasses. Dir is a directory on the bpf file system.
 func OpenTelemetry(dir string, config TelemetryConfig) (*Telemetry, error) {
 	if config.Port == 0 {
 		return nil, fmt.Errorf("telemetry on UDP port 0: choose a port, the same for all nodes")
@@ -104,7 +120,8 @@ func (t *Telemetry) open() error {
 		return err
 	}
 	if err := spec.Variables["settings"].Set(
-		telemetrySettings{Node: t.config.Node, Port: t.config.Port}); err != nil {
+		telemetrySettings{Node: t.config.Node, Port: t.config.Port,
+			Infrastructure: prefixesOf(t.config.Infrastructure)}); err != nil {
 		return err
 	}
 	if t.programs, err = t.load(spec, "telemetry_outcomes"); err != nil {
@@ -140,30 +157,52 @@ func (t *Telemetry) Commit() ([]Attachment, error) {
 	return t.commit(places)
 }
 
-// SetClass says what the source does with packets of a class, from now on.
-func (t *Telemetry) SetClass(number int, class TelemetryClass) error {
-	if number < 0 || number >= TelemetryClasses {
-		return fmt.Errorf("class %d: there are classes 0 to %d", number, TelemetryClasses-1)
+// SetClasses says what the source does with packets of each class, from now on: a packet is of the
+// first class that it matches, and without one is left alone. An error of the input changes
+// nothing. A packet that passes meanwhile may meet some classes from before.
+func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
+	if len(classes) > TelemetryClasses {
+		return fmt.Errorf("%d classes of packets: a source tells %d apart", len(classes),
+			TelemetryClasses)
 	}
-	if err := class.check(); err != nil {
-		return fmt.Errorf("class %d: %w", number, err)
+	for number, class := range classes {
+		if err := class.check(); err != nil {
+			return fmt.Errorf("class %d: %w", number, err)
+		}
 	}
-	return t.maps["telemetry_classes"].Put(uint32(number), class.entry())
+	for number := range TelemetryClasses {
+		var entry telemetryClass
+		if number < len(classes) {
+			entry = classes[number].entry()
+		}
+		if err := t.maps["telemetry_classes"].Put(uint32(number), entry); err != nil {
+			return fmt.Errorf("set class %d of telemetry: %w", number, err)
+		}
+	}
+	return nil
 }
 
 // Outcomes counts packets by what the programs did with them.
-func (t *Telemetry) Outcomes() (map[model.TelemetryOutcome]uint64, error) {
-	outcomes := map[model.TelemetryOutcome]uint64{}
+func (t *Telemetry) Outcomes() ([]Counter, error) {
+	var list []Counter
 	for number := range model.TelemetryOutcomes {
 		packets, err := sumPerCPU(t.maps["telemetry_outcomes"], uint32(number),
 			func(total *uint64, v uint64) { *total += v })
 		if err != nil {
 			return nil, fmt.Errorf("read telemetry's counters: %w", err)
 		}
-		outcomes[number] = packets
+		list = append(list, Counter{Name: number.String(), Packets: packets})
 	}
-	return outcomes, nil
+	return list, nil
 }
 
-// Close lets go of the kernel objects; what is attached works on.
+// ForgetNextHops has nothing to do: the kernel forwards.
+func (t *Telemetry) ForgetNextHops() error { return nil }
+
+// Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out.
+func (t *Telemetry) Dump(name string, limit int) ([]Entry, error) {
+	return t.dump(loadTelemetry, name, limit)
+}
+
+// Close releases the kernel objects; what is attached works on.
 func (t *Telemetry) Close() { t.close() }

@@ -16,6 +16,7 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	telemetryMapDrops             = "drops"
 	telemetryMapIntScratches      = "int_scratches"
 	telemetryMapTelemetryBudgets  = "telemetry_budgets"
 	telemetryMapTelemetryClasses  = "telemetry_classes"
@@ -83,6 +84,7 @@ type telemetryProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type telemetryMapSpecs struct {
+	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	IntScratches      *ebpf.MapSpec `ebpf:"int_scratches"`
 	TelemetryBudgets  *ebpf.MapSpec `ebpf:"telemetry_budgets"`
 	TelemetryClasses  *ebpf.MapSpec `ebpf:"telemetry_classes"`
@@ -122,6 +124,7 @@ func (o *telemetryObjects) Close() error {
 //
 // It can be passed to loadTelemetryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type telemetryMaps struct {
+	Drops             *ebpf.Map `ebpf:"drops"`
 	IntScratches      *ebpf.Map `ebpf:"int_scratches"`
 	TelemetryBudgets  *ebpf.Map `ebpf:"telemetry_budgets"`
 	TelemetryClasses  *ebpf.Map `ebpf:"telemetry_classes"`
@@ -136,6 +139,7 @@ type telemetryMaps struct {
 
 func (m *telemetryMaps) Close() error {
 	return _TelemetryClose(
+		m.Drops,
 		m.IntScratches,
 		m.TelemetryBudgets,
 		m.TelemetryClasses,

@@ -14,6 +14,7 @@ import (
 	"sextant/datapath/model"
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
+	"sextant/te/srpolicy"
 )
 
 const (
@@ -24,7 +25,11 @@ const (
 	skbGSOSize = 176
 )
 
-var telemetrySID = netip.MustParsePrefix("fcbb:bb00:5::/48")
+var (
+	telemetrySID    = netip.MustParsePrefix("fcbb:bb00:5::/48")
+	telemetryInside = []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48"),
+		netip.MustParsePrefix("fd00:5f:8000::/33")}
+)
 
 // telemetryRoles are the programs, by the names of their entry points.
 var telemetryRoles = []string{"telemetry_source", "telemetry_transit", "telemetry_sink"}
@@ -34,12 +39,13 @@ type telemetryWorld struct {
 	*world
 	program *Telemetry
 	model   model.TelemetryNode
-	class   TelemetryClass
-	left    uint32 // packets until the source chooses one
+	classes []TelemetryClass
+	left    [TelemetryClasses]uint32 // packets until the source chooses one of a class
 	context []byte
 	events  *TelemetryEvents
 	counts  map[model.TelemetryOutcome]uint64
 	flows   model.TelemetryFlows
+	drops   map[string]uint64
 	reasons map[model.TelemetryReasons]uint64
 	ages    *rand.Rand
 }
@@ -47,10 +53,11 @@ type telemetryWorld struct {
 func newTelemetryWorld(t testing.TB) *telemetryWorld {
 	w := &telemetryWorld{world: newWorld(t), context: make([]byte, skbSize),
 		counts: map[model.TelemetryOutcome]uint64{}, reasons: map[model.TelemetryReasons]uint64{},
-		ages: rand.New(rand.NewPCG(3, 3))}
+		drops: map[string]uint64{},
+		ages:  rand.New(rand.NewPCG(3, 3))}
 	var err error
 	w.program, err = OpenTelemetry(w.dir, TelemetryConfig{Node: telemetryNode, Port: telemetryPort,
-		SIDs: []netip.Prefix{telemetrySID}})
+		SIDs: []netip.Prefix{telemetrySID}, Infrastructure: telemetryInside})
 	must(t, err)
 	t.Cleanup(w.program.Close)
 	w.events, err = w.program.Events()
@@ -59,17 +66,17 @@ func newTelemetryWorld(t testing.TB) *telemetryWorld {
 	w.flows = model.TelemetryFlows{Flows: map[flow.Tuple]*model.TelemetryFlow{}}
 	w.setWatch(t, telemetryWatchTried)
 	w.model = model.TelemetryNode{Port: telemetryPort, SIDs: []netip.Prefix{telemetrySID},
-		MTU: 1500}
+		MTU: 1500, Infrastructure: telemetryInside}
 	binary.NativeEndian.PutUint32(w.context[skbInterface:], uint32(w.far))
 	binary.NativeEndian.PutUint32(w.context[skbIngress:], uint32(w.near))
 	return w
 }
 
-// setClass makes the class of all packets another one.
-func (w *telemetryWorld) setClass(t testing.TB, class TelemetryClass) {
+// setClasses makes the classes of packets others.
+func (w *telemetryWorld) setClasses(t testing.TB, classes ...TelemetryClass) {
 	t.Helper()
-	must(t, w.program.SetClass(0, class))
-	w.class = class
+	must(t, w.program.SetClasses(classes))
+	w.classes = classes
 }
 
 // telemetryWatchTried has times that a test does not reach unless it makes a flow older: the
@@ -133,19 +140,35 @@ func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telem
 		NodeID: telemetryNode, Ingress: uint16(w.near), Egress: uint16(w.far),
 		WideIngress: uint32(w.near), WideEgress: uint32(w.far),
 	}
-	if len(after) < ethernetHeader {
-		return m
-	}
-	md, err := telemetry.EmbeddedMD(after[ethernetHeader:], telemetry.InIPv6, telemetryPort)
+	md, err := mdIn(after)
 	if err != nil || md.Instructions&telemetry.EgressTime == 0 {
 		return m
 	}
+	md.DomainID = 0 // a node writes in front of free slots that are none
 	for i := range md.Hops() {
 		if hop, _ := md.Hop(i); from <= hop.EgressTimeNS && hop.EgressTimeNS <= to {
 			m.EgressTimeNS = hop.EgressTimeNS
 		}
 	}
 	return m
+}
+
+// mdIn is the telemetry behind the extension headers, whatever these contain.
+func mdIn(frame []byte) (telemetry.MD, error) {
+	const hopByHop, routing, options, udp = 0, 43, 60, 8
+	at := ethernetHeader + ipv6Header
+	if len(frame) < at {
+		return telemetry.MD{}, telemetry.Truncated
+	}
+	next := frame[ethernetHeader+6]
+	for at+2 <= len(frame) && (next == hopByHop || next == routing || next == options) {
+		next, at = frame[at], at+8+8*int(frame[at+1])
+	}
+	if at+udp > len(frame) {
+		return telemetry.MD{}, telemetry.Truncated
+	}
+	md, _, err := telemetry.ParseMD(frame[at+udp:])
+	return md, err
 }
 
 func taiNow(t testing.TB) uint64 {
@@ -163,17 +186,26 @@ func (w *telemetryWorld) want(role string, frame []byte,
 	case "telemetry_sink":
 		return w.model.TelemetrySink(frame)
 	}
-	if w.class.Instructions == 0 || !model.IsTelemetryCandidate(frame) {
+	if !model.IsTelemetryCandidate(frame) {
 		return model.TelemetryResult{Frame: frame}
 	}
-	if w.left == 0 || w.left > w.class.OneIn {
-		w.left = w.class.OneIn
+	var matches []srpolicy.Match
+	for _, c := range w.classes {
+		matches = append(matches, c.Match)
 	}
-	if w.left--; w.left != 0 {
+	number := model.TelemetryClassOf(frame, matches)
+	if number < 0 || w.classes[number].Instructions == 0 {
+		return model.TelemetryResult{Frame: frame}
+	}
+	class, left := w.classes[number], &w.left[number]
+	if *left == 0 || *left > class.OneIn {
+		*left = class.OneIn
+	}
+	if *left--; *left != 0 {
 		return model.TelemetryResult{Frame: frame}
 	}
 	return w.model.TelemetrySource(frame, model.TelemetryClass{
-		Instructions: w.class.Instructions, Hops: w.class.Hops, Slots: w.class.Slots}, seen)
+		Instructions: class.Instructions, Hops: class.Hops, Slots: class.Slots}, seen)
 }
 
 // compare gives one frame to program and model.
@@ -191,8 +223,13 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 	expected := uint32(tcUnspec)
 	if want.Counted {
 		w.counts[want.Outcome]++
-		if want.Outcome == model.TelemetryDiscarded {
+		switch {
+		case want.Outcome == model.TelemetryDiscarded:
 			expected = tcShot
+			w.drops["telemetry_probe"]++
+		case want.Outcome == model.TelemetryOutside && role == "telemetry_sink":
+			expected = tcShot
+			w.drops["outside_domain"]++
 		}
 	}
 	if verdict != expected || !bytes.Equal(after, want.Frame) {
@@ -219,7 +256,8 @@ func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.Telemetr
 	tuple, _, _ := seen.Flow()
 	late := int64(event.GapNS - want.GapNS)
 	if !bytes.Equal(event.Packet, packet[:min(len(packet), telemetryCapture)]) ||
-		event.Flow != tuple || event.Interface != w.far || event.Reasons != want.Reasons || late < 0 || late > 1000e9 {
+		event.Flow != tuple || event.Interface != w.far || event.Reasons != want.Reasons ||
+		late < 0 || late > 1000e9 {
 		t.Fatalf("reported %+v\nwant %+v of\n%x", event, want, packet)
 	}
 	for reason := model.TelemetryReasons(1); reason != 1<<model.TelemetryReasonBits; reason <<= 1 {
@@ -232,11 +270,19 @@ func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.Telemetr
 // counted fails unless the programs counted what the model did.
 func (w *telemetryWorld) counted(t testing.TB) {
 	t.Helper()
-	got, err := w.program.Outcomes()
+	outcomes, err := w.program.Outcomes()
 	must(t, err)
 	for outcome := range model.TelemetryOutcomes {
-		if got[outcome] != w.counts[outcome] {
-			t.Errorf("%s: counted %d, want %d", outcome, got[outcome], w.counts[outcome])
+		if got := outcomes[outcome]; got.Packets != w.counts[outcome] ||
+			got.Name != outcome.String() {
+			t.Errorf("%s: counted %+v, want %d", outcome, got, w.counts[outcome])
+		}
+	}
+	drops, err := w.program.Drops()
+	must(t, err)
+	for _, got := range drops {
+		if got.Packets != w.drops[got.Name] {
+			t.Errorf("dropped %+v, want %d", got, w.drops[got.Name])
 		}
 	}
 }
@@ -246,19 +292,34 @@ func (w *telemetryWorld) reasonsCounted(t testing.TB) {
 	t.Helper()
 	got, err := w.program.Reasons()
 	must(t, err)
-	for reason, packets := range got {
-		if packets != w.reasons[reason] {
-			t.Errorf("%s: counted %d, want %d", reason, packets, w.reasons[reason])
+	for bit, counted := range got {
+		if reason := model.TelemetryReasons(1) << bit; counted.Packets != w.reasons[reason] ||
+			counted.Name != reason.String() {
+			t.Errorf("%s: counted %+v, want %d", reason, counted, w.reasons[reason])
 		}
 	}
 }
 
-var telemetryClassesTried = []TelemetryClass{
-	{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8},
-	{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8, Slots: 3},
-	{OneIn: 3, InTurn: true, Instructions: 0xff80, Hops: 1},
-	{OneIn: 2, InTurn: true, Instructions: 0xffff, Hops: 255, Slots: 1},
-	{OneIn: 1, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 31},
+var telemetryClassesTried = [][]TelemetryClass{
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8}},
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8, Slots: 3}},
+	{{OneIn: 3, InTurn: true, Instructions: 0xff80, Hops: 1}},
+	{
+		{OneIn: 2, InTurn: true, Instructions: telemetry.Queue, Hops: 2, Match: srpolicy.Match{
+			Source: netip.MustParsePrefix("::4/126"), Protocol: unix.IPPROTO_TCP,
+			DestinationPorts: srpolicy.Ports{First: 80, Last: 81}}},
+		{Match: srpolicy.Match{Source: netip.MustParsePrefix("0.0.0.0/31")}},
+		{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
+			DSCP: 46, ByDSCP: true}},
+		{OneIn: 2, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 2,
+			Match: srpolicy.Match{Destination: netip.MustParsePrefix("0.0.0.1/32"),
+				Protocol: unix.IPPROTO_UDP, SourcePorts: srpolicy.Ports{First: 1, Last: 9}}},
+		{OneIn: 3, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 4},
+	},
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
+		Destination: netip.MustParsePrefix("::1/128")}}},
+	{{OneIn: 2, InTurn: true, Instructions: 0xffff, Hops: 255, Slots: 1}},
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.EgressTime, Hops: 3, Slots: 31}},
 	{},
 }
 
@@ -268,9 +329,9 @@ func TestTelemetryAgreesWithModel(t *testing.T) {
 	reached := map[string][]model.TelemetryOutcome{
 		"telemetry_source": {model.TelemetryInserted, model.TelemetryCarries, model.TelemetryMTU},
 		"telemetry_transit": {model.TelemetryPushed, model.TelemetryInPlace, model.TelemetryMTU,
-			model.TelemetryHops, model.TelemetryBroken},
+			model.TelemetryHops, model.TelemetryBroken, model.TelemetryOutside},
 		"telemetry_sink": {model.TelemetryRemoved, model.TelemetryDiscarded,
-			model.TelemetryBroken},
+			model.TelemetryBroken, model.TelemetryOutside},
 	}
 	for number, role := range telemetryRoles {
 		w.world.run(t, role, func(t *testing.T) {
@@ -279,7 +340,8 @@ func TestTelemetryAgreesWithModel(t *testing.T) {
 			seen := map[model.TelemetryOutcome]int{}
 			for i := range *frames {
 				if i%(1+*frames/len(telemetryClassesTried)) == 0 {
-					w.setClass(t, telemetryClassesTried[i*len(telemetryClassesTried) / *frames])
+					w.setClasses(t,
+						telemetryClassesTried[i*len(telemetryClassesTried) / *frames]...)
 				}
 				if r := w.compare(t, role, g.frame()); r.Counted {
 					seen[r.Outcome]++
@@ -323,16 +385,18 @@ func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
 	transport := slices.Concat([]byte{0, byte(g.IntN(2)), 0, 80}, g.octets(9),
 		[]byte{byte(g.pick(16, 16, 16, 16, 2, 18, 17, 4, 0))}, b)
 	l4, host := byte(g.pick(6, 6, 6, 17, 1)), byte(g.IntN(8))
+	class := g.pick(0, 0, 46<<2, 46<<2|1, 10<<2)
 	switch g.IntN(8) {
 	case 0, 1, 2:
 		header := append(make([]byte, 40), transport...)
-		header[0], header[6], header[23], header[39] = 0x60, l4, host, 1
+		header[0], header[6], header[23], header[39] = 0x60|byte(class>>4), l4, host, 1
+		header[1] = byte(class << 4)
 		return header, 41
 	case 3, 4, 5:
 		ihl := g.pick(5, 5, 5, 6, 15)
 		header := append(make([]byte, 4*ihl), transport...)
 		header[0], header[9], header[15], header[19] = byte(0x40|ihl), l4, host, 1
-		header[6] = byte(g.pick(0, 0, 0, 0x20, 1))
+		header[1], header[6] = byte(class), byte(g.pick(0, 0, 0, 0x20, 1))
 		return header, 4
 	}
 	return append([]byte{0}, b...), uint8(g.pick(41, 4, 143, 6, 17))
@@ -355,7 +419,11 @@ func (g telemetryGenerator) frame() []byte {
 	ip := binary.BigEndian.AppendUint32(nil, 6<<28|g.Uint32()>>4)
 	ip = binary.BigEndian.AppendUint16(ip, uint16(len(extensions)+len(inner)))
 	ip = append(ip, first, 64)
-	ip = append(ip, g.octets(16)...)
+	from := telemetryInside[g.IntN(2)].Addr().As16()
+	if copy(from[8:], g.octets(8)); g.IntN(8) == 0 {
+		from[4] ^= 0x80
+	}
+	ip = append(ip, from[:]...)
 	to := telemetrySID.Addr().As16()
 	if copy(to[8:], g.octets(8)); g.IntN(8) == 0 {
 		to[5]++

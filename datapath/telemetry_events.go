@@ -68,5 +68,5 @@ func (e *TelemetryEvents) Next() (TelemetryEvent, error) {
 // is none.
 func (e *TelemetryEvents) SetDeadline(at time.Time) { e.reader.SetDeadline(at) }
 
-// Close ends a Next that waits, and lets go of the events.
+// Close ends a Next that waits, and releases the events.
 func (e *TelemetryEvents) Close() error { return e.reader.Close() }

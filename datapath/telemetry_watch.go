@@ -23,17 +23,18 @@ func (t *Telemetry) SetWatch(w model.TelemetryWatch) error {
 }
 
 // Reasons counts the reports by each of their reasons.
-func (t *Telemetry) Reasons() (map[model.TelemetryReasons]uint64, error) {
-	reasons := map[model.TelemetryReasons]uint64{}
+func (t *Telemetry) Reasons() ([]Counter, error) {
+	var list []Counter
 	for bit := range uint32(model.TelemetryReasonBits) {
 		packets, err := sumPerCPU(t.maps["telemetry_reasons"], bit,
 			func(total *uint64, v uint64) { *total += v })
 		if err != nil {
 			return nil, fmt.Errorf("read telemetry's reasons: %w", err)
 		}
-		reasons[1<<bit] = packets
+		reason := model.TelemetryReasons(1) << bit
+		list = append(list, Counter{Name: reason.String(), Packets: packets})
 	}
-	return reasons, nil
+	return list, nil
 }
 
 // Pause is a flow of which no packet has come for long.

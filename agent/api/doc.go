@@ -33,6 +33,9 @@
 //	GET    /v1/routes
 //	GET    /v1/routes/sources
 //	GET    /v1/next-hops
+//	GET    /v1/telemetry/watch
+//	PUT    /v1/telemetry/watch/{name}        body: TelemetryWatchSpec
+//	DELETE /v1/telemetry/watch/{name}
 //	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file

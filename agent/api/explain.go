@@ -65,7 +65,7 @@ type Explanation struct {
 	Copy *ExplainedCopy `json:"copy,omitempty"`
 
 	// what nodes on the way wrote into it
-	Telemetry []Telemetry `json:"telemetry,omitempty"`
+	Telemetry []CarriedTelemetry `json:"telemetry,omitempty"`
 
 	// segments that it visits next, in the order of travel
 	Path    []netip.Addr `json:"path,omitempty"`

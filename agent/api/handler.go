@@ -149,6 +149,9 @@ func NewHandler(agent Agent) http.Handler {
 		"GET /v1/routes":                                         h.routes,
 		"GET /v1/routes/sources":                                 h.routeSources,
 		"GET /v1/next-hops":                                      h.nextHops,
+		"GET /v1/telemetry/watch":                                h.telemetryWatches,
+		"PUT /v1/telemetry/watch/{name}":                         h.putTelemetryWatch,
+		"DELETE /v1/telemetry/watch/{name}":                      h.deleteTelemetryWatch,
 	})
 	mux.HandleFunc("GET /v1/monitor", h.monitor)
 	mux.HandleFunc("GET /v1/capture", h.capture)

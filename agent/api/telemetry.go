@@ -1,75 +1,115 @@
 package api
 
-import "sextant/packet/telemetry"
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
 
-// Telemetry is what nodes wrote into a packet, in one format.
-type Telemetry struct {
-	Format string `json:"format"` // int-md, int-mx, ioam-trace, ioam-direct-export, path-tracing
-	Hops   []Hop  `json:"hops"`   // none of int-mx and ioam-direct-export: their nodes report
+	"sextant/config"
+)
+
+// TelemetryCounters say what became of packets with in-band telemetry at a node, and of reports.
+type TelemetryCounters struct {
+	Packets  []TelemetryPackets `json:"packets"`
+	Reported []TelemetryReports `json:"reported"` // by the sink
+	// to the collector, pauses without a packet included
+	Reports     uint64 `json:"reports"`
+	Datagrams   uint64 `json:"datagrams"`
+	LostReports uint64 `json:"lostReports"` // that this machine did not send
 }
 
-// Hop is what one node said about a packet. What it did not say is null.
-type Hop struct {
-	Hop            uint8   `json:"hop"` // 0 is the first that wrote
-	Node           *uint64 `json:"node"`
-	Ingress        *uint32 `json:"ingress"`
-	Egress         *uint32 `json:"egress"`
-	QueueID        *uint8  `json:"queueId"`
-	QueueBytes     *uint32 `json:"queueBytes"`
-	LatencyNs      *uint32 `json:"latencyNs"`
-	UtilizationPPM *uint32 `json:"utilizationPpm"`
-	TimeNs         *uint64 `json:"timeNs"` // of the node's clock
+// TelemetryPackets counts packets by what became of them: docs/reference/telemetry.md.
+type TelemetryPackets struct {
+	Outcome string `json:"outcome"`
+	Packets uint64 `json:"packets"`
 }
 
-const unknownInterface = ^uint32(0)
+// TelemetryReports counts packets that the sink reported by one of the reasons.
+type TelemetryReports struct {
+	Reason  string `json:"reason"`
+	Packets uint64 `json:"packets"`
+}
 
-// HopsOf are samples in the order of the way.
-func HopsOf(samples []telemetry.Sample) []Hop {
-	out := make([]Hop, 0, len(samples))
-	for _, s := range samples {
-		has := func(f telemetry.Field) bool { return s.Known&f != 0 }
-		interfaces := has(telemetry.FieldInterfaces)
-		out = append(out, Hop{
-			Hop: s.Hop, Node: known(has(telemetry.FieldNode), s.Node),
-			Ingress:        known(interfaces && s.Ingress != unknownInterface, s.Ingress),
-			Egress:         known(interfaces && s.Egress != unknownInterface, s.Egress),
-			QueueID:        known(has(telemetry.FieldQueue), s.QueueID),
-			QueueBytes:     known(has(telemetry.FieldQueue), s.QueueBytes),
-			LatencyNs:      known(has(telemetry.FieldDelay), s.DelayNS),
-			UtilizationPPM: known(has(telemetry.FieldUtilization), s.UtilizationPPM),
-			TimeNs:         known(has(telemetry.FieldTime), s.TimeNS),
-		})
+// TelemetryWatch is an item of a source's watch list.
+type TelemetryWatch struct {
+	Name    string                 `json:"name"` // "": all other packets
+	Service string                 `json:"service,omitempty"`
+	Match   string                 `json:"match"` // as a rule says it
+	OneIn   int                    `json:"oneIn"` // 0: none gets telemetry
+	Choice  config.TelemetryChoice `json:"choice"`
+}
+
+// TelemetryWatchSpec is what a PUT says about an item of the watch list.
+type TelemetryWatchSpec struct {
+	Service          *string                 `json:"service,omitempty" setting:"telemetry.source.watch[].service"`
+	Source           *netip.Prefix           `json:"source,omitempty" setting:"telemetry.source.watch[].source"`
+	Destination      *netip.Prefix           `json:"destination,omitempty" setting:"telemetry.source.watch[].destination"`
+	Protocol         *int                    `json:"protocol,omitempty" setting:"telemetry.source.watch[].protocol"`
+	SourcePorts      *config.PortRange       `json:"sourcePorts,omitempty" setting:"telemetry.source.watch[].sourcePorts"`
+	DestinationPorts *config.PortRange       `json:"destinationPorts,omitempty" setting:"telemetry.source.watch[].destinationPorts"`
+	DSCP             *int                    `json:"dscp,omitempty" setting:"telemetry.source.watch[].dscp"`
+	OneIn            *int                    `json:"oneIn,omitempty" setting:"telemetry.source.watch[].oneIn"`
+	Choice           *config.TelemetryChoice `json:"choice,omitempty" setting:"telemetry.source.watch[].choice"`
+}
+
+// TelemetryWatches returns a source's watch list; the last item is all other packets. None on a
+// node that is no source.
+func (c *Client) TelemetryWatches(ctx context.Context) ([]TelemetryWatch, error) {
+	list, err := ask[List[TelemetryWatch]](ctx, c, request{path: "/v1/telemetry/watch"})
+	return list.Items, err
+}
+
+// PutTelemetryWatch adds an item to the watch list, or changes one.
+func (c *Client) PutTelemetryWatch(ctx context.Context, put Put, name string,
+	spec TelemetryWatchSpec) (Changes, error) {
+	return c.write(ctx, request{method: http.MethodPut, path: telemetryWatchPath(name),
+		put: put.header()}, spec)
+}
+
+// DeleteTelemetryWatch deletes an item of the watch list.
+func (c *Client) DeleteTelemetryWatch(ctx context.Context, name string) (Changes, error) {
+	return ask[Changes](ctx, c, request{method: http.MethodDelete, path: telemetryWatchPath(name)})
+}
+
+func telemetryWatchPath(name string) string {
+	return "/v1/telemetry/watch/" + url.PathEscape(name)
+}
+
+func (h handler) telemetryWatches(r *http.Request) (any, error) {
+	n, err := h.agent.Config(r.Context())
+	list := List[TelemetryWatch]{Items: []TelemetryWatch{}}
+	if err != nil || n.Telemetry == nil || n.Telemetry.Source == nil {
+		return list, err
 	}
-	return out
-}
-
-func known[T any](is bool, v T) *T {
-	if !is {
-		return nil
+	s := n.Telemetry.Source
+	for _, w := range n.TelemetryWatches() {
+		list.Items = append(list.Items, TelemetryWatch{Name: w.Name, Service: w.Service,
+			Match: w.Rule().Match(), OneIn: w.OneIn, Choice: w.Choice})
 	}
-	return &v
+	rest := config.SteeringRule{DSCP: config.AnyDSCP}
+	list.Items = append(list.Items, TelemetryWatch{Match: rest.Match(), OneIn: s.OneIn,
+		Choice: s.Choice})
+	return list, nil
 }
 
-// TelemetryOf is what in-band telemetry in a frame says, whole or cut off: INT behind the UDP port
-// of telemetry.DefaultINTPort, IOAM and Path Tracing in hop-by-hop options. It has no times of Path
-// Tracing, which are parts of a time that is not in the frame.
-func TelemetryOf(frame []byte) (all []Telemetry) {
-	// what the packet has before it breaks off counts
-	p, _ := telemetry.ParsePacket(frame, telemetry.InEthernet, telemetry.DefaultINTPort)
-	add := func(of telemetry.Carried, format string, samples []telemetry.Sample) {
-		if p.Has&of != 0 {
-			all = append(all, Telemetry{Format: format, Hops: HopsOf(samples)})
+func (h handler) putTelemetryWatch(r *http.Request) (any, error) {
+	var spec TelemetryWatchSpec
+	if err := ReadJSON(r, &spec); err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		change := config.TelemetryWatchChange(spec)
+		if conditionOf(r).adds(n.HasTelemetryWatch(name)) {
+			return config.AddTelemetryWatch(n, name, change)
 		}
-	}
-	traced, _ := p.Trace.AppendSamples(nil, 0)
-	interfaces := p.PathTrace.AppendSamples(nil, 0, 0, telemetry.PathTracing{})
-	for i := range interfaces {
-		interfaces[i].Known &^= telemetry.FieldTime
-	}
-	add(telemetry.HasMD, "int-md", p.MD.AppendSamples(nil, 0))
-	add(telemetry.HasMX, "int-mx", nil)
-	add(telemetry.HasTrace, "ioam-trace", traced)
-	add(telemetry.HasDirectExport, "ioam-direct-export", nil)
-	add(telemetry.HasPathTrace, "path-tracing", interfaces)
-	return all
+		return config.SetTelemetryWatch(n, name, change)
+	})
+}
+
+func (h handler) deleteTelemetryWatch(r *http.Request) (any, error) {
+	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
+		return config.DeleteTelemetryWatch(n, r.PathValue("name"))
+	})
 }

@@ -18,6 +18,8 @@ const (
 	Merge   Role = "merge"   // egress of protected traffic
 	Strays  Role = "strays"  // takes strays away beside a router
 	CFLB    Role = "cflb"    // router whose sources choose among equal-cost next hops
+	// source, transit or sink of in-band telemetry
+	Telemetry Role = "telemetry"
 )
 
 // Status says what the agent is and what it runs.
@@ -222,6 +224,8 @@ type Counters struct {
 
 	VRFs []VRFTraffic  `json:"vrfs,omitempty"` // strays only
 	CFLB *CFLBCounters `json:"cflb,omitempty"` // cflb only
+
+	Telemetry *TelemetryCounters `json:"telemetry,omitempty"` // telemetry only
 }
 
 // CFLBCounters say how a router with controllable load balancing chose next hops.

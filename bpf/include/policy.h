@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "match.h"
 #include "transport.h"
 #include "redundancy.h"
 
@@ -22,20 +23,6 @@ enum action {
 	ACTION_MIRROR, /* all lists */
 	ACTION_DROP, /* no valid path, and the policy says drop (RFC 9256 section 8.2) */
 } __attribute__((packed)); /* one byte */
-
-/* What chooses traffic. A prefix without bits contains everything. */
-struct match {
-	struct prefix source;
-	struct prefix destination;
-	__u16 source_ports[2]; /* first and last, host order */
-	__u16 destination_ports[2];
-	__u8 family; /* 4, 6, 0: both */
-	__u8 protocol; /* 0: any */
-	__u8 dscp; /* 0xff: any */
-	__u8 reserved[5];
-};
-
-#define DSCP_ANY 0xff
 
 /* A segment list, as the outer headers of a packet that takes it; the program fills in what is the
  * packet's. */
@@ -110,19 +97,6 @@ static __always_inline void ports_parse(struct cursor *c, struct packet *p)
 	else if (is_icmp(p) && cursor_has(c, ICMP_HEADER) &&
 		 is_icmp_error(*(__u8 *)c->pos, p->flow.ipv4))
 		p->icmp = ICMP_OTHER;
-}
-
-static __always_inline bool prefix_matches(const struct prefix *p, const struct address *a)
-{
-	return (a->word[0] & p->mask.word[0]) == p->address.word[0] &&
-	       (a->word[1] & p->mask.word[1]) == p->address.word[1];
-}
-
-static __always_inline bool port_matches(const __u16 *ports, __be16 port)
-{
-	__u16 number = bpf_ntohs(port);
-
-	return ports[0] <= number && number <= ports[1];
 }
 
 static __always_inline bool rule_matches(const struct match *m, const struct packet *p)

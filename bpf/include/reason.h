@@ -157,5 +157,7 @@ enum drop_reason {
 	REASON_ROGUE,
 	/* numbered by the sender before it was restarted */
 	REASON_OLD_EPOCH,
+	/* a probe of in-band telemetry (INT with its D bit set) at its sink, where probes end */
+	REASON_TELEMETRY_PROBE,
 	REASON_COUNT,
 };

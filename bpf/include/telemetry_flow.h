@@ -170,6 +170,17 @@ struct int_stack {
 	__u32 instructions;
 };
 
+/* Leaves the slots out that no node has written yet. */
+static __always_inline void stack_skip(struct int_stack *stack, __u32 slots)
+{
+	__u32 octets = INT_WORD * stack->hop * slots;
+
+	if (octets > INT_WORD * stack->words)
+		octets = INT_WORD * stack->words;
+	stack->at += octets;
+	stack->words -= octets / INT_WORD;
+}
+
 /* Looks through the stack for the longest queue and the nodes. */
 static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *stack,
 				struct telemetry_sight *sight)

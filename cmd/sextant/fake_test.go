@@ -348,7 +348,7 @@ func (f *fakeAgent) Capture(ctx context.Context, want api.Capture, begin func() 
 		e.Trace, e.NextHop, e.Path, e.Frame = nil, nil, nil, ""
 		if i > 0 {
 			node, queue := uint64(9), uint32(1200)
-			e.Telemetry = []api.Telemetry{{Format: "int-md", Hops: []api.Hop{{Node: &node},
+			e.Telemetry = []api.CarriedTelemetry{{Format: "int-md", Hops: []api.Hop{{Node: &node},
 				{Hop: 1, QueueBytes: &queue}}}}
 		}
 		if want.Matches(&e) {

@@ -17,7 +17,7 @@ import (
 func settingFlags(cmd *cobra.Command, body reflect.Type) {
 	eachSetting(body, func(s config.Setting, f reflect.StructField) {
 		name := flagName(s)
-		if f.Type.Elem().Kind() == reflect.Int {
+		if f.Type.Elem().Kind() == reflect.Int && s.Number {
 			initial, _ := strconv.Atoi(s.Default)
 			cmd.Flags().Int(name, initial, s.Help)
 		} else {

@@ -92,7 +92,7 @@ func statusView(s fullStatus) view {
 		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)},
 			filled(cacheTable(s.Counters)),
 			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters)),
-			filled(choiceTable(s.Counters))),
+			filled(choiceTable(s.Counters)), filled(telemetryTable(s.Counters))),
 		names: []string{s.Node},
 	}
 }
@@ -123,8 +123,8 @@ func packetTable(counters []api.Counters) table {
 		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
 	}
 	for _, c := range counters {
-		if c.CFLB != nil {
-			continue // choiceTable
+		if c.CFLB != nil || c.Telemetry != nil {
+			continue // choiceTable, telemetryTable
 		}
 		t.rows = append(t.rows, []string{
 			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
@@ -172,6 +172,31 @@ func choiceTable(counters []api.Counters) table {
 		t.rows = append(t.rows, []string{"(destinations)", count(c.CFLB.Destinations)},
 			[]string{"(left to the kernel)", count(c.CFLB.LeftToKernel)},
 			[]string{"(renumbered)", count(c.CFLB.Renumbered)})
+	}
+	return t
+}
+
+// telemetryTable says what became of packets with in-band telemetry, and of reports. What never
+// happened is left out.
+func telemetryTable(counters []api.Counters) table {
+	t := table{title: "In-band telemetry:", columns: []string{"WHAT", "PACKETS"}}
+	add := func(what string, packets uint64) {
+		if packets > 0 {
+			t.rows = append(t.rows, []string{what, count(packets)})
+		}
+	}
+	for _, c := range counters {
+		if c.Telemetry == nil {
+			continue
+		}
+		for _, one := range c.Telemetry.Packets {
+			add(one.Outcome, one.Packets)
+		}
+		for _, one := range c.Telemetry.Reported {
+			add("reported: "+one.Reason, one.Packets)
+		}
+		add("(reports)", c.Telemetry.Reports)
+		add("(reports lost)", c.Telemetry.LostReports)
 	}
 	return t
 }

@@ -19,7 +19,7 @@ func (a *app) telemetryCommand() *cobra.Command {
 	return noun("telemetry", "Reports of in-band telemetry: queues, delays and paths",
 		seeAlso("sextant controller", "sextant path links"), a.telemetryListen(),
 		telemetrySocket(a.telemetryLinks()), telemetrySocket(a.telemetryPath()),
-		telemetrySocket(a.telemetryExporters()))
+		telemetrySocket(a.telemetryExporters()), a.telemetryWatch())
 }
 
 // telemetrySocket names the listener's socket, which SEXTANT_TELEMETRY does otherwise.
@@ -231,7 +231,7 @@ func telemetryPathView(p listener.Path) view {
 }
 
 // carriedText is what nodes wrote into a packet, in one line.
-func carriedText(all []api.Telemetry) string {
+func carriedText(all []api.CarriedTelemetry) string {
 	var texts []string
 	for _, t := range all {
 		words := []string{t.Format}

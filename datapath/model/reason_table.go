@@ -82,6 +82,8 @@ const (
 	ReasonRogue
 	// ReasonOldEpoch: numbered by the sender before it was restarted.
 	ReasonOldEpoch
+	// ReasonTelemetryProbe: a probe of in-band telemetry (INT with its D bit set) at its sink, where probes end.
+	ReasonTelemetryProbe
 )
 
 var reasons = [...]reason{
@@ -124,4 +126,5 @@ var reasons = [...]reason{
 	ReasonDuplicate:            {"duplicate", "another copy of the packet came first; this is what protection costs", "", ""},
 	ReasonRogue:                {"rogue", "the copy came too late for the egress's history; a larger one tells paths of more different delay apart", "", ""},
 	ReasonOldEpoch:             {"old_epoch", "numbered by the sender before it was restarted", "", ""},
+	ReasonTelemetryProbe:       {"telemetry_probe", "a probe of in-band telemetry (INT with its D bit set) at its sink, where probes end", "", ""},
 }

@@ -5,7 +5,9 @@ import (
 	"net/netip"
 	"slices"
 
+	"sextant/packet/flow"
 	"sextant/packet/telemetry"
+	"sextant/te/srpolicy"
 )
 
 // TelemetryOutcome is what a program of in-band telemetry did with a packet.
@@ -27,15 +29,15 @@ const (
 	TelemetryLost
 	TelemetryFlowLimit
 	TelemetryLimit
+	TelemetryOutside
 	TelemetryOutcomes
 )
 
-var telemetryOutcomeNames = [TelemetryOutcomes]string{"inserted", "pushed", "in place", "removed",
-	"discarded", "carries telemetry or no inner packet", "segmented later", "above the MTU",
-	"no hop remains", "broken", "refused by the kernel", "ring buffer full", "limit of the flow",
-	"limit of all flows"}
+var telemetryOutcomeNames = [TelemetryOutcomes]string{"inserted", "pushed", "in_place", "removed",
+	"discarded", "carries", "segmented", "mtu", "hops", "broken", "refused", "lost", "flow_limit",
+	"limit", "outside"}
 
-// String returns the outcome's name.
+// String returns the outcome's name, as metrics have it.
 func (o TelemetryOutcome) String() string { return telemetryOutcomeNames[o] }
 
 // TelemetryNode is a node of a domain with INT-MD in the SRv6 encapsulation.
@@ -43,6 +45,8 @@ type TelemetryNode struct {
 	Port uint16         // UDP destination port of INT
 	SIDs []netip.Prefix // outer destinations of which this node is the sink
 	MTU  int            // of the interface that packets leave by
+	// Infrastructure is where outer sources of the domain are.
+	Infrastructure []netip.Prefix
 }
 
 // TelemetryClass is what a source does with the packets that it chose.
@@ -155,7 +159,8 @@ func (n TelemetryNode) fits(f telemetryFrame, more int) bool {
 	return int(binary.BigEndian.Uint16(f.ip[4:]))+more <= 0xffff && len(f.ip)+more <= n.MTU
 }
 
-// telemetryUDP is the UDP header of INT with the MD behind it.
+// telemetryUDP is the UDP header of INT with the MD behind it. It panics if the MD does not fit,
+// which only a mistake in this package can bring about.
 func telemetryUDP(ports []byte, md telemetry.MD, room int) []byte {
 	b := append([]byte{}, ports...)
 	b = append(b, byte(room>>8), byte(room), 0, 0)
@@ -173,6 +178,39 @@ func metadataOf(words uint8, of telemetry.Instructions, seen telemetry.Metadata)
 		b = append(b, 0xff)
 	}
 	return b
+}
+
+// within reports whether one of the prefixes has the address at an offset of the IPv6 packet.
+func (f telemetryFrame) within(prefixes []netip.Prefix, at int) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool {
+		return p.Contains(netip.AddrFrom16([16]byte(f.ip[at:])))
+	})
+}
+
+const sourceAt, destinationAt = 8, 24 // in an IPv6 header
+
+// TelemetryClassOf is the number of the first match that a candidate's encapsulated packet meets;
+// -1: none. One that cannot be read meets none but the zero value.
+func TelemetryClassOf(frame []byte, matches []srpolicy.Match) int {
+	var packet srpolicy.Packet
+	known := false
+	if f, ok := walkTelemetry(frame); ok {
+		var t flow.Tuple
+		seen := TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+		t, _, known = seen.Flow()
+		packet = srpolicy.Packet{Source: t.Src, Destination: t.Dst, Protocol: t.Protocol,
+			SourcePort: t.SrcPort, DestinationPort: t.DstPort}
+		if known {
+			class := seen.Inner[1]
+			if f.next == 41 {
+				class = seen.Inner[0]<<4 | class>>4
+			}
+			packet.DSCP = class >> 2
+		}
+	}
+	return slices.IndexFunc(matches, func(m srpolicy.Match) bool {
+		return m == (srpolicy.Match{}) || known && m.Matches(packet)
+	})
 }
 
 // IsTelemetryCandidate says whether the packet counts where a source takes one in so many.
@@ -225,6 +263,8 @@ func (n TelemetryNode) find(frame []byte) (f telemetryFrame, md telemetry.MD, si
 	switch {
 	case !present:
 		return f, md, 0, untouched(frame), true
+	case !f.within(n.Infrastructure, sourceAt):
+		return f, md, 0, f.only(TelemetryOutside), true
 	case !ok:
 		return f, md, 0, f.only(TelemetryBroken), true
 	}
@@ -278,20 +318,22 @@ func (n TelemetryNode) TelemetrySink(frame []byte) TelemetryResult {
 		return untouched(frame)
 	}
 	f, ok := walkTelemetry(frame)
-	if !ok || !slices.ContainsFunc(n.SIDs, func(p netip.Prefix) bool {
-		return p.Contains(netip.AddrFrom16([16]byte(f.ip[24:40])))
-	}) {
+	if !ok || !f.within(n.SIDs, destinationAt) {
 		return untouched(frame)
 	}
 	if isEncapsulated(f.next) {
 		r := untouched(frame)
-		r.Seen = TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+		if f.within(n.Infrastructure, sourceAt) {
+			r.Seen = TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+		}
 		return r
 	}
 	md, size, present, ok := f.carried(n.Port)
 	switch {
 	case !present:
 		return untouched(frame)
+	case !f.within(n.Infrastructure, sourceAt):
+		return f.only(TelemetryOutside)
 	case !ok:
 		return f.only(TelemetryBroken)
 	}

@@ -211,8 +211,8 @@ func (f *TelemetryFlow) way(w *TelemetryWatch, s TelemetrySeen) (reasons Telemet
 	return reasons
 }
 
-var telemetryReasonNames = [TelemetryReasonBits]string{"each", "gap", "queue", "queue change",
-	"new flow", "path", "end"}
+var telemetryReasonNames = [TelemetryReasonBits]string{"each", "gap", "queue", "queue_change",
+	"new_flow", "path", "end"}
 
 // String returns the names of the reasons.
 func (r TelemetryReasons) String() string {

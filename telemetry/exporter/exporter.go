@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/cilium/ebpf/ringbuf"
@@ -19,6 +20,7 @@ import (
 type Source interface {
 	// Next waits for an event until the deadline, and returns os.ErrDeadlineExceeded then.
 	Next() (datapath.TelemetryEvent, error)
+	// SetDeadline is the time at which a Next that waits is to end.
 	SetDeadline(at time.Time)
 	// Pauses are the flows that have been silent for long.
 	Pauses() ([]datapath.Pause, error)
@@ -35,9 +37,10 @@ type Options struct {
 	ScanEvery    time.Duration // between looks for pauses
 }
 
-// Exporter writes reports, each Write being one datagram. It is for one goroutine.
+// Exporter writes reports, each Write being one datagram. It is for one goroutine, but for
+// Counts.
 type Exporter struct {
-	Reports, Datagrams, Lost uint64 // Lost are reports in datagrams that could not be sent
+	reports, datagrams, lost atomic.Uint64
 
 	options  Options
 	to       io.Writer
@@ -46,6 +49,17 @@ type Exporter struct {
 	since    time.Time
 	sequence uint32
 	paused   map[flow.Tuple]uint64 // when their last packets came
+}
+
+// Counts says what an exporter has sent.
+type Counts struct {
+	Reports, Datagrams uint64
+	Lost               uint64 // reports in datagrams that could not be sent
+}
+
+// Counts returns what was sent so far. Any goroutine may call it.
+func (e *Exporter) Counts() Counts {
+	return Counts{e.reports.Load(), e.datagrams.Load(), e.lost.Load()}
 }
 
 // New makes an exporter that writes datagrams.
@@ -127,6 +141,8 @@ func (e *Exporter) Tick(now time.Time) {
 	}
 }
 
+// add puts a report into the datagram, sending the one before if it is full. It panics if the
+// report has a fault, which only a mistake in this package can bring about.
 func (e *Exporter) add(r telemetry.Report, now time.Time) {
 	before := len(e.datagram)
 	if before == 0 {
@@ -143,7 +159,7 @@ func (e *Exporter) add(r telemetry.Report, now time.Time) {
 	}
 	e.datagram = octets
 	e.waiting++
-	e.Reports++
+	e.reports.Add(1)
 }
 
 func (e *Exporter) begin(now time.Time) {
@@ -160,9 +176,9 @@ func (e *Exporter) flush() {
 		return
 	}
 	if _, err := e.to.Write(e.datagram); err != nil {
-		e.Lost += e.waiting
+		e.lost.Add(e.waiting)
 	}
-	e.Datagrams++
+	e.datagrams.Add(1)
 	e.sequence++
 	e.datagram, e.waiting = e.datagram[:0], 0
 }

@@ -104,8 +104,8 @@ func TestCoalescing(t *testing.T) {
 	if !slices.Equal(sequences, []int{0, 1, 3}) || !slices.Equal(counts, []int{2, 2, 1}) {
 		t.Errorf("sent datagrams %v with %v reports", sequences, counts)
 	}
-	if e.Reports != 7 || e.Datagrams != 4 || e.Lost != 1 {
-		t.Errorf("counted %d reports, %d datagrams, %d lost", e.Reports, e.Datagrams, e.Lost)
+	if n := e.Counts(); n != (exporter.Counts{Reports: 7, Datagrams: 4, Lost: 1}) {
+		t.Errorf("counted %+v", n)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestRun(t *testing.T) {
 		_, all := reports(t, b)
 		total += len(all)
 	}
-	if total != 3 || source.scans == 0 || e.Reports != 3 {
-		t.Errorf("%d reports, counted %d, %d scans", total, e.Reports, source.scans)
+	if total != 3 || source.scans == 0 || e.Counts().Reports != 3 {
+		t.Errorf("%d reports, counted %d, %d scans", total, e.Counts().Reports, source.scans)
 	}
 }

@@ -89,7 +89,8 @@ func newInbandLab(t *testing.T) *inbandLab {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	for number, node := range []string{"R1", "R2", "R3"} {
-		config := datapath.TelemetryConfig{Node: uint32(number + 1), Port: intPort}
+		config := datapath.TelemetryConfig{Node: uint32(number + 1), Port: intPort,
+			Infrastructure: []netip.Prefix{netip.MustParsePrefix("fd00::/16")}}
 		switch node {
 		case "R1":
 			config.Source = []string{"r2"}
@@ -132,8 +133,12 @@ func (l *inbandLab) offloads(t *testing.T) {
 // outcomes is what a node's programs counted.
 func (l *inbandLab) outcomes(t *testing.T, node string) map[model.TelemetryOutcome]uint64 {
 	t.Helper()
-	outcomes, err := l.nodes[node].Outcomes()
+	counters, err := l.nodes[node].Outcomes()
 	must(t, err)
+	outcomes := map[model.TelemetryOutcome]uint64{}
+	for outcome, counter := range counters {
+		outcomes[model.TelemetryOutcome(outcome)] = counter.Packets
+	}
 	return outcomes
 }
 
@@ -206,7 +211,7 @@ func TestInbandTelemetry(t *testing.T) {
 		{OneIn: 50, Instructions: queues, Hops: 8},
 		{OneIn: 50, Instructions: queues, Hops: 8, Slots: 1},
 	} {
-		must(t, l.nodes["R1"].SetClass(0, class))
+		must(t, l.nodes["R1"].SetClasses([]datapath.TelemetryClass{class}))
 		packets := l.packets(t)
 		if got := l.transfer(t, content); got != sent {
 			t.Fatalf("%+v: came with SHA-256 %x, sent with %x", class, got, sent)
@@ -303,8 +308,8 @@ func TestInbandQueue(t *testing.T) {
 	// one packet passes, all others wait
 	tc("qdisc", "add", "dev", "r3", "root", "handle", "1:", "tbf", "rate", "8bit", "burst", "1700",
 		"limit", "1000000")
-	must(t, l.nodes["R1"].SetClass(0, datapath.TelemetryClass{OneIn: 1, Hops: 8,
-		Instructions: telemetry.NodeID | telemetry.Queue}))
+	must(t, l.nodes["R1"].SetClasses([]datapath.TelemetryClass{{OneIn: 1, Hops: 8,
+		Instructions: telemetry.NodeID | telemetry.Queue}}))
 	events, err := l.nodes["R3"].Events()
 	must(t, err)
 	must(t, l.ns["H2"].Do(func() error { // so that no ICMP error comes back

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Which packets get telemetry at a source: classes by what is encapsulated, and one in so many. */
+#pragma once
+
+#include "match.h"
+#include "telemetry_flow.h"
+
+#define TELEMETRY_CLASSES 16
+
+/* What a source does with packets of one class: of the listed ones, the first that the packet
+ * matches. It may change at any time. */
+struct telemetry_class {
+	struct match match; /* of the inner packet */
+	__u32 threshold; /* by chance: random numbers up to it choose the packet */
+	__u32 one_in; /* in turn: each so manieth packet of a CPU; 0: by chance */
+	__u16 instructions; /* 0: no packet */
+	__u8 hops; /* nodes that push, at most; the source counts */
+	__u8 slots; /* left free in the stack, for nodes that write in place */
+	__u8 listed; /* 0: here the list ends */
+	__u8 looks; /* at the match; 0: all packets are of the class */
+	__u8 reserved[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TELEMETRY_CLASSES);
+	__type(key, __u32);
+	__type(value, struct telemetry_class);
+} telemetry_classes SEC(".maps");
+
+/* Packets until the next one is chosen in turn. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, TELEMETRY_CLASSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} telemetry_turns SEC(".maps");
+
+static __always_inline bool class_matches(const struct match *m, const struct telemetry_flow_key *k,
+					  __u32 dscp)
+{
+	return k->version && (!m->protocol || m->protocol == k->protocol) &&
+	       (!m->family || m->family == k->version) &&
+	       (m->dscp == DSCP_ANY || m->dscp == dscp) &&
+	       prefix_matches(&m->source, (const struct address *)k->source) &&
+	       prefix_matches(&m->destination, (const struct address *)k->destination) &&
+	       port_matches(m->source_ports, k->source_port) &&
+	       port_matches(m->destination_ports, k->destination_port);
+}
+
+/* The number of the first class that the inner flow matches; TELEMETRY_CLASSES: none. */
+static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp)
+{
+	struct telemetry_class *class;
+
+	if (!key)
+		return TELEMETRY_CLASSES;
+	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++) {
+		__u32 number = i;
+
+		class = bpf_map_lookup_elem(&telemetry_classes, &number);
+		if (!class || !class->listed)
+			break;
+		if (!class->looks || class_matches(&class->match, key, dscp))
+			return i;
+	}
+	return TELEMETRY_CLASSES;
+}
+
+/* The class of a packet, by what is encapsulated in it; TELEMETRY_CLASSES: none. */
+static __noinline __u32 class_of(struct __sk_buff *skb)
+{
+	struct telemetry_flow_key key __attribute__((aligned(8))) = {};
+	struct int_outer o = {};
+	__u32 zero = 0, octets, at, unused, dscp = 0;
+	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
+	__u8 head[2];
+
+	if (!s)
+		return TELEMETRY_CLASSES;
+	octets = int_copy(skb, s);
+	if (octets && int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o)) {
+		at = sizeof(struct ethhdr) + o.length;
+		if (inner_flow(skb, at, o.protocol, &key, &unused) &&
+		    !bpf_skb_load_bytes(skb, at, head, sizeof(head)))
+			dscp = key.version == 6 ? (head[0] & 15) << 2 | head[1] >> 6 : head[1] >> 2;
+	}
+	return class_find(&key, dscp);
+}
+
+/* Whether a packet of the class is to get telemetry. */
+static __noinline bool is_its_turn(__u32 class, __u32 one_in)
+{
+	__u32 *left = bpf_map_lookup_elem(&telemetry_turns, &class);
+
+	if (!left)
+		return false;
+	if (*left == 0 || *left > one_in)
+		*left = one_in;
+	return --*left == 0;
+}
+
+static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class)
+{
+	if (!class->instructions)
+		return false;
+	if (class->one_in)
+		return is_its_turn(number, class->one_in);
+	return bpf_get_prandom_u32() <= class->threshold;
+}

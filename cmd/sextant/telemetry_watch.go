@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"sextant/agent/api"
+)
+
+func (a *app) telemetryWatch() *cobra.Command {
+	return noun("watch", "Which packets get in-band telemetry at this node",
+		seeAlso("sextant status", "sextant telemetry links"), a.telemetryWatchList(),
+		a.telemetryWatchAdd(), a.telemetryWatchRemove())
+}
+
+func (a *app) telemetryWatchList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "Show which packets get telemetry, and how many of them",
+		Long: `Show the watch list of a source: the first item that a packet matches decides, the last one is all
+other packets.`,
+		Example:     "  sextant telemetry watch list",
+		Annotations: seeAlso("sextant telemetry watch add", "sextant status"),
+		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			list, err := a.agent().TelemetryWatches(ctx)
+			if err != nil {
+				return err
+			}
+			return a.show(telemetryWatchView(list))
+		},
+	}
+}
+
+func telemetryWatchView(list []api.TelemetryWatch) view {
+	t := table{columns: []string{"NAME", "PACKETS", "SERVICE", "TELEMETRY IN", "CHOICE"}}
+	v := view{value: api.List[api.TelemetryWatch]{Items: list}}
+	for _, w := range list {
+		share := "none"
+		if w.OneIn > 0 {
+			share = fmt.Sprintf("1 in %d", w.OneIn)
+		}
+		t.rows = append(t.rows, []string{orDash(w.Name), w.Match, orDash(w.Service), share,
+			string(w.Choice)})
+		v.names = append(v.names, w.Name)
+	}
+	v.tables = tables{t}
+	return v
+}
+
+func (a *app) telemetryWatchAdd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "Give packets a share of telemetry of their own",
+		Long: `Add an item to the end of a source's watch list: packets that match all that is given, and no item before
+it, get telemetry as it says. It counts from the next packet on. A packet is known by what is
+encapsulated in it.`,
+		Example: "  sextant telemetry watch add voice --dscp 46 --one-in 1\n" +
+			"  sextant telemetry watch add backup --destination 2001:db8:b::/48 --one-in 0\n" +
+			"  sextant telemetry watch add web --protocol tcp --destination-ports 80-90 " +
+			"--one-in 20 --choice turn",
+		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch remove"),
+		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	settingFlags(cmd, reflect.TypeFor[api.TelemetryWatchSpec]())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var spec api.TelemetryWatchSpec
+		if err := readSettingFlags(cmd, &spec); err != nil {
+			return err
+		}
+		ctx, cancel := a.withTimeout(cmd)
+		defer cancel()
+		changes, err := a.agent().PutTelemetryWatch(ctx, api.Create, args[0], spec)
+		if err != nil {
+			return err
+		}
+		return a.showChanges(changes)
+	}
+	return cmd
+}
+
+func (a *app) telemetryWatchRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Take an item from the watch list",
+		Long: "Take an item from the watch list. Its packets get telemetry as the next item that " +
+			"they match says.",
+		Example:     "  sextant telemetry watch remove voice",
+		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch add"),
+		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.withTimeout(cmd)
+			defer cancel()
+			changes, err := a.agent().DeleteTelemetryWatch(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.showChanges(changes)
+		},
+	}
+}

@@ -1,0 +1,152 @@
+package config_test
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"sextant/config"
+	"sextant/packet/telemetry"
+)
+
+// drawTelemetry makes a valid section telemetry, at interfaces that no other role has.
+func drawTelemetry(t *rapid.T) *config.Telemetry {
+	r := &config.Telemetry{Node: rapid.IntRange(1, 1<<32-2).Draw(t, "node"),
+		Port:    rapid.Uint16Range(1, 65535).Draw(t, "INT port"),
+		Transit: []string{"t1"}}
+	if rapid.Bool().Draw(t, "source") {
+		r.Source = &config.TelemetrySource{Interfaces: []string{"t0"},
+			Metadata: pick(t, nil, []config.TelemetryMetadata{"node", "latency"}),
+			Hops:     rapid.IntRange(1, 255).Draw(t, "hops"),
+			Slots:    rapid.IntRange(0, 31).Draw(t, "slots"),
+			OneIn:    rapid.IntRange(0, 1<<32-1).Draw(t, "one in"),
+			Choice:   pick(t, config.ByChance, config.InTurn)}
+		for _, name := range []string{"a", "b"} {
+			if rapid.Bool().Draw(t, name) {
+				r.Source.Watch = append(r.Source.Watch, drawWatch(t, name))
+			}
+		}
+	}
+	if rapid.Bool().Draw(t, "sink") {
+		r.Sink = &config.TelemetrySink{Interfaces: []string{"t0", "t1"},
+			SIDs:      []netip.Prefix{netip.MustParsePrefix("fcbb:bb00:9::/48")},
+			Collector: netip.MustParseAddrPort("[2001:db8::9]:32766"),
+			Report:    pick(t, nil, []config.TelemetryReason{config.ReportEach, config.ReportEnd}),
+			Gap: pick(t, 0,
+				time.Duration(rapid.IntRange(1, 3600e6).Draw(t, "gap"))*time.Microsecond),
+			GapRTTs:      rapid.IntRange(0, 1000).Draw(t, "RTTs"),
+			QueueBytes:   rapid.IntRange(0, 1<<24-1).Draw(t, "queue"),
+			QueueChange:  rapid.IntRange(1, 1<<24-1).Draw(t, "change"),
+			FlowInterval: time.Duration(rapid.IntRange(0, 3600).Draw(t, "interval")) * time.Second,
+			Limit:        rapid.IntRange(1, 1<<32-1).Draw(t, "limit")}
+	}
+	return r
+}
+
+func drawWatch(t *rapid.T, name string) config.TelemetryWatch {
+	return config.TelemetryWatch{Name: name,
+		Destination: pick(t, netip.Prefix{}, netip.MustParsePrefix("2001:db8::/32")),
+		Protocol:    6, SourcePorts: config.PortRange{First: 1, Last: 9},
+		DSCP:   pick(t, config.AnyDSCP, 0, 46),
+		OneIn:  rapid.IntRange(0, 1<<32-1).Draw(t, "watch one in"),
+		Choice: pick(t, config.ByChance, config.InTurn)}
+}
+
+const telemetryNode = `node: n
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: "000102030405060708090a0b0c0d0e0f"
+edge:
+  interfaces: [{name: eth0}]
+  source: "fd00:5e::1"
+  services: [{name: web, vip: "2001:db8::80", port: 443}]
+`
+
+// TestTelemetryFaults gives sections that cannot work, and wants a word of what is wrong.
+func TestTelemetryFaults(t *testing.T) {
+	for want, section := range map[string]string{
+		"neither source, transit nor sink": "{node: 1}",
+		"node is missing":                  "{transit: [eth1]}",
+		"node 0 is out of range":           "{node: 0, transit: [eth1]}",
+		"one port":                         "{node: 1, port: any, transit: [eth1]}",
+		"given twice":                      "{node: 1, transit: [eth1, eth1]}",
+		"programs at XDP send":             "{node: 1, transit: [eth0]}",
+		"free slots":                       "{node: 1, source: {interfaces: [eth1], slots: 32}}",
+		`unknown choice "dice"`:            "{node: 1, source: {interfaces: [eth1], choice: dice}}",
+		`unknown metadata "x"`:             "{node: 1, source: {interfaces: [eth1], metadata: [x]}}",
+		"no service":                       watching("service: none"),
+		"a service says destination":       watching("service: web, protocol: tcp"),
+		"ports need a protocol":            watching("destinationPorts: 80"),
+		"two families":                     watching(`source: "10.0.0.0/8", destination: "2001:db8::/32"`),
+		`watch "w" is given twice`:         watching("dscp: 1}, {name: w"),
+		"the sink has no SID":              sinking("sids: []"),
+		"not an IPv6 prefix":               sinking(`sids: ["10.0.0.0/8"]`),
+		"not an address and port":          sinking(`sids: ["fcbb::/48"], collector: "host:1"`),
+	} {
+		_, err := config.Parse("node.yaml", []byte(telemetryNode+"telemetry: "+section+"\n"))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", section, err, want)
+		}
+	}
+}
+
+func watching(match string) string {
+	return "{node: 1, source: {interfaces: [eth1], watch: [{name: w, " + match + "}]}}"
+}
+
+func sinking(keys string) string {
+	if !strings.Contains(keys, "collector") {
+		keys += `, collector: "[::1]:1"`
+	}
+	return "{node: 1, sink: {interfaces: [eth1], " + keys + "}}"
+}
+
+// TestTelemetryWatch adds, changes and removes items of the watch list, one of which names a
+// service.
+func TestTelemetryWatch(t *testing.T) {
+	n, err := config.Parse("node.yaml", []byte(telemetryNode+
+		"telemetry: {node: 1, source: {interfaces: [eth1]}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := n.Telemetry.Source.Instructions(); got != telemetry.NodeID|telemetry.Queue {
+		t.Errorf("without metadata, nodes write %x", got)
+	}
+	service, dscp, oneIn := "web", 46, 7
+	for name, change := range map[string]config.TelemetryWatchChange{
+		"web": {Service: &service}, "voice": {DSCP: &dscp}} {
+		if n, err = config.AddTelemetryWatch(n, name, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := config.AddTelemetryWatch(n, "web", config.TelemetryWatchChange{}); err == nil {
+		t.Error("an item was added twice")
+	}
+	n, err = config.SetTelemetryWatch(n, "web", config.TelemetryWatchChange{OneIn: &oneIn})
+	if err != nil || !n.HasTelemetryWatch("voice") || len(n.Telemetry.Source.Watch) != 2 {
+		t.Fatalf("%+v, error %v", n.Telemetry.Source.Watch, err)
+	}
+	n, err = config.DeleteTelemetryWatch(n, "voice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.TelemetryWatch{Name: "web", Service: "web", OneIn: 7, Choice: config.ByChance,
+		DSCP: config.AnyDSCP, Protocol: 6,
+		Destination:      netip.MustParsePrefix("2001:db8::80/128"),
+		DestinationPorts: config.PortRange{First: 443, Last: 443}}
+	if got := n.TelemetryWatches(); len(got) != 1 || got[0] != want {
+		t.Errorf("watched are %+v, want %+v", got, want)
+	}
+	if _, err := config.DeleteTelemetryWatch(n, "voice"); err == nil {
+		t.Error("what is not there was removed")
+	}
+	if _, err := config.SetTelemetryWatch(n, "voice", config.TelemetryWatchChange{}); err == nil {
+		t.Error("what is not there was changed")
+	}
+	if _, err := config.AddTelemetryWatch(&config.Node{Name: "n"}, "x",
+		config.TelemetryWatchChange{}); err == nil {
+		t.Error("a node that is no source got a watch list")
+	}
+}

@@ -1,0 +1,340 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/telemetry/listener"
+)
+
+// A telemetryFabric is the lab of telemetry.yaml with a collector.
+type telemetryFabric struct {
+	*agents
+	reports chan listener.Report
+	client  *listener.Client
+}
+
+func newTelemetryFabric(t *testing.T) *telemetryFabric {
+	t.Helper()
+	f := &telemetryFabric{agents: upFile(t, "telemetry.yaml"),
+		reports: make(chan listener.Report, 4096)}
+	f.ready()
+	socket := filepath.Join(t.TempDir(), "telemetry.sock")
+	f.client = listener.NewClient(socket)
+	ctx, end := context.WithCancel(t.Context())
+	lines, writer := io.Pipe()
+	opened, ended := make(chan struct{}), make(chan error, 1)
+	ns := namespaceOf(t, f.lab, "collector")
+	go func() {
+		defer ns.Close()
+		ended <- ns.Do(func() error {
+			return listener.Run(ctx, listener.Options{Socket: socket, Lines: writer,
+				Listen: netip.MustParseAddrPort("[::]:32766"),
+				Log:    slog.New(slog.DiscardHandler),
+				Ready:  func(netip.AddrPort) { close(opened) }})
+		})
+	}()
+	go func() {
+		decoder := json.NewDecoder(lines)
+		for {
+			var r listener.Report
+			if decoder.Decode(&r) != nil {
+				return
+			}
+			select {
+			case f.reports <- r:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		end()
+		writer.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case <-opened:
+	case err := <-ended:
+		t.Fatalf("the collector ended: %v", err)
+	}
+	return f
+}
+
+// counted is what a node's programs counted of an outcome.
+func (f *telemetryFabric) counted(node, outcome string) uint64 {
+	f.t.Helper()
+	counters, err := f.agents.client(node).Counters(f.t.Context())
+	must(f.t, err)
+	for _, c := range counters {
+		if c.Telemetry == nil {
+			continue
+		}
+		for _, one := range c.Telemetry.Packets {
+			if one.Outcome == outcome {
+				return one.Packets
+			}
+		}
+	}
+	f.t.Fatalf("%s has no counter of %s", node, outcome)
+	return 0
+}
+
+// download carries octets from h1 to h2, and fails unless the same arrive.
+func (f *telemetryFabric) download(content []byte, port int) {
+	t := f.t
+	t.Helper()
+	var server net.Listener
+	inside(t, f.lab, "h1", func() (err error) {
+		server, err = net.Listen("tcp", fmt.Sprintf("[2001:db8:a::1]:%d", port))
+		return err
+	})
+	defer server.Close()
+	go func() {
+		c, err := server.Accept()
+		if err == nil {
+			c.Write(content)
+			c.Close()
+		}
+	}()
+	var got []byte
+	inside(t, f.lab, "h2", func() error {
+		c, err := net.Dial("tcp", server.Addr().String())
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		got, err = io.ReadAll(c)
+		return err
+	})
+	if sha256.Sum256(got) != sha256.Sum256(content) {
+		t.Fatalf("%d octets came, with SHA-256 %x; sent were %d, with %x", len(got),
+			sha256.Sum256(got), len(content), sha256.Sum256(content))
+	}
+}
+
+// next waits for a report that is wanted.
+func (f *telemetryFabric) next(wanted func(listener.Report) bool) listener.Report {
+	f.t.Helper()
+	for {
+		select {
+		case r := <-f.reports:
+			if wanted(r) {
+				return r
+			}
+		case <-time.After(patience):
+			f.t.Fatal("no such report came")
+		}
+	}
+}
+
+// drain takes reports until none comes of those that the sink sent.
+func (f *telemetryFabric) drain(want uint64) (list []listener.Report) {
+	f.t.Helper()
+	for uint64(len(list)) < want {
+		list = append(list, f.next(func(listener.Report) bool { return true }))
+	}
+	return list
+}
+
+var transmitted = regexp.MustCompile(`TX:[^\n]*\n\s+\d+\s+(\d+)`)
+
+// sent is how many packets h1 has sent.
+func (f *telemetryFabric) sent() uint64 {
+	f.t.Helper()
+	out := f.on("h1", "ip", "-s", "link", "show", "eth0")
+	n, err := strconv.ParseUint(string(transmitted.FindSubmatch(out)[1]), 10, 64)
+	must(f.t, err)
+	return n
+}
+
+// TestTelemetryShare downloads through source, transit and sink of three agents: the octets are
+// those sent, the share of packets with telemetry is the one that the node file and then the watch
+// list say, and the collector gets a report with both nodes of each.
+func TestTelemetryShare(t *testing.T) {
+	f := newTelemetryFabric(t)
+	content := make([]byte, 8<<20)
+	random := rand.NewChaCha8([32]byte{2})
+	random.Read(content)
+	before := f.sent()
+	f.download(content, 5001)
+	packets, inserted := float64(f.sent()-before), f.counted("leaf1", "inserted")
+	const p = 0.1
+	if spread := 5 * math.Sqrt(packets*p*(1-p)); packets < 5000 ||
+		math.Abs(float64(inserted)-p*packets) > spread {
+		t.Errorf("%d of %.0f packets got telemetry, want %.0f +- %.0f", inserted, packets,
+			p*packets, spread)
+	}
+	one, none := 1, 0
+	first := netip.MustParsePrefix("2001:db8:b::1/128")
+	protocol := 6
+	for _, item := range []struct {
+		name string
+		spec api.TelemetryWatchSpec
+	}{
+		{"all", api.TelemetryWatchSpec{Destination: &first, Protocol: &protocol, OneIn: &one}},
+		{"rest", api.TelemetryWatchSpec{OneIn: &none}},
+	} {
+		_, err := f.agents.client("leaf1").PutTelemetryWatch(t.Context(), api.Create, item.name,
+			item.spec)
+		must(t, err)
+	}
+	before = f.sent()
+	earlier := inserted
+	f.download(content[:1<<20], 5002)
+	packets = float64(f.sent() - before)
+	inserted = f.counted("leaf1", "inserted")
+	// neighbor discovery is not encapsulated
+	if got := float64(inserted - earlier); got > packets || got < packets-10 {
+		t.Errorf("with all watched, %.0f of %.0f packets got telemetry", got, packets)
+	}
+	if pushed, removed := f.counted("spine1", "pushed"), f.counted("leaf2",
+		"removed"); pushed != inserted || removed != inserted {
+		t.Errorf("inserted %d, pushed %d, removed %d", inserted, pushed, removed)
+	}
+	for _, r := range f.drain(inserted) {
+		if len(r.Hops) < 2 || *r.Hops[0].Node != 1 || *r.Hops[1].Node != 11 {
+			t.Fatalf("reported %+v", r)
+		}
+	}
+	_, err := f.agents.client("leaf1").DeleteTelemetryWatch(t.Context(), "all")
+	must(t, err)
+	f.download(content[:1<<18], 5003)
+	if got := f.counted("leaf1", "inserted"); got != inserted {
+		t.Errorf("%d packets got telemetry of those that the watch list says get none",
+			got-inserted)
+	}
+}
+
+// TestTelemetryQueue holds the packets of a rate-limited link back, and compares what the collector
+// shows of its queue with what tc(8) showed before each packet.
+func TestTelemetryQueue(t *testing.T) {
+	f := newTelemetryFabric(t)
+	all := 1
+	_, err := f.agents.client("leaf1").PutTelemetryWatch(t.Context(), api.Create, "all",
+		api.TelemetryWatchSpec{OneIn: &all})
+	must(t, err)
+	f.discard()
+	f.on("spine1", "tc", "qdisc", "add", "dev", "leaf2", "root", "handle", "1:", "tbf", "rate",
+		"8bit", "burst", "1700", "limit", "1000000")
+	const packets = 60
+	var want []uint32
+	inside(t, f.lab, "h1", func() error {
+		c, err := net.Dial("udp", "[2001:db8:b::1]:9")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		for i := range packets {
+			want = append(want, f.backlog())
+			if _, err := c.Write(make([]byte, 700+10*i)); err != nil {
+				return err
+			}
+			for f.counted("spine1", "pushed") != uint64(i+1) && t.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return nil
+	})
+	f.on("spine1", "tc", "qdisc", "change", "dev", "leaf2", "root", "handle", "1:", "tbf", "rate",
+		"1gbit", "burst", "1700", "limit", "1000000")
+	for i, r := range f.drain(packets) {
+		if got := *r.Hops[1].QueueBytes; got != want[i] {
+			t.Errorf("packet %d saw %d octets in the queue, tc %d", i, got, want[i])
+		}
+	}
+	links, err := f.client.Links(t.Context())
+	must(t, err)
+	for _, l := range links {
+		if l.Node != 11 || l.QueueBytes == nil {
+			continue
+		}
+		got, median := l.QueueBytes, float64(want[packets/2])
+		if float64(got.P50) < 0.9*median || float64(got.P50) > 1.25*median*1.1 ||
+			got.Count != packets || got.Max != want[packets-1] {
+			t.Errorf("the collector shows %+v, tc showed %d", got, want)
+		}
+		return
+	}
+	t.Errorf("the collector knows no queue of spine1: %+v", links)
+}
+
+// discard has h2 take what comes to UDP port 9, so that no ICMP error comes back.
+func (f *telemetryFabric) discard() {
+	f.t.Helper()
+	inside(f.t, f.lab, "h2", func() error {
+		c, err := net.ListenPacket("udp", "[2001:db8:b::1]:9")
+		if err == nil {
+			f.t.Cleanup(func() { c.Close() })
+		}
+		return err
+	})
+}
+
+// backlog is how many octets wait at spine1 to leave for leaf2.
+func (f *telemetryFabric) backlog() uint32 {
+	f.t.Helper()
+	var qdiscs []struct{ Backlog uint32 }
+	must(f.t, json.Unmarshal(f.on("spine1", "tc", "-s", "-j", "qdisc", "show", "dev", "leaf2"),
+		&qdiscs))
+	return qdiscs[0].Backlog
+}
+
+// TestTelemetryGap changes by apply what the sink reports to pauses: one between two packets is
+// reported with its length, and one that goes on without a packet.
+func TestTelemetryGap(t *testing.T) {
+	f := newTelemetryFabric(t)
+	client := f.agents.client("leaf2")
+	text, err := client.Config(t.Context(), true)
+	must(t, err)
+	const gap = 300 * time.Millisecond
+	text = bytes.Replace(text, []byte("report: [each]"), []byte("report: [gap]"), 1)
+	text = regexp.MustCompile(`gap: \S+`).ReplaceAll(text, []byte("gap: "+gap.String()))
+	changes, err := client.Apply(t.Context(), "node.yaml", text, false)
+	must(t, err)
+	if len(changes.Items) != 2 {
+		t.Fatalf("changes %v", changes.Items)
+	}
+	f.discard()
+	var c net.Conn
+	inside(t, f.lab, "h1", func() (err error) {
+		c, err = net.Dial("udp", "[2001:db8:b::1]:9")
+		return err
+	})
+	defer c.Close()
+	write := func() {
+		_, err := c.Write(make([]byte, 100))
+		must(t, err)
+	}
+	source := netip.MustParseAddrPort(c.LocalAddr().String())
+	paused := func(r listener.Report) bool {
+		return r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source
+	}
+	write()
+	r := f.next(paused) // found by looking through the flows
+	if got := time.Duration(*r.IdleGapUs) * time.Microsecond; got < gap || !r.Congested {
+		t.Errorf("reported a pause of %v: %+v", got, r)
+	}
+	write()
+	r = f.next(paused) // found by the packet
+	if got := time.Duration(*r.IdleGapUs) * time.Microsecond; got < gap || !r.Congested {
+		t.Errorf("reported a pause of %v: %+v", got, r)
+	}
+}

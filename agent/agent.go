@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"sextant/agent/api"
 	"sextant/agent/httpserver"
@@ -226,11 +227,14 @@ func (a *Agent) takeOver(file *config.Node) error {
 	if err := a.routing.open(node); err != nil {
 		return err
 	}
-	_, err = a.reconcile(node, file, terms{breaks: a.options.BreakConnections})
+	_, err = a.reconcile(node, file, terms{
+		breaks: a.options.BreakConnections || a.store.undone})
 	a.metrics.reload(err)
 	if err != nil {
 		return err
 	}
+	a.remember("the agent", "start", nil)
+	a.awaitConfirmation()
 	a.announce()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapRoom)
@@ -272,7 +276,7 @@ func (a *Agent) Change(
 	doErr := a.do(ctx, func() {
 		var next *config.Node
 		if next, err = edit(a.node); err == nil {
-			changes, err = a.change(next, terms{breaks: api.MayBreakConnections(ctx)})
+			changes, err = a.changeAsked(next, termsOf(ctx, "change", false))
 		}
 	})
 	if doErr != nil {
@@ -286,8 +290,8 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 	dryRun bool) (changes []config.Change, err error) {
 	next, err := read()
 	if err == nil {
-		on := terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx)}
-		if doErr := a.do(ctx, func() { changes, err = a.change(next, on) }); doErr != nil {
+		on := termsOf(ctx, "apply", dryRun)
+		if doErr := a.do(ctx, func() { changes, err = a.changeAsked(next, on) }); doErr != nil {
 			return nil, doErr
 		}
 		err = counted(ctx, err)
@@ -302,6 +306,27 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 type terms struct {
 	dryRun bool // all is checked, nothing changed
 	breaks bool // connections may end
+	// who asked for what, for the log and the history
+	by, action string
+	confirm    time.Duration // in which it is to be confirmed, or it is undone; 0: it is final
+}
+
+func termsOf(ctx context.Context, action string, dryRun bool) terms {
+	return terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx), by: api.CallerOf(ctx),
+		action: action, confirm: api.ConfirmWithin(ctx)}
+}
+
+// changeAsked is change for those who must not change what waits for a confirmation.
+func (a *Agent) changeAsked(next *config.Node, on terms) ([]config.Change, error) {
+	switch u := a.store.kept.Unconfirmed; {
+	case on.dryRun:
+		return a.change(next, on)
+	case u != nil:
+		return nil, errUnconfirmed(u)
+	case on.confirm > 0:
+		return a.changeUnconfirmed(next, on)
+	}
+	return a.change(next, on)
 }
 
 func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
@@ -315,14 +340,15 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 	}
 	changes, err := a.reconcile(next, nil, on)
 	if on.dryRun {
-		return changes, err
+		return changes, errors.Join(err, lackInterfaces(a.node, next))
 	}
 	if err != nil {
 		return changes, errors.Join(err, a.peering.speaker.speakTo(a.node))
 	}
 	a.announce()
-	for _, c := range changes {
-		a.options.Log.Info("configuration changed", "change", c.String())
+	a.logChanges(changes, on)
+	if len(changes) > 0 {
+		a.remember(on.by, on.action, changes)
 	}
 	return changes, nil
 }

@@ -3,7 +3,9 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -130,4 +132,52 @@ func (m machine) check() error {
 			missing[0])
 	}
 	return nil
+}
+
+// lackInterfaces refuses a node that names interfaces which are not here and that the node before
+// did not name: programs can't be attached there.
+func lackInterfaces(before, next *config.Node) error {
+	known := interfacesOf(before)
+	var faults []error
+	for _, name := range interfacesOf(next) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if _, err := net.InterfaceByName(name); err != nil {
+			faults = append(faults, fmt.Errorf(
+				"interface %s: no such interface here; ip link lists them", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// interfacesOf are the names of the interfaces at which a node's roles work.
+func interfacesOf(n *config.Node) (names []string) {
+	if n.Edge != nil {
+		for _, at := range n.Edge.Interfaces {
+			names = append(names, at.Name)
+		}
+	}
+	if n.Host != nil {
+		for _, at := range n.Host.Interfaces {
+			names = append(names, at.Name)
+		}
+	}
+	var lists [][]config.XDPInterface
+	if n.Headend != nil {
+		names, lists = append(names, n.Headend.Local...), append(lists, n.Headend.Interfaces)
+	}
+	if n.Merge != nil {
+		lists = append(lists, n.Merge.Interfaces)
+	}
+	if n.Strays != nil {
+		lists = append(lists, n.Strays.Interfaces)
+	}
+	if n.CFLB != nil {
+		lists = append(lists, n.CFLB.Interfaces)
+	}
+	for _, at := range slices.Concat(lists...) {
+		names = append(names, at.Name)
+	}
+	return names
 }

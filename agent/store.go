@@ -34,6 +34,8 @@ type store struct {
 	damage  string // what of an earlier agent's state could not be read; ""
 	failure error  // why what is kept is not on the disk; nil: it is
 	failed  time.Time
+	history *history
+	undone  bool // the start has undone what was not confirmed in time
 	// text and fingerprint are those of node, which was asked for last: a large one takes a while.
 	text, fingerprint string
 	node              *config.Node
@@ -75,6 +77,8 @@ type kept struct {
 	Tables []int `json:"tables,omitempty"`
 	// Away are the backends that are down, or back a moment ago and held.
 	Away []health.Key `json:"away,omitempty"`
+	// Unconfirmed is how to undo what runs; nil: it needs no confirmation.
+	Unconfirmed *unconfirmed `json:"unconfirmed,omitempty"`
 	// Former is what the edge knows of flows from before another secret or fewer buckets.
 	Former *keptFormer `json:"former,omitempty"`
 }
@@ -88,7 +92,8 @@ func (k kept) clone() kept {
 // openStore locks the node's state against a second agent, and reads it. A disk that is full or
 // broken, or a file that is damaged, is no reason not to run: see store.warning.
 func openStore(dir, node string, log *slog.Logger) (*store, error) {
-	s := &store{path: filepath.Join(dir, node+".json")}
+	s := &store{path: filepath.Join(dir, node+".json"),
+		history: openHistory(filepath.Join(dir, node+".history"))}
 	if err := os.MkdirAll(dir, 0o700); diskFault(err) {
 		s.fail(err)
 	} else if err != nil {
@@ -218,8 +223,12 @@ func (s *store) resume(file *config.Node, log *slog.Logger) (*config.Node, error
 		upgraded = former == s.kept.File
 	}
 	if fingerprint != s.kept.File && !upgraded {
-		s.kept.Computed, s.kept.ListsDown = computed{}, nil
+		s.kept.Computed, s.kept.ListsDown, s.kept.Unconfirmed = computed{}, nil, nil
 		return file, nil
+	}
+	if u := s.kept.Unconfirmed; u != nil && !time.Now().Before(u.Until) {
+		log.Warn("the configuration that ran is undone: no confirmation came in time")
+		s.kept.Node, s.kept.Unconfirmed, s.undone = u.Node, nil, true
 	}
 	node, err := config.ParseOwn(s.path, []byte(s.kept.Node))
 	if err == nil && node.Name != file.Name {

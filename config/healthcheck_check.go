@@ -51,6 +51,9 @@ func singleLocator(block srv6.Block, b Backend) bool {
 }
 
 func (c *checker) checkTimes(where string, k *Check) {
+	if k.Interval < minCheckTimeout {
+		return // it is out of range itself
+	}
 	if k.Timeout < minCheckTimeout || k.Timeout > k.Interval {
 		c.invalid(join(where, "timeout"), fmt.Sprintf("timeout %v is out of range", k.Timeout),
 			fmt.Sprintf("write %v to the interval, %v", minCheckTimeout, k.Interval),

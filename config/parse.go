@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -35,10 +36,14 @@ func ParseOwn(name string, data []byte) (*Node, error) {
 	return parseNode(name, data, readBounds{math.MaxInt, math.MaxInt})
 }
 
+// byteOrderMark begins files of some editors (RFC 3629, section 6).
+const byteOrderMark = "\xef\xbb\xbf"
+
 // readBounds are how much is read.
 type readBounds struct{ bytes, values int }
 
 func parseNode(name string, data []byte, most readBounds) (*Node, error) {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	d := &decoder{
 		name:    name,
 		most:    most,

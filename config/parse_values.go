@@ -12,7 +12,11 @@ import (
 // ParseAddress reads an IPv4 or IPv6 address without a zone.
 func ParseAddress(s string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(s)
-	if err != nil || a.Zone() != "" || a.Is4In6() {
+	if err == nil && a.Is4In6() && a.Zone() == "" {
+		return netip.Addr{}, invalid(fmt.Sprintf("%q is an IPv4 address in IPv6 form", s),
+			"write "+a.Unmap().String())
+	}
+	if err != nil || a.Zone() != "" {
 		return netip.Addr{}, invalid(fmt.Sprintf("%q is not an IP address", s),
 			"write it like 2001:db8::80 or 192.0.2.80")
 	}

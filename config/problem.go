@@ -26,7 +26,21 @@ type Problem struct {
 }
 
 // Error says what is wrong and what would mend it, without the place.
-func (p *Problem) Error() string { return p.Text + "; " + p.Mend }
+func (p *Problem) Error() string { return shortened(p.Text) + "; " + p.Mend }
+
+// textWhole is how many characters of what is wrong are shown: it may repeat a name of any length.
+const textWhole = 400
+
+func shortened(text string) string {
+	if len(text) <= textWhole {
+		return text
+	}
+	runes := []rune(text)
+	if len(runes) <= textWhole {
+		return text
+	}
+	return string(runes[:textWhole/2]) + " ... " + string(runes[len(runes)-textWhole/2:])
+}
 
 // Unwrap returns the kind.
 func (p *Problem) Unwrap() error { return p.Kind }

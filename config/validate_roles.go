@@ -83,7 +83,7 @@ func (c *checker) backends(where string, s Service, e *Edge) {
 				b.Name, s.Name),
 				"rename or delete one of the two")
 		}
-		if owner, taken := sids.add(b.SID, b.Name); taken {
+		if owner, taken := sids.add(b.SID, b.Name); taken && b.SID.IsValid() {
 			c.conflict(join(at, "sid"), fmt.Sprintf("sid %s is used by backend %q", b.SID, owner),
 				"give each backend of a service its own SID")
 		}

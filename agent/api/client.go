@@ -99,7 +99,12 @@ func (c *Client) Counters(ctx context.Context) ([]Counters, error) {
 
 // Config returns the running configuration as a node file in YAML.
 func (c *Client) Config(ctx context.Context, secrets bool) ([]byte, error) {
-	response, err := c.send(ctx, request{path: "/v1/config", query: flag("secrets", secrets)})
+	return c.text(ctx, request{path: "/v1/config", query: flag("secrets", secrets)})
+}
+
+// text returns the answer to a request as it is.
+func (c *Client) text(ctx context.Context, r request) ([]byte, error) {
+	response, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +115,7 @@ func (c *Client) Config(ctx context.Context, secrets bool) ([]byte, error) {
 
 // MetricsText returns the metrics as Prometheus reads them.
 func (c *Client) MetricsText(ctx context.Context) ([]byte, error) {
-	response, err := c.send(ctx, request{path: "/metrics"})
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return text, c.explain(ctx, err)
+	return c.text(ctx, request{path: "/metrics"})
 }
 
 // PutService creates or changes a service. The role may be "" on a node that has only one.

@@ -39,7 +39,11 @@
 //	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file
-//	POST   /v1/apply                       ?file= ?dryRun=1  body: node file
+//	POST   /v1/apply                       ?file= ?dryRun=1 ?confirmSeconds=  body: node file
+//	POST   /v1/confirm                     keeps what was applied with confirmSeconds
+//	GET    /v1/history
+//	GET    /v1/history/{number}            YAML, or JSON if accepted
+//	POST   /v1/rollback                    ?number= ?dryRun=1
 //	GET    /metrics                        Prometheus text
 //
 // Every list is an object with "items". Every write answers with the Changes

@@ -83,6 +83,7 @@ type Agent interface {
 	// NextHops returns the destinations of a router among whose next hops sources choose, in the
 	// order of their prefixes; none on a node that is no such router.
 	NextHops(context.Context) ([]NextHops, error)
+	Historian
 	// Events returns what has happened to services and backends after the event of a number, 0: all
 	// that is remembered.
 	Events(ctx context.Context, after uint64) ([]Event, error)
@@ -142,6 +143,9 @@ func NewHandler(agent Agent) http.Handler {
 		"GET /v1/bgp/routes":                                     h.bgpRoutes,
 		"POST /v1/diff":                                          h.diff,
 		"POST /v1/apply":                                         h.apply,
+		"POST /v1/confirm":                                       h.confirm,
+		"GET /v1/history":                                        h.history,
+		"POST /v1/rollback":                                      h.rollback,
 		"GET /v1/protections":                                    h.protections,
 		"PUT /v1/protections/{name}":                             h.putProtection,
 		"DELETE /v1/protections/{name}":                          h.deleteProtection,
@@ -156,6 +160,7 @@ func NewHandler(agent Agent) http.Handler {
 	mux.HandleFunc("GET /v1/monitor", h.monitor)
 	mux.HandleFunc("GET /v1/capture", h.capture)
 	mux.HandleFunc("GET /v1/config", h.config)
+	mux.HandleFunc("GET /v1/history/{number}", h.pastConfig)
 	mux.Handle("GET /metrics", agent.Metrics())
 	return mux
 }
@@ -253,6 +258,11 @@ func (h handler) counters(r *http.Request) (any, error) {
 // config answers with the node file, without the secret unless it is asked for.
 func (h handler) config(w http.ResponseWriter, r *http.Request) {
 	node, err := h.agent.Config(r.Context())
+	writeNode(w, r, node, err)
+}
+
+// writeNode answers with a node file, without the secret unless it is asked for.
+func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err error) {
 	if err != nil {
 		writeError(w, err)
 		return

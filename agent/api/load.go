@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -23,18 +24,18 @@ func LoadNode(file string) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return node, readSecrets(node)
+	return node, ReadSecrets(node)
 }
 
-// readSecrets fills in what a node file keeps in files of their own.
-func readSecrets(n *config.Node) error { return errors.Join(readSecret(n), ReadKeys(n)) }
+// ReadSecrets fills in what a node file keeps in files of their own.
+func ReadSecrets(n *config.Node) error { return errors.Join(readSecret(n), ReadKeys(n)) }
 
 // readSecret fills in the secret of a node whose file points to another one.
 func readSecret(n *config.Node) error {
 	if n.SecretFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(n.SecretFile)
+	text, err := readSecretFile(n.SecretFile)
 	if err != nil {
 		return fmt.Errorf("read secretFile %s: %w; make it with: openssl rand -hex 16",
 			n.SecretFile, cause(err))
@@ -56,7 +57,7 @@ func readCFLBKey(n *config.Node) error {
 	if n.CFLB == nil {
 		return nil
 	}
-	text, err := os.ReadFile(n.CFLB.KeyFile)
+	text, err := readSecretFile(n.CFLB.KeyFile)
 	if err != nil {
 		return fmt.Errorf("cflb: read keyFile %s: %w; make it with: openssl rand -hex 16",
 			n.CFLB.KeyFile, cause(err))
@@ -69,7 +70,7 @@ func readCFLBKey(n *config.Node) error {
 
 func readHMACKeys(n *config.Node) error {
 	for _, k := range n.HMACKeys() {
-		text, err := os.ReadFile(k.KeyFile)
+		text, err := readSecretFile(k.KeyFile)
 		if err != nil {
 			return fmt.Errorf(
 				"HMAC key %d: read keyFile %s: %w; make it with: openssl rand -hex 32", k.ID,
@@ -100,7 +101,7 @@ func readQUICKey(q *config.QUIC) error {
 	if q.KeyFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(q.KeyFile)
+	text, err := readSecretFile(q.KeyFile)
 	if err != nil {
 		return fmt.Errorf("read keyFile %s: %w; make it with: openssl rand -hex 16", q.KeyFile,
 			cause(err))
@@ -118,4 +119,25 @@ func cause(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// errReadable is why a secret is none.
+var errReadable = errors.New("any user of this machine can read or write it, so it is no secret; " +
+	"let its owner and group alone read it (chmod 640), and make another one")
+
+// readSecretFile reads a file that nobody else may read.
+func readSecretFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().IsRegular() && info.Mode().Perm()&0o006 != 0 {
+		return nil, errReadable
+	}
+	return io.ReadAll(file)
 }

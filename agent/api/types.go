@@ -299,4 +299,6 @@ type Sample struct {
 type Changes struct {
 	DryRun bool            `json:"dryRun"`
 	Items  []config.Change `json:"items"`
+	// Warnings name what may not have been meant.
+	Warnings []string `json:"warnings,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"sextant/config"
 )
@@ -16,7 +17,7 @@ type edit func(*config.Node) (*config.Node, error)
 
 func (h handler) change(ctx context.Context, e edit) (any, error) {
 	changes, err := h.agent.Change(ctx, e)
-	return Changes{false, notNull(changes)}, err
+	return Changes{Items: notNull(changes), Warnings: h.lastWarnings(ctx, changes)}, err
 }
 
 func (h handler) putService(r *http.Request) (any, error) {
@@ -138,14 +139,48 @@ func (h handler) diff(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Changes{true, notNull(config.Diff(running, next))}, nil
+	return Changes{DryRun: true, Items: notNull(config.Diff(running, next))}, nil
 }
 
 func (h handler) apply(r *http.Request) (any, error) {
 	dryRun := r.URL.Query().Get("dryRun") != ""
-	changes, err := h.agent.Replace(r.Context(), func() (*config.Node, error) { return nodeOf(r) },
-		dryRun)
-	return Changes{dryRun, notNull(changes)}, err
+	within, err := confirmOf(r)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := h.agent.Replace(withConfirmation(r.Context(), within),
+		func() (*config.Node, error) { return nodeOf(r) }, dryRun)
+	answer := Changes{DryRun: dryRun, Items: notNull(changes)}
+	if !dryRun {
+		answer.Warnings = h.lastWarnings(r.Context(), changes)
+	}
+	return answer, err
+}
+
+// lastWarnings names the services that changes left without a backend that takes new connections.
+func (h handler) lastWarnings(ctx context.Context, changes []config.Change) (list []string) {
+	ofBackends := func(c config.Change) bool { return strings.Contains(c.Object, ": backend ") }
+	if !slices.ContainsFunc(changes, ofBackends) {
+		return nil
+	}
+	services, err := h.agent.Services(ctx)
+	if err != nil {
+		return nil // the change is made; what is known is said
+	}
+	for _, s := range services {
+		of := func(c config.Change) bool {
+			return strings.HasPrefix(c.Object, "service "+s.Name+": backend ")
+		}
+		if s.Edge == nil || !slices.ContainsFunc(changes, of) ||
+			slices.ContainsFunc(s.Edge.Backends,
+				func(b Backend) bool { return b.Effective == config.Up }) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("service %s has no backend left that takes new "+
+			"connections: they go to draining backends as long as there are any, and fail then; "+
+			"add a backend, or undrain one", s.Name))
+	}
+	return list
 }
 
 // nodeOf reads the node file in a request's body, and the secret where that is in a file of its
@@ -164,7 +199,7 @@ func nodeOf(r *http.Request) (*config.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := readSecrets(node); err != nil {
+	if err := ReadSecrets(node); err != nil {
 		return nil, invalid(err.Error())
 	}
 	return node, nil

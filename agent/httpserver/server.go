@@ -103,6 +103,7 @@ func (s *Servers) start(l *boundedListener, h http.Handler, answer time.Duration
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: answer,
 		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ConnContext: withPeer,
 	}
 	s.running = append(s.running, server)
 	go func() {

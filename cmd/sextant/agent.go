@@ -106,7 +106,7 @@ unloaded already.`,
 		Annotations: seeAlso("sextant agent", "sextant status"),
 		Args:        takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			node, dir, err := a.instance(file, bpf)
+			node, dir, err := a.instance(cmd.Context(), file, bpf)
 			if err != nil {
 				return err
 			}
@@ -123,7 +123,7 @@ unloaded already.`,
 
 // instance finds out which node is meant: by its file, or by the directory of its pins. Either may
 // be unknown, not both.
-func (a *app) instance(file, bpf string) (*config.Node, string, error) {
+func (a *app) instance(ctx context.Context, file, bpf string) (*config.Node, string, error) {
 	dir := a.bpf(bpf)
 	if file == "" && dir == "" {
 		return nil, "", usageErrorf("which node is not said; name its file with -f FILE, or its " +
@@ -132,7 +132,7 @@ func (a *app) instance(file, bpf string) (*config.Node, string, error) {
 	if file == "" {
 		return nil, dir, nil
 	}
-	f, err := a.readNodeFile(file)
+	f, err := a.readNodeFile(ctx, file)
 	return f.node, dir, err
 }
 

@@ -21,7 +21,7 @@ func (a *app) backendCommand() *cobra.Command {
 }
 
 func (a *app) backendList() *cobra.Command {
-	return &cobra.Command{
+	return a.watched(&cobra.Command{
 		Use: "list [SERVICE]", Short: "List backends with their share of the buckets and their " +
 			"counters",
 		Example:           "  sextant lab exec quickstart edge -- sextant backend list web",
@@ -49,7 +49,7 @@ func (a *app) backendList() *cobra.Command {
 			}
 			return a.show(v)
 		},
-	}
+	})
 }
 
 func backendTable(backends []api.Backend) table {
@@ -58,15 +58,15 @@ func backendTable(backends []api.Backend) table {
 		buckets[b.Service] += b.Buckets
 	}
 	t := table{
-		columns: []string{"SERVICE", "NAME", "SID", "WEIGHT", "STATE", "HEALTH", "SHARE", "PACKETS",
-			"BYTES", "SOURCE"},
-		wide: []string{"BUCKETS", "USED-AS", "CHECKED-SINCE", "LAST-ERROR"},
+		columns: []string{"SERVICE", "NAME", "SID", "STATE", "HEALTH", "SHARE", "PACKETS"},
+		wide: []string{"BYTES", "WEIGHT", "SOURCE", "BUCKETS", "USED-AS", "CHECKED-SINCE",
+			"LAST-ERROR"},
 	}
 	for _, b := range backends {
 		t.rows = append(t.rows, []string{
-			b.Service, b.Name, b.SID.String(), count(b.Weight), string(b.State), healthText(b),
-			share(b.Buckets, buckets[b.Service]),
-			count(b.Packets), count(b.Bytes), b.Source, count(b.Buckets), string(b.Effective),
+			b.Service, b.Name, b.SID.String(), string(b.State), healthText(b),
+			share(b.Buckets, buckets[b.Service]), count(b.Packets),
+			count(b.Bytes), count(b.Weight), b.Source, count(b.Buckets), string(b.Effective),
 			healthSince(b), lastError(b),
 		})
 	}

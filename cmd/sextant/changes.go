@@ -25,6 +25,9 @@ func breakFlag(cmd *cobra.Command, breaks *bool) {
 
 // showChanges prints what a write did: lines with +, - and ~.
 func (a *app) showChanges(changes api.Changes) error {
+	for _, w := range changes.Warnings {
+		a.say("warning: %s", w)
+	}
 	switch a.output {
 	case formatJSON, formatYAML:
 		return a.show(view{value: changes})

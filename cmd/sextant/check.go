@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"sextant/agent"
+	"sextant/agent/api"
 	"sextant/config"
 )
 
@@ -16,18 +18,19 @@ func (a *app) checkCommand() *cobra.Command {
 		Use: "check -f FILE", Short: "Check a node file; no agent is needed",
 		Long: `Check a node file. All faults are shown, each with its place and the mend; there are none if
 the exit code is 0. Warnings name what a file without faults permits all the same, and say if its
-node may take more than half of this machine's memory.`,
+node may take more than half of this machine's memory, or if its secrets can't be read here. It does
+not look for interfaces: "sextant apply --dry-run" does, on the node.`,
 		Example:     "  sextant check -f /run/sextant/lab/quickstart/nodes/edge/node.yaml",
 		Annotations: seeAlso("sextant diff", "sextant apply", "sextant agent"),
 		Args:        takes(),
-		RunE: func(*cobra.Command, []string) error {
-			f, err := a.readNodeFile(file)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f, err := a.readNodeFile(cmd.Context(), file)
 			if err != nil {
 				return err
 			}
 			if !a.quiet {
-				for _, warning := range append(config.Warnings(f.node),
-					a.memoryWarnings(f.node)...) {
+				for _, warning := range slices.Concat(config.Warnings(f.node),
+					a.memoryWarnings(f.node), secretWarnings(f.node)) {
 					a.say("%s: warning: %s", f.name, warning)
 				}
 				need := agent.EstimateMemory(f.node)
@@ -46,6 +49,21 @@ node may take more than half of this machine's memory.`,
 	}
 	fileFlag(cmd, &file)
 	return cmd
+}
+
+// secretWarnings says which secrets an agent could not read here; it may run on another machine.
+func secretWarnings(n *config.Node) (list []string) {
+	for err := range strings.Lines(errorText(api.ReadSecrets(n.Clone()))) {
+		list = append(list, "not on this machine: "+strings.TrimSpace(err))
+	}
+	return list
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }
 
 // memoryWarnings compares what a node needs with this machine.

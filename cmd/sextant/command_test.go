@@ -199,6 +199,14 @@ var sessions = []struct {
 		"check -f testdata/bad.yaml",
 		"check -f testdata/none.yaml", "check", "check -f testdata/good.yaml -o name -q",
 	}},
+	{"config-history", fakeNode, false, []string{
+		"backend set web web1 --weight 3", "config history", "config history -o wide",
+		"config history -o json", "config history 7", "config history x", "config rollback --dry-run",
+		"config rollback", "config history -o name", "apply -f testdata/good.yaml --confirm 90s",
+		"apply -f testdata/good.yaml --confirm 90s --dry-run", "config confirm", "config confirm",
+		"backend drain web web1", "backend drain web web2", "diff -f testdata/bad.yaml -q",
+		"diff -f testdata/none.yaml", "--version", "-V -o name",
+	}},
 	{"diff-apply", fakeNode, false, []string{
 		"diff -f testdata/good.yaml", "apply -f testdata/good.yaml --dry-run",
 		"diff -f testdata/good.yaml -o json",

@@ -9,7 +9,9 @@ import (
 )
 
 func (a *app) configCommand() *cobra.Command {
-	return noun("config", "The running configuration", seeAlso("sextant apply"), a.configShow())
+	return noun("config", "The running configuration, and those that ran before",
+		seeAlso("sextant apply"), a.configShow(), a.configHistory(), a.configRollback(),
+		a.configConfirm())
 }
 
 func (a *app) configShow() *cobra.Command {

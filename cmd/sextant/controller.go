@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +42,7 @@ the paths that they have.`
 		if err != nil {
 			return err
 		}
-		text, err := a.readFile(file)
+		text, err := a.readFile(cmd.Context(), file)
 		if err != nil {
 			return err
 		}
@@ -61,11 +61,8 @@ the paths that they have.`
 }
 
 // readFile reads a file, or standard input for "-".
-func (a *app) readFile(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(a.stdin)
-	}
-	text, err := os.ReadFile(file)
+func (a *app) readFile(ctx context.Context, file string) ([]byte, error) {
+	text, err := a.readAll(ctx, file)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; name a file that this user can read", file,
 			withoutPath(err))
@@ -297,7 +294,7 @@ path in order, the bytes in queues before links, and whether the flow paused:
 		Annotations: seeAlso("sextant path reroutes"),
 		Args:        takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := a.readFile(args[0])
+			text, err := a.readFile(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

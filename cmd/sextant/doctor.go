@@ -111,7 +111,7 @@ func (a *app) patient(cmd *cobra.Command, file string) (*config.Node, *facts.Run
 	defer cancel()
 	var node *config.Node
 	if file != "" {
-		f, err := a.readNodeFile(file)
+		f, err := a.readNodeFile(cmd.Context(), file)
 		if err != nil {
 			return nil, nil, err
 		}

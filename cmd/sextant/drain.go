@@ -41,9 +41,13 @@ backend that address (sextant backend set SERVICE NAME --agent ADDRESS:PORT). UD
 		state := config.Draining
 		ctx, cancel := a.withTimeout(cmd)
 		defer cancel()
-		if _, err := a.agent().PutBackend(ctx, api.Update, args[0], args[1],
-			api.BackendSpec{State: &state}); err != nil {
+		changes, err := a.agent().PutBackend(ctx, api.Update, args[0], args[1],
+			api.BackendSpec{State: &state})
+		if err != nil {
 			return err
+		}
+		for _, w := range changes.Warnings {
+			a.say("warning: %s", w)
 		}
 		return a.awaitDrained(cmd, args, asJSON)
 	}

@@ -21,6 +21,7 @@ const (
 	exitNotFound    = 3
 	exitConflict    = 4
 	exitUnreachable = 5
+	exitTrouble     = 2 // of diff: there is no comparison
 )
 
 // usageError is a command line that makes no sense.

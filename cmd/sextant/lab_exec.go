@@ -32,7 +32,7 @@ The exit code is that of the command.`,
 			if err != nil {
 				return err
 			}
-			command.Stdin, command.Stdout, command.Stderr = a.stdin, raw(a.stdout), raw(a.stderr)
+			command.Stdin, command.Stdout, command.Stderr = rawInput(a.stdin), raw(a.stdout), raw(a.stderr)
 			return exitOf(l.Exec(node.Name, command))
 		},
 	}

@@ -62,8 +62,8 @@ func TestClosedLoad(t *testing.T) {
 	}
 	out := w.run("load", "http://"+address+"/?bytes=20", "--workers", "2", "--duration", "1ms",
 		"--want", want)
-	for _, part := range []string{" by 2 workers, ", " 0 failed\n", "\nTIME    COUNT", "\nfetch ",
-		"\nSERVER   ANSWERS   SHARE", "web1 ", "100.0%", "[exit 0]"} {
+	for _, part := range []string{" by 2 workers, ", " 0 failed\n", "\nTIME   COUNT", "\nfetch ",
+		"\nSERVER  ANSWERS  SHARE", "web1 ", "100.0%", "[exit 0]"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("no %q in\n%s", part, out)
 		}

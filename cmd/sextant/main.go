@@ -31,6 +31,7 @@ var version = "unknown"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // who asks a second time waits for nothing
 	e := processEnv()
 	e.runAgent, e.unload, e.demo, e.examine, e.machine = runAgent, unload, demo, examine, machine
 	code := run(ctx, e)

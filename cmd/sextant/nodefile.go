@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,7 +24,7 @@ func fileFlag(cmd *cobra.Command, file *string) {
 }
 
 // readNodeFile reads and checks a file before the agent is asked about it.
-func (a *app) readNodeFile(file string) (nodeFile, error) {
+func (a *app) readNodeFile(ctx context.Context, file string) (nodeFile, error) {
 	if file == "" {
 		return nodeFile{}, usageErrorf("no node file is given; name one with -f FILE")
 	}
@@ -32,10 +32,8 @@ func (a *app) readNodeFile(file string) (nodeFile, error) {
 	var err error
 	if file == "-" {
 		f.name = "stdin"
-		f.text, err = io.ReadAll(a.stdin)
-	} else {
-		f.text, err = os.ReadFile(file)
 	}
+	f.text, err = a.readAll(ctx, file)
 	if err != nil {
 		return f, fmt.Errorf("read node file %s: %w; give the path of a file that this user can "+
 			"read", f.name,

@@ -96,7 +96,7 @@ func (ts tables) write(w io.Writer, wide bool) error {
 // write prints the header even if there is no row. Nothing is cut off.
 func (t table) write(w io.Writer, wide bool) error {
 	var text bytes.Buffer
-	columns := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	header := t.columns
 	if wide {
 		header = append(header[:len(header):len(header)], t.wide...)

@@ -162,7 +162,7 @@ func (a *app) runSteered(f runFlags, words []string) (err error) {
 		return err
 	}
 	defer source.Close()
-	command.Stdin, command.Stdout, command.Stderr = a.stdin, raw(a.stdout), raw(a.stderr)
+	command.Stdin, command.Stdout, command.Stderr = rawInput(a.stdin), raw(a.stdout), raw(a.stderr)
 	if err := linux.Start(command, nil, group); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type app struct {
 // run executes the command line of an env and returns the exit code.
 func run(ctx context.Context, e *env) int {
 	a := &app{env: e}
+	e.stdin = newInterruptible(ctx, e.stdin)
 	root := a.root()
 	root.SetArgs(e.args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -52,7 +53,7 @@ func (a *app) root() *cobra.Command {
 		Short: "SRv6 load balancer: service hunting in eBPF",
 		Long: `Sextant spreads connections over servers by SRv6 service hunting.
 
-Nouns only read, verbs write: "service list" shows, "service add" changes.
+Commands are a noun and a verb: "service list" shows services, "service add" makes one.
 "sextant demo" shows what it is about, in namespaces of this machine.`,
 		Example:           "  sextant demo\n  sextant lab up examples/quickstart.yaml",
 		Annotations:       seeAlso("sextant lab", "sextant agent", "sextant status"),
@@ -61,7 +62,14 @@ Nouns only read, verbs write: "service list" shows, "service add" changes.
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.settle(cmd) },
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args:              cobra.ArbitraryArgs,
-		RunE:              chooseSubcommand,
+	}
+	showVersion := false
+	root.Flags().BoolVarP(&showVersion, "version", "V", false, "print the version, and end")
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if showVersion {
+			return a.showVersion()
+		}
+		return chooseSubcommand(cmd, args)
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

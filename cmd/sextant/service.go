@@ -35,7 +35,7 @@ func (a *app) serviceList() *cobra.Command {
 		},
 	}
 	roleFlag(cmd, &role)
-	return cmd
+	return a.watched(cmd)
 }
 
 func roleFlag(cmd *cobra.Command, role *string) {
@@ -45,24 +45,30 @@ func roleFlag(cmd *cobra.Command, role *string) {
 
 func servicesView(services []api.Service) view {
 	t := table{
-		columns: []string{"NAME", "ROLE", "ENDPOINT", "CANDIDATES", "BACKENDS", "POLICY",
-			"THRESHOLD", "BUSY",
-			"PACKETS", "BYTES"},
-		wide: []string{"ENCAPSULATION", "BUCKETS", "OFFERED", "ACCEPTED", "REFUSED", "FORCED",
-			"PASSED-ON"},
+		columns: []string{"NAME", "ROLE", "ENDPOINT", "BACKENDS", "POLICY", "BUSY", "PACKETS"},
+		wide: []string{"BYTES", "CANDIDATES", "THRESHOLD", "ENCAPSULATION", "BUCKETS", "OFFERED",
+			"ACCEPTED", "REFUSED", "FORCED", "PASSED-ON"},
 	}
 	v := view{value: api.List[api.Service]{Items: services}}
 	for _, s := range services {
 		edge, host := edgeColumns(s.Edge), hostColumns(s.Host)
 		t.rows = append(t.rows, []string{
-			s.Name, string(s.Role), s.Endpoint().String(), edge[0], edge[1], host[0], host[1],
-			host[2], count(s.Packets), count(s.Bytes),
+			s.Name, string(s.Role), s.Endpoint().String(), edge[1], policyOf(s), host[2],
+			count(s.Packets), count(s.Bytes), edge[0], host[1],
 			edge[2], edge[3], host[3], host[4], host[5], host[6], host[7],
 		})
 		v.names = append(v.names, s.Name)
 	}
 	v.tables = tables{t}
 	return v
+}
+
+// policyOf is how an edge sends connections to chains, and how a host accepts them.
+func policyOf(s api.Service) string {
+	if s.Edge != nil {
+		return string(s.Edge.Policy)
+	}
+	return hostColumns(s.Host)[0]
 }
 
 func edgeColumns(e *api.EdgeService) [4]string {

@@ -25,7 +25,7 @@ func TestSimHunting(t *testing.T) {
 		t.Errorf("places of random %v, average %v, least loaded %v", random.Places, average.Places,
 			ideal.Places)
 	}
-	for _, part := range []string{"LOAD   POLICY ", "0.88   average/3 ", " times "} {
+	for _, part := range []string{"LOAD  POLICY ", "0.88  average/3 ", " times "} {
 		if out := w.run(append(arguments, "-o", "wide")...); !strings.Contains(out, part) {
 			t.Errorf("no %q in\n%s", part, out)
 		}

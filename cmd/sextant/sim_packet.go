@@ -63,7 +63,7 @@ type packetReport struct {
 }
 
 func (a *app) runPackets(ctx context.Context, o packetOptions, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := a.readAll(ctx, file)
 	if err != nil {
 		return fmt.Errorf("read the scenario: %w", err)
 	}

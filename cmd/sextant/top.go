@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,15 +18,27 @@ import (
 type topFrame struct {
 	Time     time.Time    `json:"time"`
 	Services []topService `json:"services"`
+	Totals   []topTotal   `json:"totals"`
+}
+
+// topTotal is what all packets of a role have in common.
+type topTotal struct {
+	Role               api.Role `json:"role"`
+	ForwardedPerSecond float64  `json:"forwardedPerSecond"`
+	TakenPerSecond     float64  `json:"takenPerSecond"`
+	DroppedPerSecond   float64  `json:"droppedPerSecond"`
 }
 
 type topService struct {
-	Name             string       `json:"name"`
-	Role             api.Role     `json:"role"`
-	PacketsPerSecond float64      `json:"packetsPerSecond"`
-	BytesPerSecond   float64      `json:"bytesPerSecond"`
-	Host             *topHost     `json:"host,omitempty"`
-	Backends         []topBackend `json:"backends,omitempty"`
+	Name             string   `json:"name"`
+	Role             api.Role `json:"role"`
+	PacketsPerSecond float64  `json:"packetsPerSecond"`
+	BytesPerSecond   float64  `json:"bytesPerSecond"`
+	// of an edge with a limit of new connections
+	NewConnectionsPerSecond *float64     `json:"newConnectionsPerSecond,omitempty"`
+	RefusedPerSecond        *float64     `json:"refusedPerSecond,omitempty"`
+	Host                    *topHost     `json:"host,omitempty"`
+	Backends                []topBackend `json:"backends,omitempty"`
 }
 
 type topHost struct {
@@ -32,6 +46,7 @@ type topHost struct {
 	Threshold         uint32        `json:"threshold"`
 	Busy              int           `json:"busy"`
 	OfferedPerSecond  float64       `json:"offeredPerSecond"`
+	NewPerSecond      float64       `json:"newPerSecond"` // connections that came about
 	RefusedPerSecond  float64       `json:"refusedPerSecond"`
 	ForcedPerSecond   float64       `json:"forcedPerSecond"`
 	PassedOnPerSecond float64       `json:"passedOnPerSecond"` // packets
@@ -40,6 +55,7 @@ type topHost struct {
 type topBackend struct {
 	Name             string              `json:"name"`
 	State            config.BackendState `json:"state"`
+	Health           string              `json:"health,omitempty"` // unknown, healthy or failing
 	PacketsPerSecond float64             `json:"packetsPerSecond"`
 	BytesPerSecond   float64             `json:"bytesPerSecond"`
 }
@@ -47,44 +63,84 @@ type topBackend struct {
 func (a *app) topCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "top", Short: "Watch the rates of services and backends",
-		Long: `Watch the rates of services and backends, redrawn at each interval; Ctrl-C ends. In JSON, and where the output is
-no terminal, it is one picture after the other.`,
+		Long: `Watch the rates of services and backends, redrawn at each interval; Ctrl-C ends, and what was on the terminal before
+comes back. In JSON, and where the output is no terminal, it is one picture after the other. NEW/s are connections: at an
+edge of services with a limit of new connections, whose SYNs are counted, at a host those that came about; REFUSED/s are
+those above the limit, or that a host left to the next candidate.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant top --count 5",
 		Annotations:       seeAlso("sextant monitor", "sextant service show"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	w := watchFlags(cmd)
+	order := ""
+	orders := []string{"configuration", "name", "packets", "bytes"}
+	cmd.Flags().StringVar(&order, "sort", orders[0],
+		"order of services and of their backends: "+strings.Join(orders, ", "))
+	complete(cmd, "sort", orders...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		asJSON, err := a.streams()
+		if err == nil {
+			err = oneOf("sort", order, orders)
+		}
 		if err != nil {
 			return err
 		}
-		return a.follow(cmd, w, func(before, after api.Sample) error {
+		show := func(before, after api.Sample) error {
 			frame := frameOf(before, after)
+			frame.sort(order)
 			if asJSON {
 				return json.NewEncoder(a.stdout).Encode(frame)
 			}
 			return a.draw(frame)
-		})
+		}
+		if asJSON {
+			return a.follow(cmd, w, show)
+		}
+		return a.onScreen(func() error { return a.follow(cmd, w, show) })
 	}
 	return cmd
 }
 
-// draw writes a picture in one piece, so that it does not flicker: home, each
-// line cleared behind its end, then all below.
+// draw writes a picture.
 func (a *app) draw(f topFrame) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s\n\n", f.Time.Format(time.TimeOnly))
+	fmt.Fprintln(&text, f.Time.Format(time.TimeOnly))
+	for _, t := range f.Totals {
+		fmt.Fprintf(&text, "%s: %s forwarded/s, %s taken/s, %s dropped/s\n", t.Role,
+			scaled(t.ForwardedPerSecond), scaled(t.TakenPerSecond), scaled(t.DroppedPerSecond))
+	}
+	text.WriteString("\n")
 	if err := topTables(f).write(&text, a.output == formatWide); err != nil {
 		return err
 	}
-	picture := text.String() + "\n"
-	if a.terminal {
-		picture = "\x1b[H" + strings.ReplaceAll(text.String(), "\n", "\x1b[K\n") + "\x1b[J"
+	return a.picture(text.String())
+}
+
+// sort orders services, and the backends of each.
+func (f topFrame) sort(by string) {
+	type rates struct {
+		name           string
+		packets, bytes float64
 	}
-	_, err := fmt.Fprint(raw(a.stdout), picture) // its cells drive nothing
-	return err
+	compare := map[string]func(a, b rates) int{
+		"name":    func(a, b rates) int { return cmp.Compare(a.name, b.name) },
+		"packets": func(a, b rates) int { return cmp.Compare(b.packets, a.packets) },
+		"bytes":   func(a, b rates) int { return cmp.Compare(b.bytes, a.bytes) },
+	}[by]
+	if compare == nil {
+		return
+	}
+	slices.SortStableFunc(f.Services, func(a, b topService) int {
+		return compare(rates{a.Name, a.PacketsPerSecond, a.BytesPerSecond},
+			rates{b.Name, b.PacketsPerSecond, b.BytesPerSecond})
+	})
+	for _, s := range f.Services {
+		slices.SortStableFunc(s.Backends, func(a, b topBackend) int {
+			return compare(rates{a.Name, a.PacketsPerSecond, a.BytesPerSecond},
+				rates{b.Name, b.PacketsPerSecond, b.BytesPerSecond})
+		})
+	}
 }
 
 func frameOf(before, after api.Sample) topFrame {
@@ -97,6 +153,15 @@ func frameOf(before, after api.Sample) topFrame {
 	for _, s := range after.Services {
 		if old, ok := earlier[string(s.Role)+s.Name]; ok {
 			f.Services = append(f.Services, topServiceOf(old, s, interval))
+		}
+	}
+	for i, c := range after.Counters {
+		if i < len(before.Counters) {
+			old := before.Counters[i]
+			f.Totals = append(f.Totals, topTotal{c.Role,
+				perSecond(old.ForwardedPackets(), c.ForwardedPackets(), interval),
+				perSecond(old.TakenPackets, c.TakenPackets, interval),
+				perSecond(old.DroppedPackets(), c.DroppedPackets(), interval)})
 		}
 	}
 	return f
@@ -112,6 +177,7 @@ func topServiceOf(before, after api.Service, interval time.Duration) topService 
 		t.Host = &topHost{
 			Policy: h.Accept.Policy, Threshold: h.Threshold, Busy: h.Busy,
 			OfferedPerSecond:  perSecond(old.Offered, h.Offered, interval),
+			NewPerSecond:      perSecond(old.Established, h.Established, interval),
 			RefusedPerSecond:  perSecond(old.Refused, h.Refused, interval),
 			ForcedPerSecond:   perSecond(old.Forced, h.Forced, interval),
 			PassedOnPerSecond: perSecond(old.PassedOnPackets, h.PassedOnPackets, interval),
@@ -119,6 +185,11 @@ func topServiceOf(before, after api.Service, interval time.Duration) topService 
 	}
 	if e, old := after.Edge, before.Edge; e != nil && old != nil {
 		t.Backends = topBackendsOf(old.Backends, e.Backends, interval)
+		if n, earlier := e.NewConnections, old.NewConnections; n != nil && earlier != nil {
+			taken := perSecond(earlier.Taken, n.Taken, interval)
+			refused := perSecond(earlier.Refused, n.Refused, interval)
+			t.NewConnectionsPerSecond, t.RefusedPerSecond = &taken, &refused
+		}
 	}
 	return t
 }
@@ -131,11 +202,15 @@ func topBackendsOf(before, after []api.Backend, interval time.Duration) []topBac
 	var list []topBackend
 	for _, b := range after {
 		if old, ok := earlier[b.Name]; ok {
-			list = append(list, topBackend{
+			top := topBackend{
 				Name: b.Name, State: b.State,
 				PacketsPerSecond: perSecond(old.Packets, b.Packets, interval),
 				BytesPerSecond:   perSecond(old.Bytes, b.Bytes, interval),
-			})
+			}
+			if b.Health != nil {
+				top.Health = b.Health.Status
+			}
+			list = append(list, top)
 		}
 	}
 	return list
@@ -143,28 +218,35 @@ func topBackendsOf(before, after []api.Backend, interval time.Duration) []topBac
 
 // topTables has one table per role that is there.
 func topTables(f topFrame) tables {
-	edge := table{columns: []string{"SERVICE", "BACKEND", "STATE", "PACKETS/s", "BYTES/s"}}
+	edge := table{columns: []string{"SERVICE", "BACKEND", "STATE", "HEALTH", "PACKETS/s",
+		"BYTES/s", "NEW/s", "REFUSED/s"}}
 	host := table{
-		columns: []string{"SERVICE", "POLICY", "THRESHOLD", "BUSY", "OFFERED/s", "REFUSED/s",
+		columns: []string{"SERVICE", "POLICY", "BUSY", "OFFERED/s", "NEW/s", "REFUSED/s",
 			"PACKETS/s", "BYTES/s"},
-		wide: []string{"FORCED/s", "PASSED-ON/s"},
+		wide: []string{"THRESHOLD", "FORCED/s", "PASSED-ON/s"},
+	}
+	optional := func(rate *float64) string {
+		if rate == nil {
+			return "-"
+		}
+		return scaled(*rate)
 	}
 	for _, s := range f.Services {
 		if h := s.Host; h != nil {
 			host.rows = append(host.rows, []string{
-				s.Name, string(h.Policy), count(h.Threshold), count(h.Busy),
-				scaled(h.OfferedPerSecond), scaled(h.RefusedPerSecond),
-				scaled(s.PacketsPerSecond), scaled(s.BytesPerSecond), scaled(h.ForcedPerSecond),
+				s.Name, string(h.Policy), count(h.Busy), scaled(h.OfferedPerSecond),
+				scaled(h.NewPerSecond), scaled(h.RefusedPerSecond), scaled(s.PacketsPerSecond),
+				scaled(s.BytesPerSecond), count(h.Threshold), scaled(h.ForcedPerSecond),
 				scaled(h.PassedOnPerSecond),
 			})
 			continue
 		}
-		edge.rows = append(edge.rows, []string{s.Name, "", "", scaled(s.PacketsPerSecond),
-			scaled(s.BytesPerSecond)})
+		edge.rows = append(edge.rows, []string{s.Name, "", "", "", scaled(s.PacketsPerSecond),
+			scaled(s.BytesPerSecond), optional(s.NewConnectionsPerSecond),
+			optional(s.RefusedPerSecond)})
 		for _, b := range s.Backends {
 			edge.rows = append(edge.rows, []string{"", b.Name, string(b.State),
-				scaled(b.PacketsPerSecond),
-				scaled(b.BytesPerSecond)})
+				orDash(b.Health), scaled(b.PacketsPerSecond), scaled(b.BytesPerSecond), "", ""})
 		}
 	}
 	switch {

@@ -5,11 +5,14 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"sextant/agent/monitoring"
 )
 
 // versionInfo is what this binary is made of.
 type versionInfo struct {
 	Version  string `json:"version"`
+	Revision string `json:"revision"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -26,15 +29,19 @@ func (a *app) versionCommand() *cobra.Command {
 			if sbom {
 				return writeBill(a.stdout, version)
 			}
-			v := versionInfo{version, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
-			return a.show(view{
-				value: v,
-				prose: fmt.Sprintf("sextant %s (%s, %s)\n", v.Version, v.Go, v.Platform),
-				names: []string{v.Version},
-			})
+			return a.showVersion()
 		},
 	}
 	cmd.Flags().BoolVar(&sbom, "sbom", false,
 		"print the software bill of materials: CycloneDX, JSON")
 	return cmd
+}
+
+func (a *app) showVersion() error {
+	v := versionInfo{version, monitoring.Revision(version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	return a.show(view{
+		value: v,
+		prose: fmt.Sprintf("sextant %s (%s, %s)\n", v.Version, v.Go, v.Platform),
+		names: []string{v.Version},
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -131,5 +132,55 @@ func TestNumbers(t *testing.T) {
 	}
 	if got := perSecond(10, 5, time.Second); got != 0 {
 		t.Errorf("a counter that began anew counts %v per second, want 0", got)
+	}
+}
+
+// With -w a list is shown again and again, on the terminal's other screen, until it is interrupted.
+func TestWatch(t *testing.T) {
+	for _, terminal := range []bool{false, true} {
+		w := newWorld(t, fakeNode)
+		w.terminal = terminal
+		e := w.env("backend", "list", "web", "-w")
+		ctx, cancel := context.WithCancel(t.Context())
+		pictures := 0
+		e.sleep = func(context.Context, time.Duration) {
+			if pictures++; pictures == 3 {
+				cancel()
+			}
+		}
+		if code := run(ctx, e); code != exitOK {
+			t.Errorf("exit code %d: %s", code, w.stderr.String())
+		}
+		out := w.stdout.String()
+		if got := strings.Count(out, "SERVICE  NAME"); got != 3 {
+			t.Errorf("%d pictures:\n%s", got, out)
+		}
+		if other := strings.HasPrefix(out, alternateScreen) &&
+			strings.HasSuffix(out, normalScreen); other != terminal {
+			t.Errorf("terminal %v, other screen %v:\n%q", terminal, other, out)
+		}
+	}
+}
+
+// Lists of ordinary names fit a terminal of 80 columns.
+func TestListsFit(t *testing.T) {
+	for _, args := range []string{"service list", "backend list", "backend list web"} {
+		w := newWorld(t, fakeNode)
+		for line := range strings.Lines(w.run(strings.Fields(args)...)) {
+			if len(line) > 81 {
+				t.Errorf("%s has %d columns: %s", args, len(line)-1, line)
+			}
+		}
+	}
+}
+
+func TestTopSorts(t *testing.T) {
+	before, after := samples()
+	for order, want := range map[string]string{"configuration": "web1", "name": "web1",
+		"packets": "web2", "bytes": "web2"} {
+		f := frameOf(before, after)
+		if f.sort(order); f.Services[0].Backends[0].Name != want {
+			t.Errorf("sorted by %s, the first is %s", order, f.Services[0].Backends[0].Name)
+		}
 	}
 }

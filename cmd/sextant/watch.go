@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// What drives a terminal (xterm's control sequences).
+const (
+	alternateScreen = "\x1b[?1049h\x1b[?25l" // with the cursor hidden
+	normalScreen    = "\x1b[?25h\x1b[?1049l"
+	homePosition    = "\x1b[H"
+	clearToLineEnd  = "\x1b[K"
+	clearBelow      = "\x1b[J"
+)
+
+// onScreen runs a command that draws pictures: on a terminal on its other screen, so that what was
+// there before comes back.
+func (a *app) onScreen(draws func() error) error {
+	if !a.terminal {
+		return draws()
+	}
+	fmt.Fprint(raw(a.stdout), alternateScreen)
+	defer fmt.Fprint(raw(a.stdout), normalScreen)
+	return draws()
+}
+
+// picture writes a picture in one piece, so that it does not flicker: home, each line cleared
+// behind its end, then all below. Where the output is no terminal it is followed by an empty line.
+func (a *app) picture(text string) error {
+	if a.terminal {
+		text = homePosition + strings.ReplaceAll(text, "\n", clearToLineEnd+"\n") + clearBelow
+	} else {
+		text += "\n"
+	}
+	_, err := io.WriteString(raw(a.stdout), text) // its cells drive nothing
+	return err
+}
+
+// watched gives a command that lists the flag -w: the list is shown again and again.
+func (a *app) watched(cmd *cobra.Command) *cobra.Command {
+	var on bool
+	var interval time.Duration
+	cmd.Flags().BoolVarP(&on, "watch", "w", false, "show it again and again; Ctrl-C ends")
+	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two pictures of -w")
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !on {
+			return list(cmd, args)
+		}
+		if interval < 100*time.Millisecond {
+			return usageErrorf("--interval %v is too short; write 100ms or more", interval)
+		}
+		return a.onScreen(func() error { return a.again(cmd, args, interval, list) })
+	}
+	return cmd
+}
+
+// again runs a command until its context or an error ends it.
+func (a *app) again(cmd *cobra.Command, args []string, interval time.Duration,
+	list func(*cobra.Command, []string) error) error {
+	out := a.stdout
+	defer func() { a.stdout = out }()
+	for cmd.Context().Err() == nil {
+		var text bytes.Buffer
+		a.stdout = &text
+		err := list(cmd, args)
+		a.stdout = out
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.picture(text.String()); err != nil {
+			return err
+		}
+		a.sleep(cmd.Context(), interval)
+	}
+	return nil
+}

@@ -33,6 +33,7 @@ program() {
 	install -D -m 0755 "$binary" "$stage/usr/bin/sextant"
 	put packaging/sextant.service usr/lib/systemd/system/sextant.service
 	put packaging/debian/default etc/default/sextant
+	put config/node.schema.json usr/share/sextant/node.schema.json
 	install -d -m 0755 "$stage/etc/sextant"
 	put packaging/wireshark/sextant-telemetry.lua "usr/lib/$multiarch/wireshark/plugins/sextant-telemetry.lua"
 }

@@ -199,6 +199,11 @@ var sessions = []struct {
 		"check -f testdata/bad.yaml",
 		"check -f testdata/none.yaml", "check", "check -f testdata/good.yaml -o name -q",
 	}},
+	{"config-explain", fakeNode, false, []string{
+		"config explain", "config explain edge.services.maxBackends",
+		"config explain edge.services.backends -o wide", "config explain edge.servces",
+		"config explain host.services.accept.policy -o json", "config explain edge -o name",
+	}},
 	{"config-history", fakeNode, false, []string{
 		"backend set web web1 --weight 3", "config history", "config history -o wide",
 		"config history -o json", "config history 7", "config history x", "config rollback --dry-run",

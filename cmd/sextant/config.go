@@ -11,7 +11,7 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	return noun("config", "The running configuration, and those that ran before",
 		seeAlso("sextant apply"), a.configShow(), a.configHistory(), a.configRollback(),
-		a.configConfirm())
+		a.configConfirm(), a.configExplain(), a.configSchema())
 }
 
 func (a *app) configShow() *cobra.Command {

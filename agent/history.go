@@ -127,7 +127,7 @@ func (h *history) text(number int) (string, error) {
 func (h *history) before() (int, error) {
 	if len(h.list) < 2 {
 		return 0, &api.Error{Code: api.NotFound,
-			Message: "there is no configuration of before; sextant config history lists all"}
+			Message: "there is no earlier configuration; sextant config history lists all"}
 	}
 	return h.list[len(h.list)-2].Number, nil
 }
@@ -283,7 +283,7 @@ func (a *Agent) undoLate(u *unconfirmed) {
 // undo brings back what ran before the configuration that waits for a confirmation.
 func (a *Agent) undo(by string) ([]config.Change, error) {
 	u := a.store.kept.Unconfirmed
-	node, err := config.ParseOwn("the configuration of before", []byte(u.Node))
+	node, err := config.ParseOwn("the previous configuration", []byte(u.Node))
 	if err == nil {
 		err = api.ReadSecrets(node)
 	}

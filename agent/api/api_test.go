@@ -576,13 +576,7 @@ func TestLoadNode(t *testing.T) {
 		n.Edge.Services[1].QUIC.Configs[0].Config().Check() != nil {
 		t.Errorf("LoadNode with a key file: %v", err)
 	}
-	open := write("open", "00112233445566778899aabbccddeeff\n")
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
 	for file, want := range map[string]string{
-		withFile("open.yaml", open):   "it is no secret; let its owner and group alone read it",
-		withKey("openkey.yaml", open): "it is no secret; let its owner and group alone read it",
 		withKey("nokey.yaml", "/no/key"): "service dns: read keyFile " +
 			"/no/key: no such file or directory; make it",
 		withKey("badkey.yaml", write("badkey",

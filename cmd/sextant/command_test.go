@@ -199,6 +199,13 @@ var sessions = []struct {
 		"check -f testdata/bad.yaml",
 		"check -f testdata/none.yaml", "check", "check -f testdata/good.yaml -o name -q",
 	}},
+	{"convert", fakeEdge, false, []string{
+		"convert ipvsadm testdata/ipvsadm.rules --map testdata/servers.sids",
+		"convert ipvsadm testdata/ipvsadm.rules --map testdata/servers.sids -q --block x",
+		"convert ipvsadm testdata/ipvsadm.rules", "convert haproxy testdata/ipvsadm.rules " +
+			"--map testdata/servers.sids", "convert keepalived testdata/none --map testdata/none",
+		"convert nginx x",
+	}},
 	{"config-explain", fakeNode, false, []string{
 		"config explain", "config explain edge.services.maxBackends",
 		"config explain edge.services.backends -o wide", "config explain edge.servces",
@@ -206,7 +213,8 @@ var sessions = []struct {
 	}},
 	{"config-history", fakeNode, false, []string{
 		"backend set web web1 --weight 3", "config history", "config history -o wide",
-		"config history -o json", "config history 7", "config history x", "config rollback --dry-run",
+		"config history -o json", "config history 7", "config history x",
+		"config rollback --dry-run",
 		"config rollback", "config history -o name", "apply -f testdata/good.yaml --confirm 90s",
 		"apply -f testdata/good.yaml --confirm 90s --dry-run", "config confirm", "config confirm",
 		"backend drain web web1", "backend drain web web2", "diff -f testdata/bad.yaml -q",

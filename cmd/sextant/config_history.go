@@ -78,11 +78,11 @@ func configNumber(text string) (int, error) {
 func (a *app) configRollback() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "rollback [NUMBER]", Short: "Run a configuration of before again",
-		Long: `Run a configuration of before again: that of a number, or the one before the one that runs. It is applied as by
-"sextant apply": all of it is checked first, and what would end connections is refused. A configuration that waits for
-a confirmation is undone.`,
-		Example:           "  sextant lab exec quickstart edge -- sextant config rollback --dry-run",
+		Use: "rollback [NUMBER]", Short: "Run an earlier configuration again",
+		Long: `Run an earlier configuration again: that of a number, or the previous one. It is applied as by "sextant apply": all
+of it is checked first, and what would end connections is refused. A configuration that waits for a confirmation is undone.`,
+		Example: "  sextant lab exec quickstart edge -- " +
+			"sextant config rollback --dry-run",
 		Annotations:       seeAlso("sextant config history", "sextant apply"),
 		Args:              takes("[NUMBER]"),
 		ValidArgsFunction: cobra.NoFileCompletions,

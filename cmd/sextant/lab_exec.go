@@ -32,7 +32,8 @@ The exit code is that of the command.`,
 			if err != nil {
 				return err
 			}
-			command.Stdin, command.Stdout, command.Stderr = rawInput(a.stdin), raw(a.stdout), raw(a.stderr)
+			command.Stdin = rawInput(a.stdin)
+			command.Stdout, command.Stderr = raw(a.stdout), raw(a.stderr)
 			return exitOf(l.Exec(node.Name, command))
 		},
 	}

@@ -107,7 +107,7 @@ func (a *app) commands() []*cobra.Command {
 			a.policyCommand(), a.mergeCommand(),
 			a.bgpCommand(), a.routeCommand(),
 			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(),
-			a.captureCommand(), a.telemetryCommand(), a.ipvsadmCommand()),
+			a.captureCommand(), a.telemetryCommand(), a.ipvsadmCommand(), a.convertCommand()),
 		in(groupPlan, a.topologyCommand(), a.pathCommand(), a.protectCommand()),
 		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(),
 			a.experimentCommand(), a.simCommand()),

@@ -46,7 +46,7 @@ type topHost struct {
 	Threshold         uint32        `json:"threshold"`
 	Busy              int           `json:"busy"`
 	OfferedPerSecond  float64       `json:"offeredPerSecond"`
-	NewPerSecond      float64       `json:"newPerSecond"` // connections that came about
+	NewPerSecond      float64       `json:"newPerSecond"` // established connections
 	RefusedPerSecond  float64       `json:"refusedPerSecond"`
 	ForcedPerSecond   float64       `json:"forcedPerSecond"`
 	PassedOnPerSecond float64       `json:"passedOnPerSecond"` // packets
@@ -65,7 +65,7 @@ func (a *app) topCommand() *cobra.Command {
 		Use: "top", Short: "Watch the rates of services and backends",
 		Long: `Watch the rates of services and backends, redrawn at each interval; Ctrl-C ends, and what was on the terminal before
 comes back. In JSON, and where the output is no terminal, it is one picture after the other. NEW/s are connections: at an
-edge of services with a limit of new connections, whose SYNs are counted, at a host those that came about; REFUSED/s are
+edge of services with a limit of new connections, whose SYNs are counted, at a host those established; REFUSED/s are
 those above the limit, or that a host left to the next candidate.`,
 		Example:           "  sextant lab exec quickstart edge -- sextant top --count 5",
 		Annotations:       seeAlso("sextant monitor", "sextant service show"),

@@ -38,7 +38,8 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 func (a *app) showVersion() error {
-	v := versionInfo{version, monitoring.Revision(version), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+	v := versionInfo{version, monitoring.Revision(version), runtime.Version(),
+		runtime.GOOS + "/" + runtime.GOARCH}
 	return a.show(view{
 		value: v,
 		prose: fmt.Sprintf("sextant %s (%s, %s)\n", v.Version, v.Go, v.Platform),

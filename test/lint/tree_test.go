@@ -108,6 +108,7 @@ var tree = []folder{
 	{path: "te/topology/format", pure: true},
 	{path: "te/topology", pure: true},
 
+	{path: "config/convert", pure: true},
 	{path: "config", pure: true},
 
 	{path: "linux/linuxtest"},

@@ -44,6 +44,7 @@
 //	GET    /v1/history
 //	GET    /v1/history/{number}            YAML, or JSON if accepted
 //	POST   /v1/rollback                    ?number= ?dryRun=1
+//	GET    /v1/openapi.json                this API, as OpenAPI 3.1 describes it
 //	GET    /metrics                        Prometheus text
 //
 // Every list is an object with "items". Every write answers with the Changes

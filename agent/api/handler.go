@@ -116,52 +116,20 @@ const (
 
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
-	h := handler{agent}
-	mux := Mux("agent/api", map[string]func(*http.Request) (any, error){
-		"GET /v1/status":                                         h.status,
-		"GET /v1/services":                                       h.services,
-		"PUT /v1/services/{name}":                                h.putService,
-		"DELETE /v1/services/{name}":                             h.deleteService,
-		"GET /v1/backends":                                       h.backends,
-		"PUT /v1/services/{name}/backends/{backend}":             h.putBackend,
-		"DELETE /v1/services/{name}/backends/{backend}":          h.deleteBackend,
-		"GET /v1/services/{name}/backends/{backend}/connections": h.connections,
-		"GET /v1/trace":                                          h.trace,
-		"POST /v1/explain":                                       h.explain,
-		"GET /v1/sids":                                           h.sids,
-		"GET /v1/maps":                                           h.maps,
-		"GET /v1/maps/{name}":                                    h.dumpMap,
-		"GET /v1/counters":                                       h.counters,
-		"GET /v1/policies":                                       h.policies,
-		"PUT /v1/policies/{name}/lists/{list}":                   h.putList,
-		"GET /v1/flows":                                          h.flows,
-		"PUT /v1/flows":                                          h.putFlow,
-		"DELETE /v1/flows":                                       h.deleteFlow,
-		"GET /v1/merge":                                          h.merge,
-		"PUT /v1/bgp":                                            h.putBGP,
-		"GET /v1/bgp/peers":                                      h.bgpPeers,
-		"GET /v1/bgp/routes":                                     h.bgpRoutes,
-		"POST /v1/diff":                                          h.diff,
-		"POST /v1/apply":                                         h.apply,
-		"POST /v1/confirm":                                       h.confirm,
-		"GET /v1/history":                                        h.history,
-		"POST /v1/rollback":                                      h.rollback,
-		"GET /v1/protections":                                    h.protections,
-		"PUT /v1/protections/{name}":                             h.putProtection,
-		"DELETE /v1/protections/{name}":                          h.deleteProtection,
-		"GET /v1/topology":                                       h.topology,
-		"GET /v1/routes":                                         h.routes,
-		"GET /v1/routes/sources":                                 h.routeSources,
-		"GET /v1/next-hops":                                      h.nextHops,
-		"GET /v1/telemetry/watch":                                h.telemetryWatches,
-		"PUT /v1/telemetry/watch/{name}":                         h.putTelemetryWatch,
-		"DELETE /v1/telemetry/watch/{name}":                      h.deleteTelemetryWatch,
-	})
-	mux.HandleFunc("GET /v1/monitor", h.monitor)
-	mux.HandleFunc("GET /v1/capture", h.capture)
-	mux.HandleFunc("GET /v1/config", h.config)
-	mux.HandleFunc("GET /v1/history/{number}", h.pastConfig)
-	mux.Handle("GET /metrics", agent.Metrics())
+	h, answers := handler{agent}, map[string]func(*http.Request) (any, error){
+		"GET /v1/openapi.json": handler{agent}.openAPI,
+	}
+	for _, e := range endpoints() {
+		if e.serve != nil {
+			answers[e.method+" "+e.path] = e.serve(h)
+		}
+	}
+	mux := Mux("agent/api", answers)
+	for _, e := range endpoints() {
+		if e.stream != nil {
+			mux.Handle(e.method+" "+e.path, e.stream(h))
+		}
+	}
 	return mux
 }
 

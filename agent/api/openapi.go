@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"sextant/config"
+)
+
+// object is one of JSON.
+type object map[string]any
+
+// OpenAPI describes the API (OpenAPI 3.1), made from the table by which it is served.
+func OpenAPI(version string) object {
+	d := describing{schemas: object{}}
+	paths := object{}
+	for _, e := range endpoints() {
+		item, ok := paths[e.path].(object)
+		if !ok {
+			item = object{}
+			paths[e.path] = item
+		}
+		item[strings.ToLower(e.method)] = d.operation(e)
+	}
+	d.schema(of[Error]())
+	return object{
+		"openapi":  "3.1.0",
+		"info":     object{"title": "Sextant agent", "version": version},
+		"paths":    paths,
+		"security": []object{{"bearer": []string{}}},
+		"components": object{"schemas": d.schemas, "securitySchemes": object{
+			"bearer": object{"type": "http", "scheme": "bearer",
+				"description": "not needed on the Unix socket"}}},
+	}
+}
+
+// describing collects the schemas of the types that are met, by their names.
+type describing struct{ schemas object }
+
+var pathParameter = regexp.MustCompile(`\{([a-z]+)\}`)
+
+func (d describing) operation(e endpoint) object {
+	parameters := []object{}
+	for _, match := range pathParameter.FindAllStringSubmatch(e.path, -1) {
+		parameters = append(parameters, object{"name": match[1], "in": "path", "required": true,
+			"schema": object{"type": "string"}})
+	}
+	for _, p := range e.query {
+		parameters = append(parameters, object{"name": p.name, "in": "query",
+			"description": p.what, "schema": object{"type": p.kind}})
+	}
+	content := object{e.mediaType(): object{}}
+	if e.answer != nil {
+		content = object{e.mediaType(): object{"schema": d.schema(e.answer)}}
+	}
+	fault := object{"application/json": object{"schema": object{"type": "object",
+		"properties": object{"error": d.schema(of[Error]())}, "required": []string{"error"}}}}
+	o := object{
+		"operationId": operationID(e), "summary": e.summary, "parameters": parameters,
+		"x-permission": e.needs,
+		"responses": object{
+			"200":     object{"description": "done", "content": content},
+			"default": object{"description": "refused", "content": fault},
+		},
+	}
+	if e.body != nil {
+		o["requestBody"] = d.body(e.body)
+	}
+	return o
+}
+
+func (d describing) body(t reflect.Type) object {
+	media, schema := "application/json", object{}
+	if t == of[config.Node]() { // a node file has a schema of its own
+		media, schema = "application/yaml", object{"$ref": config.SchemaURI}
+	} else {
+		schema = d.schema(t)
+	}
+	return object{"required": true, "content": object{media: object{"schema": schema}}}
+}
+
+func (e endpoint) mediaType() string {
+	if e.media != "" {
+		return e.media
+	}
+	return "application/json"
+}
+
+// operationID is the method and the words of the path: putServicesBackends.
+func operationID(e endpoint) string {
+	id := strings.ToLower(e.method)
+	for word := range strings.FieldsFuncSeq(e.path, func(r rune) bool {
+		return r == '/' || r == '-' || r == '{' || r == '}'
+	}) {
+		if word != "v1" {
+			id += strings.ToUpper(word[:1]) + word[1:]
+		}
+	}
+	return id
+}
+
+// schema describes a type: a named struct by reference.
+func (d describing) schema(t reflect.Type) object {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return d.schema(t.Elem())
+	case t == of[time.Time]():
+		return object{"type": "string", "format": "date-time"}
+	case t == of[json.RawMessage](), t.Kind() == reflect.Interface:
+		return object{}
+	case t.Implements(of[encoding.TextMarshaler]()),
+		reflect.PointerTo(t).Implements(of[encoding.TextMarshaler]()):
+		return object{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return object{"type": "string", "contentEncoding": "base64"}
+		}
+		return object{"type": "array", "items": d.schema(t.Elem())}
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": d.schema(t.Elem())}
+	case reflect.Struct:
+		return d.structure(t)
+	}
+	return object{"type": "integer"}
+}
+
+func (d describing) structure(t reflect.Type) object {
+	name := typeName(t)
+	if name == "" {
+		return d.properties(t)
+	}
+	if _, known := d.schemas[name]; !known {
+		d.schemas[name] = object{} // a type may have itself below
+		d.schemas[name] = d.properties(t)
+	}
+	return object{"$ref": "#/components/schemas/" + name}
+}
+
+// typeName is that of a type, and that of what a list has: ListService; "" if it has none.
+func typeName(t reflect.Type) string {
+	name, parameters, generic := strings.Cut(t.Name(), "[")
+	if !generic {
+		return name
+	}
+	parameters = strings.TrimSuffix(parameters, "]")
+	return name + parameters[strings.LastIndexByte(parameters, '.')+1:]
+}
+
+func (d describing) properties(t reflect.Type) object {
+	all, required := object{}, map[string]bool{}
+	d.fields(t, all, required)
+	o := object{"type": "object", "properties": all}
+	if len(required) > 0 {
+		o["required"] = slices.Sorted(maps.Keys(required))
+	}
+	return o
+}
+
+// fields adds what encoding/json writes of a struct.
+func (d describing) fields(t reflect.Type, all object, required map[string]bool) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case name == "-", !f.IsExported() && !f.Anonymous:
+		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
+			d.fields(inner, all, required)
+		default:
+			if name == "" {
+				name = f.Name
+			}
+			all[name] = d.schema(f.Type)
+			if !strings.Contains(options, "omit") {
+				required[name] = true
+			}
+		}
+	}
+}
+
+func (h handler) openAPI(*http.Request) (any, error) { return OpenAPI("1"), nil }

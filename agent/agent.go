@@ -308,16 +308,25 @@ type terms struct {
 	breaks bool // connections may end
 	// who asked for what, for the log and the history
 	by, action string
+	only       string        // fingerprint of the configuration that may be changed; "": any
 	confirm    time.Duration // in which it is to be confirmed, or it is undone; 0: it is final
 }
 
 func termsOf(ctx context.Context, action string, dryRun bool) terms {
 	return terms{dryRun: dryRun, breaks: api.MayBreakConnections(ctx), by: api.CallerOf(ctx),
-		action: action, confirm: api.ConfirmWithin(ctx)}
+		action: action, confirm: api.ConfirmWithin(ctx), only: api.OnlyChanges(ctx)}
 }
 
 // changeAsked is change for those who must not change what waits for a confirmation.
 func (a *Agent) changeAsked(next *config.Node, on terms) ([]config.Change, error) {
+	if on.only != "" {
+		if is, err := a.store.fingerprintOf(a.node); err != nil {
+			return nil, err
+		} else if is != on.only {
+			return nil, &api.Error{Code: api.Stale, Message: fmt.Sprintf("the configuration that "+
+				"runs is %s, not %s of If-Match; read it anew, and change that", is, on.only)}
+		}
+	}
 	switch u := a.store.kept.Unconfirmed; {
 	case on.dryRun:
 		return a.change(next, on)

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"time"
 )
 
@@ -32,4 +34,21 @@ func withConfirmation(ctx context.Context, within time.Duration) context.Context
 func ConfirmWithin(ctx context.Context) time.Duration {
 	within, _ := ctx.Value(confirmKey{}).(time.Duration)
 	return within
+}
+
+type matchKey struct{}
+
+// matching wants a write to change one configuration alone: that of the ETag in If-Match.
+func matching(r *http.Request) *http.Request {
+	tag := r.Header.Get("If-Match")
+	if r.Method == http.MethodGet || tag == "" || tag == "*" {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), matchKey{}, strings.Trim(tag, `"`)))
+}
+
+// OnlyChanges is the fingerprint of the one configuration that may be changed; "": any.
+func OnlyChanges(ctx context.Context) string {
+	fingerprint, _ := ctx.Value(matchKey{}).(string)
+	return fingerprint
 }

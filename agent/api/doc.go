@@ -56,6 +56,9 @@
 // is refused (Conflict), unless it has ?breakConnections=1; DELETE, and a PUT of
 // the state "down", say that themselves.
 //
+// GET /v1/config has the ETag of the configuration. A write with it as If-Match
+// changes that configuration alone, and is refused (Stale, 412) if another runs.
+//
 // Keys are lowerCamel and end in their unit where there is one; times are RFC
 // 3339; a port of 0 is any port.
 package api

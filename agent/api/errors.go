@@ -16,6 +16,7 @@ const (
 	Conflict Code = "conflict"
 	Invalid  Code = "invalid"
 	Internal Code = "internal"
+	Stale    Code = "stale" // it is not the configuration that If-Match names
 )
 
 // Error is the answer to a refused request.
@@ -57,6 +58,7 @@ var httpStatus = map[Code]int{
 	Conflict: http.StatusConflict,
 	Invalid:  http.StatusBadRequest,
 	Internal: http.StatusInternalServerError,
+	Stale:    http.StatusPreconditionFailed,
 }
 
 // ErrUnreachable is wrapped by a Client's errors when no agent answers.

@@ -144,6 +144,7 @@ func Mux(documented string, answers map[string]func(*http.Request) (any, error))
 			if r.URL.Query().Get(breakFlag) != "" {
 				r = breaking(r)
 			}
+			r = matching(r)
 			if value, err := answer(r); err != nil {
 				writeError(w, err)
 			} else {
@@ -235,6 +236,12 @@ func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err er
 		writeError(w, err)
 		return
 	}
+	fingerprint, err := config.Fingerprint(node)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	w.Header().Set("ETag", `"`+fingerprint+`"`)
 	if r.FormValue("secrets") == "" {
 		node = config.Redact(node)
 	}

@@ -15,7 +15,9 @@ import (
 )
 
 // All lists the experiments.
-func All() []experiment.Experiment { return []experiment.Experiment{figure9} }
+func All() []experiment.Experiment {
+	return append([]experiment.Experiment{figure9}, smoothieFigures...)
+}
 
 var figure9 = experiment.Experiment{
 	Name: "cflb-fig9", Title: "Throughput of permutations with MPTCP, CFLB and edge coloring",

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strings"
 	"time"
 
 	"sextant/sim/packet"
@@ -18,9 +19,10 @@ const (
 
 // policy is the controller of a scheme that te/reroute knows as a policy: smoothie, as in the
 // paper, where a pause is reported with the flow's next packet that carries telemetry, or sextant,
-// where it is reported at once.
+// where it is reported at once; or smoothie-clove, with which the paper compares: a queue that is
+// nearly full moves flows to random paths.
 func (c *Controller) policy(scheme string) (*packet.Controller, error) {
-	policy, err := reroute.ParsePolicy(scheme)
+	policy, err := reroute.ParsePolicy(strings.TrimPrefix(scheme, "smoothie-"))
 	if err != nil {
 		return nil, err
 	}

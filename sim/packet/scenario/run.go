@@ -40,6 +40,7 @@ type Result struct {
 	PeakLoad        float64 `json:"peakLoad"` // of the busiest link
 
 	Times []float64 `json:"-"` // completion times in ms, ascending
+	Moves []int     `json:"-"` // flows that ended, by how often they were rerouted
 }
 
 const (
@@ -206,11 +207,20 @@ func (c *Scenario) flows(n *packet.Network) (*packet.Poisson, error) {
 		until = c.Duration
 	}
 	rate := 0.0 // bytes per second of all hosts
+	clients := c.Traffic.Pattern == "clients"
 	for host := range n.Hosts {
-		rate += n.HostRate(host)
+		if !clients || host%2 == 0 {
+			rate += n.HostRate(host)
+		}
 	}
-	return &packet.Poisson{Hosts: len(n.Hosts), Gap: sizes.Mean() / (c.Traffic.Load * rate),
-		Sizes: sizes, Until: duration(until.Nanoseconds()), Subflows: c.Transport.Subflows}, nil
+	p := &packet.Poisson{Hosts: len(n.Hosts), Gap: sizes.Mean() / (c.Traffic.Load * rate),
+		Sizes: sizes, Until: duration(until.Nanoseconds()), Subflows: c.Transport.Subflows}
+	if clients {
+		p.Pair = func(r *rand.Rand) (src, dst int) {
+			return 2 * r.IntN((p.Hosts+1)/2), 2*r.IntN(p.Hosts/2) + 1
+		}
+	}
+	return p, nil
 }
 
 // runFlows makes one run at flow level. Its flows are those that packets would make.
@@ -285,6 +295,10 @@ func (m *measure) done(c packet.Completed) {
 	ms := (c.Finish - c.Flow.Start).Seconds() * 1000
 	m.times = append(m.times, ms)
 	m.reroutes += uint64(c.Reroutes)
+	for len(m.result.Moves) <= c.Reroutes {
+		m.result.Moves = append(m.result.Moves, 0)
+	}
+	m.result.Moves[c.Reroutes]++
 	m.finished++
 	if c.Flow.Bytes < shortFlow {
 		m.short = append(m.short, ms)

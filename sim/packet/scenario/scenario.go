@@ -107,9 +107,10 @@ type Controller struct {
 
 // Traffic says who sends to whom.
 type Traffic struct {
-	Pattern string  `yaml:"pattern"` // permutation, of endless flows, or random
-	Sizes   string  `yaml:"sizes"`   // of random flows: a name, or a number of bytes
-	Load    float64 `yaml:"load"`    // of random flows: part of the hosts' rate
+	// permutation, of endless flows; random; or clients: random from hosts of even number to others
+	Pattern string  `yaml:"pattern"`
+	Sizes   string  `yaml:"sizes"` // of random flows: a name, or a number of bytes
+	Load    float64 `yaml:"load"`  // of random flows: part of the hosts' rate
 	// random flows start until then; 0: as long as the run lasts
 	Until time.Duration `yaml:"until"`
 
@@ -144,6 +145,7 @@ var schemes = map[string]packet.Scheme{
 	"coloring": packet.Colored, "prr": packet.PRR, "clove-int": packet.CloveINT,
 	"in-flight": packet.InFlight, "hermes": packet.Hermes, "conweave": packet.ConWeave,
 	"smoothie": packet.Controlled, "sextant": packet.Controlled,
+	"smoothie-clove": packet.Controlled,
 }
 
 // Schemes lists the names of ways to choose paths.
@@ -222,7 +224,7 @@ func (t *Traffic) check() error {
 	switch t.Pattern {
 	case "permutation":
 		return nil
-	case "random":
+	case "random", "clients":
 		if !(t.Load > 0 && t.Load < 10) {
 			return fmt.Errorf("traffic.load: %g is not a part of the hosts' rate; state one "+
 				"above 0, for instance 0.6", t.Load)
@@ -230,7 +232,8 @@ func (t *Traffic) check() error {
 		_, err := t.sizes()
 		return err
 	}
-	return fmt.Errorf("traffic.pattern: %q is not known; choose permutation or random", t.Pattern)
+	return fmt.Errorf("traffic.pattern: %q is not known; choose permutation, random or clients",
+		t.Pattern)
 }
 
 func (t *Traffic) sizes() (*packet.Sizes, error) {

@@ -163,7 +163,7 @@ func TestParse(t *testing.T) {
 	for replaced, complaint := range map[[2]string]string{
 		{"dctcp", "vegas"}:             "choose one of cubic",
 		{"letflow", "luck"}:            "choose one of cflb",
-		{"random", "gossip"}:           "choose permutation or random",
+		{"random", "gossip"}:           "choose permutation, random or clients",
 		{"load: 0.3", "load: 0"}:       "traffic.load",
 		{"20000", "small"}:             "choose one of data-mining",
 		{"60ms", "0s"}:                 "state how long",

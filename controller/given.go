@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"sextant/agent/southbound"
 	"sextant/packet/flow"
 	"sextant/te/topology"
@@ -25,9 +27,10 @@ type given struct {
 	path     []topology.Edge
 	segments []netip.Addr
 	state    string
-	reason   string    // of a refusal
-	number   uint64    // of the gift: a later one replaces it
-	decided  time.Time // when it was given for the first time
+	reason   string        // of a refusal
+	number   uint64        // of the gift: a later one replaces it
+	took     time.Duration // from the decision until it was applied for the first time
+	decided  time.Time     // when it was given for the first time
 }
 
 // gifts are the paths that flows were given, and when each is to be renewed. They belong to the
@@ -213,9 +216,17 @@ func (c *Controller) applied(s *session, sent []flow.Tuple, refused map[flow.Tup
 		}
 		h.applied++
 		if g.state == pathWaits {
-			c.applySeconds.Observe(time.Since(g.decided).Seconds())
+			g.applied(c.applySeconds)
 		}
 		g.state = pathApplied
+	}
+}
+
+// applied notes that a head-end has the path for the first time.
+func (g *given) applied(seconds prometheus.Histogram) {
+	if g.took == 0 {
+		g.took = time.Since(g.decided)
+		seconds.Observe(g.took.Seconds())
 	}
 }
 

@@ -121,6 +121,10 @@ func (c *Controller) flow(t flow.Tuple, f reroute.Flow) Flow {
 		SeenAt: c.begun.Add(f.Seen)}
 	if g := c.gifts.flows[t]; g != nil {
 		out.State, out.Problem, out.Segments = g.state, g.reason, g.segments
+		if g.took > 0 {
+			ms := float64(g.took.Microseconds()) / 1000
+			out.AppliedMs = &ms
+		}
 	}
 	return out
 }

@@ -115,10 +115,12 @@ type Flow struct {
 	Moves  int      `json:"moves"`
 	Pinned bool     `json:"pinned"`
 	// State of the path at the head-end: "waits", "applied" or "refused"; "" if it was given none.
-	State    string       `json:"state,omitempty"`
-	Problem  string       `json:"problem,omitempty"` // of a refusal
-	Segments []netip.Addr `json:"segments,omitempty"`
-	SeenAt   time.Time    `json:"seenAt"`
+	State   string `json:"state,omitempty"`
+	Problem string `json:"problem,omitempty"` // of a refusal
+	// AppliedMs is the time from the decision to the head-end's word that the path is in force.
+	AppliedMs *float64     `json:"appliedMs,omitempty"`
+	Segments  []netip.Addr `json:"segments,omitempty"`
+	SeenAt    time.Time    `json:"seenAt"`
 }
 
 // Link is a directed link with its weight.

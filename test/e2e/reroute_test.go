@@ -18,8 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"sextant/agent/api"
 	"sextant/agent/southbound/southboundtest"
+	"sextant/config"
 	"sextant/controller"
 	"sextant/linux"
 	"sextant/packet/telemetry"
@@ -271,9 +274,14 @@ func inbandPacket(t *testing.T, flow api.Flow, spine, queue uint32) []byte {
 	ports := func(a, b uint16) []byte {
 		return []byte{byte(a >> 8), byte(a), byte(b >> 8), byte(b)}
 	}
-	tcp := append(ports(flow.Source.Port(), flow.Destination.Port()), make([]byte, 16)...)
-	tcp[12] = 0x50
-	body = append(body, header(6, flow.Source.Addr(), flow.Destination.Addr(), tcp)...)
+	protocol := uint8(unix.IPPROTO_TCP)
+	transport := append(ports(flow.Source.Port(), flow.Destination.Port()), make([]byte, 16)...)
+	if transport[12] = 0x50; flow.Protocol == config.UDP {
+		protocol = unix.IPPROTO_UDP
+		transport = append(transport[:4:4], 0, 8, 0, 0)
+	}
+	body = append(body, header(protocol, flow.Source.Addr(), flow.Destination.Addr(),
+		transport)...)
 	udp := append(ports(0xc000, 33122), byte((len(body)+8)>>8), byte(len(body)+8), 0, 0)
 	return header(17, netip.MustParseAddr("fd00:5e::1"), netip.MustParseAddr("fcbb:bb00:2:e0d6::"),
 		append(udp, body...))

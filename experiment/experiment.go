@@ -37,11 +37,7 @@ type Options struct {
 // as CSV and SVG. It returns the report's file. A run that fails or is interrupted leaves its
 // parts, from which the next one resumes.
 func Conduct(ctx context.Context, e Experiment, o Options) (report string, err error) {
-	folder := filepath.Join(o.Folder, e.Name)
-	r := &Recorder{options: o, folder: folder, parts: filepath.Join(folder, "parts")}
-	if o.Quick {
-		r.parts += "-quick"
-	}
+	r := newRecorder(e, o)
 	if o.Fresh {
 		if err := os.RemoveAll(r.parts); err != nil {
 			return "", fmt.Errorf("%s: begin anew: %w", e.Name, err)
@@ -71,9 +67,20 @@ func Conduct(ctx context.Context, e Experiment, o Options) (report string, err e
 	return report, nil
 }
 
+// newRecorder keeps the results and parts of an experiment in a folder of its name.
+func newRecorder(e Experiment, o Options) *Recorder {
+	folder := filepath.Join(o.Folder, e.Name)
+	r := &Recorder{options: o, folder: folder, parts: filepath.Join(folder, "parts")}
+	if o.Quick {
+		r.parts += "-quick"
+	}
+	return r
+}
+
 // Recorder takes down what an experiment finds.
 type Recorder struct {
 	options Options
+	choose  func(part string) bool // whether a part is to be computed; nil: all are
 	folder  string
 	parts   string
 	outcome outcome
@@ -153,7 +160,10 @@ func (r *Recorder) Table(t Table) { r.outcome.Tables = append(r.outcome.Tables, 
 // value must survive JSON.
 func Part[T any](r *Recorder, name string, compute func() (T, error)) (T, error) {
 	var value T
-	file := filepath.Join(r.parts, name+".json")
+	if r.choose != nil && !r.choose(name) {
+		return value, errOther
+	}
+	file := r.partFile(name)
 	if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &value) == nil {
 		return value, nil
 	}
@@ -167,6 +177,8 @@ func Part[T any](r *Recorder, name string, compute func() (T, error)) (T, error)
 	}
 	return value, writeFile(file, text)
 }
+
+func (r *Recorder) partFile(name string) string { return filepath.Join(r.parts, name+".json") }
 
 // writeFile leaves either the old content or all of the new.
 func writeFile(name string, content []byte) error {

@@ -25,7 +25,8 @@ import (
 func (a *app) experimentCommand() *cobra.Command {
 	return noun("experiment", "Experiments of the literature, run again",
 		seeAlso("sextant demo", "sextant path"),
-		a.experimentList(), a.experimentRun(), a.experimentReport())
+		a.experimentList(), a.experimentRun(), a.experimentReport(),
+		a.experimentJobs(), a.experimentJob(), a.experimentMerge())
 }
 
 // experiments are all that there are, in the order of the list.

@@ -4,19 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-
-	"golang.org/x/sync/errgroup"
 
 	"sextant/experiment"
 	"sextant/experiment/chart"
-	"sextant/sim/packet/scenario"
-	"sextant/te/topology"
 )
 
 // All lists the experiments.
 func All() []experiment.Experiment {
-	return append([]experiment.Experiment{figure9}, smoothieFigures...)
+	return append([]experiment.Experiment{figure9, baselines, control}, smoothieFigures...)
 }
 
 var figure9 = experiment.Experiment{
@@ -66,18 +61,18 @@ type cell9 struct {
 }
 
 // scenario9 is one run; VL2's links between switches are ten times as fast as those of hosts.
-func (f fabric9) scenario9(subflows int, quick bool) (*scenario.Scenario, error) {
+func (f fabric9) scenario9(subflows int, quick bool) []byte {
 	kind, lasts, fabric, through := f.topology, "4s", "", ""
 	if quick {
 		kind, lasts = f.quick, "500ms"
 	}
 	if f.name == "vl2" {
-		fabric, through = ", fabric: 1Gbps", ", through: int"
+		fabric = ", fabric: 1Gbps"
 	}
 	if f.name == "bcube" {
 		through = ", parallel: true"
 	}
-	return scenario.Parse(fmt.Appendf(nil, `
+	return fmt.Appendf(nil, `
 topology: %s
 links: {rate: 100Mbps, delay: 1us%s}
 queue: {packets: 100}
@@ -85,7 +80,7 @@ transport: {control: lia, subflows: %d, freeAcks: %t}
 paths: {scheme: random, capped: true%s}
 traffic: {pattern: permutation}
 duration: %s
-`, kind, fabric, subflows, !f.acks, through, lasts))
+`, kind, fabric, subflows, !f.acks, through, lasts)
 }
 
 func runFigure9(ctx context.Context, r *experiment.Recorder) error {
@@ -119,25 +114,6 @@ func runFigure9(ctx context.Context, r *experiment.Recorder) error {
 	return reportFigure9(r, cells)
 }
 
-// together does work on as many processors as the recorder allows.
-func together(r *experiment.Recorder, work []func() error) error {
-	var group errgroup.Group
-	var mutex sync.Mutex
-	group.SetLimit(r.Workers())
-	done := 0
-	for _, w := range work {
-		group.Go(func() error {
-			err := w()
-			mutex.Lock()
-			defer mutex.Unlock()
-			done++
-			r.Progress("%d of %d settings", done, len(work))
-			return err
-		})
-	}
-	return group.Wait()
-}
-
 // filled is the part of a link that data fills, of full packets of 1500 bytes.
 const filled = 1448.0 / 1500
 
@@ -145,19 +121,11 @@ const filled = 1448.0 / 1500
 func (f fabric9) cell(ctx context.Context, scheme string, subflows, seeds int,
 	quick bool) (cell9, error) {
 	c := cell9{Fabric: f.name, Scheme: scheme, Subflows: subflows}
-	s, err := f.scenario9(subflows, quick)
+	results, err := play(ctx, f.scenario9(subflows, quick), scheme, seeds)
 	if err != nil {
 		return c, err
 	}
-	g, err := s.Topology.Graph(func(string) (*topology.Graph, error) { return nil, nil })
-	if err != nil {
-		return c, err
-	}
-	for seed := range seeds {
-		result, err := s.Run(g, scheme, uint64(seed+1), func(float64) error { return ctx.Err() })
-		if err != nil {
-			return c, err
-		}
+	for _, result := range results {
 		part := 1 / float64(seeds)
 		c.Goodput += result.Goodput / filled * part
 		c.Least += result.LeastGoodput / filled * part

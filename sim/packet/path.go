@@ -58,8 +58,9 @@ type Paths struct {
 	Meter       Time // time constant with which the utilization of links is measured; 0: 160 µs
 	Probe       Time // period of HULA's probes; 0: 200 µs
 	Freeze      Time // of REPS: time without exploration after a loss; 0: 10 ms
-	// Through are nodes over any of which the paths of a source lead, as those of Valiant load
-	// balancing; nil: paths are shortest.
+	// Through are nodes over one of which each path leads, in two steps, as in VL2 (Greenberg et
+	// al., SIGCOMM 2009): Valiant load balancing. Of schemes by which the source chooses, or by
+	// which switches hash a flow. nil: paths are shortest.
 	Through []Node
 	// List lists the paths of a source, as links, in place of shortest ones; nil: it does not. It
 	// is a pure function of its arguments.
@@ -140,6 +141,10 @@ const defaultLimit = 256
 func (s *Simulation) preparePaths(p Paths, seed uint64) error {
 	if p.Limit == 0 {
 		p.Limit = defaultLimit
+	}
+	if len(p.Through) > 0 && p.Scheme.switched() {
+		return fmt.Errorf("paths: switches that choose by packet or flowlet know shortest paths " +
+			"alone, not those of two steps; choose another scheme, or shortest paths")
 	}
 	if p.Scheme == Assigned && p.Assign == nil {
 		return fmt.Errorf("paths: the scheme Assigned needs a function that assigns")
@@ -336,7 +341,16 @@ func (s *Simulation) hashedRoute(src, dst Node, label uint64) int32 {
 	if n.entry[src] != src {
 		route = append(route, n.out[src][0])
 	}
-	route, ok = s.routing.walk(route, n.entry[src], n.entry[dst], hashed(label))
+	from := n.entry[src]
+	if via := s.paths.Through; len(via) > 0 && from != n.entry[dst] {
+		// The intermediate nodes of a VL2 share one address: the hash chooses among all.
+		middle := via[mix(label+0x9e3779b97f4a7c15)%uint64(len(via))]
+		route, ok = s.routing.walk(route, from, middle, hashed(label))
+		from = middle
+	}
+	if ok {
+		route, ok = s.routing.walk(route, from, n.entry[dst], hashed(label))
+	}
 	if n.entry[dst] != dst {
 		route = append(route, n.access(dst))
 	}

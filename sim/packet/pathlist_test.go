@@ -82,3 +82,50 @@ func TestThroughVL2(t *testing.T) {
 		}
 	}
 }
+
+// Flows that switches of a VL2 hash take two steps: over each intermediate switch about as many,
+// also between racks that share aggregation switches, where the shortest path leads over none.
+func TestHashedThroughVL2(t *testing.T) {
+	g, err := generate.VL2(8, 6, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := NewNetwork(g, NetworkConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var middle []Node
+	for v := range g.Nodes() {
+		if strings.HasPrefix(g.Node(nodeOf(v)).Name, "int") {
+			middle = append(middle, Node(v))
+		}
+	}
+	s := begin(t, Config{Network: n, Transport: DefaultTransport(),
+		Paths: Paths{Scheme: ECMP, Through: middle}})
+	src := n.Hosts[0]
+	for dst := 1; dst < len(n.Hosts); dst++ {
+		const flows = 4000
+		over := map[Node]int{}
+		for label := range uint64(flows) {
+			route := s.hashedRoute(src, n.Hosts[dst], mix(label))
+			var nodes []Node
+			for ; s.routes[route] != none; route++ {
+				nodes = append(nodes, n.links[s.routes[route]].to)
+			}
+			// rack, aggregation, intermediate, aggregation, rack, host
+			if len(nodes) != 6 || nodes[5] != n.Hosts[dst] {
+				t.Fatalf("to host %d: %v", dst, nodes)
+			}
+			over[nodes[2]]++
+		}
+		for _, v := range middle {
+			if c := over[v]; c < flows/len(middle)*9/10 || c > flows/len(middle)*11/10 {
+				t.Errorf("to host %d: %d of %d flows over node %d", dst, c, flows, v)
+			}
+		}
+	}
+	if _, err := New(Config{Network: n, Transport: DefaultTransport(),
+		Paths: Paths{Scheme: DRILL, Through: middle}}); err == nil {
+		t.Error("DRILL takes two steps")
+	}
+}

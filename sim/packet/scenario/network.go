@@ -38,17 +38,21 @@ func (c *Scenario) Network(g *topology.Graph) (*packet.Network, error) {
 
 // through are the nodes that paths.through names.
 func (c *Scenario) through(g *topology.Graph) (nodes []packet.Node, err error) {
-	if c.Paths.Through == "" {
+	name := c.Paths.Through
+	if name == "" && c.Topology.Kind == "vl2" {
+		name = "int"
+	}
+	if name == "" || name == "none" {
 		return nil, nil
 	}
 	for v := range g.Nodes() {
-		if strings.HasPrefix(g.Node(topology.Node(v)).Name, c.Paths.Through) {
+		if strings.HasPrefix(g.Node(topology.Node(v)).Name, name) {
 			nodes = append(nodes, packet.Node(v))
 		}
 	}
 	if len(nodes) == 0 {
 		return nil, fmt.Errorf("paths.through: no node of %s has a name that begins with %q; "+
-			"\"sextant topology show\" lists them", g.Name(), c.Paths.Through)
+			"\"sextant topology show\" lists them", g.Name(), name)
 	}
 	return nodes, nil
 }

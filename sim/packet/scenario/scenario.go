@@ -80,7 +80,8 @@ type Paths struct {
 	Scheme      string        `yaml:"scheme"`
 	FlowletGap  time.Duration `yaml:"flowletGap"`
 	Convergence time.Duration `yaml:"convergence"`
-	// paths of sources lead over any node whose name begins so: Valiant load balancing
+	// paths lead over a node whose name begins so, in two steps; of a VL2 int if not stated, and
+	// none: paths are shortest
 	Through  string `yaml:"through"`
 	Parallel bool   `yaml:"parallel"` // sources of a BCube take its parallel paths
 	Capped   bool   `yaml:"capped"`   // no more subflows than paths

@@ -107,7 +107,9 @@ func (w *window) marks(s *Simulation, f *subflow, e *event, newly uint32) bool {
 			w.acked, w.ackedCE, w.windowEnd = 0, 0, f.nxt
 		}
 	}
-	if !ce || f.recovery || w.reducing && int32(f.una-w.reducedTo) < 0 {
+	// The acknowledgement of exactly that window speaks of a segment sent before the reduction;
+	// Linux waits for one beyond it, too.
+	if !ce || f.recovery || w.reducing && int32(f.una-w.reducedTo) <= 0 {
 		return false
 	}
 	w.reducing, w.reducedTo = true, f.nxt

@@ -45,10 +45,10 @@ type MPTCPEvent struct {
 	Server        bool // the connection was opened by the other end
 }
 
-// MPTCP hears of connections. Those of kernels' own path managers are told of, too.
+// MPTCP is told of connections. Those of kernels' own path managers are among them.
 type MPTCP struct{ socket int }
 
-// OpenMPTCP begins to hear.
+// OpenMPTCP subscribes to news of connections.
 func OpenMPTCP() (*MPTCP, error) {
 	family, err := netlink.GenlFamilyGet(mptcpFamily)
 	if err != nil {

@@ -91,10 +91,12 @@ type Edge struct {
 	Services []Service `key:"services" omit:"zero" item:"service %s"`
 }
 
-// EdgeOuter is what an edge writes into outer IPv6 headers. The eBPF program has a field of the same
-// name for each of these (struct edge_outer), and so does its model.
+// EdgeOuter is what an edge writes into outer IPv6 headers. The eBPF program has a field of the
+// same name for each of these (struct edge_outer), and so does its model.
 type EdgeOuter struct {
 	HopLimit int `key:"hopLimit" default:"64" range:"1 255"`
+	// -1: that of the packet inside
+	DSCP int `key:"dscp" default:"-1" range:"-1 63" omit:"default"`
 }
 
 // EdgeInterface is one interface on which the edge program runs.

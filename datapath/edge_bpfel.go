@@ -16,6 +16,7 @@ import (
 type edgeEdgeOuter struct {
 	_        structs.HostLayout
 	HopLimit uint8
+	Dscp     uint8
 }
 
 // Names of all BPF objects in the ELF.

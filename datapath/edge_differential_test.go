@@ -278,7 +278,9 @@ func TestEdgeAgreesWithModel(t *testing.T) {
 				config := edgeConfig(t)
 				config.Encapsulation, config.Interfaces[0].Side, config.Locators = encapsulation,
 					side, locators
-				variants++
+				if variants++; locators == nil {
+					config.DSCP = 3 * variants
+				}
 				compareEdges(t, w, config, uint64(variants), *frames/18+1)
 			}
 		}

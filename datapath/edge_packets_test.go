@@ -116,6 +116,29 @@ func TestEdgeTrafficClass(t *testing.T) {
 	}
 }
 
+// TestEdgeDSCP: an edge with a DSCP of its own writes it into outer headers, beside the inner ECN;
+// the packet inside stays as it is.
+func TestEdgeDSCP(t *testing.T) {
+	w := newWorld(t)
+	wayElsewhere.lead(t)
+	names := map[Encapsulation]string{Carrier: packettest.Carrier, SRH: packettest.FullSRH}
+	for encapsulation, name := range names {
+		for _, dscp := range []int{0, 1, 46, 63} {
+			e := tableEdge(t, w, encapsulation, func(c *EdgeConfig) { c.DSCP = dscp })
+			serveAll(t, e, 1, 9)
+			for class := range 256 {
+				for _, packet := range []packettest.Packet{packettest.Web4("A"),
+					packettest.Web6("S")} {
+					packet.TrafficClass = uint8(class)
+					want := packettest.Encapsulated(t, name, []uint16{9}, label(packet.Flow()),
+						uint8(4*dscp+class%4), packet.Bytes(t))
+					checkEncapsulated(t, w.edgeSubject(e, External), packet, want, wayElsewhere)
+				}
+			}
+		}
+	}
+}
+
 // TestEdgeLabelZero: a flow whose hash ends with 20 zero bits gets the label 1, as 0 would mean
 // that there is none (RFC 6437 section 2).
 func TestEdgeLabelZero(t *testing.T) {

@@ -19,6 +19,17 @@ const volatile struct edge_settings settings = {};
 /* What outer headers have: config.EdgeOuter, field by field. */
 struct edge_outer {
 	__u8 hop_limit;
+	__u8 dscp; /* DSCP_COPY: that of the packet inside */
 };
 
 const volatile struct edge_outer outer_settings = {};
+
+#define DSCP_COPY 0xff
+
+/* RFC 2983: the uniform model by default, else the pipe model; ECN as RFC 6040's normal mode. */
+static __always_inline __u8 edge_traffic_class(const struct packet *inner)
+{
+	if (outer_settings.dscp == DSCP_COPY)
+		return inner->traffic_class;
+	return outer_settings.dscp << 2 | (inner->traffic_class & ECN_MASK);
+}

@@ -109,7 +109,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	ip = outer_room(ctx, f, l2_before, grow);
 	if (!ip)
 		return REASON_NO_HEADROOM;
-	outer_write(ip, p, source, destination, flow_label(hash),
+	outer_write(ip, edge_traffic_class(p), source, destination, flow_label(hash),
 		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
 		    p->length + srh_length(segments));
 	if (segments &&

@@ -69,7 +69,7 @@ static __always_inline int shadow_forward(struct xdp_md *ctx, struct frame *f,
 	ip = outer_room(ctx, f, before, sizeof(*ip));
 	if (!ip)
 		return drop(REASON_TRUNCATED);
-	outer_write(ip, p, &source, &destination, flow_label(hash),
+	outer_write(ip, edge_traffic_class(p), &source, &destination, flow_label(hash),
 		    p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6, hop_limit, p->length);
 	traffic_count(service->index, id, p->length);
 	return next_hop_leave(ctx, hop);

@@ -132,8 +132,8 @@ static __always_inline int learn_send(struct __sk_buff *skb, const struct packet
 	interface = route_to(skb, source, &asker->edge, flow_label(hash));
 	if (!interface)
 		return TC_ACT_UNSPEC;
-	outer_write(&outer.ip, p, source, &asker->edge, flow_label(hash), IPPROTO_ROUTING, 64,
-		    sizeof(outer) - sizeof(outer.ip) + p->length);
+	outer_write(&outer.ip, p->traffic_class, source, &asker->edge, flow_label(hash),
+		    IPPROTO_ROUTING, 64, sizeof(outer) - sizeof(outer.ip) + p->length);
 	outer.srh = (struct routing_header){
 		.next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6,
 		.length = 4,

@@ -75,14 +75,13 @@ static __always_inline struct ipv6hdr *outer_room(struct xdp_md *ctx, const stru
 	return (void *)(ip + 1) <= (void *)(long)ctx->data_end ? ip : 0;
 }
 
-/* Outer IPv6 header: RFC 8986 section 5.1, traffic class RFC 6040 normal mode, flow label RFC 6438.
- */
-static __always_inline void outer_write(struct ipv6hdr *ip, const struct packet *inner,
+/* Outer IPv6 header: RFC 8986 section 5.1, flow label RFC 6438. */
+static __always_inline void outer_write(struct ipv6hdr *ip, __u8 traffic_class,
 					const struct address *source,
 					const struct address *destination, __u32 label, __u8 next,
 					__u8 hop_limit, __u32 payload)
 {
-	*(__be32 *)ip = bpf_htonl(6 << 28 | inner->traffic_class << 20 | label);
+	*(__be32 *)ip = bpf_htonl(6 << 28 | traffic_class << 20 | label);
 	ip->payload_len = bpf_htons(payload);
 	ip->nexthdr = next;
 	ip->hop_limit = hop_limit;

@@ -78,8 +78,7 @@ func (p *path) srhLength() int {
 // headerLength returns the length of all that is put before the inner packet.
 func (p *path) headerLength() int { return ipv6HeaderLength + p.srhLength() }
 
-// appendOuter appends the outer header of an inner packet. Its traffic class is
-// the inner one, ECN included (RFC 6040 section 4.1, normal mode).
+// appendOuter appends the outer header of an inner packet.
 func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
 	hopLimit uint8) []byte {
 	protocol := uint8(protocolIPv4)
@@ -94,7 +93,7 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
 	if !source.IsValid() {
 		source = e.Source
 	}
-	b = appendIPv6(b, inner.trafficClass, label, path.srhLength()+inner.end-inner.start, next,
+	b = appendIPv6(b, e.trafficClass(inner), label, path.srhLength()+inner.end-inner.start, next,
 		hopLimit, source, path.destination)
 	if len(path.list) == 0 {
 		return b
@@ -107,6 +106,15 @@ func (e *Edge) appendOuter(b []byte, path *path, inner *packet, label uint32,
 }
 
 func (e *Edge) hopLimit() uint8 { return uint8(e.HopLimit) }
+
+// trafficClass is the outer one. Its DSCP is the inner one or the configured one (RFC 2983, uniform
+// and pipe model), its ECN the inner one (RFC 6040 section 4.1, normal mode).
+func (e *Edge) trafficClass(inner *packet) uint8 {
+	if e.DSCP < 0 {
+		return inner.trafficClass
+	}
+	return uint8(e.DSCP)<<2 | inner.trafficClass&ecnMask
+}
 
 func appendIPv6(b []byte, class uint8, label uint32, payload int, next, hopLimit uint8, src,
 	dst netip.Addr) []byte {

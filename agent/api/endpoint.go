@@ -17,12 +17,6 @@ const (
 	Admin   Permission = "admin"   // change the configuration, read secrets, capture packets
 )
 
-// ranks of permissions.
-var ranks = map[Permission]int{Read: 1, Operate: 2, Admin: 3}
-
-// Includes reports whether who has p may do what needs o.
-func (p Permission) Includes(o Permission) bool { return ranks[p] > 0 && ranks[p] >= ranks[o] }
-
 // endpoint is a path of the API, as it is served and described.
 type endpoint struct {
 	method, path string
@@ -48,8 +42,11 @@ var (
 	fileName  = parameter{"file", "string", "name of the file, for errors"}
 )
 
-// endpoints are all paths of the API, in the order of its description.
-func endpoints() []endpoint {
+// endpoints are all paths of the API.
+func endpoints() []endpoint { return append(answers(), streams()...) }
+
+// answers are the paths whose answers are values of JSON.
+func answers() []endpoint {
 	type answer = func(*http.Request) (any, error)
 	return []endpoint{
 		{"GET", "/v1/status", "What the agent is and runs", Read, nil, nil, of[Status](), "",
@@ -144,6 +141,12 @@ func endpoints() []endpoint {
 				dryRun,
 				breaking1}, nil, of[Changes](), "", func(h handler) answer { return h.rollback },
 			nil},
+	}
+}
+
+// streams are the paths whose answers are not one value of JSON.
+func streams() []endpoint {
+	return []endpoint{
 		{"GET", "/v1/history/{number}", "A configuration that ran, without secrets", Read, nil, nil,
 			nil, "application/yaml", nil, func(h handler) http.HandlerFunc { return h.pastConfig }},
 		{"GET", "/v1/config", "The running configuration", Read, nil, nil, nil, "application/yaml",

@@ -145,7 +145,8 @@ func (r *Rules) YAML(n Node) ([]byte, error) {
 		for i, m := range missing {
 			texts[i] = m.String()
 		}
-		return nil, fmt.Errorf("the SIDs of these real servers are not known: %s; name them in the "+
+		return nil, fmt.Errorf("the SIDs of these real servers are not known: %s; name them in "+
+			"the "+
 			"map, a line each: ADDRESS SID", strings.Join(texts, ", "))
 	}
 	names := map[string]bool{}
@@ -184,7 +185,8 @@ func (r *Rules) service(s Service, n Node, names map[string]bool) yaml.MapSlice 
 	for _, server := range s.Servers {
 		sid := n.SIDs[server.Address]
 		if taken[sid.SID] {
-			r.note(server.Line, "service %s: server %s has the SID of another one; a server is one "+
+			r.note(server.Line, "service %s: server %s has the SID of another one; a server is "+
+				"one "+
 				"backend, its ports are the service's", name, server.Address)
 			continue
 		}

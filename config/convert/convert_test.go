@@ -117,7 +117,8 @@ func TestChecks(t *testing.T) {
 			http := s.Port == 80 || s.Port == 8080
 			if c == nil || c.Interval != 5*time.Second || c.Timeout != 3*time.Second ||
 				(c.Kind == config.CheckHTTP) != http || http && c.Path != "/health" ||
-				http && c.Status.String() != "200" || (http || f.file == "haproxy.cfg") && c.Fall != 3 {
+				http && c.Status.String() != "200" || (http || f.file == "haproxy.cfg") &&
+				c.Fall != 3 {
 				t.Errorf("%s: the check of %s is %+v", f.file, s.Endpoint, c)
 			}
 		}
@@ -131,22 +132,30 @@ func TestNotes(t *testing.T) {
 		text string
 		want []string
 	}{
-		{IPVS, "-A -t 192.0.2.1:80 -s wlc -p 300\n-a -t 192.0.2.1:80 -r 10.0.0.1:8080 -m -w 1 -x 100",
+		{IPVS, "-A -t 192.0.2.1:80 -s wlc -p 300\n-a -t 192.0.2.1:80 -r 10.0.0.1:8080 -m -w 1 -x " +
+			"100",
 			[]string{"line 1: scheduler wlc", "line 1: persistence (300 s)", "line 2: the upper",
-				"line 2: masquerading", "line 2: service tcp-192-0-2-1-80: server 10.0.0.1 listens on port 8080"}},
-		{IPVS, "-A -f 7 -s rr\n-A -u [2001:db8::1]:53 -s rr\n-a -u [2001:db8::1]:53 -r [fd00::1]:53 -i",
+				"line 2: masquerading", "line 2: service tcp-192-0-2-1-80: server 10.0.0.1 " +
+					"listens on port 8080"}},
+		{IPVS, "-A -f 7 -s rr\n-A -u [2001:db8::1]:53 -s rr\n-a -u [2001:db8::1]:53 -r " +
+			"[fd00::1]:53 -i",
 			[]string{"line 1: a service by firewall mark"}},
-		{Keepalived, "vrrp_instance A {\n}\nvirtual_server fwmark 3 {\n}\nvirtual_server 192.0.2.1 80 {\n" +
-			"  sorry_server 10.0.0.9 80\n  real_server 10.0.0.1 80 {\n    MISC_CHECK {\n    }\n  }\n}\n" +
+		{Keepalived, "vrrp_instance A {\n}\nvirtual_server fwmark 3 {\n}\nvirtual_server " +
+			"192.0.2.1 80 {\n" +
+			"  sorry_server 10.0.0.9 80\n  real_server 10.0.0.1 80 {\n    MISC_CHECK {\n    }\n  " +
+			"}\n}\n" +
 			"include more.conf", []string{"line 1: vrrp_instance A is not needed",
 			"line 12: include", "line 3: a firewall mark", "line 6: the sorry server",
 			"line 8: MISC_CHECK"}},
 		{Keepalived, "virtual_server_group G {\n  192.0.2.1 80\n  192.0.2.2 443\n}\n" +
 			"virtual_server group G {\n real_server 10.0.0.1 80 {\n weight 1\n }\n}",
 			[]string{"listens on port 80, but gets packets as clients sent them, to port 443"}},
-		{HAProxy, "listen a\n mode http\n bind 192.0.2.1:80\nlisten b\n bind *:81\n bind 192.0.2.1:443 ssl crt x\n" +
-			" bind 192.0.2.1:82,[2001:db8::1]:82\n option redis-check\n server s 10.0.0.1:82 check backup send-proxy maxconn 9",
-			[]string{"line 1: listen a is in mode http", "line 5: bind *:81", "line 6: bind with ssl",
+		{HAProxy, "listen a\n mode http\n bind 192.0.2.1:80\nlisten b\n bind *:81\n bind " +
+			"192.0.2.1:443 ssl crt x\n" +
+			" bind 192.0.2.1:82,[2001:db8::1]:82\n option redis-check\n server s 10.0.0.1:82 " +
+			"check backup send-proxy maxconn 9",
+			[]string{"line 1: listen a is in mode http", "line 5: bind *:81",
+				"line 6: bind with ssl",
 				"line 8: option redis-check", "line 9: server s is a backup", "line 9: send-proxy",
 				"line 9: maxconn 9"}},
 	} {
@@ -179,7 +188,8 @@ func TestFaults(t *testing.T) {
 		{Keepalived, "virtual_server 192.0.2.1 80 {\n", "line 1: the braces"},
 		{Keepalived, "}\n", "line 1: a brace ends nothing"},
 		{Keepalived, "virtual_server web 80 {\n}\n", "line 1: \"web\" is no IP address"},
-		{HAProxy, "frontend a\n bind 192.0.2.1:80\n default_backend none", "line 3: there is no such"},
+		{HAProxy, "frontend a\n bind 192.0.2.1:80\n default_backend none",
+			"line 3: there is no such"},
 		{HAProxy, "listen a\n bind 192.0.2.1:80\n server s web:80", "line 3: server s"},
 		{HAProxy, "listen a\n bind 192.0.2.1:80-90\n server s 10.0.0.1", "line 2: bind"},
 	} {
@@ -187,8 +197,9 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	for _, wrong := range []string{"10.0.0.1", "10.0.0.1 x", "x fcbb::", "10.0.0.1 fcbb:bb00:1::\n" +
-		"10.0.0.1 fcbb:bb00:2::"} {
+	for _, wrong := range []string{"10.0.0.1", "10.0.0.1 x", "x fcbb::",
+		"10.0.0.1 fcbb:bb00:1::\n" +
+			"10.0.0.1 fcbb:bb00:2::"} {
 		if _, err := ReadSIDs("map", wrong); err == nil || !strings.Contains(err.Error(), "map:") {
 			t.Errorf("map %q: %v", wrong, err)
 		}

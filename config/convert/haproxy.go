@@ -61,7 +61,8 @@ func (r *Rules) sections(text string) (list []*proxy) {
 			continue
 		}
 		switch words[0] {
-		case "global", "defaults", "frontend", "backend", "listen", "resolvers", "peers", "userlist",
+		case "global", "defaults", "frontend", "backend", "listen", "resolvers", "peers",
+			"userlist",
 			"cache", "program", "mailers", "ring", "http-errors":
 			now = &proxy{kind: words[0], line: number, mode: mode}
 			if len(words) > 1 {
@@ -135,7 +136,8 @@ func (r *Rules) frontend(p *proxy, byName map[string]*proxy) error {
 				return fmt.Errorf("line %d: %w", d.line, err)
 			}
 			if !e.VIP.IsValid() || e.VIP.IsUnspecified() {
-				r.note(d.line, "bind %s: write the VIP in place of all addresses; it is left out", at)
+				r.note(d.line, "bind %s: write the VIP in place of all addresses; it is left out",
+					at)
 				continue
 			}
 			name := p.name
@@ -186,7 +188,8 @@ func (r *Rules) servers(p *proxy) (list []Server, check *Check, err error) {
 		case "balance":
 			r.noteScheduler(d.line, strings.Join(d.words[1:2], ""))
 		case "stick-table", "stick":
-			r.note(d.line, "%s is not carried over: connections of one client go to several servers",
+			r.note(d.line, "%s is not carried over: connections of one client go to several "+
+				"servers",
 				d.words[0])
 		case "option":
 			r.option(d, &c)

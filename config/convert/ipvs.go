@@ -75,15 +75,17 @@ var ipvsOptions = map[string]struct {
 	letter string
 	value  bool
 }{
-	"-t": {"t", true}, "--tcp-service": {"t", true}, "-u": {"u", true}, "--udp-service": {"u", true},
+	"-t": {"t", true}, "--tcp-service": {"t", true}, "-u": {"u", true},
+	"--udp-service":  {"u", true},
 	"--sctp-service": {"sctp", true}, "-f": {"f", true}, "--fwmark-service": {"f", true},
 	"-s": {"s", true}, "--scheduler": {"s", true}, "-p": {"p", true}, "--persistent": {"p", true},
 	"-r": {"r", true}, "--real-server": {"r", true}, "-w": {"w", true}, "--weight": {"w", true},
 	"-m": {"m", false}, "--masquerading": {"m", false}, "-g": {"g", false},
 	"--gatewaying": {"g", false}, "-i": {"i", false}, "--ipip": {"i", false},
 	"-M": {"M", true}, "--netmask": {"M", true}, "-x": {"x", true}, "--u-threshold": {"x", true},
-	"-y": {"y", true}, "--l-threshold": {"y", true}, "-b": {"b", true}, "--sched-flags": {"b", true},
-	"-o": {"o", false}, "--ops": {"o", false}, "--pe": {"pe", true}, "-6": {"6", false},
+	"-y": {"y", true}, "--l-threshold": {"y", true}, "-b": {"b", true},
+	"--sched-flags": {"b", true},
+	"-o":            {"o", false}, "--ops": {"o", false}, "--pe": {"pe", true}, "-6": {"6", false},
 	"--ipv6": {"6", false}, "--tun-type": {"tun", true}, "--tun-port": {"tun", true},
 }
 
@@ -106,7 +108,8 @@ func (r *Rules) noteScheduler(line int, scheduler string) {
 	case "", "rr", "wrr", "mh", "sh", "roundrobin", "static-rr", "source", "random":
 		// flows are spread by weights, each always to the same chain
 	default:
-		r.note(line, "scheduler %s: the servers' agents choose by their own load (service hunting), "+
+		r.note(line, "scheduler %s: the servers' agents choose by their own load (service "+
+			"hunting), "+
 			"the edge by weights alone", scheduler)
 	}
 }

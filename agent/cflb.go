@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -87,7 +86,7 @@ func (r *cflbRoom) build(n *config.Node) (*cflbRole, error) {
 }
 
 func (r *cflbRole) same(other *cflbRole) bool {
-	return !r.broken && reflect.DeepEqual(r.config, other.config)
+	return !r.broken && datapath.Same(r.config, other.config)
 }
 
 func (r *cflbRole) load(dir string, running *cflbRole) error {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -232,7 +231,7 @@ func (e *edgeRole) same(other *edgeRole) bool {
 			return false
 		}
 	}
-	return reflect.DeepEqual(e.config, other.config)
+	return datapath.Same(e.config, other.config)
 }
 
 // edgeServices computes the chains of all services.

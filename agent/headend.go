@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"time"
 
 	"sextant/agent/api"
@@ -169,7 +168,7 @@ func (h *headendRoom) beginEpoch(epoch uint8) error {
 }
 
 func (h *headendRole) same(other *headendRole) bool {
-	return !h.broken && reflect.DeepEqual(h.config, other.config)
+	return !h.broken && datapath.Same(h.config, other.config)
 }
 
 // fill replaces all rules, policies and lists in one step.

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"runtime"
 	"time"
 
@@ -132,7 +131,7 @@ func (h *hostRole) load(dir string, running *hostRole) (err error) {
 	return err
 }
 
-func (h *hostRole) same(other *hostRole) bool { return reflect.DeepEqual(h.config, other.config) }
+func (h *hostRole) same(other *hostRole) bool { return datapath.Same(h.config, other.config) }
 
 func (h *hostRoom) hostServices(next *hostRole, n *config.Node) error {
 	var endpoints []config.Endpoint

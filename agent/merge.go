@@ -2,7 +2,6 @@ package agent
 
 import (
 	"net/netip"
-	"reflect"
 	"slices"
 
 	"sextant/agent/api"
@@ -203,7 +202,7 @@ func (m *mergeRoom) explain(x *explaining, on string) (err error) {
 	return err
 }
 
-func (m *mergeRole) same(other *mergeRole) bool { return reflect.DeepEqual(m.config, other.config) }
+func (m *mergeRole) same(other *mergeRole) bool { return datapath.Same(m.config, other.config) }
 
 // fill sets the instances that before does not have. Those that are gone go when all is settled:
 // tidy.

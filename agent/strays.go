@@ -3,7 +3,6 @@ package agent
 import (
 	"fmt"
 	"net"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -104,7 +103,7 @@ func (s *straysRoom) capture(bytes int, interfaces ...string) (*datapath.Capture
 	return s.runs.capture(bytes, interfaces...)
 }
 
-func (s *straysRole) same(other *straysRole) bool { return reflect.DeepEqual(s.config, other.config) }
+func (s *straysRole) same(other *straysRole) bool { return datapath.Same(s.config, other.config) }
 
 // fill has nothing to do: what a program needs to know, it finds out.
 func (s *straysRole) fill(*straysRole) error { return nil }

@@ -77,9 +77,9 @@ func (d describing) operation(e endpoint) object {
 }
 
 func (d describing) body(t reflect.Type) object {
-	media, schema := "application/json", object{}
+	media, schema := "application/json", object{"$ref": config.SchemaURI}
 	if t == of[config.Node]() { // a node file has a schema of its own
-		media, schema = "application/yaml", object{"$ref": config.SchemaURI}
+		media = "application/yaml"
 	} else {
 		schema = d.schema(t)
 	}

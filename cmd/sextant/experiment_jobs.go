@@ -44,8 +44,7 @@ func (a *app) experimentJob() *cobra.Command {
 		Use: "job FILE", Short: "Compute one part of an experiment",
 		Long: `Compute the part of an experiment that FILE names, and leave the outcome in the folder
 "parts" beside it. A part that is there is not computed again.`,
-		Example: `  sextant experiment job sweep/00000-symmetric-web-search-0.2-ecmp.json
-  sextant experiment job "$(ls sweep/*.json | sed -n "$((SLURM_ARRAY_TASK_ID + 1))p")"`,
+		Example:     `  sextant experiment job sweep/00000-symmetric-web-search-0.2-ecmp.json`,
 		Annotations: seeAlso("sextant experiment jobs", "sextant experiment merge"),
 		Args:        takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

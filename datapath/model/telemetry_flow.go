@@ -53,8 +53,9 @@ const telemetryHopsMax = 16
 // lookThrough takes the longest queue and the nodes from the stack.
 func (s *TelemetrySeen) lookThrough(md telemetry.MD) {
 	s.Path = 2166136261
-	for i := range min(md.Hops(), telemetryHopsMax) {
-		hop, _ := md.Hop(md.Hops() - 1 - i)
+	written := md.Hops() - md.FreeSlots()
+	for i := range min(written, telemetryHopsMax) {
+		hop, _ := md.Hop(written - 1 - i)
 		if hop.Present&telemetry.NodeID != 0 {
 			s.Path, s.HasPath = (s.Path^hop.NodeID)*16777619, true
 		}

@@ -67,7 +67,8 @@ func Run(ctx context.Context, o Options) error {
 	defer closeReaders(readers)
 	l := &Listener{work: make(chan func()), ended: make(chan struct{}),
 		batches: make(chan *collector.Batch, 8), failed: make(chan error, len(readers))}
-	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing, Exporters: o.Exporters}
+	tableOptions := collector.Options{INTPort: o.INTPort, PathTracing: o.PathTracing,
+		Exporters: o.Exporters}
 	written := make(chan error, 1)
 	if o.Lines != nil {
 		l.lines = make(chan Report, linesAhead)

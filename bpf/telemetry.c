@@ -221,8 +221,8 @@ static __always_inline enum carrying int_find(const struct int_scratch *s, __u32
 	    s->octets[AT_SHIM(o)] >> 2 != (INT_TYPE_MD << 2 | INT_NPT_UDP) ||
 	    !is_inner(s->octets[AT_SHIM(o) + 3]) || s->octets[AT_MD(o)] >> 4 != INT_VERSION ||
 	    words < INT_HEADER_WORDS ||
-	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words > room ||
-	    !hop || int_words(get16(s, AT_MD(o) + 4)) > hop)
+	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words > room || !hop ||
+	    int_words(get16(s, AT_MD(o) + 4)) > hop)
 		return CARRIES_BROKEN;
 	return CARRIES_INT;
 }
@@ -237,8 +237,8 @@ static __always_inline __u32 source_port(const struct int_scratch *s)
 
 /* ===== Programs ===== */
 
-static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s,
-				  struct int_outer *o, const struct telemetry_class *class)
+static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s, struct int_outer *o,
+				  const struct telemetry_class *class)
 {
 	__u32 instructions = class->instructions, hop = int_words(instructions);
 	__u32 slots = class->slots, hops = class->hops, room, more;
@@ -256,8 +256,9 @@ static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s,
 	put16(s, AT_PORT(o), settings.port);
 	put16(s, AT_UDP_LENGTH(o), sizeof(struct ipv6hdr) + get16(s, 4) - o->length);
 	put16(s, o->length + 6, 0);
-	put32(s, AT_SHIM(o), (INT_TYPE_MD << 4 | INT_NPT_UDP << 2) << 24 |
-				     (INT_HEADER_WORDS + room) << 16 | o->protocol);
+	put32(s, AT_SHIM(o),
+	      (INT_TYPE_MD << 4 | INT_NPT_UDP << 2) << 24 | (INT_HEADER_WORDS + room) << 16 |
+		      o->protocol);
 	put32(s, AT_MD(o), INT_VERSION << 28 | hop << 8 | (hops - 1));
 	put32(s, AT_MD(o) + 4, instructions << 16 | (slots ? INT_DOMAIN : 0));
 	put32(s, AT_MD(o) + 8, slots);
@@ -356,9 +357,8 @@ static __always_inline int push(struct __sk_buff *skb, struct int_scratch *s,
 		s->octets[AT_MD(o) + 11]--;
 		/* the size as the verifier understands that it is not 0 */
 		if (!restore(skb, s, AT_MD(o), sizeof(struct int_md)) ||
-		    bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + slot,
-					s->octets + AT_STACK(o), ((more - 1) & 127) + 1,
-					BPF_F_RECOMPUTE_CSUM))
+		    bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + slot, s->octets + AT_STACK(o),
+					((more - 1) & 127) + 1, BPF_F_RECOMPUTE_CSUM))
 			return outcome_count(TELEMETRY_REFUSED);
 		return outcome_count(TELEMETRY_IN_PLACE);
 	}

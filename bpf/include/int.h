@@ -176,7 +176,6 @@ static __always_inline __u32 int_words(__u32 instructions)
 	return words;
 }
 
-
 /*
  * Writes what a node pushes: baseline metadata in the order of their bits. What is not known,
  * reserved or of another domain is all ones.
@@ -204,8 +203,9 @@ static __noinline int int_write(struct int_scratch *s, __u32 at, __u32 words, __
 		at += INT_WORD;
 	}
 	if (instructions & INT_INTERFACES) {
-		put32(s, at, (o->ingress > 0xffff ? 0xffff : o->ingress) << 16 |
-				     (o->egress > 0xffff ? 0xffff : o->egress));
+		put32(s, at,
+		      (o->ingress > 0xffff ? 0xffff : o->ingress) << 16 |
+			      (o->egress > 0xffff ? 0xffff : o->egress));
 		at += INT_WORD;
 	}
 	if (instructions & INT_LATENCY) {

@@ -216,8 +216,7 @@ static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *s
 }
 
 /* Least pause of the flow that counts, 0 if none does. */
-static __always_inline __u64 gap_of(const struct telemetry_watch *w,
-				    const struct telemetry_flow *f)
+static __always_inline __u64 gap_of(const struct telemetry_watch *w, const struct telemetry_flow *f)
 {
 	__u64 times = (__u64)w->gap_rtts * f->rtt_ns;
 

@@ -167,6 +167,9 @@ func (e *edgeRoom) lost(
 func (e *edgeRole) lostShare(running, next *edgeService, f *former, rehashed bool,
 	same func(id uint16) uint16) (share float64) {
 	chains, now := chainsOf(running.generation), chainsOf(next.generation)
+	if next.former != nil {
+		now = pool.Beside(now, f.services[next.Endpoint.String()].Continuity.Candidates)
+	}
 	begins := f != e.former && next.former != nil &&
 		running.Candidates+next.Candidates <= pool.MaxChain
 	if begins {

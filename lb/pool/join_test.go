@@ -29,6 +29,27 @@ func TestJoin(t *testing.T) {
 	}
 }
 
+// What Beside leaves of a chain is in each chain that Join makes of it and a former one.
+func FuzzBeside(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 4, 5, 6}, []byte{7, 8, 9}, uint8(2), uint8(2))
+	f.Fuzz(func(t *testing.T, a, b []byte, first, second uint8) {
+		now, before := anyChain(a, first), anyChain(b, second)
+		beside, joint := Beside([]Chain{now}, int(before.Candidates))[0], Join(now, before)
+		for _, id := range beside.ids() {
+			if !joint.has(id) {
+				t.Errorf("%d of %+v is not in %+v", id, beside, joint)
+			}
+		}
+		room := MaxChain - int(before.Candidates)
+		if len(beside.ids()) < min(len(now.ids()), room) || beside.Candidates != now.Candidates {
+			t.Errorf("%+v beside %d candidates: %+v", now, before.Candidates, beside)
+		}
+		if err := beside.check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A plain list of all who are asked, in order, without what is there already, says the same.
 func FuzzJoin(f *testing.F) {
 	f.Add([]byte{1, 2, 3}, []byte{3, 4, 5, 6, 7}, uint8(2), uint8(2))

@@ -185,10 +185,12 @@ func (e *Effect) givenUp(id uint16) bool {
 // panics says whether the checks are not believed. That begins when too few backends would be
 // left: of those that should be up, less those that fail, and in the round in which one more fails
 // also less those whose latest check failed. It ends when all have risen; or when enough have, and
-// the rest, which would have risen since if only the way of the checks had failed, has not.
+// the rest, which would have risen since if only the way of the checks had failed, has not. It does
+// not end where a backend whose latest check failed would have it begin again.
 func (u Usage) panics(e *Effect, members []Member, before Effect, now time.Duration) bool {
 	c := u.census(members, before, now)
 	few := c.left*1000 < c.wanted*u.PanicPermille
+	again := (c.left-c.doubted)*1000 < c.wanted*u.PanicPermille
 	switch {
 	case len(e.failing) == 0:
 		return false
@@ -200,12 +202,12 @@ func (u Usage) panics(e *Effect, members []Member, before Effect, now time.Durat
 		e.wait(e.changed + u.Settle)
 		return true
 	}
-	return false
+	return again
 }
 
-// census counts the backends that should be up: all, those that would be left, and those that fail
-// but not in their latest check.
-type census struct{ wanted, left, rising int }
+// census counts the backends that should be up: all, those that would be left, of these those whose
+// latest check failed, and those that fail but not in their latest check.
+type census struct{ wanted, left, doubted, rising int }
 
 func (u Usage) census(members []Member, before Effect, now time.Duration) (c census) {
 	doubted, fresh := 0, false
@@ -227,7 +229,7 @@ func (u Usage) census(members []Member, before Effect, now time.Duration) (c cen
 		}
 	}
 	if !fresh || before.Panic {
-		c.left += doubted
+		c.left, c.doubted = c.left+doubted, doubted
 	}
 	return c
 }

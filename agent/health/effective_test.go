@@ -279,3 +279,28 @@ func TestReturnHoldOutlivesTheProcess(t *testing.T) {
 		t.Errorf("%s, the first with weight %d of 16", got, after.Backends[0].Weight)
 	}
 }
+
+// A panic does not end where it would begin again at the next look, as a backend whose latest check
+// failed is the only one left.
+func TestPanicEndsOnce(t *testing.T) {
+	usage := health.Usage{PanicPermille: 500, Round: time.Second, Settle: time.Second}
+	members := make([]health.Member, 2)
+	for i := range members {
+		members[i].Backend = pool.Backend{ID: uint16(i + 1), Weight: 1, State: pool.Up}
+	}
+	e := usage.Apply(members, health.Effect{}, 0)
+	if !e.Panic {
+		t.Fatal("no panic where all fail")
+	}
+	members[0].Usable, members[0].Wavers = true, true
+	for now := time.Second; now < 5*time.Second; now += time.Second / 4 {
+		e = usage.Apply(members, e, now)
+		if again := usage.Apply(members, e, now); again.Panic != e.Panic || !equal(again, e) {
+			t.Fatalf("at %v: panic %t, then %t", now, e.Panic, again.Panic)
+		}
+	}
+	members[0].Wavers = false
+	if e = usage.Apply(members, e, 6*time.Second); e.Panic {
+		t.Error("the panic goes on although half of the backends are up")
+	}
+}

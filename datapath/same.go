@@ -3,7 +3,7 @@ package datapath
 import "reflect"
 
 // Same reports whether two configurations ask for the same programs: all that they consist of is
-// equal, whatever fields they have. Nil and empty slices are alike.
+// equal, whatever fields they have. Nil and empty slices and maps are alike.
 func Same[Config any](a, b Config) bool {
 	return same(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem())
 }
@@ -23,6 +23,16 @@ func same(a, b reflect.Value) bool {
 	case reflect.Struct:
 		for i := range a.NumField() {
 			if !same(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Map:
+		if a.Len() != b.Len() {
+			return false
+		}
+		for _, key := range a.MapKeys() {
+			if v := b.MapIndex(key); !v.IsValid() || !same(a.MapIndex(key), v) {
 				return false
 			}
 		}

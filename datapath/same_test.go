@@ -31,9 +31,13 @@ func TestSame(t *testing.T) {
 			EdgeConfig{}, false},
 		"zones": {netip.MustParseAddr("fe80::1%a"),
 			netip.MustParseAddr("fe80::1%b"), false},
-		"equal codecs":      {CFLBConfig{IPv4: codec(1)}, CFLBConfig{IPv4: codec(1)}, true},
-		"keys of codecs":    {CFLBConfig{IPv4: codec(1)}, CFLBConfig{IPv4: codec(2)}, false},
-		"none and a codec":  {CFLBConfig{}, CFLBConfig{IPv4: codec(1)}, false},
+		"equal codecs":     {CFLBConfig{IPv4: codec(1)}, CFLBConfig{IPv4: codec(1)}, true},
+		"keys of codecs":   {CFLBConfig{IPv4: codec(1)}, CFLBConfig{IPv4: codec(2)}, false},
+		"none and a codec": {CFLBConfig{}, CFLBConfig{IPv4: codec(1)}, false},
+		"equal maps": {HeadendConfig{Numbers: map[uint32]uint64{1: 2}},
+			HeadendConfig{Numbers: map[uint32]uint64{1: 2}}, true},
+		"another key": {HeadendConfig{Numbers: map[uint32]uint64{1: 2}},
+			HeadendConfig{Numbers: map[uint32]uint64{2: 2}}, false},
 		"different numbers": {model.External, model.Internal, false},
 	} {
 		if got := Same(test.a, test.b); got != test.want {

@@ -18,6 +18,7 @@ enum path_family {
 
 #define PATH_HOPS_MAX 32
 #define PATH_TRIES_MAX 16 /* ports that are taken, before the socket is left alone */
+#define PATH_SKIP_MAX 64 /* ports that a try passes by */
 
 struct path_hop {
 	__u8 hop_limit; /* with which the router receives the packet */
@@ -65,10 +66,11 @@ struct port_search {
 	__u64 hash; /* over the fields that can't be chosen */
 	__u32 destination_port;
 	__u32 next; /* port to try, from ports_from */
+	__u32 skip; /* how many that take the path are passed by, if there are more */
 	__u32 found; /* 0: none */
 };
 
-/* Tries the next port. Returns 1 if it takes the path. */
+/* Tries the next port. Returns 1 if it takes the path and none is to be passed by. */
 static __always_inline long port_try(const volatile struct cflb_network *n, struct port_search *s)
 {
 	__u32 port = settings.ports_from + s->next, differs = 0;
@@ -89,7 +91,7 @@ static __always_inline long port_try(const volatile struct cflb_network *n, stru
 	if (differs)
 		return 0;
 	s->found = port;
-	return 1;
+	return !s->skip--;
 }
 
 static long port_try4(__u32 number, void *search)
@@ -102,12 +104,22 @@ static long port_try6(__u32 number, void *search)
 	return port_try(&settings.networks[PATH_IPV6], search);
 }
 
+/*
+ * Ports from a random one on. Ports behind a gap are found more often than others, so later tries
+ * pass by some: else they would find those again that are taken first.
+ */
+static __always_inline void search_elsewhere(struct port_search *s, __u32 attempt)
+{
+	s->found = 0;
+	s->next = settings.ports ? bpf_get_prandom_u32() % settings.ports : 0;
+	s->skip = attempt ? bpf_get_prandom_u32() % PATH_SKIP_MAX : 0;
+}
+
 static __always_inline void search_begin(struct port_search *s, const struct cflb_packet *p,
 					 const volatile struct cflb_network *n)
 {
 	s->hash = cflb_uncontrolled(n, p, cflb_addresses(n->seed, p));
 	s->destination_port = p->destination_port;
-	s->next = settings.ports ? bpf_get_prandom_u32() % settings.ports : 0;
 }
 
 /* ===== Programs ===== */
@@ -136,7 +148,7 @@ int path_connect4(struct bpf_sock_addr *ctx)
 	search_begin(&s, &p, &settings.networks[PATH_IPV4]);
 	source.sin_addr.s_addr = bpf_htonl(settings.source4);
 	for (int i = 0; i < PATH_TRIES_MAX; i++) {
-		s.found = 0;
+		search_elsewhere(&s, i);
 		bpf_loop(settings.ports, port_try4, &s, 0);
 		if (!s.found)
 			break;
@@ -175,7 +187,7 @@ int path_connect6(struct bpf_sock_addr *ctx)
 	source.sin6_addr.s6_addr32[2] = bpf_htonl(p.address[1] >> 32);
 	source.sin6_addr.s6_addr32[3] = bpf_htonl((__u32)p.address[1]);
 	for (int i = 0; i < PATH_TRIES_MAX; i++) {
-		s.found = 0;
+		search_elsewhere(&s, i);
 		bpf_loop(settings.ports, port_try6, &s, 0);
 		if (!s.found)
 			break;

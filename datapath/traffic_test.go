@@ -145,6 +145,7 @@ func TestTrafficOfServicesAndBackends(t *testing.T) {
 func TestTrafficOfTooManyBackends(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
+	oneCPU(t) // each has counters of its own
 	e := tableEdge(t, w, Carrier)
 	run := newRunner(e.programs[External], w.near)
 	random := rand.New(rand.NewPCG(14, 2))

@@ -29,7 +29,8 @@ func TestNames(t *testing.T) {
 		{names[model.Reason](), strings.Fields(`none truncated bad_ip_header bad_checksum bad_length extension_chain routing_header
 			ip_options fragment tiny_fragment overlapping_fragment fragment_without_first bad_transport icmp_quote srv6_from_outside spoofed_source no_service new_connections no_backend no_route
 			packet_too_big below_min_mtu unanswerable icmp_limit no_headroom
-			outside_domain bad_srh hmac_missing hmac_key hmac_wrong segments_left upper_layer hop_limit ecn no_path unknown_flow duplicate rogue old_epoch`)},
+			outside_domain bad_srh hmac_missing hmac_key hmac_wrong segments_left upper_layer hop_limit ecn no_path unknown_flow duplicate rogue old_epoch
+			telemetry_probe`)},
 		{names[model.Answer](), strings.Fields(`none echoed too_big_answered translated`)},
 		{names[model.Offer](),
 			strings.Fields(

@@ -47,7 +47,7 @@ var fabricKinds = []fabricKind{
 
 var baselineSchemes = []string{"ecmp", "random", "cflb", "flowlets", "in-flight", "letflow",
 	"conga", "hula", "clove", "clove-int", "hermes", "conweave", "drill", "spray", "reps", "plb",
-	"prr", "smoothie", "sextant"}
+	"prr", "smoothie", "smoothie-clove", "sextant"}
 
 // cellOfBaselines is one setting.
 type cellOfBaselines struct {

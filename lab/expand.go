@@ -76,7 +76,7 @@ func readNode(r *report, place, name string, doc nodeDoc, defaults defaultsDoc) 
 		place:   place,
 	}
 	for _, file := range slices.Sorted(maps.Keys(doc.Files)) {
-		node.Files = append(node.Files, File{file, doc.Files[file]})
+		node.Files = append(node.Files, File{Name: file, Content: doc.Files[file]})
 	}
 	for i, process := range doc.Processes {
 		node.Processes = append(node.Processes,

@@ -45,8 +45,8 @@ func (s *starter) start(ctx context.Context, spec NodeSpec) error {
 func (s *starter) writeFile(file File) error {
 	path := filepath.Join(s.node.Dir, file.Name)
 	mode := os.FileMode(0o644)
-	if file.Name == nodeFile {
-		mode = 0o600 // it may hold the cluster's secret
+	if file.Secret || file.Name == nodeFile { // which may hold the cluster's secret
+		mode = 0o600
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return linux.Failed(err, "create %s", filepath.Dir(path))

@@ -75,7 +75,10 @@ func (e Endpoint) String() string { return e.Node + ":" + e.Interface }
 type Sysctl struct{ Name, Value string }
 
 // File is a file in a node's directory.
-type File struct{ Name, Content string }
+type File struct {
+	Name, Content string
+	Secret        bool // for root alone
+}
 
 // ProcessSpec describes a process of a node that runs as long as the lab.
 type ProcessSpec struct {

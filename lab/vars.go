@@ -31,7 +31,7 @@ func settle(l *Lab, node *Node, spec NodeSpec, opts Options) (NodeSpec, error) {
 	spec.Files, spec.Exec, spec.Processes = slices.Clone(spec.Files), slices.Clone(spec.Exec),
 		slices.Clone(spec.Processes)
 	for i, file := range spec.Files {
-		spec.Files[i] = File{file.Name, words(file.Content)}
+		spec.Files[i].Content = words(file.Content)
 	}
 	for i, command := range spec.Exec {
 		spec.Exec[i] = command.rewrite(words)
@@ -77,6 +77,6 @@ func settleAgent(node *Node, spec *NodeSpec, opts Options, words func(string) st
 		Ready:   Ready{ReadyHTTP, node.Socket},
 	}
 	spec.Processes = append([]ProcessSpec{agent}, spec.Processes...)
-	spec.Files = append(spec.Files, File{nodeFile, spec.Sextant})
+	spec.Files = append(spec.Files, File{Name: nodeFile, Content: spec.Sextant})
 	return nil
 }

@@ -16,7 +16,7 @@ var (
 host:
   hmac: {require: srh, keys: [{id: 7, keyFile: "{dir}/hmac.7"}]}
 `)
-	keyFile = lab.File{Name: "hmac.7",
+	keyFile = lab.File{Name: "hmac.7", Secret: true,
 		Content: "8c1d0f3a5b7e92461f8e5b2a96c047d3b8e10f7a5d34c9620a4b6c8d1e2f3051\n"}
 )
 

@@ -2,6 +2,8 @@ package linux
 
 import (
 	"fmt"
+	"slices"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -30,7 +32,7 @@ func askGeneric(name string, command byte, wanted uint16,
 		return nil, err
 	}
 	for _, answer := range answers {
-		attributes, err := nl.ParseRouteAttr(answer[nl.SizeofGenlmsg:])
+		attributes, err := attributesOf(answer[min(len(answer), nl.SizeofGenlmsg):])
 		if err != nil {
 			return nil, err
 		}
@@ -41,4 +43,10 @@ func askGeneric(name string, command byte, wanted uint16,
 		}
 	}
 	return nil, fmt.Errorf("the kernel did not tell attribute %d of %s", wanted, name)
+}
+
+// attributesOf reads attributes. ParseRouteAttr wants each to be padded; the last one of foreign
+// bytes may not be.
+func attributesOf(b []byte) ([]syscall.NetlinkRouteAttr, error) {
+	return nl.ParseRouteAttr(append(slices.Clip(b), make([]byte, -len(b)&3)...))
 }

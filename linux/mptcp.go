@@ -107,7 +107,7 @@ func parseMPTCPEvents(b []byte) (list []MPTCPEvent) {
 }
 
 func parseMPTCPEvent(kind uint8, b []byte) (e MPTCPEvent, ok bool) {
-	attributes, err := nl.ParseRouteAttr(b)
+	attributes, err := attributesOf(b)
 	if err != nil {
 		return e, false
 	}

@@ -11,7 +11,11 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/edge"
 	"sextant/agent/httpserver"
+	"sextant/agent/metrics"
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 	"sextant/linux"
 )
@@ -25,13 +29,13 @@ type Options struct {
 	// BreakConnections lets the node file differ from what ran before in a way that ends
 	// connections.
 	BreakConnections bool
-	more             []kind // of roles, beside kinds
+	more             []role.Kind // of roles, beside kinds
 }
 
 // Agent is a running node. Its methods may be called at the same time, from any goroutine.
 type Agent struct {
-	*core
-	*roles
+	*role.Core
+	*role.Roles
 	*answers
 	*captures
 	*routing
@@ -42,9 +46,10 @@ type Agent struct {
 	tracer
 	chooser
 
+	options   Options
 	servers   *httpserver.Servers // set before requests are served
 	warnings  []string
-	metrics   *metrics
+	metrics   *metrics.Metrics
 	watch     *attachWatch
 	solicitor solicitor
 }
@@ -70,36 +75,36 @@ type (
 	}
 	tracer interface {
 		Trace(context.Context, api.Flow) (api.Trace, error)
-		// chainsHandler answers other edges.
-		chainsHandler() http.Handler
+		// ChainsHandler answers other edges.
+		ChainsHandler() http.Handler
 	}
 )
 
 // newAgent makes the parts of an agent, which do nothing yet.
 func newAgent(ctx context.Context, options Options) (*Agent, error) {
-	a := &Agent{core: newCore(ctx, options)}
+	a := &Agent{Core: role.NewCore(ctx, options.Version, options.Log), options: options}
 	var err error
-	if a.store, err = openStore(options.Node.State, options.Node.Name, options.Log); err != nil {
+	if a.Store, err = state.Open(options.Node.State, options.Node.Name, options.Log); err != nil {
 		return nil, err
 	}
-	a.rewarn = a.collectWarnings
-	found := &discoveries{core: a.core}
-	a.watch = &attachWatch{core: a.core}
-	a.peering = &peering{core: a.core, found: found}
-	a.announce = a.peering.learnOrWarn
-	a.routing = &routing{core: a.core, found: found}
+	a.Rewarn = a.collectWarnings
+	found := &role.Discoveries{Core: a.Core}
+	a.watch = &attachWatch{Core: a.Core}
+	a.peering = &peering{Core: a.Core, found: found}
+	a.Announce = a.peering.learnOrWarn
+	a.routing = &routing{Core: a.Core, found: found}
 	a.peering.routing = a.routing
-	a.roles = openRooms(append(kinds(), options.more...), parts{
-		core: a.core, found: found, attached: a.watch, change: a.Change,
-		speaker: a.peering.inner, reload: a.reload,
+	a.Roles = role.OpenRooms(append(kinds(), options.more...), role.Parts{
+		Core: a.Core, Found: found, Attached: a.watch, Change: a.Change,
+		Speaker: a.peering.inner, Reload: a.reload,
 	})
-	a.watch.roles, a.peering.roles = a.roles, a.roles
-	a.answers = &answers{core: a.core, roles: a.roles}
-	a.captures = &captures{core: a.core, roles: a.roles}
-	a.steerer, a.merger, a.tracer = theRoom[steerer](a.roles), theRoom[merger](a.roles),
-		theRoom[tracer](a.roles)
-	a.chooser = theRoom[chooser](a.roles)
-	a.solicitor = solicitor{core: a.core, roles: a.roles}
+	a.watch.Roles, a.peering.Roles = a.Roles, a.Roles
+	a.answers = &answers{Core: a.Core, Roles: a.Roles}
+	a.captures = &captures{Core: a.Core, Roles: a.Roles}
+	a.steerer, a.merger, a.tracer = role.TheRoom[steerer](a.Roles), role.TheRoom[merger](a.Roles),
+		role.TheRoom[tracer](a.Roles)
+	a.chooser = role.TheRoom[chooser](a.Roles)
+	a.solicitor = solicitor{Core: a.Core, Roles: a.Roles}
 	return a, nil
 }
 
@@ -120,10 +125,10 @@ func Run(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	defer a.store.close()
-	for _, room := range having[opener](a.roles) {
-		room.opened()
-		defer room.end()
+	defer a.Store.Close()
+	for _, room := range role.Having[role.Opener](a.Roles) {
+		room.Opened(options.Node)
+		defer room.End()
 	}
 	// Whatever can refuse is asked before the data plane is touched.
 	manager, err := newSupervisor(options.Log)
@@ -150,11 +155,11 @@ func Run(ctx context.Context, options Options) error {
 	if err := a.takeOver(options.Node); err != nil {
 		return err
 	}
-	defer close(a.done)
+	defer close(a.Done)
 	servers.Serve(api.NewHandler(a), a.metricsPort())
-	options.Log.Info("node runs", "node", a.node.Name, "roles", a.node.Roles(), "socket",
-		a.node.API.Socket)
-	manager.ready(a.node.Name)
+	options.Log.Info("node runs", "node", a.Node.Name, "roles", a.Node.Roles(), "socket",
+		a.Node.API.Socket)
+	manager.ready(a.Node.Name)
 	defer manager.stop()
 	a.hear(changes, interfaces)
 	return a.live(ctx, manager, servers)
@@ -162,23 +167,23 @@ func Run(ctx context.Context, options Options) error {
 
 // hear gives the owner goroutine all that comes up.
 func (a *Agent) hear(changes, interfaces <-chan struct{}) {
-	for _, room := range having[server](a.roles) {
-		room.serve()
+	for _, room := range role.Having[role.Server](a.Roles) {
+		room.Serve()
 	}
-	follow(a.life, &a.loop, changes, func(struct{}) {
-		for _, room := range having[routeWatcher](a.roles) {
-			room.routesChanged()
+	role.Follow(a.Life, &a.Loop, changes, func(struct{}) {
+		for _, room := range role.Having[role.RouteWatcher](a.Roles) {
+			room.RoutesChanged()
 		}
-		a.forgetNextHops(a.options.Log)
+		a.ForgetNextHops(a.Log)
 	})
 	attach := func() { _ = a.watch.look() } // it has warned
-	follow(a.life, &a.loop, interfaces, func(struct{}) { attach() })
-	every(a.life, &a.loop, attachInterval, attach)
-	every(a.life, &a.loop, solicitInterval, a.solicitor.solicit)
-	every(a.life, &a.loop, learnInterval, func() {
-		a.announce()
+	role.Follow(a.Life, &a.Loop, interfaces, func(struct{}) { attach() })
+	role.Every(a.Life, &a.Loop, attachInterval, attach)
+	role.Every(a.Life, &a.Loop, solicitInterval, a.solicitor.solicit)
+	role.Every(a.Life, &a.Loop, role.LearnInterval, func() {
+		a.Announce()
 		a.routing.tick()
-		a.store.retry(a.options.Log)
+		a.Store.Retry(a.Log)
 	})
 	a.peering.hear()
 	a.routing.hear()
@@ -188,17 +193,17 @@ func (a *Agent) hear(changes, interfaces <-chan struct{}) {
 // goroutine touches the state.
 func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserver.Servers) error {
 	for {
-		a.note()
+		a.Note()
 		select {
-		case f := <-a.work:
+		case f := <-a.Work:
 			f()
-		case <-a.dueTime():
-			a.act()
+		case <-a.DueTime():
+			a.Act()
 		case <-manager.signDue():
 			manager.alive()
 		case <-ctx.Done():
-			a.note()
-			a.options.Log.Info("agent ends; packets are forwarded on", "node", a.node.Name)
+			a.Note()
+			a.Log.Info("agent ends; packets are forwarded on", "node", a.Node.Name)
 			return nil
 		case err := <-servers.Failed():
 			return err
@@ -209,18 +214,19 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserv
 // takeOver puts the configuration into the kernel, in the place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
-	node, err := a.store.resume(file, a.options.Log)
+	node, err := a.Store.Resume(file, a.Log)
 	if err != nil {
 		return err
 	}
 	if err := a.prepareMachine(file); err != nil {
 		return err
 	}
-	if err := a.store.trustPins(a.dir); err != nil {
-		a.options.Log.Warn("numbers of services are those on the disk alone", "error", err)
+	if err := a.Store.TrustPins(a.Dir); err != nil {
+		a.Log.Warn("numbers of services are those on the disk alone", "error", err)
 	}
-	a.metrics = newMetrics(a.core, a, append(append([]collector{a.peering, a.routing},
-		having[collector](a.roles)...), a.servers)...)
+	a.metrics = metrics.New(a.options.Version, a.Updates, a,
+		append(append([]metrics.Collector{a.peering,
+			a.routing}, role.Having[metrics.Collector](a.Roles)...), a.servers)...)
 	if err := a.peering.open(node); err != nil {
 		return err
 	}
@@ -228,14 +234,14 @@ func (a *Agent) takeOver(file *config.Node) error {
 		return err
 	}
 	_, err = a.reconcile(node, file, terms{
-		breaks: a.options.BreakConnections || a.store.undone})
-	a.metrics.reload(err)
+		breaks: a.options.BreakConnections || a.Store.Undone})
+	a.metrics.Reload(err)
 	if err != nil {
 		return err
 	}
 	a.remember("the agent", "start", nil)
 	a.awaitConfirmation()
-	a.announce()
+	a.Announce()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(heapRoom)
 	}
@@ -250,18 +256,18 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 		return err
 	}
 	if mounted {
-		a.options.Log.Info("mounted a bpf file system for pinned programs", "directory", bpffs)
+		a.Log.Info("mounted a bpf file system for pinned programs", "directory", bpffs)
 	}
-	if a.dir = a.options.PinDirectory; a.dir == "" {
-		a.dir = PinDirectory(bpffs, n.Name)
+	if a.Dir = a.options.PinDirectory; a.Dir == "" {
+		a.Dir = PinDirectory(bpffs, n.Name)
 	}
-	if a.watch.bpffs, err = linux.BPFFSOf(a.dir); err != nil || a.watch.bpffs == "" {
+	if a.watch.bpffs, err = linux.BPFFSOf(a.Dir); err != nil || a.watch.bpffs == "" {
 		a.watch.bpffs = bpffs
 	}
-	a.cgroup, mounted, err = linux.CgroupRoot()
+	a.Cgroup, mounted, err = linux.CgroupRoot()
 	if mounted {
-		a.options.Log.Info("mounted a cgroup2 file system to count connections", "directory",
-			a.cgroup)
+		a.Log.Info("mounted a cgroup2 file system to count connections", "directory",
+			a.Cgroup)
 	}
 	if err != nil && !loadsPrograms(n) {
 		return nil
@@ -273,16 +279,16 @@ func (a *Agent) prepareMachine(n *config.Node) error {
 func (a *Agent) Change(
 	ctx context.Context, edit func(*config.Node) (*config.Node, error),
 ) (changes []config.Change, err error) {
-	doErr := a.do(ctx, func() {
+	doErr := a.Do(ctx, func() {
 		var next *config.Node
-		if next, err = edit(a.node); err == nil {
+		if next, err = edit(a.Node); err == nil {
 			changes, err = a.changeAsked(next, termsOf(ctx, "change", false))
 		}
 	})
 	if doErr != nil {
 		return nil, doErr
 	}
-	return changes, counted(ctx, err)
+	return changes, edge.Counted(ctx, err)
 }
 
 // Replace is what api.Agent says.
@@ -291,13 +297,13 @@ func (a *Agent) Replace(ctx context.Context, read func() (*config.Node, error),
 	next, err := read()
 	if err == nil {
 		on := termsOf(ctx, "apply", dryRun)
-		if doErr := a.do(ctx, func() { changes, err = a.changeAsked(next, on) }); doErr != nil {
+		if doErr := a.Do(ctx, func() { changes, err = a.changeAsked(next, on) }); doErr != nil {
 			return nil, doErr
 		}
-		err = counted(ctx, err)
+		err = edge.Counted(ctx, err)
 	}
 	if !dryRun {
-		a.metrics.reload(err)
+		a.metrics.Reload(err)
 	}
 	return changes, err
 }
@@ -320,14 +326,14 @@ func termsOf(ctx context.Context, action string, dryRun bool) terms {
 // changeAsked is change for those who must not change what waits for a confirmation.
 func (a *Agent) changeAsked(next *config.Node, on terms) ([]config.Change, error) {
 	if on.only != "" {
-		if is, err := a.store.fingerprintOf(a.node); err != nil {
+		if is, err := a.Store.FingerprintOf(a.Node); err != nil {
 			return nil, err
 		} else if is != on.only {
 			return nil, &api.Error{Code: api.Stale, Message: fmt.Sprintf("the configuration that "+
 				"runs is %s, not %s of If-Match; read it anew, and change that", is, on.only)}
 		}
 	}
-	switch u := a.store.kept.Unconfirmed; {
+	switch u := a.Store.Kept.Unconfirmed; {
 	case on.dryRun:
 		return a.change(next, on)
 	case u != nil:
@@ -349,12 +355,12 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 	}
 	changes, err := a.reconcile(next, nil, on)
 	if on.dryRun {
-		return changes, errors.Join(err, lackInterfaces(a.node, next))
+		return changes, errors.Join(err, lackInterfaces(a.Node, next))
 	}
 	if err != nil {
-		return changes, errors.Join(err, a.peering.speaker.speakTo(a.node))
+		return changes, errors.Join(err, a.peering.speaker.speakTo(a.Node))
 	}
-	a.announce()
+	a.Announce()
 	a.logChanges(changes, on)
 	if len(changes) > 0 {
 		a.remember(on.by, on.action, changes)
@@ -366,12 +372,12 @@ func (a *Agent) change(next *config.Node, on terms) ([]config.Change, error) {
 func (a *Agent) unchangeable(next *config.Node) error {
 	restart := "restart the agent with this file (packets are forwarded on meanwhile), or write "
 	for _, fixed := range []struct{ path, is, wanted, mend string }{
-		{"node", a.node.Name, next.Name, "apply the file of node " + a.node.Name +
+		{"node", a.Node.Name, next.Name, "apply the file of node " + a.Node.Name +
 			", or start another agent for node " + next.Name},
-		{"state", a.node.State, next.State, restart + a.node.State},
-		{"api.socket", a.node.API.Socket, next.API.Socket, restart + a.node.API.Socket},
-		{"edge.etcd", etcdText(a.node), etcdText(next), restart + etcdText(a.node)},
-		{"api.metrics", listener(a.node.API), listener(next.API), restart + listener(a.node.API)},
+		{"state", a.Node.State, next.State, restart + a.Node.State},
+		{"api.socket", a.Node.API.Socket, next.API.Socket, restart + a.Node.API.Socket},
+		{"edge.etcd", etcdText(a.Node), etcdText(next), restart + etcdText(a.Node)},
+		{"api.metrics", listener(a.Node.API), listener(next.API), restart + listener(a.Node.API)},
 	} {
 		if fixed.is != fixed.wanted {
 			return &config.Problem{
@@ -381,10 +387,10 @@ func (a *Agent) unchangeable(next *config.Node) error {
 			}
 		}
 	}
-	if err := unchangeableRouting(a.node.Routing, next.Routing); err != nil {
+	if err := unchangeableRouting(a.Node.Routing, next.Routing); err != nil {
 		return err
 	}
-	return unchangeableBGP(a.node.BGP, next.BGP)
+	return unchangeableBGP(a.Node.BGP, next.BGP)
 }
 
 // etcdText says how etcd is reached.
@@ -405,6 +411,6 @@ func listener(a config.API) string {
 
 // Config is what api.Agent says.
 func (a *Agent) Config(ctx context.Context) (node *config.Node, err error) {
-	err = a.do(ctx, func() { node = a.node })
+	err = a.Do(ctx, func() { node = a.Node })
 	return node, err
 }

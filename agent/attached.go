@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"sextant/agent/api"
+	"sextant/agent/role"
 	"sextant/datapath"
 	"sextant/linux"
 )
@@ -28,8 +29,8 @@ type placeKey struct {
 
 // attachWatch sees to it that the roles' programs run where they should.
 type attachWatch struct {
-	*core
-	*roles
+	*role.Core
+	*role.Roles
 	faults map[placeKey]string // programs that are not attached, and why
 	bpffs  string              // where the file system of the pins is mounted
 }
@@ -39,24 +40,24 @@ type attachWatch struct {
 // error says what is still missing.
 func (w *attachWatch) look() error {
 	faults := map[placeKey]string{}
-	for _, room := range having[deviceWatcher](w.roles) {
-		room.watchDevices()
+	for _, room := range role.Having[role.DeviceWatcher](w.Roles) {
+		room.WatchDevices()
 	}
-	for _, r := range w.running() {
-		on := r.expected()
-		found, err := r.uses().Faults(on)
+	for _, r := range w.Running() {
+		on := r.Expected()
+		found, err := r.Uses().Faults(on)
 		if err != nil {
-			w.options.Log.Warn("the kernel does not say whether programs are attached", "role",
-				r.name, "error", err)
+			w.Log.Warn("the kernel does not say whether programs are attached", "role",
+				r.Name, "error", err)
 			continue
 		}
 		if !slices.ContainsFunc(found, func(fault string) bool { return fault != "" }) {
 			continue
 		}
-		w.warnUnattached(r.name, on, found)
+		w.warnUnattached(r.Name, on, found)
 		for i, fault := range w.attachAgain(r, found) {
 			if fault != "" {
-				faults[placeKey{r.name, on[i].Program, on[i].On}] = fault
+				faults[placeKey{r.Name, on[i].Program, on[i].On}] = fault
 			}
 		}
 	}
@@ -68,7 +69,7 @@ func (w *attachWatch) warnUnattached(role api.Role, on []datapath.Attachment, fa
 	for i, fault := range faults {
 		if key := (placeKey{role, on[i].Program, on[i].On}); fault != "" &&
 			w.faults[key] == "" {
-			w.options.Log.Warn("packets are not processed as configured; the program is attached "+
+			w.Log.Warn("packets are not processed as configured; the program is attached "+
 				"again",
 				"role", role, "program", on[i].Program, "on", on[i].On, "fault", fault)
 		}
@@ -76,14 +77,14 @@ func (w *attachWatch) warnUnattached(role api.Role, on []datapath.Attachment, fa
 }
 
 // attachAgain returns what is still wrong, by place.
-func (w *attachWatch) attachAgain(r namedRole, before []string) []string {
+func (w *attachWatch) attachAgain(r role.NamedRole, before []string) []string {
 	if mounted, err := linux.MountBPFFS(w.bpffs); err != nil || mounted {
-		w.options.Log.Warn("the bpf file system was gone", "directory", w.bpffs, "mounted again",
+		w.Log.Warn("the bpf file system was gone", "directory", w.bpffs, "mounted again",
 			mounted, "error", err)
 	}
-	failure := r.uses().Reattach()
-	r.runsAt(r.uses().Attachments())
-	still, err := r.uses().Faults(r.expected())
+	failure := r.Uses().Reattach()
+	r.RunsAt(r.Uses().Attachments())
+	still, err := r.Uses().Faults(r.Expected())
 	if err != nil || len(still) != len(before) {
 		return before
 	}
@@ -101,16 +102,16 @@ func (w *attachWatch) noteFaults(faults map[placeKey]string) error {
 	w.faults = faults
 	for key := range before {
 		if faults[key] == "" {
-			w.options.Log.Info("the program is attached again", "role", key.role, "program",
+			w.Log.Info("the program is attached again", "role", key.role, "program",
 				key.program, "on", key.on)
 		}
 	}
 	if !maps.Equal(before, faults) {
-		w.rewarn()
-		for _, room := range having[placeWatcher](w.roles) {
-			room.placesChanged()
+		w.Rewarn()
+		for _, room := range role.Having[role.PlaceWatcher](w.Roles) {
+			room.PlacesChanged()
 		}
-		w.announce()
+		w.Announce()
 	}
 	return w.unattached()
 }
@@ -131,8 +132,8 @@ func (w *attachWatch) faultTexts() (list []string) {
 	return list
 }
 
-// processes says whether all programs of a role run: a role that lacks one announces nothing.
-func (w *attachWatch) processes(role api.Role) bool {
+// Processes says whether all programs of a role run: a role that lacks one announces nothing.
+func (w *attachWatch) Processes(role api.Role) bool {
 	for key := range w.faults {
 		if key.role == role {
 			return false

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/routing/bgp"
@@ -21,9 +22,9 @@ type speaker struct {
 
 // peering is what the node tells its BGP neighbors and routing tells the node.
 type peering struct {
-	*core
-	*roles
-	found   *discoveries
+	*role.Core
+	*role.Roles
+	found   *role.Discoveries
 	routing *routing
 	speaker *speaker // nil: the node speaks no BGP
 }
@@ -38,16 +39,16 @@ func (b *peering) inner() *bgp.Speaker {
 
 // hear gives the owner goroutine what BGP says.
 func (b *peering) hear() {
-	follow(b.life, &b.loop, b.speaker.changes(), func(struct{}) {
+	role.Follow(b.Life, &b.Loop, b.speaker.changes(), func(struct{}) {
 		b.learnOrWarn()
-		for _, room := range having[routingListener](b.roles) {
-			room.routingNews()
+		for _, room := range role.Having[role.RoutingListener](b.Roles) {
+			room.RoutingNews()
 		}
 	})
 }
 
 // end ends the sessions.
-func (b *peering) end() { b.speaker.close(b.node) }
+func (b *peering) end() { b.speaker.close(b.Node) }
 
 // refusal is what makes an ignored route another one.
 type refusal struct {
@@ -58,29 +59,25 @@ type refusal struct {
 	reason        discovery.Reason
 }
 
-// learnInterval is how often sessions are looked at, besides when one of them says something: the
-// patience with a silent one ends.
-const learnInterval = time.Second
-
 // openSpeaker begins to speak, if the node file wants it. What the last agent learned holds until
 // routing says otherwise.
 func (b *peering) open(n *config.Node) error {
-	b.found.startup.settled = true
+	b.found.Startup.Settled = true
 	if n.BGP == nil && n.Routing == nil {
-		b.found.setLearned(nil)
+		b.found.SetLearned(nil)
 		return nil
 	}
-	b.found.setLearned(b.store.kept.Learned)
-	entries, _ := os.ReadDir(b.dir) // an error is a directory that is not there
-	b.found.startup = startup{fresh: len(entries) == 0, began: time.Now(), settled: false}
+	b.found.SetLearned(b.Store.Kept.Learned)
+	entries, _ := os.ReadDir(b.Dir) // an error is a directory that is not there
+	b.found.Startup = role.Startup{Fresh: len(entries) == 0, Began: time.Now(), Settled: false}
 	if n.BGP == nil {
 		return nil
 	}
-	s, err := bgp.Open(bgp.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: b.options.Log})
+	s, err := bgp.Open(bgp.Options{BGP: n.BGP, Restarting: len(entries) > 0, Log: b.Log})
 	if err != nil {
 		return err
 	}
-	b.found.startup.settled = n.Routing == nil && (n.Edge == nil || !settling(n.BGP, nil))
+	b.found.Startup.Settled = n.Routing == nil && (n.Edge == nil || !role.Settling(n.BGP, nil))
 	b.speaker = &speaker{Speaker: s}
 	return nil
 }
@@ -138,12 +135,12 @@ func (b *peering) learn() error {
 	if err != nil {
 		return err
 	}
-	if b.node.Edge != nil {
+	if b.Node.Edge != nil {
 		if err := b.learnMembers(peers); err != nil {
 			return err
 		}
 	}
-	if b.found.noteSettled(peers, b.routing.settling(), time.Now()) {
+	if b.found.NoteSettled(peers, b.routing.settling(), time.Now()) {
 		if err := b.refresh(); err != nil {
 			return err
 		}
@@ -155,16 +152,16 @@ func (b *peering) learn() error {
 		return err
 	}
 	var list []bgp.Announcement
-	for _, room := range having[announcer](b.roles) {
-		list = append(list, room.announcements(time.Now())...)
+	for _, room := range role.Having[role.Announcer](b.Roles) {
+		list = append(list, room.Announcements(time.Now())...)
 	}
 	return b.speaker.Announce(list)
 }
 
 // refresh makes what runs follow what was learned.
 func (b *peering) refresh() error {
-	for _, room := range having[learner](b.roles) {
-		if err := room.refresh(); err != nil {
+	for _, room := range role.Having[role.Learner](b.Roles) {
+		if err := room.Refresh(); err != nil {
 			return err
 		}
 	}
@@ -180,19 +177,19 @@ func (s *speaker) peers() ([]bgp.Peer, error) {
 }
 
 func (b *peering) learnMembers(peers []bgp.Peer) error {
-	before := b.store.kept.Learned
+	before := b.Store.Kept.Learned
 	after, err := b.decideMembers(peers)
 	if err != nil {
 		return err
 	}
 	changed := !slices.EqualFunc(before, after, discovery.Member.Equal)
 	if changed {
-		b.found.setLearned(after)
+		b.found.SetLearned(after)
 		b.logMembers(before, after)
 		// Backends announced before the neighbors' End-of-RIB were there before this edge: none is
 		// held.
-		if err := b.store.write(); err != nil {
-			b.options.Log.Warn("a restarted agent will not know these backends", "error", err)
+		if err := b.Store.Write(); err != nil {
+			b.Log.Warn("a restarted agent will not know these backends", "error", err)
 		}
 		if err := b.refresh(); err != nil {
 			return err
@@ -202,7 +199,7 @@ func (b *peering) learnMembers(peers []bgp.Peer) error {
 }
 
 func (b *peering) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
-	routes, malformed := b.routing.backendRoutes(b.node)
+	routes, malformed := b.routing.backendRoutes(b.Node)
 	sessions := bgp.Sessions(peers)
 	b.routing.sessions(sessions)
 	if b.speaker != nil {
@@ -213,16 +210,16 @@ func (b *peering) decideMembers(peers []bgp.Peer) ([]discovery.Member, error) {
 		routes, malformed = append(routes, announced...), append(malformed, broken...)
 	}
 	v := discovery.View{
-		Domain: discovery.Domain{Block: b.node.Domain.Block,
-			Carrier: b.node.Edge.Encapsulation == config.Carrier},
+		Domain: discovery.Domain{Block: b.Node.Domain.Block,
+			Carrier: b.Node.Edge.Encapsulation == config.Carrier},
 		Sessions: sessions, Routes: routes, Now: time.Now(),
 	}
-	for _, s := range b.node.Edge.Services {
-		for _, room := range having[learner](b.roles) {
-			v.Services = append(v.Services, discovery.Service{Service: s, Limit: room.limit(&s)})
+	for _, s := range b.Node.Edge.Services {
+		for _, room := range role.Having[role.Learner](b.Roles) {
+			v.Services = append(v.Services, discovery.Service{Service: s, Limit: room.Limit(&s)})
 		}
 	}
-	members, refused := discovery.Decide(b.store.kept.Learned, v)
+	members, refused := discovery.Decide(b.Store.Kept.Learned, v)
 	b.routing.noteRefused(append(malformed, refused...))
 	return members, nil
 }
@@ -244,7 +241,7 @@ func (r *routing) noteRefused(list []discovery.Refusal) {
 
 func (b *peering) logMembers(before, after []discovery.Member) {
 	service := map[config.Endpoint]string{}
-	for _, s := range b.node.Edge.Services {
+	for _, s := range b.Node.Edge.Services {
 		service[s.Endpoint] = s.Name
 	}
 	text := func(members []discovery.Member) map[string]string {
@@ -258,62 +255,28 @@ func (b *peering) logMembers(before, after []discovery.Member) {
 	was, is := text(before), text(after)
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if was[name] != is[name] {
-			b.options.Log.Info("routing: backend", "backend", name, "now", is[name])
+			b.Log.Info("routing: backend", "backend", name, "now", is[name])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if is[name] == "" {
-			b.options.Log.Info("routing: backend is gone", "backend", name)
+			b.Log.Info("routing: backend is gone", "backend", name)
 		}
 	}
-}
-
-// learnedKey is a backend that routing told of.
-type learnedKey struct {
-	endpoint config.Endpoint
-	sid      netip.Addr
-}
-
-// setLearned makes the members those that routing told of.
-func (d *discoveries) setLearned(members []discovery.Member) {
-	d.store.kept.Learned, d.learned = members, map[config.Endpoint][]config.Backend{}
-	d.withdrawn = map[learnedKey]bool{}
-	for _, m := range members {
-		d.withdrawn[learnedKey{m.Endpoint, m.SID}] = !m.Withdrawn.IsZero()
-		d.learned[m.Endpoint] = append(d.learned[m.Endpoint], m.Backend())
-	}
-}
-
-// withLearned is a service with the backends of the node file and those that BGP told of. If their
-// hosts want them up, the operator's word counts.
-func (d *discoveries) withLearned(s config.Service) config.Service {
-	s.Backends = append(slices.Clone(s.Backends), d.learned[s.Endpoint]...)
-	for _, l := range s.Learned {
-		i := slices.IndexFunc(s.Backends, func(b config.Backend) bool { return b.SID == l.SID })
-		if i < 0 {
-			continue // nobody tells of it now
-		}
-		b := &s.Backends[i]
-		b.Agent = l.Agent
-		if b.State == config.Up || l.State == config.Down {
-			b.State = l.State
-		}
-	}
-	return s
 }
 
 // learnOrWarn goes on with what was known when something goes wrong.
 func (b *peering) learnOrWarn() {
 	if err := b.learn(); err != nil {
-		b.options.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err,
-			"after", learnInterval)
+		b.Log.Warn("what BGP says is not yet what runs; tried again soon", "error", err,
+			"after", role.LearnInterval)
 	}
 }
 
 // askSpeaker runs f in the owner goroutine, if there is a speaker.
 func (b *peering) askSpeaker(ctx context.Context, f func(*speaker) error) error {
 	var err error
-	if doErr := b.do(ctx, func() {
+	if doErr := b.Do(ctx, func() {
 		if b.speaker != nil {
 			err = f(b.speaker)
 		}

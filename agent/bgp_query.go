@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
+	"sextant/agent/metrics"
 	"sextant/lb/discovery"
 )
 
@@ -100,7 +101,7 @@ func learnedRoute(r discovery.Route, reason discovery.Reason) api.BGPRoute {
 
 // collectBGP adds what the speaker counts.
 func (b *peering) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
 	defer cancel()
 	err := b.askSpeaker(ctx, func(s *speaker) error {
 		peers, err := s.Peers()
@@ -109,19 +110,19 @@ func (b *peering) Collect(out chan<- prometheus.Metric) {
 			if p.Up() {
 				up = 1
 			}
-			gauge(out, bgpUp, up, p.Address.String())
+			metrics.Gauge(out, metrics.BgpUp, up, p.Address.String())
 		}
 		for cause, n := range b.routing.ignored {
 			if cause.way == discovery.BGP {
-				counter(out, bgpIgnored, n, string(cause.reason))
+				metrics.Counter(out, metrics.BgpIgnored, n, string(cause.reason))
 			}
 		}
 		for handling, n := range s.Faults() {
-			counter(out, bgpFaults, n, handling)
+			metrics.Counter(out, metrics.BgpFaults, n, handling)
 		}
 		return err
 	})
 	if err != nil {
-		b.options.Log.Warn("BGP sessions are missing in the metrics", "error", err)
+		b.Log.Warn("BGP sessions are missing in the metrics", "error", err)
 	}
 }

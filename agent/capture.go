@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/agent/api"
+	"sextant/agent/explain"
+	"sextant/agent/role"
 	"sextant/datapath"
 )
 
@@ -22,8 +24,8 @@ const (
 
 // captures copies packets of a role, for one caller at a time.
 type captures struct {
-	*core
-	*roles
+	*role.Core
+	*role.Roles
 	now *capturing // nil: nobody captures
 }
 
@@ -32,7 +34,7 @@ func (s *captures) Capture(
 	ctx context.Context, want api.Capture, begin func() error,
 	each func([]api.CapturedPacket) error,
 ) (err error) {
-	c, err := ask(ctx, &s.loop, func() (*capturing, error) { return s.begin(want) })
+	c, err := role.Ask(ctx, &s.Loop, func() (*capturing, error) { return s.begin(want) })
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (s *captures) begin(want api.Capture) (*capturing, error) {
 		bytes = datapath.CaptureMax
 	}
 	if r, ok := s.capturer(c.role); ok {
-		c.taps, err = r.capture(bytes, interfaces...)
+		c.taps, err = r.Capture(bytes, interfaces...)
 	} else {
 		err = &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
 			"this node has no %s that copies packets; an edge and a host do, and sextant status "+
@@ -94,25 +96,25 @@ func (s *captures) begin(want api.Capture) (*capturing, error) {
 		return nil, err
 	}
 	s.now = c
-	s.options.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
+	s.Log.Info("packets are captured", "role", c.role, "interface", want.Interface)
 	return c, nil
 }
 
 // capturer finds a running role that is about capturing.
-func (s *captures) capturer(name api.Role) (capturer, bool) {
-	r, found := s.chosen(name)
+func (s *captures) capturer(name api.Role) (role.Capturer, bool) {
+	r, found := s.Chosen(name)
 	if !found {
 		return nil, false
 	}
-	c, ok := r.room.(capturer)
+	c, ok := r.Room.(role.Capturer)
 	return c, ok
 }
 
 // capturedRole is whose packets are captured if the question does not say.
 func (s *captures) capturedRole() api.Role {
-	for _, r := range s.running() {
-		if _, ok := r.room.(capturer); ok {
-			return r.name
+	for _, r := range s.Running() {
+		if _, ok := r.Room.(role.Capturer); ok {
+			return r.Name
 		}
 	}
 	return api.Host
@@ -124,7 +126,7 @@ func (c *capturing) end() (err error) {
 		c.all.now = nil
 		err = c.taps.Close()
 	}
-	if doErr := c.all.do(context.Background(), close); doErr != nil {
+	if doErr := c.all.Do(context.Background(), close); doErr != nil {
 		close()
 	}
 	return err
@@ -148,7 +150,7 @@ func (c *capturing) next(ctx context.Context) ([]api.CapturedPacket, error) {
 		return nil, err
 	}
 	var packets []api.CapturedPacket
-	err = c.all.do(ctx, func() { packets = c.explain(batch, lost) })
+	err = c.all.Do(ctx, func() { packets = c.explain(batch, lost) })
 	return packets, err
 }
 
@@ -158,7 +160,7 @@ func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.Captur
 	if !ok {
 		return nil // the role is gone
 	}
-	account := r.account()
+	account := r.Account()
 	var packets []api.CapturedPacket
 	for _, got := range batch {
 		e := api.Explanation{
@@ -167,7 +169,7 @@ func (c *capturing) explain(batch []datapath.Captured, lost uint64) []api.Captur
 			Telemetry: api.TelemetryOf(got.Frame),
 		}
 		account(&e, got, append(got.Frame, make([]byte, got.Length-len(got.Frame))...))
-		e.Why = why(&e)
+		e.Why = explain.Why(&e)
 		e.Trace = nil // the chain is told by OfferedTo; all of it would be most of the line
 		if c.want.Matches(&e) {
 			packets = append(packets, api.CapturedPacket{Time: c.epoch.Add(got.Time),

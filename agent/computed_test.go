@@ -12,6 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 
+	"sextant/agent/headend"
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 	"sextant/linux"
 	"sextant/linux/linuxtest"
@@ -54,7 +57,7 @@ func inNamespace(t *testing.T, f func(pins string)) {
 }
 
 // takenOver is an agent that has taken over and answers nobody: the test is its owner.
-func takenOver(t *testing.T, pins, text string, more ...kind) *Agent {
+func takenOver(t *testing.T, pins, text string, more ...role.Kind) *Agent {
 	t.Helper()
 	node, err := config.Parse("node.yaml", []byte(text))
 	if err != nil {
@@ -71,16 +74,16 @@ func takenOver(t *testing.T, pins, text string, more ...kind) *Agent {
 	return a
 }
 
-// headend is the agent's room of the head-end.
-func headend(a *Agent) *headendRoom { return theRoom[*headendRoom](a.roles) }
+// headendOf is the agent's room of the head-end.
+func headendOf(a *Agent) *headend.Room { return role.TheRoom[*headend.Room](a.Roles) }
 
 func leave(a *Agent) {
-	headend(a).runs.program.Close()
-	a.store.close()
+	headendOf(a).Runs.Program.Close()
+	a.Store.Close()
 }
 
 // pair are two lists of which one is enough.
-func pair() computed {
+func pair() state.Computed {
 	segments := func(via string) []netip.Addr {
 		return []netip.Addr{netip.MustParseAddr(via), netip.MustParseAddr("fcbb:bb00:2:f::")}
 	}
@@ -88,7 +91,7 @@ func pair() computed {
 		{Name: "north", Segments: segments("fcbb:bb00:11::"), Redundancy: srpolicy.TLV},
 		{Name: "south", Segments: segments("fcbb:bb00:12::"), Redundancy: srpolicy.TLV},
 	}
-	return computed{
+	return state.Computed{
 		Rules: []srpolicy.Rule{{Policy: "protected",
 			Match: srpolicy.Match{Destination: netip.MustParsePrefix("2001:db8:c::/64")}}},
 		Policies: []srpolicy.Policy{{Name: "protected", Paths: []srpolicy.CandidatePath{
@@ -101,7 +104,7 @@ func pair() computed {
 // protected says how the computed policy does: its active path, flows, and which lists are used.
 func protected(t *testing.T, a *Agent) string {
 	t.Helper()
-	views, err := headend(a).policyViews()
+	views, err := headendOf(a).PolicyViews()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,34 +146,37 @@ func TestComputedPolicies(t *testing.T) {
 			}
 		}
 		expect("none")
-		try(headend(a).setComputed(pair()))
+		try(headendOf(a).SetComputed(pair()))
 		expect(both)
 		clash := pair()
 		clash.Policies[0].Name = "web"
-		if err := headend(a).setComputed(clash); err == nil || !strings.Contains(err.Error(),
+		if err := headendOf(a).SetComputed(clash); err == nil || !strings.Contains(err.Error(),
 			`two policies "web"`) {
 			t.Errorf("error %v", err)
 		}
-		if err := headend(a).markLists(map[listKey]bool{{"protected", "north"}: true,
-			{"protected", "west"}: true}); err == nil {
+		if err := headendOf(a).MarkLists(map[state.ListKey]bool{{Policy: "protected",
+			List: "north"}: true,
+			{Policy: "protected", List: "west"}: true}); err == nil {
 			t.Error("a list that is not there goes down")
 		}
 		expect(both)
-		try(headend(a).markLists(map[listKey]bool{{"protected", "north"}: true}))
+		try(headendOf(a).MarkLists(map[state.ListKey]bool{{Policy: "protected",
+			List: "north"}: true}))
 		expect(south)
-		before := headend(a).computedNow()
+		before := headendOf(a).ComputedNow()
 		leave(a)
 
 		a = takenOver(t, pins, text)
 		expect(south)
-		if diff := cmp.Diff(before, headend(a).computedNow(),
+		if diff := cmp.Diff(before, headendOf(a).ComputedNow(),
 			cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
 			cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
 			t.Errorf("after a restart the computed policies are others (-before +after):\n%s", diff)
 		}
-		try(headend(a).markLists(map[listKey]bool{{"protected", "north"}: false}))
+		try(headendOf(a).MarkLists(map[state.ListKey]bool{{Policy: "protected",
+			List: "north"}: false}))
 		expect(both)
-		last := a.events[len(a.events)-1].String()
+		last := a.Latest[len(a.Latest)-1].String()
 		if last != "policy protected: path both: active (over north, south)" {
 			t.Errorf("the last event is %q", last)
 		}

@@ -6,21 +6,25 @@ import (
 	"fmt"
 
 	"sextant/agent/api"
+	"sextant/agent/role"
 	"sextant/datapath"
 )
 
 // DumpMap is what api.Agent says.
-func (q *answers) DumpMap(ctx context.Context, role api.Role, name string,
+func (q *answers) DumpMap(ctx context.Context, of api.Role, name string,
 	limit int) ([]api.MapEntry, error) {
-	return ask(ctx, &q.loop, func() ([]api.MapEntry, error) { return q.dumpMap(role, name, limit) })
+	return role.Ask(ctx, &q.Loop, func() ([]api.MapEntry, error) {
+		return q.dumpMap(of, name,
+			limit)
+	})
 }
 
-func (q *answers) dumpMap(role api.Role, name string, limit int) ([]api.MapEntry, error) {
-	for _, r := range q.running() {
-		if role != "" && role != r.name {
+func (q *answers) dumpMap(of api.Role, name string, limit int) ([]api.MapEntry, error) {
+	for _, r := range q.Running() {
+		if of != "" && of != r.Name {
 			continue
 		}
-		list, err := r.uses().Dump(name, limit)
+		list, err := r.Uses().Dump(name, limit)
 		if errors.Is(err, datapath.ErrNoMap) {
 			continue // the other role may have one
 		}

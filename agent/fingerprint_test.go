@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"sextant/agent/state"
 	"sextant/config"
 )
 
@@ -38,34 +39,34 @@ edge:
 // the fingerprint is that of the node, and is not written anew. After a change that was refused it
 // is that of the node which runs.
 func TestFingerprintOfKeptNode(t *testing.T) {
-	s, err := openStore(t.TempDir(), "edge1", slog.New(slog.DiscardHandler))
+	s, err := state.Open(t.TempDir(), "edge1", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	allocations := map[int]float64{}
 	for _, backends := range []int{1, 2000} {
 		node := nodeWithBackends(t, backends)
-		if err := s.save(node, node); err != nil {
+		if err := s.Save(node, node); err != nil {
 			t.Fatal(err)
 		}
 		want, err := config.Fingerprint(node)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := s.fingerprintOf(node); err != nil || got != want {
+		if got, err := s.FingerprintOf(node); err != nil || got != want {
 			t.Errorf("%d backends: fingerprint %s, want %s, error %v", backends, got, want, err)
 		}
 		allocations[backends] = testing.AllocsPerRun(3, func() {
-			_, _ = s.fingerprintOf(node)
+			_, _ = s.FingerprintOf(node)
 		})
 		other := nodeWithBackends(t, 7)
-		kept := s.kept.clone()
-		if err := s.save(nil, other); err != nil {
+		kept := s.Kept.Clone()
+		if err := s.Save(nil, other); err != nil {
 			t.Fatal(err)
 		}
-		s.kept = kept // as reconcile does when a role refuses
-		if got, err := s.fingerprintOf(node); err != nil || got != want {
+		s.Kept = kept // as reconcile does when a role refuses
+		if got, err := s.FingerprintOf(node); err != nil || got != want {
 			t.Errorf("%d backends, after a refusal: fingerprint %s, want %s, error %v", backends,
 				got, want, err)
 		}
@@ -81,30 +82,30 @@ func TestFingerprintOfKeptNode(t *testing.T) {
 func TestLongStateIsReadBack(t *testing.T) {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	file, changed := nodeWithBackends(t, 3), nodeWithBackends(t, 5)
-	s, err := openStore(dir, "edge1", log)
+	s, err := state.Open(dir, "edge1", log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.save(file, changed); err != nil {
+	if err := s.Save(file, changed); err != nil {
 		t.Fatal(err)
 	}
-	s.kept.Node += strings.Repeat("# as long as some 100,000 backends\n", 300_000)
-	if _, err := config.Parse("node.yaml", []byte(s.kept.Node)); err == nil {
-		t.Errorf("a foreign file of %d bytes is read", len(s.kept.Node))
+	s.Kept.Node += strings.Repeat("# as long as some 100,000 backends\n", 300_000)
+	if _, err := config.Parse("node.yaml", []byte(s.Kept.Node)); err == nil {
+		t.Errorf("a foreign file of %d bytes is read", len(s.Kept.Node))
 	}
-	if err := s.write(); err != nil {
+	if err := s.Write(); err != nil {
 		t.Fatal(err)
 	}
-	s.close()
-	if s, err = openStore(dir, "edge1", log); err != nil {
+	s.Close()
+	if s, err = state.Open(dir, "edge1", log); err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	node, err := s.resume(file, log)
+	defer s.Close()
+	node, err := s.Resume(file, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(node.Edge.Services[0].Backends); got != 5 || s.earlier() == nil {
-		t.Errorf("%d backends after a restart, want 5; warnings %v", got, s.warnings())
+	if got := len(node.Edge.Services[0].Backends); got != 5 || s.Earlier() == nil {
+		t.Errorf("%d backends after a restart, want 5; warnings %v", got, s.Warnings())
 	}
 }

@@ -1,157 +1,39 @@
 package agent
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/edge"
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 )
 
-// Bounds of the history: entries, octets of their files in all, and changes that each lists.
-const (
-	maxHistory      = 50
-	maxHistoryBytes = 64 << 20
-	maxListed       = 20
-)
-
-// history keeps the configurations that ran in a folder beside the node's state, a file each.
-type history struct {
-	dir  string
-	list []pastConfig // the latest last
-}
-
-// pastConfig is what a file of the history has. Its Node is read when it is wanted.
-type pastConfig struct {
-	api.Applied
-	Node string `json:"node,omitempty"` // YAML
-	size int    // of the file
-}
-
-func (p pastConfig) file(dir string) string {
-	return filepath.Join(dir, fmt.Sprintf("%06d.json", p.Number))
-}
-
-// openHistory reads what is there. Files that can't be read are left alone.
-func openHistory(dir string) *history {
-	h := &history{dir: dir}
-	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		var p pastConfig
-		if err != nil || json.Unmarshal(text, &p) != nil || p.Node == "" ||
-			p.file(dir) != name {
-			continue
-		}
-		p.Node, p.size = "", len(text)
-		h.list = append(h.list, p)
-	}
-	slices.SortFunc(h.list, func(a, b pastConfig) int { return cmp.Compare(a.Number, b.Number) })
-	return h
-}
-
-// add writes down a configuration that runs now, unless it is the latest one anyway, and forgets
-// the oldest ones.
-func (h *history) add(by, action, node string, changes []config.Change, now time.Time) error {
-	if latest, err := h.text(0); err == nil && latest == node {
-		return nil
-	}
-	p := pastConfig{Node: node, Applied: api.Applied{Number: 1, Time: now.UTC(), By: by,
-		Action: action, ChangeCount: len(changes), Changes: []string{}}}
-	for _, c := range changes[:min(len(changes), maxListed)] {
-		p.Changes = append(p.Changes, c.String())
-	}
-	if n := len(h.list); n > 0 {
-		p.Number = h.list[n-1].Number + 1
-	}
-	text, err := json.MarshalIndent(p, "", "  ")
-	if err == nil {
-		err = os.MkdirAll(h.dir, 0o700)
-	}
-	if err == nil {
-		err = writeFile(p.file(h.dir), text)
-	}
-	if err != nil {
-		return fmt.Errorf("keep the history of configurations: %w", err)
-	}
-	p.Node, p.size = "", len(text)
-	h.list = append(h.list, p)
-	h.prune()
-	return nil
-}
-
-// prune forgets the oldest configurations beyond the bounds, but never the latest two.
-func (h *history) prune() {
-	bytes := 0
-	for _, p := range h.list {
-		bytes += p.size
-	}
-	for len(h.list) > 2 && (len(h.list) > maxHistory || bytes > maxHistoryBytes) {
-		_ = os.Remove(h.list[0].file(h.dir)) // what stays is pruned again after the next start
-		bytes -= h.list[0].size
-		h.list = h.list[1:]
-	}
-}
-
-// text is the configuration of a number, in YAML; 0: the latest.
-func (h *history) text(number int) (string, error) {
-	i := len(h.list) - 1
-	if number != 0 {
-		i = slices.IndexFunc(h.list, func(p pastConfig) bool { return p.Number == number })
-	}
-	if i < 0 {
-		return "", &api.Error{Code: api.NotFound, Message: fmt.Sprintf(
-			"the history has no configuration %d; sextant config history lists them", number)}
-	}
-	name := h.list[i].file(h.dir)
-	text, err := os.ReadFile(name)
-	var p pastConfig
-	if err == nil {
-		err = json.Unmarshal(text, &p)
-	}
-	if err != nil {
-		return "", fmt.Errorf("read configuration %d of the history: %w", number, err)
-	}
-	return p.Node, nil
-}
-
-// before is the number of the configuration that ran before the latest.
-func (h *history) before() (int, error) {
-	if len(h.list) < 2 {
-		return 0, &api.Error{Code: api.NotFound,
-			Message: "there is no earlier configuration; sextant config history lists all"}
-	}
-	return h.list[len(h.list)-2].Number, nil
-}
-
 // remember adds what runs now to the history.
 func (a *Agent) remember(by, action string, changes []config.Change) {
-	err := a.store.look(a.node)
+	err := a.Store.Look(a.Node)
 	if err == nil {
-		err = a.store.history.add(by, action, a.store.text, changes, time.Now())
+		err = a.Store.History.Add(by, action, a.Store.Text, changes, time.Now())
 	}
 	if err != nil {
-		a.options.Log.Warn("a configuration is missing in the history", "error", err)
+		a.Log.Warn("a configuration is missing in the history", "error", err)
 	}
 }
 
 // History is what api.Historian says.
 func (a *Agent) History(ctx context.Context) ([]api.Applied, error) {
-	return ask(ctx, &a.loop, func() (list []api.Applied, err error) {
-		for _, p := range a.store.history.list {
+	return role.Ask(ctx, &a.Loop, func() (list []api.Applied, err error) {
+		for _, p := range a.Store.History.List {
 			list = append(list, p.Applied)
 		}
 		if n := len(list); n > 0 {
 			list[n-1].Current = true
-			if u := a.store.kept.Unconfirmed; u != nil {
+			if u := a.Store.Kept.Unconfirmed; u != nil {
 				list[n-1].ConfirmUntil = &u.Until
 			}
 		}
@@ -161,12 +43,12 @@ func (a *Agent) History(ctx context.Context) ([]api.Applied, error) {
 
 // PastConfig is what api.Historian says.
 func (a *Agent) PastConfig(ctx context.Context, number int) (*config.Node, error) {
-	return ask(ctx, &a.loop, func() (*config.Node, error) { return a.past(number) })
+	return role.Ask(ctx, &a.Loop, func() (*config.Node, error) { return a.past(number) })
 }
 
 // past reads a configuration of the history, without the secrets that have files of their own.
 func (a *Agent) past(number int) (*config.Node, error) {
-	text, err := a.store.history.text(number)
+	text, err := a.Store.History.Text(number)
 	if err != nil {
 		return nil, err
 	}
@@ -176,20 +58,20 @@ func (a *Agent) past(number int) (*config.Node, error) {
 // Rollback is what api.Historian says.
 func (a *Agent) Rollback(ctx context.Context, number int, dryRun bool) (changes []config.Change,
 	err error) {
-	doErr := a.do(ctx, func() { changes, err = a.rollback(ctx, number, dryRun) })
-	return changes, counted(ctx, errors.Join(doErr, err))
+	doErr := a.Do(ctx, func() { changes, err = a.rollback(ctx, number, dryRun) })
+	return changes, edge.Counted(ctx, errors.Join(doErr, err))
 }
 
 func (a *Agent) rollback(ctx context.Context, number int, dryRun bool) ([]config.Change, error) {
-	if a.store.kept.Unconfirmed != nil {
+	if a.Store.Kept.Unconfirmed != nil {
 		if number != 0 || dryRun {
-			return nil, errUnconfirmed(a.store.kept.Unconfirmed)
+			return nil, errUnconfirmed(a.Store.Kept.Unconfirmed)
 		}
 		return a.undo(api.CallerOf(ctx))
 	}
 	if number == 0 {
 		var err error
-		if number, err = a.store.history.before(); err != nil {
+		if number, err = a.Store.History.Before(); err != nil {
 			return nil, err
 		}
 	}
@@ -204,13 +86,8 @@ func (a *Agent) rollback(ctx context.Context, number int, dryRun bool) ([]config
 		by: api.CallerOf(ctx), action: fmt.Sprintf("rollback to %d", number)})
 }
 
-// unconfirmed is a configuration that is undone unless it is confirmed.
-type unconfirmed struct {
-	Until time.Time `json:"until"`
-	Node  string    `json:"node"` // that ran before, in YAML
-}
-
-func errUnconfirmed(u *unconfirmed) error {
+// errUnconfirmed refuses a change of what waits for a confirmation.
+func errUnconfirmed(u *state.Unconfirmed) error {
 	return &api.Error{Code: api.Conflict, Message: fmt.Sprintf("the configuration that runs is "+
 		"undone at %s unless it is confirmed; first keep it (sextant config confirm), or undo it "+
 		"(sextant config rollback)", u.Until.UTC().Format(time.RFC3339))}
@@ -218,18 +95,18 @@ func errUnconfirmed(u *unconfirmed) error {
 
 // Confirm is what api.Historian says.
 func (a *Agent) Confirm(ctx context.Context) error {
-	_, err := ask(ctx, &a.loop, func() (none struct{}, err error) {
-		u := a.store.kept.Unconfirmed
+	_, err := role.Ask(ctx, &a.Loop, func() (none struct{}, err error) {
+		u := a.Store.Kept.Unconfirmed
 		if u == nil {
 			return none, &api.Error{Code: api.Conflict,
 				Message: "nothing waits for a confirmation"}
 		}
-		a.store.kept.Unconfirmed = nil
-		if err := a.store.write(); err != nil {
-			a.store.kept.Unconfirmed = u
+		a.Store.Kept.Unconfirmed = nil
+		if err := a.Store.Write(); err != nil {
+			a.Store.Kept.Unconfirmed = u
 			return none, err
 		}
-		a.options.Log.Info("configuration confirmed", "by", api.CallerOf(ctx))
+		a.Log.Info("configuration confirmed", "by", api.CallerOf(ctx))
 		return none, nil
 	})
 	return err
@@ -238,14 +115,14 @@ func (a *Agent) Confirm(ctx context.Context) error {
 // changeUnconfirmed is change of a configuration that is undone unless it is confirmed in time.
 // What ran before is on the disk before anything changes, so that the next agent can undo it, too.
 func (a *Agent) changeUnconfirmed(next *config.Node, on terms) ([]config.Change, error) {
-	if err := a.store.look(a.node); err != nil {
+	if err := a.Store.Look(a.Node); err != nil {
 		return nil, err
 	}
-	u := &unconfirmed{Until: time.Now().Add(on.confirm), Node: a.store.text}
-	a.store.kept.Unconfirmed = u
+	u := &state.Unconfirmed{Until: time.Now().Add(on.confirm), Node: a.Store.Text}
+	a.Store.Kept.Unconfirmed = u
 	changes, err := a.change(next, on)
 	if err != nil || len(changes) == 0 {
-		a.store.kept.Unconfirmed = nil
+		a.Store.Kept.Unconfirmed = nil
 		return changes, err
 	}
 	a.awaitConfirmation()
@@ -257,32 +134,32 @@ const undoRetry = 5 * time.Second
 
 // awaitConfirmation undoes what runs when the time for its confirmation is over.
 func (a *Agent) awaitConfirmation() {
-	u := a.store.kept.Unconfirmed
+	u := a.Store.Kept.Unconfirmed
 	if u == nil {
 		return
 	}
 	wait := time.AfterFunc(time.Until(u.Until), func() {
 		// else the agent ends, and the next one undoes it
-		_ = a.do(a.life, func() { a.undoLate(u) })
+		_ = a.Do(a.Life, func() { a.undoLate(u) })
 	})
-	context.AfterFunc(a.life, func() { wait.Stop() })
+	context.AfterFunc(a.Life, func() { wait.Stop() })
 }
 
 // undoLate undoes what runs if it still waits for that confirmation.
-func (a *Agent) undoLate(u *unconfirmed) {
-	if a.store.kept.Unconfirmed != u {
+func (a *Agent) undoLate(u *state.Unconfirmed) {
+	if a.Store.Kept.Unconfirmed != u {
 		return
 	}
 	if _, err := a.undo("nobody: no confirmation came in time"); err != nil {
-		a.options.Log.Error("what was not confirmed could not be undone; trying again", "error",
+		a.Log.Error("what was not confirmed could not be undone; trying again", "error",
 			err, "after", undoRetry)
-		time.AfterFunc(undoRetry, func() { _ = a.do(a.life, func() { a.undoLate(u) }) })
+		time.AfterFunc(undoRetry, func() { _ = a.Do(a.Life, func() { a.undoLate(u) }) })
 	}
 }
 
 // undo brings back what ran before the configuration that waits for a confirmation.
 func (a *Agent) undo(by string) ([]config.Change, error) {
-	u := a.store.kept.Unconfirmed
+	u := a.Store.Kept.Unconfirmed
 	node, err := config.ParseOwn("the previous configuration", []byte(u.Node))
 	if err == nil {
 		err = api.ReadSecrets(node)
@@ -290,10 +167,10 @@ func (a *Agent) undo(by string) ([]config.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.store.kept.Unconfirmed = nil
+	a.Store.Kept.Unconfirmed = nil
 	changes, err := a.change(node, terms{breaks: true, by: by, action: "rollback"})
 	if err != nil {
-		a.store.kept.Unconfirmed = u
+		a.Store.Kept.Unconfirmed = u
 	}
 	return changes, err
 }
@@ -312,6 +189,6 @@ func (a *Agent) logChanges(changes []config.Change, on terms) {
 				attributes = append(attributes, pair[0], pair[1])
 			}
 		}
-		a.options.Log.Info("configuration changed", attributes...)
+		a.Log.Info("configuration changed", attributes...)
 	}
 }

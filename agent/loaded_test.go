@@ -15,6 +15,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"sextant/agent/cflb"
+	"sextant/agent/edge"
+	"sextant/agent/headend"
+	"sextant/agent/host"
+	"sextant/agent/merge"
+	"sextant/agent/role"
+	"sextant/agent/state"
+	"sextant/agent/strays"
+	"sextant/agent/telemetry"
 	"sextant/config"
 	"sextant/lb/pool"
 	"sextant/packet/flow"
@@ -168,62 +177,63 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	t.Helper()
 	readKeyFiles(n)
 	epoch := uint8(1)
-	c := newCore(t.Context(), Options{Log: slog.New(slog.DiscardHandler)})
-	c.node, c.dir = &config.Node{}, filepath.Join(t.TempDir(), "none")
-	c.store = &store{kept: kept{EdgeServices: map[string]uint32{},
+	c := role.NewCore(t.Context(), "test", slog.New(slog.DiscardHandler))
+	c.Node, c.Dir = &config.Node{}, filepath.Join(t.TempDir(), "none")
+	c.Store = &state.Store{Kept: state.Kept{EdgeServices: map[string]uint32{},
 		HostServices: map[string]uint32{}, SIDs: map[string]uint16{}, Epoch: &epoch}}
-	found := &discoveries{core: c, learned: map[config.Endpoint][]config.Backend{}}
+	found := &role.Discoveries{Core: c, Learned: map[config.Endpoint][]config.Backend{}}
 	for _, s := range n.Edge.Services {
-		found.learned[s.Endpoint] = []config.Backend{{
+		found.Learned[s.Endpoint] = []config.Backend{{
 			Name: "bgp", SID: netip.MustParseAddr("fcbb:bb00:9::"), Weight: 1, State: config.Up}}
 	}
-	p := parts{core: c, found: found}
-	e, errEdge := newEdgeRoom(p).build(n)
-	h, errHost := newHostRoom(p).build(n)
-	head, errHeadend := newHeadendRoom(p).build(n)
-	m, errMerge := newMergeRoom(p).build(n)
-	s, errStrays := newStraysRoom(p).build(n)
-	router, errCFLB := newCFLBRoom(p).build(n)
-	inband, errTelemetry := newTelemetryRoom(p).build(n)
+	p := role.Parts{Core: c, Found: found}
+	e, errEdge := edge.New(p).Build(n)
+	h, errHost := host.New(p).Build(n)
+	head, errHeadend := headend.New(p).Build(n)
+	m, errMerge := merge.New(p).Build(n)
+	s, errStrays := strays.New(p).Build(n)
+	router, errCFLB := cflb.New(p).Build(n)
+	inband, errTelemetry := telemetry.New(p).Build(n)
 	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB,
 		errTelemetry) != nil {
 		return nil
 	}
-	rules, err := head.steering.compile(srpolicy.Source{Addr: head.config.Source,
-		HopLimit: head.config.HopLimit, Epoch: head.config.Epoch}, head.active)
+	rules, err := head.Steering.Compile(srpolicy.Source{Addr: head.Config.Source,
+		HopLimit: head.Config.HopLimit, Epoch: head.Config.Epoch}, head.Active)
 	if err != nil {
 		return nil
 	}
 	var services, instances []any
-	for _, s := range h.services {
-		services = append(services, s.key, s.index, s.policy, s.QUIC)
+	for _, s := range h.Services {
+		services = append(services, s.Key, s.Index, s.Policy, s.QUIC)
 	}
-	for _, instance := range m.instances {
-		instances = append(instances, instance.mergeNumber)
+	for _, instance := range m.Instances {
+		instances = append(instances, instance.MergeNumber)
 	}
 	return map[string]any{
-		"edge": e.config, "signing key": e.hmac, "edge tables": tablesOf(e, n), "host": h.config,
-		"keys": h.hmac, "host services": services, "headend": head.config, "rules": rules,
-		"merge": m.config, "instances": instances, "strays": s.config,
-		"cflb": router.config, "telemetry": inband.config, "telemetry classes": inband.classes,
-		"telemetry watch": inband.watch,
+		"edge": e.Config, "signing key": e.Hmac, "edge tables": tablesOf(e, n), "host": h.Config,
+		"keys": h.Hmac, "host services": services, "headend": head.Config, "rules": rules,
+		"merge": m.Config, "instances": instances, "strays": s.Config,
+		"cflb": router.Config, "telemetry": inband.Config, "telemetry classes": inband.Classes,
+		"telemetry watch": inband.Watch,
 	}
 }
 
 // tablesOf are the entries of services, chains with what they are made by, SIDs and QUIC
 // configurations.
-func tablesOf(e *edgeRole, n *config.Node) (all []any) {
-	for i := range e.services {
-		s := &e.services[i]
+func tablesOf(e *edge.Role, n *config.Node) (all []any) {
+	for i := range e.Services {
+		s := &e.Services[i]
 		var sids []any
 		for j, b := range s.Backends {
-			sids = append(sids, s.members[j].ID, b.SID)
+			sids = append(sids, s.Members[j].ID, b.SID)
 		}
 		var quic []any
 		for _, q := range s.QUIC.Configs {
 			quic = append(quic, q.Config())
 		}
-		all = append(all, s.key, s.index, s.NewConnections, s.spec(n), chainsOf(s.generation),
+		all = append(all, s.Key, s.Index, s.NewConnections, s.Spec(n),
+			edge.ChainsOf(s.Generation),
 			sids, quic)
 	}
 	return all

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"sextant/agent/edge"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/lb/pool"
@@ -38,17 +39,17 @@ func EstimateMemory(n *config.Node) (m Memory) {
 	}
 	m.Kernel += uint64(8 * n.Edge.FlowCache.Entries)
 	for i := range n.Edge.Services {
-		s := edgeService{Service: n.Edge.Services[i]}
-		s.buckets, _ = n.Edge.BucketsOf(&s.Service)
+		s := edge.Service{Service: n.Edge.Services[i]}
+		s.Buckets, _ = n.Edge.BucketsOf(&s.Service)
 		kept := poolFootprint(&s, n)
 		m.Agent += uint64(kept + kept*heapRoom/100)
-		m.Kernel += uint64(datapath.TableBytes(s.buckets))
+		m.Kernel += uint64(datapath.TableBytes(s.Buckets))
 	}
 	return m
 }
 
-func poolFootprint(s *edgeService, n *config.Node) int {
-	spec := s.spec(n)
+func poolFootprint(s *edge.Service, n *config.Node) int {
+	spec := s.Spec(n)
 	if spec.Policy != pool.Offer {
 		spec.Candidates = 1
 	}

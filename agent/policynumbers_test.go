@@ -5,6 +5,10 @@ import (
 	"log/slog"
 	"testing"
 
+	"sextant/agent/headend"
+	"sextant/agent/merge"
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/te/frer"
@@ -22,10 +26,10 @@ func policyOfLists(name string, lists ...string) srpolicy.Policy {
 // Policies and lists keep their numbers whatever comes and goes beside them; what returns has its
 // own again as long as nobody else needed it.
 func TestPolicyNumbersStay(t *testing.T) {
-	number := func(known map[string]policyNumbers,
-		policies ...srpolicy.Policy) map[string]policyNumbers {
+	number := func(known map[string]state.PolicyNumbers,
+		policies ...srpolicy.Policy) map[string]state.PolicyNumbers {
 		t.Helper()
-		numbers, err := numberPolicies(known, policies)
+		numbers, err := state.NumberPolicies(known, policies)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +39,7 @@ func TestPolicyNumbersStay(t *testing.T) {
 	second := number(first, policyOfLists("c", "x"), policyOfLists("b", "z", "x"))
 	third := number(second, policyOfLists("a", "y"), policyOfLists("c", "x"))
 	for _, want := range []struct {
-		numbers      map[string]policyNumbers
+		numbers      map[string]state.PolicyNumbers
 		policy, list string
 		flow         uint32
 	}{
@@ -43,7 +47,7 @@ func TestPolicyNumbersStay(t *testing.T) {
 		{second, "b", "x", 65}, {second, "b", "z", 66}, {second, "c", "x", 129},
 		{third, "a", "y", 2}, {third, "c", "x", 129},
 	} {
-		if got := want.numbers[want.policy].flow(want.list); got != want.flow {
+		if got := want.numbers[want.policy].Flow(want.list); got != want.flow {
 			t.Errorf("policy %s list %s: flow %d, want %d", want.policy, want.list, got, want.flow)
 		}
 	}
@@ -55,16 +59,16 @@ func TestPolicyNumbersRunOut(t *testing.T) {
 		many = append(many, policyOfLists(fmt.Sprintf("m%d", i), "x"))
 		others = append(others, policyOfLists(fmt.Sprintf("o%d", i), "x"))
 	}
-	known, err := numberPolicies(nil, many)
+	known, err := state.NumberPolicies(nil, many)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := numberPolicies(known, others)
+	next, err := state.NumberPolicies(known, others)
 	if err != nil || len(next) != config.MaxPolicies {
 		t.Errorf("%d numbers, error %v: those that are gone do not give theirs away", len(next),
 			err)
 	}
-	if _, err := numberPolicies(known, append(many, others[0])); err == nil {
+	if _, err := state.NumberPolicies(known, append(many, others[0])); err == nil {
 		t.Error("more policies than there are numbers are numbered")
 	}
 }
@@ -97,7 +101,7 @@ merge: {interfaces: [{name: e0}], sids: [{prefix: "fcbb:bb00:2:f::/80", flows: [
 		t.Fatal(err)
 	}
 	for i, want := range []int{13, 14, 17} {
-		instance, err := instanceOf(n.Merge.SIDs[i])
+		instance, err := merge.InstanceOf(n.Merge.SIDs[i])
 		if err != nil || instance.Rules.HistoryLog2 != want || instance.Rules.Check() != nil {
 			t.Errorf("%s: rules %+v, error %v; want a history of 2^%d", n.Merge.SIDs[i],
 				instance.Rules, err, want)
@@ -114,7 +118,8 @@ func TestMergeNumbers(t *testing.T) {
 	}
 	other := instance(1, 2)
 	other.Rules.HistoryLog2 = 11
-	known := []mergeNumber{{0, instance(1, 2)}, {1, instance(5)}}
+	known := []state.MergeNumber{{Instance: instance(1, 2)},
+		{Index: 1, Instance: instance(5)}}
 	for _, c := range []struct {
 		wanted []datapath.Instance
 		want   []uint32
@@ -123,12 +128,13 @@ func TestMergeNumbers(t *testing.T) {
 		{[]datapath.Instance{instance(1, 2, 3), instance(5, 6)}, []uint32{0, 1}},
 		{[]datapath.Instance{instance(1), instance(2, 1), other}, []uint32{2, 3, 4}},
 	} {
-		m := &mergeRole{}
+		m := &merge.Role{}
 		for _, i := range c.wanted {
-			m.instances = append(m.instances, mergeInstance{mergeNumber: mergeNumber{Instance: i}})
+			m.Instances = append(m.Instances,
+				merge.MergeInstance{MergeNumber: state.MergeNumber{Instance: i}})
 		}
-		m.number(known)
-		for i, n := range m.numbers() {
+		m.Number(known)
+		for i, n := range m.Numbers() {
 			if n.Index != c.want[i] {
 				t.Errorf("%+v: place %d, want %d", c.wanted[i], n.Index, c.want[i])
 			}
@@ -140,37 +146,37 @@ func TestMergeNumbers(t *testing.T) {
 // the next epoch begins.
 func TestNumbersOfAnUnloadedNode(t *testing.T) {
 	dir, epoch := t.TempDir(), uint8(255)
-	h := &headendRoom{slot: slot[*headendRole]{parts: parts{core: &core{}}}}
+	h := &headend.Room{Slot: role.Slot[*headend.Role]{Parts: role.Parts{Core: &role.Core{}}}}
 	reopen := func() {
 		t.Helper()
 		var err error
-		if h.store, err = openStore(dir, "pe1", slog.New(slog.DiscardHandler)); err != nil {
+		if h.Store, err = state.Open(dir, "pe1", slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := func(epoch uint8, next uint64) {
 		t.Helper()
-		if e, numbers := h.nextEpoch(); e != epoch || numbers[3] != next {
+		if e, numbers := h.NextEpoch(); e != epoch || numbers[3] != next {
 			t.Errorf("epoch %d with numbers %v, want %d with %d", e, numbers, epoch, next)
 		}
 	}
 	reopen()
-	h.store.kept.Epoch = &epoch
-	if err := h.store.write(); err != nil {
+	h.Store.Kept.Epoch = &epoch
+	if err := h.Store.Write(); err != nil {
 		t.Fatal(err)
 	}
 	want(0, 0)
 	if err := keepNumbers(dir, "pe1", nil); err == nil {
 		t.Error("numbers are kept though an agent runs")
 	}
-	h.store.close()
+	h.Store.Close()
 	if err := keepNumbers(dir, "pe1", map[uint32]uint64{3: 70_000}); err != nil {
 		t.Fatal(err)
 	}
 	reopen()
-	defer h.store.close()
+	defer h.Store.Close()
 	want(255, 70_000)
-	if err := h.beginEpoch(255); err != nil {
+	if err := h.BeginEpoch(255); err != nil {
 		t.Fatal(err)
 	}
 	want(0, 0)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/headend"
 	"sextant/config"
 	"sextant/te/protection"
 )
@@ -20,7 +21,7 @@ import (
 type tried struct {
 	*Agent
 	t      *testing.T
-	x      *runningProtection
+	x      *headend.RunningProtection
 	now    time.Duration // since the agent began
 	counts [protection.MaxSlots]uint64
 	dead   map[int]bool
@@ -32,12 +33,12 @@ func newTried(t *testing.T, a *Agent) *tried {
 	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"),
 		DSCP: config.AnyDSCP}}
 	settings := &config.Protect{Node: "a", BoundPermille: 800, Protections: []config.Protection{c}}
-	x := &runningProtection{Protection: c, intent: intentOf(c, settings)}
-	x.begin(protection.Plan{Paths: threePaths()})
-	a.started = time.Now()
-	p := &headend(a).protections
-	p.config, p.running, p.seed = settings, []*runningProtection{x}, 1
-	p.installProtections()
+	x := &headend.RunningProtection{Protection: c, Intent: headend.IntentOf(c, settings)}
+	x.Begin(protection.Plan{Paths: threePaths()})
+	a.Started = time.Now()
+	p := &headendOf(a).Protecting
+	p.Config, p.Running, p.Seed = settings, []*headend.RunningProtection{x}, 1
+	p.InstallProtections()
 	return &tried{Agent: a, t: t, x: x, dead: map[int]bool{}}
 }
 
@@ -58,7 +59,7 @@ func threePaths() (paths []protection.Path) {
 // lists are those that the kernel has.
 func (w *tried) lists() string {
 	var names []string
-	for _, p := range headend(w.Agent).runs.steering.policies {
+	for _, p := range headendOf(w.Agent).Runs.Steering.Policies {
 		if p.Name == w.x.Name {
 			for _, l := range p.Paths[0].Lists {
 				names = append(names, strings.TrimPrefix(l.Name, "path"))
@@ -84,7 +85,7 @@ func (w *tried) pass(seconds int) {
 			paths[uint32(w.x.Flow+slot)] = api.MergedPath{Packets: w.counts[slot],
 				Silent: w.dead[slot] && w.counts[slot] > 0}
 		}
-		headend(w.Agent).protections.believeEgress(w.x, paths, w.now)
+		headendOf(w.Agent).Protecting.BelieveEgress(w.x, paths, w.now)
 	}
 }
 
@@ -92,7 +93,7 @@ func (w *tried) expect(when, lists string) {
 	w.t.Helper()
 	if got := w.lists(); got != lists {
 		w.t.Fatalf("%s packets are sent along %s, want %s: %+v", when, got, lists,
-			w.x.state.Slots[0])
+			w.x.State.Slots[0])
 	}
 }
 
@@ -108,27 +109,28 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 		w.dead[0] = true
 		w.pass(1)
 		w.expect("after silence", "23")
-		if r := w.x.latest; r == nil || r.Because != "path1 silent, as the egress says" ||
+		if r := w.x.Latest; r == nil || r.Because != "path1 silent, as the egress says" ||
 			r.Installed.Before(r.Noticed) {
 			t.Errorf("replaced: %+v", r)
 		}
-		view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0))
+		view := headendOf(a).Protecting.PathView(w.x, 0, w.x.RoleOf(0))
 		if view.NextTrial == nil || view.Role != api.Broken || view.TrialsInVain != 0 {
 			t.Fatalf("put aside: %+v", view)
 		}
-		if wait := view.NextTrial.Sub(a.started) - w.now; wait < firstTrial/2 ||
-			wait > firstTrial+time.Second {
+		if wait := view.NextTrial.Sub(a.Started) - w.now; wait < headend.FirstTrial/2 ||
+			wait > headend.FirstTrial+time.Second {
 			t.Errorf("the first trial is in %v", wait)
 		}
 		w.pass(5)
 		w.expect("in the first trial", "123")
-		if view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0)); view.Role != api.Trial ||
+		if view := headendOf(a).Protecting.PathView(w.x,
+			0, w.x.RoleOf(0)); view.Role != api.Trial ||
 			view.NextTrial != nil {
 			t.Errorf("in a trial: %+v", view)
 		}
 		w.pass(4)
 		w.expect("after a trial in vain", "23")
-		if view := headend(a).protections.pathView(w.x, 0, w.x.roleOf(0)); view.NextTrial == nil ||
+		if view := headendOf(a).Protecting.PathView(w.x, 0, w.x.RoleOf(0)); view.NextTrial == nil ||
 			view.TrialsInVain != 1 {
 			t.Errorf("after a trial in vain: %+v", view)
 		}
@@ -138,7 +140,7 @@ func TestSilentListsAreTriedAgain(t *testing.T) {
 		w.pass(9)
 		w.expect("when copies came again", "12")
 		var said []string
-		for _, e := range a.events {
+		for _, e := range a.Latest {
 			if e.Policy == "video" && e.List == "path1" {
 				said = append(said, e.Status)
 			}
@@ -157,18 +159,18 @@ func TestTrialsNeedRoom(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	n, err := readNetworkFile(file)
+	n, err := headend.ReadNetworkFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	paths := threePaths()
 	intent := protection.Intent{RateKbps: 5000, BoundPermille: 800}
-	p := protections{network: n, running: []*runningProtection{{intent: intent,
-		plan: protection.Plan{Paths: paths[1:]}}}}
-	if !p.hasRoom(intent, paths[0]) {
+	p := headend.Protections{Network: n, Running: []*headend.RunningProtection{{Intent: intent,
+		Plan: protection.Plan{Paths: paths[1:]}}}}
+	if !p.HasRoom(intent, paths[0]) {
 		t.Error("5 Mbit/s don't fit into 80 % of 10 Mbit/s")
 	}
-	if p.hasRoom(intent, paths[1]) {
+	if p.HasRoom(intent, paths[1]) {
 		t.Error("5 Mbit/s more fit into 80 % of 10 Mbit/s, of which 5 are taken")
 	}
 }

@@ -10,7 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sextant/agent/health"
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/routing/kernelfib"
@@ -24,10 +25,10 @@ func PinDirectory(bpffs, node string) string { return filepath.Join(bpffs, "sext
 func Unload(dir string) error {
 	var steps []func() error
 	for _, k := range kinds() {
-		if k.clean != nil {
+		if k.Clean != nil {
 			steps = append(steps, func() error {
-				return k.clean(filepath.Join(dir,
-					string(k.name)))
+				return k.Clean(filepath.Join(dir,
+					string(k.Name)))
 			})
 		}
 	}
@@ -35,7 +36,7 @@ func Unload(dir string) error {
 	for _, k := range kinds() {
 		steps = append(steps, func() error {
 			return datapath.Unload(filepath.Join(dir,
-				string(k.name)))
+				string(k.Name)))
 		})
 	}
 	for _, remove := range append(steps, func() error { return removeEmpty(dir) }) {
@@ -51,10 +52,10 @@ func Unload(dir string) error {
 // UnloadNode is Unload with the node's state directory. The numbers of its head-end are kept there,
 // so that they run on when the node is started again: numbers in SIDs have no epoch by which an
 // egress could tell that they begin afresh.
-func UnloadNode(dir, state, node string) error {
+func UnloadNode(dir, stateDir, node string) error {
 	numbers, err := datapath.DetachHeadend(filepath.Join(dir, "headend"))
 	if err == nil && len(numbers) > 0 {
-		err = keepNumbers(state, node, numbers)
+		err = keepNumbers(stateDir, node, numbers)
 	}
 	if failed := Unload(dir); failed != nil {
 		return failed
@@ -66,22 +67,14 @@ func UnloadNode(dir, state, node string) error {
 	return nil
 }
 
-func keepNumbers(state, node string, numbers map[uint32]uint64) error {
-	store, err := openStore(state, node, slog.Default())
+func keepNumbers(dir, node string, numbers map[uint32]uint64) error {
+	store, err := state.Open(dir, node, slog.Default())
 	if err != nil {
 		return err
 	}
-	defer store.close()
-	store.kept.Numbers = numbers
-	return store.write()
-}
-
-// removePaths removes the routes of health checks if an edge is there whose checks they are.
-func removePaths(edge string) error {
-	if _, err := os.Stat(edge); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return health.RemovePaths()
+	defer store.Close()
+	store.Kept.Numbers = numbers
+	return store.Write()
 }
 
 // removeEmpty removes a directory in which nothing is, if it is there.
@@ -97,63 +90,63 @@ func removeEmpty(dir string) error {
 // anything fails, or with a dry run, what ran before is what runs after. File is the node file that
 // next comes from, nil for a change of what runs.
 func (a *Agent) reconcile(next, file *config.Node, on terms) (changes []config.Change, err error) {
-	if a.node != nil {
-		if changes = config.Diff(a.node, next); len(changes) == 0 && !a.isBroken() {
+	if a.Node != nil {
+		if changes = config.Diff(a.Node, next); len(changes) == 0 && !a.IsBroken() {
 			if on.dryRun {
 				return nil, a.watch.unattached()
 			}
 			return nil, a.watch.look()
 		}
 	}
-	begun, kept := time.Now(), a.store.kept.clone()
-	var p roleChanges
-	err = p.prepare(a.roles, next)
+	begun, kept := time.Now(), a.Store.Kept.Clone()
+	var p role.RoleChanges
+	err = p.Prepare(a.Roles, next)
 	if err == nil && !on.breaks {
-		err = p.guard(next)
+		err = p.Guard(next)
 	}
 	if err == nil && !on.dryRun {
 		err = a.switchTo(next, file, p)
 	}
 	if err != nil || on.dryRun {
-		p.discard()
+		p.Discard()
 		// numbers may have been given
-		kept.Epoch, kept.Numbers = a.store.kept.Epoch, a.store.kept.Numbers
-		a.store.kept = kept
-		return changes, errors.Join(err, removeEmpty(a.dir))
+		kept.Epoch, kept.Numbers = a.Store.Kept.Epoch, a.Store.Kept.Numbers
+		a.Store.Kept = kept
+		return changes, errors.Join(err, removeEmpty(a.Dir))
 	}
-	p.finish()
-	a.node = next
-	for _, room := range having[settler](a.roles) {
-		room.settled()
+	p.Finish()
+	a.Node = next
+	for _, room := range role.Having[role.Settler](a.Roles) {
+		room.Settled()
 	}
 	a.collectWarnings()
-	a.updates.Observe(time.Since(begun).Seconds())
+	a.Updates.Observe(time.Since(begun).Seconds())
 	return changes, nil
 }
 
 // reload loads broken programs anew.
 func (a *Agent) reload() error {
-	_, err := a.reconcile(a.node, nil, terms{})
+	_, err := a.reconcile(a.Node, nil, terms{})
 	return err
 }
 
 // switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state
 // can't be saved, all stays what it was.
-func (a *Agent) switchTo(next, file *config.Node, p roleChanges) error {
-	err := p.begin()
+func (a *Agent) switchTo(next, file *config.Node, p role.RoleChanges) error {
+	err := p.Begin()
 	if err == nil {
-		err = p.commit()
+		err = p.Commit()
 	}
 	if err == nil {
-		p.adopt(&a.store.kept)
-		err = a.store.save(file, next)
-		if a.node == nil && diskFault(err) {
-			a.options.Log.Error("the agent runs without keeping its state", "error", err)
+		p.Adopt(&a.Store.Kept)
+		err = a.Store.Save(file, next)
+		if a.Node == nil && state.DiskFault(err) {
+			a.Log.Error("the agent runs without keeping its state", "error", err)
 			err = nil
 		}
 	}
 	if err != nil {
-		if failed := p.rollBack(); failed != nil {
+		if failed := p.RollBack(); failed != nil {
 			return fmt.Errorf("%w; and what ran before could not be brought back whole: %w", err,
 				failed)
 		}
@@ -164,28 +157,23 @@ func (a *Agent) switchTo(next, file *config.Node, p roleChanges) error {
 
 func (a *Agent) collectWarnings() {
 	a.warnings = a.watch.faultTexts()
-	for _, room := range having[troubled](a.roles) {
-		a.warnings = append(a.warnings, room.troubles()...)
+	for _, room := range role.Having[role.Troubled](a.Roles) {
+		a.warnings = append(a.warnings, room.Troubles()...)
 	}
 	if warning := a.routing.warning(); warning != "" {
 		a.warnings = append(a.warnings, warning)
 	}
-	for _, r := range a.running() {
-		if warning := r.shortfall(); warning != "" {
+	for _, r := range a.Running() {
+		if warning := r.Shortfall(); warning != "" {
 			a.warnings = append(a.warnings, warning)
 		}
 	}
-	for _, r := range a.running() {
-		for _, at := range r.attached() {
+	for _, r := range a.Running() {
+		for _, at := range r.Attached() {
 			if at.Warning != "" {
 				a.warnings = append(a.warnings, at.On+": "+at.Warning)
-				a.options.Log.Warn(at.Warning, "interface", at.On)
+				a.Log.Warn(at.Warning, "interface", at.On)
 			}
 		}
 	}
-}
-
-// attachModes translates the configuration's words.
-var attachModes = map[config.Mode]datapath.Mode{
-	config.Auto: datapath.Auto, config.Native: datapath.Native, config.Generic: datapath.Generic,
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"sextant/agent/role"
+	"sextant/agent/state"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/linux"
@@ -45,20 +47,20 @@ var hashing = [][2]string{
 func (r *routing) openRouter(n *config.Node) (*router, error) {
 	wanted := n.Routing.KernelVRFs()
 	if len(wanted) == 0 {
-		if len(r.store.kept.Tables) == 0 {
+		if len(r.Store.Kept.Tables) == 0 {
 			return nil, nil
 		}
 		if err := kernelfib.Remove(); err != nil {
 			return nil, fmt.Errorf("remove what an earlier agent wrote: %w", err)
 		}
-		r.store.kept.Tables = nil
-		return nil, r.store.write()
+		r.Store.Kept.Tables = nil
+		return nil, r.Store.Write()
 	}
 	for _, setting := range hashing {
 		is, err := linux.ReadSysctl(setting[0])
 		if err == nil && is != setting[1] {
 			err = linux.WriteSysctl(setting[0], setting[1])
-			r.options.Log.Info("sysctl is set, so that strays go where their connections are",
+			r.Log.Info("sysctl is set, so that strays go where their connections are",
 				"sysctl", setting[0], "from", is, "to", setting[1])
 		}
 		if err != nil {
@@ -109,7 +111,7 @@ func (r *routing) takeTables(kernel *router, wanted []config.VRF) error {
 	if err := kernel.forwarder.Lead(leads); err != nil {
 		return err
 	}
-	for _, old := range r.store.kept.Tables {
+	for _, old := range r.Store.Kept.Tables {
 		if slices.Contains(tables, old) {
 			continue
 		}
@@ -117,8 +119,8 @@ func (r *routing) takeTables(kernel *router, wanted []config.VRF) error {
 			return err
 		}
 	}
-	r.store.kept.Tables = tables
-	if err := r.store.write(); !diskFault(err) {
+	r.Store.Kept.Tables = tables
+	if err := r.Store.Write(); !state.DiskFault(err) {
 		return err
 	}
 	return nil // the store warns and tries again; the tables are those of the node file
@@ -195,17 +197,17 @@ func (r *routing) forwardRoutes() {
 		}
 	}
 	if moved > 0 {
-		r.updates.Observe(time.Since(begun).Seconds())
-		r.options.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
+		r.Updates.Observe(time.Since(begun).Seconds())
+		r.Log.Debug("routing: routes of the kernel changed", "routes", moved, "took",
 			time.Since(begun))
 	}
 	if problem != "" && problem != kernel.problem {
-		r.options.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
-			"problem", problem, "after", learnInterval)
+		r.Log.Warn("routes of the kernel are not yet what they are to be; tried again soon",
+			"problem", problem, "after", role.LearnInterval)
 	}
 	if kernel.problem != problem {
 		kernel.problem = problem
-		r.rewarn()
+		r.Rewarn()
 	}
 }
 
@@ -257,7 +259,7 @@ func (r *router) tidy() error {
 func (r *routing) tick() {
 	r.forwardRoutes()
 	if err := r.router.tidy(); err != nil {
-		r.options.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)
+		r.Log.Warn("next hops that nothing uses stay in the kernel", "error", err)
 	}
 }
 
@@ -298,7 +300,7 @@ func (r *routing) routesOfBGP(speaker *speaker) error {
 			changes = append(changes, rib.Change{Destination: to, Set: set})
 		}
 	}
-	r.routesTold(config.SourceBGP, changes, r.found.startup.settled)
+	r.routesTold(config.SourceBGP, changes, r.found.Startup.Settled)
 	r.forwardRoutes()
 	return nil
 }

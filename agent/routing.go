@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/packet/srv6"
@@ -16,8 +17,8 @@ import (
 
 // routing is what other routing software tells this node. One that was not opened listens to none.
 type routing struct {
-	*core
-	found  *discoveries
+	*role.Core
+	found  *role.Discoveries
 	fpm    *fpm.Server       // nil: none is open
 	kernel *kernelfib.Source // nil: none is open
 	tables map[config.RouteSource]*toldTable
@@ -62,12 +63,12 @@ func (r *routing) open(n *config.Node) error {
 		r.tables[source] = &toldTable{routes: map[rib.Destination]rib.Set{}}
 		switch source {
 		case config.SourceFPM:
-			r.fpm, err = fpm.Listen(r.life, fpm.Options{
-				Listen: n.Routing.FPM.Listen, Settle: n.Routing.FPM.Settle, Log: r.options.Log,
+			r.fpm, err = fpm.Listen(r.Life, fpm.Options{
+				Listen: n.Routing.FPM.Listen, Settle: n.Routing.FPM.Settle, Log: r.Log,
 				Tables: func(table uint32) bool { return slices.Contains(tables, table) },
 			})
 		case config.SourceKernel:
-			r.kernel, err = kernelfib.Watch(tables, r.options.Log)
+			r.kernel, err = kernelfib.Watch(tables, r.Log)
 		}
 		if err != nil {
 			return fmt.Errorf("routing: %w", err)
@@ -80,10 +81,10 @@ func (r *routing) open(n *config.Node) error {
 func (r *routing) hear() {
 	news := func(struct{}) { r.news() }
 	if r.fpm != nil {
-		follow(r.life, &r.loop, r.fpm.Changes(), news)
+		role.Follow(r.Life, &r.Loop, r.fpm.Changes(), news)
 	}
 	if r.kernel != nil {
-		follow(r.life, &r.loop, r.kernel.Changes(), news)
+		role.Follow(r.Life, &r.Loop, r.kernel.Changes(), news)
 	}
 }
 
@@ -106,7 +107,7 @@ func (r *routing) news() {
 		return
 	}
 	r.waits = true
-	time.AfterFunc(gather, func() { _ = r.do(r.life, r.takeRoutes) }) // else the agent ends
+	time.AfterFunc(gather, func() { _ = r.Do(r.Life, r.takeRoutes) }) // else the agent ends
 }
 
 // takeRoutes takes in what the sources told since it was called last.
@@ -121,8 +122,8 @@ func (r *routing) takeRoutes() {
 		r.routesTold(config.SourceKernel, changes, complete)
 	}
 	r.forwardRoutes()
-	if r.node.Edge != nil && r.teaches() {
-		r.announce()
+	if r.Node.Edge != nil && r.teaches() {
+		r.Announce()
 	}
 }
 
@@ -139,7 +140,7 @@ func (r *routing) routesTold(source config.RouteSource, changes []rib.Change, co
 	}
 	if complete && !told.complete {
 		told.complete = true
-		r.options.Log.Info("routing: all routes are told", "source", source, "routes",
+		r.Log.Info("routing: all routes are told", "source", source, "routes",
 			len(told.routes))
 		r.router.dropUntold(source, told.routes)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
+	"sextant/agent/metrics"
 	"sextant/config"
 	"sextant/lb/discovery"
 	"sextant/routing/rib"
@@ -15,11 +16,11 @@ import (
 
 // Routes is what api.Agent says.
 func (r *routing) Routes(ctx context.Context) (list []api.Route, err error) {
-	err = r.do(ctx, func() {
-		if r.node.Routing == nil {
+	err = r.Do(ctx, func() {
+		if r.Node.Routing == nil {
 			return
 		}
-		for _, v := range r.node.Routing.VRFs {
+		for _, v := range r.Node.Routing.VRFs {
 			if v.Datapath == config.WithEBPF {
 				list = append(list, r.edgeRoutes(v)...)
 			} else {
@@ -77,7 +78,7 @@ func hopsView(set rib.Set) []api.RouteHop {
 
 // RouteSources is what api.Agent says.
 func (r *routing) RouteSources(ctx context.Context) (list []api.RouteSource, err error) {
-	err = r.do(ctx, func() { list = r.sources() })
+	err = r.Do(ctx, func() { list = r.sources() })
 	return list, err
 }
 
@@ -105,70 +106,61 @@ func (r *routing) sources() (list []api.RouteSource) {
 	return list
 }
 
-// sourcesOf says who told of the backends of a service, by SID.
-func (e *edgeRoom) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
-	sources := map[netip.Addr]string{}
-	for _, m := range e.store.kept.Learned {
-		if m.Endpoint == endpoint {
-			sources[m.SID] = string(m.Source())
-		}
-	}
-	return sources
-}
-
 // collectRouting adds what is known of routes.
 func (r *routing) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
 	defer cancel()
-	err := r.do(ctx, func() {
+	err := r.Do(ctx, func() {
 		for _, s := range r.sources() {
 			source := string(s.Source)
-			gauge(out, sourceRoutes, float64(s.Routes), source)
-			gauge(out, sourceComplete, oneIf(s.Complete), source)
+			metrics.Gauge(out, sourceRoutes, float64(s.Routes), source)
+			metrics.Gauge(out, sourceComplete, metrics.OneIf(s.Complete), source)
 			switch s.Source {
 			case config.SourceFPM:
-				gauge(out, fpmUp, oneIf(s.Client != nil))
-				counter(out, fpmMessages, s.Messages)
-				counter(out, fpmMalformed, s.Malformed)
+				metrics.Gauge(out, fpmUp, metrics.OneIf(s.Client != nil))
+				metrics.Counter(out, fpmMessages, s.Messages)
+				metrics.Counter(out, fpmMalformed, s.Malformed)
 			case config.SourceKernel:
-				counter(out, kernelResyncs, s.Resyncs)
+				metrics.Counter(out, kernelResyncs, s.Resyncs)
 			}
 		}
 		for cause, n := range r.ignored {
 			if cause.way != discovery.BGP {
-				counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
+				metrics.Counter(out, routesIgnored, n, string(cause.way), string(cause.reason))
 			}
 		}
 		if r.router == nil {
 			return
 		}
 		for _, v := range r.router.vrfs {
-			counter(out, vrfChanges, v.moved, v.Name)
-			gauge(out, vrfProblem, oneIf(r.router.problem != ""), v.Name)
+			metrics.Counter(out, vrfChanges, v.moved, v.Name)
+			metrics.Gauge(out, vrfProblem, metrics.OneIf(r.router.problem != ""), v.Name)
 		}
 	})
 	if err != nil {
-		r.options.Log.Warn("routes are missing in the metrics", "error", err)
+		r.Log.Warn("routes are missing in the metrics", "error", err)
 	}
 }
 
 var (
-	sourceRoutes = description("route_source_routes", "Routes over SRv6 that a source has told.",
+	sourceRoutes = metrics.Description("route_source_routes",
+		"Routes over SRv6 that a source has told.",
 		"source")
-	sourceComplete = description("route_source_complete", "Whether a source has told all there is.",
+	sourceComplete = metrics.Description("route_source_complete",
+		"Whether a source has told all there is.",
 		"source")
-	fpmUp       = description("fpm_session_up", "Whether zebra is connected.")
-	fpmMessages = description("fpm_messages_total",
+	fpmUp       = metrics.Description("fpm_session_up", "Whether zebra is connected.")
+	fpmMessages = metrics.Description("fpm_messages_total",
 		"Changes of routes and next hops that zebra told.")
-	fpmMalformed = description("fpm_malformed_sessions_total",
+	fpmMalformed = metrics.Description("fpm_malformed_sessions_total",
 		"Sessions of FPM that ended because of what was sent.")
-	kernelResyncs = description("kernel_routes_resyncs_total",
+	kernelResyncs = metrics.Description("kernel_routes_resyncs_total",
 		"How often routing tables were read anew, after lost messages or because a link went up "+
 			"or down.")
-	routesIgnored = description("routes_ignored_total",
+	routesIgnored = metrics.Description("routes_ignored_total",
 		"Routes over SRv6 that were of no use to the edge, by reason.", "source", "reason")
-	vrfChanges = description("vrf_route_changes_total",
+	vrfChanges = metrics.Description("vrf_route_changes_total",
 		"Routes of a VRF that were changed in the kernel, each after its shadow.", "vrf")
-	vrfProblem = description("vrf_failing", "Whether the kernel refuses what routing told.",
+	vrfProblem = metrics.Description("vrf_failing", "Whether the kernel refuses what routing told.",
 		"vrf")
 )

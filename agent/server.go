@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/agent/edge"
 	"sextant/agent/httpserver"
+	"sextant/agent/role"
 )
 
 // metricsPort is what the agent answers at the metrics port.
@@ -15,7 +17,7 @@ func (a *Agent) metricsPort() http.Handler {
 	mux.Handle("GET /metrics", a.Metrics())
 	mux.Handle("GET /v1/connections", api.ConnectionsHandler(a))
 	mux.Handle("GET /v1/merge", api.MergeHandler(a))
-	mux.Handle("GET "+chainsPath, a.chainsHandler())
+	mux.Handle("GET "+edge.ChainsPath, a.ChainsHandler())
 	httpserver.HandleProbes(mux, a.unready)
 	return mux
 }
@@ -23,14 +25,14 @@ func (a *Agent) metricsPort() http.Handler {
 // unready names what keeps the node from forwarding as its configuration says: programs that do not
 // run where they should, and roles that do less than they should.
 func (a *Agent) unready(ctx context.Context) ([]string, error) {
-	return ask(ctx, &a.loop, func() (list []string, err error) {
-		for _, r := range a.running() {
-			if why := r.shortfall(); why != "" {
-				list = append(list, "role "+string(r.name)+": "+why)
+	return role.Ask(ctx, &a.Loop, func() (list []string, err error) {
+		for _, r := range a.Running() {
+			if why := r.Shortfall(); why != "" {
+				list = append(list, "role "+string(r.Name)+": "+why)
 			}
-			for _, at := range r.attached() {
-				if fault := a.watch.faultAt(r.name, at); fault != "" {
-					list = append(list, "program "+r.shown(at).Name+": "+fault)
+			for _, at := range r.Attached() {
+				if fault := a.watch.faultAt(r.Name, at); fault != "" {
+					list = append(list, "program "+r.Shown(at).Name+": "+fault)
 				}
 			}
 		}
@@ -38,27 +40,30 @@ func (a *Agent) unready(ctx context.Context) ([]string, error) {
 	})
 }
 
+// Metrics is what api.Agent says.
+func (a *Agent) Metrics() http.Handler { return a.metrics.Handler }
+
 // Status is what api.Agent says.
 func (a *Agent) Status(ctx context.Context) (api.Status, error) {
-	return ask(ctx, &a.loop, a.status)
+	return role.Ask(ctx, &a.Loop, a.status)
 }
 
 func (a *Agent) status() (api.Status, error) {
-	fingerprint, err := a.store.fingerprintOf(a.node)
+	fingerprint, err := a.Store.FingerprintOf(a.Node)
 	s := api.Status{
-		Node: a.node.Name, Version: a.options.Version, Roles: a.node.Roles(), StartedAt: a.started,
-		UptimeSeconds: int64(time.Since(a.started).Seconds()), ConfigHash: fingerprint,
+		Node: a.Node.Name, Version: a.options.Version, Roles: a.Node.Roles(), StartedAt: a.Started,
+		UptimeSeconds: int64(time.Since(a.Started).Seconds()), ConfigHash: fingerprint,
 		Warnings: append([]string{}, a.warnings...),
-		Programs: []api.Program{}, PinDirectory: a.dir,
+		Programs: []api.Program{}, PinDirectory: a.Dir,
 	}
-	s.Warnings = append(s.Warnings, a.store.warnings()...)
-	for _, room := range a.rooms {
-		s.Warnings = append(s.Warnings, room.warnings()...)
+	s.Warnings = append(s.Warnings, a.Store.Warnings()...)
+	for _, room := range a.Rooms {
+		s.Warnings = append(s.Warnings, room.Warnings()...)
 	}
-	for _, r := range a.running() {
-		for _, at := range r.attached() {
-			p := r.shown(at)
-			p.Fault = a.watch.faultAt(r.name, at)
+	for _, r := range a.Running() {
+		for _, at := range r.Attached() {
+			p := r.Shown(at)
+			p.Fault = a.watch.faultAt(r.Name, at)
 			s.Programs = append(s.Programs, p)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"sextant/agent/role"
 	"sextant/linux"
 )
 
@@ -36,8 +37,8 @@ type neighbour struct {
 
 // solicitor asks neighbours for their Ethernet addresses.
 type solicitor struct {
-	*core
-	*roles
+	*role.Core
+	*role.Roles
 	gateways map[neighbour]bool // of routes
 	read     time.Duration      // when; 0: never
 	next     int                // of the list, to be asked first
@@ -45,25 +46,25 @@ type solicitor struct {
 
 // solicit asks some of the neighbours by which the node's programs send.
 func (s *solicitor) solicit() {
-	if !slices.ContainsFunc(s.running(), func(r namedRole) bool { return r.resolves() }) {
+	if !slices.ContainsFunc(s.Running(), func(r role.NamedRole) bool { return r.Resolves() }) {
 		return
 	}
-	if now := s.now(); s.gateways == nil || now-s.read >= gatewayInterval {
+	if now := s.Now(); s.gateways == nil || now-s.read >= gatewayInterval {
 		gateways, err := gatewaysOf()
 		if err != nil {
-			s.options.Log.Debug("routes can't be read for their gateways", "error", err)
+			s.Log.Debug("routes can't be read for their gateways", "error", err)
 			return
 		}
 		s.gateways, s.read = gateways, now
 	}
 	entries, err := netlink.NeighList(0, netlink.FAMILY_V6)
 	if err != nil {
-		s.options.Log.Debug("neighbours can't be listed", "error", err)
+		s.Log.Debug("neighbours can't be listed", "error", err)
 		return
 	}
 	for _, n := range s.choose(entries, s.segments()) {
 		if err := sendSolicitation(n); err != nil {
-			s.options.Log.Debug("a neighbour can't be asked for its address", "neighbour",
+			s.Log.Debug("a neighbour can't be asked for its address", "neighbour",
 				n.address, "error", err)
 		}
 	}
@@ -94,8 +95,8 @@ func (s *solicitor) choose(entries []netlink.Neigh, segments map[netip.Addr]bool
 // segments are the SIDs that may be neighbours themselves.
 func (s *solicitor) segments() map[netip.Addr]bool {
 	found := map[netip.Addr]bool{}
-	for _, room := range having[solicited](s.roles) {
-		for _, sid := range room.sids() {
+	for _, room := range role.Having[role.Solicited](s.Roles) {
+		for _, sid := range room.Sids() {
 			found[sid] = true
 		}
 	}

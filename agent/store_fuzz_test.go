@@ -3,6 +3,8 @@ package agent
 import (
 	"encoding/json"
 	"testing"
+
+	"sextant/agent/state"
 )
 
 // FuzzParseKept reads state files of any bytes: what is accepted is written and read as the same.
@@ -13,7 +15,7 @@ func FuzzParseKept(f *testing.F) {
 	f.Add([]byte(`{"hostServices":{"a":1,"b":1}}`))
 	f.Add([]byte(`{"epoch":7,"tables":[1,2],"away":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		k, err := parseKept(data)
+		k, err := state.ParseKept(data)
 		if err != nil {
 			return
 		}
@@ -21,7 +23,7 @@ func FuzzParseKept(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%+v can't be written: %v", k, err)
 		}
-		again, err := parseKept(text)
+		again, err := state.ParseKept(text)
 		if err != nil {
 			t.Fatalf("%s is refused: %v", text, err)
 		}

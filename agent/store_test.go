@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"sextant/agent/state"
 	"sextant/config"
 )
 
@@ -32,7 +33,7 @@ func saveForEver(dir string) error {
 	if err != nil {
 		return err
 	}
-	s, err := openStore(dir, file.Name, slog.New(slog.DiscardHandler))
+	s, err := state.Open(dir, file.Name, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -45,8 +46,8 @@ func saveForEver(dir string) error {
 		})
 	}
 	for n := uint32(1); ; n++ {
-		s.kept.HostServices["generation"] = n
-		if err := s.save(file, []*config.Node{file, long}[n%2]); err != nil {
+		s.Kept.HostServices["generation"] = n
+		if err := s.Save(file, []*config.Node{file, long}[n%2]); err != nil {
 			return err
 		}
 		fmt.Println(n)
@@ -76,19 +77,19 @@ func TestStateSurvivesKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := openStore(dir, "web1", slog.New(slog.DiscardHandler))
+		s, err := state.Open(dir, "web1", slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatalf("round %d: %v\n%s", round, err, text)
 		}
-		if got := s.kept.HostServices["generation"]; told == 0 || got < told {
+		if got := s.Kept.HostServices["generation"]; told == 0 || got < told {
 			t.Errorf("round %d: generation %d is kept, %d was told", round, got, told)
 		}
-		if want := []int{0, 200}[s.kept.HostServices["generation"]%2]; strings.Count(s.kept.Node,
+		if want := []int{0, 200}[s.Kept.HostServices["generation"]%2]; strings.Count(s.Kept.Node,
 			"- name: s") != want {
 			t.Errorf("round %d: %d services are kept, want %d", round,
-				strings.Count(s.kept.Node, "- name: s"), want)
+				strings.Count(s.Kept.Node, "- name: s"), want)
 		}
-		s.close()
+		s.Close()
 	}
 }
 
@@ -101,30 +102,30 @@ func TestResume(t *testing.T) {
 	}
 	changed := file.Clone()
 	changed.Domain.MTU = 9000
-	s, err := openStore(dir, file.Name, slog.New(slog.DiscardHandler))
+	s, err := state.Open(dir, file.Name, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.save(file, changed); err != nil {
+	if err := s.Save(file, changed); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openStore(dir, file.Name, slog.New(slog.DiscardHandler)); err == nil ||
+	if _, err := state.Open(dir, file.Name, slog.New(slog.DiscardHandler)); err == nil ||
 		!strings.Contains(err.Error(), "another agent of this node runs; stop it first") {
 		t.Errorf("the state was opened twice: error %v", err)
 	}
-	s.close()
-	s, err = openStore(dir, file.Name, slog.New(slog.DiscardHandler))
+	s.Close()
+	s, err = state.Open(dir, file.Name, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
-	if resumed, err := s.resume(file, slog.New(slog.DiscardHandler)); err != nil ||
+	defer s.Close()
+	if resumed, err := s.Resume(file, slog.New(slog.DiscardHandler)); err != nil ||
 		resumed.Domain.MTU != 9000 || resumed.Secret != file.Secret {
 		t.Errorf("resumed %+v, error %v; want the change", resumed, err)
 	}
 	other := file.Clone()
 	other.Domain.MTU = 4000
-	if resumed, err := s.resume(other, slog.New(slog.DiscardHandler)); err != nil ||
+	if resumed, err := s.Resume(other, slog.New(slog.DiscardHandler)); err != nil ||
 		resumed.Domain.MTU != 4000 {
 		t.Errorf("resumed %+v, error %v; want the new file", resumed, err)
 	}
@@ -135,7 +136,7 @@ func TestNumberServices(t *testing.T) {
 		return config.Endpoint{Protocol: config.TCP, Port: port}
 	}
 	known := map[string]uint32{endpoint(1).String(): 1, endpoint(2).String(): 2}
-	numbers, fresh, err := numberServices(known, []config.Endpoint{endpoint(3), endpoint(2)})
+	numbers, fresh, err := state.NumberServices(known, []config.Endpoint{endpoint(3), endpoint(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,17 +149,17 @@ func TestNumberServices(t *testing.T) {
 	for i := range all {
 		all[i] = endpoint(uint16(i + 1))
 	}
-	if numbers, _, err = numberServices(known, all[1:]); err != nil {
+	if numbers, _, err = state.NumberServices(known, all[1:]); err != nil {
 		t.Fatal(err)
 	}
 	if n := numbers[all[1023].String()]; n != 1 {
 		t.Errorf("the last service has number %d, want 1, which endpoint 1 no longer needs", n)
 	}
-	adopt(known, numbers)
+	state.Adopt(known, numbers)
 	if _, remembered := known[all[0].String()]; remembered {
 		t.Error("two endpoints have number 1")
 	}
-	if _, _, err := numberServices(known, all); err == nil {
+	if _, _, err := state.NumberServices(known, all); err == nil {
 		t.Error("1024 services have numbers")
 	}
 }
@@ -175,7 +176,7 @@ func TestNumberSID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := numberSID(known, file.Domain.Block, sid)
+		id, err := state.NumberSID(known, file.Domain.Block, sid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +193,7 @@ func FuzzKeptNumbers(f *testing.F) {
 	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 2}, "sids": {"2001:db8::1": 57344}}`))
 	f.Add([]byte(`{"edgeServices": {"a": 1, "b": 1}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		k, err := parseKept(text)
+		k, err := state.ParseKept(text)
 		if err != nil {
 			return
 		}

@@ -58,7 +58,8 @@ type BackendSpec struct {
 	SID    *netip.Addr          `json:"sid,omitempty" setting:"edge.services[].backends[].sid"`
 	Weight *int                 `json:"weight,omitempty" setting:"edge.services[].backends[].weight"`
 	State  *config.BackendState `json:"state,omitempty" setting:"edge.services[].backends[].state"`
-	Agent  *netip.AddrPort      `json:"agent,omitempty" setting:"edge.services[].backends[].agent"` // of the backend's host
+	// of the backend's host
+	Agent *netip.AddrPort `json:"agent,omitempty" setting:"edge.services[].backends[].agent"`
 }
 
 func (s ServiceSpec) edge() (config.ServiceChange, error) {

@@ -232,7 +232,7 @@ type Counters struct {
 type CFLBCounters struct {
 	// packets by how their next hop was chosen: controlled, beyond, out_of_range, unreadable
 	Choices []Choice `json:"choices"`
-	// destinations whose next hops packets are shared among
+	// Destinations whose next hops packets are shared among
 	Destinations int `json:"destinations"`
 	// destinations with several next hops that are left to the kernel
 	LeftToKernel int `json:"leftToKernel"`

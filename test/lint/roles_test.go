@@ -11,16 +11,13 @@ import (
 
 func TestRolesAreNamedInTheirRooms(t *testing.T) { check(t, "roles", rolesInRooms) }
 
-// rolesKnown is of how many roles a file may name the types: its own, and another one that it works
-// with. A file that names more is a list of roles beside the registry.
+// rolesKnown is of how many roles a file may know the folders: its own, and another one that it
+// works with. A file that knows more is a list of roles beside the registry.
 const rolesKnown = 2
 
-// roleNames are the words for one role: the types of its room and of the role that runs.
-type roleNames struct{ room, kind string }
-
-// rolesInRooms finds files that name more roles than their own. The registry is the function kinds,
-// with one call of kindOf for each role, which gets what opens the role's room: its file may name
-// all.
+// rolesInRooms finds files that know more roles than their own. The registry is the function kinds,
+// with one call of KindOf for each role, which gets what opens the room in the role's folder: its
+// file may know all.
 func rolesInRooms(r *repository) []finding {
 	var findings []finding
 	for _, registry := range r.sources {
@@ -29,10 +26,10 @@ func rolesInRooms(r *repository) []finding {
 			continue
 		}
 		for _, s := range r.sources {
-			if s.isTest() || s.name == registry.name || s.dir() != path.Dir(registry.name) {
+			if s.isTest() || s.name == registry.name {
 				continue
 			}
-			if named, at := rolesNamed(s.file, list); len(named) > rolesKnown {
+			if named, at := rolesNamed(s, list); len(named) > rolesKnown {
 				findings = append(findings, finding{s.name, s.line(at),
 					fmt.Sprintf("roles %s are named outside their rooms",
 						strings.Join(named, ", ")),
@@ -43,8 +40,8 @@ func rolesInRooms(r *repository) []finding {
 	return findings
 }
 
-// registered reads the registry, nil if the file has none.
-func registered(file *ast.File) (list []roleNames) {
+// registered reads the folders of roles from the registry, nil if the file has none.
+func registered(file *ast.File) (list []string) {
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Name.Name != "kinds" || f.Recv != nil {
@@ -55,10 +52,10 @@ func registered(file *ast.File) (list []roleNames) {
 			if !ok || len(call.Args) < 2 {
 				return true
 			}
-			name, isName := call.Fun.(*ast.Ident)
-			open, isOpen := call.Args[1].(*ast.Ident)
-			if isName && isOpen && name.Name == "kindOf" {
-				list = append(list, namesOf(open.Name))
+			kindOf, isKind := call.Fun.(*ast.SelectorExpr)
+			open, isOpen := call.Args[1].(*ast.SelectorExpr)
+			if isKind && isOpen && kindOf.Sel.Name == "KindOf" {
+				list = append(list, importOf(file, open.X.(*ast.Ident).Name))
 			}
 			return true
 		})
@@ -66,29 +63,30 @@ func registered(file *ast.File) (list []roleNames) {
 	return list
 }
 
-// namesOf are the names of a role whose room is made by newXRoom: xRoom and xRole.
-func namesOf(open string) roleNames {
-	room := strings.TrimPrefix(open, "new")
-	room = strings.ToLower(room[:1]) + room[1:]
-	return roleNames{room, strings.TrimSuffix(room, "Room") + "Role"}
+// importOf is the path of the package that a file knows by its folder's name.
+func importOf(file *ast.File, name string) string {
+	for _, spec := range file.Imports {
+		if imported := strings.Trim(spec.Path.Value, `"`); path.Base(imported) == name {
+			return imported
+		}
+	}
+	return name
 }
 
-// rolesNamed lists the roles that a file names, and where it names the first one too many.
-func rolesNamed(file *ast.File, list []roleNames) (named []string, at ast.Node) {
-	ast.Inspect(file, func(n ast.Node) bool {
-		id, isName := n.(*ast.Ident)
-		if !isName {
-			return true
+// rolesNamed lists the roles whose folders a file is in or knows, and where it knows the first one
+// too many.
+func rolesNamed(s source, list []string) (named []string, at ast.Node) {
+	for _, role := range list {
+		if strings.HasSuffix(role, "/"+s.dir()) {
+			named = append(named, path.Base(role))
 		}
-		i := slices.IndexFunc(list, func(r roleNames) bool {
-			return r.kind == id.Name || r.room == id.Name
-		})
-		if i >= 0 && !slices.Contains(named, list[i].kind) {
-			if named = append(named, list[i].kind); len(named) == rolesKnown+1 {
-				at = n
+	}
+	for _, spec := range s.file.Imports {
+		if imported := strings.Trim(spec.Path.Value, `"`); slices.Contains(list, imported) {
+			if named = append(named, path.Base(imported)); len(named) == rolesKnown+1 {
+				at = spec
 			}
 		}
-		return true
-	})
+	}
 	return named, at
 }

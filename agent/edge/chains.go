@@ -1,0 +1,269 @@
+package edge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"sextant/agent/state"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/lb/pool"
+	"sextant/packet/flow"
+)
+
+var poolPolicies = map[config.ServicePolicy]pool.Policy{
+	config.PolicyOffer: pool.Offer, config.PolicyShadow: pool.Shadow, config.PolicyECMP: pool.ECMP,
+}
+
+var poolMethods = map[config.Table]pool.Method{
+	config.Rendezvous: pool.Rendezvous, config.Exact: pool.Exact, config.Modulo: pool.Modulo,
+}
+
+// poolSpec is what stays the same as long as the service's settings do. The seed is a function of
+// the cluster's secret and the endpoint, so all edges have the same.
+func poolSpec(e config.Endpoint, k config.Continuity, buckets int, secret flow.Secret) pool.Spec {
+	return pool.Spec{
+		Buckets:    buckets,
+		Seed:       flow.SipHash13(secret, []byte(e.String())),
+		Policy:     poolPolicies[k.Policy],
+		Method:     poolMethods[k.Table],
+		Candidates: k.Candidates,
+		Depth:      max(k.Depth, k.Candidates),
+		Drain:      k.DrainTime,
+	}
+}
+
+// Spec is what the service is made by.
+func (s *Service) Spec(n *config.Node) pool.Spec {
+	return poolSpec(s.Endpoint, s.Continuity, s.Buckets, n.Secret)
+}
+
+// chains prepares the service, and returns what makes its next generation: from the running one, or
+// from what an earlier agent left in the kernel. That only reads what the service does not own.
+func (e *Room) chains(
+	s *Service, n *config.Node, dir string,
+) (generation func() (*pool.Generation, error), err error) {
+	members, err := e.members(&s.Service, n)
+	if err != nil {
+		return nil, err
+	}
+	s.effect = e.effect(&s.Service, e.Runs.service(s.Endpoint), members)
+	members = s.effect.Backends
+	s.Members = members
+	previous, err := e.previousChains(s, n, dir)
+	if err != nil {
+		return nil, err
+	}
+	s.Buckets = previous.buckets
+	spec := s.Spec(n)
+	switch {
+	case previous.running != nil:
+		s.Generation, s.past = previous.running, e.Runs.service(s.Endpoint).past
+		return func() (*pool.Generation, error) { return e.follow(s, spec, n, members) }, nil
+	case previous.chains != nil:
+		if !e.Found.Startup.Settled {
+			s.past = previous.chains
+		}
+		return func() (*pool.Generation, error) {
+			return e.resume(s, spec, n, previous.chains, members)
+		}, nil
+	}
+	return func() (*pool.Generation, error) { return pool.New(spec, members, e.Now()) }, nil
+}
+
+// members are the service's backends as the pool knows them.
+func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
+	members := make([]pool.Backend, len(s.Backends))
+	for i, b := range s.Backends {
+		id, err := state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, b.SID)
+		if err != nil {
+			return nil, err
+		}
+		state, err := pool.ParseState(string(b.State))
+		if err != nil {
+			return nil, err
+		}
+		members[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state}
+	}
+	return members, nil
+}
+
+// previousChains are what a service's chains were before: a generation if it can go on, else the
+// chains alone, or neither; and how many buckets the service has therefore.
+type previousChains struct {
+	running *pool.Generation
+	chains  []pool.Chain
+	buckets int
+}
+
+// previousChains finds them. A service has the number of buckets that the node file declares;
+// without one it keeps what it had, here or at its peers, since another number would send packets
+// of old connections to backends that do not have them. Chains are carried over to a number that is
+// declared.
+func (e *Room) previousChains(
+	s *Service, n *config.Node, dir string,
+) (p previousChains, err error) {
+	var declared bool
+	p.buckets, declared = n.Edge.BucketsOf(&s.Service)
+	running := e.Runs.service(s.Endpoint)
+	switch {
+	case running == nil && e.Node != nil:
+		return p, nil // a new service
+	case running == nil:
+		if p.chains, err = e.earlierChains(s, n, dir, p.buckets, declared); err != nil ||
+			p.chains == nil {
+			return p, err
+		}
+	case !e.rehashes(n) && running.Continuity == s.Continuity &&
+		(!declared || running.Buckets == p.buckets):
+		p.running, p.buckets = running.Generation, running.Buckets
+		return p, nil
+	default:
+		p.chains = ChainsOf(running.Generation)
+	}
+	if !declared {
+		p.buckets = len(p.chains)
+	}
+	if p.chains = pool.Rebucket(p.chains, p.buckets); e.rehashes(n) {
+		p.chains = nil
+	}
+	return p, nil
+}
+
+// earlierChains are those that an earlier agent left in the kernel, or else what others know.
+func (e *Room) earlierChains(
+	s *Service, n *config.Node, dir string, buckets int, declared bool,
+) ([]pool.Chain, error) {
+	chains, err := datapath.PinnedChains(dir, s.Index)
+	if chains == nil && err == nil {
+		chains = e.Past.chainsFromBefore(n, s, buckets, declared)
+	}
+	return chains, err
+}
+
+// rehashes says whether flows are in other buckets by this node than by what ran before, so that
+// previous chains say nothing.
+func (e *Room) rehashes(n *config.Node) bool {
+	if e.Node != nil {
+		return e.Node.Secret != n.Secret
+	}
+	return e.Store.Kept.Secret != "" && e.Store.Kept.Secret != state.SecretMark(n.Secret)
+}
+
+// Refresh brings the chains of the running services up to date: with what is known of the backends,
+// and with the time.
+func (e *Room) Refresh() error {
+	if e.Runs == nil {
+		return nil
+	}
+	if err := e.endFormer(); err != nil {
+		return err
+	}
+	for i := range e.Runs.Services {
+		if err := e.refreshService(&e.Runs.Services[i], e.Node.Edge.Services[i]); err != nil {
+			return err
+		}
+	}
+	if e.checks.stale {
+		e.checks.check()
+	}
+	e.checks.notePanics()
+	return nil
+}
+
+// refreshService takes the service as the configuration has it.
+func (e *Room) refreshService(s *Service, configured config.Service) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("service %s: bring its chains up to date: %w", s.Name, err)
+		}
+	}()
+	service := e.Found.WithLearned(configured)
+	members, err := e.members(&service, e.Node)
+	if err != nil {
+		return err
+	}
+	effect := e.effect(&service, s, members)
+	members = effect.Backends
+	next, err := e.follow(s, s.Spec(e.Node), e.Node, members)
+	if err != nil {
+		return err
+	}
+	if next != s.Generation {
+		if err := e.Runs.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
+			return err
+		}
+		if err := e.Runs.Program.SetChains(s.Index, next); err != nil {
+			return err
+		}
+	}
+	if err := e.refreshFormer(s, members); err != nil {
+		return err
+	}
+	e.checks.stale = e.checks.stale || !slices.Equal(s.Backends, service.Backends)
+	s.Service, s.Members, s.Generation, s.effect = service, members, next, effect
+	return nil
+}
+
+// refreshNamed brings the chains of one service up to date: a host that dies makes each of its
+// services ask for it.
+func (e *Room) refreshNamed(service string) {
+	for i := range e.Runs.Services {
+		if s := &e.Runs.Services[i]; s.Name == service {
+			e.retryLater(e.refreshService(s, e.Node.Edge.Services[i]))
+		}
+	}
+	e.checks.notePanics()
+}
+
+// refreshRetry is when chains are brought up to date again that could not be.
+const refreshRetry = time.Second
+
+func (e *Room) refreshOrWarn() {
+	e.retryAt = 0
+	e.retryLater(e.Refresh())
+}
+
+// retryLater has all chains brought up to date again soon if there is an error.
+func (e *Room) retryLater(err error) {
+	if err != nil {
+		e.retryAt = e.Now() + refreshRetry
+		e.Log.Warn("chains stay as they were; tried again soon", "error", err, "after",
+			refreshRetry)
+	}
+}
+
+// Due is when refresh is due because of the time alone; false if nothing waits for that.
+func (e *Room) Due() (wait time.Duration, waits bool) {
+	if e.retryAt != 0 {
+		return e.retryAt - e.Now(), true
+	}
+	return e.nextRefresh()
+}
+
+// Act is role.Timed.
+func (e *Room) Act() { e.refreshOrWarn() }
+
+// nextRefresh is the time until the first past owner's drain time is over, or a weight grows; false
+// if nobody waits for that.
+func (e *Room) nextRefresh() (time.Duration, bool) {
+	first, waits := time.Duration(0), false
+	if e.Runs == nil {
+		return 0, false
+	}
+	for i := range e.Runs.Services {
+		if at, ok := e.Runs.Services[i].Generation.NextAt(); ok && (!waits || at < first) {
+			first, waits = at, true
+		}
+	}
+	if f := e.Runs.former; f != nil {
+		if at := e.Now() + time.Until(f.until); !waits || at < first {
+			first, waits = at, true
+		}
+	}
+	if at, ok := e.Runs.nextStep(); ok && (!waits || at < first) {
+		first, waits = at, true
+	}
+	return max(0, first-e.Now()), waits
+}

@@ -1,0 +1,206 @@
+package edge
+
+import (
+	"slices"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/agent/health"
+	"sextant/agent/role"
+	"sextant/config"
+	"sextant/packet/flow"
+)
+
+// checks is what the edge knows from checking its backends.
+type checks struct {
+	*role.Core
+	services func() []Service     // that run
+	changed  func(service string) // the word of its checks did
+	paths    *health.Paths        // nil: there never was a check
+	monitor  *health.Monitor
+	signals  *health.Monitor // passive ones
+	backends map[health.Key]*role.Checked
+	panics   map[string]bool // services whose checks are not believed
+	stale    bool            // backends have come or gone since check
+	warning  string          // why nobody is checked; "": they are
+}
+
+func newChecks(c *role.Core, services func() []Service, changed func(service string)) *checks {
+	k := &checks{Core: c, services: services, changed: changed,
+		monitor: health.NewMonitor(c.Life), signals: newSignals(c.Life),
+		backends: map[health.Key]*role.Checked{}, panics: map[string]bool{}}
+	c.Failing = append(c.Failing, k.failing)
+	return k
+}
+
+// opinion says whether the checks let a backend be used, and whether the latest result speaks
+// against that. What an earlier agent found failing is so until a check says otherwise.
+func (k *checks) opinion(s *config.Service, b config.Backend) (usable, wavers bool) {
+	if s.Check == nil {
+		return true, false
+	}
+	usable = k.health(s, b.Name).Usable(role.RulesOf(s.Check))
+	c := k.backends[health.Key{Service: s.Name, Backend: b.Name}]
+	if c == nil {
+		return usable, false
+	}
+	passes := c.Passive.Status != health.Failing
+	if usable && passes {
+		return true, c.State.Run > 0 || c.Passive.Run > 0
+	}
+	return false, (usable || c.State.Run > 0) && (passes || c.Passive.Run > 0)
+}
+
+// health is what is known of a backend of a service that has a check.
+func (k *checks) health(s *config.Service, backend string) health.State {
+	key := health.Key{Service: s.Name, Backend: backend}
+	if c := k.backends[key]; c != nil {
+		return c.State
+	}
+	if slices.Contains(k.Store.Kept.Failing, key) {
+		return health.State{Status: health.Failing}
+	}
+	return health.State{}
+}
+
+// check makes the backends of the running services those that are checked. A failure is no reason
+// to stop: a check that does not run finds nobody failing.
+func (k *checks) check() {
+	var jobs, asked []health.Job
+	var ways []health.Path
+	for _, service := range k.services() {
+		s := &service.Service
+		for i, j := range k.jobs(s) {
+			jobs = append(jobs, j)
+			if passive, wanted := passiveJob(s, s.Backends[i], j); wanted {
+				asked = append(asked, passive)
+			}
+			ways = append(ways, health.Path{VIP: j.Target.Address.Addr(), SID: j.Target.SID})
+		}
+	}
+	k.warning, k.stale = "", false
+	if err := k.setPaths(ways); err != nil {
+		k.warning = "backends are not checked: " + err.Error()
+		k.Log.Warn("backends are not checked", "error", err)
+		jobs = nil
+	}
+	k.watchJobs(jobs)
+	k.signals.Set(asked)
+	k.notePanics()
+}
+
+func (k *checks) setPaths(ways []health.Path) (err error) {
+	if k.paths == nil {
+		if k.paths, err = health.OpenPaths(); err != nil {
+			k.paths = nil
+			return err
+		}
+	}
+	device := ""
+	if len(ways) > 0 {
+		device = checkDevice(k.Node.Edge.Interfaces)
+	}
+	return k.paths.Set(device, ways)
+}
+
+// checkDevice prefers an interface that leads into the domain.
+func checkDevice(interfaces []config.EdgeInterface) string {
+	for _, i := range interfaces {
+		if i.Side != config.External {
+			return i.Name
+		}
+	}
+	return interfaces[0].Name
+}
+
+// jobs are the checks of a service.
+func (k *checks) jobs(s *config.Service) []health.Job {
+	if s.Check == nil {
+		return nil
+	}
+	source := s.Check.Source
+	if !source.IsValid() && s.VIP.Is6() {
+		source = k.Node.Edge.Source
+	}
+	jobs := make([]health.Job, len(s.Backends))
+	for i, b := range s.Backends {
+		jobs[i] = health.Job{
+			Check: s.Check,
+			Seed:  flow.SipHash13(k.Node.Secret, []byte(k.Node.Name+" "+s.Name+" "+b.Name)),
+			Target: health.Target{
+				Service: s.Name, Backend: b.Name, Address: s.Check.Target(s.Endpoint),
+				SID: s.Check.SID(b.SID), Source: source,
+			},
+		}
+	}
+	return jobs
+}
+
+// watchJobs starts and ends checks, and forgets backends that are no longer checked.
+func (k *checks) watchJobs(jobs []health.Job) {
+	known := k.backends
+	k.backends = map[health.Key]*role.Checked{}
+	for i := range jobs {
+		j := &jobs[i]
+		j.Target.Mark = k.paths.Mark(j.Target.SID)
+		key := health.Key{Service: j.Target.Service, Backend: j.Target.Backend}
+		c := known[key]
+		if c == nil {
+			c = &role.Checked{Since: time.Now()}
+			if slices.Contains(k.Store.Kept.Failing, key) {
+				c.State.Status = health.Failing
+			}
+		}
+		if c.Check = j.Check; c.Check.Passive == nil {
+			c.Passive, c.Complaint = health.State{}, nil
+		}
+		k.backends[key] = c
+	}
+	k.monitor.Set(jobs)
+}
+
+// checkEnded takes one result.
+func (k *checks) checkEnded(r health.Result) {
+	c := k.backends[r.Key]
+	if c == nil || !k.monitor.Current(r) {
+		return
+	}
+	before := c.Opinion()
+	c.Take(r)
+	k.reconsider(r, c, before)
+}
+
+// reconsider brings the service's chains up to date if a result has changed what is thought of a
+// backend.
+func (k *checks) reconsider(r health.Result, c *role.Checked, before role.Opinion) {
+	now := c.Opinion()
+	if now.Status != before.Status {
+		k.Tell(api.Event{
+			Service: r.Service, Backend: r.Backend, Status: now.Status.String(),
+			Reason: role.ReasonOf(r.Err),
+		})
+		k.Core.KeepFailing()
+	}
+	if now != before {
+		k.changed(r.Service)
+	}
+}
+
+// failing adds the backends that fail to a list.
+func (k *checks) failing(list []health.Key) []health.Key {
+	for key, c := range k.backends {
+		if c.Status() == health.Failing {
+			list = append(list, key)
+		}
+	}
+	return list
+}
+
+// healthView is what the API tells of a backend's checks; nil if it has none.
+func (k *checks) healthView(s *Service, backend string) *api.Health {
+	c := k.backends[health.Key{Service: s.Name, Backend: backend}]
+	if s.Check == nil || c == nil {
+		return nil
+	}
+	return c.View()
+}

@@ -1,0 +1,522 @@
+// Package edge is role edge: services with their chains, checks of their backends, and what edges
+// tell each other of the past.
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+	"sextant/agent/health"
+	"sextant/agent/metrics"
+	"sextant/agent/role"
+	"sextant/agent/state"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/lb/pool"
+	"sextant/packet/quiclb"
+	"sextant/packet/srv6"
+)
+
+// Role is the edge as it runs. A nil Role is a node without one.
+type Role struct {
+	role.Loaded[*datapath.Edge]
+	Config   datapath.EdgeConfig
+	Services []Service
+	places   map[config.Endpoint]int // of the services
+	numbers  map[string]uint32
+	Hmac     srv6.HMACKey // the zero value: SRHs are not signed
+	former   *former      // what is known of former flows; nil: nothing
+}
+
+var _ role.Switchable[*Role] = (*Role)(nil)
+
+// Service is a service with its chains.
+type Service struct {
+	config.Service
+	Key        datapath.ServiceKey
+	Index      uint32
+	Buckets    int            // of its table
+	Members    []pool.Backend // the backends, in the order of the configuration
+	Generation *pool.Generation
+	former     *pool.Generation // from before another secret, or fewer buckets; nil: none
+	effect     health.Effect    // how the members were determined
+	// as long as it is not known who of it is still there; else nil
+	past     []pool.Chain
+	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
+}
+
+// Room is the node's place for an edge.
+type Room struct {
+	role.Slot[*Role]
+	checks *checks
+	Past   *exchange
+	// Decisions on what backends are, so far and when it was last written down who is away.
+	effects, awayNoted uint64
+	strays             string // why the kernel may answer for VIPs; "": it does not
+	// on the clock of now: when chains are tried again that could not be brought up to date; 0:
+	// they could
+	retryAt time.Duration
+}
+
+// New makes the room of an agent.
+func New(p role.Parts) *Room {
+	e := &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Edge}}
+	e.Past = newExchange(p.Core, p.Found, e.list)
+	e.checks = newChecks(p.Core, e.list, e.refreshNamed)
+	return e
+}
+
+// list is the services that run.
+func (e *Room) list() []Service {
+	if e.Runs == nil {
+		return nil
+	}
+	return e.Runs.Services
+}
+
+// Opened is role.Opener.
+func (e *Room) Opened(file *config.Node) { e.Past.open(file) }
+
+// End is role.Opener.
+func (e *Room) End() {
+	e.checks.monitor.Stop()
+	e.checks.signals.Stop()
+	e.Past.close()
+}
+
+// Serve is role.Server.
+func (e *Room) Serve() {
+	e.Past.askOn(e.Life)
+	role.Follow(e.Life, &e.Loop, e.checks.monitor.Results(), e.checks.checkEnded)
+	role.Follow(e.Life, &e.Loop, e.checks.signals.Results(), e.checks.signalEnded)
+	role.Follow(e.Life, &e.Loop, e.Past.etcd.lateNews(), e.takeLate)
+	role.Follow(e.Life, &e.Loop, e.Past.lateTold, e.takeLate)
+}
+
+// edgeChange is a change of the edge.
+type edgeChange struct {
+	*role.Prepared[*Role]
+	room *Room
+}
+
+// Prepare is role.Room.
+func (e *Room) Prepare(next *config.Node) (role.Change, error) {
+	p, err := e.ChangeTo(func() (*Role, error) { return e.Build(next) })
+	return edgeChange{p, e}, err
+}
+
+// ChainsHandler answers other edges.
+func (e *Room) ChainsHandler() http.Handler { return e.Past.chainsHandler() }
+
+func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c.Prepared) }
+
+// Settled is role.Settler.
+func (e *Room) Settled() {
+	e.checks.check()
+	e.dropStrays()
+}
+
+// PlacesChanged is role.PlaceWatcher.
+func (e *Room) PlacesChanged() { e.dropStrays() }
+
+// Note is role.Follower.
+func (e *Room) Note() {
+	e.Past.noteChains()
+	e.noteAway()
+}
+
+// Troubles is role.Troubled.
+func (e *Room) Troubles() (list []string) {
+	for _, trouble := range append([]string{e.checks.warning, e.strays}, e.shortHolds()...) {
+		if trouble != "" {
+			list = append(list, trouble)
+		}
+	}
+	return list
+}
+
+// Warnings is role.Room.
+func (e *Room) Warnings() (list []string) {
+	p := e.Past
+	for _, warning := range []string{p.Journal.warning(), p.etcd.warning(), p.lateWarning()} {
+		if warning != "" {
+			list = append(list, warning)
+		}
+	}
+	return append(list, e.Runs.shareWarnings()...)
+}
+
+// Limit is how many backends a service can have: as many as buckets.
+func (e *Room) Limit(s *config.Service) int {
+	if running := e.Runs.service(s.Endpoint); running != nil {
+		return running.Buckets
+	}
+	buckets, _ := e.Node.Edge.BucketsOf(s)
+	return buckets
+}
+
+// Collect is metrics.Collector.
+func (e *Room) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
+	defer cancel()
+	e.Past.etcd.collect(out)
+	_ = e.Do(ctx, func() { // else the agent ends
+		metrics.Counter(out, metrics.PastIgnored, e.Past.ignored)
+		metrics.Gauge(out, metrics.StateKept,
+			metrics.OneIf(e.Store.Failure == nil && e.Past.Journal.warning() == ""))
+	})
+}
+
+var encapsulations = map[config.Encapsulation]datapath.Encapsulation{
+	config.Carrier: datapath.Carrier, config.SRH: datapath.SRH,
+	config.SRHReduced: datapath.SRHReduced,
+}
+
+// edgeConfig is the part of the configuration that is compiled into the program.
+func edgeConfig(n *config.Node) datapath.EdgeConfig {
+	c := datapath.EdgeConfig{
+		Domain:        role.DomainOf(n, n.Edge.Source),
+		EdgeOuter:     n.Edge.EdgeOuter,
+		Encapsulation: encapsulations[n.Edge.Encapsulation],
+		Signs:         n.Edge.HMAC != nil,
+		AnswerRate:    n.Edge.AnswerRate,
+		Shadow:        n.Edge.Shadow.SID,
+		LastOffer:     n.Edge.Shadow.LastOffer,
+		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
+			Entries: n.Edge.FlowCache.Entries},
+	}
+	for _, i := range n.Edge.Interfaces {
+		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name,
+			Side: role.AttachSides[i.Side], Mode: role.AttachModes[i.Mode]})
+	}
+	return c
+}
+
+// Build makes what the configuration wants: only the services that differ if the program
+// stays the same, else all.
+func (e *Room) Build(n *config.Node) (*Role, error) {
+	if n.Edge == nil {
+		return nil, nil
+	}
+	next := &Role{Config: edgeConfig(n)}
+	if n.Edge.HMAC != nil {
+		next.Hmac = n.Edge.HMAC.Key()
+	}
+	if err := e.edgeServices(next, n, e.Pins(api.Edge)); err != nil {
+		return nil, err
+	}
+	return next, e.keepFormer(next, n, e.Pins(api.Edge))
+}
+
+// Load is role.Switchable.
+func (e *Role) Load(dir string, running *Role) (err error) {
+	if running != nil {
+		e.Loaded = running.Loaded
+		return nil
+	}
+	e.Program, err = datapath.OpenEdge(dir, e.Config)
+	return err
+}
+
+// Same is false also if a service has another number of buckets: its entry and its table could not
+// change in one step.
+func (e *Role) Same(other *Role) bool {
+	for i := range other.Services {
+		s := e.service(other.Services[i].Endpoint)
+		if s != nil && s.Buckets != other.Services[i].Buckets {
+			return false
+		}
+	}
+	return datapath.Same(e.Config, other.Config)
+}
+
+// edgeServices computes the chains of all services.
+func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
+	var endpoints []config.Endpoint
+	for _, s := range n.Edge.Services {
+		endpoints = append(endpoints, s.Endpoint)
+	}
+	numbers, _, err := state.NumberServices(e.Store.Kept.EdgeServices, endpoints)
+	if err != nil {
+		return err
+	}
+	next.numbers, next.places = numbers, map[config.Endpoint]int{}
+	next.Services = make([]Service, len(n.Edge.Services))
+	for i, s := range n.Edge.Services {
+		next.places[s.Endpoint] = i
+		next.Services[i] = Service{
+			Service: e.Found.WithLearned(s), Key: state.ServiceKey(s.Endpoint),
+			Index: numbers[s.Endpoint.String()],
+		}
+	}
+	for some := range slices.Chunk(next.Services, generationsAtOnce) {
+		if err := e.someChains(some, n, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// generationsAtOnce is of how many services the previous chains are held in memory.
+const generationsAtOnce = 16
+
+// someChains makes the generations of some services, on all processors.
+func (e *Room) someChains(services []Service, n *config.Node, dir string) error {
+	makers := make([]func() (*pool.Generation, error), len(services))
+	for i := range services {
+		var err error
+		if makers[i], err = e.chains(&services[i], n, dir); err != nil {
+			return fmt.Errorf("service %s: %w", services[i].Name, err)
+		}
+	}
+	var making sync.WaitGroup
+	failures := make([]error, len(services))
+	for i, generation := range makers {
+		making.Go(func() {
+			var err error
+			if services[i].Generation, err = generation(); err != nil {
+				failures[i] = fmt.Errorf("service %s: %w", services[i].Name, err)
+			}
+		})
+	}
+	making.Wait()
+	return errors.Join(failures...)
+}
+
+// service finds a running service by endpoint, nil if there is none.
+func (e *Role) service(endpoint config.Endpoint) *Service {
+	if e == nil {
+		return nil
+	}
+	if i, ok := e.places[endpoint]; ok {
+		return &e.Services[i]
+	}
+	return nil
+}
+
+// Fill brings the program's tables from the previous services (nil: they are empty) to those of e.
+func (e *Role) Fill(before *Role) error {
+	if err := e.fillHMAC(before); err != nil {
+		return err
+	}
+	taken := map[uint32]bool{}
+	for i := range e.Services {
+		taken[e.Services[i].Index] = true
+	}
+	if err := e.clear(before, func(s *Service) bool { return taken[s.Index] }); err != nil {
+		return err
+	}
+	if err := e.fillNew(before); err != nil {
+		return err
+	}
+	for i := range e.Services {
+		if err := e.fillService(&e.Services[i],
+			before.service(e.Services[i].Endpoint)); err != nil {
+			return err
+		}
+	}
+	return e.clear(before, func(s *Service) bool { return !taken[s.Index] })
+}
+
+// clear takes away previous services that e does not have: those whose number another has now
+// before they would lead to its chains, the others last.
+func (e *Role) clear(before *Role, which func(*Service) bool) error {
+	if before == nil {
+		return nil
+	}
+	for i := range before.Services {
+		s := &before.Services[i]
+		if e.service(s.Endpoint) != nil || !which(s) {
+			continue
+		}
+		if err := e.Program.SetQUIC(s.Index, nil, nil); err != nil {
+			return err
+		}
+		if err := e.Program.DeleteService(s.Key, !e.hasVIP(*s)); err != nil {
+			return err
+		}
+		if err := e.Program.DeleteChains(s.Index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillNew sets the chains of all services that were not there before.
+func (e *Role) fillNew(before *Role) error {
+	var all []datapath.ServiceChains
+	for i := range e.Services {
+		s := &e.Services[i]
+		if before.service(s.Endpoint) != nil {
+			continue
+		}
+		if err := e.setSIDs(s.Backends, s.Members, s.pastSIDs); err != nil {
+			return err
+		}
+		all = append(all, datapath.ServiceChains{Index: s.Index, Generation: s.Generation})
+	}
+	return e.Program.FillChains(all)
+}
+
+// fillService sets chains before the service that leads to them, so that no packet meets a service
+// without chains; of a new service, fillNew has.
+func (e *Role) fillService(s, before *Service) error {
+	if before == nil || before.NewConnections != s.NewConnections {
+		if err := e.Program.LimitNewConnections(s.Index, s.NewConnections.Rate,
+			s.NewConnections.Burst); err != nil {
+			return err
+		}
+	}
+	if err := e.fillFormer(s, before); err != nil {
+		return err
+	}
+	same := before != nil && before.Generation == s.Generation && before.former == s.former
+	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
+		s.QUIC.Configs, config.QUIC.Equal) {
+		return nil
+	}
+	if err := e.setQUIC(s); err != nil {
+		return err
+	}
+	if same || before == nil {
+		return e.Program.SetService(s.Key, s.Index, s.Buckets)
+	}
+	if err := e.setSIDs(s.Backends, s.Members, s.pastSIDs); err != nil {
+		return err
+	}
+	if err := e.Program.SetChains(s.Index, s.Generation); err != nil {
+		return err
+	}
+	return e.Program.SetService(s.Key, s.Index, s.Buckets)
+}
+
+// setQUIC tells the program by which connection IDs the service's backends are found.
+func (e *Role) setQUIC(s *Service) error {
+	var configs []quiclb.Config
+	for _, q := range s.QUIC.Configs {
+		configs = append(configs, q.Config())
+	}
+	if configs == nil {
+		return e.Program.SetQUIC(s.Index, nil, nil)
+	}
+	return e.Program.SetQUIC(s.Index, configs, slices.Sorted(maps.Keys(s.quicBackends())))
+}
+
+// quicBackends are the ids of those who may have connections.
+func (s *Service) quicBackends() map[uint16]struct{} {
+	ids := map[uint16]struct{}{}
+	for _, m := range s.Members {
+		ids[m.ID] = struct{}{}
+	}
+	for _, g := range []*pool.Generation{s.Generation, s.former} {
+		if g == nil {
+			continue
+		}
+		for b := range g.Buckets() {
+			c := g.Chain(b)
+			for _, id := range c.IDs[:c.Length] {
+				ids[id] = struct{}{}
+			}
+		}
+	}
+	return ids
+}
+
+// setSIDs tells the program the SIDs of backends, and of others whom chains name.
+func (e *Role) setSIDs(backends []config.Backend, members []pool.Backend,
+	others map[uint16]netip.Addr) error {
+	for i, b := range backends {
+		if err := e.Program.SetSID(members[i].ID, b.SID); err != nil {
+			return err
+		}
+	}
+	for id, sid := range others {
+		if err := e.Program.SetSID(id, sid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Role) hasVIP(s Service) bool {
+	for _, other := range e.Services {
+		if other.VIP == s.VIP {
+			return true
+		}
+	}
+	return false
+}
+
+// shareWarnings are about services that have too many backends for their buckets.
+func (e *Role) shareWarnings() (warnings []string) {
+	if e == nil {
+		return nil
+	}
+	for i := range e.Services {
+		s := &e.Services[i]
+		if text := s.ShareWarning(len(s.Members), s.Buckets); text != "" {
+			warnings = append(warnings, text)
+		}
+	}
+	return warnings
+}
+
+// Adopt is role.Role.
+func (e *Role) Adopt(k *state.Kept) {
+	state.Adopt(k.EdgeServices, e.numbers)
+	k.Former = e.former.kept()
+}
+
+// Shown tells the side, too.
+func (e *Role) Shown(at datapath.Attachment) api.Program {
+	p := e.Loaded.Shown(at)
+	p.Side, p.Mode = role.SideName(at.Side), config.Mode(at.Mode.String())
+	return p
+}
+
+// Count adds what the flow cache did.
+func (e *Role) Count(c *api.Counters) error {
+	events, err := e.Program.CacheEvents()
+	for _, event := range events {
+		c.FlowCache = append(c.FlowCache, api.CacheEvent{Event: event.Name, Packets: event.Packets})
+	}
+	return err
+}
+
+// CleanEdge removes the routes of health checks and of VIPs if an edge is there whose they are.
+func CleanEdge(pins string) error {
+	if err := removePaths(pins); err != nil {
+		return err
+	}
+	return removeBlackholes(pins)
+}
+
+// Resolves is role.Role.
+func (e *Role) Resolves() bool { return true }
+
+// fillHMAC gives the edge the key to sign with, from the next packet on.
+func (e *Role) fillHMAC(before *Role) error {
+	if e.Hmac == (srv6.HMACKey{}) || before != nil && before.Hmac == e.Hmac {
+		return nil
+	}
+	return e.Program.SetSigningKey(e.Hmac)
+}
+
+// removePaths removes the routes of health checks if an edge is there whose checks they are.
+func removePaths(edge string) error {
+	if _, err := os.Stat(edge); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return health.RemovePaths()
+}

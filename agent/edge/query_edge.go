@@ -1,0 +1,100 @@
+package edge
+
+import (
+	"cmp"
+	"net/netip"
+
+	"sextant/agent/api"
+	"sextant/config"
+	"sextant/lb/pool"
+)
+
+// Services is role.Serving.
+func (e *Room) Services() (services []api.Service, err error) {
+	if e.Runs == nil {
+		return nil, nil
+	}
+	for i := range e.Runs.Services {
+		s, err := e.view(&e.Runs.Services[i])
+		if err != nil {
+			return nil, err
+		}
+		services = append(services, s)
+	}
+	return services, nil
+}
+
+// view is a service of the edge with its counters.
+func (e *Room) view(s *Service) (api.Service, error) {
+	traffic, err := e.Runs.Program.ServiceTraffic(s.Index, idsOf(s.Members)...)
+	view := api.Service{
+		Name: s.Name, Role: api.Edge, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
+		Packets: traffic.All.Packets, Bytes: traffic.All.Bytes,
+		Edge: &api.EdgeService{
+			UncountedPackets: traffic.Others.Packets, UncountedBytes: traffic.Others.Bytes,
+			Policy: s.Policy, Table: s.Table, Candidates: s.Candidates, Depth: s.Depth,
+			DrainSeconds: s.DrainTime.Seconds(), SlowSeconds: s.SlowStart.Seconds(),
+			HoldSeconds:   s.ReturnHold.Seconds(),
+			Encapsulation: e.Node.Edge.Encapsulation, Buckets: s.Buckets,
+			Check: s.Check.String(), Panic: s.effect.Panic, Backends: []api.Backend{},
+		},
+	}
+	if err != nil {
+		return view, err
+	}
+	if f := e.Runs.former; s.former != nil {
+		view.Edge.FormerUntil = &f.until
+	}
+	if n := s.NewConnections; n != (config.NewConnections{}) {
+		count, err := e.Runs.Program.Openings(s.Index)
+		if err != nil {
+			return view, err
+		}
+		view.Edge.NewConnections = &api.NewConnections{Rate: n.Rate, Burst: n.Burst,
+			Taken: count.Taken, Refused: count.Refused}
+	}
+	shares, sources := s.shares(), e.sourcesOf(s.Endpoint)
+	for i, b := range s.Backends {
+		view.Edge.Backends = append(view.Edge.Backends, api.Backend{
+			Service: s.Name, Name: b.Name, SID: b.SID, Weight: b.Weight, State: b.State,
+			Agent:     b.Agent,
+			Effective: config.BackendState(s.Members[i].State.String()),
+			Health:    e.checks.healthView(s, b.Name),
+			Learned:   sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"),
+			Buckets: shares[s.Members[i].ID],
+			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
+		})
+	}
+	return view, nil
+}
+
+// idsOf are the numbers of backends, in their order.
+func idsOf(members []pool.Backend) []uint16 {
+	ids := make([]uint16, len(members))
+	for i, m := range members {
+		ids[i] = m.ID
+	}
+	return ids
+}
+
+// shares counts the buckets by their first candidate.
+func (s *Service) shares() map[uint16]int {
+	shares := map[uint16]int{}
+	for b := range s.Generation.Buckets() {
+		if c := s.Generation.Chain(b); c.Candidates > 0 {
+			shares[c.IDs[0]]++
+		}
+	}
+	return shares
+}
+
+// sourcesOf says who told of the backends of a service, by SID.
+func (e *Room) sourcesOf(endpoint config.Endpoint) map[netip.Addr]string {
+	sources := map[netip.Addr]string{}
+	for _, m := range e.Store.Kept.Learned {
+		if m.Endpoint == endpoint {
+			sources[m.SID] = string(m.Source())
+		}
+	}
+	return sources
+}

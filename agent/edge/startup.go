@@ -1,0 +1,90 @@
+package edge
+
+import (
+	"maps"
+	"net/netip"
+
+	"sextant/agent/state"
+	"sextant/config"
+	"sextant/lb/pool"
+)
+
+// An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told
+// all they know, whoever is named by chains of the past (the kernel's, of peers, of etcd, of the
+// journal) may still be there, and is kept as if it were draining.
+
+// follow returns the generation that follows the service's running one. As long as the edge does
+// not know all hosts, that is one of the past once more, with who joined since.
+func (e *Room) follow(s *Service, spec pool.Spec, n *config.Node,
+	members []pool.Backend) (*pool.Generation, error) {
+	if s.past == nil {
+		return s.Generation.Next(members, e.Now())
+	}
+	chains, err := pool.Merge(s.past, ChainsOf(s.Generation))
+	if err != nil {
+		return nil, err
+	}
+	if e.Found.Startup.Settled {
+		s.past = nil
+	}
+	return e.resume(s, spec, n, chains, members)
+}
+
+// resume makes a generation of chains of the past.
+func (e *Room) resume(
+	s *Service, spec pool.Spec, n *config.Node, chains []pool.Chain, members []pool.Backend,
+) (*pool.Generation, error) {
+	s.pastSIDs = nil
+	if s.past != nil {
+		members = e.withRemembered(s, n, chains, members)
+	}
+	return pool.Resume(spec, chains, members, e.Now())
+}
+
+// withRemembered adds to the members those whom chains of the past name beside them, as draining,
+// and notes their SIDs.
+func (e *Room) withRemembered(
+	s *Service, n *config.Node, chains []pool.Chain, members []pool.Backend,
+) []pool.Backend {
+	others := e.remembered(n, chains, members)
+	for id := range others {
+		members = append(members[:len(members):len(members)],
+			pool.Backend{ID: id, Weight: config.DefaultWeight, State: pool.Draining})
+	}
+	if s.pastSIDs == nil {
+		s.pastSIDs = others
+	} else {
+		maps.Copy(s.pastSIDs, others)
+	}
+	return members
+}
+
+// remembered are those whom chains name although they are not among the members.
+func (e *Room) remembered(n *config.Node, chains []pool.Chain,
+	members []pool.Backend) map[uint16]netip.Addr {
+	others, known := map[uint16]netip.Addr{}, map[uint16]bool{}
+	for _, m := range members {
+		known[m.ID] = true
+	}
+	for i := range chains {
+		for _, id := range chains[i].IDs[:chains[i].Length] {
+			if known[id] {
+				continue
+			}
+			known[id] = true
+			if sid := state.SIDOf(e.Store.Kept.SIDs, n, id); sid.IsValid() {
+				others[id] = sid
+			}
+		}
+	}
+	return others
+}
+
+// ChainsOf returns the chains of all buckets.
+func ChainsOf(g *pool.Generation) []pool.Chain {
+	chains := make([]pool.Chain, g.Buckets())
+	for b := range chains {
+		chains[b] = g.Chain(b)
+	}
+	return chains
+}

@@ -1,0 +1,137 @@
+package headend
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/metrics"
+	"sextant/agent/role"
+	"sextant/agent/southbound"
+	"sextant/config"
+	"sextant/packet/flow"
+)
+
+// controllers is the head-end's part in following controllers, which give flows paths.
+type controllers struct {
+	follower *southbound.Follower // nil: none is to be followed
+	settings string               // that it has
+}
+
+// followControllers makes the follower what the configuration wants.
+func (h *Room) followControllers() {
+	var wanted *config.Southbound
+	settings := ""
+	if h.Runs != nil && h.Node.Headend != nil {
+		wanted = h.Node.Headend.Southbound
+		settings = fmt.Sprint(wanted, h.Node.Headend.Flows)
+	}
+	if settings == h.controllers.settings {
+		return
+	}
+	h.controllers.end()
+	h.controllers.settings = settings
+	if wanted == nil {
+		return
+	}
+	router := wanted.Router
+	if router == "" {
+		router = h.Node.Name
+	}
+	h.controllers.follower = southbound.Follow(southbound.Options{
+		Controllers: wanted.Controllers, Router: router, TokenFile: wanted.TokenFile,
+		TLS:     southbound.Files(wanted.TLS),
+		Version: h.Version, Capacity: h.Node.Headend.Flows, Headend: flowTable{h},
+		Log: h.Log})
+}
+
+func (c *controllers) end() {
+	if c.follower != nil {
+		c.follower.Stop()
+	}
+	*c = controllers{}
+}
+
+func (c *controllers) links() []southbound.Link {
+	if c.follower == nil {
+		return nil
+	}
+	return c.follower.Links()
+}
+
+func (c *controllers) warnings() (warnings []string) {
+	links := c.links()
+	for _, l := range links {
+		if !l.Connected && l.Problem != "" {
+			warnings = append(warnings, fmt.Sprintf("no stream to controller %s: %s; flows keep "+
+				"their paths until their time is over", l.Controller, l.Problem))
+		}
+	}
+	followed := slices.ContainsFunc(links, func(l southbound.Link) bool { return l.Followed })
+	if len(links) > len(warnings) && !followed {
+		warnings = append(warnings, "no controller is followed: none that is connected has "+
+			"claimed this head-end since the last one's lease began")
+	}
+	return warnings
+}
+
+// flowTable is the head-end's table of flows, for controllers.
+type flowTable struct{ headend *Room }
+
+// SetPath is what southbound.Headend says.
+func (t flowTable) SetPath(ctx context.Context, p southbound.Path) (err error) {
+	doErr := t.headend.Do(ctx, func() {
+		err = t.headend.setFlowPath(p.Flow, p.Segments, p.Hold)
+	})
+	if doErr != nil {
+		return doErr
+	}
+	return err
+}
+
+// ClearPath is what southbound.Headend says.
+func (t flowTable) ClearPath(ctx context.Context, f flow.Tuple) (err error) {
+	doErr := t.headend.Do(ctx, func() { err = t.headend.removeFlowPath(f) })
+	if doErr != nil {
+		return doErr
+	}
+	return err
+}
+
+// Held is what southbound.Headend says.
+func (t flowTable) Held(ctx context.Context) ([]southbound.Path, error) {
+	return role.Ask(ctx, &t.headend.Loop, func() (paths []southbound.Path, err error) {
+		if t.headend.Runs == nil {
+			return nil, errNoHeadend
+		}
+		flows, err := t.headend.Runs.Program.Flows()
+		for _, f := range flows {
+			if f.Left >= time.Millisecond {
+				paths = append(paths, southbound.Path{Flow: f.Flow, Segments: f.Header.Segments(),
+					Hold: f.Left})
+			}
+		}
+		return paths, err
+	})
+}
+
+var (
+	controllerConnected = metrics.Description("headend_controller_connected",
+		"Whether there is a stream to a controller.", "controller")
+	controllerFollowed = metrics.Description("headend_controller_followed",
+		"Whether the head-end takes paths of flows from a controller.", "controller")
+	controllerPaths = metrics.Description("headend_controller_paths_total",
+		"Paths of flows that a controller has set or cleared.", "controller", "result")
+)
+
+func (c *controllers) collect(out chan<- prometheus.Metric, links []southbound.Link) {
+	for _, l := range links {
+		metrics.Gauge(out, controllerConnected, metrics.OneIf(l.Connected), l.Controller)
+		metrics.Gauge(out, controllerFollowed, metrics.OneIf(l.Followed), l.Controller)
+		metrics.Counter(out, controllerPaths, l.Applied, l.Controller, "applied")
+		metrics.Counter(out, controllerPaths, l.Refused, l.Controller, "refused")
+	}
+}

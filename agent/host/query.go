@@ -1,0 +1,52 @@
+package host
+
+import (
+	"sextant/agent/api"
+)
+
+// Services is role.Serving.
+func (h *Room) Services() (services []api.Service, err error) {
+	if h.Runs == nil {
+		return nil, nil
+	}
+	for i := range h.Runs.Services {
+		s, err := h.Runs.view(&h.Runs.Services[i])
+		if err != nil {
+			return nil, err
+		}
+		s.Host.Health = h.own.view(s.Name)
+		services = append(services, s)
+	}
+	return services, nil
+}
+
+// view is a service of the host with its counters.
+func (h *Role) view(s *hostService) (api.Service, error) {
+	view := api.Service{Name: s.Name, Role: api.Host, VIP: s.VIP, Protocol: s.Protocol,
+		Port: s.Port}
+	t, err := h.Program.Traffic(s.Index)
+	if err != nil {
+		return view, err
+	}
+	busy, err := h.Program.Busy(s.Index, s.Policy)
+	if err != nil {
+		return view, err
+	}
+	state, err := h.Program.AcceptState(s.Index)
+	if err != nil {
+		return view, err
+	}
+	signals, err := h.Program.Signals(s.Index)
+	if err != nil {
+		return view, err
+	}
+	view.Packets, view.Bytes = t.Taken.Packets, t.Taken.Bytes
+	view.Host = &api.HostService{
+		Accept: api.AcceptOf(s.Accept), Threshold: s.Policy.ThresholdIn(state), Busy: busy,
+		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
+		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
+		Established: signals.Established, Resets: signals.Resets,
+		ByEdge: signals.ByEdge, NotRouted: signals.NotRouted,
+	}
+	return view, nil
+}

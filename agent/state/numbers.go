@@ -1,0 +1,160 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"path/filepath"
+
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/packet/srv6"
+)
+
+// NumberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or
+// else a free one. Fresh are those whose number was not theirs before. Endpoints that are gone keep
+// theirs until they run out.
+func NumberServices(known map[string]uint32,
+	endpoints []config.Endpoint) (numbers, fresh map[string]uint32, err error) {
+	numbers, fresh = map[string]uint32{}, map[string]uint32{}
+	taken := map[uint32]bool{}
+	for _, e := range endpoints {
+		if n, ok := known[e.String()]; ok {
+			numbers[e.String()], taken[n] = n, true
+		}
+	}
+	remembered := map[uint32]bool{}
+	for _, n := range known {
+		remembered[n] = true
+	}
+	for _, e := range endpoints {
+		if _, ok := numbers[e.String()]; ok {
+			continue
+		}
+		n := freeNumber(taken, remembered)
+		if n == 0 {
+			return nil, nil, fmt.Errorf("%d services are more than the %d that a node can have",
+				len(endpoints), datapath.MaxServices-1)
+		}
+		numbers[e.String()], fresh[e.String()], taken[n] = n, n, true
+	}
+	return numbers, fresh, nil
+}
+
+// freeNumber prefers numbers that nobody ever had; 0: all are taken.
+func freeNumber(taken, remembered map[uint32]bool) uint32 {
+	last := uint32(0)
+	for n := uint32(1); n < datapath.MaxServices; n++ {
+		if !taken[n] && !remembered[n] {
+			return n
+		}
+		if !taken[n] && last == 0 {
+			last = n
+		}
+	}
+	return last
+}
+
+// Adopt makes numbers the known ones; endpoints whose number went to another are forgotten.
+func Adopt(known, numbers map[string]uint32) {
+	owner := map[uint32]string{}
+	for endpoint, n := range numbers {
+		owner[n] = endpoint
+	}
+	for endpoint, n := range known {
+		if o, ok := owner[n]; ok && o != endpoint {
+			delete(known, endpoint)
+		}
+	}
+	for endpoint, n := range numbers {
+		known[endpoint] = n
+	}
+}
+
+// TrustPins takes the numbers of what runs from the kernel: they count where the disk has others,
+// or none.
+func (s *Store) TrustPins(dir string) error {
+	for role, known := range map[string]map[string]uint32{
+		"edge": s.Kept.EdgeServices, "host": s.Kept.HostServices,
+	} {
+		pinned, err := datapath.PinnedServices(filepath.Join(dir, role))
+		if err != nil {
+			return err
+		}
+		numbers := map[string]uint32{}
+		for key, n := range pinned {
+			numbers[endpointOf(key).String()] = n
+		}
+		Adopt(known, numbers)
+	}
+	first := uint16(srv6.MaxGlobalCSID) + 1
+	sids, err := datapath.PinnedSIDs(filepath.Join(dir, "edge"), first)
+	if err != nil {
+		return err
+	}
+	for i, sid := range sids {
+		id := first + uint16(i)
+		maps.DeleteFunc(s.Kept.SIDs, func(_ string, other uint16) bool { return other == id })
+		s.Kept.SIDs[sid.String()] = id
+	}
+	return nil
+}
+
+// ProtocolNumbers are the IP protocol numbers of the transports.
+var ProtocolNumbers = map[config.Protocol]uint8{config.TCP: 6, config.UDP: 17}
+
+// ServiceKey is how the data plane knows a service.
+func ServiceKey(e config.Endpoint) datapath.ServiceKey {
+	return datapath.ServiceKey{VIP: e.VIP, Port: e.Port, Protocol: ProtocolNumbers[e.Protocol]}
+}
+
+// endpointOf is the opposite of serviceKey.
+func endpointOf(key datapath.ServiceKey) config.Endpoint {
+	e := config.Endpoint{VIP: key.VIP, Port: key.Port}
+	for protocol, number := range ProtocolNumbers {
+		if number == key.Protocol {
+			e.Protocol = protocol
+		}
+	}
+	return e
+}
+
+// NumberSID returns the 16-bit id of a backend's SID: the compressed SID itself, or a local one
+// that stands for a SID of another form.
+func NumberSID(known map[string]uint16, block srv6.Block, sid netip.Addr) (uint16, error) {
+	if ids, err := block.CSIDs(sid); err == nil && len(ids) == 1 && ids[0] <= srv6.MaxGlobalCSID {
+		return uint16(ids[0]), nil
+	}
+	if id, ok := known[sid.String()]; ok {
+		return id, nil
+	}
+	taken := map[uint16]bool{}
+	for _, id := range known {
+		taken[id] = true
+	}
+	for id := uint32(srv6.MaxGlobalCSID) + 1; id <= 0xffff; id++ {
+		if !taken[uint16(id)] {
+			known[sid.String()] = uint16(id)
+			return uint16(id), nil
+		}
+	}
+	return 0, fmt.Errorf("more SIDs outside of the block %s than can be numbered", block.Prefix())
+}
+
+// SIDOf is the SID behind an id, as NumberSID gave it; the zero value: none is known.
+func SIDOf(numbers map[string]uint16, n *config.Node, id uint16) netip.Addr {
+	if id <= uint16(srv6.MaxGlobalCSID) {
+		sid, err := n.Domain.Block.Carrier(srv6.CSID(id))
+		if err != nil {
+			return netip.Addr{}
+		}
+		return sid
+	}
+	for text, known := range numbers {
+		if known == id {
+			sid, _ := netip.ParseAddr(text) // the zero value if the file was tampered with
+			return sid
+		}
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,346 @@
+// Package state keeps what a restart must find again: the configuration that runs, and the numbers
+// by which the kernel's tables know things.
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sextant/agent/api"
+	"sextant/agent/httpserver"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/packet/flow"
+	"sextant/packet/srv6"
+)
+
+// Store keeps on disk what a restart must find again: the configuration with the changes made at
+// run time, and the numbers under which services and backends are known in the kernel's tables.
+type Store struct {
+	path    string
+	lock    *os.File // nil: the disk takes no lock
+	Kept    Kept
+	written []byte // what is on the disk; nil: not known
+	damage  string // what of an earlier agent's state could not be read; ""
+	Failure error  // why what is kept is not on the disk; nil: it is
+	failed  time.Time
+	History *History
+	Undone  bool // the start has undone what was not confirmed in time
+	// Text and fingerprint are those of node, which was asked for last: a large one takes a while.
+	Text, fingerprint string
+	node              *config.Node
+}
+
+// Open locks the node's state against a second agent, and reads it. A disk that is full or
+// broken, or a file that is damaged, is no reason not to run: see store.warning.
+func Open(dir, node string, log *slog.Logger) (*Store, error) {
+	s := &Store{path: filepath.Join(dir, node+".json"),
+		History: openHistory(filepath.Join(dir, node+".history"))}
+	if err := os.MkdirAll(dir, 0o700); DiskFault(err) {
+		s.fail(err)
+	} else if err != nil {
+		return nil, fmt.Errorf("create state directory: %w; name another one as state in the "+
+			"node file", err)
+	}
+	if err := s.acquire(filepath.Join(dir, node+".lock")); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(s.path)
+	if err == nil {
+		if s.Kept, err = ParseKept(text); err == nil {
+			s.written = text
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.putAside(err, log)
+	}
+	for _, m := range []*map[string]uint32{&s.Kept.EdgeServices, &s.Kept.HostServices} {
+		if *m == nil {
+			*m = map[string]uint32{}
+		}
+	}
+	if s.Kept.SIDs == nil {
+		s.Kept.SIDs = map[string]uint16{}
+	}
+	return s, nil
+}
+
+// dyingTime is how long an agent that was killed may take to be gone: the kernel frees its tables
+// before its lock.
+const dyingTime = 5 * time.Second
+
+// DiskFault says whether a disk is full or broken, as opposed to a path that can't be right.
+func DiskFault(err error) bool {
+	for _, fault := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO} {
+		if errors.Is(err, fault) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseKept reads a state file, and refuses numbers that no agent gave.
+func ParseKept(text []byte) (k Kept, err error) {
+	if err := json.Unmarshal(text, &k); err != nil {
+		return Kept{}, err
+	}
+	for _, numbers := range []map[string]uint32{k.EdgeServices, k.HostServices} {
+		owner := map[uint32]string{}
+		for endpoint, n := range numbers {
+			if owner[n] != "" || n == 0 || n >= datapath.MaxServices {
+				return Kept{}, fmt.Errorf("%s has the number %d, which is of another or of none",
+					endpoint, n)
+			}
+			owner[n] = endpoint
+		}
+	}
+	owner := map[uint16]string{}
+	for text, id := range k.SIDs {
+		sid, err := netip.ParseAddr(text)
+		if err != nil || sid.String() != text || owner[id] != "" ||
+			srv6.CSID(id) <= srv6.MaxGlobalCSID {
+			return Kept{}, fmt.Errorf("%q has the id %#x, which is of another or of none", text, id)
+		}
+		owner[id] = text
+	}
+	return k, nil
+}
+
+// putAside keeps a file that can't be used where nothing overwrites it.
+func (s *Store) putAside(why error, log *slog.Logger) {
+	aside := fmt.Sprintf("%s.damaged-%s", s.path,
+		time.Now().UTC().Format("20060102T150405.000000000"))
+	s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were "+
+		"made at "+
+		"run time are lost, and the node file is what runs; what is left of it is in %s", why,
+		aside)
+	if err := os.Rename(s.path, aside); err != nil {
+		s.damage = fmt.Sprintf("the state of an earlier agent is damaged (%v): changes that were "+
+			"made "+
+			"at run time are lost, and the node file is what runs; it could not be kept aside: %v",
+			why, httpserver.Cause(err))
+	}
+	log.Error(s.damage)
+}
+
+func (s *Store) acquire(path string) error {
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if DiskFault(err) {
+		s.fail(err)
+		if lock, err = os.Open(path); err != nil { // what is there can be locked all the same
+			return nil // the API socket is a lock too
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock state: %w", err)
+	}
+	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for end := time.Now().Add(dyingTime); errors.Is(err, unix.EWOULDBLOCK) &&
+		time.Now().Before(end); {
+		time.Sleep(dyingTime / 100)
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	if err != nil {
+		lock.Close()
+		return fmt.Errorf("lock %s: another agent of this node runs; stop it first, its packets "+
+			"are forwarded on meanwhile", path)
+	}
+	s.lock = lock
+	return nil
+}
+
+// Resume returns the configuration to run: the node file, or what the last agent made of it if the
+// file has not changed since.
+func (s *Store) Resume(file *config.Node, log *slog.Logger) (*config.Node, error) {
+	fingerprint, err := s.FingerprintOf(file)
+	if err != nil {
+		return nil, err
+	}
+	upgraded := false
+	if fingerprint != s.Kept.File && s.Kept.File != "" {
+		former, err := formerFingerprint(file)
+		if err != nil {
+			return nil, err
+		}
+		upgraded = former == s.Kept.File
+	}
+	if fingerprint != s.Kept.File && !upgraded {
+		s.Kept.Computed, s.Kept.ListsDown = Computed{}, nil
+		s.Kept.Unconfirmed = nil
+		return file, nil
+	}
+	if u := s.Kept.Unconfirmed; u != nil && !time.Now().Before(u.Until) {
+		log.Warn("the configuration that ran is undone: no confirmation came in time")
+		s.Kept.Node, s.Kept.Unconfirmed, s.Undone = u.Node, nil, true
+	}
+	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
+	if err == nil && node.Name != file.Name {
+		err = fmt.Errorf("it is of node %s", node.Name)
+	}
+	if err != nil {
+		s.putAside(err, log)
+		s.Kept.Node, s.Kept.Computed, s.Kept.ListsDown, s.written = "", Computed{}, nil, nil
+		return file, nil
+	}
+	if upgraded && node.Edge != nil && node.Edge.Buckets == config.FormerBuckets {
+		node.Edge.Buckets = 0 // the former version wrote its default down
+	}
+	node.Secret = file.Secret
+	return node, api.ReadKeys(node)
+}
+
+// Look makes the text and the fingerprint those of a node, which does not change.
+func (s *Store) Look(n *config.Node) error {
+	if n == s.node {
+		return nil
+	}
+	text, err := config.Marshal(n)
+	if err == nil {
+		s.node, s.Text, s.fingerprint = n, string(text), config.FingerprintOf(n, text)
+	}
+	return err
+}
+
+// FingerprintOf is the mark by which another configuration is known.
+func (s *Store) FingerprintOf(n *config.Node) (string, error) {
+	err := s.Look(n)
+	return s.fingerprint, err
+}
+
+// formerFingerprint is what versions before services were sized by need took of a node file that
+// names no number of buckets, so that an upgrade loses no change made at run time; "" otherwise.
+func formerFingerprint(file *config.Node) (string, error) {
+	if file.Edge == nil || file.Edge.Buckets != 0 {
+		return "", nil
+	}
+	edge, node := *file.Edge, *file
+	edge.Buckets, node.Edge = config.FormerBuckets, &edge
+	return config.Fingerprint(&node)
+}
+
+// Save writes the state in one step. File is the node file that runs, nil for a change made to what
+// runs.
+func (s *Store) Save(file, node *config.Node) error {
+	if file != nil {
+		fingerprint, err := s.FingerprintOf(file)
+		if err != nil {
+			return err
+		}
+		s.Kept.File = fingerprint
+	}
+	if err := s.Look(node); err != nil {
+		return err
+	}
+	s.Kept.Node, s.Kept.Secret = s.Text, SecretMark(node.Secret)
+	return s.Write()
+}
+
+// SecretMark is the same for the same secret. The secret does not follow from it.
+func SecretMark(secret flow.Secret) string {
+	return fmt.Sprintf("%016x", flow.SipHash13(secret, []byte("mark of the secret")))
+}
+
+// Earlier returns the node that an earlier agent ran, nil if there is none that can be read.
+func (s *Store) Earlier() *config.Node {
+	if s.Kept.Node == "" {
+		return nil
+	}
+	node, err := config.ParseOwn(s.path, []byte(s.Kept.Node))
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+// Write writes the state as it is, if the disk has another one. If it fails, retry tries again.
+func (s *Store) Write() error {
+	data, err := json.MarshalIndent(s.Kept, "", "  ")
+	if err != nil {
+		return err
+	}
+	if s.Failure == nil && bytes.Equal(data, s.written) && exists(s.path) {
+		return nil
+	}
+	err = os.MkdirAll(filepath.Dir(s.path), 0o700)
+	if err == nil {
+		err = WriteFile(s.path, data)
+	}
+	if err != nil {
+		s.fail(err)
+		return fmt.Errorf("save state: %w", err)
+	}
+	s.written, s.Failure = data, nil
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (s *Store) fail(err error) {
+	s.Failure, s.failed, s.written = err, time.Now(), nil
+}
+
+// StoreRetry is how long after a failure the disk is tried again.
+const StoreRetry = 5 * time.Second
+
+// Retry writes what could not be written.
+func (s *Store) Retry(log *slog.Logger) {
+	if s.Failure == nil || time.Since(s.failed) < StoreRetry {
+		return
+	}
+	if err := s.Write(); err == nil {
+		log.Info("changes are kept on the disk again", "file", s.path)
+	}
+}
+
+// Warnings are for the status: what a restart will not find, or what this start did not.
+func (s *Store) Warnings() (list []string) {
+	if s.damage != "" {
+		list = append(list, s.damage)
+	}
+	if s.Failure != nil {
+		list = append(list, fmt.Sprintf("changes can't be kept on disk, a restart would not have "+
+			"them: %v; make room in %s or mend its disk", s.Failure, filepath.Dir(s.path)))
+	}
+	return list
+}
+
+// WriteFile replaces a file so that after a crash the old or the new one is there, whole.
+func WriteFile(path string, data []byte) error {
+	fresh, err := os.OpenFile(path+"~", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fresh.Write(data)
+	err = errors.Join(err, fresh.Sync(), fresh.Close())
+	if err != nil {
+		_ = os.Remove(path + "~") // it takes room on a disk that has none
+		return err
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// Close lets another agent of the node begin.
+func (s *Store) Close() {
+	if s.lock != nil {
+		s.lock.Close()
+	}
+}

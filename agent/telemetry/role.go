@@ -1,0 +1,326 @@
+// Package telemetry is role telemetry: a node's part in in-band telemetry.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"sextant/agent/api"
+	"sextant/agent/explain"
+	"sextant/agent/metrics"
+	"sextant/agent/role"
+	"sextant/config"
+	"sextant/datapath"
+	"sextant/datapath/model"
+	inband "sextant/packet/telemetry"
+	"sextant/telemetry/exporter"
+)
+
+// Role is a node's part in in-band telemetry. A nil Role is a node without it.
+type Role struct {
+	role.Loaded[*program]
+	Config  datapath.TelemetryConfig
+	Classes []datapath.TelemetryClass
+	Watch   model.TelemetryWatch
+	// where the sink's reports go; the zero value: it has no sink
+	collector netip.AddrPort
+	room      *Room
+}
+
+var _ role.Switchable[*Role] = (*Role)(nil)
+
+// Room is the node's place for role telemetry.
+type Room struct {
+	role.Slot[*Role]
+}
+
+// New makes the room of an agent.
+func New(p role.Parts) *Room {
+	return &Room{Slot: role.Slot[*Role]{Parts: p, Name: api.Telemetry}}
+}
+
+// Prepare is role.Room.
+func (r *Room) Prepare(next *config.Node) (role.Change, error) {
+	p, err := r.ChangeTo(func() (*Role, error) { return r.Build(next) })
+	return roleChange{p}, err
+}
+
+type roleChange struct{ *role.Prepared[*Role] }
+
+// program is the programs, and what sends the sink's reports.
+type program struct {
+	*datapath.Telemetry
+	sender *reportSender // nil: none
+}
+
+// Close releases the programs, and stops sending; packets get and lose telemetry on.
+func (p *program) Close() {
+	p.sender.stop()
+	p.Telemetry.Close()
+}
+
+// Build makes what the configuration wants.
+func (r *Room) Build(n *config.Node) (*Role, error) {
+	t := n.Telemetry
+	if t == nil {
+		return nil, nil
+	}
+	next := &Role{room: r, Config: datapath.TelemetryConfig{Node: uint32(t.Node),
+		Port: t.Port, Transit: t.Transit, Infrastructure: n.Domain.Infrastructure}}
+	if t.Source != nil {
+		next.Config.Source = t.Source.Interfaces
+		next.Classes = classesOf(n)
+	}
+	if t.Sink != nil {
+		next.Config.Sink, next.Config.SIDs = t.Sink.Interfaces, t.Sink.SIDs
+		next.Watch, next.collector = watchOf(t.Sink), t.Sink.Collector
+	}
+	return next, nil
+}
+
+// classesOf are the items of the source's watch list, then all else.
+func classesOf(n *config.Node) (list []datapath.TelemetryClass) {
+	s := n.Telemetry.Source
+	class := func(oneIn int, choice config.TelemetryChoice) datapath.TelemetryClass {
+		c := datapath.TelemetryClass{OneIn: uint32(oneIn), InTurn: choice == config.InTurn,
+			Hops: uint8(s.Hops), Slots: uint8(s.Slots)}
+		if oneIn > 0 {
+			c.Instructions = s.Instructions()
+		}
+		return c
+	}
+	for _, w := range n.TelemetryWatches() {
+		c := class(w.OneIn, w.Choice)
+		c.Match = role.SteerRule(w.Rule()).Match
+		list = append(list, c)
+	}
+	return append(list, class(s.OneIn, s.Choice))
+}
+
+// reasons are the data plane's, by those of the node file.
+var reasons = map[config.TelemetryReason]model.TelemetryReasons{
+	config.ReportEach: model.TelemetryEach, config.ReportGap: model.TelemetryGap,
+	config.ReportQueue: model.TelemetryQueue, config.ReportQueueChange: model.TelemetryQueueChange,
+	config.ReportNewFlow: model.TelemetryNew, config.ReportPath: model.TelemetryPath,
+	config.ReportEnd: model.TelemetryEnd,
+}
+
+func watchOf(s *config.TelemetrySink) model.TelemetryWatch {
+	w := model.TelemetryWatch{GapNS: uint64(s.Gap), GapRTTs: uint32(s.GapRTTs),
+		FlowIntervalNS: uint64(s.FlowInterval), QueueBytes: uint32(s.QueueBytes),
+		QueueChange: uint32(s.QueueChange), Limit: uint32(s.Limit)}
+	for _, reason := range s.Reports() {
+		w.Reasons |= reasons[reason]
+	}
+	return w
+}
+
+// Same is role.Switchable.
+func (r *Role) Same(other *Role) bool {
+	return !r.Broken && r.Config.Equal(other.Config)
+}
+
+// Load is role.Switchable.
+func (r *Role) Load(dir string, running *Role) error {
+	if running != nil {
+		r.Loaded = running.Loaded
+		return nil
+	}
+	programs, err := datapath.OpenTelemetry(dir, r.Config)
+	if err != nil {
+		return err
+	}
+	r.Program = &program{Telemetry: programs}
+	return nil
+}
+
+// Fill sets what may change while packets flow: classes, what is reported, and where it goes.
+func (r *Role) Fill(*Role) error {
+	if err := r.Program.SetClasses(r.Classes); err != nil {
+		return err
+	}
+	if err := r.Program.SetWatch(r.Watch); err != nil {
+		return err
+	}
+	if r.Program.sender.sends(r) {
+		return nil
+	}
+	r.Program.sender.stop()
+	r.Program.sender = nil
+	if !r.collector.IsValid() {
+		return nil
+	}
+	sender, err := startSender(r)
+	r.Program.sender = sender
+	return err
+}
+
+// reportSender sends what a sink found, until it is stopped.
+type reportSender struct {
+	to       netip.AddrPort
+	watch    model.TelemetryWatch
+	exporter *exporter.Exporter
+	socket   *net.UDPConn
+	events   *datapath.TelemetryEvents
+	end      context.CancelFunc
+	ended    chan struct{}
+}
+
+const (
+	// reportBytes of a datagram fit any IPv6 path, with IPv6 and UDP in front.
+	reportBytes = 1280 - 40 - 8
+	// atOnce has reports wait for those that are there already, and for none to come.
+	atOnce = time.Nanosecond
+	// scanAtLeast is between looks through the table of flows for those that pause.
+	scanAtLeast = 100 * time.Millisecond
+)
+
+func startSender(r *Role) (*reportSender, error) {
+	s := &reportSender{to: r.collector, watch: r.Watch, ended: make(chan struct{})}
+	options := exporter.Options{Node: r.Config.Node, DatagramSize: reportBytes, FlushAfter: atOnce}
+	if r.Watch.Reasons&model.TelemetryGap != 0 && (r.Watch.GapNS > 0 || r.Watch.GapRTTs > 0) {
+		options.ScanEvery = max(time.Duration(r.Watch.GapNS), scanAtLeast)
+	}
+	var err error
+	if s.exporter, err = exporter.New(s, options); err != nil {
+		return nil, err
+	}
+	if s.socket, err = net.ListenUDP("udp", nil); err != nil {
+		return nil, fmt.Errorf("open a socket for telemetry reports to %s: %w", s.to, err)
+	}
+	if s.events, err = r.Program.Events(); err != nil {
+		s.socket.Close()
+		return nil, err
+	}
+	ctx, end := context.WithCancel(r.room.Life)
+	s.end = end
+	finds := sinkFinds{s.events, r.Program.Telemetry, r.Watch}
+	go func() {
+		defer close(s.ended)
+		if err := s.exporter.Run(ctx, finds); err != nil {
+			r.room.Log.Warn("reports of telemetry are not sent any more", "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// Write sends a datagram to the collector.
+func (s *reportSender) Write(datagram []byte) (int, error) {
+	return s.socket.WriteToUDPAddrPort(datagram, s.to)
+}
+
+// sends reports whether what is sent, and to whom, is what the role wants.
+func (s *reportSender) sends(r *Role) bool {
+	return s != nil && s.to == r.collector && s.watch == r.Watch
+}
+
+func (s *reportSender) stop() {
+	if s == nil {
+		return
+	}
+	s.end()
+	s.events.Close()
+	<-s.ended
+	s.socket.Close()
+}
+
+// sinkFinds is where the exporter looks.
+type sinkFinds struct {
+	*datapath.TelemetryEvents
+	sink  *datapath.Telemetry
+	watch model.TelemetryWatch
+}
+
+// Pauses are the flows that have been silent for long.
+func (f sinkFinds) Pauses() ([]datapath.Pause, error) { return f.sink.Pauses(f.watch) }
+
+// Count adds what became of packets and reports.
+func (r *Role) Count(c *api.Counters) error {
+	outcomes, err := r.Program.Outcomes()
+	if err != nil {
+		return err
+	}
+	reasons, err := r.Program.Reasons()
+	if err != nil {
+		return err
+	}
+	t := &api.TelemetryCounters{}
+	for _, o := range outcomes {
+		t.Packets = append(t.Packets, api.TelemetryPackets{Outcome: o.Name, Packets: o.Packets})
+	}
+	for _, o := range reasons {
+		t.Reported = append(t.Reported, api.TelemetryReports{Reason: o.Name, Packets: o.Packets})
+	}
+	if s := r.Program.sender; s != nil {
+		n := s.exporter.Counts()
+		t.Reports, t.Datagrams, t.LostReports = n.Reports, n.Datagrams, n.Lost
+	}
+	c.Telemetry = t
+	return nil
+}
+
+// Warnings are those of metadata that this machine does not know.
+func (r *Room) Warnings() (list []string) {
+	if r.Runs == nil {
+		return nil
+	}
+	asked := inband.Instructions(0)
+	for _, c := range r.Runs.Classes {
+		asked |= c.Instructions
+	}
+	if asked&inband.Utilization != 0 {
+		list = append(list, "telemetry.source.metadata has utilization, which no Linux node "+
+			"knows: it is all ones")
+	}
+	return list
+}
+
+// Explain is role.Room.
+func (r *Room) Explain(*explain.Explaining, string) error { return errNoFlows }
+
+var errNoFlows = &api.Error{Code: api.Conflict, Message: "the role telemetry chooses no " +
+	"way for packets: which of them get telemetry say sextant telemetry watch list and sextant " +
+	"status"}
+
+var (
+	packetsTotal = metrics.Description("telemetry_packets_total",
+		"Packets with in-band telemetry, or chosen for it, by what became of them at this node.",
+		"outcome")
+	eventsTotal = metrics.Description("telemetry_sink_events_total",
+		"Packets that this sink reported, by each of the reasons.", "reason")
+	reportsTotal = metrics.Description("telemetry_sink_reports_total",
+		"Reports to the collector, by whether the machine took them (sent) or not (lost).",
+		"result")
+	datagramsTotal = metrics.Description("telemetry_sink_datagrams_total",
+		"Datagrams of reports to the collector.")
+)
+
+// Collect adds what became of packets and reports.
+func (r *Room) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
+	defer cancel()
+	var counters api.Counters
+	if _, err := role.Ask(ctx, &r.Loop, func() (*Role, error) {
+		if r.Runs == nil {
+			return nil, nil
+		}
+		return r.Runs, r.Runs.Count(&counters)
+	}); err != nil || counters.Telemetry == nil {
+		return
+	}
+	c := counters.Telemetry
+	for _, one := range c.Packets {
+		metrics.Counter(out, packetsTotal, one.Packets, one.Outcome)
+	}
+	for _, one := range c.Reported {
+		metrics.Counter(out, eventsTotal, one.Packets, one.Reason)
+	}
+	metrics.Counter(out, reportsTotal, c.Reports-c.LostReports, "sent")
+	metrics.Counter(out, reportsTotal, c.LostReports, "lost")
+	metrics.Counter(out, datagramsTotal, c.Datagrams)
+}

@@ -1,7 +1,0 @@
-package agent
-
-var (
-	_ = (*edgeRole)(nil)
-	_ = (*hostRole)(nil)
-	_ = (*straysRole)(nil)
-)

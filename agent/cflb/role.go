@@ -302,18 +302,10 @@ var (
 
 // Collect adds how next hops were chosen.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	var counters api.Counters
-	if _, err := role.Ask(ctx, &r.Loop, func() (*Role, error) {
-		if r.Runs == nil {
-			return nil, nil
-		}
-		return r.Runs, r.Runs.Count(&counters)
-	}); err != nil || counters.CFLB == nil {
+	c := r.Counters().CFLB
+	if c == nil {
 		return
 	}
-	c := counters.CFLB
 	for _, one := range c.Choices {
 		metrics.Counter(out, choicePackets, one.Packets, one.Choice)
 	}

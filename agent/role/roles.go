@@ -11,6 +11,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/explain"
+	"sextant/agent/metrics"
 	"sextant/agent/state"
 	"sextant/config"
 	"sextant/datapath"
@@ -117,6 +118,23 @@ func (s *Slot[R]) Running() Role {
 
 // Warnings is Room.
 func (s *Slot[R]) Warnings() []string { return nil }
+
+// Counters asks the owner goroutine, for a scrape, for what the role counts and others do not; the
+// zero value: the role does not run, or its counters can't be read.
+func (s *Slot[R]) Counters() api.Counters {
+	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
+	defer cancel()
+	c, err := Ask(ctx, &s.Loop, func() (c api.Counters, err error) {
+		if r := s.Running(); r != nil {
+			err = r.Count(&c)
+		}
+		return c, err
+	})
+	if err != nil {
+		return api.Counters{}
+	}
+	return c
+}
 
 // ChangeTo is a change to the role that build returns: the zero value for a node without it.
 func (s *Slot[R]) ChangeTo(build func() (R, error)) (*Prepared[R], error) {

@@ -2,7 +2,6 @@
 package strays
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -116,16 +115,13 @@ func (s *Room) Explain(x *explain.Explaining, on string) (err error) {
 
 // Collect adds what came for each VRF.
 func (s *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	list, err := role.Ask(ctx, &s.Loop, func() ([]api.VRFTraffic, error) {
-		if s.Runs == nil {
-			return nil, nil
-		}
-		return s.Runs.vrfTraffic()
-	})
-	if err == nil {
-		collectVRFs(out, list)
+	for _, v := range s.Counters().VRFs {
+		metrics.Counter(out, continuingPackets, v.HerePackets, v.VRF, "here")
+		metrics.Counter(out, continuingPackets, v.StrayPackets, v.VRF, "stray")
+		metrics.Counter(out, continuingPackets, v.ReturnedPackets, v.VRF, "returned")
+		metrics.Counter(out, continuingBytes, v.HereBytes, v.VRF, "here")
+		metrics.Counter(out, continuingBytes, v.StrayBytes, v.VRF, "stray")
+		metrics.Counter(out, continuingBytes, v.ReturnedBytes, v.VRF, "returned")
 	}
 }
 
@@ -222,14 +218,3 @@ var (
 			"not (stray; returned if a stray before).",
 		"vrf", "connection")
 )
-
-func collectVRFs(out chan<- prometheus.Metric, list []api.VRFTraffic) {
-	for _, v := range list {
-		metrics.Counter(out, continuingPackets, v.HerePackets, v.VRF, "here")
-		metrics.Counter(out, continuingPackets, v.StrayPackets, v.VRF, "stray")
-		metrics.Counter(out, continuingPackets, v.ReturnedPackets, v.VRF, "returned")
-		metrics.Counter(out, continuingBytes, v.HereBytes, v.VRF, "here")
-		metrics.Counter(out, continuingBytes, v.StrayBytes, v.VRF, "stray")
-		metrics.Counter(out, continuingBytes, v.ReturnedBytes, v.VRF, "returned")
-	}
-}

@@ -302,18 +302,10 @@ var (
 
 // Collect adds what became of packets and reports.
 func (r *Room) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), metrics.ScrapeTimeout)
-	defer cancel()
-	var counters api.Counters
-	if _, err := role.Ask(ctx, &r.Loop, func() (*Role, error) {
-		if r.Runs == nil {
-			return nil, nil
-		}
-		return r.Runs, r.Runs.Count(&counters)
-	}); err != nil || counters.Telemetry == nil {
+	c := r.Counters().Telemetry
+	if c == nil {
 		return
 	}
-	c := counters.Telemetry
 	for _, one := range c.Packets {
 		metrics.Counter(out, packetsTotal, one.Packets, one.Outcome)
 	}

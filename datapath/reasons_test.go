@@ -36,7 +36,8 @@ func TestReasonsAreDocumented(t *testing.T) {
 		}
 		linked := link.FindAllStringSubmatch(cells[3], -1)
 		if len(linked) == 0 {
-			t.Errorf("%s has no step", name)
+			t.Errorf("no section of docs/reference/dataplane.md names `%s`: say in that of its "+
+				"step when it is given, then make generate", name)
 		}
 		for _, step := range linked {
 			if !strings.Contains(sections[step[1]], "`"+name+"`") {

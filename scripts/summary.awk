@@ -1,5 +1,5 @@
 # Reads `go test -v` and prints what `go test` would: one line for a package that passed, everything (but the noise of
-# -v) for one that failed. Then what was skipped, with the reason, the time that test.sh tells, and the number of tests.
+# -v, and what its tests that passed wrote) for one that failed. Then what was skipped, with the reason, the time that test.sh tells, and the number of tests.
 
 function test_name(line) {
 	sub(/^ *--- [A-Z]+: /, "", line)
@@ -14,6 +14,7 @@ function close_package(name, i) {
 	held = 0
 	failures_here = 0
 	split("", reason)
+	split("", fine)
 	fflush()
 }
 
@@ -23,8 +24,10 @@ function close_package(name, i) {
 }
 
 /^ *--- PASS: / {
-	if ($0 ~ /^---/)
+	if ($0 ~ /^---/) {
 		passed++
+		fine[test_name($0)] = 1
+	}
 	next
 }
 
@@ -58,7 +61,8 @@ function close_package(name, i) {
 
 /^FAIL\t/ {
 	for (i = 1; i <= held; i++)
-		print lines[i]
+		if (!(owner[i] in fine))
+			print lines[i]
 	print
 	if (failures_here == 0)
 		failed++ # it did not build, ran out of time, or crashed
@@ -70,6 +74,8 @@ function close_package(name, i) {
 	if ($0 ~ /^ +[a-z0-9_]+_test\.go:[0-9]+: /)
 		reason[current] = substr($0, index($0, ": ") + 2)
 	lines[++held] = $0
+	owner[held] = $0 ~ /^ / ? current : ""
+	sub(/\/.*/, "", owner[held]) # the test of a subtest
 }
 
 END {

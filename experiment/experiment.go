@@ -15,8 +15,30 @@ type Experiment struct {
 	Title  string // one line
 	Source string // the paper with section, table or figure
 	Shows  string // a paragraph: what is done, and what the outcome says
-	Lasts  string // how long it takes on an ordinary machine, for people
-	Run    func(context.Context, *Recorder) error
+	Paper  Paper  // lists group by it
+	// what a run meets on the machine: "root", and programs by the name of their Debian package
+	Needs []string
+	Lasts string // how long it takes on an ordinary machine: "10 s", "20 min", "2 h"
+	Run   func(context.Context, *Recorder) error
+}
+
+// Paper is the short title of a source, with authors and year.
+type Paper string
+
+// The papers whose experiments are run again.
+const (
+	SRLB         Paper = "SRLB (Desmouceaux et al., 2017)"
+	VRFShadowing Paper = "VRF-shadowing (Nakamura et al., 2024)"
+	Disjoint     Paper = "Segmentable disjoint paths (Aubry et al.)"
+	CFLB         Paper = "CFLB (Detal et al., 2013)"
+	SMOOTHIE     Paper = "SMOOTHIE (Champagne and Donnet)"
+	Fabrics      Paper = "Path choice in fabrics (CONGA, CLOVE, HULA and others)"
+	Ours         Paper = "Not of a paper"
+)
+
+// Papers are all of them, in the order of lists.
+func Papers() []Paper {
+	return []Paper{SRLB, VRFShadowing, Disjoint, CFLB, SMOOTHIE, Fabrics, Ours}
 }
 
 // Options say how an experiment is run.

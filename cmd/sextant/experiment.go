@@ -37,7 +37,10 @@ func experiments() []experiment.Experiment {
 
 func (a *app) experimentList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List the experiments, and how long they take",
+		Use: "list", Short: "List the experiments by paper: what each needs and how long it takes",
+		Long: `List the experiments by paper. NEEDS names what the machine must have: "root" for network namespaces
+and eBPF, and Debian packages to install (apt-get install). Without apache2, srlb leaves out the part on Apache.
+LASTS is the time on two cores; --quick takes less.`,
 		Example:           "  sextant experiment list\n  sextant experiment list -o wide",
 		Annotations:       seeAlso("sextant experiment run"),
 		Args:              takes(),
@@ -50,26 +53,48 @@ func (a *app) experimentList() *cobra.Command {
 
 // experimentItem is an experiment in JSON.
 type experimentItem struct {
-	Name   string `json:"name"`
-	Title  string `json:"title"`
-	Source string `json:"source"`
-	Shows  string `json:"shows"`
-	Lasts  string `json:"lasts"`
+	Name   string   `json:"name"`
+	Title  string   `json:"title"`
+	Paper  string   `json:"paper"`
+	Source string   `json:"source"`
+	Shows  string   `json:"shows"`
+	Needs  []string `json:"needs"`
+	Lasts  string   `json:"lasts"`
 }
 
+// titleColumns is what the other columns leave of 80.
+const titleColumns = 34
+
+// experimentsView has a table for each paper.
 func experimentsView() view {
 	var items struct {
 		Items []experimentItem `json:"items"`
 	}
-	t := table{columns: []string{"NAME", "LASTS", "TITLE"}, wide: []string{"SOURCE"}}
 	v := view{}
+	of := map[experiment.Paper]*table{}
 	for _, e := range experiments() {
-		items.Items = append(items.Items, experimentItem{e.Name, e.Title, e.Source, e.Shows,
-			e.Lasts})
-		t.rows = append(t.rows, []string{e.Name, e.Lasts, e.Title, e.Source})
+		t := of[e.Paper]
+		if t == nil {
+			t = &table{title: string(e.Paper), columns: []string{"NAME", "LASTS", "NEEDS", "TITLE"},
+				wide: []string{"SOURCE"}}
+			of[e.Paper] = t
+		}
+		items.Items = append(items.Items, experimentItem{e.Name, e.Title, string(e.Paper),
+			e.Source, e.Shows, slices.Concat([]string{}, e.Needs), e.Lasts})
+		lines := folded(e.Title, titleColumns)
+		t.rows = append(t.rows, []string{e.Name, e.Lasts, orDash(strings.Join(e.Needs, ", ")),
+			lines[0], e.Source})
+		for _, line := range lines[1:] {
+			t.rows = append(t.rows, []string{"", "", "", line, ""})
+		}
 		v.names = append(v.names, e.Name)
 	}
-	v.value, v.tables = items, tables{t}
+	v.value = items
+	for _, paper := range experiment.Papers() {
+		if t := of[paper]; t != nil {
+			v.tables = append(v.tables, *t)
+		}
+	}
 	return v
 }
 

@@ -7,8 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"sextant/experiment"
 )
 
 const selectorKey = "000102030405060708090a0b0c0d0e0f"
@@ -204,7 +208,7 @@ func TestMatrixIsDeterministic(t *testing.T) {
 func TestExperimentNames(t *testing.T) {
 	w := newWorld(t, fakeNode)
 	for line, want := range map[string]string{
-		"experiment list":         "disjoint-fig8 ",
+		"experiment list":         "\n\nSRLB (Desmouceaux et al., 2017)\nNAME  LASTS   NEEDS ",
 		"experiment list -o json": `"name": "disjoint-fig8"`,
 		"experiment list -o name": "\ndisjoint-fig8\n",
 		"experiment run": "missing NAME, or --all; known: " +
@@ -216,6 +220,26 @@ func TestExperimentNames(t *testing.T) {
 	} {
 		if out := w.line(line); !strings.Contains(out, want) {
 			t.Errorf("%s\n%s\nhas no %q", line, out, want)
+		}
+	}
+}
+
+// TestExperimentListIsWhole: each experiment is in the table of a known paper, with a time that
+// reads like the others', in 80 columns.
+func TestExperimentListIsWhole(t *testing.T) {
+	listed := newWorld(t, fakeNode).line("experiment list")
+	lasts := regexp.MustCompile(`^[1-9][0-9]* (s|min|h)$`)
+	for _, e := range experiments() {
+		if !slices.Contains(experiment.Papers(), e.Paper) || !lasts.MatchString(e.Lasts) {
+			t.Errorf("%s is of paper %q and lasts %q", e.Name, e.Paper, e.Lasts)
+		}
+		if !strings.Contains(listed, "\n"+e.Name+" ") {
+			t.Errorf("%s is not listed", e.Name)
+		}
+	}
+	for line := range strings.Lines(listed) {
+		if len(line) > 81 {
+			t.Errorf("more than 80 columns: %s", line)
 		}
 	}
 }

@@ -24,3 +24,20 @@ func joined[T fmt.Stringer](list []T, by string) string {
 	}
 	return strings.Join(texts, by)
 }
+
+// folded breaks a text into lines of at most so many columns; a longer word has its own.
+func folded(text string, columns int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= columns:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

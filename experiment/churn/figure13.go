@@ -18,8 +18,8 @@ var figure13 = experiment.Experiment{
 		"comes, where they look for the connection first, and while a server that does not have " +
 		"it sends the packets on. All " +
 		"connections take turns, so that they meet the same machine.",
-	Lasts: "five minutes",
-	Run:   runFigure13,
+	Paper: experiment.VRFShadowing, Needs: []string{"root"}, Lasts: "5 min",
+	Run: runFigure13,
 }
 
 // scenario is a curve of figure 13.

@@ -19,8 +19,8 @@ var figure14 = experiment.Experiment{
 	Shows: "One TCP connection sends as fast as it can, to a server and from a server: where the " +
 		"host takes whatever comes, where " +
 		"it looks for the connection first, and while another server sends the packets on.",
-	Lasts: "ten minutes",
-	Run:   runFigure14,
+	Paper: experiment.VRFShadowing, Needs: []string{"root"}, Lasts: "10 min",
+	Run: runFigure14,
 }
 
 // direction says who sends.

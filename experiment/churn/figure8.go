@@ -17,8 +17,8 @@ var figure8 = experiment.Experiment{
 		"other, and return. Shows what each " +
 		"server sends, and what servers send on because the connection is elsewhere. Counts " +
 		"failed downloads.",
-	Lasts: "twelve minutes",
-	Run:   runFigure8,
+	Paper: experiment.VRFShadowing, Needs: []string{"root"}, Lasts: "12 min",
+	Run: runFigure8,
 }
 
 // step changes servers at a time of figure 8.

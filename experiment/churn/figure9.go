@@ -17,8 +17,8 @@ var figures9To12 = experiment.Experiment{
 		"random leaves (drains) or returns. " +
 		"Counts failed downloads by policy, and the packets that servers had to send on. No " +
 		"download of offer may fail.",
-	Lasts: "two hours",
-	Run:   runFigures9To12,
+	Paper: experiment.VRFShadowing, Needs: []string{"root"}, Lasts: "2 h",
+	Run: runFigures9To12,
 }
 
 // sweep is how much of the experiment is done.

@@ -15,8 +15,8 @@ var promise = experiment.Experiment{
 	Shows: "Many clients download small files slowly, so that each meets several changes, until " +
 		"policy offer has served a hundred " +
 		"thousand. None may fail, and no server may send a reset.",
-	Lasts: "ten minutes",
-	Run:   runPromise,
+	Paper: experiment.VRFShadowing, Needs: []string{"root"}, Lasts: "10 min",
+	Run: runPromise,
 }
 
 // Slow downloads: many share the links, so a small file takes some seconds.

@@ -22,8 +22,8 @@ var dataCenters = experiment.Experiment{
 		"fat tree, of VL2 with Valiant load " +
 		"balancing and of BCube, each of about 600 servers; and the next hops that switches have " +
 		"for each server.",
-	Lasts: "some seconds",
-	Run:   runDataCenters,
+	Paper: experiment.CFLB, Lasts: "10 s",
+	Run: runDataCenters,
 }
 
 // fabric is a data center of figure 1.

@@ -22,8 +22,8 @@ var exactness = experiment.Experiment{
 		"proven maximum: a cut, prices on links, " +
 		"or a complete search shows that there are no more. No solver is used. The paper had " +
 		"maxima for AS1755 and AS3967 alone.",
-	Lasts: "ten minutes",
-	Run:   runExact,
+	Paper: experiment.Disjoint, Lasts: "10 min",
+	Run: runExact,
 }
 
 // exact sums up one network under one model.

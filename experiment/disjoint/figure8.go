@@ -21,8 +21,8 @@ var figure8 = experiment.Experiment{
 		"the pairs with at least P of them. Beside it: lists that really force packets, four " +
 		"SIDs with End.X among them (model " +
 		"adjacency), and the maximum flow, which no segment list can exceed.",
-	Lasts: "some seconds",
-	Run:   runFigure8,
+	Paper: experiment.Disjoint, Lasts: "10 s",
+	Run: runFigure8,
 }
 
 // mostPaths is the last P of figure 8.

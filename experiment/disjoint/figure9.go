@@ -19,8 +19,8 @@ var figure9 = experiment.Experiment{
 	Shows: "For pairs with P = 2 and P = 3 disjoint paths, takes the slowest of the first P and " +
 		"subtracts the delay of the shortest " +
 		"path of the IGP. TCP gains from duplication when the difference is small (section II).",
-	Lasts: "some seconds",
-	Run:   runFigure9,
+	Paper: experiment.Disjoint, Lasts: "10 s",
+	Run: runFigure9,
 }
 
 // slowness holds delays of the worst of two and of three paths, above that of the IGP.

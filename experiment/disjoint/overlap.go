@@ -18,8 +18,8 @@ var overlap = experiment.Experiment{
 		"A pair counts as overlapping when packets of its first two paths can meet on an edge. " +
 		"In the paper's model that is " +
 		"common; in the others it must never happen.",
-	Lasts: "some seconds",
-	Run:   runOverlap,
+	Paper: experiment.Disjoint, Lasts: "10 s",
+	Run: runOverlap,
 }
 
 // replays sums up what lists do.

@@ -19,8 +19,8 @@ var pairs = experiment.Experiment{
 		"of the first two paths of the heuristic " +
 		"with that of the best two, which is proven: by Suurballe's pair, which is the best " +
 		"whatever segments can express, or by search.",
-	Lasts: "a minute",
-	Run:   runPairs,
+	Paper: experiment.Disjoint, Lasts: "1 min",
+	Run: runPairs,
 }
 
 // best sums up one network under one model.

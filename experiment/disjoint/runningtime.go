@@ -19,8 +19,8 @@ var runningTime = experiment.Experiment{
 	Shows: "Finds all edge-disjoint 3-segmentable paths between all ordered pairs of routers, " +
 		"rows of shortest paths included, on one " +
 		"processor and on all, and divides by the number of pairs.",
-	Lasts: "some seconds",
-	Run:   runTime,
+	Paper: experiment.Disjoint, Lasts: "10 s",
+	Run: runTime,
 }
 
 func runTime(ctx context.Context, r *experiment.Recorder) error {

@@ -19,8 +19,8 @@ var zoo = experiment.Experiment{
 	Shows: "Counts ordered pairs with two edge-disjoint paths: by the paper's method, by lists " +
 		"that force packets, and by maximum flow. " +
 		"For the paper's method, also those whose two paths meet once equal-cost paths are used.",
-	Lasts: "two minutes",
-	Run:   runZoo,
+	Paper: experiment.Disjoint, Lasts: "2 min",
+	Run: runZoo,
 }
 
 // sums are those of one set of topologies under one model.

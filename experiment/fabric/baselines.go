@@ -20,8 +20,8 @@ var baselines = experiment.Experiment{
 		"links can fill those of the spines, carry twice as much, or meet links of a fifth of " +
 		"the rate, or one that failed. All schemes see the same flows. The load is that of the " +
 		"fabric's links, those that are slow or failed included.",
-	Lasts: "two hours",
-	Run:   runBaselines,
+	Paper: experiment.Fabrics, Lasts: "2 h",
+	Run: runBaselines,
 }
 
 // fabricKind is a network of the experiment.

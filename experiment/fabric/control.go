@@ -14,15 +14,15 @@ import (
 var control = experiment.Experiment{
 	Name:  "smoothie-control",
 	Title: "How fast a controller of SMOOTHIE must be, at 10 and 100 Gb/s",
-	Source: "M. Champagne, B. Donnet, SMOOTHIE: efficient and flexible load-balancing in data " +
+	Source: "L. Champagne, B. Donnet, SMOOTHIE: efficient and flexible load-balancing in data " +
 		"center, section IV, whose network has links of some 1 Mb/s",
 	Shows: "A leaf-spine fabric whose hosts can send twice what the spines' links carry, with " +
 		"links of a fifth of the rate besides. Telemetry in a part of the packets, pauses of " +
 		"flows, reports, decisions of te/reroute and their delays are simulated; the same flows " +
 		"take ECMP, CLOVE, LetFlow and CONGA. It shows how fast a controller must be, and how " +
 		"much telemetry it takes: with reports of pauses that do not wait for telemetry, none.",
-	Lasts: "half an hour",
-	Run:   runControl,
+	Paper: experiment.SMOOTHIE, Lasts: "30 min",
+	Run: runControl,
 }
 
 // controlCase is one setting of the controller; of baselines only the scheme counts.

@@ -25,8 +25,8 @@ var figure9 = experiment.Experiment{
 		"coloring. The same on a VL2, where paths lead over any intermediate switch, and on a " +
 		"BCube, whose servers forward and have several ports. As in csg-htsim, acknowledgements " +
 		"take no link; rows with acknowledgements on links are beside.",
-	Lasts: "fifteen minutes",
-	Run:   runFigure9,
+	Paper: experiment.CFLB, Lasts: "15 min",
+	Run: runFigure9,
 }
 
 // fabric9 is a network of the experiment.

@@ -26,8 +26,8 @@ var cut = experiment.Experiment{
 		"a word: what is lost, and how long it takes until another path is installed. Then " +
 		"nothing is cut on a busy machine: what is " +
 		"replaced nevertheless.",
-	Lasts: "5 minutes",
-	Run:   runCut,
+	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "5 min",
+	Run: runCut,
 }
 
 // Of the experiment.

@@ -19,8 +19,8 @@ var telemetry = experiment.Experiment{
 	Shows: "1,000 datagrams a second, numbered, from one host to the other for 20 s: how many " +
 		"come, how late, twice, out of order; " +
 		"over paths that lose, and over paths of which the first is cut for good at the half.",
-	Lasts: "2 minutes",
-	Run:   runTelemetry,
+	Paper: experiment.Disjoint, Needs: []string{"root", "lighttpd"}, Lasts: "2 min",
+	Run: runTelemetry,
 }
 
 // trial is a stream in a setting.

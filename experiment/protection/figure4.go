@@ -17,8 +17,8 @@ var figure4 = experiment.Experiment{
 	Shows: "1,000 requests of 100 KB over L1 with 10 ms and a loss of 10 %, over L2 with 20 ms, " +
 		"and over both with each packet sent " +
 		"twice: without elimination, as in the paper, and with it.",
-	Lasts: "10 minutes",
-	Run:   runFigure4,
+	Paper: experiment.Disjoint, Needs: []string{"root", "lighttpd"}, Lasts: "10 min",
+	Run: runFigure4,
 }
 
 func runFigure4(ctx context.Context, r *experiment.Recorder) error {

@@ -19,8 +19,8 @@ var figure5 = experiment.Experiment{
 	Shows: "Duplicated requests of 100 KB, both paths lose 1 to 10 % of the packets; L2 is 0, " +
 		"10, 40 or 90 ms slower. 1,000 requests " +
 		"in each setting.",
-	Lasts: "50 minutes",
-	Run:   runFigure5,
+	Paper: experiment.Disjoint, Needs: []string{"root", "lighttpd"}, Lasts: "50 min",
+	Run: runFigure5,
 }
 
 // networks are the paper's four plots: the delay of L1 and how much longer that of L2 is.

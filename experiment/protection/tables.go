@@ -18,8 +18,8 @@ var tables1And2 = experiment.Experiment{
 	Shows: "1,000 duplicated requests of 100 KB; L1 has a delay of 5 or 10 ms, L2 one that is 2 " +
 		"to 10 ms longer. " +
 		"The fastest link decides how long a request takes.",
-	Lasts: "15 minutes",
-	Run:   runTables,
+	Paper: experiment.Disjoint, Needs: []string{"root", "lighttpd"}, Lasts: "15 min",
+	Run: runTables,
 }
 
 // published are means and standard deviations of tables I and II by base delay, for differences of

@@ -24,8 +24,8 @@ var soak = experiment.Experiment{
 		"reason, of each node and exactly. Memory " +
 		"of agents and of the kernel's tables must stay, and nothing be left in the kernel of " +
 		"agents that ended.",
-	Lasts: "ten to twenty minutes",
-	Run:   func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, nil) },
+	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "20 min",
+	Run: func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, nil) },
 }
 
 var signed = experiment.Experiment{
@@ -35,8 +35,8 @@ var signed = experiment.Experiment{
 	Shows: "What soak shows, when chains travel in segment routing headers with an HMAC (RFC " +
 		"8754): what is not signed, or wrongly, is " +
 		"dropped under a reason of its own.",
-	Lasts: "ten to twenty minutes",
-	Run:   func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, sign) },
+	Paper: experiment.Ours, Needs: []string{"root"}, Lasts: "20 min",
+	Run: func(ctx context.Context, r *experiment.Recorder) error { return run(ctx, r, sign) },
 }
 
 // size says how much is done.

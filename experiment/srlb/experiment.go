@@ -28,8 +28,8 @@ var whole = experiment.Experiment{
 		"on where the lab ends: all 24 loads, 10 to 10,000 servers, servers of unequal size, and " +
 		"the distance to " +
 		"join-the-shortest-queue.",
-	Lasts: "20 minutes",
-	Run:   run,
+	Paper: experiment.SRLB, Needs: []string{"root", "apache2"}, Lasts: "20 min",
+	Run: run,
 }
 
 // The paper's machines, with a tenth of its CPU time per request.

@@ -1,6 +1,5 @@
-// Package config is the node file: its schema, its strict reader, its
-// canonical text, the difference between two of them and the changes that the
-// command line makes at run time.
+// Package config is the node file: schema, strict reader, canonical text, differences between two
+// files, and the changes that the command line makes at run time.
 //
 // Everything here is a pure function of bytes and values. Parse reads YAML (so
 // JSON too) and reports every fault that it finds, each with file, line,

@@ -1,4 +1,4 @@
-// Package controller is the daemon that moves flows to other paths: it takes reports of telemetry,
+// Package controller is the daemon that moves flows to other paths: it receives telemetry reports,
 // keeps a weight per link, and decides with package te/reroute. One goroutine owns the state.
 //
 // Its API is JSON over HTTP on a Unix socket, served as the agent's:

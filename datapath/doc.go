@@ -1,5 +1,5 @@
-// Package datapath puts the eBPF programs of edge, host, head-end and egress, and those that take
-// strays away, into the kernel, and gives typed access to their maps.
+// Package datapath loads, attaches and pins the eBPF programs of all roles, and gives typed access
+// to their maps.
 //
 // Loading has two steps, so that no packet sees half of a change. OpenEdge, OpenHost, OpenHeadend,
 // OpenMerge and OpenStrays build a program with all its tables beside the one that is running;

@@ -1,6 +1,5 @@
-// Package api is how programs talk to a running agent: JSON over HTTP/1.1 on
-// a Unix socket. It holds the types on the wire, the client, and the handler,
-// which needs from the agent only what Agent says.
+// Package api is the agent's HTTP API: JSON over HTTP/1.1 on a Unix socket. It has the types on the
+// wire, the client, and the handler, which needs of the agent the methods of Agent alone.
 //
 //	GET    /v1/status
 //	GET    /v1/services                    ?name= ?role=

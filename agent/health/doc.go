@@ -1,5 +1,5 @@
-// Package health finds out which backends of a service work, and decides what that means for the
-// service.
+// Package health checks the backends of a service through the SRv6 path, and derives from the
+// results which of them the service uses.
 //
 //	check --> Result --> State.After --> Usage.Apply --> []pool.Backend
 //

@@ -1,5 +1,5 @@
-// Package httpserver is where a daemon listens: HTTP on a Unix socket for its API and, if it is
-// wanted, on a port for metrics. What clients can take from the daemon is bounded.
+// Package httpserver serves a daemon's API by HTTP on a Unix socket and, if configured, its metrics
+// on a TCP port. Connections, sizes and times of requests are bounded.
 package httpserver
 
 import (

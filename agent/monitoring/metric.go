@@ -1,5 +1,5 @@
-// Package monitoring is what other systems need to watch daemons: the definitions of their metrics
-// in one list, and the pages, alert rules and dashboards that are made from it.
+// Package monitoring defines all metrics of the daemons in one list, and generates the reference
+// page, alert rules and dashboards from it.
 package monitoring
 
 import (

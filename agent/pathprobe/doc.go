@@ -1,4 +1,4 @@
-// Package pathprobe finds out over which segment lists packets arrive, from the head-end alone.
+// Package pathprobe measures, from the head-end alone, over which segment lists packets arrive.
 //
 // A probe is a small packet from the head-end to itself, inside the headers of the list: it travels
 // as traffic does, is decapsulated at the egress by an End.DT6, End.DT46 or End.MERGE, and comes

@@ -1,5 +1,5 @@
-// Package serverload asks servers how busy they are, for acceptance policies that are to decide by
-// more than the number of connections.
+// Package serverload reads the load of servers, for acceptance policies that decide by more than
+// the number of connections.
 //
 // A [Monitor] asks the sources of a host's services again and again, and tells what they say; the
 // agent hands that to the data plane. A source is a function from nothing to a number, in a file of

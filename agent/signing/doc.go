@@ -1,5 +1,4 @@
-// Package signing makes and checks what edges of a cluster tell each other about the past of
-// their services: answers between edges, and records in etcd. All is authenticated with keys that
-// come from the cluster's secret, one for each purpose, so that nothing that is signed for one
-// purpose passes for another.
+// Package signing signs and verifies what edges of a cluster exchange about previous owners of
+// their services: answers between edges, and records in etcd. Keys are derived from the cluster's
+// secret, one for each purpose, so that a signature for one purpose is invalid for another.
 package signing

@@ -1,5 +1,5 @@
-// Package model says what Sextant does to a packet: it is docs/reference/dataplane.md
-// as Go functions over plain values, the twin of the eBPF programs.
+// Package model implements docs/reference/dataplane.md as Go functions over plain values.
+// Differential tests compare the eBPF programs with it.
 //
 // An [Edge] spreads the flows of its services over chains of backends, and a
 // [Host] takes the flows it is offered or passes them on. A [Headend] sends

@@ -1,6 +1,5 @@
-// Package packetgen makes test frames for the two implementations of the data plane:
-// packets that live, in every shape the data plane knows, and packets that are broken
-// in every way it has to survive.
+// Package packetgen generates frames for differential tests of the data plane: valid packets of
+// each kind that the data plane knows, and invalid ones.
 //
 // The frames depend on the seed and the World only, so that a failure is reproduced by
 // its seed and the number of the frame. Making one costs less than a microsecond and no

@@ -1,4 +1,4 @@
-// Package experimenttest is for tests of experiments: what their reports say.
+// Package experimenttest reads the reports of experiments, for tests.
 package experimenttest
 
 import (

@@ -1,5 +1,5 @@
-// Package soak lets an edge and hosts run for as many flows as a day has, in minutes: real agents
-// and programs in a lab, flows by the million given to the programs on their own tables, real
-// connections beside them, and pools and agents that change all the time. After each part all
-// packets must be accounted for, and at the end nothing may have grown or been left behind.
+// Package soak runs an edge and hosts under the flows of a day within minutes: real agents and
+// programs in a lab, millions of generated flows on the programs' own tables, real connections
+// beside them, while pools change and agents restart. After each part all packets must be accounted
+// for, and at the end nothing may have grown or been left behind.
 package soak

@@ -1,5 +1,5 @@
 // Package linkemu carries packets between pairs of interfaces with the delay, loss, rate and other
-// impairments of package impair, in user space: for kernels without tc-netem(8), and for links on
+// impairments of package netem, in user space: for kernels without tc-netem(8), and for links on
 // which XDP programs send, whose packets bypass every queueing discipline.
 //
 //	node A      the wire's namespace          node B

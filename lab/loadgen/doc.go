@@ -1,4 +1,4 @@
-// Package loadgen loads an HTTP server and measures what its clients feel.
+// Package loadgen loads an HTTP server and measures response times as clients see them.
 //
 // [Run] is an open loop: requests are sent at the times of a stream of package
 // workload, a Poisson stream by default, each on a connection of its own, whether or not earlier

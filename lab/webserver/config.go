@@ -1,8 +1,7 @@
-// Package webserver is a web server that answers as slowly as a machine of C
-// cores and W workers would, without using the CPU: a request states how much
-// CPU time it needs, and its answer is held back until a processor-sharing
-// machine ([sextant/queueing.Machine]) has served it. So a dozen loaded servers
-// fit on a laptop, and their mean response time is known from theory.
+// Package webserver emulates a web server of C cores and W workers without using the CPU: a request
+// states the CPU time that it needs, and its answer is delayed until a processor-sharing machine
+// ([sextant/sim/queueing.Machine]) has served it. So a dozen loaded servers fit on a laptop, and
+// their mean response time is known from theory.
 //
 // The rest is as in Apache's prefork module, the server of the SRLB paper
 // (section IV-B): a worker keeps a connection from accept to close, and while

@@ -1,4 +1,5 @@
-// Package acceptance decides whether a server takes a connection that it may still refuse.
+// Package acceptance implements acceptance policies: whether a host accepts a new connection or
+// passes it on to the next candidate.
 //
 // With service hunting (Desmouceaux et al., "SRLB: The Power of Choices in Load Balancing with
 // Segment Routing", 2017) a SYN visits its candidate servers in turn. Each but the last asks its

@@ -1,5 +1,5 @@
-// Package consistenthash shares the slots of a table among weighted members, exactly, and moves as
-// few slots as possible when the members change.
+// Package consistenthash assigns the slots of a table to weighted members, in exact shares, and
+// moves as few slots as possible when the members change.
 //
 // Maglev and its kin compute a table from the members alone, and pay for it twice: shares are only
 // nearly right, and a change of one member also moves slots between others. Here the table is a

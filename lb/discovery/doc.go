@@ -1,6 +1,6 @@
-// Package discovery decides which backends a service has from what routing says. Hosts announce, by
-// BGP, at which SID they serve a VIP; an edge learns of them from its peers, directly or by way of
-// route reflectors, next to the backends of its configuration.
+// Package discovery derives the backends of a service from BGP routes. Hosts announce, by BGP, at
+// which SID they serve a VIP; an edge learns of them from its peers, directly or by way of route
+// reflectors, next to the backends of its configuration.
 //
 // The decision is a function of what was known before, of the sessions, and of the routes that are
 // there now, so that a restarted edge, which knows less for a moment, gives nothing up that is

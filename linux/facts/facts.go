@@ -1,5 +1,5 @@
-// Package facts has the types of what is known about a machine: package linux gathers it, and
-// package doctor judges by it.
+// Package facts has the types of facts about a machine: package linux gathers them, package doctor
+// diagnoses by them.
 package facts
 
 import "net/netip"

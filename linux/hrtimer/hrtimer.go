@@ -1,4 +1,4 @@
-// Package hrtimer is a timer that goes off within some tens of microseconds.
+// Package hrtimer is a timer that expires within some tens of microseconds of its time.
 //
 // The Go runtime sleeps in epoll_wait, whose timeout is whole milliseconds, so
 // a timer of package time goes off up to a millisecond late in an idle

@@ -1,4 +1,4 @@
-// Package syntax is how parsers of texts that people write say what is wrong with one.
+// Package syntax defines the errors of parsers of configuration text: what is wrong, and the hint.
 package syntax
 
 import "fmt"

@@ -1,7 +1,6 @@
-// Package equalcost makes of a router's routes the table by which controllable load balancing
-// (package cflb) chooses: for each destination with several equal-cost next hops, these in an order
-// that is the same at every tool, whatever the order in which the kernel or a routing daemon holds
-// them.
+// Package equalcost orders a router's equal-cost next hops: controllable load balancing (package
+// cflb) chooses by their place, so that the order is the same in each tool, independent of that in
+// which the kernel or a routing daemon holds them.
 package equalcost
 
 import (

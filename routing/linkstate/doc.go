@@ -1,7 +1,7 @@
-// Package linkstate makes a topology of what routers say of their links: by BGP-LS (RFC 9552, and
-// RFC 9514 for SRv6), or as FRRouting on this machine knows from OSPFv3 or IS-IS. It has nodes with
-// the SID of their End, and links with metric, delay, capacity, shared-risk groups and the SID of
-// their End.X, as far as that is told. FRRouting 8.4 does not tell of SIDs: a router's SID is its
+// Package linkstate builds a topology from the link states of routers: from BGP-LS (RFC 9552, and
+// RFC 9514 for SRv6), or from OSPFv3 or IS-IS of FRRouting on this machine. It has nodes with the
+// SID of their End, and links with metric, delay, capacity, shared-risk groups and the SID of their
+// End.X, as far as they are announced. FRRouting 8.4 does not show SIDs: a router's SID is its
 // locator then, which the IGP announces as a prefix.
 //
 // A link counts when both of its ends tell of it, as in the IGP's own computation. A LAN becomes a

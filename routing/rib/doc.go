@@ -1,4 +1,4 @@
-// Package rib knows the routes over SRv6 that routing put into tables, from the messages in which
-// it tells of them, and says what changed. It does so alike for FRRouting's FPM and for the kernel;
-// a source that tells all it knows anew is compared with what was known.
+// Package rib keeps the SRv6 routes of routing tables, from the messages of FRRouting's FPM or of
+// the kernel, and reports changes. When a source sends all of its routes again, they are compared
+// with those that were known.
 package rib

@@ -1,5 +1,5 @@
-// Package hunting simulates a pool of servers that hunt for new connections: who takes which
-// request, and how long each takes.
+// Package hunting simulates service hunting: which server accepts each request, and the response
+// times.
 //
 // A server is the machine of package queueing with a listen queue; the candidates of a request come
 // from the chains of package pool, and the servers decide by package accept: the code that the edge

@@ -1,4 +1,5 @@
-// Package pcc asks which connections survive when servers and edges come and go.
+// Package pcc simulates per-connection consistency: which connections survive when servers and
+// edges are added and removed.
 //
 // It drives the real generations of package pool and follows packets along their chains by a small
 // model of what edge and hosts do with them (docs/reference/dataplane.md). Churn runs millions of

@@ -1,5 +1,5 @@
-// Package queueing holds what queueing theory says about a pool of servers,
-// and the machine that theory speaks of as a pure event machine.
+// Package queueing has results of queueing theory about a pool of servers, and its
+// processor-sharing server as an event machine.
 //
 // The load balancing literature (SRLB section V, Mitzenmacher's power of two
 // choices) models a web server as C cores that share their time equally among

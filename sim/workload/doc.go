@@ -1,6 +1,5 @@
-// Package workload says which requests come when, and how much CPU time each needs: the loads of
-// experiments, of the load generator and of simulations. The same seed is the same load, whoever
-// plays it.
+// Package workload generates arrivals of requests with the CPU time of each, for experiments, the
+// load generator and simulations. The same seed gives the same requests in all of them.
 //
 // [Poisson] is the load of queueing theory, [Day] a day of a web site, and [ReadLog] the load that
 // an access log has recorded.

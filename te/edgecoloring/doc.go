@@ -1,5 +1,5 @@
-// Package edgecoloring gives flows of a switching fabric paths on which no link carries more than
-// it has to.
+// Package edgecoloring assigns paths to flows of a switching fabric such that the largest number of
+// flows on a link is as small as possible.
 //
 // Flows between switches with c parallel middle stages are edges of a bipartite multigraph, and a
 // middle stage is a color: a vertex that has no color twice is a switch whose links carry one flow

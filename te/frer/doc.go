@@ -1,5 +1,5 @@
-// Package frer tells the copies of packets apart: sequence numbers, and their elimination by the
-// vector recovery of IEEE 802.1CB-2017 section 7.4.3 (RFC 8655 calls it PREOF's packet elimination
+// Package frer recognises copies of packets: sequence numbers, and elimination by the vector
+// recovery of IEEE 802.1CB-2017 section 7.4.3 (RFC 8655 calls it PREOF's packet elimination
 // function).
 //
 // A [Recovery] decides about one number at a time. It is the twin of bpf/include/recovery.h. Its

@@ -1,4 +1,4 @@
-// Package collector turns what nodes report about packets into the state of links and paths.
+// Package collector computes the state of links and paths from telemetry reports.
 //
 // A Table takes datagrams of telemetry (Telemetry Report 2.0 of P4.org), and keeps per link how
 // long its queue was, how long packets stayed and how much of it was used, per flow the nodes that

@@ -1,5 +1,5 @@
-// Package listener is the daemon behind "sextant telemetry listen": it gives the reports that come
-// by UDP to a collector.Table, which one goroutine owns, and shows the table.
+// Package listener is the daemon of "sextant telemetry listen": it receives reports by UDP into a
+// collector.Table, which one goroutine owns, and serves the table by its API.
 //
 // Its API is JSON over HTTP on a Unix socket, served as the agent's:
 //

@@ -1,4 +1,5 @@
-// Package tsharktest shows packets to Wireshark, a reader that shares nothing with this program.
+// Package tsharktest dissects packets with Wireshark's tshark, which shares no code with this
+// program.
 package tsharktest
 
 import (

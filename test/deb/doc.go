@@ -1,4 +1,4 @@
-// Package deb holds tests of the Debian package, and of the operator's guide, on machines that are
-// as bare as one installed from Debian: each has namespaces, a disk and a systemd of its own. It
-// has no code of its own.
+// Package deb holds tests of the Debian package, and of the operator's guide, on emulated machines
+// as Debian installs them: each has its own namespaces, disk and systemd. It has no code of its
+// own.
 package deb

@@ -1,5 +1,5 @@
-// Package proof tells how good a set of segmentable disjoint paths is: whether more paths exist,
-// whether a cheaper pair exists, and if not, why.
+// Package proof bounds the quality of a set of segmentable disjoint paths: whether more paths
+// exist, whether a cheaper pair exists, and if not, why.
 //
 // The number of disjoint paths is bounded from above by a maximum flow over the edges that a model
 // can use at all, whose certificate is a cut, and more tightly by prices on what paths must not

@@ -1,3 +1,3 @@
-// Package inspect tells what a topology is like: how large, whether connected, and what matters to
-// those who compute paths through it, such as bridges and parallel links.
+// Package inspect computes properties of a topology that matter for paths: size, connectivity,
+// bridges, parallel links.
 package inspect

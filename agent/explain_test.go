@@ -101,7 +101,7 @@ func packetLines(metrics string) string {
 	return strings.Join(lines, "")
 }
 
-// Drain and past owners show in the sentence.
+// Drain and previous owners show in the sentence.
 func TestExplainSaysWhy(t *testing.T) {
 	m := newMachine(t)
 	m.reach()

@@ -8,7 +8,7 @@ import (
 )
 
 // Memory is what a node takes at most, in bytes, as far as the node file tells: when all buckets of
-// all services have past owners. An agent that has just begun holds about half of its part.
+// all services have previous owners. An agent that has just begun holds about half of its part.
 type Memory struct {
 	Agent  uint64
 	Kernel uint64 // tables of the programs

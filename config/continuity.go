@@ -14,10 +14,10 @@ type Continuity struct {
 	Table  Table         `key:"table" default:"rendezvous" help:"edge: how buckets are given to backends: rendezvous, exact or modulo"`
 	// offer: hosts to which a new connection is offered, in turn
 	Candidates int `key:"candidates" default:"2" range:"1 6" help:"edge: hosts to which a new connection is offered, 1 to 6"`
-	// offer: backends that a packet is offered to at most, candidates and past owners
-	Depth int `key:"depth" default:"6" help:"edge: backends that a packet is offered to at most, past owners included"`
-	// offer: how long a past owner is offered packets; 0: until its place is needed
-	DrainTime time.Duration `key:"drainTime" usual:"0" help:"edge: how long a past owner is offered packets; 0: until its place is needed"`
+	// offer: backends that a packet is offered to at most, candidates and previous owners
+	Depth int `key:"depth" default:"6" help:"edge: backends that a packet is offered to at most, previous owners included"`
+	// offer: how long a previous owner is offered packets; 0: until its place is needed
+	DrainTime time.Duration `key:"drainTime" usual:"0" help:"edge: how long a previous owner is offered packets; 0: until its place is needed"`
 	// a backend that comes up gets its share little by little; 0: at once
 	SlowStart time.Duration `key:"slowStart" usual:"0" help:"edge: time in which a backend that comes up gets its share, like 30s"`
 	// ReturnHold is how long a backend that was down, or is new, is draining before it is up, so

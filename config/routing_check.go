@@ -81,7 +81,7 @@ func (c *checker) ebpfVRF(where string, v VRF) {
 	} {
 		if key.given {
 			c.conflict(join(where, key.name),
-				key.name+" is for datapath kernel: chains hold past owners here",
+				key.name+" is for datapath kernel: chains hold previous owners here",
 				"delete it, or write datapath: kernel", join(where, "datapath"))
 		}
 	}

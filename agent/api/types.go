@@ -78,7 +78,7 @@ type EdgeService struct {
 	Table      config.Table         `json:"table"`
 	Candidates int                  `json:"candidates"`
 	Depth      int                  `json:"depth"` // backends of a chain, at most
-	// how long past owners stay; 0: until their place is needed
+	// how long previous owners stay; 0: until their place is needed
 	DrainSeconds float64 `json:"drainTimeSeconds"`
 	SlowSeconds  float64 `json:"slowStartSeconds"`
 	// how long a backend that was down is draining before it is up

@@ -92,7 +92,7 @@ var nodeRules = []Rule{
 		For: "2m", Severity: Warning,
 		Summary: "Role {{ $labels.role }} of {{ $labels.instance }} drops more than 1 % of its " +
 			"packets.",
-		Description: "sextant status has the reasons; what each means and what mends it is in " +
+		Description: "sextant status has the reasons; what each means and how to fix it is in " +
 			"docs/reference/dataplane.md.",
 		Bad: series(`sextant_drops_total{instance="e1",role="edge",reason="no_route"}`, "0+90x20",
 			`sextant_packets_total{instance="e1",role="edge",outcome="transmitted"}`, "0+3000x20"),

@@ -8,7 +8,7 @@
 #include "service.h"
 #include "srh.h"
 
-/* Who serves a bucket: current candidates first, then past owners, newest first. */
+/* Who serves a bucket: current candidates first, then previous owners, newest first. */
 struct chain {
 	__be16 ids[CHAIN_MAX];
 	__u8 length;

@@ -139,7 +139,8 @@ func (a *app) backendAdd() *cobra.Command {
 
 func (a *app) backendSet() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set SERVICE NAME", Short: "Change a backend; what is not said stays as it is",
+		Use:   "set SERVICE NAME",
+		Short: "Change a backend; settings that are not named keep their values",
 		Example: "  sextant lab exec quickstart edge -- sextant backend set web web3 " +
 			"--weight 2",
 		Annotations:       seeAlso("sextant backend drain", "sextant backend list"),

@@ -25,9 +25,9 @@ func (a *app) bgpPeers() *cobra.Command {
 		Use: "peers", Short: "List the BGP neighbors and their sessions",
 		Long: `List the BGP neighbors and their sessions.
 
-WORD tells what the neighbor's word is worth: of a standing session, what is not announced is withdrawn; while one is
-settling (a graceful restart, or a session that has not yet told all), what was announced before holds; of a lost one, the hosts
-that only it told of are given up.`,
+WORD is how the neighbor's routes count. Of a standing session, a route that is not announced is withdrawn. While a
+session is settling (a graceful restart, or before the neighbor has sent all routes), earlier routes stay in force. Of a
+lost session, the hosts that no other neighbor announces are removed.`,
 		Example:           "  sextant bgp peers -o wide",
 		Annotations:       seeAlso("sextant bgp routes"),
 		Args:              takes(),
@@ -133,9 +133,10 @@ func (a *app) bgpAnnounce() *cobra.Command {
 	words := []string{string(config.AnnounceUp), string(config.AnnounceDraining),
 		string(config.AnnounceNothing)}
 	return &cobra.Command{
-		Use: "announce WHAT", Short: "Say by BGP what this host does: up, draining or nothing",
-		Long: `Say by BGP what this host does: up (give me connections), draining (no new ones; those it has go on) or nothing (its
-routes are withdrawn, which edges take for draining too).`,
+		Use: "announce WHAT", Short: "Announce by BGP that this host is up or draining, or " +
+			"withdraw it",
+		Long: `Announce the state of this host by BGP: up (new connections), draining (no new connections, existing ones continue) or
+nothing (its routes are withdrawn, which edges treat as draining).`,
 		Example:     "  sextant bgp announce draining",
 		Annotations: seeAlso("sextant bgp routes", "sextant service list"),
 		Args:        takes("WHAT"),

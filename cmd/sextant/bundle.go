@@ -33,14 +33,16 @@ type part struct {
 func (a *app) supportBundleCommand() *cobra.Command {
 	var file, node, bpf string
 	cmd := &cobra.Command{
-		Use: "support-bundle", Short: "Write what support needs to know of this node into one " +
-			"archive",
-		Long: `Write what support needs to know of this node into one archive: versions, configuration, status, counters, tables in
-outline, policies and protections with their topology, what BGP and other routing told, programs, kernel features, links,
-addresses, routes with their shadows and those of the kernel, the doctor's findings, and the agent's log if systemd keeps it.
+		Use: "support-bundle", Short: "Write configuration, state, counters and " +
+			"logs of this node into one archive",
+		Long: `Write what a fault report needs into one archive: versions, configuration, status, counters, sizes of
+tables, policies and protections with their topology, routes learned by BGP and from other routing software, programs,
+kernel features, links, addresses, routes with their shadows and those of the kernel, the doctor's findings, and the
+agent's log if systemd keeps it.
 
-Secrets are left out: the configuration comes without them, and whatever else holds the cluster's secret, or a password or key that
-the node file names, gets "REDACTED" in its place. Addresses of servers, routers and clients are in it; of traffic, only counters.
+Secrets are left out: the configuration comes without them, and "REDACTED" replaces the cluster's secret, and each
+password or key that the node file names, wherever they stand. Addresses of servers, routers and clients are in it; of
+traffic, only counters.
 The archive is listed on stderr.`,
 		Example: `  sextant support-bundle
   sextant support-bundle --node /etc/sextant/node.yaml -f bundle.tar.gz`,

@@ -30,14 +30,14 @@ func (a *app) captureCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "capture", Short: "Show packets as they arrive, with what the data plane did with " +
 			"each",
-		Long: `Show packets as they arrive, with what the data plane did with each: its verdict, the reason of a drop, service, and whom
-it was offered to. With -w they are written as pcapng, with that as the comment of each packet; -w - writes to standard output, for
-"| tcpdump -r -" or Wireshark.
+		Long: `Show packets as they arrive, with what the data plane did with each: verdict, drop reason, service, and the chain
+of hosts. With -w they are written as pcapng, with that as the comment of each packet; -w - writes to standard output,
+for "| tcpdump -r -" or Wireshark.
 
-While it runs, programs that copy packets stand in the place of the plain ones, by a link update, on the same tables and with the
-same counters; no packet is lost when they come and go, and without a capture there is no cost. tcpdump on this machine does not
-see what XDP drops, sends or redirects; this does. Filters are applied behind the copying: on a busy node, some of the packets
-may come too fast, and how many is said at the end. One capture can run at a time. Packets of an edge and of a host can be captured;
+While it runs, a link update replaces the programs by ones that also copy packets, on the same tables and with the
+same counters; no packet is lost at either change, and without a capture there is no cost. tcpdump on this machine does
+not see what XDP drops, sends or redirects; this does. Filters are applied behind the copying: on a busy node, some
+packets may be missed, and their number is printed at the end. One capture can run at a time. Packets of an edge and of a host can be captured;
 those of a node with the role strays alone are all seen by tcpdump.`,
 		Example: `  sextant lab exec quickstart edge -- sextant capture --count 10
   sextant capture --service web --verdict drop -w drops.pcapng

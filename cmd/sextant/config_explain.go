@@ -44,8 +44,8 @@ type explained struct {
 
 func (a *app) configExplain() *cobra.Command {
 	return &cobra.Command{
-		Use: "explain [KEY]", Short: "Say what a key of the node file is for",
-		Long: `Say what a key of the node file is for, which values it may have and what it is by default, and list the keys below
+		Use: "explain [KEY]", Short: "Describe a key of the node file",
+		Long: `Describe a key of the node file: its purpose, its range and its default, and list the keys below
 it. A key is written with those above it: edge.services.check.`,
 		Example:           "  sextant config explain edge.services.maxBackends",
 		Annotations:       seeAlso("sextant config schema", "sextant check"),

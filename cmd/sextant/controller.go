@@ -90,9 +90,9 @@ func (a *app) controller(cmd *cobra.Command) *controller.Client {
 
 func (a *app) controllerStatus() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Show what the controller knows and has decided",
-		Long: "Show what the controller knows, and how many decisions it made, by what became of " +
-			"the flow.",
+		Use: "status", Short: "Show the controller's state and its decisions",
+		Long: "Show the controller's state, and how many decisions it made, by their " +
+			"outcome.",
 		Example:     "  sextant controller status",
 		Annotations: seeAlso("sextant path reroutes"),
 		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
@@ -173,10 +173,10 @@ func (a *app) controllerSimulate() *cobra.Command {
 	var queues []string
 	cmd := &cobra.Command{
 		Use:   "simulate SOURCE DESTINATION --path ROUTER,ROUTER...",
-		Short: "Say what the controller would do for a flow now",
-		Long: `Say what the controller would do now if a flow on this path paused: the paths that it would draw,
-their weights, and its decision. Nothing changes, so the next report of the flow gets this answer
-if nothing comes before it.`,
+		Short: "Show what the controller would decide for a flow now",
+		Long: `Show what the controller would decide now if a flow on this path paused: the paths that it would draw,
+their weights, and the decision. Nothing changes: the next report of the flow has the same result,
+unless other reports come first.`,
 		Example: "  sextant controller simulate [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --path " +
 			"leaf1,spine1,leaf2",
 		Annotations: seeAlso("sextant path links", "sextant path reroutes"),
@@ -282,8 +282,8 @@ func weightText(w *float64) string {
 
 func (a *app) controllerReport() *cobra.Command {
 	return &cobra.Command{
-		Use: "report FILE", Short: "Hand reports of telemetry to the controller",
-		Long: `Hand reports of telemetry to the controller, and show the decisions that they asked for. FILE has
+		Use: "report FILE", Short: "Send telemetry reports to the controller",
+		Long: `Send telemetry reports to the controller, and show the decisions that follow from them. FILE has
 one report as JSON after another; - is standard input. A report names the flow, the routers on its
 path in order, the bytes in queues before links, and whether the flow paused:
 
@@ -332,8 +332,8 @@ func parseReports(text string) ([]controller.Report, error) {
 
 func (a *app) controllerLink() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "link FROM TO up|down", Short: "Tell the controller that a link is up or down",
-		Long: `Tell the controller that the links from one router to another are up or down, in this direction. Flows that
+		Use: "link FROM TO up|down", Short: "Set a link up or down in the controller",
+		Long: `Set the links from one router to another up or down in the controller, in this direction. Flows that
 the policy sextant sent over a link that goes down get another path at once.`,
 		Example:     "  sextant controller link leaf1 spine1 down",
 		Annotations: seeAlso("sextant path links"),

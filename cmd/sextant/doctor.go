@@ -27,13 +27,13 @@ func (a *app) doctorCommand() *cobra.Command {
 	var file, bpf string
 	var quick bool
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Say what is wrong with this node's set-up, and what mends it",
-		Long: `Say what is wrong with this node's set-up, why, and what mends it.
+		Use: "doctor", Short: "Diagnose this node's set-up: faults, causes and remedies",
+		Long: `Diagnose this node's set-up: each fault with its cause and remedy.
 
-The node is that of the running agent, or of the file given with --node; with both, the file counts, and the agent is asked what
-it sees. Nothing is changed. Run it where the agent runs: in its network namespace, as root.
+The node is that of the running agent, or of the file given with --node; with both, the file counts, and the agent adds
+its state. Nothing is changed. Run it where the agent runs: in its network namespace, as root.
 
-It ends with 0 if nothing needs mending, with 1 if something does. What is only worth knowing does not count.`,
+The exit code is 0 without faults, 1 with faults. Notable findings do not count as faults.`,
 		Example: `  sextant lab exec quickstart edge -- sextant doctor
   sextant doctor --node /etc/sextant/node.yaml -o json`,
 		Annotations:       seeAlso("sextant check", "sextant status", "sextant support-bundle"),
@@ -207,7 +207,7 @@ func findingsView(findings []doctor.Finding) view {
 	for _, f := range findings {
 		v.names = append(v.names, f.Code)
 		t.rows = append(t.rows, []string{string(f.Severity), f.Code, f.On})
-		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  mend: %s\n", f.Severity, f.On, f.What,
+		v.prose += fmt.Sprintf("%s: %s: %s\n  why:  %s\n  fix:  %s\n", f.Severity, f.On, f.What,
 			f.Cause, f.Mend)
 	}
 	v.prose += "\n"

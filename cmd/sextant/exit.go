@@ -83,7 +83,7 @@ func (e *env) report(cmd *cobra.Command, err error) {
 	if errors.As(err, &ofNode) || errors.As(err, &ofLab) {
 		// The places come first in their lines, for editors.
 		e.say("%s", err)
-		err = errors.New("the file has faults; mend them as said above")
+		err = errors.New("the file has faults; each is listed above with a hint")
 	}
 	var usage usageError
 	text := err.Error()

@@ -44,7 +44,7 @@ func (a *app) explainCommand() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
 		Use:   "explain [SOURCE DESTINATION]",
-		Short: "Say what becomes of a flow or of captured packets, and why",
+		Short: "Explain what the data plane does with a flow or captured packets",
 		Long:  explainLong,
 		Example: `  sextant lab exec quickstart edge -- sextant explain [2001:db8:c::1]:40000 [2001:db8:80::80]:80
   sextant lab exec quickstart web1 -- sextant explain 203.0.113.7:40000 198.51.100.80:80

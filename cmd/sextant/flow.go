@@ -13,7 +13,7 @@ func (a *app) flowTrace() *cobra.Command {
 	var flags explainFlags
 	cmd := &cobra.Command{
 		Use:   "trace SOURCE DESTINATION",
-		Short: "Say what becomes of a flow, and why: the same as sextant explain",
+		Short: "Explain what the data plane does with a flow: the same as sextant explain",
 		Long:  explainLong,
 		Example: "  sextant lab exec quickstart edge -- sextant flow trace " +
 			"203.0.113.7:40000 198.51.100.80:80",

@@ -14,8 +14,8 @@ import (
 func (a *app) flowList() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "Show the flows of a head-end that have paths of their own",
-		Long: `Show the flows that have paths of their own, in front of the head-end's rules: the segments in the order in which
-they are visited, and for how long the flow keeps them if nobody renews its path.`,
+		Long: `Show the flows that have paths of their own, in front of the head-end's rules: the segments in the order of the
+visit, and for how long the flow keeps them without a renewal.`,
 		Example:     "  sextant flow list -o wide",
 		Annotations: seeAlso("sextant flow set", "sextant policy list"),
 		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,
@@ -54,10 +54,10 @@ func (a *app) flowSet() *cobra.Command {
 	var during time.Duration
 	cmd := &cobra.Command{
 		Use:   "set SOURCE DESTINATION --segments SID,SID...",
-		Short: "Give a flow a path in front of a head-end's rules, or another one",
-		Long: `Give a flow a path of its own, or another one: packets take the old way or the new one, and none in between.
-It counts more than the head-end's rules, for the time that is given, also when the agent ends. The node file says
-with headend.flows how many flows can have one; if there are more, the one that rested longest loses its own.`,
+		Short: "Set the path of a flow, in front of a head-end's rules",
+		Long: `Set the path of a flow. Each packet takes the old path or the new one, none a mixture. The path precedes the
+head-end's rules for the given time, also when the agent ends. headend.flows of the node file limits how many flows
+have a path; beyond it, the flow that was idle longest loses its path.`,
 		Example: "  sextant flow set [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --segments " +
 			"fcbb:bb00:12::,fcbb:bb00:2:d6:: --for 10m",
 		Annotations: seeAlso("sextant flow list", "sextant flow clear"),
@@ -93,9 +93,11 @@ with headend.flows how many flows can have one; if there are more, the one that 
 func (a *app) flowClear() *cobra.Command {
 	var protocol string
 	cmd := &cobra.Command{
-		Use: "clear SOURCE DESTINATION", Short: "Let a head-end's rules choose for a flow again",
-		Long: "Let a head-end's rules choose for a flow again. One that has no path of its own " +
-			"is left as it is.",
+		Use: "clear SOURCE DESTINATION", Short: "Remove the path of a flow: " +
+			"the head-end's rules choose again",
+		Long: "Remove the path of a flow: the head-end's rules choose again. A flow without a " +
+			"path " +
+			"of its own is no error.",
 		Example:     "  sextant flow clear [2001:db8:1::1]:40000 [2001:db8:2::1]:443",
 		Annotations: seeAlso("sextant flow list", "sextant flow set"),
 		Args:        takes("SOURCE", "DESTINATION"), ValidArgsFunction: cobra.NoFileCompletions,

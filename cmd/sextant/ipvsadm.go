@@ -19,7 +19,7 @@ func (a *app) ipvsadmCommand() *cobra.Command {
 		Long: `Translate an ipvsadm command line into the commands of this program, and print them; nothing is run. With -R, the rules that
 "ipvsadm -S -n" saved are read from standard input.
 
-Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. What has no counterpart is said on stderr.
+Real servers are named by their SID instead of their address: -r fcbb:bb00:1::. Warnings on stderr name what has no counterpart.
 
   -A -E -D  add, change or delete a service      -a -e -d  add, change or delete a real server
   -t -u     VIP:port of a TCP or UDP service     -r        SID of a real server

@@ -17,7 +17,7 @@ import (
 )
 
 func (a *app) labCommand() *cobra.Command {
-	return noun("lab", "Networks of namespaces on this machine, to try things in",
+	return noun("lab", "Labs: networks of namespaces on this machine",
 		seeAlso("sextant demo"),
 		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(), a.labLink(),
 		a.labWire())

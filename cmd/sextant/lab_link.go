@@ -21,8 +21,8 @@ func (a *app) labLink() *cobra.Command {
 
 func (a *app) labLinkList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list LAB", Short: "List the links of a lab, what happens to packets and has happened",
-		Long: `List the links of a lab by direction: what happens to packets, and how many came, were lost, dropped by a full queue, and
+		Use: "list LAB", Short: "List the links of a lab, their impairments and counters",
+		Long: `List the links of a lab by direction: impairments, and how many packets came, were lost, dropped by a full queue, and
 were late. LATE is how much later than decided packets left: the median and the 99th percentile.`,
 		Example: "  sextant lab link list protection\n  sextant lab link list " +
 			"protection -o json",
@@ -85,7 +85,7 @@ func (a *app) labLinkSet() *cobra.Command {
 	return &cobra.Command{
 		Use:   "set LAB LINK QUANTITY VALUE...",
 		Short: "Change delay, loss or rate of a link while it runs",
-		Long: `Change what happens to packets that come from now on; those under way keep what was decided. ` + linkNames + `
+		Long: `Change the impairments for packets that come from now on; packets under way keep theirs. ` + linkNames + `
 Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is not named stays.`,
 		Example: `  sextant lab link set protection ingress:l1 delay 20ms loss 5%
   sextant lab link set protection ingress--egress rate 10mbit`,
@@ -113,8 +113,8 @@ Quantities are ` + strings.Join(netem.Keys, ", ") + `, as in lab files; what is 
 func (a *app) labLinkCut() *cobra.Command {
 	var carrier bool
 	cmd := &cobra.Command{
-		Use: "cut LAB LINK", Short: "Let nothing pass over a link",
-		Long: `Let nothing pass over a link, and report nothing, as behind a switch: the interfaces keep their carrier unless
+		Use: "cut LAB LINK", Short: "Drop all packets of a link",
+		Long: `Drop all packets of a link without a signal, as behind a switch: the interfaces keep their carrier unless
 --carrier is given. ` + linkNames,
 		Example:           "  sextant lab link cut protection ingress--egress",
 		Annotations:       seeAlso("sextant lab link restore"),
@@ -138,8 +138,8 @@ func (a *app) labLinkCut() *cobra.Command {
 
 func (a *app) labLinkRestore() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore LAB LINK", Short: "Let packets pass over a link that was cut",
-		Long:              "Let packets pass over a link that was cut, as before. " + linkNames,
+		Use: "restore LAB LINK", Short: "Restore a link that was cut",
+		Long:              "Restore a link that was cut, with its former impairments. " + linkNames,
 		Example:           "  sextant lab link restore protection ingress--egress",
 		Annotations:       seeAlso("sextant lab link cut"),
 		Args:              takes("LAB", "LINK"),

@@ -11,14 +11,14 @@ import (
 )
 
 func (a *app) mergeCommand() *cobra.Command {
-	return noun("merge", "Protected traffic at its egress: of the copies of a packet one passes",
+	return noun("merge", "Protected flows at their egress: the first copy of a packet passes",
 		seeAlso("sextant policy"), a.mergeList())
 }
 
 func (a *app) mergeList() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "List protected flows: what passed, what was a copy, what is " +
-			"missing, and how each path does",
+		Use: "list", Short: "List protected flows: packets passed, eliminated and " +
+			"missing, and counters of each path",
 		Long: `List the protected flows whose egress this node is, and their paths.
 
 A packet is missing if no copy of it has come; it is lost on a path if none came there. Both count packets on their way too. First are

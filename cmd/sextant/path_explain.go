@@ -13,8 +13,9 @@ import (
 func (a *app) pathExplain() *cobra.Command {
 	var f pathFlags
 	cmd := &cobra.Command{
-		Use: "explain TOPOLOGY FROM TO", Short: "Say how many disjoint paths each model has, and " +
-			"what keeps them from being more",
+		Use: "explain TOPOLOGY FROM TO",
+		Short: "Explain how many disjoint paths each model has, and " +
+			"which cut limits them",
 		Long: `Compare the models for one pair of nodes: how many disjoint paths each has, what is proven of that number, whether the
 lists force packets onto them, and what limits the number: a link without which nothing arrives, links that no SID selects, or
 the length of lists.`,

@@ -18,8 +18,8 @@ func (a *app) pathFailure() *cobra.Command {
 	var links, nodes []string
 	cmd := &cobra.Command{
 		Use:   "failure TOPOLOGY FROM",
-		Short: "Say what failures of links and nodes do to protected paths",
-		Long: `Say what failures of links and nodes do to protected paths.
+		Short: "Show what failures of links and nodes do to protected paths",
+		Long: `Show what failures of links and nodes do to protected paths.
 
 From one node to all others, disjoint paths are computed; the first two carry the traffic, the rest are spares. Then each failure is
 applied, one after the other, and undone. AFFECTED policies have a path whose packets would take another way or none; of these,

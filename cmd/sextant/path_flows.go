@@ -16,8 +16,8 @@ func (a *app) pathFlows() *cobra.Command {
 	var protocol string
 	cmd := &cobra.Command{
 		Use:   "flows [SOURCE] [DESTINATION]",
-		Short: "Show the flows that the controller has looked at",
-		Long: `Show the flows that the controller has looked at, with the paths that it gave them, or one of them.
+		Short: "Show the flows that the controller has evaluated",
+		Long: `Show the flows that the controller has evaluated, with the paths that it gave them, or one of them.
 A flow without a path goes where routing sends it. Flows are forgotten some time after the last report.`,
 		Example:     "  sextant path flows -o wide",
 		Annotations: seeAlso("sextant controller", "sextant path reroutes", "sextant path pin"),
@@ -176,7 +176,7 @@ func (a *app) pathPin() *cobra.Command {
 	var protocol string
 	cmd := &cobra.Command{
 		Use:   "pin SOURCE DESTINATION ROUTER,ROUTER...",
-		Short: "Give a flow a path that the controller leaves alone",
+		Short: "Pin a flow to a path: the controller does not move it",
 		Long: `Give a flow a path through the routers that are named in order, from where it enters the network to where it
 leaves. The controller moves it no more until it is unpinned.`,
 		Example: "  sextant path pin [2001:db8:1::1]:40000 [2001:db8:2::1]:443 " +
@@ -205,8 +205,8 @@ leaves. The controller moves it no more until it is unpinned.`,
 func (a *app) pathUnpin() *cobra.Command {
 	var protocol string
 	cmd := &cobra.Command{
-		Use: "unpin SOURCE DESTINATION", Short: "Let the controller move a flow again",
-		Long: "Let the controller move a flow that was pinned. It keeps its path until a " +
+		Use: "unpin SOURCE DESTINATION", Short: "Unpin a flow: the controller may move it again",
+		Long: "Allow the controller to move a pinned flow again. It keeps its path until a " +
 			"report asks for another.",
 		Example:     "  sextant path unpin [2001:db8:1::1]:40000 [2001:db8:2::1]:443",
 		Annotations: seeAlso("sextant path pin"),

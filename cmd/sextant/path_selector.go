@@ -205,9 +205,8 @@ func (a *app) pathDecode() *cobra.Command {
 	var hops, nextHops int
 	cmd := &cobra.Command{
 		Use:   "decode SOURCE DESTINATION --key KEY",
-		Short: "Say which next hops routers take for a flow",
-		Long: `Say what routers with controllable load balancing (CFLB) make of a flow's ports
-or flow label: for each hop limit with which a router can receive it, the digit that it reads,
+		Short: "Show which next hops routers take for a flow",
+		Long: `Decode a flow's ports or flow label as routers with controllable load balancing (CFLB) do: for each hop limit with which a router can receive it, the digit that it reads,
 and the next hop that it takes of a number of equal ones.`,
 		Example: "  sextant path decode 10.0.0.2:7298 10.3.1.3:443 --fields source-port --radix " +
 			"4 --next-hops 2 " +

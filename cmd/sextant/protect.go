@@ -86,13 +86,14 @@ type protectOptions struct {
 func (a *app) protectAdd() *cobra.Command {
 	var o protectOptions
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Send traffic over several disjoint paths at once, and keep it " +
-			"so when links fail",
-		Long: `Send traffic over several disjoint paths at once, and keep it so when links fail.
+		Use: "add NAME", Short: "Protect traffic by several disjoint paths at once, replaced " +
+			"when links fail",
+		Long: `Protect traffic by several disjoint paths at once, replaced when links fail.
 
-The agent computes the paths on its topology, with proof of how good they are, and refuses what would load a link beyond the bound of
-its node file, or has fewer paths than copies, with the reason. Spares take over at once when a path fails; then paths are computed anew.
-At the egress, the flows that are shown have to be in the merge section of the node file.`,
+The agent computes the paths on its topology, with a proof of their quality. It refuses a protection that would load a
+link beyond the bound of its node file, or that has fewer paths than copies, with the reason. Spares take over at once
+when a path fails; then paths are computed again. At the egress, the flows that are shown have to be in the merge
+section of the node file.`,
 		Example: "  sextant lab up examples/protect.yaml\n" +
 			"  sextant lab exec protect r1 -- sextant protect add video --to r7 --egress " +
 			"fcbb:bb00:7:f:: " +

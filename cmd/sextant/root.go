@@ -53,8 +53,8 @@ func (a *app) root() *cobra.Command {
 		Short: "SRv6 load balancer: service hunting in eBPF",
 		Long: `Sextant spreads connections over servers by SRv6 service hunting.
 
-Commands are a noun and a verb: "service list" shows services, "service add" makes one.
-"sextant demo" shows what it is about, in namespaces of this machine.`,
+Commands are a noun and a verb: "service list", "service add". "sextant demo" compares service
+hunting with random choice, in network namespaces of this machine.`,
 		Example:           "  sextant demo\n  sextant lab up examples/quickstart.yaml",
 		Annotations:       seeAlso("sextant lab", "sextant agent", "sextant status"),
 		SilenceErrors:     true,

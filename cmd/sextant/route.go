@@ -10,7 +10,7 @@ import (
 )
 
 func (a *app) routeCommand() *cobra.Command {
-	return noun("route", "Routes over SRv6 that other routing software tells this node",
+	return noun("route", "SRv6 routes learned from other routing software",
 		seeAlso("sextant backend list", "sextant bgp routes"),
 		a.routeList(), a.routeSources())
 }
@@ -20,9 +20,9 @@ func (a *app) routeList() *cobra.Command {
 		Use: "list [VRF]", Short: "List the routes of VRFs with their shadows",
 		Long: `List the routes of VRFs with their shadows.
 
-NEXT-HOPS are those by which packets go; where flows are told apart by buckets, a weight is how many of them a next hop has. SHADOW
-are the next hops before the last change, by which packets go that hosts sent back because they do not know their connections. STATE
-is pending as long as the kernel has not taken a change, and says why an edge has no use for a route.`,
+NEXT-HOPS forward packets; where buckets distinguish flows, a weight is the number of buckets of a next hop. SHADOW
+are the next hops before the last change; they forward strays, which hosts without the connection sent back. STATE is
+pending until the kernel has taken a change, and names the reason where an edge does not use a route.`,
 		Example:           "  sextant route list blue -o json",
 		Annotations:       seeAlso("sextant route sources", "sextant backend list"),
 		Args:              takes("[VRF]"),
@@ -95,10 +95,9 @@ func hopsText(hops []api.RouteHop) string {
 
 func (a *app) routeSources() *cobra.Command {
 	return &cobra.Command{
-		Use: "sources", Short: "List who tells this node of routes",
-		Long: `List who tells this node of routes: fpm is FRRouting's zebra, kernel the routing tables of the kernel, bgp the node's own
-speaker.
-As long as one is not COMPLETE, what was known before holds.`,
+		Use: "sources", Short: "List the sources of this node's routes",
+		Long: `List the sources of this node's routes: fpm is FRRouting's zebra, kernel the kernel's routing tables, bgp the node's
+own speaker. While a source is not COMPLETE, its earlier routes stay in force.`,
 		Example:           "  sextant route sources -o wide",
 		Annotations:       seeAlso("sextant route list", "sextant bgp peers"),
 		Args:              takes(),

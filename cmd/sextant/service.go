@@ -261,7 +261,7 @@ On an edge a service has candidates, on a host an acceptance policy.`,
 
 func (a *app) serviceSet() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Change a service; what is not said stays as it is",
+		Use: "set NAME", Short: "Change a service; settings that are not named keep their values",
 		Example: `  sextant lab exec quickstart edge -- sextant service set web --candidates 3
   sextant lab exec quickstart web1 -- sextant service set web --policy static --threshold 4`,
 		Annotations:       seeAlso("sextant service show", "sextant apply"),

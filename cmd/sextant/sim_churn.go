@@ -25,18 +25,18 @@ type churnOptions struct {
 func (a *app) simChurn() *cobra.Command {
 	var o churnOptions
 	cmd := &cobra.Command{
-		Use: "churn", Short: "Let flows run through a pool whose servers come and go, and count " +
-			"those that are cut",
-		Long: `Let flows run through a pool whose servers come and go, and count those that are cut.
+		Use: "churn", Short: "Simulate flows through a pool whose servers leave and return, " +
+			"and count broken ones",
+		Long: `Simulate flows through a pool whose servers leave and return, and count those that are cut.
 
-Every flap interval a server drawn at random leaves, or comes back if it has left, as in the VRF-Shadowing paper. Chains are
+Every flap interval a server drawn at random leaves, or returns if it has left, as in the VRF-Shadowing paper. Chains are
 those that the edge would have; packets follow them as docs/reference/dataplane.md says. A flow is cut if a packet of it is answered
 with a RST although its server is alive; flows of servers that die (--leave down) are counted apart. All policies and tables
 see the same flows and the same changes. Policy offer is not combined with table modulo.
 
 LATE is how many flows were opened at a server that was leaving, because the chain of their bucket had no room for another one.
-REDIRECTED is the part of the packets that visit more than one host, LOST that of those which reach nobody. RST HOPS is how many
-hosts at most a packet visits whose connection is nowhere. With --reuse, REUSED is how many
+REDIRECTED is the part of the packets that visit more than one host, LOST the part that reaches no host. RST HOPS is how many
+hosts at most a packet visits whose connection does not exist. With --reuse, REUSED is how many
 flows came from a port while another server had its last connection in TIME-WAIT, HUNG how many such a
 server took packets of.`,
 		Example: `  sextant sim churn --servers 8 --flap 1s --policy offer,shadow,ecmp --table rendezvous,exact,modulo --flows 10000000
@@ -70,7 +70,7 @@ server took packets of.`,
 	flags.IntVar(&c.Spec.Candidates, "candidates", 1, "offer: candidates of a new connection")
 	flags.IntVar(&c.Spec.Depth, "depth", pool.MaxChain, "offer: length of a chain")
 	flags.DurationVar(&c.Spec.Drain, "drain", 0,
-		"offer: how long a past owner stays in a chain; 0 is until its place is needed")
+		"offer: how long a previous owner stays in a chain; 0 is until its place is needed")
 	flags.BoolVar(&c.Circle, "circle", false,
 		"shadow: what no server knows goes round, as in the paper, and its connection pauses")
 	flags.Float64Var(&c.Refuse, "refuse", 0,

@@ -26,8 +26,8 @@ type huntingOptions struct {
 func (a *app) simHunting() *cobra.Command {
 	var o huntingOptions
 	cmd := &cobra.Command{
-		Use: "hunting", Short: "Let servers hunt for requests, and compare how long these take",
-		Long: `Let servers hunt for requests, and compare how long these take.
+		Use: "hunting", Short: "Simulate service hunting, and compare response times by policy",
+		Long: `Simulate service hunting, and compare response times by acceptance policy.
 
 Requests come as a Poisson stream and need an exponentially distributed time of a core. A server shares its cores equally
 among its workers; further connections wait in its backlog. The candidates of a request are those that the edge would

@@ -43,8 +43,8 @@ func (a *app) listener(cmd *cobra.Command) *listener.Client {
 
 func (a *app) telemetryLinks() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "links", Short: "Show the queues, delays and use of links that reports told of",
-		Long: `Show the links that reports told of: one line for each node and interface that packets left through.
+		Use: "links", Short: "Show queues, delays and use of links, from telemetry reports",
+		Long: `Show the links that telemetry reports contain: one line for each node and interface that packets left through.
 Quantiles are at most 25 % above the true ones. With --follow, again in each interval; in JSON, one object per line.`,
 		Example: "  sextant telemetry links -o wide\n" +
 			"  sextant telemetry links --follow --interval 5s -o json",
@@ -191,9 +191,9 @@ func (a *app) telemetryPath() *cobra.Command {
 	var protocol string
 	var follow *following
 	cmd := &cobra.Command{
-		Use: "path SOURCE DESTINATION", Short: "Show what the last reported packet of a flow met",
+		Use: "path SOURCE DESTINATION", Short: "Show the hops of a flow's last reported packet",
 		Long: `Show the nodes that the last reported packet of a flow passed, hop by hop. With --follow, again in each
-interval, and a flow that no report told of is waited for; in JSON, one object per line.`,
+interval, and the command waits for a flow without a report; in JSON, one object per line.`,
 		Example: "  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443\n" +
 			"  sextant telemetry path [2001:db8:1::1]:40000 [2001:db8:2::1]:443 --follow -o wide",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry exporters",
@@ -259,7 +259,7 @@ func writtenOrDash(v *uint32, write func(uint32) string) string {
 
 func (a *app) telemetryExporters() *cobra.Command {
 	return &cobra.Command{
-		Use: "exporters", Short: "Show what sends reports, and how many were lost",
+		Use: "exporters", Short: "Show the exporters of reports, and how many reports were lost",
 		Example:     "  sextant telemetry exporters",
 		Annotations: seeAlso("sextant telemetry links", "sextant telemetry listen"),
 		Args:        takes(), ValidArgsFunction: cobra.NoFileCompletions,

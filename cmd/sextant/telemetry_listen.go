@@ -20,9 +20,9 @@ func (a *app) telemetryListen() *cobra.Command {
 	var allow []string
 	o := listener.Options{}
 	cmd := &cobra.Command{
-		Use: "listen", Short: "Take reports of telemetry, and show what they say",
-		Long: `Take Telemetry Reports 2.0 by UDP, with INT-MD, IOAM traces or Path Tracing in the packets that they
-carry. What they say about links and paths is served on a Unix socket, for "telemetry links" and
+		Use: "listen", Short: "Receive telemetry reports, and serve the state of links and paths",
+		Long: `Receive Telemetry Reports 2.0 by UDP, with INT-MD, IOAM traces or Path Tracing in the packets that they
+carry. The state of links and paths is served on a Unix socket, for "telemetry links" and
 "telemetry path", and to Prometheus with --metrics. With -o json, each report is a line of JSON on
 stdout. With --ipfix, an IPFIX collector gets a record per link and flow in each interval.`,
 		Example: "  sextant telemetry listen\n" +

@@ -53,10 +53,10 @@ func telemetryWatchView(list []api.TelemetryWatch) view {
 
 func (a *app) telemetryWatchAdd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Give packets a share of telemetry of their own",
+		Use: "add NAME", Short: "Add an item to the watch list: which packets get telemetry",
 		Long: `Add an item to the end of a source's watch list: packets that match all that is given, and no item before
-it, get telemetry as it says. It counts from the next packet on. A packet is known by what is
-encapsulated in it.`,
+it, get telemetry at its rate, from the next packet on. Of an encapsulated packet, the inner headers are
+compared.`,
 		Example: "  sextant telemetry watch add voice --dscp 46 --one-in 1\n" +
 			"  sextant telemetry watch add backup --destination 2001:db8:b::/48 --one-in 0\n" +
 			"  sextant telemetry watch add web --protocol tcp --destination-ports 80-90 " +

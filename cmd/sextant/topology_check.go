@@ -38,7 +38,7 @@ func (a *app) topologyCheck() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use: "check TOPOLOGY", Short: "Check a topology for what matters to paths",
-		Long: `Check a topology. A file that can't be read fails with its line and the mend. What is found in one that can be read is
+		Long: `Check a topology. A file that can't be read fails with its line and a hint. What is found in one that can be read is
 not wrong, but matters to those who compute paths: parts that don't reach each other, bridges (links that no two disjoint
 paths can avoid), parallel links, links of one direction, links whose directions differ, links without delay or capacity,
 and delays without a unit. The exit code is 0 all the same, and 1 with --strict.

@@ -44,7 +44,7 @@ const legend = "ecmp: the flow's bucket modulo the number of servers, as a route
 	"resilient next-hop group of the Linux " +
 	"kernel with seg6 encapsulation and an idle timer of a second, no eBPF at the edge. offer: " +
 	"rendezvous hashing, and each packet " +
-	"carries the bucket's past owners."
+	"carries the bucket's previous owners."
 
 // members decides which servers of a service are up. The others drain: they get no new connections.
 type members interface {

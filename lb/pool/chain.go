@@ -104,21 +104,21 @@ func chainOf(candidates []uint16) Chain {
 }
 
 // past is what a generation remembers of a bucket beside its chain, which holds the candidates,
-// then past owners, then reserves.
+// then previous owners, then reserves.
 type past struct {
-	owners uint8 // past owners, behind the candidates
+	owners uint8 // previous owners, behind the candidates
 	// of these, the first whose leaving was seen, and not found in chains to resume from
 	seen uint8
 	full bool             // a candidate waits until there is room for it
-	left [MaxChain]uint32 // when the past owner at this place left, in seconds
+	left [MaxChain]uint32 // when the previous owner at this place left, in seconds
 }
 
-// end is the place behind the last past owner.
+// end is the place behind the last previous owner.
 func (p *past) end(c *Chain) int { return int(c.Candidates + p.owners) }
 
 // succeed returns what follows a chain when its candidates become those given: they, then the
-// previous candidates, then past owners, as long as there is room and they are alive and did not
-// leave before oldest. Order matters: newest first.
+// previous candidates, then previous owners, as long as there is room and they are alive and did
+// not leave before oldest. Order matters: newest first.
 func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, now,
 	oldest uint32) (Chain, past) {
 	chain, remembered := chainOf(candidates), past{}
@@ -142,7 +142,7 @@ func succeed(c *Chain, p *past, candidates []uint16, alive *idSet, depth int, no
 	return chain, remembered
 }
 
-// oldestLeft is when the past owner left that left first; false if there is none.
+// oldestLeft is when the previous owner left that left first; false if there is none.
 func (p *past) oldestLeft(c *Chain) (at uint32, ok bool) {
 	for place := int(c.Candidates); place < p.end(c); place++ {
 		if !ok || p.left[place] < at {

@@ -9,7 +9,7 @@ import (
 	"sextant/lb/pool"
 )
 
-// Where orders are computed, and where they are kept, candidates and past owners are the same,
+// Where orders are computed, and where they are kept, candidates and previous owners are the same,
 // whatever happens: a backend of weight 0, which is in no chain, makes the difference here.
 // Reserves may differ, as a Ranking that is kept knows 8 to 12 of an order; at the beginning they
 // do not.

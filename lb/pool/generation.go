@@ -20,7 +20,7 @@ type Spec struct {
 	Method     Method
 	Candidates int // of a new connection, with policy Offer; the others have one
 	Depth      int // of a chain, at most, with policy Offer; 0: MaxChain
-	// how long a past owner stays in a bucket's chain; 0: until its place is needed
+	// how long a previous owner stays in a bucket's chain; 0: until its place is needed
 	Drain time.Duration
 }
 
@@ -79,7 +79,7 @@ func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) 
 
 // Resume makes the generation that follows chains which another process left, in a map of the
 // kernel for example, when nothing else of it is known: as Next does, it keeps the owners of the
-// buckets where it can, and those it can't in their past. When past owners left is not known
+// buckets where it can, and those it can't in their past. When previous owners left is not known
 // either: the drain time begins anew.
 func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
 	spec, err := spec.normal()
@@ -144,8 +144,8 @@ func (g *Generation) successor() table {
 
 // Next returns the generation for the backends as they are now; backends that are not listed are
 // gone. A bucket whose candidates change gets the old ones into its past; backends that are down or
-// gone leave all chains, and past owners leave when they have been gone for the drain time; every
-// other chain stays as it is. Next returns g itself if nothing changes.
+// gone leave all chains, and previous owners leave when they have been gone for the drain time;
+// every other chain stays as it is. Next returns g itself if nothing changes.
 //
 // With table Rendezvous a chain that is full of those who had the bucket within the drain time, or
 // a minute if there is none, takes nobody else: a new candidate waits, and the last ones go on,
@@ -209,7 +209,7 @@ type transition struct {
 	lost    *idSet // who was alive before; nil: nobody
 	joined  *idSet // who was not alive before; nil: nobody
 	now     uint32
-	drain   uint32 // how long a past owner stays; 0: until its place is needed
+	drain   uint32 // how long a previous owner stays; 0: until its place is needed
 	wait    uint32 // how long a candidate waits for a place at most
 	oldest  uint32 // who left before has left the chain; 0: nobody has
 	admits  bool   // candidates may have to wait
@@ -322,7 +322,7 @@ func (g *Generation) expect(at uint32, ok bool) {
 }
 
 // NextAt is when Next is to be called again although no backend changes, on the clock of now,
-// because a past owner's drain time is over then, or there is room for a candidate; false if
+// because a previous owner's drain time is over then, or there is room for a candidate; false if
 // nothing waits for that.
 func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
@@ -355,5 +355,5 @@ func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	}
 }
 
-// seconds rounds up, so that no past owner leaves early.
+// seconds rounds up, so that no previous owner leaves early.
 func seconds(d time.Duration) uint32 { return uint32((d + time.Second - 1) / time.Second) }

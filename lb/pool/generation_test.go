@@ -54,7 +54,7 @@ func TestCandidatesByState(t *testing.T) {
 }
 
 // A drained backend stays in the chain of every bucket where it was a candidate, first among the
-// past owners; the other candidate of that bucket stays one.
+// previous owners; the other candidate of that bucket stays one.
 func TestDrain(t *testing.T) {
 	before := first(t, 1021, 2, up(10))
 	after := next(t, before, with(up(10), 4, pool.Draining))
@@ -72,7 +72,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A backend that is down or not listed is in no chain, neither as a candidate nor as a past owner.
+// A backend that is down or not listed is in no chain, neither as a candidate nor as a previous
+// owner.
 func TestGone(t *testing.T) {
 	drained := next(t, first(t, 1021, 2, up(10)), with(up(10), 4, pool.Draining))
 	for name, backends := range map[string][]pool.Backend{

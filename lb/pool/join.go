@@ -20,7 +20,7 @@ func Join(now, before Chain) Chain {
 }
 
 // Beside are chains as far as each flow meets them while [Join] adds former chains that have so
-// many candidates: past owners have fewer places.
+// many candidates: previous owners have fewer places.
 func Beside(chains []Chain, candidates int) []Chain {
 	beside := slices.Clone(chains)
 	for i := range beside {

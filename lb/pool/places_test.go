@@ -31,6 +31,6 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	if moved == 0 {
-		t.Error("2 is nobody's past owner")
+		t.Error("2 is nobody's previous owner")
 	}
 }

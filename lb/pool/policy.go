@@ -9,7 +9,7 @@ import (
 type Policy uint8
 
 const (
-	// Offer writes the bucket's chain into each packet: current candidates, then past owners.
+	// Offer writes the bucket's chain into each packet: current candidates, then previous owners.
 	Offer Policy = iota
 	// ECMP sends each packet to the bucket's one owner, as a router does: a connection whose bucket
 	// moves is lost.

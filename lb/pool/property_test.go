@@ -36,8 +36,8 @@ func usable(backends []pool.Backend) (eligible, alive []uint16) {
 	return eligible, alive
 }
 
-// expectedPast is the rule for past owners, written down once more: the chain before, without those
-// that are candidates or gone.
+// expectedPast is the rule for previous owners, written down once more: the chain before, without
+// those that are candidates or gone.
 func expectedPast(before, after pool.Chain, alive []uint16) []uint16 {
 	result := []uint16{}
 	for _, id := range all(before) {

@@ -110,7 +110,7 @@ func TestDepthBoundsChains(t *testing.T) {
 	}
 }
 
-// Past owners leave one by one when their drain time is over, and not before.
+// Previous owners leave one by one when their drain time is over, and not before.
 func TestDrainTime(t *testing.T) {
 	spec := exact(300, 1)
 	spec.Drain = time.Minute
@@ -138,7 +138,7 @@ func TestDrainTime(t *testing.T) {
 	}
 	before := pasts()
 	if before[1] != 60 || before[2] != 75 {
-		t.Fatalf("past owners %v, want 1 in 60 and 2 in 75 buckets", before)
+		t.Fatalf("previous owners %v, want 1 in 60 and 2 in 75 buckets", before)
 	}
 	drained := with(with(up(5), 1, pool.Draining), 2, pool.Draining)
 	at, waits := g.NextAt()

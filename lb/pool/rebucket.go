@@ -3,8 +3,8 @@ package pool
 // Rebucket returns what chains are for another number of buckets, for Resume: who had the flows of
 // a bucket, because it had those of one that shares hashes with it. Bucket i of n has the hashes
 // from i/n to (i+1)/n of all. Candidates are those of the bucket that shares most; those of others
-// come next, then past owners, as far as there is room. With at least as many buckets as before,
-// each shares hashes with at most two.
+// come next, then previous owners, as far as there is room. With at least as many buckets as
+// before, each shares hashes with at most two.
 func Rebucket(chains []Chain, buckets int) []Chain {
 	if len(chains) == buckets || len(chains) == 0 {
 		return chains

@@ -21,8 +21,8 @@ type selection interface {
 	// reserves tells whether reserve may add one of these to the bucket's chain; nil stands for
 	// nobody.
 	reserves(bucket int, ids *idSet, space *scratch) bool
-	// reserve adds to the chain who else may have connections of the bucket although no past owner
-	// is known.
+	// reserve adds to the chain who else may have connections of the bucket although no previous
+	// owner is known.
 	reserve(bucket int, c *Chain, is transition)
 }
 

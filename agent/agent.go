@@ -211,7 +211,7 @@ func (a *Agent) live(ctx context.Context, manager *supervisor, servers *httpserv
 	}
 }
 
-// takeOver puts the configuration into the kernel, in the place of what an earlier agent left
+// takeOver puts the configuration into the kernel, in place of what an earlier agent left
 // there.
 func (a *Agent) takeOver(file *config.Node) error {
 	node, err := a.Store.Resume(file, a.Log)

@@ -140,7 +140,7 @@ func TestEdgeWithoutItsInterface(t *testing.T) {
 	}
 }
 
-// A foreign program in the place of ours is named, and stays.
+// A foreign program in place of ours is named, and stays.
 func TestForeignProgramIsNamed(t *testing.T) {
 	m := newMachine(t)
 	r := m.start(nodeText)

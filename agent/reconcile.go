@@ -61,7 +61,7 @@ func UnloadNode(dir, stateDir, node string) error {
 		return failed
 	}
 	if err != nil {
-		return fmt.Errorf("the node is unloaded, but the numbers of its policies begin afresh: %w",
+		return fmt.Errorf("the node is unloaded, but the numbers of its policies begin again: %w",
 			err)
 	}
 	return nil
@@ -130,7 +130,7 @@ func (a *Agent) reload() error {
 	return err
 }
 
-// switchTo puts the prepared roles in the place of the running ones; if one refuses, or the state
+// switchTo puts the prepared roles in place of the running ones; if one refuses, or the state
 // can't be saved, all stays what it was.
 func (a *Agent) switchTo(next, file *config.Node, p role.RoleChanges) error {
 	err := p.Begin()

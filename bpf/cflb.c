@@ -178,7 +178,7 @@ static __always_inline __u32 packet_read(struct cflb_packet *p, const void *data
 	return 0;
 }
 
-/* The group of the packet's destination, 0 if the kernel knows better. */
+/* The group of the packet's destination, 0 if the kernel decides. */
 static __always_inline struct cflb_group *group_of(const struct cflb_packet *p)
 {
 	__u32 *number;

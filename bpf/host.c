@@ -140,7 +140,7 @@ __noinline int offer_new_connection(struct xdp_md *ctx, const struct frame *f,
 
 /*
  * A packet to a QUIC server. One that opens a connection is offered as a first SYN is; others are
- * for whoever has taken that. What comes here alone, because its connection ID says so, is taken.
+ * for the host that took it. What comes here alone, because its connection ID says so, is taken.
  */
 __noinline int offer_quic(struct xdp_md *ctx, const struct frame *f, const struct outer *outer,
 			  const struct packet *p, __u32 service)

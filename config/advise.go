@@ -34,7 +34,7 @@ func mixedWarning(role string, i int, name string, side Side) []string {
 	}
 	return []string{fmt.Sprintf(
 		"%s.interfaces[%d]: %s is mixed: a packet that comes in by it and says that it is from "+
-			"domain.infrastructure is believed; let the routers in front refuse that from "+
+			"domain.infrastructure is trusted; let the routers in front refuse that from "+
 			"outside, "+
 			"or write \"side: external\" if only hosts or clients are behind it", role, i, name)}
 }

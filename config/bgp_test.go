@@ -86,7 +86,7 @@ bgp: {asn: 64512, routerID: 192.0.2.1, neighbors: [{address: 192.0.2.2, asn: 645
 			t.Fatal(err)
 		}
 		if n.BGP.OnStop != test.want {
-			t.Errorf("with %s in the place of %s, onStop is %s, want %s", test.to, test.from,
+			t.Errorf("with %s in place of %s, onStop is %s, want %s", test.to, test.from,
 				n.BGP.OnStop, test.want)
 		}
 	}

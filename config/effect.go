@@ -56,7 +56,7 @@ var Consequences = []Consequence{
 	{"service *", "", Moves, "a service that is removed is reached no more"},
 	{"edge", "", Moves, "without its edge no service is reached by this node"},
 	{"edge", "*", Keeps, "later packets have other outer headers"},
-	{"edge interface *", "*", Keeps, "who is believed; clients stay on their side"},
+	{"edge interface *", "*", Keeps, "trusted sources; clients stay on their side"},
 	{"edge interface *", "", Ends, "what comes by it is the kernel's"},
 	{"edge**", "*", Keeps, "in the order of docs/howto/operate.md no packet is lost"},
 	{"domain", "block", Ends, "no previous SID is valid"},

@@ -13,7 +13,7 @@ import (
 // backends of an edge's services, or the kernel forwards by them, with a shadow of what they were
 // before.
 type Routing struct {
-	// nil: nobody is listened to
+	// nil: not received
 	FPM  *FPM  `key:"fpm" change:"whole"`
 	VRFs []VRF `key:"vrfs" item:"vrf %s"`
 }
@@ -57,7 +57,7 @@ type RouteSource string
 // The sources of routes.
 const (
 	SourceFPM    RouteSource = "fpm"    // FRRouting's zebra
-	SourceKernel RouteSource = "kernel" // the kernel's tables, whoever writes them
+	SourceKernel RouteSource = "kernel" // the kernel's tables, with the routes of all writers
 	SourceBGP    RouteSource = "bgp"    // the node's own speaker
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/big"
 )
 
-// A service's table has as many buckets as it needs, once and for all: which backends there are at
+// A service's table has as many buckets as it needs, for ever: which backends there are at
 // the moment does not count, since edges that disagree on the number, or change it, send packets
 // to backends that do not have the connection.
 //

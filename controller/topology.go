@@ -95,7 +95,7 @@ func parallels(g *topology.Graph) map[parallel]topology.Edge {
 }
 
 // followTopology notes which links are gone, and which are back. With links that were never there,
-// weights begin anew; pinned flows stay pinned where their paths still are.
+// weights start again; pinned flows stay pinned where their paths still are.
 func (c *Controller) followTopology(g *topology.Graph, err error) {
 	if err != nil {
 		if c.problem == "" {
@@ -145,7 +145,7 @@ func (c *Controller) beginAnew(g *topology.Graph) {
 	c.graph, c.names, c.decider, c.down = g, next.names, next.decider, next.down
 	c.segments, c.places, c.sink.places = next.segments, next.places, next.places
 	c.giveAgain()
-	c.options.Log.Info("another topology; weights begin anew", "nodes", g.Nodes(), "links",
+	c.options.Log.Info("another topology; weights start again", "nodes", g.Nodes(), "links",
 		g.Edges())
 }
 

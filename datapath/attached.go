@@ -31,7 +31,7 @@ func (a Attachment) fault(s seen) string {
 		return fmt.Sprintf("%s is another interface than the one that program %s was attached to",
 			a.On, a.Program)
 	case !slices.Contains(s.programs, a.ID) && len(s.programs) > 0:
-		return fmt.Sprintf("a foreign program (%d) is attached to %s in the place of %s",
+		return fmt.Sprintf("a foreign program (%d) is attached to %s in place of %s",
 			s.programs[0], a.On, a.Program)
 	case !slices.Contains(s.programs, a.ID):
 		return fmt.Sprintf("program %s is not attached to %s any more", a.Program, a.On)

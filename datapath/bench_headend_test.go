@@ -54,7 +54,7 @@ func newWholeDriver(t testing.TB, ingress int) *benchDriver {
 
 const (
 	rowCopy     = "replicate: each copy (2 SIDs, TLV)"
-	benchRound  = 4096 // numbers until the driver begins anew
+	benchRound  = 4096 // numbers until the driver starts again
 	benchBits   = 12   // of a number, so that it goes round with the driver
 	benchPolicy = 7
 )

@@ -36,7 +36,7 @@ type Captured struct {
 	Taken     bool
 }
 
-// Capture is a capture that goes on: programs that hand over copies of packets run in the place of
+// Capture is a capture that goes on: programs that hand over copies of packets run in place of
 // the plain ones, on the same tables. Close it, or they go on.
 type Capture struct {
 	*collection

@@ -19,7 +19,7 @@ import (
 // Pinned is something in a node's directory on the bpf file system.
 type Pinned struct {
 	Path string `json:"path"`
-	// link, map; filter: a program in the place of a link, where the kernel has none for TC
+	// link, map; filter: a program in place of a link, where the kernel has none for TC
 	Kind    string `json:"kind"`
 	ID      uint32 `json:"id"`
 	Type    string `json:"type"`

@@ -16,7 +16,7 @@ import (
 )
 
 // TestHeadendTakeover: a head-end that takes over goes on numbering where the last one stopped, in
-// the same epoch; after Unload the next one begins anew, and nothing is left behind.
+// the same epoch; after Unload the next one starts again, and nothing is left behind.
 func TestHeadendTakeover(t *testing.T) {
 	w := newWorld(t)
 	routeBackends(t)

@@ -72,7 +72,7 @@ func openLoop(name string) (loop, error) {
 		}
 	}
 	for name, value := range map[string]string{
-		"net.ipv6.conf." + loopOuter + ".disable_ipv6": "1", // nobody is there to speak with
+		"net.ipv6.conf." + loopOuter + ".disable_ipv6": "1", // no neighbour exists there
 		"net.ipv6.conf." + loopInner + ".accept_ra":    "0",
 		"net.ipv6.conf." + loopInner + ".forwarding":   "1",
 		"net.ipv4.conf." + loopInner + ".forwarding":   "1",

@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Running is what an instance has in the kernel, seen from outside: whoever loaded it, and while it
+// Running is what an instance has in the kernel, seen from outside: from any process, and while it
 // goes on. It is for measuring, and for experiments that give the programs more packets than a
 // network can.
 type Running struct {

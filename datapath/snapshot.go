@@ -15,7 +15,7 @@ import (
 	"sextant/linux"
 )
 
-// Snapshot is what an instance has in the kernel at one moment, whoever put it there, held so that
+// Snapshot is what an instance has in the kernel at one moment, from any process, held so that
 // it can be brought back.
 type Snapshot struct {
 	// the pinned maps, and the programs behind the links

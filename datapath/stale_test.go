@@ -66,7 +66,7 @@ func TestStalePins(t *testing.T) {
 	pinProgram(t, led, strays.programs["vrf_ask"])
 	if p := described(t, w)["/strays/link_stray_lead_tcin_farpeer"]; p.Kind != "filter" ||
 		p.Program != "vrf_ask" || p.Problem != "" {
-		t.Errorf("a program in the place of a link is described as %+v", p)
+		t.Errorf("a program in place of a link is described as %+v", p)
 	}
 	stale := stalePins(t, w.dir)
 	for pin, want := range map[string]string{

@@ -62,7 +62,7 @@ func Conduct(ctx context.Context, e Experiment, o Options) (report string, err e
 	r := newRecorder(e, o)
 	if o.Fresh {
 		if err := os.RemoveAll(r.parts); err != nil {
-			return "", fmt.Errorf("%s: begin anew: %w", e.Name, err)
+			return "", fmt.Errorf("%s: start again: %w", e.Name, err)
 		}
 	}
 	if err := os.MkdirAll(r.parts, 0o755); err != nil {

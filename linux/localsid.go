@@ -27,7 +27,7 @@ var tableBehaviors = map[int]srv6.Behavior{
 	seg6LocalDT46: srv6.EndDT46,
 }
 
-// LocalSIDs lists those of the main table of the current network namespace, whoever installed them.
+// LocalSIDs lists those of the main table of the current network namespace, from any software.
 func LocalSIDs() ([]LocalSID, error) {
 	routes, err := netlink.RouteListFiltered(unix.AF_INET6,
 		&netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)

@@ -101,7 +101,7 @@ func breaking(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), breakKey{}, true))
 }
 
-// MayBreakConnections says whether whoever asks for a change has said that connections may end.
+// MayBreakConnections reports whether the request for a change permits that connections end.
 func MayBreakConnections(ctx context.Context) bool { return ctx.Value(breakKey{}) != nil }
 
 // maxBody bounds what a request may send, in bytes: more than a node file may have.

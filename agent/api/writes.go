@@ -60,7 +60,7 @@ func (s ServiceSpec) put(n *config.Node, role Role, name string,
 }
 
 func (h handler) deleteService(r *http.Request) (any, error) {
-	name, r := r.PathValue("name"), breaking(r) // whoever deletes it by name means that
+	name, r := r.PathValue("name"), breaking(r) // a deletion by name implies that
 	return h.change(r.Context(), func(n *config.Node) (*config.Node, error) {
 		role, err := roleOf(n, Role(r.FormValue("role")))
 		switch {

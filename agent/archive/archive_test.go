@@ -229,7 +229,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// replaceChunk puts something else in the place of the record's chunk i; -1 is the last one.
+// replaceChunk puts something else in place of the record's chunk i; -1 is the last one.
 func replaceChunk(ctx context.Context, hand *clientv3.Client, key string, i int) error {
 	answer, err := hand.Get(ctx, key+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {

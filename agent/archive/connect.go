@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// A member that went away without a word is noticed after the sum of both.
+	// A member that disappeared without closing is noticed after the sum of both.
 	keepAliveTime, keepAliveTimeout = 10 * time.Second, 5 * time.Second
 	// signInTimeout bounds the exchange of a password for a token, which happens while connecting.
 	signInTimeout = 2 * time.Second

@@ -6,6 +6,6 @@
 // etcd refuses requests above 1.5 MiB. The version is the hash of the bytes. All chunks but the
 // last are written before; the last one, the version, and the removal of what was there before are
 // one transaction. So who reads, which is one request too, finds each record whole, as it is now or
-// as it was. Nothing is said about who wrote it: whoever can write to etcd can write a record, and
-// the one who reads it has to check where it comes from.
+// as it was. A record does not name its writer: each client that can write to etcd can write a
+// record, and the one who reads it has to check where it comes from.
 package archive

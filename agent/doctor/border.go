@@ -43,8 +43,8 @@ func mixedSides(n *config.Node, _ *facts.Facts, _ string) (list []Finding) {
 			fmt.Sprintf("the %s's interface is mixed: clients or hosts and the SR domain are "+
 				"behind it",
 				at.role),
-			"a packet whose source lies in domain.infrastructure is believed there, whoever " +
-				"sends it: " +
+			"a packet whose source lies in domain.infrastructure is trusted there, from any " +
+				"sender: " +
 				"forged numbers stop a protected flow, forged strays and errors reach the edge",
 			"let the routers in front refuse such sources from outside; or give clients an " +
 				"interface " +
@@ -94,7 +94,7 @@ func configuredSIDs(n *config.Node) (sids []netip.Addr) {
 	return sids
 }
 
-// vrfSIDsOf are those of the node's VRFs, whoever has set them up.
+// vrfSIDsOf are those of the node's VRFs, of Sextant or of other software.
 func vrfSIDsOf(n *config.Node, f *facts.Facts) (sids []netip.Addr) {
 	if n.Strays == nil {
 		return nil

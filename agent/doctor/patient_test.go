@@ -223,7 +223,7 @@ func link(name string, change func(netlink.Link) error) error {
 	return change(l)
 }
 
-// over puts a file with other content in the place of one, in this thread's mount namespace.
+// over puts a file with other content in place of one, in this thread's mount namespace.
 func over(t *testing.T, path, content string) error {
 	file := filepath.Join(t.TempDir(), "content")
 	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {

@@ -22,7 +22,7 @@ type checks struct {
 	backends map[health.Key]*role.Checked
 	panics   map[string]bool // services whose checks are not believed
 	stale    bool            // backends have come or gone since check
-	warning  string          // why nobody is checked; "": they are
+	warning  string          // why no backend is checked; "": they are
 }
 
 func newChecks(c *role.Core, services func() []Service, changed func(service string)) *checks {

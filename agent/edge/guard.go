@@ -189,7 +189,7 @@ func (e *Role) lostShare(running, next *Service, f *former, rehashed bool,
 }
 
 // keepsNone reports whether a service has, and keeps, a policy that lets connections end at each
-// change of its backends: whoever chose it has said so.
+// change of its backends: the operator chose it explicitly.
 func keepsNone(old, next *config.Service) bool {
 	return old.Policy != config.PolicyOffer && old.Continuity == next.Continuity
 }

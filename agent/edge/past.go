@@ -10,14 +10,14 @@ import (
 	"sextant/packet/srv6"
 )
 
-// told are chains of the past, and when they were so.
+// told are earlier chains, and when they were so.
 type told struct {
 	chains []pool.Chain
 	at     time.Time
 }
 
-// newestFirst orders chains of the past: what an older record says of a bucket comes behind what a
-// newer one says, whoever brought it back. At the same time the first one given stays first.
+// newestFirst orders earlier chains: what an older record says of a bucket comes behind what a
+// newer one says, from whichever source it came. At the same time the first one given stays first.
 func newestFirst(past []told) {
 	slices.SortStableFunc(past, func(a, b told) int { return b.at.Compare(a.at) })
 }

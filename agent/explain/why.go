@@ -132,7 +132,7 @@ func edgeWhy(e *api.Explanation) string {
 // cacheTexts say what the flow cache did, by event.
 var cacheTexts = map[string]string{
 	model.CacheHit.String():  "the flow cache has named the first",
-	model.CacheMiss.String(): "the flow cache knows nothing about it",
+	model.CacheMiss.String(): "the flow cache has no entry for it",
 	model.CacheStale.String(): "the flow cache names a backend that is not in the " +
 		"chain any more, and is not believed",
 	model.CacheStored.String():         "the flow cache has noted its owner",
@@ -162,7 +162,7 @@ func described(e *api.Explanation, name string) string {
 
 // offers say what a host made of an offer.
 var offers = map[model.Offer]string{
-	model.OfferLast:          "taken: nobody is left to pass it on to",
+	model.OfferLast:          "taken: no host is left to pass it on to",
 	model.OfferHere:          "taken: the connection is here",
 	model.OfferAccepted:      "taken: a new connection, and the acceptance policy accepts it",
 	model.OfferRefused:       "passed on: the acceptance policy refuses it",

@@ -71,9 +71,9 @@ const steps = 16
 
 // Apply decides what the backends are at the time now, after the decision before (the zero Effect
 // at first). The operator's word counts for more than the checks: they only turn up into draining,
-// or down. Whoever fails is a suspect besides. A backend that returns is held; one that comes up
-// begins with 1/steps of its weight; not so those that are there at first, and those whom a panic
-// puts back into use.
+// or down. A backend that fails is a suspect, too. A backend that returns is held; one that comes
+// up begins with 1/steps of its weight; not so those that are there at first, and those whom a
+// panic puts back into use.
 func (u Usage) Apply(members []Member, before Effect, now time.Duration) Effect {
 	e := Effect{
 		Backends: make([]pool.Backend, len(members)),

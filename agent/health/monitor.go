@@ -74,8 +74,8 @@ func NewMonitorOf(ctx context.Context, probe func(context.Context, Job) error) *
 		probe: probe}
 }
 
-// Results is where the monitor tells how checks ended. Nobody is checked again before his result
-// has been received.
+// Results is where the monitor tells how checks ended. No backend is checked again before its
+// result has been received.
 func (m *Monitor) Results() <-chan Result { return m.results }
 
 // Set makes these the jobs: new ones begin, those that are not listed end, those that stay the same

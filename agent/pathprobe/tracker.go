@@ -182,7 +182,7 @@ func (t *tracker) outrun(o *tracker, now time.Duration) bool {
 }
 
 // silenced are those of a group that are found to be silent now. All lists of a group have the same
-// ends, and their probes come back the same way: so a list is believed to be silent if another one
+// ends, and their probes come back the same way: so a list counts as silent if another one
 // is heard meanwhile. If none is, it may be the way back, or this machine that does not get to it;
 // then all fall silent together, after twice as many probes.
 func silenced(group []*tracker, now time.Duration) (fallen []*tracker) {

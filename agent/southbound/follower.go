@@ -71,7 +71,7 @@ type Follower struct {
 
 const (
 	retryLeast, retryMost = 100 * time.Millisecond, 5 * time.Second
-	// A controller that went away without a word is noticed after the sum of both.
+	// A controller that disappeared without closing is noticed after the sum of both.
 	keepAliveTime, keepAliveTimeout = 10 * time.Second, 5 * time.Second
 	heldPerMessage                  = 1000
 )

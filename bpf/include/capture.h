@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Copies of packets for "sextant capture", each with what the program did with it. A program is
- * loaded with capture_bytes above 0 only while a capture runs, and put in the place of the plain
+ * loaded with capture_bytes above 0 only while a capture runs, and put in place of the plain
  * one by a link update; with 0 the verifier removes all of this.
  *
  * The frame is copied when it arrives, for it is rewritten on its way, and handed over with the

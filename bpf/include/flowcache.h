@@ -150,8 +150,8 @@ __noinline int flow_remember(__u64 hash, __u32 owner)
 }
 
 /*
- * The chain with the backend in front that the flow cache names. Nobody is left out: whoever would
- * be reached without the cache is reached with it, one hop later at most.
+ * The chain with the backend in front that the flow cache names. No host is left out: each that
+ * would be reached without the cache is reached with it, one hop later at most.
  */
 static __always_inline struct chain *cached_chain(struct chain *chain, __u32 n, __u64 hash)
 {

@@ -67,7 +67,7 @@ static __always_inline struct cursor cursor_at_first_piece(CONTEXT *ctx)
 	return (struct cursor){ .pos = pos, .end = end, .left = end - pos };
 }
 
-/* Moves to an offset which the verifier may know nothing about. */
+/* Moves to an offset whose bounds the verifier may not know. */
 static __always_inline void cursor_set(struct cursor *c, CONTEXT *ctx, __u32 offset, __u32 left)
 {
 	__u64 masked = offset;

@@ -38,8 +38,8 @@ struct hmac_key {
 	struct hmac_digest outer;
 };
 
-/* By id; on the edge, the one that it signs with. Replaced one by one: whoever has found a key has
- * all of it. */
+/* By id; on the edge, the one that it signs with. Replaced one by one: a program that has found a
+ * key has all of it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * QUIC connections that a host took lately. The kernel knows nothing of them, and until the client
+ * QUIC connections that a host took lately. The kernel does not see them, and until the client
  * has the server's connection ID, the same chain brings all its packets: what follows the first has
  * to be taken too.
  */

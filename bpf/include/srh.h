@@ -56,7 +56,7 @@ static __always_inline __u32 srh_length(__u32 segments)
 }
 
 /*
- * Room for outer headers of that length behind the L2 header that f holds, in the place of the
+ * Room for outer headers of that length behind the L2 header that f holds, in place of the
  * frame's first bytes, of which there are before. Returns the outer IPv6 header; 0: there is no
  * room.
  */

@@ -26,7 +26,7 @@ struct stray_vrf {
 	__u32 backup; /* the device on which strays are received; 0: this VRF is not there now */
 	__u8 address[ETH_ALEN]; /* of the VRF device */
 	__u8 backup_address[ETH_ALEN];
-	__u8 name[16]; /* for whoever takes the counters over */
+	__u8 name[16]; /* for the program that takes the counters over */
 };
 
 struct {

@@ -30,7 +30,7 @@ packet, and then serves its API on a Unix socket. If it can't run it says why in
 Packets are forwarded on when it ends, whatever ended it: only "sextant unload" detaches the programs.
 
 Changes made while it runs are kept in the node file's state directory. They hold after a restart as long as the node file
-is the same; another node file begins anew. One that would end connections of the programs that forward on is refused;
+is the same; another node file starts again. One that would end connections of the programs that forward on is refused;
 with --break-connections it is not. It needs root, or CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON and, to take
 over, CAP_SYS_ADMIN.`,
 		Example:     "  sextant agent -f /etc/sextant/node.yaml",
@@ -136,7 +136,7 @@ func (a *app) instance(ctx context.Context, file, bpf string) (*config.Node, str
 	return f.node, dir, err
 }
 
-// refuseWhileServed keeps programs that an agent looks after.
+// refuseWhileServed refuses to touch programs of a running agent.
 func (a *app) refuseWhileServed(cmd *cobra.Command, node *config.Node) error {
 	if node != nil && !cmd.Flags().Changed("socket") {
 		a.socket = node.API.Socket

@@ -105,7 +105,7 @@ func (a *app) experimentRun() *cobra.Command {
 		Use: "run NAME...", Short: "Run experiments and write reports with the source's numbers " +
 			"beside ours",
 		Long: `Run experiments. Each writes a folder: report.md, result.json, and its tables and charts as CSV and SVG. A run that is
-interrupted resumes where it was; --fresh begins anew.`,
+interrupted resumes where it was; --fresh starts again.`,
 		Example: "  sextant experiment run disjoint-fig8\n  sextant experiment run " +
 			"--all --quick --folder results-quick",
 		Annotations:       seeAlso("sextant experiment list", "sextant experiment report"),
@@ -126,7 +126,7 @@ interrupted resumes where it was; --fresh begins anew.`,
 	folderFlag(cmd, &o.Folder)
 	cmd.Flags().BoolVar(&all, "all", false, "run all experiments")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "take fewer cases, to see that it runs")
-	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "begin anew instead of resuming")
+	cmd.Flags().BoolVar(&o.Fresh, "fresh", false, "start again instead of resuming")
 	cmd.Flags().IntVar(&o.Requests, "requests", 0,
 		"of experiments that make requests: how many in each setting, instead of the source's "+
 			"number")

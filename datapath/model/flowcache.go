@@ -41,8 +41,8 @@ var cacheEventNames = [...]string{
 func (c CacheEvent) String() string { return name(cacheEventNames[:], int(c)) }
 
 // cached moves the backend that the flow cache names to the front of a chain, for packets that
-// visit all of it. Nobody is left out: whoever would be reached without the cache is reached with
-// it, one hop later at most.
+// visit all of it. No host is left out: each that would be reached without the cache is reached
+// with it, one hop later at most.
 func (e *Edge) cached(r *Result, chain pool.Chain, p *packet) pool.Chain {
 	if e.Learning == nil || chain.Length < 2 || p.protocol != protocolTCP || p.transport.opens() {
 		return chain

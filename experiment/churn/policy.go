@@ -37,8 +37,8 @@ var policies = []policy{ecmp, shadow, circling, consistent, remembered, resilien
 const legend = "ecmp: the flow's bucket modulo the number of servers, as a router, no memory. " +
 	"shadow: the same table with " +
 	"VRF-shadowing, where what the edge sends on is marked as the last offer. shadow-circling: " +
-	"that without the mark, the paper word " +
-	"for word: a packet of nobody goes round until its hop limit is used up, and nobody answers " +
+	"that without the mark, the paper to the letter: " +
+	"a packet without a connection circles until its hop limit is used up, and no host answers " +
 	"it with a reset. consistent: " +
 	"rendezvous hashing, no memory. shadow-consistent: that with VRF-shadowing. resilient: a " +
 	"resilient next-hop group of the Linux " +

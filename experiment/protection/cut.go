@@ -47,7 +47,7 @@ var blows = []blow{{2, 1}, {3, 1}, {3, 2}}
 // aftermath is what became of streams when paths were cut.
 type aftermath struct {
 	Sent, Lost, Twice int
-	// from the cut until others were installed in the place of what was cut
+	// from the cut until others were installed in place of what was cut
 	Ms     []float64
 	Steps  [len(steps)][]float64
 	Faults uint64

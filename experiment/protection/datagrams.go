@@ -79,7 +79,7 @@ func runTelemetry(ctx context.Context, r *experiment.Recorder) error {
 func (t trial) run(ctx context.Context, name string, lasts time.Duration) (s stream, err error) {
 	err = within(ctx, name, t.setting, func(ctx context.Context, a *arena) error {
 		if _, err := a.fetchOnce(ctx); err != nil &&
-			ctx.Err() != nil { // neighbours get to know one another
+			ctx.Err() != nil { // neighbours resolve one another's addresses
 			return err
 		}
 		s, err = a.telemetry(ctx, lasts, func() error {

@@ -29,7 +29,7 @@ func (r requests) add(o requests) requests {
 func (a *arena) fetch(ctx context.Context, count int) (requests, error) {
 	var r requests
 	if _, err := a.fetchOnce(ctx); err != nil &&
-		ctx.Err() != nil { // neighbours get to know one another
+		ctx.Err() != nil { // neighbours resolve one another's addresses
 		return r, err
 	}
 	before, err := a.settledCounters(ctx)

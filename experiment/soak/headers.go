@@ -37,7 +37,7 @@ func (t *traffic) begin(number uint64, ethertype uint16, protocol byte, length i
 		t.out = append(t.out, 0x45, 0)
 		t.out = binary.BigEndian.AppendUint16(t.out, uint16(20+length))
 		t.out = append(t.out, 0, 0, 0, 0, 64, protocol, 0, 0)
-		// 100.0.0.0/8, of which nobody is in the lab
+		// 100.0.0.0/8, of which no address is in the lab
 		t.out = binary.BigEndian.AppendUint32(t.out, 100<<24|client)
 		t.out = append(t.out, vip4.AsSlice()...)
 		sealIPv4(t.out[ethernetHeader:])

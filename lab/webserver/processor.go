@@ -10,7 +10,7 @@ import (
 	"sextant/sim/queueing"
 )
 
-// processor plays a queueing.Machine in real time. Whoever brings a job or is
+// processor plays a queueing.Machine in real time. A goroutine that brings a job or is
 // woken by the timer moves the machine to the present and sets the timer to
 // the end of the next job; the mutex makes these one after another.
 type processor struct {

@@ -15,7 +15,7 @@ const (
 // and Schomaker, "Weighted Distributed Hash Tables", 2005). A member comes first in its share of
 // the slots, up to chance: about 1/sqrt(slots of the member). A change moves the fewest slots
 // possible. Other than a Table, a Ranking depends on its members and seed alone, not on the past:
-// whoever knows the same members has the same order. It never changes.
+// all nodes that know the same members have the same order. It never changes.
 type Ranking struct {
 	seed    uint64
 	slots   int
@@ -33,7 +33,7 @@ const pageSlots = 16
 
 // order is what is known of a slot.
 type order struct {
-	bound standing // whoever is not known stands behind this, and whoever is known before it
+	bound standing // an unknown member stands behind this, a known one before it
 	ids   [rankingDepth]uint16
 	known uint8 // ids in use, best first
 }

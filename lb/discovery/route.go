@@ -12,7 +12,7 @@ import (
 type Route struct {
 	// who told: a BGP peer, ViaFPM or ViaKernel; the zero value: this node itself
 	Peer          netip.Addr
-	Distinguisher string // of the host, whoever told
+	Distinguisher string // of the host, from whichever peer
 	Prefix        netip.Prefix
 	SID           netip.Addr
 	Structure     Structure // of the SID; the zero value: it was not told
@@ -124,7 +124,7 @@ const opaque srv6.Behavior = 65535
 // lost, a route that names its services is one of our own hosts', who announce nothing else.
 func (r Route) does(s config.Service) bool {
 	if SourceOf(r.Peer) != BGP {
-		return true // tables of routes do not say: whoever had them used here knows
+		return true // tables of routes do not say; the operator configured their use here
 	}
 	return slices.Contains(behaviors(s), r.Behavior) || r.Behavior == opaque && r.Services != nil
 }

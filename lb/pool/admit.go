@@ -18,10 +18,10 @@ func (g *Generation) admits() bool {
 }
 
 // admit returns those of the wanted candidates for whom the chain has room, and whether one must
-// wait. Whoever had the bucket a moment ago, since the time given, keeps its place in the chain, or
-// its connections would be cut. If nobody else has room, new connections stay with those who had
-// the bucket last, although they are to leave, and best with no suspect. Wanted has the capacity
-// for them.
+// wait. A backend that had the bucket a moment ago, since the time given, keeps its place in the
+// chain, or its connections would be cut. If nobody else has room, new connections stay with those
+// who had the bucket last, although they are to leave, and best with no suspect. Wanted has the
+// capacity for them.
 func admit(
 	c *Chain, p *past, wanted []uint16, alive, suspects *idSet, depth int, since uint32,
 ) (candidates []uint16, waits bool) {

@@ -80,7 +80,7 @@ func New(spec Spec, backends []Backend, now time.Duration) (*Generation, error) 
 // Resume makes the generation that follows chains which another process left, in a map of the
 // kernel for example, when nothing else of it is known: as Next does, it keeps the owners of the
 // buckets where it can, and those it can't in their past. When previous owners left is not known
-// either: the drain time begins anew.
+// either: the drain time starts again.
 func Resume(spec Spec, chains []Chain, backends []Backend, now time.Duration) (*Generation, error) {
 	spec, err := spec.normal()
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *rankedSelection) reserves(bucket int, ids *idSet, space *scratch) bool 
 	return ids != nil && slices.ContainsFunc(s.first(bucket, space), ids.has)
 }
 
-// reserve fills the chain up with the best of the bucket's order who are alive: those before the
+// reserve fills the chain up with the best of the bucket's order that are alive: those before the
 // candidates have had the bucket while they were up, those behind while the candidates were not.
 func (s *rankedSelection) reserve(bucket int, c *Chain, is transition) {
 	for _, id := range s.first(bucket, is.space) {

@@ -90,8 +90,8 @@ func (c *Chain) parse(b []byte) ([]byte, error) {
 	return b[2*int(c.Length):], c.check()
 }
 
-// Retain takes out of the chains whoever is not to be kept, and returns in how many places that
-// was. The chains are changed.
+// Retain takes out of the chains each backend that is not to be kept, and returns in how many
+// places that was. The chains are changed.
 func Retain(chains []Chain, keep func(id uint16) bool) (dropped int) {
 	for i := range chains {
 		c := &chains[i]

@@ -12,7 +12,7 @@ import (
 )
 
 // SetNeighbors makes these the neighbors. Sessions of those that stay as they were are left alone;
-// one whose settings changed begins anew. If the settings of one can't be used, nothing changes.
+// one whose settings changed starts again. If the settings of one can't be used, nothing changes.
 func (s *Speaker) SetNeighbors(neighbors []config.Neighbor) error {
 	return s.setNeighbors(neighbors, false)
 }

@@ -44,7 +44,7 @@ type Server struct {
 
 // State is how a server does.
 type State struct {
-	Client     netip.AddrPort // the zero value: nobody is connected
+	Client     netip.AddrPort // the zero value: no client is connected
 	Complete   bool           // a client has told all it knows: what is not known is not there
 	Routes     int            // that are known
 	Sessions   uint64         // so far
@@ -113,7 +113,7 @@ func (s *Server) signal() {
 	}
 }
 
-// accept lets clients in. The newest takes the place of one before: if zebra died without a word,
+// accept lets clients in. The newest takes the place of one before: if zebra ended without closing,
 // its successor is let in at once.
 func (s *Server) accept() {
 	defer s.done.Done()

@@ -12,7 +12,7 @@ type Destination struct {
 	Prefix netip.Prefix
 }
 
-// Model is what a source has told. The zero value knows nothing. It is not for several goroutines
+// Model is what a source has sent. The zero value has no routes. It is not for several goroutines
 // at once.
 type Model struct {
 	Tables func(uint32) bool // which tables count; nil: all

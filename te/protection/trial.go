@@ -29,7 +29,7 @@ type Trials struct {
 	Vain  int           // trials in a row after which it was not believed, or not for long
 	Next  time.Duration // when the next one begins, if the list is held down
 	state trialState
-	since time.Duration    // when the trial, or the time that the list is believed, began
+	since time.Duration    // when the trial, or the time in which the list is trusted, began
 	came  [MaxSlots]uint64 // packets that had come by each list when the trial began
 }
 

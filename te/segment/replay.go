@@ -19,9 +19,9 @@ type Replay struct {
 	Forced  bool            // whether there are no branches
 }
 
-// Replay follows a list as routers do, over all equal-cost paths. It knows nothing of how lists are
-// found: it walks back from each SID over the edges whose weights add up. The error wraps ErrBroken
-// when a SID cannot be reached or its link is down.
+// Replay follows a list as routers do, over all equal-cost paths. It is independent of how lists
+// are found: it walks back from each SID over the edges whose weights add up. The error wraps
+// ErrBroken when a SID cannot be reached or its link is down.
 func (e *Engine) Replay(from topology.Node, sids []SID) (Replay, error) {
 	w := e.walkers.Get().(*walker)
 	defer e.walkers.Put(w)

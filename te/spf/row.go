@@ -65,8 +65,8 @@ func (r *Row) Back(v topology.Node) []Arc { return r.back.of(v) }
 func (r *Row) TightBack(v topology.Node, a Arc) bool { return r.tight(a.Node, v, a.Cost) }
 
 // Dag lists, for each node, the arcs toward the root that lie on a shortest path, with their
-// latency for a cost. It is worked out when first asked for: who walks a row to and fro spares
-// looking at all arcs each time.
+// latency for a cost. It is worked out when first asked for: a caller that walks a row in both
+// directions spares looking at all arcs each time.
 func (r *Row) Dag(v topology.Node) []Arc {
 	dag := r.dag.Load()
 	if dag == nil {

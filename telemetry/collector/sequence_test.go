@@ -96,7 +96,7 @@ func TestSequenceGap(t *testing.T) {
 	}
 }
 
-// An exporter that begins anew, after a silence, loses nothing by that but its first number; a
+// An exporter that starts again, after a silence, loses nothing by that but its first number; a
 // single stray number changes nothing, nor does a series of old ones while the new one goes on.
 func TestSequenceRestart(t *testing.T) {
 	var s collector.Sequence

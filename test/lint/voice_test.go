@@ -22,6 +22,23 @@ var phrases = map[string]string{
 	"believes":            "machines trust",
 	" hears ":             "machines learn, or are told",
 	"one thing at a time": "say what runs after what",
+	"whoever":             "name the part: each host that, from any process",
+	"word for word":       "write to the letter, or literally",
+	"to and fro":          "write in both directions",
+	"without a word":      "write without closing, or without a signal",
+	"afresh":              "write again, or without state",
+	"begin anew":          "write start again",
+	"begins anew":         "write starts again",
+	"in the place of":     "write in place of, or say that one replaces the other",
+	"past owner":          "write previous owner",
+	"chains of the past":  "write earlier chains",
+	"knows nothing":       "say what is absent: no entry, no route, no record",
+	"know nothing":        "say what is absent: no entry, no route, no record",
+	"is believed":         "write is trusted, or accepted",
+	"are believed":        "write are trusted, or accepted",
+	"nobody is":           "name the part: no host is, no client is",
+	"packet of nobody":    "write a packet without a connection",
+	"knows better":        "say what decides",
 }
 
 // otherVoice are folders whose texts are not judged yet.

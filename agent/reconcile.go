@@ -51,7 +51,7 @@ func Unload(dir string) error {
 
 // UnloadNode is Unload with the node's state directory. The numbers of its head-end are kept there,
 // so that they run on when the node is started again: numbers in SIDs have no epoch by which an
-// egress could tell that they begin afresh.
+// egress could recognise that they begin again.
 func UnloadNode(dir, stateDir, node string) error {
 	numbers, err := datapath.DetachHeadend(filepath.Join(dir, "headend"))
 	if err == nil && len(numbers) > 0 {

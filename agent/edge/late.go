@@ -117,7 +117,7 @@ func (e *Room) takeLate(l late) {
 	e.retryLater(e.remember(s, chains, e.Node.Edge.Services[i]))
 }
 
-// remember adds chains of the past to those of a running service, behind its own.
+// remember adds earlier chains to those of a running service, behind its own.
 func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Service) error {
 	own, before := ChainsOf(s.Generation), s.Generation
 	merged, err := pool.Merge(own, chains)

@@ -26,7 +26,7 @@ func newestFirst(past []told) {
 func (x *exchange) ignore(e config.Endpoint, chains []pool.Chain, known func(id uint16) bool) {
 	if dropped := pool.Retain(chains, known); dropped > 0 {
 		x.ignored += uint64(dropped)
-		x.Log.Warn("chains of the past name backends that this node does not know; "+
+		x.Log.Warn("earlier chains name backends that this node does not know; "+
 			"they are left out", "service", e, "places", dropped)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // An edge that learns its backends by BGP knows none when it begins. Until its neighbors have told
-// all they know, whoever is named by chains of the past (the kernel's, of peers, of etcd, of the
+// all they know, each backend that earlier chains name (the kernel's, of peers, of etcd, of the
 // journal) may still be there, and is kept as if it were draining.
 
 // follow returns the generation that follows the service's running one. As long as the edge does
@@ -30,7 +30,7 @@ func (e *Room) follow(s *Service, spec pool.Spec, n *config.Node,
 	return e.resume(s, spec, n, chains, members)
 }
 
-// resume makes a generation of chains of the past.
+// resume makes a generation of earlier chains.
 func (e *Room) resume(
 	s *Service, spec pool.Spec, n *config.Node, chains []pool.Chain, members []pool.Backend,
 ) (*pool.Generation, error) {
@@ -41,7 +41,7 @@ func (e *Room) resume(
 	return pool.Resume(spec, chains, members, e.Now())
 }
 
-// withRemembered adds to the members those whom chains of the past name beside them, as draining,
+// withRemembered adds to the members those whom earlier chains name beside them, as draining,
 // and notes their SIDs.
 func (e *Room) withRemembered(
 	s *Service, n *config.Node, chains []pool.Chain, members []pool.Backend,

@@ -23,7 +23,7 @@ type steering struct {
 	down     map[state.ListKey]bool
 }
 
-// SetComputed makes next the computed policies, in the place of all that were. No packet sees half
+// SetComputed makes next the computed policies, in place of all that were. No packet sees half
 // of it; on an error nothing has changed. keepPolicies makes an agent that starts again run them at
 // once: the next change need not wait for the disk.
 func (h *Room) SetComputed(next state.Computed) error {

@@ -59,8 +59,8 @@ func (d *Discoveries) NoteSettled(peers []bgp.Peer, unsettled bool, now time.Tim
 	return true
 }
 
-// MayAnnounce says whether packets may come to this edge. To one that starts afresh they come when
-// it knows the hosts, and when the other edges know what it knew.
+// MayAnnounce says whether packets may come to this edge. To one that starts without state they
+// come when it knows the hosts, and when the other edges know what it knew.
 func (d *Discoveries) MayAnnounce(now time.Time) bool {
 	if !d.Startup.Fresh || d.Node.Edge == nil {
 		return true

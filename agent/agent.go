@@ -141,6 +141,9 @@ func Run(ctx context.Context, options Options) error {
 		return err
 	}
 	defer servers.Stop()
+	if err := servers.ListenTLS(options.Node.API.Listen); err != nil {
+		return err
+	}
 	a.servers = servers
 	changes, err := watchRoutes(ctx, options.Log)
 	if err != nil {

@@ -65,6 +65,8 @@ type API struct {
 	Socket string `key:"socket" default:"/run/sextant/agent.sock"`
 	// Prometheus over TCP; the zero value is none
 	Metrics netip.AddrPort `key:"metrics" omit:"zero"`
+	// over TLS 1.3, for those who have tokens; nil: on the socket alone
+	Listen *Listen `key:"listen" change:"whole"`
 }
 
 // Edge is the role that spreads connections over backends.

@@ -38,6 +38,13 @@ func Validate(n *Node) []*Problem {
 	c.secret()
 	c.directory("state", n.State)
 	c.socket("api.socket", n.API.Socket)
+	if l := n.API.Listen; l != nil {
+		c.problems = append(c.problems, l.Faults("api.listen")...)
+		if l.Address == n.API.Metrics {
+			c.conflict("api.listen.address", "it is that of api.metrics",
+				"choose another port")
+		}
+	}
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
 			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "telemetry:" or `+

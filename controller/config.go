@@ -7,6 +7,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"sextant/config"
 	"sextant/te/reroute"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 type API struct {
 	Socket  string         `yaml:"socket"`
 	Metrics netip.AddrPort `yaml:"metrics"` // none if not set
+	Listen  *config.Listen `yaml:"listen"`  // over TLS 1.3; nil: on the socket alone
 }
 
 // Queue is what the topology does not say about a link, in one direction. Several with the same
@@ -119,6 +121,11 @@ func (c *Config) check() error {
 	}
 	if c.API.Socket == "" {
 		return fmt.Errorf("api.socket: name a path, or leave the key out for %s", DefaultSocket)
+	}
+	if l := c.API.Listen; l != nil {
+		if faults := l.Faults("api.listen"); len(faults) > 0 {
+			return faults[0]
+		}
 	}
 	if c.Queue < 1 {
 		return fmt.Errorf("queueBytes %d: a queue holds a byte at least", c.Queue)

@@ -72,6 +72,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer c.servers.Stop()
+	if err := c.servers.ListenTLS(o.Config.API.Listen); err != nil {
+		return err
+	}
 	defer close(c.ended)
 	metrics := c.metrics()
 	c.servers.Serve(c.handler(metrics), c.metricsPort(metrics))

@@ -16,15 +16,15 @@ import (
 // handler serves the API.
 func (c *Controller) handler(metrics http.Handler) http.Handler {
 	mux := api.Mux("controller", map[string]func(*http.Request) (any, error){
-		"GET /v1/status":    c.getStatus,
-		"GET /v1/links":     c.getLinks,
-		"PUT /v1/links":     c.putLink,
-		"GET /v1/flows":     c.getFlows,
-		"GET /v1/reroutes":  c.getReroutes,
-		"POST /v1/reports":  c.postReports,
-		"POST /v1/simulate": c.simulate,
-		"PUT /v1/pins":      c.putPin,
-		"DELETE /v1/pins":   c.deletePin,
+		"GET /v1/status":    api.Needs(api.Read, c.getStatus),
+		"GET /v1/links":     api.Needs(api.Read, c.getLinks),
+		"PUT /v1/links":     api.Needs(api.Operate, c.putLink),
+		"GET /v1/flows":     api.Needs(api.Read, c.getFlows),
+		"GET /v1/reroutes":  api.Needs(api.Read, c.getReroutes),
+		"POST /v1/reports":  api.Needs(api.Operate, c.postReports),
+		"POST /v1/simulate": api.Needs(api.Read, c.simulate),
+		"PUT /v1/pins":      api.Needs(api.Operate, c.putPin),
+		"DELETE /v1/pins":   api.Needs(api.Operate, c.deletePin),
 	})
 	mux.Handle("GET /metrics", metrics)
 	return mux

@@ -153,28 +153,23 @@ func (h handler) capture(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	encoder, flush := json.NewEncoder(w), http.NewResponseController(w)
-	begun := false
+	var out *stream // nil: it has not begun
 	begin := func() error {
-		begun = true
-		w.Header().Set("Content-Type", "application/jsonl")
-		if _, err := io.WriteString(w, "{}\n"); err != nil {
-			return err
-		}
-		return flush.Flush()
+		out = newStream(w, r)
+		return out.send(struct{}{})
 	}
 	err = h.agent.Capture(r.Context(), want, begin, func(packets []CapturedPacket) error {
 		for _, p := range packets {
-			if err := encoder.Encode(p); err != nil {
+			if err := out.write(p); err != nil {
 				return err
 			}
 		}
-		return flush.Flush()
+		return out.flush.Flush()
 	})
 	switch {
 	case err == nil || r.Context().Err() != nil:
-	case begun:
-		_ = encoder.Encode(errorBody{errorOf(err)}) // a client that is gone needs no answer
+	case out != nil:
+		_ = out.send(errorBody{errorOf(err)}) // a client that is gone needs no answer
 	default:
 		writeError(w, err)
 	}

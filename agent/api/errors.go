@@ -17,6 +17,9 @@ const (
 	Invalid  Code = "invalid"
 	Internal Code = "internal"
 	Stale    Code = "stale" // it is not the configuration that If-Match names
+	// over the network: no token that is valid, and one that does not allow it
+	Unauthorized Code = "unauthorized"
+	Forbidden    Code = "forbidden"
 )
 
 // Error is the answer to a refused request.
@@ -59,6 +62,9 @@ var httpStatus = map[Code]int{
 	Invalid:  http.StatusBadRequest,
 	Internal: http.StatusInternalServerError,
 	Stale:    http.StatusPreconditionFailed,
+
+	Unauthorized: http.StatusUnauthorized,
+	Forbidden:    http.StatusForbidden,
 }
 
 // ErrUnreachable is wrapped by a Client's errors when no agent answers.

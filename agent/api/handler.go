@@ -117,17 +117,17 @@ const (
 // NewHandler serves the API of an agent.
 func NewHandler(agent Agent) http.Handler {
 	h, answers := handler{agent}, map[string]func(*http.Request) (any, error){
-		"GET /v1/openapi.json": handler{agent}.openAPI,
+		"GET /v1/openapi.json": Needs(Read, handler{agent}.openAPI),
 	}
 	for _, e := range endpoints() {
 		if e.serve != nil {
-			answers[e.method+" "+e.path] = e.serve(h)
+			answers[e.method+" "+e.path] = Needs(e.needs, e.serve(h))
 		}
 	}
 	mux := Mux("agent/api", answers)
 	for _, e := range endpoints() {
 		if e.stream != nil {
-			mux.Handle(e.method+" "+e.path, e.stream(h))
+			mux.Handle(e.method+" "+e.path, needsFirst(e.needs, e.stream(h)))
 		}
 	}
 	return mux
@@ -244,6 +244,9 @@ func writeNode(w http.ResponseWriter, r *http.Request, node *config.Node, err er
 	w.Header().Set("ETag", `"`+fingerprint+`"`)
 	if r.FormValue("secrets") == "" {
 		node = config.Redact(node)
+	} else if err := Require(r.Context(), Admin); err != nil {
+		writeError(w, err)
+		return
 	}
 	if r.Header.Get("Accept") == "application/json" {
 		text, err := config.MarshalAsJSON(node)
@@ -281,11 +284,10 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	w.Header().Set("Content-Type", "application/jsonl")
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	for encoder, flush := json.NewEncoder(w), http.NewResponseController(w); ; {
-		if encoder.Encode(sample) != nil || flush.Flush() != nil {
+	for out := newStream(w, r); ; {
+		if out.send(sample) != nil {
 			return
 		}
 		select {
@@ -295,7 +297,7 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 		}
 		if sample, err = h.sample(r.Context(), &seen); err != nil {
 			// The stream has begun; the error is its last line.
-			_ = encoder.Encode(errorBody{errorOf(err)})
+			_ = out.send(errorBody{errorOf(err)})
 			return
 		}
 	}

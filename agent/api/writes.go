@@ -79,6 +79,11 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 	if err := ReadJSON(r, &spec); err != nil {
 		return nil, err
 	}
+	if spec.SID != nil || spec.Agent != nil { // it becomes another server
+		if err := Require(r.Context(), Admin); err != nil {
+			return nil, err
+		}
+	}
 	service, name := r.PathValue("name"), r.PathValue("backend")
 	learned, err := h.learned(r.Context(), service, name)
 	if err != nil {
@@ -92,6 +97,9 @@ func (h handler) putBackend(r *http.Request) (any, error) {
 			return config.SetLearned(n, service, name, learned, spec.change())
 		}
 		if conditionOf(r).adds(hasBackend(n, service, name)) {
+			if err := Require(r.Context(), Admin); err != nil {
+				return nil, err
+			}
 			return config.AddBackend(n, service, name, spec.change())
 		}
 		return config.SetBackend(n, service, name, spec.change())

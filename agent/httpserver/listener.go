@@ -17,6 +17,7 @@ import (
 const (
 	maxSocketConnections  = 128 // of the API socket
 	maxMetricsConnections = 128 // of the metrics port
+	maxRemoteConnections  = 128 // of the API over TLS
 	maxSourceConnections  = 16  // of these from one IPv4 address or one IPv6 /64
 	headerTimeout         = 5 * time.Second
 	readTimeout           = 30 * time.Second // of a whole request
@@ -164,6 +165,9 @@ var (
 	refusedTotal = monitoring.New("listener_refused_connections_total",
 		"Connections that were closed at once because there were too many, in all or from one "+
 			"source.", "listener", "limit")
+	deniedTotal = monitoring.New("api_denied_requests_total",
+		"Requests to the API over TLS that were refused for want of a token that allows them.",
+		"reason")
 )
 
 // Collect sends the metrics of the listeners: how full they are. It is for any number of
@@ -172,7 +176,13 @@ func (s *Servers) Collect(out chan<- prometheus.Metric) {
 	if s == nil {
 		return
 	}
-	for _, l := range []*boundedListener{s.socket, s.metrics} {
+	if s.gate != nil {
+		for reason, n := range s.gate.Refusals() {
+			out <- prometheus.MustNewConstMetric(deniedTotal, prometheus.CounterValue, float64(n),
+				string(reason))
+		}
+	}
+	for _, l := range []*boundedListener{s.socket, s.metrics, s.remote} {
 		if l == nil {
 			continue
 		}

@@ -4,6 +4,7 @@ package httpserver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,11 +14,17 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"sextant/agent/access"
+	"sextant/config"
 )
 
 // Servers are where a daemon listens.
 type Servers struct {
 	socket, metrics *boundedListener // metrics is nil if there is no address for it
+	remote          *boundedListener // the API over TLS; nil: there is none
+	gate            *access.Gate
+	log             *slog.Logger
 	running         []*http.Server
 	failed          chan error // a server that ended by itself
 }
@@ -25,7 +32,7 @@ type Servers struct {
 // Listen opens the API socket and, if its address is valid, the metrics port. Connections wait for
 // Serve. The daemon's name is for errors.
 func Listen(daemon, path string, port netip.AddrPort, log *slog.Logger) (*Servers, error) {
-	s := &Servers{failed: make(chan error, 2)}
+	s := &Servers{failed: make(chan error, 3), log: log}
 	socket, err := listenSocket(daemon, path)
 	if err != nil {
 		return nil, err
@@ -44,6 +51,27 @@ func Listen(daemon, path string, port netip.AddrPort, log *slog.Logger) (*Server
 		}, log)
 	}
 	return s, nil
+}
+
+// ListenTLS opens the port on which the API is served over TLS 1.3, if there is to be one. The
+// error says which of its files can't be used, and why.
+func (s *Servers) ListenTLS(l *config.Listen) error {
+	if l == nil {
+		return nil
+	}
+	gate, err := access.Open(*l, s.log)
+	if err != nil {
+		return err
+	}
+	port, err := net.Listen("tcp", l.Address.String())
+	if err != nil {
+		return fmt.Errorf("listen for the API on %s: %w; choose another api.listen.address",
+			l.Address, Cause(err))
+	}
+	s.gate = gate
+	s.remote = newListener(port, bounds{name: "tls", total: maxRemoteConnections,
+		perSource: maxSourceConnections, stall: stallTimeout}, s.log)
+	return nil
 }
 
 // Cause leaves out of a network or file error what the message names itself.
@@ -89,21 +117,26 @@ func listenSocket(daemon, path string) (net.Listener, error) {
 // Serve answers on the socket, and on the port if there is one.
 func (s *Servers) Serve(requests, port http.Handler) {
 	// some answers are streams without end; each write of theirs is bounded
-	s.start(s.socket, requests, 0)
+	s.start(s.socket, s.socket.bounds, requests, 0)
+	if s.remote != nil {
+		s.start(tls.NewListener(s.remote, s.gate.TLS()), s.remote.bounds,
+			s.gate.Handler(requests), 0)
+	}
 	if s.metrics != nil {
-		s.start(s.metrics, port, answerTimeout)
+		s.start(s.metrics, s.metrics.bounds, port, answerTimeout)
 	}
 }
 
 // Failed yields the error of a server that ended by itself.
 func (s *Servers) Failed() <-chan error { return s.failed }
 
-func (s *Servers) start(l *boundedListener, h http.Handler, answer time.Duration) {
+func (s *Servers) start(l net.Listener, b bounds, h http.Handler, answer time.Duration) {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		WriteTimeout: answer,
 		IdleTimeout:  idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ConnContext: withPeer,
+		ErrorLog:    slog.NewLogLogger(s.log.With("listener", b.name).Handler(), slog.LevelDebug),
 	}
 	s.running = append(s.running, server)
 	go func() {
@@ -123,7 +156,9 @@ func (s *Servers) Stop() {
 		}
 	}
 	s.socket.Close()
-	if s.metrics != nil {
-		s.metrics.Close()
+	for _, l := range []*boundedListener{s.metrics, s.remote} {
+		if l != nil {
+			l.Close()
+		}
 	}
 }

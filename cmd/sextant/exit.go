@@ -65,7 +65,8 @@ func exitCode(err error) int {
 		return exitUnreachable
 	case errors.As(err, &refusal) && refusal.Code == api.NotFound:
 		return exitNotFound
-	case errors.As(err, &refusal) && refusal.Code == api.Conflict:
+	case errors.As(err, &refusal) && (refusal.Code == api.Conflict ||
+		refusal.Code == api.Unauthorized || refusal.Code == api.Forbidden):
 		return exitConflict
 	default:
 		return exitFailed

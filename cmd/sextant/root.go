@@ -100,7 +100,7 @@ func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
 		in(groupNode, a.agentCommand(), a.controllerCommand(), a.unloadCommand(), a.checkCommand(),
 			a.diffCommand(),
-			a.applyCommand(), a.doctorCommand(),
+			a.applyCommand(), a.tokenCommand(), a.doctorCommand(),
 			a.supportBundleCommand()),
 		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(),
 			a.backendCommand(), a.flowCommand(), a.sidCommand(),

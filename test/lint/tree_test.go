@@ -61,6 +61,7 @@ var tree = []folder{
 	{path: "agent/southbound"},
 	{path: "agent/southbound/southboundpb"},
 	{path: "agent/httpserver"},
+	{path: "agent/access"},
 	{path: "agent/monitoring"},
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},

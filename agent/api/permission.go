@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync/atomic"
+)
+
+// permissions are all permissions, each of which includes those before it.
+var permissions = []Permission{Read, Operate, Admin}
+
+// Includes reports whether p allows what needs another one.
+func (p Permission) Includes(other Permission) bool {
+	have := slices.Index(permissions, p)
+	return have >= 0 && have >= slices.Index(permissions, other)
+}
+
+// Access is what the caller of one request may do, and what that needed.
+type Access struct {
+	may    Permission
+	needed atomic.Int32 // the most that the request asked for: its place in permissions, from 1
+}
+
+// NewAccess is that of a caller with a permission.
+func NewAccess(may Permission) *Access { return &Access{may: may} }
+
+// Needed is the most that the request asked for; "": nothing.
+func (a *Access) Needed() Permission {
+	if n := a.needed.Load(); n > 0 {
+		return permissions[n-1]
+	}
+	return ""
+}
+
+// ask notes what a request needs.
+func (a *Access) ask(needs Permission) {
+	n := int32(slices.Index(permissions, needs) + 1)
+	for {
+		before := a.needed.Load()
+		if before >= n || a.needed.CompareAndSwap(before, n) {
+			return
+		}
+	}
+}
+
+type accessKey struct{}
+
+// WithAccess restricts a request to what its caller may do. A request without it came by the Unix
+// socket: whoever may open that may do everything.
+func WithAccess(ctx context.Context, a *Access) context.Context {
+	return context.WithValue(ctx, accessKey{}, a)
+}
+
+// Require returns an error unless the caller of a request has a permission.
+func Require(ctx context.Context, needs Permission) error {
+	a, restricted := ctx.Value(accessKey{}).(*Access)
+	if !restricted {
+		return nil
+	}
+	a.ask(needs)
+	if !a.may.Includes(needs) {
+		return &Error{Forbidden, fmt.Sprintf("this needs the role %s, and the token has the role "+
+			"%s; use a token with that role, or run the command on the node", needs, a.may)}
+	}
+	return nil
+}
+
+// Needs restricts an answer to callers with a permission.
+func Needs(needs Permission, answer func(*http.Request) (any, error)) func(*http.Request) (
+	any, error) {
+	return func(r *http.Request) (any, error) {
+		if err := Require(r.Context(), needs); err != nil {
+			return nil, err
+		}
+		return answer(r)
+	}
+}
+
+// needsFirst is Needs for what writes its answer itself.
+func needsFirst(needs Permission, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := Require(r.Context(), needs); err != nil {
+			writeError(w, err)
+			return
+		}
+		h(w, r)
+	}
+}
+
+// Refuse answers a request with an error, as the API does.
+func Refuse(w http.ResponseWriter, err error) { writeError(w, err) }

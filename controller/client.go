@@ -11,7 +11,7 @@ import (
 
 // Client talks to a controller. A call ends with its context; the client has no time limit.
 type Client struct {
-	socket string
+	socket string // "": it is elsewhere
 	http   *api.Client
 }
 
@@ -19,6 +19,9 @@ type Client struct {
 func NewClient(socket string) *Client {
 	return &Client{socket, api.NewClientOf("controller", "sextant controller -f FILE", socket)}
 }
+
+// ClientBy makes a client that calls the controller by another one.
+func ClientBy(c *api.Client) *Client { return &Client{http: c} }
 
 // Status returns what the controller is and does.
 func (c *Client) Status(ctx context.Context) (Status, error) {

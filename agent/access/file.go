@@ -123,7 +123,7 @@ const header = "# LABEL ROLE EXPIRY HASH: tokens of the API; sextant token chang
 func EditTokens(name string, edit func([]Token) ([]Token, error)) error {
 	dir, err := os.Open(filepath.Dir(name))
 	if err != nil {
-		return fmt.Errorf("change tokens: %w", err)
+		return fmt.Errorf("change %s: %w", name, err)
 	}
 	defer dir.Close()
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX); err != nil {
@@ -165,15 +165,15 @@ func lines(tokens []Token) string {
 
 // replace writes a file beside the one of that name, with its owner and mode, and renames it.
 func replace(name, text string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), ".tokens-*") // for its owner alone
+	f, err := os.CreateTemp(filepath.Dir(name), ".sextant-*") // for its owner alone
 	if err != nil {
-		return fmt.Errorf("change tokens: %w", err)
+		return fmt.Errorf("change %s: %w", name, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = f.Close()
 			_ = os.Remove(f.Name())
-			err = fmt.Errorf("change tokens: %w", err)
+			err = fmt.Errorf("change %s: %w", name, err)
 		}
 	}()
 	if info, err := os.Stat(name); err == nil {

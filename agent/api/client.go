@@ -21,9 +21,12 @@ import (
 type Client struct {
 	daemon string // agent, or another one whose API is served alike
 	start  string // command that starts it
-	socket string
+	socket string // or the address of one elsewhere
+	base   string // before all paths
+	token  string // "": none is needed
 	http   *http.Client
-	breaks bool // writes may end connections
+	breaks bool  // writes may end connections
+	broken error // why no call can be made
 }
 
 // NewClient makes a client for the agent behind a Unix socket. It connects when it is used.
@@ -38,7 +41,7 @@ func NewClientOf(daemon, start, socket string) *Client {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	transport := &http.Transport{DialContext: dial}
-	return &Client{daemon: daemon, start: start, socket: socket,
+	return &Client{daemon: daemon, start: start, socket: socket, base: "http://agent",
 		http: &http.Client{Transport: transport}}
 }
 
@@ -268,18 +271,24 @@ func ask[T any](ctx context.Context, c *Client, r request) (T, error) {
 
 // send returns the response to a request that was not refused.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	if c.broken != nil {
+		return nil, c.broken
+	}
 	if c.breaks && r.method != "" {
 		query := url.Values{breakFlag: {"1"}}
 		maps.Copy(query, r.query)
 		r.query = query
 	}
-	target := "http://agent" + r.path + "?" + r.query.Encode()
+	target := c.base + r.path + "?" + r.query.Encode()
 	out, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}
 	if r.put != "" {
 		out.Header.Set(r.put, "*")
+	}
+	if c.token != "" {
+		out.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(out)
 	if err != nil {
@@ -311,6 +320,11 @@ func (c *Client) explain(ctx context.Context, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%w: %s may not be opened by this user; run sextant as root",
 			c.unreachable(), c.socket)
+	case c.untrusted(err) != nil:
+		return c.untrusted(err)
+	case errors.As(err, &operation) && c.token != "":
+		return fmt.Errorf("%w at %s (%w); see that it runs, with %s", c.unreachable(), c.socket,
+			operation.Err, c.start)
 	case errors.As(err, &operation):
 		return fmt.Errorf("%w at %s (%w); start it with: %s", c.unreachable(), c.socket,
 			operation.Err, c.start)

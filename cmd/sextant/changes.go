@@ -5,16 +5,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/access"
 	"sextant/agent/api"
 	"sextant/config"
 )
 
-// agent makes a client for the agent of this machine, or of --socket.
+// agent makes a client for the agent of this machine, of --socket, or of one elsewhere.
 func (a *app) agent() *api.Client {
-	if a.breaks {
-		return a.connect(a.socket).BreakingConnections()
+	client := a.distant(access.Agent, "socket")
+	if client == nil {
+		client = a.connect(a.socket)
 	}
-	return a.connect(a.socket)
+	if a.breaks {
+		return client.BreakingConnections()
+	}
+	return client
 }
 
 // breakFlag lets a command end connections.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sextant/agent/access"
 	"sextant/agent/api"
 	"sextant/config"
 	"sextant/controller"
@@ -82,8 +83,12 @@ func controllerFlag(commands ...*cobra.Command) []*cobra.Command {
 // controller is a client of the controller.
 func (a *app) controller(cmd *cobra.Command) *controller.Client {
 	f := cmd.Flags().Lookup("controller")
-	if socket := a.getenv("SEXTANT_CONTROLLER"); socket != "" && !f.Changed {
+	if socket := a.getenv("SEXTANT_CONTROLLER"); socket != "" && !f.Changed && a.address == "" &&
+		a.context == "" {
 		return controller.NewClient(socket)
+	}
+	if client := a.distant(access.Controller, "controller"); client != nil {
+		return controller.ClientBy(client)
 	}
 	return controller.NewClient(f.Value.String())
 }

@@ -16,6 +16,9 @@ import (
 type globals struct {
 	output  string
 	socket  string
+	address string // of an agent or a controller elsewhere
+	context string // names one
+	credentials
 	breaks  bool // connections may end
 	timeout time.Duration
 	quiet   bool
@@ -27,11 +30,13 @@ type globals struct {
 type app struct {
 	*env
 	globals
+	life    context.Context // of this run
+	command *cobra.Command  // nil: none yet
 }
 
 // run executes the command line of an env and returns the exit code.
 func run(ctx context.Context, e *env) int {
-	a := &app{env: e}
+	a := &app{env: e, life: ctx}
 	e.stdin = newInterruptible(ctx, e.stdin)
 	root := a.root()
 	root.SetArgs(e.args)
@@ -100,7 +105,7 @@ func (a *app) commands() []*cobra.Command {
 	return slices.Concat(
 		in(groupNode, a.agentCommand(), a.controllerCommand(), a.unloadCommand(), a.checkCommand(),
 			a.diffCommand(),
-			a.applyCommand(), a.tokenCommand(), a.doctorCommand(),
+			a.applyCommand(), a.tokenCommand(), a.contextCommand(), a.doctorCommand(),
 			a.supportBundleCommand()),
 		in(groupState, a.statusCommand(), a.explainCommand(), a.serviceCommand(),
 			a.backendCommand(), a.flowCommand(), a.sidCommand(),
@@ -125,6 +130,11 @@ func (a *app) addGlobals(flags *pflag.FlagSet) {
 	flags.StringVarP(&a.output, "output", "o", "table",
 		"format of the output: "+strings.Join(formats, ", "))
 	flags.StringVar(&a.socket, "socket", config.DefaultSocket, "Unix socket of the agent")
+	flags.StringVar(&a.address, "address", "",
+		"HOST:PORT of an agent elsewhere; with --token-file, and --ca")
+	flags.StringVar(&a.context, "context", "", "name of an agent elsewhere, see context")
+	flags.StringVar(&a.token, "token-file", "", "file that holds the token for --address")
+	flags.StringVar(&a.ca, "ca", "", "certificate that signs that of --address, in PEM")
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the agent")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print nothing but what was asked for")
 	flags.CountVarP(&a.verbose, "verbose", "v", "say more on stderr")
@@ -146,6 +156,10 @@ func (a *app) settle(cmd *cobra.Command) error {
 	})
 	if wrong != nil {
 		return wrong
+	}
+	a.command = cmd
+	if err := a.refuseElsewhere(cmd); err != nil {
+		return err
 	}
 	if err := oneOf("output", a.output, formats); err != nil {
 		return err

@@ -20,7 +20,7 @@ const defaultTokens = "/etc/sextant/tokens"
 func (a *app) tokenCommand() *cobra.Command {
 	var file string
 	cmd := noun("token", "Make and remove tokens of the API over TLS",
-		seeAlso("sextant agent", "sextant config explain"),
+		seeAlso("sextant context", "sextant config explain"),
 		a.tokenAdd(&file), a.tokenList(&file), a.tokenRemove(&file))
 	cmd.Long = `Make and remove tokens of the API over TLS, in a file on this node that api.listen.tokens of a node file or of a
 controller's file names. The file has their hashes alone. A change holds at once, without a restart.`
@@ -39,7 +39,7 @@ func (a *app) tokenAdd(file *string) *cobra.Command {
 operate also drains, weighs, marks and explains; admin also changes the configuration, reads secrets and captures packets.`,
 		Example: "  sextant token add grafana --role read --expires never\n" +
 			"  sextant token add ada@laptop --role operate --expires 30d > token",
-		Annotations: seeAlso("sextant token list"),
+		Annotations: seeAlso("sextant token list", "sextant context add"),
 		Args:        takes("LABEL"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			end, err := expiryOf(expires, time.Now())

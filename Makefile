@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit test-vm lint house generate check-generate bench bench-paths deb test-deb fuzz figures fmt clean
+.PHONY: help build demo test unit test-vm lint house generate check-generate web bench bench-paths deb test-deb fuzz figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,9 @@ house: ## The rules of the house: who imports whom, sizes, documentation, nothin
 generate: ## Compile bpf/ and write the objects and their Go into datapath/
 	@scripts/deps.sh go generate
 	go generate ./datapath/...
+
+web: ## Build the console in web/bundle from web/src; needs Node 20, and fetches esbuild and preact
+	cd web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
 
 check-generate: ## Compare the committed objects with freshly compiled ones
 	@scripts/deps.sh go generate

@@ -16,6 +16,7 @@ import (
 // handler serves the API.
 func (c *Controller) handler(metrics http.Handler) http.Handler {
 	mux := api.Mux("controller", map[string]func(*http.Request) (any, error){
+		"GET /v1/caller":    api.Needs(api.Read, api.AnswerCaller),
 		"GET /v1/status":    api.Needs(api.Read, c.getStatus),
 		"GET /v1/links":     api.Needs(api.Read, c.getLinks),
 		"PUT /v1/links":     api.Needs(api.Operate, c.putLink),

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"time"
@@ -43,6 +44,29 @@ func NewClientOf(daemon, start, socket string) *Client {
 	transport := &http.Transport{DialContext: dial}
 	return &Client{daemon: daemon, start: start, socket: socket, base: "http://agent",
 		http: &http.Client{Transport: transport}}
+}
+
+// Forward answers requests by those of the daemon: a proxy.
+func (c *Client) Forward() http.Handler {
+	if c.broken != nil {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeError(w, c.broken)
+		})
+	}
+	return &httputil.ReverseProxy{
+		Transport: c.http.Transport, FlushInterval: -1, // streams are sent on at once
+		Rewrite: func(r *httputil.ProxyRequest) {
+			if target, err := url.Parse(c.base); err == nil {
+				r.SetURL(target)
+			}
+			if c.token != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+c.token)
+			}
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			writeError(w, c.explain(r.Context(), err))
+		},
+	}
 }
 
 // Put says which service or backend a PUT may meet.

@@ -43,6 +43,7 @@
 //	GET    /v1/history
 //	GET    /v1/history/{number}            YAML, or JSON if accepted
 //	POST   /v1/rollback                    ?number= ?dryRun=1
+//	GET    /v1/caller                      who asks, and what it may do
 //	GET    /v1/openapi.json                this API, as OpenAPI 3.1 describes it
 //	GET    /metrics                        Prometheus text
 //

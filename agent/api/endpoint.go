@@ -51,6 +51,8 @@ func answers() []endpoint {
 	return []endpoint{
 		{"GET", "/v1/status", "What the agent is and runs", Read, nil, nil, of[Status](), "",
 			func(h handler) answer { return h.status }, nil},
+		{"GET", "/v1/caller", "Who asks, and what it may do", Read, nil, nil, of[Caller](), "",
+			func(handler) answer { return AnswerCaller }, nil},
 		{"GET", "/v1/services", "Services with their counters", Read,
 			[]parameter{{"name", "string", "that service alone"}, byRole}, nil, of[List[Service]](),
 			"", func(h handler) answer { return h.services }, nil},

@@ -89,5 +89,20 @@ func needsFirst(needs Permission, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// Caller is who asks, and what it may do.
+type Caller struct {
+	Name string     `json:"name"`
+	Role Permission `json:"role"`
+}
+
+// AnswerCaller answers GET /v1/caller with a Caller.
+func AnswerCaller(r *http.Request) (any, error) {
+	c := Caller{Name: CallerOf(r.Context()), Role: Admin}
+	if a, restricted := r.Context().Value(accessKey{}).(*Access); restricted {
+		c.Role = a.may
+	}
+	return c, nil
+}
+
 // Refuse answers a request with an error, as the API does.
 func Refuse(w http.ResponseWriter, err error) { writeError(w, err) }

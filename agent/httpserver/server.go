@@ -17,6 +17,7 @@ import (
 
 	"sextant/agent/access"
 	"sextant/config"
+	"sextant/web"
 )
 
 // Servers are where a daemon listens.
@@ -120,7 +121,7 @@ func (s *Servers) Serve(requests, port http.Handler) {
 	s.start(s.socket, s.socket.bounds, requests, 0)
 	if s.remote != nil {
 		s.start(tls.NewListener(s.remote, s.gate.TLS()), s.remote.bounds,
-			s.gate.Handler(requests), 0)
+			web.Beside(s.gate.Handler(requests)), 0)
 	}
 	if s.metrics != nil {
 		s.start(s.metrics, s.metrics.bounds, port, answerTimeout)

@@ -65,6 +65,7 @@ var tree = []folder{
 	{path: "agent/monitoring"},
 	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
+	{path: "web"},
 
 	{path: "telemetry/exporter"},
 	{path: "telemetry/collector"},
@@ -144,7 +145,7 @@ var tree = []folder{
 var pureFolders = []string{"packet", "te", "lb", "sim"}
 
 // maxFolders is how many folders the root has at most.
-const maxFolders = 20
+const maxFolders = 21
 
 func firstOf(path string) string {
 	first, _, _ := strings.Cut(path, "/")

@@ -1,0 +1,11 @@
+// Builds the console: one script, one style sheet, one page, in bundle/, which is committed.
+import { build } from 'esbuild'
+import { copyFileSync } from 'node:fs'
+
+const out = process.argv[2] ?? 'bundle'
+await build({
+  entryPoints: { console: 'src/main.jsx' }, outdir: out, bundle: true, minify: true,
+  format: 'iife', target: 'es2022', jsxFactory: 'h', jsxFragment: 'Fragment',
+  legalComments: 'none', charset: 'utf8',
+})
+copyFileSync('index.html', `${out}/index.html`)

@@ -29,10 +29,13 @@ const slow = {
       api.get('/v1/status'), items('/v1/policies'), items('/v1/protections'), items('/v1/flows'),
       items('/v1/routes'), items('/v1/bgp/peers')])
     let network
+    let problem
     try {
-      network = JSON.parse((await api.get('/v1/topology')).nodeLink)
+      const topology = await api.get('/v1/topology')
+      problem = topology.problem
+      network = JSON.parse(topology.nodeLink)
     } catch { /* it computes no paths */ }
-    return { status, policies, protections, flows, routes, peers, network }
+    return { status, policies, protections, flows, routes, peers, network, problem }
   },
   controller: async () => {
     const [status, links, flows, reroutes] = await Promise.all([api.get('/v1/status'),
@@ -144,7 +147,8 @@ function Console() {
   if (!who) {
     return refusal && refusal.status !== 401 && !api.token()
       ? <main class="login"><h1>Sextant</h1><Fault error={refusal} /></main>
-      : <Login done={enter} fault={api.token() ? refusal : undefined} />
+      : <Login done={enter} 
+        fault={api.token() || refusal?.code === 'refused' ? refusal : undefined} />
   }
   const tell = (text) => { say(text); daemon.look() }
   const name = who.status.node ?? 'controller'
@@ -196,9 +200,10 @@ function View({ view, who, daemon, filter, say }) {
 }
 
 function Overview({ known, data, filter }) {
-  const { status, network } = data
+  const { status, network, protections, problem } = data
   const faults = [...status.warnings, ...status.programs.filter((p) => p.fault)
     .map((p) => `${p.name} on ${p.interface ?? p.cgroup}: ${p.fault}`)]
+  if (problem) faults.push(`The topology can’t be read anew: ${problem}`)
   const serves = known.sample.services.some((s) => s.edge)
   return (
     <div>
@@ -208,7 +213,8 @@ function Overview({ known, data, filter }) {
       {faults.map((text) => <p class="fault" role="alert">{text}</p>)}
       {serves && <Picture name="Services and backends" filter={filter}
         graph={edgeGraph(status.node, known)} />}
-      {network && <Picture name="Network" filter={filter} graph={ofNodeLink(network)}
+      {network && <Picture name="Network" filter={filter} 
+        graph={ofNodeLink(network, status.node, protections)}
         empty={<Empty why="The topology has no nodes." command="sextant topology show" />} />}
       {!serves && !network && <Empty why={'This node has no edge services and computes no paths, ' +
         'so that there is nothing to draw; Services and Traffic show what it does.'}
@@ -217,14 +223,30 @@ function Overview({ known, data, filter }) {
   )
 }
 
-function ofNodeLink(network) {
+// ofNodeLink is the network that paths are computed on, with what protected paths do on its links.
+function ofNodeLink(network, node, protections) {
   const names = network.nodes.map((n) => String(n.id)).sort()
+  const uses = new Map()
+  for (const p of protections) {
+    for (const path of p.paths) {
+      for (const link of path.links) {
+        const key = link.split('>').sort().join('\n')
+        uses.set(key, [...uses.get(key) ?? [], { ...path, of: p.name }])
+      }
+    }
+  }
   const seen = new Map()
   for (const l of network.links ?? network.edges ?? []) {
     const [from, to] = [String(l.source), String(l.target)].sort()
-    seen.set(`${from}\n${to}`, { from, to, note: l.weight ? `weight ${l.weight}` : 'link' })
+    const key = `${from}\n${to}`
+    const paths = uses.get(key) ?? []
+    const roles = ['down', 'trial', 'carries', 'spare'].filter((r) =>
+      paths.some((p) => p.role === r))
+    seen.set(key, { from, to, state: roles[0], note: paths.length
+      ? paths.map((p) => `${p.of} ${p.list}`).join(', ') : `weight ${l.weight ?? 1}` })
   }
-  return networkGraph(names, [...seen.values()], names[0])
+  const first = [node, protections[0]?.from].find((name) => names.includes(name)) ?? names[0]
+  return networkGraph(names, [...seen.values()], first)
 }
 
 render(<Console />, document.getElementById('console'))

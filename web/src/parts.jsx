@@ -10,22 +10,26 @@ export const Empty = ({ why, command }) => (
   </div>
 )
 
-// Table shows rows of cells, those that the filter leaves. A cell is a text or { text, show }.
+const maxRows = 1000
+
+// Table shows rows of cells, those that the filter leaves. A cell is a text or { text, show }; also
+// is what the filter looks at beside the cells.
 export function Table({ caption, columns, rows, filter = '', empty }) {
   const text = (cell) => cell === undefined || cell === null ? '' : cell.text ?? String(cell)
-  const left = rows.filter((row) => matches(filter, row.cells.map(text)))
+  const left = rows.filter((row) => matches(filter, [...row.cells.map(text), row.also ?? '']))
   if (!rows.length) return empty ?? null
   return (
     <div class="scroll" tabindex="0" role="region" aria-label={caption}>
       <table>
         <caption>{caption}{left.length < rows.length &&
-          ` (${left.length} of ${rows.length}: filter “${filter}”)`}</caption>
+          ` (${left.length} of ${rows.length}: filter “${filter}”)`}
+        {left.length > maxRows && `; the first ${maxRows} are shown: filter`}</caption>
         <thead>
           <tr>{columns.map((c) => <th scope="col" class={c.number ? 'number' : ''}>
             {c.name ?? c}</th>)}</tr>
         </thead>
         <tbody>
-          {left.map((row) => (
+          {left.slice(0, maxRows).map((row) => (
             <tr key={row.key} class={row.class}>
               {row.cells.map((cell, i) => i === 0
                 ? <th scope="row">{cell?.show ?? cell}</th>

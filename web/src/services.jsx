@@ -1,7 +1,7 @@
 import { h } from 'preact'
 import { useState } from 'preact/hooks'
 import { get, write } from './api.js'
-import { amount, drainPlan, may, percent, rate } from './state.js'
+import { amount, drainPlan, matches, may, percent, rate } from './state.js'
 import { Dialog, Empty, Fault, Section, Spark, Table, stateCell } from './parts.jsx'
 
 const path = (service, backend) =>
@@ -53,10 +53,14 @@ export function Services({ known, caller, filter, say }) {
     return <Section title="Services"><Empty why={'This node has no services: its node file has ' +
       'none in edge.services or host.services.'} command="sextant config show" /></Section>
   }
-  const edge = services.filter((s) => s.edge)
+  const wanted = (s) => matches(filter, [s.name]) || s.edge.backends.some((b) =>
+    matches(filter, [s.name, b.name, b.effective, b.sid, b.source, b.health?.status ?? '']))
+  const edge = services.filter((s) => s.edge && wanted(s))
   const host = services.filter((s) => s.host)
   return (
     <div>
+      {!edge.length && !host.length && <Empty why={'No service and no backend matches the ' +
+        `filter “${filter}”.`} command="sextant backend list" />}
       {edge.map((s) => (
         <Section key={s.name} title={`${s.name} · ${endpoint(s)}`}>
           {s.edge.panic && <p class="fault" role="alert">Too few backends are healthy: all that
@@ -73,7 +77,7 @@ export function Services({ known, caller, filter, say }) {
               { name: 'Share', number: true }, { name: 'Weight', number: true }, 'Health', 'SID',
               'Source']}
             rows={s.edge.backends.map((b) => ({
-              key: b.name, cells: [b.name, stateCell(b.effective),
+              key: b.name, also: s.name, cells: [b.name, stateCell(b.effective),
                 action(b, caller, (state) => begin(s, b, state)),
                 rate(known.rates[`backend/${s.name}/${b.name}`]),
                 percent(b.buckets, s.edge.buckets), b.weight,

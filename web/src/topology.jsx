@@ -96,10 +96,10 @@ export function Picture({ name, graph, filter, empty }) {
       <details open>
         <summary>As a table</summary>
         <Table caption={`Links of ${name}`} filter={filter}
-          columns={['From', 'To', { name: 'Packets', number: true }, 'State']}
+          columns={['From', 'To', 'Load', 'State']}
           rows={graph.links.map((l) => ({ key: `${l.from}>${l.to}`,
             cells: [label.get(l.from), label.get(l.to),
-              l.rate === undefined ? l.note ?? '–' : rate(l.rate), stateCell(l.state ?? 'up')] }))}
+              l.note ?? rate(l.rate), l.state ? stateCell(l.state) : '–'] }))}
           empty={<Empty why="There are no links." />} />
       </details>
     </Section>

@@ -1,5 +1,5 @@
 import { h } from 'preact'
-import { address, amount, rate } from './state.js'
+import { address, matches, rate } from './state.js'
 import { layers, place } from './layout.js'
 import { Empty, Section, Table, stateCell } from './parts.jsx'
 
@@ -40,37 +40,41 @@ export function networkGraph(names, links, first) {
     nodes: names.map((name) => ({ id: name, name, column: column.get(name) ?? 0 })) }
 }
 
-const width = 168
-const height = 58
-const box = { width: 124, height: 34 }
 const maxDrawn = 500
+const manyNodes = 60
+const manyLinks = 200
+
+// sizes are those of a picture: of a place, and of the box in it.
+const sizes = (nodes) => nodes > manyNodes
+  ? { width: 112, height: 34, box: { width: 84, height: 22 }, letters: 12 }
+  : { width: 168, height: 58, box: { width: 124, height: 34 }, letters: 16 }
 
 // Picture draws a graph; its table says the same.
 export function Picture({ name, graph, filter, empty }) {
   if (!graph?.nodes.length) return <Section title={name}>{empty}</Section>
   const drawn = graph.nodes.slice(0, maxDrawn)
-  const { at, used, rows, columns } = place(name, drawn)
-  const centre = (id) => {
-    const p = at.get(id)
-    const offset = (rows - used.get(p.column)) / 2
-    return { x: 16 + p.column * width + box.width / 2,
-      y: 12 + (p.row + offset) * height + box.height / 2 }
-  }
+  const { at, rows, columns } = place(name, drawn)
+  const { width, height, box, letters } = sizes(drawn.length)
+  const centre = (id) => ({ x: 16 + at.get(id).x * width + box.width / 2,
+    y: 12 + at.get(id).y * height + box.height / 2 })
   const label = new Map(graph.nodes.map((n) => [n.id, n.name]))
   const most = Math.max(1, ...graph.links.map((l) => l.rate ?? 0))
   const links = graph.links.filter((l) => at.has(l.from) && at.has(l.to))
+  const wanted = new Set(graph.nodes.filter((n) => matches(filter, [n.name, n.state ?? '']))
+    .map((n) => n.id))
+  const dim = (...ids) => ids.some((id) => wanted.has(id)) ? '' : 'dim'
   return (
     <Section title={name}>
       <div class="scroll" tabindex="0" role="region" aria-label={`picture: ${name}`}>
-        <svg class="picture" role="group" aria-label={name}
-          width={columns * width} height={rows * height + 12}
+        <svg class={`picture ${links.length > manyLinks ? 'many' : ''}`} role="group"
+          aria-label={name} width={columns * width} height={rows * height + 12}
           viewBox={`0 0 ${columns * width} ${rows * height + 12}`}>
           {links.map((l) => {
             const [a, b] = [centre(l.from), centre(l.to)]
             const bend = a.x === b.x ? 46 : 0
             const middle = (a.x + b.x) / 2 + bend
             return (
-              <path key={`${l.from}>${l.to}`} class={`link ${l.state ?? ''}`}
+              <path key={`${l.from}>${l.to}`} class={`link ${l.state ?? ''} ${dim(l.from, l.to)}`}
                 stroke-width={1 + 4 * Math.sqrt((l.rate ?? 0) / most)}
                 d={`M${a.x} ${a.y}C${middle} ${a.y} ${middle} ${b.y} ${b.x} ${b.y}`}>
                 <title>{`${label.get(l.from)} to ${label.get(l.to)}: ${l.note ?? rate(l.rate)}`}
@@ -82,12 +86,14 @@ export function Picture({ name, graph, filter, empty }) {
             const c = centre(n.id)
             const inside = [
               <rect x={c.x - box.width / 2} y={c.y - box.height / 2} rx="6" {...box} />,
-              <text x={c.x} y={c.y + 4}>{n.name.length > 16 ? `${n.name.slice(0, 15)}…` : n.name}
+              <text x={c.x} y={c.y + 4}>{n.name.length > letters
+                ? `${n.name.slice(0, letters - 1)}…` : n.name}
               </text>, <title>{n.name}{n.state ? `: ${n.state}` : ''}</title>]
             return n.view
-              ? <a key={n.id} class={`node ${n.state ?? ''}`} href={address(n.view, n.filter)}
+              ? <a key={n.id} class={`node ${n.state ?? ''} ${dim(n.id)}`}
+                href={address(n.view, n.filter)}
                 aria-label={`${n.name}${n.state ? `, ${n.state}` : ''}`}>{inside}</a>
-              : <g key={n.id} class={`node ${n.state ?? ''}`}>{inside}</g>
+              : <g key={n.id} class={`node ${n.state ?? ''} ${dim(n.id)}`}>{inside}</g>
           })}
         </svg>
       </div>
@@ -106,4 +112,3 @@ export function Picture({ name, graph, filter, empty }) {
   )
 }
 
-export { amount }

@@ -59,10 +59,22 @@ test('roles include those before them', () => {
 test('a node that has a place keeps it, whatever comes and goes', () => {
   const nodes = ['b10', 'b9', 'b1'].map((id) => ({ id, column: 1 }))
   const first = new Map(place('p', nodes).at)
-  assert.deepEqual(['b1', 'b9', 'b10'].map((id) => first.get(id).row), [0, 1, 2])
+  assert.deepEqual(['b1', 'b9', 'b10'].map((id) => first.get(id).y), [0, 1, 2])
   const then = place('p', [{ id: 'a', column: 1 }, { id: 'b9', column: 0 }]).at
   assert.deepEqual(then.get('b9'), first.get('b9'))
-  assert.deepEqual(then.get('a'), { column: 1, row: 3 })
+  assert.deepEqual(then.get('a'), { x: 0, y: 3 })
+  const c = place('p', [{ id: 'c', column: 2 }])
+  assert.deepEqual([c.at.get('c'), c.columns, c.rows], [{ x: 1, y: 0 }, 2, 4])
+})
+
+test('columns of many nodes are wide, not high, and no two nodes share a place', () => {
+  const nodes = Array.from({ length: 500 }, (_, i) => ({ id: `n${i}`, column: i < 20 ? 0 : 1 }))
+  const { at, columns, rows } = place('q', nodes)
+  assert.equal(rows, 23)
+  assert.equal(columns, 1 + Math.ceil(480 / 23))
+  assert.equal(new Set([...at.values()].map((p) => `${p.x} ${p.y}`)).size, 500)
+  const more = place('q', [{ id: 'late', column: 0 }]).at
+  assert.deepEqual(more.get('late'), { x: 0, y: 21.5 })
 })
 
 test('columns are distances, and parts without a way to the first begin at 0', () => {

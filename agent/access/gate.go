@@ -20,7 +20,9 @@ import (
 // Bounds of what one caller can take, once its token is known.
 const (
 	maxReadBody = 1 << 20 // bytes of a request by a token that may only read
-	maxWrites   = 4       // requests with a body that are worked on at the same time
+	// requests other than GET that are worked on at the same time, of each role: those who may
+	// only read keep nobody from work
+	maxWrites = 4
 	// how often a request that lasts is looked at: its token may be removed
 	recheckInterval    = 2 * time.Second
 	refusalLogInterval = time.Second
@@ -32,7 +34,7 @@ type Gate struct {
 	tls    watched[*tls.Config]
 	valid  atomic.Pointer[tls.Config] // the last one that could be read
 	log    *slog.Logger
-	writes chan struct{}
+	writes map[api.Permission]chan struct{}
 
 	mu        sync.Mutex
 	refusals  map[Reason]uint64
@@ -56,7 +58,10 @@ var Reasons = []Reason{NoToken, WrongToken, Expired, NotPermitted, Unreadable}
 
 // Open reads the files of a listener. The error says which one can't be used, and why.
 func Open(l config.Listen, log *slog.Logger) (*Gate, error) {
-	g := &Gate{log: log, writes: make(chan struct{}, maxWrites), refusals: map[Reason]uint64{}}
+	g := &Gate{log: log, writes: map[api.Permission]chan struct{}{}, refusals: map[Reason]uint64{}}
+	for _, role := range Roles {
+		g.writes[role] = make(chan struct{}, maxWrites)
+	}
 	g.tokens.files = []string{l.Tokens}
 	g.tokens.load = func() ([]Token, error) { return loadTokens(l.Tokens) }
 	g.tls.files = []string{l.Certificate, l.Key}
@@ -198,9 +203,10 @@ func (g *Gate) serve(next http.Handler, w http.ResponseWriter, r *http.Request, 
 	}
 	defer g.endWith(text, cancel)()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		places := g.writes[token.Role]
 		select {
-		case g.writes <- struct{}{}:
-			defer func() { <-g.writes }()
+		case places <- struct{}{}:
+			defer func() { <-places }()
 		case <-ctx.Done():
 			return
 		}

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,12 +59,13 @@ type remote struct {
 	servers   *Servers
 }
 
-// counted answers GET /read, PUT /operate and PUT /admin to those who may, and streams on /stream
-// until the caller leaves.
+// counted answers GET /read, PUT /compare, PUT /operate and PUT /admin to those who may, and
+// streams on /stream until the caller leaves.
 func counted(t *testing.T) http.Handler {
 	mux := http.NewServeMux()
 	for pattern, needs := range map[string]api.Permission{
-		"GET /read": api.Read, "PUT /operate": api.Operate, "PUT /admin": api.Admin,
+		"GET /read": api.Read, "PUT /compare": api.Read, "PUT /operate": api.Operate,
+		"PUT /admin": api.Admin,
 	} {
 		answer := api.Needs(needs, func(r *http.Request) (any, error) {
 			text, err := io.ReadAll(r.Body)
@@ -408,6 +410,39 @@ func TestSlowAndHugeClients(t *testing.T) {
 		if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 			t.Errorf("a huge header: %s", response.Status)
 		}
+	}
+}
+
+// Those who may only read, and send their requests slowly, do not keep others from changes.
+func TestSlowReadersDoNotBlockOperators(t *testing.T) {
+	r := serve(t, false)
+	read := r.token("grafana", api.Read, time.Time{})
+	operate := r.token("ada", api.Operate, time.Time{})
+	arrived := make(chan struct{})
+	var ended atomic.Int32
+	var asking sync.WaitGroup
+	t.Cleanup(asking.Wait)
+	for range maxSourceConnections - 1 {
+		body, begin := io.Pipe()
+		t.Cleanup(func() { begin.Close() })
+		c := r.client(nil)
+		asking.Go(func() {
+			r.ask(c, "PUT", "/compare", read, body)
+			ended.Add(1)
+		})
+		go func() {
+			_, _ = begin.Write([]byte("a beginning")) // the server takes it, or the test has ended
+			arrived <- struct{}{}
+		}()
+	}
+	for range maxSourceConnections - 1 {
+		<-arrived // each is on its way; some wait for a place
+	}
+	if status, text := r.ask(r.client(nil), "PUT", "/operate", operate, nil); status != 200 {
+		t.Errorf("a change beside slow readers: %d %s", status, text)
+	}
+	if n := ended.Load(); n > 0 {
+		t.Errorf("it had to wait until %d readers were cut off", n)
 	}
 }
 

@@ -381,6 +381,8 @@ func (a *Agent) unchangeable(next *config.Node) error {
 		{"api.socket", a.Node.API.Socket, next.API.Socket, restart + a.Node.API.Socket},
 		{"edge.etcd", etcdText(a.Node), etcdText(next), restart + etcdText(a.Node)},
 		{"api.metrics", listener(a.Node.API), listener(next.API), restart + listener(a.Node.API)},
+		{"api.listen", a.Node.API.Listen.String(), next.API.Listen.String(),
+			restart + a.Node.API.Listen.String()},
 	} {
 		if fixed.is != fixed.wanted {
 			return &config.Problem{

@@ -22,7 +22,7 @@ type Options struct {
 	Probes  int           // for each path, end to end
 	Routers int           // that a path has at most
 	Wait    time.Duration // for answers, the round trip at most
-	// between probes for the same router: Linux answers one a second, after a burst of six
+	// between probes for the same router: Linux answers one a second, after a burst of about two
 	Pace time.Duration
 }
 

@@ -102,7 +102,7 @@ func (f *probeFlags) choices() (list []int, err error) {
 	return list, nil
 }
 
-// pace is between probes for one router: Linux answers one a second after a burst of six.
+// pace is between probes for one router: Linux answers one a second after a burst of about two.
 const pace = 1100 * time.Millisecond
 
 func (a *app) probePaths(f probeFlags, to string) error {

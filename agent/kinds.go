@@ -7,6 +7,7 @@ import (
 	"sextant/agent/headend"
 	"sextant/agent/host"
 	"sextant/agent/merge"
+	"sextant/agent/pathsource"
 	"sextant/agent/role"
 	"sextant/agent/strays"
 	"sextant/agent/telemetry"
@@ -21,6 +22,7 @@ func kinds() []role.Kind {
 		role.KindOf(api.Merge, merge.New),
 		role.KindOf(api.Strays, strays.New).CommittedLate(),
 		role.KindOf(api.CFLB, cflb.New),
+		role.KindOf(api.PathSource, pathsource.New),
 		role.KindOf(api.Telemetry, telemetry.New),
 	}
 }

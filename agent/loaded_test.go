@@ -20,6 +20,7 @@ import (
 	"sextant/agent/headend"
 	"sextant/agent/host"
 	"sextant/agent/merge"
+	"sextant/agent/pathsource"
 	"sextant/agent/role"
 	"sextant/agent/state"
 	"sextant/agent/strays"
@@ -106,7 +107,7 @@ var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|rou
 	`edge\.(peers|formerTime|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
 	`edge\.services\.backends\.(name|agent)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
-	`telemetry\.(source\.watch\.(name|service)|sink\.collector))$`)
+	`pathSource\.rules\.name|telemetry\.(source\.watch\.(name|service)|sink\.collector))$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
 func referenceNode(t *testing.T) *config.Node {
@@ -163,6 +164,7 @@ func readKeyFiles(n *config.Node) {
 		k.Secret, _ = srv6.NewHMACSecret([]byte(k.KeyFile))
 	}
 	n.CFLB.Key = config.CFLBKey(n.CFLB.KeyFile)
+	n.PathSource.Key = config.CFLBKey(n.PathSource.KeyFile)
 	for i := range n.Edge.Services {
 		for j := range n.Edge.Services[i].QUIC.Configs {
 			q := &n.Edge.Services[i].QUIC.Configs[j]
@@ -193,9 +195,10 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 	m, errMerge := merge.New(p).Build(n)
 	s, errStrays := strays.New(p).Build(n)
 	router, errCFLB := cflb.New(p).Build(n)
+	source, errSource := pathsource.New(p).Build(n)
 	inband, errTelemetry := telemetry.New(p).Build(n)
 	if errors.Join(errEdge, errHost, errHeadend, errMerge, errStrays, errCFLB,
-		errTelemetry) != nil {
+		errSource, errTelemetry) != nil {
 		return nil
 	}
 	rules, err := head.Steering.Compile(srpolicy.Source{Addr: head.Config.Source,
@@ -214,8 +217,8 @@ func loadedBy(t *testing.T, n *config.Node) map[string]any {
 		"edge": e.Config, "signing key": e.Hmac, "edge tables": tablesOf(e, n), "host": h.Config,
 		"keys": h.Hmac, "host services": services, "headend": head.Config, "rules": rules,
 		"merge": m.Config, "instances": instances, "strays": s.Config,
-		"cflb": router.Config, "telemetry": inband.Config, "telemetry classes": inband.Classes,
-		"telemetry watch": inband.Watch,
+		"cflb": router.Config, "pathSource": source.Config, "telemetry": inband.Config,
+		"telemetry classes": inband.Classes, "telemetry watch": inband.Watch,
 	}
 }
 
@@ -312,6 +315,8 @@ func alternatives(v reflect.Value, words []string) (list []reflect.Value) {
 		add(config.Load{Kind: config.LoadQueue})
 	case config.PortRange:
 		add(config.PortRange{First: old.First + 1, Last: old.Last + 1})
+	case config.Via:
+		add(config.Via("1,-"))
 	case config.StatusRange:
 		add(config.StatusRange{First: old.First, Last: old.Last + 1})
 	case flow.Secret:

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * A source that chooses its path: when a socket of the cgroup is connected, it gets a source port
- * with which routers with controllable load balancing take the next hops that were asked for. The
- * ports are tried as routers decode them, from a random one on, so each connection gets another.
+ * A source that chooses its path: when a socket of the cgroup is connected, the first rule that it
+ * matches gives it a source port with which routers with controllable load balancing take the next
+ * hops that were asked for. The ports are tried as routers decode them, from a random one on, so
+ * each connection gets another.
  */
 #include "include/compat.h"
 #include "include/cflb.h"
@@ -25,14 +26,36 @@ struct path_hop {
 	__u8 index; /* of the next hop that it is to take */
 };
 
+#define PATH_RULES_MAX 16
+#define PATH_LEVELS_MAX 16 /* cgroups above that of a process, that rules may name */
+#define PATH_COMMAND 2 /* words of 8 octets */
+
+/* Which sockets take which path. */
+struct path_rule {
+	__u64 cgroup; /* of the process, or one above it; 0: any */
+	__u64 command[PATH_COMMAND]; /* name of the thread; zeros: any */
+	__u64 destination[2]; /* of IPv4, the first */
+	__u64 mask[2];
+	__u32 user;
+	__u16 ports_first; /* of destinations */
+	__u16 ports_last;
+	__u8 any_user;
+	__u8 protocol; /* 0: any */
+	__u8 families; /* bits by enum path_family */
+	__u8 hops; /* 0: the sockets are left alone */
+	struct path_hop path[PATH_HOPS_MAX];
+	__u32 reserved;
+};
+
 struct path_settings {
 	struct cflb_network networks[PATH_FAMILIES];
+	__u64 netns_cookie; /* of the sockets; 0: any */
 	__u64 source[2]; /* of IPv6 */
 	__u32 source4; /* host byte order; 0: IPv4 is left alone */
-	__u32 hops;
-	struct path_hop path[PATH_HOPS_MAX];
+	__u32 rules_count;
 	__u32 ports_from;
 	__u32 ports; /* how many there are to choose from */
+	struct path_rule rules[PATH_RULES_MAX];
 };
 
 const volatile struct path_settings settings = {};
@@ -42,6 +65,7 @@ enum path_outcome {
 	PATH_STEERED = 0,
 	PATH_NO_PORT, /* no port that is free takes the path */
 	PATH_BOUND, /* the application has chosen a port */
+	PATH_UNMATCHED, /* no rule is about it */
 	PATH_OUTCOMES,
 };
 
@@ -60,9 +84,53 @@ static __always_inline void outcome_count(__u32 outcome)
 		*counter += 1;
 }
 
+/* ===== Rules ===== */
+
+static __always_inline bool is_below(__u64 cgroup)
+{
+	for (int level = 0; level < PATH_LEVELS_MAX; level++)
+		if (bpf_get_current_ancestor_cgroup_id(level) == cgroup)
+			return true;
+	return false;
+}
+
+static __always_inline bool rule_matches(const volatile struct path_rule *r, __u32 family,
+					 const struct cflb_packet *p, const __u64 *destination)
+{
+	__u64 command[PATH_COMMAND] = {};
+
+	if (!(r->families & 1 << family) || (r->protocol && r->protocol != p->protocol) ||
+	    p->destination_port < r->ports_first || p->destination_port > r->ports_last ||
+	    (destination[0] ^ r->destination[0]) & r->mask[0] ||
+	    (destination[1] ^ r->destination[1]) & r->mask[1])
+		return false;
+	if (!r->any_user && r->user != (__u32)bpf_get_current_uid_gid())
+		return false;
+	if (r->command[0]) {
+		bpf_get_current_comm(command, sizeof(command));
+		if (command[0] != r->command[0] || command[1] != r->command[1])
+			return false;
+	}
+	return !r->cgroup || is_below(r->cgroup);
+}
+
+/* The first rule that a socket matches, PATH_RULES_MAX: none. */
+static __always_inline __u32 rule_find(__u32 family, const struct cflb_packet *p,
+				       const __u64 *destination)
+{
+	for (__u32 i = 0; i < PATH_RULES_MAX; i++) {
+		if (i >= settings.rules_count)
+			break;
+		if (rule_matches(&settings.rules[i], family, p, destination))
+			return i;
+	}
+	return PATH_RULES_MAX;
+}
+
 /* ===== Ports ===== */
 
 struct port_search {
+	__u32 rule;
 	__u64 hash; /* over the fields that can't be chosen */
 	__u32 destination_port;
 	__u32 next; /* port to try, from ports_from */
@@ -74,6 +142,7 @@ struct port_search {
 static __always_inline long port_try(const volatile struct cflb_network *n, struct port_search *s)
 {
 	__u32 port = settings.ports_from + s->next, differs = 0;
+	const volatile struct path_rule *r = &settings.rules[s->rule & (PATH_RULES_MAX - 1)];
 	__u64 value = port, selector;
 
 	s->next = s->next + 1 < settings.ports ? s->next + 1 : 0;
@@ -83,10 +152,10 @@ static __always_inline long port_try(const volatile struct cflb_network *n, stru
 	if (selector >= n->limit)
 		return 0;
 	for (__u32 i = 0; i < PATH_HOPS_MAX; i++) {
-		if (i >= settings.hops)
+		if (i >= r->hops)
 			break;
-		differs |= cflb_digit(n, selector, settings.path[i].hop_limit, s->hash) ^
-			   settings.path[i].index;
+		differs |= cflb_digit(n, selector, r->path[i].hop_limit, s->hash) ^
+			   r->path[i].index;
 	}
 	if (differs)
 		return 0;
@@ -129,22 +198,40 @@ static __always_inline bool is_controlled(const volatile struct cflb_network *n)
 	return n->fields == CFLB_SOURCE_PORT || n->fields == CFLB_BOTH_PORTS;
 }
 
+/* Says whether a socket gets a port, by s->rule. */
+static __always_inline bool is_steered(struct bpf_sock_addr *ctx, __u32 family,
+				       const struct cflb_packet *p, const __u64 *destination,
+				       struct port_search *s)
+{
+	if (settings.netns_cookie && bpf_get_netns_cookie(ctx) != settings.netns_cookie)
+		return false;
+	s->rule = rule_find(family, p, destination);
+	if (s->rule >= PATH_RULES_MAX || !settings.rules[s->rule & (PATH_RULES_MAX - 1)].hops) {
+		outcome_count(PATH_UNMATCHED);
+		return false;
+	}
+	if (ctx->sk && ctx->sk->src_port) {
+		outcome_count(PATH_BOUND);
+		return false;
+	}
+	return true;
+}
+
 SEC("cgroup/connect4")
 int path_connect4(struct bpf_sock_addr *ctx)
 {
 	struct cflb_packet p = { .ipv4 = true, .protocol = ctx->protocol, .ports = true };
 	struct sockaddr_in source = { .sin_family = AF_INET };
-	struct port_search s = {};
 	__u32 to = bpf_ntohl(ctx->user_ip4);
+	__u64 destination[2] = { to, 0 };
+	struct port_search s = {};
 
 	if (!settings.source4 || to >> 24 == 127 || !is_controlled(&settings.networks[PATH_IPV4]))
 		return 1;
-	if (ctx->sk && ctx->sk->src_port) {
-		outcome_count(PATH_BOUND);
-		return 1;
-	}
 	p.address[0] = (__u64)settings.source4 << 32 | to;
 	p.destination_port = bpf_ntohs(ctx->user_port);
+	if (!is_steered(ctx, PATH_IPV4, &p, destination, &s))
+		return 1;
 	search_begin(&s, &p, &settings.networks[PATH_IPV4]);
 	source.sin_addr.s_addr = bpf_htonl(settings.source4);
 	for (int i = 0; i < PATH_TRIES_MAX; i++) {
@@ -176,11 +263,9 @@ int path_connect6(struct bpf_sock_addr *ctx)
 	if (!p.address[0] || !is_controlled(&settings.networks[PATH_IPV6]) ||
 	    !p.address[2]) /* the loopback address, and IPv4 in IPv6 */
 		return 1;
-	if (ctx->sk && ctx->sk->src_port) {
-		outcome_count(PATH_BOUND);
-		return 1;
-	}
 	p.destination_port = bpf_ntohs(ctx->user_port);
+	if (!is_steered(ctx, PATH_IPV6, &p, &p.address[2], &s))
+		return 1;
 	search_begin(&s, &p, &settings.networks[PATH_IPV6]);
 	source.sin6_addr.s6_addr32[0] = bpf_htonl(p.address[0] >> 32);
 	source.sin6_addr.s6_addr32[1] = bpf_htonl((__u32)p.address[0]);

@@ -32,6 +32,7 @@ func init() {
 		{useOf("srv6.CSID", ""), [2]string{"e046", "e047"}},
 		{useOf("config.Load", ""), [2]string{"accept-queue", "pressure"}},
 		{useOf("config.PortRange", ""), [2]string{"80", "80-90"}},
+		{useOf("config.Via", ""), [2]string{"1,0", "0,1"}},
 		{useOf("config.StatusRange", ""), [2]string{"200", "200-299"}},
 		{useOf("time.Duration", ""), [2]string{"1s", "2s"}},
 		{useOf("bool", ""), [2]string{"false", "true"}},

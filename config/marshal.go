@@ -77,6 +77,9 @@ func FingerprintOf(n *Node, text []byte) string {
 	if n.CFLB != nil {
 		text = append(text, n.CFLB.Key...)
 	}
+	if n.PathSource != nil {
+		text = append(text, n.PathSource.Key...)
+	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }

@@ -35,6 +35,8 @@ type Node struct {
 	Strays *Strays `key:"strays" change:"role"`
 	// nil: the node is no router whose sources choose among next hops
 	CFLB *CFLB `key:"cflb" change:"role"`
+	// nil: connections of the node take whatever paths
+	PathSource *PathSource `key:"pathSource" change:"role"`
 	// nil: the node takes no part in in-band telemetry
 	Telemetry *Telemetry `key:"telemetry" change:"role"`
 	// nil: the node computes no paths
@@ -308,6 +310,9 @@ func (n *Node) Roles() []string {
 	}
 	if n.CFLB != nil {
 		roles = append(roles, "cflb")
+	}
+	if n.PathSource != nil {
+		roles = append(roles, "pathSource")
 	}
 	if n.Telemetry != nil {
 		roles = append(roles, "telemetry")

@@ -244,6 +244,21 @@ func (*CFLB) required() map[string]string {
 	}
 }
 
+func (*PathSource) required() map[string]string {
+	return map[string]string{
+		"keyFile":   `"keyFile: " and the path of a file with the network's key`,
+		"addresses": `"addresses:" and this machine's, one of each IP version`,
+		"rules":     `"rules:" and a list of connections with name and via`,
+	}
+}
+
+func (*PathRule) required() map[string]string {
+	return map[string]string{
+		"name": `"name: " and a name for these connections`,
+		"via":  `"via: " and the index of a next hop for each router, like "1,0"`,
+	}
+}
+
 func (*Selector) required() map[string]string {
 	return map[string]string{"fields": `"fields: " and ` + wordsOf[SelectorFields]()}
 }

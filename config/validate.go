@@ -47,8 +47,8 @@ func Validate(n *Node) []*Problem {
 	}
 	if len(n.Roles()) == 0 && n.Routing == nil {
 		c.invalid("", "the node has no role",
-			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "telemetry:" or `+
-				`"routing:"`)
+			`add "edge:", "host:", "headend:", "merge:", "strays:", "cflb:", "pathSource:", `+
+				`"telemetry:" or "routing:"`)
 	}
 	if n.Edge != nil {
 		c.edge(n.Edge)
@@ -67,6 +67,9 @@ func Validate(n *Node) []*Problem {
 	}
 	if n.CFLB != nil {
 		c.cflb(n.CFLB)
+	}
+	if n.PathSource != nil {
+		c.pathSource(n.PathSource)
 	}
 	if n.Telemetry != nil {
 		c.telemetry(n.Telemetry)

@@ -114,7 +114,7 @@ func (a Attachment) lookAtCgroup(s *seen) error {
 	defer dir.Close()
 	s.exists = true
 	found, err := link.QueryPrograms(link.QueryOptions{Target: int(dir.Fd()),
-		Attach: ebpf.AttachCGroupSockOps})
+		Attach: socketHook(a.Program)})
 	if err != nil {
 		return err
 	}

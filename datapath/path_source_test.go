@@ -39,10 +39,11 @@ func newSteeredHost(t testing.TB, fields cflb.Fields, use func(h *steeredHost)) 
 	must(t, err)
 	codec, err := cflb.New(cflb.Parameters{Fields: fields, Radix: 4, Key: [16]byte{9}})
 	must(t, err)
-	h := &steeredHost{config: PathSourceConfig{IPv4: codec, IPv6: codec, Path: steeredPath,
+	h := &steeredHost{config: PathSourceConfig{IPv4: codec, IPv6: codec,
+		Rules:   []PathRule{{Path: steeredPath}},
 		Source4: netip.MustParseAddr("10.7.0.1"), Source6: netip.MustParseAddr("fd00:7::1"),
 		PortsFrom: 10000, PortsTo: 60000}}
-	h.source, err = OpenPathSource(group.Dir(), h.config)
+	h.source, err = SteerCgroup(group.Dir(), h.config)
 	must(t, err)
 	procs := func(dir string) {
 		must(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0))
@@ -117,7 +118,7 @@ func connectSteered(t testing.TB, kind int, to netip.AddrPort) (netip.AddrPort, 
 func (h *steeredHost) takesPath(own, to netip.AddrPort, protocol uint8) error {
 	p := cflb.Packet{Src: own.Addr(), Dst: to.Addr(), Protocol: protocol, HasPorts: true,
 		SrcPort: own.Port(), DstPort: to.Port()}
-	for _, hop := range h.config.Path {
+	for _, hop := range h.config.Rules[0].Path {
 		p.HopLimit = hop.HopLimit
 		if digit, choice, _ := h.config.IPv4.Digit(p, 7); choice != cflb.Controlled ||
 			digit != hop.Index {

@@ -52,7 +52,7 @@ func (p place) attach(dir string) (Attachment, error) {
 	case onArriving:
 		return attachTC(dir, p.name, p.program, p.on, arriving)
 	case onSockets:
-		return attachSockets(dir, p.program, p.on)
+		return attachSockets(dir, p.name, p.program, p.on)
 	}
 	return attachXDP(dir, p.name, p.program, p.on, p.mode)
 }

@@ -92,7 +92,7 @@ func (s *Snapshot) holdLink(name, path string) error {
 		s.attach[name] = func(path string) error { return putTC(path, program, index, at) }
 	case info.Cgroup() != nil:
 		id := info.Cgroup().CgroupId
-		s.attach[name] = func(string) error { return s.attachSockets(program, id) }
+		s.attach[name] = func(string) error { return s.attachSockets(name, program, id) }
 	}
 	return nil
 }
@@ -117,12 +117,12 @@ func (s *Snapshot) holdFilter(name, path string) error {
 	return nil
 }
 
-func (s *Snapshot) attachSockets(program *ebpf.Program, cgroup uint64) error {
+func (s *Snapshot) attachSockets(name string, program *ebpf.Program, cgroup uint64) error {
 	dir, err := cgroupDir(cgroup)
 	if err != nil {
 		return err
 	}
-	_, err = attachSockets(s.dir, program, dir)
+	_, err = attachSockets(s.dir, strings.TrimPrefix(name, linkPrefix), program, dir)
 	return err
 }
 

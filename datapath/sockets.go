@@ -9,15 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attachSockets puts the connection counter on a cgroup: it sees the sockets of all processes below
-// it.
-func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment, error) {
-	a := attachment("host_sockets", cgroup, 0, program, linkPrefix+"host_sockets")
+// attachSockets puts a program on a cgroup: it sees the sockets of all processes below it.
+func attachSockets(dir, name string, program *ebpf.Program, cgroup string) (Attachment, error) {
+	a := attachment(name, cgroup, 0, program, linkPrefix+name)
 	path := filepath.Join(dir, a.link)
 	id, err := cgroupID(cgroup)
 	if err != nil {
-		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w; name a directory of a "+
-			"cgroup2 file system", cgroup, err)
+		return a, fmt.Errorf("attach %s to cgroup %s: %w; name a directory of a "+
+			"cgroup2 file system", name, cgroup, err)
 	}
 	if l, err := link.LoadPinnedLink(path, nil); err == nil {
 		defer l.Close()
@@ -27,16 +26,24 @@ func attachSockets(dir string, program *ebpf.Program, cgroup string) (Attachment
 		}
 		_ = detach(path) // if it fails, pinning anew says what is in the way
 	}
-	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: ebpf.AttachCGroupSockOps,
+	l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: socketHook(name),
 		Program: program})
 	if err != nil {
-		return a, fmt.Errorf("attach host_sockets to cgroup %s: %w", cgroup, err)
+		return a, fmt.Errorf("attach %s to cgroup %s: %w", name, cgroup, err)
 	}
 	defer l.Close()
 	if err := l.Pin(path); err != nil {
 		return a, fmt.Errorf("pin link at %s: %w", path, err)
 	}
 	return a, nil
+}
+
+// socketHook is where a program about the sockets of a cgroup runs.
+func socketHook(program string) ebpf.AttachType {
+	if hook, ok := pathSourceHooks[program]; ok {
+		return hook
+	}
+	return ebpf.AttachCGroupSockOps
 }
 
 // cgroupID is the number by which the kernel knows a cgroup2 directory: its inode.

@@ -17,7 +17,8 @@ import (
 var objects = map[string][]func() (*ebpf.CollectionSpec, error){
 	"edge": {loadEdge}, "host": {loadHost}, "headend": {loadHeadend}, "merge": {loadEgress},
 	"strays": {loadVrfStray, loadVrfLookup}, "cflb": {loadCflb},
-	"telemetry": {loadTelemetry},
+	"pathSource": {loadPathSource},
+	"telemetry":  {loadTelemetry},
 }
 
 // StalePins lists what is pinned in a node's directory and does not fit this version of Sextant:

@@ -50,22 +50,31 @@ func readSecret(n *config.Node) error {
 
 // ReadKeys fills in the keys of QUIC services, of HMACs and of path selectors, from their files.
 func ReadKeys(n *config.Node) error {
-	return errors.Join(readQUICKeys(n), readHMACKeys(n), readCFLBKey(n))
+	return errors.Join(readQUICKeys(n), readHMACKeys(n), readCFLBKeys(n))
 }
 
-func readCFLBKey(n *config.Node) error {
-	if n.CFLB == nil {
-		return nil
+func readCFLBKeys(n *config.Node) error {
+	var router, source error
+	if n.CFLB != nil {
+		n.CFLB.Key, router = readCFLBKey("cflb", n.CFLB.KeyFile)
 	}
-	text, err := readSecretFile(n.CFLB.KeyFile)
+	if n.PathSource != nil {
+		n.PathSource.Key, source = readCFLBKey("pathSource", n.PathSource.KeyFile)
+	}
+	return errors.Join(router, source)
+}
+
+func readCFLBKey(role, file string) (config.CFLBKey, error) {
+	text, err := readSecretFile(file)
 	if err != nil {
-		return fmt.Errorf("cflb: read keyFile %s: %w; make it with: openssl rand -hex 16",
-			n.CFLB.KeyFile, cause(err))
+		return nil, fmt.Errorf("%s: read keyFile %s: %w; make it with: openssl rand -hex 16", role,
+			file, cause(err))
 	}
-	if n.CFLB.Key, err = config.ParseCFLBKey(string(text)); err != nil {
-		return fmt.Errorf("cflb: keyFile %s: %w", n.CFLB.KeyFile, err)
+	key, err := config.ParseCFLBKey(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: keyFile %s: %w", role, file, err)
 	}
-	return nil
+	return key, nil
 }
 
 func readHMACKeys(n *config.Node) error {

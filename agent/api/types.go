@@ -18,6 +18,8 @@ const (
 	Merge   Role = "merge"   // egress of protected traffic
 	Strays  Role = "strays"  // takes strays away beside a router
 	CFLB    Role = "cflb"    // router whose sources choose among equal-cost next hops
+	// host whose connections take paths through a network of CFLB
+	PathSource Role = "pathSource"
 	// source, transit or sink of in-band telemetry
 	Telemetry Role = "telemetry"
 )
@@ -225,6 +227,8 @@ type Counters struct {
 	VRFs []VRFTraffic  `json:"vrfs,omitempty"` // strays only
 	CFLB *CFLBCounters `json:"cflb,omitempty"` // cflb only
 
+	PathSource *PathSourceCounters `json:"pathSource,omitempty"` // pathSource only
+
 	Telemetry *TelemetryCounters `json:"telemetry,omitempty"` // telemetry only
 }
 
@@ -239,6 +243,14 @@ type CFLBCounters struct {
 	// how often a destination's next hops got other indexes, since the role began
 	Renumbered uint64 `json:"renumbered"`
 	Updates    uint64 `json:"updates"` // of the table, since the role began
+}
+
+// PathSourceCounters are sockets that were connected, by what became of them.
+type PathSourceCounters struct {
+	Steered   uint64 `json:"steered"`   // they take the path of a rule
+	NoPort    uint64 `json:"noPort"`    // no free port takes the path
+	Bound     uint64 `json:"bound"`     // the application had chosen a port
+	Unmatched uint64 `json:"unmatched"` // no rule gives them a path
 }
 
 // Choice counts packets whose next hop was chosen in one way.

@@ -51,3 +51,20 @@ func selectorFollowers(_ *config.Node, f *facts.Facts, _ string) (list []Finding
 	}
 	return list
 }
+
+// pathAddresses finds addresses from which no connection can be opened.
+func pathAddresses(n *config.Node, f *facts.Facts, _ string) (list []Finding) {
+	if n.PathSource == nil || f.Local == nil {
+		return nil
+	}
+	for _, address := range n.PathSource.Addresses {
+		if local, asked := f.Local[address]; asked && !local {
+			list = append(list, Finding{"path_address", Broken, address.String(),
+				"this machine does not have this address of pathSource",
+				"no socket can be bound to it: connections take whatever paths",
+				"write the address from which connections are opened: ip route get DESTINATION " +
+					"shows it as src"})
+		}
+	}
+	return list
+}

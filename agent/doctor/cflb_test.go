@@ -53,3 +53,28 @@ func TestControllableLoadBalancing(t *testing.T) {
 		}
 	}
 }
+
+// An address of pathSource that the machine does not have is told; no agent, and other addresses,
+// are no reason to.
+func TestPathSourceAddress(t *testing.T) {
+	node := parseText(t, `
+node: source1
+domain: {block: "fcbb:bb00::/32", infrastructure: ["fd00:5e::/48"]}
+secret: 00112233445566778899aabbccddeeff
+pathSource:
+  keyFile: /etc/sextant/cflb.key
+  ipv4: {fields: source-port, radix: 4}
+  addresses: [10.0.0.1]
+  rules: [{name: all, via: "1,0"}]
+`)
+	address := netip.MustParseAddr("10.0.0.1")
+	for local, want := range map[bool][]string{true: nil, false: {"broken path_address 10.0.0.1"}} {
+		f := facts.Facts{Kernel: facts.Kernel{Release: "6.12.1", BPFFS: true, ClockSource: "tsc"},
+			Interfaces: map[string]facts.Interface{"eth0": device()},
+			Local:      map[netip.Addr]bool{address: local},
+			Running:    &facts.Running{Node: "source1", Version: "v1"}}
+		if diff := cmp.Diff(want, diagnosed(t, node, f)); diff != "" {
+			t.Errorf("local %v (-want +got):\n%s", local, diff)
+		}
+	}
+}

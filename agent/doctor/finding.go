@@ -42,7 +42,8 @@ var diagnoses = []diagnosis{
 	headendRoom, pathMTU, forwarding, segmentRouting, reversePath, vips, listeners, vrfDevices,
 	vrfSIDs, vrfAddresses, strayPassages,
 	sidRoutes, cacheAnswers, learners, unguarded, mixedSides, twoAgents, stalePins, agentState,
-	selectorRadix, selectorFollowers, silentHost, vrfTraffic, cacheTraffic, learningTraffic,
+	selectorRadix, selectorFollowers, pathAddresses,
+	silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
 
 // Diagnose lists what is wrong with a node, the worst first. Version is that of Sextant.

@@ -24,6 +24,9 @@ func examine(x examination) (facts.Facts, error) {
 	n := x.Node
 	query := linux.Query{Slow: !x.Quick, Interfaces: doctor.Interfaces(n),
 		SIDs: doctor.Destinations(n)}
+	if n.PathSource != nil {
+		query.VIPs = append(query.VIPs, n.PathSource.Addresses...)
+	}
 	if n.Host != nil {
 		for _, s := range n.Host.Services {
 			query.VIPs = append(query.VIPs, s.VIP)

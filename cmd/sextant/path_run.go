@@ -71,12 +71,14 @@ func (f *runFlags) steering() (c datapath.PathSourceConfig, err error) {
 		return c, usageErrorf("--fields %s: a command is steered by source-port or ports", fields)
 	}
 	c.IPv4, c.IPv6 = codec, codec
-	if c.Path, err = parseVia(f.via, f.hopLimit); err != nil {
+	path, err := parseVia(f.via, f.hopLimit)
+	if err != nil {
 		return c, err
 	}
+	c.Rules = []datapath.PathRule{{Path: path}}
 	probe := cflb.Packet{Src: netip.IPv4Unspecified(), Dst: netip.IPv4Unspecified(),
 		Protocol: f.protocol, HasPorts: true}
-	if _, err := codec.Encode(probe, c.Path, 0); err != nil {
+	if _, err := codec.Encode(probe, path, 0); err != nil {
 		return c, usageErrorf("--via %s: %w", f.via, err)
 	}
 	from, to, _ := strings.Cut(f.ports, "-")
@@ -157,7 +159,7 @@ func (a *app) runSteered(f runFlags, words []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, group.Kill(), group.Remove()) }()
-	source, err := datapath.OpenPathSource(group.Dir(), config)
+	source, err := datapath.SteerCgroup(group.Dir(), config)
 	if err != nil {
 		return err
 	}

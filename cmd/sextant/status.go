@@ -92,7 +92,8 @@ func statusView(s fullStatus) view {
 		tables: slices.Concat(tables{programTable(s.Programs), packetTable(s.Counters)},
 			filled(cacheTable(s.Counters)),
 			tables{dropTable(s.Counters)}, filled(vrfTable(s.Counters)),
-			filled(choiceTable(s.Counters)), filled(telemetryTable(s.Counters))),
+			filled(choiceTable(s.Counters)), filled(steeredTable(s.Counters)),
+			filled(telemetryTable(s.Counters))),
 		names: []string{s.Node},
 	}
 }
@@ -123,8 +124,8 @@ func packetTable(counters []api.Counters) table {
 		wide:    []string{"TRANSMITTED", "REDIRECTED", "HANDED-TO-KERNEL"},
 	}
 	for _, c := range counters {
-		if c.CFLB != nil || c.Telemetry != nil {
-			continue // choiceTable, telemetryTable
+		if c.CFLB != nil || c.PathSource != nil || c.Telemetry != nil {
+			continue // choiceTable, steeredTable, telemetryTable
 		}
 		t.rows = append(t.rows, []string{
 			string(c.Role), count(c.ForwardedPackets()), count(c.TakenPackets),
@@ -172,6 +173,20 @@ func choiceTable(counters []api.Counters) table {
 		t.rows = append(t.rows, []string{"(destinations)", count(c.CFLB.Destinations)},
 			[]string{"(left to the kernel)", count(c.CFLB.LeftToKernel)},
 			[]string{"(renumbered)", count(c.CFLB.Renumbered)})
+	}
+	return t
+}
+
+// steeredTable says what became of sockets that were connected.
+func steeredTable(counters []api.Counters) table {
+	t := table{title: "Sockets connected:", columns: []string{"OUTCOME", "SOCKETS"}}
+	for _, c := range counters {
+		if c.PathSource != nil {
+			t.rows = append(t.rows, []string{"steered", count(c.PathSource.Steered)},
+				[]string{"no free port", count(c.PathSource.NoPort)},
+				[]string{"bound by the application", count(c.PathSource.Bound)},
+				[]string{"unmatched", count(c.PathSource.Unmatched)})
+		}
 	}
 	return t
 }

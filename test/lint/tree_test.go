@@ -43,6 +43,7 @@ var tree = []folder{
 	{path: "agent/merge"},
 	{path: "agent/strays"},
 	{path: "agent/cflb"},
+	{path: "agent/pathsource"},
 	{path: "agent/telemetry"},
 	{path: "agent/role/roletest"},
 	{path: "agent/role"},

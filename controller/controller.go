@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,6 +38,7 @@ type Controller struct {
 	journal  *journal
 	reports  uint64
 	refused  uint64
+	observed uint64 // reports that nothing is decided on
 	verdicts map[reroute.Verdict]uint64
 	down     map[topology.Edge]bool
 	work     chan func()
@@ -176,10 +178,25 @@ func (c *Controller) take(reports []*reroute.Report) []Decision {
 		c.decider.Note(r.Flow, r.At)
 	}
 	decisions := []Decision{}
+	reports = slices.DeleteFunc(reports, c.onlyObserved)
 	c.decider.Batch(reports, func(d reroute.Decision) {
 		decisions = append(decisions, c.decided(d))
 	})
 	return decisions
+}
+
+// onlyObserved takes the queues of a report, and no more, if the head-end of its flow does not
+// follow this controller: another one decides, or which paths flows have is not known yet.
+func (c *Controller) onlyObserved(r *reroute.Report) bool {
+	if !c.options.Config.Southbound.serves() {
+		return false
+	}
+	if h := c.gifts.heads[c.graph.Node(r.From).Name]; h != nil && h.followed {
+		return false
+	}
+	c.decider.Observe(r)
+	c.observed++
+	return true
 }
 
 // decided notes a decision.
@@ -242,7 +259,7 @@ func (c *Controller) status() Status {
 	s := Status{Version: c.options.Version, StartedAt: c.begun,
 		UptimeSeconds: int64(c.now().Seconds()), Topology: c.graph.Name(), Nodes: c.graph.Nodes(),
 		Links: c.graph.Edges(), Policy: c.options.Config.Policy.Name, Reports: c.reports,
-		Refused: c.refused + c.sink.unplaced, Telemetry: c.sink.status(),
+		Refused: c.refused + c.sink.unplaced, Observed: c.observed, Telemetry: c.sink.status(),
 		JournalLost: c.journal.lost.Load(), Flows: c.decider.Known(),
 		Verdicts: []Verdict{}, HeadEnds: c.headEnds(),
 		Warnings: []string{}}

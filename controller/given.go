@@ -188,6 +188,9 @@ func (c *Controller) standing(s *session, followed bool, epoch uint64) {
 		c.options.Log.Info("head-end", "router", s.router, "follows", followed, "epoch", epoch)
 	}
 	h.followed, h.epoch = followed, epoch
+	if !followed {
+		c.yield(s.router)
+	}
 	if !begins {
 		return
 	}
@@ -196,6 +199,21 @@ func (c *Controller) standing(s *session, followed bool, epoch uint64) {
 			c.send(t, g)
 		}
 	}
+}
+
+// yield forgets what flows of a head-end were given that follows another controller: that one says
+// which paths they have, and the head-end does when this one is followed again. Pins stay.
+func (c *Controller) yield(router string) {
+	for t, g := range c.gifts.flows {
+		if f, _ := c.decider.Flow(t); g.router == router && !f.Pinned {
+			c.drop(t)
+		}
+	}
+}
+
+func (c *Controller) drop(t flow.Tuple) {
+	delete(c.gifts.flows, t)
+	c.decider.Lose(t)
 }
 
 // applied notes what a head-end did with changes: the paths that it was sent, without those that it
@@ -230,12 +248,19 @@ func (g *given) applied(seconds prometheus.Histogram) {
 	}
 }
 
-// held takes over a path that a head-end has from an earlier controller: the flow is known again,
-// and its path is renewed as long as reports mention it.
+// held takes over a path that a head-end has from another controller: the flow is known again, and
+// its path is renewed as long as reports mention it.
 func (c *Controller) held(s *session, p southbound.Path) {
 	from, err := c.names.node(s.router)
-	if err != nil || c.gifts.flows[p.Flow] != nil {
+	if err != nil {
 		return
+	}
+	if g := c.gifts.flows[p.Flow]; g != nil {
+		f, _ := c.decider.Flow(p.Flow)
+		if f.Pinned || g.state == pathWaits || slices.Equal(g.segments, p.Segments) {
+			return
+		}
+		c.drop(p.Flow) // another one has changed it since
 	}
 	path, ok := c.segments.path(from, p.Segments)
 	if !ok || !c.decider.Adopt(p.Flow, path, c.now()) {

@@ -180,6 +180,25 @@ func tuple(t *testing.T, port uint16) flow.Tuple {
 	return tuple
 }
 
+// numberOf is a router's, as the plan gives them.
+func numberOf(t *testing.T, router string) int {
+	t.Helper()
+	g, err := generate.SpineLeaf(4, 4, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, ok := g.Lookup(router)
+	if !ok {
+		t.Fatalf("no router %s", router)
+	}
+	return int(v) + 1
+}
+
+func spineSID(t *testing.T, spine string) netip.Addr {
+	t.Helper()
+	return netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", numberOf(t, spine)))
+}
+
 // A decision reaches the head-end as SIDs of the path's routers, and the flow's state says so; a
 // refusal is shown, and the flow is not taken to have moved.
 func TestDecisionsReachTheHeadEnd(t *testing.T) {
@@ -193,20 +212,8 @@ func TestDecisionsReachTheHeadEnd(t *testing.T) {
 		f, err := c.Flow(t.Context(), testFlow(1))
 		return err == nil && f.State == pathApplied
 	})
-	g, err := generate.SpineLeaf(4, 4, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := func(router string) int { // as the plan gives them
-		v, ok := g.Lookup(router)
-		if !ok {
-			t.Fatalf("no router %s", router)
-		}
-		return int(v) + 1
-	}
-	want := []netip.Addr{
-		netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x::", number(d.Path[1]))),
-		netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x:e0d6::", number("leaf2")))}
+	want := []netip.Addr{spineSID(t, d.Path[1]),
+		netip.MustParseAddr(fmt.Sprintf("fcbb:bb00:%x:e0d6::", numberOf(t, "leaf2")))}
 	if got := h.segments(tuple(t, 1)); !slices.Equal(got, want) {
 		t.Errorf("path %v has become %v, want %v", d.Path, got, want)
 	}
@@ -227,7 +234,7 @@ func TestDecisionsReachTheHeadEnd(t *testing.T) {
 }
 
 // A controller that is gone changes nothing. The next one knows the paths that head-ends have, and
-// sends what it decided while they were away.
+// decides nothing before it does; pins wait for them.
 func TestControllerRestarts(t *testing.T) {
 	l, address, h := newSouthLab(t), freePort(t), newFakeHead()
 	c, stop := l.controller(address, 1, "queueBytes: 1000")
@@ -243,7 +250,10 @@ func TestControllerRestarts(t *testing.T) {
 	}
 	c, stop = l.controller(address, 2, "queueBytes: 1000")
 	defer stop()
-	move(t, c, 2) // before the head-end is back, or after
+	pinned := Pin{testFlow(2), []string{"leaf1", "spine2", "leaf2"}}
+	if err := c.Pin(t.Context(), pinned); err != nil { // before the head-end is back, or after
+		t.Fatal(err)
+	}
 	await(t, "both paths are known and in force", func() bool {
 		one, err := c.Flow(t.Context(), testFlow(1))
 		two, also := c.Flow(t.Context(), testFlow(2))
@@ -264,6 +274,8 @@ func TestTwoControllers(t *testing.T) {
 	defer stopOld()
 	f := l.follower(h, nil, addresses...)
 	await(t, "the only one is followed", func() bool { return l.headEnd(old).Followed })
+	move(t, old, 3)
+	await(t, "a path is in force", func() bool { return h.segments(tuple(t, 3)) != nil })
 	young, stopYoung := l.controller(addresses[1], 8, "queueBytes: 1000")
 	await(t, "the higher epoch is followed", func() bool {
 		return l.headEnd(young).Followed && l.headEnd(old).Epoch == 8
@@ -271,28 +283,51 @@ func TestTwoControllers(t *testing.T) {
 	if got := l.headEnd(old); got.Followed {
 		t.Errorf("the older one believes it is followed: %+v", got)
 	}
-	move(t, old, 1) // is not sent, as the head-end follows another
+	decisions, err := old.Report(t.Context(), []Report{paused(1, "leaf1", "spine1", "leaf2")})
+	if err != nil || len(decisions) > 0 {
+		t.Errorf("one that is not followed decides %+v, %v", decisions, err)
+	}
 	move(t, young, 2)
+	other := Pin{testFlow(3), []string{"leaf1", "spine2", "leaf2"}}
+	if first := h.segments(tuple(t, 3)); slices.Contains(first, spineSID(t, "spine2")) {
+		other.Path[1] = "spine3"
+	}
+	if err := young.Pin(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the followed one has changed the older one's path", func() bool {
+		return slices.Contains(h.segments(tuple(t, 3)), spineSID(t, other.Path[1]))
+	})
 	await(t, "the followed one's path is applied", func() bool {
 		return h.segments(tuple(t, 2)) != nil
 	})
-	if h.segments(tuple(t, 1)) != nil {
-		t.Error("a path of the older controller was set")
-	}
 	s, err := old.Status(t.Context())
 	if err != nil || !slices.ContainsFunc(s.Warnings, func(w string) bool {
 		return strings.Contains(w, "follows another controller, of epoch 8; this one has 7")
 	}) {
 		t.Errorf("warnings %q, %v", s.Warnings, err)
 	}
+	if s.Observed != 1 {
+		t.Errorf("%d reports were observed only, want 1", s.Observed)
+	}
 	links := f.Links()
 	if links[0].Followed || !links[1].Followed {
 		t.Errorf("%+v", links)
 	}
 	stopYoung()
-	await(t, "the older one is followed after the lease, and sends what it has", func() bool {
-		return l.headEnd(old).Followed && h.segments(tuple(t, 1)) != nil
+	await(t, "the older one is followed after the lease, and knows the path", func() bool {
+		f, err := old.Flow(t.Context(), testFlow(2))
+		return err == nil && f.State == pathApplied && l.headEnd(old).Followed
 	})
+	if f, err := old.Flow(t.Context(), testFlow(3)); err != nil ||
+		!slices.Equal(f.Path, other.Path) {
+		t.Errorf("the older one knows %+v, %v; the younger one has set %v", f, err, other.Path)
+	}
+	move(t, old, 1)
+	await(t, "it sets a path", func() bool { return h.segments(tuple(t, 1)) != nil })
+	if !slices.Contains(h.segments(tuple(t, 3)), spineSID(t, other.Path[1])) {
+		t.Errorf("flow 3 is back on %v", h.segments(tuple(t, 3)))
+	}
 }
 
 // Who has another token, another router's, no certificate, or one that someone else signed is not

@@ -17,10 +17,13 @@ type Status struct {
 	Links         int       `json:"links"` // directed
 	LinksDown     int       `json:"linksDown"`
 	Policy        string    `json:"policy"`
-	Reports       uint64    `json:"reports"`  // that were taken
-	Refused       uint64    `json:"refused"`  // reports about what the topology does not have
-	Verdicts      []Verdict `json:"verdicts"` // decisions by what became of the flow
-	Flows         int       `json:"flows"`    // that are known
+	Reports       uint64    `json:"reports"` // that were taken
+	Refused       uint64    `json:"refused"` // reports about what the topology does not have
+	// Observed is how many reports told of queues only: the flow's head-end does not follow this
+	// controller.
+	Observed uint64    `json:"observed"`
+	Verdicts []Verdict `json:"verdicts"` // decisions by what became of the flow
+	Flows    int       `json:"flows"`    // that are known
 	// JournalLost is how many decisions the journal's file does not have.
 	JournalLost uint64 `json:"journalLost"`
 	// Telemetry is what came by UDP; null if the controller does not listen.

@@ -74,3 +74,25 @@ func TestSetUpFindsAllFlows(t *testing.T) {
 		t.Errorf("%d flows were cut in all: too few to tell", cuts)
 	}
 }
+
+// A controller that begins learns of a flow by a report before the head-end says which path it has:
+// that path is the flow's nevertheless. One that was given here is not replaced.
+func TestAdopt(t *testing.T) {
+	g := network(t, "S1-S2", "S1-S3", "S2-S4", "S3-S4")
+	d := decider(t, g, Defaults(Sextant), 1)
+	over2, over3 := route(t, g, "S1", "S2", "S4"), route(t, g, "S1", "S3", "S4")
+	d.Report(&Report{Flow: tuple(1), From: g.From(over2[0]), To: g.To(over2[1]), Path: over2,
+		Pause: true})
+	if f, ok := d.Flow(tuple(1)); !ok || len(f.Path) > 0 {
+		t.Fatalf("a flow without a path is known as %+v, %v", f, ok)
+	}
+	if !d.Adopt(tuple(1), over3, 0) {
+		t.Error("the path that a head-end has is not adopted")
+	}
+	if f, _ := d.Flow(tuple(1)); !slices.Equal(f.Path, over3) || f.Pinned {
+		t.Errorf("the flow is %+v, want %v", f, over3)
+	}
+	if d.Adopt(tuple(1), over2, 0) {
+		t.Error("a path that the flow has here was replaced")
+	}
+}

@@ -125,7 +125,7 @@ func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
 
 // Report notes the queues of a report, and decides on its flow.
 func (d *Decider) Report(r *Report) Decision {
-	d.observe(r)
+	d.Observe(r)
 	if !d.asks(r) {
 		return Decision{}
 	}
@@ -149,7 +149,7 @@ func (d *Decider) Report(r *Report) Decision {
 // asked for.
 func (d *Decider) Batch(reports []*Report, each func(Decision)) {
 	for _, r := range reports {
-		d.observe(r)
+		d.Observe(r)
 	}
 	slices.SortStableFunc(reports, func(a, b *Report) int { return cmp.Compare(b.Class, a.Class) })
 	for _, r := range reports {
@@ -176,7 +176,8 @@ func (d *Decider) Simulate(r *Report) Decision {
 	return decision
 }
 
-func (d *Decider) observe(r *Report) {
+// Observe notes the queues of a report, and decides nothing.
+func (d *Decider) Observe(r *Report) {
 	for _, q := range r.Queues {
 		d.weights.Observe(q.Edge, q.Occupancy, r.At)
 	}

@@ -86,9 +86,9 @@ func (d *Decider) Unpin(t flow.Tuple) bool {
 }
 
 // Adopt notes that a flow has a path already, given by another controller. It is false if the flow
-// is known, or the path is none of the network's.
+// was given one here, or the path is none of the network's.
 func (d *Decider) Adopt(t flow.Tuple, path []topology.Edge, at time.Duration) bool {
-	if d.flows[t] != nil || d.Pin(t, path, at) != nil {
+	if f := d.flows[t]; f != nil && (f.Pinned || len(f.Path) > 0) || d.Pin(t, path, at) != nil {
 		return false
 	}
 	d.flows[t].Pinned = false

@@ -21,7 +21,7 @@ func TestSextantLeavesOutWhatIsShared(t *testing.T) {
 		t.Errorf("nothing differs, and the flow is %v", got)
 	}
 	for range 100 {
-		d.observe(r)
+		d.Observe(r)
 	}
 	if got := d.Report(r); got.Verdict != Moved {
 		t.Errorf("0.1 against 0 with no noise of its own: %v", got.Verdict)

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,9 +40,57 @@ type sighting struct {
 	at   time.Time
 }
 
+// sightings are those of one place.
+type sightings struct {
+	news chan struct{}
+
+	mutex sync.Mutex
+	all   []sighting
+}
+
+// of returns when frames of a flow were seen, in order.
+func (s *sightings) of(port uint16) (times []time.Time) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, x := range s.all {
+		if x.port == port {
+			times = append(times, x.at)
+		}
+	}
+	return times
+}
+
+func (s *sightings) add(x sighting) {
+	s.mutex.Lock()
+	s.all = append(s.all, x)
+	s.mutex.Unlock()
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until a flow was seen more often than a number of times. It is false if it was not.
+func (s *sightings) await(port uint16, more int, within time.Duration) bool {
+	for over := time.After(within); len(s.of(port)) <= more; {
+		select {
+		case <-s.news:
+		case <-over:
+			return false
+		}
+	}
+	return true
+}
+
+func (s *sightings) clear() {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.all = s.all[:0]
+}
+
 // tap tells of each frame that comes in by a device and has a timed flow in it, also in SRv6, in
 // telemetry, and in a report.
-func (f *fabric) tap(node, device string) <-chan sighting {
+func (f *fabric) tap(node, device string) *sightings {
 	f.t.Helper()
 	var socket int
 	inside(f.t, f.lab, node, func() error {
@@ -59,7 +108,7 @@ func (f *fabric) tap(node, device string) <-chan sighting {
 			unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO,
 				&unix.Timeval{Usec: 100000}))
 	})
-	out := make(chan sighting, 1<<16)
+	out := &sightings{news: make(chan struct{}, 1)}
 	stopped, over := make(chan struct{}), atomic.Bool{}
 	go func() {
 		defer close(stopped)
@@ -74,7 +123,7 @@ func (f *fabric) tap(node, device string) <-chan sighting {
 			}
 			link, ok := from.(*unix.SockaddrLinklayer)
 			if port := timedPort(frame[:n]); ok && link.Pkttype == unix.PACKET_HOST && port != 0 {
-				out <- sighting{port, kernelTime(control[:used])}
+				out.add(sighting{port, kernelTime(control[:used])})
 			}
 		}
 	}()
@@ -114,28 +163,13 @@ func kernelTime(control []byte) time.Time {
 // timed is the sender of flows that pause, and what sees them.
 type timed struct {
 	*fabric
-	ended, reported, elsewhere <-chan sighting // at the sink, at the controller, at the other spine
-	port                       int
-}
-
-// await waits for the first sighting of a flow, for a time.
-func (s *timed) await(c <-chan sighting, port uint16, within time.Duration) (sighting, bool) {
-	for over := time.After(within); ; {
-		select {
-		case x := <-c:
-			if x.port == port {
-				return x, true
-			}
-		case <-over:
-			return sighting{}, false
-		}
-	}
+	sink, reports, elsewhere *sightings // at the controller, and at the other spine
+	port                     int
 }
 
 // sendUntil sends packets of a flow until it is seen, or for a time. A thread does it that the
 // kernel prefers to all others: a host's own, for what is measured.
-func (s *timed) sendUntil(out net.Conn, c <-chan sighting, port uint16, within time.Duration) (
-	sighting, bool) {
+func (s *timed) sendUntil(out net.Conn, c *sightings, port uint16, within time.Duration) bool {
 	s.t.Helper()
 	over, ended := atomic.Bool{}, make(chan error, 1)
 	go func() {
@@ -150,22 +184,26 @@ func (s *timed) sendUntil(out net.Conn, c <-chan sighting, port uint16, within t
 		}
 		ended <- err
 	}()
-	x, ok := s.await(c, port, within)
+	seen := c.await(port, 0, within)
 	over.Store(true)
 	must(s.t, <-ended)
-	return x, ok
+	return seen
 }
 
 // steps are the parts of the time from the packet that ends a pause to the new path.
 type steps struct{ report, decision, word, packet, all time.Duration }
 
-// measure has one flow pause. It is false if the flow did not move, or before its pause ended: the
-// sink looks through the flows as well, and now and then the queue is short or drops the packet.
+// measure has one flow pause. It is false if the flow did not move, or not because a packet ended a
+// pause: the sink looks through the flows as well, and now and then the queue is short or drops the
+// packet.
 func (s *timed) measure() (steps, bool) {
 	t := s.t
 	t.Helper()
 	s.port++ // a flow of the same port would have the path of the earlier one
 	port := uint16(s.port)
+	for _, c := range []*sightings{s.sink, s.reports, s.elsewhere} {
+		c.clear()
+	}
 	dialer := net.Dialer{LocalAddr: &net.UDPAddr{Port: s.port}}
 	var out net.Conn
 	inside(t, s.lab, "hosta", func() (err error) {
@@ -181,41 +219,51 @@ func (s *timed) measure() (steps, bool) {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(timedPause)
-	for _, c := range []<-chan sighting{s.ended, s.reported, s.elsewhere} {
-		for len(c) > 0 {
-			if x := <-c; x.port == port && c == s.elsewhere {
-				return steps{}, false
-			}
-		}
-	}
+	before := len(s.sink.of(port))
 	_, err := out.Write(make([]byte, 64))
 	must(t, err)
-	end, ok := s.await(s.ended, port, time.Second)
-	if !ok {
+	if !s.sink.await(port, before, time.Second) ||
+		!s.sendUntil(out, s.elsewhere, port, 100*time.Millisecond) {
 		return steps{}, false
-	}
-	first, ok := s.sendUntil(out, s.elsewhere, port, 100*time.Millisecond)
-	if !ok {
-		return steps{}, false
-	}
-	report, ok := s.await(s.reported, port, time.Second)
-	if !ok {
-		t.Fatal("the flow moved, and no report of it was seen")
 	}
 	var known controller.Flow
-	s.fabric.await("the head-end says that the path is in force", func() bool {
+	s.await("the head-end says that the path is in force", func() bool {
 		known, err = s.client.Flow(t.Context(), flow)
 		return err == nil && known.AppliedMs != nil
 	})
 	decisions, err := s.client.Reroutes(t.Context(), 100, true)
 	must(t, err)
 	at := slices.IndexFunc(decisions, func(d controller.Decision) bool { return d.Flow == flow })
-	if at < 0 || first.at.Before(decisions[at].At) || decisions[at].At.Before(end.at) {
+	if at < 0 {
+		t.Fatalf("no decision moved %+v", known)
+	}
+	decided, first := decisions[at].At, s.elsewhere.of(port)[0]
+	if first.Before(decided) {
+		t.Fatalf("decided at %v, and the first packet came at %v", decided, first)
+	}
+	end, report := lastPause(s.sink.of(port), s.reports.of(port), decided)
+	if report.IsZero() {
 		return steps{}, false
 	}
-	return steps{report: report.at.Sub(end.at), decision: decisions[at].At.Sub(report.at),
+	return steps{report: report.Sub(end), decision: decided.Sub(report),
 		word:   time.Duration(*known.AppliedMs * float64(time.Millisecond)),
-		packet: first.at.Sub(decisions[at].At), all: first.at.Sub(end.at)}, true
+		packet: first.Sub(decided), all: first.Sub(end)}, true
+}
+
+// lastPause is when the last packet before a decision came that ended a pause, and when the report
+// after it. Zero: there is none.
+func lastPause(packets, reports []time.Time, decided time.Time) (end, report time.Time) {
+	for i, at := range packets {
+		if i > 0 && at.Sub(packets[i-1]) > timedGap && at.Before(decided) {
+			end = at
+		}
+	}
+	for _, at := range reports {
+		if !end.IsZero() && at.After(end) && at.Before(decided) {
+			return end, at
+		}
+	}
+	return time.Time{}, time.Time{}
 }
 
 // TestTimeToTheNewPath has TCP keep the queue of one spine full, and flows of UDP pause there one
@@ -236,8 +284,8 @@ func TestTimeToTheNewPath(t *testing.T) {
 		}
 		return err
 	})
-	s := &timed{fabric: f, port: 20000, ended: f.tap("r2", "s1"),
-		reported: f.tap("ctl", "r2"), elsewhere: f.tap("s2", "r1")}
+	s := &timed{fabric: f, port: 20000, sink: f.tap("r2", "s1"),
+		reports: f.tap("ctl", "r2"), elsewhere: f.tap("s2", "r1")}
 	f.await("s1's queue is more than half full", func() bool {
 		_, backlog := f.crossed("s1")
 		return backlog > 60000

@@ -7,6 +7,10 @@ import (
 	"sextant/te/topology/generate"
 )
 
+// packetSchemes are those that move packets.
+var packetSchemes = []Scheme{ECMP, Random, Greedy, Flowlets, PLB, REPS, Clove, Spray, DRILL,
+	LetFlow, Colored, PRR, CloveINT, InFlight, CONGA, HULA, Hermes, ConWeave, Controlled}
+
 // Many short flows over a small fabric with small queues and links that fail: nothing is made or
 // vanishes, all that is sent arrives once, and in the end nothing is left.
 func TestConservation(t *testing.T) {
@@ -19,11 +23,9 @@ func TestConservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemes := []Scheme{ECMP, Random, Greedy, Flowlets, PLB, REPS, Clove, Spray, DRILL, LetFlow,
-		Colored, PRR, CloveINT, InFlight, CONGA, HULA, Hermes, ConWeave, Controlled}
 	controls := []Control{Reno, Cubic, DCTCP, LIA, OLIA}
 	vanished := uint64(0)
-	for i, scheme := range schemes {
+	for i, scheme := range packetSchemes {
 		transport := DefaultTransport()
 		transport.Control = controls[i%len(controls)]
 		transport.ECN = transport.Control == DCTCP

@@ -145,6 +145,7 @@ func (s *Simulation) transmit(id int32, e *event, number int32) {
 		s.meter(e, number, takes)
 	} else if s.controller != nil {
 		s.collect(e, number, wait)
+		e = &s.calendar.slab[id] // the slab may have moved
 	}
 	if work > l.mark && e.flags&capable != 0 {
 		e.flags |= marked

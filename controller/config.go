@@ -52,10 +52,13 @@ type Queue struct {
 
 // Policy is how flows get other paths; reroute.Settings says what each parameter means.
 type Policy struct {
-	Name         string        `yaml:"name"`
+	Name string `yaml:"name"`
+	// Tau is the sinks' threshold of pauses: times that the file does not say scale with it.
+	Tau          time.Duration `yaml:"tau"`
 	Metric       string        `yaml:"metric"`
 	Choices      int           `yaml:"choices"`
 	Margin       float64       `yaml:"margin"`
+	Ratio        float64       `yaml:"ratio"`
 	Noise        float64       `yaml:"noise"`
 	Herd         float64       `yaml:"herd"`
 	Settle       time.Duration `yaml:"settle"`
@@ -73,6 +76,9 @@ type Policy struct {
 // defaultQueue is a size that small switches have.
 const defaultQueue = 96_000
 
+// maxTau is longer than a round trip takes anywhere.
+const maxTau = time.Minute
+
 // maxConfig bounds a file, in bytes.
 const maxConfig = 16 << 20
 
@@ -84,7 +90,8 @@ func Parse(text []byte) (*Config, error) {
 	}
 	var first struct {
 		Policy struct {
-			Name string `yaml:"name"`
+			Name string        `yaml:"name"`
+			Tau  time.Duration `yaml:"tau"`
 		} `yaml:"policy"`
 	}
 	if err := yaml.Unmarshal(text, &first); err != nil {
@@ -97,11 +104,19 @@ func Parse(text []byte) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy.name: %w", err)
 	}
-	d := reroute.Defaults(kind)
+	if first.Policy.Tau == 0 {
+		first.Policy.Tau = reroute.DefaultTau
+	}
+	if first.Policy.Tau < 0 || first.Policy.Tau > maxTau {
+		return nil, fmt.Errorf("policy.tau %v: write the pause from which on sinks report, "+
+			"above 0 and at most %v", first.Policy.Tau, maxTau)
+	}
+	d := reroute.Defaults(kind).Scaled(first.Policy.Tau)
 	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue,
 		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold}}
 	c.Policy = Policy{
-		Name: kind.String(), Metric: "hops", Choices: d.Choices, Margin: d.Margin, Noise: d.Noise,
+		Name: kind.String(), Tau: first.Policy.Tau, Metric: "hops", Choices: d.Choices,
+		Margin: d.Margin, Ratio: d.Ratio, Noise: d.Noise,
 		Herd: d.Herd, Settle: d.Settle, BackoffLeast: d.BackoffLeast, BackoffMost: d.BackoffMost,
 		Gain: d.Gain, Memory: d.Memory, Expiry: d.Expiry, Unknown: d.Unknown,
 		Threshold: d.Threshold, Chance: d.Chance, Forget: d.Forget}
@@ -162,7 +177,7 @@ func (p Policy) settings() (reroute.Settings, error) {
 	}
 	metric, err := reroute.ParseMetric(p.Metric)
 	return reroute.Settings{Policy: kind, Metric: metric, Choices: p.Choices, Margin: p.Margin,
-		Noise: p.Noise, Herd: p.Herd, Settle: p.Settle,
+		Ratio: p.Ratio, Noise: p.Noise, Herd: p.Herd, Settle: p.Settle,
 		BackoffLeast: p.BackoffLeast, BackoffMost: p.BackoffMost, Gain: p.Gain,
 		Memory: p.Memory, Expiry: p.Expiry, Unknown: p.Unknown, Threshold: p.Threshold,
 		Chance: p.Chance, Forget: p.Forget}, err

@@ -99,7 +99,8 @@ func (e *exporter) send(b []byte) {
 	}
 }
 
-const telemetryText = "queueBytes: 1000\npolicy: {backoffLeast: 0s, backoffMost: 0s}\n" +
+const telemetryText = "queueBytes: 1000\n" +
+	"policy: {backoffLeast: 0s, backoffMost: 0s, threshold: 1}\n" +
 	"telemetry: {listen: \"[::1]:0\", exporters: [\"::1/128\"]}\n" +
 	"routers: [{name: leaf1, node: 101}, {name: leaf2, node: 102}, {name: spine1, node: 201}]\n"
 

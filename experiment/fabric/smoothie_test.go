@@ -12,7 +12,8 @@ func TestReportsOfSmoothie(t *testing.T) {
 	filled := func(settings []setting) (all []outcome) {
 		for i, x := range settings {
 			all = append(all, outcome{setting: x, MeanMs: 1000 * float64(i+1), P99Ms: 5000,
-				Flows: 100, Drops: 3, Moves: []int{60, 30, 9, 0, 0, 0, 1}})
+				Flows: 100, Drops: 3, Moves: []int{60, 30, 9, 0, 0, 0, 1},
+				Means: []float64{0, 2000 * float64(i+1)}})
 		}
 		return all
 	}
@@ -20,8 +21,9 @@ func TestReportsOfSmoothie(t *testing.T) {
 		return reportSmoothie2(r, filled(settings2()))
 	})
 	experimenttest.Has(t, text, "| smoothie beside ecmp at 80 % | faster (figure 2) | 25.00 s and "+
-		"22.00 s | +13.6 % |", "![fig2](fig2.svg)",
-		"| smoothie | 20 | 50 | 4 | 4.0000 | 5.0000 | 100 | 0 | 3 | 40.0 | 1.00 | 1.00 | 6 |")
+		"22.00 s | +13.6 % ± 173.3 % |", "![fig2](fig2.svg)",
+		"| smoothie | 20 | 50 | 4 | 4.0000 | +3.00 ± 38.12 | 5.0000 | 100 | 0 | 3 | 40.0 | 2.50 "+
+			"| 2.50 | 6 |")
 	text = experimenttest.Report(t, func(r *experiment.Recorder) error {
 		return reportSmoothie3(r, filled(settings3()))
 	})
@@ -33,8 +35,8 @@ func TestReportsOfSmoothie(t *testing.T) {
 		return reportSmoothie4(r, filled(settings4()))
 	})
 	experimenttest.Has(t, text, "| reroutes of a flow: smoothie-clove at 80 % | 27 % more than "+
-		"five times, 37 at most (figure 4) | 1.0 % more than twice, 1.0 % more than five times | "+
-		"6 at most |")
+		"five times, 37 at most (figure 4) | 2.5 % of those rerouted more than twice, "+
+		"2.5 % more than five times | 6 at most |")
 	text = experimenttest.Report(t, func(r *experiment.Recorder) error {
 		var all []fabricOutcome
 		for _, f := range scarceFabrics {

@@ -216,6 +216,7 @@ func (s *Simulation) noticed(number int32) {
 	if n.path == nil {
 		n.report.At = s.elapsed()
 		subflow, label := n.subflow, n.label
+		k.decider.Note(n.report.Flow, n.report.At)
 		decision := k.decider.Report(&n.report)
 		if decision.Verdict == reroute.Moved {
 			s.move(subflow, label, decision.Path)

@@ -2,7 +2,6 @@ package packet
 
 import (
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"testing"
 
@@ -52,7 +51,7 @@ func TestSlabMoves(t *testing.T) {
 		}
 		totals, done := run(false)
 		moved, also := run(true)
-		if totals != moved || !reflect.DeepEqual(done, also) {
+		if totals != moved || !slices.Equal(done, also) {
 			t.Errorf("scheme %d: %+v, and with a slab that moves %+v", scheme, totals, moved)
 		}
 		if len(done) != 30 {

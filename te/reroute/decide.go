@@ -118,7 +118,7 @@ func (d *Decider) sextant(out *Decision, f *Flow, random *rand.PCG) {
 		}
 		old := d.weights.Path(current, c.Path, out.At)
 		fresh := d.weights.Path(c.Path, current, out.At)
-		gain := old.Value - fresh.Value - d.settings.Margin -
+		gain := (1-d.settings.Ratio)*old.Value - fresh.Value - d.settings.Margin -
 			d.settings.Noise*math.Sqrt(old.Variance+fresh.Variance)
 		// Gains are all infinite if the current path is down.
 		if gain > most || gain == most && c.Weight.Value < best.Weight.Value {

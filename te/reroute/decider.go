@@ -126,6 +126,11 @@ func NewDecider(view topology.View, s Settings, seed uint64) (*Decider, error) {
 // Report notes the queues of a report, and decides on its flow.
 func (d *Decider) Report(r *Report) Decision {
 	d.Observe(r)
+	return d.answer(r)
+}
+
+// answer decides on the flow of a report whose queues are noted.
+func (d *Decider) answer(r *Report) Decision {
 	if !d.asks(r) {
 		return Decision{}
 	}
@@ -133,7 +138,7 @@ func (d *Decider) Report(r *Report) Decision {
 	decision, backsOff := d.decide(r, f, d.random)
 	f.Seen, f.Class = r.At, r.Class
 	if backsOff {
-		f.Until = r.At + d.backoff()
+		f.Until = r.At + d.backoff(f.Moves)
 	}
 	if decision.Verdict == Moved {
 		d.expect(decision.Current.Path, decision.Path, r.At)
@@ -153,15 +158,9 @@ func (d *Decider) Batch(reports []*Report, each func(Decision)) {
 	}
 	slices.SortStableFunc(reports, func(a, b *Report) int { return cmp.Compare(b.Class, a.Class) })
 	for _, r := range reports {
-		if !d.asks(r) {
-			continue
+		if d.asks(r) {
+			each(d.answer(r))
 		}
-		bare := *r
-		bare.Queues = nil
-		if d.settings.Policy == Clove { // its trigger is in the queues
-			bare.Queues = r.Queues
-		}
-		each(d.Report(&bare))
 	}
 }
 
@@ -185,7 +184,13 @@ func (d *Decider) Observe(r *Report) {
 
 // asks tells whether a report asks for a decision.
 func (d *Decider) asks(r *Report) bool {
-	if d.settings.Policy != Clove {
+	switch d.settings.Policy {
+	case Sextant:
+		if r.Pause {
+			return true
+		}
+	case Clove:
+	default:
 		return r.Pause
 	}
 	for _, q := range r.Queues {
@@ -248,7 +253,17 @@ func (d *Decider) present(e topology.Edge) []*Flow {
 	return d.on[e]
 }
 
-func (d *Decider) backoff() time.Duration {
+// furtherBackoff is by what Sextant's back-off is longer after a flow's second move, and all that
+// follow: what one move did not mend, several in a row do not.
+const furtherBackoff = 100
+
+// backoff is for how long a flow is left alone that has moved a number of times before.
+func (d *Decider) backoff(moves int) time.Duration {
 	s := &d.settings
-	return s.BackoffLeast + time.Duration(fraction(d.random)*float64(s.BackoffMost-s.BackoffLeast))
+	backoff := s.BackoffLeast +
+		time.Duration(fraction(d.random)*float64(s.BackoffMost-s.BackoffLeast))
+	if s.Policy == Sextant && moves > 0 {
+		backoff *= furtherBackoff
+	}
+	return backoff
 }

@@ -139,12 +139,13 @@ func compareFlows(a, b flow.Tuple) int {
 		cmp.Compare(a.DstPort, b.DstPort), cmp.Compare(a.Protocol, b.Protocol))
 }
 
-// Forget drops the flows that were not looked at for Settings.Forget, pinned ones excepted, and
-// returns how many.
+// Forget drops the flows that were not looked at for Settings.Forget, except for pinned ones and
+// those that are left alone, and returns how many.
 func (d *Decider) Forget(at time.Duration) int {
 	n := 0
 	for t, f := range d.flows {
-		if d.settings.Forget > 0 && !f.Pinned && at-f.Seen > d.settings.Forget {
+		if d.settings.Forget > 0 && !f.Pinned && at-f.Seen > d.settings.Forget &&
+			at >= f.Until {
 			delete(d.flows, t)
 			f.gone = true
 			n++

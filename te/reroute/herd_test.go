@@ -14,6 +14,7 @@ func TestHerd(t *testing.T) {
 	from, to := g.From(full[0]), g.To(full[1])
 	for _, herd := range []float64{0, 0.01, 0.02, 0.05, 0.1} {
 		s := Defaults(Sextant)
+		s.Ratio = 0
 		s.Herd, s.Noise, s.BackoffLeast, s.BackoffMost = herd, 0, 0, 0
 		d := decider(t, g, s, 1)
 		d.weights.Observe(full[0], 0.9, 0)

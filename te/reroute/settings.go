@@ -56,15 +56,16 @@ type Settings struct {
 	Choices int // random paths that are compared, of Smoothie, Sextant and CloveINT
 	// Margin is how much lighter another path must be, of Smoothie and Sextant: the paper's delta.
 	Margin float64
-	// Noise adds to the margin of Sextant that many standard deviations of the difference.
-	Noise float64
+	// Ratio and Noise add to the margin of Sextant a part, 0 to 1, of the weight of the current
+	// path, and that many standard deviations of the difference.
+	Ratio, Noise float64
 	// Herd is the occupied part of a queue, 0 to 1, that a flow which moves is taken to bring along
 	// and to leave behind, of Sextant: flows that are decided on together do not all take the path
 	// that was the lightest. It fades over Settle, in which reports begin to show it.
 	Herd   float64
 	Settle time.Duration
 	// A flow is left alone for a random time between these after it was looked at, or, by Sextant,
-	// moved.
+	// moved, and a hundred times as long after its second move, and each further one.
 	BackoffLeast, BackoffMost time.Duration
 
 	Gain    float64       // what an observation of a link counts at least, above 0 to 1
@@ -72,7 +73,9 @@ type Settings struct {
 	Expiry  time.Duration // after which a link counts as unknown; 0: never
 	Unknown float64       // occupied part of the queue of a link that nothing is known of, 0 to 1
 
-	Threshold float64 // of Clove: occupied part of a queue, 0 to 1, beyond which a flow may move
+	// Threshold is the occupied part of a queue, 0 to 1, beyond which a report asks for another
+	// path, of Clove and Sextant; 1: none does.
+	Threshold float64
 	Chance    float64 // of Clove: with which it does, 0 to 1
 
 	// Forget is after what time without a report a flow is forgotten; 0: never.
@@ -87,15 +90,32 @@ func Defaults(p Policy) Settings {
 		s.Margin = 0.001
 		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
 	case Sextant:
-		s.Margin, s.Noise = 0.02, 1
+		s.Margin, s.Ratio, s.Noise = 0.02, 0.6, 1
 		s.BackoffLeast, s.BackoffMost = 5*time.Millisecond, 10*time.Millisecond
 		s.Herd, s.Settle = 0.02, 20*time.Millisecond
 		s.Gain, s.Memory, s.Expiry = 0.25, 5*time.Millisecond, time.Second
+		s.Threshold = 0.2
 	case Clove:
 		s.Threshold, s.Chance = 50.0/64, 0.25
 		s.BackoffLeast, s.BackoffMost = 500*time.Millisecond, time.Second
 	case CloveINT:
 		s.Choices = 4
+	}
+	return s
+}
+
+// DefaultTau is the sinks' threshold of pauses, tau, to which Sextant's default times belong.
+const DefaultTau = 100 * time.Microsecond
+
+// Scaled returns the parameters for another threshold of pauses: Sextant's times are multiples of
+// it, as it is of the round-trip time (1 to 5, section V). Those of other policies stay.
+func (s Settings) Scaled(tau time.Duration) Settings {
+	if s.Policy != Sextant {
+		return s
+	}
+	for _, t := range []*time.Duration{&s.Settle, &s.BackoffLeast, &s.BackoffMost, &s.Memory,
+		&s.Expiry} {
+		*t = time.Duration(float64(*t) * float64(tau) / float64(DefaultTau))
 	}
 	return s
 }
@@ -128,7 +148,7 @@ func (s Settings) Check() error {
 		return fmt.Errorf("gain %v: write more than 0, and at most 1", s.Gain)
 	}
 	for _, err := range []error{part("unknown", s.Unknown), part("threshold", s.Threshold),
-		part("chance", s.Chance), part("herd", s.Herd)} {
+		part("chance", s.Chance), part("herd", s.Herd), part("ratio", s.Ratio)} {
 		if err != nil {
 			return err
 		}

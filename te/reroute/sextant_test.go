@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"sextant/te/topology"
 )
 
 // What two paths share says nothing about which is better, nor does its noise.
@@ -36,7 +38,9 @@ func TestSextantHeedsNoise(t *testing.T) {
 		swing float64
 		want  Verdict
 	}{{0, Moved}, {0.02, Moved}, {0.29, NotLighter}} {
-		d := decider(t, g, Defaults(Sextant), 1)
+		s := Defaults(Sextant)
+		s.Ratio = 0
+		d := decider(t, g, s, 1)
 		current := route(t, g, "a", "b", "d")
 		for i := range 400 {
 			d.weights.Observe(current[1], 0.3+c.swing*float64(i%2*2-1), time.Duration(i))
@@ -95,7 +99,7 @@ func TestBatchTakesWatchedFlowsFirst(t *testing.T) {
 	g := network(t, "a-b", "b-d", "a-c", "c-d")
 	to, _ := g.Lookup("d")
 	s := Defaults(Sextant)
-	s.Herd = 0 // so that all move
+	s.Herd, s.Ratio = 0, 0 // so that all move
 	d := decider(t, g, s, 1)
 	current := route(t, g, "a", "b", "d")
 	var reports []*Report
@@ -113,5 +117,91 @@ func TestBatchTakesWatchedFlowsFirst(t *testing.T) {
 	})
 	if want := []int{2, 5, 8, 1, 7, 0, 3, 6}; !slices.Equal(order, want) {
 		t.Errorf("decided in the order %v, not %v", order, want)
+	}
+}
+
+// A path has to be lighter by a part of the current one's weight, whatever that is: a difference
+// that settles nothing moves no flow.
+func TestSextantWantsAPart(t *testing.T) {
+	g := network(t, "a-b", "b-d", "a-c", "c-d")
+	to, _ := g.Lookup("d")
+	for _, c := range []struct {
+		old, other float64
+		want       Verdict
+	}{{0.8, 0.32, NotLighter}, {0.8, 0.29, Moved}, {0.2, 0.08, NotLighter}, {0.2, 0.05, Moved}} {
+		s := Defaults(Sextant)
+		s.Margin, s.Noise = 0.01, 0
+		d := decider(t, g, s, 1)
+		current := route(t, g, "a", "b", "d")
+		d.weights.Observe(current[1], c.old, 0)
+		d.weights.Observe(between(t, g, "c-d"), c.other, 0)
+		r := &Report{Flow: tuple(1), From: 0, To: to, Path: current, Pause: true}
+		if got := d.Report(r).Verdict; got != c.want {
+			t.Errorf("from %v to %v: %v, not %v", c.old, c.other, got, c.want)
+		}
+	}
+}
+
+// A queue beyond the threshold asks for another path without a pause, if the settings say so.
+func TestSextantHeedsQueues(t *testing.T) {
+	g := network(t, "a-b", "b-d", "a-c", "c-d")
+	to, _ := g.Lookup("d")
+	for _, c := range []struct {
+		threshold, queue float64
+		want             Verdict
+	}{{0.2, 0.19, Untouched}, {0.2, 0.21, Moved}, {1, 1, Untouched}} {
+		s := Defaults(Sextant)
+		s.Noise, s.Threshold = 0, c.threshold
+		d := decider(t, g, s, 1)
+		current := route(t, g, "a", "b", "d")
+		r := &Report{Flow: tuple(1), From: 0, To: to, Path: current,
+			Queues: []Queue{{current[1], c.queue}}}
+		if got := d.Report(r).Verdict; got != c.want {
+			t.Errorf("threshold %v, queue %v: %v, not %v", c.threshold, c.queue, got, c.want)
+		}
+	}
+}
+
+// However the queues of its paths take turns, a flow moves twice within the back-off that follows,
+// and again after that.
+func TestSextantMovesTwice(t *testing.T) {
+	g := network(t, "a-b", "b-d", "a-c", "c-d", "a-e", "e-d")
+	to, _ := g.Lookup("d")
+	s := Defaults(Sextant).Scaled(time.Millisecond)
+	if s.BackoffLeast != 50*time.Millisecond || s.BackoffMost != 100*time.Millisecond {
+		t.Fatalf("back-off %v to %v for pauses of 1 ms", s.BackoffLeast, s.BackoffMost)
+	}
+	s.Forget = 20 * time.Millisecond // but not while it is left alone
+	d := decider(t, g, s, 1)
+	path := route(t, g, "a", "b", "d")
+	var moves []time.Duration
+	for at := time.Duration(0); at < 12*time.Second; at += 10 * time.Millisecond {
+		for e := range topology.Edge(g.Edges()) {
+			occupancy := 0.0
+			if contains(path, e) {
+				occupancy = 0.9
+			}
+			for range 8 {
+				d.weights.Observe(e, occupancy, at)
+			}
+		}
+		decision := d.Report(&Report{Flow: tuple(1), From: 0, To: to, Path: path, Pause: true,
+			At: at})
+		if decision.Verdict == Moved {
+			path = decision.Path
+			moves = append(moves, at)
+		}
+		d.Forget(at)
+	}
+	if len(moves) < 3 {
+		t.Fatalf("moved at %v, and the queues follow the flow", moves)
+	}
+	if first := moves[1] - moves[0]; first < s.BackoffLeast || first > 3*s.BackoffMost {
+		t.Errorf("the second move came after %v", first)
+	}
+	for i := 2; i < len(moves); i++ {
+		if pause := moves[i] - moves[i-1]; pause < 100*s.BackoffLeast {
+			t.Errorf("move %d came after %v", i+1, pause)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func NewWeights(g *topology.Graph, s Settings) *Weights {
 func (w *Weights) Observe(e topology.Edge, occupancy float64, at time.Duration) {
 	l := &w.links[e]
 	if !l.seen {
-		l.seen, l.at, l.occupancy, l.variance = true, at, occupancy, occupancy*occupancy/4
+		l.seen, l.at, l.occupancy, l.variance = true, at, occupancy, occupancy*occupancy/16
 		return
 	}
 	gain := w.settings.Gain

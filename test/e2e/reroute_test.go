@@ -40,7 +40,7 @@ block: "fcbb:bb00::/32"
 seed: 1
 queueBytes: 120000
 api: {socket: DIR/controller.sock}
-policy: {name: sextant, backoffLeast: 200ms, backoffMost: 400ms}
+policy: {name: sextant, tau: GAP, POLICY}
 telemetry: {listen: "[fd00:5e::9]:32766", exporters: ["fd00:5e::/48"]}
 southbound:
   listen: "[fd00:5e::9]:9478"
@@ -61,7 +61,7 @@ r1 -- s2 10 10 100M
 s2 -- r2 10 10 100M
 `
 
-func newFabric(t *testing.T, gap time.Duration) *fabric {
+func newFabric(t *testing.T, gap time.Duration, policy string) *fabric {
 	t.Helper()
 	needsRoot(t)
 	f := &fabric{dir: t.TempDir()}
@@ -70,7 +70,8 @@ func newFabric(t *testing.T, gap time.Duration) *fabric {
 	authority.Leaf(t, "controller", netip.MustParseAddr("fd00:5e::9"))
 	for name, text := range map[string]string{"token": "secret", "tokens": "r1 secret",
 		"fabric.edges": fabricEdges,
-		"controller":   strings.ReplaceAll(controllerFile, "DIR", f.dir)} {
+		"controller": strings.NewReplacer("DIR", f.dir, "GAP", gap.String(), "POLICY",
+			policy).Replace(controllerFile)} {
 		must(t, os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600))
 	}
 	text, err := os.ReadFile("testdata/reroute.yaml")
@@ -234,7 +235,7 @@ func (f *fabric) over2() (n int) {
 // and the octets go there, as its counters say. Meanwhile the controller is killed: nothing
 // breaks, flows keep their paths; and the next one goes on with them.
 func TestFlowsLeaveACongestedSpine(t *testing.T) {
-	f := newFabric(t, fabricGap)
+	f := newFabric(t, fabricGap, "backoffLeast: 200ms, backoffMost: 400ms")
 	begun, _ := f.crossed("s2")
 	flows, octets, end := f.uploads(6)
 	f.await("a megabyte goes over s2", func() bool {

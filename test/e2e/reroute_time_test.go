@@ -271,7 +271,7 @@ func lastPause(packets, reports []time.Time, decided time.Time) (end, report tim
 // flow's first packet on the other path, and of what that consists. The sink measures the pause,
 // and telemetry in packets tells of the queue. No time is asserted, but the order of the steps.
 func TestTimeToTheNewPath(t *testing.T) {
-	f := newFabric(t, timedGap)
+	f := newFabric(t, timedGap, "threshold: 1")
 	uploads, _, end := f.uploads(2)
 	for _, x := range uploads {
 		must(t, f.client.Pin(t.Context(), controller.Pin{Flow: x.flow,

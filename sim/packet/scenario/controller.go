@@ -26,17 +26,17 @@ func (c *Controller) policy(scheme string) (*packet.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings := reroute.Defaults(policy)
-	settings.Metric = reroute.IGP
-	if c.Backoff > 0 {
-		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff
-	}
 	sample, pause := c.Sample, c.Pause
 	if sample == 0 {
 		sample = defaultSample
 	}
 	if pause == 0 {
 		pause = defaultPause
+	}
+	settings := reroute.Defaults(policy).Scaled(pause)
+	settings.Metric = reroute.IGP
+	if c.Backoff > 0 {
+		settings.BackoffLeast, settings.BackoffMost = c.Backoff, 2*c.Backoff
 	}
 	or := func(d *time.Duration, otherwise time.Duration) packet.Time {
 		if d == nil {

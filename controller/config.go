@@ -29,6 +29,7 @@ type Config struct {
 	Links      []Queue    `yaml:"links"`      // those whose queues have another size
 	Routers    []Router   `yaml:"routers"`
 	Southbound Southbound `yaml:"southbound"`
+	Standby    Standby    `yaml:"standby"`
 	Telemetry  Telemetry  `yaml:"telemetry"`
 }
 
@@ -113,7 +114,8 @@ func Parse(text []byte) (*Config, error) {
 	}
 	d := reroute.Defaults(kind).Scaled(first.Policy.Tau)
 	c := &Config{API: API{Socket: DefaultSocket}, FRR: defaultFRR, Queue: defaultQueue,
-		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold}}
+		Southbound: Southbound{Lease: defaultLease, Hold: defaultHold},
+		Standby:    Standby{Lease: defaultStandbyLease, Etcd: Etcd{Prefix: defaultEtcdPrefix}}}
 	c.Policy = Policy{
 		Name: kind.String(), Tau: first.Policy.Tau, Metric: "hops", Choices: d.Choices,
 		Margin: d.Margin, Ratio: d.Ratio, Noise: d.Noise,
@@ -155,6 +157,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Southbound.check(); err != nil {
+		return err
+	}
+	if err := c.Standby.check(c.Southbound); err != nil {
 		return err
 	}
 	if err := c.Telemetry.check(); err != nil {

@@ -47,6 +47,8 @@ type Controller struct {
 	servers  *httpserver.Servers
 
 	epoch        uint64
+	lead         *lead
+	standby      StandbyStatus
 	segments     *segments
 	places       *places
 	sink         *sink
@@ -97,6 +99,12 @@ func Run(ctx context.Context, o Options) error {
 	if o.Config.asksFRR() {
 		go c.watchTopology(ctx)
 	}
+	if o.Config.Standby.stands() {
+		standing, end := context.WithCancel(ctx)
+		stood := make(chan struct{})
+		go func() { defer close(stood); c.stand(standing) }()
+		defer func() { end(); <-stood }()
+	}
 	return c.run(ctx)
 }
 
@@ -113,9 +121,14 @@ func newController(ctx context.Context, o Options) (*Controller, error) {
 		verdicts: map[reroute.Verdict]uint64{}, work: make(chan func()),
 		ended: make(chan struct{}), failed: make(chan error, 1), epoch: o.Config.Southbound.Epoch,
 		gifts: newGifts(), applySeconds: newApplySeconds(), sink: newSink()}
-	if c.epoch == 0 {
+	switch {
+	case o.Config.Standby.stands():
+		c.standby.Name = o.Config.Standby.Name
+	case c.epoch == 0:
 		c.epoch = uint64(c.begun.UnixMilli())
 	}
+	c.lead = newLead()
+	c.lead.set(c.epoch)
 	if err := c.takeGraph(); err != nil {
 		return nil, err
 	}
@@ -281,7 +294,17 @@ func (c *Controller) status() Status {
 	}
 	if c.options.Config.Southbound.serves() {
 		s.Epoch = c.epoch
-		s.Warnings = append(s.Warnings, c.headWarnings(s.HeadEnds)...)
+		if c.epoch != 0 || !c.options.Config.Standby.stands() {
+			s.Warnings = append(s.Warnings, c.headWarnings(s.HeadEnds)...)
+		}
+	}
+	if c.options.Config.Standby.stands() {
+		standby := c.standby
+		s.Standby = &standby
+		if standby.Problem != "" {
+			s.Warnings = append(s.Warnings, "which controller leads can't be agreed on: "+
+				standby.Problem)
+		}
 	}
 	if c.problem != "" {
 		s.Warnings = append(s.Warnings, c.problem)

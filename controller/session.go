@@ -90,18 +90,29 @@ func (s *session) serve(ctx context.Context) error {
 	lease := s.controller.options.Config.Southbound.Lease
 	claims := time.NewTicker(lease / claimsPerLease)
 	defer claims.Stop()
-	claim := &southboundpb.FromController{Message: &southboundpb.FromController_Claim{
-		Claim: &southboundpb.Claim{Epoch: s.controller.epoch,
-			LeaseMs: uint32(lease.Milliseconds())}}}
-	if err := s.stream.Send(claim); err != nil {
+	epoch, changed := s.controller.lead.now()
+	claim := func() error {
+		if epoch == 0 { // another controller leads
+			return nil
+		}
+		return s.stream.Send(&southboundpb.FromController{
+			Message: &southboundpb.FromController_Claim{Claim: &southboundpb.Claim{Epoch: epoch,
+				LeaseMs: uint32(lease.Milliseconds())}}})
+	}
+	if err := claim(); err != nil {
 		return err
 	}
 	for number := uint64(1); ; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-changed:
+			epoch, changed = s.controller.lead.now()
+			if err := claim(); err != nil {
+				return err
+			}
 		case <-claims.C:
-			if err := s.stream.Send(claim); err != nil {
+			if err := claim(); err != nil {
 				return err
 			}
 		case <-s.out.news:

@@ -29,9 +29,19 @@ type Status struct {
 	// Telemetry is what came by UDP; null if the controller does not listen.
 	Telemetry *TelemetryStatus `json:"telemetry"`
 	// Epoch is that by which head-ends tell controllers apart; 0: they get no paths from here.
-	Epoch    uint64    `json:"epoch,omitempty"`
-	HeadEnds []HeadEnd `json:"headEnds"`
-	Warnings []string  `json:"warnings"`
+	Epoch uint64 `json:"epoch,omitempty"`
+	// Standby is which of several controllers leads; absent if this is the only one.
+	Standby  *StandbyStatus `json:"standby,omitempty"`
+	HeadEnds []HeadEnd      `json:"headEnds"`
+	Warnings []string       `json:"warnings"`
+}
+
+// StandbyStatus is which of several controllers leads.
+type StandbyStatus struct {
+	Name    string `json:"name"`
+	Leads   bool   `json:"leads"`
+	Leader  string `json:"leader"`            // "": not known
+	Problem string `json:"problem,omitempty"` // of asking etcd
 }
 
 // TelemetryStatus is what became of datagrams of telemetry.

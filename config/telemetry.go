@@ -68,6 +68,8 @@ type TelemetrySink struct {
 	SIDs []netip.Prefix `key:"sids" style:"flow"`
 	// where reports go by UDP
 	Collector netip.AddrPort `key:"collector" as:"collector"`
+	// where each goes besides, such as to controllers that stand by
+	Mirrors []netip.AddrPort `key:"mirrors" as:"collector" omit:"zero" style:"flow"`
 	// reasons for reports; none: gap, queue and path
 	Report []TelemetryReason `key:"report" omit:"zero" style:"flow"`
 	// a flow's pause that is longer counts (tau); 0: none
@@ -294,6 +296,13 @@ func (c *checker) telemetrySink(s *TelemetrySink) {
 			`add the prefixes of this machine's decapsulating SIDs, like ["fcbb:bb00:1::/48"]`)
 	}
 	c.count("telemetry.sink.sids", "SIDs", len(s.SIDs), maxTelemetrySIDs)
+	c.count("telemetry.sink.mirrors", "mirrors", len(s.Mirrors), maxControllers-1)
+	for i, to := range s.Mirrors {
+		if to == s.Collector || slices.Contains(s.Mirrors[:i], to) {
+			c.conflict(fmt.Sprintf("telemetry.sink.mirrors[%d]", i),
+				fmt.Sprintf("reports would go to %s twice", to), "delete one of the two")
+		}
+	}
 }
 
 // Rule is the packets of the item as a head-end's rule says them, without a policy.

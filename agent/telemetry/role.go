@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -162,7 +163,7 @@ func (r *Role) Fill(*Role) error {
 
 // reportSender sends what a sink found, until it is stopped.
 type reportSender struct {
-	to       netip.AddrPort
+	to       []netip.AddrPort
 	watch    model.TelemetryWatch
 	exporter *exporter.Exporter
 	socket   *net.UDPConn
@@ -209,9 +210,13 @@ func startSender(r *Role) (*reportSender, error) {
 	return s, nil
 }
 
-// Write sends a datagram to the collector.
+// Write sends a datagram to each collector. The error is the first one's.
 func (s *reportSender) Write(datagram []byte) (int, error) {
-	return s.socket.WriteToUDPAddrPort(datagram, s.to)
+	n, err := s.socket.WriteToUDPAddrPort(datagram, s.to[0])
+	for _, to := range s.to[1:] {
+		_, _ = s.socket.WriteToUDPAddrPort(datagram, to) // mirrors get what they can
+	}
+	return n, err
 }
 
 // sends reports whether what is sent, and to whom, is what the role wants.

@@ -32,7 +32,7 @@ type Etcd struct {
 const (
 	defaultStandbyLease = 500 * time.Millisecond
 	defaultEtcdPrefix   = "/sextant"
-	holdsPerLease       = 3 // how often the one that leads says so
+	holdsPerLease       = 5 // how often the one that leads says so
 	leadKey             = "/controller/leads"
 	releasePatience     = time.Second
 )
@@ -66,7 +66,7 @@ func (e Etcd) node() *config.Etcd {
 		PasswordFile: e.PasswordFile, TLS: config.TLSFiles(e.TLS)}
 }
 
-// lead is the epoch by which this controller claims head-ends, and who else hears of it.
+// lead is the epoch by which this controller claims head-ends, for its sessions.
 type lead struct {
 	mutex   sync.Mutex
 	epoch   uint64        // 0: another one leads

@@ -28,6 +28,7 @@ import (
 type fabric struct {
 	*agents
 	dir        string
+	authority  *southboundtest.Authority
 	controller *os.Process
 	client     *controller.Client
 }
@@ -63,11 +64,19 @@ s2 -- r2 10 10 100M
 
 func newFabric(t *testing.T, gap time.Duration, policy string) *fabric {
 	t.Helper()
+	f := layFabric(t, gap, policy)
+	f.startController()
+	return f
+}
+
+// layFabric brings the lab up without a controller.
+func layFabric(t *testing.T, gap time.Duration, policy string) *fabric {
+	t.Helper()
 	needsRoot(t)
 	f := &fabric{dir: t.TempDir()}
-	authority := southboundtest.NewAuthority(t, f.dir)
-	authority.Leaf(t, "router")
-	authority.Leaf(t, "controller", netip.MustParseAddr("fd00:5e::9"))
+	f.authority = southboundtest.NewAuthority(t, f.dir)
+	f.authority.Leaf(t, "router")
+	f.authority.Leaf(t, "controller", netip.MustParseAddr("fd00:5e::9"))
 	for name, text := range map[string]string{"token": "secret", "tokens": "r1 secret",
 		"fabric.edges": fabricEdges,
 		"controller": strings.NewReplacer("DIR", f.dir, "GAP", gap.String(), "POLICY",
@@ -88,26 +97,31 @@ func newFabric(t *testing.T, gap time.Duration, policy string) *fabric {
 			}
 		}
 	})
-	f.startController()
 	return f
 }
 
 // startController starts it, and waits until the head-end follows it.
 func (f *fabric) startController() {
 	f.t.Helper()
-	log, err := os.OpenFile(filepath.Join(f.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	must(f.t, err)
-	defer log.Close()
-	cmd := exec.Command(os.Args[0], "controller", filepath.Join(f.dir, "controller"))
-	cmd.Stdout, cmd.Stderr = log, log
-	ns := namespaceOf(f.t, f.lab, "ctl")
-	defer ns.Close()
-	must(f.t, linux.Start(cmd, ns, nil))
-	f.controller = cmd.Process
+	f.controller = f.start("ctl", os.Args[0], "controller", filepath.Join(f.dir, "controller"))
 	f.await("the head-end follows the controller", func() bool {
 		s, err := f.client.Status(f.t.Context())
 		return err == nil && len(s.HeadEnds) == 1 && s.HeadEnds[0].Followed
 	})
+}
+
+// start starts a command on a node. Its output goes to a log of all.
+func (f *fabric) start(node, command string, arguments ...string) *os.Process {
+	f.t.Helper()
+	log, err := os.OpenFile(filepath.Join(f.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	must(f.t, err)
+	defer log.Close()
+	cmd := exec.Command(command, arguments...)
+	cmd.Stdout, cmd.Stderr = log, log
+	ns := namespaceOf(f.t, f.lab, node)
+	defer ns.Close()
+	must(f.t, linux.Start(cmd, ns, nil))
+	return cmd.Process
 }
 
 func (f *fabric) killController() {

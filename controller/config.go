@@ -172,6 +172,10 @@ func (c *Config) check() error {
 	if err := s.Check(); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}
+	if c.Southbound.serves() && s.Forget == 0 {
+		return fmt.Errorf("policy.forget 0s: head-ends would keep paths of flows that ended for " +
+			"ever; write a time above 0")
+	}
 	return nil
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // start runs a controller of four spines and four leaves, and waits until it answers.
-func start(t *testing.T, text string) (*Client, func()) {
+func start(t *testing.T, text string, changes ...func(*Config)) (*Client, func()) {
 	t.Helper()
 	dir := t.TempDir()
 	socket := filepath.Join(dir, "c.sock")
@@ -29,6 +29,9 @@ func start(t *testing.T, text string) (*Client, func()) {
 		strings.ReplaceAll(text, "DIR", dir)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, change := range changes {
+		change(c)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

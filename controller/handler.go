@@ -49,7 +49,8 @@ func (c *Controller) getLinks(r *http.Request) (any, error) {
 		for _, l := range c.decider.Links(c.now()) {
 			e := c.graph.Edge(l.Edge)
 			item := Link{From: c.graph.Node(e.From).Name, To: c.graph.Node(e.To).Name,
-				Number: int(l.Edge), Up: !c.down[l.Edge], QueueSize: c.names.sizes[l.Edge]}
+				Number: int(l.Edge), Up: !c.down[l.Edge], QueueSize: c.names.sizes[l.Edge],
+				Interface: c.names.interfaces[l.Edge]}
 			weight := c.names.candidate(reroute.Candidate{Weight: l.Weight})
 			item.Weight, item.Noise, item.Occupancy = weight.Weight, weight.Noise, l.Weight.Peak
 			if l.Seen {

@@ -3,6 +3,7 @@ package controller
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,8 +16,9 @@ import (
 
 // names turns what the API calls things into what the topology does, and back.
 type names struct {
-	graph *topology.Graph
-	sizes []int64 // of queues, in bytes, by edge
+	graph      *topology.Graph
+	sizes      []int64                  // of queues, in bytes, by edge
+	interfaces map[topology.Edge]uint32 // of the links for which the file says so
 }
 
 func newNames(g *topology.Graph, c *Config) (*names, error) {
@@ -35,7 +37,49 @@ func newNames(g *topology.Graph, c *Config) (*names, error) {
 			}
 		}
 	}
-	return n, nil
+	var err error
+	n.interfaces, err = interfaces(g, c)
+	return n, err
+}
+
+// interfaces are those that the file gives to links: several entries with the same ends are
+// parallel links, in the topology's order.
+func interfaces(g *topology.Graph, c *Config) (map[topology.Edge]uint32, error) {
+	all := map[topology.Edge]uint32{}
+	edges, place := parallels(g), map[parallel]int{}
+	for i, l := range c.Links {
+		if l.Interface == 0 {
+			continue
+		}
+		name := parallel{from: l.From, to: l.To}
+		at := name
+		at.place = place[name]
+		place[name]++
+		e, ok := edges[at]
+		if !ok {
+			return nil, fmt.Errorf("links[%d]: only %d links lead from %s to %s", i, at.place,
+				l.From, l.To)
+		}
+		all[e] = l.Interface
+	}
+	return all, nil
+}
+
+// byInterface is before an interface, behind the name of the router that has it.
+const byInterface = "%"
+
+// split takes an interface off a router's name, as in leaf1%3; 0: none is named.
+func (n *names) split(name string) (string, uint32, error) {
+	router, text, named := strings.Cut(name, byInterface)
+	if _, whole := n.graph.Lookup(name); whole || !named {
+		return name, 0, nil
+	}
+	number, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || number == 0 {
+		return "", 0, &api.Error{Code: api.Invalid, Message: fmt.Sprintf("router %q: write its "+
+			"name, or its name and the number of an interface, like leaf1%s3", name, byInterface)}
+	}
+	return router, uint32(number), nil
 }
 
 func (n *names) node(name string) (topology.Node, error) {
@@ -47,10 +91,18 @@ func (n *names) node(name string) (topology.Node, error) {
 	return v, nil
 }
 
-// links are the parallel links from one router to another.
+// links are the parallel links from one router to another; with an interface behind the first one's
+// name, the link of that.
 func (n *names) links(from, to string) ([]topology.Edge, error) {
-	u, err := n.node(from)
+	router, number, err := n.split(from)
 	if err != nil {
+		return nil, err
+	}
+	u, err := n.node(router)
+	if err != nil {
+		return nil, err
+	}
+	if to, _, err = n.split(to); err != nil {
 		return nil, err
 	}
 	v, err := n.node(to)
@@ -59,7 +111,7 @@ func (n *names) links(from, to string) ([]topology.Edge, error) {
 	}
 	var links []topology.Edge
 	for _, e := range n.graph.Out(u) {
-		if n.graph.To(e) == v {
+		if n.graph.To(e) == v && (number == 0 || n.interfaces[e] == number) {
 			links = append(links, e)
 		}
 	}
@@ -70,7 +122,8 @@ func (n *names) links(from, to string) ([]topology.Edge, error) {
 	return links, nil
 }
 
-// path is the links between routers in order; of parallel links the first one.
+// path is the links between routers in order; of parallel links the one of the interface behind the
+// router's name, as in leaf1%3, else the first one.
 func (n *names) path(routers []string) ([]topology.Edge, error) {
 	if len(routers) < 2 {
 		return nil, &api.Error{Code: api.Invalid,
@@ -92,6 +145,9 @@ func (n *names) routers(path []topology.Edge) []string {
 	for i, e := range path {
 		if i == 0 {
 			routers = append(routers, n.graph.Node(n.graph.From(e)).Name)
+		}
+		if number := n.interfaces[e]; number != 0 && hasParallels(n.graph, e) {
+			routers[i] += fmt.Sprint(byInterface, number)
 		}
 		routers = append(routers, n.graph.Node(n.graph.To(e)).Name)
 	}

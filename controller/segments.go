@@ -75,8 +75,7 @@ func (s *segments) last(v topology.Node) (netip.Addr, error) {
 }
 
 // hasParallels tells whether several links lead where one does.
-func (s *segments) hasParallels(e topology.Edge) bool {
-	g := s.plan.Graph
+func hasParallels(g *topology.Graph, e topology.Edge) bool {
 	for _, other := range g.Out(g.From(e)) {
 		if other != e && g.To(other) == g.To(e) {
 			return true
@@ -92,7 +91,7 @@ func (s *segments) of(path []topology.Edge) (list []netip.Addr, err error) {
 		switch v := s.plan.Graph.To(e); {
 		case i == len(path)-1:
 			sid, err = s.last(v)
-		case s.hasParallels(path[i+1]):
+		case hasParallels(s.plan.Graph, path[i+1]):
 			sid, err = s.plan.Link(path[i+1])
 		default:
 			sid, err = s.plan.Node(v)

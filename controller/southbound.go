@@ -81,6 +81,9 @@ func (s Southbound) check() error {
 		return fmt.Errorf("southbound.lease %v: write at least %v", s.Lease, leastLease)
 	case s.Hold < time.Second || s.Hold > southbound.MaxHold:
 		return fmt.Errorf("southbound.hold %v: write 1s to %v", s.Hold, southbound.MaxHold)
+	case s.Hold < 2*s.Lease:
+		return fmt.Errorf("southbound.hold %v: paths would end before another controller is "+
+			"followed; write at least twice southbound.lease, which is %v", s.Hold, s.Lease)
 	}
 	return nil
 }

@@ -106,10 +106,7 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// controller starts one.
-func (l *southLab) controller(address string, epoch int, more string) (*Client, func()) {
-	l.t.Helper()
-	return start(l.t, fmt.Sprintf(`block: "fcbb:bb00::/32"
+const controllerText = `block: "fcbb:bb00::/32"
 policy: {backoffLeast: 0s, backoffMost: 0s}
 southbound:
   listen: "%s"
@@ -118,7 +115,12 @@ southbound:
   decap: e0d6
   tokens: %[3]s/tokens
   tls: {ca: %[3]s/ca.pem, certificate: %[3]s/controller.pem, key: %[3]s/controller.key}
-%s`, address, epoch, l.dir, more))
+%s`
+
+// controller starts one.
+func (l *southLab) controller(address string, epoch int, more string) (*Client, func()) {
+	l.t.Helper()
+	return start(l.t, fmt.Sprintf(controllerText, address, epoch, l.dir, more))
 }
 
 func (l *southLab) follower(h southbound.Headend, change func(*southbound.Options),
@@ -387,5 +389,34 @@ func TestRenewal(t *testing.T) {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
 		return h.sets >= 3 && len(h.paths) == 1
+	})
+}
+
+// Times by which paths would end too early, or never, are refused: by the controller's file, and
+// by a head-end whose controller has others.
+func TestHold(t *testing.T) {
+	l := newSouthLab(t)
+	for text, problem := range map[string]string{
+		"hold: 15s}":                      "at least twice southbound.lease",
+		"hold: 1m}\npolicy: {forget: 0s}": "policy.forget 0s",
+	} {
+		_, err := Parse([]byte("topology: x\nsouthbound: {listen: \"[::1]:1\", tokens: x, " +
+			"tls: {ca: x, certificate: x, key: x}, " + text))
+		if err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: %v, want %q", text, err, problem)
+		}
+	}
+	address, h := freePort(t), newFakeHead()
+	c, stop := start(t, fmt.Sprintf(controllerText, address, 1, l.dir, ""), func(c *Config) {
+		c.Southbound.Hold = 50 * time.Millisecond // after the file is checked
+	})
+	defer stop()
+	l.follower(h, nil, address)
+	await(t, "leaf1 follows", func() bool { return l.headEnd(c).Followed })
+	move(t, c, 1)
+	await(t, "the path is refused", func() bool {
+		f, err := c.Flow(t.Context(), testFlow(1))
+		return err == nil && f.State == pathRefused &&
+			strings.Contains(f.Problem, "before the lease of 100ms is over")
 	})
 }

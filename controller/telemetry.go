@@ -58,9 +58,9 @@ type places struct {
 
 // newPlaces numbers routers as the plan of SIDs does, from 1 in the topology's order, where the
 // file does not say otherwise.
-func newPlaces(g *topology.Graph, c *Config, sizes []int64) (*places, error) {
+func newPlaces(g *topology.Graph, c *Config, named *names) (*places, error) {
 	p := &places{graph: g, nodes: map[uint64]topology.Node{},
-		links: map[collector.Link]topology.Edge{}, sizes: sizes}
+		links: map[collector.Link]topology.Edge{}, sizes: named.sizes}
 	numbers := make([]uint64, g.Nodes())
 	for v := range numbers {
 		numbers[v] = uint64(v) + 1
@@ -82,29 +82,10 @@ func newPlaces(g *topology.Graph, c *Config, sizes []int64) (*places, error) {
 		}
 		p.nodes[number] = topology.Node(v)
 	}
-	return p, p.addInterfaces(c, numbers)
-}
-
-// addInterfaces notes the interfaces that the file gives to links: several entries with the same
-// ends are parallel links, in the topology's order.
-func (p *places) addInterfaces(c *Config, numbers []uint64) error {
-	edges, place := parallels(p.graph), map[parallel]int{}
-	for i, l := range c.Links {
-		if l.Interface == 0 {
-			continue
-		}
-		name := parallel{from: l.From, to: l.To}
-		at := name
-		at.place = place[name]
-		place[name]++
-		e, ok := edges[at]
-		if !ok {
-			return fmt.Errorf("links[%d]: only %d links lead from %s to %s", i, at.place, l.From,
-				l.To)
-		}
-		p.links[collector.Link{Node: numbers[p.graph.From(e)], Egress: l.Interface}] = e
+	for e, number := range named.interfaces {
+		p.links[collector.Link{Node: numbers[g.From(e)], Egress: number}] = e
 	}
-	return nil
+	return p, nil
 }
 
 // link is the link by which a router's packet reached the next one: the one of the interface if the

@@ -208,7 +208,11 @@ func TestTelemetryTellsParallelLinks(t *testing.T) {
 	g := b.Build()
 	link := func(at uint32) Queue { return Queue{From: "a", To: "b", Interface: at} }
 	c := &Config{Queue: 1000, Links: []Queue{link(30), link(10), link(20)}}
-	p, err := newPlaces(g, c, make([]int64, g.Edges()))
+	n, err := newNames(g, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlaces(g, c, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,12 +224,26 @@ func TestTelemetryTellsParallelLinks(t *testing.T) {
 	if e, ok := p.link(2, 30, 0); ok {
 		t.Errorf("router b has no link, and got %d", e)
 	}
+	for name, want := range map[string]topology.Edge{"a%30": 0, "a%10": 1, "a%20": 2, "a": 0} {
+		path, err := n.path([]string{name, "b"})
+		if err != nil || len(path) != 1 || path[0] != want {
+			t.Errorf("%s is link %v, %v; want %d", name, path, err, want)
+		}
+		if got := n.routers(path); name != "a" && got[0] != name {
+			t.Errorf("link %v begins at %s, want %s", path, got, name)
+		}
+	}
+	for _, name := range []string{"a%40", "a%x", "a%0", "a%", "c%30"} {
+		if path, err := n.path([]string{name, "b"}); err == nil {
+			t.Errorf("%s is link %v", name, path)
+		}
+	}
 	c.Links = append(c.Links, link(40))
-	if _, err := newPlaces(g, c, make([]int64, g.Edges())); err == nil {
+	if _, err := newNames(g, c); err == nil {
 		t.Error("a fourth link is taken")
 	}
 	c = &Config{Routers: []Router{{Name: "a", Node: 2}}}
-	if _, err := newPlaces(g, c, nil); err == nil {
+	if _, err := newPlaces(g, c, n); err == nil {
 		t.Error("two routers have one number")
 	}
 }

@@ -158,7 +158,7 @@ func (c *Controller) takeGraph() (err error) {
 	if c.names, err = newNames(c.graph, c.options.Config); err != nil {
 		return err
 	}
-	if c.places, err = newPlaces(c.graph, c.options.Config, c.names.sizes); err != nil {
+	if c.places, err = newPlaces(c.graph, c.options.Config, c.names); err != nil {
 		return err
 	}
 	if c.segments, err = newSegments(c.graph, c.options.Config); err != nil {

@@ -79,7 +79,8 @@ type Verdict struct {
 }
 
 // Report is what telemetry says about a packet of a flow. Routers are called by their names in the
-// topology.
+// topology. Here and elsewhere, an interface behind the name of a router, as in leaf1%3, says which
+// of parallel links leads on from it.
 type Report struct {
 	Flow   api.Flow     `json:"flow"`
 	Path   []string     `json:"path"` // the routers that the packet passed, in order
@@ -138,12 +139,14 @@ type Flow struct {
 
 // Link is a directed link with its weight.
 type Link struct {
-	From   string   `json:"from"`
-	To     string   `json:"to"`
-	Number int      `json:"number"` // in the topology, where parallel links differ
-	Up     bool     `json:"up"`
-	Weight *float64 `json:"weight"` // null if it is down
-	Noise  float64  `json:"noise"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Number int    `json:"number"` // in the topology, where parallel links differ
+	// Interface is the number that From has for the link; 0: the controller's file does not say.
+	Interface uint32   `json:"interface,omitempty"`
+	Up        bool     `json:"up"`
+	Weight    *float64 `json:"weight"` // null if it is down
+	Noise     float64  `json:"noise"`
 	// Occupancy is the occupied part of the queue before the link.
 	Occupancy float64  `json:"occupancy"`
 	QueueSize int64    `json:"queueBytes"`

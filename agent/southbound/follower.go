@@ -183,7 +183,7 @@ func (f *Follower) follow(ctx context.Context, i int) error {
 	if err != nil && !errors.Is(err, io.EOF) { // EOF: Recv says why
 		return err
 	}
-	return (&session{f, i, stream, 0, false}).run(ctx)
+	return (&session{Follower: f, link: i, stream: stream}).run(ctx)
 }
 
 // session is one stream.
@@ -192,7 +192,8 @@ type session struct {
 	link     int
 	stream   southboundpb.Southbound_FollowClient
 	epoch    uint64
-	followed bool // a standing has said so
+	lease    time.Duration // of the last claim
+	followed bool          // a standing has said so
 }
 
 func (s *session) run(ctx context.Context) error {
@@ -224,11 +225,11 @@ func (s *session) claim(ctx context.Context, c *southboundpb.Claim) error {
 	}
 	s.applying.Lock()
 	defer s.applying.Unlock()
-	s.epoch = c.GetEpoch()
+	s.epoch, s.lease = c.GetEpoch(), time.Duration(c.GetLeaseMs())*time.Millisecond
 	standing := &southboundpb.Standing{}
 	s.note(s.link, func(l *Link) {
 		standing.Followed = s.office.Claim(s.epoch,
-			time.Duration(c.GetLeaseMs())*time.Millisecond, time.Now())
+			s.lease, time.Now())
 		standing.Epoch = s.office.Epoch()
 		l.Connected, l.Problem, l.Epoch = true, "", s.epoch
 	})
@@ -309,6 +310,11 @@ func (s *session) set(ctx context.Context, m *southboundpb.FlowPath, obstacle st
 		return obstacle
 	}
 	p, err := PathOf(m)
+	if err == nil && p.Hold < s.lease {
+		err = fmt.Errorf("the flow would have its path for %v, and no other controller is "+
+			"followed before the lease of %v is over; have the controller hold paths for longer",
+			p.Hold, s.lease)
+	}
 	if err == nil {
 		err = s.options.Headend.SetPath(ctx, p)
 	}

@@ -54,8 +54,8 @@ func (s Standby) check(south Southbound) error {
 	for _, e := range s.Etcd.Endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("standby.etcd.endpoints: %q: write one like \"http://[fd00::3]:2379\"",
-				e)
+			return fmt.Errorf("standby.etcd.endpoints: %q: write one like "+
+				"\"http://[fd00::3]:2379\"", e)
 		}
 	}
 	return nil

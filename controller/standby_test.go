@@ -137,11 +137,12 @@ func TestTenure(t *testing.T) {
 }
 
 func TestStandbyConfig(t *testing.T) {
+	const endpoint = `etcd: {endpoints: ["http://[::1]:2379"]}}`
 	for text, problem := range map[string]string{
-		"standby: {name: a}": "all the same etcd.endpoints",
-		"standby: {etcd: {endpoints: [\"http://[::1]:2379\"]}}":                      "give each controller a name",
-		"standby: {name: a, etcd: {endpoints: [\"[::1]:2379\"]}}":                    "write one like",
-		"standby: {name: a, lease: 1ms, etcd: {endpoints: [\"http://[::1]:2379\"]}}": "standby.lease",
+		"standby: {name: a}":    "all the same etcd.endpoints",
+		"standby: {" + endpoint: "give each controller a name",
+		`standby: {name: a, etcd: {endpoints: ["[::1]:2379"]}}`: "write one like",
+		"standby: {name: a, lease: 1ms, " + endpoint:            "standby.lease",
 	} {
 		if _, err := Parse([]byte("topology: x\n" + text)); err == nil ||
 			!strings.Contains(err.Error(), problem) {

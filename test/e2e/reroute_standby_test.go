@@ -58,8 +58,8 @@ func (s *standin) standsBy(leader string) bool {
 	return err == nil && !status.Standby.Leads && status.Standby.Leader == leader
 }
 
-// TestControllersStandIn has TCP fill the queue of a spine. The controller that leads is killed, and
-// its successor is cut off from etcd and the head-end: the other one leads each time, knows the
+// TestControllersStandIn has TCP fill the queue of a spine. The controller that leads is killed,
+// and its successor is cut off from etcd and the head-end: the other one leads each time, knows the
 // paths, and goes on deciding by the telemetry that it has got meanwhile. No connection breaks. How
 // long it took is logged.
 func TestControllersStandIn(t *testing.T) {

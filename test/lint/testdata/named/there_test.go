@@ -1,0 +1,5 @@
+package named
+
+import "testing"
+
+func TestThere(*testing.T) {}

@@ -25,12 +25,11 @@ import (
 // Role is a node's part in in-band telemetry. A nil Role is a node without it.
 type Role struct {
 	role.Loaded[*program]
-	Config  datapath.TelemetryConfig
-	Classes []datapath.TelemetryClass
-	Watch   model.TelemetryWatch
-	// where the sink's reports go; the zero value: it has no sink
-	collector netip.AddrPort
-	room      *Room
+	Config     datapath.TelemetryConfig
+	Classes    []datapath.TelemetryClass
+	Watch      model.TelemetryWatch
+	collectors []netip.AddrPort // where the sink's reports go; none: it has no sink
+	room       *Room
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -79,7 +78,8 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 	}
 	if t.Sink != nil {
 		next.Config.Sink, next.Config.SIDs = t.Sink.Interfaces, t.Sink.SIDs
-		next.Watch, next.collector = watchOf(t.Sink), t.Sink.Collector
+		next.Watch = watchOf(t.Sink)
+		next.collectors = append([]netip.AddrPort{t.Sink.Collector}, t.Sink.Mirrors...)
 	}
 	return next, nil
 }
@@ -153,7 +153,7 @@ func (r *Role) Fill(*Role) error {
 	}
 	r.Program.sender.stop()
 	r.Program.sender = nil
-	if !r.collector.IsValid() {
+	if len(r.collectors) == 0 {
 		return nil
 	}
 	sender, err := startSender(r)
@@ -182,7 +182,7 @@ const (
 )
 
 func startSender(r *Role) (*reportSender, error) {
-	s := &reportSender{to: r.collector, watch: r.Watch, ended: make(chan struct{})}
+	s := &reportSender{to: r.collectors, watch: r.Watch, ended: make(chan struct{})}
 	options := exporter.Options{Node: r.Config.Node, DatagramSize: reportBytes, FlushAfter: atOnce}
 	if r.Watch.Reasons&model.TelemetryGap != 0 && (r.Watch.GapNS > 0 || r.Watch.GapRTTs > 0) {
 		options.ScanEvery = max(time.Duration(r.Watch.GapNS), scanAtLeast)
@@ -221,7 +221,7 @@ func (s *reportSender) Write(datagram []byte) (int, error) {
 
 // sends reports whether what is sent, and to whom, is what the role wants.
 func (s *reportSender) sends(r *Role) bool {
-	return s != nil && s.to == r.collector && s.watch == r.Watch
+	return s != nil && slices.Equal(s.to, r.collectors) && s.watch == r.Watch
 }
 
 func (s *reportSender) stop() {

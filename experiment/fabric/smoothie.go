@@ -18,25 +18,25 @@ var smoothieFigures = []experiment.Experiment{
 	{Name: "smoothie-fig2", Title: "Flow completion times over load: SMOOTHIE, CLOVE and ECMP",
 		Source: smoothiePaper + "figure 2", Shows: smoothieShows + "Loads from 20 to 100 %; " +
 			"SMOOTHIE with telemetry in one of 10, 50 and 100 packets, and its extension.",
-		Paper: experiment.SMOOTHIE, Lasts: "30 min",
+		Paper: experiment.SMOOTHIE, Lasts: "1 min",
 		Run: runSmoothie2},
 	{Name: "smoothie-fig3",
 		Title: "SMOOTHIE over the threshold of pauses and the part of packets " +
 			"with telemetry",
 		Source: smoothiePaper + "figure 3", Shows: smoothieShows + "Thresholds from 1 to 8 " +
 			"round-trip times, telemetry in one of 10 to 200 packets, at 80 % load.",
-		Paper: experiment.SMOOTHIE, Lasts: "30 min",
+		Paper: experiment.SMOOTHIE, Lasts: "1 min",
 		Run: runSmoothie3},
 	{Name: "smoothie-fig4", Title: "How often flows are rerouted: SMOOTHIE and CLOVE",
 		Source: smoothiePaper + "figure 4", Shows: smoothieShows + "At 80 and 100 % load.",
-		Paper: experiment.SMOOTHIE, Lasts: "10 min",
+		Paper: experiment.SMOOTHIE, Lasts: "1 min",
 		Run: runSmoothie4},
 	{Name: "smoothie-fabrics", Title: "SMOOTHIE and others where links between switches are scarce",
 		Source: smoothiePaper + "section V, on other fabrics",
 		Shows: "Web search flows between the hosts of 8 leaves and 8 spines at 10 Gb/s: as many " +
 			"ports to hosts as to spines, twice as many, and with an eighth of the links between " +
 			"switches at a fifth of the rate. Decisions come from the code of the controller.",
-		Paper: experiment.SMOOTHIE, Lasts: "10 min",
+		Paper: experiment.SMOOTHIE, Lasts: "2 min",
 		Run: runSmoothieFabrics},
 }
 

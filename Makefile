@@ -73,7 +73,7 @@ check-generate: ## Compare the committed objects with freshly compiled ones
 
 bench: bench-paths ## Net nanoseconds per packet of the programs, as ratios to a bare encapsulation
 	@scripts/deps.sh go bpffs
-	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench 'Programs|Steer' -benchtime 1x
+	go test ./datapath -count=1 -exec $(AS_ROOT) -run '^$$' -bench 'Programs|Steer|Telemetry' -benchtime 1x
 
 bench-paths: ## Time and memory of the path engine, its proofs, and a library beside it
 	@scripts/deps.sh go

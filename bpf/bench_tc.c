@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The bench's driver for programs of TC. Like bench.c it writes the frame anew and tail-calls the
- * program under test, which is vrf_ask: the packet looks as if stray_lead had sent it. Only the
- * bench loads this object.
+ * program under test: vrf_ask, to which the packet looks as if stray_lead had sent it, and those of
+ * in-band telemetry. Only the bench loads this object.
  */
 #define FOR_TC
 
@@ -10,11 +10,20 @@
 
 #include <linux/pkt_cls.h>
 
+/* Gives the frame the length again that it had before the last repeat: what became more or less is
+ * behind its Ethernet header. */
+static __always_inline bool length_renew(struct __sk_buff *skb)
+{
+	int more = ETH_HLEN + driver.count * sizeof(__u64) - skb->len;
+
+	return !more || !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_MAC, 0);
+}
+
 SEC("tc")
 int drive(struct __sk_buff *skb)
 {
 	skb->tc_index = 1; /* ask for the VRF of number 0 */
-	if (!frame_renew(skb, next_flow()))
+	if (!length_renew(skb) || !frame_renew(skb, next_flow()))
 		return TC_ACT_SHOT;
 	bpf_tail_call(skb, &target, 0);
 	return TC_ACT_SHOT;
@@ -25,6 +34,14 @@ SEC("tc")
 int nothing(struct __sk_buff *skb)
 {
 	return TC_ACT_UNSPEC;
+}
+
+/* The yardstick of telemetry: 40 octets more behind the Ethernet header, without a look at the
+ * packet. */
+SEC("tc")
+int bare(struct __sk_buff *skb)
+{
+	return bpf_skb_adjust_room(skb, 40, BPF_ADJ_ROOM_MAC, 0) ? TC_ACT_SHOT : TC_ACT_UNSPEC;
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

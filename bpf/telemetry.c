@@ -125,10 +125,10 @@ static __always_inline __u32 protocol_of(struct __sk_buff *skb)
 	const __u32 needed = sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + 2;
 	struct ipv6hdr *ip;
 
-	if (skb->data_end - skb->data < needed && bpf_skb_pull_data(skb, needed))
+	if (packet_end(skb) - packet_start(skb) < needed && bpf_skb_pull_data(skb, needed))
 		return IPPROTO_NONE;
-	ip = (void *)(long)skb->data + sizeof(struct ethhdr);
-	if ((void *)(ip + 1) + 2 > (void *)(long)skb->data_end)
+	ip = packet_start(skb) + sizeof(struct ethhdr);
+	if ((void *)(ip + 1) + 2 > packet_end(skb))
 		return IPPROTO_NONE;
 	if (ip->nexthdr == IPPROTO_ROUTING)
 		return *(__u8 *)(ip + 1);
@@ -142,9 +142,11 @@ static __always_inline bool may_carry(__u32 protocol)
 	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_ROUTING;
 }
 
-static __always_inline void observe(struct __sk_buff *skb, struct int_observation *o)
+/* What of it is asked for with instructions. */
+static __always_inline void observe(struct __sk_buff *skb, __u32 instructions,
+				    struct int_observation *o)
 {
-	__u64 now = bpf_ktime_get_ns();
+	__u64 now;
 
 	o->node = settings.node;
 	o->ingress = skb->ingress_ifindex;
@@ -152,16 +154,22 @@ static __always_inline void observe(struct __sk_buff *skb, struct int_observatio
 	o->queue = queue_of(skb);
 	o->utilization = ~0;
 	o->latency_ns = ~0ULL;
-	if (skb->tstamp_type == BPF_SKB_TSTAMP_DELIVERY_MONO && skb->tstamp <= now)
+	if (!(instructions & (INT_LATENCY | INT_INGRESS_TIME)) ||
+	    skb->tstamp_type != BPF_SKB_TSTAMP_DELIVERY_MONO)
+		return;
+	now = bpf_ktime_get_ns();
+	if (skb->tstamp <= now)
 		o->latency_ns = now - skb->tstamp;
 }
 
 /* Whether the packet can become longer by so many octets. */
-static __always_inline bool fits(struct __sk_buff *skb, const struct int_scratch *s, __u32 more)
+static __always_inline bool fits(struct __sk_buff *skb, __u32 more)
 {
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
 	__u32 mtu = 0;
 
-	return get16(s, 4) + more <= 0xffff && !bpf_check_mtu(skb, 0, &mtu, more, 0);
+	return (void *)(ip + 1) <= packet_end(skb) && bpf_ntohs(ip->payload_len) + more <= 0xffff &&
+	       !bpf_check_mtu(skb, 0, &mtu, more, 0);
 }
 
 static __always_inline void length_add(struct int_scratch *s, __u32 at, __s32 more)
@@ -176,8 +184,8 @@ static __always_inline bool store(struct __sk_buff *skb, const struct int_scratc
 	if (octets > INT_HEAD + INT_WORD * INT_ROOM_WORDS)
 		return false;
 	return !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_MAC, 0) && octets &&
-	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets, octets,
-				    BPF_F_RECOMPUTE_CSUM);
+	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets,
+				    some(octets, INT_SCRATCH), BPF_F_RECOMPUTE_CSUM);
 }
 
 /* Where the fields of INT are, from the IPv6 header on. */
@@ -194,35 +202,48 @@ enum carrying {
 	CARRIES_OUTSIDE, /* a header for which no node of the domain answers */
 };
 
-/* Whether the outer source is of the domain. */
-static __always_inline bool is_inside(const struct int_scratch *s)
+/* An address of the outer header; 0: the packet has none. */
+static __always_inline bool outer_address(struct __sk_buff *skb, __u32 at, struct address *a)
 {
-	struct address source = address_load(s->octets + __builtin_offsetof(struct ipv6hdr, saddr));
+	void *data = packet_start(skb) + sizeof(struct ethhdr);
 
-	return infrastructure_contains(&settings.infrastructure, &source);
+	if (data + sizeof(struct ipv6hdr) > packet_end(skb))
+		return false;
+	*a = address_load(data + at);
+	return true;
 }
 
-/* What the copied packet carries behind its outer headers. */
-static __always_inline enum carrying int_find(const struct int_scratch *s, __u32 octets,
-					      const struct int_outer *o)
+/* Whether the outer source is of the domain. */
+static __always_inline bool is_inside(struct __sk_buff *skb)
 {
-	__u32 room = sizeof(struct ipv6hdr) + get16(s, 4) - o->length, words, hop;
+	struct address source;
 
-	if (o->protocol != IPPROTO_UDP || o->length + sizeof(struct udphdr) > octets ||
-	    get16(s, AT_PORT(o)) != settings.port)
+	return outer_address(skb, __builtin_offsetof(struct ipv6hdr, saddr), &source) &&
+	       infrastructure_contains(&settings.infrastructure, &source);
+}
+
+/* What the packet carries behind its outer headers. */
+static __always_inline enum carrying int_find(struct __sk_buff *skb, const struct int_outer *o)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+	struct udphdr *udp = int_behind(skb, o, sizeof(*udp));
+	struct int_headers *h;
+	__u32 room, hop;
+
+	if (o->protocol != IPPROTO_UDP || !udp || udp->dest != bpf_htons(settings.port))
 		return CARRIES_NOTHING;
-	if (!is_inside(s))
+	if (!is_inside(skb))
 		return CARRIES_OUTSIDE;
-	if (AT_STACK(o) > octets || room < sizeof(struct int_headers))
+	h = int_behind(skb, o, sizeof(*h));
+	if (!h || (void *)(ip + 1) > packet_end(skb))
 		return CARRIES_BROKEN;
-	words = s->octets[AT_SHIM(o) + 1];
-	hop = s->octets[AT_MD(o) + 2] & INT_HOP_WORDS;
-	if (get16(s, AT_UDP_LENGTH(o)) != room || get16(s, o->length + 6) ||
-	    s->octets[AT_SHIM(o)] >> 2 != (INT_TYPE_MD << 2 | INT_NPT_UDP) ||
-	    !is_inner(s->octets[AT_SHIM(o) + 3]) || s->octets[AT_MD(o)] >> 4 != INT_VERSION ||
-	    words < INT_HEADER_WORDS ||
-	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words > room || !hop ||
-	    int_words(get16(s, AT_MD(o) + 4)) > hop)
+	room = sizeof(struct ipv6hdr) + bpf_ntohs(ip->payload_len) - o->length;
+	hop = h->md.hop_words & INT_HOP_WORDS;
+	if (room < sizeof(*h) || bpf_ntohs(h->udp.len) != room || h->udp.check ||
+	    h->shim.type >> 2 != (INT_TYPE_MD << 2 | INT_NPT_UDP) || !is_inner(h->shim.protocol) ||
+	    h->md.flags >> 4 != INT_VERSION || h->shim.words < INT_HEADER_WORDS ||
+	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * h->shim.words > room ||
+	    !hop || int_words(bpf_ntohs(h->md.instructions)) > hop)
 		return CARRIES_BROKEN;
 	return CARRIES_INT;
 }
@@ -248,9 +269,11 @@ static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s, 
 	if (!hop || !hops || hop > INT_HOP_WORDS || room > INT_ROOM_WORDS)
 		return TC_ACT_UNSPEC;
 	more = sizeof(struct int_headers) + INT_WORD * room;
-	if (!fits(skb, s, more))
+	if (!fits(skb, more))
 		return outcome_count(TELEMETRY_MTU);
-	s->octets[o->next_at & (INT_SCRATCH - 1)] = IPPROTO_UDP;
+	if (!int_copy(skb, s, o->length))
+		return outcome_count(TELEMETRY_REFUSED);
+	*octet_at(s, o->next_at) = IPPROTO_UDP;
 	length_add(s, 4, more);
 	put16(s, o->length, source_port(s));
 	put16(s, AT_PORT(o), settings.port);
@@ -267,7 +290,7 @@ static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s, 
 			break;
 		put32(s, AT_STACK(o) + INT_WORD * i, ~0);
 	}
-	observe(skb, &seen);
+	observe(skb, instructions, &seen);
 	int_write(s, AT_STACK(o) + INT_WORD * hop * slots, hop, instructions, &seen);
 	if (!store(skb, s, more, o->length + more))
 		return outcome_count(TELEMETRY_REFUSED);
@@ -278,93 +301,112 @@ SEC("tc")
 int telemetry_source(struct __sk_buff *skb)
 {
 	struct telemetry_class *class;
+	struct telemetry_list *list;
 	struct int_outer o = {};
 	struct int_scratch *s;
-	__u32 number = 0, zero = 0, protocol, octets;
+	__u32 number = 0, zero = 0, protocol, first;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
 	protocol = protocol_of(skb);
 	if (!is_inner(protocol) && !may_carry(protocol))
 		return TC_ACT_UNSPEC;
-	class = bpf_map_lookup_elem(&telemetry_classes, &number);
-	if (class && class->looks) {
-		number = class_of(skb);
-		class = bpf_map_lookup_elem(&telemetry_classes, &number);
+	list = bpf_map_lookup_elem(&telemetry_classes, &zero);
+	if (!list)
+		return TC_ACT_UNSPEC;
+	first = *(volatile __u32 *)&list->first;
+	class = class_at(list, first, 0);
+	if (class->looks) {
+		number = class_of(skb, first);
+		class = class_at(list, first, number);
 	}
-	if (!class || !is_chosen(number, class))
+	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class))
 		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	if (!s)
 		return TC_ACT_UNSPEC;
-	octets = int_copy(skb, s);
-	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) ||
-	    !is_inner(o.protocol))
+	if (!int_walk(skb, &o) || !is_inner(o.protocol))
 		return outcome_count(TELEMETRY_CARRIES);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
 	return insert(skb, s, &o, class);
 }
 
-/* Stores the octets that a node changes in a packet that does not grow. */
-static __always_inline bool restore(struct __sk_buff *skb, const struct int_scratch *s, __u32 at,
-				    __u32 octets)
+/* The free slot that the node writes to, from the stack on; -1: there is none. */
+static __always_inline int slot_of(const struct int_headers *h, __u32 hop)
 {
-	return !bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + at,
-				    s->octets + (at & (INT_SCRATCH / 2 - 1)), octets,
-				    BPF_F_RECOMPUTE_CSUM);
+	__u32 free = bpf_ntohs(h->md.ds_flags) & 0xff;
+
+	if (h->md.domain != bpf_htons(INT_DOMAIN) || !free ||
+	    hop * free > h->shim.words - INT_HEADER_WORDS)
+		return -1;
+	return INT_WORD * hop * (free - 1);
 }
 
-static __always_inline int flag(struct __sk_buff *skb, struct int_scratch *s,
-				const struct int_outer *o, __u8 bit, __u32 outcome)
+/*
+ * Writes into a free slot, so far from the start of the stack. False if somebody else has. The
+ * header of a packet that is forwarded has no checksum of hardware any more, and UDP has none.
+ */
+static __always_inline bool write_in_place(struct __sk_buff *skb, struct int_scratch *s,
+					   const struct int_outer *o, __u32 slot, __u32 hop)
 {
-	s->octets[AT_MD(o)] |= bit;
-	restore(skb, s, AT_MD(o), 1);
-	return outcome_count(outcome);
-}
+	struct int_observation seen = {};
+	struct int_headers *h;
+	__u32 instructions;
+	__be32 *to;
 
-/* The free slot that the node writes to, from the IPv6 header on; 0 if there is none. */
-static __always_inline __u32 slot_of(struct __sk_buff *skb, const struct int_scratch *s,
-				     const struct int_outer *o, __u32 words, __u32 hop)
-{
-	__u32 free = s->octets[AT_MD(o) + 11], at = AT_STACK(o) + INT_WORD * hop * (free - 1);
-	__be32 first;
-
-	if (get16(s, AT_MD(o) + 6) != INT_DOMAIN || !free ||
-	    hop * free > words - INT_HEADER_WORDS ||
-	    bpf_skb_load_bytes(skb, sizeof(struct ethhdr) + at, &first, sizeof(first)) ||
-	    first != (__be32)~0)
-		return 0;
-	return at;
+	if (slot >= INT_WORD * (INT_WORDS_MAX + 1) ||
+	    !reach(skb, sizeof(struct ethhdr) + o->length + sizeof(*h) + slot + INT_WORD * hop))
+		return false;
+	h = int_behind(skb, o, sizeof(*h));
+	if (!h)
+		return false;
+	barrier_var(slot);
+	to = (void *)(h + 1) + (slot & (INT_WORD * INT_WORDS_MAX));
+	if ((void *)(to + 1) > packet_end(skb) || *to != (__be32)~0)
+		return false;
+	instructions = bpf_ntohs(h->md.instructions);
+	observe(skb, instructions, &seen);
+	int_write(s, 0, hop, instructions, &seen);
+	barrier_var(hop); /* or the compiler drops the loop's own bound, which kernel 6.1 needs */
+	for (int i = 0; i < INT_HOP_WORDS; i++) {
+		if (i >= hop || (void *)(to + i + 1) > packet_end(skb))
+			break;
+		to[i] = ((__be32 *)s->octets)[i];
+	}
+	h->md.remaining--;
+	h->md.ds_flags -= bpf_htons(1);
+	return true;
 }
 
 static __always_inline int push(struct __sk_buff *skb, struct int_scratch *s,
-				const struct int_outer *o)
+				const struct int_outer *o, struct int_headers *h)
 {
-	__u32 hop = s->octets[AT_MD(o) + 2] & INT_HOP_WORDS, instructions = get16(s, AT_MD(o) + 4);
-	__u32 words = s->octets[AT_SHIM(o) + 1], more = INT_WORD * hop, slot;
+	__u32 hop = h->md.hop_words & INT_HOP_WORDS, words = h->shim.words, more = INT_WORD * hop;
+	__u32 instructions = bpf_ntohs(h->md.instructions);
 	struct int_observation seen = {};
+	int slot = slot_of(h, hop);
 
-	if (!s->octets[AT_MD(o) + 3])
-		return flag(skb, s, o, INT_EXCEEDED_HOPS, TELEMETRY_HOPS);
-	slot = slot_of(skb, s, o, words, hop);
-	if (!slot && (words + hop > INT_WORDS_MAX || !fits(skb, s, more)))
-		return flag(skb, s, o, INT_EXCEEDED_MTU, TELEMETRY_MTU);
-	observe(skb, &seen);
-	s->octets[AT_MD(o) + 3]--;
-	int_write(s, AT_STACK(o), hop, instructions, &seen);
-	if (slot) {
-		s->octets[AT_MD(o) + 11]--;
-		/* the size as the verifier understands that it is not 0 */
-		if (!restore(skb, s, AT_MD(o), sizeof(struct int_md)) ||
-		    bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + slot, s->octets + AT_STACK(o),
-					((more - 1) & 127) + 1, BPF_F_RECOMPUTE_CSUM))
-			return outcome_count(TELEMETRY_REFUSED);
-		return outcome_count(TELEMETRY_IN_PLACE);
+	if (!h->md.remaining) {
+		h->md.flags |= INT_EXCEEDED_HOPS;
+		return outcome_count(TELEMETRY_HOPS);
 	}
+	if (slot >= 0 && write_in_place(skb, s, o, slot, hop))
+		return outcome_count(TELEMETRY_IN_PLACE);
+	if (words + hop > INT_WORDS_MAX || !fits(skb, more)) {
+		h = int_behind(skb, o, sizeof(*h));
+		if (h)
+			h->md.flags |= INT_EXCEEDED_MTU;
+		return outcome_count(TELEMETRY_MTU);
+	}
+	if (!int_copy(skb, s, o->length + sizeof(*h)))
+		return outcome_count(TELEMETRY_REFUSED);
+	observe(skb, instructions, &seen);
+	--*octet_at(s, AT_MD(o) + 3);
+	int_write(s, AT_STACK(o), hop, instructions, &seen);
 	length_add(s, 4, more);
 	length_add(s, AT_UDP_LENGTH(o), more);
-	s->octets[AT_SHIM(o) + 1] += hop;
+	*octet_at(s, AT_SHIM(o) + 1) += hop;
 	if (!store(skb, s, more, AT_STACK(o) + more))
 		return outcome_count(TELEMETRY_REFUSED);
 	return outcome_count(TELEMETRY_PUSHED);
@@ -374,19 +416,14 @@ SEC("tc")
 int telemetry_transit(struct __sk_buff *skb)
 {
 	struct int_outer o = {};
+	struct int_headers *h;
 	struct int_scratch *s;
 	enum carrying carries;
-	__u32 zero = 0, octets;
+	__u32 zero = 0;
 
-	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)))
+	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)) || !int_walk(skb, &o))
 		return TC_ACT_UNSPEC;
-	s = bpf_map_lookup_elem(&int_scratches, &zero);
-	if (!s)
-		return TC_ACT_UNSPEC;
-	octets = int_copy(skb, s);
-	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o))
-		return TC_ACT_UNSPEC;
-	carries = int_find(s, octets, &o);
+	carries = int_find(skb, &o);
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
 	if (carries == CARRIES_OUTSIDE)
@@ -395,7 +432,9 @@ int telemetry_transit(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	return push(skb, s, &o);
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	h = int_behind(skb, &o, sizeof(*h));
+	return s && h ? push(skb, s, &o, h) : TC_ACT_UNSPEC;
 }
 
 /* Hands the packet's headers to user space. */
@@ -407,12 +446,11 @@ static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap,
 
 	if (length > TELEMETRY_CAPTURE)
 		length = TELEMETRY_CAPTURE;
-	event = bpf_ringbuf_reserve(&telemetry_events, sizeof(*event), 0);
-	if (!event || !length || !flow) {
-		if (event)
-			bpf_ringbuf_discard(event, 0);
+	if (!length || !flow)
 		return outcome_count(TELEMETRY_LOST);
-	}
+	event = bpf_ringbuf_reserve(&telemetry_events, sizeof(*event), 0);
+	if (!event)
+		return outcome_count(TELEMETRY_LOST);
 	event->time_ns = bpf_ktime_get_tai_ns();
 	event->gap_ns = gap;
 	event->interface = skb->ifindex;
@@ -420,11 +458,13 @@ static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap,
 	event->reserved = 0;
 	event->length = length;
 	event->flow = *flow;
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets, length))
+	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets,
+			       some(length, TELEMETRY_CAPTURE)))
 		event->length = 0;
 	bpf_ringbuf_submit(event, 0);
 	for (__u32 bit = 0; bit < TELEMETRY_REASONS; bit++) {
-		__u64 *counter = bpf_map_lookup_elem(&telemetry_reasons, &bit);
+		__u32 key = bit; /* whose address clang may take: the verifier counts with bit */
+		__u64 *counter = bpf_map_lookup_elem(&telemetry_reasons, &key);
 
 		if (counter)
 			*counter += reasons >> bit & 1;
@@ -462,11 +502,14 @@ static __noinline int watch(struct __sk_buff *skb, __u32 at, __u32 protocol,
 }
 
 /* Whether this node takes telemetry out of what goes to the outer destination. */
-static __always_inline bool is_sink_of(const struct int_scratch *s)
+static __always_inline bool is_sink_of(struct __sk_buff *skb)
 {
 	struct telemetry_prefix key = { .bits = 128 };
+	struct address destination;
 
-	__builtin_memcpy(key.address, s->octets + 24, sizeof(key.address));
+	if (!outer_address(skb, __builtin_offsetof(struct ipv6hdr, daddr), &destination))
+		return false;
+	__builtin_memcpy(key.address, &destination, sizeof(key.address));
 	return bpf_map_lookup_elem(&telemetry_sids, &key);
 }
 
@@ -481,45 +524,77 @@ static __always_inline int refuse(__u32 outcome, enum drop_reason reason)
 }
 
 /* Takes telemetry out of a packet that was noted. */
-static __always_inline int take_out(struct __sk_buff *skb, struct int_scratch *s,
-				    const struct int_outer *o, __u32 less)
+static __always_inline int take_out(struct __sk_buff *skb, const struct int_outer *o, __u32 less)
 {
-	if (s->octets[AT_MD(o)] & INT_DISCARD)
+	__u32 zero = 0;
+	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
+
+	if (!s || !int_copy(skb, s, o->length + sizeof(struct int_headers)))
+		return outcome_count(TELEMETRY_REFUSED);
+	if (*octet_at(s, AT_MD(o)) & INT_DISCARD)
 		return refuse(TELEMETRY_DISCARDED, REASON_TELEMETRY_PROBE);
-	s->octets[o->next_at & (INT_SCRATCH - 1)] = s->octets[AT_SHIM(o) + 3];
+	*octet_at(s, o->next_at) = *octet_at(s, AT_SHIM(o) + 3);
 	length_add(s, 4, -less);
 	if (!store(skb, s, -less, o->length))
 		return outcome_count(TELEMETRY_REFUSED);
 	return outcome_count(TELEMETRY_REMOVED);
 }
 
+/* Whether the sink wants to see packets without telemetry, too. */
+static __always_inline bool watches(void)
+{
+	__u32 zero = 0;
+	struct telemetry_watch *w = bpf_map_lookup_elem(&telemetry_watches, &zero);
+
+	return w && w->reasons;
+}
+
+/* Takes the telemetry out of a packet that carries it behind its outer headers. */
+static __always_inline int sink(struct __sk_buff *skb, const struct int_outer *o)
+{
+	struct int_headers *h = int_behind(skb, o, sizeof(*h));
+	struct telemetry_sight sight = { .carries = 1 };
+	struct int_stack stack;
+	__u32 less, protocol;
+
+	if (!h)
+		return TC_ACT_UNSPEC;
+	protocol = h->shim.protocol;
+	stack = (struct int_stack){ .at = sizeof(struct ethhdr) + AT_STACK(o),
+				    .words = h->shim.words - INT_HEADER_WORDS,
+				    .hop = h->md.hop_words & INT_HOP_WORDS,
+				    .instructions = bpf_ntohs(h->md.instructions) };
+	less = sizeof(*h) + INT_WORD * stack.words;
+	if (watches()) {
+		if (h->md.domain == bpf_htons(INT_DOMAIN))
+			stack_skip(&stack, bpf_ntohs(h->md.ds_flags) & 0xff);
+		stack_see(skb, &stack, &sight);
+		watch(skb, sizeof(struct ethhdr) + o->length + less, protocol, &sight);
+	}
+	return take_out(skb, o, less);
+}
+
 SEC("tc")
 int telemetry_sink(struct __sk_buff *skb)
 {
 	struct telemetry_sight sight = {};
-	struct int_stack stack;
 	struct int_outer o = {};
-	struct int_scratch *s;
 	enum carrying carries;
-	__u32 zero = 0, octets, less, protocol, words;
+	__u32 protocol;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
 	protocol = protocol_of(skb);
-	if (!may_carry(protocol) && !is_inner(protocol))
+	if (!may_carry(protocol) && !(is_inner(protocol) && watches()))
 		return TC_ACT_UNSPEC;
-	s = bpf_map_lookup_elem(&int_scratches, &zero);
-	if (!s)
-		return TC_ACT_UNSPEC;
-	octets = int_copy(skb, s);
-	if (!octets || !int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o) || !is_sink_of(s))
+	if (!int_walk(skb, &o) || !is_sink_of(skb))
 		return TC_ACT_UNSPEC;
 	if (is_inner(o.protocol)) {
-		if (is_inside(s))
+		if (is_inside(skb))
 			watch(skb, sizeof(struct ethhdr) + o.length, o.protocol, &sight);
 		return TC_ACT_UNSPEC;
 	}
-	carries = int_find(s, octets, &o);
+	carries = int_find(skb, &o);
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
 	if (carries == CARRIES_OUTSIDE)
@@ -528,18 +603,7 @@ int telemetry_sink(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	words = s->octets[AT_SHIM(&o) + 1];
-	sight.carries = 1;
-	stack = (struct int_stack){ .at = sizeof(struct ethhdr) + AT_STACK(&o),
-				    .words = words - INT_HEADER_WORDS,
-				    .hop = s->octets[AT_MD(&o) + 2] & INT_HOP_WORDS,
-				    .instructions = get16(s, AT_MD(&o) + 4) };
-	if (get16(s, AT_MD(&o) + 6) == INT_DOMAIN)
-		stack_skip(&stack, s->octets[AT_MD(&o) + 11]);
-	stack_see(skb, &stack, &sight);
-	less = sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * words;
-	watch(skb, sizeof(struct ethhdr) + o.length + less, s->octets[AT_SHIM(&o) + 3], &sight);
-	return take_out(skb, s, &o, less);
+	return sink(skb, &o);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -17,6 +17,7 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	benchTCMapTarget   = "target"
+	benchTCProgBare    = "bare"
 	benchTCProgDrive   = "drive"
 	benchTCProgNothing = "nothing"
 	benchTCVarDriver   = "driver"
@@ -64,6 +65,7 @@ type benchTCSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type benchTCProgramSpecs struct {
+	Bare    *ebpf.ProgramSpec `ebpf:"bare"`
 	Drive   *ebpf.ProgramSpec `ebpf:"drive"`
 	Nothing *ebpf.ProgramSpec `ebpf:"nothing"`
 }
@@ -122,12 +124,14 @@ type benchTCVariables struct {
 //
 // It can be passed to loadBenchTCObjects or ebpf.CollectionSpec.LoadAndAssign.
 type benchTCPrograms struct {
+	Bare    *ebpf.Program `ebpf:"bare"`
 	Drive   *ebpf.Program `ebpf:"drive"`
 	Nothing *ebpf.Program `ebpf:"nothing"`
 }
 
 func (p *benchTCPrograms) Close() error {
 	return _BenchTCClose(
+		p.Bare,
 		p.Drive,
 		p.Nothing,
 	)

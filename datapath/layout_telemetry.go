@@ -25,6 +25,12 @@ type telemetryClass struct {
 	Reserved     [2]uint8
 }
 
+type telemetryList struct {
+	First    uint32
+	Reserved uint32
+	Classes  [2 * TelemetryClasses]telemetryClass
+}
+
 type telemetryPrefix struct {
 	Bits    uint32
 	Address [16]byte

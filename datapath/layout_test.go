@@ -99,6 +99,7 @@ var twins = []struct {
 	{straySID{}, "stray_sid", "vrf_stray"},
 	{telemetrySettings{}, "telemetry_settings", "telemetry"},
 	{telemetryClass{}, "telemetry_class", "telemetry"},
+	{telemetryList{}, "telemetry_list", "telemetry"},
 	{telemetryPrefix{}, "telemetry_prefix", "telemetry"},
 	{telemetryWatch{}, "telemetry_watch", "telemetry"},
 	{telemetryFlowKey{}, "telemetry_flow_key", "telemetry"},

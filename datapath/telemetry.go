@@ -5,8 +5,10 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"sextant/datapath/model"
 	"sextant/packet/telemetry"
@@ -158,8 +160,8 @@ func (t *Telemetry) Commit() ([]Attachment, error) {
 }
 
 // SetClasses says what the source does with packets of each class, from now on: a packet is of the
-// first class that it matches, and without one is left alone. An error of the input changes
-// nothing. A packet that passes meanwhile may meet some classes from before.
+// first class that it matches, and without one is left alone. All change at once: no packet meets
+// some classes from before and some of now. An error changes nothing.
 func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 	if len(classes) > TelemetryClasses {
 		return fmt.Errorf("%d classes of packets: a source tells %d apart", len(classes),
@@ -170,13 +172,21 @@ func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 			return fmt.Errorf("class %d: %w", number, err)
 		}
 	}
-	for number := range TelemetryClasses {
-		var entry telemetryClass
-		if number < len(classes) {
-			entry = classes[number].entry()
+	var list telemetryList
+	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &list); err != nil {
+		return fmt.Errorf("read the classes of telemetry: %w", err)
+	}
+	next := TelemetryClasses - list.First
+	for number := range uint32(TelemetryClasses) {
+		list.Classes[next+number] = telemetryClass{}
+		if number < uint32(len(classes)) {
+			list.Classes[next+number] = classes[number].entry()
 		}
-		if err := t.maps["telemetry_classes"].Put(uint32(number), entry); err != nil {
-			return fmt.Errorf("set class %d of telemetry: %w", number, err)
+	}
+	for _, first := range []uint32{list.First, next} {
+		list.First = first
+		if err := t.maps["telemetry_classes"].Put(uint32(0), list); err != nil {
+			return fmt.Errorf("set the classes of telemetry: %w", err)
 		}
 	}
 	return nil
@@ -206,3 +216,14 @@ func (t *Telemetry) Dump(name string, limit int) ([]Entry, error) {
 
 // Close releases the kernel objects; what is attached works on.
 func (t *Telemetry) Close() { t.close() }
+
+// KnowsQueues says whether this kernel gives programs a way to an interface's queue: Linux 6.2.
+// Otherwise nodes write that they do not know it.
+var KnowsQueues = sync.OnceValue(func() bool {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return false
+	}
+	var toQueue *btf.Func
+	return kernel.TypeByName("bpf_cast_to_kern_ctx", &toQueue) == nil
+})

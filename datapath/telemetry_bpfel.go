@@ -19,6 +19,7 @@ const (
 	telemetryMapDrops             = "drops"
 	telemetryMapIntScratches      = "int_scratches"
 	telemetryMapTelemetryBudgets  = "telemetry_budgets"
+	telemetryMapTelemetryChance   = "telemetry_chance"
 	telemetryMapTelemetryClasses  = "telemetry_classes"
 	telemetryMapTelemetryEvents   = "telemetry_events"
 	telemetryMapTelemetryFlows    = "telemetry_flows"
@@ -87,6 +88,7 @@ type telemetryMapSpecs struct {
 	Drops             *ebpf.MapSpec `ebpf:"drops"`
 	IntScratches      *ebpf.MapSpec `ebpf:"int_scratches"`
 	TelemetryBudgets  *ebpf.MapSpec `ebpf:"telemetry_budgets"`
+	TelemetryChance   *ebpf.MapSpec `ebpf:"telemetry_chance"`
 	TelemetryClasses  *ebpf.MapSpec `ebpf:"telemetry_classes"`
 	TelemetryEvents   *ebpf.MapSpec `ebpf:"telemetry_events"`
 	TelemetryFlows    *ebpf.MapSpec `ebpf:"telemetry_flows"`
@@ -127,6 +129,7 @@ type telemetryMaps struct {
 	Drops             *ebpf.Map `ebpf:"drops"`
 	IntScratches      *ebpf.Map `ebpf:"int_scratches"`
 	TelemetryBudgets  *ebpf.Map `ebpf:"telemetry_budgets"`
+	TelemetryChance   *ebpf.Map `ebpf:"telemetry_chance"`
 	TelemetryClasses  *ebpf.Map `ebpf:"telemetry_classes"`
 	TelemetryEvents   *ebpf.Map `ebpf:"telemetry_events"`
 	TelemetryFlows    *ebpf.Map `ebpf:"telemetry_flows"`
@@ -142,6 +145,7 @@ func (m *telemetryMaps) Close() error {
 		m.Drops,
 		m.IntScratches,
 		m.TelemetryBudgets,
+		m.TelemetryChance,
 		m.TelemetryClasses,
 		m.TelemetryEvents,
 		m.TelemetryFlows,

@@ -140,6 +140,9 @@ func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telem
 		NodeID: telemetryNode, Ingress: uint16(w.near), Egress: uint16(w.far),
 		WideIngress: uint32(w.near), WideEgress: uint32(w.far),
 	}
+	if !KnowsQueues() {
+		m.Present &^= telemetry.Queue
+	}
 	md, err := mdIn(after)
 	if err != nil || md.Instructions&telemetry.EgressTime == 0 {
 		return m

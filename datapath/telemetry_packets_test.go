@@ -7,13 +7,16 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
+	"golang.org/x/sys/unix"
 
 	"sextant/datapath/model"
 	"sextant/datapath/packettest"
 	"sextant/packet/telemetry"
+	"sextant/te/srpolicy"
 )
 
 // octetsOf reads octets written by hand.
@@ -79,6 +82,10 @@ func sized(ip []byte) []byte {
 func TestTelemetryPackets(t *testing.T) {
 	w := newTelemetryWorld(t)
 	queues := telemetry.NodeID | telemetry.Queue
+	hop := "5e000001 00000000 "
+	if !KnowsQueues() {
+		hop = "5e000001 ffffffff "
+	}
 	for _, path := range telemetryPaths(t) {
 		w.world.run(t, path.name, func(t *testing.T) {
 			protocol := packettest.ProtocolOf(path.inner)
@@ -93,13 +100,11 @@ func TestTelemetryPackets(t *testing.T) {
 				b[9], b[11] = byte(words), byte(protocol)
 				return b
 			}
-			one := udp(5, "20000207 90000000 00000000 5e000001 00000000")
-			two := udp(7, "20000206 90000000 00000000 5e000001 00000000 "+
-				"5e000001 00000000")
+			one := udp(5, "20000207 90000000 00000000 "+hop)
+			two := udp(7, "20000206 90000000 00000000 "+hop+hop)
 			free := udp(9, "20000207 9000534d 00000002 ffffffff ffffffff "+
-				"ffffffff ffffffff 5e000001 00000000")
-			filled := udp(9, "20000206 9000534d 00000001 ffffffff ffffffff "+
-				"5e000001 00000000 5e000001 00000000")
+				"ffffffff ffffffff "+hop)
+			filled := udp(9, "20000206 9000534d 00000001 ffffffff ffffffff "+hop+hop)
 			class := TelemetryClass{OneIn: 1, InTurn: true, Instructions: queues, Hops: 8}
 			w.setClasses(t, class)
 			w.becomes(t, "telemetry_source", plain, frame(17, one))
@@ -178,4 +183,44 @@ func TestTelemetryLimits(t *testing.T) {
 			t.Errorf("counted %+v, want %d", outcomes[outcome], want)
 		}
 	}
+}
+
+// TestTelemetryClassesAtOnce changes the classes while packets pass that each list of them gives
+// telemetry: none may meet a part of one list and a part of the other.
+func TestTelemetryClassesAtOnce(t *testing.T) {
+	w := newTelemetryWorld(t)
+	all := TelemetryClass{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3}
+	none := TelemetryClass{Match: srpolicy.Match{Protocol: unix.IPPROTO_UDP}}
+	lists := [][]TelemetryClass{{all}, slices.Concat(slices.Repeat([]TelemetryClass{none},
+		TelemetryClasses-1), []TelemetryClass{all})}
+	must(t, w.program.SetClasses(lists[0]))
+	inner := packettest.Packet{Src: netip.MustParseAddr("192.0.2.1"),
+		Dst: netip.MustParseAddr("192.0.2.2"), SrcPort: 7, DstPort: 80, Flags: "A"}.Bytes(t)
+	frame := benchCarried(t, layers.IPProtocolIPv4, inner, len(inner)).octets
+	ended := make(chan struct{})
+	var changes sync.WaitGroup
+	changes.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-ended:
+				return
+			default:
+				if err := w.program.SetClasses(lists[i%2]); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	})
+	const packets = 20000
+	for range packets {
+		if _, _, taken := w.run("telemetry_source", frame); !taken {
+			t.Error("the program took no packet")
+			break
+		}
+	}
+	close(ended)
+	changes.Wait()
+	w.counts[model.TelemetryInserted] = packets
+	w.counted(t)
 }

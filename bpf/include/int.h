@@ -43,6 +43,7 @@ enum int_instruction {
 	INT_WIDE_INTERFACES = 0x0200,
 	INT_UTILIZATION = 0x0100,
 	INT_WIDE = INT_INGRESS_TIME | INT_EGRESS_TIME | INT_WIDE_INTERFACES, /* 8 octets each */
+	INT_KNOWN = 0xff00,
 };
 
 struct int_shim {
@@ -103,61 +104,124 @@ struct int_outer {
 	__u32 protocol; /* what follows */
 };
 
-/* Copies the headers of an IPv6 packet. Returns how many octets there are, 0 if too few. */
-static __always_inline __u32 int_copy(struct __sk_buff *skb, struct int_scratch *s)
+/* 1 to limit octets, a power of two: the size of a copy as the verifier of Linux 6.1 understands
+ * it. */
+static __always_inline __u32 some(__u32 octets, __u32 limit)
 {
-	__u32 octets = skb->len - sizeof(struct ethhdr);
+	octets--;
+	barrier_var(octets); /* or else clang knows better, and leaves the bound out */
+	return (octets & (limit - 1)) + 1;
+}
 
-	if (skb->len < sizeof(struct ethhdr) + sizeof(struct ipv6hdr))
-		return 0;
-	if (octets > INT_HEAD)
-		octets = INT_HEAD;
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), s->octets, octets))
-		return 0;
-	return octets;
+/* Copies so many octets from the IPv6 header on. */
+static __always_inline bool int_copy(struct __sk_buff *skb, struct int_scratch *s, __u32 octets)
+{
+	return octets && octets <= INT_HEAD &&
+	       !bpf_skb_load_bytes(skb, sizeof(struct ethhdr), s->octets,
+				   some(octets, INT_SCRATCH / 2));
+}
+
+/* The octet at an offset from the IPv6 header on. The bound is where the verifier wants it. */
+static __always_inline __u8 *octet_at(struct int_scratch *s, __u32 at)
+{
+	barrier_var(at);
+	return s->octets + (at & (INT_SCRATCH - 1));
 }
 
 static __always_inline __u32 get16(const struct int_scratch *s, __u32 at)
 {
-	return s->octets[at & (INT_SCRATCH - 1)] << 8 | s->octets[(at + 1) & (INT_SCRATCH - 1)];
+	barrier_var(at);
+	at &= INT_SCRATCH - 2;
+	return s->octets[at] << 8 | s->octets[at + 1];
 }
 
 static __always_inline void put16(struct int_scratch *s, __u32 at, __u32 value)
 {
-	s->octets[at & (INT_SCRATCH - 1)] = value >> 8;
-	s->octets[(at + 1) & (INT_SCRATCH - 1)] = value;
+	barrier_var(at);
+	at &= INT_SCRATCH - 2;
+	s->octets[at] = value >> 8;
+	s->octets[at + 1] = value;
 }
 
 static __always_inline void put32(struct int_scratch *s, __u32 at, __u32 value)
 {
+	barrier_var(at);
 	*(__be32 *)(s->octets + (at & (INT_SCRATCH - INT_WORD))) = bpf_htonl(value);
 }
 
-/* Walks the outer headers. False if they are not whole, or the packet is shorter than it says. */
-static __always_inline bool int_walk(const struct int_scratch *s, __u32 octets, __u32 length,
-				     struct int_outer *o)
+/* Where the part of the packet begins and ends that the program reaches: loaded anew each time, so
+ * that clang does not keep half of a pointer. */
+static __always_inline void *packet_start(const struct __sk_buff *skb)
 {
-	__u32 at = sizeof(struct ipv6hdr);
+	return (void *)(long)*(const volatile __u32 *)&skb->data;
+}
 
-	o->next_at = __builtin_offsetof(struct ipv6hdr, nexthdr);
-	o->protocol = s->octets[o->next_at];
-	if (s->octets[0] >> 4 != 6 || sizeof(struct ipv6hdr) + get16(s, 4) > length)
+static __always_inline void *packet_end(const struct __sk_buff *skb)
+{
+	return (void *)(long)*(const volatile __u32 *)&skb->data_end;
+}
+
+/* Makes the program reach so many octets of the packet, or all if it has fewer. Pointers into it
+ * are to be taken anew. */
+static __always_inline bool reach(struct __sk_buff *skb, __u32 octets)
+{
+	if (octets > skb->len)
+		octets = skb->len;
+	return packet_end(skb) - packet_start(skb) >= octets || !bpf_skb_pull_data(skb, octets);
+}
+
+/* Walks the outer headers, which the program reaches from then on, and INT_HEAD in all. False if
+ * they are not whole, or the packet is shorter than it says. */
+static __always_inline bool int_walk(struct __sk_buff *skb, struct int_outer *o)
+{
+	__u32 at = sizeof(struct ipv6hdr), length = skb->len - sizeof(struct ethhdr);
+	void *data, *end;
+	struct ipv6hdr *ip;
+	__u8 *next;
+
+	if (!reach(skb, sizeof(struct ethhdr) + INT_HEAD))
 		return false;
+	data = packet_start(skb);
+	end = packet_end(skb);
+	ip = data + sizeof(struct ethhdr);
+	if ((void *)(ip + 1) > end || ip->version != 6 ||
+	    sizeof(struct ipv6hdr) + bpf_ntohs(ip->payload_len) > length)
+		return false;
+	length = sizeof(struct ipv6hdr) + bpf_ntohs(ip->payload_len);
+	o->next_at = __builtin_offsetof(struct ipv6hdr, nexthdr);
+	o->protocol = ip->nexthdr;
 #pragma unroll
 	for (int i = 0; i < INT_EXTENSIONS; i++) {
 		if (o->protocol != IPPROTO_ROUTING && o->protocol != IPPROTO_DSTOPTS &&
 		    o->protocol != IPPROTO_HOPOPTS)
 			break;
-		if (at + 8 > octets || at > INT_OUTER - 8)
+		if (at > INT_OUTER - 8)
+			return false;
+		next = data + sizeof(struct ethhdr) + at;
+		if ((void *)(next + 8) > end)
 			return false;
 		o->next_at = at;
-		o->protocol = s->octets[at];
-		at += 8 + 8 * s->octets[at + 1];
+		o->protocol = next[0];
+		at += 8 + 8 * next[1];
 		if (at > INT_OUTER)
 			return false;
 	}
 	o->length = at;
-	return at <= octets && at <= sizeof(struct ipv6hdr) + get16(s, 4);
+	return at <= length && data + sizeof(struct ethhdr) + at <= end;
+}
+
+/* What is behind the outer headers, 0 if the program does not reach so many octets of it. */
+static __always_inline void *int_behind(struct __sk_buff *skb, const struct int_outer *o,
+					__u32 octets)
+{
+	void *behind = packet_start(skb) + sizeof(struct ethhdr);
+	__u32 length = o->length;
+
+	barrier_var(length);
+	if (length > INT_OUTER)
+		return 0;
+	behind += length;
+	return behind + octets <= packet_end(skb) ? behind : 0;
 }
 
 static __always_inline bool is_inner(__u32 protocol)
@@ -165,15 +229,10 @@ static __always_inline bool is_inner(__u32 protocol)
 	return protocol == IPPROTO_IPV6 || protocol == IPPROTO_IPIP || protocol == IPPROTO_ETHERNET;
 }
 
-/* Words of 4 octets that the metadata takes. */
+/* Words of 4 octets that the metadata takes: the wide ones count twice. */
 static __always_inline __u32 int_words(__u32 instructions)
 {
-	__u32 words = 0;
-
-#pragma unroll
-	for (int bit = 0; bit < 16; bit++)
-		words += (instructions >> bit & 1) + ((instructions & INT_WIDE) >> bit & 1);
-	return words;
+	return __builtin_popcount((instructions & 0xffff) | (instructions & INT_WIDE) << 16);
 }
 
 /*
@@ -189,10 +248,12 @@ static __noinline int int_write(struct int_scratch *s, __u32 at, __u32 words, __
 	if (!s || !o)
 		return 0;
 	timed = o->latency_ns <= 0xffffffff;
-	for (int i = 0; i < INT_HOP_WORDS; i++) {
-		if (i >= words)
-			break;
-		put32(s, at + INT_WORD * i, ~0);
+	if (words != int_words(instructions & INT_KNOWN)) {
+		for (int i = 0; i < INT_HOP_WORDS; i++) {
+			if (i >= words)
+				break;
+			put32(s, at + INT_WORD * i, ~0);
+		}
 	}
 	if (instructions & (INT_INGRESS_TIME | INT_EGRESS_TIME))
 		now = bpf_ktime_get_tai_ns();

@@ -44,9 +44,9 @@ static __always_inline __u32 queue_of(struct __sk_buff *ctx)
 	if (!bpf_cast_to_kern_ctx)
 		return QUEUE_UNKNOWN;
 	skb = bpf_cast_to_kern_ctx(ctx);
-	qdisc = BPF_CORE_READ(skb, dev, qdisc);
-	if (!qdisc || BPF_CORE_READ(qdisc, flags) & (TCQ_F_MQROOT | TCQ_F_CPUSTATS))
+	qdisc = skb->dev->qdisc;
+	if (!qdisc || qdisc->flags & (TCQ_F_MQROOT | TCQ_F_CPUSTATS))
 		return QUEUE_UNKNOWN;
-	backlog = BPF_CORE_READ(qdisc, qstats.backlog);
+	backlog = qdisc->qstats.backlog;
 	return backlog > QUEUE_MAX ? QUEUE_MAX : backlog;
 }

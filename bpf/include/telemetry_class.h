@@ -21,11 +21,18 @@ struct telemetry_class {
 	__u8 reserved[2];
 };
 
+/* Two lists of classes: the agent writes the one that packets do not meet, and then switches. */
+struct telemetry_list {
+	__u32 first; /* class of the list that packets meet: 0 or TELEMETRY_CLASSES */
+	__u32 reserved;
+	struct telemetry_class classes[2 * TELEMETRY_CLASSES];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, TELEMETRY_CLASSES);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct telemetry_class);
+	__type(value, struct telemetry_list);
 } telemetry_classes SEC(".maps");
 
 /* Packets until the next one is chosen in turn. */
@@ -48,18 +55,29 @@ static __always_inline bool class_matches(const struct match *m, const struct te
 	       port_matches(m->destination_ports, k->destination_port);
 }
 
-/* The number of the first class that the inner flow matches; TELEMETRY_CLASSES: none. */
-static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp)
+/* Class of this number in the list that begins with first. */
+static __always_inline struct telemetry_class *class_at(struct telemetry_list *list, __u32 first,
+							__u32 number)
 {
+	__u32 at = first & TELEMETRY_CLASSES;
+
+	barrier_var(at); /* a sum that the compiler turns into an or has no bound on kernel 6.1 */
+	return &list->classes[at + (number & (TELEMETRY_CLASSES - 1))];
+}
+
+/* The number of the first class of the list that the inner flow matches; TELEMETRY_CLASSES: none.
+ */
+static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp, __u32 first)
+{
+	__u32 zero = 0;
+	struct telemetry_list *list = bpf_map_lookup_elem(&telemetry_classes, &zero);
 	struct telemetry_class *class;
 
-	if (!key)
+	if (!key || !list)
 		return TELEMETRY_CLASSES;
 	for (__u32 i = 0; i < TELEMETRY_CLASSES; i++) {
-		__u32 number = i;
-
-		class = bpf_map_lookup_elem(&telemetry_classes, &number);
-		if (!class || !class->listed)
+		class = class_at(list, first, i);
+		if (!class->listed)
 			break;
 		if (!class->looks || class_matches(&class->match, key, dscp))
 			return i;
@@ -68,24 +86,20 @@ static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 d
 }
 
 /* The class of a packet, by what is encapsulated in it; TELEMETRY_CLASSES: none. */
-static __noinline __u32 class_of(struct __sk_buff *skb)
+static __noinline __u32 class_of(struct __sk_buff *skb, __u32 first)
 {
 	struct telemetry_flow_key key __attribute__((aligned(8))) = {};
 	struct int_outer o = {};
-	__u32 zero = 0, octets, at, unused, dscp = 0;
-	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
+	__u32 at, unused, dscp = 0;
 	__u8 head[2];
 
-	if (!s)
-		return TELEMETRY_CLASSES;
-	octets = int_copy(skb, s);
-	if (octets && int_walk(s, octets, skb->len - sizeof(struct ethhdr), &o)) {
+	if (int_walk(skb, &o)) {
 		at = sizeof(struct ethhdr) + o.length;
 		if (inner_flow(skb, at, o.protocol, &key, &unused) &&
 		    !bpf_skb_load_bytes(skb, at, head, sizeof(head)))
 			dscp = key.version == 6 ? (head[0] & 15) << 2 | head[1] >> 6 : head[1] >> 2;
 	}
-	return class_find(&key, dscp);
+	return class_find(&key, dscp, first);
 }
 
 /* Whether a packet of the class is to get telemetry. */
@@ -100,11 +114,36 @@ static __noinline bool is_its_turn(__u32 class, __u32 one_in)
 	return --*left == 0;
 }
 
+/* State of chance, for each processor: 0 before its first packet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} telemetry_chance SEC(".maps");
+
+/*
+ * The next random number: the upper half of a linear congruential generator (Knuth's MMIX), which
+ * costs half of what the kernel's does. It chooses samples, and keeps no secret.
+ */
+static __always_inline __u32 chance(void)
+{
+	__u32 zero = 0;
+	__u64 *state = bpf_map_lookup_elem(&telemetry_chance, &zero);
+
+	if (!state)
+		return ~0;
+	if (!*state)
+		*state = (__u64)bpf_get_prandom_u32() << 32 | bpf_get_prandom_u32();
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return *state >> 32;
+}
+
 static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class)
 {
 	if (!class->instructions)
 		return false;
 	if (class->one_in)
 		return is_its_turn(number, class->one_in);
-	return bpf_get_prandom_u32() <= class->threshold;
+	return chance() <= class->threshold;
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -223,6 +225,8 @@ func TestTelemetryShare(t *testing.T) {
 	}
 }
 
+var queueSamples = flag.Int("telemetry.samples", 60, "packets that TestTelemetryQueue compares")
+
 // TestTelemetryQueue holds the packets of a rate-limited link back, and compares what the collector
 // shows of its queue with what tc(8) showed before each packet.
 func TestTelemetryQueue(t *testing.T) {
@@ -233,8 +237,8 @@ func TestTelemetryQueue(t *testing.T) {
 	must(t, err)
 	f.discard()
 	f.on("spine1", "tc", "qdisc", "add", "dev", "leaf2", "root", "handle", "1:", "tbf", "rate",
-		"8bit", "burst", "1700", "limit", "1000000")
-	const packets = 60
+		"8bit", "burst", "1700", "limit", "16000000")
+	packets := *queueSamples
 	var want []uint32
 	inside(t, f.lab, "h1", func() error {
 		c, err := net.Dial("udp", "[2001:db8:b::1]:9")
@@ -244,7 +248,7 @@ func TestTelemetryQueue(t *testing.T) {
 		defer c.Close()
 		for i := range packets {
 			want = append(want, f.backlog())
-			if _, err := c.Write(make([]byte, 700+10*i)); err != nil {
+			if _, err := c.Write(make([]byte, 700+10*(i%60))); err != nil {
 				return err
 			}
 			for f.counted("spine1", "pushed") != uint64(i+1) && t.Context().Err() == nil {
@@ -254,12 +258,15 @@ func TestTelemetryQueue(t *testing.T) {
 		return nil
 	})
 	f.on("spine1", "tc", "qdisc", "change", "dev", "leaf2", "root", "handle", "1:", "tbf", "rate",
-		"1gbit", "burst", "1700", "limit", "1000000")
-	for i, r := range f.drain(packets) {
+		"1gbit", "burst", "1700", "limit", "16000000")
+	for i, r := range f.drain(uint64(packets)) {
 		if got := *r.Hops[1].QueueBytes; got != want[i] {
 			t.Errorf("packet %d saw %d octets in the queue, tc %d", i, got, want[i])
 		}
 	}
+	at := func(q float64) uint32 { return want[int(q*float64(packets-1))] }
+	t.Logf("%d packets: queue of 0 %%, 25 %%, 50 %%, 75 %%, 100 %% of them: %d, %d, %d, %d, %d "+
+		"octets", packets, at(0), at(0.25), at(0.5), at(0.75), at(1))
 	links, err := f.client.Links(t.Context())
 	must(t, err)
 	for _, l := range links {
@@ -268,7 +275,7 @@ func TestTelemetryQueue(t *testing.T) {
 		}
 		got, median := l.QueueBytes, float64(want[packets/2])
 		if float64(got.P50) < 0.9*median || float64(got.P50) > 1.25*median*1.1 ||
-			got.Count != packets || got.Max != want[packets-1] {
+			got.Count != uint64(packets) || got.Max != want[packets-1] {
 			t.Errorf("the collector shows %+v, tc showed %d", got, want)
 		}
 		return
@@ -337,4 +344,66 @@ func TestTelemetryGap(t *testing.T) {
 	if got := time.Duration(*r.IdleGapUs) * time.Microsecond; got < gap || !r.Congested {
 		t.Errorf("reported a pause of %v: %+v", got, r)
 	}
+}
+
+var gapSamples = flag.Int("telemetry.gaps", 10, "pauses that TestTelemetryGapTime ends")
+
+// TestTelemetryGapTime ends pauses of a flow by a packet each. Each is reported once, whether every
+// 50th packet of the flow carries telemetry or every 1,000th; how long that takes is shown: from
+// before the packet is sent, three hops away from the sink, until the collector has the report.
+func TestTelemetryGapTime(t *testing.T) {
+	f := newTelemetryFabric(t)
+	client := f.agents.client("leaf2")
+	text, err := client.Config(t.Context(), true)
+	must(t, err)
+	text = bytes.Replace(text, []byte("report: [each]"), []byte("report: [gap]"), 1)
+	text = regexp.MustCompile(`gap: \S+`).ReplaceAll(text, []byte("gap: 3ms"))
+	_, err = client.Apply(t.Context(), "node.yaml", text, false)
+	must(t, err)
+	f.discard()
+	for i, oneIn := range []int{50, 1000} {
+		how := []api.Put{api.Create, api.Update}[i]
+		_, err := f.agents.client("leaf1").PutTelemetryWatch(t.Context(), how, "all",
+			api.TelemetryWatchSpec{OneIn: &oneIn})
+		must(t, err)
+		times := f.endPauses(*gapSamples)
+		slices.Sort(times)
+		at := func(q float64) time.Duration { return times[int(q*float64(len(times)-1))] }
+		t.Logf("one in %d: %d pauses, from packet to report: median %v, 99 %% %v, longest %v",
+			oneIn, len(times), at(0.5), at(0.99), at(1))
+	}
+}
+
+// endPauses ends so many pauses of a new flow, and returns after what time each was reported.
+func (f *telemetryFabric) endPauses(count int) (times []time.Duration) {
+	f.t.Helper()
+	var c net.Conn
+	inside(f.t, f.lab, "h1", func() (err error) {
+		c, err = net.Dial("udp", "[2001:db8:b::1]:9")
+		return err
+	})
+	defer c.Close()
+	source := netip.MustParseAddrPort(c.LocalAddr().String())
+	write := func() time.Time {
+		at := time.Now()
+		_, err := c.Write(make([]byte, 100))
+		must(f.t, err)
+		return at
+	}
+	write()
+	for range count {
+		last := time.Now()
+		time.Sleep(10 * time.Millisecond)
+		least := time.Since(last)
+		ended := write()
+		r := f.next(func(r listener.Report) bool {
+			return r.IdleGapUs != nil && r.Flow != nil && r.Flow.Source == source &&
+				r.Time.After(ended)
+		})
+		times = append(times, r.Time.Sub(ended))
+		if got := time.Duration(*r.IdleGapUs) * time.Microsecond; got < least/2 {
+			f.t.Errorf("reported a pause of %v, it was %v", got, least)
+		}
+	}
+	return times
 }

@@ -86,11 +86,11 @@ func TestListener(t *testing.T) {
 	}
 	metrics, err := api.NewClient(socket).MetricsText(ctx)
 	for _, want := range []string{
-		"sextant_telemetry_reports_total 1",
-		`sextant_telemetry_dropped_total{reason="bad-report"} 0`,
-		`sextant_telemetry_link_queue_bytes_sum{egress="1",node="12"} 37`,
-		`sextant_telemetry_ipfix_messages_total{result="failed"} 0`,
-		`sextant_telemetry_exporter_lost_total{address="::1",hardware="3",node="12"} 0`,
+		"sextant_collector_reports_total 1",
+		`sextant_collector_dropped_total{reason="bad-report"} 0`,
+		`sextant_collector_link_queue_bytes_sum{egress="1",node="12"} 37`,
+		`sextant_collector_ipfix_messages_total{result="failed"} 0`,
+		`sextant_collector_exporter_lost_total{address="::1",hardware="3",node="12"} 0`,
 	} {
 		if !strings.Contains(string(metrics), want) {
 			t.Errorf("no %q in %v\n%s", want, err, metrics)
@@ -185,7 +185,7 @@ func TestHostileIPFIXCollector(t *testing.T) {
 			t.Fatal(err)
 		}
 		failed = !strings.Contains(string(metrics),
-			`sextant_telemetry_ipfix_messages_total{result="failed"} 0`)
+			`sextant_collector_ipfix_messages_total{result="failed"} 0`)
 		time.Sleep(time.Millisecond)
 	}
 	cancel()

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sextant/agent/monitoring"
 	"sextant/telemetry/collector"
 )
 
@@ -16,7 +17,11 @@ import (
 const metricsPatience = 5 * time.Second
 
 func description(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("sextant_telemetry_"+name, help, labels, nil)
+	return monitoring.New("collector_"+name, help, labels...)
+}
+
+func histogramOf(name, help string) *prometheus.Desc {
+	return monitoring.Define(monitoring.Histogram, "collector_"+name, help, link...).Desc()
 }
 
 var (
@@ -36,9 +41,9 @@ var (
 	ipfixRecords  = description("ipfix_records_total", "IPFIX data records.", "record")
 	exporterLost  = description("exporter_lost_total", "Datagrams that did not come.", exporter...)
 	exporterTaken = description("exporter_received_total", "Datagrams that came.", exporter...)
-	linkQueue     = description("link_queue_bytes", "Queue before a packet.", link...)
-	linkLatency   = description("link_latency_seconds", "Time of a packet in the node.", link...)
-	linkUse       = description("link_utilization_ratio", "Used part of the link's rate.", link...)
+	linkQueue     = histogramOf("link_queue_bytes", "Queue before a packet.")
+	linkLatency   = histogramOf("link_latency_seconds", "Time of a packet in the node.")
+	linkUse       = histogramOf("link_utilization_ratio", "Used part of the link's rate.")
 	linkDrops     = description("link_drops_total", "Packets reported as dropped.", link...)
 	linkAge       = description("link_age_seconds", "Time since the last report.", link...)
 	exporter      = []string{"address", "node", "hardware"}

@@ -492,7 +492,7 @@ static __noinline int watch(struct __sk_buff *skb, __u32 at, __u32 protocol,
 	reasons &= w->reasons;
 	if (!reasons)
 		return 0;
-	if (flow && flow->report_ns && sight->now_ns - flow->report_ns < w->flow_interval_ns)
+	if (flow && flow->report_ns && since(sight->now_ns, flow->report_ns) < w->flow_interval_ns)
 		return outcome_count(TELEMETRY_FLOW_LIMIT);
 	if (!budget_take(sight->now_ns, w->limit))
 		return outcome_count(TELEMETRY_LIMIT);

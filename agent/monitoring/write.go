@@ -17,7 +17,7 @@ func Page() (string, error) {
 	var b strings.Builder
 	b.WriteString(pageIntro)
 	for _, title := range []string{"Node", "Services and backends", "Routing",
-		"Head-end and egress", "Controller"} {
+		"Head-end and egress", "Controller", "Telemetry collector"} {
 		fmt.Fprintf(&b, "\n## %s\n\n| metric | type | labels | meaning |\n"+
 			"| --- | --- | --- | --- |\n", title)
 		for _, m := range All() {
@@ -62,6 +62,7 @@ This page, the [alert rules](../../packaging/monitoring/alerts.yaml) with their 
 // sections are the subjects of metrics by how their names begin, behind the common prefix.
 var sections = []struct{ title, begins string }{
 	{"Controller", "controller_"},
+	{"Telemetry collector", "collector_"},
 	{"Head-end and egress", "headend_ policy_ protection_ path_ merge_ cflb_"},
 	{"Routing", "bgp_ route_ routes_ fpm_ kernel_routes_ vrf_ etcd_ past_"},
 	{"Services and backends", "service_ backend_ accept_ offers_ new_connections_ established_ " +

@@ -282,6 +282,10 @@ func (r *Room) Warnings() (list []string) {
 		list = append(list, "telemetry.source.metadata has utilization, which no Linux node "+
 			"knows: it is all ones")
 	}
+	if asked&inband.Queue != 0 && !datapath.KnowsQueues() {
+		list = append(list, "telemetry.source.metadata has queue, which this kernel does not "+
+			"tell: it is all ones; Linux 6.2 and later tell")
+	}
 	return list
 }
 

@@ -215,6 +215,14 @@ static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *s
 	return 0;
 }
 
+/* The time from then to now; 0 if then is later, noted by another processor. */
+static __always_inline __u64 since(__u64 now, __u64 then)
+{
+	__s64 elapsed = now - then;
+
+	return elapsed > 0 ? elapsed : 0;
+}
+
 /* Least pause of the flow that counts, 0 if none does. */
 static __always_inline __u64 gap_of(const struct telemetry_watch *w, const struct telemetry_flow *f)
 {
@@ -233,7 +241,7 @@ static __always_inline __u32 tcp_see(struct telemetry_flow *f, const struct tele
 		f->opening_ns = sight->now_ns;
 		f->state = (f->state | TELEMETRY_OPENING) & ~TELEMETRY_ENDED;
 	} else if (f->state & TELEMETRY_OPENING) {
-		f->rtt_ns = sight->now_ns - f->opening_ns;
+		f->rtt_ns = since(sight->now_ns, f->opening_ns);
 		f->state &= ~TELEMETRY_OPENING;
 	}
 	if (sight->tcp & (TCP_FIN | TCP_RST) && !(f->state & TELEMETRY_ENDED)) {
@@ -286,11 +294,11 @@ static __always_inline __u32 flow_see(const struct telemetry_flow_key *key,
 		reasons = TELEMETRY_NEW;
 	}
 	*flow = f;
-	sight->gap_ns = sight->now_ns - f->last_ns;
+	sight->gap_ns = since(sight->now_ns, f->last_ns);
 	gap = gap_of(w, f);
 	if (gap && sight->gap_ns > gap && !(f->state & TELEMETRY_ENDED))
 		reasons |= TELEMETRY_GAP;
-	f->last_ns = sight->now_ns;
+	f->last_ns += sight->gap_ns;
 	return reasons | tcp_see(f, sight) | way_see(f, w, sight);
 }
 
@@ -302,7 +310,7 @@ static __always_inline bool budget_take(__u64 now, __u32 limit)
 
 	if (!budget)
 		return false;
-	if (now - budget->since_ns >= 1000000000) {
+	if (since(now, budget->since_ns) >= 1000000000) {
 		budget->since_ns = now;
 		budget->reports = 0;
 	}

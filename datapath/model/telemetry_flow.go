@@ -140,7 +140,7 @@ func (m *TelemetryFlows) See(s TelemetrySeen, nowNS uint64) TelemetryReport {
 	switch {
 	case r.Reasons == 0:
 		return r
-	case f != nil && f.reported && nowNS-f.ReportNS < m.Watch.FlowIntervalNS:
+	case f != nil && f.reported && since(nowNS, f.ReportNS) < m.Watch.FlowIntervalNS:
 		r.Limited = TelemetryFlowLimit
 		return r
 	case !m.take(nowNS):
@@ -154,8 +154,11 @@ func (m *TelemetryFlows) See(s TelemetrySeen, nowNS uint64) TelemetryReport {
 	return r
 }
 
+// since is the time from then to now; 0 if then is later, noted by another processor.
+func since(nowNS, thenNS uint64) uint64 { return uint64(max(0, int64(nowNS-thenNS))) }
+
 func (m *TelemetryFlows) take(nowNS uint64) bool {
-	if nowNS-m.SinceNS >= 1e9 {
+	if since(nowNS, m.SinceNS) >= 1e9 {
 		m.SinceNS, m.Reports = nowNS, 0
 	}
 	if m.Reports >= uint64(m.Watch.Limit) {
@@ -167,12 +170,12 @@ func (m *TelemetryFlows) take(nowNS uint64) bool {
 
 func (f *TelemetryFlow) see(w *TelemetryWatch, s TelemetrySeen, flags uint8, nowNS uint64,
 	gapNS *uint64) (reasons TelemetryReasons) {
-	*gapNS = nowNS - f.LastNS
+	*gapNS = since(nowNS, f.LastNS)
 	least := max(w.GapNS, uint64(w.GapRTTs)*f.RTTNS)
 	if least > 0 && *gapNS > least && !f.Ended {
 		reasons |= TelemetryGap
 	}
-	f.LastNS = nowNS
+	f.LastNS += *gapNS
 	const fin, syn, rst, ack = 1, 2, 4, 16
 	if flags&(syn|ack) == syn {
 		if f.Ended {
@@ -180,7 +183,7 @@ func (f *TelemetryFlow) see(w *TelemetryWatch, s TelemetrySeen, flags uint8, now
 		}
 		f.OpeningNS, f.Opening, f.Ended = nowNS, true, false
 	} else if f.Opening {
-		f.RTTNS, f.Opening = nowNS-f.OpeningNS, false
+		f.RTTNS, f.Opening = since(nowNS, f.OpeningNS), false
 	}
 	if flags&(fin|rst) != 0 && !f.Ended {
 		f.Ended = true

@@ -86,7 +86,8 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 	pushed := benchCarried(t, layers.IPProtocolUDP, benchStack(t, inner,
 		telemetry.MD{Remaining: 6, Stack: written}), len(inner))
 	inPlace := benchCarried(t, layers.IPProtocolUDP, benchStack(t, inner, telemetry.MD{
-		Remaining: 6, DomainID: telemetry.Domain, DSFlags: 1, Stack: append(free, written...)}), len(inner))
+		Remaining: 6, DomainID: telemetry.Domain, DSFlags: 1, Stack: append(free, written...)}),
+		len(inner))
 	elsewhere := plain
 	elsewhere.octets = slices.Clone(plain.octets)
 	elsewhere.octets[ethernetHeader+24+5]++
@@ -119,7 +120,8 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 		row("transit: plain IPv6", transit, stranger, nil, off),
 		row("transit: encapsulated, no telemetry", transit, plain, nil, off),
 		w.thatCount(t, row("transit: pushed", transit, pushed, nil, off), model.TelemetryPushed),
-		w.thatCount(t, row("transit: in place", transit, inPlace, nil, off), model.TelemetryInPlace),
+		w.thatCount(t, row("transit: in place", transit, inPlace, nil, off),
+			model.TelemetryInPlace),
 		row("sink: plain IPv6", sink, stranger, nil, off),
 		row("sink: to another SID", sink, elsewhere, nil, off),
 		row("sink: no telemetry, nothing is watched", sink, plain, nil, off),
@@ -131,8 +133,8 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 	}
 }
 
-// benchCarried is a packet to the sink's SID. Of what is behind its outer header the inner packet is
-// the end, and has the flow.
+// benchCarried is a packet to the sink's SID. Of what is behind its outer header the inner packet
+// is the end, and has the flow.
 func benchCarried(t testing.TB, next layers.IPProtocol, behind []byte, inner int) benchFrame {
 	t.Helper()
 	outer := packettest.Outer{HopLimit: 61, Src: netip.MustParseAddr("fd00:5e::e1"),

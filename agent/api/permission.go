@@ -48,7 +48,7 @@ func (a *Access) ask(needs Permission) {
 type accessKey struct{}
 
 // WithAccess restricts a request to what its caller may do. A request without it came by the Unix
-// socket: whoever may open that may do everything.
+// socket: each process that may open that may do everything.
 func WithAccess(ctx context.Context, a *Access) context.Context {
 	return context.WithValue(ctx, accessKey{}, a)
 }

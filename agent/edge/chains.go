@@ -245,8 +245,8 @@ func (e *Room) Due() (wait time.Duration, waits bool) {
 // Act is role.Timed.
 func (e *Room) Act() { e.refreshOrWarn() }
 
-// nextRefresh is the time until the first previous owner's drain time is over, or a weight grows; false
-// if nobody waits for that.
+// nextRefresh is the time until the first previous owner's drain time is over, or a weight grows;
+// false if nobody waits for that.
 func (e *Room) nextRefresh() (time.Duration, bool) {
 	first, waits := time.Duration(0), false
 	if e.Runs == nil {

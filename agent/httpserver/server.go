@@ -1,5 +1,6 @@
 // Package httpserver serves a daemon's API by HTTP on a Unix socket and, if configured, its metrics
-// on a TCP port and, over TLS, its API on another. Connections, sizes and times of requests are bounded.
+// on a TCP port and, over TLS, its API on another. Connections, sizes and times of requests are
+// bounded.
 package httpserver
 
 import (

@@ -109,7 +109,7 @@ struct int_outer {
 static __always_inline __u32 some(__u32 octets, __u32 limit)
 {
 	octets--;
-	barrier_var(octets); /* or else clang knows better, and leaves the bound out */
+	barrier_var(octets); /* or else clang leaves the bound out */
 	return (octets & (limit - 1)) + 1;
 }
 

@@ -126,7 +126,7 @@ func bit(set bool, value uint8) uint8 {
 }
 
 // Hops returns how many slots of nodes the stack has, those that are free included.
-func (m MD) Hops() int {
+func (m *MD) Hops() int {
 	if m.HopWords == 0 {
 		return 0
 	}
@@ -135,7 +135,7 @@ func (m MD) Hops() int {
 
 // FreeSlots returns how many slots at the top of the stack no node has written yet: in Domain, the
 // source leaves them free, and counts them in the low octet of DSFlags.
-func (m MD) FreeSlots() int {
+func (m *MD) FreeSlots() int {
 	if m.DomainID != Domain {
 		return 0
 	}
@@ -156,7 +156,7 @@ func (m MD) Hop(i int) (Metadata, []byte) {
 }
 
 // AppendSamples appends one sample per node that wrote, the first on the way first.
-func (m MD) AppendSamples(to []Sample, path uint64) []Sample {
+func (m *MD) AppendSamples(to []Sample, path uint64) []Sample {
 	size, of, hops := word*int(m.HopWords), m.Instructions&^ChecksumComplement, m.Hops()
 	for i := range hops - m.FreeSlots() {
 		from := (hops - 1 - i) * size

@@ -85,28 +85,39 @@ type Report struct {
 }
 
 // ParseReport parses one report and returns the octets behind it.
-func ParseReport(b []byte) (Report, []byte, error) {
-	if len(b) < word {
-		return Report{}, nil, Truncated
+func ParseReport(b []byte) (r Report, rest []byte, err error) {
+	if rest, err = r.Parse(b); err != nil {
+		return Report{}, rest, err
 	}
-	r := Report{Type: RepType(b[0] >> 4), InType: InType(b[0] & 15), Dropped: b[3]&0x80 != 0,
-		Congested: b[3]&0x40 != 0, Tracked: b[3]&0x20 != 0, Intermediate: b[3]&0x10 != 0}
+	return r, rest, nil
+}
+
+// Parse is ParseReport into a report that is there. Beside an error, the report is good for
+// nothing.
+func (r *Report) Parse(b []byte) (rest []byte, err error) {
+	if len(b) < word {
+		return nil, Truncated
+	}
+	r.Type, r.InType = RepType(b[0]>>4), InType(b[0]&15)
+	r.Dropped, r.Congested = b[3]&0x80 != 0, b[3]&0x40 != 0
+	r.Tracked, r.Intermediate = b[3]&0x20 != 0, b[3]&0x10 != 0
+	r.Bits, r.DomainID, r.DSBits, r.DSStatus = 0, 0, 0, 0
 	size, metadata := word*int(b[1]), word*int(b[2])
 	whole := b[1] == toTheEnd
 	b = b[word:]
 	if len(b) < size {
-		return Report{}, nil, Truncated
+		return nil, Truncated
 	}
 	if whole {
 		size = len(b)
 	}
 	body, rest := b[:size], b[size:]
 	if r.Type > RepIOAM || r.InType > InIPv6 {
-		return Report{}, rest, BadType
+		return rest, BadType
 	}
 	if r.Type == RepINT {
 		if len(body) < mainSize {
-			return Report{}, rest, BadLength
+			return rest, BadLength
 		}
 		r.Bits = Instructions(binary.BigEndian.Uint16(body))
 		r.DomainID = binary.BigEndian.Uint16(body[2:])
@@ -115,10 +126,10 @@ func ParseReport(b []byte) (Report, []byte, error) {
 		body = body[mainSize:]
 	}
 	if len(body) < metadata || word*r.Bits.Words() > metadata {
-		return Report{}, rest, BadLength
+		return rest, BadLength
 	}
 	r.Metadata, r.Inner = body[:metadata], body[metadata:]
-	return r, rest, nil
+	return rest, nil
 }
 
 // Append appends the report. One of 255 words or more must be the last of its datagram, as its

@@ -9,11 +9,13 @@ import (
 type Path struct {
 	Packets uint64
 	Hops    int
-	Samples [MaxHops]telemetry.Sample
 
-	recent  PathDelta
+	recent PathDelta
+	routed int // octets of routing
+
+	// Samples and routing, of which a report touches what it has, are behind what each touches.
+	Samples [MaxHops]telemetry.Sample
 	routing [maxRouting]byte
-	routed  int // octets of routing
 }
 
 // maxRouting is how much of a segment routing header is kept: one of 16 segments.

@@ -211,9 +211,9 @@ func (t *Table) Datagram(from netip.Addr, b []byte, nowNS int64) {
 		t.Dropped[Repeated]++
 		return
 	}
+	var r telemetry.Report
 	for len(rest) > 0 {
-		var r telemetry.Report
-		if r, rest, err = telemetry.ParseReport(rest); err != nil {
+		if rest, err = r.Parse(rest); err != nil {
 			t.Dropped[BadReport]++
 			return
 		}

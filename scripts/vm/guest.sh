@@ -77,7 +77,7 @@ step doctor 300 package agent/doctor /job/doctor.test -test.count=1 -test.skip "
 met='Loads|EdgeAgrees|HostAgrees|StraysAgree|HeadendAgrees|FlowsAgree|FlowPathsAgree|MergeAgrees|HMACForLinux|HMACFromLinux|HMACHostAgrees'
 met="$met|TelemetryAgrees|TelemetryPackets|PathSource|DSCP|Attach|TakeOver|Takes"
 met="$met|Leaves|Shadow|TestCapture|Loops|TestHere\$|TimeWait|Strays\$|StraySockets|Bond|VLAN"
-step datapath 300 package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
+step datapath 600 package datapath /job/datapath.test -test.count=1 -frames 20000 -flood 2000 -test.v \
 	-test.run "$met"
 step lab 200 quickstart
 step frr 200 sh /job/src/scripts/vm/frr.sh

@@ -52,9 +52,9 @@ struct load {
 	__u32 timestamp;
 	__u32 label;
 	__u32 length;
+	__u16 cut; /* octets at the start of its frame that give way */
 	__u8 traffic_class;
 	bool ipv4;
-	__u16 reserved;
 };
 
 #define ANSWER_HOP_LIMIT 64
@@ -89,10 +89,10 @@ static __always_inline bool number_write(__u64 *words, void *end, const struct l
 }
 
 /*
- * H.Encaps along a list, RFC 8986 section 5: cut bytes at the start of the frame give way to the L2
- * header that f holds and the list's headers.
+ * H.Encaps along a list, RFC 8986 section 5: what is cut at the start of the frame gives way to the
+ * L2 header that f holds and the list's headers.
  */
-static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __u32 cut,
+static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f,
 					 const struct list *list, const struct load *load)
 {
 	__u32 grow = list->words * sizeof(__u64);
@@ -101,7 +101,7 @@ static __always_inline int headers_write(struct xdp_md *ctx, struct frame *f, __
 	__u64 *word;
 
 	f->ethertype = bpf_htons(ETH_P_IPV6);
-	ip = outer_room(ctx, f, cut, grow);
+	ip = outer_room(ctx, f, load->cut, grow);
 	if (!ip)
 		return REASON_NO_HEADROOM;
 	end = (void *)(long)ctx->data_end;
@@ -185,14 +185,20 @@ static __always_inline __u32 list_in_turn(const struct rule *r)
 	return r->schedule[turn & (SCHEDULE_MAX - 1)];
 }
 
-/* Encapsulates along a list, and sends. The first cut bytes of the frame give way. Not inlined, for
- * the verifier's sake. */
-static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut,
-				const struct list *list, const struct load *load)
+/* The next hop on the way to a list's first segment. */
+static __always_inline struct next_hop *list_hop(struct xdp_md *ctx, const struct list *list,
+						 __u32 label)
 {
 	struct address source = address_read(&settings.domain.source);
 	struct address destination = { { list->header[3], list->header[4] } };
-	struct next_hop *hop = next_hop_for(ctx, &source, &destination, list->hop, load->label);
+
+	return next_hop_for(ctx, &source, &destination, list->hop, label);
+}
+
+/* Encapsulates along a list, and sends to its next hop. Not inlined, for the verifier's sake. */
+static __noinline int list_send(struct xdp_md *ctx, struct frame *f, const struct list *list,
+				const struct next_hop *hop, const struct load *load)
+{
 	int reason;
 
 	if (!hop || hop->how == NEXT_HOP_NONE)
@@ -203,7 +209,7 @@ static __noinline int list_send(struct xdp_md *ctx, struct frame *f, __u32 cut,
 		next_hop_apply(ctx, hop, f);
 	else if (ctx->ingress_ifindex == settings.loop_inner)
 		f->addresses = loop_addresses();
-	reason = headers_write(ctx, f, cut, list, load);
+	reason = headers_write(ctx, f, list, load);
 	if (reason)
 		return drop(reason);
 	return next_hop_leave(ctx, hop);
@@ -220,12 +226,8 @@ static __always_inline bool is_hop(struct xdp_md *ctx)
 
 /* What of an outer packet fits the way to a list's first segment, without the list's headers; 0:
  * not known. */
-static __always_inline __u32 list_mtu(struct xdp_md *ctx, const struct list *list, __u32 label)
+static __always_inline __u32 list_mtu(const struct list *list, const struct next_hop *hop)
 {
-	struct address source = address_read(&settings.domain.source);
-	struct address destination = { { list->header[3], list->header[4] } };
-	struct next_hop *hop = next_hop_for(ctx, &source, &destination, list->hop, label);
-
 	return hop && hop->mtu ? hop->mtu - list->words * sizeof(__u64) : 0;
 }
 
@@ -237,10 +239,12 @@ static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const
 	struct load load = {
 		.label = flow_label(hash),
 		.length = p->length,
+		.cut = frame_l2_length(f),
 		.traffic_class = p->traffic_class,
 		.ipv4 = p->flow.ipv4,
 	};
-	__u32 mtu = list_mtu(ctx, list, load.label);
+	struct next_hop *hop = list_hop(ctx, list, load.label);
+	__u32 mtu = list_mtu(list, hop);
 
 	if (mtu && p->length > mtu)
 		return refuse_too_big(ctx, f, p, mtu);
@@ -251,7 +255,7 @@ static __always_inline int send_along(struct xdp_md *ctx, struct frame *f, const
 		load.timestamp = timestamp_us();
 	}
 	list_count(r->policy, index, p->length);
-	return list_send(ctx, f, frame_l2_length(f), list, &load);
+	return list_send(ctx, f, list, hop, &load);
 }
 
 /*
@@ -267,7 +271,7 @@ static __noinline __u32 lists_mtu(struct xdp_md *ctx, const struct rule *r, __u3
 
 		if (i >= r->lists)
 			break;
-		mtu = list_mtu(ctx, &r->list[i], label);
+		mtu = list_mtu(&r->list[i], list_hop(ctx, &r->list[i], label));
 		if (mtu && (!least || mtu < least))
 			least = mtu;
 	}
@@ -336,10 +340,12 @@ static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const
 	struct traffic *traffic = bpf_map_lookup_elem(&flow_traffic, &index);
 	struct load load = {
 		.length = p->length,
+		.cut = frame_l2_length(f),
 		.traffic_class = p->traffic_class,
 		.ipv4 = p->flow.ipv4,
 	};
 	int verdict = refuse(ctx, p);
+	struct next_hop *hop;
 	__u32 mtu;
 
 	if (verdict >= 0)
@@ -347,13 +353,14 @@ static __always_inline int steer_flow(struct xdp_md *ctx, struct frame *f, const
 	if (!list || !traffic)
 		return drop(REASON_NO_PATH);
 	load.label = flow_label(packet_hash(p));
-	mtu = list_mtu(ctx, list, load.label);
+	hop = list_hop(ctx, list, load.label);
+	mtu = list_mtu(list, hop);
 	if (mtu && p->length > mtu)
 		return refuse_too_big(ctx, f, p, mtu);
 	if (is_hop(ctx))
 		hops_count(ctx, p);
 	traffic_add(traffic, p->length);
-	return list_send(ctx, f, frame_l2_length(f), list, &load);
+	return list_send(ctx, f, list, hop, &load);
 }
 
 static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const struct packet *p,
@@ -395,15 +402,17 @@ static __always_inline int steer(struct xdp_md *ctx, struct frame *f, const stru
 /* A copy comes out of the loop: it takes the next of its policy's lists. */
 static __always_inline int copy_send(struct xdp_md *ctx, const struct copy_note *note)
 {
-	__u32 cut = sizeof(*note) + note->l2, policy = note->policy, index = note->rule, copy;
+	__u32 policy = note->policy, index = note->rule, copy;
 	struct load load = {
 		.number = note->number,
 		.timestamp = note->timestamp,
 		.label = flow_label(note->hash),
 		.length = note->length,
+		.cut = sizeof(*note) + note->l2,
 		.traffic_class = note->traffic_class,
 		.ipv4 = note->ipv4,
 	};
+	const struct list *list;
 	struct rule *r = rule_at(index);
 	struct frame f = {};
 
@@ -414,7 +423,8 @@ static __always_inline int copy_send(struct xdp_md *ctx, const struct copy_note 
 	if (!r || r->action != ACTION_MIRROR || copy >= LISTS_MAX || copy >= r->lists)
 		return drop(REASON_NO_PATH);
 	list_count(policy, copy, load.length);
-	return list_send(ctx, &f, cut, &r->list[copy & (LISTS_MAX - 1)], &load);
+	list = &r->list[copy & (LISTS_MAX - 1)];
+	return list_send(ctx, &f, list, list_hop(ctx, list, load.label), &load);
 }
 
 static __noinline int copy_arrive(struct xdp_md *ctx)

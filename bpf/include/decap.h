@@ -17,20 +17,15 @@ static __always_inline int ecn_combine(__u8 inner, __u8 outer)
 	return inner;
 }
 
-/* Gives the inner header the combined ECN field. Not inlined, for the verifier's sake. */
-__noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 outer_class)
+/* Writes the ECN field of the inner header. Not inlined, for the verifier's sake. */
+__noinline int ecn_write(struct xdp_md *ctx, const struct packet *inner, __u32 ecn)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct iphdr *ip;
-	int ecn;
 
 	if (!inner)
 		return REASON_TRUNCATED;
-	ecn = ecn_combine(inner->traffic_class, outer_class);
-	if (likely(ecn == (inner->traffic_class & ECN_MASK)))
-		return REASON_NONE;
-	if (ecn < 0)
-		return REASON_ECN;
+	ecn &= ECN_MASK;
 	ip = data + (inner->ip & OFFSET_MAX);
 	if ((void *)(ip + 1) > end)
 		return REASON_TRUNCATED;
@@ -46,6 +41,17 @@ __noinline int ecn_take(struct xdp_md *ctx, const struct packet *inner, __u32 ou
 		byte[1] = (byte[1] & ~(ECN_MASK << 4)) | ecn << 4;
 	}
 	return REASON_NONE;
+}
+
+/* Gives the inner header the combined ECN field. */
+static __always_inline int ecn_take(struct xdp_md *ctx, const struct packet *inner,
+				    __u8 outer_class)
+{
+	int ecn = ecn_combine(inner->traffic_class, outer_class);
+
+	if (likely(ecn == (inner->traffic_class & ECN_MASK)))
+		return REASON_NONE;
+	return ecn < 0 ? REASON_ECN : ecn_write(ctx, inner, ecn);
 }
 
 /* Removes the outer_length bytes between the L2 header and the inner packet, and gives the frame to

@@ -86,7 +86,7 @@ func BenchmarkChoice(b *testing.B) {
 			b.ResetTimer()
 			for i := 0; b.Loop(); i++ {
 				r := &reports[i%len(reports)]
-				d.decide(r, &Flow{}, d.random)
+				d.decide(&Decision{}, r, &Flow{}, d.random)
 			}
 		})
 	}

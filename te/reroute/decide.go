@@ -8,63 +8,64 @@ import (
 	"sextant/te/topology"
 )
 
-// decide is the decision on a flow, and whether the flow is to be left alone afterwards.
-func (d *Decider) decide(r *Report, f *Flow, random *rand.PCG) (Decision, bool) {
-	out := Decision{Flow: r.Flow, From: r.From, To: r.To, Class: r.Class, At: r.At}
+// decide makes the decision on a flow. It returns whether the flow is to be left alone afterwards.
+func (d *Decider) decide(out *Decision, r *Report, f *Flow, random *rand.PCG) bool {
+	out.Flow, out.From, out.To, out.Class, out.At = r.Flow, r.From, r.To, r.Class, r.At
 	current := r.Path
 	if len(current) == 0 {
 		current = f.Path
 	}
+	d.current = d.weights.Links(d.current[:0], current, r.At)
 	if len(current) > 0 {
-		out.Current = Candidate{current, d.weights.Path(current, nil, r.At)}
+		out.Current = Candidate{current, sumOf(d.current, current, nil)}
 	}
 	cut := math.IsInf(out.Current.Weight.Value, 1)
 	switch {
 	case f.Pinned:
 		out.Verdict = Pinned
-		return out, false
+		return false
 	case d.settings.Policy == ECMP:
 		out.Verdict = NoPolicy
-		return out, false
+		return false
 	case r.At < f.Until && !(cut && d.settings.Policy == Sextant):
 		out.Verdict = BackingOff
-		return out, false
+		return false
 	}
 	switch d.paths.Count(r.From, r.To) {
 	case 0:
 		out.Verdict = NoPath
-		return out, false
+		return false
 	case 1:
 		if !cut {
 			out.Verdict = OnlyPath
-			return out, false
+			return false
 		}
 	}
 	return d.choose(out, f, random)
 }
 
 // choose draws and compares paths as the policy has it.
-func (d *Decider) choose(out Decision, f *Flow, random *rand.PCG) (Decision, bool) {
+func (d *Decider) choose(out *Decision, f *Flow, random *rand.PCG) bool {
 	switch d.settings.Policy {
 	case Smoothie:
-		d.smoothie(&out, f, random)
-		return out, true
+		d.smoothie(out, f, random)
+		return true
 	case Sextant:
-		d.sextant(&out, f, random)
-		return out, out.Verdict == Moved
+		d.sextant(out, f, random)
+		return out.Verdict == Moved
 	case Clove:
 		if fraction(random) >= d.settings.Chance {
 			out.Verdict = NoChance
-			return out, false
+			return false
 		}
-		d.oneAtRandom(&out, random)
-		return out, true
+		d.oneAtRandom(out, random)
+		return true
 	case CloveINT:
-		d.cloveINT(&out, random)
+		d.cloveINT(out, random)
 	case LetFlow:
-		d.oneAtRandom(&out, random)
+		d.oneAtRandom(out, random)
 	}
-	return out, false
+	return false
 }
 
 // draw adds candidates: random shortest paths, which may be alike.
@@ -112,12 +113,11 @@ func (d *Decider) sextant(out *Decision, f *Flow, random *rand.PCG) {
 	current := out.Current.Path
 	var best Candidate
 	most := math.Inf(-1) // gain beyond the margin
-	for _, c := range out.Candidates {
+	for i, c := range out.Candidates {
 		if math.IsInf(c.Weight.Value, 1) {
 			continue
 		}
-		old := d.weights.Path(current, c.Path, out.At)
-		fresh := d.weights.Path(c.Path, current, out.At)
+		old, fresh := sumOf(d.current, current, c.Path), sumOf(d.links[i], c.Path, current)
 		gain := (1-d.settings.Ratio)*old.Value - fresh.Value - d.settings.Margin -
 			d.settings.Noise*math.Sqrt(old.Variance+fresh.Variance)
 		// Gains are all infinite if the current path is down.
@@ -158,8 +158,8 @@ func (d *Decider) drawOne(out *Decision, random *rand.PCG, wanted func([]topolog
 	path, ok := d.paths.Draw(d.drawn[n].Path[:0], out.From, out.To, random)
 	d.drawn[n].Path = path
 	if ok && wanted(path) {
-		out.Candidates = append(out.Candidates,
-			Candidate{path, d.weights.Path(path, nil, out.At)})
+		d.links[n] = d.weights.Links(d.links[n][:0], path, out.At)
+		out.Candidates = append(out.Candidates, Candidate{path, sumOf(d.links[n], path, nil)})
 	}
 }
 

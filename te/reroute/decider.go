@@ -103,7 +103,11 @@ type Decider struct {
 	on       [][]*Flow // by edge: flows whose path has it, among others that have left it
 	looks    uint64    // at an edge's flows
 	random   *rand.PCG
-	drawn    [ChoicesMax]Candidate // of the last decision
+
+	// of the last decision, with the weights of their links
+	current []Weight
+	drawn   [ChoicesMax]Candidate
+	links   [ChoicesMax][]Weight
 }
 
 // NewDecider begins without flows. The error says what is wrong with the settings.
@@ -135,7 +139,8 @@ func (d *Decider) answer(r *Report) Decision {
 		return Decision{}
 	}
 	f := d.flow(r)
-	decision, backsOff := d.decide(r, f, d.random)
+	var decision Decision
+	backsOff := d.decide(&decision, r, f, d.random)
 	f.Seen, f.Class = r.At, r.Class
 	if backsOff {
 		f.Until = r.At + d.backoff(f.Moves)
@@ -171,7 +176,8 @@ func (d *Decider) Simulate(r *Report) Decision {
 		f = *known
 	}
 	random := *d.random
-	decision, _ := d.decide(r, &f, &random)
+	var decision Decision
+	d.decide(&decision, r, &f, &random)
 	return decision
 }
 

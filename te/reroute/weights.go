@@ -124,14 +124,22 @@ func (w *Weights) Age(e topology.Edge, at time.Duration) (time.Duration, bool) {
 	return at - w.links[e].at, w.links[e].seen
 }
 
-// Path returns the weight of a path: the sum of its links, those in except left out.
-func (w *Weights) Path(path, except []topology.Edge, at time.Duration) Weight {
-	var sum Weight
+// Links appends the weights of a path's links.
+func (w *Weights) Links(links []Weight, path []topology.Edge, at time.Duration) []Weight {
 	for _, e := range path {
+		links = append(links, w.Of(e, at))
+	}
+	return links
+}
+
+// sumOf is the weight of a path whose links have these weights, those in except left out.
+func sumOf(links []Weight, path, except []topology.Edge) Weight {
+	var sum Weight
+	for i, e := range path {
 		if contains(except, e) {
 			continue
 		}
-		link := w.Of(e, at)
+		link := &links[i]
 		sum.Value += link.Value
 		sum.Variance += link.Variance
 		sum.Peak = max(sum.Peak, link.Peak)

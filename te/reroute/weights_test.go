@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"sextant/te/topology"
 )
 
 // The paper's formula: occupancy over size, over bandwidth over the greatest bandwidth.
@@ -25,7 +27,7 @@ func TestWeightIsThePapers(t *testing.T) {
 			t.Errorf("%s with %v of %v: weight %v, not %v", c.link, c.occupied, c.size, got, c.want)
 		}
 	}
-	if got := w.Path(route(t, g, "a", "b", "c", "d"), nil, 0).Value; got != 1.75 {
+	if got := weightOf(w, route(t, g, "a", "b", "c", "d")); got != 1.75 {
 		t.Errorf("the path weighs %v, not the sum 1.75", got)
 	}
 	last := between(t, g, "a-b")
@@ -34,7 +36,7 @@ func TestWeightIsThePapers(t *testing.T) {
 		t.Errorf("after an hour %v: the last observation stands for ever in the paper", got)
 	}
 	w.SetUp(last, false)
-	if got := w.Path(route(t, g, "a", "b", "c"), nil, 0).Value; !math.IsInf(got, 1) {
+	if got := weightOf(w, route(t, g, "a", "b", "c")); !math.IsInf(got, 1) {
 		t.Errorf("a path over a link that is down weighs %v", got)
 	}
 	w.SetUp(last, true)
@@ -90,4 +92,9 @@ func TestWeightsExpire(t *testing.T) {
 	if got := w.Of(0, 2*time.Second).Value; got > 0.11 || got >= before {
 		t.Errorf("an observation after a long silence makes %v", got)
 	}
+}
+
+// weightOf is the weight of a path at the beginning.
+func weightOf(w *Weights, path []topology.Edge) float64 {
+	return sumOf(w.Links(nil, path, 0), path, nil).Value
 }

@@ -112,6 +112,19 @@ var telemetryMetadata = []struct {
 	{"wide-interfaces", telemetry.WideInterfaces}, {"utilization", telemetry.Utilization},
 }
 
+// Interfaces are those of source, transit and sink, each once.
+func (t *Telemetry) Interfaces() []string {
+	names := slices.Clone(t.Transit)
+	if t.Source != nil {
+		names = append(names, t.Source.Interfaces...)
+	}
+	if t.Sink != nil {
+		names = append(names, t.Sink.Interfaces...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Instructions are the metadata as INT asks for them.
 func (s *TelemetrySource) Instructions() (asked telemetry.Instructions) {
 	if len(s.Metadata) == 0 {

@@ -29,8 +29,23 @@ func interfaceFacts(name string) (i facts.Interface, exists bool) {
 	// A device that can't be asked has neither.
 	i.TxChecksum, _ = hasOffload(name, TxChecksum)
 	i.GRO, _ = hasOffload(name, GRO)
+	i.Qdisc = rootQdisc(device)
 	sysctls(name, &i)
 	return i, true
+}
+
+// rootQdisc is the kind of an interface's queueing discipline, "" if it can't be asked.
+func rootQdisc(device netlink.Link) string {
+	list, err := netlink.QdiscList(device)
+	if err != nil {
+		return ""
+	}
+	for _, q := range list {
+		if q.Attrs().Parent == netlink.HANDLE_ROOT {
+			return q.Type()
+		}
+	}
+	return ""
 }
 
 // programName is the name of a program, "" if it can't be asked for.

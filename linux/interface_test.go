@@ -208,3 +208,30 @@ func TestAttachXDPTwice(t *testing.T) {
 		t.Errorf("second AttachXDP: %v, want EBUSY", err)
 	}
 }
+
+// TestQdisc: what a device queues by is told.
+func TestQdisc(t *testing.T) {
+	ns := newVeth(t)
+	look := func(want string) {
+		t.Helper()
+		got := linux.Facts(linux.Query{Interfaces: []string{"a"}}).Interfaces["a"].Qdisc
+		if got != want {
+			t.Errorf("queueing discipline %q, want %q", got, want)
+		}
+	}
+	err := ns.Do(func() error {
+		look("noqueue")
+		link, err := netlink.LinkByName("a")
+		if err != nil {
+			return err
+		}
+		err = netlink.QdiscReplace(&netlink.GenericQdisc{QdiscType: "pfifo",
+			QdiscAttrs: netlink.QdiscAttrs{LinkIndex: link.Attrs().Index,
+				Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}})
+		look("pfifo")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

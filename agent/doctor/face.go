@@ -55,6 +55,11 @@ func faces(n *config.Node) []face {
 				plain: n.CFLB.Forwarding == config.ByKernel, sends: true})
 		}
 	}
+	if n.Telemetry != nil {
+		for _, name := range n.Telemetry.Interfaces() {
+			list = append(list, face{name: name, role: "telemetry", plain: true})
+		}
+	}
 	return list
 }
 

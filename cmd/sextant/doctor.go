@@ -173,6 +173,12 @@ func (a *app) running(ctx context.Context) (*facts.Running, error) {
 				r.FlowCache[e.Event] = e.Packets
 			}
 		}
+		if t := c.Telemetry; t != nil {
+			r.Telemetry, r.LostReports = map[string]uint64{}, t.LostReports
+			for _, p := range t.Packets {
+				r.Telemetry[p.Outcome] = p.Packets
+			}
+		}
 		for _, v := range c.VRFs {
 			r.VRFs = append(r.VRFs, facts.VRFTraffic{VRF: v.VRF, Here: v.HerePackets,
 				Strays: v.StrayPackets})

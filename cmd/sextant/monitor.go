@@ -66,7 +66,8 @@ func (a *app) monitorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "monitor", Short: "Print packet rates and drops, a line per interval",
 		Long: `Print what happens to packets, per second: a line per role and interval, with the reasons of drops, and a line for
-each event, as when a backend fails. In JSON it is one object per line, with the counters themselves.`,
+each event, as when a backend fails. The line of role telemetry says what became of packets with in-band telemetry, and why
+the sink reported some. In JSON it is one object per line, with the counters themselves.`,
 		Example: "  sextant lab exec quickstart edge -- sextant monitor --interval " +
 			"500ms --count 4",
 		Annotations:       seeAlso("sextant top", "sextant status"),
@@ -117,19 +118,43 @@ func monitorText(at time.Time, before, after api.Counters, interval time.Duratio
 		r(before.TakenPackets, after.TakenPackets),
 		r(before.PassedPackets, after.PassedPackets),
 		r(before.DroppedPackets(), after.DroppedPackets()),
-		reasons(before.Drops, after.Drops))
+		reasons(namedOf(before), namedOf(after)))
 }
 
-// reasons lists why packets were dropped in an interval.
-func reasons(before, after []api.Drop) string {
+// named is a counter with its name.
+type named struct {
+	name  string
+	count uint64
+}
+
+// namedOf are the counters of a role that have names: reasons of drops, what became of packets with
+// telemetry, and why the sink reported some.
+func namedOf(c api.Counters) (list []named) {
+	for _, d := range c.Drops {
+		list = append(list, named{d.Reason, d.Packets})
+	}
+	if c.Telemetry == nil {
+		return list
+	}
+	for _, p := range c.Telemetry.Packets {
+		list = append(list, named{p.Outcome, p.Packets})
+	}
+	for _, r := range c.Telemetry.Reported {
+		list = append(list, named{"reported " + r.Reason, r.Packets})
+	}
+	return list
+}
+
+// reasons lists the counters with names that rose in an interval, and by how much.
+func reasons(before, after []named) string {
 	earlier := map[string]uint64{}
-	for _, d := range before {
-		earlier[d.Reason] = d.Packets
+	for _, t := range before {
+		earlier[t.name] = t.count
 	}
 	var texts []string
-	for _, d := range after {
-		if n := d.Packets - earlier[d.Reason]; d.Packets > earlier[d.Reason] {
-			texts = append(texts, fmt.Sprintf("%s %d", d.Reason, n))
+	for _, t := range after {
+		if t.count > earlier[t.name] {
+			texts = append(texts, fmt.Sprintf("%s %d", t.name, t.count-earlier[t.name]))
 		}
 	}
 	if len(texts) == 0 {

@@ -75,6 +75,7 @@ type Interface struct {
 	RPFilter   int      `json:"rpFilter"`        // that is in force: 0 off, 1 strict, 2 loose
 	Seg6       bool     `json:"seg6"`            // the kernel's own segment routing takes SRHs here
 	Seg6HMAC   int      `json:"seg6RequireHmac"` // 1: it takes only those with an HMAC
+	Qdisc      string   `json:"qdisc"`           // kind of the root one; "" if it is not known
 }
 
 // Features are what a driver can do for XDP.
@@ -134,6 +135,10 @@ type Running struct {
 	// edge: packets by what the flow cache did; nil: it has none
 	FlowCache map[string]uint64 `json:"flowCache"`
 	Learning  Learning          `json:"learning"` // host: SYN-ACKs that edges could learn from
+	// of the role telemetry: packets by what became of them; nil: it has no such role
+	Telemetry map[string]uint64 `json:"telemetry"`
+	// reports of its sink that the machine did not send
+	LostReports uint64 `json:"lostReports"`
 }
 
 // Failing is a backend that fails its health check.

@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	nodes "sextant/agent/peer"
 	"sextant/config"
+	"sextant/packet/flow"
 )
 
 // tallies is an agent of a host that counts what a test wants.
@@ -22,14 +25,18 @@ type tallies struct {
 func (c *tallies) serve(t *testing.T) string {
 	t.Helper()
 	var total api.HostConnections
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		total.VIP, total.Protocol, total.Port = serving(1, false).VIP, config.TCP, 80
 		total.Opened += c.opened.Load()
 		total.Established += c.established.Load()
 		total.Resets += c.resets.Load()
 		json.NewEncoder(w).Encode(
 			api.List[api.HostConnections]{Items: []api.HostConnections{total}})
-	}))
+	})
+	server := httptest.NewServer(nodes.NewChallenges().Answer(
+		func(context.Context) (flow.Secret, error) {
+			return flow.ParseSecret("00112233445566778899aabbccddeeff")
+		}, answer))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }

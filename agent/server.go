@@ -8,18 +8,29 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/edge"
 	"sextant/agent/httpserver"
+	"sextant/agent/peer"
 	"sextant/agent/role"
+	"sextant/packet/flow"
 )
 
 // metricsPort is what the agent answers at the metrics port.
 func (a *Agent) metricsPort() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", a.Metrics())
-	mux.Handle("GET /v1/connections", api.ConnectionsHandler(a))
-	mux.Handle("GET /v1/merge", api.MergeHandler(a))
+	challenges := peer.NewChallenges()
+	for path, handler := range map[string]http.Handler{
+		"/v1/connections": api.ConnectionsHandler(a), "/v1/merge": api.MergeHandler(a),
+	} {
+		mux.Handle("GET "+path, challenges.Answer(a.secret, handler))
+	}
 	mux.Handle("GET "+edge.ChainsPath, a.ChainsHandler())
 	httpserver.HandleProbes(mux, a.unready)
 	return mux
+}
+
+// secret is the cluster's.
+func (a *Agent) secret(ctx context.Context) (flow.Secret, error) {
+	return role.Ask(ctx, &a.Loop, func() (flow.Secret, error) { return a.Node.Secret, nil })
 }
 
 // unready names what keeps the node from forwarding as its configuration says: programs that do not

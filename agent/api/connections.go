@@ -1,15 +1,17 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"sextant/agent/peer"
 	"sextant/config"
+	"sextant/packet/flow"
 )
 
 // HostConnections are the open connections of a service on a host.
@@ -76,7 +78,11 @@ func (h handler) connections(r *http.Request) (any, error) {
 				"sextant backend set %s %s --agent [ADDRESS]:9477", backend.Name, service.Name,
 				backend.Name)}
 	}
-	c, err := AskHost(r.Context(), backend.Agent, service.Endpoint())
+	node, err := h.agent.Config(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	c, err := AskHost(r.Context(), node.Secret, backend.Agent, service.Endpoint())
 	return BackendConnections{service.Name, backend.Name, backend.Agent, c.Connections}, err
 }
 
@@ -98,14 +104,15 @@ func findBackend(services []Service, service, backend string) (Service, Backend,
 		fmt.Sprintf("there is no service %q; see: sextant service list", service)}
 }
 
-// AskHost asks a host's agent for its connections of an endpoint.
-func AskHost(ctx context.Context, agent netip.AddrPort,
+// AskHost asks a host's agent for its connections of an endpoint. Both prove that they know the
+// cluster's secret.
+func AskHost(ctx context.Context, secret flow.Secret, agent netip.AddrPort,
 	endpoint config.Endpoint) (c HostConnections, err error) {
 	failed := func(err error) error {
 		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; "+
 			"see that it runs with api.metrics at this address", agent, err)}
 	}
-	list, err := askAgent[List[HostConnections]](ctx, agent, "/v1/connections")
+	list, err := askAgent[List[HostConnections]](ctx, secret, agent, "/v1/connections")
 	if err != nil {
 		return c, failed(err)
 	}
@@ -116,26 +123,16 @@ func AskHost(ctx context.Context, agent netip.AddrPort,
 	return c, nil
 }
 
-// askAgent reads what an agent serves beside its metrics.
-func askAgent[T any](ctx context.Context, agent netip.AddrPort, path string) (value T, err error) {
+// askAgent reads what an agent tells other nodes beside its metrics.
+func askAgent[T any](ctx context.Context, secret flow.Secret, agent netip.AddrPort,
+	path string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+agent.String()+path,
-		nil)
+	told, err := peer.Ask(ctx, secret, agent, path)
 	if err != nil {
 		return value, err
 	}
-	transport := &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return value, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return value, fmt.Errorf("it answers %s", response.Status)
-	}
-	body := http.MaxBytesReader(nil, response.Body, maxBody)
-	return value, decodeWhole(json.NewDecoder(body), &value)
+	return value, decodeWhole(json.NewDecoder(bytes.NewReader(told)), &value)
 }
 
 // connectionsOf prefers the endpoint itself to all other ports of its VIP.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sextant/config"
+	"sextant/packet/flow"
 )
 
 // Traffic chooses packets; what is left out matches any.
@@ -238,9 +239,11 @@ func MergeHandler(agent Agent) http.Handler {
 	})
 }
 
-// AskEgress asks an egress's agent what came by each path.
-func AskEgress(ctx context.Context, agent netip.AddrPort) ([]MergedFlow, error) {
-	list, err := askAgent[List[MergedFlow]](ctx, agent, "/v1/merge")
+// AskEgress asks an egress's agent what came by each path. Both prove that they know the cluster's
+// secret.
+func AskEgress(ctx context.Context, secret flow.Secret,
+	agent netip.AddrPort) ([]MergedFlow, error) {
+	list, err := askAgent[List[MergedFlow]](ctx, secret, agent, "/v1/merge")
 	if err != nil {
 		return nil, &Error{Conflict, fmt.Sprintf("ask the egress's agent at %s for its paths: %v; "+
 			"see that it runs with api.metrics at this address", agent, err)}

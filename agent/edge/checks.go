@@ -18,7 +18,7 @@ type checks struct {
 	changed  func(service string) // the word of its checks did
 	paths    *health.Paths        // nil: there never was a check
 	monitor  *health.Monitor
-	signals  *health.Monitor // passive ones
+	signals  *signals // passive ones
 	backends map[health.Key]*role.Checked
 	panics   map[string]bool // services whose checks are not believed
 	stale    bool            // backends have come or gone since check
@@ -85,7 +85,7 @@ func (k *checks) check() {
 		jobs = nil
 	}
 	k.watchJobs(jobs)
-	k.signals.Set(asked)
+	k.signals.ask(asked, k.Node.Secret)
 	k.notePanics()
 }
 

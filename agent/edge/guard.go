@@ -15,6 +15,7 @@ import (
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/lb/pool"
+	"sextant/packet/flow"
 )
 
 // breakage is a change that ends connections, and that was not said to be allowed to.
@@ -26,6 +27,7 @@ type breakage struct {
 
 // lostService is a service some of whose connections would end.
 type lostService struct {
+	secret   flow.Secret // of the cluster, while the service ran
 	name     string
 	endpoint config.Endpoint
 	share    float64 // of its connections, more than 0
@@ -141,7 +143,9 @@ func (e *Room) lost(
 			len(chains) == next.Generation.Buckets() {
 			continue
 		}
-		s := lostService{name: old.Name, endpoint: old.Endpoint, share: 1}
+		s := lostService{
+			name: old.Name, endpoint: old.Endpoint, share: 1, secret: before.Secret,
+		}
 		if next != nil {
 			same, err := e.translation(before, &old, next)
 			if err != nil {
@@ -258,7 +262,7 @@ func (s *lostService) count(ctx context.Context) {
 		if !agent.IsValid() {
 			return
 		}
-		c, err := api.AskHost(ctx, agent, s.endpoint)
+		c, err := api.AskHost(ctx, s.secret, agent, s.endpoint)
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/health"
 	"sextant/config"
+	"sextant/packet/flow"
 )
 
 // Passive signals: what clients meet with at a backend, as its host counts it. The edge sees no
@@ -17,14 +18,25 @@ import (
 
 // signals turns a host's counters into results like those of checks.
 type signals struct {
-	mutex sync.Mutex
-	last  map[health.Key]api.HostConnections
+	*health.Monitor
+	mutex  sync.Mutex
+	secret flow.Secret // of the cluster
+	last   map[health.Key]api.HostConnections
 }
 
 // newSignals makes a monitor of passive signals.
-func newSignals(ctx context.Context) *health.Monitor {
+func newSignals(ctx context.Context) *signals {
 	s := &signals{last: map[health.Key]api.HostConnections{}}
-	return health.NewMonitorOf(ctx, s.probe)
+	s.Monitor = health.NewMonitorOf(ctx, s.probe)
+	return s
+}
+
+// ask makes the hosts those that are asked.
+func (s *signals) ask(jobs []health.Job, secret flow.Secret) {
+	s.mutex.Lock()
+	s.secret = secret
+	s.mutex.Unlock()
+	s.Set(jobs)
 }
 
 // passiveJob is what is asked about a backend; false: nothing.
@@ -37,7 +49,10 @@ func passiveJob(s *config.Service, b config.Backend, j health.Job) (health.Job, 
 // probe returns what speaks against the backend since the last time; nil if nothing does. Who can't
 // be asked gives no signal: that its agent is away says nothing about the server.
 func (s *signals) probe(ctx context.Context, j health.Job) error {
-	now, err := api.AskHost(ctx, j.Target.Agent, j.Target.Endpoint)
+	s.mutex.Lock()
+	secret := s.secret
+	s.mutex.Unlock()
+	now, err := api.AskHost(ctx, secret, j.Target.Agent, j.Target.Endpoint)
 	if err != nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/httpserver"
+	"sextant/agent/peer"
 	"sextant/agent/role"
 	"sextant/agent/signing"
 	"sextant/config"
@@ -34,13 +35,6 @@ const (
 	maxRefusal   = 1 << 10 // bytes of a peer's error message
 	// bytes of the headers of an answer
 	maxPeerHeader = 16 << 10
-
-	// Headers of the exchange.
-	versionHeader   = "Sextant-Version"   // of the exchange, in all requests and answers
-	challengeHeader = "Sextant-Challenge" // made by the one who answers
-	nonceHeader     = "Sextant-Nonce"     // made by the one who asks
-	digestHeader    = "Sextant-Digest"    // of the chains
-	signatureHeader = "Sextant-Signature"
 )
 
 // exchange is by what an edge that starts finds who had its buckets before: what other edges, etcd
@@ -152,20 +146,20 @@ var peerClient = &http.Client{
 
 // askPeer asks a peer for chains of a service: for its challenge first.
 func askPeer(
-	ctx context.Context, secret flow.Secret, peer netip.AddrPort, endpoint string, buckets int,
+	ctx context.Context, secret flow.Secret, at netip.AddrPort, endpoint string, buckets int,
 ) ([]pool.Chain, error) {
-	response, err := getChains(ctx, peer, signing.Request{Endpoint: endpoint}, nil)
+	response, err := getChains(ctx, at, signing.Request{Subject: endpoint}, nil)
 	if err != nil {
 		return nil, err
 	}
-	challenge := response.Header.Get(challengeHeader)
+	challenge := response.Header.Get(peer.ChallengeHeader)
 	if response.StatusCode != http.StatusUnauthorized || challenge == "" {
 		return nil, peerRefusal(response)
 	}
 	response.Body.Close()
-	question := signing.Request{Endpoint: endpoint, Challenge: challenge, Nonce: newNonce()}
+	question := signing.Request{Subject: endpoint, Challenge: challenge, Nonce: peer.NewNonce()}
 	signature := question.Sign(secret)
-	if response, err = getChains(ctx, peer, question, &signature); err != nil {
+	if response, err = getChains(ctx, at, question, &signature); err != nil {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
@@ -181,20 +175,15 @@ func askPeer(
 
 // getChains sends a request; signed if there is a signature.
 func getChains(
-	ctx context.Context, peer netip.AddrPort, question signing.Request, signature *signing.MAC,
+	ctx context.Context, at netip.AddrPort, question signing.Request, signature *signing.MAC,
 ) (*http.Response, error) {
-	query := url.Values{"endpoint": {question.Endpoint}}
-	address := "http://" + peer.String() + ChainsPath + "?" + query.Encode()
+	query := url.Values{"endpoint": {question.Subject}}
+	address := "http://" + at.String() + ChainsPath + "?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set(versionHeader, signing.Version)
-	if signature != nil {
-		request.Header.Set(challengeHeader, question.Challenge)
-		request.Header.Set(nonceHeader, question.Nonce.String())
-		request.Header.Set(signatureHeader, signature.String())
-	}
+	peer.SetHeaders(request, question, signature)
 	response, err := peerClient.Do(request)
 	if err != nil {
 		return nil, httpserver.Cause(err)
@@ -205,7 +194,7 @@ func getChains(
 // peerRefusal is what an answer says that has no chains, and closes it.
 func peerRefusal(response *http.Response) error {
 	defer response.Body.Close()
-	version := response.Header.Get(versionHeader)
+	version := response.Header.Get(peer.VersionHeader)
 	switch {
 	case version == "" && response.StatusCode == http.StatusOK:
 		return errors.New(
@@ -231,11 +220,11 @@ func peerRefusal(response *http.Response) error {
 func authenticChains(
 	response *http.Response, secret flow.Secret, question signing.Request, maxBytes int,
 ) ([]byte, error) {
-	digest, err := signing.ParseDigest(response.Header.Get(digestHeader))
+	digest, err := signing.ParseDigest(response.Header.Get(peer.DigestHeader))
 	if err != nil {
 		return nil, fmt.Errorf("its answer has no digest: %w", err)
 	}
-	signature, err := signing.ParseMAC(response.Header.Get(signatureHeader))
+	signature, err := signing.ParseMAC(response.Header.Get(peer.SignatureHeader))
 	if err != nil || !signature.Equal(question.SignAnswer(secret, digest)) {
 		return nil, errors.New("its answer is not signed with this cluster's secret for this " +
 			"question; give all edges the same secret")

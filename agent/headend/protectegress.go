@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
+	"sextant/packet/flow"
 	"sextant/te/protection"
 )
 
@@ -27,11 +28,12 @@ func (p *Protections) watchEgresses(ctx context.Context) {
 		case <-tick.C:
 		}
 		var agents []netip.AddrPort
-		if p.Do(ctx, func() { agents = p.egresses() }) != nil {
+		var secret flow.Secret
+		if p.Do(ctx, func() { agents, secret = p.egresses(), p.Node.Secret }) != nil {
 			return
 		}
 		for _, agent := range agents {
-			flows, err := api.AskEgress(ctx, agent)
+			flows, err := api.AskEgress(ctx, secret, agent)
 			if err != nil && !failed[agent] && ctx.Err() == nil {
 				p.Log.Warn("what came of copies is not known", "error", err)
 			}

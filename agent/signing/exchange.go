@@ -13,7 +13,7 @@ import (
 // who asks, is refused.
 const Version = "2"
 
-// Challenge is what an edge wants to see signed by who asks it for chains: its own nonce, how long
+// Challenge is what a node wants to see signed by who asks it: its own nonce, how long
 // it takes it, and its signature over both, so that it need not remember what it gave out.
 type Challenge struct {
 	Nonce   Nonce
@@ -64,22 +64,44 @@ func (c Challenge) Check(own flow.Secret, now time.Time) error {
 	return nil
 }
 
-// Request is what an edge asks another: the chains of a service. It answers the other's challenge,
-// and has a nonce of its own, which the other has to sign.
+// Exchange is what nodes ask of one another.
+type Exchange uint8
+
+// The exchanges.
+const (
+	Chains Exchange = iota // an edge asks another for the chains of a service
+	Counts                 // a node asks another what it counts: connections, copies of packets
+)
+
+// purposes are those of a request and of its answer.
+func (e Exchange) purposes() (request, answer Purpose) {
+	if e == Counts {
+		return CountRequests, CountAnswers
+	}
+	return ChainRequests, ChainAnswers
+}
+
+// Request is what a node asks another. It answers the other's challenge, and has a nonce of its
+// own, which the other has to sign.
 type Request struct {
-	Endpoint  string
-	Challenge string // as the other edge wrote it
+	Of        Exchange
+	Subject   string // Chains: the service's endpoint; Counts: the address asked, and the path
+	Challenge string // as the other node wrote it
 	Nonce     Nonce
 }
 
 func (r Request) fields() [][]byte {
-	return [][]byte{[]byte(r.Endpoint), []byte(r.Challenge), r.Nonce[:]}
+	return [][]byte{[]byte(r.Subject), []byte(r.Challenge), r.Nonce[:]}
 }
 
 // Sign signs the request.
-func (r Request) Sign(secret flow.Secret) MAC { return Sign(secret, ChainRequests, r.fields()...) }
+func (r Request) Sign(secret flow.Secret) MAC {
+	purpose, _ := r.Of.purposes()
+	return Sign(secret, purpose, r.fields()...)
+}
 
-// SignAnswer signs chains as the answer to this request, and to no other.
-func (r Request) SignAnswer(secret flow.Secret, chains Digest) MAC {
-	return Sign(secret, ChainAnswers, append(r.fields(), chains[:])...)
+// SignAnswer signs what is told as the answer to this request, and to no other.
+func (r Request) SignAnswer(secret flow.Secret, told Digest) MAC {
+	_, purpose := r.Of.purposes()
+	return Sign(secret, purpose, append(r.fields(), told[:])...)
 }

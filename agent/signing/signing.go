@@ -20,6 +20,8 @@ const (
 	Challenges    Purpose = "chains-challenge" // an edge to itself, under a secret of its own
 	ChainRequests Purpose = "chains-request"   // the asking edge
 	ChainAnswers  Purpose = "chains-answer"    // the answering edge
+	CountRequests Purpose = "count-request"    // the asking node
+	CountAnswers  Purpose = "count-answer"     // the answering node
 	EtcdRecords   Purpose = "etcd-record"
 )
 
@@ -49,10 +51,10 @@ func (m MAC) String() string { return hex.EncodeToString(m[:]) }
 // ParseMAC reads 64 hexadecimal digits, in lower case.
 func ParseMAC(text string) (m MAC, err error) { return m, parseHex(m[:], text) }
 
-// Digest is SHA-256 of chains, as pool writes them.
+// Digest is SHA-256 of what is told.
 type Digest [sha256.Size]byte
 
-// DigestOf returns the digest of a record.
+// DigestOf returns the digest of what is told.
 func DigestOf(record []byte) Digest { return sha256.Sum256(record) }
 
 // String writes 64 hexadecimal digits, as ParseDigest reads them.

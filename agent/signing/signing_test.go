@@ -38,7 +38,8 @@ func TestSign(t *testing.T) {
 // No two purposes or lists of fields have the same signature, however the same bytes are cut.
 func TestSignaturesDiffer(t *testing.T) {
 	purposes := []signing.Purpose{
-		signing.Challenges, signing.ChainRequests, signing.ChainAnswers, signing.EtcdRecords,
+		signing.Challenges, signing.ChainRequests, signing.ChainAnswers, signing.CountRequests,
+		signing.CountAnswers, signing.EtcdRecords,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.Byte(), 0, 6).Draw(t, "text")

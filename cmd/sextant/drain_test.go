@@ -1,19 +1,22 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"sextant/agent/peer"
 	"sextant/config"
+	"sextant/packet/flow"
 )
 
 // hostAgent answers an edge with one number after the other, and then with the last one.
 func hostAgent(t *testing.T, connections ...string) (address string) {
 	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n := min(int(asked.Add(1))-1, len(connections)-1)
 		if r.URL.Path != "/v1/connections" {
 			t.Errorf("%s is asked for", r.URL)
@@ -23,7 +26,13 @@ func hostAgent(t *testing.T, connections ...string) (address string) {
 				`{"items":[{"service":"other","vip":"2001:db8:80::80","protocol":"tcp","port":0,"connections":77},` +
 					`{"service":"web","vip":"2001:db8:80::80","protocol":"tcp","port":80,"connections":` +
 					connections[n] + `}]}`))
-	}))
+	})
+	secret, err := flow.ParseSecret("00112233445566778899aabbccddeeff") // as in fakeNode
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(peer.NewChallenges().Answer(
+		func(context.Context) (flow.Secret, error) { return secret, nil }, answer))
 	t.Cleanup(server.Close)
 	return server.Listener.Addr().String()
 }

@@ -116,8 +116,8 @@ func checkMetricsPort(t *testing.T, a *agents) {
 	const root = "http://[fd00:5e::e1]:9477"
 	for _, one := range []struct{ want, method, path string }{
 		{"200", "GET", "/metrics"}, {"200", "GET", "/healthz"}, {"200", "GET", "/readyz"},
-		{"200", "GET", "/v1/connections"}, {"200", "GET", "/v1/merge"},
 		// not signed with the cluster's secret
+		{"426", "GET", "/v1/connections"}, {"426", "GET", "/v1/merge"},
 		{"426", "GET", "/v1/chains?endpoint=tcp"},
 		{"404", "GET", "/"}, {"404", "GET", "/console/"}, {"404", "GET", "/v1/status"},
 		{"404", "GET", "/v1/config"}, {"404", "GET", "/v1/services"}, {"404", "GET", "/v1/monitor"},

@@ -64,8 +64,9 @@ var tree = []folder{
 	{path: "agent/httpserver"},
 	{path: "agent/access"},
 	{path: "agent/monitoring"},
-	{path: "agent/signing", pure: true},
 	{path: "agent/api"},
+	{path: "agent/peer"},
+	{path: "agent/signing", pure: true},
 	{path: "web"},
 
 	{path: "telemetry/exporter"},

@@ -12,7 +12,13 @@ import (
 	"sextant/agent/api"
 )
 
-const manyServers = 9 // more than a chain has places
+const (
+	manyServers = 9 // more than a chain has places
+
+	firstSecret  = "6d1b0c8f4e2a97d35c80f1ba2e497d06" // of health.yaml
+	secondSecret = "6d1b0c8f4e2a97d35c80f1ba2e497d07"
+	thirdSecret  = "6d1b0c8f4e2a97d35c80f1ba2e497d08"
+)
 
 // upMany is the lab of health.yaml with more servers, and without checks.
 func upMany(t *testing.T) *checkedLab {
@@ -34,6 +40,16 @@ func upMany(t *testing.T) *checkedLab {
 		serveWords(t, c.lab, server(i), echoAddress, func(net.Conn) {})
 	}
 	return c
+}
+
+// newSecret gives a node the cluster's next secret.
+func (c *checkedLab) newSecret(node string) {
+	c.t.Helper()
+	file, err := os.ReadFile(filepath.Join(nodeOf(c.t, c.lab, node).Dir, "node.yaml"))
+	must(c.t, err)
+	next := strings.Replace(string(file), firstSecret, secondSecret, 1)
+	_, err = c.client(node).Apply(c.t.Context(), "node.yaml", []byte(next), false)
+	must(c.t, err)
 }
 
 // Settings that change whose buckets are, or how many there are, end no connection under traffic;
@@ -81,7 +97,10 @@ func TestSettingsUnderConnections(t *testing.T) {
 	end()
 	// or for those of the former table and of one before that of now.
 	begin()
-	must(t, set(edge, "6d1b0c8f4e2a97d35c80f1ba2e497d06", "6d1b0c8f4e2a97d35c80f1ba2e497d07"))
+	must(t, set(edge, firstSecret, secondSecret))
+	for i := 1; i <= manyServers; i++ { // they tell it their connections
+		c.newSecret(server(i))
+	}
 	begin()
 	must(t, set(edge, "table: rendezvous", "table: exact"))
 	begin()
@@ -94,8 +113,7 @@ func TestSettingsUnderConnections(t *testing.T) {
 	end()
 	last := talk(t, c.dial(100))
 	must(t, set(edge, `(?m)^( *)buckets: 131071$`, "${0}\n${1}formerTime: 0s"))
-	must(t, set(edge.BreakingConnections(), "6d1b0c8f4e2a97d35c80f1ba2e497d07",
-		"6d1b0c8f4e2a97d35c80f1ba2e497d08"))
+	must(t, set(edge.BreakingConnections(), secondSecret, thirdSecret))
 	if broken := last.stop(); broken == 0 {
 		t.Error("another secret breaks no connection: the test does nothing that would")
 	} else {

@@ -16,11 +16,20 @@ type Fluid struct {
 	highest  []float64 // of each link: the highest rate that the round gave
 	residual []float64 // of each link, while it is filled
 	count    []int32   // flows of a link whose rate is not known, while it is filled
+	share    []float64 // what a link gives each of them
+	kept     []kept    // of each link of the round
 	stamp    []uint32  // of each link: the round that touched it
 	round    uint32
 	touched  []int32 // links
 	affected []int32 // flows
-	heap     []filling
+}
+
+// kept is what the flows of a link leave to those of the round, and bounds of their rates.
+type kept struct {
+	residual float64
+	count    int32   // flows of the round
+	most     float64 // no flow outside of the round has more
+	limited  float64 // and none of those that the link limits has less
 }
 
 // member is a flow on a link, and which of the flow's links this is.
@@ -38,19 +47,13 @@ type fluidFlow struct {
 	limit    int32 // the full link on which no flow has more
 }
 
-// filling is a link with the rate at which it would be full.
-type filling struct {
-	rate float64
-	link int32
-}
-
 // NewFluid returns links of the given capacities, in any unit, without flows.
 func NewFluid(capacity []float64) *Fluid {
 	n := len(capacity)
-	f := &Fluid{capacity: capacity, members: make([][]member, n), level: make([]float64, n),
-		highest:  make([]float64, n),
-		residual: make([]float64, n), count: make([]int32, n), stamp: make([]uint32, n)}
-	return f
+	return &Fluid{capacity: capacity, members: make([][]member, n), level: make([]float64, n),
+		highest: make([]float64, n), residual: make([]float64, n), count: make([]int32, n),
+		share: make([]float64, n),
+		kept:  make([]kept, n), stamp: make([]uint32, n)}
 }
 
 // Add adds a flow over a path, and returns its number. A path crosses at least one link, and none
@@ -68,7 +71,7 @@ func (f *Fluid) Add(path []int32) int32 {
 	f.begin()
 	f.touch(number)
 	f.limited(path)
-	f.share()
+	f.update()
 	return number
 }
 
@@ -79,7 +82,7 @@ func (f *Fluid) Remove(number int32) {
 	f.limited(f.flows[number].path)
 	f.flows[number].used = false
 	f.free = append(f.free, number)
-	f.share()
+	f.update()
 }
 
 // Move puts a flow onto another path.
@@ -89,10 +92,10 @@ func (f *Fluid) Move(number int32, path []int32) {
 	f.limited(f.flows[number].path)
 	rate := f.flows[number].rate
 	f.join(number, path)
-	f.flows[number].rate = rate
 	f.touch(number)
+	f.flows[number].previous = rate
 	f.limited(path)
-	f.share()
+	f.update()
 }
 
 // Rate is the rate of a flow.
@@ -122,12 +125,12 @@ func (f *Fluid) join(number int32, path []int32) {
 func (f *Fluid) leave(number int32) {
 	x := &f.flows[number]
 	for hop, l := range x.path {
-		f.open(l)
 		list, at := f.members[l], x.place[hop]
 		last := list[len(list)-1]
 		list[at] = last
 		f.flows[last.flow].place[last.hop] = at
 		f.members[l] = list[:len(list)-1]
+		f.open(l)
 	}
 }
 
@@ -139,19 +142,40 @@ func (f *Fluid) begin() {
 
 // open makes a link part of the round.
 func (f *Fluid) open(l int32) {
-	if f.stamp[l] != f.round {
-		f.stamp[l] = f.round
-		f.touched = append(f.touched, l)
+	if f.stamp[l] == f.round {
+		return
 	}
+	f.stamp[l] = f.round
+	f.touched = append(f.touched, l)
+	k := kept{residual: f.capacity[l], limited: math.Inf(1)}
+	for _, m := range f.members[l] {
+		x := &f.flows[m.flow]
+		if x.stamp == f.round {
+			k.count++
+			continue
+		}
+		k.residual -= x.rate
+		k.most = max(k.most, x.rate)
+		if x.limit == l {
+			k.limited = min(k.limited, x.rate)
+		}
+	}
+	f.kept[l] = k
 }
 
 // touch makes a flow part of the round.
 func (f *Fluid) touch(number int32) {
 	x := &f.flows[number]
-	if x.stamp != f.round {
-		x.stamp, x.previous = f.round, x.rate
-		f.affected = append(f.affected, number)
-		for _, l := range x.path {
+	if x.stamp == f.round {
+		return
+	}
+	x.stamp, x.previous = f.round, x.rate
+	f.affected = append(f.affected, number)
+	for _, l := range x.path {
+		if f.stamp[l] == f.round {
+			f.kept[l].residual += x.rate
+			f.kept[l].count++
+		} else {
 			f.open(l)
 		}
 	}
@@ -169,10 +193,10 @@ func (f *Fluid) limited(path []int32) {
 	}
 }
 
-// share computes rates again until those that were kept are right beside those that were not: each
+// update computes rates again until those that were kept are right beside those that were not: each
 // flow must have a full link on which no flow has more. Flows for which that ceased to hold join
 // the round.
-func (f *Fluid) share() {
+func (f *Fluid) update() {
 	for {
 		f.fill()
 		before := len(f.affected)
@@ -191,107 +215,84 @@ const slack = 1e-9
 // check lets flows of a link join the round that were not computed again and that the link's new
 // rates concern.
 func (f *Fluid) check(l int32) {
-	full := f.residual[l] <= slack*f.capacity[l]
+	full, most := f.residual[l] <= slack*f.capacity[l], f.level[l]*(1+slack)
+	releases := func(rate float64) bool { return !full || f.highest[l] > rate*(1+slack) }
+	k := &f.kept[l]
+	if k.most <= most && (math.IsInf(k.limited, 1) || !releases(k.limited)) {
+		return
+	}
 	for _, m := range f.members[l] {
 		x := &f.flows[m.flow]
-		if x.stamp == f.round {
-			continue
-		}
-		released := x.limit == l && (!full || f.highest[l] > x.rate*(1+slack))
-		if released || x.rate > f.level[l]*(1+slack) {
+		if x.stamp != f.round && (x.rate > most || x.limit == l && releases(x.rate)) {
 			f.touch(m.flow)
 		}
 	}
 }
 
-// fill is water-filling of the flows of the round, beside the rates of the others: the link that is
-// full first settles the rates of its flows.
+// fill shares what the other flows leave among those of the round. A link that gives no flow more
+// than any other link of its flows' paths settles their rates: nothing that happens elsewhere
+// changes them, since what a link gives only grows while others are settled.
 func (f *Fluid) fill() {
-	f.heap = f.heap[:0]
 	for _, l := range f.touched {
-		left, count := f.capacity[l], int32(0)
-		for _, m := range f.members[l] {
-			if x := &f.flows[m.flow]; x.stamp == f.round {
-				count++
-				x.settled = false
-			} else {
-				left -= x.rate
+		k := &f.kept[l]
+		f.residual[l], f.count[l] = max(k.residual, 0), k.count
+		f.level[l], f.highest[l] = math.Inf(1), 0
+		f.share[l] = f.residual[l] / float64(k.count)
+	}
+	for _, number := range f.affected {
+		f.flows[number].settled = false
+	}
+	for _, number := range f.affected {
+		for !f.flows[number].settled {
+			f.settle(f.least(number))
+		}
+	}
+}
+
+// least walks from a flow of the round to links that give less, until none of its neighbors does.
+func (f *Fluid) least(number int32) int32 {
+	l := f.flows[number].path[0]
+	l = f.less(number, l)
+	for at := int32(none); at != l; {
+		at = l
+		for _, m := range f.members[at] {
+			if f.flows[m.flow].open(f.round) {
+				l = f.less(m.flow, l)
 			}
 		}
-		f.residual[l], f.count[l], f.level[l], f.highest[l] = max(left, 0), count, math.Inf(1), 0
-		if count > 0 {
-			f.push(filling{f.residual[l] / float64(count), l})
+	}
+	return l
+}
+
+// less is a link of a flow's path that gives less than a link; this link itself if none does.
+func (f *Fluid) less(number, l int32) int32 {
+	for _, other := range f.flows[number].path {
+		if f.share[other] < f.share[l] {
+			l = other
 		}
 	}
-	for len(f.heap) > 0 {
-		top := f.pop()
-		l := top.link
-		if f.count[l] == 0 {
+	return l
+}
+
+// open reports whether a flow's rate is to be computed in a round.
+func (x *fluidFlow) open(round uint32) bool { return x.stamp == round && !x.settled }
+
+// settle gives the flows of the round that a link limits their rates.
+func (f *Fluid) settle(limit int32) {
+	rate := f.share[limit]
+	f.level[limit] = rate
+	for _, m := range f.members[limit] {
+		x := &f.flows[m.flow]
+		if !x.open(f.round) {
 			continue
 		}
-		if now := f.residual[l] / float64(f.count[l]); now > top.rate {
-			f.push(filling{now, l})
-			continue
+		x.settled, x.rate, x.limit = true, rate, limit
+		for _, l := range x.path {
+			f.residual[l] = max(f.residual[l]-rate, 0)
+			f.highest[l] = max(f.highest[l], rate)
+			f.count[l]--
+			f.share[l] = f.residual[l] / float64(f.count[l])
 		}
-		f.level[l] = top.rate
-		for _, m := range f.members[l] {
-			f.settle(m.flow, l, top.rate)
-		}
-		f.residual[l] = 0
 	}
-}
-
-// settle gives a flow of the round its rate, which a link limits.
-func (f *Fluid) settle(number, limit int32, rate float64) {
-	x := &f.flows[number]
-	if x.stamp != f.round || x.settled {
-		return
-	}
-	x.settled, x.rate, x.limit = true, rate, limit
-	for _, l := range x.path {
-		f.residual[l] = max(f.residual[l]-rate, 0)
-		f.highest[l] = max(f.highest[l], rate)
-		f.count[l]--
-	}
-}
-
-func (f *Fluid) push(x filling) {
-	f.heap = append(f.heap, x)
-	h := f.heap
-	i := len(h) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if h[up].rate <= x.rate {
-			break
-		}
-		h[i] = h[up]
-		i = up
-	}
-	h[i] = x
-}
-
-func (f *Fluid) pop() filling {
-	h := f.heap
-	top, x := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	f.heap = h
-	i := 0
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			break
-		}
-		if child+1 < len(h) && h[child+1].rate < h[child].rate {
-			child++
-		}
-		if h[child].rate >= x.rate {
-			break
-		}
-		h[i] = h[child]
-		i = child
-	}
-	if len(h) > 0 {
-		h[i] = x
-	}
-	return top
+	f.residual[limit] = 0
 }

@@ -131,10 +131,12 @@ func BenchmarkAgainstHtsim(b *testing.B) {
 
 func BenchmarkMPTCP8(b *testing.B) {
 	n := htsimNetwork(b, 8)
+	var hops uint64
 	for b.Loop() {
 		mean, _, s := goodput(b, n, Config{Transport: htsimTransport(),
 			Paths: Paths{Scheme: Random}, Seed: 1}, 8, 4*Second)
-		b.ReportMetric(float64(s.Totals().Hops)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+		hops += uint64(s.Totals().Hops)
 		b.ReportMetric(mean*100, "%")
 	}
+	b.ReportMetric(float64(hops)/b.Elapsed().Seconds()/1e6, "Mhops/s")
 }

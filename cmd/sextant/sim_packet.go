@@ -2,17 +2,14 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"sextant/experiment/chart"
 	"sextant/sim/packet/scenario"
 	"sextant/te/topology"
 )
@@ -24,6 +21,7 @@ type packetOptions struct {
 	firstSeed uint64
 	workers   int
 	csv, plot string
+	out       string // folder
 }
 
 func (a *app) simPacket() *cobra.Command {
@@ -36,6 +34,7 @@ FILE is a scenario in YAML: topology, links, queues, transport, path choice, tra
 docs/howto/simulate.md lists its keys. Runs of other seeds and of other ways to choose paths are
 independent and go on at once; each is determined by the file and its seed.`,
 		Example: `  sextant sim packet examples/sim/web-search.yaml --compare ecmp,letflow,drill
+  sextant sim packet examples/sim/web-search.yaml --compare ecmp,conga --out results
   sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,
 		Annotations: seeAlso("sextant experiment", "sextant topology generate"),
 		Args:        takes("FILE"),
@@ -52,6 +51,8 @@ independent and go on at once; each is determined by the file and its seed.`,
 	flags.StringVar(&o.csv, "csv", "", "write all runs to this file")
 	flags.StringVar(&o.plot, "plot", "",
 		"draw the distribution of completion times into this SVG file")
+	flags.StringVar(&o.out, "out", "",
+		"write runs.csv, flows.csv, links.csv, hosts.csv and plots into this folder")
 	complete(cmd, "compare", scenario.Schemes()...)
 	return cmd
 }
@@ -67,7 +68,8 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 	if err != nil {
 		return fmt.Errorf("read the scenario: %w", err)
 	}
-	c, err := scenario.Parse(text)
+	c, err := scenario.Parse(text,
+		func(name string) ([]byte, error) { return a.readAll(ctx, name) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -100,6 +102,11 @@ func (a *app) runPackets(ctx context.Context, o packetOptions, file string) erro
 		if err := os.WriteFile(o.plot, packetChart(g.Name(), o.compare, items).SVG(),
 			0o644); err != nil {
 			return fmt.Errorf("write the plot: %w", err)
+		}
+	}
+	if o.out != "" {
+		if err := (packetFiles{o.out, g, c, o.compare, items}).write(); err != nil {
+			return err
 		}
 	}
 	return a.show(packetReport{g.Name(), items}.view())
@@ -155,7 +162,7 @@ func (r packetReport) view() view {
 	t := table{
 		columns: []string{"PATHS", "SEED", "FLOWS", "GOODPUT", "LEAST", "MEAN", "P99", "SHORT MEAN",
 			"SHORT P99", "LONG MEAN", "DROPS"},
-		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES",
+		wide: []string{"UNFINISHED", "LOST", "RETRANSMITTED", "TIMEOUTS", "REROUTES", "REORDERED",
 			"PEAK LOAD", "PACKETS", "HOPS"},
 	}
 	v := view{value: r}
@@ -177,60 +184,11 @@ func (r packetReport) view() view {
 			part(i.LeastGoodput), ms(i.MeanMs), ms(i.P99Ms), ms(i.ShortMs), ms(i.ShortP99Ms),
 			ms(i.LongMs), count(i.Drops),
 			count(uint64(i.Unfinished)), count(i.Lost), count(i.Retransmissions), count(i.Timeouts),
-			count(i.Reroutes), fmt.Sprintf("%.1f %%", 100*i.PeakLoad), count(i.Packets),
+			count(i.Reroutes), count(i.Reordered), fmt.Sprintf("%.1f %%", 100*i.PeakLoad),
+			count(i.Packets),
 			count(i.Hops)})
 		v.names = append(v.names, fmt.Sprintf("%s/%d", i.Scheme, i.Seed))
 	}
 	v.tables = tables{t}
 	return v
-}
-
-func writePacketCSV(file string, items []*scenario.Result) error {
-	rows := [][]string{{"scheme", "seed", "flows", "unfinished", "goodput", "least_goodput",
-		"fairness",
-		"mean_ms", "p50_ms", "p99_ms",
-		"short_ms", "short_p99_ms", "long_ms", "drops", "lost", "retransmissions", "timeouts",
-		"reroutes", "peak_load", "packets",
-		"hops"}}
-	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 9, 64) }
-	for _, i := range items {
-		rows = append(rows, []string{i.Scheme, fmt.Sprint(i.Seed), fmt.Sprint(i.Flows),
-			fmt.Sprint(i.Unfinished),
-			number(i.Goodput), number(i.LeastGoodput), number(i.Fairness),
-			number(i.MeanMs), number(i.P50Ms),
-			number(i.P99Ms), number(i.ShortMs),
-			number(i.ShortP99Ms), number(i.LongMs), fmt.Sprint(i.Drops), fmt.Sprint(i.Lost),
-			fmt.Sprint(i.Retransmissions),
-			fmt.Sprint(i.Timeouts), fmt.Sprint(i.Reroutes), number(i.PeakLoad),
-			fmt.Sprint(i.Packets), fmt.Sprint(i.Hops)})
-	}
-	f, err := os.Create(file)
-	if err != nil {
-		return fmt.Errorf("write the runs: %w", err)
-	}
-	w := csv.NewWriter(f)
-	err = w.WriteAll(rows)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return fmt.Errorf("write the runs to %s: %w", file, err)
-	}
-	return nil
-}
-
-// packetChart draws the completion times of each way to choose paths, those of all its seeds
-// together.
-func packetChart(topology string, schemes []string, items []*scenario.Result) chart.Chart {
-	c := chart.Chart{Title: "Flow completion times, " + topology, X: "completion time (ms)",
-		Y: "part of the flows", LogX: true}
-	for i, name := range schemes {
-		var times []float64
-		for _, r := range items[i*len(items)/len(schemes) : (i+1)*len(items)/len(schemes)] {
-			times = append(times, r.Times...)
-		}
-		c.Series = append(c.Series, chart.Series{Name: name, Points: chart.AtMost(times),
-			Step: true})
-	}
-	return c
 }

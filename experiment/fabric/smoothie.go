@@ -70,7 +70,7 @@ queue: {packets: 64}
 paths: {controller: {sample: %g, pause: %gms, reportDelay: 1ms, controlDelay: 5ms}}
 traffic: {pattern: clients, sizes: web-search, load: %g, until: %s}
 duration: %s
-`, 1/float64(x.OneIn), x.RTTs*tunedRTT, x.Load, until, lasts))
+`, 1/float64(x.OneIn), x.RTTs*tunedRTT, x.Load, until, lasts), nil)
 }
 
 // outcome sums up the runs of a setting.

@@ -51,7 +51,7 @@ paths:
   controller: {sample: 0.02, pause: 100us, backoff: 500us, reportDelay: 100us, controlDelay: 200us}
 traffic: {pattern: random, sizes: web-search, load: %g, until: %s}
 duration: %s
-`, f.hosts, slow, load, until, lasts))
+`, f.hosts, slow, load, until, lasts), nil)
 }
 
 // fabricOutcome is one bar.

@@ -33,7 +33,7 @@ func together(r *experiment.Recorder, work []func() error) error {
 
 // play makes the runs of a scenario with one scheme and the first seeds.
 func play(ctx context.Context, text []byte, scheme string, seeds int) ([]*scenario.Result, error) {
-	s, err := scenario.Parse(text)
+	s, err := scenario.Parse(text, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,11 @@ type Totals struct {
 	Timeouts        uint64
 	Undone          uint64 // reductions of windows that were not needed, and taken back
 	Reroutes        uint64
-	Hops            uint64
-	Events          uint64
+	// segments sent for the first time that arrived after one with a higher number (RFC 4737,
+	// section 3)
+	Reordered uint64
+	Hops      uint64
+	Events    uint64
 }
 
 // Count is of packets and their bytes.

@@ -6,6 +6,7 @@ type receiver struct {
 	blocks  []sackRange32 // what arrived beyond, the most recent first
 	pending uint16        // segments that wait for a delayed acknowledgement
 	total   uint32        // segments that arrived, without duplicates
+	beyond  uint32        // the segment after the highest that arrived
 	ce      bool          // whether the last data packet was marked
 	timer   int32         // event; none
 	expires Time          // when the delayed acknowledgement is due; 0: none is
@@ -57,6 +58,15 @@ func (r *receiver) take(seq uint32) (fresh, inOrder bool) {
 	return true, false
 }
 
+// order counts a segment that was overtaken.
+func (s *Simulation) order(r *receiver, e *event) {
+	if int32(e.seq-r.beyond) >= 0 {
+		r.beyond = e.seq + 1
+	} else if e.flags&retransmit == 0 {
+		s.totals.Reordered++
+	}
+}
+
 // receive takes a data packet and answers it.
 func (s *Simulation) receive(e *event) {
 	number := e.flow
@@ -65,6 +75,7 @@ func (s *Simulation) receive(e *event) {
 		return
 	}
 	r := &f.receiver
+	s.order(r, e)
 	fresh, inOrder := r.take(e.seq)
 	if fresh {
 		c := &s.connections[f.connection]

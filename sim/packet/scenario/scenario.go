@@ -108,14 +108,19 @@ type Controller struct {
 
 // Traffic says who sends to whom.
 type Traffic struct {
-	// permutation, of endless flows; random; or clients: random from hosts of even number to others
+	// permutation, of endless flows; random; clients: random from hosts of even number to others;
+	// or trace
 	Pattern string  `yaml:"pattern"`
-	Sizes   string  `yaml:"sizes"` // of random flows: a name, or a number of bytes
+	Sizes   string  `yaml:"sizes"` // of random flows: a name, a number of bytes, or a file
+	Trace   string  `yaml:"trace"` // a file of flows
 	Load    float64 `yaml:"load"`  // of random flows: part of the hosts' rate
 	// random flows start until then; 0: as long as the run lasts
 	Until time.Duration `yaml:"until"`
 
 	Constant []Constant `yaml:"constant"` // besides
+
+	drawn  *packet.Sizes // what sizes says
+	traced []tracedFlow
 }
 
 // Constant is a stream of packets of 1500 bytes that heeds no congestion.
@@ -170,8 +175,9 @@ func named[T any](what string, m map[string]T, name string) (T, error) {
 	return v, nil
 }
 
-// Parse reads a scenario and checks what can be checked without its topology.
-func Parse(text []byte) (*Scenario, error) {
+// Parse reads a scenario and checks what can be checked without its topology. It reads the files
+// that the traffic names by read; nil: there are none.
+func Parse(text []byte, read func(file string) ([]byte, error)) (*Scenario, error) {
 	c := &Scenario{}
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
 		return nil, fmt.Errorf("scenario: %w", err)
@@ -193,7 +199,7 @@ func Parse(text []byte) (*Scenario, error) {
 	}
 	_, controlErr := named("transport.control", controls, c.Transport.Control)
 	_, schemeErr := named("paths.scheme", schemes, c.Paths.Scheme)
-	for _, err := range []error{controlErr, schemeErr, c.Traffic.check()} {
+	for _, err := range []error{controlErr, schemeErr, c.Traffic.load(read)} {
 		if err != nil {
 			return nil, err
 		}
@@ -201,9 +207,9 @@ func Parse(text []byte) (*Scenario, error) {
 	switch {
 	case c.Mode != "packet" && c.Mode != "flow":
 		return nil, fmt.Errorf("mode: %q is not known; choose packet or flow", c.Mode)
-	case c.Mode == "flow" && (c.Traffic.Pattern != "random" ||
+	case c.Mode == "flow" && (c.Traffic.Pattern == "permutation" ||
 		len(c.Failures)+len(c.Traffic.Constant) > 0):
-		return nil, fmt.Errorf("mode: flow knows random traffic alone, without failures; take " +
+		return nil, fmt.Errorf("mode: flow knows flows that end alone, without failures; take " +
 			"those out, or choose packet")
 	case c.Duration <= 0:
 		return nil, fmt.Errorf("duration: state how long a run lasts, for instance 100ms")
@@ -221,35 +227,69 @@ func Parse(text []byte) (*Scenario, error) {
 	return c, nil
 }
 
-func (t *Traffic) check() error {
+// load checks the traffic, and reads the files that it names.
+func (t *Traffic) load(read func(string) ([]byte, error)) (err error) {
 	switch t.Pattern {
 	case "permutation":
+		return nil
+	case "trace":
+		text, err := fileOf("traffic.trace", t.Trace, read)
+		if err != nil {
+			return err
+		}
+		if t.traced, err = parseTrace(text); err != nil {
+			return fmt.Errorf("traffic.trace: %s: %w", t.Trace, err)
+		}
 		return nil
 	case "random", "clients":
 		if !(t.Load > 0 && t.Load < 10) {
 			return fmt.Errorf("traffic.load: %g is not a part of the hosts' rate; state one "+
 				"above 0, for instance 0.6", t.Load)
 		}
-		_, err := t.sizes()
+		t.drawn, err = t.sizes(read)
 		return err
 	}
-	return fmt.Errorf("traffic.pattern: %q is not known; choose permutation, random or clients",
-		t.Pattern)
+	return fmt.Errorf("traffic.pattern: %q is not known; choose permutation, random, clients or "+
+		"trace", t.Pattern)
 }
 
-func (t *Traffic) sizes() (*packet.Sizes, error) {
+func (t *Traffic) sizes(read func(string) ([]byte, error)) (*packet.Sizes, error) {
 	var bytes int64
-	if n, err := fmt.Sscan(t.Sizes, &bytes); n == 1 && err == nil {
+	var rest string
+	if n, _ := fmt.Sscanf(t.Sizes, "%d%s", &bytes, &rest); n == 1 {
 		if bytes < 1 {
 			return nil, fmt.Errorf("traffic.sizes: %d bytes; a flow has at least 1", bytes)
 		}
 		return packet.FixedSize(bytes), nil
 	}
-	d, err := packet.NamedSizes(t.Sizes)
+	if !strings.ContainsAny(t.Sizes, "./") {
+		d, err := packet.NamedSizes(t.Sizes)
+		if err != nil {
+			return nil, fmt.Errorf("traffic.sizes: %w, or a file, like ./sizes.txt", err)
+		}
+		return d, nil
+	}
+	text, err := fileOf("traffic.sizes", t.Sizes, read)
 	if err != nil {
-		return nil, fmt.Errorf("traffic.sizes: %w", err)
+		return nil, err
+	}
+	d, err := packet.ParseSizes(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("traffic.sizes: %s: %w", t.Sizes, err)
 	}
 	return d, nil
+}
+
+// fileOf reads the file that a key names.
+func fileOf(key, file string, read func(string) ([]byte, error)) ([]byte, error) {
+	if file == "" || read == nil {
+		return nil, fmt.Errorf("%s: name a file", key)
+	}
+	text, err := read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return text, nil
 }
 
 // ParseRate reads a rate in bit/s, like 10Gbps, 100 Mb/s or 1e9.

@@ -24,7 +24,7 @@ func unopened(string) (*topology.Graph, error) { return nil, errors.New("no file
 
 func run(t *testing.T, text, scheme string, seed uint64) *Result {
 	t.Helper()
-	c, err := Parse([]byte(text))
+	c, err := Parse([]byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestSlowLink(t *testing.T) {
 		t.Errorf("99th percentile %g ms, %g ms without the slow link; peak load %g", r.P99Ms,
 			fast.P99Ms, r.PeakLoad)
 	}
-	c, err := Parse([]byte(strings.Replace(slow, "spine1", "spine7", 1)))
+	c, err := Parse([]byte(strings.Replace(slow, "spine1", "spine7", 1)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,14 +134,14 @@ func TestConstant(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add(small)
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := Parse([]byte(text))
+		c, err := Parse([]byte(text), nil)
 		if err != nil {
 			return
 		}
 		_, control := controls[c.Transport.Control]
 		_, scheme := schemes[c.Paths.Scheme]
 		if !control || !scheme || c.Duration <= 0 || c.Queue.Packets < 1 ||
-			c.Traffic.check() != nil {
+			c.Traffic.load(nil) != nil {
 			t.Errorf("%q is taken as %+v", text, c)
 		}
 	})
@@ -163,14 +163,14 @@ func TestParse(t *testing.T) {
 	for replaced, complaint := range map[[2]string]string{
 		{"dctcp", "vegas"}:             "choose one of cubic",
 		{"letflow", "luck"}:            "choose one of cflb",
-		{"random", "gossip"}:           "choose permutation, random or clients",
+		{"random", "gossip"}:           "choose permutation, random, clients",
 		{"load: 0.3", "load: 0"}:       "traffic.load",
 		{"20000", "small"}:             "choose one of data-mining",
 		{"60ms", "0s"}:                 "state how long",
 		{"queue:", "queues:"}:          "queues",
 		{"packets: 50", "packets: -1"}: "queue.packets",
 	} {
-		_, err := Parse([]byte(strings.Replace(small, replaced[0], replaced[1], 1)))
+		_, err := Parse([]byte(strings.Replace(small, replaced[0], replaced[1], 1)), nil)
 		if err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%s for %s: %v, want it to say %q", replaced[1], replaced[0], err, complaint)
 		}

@@ -1,10 +1,14 @@
 package agent_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"sextant/agent/api"
@@ -94,4 +98,44 @@ func TestPathSource(t *testing.T) {
 	check("10.9.8.1:7", 3, true)
 	must(t, m.unload())
 	check("10.9.8.1:7", 3, false)
+}
+
+// A rule follows its cgroup, which a service manager makes anew with each start; while there is
+// none, the status says so.
+func TestPathSourceFollowsCgroup(t *testing.T) {
+	m := newMachine(t)
+	key := [cflb.KeyLength]byte{5}
+	must(t, os.WriteFile(m.dir+"/cflb.key", fmt.Appendf(nil, "%x\n", key[:]), 0o600))
+	codec, err := cflb.New(cflb.Parameters{Fields: cflb.SourcePort, Radix: 4, Key: key})
+	must(t, err)
+	must(t, m.ns.Do(func() error {
+		return linuxtest.IP("addr add 10.9.0.1/16 dev edge0\nlink set lo up")
+	}))
+	own := linuxtest.OwnCgroup(t)
+	service := filepath.Join(own, "sextant-test.service")
+	defer func() { must(t, errors.Join(linuxtest.MoveTo(own), os.Remove(service))) }()
+	text := strings.Replace(m.text(pathSourceText, "NEAR", "1"), "{name: near, ",
+		"{name: near, cgroup: "+service+", ", 1)
+	a := m.start(text)
+	defer a.stop()
+	a.await("a warning", func(s api.Status) bool {
+		return slices.ContainsFunc(s.Warnings,
+			func(w string) bool { return strings.Contains(w, "no cgroup "+service) })
+	})
+	for _, when := range []string{"made", "made again"} {
+		must(t, errors.Join(os.Mkdir(service, 0o755), linuxtest.MoveTo(service)))
+		a.await("its sockets are steered: "+when, func(api.Status) bool {
+			for _, choices := range connectedChoices(t, m, codec, "10.9.8.1:7") {
+				if choices != [2]int{1, 2} {
+					return false
+				}
+			}
+			return true
+		})
+		if s, err := a.Status(t.Context()); err != nil || len(s.Warnings) > 0 {
+			t.Errorf("%s: %v, warnings %q", when, err, s.Warnings)
+		}
+		must(t, errors.Join(linuxtest.MoveTo(own), os.Remove(service)))
+	}
+	must(t, os.Mkdir(service, 0o755)) // for the end
 }

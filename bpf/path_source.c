@@ -52,13 +52,28 @@ struct path_settings {
 	__u64 netns_cookie; /* of the sockets; 0: any */
 	__u64 source[2]; /* of IPv6 */
 	__u32 source4; /* host byte order; 0: IPv4 is left alone */
-	__u32 rules_count;
 	__u32 ports_from;
 	__u32 ports; /* how many there are to choose from */
-	struct path_rule rules[PATH_RULES_MAX];
+	__u32 reserved;
 };
 
 const volatile struct path_settings settings = {};
+
+/* The rules, in two banks of which one holds: the other is written while this one is read. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * PATH_RULES_MAX);
+	__type(key, __u32);
+	__type(value, struct path_rule);
+} path_rules SEC(".maps");
+
+/* Which rules hold: the number of the first, and above 32 bits how many there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} path_bank SEC(".maps");
 
 /* Sockets by what became of them, datapath.PathSourceCounters. */
 enum path_outcome {
@@ -94,15 +109,28 @@ static __always_inline bool is_below(__u64 cgroup)
 	return false;
 }
 
-static __always_inline bool rule_matches(const volatile struct path_rule *r, __u32 family,
-					 const struct cflb_packet *p, const __u64 *destination)
+struct path_search {
+	__u64 destination[2]; /* of IPv4, the first */
+	__u64 hash; /* over the fields that can't be chosen */
+	__u32 family;
+	__u32 first; /* number of the first rule */
+	__u16 destination_port;
+	__u8 protocol;
+	__u8 hops; /* of the rule that was found; 0: the socket is left alone */
+	struct path_hop path[PATH_HOPS_MAX];
+	__u32 next; /* port to try, from ports_from */
+	__u32 skip; /* how many that take the path are passed by, if there are more */
+	__u32 found; /* 0: none */
+};
+
+static __always_inline bool rule_matches(const struct path_rule *r, const struct path_search *s)
 {
 	__u64 command[PATH_COMMAND] = {};
 
-	if (!(r->families & 1 << family) || (r->protocol && r->protocol != p->protocol) ||
-	    p->destination_port < r->ports_first || p->destination_port > r->ports_last ||
-	    (destination[0] ^ r->destination[0]) & r->mask[0] ||
-	    (destination[1] ^ r->destination[1]) & r->mask[1])
+	if (!(r->families & 1 << s->family) || (r->protocol && r->protocol != s->protocol) ||
+	    s->destination_port < r->ports_first || s->destination_port > r->ports_last ||
+	    (s->destination[0] ^ r->destination[0]) & r->mask[0] ||
+	    (s->destination[1] ^ r->destination[1]) & r->mask[1])
 		return false;
 	if (!r->any_user && r->user != (__u32)bpf_get_current_uid_gid())
 		return false;
@@ -114,35 +142,40 @@ static __always_inline bool rule_matches(const volatile struct path_rule *r, __u
 	return !r->cgroup || is_below(r->cgroup);
 }
 
-/* The first rule that a socket matches, PATH_RULES_MAX: none. */
-static __always_inline __u32 rule_find(__u32 family, const struct cflb_packet *p,
-				       const __u64 *destination)
+/* Tries a rule. Returns 1 if it is about the socket. */
+static long rule_try(__u32 number, void *search)
 {
-	for (__u32 i = 0; i < PATH_RULES_MAX; i++) {
-		if (i >= settings.rules_count)
-			break;
-		if (rule_matches(&settings.rules[i], family, p, destination))
-			return i;
-	}
-	return PATH_RULES_MAX;
+	struct path_search *s = search;
+	__u32 key = s->first + number;
+	const struct path_rule *r = bpf_map_lookup_elem(&path_rules, &key);
+
+	if (!r || !rule_matches(r, s))
+		return 0;
+	s->hops = r->hops;
+	__builtin_memcpy(s->path, r->path, sizeof(s->path));
+	return 1;
+}
+
+/* Finds the path of the first rule that a socket matches. */
+static __always_inline void rule_find(struct path_search *s)
+{
+	__u32 zero = 0;
+	const volatile __u64 *bank = bpf_map_lookup_elem(&path_bank, &zero);
+	__u64 now;
+
+	if (!bank)
+		return;
+	now = *bank;
+	s->first = now;
+	bpf_loop(now >> 32 & (2 * PATH_RULES_MAX - 1), rule_try, s, 0);
 }
 
 /* ===== Ports ===== */
 
-struct port_search {
-	__u32 rule;
-	__u64 hash; /* over the fields that can't be chosen */
-	__u32 destination_port;
-	__u32 next; /* port to try, from ports_from */
-	__u32 skip; /* how many that take the path are passed by, if there are more */
-	__u32 found; /* 0: none */
-};
-
 /* Tries the next port. Returns 1 if it takes the path and none is to be passed by. */
-static __always_inline long port_try(const volatile struct cflb_network *n, struct port_search *s)
+static __always_inline long port_try(const volatile struct cflb_network *n, struct path_search *s)
 {
 	__u32 port = settings.ports_from + s->next, differs = 0;
-	const volatile struct path_rule *r = &settings.rules[s->rule & (PATH_RULES_MAX - 1)];
 	__u64 value = port, selector;
 
 	s->next = s->next + 1 < settings.ports ? s->next + 1 : 0;
@@ -152,10 +185,10 @@ static __always_inline long port_try(const volatile struct cflb_network *n, stru
 	if (selector >= n->limit)
 		return 0;
 	for (__u32 i = 0; i < PATH_HOPS_MAX; i++) {
-		if (i >= r->hops)
+		if (i >= s->hops)
 			break;
-		differs |= cflb_digit(n, selector, r->path[i].hop_limit, s->hash) ^
-			   r->path[i].index;
+		differs |= cflb_digit(n, selector, s->path[i].hop_limit, s->hash) ^
+			   s->path[i].index;
 	}
 	if (differs)
 		return 0;
@@ -177,18 +210,11 @@ static long port_try6(__u32 number, void *search)
  * Ports from a random one on. Ports behind a gap are found more often than others, so later tries
  * pass by some: else they would find those again that are taken first.
  */
-static __always_inline void search_elsewhere(struct port_search *s, __u32 attempt)
+static __always_inline void search_elsewhere(struct path_search *s, __u32 attempt)
 {
 	s->found = 0;
 	s->next = settings.ports ? bpf_get_prandom_u32() % settings.ports : 0;
 	s->skip = attempt ? bpf_get_prandom_u32() % PATH_SKIP_MAX : 0;
-}
-
-static __always_inline void search_begin(struct port_search *s, const struct cflb_packet *p,
-					 const volatile struct cflb_network *n)
-{
-	s->hash = cflb_uncontrolled(n, p, cflb_addresses(n->seed, p));
-	s->destination_port = p->destination_port;
 }
 
 /* ===== Programs ===== */
@@ -198,15 +224,18 @@ static __always_inline bool is_controlled(const volatile struct cflb_network *n)
 	return n->fields == CFLB_SOURCE_PORT || n->fields == CFLB_BOTH_PORTS;
 }
 
-/* Says whether a socket gets a port, by s->rule. */
-static __always_inline bool is_steered(struct bpf_sock_addr *ctx, __u32 family,
-				       const struct cflb_packet *p, const __u64 *destination,
-				       struct port_search *s)
+/* Begins to look for a port. Returns false if the socket is left alone. */
+static __always_inline bool search_begin(struct bpf_sock_addr *ctx, struct path_search *s,
+					 const struct cflb_packet *p)
 {
+	const volatile struct cflb_network *n;
+
 	if (settings.netns_cookie && bpf_get_netns_cookie(ctx) != settings.netns_cookie)
 		return false;
-	s->rule = rule_find(family, p, destination);
-	if (s->rule >= PATH_RULES_MAX || !settings.rules[s->rule & (PATH_RULES_MAX - 1)].hops) {
+	s->destination_port = p->destination_port;
+	s->protocol = p->protocol;
+	rule_find(s);
+	if (!s->hops) {
 		outcome_count(PATH_UNMATCHED);
 		return false;
 	}
@@ -214,6 +243,8 @@ static __always_inline bool is_steered(struct bpf_sock_addr *ctx, __u32 family,
 		outcome_count(PATH_BOUND);
 		return false;
 	}
+	n = &settings.networks[s->family & (PATH_FAMILIES - 1)];
+	s->hash = cflb_uncontrolled(n, p, cflb_addresses(n->seed, p));
 	return true;
 }
 
@@ -223,16 +254,14 @@ int path_connect4(struct bpf_sock_addr *ctx)
 	struct cflb_packet p = { .ipv4 = true, .protocol = ctx->protocol, .ports = true };
 	struct sockaddr_in source = { .sin_family = AF_INET };
 	__u32 to = bpf_ntohl(ctx->user_ip4);
-	__u64 destination[2] = { to, 0 };
-	struct port_search s = {};
+	struct path_search s = { .family = PATH_IPV4, .destination = { to } };
 
 	if (!settings.source4 || to >> 24 == 127 || !is_controlled(&settings.networks[PATH_IPV4]))
 		return 1;
 	p.address[0] = (__u64)settings.source4 << 32 | to;
 	p.destination_port = bpf_ntohs(ctx->user_port);
-	if (!is_steered(ctx, PATH_IPV4, &p, destination, &s))
+	if (!search_begin(ctx, &s, &p))
 		return 1;
-	search_begin(&s, &p, &settings.networks[PATH_IPV4]);
 	source.sin_addr.s_addr = bpf_htonl(settings.source4);
 	for (int i = 0; i < PATH_TRIES_MAX; i++) {
 		search_elsewhere(&s, i);
@@ -254,7 +283,7 @@ int path_connect6(struct bpf_sock_addr *ctx)
 {
 	struct cflb_packet p = { .protocol = ctx->protocol, .ports = true };
 	struct sockaddr_in6 source = { .sin6_family = AF_INET6 };
-	struct port_search s = {};
+	struct path_search s = { .family = PATH_IPV6 };
 
 	p.address[0] = settings.source[0];
 	p.address[1] = settings.source[1];
@@ -264,9 +293,10 @@ int path_connect6(struct bpf_sock_addr *ctx)
 	    !p.address[2]) /* the loopback address, and IPv4 in IPv6 */
 		return 1;
 	p.destination_port = bpf_ntohs(ctx->user_port);
-	if (!is_steered(ctx, PATH_IPV6, &p, &p.address[2], &s))
+	s.destination[0] = p.address[2];
+	s.destination[1] = p.address[3];
+	if (!search_begin(ctx, &s, &p))
 		return 1;
-	search_begin(&s, &p, &settings.networks[PATH_IPV6]);
 	source.sin6_addr.s6_addr32[0] = bpf_htonl(p.address[0] >> 32);
 	source.sin6_addr.s6_addr32[1] = bpf_htonl((__u32)p.address[0]);
 	source.sin6_addr.s6_addr32[2] = bpf_htonl(p.address[1] >> 32);

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sextant/linux"
+	"sextant/linux/linuxtest"
 	"sextant/packet/cflb"
 )
 
@@ -32,7 +33,7 @@ func TestPathRules(t *testing.T) {
 	path := func(index int) []cflb.Hop { return []cflb.Hop{{HopLimit: 64, Index: index}} }
 	prefix := netip.MustParsePrefix
 	newSteeredHost(t, cflb.SourcePort, func(h *steeredHost) {
-		own := filepath.Join(root, ownCgroup(t))
+		own := linuxtest.OwnCgroup(t)
 		to := func(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 		h.reload(t, own, PathRule{Destination: prefix("192.0.2.128/25"), Path: path(1)},
 			PathRule{Destination: prefix("2001:db8:0:1::/63"), Path: path(2)},
@@ -93,13 +94,13 @@ func (h *steeredHost) reload(t *testing.T, cgroup string, rules ...PathRule) {
 
 // Rules that the programs can't hold are refused.
 func TestPathRulesRefused(t *testing.T) {
-	for name, c := range map[string]PathSourceConfig{
-		"rules":   {Rules: make([]PathRule, PathRulesMax+1)},
-		"hops":    {Rules: []PathRule{{Path: make([]cflb.Hop, pathHopsMax+1)}}},
-		"command": {Rules: []PathRule{{Command: "sixteen letters!"}}},
-		"cgroup":  {Rules: []PathRule{{Cgroup: "/nowhere"}}},
+	for name, rules := range map[string][]PathRule{
+		"rules":   make([]PathRule, PathRulesMax+1),
+		"hops":    {{Path: make([]cflb.Hop, pathHopsMax+1)}},
+		"command": {{Command: "sixteen letters!"}},
+		"cgroup":  {{Cgroup: "/nowhere"}},
 	} {
-		if _, err := c.settings(); err == nil {
+		if _, _, err := pathRules(rules); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

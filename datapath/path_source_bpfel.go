@@ -16,7 +16,9 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	pathSourceMapPathBank      = "path_bank"
 	pathSourceMapPathOutcomes  = "path_outcomes"
+	pathSourceMapPathRules     = "path_rules"
 	pathSourceProgPathConnect4 = "path_connect4"
 	pathSourceProgPathConnect6 = "path_connect6"
 	pathSourceVarSettings      = "settings"
@@ -72,7 +74,9 @@ type pathSourceProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type pathSourceMapSpecs struct {
+	PathBank     *ebpf.MapSpec `ebpf:"path_bank"`
 	PathOutcomes *ebpf.MapSpec `ebpf:"path_outcomes"`
+	PathRules    *ebpf.MapSpec `ebpf:"path_rules"`
 }
 
 // pathSourceVariableSpecs contains global variables before they are loaded into the kernel.
@@ -102,12 +106,16 @@ func (o *pathSourceObjects) Close() error {
 //
 // It can be passed to loadPathSourceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pathSourceMaps struct {
+	PathBank     *ebpf.Map `ebpf:"path_bank"`
 	PathOutcomes *ebpf.Map `ebpf:"path_outcomes"`
+	PathRules    *ebpf.Map `ebpf:"path_rules"`
 }
 
 func (m *pathSourceMaps) Close() error {
 	return _PathSourceClose(
+		m.PathBank,
 		m.PathOutcomes,
+		m.PathRules,
 	)
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -45,13 +44,10 @@ func newSteeredHost(t testing.TB, fields cflb.Fields, use func(h *steeredHost)) 
 		PortsFrom: 10000, PortsTo: 60000}}
 	h.source, err = SteerCgroup(group.Dir(), h.config)
 	must(t, err)
-	procs := func(dir string) {
-		must(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0))
-	}
-	own := filepath.Join(root, ownCgroup(t))
-	procs(group.Dir())
+	own := linuxtest.OwnCgroup(t)
+	must(t, linuxtest.MoveTo(group.Dir()))
 	t.Cleanup(func() {
-		procs(own)
+		must(t, linuxtest.MoveTo(own))
 		h.source.Close()
 		must(t, group.Remove())
 	})
@@ -70,20 +66,6 @@ route add default dev d0
 		use(h)
 		return nil
 	}))
-}
-
-// ownCgroup is the cgroup2 of this process.
-func ownCgroup(t testing.TB) string {
-	t.Helper()
-	text, err := os.ReadFile("/proc/self/cgroup")
-	must(t, err)
-	dir := "/"
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			dir = rest
-		}
-	}
-	return dir
 }
 
 // connectSteered connects a socket and returns its own end; a TCP connection is not awaited.

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"path/filepath"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"sextant/packet/cflb"
 )
@@ -18,7 +21,9 @@ type PathSourceConfig struct {
 	IPv4, IPv6 *cflb.Codec // whose field is the source port, or both
 	// from which connections are opened; the zero value: connections of the family are left alone
 	Source4, Source6 netip.Addr
-	Rules            []PathRule // the first that a connection matches decides
+	// Rules are for SetRules, which every loaded PathSource is to be given: the programs are the
+	// same for all rules.
+	Rules []PathRule // the first that a connection matches decides
 	// the source ports that may be used, both included
 	PortsFrom, PortsTo uint16
 	// OwnNamespace leaves sockets of other network namespaces than this thread's alone.
@@ -29,7 +34,9 @@ type PathSourceConfig struct {
 
 // PathRule says which connections take a path. The zero value of a condition: any.
 type PathRule struct {
-	Cgroup                string // directory of the process, or one above it
+	// Cgroup is the directory of the process, or one above it, as it is when SetRules is called:
+	// one that is made again is another to the kernel.
+	Cgroup                string
 	User                  *uint32
 	Command               string // name of the thread, at most 15 bytes
 	Destination           netip.Prefix
@@ -46,6 +53,8 @@ type PathSource struct {
 	*collection
 	config   PathSourceConfig
 	programs map[string]*ebpf.Program
+	rules    []pathRule // that SetRules wrote last
+	set      bool       // it has
 }
 
 // PathSourceCounters are sockets that were connected, by what became of them.
@@ -89,11 +98,13 @@ type pathSettings struct {
 	NetnsCookie uint64
 	Source      [2]uint64
 	Source4     uint32
-	Rules       uint32
 	PortsFrom   uint32
 	Ports       uint32
-	List        [PathRulesMax]pathRule
+	Reserved    uint32
 }
+
+// pathBank says which rules hold: the number of the first, and how many.
+func pathBank(first uint32, rules int) uint64 { return uint64(rules)<<32 | uint64(first) }
 
 // Families as bits, enum path_family.
 const (
@@ -103,14 +114,6 @@ const (
 
 // settings are how the programs know the configuration.
 func (c PathSourceConfig) settings() (s pathSettings, err error) {
-	if len(c.Rules) > PathRulesMax {
-		return s, fmt.Errorf("%d path rules: at most %d can be used", len(c.Rules), PathRulesMax)
-	}
-	for i, rule := range c.Rules {
-		if s.List[i], err = rule.layout(); err != nil {
-			return s, fmt.Errorf("path rule %d: %w", i+1, err)
-		}
-	}
 	if c.OwnNamespace {
 		if s.NetnsCookie, err = netnsCookie(); err != nil {
 			return s, err
@@ -130,9 +133,58 @@ func (c PathSourceConfig) settings() (s pathSettings, err error) {
 		s.Source = [2]uint64{binary.BigEndian.Uint64(address[:]),
 			binary.BigEndian.Uint64(address[8:])}
 	}
-	s.Rules, s.PortsFrom = uint32(len(c.Rules)), uint32(c.PortsFrom)
+	s.PortsFrom = uint32(c.PortsFrom)
 	s.Ports = uint32(c.PortsTo) - s.PortsFrom + 1
 	return s, nil
+}
+
+// pathRules are how the programs know rules. Absent are the cgroups that are not there: rules that
+// name them match nothing.
+func pathRules(rules []PathRule) (all []pathRule, absent []string, err error) {
+	if len(rules) > PathRulesMax {
+		return nil, nil, fmt.Errorf("%d path rules: at most %d can be used", len(rules),
+			PathRulesMax)
+	}
+	for i, rule := range rules {
+		l, err := rule.layout()
+		if err != nil {
+			return nil, nil, fmt.Errorf("path rule %d: %w", i+1, err)
+		}
+		if l.Cgroup == noCgroup && !slices.Contains(absent, rule.Cgroup) {
+			absent = append(absent, rule.Cgroup)
+		}
+		all = append(all, l)
+	}
+	return all, absent, nil
+}
+
+// noCgroup is a number that no cgroup has.
+const noCgroup = math.MaxUint64
+
+// ruleCgroup is the number of a cgroup that a rule names, noCgroup if there is none now.
+func ruleCgroup(dir string) (uint64, error) {
+	at := dir
+	for {
+		var system unix.Statfs_t
+		err := unix.Statfs(at, &system)
+		if errors.Is(err, unix.ENOENT) && at != filepath.Dir(at) {
+			at = filepath.Dir(at) // one day, a cgroup may be made in it
+			continue
+		}
+		if err == nil && system.Type != unix.CGROUP2_SUPER_MAGIC {
+			err = fmt.Errorf("%s is on another file system", at)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("cgroup %s: %w; name a directory of a cgroup2 file system", dir,
+				err)
+		}
+		break
+	}
+	id, err := cgroupID(dir)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
+		return noCgroup, nil
+	}
+	return id, err
 }
 
 // layout is the rule as the programs know it.
@@ -146,9 +198,8 @@ func (r PathRule) layout() (l pathRule, err error) {
 			pathCommandMax)
 	}
 	if r.Cgroup != "" {
-		if l.Cgroup, err = cgroupID(r.Cgroup); err != nil {
-			return l, fmt.Errorf("cgroup %s: %w; name a directory of a cgroup2 file system",
-				r.Cgroup, err)
+		if l.Cgroup, err = ruleCgroup(r.Cgroup); err != nil {
+			return l, err
 		}
 	}
 	copy(l.Command[:], r.Command)
@@ -188,8 +239,8 @@ func (l *pathRule) setDestination(to netip.Prefix) {
 	}
 }
 
-// OpenPathSource loads the programs beside whatever is running. Dir is a directory on the bpf file
-// system. Commit attaches them.
+// OpenPathSource loads the programs beside whatever is running, without rules. Dir is a directory
+// on the bpf file system. Commit attaches them.
 func OpenPathSource(dir string, config PathSourceConfig) (*PathSource, error) {
 	c, err := newCollection(dir)
 	if err != nil {
@@ -219,18 +270,49 @@ func (p *PathSource) open(keep ...string) error {
 	return err
 }
 
+// SetRules makes the rules those of the programs, from now on: all change at once, no connection
+// meets some from before and some of now. Changed says whether they are others than before; cgroups
+// have numbers, so one that was made again is another. Absent are the cgroups that are not there:
+// rules that name them match nothing, until SetRules is called again. An error changes nothing.
+func (p *PathSource) SetRules(rules []PathRule) (changed bool, absent []string, err error) {
+	all, absent, err := pathRules(rules)
+	if err != nil || p.set && slices.Equal(all, p.rules) {
+		return false, absent, err
+	}
+	var bank uint64
+	if err := p.maps["path_bank"].Lookup(uint32(0), &bank); err != nil {
+		return false, nil, fmt.Errorf("read which path rules hold: %w", err)
+	}
+	next := PathRulesMax - uint32(bank)
+	for i, rule := range all {
+		if err := p.maps["path_rules"].Put(next+uint32(i), rule); err != nil {
+			return false, nil, fmt.Errorf("write path rule %d: %w", i+1, err)
+		}
+	}
+	if err := p.maps["path_bank"].Put(uint32(0), pathBank(next, len(all))); err != nil {
+		return false, nil, fmt.Errorf("make path rules hold: %w", err)
+	}
+	p.rules, p.set = all, true
+	return true, absent, nil
+}
+
 // pathSourceHooks are the programs and where they run.
 var pathSourceHooks = map[string]ebpf.AttachType{
 	"path_connect4": ebpf.AttachCGroupInet4Connect,
 	"path_connect6": ebpf.AttachCGroupInet6Connect,
 }
 
-// SteerCgroup loads the programs and attaches them to a directory of the cgroup2 file system, as
-// long as this process lives. Close detaches them; what is connected stays as it is.
+// SteerCgroup loads the programs with the rules of the configuration, and attaches them to a
+// directory of the cgroup2 file system, as long as this process lives. Close detaches them; what is
+// connected stays as it is.
 func SteerCgroup(cgroup string, config PathSourceConfig) (*PathSource, error) {
 	p := &PathSource{config: config, collection: &collection{maps: map[string]*ebpf.Map{},
 		links: map[string]link.Link{}}}
-	if err := p.open(); err != nil {
+	err := p.open()
+	if err == nil {
+		_, _, err = p.SetRules(config.Rules)
+	}
+	if err != nil {
 		p.close()
 		return nil, err
 	}

@@ -3,6 +3,9 @@ package pathsource
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,6 +21,7 @@ import (
 type Role struct {
 	role.Loaded[*datapath.PathSource]
 	Config datapath.PathSourceConfig
+	absent []string // cgroups of rules
 }
 
 var _ role.Switchable[*Role] = (*Role)(nil)
@@ -25,7 +29,11 @@ var _ role.Switchable[*Role] = (*Role)(nil)
 // Room is the node's place for role pathSource.
 type Room struct {
 	role.Slot[*Role]
+	lookAt time.Duration // when cgroups are looked at next
 }
+
+// lookInterval is the time between looks at cgroups that rules name.
+const lookInterval = time.Second
 
 // New makes the room of an agent.
 func New(p role.Parts) *Room {
@@ -63,7 +71,11 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 }
 
 // Same is role.Switchable.
-func (r *Role) Same(other *Role) bool { return !r.Broken && datapath.Same(r.Config, other.Config) }
+func (r *Role) Same(other *Role) bool {
+	a, b := r.Config, other.Config
+	a.Rules, b.Rules = nil, nil // Fill sets them
+	return !r.Broken && datapath.Same(a, b)
+}
 
 // Load is role.Switchable.
 func (r *Role) Load(dir string, running *Role) (err error) {
@@ -75,8 +87,48 @@ func (r *Role) Load(dir string, running *Role) (err error) {
 	return err
 }
 
-// Fill has nothing to do: rules are constants of the programs.
-func (r *Role) Fill(*Role) error { return nil }
+// Fill makes the rules hold.
+func (r *Role) Fill(*Role) (err error) {
+	_, r.absent, err = r.Program.SetRules(r.Config.Rules)
+	return err
+}
+
+// Due is when cgroups are looked at again: rules name them, and systemd makes that of a service
+// anew when it starts.
+func (r *Room) Due() (wait time.Duration, waits bool) {
+	if r.Runs == nil || !slices.ContainsFunc(r.Runs.Config.Rules,
+		func(one datapath.PathRule) bool { return one.Cgroup != "" }) {
+		return 0, false
+	}
+	return r.lookAt - r.Now(), true
+}
+
+// Act makes the rules follow cgroups that were made, removed, or made again.
+func (r *Room) Act() {
+	r.lookAt = r.Now() + lookInterval
+	changed, absent, err := r.Runs.Program.SetRules(r.Runs.Config.Rules)
+	if err != nil {
+		r.Log.Warn("path rules stay as they were; tried again", "error", err, "after",
+			lookInterval)
+		return
+	}
+	r.Runs.absent = absent
+	if changed {
+		r.Log.Info("path rules follow their cgroups", "absent", absent)
+	}
+}
+
+// Warnings names cgroups of rules that are not there.
+func (r *Room) Warnings() (list []string) {
+	if r.Runs == nil {
+		return nil
+	}
+	for _, dir := range r.Runs.absent {
+		list = append(list, fmt.Sprintf("pathSource: there is no cgroup %s, so rules that name it "+
+			"match nothing; they will when it is made", dir))
+	}
+	return list
+}
 
 // Count is role.Switchable.
 func (r *Role) Count(c *api.Counters) error {

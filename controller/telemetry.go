@@ -6,10 +6,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"sextant/controller/collector"
 	"sextant/packet/telemetry"
 	"sextant/te/reroute"
 	"sextant/te/topology"
-	"sextant/telemetry/collector"
 )
 
 // Telemetry is where the controller takes Telemetry Reports 2.0 from, by UDP.

@@ -13,13 +13,13 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/explain"
+	"sextant/agent/exporter"
 	"sextant/agent/metrics"
 	"sextant/agent/role"
 	"sextant/config"
 	"sextant/datapath"
 	"sextant/datapath/model"
 	inband "sextant/packet/telemetry"
-	"sextant/telemetry/exporter"
 )
 
 // Role is a node's part in in-band telemetry. A nil Role is a node without it.

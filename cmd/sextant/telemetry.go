@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/telemetry/listener"
+	"sextant/controller/listener"
 )
 
 func (a *app) telemetryCommand() *cobra.Command {

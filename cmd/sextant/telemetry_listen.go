@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"sextant/telemetry/collector"
-	"sextant/telemetry/listener"
+	"sextant/controller/collector"
+	"sextant/controller/listener"
 )
 
 // defaultReportPort is where reports go if nothing else is said: no port is assigned to them.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/telemetry/listener"
+	"sextant/controller/listener"
 )
 
 // twoHops is a report of node 12 about TCP between 40000 and 443: interfaces 7 and 1, latency

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/telemetry/listener"
+	"sextant/controller/listener"
 )
 
 // A telemetryFabric is the lab of telemetry.yaml with a collector.

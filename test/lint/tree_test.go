@@ -34,7 +34,10 @@ var tree = []folder{
 	{path: "experiment/chart", pure: true},
 
 	{path: "controller"},
-	{path: "telemetry/listener"},
+	{path: "controller/listener"},
+	{path: "controller/collector"},
+	{path: "controller/ipfix", pure: true},
+	{path: "controller/tsharktest"},
 
 	{path: "agent"},
 	{path: "agent/edge"},
@@ -47,6 +50,7 @@ var tree = []folder{
 	{path: "agent/telemetry"},
 	{path: "agent/role/roletest"},
 	{path: "agent/role"},
+	{path: "agent/exporter"},
 	{path: "agent/explain"},
 	{path: "agent/metrics"},
 	{path: "agent/state"},
@@ -68,11 +72,6 @@ var tree = []folder{
 	{path: "agent/peer"},
 	{path: "agent/signing", pure: true},
 	{path: "web"},
-
-	{path: "telemetry/exporter"},
-	{path: "telemetry/collector"},
-	{path: "telemetry/ipfix", pure: true},
-	{path: "telemetry/tsharktest"},
 
 	{path: "lab"},
 	{path: "lab/linkemu"},
@@ -147,7 +146,7 @@ var tree = []folder{
 var pureFolders = []string{"packet", "te", "lb", "sim"}
 
 // maxFolders is how many folders the root has at most.
-const maxFolders = 21
+const maxFolders = 20
 
 func firstOf(path string) string {
 	first, _, _ := strings.Cut(path, "/")

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"sextant/controller/collector"
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/collector"
 )
 
 var from = netip.MustParseAddr("2001:db8::7")

@@ -14,11 +14,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/controller/collector"
 	"sextant/linux"
 	"sextant/linux/linuxtest"
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/collector"
 )
 
 // ioamNetwork is h1 - r1 - r2 - h2, with r1 and r2 as stock routers and IOAM namespace 123, which

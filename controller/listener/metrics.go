@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"sextant/agent/monitoring"
-	"sextant/telemetry/collector"
+	"sextant/controller/collector"
 )
 
 // metricsPatience is how long a scrape waits for the event loop.

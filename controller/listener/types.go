@@ -6,8 +6,8 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
+	"sextant/controller/collector"
 	"sextant/packet/flow"
-	"sextant/telemetry/collector"
 )
 
 // Link is the way out of a node, and what reports said about it.

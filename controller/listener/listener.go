@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"sextant/agent/httpserver"
+	"sextant/controller/collector"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/collector"
 )
 
 // DefaultSocket is where the API is served if nothing else is said.

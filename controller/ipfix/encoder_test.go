@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"sextant/controller/ipfix"
+	"sextant/controller/tsharktest"
 	"sextant/packet/flow"
-	"sextant/telemetry/ipfix"
-	"sextant/telemetry/tsharktest"
 )
 
 const documentation = 32473 // private enterprise number (RFC 5612)

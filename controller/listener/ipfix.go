@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/controller/collector"
+	"sextant/controller/ipfix"
 	"sextant/packet/flow"
-	"sextant/telemetry/collector"
-	"sextant/telemetry/ipfix"
 )
 
 const (

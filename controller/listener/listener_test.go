@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/telemetry/listener"
-	"sextant/telemetry/tsharktest"
+	"sextant/controller/listener"
+	"sextant/controller/tsharktest"
 )
 
 // worked is the specification's report of node 12: interfaces 7 and 1, queue 37, TCP inside.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"sextant/telemetry/collector"
+	"sextant/controller/collector"
 )
 
 const span = 1 << 22

@@ -11,12 +11,12 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/telemetry/collector"
+	"sextant/controller/collector"
 )
 
 // handler serves the API.
 func (l *Listener) handler(metrics http.Handler) http.Handler {
-	mux := api.Mux("telemetry/listener", map[string]func(*http.Request) (any, error){
+	mux := api.Mux("controller/listener", map[string]func(*http.Request) (any, error){
 		"GET /v1/links":     l.getLinks,
 		"GET /v1/exporters": l.getExporters,
 		"GET /v1/path":      l.getPath,

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"sextant/telemetry/collector"
+	"sextant/controller/collector"
 )
 
 // attribute is one of netlink: length and type in the machine's order, value, padding.

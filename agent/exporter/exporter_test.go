@@ -11,11 +11,11 @@ import (
 
 	"github.com/cilium/ebpf/ringbuf"
 
+	"sextant/agent/exporter"
 	"sextant/datapath"
 	"sextant/datapath/model"
 	"sextant/packet/flow"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/exporter"
 )
 
 // datagrams collects what is sent; it refuses while broken.

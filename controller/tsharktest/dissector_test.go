@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"sextant/controller/tsharktest"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/tsharktest"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sextant/controller/collector"
 	"sextant/packet/telemetry"
-	"sextant/telemetry/collector"
 )
 
 const (

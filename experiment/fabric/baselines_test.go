@@ -49,7 +49,8 @@ func TestCellsOfBaselines(t *testing.T) {
 		}
 	}
 	for _, scheme := range scenario.Schemes() {
-		other := scheme == "rerouted" || scheme == "coloring" // of flow mode, and of fat trees
+		// of flow mode, and of fat trees
+		other := slices.Contains([]string{"rerouted", "best-response", "coloring"}, scheme)
 		if slices.Contains(baselineSchemes, scheme) == other {
 			t.Errorf("%s is compared: %t", scheme, !other)
 		}

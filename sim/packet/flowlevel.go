@@ -10,6 +10,7 @@ import (
 // FlowLevel simulates flows, not packets: each has the rate that max-min fairness gives it, from
 // its start to its end.
 type FlowLevel struct {
+	best    bool // flows that look at other paths look at all
 	n       *Network
 	paths   *Simulation // of which only routing and path tables are used
 	fluid   *Fluid
@@ -36,9 +37,10 @@ type levelFlow struct {
 
 // NewFlowLevel prepares a run without flows. It knows the schemes ECMP and Random, which are the
 // same here, Greedy, and Rerouted, where every RerouteEvery each flow that the fabric limits looks
-// at one other path.
+// at two random paths; with BestResponse at all of them, until no flow would move.
 func NewFlowLevel(c Config) (*FlowLevel, error) {
-	if c.Paths.Scheme == Rerouted {
+	best := c.Paths.Scheme == BestResponse
+	if best || c.Paths.Scheme == Rerouted {
 		c.Paths.Scheme = Random
 	} else {
 		c.Paths.RerouteEvery = 0
@@ -55,7 +57,7 @@ func NewFlowLevel(c Config) (*FlowLevel, error) {
 	for l := range capacity {
 		capacity[l] = c.Network.Rate(l)
 	}
-	return &FlowLevel{n: c.Network, paths: paths, fluid: NewFluid(capacity), done: c.Done,
+	return &FlowLevel{best: best, n: c.Network, paths: paths, fluid: NewFluid(capacity), done: c.Done,
 		random: rand.New(rand.NewPCG(c.Seed, 6))}, nil
 }
 
@@ -95,39 +97,74 @@ func (x *FlowLevel) Run(next func() (Flow, bool), until Time) error {
 // gain is how much faster another path must be before a flow moves there.
 const gain = 1.1
 
-// reroute lets each flow that a link of the fabric limits look at one other path, and move if it
-// would be faster there: with the load that it leaves behind, this is the choice of two that
-// SMOOTHIE makes.
+// responses is how often all flows look at all paths at most, until none moves.
+const responses = 20
+
+// drawn is how many random paths a flow looks at, as in SMOOTHIE's Algorithm 1.
+const drawn = 2
+
+// reroute lets each flow that a link of the fabric limits look at other paths, and move if it would
+// be faster there.
 func (x *FlowLevel) reroute() {
 	x.tick = append(x.tick[:0], x.ends...)
 	slices.Sort(x.tick)
-	for _, number := range x.tick {
-		f := &x.flows[number]
-		fabric := x.paths.paths.tables[f.table].fabric
-		if len(fabric) < 2 || !contains(fabric[f.path], x.fluid.Limit(number)) {
-			continue
-		}
-		other := int32(x.random.IntN(len(fabric) - 1))
-		if other >= f.path {
-			other++
-		}
-		share := math.Inf(1)
-		for _, l := range fabric[other] {
-			if !contains(fabric[f.path], l) {
-				share = min(share, x.fluid.Share(l))
+	for moved, times := true, 0; moved && times < responses; times++ {
+		moved = false
+		for _, number := range x.tick {
+			if other := x.other(number); other >= 0 {
+				x.move(number, other)
+				moved = x.best
 			}
 		}
-		if share < gain*x.fluid.Rate(number) {
+	}
+}
+
+// other is the path that a flow moves to, none if it stays.
+func (x *FlowLevel) other(number int32) int32 {
+	f := &x.flows[number]
+	fabric := x.paths.paths.tables[f.table].fabric
+	if len(fabric) < 2 || !contains(fabric[f.path], x.fluid.Limit(number)) {
+		return none
+	}
+	best, least := none, gain*x.fluid.Rate(number)
+	looks := drawn
+	if x.best {
+		looks = len(fabric)
+	}
+	for i := range looks {
+		if !x.best {
+			i = x.random.IntN(len(fabric))
+		}
+		if int32(i) == f.path {
 			continue
 		}
-		x.count(number, -1)
-		f.path = other
-		f.moves++
-		x.count(number, 1)
-		x.fluid.Move(number, x.path(x.n.Hosts[f.flow.Src], x.n.Hosts[f.flow.Dst], f.table,
-			int(other)))
-		x.update()
+		if share := x.share(fabric[i], fabric[f.path]); share >= least {
+			best, least = int32(i), share
+		}
 	}
+	return best
+}
+
+// share is what one more flow would have of a path's links that another path lacks.
+func (x *FlowLevel) share(path, other []int32) float64 {
+	share := math.Inf(1)
+	for _, l := range path {
+		if !contains(other, l) {
+			share = min(share, x.fluid.Share(l))
+		}
+	}
+	return share
+}
+
+// move puts a flow onto another path.
+func (x *FlowLevel) move(number, path int32) {
+	f := &x.flows[number]
+	x.count(number, -1)
+	f.path = path
+	f.moves++
+	x.count(number, 1)
+	x.fluid.Move(number, x.path(x.n.Hosts[f.flow.Src], x.n.Hosts[f.flow.Dst], f.table, int(path)))
+	x.update()
 }
 
 func (x *FlowLevel) begin(f Flow) error {

@@ -35,6 +35,8 @@ const (
 	InFlight
 	Hermes     // a path that marks and probes tell is good, left cautiously
 	Controlled // hashed at first; a controller moves flows: Paths.Controller
+	// of flow mode: as Rerouted, but flows look at all paths until none moves
+	BestResponse
 )
 
 // Schemes by which switches choose, packet by packet.

@@ -43,11 +43,11 @@ func (c *Scenario) Run(g *topology.Graph, scheme string, seed uint64,
 	if c.Paths.Parallel {
 		config.Paths.List = n.ParallelBCube(c.Topology.N, c.Topology.K+1)
 	}
-	if choice == packet.Rerouted {
+	if choice == packet.Rerouted || choice == packet.BestResponse {
 		config.Paths.RerouteEvery = duration(c.Paths.Reroute.Nanoseconds())
 		if c.Mode != "flow" || config.Paths.RerouteEvery == 0 {
-			return nil, fmt.Errorf("paths.scheme: rerouted needs mode: flow, and paths.reroute: " +
-				"how often flows look at another path")
+			return nil, fmt.Errorf("paths.scheme: %s needs mode: flow, and paths.reroute: "+
+				"how often flows look at another path", scheme)
 		}
 	}
 	if c.Mode == "flow" {

@@ -91,7 +91,7 @@ type Paths struct {
 	// of reps: time without exploration after a loss
 	Freeze time.Duration `yaml:"freeze"`
 	Cutoff time.Duration `yaml:"cutoff"` // of conweave: after which a reply is late
-	// of the scheme rerouted, in flow mode: how often flows look at another path
+	// of rerouted and best-response, in flow mode: how often flows look at another path
 	Reroute time.Duration `yaml:"reroute"`
 
 	Controller Controller `yaml:"controller"` // of smoothie and sextant
@@ -151,7 +151,7 @@ var schemes = map[string]packet.Scheme{
 	"coloring": packet.Colored, "prr": packet.PRR, "clove-int": packet.CloveINT,
 	"in-flight": packet.InFlight, "hermes": packet.Hermes, "conweave": packet.ConWeave,
 	"smoothie": packet.Controlled, "sextant": packet.Controlled,
-	"smoothie-clove": packet.Controlled,
+	"smoothie-clove": packet.Controlled, "best-response": packet.BestResponse,
 }
 
 // Schemes lists the names of ways to choose paths.

@@ -4,32 +4,32 @@ import "math"
 
 // Fluid shares links among flows by max-min fairness (Bertsekas and Gallager, Data Networks,
 // section 6.5.2): the rate of a flow is as large as can be without taking from one whose rate is
-// not larger. When a flow comes, goes or moves, only rates that can change are computed again:
-// those of flows that share a link, directly or through others, with a rate that did.
+// not larger. When a flow comes, goes or moves, only rates that can change are computed again, in a
+// round: those of flows that share a link, directly or through others, with a rate that did.
 type Fluid struct {
-	capacity []float64
-	members  [][]member // flows on each link
+	links    []fluidLink
 	flows    []fluidFlow
 	free     []int32
-	// of each link: the rate of the flows of the round that it limits; infinite if it limits none
-	level    []float64
-	highest  []float64 // of each link: the highest rate that the round gave
-	residual []float64 // of each link, while it is filled
-	count    []int32   // flows of a link whose rate is not known, while it is filled
-	share    []float64 // what a link gives each of them
-	kept     []kept    // of each link of the round
-	stamp    []uint32  // of each link: the round that touched it
 	round    uint32
-	touched  []int32 // links
-	affected []int32 // flows
+	touched  []int32 // links of the round
+	affected []int32 // flows of the round
 }
 
-// kept is what the flows of a link leave to those of the round, and bounds of their rates.
-type kept struct {
+// fluidLink is a link with its flows.
+type fluidLink struct {
+	capacity float64
+	load     float64 // rates of its flows outside of the round
+	members  []member
+	most     float64 // no flow has more
+	least    float64 // no flow that the link limits has less
+	// of the round
+	stamp    uint32 // its number
+	flows    int32  // how many
+	open     int32  // of these, those without a rate yet
 	residual float64
-	count    int32   // flows of the round
-	most     float64 // no flow outside of the round has more
-	limited  float64 // and none of those that the link limits has less
+	share    float64 // what it gives each of those
+	level    float64 // the rate of the flows that it limits; infinite if it limits none
+	highest  float64 // of the rates
 }
 
 // member is a flow on a link, and which of the flow's links this is.
@@ -42,18 +42,17 @@ type fluidFlow struct {
 	rate     float64
 	previous float64
 	stamp    uint32
-	used     bool
 	settled  bool
 	limit    int32 // the full link on which no flow has more
 }
 
 // NewFluid returns links of the given capacities, in any unit, without flows.
 func NewFluid(capacity []float64) *Fluid {
-	n := len(capacity)
-	return &Fluid{capacity: capacity, members: make([][]member, n), level: make([]float64, n),
-		highest: make([]float64, n), residual: make([]float64, n), count: make([]int32, n),
-		share: make([]float64, n),
-		kept:  make([]kept, n), stamp: make([]uint32, n)}
+	f := &Fluid{links: make([]fluidLink, len(capacity))}
+	for l := range capacity {
+		f.links[l].capacity, f.links[l].least = capacity[l], math.Inf(1)
+	}
+	return f
 }
 
 // Add adds a flow over a path, and returns its number. A path crosses at least one link, and none
@@ -67,10 +66,8 @@ func (f *Fluid) Add(path []int32) int32 {
 		number = int32(len(f.flows))
 		f.flows = append(f.flows, fluidFlow{})
 	}
-	f.join(number, path)
 	f.begin()
-	f.touch(number)
-	f.limited(path)
+	f.join(number, path)
 	f.update()
 	return number
 }
@@ -79,8 +76,6 @@ func (f *Fluid) Add(path []int32) int32 {
 func (f *Fluid) Remove(number int32) {
 	f.begin()
 	f.leave(number)
-	f.limited(f.flows[number].path)
-	f.flows[number].used = false
 	f.free = append(f.free, number)
 	f.update()
 }
@@ -89,12 +84,9 @@ func (f *Fluid) Remove(number int32) {
 func (f *Fluid) Move(number int32, path []int32) {
 	f.begin()
 	f.leave(number)
-	f.limited(f.flows[number].path)
 	rate := f.flows[number].rate
 	f.join(number, path)
-	f.touch(number)
 	f.flows[number].previous = rate
-	f.limited(path)
 	f.update()
 }
 
@@ -108,30 +100,41 @@ func (f *Fluid) Previous(number int32) float64 { return f.flows[number].previous
 func (f *Fluid) Limit(number int32) int32 { return f.flows[number].limit }
 
 // Share is what one more flow would have of a link if all its flows had the same.
-func (f *Fluid) Share(l int32) float64 { return f.capacity[l] / float64(len(f.members[l])+1) }
+func (f *Fluid) Share(l int32) float64 {
+	return f.links[l].capacity / float64(len(f.links[l].members)+1)
+}
 
 // Changed lists the flows whose rates the last call computed again. It is valid until the next.
 func (f *Fluid) Changed() []int32 { return f.affected }
 
+// join puts a flow onto links, and makes it part of the round.
 func (f *Fluid) join(number int32, path []int32) {
 	x := &f.flows[number]
-	x.path, x.place, x.used, x.rate = append(x.path[:0], path...), x.place[:0], true, 0
+	x.path, x.place, x.rate = append(x.path[:0], path...), x.place[:0], 0
 	for hop, l := range path {
-		x.place = append(x.place, int32(len(f.members[l])))
-		f.members[l] = append(f.members[l], member{number, int32(hop)})
+		members := &f.links[l].members
+		x.place = append(x.place, int32(len(*members)))
+		*members = append(*members, member{number, int32(hop)})
 	}
+	f.touch(number)
+	f.limited(path)
 }
 
+// leave takes a flow off its links.
 func (f *Fluid) leave(number int32) {
 	x := &f.flows[number]
 	for hop, l := range x.path {
-		list, at := f.members[l], x.place[hop]
-		last := list[len(list)-1]
-		list[at] = last
+		k := &f.links[l]
+		at, last := x.place[hop], k.members[len(k.members)-1]
+		k.members[at] = last
 		f.flows[last.flow].place[last.hop] = at
-		f.members[l] = list[:len(list)-1]
+		k.members = k.members[:len(k.members)-1]
+		if k.load -= x.rate; len(k.members) == 0 {
+			k.load, k.most, k.least = 0, 0, math.Inf(1) // without what rounding left
+		}
 		f.open(l)
 	}
+	f.limited(x.path)
 }
 
 // begin starts a round.
@@ -142,25 +145,10 @@ func (f *Fluid) begin() {
 
 // open makes a link part of the round.
 func (f *Fluid) open(l int32) {
-	if f.stamp[l] == f.round {
-		return
+	if k := &f.links[l]; k.stamp != f.round {
+		k.stamp, k.flows = f.round, 0
+		f.touched = append(f.touched, l)
 	}
-	f.stamp[l] = f.round
-	f.touched = append(f.touched, l)
-	k := kept{residual: f.capacity[l], limited: math.Inf(1)}
-	for _, m := range f.members[l] {
-		x := &f.flows[m.flow]
-		if x.stamp == f.round {
-			k.count++
-			continue
-		}
-		k.residual -= x.rate
-		k.most = max(k.most, x.rate)
-		if x.limit == l {
-			k.limited = min(k.limited, x.rate)
-		}
-	}
-	f.kept[l] = k
 }
 
 // touch makes a flow part of the round.
@@ -172,12 +160,9 @@ func (f *Fluid) touch(number int32) {
 	x.stamp, x.previous = f.round, x.rate
 	f.affected = append(f.affected, number)
 	for _, l := range x.path {
-		if f.stamp[l] == f.round {
-			f.kept[l].residual += x.rate
-			f.kept[l].count++
-		} else {
-			f.open(l)
-		}
+		f.open(l)
+		f.links[l].load -= x.rate
+		f.links[l].flows++
 	}
 }
 
@@ -185,7 +170,7 @@ func (f *Fluid) touch(number int32) {
 // likely.
 func (f *Fluid) limited(path []int32) {
 	for _, l := range path {
-		for _, m := range f.members[l] {
+		for _, m := range f.links[l].members {
 			if f.flows[m.flow].limit == l {
 				f.touch(m.flow)
 			}
@@ -197,15 +182,21 @@ func (f *Fluid) limited(path []int32) {
 // flow must have a full link on which no flow has more. Flows for which that ceased to hold join
 // the round.
 func (f *Fluid) update() {
-	for {
+	for before := -1; before != len(f.affected); {
 		f.fill()
-		before := len(f.affected)
+		before = len(f.affected)
 		for _, l := range f.touched[:len(f.touched):len(f.touched)] {
 			f.check(l)
 		}
-		if len(f.affected) == before {
-			return
+	}
+	for _, number := range f.affected {
+		x := &f.flows[number]
+		for _, l := range x.path {
+			k := &f.links[l]
+			k.load += x.rate
+			k.most = max(k.most, x.rate)
 		}
+		f.links[x.limit].least = min(f.links[x.limit].least, x.rate)
 	}
 }
 
@@ -215,13 +206,28 @@ const slack = 1e-9
 // check lets flows of a link join the round that were not computed again and that the link's new
 // rates concern.
 func (f *Fluid) check(l int32) {
-	full, most := f.residual[l] <= slack*f.capacity[l], f.level[l]*(1+slack)
-	releases := func(rate float64) bool { return !full || f.highest[l] > rate*(1+slack) }
-	k := &f.kept[l]
-	if k.most <= most && (math.IsInf(k.limited, 1) || !releases(k.limited)) {
+	k := &f.links[l]
+	full, most := k.residual <= slack*k.capacity, k.level*(1+slack)
+	releases := func(rate float64) bool { return !full || k.highest > rate*(1+slack) }
+	if k.most <= most && (math.IsInf(k.least, 1) || !releases(k.least)) {
 		return
 	}
-	for _, m := range f.members[l] {
+	k.load, k.most, k.least = 0, 0, math.Inf(1) // anew, so that rounding does not add up
+	for _, m := range k.members {
+		x := &f.flows[m.flow]
+		if x.stamp == f.round {
+			continue
+		}
+		k.load += x.rate
+		k.most = max(k.most, x.rate)
+		if x.limit == l {
+			k.least = min(k.least, x.rate)
+		}
+	}
+	if k.most <= most && !releases(k.least) {
+		return
+	}
+	for _, m := range k.members {
 		x := &f.flows[m.flow]
 		if x.stamp != f.round && (x.rate > most || x.limit == l && releases(x.rate)) {
 			f.touch(m.flow)
@@ -234,41 +240,41 @@ func (f *Fluid) check(l int32) {
 // changes them, since what a link gives only grows while others are settled.
 func (f *Fluid) fill() {
 	for _, l := range f.touched {
-		k := &f.kept[l]
-		f.residual[l], f.count[l] = max(k.residual, 0), k.count
-		f.level[l], f.highest[l] = math.Inf(1), 0
-		f.share[l] = f.residual[l] / float64(k.count)
+		k := &f.links[l]
+		k.residual, k.open = max(k.capacity-k.load, 0), k.flows
+		k.level, k.highest = math.Inf(1), 0
+		k.share = k.residual / float64(k.open)
 	}
 	for _, number := range f.affected {
 		f.flows[number].settled = false
 	}
 	for _, number := range f.affected {
 		for !f.flows[number].settled {
-			f.settle(f.least(number))
+			f.settle(f.lowest(number))
 		}
 	}
 }
 
-// least walks from a flow of the round to links that give less, until none of its neighbors does.
-func (f *Fluid) least(number int32) int32 {
-	l := f.flows[number].path[0]
-	l = f.less(number, l)
-	for at := int32(none); at != l; {
+// lowest walks from a flow of the round to links that give less, until none of its neighbors does.
+func (f *Fluid) lowest(number int32) int32 {
+	l := f.lower(number, f.flows[number].path[0])
+	for at := none; at != l; {
 		at = l
-		for _, m := range f.members[at] {
+		for _, m := range f.links[at].members {
 			if f.flows[m.flow].open(f.round) {
-				l = f.less(m.flow, l)
+				l = f.lower(m.flow, l)
 			}
 		}
 	}
 	return l
 }
 
-// less is a link of a flow's path that gives less than a link; this link itself if none does.
-func (f *Fluid) less(number, l int32) int32 {
+// lower is a link of a flow's path that gives less than a link; this link itself if none does.
+func (f *Fluid) lower(number, l int32) int32 {
+	least := f.links[l].share
 	for _, other := range f.flows[number].path {
-		if f.share[other] < f.share[l] {
-			l = other
+		if share := f.links[other].share; share < least {
+			l, least = other, share
 		}
 	}
 	return l
@@ -279,20 +285,21 @@ func (x *fluidFlow) open(round uint32) bool { return x.stamp == round && !x.sett
 
 // settle gives the flows of the round that a link limits their rates.
 func (f *Fluid) settle(limit int32) {
-	rate := f.share[limit]
-	f.level[limit] = rate
-	for _, m := range f.members[limit] {
+	rate := f.links[limit].share
+	f.links[limit].level = rate
+	for _, m := range f.links[limit].members {
 		x := &f.flows[m.flow]
 		if !x.open(f.round) {
 			continue
 		}
 		x.settled, x.rate, x.limit = true, rate, limit
 		for _, l := range x.path {
-			f.residual[l] = max(f.residual[l]-rate, 0)
-			f.highest[l] = max(f.highest[l], rate)
-			f.count[l]--
-			f.share[l] = f.residual[l] / float64(f.count[l])
+			k := &f.links[l]
+			k.residual = max(k.residual-rate, 0)
+			k.highest = max(k.highest, rate)
+			k.open--
+			k.share = k.residual / float64(k.open)
 		}
 	}
-	f.residual[limit] = 0
+	f.links[limit].residual = 0
 }

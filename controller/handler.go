@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -28,7 +29,27 @@ func (c *Controller) handler(metrics http.Handler) http.Handler {
 		"DELETE /v1/pins":   api.Needs(api.Operate, c.deletePin),
 	})
 	mux.Handle("GET /metrics", metrics)
+	mux.Handle("GET /v1/events", api.NeedsFirst(api.Read, c.streamEvents))
 	return mux
+}
+
+// streamEvents tells decisions as they are made; with moved=1 those that moved a flow.
+func (c *Controller) streamEvents(w http.ResponseWriter, r *http.Request) {
+	moved := reroute.Moved.String()
+	all := r.FormValue("moved") == ""
+	api.EventSource{Started: c.begun, Since: func(ctx context.Context, after uint64) (
+		events []api.Numbered, last uint64, err error) {
+		last = after
+		err = c.do(ctx, func() {
+			for _, d := range c.journal.since(after) {
+				last = d.Number
+				if all || d.Verdict == moved {
+					events = append(events, api.Numbered{Number: d.Number, Value: d})
+				}
+			}
+		})
+		return events, last, err
+	}}.Stream(w, r)
 }
 
 // inLoop runs a question in the event loop.

@@ -92,6 +92,18 @@ func (j *journal) recent(n int, wanted func(*Decision) bool) []Decision {
 	return found
 }
 
+// since returns the decisions after the one of a number, as far as they are in memory.
+func (j *journal) since(after uint64) []Decision {
+	n := 0
+	if after < j.number {
+		n = int(min(j.number-after, uint64(len(j.last))))
+	}
+	if n == 0 {
+		return nil
+	}
+	return j.recent(n, func(*Decision) bool { return true })
+}
+
 // write is the goroutine of the file.
 func (j *journal) write(path string, f *os.File, log *slog.Logger) {
 	defer close(j.done)

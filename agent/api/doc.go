@@ -35,7 +35,8 @@
 //	GET    /v1/telemetry/watch
 //	PUT    /v1/telemetry/watch/{name}        body: TelemetryWatchSpec
 //	DELETE /v1/telemetry/watch/{name}
-//	GET    /v1/monitor                     ?intervalMs=1000  JSON Lines of Sample
+//	GET    /v1/monitor                     ?intervalMs=1000 &after=  JSON Lines of Sample
+//	GET    /v1/events                      ?after=  JSON Lines of Event
 //	GET    /v1/config                      ?secrets=1  YAML, or JSON if accepted
 //	POST   /v1/diff                        ?file=  body: node file
 //	POST   /v1/apply                       ?file= ?dryRun=1 ?confirmSeconds=  body: node file

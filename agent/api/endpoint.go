@@ -39,7 +39,10 @@ var (
 	byRole    = parameter{"role", "string", "edge, host, or another role of the node"}
 	dryRun    = parameter{"dryRun", "string", "1: check, and change nothing"}
 	breaking1 = parameter{breakFlag, "string", "1: go on although connections end"}
-	fileName  = parameter{"file", "string", "name of the file, for errors"}
+	// also as the header Last-Event-ID
+	afterEvent = parameter{"after", "string", "the number or id of the last event that is known; " +
+		"0: tell all that is remembered; by default events from now on"}
+	fileName = parameter{"file", "string", "name of the file, for errors"}
 )
 
 // endpoints are all paths of the API.
@@ -155,8 +158,12 @@ func streams() []endpoint {
 		{"GET", "/v1/config", "The running configuration", Read, nil, nil, nil, "application/yaml",
 			nil, func(h handler) http.HandlerFunc { return h.config }},
 		{"GET", "/v1/monitor", "Counters, services and events as they change", Read,
-			[]parameter{{"intervalMs", "integer", "time between two samples"}}, nil, of[Sample](),
+			[]parameter{{"intervalMs", "integer", "time between two samples"}, afterEvent}, nil,
+			of[Sample](),
 			"application/jsonl", nil, func(h handler) http.HandlerFunc { return h.monitor }},
+		{"GET", "/v1/events", "What happens to services, backends, policies and paths", Read,
+			[]parameter{afterEvent}, nil, of[Event](), "application/jsonl", nil,
+			func(h handler) http.HandlerFunc { return h.events }},
 		{"GET", "/v1/capture", "Packets as they arrive", Admin, nil, nil, of[CapturedPacket](),
 			"application/jsonl", nil, func(h handler) http.HandlerFunc { return h.capture }},
 		{"GET", "/metrics", "Metrics for Prometheus", Read, nil, nil, nil, "text/plain", nil,

@@ -127,7 +127,7 @@ func NewHandler(agent Agent) http.Handler {
 	mux := Mux("agent/api", answers)
 	for _, e := range endpoints() {
 		if e.stream != nil {
-			mux.Handle(e.method+" "+e.path, needsFirst(e.needs, e.stream(h)))
+			mux.Handle(e.method+" "+e.path, NeedsFirst(e.needs, e.stream(h)))
 		}
 	}
 	return mux
@@ -274,7 +274,15 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	seen, err := h.lastEvent(r.Context())
+	source, err := h.eventSource(r.Context())
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	seen, given, err := source.resumed(r)
+	if err == nil && !given {
+		seen, err = h.lastEvent(r.Context())
+	}
 	if err != nil {
 		writeError(w, err)
 		return
@@ -287,7 +295,7 @@ func (h handler) monitor(w http.ResponseWriter, r *http.Request) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for out := newStream(w, r); ; {
-		if out.send(sample) != nil {
+		if out.sendAs(source.id(seen), sample) != nil {
 			return
 		}
 		select {

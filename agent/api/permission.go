@@ -78,8 +78,8 @@ func Needs(needs Permission, answer func(*http.Request) (any, error)) func(*http
 	}
 }
 
-// needsFirst is Needs for what writes its answer itself.
-func needsFirst(needs Permission, h http.HandlerFunc) http.HandlerFunc {
+// NeedsFirst is Needs for what writes its answer itself.
+func NeedsFirst(needs Permission, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := Require(r.Context(), needs); err != nil {
 			writeError(w, err)

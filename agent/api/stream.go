@@ -27,6 +27,30 @@ func newStream(w http.ResponseWriter, r *http.Request) *stream {
 	return s
 }
 
+// begin sends the headers, so that the client knows that the stream has begun.
+func (s *stream) begin() error {
+	s.w.WriteHeader(http.StatusOK)
+	return s.flush.Flush()
+}
+
+// comment sends what clients of server-sent events ignore.
+func (s *stream) comment() error {
+	if _, err := io.WriteString(s.w, ":\n\n"); err != nil {
+		return err
+	}
+	return s.flush.Flush()
+}
+
+// sendAs sends one value; server-sent events carry its id.
+func (s *stream) sendAs(id string, value any) error {
+	if s.events {
+		if _, err := io.WriteString(s.w, "id: "+id+"\n"); err != nil {
+			return err
+		}
+	}
+	return s.send(value)
+}
+
 // send writes one value, and sends it at once.
 func (s *stream) send(value any) error {
 	if err := s.write(value); err != nil {

@@ -54,7 +54,7 @@ func TestConsole(t *testing.T) {
 		t.Errorf("the caller: %s %s", r.Status, text)
 	}
 	if r, text := ask("GET", api+"monitor", session.Token, ""); r.StatusCode != 200 ||
-		!strings.HasPrefix(text, `data: {"time":`) {
+		!strings.HasPrefix(text, "id: ") {
 		t.Errorf("the stream: %s %s", r.Status, text)
 	}
 	cancel()

@@ -57,8 +57,8 @@ func NewFlowLevel(c Config) (*FlowLevel, error) {
 	for l := range capacity {
 		capacity[l] = c.Network.Rate(l)
 	}
-	return &FlowLevel{best: best, n: c.Network, paths: paths, fluid: NewFluid(capacity), done: c.Done,
-		random: rand.New(rand.NewPCG(c.Seed, 6))}, nil
+	return &FlowLevel{best: best, n: c.Network, paths: paths, fluid: NewFluid(capacity),
+		done: c.Done, random: rand.New(rand.NewPCG(c.Seed, 6))}, nil
 }
 
 // Run plays a stream of flows until a time. Flows that last longer are dropped.

@@ -56,8 +56,8 @@ export async function stream(path, signal, each) {
     if (done) return
     const blocks = (rest + value).split('\n\n')
     rest = blocks.pop()
-    for (const block of blocks) {
-      if (block.startsWith('data: ')) each(JSON.parse(block.slice(6)))
+    for (const line of blocks.flatMap((block) => block.split('\n'))) {
+      if (line.startsWith('data: ')) each(JSON.parse(line.slice(6)))
     }
   }
 }

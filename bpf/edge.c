@@ -114,7 +114,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		w.chain = cached_chain(w.chain, w.visits, w.hash);
 	if (!encap_begin(&w))
 		return drop(REASON_NO_BACKEND);
-	w.hop = next_hop_for(ctx, &source, &w.destination, bpf_ntohs(w.chain->ids[0]), w.hash);
+	w.hop = next_hop_for(ctx, &source, &w.destination, encap_first(&w), w.hash);
 	if (!w.hop || w.hop->how == NEXT_HOP_NONE)
 		return drop(REASON_NO_ROUTE);
 	if (unlikely(!encap_fits(&w, p)))
@@ -227,7 +227,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	w.visits = chain_visits(w.chain, &p);
 	if (!encap_begin(&w))
 		return NOT_PLAIN;
-	w.hop = next_hop_remembered(bpf_ntohs(w.chain->ids[0]), w.hash, fib_epoch_now());
+	w.hop = next_hop_remembered(encap_first(&w), w.hash, fib_epoch_now());
 	if (!w.hop || !encap_fits(&w, &p))
 		return NOT_PLAIN;
 	if (p.flow.ipv4)

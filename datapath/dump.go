@@ -24,7 +24,7 @@ type Entry struct {
 var ErrNoMap = errors.New("no such map")
 
 // Dump reads at most limit entries of a map. Entries of arrays that are all zero are left out. Of
-// the chains ("tables"), the key is service and bucket.
+// the chains ("tables"), the key is service and bucket; of paths, service and id of the backend.
 func (e *Edge) Dump(name string, limit int) ([]Entry, error) {
 	return e.dump(loadEdge, name, limit)
 }
@@ -57,16 +57,16 @@ func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string
 	}
 	d := dumper{limit: limit, key: shape.Key, value: shape.Value}
 	switch {
-	case m.Type() == ebpf.ArrayOfMaps && name != "tables":
+	case m.Type() == ebpf.ArrayOfMaps && tablesOf[name].value == "":
 		return nil, fmt.Errorf("dump %s: it holds maps: %w", name, ErrNoMap)
 	case name == "quic_configs", name == "hmac_keys", name == "hmac_scratches":
 		return nil, fmt.Errorf("dump %s: it holds keys, which are secret: %w", name, ErrNoMap)
 	case m.Type() == ebpf.RingBuf:
 		return nil, fmt.Errorf("dump %s: a ring buffer has no entries: %w", name, ErrNoMap)
 	case m.Type() == ebpf.ArrayOfMaps:
-		err = d.tables(m, spec)
+		err = d.tables(m, spec, tablesOf[name])
 	default:
-		err = d.entries(m, nil)
+		err = d.entries(m, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dump %s: %w", name, err)
@@ -78,11 +78,12 @@ func (c *collection) dump(load func() (*ebpf.CollectionSpec, error), name string
 type dumper struct {
 	limit      int
 	key, value btf.Type
+	of         serviceTable // whose tables they are in; the zero value: none
 	list       []Entry
 }
 
-// entries reads those of a map. Service, if there is one, is a part of the key.
-func (d *dumper) entries(m *ebpf.Map, service *uint32) error {
+// entries reads those of a map. In a table of a service, that is a part of the key.
+func (d *dumper) entries(m *ebpf.Map, service uint32) error {
 	array := m.Type() == ebpf.Array || m.Type() == ebpf.PerCPUArray
 	key, raw := []byte(nil), make([]byte, m.ValueSize())
 	var values [][]byte
@@ -106,8 +107,8 @@ func (d *dumper) entries(m *ebpf.Map, service *uint32) error {
 			if !perCPU(m.Type()) {
 				e.CPU = -1
 			}
-			if service != nil {
-				e.Key = map[string]any{"service": *service, "bucket": e.Key}
+			if d.of.value != "" {
+				e.Key = map[string]any{"service": service, d.of.key: e.Key}
 			}
 			d.list = append(d.list, e)
 		}
@@ -115,13 +116,20 @@ func (d *dumper) entries(m *ebpf.Map, service *uint32) error {
 	return nil
 }
 
-// tables reads the chains of all services.
-func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec) error {
-	var chain *btf.Struct
-	if err := spec.Types.TypeByName("chain", &chain); err != nil {
+// serviceTable is what the tables of services hold: a structure for each key.
+type serviceTable struct{ value, key string }
+
+var tablesOf = map[string]serviceTable{
+	"tables": {value: "chain", key: "bucket"}, "paths": {value: "path", key: "backend"},
+}
+
+// tables reads those of all services.
+func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec, of serviceTable) error {
+	var value *btf.Struct
+	if err := spec.Types.TypeByName(of.value, &value); err != nil {
 		return err
 	}
-	d.value = chain
+	d.value, d.of = value, of
 	for service := range m.MaxEntries() {
 		var table *ebpf.Map
 		err := m.Lookup(service, &table)
@@ -131,7 +139,7 @@ func (d *dumper) tables(m *ebpf.Map, spec *ebpf.CollectionSpec) error {
 		if err != nil {
 			return err
 		}
-		err = d.entries(table, &service)
+		err = d.entries(table, service)
 		table.Close()
 		if err != nil {
 			return err

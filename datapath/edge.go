@@ -91,6 +91,7 @@ type Edge struct {
 	sids     map[uint16]netip.Addr // as the program knows them
 	quic     map[uint32]quicTables // by the service's index
 	limited  map[uint32]bool       // likewise: new connections
+	paths    map[uint32]bool       // likewise: has some
 	former   map[uint32]int        // likewise: buckets of the former table
 }
 
@@ -110,7 +111,7 @@ func OpenEdge(dir string, config EdgeConfig) (*Edge, error) {
 		collection: c, config: config, programs: map[Side]*ebpf.Program{},
 		chains: map[uint32]*tablePair{}, sids: map[uint16]netip.Addr{},
 		quic: map[uint32]quicTables{}, limited: map[uint32]bool{}, buckets: map[uint32]int{},
-		former: map[uint32]int{},
+		former: map[uint32]int{}, paths: map[uint32]bool{},
 	}
 	for _, i := range config.Interfaces {
 		if err := e.loadSide(i.Side); err != nil {
@@ -159,6 +160,7 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	spec.Maps["tables"].InnerMap = tableSpec(1)
+	spec.Maps["paths"].InnerMap = servicePathSpec(1)
 	if err := spec.Variables["settings"].Set(e.config.settings(side)); err != nil {
 		return nil, err
 	}
@@ -182,11 +184,12 @@ func (c EdgeConfig) settings(side Side) edgeSettings {
 
 // SetService points a service's packets at the chains and counters of index, from 0 to
 // MaxServices-1, whose table has so many buckets, and brings into force what [Edge.SetQUIC],
-// [Edge.LimitNewConnections] and [Edge.SetFormerChains] say about that index.
+// [Edge.SetPaths], [Edge.LimitNewConnections] and [Edge.SetFormerChains] say about that index.
 func (e *Edge) SetService(key ServiceKey, index uint32, buckets int) error {
 	s := service{
 		Index: index, Buckets: uint32(buckets), FormerBuckets: uint32(e.former[index]),
-		QUIC: truth(len(e.quic[index].configs) > 0), Limited: truth(e.limited[index]),
+		QUIC: truth(len(e.quic[index].configs) > 0), Limited: uint8(truth(e.limited[index])),
+		Paths: uint8(truth(e.paths[index])),
 	}
 	if err := e.maps["services"].Put(key.key(), s); err != nil {
 		return fmt.Errorf("set service %v: %w", key, err)

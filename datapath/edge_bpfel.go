@@ -41,6 +41,7 @@ const (
 	edgeMapOpenings         = "openings"
 	edgeMapOutcomes         = "outcomes"
 	edgeMapOwners           = "owners"
+	edgeMapPaths            = "paths"
 	edgeMapPorts            = "ports"
 	edgeMapQuicConfigs      = "quic_configs"
 	edgeMapQuicScratches    = "quic_scratches"
@@ -60,6 +61,7 @@ const (
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarOuterSettings    = "outer_settings"
+	edgeVarPathType         = "path_type"
 	edgeVarSettings         = "settings"
 )
 
@@ -130,6 +132,7 @@ type edgeMapSpecs struct {
 	Openings       *ebpf.MapSpec `ebpf:"openings"`
 	Outcomes       *ebpf.MapSpec `ebpf:"outcomes"`
 	Owners         *ebpf.MapSpec `ebpf:"owners"`
+	Paths          *ebpf.MapSpec `ebpf:"paths"`
 	Ports          *ebpf.MapSpec `ebpf:"ports"`
 	QuicConfigs    *ebpf.MapSpec `ebpf:"quic_configs"`
 	QuicScratches  *ebpf.MapSpec `ebpf:"quic_scratches"`
@@ -154,6 +157,7 @@ type edgeVariableSpecs struct {
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
+	PathType         *ebpf.VariableSpec `ebpf:"path_type"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
 
@@ -195,6 +199,7 @@ type edgeMaps struct {
 	Openings       *ebpf.Map `ebpf:"openings"`
 	Outcomes       *ebpf.Map `ebpf:"outcomes"`
 	Owners         *ebpf.Map `ebpf:"owners"`
+	Paths          *ebpf.Map `ebpf:"paths"`
 	Ports          *ebpf.Map `ebpf:"ports"`
 	QuicConfigs    *ebpf.Map `ebpf:"quic_configs"`
 	QuicScratches  *ebpf.Map `ebpf:"quic_scratches"`
@@ -226,6 +231,7 @@ func (m *edgeMaps) Close() error {
 		m.Openings,
 		m.Outcomes,
 		m.Owners,
+		m.Paths,
 		m.Ports,
 		m.QuicConfigs,
 		m.QuicScratches,
@@ -251,6 +257,7 @@ type edgeVariables struct {
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`
+	PathType         *ebpf.Variable `ebpf:"path_type"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }
 

@@ -86,6 +86,17 @@ var edgeServices = []ServiceKey{
 var quicServices = map[uint32][]uint16{6: {backendNear, backendFar, backendNarrow, backendNear2},
 	7: {backendNear2, backendBlackhole}}
 
+// edgePaths are those of the services that have some: with chains that leave room for them always,
+// only for SYNs, or never; of one to four SIDs, to some of the backends, or by ways of all kinds.
+var edgePaths = map[uint32]map[uint16][]uint16{
+	0: {backendNear: {backendFar}, backendFar: {backendNear2, backendNarrow},
+		backendUnresolved: {backendBlackhole, backendNear, backendFar}},
+	2: {backendNear: {backendFar}},
+	3: {backendNear: {backendNear2}, backendFar: {backendNarrow, backendNear}},
+	4: {backendNear: {backendNear2, backendNarrow, backendFar, backendUnresolved}},
+	6: {backendNear: {backendFar}, backendNear2: {backendNarrow, backendFar, backendNear}},
+}
+
 // quicCodecs are those of the shared configurations.
 func quicCodecs(t testing.TB) (codecs []*quiclb.Codec) {
 	for _, c := range packettest.QUICConfigs() {
@@ -208,7 +219,12 @@ func newTwoEdges(t testing.TB, w *world, config EdgeConfig) twoEdges {
 			twin.QUIC[service].Backends[id] = struct{}{}
 		}
 	}
+	twin.Paths = func(service uint32,
+		backend uint16) []uint16 {
+		return edgePaths[service][backend]
+	}
 	for i, key := range edgeServices {
+		must(t, program.SetPaths(uint32(i), edgePaths[uint32(i)]))
 		program.limited[uint32(i)] = i == limitedService
 		must(t, program.SetService(key, uint32(i), bucketsOf(i)))
 		must(t, program.SetChains(uint32(i), pools[i]))
@@ -297,7 +313,7 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 	}
 	generator := edgeGenerator(t, seed, config)
 	run := newRunner(edges.program.programs[config.Interfaces[0].Side], w.near)
-	reasons, forwarded, owned := tally{}, 0, 0
+	reasons, forwarded, owned, led := tally{}, 0, 0, 0
 	for i := range count {
 		frame := generator.Next()
 		if len(frame) < 14 {
@@ -308,6 +324,7 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 		reasons.add(want)
 		if want.Verdict == model.Transmit || want.Verdict == model.Redirect {
 			forwarded++
+			led += min(len(want.Path), 1)
 		}
 		if len(want.Chain) == 1 && quicServices[edges.model.Services[want.Service]] != nil {
 			owned++
@@ -319,6 +336,10 @@ func compareEdges(t *testing.T, w *world, config EdgeConfig, seed uint64, count 
 	if owned < count/200 {
 		t.Errorf("%s: only %d of %d frames went to one backend of a QUIC service: the generator "+
 			"misses", name, owned, count)
+	}
+	if led < count/50 {
+		t.Errorf("%s: only %d of %d frames were led by a path: the generator misses", name, led,
+			count)
 	}
 	if forwarded < count/5 {
 		t.Errorf("%s: only %d of %d frames were forwarded: the generator misses", name, forwarded,

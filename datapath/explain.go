@@ -46,7 +46,8 @@ const (
 
 // memories names the maps of all programs that are not copied.
 var memories = map[string]memory{
-	"services": shared, "tables": shared, "sids": shared, "ports": shared, "fib_epoch": shared,
+	"services": shared, "tables": shared, "paths": shared, "sids": shared, "ports": shared,
+	"fib_epoch":       shared,
 	"accept_policies": shared, "busy": shared,
 	"reported": shared, "signals": shared,
 	"drops": fresh, "outcomes": fresh, "service_traffic": fresh, "backend_traffic": fresh,

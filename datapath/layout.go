@@ -3,6 +3,7 @@ package datapath
 import (
 	"net/netip"
 	"time"
+	"unsafe"
 
 	"sextant/lb/acceptance"
 )
@@ -13,6 +14,7 @@ import (
 
 const (
 	chainMax          = 6     // CHAIN_MAX
+	pathMaxSIDs       = 4     // PATH_MAX_SIDS
 	servicesMax       = 1024  // SERVICES_MAX
 	infrastructureMax = 4     // INFRASTRUCTURE_PREFIXES
 	locatorsMax       = 4     // LOCATORS_MAX
@@ -62,7 +64,8 @@ type service struct {
 	Buckets       uint32
 	FormerBuckets uint32
 	QUIC          uint16
-	Limited       uint16
+	Limited       uint8
+	Paths         uint8
 }
 
 type former struct {
@@ -78,6 +81,14 @@ type chain struct {
 	Candidates uint8
 	Shadow     [2]byte // network order
 }
+
+type servicePath struct {
+	IDs      [pathMaxSIDs][2]byte // network order
+	Length   uint32
+	Reserved uint32
+}
+
+const servicePathBytes = uint32(unsafe.Sizeof(servicePath{}))
 
 type hostSettings struct {
 	Domain         domain

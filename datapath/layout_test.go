@@ -53,6 +53,7 @@ var twins = []struct {
 	{serviceKey{}, "service_key", "edge host"},
 	{service{}, "service", "edge host"},
 	{chain{}, "chain", "edge"},
+	{servicePath{}, "path", "edge"},
 	{localSID{}, "local_sid", "host"},
 	{serviceCounters{}, "service_counters", "edge"},
 	{backendCounter{}, "backend_counter", "edge"},
@@ -199,8 +200,9 @@ func TestEveryStructHasATwin(t *testing.T) {
 // packages assume.
 func TestLimits(t *testing.T) {
 	all := specs(t)
-	var ids, prefixes, locators, sids, counted *btf.Array
+	var ids, pathIDs, prefixes, locators, sids, counted *btf.Array
 	must(t, fieldOf(all["edge"], "chain", "ids", &ids))
+	must(t, fieldOf(all["edge"], "path", "ids", &pathIDs))
 	must(t, fieldOf(all["host"], "infrastructure", "prefixes", &prefixes))
 	must(t, fieldOf(all["host"], "locators", "prefixes", &locators))
 	must(t, fieldOf(all["host"], "host_settings", "sids", &sids))
@@ -228,6 +230,10 @@ func TestLimits(t *testing.T) {
 			countersBlock * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
 		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()),
 			int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
+		{"SIDs of a path", pathMaxSIDs, int(pathIDs.Nelems)},
+		{"services' paths", MaxServices, int(all["edge"].Maps["paths"].MaxEntries)},
+		{"bytes of a path", int(servicePathBytes),
+			int(all["edge"].Maps["paths"].InnerMap.ValueSize)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
 		{"outcomes", len(outcomeNames()) - 1, int(all["edge"].Maps["outcomes"].MaxEntries)},
 	} {

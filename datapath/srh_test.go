@@ -38,7 +38,8 @@ func TestEdgeWritesTheSRHOfTheVocabulary(t *testing.T) {
 			want := edges.model.Process(uint32(w.near), frame)
 			if verdict, after := run.run(t, frame); verdict == xdpTransmit ||
 				verdict == xdpRedirect {
-				compareSRH(t, after, travelOf(t, config.Block, want.Chain), build)
+				compareSRH(t, after, travelOf(t, config.Block,
+					slices.Concat(want.Path, want.Chain)), build)
 				seen++
 			}
 		}

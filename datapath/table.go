@@ -248,7 +248,7 @@ func (e *Edge) SetChains(index uint32, g *pool.Generation) error {
 	return nil
 }
 
-// DeleteChains frees the table of a service that was deleted.
+// DeleteChains frees the tables of a service that was deleted.
 func (e *Edge) DeleteChains(index uint32) error {
 	err := e.maps["tables"].Delete(index)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
@@ -257,7 +257,7 @@ func (e *Edge) DeleteChains(index uint32) error {
 	e.chains[index].close()
 	delete(e.chains, index)
 	delete(e.buckets, index)
-	return e.deleteFormerChains(index)
+	return errors.Join(e.SetPaths(index, nil), e.deleteFormerChains(index))
 }
 
 // PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are

@@ -12,6 +12,7 @@
 #include "hmac.h"
 #include "hop_limit.h"
 #include "nexthop.h"
+#include "path.h"
 #include "syn_limit.h"
 
 static __always_inline struct service *service_find(struct packet *p, struct service_key *key)
@@ -60,8 +61,8 @@ static __always_inline bool first_segment(const struct chain *chain, __u32 n,
 	return true;
 }
 
-static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain, __u32 n,
-				      __u32 segments, __u8 next)
+static __always_inline bool srh_write(void *pos, void *end, const struct chain *chain,
+				      const struct path *path, __u32 n, __u32 segments, __u8 next)
 {
 	struct srh *srh = pos;
 
@@ -82,7 +83,7 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 				       verifier loses */
 		if (i >= segments || visit >= CHAIN_MAX)
 			break;
-		id = bpf_ntohs(chain->ids[visit]);
+		id = bpf_ntohs(path_visited(path, chain, visit));
 		sid = bpf_map_lookup_elem(&sids, &id);
 		if (!sid || (void *)(slot + 1) > end)
 			return false;
@@ -94,9 +95,10 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 }
 
 /* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its
- * l2_before bytes. */
+ * l2_before bytes. n: SIDs of the path and of the chain. */
 static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
-				       const struct packet *p, const struct chain *chain, __u32 n,
+				       const struct packet *p, const struct chain *chain,
+				       const struct path *path, __u32 n,
 				       const struct address *source,
 				       const struct address *destination, __u64 hash)
 {
@@ -113,7 +115,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
 		    p->length + srh_length(segments));
 	if (segments &&
-	    !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, n, segments, inner_next))
+	    !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, path, n, segments, inner_next))
 		return REASON_NO_BACKEND;
 	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) :
 				       REASON_NONE;
@@ -123,6 +125,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 struct encap {
 	const struct service *service;
 	struct chain *chain;
+	const struct path *path; /* to the chain's first, 0: routing's own */
 	__u32 visits;
 	__u64 hash;
 	struct address destination; /* of the outer header */
@@ -136,17 +139,39 @@ static __always_inline bool syn_admit(const struct packet *p, const struct servi
 	       syn_limit_take(service->index);
 }
 
-/* Finds the first destination of the outer header. Returns whether the chain has one. */
+/* Finds the path and the first destination of the outer header. Returns whether the chain has one.
+ */
 static __always_inline bool encap_begin(struct encap *w)
 {
-	return w->visits && w->visits <= CHAIN_MAX && w->chain->length &&
-	       first_segment(w->chain, w->visits, &w->destination);
+	if (!w->visits || w->visits > CHAIN_MAX || !w->chain->length)
+		return false;
+	w->path = path_find(w->service, w->chain, w->visits);
+	if (w->path && settings.encapsulation != ENCAPSULATION_CARRIER)
+		return path_first_segment(w->path, &w->destination);
+	if (!first_segment(w->chain, w->visits, &w->destination))
+		return false;
+	if (w->path)
+		carrier_lead(&w->destination, w->path);
+	return true;
+}
+
+/* The id of the first destination, by which its next hop is remembered. */
+static __always_inline __u16 encap_first(const struct encap *w)
+{
+	return bpf_ntohs(w->path ? w->path->ids[0] : w->chain->ids[0]);
+}
+
+/* How many SIDs the packet visits, those of the path included. */
+static __always_inline __u32 encap_visits(const struct encap *w)
+{
+	return w->visits + path_length(w->path);
 }
 
 /* How many bytes longer the packet becomes. */
 static __always_inline __u32 encap_overhead(const struct encap *w)
 {
-	return sizeof(struct ipv6hdr) + srh_length(srh_segments(settings.encapsulation, w->visits));
+	return sizeof(struct ipv6hdr) +
+	       srh_length(srh_segments(settings.encapsulation, encap_visits(w)));
 }
 
 /* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop,
@@ -161,8 +186,8 @@ static __always_inline int encap_send(struct xdp_md *ctx, struct frame *f, __u32
 				      const struct packet *p, const struct encap *w,
 				      const struct address *source)
 {
-	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->visits, source, &w->destination,
-				 w->hash);
+	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->path, encap_visits(w), source,
+				 &w->destination, w->hash);
 
 	if (reason)
 		return drop(reason);

@@ -20,7 +20,8 @@ struct service {
 	__u32 buckets; /* edge: of its table of chains */
 	__u32 former_buckets; /* edge: of the former table; 0: there is none */
 	__u16 quic; /* UDP that is QUIC */
-	__u16 limited; /* edge: how many new connections it may get */
+	__u8 limited; /* edge: how many new connections it may get */
+	__u8 paths; /* edge: some of its backends have a path */
 };
 
 struct {

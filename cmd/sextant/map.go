@@ -55,7 +55,8 @@ func (a *app) mapDump() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "dump NAME", Short: "Print the entries of an eBPF map, as the kernel holds them",
 		Long: `Print the entries of an eBPF map, as the kernel holds them, with fields by their names in C, addresses and numbers readable.
-Entries of arrays that are all zero are left out. The chains of all services are "tables", by service number and bucket.`,
+Entries of arrays that are all zero are left out. The chains of all services are "tables", by service number and bucket;
+their paths are "paths", by service number and id of the backend.`,
 		Example: `  sextant lab exec quickstart edge -- sextant map dump services
   sextant lab exec quickstart edge -- sextant map dump tables --limit 10 -o json`,
 		Annotations:       seeAlso("sextant map list", "sextant explain"),

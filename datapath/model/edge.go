@@ -2,6 +2,7 @@ package model
 
 import (
 	"net/netip"
+	"slices"
 
 	"sextant/config"
 	"sextant/lb/pool"
@@ -42,6 +43,10 @@ type Edge struct {
 	QUIC map[uint32]*QUIC
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
+
+	// Paths returns the ids of the SIDs on the way to a backend of a service, none for routing's
+	// own way; nil: all take that.
+	Paths func(service uint32, backend uint16) []uint16
 
 	Former *FormerFlows // connections from before another secret or table; nil: none are known
 
@@ -175,7 +180,8 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	}
 	chain := e.Former.join(service, r.Flow, e.Chains(service, r.Bucket))
 	r.Chain = e.offered(service, e.cached(&r, chain, p), p)
-	path, ok := e.path(r.Chain)
+	r.Path = e.waypoints(service, r.Chain)
+	path, ok := e.path(slices.Concat(r.Path, r.Chain))
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
@@ -227,6 +233,19 @@ func (e *Edge) offered(service uint32, chain pool.Chain, p *packet) []uint16 {
 		return visits(chain, chain.Candidates)
 	}
 	return visits(chain, chain.Length)
+}
+
+// waypoints returns the ids of the SIDs on the way to the first of the backends ids. A path that
+// does not fit before them into one address is left out: the connection counts more than its way.
+func (e *Edge) waypoints(service uint32, ids []uint16) []uint16 {
+	if e.Paths == nil || len(ids) == 0 {
+		return nil
+	}
+	path := e.Paths(service, ids[0])
+	if len(path)+len(ids) > srv6.MaxCarrierCSIDs {
+		return nil
+	}
+	return path
 }
 
 // visits returns the first ids of a chain.

@@ -31,6 +31,7 @@ type Result struct {
 	Hash    uint64     // edge: flow hash
 	Bucket  uint32     // edge: bucket of the hash
 	Chain   []uint16   // edge: ids of the backends to which the packet is offered, in order
+	Path    []uint16   // edge: ids of the SIDs that it visits before those
 
 	Cache  CacheEvent // edge: what the flow cache did
 	Answer Answer     // edge: what it says itself, instead of forwarding

@@ -1,0 +1,77 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// MaxPathSIDs is how many SIDs a path from the edge to a backend has at most.
+const MaxPathSIDs = pathMaxSIDs
+
+// servicePathSpec is the inner map of "paths": the paths to a service's backends, by their ids.
+func servicePathSpec(entries int) *ebpf.MapSpec {
+	return &ebpf.MapSpec{
+		Name:       "service_paths",
+		Type:       ebpf.Array,
+		KeySize:    4,
+		ValueSize:  servicePathBytes,
+		MaxEntries: uint32(entries),
+		Flags:      unix.BPF_F_INNER_MAP,
+	}
+}
+
+// SetPaths leads packets of the service of index to backends by paths: for the id of each backend
+// the ids of the SIDs that are visited before it, which [Edge.SetSID] has named. All change in one
+// step. It is in force from the next [Edge.SetService] on; once that has announced paths, at once.
+// Without any, packets take routing's own way.
+func (e *Edge) SetPaths(index uint32, paths map[uint16][]uint16) error {
+	had := e.paths[index]
+	e.paths[index] = len(paths) > 0
+	switch {
+	case len(paths) == 0 && !had:
+		return nil
+	case len(paths) == 0:
+		if err := e.maps["paths"].Delete(index); err != nil &&
+			!errors.Is(err, ebpf.ErrKeyNotExist) {
+			return fmt.Errorf("delete paths of service %d: %w", index, err)
+		}
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(paths))
+	inner, err := ebpf.NewMap(servicePathSpec(int(ids[len(ids)-1]) + 1))
+	if err != nil {
+		return fmt.Errorf("set paths of service %d: %w", index, err)
+	}
+	defer inner.Close()
+	for _, id := range ids {
+		entry, err := servicePathOf(paths[id])
+		if err == nil {
+			err = inner.Put(uint32(id), entry)
+		}
+		if err != nil {
+			return fmt.Errorf("set path of service %d to backend %#x: %w", index, id, err)
+		}
+	}
+	if err := e.maps["paths"].Put(index, inner); err != nil {
+		return fmt.Errorf("set paths of service %d: %w", index, err)
+	}
+	return nil
+}
+
+// servicePathOf is a path as the program reads it.
+func servicePathOf(sids []uint16) (entry servicePath, err error) {
+	if len(sids) > MaxPathSIDs {
+		return entry, fmt.Errorf("it has %d SIDs, and a path has %d at most", len(sids),
+			MaxPathSIDs)
+	}
+	for i, id := range sids {
+		entry.IDs[i] = bigEndian(id)
+	}
+	entry.Length = uint32(len(sids))
+	return entry, nil
+}

@@ -1,0 +1,124 @@
+package datapath
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"sextant/datapath/packettest"
+	"sextant/lb/pool"
+)
+
+// TestEdgePaths compares the whole frame: paths of one to four SIDs before chains of one to six,
+// every encapsulation, every kind of packet, every way out. What does not fit goes without.
+func TestEdgePaths(t *testing.T) {
+	w := newWorld(t)
+	chain := []uint16{0x1, 0xdfff, 0x203, 0x7, 0xabcd, 0x600}
+	path := []uint16{0xa1, 0xdffe, 0x8001, 0xffff}
+	for encapsulation, name := range encapsulationNames {
+		e := tableEdge(t, w, encapsulation)
+		for _, id := range path {
+			must(t, e.SetSID(id, packettest.SID(id)))
+		}
+		edge := w.edgeSubject(e, External)
+		for _, out := range []way{wayBack, wayElsewhere, wayUnknown} {
+			out.lead(t, e)
+			for length := 1; length <= MaxPathSIDs; length++ {
+				pathTo(t, e, chain[0], path[:length])
+				for n := 1; n <= pool.MaxChain; n++ {
+					serveAll(t, e, 1, chain[:n]...)
+					w.run(t, fmt.Sprintf("%s/%s/%d/%d", name, out.outcome, length, n),
+						func(t *testing.T) {
+							checkPath(t, edge, name, path[:length], chain[:n], out)
+						})
+				}
+			}
+		}
+	}
+}
+
+// pathTo gives all services of the tables a path to a backend, which may be none.
+func pathTo(t testing.TB, e *Edge, backend uint16, path []uint16) {
+	t.Helper()
+	for i, key := range []ServiceKey{
+		{VIP: packettest.VIP4, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP6, Port: 80, Protocol: 6},
+		{VIP: packettest.VIP6, Protocol: 17}, {VIP: packettest.VIP4, Port: 53, Protocol: 17},
+	} {
+		paths := map[uint16][]uint16{}
+		if path != nil {
+			paths[backend] = path
+		}
+		must(t, e.SetPaths(uint32(i), paths))
+		must(t, e.SetService(key, uint32(i), tableBuckets))
+	}
+}
+
+func checkPath(t *testing.T, edge subject, encapsulation string, path, chain []uint16, out way) {
+	t.Helper()
+	for _, packet := range packettest.Kinds(packettest.Web4("A"), packettest.Web6("A")) {
+		visited := chain
+		if packet.Flow().Protocol == 17 {
+			visited = chain[:1]
+		}
+		if len(path)+len(visited) <= pool.MaxChain {
+			visited = slices.Concat(path, visited)
+		}
+		want := packettest.Encapsulated(t, encapsulation, visited, label(packet.Flow()),
+			packet.TrafficClass, packet.Bytes(t))
+		checkEncapsulated(t, edge, packet, want, out)
+	}
+}
+
+// TestEdgePathOfOthers: a path is that of its service and its backend alone, the one that is set
+// last holds from the next packet on, and is gone when it is taken away.
+func TestEdgePathOfOthers(t *testing.T) {
+	w := newWorld(t)
+	wayElsewhere.lead(t)
+	e := tableEdge(t, w, Carrier)
+	edge := w.edgeSubject(e, External)
+	serveAll(t, e, 2, 1, 2)
+	check := func(packet packettest.Packet, ids ...uint16) {
+		t.Helper()
+		checkEncapsulation(t, edge, packettest.Carrier, packet, ids, wayElsewhere)
+	}
+	pathTo(t, e, 2, []uint16{0xa1})
+	check(packettest.Web4("A"), 1, 2)
+	must(t, e.SetPaths(0, map[uint16][]uint16{1: {0xa1}}))
+	check(packettest.Web4("A"), 0xa1, 1, 2)
+	check(packettest.Web6("A"), 1, 2)
+	must(t, e.SetPaths(0, map[uint16][]uint16{1: {0xa2, 0xa3}, 2: {0xa1}}))
+	check(packettest.Web4("A"), 0xa2, 0xa3, 1, 2)
+	must(t, e.SetPaths(0, nil))
+	check(packettest.Web4("A"), 1, 2)
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
+	check(packettest.Web4("A"), 1, 2)
+}
+
+// Too long a path is refused, and changes nothing; a service that is deleted leaves none behind.
+func TestSetPaths(t *testing.T) {
+	w := newWorld(t)
+	e, err := OpenEdge(w.dir, edgeConfig(t))
+	must(t, err)
+	t.Cleanup(e.Close)
+	must(t, e.SetPaths(3, map[uint16][]uint16{9: {1}}))
+	if err := e.SetPaths(3, map[uint16][]uint16{9: {1, 2, 3, 4, 5}}); err == nil {
+		t.Error("a path of five SIDs was set")
+	}
+	var got servicePath
+	var paths *ebpf.Map
+	must(t, e.maps["paths"].Lookup(uint32(3), &paths))
+	t.Cleanup(func() { paths.Close() })
+	must(t, paths.Lookup(uint32(9), &got))
+	if want := (servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Length: 1}); got != want {
+		t.Errorf("path %v, want %v", got, want)
+	}
+	must(t, e.SetChains(3, testPool(t, testBuckets, 1, 1)))
+	must(t, e.DeleteChains(3))
+	if err := e.maps["paths"].Lookup(uint32(3), &paths); !errors.Is(err, ebpf.ErrKeyNotExist) {
+		t.Errorf("paths of a deleted service: %v", err)
+	}
+}

@@ -118,6 +118,9 @@ type Service struct {
 	// backends that its table is sized for; 0: see [Edge.BucketsOf]
 	MaxBackends    int            `key:"maxBackends" omit:"zero" range:"1 10000" zero:"for the default"`
 	NewConnections NewConnections `key:"newConnections" omit:"zero" change:"whole"`
+	// SIDs that packets visit on the way to the first backend that they are offered to; none: they
+	// take routing's own way. A backend's own path is taken in place of this one
+	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
 	// without one, UDP is not looked into
 	QUIC QUICConfigs `key:"quic" omit:"zero"`
 	// nil: backends are what the configuration says
@@ -133,6 +136,8 @@ type Backend struct {
 	SID    netip.Addr   `key:"sid" as:"sid" help:"SID at which the backend is offered connections"`
 	Weight int          `key:"weight" default:"1" range:"0 65535" help:"share of new connections, 0 to 65535"`
 	State  BackendState `key:"state" default:"up" help:"up, draining, down or maintenance"`
+	// SIDs that packets visit on the way to this backend; none: those of the service's path
+	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
 	// where the host's agent serves metrics, and tells its connections; the zero value: not known
 	Agent netip.AddrPort `key:"agent" omit:"zero" help:"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it"`
 }

@@ -145,9 +145,31 @@ func drawEdge(t *rapid.T) *config.Edge {
 				Agent:  pick(t, netip.AddrPort{}, netip.MustParseAddrPort("[fd00:5e::51]:9477")),
 			})
 		}
+		drawPaths(t, &s)
 		e.Services = append(e.Services, s)
 	}
 	return e
+}
+
+// drawPaths gives the service and its backends paths, as long as chains leave room.
+func drawPaths(t *rapid.T, s *config.Service) {
+	routers := []netip.Addr{netip.MustParseAddr("fcbb:bb00:a1::"),
+		netip.MustParseAddr("fcbb:bb00:a2::"), netip.MustParseAddr("fcbb:bb00:a3::"),
+		netip.MustParseAddr("fcbb:bb00:a4::")}
+	room := len(routers)
+	if s.Policy == config.PolicyOffer {
+		room = min(room, 6-s.Depth)
+	}
+	path := func() []netip.Addr {
+		if n := rapid.IntRange(0, room).Draw(t, "path"); n > 0 {
+			return routers[:n]
+		}
+		return nil
+	}
+	s.Path = path()
+	for i := range s.Backends {
+		s.Backends[i].Path = path()
+	}
 }
 
 func drawEtcd(t *rapid.T) *config.Etcd {

@@ -69,6 +69,7 @@ func (c *checker) services(e *Edge) {
 		c.distinct(where, s.Name, s.Endpoint, names, endpoints)
 		c.backends(where, s, e)
 		c.learned(where, s)
+		c.servicePaths(where, s, e)
 	}
 }
 

@@ -49,6 +49,8 @@ type Explanation struct {
 	Trace   *Trace `json:"trace,omitempty"` // edge: the flow's bucket and chain
 	// edge: the backends that this packet visits, in order
 	OfferedTo []string `json:"offeredTo,omitempty"`
+	// edge: the SIDs that the outer header names, in the order of travel: path, then backends
+	Header []HeaderSID `json:"header,omitempty"`
 	// edge: what the flow cache did: hit, miss, stale, stored or why it refused
 	FlowCache string `json:"flowCache,omitempty"`
 	SID       *SID   `json:"sid,omitempty"` // host, strays: the local SID that it comes to
@@ -72,6 +74,14 @@ type Explanation struct {
 	NextHop *NextHop     `json:"nextHop,omitempty"` // transmit and redirect
 	// as it leaves, in hexadecimal; not if it is dropped, or passes unchanged
 	Frame string `json:"frame,omitempty"`
+}
+
+// HeaderSID is a SID in the outer header that an edge writes.
+type HeaderSID struct {
+	Bytes   string     `json:"bytes"` // by which it stands there, in hexadecimal: 2 or 16
+	SID     netip.Addr `json:"sid"`
+	Role    string     `json:"role"` // path or backend
+	Backend string     `json:"backend,omitempty"`
 }
 
 // PolicyChoice is how a head-end came to what it does.

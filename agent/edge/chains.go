@@ -51,6 +51,9 @@ func (e *Room) chains(
 	s.effect = e.effect(&s.Service, e.Runs.service(s.Endpoint), members)
 	members = s.effect.Backends
 	s.Members = members
+	if s.paths, err = e.pathsOf(&s.Service, members, n); err != nil {
+		return nil, err
+	}
 	previous, err := e.previousChains(s, n, dir)
 	if err != nil {
 		return nil, err
@@ -190,6 +193,9 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	if err != nil {
 		return err
 	}
+	if err := e.refreshPaths(s, &service, members); err != nil {
+		return err
+	}
 	if next != s.Generation {
 		if err := e.Runs.setSIDs(service.Backends, members, s.pastSIDs); err != nil {
 			return err
@@ -201,7 +207,8 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	if err := e.refreshFormer(s, members); err != nil {
 		return err
 	}
-	e.checks.stale = e.checks.stale || !slices.Equal(s.Backends, service.Backends)
+	e.checks.stale = e.checks.stale || !slices.EqualFunc(s.Backends, service.Backends,
+		config.Backend.Equal)
 	s.Service, s.Members, s.Generation, s.effect = service, members, next, effect
 	return nil
 }

@@ -53,6 +53,7 @@ type Service struct {
 	effect     health.Effect    // how the members were determined
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
+	paths    paths                 // to the members
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 }
 
@@ -381,7 +382,13 @@ func (e *Role) fillService(s, before *Service) error {
 	if err := e.fillFormer(s, before); err != nil {
 		return err
 	}
-	same := before != nil && before.Generation == s.Generation && before.former == s.former
+	led := before == nil && s.paths.to != nil || before != nil && !before.paths.equal(s.paths)
+	if led {
+		if err := e.setPaths(s); err != nil {
+			return err
+		}
+	}
+	same := !led && before != nil && before.Generation == s.Generation && before.former == s.former
 	if same && before.NewConnections == s.NewConnections && slices.EqualFunc(before.QUIC.Configs,
 		s.QUIC.Configs, config.QUIC.Equal) {
 		return nil

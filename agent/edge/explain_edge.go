@@ -72,6 +72,9 @@ func (e *Role) twin(n *config.Node) *model.Edge {
 	m.Chains = func(service, bucket uint32) pool.Chain {
 		return e.Services[service].Generation.Chain(int(bucket))
 	}
+	m.Paths = func(service uint32, backend uint16) []uint16 {
+		return e.Services[service].paths.to[backend]
+	}
 	if e.former != nil {
 		m.Former = e.formerModel()
 	}
@@ -123,6 +126,7 @@ func (e *Room) accountOf(twin *model.Edge, at int, told *api.Explanation, frame 
 	s := &e.Runs.Services[index]
 	trace := e.traceOf(s, *told.Flow, r.Hash)
 	told.Service, told.Trace, told.FlowCache = s.Name, &trace, r.Cache.String()
+	told.Header = e.headerOf(s, r.Path, r.Chain)
 	for _, id := range r.Chain {
 		told.OfferedTo = append(told.OfferedTo, e.place(s, pool.Place{ID: id}).Backend)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"sextant/agent/api"
 	"sextant/agent/state"
@@ -94,22 +95,29 @@ func (e *Room) place(s *Service, p pool.Place) api.Place {
 	return place
 }
 
-// segments are the destinations that the packets of a chain travel to: the carrier of all, or their
-// SIDs.
+// segments are the destinations that the packets of a chain travel to, the path to its first
+// included: the carrier of all, or their SIDs.
 func (e *Room) segments(s *Service, ids []uint16) []netip.Addr {
 	segments := []netip.Addr{}
 	if len(ids) == 0 {
 		return segments
 	}
+	path := s.paths.to[ids[0]]
+	if len(path)+len(ids) > srv6.MaxCarrierCSIDs {
+		path = nil // it does not fit, and is left out
+	}
 	if e.Node.Edge.Encapsulation == config.Carrier {
-		csids := make([]srv6.CSID, len(ids))
-		for i, id := range ids {
-			csids[i] = srv6.CSID(id)
+		var csids []srv6.CSID
+		for _, id := range slices.Concat(path, ids) {
+			csids = append(csids, srv6.CSID(id))
 		}
 		if carrier, err := e.Node.Domain.Block.Carrier(csids...); err == nil {
 			segments = append(segments, carrier)
 		}
 		return segments
+	}
+	for _, id := range path {
+		segments = append(segments, s.paths.sids[id])
 	}
 	for _, id := range ids {
 		segments = append(segments, e.place(s, pool.Place{ID: id}).SID)

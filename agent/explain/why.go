@@ -115,18 +115,33 @@ func edgeWhy(e *api.Explanation) string {
 		}
 		return "answered or rewritten by the edge (" + e.Outcome + ")"
 	case 1:
-		return "sent to " + described(e, e.OfferedTo[0]) + ", the only one that it is offered to"
+		return ledWhy(e) + "sent to " + described(e, e.OfferedTo[0]) +
+			", the only one that it is offered to"
 	}
 	var names []string
 	for _, name := range e.OfferedTo {
 		names = append(names, described(e, name))
 	}
-	text := "offered to " + strings.Join(names, ", then ") +
+	text := ledWhy(e) + "offered to " + strings.Join(names, ", then ") +
 		": the first that accepts or has the connection takes it, the last must"
 	if e.FlowCache != "" {
 		text += "; " + cacheTexts[e.FlowCache]
 	}
 	return text
+}
+
+// ledWhy says over which SIDs the packet travels to the first backend, "" if routing decides.
+func ledWhy(e *api.Explanation) string {
+	var sids []string
+	for _, h := range e.Header {
+		if h.Role == "path" {
+			sids = append(sids, h.SID.String())
+		}
+	}
+	if sids == nil {
+		return ""
+	}
+	return "led over " + strings.Join(sids, ", then ") + "; "
 }
 
 // cacheTexts say what the flow cache did, by event.

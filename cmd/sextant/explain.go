@@ -307,6 +307,9 @@ func flowProse(list []api.Explanation, wide bool) string {
 		if len(e.Path) > 0 {
 			line("  path", "%s", segmentsText(e.Path))
 		}
+		if len(e.Header) > 0 {
+			line("  header", "%s", headerText(e.Header))
+		}
 		if e.NextHop != nil {
 			line("  next hop", "%s, by %s", e.NextHop.Destination, orDash(e.NextHop.Interface))
 		}
@@ -318,6 +321,21 @@ func flowProse(list []api.Explanation, wide bool) string {
 		}
 	}
 	return prose.String()
+}
+
+// headerText names each SID of an edge's outer header behind its bytes.
+func headerText(header []api.HeaderSID) string {
+	var sids []string
+	for _, h := range header {
+		whose := h.Role
+		if h.Backend != "" {
+			whose = h.Backend
+		} else if h.SID.IsValid() {
+			whose += " " + h.SID.String()
+		}
+		sids = append(sids, h.Bytes+" "+whose)
+	}
+	return strings.Join(sids, ", ")
 }
 
 // protectedFlow is that of an egress to which a copy belongs.

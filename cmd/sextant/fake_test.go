@@ -243,13 +243,18 @@ func (f *fakeAgent) Explain(ctx context.Context, q api.Question) ([]api.Explanat
 		return explainedCopies(f.node.Merge, q), nil
 	}
 	trace := func(flow api.Flow) *api.Trace { t, _ := f.Trace(ctx, flow); return &t }
+	sid := netip.MustParseAddr
 	e := api.Explanation{
 		Number: 1, Role: api.Edge, Interface: "eth0", Program: "00aa11bb22cc33dd", Bytes: 74,
-		Verdict: "transmit", Outcome: "transmitted",
-		Why: "offered to web1, then web2: the first that accepts or has the connection takes it, " +
-			"the last must", Service: "web",
-		OfferedTo: []string{"web1", "web2"},
-		Path:      []netip.Addr{netip.MustParseAddr("fcbb:bb00:1:2::")},
+		Verdict: "transmit", Outcome: "transmitted", OfferedTo: []string{"web1", "web2"},
+		Why: "led over fcbb:bb00:a1::; offered to web1, then web2: the first that accepts or has " +
+			"the connection takes it, the last must", Service: "web",
+		Header: []api.HeaderSID{
+			{Bytes: "00a1", SID: sid("fcbb:bb00:a1::"), Role: "path"},
+			{Bytes: "0001", SID: sid("fcbb:bb00:1::"), Role: "backend", Backend: "web1"},
+			{Bytes: "0002", SID: sid("fcbb:bb00:2::"), Role: "backend", Backend: "web2"},
+		},
+		Path: []netip.Addr{netip.MustParseAddr("fcbb:bb00:a1:1:2::")},
 		NextHop: &api.NextHop{Interface: "eth0", Source: "02:00:00:00:00:02",
 			Destination: "02:00:00:00:00:03"},
 		Frame: strings.Repeat("5e", 114),

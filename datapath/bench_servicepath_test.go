@@ -1,11 +1,9 @@
 package datapath
 
-import (
-	"testing"
-)
+import "testing"
 
-// pathRows are packets that are led over SIDs on the way to the first candidate, each backend's over
-// others. Beside them is the edge without paths, in edgeRows.
+// pathRows are packets that are led over SIDs on the way to the first candidate, each backend's
+// over others. Beside them is the edge without paths, in edgeRows.
 func pathRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	const firstRouter = 0x1000

@@ -30,8 +30,8 @@ const benchLoads = 9
 func BenchmarkPrograms(b *testing.B) {
 	w := newWorld(b)
 	oneCPU(b)
-	rows := slices.Concat(edgeRows(b, w), pathRows(b, w), cacheRows(b, w), rareRows(b, w), hostRows(b, w),
-		rareHostRows(b, w), hmacRows(b, w))
+	rows := slices.Concat(edgeRows(b, w), pathRows(b, w), cacheRows(b, w), rareRows(b, w),
+		hostRows(b, w), rareHostRows(b, w), hmacRows(b, w))
 	driver := newBenchDriver(b, w.near)
 	bare := benchRow{name: "bare encapsulation", program: driver.Programs[benchProgBare],
 		frame: rows[0].frame, verdict: xdpTransmit}

@@ -180,6 +180,9 @@ func (p *pathLab) explained(encapsulation string) {
 			if fmt.Sprint(names) != want || !strings.HasPrefix(e.Why, "led over fcbb:bb00:a") {
 				p.t.Errorf("port %d: header %v, want %s: %s", port, names, want, e.Why)
 			}
+			if e.Packet == "opening" && fmt.Sprint(e.Trace.Opening) != fmt.Sprint(e.Path) {
+				p.t.Errorf("port %d: traced as %v, sent as %v", port, e.Trace.Opening, e.Path)
+			}
 			address := strings.Join(bytes, "")
 			if encapsulation != "carrier" {
 				address = bytes[3] + bytes[2] + bytes[1] // the last comes first

@@ -237,7 +237,7 @@ func tablesOf(e *edge.Role, n *config.Node) (all []any) {
 		}
 		all = append(all, s.Key, s.Index, s.NewConnections, s.Spec(n),
 			edge.ChainsOf(s.Generation),
-			sids, quic)
+			sids, s.Paths, quic)
 	}
 	return all
 }

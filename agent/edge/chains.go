@@ -51,7 +51,7 @@ func (e *Room) chains(
 	s.effect = e.effect(&s.Service, e.Runs.service(s.Endpoint), members)
 	members = s.effect.Backends
 	s.Members = members
-	if s.paths, err = e.pathsOf(&s.Service, members, n); err != nil {
+	if s.Paths, err = e.pathsOf(&s.Service, members, n); err != nil {
 		return nil, err
 	}
 	previous, err := e.previousChains(s, n, dir)

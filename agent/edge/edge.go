@@ -53,7 +53,7 @@ type Service struct {
 	effect     health.Effect    // how the members were determined
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
-	paths    paths                 // to the members
+	Paths    paths                 // to the members
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 }
 
@@ -382,7 +382,7 @@ func (e *Role) fillService(s, before *Service) error {
 	if err := e.fillFormer(s, before); err != nil {
 		return err
 	}
-	led := before == nil && s.paths.to != nil || before != nil && !before.paths.equal(s.paths)
+	led := before == nil && s.Paths.to != nil || before != nil && !before.Paths.equal(s.Paths)
 	if led {
 		if err := e.setPaths(s); err != nil {
 			return err

@@ -73,7 +73,7 @@ func (e *Role) twin(n *config.Node) *model.Edge {
 		return e.Services[service].Generation.Chain(int(bucket))
 	}
 	m.Paths = func(service uint32, backend uint16) []uint16 {
-		return e.Services[service].paths.to[backend]
+		return e.Services[service].Paths.to[backend]
 	}
 	if e.former != nil {
 		m.Former = e.formerModel()

@@ -50,21 +50,21 @@ func (e *Room) pathsOf(s *config.Service, members []pool.Backend, n *config.Node
 
 // setPaths tells the program the service's paths; SetService brings them into force.
 func (e *Role) setPaths(s *Service) error {
-	for id, sid := range s.paths.sids {
+	for id, sid := range s.Paths.sids {
 		if err := e.Program.SetSID(id, sid); err != nil {
 			return err
 		}
 	}
-	return e.Program.SetPaths(s.Index, s.paths.to)
+	return e.Program.SetPaths(s.Index, s.Paths.to)
 }
 
 // refreshPaths brings the paths of a running service up to date, whose backends are those of next.
 func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Backend) error {
 	p, err := e.pathsOf(next, members, e.Node)
-	if err != nil || p.equal(s.paths) {
+	if err != nil || p.equal(s.Paths) {
 		return err
 	}
-	s.paths = p
+	s.Paths = p
 	if err := e.Runs.setPaths(s); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Bac
 // headerOf tells which SIDs the outer header of a packet names, in the order of travel.
 func (e *Room) headerOf(s *Service, path, chain []uint16) (list []api.HeaderSID) {
 	for _, id := range path {
-		list = append(list, e.headerSID(id, api.HeaderSID{SID: s.paths.sids[id], Role: "path"}))
+		list = append(list, e.headerSID(id, api.HeaderSID{SID: s.Paths.sids[id], Role: "path"}))
 	}
 	for _, id := range chain {
 		p := e.place(s, pool.Place{ID: id})

@@ -102,7 +102,7 @@ func (e *Room) segments(s *Service, ids []uint16) []netip.Addr {
 	if len(ids) == 0 {
 		return segments
 	}
-	path := s.paths.to[ids[0]]
+	path := s.Paths.to[ids[0]]
 	if len(path)+len(ids) > srv6.MaxCarrierCSIDs {
 		path = nil // it does not fit, and is left out
 	}
@@ -117,7 +117,7 @@ func (e *Room) segments(s *Service, ids []uint16) []netip.Addr {
 		return segments
 	}
 	for _, id := range path {
-		segments = append(segments, s.paths.sids[id])
+		segments = append(segments, s.Paths.sids[id])
 	}
 	for _, id := range ids {
 		segments = append(segments, e.place(s, pool.Place{ID: id}).SID)

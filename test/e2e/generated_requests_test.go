@@ -42,9 +42,8 @@ type generator struct {
 func (g generator) one(values ...string) string { return values[g.IntN(len(values))] }
 
 func (g generator) text() string {
-	return g.one("", "web", "web1", "edge", "nothing", "..", "a b", "é\u202e", "\x00", "%", "{}",
-		"0",
-		"1", "-1", "1e9", "99999999999999999999", "fd00:5e::1", "fcbb:bb00:1::", "true",
+	return g.one("", "web", "web1", "edge", "nothing", "..", "a b", "é\u202e", "\x00", "%",
+		"{}", "0", "1", "-1", "1e9", "99999999999999999999", "fd00:5e::1", "fcbb:bb00:1::", "true",
 		"serving", "draining", "[::1]:80", strings.Repeat("x", 5000))
 }
 

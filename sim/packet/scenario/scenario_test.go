@@ -167,7 +167,7 @@ func TestParse(t *testing.T) {
 	}
 	for replaced, complaint := range map[[2]string]string{
 		{"dctcp", "vegas"}:             "choose one of cubic",
-		{"letflow", "luck"}:            "choose one of cflb",
+		{"letflow", "luck"}:            "choose one of best-response, cflb",
 		{"random", "gossip"}:           "choose permutation, random, clients",
 		{"load: 0.3", "load: 0"}:       "traffic.load",
 		{"20000", "small"}:             "choose one of data-mining",

@@ -1,71 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * In-band network telemetry: INT-MD 2.1 in the SRv6 encapsulation. telemetry_source (TC egress)
- * inserts the header into some packets, telemetry_transit (TC egress) pushes what the node knows,
- * telemetry_sink (TC ingress) takes all of it out and hands it to user space. Dropped are, at the
- * sink, probes and what carries telemetry from outside of the domain.
+ * In-band network telemetry: INT-MD 2.1 in the SRv6 encapsulation, or IOAM or Path Tracing in
+ * hop-by-hop options. telemetry_source (TC egress) inserts the header into some packets,
+ * telemetry_transit (TC egress) adds what the node knows, telemetry_sink (TC ingress) takes all of
+ * it out and hands it to user space. Dropped are, at the sink, probes and what carries telemetry
+ * from outside of the domain.
  * Specification: docs/reference/telemetry.md.
  */
-#include "include/int.h"
-#include "include/queue.h"
-#include "include/telemetry_class.h"
-#include "include/telemetry_flow.h"
-#include "include/telemetry_outcome.h"
-
-#include <linux/pkt_cls.h>
-
-/* ===== Configuration ===== */
-
-struct telemetry_settings {
-	__u32 node;
-	__u16 port; /* UDP destination port of INT */
-	__u16 reserved;
-	struct infrastructure infrastructure; /* of the domain: others' telemetry is not believed */
-};
-
-const volatile struct telemetry_settings settings = {};
-
-struct telemetry_prefix {
-	__u32 bits;
-	__u8 address[16];
-};
-
-/* Outer destinations at which the sink takes telemetry out: this node's decapsulating SIDs. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, 1024);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct telemetry_prefix);
-	__type(value, __u32);
-} telemetry_sids SEC(".maps");
-
-/* ===== Reports ===== */
-
-#define TELEMETRY_CAPTURE 512
-
-/* A packet that came to the sink, and why it is told of. */
-struct telemetry_event {
-	__u64 time_ns; /* TAI */
-	__u64 gap_ns; /* since the packet before */
-	__u32 interface; /* on which it came */
-	__u32 reasons; /* enum telemetry_reason */
-	__u32 reserved;
-	__u32 length; /* octets that follow the flow */
-	struct telemetry_flow_key flow; /* version 0: none */
-	__u8 octets[TELEMETRY_CAPTURE]; /* from the outer IPv6 header on */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 22);
-} telemetry_events SEC(".maps");
+#include "include/telemetry_options.h"
 
 /* ===== Steps ===== */
-
-static __always_inline bool is_ipv6(const struct __sk_buff *skb)
-{
-	return skb->protocol == bpf_htons(ETH_P_IPV6);
-}
 
 /* Protocol behind the IPv6 header and one routing header, none if they are not there. */
 static __always_inline __u32 protocol_of(struct __sk_buff *skb)
@@ -90,85 +34,12 @@ static __always_inline bool may_carry(__u32 protocol)
 	       protocol == IPPROTO_DSTOPTS || protocol == IPPROTO_ROUTING;
 }
 
-/* What of it is asked for with instructions. */
-static __always_inline void observe(struct __sk_buff *skb, __u32 instructions,
-				    struct int_observation *o)
-{
-	__u64 now;
-
-	o->node = settings.node;
-	o->ingress = skb->ingress_ifindex;
-	o->egress = skb->ifindex;
-	o->queue = queue_of(skb);
-	o->utilization = ~0;
-	o->latency_ns = ~0ULL;
-	if (!(instructions & (INT_LATENCY | INT_INGRESS_TIME)) ||
-	    skb->tstamp_type != BPF_SKB_TSTAMP_DELIVERY_MONO)
-		return;
-	now = bpf_ktime_get_ns();
-	if (skb->tstamp <= now)
-		o->latency_ns = now - skb->tstamp;
-}
-
-/* Whether the packet can become longer by so many octets. */
-static __always_inline bool fits(struct __sk_buff *skb, __u32 more)
-{
-	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
-	__u32 mtu = 0;
-
-	return (void *)(ip + 1) <= packet_end(skb) && bpf_ntohs(ip->payload_len) + more <= 0xffff &&
-	       !bpf_check_mtu(skb, 0, &mtu, more, 0);
-}
-
-static __always_inline void length_add(struct int_scratch *s, __u32 at, __s32 more)
-{
-	put16(s, at, get16(s, at) + more);
-}
-
-/* Makes room behind the Ethernet header, and stores what has been copied and changed there. */
-static __always_inline bool store(struct __sk_buff *skb, const struct int_scratch *s, __s32 more,
-				  __u32 octets)
-{
-	if (octets > INT_HEAD + INT_WORD * INT_ROOM_WORDS)
-		return false;
-	return !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_MAC, 0) && octets &&
-	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets,
-				    some(octets, INT_SCRATCH), BPF_F_RECOMPUTE_CSUM);
-}
-
 /* Where the fields of INT are, from the IPv6 header on. */
 #define AT_PORT(o) ((o)->length + 2)
 #define AT_UDP_LENGTH(o) ((o)->length + 4)
 #define AT_SHIM(o) ((o)->length + sizeof(struct udphdr))
 #define AT_MD(o) (AT_SHIM(o) + sizeof(struct int_shim))
 #define AT_STACK(o) (AT_MD(o) + sizeof(struct int_md))
-
-enum carrying {
-	CARRIES_NOTHING,
-	CARRIES_INT,
-	CARRIES_BROKEN,
-	CARRIES_OUTSIDE, /* a header for which no node of the domain answers */
-};
-
-/* An address of the outer header; 0: the packet has none. */
-static __always_inline bool outer_address(struct __sk_buff *skb, __u32 at, struct address *a)
-{
-	void *data = packet_start(skb) + sizeof(struct ethhdr);
-
-	if (data + sizeof(struct ipv6hdr) > packet_end(skb))
-		return false;
-	*a = address_load(data + at);
-	return true;
-}
-
-/* Whether the outer source is of the domain. */
-static __always_inline bool is_inside(struct __sk_buff *skb)
-{
-	struct address source;
-
-	return outer_address(skb, __builtin_offsetof(struct ipv6hdr, saddr), &source) &&
-	       infrastructure_contains(&settings.infrastructure, &source);
-}
 
 /* What the packet carries behind its outer headers. */
 static __always_inline enum carrying int_find(struct __sk_buff *skb, const struct int_outer *o)
@@ -193,7 +64,7 @@ static __always_inline enum carrying int_find(struct __sk_buff *skb, const struc
 	    sizeof(struct udphdr) + sizeof(struct int_shim) + INT_WORD * h->shim.words > room ||
 	    !hop || int_words(bpf_ntohs(h->md.instructions)) > hop)
 		return CARRIES_BROKEN;
-	return CARRIES_INT;
+	return CARRIES_TELEMETRY;
 }
 
 /* Entropy of the UDP source port: the flow label, which the head-end made of the inner flow. */
@@ -245,6 +116,31 @@ static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s, 
 	return outcome_count(TELEMETRY_INSERTED);
 }
 
+/* Whether a packet that is not encapsulated may get telemetry: it is from a host of the domain to
+ * another, before which a sink is. */
+static __always_inline bool is_plain(struct __sk_buff *skb)
+{
+	return settings.plain && settings.encoding != ENCODING_INT &&
+	       has_prefix(skb, DESTINATION_AT, PREFIX_PLAIN) &&
+	       has_prefix(skb, SOURCE_AT, PREFIX_PLAIN);
+}
+
+/* Whether a chosen packet has telemetry of any form, or no place for that of this source. */
+static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int_outer *o,
+					 bool plain)
+{
+	struct hop_option option;
+
+	if (!is_inner(o->protocol) && !(plain && int_find(skb, o) == CARRIES_NOTHING))
+		return true;
+	if (!hop_options(skb, &option))
+		return false;
+	if (settings.encoding != ENCODING_INT)
+		return true;
+	hop_option_find(skb, &option);
+	return option.kind;
+}
+
 SEC("tc")
 int telemetry_source(struct __sk_buff *skb)
 {
@@ -253,11 +149,13 @@ int telemetry_source(struct __sk_buff *skb)
 	struct int_outer o = {};
 	struct int_scratch *s;
 	__u32 number = 0, zero = 0, protocol, first;
+	bool plain;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
 	protocol = protocol_of(skb);
-	if (!is_inner(protocol) && !may_carry(protocol))
+	plain = !is_inner(protocol) && protocol != IPPROTO_NONE && is_plain(skb);
+	if (!is_inner(protocol) && !may_carry(protocol) && !plain)
 		return TC_ACT_UNSPEC;
 	list = bpf_map_lookup_elem(&telemetry_classes, &zero);
 	if (!list)
@@ -265,7 +163,7 @@ int telemetry_source(struct __sk_buff *skb)
 	first = *(volatile __u32 *)&list->first;
 	class = class_at(list, first, 0);
 	if (class->looks) {
-		number = class_of(skb, first);
+		number = class_of(skb, first, plain);
 		class = class_at(list, first, number);
 	}
 	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class))
@@ -273,11 +171,12 @@ int telemetry_source(struct __sk_buff *skb)
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	if (!s)
 		return TC_ACT_UNSPEC;
-	if (!int_walk(skb, &o) || !is_inner(o.protocol))
+	if (!int_walk(skb, &o) || has_no_place(skb, &o, plain))
 		return outcome_count(TELEMETRY_CARRIES);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	return insert(skb, s, &o, class);
+	return settings.encoding == ENCODING_INT ? insert(skb, s, &o, class) :
+						   option_insert(skb, s, class);
 }
 
 /* The free slot that the node writes to, from the stack on; -1: there is none. */
@@ -366,12 +265,25 @@ int telemetry_transit(struct __sk_buff *skb)
 	struct int_outer o = {};
 	struct int_headers *h;
 	struct int_scratch *s;
-	enum carrying carries;
-	__u32 zero = 0;
+	struct hop_option option;
+	struct ioam_trace trace;
+	enum carrying carries = CARRIES_NOTHING;
+	__u32 zero = 0, protocol;
 
-	if (!is_ipv6(skb) || !may_carry(protocol_of(skb)) || !int_walk(skb, &o))
+	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
-	carries = int_find(skb, &o);
+	protocol = protocol_of(skb);
+	if (!may_carry(protocol))
+		return TC_ACT_UNSPEC;
+	if (protocol == IPPROTO_HOPOPTS)
+		carries = option_find(skb, &option, &trace);
+	if (carries == CARRIES_TELEMETRY)
+		return option_transit(skb, &option, &trace);
+	if (carries == CARRIES_NOTHING) {
+		if (!int_walk(skb, &o))
+			return TC_ACT_UNSPEC;
+		carries = int_find(skb, &o);
+	}
 	if (carries == CARRIES_NOTHING)
 		return TC_ACT_UNSPEC;
 	if (carries == CARRIES_OUTSIDE)
@@ -383,92 +295,6 @@ int telemetry_transit(struct __sk_buff *skb)
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	h = int_behind(skb, &o, sizeof(*h));
 	return s && h ? push(skb, s, &o, h) : TC_ACT_UNSPEC;
-}
-
-/* Hands the packet's headers to user space. */
-static __noinline int report(struct __sk_buff *skb, __u32 reasons, __u64 gap,
-			     const struct telemetry_flow_key *flow)
-{
-	__u32 length = skb->len - sizeof(struct ethhdr);
-	struct telemetry_event *event;
-
-	if (length > TELEMETRY_CAPTURE)
-		length = TELEMETRY_CAPTURE;
-	if (!length || !flow)
-		return outcome_count(TELEMETRY_LOST);
-	event = bpf_ringbuf_reserve(&telemetry_events, sizeof(*event), 0);
-	if (!event)
-		return outcome_count(TELEMETRY_LOST);
-	event->time_ns = bpf_ktime_get_tai_ns();
-	event->gap_ns = gap;
-	event->interface = skb->ifindex;
-	event->reasons = reasons;
-	event->reserved = 0;
-	event->length = length;
-	event->flow = *flow;
-	if (bpf_skb_load_bytes(skb, sizeof(struct ethhdr), event->octets,
-			       some(length, TELEMETRY_CAPTURE)))
-		event->length = 0;
-	bpf_ringbuf_submit(event, 0);
-	for (__u32 bit = 0; bit < TELEMETRY_REASONS; bit++) {
-		__u32 key = bit; /* whose address clang may take: the verifier counts with bit */
-		__u64 *counter = bpf_map_lookup_elem(&telemetry_reasons, &key);
-
-		if (counter)
-			*counter += reasons >> bit & 1;
-	}
-	return TC_ACT_UNSPEC;
-}
-
-/* Notes the packet for its flow, and reports it if that is worth it. The inner packet is at an
- * offset from the start of the frame. */
-static __noinline int watch(struct __sk_buff *skb, __u32 at, __u32 protocol,
-			    struct telemetry_sight *sight)
-{
-	struct telemetry_flow_key key = {};
-	struct telemetry_flow *flow = 0;
-	struct telemetry_watch *w;
-	__u32 zero = 0, reasons;
-
-	w = bpf_map_lookup_elem(&telemetry_watches, &zero);
-	if (!w || !w->reasons || !sight)
-		return 0;
-	sight->now_ns = bpf_ktime_get_ns();
-	reasons = sight->carries ? TELEMETRY_EACH : 0;
-	if (inner_flow(skb, at, protocol, &key, &sight->tcp))
-		reasons |= flow_see(&key, w, sight, &flow);
-	reasons &= w->reasons;
-	if (!reasons)
-		return 0;
-	if (flow && flow->report_ns && since(sight->now_ns, flow->report_ns) < w->flow_interval_ns)
-		return outcome_count(TELEMETRY_FLOW_LIMIT);
-	if (!budget_take(sight->now_ns, w->limit))
-		return outcome_count(TELEMETRY_LIMIT);
-	if (flow)
-		flow->report_ns = sight->now_ns;
-	return report(skb, reasons, sight->gap_ns, &key);
-}
-
-/* Whether this node takes telemetry out of what goes to the outer destination. */
-static __always_inline bool is_sink_of(struct __sk_buff *skb)
-{
-	struct telemetry_prefix key = { .bits = 128 };
-	struct address destination;
-
-	if (!outer_address(skb, __builtin_offsetof(struct ipv6hdr, daddr), &destination))
-		return false;
-	__builtin_memcpy(key.address, &destination, sizeof(key.address));
-	return bpf_map_lookup_elem(&telemetry_sids, &key);
-}
-
-static __always_inline int refuse(__u32 outcome, enum drop_reason reason)
-{
-	__u64 *counter = bpf_map_lookup_elem(&drops, &reason);
-
-	if (counter)
-		++*counter;
-	outcome_count(outcome);
-	return TC_ACT_SHOT;
 }
 
 /* Takes telemetry out of a packet that was noted. */
@@ -488,15 +314,6 @@ static __always_inline int take_out(struct __sk_buff *skb, const struct int_oute
 	return outcome_count(TELEMETRY_REMOVED);
 }
 
-/* Whether the sink wants to see packets without telemetry, too. */
-static __always_inline bool watches(void)
-{
-	__u32 zero = 0;
-	struct telemetry_watch *w = bpf_map_lookup_elem(&telemetry_watches, &zero);
-
-	return w && w->reasons;
-}
-
 /* Takes the telemetry out of a packet that carries it behind its outer headers. */
 static __always_inline int sink(struct __sk_buff *skb, const struct int_outer *o)
 {
@@ -510,8 +327,8 @@ static __always_inline int sink(struct __sk_buff *skb, const struct int_outer *o
 	protocol = h->shim.protocol;
 	stack = (struct int_stack){ .at = sizeof(struct ethhdr) + AT_STACK(o),
 				    .words = h->shim.words - INT_HEADER_WORDS,
-				    .hop = h->md.hop_words & INT_HOP_WORDS,
-				    .instructions = bpf_ntohs(h->md.instructions) };
+				    .hop = h->md.hop_words & INT_HOP_WORDS };
+	stack_of_int(&stack, bpf_ntohs(h->md.instructions));
 	less = sizeof(*h) + INT_WORD * stack.words;
 	if (watches()) {
 		if (h->md.domain == bpf_htons(INT_DOMAIN))
@@ -522,29 +339,47 @@ static __always_inline int sink(struct __sk_buff *skb, const struct int_outer *o
 	return take_out(skb, o, less);
 }
 
+/* Notes a packet without telemetry for its flow, if it is of the domain. */
+static __always_inline void note(struct __sk_buff *skb, const struct int_outer *o)
+{
+	struct telemetry_sight sight = {};
+
+	if (is_inner(o->protocol) && is_inside(skb))
+		watch(skb, sizeof(struct ethhdr) + o->length, o->protocol, &sight);
+	else if (!is_inner(o->protocol) && settings.plain && is_trusted(skb))
+		watch(skb, sizeof(struct ethhdr), IPPROTO_IPV6, &sight);
+}
+
 SEC("tc")
 int telemetry_sink(struct __sk_buff *skb)
 {
-	struct telemetry_sight sight = {};
+	struct hop_option option;
+	struct ioam_trace trace;
 	struct int_outer o = {};
-	enum carrying carries;
+	enum carrying carries = CARRIES_NOTHING;
 	__u32 protocol;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
 	protocol = protocol_of(skb);
-	if (!may_carry(protocol) && !(is_inner(protocol) && watches()))
+	if (protocol == IPPROTO_NONE ||
+	    (!may_carry(protocol) && !((is_inner(protocol) || settings.plain) && watches())))
 		return TC_ACT_UNSPEC;
-	if (!int_walk(skb, &o) || !is_sink_of(skb))
+	if (!has_prefix(skb, DESTINATION_AT, PREFIX_SINK))
 		return TC_ACT_UNSPEC;
-	if (is_inner(o.protocol)) {
-		if (is_inside(skb))
-			watch(skb, sizeof(struct ethhdr) + o.length, o.protocol, &sight);
-		return TC_ACT_UNSPEC;
+	if (protocol == IPPROTO_HOPOPTS)
+		carries = option_find(skb, &option, &trace);
+	if (carries == CARRIES_TELEMETRY)
+		return option_sink(skb, &option, &trace);
+	if (carries == CARRIES_NOTHING) {
+		if (!int_walk(skb, &o))
+			return TC_ACT_UNSPEC;
+		carries = int_find(skb, &o);
+		if (carries == CARRIES_NOTHING) {
+			note(skb, &o);
+			return TC_ACT_UNSPEC;
+		}
 	}
-	carries = int_find(skb, &o);
-	if (carries == CARRIES_NOTHING)
-		return TC_ACT_UNSPEC;
 	if (carries == CARRIES_OUTSIDE)
 		return refuse(TELEMETRY_OUTSIDE, REASON_OUTSIDE_DOMAIN);
 	if (carries == CARRIES_BROKEN)

@@ -10,12 +10,19 @@ import (
 )
 
 // Telemetry is the role of a node with in-band telemetry: packets on their way through the SR
-// domain carry what nodes know about them (INT-MD 2.1).
+// domain carry what nodes know about them, as INT-MD 2.1, IOAM or Path Tracing.
 type Telemetry struct {
 	// number of the node, by which its metadata names it
 	Node int `key:"node" range:"1 4294967294"`
 	// UDP destination port behind which INT follows, one in the domain
 	Port uint16 `key:"port" as:"udp" default:"33122"`
+	// namespace of IOAM, one in the domain; Linux routers have it by "ip ioam namespace add"
+	Namespace int `key:"namespace" omit:"zero" range:"0 65535"`
+	// by how many bits nodes shift the nanoseconds of their clock for Path Tracing: 8, 12, 16, 20
+	TimeShift int `key:"timeShift" default:"16" range:"8 20"`
+	// prefixes of the domain's hosts, alike on all nodes: packets between them carry telemetry
+	// without an encapsulation
+	Plain []netip.Prefix `key:"plain" omit:"zero" style:"flow"`
 	// nil: nothing is inserted here
 	Source *TelemetrySource `key:"source"`
 	// interfaces by which packets leave that metadata is added to
@@ -24,10 +31,12 @@ type Telemetry struct {
 	Sink *TelemetrySink `key:"sink"`
 }
 
-// TelemetrySource is where telemetry is inserted into packets that are encapsulated.
+// TelemetrySource is where telemetry is inserted into packets that are encapsulated, or plain.
 type TelemetrySource struct {
-	// by which encapsulated packets leave
+	// by which packets leave
 	Interfaces []string `key:"interfaces" style:"flow"`
+	// the form in which telemetry is inserted
+	Encoding TelemetryEncoding `key:"encoding" default:"int"`
 	// what nodes write; none: node and queue
 	Metadata []TelemetryMetadata `key:"metadata" omit:"zero" style:"flow"`
 	// nodes that write, at most, the source counted
@@ -55,6 +64,8 @@ type TelemetryWatch struct {
 	DestinationPorts PortRange `key:"destinationPorts" omit:"zero" help:"port or range, like 80-90"`
 	// AnyDSCP: not looked at
 	DSCP int `key:"dscp" default:"-1" range:"0 63" help:"of the encapsulated packets"`
+	// what nodes write into these packets; none: as for all of the source
+	Metadata []TelemetryMetadata `key:"metadata" omit:"zero" style:"flow"`
 	// one packet in so many; 0: none
 	OneIn  int             `key:"oneIn" default:"1" range:"1 4294967295" zero:"for none" help:"one packet in so many gets telemetry; 0: none"`
 	Choice TelemetryChoice `key:"choice" default:"chance" help:"chance or turn"`
@@ -88,6 +99,16 @@ type TelemetrySink struct {
 
 // TelemetryMetadata is something that a node can write into packets.
 type TelemetryMetadata string
+
+// TelemetryEncoding is the form in which a source inserts telemetry. Transits and sinks know all.
+type TelemetryEncoding string
+
+// The encodings.
+const (
+	EncodingINT         TelemetryEncoding = "int"          // INT-MD 2.1, behind the outer headers
+	EncodingIOAM        TelemetryEncoding = "ioam"         // a trace of RFC 9197 in options
+	EncodingPathTracing TelemetryEncoding = "path-tracing" // three octets of a hop, likewise
+)
 
 // TelemetryChoice is how one packet in so many is chosen.
 type TelemetryChoice string
@@ -125,13 +146,17 @@ func (t *Telemetry) Interfaces() []string {
 	return slices.Compact(names)
 }
 
-// Instructions are the metadata as INT asks for them.
-func (s *TelemetrySource) Instructions() (asked telemetry.Instructions) {
-	if len(s.Metadata) == 0 {
+// Instructions are the metadata as INT asks for them: of an item of the watch list, or, without
+// any, those of the source.
+func (s *TelemetrySource) Instructions(item []TelemetryMetadata) (asked telemetry.Instructions) {
+	if len(item) == 0 {
+		item = s.Metadata
+	}
+	if len(item) == 0 {
 		return telemetry.NodeID | telemetry.Queue
 	}
 	for _, m := range telemetryMetadata {
-		if slices.Contains(s.Metadata, m.name) {
+		if slices.Contains(item, m.name) {
 			asked |= m.instruction
 		}
 	}
@@ -174,13 +199,22 @@ func (c *checker) telemetry(t *Telemetry) {
 		c.telemetryInterfaces("telemetry.transit", t.Transit)
 		c.telemetryPasses("telemetry.transit", t.Transit)
 	}
+	if !slices.Contains([]int{8, 12, 16, 20}, t.TimeShift) {
+		c.invalid("telemetry.timeShift", fmt.Sprintf("Path Tracing has no template that shifts "+
+			"by %d", t.TimeShift), "write 8, 12, 16 or 20")
+	}
 	if t.Source != nil {
 		c.telemetryPasses("telemetry.source.interfaces", t.Source.Interfaces)
 		c.telemetrySource(t.Source)
+		c.telemetryEncoding(t)
 	}
+	sids := 0
 	if t.Sink != nil {
 		c.telemetrySink(t.Sink)
+		sids = len(t.Sink.SIDs)
 	}
+	c.count("telemetry.plain", "prefixes, with the SIDs of the sink,", sids+len(t.Plain),
+		maxTelemetrySIDs)
 }
 
 // telemetryPasses checks that packets which leave by an interface pass TC, where the programs are.
@@ -227,12 +261,7 @@ func (c *checker) telemetryInterfaces(where string, names []string) {
 
 func (c *checker) telemetrySource(s *TelemetrySource) {
 	c.telemetryInterfaces("telemetry.source.interfaces", s.Interfaces)
-	if words := s.Instructions().Words(); words*(1+s.Slots) > maxTelemetryWords {
-		c.invalid("telemetry.source.slots", fmt.Sprintf("%d free slots of %d words do not fit: a "+
-			"source inserts %d words, its own included", s.Slots, words, maxTelemetryWords),
-			fmt.Sprintf("write %d, or less metadata", maxTelemetryWords/words-1),
-			"telemetry.source.metadata")
-	}
+	c.telemetryRoom("telemetry.source", s, nil)
 	c.count("telemetry.source.watch", "items", len(s.Watch), maxTelemetryWatch)
 	names := unique[string]{}
 	for i, w := range s.Watch {
@@ -252,6 +281,7 @@ func (c *checker) telemetryWatch(where string, w TelemetryWatch) {
 		c.conflict(join(where, "destination"), "source and destination are of two families",
 			"write two of one family", join(where, "source"))
 	}
+	c.telemetryRoom(where, c.node.Telemetry.Source, w.Metadata)
 	ports := w.SourcePorts != PortRange{} || w.DestinationPorts != PortRange{}
 	if ports && w.Protocol != protocolTCP && w.Protocol != protocolUDP {
 		c.invalid(join(where, "protocol"), "ports need a protocol that has them",
@@ -332,6 +362,9 @@ func (w TelemetryWatch) String() string {
 	if w.Service != "" {
 		what += ", service " + w.Service
 	}
+	if len(w.Metadata) > 0 {
+		what += fmt.Sprintf(", of %s", w.Metadata)
+	}
 	return fmt.Sprintf("%s: %s, 1 in %d by %s", w.Name, what, w.OneIn, w.Choice)
 }
 
@@ -405,6 +438,7 @@ func registerTelemetry() {
 	}
 	registerWords(words...)
 	registerWords(ByChance, InTurn)
+	registerWords(EncodingINT, EncodingIOAM, EncodingPathTracing)
 	registerWords(ReportEach, ReportGap, ReportQueue, ReportQueueChange, ReportNewFlow,
 		ReportPath, ReportEnd)
 	register("udp", parseUDPPort, FormatPort).document = portDocument

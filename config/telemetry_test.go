@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"sextant/config"
@@ -15,15 +17,25 @@ import (
 // drawTelemetry makes a valid section telemetry, at interfaces that no other role has.
 func drawTelemetry(t *rapid.T) *config.Telemetry {
 	r := &config.Telemetry{Node: rapid.IntRange(1, 1<<32-2).Draw(t, "node"),
-		Port:    rapid.Uint16Range(1, 65535).Draw(t, "INT port"),
-		Transit: []string{"t1"}}
+		Port:      rapid.Uint16Range(1, 65535).Draw(t, "INT port"),
+		Namespace: rapid.IntRange(0, 65535).Draw(t, "namespace"),
+		TimeShift: pick(t, 8, 12, 16, 20),
+		Transit:   []string{"t1"}}
 	if rapid.Bool().Draw(t, "source") {
 		r.Source = &config.TelemetrySource{Interfaces: []string{"t0"},
 			Metadata: pick(t, nil, []config.TelemetryMetadata{"node", "latency"}),
 			Hops:     rapid.IntRange(1, 255).Draw(t, "hops"),
 			Slots:    rapid.IntRange(0, 31).Draw(t, "slots"),
 			OneIn:    rapid.IntRange(0, 1<<32-1).Draw(t, "one in"),
+			Encoding: config.EncodingINT,
 			Choice:   pick(t, config.ByChance, config.InTurn)}
+		if rapid.Bool().Draw(t, "options") {
+			r.Node &= 0xff
+			r.Node++
+			r.Source.Encoding = pick(t, config.EncodingIOAM, config.EncodingPathTracing)
+			r.Source.Metadata, r.Source.Hops, r.Source.Slots = nil, 1+r.Source.Hops%30, 0
+			r.Plain = pick(t, nil, []netip.Prefix{netip.MustParsePrefix("2001:db8:1::/48")})
+		}
 		for _, name := range []string{"a", "b"} {
 			if rapid.Bool().Draw(t, name) {
 				r.Source.Watch = append(r.Source.Watch, drawWatch(t, name))
@@ -75,21 +87,41 @@ func TestTelemetryFaults(t *testing.T) {
 		"programs at XDP send":             "{node: 1, transit: [eth0]}",
 		"free slots":                       "{node: 1, source: {interfaces: [eth1], slots: 32}}",
 		`unknown choice "dice"`:            "{node: 1, source: {interfaces: [eth1], choice: dice}}",
-		`unknown metadata "x"`:             "{node: 1, source: {interfaces: [eth1], metadata: [x]}}",
-		"no service":                       watching("service: none"),
-		"a service says destination":       watching("service: web, protocol: tcp"),
-		"ports need a protocol":            watching("destinationPorts: 80"),
-		"two families":                     watching(`source: "10.0.0.0/8", destination: "2001:db8::/32"`),
-		`watch "w" is given twice`:         watching("dscp: 1}, {name: w"),
-		"the sink has no SID":              sinking("sids: []"),
-		"not an IPv6 prefix":               sinking(`sids: ["10.0.0.0/8"]`),
-		"not an address and port":          sinking(`sids: ["fcbb::/48"], collector: "host:1"`),
+		`unknown metadata "x"`: "{node: 1, source: {interfaces: [eth1], metadata: " +
+			"[x]}}",
+		"no template":             "{node: 1, transit: [eth1], timeShift: 9}",
+		"a plain packet has none": `{node: 1, plain: ["2001:db8::/32"], source: {interfaces: [eth1]}}`,
+		"prefixes, with the SIDs of": "{node: 1, transit: [eth1], plain: [" +
+			strings.Repeat(`"2001:db8::/32", `, 1025) + "]}",
+		"free slots are of INT":   encoded("ioam", "slots: 1"),
+		"a trace has 61 words":    encoded("ioam", "hops: 31"),
+		"neither egress-time nor": encoded("ioam", "metadata: [egress-time]"),
+		"room for 84":             encoded("path-tracing", "hops: 85"),
+		"and nothing else":        encoded("path-tracing", "metadata: [node]"),
+		"beyond the 24 bits": "{node: 16777215, source: {interfaces: [eth1], " +
+			"encoding: ioam}}",
+		`unknown encoding "morse"`: encoded("morse", "hops: 1"),
+		"15 nodes of 5 words": encoded("ioam",
+			"hops: 15, watch: [{name: w, metadata: [node, ingress-time, queue, latency]}]"),
+		"no service":                 watching("service: none"),
+		"a service says destination": watching("service: web, protocol: tcp"),
+		"ports need a protocol":      watching("destinationPorts: 80"),
+		"two families": watching(
+			`source: "10.0.0.0/8", destination: "2001:db8::/32"`),
+		`watch "w" is given twice`: watching("dscp: 1}, {name: w"),
+		"the sink has no SID":      sinking("sids: []"),
+		"not an IPv6 prefix":       sinking(`sids: ["10.0.0.0/8"]`),
+		"not an address and port":  sinking(`sids: ["fcbb::/48"], collector: "host:1"`),
 	} {
 		_, err := config.Parse("node.yaml", []byte(telemetryNode+"telemetry: "+section+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", section, err, want)
 		}
 	}
+}
+
+func encoded(encoding, keys string) string {
+	return "{node: 1, source: {interfaces: [eth1], encoding: " + encoding + ", " + keys + "}}"
 }
 
 func watching(match string) string {
@@ -111,7 +143,7 @@ func TestTelemetryWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := n.Telemetry.Source.Instructions(); got != telemetry.NodeID|telemetry.Queue {
+	if got := n.Telemetry.Source.Instructions(nil); got != telemetry.NodeID|telemetry.Queue {
 		t.Errorf("without metadata, nodes write %x", got)
 	}
 	service, dscp, oneIn := "web", 46, 7
@@ -136,7 +168,8 @@ func TestTelemetryWatch(t *testing.T) {
 		DSCP: config.AnyDSCP, Protocol: 6,
 		Destination:      netip.MustParsePrefix("2001:db8::80/128"),
 		DestinationPorts: config.PortRange{First: 443, Last: 443}}
-	if got := n.TelemetryWatches(); len(got) != 1 || got[0] != want {
+	if got := n.TelemetryWatches(); len(got) != 1 || !cmp.Equal(got[0], want,
+		cmpopts.EquateComparable(netip.Prefix{})) {
 		t.Errorf("watched are %+v, want %+v", got, want)
 	}
 	if _, err := config.DeleteTelemetryWatch(n, "voice"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
@@ -20,7 +21,7 @@ import (
 // without it. What makes a packet longer or shorter also pays for the driver, which gives it its
 // length again: so does the yardstick. Method and figures: docs/results/benchmarks.md.
 func BenchmarkTelemetry(b *testing.B) {
-	w := newTelemetryWorld(b)
+	w := newTelemetryWorld(b, model.EncodingINT)
 	oneCPU(b)
 	spec, err := loadBenchTC()
 	must(b, err)
@@ -88,6 +89,9 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 	inPlace := benchCarried(t, layers.IPProtocolUDP, benchStack(t, inner, telemetry.MD{
 		Remaining: 6, DomainID: telemetry.Domain, DSFlags: 1, Stack: append(free, written...)}),
 		len(inner))
+	trace := benchOption(t, inner, "2900 0100 311a 0000 5e00 1002 820000 00"+
+		strings.Repeat("00", 16))
+	midpoints := benchOption(t, inner, "2900 0100 3224"+strings.Repeat("00", 36)+"0104 00000000")
 	elsewhere := plain
 	elsewhere.octets = slices.Clone(plain.octets)
 	elsewhere.octets[ethernetHeader+24+5]++
@@ -122,6 +126,9 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 		w.thatCount(t, row("transit: pushed", transit, pushed, nil, off), model.TelemetryPushed),
 		w.thatCount(t, row("transit: in place", transit, inPlace, nil, off),
 			model.TelemetryInPlace),
+		w.thatCount(t, row("transit: IOAM", transit, trace, nil, off), model.TelemetryInPlace),
+		w.thatCount(t, row("transit: Path Tracing, room for 12", transit, midpoints, nil, off),
+			model.TelemetryInPlace),
 		row("sink: plain IPv6", sink, stranger, nil, off),
 		row("sink: to another SID", sink, elsewhere, nil, off),
 		row("sink: no telemetry, nothing is watched", sink, plain, nil, off),
@@ -130,7 +137,19 @@ func (w *telemetryWorld) benchRows(t testing.TB) []telemetryRow {
 			model.TelemetryRemoved),
 		w.thatCount(t, row("sink: removed, flow noted", sink, pushed, nil, quiet),
 			model.TelemetryRemoved),
+		w.thatCount(t, row("sink: IOAM removed, flow noted", sink, trace, nil, quiet),
+			model.TelemetryRemoved),
 	}
+}
+
+// benchOption is a packet with a hop-by-hop header in front of the inner packet.
+func benchOption(t testing.TB, inner []byte, header string) benchFrame {
+	t.Helper()
+	octets := octetsOf(t, header)
+	octets[1] = byte(len(octets)/8 - 1)
+	frame := benchCarried(t, layers.IPProtocolUDP, slices.Concat(octets, inner), len(inner))
+	frame.octets[ethernetHeader+6] = byte(layers.IPProtocolIPv6HopByHop)
+	return frame
 }
 
 // benchCarried is a packet to the sink's SID. Of what is behind its outer header the inner packet

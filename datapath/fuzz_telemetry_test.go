@@ -4,27 +4,47 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"sextant/datapath/model"
 )
 
 // FuzzTelemetrySource compares into which packets telemetry is inserted, and how.
-func FuzzTelemetrySource(f *testing.F) { fuzzTelemetry(f, "telemetry_source") }
+func FuzzTelemetrySource(f *testing.F) {
+	fuzzTelemetry(f, "telemetry_source", model.EncodingINT, telemetryClassesTried)
+}
+
+// FuzzTelemetryOption compares into which packets an option is inserted, and how.
+func FuzzTelemetryOption(f *testing.F) {
+	fuzzTelemetry(f, "telemetry_source", model.EncodingIOAM, optionClassesTried)
+}
 
 // FuzzTelemetryTransit compares what a node adds.
-func FuzzTelemetryTransit(f *testing.F) { fuzzTelemetry(f, "telemetry_transit") }
+func FuzzTelemetryTransit(f *testing.F) {
+	fuzzTelemetry(f, "telemetry_transit", model.EncodingIOAM, optionClassesTried)
+}
 
 // FuzzTelemetrySink compares what is taken out, and reported.
-func FuzzTelemetrySink(f *testing.F) { fuzzTelemetry(f, "telemetry_sink") }
+func FuzzTelemetrySink(f *testing.F) {
+	fuzzTelemetry(f, "telemetry_sink", model.EncodingIOAM, optionClassesTried)
+}
 
-func fuzzTelemetry(f *testing.F, role string) {
-	w := newTelemetryWorld(f)
+func fuzzTelemetry(f *testing.F, role string, encoding model.TelemetryEncoding,
+	classes [][]TelemetryClass) {
+	w := newTelemetryWorld(f, encoding)
 	z := &fuzzer{home: mainNamespace(f), world: w.netns}
-	seed(f, len(telemetryClassesTried), telemetryGenerator{rand.New(rand.NewPCG(2, 0))}.frame)
+	g := telemetryGenerator{rand.New(rand.NewPCG(2, 0))}
+	seed(f, len(classes), func() []byte {
+		if g.IntN(2) == 0 {
+			return g.frame()
+		}
+		return g.frameWithOption()
+	})
 	f.Fuzz(func(t *testing.T, class uint8, frame []byte) {
 		if !isFrame(frame) {
 			return
 		}
 		defer z.enter(t)()
-		chosen := slices.Clone(telemetryClassesTried[int(class)%len(telemetryClassesTried)])
+		chosen := slices.Clone(classes[int(class)%len(classes)])
 		for i := range chosen {
 			chosen[i].OneIn = 1 // whose turn it is depends on the thread's processor
 		}

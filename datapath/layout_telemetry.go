@@ -6,9 +6,13 @@ const (
 )
 
 type telemetrySettings struct {
-	Node     uint32
-	Port     uint16
-	Reserved uint16
+	Node      uint32
+	Port      uint16
+	Namespace uint16
+	Encoding  uint8
+	Shift     uint8
+	Plain     uint8
+	Reserved  [5]uint8
 
 	Infrastructure [infrastructureMax]prefix
 }
@@ -26,9 +30,9 @@ type telemetryClass struct {
 }
 
 type telemetryList struct {
-	First    uint32
-	Reserved uint32
-	Classes  [2 * TelemetryClasses]telemetryClass
+	First      uint32
+	TAIOffsetS int32
+	Classes    [2 * TelemetryClasses]telemetryClass
 }
 
 type telemetryPrefix struct {

@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
 
 	"sextant/datapath/model"
 	"sextant/packet/telemetry"
@@ -23,10 +25,18 @@ const TelemetryClasses = 16
 type TelemetryConfig struct {
 	Node uint32
 	Port uint16 // UDP destination port that says that INT follows, one in the domain
+	// Encoding is the form in which the source inserts telemetry; a transit and a sink know all.
+	Encoding  model.TelemetryEncoding
+	Namespace uint16 // of IOAM, one in the domain
+	// Shift is how far nodes shift the nanoseconds of their clock for Path Tracing.
+	Shift uint8
+	// Plain are the hosts of the domain between which packets carry telemetry that nobody
+	// encapsulates.
+	Plain []netip.Prefix
 	// Interfaces by what is done there: telemetry is inserted into what leaves, added to what
 	// leaves, taken out of what arrives.
 	Source, Transit, Sink []string
-	SIDs                  []netip.Prefix // outer destinations of packets that the sink looks at
+	SIDs                  []netip.Prefix // destinations of packets that the sink looks at
 	// Infrastructure is where outer sources of the domain are; telemetry of others is refused.
 	Infrastructure []netip.Prefix
 }
@@ -34,6 +44,8 @@ type TelemetryConfig struct {
 // Equal reports whether both ask for the same programs.
 func (c TelemetryConfig) Equal(o TelemetryConfig) bool {
 	return c.Node == o.Node && c.Port == o.Port && slices.Equal(c.Source, o.Source) &&
+		c.Encoding == o.Encoding && c.Namespace == o.Namespace && c.Shift == o.Shift &&
+		slices.Equal(c.Plain, o.Plain) &&
 		slices.Equal(c.Transit, o.Transit) && slices.Equal(c.Sink, o.Sink) &&
 		slices.Equal(c.SIDs, o.SIDs) && slices.Equal(c.Infrastructure, o.Infrastructure)
 }
@@ -55,9 +67,13 @@ const (
 	intRoomWords = 64 // INT_ROOM_WORDS
 )
 
-func (c TelemetryClass) check() error {
+func (c TelemetryClass) check(encoding model.TelemetryEncoding) error {
 	if c.Instructions == 0 {
 		return nil
+	}
+	if octets := encoding.OptionOctets(c.Instructions, c.Hops); octets > model.OptionOctetsMax {
+		return fmt.Errorf("%d nodes take %d octets of an option, which has %d; take fewer "+
+			"instructions or hops", c.Hops, octets, model.OptionOctetsMax)
 	}
 	words := c.Instructions.Words()
 	switch {
@@ -121,21 +137,69 @@ func (t *Telemetry) open() error {
 	if err != nil {
 		return err
 	}
-	if err := spec.Variables["settings"].Set(
-		telemetrySettings{Node: t.config.Node, Port: t.config.Port,
-			Infrastructure: prefixesOf(t.config.Infrastructure)}); err != nil {
+	settings := telemetrySettings{Node: t.config.Node, Port: t.config.Port,
+		Namespace: t.config.Namespace, Encoding: uint8(t.config.Encoding), Shift: t.config.Shift,
+		Infrastructure: prefixesOf(t.config.Infrastructure)}
+	if len(t.config.Plain) > 0 {
+		settings.Plain = 1
+	}
+	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return err
 	}
 	if t.programs, err = t.load(spec, "telemetry_outcomes"); err != nil {
 		return err
 	}
+	prefixes := map[netip.Prefix]uint32{}
 	for _, prefix := range t.config.SIDs {
-		key := telemetryPrefix{uint32(prefix.Bits()), prefix.Masked().Addr().As16()}
-		if err := t.maps["telemetry_sids"].Put(key, uint32(1)); err != nil {
-			return fmt.Errorf("take telemetry out at %s: %w", prefix, err)
+		prefixes[prefix.Masked()] |= prefixSink
+	}
+	for _, prefix := range t.config.Plain {
+		prefixes[prefix.Masked()] |= prefixPlain
+	}
+	for prefix := range prefixes {
+		kinds := uint32(0) // of all prefixes that contain it: the longest is what is found
+		for other, kind := range prefixes {
+			if other.Bits() <= prefix.Bits() && other.Contains(prefix.Addr()) {
+				kinds |= kind
+			}
+		}
+		key := telemetryPrefix{uint32(prefix.Bits()), prefix.Addr().As16()}
+		if err := t.maps["telemetry_prefixes"].Put(key, kinds); err != nil {
+			return fmt.Errorf("know the packets of %s by their addresses: %w", prefix, err)
 		}
 	}
-	return nil
+	return t.SetClock()
+}
+
+// enum telemetry_prefix_kind
+const (
+	prefixSink  = 1
+	prefixPlain = 2
+)
+
+// SetClock tells the programs how far CLOCK_TAI, which they read, is before POSIX time, which IOAM
+// writes: NTP may say so at any time.
+func (t *Telemetry) SetClock() error {
+	var list telemetryList
+	if err := t.maps["telemetry_classes"].Lookup(uint32(0), &list); err != nil {
+		return fmt.Errorf("read the classes of telemetry: %w", err)
+	}
+	offset, err := taiOffset()
+	if err != nil || offset == list.TAIOffsetS {
+		return err
+	}
+	list.TAIOffsetS = offset
+	return t.maps["telemetry_classes"].Put(uint32(0), list)
+}
+
+// taiOffset is by how many seconds CLOCK_TAI is before POSIX time.
+func taiOffset() (int32, error) {
+	var tai, posix unix.Timespec
+	if err := errors.Join(unix.ClockGettime(unix.CLOCK_REALTIME, &posix),
+		unix.ClockGettime(unix.CLOCK_TAI, &tai)); err != nil {
+		return 0, fmt.Errorf("read the clocks: %w", err)
+	}
+	return int32(math.Round(float64(tai.Nano()-posix.Nano()) / 1e9)), nil
 }
 
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything. What
@@ -168,7 +232,7 @@ func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 			TelemetryClasses)
 	}
 	for number, class := range classes {
-		if err := class.check(); err != nil {
+		if err := class.check(t.config.Encoding); err != nil {
 			return fmt.Errorf("class %d: %w", number, err)
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	telemetryMapTelemetryEvents   = "telemetry_events"
 	telemetryMapTelemetryFlows    = "telemetry_flows"
 	telemetryMapTelemetryOutcomes = "telemetry_outcomes"
+	telemetryMapTelemetryPrefixes = "telemetry_prefixes"
 	telemetryMapTelemetryReasons  = "telemetry_reasons"
-	telemetryMapTelemetrySids     = "telemetry_sids"
 	telemetryMapTelemetryTurns    = "telemetry_turns"
 	telemetryMapTelemetryWatches  = "telemetry_watches"
 	telemetryProgTelemetrySink    = "telemetry_sink"
@@ -93,8 +93,8 @@ type telemetryMapSpecs struct {
 	TelemetryEvents   *ebpf.MapSpec `ebpf:"telemetry_events"`
 	TelemetryFlows    *ebpf.MapSpec `ebpf:"telemetry_flows"`
 	TelemetryOutcomes *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
+	TelemetryPrefixes *ebpf.MapSpec `ebpf:"telemetry_prefixes"`
 	TelemetryReasons  *ebpf.MapSpec `ebpf:"telemetry_reasons"`
-	TelemetrySids     *ebpf.MapSpec `ebpf:"telemetry_sids"`
 	TelemetryTurns    *ebpf.MapSpec `ebpf:"telemetry_turns"`
 	TelemetryWatches  *ebpf.MapSpec `ebpf:"telemetry_watches"`
 }
@@ -134,8 +134,8 @@ type telemetryMaps struct {
 	TelemetryEvents   *ebpf.Map `ebpf:"telemetry_events"`
 	TelemetryFlows    *ebpf.Map `ebpf:"telemetry_flows"`
 	TelemetryOutcomes *ebpf.Map `ebpf:"telemetry_outcomes"`
+	TelemetryPrefixes *ebpf.Map `ebpf:"telemetry_prefixes"`
 	TelemetryReasons  *ebpf.Map `ebpf:"telemetry_reasons"`
-	TelemetrySids     *ebpf.Map `ebpf:"telemetry_sids"`
 	TelemetryTurns    *ebpf.Map `ebpf:"telemetry_turns"`
 	TelemetryWatches  *ebpf.Map `ebpf:"telemetry_watches"`
 }
@@ -150,8 +150,8 @@ func (m *telemetryMaps) Close() error {
 		m.TelemetryEvents,
 		m.TelemetryFlows,
 		m.TelemetryOutcomes,
+		m.TelemetryPrefixes,
 		m.TelemetryReasons,
-		m.TelemetrySids,
 		m.TelemetryTurns,
 		m.TelemetryWatches,
 	)

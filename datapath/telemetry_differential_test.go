@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -29,6 +29,14 @@ var (
 	telemetrySID    = netip.MustParsePrefix("fcbb:bb00:5::/48")
 	telemetryInside = []netip.Prefix{netip.MustParsePrefix("fd00:5e::/48"),
 		netip.MustParsePrefix("fd00:5f:8000::/33")}
+	// telemetryPlain are hosts, some of which are a part of the sink's destinations.
+	telemetryPlain = []netip.Prefix{netip.MustParsePrefix("2001:db8:5e::/48"),
+		netip.MustParsePrefix("fcbb:bb00:5:8000::/49")}
+)
+
+const (
+	telemetryNamespace = 0x5e00
+	telemetryShift     = 16
 )
 
 // telemetryRoles are the programs, by the names of their entry points.
@@ -48,16 +56,22 @@ type telemetryWorld struct {
 	drops   map[string]uint64
 	reasons map[model.TelemetryReasons]uint64
 	ages    *rand.Rand
+	begun   time.Time
 }
 
-func newTelemetryWorld(t testing.TB) *telemetryWorld {
+func newTelemetryWorld(t testing.TB, encoding model.TelemetryEncoding) *telemetryWorld {
 	w := &telemetryWorld{world: newWorld(t), context: make([]byte, skbSize),
 		counts: map[model.TelemetryOutcome]uint64{}, reasons: map[model.TelemetryReasons]uint64{},
-		drops: map[string]uint64{},
-		ages:  rand.New(rand.NewPCG(3, 3))}
+		drops: map[string]uint64{}, begun: time.Now(),
+		ages: rand.New(rand.NewPCG(3, 3))}
 	var err error
-	w.program, err = OpenTelemetry(w.dir, TelemetryConfig{Node: telemetryNode, Port: telemetryPort,
-		SIDs: []netip.Prefix{telemetrySID}, Infrastructure: telemetryInside})
+	config := TelemetryConfig{Node: telemetryNode, Port: telemetryPort, Encoding: encoding,
+		Namespace: telemetryNamespace, Shift: telemetryShift,
+		SIDs: []netip.Prefix{telemetrySID}, Infrastructure: telemetryInside}
+	if encoding != model.EncodingINT {
+		config.Plain = telemetryPlain
+	}
+	w.program, err = OpenTelemetry(w.dir, config)
 	must(t, err)
 	t.Cleanup(w.program.Close)
 	w.events, err = w.program.Events()
@@ -66,7 +80,8 @@ func newTelemetryWorld(t testing.TB) *telemetryWorld {
 	w.flows = model.TelemetryFlows{Flows: map[flow.Tuple]*model.TelemetryFlow{}}
 	w.setWatch(t, telemetryWatchTried)
 	w.model = model.TelemetryNode{Port: telemetryPort, SIDs: []netip.Prefix{telemetrySID},
-		MTU: 1500, Infrastructure: telemetryInside}
+		MTU: 1500, Infrastructure: telemetryInside, Encoding: encoding,
+		Namespace: telemetryNamespace, Plain: config.Plain}
 	binary.NativeEndian.PutUint32(w.context[skbInterface:], uint32(w.far))
 	binary.NativeEndian.PutUint32(w.context[skbIngress:], uint32(w.near))
 	return w
@@ -93,8 +108,9 @@ func (w *telemetryWorld) setWatch(t testing.TB, watch model.TelemetryWatch) {
 	w.flows.Watch = watch
 }
 
-// telemetryNow is the time of the model.
-const telemetryNow = 1 << 60
+// now is the time of the model, which goes on as the program's does: what has to be older than a
+// threshold becomes so for both.
+func (w *telemetryWorld) now() uint64 { return 1<<60 + uint64(time.Since(w.begun)) }
 
 // age makes the flow of a packet older, for program and model alike.
 func (w *telemetryWorld) age(t testing.TB, frame []byte) {
@@ -147,6 +163,15 @@ func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telem
 	if !KnowsQueues() {
 		m.Present &^= telemetry.Queue
 	}
+	if stamp, ok := stampIn(after); ok {
+		// the stamp is of a time at which the program ran, or as old as stamps are apart
+		if age := uint8(to%1e9>>telemetryShift) - stamp; uint64(age) <= (to-from)>>telemetryShift+
+			1 ||
+			from/1e9 != to/1e9 {
+			m.EgressTimeNS = uint64(stamp)
+		}
+		return m
+	}
 	md, err := mdIn(after)
 	if err != nil || md.Instructions&telemetry.EgressTime == 0 {
 		return m
@@ -158,6 +183,19 @@ func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telem
 		}
 	}
 	return m
+}
+
+// stampIn is what the newest node of Path Tracing wrote of the time.
+func stampIn(frame []byte) (stamp uint8, ok bool) {
+	if len(frame) < ethernetHeader+ipv6Header+2 || frame[ethernetHeader+6] != 0 {
+		return 0, false
+	}
+	option, err := telemetry.FindOption(frame[ethernetHeader+ipv6Header:],
+		telemetry.OptionPathTracing)
+	if err != nil || len(option) < 5 {
+		return 0, false
+	}
+	return option[4], true
 }
 
 // mdIn is the telemetry behind the extension headers, whatever these contain.
@@ -193,14 +231,14 @@ func (w *telemetryWorld) want(role string, frame []byte,
 	case "telemetry_sink":
 		return w.model.TelemetrySink(frame)
 	}
-	if !model.IsTelemetryCandidate(frame) {
+	if !w.model.IsTelemetryCandidate(frame) {
 		return model.TelemetryResult{Frame: frame}
 	}
 	var matches []srpolicy.Match
 	for _, c := range w.classes {
 		matches = append(matches, c.Match)
 	}
-	number := model.TelemetryClassOf(frame, matches)
+	number := w.model.TelemetryClassOf(frame, matches)
 	if number < 0 || w.classes[number].Instructions == 0 {
 		return model.TelemetryResult{Frame: frame}
 	}
@@ -221,7 +259,7 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 	if role == "telemetry_sink" {
 		w.age(t, frame)
 	}
-	from := taiNow(t)
+	from, now := taiNow(t), w.now()
 	verdict, after, taken := w.run(role, frame)
 	if !taken {
 		return model.TelemetryResult{Frame: frame}
@@ -243,7 +281,7 @@ func (w *telemetryWorld) compare(t testing.TB, role string, frame []byte) model.
 		t.Fatalf("%s: verdict %d, want %d (%s)\nframe   %x\nprogram %x\nmodel   %x", role, verdict,
 			expected, want.Outcome, frame, after, want.Frame)
 	}
-	w.reports(t, frame, want.Seen, w.flows.See(want.Seen, telemetryNow))
+	w.reports(t, frame, want.Seen, w.flows.See(want.Seen, now))
 	return want
 }
 
@@ -264,7 +302,7 @@ func (w *telemetryWorld) reports(t testing.TB, frame []byte, seen model.Telemetr
 	late := int64(event.GapNS - want.GapNS)
 	if !bytes.Equal(event.Packet, packet[:min(len(packet), telemetryCapture)]) ||
 		event.Flow != tuple || event.Interface != w.far || event.Reasons != want.Reasons ||
-		late < 0 || late > 1000e9 {
+		late < -1000e9 || late > 1000e9 {
 		t.Fatalf("reported %+v\nwant %+v of\n%x", event, want, packet)
 	}
 	for reason := model.TelemetryReasons(1); reason != 1<<model.TelemetryReasonBits; reason <<= 1 {
@@ -330,153 +368,97 @@ var telemetryClassesTried = [][]TelemetryClass{
 	{},
 }
 
+// optionClassesTried are for encodings whose header has at most 264 octets.
+var optionClassesTried = [][]TelemetryClass{
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 8}},
+	{{OneIn: 3, InTurn: true, Instructions: 0xff80, Hops: 1}},
+	{
+		{OneIn: 2, InTurn: true, Instructions: telemetry.Queue, Hops: 61, Match: srpolicy.Match{
+			Source: netip.MustParsePrefix("2001:db8:5e::/48"), Protocol: unix.IPPROTO_TCP,
+			DestinationPorts: srpolicy.Ports{First: 80, Last: 81}}},
+		{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3, Match: srpolicy.Match{
+			DSCP: 46, ByDSCP: true}},
+		{OneIn: 2, InTurn: true, Instructions: telemetry.NodeID | telemetry.Queue, Hops: 1},
+	},
+	{{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID | telemetry.Interfaces |
+		telemetry.HopLatency | telemetry.Queue | telemetry.IngressTime | telemetry.WideInterfaces,
+		Hops: 7}},
+	{},
+}
+
 // TestTelemetryAgreesWithModel feeds generated packets to each program and to the model.
 func TestTelemetryAgreesWithModel(t *testing.T) {
-	w := newTelemetryWorld(t)
-	reached := map[string][]model.TelemetryOutcome{
-		"telemetry_source": {model.TelemetryInserted, model.TelemetryCarries, model.TelemetryMTU},
-		"telemetry_transit": {model.TelemetryPushed, model.TelemetryInPlace, model.TelemetryMTU,
-			model.TelemetryHops, model.TelemetryBroken, model.TelemetryOutside},
-		"telemetry_sink": {model.TelemetryRemoved, model.TelemetryDiscarded,
-			model.TelemetryBroken, model.TelemetryOutside},
-	}
-	for number, role := range telemetryRoles {
-		w.world.run(t, role, func(t *testing.T) {
-			oneCPU(t) // whose turn it is, each processor counts for itself
-			g := telemetryGenerator{rand.New(rand.NewPCG(1, uint64(number)))}
-			seen := map[model.TelemetryOutcome]int{}
-			for i := range *frames {
-				if i%(1+*frames/len(telemetryClassesTried)) == 0 {
-					w.setClasses(t,
-						telemetryClassesTried[i*len(telemetryClassesTried) / *frames]...)
-				}
-				if r := w.compare(t, role, g.frame()); r.Counted {
-					seen[r.Outcome]++
+	option := []model.TelemetryOutcome{model.TelemetryInserted, model.TelemetryCarries,
+		model.TelemetryMTU}
+	for _, one := range []struct {
+		name     string
+		encoding model.TelemetryEncoding
+		classes  [][]TelemetryClass
+		reached  map[string][]model.TelemetryOutcome
+	}{
+		{"int", model.EncodingINT, telemetryClassesTried, map[string][]model.TelemetryOutcome{
+			"telemetry_source": option,
+			"telemetry_transit": {model.TelemetryPushed, model.TelemetryInPlace,
+				model.TelemetryMTU, model.TelemetryHops, model.TelemetryBroken,
+				model.TelemetryOutside},
+			"telemetry_sink": {model.TelemetryRemoved, model.TelemetryDiscarded,
+				model.TelemetryBroken, model.TelemetryOutside},
+		}},
+		{"ioam", model.EncodingIOAM, optionClassesTried, map[string][]model.TelemetryOutcome{
+			"telemetry_source":  option,
+			"telemetry_transit": {model.TelemetryInPlace, model.TelemetryHops},
+			"telemetry_sink":    {model.TelemetryRemoved},
+		}},
+		{"path-tracing", model.EncodingPathTracing, optionClassesTried,
+			map[string][]model.TelemetryOutcome{"telemetry_source": option}},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			w := newTelemetryWorld(t, one.encoding)
+			for number, role := range telemetryRoles {
+				if reached := one.reached[role]; len(reached) > 0 {
+					w.world.run(t, role, func(t *testing.T) {
+						w.compareMany(t, role, uint64(number), one.classes, reached)
+					})
 				}
 			}
-			t.Log(seen)
-			for _, outcome := range reached[role] {
-				if seen[outcome] < *frames/200 {
-					t.Errorf("only %d of %d frames: %s; the generator misses", seen[outcome],
-						*frames, outcome)
+			w.counted(t)
+			w.reasonsCounted(t)
+			t.Log(w.reasons)
+			for bit := range model.TelemetryReasonBits {
+				if reason := model.TelemetryReasons(1) << bit; len(one.reached) > 1 &&
+					w.reasons[reason] < uint64(*frames/2000) {
+					t.Errorf("only %d packets: %s; the generator misses", w.reasons[reason],
+						reason)
 				}
 			}
 		})
 	}
-	w.counted(t)
-	w.reasonsCounted(t)
-	t.Log(w.reasons)
-	for bit := range model.TelemetryReasonBits {
-		if reason := model.TelemetryReasons(1) << bit; w.reasons[reason] < uint64(*frames/2000) {
-			t.Errorf("only %d packets: %s; the generator misses", w.reasons[reason], reason)
+}
+
+// compareMany gives generated frames to a program and to the model, and fails unless each of the
+// outcomes is reached.
+func (w *telemetryWorld) compareMany(t *testing.T, role string, seed uint64,
+	classes [][]TelemetryClass, reached []model.TelemetryOutcome) {
+	oneCPU(t) // whose turn it is, each processor counts for itself
+	g := telemetryGenerator{rand.New(rand.NewPCG(1, seed))}
+	seen := map[model.TelemetryOutcome]int{}
+	for i := range *frames {
+		if i%(1+*frames/len(classes)) == 0 {
+			w.setClasses(t, classes[i*len(classes) / *frames]...)
+		}
+		frame := g.frame()
+		if w.model.Encoding != model.EncodingINT {
+			frame = g.frameWithOption()
+		}
+		if r := w.compare(t, role, frame); r.Counted {
+			seen[r.Outcome]++
 		}
 	}
-}
-
-// telemetryGenerator makes packets with and without telemetry, right and wrong ones.
-type telemetryGenerator struct{ *rand.Rand }
-
-func (g telemetryGenerator) octets(n int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(g.Uint32())
+	t.Log(seen)
+	for _, outcome := range reached {
+		if seen[outcome] < *frames/200 {
+			t.Errorf("only %d of %d frames: %s; the generator misses", seen[outcome], *frames,
+				outcome)
+		}
 	}
-	return b
-}
-
-func (g telemetryGenerator) pick(from ...int) int { return from[g.IntN(len(from))] }
-
-// inner is a packet of one of few flows, or of none.
-func (g telemetryGenerator) inner() (packet []byte, protocol uint8) {
-	b := g.octets(g.pick(0, 20, 40, 60, 600, 1200+g.IntN(300)))
-	transport := slices.Concat([]byte{0, byte(g.IntN(2)), 0, 80}, g.octets(9),
-		[]byte{byte(g.pick(16, 16, 16, 16, 2, 18, 17, 4, 0))}, b)
-	l4, host := byte(g.pick(6, 6, 6, 17, 1)), byte(g.IntN(8))
-	class := g.pick(0, 0, 46<<2, 46<<2|1, 10<<2)
-	switch g.IntN(8) {
-	case 0, 1, 2:
-		header := append(make([]byte, 40), transport...)
-		header[0], header[6], header[23], header[39] = 0x60|byte(class>>4), l4, host, 1
-		header[1] = byte(class << 4)
-		return header, 41
-	case 3, 4, 5:
-		ihl := g.pick(5, 5, 5, 6, 15)
-		header := append(make([]byte, 4*ihl), transport...)
-		header[0], header[9], header[15], header[19] = byte(0x40|ihl), l4, host, 1
-		header[1], header[6] = byte(class), byte(g.pick(0, 0, 0, 0x20, 1))
-		return header, 4
-	}
-	return append([]byte{0}, b...), uint8(g.pick(41, 4, 143, 6, 17))
-}
-
-// frame is a frame with an Ethernet header.
-func (g telemetryGenerator) frame() []byte {
-	inner, next := g.inner()
-	if g.IntN(4) > 0 {
-		inner, next = g.carrying(inner, next), 17
-	}
-	var extensions []byte
-	first := next
-	for range g.pick(0, 1, 1, 1, 2, 3, 4) {
-		units := g.pick(0, 2, 4, 6, 15, 31)
-		extension := append([]byte{first, byte(units)}, g.octets(6+8*units)...)
-		extensions = append(extension, extensions...)
-		first = uint8(g.pick(43, 43, 43, 0, 60))
-	}
-	ip := binary.BigEndian.AppendUint32(nil, 6<<28|g.Uint32()>>4)
-	ip = binary.BigEndian.AppendUint16(ip, uint16(len(extensions)+len(inner)))
-	ip = append(ip, first, 64)
-	from := telemetryInside[g.IntN(2)].Addr().As16()
-	if copy(from[8:], g.octets(8)); g.IntN(8) == 0 {
-		from[4] ^= 0x80
-	}
-	ip = append(ip, from[:]...)
-	to := telemetrySID.Addr().As16()
-	if copy(to[8:], g.octets(8)); g.IntN(8) == 0 {
-		to[5]++
-	}
-	ip = slices.Concat(ip, to[:], extensions, inner)
-	frame := slices.Concat(nearMAC, routerMAC, []byte{0x86, 0xdd}, ip)
-	switch g.IntN(16) {
-	case 0:
-		frame[ethernetHeader+g.IntN(len(ip))] ^= 1 << g.IntN(8)
-	case 1:
-		frame = frame[:ethernetHeader+g.IntN(len(ip))]
-	case 2:
-		frame = append(frame, g.octets(g.IntN(30))...)
-	case 3:
-		frame[13] = byte(g.Uint32())
-	}
-	return frame
-}
-
-// carrying puts INT in front of an inner packet, with lies now and then.
-func (g telemetryGenerator) carrying(inner []byte, next uint8) []byte {
-	instructions := telemetry.Instructions(g.pick(0x8000, 0x9000, 0xff80, 0x0400, 0xffff, 0))
-	words := instructions.Words() + g.pick(0, 0, 1, 5)
-	md := telemetry.MD{Shim: telemetry.Shim{NPT: uint8(g.pick(2, 2, 2, 2, 2, 2, 1)),
-		Value: uint16(next)}, Discard: g.IntN(8) == 0, HopWords: uint8(words),
-		Remaining: uint8(g.pick(0, 1, 7, 255)), Instructions: instructions,
-		DSFlags: uint16(g.pick(0, 1, 2, 3, 60, 0x101))}
-	if g.IntN(2) == 0 {
-		md.DomainID = telemetry.Domain
-	}
-	hops := min(g.pick(0, 1, 2, 3, 8, 250), 250/max(1, words))
-	md.Stack = bytes.Repeat([]byte{0xff}, 4*words*hops)
-	if g.IntN(2) == 0 {
-		md.Stack = g.octets(4 * (words*hops + g.pick(0, 0, 1)))
-	}
-	behind, err := md.AppendBinary(nil)
-	if err != nil {
-		panic(err)
-	}
-	udp := binary.BigEndian.AppendUint16(nil, uint16(g.Uint32()))
-	udp = binary.BigEndian.AppendUint16(udp, uint16(telemetryPort-g.pick(0, 0, 0, 0, 0, 0, 1)))
-	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(behind)+len(inner)))
-	udp = append(udp, 0, 0)
-	all := slices.Concat(udp, behind, inner)
-	if g.IntN(8) == 0 {
-		all[g.IntN(24)] ^= 1 << g.IntN(8)
-	}
-	return all
 }

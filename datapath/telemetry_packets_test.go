@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -80,7 +81,7 @@ func sized(ip []byte) []byte {
 // TestTelemetryPackets takes packets from source over transit to sink, and compares each of them
 // with one that is written by hand.
 func TestTelemetryPackets(t *testing.T) {
-	w := newTelemetryWorld(t)
+	w := newTelemetryWorld(t, model.EncodingINT)
 	queues := telemetry.NodeID | telemetry.Queue
 	hop := "5e000001 00000000 "
 	if !KnowsQueues() {
@@ -135,7 +136,7 @@ func (w *telemetryWorld) becomes(t *testing.T, role string, frame, want []byte) 
 // TestTelemetryLimits: a packet that the interface's MTU has no room for goes without, one at the
 // limit does not; M and E are set; broken telemetry is left alone; what the kernel cuts later is.
 func TestTelemetryLimits(t *testing.T) {
-	w := newTelemetryWorld(t)
+	w := newTelemetryWorld(t, model.EncodingINT)
 	w.setClasses(t, TelemetryClass{OneIn: 1, InTurn: true, Hops: 8,
 		Instructions: telemetry.NodeID | telemetry.Queue})
 	path := telemetryPaths(t)[0]
@@ -188,7 +189,7 @@ func TestTelemetryLimits(t *testing.T) {
 // TestTelemetryClassesAtOnce changes the classes while packets pass that each list of them gives
 // telemetry: none may meet a part of one list and a part of the other.
 func TestTelemetryClassesAtOnce(t *testing.T) {
-	w := newTelemetryWorld(t)
+	w := newTelemetryWorld(t, model.EncodingINT)
 	all := TelemetryClass{OneIn: 1, InTurn: true, Instructions: telemetry.NodeID, Hops: 3}
 	none := TelemetryClass{Match: srpolicy.Match{Protocol: unix.IPPROTO_UDP}}
 	lists := [][]TelemetryClass{{all}, slices.Concat(slices.Repeat([]TelemetryClass{none},
@@ -223,4 +224,66 @@ func TestTelemetryClassesAtOnce(t *testing.T) {
 	changes.Wait()
 	w.counts[model.TelemetryInserted] = packets
 	w.counted(t)
+}
+
+// TestTelemetryOptionPackets takes packets with telemetry in hop-by-hop options from source over
+// transits to sink, and compares each with one that is written by hand.
+func TestTelemetryOptionPackets(t *testing.T) {
+	const ioamHop = "3d000001 00000000 "
+	hop := ioamHop
+	if !KnowsQueues() {
+		hop = "3d000001 ffffffff "
+	}
+	for _, path := range telemetryPaths(t)[:2] {
+		first := byte(packettest.ProtocolOf(path.inner))
+		if path.name == "SRH" {
+			first = unix.IPPROTO_ROUTING
+		}
+		plain := benchLink.Frame(t, sized(path.build(t, packettest.ProtocolOf(path.inner),
+			path.inner)))
+		with := func(options string) []byte {
+			header := octetsOf(t, options)
+			header[0] = first
+			frame := slices.Concat(plain[:ethernetHeader+ipv6Header], header,
+				plain[ethernetHeader+ipv6Header:])
+			frame[ethernetHeader+6] = 0
+			sized(frame[ethernetHeader:])
+			return frame
+		}
+		w := newTelemetryWorld(t, model.EncodingIOAM)
+		w.world.run(t, "IOAM, "+path.name, func(t *testing.T) {
+			head := "0003 0100 311a 0000 5e00 "
+			one := with(head + "1002 820000 00 0000000000000000" + hop)
+			two := with(head + "1000 820000 00" + hop + hop)
+			full := with(head + "1400 820000 00" + hop + hop)
+			w.setClasses(t, TelemetryClass{OneIn: 1, InTurn: true, Hops: 2,
+				Instructions: telemetry.NodeID | telemetry.Queue})
+			w.becomes(t, "telemetry_source", plain, one)
+			w.becomes(t, "telemetry_source", one, one)
+			w.becomes(t, "telemetry_transit", one, two)
+			w.becomes(t, "telemetry_transit", two, full)
+			w.becomes(t, "telemetry_sink", full, plain)
+			other := with("0003 0100 311a 0000 5e01 1002 820000 00 0000000000000000" + hop)
+			w.becomes(t, "telemetry_transit", other, other) // another namespace
+			beside := with("0004 0502 0000 0100 311a 0000 5e00 1000 820000 00" + hop + hop + "0100")
+			padded := with("0004 0502 0000 0100 011a 0000 0000 0000 000000 00" +
+				strings.Repeat("00", 16) + "0100")
+			w.becomes(t, "telemetry_sink", beside, padded) // the router alert stays
+		})
+		w = newTelemetryWorld(t, model.EncodingPathTracing)
+		w.world.run(t, "path tracing, "+path.name, func(t *testing.T) {
+			w.setClasses(t, TelemetryClass{OneIn: 1, InTurn: true, Hops: 3,
+				Instructions: telemetry.NodeID})
+			_, one, _ := w.run("telemetry_source", plain)
+			_, two, _ := w.run("telemetry_transit", one)
+			at := ethernetHeader + ipv6Header + 6
+			midpoint := fmt.Sprintf("%03x0", w.far)
+			first, second := fmt.Sprintf("%02x", one[at+2]), fmt.Sprintf("%02x", two[at+2])
+			packettest.WantFrame(t, one, with("0001 0100 3209"+midpoint+first+
+				"000000 000000 00"))
+			packettest.WantFrame(t, two, with("0001 0100 3209"+midpoint+second+midpoint+first+
+				"000000 00"))
+			w.becomes(t, "telemetry_sink", two, plain)
+		})
+	}
 }

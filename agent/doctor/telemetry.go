@@ -22,7 +22,8 @@ func queuesUnknown(n *config.Node, f *facts.Facts, _ string) (list []Finding) {
 		return nil
 	}
 	wanted := slices.Clone(t.Transit)
-	if t.Source != nil && t.Source.Instructions()&telemetry.Queue != 0 {
+	if t.Source != nil && t.Source.Encoding != config.EncodingPathTracing &&
+		t.Source.Instructions(nil)&telemetry.Queue != 0 {
 		wanted = append(wanted, t.Source.Interfaces...)
 	}
 	slices.Sort(wanted)

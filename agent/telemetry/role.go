@@ -37,6 +37,7 @@ var _ role.Switchable[*Role] = (*Role)(nil)
 // Room is the node's place for role telemetry.
 type Room struct {
 	role.Slot[*Role]
+	clockAt time.Duration // when the clocks are compared again
 }
 
 // New makes the room of an agent.
@@ -71,9 +72,11 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	next := &Role{room: r, Config: datapath.TelemetryConfig{Node: uint32(t.Node),
-		Port: t.Port, Transit: t.Transit, Infrastructure: n.Domain.Infrastructure}}
+		Port: t.Port, Transit: t.Transit, Infrastructure: n.Domain.Infrastructure,
+		Namespace: uint16(t.Namespace), Shift: uint8(t.TimeShift), Plain: t.Plain}}
 	if t.Source != nil {
 		next.Config.Source = t.Source.Interfaces
+		next.Config.Encoding = encodings[t.Source.Encoding]
 		next.Classes = classesOf(n)
 	}
 	if t.Sink != nil {
@@ -87,20 +90,27 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 // classesOf are the items of the source's watch list, then all else.
 func classesOf(n *config.Node) (list []datapath.TelemetryClass) {
 	s := n.Telemetry.Source
-	class := func(oneIn int, choice config.TelemetryChoice) datapath.TelemetryClass {
+	class := func(oneIn int, choice config.TelemetryChoice,
+		metadata []config.TelemetryMetadata) datapath.TelemetryClass {
 		c := datapath.TelemetryClass{OneIn: uint32(oneIn), InTurn: choice == config.InTurn,
 			Hops: uint8(s.Hops), Slots: uint8(s.Slots)}
 		if oneIn > 0 {
-			c.Instructions = s.Instructions()
+			c.Instructions = s.Instructions(metadata)
 		}
 		return c
 	}
 	for _, w := range n.TelemetryWatches() {
-		c := class(w.OneIn, w.Choice)
+		c := class(w.OneIn, w.Choice, w.Metadata)
 		c.Match = role.SteerRule(w.Rule()).Match
 		list = append(list, c)
 	}
-	return append(list, class(s.OneIn, s.Choice))
+	return append(list, class(s.OneIn, s.Choice, nil))
+}
+
+// encodings are the data plane's, by those of the node file.
+var encodings = map[config.TelemetryEncoding]model.TelemetryEncoding{
+	config.EncodingINT: model.EncodingINT, config.EncodingIOAM: model.EncodingIOAM,
+	config.EncodingPathTracing: model.EncodingPathTracing,
 }
 
 // reasons are the data plane's, by those of the node file.
@@ -159,6 +169,24 @@ func (r *Role) Fill(*Role) error {
 	sender, err := startSender(r)
 	r.Program.sender = sender
 	return err
+}
+
+// clockInterval is between looks at how far apart the machine's clocks are.
+const clockInterval = 10 * time.Second
+
+// Due is when the clocks are compared again: NTP moves POSIX time against the TAI that programs
+// read.
+func (r *Room) Due() (wait time.Duration, waits bool) {
+	return r.clockAt - r.Now(), r.Runs != nil
+}
+
+// Act tells the programs how far apart the clocks are.
+func (r *Room) Act() {
+	r.clockAt = r.Now() + clockInterval
+	if err := r.Runs.Program.SetClock(); err != nil {
+		r.Log.Warn("times in IOAM may be wrong; tried again", "error", err, "after",
+			clockInterval)
+	}
 }
 
 // reportSender sends what a sink found, until it is stopped.

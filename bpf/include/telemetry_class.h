@@ -24,7 +24,7 @@ struct telemetry_class {
 /* Two lists of classes: the agent writes the one that packets do not meet, and then switches. */
 struct telemetry_list {
 	__u32 first; /* class of the list that packets meet: 0 or TELEMETRY_CLASSES */
-	__u32 reserved;
+	__s32 tai_offset_s; /* seconds that CLOCK_TAI is before POSIX time */
 	struct telemetry_class classes[2 * TELEMETRY_CLASSES];
 };
 
@@ -85,17 +85,21 @@ static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 d
 	return TELEMETRY_CLASSES;
 }
 
-/* The class of a packet, by what is encapsulated in it; TELEMETRY_CLASSES: none. */
-static __noinline __u32 class_of(struct __sk_buff *skb, __u32 first)
+/* The class of a packet, by what is encapsulated in it, or by itself if it is plain;
+ * TELEMETRY_CLASSES: none. */
+static __noinline __u32 class_of(struct __sk_buff *skb, __u32 first, bool plain)
 {
 	struct telemetry_flow_key key __attribute__((aligned(8))) = {};
+	__u32 at = sizeof(struct ethhdr), protocol = IPPROTO_IPV6, unused, dscp = 0;
 	struct int_outer o = {};
-	__u32 at, unused, dscp = 0;
 	__u8 head[2];
 
 	if (int_walk(skb, &o)) {
-		at = sizeof(struct ethhdr) + o.length;
-		if (inner_flow(skb, at, o.protocol, &key, &unused) &&
+		if (!plain || is_inner(o.protocol)) {
+			at += o.length;
+			protocol = o.protocol;
+		}
+		if (inner_flow(skb, at, protocol, &key, &unused) &&
 		    !bpf_skb_load_bytes(skb, at, head, sizeof(head)))
 			dscp = key.version == 6 ? (head[0] & 15) << 2 | head[1] >> 6 : head[1] >> 2;
 	}

@@ -119,6 +119,7 @@ static __always_inline bool inner_flow(struct __sk_buff *skb, __u32 at, __u32 pr
 		__u8 others[10];
 	} transport;
 	bool whole = true;
+	__u8 options[2];
 
 	if (protocol == IPPROTO_IPV6) {
 		struct ipv6hdr ip;
@@ -129,6 +130,10 @@ static __always_inline bool inner_flow(struct __sk_buff *skb, __u32 at, __u32 pr
 		__builtin_memcpy(key->destination, &ip.daddr, 16);
 		key->protocol = ip.nexthdr;
 		at += sizeof(ip);
+		if (ip.nexthdr == IPPROTO_HOPOPTS && !bpf_skb_load_bytes(skb, at, options, 2)) {
+			key->protocol = options[0];
+			at += 8 + 8 * options[1];
+		}
 	} else if (protocol == IPPROTO_IPIP) {
 		struct iphdr ip;
 
@@ -167,8 +172,21 @@ struct int_stack {
 	__u32 at; /* from the start of the frame */
 	__u32 words;
 	__u32 hop; /* words */
-	__u32 instructions;
+	__u32 has; /* TELEMETRY_HAS_PATH, TELEMETRY_HAS_QUEUE: what each hop tells */
+	__u32 queue_at; /* words into a hop; its node is in the first */
+	__u32 node_mask;
+	__u32 queue_mask;
 };
+
+/* A stack of INT, which says of each hop what the instructions ask for. */
+static __always_inline void stack_of_int(struct int_stack *stack, __u32 instructions)
+{
+	stack->has = (instructions & INT_NODE ? TELEMETRY_HAS_PATH : 0) |
+		     (instructions & INT_QUEUE ? TELEMETRY_HAS_QUEUE : 0);
+	stack->queue_at = int_words(instructions & ~(INT_QUEUE | (INT_QUEUE - 1)));
+	stack->node_mask = ~0;
+	stack->queue_mask = 0xffffff;
+}
 
 /* Leaves the slots out that no node has written yet. */
 static __always_inline void stack_skip(struct int_stack *stack, __u32 slots)
@@ -185,27 +203,27 @@ static __always_inline void stack_skip(struct int_stack *stack, __u32 slots)
 static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *stack,
 				struct telemetry_sight *sight)
 {
-	__u32 instructions, queue_at, hops, value, path = 2166136261;
+	__u32 hops, value, path = 2166136261;
 
 	if (!sight || !stack || !stack->hop)
 		return 0;
-	instructions = stack->instructions;
-	queue_at = int_words(instructions & ~(INT_QUEUE | (INT_QUEUE - 1)));
 	hops = stack->words / stack->hop;
 	for (int i = 0; i < TELEMETRY_HOPS_MAX; i++) {
 		__u32 from = stack->at + INT_WORD * stack->hop * i;
 
 		if (i >= hops)
 			break;
-		if (instructions & INT_NODE &&
-		    !bpf_skb_load_bytes(skb, from, &value, sizeof(value)) && ~value) {
-			path = (path ^ bpf_ntohl(value)) * 16777619;
+		if (stack->has & TELEMETRY_HAS_PATH &&
+		    !bpf_skb_load_bytes(skb, from, &value, sizeof(value)) &&
+		    ~bpf_ntohl(value) & stack->node_mask) {
+			path = (path ^ (bpf_ntohl(value) & stack->node_mask)) * 16777619;
 			sight->has |= TELEMETRY_HAS_PATH;
 		}
-		if (instructions & INT_QUEUE &&
-		    !bpf_skb_load_bytes(skb, from + INT_WORD * queue_at, &value, sizeof(value)) &&
+		if (stack->has & TELEMETRY_HAS_QUEUE &&
+		    !bpf_skb_load_bytes(skb, from + INT_WORD * stack->queue_at, &value,
+					sizeof(value)) &&
 		    ~value) {
-			value = bpf_ntohl(value) & 0xffffff;
+			value = bpf_ntohl(value) & stack->queue_mask;
 			if (value > sight->queue)
 				sight->queue = value;
 			sight->has |= TELEMETRY_HAS_QUEUE;

@@ -47,6 +47,11 @@ type TelemetryNode struct {
 	MTU  int            // of the interface that packets leave by
 	// Infrastructure is where outer sources of the domain are.
 	Infrastructure []netip.Prefix
+
+	Encoding  TelemetryEncoding // of the source
+	Namespace uint16            // of IOAM
+	// Plain are hosts between which packets get telemetry that nobody encapsulates.
+	Plain []netip.Prefix
 }
 
 // TelemetryClass is what a source does with the packets that it chose.
@@ -97,7 +102,7 @@ func telemetryRelevant(frame []byte) (next uint8, ok bool) {
 	if next = frame[14+6]; next == 43 {
 		next = frame[14+40]
 	}
-	return next, true
+	return next, next != 59 // nothing follows
 }
 
 func mayCarry(next uint8) bool { return next == 17 || next == 0 || next == 60 || next == 43 }
@@ -189,20 +194,24 @@ func (f telemetryFrame) within(prefixes []netip.Prefix, at int) bool {
 
 const sourceAt, destinationAt = 8, 24 // in an IPv6 header
 
-// TelemetryClassOf is the number of the first match that a candidate's encapsulated packet meets;
-// -1: none. One that cannot be read meets none but the zero value.
-func TelemetryClassOf(frame []byte, matches []srpolicy.Match) int {
+// TelemetryClassOf is the number of the first match that a candidate's encapsulated packet meets,
+// or itself if it is plain; -1: none. One that cannot be read meets none but the zero value.
+func (n TelemetryNode) TelemetryClassOf(frame []byte, matches []srpolicy.Match) int {
 	var packet srpolicy.Packet
 	known := false
 	if f, ok := walkTelemetry(frame); ok {
 		var t flow.Tuple
 		seen := TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+		if next, _ := telemetryRelevant(frame); !isEncapsulated(f.next) && !isEncapsulated(next) &&
+			n.isPlain(f) {
+			seen.Protocol, seen.Inner = 41, f.ip
+		}
 		t, _, known = seen.Flow()
 		packet = srpolicy.Packet{Source: t.Src, Destination: t.Dst, Protocol: t.Protocol,
 			SourcePort: t.SrcPort, DestinationPort: t.DstPort}
 		if known {
 			class := seen.Inner[1]
-			if f.next == 41 {
+			if seen.Protocol == 41 {
 				class = seen.Inner[0]<<4 | class>>4
 			}
 			packet.DSCP = class >> 2
@@ -214,17 +223,32 @@ func TelemetryClassOf(frame []byte, matches []srpolicy.Match) int {
 }
 
 // IsTelemetryCandidate says whether the packet counts where a source takes one in so many.
-func IsTelemetryCandidate(frame []byte) bool {
+func (n TelemetryNode) IsTelemetryCandidate(frame []byte) bool {
 	next, ok := telemetryRelevant(frame)
-	return ok && (isEncapsulated(next) || mayCarry(next))
+	return ok && (isEncapsulated(next) || mayCarry(next) ||
+		n.isPlain(telemetryFrame{ip: frame[14:]}))
+}
+
+// isPlain reports whether a packet that is not encapsulated may get telemetry.
+func (n TelemetryNode) isPlain(f telemetryFrame) bool {
+	return n.Encoding != EncodingINT && f.within(n.Plain, destinationAt) &&
+		f.within(n.Plain, sourceAt)
+}
+
+// trusts reports whether telemetry in options is of the domain.
+func (n TelemetryNode) trusts(f telemetryFrame) bool {
+	return f.within(n.Infrastructure, sourceAt) || f.within(n.Plain, sourceAt)
 }
 
 // TelemetrySource inserts telemetry into a candidate that was chosen, with what the node knows.
 func (n TelemetryNode) TelemetrySource(frame []byte, class TelemetryClass,
 	seen telemetry.Metadata) TelemetryResult {
 	f, ok := walkTelemetry(frame)
-	if !ok || !isEncapsulated(f.next) {
+	if !ok || n.hasNoPlace(f) {
 		return f.only(TelemetryCarries)
+	}
+	if n.Encoding != EncodingINT {
+		return n.sourceOption(f, class, seen)
 	}
 	words := class.Instructions.Words()
 	more := telemetryHeaders + 4*words*(1+int(class.Slots))
@@ -248,12 +272,34 @@ func (n TelemetryNode) TelemetrySource(frame []byte, class TelemetryClass,
 	return r
 }
 
+// hasNoPlace reports whether a packet has telemetry, or no place for it.
+func (n TelemetryNode) hasNoPlace(f telemetryFrame) bool {
+	if next, _ := telemetryRelevant(f.frame); !isEncapsulated(f.next) {
+		if _, _, present, _ := f.carried(n.Port); present || isEncapsulated(next) || !n.isPlain(f) {
+			return true
+		}
+	}
+	if n.Encoding != EncodingINT {
+		return f.ip[6] == 0
+	}
+	_, has := findOption(f.frame)
+	return has
+}
+
 // find is what a transit looks at first. Done says that the result stands.
-func (n TelemetryNode) find(frame []byte) (f telemetryFrame, md telemetry.MD, size int,
+func (n TelemetryNode) find(frame []byte,
+	seen telemetry.Metadata) (f telemetryFrame, md telemetry.MD, size int,
 	r TelemetryResult, done bool) {
 	next, ok := telemetryRelevant(frame)
 	if !ok || !mayCarry(next) {
 		return f, md, 0, untouched(frame), true
+	}
+	if o, r, has := n.findOption(frame); has {
+		if !r.Counted {
+			trace, _, _ := n.carried(o)
+			r = n.transitOption(o, trace, seen)
+		}
+		return f, md, 0, r, true
 	}
 	f, ok = walkTelemetry(frame)
 	if !ok {
@@ -273,7 +319,7 @@ func (n TelemetryNode) find(frame []byte) (f telemetryFrame, md telemetry.MD, si
 
 // TelemetryTransit adds what the node knows.
 func (n TelemetryNode) TelemetryTransit(frame []byte, seen telemetry.Metadata) TelemetryResult {
-	f, md, size, r, done := n.find(frame)
+	f, md, size, r, done := n.find(frame, seen)
 	if done {
 		return r
 	}
@@ -313,25 +359,35 @@ func (n TelemetryNode) TelemetryTransit(frame []byte, seen telemetry.Metadata) T
 
 // TelemetrySink takes telemetry out.
 func (n TelemetryNode) TelemetrySink(frame []byte) TelemetryResult {
+	plain := len(n.Plain) > 0
 	next, ok := telemetryRelevant(frame)
-	if !ok || !mayCarry(next) && !isEncapsulated(next) {
+	if !ok || !mayCarry(next) && !isEncapsulated(next) && !plain ||
+		!(telemetryFrame{ip: frame[14:]}).within(n.SIDs, destinationAt) {
 		return untouched(frame)
 	}
-	f, ok := walkTelemetry(frame)
-	if !ok || !f.within(n.SIDs, destinationAt) {
-		return untouched(frame)
-	}
-	if isEncapsulated(f.next) {
-		r := untouched(frame)
-		if f.within(n.Infrastructure, sourceAt) {
-			r.Seen = TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+	if o, r, has := n.findOption(frame); has {
+		if !r.Counted {
+			trace, _, _ := n.carried(o)
+			r = n.sinkOption(o, trace)
 		}
 		return r
+	}
+	f, ok := walkTelemetry(frame)
+	if !ok {
+		return untouched(frame)
 	}
 	md, size, present, ok := f.carried(n.Port)
 	switch {
 	case !present:
-		return untouched(frame)
+		r := untouched(frame)
+		if isEncapsulated(f.next) {
+			if f.within(n.Infrastructure, sourceAt) {
+				r.Seen = TelemetrySeen{Any: true, Protocol: f.next, Inner: f.ip[f.outer:]}
+			}
+		} else if plain && n.trusts(f) {
+			r.Seen = TelemetrySeen{Any: true, Protocol: 41, Inner: f.ip}
+		}
+		return r
 	case !f.within(n.Infrastructure, sourceAt):
 		return f.only(TelemetryOutside)
 	case !ok:

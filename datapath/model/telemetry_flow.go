@@ -72,7 +72,9 @@ func (s *TelemetrySeen) Flow() (t flow.Tuple, flags uint8, ok bool) {
 	case s.Protocol == 41 && len(b) >= 40 && b[0]>>4 == 6:
 		t = flow.Tuple{Src: netip.AddrFrom16([16]byte(b[8:])), Protocol: b[6],
 			Dst: netip.AddrFrom16([16]byte(b[24:]))}
-		b = b[40:]
+		if b = b[40:]; t.Protocol == 0 && len(b) >= 2 { // hop-by-hop options
+			t.Protocol, b = b[0], b[min(len(b), 8+8*int(b[1])):]
+		}
 	case s.Protocol == 4 && len(b) >= 20 && b[0]>>4 == 4 && b[0]&15 >= 5:
 		t = flow.Tuple{Src: netip.AddrFrom4([4]byte(b[12:])), Protocol: b[9],
 			Dst: netip.AddrFrom4([4]byte(b[16:]))}

@@ -49,6 +49,24 @@ func (t TraceType) Words() int {
 	return bits.OnesCount32(uint32(t)) + bits.OnesCount32(uint32(t&traceWide))
 }
 
+// traceFields are the fields of IOAM that tell what an instruction of INT asks for.
+var traceFields = map[Instructions]TraceType{
+	NodeID: TraceNode, Interfaces: TraceInterfaces,
+	IngressTime: TraceSeconds | TraceFraction,
+	HopLatency:  TraceTransitDelay, Queue: TraceQueueDepth,
+	WideInterfaces: TraceIfsWide,
+}
+
+// TraceTypeOf asks for what the instructions ask for, where IOAM can.
+func TraceTypeOf(of Instructions) (asked TraceType) {
+	for bit, fields := range traceFields {
+		if of&bit != 0 {
+			asked |= fields
+		}
+	}
+	return asked
+}
+
 // Trace is a pre-allocated trace option (RFC 9197 section 4.4, RFC 9486).
 type Trace struct {
 	Option         uint8 // OptionIOAM or OptionIOAMImmutable

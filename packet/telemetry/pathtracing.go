@@ -64,7 +64,8 @@ func (p PathTrace) Push(m Midpoint) error {
 	if len(p) < midpointSize {
 		return BadLength
 	}
-	copy(p[midpointSize:], p[:len(p)/midpointSize*midpointSize])
+	whole := p[:len(p)/midpointSize*midpointSize]
+	copy(whole[midpointSize:], whole)
 	p[0], p[1], p[2] = uint8(m.Interface>>4), uint8(m.Interface<<4)|m.Load, m.Stamp
 	return nil
 }

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* What source, transit and sink do with telemetry in hop-by-hop options. */
+#pragma once
+
+#include "ioam.h"
+#include "path_tracing.h"
+#include "telemetry_class.h"
+#include "telemetry_node.h"
+#include "telemetry_report.h"
+
+/* Where an option's data begins, and the nodes' in a trace. */
+#define AT_DATA(o) ((o)->at + 2)
+#define AT_NODES(o) (AT_DATA(o) + IOAM_HEADER)
+
+/* Words that each node takes of a trace. */
+static __always_inline __u32 trace_words(__u32 type)
+{
+	return ioam_words(type) + (type & IOAM_OPAQUE ? 1 : 0);
+}
+
+/* Whether the fields of a trace agree; Linux drops what does not start at 4 octets. */
+static __always_inline bool is_whole(const struct hop_option *o, const struct ioam_trace *trace)
+{
+	__u32 room = o->length - IOAM_HEADER;
+
+	return trace->words >> 3 == ioam_words(ioam_type(trace)) && room % INT_WORD == 0 &&
+	       INT_WORD * (trace->remaining & IOAM_REMAINING) <= room &&
+	       (o->at - HOP_OPTIONS_AT) % INT_WORD == 0;
+}
+
+/* Finds telemetry in the hop-by-hop options; a trace of another namespace is nothing to this
+ * domain. */
+static __noinline enum carrying option_find(struct __sk_buff *skb, struct hop_option *o,
+					    struct ioam_trace *trace)
+{
+	bool broken = false;
+
+	hop_option_find(skb, o);
+	if (!o || !trace || !o->kind)
+		return CARRIES_NOTHING;
+	if (o->kind == OPTION_IOAM) {
+		broken = o->length < IOAM_HEADER ||
+			 bpf_skb_load_bytes(skb, AT_DATA(o), trace, sizeof(*trace));
+		if (!broken && (trace->kind != IOAM_PREALLOCATED ||
+				trace->namespace != bpf_htons(settings.namespace)))
+			return CARRIES_NOTHING;
+		broken = broken || !is_whole(o, trace);
+	}
+	if (!is_trusted(skb))
+		return CARRIES_OUTSIDE;
+	return broken ? CARRIES_BROKEN : CARRIES_TELEMETRY;
+}
+
+static __always_inline __u32 hop_limit_of(struct __sk_buff *skb)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+
+	return (void *)(ip + 1) <= packet_end(skb) ? ip->hop_limit : 0;
+}
+
+/* Writes what the node knows for a trace, from an offset of the scratch on. */
+static __always_inline void trace_write(struct __sk_buff *skb, struct int_scratch *s, __u32 at,
+					__u32 type)
+{
+	bool timed = type & (IOAM_SECONDS | IOAM_FRACTION);
+	struct ioam_observation o = { .hop_limit = hop_limit_of(skb) };
+	struct telemetry_list *list;
+	__u32 zero = 0;
+
+	observe(skb, timed || type & IOAM_DELAY ? INT_LATENCY : 0, &o.seen);
+	list = timed ? bpf_map_lookup_elem(&telemetry_classes, &zero) : 0;
+	if (list)
+		o.tai_offset_s = list->tai_offset_s;
+	ioam_write(s, at, type, &o);
+}
+
+/* ===== Source ===== */
+
+/* Inserts an option with room for the nodes of the class, the source's own part written. */
+static __always_inline int option_insert(struct __sk_buff *skb, struct int_scratch *s,
+					 const struct telemetry_class *class)
+{
+	__u32 type = ioam_type_of(class->instructions), words = ioam_words(type);
+	__u32 hops = class->hops, at = sizeof(struct ipv6hdr) + 6, length, header;
+	bool traced = settings.encoding == ENCODING_IOAM;
+
+	length = traced ? IOAM_HEADER + INT_WORD * words * hops : MIDPOINT * hops;
+	header = (6 + length + 7) & ~7;
+	if (!hops || (traced && !words) || header > HOP_OPTIONS_MAX)
+		return TC_ACT_UNSPEC;
+	if (!fits(skb, header))
+		return outcome_count(TELEMETRY_MTU);
+	if (!int_copy(skb, s, sizeof(struct ipv6hdr)))
+		return outcome_count(TELEMETRY_REFUSED);
+	hop_option_write(s, traced ? OPTION_IOAM : OPTION_PATH_TRACING, length, header);
+	length_add(s, 4, header);
+	if (traced) {
+		put16(s, at + 2, settings.namespace);
+		put16(s, at + 4, words << 11 | words * (hops - 1));
+		put32(s, at + 6, type << 8);
+		trace_write(skb, s, at + IOAM_HEADER + INT_WORD * words * (hops - 1), type);
+	} else {
+		midpoint_write(s, at, skb->ifindex, settings.shift);
+	}
+	if (!store(skb, s, header, sizeof(struct ipv6hdr) + header))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_INSERTED);
+}
+
+/* ===== Transit =====
+ * The header of a packet that is forwarded has no checksum of hardware any more. */
+
+/* Writes into the part of a trace that is free, from its end on. */
+static __always_inline int trace_fill(struct __sk_buff *skb, struct int_scratch *s,
+				      const struct hop_option *o, struct ioam_trace *trace)
+{
+	__u32 type = ioam_type(trace), words = trace_words(type);
+	__u32 remaining = trace->remaining & IOAM_REMAINING;
+
+	if (words > remaining) {
+		trace->words |= IOAM_OVERFLOW;
+		bpf_skb_store_bytes(skb, AT_DATA(o), trace, sizeof(*trace), 0);
+		return outcome_count(TELEMETRY_HOPS);
+	}
+	trace->remaining -= words;
+	trace_write(skb, s, 0, type);
+	if (bpf_skb_store_bytes(skb, AT_DATA(o), trace, sizeof(*trace), 0) ||
+	    (words && bpf_skb_store_bytes(skb, AT_NODES(o) + INT_WORD * (remaining - words),
+					  s->octets, some(INT_WORD * words, 128), 0)))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_IN_PLACE);
+}
+
+/* Shifts what nodes wrote by one, so that the oldest falls out when there is no room, and writes
+ * in front. */
+static __always_inline int midpoint_push(struct __sk_buff *skb, struct int_scratch *s,
+					 const struct hop_option *o)
+{
+	__u32 octets = o->length - o->length % MIDPOINT;
+
+	if (octets < MIDPOINT)
+		return outcome_count(TELEMETRY_HOPS);
+	if (octets > MIDPOINT &&
+	    bpf_skb_load_bytes(skb, AT_DATA(o), s->octets + MIDPOINT, some(octets - MIDPOINT, 256)))
+		return outcome_count(TELEMETRY_REFUSED);
+	midpoint_write(s, 0, skb->ifindex, settings.shift);
+	if (bpf_skb_store_bytes(skb, AT_DATA(o), s->octets, some(octets, 256), 0))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_IN_PLACE);
+}
+
+/* Writes what the node knows into an option that carries telemetry. */
+static __noinline int option_transit(struct __sk_buff *skb, const struct hop_option *o,
+				     struct ioam_trace *trace)
+{
+	__u32 zero = 0;
+	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
+
+	if (!s || !o || !trace)
+		return TC_ACT_UNSPEC;
+	if (skb->gso_size)
+		return outcome_count(TELEMETRY_SEGMENTED);
+	return o->kind == OPTION_IOAM ? trace_fill(skb, s, o, trace) : midpoint_push(skb, s, o);
+}
+
+/* ===== Sink ===== */
+
+/* What the nodes said of the way. An opaque snapshot, whose length each node chooses, hides it. */
+static __always_inline void option_see(struct __sk_buff *skb, const struct hop_option *o,
+				       const struct ioam_trace *trace,
+				       struct telemetry_sight *sight)
+{
+	__u32 type, free;
+	struct int_stack stack = { .node_mask = IOAM_NODE_MASK };
+
+	if (o->kind == OPTION_PATH_TRACING) {
+		if (midpoints_see(skb, o, &sight->path))
+			sight->has |= TELEMETRY_HAS_PATH;
+		return;
+	}
+	type = ioam_type(trace);
+	if (type & IOAM_OPAQUE)
+		return;
+	free = trace->remaining & IOAM_REMAINING;
+	stack.at = AT_NODES(o) + INT_WORD * free;
+	stack.words = (o->length - IOAM_HEADER) / INT_WORD - free;
+	stack.hop = ioam_words(type);
+	stack.queue_mask = ~0;
+	stack.has = (type & IOAM_NODE ? TELEMETRY_HAS_PATH : 0) |
+		    (type & IOAM_QUEUE ? TELEMETRY_HAS_QUEUE : 0);
+	stack.queue_at = ioam_words(type & ~(IOAM_QUEUE | (IOAM_QUEUE - 1)));
+	stack_see(skb, &stack, sight);
+}
+
+/* Takes the whole header out; beside other options, the telemetry becomes padding. */
+static __always_inline int option_take_out(struct __sk_buff *skb, const struct hop_option *o)
+{
+	__u32 zero = 0, header = o->header;
+	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
+
+	if (!s)
+		return outcome_count(TELEMETRY_REFUSED);
+	if (!o->alone) {
+		for (int i = 0; i < 264; i += INT_WORD)
+			put32(s, i, 0);
+		*octet_at(s, 0) = OPTION_PADN;
+		*octet_at(s, 1) = o->length;
+		if (bpf_skb_store_bytes(skb, o->at, s->octets, some(2 + o->length, 512),
+					BPF_F_RECOMPUTE_CSUM))
+			return outcome_count(TELEMETRY_REFUSED);
+		return outcome_count(TELEMETRY_REMOVED);
+	}
+	if (!int_copy(skb, s, sizeof(struct ipv6hdr)))
+		return outcome_count(TELEMETRY_REFUSED);
+	*octet_at(s, __builtin_offsetof(struct ipv6hdr, nexthdr)) = o->next;
+	length_add(s, 4, -header);
+	if (!store(skb, s, -header, sizeof(struct ipv6hdr)))
+		return outcome_count(TELEMETRY_REFUSED);
+	return outcome_count(TELEMETRY_REMOVED);
+}
+
+/* Notes a packet whose option carries telemetry, and takes that out. */
+static __noinline int option_sink(struct __sk_buff *skb, const struct hop_option *o,
+				  const struct ioam_trace *trace)
+{
+	struct telemetry_sight sight = { .carries = 1 };
+	struct int_outer outer = {};
+
+	if (!o || !trace)
+		return TC_ACT_UNSPEC;
+	if (skb->gso_size)
+		return outcome_count(TELEMETRY_SEGMENTED);
+	if (watches() && int_walk(skb, &outer)) {
+		option_see(skb, o, trace, &sight);
+		if (is_inner(outer.protocol))
+			watch(skb, sizeof(struct ethhdr) + outer.length, outer.protocol, &sight);
+		else
+			watch(skb, sizeof(struct ethhdr), IPPROTO_IPV6, &sight);
+	}
+	return option_take_out(skb, o);
+}

@@ -190,16 +190,35 @@ static __always_inline int slot_of(const struct int_headers *h, __u32 hop)
 	return INT_WORD * hop * (free - 1);
 }
 
+/* Metadata of a word each, which a node writes without the time. */
+#define INT_SHORT (INT_NODE | INT_INTERFACES | INT_LATENCY | INT_QUEUE)
+#define INT_SHORT_WORDS 4
+
+/* Writes such metadata into a packet, in the order of their bits. */
+static __always_inline void write_short(__be32 *to, __u32 instructions,
+					const struct int_observation *o)
+{
+	if (instructions & INT_NODE)
+		*to++ = bpf_htonl(o->node);
+	if (instructions & INT_INTERFACES)
+		*to++ = bpf_htonl(int_interfaces(o));
+	if (instructions & INT_LATENCY)
+		*to++ = bpf_htonl(o->latency_ns <= 0xffffffff ? o->latency_ns : ~0U);
+	if (instructions & INT_QUEUE)
+		*to = bpf_htonl(o->queue);
+}
+
 /*
  * Writes into a free slot, so far from the start of the stack. False if it is written already. The
  * header of a packet that is forwarded has no checksum of hardware any more, and UDP has none.
  */
-static __always_inline bool write_in_place(struct __sk_buff *skb, struct int_scratch *s,
-					   const struct int_outer *o, __u32 slot, __u32 hop)
+static __always_inline bool write_in_place(struct __sk_buff *skb, const struct int_outer *o,
+					   __u32 slot, __u32 hop)
 {
 	struct int_observation seen = {};
+	__u32 instructions, zero = 0;
 	struct int_headers *h;
-	__u32 instructions;
+	struct int_scratch *s;
 	__be32 *to;
 
 	if (slot >= INT_WORD * (INT_WORDS_MAX + 1) ||
@@ -214,31 +233,41 @@ static __always_inline bool write_in_place(struct __sk_buff *skb, struct int_scr
 		return false;
 	instructions = bpf_ntohs(h->md.instructions);
 	observe(skb, instructions, &seen);
-	int_write(s, 0, hop, instructions, &seen);
-	barrier_var(hop); /* or the compiler drops the loop's own bound, which kernel 6.1 needs */
-	for (int i = 0; i < INT_HOP_WORDS; i++) {
-		if (i >= hop || (void *)(to + i + 1) > packet_end(skb))
-			break;
-		to[i] = ((__be32 *)s->octets)[i];
+	if (!(instructions & ~INT_SHORT) && hop == int_words(instructions) &&
+	    (void *)(to + INT_SHORT_WORDS) <= packet_end(skb)) {
+		write_short(to, instructions, &seen);
+	} else {
+		s = bpf_map_lookup_elem(&int_scratches, &zero);
+		if (!s)
+			return false;
+		int_write(s, 0, hop, instructions, &seen);
+		barrier_var(hop); /* or the compiler drops the bound, which kernel 6.1 needs */
+		for (int i = 0; i < INT_HOP_WORDS; i++) {
+			if (i >= hop || (void *)(to + i + 1) > packet_end(skb))
+				break;
+			to[i] = ((__be32 *)s->octets)[i];
+		}
 	}
 	h->md.remaining--;
 	h->md.ds_flags -= bpf_htons(1);
 	return true;
 }
 
-static __always_inline int push(struct __sk_buff *skb, struct int_scratch *s,
-				const struct int_outer *o, struct int_headers *h)
+static __always_inline int push(struct __sk_buff *skb, const struct int_outer *o,
+				struct int_headers *h)
 {
 	__u32 hop = h->md.hop_words & INT_HOP_WORDS, words = h->shim.words, more = INT_WORD * hop;
 	__u32 instructions = bpf_ntohs(h->md.instructions);
 	struct int_observation seen = {};
+	struct int_scratch *s;
+	__u32 zero = 0;
 	int slot = slot_of(h, hop);
 
 	if (!h->md.remaining) {
 		h->md.flags |= INT_EXCEEDED_HOPS;
 		return outcome_count(TELEMETRY_HOPS);
 	}
-	if (slot >= 0 && write_in_place(skb, s, o, slot, hop))
+	if (slot >= 0 && write_in_place(skb, o, slot, hop))
 		return outcome_count(TELEMETRY_IN_PLACE);
 	if (words + hop > INT_WORDS_MAX || !fits(skb, more)) {
 		h = int_behind(skb, o, sizeof(*h));
@@ -246,7 +275,8 @@ static __always_inline int push(struct __sk_buff *skb, struct int_scratch *s,
 			h->md.flags |= INT_EXCEEDED_MTU;
 		return outcome_count(TELEMETRY_MTU);
 	}
-	if (!int_copy(skb, s, o->length + sizeof(*h)))
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s || !int_copy(skb, s, o->length + sizeof(*h)))
 		return outcome_count(TELEMETRY_REFUSED);
 	observe(skb, instructions, &seen);
 	--*octet_at(s, AT_MD(o) + 3);
@@ -264,11 +294,10 @@ int telemetry_transit(struct __sk_buff *skb)
 {
 	struct int_outer o = {};
 	struct int_headers *h;
-	struct int_scratch *s;
 	struct hop_option option;
 	struct ioam_trace trace;
 	enum carrying carries = CARRIES_NOTHING;
-	__u32 zero = 0, protocol;
+	__u32 protocol;
 
 	if (!is_ipv6(skb))
 		return TC_ACT_UNSPEC;
@@ -292,9 +321,8 @@ int telemetry_transit(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_BROKEN);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	h = int_behind(skb, &o, sizeof(*h));
-	return s && h ? push(skb, s, &o, h) : TC_ACT_UNSPEC;
+	return h ? push(skb, &o, h) : TC_ACT_UNSPEC;
 }
 
 /* Takes telemetry out of a packet that was noted. */

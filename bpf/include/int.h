@@ -235,6 +235,17 @@ static __always_inline __u32 int_words(__u32 instructions)
 	return __builtin_popcount((instructions & 0xffff) | (instructions & INT_WIDE) << 16);
 }
 
+static __always_inline __u32 int_narrow(__u32 number)
+{
+	return number > 0xffff ? 0xffff : number;
+}
+
+/* Both interfaces in a word: 65,535 for larger numbers. */
+static __always_inline __u32 int_interfaces(const struct int_observation *o)
+{
+	return int_narrow(o->ingress) << 16 | int_narrow(o->egress);
+}
+
 /*
  * Writes what a node pushes: baseline metadata in the order of their bits. What is not known,
  * reserved or of another domain is all ones.
@@ -264,9 +275,7 @@ static __noinline int int_write(struct int_scratch *s, __u32 at, __u32 words, __
 		at += INT_WORD;
 	}
 	if (instructions & INT_INTERFACES) {
-		put32(s, at,
-		      (o->ingress > 0xffff ? 0xffff : o->ingress) << 16 |
-			      (o->egress > 0xffff ? 0xffff : o->egress));
+		put32(s, at, int_interfaces(o));
 		at += INT_WORD;
 	}
 	if (instructions & INT_LATENCY) {

@@ -81,11 +81,6 @@ struct ioam_observation {
 	__s32 tai_offset_s; /* seconds that CLOCK_TAI is before POSIX time */
 };
 
-static __always_inline __u32 narrow_interface(__u32 number)
-{
-	return number > 0xffff ? 0xffff : number;
-}
-
 /* The first of a field's words, and the second of a wide one. All ones: not known. */
 static __always_inline __u64 ioam_value(__u32 field, const struct ioam_observation *o, __u64 in)
 {
@@ -95,7 +90,7 @@ static __always_inline __u64 ioam_value(__u32 field, const struct ioam_observati
 	case IOAM_NODE:
 		return o->hop_limit << 24 | (seen->node & IOAM_NODE_MASK);
 	case IOAM_INTERFACES:
-		return narrow_interface(seen->ingress) << 16 | narrow_interface(seen->egress);
+		return int_interfaces(seen);
 	case IOAM_SECONDS:
 		return in == ~0ULL ? ~0U : in / 1000000000 - o->tai_offset_s;
 	case IOAM_FRACTION:

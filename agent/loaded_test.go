@@ -107,7 +107,7 @@ var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|rou
 	`edge\.(peers|formerTime|etcd\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
 	`edge\.services\.backends\.(name|agent)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
-	`pathSource\.rules\.name|telemetry\.(source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)
+	`pathSource\.rules\.name|telemetry\.(links\..*|source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)
 
 // referenceNode is the node file of the reference, with key files that hold their own names.
 func referenceNode(t *testing.T) *config.Node {

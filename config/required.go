@@ -271,6 +271,11 @@ func (*TelemetrySource) required() map[string]string {
 	return map[string]string{"interfaces": namesWanted}
 }
 
+func (*TelemetryLink) required() map[string]string {
+	return map[string]string{"interface": `"interface: " and its name`,
+		"rate": `"rate: " and what the link behind it carries, like 1Gbit`}
+}
+
 func (*TelemetryWatch) required() map[string]string {
 	return map[string]string{"name": `"name: " and a name for these packets`}
 }

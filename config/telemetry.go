@@ -25,11 +25,23 @@ type Telemetry struct {
 	Plain []netip.Prefix `key:"plain" omit:"zero" style:"flow"`
 	// nil: nothing is inserted here
 	Source *TelemetrySource `key:"source"`
+	// rates of links that are slower than their interfaces say
+	Links []TelemetryLink `key:"links" omit:"zero" item:"telemetry link %s" by:"place" change:"whole"`
 	// interfaces by which packets leave that metadata is added to
 	Transit []string `key:"transit" omit:"zero" style:"flow"`
 	// nil: nothing is taken out here
 	Sink *TelemetrySink `key:"sink"`
 }
+
+// TelemetryLink is the link behind an interface.
+type TelemetryLink struct {
+	Interface string `key:"interface"`
+	// of which utilization is a share
+	RateKbps int `key:"rate" as:"rate"`
+}
+
+// String names the interface and the rate.
+func (l TelemetryLink) String() string { return l.Interface + " " + FormatRate(l.RateKbps) }
 
 // TelemetrySource is where telemetry is inserted into packets that are encapsulated, or plain.
 type TelemetrySource struct {
@@ -194,6 +206,13 @@ func (c *checker) telemetry(t *Telemetry) {
 	if t.Source == nil && len(t.Transit) == 0 && t.Sink == nil {
 		c.invalid("telemetry", "the node is neither source, transit nor sink",
 			`add "source:", "transit: [eth1]" or "sink:"`)
+	}
+	var shaped []string
+	for _, l := range t.Links {
+		shaped = append(shaped, l.Interface)
+	}
+	if len(shaped) > 0 {
+		c.telemetryInterfaces("telemetry.links", shaped)
 	}
 	if len(t.Transit) > 0 {
 		c.telemetryInterfaces("telemetry.transit", t.Transit)

@@ -21,6 +21,9 @@ func drawTelemetry(t *rapid.T) *config.Telemetry {
 		Namespace: rapid.IntRange(0, 65535).Draw(t, "namespace"),
 		TimeShift: pick(t, 8, 12, 16, 20),
 		Transit:   []string{"t1"}}
+	if rapid.Bool().Draw(t, "links") {
+		r.Links = []config.TelemetryLink{{Interface: "t1", RateKbps: 1000}}
+	}
 	if rapid.Bool().Draw(t, "source") {
 		r.Source = &config.TelemetrySource{Interfaces: []string{"t0"},
 			Metadata: pick(t, nil, []config.TelemetryMetadata{"node", "latency"}),

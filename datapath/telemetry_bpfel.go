@@ -16,22 +16,23 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	telemetryMapDrops             = "drops"
-	telemetryMapIntScratches      = "int_scratches"
-	telemetryMapTelemetryBudgets  = "telemetry_budgets"
-	telemetryMapTelemetryChance   = "telemetry_chance"
-	telemetryMapTelemetryClasses  = "telemetry_classes"
-	telemetryMapTelemetryEvents   = "telemetry_events"
-	telemetryMapTelemetryFlows    = "telemetry_flows"
-	telemetryMapTelemetryOutcomes = "telemetry_outcomes"
-	telemetryMapTelemetryPrefixes = "telemetry_prefixes"
-	telemetryMapTelemetryReasons  = "telemetry_reasons"
-	telemetryMapTelemetryTurns    = "telemetry_turns"
-	telemetryMapTelemetryWatches  = "telemetry_watches"
-	telemetryProgTelemetrySink    = "telemetry_sink"
-	telemetryProgTelemetrySource  = "telemetry_source"
-	telemetryProgTelemetryTransit = "telemetry_transit"
-	telemetryVarSettings          = "settings"
+	telemetryMapDrops                = "drops"
+	telemetryMapIntScratches         = "int_scratches"
+	telemetryMapTelemetryBudgets     = "telemetry_budgets"
+	telemetryMapTelemetryChance      = "telemetry_chance"
+	telemetryMapTelemetryClasses     = "telemetry_classes"
+	telemetryMapTelemetryEvents      = "telemetry_events"
+	telemetryMapTelemetryFlows       = "telemetry_flows"
+	telemetryMapTelemetryOutcomes    = "telemetry_outcomes"
+	telemetryMapTelemetryPrefixes    = "telemetry_prefixes"
+	telemetryMapTelemetryReasons     = "telemetry_reasons"
+	telemetryMapTelemetryTurns       = "telemetry_turns"
+	telemetryMapTelemetryUtilization = "telemetry_utilization"
+	telemetryMapTelemetryWatches     = "telemetry_watches"
+	telemetryProgTelemetrySink       = "telemetry_sink"
+	telemetryProgTelemetrySource     = "telemetry_source"
+	telemetryProgTelemetryTransit    = "telemetry_transit"
+	telemetryVarSettings             = "settings"
 )
 
 // loadTelemetry returns the embedded CollectionSpec for telemetry.
@@ -85,18 +86,19 @@ type telemetryProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type telemetryMapSpecs struct {
-	Drops             *ebpf.MapSpec `ebpf:"drops"`
-	IntScratches      *ebpf.MapSpec `ebpf:"int_scratches"`
-	TelemetryBudgets  *ebpf.MapSpec `ebpf:"telemetry_budgets"`
-	TelemetryChance   *ebpf.MapSpec `ebpf:"telemetry_chance"`
-	TelemetryClasses  *ebpf.MapSpec `ebpf:"telemetry_classes"`
-	TelemetryEvents   *ebpf.MapSpec `ebpf:"telemetry_events"`
-	TelemetryFlows    *ebpf.MapSpec `ebpf:"telemetry_flows"`
-	TelemetryOutcomes *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
-	TelemetryPrefixes *ebpf.MapSpec `ebpf:"telemetry_prefixes"`
-	TelemetryReasons  *ebpf.MapSpec `ebpf:"telemetry_reasons"`
-	TelemetryTurns    *ebpf.MapSpec `ebpf:"telemetry_turns"`
-	TelemetryWatches  *ebpf.MapSpec `ebpf:"telemetry_watches"`
+	Drops                *ebpf.MapSpec `ebpf:"drops"`
+	IntScratches         *ebpf.MapSpec `ebpf:"int_scratches"`
+	TelemetryBudgets     *ebpf.MapSpec `ebpf:"telemetry_budgets"`
+	TelemetryChance      *ebpf.MapSpec `ebpf:"telemetry_chance"`
+	TelemetryClasses     *ebpf.MapSpec `ebpf:"telemetry_classes"`
+	TelemetryEvents      *ebpf.MapSpec `ebpf:"telemetry_events"`
+	TelemetryFlows       *ebpf.MapSpec `ebpf:"telemetry_flows"`
+	TelemetryOutcomes    *ebpf.MapSpec `ebpf:"telemetry_outcomes"`
+	TelemetryPrefixes    *ebpf.MapSpec `ebpf:"telemetry_prefixes"`
+	TelemetryReasons     *ebpf.MapSpec `ebpf:"telemetry_reasons"`
+	TelemetryTurns       *ebpf.MapSpec `ebpf:"telemetry_turns"`
+	TelemetryUtilization *ebpf.MapSpec `ebpf:"telemetry_utilization"`
+	TelemetryWatches     *ebpf.MapSpec `ebpf:"telemetry_watches"`
 }
 
 // telemetryVariableSpecs contains global variables before they are loaded into the kernel.
@@ -126,18 +128,19 @@ func (o *telemetryObjects) Close() error {
 //
 // It can be passed to loadTelemetryObjects or ebpf.CollectionSpec.LoadAndAssign.
 type telemetryMaps struct {
-	Drops             *ebpf.Map `ebpf:"drops"`
-	IntScratches      *ebpf.Map `ebpf:"int_scratches"`
-	TelemetryBudgets  *ebpf.Map `ebpf:"telemetry_budgets"`
-	TelemetryChance   *ebpf.Map `ebpf:"telemetry_chance"`
-	TelemetryClasses  *ebpf.Map `ebpf:"telemetry_classes"`
-	TelemetryEvents   *ebpf.Map `ebpf:"telemetry_events"`
-	TelemetryFlows    *ebpf.Map `ebpf:"telemetry_flows"`
-	TelemetryOutcomes *ebpf.Map `ebpf:"telemetry_outcomes"`
-	TelemetryPrefixes *ebpf.Map `ebpf:"telemetry_prefixes"`
-	TelemetryReasons  *ebpf.Map `ebpf:"telemetry_reasons"`
-	TelemetryTurns    *ebpf.Map `ebpf:"telemetry_turns"`
-	TelemetryWatches  *ebpf.Map `ebpf:"telemetry_watches"`
+	Drops                *ebpf.Map `ebpf:"drops"`
+	IntScratches         *ebpf.Map `ebpf:"int_scratches"`
+	TelemetryBudgets     *ebpf.Map `ebpf:"telemetry_budgets"`
+	TelemetryChance      *ebpf.Map `ebpf:"telemetry_chance"`
+	TelemetryClasses     *ebpf.Map `ebpf:"telemetry_classes"`
+	TelemetryEvents      *ebpf.Map `ebpf:"telemetry_events"`
+	TelemetryFlows       *ebpf.Map `ebpf:"telemetry_flows"`
+	TelemetryOutcomes    *ebpf.Map `ebpf:"telemetry_outcomes"`
+	TelemetryPrefixes    *ebpf.Map `ebpf:"telemetry_prefixes"`
+	TelemetryReasons     *ebpf.Map `ebpf:"telemetry_reasons"`
+	TelemetryTurns       *ebpf.Map `ebpf:"telemetry_turns"`
+	TelemetryUtilization *ebpf.Map `ebpf:"telemetry_utilization"`
+	TelemetryWatches     *ebpf.Map `ebpf:"telemetry_watches"`
 }
 
 func (m *telemetryMaps) Close() error {
@@ -153,6 +156,7 @@ func (m *telemetryMaps) Close() error {
 		m.TelemetryPrefixes,
 		m.TelemetryReasons,
 		m.TelemetryTurns,
+		m.TelemetryUtilization,
 		m.TelemetryWatches,
 	)
 }

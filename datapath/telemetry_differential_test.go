@@ -37,6 +37,7 @@ var (
 const (
 	telemetryNamespace = 0x5e00
 	telemetryShift     = 16
+	telemetryUsed      = 654321 // ppm, of the egress link
 )
 
 // telemetryRoles are the programs, by the names of their entry points.
@@ -74,6 +75,8 @@ func newTelemetryWorld(t testing.TB, encoding model.TelemetryEncoding) *telemetr
 	w.program, err = OpenTelemetry(w.dir, config)
 	must(t, err)
 	t.Cleanup(w.program.Close)
+	must(t, w.program.SetUtilization(map[uint32]uint32{1 << 20: 1, uint32(w.near): 5}))
+	must(t, w.program.SetUtilization(map[uint32]uint32{uint32(w.far): telemetryUsed}))
 	w.events, err = w.program.Events()
 	must(t, err)
 	t.Cleanup(func() { w.events.Close() })
@@ -156,8 +159,9 @@ func (w *telemetryWorld) run(role string, frame []byte) (verdict uint32, after [
 func (w *telemetryWorld) sees(t testing.TB, after []byte, from, to uint64) telemetry.Metadata {
 	m := telemetry.Metadata{
 		Present: telemetry.NodeID | telemetry.Interfaces | telemetry.Queue |
-			telemetry.WideInterfaces | telemetry.EgressTime,
-		NodeID: telemetryNode, Ingress: uint16(w.near), Egress: uint16(w.far),
+			telemetry.WideInterfaces | telemetry.EgressTime | telemetry.Utilization,
+		Utilization: telemetryUsed,
+		NodeID:      telemetryNode, Ingress: uint16(w.near), Egress: uint16(w.far),
 		WideIngress: uint32(w.near), WideEgress: uint32(w.far),
 	}
 	if !KnowsQueues() {

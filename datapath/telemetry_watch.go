@@ -22,6 +22,27 @@ func (t *Telemetry) SetWatch(w model.TelemetryWatch) error {
 	})
 }
 
+// SetUtilization says how much of the rate of interfaces is used, in parts per million by their
+// index. Of others it is not known.
+func (t *Telemetry) SetUtilization(ppm map[uint32]uint32) error {
+	var index, used uint32
+	known := t.maps["telemetry_utilization"].Iterate()
+	var gone []uint32
+	for known.Next(&index, &used) {
+		if _, stays := ppm[index]; !stays {
+			gone = append(gone, index)
+		}
+	}
+	err := known.Err()
+	for _, index := range gone {
+		err = errors.Join(err, t.maps["telemetry_utilization"].Delete(index))
+	}
+	for index, used := range ppm {
+		err = errors.Join(err, t.maps["telemetry_utilization"].Put(index, used))
+	}
+	return err
+}
+
 // Reasons counts the reports by each of their reasons.
 func (t *Telemetry) Reasons() ([]Counter, error) {
 	var list []Counter

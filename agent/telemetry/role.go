@@ -29,6 +29,7 @@ type Role struct {
 	Classes    []datapath.TelemetryClass
 	Watch      model.TelemetryWatch
 	collectors []netip.AddrPort // where the sink's reports go; none: it has no sink
+	links      []link           // by which telemetry is inserted and added to
 	room       *Room
 }
 
@@ -38,6 +39,8 @@ var _ role.Switchable[*Role] = (*Role)(nil)
 type Room struct {
 	role.Slot[*Role]
 	clockAt time.Duration // when the clocks are compared again
+	usesAt  time.Duration // when links are looked at again
+	uses    map[string]use
 }
 
 // New makes the room of an agent.
@@ -79,6 +82,7 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 		next.Config.Encoding = encodings[t.Source.Encoding]
 		next.Classes = classesOf(n)
 	}
+	next.links = linksOf(t)
 	if t.Sink != nil {
 		next.Config.Sink, next.Config.SIDs = t.Sink.Interfaces, t.Sink.SIDs
 		next.Watch = watchOf(t.Sink)
@@ -169,24 +173,6 @@ func (r *Role) Fill(*Role) error {
 	sender, err := startSender(r)
 	r.Program.sender = sender
 	return err
-}
-
-// clockInterval is between looks at how far apart the machine's clocks are.
-const clockInterval = 10 * time.Second
-
-// Due is when the clocks are compared again: NTP moves POSIX time against the TAI that programs
-// read.
-func (r *Room) Due() (wait time.Duration, waits bool) {
-	return r.clockAt - r.Now(), r.Runs != nil
-}
-
-// Act tells the programs how far apart the clocks are.
-func (r *Room) Act() {
-	r.clockAt = r.Now() + clockInterval
-	if err := r.Runs.Program.SetClock(); err != nil {
-		r.Log.Warn("times in IOAM may be wrong; tried again", "error", err, "after",
-			clockInterval)
-	}
 }
 
 // reportSender sends what a sink found, until it is stopped.
@@ -307,8 +293,7 @@ func (r *Room) Warnings() (list []string) {
 		asked |= c.Instructions
 	}
 	if asked&inband.Utilization != 0 {
-		list = append(list, "telemetry.source.metadata has utilization, which no Linux node "+
-			"knows: it is all ones")
+		list = append(list, r.withoutRate()...)
 	}
 	if asked&inband.Queue != 0 && !datapath.KnowsQueues() {
 		list = append(list, "telemetry.source.metadata has queue, which this kernel does not "+

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"testing"
+	"time"
 
 	"sextant/controller/listener"
 )
@@ -77,6 +79,46 @@ func TestTelemetryPlain(t *testing.T) {
 			t.Fatalf("reported %+v", r)
 		}
 	}
+}
+
+// TestTelemetryUtilization keeps a link full whose queue sends 10 Mbit/s and whose rate is said to
+// be 20: half of it is used, says each packet.
+func TestTelemetryUtilization(t *testing.T) {
+	f := newTelemetryFabric(t)
+	f.apply("leaf1", `oneIn: 10`, "oneIn: 1\n    metadata: [node, utilization]")
+	f.apply("spine1", `\n  port: 33122`,
+		"\n  port: 33122\n  links: [{interface: leaf2, rate: 20Mbit}]")
+	f.on("spine1", "tc", "qdisc", "add", "dev", "leaf2", "root", "tbf", "rate", "10mbit", "burst",
+		"3000", "limit", "60000")
+	f.discard()
+	ended := make(chan struct{})
+	var sender net.Conn
+	inside(t, f.lab, "h1", func() (err error) {
+		sender, err = net.Dial("udp", "[2001:db8:b::1]:9")
+		return err
+	})
+	defer sender.Close()
+	go func() {
+		for octets := make([]byte, 1200); ; time.Sleep(200 * time.Microsecond) {
+			select {
+			case <-ended:
+				return
+			default:
+				_, _ = sender.Write(octets)
+			}
+		}
+	}()
+	defer close(ended)
+	f.next(func(r listener.Report) bool {
+		if len(r.Hops) < 2 || *r.Hops[1].Node != 11 || r.Hops[1].UtilizationPPM == nil {
+			return false
+		}
+		ppm := *r.Hops[1].UtilizationPPM
+		if ppm > 600000 {
+			t.Errorf("%d ppm of 20 Mbit/s, of which at most 10 are sent", ppm)
+		}
+		return ppm > 450000 && ppm < 550000
+	})
 }
 
 // carry downloads with telemetry in all packets, and wants two nodes with interfaces or names in

@@ -1,0 +1,124 @@
+package telemetry
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"sextant/config"
+	"sextant/linux"
+)
+
+const (
+	// clockInterval is between looks at how far apart the machine's clocks are.
+	clockInterval = 10 * time.Second
+	// useInterval is the time over which the utilization of a link is taken.
+	useInterval = 100 * time.Millisecond
+	perMillion  = 1e6
+)
+
+// A link is behind an interface by which packets with telemetry leave.
+type link struct {
+	name     string
+	rateKbps int // 0: as the driver says
+}
+
+// linksOf are the links whose utilization nodes may ask for.
+func linksOf(t *config.Telemetry) (list []link) {
+	names := slices.Clone(t.Transit)
+	if t.Source != nil {
+		names = append(names, t.Source.Interfaces...)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		one := link{name: name}
+		for _, given := range t.Links {
+			if given.Interface == name {
+				one.rateKbps = given.RateKbps
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// use is what an interface had sent at a time.
+type use struct {
+	linux.LinkUse
+	at time.Duration
+}
+
+// utilization is the share of the rate that was used between two looks, in parts per million. It is
+// false if it is not known.
+func utilization(before, now use, rateKbps int) (ppm uint32, known bool) {
+	if rateKbps == 0 {
+		rateKbps = now.RateKbps
+	}
+	elapsed := (now.at - before.at).Seconds()
+	if rateKbps == 0 || elapsed <= 0 || before.Index != now.Index ||
+		now.SentOctets < before.SentOctets {
+		return 0, false
+	}
+	rate := 8 * float64(now.SentOctets-before.SentOctets) / elapsed
+	return uint32(math.Round(min(1, rate/(1000*float64(rateKbps))) * perMillion)), true
+}
+
+// Due is when clocks or links are looked at again: NTP moves POSIX time against the TAI that
+// programs read.
+func (r *Room) Due() (wait time.Duration, waits bool) {
+	at := r.clockAt
+	if r.Runs != nil && len(r.Runs.links) > 0 {
+		at = min(at, r.usesAt)
+	}
+	return at - r.Now(), r.Runs != nil
+}
+
+// Act tells the programs how far apart the clocks are, and how much of the links is used.
+func (r *Room) Act() {
+	now := r.Now()
+	if now >= r.clockAt {
+		r.clockAt = now + clockInterval
+		if err := r.Runs.Program.SetClock(); err != nil {
+			r.Log.Warn("times in IOAM may be wrong; tried again", "error", err, "after",
+				clockInterval)
+		}
+	}
+	if now >= r.usesAt {
+		r.usesAt = now + useInterval
+		if err := r.Runs.Program.SetUtilization(r.lookAtLinks(now)); err != nil {
+			r.Log.Warn("the utilization of links may be wrong; tried again", "error", err,
+				"after", useInterval)
+		}
+	}
+}
+
+// lookAtLinks returns the utilization of links by the index of their interfaces. An interface that
+// is not there has none.
+func (r *Room) lookAtLinks(now time.Duration) map[uint32]uint32 {
+	ppm, uses := map[uint32]uint32{}, map[string]use{}
+	for _, l := range r.Runs.links {
+		seen, err := linux.ReadLinkUse(l.name)
+		if err != nil {
+			continue
+		}
+		uses[l.name] = use{seen, now}
+		before, known := r.uses[l.name]
+		if used, ok := utilization(before, uses[l.name], l.rateKbps); known && ok {
+			ppm[uint32(seen.Index)] = used
+		}
+	}
+	r.uses = uses
+	return ppm
+}
+
+// withoutRate names the links whose utilization is not known.
+func (r *Room) withoutRate() (list []string) {
+	for _, l := range r.Runs.links {
+		if l.rateKbps == 0 && r.uses[l.name].RateKbps == 0 {
+			list = append(list, fmt.Sprintf("the driver of %s tells no rate: its utilization is "+
+				"all ones; say it with telemetry.links", l.name))
+		}
+	}
+	return list
+}

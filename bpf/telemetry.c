@@ -129,7 +129,7 @@ static __always_inline bool is_plain(struct __sk_buff *skb)
 static __always_inline bool has_no_place(struct __sk_buff *skb, const struct int_outer *o,
 					 bool plain)
 {
-	struct hop_option option;
+	struct hop_option option = {};
 
 	if (!is_inner(o->protocol) && !(plain && int_find(skb, o) == CARRIES_NOTHING))
 		return true;
@@ -294,8 +294,8 @@ int telemetry_transit(struct __sk_buff *skb)
 {
 	struct int_outer o = {};
 	struct int_headers *h;
-	struct hop_option option;
-	struct ioam_trace trace;
+	struct hop_option option = {};
+	struct ioam_trace trace = {};
 	enum carrying carries = CARRIES_NOTHING;
 	__u32 protocol;
 
@@ -381,8 +381,8 @@ static __always_inline void note(struct __sk_buff *skb, const struct int_outer *
 SEC("tc")
 int telemetry_sink(struct __sk_buff *skb)
 {
-	struct hop_option option;
-	struct ioam_trace trace;
+	struct hop_option option = {};
+	struct ioam_trace trace = {};
 	struct int_outer o = {};
 	enum carrying carries = CARRIES_NOTHING;
 	__u32 protocol;

@@ -83,8 +83,8 @@ static __always_inline bool hop_option_alone(struct __sk_buff *skb, struct hop_o
 }
 
 /* The packet's first option with telemetry. Kind 0 if it has none, or options that are not whole.
- */
-static __noinline int hop_option_find(struct __sk_buff *skb, struct hop_option *o)
+ * Global, so that the verifier walks its loop once and not once for each state of its callers. */
+__noinline int hop_option_find(struct __sk_buff *skb, struct hop_option *o)
 {
 	__u32 at = HOP_OPTIONS_AT + 2, end, size;
 	__u8 option[2];

@@ -96,6 +96,7 @@ struct int_observation {
 	__u32 egress;
 	__u32 queue; /* octets; all ones: unknown */
 	__u32 utilization;
+	__u32 reserved; /* all of what a global function is handed is initialized */
 };
 
 struct int_outer {
@@ -248,10 +249,10 @@ static __always_inline __u32 int_interfaces(const struct int_observation *o)
 
 /*
  * Writes what a node pushes: baseline metadata in the order of their bits. What is not known,
- * reserved or of another domain is all ones.
+ * reserved or of another domain is all ones. Global, for the verifier.
  */
-static __noinline int int_write(struct int_scratch *s, __u32 at, __u32 words, __u32 instructions,
-				const struct int_observation *o)
+__noinline int int_write(struct int_scratch *s, __u32 at, __u32 words, __u32 instructions,
+			 const struct int_observation *o)
 {
 	__u64 now = 0, in = ~0ULL;
 	bool timed;

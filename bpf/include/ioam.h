@@ -110,9 +110,10 @@ static __always_inline __u64 ioam_value(__u32 field, const struct ioam_observati
 	return ~0ULL;
 }
 
-/* Writes what a node knows, from an offset of the scratch on. Returns the octets. */
-static __noinline int ioam_write(struct int_scratch *s, __u32 at, __u32 type,
-				 const struct ioam_observation *o)
+/* Writes what a node knows, from an offset of the scratch on. Returns the octets. Global, for the
+ * verifier. */
+__noinline int ioam_write(struct int_scratch *s, __u32 at, __u32 type,
+			  const struct ioam_observation *o)
 {
 	__u32 from = at;
 	__u64 value, in = ~0ULL;

@@ -148,7 +148,7 @@ int telemetry_source(struct __sk_buff *skb)
 	struct telemetry_list *list;
 	struct int_outer o = {};
 	struct int_scratch *s;
-	__u32 number = 0, zero = 0, protocol, first;
+	__u32 number = 0, zero = 0, protocol, first, drawn;
 	bool plain;
 
 	if (!is_ipv6(skb))
@@ -162,11 +162,15 @@ int telemetry_source(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	first = *(volatile __u32 *)&list->first;
 	class = class_at(list, first, 0);
+	drawn = chance();
+	if (drawn > list->ceilings[!!first]) /* before the inner packet is looked at, which costs
+						far more */
+		return TC_ACT_UNSPEC;
 	if (class->looks) {
 		number = class_of(skb, first, plain);
 		class = class_at(list, first, number);
 	}
-	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class))
+	if (number >= TELEMETRY_CLASSES || !is_chosen(number, class, drawn))
 		return TC_ACT_UNSPEC;
 	s = bpf_map_lookup_elem(&int_scratches, &zero);
 	if (!s)

@@ -32,6 +32,7 @@ type telemetryClass struct {
 type telemetryList struct {
 	First      uint32
 	TAIOffsetS int32
+	Ceilings   [2]uint32
 	Classes    [2 * TelemetryClasses]telemetryClass
 }
 

@@ -106,6 +106,18 @@ func (c TelemetryClass) entry() (e telemetryClass) {
 	return e
 }
 
+// ceilingOf is the largest random number that chooses a packet of any class: all, where a class
+// takes turns and has to count its packets.
+func ceilingOf(classes []telemetryClass) (ceiling uint32) {
+	for _, class := range classes {
+		ceiling = max(ceiling, class.Threshold)
+		if class.OneIn != 0 {
+			return math.MaxUint32
+		}
+	}
+	return ceiling
+}
+
 // Telemetry is the programs of in-band telemetry, with their tables. Its methods are for one
 // goroutine, but that Events has its own.
 type Telemetry struct {
@@ -247,6 +259,7 @@ func (t *Telemetry) SetClasses(classes []TelemetryClass) error {
 			list.Classes[next+number] = classes[number].entry()
 		}
 	}
+	list.Ceilings[next/TelemetryClasses] = ceilingOf(list.Classes[next : next+TelemetryClasses])
 	for _, first := range []uint32{list.First, next} {
 		list.First = first
 		if err := t.maps["telemetry_classes"].Put(uint32(0), list); err != nil {

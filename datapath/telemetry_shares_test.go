@@ -2,12 +2,16 @@ package datapath
 
 import (
 	"math"
+	"net/netip"
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 
 	"sextant/datapath/model"
+	"sextant/datapath/packettest"
 	"sextant/packet/telemetry"
+	"sextant/te/srpolicy"
 )
 
 const (
@@ -93,6 +97,41 @@ func TestTelemetryShares(t *testing.T) {
 			if got := w.chosenOf(t, frame, 3*oneIn); got != 3 {
 				t.Errorf("in turn: %d of %d packets, want 3", got, 3*oneIn)
 			}
+		}
+	}
+}
+
+// TestTelemetrySharesOfClasses counts what is chosen of one class beside others: the packet is of
+// the second of three, whatever is chosen of the first and the third.
+func TestTelemetrySharesOfClasses(t *testing.T) {
+	w := newTelemetryWorld(t, model.EncodingINT)
+	oneCPU(t)
+	path := telemetryPaths(t)[0]
+	inner := packettest.Packet{Src: netip.MustParseAddr("2001:db8::1"), SrcPort: 7, DstPort: 80,
+		Dst: netip.MustParseAddr("2001:db8::2"), Flags: "A", Payload: make([]byte, 1300)}.Bytes(t)
+	frame := benchLink.Frame(t, sized(path.build(t, 41, append(inner, make([]byte, 1500-
+		len(inner)-len(path.build(t, 41, nil)))...))))
+	port := func(first uint16) srpolicy.Match {
+		return srpolicy.Match{Protocol: unix.IPPROTO_TCP,
+			DestinationPorts: srpolicy.Ports{First: first, Last: first}}
+	}
+	class := TelemetryClass{Hops: 8, Instructions: telemetry.NodeID | telemetry.Queue}
+	for _, oneIn := range [][3]uint32{{2, 50, 1}, {1000, 7, 5000}, {1, 1000, 1}, {9000, 3, 9000}} {
+		for _, first := range []TelemetryClass{{OneIn: oneIn[0]}, {OneIn: oneIn[0], InTurn: true},
+			{}} {
+			classes := []TelemetryClass{class, class, class}
+			classes[0].OneIn, classes[0].InTurn = max(1, first.OneIn), first.InTurn
+			if first.OneIn == 0 {
+				classes[0].Instructions = 0
+			}
+			classes[1].OneIn, classes[2].OneIn = oneIn[1], oneIn[2]
+			classes[0].Match, classes[1].Match = port(81), port(80)
+			w.setClasses(t, classes...)
+			chosen := make([]uint64, shareBatches)
+			for i := range chosen {
+				chosen[i] = w.chosenOf(t, frame, shareBatch/4)
+			}
+			binomial(t, chosen, shareBatch/4, int(oneIn[1]))
 		}
 	}
 }

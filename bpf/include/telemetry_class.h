@@ -25,6 +25,7 @@ struct telemetry_class {
 struct telemetry_list {
 	__u32 first; /* class of the list that packets meet: 0 or TELEMETRY_CLASSES */
 	__s32 tai_offset_s; /* seconds that CLOCK_TAI is before POSIX time */
+	__u32 ceilings[2]; /* of each list: no random number above it chooses a packet */
 	struct telemetry_class classes[2 * TELEMETRY_CLASSES];
 };
 
@@ -106,8 +107,8 @@ static __noinline __u32 class_of(struct __sk_buff *skb, __u32 first, bool plain)
 	return class_find(&key, dscp, first);
 }
 
-/* Whether a packet of the class is to get telemetry. */
-static __noinline bool is_its_turn(__u32 class, __u32 one_in)
+/* Whether the turn of the class is at this packet, which counts. */
+static __always_inline bool is_its_turn(__u32 class, __u32 one_in)
 {
 	__u32 *left = bpf_map_lookup_elem(&telemetry_turns, &class);
 
@@ -143,11 +144,13 @@ static __always_inline __u32 chance(void)
 	return *state >> 32;
 }
 
-static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class)
+/* Whether a packet of the class is to get telemetry, a random number drawn for it. */
+static __always_inline bool is_chosen(__u32 number, const struct telemetry_class *class,
+				      __u32 drawn)
 {
 	if (!class->instructions)
 		return false;
 	if (class->one_in)
 		return is_its_turn(number, class->one_in);
-	return chance() <= class->threshold;
+	return drawn <= class->threshold;
 }

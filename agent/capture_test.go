@@ -101,13 +101,18 @@ func (r *running) captureOne(want api.Capture, send func(),
 		}
 	}()
 	var got api.CapturedPacket
-	err := r.Capture(ctx, want, func(p api.CapturedPacket) error {
-		got = p
-		for _, try := range meanwhile {
-			try()
-		}
-		return errSeen
-	})
+	var err error
+	for ended := false; !ended; { // the one before ends after its caller has gone
+		err = r.Capture(ctx, want, func(p api.CapturedPacket) error {
+			got = p
+			for _, try := range meanwhile {
+				try()
+			}
+			return errSeen
+		})
+		var refusal *api.Error
+		ended = !errors.As(err, &refusal) || refusal.Code != api.Conflict
+	}
 	if !errors.Is(err, errSeen) {
 		r.t.Fatalf("capture: %v", err)
 	}

@@ -2,7 +2,49 @@
 // demonstration use.
 package examples
 
-import _ "embed" // for the files
+import (
+	"embed"
+	"io/fs"
+	"strings"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Names are those of all labs, in order. It panics if the pattern, a constant, is none.
+func Names() []string {
+	found, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		panic(err)
+	}
+	for i, name := range found {
+		found[i] = strings.TrimSuffix(name, ".yaml")
+	}
+	return found
+}
+
+// Lab is the file of a lab, by its name.
+func Lab(name string) (text []byte, there bool) {
+	text, err := files.ReadFile(name + ".yaml")
+	return text, err == nil
+}
+
+// Summary is the first sentence of a lab's file.
+func Summary(text []byte) string {
+	var words []string
+	for line := range strings.Lines(string(text)) {
+		comment, ok := strings.CutPrefix(line, "#")
+		if !ok {
+			break
+		}
+		words = append(words, strings.Fields(comment)...)
+		if strings.HasSuffix(words[len(words)-1], ".") {
+			break
+		}
+	}
+	sentence, _, _ := strings.Cut(strings.Join(words, " "), ". ")
+	return strings.TrimSuffix(sentence, ".")
+}
 
 // Hunting is a lab of a client, a router, an edge and twelve servers of two cores each.
 //

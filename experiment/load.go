@@ -20,7 +20,7 @@ import (
 // machine.
 const realtime = `chrt -r 1 true 2>/dev/null && set -- chrt -r 1 "$@"; exec "$@"`
 
-// Load runs the open-loop generator on a node of a lab, with arguments as of "sextant load", and
+// Load runs the open-loop generator on a node of a lab, with arguments as of "sextant loadgen", and
 // tells each response to a listener, nil for nobody.
 func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Response),
 	arguments ...string) (*loadgen.Result, error) {
@@ -30,7 +30,7 @@ func Load(ctx context.Context, l *lab.Lab, node string, each func(loadgen.Respon
 	}
 	reader, writer := io.Pipe()
 	var stderr strings.Builder
-	command := slices.Concat([]string{"-c", realtime, "sh", self, "load"}, arguments,
+	command := slices.Concat([]string{"-c", realtime, "sh", self, "loadgen"}, arguments,
 		[]string{"--each"})
 	cmd := exec.CommandContext(ctx, "/bin/sh", command...)
 	cmd.Stdout, cmd.Stderr = writer, &stderr

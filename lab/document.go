@@ -98,8 +98,8 @@ type stepDoc struct {
 func Load(path string) (*Spec, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the lab file: %w; give the path of one, such as "+
-			"examples/quickstart.yaml", err)
+		return nil, fmt.Errorf("read the lab file: %w; give the path of one, or the name of an "+
+			"example, such as quickstart", err)
 	}
 	return Parse(path, data)
 }

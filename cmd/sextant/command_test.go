@@ -243,9 +243,10 @@ var sessions = []struct {
 		"unload --bpf /sys/fs/bpf/x --socket /nonexistent", "demo",
 	}},
 	{"try", fakeNode, false, []string{
-		"lab", "lab up testdata/none.yaml", "lab exec no-such-lab", "load http://[::1]/",
-		"load http://[::1]/ --rate 1 --workers 1", "load http://[::1]/ --rate 1 --sources x",
-		"load", "emulate",
+		"lab", "lab up testdata/none.yaml", "lab exec no-such-lab", "lab examples",
+		"lab examples nonsense", "load http://[::1]/", "loadgen http://[::1]/",
+		"loadgen http://[::1]/ --rate 1 --workers 1", "loadgen http://[::1]/ --rate 1 --sources x",
+		"loadgen", "emulate",
 	}},
 }
 

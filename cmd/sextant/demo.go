@@ -24,7 +24,7 @@ times. Then let a server leave or return every second under downloads, by a rout
 VRF-shadowing and by offer, and count those that fail. It takes less than a minute, needs root, and leaves
 nothing behind.`,
 		Example:           "  sextant demo",
-		Annotations:       seeAlso("sextant lab", "sextant load"),
+		Annotations:       seeAlso("sextant lab", "sextant loadgen"),
 		Args:              takes(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -19,17 +19,17 @@ import (
 func (a *app) labCommand() *cobra.Command {
 	return noun("lab", "Labs: networks of namespaces on this machine",
 		seeAlso("sextant demo"),
-		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(), a.labLink(),
-		a.labWire())
+		a.labUp(), a.labDown(), a.labRun(), a.labExec(), a.labLogs(), a.labList(),
+		a.labExamples(), a.labLink(), a.labWire())
 }
 
 func (a *app) labUp() *cobra.Command {
 	return a.labWithFile(&cobra.Command{
 		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
 		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
-ready. It needs root.`,
-		Example:     "  sextant lab up examples/quickstart.yaml",
-		Annotations: seeAlso("sextant lab exec", "sextant lab down"),
+ready. It needs root. FILE is also the name of a lab that the program brings along: "sextant lab examples" lists them.`,
+		Example:     "  sextant lab up quickstart\n  sextant lab up examples/quickstart.yaml",
+		Annotations: seeAlso("sextant lab examples", "sextant lab exec", "sextant lab down"),
 	}, func(ctx context.Context, spec *lab.Spec, options lab.Options) error {
 		_, err := lab.Up(ctx, spec, options)
 		return err
@@ -55,7 +55,7 @@ func (a *app) labRun() *cobra.Command {
 		Use: "run FILE", Short: "Bring a lab up, run the steps of its file, take it down",
 		Long: `Bring a lab up, run the steps that its file lists under "run", and take it down whatever happens. The exit code is 1
 if a step failed.`,
-		Example:     "  sextant lab run examples/quickstart.yaml",
+		Example:     "  sextant lab run quickstart",
 		Annotations: seeAlso("sextant lab up"),
 	}, func(ctx context.Context, spec *lab.Spec, options lab.Options) error {
 		return lab.Run(ctx, spec, options, nil)
@@ -68,7 +68,7 @@ func (a *app) labWithFile(cmd *cobra.Command,
 	var f labFlags
 	cmd.Args, cmd.ValidArgsFunction = takes("FILE"), completeLabFiles
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		spec, err := lab.Load(args[0])
+		spec, err := a.loadLab(args[0])
 		if err != nil {
 			return labError(err)
 		}
@@ -92,7 +92,7 @@ down.`,
 		Args:              takes("NAME"),
 		ValidArgsFunction: a.completeLabs,
 		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := labName(args[0])
+			name, err := a.labName(args[0])
 			if err != nil {
 				return err
 			}
@@ -105,11 +105,11 @@ down.`,
 }
 
 // labName takes the name out of a lab's file, if it is one.
-func labName(arg string) (string, error) {
+func (a *app) labName(arg string) (string, error) {
 	if ext := filepath.Ext(arg); ext != ".yaml" && ext != ".yml" {
 		return arg, nil
 	}
-	spec, err := lab.Load(arg)
+	spec, err := a.loadLab(arg)
 	if err != nil {
 		return "", err
 	}
@@ -163,14 +163,6 @@ func labError(err error) error {
 		return coded{err, exitNotFound}
 	}
 	return err
-}
-
-func completeLabFiles(_ *cobra.Command, args []string,
-	_ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
 // completeLabs offers the labs that are there, then the nodes of one.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -47,5 +49,27 @@ func TestExitCodesPass(t *testing.T) {
 		if got := exitCode(exitOf(exec.Command("/bin/sh", "-c", script).Run())); got != want {
 			t.Errorf("after %q: exit code %d, want %d", script, got, want)
 		}
+	}
+}
+
+// A file is preferred to an example of its name; examples are found under all names that documents
+// give them.
+func TestExamplesByName(t *testing.T) {
+	a := &app{}
+	t.Chdir(t.TempDir())
+	for _, arg := range []string{"quickstart", "examples/quickstart.yaml", "quickstart.yaml"} {
+		spec, err := a.loadLab(arg)
+		if err != nil || spec.Name != "quickstart" {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	if _, err := a.loadLab("none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("none: %v", err)
+	}
+	if err := os.WriteFile("quickstart.yaml", []byte("name: [\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.loadLab("quickstart.yaml"); err == nil {
+		t.Error("a broken file of an example's name is not read")
 	}
 }

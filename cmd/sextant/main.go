@@ -119,8 +119,8 @@ func writeNext(w io.Writer, program string) error {
 	fmt.Fprint(w, "\nWhat to try next:\n")
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, hint := range [][2]string{
-		{"lab up examples/quickstart.yaml", "a small lab that stays"},
-		{`lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 200 --service 10ms`, "load through it"},
+		{"lab up quickstart", "a small lab that stays"},
+		{`lab exec quickstart client -- sextant loadgen "http://[2001:db8:80::80]/" --rate 200 --service 10ms`, "load through it"},
 		{"lab exec quickstart edge -- sextant service list", "what its edge has done"},
 		{"lab down quickstart", "nothing of it is left"},
 	} {

@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 
 Commands are a noun and a verb: "service list", "service add". "sextant demo" compares service
 hunting with random choice, in network namespaces of this machine.`,
-		Example:           "  sextant demo\n  sextant lab up examples/quickstart.yaml",
+		Example:           "  sextant demo\n  sextant lab up quickstart",
 		Annotations:       seeAlso("sextant lab", "sextant agent", "sextant status"),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -115,8 +115,8 @@ func (a *app) commands() []*cobra.Command {
 			a.mapCommand(), a.configCommand(), a.monitorCommand(), a.topCommand(),
 			a.captureCommand(), a.telemetryCommand(), a.ipvsadmCommand(), a.convertCommand()),
 		in(groupPlan, a.topologyCommand(), a.pathCommand(), a.protectCommand()),
-		in(groupTry, a.demoCommand(), a.labCommand(), a.loadCommand(), a.emulateCommand(),
-			a.experimentCommand(), a.simCommand()),
+		in(groupTry, a.demoCommand(), a.labCommand(), a.loadgenCommand(), a.loadCommand(),
+			a.emulateCommand(), a.experimentCommand(), a.simCommand()),
 		in("", a.completionCommand(), a.versionCommand(), a.manCommand()))
 }
 

@@ -166,8 +166,8 @@ func (a *arena) fetches(ctx context.Context, p policy, d downloads,
 	}
 	reader, writer := io.Pipe()
 	var stderr strings.Builder
-	cmd := exec.CommandContext(ctx, self, "load", fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip,
-		d.bytes), "--each",
+	url := fmt.Sprintf("http://[%s]/?ms=0&bytes=%d", p.vip, d.bytes)
+	cmd := exec.CommandContext(ctx, self, "loadgen", url, "--each",
 		"--workers", strconv.Itoa(d.workers), "--duration", d.duration.String(), "--deadline",
 		d.timeout.String(),
 		"--sources", clientRange)

@@ -233,7 +233,7 @@ func notes(r *experiment.Recorder, f *findings) {
 		"sinusoidal rate from 0.45 of the " +
 		"peak at 8:00 to the peak at 20:00, pages of lognormal CPU time (20 ms in the mean), and " +
 		"one static file of 1 ms for " +
-		"each. An access log of your own: sextant load URL --replay access.log.")
+		"each. An access log of your own: sextant loadgen URL --replay access.log.")
 	r.Note("RR, SR_4, SR_8, SR_16 and SR_dyn have one or two candidates as in the paper, average " +
 		"has three unless it says otherwise; " +
 		"with it, a refused SYN tells the next candidate how busy the servers are " +

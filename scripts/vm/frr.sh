@@ -102,7 +102,7 @@ on client curl -sf --max-time 20 http://198.51.100.80/ >/dev/null
 on client timeout 300 tcpdump -lnni eth0 'src host 198.51.100.80 and tcp[tcpflags] & tcp-rst != 0' >"$work/resets" 2>/dev/null &
 before=$(counted strayPackets)
 # A download takes seconds, so that each change meets some.
-on client sextant load "http://198.51.100.80/?ms=0&bytes=200000" --workers 12 --duration 40s --deadline 2m -o json >"$work/loaded" &
+on client sextant loadgen "http://198.51.100.80/?ms=0&bytes=200000" --workers 12 --duration 40s --deadline 2m -o json >"$work/loaded" &
 load=$!
 note "downloads begin"
 sleep 12

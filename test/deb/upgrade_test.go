@@ -70,7 +70,7 @@ func traffic(client *machine) (wait func()) {
 	t := client.t
 	var said bytes.Buffer
 	cmd := client.command(t.Context(), `ping -i 0.01 -w 600 2001:db8:80::80 > ping.txt & ping=$!
-sextant load 'http://[2001:db8:80::80]/' --rate 100 --service 1ms --duration 10m & load=$!
+sextant loadgen 'http://[2001:db8:80::80]/' --rate 100 --service 1ms --duration 10m & load=$!
 while [ ! -e stop ]; do sleep 0.1; done
 kill -INT $load; wait $load; kill -INT $ping; wait $ping; rm stop`)
 	cmd.Stdout, cmd.Stderr = &said, &said

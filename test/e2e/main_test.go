@@ -26,7 +26,7 @@ import (
 // "emulate ...", "load URL ..." and "lab wire FILE".
 func TestMain(m *testing.M) {
 	programs := map[string]func(context.Context, []string) error{
-		"agent": runAgent, "emulate": runEmulate, "load": runLoad, "lab": runWire,
+		"agent": runAgent, "emulate": runEmulate, "loadgen": runLoad, "lab": runWire,
 		"linkstate": runLinkState, "connect": runConnect,
 		"controller": runController,
 	}

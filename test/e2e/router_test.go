@@ -94,7 +94,7 @@ func serversOf(hops []api.RouteHop) (list []int) {
 func (r *routed) download(change func()) *loadgen.DownloadResult {
 	r.t.Helper()
 	var out, problems bytes.Buffer
-	cmd := exec.Command(os.Args[0], "load", routedURL, "--workers", "48", "--sources",
+	cmd := exec.Command(os.Args[0], "loadgen", routedURL, "--workers", "48", "--sources",
 		"2001:db8:c::/112", "--duration", "6s",
 		"--deadline", "10s")
 	cmd.Stdout, cmd.Stderr = &out, &problems

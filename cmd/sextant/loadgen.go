@@ -28,10 +28,22 @@ type loadFlags struct {
 	day     bool
 }
 
+// loadCommand is the former name, which reads like the opposite of unload. It ends with 0.2.0.
 func (a *app) loadCommand() *cobra.Command {
+	cmd := a.loadgenCommand()
+	cmd.Use, cmd.Hidden = "load URL", true
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.say("\"sextant load\" is now \"sextant loadgen\"; that name ends with version 0.2.0")
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+func (a *app) loadgenCommand() *cobra.Command {
 	f := &loadFlags{}
 	cmd := &cobra.Command{
-		Use: "load URL", Short: "Load a web server and measure its response times",
+		Use: "loadgen URL", Short: "Load a web server and measure its response times",
 		Long: `Load a web server and measure its response times.
 
 With --rate the load is open: requests are sent at the times of a Poisson stream, each on a connection of its own,
@@ -43,9 +55,9 @@ the document again and again, and with --want compare every byte.
 
 Interrupted, it prints what it has measured until then, with the time that has passed. The exit code is 1 if there was no
 right answer at all.`,
-		Example: `  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
-  sextant lab exec quickstart client -- sextant load "http://[2001:db8:80::80]/?bytes=1000000" --workers 4
-  sextant load http://web.example/ --replay access.log --speed 10 --duration 5m`,
+		Example: `  sextant lab exec quickstart client -- sextant loadgen "http://[2001:db8:80::80]/" --rate 50 --service 20ms --duration 10s
+  sextant lab exec quickstart client -- sextant loadgen "http://[2001:db8:80::80]/?bytes=1000000" --workers 4
+  sextant loadgen http://web.example/ --replay access.log --speed 10 --duration 5m`,
 		Annotations:       seeAlso("sextant emulate", "sextant lab exec"),
 		Args:              takes("URL"),
 		ValidArgsFunction: cobra.NoFileCompletions,

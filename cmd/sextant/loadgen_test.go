@@ -40,7 +40,7 @@ func serve(t *testing.T) string {
 
 func TestOpenLoad(t *testing.T) {
 	w := newWorld(t, fakeNode)
-	out := w.run("load", "http://"+serve(t)+"/", "--rate", "200", "--duration", "100ms", "-o",
+	out := w.run("loadgen", "http://"+serve(t)+"/", "--rate", "200", "--duration", "100ms", "-o",
 		"json")
 	var result loadgen.Result
 	if err := json.Unmarshal(w.stdout.Bytes(), &result); err != nil || !strings.HasSuffix(out,
@@ -60,7 +60,7 @@ func TestClosedLoad(t *testing.T) {
 	if err := os.WriteFile(want, []byte("000000000000000\n0000"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := w.run("load", "http://"+address+"/?bytes=20", "--workers", "2", "--duration", "1ms",
+	out := w.run("loadgen", "http://"+address+"/?bytes=20", "--workers", "2", "--duration", "1ms",
 		"--want", want)
 	for _, part := range []string{" by 2 workers, ", " 0 failed\n", "\nTIME   COUNT", "\nfetch ",
 		"\nSERVER  ANSWERS  SHARE", "web1 ", "100.0%", "[exit 0]"} {
@@ -68,7 +68,7 @@ func TestClosedLoad(t *testing.T) {
 			t.Errorf("no %q in\n%s", part, out)
 		}
 	}
-	out = w.run("load", "http://"+address+"/?bytes=21", "--workers", "1", "--duration", "1ms",
+	out = w.run("loadgen", "http://"+address+"/?bytes=21", "--workers", "1", "--duration", "1ms",
 		"--want", want)
 	if !strings.Contains(out, "0 right, ") || !strings.Contains(out,
 		"there was no right answer; see the failures above\n[exit 1]") {
@@ -90,7 +90,7 @@ func TestInterruptedLoad(t *testing.T) {
 		server.Config.SetKeepAlivesEnabled(false)
 		w := newWorld(t, fakeNode)
 		begin := time.Now()
-		code := run(ctx, w.env("load", server.URL, "--rate", "50", "--duration", "1h", "-o",
+		code := run(ctx, w.env("loadgen", server.URL, "--rate", "50", "--duration", "1h", "-o",
 			output))
 		passed := time.Since(begin)
 		server.Close()
@@ -143,7 +143,7 @@ func TestReplayedLoad(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := w.run("load", "http://"+serve(t)+"/", "--replay", log, "--speed", "100", "--each")
+	out := w.run("loadgen", "http://"+serve(t)+"/", "--replay", log, "--speed", "100", "--each")
 	lines := strings.Split(strings.TrimSpace(w.stdout.String()), "\n")
 	var last loadgen.Line
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Open == nil ||
@@ -157,7 +157,7 @@ func TestReplayedLoad(t *testing.T) {
 
 func TestDayOfLoad(t *testing.T) {
 	w := newWorld(t, fakeNode)
-	out := w.run("load", "http://"+serve(t)+"/", "--day", "--rate", "200", "--service", "100us",
+	out := w.run("loadgen", "http://"+serve(t)+"/", "--day", "--rate", "200", "--service", "100us",
 		"--duration", "200ms", "-o", "json")
 	var result loadgen.Result
 	if err := json.Unmarshal(w.stdout.Bytes(), &result); err != nil || result.Done == 0 ||

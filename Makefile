@@ -18,7 +18,7 @@ UNIT := ./config ./packet/... ./lb/... ./te/topology/... ./te/spf ./te/srpolicy 
 AS_ROOT := $(CURDIR)/scripts/as-root.sh
 
 .NOTPARALLEL:
-.PHONY: help build demo test unit test-vm lint house generate check-generate web bench bench-paths deb test-deb fuzz figures fmt clean
+.PHONY: help build demo test unit test-vm lint house generate check-generate web bench bench-paths deb release test-deb fuzz figures fmt clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
@@ -84,6 +84,11 @@ deb: build ## A Debian package in dist/, checked by lintian
 	@scripts/deps.sh go deb
 	@scripts/deb.sh "$(DEB_VERSION)" dist
 	@lintian $(LINTIAN) dist/sextant_$(DEB_VERSION)_*.deb
+
+release: export LDFLAGS := -s -w -buildid= -X main.version=$(VERSION) $(if $(REVISION),-X sextant/agent/monitoring.revision=$(REVISION))
+release: ## Files of a release in dist/: .deb, RPM, archive and OCI image for amd64 and arm64, SBOMs, checksums; KEY=ID signs by gpg
+	@scripts/deps.sh go deb
+	@scripts/release.sh "$(VERSION)" "$(DEB_VERSION)" dist $(KEY)
 
 test-deb: ## Packages: contents, life on machines with systemd, the guide's commands, and the same bytes when built twice; about 15 minutes
 	@scripts/deps.sh go test deb machines bpffs

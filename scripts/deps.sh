@@ -11,16 +11,18 @@ PATH=$PATH:/usr/sbin:/sbin
 
 readonly generate='clang-19=clang-19 llvm-19=llvm-strip-19
 	libbpf-dev=/usr/include/bpf/bpf_helpers.h linux-libc-dev=/usr/include/linux/bpf.h'
-readonly lint='clang-format-19=clang-format-19 shellcheck=shellcheck'
+readonly lint='clang-format-19=clang-format-19 shellcheck=shellcheck
+	ansible-core=ansible-playbook ansible-lint=ansible-lint'
 readonly test='bpftool=bpftool ethtool=ethtool iproute2=ip tcpdump=tcpdump iputils-ping=ping
 	nginx-light=nginx apache2=apache2 wrk=wrk netbase=/etc/services
 	curl=curl ca-certificates=/etc/ssl/certs/ca-certificates.crt frr=/usr/lib/frr/bgpd bird2=bird
 	lighttpd=lighttpd etcd-server=etcd
-	tshark=tshark prometheus=promtool python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
+	rpm=rpm gnupg=gpg tshark=tshark prometheus=promtool python3=python3 gcc=cc libc6-dev=/usr/include/stdio.h'
 readonly vm='qemu-system-x86=qemu-system-x86_64 debootstrap=debootstrap cpio=cpio kmod=depmod'
 readonly deb='lintian=lintian dpkg-dev=dpkg-deb'
 readonly figures='graphviz=dot fonts-dejavu-core=/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf'
-readonly machines='systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
+readonly machines='rpm=rpm ansible-core=ansible-playbook python3-apt=/usr/share/doc/python3-apt
+	systemd=/lib/systemd/systemd init-system-helpers=/usr/bin/deb-systemd-helper'
 # Packages that Debian starts, and enables at boot, when it installs them.
 readonly services='nginx-light:nginx apache2:apache2 lighttpd:lighttpd frr:frr bird2:bird etcd-server:etcd prometheus:prometheus'
 

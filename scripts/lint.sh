@@ -34,10 +34,12 @@ check vet 'see the lines above' go vet -tags packaging ./...
 check staticcheck 'see staticcheck.dev/docs/checks for each code' go tool staticcheck -tags packaging ./...
 check clang-format 'run make fmt' clang-format-19 --dry-run -Werror "${c_files[@]}"
 check shellcheck 'see the lines above' shellcheck "${shell_files[@]}"
+check ansible-lint 'see the lines above' env -C packaging/ansible \
+	ansible-lint --offline -q --nocolor site.yml
 check actionlint 'see the lines above' go tool actionlint .github/workflows/*.yaml
 
 if [ ${#failed[@]} -gt 0 ]; then
 	echo "lint: failed: ${failed[*]}" >&2
 	exit 1
 fi
-echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck, actionlint: clean'
+echo 'lint: gofmt, vet, staticcheck, clang-format, shellcheck, ansible-lint, actionlint: clean'

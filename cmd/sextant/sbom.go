@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,11 +73,11 @@ func settings(build *debug.BuildInfo) []property {
 	return kept
 }
 
-func writeBill(w io.Writer, version string) error {
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return errors.New("read the build information of this program: it has none; build it " +
-			"with modules: go build ./cmd/sextant")
+// writeBill writes the bill of this program, or of the binary in a file.
+func writeBill(w io.Writer, version, file string) error {
+	build, err := buildOf(file)
+	if err != nil {
+		return err
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
@@ -84,4 +85,20 @@ func writeBill(w io.Writer, version string) error {
 		return fmt.Errorf("write bill of materials: %w", err)
 	}
 	return nil
+}
+
+func buildOf(file string) (*debug.BuildInfo, error) {
+	if file != "" {
+		build, err := buildinfo.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the build information of %s: %w", file, err)
+		}
+		return build, nil
+	}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil, errors.New("read the build information of this program: it has none; build " +
+			"it with modules: go build ./cmd/sextant")
+	}
+	return build, nil
 }

@@ -19,6 +19,7 @@ type versionInfo struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	var sbom bool
+	var of string
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version, or what this program is made of",
 		Example:           "  sextant version\n  sextant version --sbom",
@@ -27,13 +28,16 @@ func (a *app) versionCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
 			if sbom {
-				return writeBill(a.stdout, version)
+				return writeBill(a.stdout, version, of)
 			}
 			return a.showVersion()
 		},
 	}
 	cmd.Flags().BoolVar(&sbom, "sbom", false,
 		"print the software bill of materials: CycloneDX, JSON")
+	cmd.Flags().StringVar(&of, "of", "",
+		"with --sbom: of this binary of the same version, for another architecture")
+	_ = cmd.Flags().MarkHidden("of") // packaging alone has such a binary
 	return cmd
 }
 

@@ -22,6 +22,7 @@ var tree = []folder{
 	{path: "test/lint"},
 
 	{path: "cmd/sextant"},
+	{path: "packaging/release"},
 
 	{path: "experiment/srlb"},
 	{path: "experiment/churn"},

@@ -91,7 +91,7 @@ func (c *Controller) leave(t flow.Tuple, next *given) {
 		return
 	}
 	if h := c.gifts.heads[old.router]; h != nil && h.session != nil {
-		h.session.out.clear(t)
+		h.session.clear(t)
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Controller) send(t flow.Tuple, g *given) {
 	hold := c.options.Config.Southbound.Hold
 	c.gifts.renewals = append(c.gifts.renewals, renewal{t, g.number, time.Now().Add(hold / 2)})
 	if h := c.gifts.heads[g.router]; h != nil && h.session != nil && h.followed {
-		h.session.out.set(southbound.Path{Flow: t, Segments: g.segments, Hold: hold})
+		h.session.set(southbound.Path{Flow: t, Segments: g.segments, Hold: hold})
 	}
 }
 

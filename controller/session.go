@@ -26,8 +26,12 @@ type session struct {
 	out        *outbox
 	cancel     context.CancelCauseFunc
 
+	sending sync.Mutex // of the stream's Send, and of number
+	number  uint64     // of the last change
+
 	mutex sync.Mutex
 	sent  map[uint64][]flow.Tuple // flows of changes that are not answered, by their numbers
+	away  int                     // how many flows these are
 }
 
 const (
@@ -35,6 +39,9 @@ const (
 	flowsPerChange   = 1000
 	claimsPerLease   = 3
 	unansweredChange = 64 // with so many of them a head-end gets no more
+	// awayAtOnce is with how many unanswered flows the event loop sends no more itself: they fit
+	// gRPC's buffer of a stream, 64 KiB, so that it need not wait for a head-end.
+	awayAtOnce = 64
 )
 
 // Follow is what southboundpb.SouthboundServer says.
@@ -95,6 +102,8 @@ func (s *session) serve(ctx context.Context) error {
 		if epoch == 0 { // another controller leads
 			return nil
 		}
+		s.sending.Lock()
+		defer s.sending.Unlock()
 		return s.stream.Send(&southboundpb.FromController{
 			Message: &southboundpb.FromController_Claim{Claim: &southboundpb.Claim{Epoch: epoch,
 				LeaseMs: uint32(lease.Milliseconds())}}})
@@ -102,35 +111,67 @@ func (s *session) serve(ctx context.Context) error {
 	if err := claim(); err != nil {
 		return err
 	}
-	for number := uint64(1); ; {
+	for {
+		var err error
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-changed:
 			epoch, changed = s.controller.lead.now()
-			if err := claim(); err != nil {
-				return err
-			}
+			err = claim()
 		case <-claims.C:
-			if err := claim(); err != nil {
-				return err
-			}
+			err = claim()
 		case <-s.out.news:
-			for s.unanswered() < unansweredChange {
-				change, flows := s.out.take(number)
-				if change == nil {
-					break
-				}
-				s.note(number, flows)
-				number++
-				err := s.stream.Send(&southboundpb.FromController{
-					Message: &southboundpb.FromController_Change{Change: change}})
-				if err != nil {
-					return err
-				}
-			}
+			err = s.send()
+		}
+		if err != nil {
+			return err
 		}
 	}
+}
+
+// set and clear have a flow's path sent: at once, if that cannot block, since the way by another
+// goroutine takes longer than all else that a decision does.
+func (s *session) set(p southbound.Path) { s.put(p.Flow, &p) }
+func (s *session) clear(t flow.Tuple)    { s.put(t, nil) }
+
+// put leaves what does not fit to the session's goroutine, which goes on at the next answer.
+func (s *session) put(t flow.Tuple, p *southbound.Path) {
+	s.out.put(t, p)
+	room := awayAtOnce - s.unansweredFlows()
+	if room <= 0 || !s.sending.TryLock() {
+		s.out.wake()
+		return
+	}
+	defer s.sending.Unlock()
+	if _, err := s.sendOne(room); err != nil {
+		s.end(err)
+	}
+}
+
+// send sends what waits, until too much is unanswered.
+func (s *session) send() error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	for s.unanswered() < unansweredChange {
+		if more, err := s.sendOne(flowsPerChange); !more || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendOne sends one change of up to so many flows, if any wait.
+func (s *session) sendOne(most int) (sent bool, err error) {
+	change, flows := s.out.take(s.number+1, most)
+	if change == nil {
+		return false, nil
+	}
+	s.number++
+	s.note(s.number, flows)
+	err = s.stream.Send(&southboundpb.FromController{
+		Message: &southboundpb.FromController_Change{Change: change}})
+	return true, err
 }
 
 func (s *session) unanswered() int {
@@ -139,10 +180,17 @@ func (s *session) unanswered() int {
 	return len(s.sent)
 }
 
+func (s *session) unansweredFlows() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.away
+}
+
 func (s *session) note(number uint64, flows []flow.Tuple) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.sent[number] = flows
+	s.away += len(flows)
 }
 
 // answered returns the flows of a change that is answered now.
@@ -154,6 +202,7 @@ func (s *session) answered(number uint64) ([]flow.Tuple, error) {
 		return nil, status.Errorf(codes.InvalidArgument, "no change %d is unanswered", number)
 	}
 	delete(s.sent, number)
+	s.away -= len(flows)
 	return flows, nil
 }
 
@@ -240,16 +289,13 @@ func newOutbox() *outbox {
 	return &outbox{news: make(chan struct{}, 1), paths: map[flow.Tuple]*southbound.Path{}}
 }
 
-func (o *outbox) set(p southbound.Path) { o.put(p.Flow, &p) }
-func (o *outbox) clear(t flow.Tuple)    { o.put(t, nil) }
 func (o *outbox) put(t flow.Tuple, p *southbound.Path) {
 	o.mutex.Lock()
+	defer o.mutex.Unlock()
 	if _, waits := o.paths[t]; !waits {
 		o.order = append(o.order, t)
 	}
 	o.paths[t] = p
-	o.mutex.Unlock()
-	o.wake()
 }
 
 func (o *outbox) wake() {
@@ -259,11 +305,11 @@ func (o *outbox) wake() {
 	}
 }
 
-// take is the next change, and the flows in it; nil: nothing waits.
-func (o *outbox) take(number uint64) (*southboundpb.Change, []flow.Tuple) {
+// take is the next change, of up to so many flows, and these; nil: nothing waits.
+func (o *outbox) take(number uint64, most int) (*southboundpb.Change, []flow.Tuple) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	n := min(len(o.order), flowsPerChange)
+	n := min(len(o.order), most)
 	if n == 0 {
 		return nil, nil
 	}

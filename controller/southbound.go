@@ -114,6 +114,8 @@ func (c *Controller) listenSouthbound(ctx context.Context) (net.Listener, *grpc.
 	}
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(tls)),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.StaticStreamWindowSize(southbound.Window),
+		grpc.StaticConnWindowSize(southbound.Window),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: keepAliveTime,
 			Timeout: keepAliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepAliveLeast,

@@ -13,6 +13,10 @@ import (
 // MaxHold bounds for how long a flow can keep a path that nobody renews.
 const MaxHold = 24 * time.Hour
 
+// Window is the flow-control window of a stream, and of its connection, in octets. It is fixed:
+// gRPC's estimate of a better one costs a ping for each change, on the way of the change.
+const Window = 1 << 20
+
 // Path is a flow with the segments that it takes, and for how long.
 type Path struct {
 	Flow     flow.Tuple

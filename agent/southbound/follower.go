@@ -163,6 +163,7 @@ func (f *Follower) follow(ctx context.Context, i int) error {
 	}
 	connection, err := grpc.NewClient("passthrough:///"+f.options.Controllers[i],
 		grpc.WithTransportCredentials(credentials.NewTLS(tls)),
+		grpc.WithStaticStreamWindowSize(Window), grpc.WithStaticConnWindowSize(Window),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepAliveTime,
 			Timeout: keepAliveTimeout}))
 	if err != nil {

@@ -23,7 +23,7 @@ func withEtcd(etcd string) string {
 }
 
 // eventually waits for something that another process or goroutine does.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -35,7 +35,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 const webEndpoint = "[2001:db8:80::80]:80/tcp"
 
 // written are the records of the web service.
-func written(t *testing.T, server *archivetest.Server) []archive.Record {
+func written(t testing.TB, server *archivetest.Server) []archive.Record {
 	t.Helper()
 	a := archive.New(server.Etcd())
 	defer a.Close()
@@ -47,7 +47,7 @@ func written(t *testing.T, server *archivetest.Server) []archive.Record {
 }
 
 // changed is whether the last record is another one than the previous one.
-func changed(t *testing.T, server *archivetest.Server, before []archive.Record) bool {
+func changed(t testing.TB, server *archivetest.Server, before []archive.Record) bool {
 	t.Helper()
 	now := written(t, server)
 	return len(now) == 1 && (len(before) == 0 || string(before[0].Data) != string(now[0].Data))

@@ -16,7 +16,7 @@ import (
 
 // disk is a file system of its own, as small as it is told, for the state of a machine.
 type disk struct {
-	t    *testing.T
+	t    testing.TB
 	path string
 }
 

@@ -56,7 +56,7 @@ host:
 
 // machine is a network namespace with two interfaces, and room for one node's state and pins.
 type machine struct {
-	t      *testing.T
+	t      testing.TB
 	ns     *linux.Netns
 	dir    string // of files
 	pins   string
@@ -64,7 +64,7 @@ type machine struct {
 	breaks bool // agents start with node files that end connections
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	t.Helper()
 	ns, name := linuxtest.Netns(t)
 	bpffs, _, err := linux.BPFFS()
@@ -88,7 +88,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func (m *machine) parse(text string) *config.Node {
 // running is an agent at work.
 type running struct {
 	*api.Client
-	t      *testing.T
+	t      testing.TB
 	cancel context.CancelFunc
 	ended  chan error
 }

@@ -31,7 +31,7 @@ func sign(secret []byte, purpose string, fields ...string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-func mustHex(t *testing.T, text string) []byte {
+func mustHex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(text)
 	must(t, err)

@@ -16,13 +16,13 @@ type answers struct {
 }
 
 // Services is what api.Agent says.
-func (q *answers) Services(ctx context.Context) ([]api.Service, error) {
-	return role.Ask(ctx, &q.Loop, q.services)
+func (q *answers) Services(ctx context.Context, names ...string) ([]api.Service, error) {
+	return role.Ask(ctx, &q.Loop, func() ([]api.Service, error) { return q.services(names) })
 }
 
-func (q *answers) services() (all []api.Service, err error) {
+func (q *answers) services(names []string) (all []api.Service, err error) {
 	for _, room := range role.Having[role.Serving](q.Roles) {
-		services, err := room.Services()
+		services, err := room.Services(names)
 		if err != nil {
 			return nil, err
 		}

@@ -136,7 +136,8 @@ func TestNumberServices(t *testing.T) {
 		return config.Endpoint{Protocol: config.TCP, Port: port}
 	}
 	known := map[string]uint32{endpoint(1).String(): 1, endpoint(2).String(): 2}
-	numbers, fresh, err := state.NumberServices(known, []config.Endpoint{endpoint(3), endpoint(2)})
+	numbers, fresh, err := state.NumberServices(known,
+		[]config.Endpoint{endpoint(3), endpoint(2)}, 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestNumberServices(t *testing.T) {
 	for i := range all {
 		all[i] = endpoint(uint16(i + 1))
 	}
-	if numbers, _, err = state.NumberServices(known, all[1:]); err != nil {
+	if numbers, _, err = state.NumberServices(known, all[1:], 1024); err != nil {
 		t.Fatal(err)
 	}
 	if n := numbers[all[1023].String()]; n != 1 {
@@ -159,7 +160,7 @@ func TestNumberServices(t *testing.T) {
 	if _, remembered := known[all[0].String()]; remembered {
 		t.Error("two endpoints have number 1")
 	}
-	if _, _, err := state.NumberServices(known, all); err == nil {
+	if _, _, err := state.NumberServices(known, all, 1024); err == nil {
 		t.Error("1024 services have numbers")
 	}
 }
@@ -200,7 +201,7 @@ func FuzzKeptNumbers(f *testing.F) {
 		for _, numbers := range []map[string]uint32{k.EdgeServices, k.HostServices} {
 			distinct := map[uint32]bool{}
 			for _, n := range numbers {
-				if distinct[n] = true; n == 0 || n > 1023 {
+				if distinct[n] = true; n == 0 || n >= 1<<16 {
 					t.Errorf("%q has the number %d", text, n)
 				}
 			}

@@ -173,15 +173,25 @@ func (n *Node) changeService(name string, change func(*Service) error) (*Node, e
 			return absent("service", name,
 				names(e.Services, func(s Service) string { return s.Name }))
 		}
+		clone(reflect.ValueOf(&e.Services[i]).Elem())
 		return change(&e.Services[i])
 	})
 }
 
+// changeEdge changes the services of the edge, and nothing else of it. The copy shares with n what
+// its services are made of: of many thousand one changes at a time.
 func (n *Node) changeEdge(change func(*Edge) error) (*Node, error) {
 	if n.Edge == nil {
 		return nil, roleless(n, "edge")
 	}
-	return n.changed(func(c *Node) error { return change(c.Edge) })
+	edge := *n.Edge
+	edge.Services = slices.Clone(edge.Services)
+	c := *n
+	c.Edge = &edge
+	if err := change(&edge); err != nil {
+		return nil, err
+	}
+	return c.checked(validateAfter(&c, n))
 }
 
 func (n *Node) changeHost(change func(*Host) error) (*Node, error) {
@@ -197,10 +207,15 @@ func (n *Node) changed(change func(*Node) error) (*Node, error) {
 	if err := change(c); err != nil {
 		return nil, err
 	}
-	if problems := Validate(c); len(problems) > 0 {
+	return c.checked(Validate(c))
+}
+
+// checked is a changed node, or its first problem.
+func (n *Node) checked(problems []*Problem) (*Node, error) {
+	if len(problems) > 0 {
 		return nil, problems[0]
 	}
-	return c, nil
+	return n, nil
 }
 
 func (c HostServiceChange) on(s *HostService) error {

@@ -215,6 +215,7 @@ func (d *differ) items(owner string, s *setting, a, b reflect.Value) {
 		case !both:
 			d.item(Remove, title, s, item)
 		case s.codec != nil:
+		case sameMemory(item, other):
 		case s.tag.Get("change") == "whole":
 			if !equal(item, other) {
 				d.modify(title, "is", s.shown(item), s.shown(other))
@@ -291,8 +292,11 @@ func equalParts(a, b reflect.Value) bool {
 		if a.Len() != b.Len() {
 			return false
 		}
+		if a.UnsafePointer() == b.UnsafePointer() {
+			return true // nodes share what a change left alone
+		}
 		for i := range a.Len() {
-			if !equal(a.Index(i), b.Index(i)) {
+			if !sameMemory(a.Index(i), b.Index(i)) && !equal(a.Index(i), b.Index(i)) {
 				return false
 			}
 		}
@@ -301,7 +305,7 @@ func equalParts(a, b reflect.Value) bool {
 		if a.IsNil() || b.IsNil() {
 			return a.IsNil() == b.IsNil()
 		}
-		return equal(a.Elem(), b.Elem())
+		return a.UnsafePointer() == b.UnsafePointer() || equal(a.Elem(), b.Elem())
 	case reflect.Struct:
 		if codecOf(a.Type(), "") != nil || a.NumField() == 0 {
 			break

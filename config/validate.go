@@ -14,11 +14,12 @@ import (
 // Bounds of the node file.
 const (
 	maxCandidates     = srv6.MaxCarrierCSIDs
-	maxInfrastructure = 4  // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
-	maxLocators       = 4  // LOCATORS_MAX in bpf/include/guard.h
-	maxSIDs           = 16 // SIDS_MAX in bpf/host.c
+	maxInfrastructure = 4         // INFRASTRUCTURE_PREFIXES in bpf/include/address.h
+	maxLocators       = 4         // LOCATORS_MAX in bpf/include/guard.h
+	maxSIDs           = 16        // SIDS_MAX in bpf/host.c
+	maxEdgeServices   = 1<<16 - 1 // an index of 16 bits, 0 left out
 	// SERVICES_MAX in bpf/, of which a host keeps one for what belongs to none
-	maxServices      = 1023
+	maxHostServices  = 1023
 	maxName          = 63 // of nodes, services and backends: they are labels of metrics
 	maxInterfaceName = 15 // IFNAMSIZ - 1
 	maxSocketPath    = 107
@@ -30,8 +31,16 @@ var (
 
 // Validate checks the rules that hold between the values of a node and
 // returns all breaches, in the order of the file's schema.
-func Validate(n *Node) []*Problem {
+func Validate(n *Node) []*Problem { return validateAfter(n, nil) }
+
+// validateAfter is Validate of a node that differs from a valid one in the services of its edge
+// alone: those that are the same are compared with the others, and not looked into again. Nil is no
+// such node.
+func validateAfter(n, valid *Node) []*Problem {
 	c := &checker{node: n}
+	if valid != nil {
+		c.valid = valid.Edge.Services
+	}
 	c.settings("", objectOf(reflect.TypeFor[Node](), "", ""), reflect.ValueOf(n).Elem())
 	c.name("node", "node", n.Name)
 	c.domain()
@@ -89,6 +98,7 @@ func Validate(n *Node) []*Problem {
 // checker collects the breaches of one node.
 type checker struct {
 	node     *Node
+	valid    []Service      // of a node from which this one was made, if it was
 	owners   unique[string] // roles of interfaces
 	problems []*Problem
 }

@@ -56,10 +56,14 @@ func (c *checker) iface(where, name string, mode Mode, names unique[string]) {
 }
 
 func (c *checker) services(e *Edge) {
-	c.count("edge.services", "services", len(e.Services), maxServices)
+	c.count("edge.services", "services", len(e.Services), maxEdgeServices)
 	names, endpoints := unique[string]{}, unique[Endpoint]{}
 	for i, s := range e.Services {
 		where := fmt.Sprintf("edge.services[%d]", i)
+		if i < len(c.valid) && sharedBy(&e.Services[i], &c.valid[i]) {
+			c.distinct(where, s.Name, s.Endpoint, names, endpoints)
+			continue
+		}
 		c.name(join(where, "name"), "service", s.Name)
 		c.endpoint(where, s.Endpoint)
 		c.continuity(where, s.Continuity)
@@ -132,7 +136,7 @@ func (c *checker) host(h *Host) {
 	c.hostHMAC(h.HMAC)
 	c.sids(h.SIDs)
 	c.learners(h)
-	c.count("host.services", "services", len(h.Services), maxServices)
+	c.count("host.services", "services", len(h.Services), maxHostServices)
 	names, endpoints := unique[string]{}, unique[Endpoint]{}
 	for i, s := range h.Services {
 		where := fmt.Sprintf("host.services[%d]", i)

@@ -81,12 +81,18 @@ func isConstant(name string) bool { return filepath.Ext(name) != "" }
 
 // pinned opens a map pinned by an earlier agent, nil if there is none that fits.
 func (c *collection) pinned(spec *ebpf.MapSpec, name string) *ebpf.Map {
-	m, err := ebpf.LoadPinnedMap(filepath.Join(c.dir, name), nil)
-	if err != nil {
+	m := c.pinnedMap(name)
+	if m != nil && spec.Compatible(m) != nil {
+		m.Close()
 		return nil
 	}
-	if spec.Compatible(m) != nil {
-		m.Close()
+	return m
+}
+
+// pinnedMap opens a map pinned by an earlier agent, nil if there is none.
+func (c *collection) pinnedMap(name string) *ebpf.Map {
+	m, err := ebpf.LoadPinnedMap(filepath.Join(c.dir, name), nil)
+	if err != nil {
 		return nil
 	}
 	return m

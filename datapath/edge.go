@@ -63,6 +63,7 @@ type EdgeConfig struct {
 	AnswerRate int // ICMP messages of a kind per second and CPU at most; 0: 1000
 	FlowCache  FlowCache
 	Former     FormerFlows
+	Capacity   Capacity
 	Interfaces []EdgeInterface
 }
 
@@ -154,6 +155,9 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	if err := spec.Variables["aes_tables"].Set(newAESTables()); err != nil {
+		return nil, err
+	}
+	if err := e.config.Capacity.into(spec); err != nil {
 		return nil, err
 	}
 	if err := e.config.Former.into(spec); err != nil {
@@ -253,6 +257,9 @@ func (e *Edge) SetSID(id uint16, sid netip.Addr) error {
 // Commit attaches the programs to their interfaces, replacing what an earlier agent attached, and
 // pins everything. Interfaces that are no longer configured are released.
 func (e *Edge) Commit() ([]Attachment, error) {
+	if err := e.carryCounters(); err != nil {
+		return nil, err
+	}
 	// An agent whose programs cached no services may have been here meanwhile.
 	if err := e.ForgetNextHops(); err != nil {
 		return nil, err

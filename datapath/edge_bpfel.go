@@ -56,6 +56,7 @@ const (
 	edgeVarAnswerLimit      = "answer_limit"
 	edgeVarCaptureBytes     = "capture_bytes"
 	edgeVarChainType        = "chain_type"
+	edgeVarCountersMask     = "counters_mask"
 	edgeVarFlowCache        = "flow_cache"
 	edgeVarFormer           = "former"
 	edgeVarHmacRule         = "hmac_rule"
@@ -152,6 +153,7 @@ type edgeVariableSpecs struct {
 	AnswerLimit      *ebpf.VariableSpec `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.VariableSpec `ebpf:"capture_bytes"`
 	ChainType        *ebpf.VariableSpec `ebpf:"chain_type"`
+	CountersMask     *ebpf.VariableSpec `ebpf:"counters_mask"`
 	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
 	Former           *ebpf.VariableSpec `ebpf:"former"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
@@ -252,6 +254,7 @@ type edgeVariables struct {
 	AnswerLimit      *ebpf.Variable `ebpf:"answer_limit"`
 	CaptureBytes     *ebpf.Variable `ebpf:"capture_bytes"`
 	ChainType        *ebpf.Variable `ebpf:"chain_type"`
+	CountersMask     *ebpf.Variable `ebpf:"counters_mask"`
 	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
 	Former           *ebpf.Variable `ebpf:"former"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`

@@ -20,7 +20,7 @@ type FormerFlows struct {
 
 func (f FormerFlows) into(spec *ebpf.CollectionSpec) error {
 	return spec.Variables["former"].Set(former{Secret: f.Secret,
-		On: uint32(truth(f.Known))})
+		On: uint32(truth(f.Known)), FirstTable: spec.Maps["tables"].MaxEntries / 2})
 }
 
 // SetFormerChains gives the service of index a former table beside its own, or another one in place
@@ -32,25 +32,26 @@ func (e *Edge) SetFormerChains(index uint32, g *pool.Generation) error {
 		return nil
 	}
 	e.former[index] = g.Buckets()
-	return e.SetChains(formerTable(index), g)
+	return e.SetChains(formerTable(e.maps["tables"], index), g)
 }
 
-// formerTable is where the former chains of a service are.
-func formerTable(index uint32) uint32 { return servicesMax + index }
+// formerTable is where the former chains of a service are in the map of tables: in its second half.
+func formerTable(tables *ebpf.Map, index uint32) uint32 { return tables.MaxEntries()/2 + index }
 
 // deleteFormerChains frees the former table of a service, if it has one.
 func (e *Edge) deleteFormerChains(index uint32) error {
-	err := e.maps["tables"].Delete(formerTable(index))
+	table := formerTable(e.maps["tables"], index)
+	err := e.maps["tables"].Delete(table)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return fmt.Errorf("delete former chains of service %d: %w", index, err)
 	}
-	e.chains[formerTable(index)].close()
-	delete(e.chains, formerTable(index))
+	e.chains[table].close()
+	delete(e.chains, table)
 	delete(e.former, index)
 	return nil
 }
 
 // PinnedFormerChains is [PinnedChains] for the former table of a service.
 func PinnedFormerChains(dir string, index uint32) ([]pool.Chain, error) {
-	return PinnedChains(dir, formerTable(index))
+	return pinnedChains(dir, func(tables *ebpf.Map) uint32 { return formerTable(tables, index) })
 }

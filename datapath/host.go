@@ -156,7 +156,7 @@ func localSIDs(sids []LocalSID) (table [sidsMax]localSID, err error) {
 }
 
 // SetService makes the host serve key by the policy, with counters of index, from 1 to
-// MaxServices-1. What the policy has learnt under this index is kept if it is dynamic already.
+// MaxHostServices-1. What the policy has learnt under this index is kept if it is dynamic already.
 func (h *Host) SetService(key ServiceKey, index uint32, p acceptance.Policy) error {
 	policy := acceptPolicy{
 		Kind: uint32(p.Kind), Threshold: p.Threshold, Window: p.Window, Workers: p.Workers,

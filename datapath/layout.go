@@ -69,10 +69,9 @@ type service struct {
 }
 
 type former struct {
-	Secret [16]byte
-	On     uint32
-
-	Reserved uint32
+	Secret     [16]byte
+	On         uint32
+	FirstTable uint32
 }
 
 type chain struct {

@@ -218,20 +218,16 @@ func TestLimits(t *testing.T) {
 		{"locators", locatorsMax, int(locators.Nelems)},
 		{"SIDs of a host", sidsMax, int(sids.Nelems)},
 		{"counters of a block", countersBlock, int(counted.Nelems)},
-		{"services' tables, now and before", 2 * MaxServices,
+		{"services' tables, now and before", 2 * servicesMax,
 			int(all["edge"].Maps["tables"].MaxEntries)},
-		{"services' counters", MaxServices, int(all["edge"].Maps["service_traffic"].MaxEntries)},
-		{"services' policies", MaxServices, int(all["host"].Maps["accept_policies"].MaxEntries)},
-		{"services' learnt states", MaxServices, int(all["host"].Maps["accept_states"].MaxEntries)},
-		{"services' open connections", MaxServices, int(all["host"].Maps["busy"].MaxEntries)},
-		{"services' offers", MaxServices, int(all["host"].Maps["served"].MaxEntries)},
+		{"services' counters", servicesMax, int(all["edge"].Maps["service_traffic"].MaxEntries)},
 		{"SIDs by id", 1 << 16, int(all["edge"].Maps["sids"].MaxEntries)},
 		{"counters of backends", counters,
 			countersBlock * int(all["edge"].Maps["backend_traffic"].MaxEntries)},
 		{"bytes of a chain", int(reflect.TypeFor[chain]().Size()),
 			int(all["edge"].Maps["tables"].InnerMap.ValueSize)},
 		{"SIDs of a path", pathMaxSIDs, int(pathIDs.Nelems)},
-		{"services' paths", MaxServices, int(all["edge"].Maps["paths"].MaxEntries)},
+		{"services' paths", servicesMax, int(all["edge"].Maps["paths"].MaxEntries)},
 		{"bytes of a path", int(servicePathBytes),
 			int(all["edge"].Maps["paths"].InnerMap.ValueSize)},
 		{"drop reasons", len(reasonNames()) - 1, int(all["edge"].Maps["drops"].MaxEntries)},
@@ -241,9 +237,14 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: %d, want %d", test.name, test.got, test.want)
 		}
 	}
+	for _, name := range []string{"accept_policies", "accept_states", "busy", "served"} {
+		if entries := all["host"].Maps[name].MaxEntries; entries != MaxHostServices {
+			t.Errorf("%s: %d entries for %d services", name, entries, MaxHostServices)
+		}
+	}
 	// A VIP is one entry more for each service at worst.
-	if entries := all["edge"].Maps["services"].MaxEntries; entries < 2*MaxServices {
-		t.Errorf("%d entries for %d services and their VIPs", entries, MaxServices)
+	if entries := all["edge"].Maps["services"].MaxEntries; entries < 2*servicesMax {
+		t.Errorf("%d entries for %d services and their VIPs", entries, servicesMax)
 	}
 }
 

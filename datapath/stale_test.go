@@ -119,7 +119,7 @@ func checkDescribed(t *testing.T, w *world) {
 		t.Errorf("the link of the role strays is described as %+v", l)
 	}
 	if m := seen["/host/busy"]; m.Kind != "map" || m.Type != "Array" ||
-		m.MaxEntries != MaxServices || m.ValueSize != 4 {
+		m.MaxEntries != MaxHostServices || m.ValueSize != 4 {
 		t.Errorf("the map is described as %+v", m)
 	}
 }

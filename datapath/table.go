@@ -14,9 +14,6 @@ import (
 	"sextant/lb/pool"
 )
 
-// MaxServices is how many services one node can have.
-const MaxServices = servicesMax
-
 // tableSpec is the inner map of "tables": one chain per bucket, as many as the service has buckets
 // (BPF_F_INNER_MAP: the tables of one map may differ in size). It can be mapped into memory, so
 // that it is written in one copy instead of as many system calls.
@@ -263,6 +260,11 @@ func (e *Edge) DeleteChains(index uint32) error {
 // PinnedChains reads the chains of a service that an earlier agent left in dir; nil if there are
 // none. From them the next agent resumes, so that no bucket moves because of a restart.
 func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
+	return pinnedChains(dir, func(*ebpf.Map) uint32 { return index })
+}
+
+// pinnedChains reads the table whose place in the map of tables at says.
+func pinnedChains(dir string, at func(tables *ebpf.Map) uint32) ([]pool.Chain, error) {
 	tables, err := ebpf.LoadPinnedMap(filepath.Join(dir, "tables"), nil)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -271,11 +273,12 @@ func PinnedChains(dir string, index uint32) ([]pool.Chain, error) {
 		return nil, fmt.Errorf("open pinned tables in %s: %w", dir, err)
 	}
 	defer tables.Close()
+	index := at(tables)
 	var table *ebpf.Map
 	if err := tables.Lookup(index, &table); errors.Is(err, ebpf.ErrKeyNotExist) {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("open pinned chains of service %d in %s: %w", index, dir, err)
+		return nil, fmt.Errorf("open pinned chains %d in %s: %w", index, dir, err)
 	}
 	defer table.Close()
 	return readChains(table)

@@ -1,6 +1,10 @@
 package datapath
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
 
 // ServiceTraffic is what an edge has forwarded for a service.
 type ServiceTraffic struct {
@@ -18,7 +22,8 @@ func (e *Edge) ServiceTraffic(index uint32, ids ...uint16) (ServiceTraffic, erro
 	if err != nil {
 		return t, fmt.Errorf("read traffic of service %d: %w", index, err)
 	}
-	read := blockReader{e, map[uint32][]backendCounters{}}
+	m := e.maps["backend_traffic"]
+	read := blockReader{m, m.MaxEntries() * countersBlock, map[uint32][]backendCounters{}}
 	for i, id := range ids {
 		if t.Backends[i], err = read.backend(index, id); err != nil {
 			return t, fmt.Errorf("read traffic of backend %d of service %d: %w", id, index, err)
@@ -29,8 +34,9 @@ func (e *Edge) ServiceTraffic(index uint32, ids ...uint16) (ServiceTraffic, erro
 
 // blockReader reads blocks of counters, each once: all CPUs' copies.
 type blockReader struct {
-	edge  *Edge
-	known map[uint32][]backendCounters
+	counters *ebpf.Map
+	places   uint32 // counters in all
+	known    map[uint32][]backendCounters
 }
 
 func (r blockReader) block(number uint32) ([]backendCounters, error) {
@@ -38,7 +44,7 @@ func (r blockReader) block(number uint32) ([]backendCounters, error) {
 		return cpus, nil
 	}
 	var cpus []backendCounters
-	err := r.edge.maps["backend_traffic"].Lookup(number, &cpus)
+	err := r.counters.Lookup(number, &cpus)
 	r.known[number] = cpus
 	return cpus, err
 }
@@ -46,10 +52,11 @@ func (r blockReader) block(number uint32) ([]backendCounters, error) {
 // backend adds up a backend's counters, which each CPU may have at another place: the first free
 // one at or behind the place that service and id name.
 func (r blockReader) backend(index uint32, id uint16) (total Traffic, err error) {
-	first, err := r.block(counterPlace(index, id) / countersBlock)
-	for cpu := range first {
+	first := counterPlace(index, id) % r.places
+	cpus, err := r.block(first / countersBlock)
+	for cpu := range cpus {
 		for i := range uint32(counterProbes) {
-			place := (counterPlace(index, id) + i) % counters
+			place := (first + i) % r.places
 			block, err := r.block(place / countersBlock)
 			if err != nil {
 				return total, err
@@ -66,9 +73,7 @@ func (r blockReader) backend(index uint32, id uint16) (total Traffic, err error)
 	return total, err
 }
 
-// counterPlace is where a backend's counter is if that place was free.
-func counterPlace(index uint32, id uint16) uint32 {
-	return (index*countersStep + uint32(id)) % counters
-}
+// counterPlace is where a backend's counter is if that place was free, modulo the number of places.
+func counterPlace(index uint32, id uint16) uint32 { return index*countersStep + uint32(id) }
 
 func counterOwner(index uint32, id uint16) uint32 { return index<<16 | uint32(id) }

@@ -52,7 +52,7 @@ func (m *memory) Status(context.Context) (api.Status, error) {
 	return api.Status{Node: m.node.Name, Roles: m.node.Roles()}, m.fail
 }
 
-func (m *memory) Services(context.Context) ([]api.Service, error) {
+func (m *memory) Services(_ context.Context, names ...string) ([]api.Service, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var list []api.Service
@@ -73,6 +73,9 @@ func (m *memory) Services(context.Context) ([]api.Service, error) {
 				Protocol: s.Protocol, Port: s.Port, Host: host})
 		}
 	}
+	list = slices.DeleteFunc(list, func(s api.Service) bool {
+		return len(names) > 0 && !slices.Contains(names, s.Name)
+	})
 	return list, m.fail
 }
 

@@ -23,7 +23,8 @@ type Agent interface {
 	Status(context.Context) (Status, error)
 	// Services returns all services with their counters: those of the edge in the order of the
 	// configuration, then the host's.
-	Services(context.Context) ([]Service, error)
+	// Services are those of the names; without names, all.
+	Services(ctx context.Context, names ...string) ([]Service, error)
 	// Counters returns one set per role, edge first. All reasons are there, zeros too.
 	Counters(context.Context) ([]Counters, error)
 	// Maps returns what the kernel holds.
@@ -164,29 +165,36 @@ type handler struct{ agent Agent }
 func (h handler) status(r *http.Request) (any, error) { return h.agent.Status(r.Context()) }
 
 func (h handler) services(r *http.Request) (any, error) {
-	services, err := h.agent.Services(r.Context())
+	name, role := r.FormValue("name"), Role(r.FormValue("role"))
+	services, err := h.agent.Services(r.Context(), named(name)...)
 	if err != nil {
 		return nil, err
 	}
-	name, role := r.FormValue("name"), Role(r.FormValue("role"))
 	list := List[Service]{Items: []Service{}}
 	for _, s := range services {
-		if (name == "" || s.Name == name) && (role == "" || s.Role == role) {
+		if role == "" || s.Role == role {
 			list.Items = append(list.Items, s)
 		}
 	}
 	return list, nil
 }
 
+// named is what a parameter restricts an answer to.
+func named(parameter string) []string {
+	if parameter == "" {
+		return nil
+	}
+	return []string{parameter}
+}
+
 func (h handler) backends(r *http.Request) (any, error) {
-	services, err := h.agent.Services(r.Context())
+	services, err := h.agent.Services(r.Context(), named(r.FormValue("service"))...)
 	if err != nil {
 		return nil, err
 	}
-	name := r.FormValue("service")
 	list := List[Backend]{Items: []Backend{}}
 	for _, s := range services {
-		if s.Edge != nil && (name == "" || s.Name == name) {
+		if s.Edge != nil {
 			list.Items = append(list.Items, s.Edge.Backends...)
 		}
 	}

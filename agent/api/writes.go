@@ -112,7 +112,7 @@ func (h handler) learned(ctx context.Context, service, name string) (netip.Addr,
 	if err != nil || hasBackend(n, service, name) {
 		return netip.Addr{}, err
 	}
-	services, err := h.agent.Services(ctx)
+	services, err := h.agent.Services(ctx, service)
 	if err != nil {
 		return netip.Addr{}, err
 	}
@@ -167,21 +167,23 @@ func (h handler) apply(r *http.Request) (any, error) {
 
 // lastWarnings names the services that changes left without a backend that takes new connections.
 func (h handler) lastWarnings(ctx context.Context, changes []config.Change) (list []string) {
-	ofBackends := func(c config.Change) bool { return strings.Contains(c.Object, ": backend ") }
-	if !slices.ContainsFunc(changes, ofBackends) {
+	var changed []string
+	for _, c := range changes {
+		object, _ := strings.CutPrefix(c.Object, "service ")
+		if name, _, ofBackend := strings.Cut(object, ": backend "); ofBackend {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
 		return nil
 	}
-	services, err := h.agent.Services(ctx)
+	services, err := h.agent.Services(ctx, changed...)
 	if err != nil {
 		return nil // the change is made; what is known is said
 	}
 	for _, s := range services {
-		of := func(c config.Change) bool {
-			return strings.HasPrefix(c.Object, "service "+s.Name+": backend ")
-		}
-		if s.Edge == nil || !slices.ContainsFunc(changes, of) ||
-			slices.ContainsFunc(s.Edge.Backends,
-				func(b Backend) bool { return b.Effective == config.Up }) {
+		if s.Edge == nil || slices.ContainsFunc(s.Edge.Backends,
+			func(b Backend) bool { return b.Effective == config.Up }) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("service %s has no backend left that takes new "+

@@ -55,6 +55,7 @@ type Service struct {
 	past     []pool.Chain
 	Paths    paths                 // to the members
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
+	counted  shares                // when they were asked for last
 }
 
 // Room is the node's place for an edge.
@@ -197,6 +198,11 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
 	}
+	backends := 0
+	for i := range n.Edge.Services {
+		backends += len(n.Edge.Services[i].Backends)
+	}
+	c.Capacity = datapath.CapacityFor(len(n.Edge.Services), backends)
 	for _, i := range n.Edge.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name,
 			Side: role.AttachSides[i.Side], Mode: role.AttachModes[i.Mode]})
@@ -211,6 +217,9 @@ func (e *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	next := &Role{Config: edgeConfig(n)}
+	if e.Runs != nil {
+		next.Config.Capacity = next.Config.Capacity.AtLeast(e.Runs.Config.Capacity)
+	}
 	if n.Edge.HMAC != nil {
 		next.Hmac = n.Edge.HMAC.Key()
 	}
@@ -248,20 +257,30 @@ func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
 	for _, s := range n.Edge.Services {
 		endpoints = append(endpoints, s.Endpoint)
 	}
-	numbers, _, err := state.NumberServices(e.Store.Kept.EdgeServices, endpoints)
+	numbers, _, err := state.NumberServices(e.Store.Kept.EdgeServices, endpoints,
+		datapath.MaxServices)
 	if err != nil {
 		return err
 	}
 	next.numbers, next.places = numbers, map[config.Endpoint]int{}
 	next.Services = make([]Service, len(n.Edge.Services))
-	for i, s := range n.Edge.Services {
+	var changed []*Service
+	follows := e.Runs != nil && config.SharesAllButServices(e.Node, n)
+	for i := range n.Edge.Services {
+		s := &n.Edge.Services[i]
 		next.places[s.Endpoint] = i
+		if runs := e.unchanged(s); follows && runs != nil {
+			next.Services[i] = *runs
+			next.Services[i].former = nil // keepFormer says
+			continue
+		}
 		next.Services[i] = Service{
-			Service: e.Found.WithLearned(s), Key: state.ServiceKey(s.Endpoint),
+			Service: e.Found.WithLearned(*s), Key: state.ServiceKey(s.Endpoint),
 			Index: numbers[s.Endpoint.String()],
 		}
+		changed = append(changed, &next.Services[i])
 	}
-	for some := range slices.Chunk(next.Services, generationsAtOnce) {
+	for some := range slices.Chunk(changed, generationsAtOnce) {
 		if err := e.someChains(some, n, dir); err != nil {
 			return err
 		}
@@ -269,15 +288,26 @@ func (e *Room) edgeServices(next *Role, n *config.Node, dir string) error {
 	return nil
 }
 
+// unchanged is the running service that a change leaves as it is: it follows the backends and the
+// time already. Nil: there is none.
+func (e *Room) unchanged(s *config.Service) *Service {
+	running := e.Runs.service(s.Endpoint)
+	if running == nil ||
+		!config.SharesService(&e.Node.Edge.Services[e.Runs.places[s.Endpoint]], s) {
+		return nil
+	}
+	return running
+}
+
 // generationsAtOnce is of how many services the previous chains are held in memory.
 const generationsAtOnce = 16
 
 // someChains makes the generations of some services, on all processors.
-func (e *Room) someChains(services []Service, n *config.Node, dir string) error {
+func (e *Room) someChains(services []*Service, n *config.Node, dir string) error {
 	makers := make([]func() (*pool.Generation, error), len(services))
 	for i := range services {
 		var err error
-		if makers[i], err = e.chains(&services[i], n, dir); err != nil {
+		if makers[i], err = e.chains(services[i], n, dir); err != nil {
 			return fmt.Errorf("service %s: %w", services[i].Name, err)
 		}
 	}

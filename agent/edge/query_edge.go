@@ -5,16 +5,20 @@ import (
 	"net/netip"
 
 	"sextant/agent/api"
+	"sextant/agent/role"
 	"sextant/config"
 	"sextant/lb/pool"
 )
 
 // Services is role.Serving.
-func (e *Room) Services() (services []api.Service, err error) {
+func (e *Room) Services(names []string) (services []api.Service, err error) {
 	if e.Runs == nil {
 		return nil, nil
 	}
 	for i := range e.Runs.Services {
+		if !role.Wants(names, e.Runs.Services[i].Name) {
+			continue
+		}
 		s, err := e.view(&e.Runs.Services[i])
 		if err != nil {
 			return nil, err
@@ -61,7 +65,7 @@ func (e *Room) view(s *Service) (api.Service, error) {
 			Effective: config.BackendState(s.Members[i].State.String()),
 			Health:    e.checks.healthView(s, b.Name),
 			Learned:   sources[b.SID] != "", Source: cmp.Or(sources[b.SID], "config"),
-			Buckets: shares[s.Members[i].ID],
+			Buckets: shares[i],
 			Packets: traffic.Backends[i].Packets, Bytes: traffic.Backends[i].Bytes,
 		})
 	}
@@ -77,15 +81,30 @@ func idsOf(members []pool.Backend) []uint16 {
 	return ids
 }
 
-// shares counts the buckets by their first candidate.
-func (s *Service) shares() map[uint16]int {
-	shares := map[uint16]int{}
+// shares are how many buckets a generation's backends have as their first candidates, in the order
+// of the members.
+type shares struct {
+	of      *pool.Generation
+	members []int
+}
+
+// shares counts the buckets by their first candidate, once for each generation.
+func (s *Service) shares() []int {
+	if s.counted.of == s.Generation && len(s.counted.members) == len(s.Members) {
+		return s.counted.members
+	}
+	counted := map[uint16]int{}
 	for b := range s.Generation.Buckets() {
 		if c := s.Generation.Chain(b); c.Candidates > 0 {
-			shares[c.IDs[0]]++
+			counted[c.IDs[0]]++
 		}
 	}
-	return shares
+	members := make([]int, len(s.Members))
+	for i, m := range s.Members {
+		members[i] = counted[m.ID]
+	}
+	s.counted = shares{s.Generation, members}
+	return members
 }
 
 // sourcesOf says who told of the backends of a service, by SID.

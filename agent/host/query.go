@@ -2,14 +2,18 @@ package host
 
 import (
 	"sextant/agent/api"
+	"sextant/agent/role"
 )
 
 // Services is role.Serving.
-func (h *Room) Services() (services []api.Service, err error) {
+func (h *Room) Services(names []string) (services []api.Service, err error) {
 	if h.Runs == nil {
 		return nil, nil
 	}
 	for i := range h.Runs.Services {
+		if !role.Wants(names, h.Runs.Services[i].Name) {
+			continue
+		}
 		s, err := h.Runs.view(&h.Runs.Services[i])
 		if err != nil {
 			return nil, err

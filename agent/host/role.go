@@ -150,7 +150,8 @@ func (h *Room) hostServices(next *Role, n *config.Node) error {
 	for _, s := range n.Host.Services {
 		endpoints = append(endpoints, s.Endpoint)
 	}
-	numbers, fresh, err := state.NumberServices(h.Store.Kept.HostServices, endpoints)
+	numbers, fresh, err := state.NumberServices(h.Store.Kept.HostServices, endpoints,
+		datapath.MaxHostServices)
 	if err != nil {
 		return err
 	}

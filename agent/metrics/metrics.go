@@ -36,7 +36,7 @@ type Collector interface {
 
 // metered is what metrics show of all roles.
 type metered interface {
-	Services(context.Context) ([]api.Service, error)
+	Services(ctx context.Context, names ...string) ([]api.Service, error)
 	Counters(context.Context) ([]api.Counters, error)
 	Maps(context.Context) ([]api.Map, error)
 	Status(context.Context) (api.Status, error)

@@ -24,6 +24,8 @@ const (
 type History struct {
 	dir  string
 	List []PastConfig // the latest last
+	// latest is the text of the last one; "": it was not read yet
+	latest string
 }
 
 // PastConfig is what a file of the history has. Its Node is read when it is wanted.
@@ -58,7 +60,10 @@ func openHistory(dir string) *History {
 // Add writes down a configuration that runs now, unless it is the latest one anyway, and forgets
 // the oldest ones.
 func (h *History) Add(by, action, node string, changes []config.Change, now time.Time) error {
-	if latest, err := h.Text(0); err == nil && latest == node {
+	if h.latest == "" {
+		h.latest, _ = h.Text(0)
+	}
+	if h.latest == node {
 		return nil
 	}
 	p := PastConfig{Node: node, Applied: api.Applied{Number: 1, Time: now.UTC(), By: by,
@@ -69,7 +74,7 @@ func (h *History) Add(by, action, node string, changes []config.Change, now time
 	if n := len(h.List); n > 0 {
 		p.Number = h.List[n-1].Number + 1
 	}
-	text, err := json.MarshalIndent(p, "", "  ")
+	text, err := json.Marshal(p)
 	if err == nil {
 		err = os.MkdirAll(h.dir, 0o700)
 	}
@@ -80,7 +85,7 @@ func (h *History) Add(by, action, node string, changes []config.Change, now time
 		return fmt.Errorf("keep the history of configurations: %w", err)
 	}
 	p.Node, p.size = "", len(text)
-	h.List = append(h.List, p)
+	h.List, h.latest = append(h.List, p), node
 	h.prune()
 	return nil
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"net/netip"
 	"path/filepath"
@@ -11,15 +12,15 @@ import (
 	"sextant/packet/srv6"
 )
 
-// NumberServices gives each endpoint a number of the kernel's tables, from 1: the one it had, or
-// else a free one. Fresh are those whose number was not theirs before. Endpoints that are gone keep
-// theirs until they run out.
-func NumberServices(known map[string]uint32,
-	endpoints []config.Endpoint) (numbers, fresh map[string]uint32, err error) {
+// NumberServices gives each endpoint a number of the kernel's tables, from 1 and below most: the
+// one it had, or else a free one. Fresh are those whose number was not theirs before. Endpoints
+// that are gone keep theirs until they run out.
+func NumberServices(known map[string]uint32, endpoints []config.Endpoint,
+	most uint32) (numbers, fresh map[string]uint32, err error) {
 	numbers, fresh = map[string]uint32{}, map[string]uint32{}
 	taken := map[uint32]bool{}
 	for _, e := range endpoints {
-		if n, ok := known[e.String()]; ok {
+		if n, ok := known[e.String()]; ok && n < most {
 			numbers[e.String()], taken[n] = n, true
 		}
 	}
@@ -27,32 +28,33 @@ func NumberServices(known map[string]uint32,
 	for _, n := range known {
 		remembered[n] = true
 	}
+	next, stop := iter.Pull(freeNumbers(taken, remembered, most))
+	defer stop()
 	for _, e := range endpoints {
 		if _, ok := numbers[e.String()]; ok {
 			continue
 		}
-		n := freeNumber(taken, remembered)
-		if n == 0 {
+		n, ok := next()
+		if !ok {
 			return nil, nil, fmt.Errorf("%d services are more than the %d that a node can have",
-				len(endpoints), datapath.MaxServices-1)
+				len(endpoints), most-1)
 		}
 		numbers[e.String()], fresh[e.String()], taken[n] = n, n, true
 	}
 	return numbers, fresh, nil
 }
 
-// freeNumber prefers numbers that nobody ever had; 0: all are taken.
-func freeNumber(taken, remembered map[uint32]bool) uint32 {
-	last := uint32(0)
-	for n := uint32(1); n < datapath.MaxServices; n++ {
-		if !taken[n] && !remembered[n] {
-			return n
-		}
-		if !taken[n] && last == 0 {
-			last = n
+// freeNumbers yields the numbers that are not taken: first those that no endpoint ever had.
+func freeNumbers(taken, remembered map[uint32]bool, most uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for _, had := range []bool{false, true} {
+			for n := uint32(1); n < most; n++ {
+				if !taken[n] && remembered[n] == had && !yield(n) {
+					return
+				}
+			}
 		}
 	}
-	return last
 }
 
 // Adopt makes numbers the known ones; endpoints whose number went to another are forgotten.

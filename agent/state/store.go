@@ -38,6 +38,7 @@ type Store struct {
 	// Text and fingerprint are those of node, which was asked for last: a large one takes a while.
 	Text, fingerprint string
 	node              *config.Node
+	writer            config.Writer
 }
 
 // Open locks the node's state against a second agent, and reads it. A disk that is full or
@@ -93,10 +94,13 @@ func ParseKept(text []byte) (k Kept, err error) {
 	if err := json.Unmarshal(text, &k); err != nil {
 		return Kept{}, err
 	}
-	for _, numbers := range []map[string]uint32{k.EdgeServices, k.HostServices} {
+	for _, services := range []struct {
+		numbers map[string]uint32
+		most    uint32
+	}{{k.EdgeServices, datapath.MaxServices}, {k.HostServices, datapath.MaxHostServices}} {
 		owner := map[uint32]string{}
-		for endpoint, n := range numbers {
-			if owner[n] != "" || n == 0 || n >= datapath.MaxServices {
+		for endpoint, n := range services.numbers {
+			if owner[n] != "" || n == 0 || n >= services.most {
 				return Kept{}, fmt.Errorf("%s has the number %d, which is of another or of none",
 					endpoint, n)
 			}
@@ -203,7 +207,7 @@ func (s *Store) Look(n *config.Node) error {
 	if n == s.node {
 		return nil
 	}
-	text, err := config.Marshal(n)
+	text, err := s.writer.Marshal(n)
 	if err == nil {
 		s.node, s.Text, s.fingerprint = n, string(text), config.FingerprintOf(n, text)
 	}
@@ -263,7 +267,7 @@ func (s *Store) Earlier() *config.Node {
 
 // Write writes the state as it is, if the disk has another one. If it fails, retry tries again.
 func (s *Store) Write() error {
-	data, err := json.MarshalIndent(s.Kept, "", "  ")
+	data, err := json.Marshal(s.Kept)
 	if err != nil {
 		return err
 	}

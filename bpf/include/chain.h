@@ -88,6 +88,10 @@ struct {
 #define COUNTERS_PROBES 64
 #define COUNTERS_BLOCK 16 /* the kernel allocates each entry of a per-CPU map by itself */
 
+/* All places less one: a power of two, for the loader makes more of them where backends are many.
+ */
+const volatile __u32 counters_mask = COUNTERS - 1;
+
 struct backend_counter {
 	struct traffic traffic;
 	__u32 owner; /* service and id; 0: the counter is free */
@@ -107,7 +111,7 @@ struct {
 
 static __always_inline struct backend_counter *backend_counter_at(__u32 place)
 {
-	__u32 block = place % COUNTERS / COUNTERS_BLOCK;
+	__u32 block = (place & counters_mask) / COUNTERS_BLOCK;
 	struct backend_counters *b = bpf_map_lookup_elem(&backend_traffic, &block);
 
 	return b ? &b->counters[place % COUNTERS_BLOCK] : 0;

@@ -13,7 +13,8 @@
 struct former {
 	struct secret secret;
 	__u32 on; /* 0: nothing former is known */
-	__u32 reserved;
+	__u32 first_table; /* of the former ones: as many lie before it as an edge can have services
+			    */
 };
 
 const volatile struct former former = {};
@@ -84,7 +85,7 @@ static __always_inline struct chain *with_former(const struct service *service,
 	if (!former.on || !service->former_buckets)
 		return chain;
 	hash = flow_hash(&former.secret, flow);
-	joint = chain_join(chain, SERVICES_MAX + service->index,
+	joint = chain_join(chain, former.first_table + service->index,
 			   flow_bucket(hash, service->former_buckets));
 	return joint ? joint : chain;
 }

@@ -4,7 +4,7 @@
 
 #include "address.h"
 
-#define SERVICES_MAX 1024
+#define SERVICES_MAX 1024 /* of a host; the loader gives an edge as many as it needs */
 
 /* Port 0: any port. Port and protocol 0, edge only: the entry that marks the address as a VIP. */
 struct service_key {

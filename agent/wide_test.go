@@ -1,0 +1,68 @@
+package agent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"sextant/agent/api"
+	"sextant/config"
+)
+
+// BenchmarkWide is an edge with as many services as a cloud has: its start, one change by the API
+// and by a whole node file, and lists. The agent runs in this process.
+func BenchmarkWide(b *testing.B) {
+	for _, size := range []struct {
+		name               string
+		services, backends int
+	}{{"1000x10", 1000, 10}, {"10000x10", 10000, 10}} {
+		b.Run(size.name, func(b *testing.B) { wide(b, size.services, size.backends) })
+	}
+}
+
+func wide(b *testing.B, services, backends int) {
+	m := newMachine(b)
+	text := m.text(manyServices(services, backends))
+	step := func(name string, do func()) {
+		at := time.Now()
+		do()
+		b.ReportMetric(float64(time.Since(at).Microseconds())/1000, name+"-ms")
+	}
+	before := heap()
+	var r *running
+	step("parse", func() { m.parse(text) })
+	step("start", func() { r = m.start(text) })
+	b.ReportMetric(float64(heap()-before)/(1<<20), "heap-MiB")
+	ctx := b.Context()
+	for i, name := range []string{"first-drain", "drain"} {
+		step(name, func() {
+			state := config.Draining
+			_, err := r.PutBackend(ctx, api.Update, "s7", fmt.Sprintf("b%d", i),
+				api.BackendSpec{State: &state})
+			must(b, err)
+		})
+	}
+	changed := strings.Replace(text, "{name: b0, sid: \"fcbb:bb00:1::\"}",
+		"{name: b0, sid: \"fcbb:bb00:1::\", weight: 2}", 1)
+	step("apply", func() {
+		_, err := r.apply(changed, false)
+		must(b, err)
+	})
+	step("status", func() {
+		_, err := r.Status(ctx)
+		must(b, err)
+	})
+	step("list", func() {
+		_, err := r.Services(ctx, "", "")
+		must(b, err)
+	})
+	step("metrics", func() {
+		_, err := r.MetricsText(ctx)
+		must(b, err)
+	})
+	r.stop()
+	step("restart", func() { r = m.start(text) })
+	r.stop()
+	b.ReportMetric(0, "ns/op")
+}

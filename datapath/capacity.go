@@ -1,0 +1,172 @@
+package datapath
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/cilium/ebpf"
+)
+
+// MaxServices is how many services an edge can have, and one more: their numbers begin with 1.
+// MaxHostServices is the same for a host.
+const (
+	MaxServices     = 1 << 16
+	MaxHostServices = servicesMax
+)
+
+// maxCounters is how many counters of backends an edge has at most.
+const maxCounters = 1 << 20
+
+// Capacity is for how much an edge's program has room, as powers of two; the zero value is what the
+// object is compiled with. Another capacity is another program: the tables are made anew beside
+// those that forward, and counters are carried over.
+type Capacity struct {
+	Services int // numbers from 0 on
+	Counters int // of services' backends
+}
+
+// CapacityFor is the least capacity for services with so many backends in all, each counted once
+// per service. It has steps, so that programs are seldom replaced because of it. Half of the
+// counters stay free, as a backend whose place is taken looks for another one near by.
+func CapacityFor(services, backends int) Capacity {
+	c := Capacity{Services: servicesMax, Counters: counters}
+	for c.Services <= services && c.Services < MaxServices {
+		c.Services *= 4
+	}
+	for c.Counters < 2*backends && c.Counters < maxCounters {
+		c.Counters *= 2
+	}
+	return c
+}
+
+// AtLeast is the larger of two capacities, in each respect: what runs need not shrink.
+func (c Capacity) AtLeast(other Capacity) Capacity {
+	return Capacity{max(c.Services, other.Services), max(c.Counters, other.Counters)}
+}
+
+func (c Capacity) orCompiled() Capacity {
+	return c.AtLeast(Capacity{servicesMax, counters})
+}
+
+// perService are the edge's maps with entries for each service.
+var perService = []string{"tables", "paths", "services", "service_traffic", "openings",
+	"new_connections"}
+
+// into sizes the maps of an edge's object.
+func (c Capacity) into(spec *ebpf.CollectionSpec) error {
+	c = c.orCompiled()
+	if bits.OnesCount(uint(c.Counters)) != 1 {
+		return fmt.Errorf("%d counters of backends are no power of two", c.Counters)
+	}
+	for _, name := range perService {
+		m := spec.Maps[name]
+		m.MaxEntries = m.MaxEntries / servicesMax * uint32(c.Services)
+	}
+	spec.Maps["backend_traffic"].MaxEntries = uint32(c.Counters) / countersBlock
+	return spec.Variables["counters_mask"].Set(uint32(c.Counters - 1))
+}
+
+// carryCounters copies the counters that an earlier program left, where this one's maps have
+// another size. What is counted between the copy and the switch, some milliseconds, is lost.
+func (e *Edge) carryCounters() error {
+	for _, step := range []func() error{
+		func() error { return carryEach[serviceCounters](e.collection, "service_traffic") },
+		func() error { return carryEach[Openings](e.collection, "openings") },
+		e.carryBackends,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("carry counters over from the program before: %w", err)
+		}
+	}
+	return nil
+}
+
+// otherSize opens the pinned map of a name if it has another size than the collection's own; nil:
+// it has not.
+func (c *collection) otherSize(name string) *ebpf.Map {
+	before := c.pinnedMap(name)
+	if before == nil {
+		return nil
+	}
+	now := c.maps[name]
+	if now == nil || before.MaxEntries() == now.MaxEntries() ||
+		before.ValueSize() != now.ValueSize() || before.Type() != now.Type() {
+		before.Close()
+		return nil
+	}
+	return before
+}
+
+// carryEach copies a per-CPU array, entry by entry, as far as both have it.
+func carryEach[T any](c *collection, name string) error {
+	before := c.otherSize(name)
+	if before == nil {
+		return nil
+	}
+	defer before.Close()
+	values, err := allPerCPU[T](before)
+	if err != nil {
+		return err
+	}
+	cpus := ebpf.MustPossibleCPU()
+	common := min(before.MaxEntries(), c.maps[name].MaxEntries())
+	keys := make([]uint32, common)
+	for i := range keys {
+		keys[i] = uint32(i)
+	}
+	_, err = c.maps[name].BatchUpdate(keys, values[:int(common)*cpus], nil)
+	return err
+}
+
+// carryBackends puts each counter of a backend where the larger or smaller table has its place. One
+// that finds none is dropped from the list of backends; the sum of its service has it.
+func (e *Edge) carryBackends() error {
+	before := e.otherSize("backend_traffic")
+	if before == nil {
+		return nil
+	}
+	defer before.Close()
+	blocks, err := allPerCPU[backendCounters](before)
+	if err != nil {
+		return err
+	}
+	cpus := ebpf.MustPossibleCPU()
+	now := e.maps["backend_traffic"]
+	tables := make([][]backendCounter, cpus)
+	for cpu := range tables {
+		tables[cpu] = make([]backendCounter, now.MaxEntries()*countersBlock)
+	}
+	for i, block := range blocks {
+		for _, c := range block.Counters {
+			if c.Owner != 0 {
+				placeCounter(tables[i%cpus], c)
+			}
+		}
+	}
+	return putCounters(now, tables)
+}
+
+// placeCounter does what the program does when a backend's first packet comes.
+func placeCounter(table []backendCounter, c backendCounter) {
+	first := counterPlace(c.Owner>>16, uint16(c.Owner))
+	for i := range uint32(counterProbes) {
+		if at := &table[(first+i)%uint32(len(table))]; at.Owner == 0 {
+			*at = c
+			return
+		}
+	}
+}
+
+func putCounters(m *ebpf.Map, tables [][]backendCounter) error {
+	keys := make([]uint32, m.MaxEntries())
+	values := make([]backendCounters, 0, len(keys)*len(tables))
+	for i := range keys {
+		keys[i] = uint32(i)
+		for _, table := range tables {
+			values = append(values, backendCounters{
+				[countersBlock]backendCounter(table[i*countersBlock:])})
+		}
+	}
+	_, err := m.BatchUpdate(keys, values, nil)
+	return err
+}

@@ -1,0 +1,97 @@
+package datapath
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/gopacket/gopacket/layers"
+)
+
+// A capacity has room for what it is asked for, and a step more services are seldom another one.
+func TestCapacityFor(t *testing.T) {
+	seen := map[Capacity]bool{}
+	for _, services := range []int{0, 1, 1023, 1024, 5000, 20000, MaxServices - 1} {
+		for _, each := range []int{1, 10, 100} {
+			c := CapacityFor(services, services*each)
+			if c.Services <= services || c.Services > MaxServices {
+				t.Errorf("%d services: room for %d", services, c.Services)
+			}
+			if c.Counters < min(2*services*each, maxCounters) {
+				t.Errorf("%d backends: %d counters", services*each, c.Counters)
+			}
+			seen[c] = true
+		}
+	}
+	if len(seen) > 14 {
+		t.Errorf("%d capacities for 21 sizes", len(seen))
+	}
+}
+
+// Counters of services and backends go on in an edge with more room, and in one with less; the
+// program of either counts at the place where they are read.
+func TestCountersInOtherCapacities(t *testing.T) {
+	w := newWorld(t)
+	addRoute(t, "fcbb:bb00::/32", "fd00:5e:1::2", 0)
+	frame := tcpFrame(t, tupleOf(clientV6, hostVIPv6, 1), &layers.TCP{SYN: true})
+	const backend = 9
+	counted := map[uint32]uint64{} // packets by service
+	for _, c := range []Capacity{{}, {4096, 65536}, {65536, 1 << 20}, {1024, 32768}} {
+		config := edgeConfig(t)
+		config.Capacity = c
+		e, err := OpenEdge(w.dir, config)
+		must(t, err)
+		index := uint32(c.orCompiled().Services - 1)
+		must(t, serveAt(e, index, backend))
+		_, err = e.Commit()
+		must(t, err)
+		for service, packets := range counted {
+			if int(service) < c.orCompiled().Services {
+				wantCounted(t, e, service, backend, packets)
+			} else {
+				delete(counted, service)
+			}
+		}
+		const packets = 5
+		for range packets {
+			verdict, _ := newRunner(e.programs[External], w.near).run(t, frame)
+			if verdict != xdpTransmit {
+				t.Fatalf("%+v: verdict %d, want that of a packet to a backend", c, verdict)
+			}
+		}
+		counted[index] += packets
+		wantCounted(t, e, index, backend, counted[index])
+		e.Close()
+	}
+}
+
+// serveAt makes the test's service that of an index.
+func serveAt(e *Edge, index uint32, backend uint16) error {
+	table, err := ebpf.NewMap(tableSpec(tableBuckets))
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	if err := fillEdge(e, backend); err != nil {
+		return err
+	}
+	var inner *ebpf.Map
+	if err := e.maps["tables"].Lookup(uint32(1), &inner); err != nil {
+		return err
+	}
+	defer inner.Close()
+	if err := e.maps["tables"].Put(index, inner); err != nil {
+		return err
+	}
+	return e.SetService(ServiceKey{VIP: hostVIPv6, Port: hostPort, Protocol: 6}, index,
+		tableBuckets)
+}
+
+func wantCounted(t *testing.T, e *Edge, service uint32, backend uint16, packets uint64) {
+	t.Helper()
+	got, err := e.ServiceTraffic(service, backend)
+	must(t, err)
+	if got.All.Packets != packets || got.Backends[0].Packets != packets {
+		t.Errorf("service %d: %d packets, %d of them to the backend, want %d", service,
+			got.All.Packets, got.Backends[0].Packets, packets)
+	}
+}

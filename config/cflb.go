@@ -121,11 +121,14 @@ func (c *checker) cflb(r *CFLB) {
 	}
 	c.selector("cflb.ipv4", r.IPv4)
 	c.selector("cflb.ipv6", r.IPv6)
-	if r.IPv4 != nil && strings.Contains(string(r.IPv4.Fields), "flow-label") {
+	if r.IPv4 != nil && r.IPv4.hasLabel() {
 		c.invalid("cflb.ipv4.fields", "IPv4 packets have no flow label",
 			"write source-port or ports")
 	}
 }
+
+// hasLabel says whether IPv6 flow labels are controllable.
+func (s *Selector) hasLabel() bool { return strings.Contains(string(s.Fields), "flow-label") }
 
 // selector checks parameters of a family that words and bounds permit.
 func (c *checker) selector(where string, s *Selector) {

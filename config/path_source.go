@@ -10,7 +10,8 @@ import (
 )
 
 // PathSource is the role of a host whose connections take paths through a network with controllable
-// load balancing: when a socket is connected, it gets a source port that takes the path.
+// load balancing: when a socket is connected, it gets a source port that takes the path, or its
+// packets get such a flow label.
 type PathSource struct {
 	// absolute path of a file with the network's key
 	KeyFile string `key:"keyFile"`
@@ -19,8 +20,10 @@ type PathSource struct {
 	// nil: connections of the family are left alone
 	IPv4 *Selector `key:"ipv4" title:"pathSource ipv4"`
 	IPv6 *Selector `key:"ipv6" title:"pathSource ipv6"`
-	// from which connections are opened, one of each IP version
-	Addresses []netip.Addr `key:"addresses" style:"flow"`
+	// from which connections are opened, one of each IP version whose fields are ports alone
+	Addresses []netip.Addr `key:"addresses" omit:"zero" style:"flow"`
+	// by which packets leave that get flow labels
+	Interfaces []string `key:"interfaces" omit:"zero" style:"flow"`
 	// the source ports that may be used
 	Ports PortRange `key:"ports" default:"16384-65535"`
 	// the first that a connection matches decides
@@ -136,14 +139,20 @@ func (c *checker) pathSource(p *PathSource) {
 		}
 		where := map[bool]string{false: "pathSource.ipv4", true: "pathSource.ipv6"}[ipv6]
 		c.selector(where, s)
-		if s.Fields != "source-port" && s.Fields != "ports" {
-			c.invalid(where+".fields", fmt.Sprintf("connections can't be steered by %s", s.Fields),
+		switch labels := s.hasLabel(); {
+		case labels && !ipv6:
+			c.invalid(where+".fields", "IPv4 packets have no flow label",
 				"write source-port or ports, at all sources and routers of the network")
-		}
-		if !p.Address(ipv6).IsValid() {
+		case labels && len(p.Interfaces) == 0:
+			c.invalid("pathSource.interfaces", "there is none whose packets get flow labels",
+				"name those by which packets leave: ip link lists them")
+		case !labels && !p.Address(ipv6).IsValid():
 			c.invalid("pathSource.addresses", "there is none of the IP version of "+where,
 				"add the address of this machine from which its connections are opened")
 		}
+	}
+	for i, name := range p.Interfaces {
+		c.interfaceName(fmt.Sprintf("pathSource.interfaces[%d]", i), name)
 	}
 	if len(p.Addresses) > 2 || len(p.Addresses) == 2 &&
 		p.Addresses[0].Is4() == p.Addresses[1].Is4() {
@@ -192,7 +201,7 @@ func (c *checker) via(where string, p *PathSource, r PathRule) {
 		if err != nil || r.Via == LeaveAlone {
 			continue // selector tells the error
 		}
-		any := netip.IPv4Unspecified()
+		any := netip.IPv6Unspecified()
 		packet := cflb.Packet{Src: any, Dst: any, Protocol: protocolTCP, HasPorts: true}
 		if _, err := codec.Encode(packet, r.Via.Hops(r.HopLimit), 0); err != nil {
 			c.invalid(where, fmt.Sprintf("no selector holds %s: %v", r.Via, err),

@@ -19,9 +19,13 @@ func drawPathSource(t *rapid.T) *config.PathSource {
 		IPv4:      &config.Selector{Fields: "source-port", Radix: 4, Cipher: "feistel"},
 		Addresses: []netip.Addr{netip.MustParseAddr("10.0.0.1")},
 		Ports:     config.PortRange{First: 20000, Last: 30000}}
-	if rapid.Bool().Draw(t, "ipv6") {
+	switch pick(t, "", "ports", "flow-label") {
+	case "ports":
 		p.IPv6 = &config.Selector{Fields: "ports", Radix: 4, Cipher: "feistel"}
 		p.Addresses = append(p.Addresses, netip.MustParseAddr("2001:db8::1"))
+	case "flow-label":
+		p.IPv6 = &config.Selector{Fields: "flow-label", Radix: 4, Cipher: "feistel"}
+		p.Interfaces = []string{"eth0", "eth1"}[:rapid.IntRange(1, 2).Draw(t, "interfaces")]
 	}
 	for i := range rapid.IntRange(1, 16).Draw(t, "rules") {
 		p.Rules = append(p.Rules, config.PathRule{Name: fmt.Sprint("rule", i),
@@ -49,7 +53,13 @@ pathSource:
 		"  ipv4: {fields: source-port}\n  addresses: [10.0.0.1, 10.0.0.2]\n" +
 			"  rules: [{name: a, via: any}]\n": "several of one IP version",
 		"  ipv6: {fields: flow-label}\n  addresses: [\"2001:db8::1\"]\n" +
-			"  rules: [{name: a, via: any}]\n": "can't be steered by flow-label",
+			"  rules: [{name: a, via: any}]\n": "none whose packets get flow labels",
+		"  ipv6: {fields: flow-label}\n  interfaces: [a/b]\n" +
+			"  rules: [{name: a, via: any}]\n": "no name of a network interface",
+		"  ipv4: {fields: flow-label}\n  interfaces: [eth0]\n" +
+			"  rules: [{name: a, via: any}]\n": "no flow label",
+		"  ipv6: {fields: flow-label, radix: 4}\n  interfaces: [eth0]\n" +
+			"  rules: [{name: a, via: \"4\"}]\n": "no selector holds 4",
 		sound + "  rules: [{name: a, via: \"-\"}]\n": "has a choice",
 		sound +
 			"  rules: [{name: a, via: \"1;2\"}]\n": "is no way through routers",

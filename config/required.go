@@ -246,9 +246,8 @@ func (*CFLB) required() map[string]string {
 
 func (*PathSource) required() map[string]string {
 	return map[string]string{
-		"keyFile":   `"keyFile: " and the path of a file with the network's key`,
-		"addresses": `"addresses:" and this machine's, one of each IP version`,
-		"rules":     `"rules:" and a list of connections with name and via`,
+		"keyFile": `"keyFile: " and the path of a file with the network's key`,
+		"rules":   `"rules:" and a list of connections with name and via`,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 var fuzzedPrograms = map[string]func(*testing.F){
 	"cflb": FuzzCFLB, "cflb_hash": FuzzCFLBHash,
 	"path_connect4": FuzzPathConnect, "path_connect6": FuzzPathConnect,
+	"path_label": FuzzPathLabel, "path_sendmsg6": FuzzPathLabel,
 	"edge":    FuzzEdgeClients,
 	"headend": FuzzHeadend, "headend_divert": FuzzDivert,
 	"host": FuzzHost, "host_leave": FuzzLeave, "host_sockets": FuzzSockets,

@@ -17,10 +17,13 @@ import (
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	pathSourceMapPathBank      = "path_bank"
+	pathSourceMapPathFlows     = "path_flows"
 	pathSourceMapPathOutcomes  = "path_outcomes"
 	pathSourceMapPathRules     = "path_rules"
 	pathSourceProgPathConnect4 = "path_connect4"
 	pathSourceProgPathConnect6 = "path_connect6"
+	pathSourceProgPathLabel    = "path_label"
+	pathSourceProgPathSendmsg6 = "path_sendmsg6"
 	pathSourceVarSettings      = "settings"
 )
 
@@ -68,6 +71,8 @@ type pathSourceSpecs struct {
 type pathSourceProgramSpecs struct {
 	PathConnect4 *ebpf.ProgramSpec `ebpf:"path_connect4"`
 	PathConnect6 *ebpf.ProgramSpec `ebpf:"path_connect6"`
+	PathLabel    *ebpf.ProgramSpec `ebpf:"path_label"`
+	PathSendmsg6 *ebpf.ProgramSpec `ebpf:"path_sendmsg6"`
 }
 
 // pathSourceMapSpecs contains maps before they are loaded into the kernel.
@@ -75,6 +80,7 @@ type pathSourceProgramSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type pathSourceMapSpecs struct {
 	PathBank     *ebpf.MapSpec `ebpf:"path_bank"`
+	PathFlows    *ebpf.MapSpec `ebpf:"path_flows"`
 	PathOutcomes *ebpf.MapSpec `ebpf:"path_outcomes"`
 	PathRules    *ebpf.MapSpec `ebpf:"path_rules"`
 }
@@ -107,6 +113,7 @@ func (o *pathSourceObjects) Close() error {
 // It can be passed to loadPathSourceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type pathSourceMaps struct {
 	PathBank     *ebpf.Map `ebpf:"path_bank"`
+	PathFlows    *ebpf.Map `ebpf:"path_flows"`
 	PathOutcomes *ebpf.Map `ebpf:"path_outcomes"`
 	PathRules    *ebpf.Map `ebpf:"path_rules"`
 }
@@ -114,6 +121,7 @@ type pathSourceMaps struct {
 func (m *pathSourceMaps) Close() error {
 	return _PathSourceClose(
 		m.PathBank,
+		m.PathFlows,
 		m.PathOutcomes,
 		m.PathRules,
 	)
@@ -132,12 +140,16 @@ type pathSourceVariables struct {
 type pathSourcePrograms struct {
 	PathConnect4 *ebpf.Program `ebpf:"path_connect4"`
 	PathConnect6 *ebpf.Program `ebpf:"path_connect6"`
+	PathLabel    *ebpf.Program `ebpf:"path_label"`
+	PathSendmsg6 *ebpf.Program `ebpf:"path_sendmsg6"`
 }
 
 func (p *pathSourcePrograms) Close() error {
 	return _PathSourceClose(
 		p.PathConnect4,
 		p.PathConnect6,
+		p.PathLabel,
+		p.PathSendmsg6,
 	)
 }
 

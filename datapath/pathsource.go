@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,12 @@ import (
 
 // PathSourceConfig says which connections of a cgroup take which paths.
 type PathSourceConfig struct {
-	IPv4, IPv6 *cflb.Codec // whose field is the source port, or both
-	// from which connections are opened; the zero value: connections of the family are left alone
+	IPv4, IPv6 *cflb.Codec // nil: sockets of the family are left alone
+	// from which connections are opened, where routers read ports; the zero value: sockets of the
+	// family are left alone
 	Source4, Source6 netip.Addr
+	// Interfaces are those by which packets leave that are to have flow labels.
+	Interfaces []string
 	// Rules are for SetRules, which every loaded PathSource is to be given: the programs are the
 	// same for all rules.
 	Rules []PathRule // the first that a connection matches decides
@@ -47,8 +51,13 @@ type PathRule struct {
 	Path []cflb.Hop
 }
 
-// PathSource gives connections of a cgroup source ports with which they take paths. Its methods
-// are for one goroutine.
+// hasLabels says whether IPv6 packets carry the path in flow labels.
+func (c PathSourceConfig) hasLabels() bool {
+	return c.IPv6 != nil && c.IPv6.Parts().Fields.HasLabel()
+}
+
+// PathSource gives connections of a cgroup source ports, or flow labels, with which they take
+// paths. Its methods are for one goroutine.
 type PathSource struct {
 	*collection
 	config   PathSourceConfig
@@ -57,10 +66,11 @@ type PathSource struct {
 	set      bool       // it has
 }
 
-// PathSourceCounters are sockets that were connected, by what became of them.
+// PathSourceCounters are sockets that were connected, and datagrams of others that carry flow
+// labels, by what became of them.
 type PathSourceCounters struct {
 	Steered   uint64 // they take the path of a rule
-	NoPort    uint64 // no free port takes the path: they were left alone
+	NoPort    uint64 // no free port, or no flow label, takes the path: they were left alone
 	Bound     uint64 // the application had bound them to a port
 	Unmatched uint64 // no rule is about them, or one that leaves them alone
 }
@@ -296,10 +306,20 @@ func (p *PathSource) SetRules(rules []PathRule) (changed bool, absent []string, 
 	return true, absent, nil
 }
 
-// pathSourceHooks are the programs and where they run.
+// pathSourceHooks are the programs at sockets, and where they run.
 var pathSourceHooks = map[string]ebpf.AttachType{
 	"path_connect4": ebpf.AttachCGroupInet4Connect,
 	"path_connect6": ebpf.AttachCGroupInet6Connect,
+	"path_sendmsg6": ebpf.AttachCGroupUDP6Sendmsg,
+}
+
+// socketPrograms are those of them that the configuration wants: a socket that is not connected has
+// no port to choose, but its datagrams carry flow labels.
+func (c PathSourceConfig) socketPrograms() []string {
+	if c.hasLabels() {
+		return []string{"path_connect4", "path_connect6", "path_sendmsg6"}
+	}
+	return []string{"path_connect4", "path_connect6"}
 }
 
 // SteerCgroup loads the programs with the rules of the configuration, and attaches them to a
@@ -316,9 +336,15 @@ func SteerCgroup(cgroup string, config PathSourceConfig) (*PathSource, error) {
 		p.close()
 		return nil, err
 	}
-	for name, hook := range pathSourceHooks {
-		l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup, Attach: hook,
-			Program: p.programs[name]})
+	if config.hasLabels() {
+		if err := p.labelLeaving(); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	for _, name := range config.socketPrograms() {
+		l, err := link.AttachCgroup(link.CgroupOptions{Path: cgroup,
+			Attach: pathSourceHooks[name], Program: p.programs[name]})
 		if err != nil {
 			p.Close()
 			return nil, fmt.Errorf("attach %s to cgroup %s: %w", name, cgroup, err)
@@ -328,10 +354,35 @@ func SteerCgroup(cgroup string, config PathSourceConfig) (*PathSource, error) {
 	return p, nil
 }
 
+// labelLeaving attaches path_label to the interfaces, as long as this process lives.
+func (p *PathSource) labelLeaving() error {
+	for _, name := range p.config.Interfaces {
+		device, err := net.InterfaceByName(name)
+		if err != nil {
+			return fmt.Errorf("write flow labels at interface %s: no such interface here; ip link "+
+				"lists them", name)
+		}
+		l, err := link.AttachTCX(link.TCXOptions{Program: p.programs["path_label"],
+			Interface: device.Index, Attach: leaving.attach})
+		if err != nil {
+			return fmt.Errorf("attach path_label to interface %s: %w; for a command, flow labels "+
+				"need Linux 6.6, for a whole host role pathSource does with less", name, err)
+		}
+		p.links["path_label "+name] = l
+	}
+	return nil
+}
+
 // Commit attaches the programs, replacing what an earlier agent attached, and pins everything.
 func (p *PathSource) Commit() ([]Attachment, error) {
 	var places []place
-	for _, name := range []string{"path_connect4", "path_connect6"} {
+	if p.config.hasLabels() {
+		for _, name := range p.config.Interfaces {
+			places = append(places, place{name: "path_label", program: p.programs["path_label"],
+				on: name, kind: onLeaving})
+		}
+	}
+	for _, name := range p.config.socketPrograms() {
 		places = append(places, place{name: name, program: p.programs[name],
 			on: p.config.Cgroup, kind: onSockets})
 	}

@@ -52,7 +52,8 @@ func (r *Room) Build(n *config.Node) (*Role, error) {
 		return nil, nil
 	}
 	c := datapath.PathSourceConfig{Source4: p.Address(false), Source6: p.Address(true),
-		PortsFrom: p.Ports.First, PortsTo: p.Ports.Last, OwnNamespace: true, Cgroup: r.Cgroup}
+		Interfaces: p.Interfaces, PortsFrom: p.Ports.First, PortsTo: p.Ports.Last,
+		OwnNamespace: true, Cgroup: r.Cgroup}
 	var err4, err6 error
 	c.IPv4, err4 = p.Codec(false)
 	c.IPv6, err6 = p.Codec(true)
@@ -146,8 +147,8 @@ func (r *Room) Explain(*explain.Explaining, string) error {
 
 var steeredSockets = metrics.Description("path_source_sockets_total",
 	"Sockets that were connected, by what became of them: they take the path of a rule (steered), "+
-		"no free port takes it (no_port), the application had bound them (bound), or no rule "+
-		"gives them a path (unmatched).", "outcome")
+		"no free port or flow label takes it (no_port), the application had bound them (bound), "+
+		"or no rule gives them a path (unmatched).", "outcome")
 
 // Collect adds what became of sockets.
 func (r *Room) Collect(out chan<- prometheus.Metric) {

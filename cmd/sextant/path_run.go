@@ -31,14 +31,15 @@ func (a *app) pathRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run --via INDEX,INDEX,... --key KEY -- COMMAND...",
 		Short: "Run a command whose connections take a path",
-		Long: `Run a command, unchanged, whose TCP connections and connected UDP sockets take a path through
-routers with controllable load balancing (CFLB): when a socket is connected, it gets a source port
-by which the routers take the wanted next hops. Processes that the command starts are steered too.
+		Long: `Run a command, unchanged, whose TCP connections and UDP packets take a path through routers with
+controllable load balancing (CFLB). Processes that the command starts are steered too.
 
 --via says for one router after the other which next hop it takes, by index (sextant path next-hops
-at the router), or - for one that has no choice. Sockets that the application binds itself, loopback
-addresses, UDP without connect and IPv6 fields with a flow label are left alone. The exit code is that
-of the command. It needs root.`,
+at the router), or - for one that has no choice. --fields says what the routers read. Source ports:
+a socket gets one with which they take the path when it is connected; sockets that the application
+binds itself, and UDP without connect, are left alone. Flow labels: each IPv6 packet gets one as it
+leaves, whatever label the kernel chose, also after losses (net.core.txrehash); IPv4 is left alone.
+Loopback addresses are left alone. The exit code is that of the command. It needs root.`,
 		Example: "  sextant path run --via 1,0 --fields source-port --radix 4 " +
 			"--key 000102030405060708090a0b0c0d0e0f -- curl http://10.3.1.3/",
 		Annotations:       seeAlso("sextant path encode", "sextant path next-hops"),
@@ -67,16 +68,20 @@ func (f *runFlags) steering() (c datapath.PathSourceConfig, err error) {
 	if err != nil {
 		return c, err
 	}
-	if fields := codec.Parts().Fields; fields != cflb.SourcePort && fields != cflb.BothPorts {
-		return c, usageErrorf("--fields %s: a command is steered by source-port or ports", fields)
+	if codec.Parts().Fields == cflb.NoFields {
+		return c, usageErrorf("--fields none: no packet chooses a path")
 	}
-	c.IPv4, c.IPv6 = codec, codec
+	labels := codec.Parts().Fields.HasLabel()
+	c.IPv6 = codec
+	if !labels {
+		c.IPv4 = codec
+	}
 	path, err := parseVia(f.via, f.hopLimit)
 	if err != nil {
 		return c, err
 	}
 	c.Rules = []datapath.PathRule{{Path: path}}
-	probe := cflb.Packet{Src: netip.IPv4Unspecified(), Dst: netip.IPv4Unspecified(),
+	probe := cflb.Packet{Src: netip.IPv6Unspecified(), Dst: netip.IPv6Unspecified(),
 		Protocol: f.protocol, HasPorts: true}
 	if _, err := codec.Encode(probe, path, 0); err != nil {
 		return c, usageErrorf("--via %s: %w", f.via, err)
@@ -88,7 +93,22 @@ func (f *runFlags) steering() (c datapath.PathSourceConfig, err error) {
 		return c, usageErrorf("--ports %s: write FROM-TO, like 16384-65535", f.ports)
 	}
 	c.PortsFrom, c.PortsTo = uint16(low), uint16(high)
+	if labels {
+		c.Interfaces, err = outerInterfaces()
+		return c, err
+	}
 	return c, f.addSources(&c)
+}
+
+// outerInterfaces are all by which packets can leave this machine.
+func outerInterfaces() (names []string, err error) {
+	all, err := net.Interfaces()
+	for _, i := range all {
+		if i.Flags&net.FlagLoopback == 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names, err
 }
 
 // parseVia reads the choices of routers: the first receives packets with the hop limit.
@@ -174,8 +194,8 @@ func (a *app) runSteered(f runFlags, words []string) (err error) {
 		return errors.Join(failed, err)
 	}
 	if counted.NoPort+counted.Bound > 0 || counted.Steered == 0 {
-		a.say("path run: %d sockets took the path, %d found no free port, %d were bound by the "+
-			"command", counted.Steered, counted.NoPort, counted.Bound)
+		a.say("path run: %d sockets took the path, %d found no free port or flow label, %d were "+
+			"bound by the command", counted.Steered, counted.NoPort, counted.Bound)
 	}
 	return failed
 }

@@ -130,7 +130,7 @@ func TestPathSessions(t *testing.T) {
 		}},
 		{"path-run", []string{
 			"path run --via 1,0 --fields source-port -- true",
-			"path run --via 1 --fields flow-label --key " + selectorKey + " -- true",
+			"path run --via 1 --fields none --key " + selectorKey + " -- true",
 			"path run --via 1,x --fields source-port --key " + selectorKey + " -- true",
 			"path run --via -,- --fields source-port --key " + selectorKey + " -- true",
 			"path run --via 16 --fields source-port --key " + selectorKey + " -- true",

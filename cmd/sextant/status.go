@@ -183,7 +183,7 @@ func steeredTable(counters []api.Counters) table {
 	for _, c := range counters {
 		if c.PathSource != nil {
 			t.rows = append(t.rows, []string{"steered", count(c.PathSource.Steered)},
-				[]string{"no free port", count(c.PathSource.NoPort)},
+				[]string{"no free port or label", count(c.PathSource.NoPort)},
 				[]string{"bound by the application", count(c.PathSource.Bound)},
 				[]string{"unmatched", count(c.PathSource.Unmatched)})
 		}

@@ -131,18 +131,21 @@ func (f *fatTree) discard(port uint16) {
 		return err
 	}))
 	f.t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			connection, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer connection.Close()
-				_, _ = io.Copy(io.Discard, connection)
-			}()
+	go discardAll(listener)
+}
+
+// discardAll serves connections until the listener is closed.
+func discardAll(listener net.Listener) {
+	for {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
 		}
-	}()
+		go func() {
+			defer connection.Close()
+			_, _ = io.Copy(io.Discard, connection)
+		}()
+	}
 }
 
 // transfer sends by a connection with the path manager of this number, until links and subflows

@@ -2,7 +2,7 @@ import './style.css'
 import { h, render } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import * as api from './api.js'
-import { address, follow, route } from './state.js'
+import { address, follow, later, pause, route } from './state.js'
 import { Empty, Fault } from './parts.jsx'
 import { Picture, edgeGraph, networkGraph } from './topology.jsx'
 import { Services } from './services.jsx'
@@ -66,10 +66,31 @@ function useDaemon(kind, refused) {
         failed(error)
       }
     }
+    // Samples come as often as the daemon likes; what is shown changes as often as the page can
+    // afford, and not while nobody sees it: there are no frames then.
+    let waiting
+    let busy = false
+    const show = () => requestAnimationFrame(() => {
+      if (stop.signal.aborted) return
+      const begun = performance.now()
+      const sample = waiting
+      waiting = undefined
+      setKnown((before) => follow(before, sample))
+      requestAnimationFrame(() => setTimeout(() => setTimeout(() => {
+        busy = false
+        if (waiting) begin()
+      }, pause(performance.now() - begun))))
+    })
+    const begin = () => {
+      busy = true
+      show()
+    }
     const follows = async () => {
       try {
-        await api.stream('/v1/monitor', stop.signal,
-          (sample) => setKnown((before) => follow(before, sample)))
+        await api.stream('/v1/monitor', stop.signal, (sample) => {
+          waiting = later(waiting, sample)
+          if (!busy) begin()
+        })
       } catch (error) {
         failed(error)
       }
@@ -77,7 +98,23 @@ function useDaemon(kind, refused) {
     }
     look.current()
     const timer = setInterval(() => look.current(), slowly)
+    // decisions of a controller, as they happen: each one is a reason to look, now and again
+    let soon
+    const decisions = async () => {
+      try {
+        await api.stream('/v1/events', stop.signal, () => {
+          soon ??= setTimeout(() => {
+            soon = undefined
+            look.current()
+          }, 200)
+        })
+      } catch (error) {
+        failed(error)
+      }
+      if (!stop.signal.aborted) setTimeout(decisions, slowly)
+    }
     if (kind === 'agent') follows()
+    else decisions()
     return () => {
       stop.abort()
       clearInterval(timer)

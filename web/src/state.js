@@ -19,6 +19,14 @@ export function matches(filter, cells) {
 
 const maxHistory = 60
 
+// later is what two samples say together: the state of the later one, and the events of both.
+export const later = (before, sample) => before
+  ? { ...sample, events: [...before.events ?? [], ...sample.events ?? []] } : sample
+
+// pause is how long to wait after a picture that took so many ms: the page leaves most of its core
+// to others, and rates that change more often than this cannot be read.
+export const pause = (ms) => Math.max(100, 6 * ms)
+
 // follow adds a sample to what is known: rates are differences to the one before.
 export function follow(before, sample) {
   const seconds = before ? (new Date(sample.time) - new Date(before.sample.time)) / 1000 : 0
@@ -31,6 +39,7 @@ export function follow(before, sample) {
   for (const [name, count] of Object.entries(counts)) add(name, before?.counts[name], count)
   const history = { ...before?.history }
   for (const [name, rate] of Object.entries(rates)) {
+    if (name.startsWith('backend/')) continue // no view draws it
     history[name] = [...(history[name] ?? []), rate].slice(-maxHistory)
   }
   const events = [...(sample.events ?? []).toReversed(), ...(before?.events ?? [])].slice(0, 500)

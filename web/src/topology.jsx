@@ -10,6 +10,7 @@ export function edgeGraph(node, known) {
   const nodes = [{ id: '1 clients', name: 'clients', column: 0 },
     { id: `2 ${node}`, name: node, column: 1, state: 'up', view: 'traffic' }]
   const links = []
+  const seen = new Set()
   for (const s of known.sample.services) {
     if (!s.edge) continue
     const id = `service ${s.name}`
@@ -19,7 +20,8 @@ export function edgeGraph(node, known) {
     links.push({ from: `2 ${node}`, to: id, rate: known.rates[`service/edge/${s.name}`] })
     for (const b of s.edge.backends) {
       const backend = `backend ${b.sid}`
-      if (!nodes.some((n) => n.id === backend)) {
+      if (!seen.has(backend)) {
+        seen.add(backend)
         nodes.push({ id: backend, name: b.name, column: 3, state: b.effective,
           view: 'services', filter: b.name })
       }

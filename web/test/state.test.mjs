@@ -31,6 +31,15 @@ test('rates are differences, and none comes of a counter that began anew', () =>
   assert.deepEqual(known.events.map((e) => e.number), [3, 2, 1])
 })
 
+test('samples that are not shown leave their events', () => {
+  const first = sample('2030-01-01T00:00:00Z', 100, [{ number: 1 }])
+  const both = state.later(first, sample('2030-01-01T00:00:01Z', 200, [{ number: 2 }]))
+  assert.deepEqual(both.events.map((e) => e.number), [1, 2])
+  assert.equal(both.services[0].packets, 200)
+  assert.equal(state.later(undefined, first), first)
+  assert.deepEqual([state.pause(1), state.pause(50)], [100, 300])
+})
+
 test('numbers', () => {
   assert.deepEqual([0, 0.25, 9.96, 1234, 12345, 12345678].map(state.amount),
     ['0', '0.3', '10.0', '1234', '12 k', '12 M'])

@@ -12,6 +12,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/headend"
+	"sextant/agent/network"
 	"sextant/config"
 	"sextant/te/protection"
 )
@@ -32,7 +33,8 @@ func newTried(t *testing.T, a *Agent) *tried {
 	c.Flow, c.Spares, c.Agent = 40000, 1, netip.MustParseAddrPort("[fd00:5e::7]:9477")
 	c.Matches = []config.SteeringRule{{Destination: netip.MustParsePrefix("2001:db8:c::/64"),
 		DSCP: config.AnyDSCP}}
-	settings := &config.Protect{Node: "a", BoundPermille: 800, Protections: []config.Protection{c}}
+	settings := &config.Protect{Network: config.Network{Node: "a"}, BoundPermille: 800,
+		Protections: []config.Protection{c}}
 	x := &headend.RunningProtection{Protection: c, Intent: headend.IntentOf(c, settings)}
 	x.Begin(protection.Plan{Paths: threePaths()})
 	a.Started = time.Now()
@@ -159,7 +161,7 @@ func TestTrialsNeedRoom(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	n, err := headend.ReadNetworkFile(file)
+	n, err := network.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (w.hop->how == NEXT_HOP_SEND)
 		next_hop_apply(ctx, w.hop, f);
 	hops_count(ctx, p);
-	source = outer_source(p, &settings.domain.source);
-	return encap_send(ctx, f, l2_before, p, &w, &source);
+	return encap_send(ctx, f, l2_before, p, &w);
 }
 
 /* ===== The plain packet ===== */
@@ -202,9 +201,8 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 {
 	struct cursor c = cursor_at_first_piece(ctx);
 	struct service *service;
-	struct address source;
 	struct packet p = {};
-	struct encap w = {};
+	struct encap w = { .plain = true };
 	struct frame f;
 	void *ip;
 
@@ -235,8 +233,7 @@ static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
 	else
 		((struct ipv6hdr *)ip)->hop_limit--;
 	f.addresses = w.hop->addresses;
-	source = address_read(&settings.domain.source);
-	return encap_send(ctx, &f, sizeof(struct ethhdr), &p, &w, &source);
+	return encap_send(ctx, &f, sizeof(struct ethhdr), &p, &w);
 }
 
 /* ===== Program ===== */

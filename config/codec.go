@@ -132,6 +132,7 @@ func registerAllWords() {
 	registerWords(Up, Draining, Down, Maintenance)
 	registerWords(PolicyOffer, PolicyShadow, PolicyECMP)
 	registerWords(Rendezvous, Exact, Modulo)
+	registerWords(ByIGP, ByDelay, ByTelemetry)
 	registerWords(HMACStandard, HMACLinux)
 	registerWords(HMACRequireNone, HMACRequireSRH, HMACRequireAll)
 	registerWords(CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec)

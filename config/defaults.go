@@ -29,6 +29,9 @@ func overheadOf(e *Edge) int {
 		return ipv6HeaderBytes
 	}
 	overhead := max(overheads[e.Encapsulation], ipv6HeaderBytes)
+	if e.Encapsulation == Carrier && e.twoCarriers() {
+		overhead += 8 + 16 // an SRH with one carrier, behind that of the path
+	}
 	if e.HMAC == nil || e.Encapsulation == Carrier {
 		return overhead
 	}

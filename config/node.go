@@ -91,8 +91,10 @@ type Edge struct {
 	// api.metrics of other edges, who know what happened before this one started
 	Peers []netip.AddrPort `key:"peers" omit:"zero" style:"flow" item:"edge: peer %s"`
 	// nil: none
-	Etcd     *Etcd     `key:"etcd" change:"whole"`
-	Services []Service `key:"services" omit:"zero" item:"service %s"`
+	Etcd *Etcd `key:"etcd" change:"whole"`
+	// on which the ways of services are computed; nil: there are none
+	Network  *EdgeNetwork `key:"network" change:"whole"`
+	Services []Service    `key:"services" omit:"zero" item:"service %s"`
 }
 
 // EdgeOuter is what an edge writes into outer IPv6 headers. The eBPF program has a field of the
@@ -121,6 +123,8 @@ type Service struct {
 	// SIDs that packets visit on the way to the first backend that they are offered to; none: they
 	// take routing's own way. A backend's own path is taken in place of this one
 	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
+	// by which the edge computes the paths of backends that are given none; nil: it does not
+	Way *Way `key:"way" change:"whole"`
 	// without one, UDP is not looked into
 	QUIC QUICConfigs `key:"quic" omit:"zero"`
 	// nil: backends are what the configuration says
@@ -138,6 +142,9 @@ type Backend struct {
 	State  BackendState `key:"state" default:"up" help:"up, draining, down or maintenance"`
 	// SIDs that packets visit on the way to this backend; none: those of the service's path
 	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
+	// node of edge.network's topology that the backend is behind; "": the one whose SID it has, or
+	// its name
+	Node string `key:"node" omit:"zero" help:"node of the topology that the backend is behind"`
 	// where the host's agent serves metrics, and tells its connections; the zero value: not known
 	Agent netip.AddrPort `key:"agent" omit:"zero" help:"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it"`
 }

@@ -104,6 +104,10 @@ func drawEdge(t *rapid.T) *config.Edge {
 	if rapid.Bool().Draw(t, "etcd") {
 		e.Etcd = drawEtcd(t)
 	}
+	if rapid.Bool().Draw(t, "network") {
+		e.Network = &config.EdgeNetwork{Network: config.Network{Topology: "/n.graph",
+			FRR: "/run/frr", Node: "e1"}, Controller: pick(t, "", "/run/c.sock")}
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "services") {
 		s := config.Service{Name: fmt.Sprintf("s%d", i), Endpoint: drawEndpoint(t, i),
 			Continuity: drawContinuity(t), Check: drawCheck(t)}
@@ -128,6 +132,11 @@ func drawEdge(t *rapid.T) *config.Edge {
 				ServerIDLength: rapid.IntRange(2, 15).Draw(t, "server ID"), NonceLength: 4,
 				KeyFile: pick(t, "", "/etc/quic.key"),
 			}}
+		}
+		if e.Network != nil && s.Depth <= 4 && rapid.Bool().Draw(t, "way") {
+			s.Way = &config.Way{By: pick(t, config.ByIGP, config.ByDelay), Disjoint: pick(t, 1, 2),
+				Avoid: pick(t, nil, []string{"a>b", "c", "risk 7"}),
+				SIDs:  rapid.IntRange(1, 2).Draw(t, "SIDs")}
 		}
 		if rapid.Bool().Draw(t, "learned") {
 			s.Learned = []config.Learned{{

@@ -11,18 +11,23 @@ import (
 // Protect is what a head-end needs to find paths for protections, and the protections themselves:
 // traffic that is to travel over paths that share nothing.
 type Protect struct {
-	// absolute path of a topology's file, read again when it changes, or one of the sources below
-	Topology string `key:"topology"`
-	// directory of the sockets of FRRouting's daemons, for those that it is the source of
-	FRR string `key:"frr" default:"/run/frr"`
-	// this node's name in the topology
-	Node  string `key:"node"`
-	Probe Probe  `key:"probe" present:"always" change:"whole"`
+	Network
+	Probe Probe `key:"probe" present:"always" change:"whole"`
 	// by which this machine knows at once that a link is down
 	Links []LocalLink `key:"links" omit:"zero" item:"protect: interface %s"`
 	// share of a link's capacity that protections may fill together
 	BoundPermille int          `key:"bound" as:"share" default:"0.8" range:"0.001 1"`
 	Protections   []Protection `key:"protections" omit:"zero" item:"protection %s"`
+}
+
+// Network is the topology on which paths are computed, and the place of this node in it.
+type Network struct {
+	// absolute path of a topology's file, read again when it changes, or one of the sources below
+	Topology string `key:"topology"`
+	// directory of the sockets of FRRouting's daemons, for those that it is the source of
+	FRR string `key:"frr" default:"/run/frr"`
+	// this node's name in the topology
+	Node string `key:"node"`
 }
 
 // What stands for a topology that is no file.

@@ -17,27 +17,12 @@ const (
 	mostProtectionMatch = 16
 )
 
-var ()
-
 func (c *checker) protect(p *Protect) {
 	if c.node.Headend == nil {
 		c.conflict("protect", "the node is no head-end, so nothing can be protected here",
 			`add "headend:" with interfaces and source`)
 	}
-	switch {
-	case p.Topology == FromBGP && c.node.BGP == nil:
-		c.conflict("protect.topology",
-			"the topology is to come by BGP, which this node does not speak",
-			`add "bgp:" with a neighbor whose families include link-state, or name a file`)
-	case !slices.Contains([]string{FromBGP, FromOSPF6, FromISIS}, p.Topology) &&
-		!path.IsAbs(p.Topology):
-		c.invalid("protect.topology", fmt.Sprintf("%q is not an absolute path", p.Topology),
-			"write it from / on, or bgp, ospf6 or isis")
-	}
-	if !path.IsAbs(p.FRR) {
-		c.invalid("protect.frr", fmt.Sprintf("%q is not an absolute path", p.FRR),
-			"write that of the directory with isisd.vty or ospf6d.vty")
-	}
+	c.network("protect", &p.Network)
 	c.count("protect.links", "links", len(p.Links), maxLocalLinks)
 	interfaces := unique[string]{}
 	for i, l := range p.Links {
@@ -69,6 +54,24 @@ func (c *checker) protect(p *Protect) {
 				break
 			}
 		}
+	}
+}
+
+// network checks where a topology comes from.
+func (c *checker) network(where string, n *Network) {
+	switch {
+	case n.Topology == FromBGP && c.node.BGP == nil:
+		c.conflict(join(where, "topology"),
+			"the topology is to come by BGP, which this node does not speak",
+			`add "bgp:" with a neighbor whose families include link-state, or name a file`)
+	case !slices.Contains([]string{FromBGP, FromOSPF6, FromISIS}, n.Topology) &&
+		!path.IsAbs(n.Topology):
+		c.invalid(join(where, "topology"), fmt.Sprintf("%q is not an absolute path", n.Topology),
+			"write it from / on, or bgp, ospf6 or isis")
+	}
+	if !path.IsAbs(n.FRR) {
+		c.invalid(join(where, "frr"), fmt.Sprintf("%q is not an absolute path", n.FRR),
+			"write that of the directory with isisd.vty or ospf6d.vty")
 	}
 }
 

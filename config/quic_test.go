@@ -105,8 +105,8 @@ func TestNodeHidesItsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := fmt.Sprintf("%v %+v %#v %x %s %+v %#v", *n, *n, *n, *n.Edge, implied, n.Edge.Services,
-		n.Edge.Services)
+	shown := fmt.Sprintf("%v %+v %#v %x %s %+v %#v", *n, *n, *n, n.Edge.Services[0].QUIC, implied,
+		n.Edge.Services, n.Edge.Services)
 	for _, leak := range []string{"c3c3", "0xc3", "195 195"} {
 		if strings.Contains(shown, leak) {
 			t.Errorf("the secret is shown as %q: %s", leak, shown)

@@ -180,11 +180,13 @@ func (*StrayVRF) required() map[string]string {
 	}
 }
 
-func (*Protect) required() map[string]string {
-	return map[string]string{
-		"topology": `"topology: " and the absolute path of a topology's file, or bgp, ospf6 or isis`,
-		"node":     `"node: " and this node's name in the topology`,
-	}
+func (*Protect) required() map[string]string { return networkWanted }
+
+func (*EdgeNetwork) required() map[string]string { return networkWanted }
+
+var networkWanted = map[string]string{
+	"topology": `"topology: " and the absolute path of a topology's file, or bgp, ospf6 or isis`,
+	"node":     `"node: " and this node's name in the topology`,
 }
 
 func (*LocalLink) required() map[string]string {

@@ -23,7 +23,7 @@ func (s *Service) PathTo(b Backend) []netip.Addr {
 // Equal says whether two backends are the same in all that is configured.
 func (b Backend) Equal(o Backend) bool {
 	path := slices.Equal(b.Path, o.Path)
-	return path && b.Name == o.Name && b.SID == o.SID && b.Weight == o.Weight &&
+	return path && b.Node == o.Node && b.Name == o.Name && b.SID == o.SID && b.Weight == o.Weight &&
 		b.State == o.State && b.Agent == o.Agent
 }
 
@@ -38,7 +38,7 @@ func (s *Service) longestPath() int {
 
 // settle leaves room for the longest path where the file does not say how long chains are.
 func (s *Service) settle(given func(string) bool) []*Problem {
-	if longest := s.longestPath(); longest > 0 && longest <= maxPathSIDs && !given("depth") &&
+	if longest := s.longestWay(); longest > 0 && longest <= maxPathSIDs && !given("depth") &&
 		s.Policy == PolicyOffer {
 		s.Depth = max(min(s.Depth, srv6.MaxCarrierCSIDs-longest), min(s.Candidates, maxCandidates))
 	}
@@ -46,6 +46,7 @@ func (s *Service) settle(given func(string) bool) []*Problem {
 }
 
 func (c *checker) servicePaths(where string, s Service, e *Edge) {
+	c.way(where, s, e)
 	depth := join(where, "depth")
 	c.path(join(where, "path"), depth, s, s.Path, e)
 	for i, b := range s.Backends {
@@ -63,36 +64,28 @@ func (c *checker) path(where, depth string, s Service, path []netip.Addr, e *Edg
 				sid), "name SIDs of routers on the way", where)
 		}
 	}
-	chain := 1
-	if s.Policy == PolicyOffer {
-		chain = s.Depth
-	}
+	chain := s.chainSIDs()
 	switch {
 	case len(path) > maxPathSIDs:
 		c.invalid(where, fmt.Sprintf("a path of %d SIDs", len(path)),
 			fmt.Sprintf("name %d at most: leave out those that routing passes by itself",
 				maxPathSIDs))
-	case len(path) > 0 && len(path)+chain > srv6.MaxCarrierCSIDs:
-		c.conflict(where, tooManyBytes(len(path), chain, e.Encapsulation),
+	case e.Encapsulation != Carrier && len(path) > 0 && len(path)+chain > srv6.MaxCarrierCSIDs:
+		c.conflict(where, tooManyBytes(len(path), chain),
 			roomMend(len(path), s.Candidates), depth)
 	}
 }
 
-// tooManyBytes says how many bytes path and chain take, and how many there are.
-func tooManyBytes(path, chain int, encapsulation Encapsulation) string {
-	size, place := csidBytes, "behind the block in the destination address"
-	if encapsulation != Carrier {
-		size, place = sidBytes, "for SIDs in the segment routing header"
-	}
+// tooManyBytes says how many bytes path and chain take in a segment routing header, and how many
+// there are. Carriers have no such bound: what one can't hold is in two.
+func tooManyBytes(path, chain int) string {
 	return fmt.Sprintf("a path with %d and chains with %d SIDs take %d + %d = %d bytes, "+
-		"and %d are %s",
-		path, chain, size*path, size*chain, size*(path+chain), size*srv6.MaxCarrierCSIDs, place)
+		"and %d are for SIDs in the segment routing header",
+		path, chain, sidBytes*path, sidBytes*chain, sidBytes*(path+chain),
+		sidBytes*srv6.MaxCarrierCSIDs)
 }
 
-const (
-	csidBytes = 2  // a compressed SID, RFC 9800
-	sidBytes  = 16 // a SID in a segment routing header, RFC 8754
-)
+const sidBytes = 16 // a SID in a segment routing header, RFC 8754
 
 func roomMend(path, candidates int) string {
 	room := srv6.MaxCarrierCSIDs - path

@@ -67,12 +67,9 @@ func TestPathsLeaveRoom(t *testing.T) {
 // What does not fit, or leads nowhere, is refused, with the bytes.
 func TestPathsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ encapsulation, service, backend, path, want string }{
-		{"carrier", "path: [\"fcbb:bb00:a1::\"]\n      depth: 6", "state: up",
-			"edge.services[0].path",
-			"with 1 and chains with 6 SIDs take 2 + 12 = 14 bytes, and 12 are behind the block"},
 		{"srh", "depth: 5", `path: ["fd00::1", "fd00::2"]`, "edge.services[0].backends[1].path",
 			"take 32 + 80 = 112 bytes, and 96 are for SIDs in the segment routing header"},
-		{"carrier", "candidates: 5", `path: ["fcbb:bb00:a1::", "fcbb:bb00:a2::"]`,
+		{"srh-reduced", "candidates: 5", `path: ["fcbb:bb00:a1::", "fcbb:bb00:a2::"]`,
 			"edge.services[0].backends[1].path", "write candidates: 4 and depth: 4"},
 		{"carrier", `path: ["fd00::1"]`, "state: up", "edge.services[0].path[0]",
 			"not in the SID block"},
@@ -89,6 +86,62 @@ func TestPathsThatAreRefused(t *testing.T) {
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s, %s: %v, want %s: %q", test.service, test.backend, err, test.path,
 				test.want)
+		}
+	}
+}
+
+// Path and chain that one address can't hold are in two, which take 24 bytes more of the domain's.
+func TestTwoCarriersTakeMore(t *testing.T) {
+	for service, want := range map[string]int{"path: [\"fcbb:bb00:a1::\"]": 40,
+		"path: [\"fcbb:bb00:a1::\"]\n      depth: 6": 64, "depth: 6": 40} {
+		n, err := parsePaths("carrier", service, "state: up")
+		if err != nil || n.Domain.Overhead != want {
+			t.Errorf("%s: %v, overhead %d, want %d", service, err, n.Domain.Overhead, want)
+		}
+	}
+	text := fmt.Sprintf(pathNode, "carrier", "path: [\"fcbb:bb00:a1::\"]\n      depth: 6",
+		"state: up")
+	text = strings.Replace(text, "domain: {", "domain: {overhead: 40, ", 1)
+	if _, err := config.Parse("node.yaml", []byte(text)); err == nil ||
+		!strings.Contains(err.Error(), "6 SIDs at most, which one address holds") {
+		t.Errorf("an overhead of 40 bytes for 64: %v", err)
+	}
+}
+
+// Ways want a topology, and name what they avoid.
+func TestWays(t *testing.T) {
+	const network = "network: {topology: /n.graph, node: e1%s}\n  services:"
+	parse := func(network, encapsulation, way string) (*config.Node, error) {
+		text := fmt.Sprintf(pathNode, encapsulation, "way: "+way, "node: R2")
+		if network != "" {
+			text = strings.Replace(text, "services:", network, 1)
+		}
+		return config.Parse("node.yaml", []byte(text))
+	}
+	plain := fmt.Sprintf(network, "")
+	n, err := parse(plain, "carrier", `{by: delay, avoid: ["R1>R2", R3, risk 7], sids: 3}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := n.Edge.Services[0]
+	if !n.Edge.HasPaths() || s.Depth != 3 || s.Way.Disjoint != 1 || s.Backends[1].Node != "R2" {
+		t.Errorf("way %+v, depth %d, want room for 3 SIDs", s.Way, s.Depth)
+	}
+	for _, test := range []struct{ network, encapsulation, way, want string }{
+		{"", "carrier", "{by: delay}", "knows no topology"},
+		{plain, "carrier", "{by: telemetry}", "no controller is named"},
+		{plain, "carrier", "{by: luck}", "write igp, delay or telemetry"},
+		{plain, "carrier", `{avoid: ["R1>"]}`, `"R1>" names nothing`},
+		{plain, "carrier", `{avoid: [risk x]}`, `"risk x" names nothing`},
+		{plain, "carrier", "{disjoint: 3}", "1 to 2"},
+		{plain, "carrier", "{sids: 5}", "1 to 4"},
+		{plain, "srh", "{sids: 2}\n      depth: 6", "take 32 + 96 = 128 bytes"},
+		{fmt.Sprintf(network, ", controller: c.sock"), "carrier", "{by: telemetry}",
+			"not an absolute path"},
+	} {
+		if _, err := parse(test.network, test.encapsulation, test.way); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s, %s: %v, want %q", test.encapsulation, test.way, err, test.want)
 		}
 	}
 }

@@ -12,8 +12,7 @@ func (c *checker) edge(e *Edge) {
 		c.invalid("domain.overhead",
 			fmt.Sprintf("overhead %d is less than the %d bytes that encapsulation %s takes",
 				c.node.Domain.Overhead, needed, e.Encapsulation),
-			fmt.Sprintf("write %d on all nodes of the domain, or choose encapsulation carrier",
-				needed), "edge.encapsulation")
+			overheadMend(e, needed), "edge.encapsulation")
 	}
 	c.edgeHMAC(e)
 	c.source("edge.source", e.Source)
@@ -31,7 +30,18 @@ func (c *checker) edge(e *Edge) {
 	c.flowCache(e)
 	c.peers(e.Peers)
 	c.etcd(e.Etcd)
+	c.edgeNetwork(e)
 	c.services(e)
+}
+
+// overheadMend says what makes the encapsulation fit.
+func overheadMend(e *Edge, needed int) string {
+	text := fmt.Sprintf("write %d on all nodes of the domain", needed)
+	if e.Encapsulation != Carrier {
+		return text + ", or choose encapsulation carrier"
+	}
+	return text + fmt.Sprintf(", or let paths and chains have %d SIDs at most, which one address "+
+		"holds", srv6.MaxCarrierCSIDs)
 }
 
 func (c *checker) source(where string, source netip.Addr) {

@@ -8,14 +8,14 @@ func pathRows(t testing.TB, w *world) []benchRow {
 	t.Helper()
 	const firstRouter = 0x1000
 	of := func(encapsulation Encapsulation) *Edge {
-		e := newBenchEdge(t, w, encapsulation)
-		paths := map[uint16][]uint16{}
+		e := newBenchEdge(t, w, encapsulation, func(c *EdgeConfig) { c.Paths = true })
+		paths := map[uint16][][]uint16{}
 		for id := uint16(1); id <= benchBackends; id++ {
 			routers := []uint16{firstRouter + 2*id, firstRouter + 2*id + 1}
 			for _, router := range routers {
 				must(t, e.SetSID(router, sidOf(t, e.config.Block, router)))
 			}
-			paths[id] = routers
+			paths[id] = [][]uint16{routers}
 		}
 		for i, vip := range []ServiceKey{{VIP: hostVIPv6, Port: hostPort, Protocol: 6},
 			{VIP: hostVIPv4, Port: hostPort, Protocol: 6}} {

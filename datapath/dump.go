@@ -108,7 +108,7 @@ func (d *dumper) entries(m *ebpf.Map, service uint32) error {
 				e.CPU = -1
 			}
 			if d.of.value != "" {
-				e.Key = map[string]any{"service": service, d.of.key: e.Key}
+				e.Key = d.of.keyOf(service, binary.NativeEndian.Uint32(key))
 			}
 			d.list = append(d.list, e)
 		}
@@ -117,10 +117,23 @@ func (d *dumper) entries(m *ebpf.Map, service uint32) error {
 }
 
 // serviceTable is what the tables of services hold: a structure for each key.
-type serviceTable struct{ value, key string }
+type serviceTable struct {
+	value, key string
+	choices    uint32 // entries per key
+}
 
 var tablesOf = map[string]serviceTable{
-	"tables": {value: "chain", key: "bucket"}, "paths": {value: "path", key: "backend"},
+	"tables": {value: "chain", key: "bucket", choices: 1},
+	"paths":  {value: "path", key: "backend", choices: MaxServicePaths},
+}
+
+// keyOf names an entry.
+func (t serviceTable) keyOf(service, entry uint32) map[string]any {
+	key := map[string]any{"service": service, t.key: entry / t.choices}
+	if t.choices > 1 {
+		key["choice"] = entry % t.choices
+	}
+	return key
 }
 
 // tables reads those of all services.

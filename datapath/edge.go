@@ -64,6 +64,7 @@ type EdgeConfig struct {
 	FlowCache  FlowCache
 	Former     FormerFlows
 	Capacity   Capacity
+	Paths      bool // some service has paths to its backends
 	Interfaces []EdgeInterface
 }
 
@@ -161,6 +162,9 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 		return nil, err
 	}
 	if err := e.config.Former.into(spec); err != nil {
+		return nil, err
+	}
+	if err := spec.Variables["has_paths"].Set(e.config.Paths); err != nil {
 		return nil, err
 	}
 	spec.Maps["tables"].InnerMap = tableSpec(1)

@@ -59,6 +59,7 @@ const (
 	edgeVarCountersMask     = "counters_mask"
 	edgeVarFlowCache        = "flow_cache"
 	edgeVarFormer           = "former"
+	edgeVarHasPaths         = "has_paths"
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
 	edgeVarOuterSettings    = "outer_settings"
@@ -156,6 +157,7 @@ type edgeVariableSpecs struct {
 	CountersMask     *ebpf.VariableSpec `ebpf:"counters_mask"`
 	FlowCache        *ebpf.VariableSpec `ebpf:"flow_cache"`
 	Former           *ebpf.VariableSpec `ebpf:"former"`
+	HasPaths         *ebpf.VariableSpec `ebpf:"has_paths"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
@@ -257,6 +259,7 @@ type edgeVariables struct {
 	CountersMask     *ebpf.Variable `ebpf:"counters_mask"`
 	FlowCache        *ebpf.Variable `ebpf:"flow_cache"`
 	Former           *ebpf.Variable `ebpf:"former"`
+	HasPaths         *ebpf.Variable `ebpf:"has_paths"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`

@@ -15,6 +15,7 @@ import (
 const (
 	chainMax          = 6     // CHAIN_MAX
 	pathMaxSIDs       = 4     // PATH_MAX_SIDS
+	pathsMax          = 2     // PATHS_MAX
 	servicesMax       = 1024  // SERVICES_MAX
 	infrastructureMax = 4     // INFRASTRUCTURE_PREFIXES
 	locatorsMax       = 4     // LOCATORS_MAX

@@ -10,10 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxPathSIDs is how many SIDs a path from the edge to a backend has at most.
-const MaxPathSIDs = pathMaxSIDs
+// MaxPathSIDs is how many SIDs a path from the edge to a backend has at most, and
+// MaxServicePaths how many paths there are to one.
+const (
+	MaxPathSIDs     = pathMaxSIDs
+	MaxServicePaths = pathsMax
+)
 
-// servicePathSpec is the inner map of "paths": the paths to a service's backends, by their ids.
+// servicePathSpec is the inner map of "paths": the paths to a service's backends, by their ids and
+// the flow's choice.
 func servicePathSpec(entries int) *ebpf.MapSpec {
 	return &ebpf.MapSpec{
 		Name:       "service_paths",
@@ -26,10 +31,11 @@ func servicePathSpec(entries int) *ebpf.MapSpec {
 }
 
 // SetPaths leads packets of the service of index to backends by paths: for the id of each backend
-// the ids of the SIDs that are visited before it, which [Edge.SetSID] has named. All change in one
-// step. It is in force from the next [Edge.SetService] on; once that has announced paths, at once.
-// Without any, packets take routing's own way.
-func (e *Edge) SetPaths(index uint32, paths map[uint16][]uint16) error {
+// one or two lists of the ids of the SIDs that are visited before it, which [Edge.SetSID] has
+// named; of two, the flow's hash chooses. All change in one step. It is in force from the next
+// [Edge.SetService] on; once that has announced paths, at once. Without any, packets take routing's
+// own way. The configuration has to say that there are paths.
+func (e *Edge) SetPaths(index uint32, paths map[uint16][][]uint16) error {
 	had := e.paths[index]
 	e.paths[index] = len(paths) > 0
 	switch {
@@ -43,22 +49,35 @@ func (e *Edge) SetPaths(index uint32, paths map[uint16][]uint16) error {
 		return nil
 	}
 	ids := slices.Sorted(maps.Keys(paths))
-	inner, err := ebpf.NewMap(servicePathSpec(int(ids[len(ids)-1]) + 1))
+	inner, err := ebpf.NewMap(servicePathSpec(MaxServicePaths * (int(ids[len(ids)-1]) + 1)))
 	if err != nil {
 		return fmt.Errorf("set paths of service %d: %w", index, err)
 	}
 	defer inner.Close()
 	for _, id := range ids {
-		entry, err := servicePathOf(paths[id])
-		if err == nil {
-			err = inner.Put(uint32(id), entry)
-		}
-		if err != nil {
+		if err := putPaths(inner, id, paths[id]); err != nil {
 			return fmt.Errorf("set path of service %d to backend %#x: %w", index, id, err)
 		}
 	}
 	if err := e.maps["paths"].Put(index, inner); err != nil {
 		return fmt.Errorf("set paths of service %d: %w", index, err)
+	}
+	return nil
+}
+
+// putPaths sets all choices of a backend: one that has a single path has it for each.
+func putPaths(inner *ebpf.Map, id uint16, paths [][]uint16) error {
+	if len(paths) < 1 || len(paths) > MaxServicePaths {
+		return fmt.Errorf("%d paths; there are 1 to %d", len(paths), MaxServicePaths)
+	}
+	for choice := range MaxServicePaths {
+		entry, err := servicePathOf(paths[choice%len(paths)])
+		if err == nil {
+			err = inner.Put(uint32(MaxServicePaths*int(id)+choice), entry)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

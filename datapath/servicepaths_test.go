@@ -3,6 +3,7 @@ package datapath
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -13,13 +14,14 @@ import (
 )
 
 // TestEdgePaths compares the whole frame: paths of one to four SIDs before chains of one to six,
-// every encapsulation, every kind of packet, every way out. What does not fit goes without.
+// every encapsulation, every kind of packet, every way out. What does not fit into one address is
+// in two carriers; what does not fit into an SRH goes without.
 func TestEdgePaths(t *testing.T) {
 	w := newWorld(t)
 	chain := []uint16{0x1, 0xdfff, 0x203, 0x7, 0xabcd, 0x600}
 	path := []uint16{0xa1, 0xdffe, 0x8001, 0xffff}
 	for encapsulation, name := range encapsulationNames {
-		e := tableEdge(t, w, encapsulation)
+		e := tableEdge(t, w, encapsulation, withPaths)
 		for _, id := range path {
 			must(t, e.SetSID(id, packettest.SID(id)))
 		}
@@ -40,6 +42,75 @@ func TestEdgePaths(t *testing.T) {
 	}
 }
 
+func withPaths(c *EdgeConfig) { c.Paths = true }
+
+// ledPacket is what a packet becomes that visits a chain by a path.
+func ledPacket(t *testing.T, encapsulation string, path, chain []uint16,
+	packet packettest.Packet) []byte {
+	t.Helper()
+	switch {
+	case len(path)+len(chain) <= pool.MaxChain:
+		chain = slices.Concat(path, chain)
+	case encapsulation == packettest.Carrier:
+		ip := packet.Bytes(t)
+		o := packettest.Outer{Src: packettest.EdgeAddr, FlowLabel: label(packet.Flow()),
+			TrafficClass: packet.TrafficClass, HopLimit: 63, Dst: carrierAddress(path),
+			Extensions: packettest.SRH(packettest.ProtocolOf(ip), 1, 0, carrierAddress(chain))}
+		return o.Around(t, packettest.Forwarded(ip))
+	}
+	return packettest.Encapsulated(t, encapsulation, chain, label(packet.Flow()),
+		packet.TrafficClass, packet.Bytes(t))
+}
+
+// carrierAddress spells out what a carrier of the tests' block is.
+func carrierAddress(ids []uint16) netip.Addr {
+	text := "fcbb:bb00"
+	for i := range 6 {
+		id := uint16(0)
+		if i < len(ids) {
+			id = ids[i]
+		}
+		text += fmt.Sprintf(":%x", id)
+	}
+	return netip.MustParseAddr(text)
+}
+
+// TestEdgeTwoPaths: of two paths to a backend a flow keeps one, which its hash chooses; about half
+// of the flows take either.
+func TestEdgeTwoPaths(t *testing.T) {
+	w := newWorld(t)
+	wayElsewhere.lead(t)
+	e := tableEdge(t, w, Carrier, withPaths)
+	edge := w.edgeSubject(e, External)
+	serveAll(t, e, 1, 1)
+	paths := [][]uint16{{0xa1}, {0xa2, 0xa3}}
+	must(t, e.SetPaths(0, map[uint16][][]uint16{1: paths}))
+	must(t, e.SetService(ServiceKey{VIP: packettest.VIP4, Port: 80, Protocol: 6}, 0, tableBuckets))
+	var taken [2]int
+	for port := range uint16(64) {
+		packet := packettest.Web4("A")
+		packet.SrcPort = 10000 + port
+		choice := testSecret.Hash(packet.Flow()) >> 20 & 1
+		taken[choice]++
+		checkEncapsulation(t, edge, packettest.Carrier, packet,
+			append(slices.Clone(paths[choice]), 1), wayElsewhere)
+	}
+	if min(taken[0], taken[1]) < 16 {
+		t.Errorf("%d of 64 flows take the first path, want about half", taken[0])
+	}
+}
+
+// An edge that is told of no paths does without, whatever services say.
+func TestEdgeWithoutPaths(t *testing.T) {
+	w := newWorld(t)
+	wayElsewhere.lead(t)
+	e := tableEdge(t, w, Carrier)
+	serveAll(t, e, 1, 1, 2)
+	pathTo(t, e, 1, []uint16{0xa1})
+	checkEncapsulation(t, w.edgeSubject(e, External), packettest.Carrier, packettest.Web6("A"),
+		[]uint16{1, 2}, wayElsewhere)
+}
+
 // pathTo gives all services of the tables a path to a backend, which may be none.
 func pathTo(t testing.TB, e *Edge, backend uint16, path []uint16) {
 	t.Helper()
@@ -48,9 +119,9 @@ func pathTo(t testing.TB, e *Edge, backend uint16, path []uint16) {
 		{VIP: packettest.VIP6, Port: 80, Protocol: 6},
 		{VIP: packettest.VIP6, Protocol: 17}, {VIP: packettest.VIP4, Port: 53, Protocol: 17},
 	} {
-		paths := map[uint16][]uint16{}
+		paths := map[uint16][][]uint16{}
 		if path != nil {
-			paths[backend] = path
+			paths[backend] = [][]uint16{path}
 		}
 		must(t, e.SetPaths(uint32(i), paths))
 		must(t, e.SetService(key, uint32(i), tableBuckets))
@@ -64,11 +135,7 @@ func checkPath(t *testing.T, edge subject, encapsulation string, path, chain []u
 		if packet.Flow().Protocol == 17 {
 			visited = chain[:1]
 		}
-		if len(path)+len(visited) <= pool.MaxChain {
-			visited = slices.Concat(path, visited)
-		}
-		want := packettest.Encapsulated(t, encapsulation, visited, label(packet.Flow()),
-			packet.TrafficClass, packet.Bytes(t))
+		want := ledPacket(t, encapsulation, path, visited, packet)
 		checkEncapsulated(t, edge, packet, want, out)
 	}
 }
@@ -78,7 +145,7 @@ func checkPath(t *testing.T, edge subject, encapsulation string, path, chain []u
 func TestEdgePathOfOthers(t *testing.T) {
 	w := newWorld(t)
 	wayElsewhere.lead(t)
-	e := tableEdge(t, w, Carrier)
+	e := tableEdge(t, w, Carrier, withPaths)
 	edge := w.edgeSubject(e, External)
 	serveAll(t, e, 2, 1, 2)
 	check := func(packet packettest.Packet, ids ...uint16) {
@@ -87,10 +154,10 @@ func TestEdgePathOfOthers(t *testing.T) {
 	}
 	pathTo(t, e, 2, []uint16{0xa1})
 	check(packettest.Web4("A"), 1, 2)
-	must(t, e.SetPaths(0, map[uint16][]uint16{1: {0xa1}}))
+	must(t, e.SetPaths(0, map[uint16][][]uint16{1: {{0xa1}}}))
 	check(packettest.Web4("A"), 0xa1, 1, 2)
 	check(packettest.Web6("A"), 1, 2)
-	must(t, e.SetPaths(0, map[uint16][]uint16{1: {0xa2, 0xa3}, 2: {0xa1}}))
+	must(t, e.SetPaths(0, map[uint16][][]uint16{1: {{0xa2, 0xa3}}, 2: {{0xa1}}}))
 	check(packettest.Web4("A"), 0xa2, 0xa3, 1, 2)
 	must(t, e.SetPaths(0, nil))
 	check(packettest.Web4("A"), 1, 2)
@@ -104,15 +171,18 @@ func TestSetPaths(t *testing.T) {
 	e, err := OpenEdge(w.dir, edgeConfig(t))
 	must(t, err)
 	t.Cleanup(e.Close)
-	must(t, e.SetPaths(3, map[uint16][]uint16{9: {1}}))
-	if err := e.SetPaths(3, map[uint16][]uint16{9: {1, 2, 3, 4, 5}}); err == nil {
+	must(t, e.SetPaths(3, map[uint16][][]uint16{9: {{1}}}))
+	if err := e.SetPaths(3, map[uint16][][]uint16{9: {{1}, {1, 2, 3, 4, 5}}}); err == nil {
 		t.Error("a path of five SIDs was set")
+	}
+	if err := e.SetPaths(3, map[uint16][][]uint16{9: {{1}, {2}, {3}}}); err == nil {
+		t.Error("three paths to a backend were set")
 	}
 	var got servicePath
 	var paths *ebpf.Map
 	must(t, e.maps["paths"].Lookup(uint32(3), &paths))
 	t.Cleanup(func() { paths.Close() })
-	must(t, paths.Lookup(uint32(9), &got))
+	must(t, paths.Lookup(uint32(2*9+1), &got))
 	if want := (servicePath{IDs: [pathMaxSIDs][2]byte{{0, 1}}, Length: 1}); got != want {
 		t.Errorf("path %v, want %v", got, want)
 	}

@@ -51,6 +51,8 @@ type Explanation struct {
 	OfferedTo []string `json:"offeredTo,omitempty"`
 	// edge: the SIDs that the outer header names, in the order of travel: path, then backends
 	Header []HeaderSID `json:"header,omitempty"`
+	// edge: how it came to the path, where the service wants a way
+	Way *Way `json:"way,omitempty"`
 	// edge: what the flow cache did: hit, miss, stale, stored or why it refused
 	FlowCache string `json:"flowCache,omitempty"`
 	SID       *SID   `json:"sid,omitempty"` // host, strays: the local SID that it comes to
@@ -82,6 +84,23 @@ type HeaderSID struct {
 	SID     netip.Addr `json:"sid"`
 	Role    string     `json:"role"` // path or backend
 	Backend string     `json:"backend,omitempty"`
+	Name    string     `json:"name,omitempty"` // of a path's router or link, in the topology
+}
+
+// Way is what is wanted of the way between an edge and a backend, and what it is.
+type Way struct {
+	By    config.WayMetric `json:"by"` // what is least
+	Avoid []string         `json:"avoid,omitempty"`
+	Node  string           `json:"node"`            // that the backend is behind
+	Links []string         `json:"links,omitempty"` // of the flow's path; none: routing's own way
+	Paths int              `json:"paths"`           // that flows to the backend are spread over
+	// of the flow's path, of the best one there is, and of routing's own, in the unit of what is
+	// least: IGP metric, the topology's unit of delay, or 10,000 times the congestion and 1 a link
+	Cost       int64   `json:"cost"`
+	Least      int64   `json:"least"`
+	Own        int64   `json:"own"`
+	AgeSeconds float64 `json:"ageSeconds"`        // since it was computed
+	Problem    string  `json:"problem,omitempty"` // why it is not as wanted
 }
 
 // PolicyChoice is how a head-end came to what it does.

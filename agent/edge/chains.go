@@ -51,7 +51,10 @@ func (e *Room) chains(
 	s.effect = e.effect(&s.Service, e.Runs.service(s.Endpoint), members)
 	members = s.effect.Backends
 	s.Members = members
-	if s.Paths, err = e.pathsOf(&s.Service, members, n); err != nil {
+	if s.way, err = e.wayOf(&s.Service, n); err != nil {
+		return nil, err
+	}
+	if s.Paths, err = e.pathsOf(&s.Service, s.way, members, n); err != nil {
 		return nil, err
 	}
 	previous, err := e.previousChains(s, n, dir)
@@ -192,6 +195,9 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	next, err := e.follow(s, s.Spec(e.Node), e.Node, members)
 	if err != nil {
 		return err
+	}
+	if service.Way != nil && !slices.EqualFunc(s.Backends, service.Backends, config.Backend.Equal) {
+		s.way = e.computeWay(&service, s.way, e.Node)
 	}
 	if err := e.refreshPaths(s, &service, members); err != nil {
 		return err

@@ -53,6 +53,7 @@ type Service struct {
 	effect     health.Effect    // how the members were determined
 	// as long as it is not known who of it is still there; else nil
 	past     []pool.Chain
+	way      *serviceWay           // by which they were computed; nil: none is wanted
 	Paths    paths                 // to the members
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 	counted  shares                // when they were asked for last
@@ -63,6 +64,7 @@ type Room struct {
 	role.Slot[*Role]
 	checks *checks
 	Past   *exchange
+	ways   ways
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not
@@ -94,6 +96,7 @@ func (e *Room) Opened(file *config.Node) { e.Past.open(file) }
 func (e *Room) End() {
 	e.checks.monitor.Stop()
 	e.checks.signals.Stop()
+	e.ways.end()
 	e.Past.close()
 }
 
@@ -125,6 +128,7 @@ func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c
 
 // Settled is role.Settler.
 func (e *Room) Settled() {
+	e.followNetwork()
 	e.checks.check()
 	e.dropStrays()
 }
@@ -156,7 +160,7 @@ func (e *Room) Warnings() (list []string) {
 			list = append(list, warning)
 		}
 	}
-	return append(list, e.Runs.shareWarnings()...)
+	return append(append(list, e.Runs.shareWarnings()...), e.wayWarnings()...)
 }
 
 // Limit is how many backends a service can have: as many as buckets.
@@ -197,6 +201,7 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 		LastOffer:     n.Edge.Shadow.LastOffer,
 		FlowCache: datapath.FlowCache{SID: n.Edge.FlowCache.SID,
 			Entries: n.Edge.FlowCache.Entries},
+		Paths: n.Edge.HasPaths(),
 	}
 	backends := 0
 	for i := range n.Edge.Services {

@@ -72,7 +72,7 @@ func (e *Role) twin(n *config.Node) *model.Edge {
 	m.Chains = func(service, bucket uint32) pool.Chain {
 		return e.Services[service].Generation.Chain(int(bucket))
 	}
-	m.Paths = func(service uint32, backend uint16) []uint16 {
+	m.Paths = func(service uint32, backend uint16) [][]uint16 {
 		return e.Services[service].Paths.to[backend]
 	}
 	if e.former != nil {
@@ -127,6 +127,9 @@ func (e *Room) accountOf(twin *model.Edge, at int, told *api.Explanation, frame 
 	trace := e.traceOf(s, *told.Flow, r.Hash)
 	told.Service, told.Trace, told.FlowCache = s.Name, &trace, r.Cache.String()
 	told.Header = e.headerOf(s, r.Path, r.Chain)
+	if len(r.Chain) > 0 {
+		told.Way = e.wayView(s, r.Chain[0], r.Hash)
+	}
 	for _, id := range r.Chain {
 		told.OfferedTo = append(told.OfferedTo, e.place(s, pool.Place{ID: id}).Backend)
 	}

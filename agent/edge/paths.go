@@ -10,42 +10,60 @@ import (
 	"sextant/agent/api"
 	"sextant/agent/state"
 	"sextant/config"
+	"sextant/datapath/model"
 	"sextant/lb/pool"
 )
 
 // paths are those to the backends of a service, by ids as the program knows SIDs. The zero value:
 // there are none.
 type paths struct {
-	to   map[uint16][]uint16
+	to   map[uint16][][]uint16 // one, or two of which a flow's hash chooses
 	sids map[uint16]netip.Addr // of all that are on them
 }
 
 func (p paths) equal(o paths) bool {
-	return maps.EqualFunc(p.to, o.to, slices.Equal) && maps.Equal(p.sids, o.sids)
+	return maps.EqualFunc(p.to, o.to, func(a, b [][]uint16) bool {
+		return slices.EqualFunc(a, b, slices.Equal)
+	}) && maps.Equal(p.sids, o.sids)
 }
 
-// pathsOf numbers the SIDs on the paths to the service's backends.
-func (e *Room) pathsOf(s *config.Service, members []pool.Backend, n *config.Node) (paths, error) {
+// pathsOf numbers the SIDs on the paths to the service's backends: those that they are given, or
+// else those of the service's way.
+func (e *Room) pathsOf(s *config.Service, w *serviceWay, members []pool.Backend,
+	n *config.Node) (paths, error) {
 	var p paths
 	for i, b := range s.Backends {
-		path := s.PathTo(b)
-		if len(path) == 0 {
+		lists := [][]netip.Addr{s.PathTo(b)}
+		if len(lists[0]) == 0 {
+			lists = w.sids(b)
+		}
+		if !slices.ContainsFunc(lists, func(l []netip.Addr) bool { return len(l) > 0 }) {
 			continue
 		}
 		if p.to == nil {
-			p = paths{to: map[uint16][]uint16{}, sids: map[uint16]netip.Addr{}}
+			p = paths{to: map[uint16][][]uint16{}, sids: map[uint16]netip.Addr{}}
 		}
-		ids := make([]uint16, len(path))
-		for j, sid := range path {
-			var err error
-			if ids[j], err = state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, sid); err != nil {
-				return p, err
+		for _, list := range lists {
+			ids := make([]uint16, len(list))
+			for j, sid := range list {
+				id, err := state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, sid)
+				if err != nil {
+					return p, err
+				}
+				ids[j], p.sids[id] = id, sid
 			}
-			p.sids[ids[j]] = sid
+			p.to[members[i].ID] = append(p.to[members[i].ID], ids)
 		}
-		p.to[members[i].ID] = ids
 	}
 	return p, nil
+}
+
+// ofFlow are the ids on the path of a flow to a backend.
+func (p paths) ofFlow(backend uint16, hash uint64) []uint16 {
+	if list := p.to[backend]; len(list) > 0 {
+		return model.PathOfFlow(list, hash)
+	}
+	return nil
 }
 
 // setPaths tells the program the service's paths; SetService brings them into force.
@@ -60,7 +78,7 @@ func (e *Role) setPaths(s *Service) error {
 
 // refreshPaths brings the paths of a running service up to date, whose backends are those of next.
 func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Backend) error {
-	p, err := e.pathsOf(next, members, e.Node)
+	p, err := e.pathsOf(next, s.way, members, e.Node)
 	if err != nil || p.equal(s.Paths) {
 		return err
 	}
@@ -74,7 +92,9 @@ func (e *Room) refreshPaths(s *Service, next *config.Service, members []pool.Bac
 // headerOf tells which SIDs the outer header of a packet names, in the order of travel.
 func (e *Room) headerOf(s *Service, path, chain []uint16) (list []api.HeaderSID) {
 	for _, id := range path {
-		list = append(list, e.headerSID(id, api.HeaderSID{SID: s.Paths.sids[id], Role: "path"}))
+		sid := s.Paths.sids[id]
+		list = append(list, e.headerSID(id, api.HeaderSID{SID: sid, Role: "path",
+			Name: s.way.nameOf(sid)}))
 	}
 	for _, id := range chain {
 		p := e.place(s, pool.Place{ID: id})

@@ -60,7 +60,7 @@ func (e *Room) traceOf(s *Service, f api.Flow, hash uint64) api.Trace {
 	if f.Protocol == config.UDP {
 		opening, following = chain.IDs[:min(1, chain.Length)], chain.IDs[:min(1, chain.Length)]
 	}
-	trace.Opening, trace.Following = e.segments(s, opening), e.segments(s, following)
+	trace.Opening, trace.Following = e.segments(s, hash, opening), e.segments(s, hash, following)
 	if chain.Shadow != 0 {
 		trace.Shadow = e.place(s, pool.Place{ID: chain.Shadow}).Backend
 	}
@@ -96,25 +96,32 @@ func (e *Room) place(s *Service, p pool.Place) api.Place {
 }
 
 // segments are the destinations that the packets of a chain travel to, the path to its first
-// included: the carrier of all, or their SIDs.
-func (e *Room) segments(s *Service, ids []uint16) []netip.Addr {
+// included: the carrier of all, or one for path and chain each, or their SIDs.
+func (e *Room) segments(s *Service, hash uint64, ids []uint16) []netip.Addr {
 	segments := []netip.Addr{}
 	if len(ids) == 0 {
 		return segments
 	}
-	path := s.Paths.to[ids[0]]
-	if len(path)+len(ids) > srv6.MaxCarrierCSIDs {
-		path = nil // it does not fit, and is left out
-	}
+	path := s.Paths.ofFlow(ids[0], hash)
+	fits := len(path)+len(ids) <= srv6.MaxCarrierCSIDs
 	if e.Node.Edge.Encapsulation == config.Carrier {
-		var csids []srv6.CSID
-		for _, id := range slices.Concat(path, ids) {
-			csids = append(csids, srv6.CSID(id))
+		lists := [][]uint16{slices.Concat(path, ids)}
+		if !fits {
+			lists = [][]uint16{path, ids}
 		}
-		if carrier, err := e.Node.Domain.Block.Carrier(csids...); err == nil {
-			segments = append(segments, carrier)
+		for _, list := range lists {
+			var csids []srv6.CSID
+			for _, id := range list {
+				csids = append(csids, srv6.CSID(id))
+			}
+			if carrier, err := e.Node.Domain.Block.Carrier(csids...); err == nil {
+				segments = append(segments, carrier)
+			}
 		}
 		return segments
+	}
+	if !fits {
+		path = nil // it is left out
 	}
 	for _, id := range path {
 		segments = append(segments, s.Paths.sids[id])

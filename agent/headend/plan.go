@@ -6,30 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"sextant/packet/srv6"
 	"sextant/te/protection"
 	"sextant/te/segment"
-	"sextant/te/topology"
 )
-
-// network is a topology that was read. It does not change.
-type network struct {
-	graph *topology.Graph
-	text  []byte // by which a change is known
-}
-
-// view is the network without links that are down.
-func (n *network) view(block srv6.Block, down []protection.Link) protection.Network {
-	var edges []topology.Edge
-	for _, l := range down {
-		for _, direction := range []protection.Link{l, l.Reverse()} {
-			if e, ok := protection.EdgeOf(n.graph, direction); ok {
-				edges = append(edges, e)
-			}
-		}
-	}
-	return protection.Network{View: n.graph.All().Without(edges...), Block: block}
-}
 
 // task is a protection as a computation sees it.
 type task struct {
@@ -63,7 +42,7 @@ func (p *Protections) plan() {
 // failure may wait for them, then with proofs.
 func (p *Protections) beginPlan(prove bool) {
 	p.planning, p.again = true, false
-	n := p.Network.view(p.Node.Domain.Block, p.downLinks())
+	n := p.Network.View(p.Node.Domain.Block, p.downLinks())
 	var tasks []task
 	for _, x := range p.Running {
 		tasks = append(tasks, x.task())

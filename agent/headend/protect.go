@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"sextant/agent/api"
+	"sextant/agent/network"
 	"sextant/agent/pathprobe"
 	"sextant/agent/role"
 	"sextant/agent/state"
@@ -37,7 +38,7 @@ type Protections struct {
 		[]config.Change, error)
 	adding    sync.Mutex           // of protections
 	Config    *config.Protect      // that runs; nil: none
-	Network   *network             // as it was read last; nil: not yet
+	Network   *network.Known       // as it was read last; nil: not yet
 	problem   string               // why the topology can't be read
 	down      map[string]bool      // interfaces that are down
 	Running   []*RunningProtection // in the order of the configuration

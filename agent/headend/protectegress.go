@@ -114,7 +114,7 @@ func (p *Protections) HasRoom(i protection.Intent, path protection.Path) bool {
 	for _, x := range p.Running {
 		loads.Add(x.Plan.Paths, x.Intent)
 	}
-	_, full := loads.Full(p.Network.graph, path, i)
+	_, full := loads.Full(p.Network.Graph, path, i)
 	return !full
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/agent/merge"
+	"sextant/agent/network"
 	"sextant/agent/pathprobe"
 	"sextant/config"
 	"sextant/te/protection"
@@ -30,7 +31,7 @@ const noTopology = "the topology has not been read yet"
 
 // Topology is what api.Agent says.
 func (p *Protections) Topology(ctx context.Context) (t api.Topology, err error) {
-	var n *network
+	var n *network.Known
 	err = p.Do(ctx, func() {
 		n = p.Network
 		t.Problem = p.problem
@@ -41,7 +42,7 @@ func (p *Protections) Topology(ctx context.Context) (t api.Topology, err error) 
 	if err != nil || n == nil {
 		return t, err
 	}
-	text, err := format.Write(n.graph, format.NodeLink)
+	text, err := format.Write(n.Graph, format.NodeLink)
 	t.NodeLink = string(text)
 	return t, err
 }
@@ -106,7 +107,7 @@ func (p *Protections) admit(ctx context.Context, c config.Protection,
 		}
 		x.Protection = next.Protect.Protections[len(next.Protect.Protections)-1]
 		x.Intent = IntentOf(x.Protection, next.Protect)
-		n = p.Network.view(p.Node.Domain.Block, p.downLinks())
+		n = p.Network.View(p.Node.Domain.Block, p.downLinks())
 		for _, other := range p.Running {
 			loads.Add(other.Plan.Paths, other.Intent)
 		}
@@ -206,7 +207,7 @@ func (p *Protections) PathView(x *RunningProtection, slot int,
 		v.Links = append(v.Links, l.String())
 	}
 	if n := p.Network; n != nil {
-		v.DelayUnit = format.DelayUnitName(n.graph.DelayUnit())
+		v.DelayUnit = format.DelayUnitName(n.Graph.DelayUnit())
 	}
 	if p := p.prober; p != nil {
 		if stats, ok := p.Stats(pathprobe.Key{Name: x.Name, Slot: slot}); ok {

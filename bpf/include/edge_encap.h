@@ -94,31 +94,24 @@ static __always_inline bool srh_write(void *pos, void *end, const struct chain *
 	return true;
 }
 
-/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its
- * l2_before bytes. n: SIDs of the path and of the chain. */
-static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
-				       const struct packet *p, const struct chain *chain,
-				       const struct path *path, __u32 n,
-				       const struct address *source,
-				       const struct address *destination, __u64 hash)
+/* Writes the SRH behind a path's carrier, for which there is room: its one segment is the chain's
+ * carrier. */
+static __always_inline int srh_write_carrier(struct xdp_md *ctx, __u32 at,
+					     const struct chain *chain, __u32 visits)
 {
-	__u32 segments = srh_segments(settings.encapsulation, n);
-	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
-	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
-	struct ipv6hdr *ip;
+	struct srh *srh = (void *)(long)ctx->data + (at & OFFSET_MAX);
+	__u8 *inner = (void *)(srh->segments + 1);
 
-	f->ethertype = bpf_htons(ETH_P_IPV6);
-	ip = outer_room(ctx, f, l2_before, grow);
-	if (!ip)
-		return REASON_NO_HEADROOM;
-	outer_write(ip, edge_traffic_class(p), source, destination, flow_label(hash),
-		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
-		    p->length + srh_length(segments));
-	if (segments &&
-	    !srh_write(ip + 1, (void *)(long)ctx->data_end, chain, path, n, segments, inner_next))
+	if ((void *)(inner + 1) > (void *)(long)ctx->data_end ||
+	    !first_segment(chain, visits, srh->segments))
 		return REASON_NO_BACKEND;
-	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) :
-				       REASON_NONE;
+	srh->header = (struct routing_header){
+		.next = *inner >> 4 == 4 ? IPPROTO_IPIP : IPPROTO_IPV6,
+		.length = srh_length(1) / 8 - 1,
+		.type = ROUTING_TYPE_SRH,
+		.segments_left = 1,
+	};
+	return REASON_NONE;
 }
 
 /* Edge forwarding of a packet: service, chain, how many of its SIDs are visited, next hop. */
@@ -127,10 +120,33 @@ struct encap {
 	struct chain *chain;
 	const struct path *path; /* to the chain's first, 0: routing's own */
 	__u32 visits;
+	bool plain; /* a constant: two carriers are not for it */
+	__u32 segments; /* in the SRH */
 	__u64 hash;
 	struct address destination; /* of the outer header */
 	struct next_hop *hop;
 };
+
+/* How many SIDs the packet visits, those of the path included. */
+static __always_inline __u32 encap_visits(const struct encap *w)
+{
+	return w->visits + path_length(w->path);
+}
+
+/* Is the chain in a carrier of its own, behind that of the path? */
+static __always_inline bool has_two_carriers(const struct encap *w)
+{
+	return has_paths && !w->plain && settings.encapsulation == ENCAPSULATION_CARRIER &&
+	       w->segments;
+}
+
+/* Segments in the SRH of the packet: one if one address can't hold path and chain. */
+static __always_inline __u32 encap_segments(const struct encap *w)
+{
+	if (has_paths && !w->plain && settings.encapsulation == ENCAPSULATION_CARRIER)
+		return encap_visits(w) > CHAIN_MAX;
+	return srh_segments(settings.encapsulation, encap_visits(w));
+}
 
 /* Takes a token of the limit of new connections for a first SYN. False: there was none left. */
 static __always_inline bool syn_admit(const struct packet *p, const struct service *service)
@@ -139,18 +155,26 @@ static __always_inline bool syn_admit(const struct packet *p, const struct servi
 	       syn_limit_take(service->index);
 }
 
-/* Finds the path and the first destination of the outer header. Returns whether the chain has one.
- */
+/* Finds the path and the first destination of the outer header. Returns whether the chain has one,
+ * and one carrier holds all of a plain packet's. */
 static __always_inline bool encap_begin(struct encap *w)
 {
+	bool carrier = settings.encapsulation == ENCAPSULATION_CARRIER;
+
 	if (!w->visits || w->visits > CHAIN_MAX || !w->chain->length)
 		return false;
-	w->path = path_find(w->service, w->chain, w->visits);
-	if (w->path && settings.encapsulation != ENCAPSULATION_CARRIER)
+	w->path = path_find(w->service, w->chain, w->hash, w->visits,
+			    w->plain || !carrier ? CHAIN_MAX : PATH_MAX_SIDS + CHAIN_MAX);
+	if (w->plain && !w->path && service_has_paths(w->service))
+		return false; /* one that is longer, perhaps */
+	w->segments = encap_segments(w);
+	if (w->path && !carrier)
 		return path_first_segment(w->path, &w->destination);
 	if (!first_segment(w->chain, w->visits, &w->destination))
 		return false;
-	if (w->path)
+	if (w->path && has_two_carriers(w))
+		carrier_of_path(&w->destination, w->path);
+	else if (w->path)
 		carrier_lead(&w->destination, w->path);
 	return true;
 }
@@ -161,17 +185,10 @@ static __always_inline __u16 encap_first(const struct encap *w)
 	return bpf_ntohs(w->path ? w->path->ids[0] : w->chain->ids[0]);
 }
 
-/* How many SIDs the packet visits, those of the path included. */
-static __always_inline __u32 encap_visits(const struct encap *w)
-{
-	return w->visits + path_length(w->path);
-}
-
 /* How many bytes longer the packet becomes. */
 static __always_inline __u32 encap_overhead(const struct encap *w)
 {
-	return sizeof(struct ipv6hdr) +
-	       srh_length(srh_segments(settings.encapsulation, encap_visits(w)));
+	return sizeof(struct ipv6hdr) + srh_length(w->segments);
 }
 
 /* Whether it then is no longer than the next hop's MTU; 0: the kernel, which finds the next hop,
@@ -181,14 +198,43 @@ static __always_inline bool encap_fits(const struct encap *w, const struct packe
 	return p->length + encap_overhead(w) <= w->hop->mtu || !w->hop->mtu;
 }
 
+/* H.Encaps, RFC 8986 section 5.1 and 5.2. The frame gets the L2 header that f holds instead of its
+ * l2_before bytes. The SRH behind a path's carrier is left to srh_write_carrier. */
+static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
+				       const struct packet *p, const struct encap *w)
+{
+	struct address source;
+	__u32 segments = w->segments;
+	__u32 grow = sizeof(struct ipv6hdr) + srh_length(segments);
+	__u8 inner_next = p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6;
+	struct ipv6hdr *ip;
+
+	f->ethertype = bpf_htons(ETH_P_IPV6);
+	ip = outer_room(ctx, f, l2_before, grow);
+	if (!ip)
+		return REASON_NO_HEADROOM;
+	source = w->plain ? address_read(&settings.domain.source) :
+			    outer_source(p, &settings.domain.source);
+	outer_write(ip, edge_traffic_class(p), &source, &w->destination, flow_label(w->hash),
+		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
+		    p->length + srh_length(segments));
+	if (segments && !has_two_carriers(w) &&
+	    !srh_write(ip + 1, (void *)(long)ctx->data_end, w->chain, w->path, encap_visits(w),
+		       segments, inner_next))
+		return REASON_NO_BACKEND;
+	return segments && hmac_rule ? hmac_sign(ctx, frame_l2_length(f) + sizeof(*ip)) :
+				       REASON_NONE;
+}
+
 /* Encapsulates the packet, in a frame of which l2_before bytes are before it, and sends it. */
 static __always_inline int encap_send(struct xdp_md *ctx, struct frame *f, __u32 l2_before,
-				      const struct packet *p, const struct encap *w,
-				      const struct address *source)
+				      const struct packet *p, const struct encap *w)
 {
-	int reason = encapsulate(ctx, f, l2_before, p, w->chain, w->path, encap_visits(w), source,
-				 &w->destination, w->hash);
+	int reason = encapsulate(ctx, f, l2_before, p, w);
 
+	if (!reason && has_two_carriers(w))
+		reason = srh_write_carrier(ctx, frame_l2_length(f) + sizeof(struct ipv6hdr),
+					   w->chain, w->visits);
 	if (reason)
 		return drop(reason);
 	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);

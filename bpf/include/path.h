@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Paths from the edge to backends: SIDs that a packet visits before those of its chain. A path
- * leads to the chain's first; who refuses passes the packet on by routing's own way.
- * Specification: docs/reference/dataplane.md, "Edge".
+ * leads to the chain's first; who refuses passes the packet on by routing's own way. A backend may
+ * have two, of which the flow's hash chooses. Specification: docs/reference/dataplane.md, "Edge".
  */
 #pragma once
 
 #include "chain.h"
 
 #define PATH_MAX_SIDS 4 /* they leave room for two candidates in one address */
+#define PATHS_MAX 2 /* to a backend */
+#define PATH_CHOICE_SHIFT 20 /* of the hash: above the flow label, below the bucket */
+
+/* Some service has a path. Off, all about them goes from the program. */
+const volatile bool has_paths = false;
 
 struct path {
 	__be16 ids[PATH_MAX_SIDS]; /* 0 behind the last */
@@ -21,13 +26,15 @@ const struct path *path_type __attribute__((unused));
 
 struct service_paths {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* the loader makes them: up to the highest id of a backend */
+	/* the loader makes them: PATHS_MAX for each id up to the highest of a backend */
+	__uint(max_entries, 1);
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(struct path));
 	__uint(map_flags, BPF_F_INNER_MAP);
 };
 
-/* Paths per service, by the backend's id. Replacing the inner map replaces all in one step. */
+/* Paths per service, by the backend's id and choice. Replacing the inner map replaces all in one
+ * step. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, SERVICES_MAX);
@@ -35,20 +42,30 @@ struct {
 	__array(values, struct service_paths);
 } paths SEC(".maps");
 
-/* The path to the first of a chain of which n are visited; 0: it has none, or one that does not fit
- * before so many. */
-static __always_inline const struct path *path_find(const struct service *service,
-						    const struct chain *chain, __u32 n)
+static __always_inline bool service_has_paths(const struct service *service)
 {
-	__u32 index = service->index, id = bpf_ntohs(chain->ids[0]);
+	return has_paths && unlikely(service->paths);
+}
+
+/* The path of a flow to the first of a chain of which n are visited; 0: it has none, or it makes
+ * more than so many SIDs. */
+static __always_inline const struct path *path_find(const struct service *service,
+						    const struct chain *chain, __u64 hash, __u32 n,
+						    __u32 most)
+{
 	struct path *path;
+	__u32 key;
 	void *all;
 
-	if (likely(!service->paths))
+	if (!service_has_paths(service))
 		return 0;
-	all = bpf_map_lookup_elem(&paths, &index);
-	path = all ? bpf_map_lookup_elem(all, &id) : 0;
-	if (!path || !path->length || path->length > PATH_MAX_SIDS || path->length + n > CHAIN_MAX)
+	key = service->index;
+	all = bpf_map_lookup_elem(&paths, &key);
+	if (!all)
+		return 0;
+	key = PATHS_MAX * bpf_ntohs(chain->ids[0]) + (hash >> PATH_CHOICE_SHIFT) % PATHS_MAX;
+	path = bpf_map_lookup_elem(all, &key);
+	if (!path || !path->length || path->length > PATH_MAX_SIDS || path->length + n > most)
 		return 0;
 	return path;
 }
@@ -93,4 +110,15 @@ static __always_inline void carrier_lead(struct address *carrier, const struct p
 	low = low >> half >> half | first << (64 - 2 * half) | lead << 32;
 	carrier->word[0] = bpf_cpu_to_be64(high);
 	carrier->word[1] = bpf_cpu_to_be64(low);
+}
+
+/* The first destination of a path whose chain is in a carrier of its own: block and path. */
+static __always_inline void carrier_of_path(struct address *carrier, const struct path *path)
+{
+	__be32 *half = (__be32 *)carrier;
+	const __be32 *ids = (const __be32 *)path->ids;
+
+	half[1] = ids[0];
+	half[2] = ids[1];
+	half[3] = 0;
 }

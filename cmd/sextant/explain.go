@@ -304,6 +304,9 @@ func flowProse(list []api.Explanation, wide bool) string {
 		for _, c := range e.Copies {
 			line("  list "+c.List, "%s; %s%s", segmentsText(c.Segments), c.Verdict, copyHopText(c))
 		}
+		if e.Way != nil {
+			line("  way", "%s", wayText(e.Way))
+		}
 		if len(e.Path) > 0 {
 			line("  path", "%s", segmentsText(e.Path))
 		}
@@ -323,6 +326,30 @@ func flowProse(list []api.Explanation, wide bool) string {
 	return prose.String()
 }
 
+// wayText says how an edge came to the path of a packet.
+func wayText(w *api.Way) string {
+	what := map[config.WayMetric]string{config.ByIGP: "IGP metric", config.ByDelay: "delay",
+		config.ByTelemetry: "congestion"}[w.By]
+	text := fmt.Sprintf("to %s by least %s", orDash(w.Node), what)
+	if len(w.Avoid) > 0 {
+		text += ", not over " + strings.Join(w.Avoid, ", ")
+	}
+	if len(w.Links) > 0 {
+		text += fmt.Sprintf(": %s, cost %d", strings.Join(w.Links, " "), w.Cost)
+	} else {
+		text += fmt.Sprintf(": routing's own, cost %d", w.Cost)
+	}
+	text += fmt.Sprintf(" (best %d, routing's own %d)", w.Least, w.Own)
+	if w.Paths > 1 {
+		text += fmt.Sprintf(", one of %d paths over which flows are spread", w.Paths)
+	}
+	text += fmt.Sprintf("; computed %.0f s ago", w.AgeSeconds)
+	if w.Problem != "" {
+		text += "; not as wanted: " + w.Problem
+	}
+	return text
+}
+
 // headerText names each SID of an edge's outer header behind its bytes.
 func headerText(header []api.HeaderSID) string {
 	var sids []string
@@ -332,6 +359,9 @@ func headerText(header []api.HeaderSID) string {
 			whose = h.Backend
 		} else if h.SID.IsValid() {
 			whose += " " + h.SID.String()
+		}
+		if h.Name != "" {
+			whose += " (" + h.Name + ")"
 		}
 		sids = append(sids, h.Bytes+" "+whose)
 	}

@@ -2,7 +2,6 @@ package model
 
 import (
 	"net/netip"
-	"slices"
 
 	"sextant/config"
 	"sextant/lb/pool"
@@ -44,9 +43,9 @@ type Edge struct {
 	// Chains returns the backends of a bucket.
 	Chains func(service, bucket uint32) pool.Chain
 
-	// Paths returns the ids of the SIDs on the way to a backend of a service, none for routing's
-	// own way; nil: all take that.
-	Paths func(service uint32, backend uint16) []uint16
+	// Paths returns the paths to a backend of a service, each as the ids of the SIDs on the way,
+	// none for routing's own way; nil: all take that. Of several the flow's hash chooses.
+	Paths func(service uint32, backend uint16) [][]uint16
 
 	Former *FormerFlows // connections from before another secret or table; nil: none are known
 
@@ -180,8 +179,8 @@ func (e *Edge) forward(r Result, f *frame, p *packet, ingress, service uint32) R
 	}
 	chain := e.Former.join(service, r.Flow, e.Chains(service, r.Bucket))
 	r.Chain = e.offered(service, e.cached(&r, chain, p), p)
-	r.Path = e.waypoints(service, r.Chain)
-	path, ok := e.path(slices.Concat(r.Path, r.Chain))
+	r.Path = e.waypoints(service, r.Hash, r.Chain)
+	path, ok := e.path(r.Path, r.Chain)
 	if !ok {
 		return r.drop(ReasonNoBackend)
 	}
@@ -236,16 +235,28 @@ func (e *Edge) offered(service uint32, chain pool.Chain, p *packet) []uint16 {
 }
 
 // waypoints returns the ids of the SIDs on the way to the first of the backends ids. A path that
-// does not fit before them into one address is left out: the connection counts more than its way.
-func (e *Edge) waypoints(service uint32, ids []uint16) []uint16 {
+// does not fit before them into one SRH is left out: the connection counts more than its way. With
+// carriers each path fits, in one of its own if need be.
+func (e *Edge) waypoints(service uint32, hash uint64, ids []uint16) []uint16 {
 	if e.Paths == nil || len(ids) == 0 {
 		return nil
 	}
-	path := e.Paths(service, ids[0])
-	if len(path)+len(ids) > srv6.MaxCarrierCSIDs {
+	paths := e.Paths(service, ids[0])
+	if len(paths) == 0 {
+		return nil
+	}
+	path := PathOfFlow(paths, hash)
+	if e.Encapsulation != EncapsulationCarrier && len(path)+len(ids) > srv6.MaxCarrierCSIDs {
 		return nil
 	}
 	return path
+}
+
+// PathOfFlow is the one of the paths to a backend that a flow takes, by the bit of its hash behind
+// those of the flow label.
+func PathOfFlow[T any](paths []T, hash uint64) T {
+	const labelBits = 20
+	return paths[int(hash>>labelBits&1)%len(paths)]
 }
 
 // visits returns the first ids of a chain.

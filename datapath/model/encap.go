@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"slices"
+
+	"sextant/packet/srv6"
 )
 
 // Encapsulation says how the edge writes a chain of backends into the outer packet.
@@ -29,14 +31,19 @@ type path struct {
 	signed      bool         // the SRH has an HMAC TLV
 }
 
-// path returns the segments of the backends ids. It is false if there is no
-// backend, or one that has no SID.
-func (e *Edge) path(ids []uint16) (path, bool) {
-	if len(ids) == 0 {
+// path returns the segments of the ids on the way, and of the backends behind them. It is false if
+// there is no backend, or a segment that has no SID.
+func (e *Edge) path(way, backends []uint16) (path, bool) {
+	if len(backends) == 0 {
 		return path{}, false
 	}
+	ids := slices.Concat(way, backends)
 	if e.Encapsulation == EncapsulationCarrier {
-		return path{destination: e.carrier(ids)}, true
+		if len(ids) <= srv6.MaxCarrierCSIDs {
+			return path{destination: e.carrier(ids)}, true
+		}
+		return path{destination: e.carrier(way), list: []netip.Addr{e.carrier(backends)}, left: 1,
+			signed: e.HMAC != nil}, true
 	}
 	sids := make([]netip.Addr, len(ids))
 	for i, id := range ids {

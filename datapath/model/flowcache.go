@@ -118,7 +118,7 @@ func (e *Edge) learn(hash uint64, chain pool.Chain, outer *packet) CacheEvent {
 	}
 	named := netip.AddrFrom16([16]byte(outer.data[outer.srh+second:]))
 	for _, id := range visits(chain, chain.Length) {
-		if path, ok := e.path([]uint16{id}); ok && path.destination == named {
+		if path, ok := e.path(nil, []uint16{id}); ok && path.destination == named {
 			e.Learning.Remember(hash, id)
 			return CacheStored
 		}

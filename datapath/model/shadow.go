@@ -64,7 +64,7 @@ func (e *Edge) lastOffer(r *Result, service uint32) (path, bool) {
 	} else if chain.Length > 0 {
 		r.Chain = []uint16{chain.IDs[0]}
 	}
-	p, ok := e.path(r.Chain)
+	p, ok := e.path(nil, r.Chain)
 	if !ok {
 		return path{}, false
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -82,6 +83,17 @@ func (g *Graph) DelayUnit() time.Duration { return g.delayUnit }
 func (g *Graph) WithDelayUnit(unit time.Duration) *Graph {
 	other := *g
 	other.delayUnit = unit
+	return &other
+}
+
+// WithDelays is the same graph with other delays, at least 0, in a unit that is not stated: for
+// searches of what is least in something else.
+func (g *Graph) WithDelays(of func(Edge) int64) *Graph {
+	other := *g
+	other.delayUnit, other.edges = 0, slices.Clone(g.edges)
+	for e := range other.edges {
+		other.edges[e].Delay = of(Edge(e))
+	}
 	return &other
 }
 

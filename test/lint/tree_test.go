@@ -58,6 +58,7 @@ var tree = []folder{
 	{path: "agent/doctor", pure: true},
 	{path: "agent/health"},
 	{path: "agent/serverload"},
+	{path: "agent/network"},
 	{path: "agent/pathprobe"},
 	{path: "agent/subflows"},
 	{path: "agent/pathtrace"},
@@ -106,6 +107,7 @@ var tree = []folder{
 	{path: "lb/acceptance", pure: true},
 	{path: "lb/discovery", pure: true},
 
+	{path: "te/way", pure: true},
 	{path: "te/protection", pure: true},
 	{path: "te/segment/proof", pure: true},
 	{path: "te/segment/sidlist", pure: true},

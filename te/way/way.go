@@ -1,0 +1,285 @@
+package way
+
+import (
+	"fmt"
+	"slices"
+
+	"sextant/packet/srv6"
+	"sextant/te/protection"
+	"sextant/te/segment"
+	"sextant/te/segment/sidlist"
+	"sextant/te/topology"
+)
+
+// Metric is what is to be least.
+type Metric string
+
+// The metrics.
+const (
+	IGP       Metric = "igp"       // the weight of links in routing
+	Delay     Metric = "delay"     // their delay
+	Telemetry Metric = "telemetry" // their congestion, as a controller knows it
+)
+
+// Intent is what is wanted of the way to a server.
+type Intent struct {
+	By Metric
+	// what paths must not cross: links, in either direction, nodes, and shared-risk groups
+	Links   []protection.Link
+	Nodes   []string
+	Risks   []uint32
+	Paths   int           // wanted: 1, or 2 that share no link
+	MaxSIDs int           // of a path, the server's left out
+	Model   segment.Model // Forced, or ForcedAdjacency: others do not hold packets to a path
+}
+
+// isRoutings reports whether routing's own way is all that is wanted.
+func (i Intent) isRoutings() bool {
+	return i.By == IGP && len(i.Links)+len(i.Nodes)+len(i.Risks) == 0 && i.Paths <= 1
+}
+
+// Network is what paths are computed on.
+type Network struct {
+	View  topology.View // of the topology, without the links that are down
+	Block srv6.Block    // of the SIDs that the topology does not state itself
+	From  string        // the edge's node
+	// congestion of links, 0 or more, that a controller told of; others count as free
+	Weights map[protection.Link]float64
+}
+
+// Path is a way to a server.
+type Path struct {
+	protection.Path
+	Cost int64 // what was to be least, in the metric's unit: see [Network.CostOf]
+}
+
+// Answer is what was found for one node.
+type Answer struct {
+	Paths []Path // none: routing's own way
+	Least int64  // cost of the best path without a bound on its SIDs, or on what else it crosses
+	Own   int64  // cost of routing's own way, of the worst branch
+	Short string // why there are fewer paths than wanted; "" if there are not
+	Needs int    // SIDs that the next path would take; 0: no number would do, or none is missing
+}
+
+// Compute finds the paths to the servers behind some nodes. It fails if the intent contradicts the
+// network; that a node has fewer paths than wanted is said in its answer.
+func (n Network) Compute(i Intent, to []string) (map[string]Answer, error) {
+	answers := map[string]Answer{}
+	if i.isRoutings() {
+		for _, name := range to {
+			answers[name] = Answer{}
+		}
+		return answers, nil
+	}
+	s, err := n.search(i)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range to {
+		if _, known := answers[name]; known {
+			continue
+		}
+		if answers[name], err = s.to(name); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// CostOf is the cost of crossing a link: its IGP weight, its delay in the topology's unit, or its
+// congestion in parts of 10,000 and one more for the hop.
+func (n Network) CostOf(by Metric, e topology.Edge) int64 {
+	switch by {
+	case Delay:
+		return n.View.Delay(e)
+	case Telemetry:
+		weight := n.Weights[protection.LinkOf(n.View.Graph, e)]
+		return 1 + int64(min(max(weight, 0), mostWeight)*weightUnit)
+	}
+	return int64(n.View.Weight(e))
+}
+
+const (
+	weightUnit = 10_000
+	mostWeight = 1_000 // beyond it links are alike: paths have to add up
+)
+
+// Crosses says which of a path's links is down or gone, "" if none is: the path carries.
+func (n Network) Crosses(p Path) string {
+	for _, l := range p.Links {
+		if e, ok := protection.EdgeOf(n.View.Graph, l); !ok || !n.View.Up(e) {
+			return l.String()
+		}
+	}
+	return ""
+}
+
+// Cost is what a path costs now.
+func (n Network) Cost(by Metric, p Path) (cost int64) {
+	for _, l := range p.Links {
+		if e, ok := protection.EdgeOf(n.View.Graph, l); ok {
+			cost += n.CostOf(by, e)
+		}
+	}
+	return cost
+}
+
+// Keep returns the paths that carry now where those that were found are lighter by less than a
+// quarter: congestion changes all the time, and flows that follow it would be moved for nothing.
+// Other metrics change with the topology alone.
+func (n Network) Keep(i Intent, now, found Answer) Answer {
+	if i.By != Telemetry || len(now.Paths) == 0 || len(now.Paths) < len(found.Paths) {
+		return found
+	}
+	var before, after int64
+	for k, p := range now.Paths {
+		if n.Crosses(p) != "" {
+			return found
+		}
+		now.Paths[k].Cost = n.Cost(i.By, p)
+		before += now.Paths[k].Cost
+	}
+	for _, p := range found.Paths {
+		after += p.Cost
+	}
+	if len(now.Paths) == len(found.Paths) && 4*after < 3*before {
+		return found
+	}
+	now.Least, now.Own, now.Short = found.Least, found.Own, found.Short
+	return now
+}
+
+// search finds paths of one intent.
+type search struct {
+	Network
+	intent Intent
+	engine *segment.Engine
+	from   topology.Node
+	avoid  []topology.Edge
+	plan   sidlist.Plan
+}
+
+func (n Network) search(i Intent) (*search, error) {
+	s := &search{Network: n, intent: i, plan: sidlist.Plan{Graph: n.View.Graph, Block: n.Block}}
+	var ok bool
+	if s.from, ok = n.View.Lookup(n.From); !ok {
+		return nil, noNode(n.View, n.From)
+	}
+	if err := s.avoids(); err != nil {
+		return nil, err
+	}
+	costs := n.View
+	costs.Graph = n.View.Graph.WithDelays(func(e topology.Edge) int64 { return n.CostOf(i.By, e) })
+	var err error
+	s.engine, err = segment.New(costs)
+	return s, err
+}
+
+func noNode(v topology.View, name string) error {
+	return fmt.Errorf("topology %s has no node %q", v.Name(), name)
+}
+
+// avoids lists the edges that no path may cross.
+func (s *search) avoids() error {
+	for _, l := range s.intent.Links {
+		found := false
+		for _, direction := range []protection.Link{l, l.Reverse()} {
+			if e, ok := protection.EdgeOf(s.View.Graph, direction); ok {
+				s.avoid, found = append(s.avoid, e), true
+			}
+		}
+		if !found {
+			return fmt.Errorf("topology %s has no link %s to avoid", s.View.Name(), l)
+		}
+	}
+	for _, name := range s.intent.Nodes {
+		v, ok := s.View.Lookup(name)
+		if !ok {
+			return fmt.Errorf("%w to avoid", noNode(s.View, name))
+		}
+		s.avoid = append(append(s.avoid, s.View.In(v)...), s.View.Out(v)...)
+	}
+	for e := range topology.Edge(s.View.Edges()) {
+		if slices.ContainsFunc(s.View.Edge(e).SRLGs,
+			func(r uint32) bool { return slices.Contains(s.intent.Risks, r) }) {
+			s.avoid = append(s.avoid, e)
+			if back := s.View.Reverse(e); back != topology.NoEdge {
+				s.avoid = append(s.avoid, back)
+			}
+		}
+	}
+	return nil
+}
+
+// to finds the paths to a node.
+func (s *search) to(name string) (a Answer, err error) {
+	v, ok := s.View.Lookup(name)
+	if !ok {
+		return a, noNode(s.View, name)
+	}
+	if v == s.from {
+		return a, nil // the server is where the edge is
+	}
+	query := segment.Query{From: s.from, To: v, Model: s.intent.Model, Avoid: s.avoid,
+		MaxSIDs: s.intent.MaxSIDs + 1, Paths: max(1, s.intent.Paths)}
+	found, err := s.engine.Disjoint(query)
+	if err != nil {
+		return a, err
+	}
+	a.Least = found.Least
+	if own, err := s.engine.Replay(s.from, []segment.SID{{Node: v, Link: topology.NoEdge}}); err ==
+		nil {
+		a.Own = own.Latency
+	}
+	for _, f := range found.Paths {
+		p, err := s.path(f)
+		if err != nil {
+			return a, err
+		}
+		a.Paths = append(a.Paths, p)
+	}
+	if len(a.Paths) < query.Paths {
+		a.Short, a.Needs = s.short(name, found), max(0, found.Needs-1)
+	}
+	return a, nil
+}
+
+// path names what was found. The last SID, of the node that the server is behind, is left to the
+// server's.
+func (s *search) path(f segment.Path) (p Path, err error) {
+	f.SIDs = slices.Clone(f.SIDs)
+	if last := len(f.SIDs) - 1; f.SIDs[last].Link == topology.NoEdge {
+		f.SIDs = f.SIDs[:last]
+	}
+	list, err := s.plan.List(f)
+	if err != nil {
+		return p, err
+	}
+	p.SIDs, p.Names, p.Cost = list.SIDs, list.Names, f.Latency
+	for _, e := range f.Edges {
+		p.Links = append(p.Links, protection.LinkOf(s.View.Graph, e))
+		p.Delay += s.View.Delay(e)
+	}
+	return p, nil
+}
+
+// short says why there are no more paths.
+func (s *search) short(name string, a segment.Answer) string {
+	what := "no path"
+	if len(a.Paths) > 0 {
+		what = "no second path that shares no link with the first"
+	}
+	text := fmt.Sprintf("%s from %s to %s", what, s.From, name)
+	switch {
+	case a.Stop == segment.ListTooLong && a.Needs > 1:
+		return fmt.Sprintf("%s with %d SIDs: the quickest takes %d", text, s.intent.MaxSIDs,
+			a.Needs-1)
+	case a.Stop == segment.ListTooLong:
+		return fmt.Sprintf("%s with %d SIDs: it crosses a link that no SID selects", text,
+			s.intent.MaxSIDs)
+	case len(s.avoid) > 0:
+		return text + " that crosses nothing of what is to be avoided"
+	}
+	return text
+}

@@ -3,7 +3,7 @@ package packet
 import "math"
 
 // acknowledged takes an acknowledgement into account.
-func (s *Simulation) acknowledged(e *event) {
+func (s *Simulation) acknowledged(id int32, e *packet) {
 	number := e.flow
 	f := &s.subflows[number]
 	if f.state != open {
@@ -17,15 +17,7 @@ func (s *Simulation) acknowledged(e *event) {
 	if advanced {
 		s.cumulative(f, e.seq)
 	}
-	for i := range e.sacks {
-		f.selective(e.seq+uint32(e.sack[i].from), e.seq+uint32(e.sack[i].to))
-	}
-	for i := range f.seen {
-		f.seen[i] = sackRange32{}
-		if i < int(e.sacks) {
-			f.seen[i] = sackRange32{e.seq + uint32(e.sack[i].from), e.seq + uint32(e.sack[i].to)}
-		}
-	}
+	s.selective(f, e, s.packets.sack[id][:e.sacks])
 	newly := uint32(f.delivered - before)
 	if newly > 0 {
 		s.measured(f, s.now-e.sent)
@@ -53,7 +45,7 @@ func (s *Simulation) acknowledged(e *event) {
 
 // control lets congestion control answer: it reduces the window once per window of data, and lets
 // it grow otherwise.
-func (s *Simulation) control(f *subflow, e *event, newly uint32, flightBefore int32) {
+func (s *Simulation) control(f *subflow, e *packet, newly uint32, flightBefore int32) {
 	if f.recovery && int32(f.una-f.recoverUntil) >= 0 {
 		f.recovery = false
 		if f.prr.on {
@@ -168,6 +160,20 @@ func (s *Simulation) undo(f *subflow) {
 // maxReordering is the default of Linux's net.ipv4.tcp_max_reordering.
 const maxReordering = 300
 
+// selective takes the ranges of an acknowledgement into account, and notes them.
+func (s *Simulation) selective(f *subflow, e *packet, ranges []sackRange) {
+	if len(ranges) == 0 && f.ranges == 0 {
+		return
+	}
+	for _, r := range ranges {
+		f.selective(e.seq+uint32(r.from), e.seq+uint32(r.to))
+	}
+	f.ranges = uint8(len(ranges))
+	for i, r := range ranges {
+		f.seen[i] = sackRange32{e.seq + uint32(r.from), e.seq + uint32(r.to)}
+	}
+}
+
 // selective marks a range as arrived; what the last acknowledgement reported already is skipped.
 func (f *subflow) selective(from, to uint32) {
 	if int32(from-f.una) < 0 {
@@ -176,7 +182,7 @@ func (f *subflow) selective(from, to uint32) {
 	if int32(to-f.nxt) > 0 || int32(to-from) <= 0 {
 		return
 	}
-	for _, known := range f.seen {
+	for _, known := range f.seen[:f.ranges] {
 		if known.to != known.from && int32(known.from-to) < 0 && int32(from-known.to) < 0 {
 			if int32(known.from-from) > 0 {
 				f.mark(from, known.from)

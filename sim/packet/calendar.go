@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -25,65 +26,73 @@ func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
 
 const none int32 = -1
 
-// Wheel sizes: the slots of each level, as a power of two. Together with the shift they must reach
-// the end of time.
+// Wheel sizes: the slots of each level, as a power of two. Together they reach the end of time.
 const (
-	lowBits  = 12
-	highBits = 10
+	slotBits = 12
+	slots    = 1 << slotBits
 	levels   = 6
 )
 
 // calendar orders events by time, and those of one time by the order in which they were scheduled.
-// It is a radix queue: a hierarchy of wheels, where the slot of an event is given by the highest
-// bit in which its time differs from that of the current slot. An event moves down at most once per
-// level, and those of the current slot are sorted.
 //
-// An event is a member of the slab, and links to the next of its slot; scheduling touches the event
-// and the head of its slot.
+// Most events of a busy network are planned the same time ahead, that which a packet takes on a
+// link: they are due in the order in which they are scheduled, and lie in lanes. The others are in
+// a radix queue: a hierarchy of wheels, where the slot of an event is given by the highest bit in
+// which its time differs from that of the current slot. An event moves down at most once per level,
+// and those of the current slot are sorted.
 type calendar struct {
-	slab  []event
-	free  int32
+	slab   []event
+	free   int32
+	serial uint32 // of the event that was scheduled last
+	now    Time   // of the event that next returned last
+	lanes  lanes
+
 	shift uint  // a slot of the lowest level lasts 1<<shift ps
 	base  Time  // start of the current slot
 	end   Time  // and its end
+	bound Time  // no event in a wheel is before
 	ready []due // events of the current slot, sorted, from pos on
 	pos   int
 	wheel [levels]wheel
-	count int // events that are scheduled
 }
 
-// due is an event of the current slot.
+// due is an event that is planned.
 type due struct {
-	at Time
-	id int32
+	at     Time
+	serial uint32
+	id     int32
+}
+
+// before tells which of two events is first.
+func (d due) before(o due) bool {
+	return d.at < o.at || d.at == o.at && int32(d.serial-o.serial) < 0
+}
+
+// compare is for sorting.
+func (d due) compare(o due) int {
+	if c := cmp.Compare(d.at, o.at); c != 0 {
+		return c
+	}
+	return int(int32(d.serial - o.serial))
 }
 
 // wheel is one level: heads of lists, and which are not empty.
 type wheel struct {
-	head    []int32
-	used    []uint64
 	summary uint64 // which words of used are not 0
+	used    [slots / 64]uint64
+	head    [slots]int32
 }
 
 func newCalendar(slot Time) calendar {
-	c := calendar{free: none, shift: uint(bits.Len64(uint64(max(slot, 1))) - 1)}
+	c := calendar{free: none, shift: uint(bits.Len64(uint64(max(slot, 1))) - 1), bound: never,
+		lanes: newLanes()}
 	c.end = 1 << c.shift
 	for i := range c.wheel {
-		slots := 1 << c.bits(i)
-		c.wheel[i].head = make([]int32, slots)
-		c.wheel[i].used = make([]uint64, (slots+63)/64)
 		for j := range c.wheel[i].head {
 			c.wheel[i].head[j] = none
 		}
 	}
 	return c
-}
-
-func (c *calendar) bits(level int) uint {
-	if level == 0 {
-		return lowBits
-	}
-	return highBits
 }
 
 // take returns an event of the slab that is not in use. Its fields are what its last user left.
@@ -104,20 +113,24 @@ func (c *calendar) release(id int32) {
 
 // schedule plans an event. Its time must not be before that of the event that next returned last.
 func (c *calendar) schedule(id int32, at Time) {
-	c.count++
-	c.slab[id].at = at
-	if at < c.end {
-		c.insert(due{at, id})
-		return
+	c.serial++
+	e := &c.slab[id]
+	e.at, e.serial = at, c.serial
+	d := due{at, c.serial, id}
+	switch {
+	case c.lanes.take(d, at-c.now):
+	case at < c.end:
+		c.insert(d)
+	default:
+		c.file(id, at)
 	}
-	c.file(id, at)
 }
 
-// insert puts an event into the current slot, behind those of the same time.
+// insert puts an event into the current slot.
 func (c *calendar) insert(d due) {
 	c.ready = append(c.ready, d)
 	i := len(c.ready) - 1
-	for ; i > c.pos && c.ready[i-1].at > d.at; i-- {
+	for ; i > c.pos && d.before(c.ready[i-1]); i-- {
 		c.ready[i] = c.ready[i-1]
 	}
 	c.ready[i] = d
@@ -125,14 +138,14 @@ func (c *calendar) insert(d due) {
 
 // file puts an event into the slot of its time, which is not the current one.
 func (c *calendar) file(id int32, at Time) {
-	different := uint64(at^c.base) >> c.shift
-	level, below := 0, uint(0)
-	for width := uint(lowBits); different>>width != 0; width += highBits {
-		level++
-		below = width
+	slot, w := uint64(at)>>c.shift, &c.wheel[0]
+	c.bound = min(c.bound, Time(slot<<c.shift))
+	if different := slot ^ uint64(c.base)>>c.shift; different >= slots {
+		level := (bits.Len64(different) - 1) / slotBits
+		slot >>= uint(level) * slotBits
+		w = &c.wheel[level]
 	}
-	slot := uint64(at) >> (c.shift + below) & (1<<c.bits(level) - 1)
-	w := &c.wheel[level]
+	slot %= slots
 	c.slab[id].next = w.head[slot]
 	w.head[slot] = id
 	w.used[slot>>6] |= 1 << (slot & 63)
@@ -141,78 +154,89 @@ func (c *calendar) file(id int32, at Time) {
 
 // next removes the first event and returns it; none if there are no more.
 func (c *calendar) next() int32 {
-	for c.pos == len(c.ready) {
-		if !c.advance() {
-			return none
-		}
+	d, lane := c.first()
+	switch {
+	case d.at == never:
+		return none
+	case lane == none:
+		c.pos++
+	default:
+		c.lanes.drop(lane)
 	}
-	id := c.ready[c.pos].id
-	c.pos++
-	c.count--
-	return id
+	c.now = d.at
+	return d.id
 }
 
 // peek is the time of the first event, or never.
 func (c *calendar) peek() Time {
-	for c.pos == len(c.ready) {
-		if !c.advance() {
-			return never
-		}
-	}
-	return c.ready[c.pos].at
+	d, _ := c.first()
+	return d.at
 }
 
-// advance goes to the next slot that has events.
-func (c *calendar) advance() bool {
+// first is the first event and its lane, none if it is of the current slot. Slots are gone to when
+// no lane has an event before them.
+func (c *calendar) first() (due, int32) {
+	d, lane := c.lanes.first()
+	for c.pos == len(c.ready) && c.bound <= d.at && c.bound != never {
+		c.advance()
+	}
+	if c.pos < len(c.ready) && c.ready[c.pos].before(d) {
+		return c.ready[c.pos], none
+	}
+	return d, lane
+}
+
+// advance makes the first slot with events the current one or, if it is of a higher level,
+// distributes its events over the levels below.
+func (c *calendar) advance() {
 	c.ready, c.pos = c.ready[:0], 0
 	for level := range c.wheel {
-		slot := c.wheel[level].first()
-		if slot < 0 {
-			continue
+		if w := &c.wheel[level]; w.summary != 0 {
+			id := w.empty(w.first())
+			c.base = c.bound
+			c.end = c.base + 1<<c.shift
+			c.distribute(id)
+			break
 		}
-		below := c.shift
-		for l := range level {
-			below += c.bits(l)
-		}
-		width := c.bits(level)
-		c.base = c.base>>(below+width)<<(below+width) | Time(slot)<<below
-		c.end = c.base + 1<<c.shift
-		first := c.empty(level, slot)
-		if level == 0 {
-			c.collect(first)
-			return true
-		}
-		for id := c.reversed(first); id != none; {
-			e := &c.slab[id]
-			following := e.next
-			if e.at < c.end {
-				c.ready = append(c.ready, due{e.at, id})
-			} else {
-				c.file(id, e.at)
-			}
-			id = following
-		}
-		if len(c.ready) > 0 {
-			c.sort()
-			return true
-		}
-		return c.advance()
 	}
-	return false
+	c.sort()
+	c.bound = c.begin()
 }
 
-// first is the lowest slot with events, -1 if none has. Slots before the current one are empty.
-func (w *wheel) first() int {
-	if w.summary == 0 {
-		return -1
+// distribute puts a list of events into their slots, seen from the current one.
+func (c *calendar) distribute(id int32) {
+	for id != none {
+		e := &c.slab[id]
+		following := e.next
+		if e.at < c.end {
+			c.ready = append(c.ready, due{e.at, e.serial, id})
+		} else {
+			c.file(id, e.at)
+		}
+		id = following
 	}
-	word := bits.TrailingZeros64(w.summary)
-	return word<<6 | bits.TrailingZeros64(w.used[word])
+}
+
+// begin is when the first slot with events begins.
+func (c *calendar) begin() Time {
+	for level := range c.wheel {
+		if w := &c.wheel[level]; w.summary != 0 {
+			below := c.shift + uint(level)*slotBits
+			return c.base>>(below+slotBits)<<(below+slotBits) | Time(w.first())<<below
+		}
+	}
+	return never
+}
+
+// first is the lowest slot with events; there is one. Slots before the current one are empty.
+func (w *wheel) first() int {
+	word := bits.TrailingZeros64(w.summary) % len(w.used)
+	return word<<6 | bits.TrailingZeros64(w.used[word])&63
 }
 
 // empty takes all events of a slot.
-func (c *calendar) empty(level, slot int) (first int32) {
-	w := &c.wheel[level]
+func (w *wheel) empty(slot int) (first int32) {
+	slot %= slots
 	first = w.head[slot]
 	w.head[slot] = none
 	if w.used[slot>>6] &^= 1 << (slot & 63); w.used[slot>>6] == 0 {
@@ -221,43 +245,16 @@ func (c *calendar) empty(level, slot int) (first int32) {
 	return first
 }
 
-// reversed turns a list around, so that the event that was filed first comes first.
-func (c *calendar) reversed(id int32) int32 {
-	previous := none
-	for id != none {
-		e := &c.slab[id]
-		id, e.next, previous = e.next, previous, id
-	}
-	return previous
-}
-
-// collect makes a list the current slot.
-func (c *calendar) collect(id int32) {
-	for ; id != none; id = c.slab[id].next {
-		c.ready = append(c.ready, due{c.slab[id].at, id})
-	}
-	slices.Reverse(c.ready)
-	c.sort()
-}
-
-// sort orders the current slot, and leaves events of one time as they are.
+// sort orders the current slot.
 func (c *calendar) sort() {
 	const few = 24
 	if len(c.ready) > few {
-		slices.SortStableFunc(c.ready, func(a, b due) int {
-			switch {
-			case a.at < b.at:
-				return -1
-			case a.at > b.at:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(c.ready, due.compare)
 		return
 	}
 	for i := 1; i < len(c.ready); i++ {
 		d, j := c.ready[i], i
-		for ; j > 0 && c.ready[j-1].at > d.at; j-- {
+		for ; j > 0 && d.before(c.ready[j-1]); j-- {
 			c.ready[j] = c.ready[j-1]
 		}
 		c.ready[j] = d

@@ -37,12 +37,21 @@ func checked(t *testing.T, s *Simulation) {
 func countPackets(s *Simulation) (found Count) {
 	c := &s.calendar
 	scheduled := func(id int32) {
-		if e := &c.slab[id]; e.kind <= lastPacket {
-			found.add(e.size)
+		if e := &c.slab[id]; e.kind == vanish {
+			found.add(s.packets.slab[e.flow].size)
 		}
 	}
 	for _, d := range c.ready[c.pos:] {
 		scheduled(d.id)
+	}
+	for i, d := range c.lanes.heads {
+		if d.at != never {
+			scheduled(d.id)
+		}
+		b := c.lanes.behind[i]
+		for k := range b.count {
+			scheduled(b.ring[(b.head+k)%uint32(len(b.ring))].id)
+		}
 	}
 	for l := range c.wheel {
 		for _, id := range c.wheel[l].head {
@@ -52,13 +61,18 @@ func countPackets(s *Simulation) (found Count) {
 		}
 	}
 	for i := range s.links {
-		for id := s.links[i].first; id != none; id = c.slab[id].next {
-			found.add(c.slab[id].size)
+		q := s.links[i].queue
+		for at, c := q.first, q.head; q.count > 0; q.count-- {
+			if at == chunkSize {
+				at, c = 0, s.chunks.next[c]
+			}
+			found.add(s.packets.slab[s.chunks.slab[c][at].id].size)
+			at++
 		}
 	}
 	for i := range s.paths.weaves { // held back by ConWeave
-		for id := s.paths.weaves[i].first; id != none; id = c.slab[id].next {
-			found.add(c.slab[id].size)
+		for _, id := range s.paths.weaves[i].held {
+			found.add(s.packets.slab[id].size)
 		}
 	}
 	return found

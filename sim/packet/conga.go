@@ -5,7 +5,7 @@ package packet
 // of the busiest link of their path; the last switch returns it on packets of the other direction.
 // Switches in between that have a choice hash.
 
-// congestionTag is CONGA's header, in event.via.
+// congestionTag is CONGA's header, in packet.via.
 type congestionTag struct {
 	uplink, congestion uint8 // of this packet; noUplink
 	about, metric      uint8 // what comes back: an uplink of the other leaf, noUplink
@@ -64,7 +64,7 @@ func (s *Simulation) leaves(own, other Node) *leafPair {
 }
 
 // ends are the first and the last node of a packet's way.
-func (s *Simulation) ends(e *event) (src, dst Node) {
+func (s *Simulation) ends(e *packet) (src, dst Node) {
 	if e.kind == datagram {
 		c := &s.sources[e.flow]
 		return c.src, c.dst
@@ -77,7 +77,7 @@ func (s *Simulation) ends(e *event) (src, dst Node) {
 }
 
 // congaArrived takes what a packet tells its last switch.
-func (s *Simulation) congaArrived(e *event, leaf Node) {
+func (s *Simulation) congaArrived(e *packet, leaf Node) {
 	src, _ := s.ends(e)
 	first := s.network.entry[src]
 	if first == leaf {
@@ -93,7 +93,7 @@ func (s *Simulation) congaArrived(e *event, leaf Node) {
 }
 
 // conga chooses the next hop.
-func (s *Simulation) conga(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) conga(e *packet, v Node, candidates []int32) int32 {
 	src, _ := s.ends(e)
 	f := s.flowlet(e, v)
 	stale := s.now-f.last > s.paths.FlowletGap || !contains(candidates, f.link) ||
@@ -113,7 +113,7 @@ func (s *Simulation) conga(e *event, v Node, candidates []int32) int32 {
 }
 
 // leastCongested is the uplink with the least congestion, the present one if no other is better.
-func (s *Simulation) leastCongested(e *event, v Node, present int32, candidates []int32) int32 {
+func (s *Simulation) leastCongested(e *packet, v Node, present int32, candidates []int32) int32 {
 	p := s.leaves(v, s.network.entry[e.route])
 	best, least, equal := none, uint8(congestionMax+1), 0
 	for _, l := range candidates {
@@ -140,7 +140,7 @@ func (s *Simulation) leastCongested(e *event, v Node, present int32, candidates 
 }
 
 // congaTag writes the header of a packet that leaves its first switch.
-func (s *Simulation) congaTag(e *event, v Node, link int32) {
+func (s *Simulation) congaTag(e *packet, v Node, link int32) {
 	p, t := s.leaves(v, s.network.entry[e.route]), congestionTag{uplink: s.uplink[link],
 		about: noUplink}
 	for range p.from {

@@ -30,7 +30,7 @@ type Controller struct {
 type controller struct {
 	Controller
 	decider *reroute.Decider
-	samples []sample // by event.via
+	samples []sample // by packet.via
 	free    []int32
 	flows   []sinkFlow // by subflow
 	notices []notice
@@ -116,7 +116,7 @@ func (n *Network) rated() (*topology.Graph, error) {
 func (s *Simulation) elapsed() time.Duration { return time.Duration(s.now / Nanosecond) }
 
 // controlSend lets a packet carry telemetry, by chance.
-func (s *Simulation) controlSend(f *subflow, e *event) {
+func (s *Simulation) controlSend(f *subflow, e *packet) {
 	k := s.controller
 	if e.kind != data || s.paths.random.Float64() >= k.Sample {
 		return
@@ -132,7 +132,7 @@ func (s *Simulation) controlSend(f *subflow, e *event) {
 }
 
 // collect notes the queue of a link that a packet enters, and lets the last switch look at it.
-func (s *Simulation) collect(e *event, link int32, wait Time) {
+func (s *Simulation) collect(e *packet, w way, link int32, wait Time) {
 	if e.kind != data {
 		return
 	}
@@ -141,7 +141,7 @@ func (s *Simulation) collect(e *event, link int32, wait Time) {
 		s.sink(e)
 		return
 	}
-	if e.via == none || e.hop == 0 {
+	if e.via == none || w.place() == way(e.route) {
 		return
 	}
 	if x := &k.samples[e.via]; x.count < sampleHops {
@@ -152,7 +152,7 @@ func (s *Simulation) collect(e *event, link int32, wait Time) {
 }
 
 // sink is what the last switch of a packet does.
-func (s *Simulation) sink(e *event) {
+func (s *Simulation) sink(e *packet) {
 	k := s.controller
 	for int(e.flow) >= len(k.flows) {
 		k.flows = append(k.flows, sinkFlow{})
@@ -249,7 +249,7 @@ func (s *Simulation) redirect(f *subflow, path []topology.Edge) {
 }
 
 // forget gives the telemetry of a packet back that is gone.
-func (k *controller) forget(e *event) {
+func (k *controller) forget(e *packet) {
 	if e.kind == data && e.via != none {
 		k.free = append(k.free, e.via)
 	}

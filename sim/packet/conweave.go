@@ -8,7 +8,7 @@ package packet
 // over. Replies and notices go ahead of other packets and are small: they take the time of the
 // links, and no queue.
 
-// weaveTag is what the first switch writes into a packet, in event.via.
+// weaveTag is what the first switch writes into a packet, in packet.via.
 type weaveTag struct {
 	path          uint16
 	epoch         uint8 // counts the moves of the flow
@@ -49,10 +49,10 @@ type weaveFlow struct {
 	last   Time
 
 	// The last switch.
-	tail        uint8 // epoch whose packets pass
-	first, held int32 // packets that are held back, the last of them; none
-	expires     Time
-	timer       bool
+	tail    uint8   // epoch whose packets pass
+	held    []int32 // packets that are held back
+	expires Time
+	timer   bool
 }
 
 // weavePair is what a switch knows of the paths to another.
@@ -67,14 +67,14 @@ const (
 )
 
 // weave is the state of a packet's flow in its direction; nil if it has none.
-func (s *Simulation) weave(e *event) *weaveFlow {
+func (s *Simulation) weave(e *packet) *weaveFlow {
 	if e.kind == datagram {
 		return nil
 	}
 	return &s.paths.weaves[weaveIndex(e)]
 }
 
-func weaveIndex(e *event) int32 {
+func weaveIndex(e *packet) int32 {
 	if e.kind == acknowledgement || e.kind == synAck {
 		return 2*e.flow + 1
 	}
@@ -84,7 +84,7 @@ func weaveIndex(e *event) int32 {
 // weaveBegin prepares both directions of a subflow that begins, or whose paths changed.
 func (s *Simulation) weaveBegin(number int32) {
 	for int(2*number+1) >= len(s.paths.weaves) {
-		s.paths.weaves = append(s.paths.weaves, weaveFlow{first: none, held: none})
+		s.paths.weaves = append(s.paths.weaves, weaveFlow{})
 	}
 	for i := range int32(2) {
 		w := &s.paths.weaves[2*number+i]
@@ -94,7 +94,7 @@ func (s *Simulation) weaveBegin(number int32) {
 }
 
 // weaveDepart lets the first switch choose the path of a packet.
-func (s *Simulation) weaveDepart(e *event, w *weaveFlow) {
+func (s *Simulation) weaveDepart(e *packet, w *weaveFlow) {
 	if w.table == none {
 		src, dst := s.ends(e)
 		w.table = s.table(src, dst)
@@ -145,7 +145,7 @@ func (s *Simulation) weaveIdle(w *weaveFlow, paths int) (int32, bool) {
 }
 
 // weaveHop is the link that a packet's path takes from a switch; none if it does not lead on.
-func (s *Simulation) weaveHop(e *event, w *weaveFlow, candidates []int32) int32 {
+func (s *Simulation) weaveHop(e *packet, w *weaveFlow, candidates []int32) int32 {
 	if w == nil || e.via == none || w.table == none || int(w.table) >= len(s.paths.tables) {
 		return none
 	}
@@ -161,7 +161,7 @@ func (s *Simulation) weaveHop(e *event, w *weaveFlow, candidates []int32) int32 
 }
 
 // conweave chooses the next hop.
-func (s *Simulation) conweave(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) conweave(e *packet, v Node, candidates []int32) int32 {
 	w := s.weave(e)
 	if src, _ := s.ends(e); w != nil && s.network.entry[src] == v {
 		s.weaveDepart(e, w)
@@ -173,7 +173,7 @@ func (s *Simulation) conweave(e *event, v Node, candidates []int32) int32 {
 }
 
 // weaveArrived takes what a packet tells its last switch, and reports whether it is held back.
-func (s *Simulation) weaveArrived(id int32, e *event) bool {
+func (s *Simulation) weaveArrived(id int32, e *packet) bool {
 	w := s.weave(e)
 	if w == nil || e.via == none || w.pair == nil {
 		return false
@@ -192,7 +192,7 @@ func (s *Simulation) weaveArrived(id int32, e *event) bool {
 	}
 	if t.tail && t.epoch == w.tail {
 		// The packet itself goes ahead of those that it sets free.
-		s.transmit(id, e, s.network.access(e.route))
+		s.relay(id, e, s.network.access(e.route))
 		s.weaveRelease(w)
 		return true
 	}
@@ -200,19 +200,14 @@ func (s *Simulation) weaveArrived(id int32, e *event) bool {
 }
 
 // weaveHold holds a packet back, and lets it go when Paths.Resume is over.
-func (s *Simulation) weaveHold(id int32, e *event, w *weaveFlow) {
-	e.next = none
-	index := weaveIndex(e)
-	if w.first == none {
-		w.first = id
+func (s *Simulation) weaveHold(id int32, e *packet, w *weaveFlow) {
+	if len(w.held) == 0 {
 		w.expires = s.now + s.paths.Resume
-	} else {
-		s.calendar.slab[w.held].next = id
 	}
-	w.held = id
+	w.held = append(w.held, id)
 	if !w.timer {
 		w.timer = true
-		s.at(resume, index, w.expires)
+		s.at(resume, weaveIndex(e), w.expires)
 	}
 }
 
@@ -222,25 +217,23 @@ func (s *Simulation) weaveRelease(w *weaveFlow) {
 	if w.pair != nil {
 		w.clear = s.now + w.pair.delay
 	}
-	for id := w.first; id != none; {
-		e := &s.calendar.slab[id]
-		following := e.next
-		s.transmit(id, e, s.network.access(e.route))
-		id = following
+	for _, id := range w.held {
+		e := &s.packets.slab[id]
+		s.relay(id, e, s.network.access(e.route))
 	}
-	w.first, w.held = none, none
+	w.held = w.held[:0]
 }
 
 // weaveTimer lets packets go that waited too long.
 func (s *Simulation) weaveTimer(id int32) {
 	w := &s.paths.weaves[s.calendar.slab[id].flow]
-	if w.first != none && w.expires > s.now {
+	if len(w.held) > 0 && w.expires > s.now {
 		s.calendar.schedule(id, w.expires)
 		return
 	}
 	w.timer = false
 	s.calendar.release(id)
-	if w.first != none {
+	if len(w.held) > 0 {
 		s.weaveRelease(w)
 	}
 }

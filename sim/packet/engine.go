@@ -1,63 +1,43 @@
 package packet
 
-// kind says what an event is.
+import "unsafe"
+
+// kind says what a packet or an event is.
 type kind uint8
 
-// Packets come first: they travel over links. The others happen at one place.
+// Packets come first: they travel over links. The others are events.
 const (
 	data kind = iota
 	acknowledgement
 	syn
 	synAck
 	datagram
-	lastPacket = datagram
 )
 const (
-	retransmission kind = iota + lastPacket + 1 // timer of a subflow
-	delayedAck                                  // timer of a subflow
-	flowStart                                   // flow is the number of the connection
-	sourceTick                                  // flow is the number of the open-loop source
-	change                                      // flow is the number of the change
-	tick                                        // of periodic work: link is the number of the hook
-	feedTick                                    // flow is the number of the feed
-	converge                                    // routing follows the changes of links
-	resume                                      // of ConWeave: flow is the number of the direction
-	reported                                    // of Controlled: flow is the number of the notice
+	arrival        kind = iota + datagram + 1 // of the first packet of link
+	vanish                                    // of the packet flow, which link lost
+	retransmission                            // timer of a subflow
+	delayedAck                                // timer of a subflow
+	flowStart                                 // flow is the number of the connection
+	sourceTick                                // flow is the number of the open-loop source
+	change                                    // flow is the number of the change
+	tick                                      // of periodic work: link is the number of the hook
+	feedTick                                  // flow is the number of the feed
+	converge                                  // routing follows the changes of links
+	resume                                    // of ConWeave: flow is the number of the direction
+	reported                                  // of Controlled: flow is the number of the notice
 )
 
-// Flags of a packet.
-const (
-	capable     uint8 = 1 << iota // ECN-capable transport
-	marked                        // congestion experienced
-	echo                          // of an acknowledgement: a marked packet arrived
-	retransmit                    // carries a segment that was sent before
-	immediate                     // of an acknowledgement: not delayed
-	switchPicks                   // each switch chooses the next hop
-)
-
-// event is a packet under way or a timer: 64 bytes, one cache line.
+// event is something that happens at a time: a timer, or the arrival of the packet that a link
+// delivers next.
 type event struct {
-	at    Time
-	next  int32 // of a list: of the calendar's slot, or of free events
-	kind  kind
-	flags uint8
-	hop   uint8 // links of the route that were taken
-	sacks uint8 // how many ranges sack has
-	route int32 // first link in routes; of a packet that switches route, the destination
-	flow  int32 // subflow, connection, source or change
-	link  int32 // that the packet is on
-	size  int32 // bytes on the wire
-	epoch uint16
-	count uint16 // of an acknowledgement: segments that it is for
-	seq   uint32 // of data the segment, of an acknowledgement the first one missing
-	sent  Time   // of data when it was sent; of an acknowledgement, echoed
-	sack  [3]sackRange
-	// the path that a packet took or an acknowledgement speaks of, of schemes that need it; none
-	via int32
+	at     Time
+	serial uint32 // tells which of two events of one time was scheduled first
+	next   int32  // of a list: of the calendar's slot, or of free events
+	flow   int32  // subflow, connection, source or change
+	link   int32
+	kind   kind
 }
-
-// sackRange is segments that arrived beyond a gap, relative to the acknowledgement's seq.
-type sackRange struct{ from, to uint16 }
 
 // Totals count packets and bytes of the whole network. At any time, Sent equals Delivered, Dropped
 // and Lost and those under way.
@@ -89,9 +69,14 @@ func (c *Count) add(size int32) {
 func (s *Simulation) run(until Time) {
 	for s.calendar.peek() < until && !s.stopped {
 		id := s.calendar.next()
-		s.now = s.calendar.slab[id].at
+		e := &s.calendar.slab[id]
+		s.now = e.at
 		s.totals.Events++
-		s.play(id)
+		if e.kind == arrival {
+			s.arrive(e.link)
+		} else {
+			s.timer(id, e)
+		}
 		if s.observe != nil {
 			s.observe(id)
 		}
@@ -101,150 +86,108 @@ func (s *Simulation) run(until Time) {
 	}
 }
 
-// play lets one event happen.
-func (s *Simulation) play(id int32) {
-	e := &s.calendar.slab[id]
-	if e.kind > lastPacket {
-		s.timer(id, e)
+// arrive lets the first packet of a link reach the other end. Where its way is known beforehand, it
+// goes on without a look at the packet itself.
+func (s *Simulation) arrive(number int32) {
+	l := &s.links[number]
+	q := s.chunks.pop(&l.queue)
+	if l.queue.count > 0 {
+		n := s.chunks.first(&l.queue)
+		s.calendar.schedule(l.arrival, n.at)
+		if !l.relay {
+			prefetch(unsafe.Pointer(&s.packets.slab[n.id]))
+		}
+	}
+	if q.way.place() == chosen {
+		s.forward(q.id, &s.packets.slab[q.id], l.to)
 		return
 	}
-	l := &s.links[e.link]
-	if e.epoch != l.epoch {
-		s.lose(id, e)
+	if following := s.routes[q.way.place()+1]; following != none {
+		s.transmit(q.id, q.way.next(), following)
 		return
 	}
-	if following := l.first; following != none {
-		f := &s.calendar.slab[following]
-		l.first = f.next
-		s.calendar.schedule(following, f.at)
-	} else {
-		l.busy = false
-	}
-	if e.flags&switchPicks != 0 {
-		s.forward(id, e, l.to)
-		return
-	}
-	e.hop++
-	if following := s.routes[e.route+int32(e.hop)]; following != none {
-		s.transmit(id, e, following)
-		return
-	}
-	s.deliver(id, e)
+	s.deliver(q.id, &s.packets.slab[q.id])
+}
+
+// relay puts a packet into the queue of a link that a switch chose.
+func (s *Simulation) relay(id int32, e *packet, number int32) {
+	s.transmit(id, s.wayOf(chosen, e.size), number)
 }
 
 // transmit puts a packet into the queue of a link.
-func (s *Simulation) transmit(id int32, e *event, number int32) {
+func (s *Simulation) transmit(id int32, w way, number int32) {
 	l := &s.links[number]
+	size := s.sizeOf[w%classes]
+	if w%classes == anySize {
+		size = s.packets.slab[id].size
+	}
 	s.totals.Hops++
 	wait := max(l.free-s.now, 0)
-	takes := Time(int64(e.size) * l.perByte >> fraction)
+	takes := Time(int64(size) * l.perByte >> fraction)
 	work := wait + takes
-	if work > l.limit || l.down || work > l.random && s.unlucky() {
-		e.link = number
-		s.drop(id, e, l)
-		return
+	if work > l.least {
+		if work > l.limit || l.down || work > l.random && s.unlucky() {
+			s.drop(id, number)
+			return
+		}
+		if work > l.mark {
+			s.mark(id, l)
+		}
 	}
 	if s.meters != nil {
-		s.meter(e, number, takes)
+		s.meter(&s.packets.slab[id], number, takes)
 	} else if s.controller != nil {
-		s.collect(e, number, wait)
-		e = &s.calendar.slab[id] // the slab may have moved
-	}
-	if work > l.mark && e.flags&capable != 0 {
-		e.flags |= marked
-		l.stats.Marks++
+		s.collect(&s.packets.slab[id], w, number, wait)
 	}
 	l.free = s.now + work
 	l.stats.Packets++
-	l.stats.Bytes += uint64(e.size)
-	e.link, e.epoch = number, l.epoch
-	if !l.busy {
-		l.busy = true
-		s.calendar.schedule(id, l.free+l.delay)
-		return
+	l.stats.Bytes += uint64(size)
+	at := l.free + l.delay
+	if l.queue.count == 0 {
+		s.calendar.schedule(l.arrival, at)
 	}
-	e.at, e.next = l.free+l.delay, none
-	if l.first == none {
-		l.first = id
-	} else {
-		s.calendar.slab[l.last].next = id
+	s.chunks.push(&l.queue, queued{at: at, id: id, way: w})
+}
+
+// mark notes congestion in a packet, if its transport takes such notes.
+func (s *Simulation) mark(id int32, l *link) {
+	if e := &s.packets.slab[id]; e.flags&capable != 0 {
+		e.flags |= marked
+		l.stats.Marks++
 	}
-	l.last = id
 }
 
 // unlucky is true of a tenth of the packets.
 func (s *Simulation) unlucky() bool { return s.random.Uint64()%10 == 0 }
 
 // drop ends a packet that a link does not take.
-func (s *Simulation) drop(id int32, e *event, l *link) {
+func (s *Simulation) drop(id, number int32) {
+	l := &s.links[number]
 	if l.down {
-		s.lose(id, e)
+		s.lose(id, number)
 		return
 	}
 	l.stats.Drops++
+	e := &s.packets.slab[id]
 	s.totals.Dropped.add(e.size)
 	s.gone(id, e)
 }
 
-func (s *Simulation) lose(id int32, e *event) {
-	s.links[e.link].stats.Drops++
+// lose ends a packet because a link failed.
+func (s *Simulation) lose(id, number int32) {
+	s.links[number].stats.Drops++
+	e := &s.packets.slab[id]
 	s.totals.Lost.add(e.size)
 	s.totals.LastLost = s.now
 	s.gone(id, e)
 }
 
-// gone ends a packet.
-func (s *Simulation) gone(id int32, e *event) {
-	s.inFlight.Packets--
-	s.inFlight.Bytes -= uint64(e.size)
-	if s.controller != nil {
-		s.controller.forget(e)
-	}
-	if e.kind != datagram {
-		s.ended(e.flow)
-	}
-	s.calendar.release(id)
-}
-
-// newPacket makes a packet that has not been sent. The event may move when another is taken.
-func (s *Simulation) newPacket(k kind, flow, size int32) (int32, *event) {
-	id := s.calendar.take()
-	e := &s.calendar.slab[id]
-	e.kind, e.flags, e.hop, e.sacks, e.flow, e.size, e.sent = k, 0, 0, 0, flow, size, s.now
-	e.count, e.via = 0, none
-	s.totals.Sent.add(size)
-	s.inFlight.add(size)
-	return id, e
-}
-
-// launch puts a packet onto its route.
-func (s *Simulation) launch(id int32, e *event, route int32) {
-	e.route = route
-	s.transmit(id, e, s.routes[route])
-}
-
-// deliver gives a packet to the host that it arrived at.
-func (s *Simulation) deliver(id int32, e *event) {
-	s.totals.Delivered.add(e.size)
-	switch e.kind {
-	case data:
-		s.receive(e)
-	case acknowledgement:
-		s.acknowledged(e)
-	case syn:
-		s.accept(e)
-	case synAck:
-		s.established(e.flow, s.now-e.sent)
-	case datagram:
-		s.arrived(e)
-	}
-	// The slab may have moved.
-	s.gone(id, &s.calendar.slab[id])
-}
-
 // timer lets a timer expire.
 func (s *Simulation) timer(id int32, e *event) {
 	switch e.kind {
+	case vanish:
+		s.lose(e.flow, e.link)
+		s.calendar.release(id)
 	case retransmission:
 		s.retransmissionTimer(id)
 	case delayedAck:
@@ -283,7 +226,7 @@ func (s *Simulation) timer(id int32, e *event) {
 func (s *Simulation) at(k kind, flow int32, when Time) int32 {
 	id := s.calendar.take()
 	e := &s.calendar.slab[id]
-	e.kind, e.flow, e.flags, e.size = k, flow, 0, 0
+	e.kind, e.flow = k, flow
 	s.calendar.schedule(id, when)
 	return id
 }

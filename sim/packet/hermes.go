@@ -157,7 +157,7 @@ func (s *Simulation) hermesFresh(v *hermesView) int32 {
 }
 
 // byHermes lets a source choose before a packet.
-func (s *Simulation) byHermes(f *subflow, c *connection, e *event) {
+func (s *Simulation) byHermes(f *subflow, c *connection, e *packet) {
 	p := &f.path
 	if p.table == none || len(s.paths.tables[p.table].fabric) == 0 {
 		return
@@ -208,7 +208,7 @@ func (v *hermesView) better(path int32, now Time) int32 {
 }
 
 // hermesAck takes an acknowledgement into account.
-func (s *Simulation) hermesAck(f *subflow, e *event, clean bool) {
+func (s *Simulation) hermesAck(f *subflow, e *packet, clean bool) {
 	if e.via == none || f.path.table == none {
 		return
 	}

@@ -88,7 +88,7 @@ func (s *Simulation) probe(g *goal) {
 }
 
 // hula puts each flowlet onto the best next hop.
-func (s *Simulation) hula(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) hula(e *packet, v Node, candidates []int32) int32 {
 	f := s.flowlet(e, v)
 	if s.now-f.last > s.paths.FlowletGap || !contains(candidates, f.link) || s.links[f.link].down {
 		f.link = none

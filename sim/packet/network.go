@@ -19,18 +19,16 @@ type link struct {
 	free    Time  // when the last packet in the queue has left
 	perByte int64 // ps/1024 that a byte takes
 	delay   Time
-	limit   Time // work that fits the queue
-	mark    Time // work from which on packets are marked (ECN)
-	random  Time // work from which on a tenth of the packets is dropped
+	least   Time // the least work for which something but waiting happens
+	queue   fifo
 	to      Node
-	// of the packets behind that which arrives next, the only one in the calendar; none
-	first int32
-	last  int32  // of those packets
-	epoch uint16 // counts failures: packets of an earlier epoch are lost
-	busy  bool   // a packet of the link is in the calendar
-	down  bool
-	relay bool // leads to a node that forwards
-	stats LinkStats
+	arrival int32 // event of the first packet of the queue, in the calendar if there is one
+	limit   Time  // work that fits the queue
+	mark    Time  // work from which on packets are marked (ECN)
+	random  Time  // work from which on a tenth of the packets is dropped
+	down    bool
+	relay   bool // leads to a node that forwards
+	stats   LinkStats
 }
 
 // LinkStats count what became of the packets of a link.
@@ -151,8 +149,7 @@ func (n *Network) linkOf(e topology.Edge, c NetworkConfig) (link, error) {
 	}
 	perByte := 8 * float64(Second) * (1 << fraction) / rate
 	l := link{perByte: int64(math.Round(perByte)), delay: delay, to: Node(spec.To), mark: never,
-		random: never, first: none,
-		relay: n.relay[spec.To]}
+		random: never, relay: n.relay[spec.To]}
 	work := func(bytes int) Time { return Time(float64(bytes) * perByte / (1 << fraction)) }
 	queue := c.Queue
 	if c.HostQueue != nil && n.host[spec.From] != none {
@@ -168,6 +165,7 @@ func (n *Network) linkOf(e topology.Edge, c NetworkConfig) (link, error) {
 	if queue.Random > 0 {
 		l.random = work(queue.Bytes - queue.Random)
 	}
+	l.least = min(l.limit, l.mark, l.random)
 	return l, nil
 }
 

@@ -388,7 +388,7 @@ func (s *Simulation) sameRoute(at int32, route []int32) bool {
 }
 
 // sendForward sends a packet from the source of a subflow.
-func (s *Simulation) sendForward(id int32, e *event, f *subflow) {
+func (s *Simulation) sendForward(id int32, e *packet, f *subflow) {
 	c := &s.connections[f.connection]
 	if s.paths.Scheme.switched() {
 		s.inject(id, e, c.src, c.dst)
@@ -408,7 +408,7 @@ func (s *Simulation) sendForward(id int32, e *event, f *subflow) {
 }
 
 // sendBackward sends a packet from the destination of a subflow.
-func (s *Simulation) sendBackward(id int32, e *event, f *subflow) {
+func (s *Simulation) sendBackward(id int32, e *packet, f *subflow) {
 	if s.transport.FreeAcks {
 		s.deliver(id, e)
 		return
@@ -430,13 +430,13 @@ func (s *Simulation) sendBackward(id int32, e *event, f *subflow) {
 }
 
 // strand ends a packet that has no path.
-func (s *Simulation) strand(id int32, e *event) {
+func (s *Simulation) strand(id int32, e *packet) {
 	s.totals.Lost.add(e.size)
 	s.gone(id, e)
 }
 
 // inject gives a packet to the first switch, which chooses its way.
-func (s *Simulation) inject(id int32, e *event, from, to Node) {
+func (s *Simulation) inject(id int32, e *packet, from, to Node) {
 	e.flags |= switchPicks
 	e.route = to
 	s.forward(id, e, from)

@@ -59,7 +59,7 @@ func (r *receiver) take(seq uint32) (fresh, inOrder bool) {
 }
 
 // order counts a segment that was overtaken.
-func (s *Simulation) order(r *receiver, e *event) {
+func (s *Simulation) order(r *receiver, e *packet) {
 	if int32(e.seq-r.beyond) >= 0 {
 		r.beyond = e.seq + 1
 	} else if e.flags&retransmit == 0 {
@@ -68,7 +68,7 @@ func (s *Simulation) order(r *receiver, e *event) {
 }
 
 // receive takes a data packet and answers it.
-func (s *Simulation) receive(e *event) {
+func (s *Simulation) receive(e *packet) {
 	number := e.flow
 	f := &s.subflows[number]
 	if f.state == closed {
@@ -122,17 +122,17 @@ func (s *Simulation) acknowledge(number int32, f *subflow) {
 	r := &f.receiver
 	id, e := s.newPacket(acknowledgement, number, s.transport.AckSize)
 	f.packets++
-	e.seq, e.sent, e.count = r.next, r.echo, r.pending
+	e.seq, e.sent = r.next, r.echo
 	e.via = r.path
 	if r.ce {
 		e.flags |= echo
 	}
-	for i := 0; i < len(r.blocks) && i < len(e.sack); i++ {
+	for i := 0; i < len(r.blocks) && i < mostSacks; i++ {
 		b := r.blocks[i]
 		if b.to-r.next > 0xffff {
 			continue
 		}
-		e.sack[e.sacks] = sackRange{uint16(b.from - r.next), uint16(b.to - r.next)}
+		s.packets.sack[id][e.sacks] = sackRange{uint16(b.from - r.next), uint16(b.to - r.next)}
 		e.sacks++
 	}
 	r.pending, r.expires = 0, 0

@@ -47,7 +47,8 @@ type subflow struct {
 	before       window // as it was when the recovery began
 	resentQueue  []resentSegment
 	resentHead   int
-	seen         [3]sackRange32 // ranges of the last acknowledgement
+	seen         [mostSacks]sackRange32 // ranges of the last acknowledgement
+	ranges       uint8                  // how many
 
 	window    window
 	srtt      Time
@@ -121,7 +122,7 @@ func (s *Simulation) sendSYN(number int32, f *subflow) {
 }
 
 // accept answers a SYN.
-func (s *Simulation) accept(e *event) {
+func (s *Simulation) accept(e *packet) {
 	number, sent := e.flow, e.sent
 	f := &s.subflows[number]
 	if f.state == closed {

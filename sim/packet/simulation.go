@@ -87,6 +87,9 @@ type connection struct {
 // Simulation is a run.
 type Simulation struct {
 	calendar    calendar
+	packets     packets
+	chunks      chunks
+	sizeOf      [classes]int32 // of packets of a class
 	now         Time
 	links       []link
 	meters      []meter     // of the links' utilization, for schemes that look at it; or nil
@@ -128,9 +131,14 @@ func New(c Config) (*Simulation, error) {
 	n := c.Network
 	s := &Simulation{
 		calendar: newCalendar(n.slot()), links: append([]link(nil), n.links...), network: n,
-		routing:   newRouting(n),
+		routing: newRouting(n), packets: packets{free: none},
+		chunks:    chunks{free: none},
 		transport: t, random: rand.New(rand.NewPCG(c.Seed, 1)),
 		sizes: rand.New(rand.NewPCG(c.Seed, 2)), done: c.Done,
+	}
+	s.sizeOf[fullSize], s.sizeOf[emptySize] = t.Payload+t.Header, t.AckSize
+	for i := range s.links {
+		s.links[i].arrival = s.arrivals(int32(i))
 	}
 	if err := s.preparePaths(c.Paths, c.Seed); err != nil {
 		return nil, err
@@ -322,17 +330,34 @@ func (s *Simulation) apply(c Change) {
 	}
 	l.down = !c.Up
 	if l.down {
-		l.epoch++ // of the packet in the calendar
-		for id := l.first; id != none; {
-			following := s.calendar.slab[id].next
-			s.lose(id, &s.calendar.slab[id])
-			id = following
-		}
-		l.first, l.busy = none, false
+		s.empty(int32(c.Link))
+		l.least = -1
 	} else {
-		l.free = s.now
+		l.free, l.least = s.now, s.network.links[c.Link].least
 	}
 	s.reconvergeLater()
+}
+
+// empty loses the packets of a link that failed. The first, which may be on the link, is lost when
+// it would have arrived.
+func (s *Simulation) empty(number int32) {
+	l := &s.links[number]
+	if l.queue.count == 0 {
+		return
+	}
+	e := &s.calendar.slab[l.arrival]
+	e.kind, e.flow = vanish, s.chunks.pop(&l.queue).id
+	l.arrival = s.arrivals(number)
+	for l.queue.count > 0 {
+		s.lose(s.chunks.pop(&l.queue).id, number)
+	}
+}
+
+// arrivals makes the event by which packets arrive over a link.
+func (s *Simulation) arrivals(number int32) int32 {
+	id := s.calendar.take()
+	s.calendar.slab[id] = event{kind: arrival, link: number}
+	return id
 }
 
 // hook is work that is done again and again.

@@ -38,6 +38,8 @@ func TestSlabMoves(t *testing.T) {
 					if events++; events%7 == 0 {
 						s.calendar.free = none
 						s.calendar.slab = slices.Clip(s.calendar.slab)
+						s.packets.free = none
+						s.packets.slab = slices.Clip(s.packets.slab)
 					}
 				}
 			}

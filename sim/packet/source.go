@@ -67,7 +67,7 @@ func (s *Simulation) emit(timer int32) {
 }
 
 // arrived counts a packet of a source at its destination.
-func (s *Simulation) arrived(e *event) {
+func (s *Simulation) arrived(e *packet) {
 	c := &s.sources[e.flow]
 	c.got.add(e.size)
 	if c.Arrived != nil {

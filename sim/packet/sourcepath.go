@@ -1,7 +1,7 @@
 package packet
 
 // beforeSend lets the source choose again before a packet.
-func (s *Simulation) beforeSend(f *subflow, c *connection, e *event) {
+func (s *Simulation) beforeSend(f *subflow, c *connection, e *packet) {
 	switch s.paths.Scheme {
 	case Flowlets:
 		if s.now-f.path.last > s.paths.FlowletGap {
@@ -81,7 +81,7 @@ func (s *Simulation) relabel(f *subflow, c *connection) {
 }
 
 // pathFeedback takes an acknowledgement into account.
-func (s *Simulation) pathFeedback(f *subflow, e *event, newly uint32) {
+func (s *Simulation) pathFeedback(f *subflow, e *packet, newly uint32) {
 	clean := e.flags&echo == 0
 	switch s.paths.Scheme {
 	case PLB:
@@ -141,7 +141,7 @@ const (
 
 // plb counts rounds in which at least half of the segments were marked, and relabels after
 // plbRounds of them in a row, or, when nothing is under way, after plbIdleHalf.
-func (s *Simulation) plb(f *subflow, e *event, newly uint32) {
+func (s *Simulation) plb(f *subflow, e *packet, newly uint32) {
 	r := &f.path.rounds
 	r.acked += newly
 	if e.flags&echo != 0 {

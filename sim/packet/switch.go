@@ -49,7 +49,7 @@ func (s *Simulation) prepareSwitches() error {
 }
 
 // forward sends a packet on from a node, over the next hop that the node chooses.
-func (s *Simulation) forward(id int32, e *event, v Node) {
+func (s *Simulation) forward(id int32, e *packet, v Node) {
 	to := e.route
 	if v == to {
 		s.deliver(id, e)
@@ -64,11 +64,11 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 		if s.paths.Scheme == ConWeave && s.weaveArrived(id, e) {
 			return
 		}
-		s.transmit(id, e, n.access(to))
+		s.relay(id, e, n.access(to))
 		return
 	}
 	if n.entry[v] != v {
-		s.transmit(id, e, n.out[v][0])
+		s.relay(id, e, n.out[v][0])
 		return
 	}
 	candidates := s.routing.next(v, goal)
@@ -85,12 +85,12 @@ func (s *Simulation) forward(id int32, e *event, v Node) {
 			s.congaTag(e, v, link)
 		}
 	}
-	s.transmit(id, e, link)
+	s.relay(id, e, link)
 }
 
 // pick chooses one of several next hops. One whose link is down is chosen only if the choice does
 // not look at links.
-func (s *Simulation) pick(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) pick(e *packet, v Node, candidates []int32) int32 {
 	switch s.paths.Scheme {
 	case DRILL:
 		return s.drill(e, v, candidates)
@@ -124,7 +124,7 @@ func (s *Simulation) alive(candidates []int32) int32 {
 }
 
 // drill is DRILL(2, 1): of two random queues and the best of last time, the shortest.
-func (s *Simulation) drill(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) drill(e *packet, v Node, candidates []int32) int32 {
 	if s.paths.memory[v] == nil {
 		s.paths.memory[v] = make([]int32, len(s.network.out))
 		for i := range s.paths.memory[v] {
@@ -152,7 +152,7 @@ func (s *Simulation) drill(e *event, v Node, candidates []int32) int32 {
 }
 
 // letFlow is a new random link after each pause of a flow.
-func (s *Simulation) letFlow(e *event, v Node, candidates []int32) int32 {
+func (s *Simulation) letFlow(e *packet, v Node, candidates []int32) int32 {
 	f := s.flowlet(e, v)
 	if s.now-f.last > s.paths.FlowletGap || !contains(candidates, f.link) || s.links[f.link].down {
 		f.link = s.alive(candidates)
@@ -162,7 +162,7 @@ func (s *Simulation) letFlow(e *event, v Node, candidates []int32) int32 {
 }
 
 // flowlet is the entry of a packet's flow in the table of a switch; flows that collide share it.
-func (s *Simulation) flowlet(e *event, v Node) *flowlet {
+func (s *Simulation) flowlet(e *packet, v Node) *flowlet {
 	if s.paths.flowlets[v] == nil {
 		s.paths.flowlets[v] = make([]flowlet, flowletSlots)
 		for i := range s.paths.flowlets[v] {

@@ -35,7 +35,7 @@ func (s *Simulation) utilization(link int32) float64 {
 
 // meter counts a packet that enters the queue of a link, and writes the utilization of the busiest
 // link of its path into it, in the unit of the scheme.
-func (s *Simulation) meter(e *event, link int32, takes Time) {
+func (s *Simulation) meter(e *packet, link int32, takes Time) {
 	m, used := &s.meters[link], s.utilization(link)
 	m.work, m.at = used*float64(s.paths.Meter)+float64(takes), s.now
 	if !m.fabric {
@@ -53,7 +53,7 @@ func (s *Simulation) meter(e *event, link int32, takes Time) {
 	}
 }
 
-// The low bits of event.via under CloveINT are the utilization, the others the path.
+// The low bits of packet.via under CloveINT are the utilization, the others the path.
 const (
 	utilizationBits = 8
 	utilizationMask = 1<<utilizationBits - 1

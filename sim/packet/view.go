@@ -31,7 +31,7 @@ func (s *Simulation) view(c *connection, paths int) *view {
 }
 
 // byView lets a source choose when a flowlet begins.
-func (s *Simulation) byView(f *subflow, c *connection, e *event) {
+func (s *Simulation) byView(f *subflow, c *connection, e *packet) {
 	p := &f.path
 	if p.view == nil {
 		return

@@ -89,7 +89,7 @@ func (w *window) undo(before *window) {
 }
 
 // marks takes ECN marks into account. It reports whether the window was reduced.
-func (w *window) marks(s *Simulation, f *subflow, e *event, newly uint32) bool {
+func (w *window) marks(s *Simulation, f *subflow, e *packet, newly uint32) bool {
 	if !s.transport.ECN {
 		return false
 	}

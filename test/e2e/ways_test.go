@@ -162,7 +162,7 @@ func (w *wayLab) byTelemetry() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- controller.Run(ctx, controller.Options{Config: c, Version: "test", 
+		ended <- controller.Run(ctx, controller.Options{Config: c, Version: "test",
 			Log: slog.New(slog.DiscardHandler),
 			Open: func(name string) (*topology.Graph, error) {
 				text, err := os.ReadFile(name)
@@ -179,7 +179,7 @@ func (w *wayLab) byTelemetry() {
 			if _, err = client.Report(w.t.Context(), []controller.Report{{
 				Flow: api.Flow{Source: netip.MustParseAddrPort("[2001:db8:c::1]:4000"),
 					Destination: netip.MustParseAddrPort(echoAddress), Protocol: config.TCP},
-				Path:   []string{"edge", "in", router, "out"},
+				Path: []string{"edge", "in", router, "out"},
 				Queues: []controller.QueueState{{From: router, To: "out",
 					Bytes: bytes}}}}); err != nil {
 				time.Sleep(20 * time.Millisecond) // it starts

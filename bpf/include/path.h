@@ -49,9 +49,8 @@ static __always_inline bool service_has_paths(const struct service *service)
 
 /* The path of a flow to the first of a chain of which n are visited; 0: it has none, or it makes
  * more than so many SIDs. */
-static __always_inline const struct path *path_find(const struct service *service,
-						    const struct chain *chain, __u64 hash, __u32 n,
-						    __u32 most)
+static __always_inline const struct path *
+path_find(const struct service *service, const struct chain *chain, __u64 hash, __u32 n, __u32 most)
 {
 	struct path *path;
 	__u32 key;

@@ -17,6 +17,7 @@ import (
 // A steeredHost is a network namespace of a host, this process being in the cgroup whose
 // connections are steered.
 type steeredHost struct {
+	ns     *linux.Netns
 	config PathSourceConfig
 	source *PathSource
 }
@@ -38,7 +39,7 @@ func newSteeredHost(t testing.TB, fields cflb.Fields, use func(h *steeredHost)) 
 	must(t, err)
 	codec, err := cflb.New(cflb.Parameters{Fields: fields, Radix: 4, Key: [16]byte{9}})
 	must(t, err)
-	h := &steeredHost{config: PathSourceConfig{IPv4: codec, IPv6: codec,
+	h := &steeredHost{ns: ns, config: PathSourceConfig{IPv4: codec, IPv6: codec,
 		Rules:   []PathRule{{Path: steeredPath}},
 		Source4: netip.MustParseAddr("10.7.0.1"), Source6: netip.MustParseAddr("fd00:7::1"),
 		PortsFrom: 10000, PortsTo: 60000}}
@@ -208,30 +209,31 @@ func FuzzPathConnect(f *testing.F) {
 	f.Add([]byte{192, 0, 2, 1, 0, 80}, false)
 	f.Add([]byte{8, 8, 8, 8, 1, 187}, true)
 	f.Add([]byte("\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x50"), true)
-	f.Fuzz(func(t *testing.T, to []byte, stream bool) {
-		if len(to) != 6 && len(to) != 18 {
-			return
-		}
-		address, _ := netip.AddrFromSlice(to[:len(to)-2])
-		end := netip.AddrPortFrom(address, uint16(to[len(to)-2])<<8|uint16(to[len(to)-1]))
-		kind, protocol := unix.SOCK_DGRAM, uint8(17)
-		if stream {
-			kind, protocol = unix.SOCK_STREAM, 6
-		}
-		newSteeredHost(t, cflb.SourcePort, func(h *steeredHost) {
-			own, done := connectSteered(t, kind, end)
-			if done == nil {
-				return // the kernel knows no way there
-			}
-			defer done()
-			counted, err := h.source.Counters()
-			must(t, err)
-			if counted.Steered == 0 {
+	newSteeredHost(f, cflb.SourcePort, func(h *steeredHost) {
+		f.Fuzz(func(t *testing.T, to []byte, stream bool) {
+			if len(to) != 6 && len(to) != 18 {
 				return
 			}
-			if err := h.takesPath(own, end, protocol); err != nil {
-				t.Error(err)
+			address, _ := netip.AddrFromSlice(to[:len(to)-2])
+			end := netip.AddrPortFrom(address, uint16(to[len(to)-2])<<8|uint16(to[len(to)-1]))
+			kind, protocol := unix.SOCK_DGRAM, uint8(17)
+			if stream {
+				kind, protocol = unix.SOCK_STREAM, 6
 			}
+			before, err := h.source.Counters()
+			must(t, err)
+			must(t, h.ns.Do(func() error {
+				own, done := connectSteered(t, kind, end)
+				if done == nil {
+					return nil // the kernel knows no way there
+				}
+				defer done()
+				counted, err := h.source.Counters()
+				if err != nil || counted.Steered == before.Steered {
+					return err
+				}
+				return h.takesPath(own, end, protocol)
+			}))
 		})
 	})
 }

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"runtime"
+
 	"sextant/agent/edge"
 	"sextant/config"
 	"sextant/datapath"
@@ -38,6 +40,7 @@ func EstimateMemory(n *config.Node) (m Memory) {
 		return m
 	}
 	m.Kernel += uint64(8 * n.Edge.FlowCache.Entries)
+	m.Kernel += uint64(edge.CapacityOf(n.Edge).KernelBytes(runtime.NumCPU()))
 	for i := range n.Edge.Services {
 		s := edge.Service{Service: n.Edge.Services[i]}
 		s.Buckets, _ = n.Edge.BucketsOf(&s.Service)

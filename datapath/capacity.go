@@ -3,6 +3,7 @@ package datapath
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 )
@@ -43,6 +44,24 @@ func CapacityFor(services, backends int) Capacity {
 func (c Capacity) AtLeast(other Capacity) Capacity {
 	return Capacity{max(c.Services, other.Services), max(c.Counters, other.Counters)}
 }
+
+// KernelBytes is how much memory of the kernel the tables of the capacity take beyond those of the
+// least one, on a machine of so many processors.
+func (c Capacity) KernelBytes(cpus int) int {
+	least := Capacity{}.orCompiled()
+	c = c.orCompiled()
+	perCPU := int(unsafe.Sizeof(serviceCounters{}) + unsafe.Sizeof(Openings{}))
+	pointers := 5 * 8 // to inner maps, and to the copies of per-CPU values
+	service := pointers + int(unsafe.Sizeof(newConnections{})) + cpus*perCPU +
+		4*int(hashEntryBytes+unsafe.Sizeof(serviceKey{})+unsafe.Sizeof(service{}))
+	block := 8 + cpus*int(unsafe.Sizeof(backendCounters{}))
+	return (c.Services-least.Services)*service +
+		(c.Counters-least.Counters)/countersBlock*block
+}
+
+// hashEntryBytes is what the kernel keeps about an entry of a hash table (struct htab_elem), and
+// about its bucket.
+const hashEntryBytes = 64
 
 func (c Capacity) orCompiled() Capacity {
 	return c.AtLeast(Capacity{servicesMax, counters})

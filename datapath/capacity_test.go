@@ -95,3 +95,33 @@ func wantCounted(t *testing.T, e *Edge, service uint32, backend uint16, packets 
 			got.All.Packets, got.Backends[0].Packets, packets)
 	}
 }
+
+// The kernel's own numbers hold the estimate of what a capacity takes.
+func TestCapacityKernelBytes(t *testing.T) {
+	w := newWorld(t)
+	held := func(c Capacity) (bytes int) {
+		config := edgeConfig(t)
+		config.Capacity = c
+		e, err := OpenEdge(w.dir, config)
+		must(t, err)
+		defer e.Close()
+		for _, name := range append([]string{"backend_traffic"}, perService...) {
+			info, err := e.maps[name].Info()
+			must(t, err)
+			locked, ok := info.Memlock()
+			if !ok {
+				t.Fatalf("the kernel does not say what %s takes", name)
+			}
+			bytes += int(locked)
+		}
+		return bytes
+	}
+	least := held(Capacity{})
+	for _, c := range []Capacity{{16384, 32768}, {1024, 1 << 18}, {65536, 1 << 20}} {
+		takes, estimated := held(c)-least, c.KernelBytes(ebpf.MustPossibleCPU())
+		t.Logf("%+v: %d bytes, %d estimated", c, takes, estimated)
+		if estimated < takes || estimated > 2*takes {
+			t.Errorf("%+v takes %d bytes, and %d were estimated", c, takes, estimated)
+		}
+	}
+}

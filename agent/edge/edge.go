@@ -203,16 +203,21 @@ func edgeConfig(n *config.Node) datapath.EdgeConfig {
 			Entries: n.Edge.FlowCache.Entries},
 		Paths: n.Edge.HasPaths(),
 	}
-	backends := 0
-	for i := range n.Edge.Services {
-		backends += len(n.Edge.Services[i].Backends)
-	}
-	c.Capacity = datapath.CapacityFor(len(n.Edge.Services), backends)
+	c.Capacity = CapacityOf(n.Edge)
 	for _, i := range n.Edge.Interfaces {
 		c.Interfaces = append(c.Interfaces, datapath.EdgeInterface{Name: i.Name,
 			Side: role.AttachSides[i.Side], Mode: role.AttachModes[i.Mode]})
 	}
 	return c
+}
+
+// CapacityOf is for how much the program of an edge has room at least.
+func CapacityOf(e *config.Edge) datapath.Capacity {
+	backends := 0
+	for i := range e.Services {
+		backends += len(e.Services[i].Backends)
+	}
+	return datapath.CapacityFor(len(e.Services), backends)
 }
 
 // Build makes what the configuration wants: only the services that differ if the program

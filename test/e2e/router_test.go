@@ -138,28 +138,45 @@ func TestKernelKeepsConnections(t *testing.T) {
 		shadowed bool
 	}{{"plain", 0, true}, {"buckets", 128, true}, {"without the shadow", 0, false}} {
 		t.Run(c.name, func(t *testing.T) {
-			r := upRouted(t, "kernel", "10", c.buckets)
-			r.route(1, 2, 3, 4)
-			r.await([]int{1, 2, 3, 4}, nil)
-			if !c.shadowed {
-				r.on("edge1", "ip", "-6", "route", "replace", "unreachable", "fcbb:bb00:d0::/128",
-					"metric", "1")
+			// On a busy machine the change can come when downloads are at their end.
+			tries, lost := 4, false
+			if c.shadowed {
+				tries = 1
 			}
-			result := r.download(func() {
-				r.route(1, 3, 4)
-				r.await([]int{1, 3, 4}, []int{1, 2, 3, 4})
-			})
-			strays := r.strays()
-			t.Logf("%d downloads, %d failed, %d strays", result.Done, result.Failed, strays)
-			if lost := result.Failed > 0; lost == c.shadowed {
-				t.Errorf("%d of %d downloads failed: %v", result.Failed, result.Done+result.Failed,
-					result.FirstErrors)
+			for try := 1; try <= tries && !lost; try++ {
+				t.Run(fmt.Sprintf("try %d", try), func(t *testing.T) {
+					lost = leaveUnderDownloads(t, c.buckets, c.shadowed)
+				})
 			}
-			if strays == 0 {
-				t.Error("no packet went astray: the test shows nothing")
+			if lost == c.shadowed {
+				t.Errorf("downloads failed: %v", lost)
 			}
 		})
 	}
+}
+
+// leaveUnderDownloads takes a server's next hop away under downloads, and reports whether some
+// failed.
+func leaveUnderDownloads(t *testing.T, buckets int, shadowed bool) (lost bool) {
+	t.Helper()
+	r := upRouted(t, "kernel", "10", buckets)
+	r.route(1, 2, 3, 4)
+	r.await([]int{1, 2, 3, 4}, nil)
+	if !shadowed {
+		r.on("edge1", "ip", "-6", "route", "replace", "unreachable", "fcbb:bb00:d0::/128",
+			"metric", "1")
+	}
+	result := r.download(func() {
+		r.route(1, 3, 4)
+		r.await([]int{1, 3, 4}, []int{1, 2, 3, 4})
+	})
+	strays := r.strays()
+	t.Logf("%d downloads, %d failed, %d strays: %v", result.Done, result.Failed, strays,
+		result.FirstErrors)
+	if strays == 0 {
+		t.Error("no packet went astray: the test shows nothing")
+	}
+	return result.Failed > 0
 }
 
 // A packet of a connection that nobody has goes back and forth between servers and shadow until its

@@ -68,51 +68,171 @@ static __always_inline enum carrying int_find(struct __sk_buff *skb, const struc
 }
 
 /* Entropy of the UDP source port: the flow label, which the head-end made of the inner flow. */
-static __always_inline __u32 source_port(const struct int_scratch *s)
+static __always_inline __u32 source_port(struct __sk_buff *skb)
 {
-	__u32 label = (s->octets[1] & 15) << 16 | get16(s, 2);
+	__be32 *head = packet_start(skb) + sizeof(struct ethhdr);
+	__u32 label;
 
+	if ((void *)(head + 1) > packet_end(skb))
+		return 0;
+	label = bpf_ntohl(*head) & 0xfffff;
 	return 0xc000 | ((label ^ label >> 14) & 0x3fff);
+}
+
+/* Metadata of a word each, which a node writes without the time. */
+#define INT_SHORT (INT_NODE | INT_INTERFACES | INT_LATENCY | INT_QUEUE)
+#define INT_SHORT_WORDS 4
+
+/* Writes such metadata into a packet, in the order of their bits. */
+static __always_inline void write_short(__be32 *to, __u32 instructions,
+					const struct int_observation *o)
+{
+	if (instructions & INT_NODE)
+		*to++ = bpf_htonl(o->node);
+	if (instructions & INT_INTERFACES)
+		*to++ = bpf_htonl(int_interfaces(o));
+	if (instructions & INT_LATENCY)
+		*to++ = bpf_htonl(o->latency_ns <= 0xffffffff ? o->latency_ns : ~0U);
+	if (instructions & INT_QUEUE)
+		*to = bpf_htonl(o->queue);
+}
+
+/* Writes what a node adds, of so many words, which the packet has behind to: a free slot, or room
+ * that was made. */
+static __always_inline void words_write(struct __sk_buff *skb, __be32 *to, __u32 hop,
+					__u32 instructions)
+{
+	struct int_observation seen = {};
+	struct int_scratch *s;
+	__u32 zero = 0;
+
+	observe(skb, instructions, &seen);
+	if (!(instructions & ~INT_SHORT) && hop == int_words(instructions) &&
+	    (void *)(to + INT_SHORT_WORDS) <= packet_end(skb)) {
+		write_short(to, instructions, &seen);
+		return;
+	}
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s)
+		return;
+	int_write(s, 0, hop, instructions, &seen);
+	barrier_var(hop); /* or the compiler drops the bound, which kernel 6.1 needs */
+	for (int i = 0; i < INT_HOP_WORDS; i++) {
+		if (i >= hop || (void *)(to + i + 1) > packet_end(skb))
+			break;
+		to[i] = ((__be32 *)s->octets)[i];
+	}
+}
+
+/* The same at an offset from the start of the frame. Global, so that it is verified apart. */
+__noinline int words_write_at(struct __sk_buff *skb, __u32 at, __u32 hop, __u32 instructions)
+{
+	__be32 *to = packet_start(skb);
+
+	barrier_var(at);
+	to = (void *)to + (at & 2047);
+	if ((void *)(to + 1) <= packet_end(skb))
+		words_write(skb, to, hop, instructions);
+	return 0;
+}
+
+static __always_inline __u32 payload_length(struct __sk_buff *skb)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+
+	return (void *)(ip + 1) <= packet_end(skb) ? bpf_ntohs(ip->payload_len) : 0;
+}
+
+/* Writes what follows the outer headers. */
+static __always_inline bool next_write(struct __sk_buff *skb, const struct int_outer *o,
+				       __u32 protocol)
+{
+	__u8 *next = packet_start(skb) + sizeof(struct ethhdr);
+	__u32 at = o->next_at;
+
+	barrier_var(at);
+	if (at > INT_OUTER)
+		return false;
+	next += at;
+	if ((void *)(next + 1) > packet_end(skb))
+		return false;
+	*next = protocol;
+	return true;
+}
+
+/*
+ * Makes room for so many octets, and has the payload length say so. The kernel moves the Ethernet
+ * and the IPv6 header, here moves what else lies in front of the room: so many octets in words of
+ * eight. A packet that leaves has no checksum of hardware over what moves.
+ */
+static __always_inline bool make_room(struct __sk_buff *skb, __u32 more, __u32 octets)
+{
+	struct ipv6hdr *ip;
+	__u64 *from, *to;
+
+	if (bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_NET, 0))
+		return false;
+	ip = packet_start(skb) + sizeof(struct ethhdr);
+	if ((void *)(ip + 1) > packet_end(skb))
+		return false;
+	ip->payload_len = bpf_htons(bpf_ntohs(ip->payload_len) + more);
+	to = (void *)(ip + 1);
+	barrier_var(more);
+	from = (void *)to + (more & 511);
+	for (__u32 i = 0; i < INT_HEAD / 8; i++) {
+		if (8 * i >= octets || (void *)(to + i + 1) > packet_end(skb) ||
+		    (void *)(from + i + 1) > packet_end(skb))
+			break;
+		to[i] = from[i];
+	}
+	return true;
 }
 
 /* ===== Programs ===== */
 
-static __always_inline int insert(struct __sk_buff *skb, struct int_scratch *s, struct int_outer *o,
+static __always_inline int insert(struct __sk_buff *skb, const struct int_outer *o,
 				  const struct telemetry_class *class)
 {
 	__u32 instructions = class->instructions, hop = int_words(instructions);
-	__u32 slots = class->slots, hops = class->hops, room, more;
-	struct int_observation seen = {};
+	__u32 slots = class->slots, hops = class->hops, port = source_port(skb), room, more, length,
+	      free;
+	struct int_headers *h;
+	__be32 *to;
 
 	room = hop * (1 + slots);
 	if (!hop || !hops || hop > INT_HOP_WORDS || room > INT_ROOM_WORDS)
 		return TC_ACT_UNSPEC;
-	more = sizeof(struct int_headers) + INT_WORD * room;
+	more = sizeof(*h) + INT_WORD * room;
 	if (!fits(skb, more))
 		return outcome_count(TELEMETRY_MTU);
-	if (!int_copy(skb, s, o->length))
+	if (!make_room(skb, more, o->length - sizeof(struct ipv6hdr)))
 		return outcome_count(TELEMETRY_REFUSED);
-	*octet_at(s, o->next_at) = IPPROTO_UDP;
-	length_add(s, 4, more);
-	put16(s, o->length, source_port(s));
-	put16(s, AT_PORT(o), settings.port);
-	put16(s, AT_UDP_LENGTH(o), sizeof(struct ipv6hdr) + get16(s, 4) - o->length);
-	put16(s, o->length + 6, 0);
-	put32(s, AT_SHIM(o),
-	      (INT_TYPE_MD << 4 | INT_NPT_UDP << 2) << 24 | (INT_HEADER_WORDS + room) << 16 |
-		      o->protocol);
-	put32(s, AT_MD(o), INT_VERSION << 28 | hop << 8 | (hops - 1));
-	put32(s, AT_MD(o) + 4, instructions << 16 | (slots ? INT_DOMAIN : 0));
-	put32(s, AT_MD(o) + 8, slots);
+	length = payload_length(skb);
+	h = int_behind(skb, o, sizeof(*h));
+	if (!h || !next_write(skb, o, IPPROTO_UDP))
+		return TC_ACT_SHOT; /* what was made is there */
+	h->udp.source = bpf_htons(port);
+	h->udp.dest = bpf_htons(settings.port);
+	h->udp.len = bpf_htons(length + sizeof(struct ipv6hdr) - o->length);
+	h->udp.check = 0;
+	h->shim = (struct int_shim){ .type = INT_TYPE_MD << 4 | INT_NPT_UDP << 2,
+				     .words = INT_HEADER_WORDS + room,
+				     .protocol = o->protocol };
+	h->md = (struct int_md){ .flags = INT_VERSION << 4,
+				 .hop_words = hop,
+				 .remaining = hops - 1,
+				 .instructions = bpf_htons(instructions),
+				 .domain = slots ? bpf_htons(INT_DOMAIN) : 0,
+				 .ds_flags = bpf_htons(slots) };
+	to = (__be32 *)(h + 1);
+	free = hop * slots;
 	for (__u32 i = 0; i < INT_ROOM_WORDS; i++) {
-		if (i >= hop * slots)
+		if (i >= free || (void *)(to + i + 1) > packet_end(skb))
 			break;
-		put32(s, AT_STACK(o) + INT_WORD * i, ~0);
+		to[i] = ~0;
 	}
-	observe(skb, instructions, &seen);
-	int_write(s, AT_STACK(o) + INT_WORD * hop * slots, hop, instructions, &seen);
-	if (!store(skb, s, more, o->length + more))
-		return outcome_count(TELEMETRY_REFUSED);
+	words_write_at(skb, sizeof(struct ethhdr) + AT_STACK(o) + INT_WORD * free, hop,
+		       instructions);
 	return outcome_count(TELEMETRY_INSERTED);
 }
 
@@ -179,7 +299,7 @@ int telemetry_source(struct __sk_buff *skb)
 		return outcome_count(TELEMETRY_CARRIES);
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	return settings.encoding == ENCODING_INT ? insert(skb, s, &o, class) :
+	return settings.encoding == ENCODING_INT ? insert(skb, &o, class) :
 						   option_insert(skb, s, class);
 }
 
@@ -194,24 +314,6 @@ static __always_inline int slot_of(const struct int_headers *h, __u32 hop)
 	return INT_WORD * hop * (free - 1);
 }
 
-/* Metadata of a word each, which a node writes without the time. */
-#define INT_SHORT (INT_NODE | INT_INTERFACES | INT_LATENCY | INT_QUEUE)
-#define INT_SHORT_WORDS 4
-
-/* Writes such metadata into a packet, in the order of their bits. */
-static __always_inline void write_short(__be32 *to, __u32 instructions,
-					const struct int_observation *o)
-{
-	if (instructions & INT_NODE)
-		*to++ = bpf_htonl(o->node);
-	if (instructions & INT_INTERFACES)
-		*to++ = bpf_htonl(int_interfaces(o));
-	if (instructions & INT_LATENCY)
-		*to++ = bpf_htonl(o->latency_ns <= 0xffffffff ? o->latency_ns : ~0U);
-	if (instructions & INT_QUEUE)
-		*to = bpf_htonl(o->queue);
-}
-
 /*
  * Writes into a free slot, so far from the start of the stack. False if it is written already. The
  * header of a packet that is forwarded has no checksum of hardware any more, and UDP has none.
@@ -219,10 +321,7 @@ static __always_inline void write_short(__be32 *to, __u32 instructions,
 static __always_inline bool write_in_place(struct __sk_buff *skb, const struct int_outer *o,
 					   __u32 slot, __u32 hop)
 {
-	struct int_observation seen = {};
-	__u32 instructions, zero = 0;
 	struct int_headers *h;
-	struct int_scratch *s;
 	__be32 *to;
 
 	if (slot >= INT_WORD * (INT_WORDS_MAX + 1) ||
@@ -235,23 +334,7 @@ static __always_inline bool write_in_place(struct __sk_buff *skb, const struct i
 	to = (void *)(h + 1) + (slot & (INT_WORD * INT_WORDS_MAX));
 	if ((void *)(to + 1) > packet_end(skb) || *to != (__be32)~0)
 		return false;
-	instructions = bpf_ntohs(h->md.instructions);
-	observe(skb, instructions, &seen);
-	if (!(instructions & ~INT_SHORT) && hop == int_words(instructions) &&
-	    (void *)(to + INT_SHORT_WORDS) <= packet_end(skb)) {
-		write_short(to, instructions, &seen);
-	} else {
-		s = bpf_map_lookup_elem(&int_scratches, &zero);
-		if (!s)
-			return false;
-		int_write(s, 0, hop, instructions, &seen);
-		barrier_var(hop); /* or the compiler drops the bound, which kernel 6.1 needs */
-		for (int i = 0; i < INT_HOP_WORDS; i++) {
-			if (i >= hop || (void *)(to + i + 1) > packet_end(skb))
-				break;
-			to[i] = ((__be32 *)s->octets)[i];
-		}
-	}
+	words_write(skb, to, hop, bpf_ntohs(h->md.instructions));
 	h->md.remaining--;
 	h->md.ds_flags -= bpf_htons(1);
 	return true;
@@ -261,13 +344,11 @@ static __always_inline int push(struct __sk_buff *skb, const struct int_outer *o
 				struct int_headers *h)
 {
 	__u32 hop = h->md.hop_words & INT_HOP_WORDS, words = h->shim.words, more = INT_WORD * hop;
-	__u32 instructions = bpf_ntohs(h->md.instructions);
-	struct int_observation seen = {};
-	struct int_scratch *s;
-	__u32 zero = 0;
+	__u32 instructions = bpf_ntohs(h->md.instructions), length = bpf_ntohs(h->udp.len);
+	__u32 remaining = h->md.remaining;
 	int slot = slot_of(h, hop);
 
-	if (!h->md.remaining) {
+	if (!remaining) {
 		h->md.flags |= INT_EXCEEDED_HOPS;
 		return outcome_count(TELEMETRY_HOPS);
 	}
@@ -279,17 +360,15 @@ static __always_inline int push(struct __sk_buff *skb, const struct int_outer *o
 			h->md.flags |= INT_EXCEEDED_MTU;
 		return outcome_count(TELEMETRY_MTU);
 	}
-	s = bpf_map_lookup_elem(&int_scratches, &zero);
-	if (!s || !int_copy(skb, s, o->length + sizeof(*h)))
+	if (!make_room(skb, more, o->length - sizeof(struct ipv6hdr) + sizeof(*h)))
 		return outcome_count(TELEMETRY_REFUSED);
-	observe(skb, instructions, &seen);
-	--*octet_at(s, AT_MD(o) + 3);
-	int_write(s, AT_STACK(o), hop, instructions, &seen);
-	length_add(s, 4, more);
-	length_add(s, AT_UDP_LENGTH(o), more);
-	*octet_at(s, AT_SHIM(o) + 1) += hop;
-	if (!store(skb, s, more, AT_STACK(o) + more))
-		return outcome_count(TELEMETRY_REFUSED);
+	h = int_behind(skb, o, sizeof(*h));
+	if (!h)
+		return TC_ACT_SHOT;
+	h->udp.len = bpf_htons(length + more);
+	h->shim.words = words + hop;
+	h->md.remaining = remaining - 1;
+	words_write(skb, (__be32 *)(h + 1), hop, instructions);
 	return outcome_count(TELEMETRY_PUSHED);
 }
 
@@ -329,17 +408,22 @@ int telemetry_transit(struct __sk_buff *skb)
 	return h ? push(skb, &o, h) : TC_ACT_UNSPEC;
 }
 
-/* Takes telemetry out of a packet that was noted. */
+/* Takes telemetry out of a packet that was noted. Helpers write: the packet may have a checksum of
+ * hardware, which they keep right. */
 static __always_inline int take_out(struct __sk_buff *skb, const struct int_outer *o, __u32 less)
 {
-	__u32 zero = 0;
+	struct int_headers *h = int_behind(skb, o, sizeof(*h));
+	__u32 zero = 0, protocol;
 	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
 
-	if (!s || !int_copy(skb, s, o->length + sizeof(struct int_headers)))
+	if (!s || !h)
 		return outcome_count(TELEMETRY_REFUSED);
-	if (*octet_at(s, AT_MD(o)) & INT_DISCARD)
+	if (h->md.flags & INT_DISCARD)
 		return refuse(TELEMETRY_DISCARDED, REASON_TELEMETRY_PROBE);
-	*octet_at(s, o->next_at) = *octet_at(s, AT_SHIM(o) + 3);
+	protocol = h->shim.protocol;
+	if (!int_copy(skb, s, o->length))
+		return outcome_count(TELEMETRY_REFUSED);
+	*octet_at(s, o->next_at) = protocol;
 	length_add(s, 4, -less);
 	if (!store(skb, s, -less, o->length))
 		return outcome_count(TELEMETRY_REFUSED);

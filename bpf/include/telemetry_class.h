@@ -49,9 +49,8 @@ static __always_inline bool class_matches(const struct match *m, const struct te
 {
 	return k->version && (!m->protocol || m->protocol == k->protocol) &&
 	       (!m->family || m->family == k->version) &&
-	       (m->dscp == DSCP_ANY || m->dscp == dscp) &&
-	       prefix_matches(&m->source, (const struct address *)k->source) &&
-	       prefix_matches(&m->destination, (const struct address *)k->destination) &&
+	       (m->dscp == DSCP_ANY || m->dscp == dscp) && prefix_matches(&m->source, &k->source) &&
+	       prefix_matches(&m->destination, &k->destination) &&
 	       port_matches(m->source_ports, k->source_port) &&
 	       port_matches(m->destination_ports, k->destination_port);
 }
@@ -68,7 +67,8 @@ static __always_inline struct telemetry_class *class_at(struct telemetry_list *l
 
 /* The number of the first class of the list that the inner flow matches; TELEMETRY_CLASSES: none.
  */
-static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp, __u32 first)
+static __always_inline __u32 class_find(const struct telemetry_flow_key *key, __u32 dscp,
+					__u32 first)
 {
 	__u32 zero = 0;
 	struct telemetry_list *list = bpf_map_lookup_elem(&telemetry_classes, &zero);
@@ -86,24 +86,39 @@ static __noinline __u32 class_find(const struct telemetry_flow_key *key, __u32 d
 	return TELEMETRY_CLASSES;
 }
 
+/* What is encapsulated behind the IPv6 header alone, most often; IPPROTO_NONE: not so. */
+static __always_inline __u32 inner_without_walk(struct __sk_buff *skb)
+{
+	struct ipv6hdr *ip = packet_start(skb) + sizeof(struct ethhdr);
+
+	if ((void *)(ip + 1) > packet_end(skb) || ip->version != 6 || !is_inner(ip->nexthdr) ||
+	    sizeof(struct ethhdr) + sizeof(*ip) + bpf_ntohs(ip->payload_len) > skb->len)
+		return IPPROTO_NONE;
+	return ip->nexthdr;
+}
+
 /* The class of a packet, by what is encapsulated in it, or by itself if it is plain;
  * TELEMETRY_CLASSES: none. */
 static __noinline __u32 class_of(struct __sk_buff *skb, __u32 first, bool plain)
 {
-	struct telemetry_flow_key key __attribute__((aligned(8))) = {};
-	__u32 at = sizeof(struct ethhdr), protocol = IPPROTO_IPV6, unused, dscp = 0;
+	struct telemetry_flow_key key = {};
+	__u32 at = sizeof(struct ethhdr), protocol = inner_without_walk(skb), unused, dscp = 0;
 	struct int_outer o = {};
-	__u8 head[2];
+	__u8 *head;
 
-	if (int_walk(skb, &o)) {
-		if (!plain || is_inner(o.protocol)) {
-			at += o.length;
-			protocol = o.protocol;
-		}
-		if (inner_flow(skb, at, protocol, &key, &unused) &&
-		    !bpf_skb_load_bytes(skb, at, head, sizeof(head)))
-			dscp = key.version == 6 ? (head[0] & 15) << 2 | head[1] >> 6 : head[1] >> 2;
+	if (protocol != IPPROTO_NONE) {
+		at += sizeof(struct ipv6hdr);
+	} else if (!int_walk(skb, &o)) {
+		at = INNER_AT_MAX + 1;
+	} else if (!plain || is_inner(o.protocol)) {
+		at += o.length;
+		protocol = o.protocol;
+	} else {
+		protocol = IPPROTO_IPV6;
 	}
+	head = inner_flow(skb, at, protocol, &key, &unused) ? frame_at(skb, at, 2) : 0;
+	if (head)
+		dscp = key.version == 6 ? (head[0] & 15) << 2 | head[1] >> 6 : head[1] >> 2;
 	return class_find(&key, dscp, first);
 }
 

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "address.h"
 #include "int.h"
 
 #include <linux/ip.h>
@@ -45,8 +46,8 @@ struct {
 } telemetry_watches SEC(".maps");
 
 struct telemetry_flow_key {
-	__u8 source[16]; /* IPv4 as ::ffff:0:0/96 */
-	__u8 destination[16];
+	struct address source; /* IPv4 as ::ffff:0:0/96 */
+	struct address destination;
 	__be16 source_port;
 	__be16 destination_port;
 	__u8 protocol;
@@ -98,6 +99,9 @@ struct {
 #define TCP_ACK 16
 #define TCP_FLAGS_AT 13 /* octet of the header that has them */
 
+/* Mask: outer headers, the longest stack and inner options are shorter. */
+#define INNER_AT_MAX 4095
+
 /* What one packet says. */
 struct telemetry_sight {
 	__u64 now_ns;
@@ -110,60 +114,88 @@ struct telemetry_sight {
 	__u32 reserved;
 };
 
+/* So many octets of the frame, 0 if it does not have them. */
+static __always_inline void *frame_at(struct __sk_buff *skb, __u32 at, __u32 octets)
+{
+	void *from;
+
+	if (at > INNER_AT_MAX)
+		return 0;
+	barrier_var(at);
+	at &= INNER_AT_MAX;
+	from = packet_start(skb) + at;
+	if (likely(from + octets <= packet_end(skb)))
+		return from;
+	if (at + octets > skb->len || bpf_skb_pull_data(skb, at + octets))
+		return 0;
+	from = packet_start(skb) + at;
+	return from + octets <= packet_end(skb) ? from : 0;
+}
+
+static __always_inline __u32 get_be16(const void *from)
+{
+	return bpf_ntohs(*(const __be16 *)from);
+}
+
+/*
+ * Reads protocol, ports, and TCP's flags, at an offset from the start of the frame. What is read
+ * again in words of 4 octets, as the kernel's hash does, is written so: a processor does not
+ * forward two smaller stores to one load.
+ */
+static __always_inline void transport_read(struct __sk_buff *skb, __u32 at, __u32 version,
+					   __u32 protocol, struct telemetry_flow_key *key,
+					   __u32 *tcp)
+{
+	bool is_tcp = protocol == IPPROTO_TCP;
+	__u8 *transport;
+
+	*(__be32 *)&key->protocol = bpf_htonl(protocol << 24 | version << 16);
+	if (!is_tcp && protocol != IPPROTO_UDP)
+		return;
+	transport = frame_at(skb, at, is_tcp ? TCP_FLAGS_AT + 1 : 4);
+	if (!transport)
+		return;
+	*(__be32 *)&key->source_port =
+		bpf_htonl(get_be16(transport) << 16 | get_be16(transport + 2));
+	if (is_tcp)
+		*tcp = transport[TCP_FLAGS_AT];
+}
+
 /* Reads the innermost flow, at an offset from the start of the frame. False if there is none. */
 static __always_inline bool inner_flow(struct __sk_buff *skb, __u32 at, __u32 protocol,
 				       struct telemetry_flow_key *key, __u32 *tcp)
 {
-	struct {
-		__be16 source_port, destination_port;
-		__u8 others[10];
-	} transport;
-	bool whole = true;
-	__u8 options[2];
+	struct ipv6hdr *ip6;
+	struct iphdr *ip4;
+	__u8 *options;
 
 	if (protocol == IPPROTO_IPV6) {
-		struct ipv6hdr ip;
-
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 6)
+		ip6 = frame_at(skb, at, sizeof(*ip6));
+		if (!ip6 || ip6->version != 6)
 			return false;
-		__builtin_memcpy(key->source, &ip.saddr, 16);
-		__builtin_memcpy(key->destination, &ip.daddr, 16);
-		key->protocol = ip.nexthdr;
-		at += sizeof(ip);
-		if (ip.nexthdr == IPPROTO_HOPOPTS && !bpf_skb_load_bytes(skb, at, options, 2)) {
-			key->protocol = options[0];
+		key->source = address_load(&ip6->saddr);
+		key->destination = address_load(&ip6->daddr);
+		protocol = ip6->nexthdr;
+		at += sizeof(*ip6);
+		options = protocol == IPPROTO_HOPOPTS ? frame_at(skb, at, 2) : 0;
+		if (options) {
+			protocol = options[0];
 			at += 8 + 8 * options[1];
 		}
-	} else if (protocol == IPPROTO_IPIP) {
-		struct iphdr ip;
-
-		if (bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)) || ip.version != 4 || ip.ihl < 5)
-			return false;
-		key->source[10] = key->source[11] = 0xff;
-		key->destination[10] = key->destination[11] = 0xff;
-		__builtin_memcpy(key->source + 12, &ip.saddr, 4);
-		__builtin_memcpy(key->destination + 12, &ip.daddr, 4);
-		key->protocol = ip.protocol;
-		whole = !(ip.frag_off & bpf_htons(0x3fff));
-		at += 4 * ip.ihl;
-	} else {
+		transport_read(skb, at, 6, protocol, key, tcp);
+		return true;
+	}
+	ip4 = protocol == IPPROTO_IPIP ? frame_at(skb, at, sizeof(*ip4)) : 0;
+	if (!ip4 || ip4->version != 4 || ip4->ihl < 5)
 		return false;
-	}
-	key->version = protocol == IPPROTO_IPV6 ? 6 : 4;
-	if (!whole || (key->protocol != IPPROTO_TCP && key->protocol != IPPROTO_UDP))
-		return true;
-	if (key->protocol == IPPROTO_UDP) {
-		if (!bpf_skb_load_bytes(skb, at, &transport, 4)) {
-			key->source_port = transport.source_port;
-			key->destination_port = transport.destination_port;
-		}
-		return true;
-	}
-	if (!bpf_skb_load_bytes(skb, at, &transport, sizeof(transport))) {
-		key->source_port = transport.source_port;
-		key->destination_port = transport.destination_port;
-		*tcp = transport.others[TCP_FLAGS_AT - 4];
-	}
+	key->source = address_from_ipv4(ip4->saddr);
+	key->destination = address_from_ipv4(ip4->daddr);
+	protocol = ip4->protocol;
+	if (ip4->frag_off & bpf_htons(0x3fff)) /* it has no ports that belong to all fragments */
+		at = INNER_AT_MAX + 1;
+	else
+		at += 4 * ip4->ihl;
+	transport_read(skb, at, 4, protocol, key, tcp);
 	return true;
 }
 
@@ -199,11 +231,13 @@ static __always_inline void stack_skip(struct int_stack *stack, __u32 slots)
 	stack->words -= octets / INT_WORD;
 }
 
-/* Looks through the stack for the longest queue and the nodes. */
-static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *stack,
-				struct telemetry_sight *sight)
+/* Looks through the stack for the longest queue and the nodes. Global, so that it is verified
+ * apart. */
+__noinline int stack_see(struct __sk_buff *skb, const struct int_stack *stack,
+			 struct telemetry_sight *sight)
 {
 	__u32 hops, value, path = 2166136261;
+	__be32 *word;
 
 	if (!sight || !stack || !stack->hop)
 		return 0;
@@ -213,17 +247,15 @@ static __noinline int stack_see(struct __sk_buff *skb, const struct int_stack *s
 
 		if (i >= hops)
 			break;
-		if (stack->has & TELEMETRY_HAS_PATH &&
-		    !bpf_skb_load_bytes(skb, from, &value, sizeof(value)) &&
-		    ~bpf_ntohl(value) & stack->node_mask) {
-			path = (path ^ (bpf_ntohl(value) & stack->node_mask)) * 16777619;
+		word = stack->has & TELEMETRY_HAS_PATH ? frame_at(skb, from, INT_WORD) : 0;
+		if (word && ~bpf_ntohl(*word) & stack->node_mask) {
+			path = (path ^ (bpf_ntohl(*word) & stack->node_mask)) * 16777619;
 			sight->has |= TELEMETRY_HAS_PATH;
 		}
-		if (stack->has & TELEMETRY_HAS_QUEUE &&
-		    !bpf_skb_load_bytes(skb, from + INT_WORD * stack->queue_at, &value,
-					sizeof(value)) &&
-		    ~value) {
-			value = bpf_ntohl(value) & stack->queue_mask;
+		from += INT_WORD * stack->queue_at;
+		word = stack->has & TELEMETRY_HAS_QUEUE ? frame_at(skb, from, INT_WORD) : 0;
+		if (word && ~*word) {
+			value = bpf_ntohl(*word) & stack->queue_mask;
 			if (value > sight->queue)
 				sight->queue = value;
 			sight->has |= TELEMETRY_HAS_QUEUE;

@@ -101,15 +101,23 @@ static __always_inline void length_add(struct int_scratch *s, __u32 at, __s32 mo
 	put16(s, at, get16(s, at) + more);
 }
 
-/* Makes room behind the Ethernet header, and stores what has been copied and changed there. */
+/* Makes or takes room behind the IPv6 header, and stores what has been copied and changed from
+ * there on, then the first words of the IPv6 header with what it says of length and of what
+ * follows. */
 static __always_inline bool store(struct __sk_buff *skb, const struct int_scratch *s, __s32 more,
 				  __u32 octets)
 {
-	if (octets > INT_HEAD + INT_WORD * INT_ROOM_WORDS)
+	__u32 behind = octets - sizeof(struct ipv6hdr);
+
+	if (octets < sizeof(struct ipv6hdr) || octets > INT_HEAD + INT_WORD * INT_ROOM_WORDS)
 		return false;
-	return !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_MAC, 0) && octets &&
-	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets,
-				    some(octets, INT_SCRATCH), BPF_F_RECOMPUTE_CSUM);
+	return !bpf_skb_adjust_room(skb, more, BPF_ADJ_ROOM_NET, 0) &&
+	       !bpf_skb_store_bytes(skb, sizeof(struct ethhdr), s->octets, 8,
+				    BPF_F_RECOMPUTE_CSUM) &&
+	       (!behind ||
+		!bpf_skb_store_bytes(skb, sizeof(struct ethhdr) + sizeof(struct ipv6hdr),
+				     s->octets + sizeof(struct ipv6hdr),
+				     some(behind, INT_SCRATCH / 2), BPF_F_RECOMPUTE_CSUM));
 }
 
 enum carrying {

@@ -64,8 +64,8 @@ generate: ## Compile bpf/ and write the objects and their Go into datapath/
 	@scripts/deps.sh go generate
 	go generate ./datapath/...
 
-web: ## Build the console in web/bundle from web/src; needs Node 20, and fetches esbuild and preact
-	cd web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
+web: ## Build the console in agent/web/bundle from agent/web/src; needs Node 20, and fetches esbuild and preact
+	cd agent/web && npm ci --ignore-scripts --no-audit --no-fund && node build.mjs
 
 check-generate: ## Compare the committed objects with freshly compiled ones
 	@scripts/deps.sh go generate

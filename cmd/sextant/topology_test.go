@@ -142,7 +142,8 @@ func TestTopologyAsLab(t *testing.T) {
 
 // The examples are read as the lab reads them, replicas included.
 func TestLabsAsTopologies(t *testing.T) {
-	for _, file := range []string{"../../examples/quickstart.yaml", "../../examples/hunting.yaml"} {
+	for _, name := range []string{"quickstart", "hunting"} {
+		file := "../../docs/examples/" + name + ".yaml"
 		spec, err := lab.Load(file)
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/examples"
+	"sextant/docs/examples"
 	"sextant/lab"
 )
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"sextant/examples"
+	"sextant/docs/examples"
 	"sextant/experiment"
 	"sextant/lab"
 )
 
-// Of examples/protection.yaml.
+// Of docs/examples/protection.yaml.
 const (
 	clientAddress = "2001:db8:a::1"
 	serverAddress = "2001:db8:b::1"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"sextant/examples"
+	"sextant/docs/examples"
 	"sextant/experiment"
 	"sextant/lab"
 )

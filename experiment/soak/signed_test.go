@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sextant/config"
-	"sextant/examples"
+	"sextant/docs/examples"
 	"sextant/lab"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/examples"
+	"sextant/docs/examples"
 	"sextant/lab"
 )
 

@@ -73,7 +73,7 @@ var tree = []folder{
 	{path: "agent/api"},
 	{path: "agent/peer"},
 	{path: "agent/signing", pure: true},
-	{path: "web"},
+	{path: "agent/web"},
 
 	{path: "lab"},
 	{path: "lab/linkemu"},
@@ -142,7 +142,7 @@ var tree = []folder{
 	{path: "packet/srv6", pure: true},
 	{path: "packet/syntax", pure: true},
 
-	{path: "examples", pure: true},
+	{path: "docs/examples", pure: true},
 }
 
 // pureFolders are those in which each package is pure.

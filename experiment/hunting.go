@@ -8,7 +8,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/lab"
 	"sextant/lab/loadgen"
 	"sextant/sim/queueing"

@@ -10,7 +10,7 @@ import (
 // TestExamples reads every example as a user would, down to the configurations
 // of its nodes.
 func TestExamples(t *testing.T) {
-	each(t, "../docs/examples/*.yaml", func(t *testing.T, path string) {
+	each(t, "../examples/*.yaml", func(t *testing.T, path string) {
 		spec, err := lab.Load(path)
 		if err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ page() {
 documents() {
 	local page doc=usr/share/doc/sextant
 	for page in README.md ARCHITECTURE.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md \
-		docs/*/*.md docs/figures/*.svg docs/examples/*.yaml; do
+		docs/*/*.md docs/figures/*.svg examples/*.yaml; do
 		put "$page" "$doc/$page"
 	done
 	for page in packaging/monitoring/*; do

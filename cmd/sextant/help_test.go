@@ -63,7 +63,7 @@ func TestHelpIsTrue(t *testing.T) {
 
 // Examples that run inside a lab name nodes of a lab among the examples.
 func TestExamplesFitTheLab(t *testing.T) {
-	files, err := filepath.Glob("../../docs/examples/*.yaml")
+	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (a *app) labUp() *cobra.Command {
 		Use: "up FILE", Short: "Bring a lab up; it stays until it is taken down",
 		Long: `Bring up the lab that a file describes: namespaces, links, routes and processes. When the command ends the lab is
 ready. It needs root. FILE is also the name of a lab that the program brings along: "sextant lab examples" lists them.`,
-		Example:     "  sextant lab up quickstart\n  sextant lab up docs/examples/quickstart.yaml",
+		Example:     "  sextant lab up quickstart\n  sextant lab up examples/quickstart.yaml",
 		Annotations: seeAlso("sextant lab examples", "sextant lab exec", "sextant lab down"),
 	}, func(ctx context.Context, spec *lab.Spec, options lab.Options) error {
 		_, err := lab.Up(ctx, spec, options)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sextant/agent/api"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/lab"
 )
 
@@ -61,10 +61,10 @@ func examplesView() view {
 }
 
 // loadLab reads a lab's file, or, if there is none of that name, what the program brings along:
-// quickstart, or docs/examples/quickstart.yaml as documents write it.
+// quickstart, or examples/quickstart.yaml as documents write it.
 func (a *app) loadLab(arg string) (*lab.Spec, error) {
 	spec, err := lab.Load(arg)
-	name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(arg), "docs/examples/"), ".yaml")
+	name := strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(arg), "examples/"), ".yaml")
 	text, there := examples.Lab(name)
 	if !errors.Is(err, os.ErrNotExist) || !there {
 		return spec, err

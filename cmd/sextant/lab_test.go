@@ -57,7 +57,7 @@ func TestExitCodesPass(t *testing.T) {
 func TestExamplesByName(t *testing.T) {
 	a := &app{}
 	t.Chdir(t.TempDir())
-	for _, arg := range []string{"quickstart", "docs/examples/quickstart.yaml", "quickstart.yaml"} {
+	for _, arg := range []string{"quickstart", "examples/quickstart.yaml", "quickstart.yaml"} {
 		spec, err := a.loadLab(arg)
 		if err != nil || spec.Name != "quickstart" {
 			t.Errorf("%s: %v", arg, err)

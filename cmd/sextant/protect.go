@@ -94,7 +94,7 @@ The agent computes the paths on its topology, with a proof of their quality. It 
 link beyond the bound of its node file, or that has fewer paths than copies, with the reason. Spares take over at once
 when a path fails; then paths are computed again. At the egress, the flows that are shown have to be in the merge
 section of the node file.`,
-		Example: "  sextant lab up docs/examples/protect.yaml\n" +
+		Example: "  sextant lab up examples/protect.yaml\n" +
 			"  sextant lab exec protect r1 -- sextant protect add video --to r7 --egress " +
 			"fcbb:bb00:7:f:: " +
 			"--match destination=2001:db8:b::/64,protocol=udp --rate 2Mbit --egress-agent " +

@@ -33,9 +33,9 @@ func (a *app) simPacket() *cobra.Command {
 FILE is a scenario in YAML: topology, links, queues, transport, path choice, traffic, failures.
 docs/howto/simulate.md lists its keys. Runs of other seeds and of other ways to choose paths are
 independent and go on at once; each is determined by the file and its seed.`,
-		Example: `  sextant sim packet docs/examples/sim/web-search.yaml --compare ecmp,letflow,drill
-  sextant sim packet docs/examples/sim/web-search.yaml --compare ecmp,conga --out results
-  sextant sim packet docs/examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,
+		Example: `  sextant sim packet examples/sim/web-search.yaml --compare ecmp,letflow,drill
+  sextant sim packet examples/sim/web-search.yaml --compare ecmp,conga --out results
+  sextant sim packet examples/sim/permutation.yaml --seeds 5 --csv runs.csv`,
 		Annotations: seeAlso("sextant experiment", "sextant topology generate"),
 		Args:        takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -163,7 +163,7 @@ func (a *app) topologyShow() *cobra.Command {
 		Long: "Show a topology in numbers, with --nodes and --edges in full.\n\n" + topologyHelp,
 		Example: "  sextant topology show paper-table3/AS3967\n  sextant topology show " +
 			"zoo/Abilene --nodes --edges\n" +
-			"  sextant topology show docs/examples/quickstart.yaml -o json",
+			"  sextant topology show examples/quickstart.yaml -o json",
 		Annotations: seeAlso("sextant topology check", "sextant topology draw"),
 		Args:        takes("TOPOLOGY"),
 		RunE: func(_ *cobra.Command, args []string) error {

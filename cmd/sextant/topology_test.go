@@ -142,8 +142,7 @@ func TestTopologyAsLab(t *testing.T) {
 
 // The examples are read as the lab reads them, replicas included.
 func TestLabsAsTopologies(t *testing.T) {
-	for _, name := range []string{"quickstart", "hunting"} {
-		file := "../../docs/examples/" + name + ".yaml"
+	for _, file := range []string{"../../examples/quickstart.yaml", "../../examples/hunting.yaml"} {
 		spec, err := lab.Load(file)
 		if err != nil {
 			t.Fatal(err)

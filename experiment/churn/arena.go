@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"time"
 
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
 	"sextant/linux"
 )
 
-// Of docs/examples/churn.yaml.
+// Of examples/churn.yaml.
 const servers = 8
 
 // clientRange are the addresses of the lab's client.
@@ -20,7 +20,7 @@ const clientRange = "2001:db8:c::/112"
 // server names a server by its number from 0.
 func server(i int) string { return "web" + strconv.Itoa(i+1) }
 
-// arena is the lab of docs/examples/churn.yaml while it is up.
+// arena is the lab of examples/churn.yaml while it is up.
 type arena struct{ *experiment.Arena }
 
 func (a *arena) host(i int) *linux.Netns { return a.Spaces[server(i)] }

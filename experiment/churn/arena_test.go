@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/lab"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sextant/lab"
 )
 
-// policy is a way to keep connections on their servers, and the service of docs/examples/churn.yaml
-// that has it.
+// policy is a way to keep connections on their servers, and the service of examples/churn.yaml that
+// has it.
 type policy struct {
 	name  string // in tables
 	vip   string

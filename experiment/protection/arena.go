@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
 )
 
-// Of docs/examples/protection.yaml.
+// Of examples/protection.yaml.
 const (
 	clientAddress = "2001:db8:a::1"
 	serverAddress = "2001:db8:b::1"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
 	"sextant/lab/netem"
@@ -35,7 +35,7 @@ const (
 	cutTrials  = 40
 	cutStream  = time.Second
 	cutPatient = 20 * time.Second
-	ladderWays = 4 // of docs/examples/protect.yaml
+	ladderWays = 4 // of examples/protect.yaml
 )
 
 // blow is how many of how many paths are cut at once.
@@ -92,7 +92,7 @@ func runCut(ctx context.Context, r *experiment.Recorder) error {
 	return nil
 }
 
-// cutting is the lab of docs/examples/protect.yaml.
+// cutting is the lab of examples/protect.yaml.
 type cutting struct {
 	*arena
 	headend *api.Client
@@ -277,8 +277,8 @@ func reportCut(r *experiment.Recorder, outcomes []aftermath) {
 	}
 	r.Table(t)
 	r.Table(stepsTable(outcomes))
-	r.Note("The lab is that of docs/examples/protect.yaml: four ways of three links, 1 ms each " +
-		"way in the middle, probes each 10 ms, a path " +
+	r.Note("The lab is that of examples/protect.yaml: four ways of three links, 1 ms each way in " +
+		"the middle, probes each 10 ms, a path " +
 		"silent after 3 without an answer while another one answers. The time is from before the " +
 		"cut until the head-end's table is " +
 		"replaced, and no processor reads the one before any more; packets take the new one as " +

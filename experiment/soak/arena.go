@@ -12,7 +12,7 @@ import (
 	"sextant/lab/loadgen"
 )
 
-// arena is the lab of docs/examples/soak.yaml while it is up.
+// arena is the lab of examples/soak.yaml while it is up.
 type arena struct {
 	*experiment.Arena
 	size     size

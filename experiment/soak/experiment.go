@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
 )

@@ -8,7 +8,7 @@ import (
 	"sextant/datapath/packetgen"
 )
 
-// Of docs/examples/soak.yaml.
+// Of examples/soak.yaml.
 var (
 	vip6  = netip.MustParseAddr("2001:db8:80::80")
 	vip4  = netip.MustParseAddr("198.51.100.80")

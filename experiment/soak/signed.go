@@ -7,7 +7,7 @@ import (
 	"sextant/lab"
 )
 
-// Lines of docs/examples/soak.yaml, and what stands there if segment routing headers are signed.
+// Lines of examples/soak.yaml, and what stands there if segment routing headers are signed.
 var (
 	edgeSigns = strings.NewReplacer("  encapsulation: carrier\n", `  encapsulation: srh
   hmac: {id: 7, keyFile: "{dir}/hmac.7"}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"sextant/config"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/lab"
 )
 

@@ -12,7 +12,7 @@ import (
 	"sextant/sim/queueing"
 )
 
-// Of docs/examples/apache.yaml and its load.
+// Of examples/apache.yaml and its load.
 const (
 	apacheBurn = 8 * time.Millisecond // mean CPU time of the CGI itself
 	// in which the policies take turns, so that they meet the same machine
@@ -115,8 +115,8 @@ func apacheQueue(r *experiment.Recorder, f *findings) *labQueue {
 	return l
 }
 
-// removeGroups removes the control groups that docs/examples/apache.yaml makes where version 1 is
-// in use.
+// removeGroups removes the control groups that examples/apache.yaml makes where version 1 is in
+// use.
 func removeGroups() {
 	groups, _ := filepath.Glob("/sys/fs/cgroup/cpu/sextant-web*") // the pattern is right
 	for _, group := range groups {

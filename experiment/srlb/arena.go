@@ -9,7 +9,7 @@ import (
 
 	"sextant/agent/api"
 	"sextant/config"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/experiment"
 	"sextant/lab"
 	"sextant/lab/loadgen"
@@ -17,14 +17,13 @@ import (
 	"sextant/sim/hunting"
 )
 
-// Of docs/examples/hunting.yaml.
+// Of examples/hunting.yaml.
 const (
 	vip         = "http://[2001:db8:80::80]/"
 	clientRange = "2001:db8:c::/112"
 )
 
-// arena is a lab while it is up: that of docs/examples/hunting.yaml or of
-// docs/examples/apache.yaml.
+// arena is a lab while it is up: that of examples/hunting.yaml or of examples/apache.yaml.
 type arena struct {
 	*experiment.Arena
 	cores int // of a server

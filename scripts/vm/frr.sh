@@ -1,6 +1,6 @@
 #!/bin/sh
-# In the virtual machine: the network of VRF-shadowing with FRRouting on every machine (docs/examples/frr.yaml). FRRouting learns and
-# installs; a server leaves and returns under downloads, of which none fails; and the counters say that strays were taken away.
+# In the virtual machine: the network of VRF-shadowing with FRRouting on every machine (examples/frr.yaml). FRRouting learns and installs; a
+# server leaves and returns under downloads, of which none fails; and the counters say that strays were taken away.
 #
 #   frr.sh          the load balancer is a Sextant edge
 #   frr.sh kernel   it loads no program, and its kernel forwards by a table and its shadow (docs/howto/frr.md)
@@ -19,7 +19,7 @@ on() {
 # lab_file prints the lab. For the kernel, the edge's role makes room for a VRF; its shadow has a VRF device, as IPv4 needs.
 lab_file() {
 	case $balancer in
-	edge) cat /job/src/docs/examples/frr.yaml ;;
+	edge) cat /job/src/examples/frr.yaml ;;
 	kernel)
 		awk '
 		/- chown/ && !devices++ {
@@ -36,7 +36,7 @@ lab_file() {
 			inside = 1
 		}
 		/^        bgp:/ { inside = 0 }
-		!inside' /job/src/docs/examples/frr.yaml
+		!inside' /job/src/examples/frr.yaml
 		;;
 	esac
 }

@@ -51,7 +51,7 @@ package() {
 
 # The same file as on any machine.
 quickstart() {
-	sextant lab up --ready-within 4m /job/src/docs/examples/quickstart.yaml &&
+	sextant lab up --ready-within 4m /job/src/examples/quickstart.yaml &&
 		sextant lab exec quickstart client -- curl -sf --max-time 30 "http://[2001:db8:80::80]/" &&
 		sextant lab exec quickstart client -- curl -sf --max-time 30 "http://198.51.100.80/" &&
 		sextant lab down quickstart

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"sextant/agent/api"
-	"sextant/docs/examples"
+	"sextant/examples"
 	"sextant/lab"
 )
 

@@ -27,7 +27,7 @@ func TestConsole(t *testing.T) {
 		t.Log("not run: playwright is not there; make web fetches it")
 		return
 	}
-	text, err := os.ReadFile("../../docs/examples/quickstart.yaml")
+	text, err := os.ReadFile("../../examples/quickstart.yaml")
 	must(t, err)
 	a := upText(t, "quickstart.yaml", strings.Replace(string(text), "name: quickstart",
 		"name: NAME", 1))

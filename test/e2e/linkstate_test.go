@@ -13,8 +13,8 @@ import (
 	"sextant/routing/linkstate/linkstatetest"
 )
 
-// runLinkState is a router that tells a neighbor of the network of docs/examples/protect.yaml by
-// BGP-LS: "OWN NEIGHBOR FILE". When there is something in the file, the link from b1 to c1 is gone.
+// runLinkState is a router that tells a neighbor of the network of examples/protect.yaml by BGP-LS:
+// "OWN NEIGHBOR FILE". When there is something in the file, the link from b1 to c1 is gone.
 func runLinkState(ctx context.Context, args []string) error {
 	s := gobgp.NewBgpServer()
 	go s.Serve()

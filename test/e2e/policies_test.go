@@ -146,11 +146,11 @@ func (a *agents) numbered() uint64 {
 	return policies[0].NumberedPackets
 }
 
-// upPolicies brings the lab of docs/examples/policies.yaml up, with wires that impair nothing.
+// upPolicies brings the lab of examples/policies.yaml up, with wires that impair nothing.
 func upPolicies(t *testing.T) *agents {
 	t.Helper()
 	needsRoot(t)
-	text, err := os.ReadFile("../../docs/examples/policies.yaml")
+	text, err := os.ReadFile("../../examples/policies.yaml")
 	must(t, err)
 	plain := regexp.MustCompile(`, wire: user, delay: \dms`).ReplaceAllString(string(text), "")
 	// nothing is forgotten for mere silence

@@ -28,7 +28,7 @@ const (
 	packetInterval   = time.Millisecond
 )
 
-// protected is the lab of docs/examples/protect.yaml with its head-end r1 and its egress r7.
+// protected is the lab of examples/protect.yaml with its head-end r1 and its egress r7.
 type protected struct {
 	*agents
 	t        *testing.T
@@ -48,7 +48,7 @@ func newProtected(t *testing.T) *protected {
 func newProtectedBy(t *testing.T, change func(*lab.Spec)) *protected {
 	t.Helper()
 	needsRoot(t)
-	text, err := os.ReadFile("../../docs/examples/protect.yaml")
+	text, err := os.ReadFile("../../examples/protect.yaml")
 	must(t, err)
 	spec, err := lab.Parse("protect.yaml", text)
 	must(t, err)

@@ -15,8 +15,8 @@ import (
 	"sextant/agent/southbound/southboundtest"
 )
 
-// remoteEdge is docs/examples/quickstart.yaml with an edge whose API is served over TLS, and who
-// has tokens for it.
+// remoteEdge is examples/quickstart.yaml with an edge whose API is served over TLS, and who has
+// tokens for it.
 func remoteEdge(t *testing.T) (a *agents, dir string, token map[api.Permission]string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -31,7 +31,7 @@ func remoteEdge(t *testing.T) (a *agents, dir string, token map[api.Permission]s
 			return append(all, one), nil
 		}))
 	}
-	text, err := os.ReadFile("../../docs/examples/quickstart.yaml")
+	text, err := os.ReadFile("../../examples/quickstart.yaml")
 	must(t, err)
 	listen := fmt.Sprintf(`api: {socket: "{dir}/agent.sock", metrics: "[fd00:5e::e1]:9477", `+
 		`listen: {address: "[fd00:5e::e1]:9479", certificate: %s, key: %s, tokens: %s}}`,

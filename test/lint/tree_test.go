@@ -142,7 +142,7 @@ var tree = []folder{
 	{path: "packet/srv6", pure: true},
 	{path: "packet/syntax", pure: true},
 
-	{path: "docs/examples", pure: true},
+	{path: "examples", pure: true},
 }
 
 // pureFolders are those in which each package is pure.

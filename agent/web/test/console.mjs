@@ -1,4 +1,4 @@
-// Drives the console of an edge of docs/examples/quickstart.yaml in Chromium, by roles and names:
+// Drives the console of an edge of examples/quickstart.yaml in Chromium, by roles and names:
 // node console.mjs CHROMIUM ADDRESS. Prints what is wrong, and ends with 1 then.
 import { chromium } from 'playwright-core'
 import { createRequire } from 'node:module'

@@ -40,7 +40,7 @@ func readLab(s *source) (*topology.Graph, error) {
 	if topo == nil {
 		return nil,
 			s.errorf(1,
-				`there is no "topology" with "nodes" and "links"; write one, as in docs/examples/quickstart.yaml`)
+				`there is no "topology" with "nodes" and "links"; write one, as in examples/quickstart.yaml`)
 	}
 	if err := r.nodes(topo["nodes"]); err != nil {
 		return nil, err

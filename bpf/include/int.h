@@ -75,6 +75,7 @@ struct int_headers {
 #define INT_OUTER 256 /* octets of outer headers that are copied */
 #define INT_ROOM_WORDS 64 /* words of stack that a source inserts, at most */
 #define INT_HEAD (INT_OUTER + sizeof(struct int_headers))
+#define INT_REACH 4096 /* beyond the longest hop-by-hop header */
 #define INT_SCRATCH 1024 /* a power of two above INT_HEAD and INT_ROOM_WORDS */
 
 struct int_scratch {
@@ -223,6 +224,19 @@ static __always_inline void *int_behind(struct __sk_buff *skb, const struct int_
 		return 0;
 	behind += length;
 	return behind + octets <= packet_end(skb) ? behind : 0;
+}
+
+/* What is at an offset from the start of the frame, 0 if the program does not reach so many octets
+ * of it. */
+static __always_inline void *packet_at(const struct __sk_buff *skb, __u32 at, __u32 octets)
+{
+	void *data = packet_start(skb);
+
+	barrier_var(at);
+	if (at >= INT_REACH)
+		return 0;
+	data += at;
+	return data + octets <= packet_end(skb) ? data : 0;
 }
 
 static __always_inline bool is_inner(__u32 protocol)

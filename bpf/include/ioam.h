@@ -30,6 +30,11 @@ enum ioam_field {
 	IOAM_OPAQUE = 0x000002,
 };
 
+/* Fields of a word each, which nodes of Linux know, too. */
+#define IOAM_SHORT \
+	(IOAM_NODE | IOAM_INTERFACES | IOAM_SECONDS | IOAM_FRACTION | IOAM_DELAY | IOAM_QUEUE)
+#define IOAM_SHORT_WORDS 6
+
 #define IOAM_NODE_MASK 0xffffff
 #define IOAM_NO_SCHEMA 0x00ffffff /* an opaque snapshot of no words */
 
@@ -41,7 +46,7 @@ struct ioam_trace {
 	__u8 remaining; /* flag; words that are free, 7 bits */
 	__u8 type[3];
 	__u8 reserved2;
-} __attribute__((packed));
+} __attribute__((packed, aligned(2)));
 
 static __always_inline __u32 ioam_type(const struct ioam_trace *trace)
 {
@@ -51,7 +56,8 @@ static __always_inline __u32 ioam_type(const struct ioam_trace *trace)
 /* Words that a node writes, an opaque snapshot not counted. */
 static __always_inline __u32 ioam_words(__u32 type)
 {
-	return __builtin_popcount(type & IOAM_FIELDS) + __builtin_popcount(type & IOAM_WIDE);
+	return __builtin_popcount(type & IOAM_FIELDS) + (type >> 15 & 1) + (type >> 14 & 1) +
+	       (type >> 13 & 1);
 }
 
 /* The trace type that asks for what instructions of INT ask for, where it can. */
@@ -110,18 +116,38 @@ static __always_inline __u64 ioam_value(__u32 field, const struct ioam_observati
 	return ~0ULL;
 }
 
+/* When the packet came, nanoseconds of CLOCK_TAI, if the type asks for it; all ones: not known. */
+static __always_inline __u64 ioam_ingress_ns(__u32 type, const struct ioam_observation *o)
+{
+	if (!(type & (IOAM_SECONDS | IOAM_FRACTION)) || o->seen.latency_ns > 0xffffffff)
+		return ~0ULL;
+	return bpf_ktime_get_tai_ns() - o->seen.latency_ns;
+}
+
+/* Writes short fields into a packet, in the order of their bits. */
+static __always_inline void ioam_write_short(__be32 *to, __u32 type,
+					     const struct ioam_observation *o)
+{
+	__u64 in = ioam_ingress_ns(type, o);
+
+#pragma unroll
+	for (__u32 field = IOAM_NODE; field >= IOAM_QUEUE; field >>= 1) {
+		if (field & IOAM_SHORT && type & field)
+			*to++ = bpf_htonl(ioam_value(field, o, in));
+	}
+}
+
 /* Writes what a node knows, from an offset of the scratch on. Returns the octets. Global, for the
  * verifier. */
 __noinline int ioam_write(struct int_scratch *s, __u32 at, __u32 type,
 			  const struct ioam_observation *o)
 {
 	__u32 from = at;
-	__u64 value, in = ~0ULL;
+	__u64 value, in;
 
 	if (!s || !o)
 		return 0;
-	if (type & (IOAM_SECONDS | IOAM_FRACTION) && o->seen.latency_ns <= 0xffffffff)
-		in = bpf_ktime_get_tai_ns() - o->seen.latency_ns;
+	in = ioam_ingress_ns(type, o);
 #pragma unroll
 	for (__u32 field = IOAM_NODE; field > IOAM_OPAQUE; field >>= 1) {
 		if (!(type & field))

@@ -12,15 +12,41 @@
 #define MIDPOINTS_MAX 252 /* octets of all: 84 nodes */
 #define MIDPOINT_INTERFACE_MAX 0xfff
 
-/* Writes a node at the start of the scratch: its time is shifted as the domain's template says. */
-static __always_inline void midpoint_write(struct int_scratch *s, __u32 at, __u32 interface,
-					   __u32 shift)
+/* Writes a node: its time is shifted as the domain's template says. */
+static __always_inline void midpoint_write(__u8 *to, __u32 interface, __u32 shift)
 {
 	if (interface > MIDPOINT_INTERFACE_MAX)
 		interface = MIDPOINT_INTERFACE_MAX;
-	*octet_at(s, at) = interface >> 4;
-	*octet_at(s, at + 1) = interface << 4;
-	*octet_at(s, at + 2) = bpf_ktime_get_tai_ns() % 1000000000 >> (shift & 31);
+	to[0] = interface >> 4;
+	to[1] = interface << 4;
+	to[2] = bpf_ktime_get_tai_ns() % 1000000000 >> (shift & 31);
+}
+
+/*
+ * Shifts what nodes wrote by one: so many octets at an offset from the start of the frame. The
+ * oldest falls out. From the end on, eight octets at a time, of which the last may begin before
+ * the nodes: what is there stays.
+ */
+static __always_inline bool midpoints_shift(struct __sk_buff *skb, __u32 at, __u32 octets)
+{
+	__u64 *to, now, old, kept;
+	__u8 *from;
+
+	for (__u32 i = 0; i < MIDPOINTS_MAX / 8 + 1; i++) {
+		__u32 end = octets - 8 * i; /* of the octets that are shifted now */
+
+		if (8 * i + MIDPOINT >= octets)
+			return true;
+		from = packet_at(skb, at + end - 8 - MIDPOINT, 8 + MIDPOINT);
+		if (!from)
+			return false;
+		to = (void *)(from + MIDPOINT);
+		old = *to;
+		now = *(__u64 *)from;
+		kept = end >= 8 + MIDPOINT ? 0 : (1ULL << 8 * (8 + MIDPOINT - end)) - 1;
+		*to = (now & ~kept) | (old & kept);
+	}
+	return true;
 }
 
 /* Looks through an option for the interfaces that the packet left by: a hash of them, newest

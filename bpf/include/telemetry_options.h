@@ -12,10 +12,10 @@
 #define AT_DATA(o) ((o)->at + 2)
 #define AT_NODES(o) (AT_DATA(o) + IOAM_HEADER)
 
-/* Words that each node takes of a trace. */
-static __always_inline __u32 trace_words(__u32 type)
+/* Words that each node takes of a trace whose fields agree. */
+static __always_inline __u32 trace_words(const struct ioam_trace *trace)
 {
-	return ioam_words(type) + (type & IOAM_OPAQUE ? 1 : 0);
+	return (trace->words >> 3) + (ioam_type(trace) & IOAM_OPAQUE ? 1 : 0);
 }
 
 /* Whether the fields of a trace agree; Linux drops what does not start at 4 octets. */
@@ -33,14 +33,17 @@ static __always_inline bool is_whole(const struct hop_option *o, const struct io
 static __noinline enum carrying option_find(struct __sk_buff *skb, struct hop_option *o,
 					    struct ioam_trace *trace)
 {
+	struct ioam_trace *there;
 	bool broken = false;
 
 	hop_option_find(skb, o);
-	if (!o || !trace || !o->kind)
+	if (!o || !trace || !o->kind || !reach(skb, HOP_OPTIONS_AT + o->header))
 		return CARRIES_NOTHING;
 	if (o->kind == OPTION_IOAM) {
-		broken = o->length < IOAM_HEADER ||
-			 bpf_skb_load_bytes(skb, AT_DATA(o), trace, sizeof(*trace));
+		there = packet_at(skb, AT_DATA(o), sizeof(*trace));
+		broken = o->length < IOAM_HEADER || !there;
+		if (!broken)
+			*trace = *there;
 		if (!broken && (trace->kind != IOAM_PREALLOCATED ||
 				trace->namespace != bpf_htons(settings.namespace)))
 			return CARRIES_NOTHING;
@@ -58,20 +61,19 @@ static __always_inline __u32 hop_limit_of(struct __sk_buff *skb)
 	return (void *)(ip + 1) <= packet_end(skb) ? ip->hop_limit : 0;
 }
 
-/* Writes what the node knows for a trace, from an offset of the scratch on. */
-static __always_inline void trace_write(struct __sk_buff *skb, struct int_scratch *s, __u32 at,
-					__u32 type)
+/* What the node knows for a trace of a type. */
+static __always_inline void trace_observe(struct __sk_buff *skb, __u32 type,
+					  struct ioam_observation *o)
 {
 	bool timed = type & (IOAM_SECONDS | IOAM_FRACTION);
-	struct ioam_observation o = { .hop_limit = hop_limit_of(skb) };
 	struct telemetry_list *list;
 	__u32 zero = 0;
 
-	observe(skb, timed || type & IOAM_DELAY ? INT_LATENCY : 0, &o.seen);
+	o->hop_limit = hop_limit_of(skb);
+	observe(skb, timed || type & IOAM_DELAY ? INT_LATENCY : 0, &o->seen);
 	list = timed ? bpf_map_lookup_elem(&telemetry_classes, &zero) : 0;
 	if (list)
-		o.tai_offset_s = list->tai_offset_s;
-	ioam_write(s, at, type, &o);
+		o->tai_offset_s = list->tai_offset_s;
 }
 
 /* ===== Source ===== */
@@ -83,6 +85,7 @@ static __always_inline int option_insert(struct __sk_buff *skb, struct int_scrat
 	__u32 type = ioam_type_of(class->instructions), words = ioam_words(type);
 	__u32 hops = class->hops, at = sizeof(struct ipv6hdr) + 6, length, header;
 	bool traced = settings.encoding == ENCODING_IOAM;
+	struct ioam_observation seen = {};
 
 	length = traced ? IOAM_HEADER + INT_WORD * words * hops : MIDPOINT * hops;
 	header = (6 + length + 7) & ~7;
@@ -98,9 +101,10 @@ static __always_inline int option_insert(struct __sk_buff *skb, struct int_scrat
 		put16(s, at + 2, settings.namespace);
 		put16(s, at + 4, words << 11 | words * (hops - 1));
 		put32(s, at + 6, type << 8);
-		trace_write(skb, s, at + IOAM_HEADER + INT_WORD * words * (hops - 1), type);
+		trace_observe(skb, type, &seen);
+		ioam_write(s, at + IOAM_HEADER + INT_WORD * words * (hops - 1), type, &seen);
 	} else {
-		midpoint_write(s, at, skb->ifindex, settings.shift);
+		midpoint_write(octet_at(s, at), skb->ifindex, settings.shift);
 	}
 	if (!store(skb, s, header, sizeof(struct ipv6hdr) + header))
 		return outcome_count(TELEMETRY_REFUSED);
@@ -110,57 +114,74 @@ static __always_inline int option_insert(struct __sk_buff *skb, struct int_scrat
 /* ===== Transit =====
  * The header of a packet that is forwarded has no checksum of hardware any more. */
 
-/* Writes into the part of a trace that is free, from its end on. */
-static __always_inline int trace_fill(struct __sk_buff *skb, struct int_scratch *s,
-				      const struct hop_option *o, struct ioam_trace *trace)
+/* Writes what the node knows, of so many words, at an offset from the start of the frame. */
+static __always_inline bool trace_write(struct __sk_buff *skb, __u32 at, __u32 words, __u32 type)
 {
-	__u32 type = ioam_type(trace), words = trace_words(type);
-	__u32 remaining = trace->remaining & IOAM_REMAINING;
+	struct ioam_observation seen = {};
+	struct int_scratch *s;
+	__u32 zero = 0;
+	__be32 *to;
 
+	trace_observe(skb, type, &seen);
+	to = packet_at(skb, at, INT_WORD * IOAM_SHORT_WORDS);
+	if (to && !(type & ~IOAM_SHORT)) {
+		ioam_write_short(to, type, &seen);
+		return true;
+	}
+	s = bpf_map_lookup_elem(&int_scratches, &zero);
+	if (!s)
+		return false;
+	ioam_write(s, 0, type, &seen);
+	return !words || !bpf_skb_store_bytes(skb, at, s->octets, some(INT_WORD * words, 128), 0);
+}
+
+/* Writes into the part of a trace that is free, from its end on. */
+static __always_inline int trace_fill(struct __sk_buff *skb, const struct hop_option *o,
+				      const struct ioam_trace *trace)
+{
+	__u32 type = ioam_type(trace), words = trace_words(trace);
+	__u32 remaining = trace->remaining & IOAM_REMAINING;
+	struct ioam_trace *there = packet_at(skb, AT_DATA(o), sizeof(*trace));
+
+	if (!there)
+		return outcome_count(TELEMETRY_REFUSED);
 	if (words > remaining) {
-		trace->words |= IOAM_OVERFLOW;
-		bpf_skb_store_bytes(skb, AT_DATA(o), trace, sizeof(*trace), 0);
+		there->words |= IOAM_OVERFLOW;
 		return outcome_count(TELEMETRY_HOPS);
 	}
-	trace->remaining -= words;
-	trace_write(skb, s, 0, type);
-	if (bpf_skb_store_bytes(skb, AT_DATA(o), trace, sizeof(*trace), 0) ||
-	    (words && bpf_skb_store_bytes(skb, AT_NODES(o) + INT_WORD * (remaining - words),
-					  s->octets, some(INT_WORD * words, 128), 0)))
+	there->remaining -= words;
+	if (!trace_write(skb, AT_NODES(o) + INT_WORD * (remaining - words), words, type))
 		return outcome_count(TELEMETRY_REFUSED);
 	return outcome_count(TELEMETRY_IN_PLACE);
 }
 
 /* Shifts what nodes wrote by one, so that the oldest falls out when there is no room, and writes
  * in front. */
-static __always_inline int midpoint_push(struct __sk_buff *skb, struct int_scratch *s,
-					 const struct hop_option *o)
+static __always_inline int midpoint_push(struct __sk_buff *skb, const struct hop_option *o)
 {
 	__u32 octets = o->length - o->length % MIDPOINT;
+	__u8 *to;
 
 	if (octets < MIDPOINT)
 		return outcome_count(TELEMETRY_HOPS);
-	if (octets > MIDPOINT &&
-	    bpf_skb_load_bytes(skb, AT_DATA(o), s->octets + MIDPOINT, some(octets - MIDPOINT, 256)))
+	if (octets > MIDPOINTS_MAX + MIDPOINT || !midpoints_shift(skb, AT_DATA(o), octets))
 		return outcome_count(TELEMETRY_REFUSED);
-	midpoint_write(s, 0, skb->ifindex, settings.shift);
-	if (bpf_skb_store_bytes(skb, AT_DATA(o), s->octets, some(octets, 256), 0))
+	to = packet_at(skb, AT_DATA(o), MIDPOINT);
+	if (!to)
 		return outcome_count(TELEMETRY_REFUSED);
+	midpoint_write(to, skb->ifindex, settings.shift);
 	return outcome_count(TELEMETRY_IN_PLACE);
 }
 
 /* Writes what the node knows into an option that carries telemetry. */
 static __noinline int option_transit(struct __sk_buff *skb, const struct hop_option *o,
-				     struct ioam_trace *trace)
+				     const struct ioam_trace *trace)
 {
-	__u32 zero = 0;
-	struct int_scratch *s = bpf_map_lookup_elem(&int_scratches, &zero);
-
-	if (!s || !o || !trace)
+	if (!o || !trace)
 		return TC_ACT_UNSPEC;
 	if (skb->gso_size)
 		return outcome_count(TELEMETRY_SEGMENTED);
-	return o->kind == OPTION_IOAM ? trace_fill(skb, s, o, trace) : midpoint_push(skb, s, o);
+	return o->kind == OPTION_IOAM ? trace_fill(skb, o, trace) : midpoint_push(skb, o);
 }
 
 /* ===== Sink ===== */

@@ -77,7 +77,7 @@ type TelemetryWatch struct {
 	// AnyDSCP: not looked at
 	DSCP int `key:"dscp" default:"-1" range:"0 63" help:"of the encapsulated packets"`
 	// what nodes write into these packets; none: as for all of the source
-	Metadata []TelemetryMetadata `key:"metadata" omit:"zero" style:"flow"`
+	Metadata []TelemetryMetadata `key:"metadata" omit:"zero" style:"flow" help:"what nodes write, like node,latency,queue (default: as for the source)"`
 	// one packet in so many; 0: none
 	OneIn  int             `key:"oneIn" default:"1" range:"1 4294967295" zero:"for none" help:"one packet in so many gets telemetry; 0: none"`
 	Choice TelemetryChoice `key:"choice" default:"chance" help:"chance or turn"`
@@ -156,6 +156,18 @@ func (t *Telemetry) Interfaces() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// MetadataOf is what nodes write into packets of an item of the watch list: what it says, or,
+// without any, what the source says. None with Path Tracing, whose nodes are not asked.
+func (s *TelemetrySource) MetadataOf(item []TelemetryMetadata) (list []TelemetryMetadata) {
+	asked := s.Instructions(item)
+	for _, m := range telemetryMetadata {
+		if s.Encoding != EncodingPathTracing && asked&m.instruction != 0 {
+			list = append(list, m.name)
+		}
+	}
+	return list
 }
 
 // Instructions are the metadata as INT asks for them: of an item of the watch list, or, without
@@ -395,6 +407,7 @@ type TelemetryWatchChange struct {
 	Protocol                      *int
 	SourcePorts, DestinationPorts *PortRange
 	DSCP                          *int
+	Metadata                      *[]TelemetryMetadata
 	OneIn                         *int
 	Choice                        *TelemetryChoice
 }

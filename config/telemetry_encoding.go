@@ -72,3 +72,40 @@ func (c *checker) telemetryRoom(where string, s *TelemetrySource, item []Telemet
 		}
 	}
 }
+
+// Octets of each form before what nodes write: UDP, shim and header of INT; the hop-by-hop header
+// with the option's own, and in IOAM the trace's.
+const (
+	intOctets    = 8 + 4 + 12
+	optionOctets = 2 + 2 + 2
+	traceOctets  = 8 + 2
+)
+
+// Room is how many octets longer a packet of this source is at the sink, at most: all nodes wrote
+// what the source, or the item of its watch list that asks for most, has them write.
+func (s *TelemetrySource) Room() (octets int) {
+	if s.OneIn > 0 {
+		octets = s.roomOf(nil)
+	}
+	for _, w := range s.Watch {
+		if w.OneIn > 0 {
+			octets = max(octets, s.roomOf(w.Metadata))
+		}
+	}
+	return octets
+}
+
+func (s *TelemetrySource) roomOf(item []TelemetryMetadata) int {
+	const word, midpoint = 4, 3
+	asked := s.Instructions(item)
+	inEights := func(octets int) int { return (octets + 7) &^ 7 }
+	switch s.Encoding {
+	case EncodingIOAM:
+		return inEights(optionOctets + traceOctets +
+			word*telemetry.TraceTypeOf(asked).Words()*s.Hops)
+	case EncodingPathTracing:
+		return inEights(optionOctets + midpoint*s.Hops)
+	default:
+		return intOctets + word*asked.Words()*max(1+s.Slots, s.Hops)
+	}
+}

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,8 +151,9 @@ func TestTelemetryWatch(t *testing.T) {
 		t.Errorf("without metadata, nodes write %x", got)
 	}
 	service, dscp, oneIn := "web", 46, 7
+	metadata := []config.TelemetryMetadata{"latency", "node"}
 	for name, change := range map[string]config.TelemetryWatchChange{
-		"web": {Service: &service}, "voice": {DSCP: &dscp}} {
+		"web": {Service: &service}, "voice": {DSCP: &dscp, Metadata: &metadata}} {
 		if n, err = config.AddTelemetryWatch(n, name, change); err != nil {
 			t.Fatal(err)
 		}
@@ -162,6 +164,12 @@ func TestTelemetryWatch(t *testing.T) {
 	n, err = config.SetTelemetryWatch(n, "web", config.TelemetryWatchChange{OneIn: &oneIn})
 	if err != nil || !n.HasTelemetryWatch("voice") || len(n.Telemetry.Source.Watch) != 2 {
 		t.Fatalf("%+v, error %v", n.Telemetry.Source.Watch, err)
+	}
+	said := n.Telemetry.Source.Watch[slices.IndexFunc(n.Telemetry.Source.Watch,
+		func(w config.TelemetryWatch) bool { return w.Name == "voice" })].Metadata
+	if got := n.Telemetry.Source.MetadataOf(said); !slices.Equal(got,
+		[]config.TelemetryMetadata{"node", "latency"}) {
+		t.Errorf("of voice, nodes write %v", got)
 	}
 	n, err = config.DeleteTelemetryWatch(n, "voice")
 	if err != nil {
@@ -184,5 +192,30 @@ func TestTelemetryWatch(t *testing.T) {
 	if _, err := config.AddTelemetryWatch(&config.Node{Name: "n"}, "x",
 		config.TelemetryWatchChange{}); err == nil {
 		t.Error("a node that is no source got a watch list")
+	}
+}
+
+// TestTelemetryRoom has figures that were added up by hand from docs/reference/telemetry.md.
+func TestTelemetryRoom(t *testing.T) {
+	for section, want := range map[string]int{
+		encoded("int", "hops: 3"):                             8 + 4 + 12 + 3*8,
+		encoded("int", "hops: 3, slots: 5"):                   8 + 4 + 12 + 6*8,
+		encoded("int", "hops: 2, metadata: [ingress-time]"):   8 + 4 + 12 + 2*8,
+		encoded("ioam", "hops: 3"):                            40, // 6 + 10 + 24
+		encoded("ioam", "hops: 2, metadata: [node]"):          24, // 6 + 10 + 8
+		encoded("ioam", "hops: 1, metadata: [latency, node]"): 24,
+		encoded("path-tracing", "hops: 12"):                   48, // 6 + 36, in eights
+		encoded("path-tracing", "hops: 6"):                    24,
+		encoded("int", "hops: 1, oneIn: 0, watch: [{name: a, oneIn: 0, metadata: [node, queue, "+
+			"latency]}]"): 0,
+		encoded("int", "hops: 1, watch: [{name: a, metadata: [node, queue, latency]}]"): 24 + 12,
+	} {
+		n, err := config.Parse("node.yaml", []byte(telemetryNode+"telemetry: "+section+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.Telemetry.Source.Room(); got != want {
+			t.Errorf("%s: %d octets, want %d", section, got, want)
+		}
 	}
 }

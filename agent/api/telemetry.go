@@ -38,19 +38,22 @@ type TelemetryWatch struct {
 	Match   string                 `json:"match"` // as a rule says it
 	OneIn   int                    `json:"oneIn"` // 0: none gets telemetry
 	Choice  config.TelemetryChoice `json:"choice"`
+	// what nodes write; with Path Tracing, none: interface and time
+	Metadata []config.TelemetryMetadata `json:"metadata"`
 }
 
 // TelemetryWatchSpec is what a PUT says about an item of the watch list.
 type TelemetryWatchSpec struct {
-	Service          *string                 `json:"service,omitempty" setting:"telemetry.source.watch[].service"`
-	Source           *netip.Prefix           `json:"source,omitempty" setting:"telemetry.source.watch[].source"`
-	Destination      *netip.Prefix           `json:"destination,omitempty" setting:"telemetry.source.watch[].destination"`
-	Protocol         *int                    `json:"protocol,omitempty" setting:"telemetry.source.watch[].protocol"`
-	SourcePorts      *config.PortRange       `json:"sourcePorts,omitempty" setting:"telemetry.source.watch[].sourcePorts"`
-	DestinationPorts *config.PortRange       `json:"destinationPorts,omitempty" setting:"telemetry.source.watch[].destinationPorts"`
-	DSCP             *int                    `json:"dscp,omitempty" setting:"telemetry.source.watch[].dscp"`
-	OneIn            *int                    `json:"oneIn,omitempty" setting:"telemetry.source.watch[].oneIn"`
-	Choice           *config.TelemetryChoice `json:"choice,omitempty" setting:"telemetry.source.watch[].choice"`
+	Service          *string                     `json:"service,omitempty" setting:"telemetry.source.watch[].service"`
+	Source           *netip.Prefix               `json:"source,omitempty" setting:"telemetry.source.watch[].source"`
+	Destination      *netip.Prefix               `json:"destination,omitempty" setting:"telemetry.source.watch[].destination"`
+	Protocol         *int                        `json:"protocol,omitempty" setting:"telemetry.source.watch[].protocol"`
+	SourcePorts      *config.PortRange           `json:"sourcePorts,omitempty" setting:"telemetry.source.watch[].sourcePorts"`
+	DestinationPorts *config.PortRange           `json:"destinationPorts,omitempty" setting:"telemetry.source.watch[].destinationPorts"`
+	DSCP             *int                        `json:"dscp,omitempty" setting:"telemetry.source.watch[].dscp"`
+	Metadata         *[]config.TelemetryMetadata `json:"metadata,omitempty" setting:"telemetry.source.watch[].metadata[]"`
+	OneIn            *int                        `json:"oneIn,omitempty" setting:"telemetry.source.watch[].oneIn"`
+	Choice           *config.TelemetryChoice     `json:"choice,omitempty" setting:"telemetry.source.watch[].choice"`
 }
 
 // TelemetryWatches returns a source's watch list; the last item is all other packets. None on a
@@ -85,11 +88,12 @@ func (h handler) telemetryWatches(r *http.Request) (any, error) {
 	s := n.Telemetry.Source
 	for _, w := range n.TelemetryWatches() {
 		list.Items = append(list.Items, TelemetryWatch{Name: w.Name, Service: w.Service,
-			Match: w.Rule().Match(), OneIn: w.OneIn, Choice: w.Choice})
+			Match: w.Rule().Match(), OneIn: w.OneIn, Choice: w.Choice,
+			Metadata: s.MetadataOf(w.Metadata)})
 	}
 	rest := config.SteeringRule{DSCP: config.AnyDSCP}
 	list.Items = append(list.Items, TelemetryWatch{Match: rest.Match(), OneIn: s.OneIn,
-		Choice: s.Choice})
+		Choice: s.Choice, Metadata: s.MetadataOf(nil)})
 	return list, nil
 }
 

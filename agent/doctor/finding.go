@@ -43,7 +43,7 @@ var diagnoses = []diagnosis{
 	vrfSIDs, vrfAddresses, strayPassages,
 	sidRoutes, cacheAnswers, learners, unguarded, mixedSides, twoAgents, stalePins, agentState,
 	selectorRadix, selectorFollowers, pathAddresses,
-	queuesUnknown, telemetryLeftOut, telemetrySilent,
+	queuesUnknown, telemetryRoom, telemetryLeftOut, telemetrySilent,
 	silentHost, vrfTraffic, cacheTraffic, learningTraffic,
 }
 

@@ -40,12 +40,41 @@ func queuesUnknown(n *config.Node, f *facts.Facts, _ string) (list []Finding) {
 	return list
 }
 
+const minMTU = 1280 // of IPv6: RFC 8200 section 5
+
+// telemetryRoom finds interfaces of a source by which a packet as long as the domain carries leaves
+// without telemetry, or with that of some nodes.
+func telemetryRoom(n *config.Node, f *facts.Facts, _ string) (list []Finding) {
+	if n.Telemetry == nil || n.Telemetry.Source == nil {
+		return nil
+	}
+	s := n.Telemetry.Source
+	room := s.Room()
+	for _, name := range s.Interfaces {
+		i, known := f.Interfaces[name]
+		if !known || i.MTU >= n.Domain.MTU+room || room == 0 {
+			continue
+		}
+		mend := fmt.Sprintf("raise the MTU of all links from here to the sink to %d bytes, or "+
+			"lower telemetry.source.hops", n.Domain.MTU+room)
+		if left := i.MTU - room; left >= minMTU+n.Domain.Overhead {
+			mend += fmt.Sprintf(", or domain.mtu on all nodes to %d", left)
+		}
+		list = append(list, Finding{"telemetry_room", Notable, name,
+			fmt.Sprintf("a packet of %d bytes has no room for the %d bytes of telemetry by %s of "+
+				"%d nodes", n.Domain.MTU, room, s.Encoding, s.Hops),
+			fmt.Sprintf("its MTU is %d bytes, and domain.mtu says that packets have up to %d: "+
+				"those go without", i.MTU, n.Domain.MTU), mend})
+	}
+	return list
+}
+
 // leftOut are the outcomes of packets and reports which tell of a wrong set-up.
 var leftOut = []struct{ outcome, what, cause, mend string }{
 	{"mtu", "packets got no telemetry, or not all of it",
 		"with it they would have been longer than the MTU of the interface",
-		"raise the MTU of the interfaces between source and sink: by 24 bytes, and for each node " +
-			"by 4 for each word of metadata"},
+		"raise the MTU of all links between source and sink; sextant doctor at the source says " +
+			"to how many bytes"},
 	{"segmented", "packets got no telemetry",
 		"they had been joined on arrival, and the kernel cuts them up later",
 		"where they arrive: ethtool -K INTERFACE gro off"},

@@ -37,6 +37,16 @@ func TestTelemetry(t *testing.T) {
 		{"an interface that is not there", func(f *facts.Facts) {
 			delete(f.Interfaces, "eth1")
 		}, []string{"broken interface_missing eth1"}},
+		{"no room for eight nodes, to the byte", func(f *facts.Facts) {
+			eth1 := with(device(), "noqueue")
+			eth1.MTU = 1500 + 24 + 8*2*4 - 1
+			f.Interfaces["eth1"] = eth1
+		}, []string{"notable telemetry_room eth1"}},
+		{"just room", func(f *facts.Facts) {
+			eth1 := with(device(), "noqueue")
+			eth1.MTU = 1500 + 24 + 8*2*4
+			f.Interfaces["eth1"] = eth1
+		}, nil},
 		{"nothing has come", func(f *facts.Facts) { f.Running.Telemetry = map[string]uint64{} },
 			[]string{"notable telemetry_source_silent eth1",
 				"notable telemetry_sink_silent eth0"}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,9 +131,9 @@ func (e explained) values() string {
 	case len(e.Values) > 0:
 		return strings.Join(e.Values, ", ")
 	case e.OrZero:
-		return fmt.Sprintf("%g to %g, or 0", *e.Minimum, *e.Maximum)
+		return fmt.Sprintf("%s to %s, or 0", number(*e.Minimum), number(*e.Maximum))
 	case e.Minimum != nil && e.Maximum != nil:
-		return fmt.Sprintf("%g to %g", *e.Minimum, *e.Maximum)
+		return fmt.Sprintf("%s to %s", number(*e.Minimum), number(*e.Maximum))
 	}
 	return "-"
 }
@@ -202,3 +203,6 @@ func completeKeys(_ *cobra.Command, args []string,
 	}
 	return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
+
+// number is without an exponent, as people type it.
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

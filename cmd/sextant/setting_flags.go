@@ -38,16 +38,33 @@ func readSettingFlags(cmd *cobra.Command, body any) (wrong error) {
 		if !flag.Changed || wrong != nil {
 			return
 		}
-		value, err := s.Parse(flag.Value.String())
-		if err != nil {
-			wrong = usageErrorf("--%s: %w", flag.Name, err)
+		field := reflect.New(f.Type.Elem())
+		if wrong = readFlag(s, flag.Value.String(), field.Elem()); wrong != nil {
+			wrong = usageErrorf("--%s: %w", flag.Name, wrong)
 			return
 		}
-		field := reflect.New(f.Type.Elem())
-		field.Elem().Set(asBody(value, f.Type.Elem()))
 		into.FieldByIndex(f.Index).Set(field)
 	})
 	return wrong
+}
+
+// readFlag reads a flag's value, or, of a list, values between commas.
+func readFlag(s config.Setting, text string, into reflect.Value) error {
+	if into.Kind() != reflect.Slice {
+		value, err := s.Parse(text)
+		if err == nil {
+			into.Set(asBody(value, into.Type()))
+		}
+		return err
+	}
+	for word := range strings.SplitSeq(text, ",") {
+		value, err := s.Parse(strings.TrimSpace(word))
+		if err != nil {
+			return err
+		}
+		into.Set(reflect.Append(into, asBody(value, into.Type().Elem())))
+	}
+	return nil
 }
 
 // asBody makes seconds of a time, and a fraction of thousandths, where the body has a number with
@@ -78,7 +95,7 @@ func eachSetting(body reflect.Type, visit func(config.Setting, reflect.StructFie
 // flagName is the last key of a setting's path in the style of flags: drain-time.
 func flagName(s config.Setting) string {
 	var name strings.Builder
-	for _, r := range s.Path[strings.LastIndexByte(s.Path, '.')+1:] {
+	for _, r := range strings.TrimSuffix(s.Path[strings.LastIndexByte(s.Path, '.')+1:], "[]") {
 		if unicode.IsUpper(r) {
 			name.WriteByte('-')
 		}

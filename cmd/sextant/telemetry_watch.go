@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,8 @@ other packets.`,
 }
 
 func telemetryWatchView(list []api.TelemetryWatch) view {
-	t := table{columns: []string{"NAME", "PACKETS", "SERVICE", "TELEMETRY IN", "CHOICE"}}
+	t := table{columns: []string{"NAME", "PACKETS", "SERVICE", "TELEMETRY IN", "CHOICE"},
+		wide: []string{"METADATA"}}
 	v := view{value: api.List[api.TelemetryWatch]{Items: list}}
 	for _, w := range list {
 		share := "none"
@@ -44,7 +46,7 @@ func telemetryWatchView(list []api.TelemetryWatch) view {
 			share = fmt.Sprintf("1 in %d", w.OneIn)
 		}
 		t.rows = append(t.rows, []string{orDash(w.Name), w.Match, orDash(w.Service), share,
-			string(w.Choice)})
+			string(w.Choice), orDash(strings.Trim(fmt.Sprint(w.Metadata), "[]"))})
 		v.names = append(v.names, w.Name)
 	}
 	v.tables = tables{t}
@@ -60,7 +62,8 @@ compared.`,
 		Example: "  sextant telemetry watch add voice --dscp 46 --one-in 1\n" +
 			"  sextant telemetry watch add backup --destination 2001:db8:b::/48 --one-in 0\n" +
 			"  sextant telemetry watch add web --protocol tcp --destination-ports 80-90 " +
-			"--one-in 20 --choice turn",
+			"--one-in 20 --choice turn\n" +
+			"  sextant telemetry watch add video --service video --metadata node,queue,latency",
 		Annotations: seeAlso("sextant telemetry watch list", "sextant telemetry watch remove"),
 		Args:        takes("NAME"), ValidArgsFunction: cobra.NoFileCompletions,
 	}

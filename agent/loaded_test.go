@@ -115,7 +115,8 @@ func checkEqual(t *testing.T, path string, before, after map[string]any) {
 // notLoaded are the keys of what the agent does itself: no program and no table has them. What
 // protections, routes and BGP lead to is loaded when it is computed or learned.
 var notLoaded = regexp.MustCompile(`^(node|state|api\..*|protect\..*|bgp\..*|routing\..*|` +
-	`edge\.(peers|formerTime|etcd\..*|network\..*)|edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent)|` +
+	`edge\.(peers|site|formerTime|etcd\..*|network\..*)|` +
+	`edge\.services\.(name|check\..*|slowStart|returnHold|learned\.agent|order)|` +
 	`edge\.services\.way\..*|edge\.services\.backends\.(name|agent|node)|host\.services\.(name|check\..*)|` +
 	`headend\.policies\.(name|color|endpoint)|headend\.southbound\..*|merge\.sids\.copies|` +
 	`pathSource\.rules\.name|telemetry\.(links\..*|source\.watch\.(name|service)|sink\.(collector|mirrors)))$`)

@@ -10,6 +10,7 @@ func Warnings(n *Node) (list []string) {
 			list = append(list, mixedWarning("edge", i, at.Name, at.Side)...)
 		}
 		list = append(list, n.Edge.shareWarnings()...)
+		list = append(list, n.Edge.orderWarnings()...)
 	}
 	if n.Headend != nil {
 		for i, at := range n.Headend.Interfaces {

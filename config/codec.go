@@ -133,6 +133,7 @@ func registerAllWords() {
 	registerWords(PolicyOffer, PolicyShadow, PolicyECMP)
 	registerWords(Rendezvous, Exact, Modulo)
 	registerWords(ByIGP, ByDelay, ByTelemetry)
+	registerWords(OrderByPath, OrderByLoad)
 	registerWords(HMACStandard, HMACLinux)
 	registerWords(HMACRequireNone, HMACRequireSRH, HMACRequireAll)
 	registerWords(CheckTCP, CheckHTTP, CheckHTTPS, CheckGRPC, CheckExec)

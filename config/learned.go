@@ -14,6 +14,7 @@ type Learned struct {
 	State BackendState `key:"state" default:"up"`
 	// as of Backend
 	Agent netip.AddrPort `key:"agent" omit:"zero"`
+	Site  string         `key:"site" omit:"zero"`
 }
 
 func (c *checker) learned(where string, s Service) {

@@ -75,7 +75,9 @@ type API struct {
 type Edge struct {
 	Interfaces []EdgeInterface `key:"interfaces" item:"edge interface %s"`
 	// outer source address of encapsulated packets
-	Source        netip.Addr    `key:"source"`
+	Source netip.Addr `key:"source"`
+	// where the edge is: backends of the same site come first. "": it is not said
+	Site          string        `key:"site" omit:"zero"`
 	Encapsulation Encapsulation `key:"encapsulation" default:"carrier"`
 	// with which segment routing headers are signed; nil: they are not
 	HMAC *HMACKey `key:"hmac" title:"edge hmac"`
@@ -125,6 +127,8 @@ type Service struct {
 	Path []netip.Addr `key:"path" omit:"zero" as:"sid" style:"flow"`
 	// by which the edge computes the paths of backends that are given none; nil: it does not
 	Way *Way `key:"way" change:"whole"`
+	// by what a bucket's candidates are in order, behind their sites; none: as its table has them
+	Order []OrderBy `key:"order" omit:"zero" style:"flow"`
 	// without one, UDP is not looked into
 	QUIC QUICConfigs `key:"quic" omit:"zero"`
 	// nil: backends are what the configuration says
@@ -145,6 +149,8 @@ type Backend struct {
 	// node of edge.network's topology that the backend is behind; "": the one whose SID it has, or
 	// its name
 	Node string `key:"node" omit:"zero" help:"node of the topology that the backend is behind"`
+	// each bucket has candidates in as many sites as there are, or as candidates; "": not said
+	Site string `key:"site" omit:"zero" help:"site that the backend is in"`
 	// where the host's agent serves metrics, and tells its connections; the zero value: not known
 	Agent netip.AddrPort `key:"agent" omit:"zero" help:"where the host's agent serves metrics, like [fd00:5e::51]:9477; drain --wait asks it"`
 }

@@ -24,7 +24,7 @@ func (s *Service) PathTo(b Backend) []netip.Addr {
 func (b Backend) Equal(o Backend) bool {
 	path := slices.Equal(b.Path, o.Path)
 	return path && b.Node == o.Node && b.Name == o.Name && b.SID == o.SID && b.Weight == o.Weight &&
-		b.State == o.State && b.Agent == o.Agent
+		b.State == o.State && b.Agent == o.Agent && b.Site == o.Site
 }
 
 // longestPath is how many SIDs the longest path to a backend of the service has.

@@ -16,6 +16,7 @@ func (c *checker) edge(e *Edge) {
 	}
 	c.edgeHMAC(e)
 	c.source("edge.source", e.Source)
+	c.site("edge.site", e.Site)
 	if len(e.Interfaces) == 0 {
 		c.invalid("edge.interfaces", "the edge has no interface",
 			`add "- {name: eth0, side: mixed}"`)
@@ -84,6 +85,8 @@ func (c *checker) services(e *Edge) {
 		c.backends(where, s, e)
 		c.learned(where, s)
 		c.servicePaths(where, s, e)
+		c.sites(where, s)
+		c.order(where, s)
 	}
 }
 

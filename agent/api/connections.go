@@ -25,6 +25,10 @@ type HostConnections struct {
 	Opened      uint64 `json:"opened"`      // SYNs that were taken
 	Established uint64 `json:"established"` // connections that were established
 	Resets      uint64 `json:"resets"`      // RSTs that were sent
+	// busy connections per core, half a connection added, as acceptance policies compare them; and
+	// that of hosts in the mean, as far as refused SYNs told this one, 0: they did not
+	Load float64 `json:"load"`
+	Mean float64 `json:"mean"`
 }
 
 // BackendConnections are the open connections that a backend's host has for a service.
@@ -53,7 +57,7 @@ func ConnectionsHandler(agent Agent) http.Handler {
 					Service: s.Name, VIP: s.VIP, Protocol: s.Protocol, Port: s.Port,
 					Connections: s.Host.Busy,
 					Opened:      s.Host.Accepted + s.Host.Forced, Established: s.Host.Established,
-					Resets: s.Host.Resets,
+					Resets: s.Host.Resets, Load: s.Host.Load, Mean: s.Host.Mean,
 				})
 			}
 		}
@@ -112,15 +116,22 @@ func AskHost(ctx context.Context, secret flow.Secret, agent netip.AddrPort,
 		return &Error{Conflict, fmt.Sprintf("ask the host's agent at %s for its connections: %v; "+
 			"see that it runs with api.metrics at this address", agent, err)}
 	}
-	list, err := askAgent[List[HostConnections]](ctx, secret, agent, "/v1/connections")
+	list, err := AskHostAll(ctx, secret, agent)
 	if err != nil {
 		return c, failed(err)
 	}
-	c, found := connectionsOf(list.Items, endpoint)
+	c, found := ConnectionsOf(list, endpoint)
 	if !found {
 		return c, failed(fmt.Errorf("it has no service at %s", endpoint))
 	}
 	return c, nil
+}
+
+// AskHostAll is AskHost for all endpoints of the host.
+func AskHostAll(ctx context.Context, secret flow.Secret,
+	agent netip.AddrPort) ([]HostConnections, error) {
+	list, err := askAgent[List[HostConnections]](ctx, secret, agent, "/v1/connections")
+	return list.Items, err
 }
 
 // askAgent reads what an agent tells other nodes beside its metrics.
@@ -135,8 +146,9 @@ func askAgent[T any](ctx context.Context, secret flow.Secret, agent netip.AddrPo
 	return value, decodeWhole(json.NewDecoder(bytes.NewReader(told)), &value)
 }
 
-// connectionsOf prefers the endpoint itself to all other ports of its VIP.
-func connectionsOf(list []HostConnections,
+// ConnectionsOf finds those of an endpoint. It prefers the endpoint itself to all other ports of
+// its VIP.
+func ConnectionsOf(list []HostConnections,
 	e config.Endpoint) (connections HostConnections, found bool) {
 	for _, c := range list {
 		exact := c.Port == e.Port

@@ -42,6 +42,27 @@ type Place struct {
 	Role        string              `json:"role"` // candidate, past or reserve
 	State       config.BackendState `json:"state"`
 	LeftSeconds *float64            `json:"leftSeconds,omitempty"` // past: how long ago it left
+	Site        string              `json:"site,omitempty"`
+	// candidate: why it comes where it comes; not there if the table alone says
+	Order *PlaceOrder `json:"order,omitempty"`
+}
+
+// PlaceOrder is why a candidate comes before or behind the others of its bucket: by its rank, which
+// site, path and load make. What is 0 is not known, or does not count.
+type PlaceOrder struct {
+	Rank   int  `json:"rank"`
+	Remote bool `json:"remote"` // in another site than the edge
+	// cost of the way to it and to the nearest backend of the service, in the unit of the way's
+	// metric
+	Path           float64 `json:"path,omitempty"`
+	LeastPath      float64 `json:"leastPath,omitempty"`
+	PathAgeSeconds float64 `json:"pathAgeSeconds,omitempty"`
+	// busy connections per core of its host, of the service's hosts in the mean, and in the mean as
+	// refused SYNs told its host
+	Load           float64 `json:"load,omitempty"`
+	MeanLoad       float64 `json:"meanLoad,omitempty"`
+	Told           float64 `json:"told,omitempty"`
+	LoadAgeSeconds float64 `json:"loadAgeSeconds,omitempty"`
 }
 
 // Trace asks what becomes of a flow.

@@ -134,13 +134,18 @@ type Backend struct {
 
 // HostService is what a host knows of a service.
 type HostService struct {
-	Accept          Accept `json:"accept"`
-	Threshold       uint32 `json:"threshold"` // in use now; of dynamic it moves
-	Busy            int    `json:"busy"`      // open connections
-	Offered         uint64 `json:"offered"`   // opening SYNs that had another candidate left
-	Accepted        uint64 `json:"accepted"`  // of these, taken
-	Refused         uint64 `json:"refused"`   // of these, passed on
-	Forced          uint64 `json:"forced"`    // opening SYNs taken as the last candidate
+	Accept    Accept `json:"accept"`
+	Threshold uint32 `json:"threshold"` // in use now; of dynamic it moves
+	Busy      int    `json:"busy"`      // open connections
+	// busy connections per core, half a connection added; and that of hosts in the mean, as refused
+	// SYNs told this one, 0: they did not
+	Load float64 `json:"load"`
+	Mean float64 `json:"mean"`
+
+	Offered         uint64 `json:"offered"`  // opening SYNs that had another candidate left
+	Accepted        uint64 `json:"accepted"` // of these, taken
+	Refused         uint64 `json:"refused"`  // of these, passed on
+	Forced          uint64 `json:"forced"`   // opening SYNs taken as the last candidate
 	PassedOnPackets uint64 `json:"passedOnPackets"`
 	PassedOnBytes   uint64 `json:"passedOnBytes"`
 	Established     uint64 `json:"established"` // connections that were established

@@ -57,6 +57,10 @@ func (e *Room) chains(
 	if s.Paths, err = e.pathsOf(&s.Service, s.way, members, n); err != nil {
 		return nil, err
 	}
+	if running := e.Runs.service(s.Endpoint); running != nil {
+		s.order = running.order
+	}
+	s.order = e.orderOf(s, n)
 	previous, err := e.previousChains(s, n, dir)
 	if err != nil {
 		return nil, err
@@ -80,7 +84,7 @@ func (e *Room) chains(
 
 // members are the service's backends as the pool knows them.
 func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error) {
-	members := make([]pool.Backend, len(s.Backends))
+	members, sites := make([]pool.Backend, len(s.Backends)), s.Sites()
 	for i, b := range s.Backends {
 		id, err := state.NumberSID(e.Store.Kept.SIDs, n.Domain.Block, b.SID)
 		if err != nil {
@@ -90,7 +94,9 @@ func (e *Room) members(s *config.Service, n *config.Node) ([]pool.Backend, error
 		if err != nil {
 			return nil, err
 		}
-		members[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state}
+		site, _ := slices.BinarySearch(sites, b.Site)
+		members[i] = pool.Backend{ID: id, Weight: uint32(b.Weight), State: state,
+			Site: uint16(site)}
 	}
 	return members, nil
 }
@@ -172,6 +178,7 @@ func (e *Room) Refresh() error {
 		}
 	}
 	if e.checks.stale {
+		e.followLoads()
 		e.checks.check()
 	}
 	e.checks.notePanics()
@@ -199,6 +206,10 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	if service.Way != nil && !slices.EqualFunc(s.Backends, service.Backends, config.Backend.Equal) {
 		s.way = e.computeWay(&service, s.way, e.Node)
 	}
+	as := *s // as it will be
+	as.Service, as.Members = service, members
+	order := e.orderOf(&as, e.Node)
+	next = next.Ordered(order)
 	if err := e.refreshPaths(s, &service, members); err != nil {
 		return err
 	}
@@ -216,6 +227,7 @@ func (e *Room) refreshService(s *Service, configured config.Service) (err error)
 	e.checks.stale = e.checks.stale || !slices.EqualFunc(s.Backends, service.Backends,
 		config.Backend.Equal)
 	s.Service, s.Members, s.Generation, s.effect = service, members, next, effect
+	s.order = order
 	return nil
 }
 

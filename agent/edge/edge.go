@@ -55,6 +55,7 @@ type Service struct {
 	past     []pool.Chain
 	way      *serviceWay           // by which they were computed; nil: none is wanted
 	Paths    paths                 // to the members
+	order    pool.Order            // of candidates; nil: as the table has them
 	pastSIDs map[uint16]netip.Addr // of those of the past who are no members
 	counted  shares                // when they were asked for last
 }
@@ -65,6 +66,7 @@ type Room struct {
 	checks *checks
 	Past   *exchange
 	ways   ways
+	loads  loads
 	// Decisions on what backends are, so far and when it was last written down who is away.
 	effects, awayNoted uint64
 	strays             string // why the kernel may answer for VIPs; "": it does not
@@ -97,6 +99,7 @@ func (e *Room) End() {
 	e.checks.monitor.Stop()
 	e.checks.signals.Stop()
 	e.ways.end()
+	e.loads.end()
 	e.Past.close()
 }
 
@@ -129,6 +132,7 @@ func (c edgeChange) Guard(next *config.Node) error { return c.room.Guard(next, c
 // Settled is role.Settler.
 func (e *Room) Settled() {
 	e.followNetwork()
+	e.followLoads()
 	e.checks.check()
 	e.dropStrays()
 }
@@ -326,9 +330,12 @@ func (e *Room) someChains(services []*Service, n *config.Node, dir string) error
 	for i, generation := range makers {
 		making.Go(func() {
 			var err error
-			if services[i].Generation, err = generation(); err != nil {
+			g, err := generation()
+			if err != nil {
 				failures[i] = fmt.Errorf("service %s: %w", services[i].Name, err)
+				return
 			}
+			services[i].Generation = g.Ordered(services[i].order)
 		})
 	}
 	making.Wait()

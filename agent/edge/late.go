@@ -138,6 +138,7 @@ func (e *Room) remember(s *Service, chains []pool.Chain, configured config.Servi
 	if err != nil {
 		return err
 	}
+	next = next.Ordered(s.order)
 	if err := e.Runs.Program.SetChains(s.Index, next); err != nil {
 		return errors.Join(err, e.Runs.Program.SetChains(s.Index, before))
 	}

@@ -90,6 +90,9 @@ func (e *Room) place(s *Service, p pool.Place) api.Place {
 			b := s.Backends[i]
 			place.Backend, place.SID, place.State = b.Name, b.SID,
 				config.BackendState(m.State.String())
+			if place.Site = b.Site; p.Role == pool.Candidate {
+				place.Order = e.placeOrder(s, i)
+			}
 		}
 	}
 	return place

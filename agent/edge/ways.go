@@ -76,6 +76,9 @@ func (w *serviceWay) short() string {
 	return ""
 }
 
+// age is how long ago the way was computed.
+func (w *serviceWay) age() time.Duration { return time.Since(w.at) }
+
 // end stops what follows the network.
 func (w *ways) end() {
 	if w.stop != nil {
@@ -175,6 +178,7 @@ func (e *Room) waysChanged(concerned func(*config.Way) bool) {
 		s.way = e.computeWay(&s.Service, s.way, e.Node)
 		e.retryLater(e.refreshPaths(s, &s.Service, s.Members))
 	}
+	e.reorder()
 }
 
 // wayOf computes the way of a service that is about to be configured; nil: it wants none. A new one
@@ -358,7 +362,7 @@ func (e *Room) wayView(s *Service, backend uint16, hash uint64) *api.Way {
 	}
 	w := s.way
 	v := &api.Way{By: w.want.By, Avoid: w.want.Avoid, Problem: w.short(),
-		AgeSeconds: time.Since(w.at).Seconds()}
+		AgeSeconds: w.age().Seconds()}
 	for i, m := range s.Members {
 		if m.ID != backend {
 			continue

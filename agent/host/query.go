@@ -44,9 +44,11 @@ func (h *Role) view(s *hostService) (api.Service, error) {
 	if err != nil {
 		return view, err
 	}
+	load, mean := s.Policy.Loads(state, uint32(max(busy, 0)))
 	view.Packets, view.Bytes = t.Taken.Packets, t.Taken.Bytes
 	view.Host = &api.HostService{
 		Accept: api.AcceptOf(s.Accept), Threshold: s.Policy.ThresholdIn(state), Busy: busy,
+		Load: load, Mean: mean,
 		Offered: t.Offered, Accepted: t.Accepted, Refused: t.Refused, Forced: t.Forced,
 		PassedOnPackets: t.PassedOn.Packets, PassedOnBytes: t.PassedOn.Bytes,
 		Established: signals.Established, Resets: signals.Resets,

@@ -98,7 +98,7 @@ func (d *Discoveries) WithLearned(s config.Service) config.Service {
 			continue // nobody tells of it now
 		}
 		b := &s.Backends[i]
-		b.Agent = l.Agent
+		b.Agent, b.Site = l.Agent, l.Site
 		if b.State == config.Up || l.State == config.Down {
 			b.State = l.State
 		}

@@ -392,6 +392,11 @@ func copyHopText(c api.ExplainedList) string {
 func chainTable(t api.Trace) table {
 	rows := table{title: "Chain:", columns: []string{"PLACE", "BACKEND", "SID", "ROLE", "STATE",
 		"LEFT"}}
+	ordered := slices.ContainsFunc(t.Chain,
+		func(p api.Place) bool { return p.Site != "" || p.Order != nil })
+	if ordered {
+		rows.columns = append(rows.columns, "SITE", "ORDER")
+	}
 	for i, p := range t.Chain {
 		left := "-"
 		if p.LeftSeconds != nil {
@@ -400,9 +405,34 @@ func chainTable(t api.Trace) table {
 		}
 		rows.rows = append(rows.rows, []string{count(i + 1), p.Backend, p.SID.String(), p.Role,
 			string(p.State), left})
+		if ordered {
+			rows.rows[i] = append(rows.rows[i], orDash(p.Site), orDash(orderText(p.Order)))
+		}
 	}
 	return rows
 }
+
+// orderText says why a candidate is at its place.
+func orderText(o *api.PlaceOrder) string {
+	if o == nil {
+		return ""
+	}
+	text := fmt.Sprintf("rank %d", o.Rank)
+	if o.Remote {
+		text += ", another site"
+	}
+	if o.Path > 0 {
+		text += fmt.Sprintf(", path %.0f of %.0f %s old", o.Path, o.LeastPath,
+			secondsText(o.PathAgeSeconds))
+	}
+	if o.Load > 0 {
+		text += fmt.Sprintf(", load %.2f of mean %.2f %s old", o.Load, o.MeanLoad,
+			secondsText(o.LoadAgeSeconds))
+	}
+	return text
+}
+
+func secondsText(seconds float64) string { return fmt.Sprintf("%.1f s", seconds) }
 
 // segmentsText writes segments in the order of travel.
 func segmentsText(segments []netip.Addr) string { return orDash(joined(segments, ", ")) }

@@ -47,6 +47,13 @@ func (p Policy) averageThreshold(l Level) uint32 {
 	return uint32(min((halves+1)/2, busyMax))
 }
 
+// Loads are the load of a server with so many connections, and that of all servers in the mean as
+// far as others told it, 0 if they did not: busy connections per core, half a connection added.
+func (p Policy) Loads(s State, busy uint32) (own, mean float64) {
+	const one = 1 << levelOne
+	return float64(p.level(busy)) / one, float64(s.Levels[0]) / one
+}
+
 // equal is by how much loads may differ that count as equal.
 func (p Policy) equal() Level { return p.level(0) >> (fractionShift - 1) }
 

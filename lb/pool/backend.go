@@ -40,6 +40,7 @@ type Backend struct {
 	ID     uint16 // not 0, and unique in the pool
 	Weight uint32 // share of new connections in relation to the others; 0 gets none
 	State  State
+	Site   uint16 // where it is: see [Order]
 	// Suspect says that the backend may be dead: chains name it behind all others who can have the
 	// bucket's connections, so that packets of these do not end at it, and those of its own still
 	// reach it if it lives.

@@ -56,6 +56,7 @@ type Generation struct {
 	spec      Spec
 	selection selection
 	backends  []Backend // by ascending id
+	order     Order     // of the candidates
 	resumed   *idSet    // whom the chains name that it began with; nil: backends says all
 	suspects  *idSet    // of those that chains may name, the ones that may be dead; nil: none
 	buckets   table
@@ -172,6 +173,7 @@ func (g *Generation) follow(backends []Backend, now uint32, changed bool) (*Gene
 	}
 	next := &Generation{
 		spec: g.spec, selection: selection, backends: backends, suspects: suspects(backends),
+		order: g.order,
 	}
 	if g.spec.Policy == Shadow {
 		next.buckets = g.successor()
@@ -328,11 +330,12 @@ func (g *Generation) NextAt() (time.Duration, bool) {
 	return time.Duration(g.next) * time.Second, g.next != 0
 }
 
-// Chain returns the chain of bucket, from 0 to Buckets()-1: candidates, then the others, suspects
-// last. Its length is 0 if there is nobody to offer a packet to.
+// Chain returns the chain of bucket, from 0 to Buckets()-1: candidates in their order, then the
+// others, suspects last. Its length is 0 if there is nobody to offer a packet to.
 func (g *Generation) Chain(bucket int) Chain {
 	c, _ := g.buckets.at(bucket)
 	chain := *c
+	g.order.arrange(&chain)
 	chain.last(g.suspects)
 	return chain
 }
@@ -345,7 +348,7 @@ func (g *Generation) Buckets() int { return g.spec.Buckets }
 // not change in common.
 func (g *Generation) Differing(other *Generation) iter.Seq2[int, int] {
 	return func(yield func(first, last int) bool) {
-		moved := differing(g.suspects, other.suspects)
+		moved := reordered(differing(g.suspects, other.suspects), g.order, other.order)
 		for i, page := range g.buckets.chains {
 			same := page == other.buckets.chains[i] && !page.names(moved)
 			if !same && !yield(i*pageBuckets, min((i+1)*pageBuckets, g.Buckets())) {

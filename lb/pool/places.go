@@ -40,6 +40,8 @@ func (g *Generation) Places(bucket int) []Place {
 			places[i].Role, places[i].Left = PastOwner, time.Duration(p.left[i])*time.Second
 		}
 	}
+	slices.SortStableFunc(places[:c.Candidates],
+		func(a, b Place) int { return cmp.Compare(g.order[a.ID], g.order[b.ID]) })
 	if g.suspects != nil {
 		slices.SortStableFunc(places[c.Candidates:], func(a, b Place) int {
 			return cmp.Compare(order(g.suspects.has(a.ID)), order(g.suspects.has(b.ID)))

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 
 	"sextant/lb/consistenthash"
@@ -38,10 +39,11 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 		listed[i] = consistenthash.Member{ID: b.ID, Weight: b.Weight}
 	}
 	was, is := newScratch(before), newScratch(backends)
+	sameSites := maps.Equal(was.sites, is.sites)
 	if s.ranking == nil || s.spec.Buckets*len(listed) <= mostScores {
 		next, err := newRanked(s.spec, listed)
 		if err == nil && s.computed != nil && next.computed != nil &&
-			s.computed.Same(next.computed) && was.eligible == is.eligible {
+			s.computed.Same(next.computed) && was.eligible == is.eligible && sameSites {
 			return s, []int32{}, nil
 		}
 		return next, nil, err
@@ -53,7 +55,8 @@ func (s *rankedSelection) update(before, backends []Backend) (selection, []int32
 	next := &rankedSelection{spec: s.spec, ranking: ranking}
 	places := s.spec.Candidates
 	came, went := is.eligible.without(&was.eligible), was.eligible.without(&is.eligible)
-	if changed == nil || min(places, is.count) != min(places, was.count) ||
+	if changed == nil || is.sites != nil || !sameSites ||
+		min(places, is.count) != min(places, was.count) ||
 		came.count()+went.count() > manyChanges {
 		return next, nil, nil
 	}
@@ -89,6 +92,9 @@ func (s *rankedSelection) all(bucket int) []uint16 {
 
 func (s *rankedSelection) candidates(bucket int, space *scratch) (chosen []uint16, scarce bool) {
 	want := min(s.spec.Candidates, space.count)
+	if space.sites != nil {
+		return s.chooseBySite(bucket, want, space), true
+	}
 	chosen = choose(s.first(bucket, space), want, space)
 	if len(chosen) < want { // all that come first in this bucket are out of service
 		return choose(s.all(bucket), want, space), true
@@ -125,12 +131,19 @@ func (s *rankedSelection) holding(id uint16, space *scratch) (buckets []int32) {
 }
 
 func (s *rankedSelection) reserves(bucket int, ids *idSet, space *scratch) bool {
+	if space.sites != nil {
+		return ids != nil
+	}
 	return ids != nil && slices.ContainsFunc(s.first(bucket, space), ids.has)
 }
 
 // reserve fills the chain up with the best of the bucket's order that are alive: those before the
 // candidates have had the bucket while they were up, those behind while the candidates were not.
 func (s *rankedSelection) reserve(bucket int, c *Chain, is transition) {
+	if is.space.sites != nil {
+		s.reserveBySite(bucket, c, is)
+		return
+	}
 	for _, id := range s.first(bucket, is.space) {
 		if is.alive.has(id) {
 			c.push(id, s.spec.Depth)

@@ -33,11 +33,12 @@ type scratch struct {
 	count    int   // of these
 	bucket   int   // whose order was computed last; -1: none
 	order    [consistenthash.Depth]uint16
-	known    int // of order
+	known    int               // of order
+	sites    map[uint16]uint16 // nil: all are in one
 }
 
 func newScratch(backends []Backend) *scratch {
-	s := &scratch{bucket: -1}
+	s := &scratch{bucket: -1, sites: sitesOf(backends)}
 	for _, b := range backends {
 		if b.eligible() {
 			s.eligible.add(b.ID)

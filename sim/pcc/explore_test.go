@@ -191,22 +191,45 @@ func (c *checker) sendSteps(w world, do func(step, world, bool)) {
 		if !w.edges[e].serves() || w.begun() && !c.mayMove(&w, e) {
 			continue
 		}
-		chain := c.chain(&w.edges[e])
-		next, what := w, dataSent
-		next.packet = ongoing(c.policy, &chain)
-		if w.flow == unopened {
-			next.packet, next.flow, what = opening(&chain), opened, synSent
-		}
-		next.through = int8(e)
-		if next.packet.length > 0 { // else the edge drops it
-			do(step{what: what, edge: int8(e)}, next, false)
-		}
-		for _, id := range c.cached(&w, &chain) {
-			moved, _ := chain.WithFront(id)
-			next.packet = ongoing(c.policy, &moved)
-			do(step{what: what, edge: int8(e)}, next, false)
+		for _, chain := range c.arrangements(c.chain(&w.edges[e])) {
+			next, what := w, dataSent
+			next.packet = ongoing(c.policy, &chain)
+			if w.flow == unopened {
+				next.packet, next.flow, what = opening(&chain), opened, synSent
+			}
+			next.through = int8(e)
+			if next.packet.length > 0 { // else the edge drops it
+				do(step{what: what, edge: int8(e)}, next, false)
+			}
+			for _, id := range c.cached(&w, &chain) {
+				moved, _ := chain.WithFront(id)
+				next.packet = ongoing(c.policy, &moved)
+				do(step{what: what, edge: int8(e)}, next, false)
+			}
 		}
 	}
+}
+
+// arrangements are the orders that the candidates of a chain can have: edges may disagree about
+// weights, and forget them.
+func (c *checker) arrangements(chain pool.Chain) (all []pool.Chain) {
+	if !c.orders {
+		return []pool.Chain{chain}
+	}
+	var swap func(place int)
+	swap = func(place int) {
+		if place >= int(chain.Candidates) {
+			all = append(all, chain)
+			return
+		}
+		for other := place; other < int(chain.Candidates); other++ {
+			chain.IDs[place], chain.IDs[other] = chain.IDs[other], chain.IDs[place]
+			swap(place + 1)
+			chain.IDs[place], chain.IDs[other] = chain.IDs[other], chain.IDs[place]
+		}
+	}
+	swap(0)
+	return all
 }
 
 // cached are the hosts that the edge's flow cache can name: if there is one, any, rightly or not.

@@ -49,6 +49,53 @@ func TestWrongCacheBreaksNothing(t *testing.T) {
 	}
 }
 
+// The order of a bucket's candidates breaks no connection: where chains keep connections, they keep
+// them if edges order candidates by weights that differ from edge to edge and packet to packet, and
+// if restarts forget them; a table that depends on nothing but the backends does so with sites,
+// too.
+func TestOrdersBreakNothing(t *testing.T) {
+	for _, s := range readTable(t, readDocument(t)) {
+		if !s.holds || s.policy != pool.Offer || s.method != pool.Rendezvous ||
+			s.candidates < 2 {
+			continue
+		}
+		s.orders, s.changes = true, min(s.changes, 3) // or else it takes minutes
+		for _, sites := range []bool{false, true} {
+			s := s
+			if s.sites = sites; sites && s.hosts > s.depth && s.restart != "never" {
+				continue // sites need chains that hold all, where an edge starts empty
+			}
+			t.Run(fmt.Sprintf("%s, sites %v", s.name, s.sites), func(t *testing.T) {
+				t.Parallel()
+				found := s.explore()
+				t.Logf("%d states", found.states)
+				for i, line := range found.trace {
+					t.Errorf("%2d. %s", i+1, line)
+				}
+			})
+		}
+	}
+}
+
+// Where chains do not hold all hosts, sites need edges that remember: the checker finds how one
+// that starts empty loses a connection.
+func TestSitesNeedChainsThatHoldAll(t *testing.T) {
+	tried := false
+	for _, s := range readTable(t, readDocument(t)) {
+		if !s.holds || s.policy != pool.Offer || s.method != pool.Rendezvous ||
+			s.candidates < 2 || s.hosts <= s.depth || s.restart != "empty" {
+			continue
+		}
+		tried, s.sites = true, true
+		if found := s.explore(); len(found.trace) == 0 {
+			t.Errorf("%s, in two sites: no connection is lost in %d states", s.name, found.states)
+		}
+	}
+	if !tried {
+		t.Error("the document has no such set-up")
+	}
+}
+
 // The document shows how VRF-shadowing loses a connection by two changes, as the checker found it.
 func TestShadowBreaks(t *testing.T) {
 	document := readDocument(t)

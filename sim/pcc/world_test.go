@@ -32,6 +32,8 @@ type setup struct {
 	moves      string // of the flow to another edge: any, settled
 	holds      bool
 	cache      bool // edges have a flow cache, in which anything may stand
+	orders     bool // of candidates: each packet meets any, whatever others met
+	sites      bool // hosts are in two sites by turns
 	reuses     int  // of the flow's ports after the server has closed, at most
 	matching   matching
 }
@@ -151,6 +153,9 @@ func (s *setup) backends(hosts [hostsMax]pool.State) []pool.Backend {
 	backends := make([]pool.Backend, s.hosts)
 	for i := range backends {
 		backends[i] = pool.Backend{ID: uint16(i + 1), Weight: 1, State: hosts[i]}
+		if s.sites {
+			backends[i].Site = uint16(i % 2)
+		}
 	}
 	return backends
 }

@@ -66,13 +66,17 @@ type Answer struct {
 // network; that a node has fewer paths than wanted is said in its answer.
 func (n Network) Compute(i Intent, to []string) (map[string]Answer, error) {
 	answers := map[string]Answer{}
+	s, err := n.search(i)
 	if i.isRoutings() {
 		for _, name := range to {
 			answers[name] = Answer{}
+			if v, ok := n.View.Lookup(name); ok && err == nil {
+				own := s.own(v)
+				answers[name] = Answer{Own: own, Least: own}
+			}
 		}
 		return answers, nil
 	}
-	s, err := n.search(i)
 	if err != nil {
 		return nil, err
 	}
@@ -228,10 +232,7 @@ func (s *search) to(name string) (a Answer, err error) {
 		return a, err
 	}
 	a.Least = found.Least
-	if own, err := s.engine.Replay(s.from, []segment.SID{{Node: v, Link: topology.NoEdge}}); err ==
-		nil {
-		a.Own = own.Latency
-	}
+	a.Own = s.own(v)
 	for _, f := range found.Paths {
 		p, err := s.path(f)
 		if err != nil {
@@ -243,6 +244,18 @@ func (s *search) to(name string) (a Answer, err error) {
 		a.Short, a.Needs = s.short(name, found), max(0, found.Needs-1)
 	}
 	return a, nil
+}
+
+// own is the cost of routing's own way to a node; 0 if there is none.
+func (s *search) own(v topology.Node) int64 {
+	if v == s.from {
+		return 0
+	}
+	own, err := s.engine.Replay(s.from, []segment.SID{{Node: v, Link: topology.NoEdge}})
+	if err != nil {
+		return 0
+	}
+	return own.Latency
 }
 
 // path names what was found. The last SID, of the node that the server is behind, is left to the

@@ -1,0 +1,34 @@
+#!/bin/bash
+# bench.sh AGAINST [FLAG...]: the bench of the programs beside another build, in alternating passes.
+# AGAINST is a test binary of ./datapath, or a commit, whose rows are then measured by this tree's
+# method. AS_ROOT is what makes a command root's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+against=$1
+shift
+dir=$(mktemp -d)
+trap 'git worktree remove --force "$dir/tree" 2>/dev/null || true; rm -rf "$dir"' EXIT
+go test -c -o "$dir/this.test" ./datapath
+
+if [ ! -x "$against" ]; then
+	commit=$(git rev-parse --verify --quiet "$against^{commit}") || {
+		echo "bench: AGAINST=$against is neither an executable file nor a commit" >&2
+		exit 1
+	}
+	git worktree add --quiet --detach "$dir/tree" "$commit"
+	there=$dir/tree/datapath
+	if ! grep -q '^func allRows' "$there/bench_test.go"; then # from before there was this script
+		rows=$(sed -n 's/^\trows := \(slices.Concat(.*\)/\1/p' "$there/bench_test.go")
+		printf 'package datapath\n\nimport (\n"slices"\n"testing"\n)\n\n%s\n\treturn %s\n}\n' \
+			'func allRows(b testing.TB, w *world) []benchRow {' "$rows" >"$there/bench_test.go"
+	fi
+	for part in measure table against driver bpfel; do
+		cp datapath/bench_${part}_test.* "$there/"
+	done
+	against=$dir/other.test
+	go -C "$dir/tree" test -c -o "$against" ./datapath
+fi
+cd datapath
+${AS_ROOT:-} "$dir/this.test" -test.run '^$' -test.bench '^BenchmarkPrograms$' -test.benchtime 1x \
+	-against "$(realpath "$against")" "$@"

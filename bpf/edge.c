@@ -10,8 +10,7 @@
 #include "include/former.h"
 #include "include/options.h"
 #include "include/quiclb.h"
-#include "include/edge_encap.h"
-#include "include/service_cache.h"
+#include "include/edge_plain.h"
 
 /* ===== Steps ===== */
 
@@ -65,14 +64,14 @@ static __always_inline int without_service(struct xdp_md *ctx, struct frame *f,
 static __always_inline struct chain *quic_chain(struct xdp_md *ctx, const struct packet *p,
 						__u32 service, struct chain *chain, __u32 *visits)
 {
-	__u32 zero = 0, backend = 0;
+	__u32 backend = 0;
 	struct chain *owner;
 
 	if (p->fragment)
 		return chain;
 	if (!p->icmp)
 		backend = quic_owner(ctx, p, service);
-	owner = backend ? bpf_map_lookup_elem(&owners, &zero) : 0;
+	owner = backend ? chain_of_owner() : 0;
 	if (!owner) {
 		*visits = quic_opens(ctx, p) ? chain->candidates : chain->length;
 		return chain;
@@ -91,9 +90,11 @@ static __noinline int edge_refuse(struct xdp_md *ctx, const struct frame *f, con
 }
 
 static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, const struct packet *p,
-					const struct service *service, bool admitted)
+					const struct service *service)
 {
-	struct encap w = { .service = service,
+	struct encap w = { .encapsulation = settings.encapsulation,
+			   .cache_event = CACHE_EVENT_NONE,
+			   .service = service,
 			   .hash = flow_hash(&settings.domain.secret, &p->flow) };
 	struct address source = address_read(&settings.domain.source);
 	__u32 l2_before = frame_l2_length(f);
@@ -101,7 +102,7 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	if (hops_read(ctx, p) <= 1)
 		return edge_refuse(ctx, f, p, ANSWER_TIME_EXCEEDED, 0);
 	w.chain = chain_find(service, w.hash);
-	if (!admitted && !syn_admit(p, service))
+	if (!syn_admit(p, service))
 		return drop(REASON_NEW_CONNECTIONS);
 	if (!w.chain)
 		return drop(REASON_NO_BACKEND);
@@ -111,7 +112,8 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 		w.chain = quic_chain(ctx, p, service->index, w.chain, &w.visits);
 	else if (flow_cache.sets && w.visits > 1 && p->flow.protocol == IPPROTO_TCP &&
 		 !is_first_syn(p))
-		w.chain = cached_chain(w.chain, w.visits, w.hash);
+		w.chain = cached_chain(w.chain, w.visits, w.hash, &w.cache_event);
+	cache_count(w.cache_event);
 	if (!encap_begin(&w))
 		return drop(REASON_NO_BACKEND);
 	w.hop = next_hop_for(ctx, &source, &w.destination, encap_first(&w), w.hash);
@@ -125,120 +127,9 @@ static __always_inline int edge_forward(struct xdp_md *ctx, struct frame *f, con
 	return encap_send(ctx, f, l2_before, p, &w);
 }
 
-/* ===== The plain packet ===== */
-
-#define NOT_PLAIN (-1)
-
-/* Whether the configuration asks nothing more of a plain packet: each question, also one that is
- * answered already, takes its time. */
-static __always_inline bool plain_is_enough(void)
-{
-	return !capture_bytes && !flow_cache.sets && !former.on;
-}
-
-/*
- * An IPv4 header without options, of a whole packet with a hop left, in words: its sum needs them
- * all.
- */
-static __always_inline bool plain_ipv4_parse(struct cursor *c, struct packet *p)
-{
-	const __u32 *word = c->pos;
-	__u32 first, hops, total;
-
-	if (!cursor_has(c, sizeof(struct iphdr)))
-		return false;
-	first = word[0]; /* version and header length, type of service, total length */
-	hops = word[2]; /* time to live, protocol, checksum */
-	total = bpf_ntohs(first >> 16);
-	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS || total < sizeof(struct iphdr) ||
-	    total > c->left || word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
-	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
-		return false;
-	p->ip = c->offset;
-	p->length = total;
-	p->traffic_class = first >> 8;
-	p->flow.source = address_from_ipv4(word[3]);
-	p->flow.destination = address_from_ipv4(word[4]);
-	p->flow.protocol = hops >> 8;
-	p->flow.ipv4 = true;
-	c->left = total;
-	cursor_skip(c, sizeof(struct iphdr));
-	return true;
-}
-
-/*
- * Whole TCP or UDP of a client, in one piece, without options and extension headers, with a hop
- * left.
- */
-static __always_inline bool plain_parse(struct cursor *c, __be16 ethertype, struct packet *p)
-{
-	const struct ipv6hdr *ip6 = c->pos;
-
-	if (ethertype == bpf_htons(ETH_P_IP)) {
-		if (!plain_ipv4_parse(c, p))
-			return false;
-	} else if (ethertype == bpf_htons(ETH_P_IPV6)) {
-		if (ipv6_parse(c, p) || ip6->hop_limit <= 1 || settings.side == SIDE_INTERNAL ||
-		    infrastructure_contains(&settings.domain.infrastructure, &p->flow.source) ||
-		    is_sid_of_domain(&settings.domain, &p->flow.source) ||
-		    is_sid_of_domain(&settings.domain, &p->flow.destination))
-			return false;
-	} else {
-		return false;
-	}
-	if (p->flow.protocol == IPPROTO_TCP)
-		return tcp_parse(c, p);
-	return p->flow.protocol == IPPROTO_UDP && udp_parse(c, p);
-}
-
-/*
- * Most packets: a plain one, to a service whose chain and next hop are at hand. The steps are those
- * of edge_process, which takes over wherever one of them is not so, and before anything but an
- * admitted SYN is counted or written. As nothing else is possible here, the compiler keeps what it
- * knows of the packet in registers: docs/results/benchmarks.md.
- */
-static __always_inline int edge_plain(struct xdp_md *ctx, bool *admitted)
-{
-	struct cursor c = cursor_at_first_piece(ctx);
-	struct service *service;
-	struct packet p = {};
-	struct encap w = { .plain = true };
-	struct frame f;
-	void *ip;
-
-	if (frame_parse(&c, &f) || f.tags_length)
-		return NOT_PLAIN;
-	ip = c.pos;
-	if (!plain_parse(&c, f.ethertype, &p))
-		return NOT_PLAIN;
-	service = service_cached(&p.flow, fib_epoch_now());
-	if (!service || service->quic)
-		return NOT_PLAIN;
-	if (!syn_admit(&p, service))
-		return drop(REASON_NEW_CONNECTIONS);
-	*admitted = true;
-	w.service = service;
-	w.hash = flow_hash(&settings.domain.secret, &p.flow);
-	w.chain = chain_find(service, w.hash);
-	if (!w.chain)
-		return NOT_PLAIN;
-	w.visits = chain_visits(w.chain, &p);
-	if (!encap_begin(&w))
-		return NOT_PLAIN;
-	w.hop = next_hop_remembered(encap_first(&w), w.hash, fib_epoch_now());
-	if (!w.hop || !encap_fits(&w, &p))
-		return NOT_PLAIN;
-	if (p.flow.ipv4)
-		ipv4_hop_count(ip);
-	else
-		((struct ipv6hdr *)ip)->hop_limit--;
-	f.addresses = w.hop->addresses;
-	return encap_send(ctx, &f, sizeof(struct ethhdr), &p, &w);
-}
-
 /* ===== Program ===== */
 
-static __always_inline int edge_process(struct xdp_md *ctx, bool admitted)
+static __always_inline int edge_process(struct xdp_md *ctx)
 {
 	struct cursor c = cursor_at_start(ctx);
 	struct service_key key = {};
@@ -267,24 +158,20 @@ static __always_inline int edge_process(struct xdp_md *ctx, bool admitted)
 	service = service_find(&p, &key);
 	if (unlikely(!service))
 		return without_service(ctx, &f, &p, &key);
-	return edge_forward(ctx, &f, &p, service, admitted);
+	return edge_forward(ctx, &f, &p, service);
+}
+
+static __always_inline int edge_judge(struct xdp_md *ctx)
+{
+	int verdict = edge_plain(ctx);
+
+	return likely(verdict != NOT_PLAIN) ? verdict : edge_process(ctx);
 }
 
 SEC("xdp.frags")
 int edge(struct xdp_md *ctx)
 {
-	bool admitted = false;
-	int verdict;
-
-	if (plain_is_enough()) {
-		verdict = edge_plain(ctx, &admitted);
-		if (likely(verdict != NOT_PLAIN))
-			return verdict;
-		/* Adds 0, which the verifier does not know: it follows what comes next once, not
-		 * once for each value. */
-		admitted |= (ctx->data_end - ctx->data) >> 31;
-	}
-	return CAPTURED(ctx, edge_process(ctx, admitted));
+	return CAPTURED(ctx, edge_judge(ctx));
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

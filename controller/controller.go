@@ -34,8 +34,7 @@ type Controller struct {
 	names    *names
 	decider  *reroute.Decider
 	seed     uint64
-	problem  string   // of reading the topology; "": none
-	absent   []string // what the file names and the topology does not have
+	problem  string // of reading the topology; "": none
 	journal  *journal
 	reports  uint64
 	refused  uint64
@@ -66,16 +65,8 @@ const renewInterval = 250 * time.Millisecond
 // Run runs a controller until the context ends. The error says what kept it from starting, or what
 // ended it.
 func Run(ctx context.Context, o Options) error {
-	from, err := o.openSource()
+	c, err := newController(ctx, o)
 	if err != nil {
-		return err
-	}
-	defer from.close()
-	c, err := from.begin(ctx, o)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
 		return err
 	}
 	defer c.journal.close()
@@ -105,8 +96,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.Log.Info("controller runs", "topology", c.graph.Name(), "nodes", c.graph.Nodes(), "links",
 		c.graph.Edges(), "policy", o.Config.Policy.Name, "socket", o.Config.API.Socket)
-	if o.Config.follows() {
-		go c.watchTopology(ctx, from)
+	if o.Config.asksFRR() {
+		go c.watchTopology(ctx)
 	}
 	if o.Config.Standby.stands() {
 		standing, end := context.WithCancel(ctx)
@@ -117,8 +108,11 @@ func Run(ctx context.Context, o Options) error {
 	return c.run(ctx)
 }
 
-// newController makes a controller of a topology.
-func newController(o Options, g *topology.Graph) (*Controller, error) {
+func newController(ctx context.Context, o Options) (*Controller, error) {
+	g, err := o.readTopology(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("topology: %w", err)
+	}
 	seed := o.Config.Seed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
@@ -138,7 +132,6 @@ func newController(o Options, g *topology.Graph) (*Controller, error) {
 	if err := c.takeGraph(); err != nil {
 		return nil, err
 	}
-	var err error
 	c.journal, err = openJournal(o.Config.Journal, o.Log)
 	return c, err
 }
@@ -238,7 +231,7 @@ func (c *Controller) setLink(s LinkState) ([]Decision, error) {
 		return nil, err
 	}
 	decisions := []Decision{}
-	if c.options.Config.follows() {
+	if c.options.Config.asksFRR() {
 		return nil, &api.Error{Code: api.Conflict, Message: "which links are up is told by " +
 			c.options.Config.Topology}
 	}
@@ -316,7 +309,6 @@ func (c *Controller) status() Status {
 	if c.problem != "" {
 		s.Warnings = append(s.Warnings, c.problem)
 	}
-	s.Warnings = append(s.Warnings, c.absent...)
 	if warning := c.journal.warning(); warning != "" {
 		s.Warnings = append(s.Warnings, warning)
 	}

@@ -30,7 +30,9 @@ func idle(t *testing.T, g *topology.Graph, text string) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	controller, err := newController(Options{Config: c, Log: slog.New(slog.DiscardHandler)}, g)
+	controller, err := newController(t.Context(), Options{Config: c,
+		Log:  slog.New(slog.DiscardHandler),
+		Open: func(string) (*topology.Graph, error) { return g, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,13 +133,9 @@ func TestTopologyOfFRR(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := Options{Config: c}.openSource()
-	if err != nil {
-		t.Fatal(err)
-	}
-	known, err := from.Read(t.Context())
-	if err != nil || known.Graph.Nodes() != 3 || known.Graph.Edges() != 6 {
-		t.Errorf("%+v, %v", known, err)
+	g, err := Options{Config: c}.readTopology(t.Context())
+	if err != nil || g.Nodes() != 3 || g.Edges() != 6 {
+		t.Errorf("%v, %v", g, err)
 	}
 	if _, err := Parse([]byte("topology: isis")); err == nil ||
 		!strings.Contains(err.Error(), "block") {

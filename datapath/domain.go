@@ -2,6 +2,7 @@ package datapath
 
 import (
 	"net/netip"
+	"slices"
 
 	"sextant/packet/flow"
 	"sextant/packet/srv6"
@@ -22,4 +23,26 @@ func (d Domain) settings() domain {
 		Secret: d.Secret, Block: prefixOf(d.Block.Prefix()), Locators: prefixesOf(d.Locators),
 		Infrastructure: prefixesOf(d.Infrastructure), Source: addressOf(d.Source),
 	}
+}
+
+// common returns the bits in which the first 8 bytes of all addresses of the domain agree, as a
+// mask and their values: an address that differs in one of them is no SID of the domain and none of
+// its nodes. A domain of which nothing is known has a mask of 0, which every address agrees with.
+func (d domain) common() (mask, bits [8]byte) {
+	first := true
+	for _, p := range slices.Concat([]prefix{d.Block}, d.Locators[:], d.Infrastructure[:]) {
+		if p.Mask == (address{}) {
+			continue // no prefix
+		}
+		for i := range mask {
+			if first {
+				mask[i], bits[i] = p.Mask[i], p.Address[i]
+				continue
+			}
+			mask[i] &= p.Mask[i] &^ (bits[i] ^ p.Address[i])
+			bits[i] &= mask[i]
+		}
+		first = false
+	}
+	return mask, bits
 }

@@ -177,16 +177,19 @@ func (e *Edge) spec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["outer_settings"].Set(outer); err != nil {
 		return nil, err
 	}
-	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
+	return spec, setJiffies(spec)
 }
 
 func (c EdgeConfig) settings(side Side) edgeSettings {
+	mask, inside := c.Domain.settings().common()
 	return edgeSettings{
 		Domain:        c.Domain.settings(),
 		Encapsulation: uint8(c.Encapsulation),
 		Shadow:        addressOf(c.Shadow),
 		LastOffer:     bigEndian(uint16(c.LastOffer)),
 		Side:          uint8(side),
+		InsideMask:    mask,
+		Inside:        inside,
 	}
 }
 

@@ -62,6 +62,7 @@ const (
 	edgeVarHasPaths         = "has_paths"
 	edgeVarHmacRule         = "hmac_rule"
 	edgeVarJiffiesPerSecond = "jiffies_per_second"
+	edgeVarNextHopLifetime  = "next_hop_lifetime"
 	edgeVarOuterSettings    = "outer_settings"
 	edgeVarPathType         = "path_type"
 	edgeVarSettings         = "settings"
@@ -160,6 +161,7 @@ type edgeVariableSpecs struct {
 	HasPaths         *ebpf.VariableSpec `ebpf:"has_paths"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
 	OuterSettings    *ebpf.VariableSpec `ebpf:"outer_settings"`
 	PathType         *ebpf.VariableSpec `ebpf:"path_type"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
@@ -262,6 +264,7 @@ type edgeVariables struct {
 	HasPaths         *ebpf.Variable `ebpf:"has_paths"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
+	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
 	OuterSettings    *ebpf.Variable `ebpf:"outer_settings"`
 	PathType         *ebpf.Variable `ebpf:"path_type"`
 	Settings         *ebpf.Variable `ebpf:"settings"`

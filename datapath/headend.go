@@ -144,10 +144,8 @@ func (h *Headend) sideSpec(side Side) (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["settings"].Set(h.settings(side)); err != nil {
 		return nil, err
 	}
-	if err := spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond()); err != nil {
-		return nil, err
-	}
-	return spec, errors.Join(setAnswerRate(spec, h.config.AnswerRate), h.sizeFlows(spec))
+	return spec, errors.Join(setJiffies(spec),
+		setAnswerRate(spec, h.config.AnswerRate), h.sizeFlows(spec))
 }
 
 func (h *Headend) settings(side Side) headendSettings {

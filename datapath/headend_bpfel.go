@@ -37,6 +37,7 @@ const (
 	headendVarHasFlowPaths     = "has_flow_paths"
 	headendVarHmacRule         = "hmac_rule"
 	headendVarJiffiesPerSecond = "jiffies_per_second"
+	headendVarNextHopLifetime  = "next_hop_lifetime"
 	headendVarRuleType         = "rule_type"
 	headendVarSettings         = "settings"
 )
@@ -116,6 +117,7 @@ type headendVariableSpecs struct {
 	HasFlowPaths     *ebpf.VariableSpec `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
+	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
 	RuleType         *ebpf.VariableSpec `ebpf:"rule_type"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
@@ -185,6 +187,7 @@ type headendVariables struct {
 	HasFlowPaths     *ebpf.Variable `ebpf:"has_flow_paths"`
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
+	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
 	RuleType         *ebpf.Variable `ebpf:"rule_type"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }

@@ -112,7 +112,7 @@ func (h *Host) spec() (*ebpf.CollectionSpec, error) {
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return nil, err
 	}
-	return spec, spec.Variables["jiffies_per_second"].Set(jiffiesPerSecond())
+	return spec, setJiffies(spec)
 }
 
 // tcpHeaders are the bytes of IP and TCP headers without options, which the maximum segment size

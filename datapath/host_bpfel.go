@@ -44,6 +44,7 @@ const (
 	hostVarHmacRule         = "hmac_rule"
 	hostVarJiffiesPerSecond = "jiffies_per_second"
 	hostVarLearners         = "learners"
+	hostVarNextHopLifetime  = "next_hop_lifetime"
 	hostVarSettings         = "settings"
 )
 
@@ -129,6 +130,7 @@ type hostVariableSpecs struct {
 	HmacRule         *ebpf.VariableSpec `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.VariableSpec `ebpf:"jiffies_per_second"`
 	Learners         *ebpf.VariableSpec `ebpf:"learners"`
+	NextHopLifetime  *ebpf.VariableSpec `ebpf:"next_hop_lifetime"`
 	Settings         *ebpf.VariableSpec `ebpf:"settings"`
 }
 
@@ -209,6 +211,7 @@ type hostVariables struct {
 	HmacRule         *ebpf.Variable `ebpf:"hmac_rule"`
 	JiffiesPerSecond *ebpf.Variable `ebpf:"jiffies_per_second"`
 	Learners         *ebpf.Variable `ebpf:"learners"`
+	NextHopLifetime  *ebpf.Variable `ebpf:"next_hop_lifetime"`
 	Settings         *ebpf.Variable `ebpf:"settings"`
 }
 

@@ -50,6 +50,8 @@ type edgeSettings struct {
 	Encapsulation uint8
 	Side          uint8
 	Reserved      [4]uint8
+	InsideMask    [8]byte // network order
+	Inside        [8]byte
 }
 
 type serviceKey struct {

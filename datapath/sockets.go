@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -78,4 +79,14 @@ func jiffiesPerSecond() uint32 {
 		return 250
 	}
 	return uint32(1e9 / resolution.Nano())
+}
+
+// nextHopLifetimeMS is for how long programs remember a next hop.
+const nextHopLifetimeMS = 100
+
+// setJiffies tells a program how long the kernel's tick is.
+func setJiffies(spec *ebpf.CollectionSpec) error {
+	perSecond := jiffiesPerSecond()
+	return errors.Join(spec.Variables["jiffies_per_second"].Set(perSecond),
+		spec.Variables["next_hop_lifetime"].Set(nextHopLifetimeMS*perSecond/1000))
 }

@@ -14,7 +14,7 @@ struct chain {
 	__u8 length;
 	__u8 candidates;
 	__be16 shadow; /* for End.SHADOW: the owner before the latest change; 0: none */
-};
+} __attribute__((aligned(8))); /* it is read in words */
 
 /* Nothing else brings the type into the object's BTF, against which its Go twin is checked. */
 const struct chain *chain_type __attribute__((unused));
@@ -51,6 +51,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct chain);
 } owners SEC(".maps");
+
+static __always_inline struct chain *chain_of_owner(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&owners, &zero);
+}
 
 static __always_inline struct chain *chain_at(__u32 table_index, __u32 bucket)
 {

@@ -12,9 +12,18 @@ struct edge_settings {
 	enum encapsulation encapsulation;
 	enum side side;
 	__u8 reserved[4];
+	/* Bits of an address's first word in which all of the domain agree, and what they are. */
+	__u64 inside_mask;
+	__u64 inside;
 };
 
 const volatile struct edge_settings settings = {};
+
+/* Whether an address may be a SID of the domain or one of its nodes; most are told apart here. */
+static __always_inline bool may_be_inside(const struct address *a)
+{
+	return (a->word[0] & settings.inside_mask) == settings.inside;
+}
 
 /* What outer headers have: config.EdgeOuter, field by field. */
 struct edge_outer {

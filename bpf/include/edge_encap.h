@@ -39,19 +39,36 @@ static __always_inline __u32 chain_visits(const struct chain *chain, const struc
 	return is_first_syn(p) ? chain->candidates : chain->length;
 }
 
+/*
+ * The carrier of the first n ids: block, ids, zeros. In words of 8 bytes, as it is written: ids
+ * put down one by one would have to reach the memory first.
+ */
+static __always_inline struct address carrier_of(const struct chain *chain, __u32 n)
+{
+	__u64 first = *(const __u64 *)chain->ids, last = *(const __u32 *)&chain->ids[4];
+	struct address carrier;
+
+	if (n < 4) {
+		first &= (1ULL << 16 * n) - 1;
+		last = 0;
+	} else {
+		last &= (1ULL << 16 * (n - 4)) - 1;
+	}
+	carrier.word[0] = (__u32)settings.domain.block.address.word[0] | first << 32;
+	carrier.word[1] = first >> 32 | last << 32;
+	return carrier;
+}
+
 /* First destination of the path. */
-static __always_inline bool first_segment(const struct chain *chain, __u32 n,
+static __always_inline bool first_segment(enum encapsulation encapsulation,
+					  const struct chain *chain, __u32 n,
 					  struct address *destination)
 {
-	__be16 *word = (__be16 *)destination;
 	__u32 id = bpf_ntohs(chain->ids[0]);
 	struct address *sid;
 
-	if (settings.encapsulation == ENCAPSULATION_CARRIER) {
-		*destination = address_read(&settings.domain.block.address);
-#pragma unroll
-		for (int i = 0; i < CHAIN_MAX; i++)
-			word[2 + i] = i < n ? chain->ids[i] : 0;
+	if (encapsulation == ENCAPSULATION_CARRIER) {
+		*destination = carrier_of(chain, n);
 		return true;
 	}
 	sid = bpf_map_lookup_elem(&sids, &id);
@@ -103,7 +120,7 @@ static __always_inline int srh_write_carrier(struct xdp_md *ctx, __u32 at,
 	__u8 *inner = (void *)(srh->segments + 1);
 
 	if ((void *)(inner + 1) > (void *)(long)ctx->data_end ||
-	    !first_segment(chain, visits, srh->segments))
+	    !first_segment(ENCAPSULATION_CARRIER, chain, visits, srh->segments))
 		return REASON_NO_BACKEND;
 	srh->header = (struct routing_header){
 		.next = *inner >> 4 == 4 ? IPPROTO_IPIP : IPPROTO_IPV6,
@@ -116,12 +133,14 @@ static __always_inline int srh_write_carrier(struct xdp_md *ctx, __u32 at,
 
 /* Edge forwarding of a packet: service, chain, how many of its SIDs are visited, next hop. */
 struct encap {
+	enum encapsulation encapsulation; /* a constant of the plain packet's way */
 	const struct service *service;
 	struct chain *chain;
 	const struct path *path; /* to the chain's first, 0: routing's own */
 	__u32 visits;
 	bool plain; /* a constant: two carriers are not for it */
 	__u32 segments; /* in the SRH */
+	__u32 cache_event; /* to be counted */
 	__u64 hash;
 	struct address destination; /* of the outer header */
 	struct next_hop *hop;
@@ -136,22 +155,24 @@ static __always_inline __u32 encap_visits(const struct encap *w)
 /* Is the chain in a carrier of its own, behind that of the path? */
 static __always_inline bool has_two_carriers(const struct encap *w)
 {
-	return has_paths && !w->plain && settings.encapsulation == ENCAPSULATION_CARRIER &&
-	       w->segments;
+	return has_paths && !w->plain && w->encapsulation == ENCAPSULATION_CARRIER && w->segments;
 }
 
 /* Segments in the SRH of the packet: one if one address can't hold path and chain. */
 static __always_inline __u32 encap_segments(const struct encap *w)
 {
-	if (has_paths && !w->plain && settings.encapsulation == ENCAPSULATION_CARRIER)
+	if (has_paths && !w->plain && w->encapsulation == ENCAPSULATION_CARRIER)
 		return encap_visits(w) > CHAIN_MAX;
-	return srh_segments(settings.encapsulation, encap_visits(w));
+	return srh_segments(w->encapsulation, encap_visits(w));
 }
 
 /* Takes a token of the limit of new connections for a first SYN. False: there was none left. */
 static __always_inline bool syn_admit(const struct packet *p, const struct service *service)
 {
-	return !service->limited || p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) ||
+	if (likely(!service->limited))
+		return true;
+	barrier(); /* or else the compiler asks the rest of all packets */
+	return p->flow.protocol != IPPROTO_TCP || !is_first_syn(p) ||
 	       syn_limit_take(service->index);
 }
 
@@ -159,7 +180,7 @@ static __always_inline bool syn_admit(const struct packet *p, const struct servi
  * and one carrier holds all of a plain packet's. */
 static __always_inline bool encap_begin(struct encap *w)
 {
-	bool carrier = settings.encapsulation == ENCAPSULATION_CARRIER;
+	bool carrier = w->encapsulation == ENCAPSULATION_CARRIER;
 
 	if (!w->visits || w->visits > CHAIN_MAX || !w->chain->length)
 		return false;
@@ -170,7 +191,7 @@ static __always_inline bool encap_begin(struct encap *w)
 	w->segments = encap_segments(w);
 	if (w->path && !carrier)
 		return path_first_segment(w->path, &w->destination);
-	if (!first_segment(w->chain, w->visits, &w->destination))
+	if (!first_segment(w->encapsulation, w->chain, w->visits, &w->destination))
 		return false;
 	if (w->path && has_two_carriers(w))
 		carrier_of_path(&w->destination, w->path);
@@ -213,8 +234,7 @@ static __always_inline int encapsulate(struct xdp_md *ctx, struct frame *f, __u3
 	ip = outer_room(ctx, f, l2_before, grow);
 	if (!ip)
 		return REASON_NO_HEADROOM;
-	source = w->plain ? address_read(&settings.domain.source) :
-			    outer_source(p, &settings.domain.source);
+	source = outer_source(p, &settings.domain.source);
 	outer_write(ip, edge_traffic_class(p), &source, &w->destination, flow_label(w->hash),
 		    segments ? IPPROTO_ROUTING : inner_next, outer_settings.hop_limit,
 		    p->length + srh_length(segments));

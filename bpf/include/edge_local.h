@@ -36,7 +36,7 @@ static __always_inline bool last_offer(const struct chain *chain, struct address
 
 	owner.ids[0] = chain->shadow ? chain->shadow : chain->ids[0];
 	*id = bpf_ntohs(owner.ids[0]);
-	if (!*id || !first_segment(&owner, 1, destination))
+	if (!*id || !first_segment(settings.encapsulation, &owner, 1, destination))
 		return false;
 	((__be16 *)destination)[3] = settings.last_offer;
 	return true;
@@ -150,7 +150,7 @@ static __always_inline __u32 owner_named(struct xdp_md *ctx, const struct chain 
 	for (int i = 0; i < CHAIN_MAX; i++) {
 		struct chain one = { .ids = { chain->ids[i] } };
 
-		if (i < chain->length && first_segment(&one, 1, &segment) &&
+		if (i < chain->length && first_segment(settings.encapsulation, &one, 1, &segment) &&
 		    segment.word[0] == owner.word[0] && segment.word[1] == owner.word[1])
 			return bpf_ntohs(chain->ids[i]);
 	}

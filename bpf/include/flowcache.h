@@ -46,6 +46,8 @@ enum cache_event {
 	CACHE_EVENT_COUNT,
 };
 
+#define CACHE_EVENT_NONE CACHE_EVENT_COUNT /* nothing to count: the map has no such entry */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, CACHE_EVENT_COUNT);
@@ -55,8 +57,11 @@ struct {
 
 static __always_inline void cache_count(enum cache_event event)
 {
-	__u64 *counter = bpf_map_lookup_elem(&cache_events, &event);
+	__u64 *counter;
 
+	if (!flow_cache.sets)
+		return;
+	counter = bpf_map_lookup_elem(&cache_events, &event);
 	if (counter)
 		(*counter)++;
 }
@@ -72,9 +77,11 @@ static __always_inline bool is_learn(const struct address *destination)
 static __always_inline struct address outer_source(const struct packet *p,
 						   const volatile struct address *source)
 {
-	if (flow_cache.sets && p->flow.protocol == IPPROTO_TCP && is_first_syn(p))
-		return address_read(&flow_cache.sid);
-	return address_read(source);
+	if (likely(!flow_cache.sets))
+		return address_read(source);
+	barrier(); /* or else the compiler chooses without a branch, for all that have no cache */
+	return address_read(p->flow.protocol == IPPROTO_TCP && is_first_syn(p) ? &flow_cache.sid :
+										 source);
 }
 
 static __always_inline struct flow_set *flow_set_of(__u64 hash)
@@ -149,25 +156,24 @@ __noinline int flow_remember(__u64 hash, __u32 owner)
 	return 0;
 }
 
+#define OWNER_LEADS 0x100 /* beside the event: owners has another chain */
+
 /*
- * The chain with the backend in front that the flow cache names. No host is left out: each that
- * would be reached without the cache is reached with it, one hop later at most.
+ * Makes the chain in owners with the backend in front that the flow cache names, if that is one of
+ * the first n and not in front anyway. Returns the event. Not static, so that the verifier looks
+ * at it once.
  */
-static __always_inline struct chain *cached_chain(struct chain *chain, __u32 n, __u64 hash)
+__noinline int owner_lead(const struct chain *chain, __u32 n, __u64 hash)
 {
-	__u32 zero = 0, owner = flow_owner(hash);
-	struct chain *moved = bpf_map_lookup_elem(&owners, &zero);
+	__u32 owner = flow_owner(hash);
+	struct chain *moved = chain_of_owner();
 	__be16 id = bpf_htons(owner);
 	bool behind = false;
 
-	if (!owner || !moved) {
-		cache_count(CACHE_MISS);
-		return chain;
-	}
-	if (chain->ids[0] == id) {
-		cache_count(CACHE_HIT);
-		return chain;
-	}
+	if (!chain || !owner || !moved)
+		return CACHE_MISS;
+	if (chain->ids[0] == id)
+		return CACHE_HIT;
 	moved->ids[0] = id;
 #pragma unroll
 	for (int i = 1; i < CHAIN_MAX; i++) {
@@ -175,6 +181,17 @@ static __always_inline struct chain *cached_chain(struct chain *chain, __u32 n, 
 		behind |= i < n && chain->ids[i] == id;
 	}
 	moved->length = chain->length;
-	cache_count(behind ? CACHE_HIT : CACHE_STALE);
-	return behind ? moved : chain;
+	return behind ? CACHE_HIT | OWNER_LEADS : CACHE_STALE;
+}
+
+/* The chain as the flow cache has it, and the event, which is to be counted. No host is left out:
+ * each that would be reached without the cache is reached with it, one hop later at most. */
+static __always_inline struct chain *cached_chain(struct chain *chain, __u32 n, __u64 hash,
+						  __u32 *event)
+{
+	__u32 said = owner_lead(chain, n, hash);
+	struct chain *moved = said & OWNER_LEADS ? chain_of_owner() : 0;
+
+	*event = said & (OWNER_LEADS - 1);
+	return moved ? moved : chain;
 }

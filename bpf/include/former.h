@@ -27,8 +27,15 @@ struct {
 	__type(value, struct chain);
 } joints SEC(".maps");
 
+static __always_inline struct chain *chain_joint(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&joints, &zero);
+}
+
 /* Adds an id at the end, if there is room for it and it is not there. */
-static __always_inline void chain_push(struct chain *c, __be16 id)
+static __always_inline void chain_push(volatile struct chain *c, __be16 id)
 {
 	__u32 place = c->length;
 	bool there = false;
@@ -43,49 +50,57 @@ static __always_inline void chain_push(struct chain *c, __be16 id)
 	c->length = place + 1;
 }
 
-/* Adds those of a chain from place first on, as far as before place last. */
-static __always_inline void chain_push_some(struct chain *c, const struct chain *from, __u8 first,
-					    __u8 last)
+/* Adds the candidates of a chain. All numbers are read where they are compared: the verifier would
+ * follow what comes next once for each value that a comparison has left possible. */
+static __always_inline void chain_push_candidates(struct chain *c,
+						  const volatile struct chain *from)
 {
 	for (int i = 0; i < CHAIN_MAX; i++)
-		if (i >= first && i < last)
+		if (i < from->candidates)
+			chain_push(c, from->ids[i]);
+}
+
+/* Adds those behind the candidates. */
+static __always_inline void chain_push_others(struct chain *c, const volatile struct chain *from)
+{
+	for (int i = 0; i < CHAIN_MAX; i++)
+		if (i >= from->candidates && i < from->length)
 			chain_push(c, from->ids[i]);
 }
 
 /*
  * The chain of now, joined by that of a bucket of a former table: present candidates, former
- * candidates, the other present ones, the other former ones. It lies in joints; 0: there was none
- * to join.
+ * candidates, the other present ones, the other former ones. It lies in joints; false: there was
+ * none to join. Not static, so that the verifier looks at it once.
  */
-static __noinline struct chain *chain_join(const struct chain *now, __u32 table_index, __u32 bucket)
+__noinline int chain_join(const struct chain *now, __u32 table_index, __u32 bucket)
 {
-	struct chain *before = chain_at(table_index, bucket), *joint;
-	__u32 zero = 0;
+	struct chain *before = chain_at(table_index, bucket), *joint = chain_joint();
 
-	joint = bpf_map_lookup_elem(&joints, &zero);
-	if (!before || !joint)
-		return 0;
+	if (!now || !before || !joint)
+		return false;
 	joint->length = 0;
 	joint->candidates = now->candidates;
 	joint->shadow = now->shadow;
-	chain_push_some(joint, now, 0, now->candidates);
-	chain_push_some(joint, before, 0, before->candidates);
-	chain_push_some(joint, now, now->candidates, now->length);
-	chain_push_some(joint, before, before->candidates, before->length);
-	return joint;
+	chain_push_candidates(joint, now);
+	chain_push_candidates(joint, before);
+	chain_push_others(joint, now);
+	chain_push_others(joint, before);
+	return true;
 }
 
 /* The chain of a packet with those who had its flow by the former secret and table. */
 static __always_inline struct chain *with_former(const struct service *service,
 						 const struct flow *flow, struct chain *chain)
 {
-	struct chain *joint;
+	struct chain *joint = 0;
 	__u64 hash;
 
 	if (!former.on || !service->former_buckets)
 		return chain;
 	hash = flow_hash(&former.secret, flow);
-	joint = chain_join(chain, former.first_table + service->index,
-			   flow_bucket(hash, service->former_buckets));
+	if (chain_join(chain, former.first_table + service->index,
+		       flow_bucket(hash, service->former_buckets)))
+		joint = chain_joint();
 	return joint ? joint : chain;
 }

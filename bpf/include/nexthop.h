@@ -18,7 +18,6 @@
 
 #define NEXT_HOP_CHOICES 8
 #define NEXT_HOP_SIDS 4096 /* by the low bits of the SID's id; others evict */
-#define NEXT_HOP_LIFETIME_MS 100
 #define FLOW_LABEL_STEP 0x1f35b /* spreads the choices over the 20 bits */
 
 enum next_hop_how {
@@ -71,6 +70,9 @@ struct {
 
 /* Kernel ticks per second, from the loader. */
 const volatile __u32 jiffies_per_second = 250;
+
+/* For how many ticks an answer is kept, likewise: packets are spared the division. */
+const volatile __u32 next_hop_lifetime = 25;
 
 static __always_inline __u32 fib_epoch_now(void)
 {
@@ -132,7 +134,7 @@ static __always_inline bool next_hop_is_fresh(const struct next_hop *hop, __u16 
 					      __u32 now)
 {
 	return hop->id == id && hop->epoch == epoch && hop->how == NEXT_HOP_SEND &&
-	       now - hop->since < NEXT_HOP_LIFETIME_MS * jiffies_per_second / 1000;
+	       now - hop->since < next_hop_lifetime;
 }
 
 /* The next hop towards a compressed SID if it is remembered and fresh in the epoch, else 0. */

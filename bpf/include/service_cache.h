@@ -77,14 +77,14 @@ static __always_inline bool cached_service_is(const struct cached_service *cache
 }
 
 /* The service of a flow's destination in the epoch; 0: there is none. */
-static __always_inline struct service *service_cached(const struct flow *f, __u32 epoch)
+static __always_inline struct cached_service *service_cached(const struct flow *f, __u32 epoch)
 {
 	struct cached_service *cached;
 
 	cached = service_cache_place(f->destination.word[1], f->ports >> 16);
 	if (!cached || likely(cached_service_is(cached, f, epoch)))
-		return cached ? &cached->service : 0;
+		return cached;
 	if (!service_refill(f->destination.word[0], f->destination.word[1], service_kind(f), epoch))
 		return 0;
-	return cached_service_is(cached, f, epoch) ? &cached->service : 0;
+	return cached_service_is(cached, f, epoch) ? cached : 0;
 }

@@ -31,7 +31,7 @@ struct {
 	__type(value, struct openings);
 } openings SEC(".maps");
 
-static __always_inline bool syn_limit_take(__u32 service)
+static __noinline bool syn_limit_take(__u32 service)
 {
 	struct new_connections *n = bpf_map_lookup_elem(&new_connections, &service);
 	struct openings *o;

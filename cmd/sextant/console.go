@@ -12,7 +12,7 @@ import (
 
 	"sextant/agent/access"
 	"sextant/agent/api"
-	"sextant/agent/web"
+	"sextant/web"
 )
 
 // Bounds of what a browser takes from the console's proxy.

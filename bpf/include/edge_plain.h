@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The plain packet: TCP or UDP of a client in one piece, without VLAN tags, options and extension
+ * headers, to a service whose chain and next hop are at hand. The steps are those of edge_process
+ * (bpf/edge.c), which takes over wherever one of them is not so, and before anything is counted or
+ * written. As nothing else is possible here, the compiler keeps what it knows of the packet in
+ * registers: docs/results/benchmarks.md.
+ */
+#pragma once
+
+#include "edge_encap.h"
+#include "former.h"
+#include "options.h"
+#include "service_cache.h"
+
+#define NOT_PLAIN (-1)
+
+/* Bytes of an IP header's packet that are read before its protocol is known: ports and length. */
+#define PLAIN_TRANSPORT 8
+
+/*
+ * An IPv4 header without options, of a whole packet with a hop left, in words: its sum needs them
+ * all. left: bytes of the frame from here.
+ */
+static __always_inline bool plain_ipv4_parse(const void *ip, __u32 left, struct packet *p)
+{
+	const __u32 *word = ip;
+	__u32 first = word[0]; /* version and header length, type of service, total length */
+	__u32 hops = word[2]; /* time to live, protocol, checksum */
+	__u32 total = bpf_ntohs(first >> 16);
+
+	if ((first & 0xff) != IPV4_WITHOUT_OPTIONS ||
+	    total < sizeof(struct iphdr) + PLAIN_TRANSPORT || total > left ||
+	    word[1] & (__u32)bpf_htons(0x3fff) << 16 || (hops & 0xff) <= 1 ||
+	    !ipv4_sum_is_plainly_right((__u64)first + word[1] + hops + word[3] + word[4]))
+		return false;
+	p->length = total;
+	p->traffic_class = first >> 8;
+	p->flow.source = address_from_ipv4(word[3]);
+	p->flow.destination = address_from_ipv4(word[4]);
+	p->flow.protocol = hops >> 8;
+	p->flow.ipv4 = true;
+	return true;
+}
+
+/* Whether a packet is of the domain or to it. Not inlined, for it is rare: see plain_border. */
+static __noinline bool plain_is_inside(__u64 source_high, __u64 source_low, __u64 high, __u64 low)
+{
+	struct address source = { { source_high, source_low } }, destination = { { high, low } };
+
+	return infrastructure_contains(&settings.domain.infrastructure, &source) ||
+	       is_sid_of_domain(&settings.domain, &source) ||
+	       is_sid_of_domain(&settings.domain, &destination);
+}
+
+/* Whether the border of the domain has nothing to say about a packet from outside. */
+static __always_inline bool plain_border(const struct flow *f)
+{
+	const struct address *from = &f->source, *to = &f->destination;
+
+	if (settings.side == SIDE_INTERNAL)
+		return false;
+	if (likely(!may_be_inside(from) && !may_be_inside(to)))
+		return true;
+	return !plain_is_inside(from->word[0], from->word[1], to->word[0], to->word[1]);
+}
+
+/* An IPv6 header of a packet from outside with a hop left. */
+static __always_inline bool plain_ipv6_parse(const void *ip, __u32 left, struct packet *p)
+{
+	__u64 first = *(const __u64 *)ip; /* all before the addresses */
+	__u32 total = sizeof(struct ipv6hdr) + bpf_ntohs(first >> 32);
+
+	if ((first & 0xf0) != 0x60 || total > left || first >> 56 <= 1)
+		return false;
+	p->length = total;
+	p->traffic_class = bpf_ntohs(first) >> 4;
+	p->flow.source = address_load(ip + 8);
+	p->flow.destination = address_load(ip + 24);
+	p->flow.protocol = first >> 48;
+	p->flow.ipv4 = false;
+	return plain_border(&p->flow);
+}
+
+/* A whole TCP or UDP header in the left bytes of a packet. */
+static __always_inline bool plain_transport_parse(const void *transport, const void *end,
+						  __u32 left, struct packet *p)
+{
+	__u32 header;
+
+	p->flow.ports = *(const __u32 *)transport;
+	if (p->flow.protocol == IPPROTO_TCP) {
+		if (transport + sizeof(struct tcphdr) > end)
+			return false;
+		header = *(const __u16 *)(transport + TCP_FLAGS_OFFSET - 1);
+		p->tcp_flags = header >> 8;
+		header = (header & 0xf0) >> 2;
+		return header >= sizeof(struct tcphdr) && header <= left;
+	}
+	header = bpf_ntohs(((const struct udphdr *)transport)->len);
+	return p->flow.protocol == IPPROTO_UDP && header >= sizeof(struct udphdr) && header <= left;
+}
+
+/* The packet behind the Ethernet header, of which only the first piece is looked at. */
+static __always_inline bool plain_parse(struct xdp_md *ctx, struct packet *p)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *ip = data + ETH_HLEN, *transport = ip + sizeof(struct iphdr);
+	__be16 *ethertype = data + ETH_ADDRESSES;
+	__u32 left = end - ip;
+
+	if (transport + PLAIN_TRANSPORT > end)
+		return false;
+	if (*ethertype == bpf_htons(ETH_P_IP))
+		return plain_ipv4_parse(ip, left, p) &&
+		       plain_transport_parse(transport, end, p->length - sizeof(struct iphdr), p);
+	transport = ip + sizeof(struct ipv6hdr);
+	return *ethertype == bpf_htons(ETH_P_IPV6) && transport + PLAIN_TRANSPORT <= end &&
+	       plain_ipv6_parse(ip, left, p) &&
+	       plain_transport_parse(transport, end, p->length - sizeof(struct ipv6hdr), p);
+}
+
+/* Counts a hop of the packet, which plain_parse has found. */
+static __always_inline bool plain_hop_count(struct xdp_md *ctx, const struct packet *p)
+{
+	void *ip = (void *)(long)ctx->data + ETH_HLEN, *end = (void *)(long)ctx->data_end;
+
+	if (ip + sizeof(struct iphdr) > end)
+		return false;
+	if (p->flow.ipv4)
+		ipv4_hop_count(ip);
+	else
+		((struct ipv6hdr *)ip)->hop_limit--;
+	return true;
+}
+
+/* The service of a packet, if what the configuration asks for it can be done here. */
+static __always_inline struct cached_service *plain_service(const struct packet *p, __u32 epoch)
+{
+	struct cached_service *cached = service_cached(&p->flow, epoch);
+
+	return cached && !cached->service.quic && !(former.on && cached->service.former_buckets) ?
+		       cached :
+		       0;
+}
+
+/* Chain, path and first destination. */
+static __always_inline bool plain_chain(const struct packet *p, struct encap *w)
+{
+	w->chain = chain_find(w->service, w->hash);
+	if (!w->chain)
+		return false;
+	w->visits = chain_visits(w->chain, p);
+	if (flow_cache.sets && w->visits > 1 && p->flow.protocol == IPPROTO_TCP && !is_first_syn(p))
+		w->chain = cached_chain(w->chain, w->visits, w->hash, &w->cache_event);
+	return encap_begin(w);
+}
+
+/* Sends the packet in a carrier: all lengths are constant, and each word is written once. */
+static __always_inline int plain_send_carrier(struct xdp_md *ctx, const struct packet *p,
+					      const struct encap *w)
+{
+	struct address source;
+	__u64 first, *outer;
+	void *data;
+
+	if (bpf_xdp_adjust_head(ctx, -(int)sizeof(struct ipv6hdr)))
+		return drop(REASON_NO_HEADROOM);
+	data = (void *)(long)ctx->data;
+	if (data + ETH_HLEN + sizeof(struct ipv6hdr) > (void *)(long)ctx->data_end)
+		return XDP_ABORTED; /* never: it has just been made longer */
+	*(struct eth_addresses *)data = w->hop->addresses;
+	*(__be16 *)(data + ETH_ADDRESSES) = bpf_htons(ETH_P_IPV6);
+	outer = data + ETH_HLEN;
+	first = outer_settings.hop_limit << 8 | (p->flow.ipv4 ? IPPROTO_IPIP : IPPROTO_IPV6);
+	first = first << 16 | bpf_htons(p->length);
+	outer[0] = first << 32 |
+		   bpf_htonl(6 << 28 | edge_traffic_class(p) << 20 | flow_label(w->hash));
+	source = outer_source(p, &settings.domain.source);
+	address_store(outer + 1, &source);
+	address_store(outer + 3, &w->destination);
+	traffic_count(w->service->index, bpf_ntohs(w->chain->ids[0]), p->length);
+	return next_hop_leave(ctx, w->hop);
+}
+
+static __always_inline int plain_send(struct xdp_md *ctx, const struct packet *p,
+				      const struct encap *w)
+{
+	struct frame f = { .addresses = w->hop->addresses };
+
+	return encap_send(ctx, &f, sizeof(struct ethhdr), p, w);
+}
+
+/* encapsulation: that of the settings, but if it is the carrier, the compiler knows it. */
+static __always_inline int plain_forward(struct xdp_md *ctx, enum encapsulation encapsulation)
+{
+	struct encap w = { .plain = true,
+			   .encapsulation = encapsulation,
+			   .cache_event = CACHE_EVENT_NONE };
+	struct cached_service *cached;
+	struct packet p = {};
+	__u32 epoch;
+
+	if (!plain_parse(ctx, &p))
+		return NOT_PLAIN;
+	epoch = fib_epoch_now();
+	cached = plain_service(&p, epoch);
+	if (!cached)
+		return NOT_PLAIN;
+	w.service = &cached->service;
+	w.hash = flow_hash(&settings.domain.secret, &p.flow);
+	if (!plain_chain(&p, &w))
+		return NOT_PLAIN;
+	w.hop = next_hop_remembered(encap_first(&w), w.hash, epoch);
+	if (!w.hop || !encap_fits(&w, &p))
+		return NOT_PLAIN;
+	cache_count(w.cache_event);
+	if (!syn_admit(&p, w.service))
+		return drop(REASON_NEW_CONNECTIONS);
+	if (!plain_hop_count(ctx, &p))
+		return XDP_ABORTED; /* never: plain_parse has read it */
+	return encapsulation == ENCAPSULATION_CARRIER ? plain_send_carrier(ctx, &p, &w) :
+							plain_send(ctx, &p, &w);
+}
+
+static __always_inline int edge_plain(struct xdp_md *ctx)
+{
+	if (settings.encapsulation == ENCAPSULATION_CARRIER)
+		return plain_forward(ctx, ENCAPSULATION_CARRIER);
+	return plain_forward(ctx, settings.encapsulation);
+}

@@ -1,3 +1,0 @@
-// Package controller makes of Services what edges serve, and writes into their status
-// what has become of them.
-package controller
